@@ -1,0 +1,80 @@
+package probes
+
+import (
+	"context"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/histogram"
+)
+
+// Probe reads one thing, once per call.
+type Probe interface {
+	// Collect reads everything once and adds it to the round. It returns when it is
+	// done or when ctx ends, whichever is first, and keeps no reference to the round
+	// afterwards. What it added before an error is kept. Calls never overlap. An
+	// error says what was read and why it failed; the runner adds the probe's name.
+	Collect(ctx context.Context, r *Round) error
+}
+
+// Closer is implemented by probes that hold something open between rounds.
+type Closer interface{ Close() error }
+
+// Family is what a metric family's samples have in common. Probes declare theirs
+// once and add samples to them.
+type Family struct {
+	Name string           // of the family, as on a # TYPE line
+	Help string           // one sentence
+	Type model.MetricType // counter, gauge, histogram, …; "" is unknown
+	Unit string           // base unit as in OpenMetrics, or ""
+}
+
+// Round collects what a probe reads in one run. It is not safe for concurrent use:
+// a probe that reads in parallel adds from one goroutine.
+type Round struct {
+	samples []Sample
+	limit   int
+	over    int
+}
+
+// Sample is one sample of a round.
+type Sample struct {
+	Family *Family
+	// Name is the sample's own name where it differs from the family's (x_bucket of
+	// x); empty means Family.Name.
+	Name string
+	// Labels are name, value, name, value, …; an empty value is the same as no label.
+	Labels []string
+	// Value of a float sample; unused when H or FH is set.
+	Value float64
+	H     *histogram.Histogram
+	FH    *histogram.FloatHistogram
+	// ST and T are the start timestamp and the timestamp in milliseconds; 0 means
+	// unknown for ST and the round's own time for T.
+	ST, T     int64
+	Exemplars []exemplar.Exemplar
+}
+
+// NewRound makes a round that keeps at most limit samples (0 means no limit); what
+// is added beyond is counted by Over.
+func NewRound(limit int) *Round { return &Round{limit: limit} }
+
+// Add adds one float sample of f. labels are name, value, name, value, ….
+func (r *Round) Add(f *Family, v float64, labels ...string) {
+	r.AddSample(Sample{Family: f, Value: v, Labels: labels})
+}
+
+// AddSample adds one sample of any kind.
+func (r *Round) AddSample(s Sample) {
+	if r.limit > 0 && len(r.samples) >= r.limit {
+		r.over++
+		return
+	}
+	r.samples = append(r.samples, s)
+}
+
+// Samples are the samples added so far, in order.
+func (r *Round) Samples() []Sample { return r.samples }
+
+// Over is how many samples were refused because the round was full.
+func (r *Round) Over() int { return r.over }

@@ -1,0 +1,81 @@
+package remotewrite
+
+import (
+	"time"
+
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+
+	"hwsagent/wal"
+)
+
+// Request is one encoded remote-write request.
+type Request struct {
+	Body    []byte // compressed; not changed by the sender, free for reuse after Send
+	Attempt int    // 0 for the first time that this body is sent (the Retry-Attempt header)
+}
+
+// Answer is what came of one request. Exactly one of Status and Err is set.
+type Answer struct {
+	Status     int           // the HTTP status, 0 when there was no response
+	Err        error         // why there was none; credentials and query strings are removed
+	Text       string        // the body's beginning, at most 1 KiB, for people
+	RetryAfter time.Duration // as the header said, at least 0 and clamped; 0 when absent or unreadable
+	Date       time.Time     // the response's Date header, zero when absent
+	Took       time.Duration // from the first byte sent to the last byte read
+}
+
+// kind says what a point is.
+type kind uint8
+
+const (
+	float kind = iota
+	intHistogram
+	floatHistogram
+	exemplarPoint
+)
+
+// point is one sample (or exemplar) on its way to a target. Points are values: a
+// batch owns its slice, nothing of it aliases the log's buffers.
+type point struct {
+	series *series
+	seq    uint64 // of the entry in Progress that waits for the outcome
+	st, t  int64
+	v      float64
+	kind   kind
+	aux    *pointAux // nil for a float
+}
+
+// pointAux holds what few points have, so that a float stays small.
+type pointAux struct {
+	h      *histogram.Histogram
+	fh     *histogram.FloatHistogram
+	labels labels.Labels // of an exemplar
+}
+
+// series is a log series as one target sends it: external labels merged,
+// write_relabel_configs applied, labels encoded once.
+type series struct {
+	from   *wal.Series   // what it was made of; a cache entry is stale when this differs
+	labels labels.Labels // final; empty when relabelling removed the series
+	hash   uint64        // of labels; picks the shard
+	// encoded is the label part of a prompb TimeSeries, tags included, ready to copy
+	// into a request.
+	encoded []byte
+}
+
+// dropped reports whether write_relabel_configs removed the series.
+func (s *series) dropped() bool { return s.labels.IsEmpty() }
+
+// Letter is one refused sample in the dead-letter store, or several where a refused
+// batch could not be taken apart within the limit.
+type Letter struct {
+	Time      time.Time `json:"time"`              // when it was refused
+	Series    string    `json:"series"`            // labels as sent, in the exposition notation
+	Timestamp int64     `json:"timestamp_ms"`      // the sample's
+	Value     string    `json:"value"`             // formatted so that NaN and stale markers survive
+	Reason    string    `json:"reason"`            // a wal.Reason
+	Status    int       `json:"status"`            // the HTTP status of the refusal
+	Text      string    `json:"text"`              // what the server said, at most 1 KiB
+	Samples   int       `json:"samples,omitempty"` // how many samples the letter stands for, if not one
+}

@@ -1,0 +1,51 @@
+package remotewrite
+
+import (
+	"context"
+
+	"hwsagent/wal"
+)
+
+// Source is one target's end of the log. *wal.Reader implements it. One goroutine
+// calls Next and Rewind; the other methods may be called from any.
+type Source interface {
+	// Next blocks until there is a commit after the last one returned, and returns
+	// it. The entry is valid until the following call. The error is ctx's, or
+	// wal.ErrClosed; damage is skipped and reported in the entry.
+	Next(ctx context.Context) (*wal.Entry, error)
+
+	// Rewind makes Next start again after the savepoint's acknowledged mark.
+	Rewind()
+
+	// Reserve makes durable that everything up to high may have been sent. It returns
+	// at once when an earlier reservation covers high. Nothing beyond a reservation
+	// may be sent.
+	Reserve(high wal.Mark) error
+
+	// Advance records that everything up to and including to has its final outcome;
+	// outcome counts the samples since the mark advanced to before. It is durable
+	// within a second. Marks that the log has let go meanwhile are ignored: their
+	// samples are counted already.
+	//
+	// Invariant: outcome.Sum() = to.Total - previous.Total.
+	Advance(to wal.Mark, outcome wal.Outcome)
+
+	// Savepoint is the present savepoint, including what is not durable yet.
+	Savepoint() wal.Savepoint
+
+	// Head is the mark of the last commit in the log.
+	Head() wal.Mark
+}
+
+// Sender sends one request and reports what came of it. It never retries, except
+// once where a kept connection turned out to be broken before the request was read.
+// It is safe for concurrent use. *Client implements it.
+type Sender interface {
+	Send(ctx context.Context, r Request) Answer
+}
+
+// DeadLetters keeps samples that a receiver refused. Put returns when the letters
+// are durable; only then may the savepoint pass them.
+type DeadLetters interface {
+	Put(letters []Letter) error
+}

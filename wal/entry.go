@@ -1,0 +1,74 @@
+package wal
+
+import (
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
+)
+
+// Series is one label set as a cursor met it. A cursor hands out the same *Series
+// for the same labels, in whichever segment they appear, until it evicts the
+// series for being idle; a consumer may therefore cache what it derives from it.
+type Series struct {
+	// Slot is a small dense index: below the number of series that the cursor holds.
+	// A slot is reused after eviction, so a cache indexed by it must compare the
+	// *Series pointer too.
+	Slot int
+
+	// Labels are immutable.
+	Labels labels.Labels
+
+	// Meta is the newest metadata announced for the series; zero if there is none.
+	// Family is the metric family's name ("" when the appender did not say).
+	Meta   metadata.Metadata
+	Family string
+}
+
+// Sample is one float sample.
+type Sample struct {
+	Series *Series
+	ST, T  int64 // start timestamp (0 = unknown) and timestamp, milliseconds since the epoch
+	V      float64
+}
+
+// Histogram is one native histogram sample; exactly one of H and FH is set.
+type Histogram struct {
+	Series *Series
+	ST, T  int64 // as in Sample
+	H      *histogram.Histogram
+	FH     *histogram.FloatHistogram
+}
+
+// Exemplar belongs to the series' samples of the same commit. Exemplars are not
+// counted in totals.
+type Exemplar struct {
+	Series *Series
+	T      int64
+	V      float64
+	Labels labels.Labels
+}
+
+// Entry is one commit, as [Reader.Next] yields it. The slices, and what they hold,
+// are valid until the following call of Next: a consumer copies the values that it
+// keeps (the *Series may be kept).
+type Entry struct {
+	// End is the mark of this commit; acknowledging the entry means advancing to it.
+	End Mark
+
+	// MinT and MaxT bound the timestamps of the samples, milliseconds.
+	MinT, MaxT int64
+
+	Samples    []Sample
+	Histograms []Histogram
+	Exemplars  []Exemplar
+
+	// Missing counts samples that were acknowledged, lie between the entry that Next
+	// yielded before and the end of this one, and cannot be read any more, by reason
+	// (Damage or PowerCut). Totals differ by exactly the samples here plus these:
+	//
+	// Invariant: End.Total - previous.End.Total = Count() + Missing.Lost()
+	Missing Outcome
+}
+
+// Count is the number of samples in the entry as the ledger counts them.
+func (e *Entry) Count() uint64 { return uint64(len(e.Samples) + len(e.Histograms)) }

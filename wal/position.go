@@ -1,0 +1,55 @@
+package wal
+
+import (
+	"fmt"
+)
+
+// Position is a place in the log: the end of a commit. Positions order first by
+// segment, then by offset. The zero Position is before everything.
+type Position struct {
+	Segment int   `json:"segment"` // number of the segment file
+	Offset  int64 `json:"offset"`  // bytes from the start of that file
+}
+
+// Before reports whether p lies before q.
+func (p Position) Before(q Position) bool {
+	if p.Segment != q.Segment {
+		return p.Segment < q.Segment
+	}
+	return p.Offset < q.Offset
+}
+
+// String formats p as the segment's file name and the offset: 00000042:18734.
+func (p Position) String() string { return fmt.Sprintf("%08d:%d", p.Segment, p.Offset) }
+
+// ID is 16 random bytes that name a log or a segment. A segment's ID tells it from
+// an earlier file of the same number that a power cut took away.
+type ID [16]byte
+
+// String formats the ID as lower-case hex.
+func (id ID) String() string { return fmt.Sprintf("%x", id[:]) }
+
+// Mark is a Position together with what identifies and counts it: enough to find
+// the place again after a restart, to notice that it is gone, and to do the
+// ledger's arithmetic without reading the log.
+type Mark struct {
+	Position
+
+	// Log is the ID of the log that the mark belongs to.
+	Log ID `json:"log"`
+
+	// SegmentID is the ID of the segment file that Position.Segment named.
+	SegmentID ID `json:"segment_id"`
+
+	// Commit is the number of the commit that ends here. Numbers grow by at least
+	// one with each commit over the whole life of a log, across restarts.
+	//
+	// Invariant: a is before b ⇔ a.Commit < b.Commit.
+	Commit uint64 `json:"commit"`
+
+	// Total is how many samples (floats and histograms, stale markers included) the
+	// log had been given up to and including this commit, since it was created.
+	//
+	// Invariant: a.Commit <= b.Commit ⇒ a.Total <= b.Total.
+	Total uint64 `json:"total"`
+}

@@ -1,0 +1,204 @@
+package wal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// Record types of our own. tsdb/record numbers its types upwards from 1; stock
+// readers report these as unknown and skip them.
+const (
+	typeHeader byte = 0xC8
+	typeCommit byte = 0xC9
+	typeFamily byte = 0xCA
+)
+
+// formatVersion is the version in a segment's header. A reader refuses a newer one.
+const formatVersion = 1
+
+// Header is the first record of every segment.
+type Header struct {
+	Version   uint8
+	Log       ID    // the log that the segment belongs to
+	Segment   ID    // this segment
+	Number    int   // the segment's number, as in its file name
+	CreatedAt int64 // milliseconds since the epoch
+
+	// Commit and Total are those of the last commit before this segment. The first
+	// commit in it has a number greater than Commit.
+	Commit uint64
+	Total  uint64
+
+	// Found is the total that could be read back from the disk when the log was
+	// opened, if this is the first segment after that; otherwise Found = Total.
+	// Total - Found samples had been acknowledged and did not survive a power cut
+	// (a savepoint knew of them, the files do not have them).
+	//
+	// Invariant: Found <= Total.
+	Found uint64
+}
+
+// commitRecord ends each commit. A commit without it is never delivered.
+type commitRecord struct {
+	Number  uint64
+	Records uint32 // how many records of the commit precede this one
+	CRC     uint32 // Castagnoli, over the uncompressed bytes of these records, in order
+	Samples uint64 // floats and histograms in this commit
+	Total   uint64 // running total including this commit
+	MinT    int64  // of the samples, milliseconds
+	MaxT    int64
+}
+
+var errShortRecord = errors.New("record is shorter than its fields")
+
+// appendHeader appends the encoding of h to b.
+func appendHeader(b []byte, h Header) []byte {
+	b = append(b, typeHeader, h.Version)
+	b = append(b, h.Log[:]...)
+	b = append(b, h.Segment[:]...)
+	b = binary.AppendUvarint(b, uint64(h.Number))
+	b = binary.AppendVarint(b, h.CreatedAt)
+	b = binary.AppendUvarint(b, h.Commit)
+	b = binary.AppendUvarint(b, h.Total)
+	return binary.AppendUvarint(b, h.Found)
+}
+
+// decodeHeader decodes a header record, its type byte included. A newer format
+// version is an error that says so.
+func decodeHeader(rec []byte) (Header, error) {
+	var h Header
+	if len(rec) < 2+len(h.Log)+len(h.Segment) || rec[0] != typeHeader {
+		return h, fmt.Errorf("decode segment header: %w", errShortRecord)
+	}
+	h.Version = rec[1]
+	if h.Version == 0 || h.Version > formatVersion {
+		return h, fmt.Errorf("segment has format version %d, this build reads up to %d: use a newer hwsagent or another --storage.path", h.Version, formatVersion)
+	}
+	n := 2
+	n += copy(h.Log[:], rec[n:])
+	n += copy(h.Segment[:], rec[n:])
+	d := decoder{b: rec[n:]}
+	h.Number = int(d.uvarint())
+	h.CreatedAt = d.varint()
+	h.Commit = d.uvarint()
+	h.Total = d.uvarint()
+	h.Found = d.uvarint()
+	if d.err != nil {
+		return h, fmt.Errorf("decode segment header: %w", d.err)
+	}
+	return h, nil
+}
+
+// appendCommit appends the encoding of c to b.
+func appendCommit(b []byte, c commitRecord) []byte {
+	b = append(b, typeCommit)
+	b = binary.AppendUvarint(b, c.Number)
+	b = binary.AppendUvarint(b, uint64(c.Records))
+	b = binary.BigEndian.AppendUint32(b, c.CRC)
+	b = binary.AppendUvarint(b, c.Samples)
+	b = binary.AppendUvarint(b, c.Total)
+	b = binary.AppendVarint(b, c.MinT)
+	return binary.AppendVarint(b, c.MaxT)
+}
+
+// decodeCommit decodes a commit record, its type byte included.
+func decodeCommit(rec []byte) (commitRecord, error) {
+	var c commitRecord
+	if len(rec) == 0 || rec[0] != typeCommit {
+		return c, fmt.Errorf("decode commit: %w", errShortRecord)
+	}
+	d := decoder{b: rec[1:]}
+	c.Number = d.uvarint()
+	c.Records = uint32(d.uvarint())
+	c.CRC = d.be32()
+	c.Samples = d.uvarint()
+	c.Total = d.uvarint()
+	c.MinT = d.varint()
+	c.MaxT = d.varint()
+	if d.err != nil {
+		return c, fmt.Errorf("decode commit: %w", d.err)
+	}
+	return c, nil
+}
+
+// family names the metric family of a series whose own name differs from it
+// (x_bucket, x_sum and x_count of x); it follows the series' announcement.
+type family struct {
+	Ref  uint64
+	Name string
+}
+
+// appendFamilies appends the encoding of fs to b.
+func appendFamilies(b []byte, fs []family) []byte {
+	b = append(b, typeFamily)
+	for _, f := range fs {
+		b = binary.AppendUvarint(b, f.Ref)
+		b = binary.AppendUvarint(b, uint64(len(f.Name)))
+		b = append(b, f.Name...)
+	}
+	return b
+}
+
+// decodeFamilies decodes a family record, its type byte included, onto fs.
+func decodeFamilies(rec []byte, fs []family) ([]family, error) {
+	if len(rec) == 0 || rec[0] != typeFamily {
+		return fs, fmt.Errorf("decode families: %w", errShortRecord)
+	}
+	d := decoder{b: rec[1:]}
+	for len(d.b) > 0 && d.err == nil {
+		f := family{Ref: d.uvarint()}
+		f.Name = string(d.bytes(d.uvarint()))
+		if d.err == nil {
+			fs = append(fs, f)
+		}
+	}
+	if d.err != nil {
+		return fs, fmt.Errorf("decode families: %w", d.err)
+	}
+	return fs, nil
+}
+
+// decoder reads fields off the front of b; after the first short field err is set
+// and every further field is zero.
+type decoder struct {
+	b   []byte
+	err error
+}
+
+func (d *decoder) uvarint() uint64 {
+	v, n := binary.Uvarint(d.b)
+	return d.skip(n, v)
+}
+
+func (d *decoder) varint() int64 {
+	v, n := binary.Varint(d.b)
+	return int64(d.skip(n, uint64(v)))
+}
+
+func (d *decoder) be32() uint32 {
+	b := d.bytes(4)
+	if d.err != nil {
+		return 0
+	}
+	return binary.BigEndian.Uint32(b)
+}
+
+func (d *decoder) skip(n int, v uint64) uint64 {
+	if n <= 0 || d.err != nil {
+		d.err = errShortRecord
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *decoder) bytes(n uint64) []byte {
+	if d.err != nil || n > uint64(len(d.b)) {
+		d.err = errShortRecord
+		return nil
+	}
+	b := d.b[:n]
+	d.b = d.b[n:]
+	return b
+}

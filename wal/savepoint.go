@@ -1,0 +1,36 @@
+package wal
+
+// Range is a stretch of the log whose samples all have a final outcome for a
+// target: everything after From up to and including To.
+type Range struct {
+	From, To Mark
+}
+
+// Savepoint is the durable position of one target in the log.
+type Savepoint struct {
+	// Start is where the target began; its ledger counts from there.
+	Start Mark
+
+	// Done lists what has a final outcome, oldest first, without overlaps. In-order
+	// delivery has exactly one range, from Start to the acknowledged mark; a sender
+	// that delivers newest data first has more.
+	Done []Range
+
+	// High is the furthest mark that may have been sent. It is made durable before
+	// anything beyond it is sent, so after a crash exactly the samples after Acked and
+	// up to High may already be stored at the receiver.
+	High Mark
+
+	// Outcome counts the samples of Done.
+	//
+	// Invariant: Outcome.Sum() = Σ (To.Total - From.Total) over Done.
+	Outcome Outcome
+}
+
+// Acked is the mark up to which everything since Start has a final outcome.
+func (s *Savepoint) Acked() Mark {
+	if len(s.Done) == 0 || s.Done[0].From.Commit != s.Start.Commit {
+		return s.Start
+	}
+	return s.Done[0].To
+}

@@ -1,0 +1,110 @@
+package web
+
+import "time"
+
+// Status is a snapshot of the whole agent. The page, GET /api/v1/status and
+// `hwsagent status` all render this one value. Keys are stable: new ones may be
+// added, none is renamed or removed under one Schema.
+type Status struct {
+	Schema  int       `json:"schema"` // 1
+	Version string    `json:"version"`
+	Running bool      `json:"running"` // false: read from the data directory of an agent that is down
+	Now     time.Time `json:"now"`
+	Started time.Time `json:"started,omitzero"`
+
+	Config   ConfigStatus   `json:"config"`
+	WAL      WALStatus      `json:"wal"`
+	Targets  []TargetStatus `json:"targets"`
+	Probes   []ProbeStatus  `json:"probes"`
+	Problems []Problem      `json:"problems"` // worst first; empty when all is well
+}
+
+// ConfigStatus tells which configuration is in force.
+type ConfigStatus struct {
+	File        string    `json:"file"`
+	LoadedAt    time.Time `json:"loaded_at,omitzero"`
+	ReloadError string    `json:"reload_error,omitempty"` // of the last reload, until one succeeds
+	ReloadedAt  time.Time `json:"reload_attempted_at,omitzero"`
+}
+
+// WALStatus describes the log.
+type WALStatus struct {
+	Dir           string    `json:"dir"`
+	Sync          string    `json:"sync"`
+	Segments      int       `json:"segments"`
+	FirstSegment  int       `json:"first_segment"`
+	LastSegment   int       `json:"last_segment"`
+	Bytes         int64     `json:"bytes"`
+	MaxBytes      int64     `json:"max_bytes"`
+	FreeBytes     int64     `json:"free_bytes"` // of the file system
+	Appended      uint64    `json:"samples_appended"`
+	Refused       uint64    `json:"samples_refused"` // not acknowledged: Commit failed
+	Series        int       `json:"series"`
+	Error         string    `json:"error,omitempty"` // why writes fail at present
+	ErrorSince    time.Time `json:"error_since,omitzero"`
+	SamplesPerSec float64   `json:"samples_per_second"`
+}
+
+// TargetStatus describes one remote-write target.
+type TargetStatus struct {
+	Name  string `json:"name"`
+	URL   string `json:"url"`   // without user, password and query
+	State string `json:"state"` // ok, behind, retrying, held, starting, orphan, stopped
+	// Why says what the target waits for, in words, when State is not ok.
+	Why string `json:"why,omitempty"`
+
+	LagSeconds     float64   `json:"lag_seconds"` // age of the oldest sample without an outcome; 0 if none
+	OldestPending  time.Time `json:"oldest_pending,omitzero"`
+	PendingSamples uint64    `json:"pending_samples"`
+	PendingBytes   int64     `json:"pending_bytes"`
+	SentPerSec     float64   `json:"sent_per_second"`
+
+	Ledger LedgerStatus `json:"ledger"`
+
+	Shards      int           `json:"shards"`
+	MaxShards   int           `json:"max_shards"`
+	Retries     uint64        `json:"retries"`
+	LastSuccess time.Time     `json:"last_success,omitzero"`
+	LastError   string        `json:"last_error,omitempty"`
+	LastErrorAt time.Time     `json:"last_error_at,omitzero"`
+	NextTry     time.Time     `json:"next_try,omitzero"` // when backing off or held
+	ClockSkew   time.Duration `json:"clock_skew_ns"`     // this host's clock minus the receiver's Date; 0 if unknown
+	DeadLetters int           `json:"dead_letters"`
+}
+
+// LedgerStatus is a target's account in samples since it was first known.
+//
+// Invariant: Appended = Delivered + Filtered + ΣDropped + Pending.
+type LedgerStatus struct {
+	Appended  uint64            `json:"appended"`
+	Delivered uint64            `json:"delivered"`
+	Filtered  uint64            `json:"filtered"`
+	Dropped   map[string]uint64 `json:"dropped,omitempty"` // by reason
+	Lost      uint64            `json:"lost"`              // of Dropped, what no receiver has
+	Pending   uint64            `json:"pending"`
+	Balanced  bool              `json:"balanced"`
+}
+
+// ProbeStatus describes one probe.
+type ProbeStatus struct {
+	Name      string        `json:"name"`
+	Type      string        `json:"type"`
+	Target    string        `json:"target,omitempty"`
+	Interval  time.Duration `json:"interval_ns"`
+	State     string        `json:"state"` // waiting, ok, failing, running, hung
+	LastRun   time.Time     `json:"last_run,omitzero"`
+	Took      time.Duration `json:"took_ns"`
+	Samples   int           `json:"samples"`
+	Failures  int           `json:"consecutive_failures"`
+	Skipped   uint64        `json:"skipped_rounds"`
+	Refused   uint64        `json:"refused_samples"` // not acknowledged by the log, or invalid
+	LastError string        `json:"last_error,omitempty"`
+}
+
+// Problem is one thing that needs a person, or will.
+type Problem struct {
+	Severity string `json:"severity"`      // error, warning
+	Subject  string `json:"subject"`       // "target mimir", "probe bmc", "wal", "config"
+	Text     string `json:"text"`          // what and why
+	Try      string `json:"try,omitempty"` // what to do
+}
