@@ -1,0 +1,228 @@
+package e2e
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const (
+	module     = "hwsagent"
+	prometheus = "github.com/prometheus/prometheus/"
+)
+
+// importRule binds one package directory and those below it, unless a rule with a
+// longer directory binds them.
+type importRule struct {
+	dir string
+	// ours are the directories of this module that may be imported, each with what is
+	// below it. A package may always import what is below its own rule's directory.
+	ours []string
+	// never are import paths (and what is below them) that no file outside tests may name.
+	never []string
+}
+
+// importRules is the table of CONTRIBUTING.md.
+func importRules() []importRule {
+	return []importRule{
+		{dir: "wal", never: []string{"net/http"}},
+		{dir: "remotewrite", ours: []string{"wal"}, never: []string{prometheus + "tsdb/wlog", prometheus + "scrape"}},
+		{dir: "probes"},
+		{dir: "receivers"},
+		{dir: "web"},
+		{dir: "agent", ours: []string{"wal", "remotewrite", "probes", "receivers", "web"}},
+		{dir: "agent/demo/receiver"},
+		{dir: "cmd/hwsagent", ours: []string{"agent"}},
+		{dir: "e2e", ours: []string{"agent/demo/receiver"}},
+	}
+}
+
+// neverAnywhere is what no file outside tests may import: these pull in Prometheus'
+// service discoveries or its sender, whose promises differ from ours.
+func neverAnywhere() []string {
+	return []string{
+		prometheus + "config",
+		prometheus + "discovery",
+		prometheus + "storage/remote",
+		prometheus + "tsdb/agent",
+		"github.com/stretchr/testify",
+	}
+}
+
+// source is one parsed Go file, its path relative to the module's root.
+type source struct {
+	file string
+	ast  *ast.File
+}
+
+func (s source) dir() string  { return path.Dir(s.file) }
+func (s source) isTest() bool { return strings.HasSuffix(s.file, "_test.go") }
+
+func (s source) imports(t *testing.T) []string {
+	var paths []string
+	for _, spec := range s.ast.Imports {
+		p, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			t.Fatalf("%s: import %s: %v", s.file, spec.Path.Value, err)
+		}
+		paths = append(paths, p)
+	}
+	return paths
+}
+
+// sources parses every Go file of the module, build constraints notwithstanding. It
+// reads the files in this process, so that the test cache knows what was read.
+func sources(t *testing.T, mode parser.Mode) []source {
+	t.Helper()
+	var all []source
+	root := ".."
+	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		if d.IsDir() {
+			if p != root && (name == "testdata" || name == "bin" || strings.HasPrefix(name, ".")) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), p, nil, mode|parser.SkipObjectResolution)
+		if err != nil {
+			return fmt.Errorf("parse %s: %w", p, err)
+		}
+		rel, err := filepath.Rel(root, p)
+		if err != nil {
+			return err
+		}
+		all = append(all, source{file: filepath.ToSlash(rel), ast: f})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) < 10 {
+		t.Fatalf("found only %d Go files below %s: the walk is broken", len(all), root)
+	}
+	return all
+}
+
+// below reports whether p is root or lies below it.
+func below(p, root string) bool { return p == root || strings.HasPrefix(p, root+"/") }
+
+// ruleFor is the most specific rule that binds a directory.
+func ruleFor(rules []importRule, dir string) (importRule, bool) {
+	var best importRule
+	found := false
+	for _, r := range rules {
+		if below(dir, r.dir) && (!found || len(r.dir) > len(best.dir)) {
+			best, found = r, true
+		}
+	}
+	return best, found
+}
+
+// broken says which rule the import of p by a file breaks, or "".
+func broken(rules []importRule, dir string, isTest bool, p string) string {
+	rule, ok := ruleFor(rules, dir)
+	if !ok {
+		return "no import rule binds this directory: add it to importRules and to CONTRIBUTING.md"
+	}
+	if p == module || strings.HasPrefix(p, module+"/") {
+		ours := strings.TrimPrefix(p, module+"/")
+		if below(ours, rule.dir) {
+			return ""
+		}
+		if slices.ContainsFunc(rule.ours, func(o string) bool { return below(ours, o) }) {
+			return ""
+		}
+		return fmt.Sprintf("%s may import only %v of ours", rule.dir, rule.ours)
+	}
+	if isTest {
+		return ""
+	}
+	for _, never := range append(neverAnywhere(), rule.never...) {
+		if below(p, never) {
+			return fmt.Sprintf("%s must never import it", rule.dir)
+		}
+	}
+	return ""
+}
+
+func TestImports(t *testing.T) {
+	rules := importRules()
+	for _, s := range sources(t, parser.ImportsOnly) {
+		for _, p := range s.imports(t) {
+			if why := broken(rules, s.dir(), s.isTest(), p); why != "" {
+				t.Errorf("%s imports %s: %s", s.file, p, why)
+			}
+		}
+	}
+}
+
+// TestImportRulesBite proves that the rules refuse what they are there to refuse.
+func TestImportRulesBite(t *testing.T) {
+	for _, tc := range []struct {
+		dir    string
+		test   bool
+		path   string
+		broken bool
+	}{
+		{"wal", false, "hwsagent/remotewrite", true},
+		{"wal", false, "net/http", true},
+		{"wal", true, "net/http", false},
+		{"wal", false, prometheus + "tsdb/wlog", false},
+		{"wal", false, prometheus + "config", true},
+		{"remotewrite", false, "hwsagent/wal", false},
+		{"remotewrite", false, "hwsagent/probes", true},
+		{"remotewrite", true, "hwsagent/probes", true},
+		{"remotewrite", false, prometheus + "tsdb/wlog", true},
+		{"remotewrite", false, prometheus + "storage", false},
+		{"remotewrite", false, prometheus + "storage/remote", true},
+		{"remotewrite", true, prometheus + "storage/remote", false},
+		{"remotewrite/deadletter", false, "hwsagent/remotewrite", false},
+		{"probes/host", false, "hwsagent/probes", false},
+		{"probes/host", false, "hwsagent/wal", true},
+		{"web", false, "hwsagent/wal", true},
+		{"agent", false, "hwsagent/web", false},
+		{"agent/demo", false, "hwsagent/agent/demo/receiver", false},
+		{"agent/demo/receiver", false, "hwsagent/agent", true},
+		{"cmd/hwsagent", false, "hwsagent/agent", false},
+		{"cmd/hwsagent", false, "hwsagent/agent/demo", false},
+		{"cmd/hwsagent", false, "hwsagent/wal", true},
+		{"e2e", true, "hwsagent/agent", true},
+		{"e2e", true, "hwsagent/agent/demo", true},
+		{"e2e", true, "hwsagent/agent/demo/receiver", false},
+		{"walrus", false, "fmt", true},
+	} {
+		if why := broken(importRules(), tc.dir, tc.test, tc.path); (why != "") != tc.broken {
+			t.Errorf("%s (test %t) imports %s: got %q, want broken = %t", tc.dir, tc.test, tc.path, why, tc.broken)
+		}
+	}
+}
+
+// TestNoInitNorGrabBags keeps two habits out: registration by init, and packages whose
+// name says nothing.
+func TestNoInitNorGrabBags(t *testing.T) {
+	for _, s := range sources(t, 0) {
+		if slices.Contains([]string{"util", "utils", "common", "types", "model", "helpers"}, s.ast.Name.Name) {
+			t.Errorf("%s: package %s: name it after what it provides", s.file, s.ast.Name.Name)
+		}
+		for _, d := range s.ast.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" {
+				t.Errorf("%s has a func init: construct it where it is used", s.file)
+			}
+		}
+	}
+}
