@@ -2,6 +2,7 @@ package probes
 
 import (
 	"context"
+	"errors"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/exemplar"
@@ -78,3 +79,13 @@ func (r *Round) Samples() []Sample { return r.samples }
 
 // Over is how many samples were refused because the round was full.
 func (r *Round) Over() int { return r.over }
+
+// Committer is implemented by probes that want to know what became of a round.
+// Committed is called after each round, never while Collect runs, with nil when every
+// sample of it is acknowledged by the log.
+type Committer interface{ Committed(err error) }
+
+// ErrPartial marks an error of Collect that left the probe useful: one of several
+// readers failed, the rest of the round is good. Wrapped in the returned error it
+// keeps `up` at 1 while the error is still shown.
+var ErrPartial = errors.New("partly failed")

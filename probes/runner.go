@@ -1,0 +1,119 @@
+package probes
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"github.com/prometheus/prometheus/storage"
+)
+
+// Runner runs probes, each in a goroutine of its own, until its context ends.
+type Runner struct {
+	out storage.AppendableV2
+	log *slog.Logger
+
+	mu struct {
+		sync.Mutex
+		ctx   context.Context // set while Run runs
+		loops map[string]*loop
+		order []string
+	}
+	wg sync.WaitGroup
+}
+
+// NewRunner makes a runner that appends to out.
+func NewRunner(out storage.AppendableV2, logger *slog.Logger) *Runner {
+	r := &Runner{out: out, log: logger}
+	r.mu.loops = make(map[string]*loop)
+	return r
+}
+
+// Run runs the probes of the latest Apply until ctx ends, and returns when every round
+// has been committed or given up and the probes are closed. It is called once.
+func (r *Runner) Run(ctx context.Context) error {
+	r.mu.Lock()
+	r.mu.ctx = ctx
+	for _, l := range r.mu.loops {
+		r.start(l)
+	}
+	r.mu.Unlock()
+
+	<-ctx.Done()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.ctx = nil
+	r.wg.Wait()
+	for _, l := range r.mu.loops {
+		l.stop()
+	}
+	return nil
+}
+
+// Apply makes specs the set of probes that run. A probe whose Identity is unchanged
+// goes on undisturbed (the Probe in its new spec is closed unused); a changed one is
+// replaced after its running round; the series of a removed one are marked stale.
+func (r *Runner) Apply(specs []Spec) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next := make(map[string]*loop, len(specs))
+	order := make([]string, 0, len(specs))
+	for _, s := range specs {
+		order = append(order, s.Name)
+		old := r.mu.loops[s.Name]
+		if old != nil && old.spec.Identity == s.Identity {
+			closeProbe(r.log, s.Name, s.Probe) // never ran
+			next[s.Name] = old
+			continue
+		}
+		next[s.Name] = newLoop(s, r.out, r.log.With("probe", s.Name))
+		if old != nil {
+			old.stop()
+			next[s.Name].tracker.adopt(old.tracker)
+		}
+		if r.mu.ctx != nil {
+			r.start(next[s.Name])
+		}
+	}
+	for name, l := range r.mu.loops {
+		if next[name] == nil {
+			l.stop()
+			l.end()
+		}
+	}
+	r.mu.loops, r.mu.order = next, order
+}
+
+// start runs l; the caller holds the lock.
+func (r *Runner) start(l *loop) {
+	ctx, cancel := context.WithCancel(r.mu.ctx)
+	l.cancel = cancel
+	r.wg.Go(func() {
+		defer close(l.done)
+		l.run(ctx)
+	})
+}
+
+// Status describes the probes in the order of the latest Apply.
+func (r *Runner) Status() []Status {
+	r.mu.Lock()
+	loops := make([]*loop, 0, len(r.mu.order))
+	for _, name := range r.mu.order {
+		loops = append(loops, r.mu.loops[name])
+	}
+	r.mu.Unlock()
+	out := make([]Status, 0, len(loops))
+	for _, l := range loops {
+		out = append(out, l.snapshot())
+	}
+	return slices.Clip(out)
+}
+
+func closeProbe(log *slog.Logger, name string, p Probe) {
+	if c, ok := p.(Closer); ok {
+		if err := c.Close(); err != nil {
+			log.Warn("closing the probe failed", "probe", name, "err", err)
+		}
+	}
+}

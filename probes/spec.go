@@ -1,0 +1,51 @@
+package probes
+
+import (
+	"hash/fnv"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/relabel"
+)
+
+// Spec says how one probe is run.
+type Spec struct {
+	Name string // unique among the probes
+	Type string // for people: host, snmp, …
+
+	// Identity is equal for two specs exactly when one may go on for the other after
+	// a reload: the same configuration, so the running probe is kept.
+	Identity string
+
+	// Probe is what runs. The runner closes it when it is removed, if it is a Closer.
+	Probe Probe
+
+	Interval time.Duration // between the starts of two rounds, > 0
+	Timeout  time.Duration // of one round, 0 < Timeout <= Interval
+
+	// Labels are added to every sample: job, instance and the user's. A label of that
+	// name on the sample itself is kept as exported_<name>, as a scrape would.
+	Labels  labels.Labels
+	Relabel []*relabel.Config // metric_relabel_configs, applied last
+
+	MaxSamples int // of one round; 0 is no limit. More than that fails the round.
+}
+
+// firstRun is when the probe first runs after now: at the phase, within the interval
+// since the epoch, that a hash of the name picks. Probes thus spread evenly, and a
+// restart keeps the phase.
+func (s *Spec) firstRun(now time.Time) time.Time {
+	h := fnv.New64a()
+	h.Write([]byte(s.Name))
+	// The upper bits of FNV of short names hardly differ: mix them (the finaliser of MurmurHash3).
+	x := h.Sum64()
+	x ^= x >> 33
+	x *= 0xff51afd7ed558ccd
+	x ^= x >> 33
+	phase := time.Duration(x % uint64(s.Interval))
+	wait := (phase - time.Duration(now.UnixNano())%s.Interval) % s.Interval
+	if wait < 0 {
+		wait += s.Interval
+	}
+	return now.Add(wait)
+}
