@@ -1,8 +1,12 @@
 package wal
 
-import "context"
+import (
+	"context"
+	"io"
+)
 
-// tail is the writer's end of the log as cursors see it. *Log implements it.
+// tail is the writer's end of the log as cursors see it. *Log implements it. All
+// methods are safe for concurrent use and none waits for the disk's writes.
 type tail interface {
 	// head is the mark of the last commit that may be read. It is never behind what a
 	// Commit has returned nil for.
@@ -15,4 +19,28 @@ type tail interface {
 	// first is the number of the oldest segment that is kept. Segments below it are
 	// gone or about to go, and what the ledgers lost with them is written.
 	first() int
+
+	// segments lists the segments that are kept, in ascending order. Numbers may have
+	// holes.
+	segments() ([]segmentRef, error)
+
+	// openSegment opens segment n for reading. The error is fs.ErrNotExist if there is
+	// none. The file may be unlinked while it is open.
+	openSegment(n int) (segmentFile, error)
+}
+
+// segmentRef is one segment in a listing.
+type segmentRef struct {
+	Number int
+
+	// Size is how many bytes of the file may be read. That is the head's offset for the
+	// active segment; the last good offset for one that a write error ended and that
+	// could not be truncated; else the file's size.
+	Size int64
+}
+
+// segmentFile is one segment opened for reading.
+type segmentFile interface {
+	io.ReaderAt
+	io.Closer
 }
