@@ -5,6 +5,10 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unk
 LDFLAGS  := -s -w -X hwsagent/agent.Version=$(VERSION)
 export CGO_ENABLED ?= 0
 
+# golangci-lint is pinned here and lives outside the module.
+LINT_VERSION := v2.15.0
+LINT         := .cache/golangci-lint-$(LINT_VERSION)/golangci-lint
+
 .PHONY: all build run test race lint fmt-check tidy-check cross bench e2e fuzz ci clean
 
 all: build test
@@ -20,6 +24,19 @@ test: build ## everything that needs no other program; what is skipped says why
 
 race:
 	CGO_ENABLED=1 $(GO) test -race ./...
+
+e2e: build ## the built binary against Debian's prometheus, nginx and snmpd
+	HWSAGENT_E2E=1 $(GO) test -count=1 -timeout 15m ./e2e
+
+$(LINT):
+	GOBIN=$(CURDIR)/$(@D) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+
+lint: $(LINT) ## vet and the linters of .golangci.yml
+	$(GO) vet ./...
+	$(LINT) run ./...
+
+ci: ## what continuous integration runs; installs Debian packages
+	bash .ci/run
 
 fmt-check:
 	@out=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$out" || { echo "not gofmt-clean:"; echo "$$out"; exit 1; }
