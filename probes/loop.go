@@ -232,7 +232,7 @@ func (l *loop) appendRound(app storage.AppenderV2, now int64, round *Round) (app
 				Metadata:         metadata.Metadata{Type: s.Family.Type, Unit: s.Family.Unit, Help: s.Family.Help},
 				Exemplars:        s.Exemplars,
 			})
-			if errors.Is(fail, &storage.AppendPartialError{}) {
+			if fail != nil && errors.Is(fail, &storage.AppendPartialError{}) {
 				fail = nil // the sample is in; only an exemplar is not
 			}
 			if fail == nil {
