@@ -35,7 +35,8 @@ type segmentRef struct {
 
 	// Size is how many bytes of the file may be read. That is the head's offset for the
 	// active segment; the last good offset for one that a write error ended and that
-	// could not be truncated; else the file's size.
+	// could not be truncated (in an earlier process too: see [Header.PrevEnd]); else
+	// the file's size.
 	Size int64
 }
 

@@ -37,9 +37,22 @@ type Header struct {
 	//
 	// Invariant: Found <= Total.
 	Found uint64
+
+	// PrevID and PrevEnd seal the segment whose number is one less. A zero PrevID says
+	// nothing: that segment was sealed by an earlier process, and all that can be read
+	// of it counts. Otherwise the segment's ID must be PrevID and it ends at offset
+	// PrevEnd: what can be read beyond, or all of it if its ID is another, are commits
+	// that failed and could not be cut off. They were never acknowledged, the totals
+	// do not contain them, and a reader must not deliver them. (An open log applies
+	// this to the sizes that cursors get to see.)
+	PrevID  ID
+	PrevEnd int64
 }
 
-// commitRecord ends each commit. A commit without it is never delivered.
+// commitRecord ends each commit. A commit without it is never delivered. A commit
+// of no records and no samples is legal: the log writes one when it is opened after
+// a power cut took samples that a savepoint knew of, so that there is a commit at
+// the head whose total contains them.
 type commitRecord struct {
 	Number  uint64
 	Records uint32 // how many records of the commit precede this one
@@ -61,7 +74,9 @@ func appendHeader(b []byte, h Header) []byte {
 	b = binary.AppendVarint(b, h.CreatedAt)
 	b = binary.AppendUvarint(b, h.Commit)
 	b = binary.AppendUvarint(b, h.Total)
-	return binary.AppendUvarint(b, h.Found)
+	b = binary.AppendUvarint(b, h.Found)
+	b = append(b, h.PrevID[:]...)
+	return binary.AppendVarint(b, h.PrevEnd)
 }
 
 // decodeHeader decodes a header record, its type byte included. A newer format
@@ -84,6 +99,8 @@ func decodeHeader(rec []byte) (Header, error) {
 	h.Commit = d.uvarint()
 	h.Total = d.uvarint()
 	h.Found = d.uvarint()
+	copy(h.PrevID[:], d.bytes(uint64(len(h.PrevID))))
+	h.PrevEnd = d.varint()
 	if d.err != nil {
 		return h, fmt.Errorf("decode segment header: %w", d.err)
 	}

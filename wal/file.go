@@ -1,0 +1,152 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+)
+
+// What a log's directory holds.
+const (
+	segmentDir   = "wal"        // the segments, named as tsdb/wlog names them
+	savepointDir = "savepoints" // one file per target
+	lockName     = "lock"       // held by the process that owns the directory
+)
+
+// segmentName is the file name of a segment.
+func segmentName(n int) string { return fmt.Sprintf("%08d", n) }
+
+// parseSegmentName is the inverse of segmentName; foreign names are not ok.
+func parseSegmentName(name string) (n int, ok bool) {
+	if len(name) < 8 {
+		return 0, false
+	}
+	for _, c := range []byte(name) {
+		if c < '0' || c > '9' || n > 1<<40 {
+			return 0, false
+		}
+		n = n*10 + int(c-'0')
+	}
+	return n, name == segmentName(n)
+}
+
+// file is an open file. *osFile implements it over the operating system; tests wrap
+// it to inject faults. Its methods may be called concurrently, Close included.
+type file interface {
+	io.ReaderAt
+	io.WriterAt
+	io.Closer
+	Sync() error               // makes contents and size durable
+	Truncate(size int64) error // cuts or extends
+	Size() (int64, error)      // bytes
+}
+
+// directory is one directory and the files directly in it: all that the log asks of
+// a file system. Names have no separators.
+type directory interface {
+	// open opens a file with os.O_ flags; one that is created has mode 0600.
+	open(name string, flag int) (file, error)
+	remove(name string) error
+	rename(from, to string) error
+	list() ([]fileInfo, error) // regular files only, in no particular order
+	sync() error               // makes creations, removals and renames durable
+	free() (int64, error)      // bytes that this process may still write on the file system
+	close() error
+}
+
+// fileInfo is one entry of a directory.
+type fileInfo struct {
+	name    string
+	size    int64
+	modTime time.Time
+}
+
+// errUnsafeDirectory wraps why a directory must not hold the log.
+var errUnsafeDirectory = errors.New("unsafe directory")
+
+// openDirectory opens path, and creates it with mode 0700 if it is not there. It
+// refuses a symbolic link, a directory of another user, and one that a group or
+// others may write to: whoever controls the directory could feed samples to every
+// target, or have the log written elsewhere.
+func openDirectory(path string) (*osDirectory, error) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, fmt.Errorf("create directory: %w", err)
+	}
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil, fmt.Errorf("check directory: %w", err)
+	}
+	if !info.IsDir() {
+		return nil, fmt.Errorf("%w: %s is not a directory but a symbolic link or a file: name the real directory", errUnsafeDirectory, path)
+	}
+	if err := checkOwner(path, info); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, fmt.Errorf("open directory: %w", err)
+	}
+	// Between Lstat and OpenRoot the path may have been replaced.
+	if opened, err := root.Stat("."); err != nil || !os.SameFile(info, opened) {
+		root.Close()
+		return nil, fmt.Errorf("%w: %s was replaced while it was being opened", errUnsafeDirectory, path)
+	}
+	return &osDirectory{path: path, root: root}, nil
+}
+
+// osDirectory is a directory of the operating system. An [os.Root] keeps every
+// access inside it.
+type osDirectory struct {
+	path string
+	root *os.Root
+}
+
+func (d *osDirectory) open(name string, flag int) (file, error) {
+	f, err := d.root.OpenFile(name, flag, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return &osFile{f}, nil
+}
+
+func (d *osDirectory) remove(name string) error     { return d.root.Remove(name) }
+func (d *osDirectory) rename(from, to string) error { return d.root.Rename(from, to) }
+func (d *osDirectory) close() error                 { return d.root.Close() }
+func (d *osDirectory) sync() error                  { return syncDirectory(d.root) }
+func (d *osDirectory) free() (int64, error)         { return freeSpace(d.path) }
+
+func (d *osDirectory) list() ([]fileInfo, error) {
+	entries, err := fs.ReadDir(d.root.FS(), ".")
+	if err != nil {
+		return nil, err
+	}
+	var infos []fileInfo
+	for _, e := range entries {
+		if !e.Type().IsRegular() {
+			continue
+		}
+		info, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		infos = append(infos, fileInfo{name: e.Name(), size: info.Size(), modTime: info.ModTime()})
+	}
+	return infos, nil
+}
+
+// osFile is a file of the operating system.
+type osFile struct{ *os.File }
+
+func (f *osFile) Size() (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}

@@ -1,0 +1,52 @@
+//go:build unix
+
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// checkOwner refuses a directory that another user owns, or that others may write to.
+func checkOwner(path string, info fs.FileInfo) error {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
+		return fmt.Errorf("%w: %s belongs to uid %d, this process runs as uid %d", errUnsafeDirectory, path, st.Uid, os.Geteuid())
+	}
+	if perm := info.Mode().Perm(); perm&0o022 != 0 {
+		return fmt.Errorf("%w: %s has mode %04o, so others may write to it: chmod 0700 it", errUnsafeDirectory, path, perm)
+	}
+	return nil
+}
+
+// syncDirectory makes the directory's entries durable.
+func syncDirectory(root *os.Root) error {
+	d, err := root.Open(".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// freeSpace is what an unprivileged process may still write to path's file system.
+func freeSpace(path string) (int64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(path, &st); err != nil {
+		return 0, fmt.Errorf("statfs %s: %w", path, err)
+	}
+	return int64(st.Bavail) * int64(st.Bsize), nil
+}
+
+// tryLock takes the lock on f, or returns false if another process has it. It ends
+// with the process.
+func tryLock(f *os.File) (bool, error) {
+	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return false, nil
+	}
+	return err == nil, err
+}
