@@ -1,0 +1,89 @@
+package remotewrite
+
+import "net/http"
+
+// Verdict says what an answer means for the samples of the request.
+type Verdict uint8
+
+// The verdicts.
+const (
+	// Delivered: the receiver has the samples.
+	Delivered Verdict = iota
+	// Retry: nothing is known of the samples; send the same request again after a
+	// growing pause or Retry-After.
+	Retry
+	// Split: the request is too large; halve it and remember the smaller limit.
+	Split
+	// Suspect: the receiver refuses these samples, or the way to it is broken; an
+	// empty write tells which.
+	Suspect
+	// Hold: the target takes nothing at present; stop sending, drop nothing.
+	Hold
+	// Discard: the samples are not sent again; they are counted as rejected.
+	Discard
+)
+
+// String returns the verdict's name in lower case.
+func (v Verdict) String() string {
+	return [...]string{"delivered", "retry", "split", "suspect", "hold", "discard"}[v]
+}
+
+// Refusal is what a target does with samples whose request was answered by a 4xx:
+// the hwsagent.on_refusal key.
+type Refusal uint8
+
+// The refusal policies.
+const (
+	RefusalHold Refusal = iota // keep them until the receiver takes them, or prove them bad
+	RefusalDrop                // the specification to the letter: a 4xx is never sent again
+)
+
+// Policy is what of a target's configuration bears on outcomes.
+type Policy struct {
+	OnRefusal        Refusal
+	RetryOnRateLimit bool // queue_config.retry_on_http_429
+}
+
+// Classify decides what an answer means. It is pure.
+//
+//	answer                          hold (default)   on_refusal: drop
+//	2xx                             Delivered        Delivered
+//	400 409 422                     Suspect          Discard
+//	408 425                         Retry            Discard
+//	413                             Split            Discard
+//	429                             Retry            Retry
+//	429, retry_on_http_429: false   Discard          Discard
+//	other 4xx                       Hold             Discard
+//	1xx 3xx                         Hold             Hold
+//	5xx, no response                Retry            Retry
+//	anything else                   Hold             Hold
+//
+// The specification (remote write 1.0, "Retries & Backoff") demands that 5xx is
+// retried and that a 4xx other than 429 is not. Holding deviates on purpose: an
+// expired token would cost data otherwise. 409 is what Thanos answers to samples that
+// it has or that are out of order; 413, 408 and 425 say nothing about the samples. A
+// redirect is never followed, whatever the policy, and nothing is dropped for one.
+func Classify(a Answer, p Policy) Verdict {
+	switch s := a.Status; {
+	case s == 0, s >= 500 && s <= 599:
+		return Retry
+	case s >= 200 && s <= 299:
+		return Delivered
+	case s < 400 || s > 499:
+		return Hold
+	case s == http.StatusTooManyRequests:
+		if p.RetryOnRateLimit {
+			return Retry
+		}
+		return Discard
+	case p.OnRefusal == RefusalDrop:
+		return Discard
+	case s == http.StatusBadRequest, s == http.StatusConflict, s == http.StatusUnprocessableEntity:
+		return Suspect
+	case s == http.StatusRequestTimeout, s == http.StatusTooEarly:
+		return Retry
+	case s == http.StatusRequestEntityTooLarge:
+		return Split
+	}
+	return Hold
+}

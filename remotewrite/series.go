@@ -1,0 +1,136 @@
+package remotewrite
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/relabel"
+
+	"hwsagent/wal"
+)
+
+// nameValidation is for the names in relabelling rules. Names may be any UTF-8 there, as
+// in Prometheus 3; see [seriesCache.legal] for what is sent.
+const nameValidation = model.UTF8Validation
+
+// seriesCache turns the log's series into what one target is sent: external labels
+// merged, write_relabel_configs applied, names made legal for remote write 1.0, the
+// labels' bytes encoded. It does so once per series, so a sample costs one lookup.
+// A cache lives as long as its rules do; a reload with other rules makes a new one.
+//
+// Not safe for concurrent use: it belongs to the goroutine that reads the log.
+type seriesCache struct {
+	external labels.Labels
+	rules    []*relabel.Config
+
+	slots   []*series // by wal.Series.Slot
+	builder *labels.Builder
+	scratch labels.ScratchBuilder
+}
+
+// newSeriesCache makes a cache. The rules must be valid (see [Config.Validate]).
+func newSeriesCache(external labels.Labels, rules []*relabel.Config) *seriesCache {
+	return &seriesCache{
+		external: external,
+		rules:    rules,
+		builder:  labels.NewBuilder(labels.EmptyLabels()),
+		scratch:  labels.NewScratchBuilder(16),
+	}
+}
+
+// get returns the target's form of s. The result is immutable and stays valid after
+// s is evicted.
+func (c *seriesCache) get(s *wal.Series) *series {
+	if s.Slot < len(c.slots) {
+		if e := c.slots[s.Slot]; e != nil && e.from == s {
+			return e
+		}
+	}
+	return c.add(s)
+}
+
+func (c *seriesCache) add(s *wal.Series) *series {
+	e := c.derive(s)
+	for s.Slot >= len(c.slots) {
+		c.slots = append(c.slots, nil)
+	}
+	c.slots[s.Slot] = e
+	return e
+}
+
+// derive makes the series. External labels do not override labels that the series
+// has, and they are there for the rules to see, as in Prometheus.
+func (c *seriesCache) derive(s *wal.Series) *series {
+	c.builder.Reset(s.Labels)
+	c.external.Range(func(l labels.Label) {
+		if !s.Labels.Has(l.Name) {
+			c.builder.Set(l.Name, l.Value)
+		}
+	})
+	if !relabel.ProcessBuilder(c.builder, c.rules...) {
+		return &series{from: s}
+	}
+	ls := c.legal(c.builder.Labels())
+	if ls.IsEmpty() {
+		return &series{from: s}
+	}
+	return &series{from: s, labels: ls, hash: ls.Hash(), encoded: appendLabels(nil, keySeriesLabel, ls)}
+}
+
+// legal returns ls as the specification of remote write 1.0 allows it: metric names
+// of [a-zA-Z_:][a-zA-Z0-9_:]*, label names of [a-zA-Z_][a-zA-Z0-9_]*, and valid UTF-8,
+// which protocol buffers demand of every string. Other runes of a name become
+// underscores, as in Prometheus' underscore escaping; when that makes two label names
+// of a series equal, their values are joined by ";" in the order of the original
+// names, as the OpenTelemetry translation does. A wrong byte of a value becomes U+FFFD.
+// A receiver would refuse such a sample for ever; this way it arrives.
+func (c *seriesCache) legal(ls labels.Labels) labels.Labels {
+	ok := true
+	ls.Range(func(l labels.Label) {
+		switch {
+		case l.Name == model.MetricNameLabel:
+			ok = ok && model.LegacyValidation.IsValidMetricName(l.Value)
+		default:
+			ok = ok && model.LegacyValidation.IsValidLabelName(l.Name) && utf8.ValidString(l.Value)
+		}
+	})
+	if ok {
+		return ls
+	}
+	values := map[string]string{}
+	ls.Range(func(l labels.Label) {
+		name, value := l.Name, strings.ToValidUTF8(l.Value, "\uFFFD")
+		if name == model.MetricNameLabel {
+			value = model.EscapeName(value, model.UnderscoreEscaping)
+		} else {
+			name = legalLabelName(name)
+		}
+		if before, twice := values[name]; twice {
+			value = before + ";" + value
+		}
+		values[name] = value
+	})
+	c.scratch.Reset()
+	for name, value := range values {
+		c.scratch.Add(name, value)
+	}
+	c.scratch.Sort()
+	return c.scratch.Labels()
+}
+
+// legalLabelName differs from a metric name in the colon.
+func legalLabelName(name string) string {
+	name = model.EscapeName(name, model.UnderscoreEscaping)
+	return strings.ReplaceAll(name, ":", "_")
+}
+
+// supported reports whether remote write 1.0 can carry the histogram: custom-bucket
+// histograms (NHCB) are not part of it.
+func supported(h *wal.Histogram) bool {
+	if h.H != nil {
+		return !h.H.UsesCustomBuckets()
+	}
+	return !h.FH.UsesCustomBuckets()
+}
