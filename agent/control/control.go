@@ -1,0 +1,123 @@
+// Package control is the command line's way into a running agent: HTTP over a Unix
+// socket in the storage directory. Whoever may open the directory (0700, the agent's
+// user) may use it; there is no other authentication.
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// socketName is the socket's file name in the storage directory.
+const socketName = "control.sock"
+
+// maxPath is the longest socket path that every system takes (sun_path, less its
+// terminating zero, is 103 bytes on the BSDs and 107 on Linux).
+const maxPath = 103
+
+// maxReply bounds what Do reads of an answer, in bytes.
+const maxReply = 64 << 20
+
+// ErrNotRunning means that no agent listens in the storage directory.
+var ErrNotRunning = errors.New("no agent is running on this storage directory")
+
+// Listen makes the socket in dir. A socket left behind by an agent that was killed is
+// replaced; the caller holds the directory's lock, so no other agent can own it.
+func Listen(dir string) (net.Listener, error) {
+	path, release, err := socketPath(dir)
+	if err != nil {
+		return nil, fmt.Errorf("listen on the control socket: %w", err)
+	}
+	defer release()
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("remove the old control socket: %w", err)
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("listen on the control socket: %w", err)
+	}
+	// The path may lead through a descriptor that is closed by the time of Close.
+	l.SetUnlinkOnClose(false)
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("restrict the control socket: %w", err), l.Close())
+	}
+	return &listener{UnixListener: l, file: filepath.Join(dir, socketName)}, nil
+}
+
+// listener removes its socket when it is closed.
+type listener struct {
+	*net.UnixListener
+	file string
+}
+
+func (l *listener) Close() error {
+	err := l.UnixListener.Close()
+	if rmErr := os.Remove(l.file); rmErr != nil && !errors.Is(rmErr, fs.ErrNotExist) {
+		err = errors.Join(err, rmErr)
+	}
+	return err
+}
+
+// Do sends one request to the agent that runs on dir and returns the status and body of
+// its answer. The error is ErrNotRunning when nobody listens.
+func Do(ctx context.Context, dir, method, path string) (status int, body []byte, err error) {
+	client := http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			name, release, err := socketPath(dir)
+			if err != nil {
+				return nil, err
+			}
+			defer release()
+			dialer := net.Dialer{Timeout: 5 * time.Second}
+			return dialer.DialContext(ctx, "unix", name)
+		},
+	}}
+	req, err := http.NewRequestWithContext(ctx, method, "http://localhost"+path, nil)
+	if err != nil {
+		return 0, nil, err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+			return 0, nil, fmt.Errorf("%w: %s", ErrNotRunning, dir)
+		}
+		return 0, nil, fmt.Errorf("ask the agent: %w", err)
+	}
+	defer resp.Body.Close()
+	body, err = io.ReadAll(io.LimitReader(resp.Body, maxReply))
+	if err != nil {
+		return resp.StatusCode, body, fmt.Errorf("read the agent's answer: %w", err)
+	}
+	return resp.StatusCode, body, nil
+}
+
+// socketPath is a path to the socket that is short enough for the system. release must
+// be called when the path has been used.
+func socketPath(dir string) (path string, release func(), err error) {
+	path = filepath.Join(dir, socketName)
+	if len(path) <= maxPath {
+		return path, func() {}, nil
+	}
+	const self = "/proc/self/fd/"
+	d, err := os.Open(dir)
+	if err != nil {
+		return "", nil, err
+	}
+	short := self + strconv.Itoa(int(d.Fd())) + "/" + socketName
+	if _, err := os.Stat(strings.TrimSuffix(short, "/"+socketName)); err != nil {
+		return "", nil, errors.Join(fmt.Errorf("the storage path %s is too long for a Unix socket (at most %d bytes with %q): use a shorter one", dir, maxPath, socketName), d.Close())
+	}
+	return short, func() { _ = d.Close() }, nil // read-only: nothing to lose
+}

@@ -1,0 +1,77 @@
+package control
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestRoundTrip(t *testing.T) {
+	for name, dir := range map[string]string{
+		"short": t.TempDir(),
+		"long":  filepath.Join(t.TempDir(), strings.Repeat("d", 120)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := Do(t.Context(), dir, "GET", "/x"); !errors.Is(err, ErrNotRunning) {
+				t.Fatalf("without an agent: %v, want ErrNotRunning", err)
+			}
+			l, err := Listen(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.WriteHeader(http.StatusTeapot)
+				_, _ = io.WriteString(w, r.Method+" "+r.URL.Path)
+			})}
+			done := make(chan error)
+			go func() { done <- srv.Serve(l) }()
+			if fi, err := os.Stat(filepath.Join(dir, socketName)); err != nil || fi.Mode().Perm() != 0o600 {
+				t.Errorf("socket mode %v, %v; want 0600", fi.Mode(), err)
+			}
+			status, body, err := Do(t.Context(), dir, "POST", "/a/b")
+			if err != nil || status != http.StatusTeapot || string(body) != "POST /a/b" {
+				t.Errorf("got %d %q %v", status, body, err)
+			}
+			if err := srv.Close(); err != nil {
+				t.Error(err)
+			}
+			<-done
+			if _, _, err := Do(t.Context(), dir, "GET", "/x"); !errors.Is(err, ErrNotRunning) {
+				t.Errorf("after Close: %v, want ErrNotRunning", err)
+			}
+		})
+	}
+}
+
+func TestSocketOfAKilledAgentIsReplaced(t *testing.T) {
+	dir := t.TempDir()
+	first, err := Listen(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// As after SIGKILL: the descriptor is closed, the file stays.
+	if err := first.(*listener).UnixListener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Do(t.Context(), dir, "GET", "/"); !errors.Is(err, ErrNotRunning) {
+		t.Fatalf("a dead socket: %v, want ErrNotRunning", err)
+	}
+	second, err := Listen(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+}
