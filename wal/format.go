@@ -1,0 +1,29 @@
+package wal
+
+import "hash/crc32"
+
+// The page format is that of tsdb/wlog: a segment is a row of pages; a page is a row
+// of fragments; a fragment is a header of 7 bytes (type and flags, length, checksum
+// of the payload) and its payload. What is left of a page when no header fits any
+// more, or when a segment is closed, is zeros.
+const (
+	pageSize           = 32 * 1024
+	fragmentHeaderSize = 7
+
+	fragmentMask = 7 // the type in a fragment's first byte
+	fragmentPad  = 0 // the rest of the page is zeros
+	fragmentFull = 1 // a whole record
+	fragmentHead = 2 // the first fragment of a record ("first" in wlog)
+	fragmentBody = 3 // one in the middle ("middle")
+	fragmentTail = 4 // the last one ("last")
+
+	flagSnappy = 1 << 3 // the record is snappy-compressed
+	flagZstd   = 1 << 4 // the record is zstd-compressed
+
+	// maxRecord bounds an uncompressed record, in bytes. The writer never makes a
+	// longer one; the reader takes one for damage before it allocates anything.
+	maxRecord = 64 << 20
+)
+
+// castagnoli is the polynomial of all checksums in the log.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)

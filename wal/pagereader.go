@@ -1,0 +1,277 @@
+package wal
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"slices"
+
+	"github.com/golang/snappy"
+	"github.com/klauspost/compress/zstd"
+)
+
+// pageReader reads the records of one segment and salvages what it can of a damaged
+// one. Unlike the stock readers it goes on after damage: with the next fragment that
+// starts a record and has the right checksum. It can stop at the end of what is
+// written so far and go on when there is more.
+//
+// A checksum covers a fragment's payload, not its header, so damage may still yield
+// a record that was never written. Whoever trusts a record checks it once more: see
+// [commitReader].
+type pageReader struct {
+	r io.ReaderAt
+
+	// limit is how many bytes of the file may be read; it only grows. final says that
+	// nothing will be written beyond it.
+	limit int64
+	final bool
+
+	page  []byte // the page at start, of which have bytes are read
+	start int64
+	have  int
+	pos   int // of the next fragment in page
+
+	// The record in progress: its payload so far, the flags of its first fragment, and
+	// how many bytes of the file it takes, for the count of skipped ones.
+	partial []byte
+	flags   byte
+	taken   int64
+
+	// skipped is how many bytes of the file were skipped as damage.
+	skipped int64
+
+	zstd *zstd.Decoder // made when first needed
+}
+
+// reset makes p read r from its beginning; the buffers are kept.
+func (p *pageReader) reset(r io.ReaderAt, limit int64, final bool) {
+	if p.page == nil {
+		p.page = make([]byte, pageSize)
+	}
+	p.r, p.limit, p.final = r, limit, final
+	p.start, p.have, p.pos = 0, 0, 0
+	p.partial, p.taken = p.partial[:0], 0
+	p.skipped = 0
+}
+
+// offset is the end of what has been read: after next returned a record, the end of
+// that record.
+func (p *pageReader) offset() int64 { return p.start + int64(p.pos) }
+
+// next appends the next record, uncompressed, to dst. ok is false at the limit; if
+// the limit is not final, next may be called again when it has grown. After an error
+// of the disk the call may be repeated, or the page given up with skipPage.
+func (p *pageReader) next(dst []byte) (out []byte, ok bool, err error) {
+	for {
+		if p.pos+fragmentHeaderSize > pageSize {
+			p.turn()
+			continue
+		}
+		payload, typ, state, err := p.fragment()
+		if err != nil {
+			return dst, false, err
+		}
+		switch state {
+		case atLimit:
+			return dst, false, nil
+		case damaged:
+			continue
+		}
+		size := fragmentHeaderSize + len(payload)
+		first := typ == fragmentFull || typ == fragmentHead
+		switch {
+		case first:
+			p.abandon() // a record in progress that never ended
+			p.flags = p.page[p.pos] &^ fragmentMask
+		case p.taken == 0: // the rest of a record whose beginning is lost
+			p.skip(size)
+			continue
+		}
+		if len(p.partial)+len(payload) > maxRecord {
+			p.abandon()
+			p.skip(size)
+			continue
+		}
+		p.pos += size
+		p.taken += int64(size)
+		if typ == fragmentFull {
+			if out, ok := p.expand(dst, payload); ok {
+				p.taken = 0
+				return out, true, nil
+			}
+			p.abandon()
+			continue
+		}
+		p.partial = append(p.partial, payload...)
+		if typ != fragmentTail {
+			continue
+		}
+		if out, ok := p.expand(dst, p.partial); ok {
+			p.partial, p.taken = p.partial[:0], 0
+			return out, true, nil
+		}
+		p.abandon()
+	}
+}
+
+// fragmentState is what came of looking for a fragment.
+type fragmentState uint8
+
+const (
+	intact  fragmentState = iota
+	damaged               // something was skipped: look again
+	atLimit               // nothing more, or not yet
+)
+
+// fragment looks at the fragment at pos. It moves pos only past padding and damage.
+func (p *pageReader) fragment() (payload []byte, typ byte, s fragmentState, err error) {
+	if ok, err := p.fill(p.pos + fragmentHeaderSize); !ok || err != nil {
+		return nil, 0, p.end(), err
+	}
+	head := p.page[p.pos : p.pos+fragmentHeaderSize]
+	typ = head[0] & fragmentMask
+	if typ == fragmentPad {
+		s, err = p.padding()
+		return nil, typ, s, err
+	}
+	length := int(binary.BigEndian.Uint16(head[1:]))
+	end := p.pos + fragmentHeaderSize + length
+	if typ > fragmentTail || end > pageSize {
+		p.skipPage()
+		return nil, typ, damaged, nil
+	}
+	if ok, err := p.fill(end); !ok || err != nil {
+		return nil, 0, p.end(), err
+	}
+	payload = p.page[p.pos+fragmentHeaderSize : end]
+	if crc32.Checksum(payload, castagnoli) != binary.BigEndian.Uint32(head[3:]) {
+		// If the length is right, the next fragment follows. If not, what stands there
+		// has no right checksum either, and so on to the end of the page.
+		p.abandon()
+		p.skip(end - p.pos)
+		return nil, typ, damaged, nil
+	}
+	return payload, typ, intact, nil
+}
+
+// padding passes over the zeros up to the end of the page. Anything else among them
+// is damage.
+func (p *pageReader) padding() (fragmentState, error) {
+	end := int(min(pageSize, p.limit-p.start))
+	if ok, err := p.fill(end); !ok && err != nil {
+		return atLimit, err
+	}
+	if !allZero(p.page[p.pos:p.have]) {
+		p.skipPage()
+		return damaged, nil
+	}
+	if p.have < pageSize {
+		return p.end(), nil
+	}
+	p.abandon() // a record does not go on after padding
+	p.turn()
+	return damaged, nil
+}
+
+// end is reached when what is asked for lies beyond the limit. At a final one, what
+// is left is a torn record, or zeros.
+func (p *pageReader) end() fragmentState {
+	if p.final {
+		p.abandon()
+		if rest := p.page[min(p.pos, p.have):p.have]; !allZero(rest) {
+			p.skipped += int64(len(rest))
+		}
+		p.pos = max(p.pos, p.have)
+		p.limit = min(p.limit, p.offset())
+	}
+	return atLimit
+}
+
+// fill reads the page up to n bytes at least; ok is false if the limit comes first.
+func (p *pageReader) fill(n int) (ok bool, err error) {
+	if p.have >= n {
+		return true, nil
+	}
+	end := int(min(pageSize, p.limit-p.start))
+	if end <= p.have {
+		return false, nil
+	}
+	m, err := p.r.ReadAt(p.page[p.have:end], p.start+int64(p.have))
+	p.have += m
+	if p.have >= n {
+		return true, nil
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		// Shorter than said: truncated meanwhile. At a final limit that is the end.
+		return false, nil
+	}
+	return false, fmt.Errorf("read page at %d: %w", p.start, err)
+}
+
+// turn goes on to the next page.
+func (p *pageReader) turn() {
+	p.start += pageSize
+	p.have, p.pos = 0, 0
+}
+
+// skip counts the next n bytes of the page as damage.
+func (p *pageReader) skip(n int) {
+	p.pos += n
+	p.skipped += int64(n)
+}
+
+// skipPage counts the rest of the page, as far as the limit, as damage and goes on
+// to the next one.
+func (p *pageReader) skipPage() {
+	p.abandon()
+	if rest := min(pageSize, p.limit-p.start) - int64(p.pos); rest > 0 {
+		p.skipped += rest
+	}
+	p.turn()
+}
+
+// abandon counts the record in progress as damage.
+func (p *pageReader) abandon() {
+	p.skipped += p.taken
+	p.partial, p.taken = p.partial[:0], 0
+}
+
+// expand appends the uncompressed form of src to dst. It allocates no more than
+// maxRecord; ok is false if src is not what its flags say.
+func (p *pageReader) expand(dst, src []byte) (out []byte, ok bool) {
+	switch p.flags & (flagSnappy | flagZstd) {
+	case 0:
+		return append(dst, src...), true
+	case flagSnappy:
+		n, err := snappy.DecodedLen(src)
+		if err != nil || n > maxRecord {
+			return dst, false
+		}
+		dst = slices.Grow(dst, n)
+		if _, err := snappy.Decode(dst[len(dst):len(dst)+n], src); err != nil {
+			return dst, false
+		}
+		return dst[:len(dst)+n], true
+	case flagZstd:
+		if p.zstd == nil {
+			d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxRecord))
+			if err != nil {
+				return dst, false
+			}
+			p.zstd = d
+		}
+		out, err := p.zstd.DecodeAll(src, dst)
+		if err != nil {
+			return dst, false
+		}
+		return out, true
+	}
+	return dst, false
+}
+
+func allZero(b []byte) bool {
+	return len(b) == 0 || b[0] == 0 && bytes.Equal(b[:len(b)-1], b[1:])
+}
