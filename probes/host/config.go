@@ -1,0 +1,138 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+)
+
+// Config says where the machine is read from and what of it. The zero Config is the
+// running machine with node_exporter's defaults: an empty field means its default,
+// so a pattern that shall match nothing is written ^$.
+type Config struct {
+	ProcPath   string `yaml:"proc_path"`   // mount of procfs; default /proc
+	SysPath    string `yaml:"sys_path"`    // mount of sysfs; default /sys
+	RootFSPath string `yaml:"rootfs_path"` // what the mount points lie under; default /
+	UdevPath   string `yaml:"udev_path"`   // udev's database; default /run/udev/data
+
+	// Collectors are the collectors to run; empty means all. With a minus before each
+	// name, all but these: [-netclass, -infiniband].
+	Collectors []string `yaml:"collectors"`
+
+	// ReadTimeout is how long a mount point, a sensor chip or another device may take
+	// to answer in one round before it counts as stuck; default 2s.
+	ReadTimeout model.Duration `yaml:"read_timeout"`
+
+	// Regular expressions (RE2, not anchored) of what is left out.
+	MountPointsExclude string `yaml:"mount_points_exclude"`
+	FSTypesExclude     string `yaml:"fs_types_exclude"`
+	DiskstatsExclude   string `yaml:"diskstats_exclude"`    // block devices
+	NetdevExclude      string `yaml:"netdev_exclude"`       // network devices, in node_network_*_total
+	NetclassExclude    string `yaml:"netclass_exclude"`     // network devices, in the other node_network_*
+	HwmonExclude       string `yaml:"hwmon_exclude"`        // values of the label chip
+	PowerSupplyExclude string `yaml:"power_supply_exclude"` // values of the label power_supply
+
+	// Regular expressions of what is let in.
+	VmstatFields  string `yaml:"vmstat_fields"`  // fields of /proc/vmstat
+	NetstatFields string `yaml:"netstat_fields"` // protocol_field of /proc/net/{netstat,snmp,snmp6}
+}
+
+// collectorNames are all collectors, in the order in which they run: what most
+// people look at first.
+var collectorNames = []string{
+	"cpu", "meminfo", "loadavg", "stat", "filesystem", "diskstats", "netdev",
+}
+
+// settings are a Config with defaults filled in and patterns compiled.
+type settings struct {
+	Config
+	limit    time.Duration
+	enabled  []string // a subset of collectorNames, in that order
+	patterns map[*string]*regexp.Regexp
+}
+
+// exclude and include return the compiled form of one of the Config's patterns.
+func (s *settings) pattern(field *string) *regexp.Regexp { return s.patterns[field] }
+
+// newSettings checks the whole Config and reports every mistake in it.
+func newSettings(c Config) (*settings, error) {
+	s := &settings{Config: c, patterns: make(map[*string]*regexp.Regexp)}
+	var errs []error
+	for _, f := range []struct {
+		value        *string
+		key, standby string
+		pattern      bool
+	}{
+		{&s.ProcPath, "proc_path", "/proc", false},
+		{&s.SysPath, "sys_path", "/sys", false},
+		{&s.RootFSPath, "rootfs_path", "/", false},
+		{&s.UdevPath, "udev_path", "/run/udev/data", false},
+		{&s.MountPointsExclude, "mount_points_exclude", `^/(dev|proc|run/credentials/.+|sys|var/lib/docker/.+|var/lib/containers/storage/.+)($|/)`, true},
+		{&s.FSTypesExclude, "fs_types_exclude", `^(autofs|binfmt_misc|bpf|cgroup2?|configfs|debugfs|devpts|devtmpfs|fusectl|hugetlbfs|iso9660|mqueue|nsfs|overlay|proc|procfs|pstore|rpc_pipefs|securityfs|selinuxfs|squashfs|erofs|sysfs|tracefs)$`, true},
+		{&s.DiskstatsExclude, "diskstats_exclude", `^(z?ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\d+n\d+p)\d+$`, true},
+		{&s.NetdevExclude, "netdev_exclude", `^$`, true},
+		{&s.NetclassExclude, "netclass_exclude", `^$`, true},
+		{&s.HwmonExclude, "hwmon_exclude", `^$`, true},
+		{&s.PowerSupplyExclude, "power_supply_exclude", `^$`, true},
+		{&s.VmstatFields, "vmstat_fields", `^(oom_kill|pgpg|pswp|pg.*fault).*`, true},
+		{&s.NetstatFields, "netstat_fields", `^(.*_(InErrors|InErrs)|Ip_Forwarding|Ip(6|Ext)_(InOctets|OutOctets)|Icmp6?_(InMsgs|OutMsgs)|TcpExt_(Listen.*|Syncookies.*|TCPSynRetrans|TCPTimeouts|TCPOFOQueue|TCPRcvQDrop)|Tcp_(ActiveOpens|InSegs|OutSegs|OutRsts|PassiveOpens|RetransSegs|CurrEstab)|Udp6?_(InDatagrams|OutDatagrams|NoPorts|RcvbufErrors|SndbufErrors))$`, true},
+	} {
+		if *f.value == "" {
+			*f.value = f.standby
+		}
+		if !f.pattern {
+			continue
+		}
+		re, err := regexp.Compile(*f.value)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", f.key, err))
+			continue
+		}
+		s.patterns[f.value] = re
+	}
+	switch s.limit = time.Duration(c.ReadTimeout); {
+	case s.limit < 0:
+		errs = append(errs, fmt.Errorf("read_timeout: %v is negative", s.limit))
+	case s.limit == 0:
+		s.limit = 2 * time.Second
+	}
+	var err error
+	if s.enabled, err = choose(c.Collectors); err != nil {
+		errs = append(errs, fmt.Errorf("collectors: %w", err))
+	}
+	return s, errors.Join(errs...)
+}
+
+// choose turns the configured list into the collectors to run.
+func choose(list []string) ([]string, error) {
+	if len(list) == 0 {
+		return collectorNames, nil
+	}
+	named := make(map[string]bool)
+	minus := 0
+	for _, item := range list {
+		name, without := strings.CutPrefix(item, "-")
+		if !slices.Contains(collectorNames, name) {
+			return nil, fmt.Errorf("there is no collector %q; there are %s", name, strings.Join(collectorNames, ", "))
+		}
+		if without {
+			minus++
+		}
+		named[name] = true
+	}
+	if minus > 0 && minus < len(list) {
+		return nil, errors.New("either all names have a minus (all collectors but these) or none has (these only)")
+	}
+	var chosen []string
+	for _, name := range collectorNames {
+		if named[name] == (minus == 0) {
+			chosen = append(chosen, name)
+		}
+	}
+	return chosen, nil
+}

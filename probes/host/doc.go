@@ -1,0 +1,19 @@
+// Package host reads the machine it runs on: the kernel's counters from procfs and
+// the hardware from sysfs.
+//
+// Metrics carry the names, labels and types that node_exporter (1.5 and later)
+// gives them, so that its dashboards and alerts work unchanged. A collector here is
+// named as there: cpu, meminfo, hwmon, ….
+//
+// # Rules
+//
+//   - A collector that fails costs its own series only; the error of the round names
+//     it. Hardware that is not there is silent.
+//   - A single attribute that cannot be read (many drivers answer ENODATA, EIO or
+//     EAGAIN now and then) is skipped; its neighbours are kept.
+//   - Whatever may hang (a mount whose server is gone, a sensor on a hung bus) is
+//     read in a goroutine of its own under a deadline, and is left alone while that
+//     goroutine has not come back: at most one thread is lost to each such thing.
+//   - procfs and sysfs are read with plain read(2): the files are small, and Go's
+//     poller would wait for ever on drivers that answer EAGAIN.
+package host

@@ -1,0 +1,130 @@
+package host
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// file is a file of procfs that is read anew in each round, into the same buffer.
+type file struct {
+	path string
+	buf  []byte
+}
+
+// read returns the whole content, valid until the next call.
+func (f *file) read() ([]byte, error) {
+	fd, err := open(f.path)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd) //nolint:errcheck // nothing was written
+	if f.buf == nil {
+		f.buf = make([]byte, 4096)
+	}
+	n := 0
+	for {
+		m, err := readOnce(fd, f.buf[n:])
+		if err != nil {
+			return nil, &fs.PathError{Op: "read", Path: f.path, Err: err}
+		}
+		if m == 0 {
+			return f.buf[:n], nil
+		}
+		if n += m; n == len(f.buf) {
+			f.buf = append(f.buf, make([]byte, len(f.buf))...)
+		}
+	}
+}
+
+// attribute returns a sysfs attribute: one read of at most a page, which is all that
+// sysfs gives, with the white space around it removed.
+func attribute(path string) (string, error) {
+	fd, err := open(path)
+	if err != nil {
+		return "", err
+	}
+	defer unix.Close(fd) //nolint:errcheck // nothing was written
+	var page [4096]byte
+	n, err := readOnce(fd, page[:])
+	if err != nil {
+		return "", &fs.PathError{Op: "read", Path: path, Err: err}
+	}
+	return strings.TrimSpace(string(page[:n])), nil
+}
+
+// text returns an attribute, or "" if it is not there or does not answer.
+func text(path string) string {
+	s, err := attribute(path)
+	if err != nil {
+		return ""
+	}
+	return s
+}
+
+// number returns a numeric attribute (decimal, or hexadecimal after 0x) and whether
+// there is one. Attributes come and go with drivers and their moods, so a missing
+// number is no error.
+func number(path string) (float64, bool) {
+	s, err := attribute(path)
+	if err != nil {
+		return 0, false
+	}
+	return numeral(s)
+}
+
+// numeral parses what drivers print as a number.
+func numeral(s string) (float64, bool) {
+	if i, err := strconv.ParseInt(s, 0, 64); err == nil {
+		return float64(i), true
+	}
+	v, err := strconv.ParseFloat(s, 64)
+	return v, err == nil
+}
+
+// list returns the names in a directory, in order; errAbsent if there is no such
+// directory or it is empty.
+func list(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
+		return nil, errAbsent
+	}
+	out := make([]string, len(entries))
+	for i, e := range entries {
+		out[i] = e.Name()
+	}
+	return out, err
+}
+
+// optional turns the error for a missing file into errAbsent.
+func optional(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return errAbsent
+	}
+	return err
+}
+
+func open(path string) (int, error) {
+	for {
+		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err == nil {
+			return fd, nil
+		}
+		if err != unix.EINTR { //nolint:errorlint // a bare errno
+			return -1, &fs.PathError{Op: "open", Path: path, Err: err}
+		}
+	}
+}
+
+func readOnce(fd int, b []byte) (int, error) {
+	for {
+		n, err := unix.Read(fd, b)
+		if err != unix.EINTR { //nolint:errorlint // a bare errno
+			return n, err
+		}
+	}
+}

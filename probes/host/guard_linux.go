@@ -1,0 +1,80 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// guard reads things that may hang, each in a goroutine of its own, all at the same
+// time and under one deadline. What hangs is skipped in later rounds until its
+// goroutine comes back. It must not be used by two goroutines at a time.
+type guard[T any] struct {
+	limit time.Duration
+
+	// flying are the reads that have not come back, by key. Their channels have room
+	// for the answer, so that a late goroutine ends by itself.
+	flying map[string]chan T
+}
+
+// outcome is what became of one read.
+type outcome[T any] struct {
+	value T
+	err   error // stuckError, or why the round ended
+}
+
+// stuckError says that a read did not come back in time, now or in an earlier round.
+type stuckError struct{ limit time.Duration }
+
+func (e stuckError) Error() string { return fmt.Sprintf("no answer within %v", e.limit) }
+
+// all starts read for each key and returns the outcomes in the order of the keys,
+// which must differ. read runs concurrently with itself and, when it hangs, with
+// anything that comes later: it must touch nothing but what it makes.
+func (g *guard[T]) all(ctx context.Context, keys []string, read func(key string) T) []outcome[T] {
+	if g.flying == nil {
+		g.flying = make(map[string]chan T)
+	}
+	out := make([]outcome[T], len(keys))
+	started := make([]chan T, len(keys))
+	for i, key := range keys {
+		if late, hangs := g.flying[key]; hangs {
+			select {
+			case <-late: // what it read is old by now
+			default:
+				out[i].err = stuckError{g.limit}
+				continue
+			}
+		}
+		answer := make(chan T, 1)
+		g.flying[key], started[i] = answer, answer
+		go func() { answer <- read(key) }()
+	}
+	deadline := time.NewTimer(g.limit)
+	defer deadline.Stop()
+	var late error
+	for i, answer := range started {
+		if answer == nil {
+			continue
+		}
+		if late == nil {
+			select {
+			case out[i].value = <-answer:
+				delete(g.flying, keys[i])
+				continue
+			case <-deadline.C:
+				late = stuckError{g.limit}
+			case <-ctx.Done():
+				late = context.Cause(ctx)
+			}
+		}
+		// Time is up: take what is there already.
+		select {
+		case out[i].value = <-answer:
+			delete(g.flying, keys[i])
+		default:
+			out[i].err = late
+		}
+	}
+	return out
+}

@@ -1,0 +1,28 @@
+//go:build !linux
+
+package host
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+
+	"hwsagent/probes"
+)
+
+// Probe reads this machine. On this platform it cannot yet, and says so.
+type Probe struct{}
+
+// New checks the configuration and makes the probe.
+func New(c Config, _ *slog.Logger) (*Probe, error) {
+	if _, err := newSettings(c); err != nil {
+		return nil, fmt.Errorf("host probe: %w", err)
+	}
+	return &Probe{}, nil
+}
+
+// Collect adds nothing and says that there is nothing to add.
+func (*Probe) Collect(context.Context, *probes.Round) error {
+	return fmt.Errorf("host probe: not supported on %s yet", runtime.GOOS)
+}

@@ -1,0 +1,97 @@
+//go:build linux
+
+package host
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hwsagent/probes"
+)
+
+var update = flag.Bool("update", false, "write testdata/golden.prom anew")
+
+// hostOnly are collectors that ask the kernel directly, so that no tree decides what
+// they say.
+var hostOnly = []string{"-filesystem", "-uname", "-os", "-time", "-timex"}
+
+// TestGolden reads the fixtures and compares everything with testdata/golden.prom.
+func TestGolden(t *testing.T) {
+	c := fixtures(t)
+	for _, name := range hostOnly {
+		if _, known := readerMakers()[name[1:]]; known {
+			c.Collectors = append(c.Collectors, name)
+		}
+	}
+	p, err := newProbe(c, quiet(), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := probes.NewRound(0)
+	if err := p.Collect(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	s := ofRound(t, r)
+	for key := range s.values {
+		if strings.HasPrefix(key, "node_scrape_collector_duration_seconds") {
+			delete(s.values, key)
+		}
+	}
+	got := strings.ReplaceAll(s.String(), c.SysPath, "/sys")
+	golden := filepath.Join("testdata", "golden.prom")
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); d != "" {
+		t.Errorf("the fixtures read differently (-want +got):\n%s", d)
+	}
+}
+
+// TestLive reads this machine.
+func TestLive(t *testing.T) {
+	p, err := New(Config{}, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // what is cached must not change what is said
+		r := probes.NewRound(0)
+		if err := p.Collect(t.Context(), r); err != nil {
+			t.Error(err)
+		}
+		s := ofRound(t, r)
+		for _, key := range []string{`node_cpu_seconds_total{cpu="0",mode="user"}`, "node_memory_MemTotal_bytes", "node_load1", "node_boot_time_seconds"} {
+			if s.values[key] <= 0 && key != "node_load1" {
+				t.Errorf("%s is %v", key, s.values[key])
+			}
+		}
+	}
+}
+
+func BenchmarkCollect(b *testing.B) {
+	p, err := New(Config{}, quiet())
+	if err != nil {
+		b.Fatal(err)
+	}
+	n := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		r := probes.NewRound(0)
+		if err := p.Collect(b.Context(), r); err != nil {
+			b.Fatal(err)
+		}
+		n = len(r.Samples())
+	}
+	b.ReportMetric(float64(n), "samples/op")
+}
