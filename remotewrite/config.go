@@ -1,0 +1,202 @@
+package remotewrite
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/config"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/relabel"
+)
+
+// Config is one entry of remote_write, spelled as Prometheus spells it, with the
+// defaults of Prometheus 3; differences are listed at [DefaultConfig]. What is ours
+// is under the one key hwsagent. After decoding, call [Config.Validate].
+type Config struct {
+	URL                  URL               `yaml:"url"`
+	Name                 string            `yaml:"name,omitempty"`
+	RemoteTimeout        model.Duration    `yaml:"remote_timeout,omitempty"`
+	Headers              Headers           `yaml:"headers,omitempty"`
+	WriteRelabelConfigs  []*relabel.Config `yaml:"write_relabel_configs,omitempty"`
+	SendExemplars        bool              `yaml:"send_exemplars,omitempty"`
+	SendNativeHistograms bool              `yaml:"send_native_histograms,omitempty"`
+	RoundRobinDNS        bool              `yaml:"round_robin_dns,omitempty"`
+	ProtobufMessage      string            `yaml:"protobuf_message,omitempty"`
+	FailedRequestLogging bool              `yaml:"failed_request_logging,omitempty"`
+
+	HTTP     config.HTTPClientConfig `yaml:",inline"`
+	Queue    QueueConfig             `yaml:"queue_config,omitempty"`
+	Metadata MetadataConfig          `yaml:"metadata_config,omitempty"`
+	Target   TargetConfig            `yaml:"hwsagent,omitempty"`
+
+	// Known, so that they are refused by name.
+	SigV4     any `yaml:"sigv4,omitempty"`
+	AzureAD   any `yaml:"azuread,omitempty"`
+	GoogleIAM any `yaml:"google_iam,omitempty"`
+}
+
+// QueueConfig is queue_config.
+type QueueConfig struct {
+	Capacity          int            `yaml:"capacity,omitempty"` // samples waiting in a shard before the reader stops
+	MaxShards         int            `yaml:"max_shards,omitempty"`
+	MinShards         int            `yaml:"min_shards,omitempty"`
+	MaxSamplesPerSend int            `yaml:"max_samples_per_send,omitempty"`
+	BatchSendDeadline model.Duration `yaml:"batch_send_deadline,omitempty"` // the longest that a sample waits for its batch to fill
+	MinBackoff        model.Duration `yaml:"min_backoff,omitempty"`
+	MaxBackoff        model.Duration `yaml:"max_backoff,omitempty"`
+	RetryOnRateLimit  bool           `yaml:"retry_on_http_429"`
+	SampleAgeLimit    model.Duration `yaml:"sample_age_limit,omitempty"` // 0: none
+}
+
+// MetadataConfig is metadata_config.
+type MetadataConfig struct {
+	Send              bool           `yaml:"send"`
+	SendInterval      model.Duration `yaml:"send_interval"`
+	MaxSamplesPerSend int            `yaml:"max_samples_per_send,omitempty"` // metric families in one request
+}
+
+// TargetConfig is what hwsagent adds to a remote_write entry, under the key hwsagent.
+type TargetConfig struct {
+	OnRefusal   Refusal        `yaml:"on_refusal"`
+	StartAt     StartAt        `yaml:"start_at"`
+	MaxBacklog  Bytes          `yaml:"max_backlog,omitempty"` // of the log, for this target; 0: only the log's own budget
+	FutureLimit model.Duration `yaml:"future_limit"`          // samples further ahead of the target's clock are dropped; 0: none are
+}
+
+// StartAt is where in the log a target begins that the log does not know.
+type StartAt uint8
+
+// The places to start at.
+const (
+	StartNow    StartAt = iota // the end of the log
+	StartOldest                // the oldest sample that is kept
+)
+
+// The messages of the two protocol versions, as protobuf_message spells them.
+const (
+	protobufMessageV1 = "prometheus.WriteRequest"
+	protobufMessageV2 = "io.prometheus.write.v2.Request"
+)
+
+// DefaultConfig is an entry before anything is read. It is Prometheus' with three
+// differences: 429 is retried, since the samples wait on disk and dropping them is
+// senseless; redirects are not followed, since bearer tokens and bodies leak that way;
+// and there is the hwsagent block.
+func DefaultConfig() Config {
+	return Config{
+		RemoteTimeout:   model.Duration(30 * time.Second),
+		ProtobufMessage: protobufMessageV1,
+		Queue: QueueConfig{
+			Capacity:          10000,
+			MaxShards:         50,
+			MinShards:         1,
+			MaxSamplesPerSend: 2000,
+			BatchSendDeadline: model.Duration(5 * time.Second),
+			MinBackoff:        model.Duration(30 * time.Millisecond),
+			MaxBackoff:        model.Duration(5 * time.Second),
+			RetryOnRateLimit:  true,
+		},
+		Metadata: MetadataConfig{
+			Send:              true,
+			SendInterval:      model.Duration(time.Minute),
+			MaxSamplesPerSend: 2000,
+		},
+		Target: TargetConfig{FutureLimit: model.Duration(10 * time.Minute)},
+	}
+}
+
+// UnmarshalYAML decodes an entry over the defaults.
+func (c *Config) UnmarshalYAML(unmarshal func(any) error) error {
+	*c = DefaultConfig()
+	type plain Config
+	return unmarshal((*plain)(c))
+}
+
+// TargetName is the target's name: name, or host and path of the URL.
+func (c *Config) TargetName() string {
+	if c.Name != "" {
+		return c.Name
+	}
+	return c.URL.Place()
+}
+
+// Policy is what of the entry bears on outcomes.
+func (c *Config) Policy() Policy {
+	return Policy{OnRefusal: c.Target.OnRefusal, RetryOnRateLimit: c.Queue.RetryOnRateLimit}
+}
+
+// SetDirectory makes relative file names relative to dir, where the configuration
+// file is.
+func (c *Config) SetDirectory(dir string) { c.HTTP.SetDirectory(dir) }
+
+// Headers are the extra headers of each request. Their values are masked wherever
+// they are printed, unless the name is known to carry no secret.
+type Headers map[string]string
+
+// openHeaders carry no secret: tenants and routing.
+var openHeaders = []string{"X-Scope-OrgID", "THANOS-TENANT"}
+
+func (h Headers) masked() map[string]string {
+	m := make(map[string]string, len(h))
+	for name, value := range h {
+		m[name] = "<secret>"
+		for _, open := range openHeaders {
+			if strings.EqualFold(name, open) {
+				m[name] = value
+			}
+		}
+	}
+	return m
+}
+
+// String prints the masked headers.
+func (h Headers) String() string { return fmt.Sprint(h.masked()) }
+
+// GoString keeps %#v from printing secrets.
+func (h Headers) GoString() string { return h.String() }
+
+// MarshalYAML writes the masked headers.
+func (h Headers) MarshalYAML() (any, error) { return h.masked(), nil }
+
+// MarshalJSON writes the masked headers.
+func (h Headers) MarshalJSON() ([]byte, error) { return json.Marshal(h.masked()) }
+
+// String spells the policy as the configuration does.
+func (r Refusal) String() string { return [...]string{"hold", "drop"}[r] }
+
+// MarshalYAML spells the policy as the configuration does.
+func (r Refusal) MarshalYAML() (any, error) { return r.String(), nil }
+
+// UnmarshalYAML reads hold or drop.
+func (r *Refusal) UnmarshalYAML(unmarshal func(any) error) error {
+	return oneOf(unmarshal, r, RefusalHold, RefusalDrop)
+}
+
+// String spells the place as the configuration does.
+func (s StartAt) String() string { return [...]string{"now", "oldest"}[s] }
+
+// MarshalYAML spells the place as the configuration does.
+func (s StartAt) MarshalYAML() (any, error) { return s.String(), nil }
+
+// UnmarshalYAML reads now or oldest.
+func (s *StartAt) UnmarshalYAML(unmarshal func(any) error) error {
+	return oneOf(unmarshal, s, StartNow, StartOldest)
+}
+
+// oneOf decodes a word that must be the String of one of the values.
+func oneOf[T fmt.Stringer](unmarshal func(any) error, to *T, values ...T) error {
+	var word string
+	if err := unmarshal(&word); err != nil {
+		return err
+	}
+	names := make([]string, len(values))
+	for i, v := range values {
+		if names[i] = v.String(); names[i] == word {
+			*to = v
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is not one of %s", word, strings.Join(names, ", "))
+}

@@ -1,0 +1,293 @@
+package remotewrite
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/common/model"
+	"go.yaml.in/yaml/v4"
+)
+
+func load(text string) (*Config, error) {
+	var c Config
+	err := yaml.Load([]byte(text), &c, yaml.WithKnownFields())
+	return &c, err
+}
+
+func mustLoad(t testing.TB, text string) *Config {
+	t.Helper()
+	c, err := load(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := c.Validate(); len(p) > 0 {
+		t.Fatal(p)
+	}
+	return c
+}
+
+func TestConfigDefaults(t *testing.T) {
+	c := mustLoad(t, `url: https://prometheus.example:9090/api/v1/write`)
+	got := fmt.Sprint(c.TargetName(), " ", c.RemoteTimeout, " ", c.Queue, " ", c.Metadata, " ", c.Target, " ", c.SendExemplars, c.SendNativeHistograms)
+	want := "prometheus.example:9090/api/v1/write 30s {10000 50 1 2000 5s 30ms 5s true 0s} {true 1m 2000} {hold now 0B 10m} false false"
+	if got != want {
+		t.Errorf("defaults are\n%s, want\n%s", got, want)
+	}
+	if w := c.Warnings(); len(w) > 0 {
+		t.Errorf("warnings: %v", w)
+	}
+}
+
+// Every key of a Prometheus entry, pasted.
+func TestConfigPasted(t *testing.T) {
+	c := mustLoad(t, `
+url: https://mimir.example/api/v1/push
+name: mimir
+remote_timeout: 10s
+headers: {X-Scope-OrgID: tenant-1}
+write_relabel_configs:
+  - {source_labels: [__name__], regex: 'go_.*', action: drop}
+send_exemplars: true
+send_native_histograms: true
+round_robin_dns: true
+protobuf_message: prometheus.WriteRequest
+failed_request_logging: true
+bearer_token_file: mimir.token
+tls_config: {ca_file: ca.pem, cert_file: /etc/c.pem, key_file: c.key, server_name: m, insecure_skip_verify: true, min_version: TLS12, max_version: TLS13}
+proxy_url: http://proxy.example:3128
+no_proxy: 10.0.0.0/8
+proxy_connect_header: {X-A: [b]}
+follow_redirects: true
+enable_http2: true
+http_headers: {X-B: {values: [c], secrets: [d], files: [e]}}
+queue_config: {capacity: 2500, max_shards: 20, min_shards: 2, max_samples_per_send: 500, batch_send_deadline: 1s, min_backoff: 1s, max_backoff: 10s, retry_on_http_429: false, sample_age_limit: 5m}
+metadata_config: {send: false, send_interval: 2m, max_samples_per_send: 100}
+hwsagent: {on_refusal: drop, start_at: oldest, max_backlog: 1GiB, future_limit: 1h}
+`)
+	c.SetDirectory("/etc/hwsagent")
+	for _, tc := range []struct {
+		name      string
+		got, want any
+	}{
+		{"name", c.TargetName(), "mimir"},
+		{"token", c.HTTP.Authorization.CredentialsFile, "/etc/hwsagent/mimir.token"},
+		{"ca", c.HTTP.TLSConfig.CAFile, "/etc/hwsagent/ca.pem"},
+		{"cert", c.HTTP.TLSConfig.CertFile, "/etc/c.pem"},
+		{"header file", c.HTTP.HTTPHeaders.Headers["X-B"].Files[0], "/etc/hwsagent/e"},
+		{"http2", c.HTTP.EnableHTTP2, true},
+		{"queue", c.Queue, QueueConfig{2500, 20, 2, 500, d(time.Second), d(time.Second), d(10 * time.Second), false, d(5 * time.Minute)}},
+		{"metadata", c.Metadata, MetadataConfig{false, d(2 * time.Minute), 100}},
+		{"target", c.Target, TargetConfig{RefusalDrop, StartOldest, 1 << 30, d(time.Hour)}},
+		{"policy", c.Policy(), Policy{RefusalDrop, false}},
+	} {
+		if d := cmp.Diff(tc.want, tc.got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.name, d)
+		}
+	}
+	var names []string
+	for _, w := range c.Warnings() {
+		names = append(names, w.Path)
+	}
+	want := []string{"follow_redirects", "failed_request_logging", "queue_config.max_shards", "tls_config.insecure_skip_verify"}
+	if d := cmp.Diff(want, names); d != "" {
+		t.Errorf("warnings (-want +got):\n%s", d)
+	}
+}
+
+func d(t time.Duration) model.Duration { return model.Duration(t) }
+
+// A part that is written as null or left open keeps its defaults.
+func TestConfigEmptyParts(t *testing.T) {
+	c := mustLoad(t, "url: http://localhost/w\nqueue_config:\nmetadata_config: {}\nhwsagent: {}\ntls_config:\nheaders:\n")
+	want := mustLoad(t, "url: http://localhost/w")
+	if c.Queue != want.Queue || c.Metadata != want.Metadata || c.Target != want.Target {
+		t.Errorf("got %+v %+v %+v", c.Queue, c.Metadata, c.Target)
+	}
+	c = mustLoad(t, "url: http://localhost/w\nqueue_config: {capacity: 5}\nmetadata_config: {send_interval: 5m}\nhwsagent: {start_at: oldest}")
+	if c.Queue.MaxShards != 50 || !c.Queue.RetryOnRateLimit || !c.Metadata.Send || c.Target.FutureLimit != want.Target.FutureLimit {
+		t.Errorf("a part that is given in part loses defaults: %+v %+v %+v", c.Queue, c.Metadata, c.Target)
+	}
+}
+
+// What cannot be decoded is reported with its line, all of it at once.
+func TestConfigStrict(t *testing.T) {
+	_, err := load(`url: http://localhost/w
+bearer_tokn_file: x
+remote_timeout: 30
+tls_config: {ca_fil: x, min_version: TLS9}
+queue_config: {shards: 3}
+hwsagent: {on_refusal: never, start_at: then, max_backlog: 3 apples, x: 1}
+`)
+	var all *yaml.LoadErrors
+	if !errors.As(err, &all) {
+		t.Fatalf("error is %T: %v", err, err)
+	}
+	for _, want := range []string{"bearer_tokn_file", "30", "ca_fil", "TLS9", "shards", `"never" is not one of hold, drop`, `"then" is not one of now, oldest`, "3 apples", "field x "} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("no mention of %s in:\n%v", want, err)
+		}
+	}
+	for _, e := range all.Errors {
+		if e.Mark.Line == 0 {
+			t.Errorf("no line: %v", e)
+		}
+	}
+}
+
+func TestConfigProblems(t *testing.T) {
+	for _, tc := range []struct{ text, path, says string }{
+		{`name: x`, "url", "missing"},
+		{`url: ftp://h/`, "url", "ftp"},
+		{`url: /api/v1/push`, "url", "scheme"},
+		{`url: "http:///x"`, "url", "no host"},
+		{`url: http://h/#x`, "url", "fragment"},
+		{`{url: http://h/, sigv4: {}}`, "sigv4", "not supported by this build"},
+		{`{url: http://h/, azuread: {cloud: x}}`, "azuread", "not supported by this build"},
+		{`{url: http://h/, google_iam: {credentials_file: x}}`, "google_iam", "not supported by this build"},
+		{`{url: http://h/, basic_auth: {username_ref: x}}`, "basic_auth.username_ref", "not supported"},
+		{`{url: http://h/, authorization: {credentials_ref: x}}`, "authorization.credentials_ref", "not supported"},
+		{`{url: http://h/, tls_config: {ca_ref: x}}`, "tls_config.ca_ref", "not supported"},
+		{`{url: http://h/, tls_config: {min_version: TLS13, max_version: TLS12}}`, "tls_config.max_version", "below"},
+		{`{url: http://h/, bearer_token: a, bearer_token_file: b}`, "", "at most one of"},
+		{`{url: http://h/, bearer_token: a, basic_auth: {username: b}}`, "", "at most one of"},
+		{`{url: "http://u:p@h/", bearer_token: a}`, "url", "another authentication"},
+		{`{url: http://h/, proxy_url: "ftp://p"}`, "proxy_url", "ftp"},
+		{`{url: http://h/, headers: {content-type: x}}`, "headers.content-type", "reserved"},
+		{`{url: http://h/, headers: {x-prometheus-remote-write-version: x}}`, "headers.x-prometheus-remote-write-version", "reserved"},
+		{`{url: http://h/, headers: {authorization: x}}`, "headers.authorization", "cannot be set here"},
+		{`{url: http://h/, headers: {"a b": x}}`, "headers.a b", "not a header name"},
+		{`{url: http://h/, headers: {a: "x\ny"}}`, "headers.a", "not allow"},
+		{`{url: http://h/, http_headers: {Retry-Attempt: {values: [x]}}}`, "http_headers.Retry-Attempt", "reserved"},
+		{`{url: http://h/, write_relabel_configs: [null]}`, "write_relabel_configs[0]", "empty"},
+		{`{url: http://h/, write_relabel_configs: [{action: keep}, {action: hashmod, target_label: x}]}`, "write_relabel_configs[1]", "modulus"},
+		{`{url: http://h/, protobuf_message: io.prometheus.write.v2.Request}`, "protobuf_message", "2.0 is not supported"},
+		{`{url: http://h/, protobuf_message: x}`, "protobuf_message", "unknown"},
+		{`{url: http://h/, remote_timeout: 0s}`, "remote_timeout", "more than 0s"},
+		{`{url: http://h/, queue_config: {capacity: 0}}`, "queue_config.capacity", "below 1"},
+		{`{url: http://h/, queue_config: {max_shards: 0, min_shards: 0}}`, "queue_config.max_shards", "below 1"},
+		{`{url: http://h/, queue_config: {max_shards: 2, min_shards: 3}}`, "queue_config.min_shards", "above max_shards"},
+		{`{url: http://h/, queue_config: {max_samples_per_send: -1}}`, "queue_config.max_samples_per_send", "below 1"},
+		{`{url: http://h/, queue_config: {batch_send_deadline: 0s}}`, "queue_config.batch_send_deadline", "more than"},
+		{`{url: http://h/, queue_config: {min_backoff: 10s}}`, "queue_config.max_backoff", "below min_backoff"},
+		{`{url: http://h/, metadata_config: {send_interval: 0s}}`, "metadata_config.send_interval", "more than"},
+		{`{url: http://h/, metadata_config: {max_samples_per_send: 0}}`, "metadata_config.max_samples_per_send", "below 1"},
+		{`{url: http://h/, oauth2: {client_id: x}}`, "oauth2", "not supported"},
+	} {
+		c, err := load(tc.text)
+		if err != nil {
+			t.Errorf("%s: %v", tc.text, err)
+			continue
+		}
+		found := false
+		problems := c.Validate()
+		for _, p := range problems {
+			found = found || p.Path == tc.path && strings.Contains(p.Error(), tc.says)
+		}
+		if !found {
+			t.Errorf("%s: want %q at %q, got %v", tc.text, tc.says, tc.path, problems)
+		}
+		if again := c.Validate(); len(again) != len(problems) {
+			t.Errorf("%s: a second look finds %v", tc.text, again)
+		}
+	}
+}
+
+func TestConfigWarnings(t *testing.T) {
+	for _, tc := range []struct{ text, path, says string }{
+		{`{url: http://h.example/, bearer_token: x}`, "url", "plain http"},
+		{`{url: "http://u:p@h.example/"}`, "url", "plain http"},
+		{`{url: "https://u:p@h.example/"}`, "url", "password in it"},
+		{`{url: http://127.0.0.1/, tls_config: {ca_file: x}}`, "tls_config", "no effect"},
+		{`{url: http://127.0.0.1/, queue_config: {max_shards: 17}}`, "queue_config.max_shards", "many"},
+		{`{url: http://127.0.0.1/, bearer_token: x}`, "", ""},
+		{`{url: "http://[::1]:9090/", bearer_token: x}`, "", ""},
+		{`{url: "http://[::ffff:127.0.0.2]:9090/", bearer_token: x}`, "", ""},
+		{`{url: http://localhost:9090/, basic_auth: {username: x}}`, "", ""},
+	} {
+		got := mustLoad(t, tc.text).Warnings()
+		if tc.path == "" {
+			if len(got) > 0 {
+				t.Errorf("%s: %v", tc.text, got)
+			}
+			continue
+		}
+		found := false
+		for _, p := range got {
+			found = found || p.Path == tc.path && strings.Contains(p.Error(), tc.says)
+		}
+		if !found {
+			t.Errorf("%s: want %q at %q, got %v", tc.text, tc.says, tc.path, got)
+		}
+	}
+}
+
+// However an entry is printed, no secret shows.
+func TestConfigRedaction(t *testing.T) {
+	c, err := load(`
+url: https://user-CANARY:CANARY@h.example/push?token=CANARY
+headers: {X-Api-Key: CANARY, x-scope-orgid: tenant}
+authorization: {credentials: CANARY}
+proxy_url: http://u:CANARY@proxy/
+http_headers: {X-B: {secrets: [CANARY]}}
+tls_config: {key: CANARY, cert: public}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, err := yaml.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"yaml":     string(y),
+		"url":      fmt.Sprintf("%v %+v %#v %s", c.URL, c.URL, c.URL, c.TargetName()),
+		"headers":  fmt.Sprintf("%v %+v %#v", c.Headers, c.Headers, c.Headers),
+		"problems": fmt.Sprint(c.Validate(), c.Warnings()),
+	} {
+		if strings.Contains(text, "CANARY") {
+			t.Errorf("%s shows a secret:\n%s", name, text)
+		}
+	}
+	if !strings.Contains(string(y), "tenant") || !strings.Contains(string(y), "https://h.example/push") {
+		t.Errorf("what is no secret is missing:\n%s", y)
+	}
+	for _, bad := range []string{"https://u:CANARY@h:port/", "https://u:CAN/ARY@h/%zz", "://CANARY"} {
+		if _, err := load("url: " + `"` + bad + `"`); err == nil || strings.Contains(err.Error(), "CAN") {
+			t.Errorf("%s: error is %v", bad, err)
+		}
+	}
+}
+
+func TestBytes(t *testing.T) {
+	for _, tc := range []struct {
+		in   string
+		want Bytes
+		out  string
+	}{
+		{"0", 0, "0B"}, {"4096", 4096, "4KiB"}, {"1000", 1000, "1000B"}, {"2GiB", 2 << 30, "2GiB"}, {"2GB", 2 << 30, "2GiB"},
+		{"512MiB", 512 << 20, "512MiB"}, {"512 MiB", 512 << 20, "512MiB"}, {"1.5KiB", 1536, "1536B"}, {"0.5GiB", 512 << 20, "512MiB"},
+		{"7TiB", 7 << 40, "7TiB"}, {"10B", 10, "10B"}, {"9223372036854775807", 1<<63 - 1, "9223372036854775807B"},
+		{"8388607TiB", 8388607 << 40, "8388607TiB"},
+	} {
+		got, err := ParseBytes(tc.in)
+		if err != nil || got != tc.want || got.String() != tc.out {
+			t.Errorf("ParseBytes(%q) = %d (%s), %v", tc.in, got, got, err)
+		}
+		if again, err := ParseBytes(got.String()); err != nil || again != got {
+			t.Errorf("%s does not read back: %d, %v", got, again, err)
+		}
+	}
+	for _, bad := range []string{"", "x", "-1", "-1GiB", "1Gi", "1gib", "GiB", "1e400", "NaN", "Inf", "9223372036854775808", "8388608TiB", "1.2.3MiB", "1 000"} {
+		if got, err := ParseBytes(bad); err == nil {
+			t.Errorf("ParseBytes(%q) = %d", bad, got)
+		}
+	}
+	y, err := yaml.Marshal(Bytes(1 << 30))
+	if err != nil || strings.TrimSpace(string(y)) != "1GiB" {
+		t.Errorf("marshalled as %q, %v", y, err)
+	}
+}
