@@ -1,0 +1,247 @@
+package snmp
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/config"
+	"github.com/prometheus/common/model"
+)
+
+// Config is one device to read. The zero value of every key but Target and Modules is
+// usable. It is plain data: nothing is resolved or opened before [New].
+type Config struct {
+	// Target is [udp:|tcp:]host[:port]; UDP and port 161 when they are left out.
+	Target string `yaml:"target"`
+	Auth   Auth   `yaml:"auth,omitempty"`
+	// Modules are read in this order; see [Modules] for the names.
+	Modules []string `yaml:"modules"`
+	// MaxRepetitions is how many variables one GETBULK asks for, 1 to 255; 0 means
+	// [DefaultMaxRepetitions]. More than about 30 no longer fits an Ethernet frame.
+	MaxRepetitions int `yaml:"max_repetitions,omitempty"`
+	// Retries is how often a packet is sent again; nil means [DefaultRetries].
+	Retries *int `yaml:"retries,omitempty"`
+	// PacketTimeout is how long one answer may take; 0 means [DefaultPacketTimeout].
+	// The probe's own timeout bounds the whole round.
+	PacketTimeout model.Duration `yaml:"packet_timeout,omitempty"`
+}
+
+// Defaults of [Config].
+const (
+	DefaultMaxRepetitions = 25
+	DefaultRetries        = 3
+	DefaultPacketTimeout  = 5 * time.Second
+)
+
+// Auth is how to log in, spelled as in the auths section of an snmp.yml. A secret is
+// given in place or in a file, which is read again before each round.
+type Auth struct {
+	// Version is 1, 2 (v2c; the default) or 3.
+	Version       int           `yaml:"version,omitempty"`
+	Community     config.Secret `yaml:"community,omitempty"` // v1 and v2c; "public" by default
+	CommunityFile string        `yaml:"community_file,omitempty"`
+
+	Username string `yaml:"username,omitempty"` // v3 from here on
+	// SecurityLevel is noAuthNoPriv, authNoPriv or authPriv; when empty it follows
+	// from the passwords that are there.
+	SecurityLevel string `yaml:"security_level,omitempty"`
+	// AuthProtocol is MD5 (the default), SHA, SHA224, SHA256, SHA384 or SHA512.
+	AuthProtocol     string        `yaml:"auth_protocol,omitempty"`
+	AuthPassword     config.Secret `yaml:"password,omitempty"` // snmp.yml's own word
+	AuthPasswordFile string        `yaml:"password_file,omitempty"`
+	// PrivProtocol is DES (the default), AES, AES192, AES192C, AES256 or AES256C.
+	PrivProtocol     string        `yaml:"priv_protocol,omitempty"`
+	PrivPassword     config.Secret `yaml:"priv_password,omitempty"`
+	PrivPasswordFile string        `yaml:"priv_password_file,omitempty"`
+	ContextName      string        `yaml:"context_name,omitempty"`
+}
+
+// FieldError is a mistake in one key of a [Config].
+type FieldError struct {
+	Key     string // dotted, below the probe's entry: auth.username
+	Message string // what is wrong and what to do
+}
+
+// Error gives key and message.
+func (e *FieldError) Error() string { return e.Key + ": " + e.Message }
+
+// Validate reports every mistake at once, joined, each a [*FieldError].
+func (c *Config) Validate() error {
+	var v mistakes
+	if _, err := parseTarget(c.Target); err != nil {
+		v.add("target", err.Error())
+	}
+	if len(c.Modules) == 0 {
+		v.add("modules", "name at least one of "+strings.Join(Modules(), ", "))
+	}
+	for i, m := range c.Modules {
+		key := fmt.Sprintf("modules[%d]", i)
+		switch _, ok := builtin[m]; {
+		case !ok:
+			v.add(key, fmt.Sprintf("there is no module %q; there are %s", m, strings.Join(Modules(), ", ")))
+		case slices.Contains(c.Modules[:i], m):
+			v.add(key, fmt.Sprintf("%q is listed twice", m))
+		}
+	}
+	if c.MaxRepetitions < 0 || c.MaxRepetitions > 255 {
+		v.add("max_repetitions", fmt.Sprintf("%d is not between 1 and 255", c.MaxRepetitions))
+	}
+	if c.Retries != nil && (*c.Retries < 0 || *c.Retries > 100) {
+		v.add("retries", fmt.Sprintf("%d is not between 0 and 100", *c.Retries))
+	}
+	if c.PacketTimeout < 0 {
+		v.add("packet_timeout", "must not be negative")
+	}
+	c.Auth.validate(&v)
+	return errors.Join(v...)
+}
+
+type mistakes []error
+
+func (v *mistakes) add(key, msg string) { *v = append(*v, &FieldError{Key: key, Message: msg}) }
+
+func (a *Auth) validate(v *mistakes) {
+	for _, s := range []struct {
+		key    string
+		inline config.Secret
+		file   string
+	}{
+		{"community", a.Community, a.CommunityFile},
+		{"password", a.AuthPassword, a.AuthPasswordFile},
+		{"priv_password", a.PrivPassword, a.PrivPasswordFile},
+	} {
+		if s.inline != "" && s.file != "" {
+			v.add("auth."+s.key, "give "+s.key+" or "+s.key+"_file, not both")
+		}
+	}
+	if len(a.Community) > maxCommunity {
+		v.add("auth.community", fmt.Sprintf("is longer than %d bytes", maxCommunity))
+	}
+	switch a.version() {
+	case 1, 2:
+		for _, k := range a.v3Keys() {
+			v.add("auth."+k, fmt.Sprintf("belongs to version 3, but the version is %d; write version: 3", a.version()))
+		}
+	case 3:
+		a.validateV3(v)
+	default:
+		v.add("auth.version", fmt.Sprintf("%d is not 1, 2 (for v2c) or 3", a.Version))
+	}
+}
+
+func (a *Auth) validateV3(v *mistakes) {
+	if a.Community != "" || a.CommunityFile != "" {
+		v.add("auth.community", "belongs to versions 1 and 2; version 3 logs in by username")
+	}
+	if a.Username == "" {
+		v.add("auth.username", "version 3 needs a username")
+	}
+	if _, ok := authProtocols[a.authProtocol()]; !ok {
+		v.add("auth.auth_protocol", fmt.Sprintf("%q is not one of MD5, SHA, SHA224, SHA256, SHA384, SHA512", a.AuthProtocol))
+	}
+	if _, ok := privProtocols[a.privProtocol()]; !ok {
+		v.add("auth.priv_protocol", fmt.Sprintf("%q is not one of DES, AES, AES192, AES192C, AES256, AES256C", a.PrivProtocol))
+	}
+	level := a.securityLevel()
+	if _, ok := securityLevels[level]; !ok {
+		v.add("auth.security_level", fmt.Sprintf("%q is not one of noAuthNoPriv, authNoPriv, authPriv", a.SecurityLevel))
+		return
+	}
+	hasAuth, hasPriv := a.AuthPassword != "" || a.AuthPasswordFile != "", a.PrivPassword != "" || a.PrivPasswordFile != ""
+	needAuth, needPriv := level != noAuthNoPriv, level == authPriv
+	switch {
+	case needAuth && !hasAuth:
+		v.add("auth.password", level+" needs a password or password_file")
+	case !needAuth && hasAuth:
+		v.add("auth.password", "is not used at security_level "+level)
+	}
+	switch {
+	case needPriv && !hasPriv:
+		v.add("auth.priv_password", level+" needs a priv_password or priv_password_file")
+	case !needPriv && hasPriv:
+		v.add("auth.priv_password", "is not used at security_level "+level+"; write security_level: authPriv")
+	}
+	// RFC 3414 section 11.2 asks agents to refuse passwords under 8 characters.
+	for key, s := range map[string]config.Secret{"password": a.AuthPassword, "priv_password": a.PrivPassword} {
+		if s != "" && len(s) < 8 {
+			v.add("auth."+key, "has fewer than 8 characters, which SNMPv3 agents refuse")
+		}
+	}
+}
+
+func (a *Auth) v3Keys() (keys []string) {
+	for _, k := range []struct {
+		key string
+		set bool
+	}{
+		{"username", a.Username != ""},
+		{"security_level", a.SecurityLevel != ""},
+		{"auth_protocol", a.AuthProtocol != ""},
+		{"password", a.AuthPassword != "" || a.AuthPasswordFile != ""},
+		{"priv_protocol", a.PrivProtocol != ""},
+		{"priv_password", a.PrivPassword != "" || a.PrivPasswordFile != ""},
+		{"context_name", a.ContextName != ""},
+	} {
+		if k.set {
+			keys = append(keys, k.key)
+		}
+	}
+	return keys
+}
+
+func (a *Auth) version() int {
+	if a.Version == 0 {
+		return 2
+	}
+	return a.Version
+}
+
+// endpoint is a parsed target.
+type endpoint struct {
+	network string // udp or tcp
+	host    string
+	port    uint16
+}
+
+func (e endpoint) String() string {
+	return e.network + " " + net.JoinHostPort(e.host, strconv.Itoa(int(e.port)))
+}
+
+func parseTarget(s string) (endpoint, error) {
+	e := endpoint{network: "udp", port: 161}
+	for _, n := range []string{"udp", "tcp"} {
+		if rest, ok := strings.CutPrefix(s, n+":"); ok {
+			e.network, s = n, strings.TrimPrefix(rest, "//")
+			break
+		}
+	}
+	e.host = s
+	// A bare IPv6 address has colons but no port.
+	if strings.HasPrefix(s, "[") || strings.Count(s, ":") == 1 {
+		host, port, err := net.SplitHostPort(s)
+		if err != nil {
+			if inner, ok := strings.CutPrefix(s, "["); ok && strings.HasSuffix(inner, "]") {
+				host, port = strings.TrimSuffix(inner, "]"), "161"
+			} else {
+				return e, fmt.Errorf("%q is not host:port", s)
+			}
+		}
+		n, err := strconv.ParseUint(port, 10, 16)
+		if err != nil || n == 0 {
+			return e, fmt.Errorf("%q is not a port between 1 and 65535", port)
+		}
+		e.host, e.port = host, uint16(n)
+	}
+	switch {
+	case e.host == "":
+		return e, errors.New("is missing; write host or host:port, as in 192.0.2.7:161")
+	case strings.ContainsAny(e.host, "/ \t"):
+		return e, fmt.Errorf("%q is not a host name or address; write host:port without a scheme", e.host)
+	}
+	return e, nil
+}

@@ -1,0 +1,102 @@
+package snmp
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// splitIndex turns the index part of an OID into labels, by RFC 2578 section 7.7. Too
+// short an index is read as if zeros followed: some agents drop them.
+func splitIndex(rest oid, indexes []index, into *labelSet) {
+	for i := range indexes {
+		var arcs oid
+		var text string
+		arcs, text, rest = indexes[i].take(rest)
+		into.set(indexes[i].labelname, text, arcs)
+	}
+}
+
+// take cuts one index off o: its numbers, its text, and what is left.
+func (x *index) take(o oid) (arcs oid, text string, rest oid) {
+	switch x.typ {
+	case typeOctetString, typeDisplayString:
+		var content oid
+		switch {
+		case x.fixedSize > 0:
+			content, rest = cut(o, x.fixedSize)
+			arcs = content
+		case x.implied:
+			content, arcs = o, o
+		default:
+			var length oid
+			length, rest = cut(o, 1)
+			// A length that goes beyond the OID is a broken agent's: take what is there.
+			content, rest = cut(rest, min(int(length[0]), len(rest)))
+			arcs = append(append(make(oid, 0, len(content)+1), length...), content...)
+		}
+		return arcs, stringOf(x.typ, bytesOf(content)), rest
+	case typePhysAddress48:
+		arcs, rest = cut(o, 6)
+		return arcs, physAddress(bytesOf(arcs)), rest
+	case typeEnumAsInfo:
+		arcs, rest = cut(o, 1)
+		return arcs, enumText(int64(arcs[0]), x.enumValues), rest
+	default: // gauge, counter, Integer32
+		arcs, rest = cut(o, 1)
+		return arcs, strconv.FormatUint(uint64(arcs[0]), 10), rest
+	}
+}
+
+// cut splits o after n arcs, filling up with zeros.
+func cut(o oid, n int) (head, rest oid) {
+	if len(o) >= n {
+		return o[:n:n], o[n:]
+	}
+	head = make(oid, n)
+	copy(head, o)
+	return head, nil
+}
+
+func bytesOf(o oid) []byte {
+	b := make([]byte, len(o))
+	for i, v := range o {
+		b[i] = byte(v)
+	}
+	return b
+}
+
+// stringOf is the text of bytes by type; it is always valid UTF-8.
+func stringOf(t metricType, b []byte) string {
+	switch t {
+	case typeDisplayString:
+		return strings.ToValidUTF8(string(b), "\uFFFD")
+	case typePhysAddress48:
+		return physAddress(b)
+	}
+	if len(b) == 0 {
+		return ""
+	}
+	return "0x" + strings.ToUpper(hex.EncodeToString(b))
+}
+
+// physAddress writes a MAC address. Agents give none (a loopback) or another length
+// (tunnels, InfiniBand) in the same column; those keep their length.
+func physAddress(b []byte) string {
+	var s strings.Builder
+	for i, c := range b {
+		if i > 0 {
+			s.WriteByte(':')
+		}
+		fmt.Fprintf(&s, "%02X", c)
+	}
+	return s.String()
+}
+
+func enumText(v int64, names map[int]string) string {
+	if t, ok := names[int(v)]; ok {
+		return t
+	}
+	return strconv.FormatInt(v, 10)
+}

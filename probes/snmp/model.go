@@ -1,0 +1,167 @@
+package snmp
+
+// The model has the structure and the words of snmp_exporter's snmp.yml, so that a
+// loader for such files has only to fill these types.
+
+// module says what to read and what to make of it.
+type module struct {
+	walk    []string // roots of subtrees
+	get     []string // single objects
+	metrics []metric
+	// derive, if set, turns what was read into further samples: what a table cannot
+	// say, such as a scale that differs from row to row.
+	derive func(*harvest, *emitter)
+}
+
+// metric is one object of a MIB: a scalar or a column of a table.
+type metric struct {
+	name       string
+	oid        string
+	typ        metricType
+	help       string
+	indexes    []index
+	lookups    []lookup
+	enumValues map[int]string
+	scale      float64 // value × scale + offset; 0 means 1
+	offset     float64
+}
+
+// metricType is how a value becomes samples.
+type metricType string
+
+// Types of metrics, indexes and lookups, as snmp.yml names them.
+const (
+	typeGauge          metricType = "gauge"
+	typeCounter        metricType = "counter"
+	typeDisplayString  metricType = "DisplayString"
+	typeOctetString    metricType = "OctetString"
+	typePhysAddress48  metricType = "PhysAddress48"
+	typeDateAndTime    metricType = "DateAndTime"
+	typeEnumAsInfo     metricType = "EnumAsInfo"
+	typeEnumAsStateSet metricType = "EnumAsStateSet"
+	// typeInteger32 is our own: a Gauge32 that means a signed number. LM-SENSORS-MIB
+	// declares temperatures so.
+	typeInteger32 metricType = "Integer32"
+)
+
+// index is one part of a table's index; it becomes the label labelname.
+type index struct {
+	labelname  string
+	typ        metricType
+	fixedSize  int  // bytes of a string that has no length before it
+	implied    bool // the string takes the rest: IMPLIED in the MIB
+	enumValues map[int]string
+}
+
+// lookup sets the label labelname to the value of another column in the row that the
+// given labels name. Without labels it removes labelname.
+type lookup struct {
+	labels     []string
+	labelname  string
+	oid        string
+	typ        metricType
+	enumValues map[int]string
+}
+
+// compiled is a module ready for use. It is never changed.
+type compiled struct {
+	name    string
+	walk    []oid
+	get     []string
+	tree    node
+	derive  func(*harvest, *emitter)
+	metrics []compiledMetric
+}
+
+type compiledMetric struct {
+	metric
+	lookupOIDs []oid
+	family     int // place in emitter.families
+}
+
+// node is a tree over the arcs of the metrics' OIDs.
+type node struct {
+	children map[uint32]*node
+	metric   *compiledMetric
+}
+
+// find is the metric that holds o, and the rest of o, which is the index. Where
+// metrics are nested the outermost one counts.
+func (n *node) find(o oid) (*compiledMetric, oid) {
+	for i, arc := range o {
+		if n = n.children[arc]; n == nil {
+			return nil, nil
+		}
+		if n.metric != nil {
+			return n.metric, o[i+1:]
+		}
+	}
+	return nil, nil
+}
+
+func (n *node) add(o oid, m *compiledMetric) {
+	for _, arc := range o {
+		if n.children == nil {
+			n.children = make(map[uint32]*node)
+		}
+		if n.children[arc] == nil {
+			n.children[arc] = new(node)
+		}
+		n = n.children[arc]
+	}
+	n.metric = m
+}
+
+// compile parses a module's OIDs. It panics on a bad one: modules are tables of this
+// package, and a test compiles them all.
+func compile(name string, m module) *compiled {
+	c := &compiled{name: name, get: m.get, derive: m.derive, metrics: make([]compiledMetric, len(m.metrics))}
+	for _, w := range m.walk {
+		c.walk = append(c.walk, mustOID(w))
+	}
+	for i := range m.metrics {
+		cm := &c.metrics[i]
+		cm.metric, cm.family = m.metrics[i], i
+		for _, l := range cm.lookups {
+			var o oid
+			if len(l.labels) > 0 {
+				o = mustOID(l.oid)
+			}
+			cm.lookupOIDs = append(cm.lookupOIDs, o)
+		}
+		c.tree.add(mustOID(cm.oid), cm)
+	}
+	return c
+}
+
+// labelSet are names and values under construction; a name occurs once.
+type labelSet struct {
+	pairs []string
+	// arcs are the index numbers that each label came from, by which lookups find
+	// their row; aligned with the pairs.
+	arcs []oid
+}
+
+func (l *labelSet) place(name string) int {
+	for i := 0; i < len(l.pairs); i += 2 {
+		if l.pairs[i] == name {
+			return i
+		}
+	}
+	return -1
+}
+
+func (l *labelSet) set(name, value string, arcs oid) {
+	if i := l.place(name); i >= 0 {
+		l.pairs[i+1], l.arcs[i/2] = value, arcs
+		return
+	}
+	l.pairs, l.arcs = append(l.pairs, name, value), append(l.arcs, arcs)
+}
+
+func (l *labelSet) delete(name string) {
+	if i := l.place(name); i >= 0 {
+		l.pairs = append(l.pairs[:i], l.pairs[i+2:]...)
+		l.arcs = append(l.arcs[:i/2], l.arcs[i/2+1:]...)
+	}
+}

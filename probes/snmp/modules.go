@@ -1,0 +1,61 @@
+package snmp
+
+import (
+	"maps"
+	"slices"
+)
+
+// builtin are the modules that come with the agent. Their OIDs, types and enumerations
+// are those of the RFCs named at each table.
+var builtin = map[string]module{
+	"system": systemModule,
+	"if_mib": ifModule,
+}
+
+// Modules are the names of the built-in modules, sorted.
+func Modules() []string { return slices.Sorted(maps.Keys(builtin)) }
+
+// column is one line of a table's description.
+type column struct {
+	arc  string
+	name string
+	typ  metricType
+	help string
+}
+
+// table makes the metrics of a table's columns, which share indexes and lookups.
+func table(entry string, indexes []index, lookups []lookup, columns ...column) []metric {
+	ms := make([]metric, len(columns))
+	for i, c := range columns {
+		ms[i] = metric{name: c.name, oid: entry + "." + c.arc, typ: c.typ, help: c.help, indexes: indexes, lookups: lookups}
+	}
+	return ms
+}
+
+// withEnum gives the metric of that name an enumeration.
+func withEnum(ms []metric, name string, enum map[int]string) []metric {
+	for i := range ms {
+		if ms[i].name == name {
+			ms[i].enumValues = enum
+		}
+	}
+	return ms
+}
+
+// systemModule is the group system of SNMPv2-MIB (RFC 3418), without the table of
+// supported MIB modules.
+var systemModule = module{
+	get: []string{
+		"1.3.6.1.2.1.1.1.0", "1.3.6.1.2.1.1.2.0", sysUpTime, "1.3.6.1.2.1.1.4.0",
+		"1.3.6.1.2.1.1.5.0", "1.3.6.1.2.1.1.6.0", "1.3.6.1.2.1.1.7.0",
+	},
+	metrics: table("1.3.6.1.2.1.1", nil, nil,
+		column{"1", "sysDescr", typeDisplayString, "What the device is: hardware, operating system, versions."},
+		column{"2", "sysObjectID", typeOctetString, "The vendor's identification of the kind of device."},
+		column{"3", "sysUpTime", typeGauge, "Hundredths of a second since the SNMP agent started."},
+		column{"4", "sysContact", typeDisplayString, "Whom to ask about the device."},
+		column{"5", "sysName", typeDisplayString, "The device's name, often its host name."},
+		column{"6", "sysLocation", typeDisplayString, "Where the device is."},
+		column{"7", "sysServices", typeGauge, "A sum that tells the network layers the device serves."},
+	),
+}

@@ -1,0 +1,122 @@
+package snmp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"hwsagent/probes"
+)
+
+// Probe reads one device. It implements [probes.Probe] and [probes.Closer]; its calls
+// must not overlap.
+type Probe struct {
+	session *session
+	modules []*emitter
+	log     *slog.Logger
+}
+
+// New checks c and makes its probe. Nothing is sent before the first Collect.
+func New(c Config, logger *slog.Logger) (*Probe, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	s, err := newSession(&c, logger)
+	if err != nil {
+		return nil, err
+	}
+	p := &Probe{session: s, log: logger}
+	for _, name := range c.Modules {
+		p.modules = append(p.modules, newEmitter(compile(name, builtin[name])))
+	}
+	return p, nil
+}
+
+// Close drops the connection.
+func (p *Probe) Close() error {
+	p.session.close()
+	return nil
+}
+
+// sysUpTime of SNMPv2-MIB (RFC 3418): the object that every agent has.
+const sysUpTime = "1.3.6.1.2.1.1.3.0"
+
+// Collect reads every module once. A device that does not answer costs one packet and
+// its retries; a module that fails is left out and named in the error, and the next
+// one is read.
+func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
+	clean := false
+	defer func() {
+		if !clean { // a panic on its way to the runner: what the socket holds is unknown
+			p.session.close()
+		}
+	}()
+	err := p.collect(ctx, r)
+	clean = true
+	return err
+}
+
+func (p *Probe) collect(ctx context.Context, r *probes.Round) error {
+	if err := p.session.begin(ctx); err != nil {
+		return err
+	}
+	if err := p.session.get(ctx, []string{sysUpTime}, newHarvest()); err != nil {
+		return err
+	}
+	var errs []error
+	for i, m := range p.modules {
+		if err := ctx.Err(); err != nil {
+			errs = append(errs, fmt.Errorf("module %s and later ones not read: the time for this round is over", p.modules[i].module.name))
+			break
+		}
+		if err := p.read(ctx, m, r); err != nil {
+			errs = append(errs, fmt.Errorf("module %s: %w", m.module.name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// read reads one module. A module that was read only in part gives nothing: missing
+// rows would look like rows that are gone.
+func (p *Probe) read(ctx context.Context, m *emitter, r *probes.Round) error {
+	s := p.session
+	s.stats = stats{}
+	start := time.Now()
+	h := newHarvest()
+	err := func() error {
+		if err := s.get(ctx, m.module.get, h); err != nil {
+			return err
+		}
+		for _, root := range m.module.walk {
+			if err := s.walk(ctx, root, h); err != nil {
+				return err
+			}
+		}
+		return nil
+	}()
+	walked := time.Since(start)
+	if err == nil {
+		m.emit(h, r)
+	}
+	name := m.module.name
+	r.Add(&walkDuration, walked.Seconds(), "module", name)
+	r.Add(&packetsSent, float64(s.stats.sent), "module", name)
+	r.Add(&packetsRetried, float64(s.stats.retried), "module", name)
+	r.Add(&pdusReturned, float64(s.stats.pdus), "module", name)
+	r.Add(&scrapeDuration, time.Since(start).Seconds(), "module", name)
+	return err
+}
+
+// What a round costs, under the names that snmp_exporter gives. They are gauges: each
+// is about one round.
+var (
+	walkDuration   = probes.Family{Name: "snmp_scrape_walk_duration_seconds", Help: "Time the module took to read from the device.", Type: model.MetricTypeGauge, Unit: "seconds"}
+	packetsSent    = probes.Family{Name: "snmp_scrape_packets_sent", Help: "Packets sent for the module, retries included.", Type: model.MetricTypeGauge}
+	packetsRetried = probes.Family{Name: "snmp_scrape_packets_retried", Help: "Packets of the module sent again because no answer came.", Type: model.MetricTypeGauge}
+	pdusReturned   = probes.Family{Name: "snmp_scrape_pdus_returned", Help: "Variables that the device returned for the module.", Type: model.MetricTypeGauge}
+	scrapeDuration = probes.Family{Name: "snmp_scrape_duration_seconds", Help: "Time the module took in all.", Type: model.MetricTypeGauge, Unit: "seconds"}
+)

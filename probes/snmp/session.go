@@ -1,0 +1,206 @@
+package snmp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/gosnmp/gosnmp"
+)
+
+// session is the kept connection to one device. It is used by one goroutine at a time.
+type session struct {
+	endpoint endpoint
+	auth     Auth
+	timeout  time.Duration // of one packet
+	retries  int
+	log      *slog.Logger
+
+	g       *gosnmp.GoSNMP // nil while there is no connection
+	tap     *tap           // the socket of g
+	secrets secrets        // that g was made with
+
+	// bulk is how many variables one GETBULK asks for. It starts at the configured
+	// number and only shrinks: to what the device was seen to answer after it had
+	// refused or not answered more.
+	bulk int
+	// renewed says that this round has used its one new connection.
+	renewed bool
+	stats   stats
+}
+
+// stats count what a module costs on the wire.
+type stats struct{ sent, retried, pdus int }
+
+func newSession(c *Config, log *slog.Logger) (*session, error) {
+	e, err := parseTarget(c.Target)
+	if err != nil {
+		return nil, fmt.Errorf("parse target: %w", err)
+	}
+	s := &session{
+		endpoint: e, auth: c.Auth, log: log,
+		timeout: time.Duration(c.PacketTimeout), retries: DefaultRetries, bulk: c.MaxRepetitions,
+	}
+	if s.timeout == 0 {
+		s.timeout = DefaultPacketTimeout
+	}
+	if c.Retries != nil {
+		s.retries = *c.Retries
+	}
+	if s.bulk == 0 {
+		s.bulk = DefaultMaxRepetitions
+	}
+	return s, nil
+}
+
+// begin makes the connection ready for a round: a replaced password file retires the
+// old one.
+func (s *session) begin(ctx context.Context) error {
+	s.renewed = false
+	now, err := s.auth.load()
+	if err != nil {
+		return err
+	}
+	if now != s.secrets {
+		s.close()
+		s.secrets = now
+	}
+	if s.g == nil {
+		return s.connect(ctx)
+	}
+	return nil
+}
+
+func (s *session) connect(ctx context.Context) error {
+	g := &gosnmp.GoSNMP{
+		Target: s.endpoint.host, Port: s.endpoint.port, Transport: s.endpoint.network,
+		Context: ctx, Timeout: s.timeout,
+		Retries: 0, // request retries, as a retried bulk request asks for less
+	}
+	s.auth.apply(g, s.secrets)
+	if err := g.Connect(); err != nil {
+		return fmt.Errorf("connect to %s: %w", s.endpoint, err)
+	}
+	s.tap = &tap{Conn: g.Conn}
+	g.Conn = s.tap
+	g.OnSent = func(*gosnmp.GoSNMP) { s.stats.sent++ }
+	s.g = g
+	return nil
+}
+
+// close drops the connection; the next round makes a new one.
+func (s *session) close() {
+	if s.g == nil {
+		return
+	}
+	if err := s.g.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		s.log.Debug("closing the socket failed", "target", s.endpoint.String(), "err", err)
+	}
+	s.g, s.tap = nil, nil
+}
+
+// send sends one request and waits for its answer, once. A canceled ctx interrupts it.
+func (s *session) send(ctx context.Context, do func(*gosnmp.GoSNMP) (*gosnmp.SnmpPacket, error)) (*gosnmp.SnmpPacket, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.g.Context = ctx
+	stop := context.AfterFunc(ctx, s.tap.interrupt)
+	p, err := do(s.g)
+	if !stop() { // the socket was interrupted and cannot be used again
+		s.close()
+		if err != nil {
+			return nil, ctx.Err()
+		}
+	}
+	if err == nil && p == nil {
+		err = errNoPacket
+	}
+	return p, err
+}
+
+var errNoPacket = errors.New("no packet")
+
+// request sends one request, again after a timeout and over a new connection after any
+// other fault, once a round: a device that has a new engine ID, a restarted agent
+// behind TCP, and an answer that the decoder chokes on all come to that. size is the
+// number of variables to ask for; it is halved, for this request, from the second
+// retry on, as a network that drops big answers looks just like packet loss.
+func (s *session) request(ctx context.Context, size int, do func(g *gosnmp.GoSNMP, size int) (*gosnmp.SnmpPacket, error)) (*gosnmp.SnmpPacket, int, error) {
+	start := time.Now()
+	for try := 0; ; {
+		if err := ctx.Err(); err != nil {
+			return nil, size, s.explain(ctx, err, try, time.Since(start))
+		}
+		if s.g == nil {
+			if err := s.connect(ctx); err != nil {
+				return nil, size, err
+			}
+		}
+		p, err := s.send(ctx, func(g *gosnmp.GoSNMP) (*gosnmp.SnmpPacket, error) { return do(g, size) })
+		if err == nil {
+			return p, size, nil
+		}
+		timedOut := isTimeout(err)
+		fault := s.explain(ctx, err, try+1, time.Since(start))
+		switch {
+		case ctx.Err() != nil:
+			return nil, size, fault
+		case timedOut && try < s.retries:
+			try++
+			s.stats.retried++
+			if try > 1 {
+				size = max(1, size/2)
+			}
+		case !timedOut && !s.renewed:
+			s.log.Debug("connecting again", "target", s.endpoint.String(), "err", err)
+			s.renewed = true
+			s.close()
+		default:
+			s.close()
+			return nil, size, fault
+		}
+	}
+}
+
+// isTimeout tells a packet without an answer from every other fault.
+func isTimeout(err error) bool {
+	var ne net.Error
+	return errors.Is(err, gosnmp.ErrMaxRetriesExceeded) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &ne) && ne.Timeout() ||
+		err != nil && strings.Contains(err.Error(), "i/o timeout")
+}
+
+// tap is the socket under gosnmp. It remembers the last answer, for its Report says
+// more than gosnmp's error does, and hides the end of a TCP stream, on which gosnmp
+// would connect by itself and lose the tap.
+type tap struct {
+	net.Conn
+	last []byte // of the latest answer, cut at maxReport
+}
+
+// maxReport is more than a USM report takes, with an engine ID and user name of the
+// greatest length.
+const maxReport = 512
+
+func (t *tap) Read(b []byte) (int, error) {
+	n, err := t.Conn.Read(b)
+	if n > 0 {
+		t.last = append(t.last[:0], b[:min(n, maxReport)]...)
+	}
+	if n == 0 && errors.Is(err, io.EOF) {
+		err = errHungUp
+	}
+	return n, err
+}
+
+var errHungUp = errors.New("the device closed the connection")
+
+// interrupt ends a Read in progress and every later one.
+func (t *tap) interrupt() { _ = t.Conn.Close() }

@@ -1,0 +1,181 @@
+package snmp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gosnmp/gosnmp"
+)
+
+// Bounds of what one module may read in a round, against agents that never end a
+// table. The largest table seen in the wild had 51,000 variables.
+const (
+	maxVariables = 200_000
+	maxBytes     = 32 << 20
+)
+
+// variable is one variable binding.
+type variable struct {
+	oid   oid
+	typ   gosnmp.Asn1BER
+	value any // as gosnmp decodes it: int, uint, uint32, uint64, float32, float64, string (an OID or address) or []byte
+}
+
+// harvest is what one module read.
+type harvest struct {
+	vars  []variable
+	byOID map[string]int // key of the OID → place in vars; the last one of an OID counts
+	bytes int
+	// Limits, set apart from the constants by tests only.
+	maxVars, maxBytes int
+}
+
+func newHarvest() *harvest {
+	return &harvest{byOID: make(map[string]int), maxVars: maxVariables, maxBytes: maxBytes}
+}
+
+var errTooMuch = errors.New("the device returns more than a module may hold")
+
+func (h *harvest) add(v variable) error {
+	h.bytes += 64 + 4*len(v.oid)
+	switch x := v.value.(type) {
+	case []byte:
+		h.bytes += len(x)
+	case string:
+		h.bytes += len(x)
+	}
+	if len(h.vars) >= h.maxVars || h.bytes > h.maxBytes {
+		return fmt.Errorf("%w: %d variables, %d bytes", errTooMuch, len(h.vars), h.bytes)
+	}
+	h.byOID[v.oid.key()] = len(h.vars)
+	h.vars = append(h.vars, v)
+	return nil
+}
+
+// get reads single objects. What the device does not have is left out.
+func (s *session) get(ctx context.Context, oids []string, h *harvest) error {
+	for len(oids) > 0 {
+		n := min(len(oids), s.bulk, gosnmp.MaxOids)
+		if s.auth.version() == 1 {
+			n = 1 // one missing object would fail the others
+		}
+		p, n, err := s.request(ctx, n, func(g *gosnmp.GoSNMP, size int) (*gosnmp.SnmpPacket, error) {
+			return g.Get(oids[:size])
+		})
+		if err != nil {
+			return err
+		}
+		switch {
+		case p.Error == gosnmp.TooBig && n > 1:
+			s.bulk = max(1, n/2)
+			continue
+		case p.Error == gosnmp.NoSuchName:
+		case p.Error != gosnmp.NoError:
+			return fmt.Errorf("get %s: %s", oids[0], statusText(p.Error))
+		default:
+			for _, pdu := range p.Variables {
+				if v, ok := decode(pdu); ok {
+					if err := h.add(v); err != nil {
+						return err
+					}
+					s.stats.pdus++
+				}
+			}
+		}
+		oids = oids[n:]
+	}
+	return nil
+}
+
+// walk reads the subtree under root by GETBULK, or by GETNEXT from v1 devices.
+func (s *session) walk(ctx context.Context, root oid, h *harvest) error {
+	at := root
+	for {
+		asked := s.bulk
+		p, size, err := s.request(ctx, asked, func(g *gosnmp.GoSNMP, size int) (*gosnmp.SnmpPacket, error) {
+			if g.Version == gosnmp.Version1 {
+				return g.GetNext([]string{at.String()})
+			}
+			return g.GetBulk([]string{at.String()}, 0, uint32(size)) //nolint:gosec // 1 to 255
+		})
+		if err != nil {
+			return err
+		}
+		if size < asked {
+			s.shrink(size, "timeouts")
+		}
+		switch p.Error {
+		case gosnmp.NoError:
+		case gosnmp.NoSuchName: // the end of the tree in v1: RFC 1157 section 4.1.3
+			return nil
+		case gosnmp.TooBig:
+			if size > 1 {
+				s.shrink(size/2, "tooBig")
+				continue
+			}
+			fallthrough
+		default:
+			return fmt.Errorf("walk %s at %s: %s", root, at, statusText(p.Error))
+		}
+		next, more, err := s.take(root, at, p.Variables, h)
+		if err != nil || !more {
+			return err
+		}
+		at = next
+	}
+}
+
+// take adds one answer's variables and says where to go on, if there is more.
+func (s *session) take(root, at oid, pdus []gosnmp.SnmpPDU, h *harvest) (next oid, more bool, err error) {
+	for _, pdu := range pdus {
+		if pdu.Type == gosnmp.EndOfMibView {
+			return at, false, nil
+		}
+		name, err := parseOID(pdu.Name)
+		if err != nil {
+			return at, false, fmt.Errorf("walk %s: the device returned an %w", root, err)
+		}
+		if name.compare(at) <= 0 {
+			return at, false, fmt.Errorf("walk %s: OID not increasing: after %s the device returned %s; its agent is broken there and would be read for ever", root, at, name)
+		}
+		at = name
+		if !name.hasPrefix(root) {
+			return at, false, nil
+		}
+		v, ok := decode(pdu)
+		if !ok {
+			continue
+		}
+		if err := h.add(v); err != nil {
+			return at, false, fmt.Errorf("walk %s: %w", root, err)
+		}
+		s.stats.pdus++
+	}
+	return at, len(pdus) > 0, nil
+}
+
+// shrink remembers that the device takes only smaller requests.
+func (s *session) shrink(to int, why string) {
+	s.log.Info("asking for fewer variables at once from now on", "target", s.endpoint.String(),
+		"max_repetitions", to, "before", s.bulk, "reason", why)
+	s.bulk = max(1, to)
+}
+
+// decode takes over one variable; ok is false where the device has no value.
+func decode(pdu gosnmp.SnmpPDU) (variable, bool) {
+	switch pdu.Type {
+	case gosnmp.NoSuchObject, gosnmp.NoSuchInstance, gosnmp.EndOfMibView, gosnmp.Null, gosnmp.UnknownType:
+		return variable{}, false
+	}
+	name, err := parseOID(pdu.Name)
+	if err != nil || pdu.Value == nil {
+		return variable{}, false
+	}
+	value := pdu.Value
+	if b, ok := value.([]byte); ok {
+		value = bytes.Clone(b) // over TCP gosnmp hands out its receive buffer
+	}
+	return variable{oid: name, typ: pdu.Type, value: value}, true
+}
