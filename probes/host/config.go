@@ -46,6 +46,8 @@ type Config struct {
 // people look at first.
 var collectorNames = []string{
 	"cpu", "meminfo", "loadavg", "stat", "filesystem", "diskstats", "netdev",
+	"vmstat", "time", "timex", "uname", "os", "filefd", "entropy", "pressure", "sockstat",
+	"netstat", "conntrack", "softnet", "schedstat", "arp", "udp_queues",
 }
 
 // settings are a Config with defaults filled in and patterns compiled.
