@@ -110,6 +110,12 @@ func newSettings(c Config) (*settings, error) {
 	return s, errors.Join(errs...)
 }
 
+// Validate reports every mistake at once, joined, each beginning with its key.
+func (c *Config) Validate() error {
+	_, err := newSettings(*c)
+	return err
+}
+
 // choose turns the configured list into the collectors to run.
 func choose(list []string) ([]string, error) {
 	if len(list) == 0 {

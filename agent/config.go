@@ -1,0 +1,205 @@
+package agent
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/relabel"
+	"go.yaml.in/yaml/v4"
+
+	"hwsagent/remotewrite"
+)
+
+// Config is a whole agent.yaml: checked, defaults filled in, variables expanded, and
+// paths made absolute. It is plain data and holds secrets: to show it, use
+// [Config.Redacted].
+type Config struct {
+	Global      GlobalConfig          `yaml:"global"`
+	WAL         WALConfig             `yaml:"wal"`
+	Probes      []ProbeConfig         `yaml:"probes"`
+	Web         WebConfig             `yaml:"web"`
+	RemoteWrite []*remotewrite.Config `yaml:"remote_write"`
+
+	// File is the path it was loaded from, absolute; Dir is its directory.
+	File string `yaml:"-"`
+	Dir  string `yaml:"-"`
+}
+
+// GlobalConfig holds the defaults of every probe and what every target gets.
+type GlobalConfig struct {
+	ScrapeInterval model.Duration    `yaml:"scrape_interval"` // default 15s
+	ScrapeTimeout  model.Duration    `yaml:"scrape_timeout"`  // default 10s, or the interval if that is shorter
+	ExternalLabels map[string]string `yaml:"external_labels"` // added to every series that lacks them
+}
+
+// Labels are the external labels as Prometheus' own type.
+func (g *GlobalConfig) Labels() labels.Labels { return labels.FromMap(g.ExternalLabels) }
+
+// WALConfig bounds the log. Where it lies is a flag, --storage.path.
+type WALConfig struct {
+	Sync         SyncMode          `yaml:"sync"`           // default 1s
+	MaxBytes     remotewrite.Bytes `yaml:"max_bytes"`      // of the whole log; default 2GiB
+	MinFreeBytes remotewrite.Bytes `yaml:"min_free_bytes"` // left free on the file system; default 256MiB
+	OnFull       string            `yaml:"on_full"`        // drop_oldest (the default) or reject
+	Retain       model.Duration    `yaml:"retain"`         // how long delivered data is kept; default 0s
+	OrphanTTL    model.Duration    `yaml:"orphan_ttl"`     // how long a removed target's queue is kept; default 24h
+}
+
+// The values of [WALConfig.OnFull].
+const (
+	DropOldest = "drop_oldest"
+	Reject     = "reject"
+)
+
+// WebConfig says where the agent's own page listens.
+type WebConfig struct {
+	Listen     string `yaml:"listen"`      // host:port, or "" for no listener; default 127.0.0.1:9464
+	ConfigFile string `yaml:"config_file"` // TLS and users, in exporter-toolkit's format
+	// InsecureListen allows an address other than loopback without ConfigFile.
+	InsecureListen bool `yaml:"insecure_listen"`
+	Pprof          bool `yaml:"pprof"` // serve /debug/pprof
+}
+
+// SyncMode says when the log is made durable: after every commit, or at an interval,
+// which is also the most that a power cut can take.
+type SyncMode struct {
+	Always bool
+	Every  time.Duration // unused when Always
+}
+
+// String is the mode as it is written in agent.yaml.
+func (s SyncMode) String() string {
+	if s.Always {
+		return "always"
+	}
+	return model.Duration(s.Every).String()
+}
+
+// UnmarshalYAML reads "always" or a duration from 10ms to 1h.
+func (s *SyncMode) UnmarshalYAML(n *yaml.Node) error {
+	var text string
+	if err := n.Load(&text); err != nil {
+		return err
+	}
+	if text == "always" {
+		*s = SyncMode{Always: true}
+		return nil
+	}
+	d, err := model.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf(`%w: want "always" or a duration such as 1s`, err)
+	}
+	if time.Duration(d) < 10*time.Millisecond || time.Duration(d) > time.Hour {
+		return fmt.Errorf(`%q is not between 10ms and 1h; "always" makes every commit durable`, text)
+	}
+	*s = SyncMode{Every: time.Duration(d)}
+	return nil
+}
+
+// MarshalYAML writes what UnmarshalYAML reads.
+func (s SyncMode) MarshalYAML() (any, error) { return s.String(), nil }
+
+// ProbeConfig is one entry of probes: what every type has, and Settings.
+type ProbeConfig struct {
+	Name     string         `yaml:"name"` // default: the type
+	Type     string         `yaml:"type"`
+	Enabled  bool           `yaml:"enabled"`          // default true; false keeps the entry without running it
+	Target   string         `yaml:"target,omitempty"` // becomes the label instance; empty: this host
+	Interval model.Duration `yaml:"interval"`         // default global.scrape_interval
+	// Timeout is at most Interval; default global.scrape_timeout, or Interval if
+	// that is shorter.
+	Timeout              model.Duration    `yaml:"timeout"`
+	Labels               map[string]string `yaml:"labels,omitempty"` // override job and instance, too
+	MetricRelabelConfigs []*relabel.Config `yaml:"metric_relabel_configs,omitempty"`
+	MaxSamples           int               `yaml:"max_samples,omitempty"` // a round; 0: the runner's own limit
+
+	// Settings is the type's own configuration: *host.Config, *snmp.Config, or
+	// *SelfConfig.
+	Settings any `yaml:"-"`
+}
+
+// SelfConfig is the configuration of the probe that reports the agent itself. It has
+// no keys of its own.
+type SelfConfig struct{}
+
+// SelfName is the name of the self probe where the file does not configure one, and
+// so the job of the agent's own series.
+const SelfName = "hwsagent"
+
+func defaultConfig() *Config {
+	return &Config{
+		WAL: WALConfig{
+			Sync:         SyncMode{Every: time.Second},
+			MaxBytes:     2 << 30,
+			MinFreeBytes: 256 << 20,
+			OnFull:       DropOldest,
+			OrphanTTL:    model.Duration(24 * time.Hour),
+		},
+		Web: WebConfig{Listen: "127.0.0.1:9464"},
+	}
+}
+
+// Load reads, expands and checks a configuration file. env looks up environment
+// variables (os.LookupEnv). Files named by ${file:…} are read; files that keys name
+// (certificates, tokens) are not, see [Check]. Every mistake that can be found is
+// found: the error is then a *[ConfigErrors].
+func Load(path string, env func(string) (string, bool)) (*Config, []Warning, error) {
+	return loadFile(path, env, readSmallFile)
+}
+
+func loadFile(path string, env func(string) (string, bool), readFile func(string) ([]byte, error)) (*Config, []Warning, error) {
+	text, err := readAtMost(path, maxConfigBytes)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read configuration: %w", err)
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read configuration: %w", err)
+	}
+	cfg, warns, err := loadText(path, filepath.Dir(abs), text, env, readFile)
+	if cfg != nil {
+		cfg.File = abs
+	}
+	return cfg, warns, err
+}
+
+// LoadBytes is [Load] of a text that is already read. path is for messages, and its
+// directory is what relative paths in the text are relative to.
+func LoadBytes(path string, text []byte, env func(string) (string, bool)) (*Config, []Warning, error) {
+	cfg, warns, err := loadText(path, filepath.Dir(path), text, env, readSmallFile)
+	if cfg != nil {
+		cfg.File = path
+	}
+	return cfg, warns, err
+}
+
+// loadText does the work: parse, expand, decode, fill in, check. Each stage after the
+// first goes on after mistakes, so that all are told at once.
+func loadText(name, dir string, text []byte, env func(string) (string, bool), readFile func(string) ([]byte, error)) (*Config, []Warning, error) {
+	d, err := parse(name, text)
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg := defaultConfig()
+	cfg.Dir = dir
+	if d.root != nil {
+		x := &expander{env: env, readFile: readFile, dir: dir}
+		x.expand(d)
+		d.decode(cfg)
+	}
+	cfg.fill(d)
+	cfg.validate(d)
+	if err := d.failed(); err != nil {
+		return nil, d.warns, err
+	}
+	cfg.absolutePaths()
+	return cfg, d.warns, nil
+}
+
+func readLimited(r io.Reader, limit int) ([]byte, error) {
+	return io.ReadAll(io.LimitReader(r, int64(limit)+1))
+}

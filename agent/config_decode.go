@@ -1,0 +1,363 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"hwsagent/remotewrite"
+)
+
+// decode fills cfg from the tree, strictly. What does not fit is added to d.
+func (d *document) decode(cfg *Config) {
+	// The lists are decoded entry by entry: one that does not fit keeps its place, so
+	// that what is said of later ones carries their own numbers.
+	lists := struct {
+		Global      *GlobalConfig `yaml:"global"`
+		WAL         *WALConfig    `yaml:"wal"`
+		Web         *WebConfig    `yaml:"web"`
+		Probes      []yaml.Node   `yaml:"probes"`
+		RemoteWrite []yaml.Node   `yaml:"remote_write"`
+	}{Global: &cfg.Global, WAL: &cfg.WAL, Web: &cfg.Web}
+	// A section without a value ("wal:") would set the pointer to nil and nothing else.
+	d.addLoadErrors(d.root.Load(&lists, yaml.WithKnownFields()))
+
+	cfg.Probes = make([]ProbeConfig, len(lists.Probes))
+	for i := range lists.Probes {
+		err := lists.Probes[i].Load(&cfg.Probes[i], yaml.WithKnownFields())
+		d.entry(fmt.Sprintf("probes[%d]", i), err)
+	}
+	cfg.RemoteWrite = make([]*remotewrite.Config, len(lists.RemoteWrite))
+	for i := range lists.RemoteWrite {
+		err := lists.RemoteWrite[i].Load(&cfg.RemoteWrite[i], yaml.WithKnownFields())
+		d.entry(fmt.Sprintf("remote_write[%d]", i), err)
+	}
+}
+
+// entry records how the decoding of one list entry went.
+func (d *document) entry(path string, err error) {
+	if err != nil {
+		d.broken[path] = true
+		d.addLoadErrors(err)
+	}
+}
+
+func (d *document) addLoadErrors(err error) {
+	if err == nil {
+		return
+	}
+	var many *yaml.LoadErrors
+	var one *yaml.LoadError
+	switch {
+	case errors.As(err, &many):
+		for _, e := range many.Errors {
+			d.addLoadError(e)
+		}
+	case errors.As(err, &one):
+		d.addLoadError(one)
+	default:
+		d.errorAt("", err.Error(), "")
+	}
+}
+
+var (
+	unknownField = regexp.MustCompile(`^field (.+) not found in type \S+`)
+	doubleKey    = regexp.MustCompile(`^mapping key (".*") already defined at line (\d+)$`)
+	wrongKind    = regexp.MustCompile("(?s)^cannot construct (!!\\w+)(?: `(.*)`)? into (.+)$")
+)
+
+// addLoadError says what the YAML package found in words that need no knowledge of
+// Go.
+func (d *document) addLoadError(e *yaml.LoadError) {
+	at := place{e.Mark.Line, e.Mark.Column}
+	key, isKey := d.keysAt[at]
+	value, isValue := d.valuesAt[at]
+	switch {
+	case isKey && unknownField.MatchString(e.Message):
+		name := d.keys[key].Value
+		hint := d.hintForKey(holder(key, name), name)
+		d.add(at.line, at.column, holder(key, name), fmt.Sprintf("unknown key %q", name), hint)
+	case isKey && doubleKey.MatchString(e.Message):
+		m := doubleKey.FindStringSubmatch(e.Message)
+		name := d.keys[key].Value
+		d.add(at.line, at.column, holder(key, name), fmt.Sprintf("key %s is there twice; the first is on line %s", m[1], m[2]), "keep one of them")
+	case isValue:
+		d.addValueError(at, value, e.Message)
+	default:
+		d.add(at.line, at.column, key, e.Message, "")
+	}
+}
+
+// holder is the path of the mapping that holds the key name.
+func holder(path, name string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(path, name), ".")
+}
+
+func (d *document) addValueError(at place, path, message string) {
+	n := d.values[path]
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if m := wrongKind.FindStringSubmatch(message); m != nil {
+		want := d.wanted(path, m[3])
+		hint := ""
+		if want == "a list" && n.Kind == yaml.MappingNode {
+			hint = `begin each entry with "- "`
+		}
+		if want == "a list" && n.Kind == yaml.ScalarNode {
+			hint = "write [" + d.hide(n.Value) + "]"
+		}
+		d.add(at.line, at.column, path, "want "+want+", got "+got(n), hint)
+		return
+	}
+	hint := ""
+	if strings.Contains(message, "duration") && n.Kind == yaml.ScalarNode {
+		hint = durationHint(n.Value)
+	}
+	if n.Kind == yaml.MappingNode {
+		at.line, at.column = d.mentioned(path, message)
+	}
+	d.add(at.line, at.column, path, message, hint)
+}
+
+// mentioned is the place of the first key in the mapping at path that message names:
+// what is wrong with a whole mapping is best shown there.
+func (d *document) mentioned(path, message string) (line, column int) {
+	n := d.value(path)
+	if n == nil {
+		return d.placeOf(path)
+	}
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+		k := n.Content[i]
+		if ok, err := regexp.MatchString(`\b`+regexp.QuoteMeta(k.Value)+`\b`, message); ok && err == nil {
+			return k.Line, k.Column
+		}
+	}
+	return n.Line, n.Column
+}
+
+var digits = regexp.MustCompile(`^[0-9]+$`)
+
+func durationHint(value string) string {
+	if digits.MatchString(value) {
+		return `write "` + value + `s" if seconds are meant`
+	}
+	return "write a number and a unit, as in 500ms, 30s, 5m, 1h30m, 7d"
+}
+
+// wanted is what belongs at path, in a reader's words; goType is what the YAML package
+// calls it, for places whose type is not known.
+func (d *document) wanted(path, goType string) string {
+	kind := reflect.Struct
+	if types := d.typesAt(path); len(types) > 0 {
+		kind = types[0].Kind()
+	} else if t := strings.TrimLeft(goType, "*"); t == "string" || strings.HasSuffix(t, ".Secret") {
+		kind = reflect.String
+	}
+	switch kind {
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.String:
+		return "a text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return "a whole number"
+	}
+	return "a mapping (lines of key: value)"
+}
+
+// got is what a node is in a reader's words.
+func got(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	}
+	switch n.ShortTag() {
+	case "!!null":
+		return "nothing"
+	case "!!bool":
+		return n.Value
+	case "!!int", "!!float":
+		return "the number " + n.Value
+	}
+	return fmt.Sprintf("%q", n.Value)
+}
+
+// foreign explains keys of other programs' configurations, by the path of the mapping
+// that holds them without list positions.
+var foreign = map[string]map[string]string{
+	"": {
+		"scrape_configs":      "scraping is not in this version; list what to read under probes:",
+		"scrape_config_files": "scraping is not in this version; list what to read under probes:",
+		"rule_files":          "rules belong to the server that receives the data; remove this key",
+		"alerting":            "alerting belongs to the server that receives the data; remove this key",
+		"remote_read":         "reading belongs to a Prometheus server; remove this key",
+		"storage":             "where the log lies is a flag, --storage.path; its bounds stand under wal:",
+		"tracing":             "the agent sends no traces; remove this key",
+		"otlp":                "receiving OTLP is not in this version; remove this key",
+		"receivers":           "receivers are not in this version; remove this key",
+		"self":                "write an entry {type: self, enabled: false} under probes: to switch it off",
+	},
+	"global": {
+		"evaluation_interval":           "there are no rules here; remove this key",
+		"query_log_file":                "there are no queries here; remove this key",
+		"rule_query_offset":             "there are no rules here; remove this key",
+		"scrape_failure_log_file":       "failures of probes are in the agent's own log; remove this key",
+		"metric_name_validation_scheme": "remove this key",
+		"scrape_protocols":              "scraping is not in this version; remove this key",
+	},
+	"wal": {
+		"dir":  "where the log lies is a flag: --storage.path",
+		"path": "where the log lies is a flag: --storage.path",
+	},
+}
+
+// hintForKey suggests what the unknown key in the mapping at path was meant to be.
+func (d *document) hintForKey(path, key string) string {
+	bare := listStep.ReplaceAllString(path, "")
+	if h := foreign[bare][key]; h != "" {
+		return h
+	}
+	here := d.keysIn(path)
+	if len(here) == 0 {
+		return ""
+	}
+	for _, k := range here {
+		if slices.Contains(d.keysIn(strings.TrimPrefix(path+"."+k, ".")), key) {
+			return fmt.Sprintf("it belongs under %q", k+":")
+		}
+	}
+	if path != "" && slices.Contains(d.keysIn(parentPath(path)), key) {
+		return "it belongs one level further out"
+	}
+	if n := nearest(key, here); n != "" {
+		return fmt.Sprintf("did you mean %q?", n)
+	}
+	if len(here) <= 12 {
+		return "known here: " + strings.Join(here, ", ")
+	}
+	return ""
+}
+
+// keysIn lists the keys that a mapping at path may have.
+func (d *document) keysIn(path string) []string {
+	var keys []string
+	for _, t := range d.typesAt(path) {
+		for _, f := range yamlFields(t) {
+			keys = append(keys, f.key)
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// typesAt is the type of what belongs at path, without pointers; two where the entry
+// of a probe has its type's keys, too; none where it is not known.
+func (d *document) typesAt(path string) []reflect.Type {
+	types := []reflect.Type{reflect.TypeFor[Config]()}
+	at := ""
+	for _, step := range pathStep.FindAllString(path, -1) {
+		at += step
+		var next []reflect.Type
+		for _, t := range types {
+			next = append(next, typesUnder(t, strings.TrimPrefix(step, "."))...)
+		}
+		types = next
+		// A probe's entry has its type's keys, too.
+		if len(types) == 1 && types[0] == reflect.TypeFor[ProbeConfig]() {
+			if n := d.value(at + ".type"); n != nil {
+				if s := newSettings(n.Value); s != nil {
+					types = append(types, reflect.TypeOf(s).Elem())
+				}
+			}
+		}
+	}
+	return types
+}
+
+var pathStep = regexp.MustCompile(`\.?[^.\[]+|\[\d+\]`)
+
+// typesUnder is the type of t's element at step, or nothing where that is not known.
+func typesUnder(t reflect.Type, step string) []reflect.Type {
+	var to reflect.Type
+	switch {
+	case strings.HasPrefix(step, "["):
+		if t.Kind() != reflect.Slice {
+			return nil
+		}
+		to = t.Elem()
+	case t.Kind() == reflect.Map:
+		to = t.Elem()
+	default:
+		for _, f := range yamlFields(t) {
+			if f.key == step {
+				to = f.typ
+			}
+		}
+	}
+	if to == nil {
+		return nil
+	}
+	for to.Kind() == reflect.Pointer {
+		to = to.Elem()
+	}
+	return []reflect.Type{to}
+}
+
+type yamlField struct {
+	key   string
+	typ   reflect.Type
+	index int
+}
+
+// yamlFields lists the keys of a struct type, those of inlined structs included; for
+// the latter index is -1.
+func yamlFields(t reflect.Type) []yamlField {
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	var out []yamlField
+	for i := range t.NumField() {
+		f := t.Field(i)
+		tag, ok := f.Tag.Lookup("yaml")
+		if !ok || !f.IsExported() || tag == "-" {
+			continue
+		}
+		name, opts, _ := strings.Cut(tag, ",")
+		if strings.Contains(opts, "inline") {
+			for _, inner := range yamlFields(f.Type) {
+				inner.index = -1
+				out = append(out, inner)
+			}
+			continue
+		}
+		if name == "" {
+			name = strings.ToLower(f.Name)
+		}
+		out = append(out, yamlField{name, f.Type, i})
+	}
+	return out
+}
+
+// settingsKeys lists the keys of a probe type's configuration.
+func settingsKeys(settings any) []string {
+	if settings == nil {
+		return nil
+	}
+	var keys []string
+	for _, f := range yamlFields(reflect.TypeOf(settings).Elem()) {
+		keys = append(keys, f.key)
+	}
+	return keys
+}

@@ -1,0 +1,302 @@
+package agent
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/prometheus/common/model"
+)
+
+const (
+	defaultInterval = model.Duration(15 * time.Second)
+	defaultTimeout  = model.Duration(10 * time.Second)
+	minInterval     = model.Duration(10 * time.Millisecond)
+
+	minWALBytes   = 1 << 20
+	maxNameLength = 200
+)
+
+// fill completes what the file left out.
+func (c *Config) fill(d *document) {
+	if c.Global.ScrapeInterval == 0 {
+		c.Global.ScrapeInterval = defaultInterval
+	}
+	if c.Global.ScrapeTimeout == 0 {
+		c.Global.ScrapeTimeout = min(defaultTimeout, c.Global.ScrapeInterval)
+	}
+	hasSelf := false
+	for i := range c.Probes {
+		p := &c.Probes[i]
+		hasSelf = hasSelf || p.Type == "self"
+		if p.Name == "" && d.value(fmt.Sprintf("probes[%d].name", i)) == nil {
+			p.Name = p.Type
+			if p.Type == "self" {
+				p.Name = SelfName
+			}
+		}
+		c.fillTimes(p)
+	}
+	if !hasSelf {
+		self := ProbeConfig{Name: SelfName, Type: "self", Enabled: true, Settings: &SelfConfig{}}
+		c.fillTimes(&self)
+		c.Probes = append(c.Probes, self)
+	}
+}
+
+func (c *Config) fillTimes(p *ProbeConfig) {
+	if p.Interval == 0 {
+		p.Interval = c.Global.ScrapeInterval
+	}
+	if p.Timeout == 0 {
+		p.Timeout = min(c.Global.ScrapeTimeout, p.Interval)
+	}
+}
+
+// validate checks what the types themselves cannot say. c is already filled in.
+func (c *Config) validate(d *document) {
+	if c.Global.ScrapeTimeout > c.Global.ScrapeInterval {
+		d.errorAt("global.scrape_timeout", fmt.Sprintf("the timeout %s is longer than scrape_interval %s",
+			c.Global.ScrapeTimeout, c.Global.ScrapeInterval), "")
+	}
+	d.checkLabels("global.external_labels", c.Global.ExternalLabels)
+	c.WAL.validate(d)
+	c.Web.validate(d)
+
+	names := map[string]int{}
+	for i := range c.Probes {
+		p := &c.Probes[i]
+		path := fmt.Sprintf("probes[%d]", i)
+		if d.values[path] == nil { // the self probe that fill added
+			if first, ok := names[p.Name]; ok {
+				d.errorAt(fmt.Sprintf("probes[%d].name", first), fmt.Sprintf("the name %q is that of the agent's own probe", p.Name), "choose another")
+			}
+			continue
+		}
+		if !d.broken[path] {
+			p.validate(d, path)
+		}
+		if first, ok := names[p.Name]; ok && p.Name != "" {
+			d.errorAt(nameOrEntry(d, path), fmt.Sprintf("the name %q is that of probes[%d], too", p.Name, first), "give each probe a name of its own")
+		} else {
+			names[p.Name] = i
+		}
+	}
+	c.validateTargets(d)
+	if len(c.Probes) == 1 && d.values["probes[0]"] == nil {
+		d.warnAt("", "no probes are configured: only the agent's own metrics are collected", "add - {name: host, type: host} under probes:")
+	}
+}
+
+func nameOrEntry(d *document, path string) string {
+	if d.value(path+".name") != nil {
+		return path + ".name"
+	}
+	return path
+}
+
+func (c *Config) validateTargets(d *document) {
+	names := map[string]int{}
+	for i, t := range c.RemoteWrite {
+		path := fmt.Sprintf("remote_write[%d]", i)
+		if d.broken[path] {
+			continue
+		}
+		if t == nil {
+			d.errorAt(path, "the entry is empty", "a target needs at least a url")
+			continue
+		}
+		wrong := t.Validate()
+		for _, p := range wrong {
+			at := strings.TrimSuffix(path+"."+p.Path, ".")
+			line, column := d.placeOf(at)
+			if p.Path == "" {
+				line, column = d.mentioned(at, p.Text)
+			}
+			d.add(line, column, at, p.Text, p.Hint)
+		}
+		if len(wrong) > 0 {
+			continue
+		}
+		for _, w := range t.Warnings() {
+			d.warnAt(strings.TrimSuffix(path+"."+w.Path, "."), w.Text, w.Hint)
+		}
+		explicit := d.value(path+".name") != nil
+		if explicit {
+			d.checkName(path, t.Name)
+		}
+		name := t.TargetName()
+		if name == "" {
+			continue
+		}
+		first, taken := names[name]
+		switch {
+		case !taken:
+			names[name] = i
+		case explicit:
+			d.errorAt(path+".name", fmt.Sprintf("the name %q is that of remote_write[%d], too", name, first), "give each target a name of its own")
+		default:
+			d.errorAt(path+".url", fmt.Sprintf("without a name this target is called %q, as remote_write[%d] is", name, first),
+				"name them: add name: to both")
+		}
+	}
+	if len(c.RemoteWrite) == 0 {
+		d.warnAt("remote_write", "no targets are configured: samples go into the log and nowhere else", "add an entry with a url under remote_write:")
+	}
+}
+
+func (w *WALConfig) validate(d *document) {
+	if w.MaxBytes < minWALBytes {
+		d.errorAt("wal.max_bytes", fmt.Sprintf("%s is less than the least size of a log, 1MiB", w.MaxBytes), "")
+	}
+	if w.MinFreeBytes < 0 {
+		d.errorAt("wal.min_free_bytes", "must not be negative", "")
+	}
+	if w.OnFull != DropOldest && w.OnFull != Reject {
+		d.errorAt("wal.on_full", fmt.Sprintf("unknown policy %q", w.OnFull), "write drop_oldest or reject")
+	}
+}
+
+func (w *WebConfig) validate(d *document) {
+	if w.Listen == "" {
+		return
+	}
+	host, _, err := net.SplitHostPort(w.Listen)
+	if err != nil {
+		d.errorAt("web.listen", fmt.Sprintf("%q is not host:port", w.Listen), `as in "127.0.0.1:9464"`)
+		return
+	}
+	if !loopback(host) && w.ConfigFile == "" && !w.InsecureListen {
+		d.errorAt("web.listen", fmt.Sprintf("%q can be reached from other hosts, and there is no config_file with TLS and users", w.Listen),
+			"listen on 127.0.0.1, give config_file, or write insecure_listen: true")
+	}
+}
+
+// loopback reports whether host can be reached from this host only. Names other than
+// localhost are not looked up: what they mean can change.
+func loopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// checkName refuses names that could not be used in logs, labels and file names.
+func (d *document) checkName(path, name string) {
+	switch {
+	case name == "":
+		if d.value(path+".name") != nil {
+			d.errorAt(path+".name", "the name is empty", "write a name or leave the key out")
+		}
+	case len(name) > maxNameLength:
+		d.errorAt(path+".name", fmt.Sprintf("the name has more than %d bytes", maxNameLength), "")
+	case strings.TrimSpace(name) != name || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
+		d.errorAt(path+".name", fmt.Sprintf("the name %q has characters that cannot be printed, or a space at an end", name), "")
+	}
+}
+
+// checkLabels refuses what is no label in the sense of remote write 1.0.
+func (d *document) checkLabels(path string, set map[string]string) {
+	names := make([]string, 0, len(set))
+	for name := range set {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		at := path + "." + name
+		switch {
+		case name == model.MetricNameLabel:
+			d.errorAtKey(at, "__name__ is the metric's name and no label to set", "use metric_relabel_configs or write_relabel_configs to rename")
+		case !model.LegacyValidation.IsValidLabelName(name):
+			d.errorAtKey(at, fmt.Sprintf("%q is not a label name", name), "letters, digits and _ only, no digit first")
+		case !utf8.ValidString(set[name]):
+			d.errorAt(at, "the value is not UTF-8 text", "")
+		}
+	}
+}
+
+// errorsAt adds each error that err joins, at the key that its text begins with.
+func (d *document) errorsAt(path string, err error) {
+	if err == nil {
+		return
+	}
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range many.Unwrap() {
+			d.errorsAt(path, e)
+		}
+		return
+	}
+	key, text := d.locate(path, err.Error())
+	hint := ""
+	if before, after, ok := strings.Cut(text, "; "); ok {
+		text, hint = before, after
+	}
+	d.errorAt(key, text, hint)
+}
+
+var leadingKey = regexp.MustCompile(`^([a-z0-9_]+(?:\.[A-Za-z0-9_-]+|\[\d+\])*): (?s:(.*))$`)
+
+// locate splits a text such as "queue_config.max_shards: too many" into the path of
+// the key below path and the rest, where the first word is a key at that place.
+func (d *document) locate(path, text string) (at, rest string) {
+	m := leadingKey.FindStringSubmatch(text)
+	if m == nil {
+		return path, text
+	}
+	first := m[1]
+	if i := strings.IndexAny(first, ".["); i >= 0 {
+		first = first[:i]
+	}
+	if !slices.Contains(d.keysIn(path), first) {
+		return path, text
+	}
+	return path + "." + m[1], m[2]
+}
+
+// absolutePaths makes the paths of files relative to the configuration's directory.
+func (c *Config) absolutePaths() {
+	join := func(p *string) {
+		if *p != "" && !filepath.IsAbs(*p) {
+			*p = filepath.Join(c.Dir, *p)
+		}
+	}
+	join(&c.Web.ConfigFile)
+	for i := range c.Probes {
+		joinFiles(reflect.ValueOf(c.Probes[i].Settings), join)
+	}
+	for _, t := range c.RemoteWrite {
+		t.SetDirectory(c.Dir)
+	}
+}
+
+// joinFiles applies join to every string below v whose key ends in _file.
+func joinFiles(v reflect.Value, join func(*string)) {
+	for v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return
+		}
+		v = v.Elem()
+	}
+	for _, f := range yamlFields(v.Type()) {
+		if f.index < 0 {
+			continue
+		}
+		field := v.Field(f.index)
+		switch {
+		case field.Kind() == reflect.String && strings.HasSuffix(f.key, "_file") && field.CanSet():
+			s := field.String()
+			join(&s)
+			field.SetString(s)
+		case field.Kind() == reflect.Struct || field.Kind() == reflect.Pointer && field.Type().Elem().Kind() == reflect.Struct:
+			joinFiles(field, join)
+		}
+	}
+}
