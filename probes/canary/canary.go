@@ -151,7 +151,7 @@ func lastTried(file string) (uint64, error) {
 	lines := bufio.NewReader(f)
 	for {
 		line, err := lines.ReadString('\n')
-		if err != nil && err != io.EOF { //nolint:errorlint // bufio returns io.EOF itself
+		if err != nil && !errors.Is(err, io.EOF) {
 			return 0, err
 		}
 		if rest, ok := strings.CutPrefix(line, "try "); ok {
