@@ -117,7 +117,7 @@ type ProbeConfig struct {
 	MetricRelabelConfigs []*relabel.Config `yaml:"metric_relabel_configs,omitempty"`
 	MaxSamples           int               `yaml:"max_samples,omitempty"` // a round; 0: the runner's own limit
 
-	// Settings is the type's own configuration: *host.Config, *snmp.Config, or
+	// Settings is the type's own configuration: *canary.Config, *host.Config, *snmp.Config, or
 	// *SelfConfig.
 	Settings any `yaml:"-"`
 }

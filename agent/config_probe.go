@@ -9,17 +9,20 @@ import (
 	"github.com/prometheus/common/model"
 	"go.yaml.in/yaml/v4"
 
+	"hwsagent/probes/canary"
 	"hwsagent/probes/host"
 	"hwsagent/probes/snmp"
 )
 
 // probeTypes are the types of probes, as they are written in agent.yaml.
-var probeTypes = []string{"host", "self", "snmp"}
+var probeTypes = []string{"canary", "host", "self", "snmp"}
 
 // newSettings makes an empty configuration of a probe type, or nil for an unknown
 // type.
 func newSettings(probeType string) any {
 	switch probeType {
+	case "canary":
+		return new(canary.Config)
 	case "host":
 		return new(host.Config)
 	case "self":

@@ -34,10 +34,10 @@ type Config struct {
 	// Series is how many series there are; default 1.
 	Series int `yaml:"series,omitempty"`
 
-	// Journal is a file that is appended to; empty for none. Each line is "try N" or
+	// JournalFile is a file that is appended to; empty for none. Each line is "try N" or
 	// "ack N". It is written without fsync: it survives a kill of the process, which is
 	// what it is compared after. It grows by about 20 bytes a round.
-	Journal string `yaml:"journal,omitempty"`
+	JournalFile string `yaml:"journal_file,omitempty"`
 }
 
 // Validate reports what is wrong with c.
@@ -66,7 +66,7 @@ func New(c Config) (*Probe, error) {
 	p := &Probe{
 		family: probes.Family{Name: Name, Help: "The number of the round: counts up by one each time.", Type: model.MetricTypeCounter},
 		ids:    make([]string, max(1, c.Series)),
-		file:   c.Journal,
+		file:   c.JournalFile,
 	}
 	for i := range p.ids {
 		p.ids[i] = strconv.Itoa(i)

@@ -60,7 +60,7 @@ func TestCountsUp(t *testing.T) {
 
 func TestJournalTellsTriedFromAcknowledged(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "journal")
-	p := open(t, Config{Series: 2, Journal: file})
+	p := open(t, Config{Series: 2, JournalFile: file})
 	collect(t, p)
 	p.Committed(nil)
 	collect(t, p)
@@ -70,7 +70,7 @@ func TestJournalTellsTriedFromAcknowledged(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	p = open(t, Config{Series: 2, Journal: file})
+	p = open(t, Config{Series: 2, JournalFile: file})
 	defer p.Close()
 	if got := collect(t, p)[0]; got != 4 {
 		t.Errorf("the first number after a restart is %v, want 4: no number is tried twice", got)
@@ -104,7 +104,7 @@ func TestJournalWithCutLine(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		p := open(t, Config{Journal: file})
+		p := open(t, Config{JournalFile: file})
 		if got := collect(t, p)[0]; got != want {
 			t.Errorf("after %q the next number is %v, want %v", text, got, want)
 		}
@@ -125,7 +125,7 @@ func TestConfigRefused(t *testing.T) {
 			t.Errorf("New(%+v) succeeded", c)
 		}
 	}
-	p := open(t, Config{Journal: filepath.Join(t.TempDir(), "absent", "journal")})
+	p := open(t, Config{JournalFile: filepath.Join(t.TempDir(), "absent", "journal")})
 	r := probes.NewRound(0)
 	if err := p.Collect(t.Context(), r); err == nil || len(r.Samples()) > 0 {
 		t.Errorf("a journal that cannot be opened: error %v, %d samples", err, len(r.Samples()))
