@@ -48,6 +48,8 @@ var collectorNames = []string{
 	"cpu", "meminfo", "loadavg", "stat", "filesystem", "diskstats", "netdev",
 	"vmstat", "time", "timex", "uname", "os", "filefd", "entropy", "pressure", "sockstat",
 	"netstat", "conntrack", "softnet", "schedstat", "arp", "udp_queues",
+	"cpufreq", "netclass", "bonding", "hwmon", "thermal_zone", "powersupplyclass", "edac",
+	"nvme", "rapl", "dmi", "mdadm", "infiniband", "watchdog",
 }
 
 // settings are a Config with defaults filled in and patterns compiled.

@@ -79,25 +79,32 @@ func number(path string) (float64, bool) {
 
 // numeral parses what drivers print as a number.
 func numeral(s string) (float64, bool) {
-	if i, err := strconv.ParseInt(s, 0, 64); err == nil {
-		return float64(i), true
+	if hex, ok := strings.CutPrefix(s, "0x"); ok {
+		v, err := strconv.ParseUint(hex, 16, 64)
+		return float64(v), err == nil
 	}
 	v, err := strconv.ParseFloat(s, 64)
 	return v, err == nil
 }
 
-// list returns the names in a directory, in order; errAbsent if there is no such
-// directory or it is empty.
+// list returns the names of what a directory holds beside plain files, in order:
+// devices are directories or links to them. errAbsent if there is no such directory
+// or nothing in it.
 func list(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
+	if err != nil {
+		return nil, optional(err)
+	}
+	var out []string
+	for _, e := range entries {
+		if !e.Type().IsRegular() {
+			out = append(out, e.Name())
+		}
+	}
+	if len(out) == 0 {
 		return nil, errAbsent
 	}
-	out := make([]string, len(entries))
-	for i, e := range entries {
-		out[i] = e.Name()
-	}
-	return out, err
+	return out, nil
 }
 
 // optional turns the error for a missing file into errAbsent.

@@ -1,0 +1,92 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"hwsagent/probes"
+)
+
+// samples are made in a goroutine that may be late, and go into a round afterwards.
+type samples []probes.Sample
+
+func (s *samples) add(f *probes.Family, v float64, labels ...string) {
+	*s = append(*s, probes.Sample{Family: f, Value: v, Labels: labels})
+}
+
+// devices reads the devices of one class, each in a goroutine of its own under
+// guard: asking a device can mean asking its firmware.
+type devices struct {
+	dir   string
+	guard guard[samples]
+
+	// wanted tells which names in dir are devices to read; nil: all.
+	wanted func(name string) bool
+
+	// query reads one device. It runs concurrently with itself and changes nothing
+	// that it did not make.
+	query func(name string) samples
+}
+
+func (d *devices) read(ctx context.Context, r *probes.Round) error {
+	names, err := list(d.dir)
+	if err != nil {
+		return err
+	}
+	if d.wanted != nil {
+		keep := names[:0]
+		for _, name := range names {
+			if d.wanted(name) {
+				keep = append(keep, name)
+			}
+		}
+		names = keep
+	}
+	var errs []error
+	found := false
+	for i, o := range d.guard.all(ctx, names, d.query) {
+		if o.err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", names[i], o.err))
+		}
+		for _, s := range o.value {
+			r.AddSample(s)
+			found = true
+		}
+	}
+	if !found && len(errs) == 0 {
+		return errAbsent
+	}
+	return errors.Join(errs...)
+}
+
+// attr is a numeric attribute and the family of its samples. The value is divided by
+// div, unless that is 0.
+type attr struct {
+	file string
+	*probes.Family
+	div float64
+}
+
+// addAttrs adds those of attrs that the device has.
+func (s *samples) addAttrs(dir string, attrs []attr, labels ...string) {
+	for _, a := range attrs {
+		v, ok := number(dir + "/" + a.file)
+		if !ok {
+			continue
+		}
+		if a.div != 0 {
+			v /= a.div
+		}
+		s.add(a.Family, v, labels...)
+	}
+}
+
+// texts returns label pairs from attributes that are text: name, file, name, file, ….
+func texts(dir string, pairs ...string) []string {
+	labels := make([]string, 0, len(pairs))
+	for i := 0; i < len(pairs); i += 2 {
+		labels = append(labels, pairs[i], valid(text(dir+"/"+pairs[i+1])))
+	}
+	return labels
+}
