@@ -85,7 +85,7 @@ func parse(name string, text []byte) (*document, error) {
 		return d, d.failed()
 	}
 	if countNodes(root, map[*yaml.Node]int{}) > maxConfigNodes {
-		return d, d.refuse("the file is too large once its aliases are followed")
+		return d, d.refuse("the file is too large, or endless, once its aliases are followed")
 	}
 	d.root = root
 	d.index(root, "")
@@ -159,23 +159,21 @@ func (d *document) syntaxError(err error) error {
 	return d.failed()
 }
 
-// countNodes is how many nodes n stands for, aliases followed. Aliases cannot be
-// circular: the parser refuses them.
+// countNodes is how many nodes n stands for, aliases followed; a circle of aliases has
+// no end and counts as more than any limit.
 func countNodes(n *yaml.Node, seen map[*yaml.Node]int) int {
-	if n == nil {
-		return 0
-	}
+	const endless = maxConfigNodes + 1
 	if c, ok := seen[n]; ok {
 		return c
 	}
+	seen[n] = endless // until it is known, which it is not inside a circle
 	c := 1
 	if n.Kind == yaml.AliasNode {
 		c += countNodes(n.Alias, seen)
 	}
 	for _, k := range n.Content {
-		c += countNodes(k, seen)
-		if c > maxConfigNodes {
-			break
+		if c += countNodes(k, seen); c > maxConfigNodes {
+			return endless
 		}
 	}
 	seen[n] = c

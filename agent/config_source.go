@@ -69,7 +69,7 @@ func (d *document) source(line, column int) (text string, caret, width int) {
 	caret, width = column, 1
 	if d.root == nil {
 		text = maskURL(secretLine.ReplaceAllString(text, "${1}"+hidden))
-		return text, min(caret, utf8.RuneCountInString(text)+1), width
+		return window(text, min(caret, utf8.RuneCountInString(text)+1), width)
 	}
 	if d.inBlock(line) {
 		return "", 0, 0
@@ -109,8 +109,25 @@ func (d *document) source(line, column int) (text string, caret, width int) {
 		}
 		text = text[:s.start] + s.with + text[s.end:]
 	}
-	// A secret that is not a scalar's own text (one in a comment, say).
-	return maskURL(text), caret, max(1, width)
+	return window(maskURL(text), caret, max(1, width))
+}
+
+// widest is how much of a line is shown, in characters.
+const widest = 160
+
+// window cuts a long line down to the part around the marker.
+func window(text string, caret, width int) (string, int, int) {
+	runes := []rune(text)
+	if len(runes) <= widest {
+		return text, caret, width
+	}
+	from := max(0, min(caret-widest/2, len(runes)-widest))
+	runes = runes[from:min(len(runes), from+widest)]
+	caret -= from
+	if from > 0 {
+		runes[0] = '…'
+	}
+	return string(runes), caret, min(width, max(1, widest+1-caret))
 }
 
 // inBlock reports whether line is a further line of a secret of several lines, such as
