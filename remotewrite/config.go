@@ -135,17 +135,17 @@ func (c *Config) SetDirectory(dir string) { c.HTTP.SetDirectory(dir) }
 // they are printed, unless the name is known to carry no secret.
 type Headers map[string]string
 
-// openHeaders carry no secret: tenants and routing.
-var openHeaders = []string{"X-Scope-OrgID", "THANOS-TENANT"}
+// openHeader reports whether a header carries no secret: the tenant.
+func openHeader(name string) bool {
+	return strings.EqualFold(name, "X-Scope-OrgID") || strings.EqualFold(name, "THANOS-TENANT")
+}
 
 func (h Headers) masked() map[string]string {
 	m := make(map[string]string, len(h))
 	for name, value := range h {
 		m[name] = "<secret>"
-		for _, open := range openHeaders {
-			if strings.EqualFold(name, open) {
-				m[name] = value
-			}
+		if openHeader(name) {
+			m[name] = value
 		}
 	}
 	return m

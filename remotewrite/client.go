@@ -1,0 +1,411 @@
+package remotewrite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"github.com/hashicorp/go-retryablehttp"
+	"github.com/prometheus/common/config"
+)
+
+// Limits on what a receiver can make a client do.
+const (
+	keptText   = 1 << 10         // of a response body, for people
+	readBody   = 4 << 10         // at most, to be able to use the connection again
+	drainLimit = 2 * time.Second // for reading it
+)
+
+// defaultConnectionAge is how long connections are used: a name that resolves to
+// another address, or a server behind a load balancer that was added, is found within
+// this time.
+const defaultConnectionAge = 5 * time.Minute
+
+// pollFiles is how often credential files are read. A change counts when two reads in
+// a row agree, so it is in use after at most twice this time; after an answer that
+// blames the credentials one read is enough.
+const pollFiles = 2 * time.Second
+
+// ClientOptions are what a client needs beside its configuration.
+type ClientOptions struct {
+	Version string       // of the agent, for the User-Agent header
+	Logger  *slog.Logger // nil: no logs
+	Metrics *Metrics     // may be nil
+
+	Dial          DialFunc      // nil: TCP
+	ConnectionAge time.Duration // 0: five minutes
+}
+
+// Client sends requests to one target over HTTP. It implements [Sender].
+//
+// It sends a request again only where a kept connection turned out to be closed by
+// the server before anything of an answer came, and then once. Redirects are never
+// followed. Credential files are read again when they change, while [Client.Run] runs;
+// connections made with former contents are closed as they fall idle. A file that
+// cannot be used leaves the former contents in use.
+//
+// All methods are safe for concurrent use.
+type Client struct {
+	http    config.HTTPClientConfig
+	name    string
+	url     string // with the query, without a user
+	place   string // for people
+	header  http.Header
+	timeout time.Duration
+	secrets []string // of headers and query
+	opts    ClientOptions
+	changed chan struct{}
+
+	mu   sync.Mutex
+	line *line // nil until the credentials could be read
+	seen [32]byte
+	err  error // of the last reading of credentials
+}
+
+// NewClient makes a client for a valid entry. Credential files that are missing or
+// faulty are no error here: requests fail with the reason until the files are right.
+func NewClient(c *Config, o ClientOptions) (*Client, error) {
+	u := c.URL.Full()
+	if u == nil {
+		return nil, errors.New("make remote-write client: no url")
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Dial == nil {
+		o.Dial = newDial(c.RoundRobinDNS)
+	}
+	if o.ConnectionAge <= 0 {
+		o.ConnectionAge = defaultConnectionAge
+	}
+	client := &Client{
+		http:    c.HTTP,
+		name:    c.TargetName(),
+		place:   c.URL.String(),
+		timeout: time.Duration(c.RemoteTimeout),
+		opts:    o,
+		changed: make(chan struct{}, 1),
+		header:  http.Header{},
+	}
+	if u.User != nil {
+		password, _ := u.User.Password()
+		client.http.BasicAuth = &config.BasicAuth{Username: u.User.Username(), Password: config.Secret(password)}
+		u.User = nil
+	}
+	client.url = u.String()
+	for _, values := range u.Query() {
+		client.secrets = append(client.secrets, values...)
+	}
+	for name, value := range c.Headers {
+		client.header.Set(name, value)
+		if !openHeader(name) {
+			client.secrets = append(client.secrets, value)
+		}
+	}
+	// Remote write 1.0, "Protocol".
+	client.header.Set("Content-Encoding", "snappy")
+	client.header.Set("Content-Type", "application/x-protobuf")
+	client.header.Set("X-Prometheus-Remote-Write-Version", "0.1.0")
+	client.header.Set("User-Agent", "hwsagent/"+o.Version)
+
+	if err := client.reload(true); err != nil && !namesFiles(&client.http) {
+		return nil, fmt.Errorf("make remote-write client: %w", err)
+	}
+	return client, nil
+}
+
+// Run reads credential files again from time to time until ctx is done.
+func (c *Client) Run(ctx context.Context) error {
+	defer c.Close()
+	if !namesFiles(&c.http) {
+		<-ctx.Done()
+		return nil
+	}
+	tick := time.NewTicker(pollFiles)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			_ = c.reload(false) // kept for CredentialError, and logged when it is a new one
+		}
+	}
+}
+
+// Close closes idle connections; those in use are closed after their request.
+func (c *Client) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.line != nil {
+		c.line.retire()
+	}
+}
+
+// CredentialsChanged receives after the contents of credential files have changed and
+// the new ones are in use: a held target may be worth a try.
+func (c *Client) CredentialsChanged() <-chan struct{} { return c.changed }
+
+// CredentialError says why the credential files cannot be used as they are now; nil
+// when they can.
+func (c *Client) CredentialError() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// EmptyWrite sends a request without samples. What accepts it takes requests over
+// this route with these credentials.
+func (c *Client) EmptyWrite(ctx context.Context) Answer {
+	return c.Send(ctx, Request{Body: emptyRequest()})
+}
+
+// Send implements [Sender]. The answer's error names the target's URL without its
+// query; credentials are cut out of error and text.
+func (c *Client) Send(ctx context.Context, r Request) Answer {
+	start := time.Now()
+	l, err := c.take()
+	if err != nil {
+		return Answer{Err: err, Took: time.Since(start)}
+	}
+	defer c.release(l)
+
+	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, errNoAnswer)
+	defer cancel()
+	body := &lentBody{data: r.Body}
+	defer body.revoke()
+	resp, err := l.post(ctx, c.url, c.header, body, r.Attempt)
+	if err != nil {
+		return Answer{Err: c.explain(ctx, l, err), Took: time.Since(start)}
+	}
+	defer func() { _ = resp.Body.Close() }() // what matters of it is read
+
+	// The status is known now; a body that does not end changes nothing.
+	drain := time.AfterFunc(drainLimit, cancel)
+	defer drain.Stop()
+	buf := make([]byte, readBody)
+	n, _ := io.ReadFull(resp.Body, buf)
+	if n == readBody {
+		cancel() // there may be more: give the connection up
+	}
+
+	a := Answer{
+		Status: resp.StatusCode,
+		Text:   c.redact(l, plain(buf[:min(n, keptText)])),
+		Took:   time.Since(start),
+	}
+	if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+		a.Date = date
+	}
+	a.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), a.Date, time.Now())
+	switch a.Status {
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
+		c.blamed(l)
+	}
+	return a
+}
+
+var errNoAnswer = errors.New("no answer within remote_timeout")
+
+// explain makes an error for people of one that net/http returned, whose text may
+// hold the whole URL. Where TLS is to blame, the certificate files are read again.
+func (c *Client) explain(ctx context.Context, l *line, err error) error {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		err = wrapped.Err
+	}
+	if strings.Contains(err.Error(), "tls: ") || strings.Contains(err.Error(), "x509: ") {
+		c.blamed(l)
+	}
+	if cause := context.Cause(ctx); errors.Is(cause, errNoAnswer) {
+		return fmt.Errorf("post to %s: %w (%s)", c.place, cause, c.timeout)
+	}
+	if text := c.redact(l, err.Error()); text != err.Error() {
+		err = errors.New(text)
+	}
+	return fmt.Errorf("post to %s: %w", c.place, err)
+}
+
+// plain makes text for one line of a log out of what a server sent.
+func plain(b []byte) string {
+	s := strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(string(b), ""))
+	return strings.Join(strings.Fields(s), " ")
+}
+
+// take returns the line to send on, a new one when the present one is too old.
+func (c *Client) take() (*line, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.line == nil {
+		return nil, fmt.Errorf("post to %s: %w", c.place, c.err)
+	}
+	if time.Since(c.line.born) >= c.opts.ConnectionAge {
+		next, err := c.newLine(c.line.creds)
+		if err != nil {
+			return nil, fmt.Errorf("post to %s: %w", c.place, err)
+		}
+		c.line.retire()
+		c.line = next
+	}
+	c.line.users++
+	return c.line, nil
+}
+
+func (c *Client) release(l *line) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l.users--; l.retired && l.users == 0 {
+		l.retire() // connections that fell idle since
+	}
+}
+
+// blamed reads the credential files at once, unless that has led to another line
+// already.
+func (c *Client) blamed(l *line) {
+	c.mu.Lock()
+	same := c.line == l
+	c.mu.Unlock()
+	if same && namesFiles(&c.http) {
+		_ = c.reload(true) // as in Run
+	}
+}
+
+// reload reads the credential files, and takes what they hold into use if it is new
+// and, unless atOnce, if it has been seen twice.
+func (c *Client) reload(atOnce bool) error {
+	creds, err := loadCredentials(&c.http)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil {
+		known := c.line != nil && c.line.creds.print == creds.print
+		settled := atOnce || c.line == nil || c.seen == creds.print
+		c.seen = creds.print
+		if !known && settled {
+			err = c.use(creds)
+		}
+	}
+	if err != nil && (c.err == nil || c.err.Error() != err.Error()) {
+		c.opts.Logger.Warn("credentials cannot be used", "target", c.name, "former_in_use", c.line != nil, "err", err)
+		c.opts.Metrics.reloaded(err)
+	}
+	c.err = err
+	return err
+}
+
+// use makes creds those in use. c.mu is held.
+func (c *Client) use(creds *credentials) error {
+	next, err := c.newLine(creds)
+	if err != nil {
+		return err
+	}
+	c.opts.Metrics.setExpiry("client", creds.clientEnd)
+	c.opts.Metrics.setExpiry("ca", creds.caEnd)
+	if c.line != nil || c.err != nil { // not the first, or the first were faulty
+		c.opts.Logger.Info("credentials changed", "target", c.name)
+		c.opts.Metrics.reloaded(nil)
+		select {
+		case c.changed <- struct{}{}:
+		default: // one notice is waiting already
+		}
+	}
+	if c.line != nil {
+		c.line.retire()
+	}
+	c.line = next
+	return nil
+}
+
+// line is a pool of connections made with one set of credentials, for a limited time.
+type line struct {
+	creds *credentials
+	http  *http.Client
+	retry *retryablehttp.Client
+	born  time.Time
+
+	// Guarded by Client.mu.
+	users   int // requests on it
+	retired bool
+}
+
+func (c *Client) newLine(creds *credentials) (*line, error) {
+	rt, err := config.NewRoundTripperFromConfig(creds.http, "remote_write:"+c.name,
+		config.WithDialContextFunc(config.DialContextFunc(c.opts.Dial)))
+	if err != nil {
+		return nil, err
+	}
+	l := &line{creds: creds, born: time.Now()}
+	l.http = &http.Client{
+		Transport:     rt,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	l.retry = &retryablehttp.Client{
+		HTTPClient:   l.http,
+		RetryMax:     1,
+		CheckRetry:   l.brokenBefore,
+		Backoff:      func(_, _ time.Duration, _ int, _ *http.Response) time.Duration { return 0 },
+		ErrorHandler: retryablehttp.PassthroughErrorHandler,
+	}
+	return l, nil
+}
+
+// retire closes the idle connections, and makes those in use close when they are
+// idle. Client.mu is held.
+func (l *line) retire() {
+	l.retired = true
+	l.http.CloseIdleConnections()
+}
+
+// post sends one request.
+func (l *line) post(ctx context.Context, to string, header http.Header, body *lentBody, attempt int) (*http.Response, error) {
+	req, err := retryablehttp.NewRequestWithContext(withTrace(ctx), http.MethodPost, to, retryablehttp.ReaderFunc(body.open))
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(req.Header, header)
+	if attempt > 0 {
+		req.Header.Set("Retry-Attempt", strconv.Itoa(attempt))
+	}
+	return l.retry.Do(req)
+}
+
+// brokenBefore lets a request be sent again whose kept connection was closed by the
+// server before anything of an answer came.
+func (l *line) brokenBefore(ctx context.Context, _ *http.Response, err error) (bool, error) {
+	if err == nil || ctx.Err() != nil || !traceOf(ctx).unanswered() {
+		return false, nil
+	}
+	l.http.CloseIdleConnections() // the others are likely broken too
+	return true, nil
+}
+
+// shortest is the length from which on a secret is looked for in texts.
+const shortest = 4
+
+// redact cuts secrets out of a text.
+func (c *Client) redact(l *line, text string) string {
+	for _, secrets := range [...][]string{c.secrets, l.creds.secrets} {
+		for _, s := range secrets {
+			if len(s) >= shortest {
+				text = strings.ReplaceAll(text, s, "<secret>")
+			}
+		}
+	}
+	return text
+}

@@ -1,0 +1,493 @@
+package remotewrite
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v4"
+)
+
+// serve runs a real server until the test ends.
+func serve(t testing.TB, h http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// newClient makes a client from configuration text, with file names relative to dir.
+func newClient(t testing.TB, text, dir string, o ClientOptions) *Client {
+	t.Helper()
+	c := mustLoad(t, text)
+	c.SetDirectory(dir)
+	if o.Version == "" {
+		o.Version = "1.2.3"
+	}
+	client, err := NewClient(c, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return client
+}
+
+func TestSendRequest(t *testing.T) {
+	var got *http.Request
+	var body []byte
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		got = r
+		body, _ = io.ReadAll(r.Body)
+		w.WriteHeader(http.StatusNoContent)
+	})
+	c := newClient(t, fmt.Sprintf("{url: %q, headers: {X-Scope-OrgID: t1, X-Key: k}, http_headers: {X-Many: {values: [a, b]}}}", s.URL+"/api/v1/push?x=y"), "", ClientOptions{})
+	a := c.Send(t.Context(), Request{Body: []byte("payload"), Attempt: 3})
+	if a.Status != http.StatusNoContent || a.Err != nil || a.Date.IsZero() || a.Took <= 0 || a.Text != "" {
+		t.Fatalf("answer %+v", a)
+	}
+	want := http.Header{
+		"Content-Encoding":                  {"snappy"},
+		"Content-Type":                      {"application/x-protobuf"},
+		"X-Prometheus-Remote-Write-Version": {"0.1.0"},
+		"User-Agent":                        {"hwsagent/1.2.3"},
+		"X-Scope-Orgid":                     {"t1"},
+		"X-Key":                             {"k"},
+		"X-Many":                            {"a", "b"},
+		"Retry-Attempt":                     {"3"},
+		"Content-Length":                    {"7"},
+	}
+	if d := cmp.Diff(want, got.Header); d != "" {
+		t.Errorf("headers (-want +got):\n%s", d)
+	}
+	if got.Method != http.MethodPost || got.RequestURI != "/api/v1/push?x=y" || string(body) != "payload" || got.ProtoMajor != 1 {
+		t.Errorf("%s %s HTTP/%d.%d %q", got.Method, got.RequestURI, got.ProtoMajor, got.ProtoMinor, body)
+	}
+	c.Send(t.Context(), Request{Body: []byte("x")})
+	if _, there := got.Header["Retry-Attempt"]; there {
+		t.Error("a first attempt has a Retry-Attempt header")
+	}
+}
+
+func TestSendAuthentication(t *testing.T) {
+	dir := files(t, map[string]string{"token": "from-file\n", "user": "u2\n", "password": "p2\r\n", "header": "h\n"})
+	basic := func(s string) string { return "Basic " + base64.StdEncoding.EncodeToString([]byte(s)) }
+	for _, tc := range []struct{ entry, user, header, want string }{
+		{entry: "bearer_token: abc", want: "Bearer abc"},
+		{entry: "bearer_token_file: token", want: "Bearer from-file"},
+		{entry: "authorization: {type: Token, credentials: abc}", want: "Token abc"},
+		{entry: "authorization: {credentials_file: token}", want: "Bearer from-file"},
+		{entry: "basic_auth: {username: u, password: p}", want: basic("u:p")},
+		{entry: "basic_auth: {username_file: user, password_file: password}", want: basic("u2:p2")},
+		{entry: "name: x", user: "u3:p3@", want: basic("u3:p3")},
+		{entry: "http_headers: {X-Token: {files: [header]}}", header: "X-Token", want: "h"},
+	} {
+		header := "Authorization"
+		if tc.header != "" {
+			header = tc.header
+		}
+		var got string
+		s := serve(t, func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Get(header) })
+		c := newClient(t, "url: "+strings.Replace(s.URL, "http://", "http://"+tc.user, 1)+"\n"+tc.entry, dir, ClientOptions{})
+		if a := c.EmptyWrite(t.Context()); a.Status != 200 || got != tc.want {
+			t.Errorf("%s: %s is %q, want %q (%+v)", tc.entry, header, got, tc.want, a)
+		}
+	}
+}
+
+// A redirect is answered as it is: neither body nor credentials go anywhere else, be
+// it another port, another host, or the same server.
+func TestSendFollowsNoRedirect(t *testing.T) {
+	var leaked atomic.Int64
+	other := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		leaked.Add(1)
+		t.Errorf("%s %s reached the other server: %v", r.Method, r.URL, r.Header)
+	})
+	otherHost := strings.Replace(other.URL, "127.0.0.1", "localhost", 1)
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		for _, to := range []string{other.URL + "/x", otherHost + "/x", "/again", "//" + strings.TrimPrefix(other.URL, "http://")} {
+			for _, entry := range []string{"bearer_token: abc", "basic_auth: {username: u, password: p}", "{headers: {X-Scope-OrgID: t}, follow_redirects: true}"} {
+				requests := 0
+				s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+					requests++
+					http.Redirect(w, r, to, status)
+				})
+				text := "url: " + s.URL + "/push\n" + entry
+				if rest, flow := strings.CutPrefix(entry, "{"); flow {
+					text = "{url: " + s.URL + ", " + rest
+				}
+				a := newClient(t, text, "", ClientOptions{}).Send(t.Context(), Request{Body: []byte("secret samples")})
+				if a.Status != status || requests != 1 {
+					t.Errorf("%d to %s: answer %+v after %d requests", status, to, a, requests)
+				}
+				if v := Classify(a, Policy{}); v != Hold {
+					t.Errorf("%d is %v, want hold", status, v)
+				}
+			}
+		}
+	}
+	if n := leaked.Load(); n > 0 {
+		t.Errorf("%d requests leaked", n)
+	}
+}
+
+// A connection that the server closes while it idles costs no failed request, and the
+// request arrives once.
+func TestSendRetriesBrokenConnection(t *testing.T) {
+	for _, proto := range []string{"close", "reset"} {
+		t.Run(proto, func(t *testing.T) {
+			ln, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var taken, broken atomic.Int64
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				for {
+					conn, err := ln.Accept()
+					if err != nil {
+						return
+					}
+					// Each connection answers one request and is closed when the next one
+					// has been read in part: the fault that a client cannot foresee.
+					r := &oneRequest{conn: conn}
+					if r.answer() {
+						taken.Add(1)
+					}
+					go func() {
+						if r.breakNext(proto == "reset") {
+							broken.Add(1)
+						}
+					}()
+				}
+			}()
+			defer func() { _ = ln.Close(); <-done }()
+			c := newClient(t, "url: http://"+ln.Addr().String(), "", ClientOptions{})
+			for i := range 4 {
+				if a := c.Send(t.Context(), Request{Body: []byte(fmt.Sprint("request ", i))}); a.Status != 200 {
+					t.Fatalf("request %d: %+v", i, a)
+				}
+			}
+			if taken.Load() != 4 || broken.Load() != 3 {
+				t.Errorf("%d requests taken, %d broken; want 4 and 3", taken.Load(), broken.Load())
+			}
+		})
+	}
+}
+
+// A new connection that breaks is not retried: the server may have read the request,
+// and the queue decides.
+func TestSendRetriesOnlyKeptConnections(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conns := make(chan struct{}, 10)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			conns <- struct{}{}
+			_, _ = conn.Read(make([]byte, 10))
+			_ = conn.Close()
+		}
+	}()
+	c := newClient(t, "url: http://"+ln.Addr().String(), "", ClientOptions{})
+	a := c.Send(t.Context(), Request{Body: []byte("x")})
+	if a.Err == nil || a.Status != 0 {
+		t.Errorf("answer %+v", a)
+	}
+	_ = ln.Close()
+	<-done
+	if n := len(conns); n != 1 {
+		t.Errorf("%d connections, want 1", n)
+	}
+}
+
+// Errors and texts are for people, and hold no secret: canaries in every place that
+// takes one, through every failure there is.
+func TestSendRedacts(t *testing.T) {
+	echo := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = fmt.Fprint(w, r.Header, r.URL.Query())
+	})
+	loop := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			_, _ = io.WriteString(conn, "CANARY-not-http\r\n\r\n")
+			_ = conn.Close()
+		}
+	})
+	plainPort := strings.TrimPrefix(echo.URL, "http://")
+	dir := files(t, map[string]string{"token": "CANARY-token", "lines": "CANARY-1\nCANARY-2", "key": "-----BEGIN PRIVATE KEY-----\nCANARY\n-----END PRIVATE KEY-----", "cert": "CANARY"})
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, tc := range []struct {
+		name, entry string
+		ctx         context.Context
+	}{
+		{"echoed bearer", "{url: '%s/p?token=CANARY-query', bearer_token: CANARY-bearer}", nil},
+		{"echoed file", "{url: '%s/p?token=CANARY-query', bearer_token_file: token}", nil},
+		{"echoed headers", "{url: '%s/p', headers: {X-Key: CANARY-header}, http_headers: {X-A: {secrets: [CANARY-a], files: [token]}}}", nil},
+		{"cancelled", "{url: '%s/p?token=CANARY-query', bearer_token: CANARY-bearer}", cancelled},
+		{"refused", "{url: 'http://u:CANARY-p@127.0.0.1:1/p?token=CANARY-query'}", nil},
+		{"no such host", "{url: 'http://u:CANARY-p@no-such-host.invalid/p?token=CANARY-query'}", nil},
+		{"tls to plain", "{url: 'https://u:CANARY-p@" + plainPort + "/p?token=CANARY-query'}", nil},
+		{"token of two lines", "{url: '%s/p', bearer_token_file: lines}", nil},
+		{"faulty key", "{url: '%s/p', tls_config: {cert_file: cert, key_file: key}}", nil},
+		{"missing file", "{url: '%s/p?token=CANARY-query', bearer_token_file: missing}", nil},
+		{"bad proxy", "{url: '%s/p?token=CANARY-query', proxy_url: 'http://u:CANARY-proxy@127.0.0.1:1/', proxy_connect_header: {X: [CANARY-c]}}", nil},
+		{"proxy for https", "{url: 'https://h.example/p?token=CANARY-query', proxy_url: 'http://u:CANARY-proxy@" + plainPort + "/', proxy_connect_header: {X: [CANARY-c]}}", nil},
+	} {
+		entry := tc.entry
+		if strings.Contains(entry, "%s") {
+			entry = fmt.Sprintf(entry, echo.URL)
+		}
+		ctx := tc.ctx
+		if ctx == nil {
+			ctx = t.Context()
+		}
+		c := newClient(t, entry, dir, ClientOptions{})
+		a := c.Send(ctx, Request{Body: []byte("x")})
+		if a.Err == nil && a.Status != http.StatusBadRequest {
+			t.Errorf("%s: no failure: %+v", tc.name, a)
+		}
+		text := fmt.Sprintf("%v %+v %v", a, a, c.CredentialError())
+		if strings.Contains(text, "CANARY") || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte("u:CANARY-p"))) {
+			t.Errorf("%s: a secret shows: %s", tc.name, text)
+		}
+		if a.Err != nil && !strings.Contains(a.Err.Error(), "/p") {
+			t.Errorf("%s: error does not say where: %v", tc.name, a.Err)
+		}
+	}
+	if a := newClient(t, "url: "+loop.URL, "", ClientOptions{}).Send(t.Context(), Request{Body: []byte("x")}); a.Err == nil {
+		t.Errorf("what is not HTTP is an answer: %+v", a)
+	}
+}
+
+func TestSendErrors(t *testing.T) {
+	c := newClient(t, "url: http://127.0.0.1:1/p", "", ClientOptions{})
+	a := c.Send(t.Context(), Request{Body: []byte("x")})
+	if _, is := errors.AsType[*net.OpError](a.Err); !is {
+		t.Errorf("a refused connection is %T: %v", a.Err, a.Err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if a := c.Send(ctx, Request{Body: []byte("x")}); !errors.Is(a.Err, context.Canceled) {
+		t.Errorf("a cancelled request is %v", a.Err)
+	}
+	if _, is := errors.AsType[*url.Error](a.Err); is {
+		t.Errorf("the error holds net/http's, which has the whole URL: %v", a.Err)
+	}
+}
+
+// The text is the body's beginning, one line, printable.
+func TestSendText(t *testing.T) {
+	for _, tc := range []struct{ body, want string }{
+		{"out of order sample\n", "out of order sample"},
+		{"<html>\r\n <h1>400</h1>\x00\x1b[31m\xff\n", "<html> <h1>400</h1>[31m"},
+		{strings.Repeat("a", 3000), strings.Repeat("a", 1024)},
+		{strings.Repeat("a", 100_000), strings.Repeat("a", 1024)},
+	} {
+		s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, tc.body)
+		})
+		a := newClient(t, "url: "+s.URL, "", ClientOptions{}).Send(t.Context(), Request{Body: []byte("x")})
+		if a.Status != 400 || a.Text != tc.want {
+			t.Errorf("body of %d bytes: %d %q", len(tc.body), a.Status, a.Text)
+		}
+	}
+}
+
+// A kept connection is used again, whatever the status; one whose body is too long to
+// read is given up.
+func TestSendKeepsConnections(t *testing.T) {
+	for _, tc := range []struct {
+		size int
+		want int64 // connections for three requests
+	}{{0, 1}, {100, 1}, {4000, 1}, {1 << 20, 3}} {
+		var conns atomic.Int64
+		s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = w.Write(make([]byte, tc.size))
+		}))
+		s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+			if state == http.StateNew {
+				conns.Add(1)
+			}
+		}
+		s.Start()
+		c := newClient(t, "url: "+s.URL, "", ClientOptions{})
+		for range 3 {
+			if a := c.Send(t.Context(), Request{Body: []byte("x")}); a.Status != 500 {
+				t.Errorf("answer %+v", a)
+			}
+		}
+		s.Close()
+		if got := conns.Load(); got != tc.want {
+			t.Errorf("body of %d bytes: %d connections for three requests, want %d", tc.size, got, tc.want)
+		}
+	}
+}
+
+// The body may be changed as soon as Send returns, even where the server answered
+// without having read it.
+func TestSendGivesBodyBack(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) })
+	c := newClient(t, "url: "+s.URL, "", ClientOptions{})
+	body := make([]byte, 8<<20)
+	for i := range 20 {
+		c.Send(t.Context(), Request{Body: body})
+		for j := range body { // the race detector sees a reader that is left
+			body[j] = byte(i)
+		}
+	}
+	b := &lentBody{data: []byte("abc")}
+	r, err := b.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.revoke()
+	if n, err := r.Read(make([]byte, 3)); n != 0 || !errors.Is(err, errRevoked) {
+		t.Errorf("reading after the request: %d, %v", n, err)
+	}
+}
+
+func TestSendConcurrently(t *testing.T) {
+	var sum atomic.Int64
+	s := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		sum.Add(int64(len(b)))
+	})
+	c := newClient(t, "url: "+s.URL, "", ClientOptions{})
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() {
+			for range 20 {
+				if a := c.Send(t.Context(), Request{Body: make([]byte, i+1)}); a.Status != 200 {
+					t.Errorf("answer %+v", a)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if sum.Load() != 20*16*17/2 {
+		t.Errorf("%d bytes arrived", sum.Load())
+	}
+}
+
+// proxies: requests for the target's name reach it through the proxy only.
+func TestSendThroughProxy(t *testing.T) {
+	var proxied, auth string
+	proxy := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		proxied, auth = r.RequestURI, r.Header.Get("Proxy-Authorization")
+		w.WriteHeader(http.StatusNoContent)
+	})
+	c := newClient(t, "{url: http://target.example/push, proxy_url: "+strings.Replace(proxy.URL, "//", "//u:p@", 1)+"}", "", ClientOptions{})
+	if a := c.Send(t.Context(), Request{Body: []byte("x")}); a.Status != 204 || proxied != "http://target.example/push" || auth == "" {
+		t.Errorf("answer %+v, proxy saw %q, %q", a, proxied, auth)
+	}
+	c = newClient(t, "{url: http://target.example/push, proxy_url: "+proxy.URL+", no_proxy: target.example}", "", ClientOptions{
+		Dial: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("dialled directly") },
+	})
+	if a := c.Send(t.Context(), Request{Body: []byte("x")}); a.Err == nil || !strings.Contains(a.Err.Error(), "dialled directly") {
+		t.Errorf("no_proxy: answer %+v", a)
+	}
+}
+
+func TestNewClientFaults(t *testing.T) {
+	for _, tc := range []struct{ entry, says string }{
+		{"tls_config: {ca: nonsense}", "ca"},
+		{"tls_config: {cert: a, key: b}", "client certificate"},
+	} {
+		var c Config
+		if err := yaml.Unmarshal([]byte("url: https://h.example/\n"+tc.entry), &c); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := NewClient(&c, ClientOptions{}); err == nil || !strings.Contains(err.Error(), tc.says) {
+			t.Errorf("%s: %v", tc.entry, err)
+		}
+	}
+	if _, err := NewClient(&Config{}, ClientOptions{}); err == nil {
+		t.Error("no url is no error")
+	}
+}
+
+func TestSpreadDial(t *testing.T) {
+	addrs := []string{"192.0.2.1", "192.0.2.2", "192.0.2.3"}
+	seen := map[string]int{}
+	fail := "192.0.2.2:80"
+	dial := spreadDial(
+		func(context.Context, string) ([]string, error) { return append([]string(nil), addrs...), nil },
+		func(_ context.Context, _, addr string) (net.Conn, error) {
+			seen[addr]++
+			if addr == fail {
+				return nil, os.ErrDeadlineExceeded
+			}
+			c, s := net.Pipe()
+			_ = s.Close()
+			return c, nil
+		})
+	for range 60 {
+		if c, err := dial(t.Context(), "tcp", "h.example:80"); err != nil {
+			t.Fatal(err)
+		} else {
+			_ = c.Close()
+		}
+	}
+	if len(seen) != 3 {
+		t.Errorf("dialled %v, want each of %v", seen, addrs)
+	}
+	addrs = nil
+	if _, err := dial(t.Context(), "tcp", "h.example:80"); err == nil {
+		t.Error("a name without addresses is no error")
+	}
+	addrs = []string{"192.0.2.2"}
+	if _, err := dial(t.Context(), "tcp", "h.example:80"); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// oneRequest is the server's end of a connection that answers one request.
+type oneRequest struct{ conn net.Conn }
+
+func (r *oneRequest) answer() bool {
+	req := make([]byte, 4096)
+	for n := 0; !strings.Contains(string(req[:n]), "request "); {
+		m, err := r.conn.Read(req[n:])
+		if err != nil {
+			return false
+		}
+		n += m
+	}
+	_, err := io.WriteString(r.conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+	return err == nil
+}
+
+// breakNext closes the connection when something of another request has come.
+func (r *oneRequest) breakNext(reset bool) bool {
+	_, err := r.conn.Read(make([]byte, 10))
+	if tcp, ok := r.conn.(*net.TCPConn); ok && reset {
+		_ = tcp.SetLinger(0)
+	}
+	_ = r.conn.Close()
+	return err == nil
+}

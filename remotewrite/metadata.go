@@ -1,0 +1,142 @@
+package remotewrite
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/prompb"
+)
+
+// maxFamilies bounds the families whose metadata is sent to a target, so that a
+// runaway probe cannot fill memory and wire with help texts.
+const maxFamilies = 20000
+
+// family is the metadata of one metric family.
+type family struct {
+	name string // legal for remote write 1.0
+	typ  prompb.MetricMetadata_MetricType
+	help string
+	unit string
+}
+
+// families lists the metadata of all families that have a series which is sent, by
+// name, at most maxFamilies. Names are those that the appender gave, as with
+// Prometheus: rules that rename metrics do not rename families. Where series of one
+// family differ, one of them counts.
+func (c *seriesCache) families() []family {
+	all := map[string]family{}
+	for _, s := range c.slots {
+		if s == nil || s.dropped() || len(all) == maxFamilies {
+			continue
+		}
+		m := s.from.Meta
+		if m.Type == "" && m.Help == "" && m.Unit == "" {
+			continue
+		}
+		name := s.from.Family
+		if name == "" {
+			name = s.from.Labels.Get(labels.MetricName)
+		}
+		if name == "" || all[name] != (family{}) {
+			continue
+		}
+		all[name] = family{
+			name: model.EscapeName(name, model.UnderscoreEscaping),
+			typ:  prompb.FromMetadataType(m.Type),
+			help: strings.ToValidUTF8(m.Help, "\uFFFD"),
+			unit: strings.ToValidUTF8(m.Unit, "\uFFFD"),
+		}
+	}
+	list := make([]family, 0, len(all))
+	for _, f := range all {
+		list = append(list, f)
+	}
+	slices.SortFunc(list, func(a, b family) int { return strings.Compare(a.name, b.name) })
+	return list
+}
+
+// appendMetadata appends the protobuf encoding of a prometheus.WriteRequest that has
+// the families' metadata and no series.
+func appendMetadata(dst []byte, families []family) []byte {
+	for _, f := range families {
+		var at int
+		dst, at = open(dst, keyMetadata, 2)
+		dst = appendVarint(dst, keyFamilyType, uint64(f.typ))
+		dst = appendString(dst, keyFamilyName, f.name)
+		dst = appendString(dst, keyFamilyHelp, f.help)
+		dst = appendString(dst, keyFamilyUnit, f.unit)
+		dst = shut(dst, at, 2)
+	}
+	return dst
+}
+
+// metadata sends metric metadata to a target every send_interval, as remote write 1.0
+// does it: in requests of their own. It is not kept in any ledger: the next round
+// sends everything again.
+type metadata struct {
+	config  MetadataConfig
+	sender  Sender
+	metrics *Metrics
+	pending chan []family // of length 1: the newest round
+	next    time.Time     // of the reader's goroutine
+}
+
+func newMetadata(c MetadataConfig, s Sender, m *Metrics) *metadata {
+	return &metadata{config: c, sender: s, metrics: m, pending: make(chan []family, 1)}
+}
+
+// offer hands the present metadata over once in a send_interval. It costs a look at
+// the clock otherwise. The reader's goroutine calls it, as often as it likes, while
+// the target takes data; a target that is held or fails is sent no metadata.
+func (m *metadata) offer(now time.Time, c *seriesCache) {
+	if !m.config.Send || now.Before(m.next) {
+		return
+	}
+	m.next = now.Add(time.Duration(m.config.SendInterval))
+	all := c.families()
+	if len(all) == 0 {
+		m.next = now.Add(min(time.Duration(m.config.SendInterval), 5*time.Second)) // none read yet
+		return
+	}
+	select {
+	case <-m.pending: // a round that was not begun; this one is newer
+	default:
+	}
+	m.pending <- all
+}
+
+// run sends what is offered until ctx is done. A round ends at the first request that
+// is not taken: the rest comes with the next.
+func (m *metadata) run(ctx context.Context) {
+	var e encoder
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case round := <-m.pending:
+			for batch := range slices.Chunk(round, m.config.MaxSamplesPerSend) {
+				if !m.send(ctx, &e, batch) {
+					break
+				}
+			}
+		}
+	}
+}
+
+func (m *metadata) send(ctx context.Context, e *encoder, batch []family) bool {
+	e.raw = appendMetadata(e.raw[:0], batch)
+	body := e.compress()
+	counts := Counts{classMetadata: len(batch)}
+	m.metrics.Sending(counts, len(body), false)
+	a := m.sender.Send(ctx, Request{Body: body})
+	m.metrics.Answered(a)
+	if a.Status/100 != 2 {
+		m.metrics.Failed(counts)
+		return false
+	}
+	return true
+}

@@ -1,0 +1,392 @@
+package remotewrite
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"hwsagent/wal"
+)
+
+// Metrics are one target's metrics: the prometheus_remote_storage_* set with the
+// labels remote_name and url, by which the dashboards and alerts of Prometheus'
+// remote write work, and hwsagent_target_* for what they do not show.
+//
+// All methods may be called on a nil *Metrics and from any goroutine.
+type Metrics struct {
+	reg prometheus.Registerer
+	all []prometheus.Collector
+
+	total, failed, retried [numClasses]prometheus.Counter
+	dropped                [numClasses]*prometheus.CounterVec // by reason; nil for metadata
+	pending                [numClasses]prometheus.Gauge       // nil for metadata
+	bytes, metadataBytes   prometheus.Counter
+	enqueueRetries         prometheus.Counter
+	batchDuration          prometheus.Histogram
+	highest, highestSent   *maxGauge
+	shards, minShards      prometheus.Gauge
+	maxShards, desired     prometheus.Gauge
+	capacity, maxSamples   prometheus.Gauge
+
+	state    *prometheus.GaugeVec
+	requests *prometheus.CounterVec
+	lost     *prometheus.CounterVec
+	letters  prometheus.Counter
+	skew     prometheus.Gauge
+	held     prometheus.Counter
+	reloads  *prometheus.CounterVec
+	expiry   *prometheus.GaugeVec
+}
+
+// class is what the remote-storage metrics tell apart.
+type class uint8
+
+const (
+	classSample class = iota
+	classHistogram
+	classExemplar
+	classMetadata
+	numClasses
+)
+
+var classNames = [numClasses]string{"samples", "histograms", "exemplars", "metadata"}
+
+// Counts says how much of each kind a batch holds.
+type Counts [numClasses]int
+
+// count counts points.
+func count(points []point) (c Counts) {
+	for i := range points {
+		switch points[i].kind {
+		case float:
+			c[classSample]++
+		case exemplarPoint:
+			c[classExemplar]++
+		default:
+			c[classHistogram]++
+		}
+	}
+	return c
+}
+
+// targetStates are the values of the label state of hwsagent_target_state.
+var targetStates = []string{"starting", "ok", "behind", "retrying", "held"}
+
+// NewMetrics registers the metrics of a target. The url must be without secrets (see
+// [URL.String]). It fails when metrics of the same name and url are registered. With a
+// nil registerer the metrics count and nobody sees them.
+func NewMetrics(reg prometheus.Registerer, name, url string) (*Metrics, error) {
+	m := &Metrics{reg: reg}
+	m.addCompatible(prometheus.Labels{"remote_name": name, "url": url})
+	m.addOwn(prometheus.Labels{"target": name})
+	if reg == nil {
+		return m, nil
+	}
+	for i, c := range m.all {
+		if err := reg.Register(c); err != nil {
+			for _, done := range m.all[:i] {
+				reg.Unregister(done)
+			}
+			if _, twice := errors.AsType[prometheus.AlreadyRegisteredError](err); twice {
+				return nil, fmt.Errorf("register metrics of target %q: another target has the same name and URL", name)
+			}
+			return nil, fmt.Errorf("register metrics of target %q: %w", name, err)
+		}
+	}
+	return m, nil
+}
+
+// Unregister removes the metrics from the registry.
+func (m *Metrics) Unregister() {
+	if m == nil || m.reg == nil {
+		return
+	}
+	for _, c := range m.all {
+		m.reg.Unregister(c)
+	}
+}
+
+// addCompatible makes the set that Prometheus' own sender has, with its names.
+func (m *Metrics) addCompatible(l prometheus.Labels) {
+	opts := func(name, help string) prometheus.Opts {
+		return prometheus.Opts{Namespace: "prometheus", Subsystem: "remote_storage", Name: name, Help: help, ConstLabels: l}
+	}
+	counter := func(name, help string) prometheus.Counter {
+		return add(m, prometheus.NewCounter(prometheus.CounterOpts(opts(name, help))))
+	}
+	gauge := func(name, help string) prometheus.Gauge {
+		return add(m, prometheus.NewGauge(prometheus.GaugeOpts(opts(name, help))))
+	}
+	for c, name := range classNames {
+		m.total[c] = counter(name+"_total", "How many "+name+" were sent in requests, each attempt counted.")
+		m.failed[c] = counter(name+"_failed_total", "How many "+name+" the receiver refused for good.")
+		m.retried[c] = counter(name+"_retried_total", "How many "+name+" were sent again, each time counted.")
+		if class(c) == classMetadata {
+			continue
+		}
+		m.dropped[c] = add(m, prometheus.NewCounterVec(prometheus.CounterOpts(opts(name+"_dropped_total",
+			"How many "+name+" were read from the log and not sent, by reason; dropped_series are those that write_relabel_configs removed.")), []string{"reason"}))
+		m.pending[c] = gauge(name+"_pending", "How many "+name+" were read from the log and have no final outcome yet.")
+	}
+	m.bytes = counter("bytes_total", "Compressed bytes of requests with samples that were sent.")
+	m.metadataBytes = counter("metadata_bytes_total", "Compressed bytes of requests with metadata that were sent.")
+	m.enqueueRetries = counter("enqueue_retries_total", "How often reading the log waited because a shard was full.")
+	duration := prometheus.HistogramOpts{
+		Namespace: "prometheus", Subsystem: "remote_storage", Name: "sent_batch_duration_seconds", ConstLabels: l,
+		Help:                           "How long requests took, whatever came of them.",
+		Buckets:                        append(slices.Clone(prometheus.DefBuckets), 25, 60, 120, 300),
+		NativeHistogramBucketFactor:    1.1,
+		NativeHistogramMaxBucketNumber: 100, NativeHistogramMinResetDuration: time.Hour,
+	}
+	m.batchDuration = add(m, prometheus.NewHistogram(duration))
+	m.highest = &maxGauge{gauge: gauge("queue_highest_timestamp_seconds", "Highest timestamp read from the log, in seconds since the epoch; 0 before the first.")}
+	m.highestSent = &maxGauge{gauge: gauge("queue_highest_sent_timestamp_seconds", "Highest timestamp delivered, in seconds since the epoch; 0 before the first.")}
+	m.shards = gauge("shards", "How many requests may be in flight at present.")
+	m.minShards = gauge("shards_min", "The fewest requests that may be in flight, queue_config.min_shards.")
+	m.maxShards = gauge("shards_max", "The most requests that may be in flight, queue_config.max_shards.")
+	m.desired = gauge("shards_desired", "How many requests the backlog calls for.")
+	m.capacity = gauge("shard_capacity", "How many samples a shard may hold, queue_config.capacity.")
+	m.maxSamples = gauge("max_samples_per_send", "The most samples in a request at present: queue_config.max_samples_per_send, or less where the receiver found requests too large.")
+}
+
+// addOwn makes what the compatible set has no place for.
+func (m *Metrics) addOwn(l prometheus.Labels) {
+	opts := func(name, help string) prometheus.Opts {
+		return prometheus.Opts{Namespace: "hwsagent", Name: name, Help: help, ConstLabels: l}
+	}
+	m.state = add(m, prometheus.NewGaugeVec(prometheus.GaugeOpts(opts("target_state", "1 for the state that the target is in, 0 for the others.")), []string{"state"}))
+	m.requests = add(m, prometheus.NewCounterVec(prometheus.CounterOpts(opts("target_requests_total", "Requests, by HTTP status; error where no response came.")), []string{"code"}))
+	m.lost = add(m, prometheus.NewCounterVec(prometheus.CounterOpts(opts("samples_lost_total", "Samples that no receiver of this target has, by reason.")), []string{"reason"}))
+	m.letters = add(m, prometheus.NewCounter(prometheus.CounterOpts(opts("target_dead_letters_total", "Letters put into the dead-letter store."))))
+	m.skew = add(m, prometheus.NewGauge(prometheus.GaugeOpts(opts("target_clock_skew_seconds", "This host's clock minus the receiver's; 0 while unknown."))))
+	m.held = add(m, prometheus.NewCounter(prometheus.CounterOpts(opts("target_held_seconds_total", "How long the target was held, in ended and present holds."))))
+	m.reloads = add(m, prometheus.NewCounterVec(prometheus.CounterOpts(opts("target_credential_reloads_total", "Changes of credential and certificate files, by whether they could be used.")), []string{"result"}))
+	m.expiry = add(m, prometheus.NewGaugeVec(prometheus.GaugeOpts(opts("target_certificate_expiry_timestamp_seconds", "When the earliest certificate of the role ends, in seconds since the epoch.")), []string{"role"}))
+	for _, r := range []string{"ok", "failed"} {
+		m.reloads.WithLabelValues(r)
+	}
+	for r := wal.Reason(0); r < wal.NumReasons; r++ {
+		if r != wal.Resent {
+			m.lost.WithLabelValues(r.String())
+		}
+	}
+	m.SetState(targetStates[0])
+}
+
+func add[C prometheus.Collector](m *Metrics, c C) C {
+	m.all = append(m.all, c)
+	return c
+}
+
+// Sending counts a request that is about to go out. What is in a retry counts as sent
+// and as retried, as with Prometheus.
+func (m *Metrics) Sending(c Counts, bytes int, retry bool) {
+	if m == nil {
+		return
+	}
+	for i, n := range c {
+		m.total[i].Add(float64(n))
+		if retry {
+			m.retried[i].Add(float64(n))
+		}
+	}
+	if c[classMetadata] > 0 {
+		m.metadataBytes.Add(float64(bytes))
+	} else {
+		m.bytes.Add(float64(bytes))
+	}
+}
+
+// Answered counts the answer to a request.
+func (m *Metrics) Answered(a Answer) {
+	if m == nil {
+		return
+	}
+	m.batchDuration.Observe(a.Took.Seconds())
+	code := "error"
+	if a.Status != 0 {
+		code = strconv.Itoa(a.Status)
+	}
+	m.requests.WithLabelValues(code).Inc()
+}
+
+// Failed counts what the receiver refused for good.
+func (m *Metrics) Failed(c Counts) {
+	if m == nil {
+		return
+	}
+	for i, n := range c {
+		if n > 0 {
+			m.failed[i].Add(float64(n))
+		}
+	}
+}
+
+// Dropped counts what was read from the log and is not sent. Filtered drops have the
+// reason "dropped_series", as Prometheus calls them; the others a [wal.Reason].
+func (m *Metrics) Dropped(c Counts, reason string) {
+	if m == nil {
+		return
+	}
+	for i, n := range c {
+		if n > 0 && m.dropped[i] != nil {
+			m.dropped[i].WithLabelValues(reason).Add(float64(n))
+		}
+	}
+}
+
+// Lost counts samples of the ledger that no receiver has.
+func (m *Metrics) Lost(o wal.Outcome) {
+	if m == nil {
+		return
+	}
+	for r, n := range o.Dropped {
+		if n > 0 && wal.Reason(r) != wal.Resent {
+			m.lost.WithLabelValues(wal.Reason(r).String()).Add(float64(n))
+		}
+	}
+}
+
+// Pending adds to what was read and has no final outcome; counts may be negative.
+func (m *Metrics) Pending(c Counts) {
+	if m == nil {
+		return
+	}
+	for i, n := range c {
+		if n != 0 && m.pending[i] != nil {
+			m.pending[i].Add(float64(n))
+		}
+	}
+}
+
+// NonePending says that everything read was let go: the window is empty.
+func (m *Metrics) NonePending() {
+	if m == nil {
+		return
+	}
+	for _, g := range m.pending {
+		if g != nil {
+			g.Set(0)
+		}
+	}
+}
+
+// Read notes the highest timestamp of an entry, in milliseconds.
+func (m *Metrics) Read(t int64) {
+	if m != nil {
+		m.highest.raise(t)
+	}
+}
+
+// Delivered notes the highest timestamp of a delivered batch, in milliseconds.
+func (m *Metrics) Delivered(t int64) {
+	if m != nil {
+		m.highestSent.raise(t)
+	}
+}
+
+// Waited counts that reading the log waited for a full shard.
+func (m *Metrics) Waited() {
+	if m != nil {
+		m.enqueueRetries.Inc()
+	}
+}
+
+// SetLimits shows what of queue_config is shown.
+func (m *Metrics) SetLimits(minShards, maxShards, capacity int) {
+	if m != nil {
+		m.minShards.Set(float64(minShards))
+		m.maxShards.Set(float64(maxShards))
+		m.capacity.Set(float64(capacity))
+	}
+}
+
+// SetShards shows how many shards there are and how many the backlog calls for.
+func (m *Metrics) SetShards(now, desired int) {
+	if m != nil {
+		m.shards.Set(float64(now))
+		m.desired.Set(float64(desired))
+	}
+}
+
+// SetMaxSamples shows the present limit of a request.
+func (m *Metrics) SetMaxSamples(n int) {
+	if m != nil {
+		m.maxSamples.Set(float64(n))
+	}
+}
+
+// SetState shows the target's state: starting, ok, behind, retrying or held.
+func (m *Metrics) SetState(state string) {
+	if m == nil {
+		return
+	}
+	for _, s := range targetStates {
+		v := 0.0
+		if s == state {
+			v = 1
+		}
+		m.state.WithLabelValues(s).Set(v)
+	}
+}
+
+// SetSkew shows this host's clock minus the receiver's.
+func (m *Metrics) SetSkew(d time.Duration) {
+	if m != nil {
+		m.skew.Set(d.Seconds())
+	}
+}
+
+// Held adds to the time that the target was held.
+func (m *Metrics) Held(d time.Duration) {
+	if m != nil && d > 0 {
+		m.held.Add(d.Seconds())
+	}
+}
+
+// Letters counts letters that were put into the dead-letter store.
+func (m *Metrics) Letters(n int) {
+	if m != nil {
+		m.letters.Add(float64(n))
+	}
+}
+
+// reloaded counts a change of credential or certificate files.
+func (m *Metrics) reloaded(err error) {
+	if m == nil {
+		return
+	}
+	result := "ok"
+	if err != nil {
+		result = "failed"
+	}
+	m.reloads.WithLabelValues(result).Inc()
+}
+
+// setExpiry shows when the earliest certificate of a role (client, ca) ends.
+func (m *Metrics) setExpiry(role string, t time.Time) {
+	if m != nil && !t.IsZero() {
+		m.expiry.WithLabelValues(role).Set(float64(t.Unix()))
+	}
+}
+
+// maxGauge is a gauge of seconds that only rises.
+type maxGauge struct {
+	gauge prometheus.Gauge
+	mu    sync.Mutex
+	ms    int64
+}
+
+func (g *maxGauge) raise(ms int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if ms > g.ms {
+		g.ms = ms
+		g.gauge.Set(float64(ms) / 1000)
+	}
+}
