@@ -152,12 +152,13 @@ type segmentInfo struct {
 	// End is the end of the last good commit, or of the header if there is none.
 	End int64
 
-	Commits    int
-	Samples    uint64 // in these commits
-	Before     uint64 // the total before the first of these commits
-	MinT, MaxT int64  // of the samples, milliseconds; both 0 if there are none
-	Damaged    int64  // bytes of the file that could not be read, a torn end included
-	Broken     int    // commit records that did not verify
+	Commits     int
+	Samples     uint64 // in these commits
+	FirstCommit uint64 // number of the first of these commits
+	Before      uint64 // the total before that one
+	MinT, MaxT  int64  // of the samples, milliseconds; both 0 if there are none
+	Damaged     int64  // bytes of the file that could not be read, a torn end included
+	Broken      int    // commit records that did not verify
 }
 
 // scanSegment reads the header and all commits in the first size bytes of r. It
@@ -185,6 +186,7 @@ func (c *commitReader) scan() (segmentInfo, error) {
 				continue // written twice
 			}
 			if info.Commits == 0 {
+				info.FirstCommit = c.commit.Number
 				info.Before = c.commit.Total - c.commit.Samples
 			}
 			info.Commits++
@@ -213,5 +215,17 @@ func markOf(h Header, segment int, offset int64, c commitRecord) Mark {
 		SegmentID: h.Segment,
 		Commit:    c.Number,
 		Total:     c.Total,
+	}
+}
+
+// markBefore is the mark of everything before the segment with that header and
+// number. Samples that a power cut took right before it lie behind the mark.
+func markBefore(h Header, segment int) Mark {
+	return Mark{
+		Position:  Position{Segment: segment},
+		Log:       h.Log,
+		SegmentID: h.Segment,
+		Commit:    h.Commit,
+		Total:     h.Found,
 	}
 }

@@ -8,11 +8,12 @@ import (
 
 // Series is one label set as a cursor met it. A cursor hands out the same *Series
 // for the same labels, in whichever segment they appear, until it evicts the
-// series for being idle; a consumer may therefore cache what it derives from it.
+// series for being idle or its metadata changes; a consumer may therefore cache what
+// it derives from it. A Series never changes and may be read from any goroutine.
 type Series struct {
-	// Slot is a small dense index: below the number of series that the cursor holds.
-	// A slot is reused after eviction, so a cache indexed by it must compare the
-	// *Series pointer too.
+	// Slot is a small dense index: below the greatest number of series that the cursor
+	// held at a time. A slot is reused after eviction and by the successor with other
+	// metadata, so a cache indexed by it must compare the *Series pointer too.
 	Slot int
 
 	// Labels are immutable.
@@ -66,7 +67,9 @@ type Entry struct {
 	// yielded before and the end of this one, and cannot be read any more, by reason
 	// (Damage or PowerCut). Totals differ by exactly the samples here plus these:
 	//
-	// Invariant: End.Total - previous.End.Total = Count() + Missing.Lost()
+	// Invariant: End.Total - previous.End.Total = Count() + Missing.Lost(), where
+	// previous.End is the mark at which the log let data go (dropped for the budget, and
+	// counted in the ledger already) if that lies in between.
 	Missing Outcome
 }
 

@@ -123,7 +123,7 @@ func TestScanSegment(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := segmentInfo{
-				Header: s.header, End: s.ends[1], Commits: 2, Samples: 10, Before: 100, MinT: 1000, MaxT: 2500,
+				Header: s.header, End: s.ends[1], Commits: 2, Samples: 10, FirstCommit: 11, Before: 100, MinT: 1000, MaxT: 2500,
 				Last: Mark{Position{3, s.ends[1]}, ID{1}, s.header.Segment, 12, 110},
 			}
 			if name == "torn" {

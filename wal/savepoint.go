@@ -34,3 +34,37 @@ func (s *Savepoint) Acked() Mark {
 	}
 	return s.Done[0].To
 }
+
+// Settled is how many samples have a final outcome by the marks.
+func (s *Savepoint) Settled() uint64 {
+	var n uint64
+	for _, r := range s.Done {
+		n += r.To.Total - r.From.Total
+	}
+	return n
+}
+
+// settle makes everything up to and including end done. It returns how many samples
+// that adds; their outcome is the caller's to count.
+func (s *Savepoint) settle(end Mark) uint64 {
+	if end.Commit <= s.Acked().Commit {
+		return 0
+	}
+	end.Total = max(end.Total, s.Acked().Total)
+	before := s.Settled()
+	joined := Range{From: s.Start, To: end}
+	var rest []Range
+	for _, r := range s.Done {
+		switch {
+		case r.From.Commit > end.Commit:
+			rest = append(rest, r)
+		case r.To.Commit > end.Commit:
+			joined.To = r.To
+		}
+	}
+	s.Done = append(append(s.Done[:0], joined), rest...)
+	if s.High.Commit < end.Commit {
+		s.High = end
+	}
+	return s.Settled() - before
+}

@@ -1,0 +1,243 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"slices"
+)
+
+// cursor reads the log commit by commit for one target. It is not safe for concurrent
+// use.
+type cursor struct {
+	tail tail
+	log  *slog.Logger
+
+	// last is the mark of the entry handed out last, or where the cursor was placed.
+	// Commits up to it are skipped by their numbers.
+	last Mark
+
+	// want is the segment to open next, or the one that is open.
+	want   int
+	file   segmentFile // nil if none is open
+	reader commitReader
+	decode *entryDecoder
+
+	// powerCut is how many samples the headers that were passed since last declare lost.
+	powerCut uint64
+
+	// What the cursor met since it was made: bytes skipped as damage, in segments up to
+	// counted, and numbers of segments that were missing.
+	damaged int64
+	counted int
+	holes   int
+}
+
+func newCursor(t tail, log *slog.Logger) *cursor {
+	return &cursor{tail: t, log: log, decode: newEntryDecoder(), counted: -1}
+}
+
+// place makes the cursor go on after the given mark, which belongs to the tail's log.
+func (c *cursor) place(after Mark) error {
+	segment, err := locate(c.tail, after)
+	if err != nil {
+		return err
+	}
+	c.close()
+	c.last, c.want, c.powerCut = after, segment, 0
+	return nil
+}
+
+// close closes the open segment, if there is one.
+func (c *cursor) close() {
+	if c.file == nil {
+		return
+	}
+	if n := c.reader.pages.skipped; n > 0 && c.want > c.counted {
+		c.damaged += n
+		c.counted = c.want
+		c.log.Warn("Skipped damage in the log", "segment", segmentName(c.want), "bytes", n)
+	}
+	if err := c.file.Close(); err != nil {
+		c.log.Warn("Cannot close segment", "segment", segmentName(c.want), "err", err)
+	}
+	c.file = nil
+}
+
+// next is the entry after last, nil if there is none up to the head. After an error,
+// which is the disk's, it may be called again.
+func (c *cursor) next(head Mark) (*Entry, error) {
+	for c.want <= head.Segment {
+		if c.file == nil {
+			if ok, err := c.open(head); !ok || err != nil {
+				return nil, err
+			}
+		}
+		if err := c.extend(head); err != nil {
+			return nil, err
+		}
+		found, err := c.reader.next()
+		if err != nil {
+			return nil, fmt.Errorf("read segment %s: %w", segmentName(c.want), err)
+		}
+		switch found {
+		case foundHeader:
+			if !c.pass(c.reader.header, head) {
+				c.close()
+				c.want++
+			}
+		case foundDebris:
+			c.learn(c.reader.debris)
+		case foundCommit:
+			c.learn(c.reader.debris)
+			if e := c.take(head); e != nil {
+				return e, nil
+			}
+		case foundNothing:
+			if !c.reader.pages.final {
+				return nil, nil
+			}
+			c.close()
+			c.want++
+		}
+	}
+	return nil, nil
+}
+
+// open opens the first segment that is there from want on, and not beyond the head.
+func (c *cursor) open(head Mark) (ok bool, err error) {
+	segments, err := c.tail.segments()
+	if err != nil {
+		return false, fmt.Errorf("list segments: %w", err)
+	}
+	i, _ := slices.BinarySearchFunc(segments, c.want, func(s segmentRef, n int) int { return s.Number - n })
+	for ; i < len(segments) && segments[i].Number <= head.Segment; i++ {
+		s := segments[i]
+		f, err := c.tail.openSegment(s.Number)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // dropped meanwhile
+		}
+		if err != nil {
+			return false, fmt.Errorf("open segment %s: %w", segmentName(s.Number), err)
+		}
+		if hole := s.Number - c.want; hole > 0 {
+			c.holes += hole
+			c.log.Warn("Segments of the log are missing", "from", segmentName(c.want), "to", segmentName(s.Number-1))
+		}
+		c.want, c.file = s.Number, f
+		c.decode.series.turn()
+		if s.Number == head.Segment {
+			c.reader.reset(f, head.Offset, false)
+		} else {
+			c.reader.reset(f, s.Size, true)
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+// extend lets the reader of the segment at the head see what was written since, and
+// the reader of one that was the head's see its end.
+func (c *cursor) extend(head Mark) error {
+	p := &c.reader.pages
+	if p.final {
+		return nil
+	}
+	if c.want == head.Segment {
+		p.limit = max(p.limit, head.Offset)
+		return nil
+	}
+	segments, err := c.tail.segments()
+	if err != nil {
+		return fmt.Errorf("list segments: %w", err)
+	}
+	for _, s := range segments {
+		if s.Number == c.want {
+			p.limit = max(p.limit, s.Size)
+		}
+	}
+	p.final = true
+	return nil
+}
+
+// pass takes note of a segment's header. It is false if the segment belongs to
+// another log, where commit numbers mean nothing.
+func (c *cursor) pass(h Header, head Mark) bool {
+	if h.Log != head.Log {
+		c.log.Warn("Skipping a segment of another log", "segment", segmentName(c.want), "log", h.Log.String())
+		return false
+	}
+	if from := max(h.Found, c.last.Total); h.Total > from {
+		c.powerCut += h.Total - from
+	}
+	return true
+}
+
+// learn takes the announcements of records that belong to no commit that verifies.
+func (c *cursor) learn(rs records) {
+	rs.each(func(rec []byte) {
+		// What cannot be decoded was never written: it is damage that a checksum per
+		// fragment does not show, and costs nothing here.
+		_ = c.decode.learn(rec)
+	})
+}
+
+// take decodes the commit that the reader found. It is nil if it was handed out
+// before or cannot be what it says.
+func (c *cursor) take(head Mark) *Entry {
+	commit := c.reader.commit
+	switch {
+	case commit.Number <= c.last.Commit:
+		c.learn(c.reader.good)
+		return nil
+	case commit.Number > head.Commit || commit.Total > head.Total:
+		// Put together from pieces of other pages, or of another log.
+		c.log.Warn("Skipping a commit beyond the head of the log", "segment", segmentName(c.want), "commit", commit.Number)
+		c.learn(c.reader.good)
+		return nil
+	}
+	d := c.decode
+	d.reset()
+	c.reader.good.each(func(rec []byte) {
+		if err := d.decode(rec); err != nil {
+			c.log.Error("Cannot decode a record of the log", "segment", segmentName(c.want), "commit", commit.Number, "err", err)
+		}
+	})
+	d.series.entries++
+
+	e := &d.entry
+	e.End = markOf(c.reader.header, c.want, c.reader.offset(), commit)
+	e.End.Log = head.Log // a damaged segment has no header
+	e.MinT, e.MaxT = commit.MinT, commit.MaxT
+	e.Missing = c.missing(commit, e.Count())
+	c.last, c.powerCut = e.End, 0
+	return e
+}
+
+// missing counts what lies between last and the end of the commit and was not
+// decoded.
+func (c *cursor) missing(commit commitRecord, decoded uint64) Outcome {
+	var o Outcome
+	begin := commit.Total - commit.Samples
+	if begin < c.last.Total || commit.Samples < decoded {
+		// The totals contradict each other. Delivering comes first; the ledger shows it.
+		c.log.Error("The log's totals contradict each other", "segment", segmentName(c.want), "commit", commit.Number,
+			"total", commit.Total, "samples", commit.Samples, "decoded", decoded, "total_before", c.last.Total)
+		return o
+	}
+	gap := begin - c.last.Total
+	o.Dropped[PowerCut] = min(gap, c.powerCut)
+	o.Dropped[Damage] = gap - o.Dropped[PowerCut] + commit.Samples - decoded
+	return o
+}
+
+// giveUp takes the page that the disk refuses to read for damage. It is false if no
+// segment is open.
+func (c *cursor) giveUp() bool {
+	if c.file == nil {
+		return false
+	}
+	c.reader.pages.skipPage()
+	return true
+}

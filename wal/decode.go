@@ -1,0 +1,318 @@
+package wal
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/tsdb/record"
+)
+
+// entryDecoder decodes the records of tsdb/record straight into an Entry. The stock
+// decoder would do, but it allocates for each histogram, needs a second pass over
+// the samples, and trusts lengths: this one allocates nothing in the steady state and
+// is safe on any bytes.
+type entryDecoder struct {
+	series *seriesTable
+	entry  Entry
+
+	// orphans counts samples whose series was not announced: damage took that.
+	orphans uint64
+
+	ints    arena[intHistogram]
+	floats  arena[floatHistogram]
+	builder labels.ScratchBuilder
+}
+
+var errMalformed = errors.New("record is malformed")
+
+func newEntryDecoder() *entryDecoder {
+	return &entryDecoder{series: newSeriesTable(), builder: labels.NewScratchBuilder(4)}
+}
+
+// reset empties the entry; what it held is reused.
+func (d *entryDecoder) reset() {
+	e := &d.entry
+	*e = Entry{Samples: e.Samples[:0], Histograms: e.Histograms[:0], Exemplars: e.Exemplars[:0]}
+	d.orphans = 0
+	d.ints.used, d.floats.used = 0, 0
+}
+
+// learn takes only what a record announces.
+func (d *entryDecoder) learn(rec []byte) error {
+	switch rec[0] {
+	case byte(record.Series):
+		return d.announcements(rec[1:])
+	case byte(record.Metadata):
+		return d.metadata(rec[1:])
+	case typeFamily:
+		return d.families(rec[1:])
+	}
+	return nil
+}
+
+// decode takes all of a record. Records of unknown types are skipped.
+func (d *entryDecoder) decode(rec []byte) error {
+	body := rec[1:]
+	switch record.Type(rec[0]) {
+	case record.SamplesV2:
+		return d.samplesV2(body)
+	case record.Samples:
+		return d.samplesV1(body)
+	case record.HistogramSamplesV2, record.FloatHistogramSamplesV2:
+		return d.histogramsV2(body, record.Type(rec[0]) == record.FloatHistogramSamplesV2)
+	case record.HistogramSamples, record.CustomBucketsHistogramSamples:
+		return d.histogramsV1(body, false)
+	case record.FloatHistogramSamples, record.CustomBucketsFloatHistogramSamples:
+		return d.histogramsV1(body, true)
+	case record.Exemplars:
+		return d.exemplars(body)
+	}
+	return d.learn(rec)
+}
+
+func (d *entryDecoder) announcements(b []byte) error {
+	for len(b) > 8 {
+		ref := binary.BigEndian.Uint64(b)
+		n := labelsLength(b[8:])
+		if n < 0 || d.series.announce(ref, b[8:8+n]) == nil {
+			return errMalformed
+		}
+		b = b[8+n:]
+	}
+	if len(b) > 0 {
+		return errMalformed
+	}
+	return nil
+}
+
+// labelsLength is how many bytes of b the encoded labels at its beginning take, -1 if
+// they do not end in it.
+func labelsLength(b []byte) int {
+	d := decoder{b: b}
+	for n := d.uvarint(); n > 0 && d.err == nil; n-- {
+		d.bytes(d.uvarint())
+		d.bytes(d.uvarint())
+	}
+	if d.err != nil {
+		return -1
+	}
+	return len(b) - len(d.b)
+}
+
+func (d *entryDecoder) metadata(b []byte) error {
+	r := decoder{b: b}
+	for len(r.b) > 0 && r.err == nil {
+		ref := r.uvarint()
+		typ := r.bytes(1)
+		var unit, help []byte
+		for n := r.uvarint(); n > 0 && r.err == nil; n-- {
+			name, value := r.bytes(r.uvarint()), r.bytes(r.uvarint())
+			switch string(name) {
+			case "UNIT":
+				unit = value
+			case "HELP":
+				help = value
+			}
+		}
+		if r.err == nil {
+			d.series.describe(ref, metadata.Metadata{
+				Type: record.ToMetricType(typ[0]), Unit: string(unit), Help: string(help),
+			})
+		}
+	}
+	return r.err
+}
+
+func (d *entryDecoder) families(b []byte) error {
+	r := decoder{b: b}
+	for len(r.b) > 0 && r.err == nil {
+		ref := r.uvarint()
+		if name := r.bytes(r.uvarint()); r.err == nil {
+			d.series.family(ref, name)
+		}
+	}
+	return r.err
+}
+
+// samplesV2 decodes floats: the first in full, the others as differences to the one
+// before (ref) and to the first (times).
+func (d *entryDecoder) samplesV2(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	r := decoder{b: b}
+	ref, firstT, firstST := r.varint(), r.varint(), r.varint()
+	if r.err != nil || len(r.b) < 8 {
+		return errMalformed
+	}
+	t, st := firstT, firstST
+	b = r.b
+	for {
+		d.sample(uint64(ref), st, t, binary.BigEndian.Uint64(b))
+		if b = b[8:]; len(b) == 0 {
+			return nil
+		}
+		var dref, dt int64
+		if dref, b = cutVarint(b); len(b) == 0 {
+			return errMalformed
+		}
+		if dt, b = cutVarint(b); len(b) == 0 {
+			return errMalformed
+		}
+		ref += dref
+		t = firstT + dt
+		marker := b[0]
+		b = b[1:]
+		switch marker {
+		case noStart:
+			st = 0
+		case sameStart:
+		default:
+			var dst int64
+			dst, b = cutVarint(b)
+			st = firstST + dst
+		}
+		if len(b) < 8 {
+			return errMalformed
+		}
+	}
+}
+
+// How a V2 record says the start time of a sample that is not its first.
+const (
+	noStart   = 0 // none
+	sameStart = 1 // that of the sample before; anything else: a difference to the first follows
+)
+
+func (d *entryDecoder) samplesV1(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	if len(b) < 16 {
+		return errMalformed
+	}
+	ref, t := binary.BigEndian.Uint64(b), int64(binary.BigEndian.Uint64(b[8:]))
+	for b = b[16:]; len(b) > 0; b = b[8:] {
+		var dref, dt int64
+		dref, b = cutVarint(b)
+		dt, b = cutVarint(b)
+		if len(b) < 8 {
+			return errMalformed
+		}
+		d.sample(ref+uint64(dref), 0, t+dt, binary.BigEndian.Uint64(b))
+	}
+	return nil
+}
+
+func (d *entryDecoder) sample(ref uint64, st, t int64, bits uint64) {
+	s := d.series.lookup(ref)
+	if s == nil {
+		d.orphans++
+		return
+	}
+	d.entry.Samples = append(d.entry.Samples, Sample{Series: s, ST: st, T: t, V: math.Float64frombits(bits)})
+}
+
+// cutVarint cuts a varint off the front of b. If b does not hold a whole one, the
+// rest is empty.
+func cutVarint(b []byte) (int64, []byte) {
+	if len(b) > 0 && b[0] < 0x80 { // most differences are small
+		return int64(b[0]>>1) ^ -int64(b[0]&1), b[1:]
+	}
+	v, n := binary.Varint(b)
+	if n <= 0 {
+		return 0, nil
+	}
+	return v, b[n:]
+}
+
+func (d *entryDecoder) exemplars(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	if len(b) < 16 {
+		return errMalformed
+	}
+	ref, t := binary.BigEndian.Uint64(b), int64(binary.BigEndian.Uint64(b[8:]))
+	r := decoder{b: b[16:]}
+	for len(r.b) > 0 {
+		dref, dt, v := r.varint(), r.varint(), r.be64()
+		d.builder.Reset()
+		for n := r.uvarint(); n > 0 && r.err == nil; n-- {
+			name, value := r.bytes(r.uvarint()), r.bytes(r.uvarint())
+			d.builder.Add(string(name), string(value))
+		}
+		if r.err != nil {
+			return errMalformed
+		}
+		if s := d.series.lookup(ref + uint64(dref)); s != nil {
+			d.entry.Exemplars = append(d.entry.Exemplars, Exemplar{
+				Series: s, T: t + dt, V: math.Float64frombits(v), Labels: d.builder.Labels(),
+			})
+		}
+	}
+	return nil
+}
+
+// histogramsV2 decodes histograms with start times: refs and times as in samplesV2.
+func (d *entryDecoder) histogramsV2(b []byte, floats bool) error {
+	if len(b) == 0 {
+		return nil
+	}
+	r := decoder{b: b}
+	ref, firstT, firstST := r.varint(), r.varint(), r.varint()
+	t, st := firstT, firstST
+	for first := true; len(r.b) > 0 && r.err == nil; first = false {
+		if !first {
+			ref += r.varint()
+			t = firstT + r.varint()
+			switch marker := r.bytes(1); {
+			case r.err != nil:
+			case marker[0] == noStart:
+				st = 0
+			case marker[0] != sameStart:
+				st = firstST + r.varint()
+			}
+		}
+		d.histogram(&r, uint64(ref), st, t, floats)
+	}
+	return r.err
+}
+
+func (d *entryDecoder) histogramsV1(b []byte, floats bool) error {
+	if len(b) == 0 {
+		return nil
+	}
+	r := decoder{b: b}
+	ref, t := r.be64(), int64(r.be64())
+	for len(r.b) > 0 && r.err == nil {
+		dref, dt := r.varint(), r.varint()
+		d.histogram(&r, ref+uint64(dref), 0, t+dt, floats)
+	}
+	return r.err
+}
+
+// histogram decodes one histogram. One whose schema is unknown is left out: nobody
+// could encode it.
+func (d *entryDecoder) histogram(r *decoder, ref uint64, st, t int64, floats bool) {
+	h := Histogram{ST: st, T: t}
+	var ok bool
+	if floats {
+		h.FH = d.floats.take().decode(r)
+		ok = r.err == nil && readableFloat(h.FH)
+	} else {
+		h.H = d.ints.take().decode(r)
+		ok = r.err == nil && readableInt(h.H)
+	}
+	if !ok {
+		return
+	}
+	if h.Series = d.series.lookup(ref); h.Series == nil {
+		d.orphans++
+		return
+	}
+	d.entry.Histograms = append(d.entry.Histograms, h)
+}

@@ -1,0 +1,139 @@
+package wal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fakeLog is a tail over segments in memory.
+type fakeLog struct {
+	mu      sync.Mutex
+	files   map[int][]byte
+	mark    Mark
+	oldest  int
+	changed chan struct{}
+	openErr error // of the next opening
+	readErr error // of all reads
+}
+
+func newFakeLog(segments ...*segmentBuilder) *fakeLog {
+	l := &fakeLog{files: map[int][]byte{}, changed: make(chan struct{})}
+	for _, s := range segments {
+		l.put(s)
+	}
+	return l
+}
+
+// put shows what the segment holds so far; its last commit is the head.
+func (l *fakeLog) put(s *segmentBuilder) {
+	s.start()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.files[s.header.Number] = bytes.Clone(s.b)
+	l.mark = Mark{
+		Position: Position{s.header.Number, int64(len(s.b))},
+		Log:      s.header.Log, SegmentID: s.header.Segment, Commit: s.next.Number, Total: s.next.Total,
+	}
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// unlink removes segments up to n, as the log does after dropThrough.
+func (l *fakeLog) unlink(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.DeleteFunc(l.files, func(i int, _ []byte) bool { return i <= n })
+	l.oldest = n + 1
+}
+
+func (l *fakeLog) head() Mark {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mark
+}
+
+func (l *fakeLog) first() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.oldest
+}
+
+func (l *fakeLog) wait(ctx context.Context, past Mark) error {
+	for {
+		l.mu.Lock()
+		mark, changed := l.mark, l.changed
+		l.mu.Unlock()
+		if mark.Commit > past.Commit {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (l *fakeLog) segments() ([]segmentRef, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var refs []segmentRef
+	for _, n := range slices.Sorted(maps.Keys(l.files)) {
+		refs = append(refs, segmentRef{n, int64(len(l.files[n]))})
+	}
+	return refs, nil
+}
+
+func (l *fakeLog) openSegment(n int) (segmentFile, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.openErr; err != nil {
+		l.openErr = nil
+		return nil, err
+	}
+	if _, ok := l.files[n]; !ok {
+		return nil, fs.ErrNotExist
+	}
+	return &fakeFile{log: l, n: n, last: l.files[n]}, nil
+}
+
+// fakeFile reads what the log's segment holds at the time, also after it is unlinked.
+type fakeFile struct {
+	log  *fakeLog
+	n    int
+	last []byte
+}
+
+func (f *fakeFile) ReadAt(p []byte, off int64) (int, error) {
+	f.log.mu.Lock()
+	defer f.log.mu.Unlock()
+	if b, ok := f.log.files[f.n]; ok {
+		f.last = b
+	}
+	if f.log.readErr != nil {
+		return 0, f.log.readErr
+	}
+	if off > int64(len(f.last)) {
+		return 0, io.EOF
+	}
+	n := copy(p, f.last[off:])
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func (f *fakeFile) Close() error { return nil }
+
+var errDisk = errors.New("input/output error")

@@ -1,0 +1,150 @@
+package wal
+
+import (
+	"math"
+	"slices"
+
+	"github.com/prometheus/prometheus/model/histogram"
+)
+
+// arena hands out values that are reused from entry to entry.
+type arena[T any] struct {
+	all  []*T
+	used int
+}
+
+func (a *arena[T]) take() *T {
+	if a.used == len(a.all) {
+		a.all = append(a.all, new(T))
+	}
+	a.used++
+	return a.all[a.used-1]
+}
+
+// intHistogram is a histogram with the memory of its slices.
+type intHistogram struct {
+	h                  histogram.Histogram
+	positive, negative []histogram.Span
+	up, down           []int64
+	custom             []float64
+}
+
+// decode reads an integer histogram off the front of r.
+func (m *intHistogram) decode(r *decoder) *histogram.Histogram {
+	m.h = histogram.Histogram{
+		CounterResetHint: histogram.CounterResetHint(r.byte()),
+		Schema:           int32(r.varint()),
+		ZeroThreshold:    r.float(),
+		ZeroCount:        r.uvarint(),
+		Count:            r.uvarint(),
+		Sum:              r.float(),
+	}
+	m.h.PositiveSpans = decodeSpans(r, &m.positive)
+	m.h.NegativeSpans = decodeSpans(r, &m.negative)
+	m.h.PositiveBuckets = decodeList(r, &m.up, 1, (*decoder).varint)
+	m.h.NegativeBuckets = decodeList(r, &m.down, 1, (*decoder).varint)
+	if histogram.IsCustomBucketsSchema(m.h.Schema) {
+		m.h.CustomValues = decodeList(r, &m.custom, 8, (*decoder).float)
+	}
+	return &m.h
+}
+
+// floatHistogram is a histogram with the memory of its slices.
+type floatHistogram struct {
+	h                  histogram.FloatHistogram
+	positive, negative []histogram.Span
+	up, down, custom   []float64
+}
+
+// decode reads a float histogram off the front of r.
+func (m *floatHistogram) decode(r *decoder) *histogram.FloatHistogram {
+	m.h = histogram.FloatHistogram{
+		CounterResetHint: histogram.CounterResetHint(r.byte()),
+		Schema:           int32(r.varint()),
+		ZeroThreshold:    r.float(),
+		ZeroCount:        r.float(),
+		Count:            r.float(),
+		Sum:              r.float(),
+	}
+	m.h.PositiveSpans = decodeSpans(r, &m.positive)
+	m.h.NegativeSpans = decodeSpans(r, &m.negative)
+	m.h.PositiveBuckets = decodeList(r, &m.up, 8, (*decoder).float)
+	m.h.NegativeBuckets = decodeList(r, &m.down, 8, (*decoder).float)
+	if histogram.IsCustomBucketsSchema(m.h.Schema) {
+		m.h.CustomValues = decodeList(r, &m.custom, 8, (*decoder).float)
+	}
+	return &m.h
+}
+
+func decodeSpans(r *decoder, mem *[]histogram.Span) []histogram.Span {
+	return decodeList(r, mem, 2, func(r *decoder) histogram.Span {
+		return histogram.Span{Offset: int32(r.varint()), Length: uint32(r.uvarint())}
+	})
+}
+
+// decodeList reads a length and as many elements, which take size bytes each at the
+// least: a length that cannot be is noticed before anything is allocated. The list is
+// nil if it is empty, and lives in mem.
+func decodeList[T any](r *decoder, mem *[]T, size uint64, element func(*decoder) T) []T {
+	n := r.uvarint()
+	if n == 0 {
+		return nil
+	}
+	if n > uint64(len(r.b))/size {
+		r.err = errShortRecord
+		return nil
+	}
+	*mem = slices.Grow((*mem)[:0], int(n))[:n]
+	for i := range *mem {
+		(*mem)[i] = element(r)
+	}
+	return *mem
+}
+
+// readableInt reports whether the schema of h is one that this build knows; one of a
+// higher resolution than it can handle is reduced.
+func readableInt(h *histogram.Histogram) bool {
+	switch {
+	case !histogram.IsKnownSchema(h.Schema):
+		return false
+	case h.Schema <= histogram.ExponentialSchemaMax:
+		return true
+	}
+	return fits(h.PositiveSpans, len(h.PositiveBuckets)) && fits(h.NegativeSpans, len(h.NegativeBuckets)) &&
+		h.ReduceResolution(histogram.ExponentialSchemaMax) == nil
+}
+
+// readableFloat is readableInt for float histograms.
+func readableFloat(h *histogram.FloatHistogram) bool {
+	switch {
+	case !histogram.IsKnownSchema(h.Schema):
+		return false
+	case h.Schema <= histogram.ExponentialSchemaMax:
+		return true
+	}
+	return fits(h.PositiveSpans, len(h.PositiveBuckets)) && fits(h.NegativeSpans, len(h.NegativeBuckets)) &&
+		h.ReduceResolution(histogram.ExponentialSchemaMax) == nil
+}
+
+// fits reports whether the spans describe as many buckets as there are.
+func fits(spans []histogram.Span, buckets int) bool {
+	var n uint64
+	for _, s := range spans {
+		n += uint64(s.Length)
+	}
+	return n == uint64(buckets)
+}
+
+func (d *decoder) byte() byte {
+	if b := d.bytes(1); d.err == nil {
+		return b[0]
+	}
+	return 0
+}
+
+func (d *decoder) be64() uint64 {
+	hi := uint64(d.be32())
+	return hi<<32 | uint64(d.be32())
+}
+
+func (d *decoder) float() float64 { return math.Float64frombits(d.be64()) }

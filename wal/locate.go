@@ -1,0 +1,99 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+)
+
+// readHeader reads a segment's header. It is zero (Version 0) if it is damaged or the
+// segment is gone; the error is the disk's, or says that the format is newer.
+func readHeader(t tail, s segmentRef) (Header, error) {
+	f, err := t.openSegment(s.Number)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Header{}, nil
+	}
+	if err != nil {
+		return Header{}, fmt.Errorf("open segment %08d: %w", s.Number, err)
+	}
+	defer f.Close()
+	var c commitReader
+	// The header is the first record, so what does not fit the first page is no header.
+	c.reset(f, min(s.Size, pageSize), true)
+	if found, err := c.next(); err != nil || found != foundHeader {
+		return Header{}, err
+	}
+	return c.header, nil
+}
+
+// locate is the number of the segment in which to read on after the given mark, which
+// belongs to the tail's log. The segment may be an earlier one than it need be, never
+// a later one; a reader skips the commits up to the mark by their numbers.
+func locate(t tail, after Mark) (segment int, err error) {
+	segments, err := t.segments()
+	if err != nil {
+		return 0, fmt.Errorf("list segments: %w", err)
+	}
+	if i := slices.IndexFunc(segments, func(s segmentRef) bool { return s.Number == after.Segment }); i >= 0 {
+		h, err := readHeader(t, segments[i])
+		if err != nil {
+			return 0, err
+		}
+		if h.Version != 0 && h.Log == after.Log && h.Segment == after.SegmentID {
+			return after.Segment, nil
+		}
+	}
+	// The segment is gone, or another one has its number: a power cut took it, or its
+	// header is damaged. A header says which commits are in the segments before.
+	for _, s := range slices.Backward(segments) {
+		h, err := readHeader(t, s)
+		if err != nil {
+			return 0, err
+		}
+		if h.Version != 0 && h.Log == after.Log && h.Commit <= after.Commit {
+			return s.Number, nil
+		}
+	}
+	if len(segments) == 0 {
+		return t.first(), nil
+	}
+	return segments[0].Number, nil
+}
+
+// oldest is the mark of everything before what the log still has.
+func oldest(t tail) (Mark, error) {
+	segments, err := t.segments()
+	if err != nil {
+		return Mark{}, fmt.Errorf("list segments: %w", err)
+	}
+	head := t.head()
+	for _, s := range segments {
+		if s.Number > head.Segment {
+			break
+		}
+		f, err := t.openSegment(s.Number)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return Mark{}, fmt.Errorf("open segment %08d: %w", s.Number, err)
+		}
+		info, err := scanSegment(f, s.Size)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return Mark{}, fmt.Errorf("scan segment %08d: %w", s.Number, err)
+		}
+		switch {
+		case info.Header.Version != 0 && info.Header.Log == head.Log:
+			m := markBefore(info.Header, s.Number)
+			m.Total = info.Header.Total // what a power cut took before is nobody's loss here
+			return m, nil
+		case info.Header.Version == 0 && info.Commits > 0 && info.Last.Commit <= head.Commit:
+			return Mark{
+				Position: Position{Segment: s.Number}, Log: head.Log,
+				Commit: info.FirstCommit - 1, Total: info.Before,
+			}, nil
+		}
+	}
+	return head, nil
+}

@@ -1,0 +1,75 @@
+package wal
+
+import (
+	"sync"
+	"time"
+)
+
+// maxPendingTimes bounds the memory of pendingTimes.
+const maxPendingTimes = 256
+
+// pendingTimes remembers the oldest timestamp of the entries that were read and have
+// no final outcome yet, in bounded memory: when there are too many, neighbours are
+// joined. It is safe for concurrent use.
+type pendingTimes struct {
+	mu    sync.Mutex
+	spans []pendingSpan
+	stale bool // spans are of an earlier pass and go when the next one begins
+}
+
+// pendingSpan stands for some consecutive entries.
+type pendingSpan struct {
+	last uint64 // commit number of the last one
+	minT int64  // milliseconds
+}
+
+func (p *pendingTimes) add(e *Entry) {
+	if e.Count() == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stale {
+		p.spans, p.stale = p.spans[:0], false
+	}
+	if len(p.spans) == maxPendingTimes {
+		for i := range maxPendingTimes / 2 {
+			a, b := p.spans[2*i], p.spans[2*i+1]
+			p.spans[i] = pendingSpan{b.last, min(a.minT, b.minT)}
+		}
+		p.spans = p.spans[:maxPendingTimes/2]
+	}
+	p.spans = append(p.spans, pendingSpan{e.End.Commit, e.MinT})
+}
+
+// settle forgets what is acknowledged.
+func (p *pendingTimes) settle(acked Mark) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for n < len(p.spans) && p.spans[n].last <= acked.Commit {
+		n++
+	}
+	p.spans = append(p.spans[:0], p.spans[n:]...)
+}
+
+// restart says that the entries are read once more. Until the first of them comes,
+// the oldest one stays known.
+func (p *pendingTimes) restart() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stale = true
+}
+
+func (p *pendingTimes) oldest() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.spans) == 0 {
+		return time.Time{}
+	}
+	t := p.spans[0].minT
+	for _, s := range p.spans[1:] {
+		t = min(t, s.minT)
+	}
+	return time.UnixMilli(t)
+}

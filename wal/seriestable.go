@@ -1,0 +1,221 @@
+package wal
+
+import (
+	"hash/maphash"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
+)
+
+// idleSegments is for how many whole segments a series may be absent before it is
+// forgotten. A segment announces each series that it uses, so a series that is alive
+// is seen in every segment long enough to hold one of its samples.
+const idleSegments = 2
+
+// seriesTable knows the series of one cursor: by their ref in the present segment,
+// and by their labels across segments. It is not safe for concurrent use; the *Series
+// that it hands out never change and may be read anywhere.
+type seriesTable struct {
+	seed     maphash.Seed
+	byLabels map[uint64]*known // by hash of the encoded labels
+	slots    int               // slots ever used
+	free     []int             // slots of forgotten series
+	segment  int               // counts segments, for eviction
+	entries  uint64            // counts the entries handed out
+
+	refs map[uint64]*refEntry
+	slab [][]refEntry // the memory of refs, kept from segment to segment
+	used int          // entries of slab in use
+
+	// at is the entry looked up last. Commits name their series in much the same order
+	// each time, so the next one is most often the one that followed last time.
+	at   *refEntry
+	root refEntry
+
+	builder labels.ScratchBuilder
+}
+
+// known is one series across segments.
+type known struct {
+	series *Series
+	made   uint64 // the entry in which series was made: until that is handed out it may change
+	seen   int    // the segment that announced it last
+	next   *known // with the same hash
+}
+
+// refEntry is one series in the present segment.
+type refEntry struct {
+	ref   uint64
+	known *known
+	next  *refEntry // the entry that was looked up after this one, the last time
+}
+
+const slabSize = 256
+
+func newSeriesTable() *seriesTable {
+	t := &seriesTable{
+		seed:     maphash.MakeSeed(),
+		byLabels: map[uint64]*known{},
+		refs:     map[uint64]*refEntry{},
+		builder:  labels.NewScratchBuilder(16),
+	}
+	t.at = &t.root
+	return t
+}
+
+// turn begins another segment: refs mean nothing any more, and series that have been
+// idle for long are forgotten.
+func (t *seriesTable) turn() {
+	// The memory of a segment with many series is given back after one with few.
+	if n := len(t.refs); len(t.slab)*slabSize > 4*n+16*slabSize {
+		t.slab, t.refs = nil, make(map[uint64]*refEntry, n)
+	}
+	clear(t.refs)
+	t.used = 0
+	t.root = refEntry{}
+	t.at = &t.root
+	t.segment++
+	for hash, k := range t.byLabels {
+		if first := t.evict(k); first == nil {
+			delete(t.byLabels, hash)
+		} else if first != k {
+			t.byLabels[hash] = first
+		}
+	}
+}
+
+// evict removes the idle series from a chain.
+func (t *seriesTable) evict(k *known) *known {
+	if k == nil {
+		return nil
+	}
+	k.next = t.evict(k.next)
+	if t.segment-k.seen > idleSegments {
+		t.free = append(t.free, k.series.Slot)
+		return k.next
+	}
+	return k
+}
+
+// lookup is the series of a ref in the present segment, nil if it was not announced.
+func (t *seriesTable) lookup(ref uint64) *Series {
+	e := t.at.next
+	if e == nil || e.ref != ref {
+		if e = t.refs[ref]; e == nil {
+			return nil
+		}
+		t.at.next = e
+	}
+	t.at = e
+	return e.known.series
+}
+
+// announce learns that ref stands for the series with these encoded labels. It
+// returns the series, nil if the labels are not well-formed. A ref that is known
+// keeps its meaning: refs are never reused, so a second one is damage.
+func (t *seriesTable) announce(ref uint64, encoded []byte) *known {
+	if e := t.refs[ref]; e != nil {
+		return e.known
+	}
+	k := t.intern(encoded)
+	if k == nil {
+		return nil
+	}
+	k.seen = t.segment
+	e := t.entry()
+	*e = refEntry{ref: ref, known: k}
+	t.refs[ref] = e
+	return k
+}
+
+// intern finds the series with these encoded labels, or makes it.
+func (t *seriesTable) intern(encoded []byte) *known {
+	hash := maphash.Bytes(t.seed, encoded)
+	first := t.byLabels[hash]
+	for k := first; k != nil; k = k.next {
+		if sameLabels(k.series.Labels, encoded) {
+			return k
+		}
+	}
+	ls, ok := t.labels(encoded)
+	if !ok {
+		return nil
+	}
+	slot := t.slots
+	if n := len(t.free); n > 0 {
+		slot, t.free = t.free[n-1], t.free[:n-1]
+	} else {
+		t.slots++
+	}
+	k := &known{series: &Series{Slot: slot, Labels: ls}, made: t.entries, next: first}
+	t.byLabels[hash] = k
+	return k
+}
+
+// labels builds labels from their encoding: names ascending and not empty, as the
+// writer writes them.
+func (t *seriesTable) labels(encoded []byte) (labels.Labels, bool) {
+	d := decoder{b: encoded}
+	t.builder.Reset()
+	last := ""
+	for n := d.uvarint(); n > 0 && d.err == nil; n-- {
+		name, value := string(d.bytes(d.uvarint())), string(d.bytes(d.uvarint()))
+		if name <= last {
+			return labels.EmptyLabels(), false
+		}
+		last = name
+		t.builder.Add(name, value)
+	}
+	if d.err != nil || len(d.b) > 0 {
+		return labels.EmptyLabels(), false
+	}
+	return t.builder.Labels(), true
+}
+
+// sameLabels reports whether encoded is the encoding of ls.
+func sameLabels(ls labels.Labels, encoded []byte) bool {
+	d := decoder{b: encoded}
+	if d.uvarint() != uint64(ls.Len()) {
+		return false
+	}
+	same := true
+	ls.Range(func(l labels.Label) {
+		same = same && string(d.bytes(d.uvarint())) == l.Name && string(d.bytes(d.uvarint())) == l.Value
+	})
+	return same && d.err == nil && len(d.b) == 0
+}
+
+// describe learns the metadata of a series.
+func (t *seriesTable) describe(ref uint64, m metadata.Metadata) {
+	if e := t.refs[ref]; e != nil && e.known.series.Meta != m {
+		t.own(e.known).Meta = m
+	}
+}
+
+// family learns the metric family of a series.
+func (t *seriesTable) family(ref uint64, name []byte) {
+	if e := t.refs[ref]; e != nil && e.known.series.Family != string(name) {
+		t.own(e.known).Family = string(name)
+	}
+}
+
+// own is the series if nobody outside has seen it yet. Others may be reading one that
+// was handed out, so that one is replaced by a copy in the same slot.
+func (t *seriesTable) own(k *known) *Series {
+	if k.made != t.entries {
+		copied := *k.series
+		k.series, k.made = &copied, t.entries
+	}
+	return k.series
+}
+
+// entry takes an entry from the slab. Entries never move.
+func (t *seriesTable) entry() *refEntry {
+	i := t.used / slabSize
+	if i == len(t.slab) {
+		t.slab = append(t.slab, make([]refEntry, slabSize))
+	}
+	e := &t.slab[i][t.used%slabSize]
+	t.used++
+	return e
+}

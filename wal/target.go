@@ -1,0 +1,249 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// touchEvery is how often the time at which an open target was last open is made
+// durable even if nothing else changes.
+const touchEvery = time.Hour
+
+// target is one target's savepoint and ledger, in memory and on disk.
+type target struct {
+	name string
+
+	fileMu sync.Mutex // held during I/O; taken before mu
+	file   *savepointFile
+
+	mu sync.Mutex // never held during I/O
+	sp Savepoint
+
+	// lost says that the savepoint was unreadable: the target is placed at the oldest
+	// data when it is opened. doubt says that a newer savepoint may have been lost.
+	lost, doubt bool
+
+	open     bool
+	lastOpen time.Time
+	touched  time.Time // the lastOpen that is durable, or about to be
+	backlog  int64     // MaxBacklog, bytes; 0: no limit
+
+	// overtaken is how many samples the budget took that the sender had read already:
+	// their outcomes may still come.
+	overtaken uint64
+
+	version uint64 // of sp and lastOpen: grows with each change
+	saved   uint64 // the version that is durable
+	high    Mark   // the High that is durable
+}
+
+// loadTarget reads a savepoint file.
+func loadTarget(dir directory, name string, info fileInfo, o targetsOptions) (*target, error) {
+	f, st, doubt, err := openSavepointFile(dir, info.name)
+	if errors.Is(err, errSavepointDamaged) {
+		o.Logger.Error("Savepoint is unreadable: the target will get everything that the log still has, so a part of it twice",
+			"target", name, "file", info.name)
+		return &target{name: name, file: f, lost: true, doubt: true, lastOpen: info.modTime}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if doubt {
+		o.Logger.Warn("One of the two slots of a savepoint was unreadable; the other is used", "target", name, "file", info.name)
+	}
+	last := time.UnixMilli(st.LastOpen)
+	return &target{
+		name: name, file: f, sp: st.Savepoint, doubt: doubt,
+		lastOpen: last, touched: last, high: st.High,
+	}, nil
+}
+
+// save makes the savepoint durable if it has changed.
+func (t *target) save() error {
+	t.fileMu.Lock()
+	defer t.fileMu.Unlock()
+	t.mu.Lock()
+	if t.version == t.saved || t.lost {
+		t.mu.Unlock()
+		return nil
+	}
+	version := t.version
+	st := storedSavepoint{Name: t.name, LastOpen: t.lastOpen.UnixMilli(), Savepoint: t.copySavepoint()}
+	t.mu.Unlock()
+
+	if err := t.file.write(st); err != nil {
+		return fmt.Errorf("save savepoint of target %q: %w", t.name, err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.saved, t.high = version, st.High
+	return nil
+}
+
+// copySavepoint is a copy of the savepoint; mu is held.
+func (t *target) copySavepoint() Savepoint {
+	sp := t.sp
+	sp.Done = slices.Clone(sp.Done)
+	return sp
+}
+
+func (t *target) savepoint() Savepoint {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.copySavepoint()
+}
+
+func (t *target) acked() Mark {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.sp.Acked()
+}
+
+func (t *target) isLost() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.lost
+}
+
+func (t *target) backlogLimit() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.backlog
+}
+
+// drop lets everything up to and including end go. moved says that the target was
+// behind; n samples had no final outcome.
+func (t *target) drop(end Mark) (n uint64, moved bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.lost || t.sp.Acked().Commit >= end.Commit {
+		return 0, false
+	}
+	n = t.sp.settle(end)
+	t.sp.Outcome.Dropped[Budget] += n
+	t.overtaken += n
+	t.version++
+	return n, true
+}
+
+// advance is [Reader.Advance].
+func (t *target) advance(to Mark, outcome Outcome) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	moves := to.Commit > t.sp.Acked().Commit
+	added, told := t.sp.settle(to), outcome.Sum()
+	// The budget may have taken samples that were on their way, and they are counted as
+	// dropped. Now that their true outcome is known, that one counts.
+	known := min(told-min(added, told), t.overtaken)
+	if !moves && known == 0 {
+		return
+	}
+	t.sp.Outcome.Dropped[Budget] -= known
+	t.sp.Outcome.Add(outcome)
+	t.overtaken -= known
+	if moves {
+		t.overtaken = 0 // outcomes come in order: none from before is left
+	}
+	t.version++
+}
+
+// reserve is [Reader.Reserve].
+func (t *target) reserve(high Mark) error {
+	t.mu.Lock()
+	if high.Commit <= t.high.Commit {
+		t.mu.Unlock()
+		return nil
+	}
+	if high.Commit > t.sp.High.Commit {
+		t.sp.High = high
+		t.version++
+	}
+	t.mu.Unlock()
+	return t.save()
+}
+
+// rewound forgets what the sender had read: no outcomes of it will come.
+func (t *target) rewound() Mark {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.overtaken = 0
+	return t.sp.Acked()
+}
+
+// ledger is the account at that head of the log.
+func (t *target) ledger(head Mark) Ledger {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := Ledger{Outcome: t.sp.Outcome}
+	l.Appended = max(head.Total, t.sp.Acked().Total) - t.sp.Start.Total
+	l.Pending = l.Appended - min(l.Appended, t.sp.Settled())
+	return l
+}
+
+// replace gives the target a savepoint in place of one that is of no use. Anything
+// after it may have been sent.
+func (t *target) replace(sp Savepoint) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sp, t.lost, t.doubt = sp, false, true
+}
+
+// enter makes the target an open one.
+func (t *target) enter(head Mark, now time.Time, maxBacklog int64) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.open {
+		return errReaderOpen
+	}
+	if t.doubt && t.sp.High.Commit < head.Commit {
+		t.sp.High = head
+	}
+	t.doubt = false
+	t.open, t.lastOpen, t.touched, t.backlog = true, now, now, maxBacklog
+	t.version++
+	return nil
+}
+
+// leave makes the target an orphan.
+func (t *target) leave(now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.open, t.lastOpen, t.touched = false, now, now
+	t.version++
+}
+
+// touch notes that the target is open at that time.
+func (t *target) touch(now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.open {
+		return
+	}
+	t.lastOpen = now
+	if d := now.Sub(t.touched); t.version != t.saved || d >= touchEvery || d <= -touchEvery {
+		t.touched = now
+		t.version++
+	}
+}
+
+// orphanSince is when the target was last open, if it is not.
+func (t *target) orphanSince() (time.Time, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.lastOpen, !t.open
+}
+
+func (t *target) remove() error {
+	t.fileMu.Lock()
+	defer t.fileMu.Unlock()
+	return t.file.remove()
+}
+
+func (t *target) closeFile() error {
+	t.fileMu.Lock()
+	defer t.fileMu.Unlock()
+	return t.file.close()
+}

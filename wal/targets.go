@@ -1,0 +1,259 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// orphanGrace is how long after the start even an overdue orphan is kept: the agent
+// opens its targets one after the other.
+const orphanGrace = 10 * time.Minute
+
+// targetsOptions are the settings of a registry.
+type targetsOptions struct {
+	Logger    *slog.Logger
+	Now       func() time.Time // nil: time.Now
+	OrphanTTL time.Duration    // how long a target that is not open keeps its queue; 0: for ever
+}
+
+// targets is the registry of everything that still wants the log: one target per
+// savepoint file. A target that is not open is an orphan (its entry is gone from the
+// configuration, or not read yet); it keeps its queue until OrphanTTL after it was
+// last open. All methods are safe for concurrent use.
+type targets struct {
+	dir    directory
+	o      targetsOptions
+	opened time.Time
+
+	mu     sync.Mutex // guards byName and orphanTTL; taken before a target's locks
+	byName map[string]*target
+	ttl    time.Duration
+}
+
+// openTargets reads all savepoints in dir. The directory stays the caller's. An
+// unreadable savepoint is no error: its target gets the oldest data that is kept. One
+// of a newer format version is.
+func openTargets(dir directory, o targetsOptions) (*targets, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	ts := &targets{dir: dir, o: o, opened: o.Now(), ttl: o.OrphanTTL, byName: map[string]*target{}}
+	infos, err := dir.list()
+	if err != nil {
+		return nil, fmt.Errorf("list savepoints: %w", err)
+	}
+	for _, info := range infos {
+		if strings.HasPrefix(info.name, creating) {
+			if err := dir.remove(info.name); err != nil {
+				o.Logger.Warn("Cannot remove an incomplete savepoint", "file", info.name, "err", err)
+			}
+			continue
+		}
+		name, ok := unescapeName(info.name)
+		if !ok {
+			o.Logger.Warn("Ignoring a foreign file among the savepoints", "file", info.name)
+			continue
+		}
+		t, err := loadTarget(dir, name, info, o)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("load savepoint of target %q: %w", name, err), ts.close())
+		}
+		ts.byName[name] = t
+	}
+	return ts, nil
+}
+
+// all is every target, in the order of names.
+func (ts *targets) all() []*target {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	var all []*target
+	for _, name := range slices.Sorted(maps.Keys(ts.byName)) {
+		all = append(all, ts.byName[name])
+	}
+	return all
+}
+
+// highest has the greatest commit number and the greatest total that any savepoint
+// knows of, and their log; it is zero if there is none. What a savepoint knows was
+// acknowledged, so what the disk has less was lost to a power cut.
+func (ts *targets) highest() Mark {
+	var top Mark
+	for _, t := range ts.all() {
+		sp := t.savepoint()
+		marks := []Mark{sp.Start, sp.High}
+		for _, r := range sp.Done {
+			marks = append(marks, r.To)
+		}
+		for _, m := range marks {
+			if m.Commit > top.Commit || top.Log == (ID{}) {
+				total := max(top.Total, m.Total)
+				top = m
+				top.Total = total
+			}
+		}
+	}
+	return top
+}
+
+// lowest is the oldest segment that any target still needs, orphans included; not ok
+// if there are no targets.
+func (ts *targets) lowest() (segment int, ok bool) {
+	for _, t := range ts.all() {
+		sp := t.savepoint()
+		if at := sp.Acked().Segment; !ok || at < segment {
+			segment, ok = at, true
+		}
+	}
+	return segment, ok
+}
+
+// dropThrough lets go everything up to and including end: for every target behind
+// it, what has no final outcome yet counts as dropped for the budget, and the
+// savepoint moves to end. That is durable when dropThrough returns nil, and only then
+// may the caller unlink. After an error it may be called again.
+func (ts *targets) dropThrough(end Mark) error {
+	var errs []error
+	for _, t := range ts.all() {
+		if n, moved := t.drop(end); moved {
+			ts.o.Logger.Warn("Dropping undelivered samples for the disk budget",
+				"target", t.name, "samples", n, "segment", end.Segment)
+		}
+		errs = append(errs, t.save())
+	}
+	return errors.Join(errs...)
+}
+
+// enforceBacklog lets the oldest segments go, each target for itself only, while its
+// backlog is larger than its MaxBacklog. The log calls it each second.
+func (ts *targets) enforceBacklog(t tail) error {
+	var errs []error
+	for _, target := range ts.all() {
+		limit := target.backlogLimit()
+		if limit <= 0 {
+			continue
+		}
+		end, ok, err := backlogEnd(t, target.acked(), limit)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if !ok {
+			continue
+		}
+		if n, moved := target.drop(end); moved {
+			ts.o.Logger.Warn("Dropping undelivered samples beyond the target's max_backlog",
+				"target", target.name, "samples", n, "max_backlog", limit, "segment", end.Segment)
+			errs = append(errs, target.save())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// backlogEnd is where a target that has acknowledged up to acked must move to so
+// that no more than limit bytes follow, or as few as can be: the beginning of a
+// segment. It is not ok if the target need not or cannot move.
+func backlogEnd(t tail, acked Mark, limit int64) (end Mark, ok bool, err error) {
+	segments, err := t.segments()
+	if err != nil {
+		return end, false, fmt.Errorf("list segments: %w", err)
+	}
+	head := t.head()
+	backlog := pendingBytes(segments, acked, head)
+	for i, s := range segments {
+		if backlog <= limit {
+			break
+		}
+		if s.Number <= acked.Segment || s.Number > head.Segment {
+			continue
+		}
+		h, err := readHeader(t, s)
+		if err != nil {
+			return end, ok, err
+		}
+		if h.Version == 0 || h.Log != head.Log || h.Commit <= acked.Commit {
+			continue // a damaged header cannot say where it is: move beyond it, or stay before
+		}
+		end, ok = markBefore(h, s.Number), true
+		backlog = pendingBytes(segments[i:], end, head)
+	}
+	return end, ok, nil
+}
+
+// pendingBytes is how many bytes of the segments lie after acked, up to head.
+func pendingBytes(segments []segmentRef, acked, head Mark) int64 {
+	var n int64
+	for _, s := range segments {
+		switch {
+		case s.Number < acked.Segment || s.Number > head.Segment:
+		case s.Number == acked.Segment:
+			n += max(0, s.Size-acked.Offset)
+		default:
+			n += s.Size
+		}
+	}
+	return n
+}
+
+// save makes all savepoints durable that have changed, and removes orphans that are
+// overdue. The log calls it each second.
+func (ts *targets) save() error {
+	now := ts.o.Now()
+	var errs []error
+	for _, t := range ts.all() {
+		t.touch(now)
+		errs = append(errs, t.save())
+	}
+	return errors.Join(append(errs, ts.expire(now))...)
+}
+
+// expire removes overdue orphans.
+func (ts *targets) expire(now time.Time) error {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if ts.ttl <= 0 || now.Sub(ts.opened) < min(orphanGrace, ts.ttl) {
+		return nil
+	}
+	var errs []error
+	for name, t := range ts.byName {
+		since, orphan := t.orphanSince()
+		if !orphan || now.Sub(since) < ts.ttl {
+			continue
+		}
+		if err := t.remove(); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		delete(ts.byName, name)
+		ts.o.Logger.Warn("Removed the queue of a target that is no longer configured",
+			"target", name, "last_open", since, "acknowledged", t.acked().Position)
+	}
+	return errors.Join(errs...)
+}
+
+// setOrphanTTL changes the time that orphans keep their queue; 0 means for ever.
+func (ts *targets) setOrphanTTL(ttl time.Duration) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.ttl = ttl
+}
+
+// close makes everything durable and closes the files. Readers should be closed by
+// then.
+func (ts *targets) close() error {
+	var errs []error
+	for _, t := range ts.all() {
+		t.touch(ts.o.Now())
+		errs = append(errs, t.save(), t.closeFile())
+	}
+	return errors.Join(errs...)
+}
