@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -167,9 +168,12 @@ func (a *Auth) validateV3(v *mistakes) {
 		v.add("auth.priv_password", "is not used at security_level "+level+"; write security_level: authPriv")
 	}
 	// RFC 3414 section 11.2 asks agents to refuse passwords under 8 characters.
-	for key, s := range map[string]config.Secret{"password": a.AuthPassword, "priv_password": a.PrivPassword} {
-		if s != "" && len(s) < 8 {
-			v.add("auth."+key, "has fewer than 8 characters, which SNMPv3 agents refuse")
+	for _, p := range []struct {
+		key    string
+		secret config.Secret
+	}{{"password", a.AuthPassword}, {"priv_password", a.PrivPassword}} {
+		if p.secret != "" && len(p.secret) < 8 {
+			v.add("auth."+p.key, "has fewer than 8 characters, which SNMPv3 agents refuse")
 		}
 	}
 }
@@ -236,6 +240,11 @@ func parseTarget(s string) (endpoint, error) {
 			return e, fmt.Errorf("%q is not a port between 1 and 65535", port)
 		}
 		e.host, e.port = host, uint16(n)
+	}
+	if strings.Count(e.host, ":") > 0 {
+		if _, err := netip.ParseAddr(e.host); err != nil {
+			return e, fmt.Errorf("%q is not host:port or an IPv6 address", s)
+		}
 	}
 	switch {
 	case e.host == "":

@@ -124,12 +124,11 @@ func (h *harvest) labels(m *compiledMetric, rest oid) labelSet {
 				row = append(row, ls.arcs[at/2]...)
 			}
 		}
-		j, ok := h.byOID[row.key()]
-		if !ok {
+		v := h.lookup(row)
+		if v == nil {
 			ls.set(l.labelname, "", nil)
 			continue
 		}
-		v := &h.vars[j]
 		var arcs oid
 		if k, ok := v.integer(); ok {
 			arcs = oid{uint32(k)} //nolint:gosec // arcs are 32 bits wide

@@ -72,22 +72,13 @@ func (s *session) silence() string {
 	if s.auth.version() != 3 {
 		return down + "; a wrong community is met with silence, too"
 	}
-	usm, ok := s.params()
-	if ok && usm.AuthoritativeEngineID != "" {
-		if s.auth.securityLevel() == authPriv {
-			return "it did answer the engine discovery, so it is up: most likely priv_password or priv_protocol is wrong, which devices meet with silence"
-		}
-		return "it did answer the engine discovery, so it is up, but answers no request of this user"
+	if !s.met {
+		return down
 	}
-	return down
-}
-
-func (s *session) params() (*gosnmp.UsmSecurityParameters, bool) {
-	if s.g == nil {
-		return nil, false
+	if s.auth.securityLevel() == authPriv {
+		return "it did answer the engine discovery, so it is up: most likely priv_password or priv_protocol is wrong, which devices meet with silence"
 	}
-	usm, ok := s.g.SecurityParameters.(*gosnmp.UsmSecurityParameters)
-	return usm, ok
+	return "it did answer the engine discovery, so it is up, but answers no request of this user"
 }
 
 func (s *session) loginFault(err error) string {

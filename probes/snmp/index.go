@@ -1,6 +1,7 @@
 package snmp
 
 import (
+	"bytes"
 	"encoding/hex"
 	"fmt"
 	"strconv"
@@ -81,9 +82,12 @@ func stringOf(t metricType, b []byte) string {
 	return "0x" + strings.ToUpper(hex.EncodeToString(b))
 }
 
-// physAddress writes a MAC address. Agents give none (a loopback) or another length
-// (tunnels, InfiniBand) in the same column; those keep their length.
+// physAddress writes a MAC address. Where there is none, as for a loopback, it is
+// all zeros, as snmp_exporter has it; a longer one (InfiniBand) keeps its length.
 func physAddress(b []byte) string {
+	if len(b) < 6 {
+		b = append(bytes.Clone(b), make([]byte, 6-len(b))...)
+	}
 	var s strings.Builder
 	for i, c := range b {
 		if i > 0 {

@@ -8,8 +8,11 @@ import (
 // builtin are the modules that come with the agent. Their OIDs, types and enumerations
 // are those of the RFCs named at each table.
 var builtin = map[string]module{
-	"system": systemModule,
-	"if_mib": ifModule,
+	"system":         systemModule,
+	"if_mib":         ifModule,
+	"host_resources": hostModule,
+	"entity_sensor":  entityModule,
+	"ucd_lmsensors":  lmSensorsModule,
 }
 
 // Modules are the names of the built-in modules, sorted.

@@ -68,9 +68,9 @@ func (p *Probe) collect(ctx context.Context, r *probes.Round) error {
 		return err
 	}
 	var errs []error
-	for i, m := range p.modules {
-		if err := ctx.Err(); err != nil {
-			errs = append(errs, fmt.Errorf("module %s and later ones not read: the time for this round is over", p.modules[i].module.name))
+	for _, m := range p.modules {
+		if over(ctx) != nil {
+			errs = append(errs, fmt.Errorf("module %s and later ones not read: the time for this round is over", m.module.name))
 			break
 		}
 		if err := p.read(ctx, m, r); err != nil {

@@ -22,9 +22,12 @@ type session struct {
 	retries  int
 	log      *slog.Logger
 
-	g       *gosnmp.GoSNMP // nil while there is no connection
-	tap     *tap           // the socket of g
-	secrets secrets        // that g was made with
+	g   *gosnmp.GoSNMP // nil while there is no connection
+	tap *tap           // the socket of g
+	// met says that the device has told its engine ID over g: it is there, whatever
+	// happens to requests.
+	met     bool
+	secrets secrets // that g was made with
 
 	// bulk is how many variables one GETBULK asks for. It starts at the configured
 	// number and only shrinks: to what the device was seen to answer after it had
@@ -87,7 +90,7 @@ func (s *session) connect(ctx context.Context) error {
 	if err := g.Connect(); err != nil {
 		return fmt.Errorf("connect to %s: %w", s.endpoint, err)
 	}
-	s.tap = &tap{Conn: g.Conn}
+	s.tap, s.met = &tap{Conn: g.Conn}, false
 	g.Conn = s.tap
 	g.OnSent = func(*gosnmp.GoSNMP) { s.stats.sent++ }
 	s.g = g
@@ -105,14 +108,20 @@ func (s *session) close() {
 	s.g, s.tap = nil, nil
 }
 
+// usm are the security parameters of a v3 connection.
+func (s *session) usm() (*gosnmp.UsmSecurityParameters, bool) {
+	p, ok := s.g.SecurityParameters.(*gosnmp.UsmSecurityParameters)
+	return p, ok
+}
+
 // send sends one request and waits for its answer, once. A canceled ctx interrupts it.
 func (s *session) send(ctx context.Context, do func(*gosnmp.GoSNMP) (*gosnmp.SnmpPacket, error)) (*gosnmp.SnmpPacket, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
 	s.g.Context = ctx
 	stop := context.AfterFunc(ctx, s.tap.interrupt)
 	p, err := do(s.g)
+	if usm, ok := s.usm(); ok {
+		s.met = usm.AuthoritativeEngineID != ""
+	}
 	if !stop() { // the socket was interrupted and cannot be used again
 		s.close()
 		if err != nil {
@@ -135,7 +144,7 @@ var errNoPacket = errors.New("no packet")
 func (s *session) request(ctx context.Context, size int, do func(g *gosnmp.GoSNMP, size int) (*gosnmp.SnmpPacket, error)) (*gosnmp.SnmpPacket, int, error) {
 	start := time.Now()
 	for try := 0; ; {
-		if err := ctx.Err(); err != nil {
+		if err := over(ctx); err != nil {
 			return nil, size, s.explain(ctx, err, try, time.Since(start))
 		}
 		if s.g == nil {
@@ -150,7 +159,7 @@ func (s *session) request(ctx context.Context, size int, do func(g *gosnmp.GoSNM
 		timedOut := isTimeout(err)
 		fault := s.explain(ctx, err, try+1, time.Since(start))
 		switch {
-		case ctx.Err() != nil:
+		case over(ctx) != nil:
 			return nil, size, fault
 		case timedOut && try < s.retries:
 			try++
@@ -167,6 +176,15 @@ func (s *session) request(ctx context.Context, size int, do func(g *gosnmp.GoSNM
 			return nil, size, fault
 		}
 	}
+}
+
+// over is why ctx has ended. The socket has ctx's deadline, too, and may see it a moment
+// before ctx does.
+func over(ctx context.Context) error {
+	if d, ok := ctx.Deadline(); ok && !time.Now().Before(d) {
+		return context.DeadlineExceeded
+	}
+	return ctx.Err()
 }
 
 // isTimeout tells a packet without an answer from every other fault.
