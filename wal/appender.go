@@ -1,0 +1,117 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunks"
+)
+
+var (
+	errOutOfOrder = fmt.Errorf("append sample: %w", storage.ErrOutOfOrderSample)
+	errBatchFull  = errors.New("append sample: batch is full: commit and begin another")
+	errFinished   = errors.New("appender was committed or rolled back before")
+)
+
+var _ storage.AppendableV2 = (*Log)(nil)
+
+// AppenderV2 starts a batch, which Commit logs as a whole. Batches of any number of
+// goroutines may be open at once; one batch belongs to one goroutine. ctx is not
+// used: a Commit that has begun is not given up half-way.
+//
+// Append returns storage.ErrDuplicateSampleForTimestamp for a series' newest
+// timestamp with another value, and storage.ErrOutOfOrderSample for an older one if
+// the caller wants that; every other older sample is logged. A sample that repeats
+// the newest one in time and value is accepted, but logged and counted no second
+// time. References that Append returns stay valid for the life of the process; after
+// an hour without a sample they need the labels again.
+//
+// Commit returns nil when a process kill can no longer take the batch, and under
+// SyncAlways when a power cut cannot either. Otherwise nothing of the batch is in the
+// log, and the error is or wraps ErrFull, ErrClosed, or what the disk said.
+func (l *Log) AppenderV2(context.Context) storage.AppenderV2 {
+	return &appender{log: l, b: l.writer.newBatch()}
+}
+
+// appender is one open batch.
+type appender struct {
+	log *Log
+	b   *batch // nil after Commit or Rollback
+}
+
+// Append implements [storage.AppenderV2].
+func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, opts storage.AppendV2Options) (storage.SeriesRef, error) {
+	if a.b == nil {
+		return 0, errFinished
+	}
+	if err := checkHistogram(h, fh); err != nil {
+		return 0, fmt.Errorf("append histogram: %w", err)
+	}
+	m, b := a.log.series, a.b
+	if b.bytes > maxCommit/2 {
+		return 0, errBatchFull
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	s := m.byRef[uint64(ref)]
+	if s == nil {
+		var err error
+		if s, err = m.get(ls); err != nil {
+			return 0, fmt.Errorf("append sample: %w", err)
+		}
+	}
+	s.used = m.tick
+	l := lastSample{known: true, t: t, v: v, h: h, fh: fh}
+	repeated, err := b.admit(s, l, opts.RejectOutOfOrder)
+	if err != nil {
+		return 0, err
+	}
+	s.describe(&opts.Metadata, opts.MetricFamilyName)
+	if !repeated {
+		b.add(s.ref, st, l)
+	}
+	if len(opts.Exemplars) > 0 {
+		b.addExemplars(s, t, opts.Exemplars)
+	}
+	return storage.SeriesRef(s.ref), nil
+}
+
+// Commit implements [storage.AppenderTransaction].
+func (a *appender) Commit() error {
+	b := a.b
+	if b == nil {
+		return errFinished
+	}
+	a.b = nil
+	return a.log.writer.commit(b)
+}
+
+// Rollback implements [storage.AppenderTransaction].
+func (a *appender) Rollback() error {
+	b := a.b
+	if b == nil {
+		return errFinished
+	}
+	a.b = nil
+	a.log.writer.rollback(b)
+	return nil
+}
+
+// duplicateError says which values clash.
+func duplicateError(old, sample *lastSample) error {
+	switch {
+	case sample.h != nil || sample.fh != nil:
+		return fmt.Errorf("append sample: %w", storage.ErrDuplicateSampleForTimestamp)
+	case old.h != nil || old.fh != nil:
+		return fmt.Errorf("append sample: %w", storage.NewDuplicateHistogramToFloatErr(sample.t, sample.v))
+	default:
+		return fmt.Errorf("append sample: %w", storage.NewDuplicateFloatErr(sample.t, old.v, sample.v))
+	}
+}
+
+func headRef(ref uint64) chunks.HeadSeriesRef { return chunks.HeadSeriesRef(ref) }

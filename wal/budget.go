@@ -1,0 +1,214 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// budget lets segments go: those that nobody needs any more, and under DropOldest
+// the oldest ones when there is no room.
+type budget struct {
+	dir     directory
+	index   *index
+	targets *targets
+	metrics *metrics
+	logger  *slog.Logger
+	now     func() time.Time
+
+	low atomic.Bool // less than MinFreeBytes is free, as of the last check
+
+	configMu sync.Mutex
+	settings Settings
+
+	mu      sync.Mutex // held while segments are let go
+	garbage []int      // let go, but their files could not be removed yet
+	noted   map[string]string
+}
+
+func (s Settings) policy() OnFull {
+	if s.OnFull == "" {
+		return DropOldest
+	}
+	return s.OnFull
+}
+
+func (g *budget) config() Settings {
+	g.configMu.Lock()
+	defer g.configMu.Unlock()
+	return g.settings
+}
+
+func (g *budget) configure(s Settings) {
+	g.configMu.Lock()
+	defer g.configMu.Unlock()
+	g.settings = s
+}
+
+// full says why a commit of about so many bytes must be refused.
+func (g *budget) full(bytes int64) error {
+	s := g.config()
+	if s.policy() != Reject {
+		return nil
+	}
+	if _, used := g.index.usage(); s.MaxBytes > 0 && used+bytes > s.MaxBytes {
+		return fmt.Errorf("%w: %d of %d bytes hold samples that are not delivered yet", ErrFull, used, s.MaxBytes)
+	}
+	if g.low.Load() {
+		return fmt.Errorf("%w: less than min_free_bytes (%d) is free on the file system", ErrFull, s.MinFreeBytes)
+	}
+	return nil
+}
+
+// makeRoom makes room for a segment of about so many bytes.
+func (g *budget) makeRoom(bytes int64) { g.enforce(bytes) }
+
+// enforce lets segments go as the settings say, so that so many more bytes have
+// room. It reports whether the active segment is in the way: only sealed ones can go.
+func (g *budget) enforce(reserve int64) (active bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s := g.config()
+	g.collect()
+
+	for g.over(s, reserve) || s.Retain <= 0 || g.expired(s) {
+		if ok := g.dropDelivered(); !ok {
+			break
+		}
+	}
+	for s.policy() == DropOldest && g.over(s, reserve) {
+		seg, end, ok := g.index.oldest()
+		if !ok {
+			// What is being written may be the problem, once there is something to gain.
+			_, used := g.index.usage()
+			return s.MaxBytes > 0 && used > s.MaxBytes || used > minDroppable
+		}
+		if err := g.drop(seg, end); err != nil {
+			g.note("let the oldest segment go", err)
+			return false
+		}
+	}
+	return false
+}
+
+// minDroppable is how long an active segment is at least that is sealed for want of
+// free space, in bytes: shorter ones free nothing worth the loss.
+const minDroppable = 1 << 20
+
+// over reports whether there is too little room for so many bytes.
+func (g *budget) over(s Settings, reserve int64) bool {
+	if _, used := g.index.usage(); s.MaxBytes > 0 && used+reserve > s.MaxBytes {
+		return true
+	}
+	if s.MinFreeBytes <= 0 {
+		g.low.Store(false)
+		return false
+	}
+	free, err := g.dir.free()
+	g.note("check free space", err)
+	g.low.Store(err == nil && free < s.MinFreeBytes)
+	return g.low.Load()
+}
+
+// expired reports whether the oldest segment was sealed longer ago than Retain.
+func (g *budget) expired(s Settings) bool {
+	seg, _, ok := g.index.oldest()
+	return ok && g.now().Sub(seg.sealed) > s.Retain
+}
+
+// dropDelivered lets the oldest segment go if no target needs it.
+func (g *budget) dropDelivered() bool {
+	seg, _, ok := g.index.oldest()
+	if !ok {
+		return false
+	}
+	if lowest, any := g.targets.lowest(); any && lowest <= seg.number {
+		return false
+	}
+	g.index.forget()
+	g.unlink(seg.number)
+	g.metrics.deletedBytes.WithLabelValues("delivered").Add(float64(seg.size))
+	return true
+}
+
+// drop lets the oldest segment go although targets may need it. What they lose is in
+// their ledgers, durably, before the file goes.
+func (g *budget) drop(seg segment, end Mark) error {
+	if end.Commit == 0 {
+		var err error
+		if end, err = g.scanEnd(seg, end); err != nil {
+			return err
+		}
+	}
+	if err := g.targets.dropThrough(end); err != nil {
+		return err
+	}
+	g.index.forget()
+	g.unlink(seg.number)
+	g.metrics.deletedBytes.WithLabelValues("budget").Add(float64(seg.size))
+	return nil
+}
+
+// scanEnd finds the last commit of a segment whose successor does not tell. A segment
+// that cannot be read is let go uncounted; its samples are missing between the marks
+// of what is read before and after, and count as damage.
+func (g *budget) scanEnd(seg segment, end Mark) (Mark, error) {
+	f, err := g.dir.open(segmentName(seg.number), 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return end, nil
+	}
+	if err != nil {
+		return end, fmt.Errorf("open segment: %w", err)
+	}
+	info, err := scanSegment(f, seg.end)
+	if err != nil {
+		g.note("scan segment", err)
+	}
+	if info.Last.Commit > 0 {
+		end.Log, end.Commit, end.Total = g.index.mark().Log, info.Last.Commit, info.Last.Total
+	}
+	return end, f.Close()
+}
+
+// unlink removes a segment's file, or remembers to.
+func (g *budget) unlink(number int) {
+	g.garbage = append(g.garbage, number)
+	g.collect()
+}
+
+// collect removes the files of segments that were let go.
+func (g *budget) collect() {
+	kept := g.garbage[:0]
+	for _, n := range g.garbage {
+		err := g.dir.remove(segmentName(n))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			kept = append(kept, n)
+			g.note("remove segment", err)
+		}
+	}
+	g.garbage = kept
+}
+
+// note logs an error of some action, once until the action succeeds or fails in
+// another way.
+func (g *budget) note(action string, err error) {
+	g.configMu.Lock()
+	defer g.configMu.Unlock()
+	if err == nil {
+		delete(g.noted, action)
+		return
+	}
+	g.metrics.errors.Inc()
+	if g.noted[action] == err.Error() {
+		return
+	}
+	if g.noted == nil {
+		g.noted = make(map[string]string)
+	}
+	g.noted[action] = err.Error()
+	g.logger.Error("the log cannot do its housekeeping", "action", action, "err", err)
+}

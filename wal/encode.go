@@ -1,0 +1,174 @@
+package wal
+
+import (
+	"hash/crc32"
+
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/tsdb/record"
+)
+
+// recordBytes is about how long a record may get, in bytes, before the encoder
+// begins another one of the same type.
+const recordBytes = 1 << 20
+
+// encoder turns batches into the bytes of commits. Its buffers are reused.
+type encoder struct {
+	pages pageWriter
+	enc   record.Encoder
+
+	rec       []byte // the record being encoded
+	crc       uint32 // over the records of the commit so far
+	records   uint32
+	announced int64 // bytes that series and their metadata have taken since reset
+
+	series   []record.RefSeries
+	metadata []record.RefMetadata
+	families []family
+}
+
+// reset begins building at offset start of a segment.
+func (e *encoder) reset(start int64) {
+	e.enc.EnableSTStorage = true
+	e.pages.reset(start)
+	e.announced = 0
+}
+
+// header appends a segment's header. It is not compressed, so that it can be found
+// and read by eye.
+func (e *encoder) header(h Header) {
+	e.rec = appendHeader(e.rec[:0], h)
+	e.pages.fragments(e.rec, 0)
+}
+
+// commit appends one commit, with announcements of the series that m says were not
+// announced in this epoch. From now on m says that they are: if what has been built
+// is not written after all, the epoch is over.
+func (e *encoder) commit(b *batch, m *seriesMap, epoch uint64) {
+	e.crc, e.records = 0, 0
+	e.announce(b, m, epoch)
+	e.samples(b)
+	c := commitRecord{
+		Number: b.number, Records: e.records, CRC: e.crc,
+		Samples: b.count(), Total: b.total,
+	}
+	if c.Samples > 0 {
+		c.MinT, c.MaxT = b.minT, b.maxT
+	}
+	e.rec = appendCommit(e.rec[:0], c)
+	e.pages.fragments(e.rec, 0)
+}
+
+// emit appends the record in e.rec and counts it as one of the commit.
+func (e *encoder) emit() {
+	e.crc = crc32.Update(e.crc, castagnoli, e.rec)
+	e.records++
+	e.pages.record(e.rec)
+}
+
+// announce appends series, metadata and family records.
+func (e *encoder) announce(b *batch, m *seriesMap, epoch uint64) {
+	e.series, e.metadata, e.families = e.series[:0], e.metadata[:0], e.families[:0]
+	m.mu.Lock()
+	for _, s := range b.touched {
+		if s.epoch != epoch {
+			s.epoch = epoch
+			e.series = append(e.series, record.RefSeries{Ref: headRef(s.ref), Labels: s.labels})
+		}
+		if s.metaEpoch != epoch {
+			s.metaEpoch = epoch
+			if !s.meta.IsEmpty() {
+				e.metadata = append(e.metadata, record.RefMetadata{
+					Ref: headRef(s.ref), Type: record.GetMetricType(s.meta.Type), Unit: s.meta.Unit, Help: s.meta.Help,
+				})
+			}
+			if s.family != "" && s.family != s.labels.Get(labels.MetricName) {
+				e.families = append(e.families, family{Ref: s.ref, Name: s.family})
+			}
+		}
+	}
+	m.mu.Unlock()
+	if len(e.series)+len(e.metadata)+len(e.families) == 0 {
+		return
+	}
+
+	before := e.pages.end()
+	for s, n := e.series, 0; len(s) > 0; s = s[n:] {
+		n = prefix(s, func(s *record.RefSeries) int { return 16 + int(s.Labels.ByteSize()) })
+		e.rec = e.enc.Series(s[:n], e.rec[:0])
+		e.emit()
+	}
+	for s, n := e.metadata, 0; len(s) > 0; s = s[n:] {
+		n = prefix(s, func(s *record.RefMetadata) int { return 32 + len(s.Unit) + len(s.Help) })
+		e.rec = e.enc.Metadata(s[:n], e.rec[:0])
+		e.emit()
+	}
+	for s, n := e.families, 0; len(s) > 0; s = s[n:] {
+		n = prefix(s, func(s *family) int { return 16 + len(s.Name) })
+		e.rec = appendFamilies(e.rec[:0], s[:n])
+		e.emit()
+	}
+	e.announced += e.pages.end() - before
+	clear(e.series) // let go of the labels
+	clear(e.metadata)
+}
+
+// samples appends the samples of all kinds and the exemplars.
+func (e *encoder) samples(b *batch) {
+	for s := b.samples; len(s) > 0; {
+		n := min(len(s), recordBytes/16)
+		e.rec = e.enc.Samples(s[:n], e.rec[:0])
+		e.emit()
+		s = s[n:]
+	}
+	for s, n := b.histograms, 0; len(s) > 0; s = s[n:] {
+		n = prefix(s, func(s *record.RefHistogramSample) int { return histogramBytes(s.H) })
+		var custom []record.RefHistogramSample
+		e.rec, custom = e.enc.HistogramSamples(s[:n], e.rec[:0])
+		if len(e.rec) > 0 {
+			e.emit()
+		}
+		if len(custom) > 0 {
+			e.rec = e.enc.CustomBucketsHistogramSamples(custom, e.rec[:0])
+			e.emit()
+		}
+	}
+	for s, n := b.floats, 0; len(s) > 0; s = s[n:] {
+		n = prefix(s, func(s *record.RefFloatHistogramSample) int { return floatHistogramBytes(s.FH) })
+		var custom []record.RefFloatHistogramSample
+		e.rec, custom = e.enc.FloatHistogramSamples(s[:n], e.rec[:0])
+		if len(e.rec) > 0 {
+			e.emit()
+		}
+		if len(custom) > 0 {
+			e.rec = e.enc.CustomBucketsFloatHistogramSamples(custom, e.rec[:0])
+			e.emit()
+		}
+	}
+	for s, n := b.exemplars, 0; len(s) > 0; s = s[n:] {
+		n = prefix(s, func(s *record.RefExemplar) int { return 32 + int(s.Labels.ByteSize()) })
+		e.rec = e.enc.Exemplars(s[:n], e.rec[:0])
+		e.emit()
+	}
+}
+
+// prefix is how many of s, at least one, fit a record.
+func prefix[T any](s []T, size func(*T) int) int {
+	total := 0
+	for i := range s {
+		if total += size(&s[i]); total > recordBytes && i > 0 {
+			return i
+		}
+	}
+	return len(s)
+}
+
+// histogramBytes bounds the encoding of h.
+func histogramBytes(h *histogram.Histogram) int {
+	return 80 + 10*(len(h.PositiveBuckets)+len(h.NegativeBuckets)+len(h.CustomValues)) + 20*(len(h.PositiveSpans)+len(h.NegativeSpans))
+}
+
+// floatHistogramBytes bounds the encoding of h.
+func floatHistogramBytes(h *histogram.FloatHistogram) int {
+	return 80 + 10*(len(h.PositiveBuckets)+len(h.NegativeBuckets)+len(h.CustomValues)) + 20*(len(h.PositiveSpans)+len(h.NegativeSpans))
+}

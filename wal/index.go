@@ -1,0 +1,186 @@
+package wal
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// segment is one segment file that is kept.
+type segment struct {
+	number int
+	id     ID
+	size   int64 // of the file, bytes
+
+	// end is how many of these bytes may be read. What a file holds beyond is not part
+	// of the log: see writer.abandon.
+	end int64
+
+	// before is the header's Commit and Found: what a target has if it has all that
+	// lies before this segment. known is false if the header is unreadable.
+	before Mark
+	known  bool
+
+	sealed time.Time // when it was written last; zero while it is active
+}
+
+// index is what there is to read: the kept segments and the head. It is where
+// cursors, status and writer meet, and its mutex is never held over a disk call.
+type index struct {
+	mu     sync.Mutex
+	head   Mark
+	list   []segment // by number; holes are legal
+	floor  int       // number of the first segment to come while list is empty
+	wake   chan struct{}
+	closed bool
+
+	fault error     // why commits fail now; nil when all is well
+	since time.Time // when that began
+}
+
+// mark is the head.
+func (ix *index) mark() Mark {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	return ix.head
+}
+
+// publish moves the head to m, the end of a commit in the segment of h.
+func (ix *index) publish(h Header, m Mark) {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	if n := len(ix.list); n == 0 || ix.list[n-1].number != m.Segment {
+		before := Mark{Log: h.Log, Commit: h.Commit, Total: h.Found}
+		ix.list = append(ix.list, segment{number: m.Segment, id: h.Segment, before: before, known: true})
+	}
+	last := &ix.list[len(ix.list)-1]
+	last.end, last.size = m.Offset, m.Offset
+	ix.head = m
+	if ix.wake != nil {
+		close(ix.wake)
+		ix.wake = nil
+	}
+}
+
+// seal ends the newest segment, whose file has size bytes.
+func (ix *index) seal(size int64, now time.Time) {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	last := &ix.list[len(ix.list)-1]
+	last.size, last.sealed = size, now
+}
+
+// wait is [tail.wait].
+func (ix *index) wait(ctx context.Context, past Mark) error {
+	for {
+		ix.mu.Lock()
+		if ix.head.Commit > past.Commit {
+			ix.mu.Unlock()
+			return nil
+		}
+		if ix.closed {
+			ix.mu.Unlock()
+			return ErrClosed
+		}
+		if ix.wake == nil {
+			ix.wake = make(chan struct{})
+		}
+		wake := ix.wake
+		ix.mu.Unlock()
+		select {
+		case <-wake:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// close ends every wait.
+func (ix *index) close() {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	ix.closed = true
+	if ix.wake != nil {
+		close(ix.wake)
+		ix.wake = nil
+	}
+}
+
+// first is [tail.first].
+func (ix *index) first() int {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	if len(ix.list) == 0 {
+		return ix.floor
+	}
+	return ix.list[0].number
+}
+
+// segments is [tail.segments].
+func (ix *index) segments() []segmentRef {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	refs := make([]segmentRef, len(ix.list))
+	for i, s := range ix.list {
+		refs[i] = segmentRef{Number: s.number, Size: s.end}
+	}
+	return refs
+}
+
+// usage is the number of segments and the bytes of their files.
+func (ix *index) usage() (segments int, bytes int64) {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	for i := range ix.list {
+		bytes += ix.list[i].size
+	}
+	return len(ix.list), bytes
+}
+
+// oldest is the oldest segment and the mark of its end; false if there is none that
+// is sealed and older than the head's.
+func (ix *index) oldest() (s segment, end Mark, ok bool) {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	if len(ix.list) == 0 || ix.list[0].sealed.IsZero() || ix.list[0].number >= ix.head.Segment {
+		return segment{}, Mark{}, false
+	}
+	s = ix.list[0]
+	if len(ix.list) > 1 && ix.list[1].known {
+		end = ix.list[1].before
+	}
+	end.Position, end.SegmentID = Position{Segment: s.number, Offset: s.end}, s.id
+	return s, end, true
+}
+
+// forget takes the oldest segment off the list.
+func (ix *index) forget() {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	ix.floor = ix.list[0].number + 1
+	ix.list = append(ix.list[:0], ix.list[1:]...)
+}
+
+// fail notes why commits fail.
+func (ix *index) fail(err error, now time.Time) {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	if ix.fault == nil {
+		ix.since = now
+	}
+	ix.fault = err
+}
+
+// heal notes that commits succeed.
+func (ix *index) heal() {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	ix.fault, ix.since = nil, time.Time{}
+}
+
+// trouble is why commits fail, since when; nil if they do not.
+func (ix *index) trouble() (error, time.Time) {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	return ix.fault, ix.since
+}

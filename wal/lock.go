@@ -1,0 +1,41 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// lock is the right to write in a directory. The operating system takes it back when
+// the process ends, however that happens; the file stays.
+type lock struct{ f *os.File }
+
+// takeLock takes the lock file name in dir, and writes into it which process has it.
+// It does not wait: the error is ErrLocked and names the other process.
+func takeLock(dir *osDirectory, name string) (*lock, error) {
+	f, err := dir.root.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open lock file: %w", err)
+	}
+	ok, err := tryLock(f)
+	if err == nil && !ok {
+		holder, _ := io.ReadAll(io.LimitReader(f, 64))
+		err = fmt.Errorf("%w: %s is held by process %s; one agent has one directory", ErrLocked, dir.path, strings.TrimSpace(string(holder)))
+		return nil, errors.Join(err, f.Close())
+	}
+	if err == nil {
+		err = f.Truncate(0)
+	}
+	if err == nil {
+		_, err = fmt.Fprintf(f, "%d\n", os.Getpid())
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("take lock: %w", err), f.Close())
+	}
+	return &lock{f}, nil
+}
+
+// release gives the lock up.
+func (l *lock) release() error { return l.f.Close() }

@@ -1,0 +1,275 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Errors of the log. Others wrap them: compare with errors.Is.
+var (
+	ErrClosed = errors.New("log is closed")
+	ErrFull   = errors.New("log is full")
+	ErrLocked = errors.New("directory is in use")
+)
+
+// SyncAlways as Settings.Sync makes Commit return after fsync.
+const SyncAlways time.Duration = -1
+
+// OnFull says what happens when the budget is used up.
+type OnFull string
+
+// What may happen when the budget is used up.
+const (
+	DropOldest OnFull = "drop_oldest" // the oldest segment goes, and is counted for each target that needed it
+	Reject     OnFull = "reject"      // Commit fails with ErrFull; nothing acknowledged goes
+)
+
+// Settings are what may change while the log is open. The zero value is usable.
+type Settings struct {
+	// Sync is how often the log is made durable: a power cut loses at most that much.
+	// 0 means each second; SyncAlways means in each Commit, before it returns.
+	Sync time.Duration
+
+	MaxBytes     int64         // of all segments together; 0: no limit
+	MinFreeBytes int64         // to leave free on the file system; 0: no limit
+	OnFull       OnFull        // "" means DropOldest
+	Retain       time.Duration // how long delivered segments are kept, the budget permitting
+	OrphanTTL    time.Duration // how long the queue of a target that is not open is kept; 0: for ever
+}
+
+func (s Settings) always() bool { return s.Sync < 0 }
+
+// interval is how often the log is made durable, or tried again after an error.
+func (s Settings) interval() time.Duration {
+	if s.Sync > 0 {
+		return s.Sync
+	}
+	return time.Second
+}
+
+// Options are the settings of a log and what it needs from its surroundings.
+type Options struct {
+	// Dir is the log's directory. It is created if it is not there; it must belong to
+	// this user and nobody else may write to it.
+	Dir string
+
+	Settings
+
+	SegmentBytes int64                 // how long a segment gets at least, the budget permitting; 0: 8 MiB
+	Logger       *slog.Logger          // nil: nowhere
+	Registerer   prometheus.Registerer // of the hwsagent_wal_* metrics; nil: nowhere
+	Now          func() time.Time      // wall clock, for what is shown to people; nil: time.Now
+
+	// wrap lets tests inject faults into the directory of the segments.
+	wrap func(directory) directory
+}
+
+// defaultSegmentBytes keeps what goes at once small, and a resume quick: a reader
+// reads a segment from its beginning.
+const defaultSegmentBytes = 8 << 20
+
+// Log is an open log. It is safe for concurrent use.
+type Log struct {
+	logger  *slog.Logger
+	now     func() time.Time
+	base    *osDirectory // Options.Dir
+	saves   *osDirectory // of the savepoints
+	dir     directory    // of the segments
+	lock    *lock
+	series  *seriesMap
+	index   *index
+	writer  *writer
+	targets *targets
+	budget  *budget
+	metrics *metrics
+
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
+	once   sync.Once
+	err    error // of Close
+}
+
+// housekeeping is how often savepoints become durable and the budget is checked.
+const housekeeping = time.Second
+
+// Open opens the log in o.Dir, alone: ErrLocked says which process has it. Goroutines
+// of the log run until Close.
+func Open(o Options) (*Log, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.SegmentBytes <= 0 {
+		o.SegmentBytes = defaultSegmentBytes
+	}
+	l := &Log{logger: o.Logger, now: o.Now, series: newSeriesMap(), index: &index{}}
+	if err := l.open(o); err != nil {
+		return nil, errors.Join(fmt.Errorf("open log: %w", err), l.release())
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	l.cancel = cancel
+	l.tasks.Go(func() { l.writer.run(ctx) })
+	l.tasks.Go(func() { l.keep(ctx) })
+	return l, nil
+}
+
+func (l *Log) open(o Options) (err error) {
+	if l.base, err = openDirectory(o.Dir); err != nil {
+		return err
+	}
+	if l.lock, err = takeLock(l.base, lockName); err != nil {
+		return err
+	}
+	segments, err := openDirectory(filepath.Join(o.Dir, segmentDir))
+	if err != nil {
+		return err
+	}
+	if l.dir = segments; o.wrap != nil {
+		l.dir = o.wrap(segments)
+	}
+	if l.saves, err = openDirectory(filepath.Join(o.Dir, savepointDir)); err != nil {
+		return err
+	}
+	l.targets, err = openTargets(l.saves, targetsOptions{Logger: o.Logger, Now: o.Now, OrphanTTL: o.OrphanTTL})
+	if err != nil {
+		return err
+	}
+	if l.metrics, err = newMetrics(o.Registerer, l); err != nil {
+		return err
+	}
+	l.budget = &budget{dir: l.dir, index: l.index, targets: l.targets, metrics: l.metrics, logger: l.logger, now: o.Now, settings: o.Settings}
+	l.writer = &writer{
+		dir: l.dir, logger: l.logger, series: l.series, index: l.index, metrics: l.metrics, now: o.Now,
+		makeRoom: l.budget.makeRoom, full: l.budget.full,
+		settings: o.Settings, segmentBytes: o.SegmentBytes,
+	}
+	l.writer.cond.L = &l.writer.mu
+	return l.restore()
+}
+
+// Reader opens the end of the log of the target with that name, or makes it.
+func (l *Log) Reader(name string, o ReaderOptions) (*Reader, error) {
+	return l.targets.open(l, name, o)
+}
+
+// Reconfigure changes the settings. What is in the log stays there until the new
+// budget is next enforced, within a second.
+func (l *Log) Reconfigure(s Settings) {
+	l.writer.mu.Lock()
+	l.writer.settings = s
+	l.writer.mu.Unlock()
+	l.budget.configure(s)
+	l.targets.setOrphanTTL(s.OrphanTTL)
+}
+
+// keep does the housekeeping until ctx ends.
+func (l *Log) keep(ctx context.Context) {
+	ticker := time.NewTicker(housekeeping)
+	defer ticker.Stop()
+	began := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			l.series.evict(int64(time.Since(began) / time.Second))
+			l.budget.note("save savepoints", l.targets.save())
+			l.budget.note("enforce max_backlog", l.targets.enforceBacklog(l))
+			if l.budget.enforce(0) {
+				l.writer.rollNow()
+			}
+		}
+	}
+}
+
+// Close makes everything durable and releases the directory. Readers should be closed
+// by then; their Next returns ErrClosed. Further calls return what the first did.
+func (l *Log) Close() error {
+	l.once.Do(func() {
+		l.cancel()
+		l.tasks.Wait()
+		err := l.writer.shut()
+		l.index.close()
+		l.err = errors.Join(err, l.release())
+	})
+	return l.err
+}
+
+// release closes what is open.
+func (l *Log) release() error {
+	var errs []error
+	if l.targets != nil {
+		errs = append(errs, l.targets.close())
+	}
+	if l.metrics != nil {
+		l.metrics.unregister()
+	}
+	if l.dir != nil {
+		errs = append(errs, l.dir.close())
+	}
+	if l.saves != nil {
+		errs = append(errs, l.saves.close())
+	}
+	if l.lock != nil {
+		errs = append(errs, l.lock.release())
+	}
+	if l.base != nil {
+		errs = append(errs, l.base.close())
+	}
+	return errors.Join(errs...)
+}
+
+// Status is what there is to say about a log at one moment.
+type Status struct {
+	Head     Mark          // the last commit
+	Segments int           // files
+	Bytes    int64         // of these files
+	Series   int           // label sets that had a sample in the last hour
+	Sync     time.Duration // as in Settings; SyncAlways or more than 0
+	MaxBytes int64         // as in Settings
+	OnFull   OnFull
+
+	Appended uint64 // samples committed since Open
+	Refused  uint64 // samples whose Commit failed since Open
+
+	// Err is why samples are being refused now; nil when all is well. Since is when
+	// that began.
+	Err   error
+	Since time.Time
+}
+
+// Status never waits for the disk.
+func (l *Log) Status() Status {
+	s := l.budget.config()
+	st := Status{
+		Head: l.head(), Series: l.series.size(), MaxBytes: s.MaxBytes, OnFull: s.policy(), Sync: s.Sync,
+		Appended: l.metrics.appended.Load(), Refused: l.metrics.refused.Load(),
+	}
+	if !s.always() {
+		st.Sync = s.interval()
+	}
+	st.Segments, st.Bytes = l.index.usage()
+	st.Err, st.Since = l.index.trouble()
+	return st
+}
+
+// The methods of tail.
+
+func (l *Log) head() Mark                                { return l.index.mark() }
+func (l *Log) wait(ctx context.Context, past Mark) error { return l.index.wait(ctx, past) }
+func (l *Log) first() int                                { return l.index.first() }
+func (l *Log) segments() ([]segmentRef, error)           { return l.index.segments(), nil }
+
+func (l *Log) openSegment(n int) (segmentFile, error) {
+	return l.dir.open(segmentName(n), os.O_RDONLY)
+}

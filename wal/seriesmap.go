@@ -1,0 +1,178 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
+)
+
+// seriesIdle is how long a series may go without a sample before the log forgets it,
+// and with it what the order of its samples is checked against.
+const seriesIdle = time.Hour
+
+// Bounds on what one series may bring along, in bytes. They keep every record far
+// below maxRecord. Metadata beyond its bound is left out.
+const (
+	maxLabelBytes = 1 << 20
+	maxMetaBytes  = 64 << 10
+)
+
+var errNoLabels = errors.New("series has no labels and its reference is unknown")
+
+// lastSample is the newest sample of a series.
+type lastSample struct {
+	known bool
+	t     int64
+	v     float64
+	h     *histogram.Histogram
+	fh    *histogram.FloatHistogram
+}
+
+// same reports whether o has the same value, NaNs by their bits.
+func (l *lastSample) same(o *lastSample) bool {
+	switch {
+	case o.h != nil:
+		return l.h != nil && l.h.Equals(o.h)
+	case o.fh != nil:
+		return l.fh != nil && l.fh.Equals(o.fh)
+	default:
+		return l.h == nil && l.fh == nil && math.Float64bits(l.v) == math.Float64bits(o.v)
+	}
+}
+
+// memSeries is one label set that is being appended to. The seriesMap's mutex guards
+// what is not immutable.
+type memSeries struct {
+	ref    uint64        // immutable
+	hash   uint64        // immutable, of labels
+	labels labels.Labels // immutable
+	next   *memSeries    // another series of the same hash
+
+	meta   metadata.Metadata
+	family string // "" if no appender said
+
+	// epoch and metaEpoch name the segment file that has last announced the series,
+	// and its present metadata; 0 is none.
+	epoch, metaEpoch uint64
+
+	used int64      // seriesMap.tick of the last append
+	last lastSample // the newest committed sample
+
+	// owner is the batch that pending belongs to: the newest of last and of the samples
+	// that the batch holds. A second batch that meets the series meanwhile keeps its
+	// own account in batch.others.
+	owner   *batch
+	pending lastSample
+}
+
+// seriesMap finds series by reference and by labels. It is safe for concurrent use.
+type seriesMap struct {
+	mu     sync.Mutex
+	byRef  map[uint64]*memSeries
+	byHash map[uint64]*memSeries // first of a chain
+
+	// ref is the reference given last. It starts at a random place, so that a reference
+	// which a caller kept from an earlier process is unknown, and not another series.
+	ref  uint64
+	tick int64 // seconds since some moment, advanced by evict
+}
+
+func newSeriesMap() *seriesMap {
+	return &seriesMap{
+		byRef:  make(map[uint64]*memSeries),
+		byHash: make(map[uint64]*memSeries),
+		ref:    1 + rand.Uint64N(1<<48), // #nosec G404 -- not a secret; short, because metadata records hold it as varint
+	}
+}
+
+// get returns the series of ls, and makes it if there is none. m.mu must be held.
+func (m *seriesMap) get(ls labels.Labels) (*memSeries, error) {
+	ls = ls.WithoutEmpty()
+	hash := ls.Hash()
+	for s := m.byHash[hash]; s != nil; s = s.next {
+		if labels.Equal(s.labels, ls) {
+			return s, nil
+		}
+	}
+	if err := checkLabels(ls); err != nil {
+		return nil, err
+	}
+	m.ref++
+	s := &memSeries{ref: m.ref, hash: hash, labels: ls, next: m.byHash[hash]}
+	m.byHash[hash], m.byRef[s.ref] = s, s
+	return s, nil
+}
+
+// checkLabels refuses labels that no receiver could take or no reader read.
+func checkLabels(ls labels.Labels) error {
+	if ls.IsEmpty() {
+		return errNoLabels
+	}
+	if name, dup := ls.HasDuplicateLabelNames(); dup {
+		return fmt.Errorf("label %q is there twice", name)
+	}
+	if n := ls.ByteSize(); n > maxLabelBytes {
+		return fmt.Errorf("labels take %d bytes, more than the %d that are allowed", n, maxLabelBytes)
+	}
+	return nil
+}
+
+// describe notes the metadata and the family that came with a sample. They are
+// announced with the next commit that holds the series. m.mu must be held.
+func (s *memSeries) describe(meta *metadata.Metadata, familyName string) {
+	if !meta.IsEmpty() && !meta.Equals(s.meta) && len(meta.Help)+len(meta.Unit) <= maxMetaBytes {
+		s.meta, s.metaEpoch = *meta, 0
+	}
+	if familyName != "" && familyName != s.family {
+		s.family, s.metaEpoch = strings.Clone(familyName), 0
+	}
+}
+
+// evict forgets the series that have been idle for seriesIdle. now is any clock that
+// only goes forward, in seconds.
+func (m *seriesMap) evict(now int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tick = now
+	for ref, s := range m.byRef {
+		if now-s.used <= int64(seriesIdle/time.Second) {
+			continue
+		}
+		delete(m.byRef, ref)
+		m.unlink(s)
+	}
+}
+
+// unlink takes s out of its hash's chain.
+func (m *seriesMap) unlink(s *memSeries) {
+	first := m.byHash[s.hash]
+	if first == s {
+		if s.next == nil {
+			delete(m.byHash, s.hash)
+		} else {
+			m.byHash[s.hash] = s.next
+		}
+		return
+	}
+	for p := first; p != nil; p = p.next {
+		if p.next == s {
+			p.next = s.next
+			return
+		}
+	}
+}
+
+// size is the number of series.
+func (m *seriesMap) size() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.byRef)
+}

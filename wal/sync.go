@@ -1,0 +1,150 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// await returns when b is durable or has failed. Whoever finds no fsync running
+// runs one, for all that is written by then; the others wait for it, and most find
+// their batch done.
+func (w *writer) await(b *batch) error {
+	for b.state == batchWritten {
+		switch {
+		case w.syncing:
+			w.cond.Wait()
+		case w.file == nil:
+			return fmt.Errorf("sync commit: %w", w.err)
+		default:
+			w.sync()
+		}
+	}
+	return b.err
+}
+
+// sync runs one fsync of the active segment, without holding w.mu meanwhile.
+func (w *writer) sync() {
+	f, target, newName := w.file, w.written, w.newName
+	w.syncing = true
+	w.mu.Unlock()
+	err := w.syncFile(f, newName)
+	w.mu.Lock()
+	w.syncing = false
+	w.cond.Broadcast()
+	switch {
+	case w.file != f:
+		// A write failed meanwhile, and what was not durable is in another segment: this
+		// fsync says nothing about that, nor about a file cut short under it.
+	case err != nil:
+		_ = w.recover(err, nil) // noted; the batches know
+	default:
+		w.newName = w.newName && !newName
+		w.becameDurable(target)
+	}
+}
+
+// syncFile makes f durable, its directory entry included if newName says so.
+func (w *writer) syncFile(f file, newName bool) error {
+	began := time.Now()
+	err := f.Sync()
+	if err == nil && newName {
+		err = w.dir.sync()
+	}
+	w.metrics.fsync.Observe(time.Since(began).Seconds())
+	if err != nil {
+		return fmt.Errorf("sync segment: %w", err)
+	}
+	return nil
+}
+
+// becameDurable notes that everything up to m, which is in the active segment, is
+// durable, and publishes it.
+func (w *writer) becameDurable(m Mark) {
+	if m.Commit <= w.durable.Commit {
+		return
+	}
+	w.durable = m
+	n := 0
+	for ; n < len(w.retained) && w.retained[n].number <= m.Commit; n++ {
+		b := w.retained[n]
+		b.state = batchDurable
+		w.retainedBytes -= b.memory()
+		w.release(b)
+	}
+	rest := copy(w.retained, w.retained[n:])
+	clear(w.retained[rest:])
+	w.retained = w.retained[:rest]
+	if w.index.mark().Commit <= m.Commit {
+		w.index.publish(w.header, m)
+	}
+	w.cond.Broadcast()
+}
+
+// tick makes durable what is not, and tries to get over an error.
+func (w *writer) tick() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.closed || w.syncing:
+	case w.err != nil && w.file == nil:
+		_ = w.begin(nil) // noted
+	case w.file != nil && w.durable.Commit < w.written.Commit:
+		w.sync()
+	}
+}
+
+// run ticks once per interval until ctx ends.
+func (w *writer) run(ctx context.Context) {
+	timer := time.NewTimer(w.tickInterval())
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+			w.tick()
+			timer.Reset(w.tickInterval())
+		}
+	}
+}
+
+func (w *writer) tickInterval() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.settings.interval()
+}
+
+// shut makes everything durable and closes the segment. Commits fail from now on.
+func (w *writer) shut() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for w.syncing {
+		w.cond.Wait()
+	}
+	if w.closed {
+		return nil
+	}
+	if w.file == nil && len(w.retained) > 0 {
+		_ = w.begin(nil)
+	}
+	if w.file != nil && w.durable.Commit < w.written.Commit {
+		w.sync()
+	}
+	w.closed = true
+	var err error
+	if n := len(w.retained); n > 0 {
+		err = fmt.Errorf("make the last %d commits durable: %w", n, w.err)
+	}
+	if w.file == nil {
+		return err
+	}
+	// A segment that holds nothing but its header is not worth a file.
+	empty := w.index.mark().SegmentID != w.header.Segment
+	w.seal(w.offset)
+	if empty {
+		err = errors.Join(err, w.dir.remove(segmentName(w.header.Number)))
+	}
+	return err
+}

@@ -1,0 +1,423 @@
+package wal
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+)
+
+// writer logs batches into the active segment.
+//
+// # What a failure leaves behind
+//
+// A failed commit must neither be delivered nor break the totals of what follows.
+// The rules, in the order in which they are needed:
+//
+//   - Nothing is readable beyond the published head (index). A commit is published
+//     after its write, or under SyncAlways after its fsync.
+//   - After any error of write or fsync the file is abandoned: it is cut to its last
+//     published byte as well as can be, closed, and never written again. What was
+//     published but is not known to be durable is logged again, under the numbers and
+//     totals that it had, at the beginning of the next segment: cursors skip numbers
+//     that they have seen.
+//   - The cutting may fail too. So the header of the next segment says where this one
+//     ends (PrevID, PrevEnd), and this process' cursors learn it from the index. The
+//     bytes beyond are in nobody's log, though they may read as commits.
+//   - A segment of which nothing was published leaves no trace: its number is used
+//     again, its file overwritten. A full disk collects one empty file, not hundreds.
+//   - If the process ends before there is a next segment, the log that is opened
+//     afterwards cannot know that the commits at the end had failed. It takes them
+//     in: they count and are delivered, which at-least-once allows, and the totals
+//     that they carry are right, because nothing follows them.
+//   - A failed commit's number is not given out again, its samples are in no total.
+//   - A new segment that follows an error counts only after its fsync. So a disk that
+//     takes writes and refuses to keep them makes no progress, and no segments.
+type writer struct {
+	dir     directory
+	logger  *slog.Logger
+	series  *seriesMap
+	index   *index
+	metrics *metrics
+	now     func() time.Time
+
+	// makeRoom is called, with mu held, before a segment of about the given size
+	// begins. full says why a commit of about the given size must be refused.
+	makeRoom func(bytes int64)
+	full     func(bytes int64) error
+
+	mu   sync.Mutex
+	cond sync.Cond // a sync has ended
+
+	settings     Settings
+	segmentBytes int64
+	encoder      encoder
+
+	// The active segment; file is nil when there is none.
+	file      file
+	header    Header
+	start     int64  // end of the header
+	offset    int64  // end of the last commit written
+	epoch     uint64 // names the file in memSeries.epoch; never used twice
+	announced int64  // bytes of it that announce series
+	newName   bool   // the directory entry is not durable yet
+
+	next    int    // number of the segment after the active one, if that gets published
+	prevID  ID     // Header.PrevID and PrevEnd for segment number next
+	prevEnd int64  //
+	lost    uint64 // Total - Found of the first segment; 0 once there is one
+
+	// Invariant: durable.Commit <= written.Commit <= number.
+	durable Mark   // of the last commit that a power cut cannot take
+	written Mark   // of the last commit in the log
+	number  uint64 // commit number given out last
+
+	retained      []*batch // written but not durable, in order
+	retainedBytes int
+	syncing       bool // an fsync of file runs without mu
+
+	err      error     // why there is no active segment; nil when all is well
+	errSince time.Time // of the first error since all was well
+	nextTry  time.Time // before this, a Commit does not try a new segment
+	closed   bool
+
+	free sync.Pool // of *batch
+}
+
+// retainBytes is how much memory the batches that are not durable yet may take, in
+// bytes, before a Commit waits for an fsync.
+const retainBytes = 8 << 20
+
+func (w *writer) newBatch() *batch {
+	if b, ok := w.free.Get().(*batch); ok {
+		return b
+	}
+	b := &batch{}
+	b.reset()
+	return b
+}
+
+// release gives up one of a batch's references. w.mu must be held, unless the batch
+// was never written.
+func (w *writer) release(b *batch) {
+	if b.refs--; b.refs <= 0 {
+		b.reset()
+		w.free.Put(b)
+	}
+}
+
+// rollback gives an open batch up.
+func (w *writer) rollback(b *batch) {
+	w.finish(b, false)
+	w.release(b)
+}
+
+func (w *writer) finish(b *batch, committed bool) {
+	w.series.mu.Lock()
+	defer w.series.mu.Unlock()
+	b.finish(committed)
+}
+
+// commit logs b, and returns when b is as safe as the settings ask for.
+func (w *writer) commit(b *batch) error {
+	if b.empty() {
+		w.rollback(b)
+		return nil
+	}
+	began := time.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	count := b.count()
+	b.refs = 1
+	err := w.log(b)
+	if err == nil && w.settings.always() {
+		err = w.await(b)
+	} else if err == nil && w.retainedBytes > retainBytes {
+		_ = w.await(b) // acknowledged all the same: the interval's promise holds
+	}
+	if err == nil {
+		w.index.heal()
+	}
+	w.finish(b, err == nil)
+	w.release(b)
+	w.metrics.committed(count, time.Since(began), err)
+	return err
+}
+
+// log writes b into the active segment, or begins one.
+func (w *writer) log(b *batch) error {
+	for {
+		if w.closed {
+			return ErrClosed
+		}
+		if err := w.full(int64(b.memory() / 4)); err != nil {
+			w.index.fail(err, w.now())
+			return err
+		}
+		if w.file == nil {
+			if w.err != nil && time.Now().Before(w.nextTry) {
+				return fmt.Errorf("write commit: %w", w.err)
+			}
+			return w.begin(b)
+		}
+		e := &w.encoder
+		e.reset(w.offset)
+		w.enlist(b)
+		e.commit(b, w.series, w.epoch)
+		announced := w.announced + e.announced
+		if e.pages.end() <= w.segmentLimit(announced) || w.offset <= w.start {
+			if err := w.write(w.file, w.offset); err != nil {
+				return w.recover(err, b)
+			}
+			w.announced = announced
+			w.took(b)
+			if !w.settings.always() {
+				w.index.publish(w.header, w.written)
+			}
+			return nil
+		}
+		w.epoch++ // what was built is not written
+		if w.syncing {
+			w.cond.Wait() // others may commit or roll meanwhile: start over
+			continue
+		}
+		if err := w.roll(); err != nil {
+			return w.recover(err, b)
+		}
+	}
+}
+
+// enlist gives b its place after the last commit written. Numbers are given out only
+// where the bytes follow at once, so they are in the order of the bytes.
+func (w *writer) enlist(b *batch) {
+	w.number++
+	b.number, b.total = w.number, w.written.Total+b.count()
+}
+
+// write writes what the encoder has built.
+func (w *writer) write(f file, offset int64) error {
+	n, err := f.WriteAt(w.encoder.pages.buf, offset)
+	if err == nil && n < len(w.encoder.pages.buf) {
+		err = errors.New("short write")
+	}
+	if err != nil {
+		return fmt.Errorf("write commit: %w", err)
+	}
+	return nil
+}
+
+// took notes that b is in the active segment, which now ends after it.
+func (w *writer) took(b *batch) {
+	w.offset = w.encoder.pages.end()
+	w.written = w.markOf(b)
+	w.retain(b)
+}
+
+// retain keeps b until it is durable.
+func (w *writer) retain(b *batch) {
+	b.state = batchWritten
+	b.refs++
+	w.retained = append(w.retained, b)
+	w.retainedBytes += b.memory()
+}
+
+// markOf is the mark of b, at the end of the active segment.
+func (w *writer) markOf(b *batch) Mark {
+	return Mark{
+		Position:  Position{Segment: w.header.Number, Offset: w.offset},
+		Log:       w.header.Log,
+		SegmentID: w.header.Segment,
+		Commit:    b.number,
+		Total:     b.total,
+	}
+}
+
+// segmentLimit is how long a segment may get whose announcements take that many
+// bytes: long enough for them not to matter, short enough for the budget to be let
+// go in small pieces.
+func (w *writer) segmentLimit(announced int64) int64 {
+	limit := max(w.segmentBytes, 8*announced)
+	if w.settings.MaxBytes > 0 {
+		limit = min(limit, w.settings.MaxBytes/8)
+	}
+	return limit
+}
+
+// begin makes a new segment the active one. It starts with what is not durable yet,
+// then b, if that is not nil. After an error it counts only once it is durable.
+func (w *writer) begin(b *batch) error {
+	w.makeRoom(w.segmentLimit(0))
+	if err := w.tryBegin(b); err != nil {
+		w.failed(err)
+		return err
+	}
+	if w.err != nil {
+		w.logger.Info("the log is written again", "segment", segmentName(w.header.Number), "after", time.Since(w.errSince).Round(time.Millisecond))
+		w.err = nil
+		w.index.heal()
+	}
+	return nil
+}
+
+func (w *writer) tryBegin(b *batch) error {
+	recovering := w.err != nil
+	h := Header{
+		Version: formatVersion, Log: w.written.Log, Number: w.next, CreatedAt: w.now().UnixMilli(),
+		Commit: w.durable.Commit, Total: w.durable.Total, Found: w.durable.Total - w.lost,
+		PrevID: w.prevID, PrevEnd: w.prevEnd,
+	}
+	if _, err := rand.Read(h.Segment[:]); err != nil {
+		return fmt.Errorf("name segment: %w", err)
+	}
+	w.epoch++
+	e := &w.encoder
+	e.reset(0)
+	e.header(h)
+	start := e.pages.end()
+	for _, r := range w.retained {
+		e.commit(r, w.series, w.epoch)
+	}
+	if b != nil {
+		w.enlist(b)
+		e.commit(b, w.series, w.epoch)
+	}
+
+	f, err := w.dir.open(segmentName(h.Number), os.O_RDWR|os.O_CREATE|os.O_TRUNC)
+	if err != nil {
+		return fmt.Errorf("create segment: %w", err)
+	}
+	if err = w.write(f, 0); err == nil && recovering {
+		err = w.syncFile(f, true)
+	}
+	if err != nil {
+		// The file stays, empty if that can be had, and is overwritten by the next try.
+		return errors.Join(err, f.Truncate(0), f.Close())
+	}
+
+	w.file, w.header, w.newName = f, h, !recovering
+	w.start, w.offset, w.announced = start, e.pages.end(), e.announced
+	if n := len(w.retained); n > 0 {
+		w.written = w.markOf(w.retained[n-1])
+	}
+	if b != nil {
+		w.took(b)
+	}
+	switch {
+	case recovering:
+		w.becameDurable(w.written)
+	case !w.settings.always() && b != nil:
+		w.index.publish(w.header, w.written)
+	}
+	w.metrics.segmentsCreated.Inc()
+	return nil
+}
+
+// roll seals the active segment, durably, so that there is never more than one file
+// to sync and a segment is never older on disk than the one after it. No sync may be
+// running.
+func (w *writer) roll() error {
+	if w.durable.Commit < w.written.Commit {
+		if err := w.syncFile(w.file, w.newName); err != nil {
+			return err
+		}
+		w.becameDurable(w.written)
+	}
+	w.seal(w.offset)
+	return nil
+}
+
+// seal closes the active segment, whose file has size bytes. If nothing of it was
+// published, its number is free.
+func (w *writer) seal(size int64) {
+	w.close("close segment", w.file)
+	w.file = nil
+	if head := w.index.mark(); head.Segment == w.header.Number && head.SegmentID == w.header.Segment {
+		w.next, w.prevID, w.prevEnd, w.lost = w.header.Number+1, w.header.Segment, head.Offset, 0
+		w.index.seal(size, w.now())
+	}
+}
+
+// abandon gives the active segment up after an error.
+func (w *writer) abandon() {
+	var keep int64
+	if head := w.index.mark(); head.Segment == w.header.Number && head.SegmentID == w.header.Segment {
+		keep = head.Offset
+	}
+	size := keep
+	if err := w.file.Truncate(keep); err != nil {
+		size = max(w.offset, w.encoder.pages.end())
+		w.logger.Warn("cannot cut a failed commit off its segment; the next segment's header disowns it", "segment", segmentName(w.header.Number), "err", err)
+	}
+	w.seal(size)
+}
+
+// recover goes on in a new segment after an error of the active one. The error is
+// nil if that worked, for b (which may be nil) too.
+func (w *writer) recover(err error, b *batch) error {
+	w.failed(err)
+	if w.file != nil {
+		w.abandon()
+	}
+	if w.begin(b) == nil {
+		return nil
+	}
+	w.failUnpublished()
+	return err
+}
+
+// failed notes an error of the disk.
+func (w *writer) failed(err error) {
+	w.metrics.errors.Inc()
+	w.nextTry = time.Now().Add(w.settings.interval() / 2)
+	if w.err == nil {
+		w.errSince = time.Now()
+		w.logger.Error("the log cannot be written; trying a new segment until that works", "err", err)
+	}
+	w.err = err
+	w.index.fail(err, w.now())
+}
+
+// failUnpublished fails the batches that are in the abandoned segment only and that
+// nobody may have read. Those who wait for them learn it.
+func (w *writer) failUnpublished() {
+	head := w.index.mark()
+	kept := w.retained[:0]
+	for _, b := range w.retained {
+		if b.number <= head.Commit {
+			kept = append(kept, b)
+			continue
+		}
+		b.state, b.err = batchFailed, w.err
+		w.retainedBytes -= b.memory()
+		w.release(b)
+	}
+	clear(w.retained[len(kept):])
+	w.retained = kept
+	w.written.Commit, w.written.Total = w.durable.Commit, w.durable.Total
+	if n := len(kept); n > 0 {
+		w.written.Commit, w.written.Total = kept[n-1].number, kept[n-1].total
+	}
+	w.cond.Broadcast()
+}
+
+func (w *writer) close(what string, f file) {
+	if err := f.Close(); err != nil {
+		w.logger.Warn(what, "err", err)
+	}
+}
+
+// rollNow seals the active segment, if there is anything in it, so that the budget
+// can let it go.
+func (w *writer) rollNow() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed || w.syncing || w.file == nil || w.offset <= w.start {
+		return
+	}
+	if err := w.roll(); err != nil {
+		_ = w.recover(err, nil) // noted
+	}
+}
