@@ -13,9 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Errors of the log. Others wrap them: compare with errors.Is.
+// Errors of the log beside ErrClosed. Others wrap them: compare with errors.Is.
 var (
-	ErrClosed = errors.New("log is closed")
 	ErrFull   = errors.New("log is full")
 	ErrLocked = errors.New("directory is in use")
 )
