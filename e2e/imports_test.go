@@ -16,7 +16,7 @@ import (
 
 const (
 	module     = "hwsagent"
-	prometheus = "github.com/prometheus/prometheus/"
+	promModule = "github.com/prometheus/prometheus/"
 )
 
 // importRule binds one package directory and those below it, unless a rule with a
@@ -34,7 +34,7 @@ type importRule struct {
 func importRules() []importRule {
 	return []importRule{
 		{dir: "wal", never: []string{"net/http"}},
-		{dir: "remotewrite", ours: []string{"wal"}, never: []string{prometheus + "tsdb/wlog", prometheus + "scrape"}},
+		{dir: "remotewrite", ours: []string{"wal"}, never: []string{promModule + "tsdb/wlog", promModule + "scrape"}},
 		{dir: "probes"},
 		{dir: "receivers"},
 		{dir: "web"},
@@ -49,10 +49,10 @@ func importRules() []importRule {
 // service discoveries or its sender, whose promises differ from ours.
 func neverAnywhere() []string {
 	return []string{
-		prometheus + "config",
-		prometheus + "discovery",
-		prometheus + "storage/remote",
-		prometheus + "tsdb/agent",
+		promModule + "config",
+		promModule + "discovery",
+		promModule + "storage/remote",
+		promModule + "tsdb/agent",
 		"github.com/stretchr/testify",
 	}
 }
@@ -182,15 +182,15 @@ func TestImportRulesBite(t *testing.T) {
 		{"wal", false, "hwsagent/remotewrite", true},
 		{"wal", false, "net/http", true},
 		{"wal", true, "net/http", false},
-		{"wal", false, prometheus + "tsdb/wlog", false},
-		{"wal", false, prometheus + "config", true},
+		{"wal", false, promModule + "tsdb/wlog", false},
+		{"wal", false, promModule + "config", true},
 		{"remotewrite", false, "hwsagent/wal", false},
 		{"remotewrite", false, "hwsagent/probes", true},
 		{"remotewrite", true, "hwsagent/probes", true},
-		{"remotewrite", false, prometheus + "tsdb/wlog", true},
-		{"remotewrite", false, prometheus + "storage", false},
-		{"remotewrite", false, prometheus + "storage/remote", true},
-		{"remotewrite", true, prometheus + "storage/remote", false},
+		{"remotewrite", false, promModule + "tsdb/wlog", true},
+		{"remotewrite", false, promModule + "storage", false},
+		{"remotewrite", false, promModule + "storage/remote", true},
+		{"remotewrite", true, promModule + "storage/remote", false},
 		{"remotewrite/deadletter", false, "hwsagent/remotewrite", false},
 		{"probes/host", false, "hwsagent/probes", false},
 		{"probes/host", false, "hwsagent/wal", true},
