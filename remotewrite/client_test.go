@@ -152,9 +152,8 @@ func TestSendRetriesBrokenConnection(t *testing.T) {
 				t.Fatal(err)
 			}
 			var taken, broken atomic.Int64
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
+			var server sync.WaitGroup
+			server.Go(func() {
 				for {
 					conn, err := ln.Accept()
 					if err != nil {
@@ -166,20 +165,22 @@ func TestSendRetriesBrokenConnection(t *testing.T) {
 					if r.answer() {
 						taken.Add(1)
 					}
-					go func() {
+					server.Go(func() {
 						if r.breakNext(proto == "reset") {
 							broken.Add(1)
 						}
-					}()
+					})
 				}
-			}()
-			defer func() { _ = ln.Close(); <-done }()
+			})
 			c := newClient(t, "url: http://"+ln.Addr().String(), "", ClientOptions{})
 			for i := range 4 {
 				if a := c.Send(t.Context(), Request{Body: []byte(fmt.Sprint("request ", i))}); a.Status != 200 {
 					t.Fatalf("request %d: %+v", i, a)
 				}
 			}
+			c.Close()
+			_ = ln.Close()
+			server.Wait()
 			if taken.Load() != 4 || broken.Load() != 3 {
 				t.Errorf("%d requests taken, %d broken; want 4 and 3", taken.Load(), broken.Load())
 			}

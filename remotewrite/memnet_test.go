@@ -1,0 +1,153 @@
+package remotewrite
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+)
+
+// memNet is a network in memory, for tests in a synctest bubble: connections to any
+// address reach one server.
+type memNet struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+
+	mu   sync.Mutex
+	open int // connections at the server
+	all  int // ever
+}
+
+// memServe runs an HTTP server on a network in memory. With TLS where config is not
+// nil. The returned stop ends it and its handlers, and must be called inside the bubble.
+func memServe(t testing.TB, config *tls.Config, h http.HandlerFunc) (n *memNet, stop func()) {
+	t.Helper()
+	n = &memNet{conns: make(chan net.Conn), closed: make(chan struct{})}
+	var handlers sync.WaitGroup
+	counted := func(w http.ResponseWriter, r *http.Request) {
+		handlers.Add(1)
+		defer handlers.Done()
+		h(w, r)
+	}
+	s := &http.Server{Handler: http.HandlerFunc(counted), TLSConfig: config, ConnState: n.state, ErrorLog: discard()}
+	done := make(chan error, 1)
+	go func() {
+		if config != nil {
+			done <- s.ServeTLS(n, "", "")
+		} else {
+			done <- s.Serve(n)
+		}
+	}()
+	return n, func() {
+		_ = s.Close()
+		handlers.Wait()
+		if err := <-done; !errors.Is(err, http.ErrServerClosed) {
+			t.Errorf("server: %v", err)
+		}
+	}
+}
+
+func (n *memNet) state(_ net.Conn, s http.ConnState) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch s {
+	case http.StateNew:
+		n.open++
+		n.all++
+	case http.StateClosed, http.StateHijacked:
+		n.open--
+	}
+}
+
+// counts returns how many connections are open and how many there were.
+func (n *memNet) counts() (open, all int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.open, n.all
+}
+
+// dial implements DialFunc.
+func (n *memNet) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case n.conns <- newSocket(server):
+		return client, nil
+	case <-n.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (n *memNet) Accept() (net.Conn, error) {
+	select {
+	case c := <-n.conns:
+		return c, nil
+	case <-n.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (n *memNet) Close() error {
+	n.once.Do(func() { close(n.closed) })
+	return nil
+}
+
+func (n *memNet) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 443} }
+
+// socket is an end of a net.Pipe that buffers what is written, as the kernel does:
+// without it a TLS client that sends an alert and a server that is still writing wait
+// for each other.
+type socket struct {
+	net.Conn
+	out  chan []byte
+	over chan struct{}
+	once sync.Once
+}
+
+func newSocket(c net.Conn) *socket {
+	s := &socket{Conn: c, out: make(chan []byte, 1024), over: make(chan struct{})}
+	go s.pump()
+	return s
+}
+
+// pump ends when the socket is closed and what was written is out, or cannot be.
+func (s *socket) pump() {
+	defer func() { _, _ = s.Close(), s.Conn.Close() }()
+	for {
+		select {
+		case b := <-s.out:
+			if _, err := s.Conn.Write(b); err != nil {
+				return
+			}
+		case <-s.over:
+			if len(s.out) == 0 {
+				return
+			}
+		}
+	}
+}
+
+func (s *socket) Write(p []byte) (int, error) {
+	select {
+	case <-s.over:
+		return 0, net.ErrClosed
+	case s.out <- bytes.Clone(p):
+		return len(p), nil
+	}
+}
+
+func (s *socket) Close() error {
+	s.once.Do(func() { close(s.over) })
+	return s.SetReadDeadline(time.Unix(1, 0)) // ends a Read
+}
+
+func discard() *log.Logger { return log.New(io.Discard, "", 0) }
