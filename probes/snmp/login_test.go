@@ -1,6 +1,7 @@
 package snmp
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
+
+	"hwsagent/probes"
 )
 
 // users of testdata/snmpd.conf.
@@ -79,6 +82,17 @@ func TestLogin(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The round's end may come before the last retry; the error must not lose what is known.
+func TestWrongPrivPasswordAtTheDeadline(t *testing.T) {
+	d := startSnmpd(t)
+	p := newProbe(t, Config{Target: d.target("udp"), Auth: with(sealed, func(a *Auth) { a.PrivPassword = "12345678" }), Modules: []string{"system"}})
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if err := p.Collect(ctx, probes.NewRound(0)); err == nil || !strings.Contains(err.Error(), "most likely priv_password") {
+		t.Errorf("error: %v", err)
 	}
 }
 

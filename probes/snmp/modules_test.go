@@ -157,15 +157,27 @@ func TestSystem(t *testing.T) {
 
 func TestInterfaces(t *testing.T) {
 	d := startSnmpd(t)
-	r, err := collect(t, newProbe(t, Config{Target: d.target("tcp"), Auth: v2(), Modules: []string{"if_mib"}}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := lines(r)
 	const lo = `ifDescr="lo",ifIndex="1",ifName="lo"`
-	for _, want := range []string{"ifHCInOctets{" + lo + "}", "ifOperStatus{" + lo + "}", `ifType_info{` + lo + `,ifType="softwareLoopback"}`} {
-		if got[want] == 0 {
-			t.Errorf("%s is missing", want)
+	for _, tc := range []struct {
+		network string
+		auth    Auth
+		wide    bool // 64-bit counters, which v1 does not have
+	}{
+		{"udp", v2(), true}, {"tcp", v2(), true}, {"udp", strong, true}, {"tcp", strong, true},
+		{"udp", Auth{Version: 1, Community: "hwtest"}, false},
+	} {
+		r, err := collect(t, newProbe(t, Config{Target: d.target(tc.network), Auth: tc.auth, Modules: []string{"if_mib"}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := lines(r)
+		for _, want := range []string{"ifInOctets{" + lo + "}", "ifOperStatus{" + lo + "}", `ifType_info{` + lo + `,ifType="softwareLoopback"}`} {
+			if got[want] == 0 {
+				t.Errorf("%s v%d: %s is missing", tc.network, tc.auth.version(), want)
+			}
+		}
+		if got["ifHCInOctets{"+lo+"}"] > 0 != tc.wide {
+			t.Errorf("%s v%d: ifHCInOctets = %v", tc.network, tc.auth.version(), got["ifHCInOctets{"+lo+"}"])
 		}
 	}
 }
