@@ -22,7 +22,8 @@ type filesystem struct {
 	mounts, fallback          file
 	root                      string // what mount points lie under, "" for /
 	excludePoint, excludeType *regexp.Regexp
-	statfs                    guard[statfsAnswer]
+	guard                     guard[statfsAnswer]
+	statfs                    func(path string, buf *unix.Statfs_t) error
 
 	size, free, avail, files, filesFree, readonly, failed, info *probes.Family
 }
@@ -47,7 +48,8 @@ func newFilesystem(e *environment) reader {
 		root:         strings.TrimRight(e.RootFSPath, "/"),
 		excludePoint: e.pattern(&e.MountPointsExclude),
 		excludeType:  e.pattern(&e.FSTypesExclude),
-		statfs:       guard[statfsAnswer]{limit: e.limit},
+		guard:        guard[statfsAnswer]{limit: e.limit},
+		statfs:       unix.Statfs,
 		size:         gauge("node_filesystem_size_bytes", "Size of the file system."),
 		free:         gauge("node_filesystem_free_bytes", "Free space, including what is reserved for root."),
 		avail:        gauge("node_filesystem_avail_bytes", "Free space that is there for ordinary users."),
@@ -75,7 +77,7 @@ func (f *filesystem) read(ctx context.Context, r *probes.Round) error {
 		}
 	}
 	answers := make(map[string]outcome[statfsAnswer], len(points))
-	for i, a := range f.statfs.all(ctx, points, f.ask) {
+	for i, a := range f.guard.all(ctx, points, f.ask) {
 		answers[points[i]] = a
 	}
 	var errs []error
@@ -107,7 +109,7 @@ func (f *filesystem) ask(point string) statfsAnswer {
 	path := f.root + point
 	var a statfsAnswer
 	for {
-		a.err = unix.Statfs(path, &a.Statfs_t)
+		a.err = f.statfs(path, &a.Statfs_t)
 		if !errors.Is(a.err, unix.EINTR) {
 			return a
 		}

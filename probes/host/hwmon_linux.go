@@ -153,7 +153,7 @@ func readChip(dir string) []sensor {
 		}
 		for _, e := range entries {
 			kind, number, prop, ok := splitSensorFile(e.Name())
-			if !ok || !e.Type().IsRegular() {
+			if !ok || e.IsDir() { // power/ is in every device
 				continue
 			}
 			name := kind + strconv.Itoa(number)

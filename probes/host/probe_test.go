@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -24,20 +23,12 @@ var hostOnly = []string{"-filesystem", "-uname", "-os", "-time", "-timex"}
 // TestGolden reads the fixtures and compares everything with testdata/golden.prom.
 func TestGolden(t *testing.T) {
 	c := fixtures(t)
-	for _, name := range hostOnly {
-		if _, known := readerMakers()[name[1:]]; known {
-			c.Collectors = append(c.Collectors, name)
-		}
-	}
-	p, err := newProbe(c, quiet(), time.Now)
+	c.Collectors = hostOnly
+	p, err := New(c, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := probes.NewRound(0)
-	if err := p.Collect(t.Context(), r); err != nil {
-		t.Fatal(err)
-	}
-	s := ofRound(t, r)
+	s := collect(t, p)
 	for key := range s.values {
 		if strings.HasPrefix(key, "node_scrape_collector_duration_seconds") {
 			delete(s.values, key)
@@ -66,11 +57,7 @@ func TestLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // what is cached must not change what is said
-		r := probes.NewRound(0)
-		if err := p.Collect(t.Context(), r); err != nil {
-			t.Error(err)
-		}
-		s := ofRound(t, r)
+		s := collect(t, p)
 		for _, key := range []string{`node_cpu_seconds_total{cpu="0",mode="user"}`, "node_memory_MemTotal_bytes", "node_load1", "node_boot_time_seconds"} {
 			if s.values[key] <= 0 && key != "node_load1" {
 				t.Errorf("%s is %v", key, s.values[key])
@@ -94,4 +81,17 @@ func BenchmarkCollect(b *testing.B) {
 		n = len(r.Samples())
 	}
 	b.ReportMetric(float64(n), "samples/op")
+}
+
+// TestEveryCollectorHasAReader holds the two lists together.
+func TestEveryCollectorHasAReader(t *testing.T) {
+	makers := readerMakers()
+	for _, name := range collectorNames {
+		if makers[name] == nil {
+			t.Errorf("%s has no reader", name)
+		}
+	}
+	if len(makers) != len(collectorNames) {
+		t.Errorf("there are %d readers for %d names", len(makers), len(collectorNames))
+	}
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 
@@ -26,6 +27,7 @@ func (l *loadavg) read(_ context.Context, r *probes.Round) error {
 	if err != nil {
 		return err
 	}
+	b = bytes.TrimSpace(b)
 	for _, f := range l.families {
 		var digits []byte
 		digits, b = word(b)
