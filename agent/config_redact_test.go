@@ -26,7 +26,7 @@ remote_write:
     headers: {X-Token: hunter2-header, X-Scope-OrgID: plant-7}
     http_headers: {X-Other: {secrets: [hunter2-headers]}}
     tls_config: {cert: a, key: hunter2-key}
-    proxy_url: http://hunter2-puser:hunter2-proxy@proxy.example:3128
+    proxy_url: http://puser:hunter2-proxy@proxy.example:3128
     proxy_connect_header: {X-Proxy: [hunter2-connect]}
 `
 

@@ -1,0 +1,273 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"net/netip"
+	"strings"
+	"time"
+
+	toolkit "github.com/prometheus/exporter-toolkit/web"
+)
+
+// Options are what a [Server] serves and where. Status is required; where another
+// function or handler is nil, its address answers 404.
+type Options struct {
+	// Listen is host:port; port 0 picks a free one, see [Server.Addr]. Empty: no
+	// listener, for an agent whose page is not wanted.
+	Listen string
+	// WebConfigFile names a file in exporter-toolkit's format, with TLS settings and
+	// users. It is read again for every connection. Without it, Listen must be a
+	// loopback address, or InsecureListen true.
+	WebConfigFile  string
+	InsecureListen bool
+	Pprof          bool // serve /debug/pprof/
+
+	Status  func() Status          // called for each page; must be quick and safe for concurrent use
+	Metrics http.Handler           // GET /metrics
+	Reload  func() error           // POST /-/reload; the error's text is the answer
+	Ready   func() error           // GET /-/ready; nil when the agent is collecting
+	Config  func() ([]byte, error) // GET /api/v1/config: the configuration in force, without secrets
+
+	Logger *slog.Logger
+}
+
+// Limits of a connection. Writing is not limited: profiles take their time.
+const (
+	readHeaderTimeout = 5 * time.Second
+	readTimeout       = 10 * time.Second
+	idleTimeout       = 2 * time.Minute
+	maxHeaderBytes    = 32 << 10
+	shutdownTimeout   = 500 * time.Millisecond
+)
+
+// Server is the agent's own HTTP server.
+type Server struct {
+	o        Options
+	handler  http.Handler
+	listener net.Listener // nil without Options.Listen
+	loopback bool
+}
+
+// New opens the listener, so that an address in use is known at once; [Server.Run]
+// serves and closes it. An address that other hosts can reach is refused unless
+// WebConfigFile or InsecureListen is given.
+func New(o Options) (*Server, error) {
+	s := &Server{o: o, handler: newHandler(o)}
+	if o.Listen == "" {
+		return s, nil
+	}
+	host, _, err := net.SplitHostPort(o.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("listen for the page: %q is not host:port: %w", o.Listen, err)
+	}
+	s.loopback = loopbackHost(host)
+	if !s.loopback && o.WebConfigFile == "" && !o.InsecureListen {
+		return nil, fmt.Errorf("listen for the page: %s can be reached from other hosts without TLS or users: "+
+			"listen on 127.0.0.1, give web.config_file, or set web.insecure_listen: true", o.Listen)
+	}
+	if o.WebConfigFile != "" {
+		if err := toolkit.Validate(o.WebConfigFile); err != nil {
+			return nil, fmt.Errorf("read web.config_file %s: %w", o.WebConfigFile, err)
+		}
+	}
+	if s.listener, err = net.Listen("tcp", o.Listen); err != nil {
+		return nil, fmt.Errorf("listen for the page: %w", err)
+	}
+	return s, nil
+}
+
+// Addr is the address that is listened on, nil without a listener.
+func (s *Server) Addr() net.Addr {
+	if s.listener == nil {
+		return nil
+	}
+	return s.listener.Addr()
+}
+
+// Close closes a server that is not going to Run.
+func (s *Server) Close() error {
+	if s.listener == nil {
+		return nil
+	}
+	return s.listener.Close()
+}
+
+// Run serves the page until ctx ends, then closes the listener and waits at most half
+// a second for requests that are being answered.
+func (s *Server) Run(ctx context.Context) error {
+	if s.listener == nil {
+		<-ctx.Done()
+		return nil
+	}
+	handler := s.handler
+	if s.loopback {
+		handler = loopbackOnly(handler)
+	}
+	noSystemd, file := false, s.o.WebConfigFile
+	flags := &toolkit.FlagConfig{WebSystemdSocket: &noSystemd, WebConfigFile: &file}
+	return s.serve(ctx, handler, func(srv *http.Server) error { return toolkit.Serve(s.listener, srv, flags, s.o.Logger) })
+}
+
+// Serve serves the same addresses on l, such as a Unix socket, in plain HTTP and without
+// any check of who asks, until ctx ends. It closes l.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	return s.serve(ctx, s.handler, func(srv *http.Server) error { return srv.Serve(l) })
+}
+
+func (s *Server) serve(ctx context.Context, handler http.Handler, run func(*http.Server) error) error {
+	srv := &http.Server{
+		Handler: handler, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog: slog.NewLogLogger(s.o.Logger.Handler(), slog.LevelDebug),
+	}
+	served := make(chan error, 1)
+	go func() { served <- run(srv) }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("serve the page: %w", err)
+	case <-ctx.Done():
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	if err := srv.Shutdown(stop); err != nil {
+		// What still runs is a profile, or a client that does not read.
+		if err := srv.Close(); err != nil {
+			s.o.Logger.Debug("close the page's server", "err", err)
+		}
+	}
+	if err := <-served; err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve the page: %w", err)
+	}
+	return nil
+}
+
+// newHandler serves the page and its API. It checks only that a POST does not come from
+// another site's page.
+func newHandler(o Options) http.Handler {
+	mux := http.NewServeMux()
+	h := &handlers{o: o}
+	mux.HandleFunc("GET /{$}", h.page)
+	mux.HandleFunc("GET /assets/{name}", h.asset)
+	mux.HandleFunc("GET /api/v1/status", h.status)
+	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "hwsagent is healthy\n") })
+	if o.Ready != nil {
+		mux.HandleFunc("GET /-/ready", h.ready)
+	}
+	if o.Reload != nil {
+		mux.HandleFunc("POST /-/reload", h.reload)
+	}
+	if o.Config != nil {
+		mux.HandleFunc("GET /api/v1/config", h.config)
+	}
+	if o.Metrics != nil {
+		mux.Handle("GET /metrics", o.Metrics)
+	}
+	if o.Pprof {
+		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	}
+	return secured(http.NewCrossOriginProtection().Handler(mux))
+}
+
+// secured sets the headers that keep a browser from doing more than the page needs.
+func secured(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "+
+			"img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// loopbackOnly refuses requests whose Host is not this host. A page on another site can
+// make its own name mean 127.0.0.1 (DNS rebinding) and so read from here; it cannot
+// make the browser send another Host.
+func loopbackOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if h, _, err := net.SplitHostPort(host); err == nil {
+			host = h
+		}
+		if !loopbackHost(strings.Trim(host, "[]")) {
+			text(w, http.StatusMisdirectedRequest, fmt.Sprintf("this listener answers to localhost and loopback addresses only, not to the host %q\n", host))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// loopbackHost reports whether host surely means this host. Names are not looked up.
+func loopbackHost(host string) bool {
+	host = strings.ToLower(host)
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+type handlers struct{ o Options }
+
+func (h *handlers) status(w http.ResponseWriter, _ *http.Request) {
+	body, err := json.MarshalIndent(h.o.Status(), "", "  ")
+	if err != nil {
+		text(w, http.StatusInternalServerError, fmt.Sprintf("encode status: %v\n", err))
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	write(w, append(body, '\n'))
+}
+
+func (h *handlers) ready(w http.ResponseWriter, _ *http.Request) {
+	if err := h.o.Ready(); err != nil {
+		text(w, http.StatusServiceUnavailable, "hwsagent is not ready: "+err.Error()+"\n")
+		return
+	}
+	text(w, http.StatusOK, "hwsagent is ready\n")
+}
+
+func (h *handlers) reload(w http.ResponseWriter, _ *http.Request) {
+	if err := h.o.Reload(); err != nil {
+		text(w, http.StatusBadRequest, "The reload failed and changed nothing.\n"+strings.TrimRight(err.Error(), "\n")+"\n")
+		return
+	}
+	text(w, http.StatusOK, "reloaded\n")
+}
+
+func (h *handlers) config(w http.ResponseWriter, _ *http.Request) {
+	body, err := h.o.Config()
+	if err != nil {
+		text(w, http.StatusInternalServerError, err.Error()+"\n")
+		return
+	}
+	text(w, http.StatusOK, string(body))
+}
+
+func text(w http.ResponseWriter, status int, body string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	write(w, []byte(body))
+}
+
+// write sends the last part of an answer. When that fails the client has gone, which
+// concerns nobody here.
+func write(w http.ResponseWriter, body []byte) {
+	if _, err := w.Write(body); err != nil {
+		return
+	}
+}

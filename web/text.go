@@ -1,0 +1,106 @@
+package web
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+// WriteText renders s for a terminal, problems last so that they are not scrolled
+// away. It expects s.Problems to be filled in.
+func WriteText(w io.Writer, s Status) error {
+	b := bufio.NewWriter(w)
+	v := VerdictOf(s)
+	mark := map[string]string{LevelOK: "OK", SeverityWarning: "WARNING", SeverityError: "ERROR"}[v.Level]
+	fmt.Fprintf(b, "%s: %s\n\n", mark, v.Text)
+
+	fmt.Fprintf(b, "hwsagent %s", s.Version)
+	if s.Running && !s.Started.IsZero() {
+		fmt.Fprintf(b, ", up %s", span(s.Now.Sub(s.Started)))
+	}
+	if !s.Running {
+		fmt.Fprint(b, ", not running; read from the data directory")
+	}
+	if s.Config.File != "" {
+		fmt.Fprintf(b, "; configuration %s of %s", s.Config.File, clock(s.Now, s.Config.LoadedAt))
+	}
+	fmt.Fprintf(b, "\nlog: %s in %d segments, at most %s; %s series, %s in; %s free at %s\n",
+		size(s.WAL.Bytes), s.WAL.Segments, size(s.WAL.MaxBytes), count(uint64(max(0, s.WAL.Series))), rate(s.WAL.SamplesPerSec), size(s.WAL.FreeBytes), s.WAL.Dir)
+
+	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	if len(s.Targets) > 0 {
+		fmt.Fprint(table, "\nTARGET\tSTATE\tLAG\tWAITING\tSIZE\tOLDEST\tSENT\tREFUSED\tLOST\tSHARDS\tLAST ERROR\n")
+	}
+	for _, t := range s.Targets {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d/%d\t%s\n", plain(t.Name), t.State, span(seconds(t.LagSeconds)),
+			count(t.PendingSamples), size(t.PendingBytes), clock(s.Now, t.OldestPending), rate(t.SentPerSec),
+			count(t.Ledger.Dropped["rejected"]), count(t.Ledger.Lost), t.Shards, t.MaxShards, lastError(s, t))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if len(s.Probes) > 0 {
+		fmt.Fprint(table, "\nPROBE\tTYPE\tSTATE\tLAST\tTOOK\tSAMPLES\tEVERY\tERROR\n")
+	}
+	for _, p := range s.Probes {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", plain(p.Name), p.Type, p.State, ago(s.Now, p.LastRun), span(p.Took),
+			count(uint64(max(0, p.Samples))), span(p.Interval), orDash(plain(cut(firstLine(p.LastError), 70))))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for i, p := range s.Problems {
+		if i == 0 {
+			fmt.Fprint(b, "\n")
+		}
+		fmt.Fprintf(b, "%s %s: %s\n", strings.ToUpper(p.Severity[:1])+p.Severity[1:], p.Subject, indent(p.Text))
+		if p.Try != "" {
+			fmt.Fprintf(b, "    Try: %s\n", plain(p.Try))
+		}
+	}
+	return b.Flush()
+}
+
+// lastError is what went wrong last at t, if it has not gone right since.
+func lastError(s Status, t TargetStatus) string {
+	if t.LastError == "" {
+		return "–"
+	}
+	text := plain(cut(firstLine(t.LastError), 70)) + " (" + ago(s.Now, t.LastErrorAt)
+	if t.NextTry.After(s.Now) {
+		text += ", next try " + until(s.Now, t.NextTry)
+	}
+	return text + ")"
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "–"
+	}
+	return s
+}
+
+// cut shortens s to at most n characters.
+func cut(s string, n int) string {
+	r := []rune(s)
+	if len(r) <= n {
+		return s
+	}
+	return string(r[:n-1]) + "…"
+}
+
+// plain keeps what a receiver or device said from steering the terminal.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\n' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+			return '?'
+		}
+		return r
+	}, strings.ReplaceAll(s, "\t", " "))
+}
+
+func indent(s string) string {
+	return strings.ReplaceAll(plain(strings.TrimRight(s, "\n")), "\n", "\n    ")
+}

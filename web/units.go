@@ -1,0 +1,120 @@
+package web
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+// span is a length of time for people, with two or three significant digits.
+func span(d time.Duration) string {
+	s := math.Abs(d.Seconds())
+	one := func(v float64, unit string) string {
+		if v < 9.95 && unit != "ms" {
+			return strconv.FormatFloat(v, 'f', 1, 64) + " " + unit
+		}
+		return strconv.FormatFloat(v, 'f', 0, 64) + " " + unit
+	}
+	switch {
+	case s == 0:
+		return "0 s"
+	case s < 0.0995:
+		return one(s*1000, "ms")
+	case s < 99.5:
+		return one(s, "s")
+	case s < 99.5*60:
+		return one(s/60, "min")
+	case s < 72*3600:
+		return one(s/3600, "h")
+	}
+	return one(s/86400, "days")
+}
+
+func seconds(s float64) time.Duration {
+	if s > math.MaxInt64/float64(time.Second) {
+		return math.MaxInt64
+	}
+	return time.Duration(s * float64(time.Second))
+}
+
+// ago is how long before now t was; "never" for the zero time.
+func ago(now, t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	d := now.Sub(t)
+	if d < time.Second {
+		return "now"
+	}
+	if d < 99*time.Second {
+		return strconv.Itoa(int(d.Seconds())) + " s ago"
+	}
+	return span(d) + " ago"
+}
+
+// until is how long after now t is.
+func until(now, t time.Time) string {
+	if d := t.Sub(now); d > 0 {
+		return "in " + span(d)
+	}
+	return "now"
+}
+
+// count is a number with its thousands set apart.
+func count(n uint64) string {
+	s := strconv.FormatUint(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "\u202f" + s[i:] // a narrow space that does not break
+	}
+	return s
+}
+
+// size is a number of bytes in the unit that fits.
+func size(n int64) string {
+	if n < 1024 {
+		return strconv.FormatInt(n, 10) + " B"
+	}
+	v, unit := float64(n), ""
+	for _, u := range []string{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"} {
+		if v < 1023.5 {
+			break
+		}
+		v, unit = v/1024, u
+	}
+	if v < 9.95 {
+		return fmt.Sprintf("%.1f %s", v, unit)
+	}
+	return fmt.Sprintf("%.0f %s", v, unit)
+}
+
+// rate is a number per second.
+func rate(v float64) string {
+	switch {
+	case v == 0:
+		return "0/s"
+	case v < 9.95:
+		return fmt.Sprintf("%.1f/s", v)
+	}
+	return count(uint64(math.Round(v))) + "/s"
+}
+
+// samples is a number of samples with its noun.
+func samples(n uint64) string {
+	if n == 1 {
+		return "1 sample"
+	}
+	return count(n) + " samples"
+}
+
+// clock is a point in time for people; the zone is this host's.
+func clock(now, t time.Time) string {
+	if t.IsZero() {
+		return "–"
+	}
+	t = t.In(now.Location())
+	if now.Sub(t).Abs() < 20*time.Hour {
+		return t.Format("15:04:05")
+	}
+	return t.Format("Jan 2 15:04")
+}
