@@ -64,6 +64,7 @@ type Client struct {
 	timeout time.Duration
 	secrets []string // of headers and query
 	opts    ClientOptions
+	files   bool // the entry names credential files
 	changed chan struct{}
 
 	mu   sync.Mutex
@@ -94,6 +95,7 @@ func NewClient(c *Config, o ClientOptions) (*Client, error) {
 		place:   c.URL.String(),
 		timeout: time.Duration(c.RemoteTimeout),
 		opts:    o,
+		files:   len(c.CredentialFiles()) > 0,
 		changed: make(chan struct{}, 1),
 		header:  http.Header{},
 	}
@@ -118,7 +120,7 @@ func NewClient(c *Config, o ClientOptions) (*Client, error) {
 	client.header.Set("X-Prometheus-Remote-Write-Version", "0.1.0")
 	client.header.Set("User-Agent", "hwsagent/"+o.Version)
 
-	if err := client.reload(true); err != nil && !namesFiles(&client.http) {
+	if err := client.reload(true); err != nil && !client.files {
 		return nil, fmt.Errorf("make remote-write client: %w", err)
 	}
 	return client, nil
@@ -127,7 +129,7 @@ func NewClient(c *Config, o ClientOptions) (*Client, error) {
 // Run reads credential files again from time to time until ctx is done.
 func (c *Client) Run(ctx context.Context) error {
 	defer c.Close()
-	if !namesFiles(&c.http) {
+	if !c.files {
 		<-ctx.Done()
 		return nil
 	}
@@ -282,7 +284,7 @@ func (c *Client) blamed(l *line) {
 	c.mu.Lock()
 	same := c.line == l
 	c.mu.Unlock()
-	if same && namesFiles(&c.http) {
+	if same && c.files {
 		_ = c.reload(true) // as in Run
 	}
 }

@@ -34,26 +34,24 @@ type credentials struct {
 	clientEnd, caEnd time.Time
 }
 
-// namesFiles reports whether the configuration refers to files at all.
-func namesFiles(c *config.HTTPClientConfig) bool {
-	t := &c.TLSConfig
-	if t.CAFile != "" || t.CertFile != "" || t.KeyFile != "" {
-		return true
+// CredentialFiles lists the files that the entry names: tokens, passwords, header
+// values, certificates, keys.
+func (c *Config) CredentialFiles() []string { return credentialFiles(&c.HTTP) }
+
+func credentialFiles(c *config.HTTPClientConfig) []string {
+	names := []string{c.TLSConfig.CAFile, c.TLSConfig.CertFile, c.TLSConfig.KeyFile, c.BearerTokenFile}
+	if a := c.Authorization; a != nil {
+		names = append(names, a.CredentialsFile)
 	}
-	if a := c.Authorization; a != nil && a.CredentialsFile != "" {
-		return true
-	}
-	if b := c.BasicAuth; b != nil && (b.UsernameFile != "" || b.PasswordFile != "") {
-		return true
+	if b := c.BasicAuth; b != nil {
+		names = append(names, b.UsernameFile, b.PasswordFile)
 	}
 	if c.HTTPHeaders != nil {
-		for _, h := range c.HTTPHeaders.Headers {
-			if len(h.Files) > 0 {
-				return true
-			}
+		for _, name := range slices.Sorted(maps.Keys(c.HTTPHeaders.Headers)) {
+			names = append(names, c.HTTPHeaders.Headers[name].Files...)
 		}
 	}
-	return false
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
 }
 
 // loadCredentials reads all files and checks that they can be used: a token is one

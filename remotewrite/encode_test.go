@@ -150,7 +150,7 @@ func TestEncodeEqualsLibrary(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	all := testSeries(50)
 	var e encoder
-	for round := range 300 {
+	for round := range 100 {
 		points := randomPoints(r, all, r.IntN(60))
 		want := message(points)
 		got := decode(t, e.encode(points))

@@ -74,10 +74,10 @@ func appendMetadata(dst []byte, families []family) []byte {
 	return dst
 }
 
-// metadata sends metric metadata to a target every send_interval, as remote write 1.0
+// metadataSender sends metric metadata to a target every send_interval, as remote write 1.0
 // does it: in requests of their own. It is not kept in any ledger: the next round
 // sends everything again.
-type metadata struct {
+type metadataSender struct {
 	config  MetadataConfig
 	sender  Sender
 	metrics *Metrics
@@ -85,14 +85,14 @@ type metadata struct {
 	next    time.Time     // of the reader's goroutine
 }
 
-func newMetadata(c MetadataConfig, s Sender, m *Metrics) *metadata {
-	return &metadata{config: c, sender: s, metrics: m, pending: make(chan []family, 1)}
+func newMetadata(c MetadataConfig, s Sender, m *Metrics) *metadataSender {
+	return &metadataSender{config: c, sender: s, metrics: m, pending: make(chan []family, 1)}
 }
 
 // offer hands the present metadata over once in a send_interval. It costs a look at
 // the clock otherwise. The reader's goroutine calls it, as often as it likes, while
 // the target takes data; a target that is held or fails is sent no metadata.
-func (m *metadata) offer(now time.Time, c *seriesCache) {
+func (m *metadataSender) offer(now time.Time, c *seriesCache) {
 	if !m.config.Send || now.Before(m.next) {
 		return
 	}
@@ -111,7 +111,7 @@ func (m *metadata) offer(now time.Time, c *seriesCache) {
 
 // run sends what is offered until ctx is done. A round ends at the first request that
 // is not taken: the rest comes with the next.
-func (m *metadata) run(ctx context.Context) {
+func (m *metadataSender) run(ctx context.Context) {
 	var e encoder
 	for {
 		select {
@@ -127,7 +127,7 @@ func (m *metadata) run(ctx context.Context) {
 	}
 }
 
-func (m *metadata) send(ctx context.Context, e *encoder, batch []family) bool {
+func (m *metadataSender) send(ctx context.Context, e *encoder, batch []family) bool {
 	e.raw = appendMetadata(e.raw[:0], batch)
 	body := e.compress()
 	counts := Counts{classMetadata: len(batch)}

@@ -22,7 +22,7 @@ type Answer struct {
 	Text       string        // the body's beginning, at most 1 KiB, for people
 	RetryAfter time.Duration // as the header said, at least 0 and clamped; 0 when absent or unreadable
 	Date       time.Time     // the response's Date header, zero when absent
-	Took       time.Duration // from the first byte sent to the last byte read
+	Took       time.Duration // from the call of Send, connecting included, to the last byte read
 }
 
 // kind says what a point is.
