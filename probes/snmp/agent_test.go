@@ -24,7 +24,9 @@ type fakeAgent struct {
 	// answer is silence.
 	fault func(req *gosnmp.SnmpPacket) (answer *gosnmp.SnmpPacket, handled bool)
 	// raw, if set, is sent in place of every answer.
-	raw   []byte
+	raw []byte
+	// late is sent just before the next answer: one that the network held back.
+	late  []byte
 	seen  []*gosnmp.SnmpPacket // every request
 	fired int                  // requests that fault or raw handled
 }
@@ -105,15 +107,21 @@ func (a *fakeAgent) run() {
 		if err != nil {
 			continue
 		}
-		if out := a.answer(req); out != nil {
-			_, _ = a.conn.WriteTo(out, from)
+		held, out := a.answer(req)
+		for _, b := range [][]byte{held, out} {
+			if b != nil {
+				_, _ = a.conn.WriteTo(b, from)
+			}
 		}
 	}
 }
 
-func (a *fakeAgent) answer(req *gosnmp.SnmpPacket) []byte {
+// answer is what to send: a late answer to another request, if there is one, and the
+// answer to this one.
+func (a *fakeAgent) answer(req *gosnmp.SnmpPacket) (held, out []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	held, a.late = a.late, nil
 	a.seen = append(a.seen, req)
 	resp, handled := (*gosnmp.SnmpPacket)(nil), false
 	if a.fault != nil {
@@ -122,20 +130,24 @@ func (a *fakeAgent) answer(req *gosnmp.SnmpPacket) []byte {
 	switch {
 	case a.raw != nil:
 		a.fired++
-		return a.raw
+		return held, a.raw
 	case handled && resp == nil:
 		a.fired++
-		return nil
+		return nil, nil
 	case handled:
 		a.fired++
 	default:
 		resp = a.serve(req)
 	}
-	out, err := resp.MarshalMsg()
+	return held, marshal(resp)
+}
+
+func marshal(p *gosnmp.SnmpPacket) []byte {
+	b, err := p.MarshalMsg()
 	if err != nil {
 		panic(err)
 	}
-	return out
+	return b
 }
 
 func respond(req *gosnmp.SnmpPacket, status gosnmp.SNMPError, vars ...gosnmp.SnmpPDU) *gosnmp.SnmpPacket {

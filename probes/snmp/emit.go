@@ -131,7 +131,7 @@ func (h *harvest) labels(m *compiledMetric, rest oid) labelSet {
 		}
 		var arcs oid
 		if k, ok := v.integer(); ok {
-			arcs = oid{uint32(k)} //nolint:gosec // arcs are 32 bits wide
+			arcs = oid{uint32(k)}
 		}
 		ls.set(l.labelname, v.text(l.typ, l.enumValues), arcs)
 	}

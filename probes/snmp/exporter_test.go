@@ -66,7 +66,7 @@ func startExporter(t *testing.T, conf []byte) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(path, "--config.file="+file, "--web.listen-address="+addr) //nolint:gosec // a test's own daemon
+	cmd := exec.Command(path, "--config.file="+file, "--web.listen-address="+addr)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func startExporter(t *testing.T, conf []byte) string {
 
 func scrape(t *testing.T, addr, target, module string) map[string]*dto.MetricFamily {
 	t.Helper()
-	resp, err := http.Get(fmt.Sprintf("http://%s/snmp?target=%s&module=%s", addr, target, module)) //nolint:gosec // loopback
+	resp, err := http.Get(fmt.Sprintf("http://%s/snmp?target=%s&module=%s", addr, target, module))
 	if err != nil {
 		t.Fatal(err)
 	}

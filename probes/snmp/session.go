@@ -221,4 +221,4 @@ func (t *tap) Read(b []byte) (int, error) {
 var errHungUp = errors.New("the device closed the connection")
 
 // interrupt ends a Read in progress and every later one.
-func (t *tap) interrupt() { _ = t.Conn.Close() }
+func (t *tap) interrupt() { _ = t.Close() }

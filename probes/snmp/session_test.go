@@ -113,6 +113,34 @@ func TestOneLostPacket(t *testing.T) {
 	}
 }
 
+// An answer that comes after its request was given up is not taken for the next one's.
+func TestLateAnswer(t *testing.T) {
+	a := newFakeAgent(t, interfaces(20)...)
+	n := 0
+	a.misbehave(func(r *gosnmp.SnmpPacket) (*gosnmp.SnmpPacket, bool) {
+		if !isBulk(r) {
+			return nil, false
+		}
+		n++
+		if n == 2 { // give up the second answer, and send rubbish with its number later
+			a.late = marshal(respond(r, gosnmp.NoError, pdu("1.3.6.1.2.1.31.1.1.1.6.99", gosnmp.Counter64, uint64(99))))
+			return nil, true
+		}
+		return nil, false
+	})
+	r, err := collect(t, newProbe(t, a.config("if_mib")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.faults(t)
+	wantInterfaces(t, r, 20)
+	for k := range lines(r) {
+		if strings.Contains(k, `ifIndex="99"`) {
+			t.Errorf("%s comes from the late answer", k)
+		}
+	}
+}
+
 func TestOIDNotIncreasing(t *testing.T) {
 	a := newFakeAgent(t, append(interfaces(3), pdu("1.3.6.1.2.1.1.5.0", gosnmp.OctetString, "switch"))...)
 	a.misbehave(func(r *gosnmp.SnmpPacket) (*gosnmp.SnmpPacket, bool) {

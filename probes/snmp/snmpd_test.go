@@ -89,7 +89,7 @@ func (d *daemon) start(t testing.TB, engineID string) {
 	if err := os.WriteFile(file, conf.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d.cmd = exec.Command(path, "-f", "-Lf", filepath.Join(d.dir, "log"), "-C", "-c", file, //nolint:gosec // a test's own daemon
+	d.cmd = exec.Command(path, "-f", "-Lf", filepath.Join(d.dir, "log"), "-C", "-c", file,
 		"-p", filepath.Join(d.dir, "pid"), "-I", "-smux",
 		fmt.Sprintf("udp:127.0.0.1:%d", d.port), fmt.Sprintf("tcp:127.0.0.1:%d", d.port))
 	d.cmd.Env = append(os.Environ(), "SNMP_PERSISTENT_DIR="+filepath.Join(d.dir, "var"), "MIBS=", "SNMPCONFPATH="+d.dir)
@@ -130,7 +130,7 @@ func (d *daemon) stop(t testing.TB) {
 func (d *daemon) ask(t testing.TB, program string, args ...string) string {
 	t.Helper()
 	args = append([]string{"-v2c", "-c", "hwtest", "-On", "-m", "", fmt.Sprintf("127.0.0.1:%d", d.port)}, args...)
-	out, err := exec.Command(needProgram(t, program), args...).Output() //nolint:gosec // a test's own arguments
+	out, err := exec.Command(needProgram(t, program), args...).Output()
 	if err != nil {
 		t.Fatalf("%s %v: %v", program, args, err)
 	}

@@ -31,7 +31,7 @@ func (v *variable) number(t metricType) (float64, bool) {
 
 func unsigned(u uint64, t metricType) float64 {
 	if t == typeInteger32 && u <= math.MaxUint32 {
-		return float64(int32(uint32(u))) //nolint:gosec // that is the meaning of the type
+		return float64(int32(uint32(u)))
 	}
 	return float64(u % wrap)
 }

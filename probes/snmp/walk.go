@@ -98,7 +98,7 @@ func (s *session) walk(ctx context.Context, root oid, h *harvest) error {
 			if g.Version == gosnmp.Version1 {
 				return g.GetNext([]string{at.String()})
 			}
-			return g.GetBulk([]string{at.String()}, 0, uint32(size)) //nolint:gosec // 1 to 255
+			return g.GetBulk([]string{at.String()}, 0, uint32(size))
 		})
 		if err != nil {
 			return err
