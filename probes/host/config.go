@@ -55,12 +55,12 @@ var collectorNames = []string{
 // settings are a Config with defaults filled in and patterns compiled.
 type settings struct {
 	Config
-	limit    time.Duration
-	enabled  []string // a subset of collectorNames, in that order
-	patterns map[*string]*regexp.Regexp
+	limit    time.Duration              // ReadTimeout
+	enabled  []string                   // a subset of collectorNames, in that order
+	patterns map[*string]*regexp.Regexp // by the field of the embedded Config
 }
 
-// exclude and include return the compiled form of one of the Config's patterns.
+// pattern returns the compiled form of one of the Config's patterns.
 func (s *settings) pattern(field *string) *regexp.Regexp { return s.patterns[field] }
 
 // newSettings checks the whole Config and reports every mistake in it.

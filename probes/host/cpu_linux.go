@@ -25,12 +25,16 @@ const (
 )
 
 type cpu struct {
-	stat file
-	sys  string
-	cpus map[string]*cpuTimes
+	stat   file
+	sys    string
+	cpus   map[string]*cpuTimes
+	places map[string]place // by name in sysfs; a CPU does not move
 
 	seconds, guest, isolated, online, coreThrottles, packageThrottles *probes.Family
 }
+
+// place is where a CPU is: the kernel's numbers of its package and core.
+type place struct{ pkg, core string }
 
 // cpuTimes is one CPU as it was reported last.
 type cpuTimes struct {
@@ -45,6 +49,7 @@ func newCPU(e *environment) reader {
 		stat:             file{path: e.proc("stat")},
 		sys:              e.sys("devices/system/cpu"),
 		cpus:             make(map[string]*cpuTimes),
+		places:           make(map[string]place),
 		seconds:          counter("node_cpu_seconds_total", "Time that each CPU spent in each mode."),
 		guest:            counter("node_cpu_guest_seconds_total", "Time that each CPU spent running guests, by the mode that contains it."),
 		isolated:         gauge("node_cpu_isolated", "1 for each CPU that the scheduler leaves alone."),
@@ -135,8 +140,7 @@ func (c *cpu) readTopology(r *probes.Round) {
 	if err != nil {
 		return
 	}
-	type core struct{ pkg, core string }
-	cores, packages := make(map[core]bool), make(map[string]bool)
+	cores, packages := make(map[place]bool), make(map[string]bool)
 	for _, name := range names {
 		id, ok := unit(name, "cpu")
 		if !ok {
@@ -152,9 +156,13 @@ func (c *cpu) readTopology(r *probes.Round) {
 			}
 		}
 		// All threads of a core, and all cores of a package, show the same counter.
-		at := core{text(dir + "/topology/physical_package_id"), text(dir + "/topology/core_id")}
-		if at.pkg == "" || at.core == "" {
-			continue
+		at, known := c.places[name]
+		if !known {
+			at = place{text(dir + "/topology/physical_package_id"), text(dir + "/topology/core_id")}
+			if at.pkg == "" || at.core == "" {
+				continue // offline since boot
+			}
+			c.places[name] = at
 		}
 		if !cores[at] {
 			if v, ok := number(dir + "/thermal_throttle/core_throttle_count"); ok {

@@ -2,6 +2,8 @@ package host
 
 import (
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // newCPUFreq reads the CPUs' frequencies. Some kernels take 10 ms and more to tell a
@@ -23,7 +25,7 @@ func newCPUFreq(e *environment) reader {
 	d := &devices{dir: e.sys("devices/system/cpu"), guard: guard[samples]{limit: e.limit}}
 	d.wanted = func(name string) bool {
 		_, ok := unit(name, "cpu")
-		return ok
+		return ok && unix.Access(d.dir+"/"+name+"/cpufreq", unix.F_OK) == nil
 	}
 	d.query = func(name string) samples {
 		var s samples

@@ -104,7 +104,7 @@ func TestStuckMount(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := newFilesystem(&environment{settings: s, log: quiet(), now: time.Now}).(*filesystem)
+		f := newFilesystem(&environment{settings: s, now: time.Now}).(*filesystem)
 		release := make(chan struct{})
 		var hung atomic.Int32
 		f.statfs = func(path string, buf *unix.Statfs_t) error {

@@ -35,16 +35,19 @@ func (g *guard[T]) all(ctx context.Context, keys []string, read func(key string)
 	if g.flying == nil {
 		g.flying = make(map[string]chan T)
 	}
+	for key, late := range g.flying {
+		select {
+		case <-late: // what it read is old by now
+			delete(g.flying, key)
+		default:
+		}
+	}
 	out := make([]outcome[T], len(keys))
 	started := make([]chan T, len(keys))
 	for i, key := range keys {
-		if late, hangs := g.flying[key]; hangs {
-			select {
-			case <-late: // what it read is old by now
-			default:
-				out[i].err = stuckError{g.limit}
-				continue
-			}
+		if _, hangs := g.flying[key]; hangs {
+			out[i].err = stuckError{g.limit}
+			continue
 		}
 		answer := make(chan T, 1)
 		g.flying[key], started[i] = answer, answer

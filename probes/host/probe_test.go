@@ -6,6 +6,9 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,5 +96,40 @@ func TestEveryCollectorHasAReader(t *testing.T) {
 	}
 	if len(makers) != len(collectorNames) {
 		t.Errorf("there are %d readers for %d names", len(makers), len(collectorNames))
+	}
+}
+
+// TestDocumentation holds docs/probes/host.md and the code together.
+func TestDocumentation(t *testing.T) {
+	text, err := os.ReadFile("../../docs/probes/host.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc := string(text)
+	for _, name := range collectorNames {
+		if !strings.Contains(doc, "\n| `"+name+"` |") {
+			t.Errorf("the collector %s is not in the table", name)
+		}
+	}
+	fields := reflect.TypeFor[Config]()
+	for i := range fields.NumField() {
+		if key := fields.Field(i).Tag.Get("yaml"); !strings.Contains(doc, "`"+key+"`") {
+			t.Errorf("the key %s is not explained", key)
+		}
+	}
+	var patterns []*regexp.Regexp
+	for _, m := range regexp.MustCompile("`(node_[a-z0-9_*]+)`").FindAllStringSubmatch(doc, -1) {
+		patterns = append(patterns, regexp.MustCompile("^"+strings.ReplaceAll(m[1], "*", ".*")+"$"))
+	}
+	c := fixtures(t)
+	c.Collectors = hostOnly
+	documented := collect(t, mustNew(t, c)).types
+	for name := range collect(t, mustNew(t, Config{})).types {
+		documented[name] = ""
+	}
+	for name := range documented {
+		if !slices.ContainsFunc(patterns, func(p *regexp.Regexp) bool { return p.MatchString(name) }) {
+			t.Errorf("the family %s is not in the table", name)
+		}
 	}
 }
