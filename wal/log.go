@@ -67,8 +67,8 @@ type Options struct {
 	Registerer   prometheus.Registerer // of the hwsagent_wal_* metrics; nil: nowhere
 	Now          func() time.Time      // wall clock, for what is shown to people; nil: time.Now
 
-	// wrap lets tests inject faults into the directory of the segments.
-	wrap func(directory) directory
+	// wrap lets tests inject faults into the directory of that name, or replace it.
+	wrap func(name string, d directory) directory
 }
 
 // defaultSegmentBytes keeps what goes at once small, and a resume quick: a reader
@@ -80,8 +80,8 @@ type Log struct {
 	logger  *slog.Logger
 	now     func() time.Time
 	base    *osDirectory // Options.Dir
-	saves   *osDirectory // of the savepoints
 	dir     directory    // of the segments
+	saves   directory    // of the savepoints
 	lock    *lock
 	series  *seriesMap
 	index   *index
@@ -129,14 +129,10 @@ func (l *Log) open(o Options) (err error) {
 	if l.lock, err = takeLock(l.base, lockName); err != nil {
 		return err
 	}
-	segments, err := openDirectory(filepath.Join(o.Dir, segmentDir))
-	if err != nil {
+	if l.dir, err = l.sub(o, segmentDir); err != nil {
 		return err
 	}
-	if l.dir = segments; o.wrap != nil {
-		l.dir = o.wrap(segments)
-	}
-	if l.saves, err = openDirectory(filepath.Join(o.Dir, savepointDir)); err != nil {
+	if l.saves, err = l.sub(o, savepointDir); err != nil {
 		return err
 	}
 	l.targets, err = openTargets(l.saves, targetsOptions{Logger: o.Logger, Now: o.Now, OrphanTTL: o.OrphanTTL})
@@ -154,6 +150,18 @@ func (l *Log) open(o Options) (err error) {
 	}
 	l.writer.cond.L = &l.writer.mu
 	return l.restore()
+}
+
+// sub opens a directory inside Options.Dir.
+func (l *Log) sub(o Options, name string) (directory, error) {
+	d, err := openDirectory(filepath.Join(o.Dir, name))
+	if err != nil {
+		return nil, err
+	}
+	if o.wrap != nil {
+		return o.wrap(name, d), nil
+	}
+	return d, nil
 }
 
 // Reader opens the end of the log of the target with that name, or makes it.
