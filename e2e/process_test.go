@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -114,4 +115,23 @@ func writeFile(t *testing.T, path, content string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// runToEnd runs a program to its end and returns what it printed and its exit code.
+func runToEnd(t *testing.T, limit time.Duration, program string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	var out, errs strings.Builder
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("%s %v: %v", program, args, err)
+	}
+	if ctx.Err() != nil {
+		t.Fatalf("%s %v did not end within %s\n%s", program, args, limit, errs.String())
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
