@@ -52,7 +52,7 @@ func pdu(name string, typ gosnmp.Asn1BER, v any) gosnmp.SnmpPDU {
 func (a *fakeAgent) config(modules ...string) Config {
 	return Config{
 		Target: a.conn.LocalAddr().String(), Modules: modules,
-		PacketTimeout: model.Duration(40 * time.Millisecond),
+		PacketTimeout: model.Duration(150 * time.Millisecond),
 	}
 }
 

@@ -59,10 +59,15 @@ func TestLogin(t *testing.T) {
 		{"missing file", with(sealed, func(a *Auth) { a.PrivPassword, a.PrivPasswordFile = "", secret+"x" }), "read priv_password_file: open "},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			// Silence is waited for; everything else may take its time on a busy machine.
+			timeout := 5 * time.Second
+			if strings.Contains(tc.name, "community") || strings.Contains(tc.name, "wrong priv") {
+				timeout = 200 * time.Millisecond
+			}
 			for _, network := range []string{"udp", "tcp"} {
 				p := newProbe(t, Config{
 					Target: d.target(network), Auth: tc.auth, Modules: []string{"system"},
-					PacketTimeout: model.Duration(200 * time.Millisecond), Retries: new(int),
+					PacketTimeout: model.Duration(timeout), Retries: new(int),
 				})
 				r, err := collect(t, p)
 				if tc.want == "" {
@@ -169,7 +174,7 @@ func TestCommunityFileIsReadAgain(t *testing.T) {
 	put("outdated")
 	p := newProbe(t, Config{
 		Target: d.target("udp"), Auth: Auth{CommunityFile: file}, Modules: []string{"system"},
-		PacketTimeout: model.Duration(100 * time.Millisecond), Retries: new(int),
+		PacketTimeout: model.Duration(500 * time.Millisecond), Retries: new(int),
 	})
 	if _, err := collect(t, p); err == nil {
 		t.Fatal("the outdated community was accepted")
