@@ -1,0 +1,56 @@
+package remotewrite
+
+import "time"
+
+// backoff yields the pauses between attempts: growing, jittered, bounded. Each lies
+// between 0.9 and 2.5 times the one before, so that agents which failed together do
+// not come back together, and none is shorter than 0.8 of the one before even when
+// timers are late.
+type backoff struct {
+	min, max time.Duration // bounds of a pause
+	last     time.Duration // the pause before; 0 at the start
+}
+
+// next returns the next pause; r is random in [0, 1).
+func (b *backoff) next(r float64) time.Duration {
+	lo, hi := b.last*9/10, b.last*5/2
+	if b.last == 0 {
+		lo, hi = b.min, b.min*2
+	}
+	lo, hi = max(lo, b.min), min(hi, b.max)
+	lo = min(lo, hi)
+	b.last = lo + time.Duration(r*float64(hi-lo))
+	return b.last
+}
+
+// reset starts over, after a success.
+func (b *backoff) reset() { b.last = 0 }
+
+// holdSchedule yields the pauses between tests of a held target: the first few are
+// short enough that a passing trouble costs little, and long enough that a target which
+// refuses everything sees at most two requests in eight seconds.
+type holdSchedule struct {
+	tests int // how many pauses were handed out since data went through
+}
+
+const (
+	firstTest = 5 * time.Second  // after one request
+	afterTwo  = 10 * time.Second // after a request and an empty write at once
+	slowTest  = 60 * time.Second
+)
+
+// next returns the next pause; two says that two requests were just sent, r is random
+// in [0, 1).
+func (h *holdSchedule) next(two bool, r float64) time.Duration {
+	d := slowTest
+	if h.tests < 4 {
+		d = firstTest << h.tests
+	}
+	h.tests++
+	if two {
+		d = max(d, afterTwo)
+	}
+	return d + time.Duration(r*float64(d)/10)
+}
+
+func (h *holdSchedule) reset() { h.tests = 0 }

@@ -1,0 +1,179 @@
+package remotewrite
+
+import (
+	"cmp"
+	"slices"
+)
+
+// fifo holds a shard's points in log order. It reuses its memory.
+type fifo struct {
+	buf  []point
+	head int // buf[:head] is taken
+}
+
+func (f *fifo) len() int        { return len(f.buf) - f.head }
+func (f *fifo) points() []point { return f.buf[f.head:] }
+
+func (f *fifo) push(ps []point) {
+	if f.head > 0 && len(f.buf)+len(ps) > cap(f.buf) {
+		n := copy(f.buf, f.points())
+		clear(f.buf[n:])
+		f.buf, f.head = f.buf[:n], 0
+	}
+	f.buf = append(f.buf, ps...)
+}
+
+// take moves the first n points to the end of dst.
+func (f *fifo) take(dst []point, n int) []point {
+	dst = append(dst, f.buf[f.head:f.head+n]...)
+	f.head += n
+	if f.head == len(f.buf) {
+		clear(f.buf)
+		f.buf, f.head = f.buf[:0], 0
+	}
+	return dst
+}
+
+// unread puts points before the others.
+func (f *fifo) unread(ps []point) {
+	if f.head >= len(ps) {
+		f.head -= len(ps)
+		copy(f.buf[f.head:], ps)
+		return
+	}
+	f.buf = slices.Insert(f.buf, f.head, ps...)
+}
+
+// remove takes out the point at index i of points.
+func (f *fifo) remove(i int) { f.buf = slices.Delete(f.buf, f.head+i, f.head+i+1) }
+
+// grouper puts the points of one series beside each other, so that the encoder makes
+// one TimeSeries of them. It keeps the order within a series, and that of the series'
+// first points: neighbours in the log have similar labels, which compresses well. It
+// reuses its memory; not safe for concurrent use.
+type grouper struct {
+	keys []groupKey
+	then []int32 // index of the following point of the same series, or groupEnd; through inner if the point is not its series' first
+	out  []point
+}
+
+const groupEnd = -1
+
+// inner marks a link of a point that is not the first of its series, and unmarks it:
+// the marked links are those below groupEnd.
+func inner(link int32) int32 { return -3 - link }
+
+type groupKey struct {
+	hash uint64
+	at   int32
+}
+
+// group returns points regrouped; the result is valid until the following call.
+// Series are told apart by the hash of their final labels, so that two log series which
+// relabelling has made one keep their order. Where hashes collide the points of two
+// series alternate in one group, which costs bytes and harms nothing.
+func (g *grouper) group(points []point) []point {
+	if len(points) == 0 || points[0].seq == points[len(points)-1].seq {
+		return points // one commit: hardly ever a series twice
+	}
+	g.keys = g.keys[:0]
+	for i := range points {
+		g.keys = append(g.keys, groupKey{points[i].series.hash, int32(i)})
+	}
+	slices.SortFunc(g.keys, func(a, b groupKey) int {
+		if a.hash != b.hash {
+			return cmp.Compare(a.hash, b.hash)
+		}
+		return cmp.Compare(a.at, b.at)
+	})
+	g.then = slices.Grow(g.then[:0], len(points))[:len(points)]
+	repeated := false
+	for i, k := range g.keys {
+		next := int32(groupEnd)
+		if i+1 < len(g.keys) && g.keys[i+1].hash == k.hash {
+			next, repeated = g.keys[i+1].at, true
+		}
+		if i > 0 && g.keys[i-1].hash == k.hash {
+			next = inner(next)
+		}
+		g.then[k.at] = next
+	}
+	if !repeated {
+		return points
+	}
+	g.out = slices.Grow(g.out[:0], len(points))
+	for i := range points {
+		next := g.then[i]
+		if next < groupEnd {
+			continue
+		}
+		g.out = append(g.out, points[i])
+		for next >= 0 {
+			g.out = append(g.out, points[next])
+			next = inner(g.then[next])
+		}
+	}
+	return g.out
+}
+
+// span is points[lo:hi].
+type span struct{ lo, hi int }
+
+func (s span) len() int { return s.hi - s.lo }
+
+// uniquePrefix is how many of the first points are of different series, at most limit.
+// An exemplar shares its series' place. seen is scratch.
+func uniquePrefix(points []point, limit int, seen map[uint64]struct{}) int {
+	clear(seen)
+	for i := range points {
+		if i == limit {
+			return i
+		}
+		if points[i].kind == exemplarPoint {
+			continue
+		}
+		h := points[i].series.hash
+		if _, twice := seen[h]; twice {
+			return i
+		}
+		seen[h] = struct{}{}
+	}
+	return len(points)
+}
+
+// rounds orders points so that the first sample of each series comes first, then the
+// second of each, and returns where each round lies. Within a round the points keep
+// the log's order. Exemplars go with the round of the sample before them.
+func rounds(points []point) (ordered []point, spans []span) {
+	count := make(map[uint64]int)
+	round := make([]int, len(points))
+	most := 0
+	for i := range points {
+		h := points[i].series.hash
+		if points[i].kind != exemplarPoint {
+			count[h]++
+		}
+		round[i] = max(count[h]-1, 0)
+		most = max(most, round[i]+1)
+	}
+	at := make([]int, len(points))
+	for i := range at {
+		at[i] = i
+	}
+	slices.SortStableFunc(at, func(a, b int) int {
+		if round[a] != round[b] {
+			return cmp.Compare(round[a], round[b])
+		}
+		return cmp.Compare(points[a].seq, points[b].seq)
+	})
+	ordered = make([]point, 0, len(points))
+	spans = make([]span, 0, most)
+	for i, j := range at {
+		if len(spans) == 0 || round[j] != round[at[i-1]] {
+			spans = append(spans, span{i, i})
+		}
+		ordered = append(ordered, points[j])
+		spans[len(spans)-1].hi = i + 1
+	}
+	return ordered, spans
+}

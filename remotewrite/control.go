@@ -1,0 +1,242 @@
+package remotewrite
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"hwsagent/wal"
+)
+
+const (
+	tick = time.Second
+
+	// letGoAfter is how long a target is down before its window is let go. One that
+	// answers with server errors gets time to show whether one batch is the reason.
+	letGoAfter         = 30 * time.Second
+	letGoAfterAnswered = poisonTime + time.Minute
+
+	// dataEvery is how often, while the window is let go, data is tried although empty
+	// writes fail.
+	dataEvery = time.Minute
+
+	// A shard is added after so many ticks behind, none while the target asked to go
+	// slower a moment ago, and given up after so many without being behind.
+	ticksToGrow   = 2
+	ticksToShrink = 60
+	slowFor       = 10 * time.Second
+)
+
+// watch looks after the window: it ends it when the target is down for long, and when
+// the number of shards should change.
+func (w *window) watch(ctx context.Context, end context.CancelCauseFunc) {
+	q := w.q
+	before := q.gate.view().troubles
+	growth := growth{shards: len(w.shards), min: q.minShards(), max: q.maxShards()}
+	t := time.NewTicker(tick)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		now := time.Now()
+		v := q.gate.view()
+		st := q.Status()
+		q.observe(st)
+		if v.troubles > before && letGo(v, now) {
+			q.log.Info("The target is down; keeping its position only.", slog.String("why", v.why), slog.Time("since", v.since))
+			end(errLetGo)
+			return
+		}
+		slow := now.Sub(time.Unix(0, q.slowed.Load())) < slowFor
+		if n := growth.next(st.State == StateBehind, slow || v.state != gateOpen); n != len(w.shards) {
+			q.shards.Store(int32(n))
+			w.drain()
+			return
+		} else if !slow {
+			q.gate.setLimit(n)
+		}
+	}
+}
+
+// letGo decides whether a target is down for so long that its window goes.
+func letGo(v gateView, now time.Time) bool {
+	switch {
+	case v.since.IsZero(), v.emptyPassedSince:
+		return false
+	case v.state == gatePaused && v.answered:
+		return now.Sub(v.since) >= letGoAfterAnswered
+	}
+	return now.Sub(v.since) >= letGoAfter
+}
+
+// growth decides about the number of shards: doubled while behind, halved when there is
+// nothing to catch up with.
+type growth struct {
+	shards, min, max int
+	behind, idle     int // ticks in a row
+}
+
+// next takes what was seen at a tick and returns how many shards there should be.
+func (g *growth) next(behind, slow bool) int {
+	if behind {
+		g.behind, g.idle = g.behind+1, 0
+	} else {
+		g.behind, g.idle = 0, g.idle+1
+	}
+	switch {
+	case g.behind >= ticksToGrow && !slow:
+		return min(2*g.shards, g.max)
+	case g.idle >= ticksToShrink:
+		return max(g.shards/2, g.min)
+	}
+	return g.shards
+}
+
+// slowDown halves how many requests may be under way: the target is overloaded.
+func (q *Queue) slowDown() {
+	now := time.Now()
+	last := q.slowed.Load()
+	if now.Sub(time.Unix(0, last)) < tick || !q.slowed.CompareAndSwap(last, now.UnixNano()) {
+		return
+	}
+	q.gate.halve()
+}
+
+// waitDown waits, holding no samples, until it is worth while to read the log again: an
+// empty write tells that the target is there. The error is ctx's.
+func (q *Queue) waitDown(ctx context.Context) error {
+	g := q.gate
+	again := time.Now().Add(dataEvery)
+	for {
+		p, err := g.enter(ctx)
+		if err != nil {
+			return err
+		}
+		if p.test && !g.view().emptyPasses || !time.Now().Before(again) {
+			g.release(p) // only data can tell
+			return nil
+		}
+		a := q.send(ctx, Request{Body: q.empty})
+		q.observe(q.Status())
+		switch v := Classify(a, Policy{RetryOnRateLimit: true}); {
+		case ctx.Err() != nil:
+			g.release(p)
+			return ctx.Err()
+		case v == Delivered && p.test:
+			g.passed(p)
+			return nil
+		case v == Delivered:
+			g.sawEmptyPass()
+			g.release(p)
+			return nil
+		case p.test:
+			g.refused(p, a.String(), false)
+		case v == Retry:
+			g.failed(p, a.String(), a.RetryAfter, a.Status != 0)
+		default:
+			g.release(p) // it answers; what it thinks of data is to be seen
+			return nil
+		}
+		q.noteAnswer(a)
+	}
+}
+
+// observe shows the status in the metrics, and logs when the state changes.
+func (q *Queue) observe(s Status) {
+	q.metrics.SetState(s.State)
+	q.metrics.SetShards(s.Shards, s.Shards)
+	if s.State == StateHeld {
+		q.metrics.Held(tick)
+	}
+	q.mu.Lock()
+	before := q.state
+	q.state = s.State
+	q.mu.Unlock()
+	if before == s.State {
+		return
+	}
+	level := slog.LevelInfo
+	if s.State == StateHeld || s.State == StateRetrying {
+		level = slog.LevelWarn
+	}
+	q.log.Log(context.Background(), level, "The target's state changed.", slog.String("state", s.State), slog.String("before", before), slog.String("why", s.Why))
+}
+
+// The states of a target.
+const (
+	StateStarting = "starting" // nothing was sent yet
+	StateOK       = "ok"       // what is read is delivered as it comes
+	StateBehind   = "behind"   // delivering, with a backlog in the log
+	StateRetrying = "retrying" // requests fail in a way that passes
+	StateHeld     = "held"     // the receiver refuses requests as such; nothing is dropped
+)
+
+// Status is a snapshot of a queue.
+type Status struct {
+	State string // one of the State constants
+	Why   string // what the target waits for, in words, when retrying or held
+
+	Shards    int
+	MaxShards int
+	BatchSize int    // samples in a request at most, at present
+	Window    uint64 // samples read and without an outcome
+	Backlog   uint64 // samples in the log that are not read yet
+	Sent      uint64 // samples delivered since this queue was made
+	Requests  uint64 // of any kind, since then
+	Retries   uint64 // requests with samples that were sent before
+
+	LastSuccess time.Time
+	LastError   string
+	LastErrorAt time.Time
+	DownSince   time.Time // zero unless retrying or held
+	NextTry     time.Time // zero unless waiting for it
+
+	ClockSkew      time.Duration // this host's clock minus the receiver's
+	ClockSkewKnown bool
+}
+
+// Status tells how the target is.
+func (q *Queue) Status() Status {
+	v := q.gate.view()
+	head := q.source.Head()
+	s := Status{
+		Shards: int(q.shards.Load()), MaxShards: q.maxShards(), BatchSize: q.batchLimit(),
+		Sent: q.sent.Load(), Requests: q.requests.Load(), Retries: q.retries.Load(),
+		ClockSkew: time.Duration(q.skew.Load()), ClockSkewKnown: q.skewKnown.Load(),
+		DownSince: v.since, Why: v.why,
+	}
+	if w := q.window.Load(); w != nil {
+		s.Window = w.open()
+	}
+	q.mu.Lock()
+	s.LastSuccess, s.LastError, s.LastErrorAt = q.lastSuccess, q.lastError, q.lastErrorAt
+	s.Backlog = backlog(q.read, head)
+	q.mu.Unlock()
+	switch {
+	case v.state == gateHeld:
+		s.State = StateHeld
+	case !v.since.IsZero():
+		s.State = StateRetrying
+	case s.Backlog >= uint64(q.cfg.Queue.MaxSamplesPerSend):
+		s.State = StateBehind
+	case s.LastSuccess.IsZero():
+		s.State = StateStarting
+	default:
+		s.State = StateOK
+	}
+	if v.state == gateHeld || v.state == gatePaused {
+		s.NextTry = v.until
+	}
+	return s
+}
+
+// backlog is how many samples lie between two marks.
+func backlog(read, head wal.Mark) uint64 {
+	if head.Total < read.Total {
+		return 0
+	}
+	return head.Total - read.Total
+}

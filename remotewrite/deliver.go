@@ -1,0 +1,290 @@
+package remotewrite
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"hwsagent/wal"
+)
+
+// load is a batch, or a part of one, on its way to its outcomes.
+type load struct {
+	points   []point // in log order
+	attempts int
+
+	// again: the samples have their outcome; they are sent once more to see whether the
+	// receiver takes them.
+	again bool
+
+	// unsure: an attempt got no final answer, so the receiver may have the samples.
+	unsure bool
+
+	refusedAt    time.Time // of the first refusal, zero before
+	serverErrors int       // answers 5xx
+	firstError   time.Time // of these
+	denials      int       // answers 401 or 403 while empty writes pass
+}
+
+// The same batch is taken apart after so many server errors over so long a time, or so
+// many denials.
+const (
+	poisonErrors  = 10
+	poisonTime    = 5 * time.Minute
+	poisonDenials = 3
+)
+
+// stuck reports whether the batch itself may be what the receiver fails at.
+func (l *load) stuck(now time.Time) bool {
+	return l.serverErrors >= poisonErrors && now.Sub(l.firstError) >= poisonTime || l.denials >= poisonDenials
+}
+
+// fate is what try found out.
+type fate uint8
+
+const (
+	settled  fate = iota // every sample has its outcome
+	refused              // the receiver refuses these samples; the way to it is good
+	tooLarge             // 413
+	stuck                // see load.stuck
+	failed               // once only: an answer that says nothing about the samples
+)
+
+// mode says how far try goes.
+type mode uint8
+
+const (
+	// patient: try again without end; find out whether a refusal means the samples.
+	patient mode = iota
+	// parts of a refused batch: a refusal is a refusal, all else is patient.
+	parts
+	// once, for the parts of a stuck batch: server errors and denials are answers.
+	once
+)
+
+// deliver brings every sample of the load to its outcome. The error is ctx's.
+func (s *shard) deliver(ctx context.Context, l *load) error {
+	for {
+		f, a, err := s.try(ctx, l, patient)
+		if err != nil {
+			return err
+		}
+		switch f {
+		case settled:
+			return nil
+		case tooLarge:
+			return s.halve(ctx, l, a)
+		case refused:
+			if l.unsure {
+				return s.resend(ctx, l.points, 1)
+			}
+			return s.isolate(ctx, l.points, a)
+		case stuck:
+			done, err := s.takeApart(ctx, l, a)
+			if done || err != nil {
+				return err
+			}
+			// No part passed: the batch is not the reason. Rejoin, and retry.
+			*l = load{points: s.topUp(l.points), unsure: true, attempts: l.attempts}
+		}
+	}
+}
+
+// halve remembers that so many samples are too many, and delivers the first half of the
+// load; the second goes back to the front of the queue.
+func (s *shard) halve(ctx context.Context, l *load, a Answer) error {
+	n := len(l.points)
+	s.q.shrinkBatch(n)
+	if n == 1 {
+		s.bury(l.points, a, wal.Rejected)
+		return nil
+	}
+	s.putBack(l.points[n/2:], l.unsure)
+	return s.deliver(ctx, &load{points: l.points[:n/2], unsure: l.unsure})
+}
+
+// try sends the load until something is known about its samples. On settled they have
+// their outcomes; otherwise l.points are those that have not. The answer is the last.
+// The error is ctx's.
+func (s *shard) try(ctx context.Context, l *load, m mode) (fate, Answer, error) {
+	for {
+		s.expire(l)
+		if len(l.points) == 0 {
+			return settled, Answer{}, nil
+		}
+		p, err := s.q.gate.enter(ctx)
+		if err != nil {
+			return 0, Answer{}, err
+		}
+		if p.test {
+			if err := s.test(p, l, m); err != nil {
+				return 0, Answer{}, err
+			}
+			continue
+		}
+		a, sent, err := s.post(p, l)
+		if err != nil {
+			return 0, a, err
+		}
+		if !sent {
+			continue
+		}
+		if f, known := s.judge(p, l, a, m); known {
+			return f, a, nil
+		}
+	}
+}
+
+// post sends the load once. When it was not sent, or when s.sending has ended, which is
+// the error, p is given back.
+func (s *shard) post(p pass, l *load) (_ Answer, sent bool, _ error) {
+	newest := uint64(0)
+	for i := range l.points {
+		newest = max(newest, l.points[i].seq)
+	}
+	if err := s.w.reserve(newest); err != nil {
+		s.q.gate.failed(p, err.Error(), 0, false)
+		s.q.note(err.Error())
+		return Answer{}, false, nil
+	}
+	points := s.grp.group(l.points)
+	body := s.enc.encode(points)
+	s.q.metrics.Sending(count(points), len(body), l.attempts > 0)
+	if l.attempts > 0 {
+		s.q.retries.Add(1)
+	}
+	a := s.q.send(s.sending, Request{Body: body, Attempt: l.attempts})
+	l.attempts++
+	if s.sending.Err() != nil && a.Status == 0 {
+		s.q.gate.release(p)
+		return a, true, s.sending.Err()
+	}
+	return a, true, nil
+}
+
+// judge gives p back with what the answer says about the target, and returns what it
+// says about the load's samples, if it does.
+func (s *shard) judge(p pass, l *load, a Answer, m mode) (f fate, known bool) {
+	g := s.q.gate
+	v := Classify(a, s.q.cfg.Policy())
+	if v != Delivered {
+		s.q.noteAnswer(a)
+	}
+	switch v {
+	case Delivered:
+		s.accepted(l)
+		g.delivered(p)
+		return settled, true
+	case Discard:
+		g.release(p)
+		if m != patient {
+			return refused, true
+		}
+		s.bury(l.points, a, wal.Rejected)
+		return settled, true
+	case Split:
+		g.release(p)
+		return tooLarge, true
+	case Suspect:
+		if m != patient {
+			g.release(p)
+			return refused, true
+		}
+		return refused, s.refusalIsReal(p, l, a)
+	case Hold:
+		if m == once && a.denied() {
+			g.failed(p, a.String(), 0, true)
+			return failed, true
+		}
+		if a.denied() && g.view().emptyPassedSince {
+			l.denials++
+		}
+		g.refused(p, a.String(), false)
+	case Retry:
+		l.unsure = true
+		g.failed(p, a.String(), a.RetryAfter, a.Status != 0)
+		if a.Status >= 500 || a.Status == http.StatusTooManyRequests {
+			s.q.slowDown()
+		}
+		if a.Status >= 500 {
+			if l.serverErrors++; l.serverErrors == 1 {
+				l.firstError = time.Now()
+			}
+			if m == once {
+				return failed, true
+			}
+		}
+	}
+	return stuck, m == patient && l.stuck(time.Now())
+}
+
+// accepted gives the samples of a load their outcome after a 2xx.
+func (s *shard) accepted(l *load) {
+	s.good, s.hasGood = l.points[len(l.points)-1], true
+	s.q.delivered(l.points)
+	if !l.again {
+		s.w.settleAll(l.points, wal.Outcome{Delivered: 1})
+	}
+}
+
+// refusalIsReal finds out whether a refusal means the samples or the way to the
+// receiver is broken: a proxy answers a missing client certificate with 400, too. It
+// gives p back. False means that the target is held now, or that something has changed
+// meanwhile, and the load must be tried again.
+func (s *shard) refusalIsReal(p pass, l *load, a Answer) bool {
+	g := s.q.gate
+	if !g.current(p) {
+		g.release(p)
+		return false
+	}
+	e := s.q.send(s.sending, Request{Body: s.q.empty})
+	if e.Status/100 == 2 {
+		g.sawEmptyPass()
+		g.release(p)
+		return true
+	}
+	if !g.view().emptyPasses && !l.refusedAt.IsZero() && s.q.deliveredSince(l.refusedAt) {
+		// This receiver refuses empty writes and has taken data since it refused these.
+		g.release(p)
+		return true
+	}
+	if l.refusedAt.IsZero() {
+		l.refusedAt = time.Now()
+	}
+	if Classify(e, Policy{RetryOnRateLimit: true}) == Retry {
+		g.failed(p, e.String(), e.RetryAfter, e.Status != 0)
+	} else {
+		g.refused(p, a.String(), true)
+	}
+	return false
+}
+
+// expire settles the samples of the load that have become too old, or are known to be
+// ahead of the receiver's clock.
+func (s *shard) expire(l *load) {
+	lim := s.q.limits(time.Now())
+	bad := 0
+	for i := range l.points {
+		if t := l.points[i].t; t < lim.oldest || t > lim.newest {
+			bad++
+		}
+	}
+	if bad == 0 {
+		return
+	}
+	kept := l.points[:0]
+	for i := range l.points {
+		p := l.points[i]
+		switch {
+		case p.kind == exemplarPoint:
+			kept = append(kept, p)
+		case p.t < lim.oldest:
+			s.w.settle(p.seq, one(wal.TooOld))
+		case p.t > lim.newest:
+			s.w.settle(p.seq, one(wal.Future))
+		default:
+			kept = append(kept, p)
+		}
+	}
+	l.points = kept
+}

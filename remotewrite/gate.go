@@ -1,0 +1,282 @@
+package remotewrite
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// gateState says what a target takes at present.
+type gateState uint8
+
+const (
+	// gateUnproven: nothing is known. One request at a time, until one delivers data.
+	gateUnproven gateState = iota
+	// gateOpen: the target takes data; up to limit requests at a time.
+	gateOpen
+	// gatePaused: the last request failed in a way that passes. Nothing is sent until
+	// the pause is over, then one request at a time.
+	gatePaused
+	// gateHeld: the target refuses requests as such. Nothing is sent but tests, one at a
+	// time, at the times of the hold schedule or when poked.
+	gateHeld
+)
+
+// gate is where all shards of a target wait before they send. Failure is a property of
+// the target, so pauses, Retry-After and holds are target-wide: ten shards do not knock
+// ten times. Safe for concurrent use.
+type gate struct {
+	rand func() float64
+
+	mu      sync.Mutex
+	state   gateState
+	turn    uint64        // grows with each change of state; a late answer of an earlier turn changes nothing
+	flying  int           // requests under way
+	inTurn  int           // of these, those of the present turn; the others were given up on
+	limit   int           // how many may be under way while open
+	until   time.Time     // end of the pause, or time of the next test
+	why     string        // what the target waits for, for people
+	since   time.Time     // when data last stopped to go through; zero while it does
+	changed chan struct{} // closed and replaced at each change
+	backoff backoff
+	holds   holdSchedule
+
+	troubles uint64 // how often a request failed as such, ever
+
+	// emptyPasses: the target accepted an empty write once, so its refusal of one
+	// means something.
+	emptyPasses bool
+	// emptyPassedSince: an empty write passed since data last went through.
+	emptyPassedSince bool
+	// answered: of the failures since data last went through, the last was an answer.
+	answered bool
+}
+
+// pass is the right to send one request. Every pass goes back through one of the
+// gate's methods that take it.
+type pass struct {
+	turn uint64
+	test bool // the target is held: test it, do not send a batch
+}
+
+func newGate(minBackoff, maxBackoff time.Duration, rand func() float64) *gate {
+	return &gate{
+		rand:    rand,
+		limit:   1,
+		changed: make(chan struct{}),
+		backoff: backoff{min: minBackoff, max: maxBackoff},
+	}
+}
+
+// enter waits until a request may be sent. The error is ctx's.
+func (g *gate) enter(ctx context.Context) (pass, error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return pass{}, err
+		}
+		g.mu.Lock()
+		p, wait, ok := g.admit(time.Now())
+		changed := g.changed
+		g.mu.Unlock()
+		if ok {
+			return p, nil
+		}
+		if err := waitFor(ctx, changed, wait); err != nil {
+			return pass{}, err
+		}
+	}
+}
+
+// admit lets a request through if it may go now; wait is how long to wait at most
+// otherwise, 0 for until something changes.
+func (g *gate) admit(now time.Time) (p pass, wait time.Duration, ok bool) {
+	switch {
+	case g.state == gateOpen && g.flying >= g.limit, g.state != gateOpen && g.inTurn > 0:
+		return p, 0, false
+	case (g.state == gatePaused || g.state == gateHeld) && now.Before(g.until):
+		return p, g.until.Sub(now), false
+	}
+	g.flying++
+	g.inTurn++
+	return pass{turn: g.turn, test: g.state == gateHeld}, 0, true
+}
+
+// waitFor waits for changed, for ctx, or for d unless it is 0.
+func waitFor(ctx context.Context, changed <-chan struct{}, d time.Duration) error {
+	var expired <-chan time.Time
+	if d > 0 {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		expired = t.C
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-changed:
+	case <-expired:
+	}
+	return nil
+}
+
+// set changes the state and wakes the waiting shards. g.mu is held.
+func (g *gate) set(s gateState) {
+	g.state = s
+	g.turn++
+	g.inTurn = 0
+	g.wake()
+}
+
+func (g *gate) wake() {
+	close(g.changed)
+	g.changed = make(chan struct{})
+}
+
+// release gives p back when nothing was learnt: the queue stops, or the answer said
+// something about the samples only.
+func (g *gate) release(p pass) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.flying--
+	if p.turn == g.turn {
+		g.inTurn--
+	}
+	if g.state != gateOpen || g.flying+1 >= g.limit {
+		g.wake()
+	}
+}
+
+// delivered gives p back after data went through: whatever the trouble was, it is over.
+func (g *gate) delivered(p pass) {
+	g.release(p)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.state == gateOpen {
+		return
+	}
+	g.backoff.reset()
+	g.holds.reset()
+	g.since, g.why, g.until = time.Time{}, "", time.Time{}
+	g.emptyPassedSince, g.answered = false, false
+	g.set(gateOpen)
+}
+
+// failed gives p back after a failure that passes by itself. after is what the
+// receiver asked for, 0 if nothing; answered says whether it answered at all.
+func (g *gate) failed(p pass, why string, after time.Duration, answered bool) {
+	g.release(p)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := time.Now()
+	if p.turn != g.turn {
+		// Another request of the same turn failed before. Only a longer wait counts.
+		if g.state == gatePaused && now.Add(after).After(g.until) {
+			g.until = now.Add(after)
+			g.wake()
+		}
+		return
+	}
+	g.trouble(now, why, answered)
+	g.until = now.Add(max(g.backoff.next(g.rand()), after))
+	g.set(gatePaused)
+}
+
+// refused gives p back after an answer that refuses requests as such. two says that an
+// empty write was refused as well, just now.
+func (g *gate) refused(p pass, why string, two bool) {
+	g.release(p)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if p.turn != g.turn {
+		return
+	}
+	now := time.Now()
+	g.trouble(now, why, true)
+	g.until = now.Add(g.holds.next(two, g.rand()))
+	g.set(gateHeld)
+}
+
+// passed gives the test pass p back after the target accepted an empty write: data may
+// be tried, one request at a time. The schedule goes on where it was until data passes.
+func (g *gate) passed(p pass) {
+	g.release(p)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.emptyPasses, g.emptyPassedSince = true, true
+	if p.turn == g.turn {
+		g.set(gateUnproven)
+	}
+}
+
+// resume gives the test pass p back after the target answered as it does when well.
+func (g *gate) resume(p pass) {
+	g.release(p)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if p.turn == g.turn {
+		g.set(gateUnproven)
+	}
+}
+
+// trouble notes since when and why nothing goes through. g.mu is held.
+func (g *gate) trouble(now time.Time, why string, answered bool) {
+	if g.since.IsZero() {
+		g.since = now
+	}
+	g.troubles++
+	g.why, g.answered = why, answered
+}
+
+// current reports whether nothing has changed since p was given out.
+func (g *gate) current(p pass) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return p.turn == g.turn
+}
+
+// poke makes a held or paused target due now.
+func (g *gate) poke() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.until = time.Time{}
+	g.wake()
+}
+
+// setLimit changes how many requests may be under way while open.
+func (g *gate) setLimit(n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.limit = max(n, 1)
+	g.wake()
+}
+
+// halve makes fewer requests go at a time, at least one.
+func (g *gate) halve() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.limit = max(g.limit/2, 1)
+}
+
+// sawEmptyPass notes that an empty write was accepted.
+func (g *gate) sawEmptyPass() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.emptyPasses, g.emptyPassedSince = true, true
+}
+
+// gateView is a snapshot of the gate.
+type gateView struct {
+	state            gateState
+	why              string
+	since            time.Time // when trouble began, zero if there is none
+	until            time.Time // the next try, zero if now
+	emptyPasses      bool
+	emptyPassedSince bool
+	answered         bool
+	troubles         uint64
+}
+
+func (g *gate) view() gateView {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return gateView{g.state, g.why, g.since, g.until, g.emptyPasses, g.emptyPassedSince, g.answered, g.troubles}
+}

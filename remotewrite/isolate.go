@@ -1,0 +1,309 @@
+package remotewrite
+
+import "math/bits"
+
+// isolateBudget is how many requests taking a refused batch apart may cost, beside the
+// empty writes that show that the way to the receiver is good.
+const isolateBudget = 60
+
+// receiver says what a target does with the good part of a request that it refuses.
+type receiver uint8
+
+const (
+	unknownReceiver receiver = iota
+	rollsBack                // stores nothing of it (Prometheus)
+	keepsGood                // stores the good part (Mimir, Cortex, Thanos)
+)
+
+// isolation plans how a refused batch is taken apart. It is pure: the driver asks next
+// for samples to send in one request, and says what came of it.
+//
+// The batch is cut to rounds of one sample per series, oldest first, since resending
+// what was stored is safe only for a series' newest sample. A refused round is bisected.
+// A single sample that is refused is bad: whatever it is, this receiver does not take it.
+//
+// A batch with several rounds at a receiver that keeps the good part looks different:
+// of each series all but the newest sample are refused, as they are older than what is
+// stored. So before a first round is bisected, a few of its samples that have successors
+// are sent alone; if all are refused and one of the series, followed to its newest
+// sample, is taken there and not before, then the receiver had kept the good part.
+type isolation struct {
+	kind   receiver
+	budget int // requests left
+
+	rounds [][]int // the samples, as indices, that are still to do
+	then   []int   // the following sample of the same series, -1 for none
+	todo   []piece // of the present round, a stack
+	sent   piece   // what next returned last
+
+	done   []bool // by index: needs nothing more
+	passed int    // samples that were taken
+	fails  int    // requests that were refused
+	bad    []int  // refused alone, in the order of refusal
+	older  []int  // refused alone, but may be older than what is stored
+
+	probing bool // finding out the receiver's kind
+	probes  []int
+	walk    int // the sample that follows the series from, -1 if not walking
+
+	resting bool // next returned all that is left, at once
+	restBad int  // how many bad samples were known when that was tried last
+}
+
+// piece is a part of a round.
+type piece struct {
+	at  []int
+	bad bool // known to be refused: not sent before it is split
+	// left: the sibling is on top of the stack, and one of both is bad.
+	left bool
+}
+
+// newIsolation plans for samples whose rounds are given as in the result of rounds.
+func newIsolation(kind receiver, hashes []uint64, spans []span, budget int) *isolation {
+	p := &isolation{kind: kind, budget: budget, walk: -1, then: make([]int, len(hashes)), done: make([]bool, len(hashes))}
+	last := make(map[uint64]int)
+	for i, h := range hashes {
+		p.then[i] = -1
+		if j, ok := last[h]; ok {
+			p.then[j] = i
+		}
+		last[h] = i
+	}
+	for _, s := range spans {
+		round := make([]int, 0, s.len())
+		for i := s.lo; i < s.hi; i++ {
+			round = append(round, i)
+		}
+		p.rounds = append(p.rounds, round)
+	}
+	if len(spans) == 1 {
+		// The batch was this round: it needs not be refused twice.
+		p.begin(true)
+	}
+	if kind == keepsGood {
+		p.conclude()
+	}
+	return p
+}
+
+// begin puts the next round on the stack.
+func (p *isolation) begin(bad bool) {
+	p.todo = append(p.todo, piece{at: p.rounds[0], bad: bad})
+	p.rounds = p.rounds[1:]
+}
+
+// next returns the samples to send next, in order, or false at the end.
+func (p *isolation) next() ([]int, bool) {
+	for p.budget > 0 {
+		switch {
+		case p.probing:
+			if p.sent, p.probing = p.probe(); p.probing {
+				p.budget--
+				return p.sent.at, true
+			}
+			continue
+		case len(p.todo) == 0 && len(p.rounds) == 0:
+			return nil, false
+		case len(p.todo) == 0 && len(p.rounds) > 1 && len(p.bad) > p.restBad && p.kind != keepsGood:
+			// Something bad was found: perhaps that was all.
+			p.resting, p.restBad = true, len(p.bad)
+			if at := p.open(flatten(p.rounds)); len(at) > 0 {
+				p.sent = piece{at: at}
+				p.budget--
+				return at, true
+			}
+			continue
+		case len(p.todo) == 0:
+			p.begin(false)
+			continue
+		}
+		top := p.todo[len(p.todo)-1]
+		p.todo = p.todo[:len(p.todo)-1]
+		top.at = p.open(top.at)
+		if len(top.at) == 0 {
+			continue
+		}
+		if top.bad && len(top.at) > 1 {
+			half := len(top.at) / 2
+			p.todo = append(p.todo, piece{at: top.at[half:]}, piece{at: top.at[:half], left: true})
+			continue
+		}
+		p.sent = top
+		p.budget--
+		return top.at, true
+	}
+	return nil, false
+}
+
+// open returns those of at that are not done.
+func (p *isolation) open(at []int) []int {
+	var open []int
+	for _, i := range at {
+		if !p.done[i] {
+			open = append(open, i)
+		}
+	}
+	return open
+}
+
+// accepted says that the receiver took what next returned.
+func (p *isolation) accepted() {
+	p.passed += len(p.sent.at)
+	for _, i := range p.sent.at {
+		p.done[i] = true
+	}
+	switch {
+	case p.probing:
+		p.probed(true)
+	case p.resting:
+		p.resting, p.rounds = false, nil
+	case p.sent.left && len(p.todo) > 0:
+		p.todo[len(p.todo)-1].bad = true
+	}
+}
+
+// refused says that the receiver refused what next returned.
+func (p *isolation) refused() {
+	p.fails++
+	switch {
+	case p.probing:
+		p.probed(false)
+	case p.resting:
+		p.resting = false
+	case len(p.sent.at) == 1:
+		p.done[p.sent.at[0]] = true
+		p.bad = append(p.bad, p.sent.at[0])
+	case p.kind == unknownReceiver && len(p.rounds) > 0 && p.startProbing():
+		p.todo = append(p.todo, piece{at: p.sent.at, bad: true})
+	default:
+		p.todo = append(p.todo, piece{at: p.sent.at, bad: true})
+	}
+}
+
+// startProbing picks samples of the refused round, spread over it, that have
+// successors. It reports whether there are enough to tell anything.
+func (p *isolation) startProbing() bool {
+	var have []int
+	for _, i := range p.sent.at {
+		if p.then[i] >= 0 {
+			have = append(have, i)
+		}
+	}
+	const probes = 3
+	if len(have) < probes {
+		return false
+	}
+	p.probes = []int{have[len(have)/2], have[len(have)-1], have[0]}
+	p.probing = true
+	return true
+}
+
+// probe returns the next sample to find out the receiver's kind with.
+func (p *isolation) probe() (piece, bool) {
+	switch {
+	case len(p.probes) > 0:
+		i := p.probes[0]
+		p.probes = p.probes[1:]
+		return piece{at: []int{i}}, true
+	case p.walk >= 0:
+		return piece{at: []int{p.walk}}, true
+	}
+	return piece{}, false
+}
+
+// probed takes what came of a probe.
+func (p *isolation) probed(taken bool) {
+	i := p.sent.at[0]
+	switch {
+	case taken && p.walk < 0, taken && p.then[i] >= 0:
+		// An older sample was taken beside newer ones of its series: nothing had been
+		// stored. What was refused alone was bad.
+		p.kind, p.probing, p.walk, p.probes = rollsBack, false, -1, nil
+		p.bad = append(p.bad, p.older...)
+		p.older = nil
+	case taken:
+		p.conclude()
+	default:
+		p.done[i] = true
+		p.older = append(p.older, i)
+		if len(p.probes) == 0 {
+			p.walk = p.then[i]
+			if p.walk < 0 {
+				// The whole series is refused. It tells nothing.
+				p.probing = false
+				p.bad = append(p.bad, p.older...)
+				p.older = nil
+			}
+		}
+	}
+}
+
+// conclude goes on at a receiver that kept the good part: only the newest sample of
+// each series tells whether the series is good.
+func (p *isolation) conclude() {
+	p.kind, p.probing, p.walk, p.probes = keepsGood, false, -1, nil
+	var newest []int
+	for i := range p.then {
+		if p.done[i] {
+			continue
+		}
+		if p.then[i] < 0 {
+			newest = append(newest, i)
+		} else {
+			p.done[i] = true
+			p.older = append(p.older, i)
+		}
+	}
+	p.todo, p.rounds = nil, nil
+	if len(newest) > 0 {
+		p.todo = []piece{{at: newest, bad: len(p.older) == 0}} // one round: known to be refused
+	}
+}
+
+// result sums up: bad samples were refused alone; stored ones are at the receiver since
+// the first refusal; of the unknown nothing more can be found out within the budget.
+func (p *isolation) result() (bad, stored, unknown []int) {
+	for i := range p.done {
+		if !p.done[i] {
+			unknown = append(unknown, i)
+		}
+	}
+	if p.kind != keepsGood {
+		return append(p.bad, p.older...), nil, unknown
+	}
+	if len(p.bad) > 0 || len(unknown) > 0 {
+		// The refusal is explained, and what is older was stored with the rest; of a
+		// bad series it was as bad.
+		last := make(map[int]bool)
+		for _, i := range append(append([]int(nil), p.bad...), unknown...) {
+			last[i] = true
+		}
+		for _, i := range p.older {
+			j := i
+			for p.then[j] >= 0 {
+				j = p.then[j]
+			}
+			if last[j] {
+				unknown = append(unknown, i)
+			} else {
+				stored = append(stored, i)
+			}
+		}
+		return p.bad, stored, unknown
+	}
+	return nil, nil, append(unknown, p.older...)
+}
+
+// hopeless reports whether so many parts were refused and none taken that the batch is
+// not the reason.
+func (p *isolation) hopeless() bool {
+	return p.passed == 0 && p.fails > 2*bits.Len(uint(len(p.done)))+4
+}
+
+func flatten(rounds [][]int) []int {
+	var all []int
+	for _, r := range rounds {
+		all = append(all, r...)
+	}
+	return all
+}

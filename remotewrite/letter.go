@@ -1,0 +1,91 @@
+package remotewrite
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/prometheus/model/value"
+
+	"hwsagent/wal"
+)
+
+// letterOf makes the letter of a refused sample, which stands for n of them.
+func letterOf(p point, n int, a Answer, why wal.Reason) Letter {
+	l := Letter{
+		Time:      time.Now(),
+		Series:    p.series.labels.String(),
+		Timestamp: p.t,
+		Value:     valueOf(p),
+		Reason:    why.String(),
+		Status:    a.Status,
+		Text:      a.Text,
+	}
+	if n != 1 {
+		l.Samples = n
+	}
+	return l
+}
+
+// valueOf formats the value so that it can be told what it was: a stale marker is a
+// NaN of its own.
+func valueOf(p point) string {
+	switch {
+	case p.kind == intHistogram:
+		return p.aux.h.String()
+	case p.kind == floatHistogram:
+		return p.aux.fh.String()
+	case value.IsStaleNaN(p.v):
+		return "stale"
+	}
+	return strconv.FormatFloat(p.v, 'g', -1, 64)
+}
+
+// keep puts letters into the store. The samples are refused for good whether or not
+// the store works, and a full disk must not stop what can be delivered: a letter that
+// cannot be kept is logged in full.
+func (q *Queue) keep(letters []Letter) {
+	q.metrics.Letters(len(letters))
+	for _, l := range letters[:min(len(letters), 3)] {
+		q.log.Warn("The receiver refuses a sample.", slog.String("series", l.Series), slog.Int("status", l.Status),
+			slog.String("text", l.Text), slog.String("reason", l.Reason), slog.Int("samples", max(l.Samples, 1)))
+	}
+	err := errors.New("there is none")
+	if q.letters != nil {
+		err = q.letters.Put(letters)
+	}
+	if err == nil {
+		return
+	}
+	q.log.Error("Cannot keep dead letters.", slog.Any("error", err))
+	for _, l := range letters {
+		q.log.Error("A dead letter.", slog.Any("letter", l))
+	}
+}
+
+// inLogOrder sorts points by entry and keeps the order within each.
+func inLogOrder(points []point) []point {
+	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.seq, b.seq) })
+	return points
+}
+
+// String is the answer in one line, for people.
+func (a Answer) String() string {
+	switch {
+	case a.Status == 0 && a.Err != nil:
+		return a.Err.Error()
+	case a.Text == "":
+		return fmt.Sprintf("%d %s", a.Status, http.StatusText(a.Status))
+	}
+	return fmt.Sprintf("%d %s: %s", a.Status, http.StatusText(a.Status), a.Text)
+}
+
+// denied reports whether the answer is about credentials.
+func (a Answer) denied() bool {
+	return a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden
+}

@@ -1,0 +1,278 @@
+package remotewrite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/bits"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+
+	"hwsagent/wal"
+)
+
+// Options are what a queue is made of. Source, Sender and Config are needed.
+type Options struct {
+	Name           string
+	Config         Config
+	ExternalLabels labels.Labels // of every series that does not have them
+	Source         Source
+	Sender         Sender
+	DeadLetters    DeadLetters    // nil: refused samples are only logged
+	Metrics        *Metrics       // nil: none
+	Rand           func() float64 // in [0, 1); nil: the runtime's
+	Logger         *slog.Logger   // nil: none
+}
+
+// maxShards is the most shards that a queue uses, whatever max_shards allows: one host
+// that needs more has another trouble.
+const maxShards = 16
+
+// Queue delivers the log to one target. New makes one, Run runs it once. The other
+// methods may be called from any goroutine at any time.
+type Queue struct {
+	cfg     Config
+	source  Source
+	sender  Sender
+	letters DeadLetters
+	metrics *Metrics
+	log     *slog.Logger
+	cache   *seriesCache
+	gate    *gate
+	empty   []byte // body of an empty write
+
+	// Written by Run's goroutine only, between windows.
+	stored wal.Mark // samples up to here may be stored already
+	lanes  int      // of how many shards they may be
+
+	limit     atomic.Int64 // samples in a request at most; 413 lowers it
+	receiver  atomic.Int32 // a receiver: what it does with the good part of a refused request
+	keepsGood atomic.Bool  // receiver is keepsGood
+	shards    atomic.Int32 // of the present window
+	skew      atomic.Int64 // this host's clock minus the target's, ns
+	skewKnown atomic.Bool
+	retries   atomic.Uint64
+	sent      atomic.Uint64 // samples delivered by this process
+	requests  atomic.Uint64
+	slowed    atomic.Int64 // unix ns of the last answer that asked to go slower
+	tests     atomic.Int64 // how many held samples were sent as tests
+	window    atomic.Pointer[window]
+
+	mu          sync.Mutex
+	state       string   // as last observed
+	read        wal.Mark // of the last entry read
+	lastError   string
+	lastErrorAt time.Time
+	lastSuccess time.Time
+	lastData    time.Time // when the target last took data
+}
+
+// New makes a queue. It reads the savepoint: what an earlier process may have sent is
+// treated with care.
+func New(o Options) (*Queue, error) {
+	if o.Source == nil || o.Sender == nil {
+		return nil, errors.New("make queue: it needs a source and a sender")
+	}
+	if o.Rand == nil {
+		o.Rand = rand.Float64
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	c := &o.Config.Queue
+	if c.Capacity < 1 || c.MaxSamplesPerSend < 1 || c.MinShards < 1 || c.MaxShards < c.MinShards || c.MinBackoff <= 0 || c.MaxBackoff < c.MinBackoff {
+		return nil, fmt.Errorf("make queue of target %q: queue_config is out of bounds: %+v", o.Name, *c)
+	}
+	q := &Queue{
+		cfg: o.Config, source: o.Source, sender: o.Sender, letters: o.DeadLetters, metrics: o.Metrics,
+		log:   o.Logger.With(slog.String("target", o.Name)),
+		cache: newSeriesCache(o.ExternalLabels, o.Config.WriteRelabelConfigs),
+		gate:  newGate(time.Duration(c.MinBackoff), time.Duration(c.MaxBackoff), o.Rand),
+		empty: emptyRequest(),
+		lanes: maxShards,
+	}
+	q.limit.Store(int64(c.MaxSamplesPerSend))
+	q.shards.Store(int32(q.minShards()))
+	sp := o.Source.Savepoint()
+	q.read = sp.Acked()
+	if sp.High.Commit > q.read.Commit {
+		q.stored = sp.High
+	}
+	q.metrics.SetLimits(q.minShards(), q.maxShards(), c.Capacity)
+	q.metrics.SetMaxSamples(c.MaxSamplesPerSend)
+	return q, nil
+}
+
+// minShards and maxShards are powers of two, so that a shard's samples were one shard's,
+// or some shards', whatever the number was before.
+func (q *Queue) minShards() int { return powerOfTwo(min(q.cfg.Queue.MinShards, maxShards)) }
+func (q *Queue) maxShards() int { return powerOfTwo(min(q.cfg.Queue.MaxShards, maxShards)) }
+
+// powerOfTwo is the largest that is at most n; n is at least 1.
+func powerOfTwo(n int) int { return 1 << (bits.Len(uint(n)) - 1) }
+
+// Run delivers until ctx ends; then requests under way get a moment to end, everything
+// else stays in the log. It returns nil after ctx has ended, when the log is closed, or
+// the error that makes going on senseless. All goroutines have ended.
+func (q *Queue) Run(ctx context.Context) error {
+	for {
+		err := q.runWindow(ctx)
+		if !errors.Is(err, errReshard) {
+			q.source.Rewind()
+		}
+		switch {
+		case ctx.Err() != nil, errors.Is(err, wal.ErrClosed):
+			return nil
+		case errors.Is(err, errReshard):
+		case errors.Is(err, errLetGo):
+			if q.waitDown(ctx) != nil {
+				return nil
+			}
+		default:
+			q.note(err.Error())
+			q.log.Error("Reading the log failed; trying again.", slog.Any("error", err))
+			if sleep(ctx, time.Second) != nil {
+				return nil
+			}
+		}
+	}
+}
+
+func (q *Queue) runWindow(ctx context.Context) error {
+	n := int(q.shards.Load())
+	w := newWindow(q, n)
+	q.window.Store(w)
+	q.gate.setLimit(n)
+	err := w.run(ctx)
+	q.window.Store(nil)
+	q.metrics.NonePending()
+	if mark, ok := w.sentMark(); ok && mark.Commit > q.stored.Commit {
+		q.stored = mark
+	}
+	q.lanes = max(q.lanes, n)
+	return err
+}
+
+// mayBeStored reports whether samples of the entry that ends at mark may have been sent
+// before, by an earlier process or window.
+func (q *Queue) mayBeStored(mark wal.Mark) bool {
+	return mark.Commit <= q.stored.Commit
+}
+
+// Poke makes the target due now if it is held or waits to retry.
+func (q *Queue) Poke() { q.gate.poke() }
+
+// CredentialsChanged makes a held target due now: what it refused may be allowed now.
+func (q *Queue) CredentialsChanged() { q.gate.poke() }
+
+// send sends a request and notes what every answer tells.
+func (q *Queue) send(ctx context.Context, r Request) Answer {
+	q.requests.Add(1)
+	a := q.sender.Send(ctx, r)
+	q.metrics.Answered(a)
+	if !a.Date.IsZero() {
+		q.skew.Store(int64(time.Since(a.Date) - a.Took/2))
+		q.skewKnown.Store(true)
+		q.metrics.SetSkew(time.Duration(q.skew.Load()))
+	}
+	return a
+}
+
+// limits are the bounds of timestamps in milliseconds that are sent.
+type limits struct{ oldest, newest int64 }
+
+// limits tells which samples are sent at this time: not those older than the age limit,
+// nor those ahead of the target's clock by more than the future limit. While the target
+// has not told its time nothing is ahead of it.
+func (q *Queue) limits(now time.Time) limits {
+	l := limits{math.MinInt64, math.MaxInt64}
+	if d := time.Duration(q.cfg.Queue.SampleAgeLimit); d > 0 {
+		l.oldest = now.Add(-d).UnixMilli()
+	}
+	if d := time.Duration(q.cfg.Target.FutureLimit); d > 0 && q.skewKnown.Load() {
+		l.newest = now.Add(d - time.Duration(q.skew.Load())).UnixMilli()
+	}
+	return l
+}
+
+// batchLimit is how many samples a request may have.
+func (q *Queue) batchLimit() int { return int(q.limit.Load()) }
+
+// shrinkBatch remembers that n samples were too many for a request.
+func (q *Queue) shrinkBatch(n int) {
+	for {
+		old := q.limit.Load()
+		half := int64(max(n/2, 1))
+		if half >= old {
+			return
+		}
+		if q.limit.CompareAndSwap(old, half) {
+			q.metrics.SetMaxSamples(int(half))
+			q.log.Info("The receiver finds a request too large; sending smaller ones.", slog.Int64("max_samples_per_send", half))
+			return
+		}
+	}
+}
+
+// learn remembers what the receiver does with the good part of a refused request.
+func (q *Queue) learn(r receiver) {
+	q.receiver.Store(int32(r))
+	q.keepsGood.Store(r == keepsGood)
+	q.log.Debug("Learnt what the receiver does with a refused request.", slog.Bool("keeps_good_part", r == keepsGood))
+}
+
+// readUpTo notes that the reader has reached the end of e.
+func (q *Queue) readUpTo(e *wal.Entry) {
+	q.mu.Lock()
+	q.read = e.End
+	q.mu.Unlock()
+	q.metrics.Read(e.MaxT)
+}
+
+// delivered notes a success.
+func (q *Queue) delivered(points []point) {
+	n := count(points)
+	newest := int64(math.MinInt64)
+	for i := range points {
+		newest = max(newest, points[i].t)
+	}
+	q.sent.Add(uint64(n[classSample] + n[classHistogram]))
+	q.metrics.Delivered(newest)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.lastSuccess = time.Now()
+	q.lastData = q.lastSuccess
+}
+
+func (q *Queue) deliveredSince(t time.Time) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.lastData.After(t)
+}
+
+// note remembers an error for the status; the log tells transitions only.
+func (q *Queue) note(text string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.lastError, q.lastErrorAt = text, time.Now()
+}
+
+func (q *Queue) noteAnswer(a Answer) { q.note(a.String()) }
+
+// sleep waits for d or ctx, whose error it returns.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,183 @@
+package remotewrite
+
+import (
+	"context"
+	"sort"
+	"sync"
+	"time"
+)
+
+// shard sends the samples of some of the series, in order, one request at a time.
+//
+// Invariant: a batch is finished, every sample of it settled, before the next begins.
+// So what a shard has got stored is always a prefix of what it was given.
+type shard struct {
+	w    *window
+	q    *Queue
+	wake chan struct{} // gets a token when the fields under mu change
+
+	mu     sync.Mutex
+	queue  fifo
+	since  time.Time // when the queue was last empty and got a sample
+	flush  bool      // send what there is
+	unsure uint64    // samples of entries up to this one may be stored already
+
+	// Of the shard's goroutine only.
+	sending context.Context // of requests: outlives the window's a little
+	enc     encoder
+	grp     grouper
+	batch   []point
+	timer   *time.Timer
+	seen    map[uint64]struct{}
+	good    point // the last sample that was taken: the newest of its series
+	hasGood bool
+}
+
+func newShard(w *window) *shard {
+	return &shard{w: w, q: w.q, wake: make(chan struct{}, 1), seen: make(map[uint64]struct{})}
+}
+
+// push puts points behind the others. The reader calls it.
+func (s *shard) push(ps []point) {
+	if len(ps) == 0 {
+		return
+	}
+	s.mu.Lock()
+	if s.queue.len() == 0 {
+		s.since = time.Now()
+	}
+	s.queue.push(ps)
+	s.mu.Unlock()
+	s.notify()
+}
+
+// unsureUpTo says that samples of entries up to seq may be stored already. The reader
+// calls it before it pushes them.
+func (s *shard) unsureUpTo(seq uint64) {
+	s.mu.Lock()
+	s.unsure = seq
+	s.mu.Unlock()
+}
+
+func (s *shard) flushNow() {
+	s.mu.Lock()
+	s.flush = true
+	s.mu.Unlock()
+	s.notify()
+}
+
+func (s *shard) notify() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run sends until ctx ends. A request under way then may end as long as sending lasts.
+func (s *shard) run(ctx, sending context.Context) error {
+	s.sending = sending
+	s.timer = time.NewTimer(0)
+	defer s.timer.Stop()
+	for {
+		unsure, err := s.next(ctx)
+		if err != nil {
+			return nil // ctx has ended, and knows why
+		}
+		if unsure {
+			err = s.resend(ctx, s.batch, s.q.lanes)
+		} else {
+			err = s.deliver(ctx, &load{points: s.batch})
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// next waits until a batch is full or due and puts it into s.batch. Samples that may be
+// stored already and fresh ones are never in one batch; unsure tells which these are.
+func (s *shard) next(ctx context.Context) (unsure bool, err error) {
+	deadline := time.Duration(s.q.cfg.Queue.BatchSendDeadline)
+	for {
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		s.mu.Lock()
+		n := s.queue.len()
+		limit := s.q.batchLimit()
+		wait := time.Duration(-1)
+		if n > 0 {
+			wait = max(deadline-time.Since(s.since), 0)
+			if n >= limit || s.flush || s.w.draining.Load() {
+				wait = 0
+			}
+		}
+		if wait == 0 {
+			unsure = s.take(limit)
+			if s.queue.len() == 0 {
+				s.flush = false
+			}
+			s.mu.Unlock()
+			return unsure, nil
+		}
+		s.mu.Unlock()
+		if wait > 0 {
+			s.timer.Reset(wait)
+		}
+		select {
+		case <-ctx.Done():
+		case <-s.wake:
+		case <-s.timer.C:
+		}
+	}
+}
+
+// take moves up to limit points into s.batch. s.mu is held and there is a point.
+func (s *shard) take(limit int) (unsure bool) {
+	ps := s.queue.points()
+	if unsure = ps[0].seq <= s.unsure; unsure {
+		limit = len(ps) // resend cuts them itself
+	}
+	n := min(limit, len(ps))
+	if unsure {
+		// Entries are in order: the unsure samples are a prefix of the queue.
+		n = sort.Search(n, func(i int) bool { return ps[i].seq > s.unsure })
+	}
+	if !unsure && s.q.keepsGood.Load() {
+		n = uniquePrefix(ps[:n], n, s.seen)
+	}
+	clear(s.batch)
+	s.batch = s.queue.take(s.batch[:0], n)
+	return unsure
+}
+
+// putBack puts points that were taken before the others again. If they may be stored
+// already, so they will be treated.
+func (s *shard) putBack(points []point, unsure bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue.unread(points)
+	s.flush = true
+	if unsure {
+		s.unsure = max(s.unsure, points[len(points)-1].seq)
+	}
+}
+
+// topUp moves more points of the queue behind those of batch, which cannot be
+// delivered: if the fault is in them, others must show that the target is well.
+func (s *shard) topUp(batch []point) []point {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ps := s.queue.points()
+	n := min(max(s.q.batchLimit()-len(batch), 0), len(ps))
+	for i := range n {
+		if ps[i].seq <= s.unsure {
+			n = i
+			break
+		}
+	}
+	return s.queue.take(batch, n)
+}
