@@ -26,30 +26,26 @@ func (b *backoff) next(r float64) time.Duration {
 // reset starts over, after a success.
 func (b *backoff) reset() { b.last = 0 }
 
-// holdSchedule yields the pauses between tests of a held target: the first few are
-// short enough that a passing trouble costs little, and long enough that a target which
-// refuses everything sees at most two requests in eight seconds.
+// holdSchedule yields the pauses between tests of a held target. The first few are short
+// enough that a passing trouble costs little; all are long enough that a target which
+// refuses everything sees at most two requests in eight seconds (a batch and the empty
+// write after it), and no sample twice in that time.
 type holdSchedule struct {
 	tests int // how many pauses were handed out since data went through
 }
 
 const (
-	firstTest = 5 * time.Second  // after one request
-	afterTwo  = 10 * time.Second // after a request and an empty write at once
+	firstTest = 12 * time.Second
 	slowTest  = 60 * time.Second
 )
 
-// next returns the next pause; two says that two requests were just sent, r is random
-// in [0, 1).
-func (h *holdSchedule) next(two bool, r float64) time.Duration {
+// next returns the next pause; r is random in [0, 1).
+func (h *holdSchedule) next(r float64) time.Duration {
 	d := slowTest
-	if h.tests < 4 {
+	if h.tests < 3 {
 		d = firstTest << h.tests
 	}
 	h.tests++
-	if two {
-		d = max(d, afterTwo)
-	}
 	return d + time.Duration(r*float64(d)/10)
 }
 

@@ -133,7 +133,7 @@ func (q *Queue) waitDown(ctx context.Context) error {
 			g.release(p)
 			return nil
 		case p.test:
-			g.refused(p, a.String(), false)
+			g.refused(p, a.String())
 		case v == Retry:
 			g.failed(p, a.String(), a.RetryAfter, a.Status != 0)
 		default:

@@ -8,8 +8,8 @@ import (
 	"hwsagent/wal"
 )
 
-// load is a batch, or a part of one, on its way to its outcomes.
-type load struct {
+// parcel is a batch, or a part of one, on its way to its outcomes.
+type parcel struct {
 	points   []point // in log order
 	attempts int
 
@@ -35,7 +35,7 @@ const (
 )
 
 // stuck reports whether the batch itself may be what the receiver fails at.
-func (l *load) stuck(now time.Time) bool {
+func (l *parcel) stuck(now time.Time) bool {
 	return l.serverErrors >= poisonErrors && now.Sub(l.firstError) >= poisonTime || l.denials >= poisonDenials
 }
 
@@ -46,7 +46,7 @@ const (
 	settled  fate = iota // every sample has its outcome
 	refused              // the receiver refuses these samples; the way to it is good
 	tooLarge             // 413
-	stuck                // see load.stuck
+	stuck                // see parcel.stuck
 	failed               // once only: an answer that says nothing about the samples
 )
 
@@ -62,8 +62,8 @@ const (
 	once
 )
 
-// deliver brings every sample of the load to its outcome. The error is ctx's.
-func (s *shard) deliver(ctx context.Context, l *load) error {
+// deliver brings every sample of the parcel to its outcome. The error is ctx's.
+func (s *shard) deliver(ctx context.Context, l *parcel) error {
 	for {
 		f, a, err := s.try(ctx, l, patient)
 		if err != nil {
@@ -75,7 +75,11 @@ func (s *shard) deliver(ctx context.Context, l *load) error {
 		case tooLarge:
 			return s.halve(ctx, l, a)
 		case refused:
-			if l.unsure {
+			switch {
+			case l.unsure && s.resending:
+				s.putBack(l.points, true)
+				return nil
+			case l.unsure:
 				return s.resend(ctx, l.points, 1)
 			}
 			return s.isolate(ctx, l.points, a)
@@ -85,14 +89,14 @@ func (s *shard) deliver(ctx context.Context, l *load) error {
 				return err
 			}
 			// No part passed: the batch is not the reason. Rejoin, and retry.
-			*l = load{points: s.topUp(l.points), unsure: true, attempts: l.attempts}
+			*l = parcel{points: s.topUp(l.points), unsure: true, attempts: l.attempts}
 		}
 	}
 }
 
 // halve remembers that so many samples are too many, and delivers the first half of the
-// load; the second goes back to the front of the queue.
-func (s *shard) halve(ctx context.Context, l *load, a Answer) error {
+// parcel; the second goes back to the front of the queue.
+func (s *shard) halve(ctx context.Context, l *parcel, a Answer) error {
 	n := len(l.points)
 	s.q.shrinkBatch(n)
 	if n == 1 {
@@ -100,13 +104,13 @@ func (s *shard) halve(ctx context.Context, l *load, a Answer) error {
 		return nil
 	}
 	s.putBack(l.points[n/2:], l.unsure)
-	return s.deliver(ctx, &load{points: l.points[:n/2], unsure: l.unsure})
+	return s.deliver(ctx, &parcel{points: l.points[:n/2], unsure: l.unsure})
 }
 
-// try sends the load until something is known about its samples. On settled they have
+// try sends the parcel until something is known about its samples. On settled they have
 // their outcomes; otherwise l.points are those that have not. The answer is the last.
 // The error is ctx's.
-func (s *shard) try(ctx context.Context, l *load, m mode) (fate, Answer, error) {
+func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, Answer, error) {
 	for {
 		s.expire(l)
 		if len(l.points) == 0 {
@@ -135,9 +139,9 @@ func (s *shard) try(ctx context.Context, l *load, m mode) (fate, Answer, error) 
 	}
 }
 
-// post sends the load once. When it was not sent, or when s.sending has ended, which is
+// post sends the parcel once. When it was not sent, or when s.sending has ended, which is
 // the error, p is given back.
-func (s *shard) post(p pass, l *load) (_ Answer, sent bool, _ error) {
+func (s *shard) post(p pass, l *parcel) (_ Answer, sent bool, _ error) {
 	newest := uint64(0)
 	for i := range l.points {
 		newest = max(newest, l.points[i].seq)
@@ -163,8 +167,8 @@ func (s *shard) post(p pass, l *load) (_ Answer, sent bool, _ error) {
 }
 
 // judge gives p back with what the answer says about the target, and returns what it
-// says about the load's samples, if it does.
-func (s *shard) judge(p pass, l *load, a Answer, m mode) (f fate, known bool) {
+// says about its samples, if it does.
+func (s *shard) judge(p pass, l *parcel, a Answer, m mode) (f fate, known bool) {
 	g := s.q.gate
 	v := Classify(a, s.q.cfg.Policy())
 	if v != Delivered {
@@ -199,7 +203,7 @@ func (s *shard) judge(p pass, l *load, a Answer, m mode) (f fate, known bool) {
 		if a.denied() && g.view().emptyPassedSince {
 			l.denials++
 		}
-		g.refused(p, a.String(), false)
+		g.refused(p, a.String())
 	case Retry:
 		l.unsure = true
 		g.failed(p, a.String(), a.RetryAfter, a.Status != 0)
@@ -218,8 +222,8 @@ func (s *shard) judge(p pass, l *load, a Answer, m mode) (f fate, known bool) {
 	return stuck, m == patient && l.stuck(time.Now())
 }
 
-// accepted gives the samples of a load their outcome after a 2xx.
-func (s *shard) accepted(l *load) {
+// accepted gives the samples of a parcel their outcome after a 2xx.
+func (s *shard) accepted(l *parcel) {
 	s.good, s.hasGood = l.points[len(l.points)-1], true
 	s.q.delivered(l.points)
 	if !l.again {
@@ -230,8 +234,8 @@ func (s *shard) accepted(l *load) {
 // refusalIsReal finds out whether a refusal means the samples or the way to the
 // receiver is broken: a proxy answers a missing client certificate with 400, too. It
 // gives p back. False means that the target is held now, or that something has changed
-// meanwhile, and the load must be tried again.
-func (s *shard) refusalIsReal(p pass, l *load, a Answer) bool {
+// meanwhile, and the parcel must be tried again.
+func (s *shard) refusalIsReal(p pass, l *parcel, a Answer) bool {
 	g := s.q.gate
 	if !g.current(p) {
 		g.release(p)
@@ -254,14 +258,14 @@ func (s *shard) refusalIsReal(p pass, l *load, a Answer) bool {
 	if Classify(e, Policy{RetryOnRateLimit: true}) == Retry {
 		g.failed(p, e.String(), e.RetryAfter, e.Status != 0)
 	} else {
-		g.refused(p, a.String(), true)
+		g.refused(p, a.String())
 	}
 	return false
 }
 
-// expire settles the samples of the load that have become too old, or are known to be
+// expire settles the samples of the parcel that have become too old, or are known to be
 // ahead of the receiver's clock.
-func (s *shard) expire(l *load) {
+func (s *shard) expire(l *parcel) {
 	lim := s.q.limits(time.Now())
 	bad := 0
 	for i := range l.points {

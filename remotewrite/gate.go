@@ -180,9 +180,8 @@ func (g *gate) failed(p pass, why string, after time.Duration, answered bool) {
 	g.set(gatePaused)
 }
 
-// refused gives p back after an answer that refuses requests as such. two says that an
-// empty write was refused as well, just now.
-func (g *gate) refused(p pass, why string, two bool) {
+// refused gives p back after an answer that refuses requests as such.
+func (g *gate) refused(p pass, why string) {
 	g.release(p)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -191,7 +190,7 @@ func (g *gate) refused(p pass, why string, two bool) {
 	}
 	now := time.Now()
 	g.trouble(now, why, true)
-	g.until = now.Add(g.holds.next(two, g.rand()))
+	g.until = now.Add(g.holds.next(g.rand()))
 	g.set(gateHeld)
 }
 

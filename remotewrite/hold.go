@@ -7,8 +7,8 @@ import (
 
 // test finds out whether a held target takes requests again, and gives p back. Where an
 // empty write is no evidence, one of the held samples is sent; if it is taken, it is
-// settled and leaves the load.
-func (s *shard) test(p pass, l *load, m mode) error {
+// settled and leaves the parcel.
+func (s *shard) test(p pass, l *parcel, m mode) error {
 	g := s.q.gate
 	if g.view().emptyPasses {
 		a := s.q.send(s.sending, Request{Body: s.q.empty})
@@ -20,11 +20,11 @@ func (s *shard) test(p pass, l *load, m mode) error {
 			g.passed(p)
 		default:
 			s.q.noteAnswer(a)
-			g.refused(p, a.String(), false)
+			g.refused(p, a.String())
 		}
 		return nil
 	}
-	one := load{points: s.heldSample(l, m), again: l.again}
+	one := parcel{points: s.heldSample(l, m), again: l.again}
 	a, sent, err := s.post(p, &one)
 	switch v := Classify(a, s.q.cfg.Policy()); {
 	case err != nil:
@@ -40,7 +40,7 @@ func (s *shard) test(p pass, l *load, m mode) error {
 		g.resume(p)
 	default:
 		s.q.noteAnswer(a)
-		g.refused(p, a.String(), false)
+		g.refused(p, a.String())
 	}
 	return nil
 }
@@ -48,7 +48,7 @@ func (s *shard) test(p pass, l *load, m mode) error {
 // heldSample picks a sample to test with, another one each time: a bad one must not
 // hold the target for ever. It is the oldest of its series that the shard has, so that
 // sending it early does not break the order.
-func (s *shard) heldSample(l *load, m mode) []point {
+func (s *shard) heldSample(l *parcel, m mode) []point {
 	const most = 256
 	var first []point
 	clear(s.seen)
@@ -64,6 +64,7 @@ func (s *shard) heldSample(l *load, m mode) []point {
 	}
 	add(l.points)
 	if m == patient && !l.again {
+		add(s.behind)
 		s.mu.Lock()
 		add(s.queue.points())
 		s.mu.Unlock()
@@ -80,12 +81,15 @@ func (s *shard) heldSample(l *load, m mode) []point {
 	return []point{first[i]}
 }
 
-// forget takes a point that was sent on its own out of the load, or out of the queue.
-func (s *shard) forget(l *load, p point) {
+// forget takes a point that was sent on its own out of the parcel, or out of what
+// comes after it.
+func (s *shard) forget(l *parcel, p point) {
 	same := func(q point) bool { return q.series == p.series && q.seq == p.seq && q.t == p.t && q.kind == p.kind }
-	if i := slices.IndexFunc(l.points, same); i >= 0 {
-		l.points = slices.Delete(l.points, i, i+1)
-		return
+	for _, held := range []*[]point{&l.points, &s.behind} {
+		if i := slices.IndexFunc(*held, same); i >= 0 {
+			*held = slices.Delete(*held, i, i+1)
+			return
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +109,7 @@ func (s *shard) confirm(ctx context.Context, data bool) (clean bool, err error) 
 		if !s.hasGood {
 			return true, nil // nothing to send; the refusal itself was taken for real before
 		}
-		l := load{points: []point{s.good}, again: true}
+		l := parcel{points: []point{s.good}, again: true}
 		before := g.view().troubles
 		f, _, err := s.try(ctx, &l, patient)
 		return f == settled && g.view().troubles == before, err
@@ -129,7 +133,7 @@ func (s *shard) confirm(ctx context.Context, data bool) (clean bool, err error) 
 		case Classify(a, Policy{RetryOnRateLimit: true}) == Retry && !p.test:
 			g.failed(p, a.String(), a.RetryAfter, a.Status != 0)
 		default:
-			g.refused(p, a.String(), false)
+			g.refused(p, a.String())
 		}
 		s.q.noteAnswer(a)
 	}

@@ -1,6 +1,9 @@
 package remotewrite
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // isolateBudget is how many requests taking a refused batch apart may cost, beside the
 // empty writes that show that the way to the receiver is good.
@@ -33,11 +36,13 @@ type isolation struct {
 
 	rounds [][]int // the samples, as indices, that are still to do
 	then   []int   // the following sample of the same series, -1 for none
+	prev   []int   // the one before, -1 for none
 	todo   []piece // of the present round, a stack
 	sent   piece   // what next returned last
 
 	done   []bool // by index: needs nothing more
-	passed int    // samples that were taken
+	took   []bool // by index: was taken
+	passed int    // how many were
 	fails  int    // requests that were refused
 	bad    []int  // refused alone, in the order of refusal
 	older  []int  // refused alone, but may be older than what is stored
@@ -60,12 +65,14 @@ type piece struct {
 
 // newIsolation plans for samples whose rounds are given as in the result of rounds.
 func newIsolation(kind receiver, hashes []uint64, spans []span, budget int) *isolation {
-	p := &isolation{kind: kind, budget: budget, walk: -1, then: make([]int, len(hashes)), done: make([]bool, len(hashes))}
+	p := &isolation{kind: kind, budget: budget, walk: -1,
+		then: make([]int, len(hashes)), prev: make([]int, len(hashes)),
+		done: make([]bool, len(hashes)), took: make([]bool, len(hashes))}
 	last := make(map[uint64]int)
 	for i, h := range hashes {
-		p.then[i] = -1
+		p.then[i], p.prev[i] = -1, -1
 		if j, ok := last[h]; ok {
-			p.then[j] = i
+			p.then[j], p.prev[i] = i, j
 		}
 		last[h] = i
 	}
@@ -150,7 +157,7 @@ func (p *isolation) open(at []int) []int {
 func (p *isolation) accepted() {
 	p.passed += len(p.sent.at)
 	for _, i := range p.sent.at {
-		p.done[i] = true
+		p.done[i], p.took[i] = true, true
 	}
 	switch {
 	case p.probing:
@@ -171,8 +178,15 @@ func (p *isolation) refused() {
 	case p.resting:
 		p.resting = false
 	case len(p.sent.at) == 1:
-		p.done[p.sent.at[0]] = true
-		p.bad = append(p.bad, p.sent.at[0])
+		i := p.sent.at[0]
+		p.done[i] = true
+		p.bad = append(p.bad, i)
+		if j := p.prev[i]; p.kind == keepsGood && j >= 0 {
+			// Not stored, so the one before is the newest that may be.
+			p.done[j] = false
+			p.older = slices.DeleteFunc(p.older, func(o int) bool { return o == j })
+			p.todo = append(p.todo, piece{at: []int{j}})
+		}
 	case p.kind == unknownReceiver && len(p.rounds) > 0 && p.startProbing():
 		p.todo = append(p.todo, piece{at: p.sent.at, bad: true})
 	default:
@@ -271,27 +285,28 @@ func (p *isolation) result() (bad, stored, unknown []int) {
 	if p.kind != keepsGood {
 		return append(p.bad, p.older...), nil, unknown
 	}
-	if len(p.bad) > 0 || len(unknown) > 0 {
-		// The refusal is explained, and what is older was stored with the rest; of a
-		// bad series it was as bad.
-		last := make(map[int]bool)
-		for _, i := range append(append([]int(nil), p.bad...), unknown...) {
-			last[i] = true
-		}
-		for _, i := range p.older {
-			j := i
-			for p.then[j] >= 0 {
-				j = p.then[j]
-			}
-			if last[j] {
-				unknown = append(unknown, i)
-			} else {
-				stored = append(stored, i)
-			}
-		}
-		return p.bad, stored, unknown
+	if len(p.bad) == 0 && len(unknown) == 0 {
+		return nil, nil, p.older // one of these is bad, and it cannot be told which
 	}
-	return nil, nil, append(unknown, p.older...)
+	for _, i := range p.older {
+		if p.before(i) {
+			stored = append(stored, i)
+		} else {
+			unknown = append(unknown, i)
+		}
+	}
+	return p.bad, stored, unknown
+}
+
+// before reports whether a later sample of the series was taken: then this one was not
+// refused for what it is, but for being older.
+func (p *isolation) before(i int) bool {
+	for i = p.then[i]; i >= 0; i = p.then[i] {
+		if p.took[i] {
+			return true
+		}
+	}
+	return false
 }
 
 // hopeless reports whether so many parts were refused and none taken that the batch is

@@ -152,10 +152,16 @@ func (q *Queue) runWindow(ctx context.Context) error {
 	err := w.run(ctx)
 	q.window.Store(nil)
 	q.metrics.NonePending()
-	if mark, ok := w.sentMark(); ok && mark.Commit > q.stored.Commit {
-		q.stored = mark
+	acked := q.source.Savepoint()
+	if q.stored.Commit <= acked.Acked().Commit {
+		q.lanes = 1 // of what was unsure before nothing is left
 	}
-	q.lanes = max(q.lanes, n)
+	if mark, ok := w.sentMark(); ok {
+		q.lanes = max(q.lanes, n)
+		if mark.Commit > q.stored.Commit {
+			q.stored = mark
+		}
+	}
 	return err
 }
 

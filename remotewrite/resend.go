@@ -1,7 +1,9 @@
 package remotewrite
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"hwsagent/wal"
 )
@@ -24,88 +26,93 @@ const resendChunk = 500
 // resend brings every sample to its outcome. The prefix property holds within each of
 // so many lanes, by hash. The error is ctx's.
 func (s *shard) resend(ctx context.Context, points []point, lanes int) error {
-	for _, lane := range splitLanes(points, lanes) {
-		for redo := lane; len(redo) > 0; {
-			r := resender{s: s}
-			if err := r.run(ctx, redo); err != nil {
+	s.resending = true
+	defer func() { s.resending, s.behind = false, nil }()
+	for todo := points; len(todo) > 0; {
+		s.behind = byLane(todo, lanes)
+		r := resender{s: s, lanes: uint64(lanes)}
+		for len(s.behind) > 0 {
+			if err := r.next(ctx); err != nil {
 				return err
 			}
-			clean := true
-			if len(r.stored) > 0 {
-				var err error
-				if clean, err = s.confirm(ctx, false); err != nil {
-					return err
-				}
-			}
-			if redo = r.stored; clean {
-				s.w.settleAll(redo, one(wal.Resent))
-				redo = nil
-			}
 		}
+		if len(r.stored) == 0 {
+			return nil
+		}
+		clean, err := s.confirm(ctx, false)
+		if err != nil {
+			return err
+		}
+		if clean {
+			s.w.settleAll(r.stored, one(wal.Resent))
+			return nil
+		}
+		todo = inLogOrder(r.stored)
 	}
 	return nil
 }
 
-// splitLanes separates points by the shard that had them before.
-func splitLanes(points []point, lanes int) [][]point {
-	if lanes <= 1 {
-		return [][]point{points}
+// byLane returns the points lane by lane.
+func byLane(points []point, lanes int) []point {
+	points = slices.Clone(points)
+	if lanes > 1 {
+		slices.SortStableFunc(points, func(a, b point) int {
+			return cmp.Compare(a.series.hash%uint64(lanes), b.series.hash%uint64(lanes))
+		})
 	}
-	split := make([][]point, lanes)
-	for _, p := range points {
-		i := p.series.hash % uint64(lanes)
-		split[i] = append(split[i], p)
-	}
-	return split
+	return points
 }
 
-// resender sends one lane.
+// resender sends what is in shard.behind.
 type resender struct {
 	s      *shard
+	lanes  uint64
+	lane   uint64  // of the chunk before
 	stored []point // by all evidence so far
 	// expect: the chunk before was stored, so this one is likely to be.
 	expect bool
 }
 
-func (r *resender) run(ctx context.Context, points []point) error {
-	for len(points) > 0 {
-		n := uniquePrefix(points, min(resendChunk, r.s.q.batchLimit()), r.s.seen)
-		again, err := r.chunk(ctx, append([]point(nil), points[:n]...))
-		switch {
-		case err != nil:
-			return err
-		case again:
-			continue // smaller
-		}
-		points = points[n:]
+// next takes a chunk from the front and brings it to its outcomes.
+func (r *resender) next(ctx context.Context) error {
+	ps := r.s.behind
+	lane := ps[0].series.hash % r.lanes
+	if lane != r.lane {
+		r.lane, r.expect = lane, false
 	}
-	return nil
+	n := uniquePrefix(ps, min(resendChunk, r.s.q.batchLimit()), r.s.seen)
+	if i := slices.IndexFunc(ps[:n], func(p point) bool { return p.series.hash%r.lanes != lane }); i >= 0 {
+		n = i
+	}
+	r.s.behind = ps[n:]
+	return r.chunk(ctx, slices.Clone(ps[:n]))
 }
 
-// chunk brings a chunk to its outcomes, or asks for a smaller one.
-func (r *resender) chunk(ctx context.Context, chunk []point) (smaller bool, err error) {
+// chunk brings a chunk to its outcomes, or puts it back to be cut smaller.
+func (r *resender) chunk(ctx context.Context, chunk []point) error {
 	if !r.expect {
-		l := load{points: chunk, unsure: true}
+		l := parcel{points: chunk, unsure: true}
 		f, a, err := r.s.try(ctx, &l, patient)
 		switch {
 		case err != nil || f == settled:
-			return false, err
+			return err
 		case f == tooLarge && len(l.points) > 1:
 			r.s.q.shrinkBatch(len(l.points))
-			return true, nil
+			r.s.putBack(l.points, true)
+			return nil
 		case f == tooLarge:
 			r.s.bury(l.points, a, wal.Rejected)
-			return false, nil
+			return nil
 		case f == stuck:
-			return false, r.s.deliver(ctx, &l)
+			return r.s.deliver(ctx, &l)
 		}
 		chunk = l.points
 	}
 	chunk = r.s.withoutExemplars(chunk)
 	if len(chunk) == 0 {
-		return false, nil
+		return nil
 	}
-	return false, r.search(ctx, chunk)
+	return r.search(ctx, chunk)
 }
 
 // search finds out how much of a chunk was stored.
@@ -118,7 +125,7 @@ func (r *resender) search(ctx context.Context, chunk []point) error {
 		if !ok {
 			break
 		}
-		l := load{points: []point{chunk[i]}, unsure: true}
+		l := parcel{points: []point{chunk[i]}, unsure: true}
 		f, a, err := r.s.try(ctx, &l, parts)
 		if err != nil {
 			return err
@@ -154,7 +161,7 @@ func (r *resender) search(ctx context.Context, chunk []point) error {
 	if len(fresh) == 0 {
 		return nil
 	}
-	return r.s.deliver(ctx, &load{points: fresh})
+	return r.s.deliver(ctx, &parcel{points: fresh})
 }
 
 // boundary searches, by asking for single samples, how long the stored prefix of a chunk

@@ -2,6 +2,7 @@ package remotewrite
 
 import (
 	"context"
+	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -27,6 +28,12 @@ type shard struct {
 	enc     encoder
 	grp     grouper
 	batch   []point
+
+	// resending: the batch may be stored already; behind is what of it comes after the
+	// points that are being sent, and before the queue.
+	resending bool
+	behind    []point
+
 	timer   *time.Timer
 	seen    map[uint64]struct{}
 	good    point // the last sample that was taken: the newest of its series
@@ -86,7 +93,7 @@ func (s *shard) run(ctx, sending context.Context) error {
 		if unsure {
 			err = s.resend(ctx, s.batch, s.q.lanes)
 		} else {
-			err = s.deliver(ctx, &load{points: s.batch})
+			err = s.deliver(ctx, &parcel{points: s.batch})
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -157,6 +164,10 @@ func (s *shard) take(limit int) (unsure bool) {
 // putBack puts points that were taken before the others again. If they may be stored
 // already, so they will be treated.
 func (s *shard) putBack(points []point, unsure bool) {
+	if s.resending {
+		s.behind = slices.Concat(points, s.behind)
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queue.unread(points)
@@ -166,18 +177,14 @@ func (s *shard) putBack(points []point, unsure bool) {
 	}
 }
 
-// topUp moves more points of the queue behind those of batch, which cannot be
+// topUp moves more points of the queue behind those of a batch that cannot be
 // delivered: if the fault is in them, others must show that the target is well.
 func (s *shard) topUp(batch []point) []point {
+	if s.resending {
+		return batch
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ps := s.queue.points()
-	n := min(max(s.q.batchLimit()-len(batch), 0), len(ps))
-	for i := range n {
-		if ps[i].seq <= s.unsure {
-			n = i
-			break
-		}
-	}
-	return s.queue.take(batch, n)
+	n := min(max(s.q.batchLimit()-len(batch), 0), s.queue.len())
+	return s.queue.take(slices.Clip(batch), n)
 }

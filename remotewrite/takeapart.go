@@ -36,7 +36,7 @@ func (s *shard) isolate(ctx context.Context, points []point, a Answer) error {
 // takeApart looks for samples that make the receiver fail: parts of the batch are sent
 // once each. A sample is given up only if other parts were taken before and after the
 // last failure; what cannot be decided stays in l, and done is false.
-func (s *shard) takeApart(ctx context.Context, l *load, a Answer) (done bool, err error) {
+func (s *shard) takeApart(ctx context.Context, l *parcel, a Answer) (done bool, err error) {
 	s.q.log.Warn("A batch fails again and again; trying its parts.", slog.String("answer", a.String()), slog.Int("samples", len(l.points)))
 	points := s.withoutExemplars(l.points)
 	r, err := s.cut(ctx, points, a, once)
@@ -101,7 +101,7 @@ func (s *shard) cut(ctx context.Context, points []point, a Answer, m mode) (*apa
 		if !ok {
 			break
 		}
-		part := load{points: make([]point, 0, len(at))}
+		part := parcel{points: make([]point, 0, len(at))}
 		for _, i := range at {
 			part.points = append(part.points, points[i])
 		}

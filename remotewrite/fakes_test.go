@@ -1,0 +1,469 @@
+package remotewrite
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/golang/snappy"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/prompb"
+
+	"hwsagent/wal"
+)
+
+// memLog is a log in memory with one target's end: the Source of the tests. It keeps
+// the promises that source.go asks for and checks the queue's side of them.
+type memLog struct {
+	t testing.TB
+
+	mu      sync.Mutex
+	entries []*wal.Entry
+	series  map[string]*wal.Series
+	more    chan struct{} // closed and replaced at each append
+	next    int           // entry that Next returns
+	sp      wal.Savepoint
+	durable wal.Savepoint // what a crash leaves
+	ledger  wal.Outcome
+	syncs   int
+	failing error // of Reserve
+}
+
+func newMemLog(t testing.TB) *memLog {
+	return &memLog{t: t, series: map[string]*wal.Series{}, more: make(chan struct{})}
+}
+
+// smp is a sample of the tests: the series' name, a time in ms and a value.
+type smp struct {
+	series string
+	t      int64
+	v      float64
+}
+
+// append commits samples, and returns the commit's mark.
+func (m *memLog) append(samples ...smp) wal.Mark {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := &wal.Entry{MinT: math.MaxInt64, MaxT: math.MinInt64}
+	for _, s := range samples {
+		ws := m.series[s.series]
+		if ws == nil {
+			ws = &wal.Series{Slot: len(m.series), Labels: labels.FromStrings("__name__", s.series, "job", "test")}
+			m.series[s.series] = ws
+		}
+		e.Samples = append(e.Samples, wal.Sample{Series: ws, T: s.t, V: s.v})
+		e.MinT, e.MaxT = min(e.MinT, s.t), max(e.MaxT, s.t)
+	}
+	head := m.head()
+	e.End = markAt(head.Commit+1, head.Total+uint64(len(samples)))
+	m.entries = append(m.entries, e)
+	close(m.more)
+	m.more = make(chan struct{})
+	return e.End
+}
+
+func (m *memLog) head() wal.Mark {
+	if len(m.entries) == 0 {
+		return wal.Mark{}
+	}
+	return m.entries[len(m.entries)-1].End
+}
+
+func (m *memLog) Next(ctx context.Context) (*wal.Entry, error) {
+	for {
+		m.mu.Lock()
+		if m.next < len(m.entries) {
+			e := *m.entries[m.next]
+			m.next++
+			// What an entry holds is valid until the following call only: hand out a copy
+			// that a queue cannot get away with keeping.
+			e.Samples = slices.Clone(e.Samples)
+			m.mu.Unlock()
+			return &e, nil
+		}
+		more := m.more
+		m.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-more:
+		}
+	}
+}
+
+func (m *memLog) Rewind() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.next = int(m.sp.Acked().Commit)
+}
+
+func (m *memLog) Reserve(high wal.Mark) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.failing != nil {
+		return m.failing
+	}
+	if high.Commit > m.sp.High.Commit {
+		m.sp.High = high
+		m.durable = m.clone()
+		m.syncs++
+	}
+	return nil
+}
+
+func (m *memLog) clone() wal.Savepoint {
+	sp := m.sp
+	sp.Done = slices.Clone(sp.Done)
+	return sp
+}
+
+func (m *memLog) Advance(to wal.Mark, o wal.Outcome) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	acked := m.sp.Acked()
+	if to.Commit <= acked.Commit {
+		m.t.Errorf("Advance to commit %d, which is behind %d", to.Commit, acked.Commit)
+	}
+	if got, want := o.Sum(), to.Total-acked.Total; got != want {
+		m.t.Errorf("Advance to commit %d accounts for %d samples, want %d", to.Commit, got, want)
+	}
+	m.sp.Done = []wal.Range{{To: to}}
+	if m.sp.High.Commit < to.Commit {
+		m.sp.High = to
+	}
+	m.ledger.Add(o)
+}
+
+func (m *memLog) Savepoint() wal.Savepoint {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.clone()
+}
+
+func (m *memLog) Head() wal.Mark {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.head()
+}
+
+// crash goes back to what was durable, as a process kill does when the last save of
+// the savepoint was the last Reserve.
+func (m *memLog) crash() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sp = m.durable
+	m.sp.Done = slices.Clone(m.durable.Done)
+	m.next = int(m.sp.Acked().Commit)
+	m.ledger = wal.Outcome{}
+}
+
+func (m *memLog) pending() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.head().Total - m.sp.Acked().Total
+}
+
+func (m *memLog) outcome() wal.Outcome {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.ledger
+}
+
+// fakeReceiver is a remote-write receiver. It is strict about the order of each series,
+// as Prometheus without an out-of-order window is, unless anyOrder is set.
+type fakeReceiver struct {
+	keepsGood   bool          // stores the good part of a request that it refuses
+	anyOrder    bool          // takes late samples
+	refuseEmpty bool          // answers an empty write with 400
+	maxSamples  int           // answers 413 to more
+	latency     time.Duration // of each answer
+	poison      func(smp) bool
+
+	// script answers instead of the receiver when it returns true. n counts requests
+	// from 0.
+	script func(r fakeRequest) (Answer, bool)
+	// loseAnswer stores and then answers with a network error.
+	loseAnswer func(r fakeRequest) bool
+
+	mu       sync.Mutex
+	requests []fakeRequest
+	stored   map[string][]smp
+	again    int // samples that came although they were stored
+	flying   int
+	maxFly   int
+}
+
+type fakeRequest struct {
+	n       int
+	at      time.Time
+	attempt int
+	samples []smp // grouped as in the request
+	series  int   // TimeSeries in the request
+	status  int
+}
+
+func (r *fakeReceiver) Send(ctx context.Context, req Request) Answer {
+	raw, err := snappy.Decode(nil, req.Body)
+	if err != nil {
+		panic(err)
+	}
+	var wr prompb.WriteRequest
+	if err := wr.Unmarshal(raw); err != nil {
+		panic(err)
+	}
+	q := fakeRequest{at: time.Now(), attempt: req.Attempt, series: len(wr.Timeseries)}
+	for _, ts := range wr.Timeseries {
+		name := ""
+		for _, l := range ts.Labels {
+			if l.Name == model.MetricNameLabel {
+				name = l.Value
+			}
+		}
+		for _, s := range ts.Samples {
+			q.samples = append(q.samples, smp{name, s.Timestamp, s.Value})
+		}
+	}
+	r.mu.Lock()
+	q.n = len(r.requests)
+	r.requests = append(r.requests, q)
+	r.flying++
+	r.maxFly = max(r.maxFly, r.flying)
+	r.mu.Unlock()
+	if r.latency > 0 {
+		if err := sleep(ctx, r.latency); err != nil {
+			r.mu.Lock()
+			r.flying--
+			r.mu.Unlock()
+			return Answer{Err: err}
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.flying--
+	a := r.answer(q)
+	a.Took = time.Since(q.at)
+	r.requests[q.n].status = a.Status
+	return a
+}
+
+func (r *fakeReceiver) answer(q fakeRequest) Answer {
+	if r.script != nil {
+		if a, ok := r.script(q); ok {
+			return a
+		}
+	}
+	if len(q.samples) == 0 {
+		if r.refuseEmpty {
+			return Answer{Status: 400, Text: "empty write"}
+		}
+		return Answer{Status: 204}
+	}
+	if r.maxSamples > 0 && len(q.samples) > r.maxSamples {
+		return Answer{Status: 413, Text: "too large"}
+	}
+	if r.stored == nil {
+		r.stored = map[string][]smp{}
+	}
+	undo := map[string][]smp{}
+	var refusal string
+	for _, s := range q.samples {
+		if _, ok := undo[s.series]; !ok {
+			undo[s.series] = r.stored[s.series]
+		}
+		if text := r.store(s); text != "" {
+			refusal = text
+		}
+	}
+	if refusal != "" {
+		if !r.keepsGood {
+			for name, before := range undo {
+				r.stored[name] = before
+			}
+		}
+		return Answer{Status: 400, Text: refusal}
+	}
+	if r.loseAnswer != nil && r.loseAnswer(q) {
+		return Answer{Err: errors.New("connection reset")}
+	}
+	return Answer{Status: 204}
+}
+
+// store stores a sample, or says why not.
+func (r *fakeReceiver) store(s smp) string {
+	if r.poison != nil && r.poison(s) {
+		return fmt.Sprintf("bad sample %s@%d", s.series, s.t)
+	}
+	have := r.stored[s.series]
+	if slices.Contains(have, s) {
+		r.again++
+		if !r.anyOrder && have[len(have)-1] != s {
+			return "out of order sample"
+		}
+		return ""
+	}
+	if n := len(have); n > 0 && have[n-1].t >= s.t && !r.anyOrder {
+		return "out of order sample"
+	}
+	r.stored[s.series] = append(slices.Clone(have), s)
+	return ""
+}
+
+func (r *fakeReceiver) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.requests)
+}
+
+func (r *fakeReceiver) log() []fakeRequest {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.requests)
+}
+
+func (r *fakeReceiver) dump() string {
+	var b strings.Builder
+	for _, q := range r.log() {
+		fmt.Fprintf(&b, "%4d %s attempt %d: %d samples in %d series -> %d\n", q.n, q.at.Format("15:04:05.000"), q.attempt, len(q.samples), q.series, q.status)
+	}
+	return b.String()
+}
+
+// memLetters is a dead-letter store in memory.
+type memLetters struct {
+	mu      sync.Mutex
+	letters []Letter
+}
+
+func (m *memLetters) Put(ls []Letter) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.letters = append(m.letters, ls...)
+	return nil
+}
+
+func (m *memLetters) all() []Letter {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.letters)
+}
+
+// rig is a queue between a log and a receiver.
+type rig struct {
+	t       testing.TB
+	log     *memLog
+	to      *fakeReceiver
+	letters *memLetters
+	cfg     Config
+	q       *Queue
+	stop    context.CancelFunc
+	done    chan error
+	time    int64 // of the last sample, ms
+}
+
+func newRig(t testing.TB, to *fakeReceiver) *rig {
+	cfg := DefaultConfig()
+	cfg.Queue.BatchSendDeadline = model.Duration(time.Second)
+	return &rig{t: t, log: newMemLog(t), to: to, letters: &memLetters{}, cfg: cfg, time: time.Now().UnixMilli()}
+}
+
+func (r *rig) start() {
+	r.t.Helper()
+	q, err := New(Options{Name: "test", Config: r.cfg, Source: r.log, Sender: r.to, DeadLetters: r.letters, Rand: func() float64 { return 0.5 }})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r.q, r.stop, r.done = q, cancel, make(chan error, 1)
+	go func() { r.done <- q.Run(ctx) }()
+}
+
+// end stops the queue and returns how long that took.
+func (r *rig) end() time.Duration {
+	r.t.Helper()
+	at := time.Now()
+	r.stop()
+	if err := <-r.done; err != nil {
+		r.t.Errorf("Run: %v", err)
+	}
+	return time.Since(at)
+}
+
+// round commits one sample of each of n series.
+func (r *rig) round(n int) {
+	r.time += 1000
+	ss := make([]smp, 0, n)
+	for i := range n {
+		ss = append(ss, smp{fmt.Sprintf("m%04d", i), r.time, float64(r.time) + float64(i)})
+	}
+	r.log.append(ss...)
+}
+
+// until waits, in virtual time, until ok, at most so long.
+func (r *rig) until(what string, most time.Duration, ok func() bool) {
+	r.t.Helper()
+	for end := time.Now().Add(most); !ok(); {
+		if time.Now().After(end) {
+			r.t.Fatalf("%s: not within %v; status %+v\n%s", what, most, r.q.Status(), r.to.dump())
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func (r *rig) drained(most time.Duration) {
+	r.t.Helper()
+	r.until("everything has its outcome", most, func() bool { return r.log.pending() == 0 })
+}
+
+// verify checks that the account adds up and that the receiver has every sample but the
+// lost ones, once, in the order of each series.
+func (r *rig) verify(lost ...smp) {
+	r.t.Helper()
+	o := r.log.outcome()
+	head, pending := r.log.Head().Total, r.log.pending()
+	if o.Sum()+pending != head {
+		r.t.Errorf("%d appended, %d accounted for, %d pending", head, o.Sum(), pending)
+	}
+	r.to.mu.Lock()
+	defer r.to.mu.Unlock()
+	want := map[string][]smp{}
+	for _, e := range r.log.entries {
+		if e.End.Commit > r.log.sp.Acked().Commit {
+			break
+		}
+		for _, s := range e.Samples {
+			x := smp{s.Series.Labels.Get("__name__"), s.T, s.V}
+			if !slices.Contains(lost, x) {
+				want[x.series] = append(want[x.series], x)
+			}
+		}
+	}
+	missing, extra := 0, 0
+	for name, ss := range want {
+		have := r.to.stored[name]
+		if !slices.IsSortedFunc(have, func(a, b smp) int { return cmp.Compare(a.t, b.t) }) && !r.to.anyOrder {
+			r.t.Errorf("series %s is stored out of order", name)
+		}
+		for _, s := range ss {
+			if !slices.Contains(have, s) {
+				missing++
+				if missing < 4 {
+					r.t.Errorf("receiver does not have %+v", s)
+				}
+			}
+		}
+		if pending == 0 {
+			extra += len(have) - len(ss)
+		}
+	}
+	if missing > 0 || extra > 0 {
+		r.t.Errorf("receiver lacks %d samples, has %d too many; outcomes %+v", missing, extra, o)
+	}
+}

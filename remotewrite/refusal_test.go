@@ -1,0 +1,116 @@
+package remotewrite
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"hwsagent/wal"
+)
+
+// A batch of 2,000 with one bad sample: 1,999 delivered, one dead letter with the
+// server's text, whatever the receiver does with the good part.
+func TestOneBadSampleOf2000(t *testing.T) {
+	for _, keeps := range []bool{false, true} {
+		for _, series := range []int{2000, 200} { // one and ten samples of each series
+			for _, at := range []int{0, 777, 1999} {
+				t.Run(fmt.Sprintf("keepsGood=%v/series=%d/at=%d", keeps, series, at), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						r := newRig(t, &fakeReceiver{keepsGood: keeps})
+						var bad smp
+						for range 2000 / series {
+							r.round(series)
+						}
+						e := r.log.entries[at/series].Samples[at%series]
+						bad = smp{e.Series.Labels.Get("__name__"), e.T, e.V}
+						r.to.poison = func(s smp) bool { return s == bad }
+						r.start()
+						r.drained(time.Minute)
+						r.end()
+						o := r.log.outcome()
+						ls := r.letters.all()
+						if keeps && series < 2000 && at/series < 9 {
+							// Which of the older samples was bad cannot be known there.
+							if o.Delivered+o.Dropped[wal.Resent]+o.Dropped[wal.Unconfirmed] != 2000 || len(ls) != 1 {
+								t.Errorf("outcomes %+v, %d letters", o, len(ls))
+							}
+							r.verify(bad)
+							return
+						}
+						if o.Dropped[wal.Rejected] != 1 || o.Lost() != 1 {
+							t.Errorf("outcomes %+v, want one rejected", o)
+						}
+						want := fmt.Sprintf("bad sample %s@%d", bad.series, bad.t)
+						if len(ls) != 1 || ls[0].Text != want || ls[0].Timestamp != bad.t || ls[0].Status != 400 {
+							t.Errorf("letters %+v, want one that says %q", ls, want)
+						}
+						if n := r.to.count(); n > 1+64 {
+							t.Errorf("%d extra requests, want at most 64\n%s", n-1, r.to.dump())
+						}
+						r.verify(bad)
+					})
+				})
+			}
+		}
+	}
+}
+
+// An endpoint that answers one 4xx to everything.
+func TestEndpointRefusesEverything(t *testing.T) {
+	for code := 400; code < 500; code++ {
+		if slices.Contains([]int{408, 413, 425, 429}, code) {
+			continue
+		}
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				up := time.Now().Add(10 * time.Minute)
+				r := newRig(t, &fakeReceiver{script: func(fakeRequest) (Answer, bool) {
+					return Answer{Status: code, Text: "no"}, time.Now().Before(up)
+				}})
+				r.start()
+				for range 60 {
+					r.round(100)
+					time.Sleep(time.Second)
+				}
+				s := r.q.Status()
+				if s.State != StateHeld || s.Why == "" || s.NextTry.IsZero() {
+					t.Errorf("status %+v, want held with a reason", s)
+				}
+				time.Sleep(5 * time.Minute)
+				if o := r.log.outcome(); o.Sum() != 0 {
+					t.Errorf("outcomes %+v while everything was refused", o)
+				}
+				reqs := r.to.log()
+				if len(reqs) < 5 {
+					t.Errorf("%d requests in 6 minutes: the target is not tested", len(reqs))
+				}
+				for i, q := range reqs {
+					n := 0
+					seen := map[smp]bool{}
+					for _, p := range reqs[i:] {
+						if p.at.Sub(q.at) > 8*time.Second {
+							break
+						}
+						n++
+						for _, s := range p.samples {
+							if seen[s] {
+								t.Errorf("sample %+v twice in 8 s", s)
+							}
+							seen[s] = true
+						}
+					}
+					if n > 2 {
+						t.Errorf("%d requests within 8 s\n%s", n, r.to.dump())
+						break
+					}
+				}
+				time.Sleep(time.Until(up))
+				r.drained(90 * time.Second)
+				r.end()
+				r.verify()
+			})
+		})
+	}
+}
