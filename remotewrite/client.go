@@ -6,16 +6,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
+	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 	"unicode"
 
-	"github.com/hashicorp/go-retryablehttp"
 	"github.com/prometheus/common/config"
 )
 
@@ -225,6 +223,11 @@ func (c *Client) explain(ctx context.Context, l *line, err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
 	}
+	if op, ok := errors.AsType[*net.OpError](err); ok && error(op) == err { //nolint:errorlint // only err itself is replaced
+		same := *op
+		same.Source = nil // our port: another one each time, so that equal errors would differ
+		err = &same
+	}
 	if strings.Contains(err.Error(), "tls: ") || strings.Contains(err.Error(), "x509: ") {
 		c.blamed(l)
 	}
@@ -332,69 +335,6 @@ func (c *Client) use(creds *credentials) error {
 	}
 	c.line = next
 	return nil
-}
-
-// line is a pool of connections made with one set of credentials, for a limited time.
-type line struct {
-	creds *credentials
-	http  *http.Client
-	retry *retryablehttp.Client
-	born  time.Time
-
-	// Guarded by Client.mu.
-	users   int // requests on it
-	retired bool
-}
-
-func (c *Client) newLine(creds *credentials) (*line, error) {
-	rt, err := config.NewRoundTripperFromConfig(creds.http, "remote_write:"+c.name,
-		config.WithDialContextFunc(config.DialContextFunc(c.opts.Dial)))
-	if err != nil {
-		return nil, err
-	}
-	l := &line{creds: creds, born: time.Now()}
-	l.http = &http.Client{
-		Transport:     rt,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	l.retry = &retryablehttp.Client{
-		HTTPClient:   l.http,
-		RetryMax:     1,
-		CheckRetry:   l.brokenBefore,
-		Backoff:      func(_, _ time.Duration, _ int, _ *http.Response) time.Duration { return 0 },
-		ErrorHandler: retryablehttp.PassthroughErrorHandler,
-	}
-	return l, nil
-}
-
-// retire closes the idle connections, and makes those in use close when they are
-// idle. Client.mu is held.
-func (l *line) retire() {
-	l.retired = true
-	l.http.CloseIdleConnections()
-}
-
-// post sends one request.
-func (l *line) post(ctx context.Context, to string, header http.Header, body *lentBody, attempt int) (*http.Response, error) {
-	req, err := retryablehttp.NewRequestWithContext(withTrace(ctx), http.MethodPost, to, retryablehttp.ReaderFunc(body.open))
-	if err != nil {
-		return nil, err
-	}
-	maps.Copy(req.Header, header)
-	if attempt > 0 {
-		req.Header.Set("Retry-Attempt", strconv.Itoa(attempt))
-	}
-	return l.retry.Do(req)
-}
-
-// brokenBefore lets a request be sent again whose kept connection was closed by the
-// server before anything of an answer came.
-func (l *line) brokenBefore(ctx context.Context, _ *http.Response, err error) (bool, error) {
-	if err == nil || ctx.Err() != nil || !traceOf(ctx).unanswered() {
-		return false, nil
-	}
-	l.http.CloseIdleConnections() // the others are likely broken too
-	return true, nil
 }
 
 // shortest is the length from which on a secret is looked for in texts.

@@ -200,6 +200,7 @@ func TestConfigWarnings(t *testing.T) {
 	for _, tc := range []struct{ text, path, says string }{
 		{`{url: http://h.example/, bearer_token: x}`, "url", "plain http"},
 		{`{url: "http://u:p@h.example/"}`, "url", "plain http"},
+		{`{url: "http://h.example/", http_headers: {X-Key: {files: [k]}}}`, "url", "plain http"},
 		{`{url: "https://u:p@h.example/"}`, "url", "password in it"},
 		{`{url: http://127.0.0.1/, tls_config: {ca_file: x}}`, "tls_config", "no effect"},
 		{`{url: http://127.0.0.1/, queue_config: {max_shards: 17}}`, "queue_config.max_shards", "many"},
@@ -222,6 +223,16 @@ func TestConfigWarnings(t *testing.T) {
 		if !found {
 			t.Errorf("%s: want %q at %q, got %v", tc.text, tc.says, tc.path, got)
 		}
+	}
+}
+
+func TestConfigHeaderTwice(t *testing.T) {
+	c, err := load(`{url: http://h/, headers: {X-A: x, x-a: y}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := c.Validate(); len(p) != 1 || !strings.Contains(p[0].Error(), "twice") {
+		t.Errorf("%v", p)
 	}
 }
 

@@ -119,7 +119,7 @@ func (m *metadataSender) run(ctx context.Context) {
 			return
 		case round := <-m.pending:
 			for batch := range slices.Chunk(round, m.config.MaxSamplesPerSend) {
-				if !m.send(ctx, &e, batch) {
+				if ctx.Err() != nil || !m.send(ctx, &e, batch) {
 					break
 				}
 			}

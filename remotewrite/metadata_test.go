@@ -161,9 +161,10 @@ func TestMetadataRefused(t *testing.T) {
 			m.offer(time.Now(), c)
 			time.Sleep(time.Minute)
 		}
+		waiting := len(m.pending)
 		stop()
-		if requests != 1 || len(m.pending) != 1 {
-			t.Errorf("%d requests, %d rounds wait", requests, len(m.pending))
+		if requests != 1 || waiting != 1 {
+			t.Errorf("%d requests, %d rounds wait", requests, waiting)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package remotewrite
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -140,19 +141,24 @@ func refuseRef(f *findings, path, ref string) {
 }
 
 func (c *Config) validateHeaders(f *findings) {
-	for name, value := range c.Headers {
+	seen := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
 		path := "headers." + name
 		c.validateHeader(f, path, name)
-		if !httpguts.ValidHeaderFieldValue(value) {
+		if canonical := http.CanonicalHeaderKey(name); seen[canonical] {
+			f.add(path, "given twice: upper and lower case are the same")
+		} else {
+			seen[canonical] = true
+		}
+		if !httpguts.ValidHeaderFieldValue(c.Headers[name]) {
 			f.add(path, "the value has a character that HTTP does not allow")
 		}
 	}
 	if c.HTTP.HTTPHeaders != nil {
-		for name := range c.HTTP.HTTPHeaders.Headers {
+		for _, name := range slices.Sorted(maps.Keys(c.HTTP.HTTPHeaders.Headers)) {
 			c.validateHeader(f, "http_headers."+name, name)
 		}
 	}
-	slices.SortFunc(*f, func(a, b Problem) int { return strings.Compare(a.Path, b.Path) })
 }
 
 func (c *Config) validateHeader(f *findings, path, name string) {
@@ -237,6 +243,13 @@ func (c *Config) Warnings() []Problem {
 
 func (c *Config) sendsSecret() bool {
 	h := &c.HTTP
+	if h.HTTPHeaders != nil {
+		for _, header := range h.HTTPHeaders.Headers {
+			if len(header.Secrets)+len(header.Files) > 0 {
+				return true
+			}
+		}
+	}
 	return h.BasicAuth != nil || h.Authorization != nil || h.BearerToken != "" || h.BearerTokenFile != "" || c.URL.full.User != nil
 }
 
