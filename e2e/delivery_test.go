@@ -104,7 +104,7 @@ func TestReadmeConfig(t *testing.T) {
 	a := newAgent(t, config)
 	a.env = append(a.env, "SSL_CERT_FILE="+f.pki.CAFile)
 	t.Cleanup(func() {
-		if a.process.cmd != nil {
+		if a.cmd != nil {
 			a.kill()
 		}
 		if t.Failed() {

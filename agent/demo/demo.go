@@ -34,6 +34,8 @@ type Options struct {
 	Keep   string // a directory for all files, which is kept; default a temporary one
 
 	Stdout, Stderr io.Writer // default os.Stdout, os.Stderr
+
+	second time.Duration // how long a second of the scripts is; default a second
 }
 
 // Result is the account of one run, in canary samples; Pending is what the agent's own
@@ -71,6 +73,9 @@ func Run(ctx context.Context, o Options) error {
 	}
 	if o.Stderr == nil {
 		o.Stderr = os.Stderr
+	}
+	if o.second == 0 {
+		o.second = time.Second
 	}
 	if o.Script == "" {
 		o.Script = Tour

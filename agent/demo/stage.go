@@ -24,6 +24,7 @@ type stage struct {
 	page    string // where the agent's page listens
 	journal string
 	started time.Time
+	second  time.Duration // the scripts' unit of time; shorter in tests
 
 	pki      *receiver.PKI
 	oracle   *receiver.Oracle
@@ -34,7 +35,7 @@ type stage struct {
 // newStage starts the receiver and writes what the agent needs below dir.
 func newStage(o Options, dir string) (*stage, error) {
 	s := &stage{
-		o: o, dir: dir, started: time.Now(),
+		o: o, dir: dir, started: time.Now(), second: o.second,
 		journal: filepath.Join(dir, "canary.journal"),
 		oracle:  receiver.NewOracle(),
 	}
@@ -122,24 +123,24 @@ bearer token. The receiver goes away, the agent is killed with SIGKILL, and then
 	if err := s.warmUp(ctx); err != nil {
 		return err
 	}
-	if err := s.watch(ctx, 4*time.Second); err != nil {
+	if err := s.watch(ctx, 4*s.second); err != nil {
 		return err
 	}
-	return s.fail(ctx, 8*time.Second, true)
+	return s.fail(ctx, 8*s.second, true)
 }
 
 func (s *stage) outage(ctx context.Context) error {
 	if err := s.warmUp(ctx); err != nil {
 		return err
 	}
-	return s.fail(ctx, 10*time.Second, false)
+	return s.fail(ctx, 10*s.second, false)
 }
 
 func (s *stage) crash(ctx context.Context) error {
 	if err := s.warmUp(ctx); err != nil {
 		return err
 	}
-	return s.fail(ctx, 10*time.Second, true)
+	return s.fail(ctx, 10*s.second, true)
 }
 
 // warmUp starts the agent and waits until samples arrive.
@@ -153,7 +154,7 @@ func (s *stage) warmUp(ctx context.Context) error {
 		return fmt.Errorf("wait for the first samples to arrive: %w", err)
 	}
 	s.say("samples arrive")
-	return s.pause(ctx, 2*time.Second)
+	return s.pause(ctx, 2*s.second)
 }
 
 // fail takes the receiver away for d, with or without a kill of the agent in it, and
@@ -189,7 +190,7 @@ func (s *stage) fail(ctx context.Context, d time.Duration, kill bool) error {
 		return fmt.Errorf("wait for new samples to arrive after the outage: %w", err)
 	}
 	s.say("the agent has caught up")
-	return s.watch(ctx, 2*time.Second)
+	return s.watch(ctx, 2*s.second)
 }
 
 // drain stops the load and waits until nothing is pending; it returns what still is
@@ -238,7 +239,7 @@ func (s *stage) watch(ctx context.Context, d time.Duration) error {
 		if left <= 0 {
 			return nil
 		}
-		if err := s.pause(ctx, min(left, time.Second)); err != nil {
+		if err := s.pause(ctx, min(left, s.second)); err != nil {
 			return err
 		}
 		s.say("%s", s.backlog())
