@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 )
 
@@ -41,8 +40,7 @@ func TestSendThroughTunnel(t *testing.T) {
 		w.WriteHeader(http.StatusNoContent)
 	}))
 	defer target.Close()
-	var tunnels sync.WaitGroup
-	defer tunnels.Wait()
+	ended := make(chan struct{}, 2) // by each direction of the tunnel
 	proxy := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodConnect || r.Host != "target.example:443" || r.Header.Get("X-Proxy") != "secret" || r.Header.Get("Authorization") != "" ||
 			!strings.HasPrefix(r.Header.Get("Proxy-Authorization"), "Basic ") {
@@ -59,13 +57,15 @@ func TestSendThroughTunnel(t *testing.T) {
 			return
 		}
 		_, _ = io.WriteString(in, "HTTP/1.1 200 OK\r\n\r\n")
-		tunnels.Go(func() { _, _ = io.Copy(out, in); _ = out.Close() })
-		tunnels.Go(func() { _, _ = io.Copy(in, out); _ = in.Close() })
+		go func() { _, _ = io.Copy(out, in); _ = out.Close(); ended <- struct{}{} }()
+		go func() { _, _ = io.Copy(in, out); _ = in.Close(); ended <- struct{}{} }()
 	})
 	c := newClient(t, "{url: https://target.example/push, bearer_token: abc, tls_config: {insecure_skip_verify: true}, proxy_connect_header: {X-Proxy: [secret]}, proxy_url: "+
 		strings.Replace(proxy.URL, "//", "//u:p@", 1)+"}", "", ClientOptions{})
 	if a := c.Send(t.Context(), Request{Body: []byte("x")}); a.Status != 204 {
-		t.Errorf("answer %+v", a)
+		t.Fatalf("answer %+v", a)
 	}
 	c.Close()
+	<-ended
+	<-ended
 }
