@@ -20,7 +20,8 @@ type budget struct {
 	logger  *slog.Logger
 	now     func() time.Time
 
-	low atomic.Bool // less than MinFreeBytes is free, as of the last check
+	low  atomic.Bool  // less than MinFreeBytes is free, as of the last check
+	free atomic.Int64 // bytes free at the last check
 
 	configMu sync.Mutex
 	settings Settings
@@ -104,13 +105,12 @@ func (g *budget) over(s Settings, reserve int64) bool {
 	if _, used := g.index.usage(); s.MaxBytes > 0 && used+reserve > s.MaxBytes {
 		return true
 	}
-	if s.MinFreeBytes <= 0 {
-		g.low.Store(false)
-		return false
-	}
 	free, err := g.dir.free()
 	g.note("check free space", err)
-	g.low.Store(err == nil && free < s.MinFreeBytes)
+	if err == nil {
+		g.free.Store(free)
+	}
+	g.low.Store(err == nil && s.MinFreeBytes > 0 && free < s.MinFreeBytes)
 	return g.low.Load()
 }
 

@@ -239,8 +239,10 @@ func (l *Log) release() error {
 // Status is what there is to say about a log at one moment.
 type Status struct {
 	Head     Mark          // the last commit
+	First    int           // number of the oldest segment
 	Segments int           // files
 	Bytes    int64         // of these files
+	Free     int64         // bytes free on the file system at the last check; 0: not checked yet
 	Series   int           // label sets that had a sample in the last hour
 	Sync     time.Duration // as in Settings; SyncAlways or more than 0
 	MaxBytes int64         // as in Settings
@@ -265,6 +267,7 @@ func (l *Log) Status() Status {
 	if !s.always() {
 		st.Sync = s.interval()
 	}
+	st.First, st.Free = l.first(), l.budget.free.Load()
 	st.Segments, st.Bytes = l.index.usage()
 	st.Err, st.Since = l.index.trouble()
 	return st

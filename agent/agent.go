@@ -1,0 +1,251 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/errgroup"
+
+	"hwsagent/agent/control"
+	"hwsagent/probes"
+	"hwsagent/wal"
+	"hwsagent/web"
+)
+
+// Options are what the command line decides.
+type Options struct {
+	ConfigFile  string
+	StoragePath string
+	WebListen   string // overrides web.listen if not empty
+	Logger      *slog.Logger
+	Env         func(string) (string, bool) // of the configuration's ${VAR}; nil: os.LookupEnv
+}
+
+// Agent is the whole program but for its command line.
+type Agent struct {
+	o        Options
+	logger   *slog.Logger
+	hostname string
+	started  time.Time
+
+	registry *prometheus.Registry
+	metrics  *metrics
+	log      *wal.Log
+	targets  *targets
+	runner   *probes.Runner
+	web      *web.Server
+	socket   net.Listener
+	appended rate
+
+	reloading sync.Mutex // held while a configuration is being put in place
+	ids       identities // guarded by reloading
+
+	mu     sync.Mutex // guards what follows
+	cfg    *Config
+	status web.ConfigStatus
+}
+
+// New reads the configuration, takes the storage directory and builds everything. On
+// success the caller must call Run. A configuration with mistakes is a *[ConfigErrors];
+// a directory that another agent uses is wal.ErrLocked.
+func New(o Options) (*Agent, error) {
+	if o.Env == nil {
+		o.Env = os.LookupEnv
+	}
+	cfg, warns, err := Load(o.ConfigFile, o.Env)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range warns {
+		o.Logger.Warn(w.String())
+	}
+	hostname, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("find out the host's name (it becomes the label instance): %w", err)
+	}
+	a := &Agent{o: o, logger: o.Logger, hostname: hostname, started: time.Now(), registry: prometheus.NewRegistry()}
+	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	a.metrics = newMetrics(a.registry)
+
+	a.log, err = wal.Open(wal.Options{Dir: o.StoragePath, Settings: logSettings(cfg), Logger: o.Logger, Registerer: a.registry})
+	if err != nil {
+		return nil, err
+	}
+	if err := a.build(cfg); err != nil {
+		return nil, errors.Join(err, a.log.Close())
+	}
+	return a, nil
+}
+
+// build makes everything above the log.
+func (a *Agent) build(cfg *Config) error {
+	a.targets = &targets{
+		log: a.log, dir: a.o.StoragePath, version: Version, registry: a.registry,
+		logger: a.logger, running: map[string]*target{},
+	}
+	a.runner = probes.NewRunner(a.log, a.logger)
+
+	var err error
+	if a.socket, err = control.Listen(a.o.StoragePath); err != nil {
+		return err
+	}
+	if err := a.put(cfg); err != nil {
+		return errors.Join(err, a.socket.Close())
+	}
+	listen := cfg.Web.Listen
+	if a.o.WebListen != "" {
+		listen = a.o.WebListen
+	}
+	o := web.Options{
+		Listen:         listen,
+		WebConfigFile:  cfg.Web.ConfigFile,
+		InsecureListen: cfg.Web.InsecureListen,
+		Pprof:          cfg.Web.Pprof,
+		Status:         a.Status,
+		Metrics:        promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}),
+		Reload:         a.Reload,
+		Ready:          func() error { return nil }, // it listens from when everything is built
+		Config:         a.config,
+		Logger:         a.logger,
+	}
+	if a.web, err = web.New(o); err != nil {
+		return errors.Join(err, a.socket.Close())
+	}
+	return nil
+}
+
+// put puts a configuration in place: first everything that can fail is made, then it is
+// swapped in. The caller holds reloading, or is the only one who knows the agent.
+func (a *Agent) put(cfg *Config) error {
+	plan, err := a.targets.plan(cfg, &a.ids)
+	if err != nil {
+		return err
+	}
+	specs, err := probeSpecs(cfg, a.hostname, &a.ids, a.registry, a.logger)
+	if err != nil {
+		return err
+	}
+	a.log.Reconfigure(logSettings(cfg))
+	err = a.targets.apply(plan)
+	a.runner.Apply(specs)
+	now := time.Now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.cfg = cfg
+	a.status = web.ConfigStatus{File: cfg.File, LoadedAt: now}
+	a.metrics.loaded(now)
+	return err
+}
+
+// logSettings are the settings of the log that the configuration decides.
+func logSettings(cfg *Config) wal.Settings {
+	s := wal.Settings{
+		Sync:         cfg.WAL.Sync.Every,
+		MaxBytes:     int64(cfg.WAL.MaxBytes),
+		MinFreeBytes: int64(cfg.WAL.MinFreeBytes),
+		OnFull:       wal.OnFull(cfg.WAL.OnFull),
+		Retain:       time.Duration(cfg.WAL.Retain),
+		OrphanTTL:    time.Duration(cfg.WAL.OrphanTTL),
+	}
+	if cfg.WAL.Sync.Always {
+		s.Sync = wal.SyncAlways
+	}
+	return s
+}
+
+// Reload reads the configuration file again and puts it in place. On an error nothing
+// has changed, and the error stays in the status until a reload succeeds.
+func (a *Agent) Reload() error {
+	a.reloading.Lock()
+	defer a.reloading.Unlock()
+	err := a.reload()
+	if err != nil {
+		a.logger.Error("The configuration was not reloaded; the one in force stays", "file", a.o.ConfigFile, "err", err)
+		a.mu.Lock()
+		a.status.ReloadError, a.status.ReloadedAt = err.Error(), time.Now()
+		a.mu.Unlock()
+		a.metrics.reloadFailed()
+		return err
+	}
+	a.logger.Info("The configuration was reloaded", "file", a.o.ConfigFile)
+	return nil
+}
+
+func (a *Agent) reload() error {
+	cfg, warns, err := Load(a.o.ConfigFile, a.o.Env)
+	if err != nil {
+		return err
+	}
+	for _, w := range warns {
+		a.logger.Warn(w.String())
+	}
+	a.mu.Lock()
+	before := a.cfg.Web
+	a.mu.Unlock()
+	if cfg.Web != before {
+		a.logger.Warn("A change of web: takes effect at the next start")
+	}
+	return a.put(cfg)
+}
+
+// Run runs the agent until ctx ends, then stops it in order. It returns an error when
+// the agent could not go on or did not close cleanly.
+func (a *Agent) Run(ctx context.Context) error {
+	webCtx, stopWeb := context.WithCancel(context.WithoutCancel(ctx))
+	queueCtx, stopQueues := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWeb()
+	defer stopQueues()
+
+	// The web server failing ends the agent: an operator who cannot see it must know.
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return a.web.Run(webCtx) })
+	g.Go(func() error { return a.web.Serve(webCtx, a.socket) })
+	queues := make(chan struct{})
+	go func() {
+		defer close(queues)
+		a.targets.run(queueCtx)
+	}()
+	a.logger.Info("hwsagent is running", "version", Version, "config", a.o.ConfigFile, "storage", a.o.StoragePath,
+		"targets", len(a.targets.all()), "probes", len(a.runner.Status()))
+
+	g.Go(func() error {
+		a.watchRates(ctx)
+		return nil
+	})
+	g.Go(func() error {
+		err := a.runner.Run(ctx)
+		a.logger.Info("Stopping: the probes have ended; requests under way get a moment to end")
+		stopQueues()
+		<-queues
+		stopWeb()
+		return err
+	})
+	err := g.Wait()
+	a.logPending()
+	return errors.Join(err, a.log.Close())
+}
+
+// config is the configuration in force, without secrets.
+func (a *Agent) config() ([]byte, error) {
+	a.mu.Lock()
+	cfg := a.cfg
+	a.mu.Unlock()
+	return cfg.Redacted()
+}
+
+// logPending says what stays on disk for the next start.
+func (a *Agent) logPending() {
+	for _, t := range a.Status().Targets {
+		a.logger.Info("Target stopped; what is pending stays on disk and is sent after the next start",
+			"target", t.Name, "pending_samples", t.Ledger.Pending, "delivered", t.Ledger.Delivered, "lost", t.Ledger.Lost)
+	}
+}

@@ -1,0 +1,121 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+
+	"hwsagent/probes"
+	"hwsagent/probes/canary"
+	"hwsagent/probes/host"
+	"hwsagent/probes/self"
+	"hwsagent/probes/snmp"
+)
+
+// maxSamples bounds a round whose configuration sets no max_samples: far above any
+// real device, low enough that a device that goes mad costs tens of megabytes at most.
+const maxSamples = 200_000
+
+// newProbe makes the probe that an entry describes.
+func newProbe(c *ProbeConfig, own prometheus.Gatherer, logger *slog.Logger) (probes.Probe, error) {
+	logger = logger.With("probe", c.Name)
+	switch s := c.Settings.(type) {
+	case *host.Config:
+		return host.New(*s, logger)
+	case *snmp.Config:
+		return snmp.New(*s, logger)
+	case *canary.Config:
+		return canary.New(*s)
+	case *SelfConfig:
+		return self.New(own), nil
+	default:
+		return nil, fmt.Errorf("probe type %q has no constructor", c.Type)
+	}
+}
+
+// identities gives configurations that may stand in for one another the same string:
+// a probe or target whose identity is unchanged by a reload is left alone.
+type identities struct {
+	known map[string]identity // by kind and name
+}
+
+type identity struct {
+	config any
+	n      int
+}
+
+// of returns the identity of config under name, a new one if config differs from the
+// one that name had before.
+func (ids *identities) of(name string, config any) string {
+	if ids.known == nil {
+		ids.known = make(map[string]identity)
+	}
+	id, ok := ids.known[name]
+	if !ok || !reflect.DeepEqual(id.config, config) {
+		id = identity{config: config, n: id.n + 1}
+		ids.known[name] = id
+	}
+	return name + "#" + strconv.Itoa(id.n)
+}
+
+// probeSpecs makes every enabled probe of cfg. All that cannot be made are told in one
+// error, and then none is kept.
+func probeSpecs(cfg *Config, hostname string, ids *identities, own prometheus.Gatherer, logger *slog.Logger) ([]probes.Spec, error) {
+	var specs []probes.Spec
+	var errs []error
+	for i := range cfg.Probes {
+		c := &cfg.Probes[i]
+		if !c.Enabled {
+			continue
+		}
+		p, err := newProbe(c, own, logger)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("probe %q: %w", c.Name, err))
+			continue
+		}
+		specs = append(specs, probeSpec(c, p, hostname, ids))
+	}
+	if len(errs) > 0 {
+		for _, s := range specs {
+			if c, ok := s.Probe.(probes.Closer); ok {
+				errs = append(errs, c.Close())
+			}
+		}
+		return nil, errors.Join(errs...)
+	}
+	return specs, nil
+}
+
+// probeSpec adds what a scrape would: job is the probe's name, instance its target.
+func probeSpec(c *ProbeConfig, p probes.Probe, hostname string, ids *identities) probes.Spec {
+	instance := c.Target
+	if instance == "" {
+		instance = hostname
+	}
+	lb := labels.NewBuilder(labels.FromStrings(model.JobLabel, c.Name, model.InstanceLabel, instance))
+	for name, value := range c.Labels {
+		lb.Set(name, value)
+	}
+	limit := c.MaxSamples
+	if limit == 0 {
+		limit = maxSamples
+	}
+	return probes.Spec{
+		Name:       c.Name,
+		Type:       c.Type,
+		Identity:   ids.of("probe "+c.Name, c),
+		Probe:      p,
+		Interval:   time.Duration(c.Interval),
+		Timeout:    time.Duration(c.Timeout),
+		Labels:     lb.Labels(),
+		Relabel:    c.MetricRelabelConfigs,
+		MaxSamples: limit,
+	}
+}

@@ -1,0 +1,91 @@
+package agent
+
+import (
+	"time"
+
+	"hwsagent/probes"
+	"hwsagent/wal"
+	"hwsagent/web"
+)
+
+// Status is a snapshot of the whole agent.
+func (a *Agent) Status() web.Status {
+	now := time.Now()
+	a.mu.Lock()
+	cfgStatus, cfg := a.status, a.cfg
+	a.mu.Unlock()
+	s := web.Status{
+		Schema: 1, Version: Version, Running: true, Now: now, Started: a.started,
+		Config: cfgStatus,
+		WAL:    logStatus(a.log.Status(), cfg, a.o.StoragePath),
+	}
+	s.WAL.SamplesPerSec = a.appended.perSecond()
+	for _, t := range a.targets.all() {
+		s.Targets = append(s.Targets, t.status(now))
+	}
+	for _, p := range a.runner.Status() {
+		s.Probes = append(s.Probes, probeStatus(p))
+	}
+	s.Problems = web.Problems(s)
+	return s
+}
+
+// logStatus describes the log. dir is where it lies.
+func logStatus(l wal.Status, cfg *Config, dir string) web.WALStatus {
+	s := web.WALStatus{
+		Dir: dir, Sync: cfg.WAL.Sync.String(),
+		Segments: l.Segments, LastSegment: l.Head.Segment, FirstSegment: l.First,
+		Bytes: l.Bytes, MaxBytes: l.MaxBytes, FreeBytes: l.Free,
+		Appended: l.Appended, Refused: l.Refused, Series: l.Series,
+	}
+	if l.Err != nil {
+		s.Error, s.ErrorSince = l.Err.Error(), l.Since
+	}
+	return s
+}
+
+func (t *target) status(now time.Time) web.TargetStatus {
+	q := t.queue.Status()
+	l := t.reader.Ledger()
+	s := web.TargetStatus{
+		Name: t.name, URL: t.url, State: q.State, Why: q.Why,
+		PendingSamples: l.Pending,
+		Ledger:         ledgerStatus(l),
+		Shards:         q.Shards, MaxShards: q.MaxShards, Retries: q.Retries,
+		LastSuccess: q.LastSuccess, LastError: q.LastError, LastErrorAt: q.LastErrorAt,
+		NextTry: q.NextTry, ClockSkew: q.ClockSkew,
+	}
+	if n, err := t.reader.Pending(); err == nil { // else the problem is the log's, and shown there
+		s.PendingBytes = n
+	}
+	s.SentPerSec = t.rate.perSecond()
+	if oldest := t.reader.OldestPending(); l.Pending > 0 && !oldest.IsZero() {
+		s.OldestPending = oldest
+		s.LagSeconds = max(0, now.Sub(oldest).Seconds())
+	}
+	return s
+}
+
+func ledgerStatus(l wal.Ledger) web.LedgerStatus {
+	s := web.LedgerStatus{
+		Appended: l.Appended, Delivered: l.Delivered, Filtered: l.Filtered,
+		Lost: l.Lost(), Pending: l.Pending, Balanced: l.Balanced(),
+	}
+	for r, n := range l.Dropped {
+		if n > 0 {
+			if s.Dropped == nil {
+				s.Dropped = map[string]uint64{}
+			}
+			s.Dropped[wal.Reason(r).String()] = n
+		}
+	}
+	return s
+}
+
+func probeStatus(p probes.Status) web.ProbeStatus {
+	return web.ProbeStatus{
+		Name: p.Name, Type: p.Type, Target: p.Instance, Interval: p.Interval, State: p.State,
+		LastRun: p.LastRun, Took: p.Took, Samples: p.Samples, Failures: p.Failures,
+		Skipped: p.Skipped, Refused: p.Refused, LastError: p.LastError,
+	}
+}

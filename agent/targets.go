@@ -1,0 +1,246 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/model/labels"
+	"golang.org/x/sync/errgroup"
+
+	"hwsagent/remotewrite"
+	"hwsagent/wal"
+)
+
+// target is one remote_write entry at work: its client, its end of the log and the
+// queue between them.
+type target struct {
+	name     string
+	identity string // see identities
+	url      string // for people: without user, password and query
+	client   *remotewrite.Client
+	reader   *wal.Reader
+	queue    *remotewrite.Queue
+	metrics  *remotewrite.Metrics
+	rate     rate
+
+	cancel context.CancelFunc
+	done   chan struct{} // closed when the queue has ended
+}
+
+// targets runs the queues.
+type targets struct {
+	log      *wal.Log
+	dir      string // of the dead letters
+	version  string
+	registry prometheus.Registerer
+	logger   *slog.Logger
+
+	mu      sync.Mutex
+	ctx     context.Context // of the queues, while they run
+	running map[string]*target
+	order   []string
+}
+
+// plan is a set of targets that can be put in place without failing any more, but for
+// the disk.
+type plan struct {
+	entries []planned
+}
+
+// planned is one target of a plan.
+type planned struct {
+	name, identity string
+	config         *remotewrite.Config
+	external       labels.Labels
+	changed        bool // false: the running one stays
+}
+
+// plan sees what is new or changed and whether it can be made. It changes nothing.
+func (ts *targets) plan(cfg *Config, ids *identities) (*plan, error) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	p := &plan{}
+	var errs []error
+	for _, c := range cfg.RemoteWrite {
+		name := c.TargetName()
+		e := planned{name: name, config: c, external: cfg.Global.Labels()}
+		e.identity = ids.of("target "+name, struct {
+			*remotewrite.Config
+			external string
+		}{c, e.external.String()})
+		if old := ts.running[name]; old == nil || old.identity != e.identity {
+			// Made to see that it can be; the one that is used is made in open, with metrics
+			// that can be registered only when the old target has let go of theirs.
+			probe, err := remotewrite.NewClient(c, remotewrite.ClientOptions{Version: ts.version})
+			if err != nil {
+				errs = append(errs, fmt.Errorf("target %q: %w", name, err))
+				continue
+			}
+			probe.Close()
+			e.changed = true
+		}
+		p.entries = append(p.entries, e)
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return p, nil
+}
+
+// apply puts a plan in place: unchanged targets are left alone, changed ones go on
+// from their savepoint with the new settings, removed ones keep their queue in the log.
+// A target that cannot be opened (its savepoint cannot be written) is told in the error;
+// the others run.
+func (ts *targets) apply(p *plan) error {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	next := make(map[string]*target, len(p.entries))
+	for _, e := range p.entries {
+		if !e.changed {
+			next[e.name] = ts.running[e.name]
+		}
+	}
+	for name, t := range ts.running {
+		if next[name] == nil {
+			t.stop(ts.logger)
+		}
+	}
+	var errs []error
+	var order []string
+	for _, e := range p.entries {
+		if e.changed {
+			t, err := ts.open(e)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("target %q: %w", e.name, err))
+				continue
+			}
+			next[e.name] = t
+			if ts.ctx != nil {
+				t.start(ts.ctx, ts.logger)
+			}
+		}
+		order = append(order, e.name)
+	}
+	ts.running, ts.order = next, order
+	return errors.Join(errs...)
+}
+
+// open makes a target that is ready to start.
+func (ts *targets) open(e planned) (_ *target, err error) {
+	logger := ts.logger.With("target", e.name)
+	t := &target{name: e.name, identity: e.identity, url: e.config.URL.String(), done: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, t.close())
+		}
+	}()
+	if t.metrics, err = remotewrite.NewMetrics(ts.registry, e.name, t.url); err != nil {
+		return nil, err
+	}
+	t.client, err = remotewrite.NewClient(e.config, remotewrite.ClientOptions{Version: ts.version, Logger: logger, Metrics: t.metrics})
+	if err != nil {
+		return nil, err
+	}
+	start := wal.StartNow
+	if e.config.Target.StartAt == remotewrite.StartOldest {
+		start = wal.StartOldest
+	}
+	t.reader, err = ts.log.Reader(e.name, wal.ReaderOptions{StartAt: start, MaxBacklog: int64(e.config.Target.MaxBacklog)})
+	if err != nil {
+		return nil, err
+	}
+	t.queue, err = remotewrite.New(remotewrite.Options{
+		Name:           e.name,
+		Config:         *e.config,
+		ExternalLabels: e.external,
+		Source:         t.reader,
+		Sender:         t.client,
+		Metrics:        t.metrics,
+		Logger:         ts.logger,
+	})
+	return t, err
+}
+
+// close lets go of what open made, as far as it got.
+func (t *target) close() error {
+	var errs []error
+	if t.client != nil {
+		t.client.Close()
+	}
+	if t.reader != nil {
+		errs = append(errs, t.reader.Close())
+	}
+	t.metrics.Unregister()
+	return errors.Join(errs...)
+}
+
+// start runs the target's queue until ctx ends or stop is called.
+func (t *target) start(ctx context.Context, logger *slog.Logger) {
+	ctx, t.cancel = context.WithCancel(ctx)
+	var g errgroup.Group
+	g.Go(func() error { return t.client.Run(ctx) })
+	g.Go(func() error { return t.queue.Run(ctx) })
+	g.Go(func() error {
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-t.client.CredentialsChanged():
+				t.queue.CredentialsChanged()
+			}
+		}
+	})
+	go func() {
+		defer close(t.done)
+		if err := g.Wait(); err != nil && ctx.Err() == nil {
+			logger.Error("The target stopped; its data stays in the log", "target", t.name, "err", err)
+		}
+	}()
+}
+
+// stop ends the queue, saves the savepoint and lets go of everything.
+func (t *target) stop(logger *slog.Logger) {
+	if t.cancel != nil {
+		t.cancel()
+		<-t.done
+	}
+	if err := t.close(); err != nil {
+		logger.Error("The target did not close cleanly", "target", t.name, "err", err)
+	}
+}
+
+// run runs the queues until ctx ends and stops them.
+func (ts *targets) run(ctx context.Context) {
+	ts.mu.Lock()
+	ts.ctx = ctx
+	for _, t := range ts.running {
+		t.start(ctx, ts.logger)
+	}
+	ts.mu.Unlock()
+
+	<-ctx.Done()
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.ctx = nil
+	var wg sync.WaitGroup
+	for _, t := range ts.running {
+		wg.Go(func() { t.stop(ts.logger) })
+	}
+	wg.Wait()
+}
+
+// all is every running target in the order of the configuration.
+func (ts *targets) all() []*target {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	out := make([]*target, 0, len(ts.order))
+	for _, name := range ts.order {
+		out = append(out, ts.running[name])
+	}
+	return slices.Clip(out)
+}

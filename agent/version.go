@@ -1,0 +1,39 @@
+package agent
+
+import (
+	"runtime"
+	"runtime/debug"
+)
+
+// Version is the release, set by the linker; builds without it say "unknown".
+var Version = "unknown"
+
+// BuildInfo identifies a build.
+type BuildInfo struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"` // of the source, with "-dirty" if it was changed
+	Go       string `json:"go"`
+	Platform string `json:"platform"` // GOOS/GOARCH
+}
+
+// Build identifies the running binary.
+func Build() BuildInfo {
+	b := BuildInfo{Version: Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	dirty := ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			b.Revision = s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			dirty = "-dirty"
+		}
+	}
+	if b.Revision != "" {
+		b.Revision += dirty
+	}
+	return b
+}
