@@ -86,7 +86,7 @@ func (s *samples) addAttrs(dir string, attrs []attr, labels ...string) {
 func texts(dir string, pairs ...string) []string {
 	labels := make([]string, 0, len(pairs))
 	for i := 0; i < len(pairs); i += 2 {
-		labels = append(labels, pairs[i], valid(text(dir+"/"+pairs[i+1])))
+		labels = append(labels, pairs[i], text(dir+"/"+pairs[i+1]))
 	}
 	return labels
 }

@@ -147,7 +147,7 @@ func udevProperties(path string) map[string]string {
 	properties := make(map[string]string)
 	for line := range lines(b) {
 		if key, value, ok := strings.Cut(string(line), "="); ok && strings.HasPrefix(key, "E:") {
-			properties[key[2:]] = valid(value)
+			properties[key[2:]] = value
 		}
 	}
 	return properties

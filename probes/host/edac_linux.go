@@ -83,7 +83,7 @@ func moduleLabel(path string) string {
 	if err != nil {
 		return "unknown"
 	}
-	return valid(strings.NewReplacer("#", "", "csrow", "_csrow", "channel", "_channel").Replace(label))
+	return strings.NewReplacer("#", "", "csrow", "_csrow", "channel", "_channel").Replace(label)
 }
 
 // addNumber adds a numeric attribute if it is there.

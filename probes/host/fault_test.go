@@ -271,3 +271,18 @@ func TestRoundThatIsOver(t *testing.T) {
 		t.Errorf("%d samples and %v", len(r.Samples()), err)
 	}
 }
+
+// TestPanic has an mdstat on which procfs panics.
+func TestPanic(t *testing.T) {
+	c := Config{ProcPath: t.TempDir(), SysPath: t.TempDir(), Collectors: []string{"loadavg", "mdadm"}}
+	write(t, c.ProcPath, map[string]string{"loadavg": "1 2 3 4/5 6\n", "mdstat": "Personalities : ]\n"})
+	p := mustNew(t, c)
+	r := probes.NewRound(0)
+	err := p.Collect(t.Context(), r)
+	if !errors.Is(err, probes.ErrPartial) || !strings.Contains(err.Error(), "mdadm: panic: runtime error: slice bounds") {
+		t.Errorf("the error is %v", err)
+	}
+	if s := ofRound(t, r); s.values["node_load5"] != 2 || s.values[`node_scrape_collector_success{collector="mdadm"}`] != 0 {
+		t.Errorf("the round holds %v", s.values)
+	}
+}

@@ -172,7 +172,7 @@ func option(options []byte, name string) bool {
 // backslash and # in mountinfo.
 func unescape(b []byte) string {
 	if bytes.IndexByte(b, '\\') < 0 {
-		return valid(string(b))
+		return string(b)
 	}
 	var out []byte
 	for i := 0; i < len(b); i++ {
@@ -185,5 +185,5 @@ func unescape(b []byte) string {
 		}
 		out = append(out, b[i])
 	}
-	return valid(string(out))
+	return string(out)
 }

@@ -32,7 +32,7 @@ func (d *dmi) read(_ context.Context, r *probes.Round) error {
 			"sys_vendor",
 		} {
 			if v, err := attribute(d.dir + "/" + name); err == nil {
-				d.labels = append(d.labels, strings.Replace(name, "sys_", "system_", 1), valid(v))
+				d.labels = append(d.labels, strings.Replace(name, "sys_", "system_", 1), v)
 			}
 		}
 	}
@@ -52,13 +52,7 @@ type rapl struct {
 
 func newRAPL(e *environment) reader {
 	return &rapl{dir: e.sys("class/powercap"), families: familyCache{make: func(zone string) *probes.Family {
-		name := strings.Map(func(c rune) rune {
-			if c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' {
-				return c
-			}
-			return '_'
-		}, zone)
-		return counter("node_rapl_"+name+"_joules_total", "Energy used by the RAPL zone "+valid(zone)+"; it wraps at the zone's own limit.")
+		return counter("node_rapl_"+zone+"_joules_total", "Energy used by the RAPL zone "+zone+"; it wraps at the zone's own limit.")
 	}}}
 }
 

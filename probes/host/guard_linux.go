@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"time"
 )
 
@@ -14,13 +15,13 @@ type guard[T any] struct {
 
 	// flying are the reads that have not come back, by key. Their channels have room
 	// for the answer, so that a late goroutine ends by itself.
-	flying map[string]chan T
+	flying map[string]chan outcome[T]
 }
 
 // outcome is what became of one read.
 type outcome[T any] struct {
 	value T
-	err   error // stuckError, or why the round ended
+	err   error // stuckError, why the round ended, or a panic
 }
 
 // stuckError says that a read did not come back in time, now or in an earlier round.
@@ -33,7 +34,7 @@ func (e stuckError) Error() string { return fmt.Sprintf("no answer within %v", e
 // anything that comes later: it must touch nothing but what it makes.
 func (g *guard[T]) all(ctx context.Context, keys []string, read func(key string) T) []outcome[T] {
 	if g.flying == nil {
-		g.flying = make(map[string]chan T)
+		g.flying = make(map[string]chan outcome[T])
 	}
 	for key, late := range g.flying {
 		select {
@@ -43,15 +44,15 @@ func (g *guard[T]) all(ctx context.Context, keys []string, read func(key string)
 		}
 	}
 	out := make([]outcome[T], len(keys))
-	started := make([]chan T, len(keys))
+	started := make([]chan outcome[T], len(keys))
 	for i, key := range keys {
 		if _, hangs := g.flying[key]; hangs {
 			out[i].err = stuckError{g.limit}
 			continue
 		}
-		answer := make(chan T, 1)
+		answer := make(chan outcome[T], 1)
 		g.flying[key], started[i] = answer, answer
-		go func() { answer <- read(key) }()
+		go func() { answer <- attempt(read, key) }()
 	}
 	deadline := time.NewTimer(g.limit)
 	defer deadline.Stop()
@@ -62,7 +63,7 @@ func (g *guard[T]) all(ctx context.Context, keys []string, read func(key string)
 		}
 		if late == nil {
 			select {
-			case out[i].value = <-answer:
+			case out[i] = <-answer:
 				delete(g.flying, keys[i])
 				continue
 			case <-deadline.C:
@@ -73,11 +74,22 @@ func (g *guard[T]) all(ctx context.Context, keys []string, read func(key string)
 		}
 		// Time is up: take what is there already.
 		select {
-		case out[i].value = <-answer:
+		case out[i] = <-answer:
 			delete(g.flying, keys[i])
 		default:
 			out[i].err = late
 		}
 	}
 	return out
+}
+
+// attempt reads and turns a panic into an error, as no one above the goroutine could.
+func attempt[T any](read func(string) T, key string) (o outcome[T]) {
+	defer func() {
+		if p := recover(); p != nil {
+			o.err = &panicError{p, debug.Stack()}
+		}
+	}()
+	o.value = read(key)
+	return o
 }

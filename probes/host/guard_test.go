@@ -77,3 +77,16 @@ func TestGuardEndsWithTheRound(t *testing.T) {
 		close(release)
 	})
 }
+
+func TestGuardCatchesPanics(t *testing.T) {
+	g := guard[int]{limit: time.Minute}
+	out := g.all(t.Context(), []string{"bad", "good"}, func(key string) int {
+		if key == "bad" {
+			panic("no such thing")
+		}
+		return 7
+	})
+	if out[0].err == nil || out[0].err.Error() != "panic: no such thing" || out[1].value != 7 || out[1].err != nil {
+		t.Errorf("the outcomes are %+v", out)
+	}
+}

@@ -24,7 +24,7 @@ func (h *hwmon) add(r *probes.Round, chip string, s sensor) {
 	labels := []string{"chip", chip, "sensor", s.name}
 	label := s.find("label")
 	if label != nil {
-		r.Add(h.sensorLabel, 1, "chip", chip, "label", valid(label.value), "sensor", s.name)
+		r.Add(h.sensorLabel, 1, "chip", chip, "label", label.value, "sensor", s.name)
 	}
 	hasValue := s.find("") != nil
 	for _, p := range s.properties {
@@ -76,7 +76,7 @@ func (k hwmonKind) family() hwmonFamily {
 	}
 	what := "The file " + k.kind + "*"
 	if k.property != "" {
-		what += "_" + valid(k.property)
+		what += "_" + k.property
 	}
 	what += " of the chip"
 

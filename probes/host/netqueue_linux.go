@@ -206,7 +206,7 @@ func (a *arp) read(_ context.Context, r *probes.Round) error {
 		if len(fields) < 6 {
 			continue
 		}
-		device := valid(string(fields[5]))
+		device := string(fields[5])
 		if counts[device]++; counts[device] == 1 {
 			order = append(order, device)
 		}

@@ -59,19 +59,24 @@ func boolean(b bool) float64 {
 	return 0
 }
 
-// valid makes s a legal label value.
+// valid makes s a legal label value: names of devices and mount points may be any
+// bytes, and so may what firmware says.
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-func gauge(name, help string) *probes.Family {
-	return &probes.Family{Name: name, Help: help, Type: model.MetricTypeGauge}
-}
+func gauge(name, help string) *probes.Family   { return family(name, help, model.MetricTypeGauge) }
+func counter(name, help string) *probes.Family { return family(name, help, model.MetricTypeCounter) }
+func untyped(name, help string) *probes.Family { return family(name, help, model.MetricTypeUnknown) }
 
-func counter(name, help string) *probes.Family {
-	return &probes.Family{Name: name, Help: help, Type: model.MetricTypeCounter}
-}
-
-func untyped(name, help string) *probes.Family {
-	return &probes.Family{Name: name, Help: help, Type: model.MetricTypeUnknown}
+// family makes a family whose name is legal in any Prometheus, whatever the kernel
+// called the field.
+func family(name, help string, typ model.MetricType) *probes.Family {
+	name = strings.Map(func(c rune) rune {
+		if c == '_' || c == ':' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' {
+			return c
+		}
+		return '_'
+	}, name)
+	return &probes.Family{Name: name, Help: valid(help), Type: typ}
 }
 
 // labelCache keeps the label lists that a reader uses in every round, by the value
@@ -90,7 +95,7 @@ func (c *labelCache) of(b []byte) []string {
 	if c.m == nil || len(c.m) >= 4096 {
 		c.m = make(map[string][]string)
 	}
-	l := []string{c.name, valid(string(b))}
+	l := []string{c.name, string(b)}
 	c.m[string(b)] = l
 	return l
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -44,7 +45,8 @@ type collector struct {
 	name   string
 	labels []string
 	reader
-	present bool // its last run found something to read
+	present  bool // its last run found something to read
+	panicked bool // its last run panicked
 }
 
 // New checks the configuration and makes the probe. It reads nothing yet: hardware
@@ -85,15 +87,17 @@ func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 			break
 		}
 		began, samples := time.Now(), len(r.Samples())
-		err := c.read(ctx, r)
-		if present := !errors.Is(err, errAbsent); present != c.present {
-			c.present = present
-			p.log.Debug("what the collector reads came or went", "collector", c.name, "present", present)
-		}
+		err := c.attempt(ctx, r)
+		c.note(p.log, err)
 		if !c.present {
 			continue
 		}
-		useful = useful || len(r.Samples()) > samples
+		for _, s := range r.Samples()[samples:] {
+			useful = true
+			for i, l := range s.Labels {
+				s.Labels[i] = valid(l)
+			}
+		}
 		r.Add(p.duration, time.Since(began).Seconds(), c.labels...)
 		r.Add(p.success, boolean(err == nil), c.labels...)
 		if err != nil {
@@ -106,6 +110,38 @@ func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 	}
 	return err
 }
+
+// attempt reads and turns a panic into an error: a file in a form that nobody thought
+// of costs one collector.
+func (c *collector) attempt(ctx context.Context, r *probes.Round) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &panicError{p, debug.Stack()}
+		}
+	}()
+	return c.read(ctx, r)
+}
+
+// note logs what changed with this run and the runner cannot know.
+func (c *collector) note(log *slog.Logger, err error) {
+	if present := !errors.Is(err, errAbsent); present != c.present {
+		c.present = present
+		log.Debug("what the collector reads came or went", "collector", c.name, "present", present)
+	}
+	var bug *panicError
+	if errors.As(err, &bug) && !c.panicked {
+		log.Error("the collector panicked", "collector", c.name, "panic", bug.value, "stack", string(bug.stack))
+	}
+	c.panicked = bug != nil
+}
+
+// panicError is a recovered panic.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
 func names(cs []*collector) []string {
 	out := make([]string, len(cs))

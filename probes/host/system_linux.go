@@ -25,7 +25,7 @@ func (u *uname) read(_ context.Context, r *probes.Round) error {
 	if err := unix.Uname(&n); err != nil {
 		return fmt.Errorf("uname: %w", err)
 	}
-	str := func(b []byte) string { return valid(unix.ByteSliceToString(b)) }
+	str := func(b []byte) string { return unix.ByteSliceToString(b) }
 	r.Add(u.info, 1,
 		"domainname", str(n.Domainname[:]), "machine", str(n.Machine[:]), "nodename", str(n.Nodename[:]),
 		"release", str(n.Release[:]), "sysname", str(n.Sysname[:]), "version", str(n.Version[:]))
@@ -61,7 +61,7 @@ func (o *osRelease) read(_ context.Context, r *probes.Round) error {
 	for line := range lines(b) {
 		key, value, ok := strings.Cut(strings.TrimSpace(string(line)), "=")
 		if ok && key[:min(1, len(key))] != "#" {
-			v[key] = valid(unquote(value))
+			v[key] = unquote(value)
 		}
 	}
 	var labels []string

@@ -13,10 +13,10 @@ func newThermal(e *environment) reader {
 		dir := d.dir + "/" + name
 		if zone, ok := unit(name, "thermal_zone"); ok {
 			if v, ok := number(dir + "/temp"); ok {
-				s.add(temp, v/1000, "type", valid(text(dir+"/type")), "zone", zone)
+				s.add(temp, v/1000, "type", text(dir+"/type"), "zone", zone)
 			}
 		} else if device, ok := unit(name, "cooling_device"); ok {
-			s.addAttrs(dir, cooling, "name", device, "type", valid(text(dir+"/type")))
+			s.addAttrs(dir, cooling, "name", device, "type", text(dir+"/type"))
 		}
 		return s
 	}
