@@ -20,10 +20,6 @@ type memDir struct {
 	// syncdir; not reads). An error fails it; for a write, n bytes are written first.
 	fault func(op string) (n int, err error)
 
-	// linger is called before each write and sync, if it is set, so that others get a
-	// turn meanwhile.
-	linger func(op string)
-
 	freeBytes int64
 }
 
@@ -69,12 +65,6 @@ func (d *memDir) fails(op string) (int, error) {
 		return 0, nil
 	}
 	return d.fault(op)
-}
-
-func (d *memDir) pause(op string) {
-	if d.linger != nil {
-		d.linger(op)
-	}
 }
 
 func (d *memDir) open(name string, flag int) (file, error) {
@@ -167,7 +157,6 @@ func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
 }
 
 func (f *memFile) WriteAt(p []byte, off int64) (int, error) {
-	f.d.pause("write")
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
 	n, err := f.d.fails("write")
@@ -181,7 +170,6 @@ func (f *memFile) WriteAt(p []byte, off int64) (int, error) {
 }
 
 func (f *memFile) Sync() error {
-	f.d.pause("sync")
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
 	if _, err := f.d.fails("sync"); err != nil {

@@ -134,11 +134,8 @@ func (l *Log) resume(newest Header, last Mark) error {
 		last.Log, last.Commit, last.Total = newest.Log, newest.Commit, newest.Total
 	}
 	id := newest.Log
-	switch {
-	case id == (ID{}):
+	if id == (ID{}) {
 		id = known.Log
-	case known.Log != id:
-		known = Mark{} // savepoints of another log say nothing about this one
 	}
 	if id == (ID{}) {
 		if _, err := rand.Read(id[:]); err != nil {

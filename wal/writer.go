@@ -48,11 +48,11 @@ type writer struct {
 	// begins. full says why a commit of about the given size must be refused.
 	makeRoom func(bytes int64)
 	full     func(bytes int64) error
-	config   func() Settings // at present
 
 	mu   sync.Mutex
 	cond sync.Cond // a sync has ended
 
+	settings     Settings
 	segmentBytes int64
 	encoder      encoder
 
@@ -131,9 +131,9 @@ func (w *writer) commit(b *batch) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	count := b.count()
-	b.refs, b.always = 1, w.config().always()
+	b.refs = 1
 	err := w.log(b)
-	if err == nil && b.always {
+	if err == nil && w.settings.always() {
 		err = w.await(b)
 	} else if err == nil && w.retainedBytes > retainBytes {
 		_ = w.await(b) // acknowledged all the same: the interval's promise holds
@@ -174,7 +174,7 @@ func (w *writer) log(b *batch) error {
 			}
 			w.announced = announced
 			w.took(b)
-			if !b.always {
+			if !w.settings.always() {
 				w.index.publish(w.header, w.written)
 			}
 			return nil
@@ -240,8 +240,8 @@ func (w *writer) markOf(b *batch) Mark {
 // go in small pieces.
 func (w *writer) segmentLimit(announced int64) int64 {
 	limit := max(w.segmentBytes, 8*announced)
-	if budget := w.config().MaxBytes; budget > 0 {
-		limit = min(limit, budget/8)
+	if w.settings.MaxBytes > 0 {
+		limit = min(limit, w.settings.MaxBytes/8)
 	}
 	return limit
 }
@@ -308,7 +308,7 @@ func (w *writer) tryBegin(b *batch) error {
 	switch {
 	case recovering:
 		w.becameDurable(w.written)
-	case b != nil && !b.always:
+	case !w.settings.always() && b != nil:
 		w.index.publish(w.header, w.written)
 	}
 	w.metrics.segmentsCreated.Inc()
@@ -371,7 +371,7 @@ func (w *writer) recover(err error, b *batch) error {
 // failed notes an error of the disk.
 func (w *writer) failed(err error) {
 	w.metrics.errors.Inc()
-	w.nextTry = time.Now().Add(w.config().interval() / 2)
+	w.nextTry = time.Now().Add(w.settings.interval() / 2)
 	if w.err == nil {
 		w.errSince = time.Now()
 		w.logger.Error("the log cannot be written; trying a new segment until that works", "err", err)
@@ -412,9 +412,7 @@ func (w *writer) close(what string, f file) {
 // rollNow seals the active segment, if there is anything in it, so that the budget
 // can let it go.
 func (w *writer) rollNow() {
-	if !w.mu.TryLock() {
-		return // busy, perhaps with a disk that hangs: the next time will do
-	}
+	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed || w.syncing || w.file == nil || w.offset <= w.start {
 		return

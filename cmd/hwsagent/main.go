@@ -1,71 +1,145 @@
-// Command hwsagent collects hardware and host metrics, keeps every sample in a log on
-// disk, and pushes from that log to Prometheus remote-write endpoints.
+// Command hwsagent reads hardware and host metrics and pushes them to Prometheus
+// remote-write targets through a log on disk.
 package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"hwsagent/agent"
 )
+
+// The exit codes. They are part of the interface and documented in the help.
+const (
+	exitOK         = 0
+	exitFailed     = 1 // at run time
+	exitUsage      = 2
+	exitConfig     = 3 // the configuration or a file that it names is wrong
+	exitTarget     = 4
+	exitProbe      = 5
+	exitDamaged    = 6 // the log
+	exitNotRunning = 7
+)
+
+const exitCodes = `Exit codes:
+  0  all is well
+  1  failed at run time
+  2  wrong usage
+  3  the configuration, or a file that it names, is wrong
+  4  a target failed
+  5  a probe failed
+  6  the log is damaged
+  7  the agent is not running`
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	go func() {
+		// A second signal ends the process at once.
+		<-ctx.Done()
+		stop()
+	}()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// The exit codes. They are documented in the help of the root command and do not change.
-const (
-	exitOK     = 0
-	exitFailed = 1 // something failed at run time
-	exitUsage  = 2 // the command line is wrong
-	exitConfig = 3 // the configuration is wrong
-	exitTarget = 4 // check: a target failed
-	exitProbe  = 5 // check, probe: a probe failed
-	exitDamage = 6 // wal inspect: the log is damaged
-	exitDown   = 7 // status, reload: no agent is running
-)
-
-// exitError is an error that decides the exit code. With a nil err, everything has been
-// said already.
-type exitError struct {
-	code int
-	err  error
-}
-
-func (e *exitError) Error() string {
-	if e.err == nil {
-		return fmt.Sprintf("exit code %d", e.code)
-	}
-	return e.err.Error()
-}
-
-func (e *exitError) Unwrap() error { return e.err }
-
-// run runs one command line and returns its exit code. Data goes to stdout, everything
-// for people to stderr.
+// run is the program; it returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	root := newRoot(stdout, stderr)
+	c := &cli{stdout: stdout, stderr: stderr}
+	root := c.root()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitOK
 	}
-	exit, ok := errors.AsType[*exitError](err)
-	if !ok {
-		exit = &exitError{code: exitUsage, err: err} // cobra's own errors are about the command line
+	code := exitCode(err)
+	if !c.started {
+		code = exitUsage
 	}
-	if exit.err != nil {
-		fmt.Fprintf(stderr, "hwsagent: %s\n", strings.TrimRight(exit.err.Error(), "\n"))
-		if exit.code == exitUsage {
-			fmt.Fprintln(stderr, "Try: hwsagent --help")
+	c.complain(cmd, code, err)
+	return code
+}
+
+// exited is an error that has been shown, with the exit code for it.
+type exited struct{ code int }
+
+func (e exited) Error() string { return fmt.Sprintf("exit code %d", e.code) }
+
+func exitCode(err error) int {
+	if e, ok := errors.AsType[exited](err); ok {
+		return e.code
+	}
+	if _, ok := errors.AsType[*agent.ConfigErrors](err); ok {
+		return exitConfig
+	}
+	switch {
+	case errors.Is(err, agent.ErrReload):
+		return exitConfig
+	case errors.Is(err, agent.ErrProbe):
+		return exitProbe
+	case errors.Is(err, agent.ErrNoSuchProbe):
+		return exitUsage
+	case errors.Is(err, agent.ErrNotRunning):
+		return exitNotRunning
+	}
+	return exitFailed
+}
+
+// cli is the state of one invocation.
+type cli struct {
+	stdout, stderr io.Writer
+	started        bool // a command's own work has begun, so errors are not about usage
+
+	config, storage, listen string
+	logLevel, logFormat     string
+	json                    bool
+}
+
+// complain says why the program ends, as JSON on stdout when that was asked for.
+func (c *cli) complain(cmd *cobra.Command, code int, err error) {
+	if _, ok := errors.AsType[exited](err); ok {
+		return
+	}
+	if c.json {
+		c.printJSON(map[string]any{"schema": 1, "error": err.Error(), "exit_code": code})
+		return
+	}
+	fmt.Fprintf(c.stderr, "hwsagent: %v\n", err)
+	switch {
+	case code == exitNotRunning:
+		fmt.Fprintln(c.stderr, "Try: name the agent's directory with --storage.path, or start it: hwsagent run")
+	case code == exitUsage && cmd != nil:
+		for _, s := range suggestions(cmd) {
+			fmt.Fprintf(c.stderr, "Did you mean: %s %s\n", cmd.CommandPath(), s)
+		}
+		fmt.Fprintf(c.stderr, "Try: %s --help\n", cmd.CommandPath())
+	}
+}
+
+// suggestions are the commands whose names are near to what was typed.
+func suggestions(cmd *cobra.Command) []string {
+	cmd.SuggestionsMinimumDistance = 2
+	for _, arg := range cmd.Flags().Args() {
+		if s := cmd.SuggestionsFor(arg); len(s) > 0 {
+			return s
 		}
 	}
-	return exit.code
+	return nil
+}
+
+// printJSON writes a value; that this fails is told by the missing output.
+func (c *cli) printJSON(v any) {
+	e := json.NewEncoder(c.stdout)
+	e.SetIndent("", "  ")
+	if err := e.Encode(v); err != nil {
+		fmt.Fprintf(c.stderr, "hwsagent: write JSON: %v\n", err)
+	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"os"
 	"os/signal"
 	"syscall"
@@ -12,53 +11,48 @@ import (
 	"hwsagent/agent"
 )
 
-func newRunCommand(f *flags) *cobra.Command {
-	var listen string
-	cmd := &cobra.Command{
+func (c *cli) run() *cobra.Command {
+	return &cobra.Command{
 		Use:   "run",
-		Short: "Run the agent",
-		Long: `Run the agent until SIGTERM or SIGINT. SIGHUP loads the configuration again.
-What is undelivered at the end stays on disk and is sent after the next start.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			logger := f.logger()
-			a, err := agent.New(agent.Options{ConfigFile: f.config, StoragePath: f.storage, WebListen: listen, Logger: logger})
+		Short: "Run the agent until SIGTERM or SIGINT; SIGHUP reads the configuration again",
+		Args:  cobra.NoArgs,
+		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
+			logger, err := c.logger(c.stderr)
 			if err != nil {
-				return startError(err)
+				return err
 			}
-			stop := reloadOnHangup(cmd.Context(), a)
+			a, err := agent.New(agent.Options{ConfigFile: c.config, StoragePath: c.storage, WebListen: c.listen, Logger: logger})
+			if err != nil {
+				return err
+			}
+			stop := onHangup(cmd.Context(), a)
 			defer stop()
-			if err := a.Run(cmd.Context()); err != nil {
-				return &exitError{code: exitFailed, err: err}
-			}
-			return nil
-		},
+			return a.Run(cmd.Context())
+		}),
 	}
-	cmd.Flags().StringVar(&listen, "web.listen-address", "", "address of the page and the API (default: web.listen of the configuration)")
-	return cmd
 }
 
-// startError tells a wrong configuration from everything else.
-func startError(err error) error {
-	if _, ok := errors.AsType[*agent.ConfigErrors](err); ok {
-		return &exitError{code: exitConfig, err: err}
-	}
-	return &exitError{code: exitFailed, err: err}
-}
-
-// reloadOnHangup reloads at each SIGHUP until ctx ends. Reload logs its own errors.
-func reloadOnHangup(ctx context.Context, a *agent.Agent) (stop func()) {
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
+// onHangup reloads at each SIGHUP until the returned function is called. A reload that
+// fails is logged by the agent and stays in its status.
+func onHangup(ctx context.Context, a *agent.Agent) (stop func()) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGHUP) // never sent on Windows
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
 	go func() {
+		defer close(done)
 		for {
 			select {
+			case <-signals:
+				_ = a.Reload() // told by the agent
 			case <-ctx.Done():
 				return
-			case <-hangups:
-				_ = a.Reload()
 			}
 		}
 	}()
-	return func() { signal.Stop(hangups) }
+	return func() {
+		signal.Stop(signals)
+		cancel()
+		<-done
+	}
 }

@@ -1,0 +1,233 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Level is how far a check goes.
+type Level int
+
+// The levels of a check. Each does what the one before does.
+const (
+	SyntaxOnly Level = iota // the configuration file alone; files that it names need not exist
+	NoNetwork               // files, certificates, permissions, storage
+	Live                    // every target and every probe, for real
+)
+
+// Result is the outcome of one step. A step that cannot be told is Skip, not OK.
+type Result string
+
+// The results of a step, and of a group: the worst of its steps.
+const (
+	OK   Result = "ok"
+	Skip Result = "skip"
+	Warn Result = "warn"
+	Fail Result = "fail"
+)
+
+// The kinds of a [Group].
+const (
+	GroupConfig  = "config"
+	GroupFiles   = "files"
+	GroupStorage = "storage"
+	GroupTarget  = "target"
+	GroupProbe   = "probe"
+)
+
+// Step is one thing that was looked at.
+type Step struct {
+	Name   string        `json:"name"` // dns, tcp, tls, write, clock, …
+	Result Result        `json:"result"`
+	Text   string        `json:"text"`
+	Try    string        `json:"try,omitempty"` // what to do
+	Took   time.Duration `json:"took_ns,omitempty"`
+}
+
+// Group is the steps about one thing.
+type Group struct {
+	Kind   string `json:"kind"`
+	Name   string `json:"name,omitempty"` // of the target or probe
+	About  string `json:"about,omitempty"`
+	Result Result `json:"result"`
+	Steps  []Step `json:"steps"`
+}
+
+// Report is what a check found.
+type Report struct {
+	Schema   int           `json:"schema"` // 1
+	Version  string        `json:"version"`
+	File     string        `json:"file"`
+	Result   Result        `json:"result"`
+	Groups   []Group       `json:"groups"`
+	Errors   []ConfigError `json:"config_errors"`   // never null
+	Warnings []Warning     `json:"config_warnings"` // never null
+
+	// ConfigText is the mistakes in the configuration with their source lines.
+	ConfigText string `json:"-"`
+}
+
+// CheckOptions say what to check.
+type CheckOptions struct {
+	ConfigFile  string
+	StoragePath string
+	Level       Level
+	Env         func(string) (string, bool) // nil: os.LookupEnv
+	Logger      *slog.Logger                // of probes and clients; nil: none
+	Targets     []string                    // names of targets and probes to try, nil for all
+	Probes      []string
+}
+
+// parallel bounds how many targets and probes are tried at the same time.
+const parallel = 8
+
+// Check looks at everything that must be right for the agent to do its work, with the
+// same constructors as the agent itself. It changes nothing but the temporary file that
+// proves that the storage can be written, and sends no sample to any target.
+func Check(ctx context.Context, o CheckOptions) Report {
+	r := Report{Schema: 1, Version: Version, File: o.ConfigFile, Groups: []Group{}, Errors: []ConfigError{}, Warnings: []Warning{}}
+	if o.Env == nil {
+		o.Env = os.LookupEnv
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	cfg := r.checkConfig(o)
+	if cfg == nil || o.Level == SyntaxOnly {
+		r.finish()
+		return r
+	}
+	r.Groups = append(r.Groups, checkFiles(cfg, time.Now()), checkStorage(ctx, cfg, o.StoragePath))
+	if o.Level == Live {
+		r.Groups = append(r.Groups, checkLive(ctx, cfg, o)...)
+	}
+	r.finish()
+	return r
+}
+
+// finish sets the results of groups and report from those of the steps.
+func (r *Report) finish() {
+	r.Result = OK
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		g.Result = OK
+		for _, s := range g.Steps {
+			g.Result = worse(g.Result, s.Result)
+		}
+		r.Result = worse(r.Result, g.Result)
+	}
+}
+
+func worse(a, b Result) Result {
+	order := []Result{Skip, OK, Warn, Fail}
+	if b == Skip || slices.Index(order, a) >= slices.Index(order, b) {
+		return a
+	}
+	return b
+}
+
+// Failed reports whether a group of that kind failed.
+func (r *Report) Failed(kind string) bool {
+	return slices.ContainsFunc(r.Groups, func(g Group) bool { return g.Kind == kind && g.Result == Fail })
+}
+
+func (r *Report) checkConfig(o CheckOptions) *Config {
+	readFile := readSmallFile
+	if o.Level == SyntaxOnly {
+		// A machine that has the file need not have the secrets.
+		readFile = func(string) ([]byte, error) { return []byte("placeholder"), nil }
+	}
+	cfg, warns, err := loadFile(o.ConfigFile, o.Env, readFile)
+	g := Group{Kind: GroupConfig, About: o.ConfigFile}
+	r.Warnings = append(r.Warnings, warns...)
+	var many *ConfigErrors
+	switch {
+	case errors.As(err, &many):
+		r.Errors, r.ConfigText = many.Errors, many.Error()
+		g.Steps = append(g.Steps, Step{Name: "load", Result: Fail, Text: fmt.Sprintf("%d mistakes", len(many.Errors))})
+		if len(many.Errors) == 1 {
+			g.Steps[0].Text = "1 mistake"
+		}
+	case err != nil:
+		g.Steps = append(g.Steps, Step{Name: "load", Result: Fail, Text: err.Error(), Try: "name the file with --config.file"})
+	default:
+		g.Steps = append(g.Steps, Step{Name: "load", Result: OK, Text: summary(cfg)})
+	}
+	for _, w := range warns {
+		g.Steps = append(g.Steps, Step{Name: "warning", Result: Warn, Text: ConfigError{File: w.File, Line: w.Line, Column: w.Column, Path: w.Path, Message: w.Message}.Error(), Try: w.Hint})
+	}
+	r.Groups = append(r.Groups, g)
+	return cfg
+}
+
+func summary(cfg *Config) string {
+	n := 0
+	for _, p := range cfg.Probes {
+		if p.Enabled {
+			n++
+		}
+	}
+	return counted(n, "probe") + ", " + counted(len(cfg.RemoteWrite), "target")
+}
+
+func counted(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
+
+// checkLive tries targets and probes, several at a time; the groups come in the order
+// of the configuration.
+func checkLive(ctx context.Context, cfg *Config, o CheckOptions) []Group {
+	var tasks []func() Group
+	for _, t := range cfg.RemoteWrite {
+		if chosen(o.Targets, t.TargetName()) {
+			tasks = append(tasks, func() Group {
+				return Group{Kind: GroupTarget, Name: t.TargetName(), About: t.URL.String(), Steps: checkTarget(ctx, t)}
+			})
+		}
+	}
+	for i := range cfg.Probes {
+		if p := &cfg.Probes[i]; p.Enabled && p.Type != "self" && chosen(o.Probes, p.Name) {
+			tasks = append(tasks, func() Group {
+				return Group{Kind: GroupProbe, Name: p.Name, About: strings.TrimSpace(p.Type + " " + p.Target), Steps: checkProbe(ctx, p, o.Logger)}
+			})
+		}
+	}
+	groups := make([]Group, len(tasks))
+	slots := make(chan struct{}, parallel)
+	var wg sync.WaitGroup
+	for i, task := range tasks {
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			groups[i] = task()
+		})
+	}
+	wg.Wait()
+	return groups
+}
+
+func chosen(names []string, name string) bool { return len(names) == 0 || slices.Contains(names, name) }
+
+// checkProbe runs a probe once.
+func checkProbe(ctx context.Context, p *ProbeConfig, logger *slog.Logger) []Step {
+	_, st, err := runOnce(ctx, p, logger)
+	switch {
+	case err != nil:
+		return []Step{{Name: "make", Result: Fail, Text: err.Error()}}
+	case st.State != "ok":
+		return []Step{{Name: "read", Result: Fail, Text: st.LastError, Took: st.Took, Try: "`hwsagent probe " + p.Name + "` shows what it reads"}}
+	case st.LastError != "":
+		return []Step{{Name: "read", Result: Warn, Took: st.Took, Text: counted(st.Samples, "sample") + "; not all could be read: " + st.LastError}}
+	}
+	return []Step{{Name: "read", Result: OK, Took: st.Took, Text: counted(st.Samples, "sample") + " in " + took(st.Took)}}
+}

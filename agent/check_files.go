@@ -1,0 +1,253 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	toolkit "github.com/prometheus/exporter-toolkit/web"
+
+	"hwsagent/agent/control"
+	"hwsagent/remotewrite"
+)
+
+// expiresSoon is when the end of a certificate or token is near enough to be told.
+const expiresSoon = 14 * 24 * time.Hour
+
+// namedFile is a file that the configuration names.
+type namedFile struct {
+	path   string
+	owner  string // what names it, for people
+	secret bool   // others must not be able to read it
+}
+
+// files lists what the configuration names, each file once.
+func (c *Config) files() []namedFile {
+	var all []namedFile
+	add := func(path, owner string, secret bool) {
+		if path != "" && !slices.ContainsFunc(all, func(f namedFile) bool { return f.path == path }) {
+			all = append(all, namedFile{path, owner, secret})
+		}
+	}
+	for _, t := range c.RemoteWrite {
+		public := []string{t.HTTP.TLSConfig.CAFile, t.HTTP.TLSConfig.CertFile}
+		for _, f := range t.CredentialFiles() {
+			add(f, "target "+t.TargetName(), !slices.Contains(public, f))
+		}
+	}
+	for i := range c.Probes {
+		p := &c.Probes[i]
+		if p.Enabled && p.Type != "canary" { // its journal is made by itself
+			joinFiles(reflect.ValueOf(p.Settings), func(path *string) { add(*path, "probe "+p.Name, true) })
+		}
+	}
+	return all
+}
+
+// checkFiles looks at every file that the configuration names.
+func checkFiles(c *Config, now time.Time) Group {
+	g := Group{Kind: GroupFiles}
+	for _, f := range c.files() {
+		g.Steps = append(g.Steps, checkFile(f, now)...)
+	}
+	if c.Web.ConfigFile != "" {
+		s := Step{Name: c.Web.ConfigFile, Result: OK, Text: "read"}
+		if err := toolkit.Validate(c.Web.ConfigFile); err != nil {
+			s = Step{Name: c.Web.ConfigFile, Result: Fail, Text: "web.config_file: " + err.Error()}
+		}
+		g.Steps = append(g.Steps, s)
+	}
+	if len(g.Steps) == 0 {
+		g.Steps = []Step{{Name: "none", Result: OK, Text: "the configuration names no files"}}
+	}
+	for _, t := range c.RemoteWrite {
+		if s, ok := checkCredentials(t); ok {
+			g.Steps = append(g.Steps, s)
+		}
+	}
+	return g
+}
+
+// checkCredentials asks the client whether it could work with a target's files: whether
+// certificate and key belong together, and the like.
+func checkCredentials(t *remotewrite.Config) (Step, bool) {
+	client, err := remotewrite.NewClient(t, remotewrite.ClientOptions{Version: Version})
+	if err == nil {
+		err = client.CredentialError()
+		client.Close()
+	}
+	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return Step{}, false // the file itself is told
+	}
+	return Step{Name: "target " + t.TargetName(), Result: Fail, Text: err.Error()}, true
+}
+
+func checkFile(f namedFile, now time.Time) []Step {
+	fail := func(text, try string) []Step {
+		return []Step{{Name: f.path, Result: Fail, Text: "for " + f.owner + ": " + text, Try: try}}
+	}
+	body, err := readSmallFile(f.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fail("does not exist", "put it there; the agent finds it by itself")
+	case errors.Is(err, fs.ErrPermission):
+		return fail(fmt.Sprintf("may not be read by this user (uid %d)", os.Getuid()), "give it to the agent's user: chown")
+	case err != nil:
+		return fail(err.Error(), "")
+	case len(bytes.TrimSpace(body)) == 0:
+		return fail("is empty", "put the token, password or certificate into it; the agent re-reads it by itself")
+	}
+	steps := []Step{{Name: f.path, Result: OK, Text: "readable"}}
+	if info, err := os.Stat(f.path); err == nil && f.secret && runtime.GOOS != "windows" && info.Mode().Perm()&0o007 != 0 {
+		steps = append(steps, Step{Name: f.path, Result: Warn, Text: fmt.Sprintf("holds a secret and every user of this host may read it (%#o)", info.Mode().Perm()), Try: "chmod 600 " + f.path})
+	}
+	if end, what := expiry(body); !end.IsZero() {
+		steps[0].Text = what + " valid for " + days(end.Sub(now))
+		switch {
+		case end.Before(now):
+			steps[0].Result, steps[0].Text, steps[0].Try = Fail, what+" expired on "+end.UTC().Format(time.DateTime)+" UTC", "replace it; the agent re-reads it by itself"
+		case end.Sub(now) < expiresSoon:
+			steps[0].Result, steps[0].Text, steps[0].Try = Warn, what+" expires in "+days(end.Sub(now)), "replace it in time; the agent re-reads it by itself"
+		}
+	}
+	return steps
+}
+
+func days(d time.Duration) string {
+	if d < 48*time.Hour {
+		return fmt.Sprintf("%d hours", int(d.Hours()))
+	}
+	return fmt.Sprintf("%d days", int(d.Hours()/24))
+}
+
+// expiry is when what a file holds ends: the earliest of its certificates, or a JSON web
+// token's own word (RFC 7519, 4.1.4), which is not verified. Zero when it has no end.
+func expiry(body []byte) (end time.Time, what string) {
+	for rest := body; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if cert, err := x509.ParseCertificate(block.Bytes); err == nil && (end.IsZero() || cert.NotAfter.Before(end)) {
+			end = cert.NotAfter
+		}
+	}
+	if !end.IsZero() {
+		return end, "certificate"
+	}
+	parts := strings.Split(strings.TrimSpace(string(body)), ".")
+	if len(parts) != 3 {
+		return time.Time{}, ""
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	var claims struct {
+		Exp float64 `json:"exp"`
+	}
+	if err != nil || json.Unmarshal(payload, &claims) != nil || claims.Exp <= 0 || claims.Exp > 1e12 {
+		return time.Time{}, ""
+	}
+	return time.Unix(int64(claims.Exp), 0), "token"
+}
+
+// checkStorage proves that the log can be written where it is to lie.
+func checkStorage(ctx context.Context, c *Config, dir string) Group {
+	g := Group{Kind: GroupStorage, About: dir}
+	add := func(s Step) { g.Steps = append(g.Steps, s) }
+	if dir == "" {
+		add(Step{Name: "path", Result: Skip, Text: "no --storage.path was given"})
+		return g
+	}
+	at := dir
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		// The nearest parent that exists is where it would be made.
+		for at = filepath.Clean(dir); ; at = filepath.Dir(at) {
+			if _, err := os.Stat(at); err == nil || at == filepath.Dir(at) {
+				break
+			}
+		}
+		add(Step{Name: "path", Result: OK, Text: "does not exist yet; the agent makes it"})
+	case err != nil:
+		add(Step{Name: "path", Result: Fail, Text: err.Error()})
+		return g
+	case !info.IsDir():
+		add(Step{Name: "path", Result: Fail, Text: "is not a directory"})
+		return g
+	case info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows":
+		add(Step{Name: "path", Result: Warn, Text: fmt.Sprintf("other users of this host have access (%#o)", info.Mode().Perm()), Try: "chmod 700 " + dir})
+	}
+	add(tryWrite(at))
+	if free, err := freeBytes(at); err == nil {
+		s := Step{Name: "space", Result: OK, Text: roughly(free) + " free"}
+		if least := int64(c.WAL.MinFreeBytes); free < least {
+			s.Result, s.Text = Fail, s.Text+", less than wal.min_free_bytes, "+c.WAL.MinFreeBytes.String()
+			s.Try = "make room, or lower wal.min_free_bytes"
+		} else if free < least+int64(c.WAL.MaxBytes) {
+			s.Result, s.Text = Warn, s.Text+", too little for wal.max_bytes, "+c.WAL.MaxBytes.String()+", in an outage"
+			s.Try = "make room, or lower wal.max_bytes"
+		}
+		add(s)
+	}
+	if status, _, err := control.Do(ctx, dir, "GET", "/-/healthy"); err == nil && status == 200 {
+		add(Step{Name: "agent", Result: OK, Text: "in use by an agent that is running"})
+	}
+	return g
+}
+
+// roughly is a size in whole units, rounded down.
+func roughly(n int64) string {
+	shift := 0
+	for n>>shift >= 10<<10 && shift < 40 {
+		shift += 10
+	}
+	return remotewrite.Bytes(n >> shift << shift).String()
+}
+
+// tryWrite writes, syncs and removes a file.
+func tryWrite(dir string) Step {
+	s := Step{Name: "write", Result: Fail, Try: "let the agent's user write there, or choose another --storage.path"}
+	f, err := os.CreateTemp(dir, ".hwsagent-check-")
+	if err != nil {
+		s.Text = err.Error()
+		return s
+	}
+	start := time.Now()
+	_, err = f.Write(make([]byte, 4096))
+	err = errors.Join(err, f.Sync())
+	s.Took = time.Since(start)
+	err = errors.Join(err, f.Close(), os.Remove(f.Name()))
+	if err != nil {
+		s.Text = err.Error()
+		return s
+	}
+	s.Result, s.Try, s.Text = OK, "", "writes and syncs in "+took(s.Took)
+	if s.Took > time.Second {
+		s.Result, s.Text = Warn, s.Text+", which is slow"
+	}
+	return s
+}
+
+// took is a duration with as many digits as people want.
+func took(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return d.Round(time.Microsecond).String()
+	case d < time.Second:
+		return d.Round(100 * time.Microsecond).String()
+	}
+	return d.Round(10 * time.Millisecond).String()
+}

@@ -1,0 +1,245 @@
+package agent
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/config"
+
+	"hwsagent/remotewrite"
+)
+
+// Limits of the steps before the write, which has remote_timeout.
+const (
+	stepTimeout  = 5 * time.Second
+	maxClockSkew = 30 * time.Second // beyond it receivers begin to refuse samples
+)
+
+// checkTarget goes the whole way to a receiver, step by step: name, connection, TLS,
+// and a write without samples through the agent's own client.
+func checkTarget(ctx context.Context, t *remotewrite.Config) []Step {
+	var steps []Step
+	if t.HTTP.ProxyFromEnvironment || t.HTTP.ProxyURL.URL != nil && t.HTTP.ProxyURL.String() != "" {
+		steps = append(steps, Step{Name: "route", Result: Skip, Text: "through a proxy: name, connection and certificate are its business"})
+	} else {
+		steps = checkRoute(ctx, t)
+		if n := len(steps); n > 0 && steps[n-1].Result == Fail {
+			return append(steps, Step{Name: "write", Result: Skip, Text: "not tried"})
+		}
+	}
+	return append(steps, checkWrite(ctx, t)...)
+}
+
+// checkRoute goes as far as TLS; it ends with the first step that fails.
+func checkRoute(ctx context.Context, t *remotewrite.Config) []Step {
+	u := t.URL.Full()
+	host, port := u.Hostname(), u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	var steps []Step
+	if net.ParseIP(host) == nil {
+		s := checkName(ctx, host)
+		if steps = append(steps, s); s.Result == Fail {
+			return steps
+		}
+	}
+	start := time.Now()
+	dialer := net.Dialer{Timeout: stepTimeout}
+	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		return append(steps, Step{Name: "tcp", Result: Fail, Took: time.Since(start), Text: shortDialError(err),
+			Try: "is the receiver running, and does a firewall let port " + port + " through?"})
+	}
+	defer conn.Close()
+	steps = append(steps, Step{Name: "tcp", Result: OK, Took: time.Since(start), Text: "tcp " + took(time.Since(start))})
+	if u.Scheme == "https" {
+		steps = append(steps, checkTLS(ctx, t, conn, host))
+	}
+	return steps
+}
+
+func checkName(ctx context.Context, host string) Step {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	start := time.Now()
+	addrs, err := net.DefaultResolver.LookupHost(ctx, host)
+	if err != nil {
+		text := err.Error()
+		if dns, ok := errors.AsType[*net.DNSError](err); ok {
+			text = fmt.Sprintf("%s: %s", host, dns.Err)
+		}
+		return Step{Name: "dns", Result: Fail, Took: time.Since(start), Text: text, Try: "look at the host in url:, and at /etc/resolv.conf"}
+	}
+	if len(addrs) > 3 {
+		addrs = append(addrs[:3:3], "…")
+	}
+	return Step{Name: "dns", Result: OK, Took: time.Since(start), Text: "dns " + strings.Join(addrs, ", ")}
+}
+
+// shortDialError leaves out what the reader knows already.
+func shortDialError(err error) string {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Addr != nil {
+		return op.Addr.String() + ": " + op.Err.Error()
+	}
+	return err.Error()
+}
+
+// checkTLS shakes hands as the client will. That the receiver accepts a client
+// certificate shows only with the write.
+func checkTLS(ctx context.Context, t *remotewrite.Config, conn net.Conn, host string) Step {
+	s := Step{Name: "tls", Result: Fail}
+	cfg, err := config.NewTLSConfig(&t.HTTP.TLSConfig)
+	if err != nil {
+		s.Text = err.Error()
+		return s
+	}
+	if cfg.ServerName == "" {
+		cfg.ServerName = host
+	}
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	start := time.Now()
+	c := tls.Client(conn, cfg)
+	if err := c.HandshakeContext(ctx); err != nil {
+		s.Took, s.Text, s.Try = time.Since(start), err.Error(), tryTLS(err)
+		return s
+	}
+	s.Took, s.Result = time.Since(start), OK
+	state := c.ConnectionState()
+	s.Text = tls.VersionName(state.Version)
+	if len(state.PeerCertificates) > 0 {
+		left := time.Until(state.PeerCertificates[0].NotAfter)
+		s.Text += fmt.Sprintf(", its certificate is valid for %s", days(left))
+		if left < expiresSoon {
+			s.Result, s.Try = Warn, "the receiver's operator must renew its certificate"
+		}
+	}
+	if t.HTTP.TLSConfig.InsecureSkipVerify {
+		s.Text += ", not verified (insecure_skip_verify)"
+	}
+	return s
+}
+
+func tryTLS(err error) string {
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return "name the receiver's CA in tls_config.ca_file"
+	}
+	if _, ok := errors.AsType[x509.HostnameError](err); ok {
+		return "use the name that the certificate has in url:, or give it as tls_config.server_name"
+	}
+	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
+		return "the receiver's certificate has expired, or this host's clock is wrong"
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return "the receiver does not speak TLS on this port: use http:// or its TLS port"
+	}
+	return "look at tls_config and at the receiver's log"
+}
+
+// checkWrite sends a write without samples: it stores nothing, and whoever accepts it
+// takes data over this route with these credentials.
+func checkWrite(ctx context.Context, t *remotewrite.Config) []Step {
+	s := Step{Name: "write", Result: Fail}
+	client, err := remotewrite.NewClient(t, remotewrite.ClientOptions{Version: Version})
+	if err != nil {
+		s.Text = err.Error()
+		return []Step{s}
+	}
+	defer client.Close()
+	answer := client.EmptyWrite(ctx)
+	s.Took = answer.Took
+	if answer.Err != nil {
+		s.Text, s.Try = answer.Err.Error(), tryAnswer(t, answer)
+		return []Step{s}
+	}
+	said := fmt.Sprintf("%d %s", answer.Status, http.StatusText(answer.Status))
+	if answer.Text != "" {
+		said += fmt.Sprintf(" %q", cutText(answer.Text, 200))
+	}
+	switch code := answer.Status; {
+	case code/100 == 2:
+		s.Result, s.Text = OK, fmt.Sprintf("an empty write is accepted: %d in %s", code, took(answer.Took))
+	case code == http.StatusUnauthorized, code == http.StatusForbidden, code == http.StatusProxyAuthRequired:
+		s.Name, s.Text, s.Try = "auth", said, tryAnswer(t, answer)
+	case code == http.StatusBadRequest || code == http.StatusConflict || code == http.StatusUnprocessableEntity:
+		// Some receivers refuse a write without samples and take others.
+		s.Result, s.Text, s.Try = Warn, "an empty write is refused, others may not be: "+said, tryAnswer(t, answer)
+		if blamesCertificate(answer.Text) {
+			s.Result, s.Name, s.Text = Fail, "auth", said
+		}
+	default:
+		s.Text, s.Try = said, tryAnswer(t, answer)
+	}
+	steps := []Step{s}
+	if !answer.Date.IsZero() {
+		steps = append(steps, checkClock(time.Now().Add(-answer.Took/2).Sub(answer.Date)))
+	}
+	return steps
+}
+
+// checkClock judges this host's clock minus the receiver's, whose Date has no fractions
+// of seconds.
+func checkClock(skew time.Duration) Step {
+	s := Step{Name: "clock", Result: OK, Text: "clocks agree"}
+	if skew < 0 || skew > time.Second {
+		s.Text = fmt.Sprintf("this host's clock is %s ahead of the receiver's", skew.Round(time.Second))
+		if skew < 0 {
+			s.Text = fmt.Sprintf("this host's clock is %s behind the receiver's", (-skew).Round(time.Second))
+		}
+	}
+	if skew.Abs() > maxClockSkew {
+		s.Result, s.Try = Warn, "set the clock (chrony, systemd-timesyncd): receivers refuse samples that are too old or in the future"
+	}
+	return s
+}
+
+// blamesCertificate reports whether the text of a refusal is about the client
+// certificate, as nginx's is with status 400.
+func blamesCertificate(text string) bool {
+	text = strings.ToLower(text)
+	return strings.Contains(text, "ssl certificate") || strings.Contains(text, "client certificate")
+}
+
+// tryAnswer is what to do about an answer that is no success.
+func tryAnswer(t *remotewrite.Config, a remotewrite.Answer) string {
+	files := strings.Join(t.CredentialFiles(), ", ")
+	switch code := a.Status; {
+	case a.Err != nil && (strings.Contains(a.Err.Error(), "tls: ") || strings.Contains(a.Err.Error(), "certificate")):
+		return "the receiver may want another client certificate: look at tls_config.cert_file and key_file, and at its log"
+	case a.Err != nil:
+		return "look at the receiver's log, and at what lies between"
+	case blamesCertificate(a.Text):
+		return "give the client certificate that the receiver wants in tls_config: cert_file and key_file"
+	case (code == http.StatusUnauthorized || code == http.StatusForbidden) && files != "":
+		return "put a valid token, password or certificate into " + files + "; the agent re-reads it by itself"
+	case code == http.StatusUnauthorized || code == http.StatusForbidden:
+		return "the receiver wants credentials: bearer_token_file, basic_auth or tls_config, or a tenant's header (X-Scope-OrgID)"
+	case code == http.StatusNotFound || code == http.StatusMethodNotAllowed:
+		return "the path of url: is not where writes go: /api/v1/write (Prometheus, started with --web.enable-remote-write-receiver), " +
+			"/api/v1/push (Cortex, Mimir), /api/v1/receive (Thanos)"
+	case code/100 == 3:
+		return "redirects are not followed, since credentials leak that way: write the final URL"
+	case code == http.StatusUnsupportedMediaType:
+		return "is this a remote-write 1.0 receiver?"
+	case code == http.StatusTooManyRequests || code/100 == 5:
+		return "the receiver is there and does not take data at present; the agent would keep it and retry"
+	}
+	return ""
+}
+
+// cutText shortens what a receiver said.
+func cutText(s string, n int) string {
+	r := []rune(s)
+	if len(r) <= n {
+		return s
+	}
+	return string(r[:n]) + "…"
+}

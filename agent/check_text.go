@@ -1,0 +1,85 @@
+package agent
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// WriteText prints a report for people. A group in which all is well takes one line;
+// what is not comes with each step and what to do.
+func (r *Report) WriteText(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	for _, g := range r.Groups {
+		title := strings.TrimSpace(g.Kind + " " + g.Name)
+		if g.About != "" {
+			title += " (" + g.About + ")"
+		}
+		if g.Result == OK {
+			var texts []string
+			for _, s := range g.Steps {
+				texts = append(texts, s.about(g))
+			}
+			fmt.Fprintf(b, "%s %s: %s\n", g.Result.mark(), title, strings.Join(texts, "; "))
+			continue
+		}
+		fmt.Fprintf(b, "%s %s\n", g.Result.mark(), title)
+		for _, s := range g.Steps {
+			fmt.Fprintf(b, "    %s %s\n", s.Result.mark(), s.about(g))
+			if s.Try != "" {
+				fmt.Fprintf(b, "        Try: %s\n", s.Try)
+			}
+		}
+		if g.Kind == GroupConfig && r.ConfigText != "" {
+			fmt.Fprintf(b, "%s\n", strings.TrimRight(r.ConfigText, "\n"))
+		}
+	}
+	fmt.Fprintln(b, r.verdict())
+	return b.Flush()
+}
+
+// verdict is the last line.
+func (r *Report) verdict() string {
+	problems, warnings := 0, 0
+	for _, g := range r.Groups {
+		for _, s := range g.Steps {
+			switch s.Result {
+			case Fail:
+				problems++
+			case Warn:
+				warnings++
+			}
+		}
+	}
+	switch {
+	case problems > 0 && warnings > 0:
+		return counted(problems, "problem") + ", " + counted(warnings, "warning")
+	case problems > 0:
+		return counted(problems, "problem")
+	case warnings > 0:
+		return "no problem, " + counted(warnings, "warning")
+	}
+	return "all is well"
+}
+
+// mark is the result as a sign.
+func (r Result) mark() string {
+	switch r {
+	case OK:
+		return "✓"
+	case Warn:
+		return "‼"
+	case Fail:
+		return "✗"
+	}
+	return "–"
+}
+
+// about is the step's text with its name where the text does not say it.
+func (s Step) about(g Group) string {
+	if g.Kind == GroupFiles && s.Name != "none" || s.Result == Fail && s.Name != "load" && s.Name != "warning" {
+		return s.Name + ": " + s.Text
+	}
+	return s.Text
+}

@@ -1,0 +1,57 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"hwsagent/agent/control"
+	"hwsagent/web"
+)
+
+// ErrNotRunning means that no agent runs on the storage directory.
+var ErrNotRunning = control.ErrNotRunning
+
+// ErrReload means that a running agent could not use its configuration file.
+var ErrReload = errors.New("the reload failed")
+
+// FetchStatus asks the agent that runs on the storage directory.
+func FetchStatus(ctx context.Context, storage string) (web.Status, error) {
+	code, body, err := control.Do(ctx, storage, http.MethodGet, "/api/v1/status")
+	if err != nil {
+		return web.Status{}, err
+	}
+	if code != http.StatusOK {
+		return web.Status{}, fmt.Errorf("ask the agent for its status: %d %s", code, firstLine(body))
+	}
+	var s web.Status
+	if err := json.Unmarshal(body, &s); err != nil {
+		return web.Status{}, fmt.Errorf("read the agent's status: %w", err)
+	}
+	return s, nil
+}
+
+// WriteStatus prints a status for people.
+func WriteStatus(w io.Writer, s web.Status) error { return web.WriteText(w, s) }
+
+// RequestReload makes the agent that runs on the storage directory read its configuration
+// again. Where that fails, the error is ErrReload with the agent's whole answer.
+func RequestReload(ctx context.Context, storage string) error {
+	code, body, err := control.Do(ctx, storage, http.MethodPost, "/-/reload")
+	if err != nil {
+		return err
+	}
+	if code != http.StatusOK {
+		return fmt.Errorf("%w: %s", ErrReload, strings.TrimRight(string(body), "\n"))
+	}
+	return nil
+}
+
+func firstLine(b []byte) string {
+	line, _, _ := strings.Cut(string(b), "\n")
+	return line
+}

@@ -1,0 +1,128 @@
+package agent
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/storage"
+)
+
+// capture takes what a probe appends and keeps it, instead of the log. It is used by
+// one goroutine.
+type capture struct {
+	samples []captured
+}
+
+type captured struct {
+	family string
+	meta   metadata.Metadata
+	labels labels.Labels
+	value  float64
+	hist   fmt.Stringer // of a histogram
+}
+
+// AppenderV2 implements storage.AppendableV2.
+func (c *capture) AppenderV2(context.Context) storage.AppenderV2 { return c }
+
+// Append implements storage.AppenderV2.
+func (c *capture) Append(_ storage.SeriesRef, ls labels.Labels, _, _ int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
+	s := captured{family: o.MetricFamilyName, meta: o.Metadata, labels: ls, value: v}
+	if s.family == "" {
+		s.family = ls.Get(model.MetricNameLabel)
+	}
+	switch {
+	case fh != nil:
+		s.hist = fh.Copy()
+	case h != nil:
+		s.hist = h.Copy()
+	}
+	c.samples = append(c.samples, s)
+	return storage.SeriesRef(len(c.samples)), nil
+}
+
+// Commit implements storage.AppenderV2.
+func (c *capture) Commit() error { return nil }
+
+// Rollback implements storage.AppenderV2.
+func (c *capture) Rollback() error { return nil }
+
+// write prints the samples in Prometheus' text format, families in the order of their
+// first sample. Native histograms, for which that format has no notation, become
+// comments.
+func (c *capture) write(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	first := map[string]int{}
+	for i, s := range c.samples {
+		if _, ok := first[s.family]; !ok {
+			first[s.family] = i
+		}
+	}
+	slices.SortStableFunc(c.samples, func(x, y captured) int { return first[x.family] - first[y.family] })
+	family := ""
+	for i, s := range c.samples {
+		if i == 0 || s.family != family {
+			family = s.family
+			if s.meta.Help != "" {
+				fmt.Fprintf(b, "# HELP %s %s\n", family, strings.NewReplacer("\\", `\\`, "\n", `\n`).Replace(s.meta.Help))
+			}
+			if s.meta.Type != "" && s.meta.Type != model.MetricTypeUnknown {
+				fmt.Fprintf(b, "# TYPE %s %s\n", family, s.meta.Type)
+			}
+		}
+		if s.hist != nil {
+			fmt.Fprintf(b, "# native histogram %s %s\n", series(s.labels), s.hist)
+			continue
+		}
+		fmt.Fprintf(b, "%s %s\n", series(s.labels), model.SampleValue(s.value))
+	}
+	return b.Flush()
+}
+
+// series is a series in the text format: name{label="value",…}.
+func series(ls labels.Labels) string {
+	var b strings.Builder
+	name := ls.Get(model.MetricNameLabel)
+	quoted := !model.LegacyValidation.IsValidMetricName(name)
+	if !quoted {
+		b.WriteString(name)
+	}
+	sep := "{"
+	if quoted {
+		fmt.Fprintf(&b, "{%q", name)
+		sep = ","
+	}
+	escape := strings.NewReplacer("\\", `\\`, "\n", `\n`, `"`, `\"`)
+	ls.Range(func(l labels.Label) {
+		if l.Name == model.MetricNameLabel {
+			return
+		}
+		b.WriteString(sep)
+		sep = ","
+		if model.LegacyValidation.IsValidLabelName(l.Name) {
+			b.WriteString(l.Name)
+		} else {
+			fmt.Fprintf(&b, "%q", l.Name)
+		}
+		b.WriteString(`="` + escape.Replace(l.Value) + `"`)
+	})
+	if sep == "," {
+		b.WriteByte('}')
+	}
+	return b.String()
+}
+
+// text is the sample's value.
+func (s captured) text() string {
+	if s.hist != nil {
+		return s.hist.String()
+	}
+	return model.SampleValue(s.value).String()
+}

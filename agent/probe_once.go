@@ -1,0 +1,99 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"hwsagent/probes"
+)
+
+// ErrProbe means that a probe could not be read.
+var ErrProbe = errors.New("the probe failed")
+
+// ErrNoSuchProbe means that the configuration has no probe of that name.
+var ErrNoSuchProbe = errors.New("no such probe")
+
+// ProbeResult is what one round of a probe came to.
+type ProbeResult struct {
+	Name    string  `json:"name"`
+	Type    string  `json:"type"`
+	Target  string  `json:"target,omitempty"`
+	State   string  `json:"state"` // ok, failing, hung
+	Seconds float64 `json:"seconds"`
+	Samples int     `json:"samples"`
+	Error   string  `json:"error,omitempty"` // also of a round that was read in part
+
+	Series []ProbeSample `json:"series"`
+}
+
+// ProbeSample is one sample as it would be appended.
+type ProbeSample struct {
+	Labels map[string]string `json:"labels"`
+	Value  string            `json:"value"` // formatted, since JSON has no NaN; or a histogram
+}
+
+// ProbeOnce runs the probe of that name once, as the agent would, and writes what would
+// be appended to w in Prometheus' text format. A round that failed is ErrProbe; what was
+// read is written before.
+func ProbeOnce(ctx context.Context, configFile, name string, w io.Writer, logger *slog.Logger) (ProbeResult, error) {
+	cfg, _, err := Load(configFile, os.LookupEnv)
+	if err != nil {
+		return ProbeResult{}, err
+	}
+	p, err := findProbe(cfg, name)
+	if err != nil {
+		return ProbeResult{}, err
+	}
+	c, st, err := runOnce(ctx, p, logger)
+	if err != nil {
+		return ProbeResult{}, errors.Join(ErrProbe, err)
+	}
+	r := ProbeResult{Name: p.Name, Type: p.Type, Target: p.Target, State: st.State, Seconds: st.Took.Seconds(), Samples: st.Samples, Error: st.LastError}
+	for _, s := range c.samples {
+		r.Series = append(r.Series, ProbeSample{Labels: s.labels.Map(), Value: s.text()})
+	}
+	if err := c.write(w); err != nil {
+		return r, fmt.Errorf("write samples: %w", err)
+	}
+	if st.State != "ok" {
+		return r, fmt.Errorf("%w: %s", ErrProbe, st.LastError)
+	}
+	return r, nil
+}
+
+func findProbe(cfg *Config, name string) (*ProbeConfig, error) {
+	var names []string
+	for i := range cfg.Probes {
+		if cfg.Probes[i].Name == name {
+			return &cfg.Probes[i], nil
+		}
+		names = append(names, cfg.Probes[i].Name)
+	}
+	err := fmt.Errorf("%w: %q; there are %s", ErrNoSuchProbe, name, strings.Join(names, ", "))
+	if n := nearest(name, names); n != "" {
+		err = fmt.Errorf("%w: %q; did you mean %q?", ErrNoSuchProbe, name, n)
+	}
+	return nil, err
+}
+
+// runOnce makes the probe and runs one round into memory.
+func runOnce(ctx context.Context, p *ProbeConfig, logger *slog.Logger) (*capture, probes.Status, error) {
+	hostname, err := os.Hostname()
+	if err != nil {
+		return nil, probes.Status{}, fmt.Errorf("find out the host's name: %w", err)
+	}
+	probe, err := newProbe(p, prometheus.NewRegistry(), logger)
+	if err != nil {
+		return nil, probes.Status{}, err
+	}
+	c := &capture{}
+	st := probes.Once(ctx, probeSpec(p, probe, hostname, &identities{}), c, logger)
+	return c, st, nil
+}

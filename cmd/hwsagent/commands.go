@@ -1,0 +1,232 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/prometheus/common/promslog"
+	"github.com/spf13/cobra"
+
+	"hwsagent/agent"
+	"hwsagent/agent/demo"
+)
+
+func (c *cli) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "hwsagent",
+		Short: "Reads hardware and host metrics and pushes them to remote-write targets through a log on disk",
+		Long: "hwsagent reads hardware and host metrics, writes every sample to a log on disk, and pushes from it to any number of\n" +
+			"Prometheus remote-write targets. What was collected arrives, whatever happens to the network or the agent meanwhile.\n\n" + exitCodes,
+		SilenceErrors: true, SilenceUsage: true,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	f := root.PersistentFlags()
+	f.StringVar(&c.config, "config.file", defaultConfig(), "the configuration `file`; by default $HWSAGENT_CONFIG, /etc/hwsagent/agent.yaml or ./agent.yaml")
+	f.StringVar(&c.storage, "storage.path", cmp.Or(os.Getenv("STATE_DIRECTORY"), "/var/lib/hwsagent"), "the `directory` of log, savepoints and control socket")
+	f.StringVar(&c.listen, "web.listen-address", "", "`host:port` of the page; overrides web.listen of the configuration")
+	f.StringVar(&c.logLevel, "log.level", "info", "debug, info, warn or error")
+	f.StringVar(&c.logFormat, "log.format", "logfmt", "logfmt or json")
+	f.BoolVar(&c.json, "json", false, "print one JSON value on stdout")
+	root.AddCommand(c.run(), c.demo(), c.check(), c.probe(), c.status(), c.reload(), c.version())
+	return root
+}
+
+// defaultConfig is the first file that exists of those where people put it.
+func defaultConfig() string {
+	if f := os.Getenv("HWSAGENT_CONFIG"); f != "" {
+		return f
+	}
+	const etc, here = "/etc/hwsagent/agent.yaml", "agent.yaml"
+	if _, err := os.Stat(etc); err != nil {
+		if _, err := os.Stat(here); err == nil {
+			return here
+		}
+	}
+	return etc
+}
+
+// command wraps a command's work: from here on an error is not about usage.
+func (c *cli) command(work func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if _, err := c.logger(io.Discard); err != nil {
+			return err
+		}
+		c.started = true
+		return work(cmd, args)
+	}
+}
+
+// logger writes to w as the flags say.
+func (c *cli) logger(w io.Writer) (*slog.Logger, error) {
+	level, format := promslog.NewLevel(), promslog.NewFormat()
+	if err := level.Set(c.logLevel); err != nil {
+		return nil, fmt.Errorf("--log.level: %w", err)
+	}
+	if err := format.Set(c.logFormat); err != nil {
+		return nil, fmt.Errorf("--log.format: %w", err)
+	}
+	return promslog.New(&promslog.Config{Level: level, Format: format, Writer: w}), nil
+}
+
+func (c *cli) check() *cobra.Command {
+	var syntaxOnly, noNetwork bool
+	o := agent.CheckOptions{Level: agent.Live}
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Check configuration, files, storage, every target and every probe, and say what to do about what fails",
+		Long: "check goes as far as a real write to every target (an empty one, which stores nothing) and one round of every probe.\n" +
+			"It uses the same code as run.\n\n" + exitCodes,
+		Args: cobra.NoArgs,
+		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case syntaxOnly:
+				o.Level = agent.SyntaxOnly
+			case noNetwork:
+				o.Level = agent.NoNetwork
+			}
+			o.ConfigFile, o.StoragePath = c.config, c.storage
+			r := agent.Check(cmd.Context(), o)
+			if c.json {
+				c.printJSON(r)
+			} else if err := r.WriteText(c.stdout); err != nil {
+				return err
+			}
+			switch {
+			case r.Failed(agent.GroupConfig) || r.Failed(agent.GroupFiles):
+				return exited{exitConfig}
+			case r.Failed(agent.GroupStorage):
+				return exited{exitFailed}
+			case r.Failed(agent.GroupTarget):
+				return exited{exitTarget}
+			case r.Failed(agent.GroupProbe):
+				return exited{exitProbe}
+			}
+			return nil
+		}),
+	}
+	f := cmd.Flags()
+	f.BoolVar(&syntaxOnly, "syntax-only", false, "the configuration file alone; files that it names need not be there")
+	f.BoolVar(&noNetwork, "no-network", false, "configuration, files, certificates and storage; no target, no probe")
+	f.StringSliceVar(&o.Targets, "target", nil, "try only the target of this `name`")
+	f.StringSliceVar(&o.Probes, "probe", nil, "try only the probe of this `name`")
+	cmd.MarkFlagsMutuallyExclusive("syntax-only", "no-network")
+	return cmd
+}
+
+func (c *cli) probe() *cobra.Command {
+	return &cobra.Command{
+		Use:   "probe NAME",
+		Short: "Run one probe once and print what it would append, in Prometheus' text format",
+		Args:  cobra.ExactArgs(1),
+		RunE: c.command(func(cmd *cobra.Command, args []string) error {
+			logger, err := c.logger(c.stderr)
+			if err != nil {
+				return err
+			}
+			out := c.stdout
+			if c.json {
+				out = io.Discard
+			}
+			r, err := agent.ProbeOnce(cmd.Context(), c.config, args[0], out, logger)
+			if c.json && r.Name != "" {
+				c.printJSON(r)
+				if err != nil {
+					return exited{exitCode(err)}
+				}
+				return nil
+			}
+			if err == nil {
+				fmt.Fprintf(c.stderr, "%s: %d samples in %.3g s\n", r.Name, r.Samples, r.Seconds)
+				if r.Error != "" {
+					fmt.Fprintf(c.stderr, "not all could be read: %s\n", r.Error)
+				}
+			}
+			return err
+		}),
+	}
+}
+
+func (c *cli) status() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Is my data arriving, how far behind, and if not, why not; also while the agent is down",
+		Args:  cobra.NoArgs,
+		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
+			s, err := agent.FetchStatus(cmd.Context(), c.storage)
+			if s.Schema == 0 {
+				return err // nothing to show
+			}
+			if c.json {
+				c.printJSON(s)
+			} else if err := agent.WriteStatus(c.stdout, s); err != nil {
+				return err
+			}
+			if err != nil {
+				return exited{exitCode(err)}
+			}
+			return nil
+		}),
+	}
+}
+
+func (c *cli) reload() *cobra.Command {
+	return &cobra.Command{
+		Use:   "reload",
+		Short: "Make the running agent read its configuration again; a mistake in it changes nothing",
+		Args:  cobra.NoArgs,
+		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
+			if err := agent.RequestReload(cmd.Context(), c.storage); err != nil {
+				return err
+			}
+			if c.json {
+				c.printJSON(map[string]any{"schema": 1, "reloaded": true})
+				return nil
+			}
+			fmt.Fprintln(c.stdout, "reloaded")
+			return nil
+		}),
+	}
+}
+
+func (c *cli) version() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print version, source revision and platform",
+		Args:  cobra.NoArgs,
+		RunE: c.command(func(*cobra.Command, []string) error {
+			b := agent.Build()
+			if c.json {
+				c.printJSON(b)
+				return nil
+			}
+			fmt.Fprintf(c.stdout, "hwsagent %s (%s, %s, %s)\n", b.Version, cmp.Or(b.Revision, "no revision"), b.Go, b.Platform)
+			return nil
+		}),
+	}
+}
+
+func (c *cli) demo() *cobra.Command {
+	var o demo.Options
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Show that nothing is lost: mutual TLS, a bearer token, an outage, a kill -9; needs nothing and ends by itself",
+		Args:  cobra.NoArgs,
+		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
+			o.JSON, o.Listen, o.Stdout, o.Stderr = c.json, c.listen, c.stdout, c.stderr
+			err := demo.Run(cmd.Context(), o)
+			if errors.Is(err, demo.ErrLost) {
+				return exited{exitFailed} // the account is printed
+			}
+			return err
+		}),
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Script, "script", "", "outage or crash; by default a tour of both")
+	f.StringVar(&o.Keep, "keep", "", "use this `directory` and keep it")
+	return cmd
+}
