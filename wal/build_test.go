@@ -147,24 +147,23 @@ func refRange(from, to int) []int {
 	return refs
 }
 
-// pad appends a commit whose end leaves want bytes of the page, if it can be done
-// with one series of the given ref.
+// padTo appends a commit of one sample whose end leaves want bytes of its page.
 func (s *segmentBuilder) padTo(t testing.TB, want int, ts int64, ref int) {
 	t.Helper()
-	for n := range pageSize {
-		try := *s
-		try.b = append([]byte(nil), s.b...)
-		try.compress = 0
-		v := make([]byte, n)
-		for i := range v {
-			v[i] = byte('a' + i%26)
-		}
+	try := func(filler int) *segmentBuilder {
+		next := *s
+		next.b = append([]byte(nil), s.b...)
+		next.compress = 0
 		// An unknown record type takes any number of bytes, and is skipped.
-		try.commit(1, ts, ts, seriesRecord(ref), append([]byte{250}, v...), samplesRecord(ts, ref))
-		if left := pageSize - len(try.b)%pageSize; left == want {
-			compress := s.compress
-			*s = try
-			s.compress = compress
+		rec := append([]byte{250}, make([]byte, filler)...)
+		next.commit(1, ts, ts, seriesRecord(ref), rec, samplesRecord(ts, ref))
+		next.compress = s.compress
+		return &next
+	}
+	aim := (len(s.b)/pageSize+2)*pageSize - want
+	for filler := aim - len(try(0).b) - 4*fragmentHeaderSize; filler < aim; filler++ {
+		if next := try(filler); len(next.b) == aim {
+			*s = *next
 			return
 		}
 	}

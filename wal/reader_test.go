@@ -17,7 +17,23 @@ type plan struct {
 
 type plannedCommit struct {
 	mark    Mark
-	samples []string // "labels@t=v"
+	samples []testSample
+
+	// Of plans that are to be damaged: where the commit is, what it holds.
+	segment         int
+	start, end      int64
+	refs, announces []int
+}
+
+// testSample is one sample of samplesRecord; ref is its series' label n.
+type testSample struct {
+	ref string
+	t   int64
+	v   float64
+}
+
+func testSampleOf(ref int, t int64) testSample {
+	return testSample{fmt.Sprint(ref), t, float64(ref) + float64(t)/1e6}
 }
 
 // newPlan makes segments with so many commits of so many series each. Three commits of
@@ -51,7 +67,7 @@ func newPlan(segments, commits, series int) *plan {
 			c := plannedCommit{mark: s.mark(i)}
 			c.mark.Commit, c.mark.Total = number, total
 			for _, r := range refs {
-				c.samples = append(c.samples, fmt.Sprintf("%s@%d=%g", testLabels(r), ts, float64(r)+float64(ts)/1e6))
+				c.samples = append(c.samples, testSampleOf(r, ts))
 			}
 			p.commits = append(p.commits, c)
 		}
@@ -62,10 +78,10 @@ func newPlan(segments, commits, series int) *plan {
 
 func (p *plan) log() *fakeLog { return newFakeLog(p.segments...) }
 
-func sampleStrings(e *Entry) []string {
-	var out []string
+func testSamples(e *Entry) []testSample {
+	out := make([]testSample, 0, len(e.Samples))
 	for _, s := range e.Samples {
-		out = append(out, fmt.Sprintf("%s@%d=%g", s.Series.Labels, s.T, s.V))
+		out = append(out, testSample{s.Series.Labels.Get("n"), s.T, s.V})
 	}
 	return out
 }
@@ -134,7 +150,7 @@ func TestReaderReadsEverything(t *testing.T) {
 		if e.End != want.mark {
 			t.Fatalf("commit %d: mark %+v, want %+v", i, e.End, want.mark)
 		}
-		if got := sampleStrings(e); !slices.Equal(got, want.samples) {
+		if got := testSamples(e); !slices.Equal(got, want.samples) {
 			t.Fatalf("commit %d: got %v\nwant %v", i, got, want.samples)
 		}
 		if e.Missing.Sum() != 0 {
@@ -158,9 +174,8 @@ func TestReaderReadsEverything(t *testing.T) {
 	}
 }
 
-// A restart after any commit goes on with the following one.
-func TestReaderResumesAtEveryCommit(t *testing.T) {
-	p := newPlan(3, 12, 40)
+// resumeEverywhere restarts the reader after every commit of the plan.
+func resumeEverywhere(t *testing.T, p *plan) {
 	l := p.log()
 	dir := t.TempDir()
 	for i := -1; i < len(p.commits)-1; i++ {
@@ -170,7 +185,7 @@ func TestReaderResumesAtEveryCommit(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := mustNext(t, r)
-		if want := p.commits[i+1]; e.End != want.mark || !slices.Equal(sampleStrings(e), want.samples) {
+		if want := p.commits[i+1]; e.End != want.mark || !slices.Equal(testSamples(e), want.samples) {
 			t.Fatalf("after commit %d: got %+v, want %+v", i, e.End, want.mark)
 		}
 		r.Advance(e.End, Outcome{Delivered: e.Count()})
@@ -181,5 +196,36 @@ func TestReaderResumesAtEveryCommit(t *testing.T) {
 		if err := ts.close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A restart after any commit goes on with the following one.
+func TestReaderResumesAtEveryCommit(t *testing.T) { resumeEverywhere(t, newPlan(3, 12, 40)) }
+
+// A page that ends in 1 to 6 bytes of padding, or in none, must not confuse a resume.
+func TestReaderResumesAroundPadding(t *testing.T) {
+	for left := range fragmentHeaderSize {
+		t.Run(fmt.Sprintf("%d bytes left", left), func(t *testing.T) {
+			s := newSegment(0, ID{9}, 0, 0)
+			p := &plan{segments: []*segmentBuilder{s}}
+			add := func(ref int, ts int64) {
+				c := plannedCommit{mark: s.mark(len(s.ends) - 1), samples: []testSample{testSampleOf(ref, ts)}}
+				c.mark.Commit, c.mark.Total = s.next.Number, s.next.Total
+				p.commits = append(p.commits, c)
+			}
+			s.commit(1, 1, 1, seriesRecord(5), samplesRecord(1, 5))
+			add(5, 1)
+			for page := range 3 {
+				ts := int64(10 * (page + 1))
+				s.padTo(t, left, ts, 6)
+				add(6, ts)
+				s.commit(1, ts+1, ts+1, samplesRecord(ts+1, 5))
+				add(5, ts+1)
+			}
+			if len(s.b) < 3*pageSize {
+				t.Fatalf("the segment has only %d bytes", len(s.b))
+			}
+			resumeEverywhere(t, p)
+		})
 	}
 }

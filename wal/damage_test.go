@@ -1,0 +1,296 @@
+package wal
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// damagePlan is a log of three segments and a last one that stays intact, so that in
+// the end everything is accounted for. Its commits are of all sizes up to more than a
+// page, most of it filler (a record of unknown type), so that reading it is fast.
+func damagePlan(seed uint64, compress byte) *plan {
+	rng := rand.New(rand.NewPCG(seed, 0))
+	p := &plan{}
+	var number, total uint64
+	for n, size := range []int{9_000, 2 * pageSize, 9_000, 0} {
+		s := newSegment(n, ID{9}, number, total)
+		s.compress = compress
+		announced := 0
+		for i := 0; i == 0 || len(s.b) < size; i++ {
+			ts := int64(number+1) * 1000
+			var recs [][]byte
+			if i%5 == 0 {
+				recs = append(recs, seriesRecord(refRange(announced, announced+3)...))
+				announced += 3
+			}
+			filler := make([]byte, 1+rng.IntN(3000))
+			if n == 1 && i == 7 {
+				filler = make([]byte, pageSize+5000)
+			}
+			for j := range filler {
+				if filler[j] = byte(rng.Uint32()); compress != 0 {
+					filler[j] &= 3
+				}
+			}
+			filler[0] = 250
+			refs := []int{rng.IntN(announced), rng.IntN(announced), rng.IntN(announced)}
+			s.commit(uint64(len(refs)), ts, ts, append(recs, filler, samplesRecord(ts, refs...))...)
+			number, total = s.next.Number, s.next.Total
+			c := plannedCommit{mark: s.mark(i), segment: n, refs: refs, end: s.ends[i]}
+			if i > 0 {
+				c.start = s.ends[i-1]
+			}
+			c.mark.Commit, c.mark.Total = number, total
+			for _, r := range refs {
+				c.samples = append(c.samples, testSampleOf(r, ts))
+			}
+			if i%5 == 0 {
+				c.announces = refRange(announced-3, announced)
+			}
+			p.commits = append(p.commits, c)
+		}
+		p.segments = append(p.segments, s)
+	}
+	return p
+}
+
+// drain reads the whole log from the beginning, as far as there is something to read,
+// and checks the arithmetic on the way.
+func drain(t testing.TB, l *fakeLog) (entries map[uint64][]testSample, missing Outcome) {
+	t.Helper()
+	c := newCursor(l, slog.New(slog.DiscardHandler))
+	defer c.close()
+	entries = map[uint64][]testSample{}
+	head := l.head()
+	for {
+		last := c.last
+		e, err := c.next(head)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e == nil {
+			return entries, missing
+		}
+		if e.End.Commit <= last.Commit {
+			t.Fatalf("commit %d after %d", e.End.Commit, last.Commit)
+		}
+		if got := e.Count() + e.Missing.Lost(); e.End.Total-last.Total != got {
+			t.Fatalf("commit %d: totals differ by %d, the entry accounts for %d", e.End.Commit, e.End.Total-last.Total, got)
+		}
+		entries[e.End.Commit] = testSamples(e)
+		missing.Add(e.Missing)
+	}
+}
+
+// checkDamage compares what was read from a damaged log with what was written. touched
+// says which commits the damage may have touched. It returns how many samples were
+// counted as lost, which are exactly those that are missing.
+func checkDamage(t testing.TB, p *plan, l *fakeLog, what string, touched func(c plannedCommit) bool) uint64 {
+	t.Helper()
+	got, missing := drain(t, l)
+	var lost uint64
+	for i, c := range p.commits {
+		samples, ok := got[c.mark.Commit]
+		delete(got, c.mark.Commit)
+		lost += uint64(len(c.samples) - len(samples))
+		if !ok {
+			if !touched(c) {
+				t.Fatalf("%s: commit %d (segment %d, %d..%d) is missing and was not touched", what, i, c.segment, c.start, c.end)
+			}
+			continue
+		}
+		if slices.Equal(samples, c.samples) {
+			continue
+		}
+		var want []testSample
+		for j, s := range c.samples {
+			orphan := slices.ContainsFunc(p.commits, func(a plannedCommit) bool {
+				return a.segment == c.segment && slices.Contains(a.announces, c.refs[j]) && touched(a)
+			})
+			if !orphan || slices.Contains(samples, s) {
+				want = append(want, s)
+			}
+		}
+		if !slices.Equal(samples, want) {
+			t.Fatalf("%s: commit %d: got %v, want %v", what, i, samples, want)
+		}
+	}
+	if len(got) > 0 {
+		t.Fatalf("%s: commits that were never written: %v", what, got)
+	}
+	if missing.Lost() != lost || missing.Dropped[Damage] != lost {
+		t.Fatalf("%s: %d samples are missing, counted: %+v", what, lost, missing)
+	}
+	return lost
+}
+
+// pageOf reports whether a commit touches the pages that hold these bytes of a segment.
+func pageOf(segment int, from, to int64) func(c plannedCommit) bool {
+	first, last := from/pageSize*pageSize, (to-1)/pageSize*pageSize+pageSize
+	return func(c plannedCommit) bool { return c.segment == segment && c.start < last && c.end > first }
+}
+
+// Whichever byte is damaged, at most the commits that touch its page are lost, and
+// what refers to series announced there.
+func TestFlipEveryByte(t *testing.T) {
+	t.Run("plain", func(t *testing.T) { flipBytes(t, damagePlan(11, 0), 1) })
+	t.Run("snappy", func(t *testing.T) { flipBytes(t, damagePlan(11, flagSnappy), 5) })
+	t.Run("zstd", func(t *testing.T) { flipBytes(t, damagePlan(11, flagZstd), 23) })
+}
+
+func flipBytes(t *testing.T, p *plan, step int) {
+	const seed = 11
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	l := p.log()
+	if testing.Short() {
+		step *= 13
+	}
+	harmed := 0
+	for n := range 3 {
+		whole := l.files[n]
+		b := bytes.Clone(whole)
+		l.files[n] = b
+		for i := 0; i < len(b); i += step {
+			b[i] ^= 1 << rng.IntN(8)
+			if checkDamage(t, p, l, fmt.Sprintf("segment %d, byte %d", n, i), pageOf(n, int64(i), int64(i)+1)) > 0 {
+				harmed++
+			}
+			b[i] = whole[i]
+		}
+	}
+	if harmed == 0 {
+		t.Error("no flip did any damage")
+	}
+	t.Logf("%d flips did damage", harmed)
+}
+
+// Wherever a segment is cut off, what lies before is delivered.
+func TestTruncateEverywhere(t *testing.T) {
+	p := damagePlan(12, 0)
+	l := p.log()
+	step := 1
+	if testing.Short() {
+		step = 13
+	}
+	for n := range 3 {
+		whole := l.files[n]
+		for size := 0; size < len(whole); size += step {
+			l.files[n] = whole[:size]
+			checkDamage(t, p, l, fmt.Sprintf("segment %d cut at %d", n, size),
+				func(c plannedCommit) bool { return c.segment == n && c.end > int64(size) })
+		}
+		l.files[n] = whole
+	}
+}
+
+// Pages that come back as zeros, as another page, or twice are noticed by commit
+// numbers and totals.
+func TestPagesZeroedSwappedRepeated(t *testing.T) {
+	p := damagePlan(13, 0)
+	l := p.log()
+	page := func(b []byte, i int) []byte { return b[i*pageSize : min((i+1)*pageSize, len(b))] }
+	const n = 1
+	whole := bytes.Clone(l.files[n])
+	pages := len(whole) / pageSize // whole ones
+	anywhere := func(c plannedCommit) bool { return c.segment == n }
+	for i := range pages {
+		at := pageOf(n, int64(i*pageSize), int64(i+1)*pageSize)
+		l.files[n] = bytes.Clone(whole)
+		clear(page(l.files[n], i))
+		if checkDamage(t, p, l, fmt.Sprintf("page %d zeroed", i), at) == 0 {
+			t.Errorf("page %d zeroed: nothing is missing", i)
+		}
+		// A hole within a page.
+		l.files[n] = bytes.Clone(whole)
+		clear(page(l.files[n], i)[1000:9000])
+		if checkDamage(t, p, l, fmt.Sprintf("page %d with a hole", i), at) == 0 {
+			t.Errorf("page %d with a hole: nothing is missing", i)
+		}
+		for j := range pages {
+			l.files[n] = bytes.Clone(whole)
+			copy(page(l.files[n], j), page(whole, i))
+			checkDamage(t, p, l, fmt.Sprintf("page %d also at %d", i, j), anywhere)
+
+			l.files[n] = slices.Concat(whole[:j*pageSize], page(whole, i), whole[j*pageSize:])
+			checkDamage(t, p, l, fmt.Sprintf("page %d inserted at %d", i, j), anywhere)
+
+			l.files[n] = bytes.Clone(whole)
+			copy(page(l.files[n], i), page(whole, j))
+			copy(page(l.files[n], j), page(whole, i))
+			checkDamage(t, p, l, fmt.Sprintf("pages %d and %d swapped", i, j), anywhere)
+		}
+	}
+}
+
+// A missing segment is legal: the loss is counted, the rest is delivered.
+func TestMissingSegment(t *testing.T) {
+	p := damagePlan(14, 0)
+	for n := range 3 {
+		l := p.log()
+		delete(l.files, n)
+		lost := checkDamage(t, p, l, fmt.Sprintf("segment %d missing", n), func(c plannedCommit) bool { return c.segment == n })
+		var want uint64
+		for _, c := range p.commits {
+			if c.segment == n {
+				want += uint64(len(c.samples))
+			}
+		}
+		if lost != want {
+			t.Errorf("segment %d missing: %d samples are counted as lost, want %d", n, lost, want)
+		}
+	}
+}
+
+// Two segments that changed places, and one that is there twice, yield nothing twice.
+func TestSegmentsSwappedAndRepeated(t *testing.T) {
+	p := damagePlan(15, 0)
+	l := p.log()
+	anywhere := func(plannedCommit) bool { return true }
+	l.files[0], l.files[2] = l.files[2], l.files[0]
+	checkDamage(t, p, l, "segments 0 and 2 swapped", anywhere)
+	l = p.log()
+	l.files[2] = l.files[1]
+	checkDamage(t, p, l, "segment 1 also as 2", func(c plannedCommit) bool { return c.segment == 2 })
+}
+
+// Random harm of every kind, several at a time, never stops a reader nor breaks the
+// arithmetic.
+func TestRandomDamage(t *testing.T) {
+	const seed = 16
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	p := damagePlan(seed, 0)
+	for round := range 300 {
+		l := p.log()
+		for range 1 + rng.IntN(6) {
+			n := rng.IntN(3)
+			b := bytes.Clone(l.files[n])
+			if len(b) < 2 {
+				continue
+			}
+			from := rng.IntN(len(b))
+			to := min(len(b), from+1+rng.IntN(5000))
+			switch rng.IntN(5) {
+			case 0:
+				clear(b[from:to])
+			case 1:
+				for i := from; i < to; i++ {
+					b[i] = byte(rng.Uint32())
+				}
+			case 2:
+				b = slices.Delete(b, from, to)
+			case 3:
+				b = slices.Insert(b, from, b[from:to]...)
+			case 4:
+				b = b[:from]
+			}
+			l.files[n] = b
+		}
+		checkDamage(t, p, l, fmt.Sprintf("round %d", round), func(plannedCommit) bool { return true })
+	}
+}
