@@ -58,9 +58,9 @@ func damagePlan(seed uint64, compress byte) *plan {
 	return p
 }
 
-// drain reads the whole log from the beginning, as far as there is something to read,
+// readThrough reads the whole log from the beginning, as far as there is something to read,
 // and checks the arithmetic on the way.
-func drain(t testing.TB, l *fakeLog) (entries map[uint64][]testSample, missing Outcome) {
+func readThrough(t testing.TB, l *fakeLog) (entries map[uint64][]testSample, missing Outcome) {
 	t.Helper()
 	c := newCursor(l, slog.New(slog.DiscardHandler))
 	defer c.close()
@@ -91,7 +91,7 @@ func drain(t testing.TB, l *fakeLog) (entries map[uint64][]testSample, missing O
 // counted as lost, which are exactly those that are missing.
 func checkDamage(t testing.TB, p *plan, l *fakeLog, what string, touched func(c plannedCommit) bool) uint64 {
 	t.Helper()
-	got, missing := drain(t, l)
+	got, missing := readThrough(t, l)
 	var lost uint64
 	for i, c := range p.commits {
 		samples, ok := got[c.mark.Commit]

@@ -25,6 +25,7 @@ type fakeLog struct {
 	changed chan struct{}
 	openErr error // of the next opening
 	readErr error // of all reads
+	badPage int64 // number of a page of segment 1 that cannot be read; 0: none
 }
 
 func newFakeLog(segments ...*segmentBuilder) *fakeLog {
@@ -123,6 +124,9 @@ func (f *fakeFile) ReadAt(p []byte, off int64) (int, error) {
 	}
 	if f.log.readErr != nil {
 		return 0, f.log.readErr
+	}
+	if bad := f.log.badPage; bad > 0 && f.n == 1 && off/pageSize == bad {
+		return 0, errDisk
 	}
 	if off > int64(len(f.last)) {
 		return 0, io.EOF

@@ -9,7 +9,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/golang/snappy"
+	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -245,13 +245,13 @@ func (p *pageReader) expand(dst, src []byte) (out []byte, ok bool) {
 	switch p.flags & (flagSnappy | flagZstd) {
 	case 0:
 		return append(dst, src...), true
-	case flagSnappy:
-		n, err := snappy.DecodedLen(src)
+	case flagSnappy: // s2 reads it, and faster than the snappy package does
+		n, err := s2.DecodedLen(src)
 		if err != nil || n > maxRecord {
 			return dst, false
 		}
 		dst = slices.Grow(dst, n)
-		if _, err := snappy.Decode(dst[len(dst):len(dst)+n], src); err != nil {
+		if _, err := s2.Decode(dst[len(dst):len(dst)+n], src); err != nil {
 			return dst, false
 		}
 		return dst[:len(dst)+n], true

@@ -14,6 +14,8 @@ const maxPendingTimes = 256
 type pendingTimes struct {
 	mu    sync.Mutex
 	spans []pendingSpan
+	grain int  // how many entries the next spans stand for
+	last  int  // how many the last one stands for so far
 	stale bool // spans are of an earlier pass and go when the next one begins
 }
 
@@ -32,14 +34,25 @@ func (p *pendingTimes) add(e *Entry) {
 	if p.stale {
 		p.spans, p.stale = p.spans[:0], false
 	}
+	if len(p.spans) == 0 {
+		p.grain, p.last = 1, 0
+	}
+	if n := len(p.spans); n > 0 && p.last < p.grain {
+		s := &p.spans[n-1]
+		s.last, s.minT = e.End.Commit, min(s.minT, e.MinT)
+		p.last++
+		return
+	}
 	if len(p.spans) == maxPendingTimes {
 		for i := range maxPendingTimes / 2 {
 			a, b := p.spans[2*i], p.spans[2*i+1]
 			p.spans[i] = pendingSpan{b.last, min(a.minT, b.minT)}
 		}
 		p.spans = p.spans[:maxPendingTimes/2]
+		p.grain *= 2
 	}
 	p.spans = append(p.spans, pendingSpan{e.End.Commit, e.MinT})
+	p.last = 1
 }
 
 // settle forgets what is acknowledged.

@@ -2,9 +2,11 @@ package wal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -228,4 +230,150 @@ func TestReaderResumesAroundPadding(t *testing.T) {
 			resumeEverywhere(t, p)
 		})
 	}
+}
+
+// A reader follows a log that grows and rolls while it reads, and sees no commit
+// before it is published.
+func TestReaderFollows(t *testing.T) {
+	p := newPlan(4, 30, 50)
+	l := newFakeLog()
+	l.mark.Log = ID{9}
+	ts := openTestTargets(t, t.TempDir(), targetsOptions{})
+	r := openTestReader(t, ts, l, "a", ReaderOptions{})
+	go func() {
+		for _, s := range p.segments {
+			grow := &segmentBuilder{header: s.header}
+			for i, end := range s.ends {
+				grow.b = s.b[:end]
+				grow.next.Number = s.header.Commit + uint64(i) + 1
+				grow.next.Total = s.header.Total + uint64(i+1)*50
+				l.put(grow)
+			}
+		}
+	}()
+	for i, want := range p.commits {
+		e := mustNext(t, r)
+		if e.End != want.mark || !slices.Equal(testSamples(e), want.samples) || e.Missing.Sum() != 0 {
+			t.Fatalf("commit %d: %+v, want %+v", i, e.End, want.mark)
+		}
+		r.Advance(e.End, Outcome{Delivered: e.Count()})
+		checkLedger(t, r)
+	}
+}
+
+// After Rewind the entries after the savepoint come once more.
+func TestRewind(t *testing.T) {
+	p := newPlan(3, 5, 6)
+	ts := openTestTargets(t, t.TempDir(), targetsOptions{})
+	r := openTestReader(t, ts, p.log(), "a", ReaderOptions{StartAt: StartOldest})
+	deliver(t, r, 4)
+	oldest := time.UnixMilli(5 * 1000)
+	for round := range 3 {
+		for i := range 6 + round {
+			if e := mustNext(t, r); e.End != p.commits[4+i].mark || !slices.Equal(testSamples(e), p.commits[4+i].samples) {
+				t.Fatalf("round %d: %+v, want %+v", round, e.End, p.commits[4+i].mark)
+			}
+		}
+		if got := r.OldestPending(); !got.Equal(oldest) {
+			t.Errorf("oldest pending is %v, want %v", got, oldest)
+		}
+		r.Rewind()
+		if got := r.OldestPending(); !got.Equal(oldest) {
+			t.Errorf("oldest pending after Rewind is %v, want %v", got, oldest)
+		}
+	}
+	deliver(t, r, len(p.commits)-4)
+	if got := r.OldestPending(); !got.IsZero() {
+		t.Errorf("oldest pending at the end is %v", got)
+	}
+	if n, err := r.Pending(); n != 0 || err != nil {
+		t.Errorf("pending %d bytes, %v", n, err)
+	}
+}
+
+// However many entries wait, the time of the oldest is known and little memory is
+// used.
+func TestOldestPendingIsBounded(t *testing.T) {
+	var p pendingTimes
+	entry := func(i int) *Entry {
+		return &Entry{End: Mark{Commit: uint64(i)}, MinT: int64(i), Samples: make([]Sample, 1)}
+	}
+	for i := 1; i <= 100_000; i++ {
+		p.add(entry(i))
+	}
+	if len(p.spans) > maxPendingTimes || p.oldest().UnixMilli() != 1 {
+		t.Errorf("%d spans, oldest %d", len(p.spans), p.oldest().UnixMilli())
+	}
+	p.settle(Mark{Commit: 60_000})
+	if got := p.oldest().UnixMilli(); got > 60_001 || got < 50_000 {
+		t.Errorf("oldest %d", got)
+	}
+}
+
+// While the disk refuses, the reader waits; a segment that cannot be opened is never
+// given up, a page that cannot be read is, and counted.
+func TestReaderSurvivesDiskErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := damagePlan(41, 0)
+		l := p.log()
+		ts, err := openTargets(newMemDir(), targetsOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := ts.open(l, "a", ReaderOptions{StartAt: StartOldest})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fail := func(open, read error) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.openErr, l.readErr = open, read
+		}
+		began := time.Now()
+		fail(errDisk, nil) // once
+		if e := mustNextLong(t, r); e.End != p.commits[0].mark || time.Since(began) < readRetryFirst {
+			t.Fatalf("after a refused opening: %+v in %v", e.End, time.Since(began))
+		}
+		if l.openErr != nil {
+			t.Fatal("the fault did not fire")
+		}
+		went := make(chan *Entry)
+		go func() { went <- mustNextLong(t, r) }()
+		fail(nil, errDisk) // the pages that are read already still count
+		var got []*Entry
+		for range 2 {
+			synctest.Wait()
+			time.Sleep(time.Second)
+		}
+		fail(nil, nil)
+		got = append(got, <-went)
+		if got[0].Missing.Sum() != 0 {
+			t.Errorf("a short fault lost %+v", got[0].Missing)
+		}
+		l.mu.Lock()
+		l.badPage = 1
+		l.mu.Unlock()
+		var missing Outcome
+		for r.cursor.last.Commit < l.head().Commit {
+			e := mustNextLong(t, r)
+			missing.Add(e.Missing)
+		}
+		if missing.Dropped[Damage] == 0 || missing.Dropped[Damage] > 60 {
+			t.Errorf("an unreadable page lost %+v", missing)
+		}
+		if err := errors.Join(r.Close(), ts.close()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func mustNextLong(t *testing.T, r *Reader) *Entry {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	e, err := r.Next(ctx)
+	if err != nil {
+		t.Error(err)
+		return &Entry{}
+	}
+	return e
 }

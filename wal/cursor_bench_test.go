@@ -1,0 +1,56 @@
+package wal
+
+import (
+	"log/slog"
+	"testing"
+)
+
+// BenchmarkCursorNext reads a log in the steady state: 5,000 series, each commit with
+// 1,000 of them, as probes that take turns leave it.
+func BenchmarkCursorNext(b *testing.B) {
+	const (
+		series, batch = 5000, 1000
+		commits       = 200
+	)
+	s := newSegment(0, ID{9}, 0, 0)
+	for i := range commits {
+		from := i * batch % series
+		refs := refRange(from, from+batch)
+		ts := int64(1_700_000_000_000 + i*3000)
+		var recs [][]byte
+		if i < series/batch {
+			recs = append(recs, seriesRecord(refs...))
+		}
+		s.commit(batch, ts, ts, append(recs, samplesRecord(ts, refs...))...)
+	}
+	c := newCursor(newFakeLog(s), slog.New(slog.DiscardHandler))
+	defer c.close()
+	head := c.tail.head()
+	read := func() int {
+		if err := c.place(Mark{Log: head.Log, SegmentID: s.header.Segment}); err != nil {
+			b.Fatal(err)
+		}
+		n := 0
+		for {
+			e, err := c.next(head)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if e == nil {
+				return n
+			}
+			n += len(e.Samples)
+		}
+	}
+	read()
+	b.ReportAllocs()
+	samples := 0
+	for b.Loop() {
+		samples += read()
+	}
+	if want := b.N * commits * batch; samples != want {
+		b.Fatalf("read %d samples, want %d", samples, want)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(samples), "ns/sample")
+	b.ReportMetric(float64(samples)/b.Elapsed().Seconds()/1e6, "Msamples/s")
+}

@@ -1,0 +1,510 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// memTargets opens the registry in a directory in memory.
+func memTargets(t *testing.T, dir *memDir, o targetsOptions) *targets {
+	t.Helper()
+	ts, err := openTargets(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ts.close() })
+	return ts
+}
+
+// deliver reads n entries and advances over them.
+func deliver(t *testing.T, r *Reader, n int) Mark {
+	t.Helper()
+	var end Mark
+	for range n {
+		e := mustNext(t, r)
+		o := e.Missing
+		o.Delivered += e.Count()
+		end = e.End
+		r.Advance(end, o)
+		checkLedger(t, r)
+	}
+	return end
+}
+
+func TestNewTargetStarts(t *testing.T) {
+	p := newPlan(2, 3, 4)
+	last := p.commits[len(p.commits)-1].mark
+	dir := newMemDir()
+	ts := memTargets(t, dir, targetsOptions{})
+	now := openTestReader(t, ts, p.log(), "now", ReaderOptions{})
+	all := openTestReader(t, ts, p.log(), "all", ReaderOptions{StartAt: StartOldest})
+	if got := now.Ledger(); got.Appended != 0 || got.Pending != 0 {
+		t.Errorf("a target that starts now: %+v", got)
+	}
+	if got := all.Ledger(); got.Appended != last.Total || got.Pending != last.Total {
+		t.Errorf("a target that starts at the oldest: %+v", got)
+	}
+	// Both are known after a power cut at this moment.
+	after := memTargets(t, dir.crash(), targetsOptions{})
+	for _, name := range []string{"now", "all"} {
+		if after.byName[name] == nil {
+			t.Errorf("savepoint of %q was not durable", name)
+		} else if got, want := after.byName[name].savepoint(), ts.byName[name].savepoint(); !cmp.Equal(got, want) {
+			t.Errorf("savepoint of %q: %s", name, cmp.Diff(want, got))
+		}
+	}
+	if _, err := ts.open(p.log(), "now", ReaderOptions{}); !errors.Is(err, errReaderOpen) {
+		t.Errorf("opened twice: %v", err)
+	}
+	if top := after.highest(); top.Commit != last.Commit || top.Total != last.Total || top.Log != last.Log {
+		t.Errorf("highest %+v, want %+v", top, last)
+	}
+	if at, ok := after.lowest(); !ok || at != 0 {
+		t.Errorf("lowest %d, %v", at, ok)
+	}
+}
+
+// What the budget takes is in every ledger, durable, before dropThrough returns; the
+// readers go on behind it and do not count it again.
+func TestDropThrough(t *testing.T) {
+	p := newPlan(4, 5, 6)
+	l := p.log()
+	dir := newMemDir()
+	ts := memTargets(t, dir, targetsOptions{})
+	behind := openTestReader(t, ts, l, "behind", ReaderOptions{StartAt: StartOldest})
+	middle := openTestReader(t, ts, l, "middle", ReaderOptions{StartAt: StartOldest})
+	ahead := openTestReader(t, ts, l, "ahead", ReaderOptions{StartAt: StartOldest})
+	orphan := openTestReader(t, ts, l, "orphan", ReaderOptions{StartAt: StartOldest})
+	deliver(t, middle, 7)
+	deliver(t, ahead, 15)
+	if err := orphan.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	end := p.commits[9].mark // of segment 1
+	if err := ts.dropThrough(end); err != nil {
+		t.Fatal(err)
+	}
+	crashed := memTargets(t, dir.crash(), targetsOptions{})
+	l.unlink(1)
+
+	for name, want := range map[string]uint64{"behind": 60, "middle": 18, "ahead": 0, "orphan": 60} {
+		sp := crashed.byName[name].savepoint()
+		if got := sp.Outcome.Dropped[Budget]; got != want {
+			t.Errorf("%s: %d dropped and durable, want %d", name, got, want)
+		}
+		if want > 0 && sp.Acked() != end {
+			t.Errorf("%s: savepoint at %+v", name, sp.Acked())
+		}
+	}
+	for _, r := range []*Reader{behind, middle} {
+		e := mustNext(t, r)
+		if e.End != p.commits[10].mark || e.Missing.Sum() != 0 {
+			t.Fatalf("after the drop: %+v, missing %+v", e.End, e.Missing)
+		}
+		r.Advance(e.End, Outcome{Delivered: e.Count()})
+		deliver(t, r, 9)
+		if g := r.Ledger(); !g.Balanced() || g.Pending != 0 {
+			t.Errorf("ledger %+v", g)
+		}
+	}
+	if at, _ := ts.lowest(); at != end.Segment {
+		t.Errorf("lowest is %d", at)
+	}
+}
+
+// Samples that were on their way when the budget took them count by their outcome.
+func TestDropOvertakesSender(t *testing.T) {
+	p := newPlan(3, 4, 5)
+	end := p.commits[3].mark
+	for name, advances := range map[string][][2]int{ // up to which commit, with how many samples
+		"one by one": {{1, 10}, {2, 5}, {4, 5}},
+		"across":     {{4, 20}},
+		"mixed":      {{0, 5}, {4, 15}},
+		"nothing":    {},
+		"late":       {{1, 10}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := p.log()
+			ts := memTargets(t, newMemDir(), targetsOptions{})
+			r := openTestReader(t, ts, l, "a", ReaderOptions{StartAt: StartOldest})
+			for range 3 {
+				mustNext(t, r) // commits 0 to 2 are on their way
+			}
+			if err := ts.dropThrough(end); err != nil {
+				t.Fatal(err)
+			}
+			l.unlink(0)
+			if e := mustNext(t, r); e.End != p.commits[4].mark {
+				t.Fatalf("went on at %+v", e.End)
+			}
+			var delivered uint64
+			for _, a := range advances {
+				r.Advance(p.commits[a[0]].mark, Outcome{Delivered: uint64(a[1])})
+				delivered += uint64(a[1])
+				checkLedger(t, r)
+			}
+			g := r.Ledger()
+			if g.Delivered != delivered || g.Dropped[Budget] != 20-min(delivered, 15) {
+				t.Errorf("%d delivered: %+v", delivered, g)
+			}
+		})
+	}
+}
+
+// An orphan keeps its queue for the time that is set, counted from when it was last
+// open, across restarts.
+func TestOrphans(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newPlan(3, 4, 5).log()
+		dir := newMemDir()
+		o := targetsOptions{OrphanTTL: 24 * time.Hour}
+		ts, err := openTargets(dir, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"kept", "removed"} {
+			r, err := ts.open(l, name, ReaderOptions{StartAt: StartOldest})
+			if err != nil {
+				t.Fatal(err)
+			}
+			deliver(t, r, 1)
+			// No Close: the process is killed.
+		}
+		time.Sleep(20 * time.Hour) // idle, but open
+		if err := ts.save(); err != nil {
+			t.Fatal(err)
+		}
+		dir = dir.kill()
+		time.Sleep(72 * time.Hour) // the agent is off
+
+		if ts, err = openTargets(dir, o); err != nil {
+			t.Fatal(err)
+		}
+		if err := ts.save(); err != nil { // the log's first second: nothing is open yet
+			t.Fatal(err)
+		}
+		if at, ok := ts.lowest(); !ok || at != 0 {
+			t.Fatalf("an orphan's queue is given up: %d, %v", at, ok)
+		}
+		r, err := ts.open(l, "kept", ReaderOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(orphanGrace + time.Second)
+		if err := ts.save(); err != nil {
+			t.Fatal(err)
+		}
+		if ts.byName["removed"] != nil || ts.byName["kept"] == nil {
+			t.Errorf("after the grace: %v", ts.byName)
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(23 * time.Hour)
+		if err := ts.save(); err != nil {
+			t.Fatal(err)
+		}
+		if ts.byName["kept"] == nil {
+			t.Error("removed before its time")
+		}
+		ts.setOrphanTTL(22 * time.Hour)
+		if err := errors.Join(ts.save(), ts.close()); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(dir.crash().entries); n != 0 {
+			t.Errorf("%d files are left", n)
+		}
+	})
+}
+
+// With an unreadable savepoint, or one of another log, a target gets everything that
+// is kept: duplicates, never a loss.
+func TestSavepointLost(t *testing.T) {
+	p := newPlan(3, 4, 5)
+	for _, what := range []string{"garbage", "empty", "other log"} {
+		t.Run(what, func(t *testing.T) {
+			l := p.log()
+			l.unlink(0)
+			dir := newMemDir()
+			ts := memTargets(t, dir, targetsOptions{})
+			r := openTestReader(t, ts, l, "a", ReaderOptions{StartAt: StartOldest})
+			deliver(t, r, 5)
+			if err := r.Close(); err != nil {
+				t.Fatal(err)
+			}
+			switch what {
+			case "garbage":
+				for i := range dir.entries["a"].data {
+					dir.entries["a"].data[i] = byte(i * 7)
+				}
+			case "empty":
+				dir.entries["a"].data = nil
+			case "other log":
+				l = newFakeLog()
+				for n, s := range p.segments {
+					c := newSegment(n, ID{8}, s.header.Commit, s.header.Total)
+					c.commit(5, 1, 1, seriesRecord(refRange(0, 5)...), samplesRecord(1, refRange(0, 5)...))
+					l.put(c)
+				}
+			}
+			ts = memTargets(t, dir, targetsOptions{})
+			if _, ok := ts.lowest(); !ok {
+				t.Error("its segments may be deleted before it is open")
+			}
+			r = openTestReader(t, ts, l, "a", ReaderOptions{})
+			if g := r.Ledger(); !g.Balanced() || g.Pending != g.Appended {
+				t.Errorf("ledger %+v", g)
+			}
+			if r.Savepoint().High != l.head() {
+				t.Error("what may have been sent before is not suspect")
+			}
+			e := mustNext(t, r)
+			want := p.commits[4].mark
+			if what == "other log" {
+				want = Mark{Position{0, e.End.Offset}, ID{8}, e.End.SegmentID, 1, 5}
+			}
+			if e.End != want || e.Missing.Sum() != 0 {
+				t.Errorf("first entry: %+v, missing %+v", e.End, e.Missing)
+			}
+		})
+	}
+}
+
+// What a power cut took is counted by each target that had not had it, and as nothing
+// else.
+func TestPowerCut(t *testing.T) {
+	a := newSegment(0, ID{9}, 0, 0)
+	for i := range 3 {
+		a.commit(5, 1, 1, seriesRecord(refRange(0, 5)...), samplesRecord(int64(i), refRange(0, 5)...))
+	}
+	lost := *a // commits 4 and 5 were acknowledged and read, and are gone
+	lost.b, lost.ends = slices.Clone(a.b), slices.Clone(a.ends)
+	for range 2 {
+		lost.commit(5, 2, 2, samplesRecord(2, refRange(0, 5)...))
+	}
+	dir := newMemDir()
+	before := newFakeLog(&lost)
+	ts := memTargets(t, dir, targetsOptions{})
+	for name, n := range map[string]int{"slow": 1, "middle": 4, "fast": 5} {
+		deliver(t, openTestReader(t, ts, before, name, ReaderOptions{StartAt: StartOldest}), n)
+	}
+	if err := ts.save(); err != nil {
+		t.Fatal(err)
+	}
+
+	ts = memTargets(t, dir.crash(), targetsOptions{})
+	top := ts.highest()
+	if top.Commit != 5 || top.Total != 25 {
+		t.Fatalf("highest %+v", top)
+	}
+	b := newSegment(1, ID{9}, top.Commit, top.Total)
+	b.header.Found = 15
+	b.commit(0, 0, 0)
+	b.commit(1, 3, 3, seriesRecord(1), samplesRecord(3, 1))
+	after := newFakeLog(a)
+	after.put(b)
+	for name, want := range map[string]uint64{"slow": 10, "middle": 5, "fast": 0} {
+		r := openTestReader(t, ts, after, name, ReaderOptions{})
+		for r.Savepoint().Done[0].To.Commit < after.head().Commit {
+			deliver(t, r, 1)
+		}
+		g := r.Ledger()
+		if g.Dropped[PowerCut] != want || g.Dropped[Damage] != 0 || g.Pending != 0 {
+			t.Errorf("%s: %+v, want %d lost", name, g, want)
+		}
+	}
+}
+
+// A power cut that takes a whole segment lets the next process use its number again:
+// the savepoint must not be taken for a place in that file.
+func TestSegmentReplaced(t *testing.T) {
+	p := newPlan(2, 4, 5)
+	dir := newMemDir()
+	ts := memTargets(t, dir, targetsOptions{})
+	r := openTestReader(t, ts, p.log(), "a", ReaderOptions{StartAt: StartOldest})
+	end := deliver(t, r, 7)
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s := newSegment(1, ID{9}, end.Commit, end.Total)
+	s.header.Segment, s.header.Found = ID{66}, p.commits[3].mark.Total
+	s.commit(3, 1, 1, seriesRecord(1, 2, 3), samplesRecord(1, 1, 2, 3))
+	r = openTestReader(t, memTargets(t, dir, targetsOptions{}), newFakeLog(p.segments[0], s), "a", ReaderOptions{})
+	e := mustNext(t, r)
+	if e.End.Commit != end.Commit+1 || e.Count() != 3 || e.Missing.Sum() != 0 {
+		t.Errorf("got %+v, missing %+v", e.End, e.Missing)
+	}
+}
+
+// A target with a backlog limit lets the oldest segments go for itself only.
+func TestMaxBacklog(t *testing.T) {
+	p := newPlan(5, 6, 30)
+	l := p.log()
+	refs, _ := l.segments()
+	ts := memTargets(t, newMemDir(), targetsOptions{})
+	limited := openTestReader(t, ts, l, "limited", ReaderOptions{StartAt: StartOldest, MaxBacklog: refs[3].Size + refs[4].Size + 10})
+	tiny := openTestReader(t, ts, l, "tiny", ReaderOptions{StartAt: StartOldest, MaxBacklog: 1})
+	free := openTestReader(t, ts, l, "free", ReaderOptions{StartAt: StartOldest})
+	deliver(t, limited, 8)
+	deliver(t, tiny, 3)
+	for range 2 {
+		if err := ts.enforceBacklog(l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for r, want := range map[*Reader]int{limited: 18, tiny: 24, free: 0} {
+		checkLedger(t, r)
+		if e := mustNext(t, r); e.End != p.commits[want].mark || e.Missing.Sum() != 0 {
+			t.Errorf("went on at %+v, want %+v", e.End, p.commits[want].mark)
+		}
+	}
+	if n, err := limited.Pending(); err != nil || n != refs[3].Size+refs[4].Size {
+		t.Errorf("pending %d, %v", n, err)
+	}
+	if g := limited.Ledger(); g.Dropped[Budget] != 10*30 {
+		t.Errorf("ledger %+v", g)
+	}
+}
+
+// A reservation is durable when Reserve returns nil; one that is covered costs
+// nothing; after a failure it can be had again.
+func TestReserve(t *testing.T) {
+	p := newPlan(2, 6, 5)
+	dir := newMemDir()
+	ts := memTargets(t, dir, targetsOptions{})
+	r := openTestReader(t, ts, p.log(), "a", ReaderOptions{StartAt: StartOldest})
+	syncs := 0
+	var fail error
+	dir.fault = func(op string) (int, error) {
+		if op == "sync" {
+			syncs++
+		}
+		return 0, fail
+	}
+	durable := func() uint64 {
+		return memTargets(t, dir.crash(), targetsOptions{}).byName["a"].savepoint().High.Commit
+	}
+	if err := r.Reserve(p.commits[5].mark); err != nil || durable() != 6 || syncs != 1 {
+		t.Fatalf("reserved %d with %d syncs: %v", durable(), syncs, err)
+	}
+	if err := r.Reserve(p.commits[3].mark); err != nil || syncs != 1 {
+		t.Fatalf("a covered reservation: %d syncs, %v", syncs, err)
+	}
+	fail = errDisk
+	for range 2 {
+		if err := r.Reserve(p.commits[7].mark); !errors.Is(err, errDisk) || durable() != 6 {
+			t.Fatalf("during the fault: %v, durable %d", err, durable())
+		}
+	}
+	fail = nil
+	if err := r.Reserve(p.commits[7].mark); err != nil || durable() != 8 {
+		t.Fatalf("after the fault: %v, durable %d", err, durable())
+	}
+}
+
+// What is unchanged is not written again.
+func TestSaveOnlyWhatChanged(t *testing.T) {
+	dir := newMemDir()
+	ts := memTargets(t, dir, targetsOptions{})
+	p := newPlan(1, 6, 5)
+	a := openTestReader(t, ts, p.log(), "a", ReaderOptions{StartAt: StartOldest})
+	openTestReader(t, ts, p.log(), "b", ReaderOptions{StartAt: StartOldest})
+	writes := 0
+	dir.fault = func(op string) (int, error) {
+		if op == "write" {
+			writes++
+		}
+		return 0, nil
+	}
+	for range 3 {
+		if err := ts.save(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if writes != 0 {
+		t.Errorf("%d writes without a change", writes)
+	}
+	end := deliver(t, a, 2)
+	if err := ts.save(); err != nil {
+		t.Fatal(err)
+	}
+	if writes != 1 {
+		t.Errorf("%d writes for one change", writes)
+	}
+	sp := memTargets(t, dir.crash(), targetsOptions{}).byName["a"].savepoint()
+	if sp.Acked() != end || sp.Outcome.Delivered != 10 {
+		t.Errorf("durable: %+v", sp)
+	}
+}
+
+// Settling with several ranges, as a sender that delivers the newest data first
+// leaves them, neither counts twice nor forgets.
+func TestSettleRanges(t *testing.T) {
+	m := func(n uint64) Mark {
+		return Mark{Position: Position{0, int64(n)}, Commit: n, Total: n * 10}
+	}
+	for _, tc := range []struct {
+		end   uint64
+		added uint64
+		done  []Range
+	}{
+		{2, 0, []Range{{m(1), m(3)}, {m(5), m(7)}, {m(9), m(10)}}},
+		{4, 10, []Range{{m(1), m(4)}, {m(5), m(7)}, {m(9), m(10)}}},
+		{5, 20, []Range{{m(1), m(7)}, {m(9), m(10)}}},
+		{6, 20, []Range{{m(1), m(7)}, {m(9), m(10)}}},
+		{8, 30, []Range{{m(1), m(8)}, {m(9), m(10)}}},
+		{12, 60, []Range{{m(1), m(12)}}},
+	} {
+		sp := Savepoint{Start: m(1), Done: []Range{{m(1), m(3)}, {m(5), m(7)}, {m(9), m(10)}}}
+		if added := sp.settle(m(tc.end)); added != tc.added {
+			t.Errorf("settle %d adds %d, want %d", tc.end, added, tc.added)
+		}
+		if diff := cmp.Diff(tc.done, sp.Done); diff != "" {
+			t.Errorf("settle %d: %s", tc.end, diff)
+		}
+	}
+}
+
+func TestNextEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newPlan(1, 2, 3).log()
+		ts, err := openTargets(newMemDir(), targetsOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := ts.open(l, "a", ReaderOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		result := make(chan error)
+		go func() {
+			_, err := r.Next(ctx)
+			result <- err
+			_, err = r.Next(context.Background())
+			result <- err
+		}()
+		synctest.Wait()
+		cancel()
+		if err := <-result; !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled: %v", err)
+		}
+		synctest.Wait()
+		if err := errors.Join(r.Close(), r.Close()); err != nil {
+			t.Error(err)
+		}
+		if err := <-result; !errors.Is(err, ErrClosed) {
+			t.Errorf("closed: %v", err)
+		}
+		if err := ts.close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
