@@ -20,6 +20,10 @@ type memDir struct {
 	// syncdir; not reads). An error fails it; for a write, n bytes are written first.
 	fault func(op string) (n int, err error)
 
+	// linger is called before each write and sync, if it is set, so that others get a
+	// turn meanwhile.
+	linger func(op string)
+
 	freeBytes int64
 }
 
@@ -31,6 +35,13 @@ type inode struct {
 
 func newMemDir() *memDir {
 	return &memDir{entries: map[string]*inode{}, durable: map[string]*inode{}, freeBytes: 1 << 40}
+}
+
+// files is the number of files.
+func (d *memDir) files() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.entries)
 }
 
 // crash is what is left after a power cut.
@@ -65,6 +76,12 @@ func (d *memDir) fails(op string) (int, error) {
 		return 0, nil
 	}
 	return d.fault(op)
+}
+
+func (d *memDir) pause(op string) {
+	if d.linger != nil {
+		d.linger(op)
+	}
 }
 
 func (d *memDir) open(name string, flag int) (file, error) {
@@ -157,6 +174,7 @@ func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
 }
 
 func (f *memFile) WriteAt(p []byte, off int64) (int, error) {
+	f.d.pause("write")
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
 	n, err := f.d.fails("write")
@@ -170,6 +188,7 @@ func (f *memFile) WriteAt(p []byte, off int64) (int, error) {
 }
 
 func (f *memFile) Sync() error {
+	f.d.pause("sync")
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
 	if _, err := f.d.fails("sync"); err != nil {

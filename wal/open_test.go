@@ -227,7 +227,7 @@ func TestHeals(t *testing.T) {
 		if tries > 100 {
 			t.Errorf("%d tries in 10 s", tries)
 		}
-		if n := len(d.entries); n > 2 {
+		if n := d.files(); n > 2 {
 			t.Errorf("%d files", n)
 		}
 		st := l.Status()

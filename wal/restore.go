@@ -21,7 +21,7 @@ func (l *Log) restore() error {
 	for _, info := range infos {
 		n, ok := parseSegmentName(info.name)
 		if !ok {
-			l.logger.Warn("a file that is not a segment lies among them", "file", info.name)
+			l.logger.Warn("A file that is not a segment lies among them", "file", info.name)
 			continue
 		}
 		if info.size == 0 {
@@ -83,7 +83,7 @@ func (l *Log) readHeader(c *commitReader, s *segment) (h Header, err error) {
 		return h, fmt.Errorf("read header: %w", err)
 	}
 	if what != foundHeader {
-		l.logger.Warn("segment header is unreadable", "segment", segmentName(s.number))
+		l.logger.Warn("Segment header is unreadable", "segment", segmentName(s.number))
 		return Header{}, nil
 	}
 	return c.header, nil
@@ -134,8 +134,11 @@ func (l *Log) resume(newest Header, last Mark) error {
 		last.Log, last.Commit, last.Total = newest.Log, newest.Commit, newest.Total
 	}
 	id := newest.Log
-	if id == (ID{}) {
+	switch {
+	case id == (ID{}):
 		id = known.Log
+	case known.Log != id:
+		known = Mark{} // savepoints of another log say nothing about this one
 	}
 	if id == (ID{}) {
 		if _, err := rand.Read(id[:]); err != nil {
@@ -157,7 +160,7 @@ func (l *Log) resume(newest Header, last Mark) error {
 	w.durable, w.number = w.written, w.written.Commit
 	w.lost = w.written.Total - last.Total
 	if w.lost > 0 || w.written.Commit > last.Commit {
-		l.logger.Warn("samples that were acknowledged before a power cut are not on the disk", "samples", w.lost)
+		l.logger.Warn("Samples that were acknowledged before a power cut are not on the disk", "samples", w.lost)
 		w.mark()
 	}
 	return nil
