@@ -45,6 +45,7 @@ type Queue struct {
 	log     *slog.Logger
 	cache   *seriesCache
 	gate    *gate
+	meta    *metadataSender
 	empty   []byte // body of an empty write
 
 	// Written by Run's goroutine only, between windows.
@@ -94,6 +95,7 @@ func New(o Options) (*Queue, error) {
 		log:   o.Logger.With(slog.String("target", o.Name)),
 		cache: newSeriesCache(o.ExternalLabels, o.Config.WriteRelabelConfigs),
 		gate:  newGate(time.Duration(c.MinBackoff), time.Duration(c.MaxBackoff), o.Rand),
+		meta:  newMetadata(o.Config.Metadata, o.Sender, o.Metrics),
 		empty: emptyRequest(),
 		lanes: maxShards,
 	}
@@ -121,6 +123,10 @@ func powerOfTwo(n int) int { return 1 << (bits.Len(uint(n)) - 1) }
 // else stays in the log. It returns nil after ctx has ended, when the log is closed, or
 // the error that makes going on senseless. All goroutines have ended.
 func (q *Queue) Run(ctx context.Context) error {
+	metaCtx, stop := context.WithCancel(ctx)
+	var meta sync.WaitGroup
+	meta.Go(func() { q.meta.run(metaCtx) })
+	defer func() { stop(); meta.Wait() }()
 	for {
 		err := q.runWindow(ctx)
 		if !errors.Is(err, errReshard) {
@@ -151,7 +157,7 @@ func (q *Queue) runWindow(ctx context.Context) error {
 	q.gate.setLimit(n)
 	err := w.run(ctx)
 	q.window.Store(nil)
-	q.metrics.NonePending()
+	q.metrics.SetPending(0)
 	acked := q.source.Savepoint()
 	if q.stored.Commit <= acked.Acked().Commit {
 		q.lanes = 1 // of what was unsure before nothing is left
@@ -233,12 +239,16 @@ func (q *Queue) learn(r receiver) {
 	q.log.Debug("Learnt what the receiver does with a refused request.", slog.Bool("keeps_good_part", r == keepsGood))
 }
 
-// readUpTo notes that the reader has reached the end of e.
+// readUpTo notes that the reader has reached the end of e. Metadata goes out only while
+// the target takes data: it must not knock at a door that is shut.
 func (q *Queue) readUpTo(e *wal.Entry) {
 	q.mu.Lock()
 	q.read = e.End
 	q.mu.Unlock()
 	q.metrics.Read(e.MaxT)
+	if now := time.Now(); q.meta.due(now) && q.gate.view().state == gateOpen {
+		q.meta.offer(now, q.cache)
+	}
 }
 
 // delivered notes a success.
