@@ -45,7 +45,7 @@ type Verdict struct {
 // Problems is what needs a person, or will, as far as it can be told from the other
 // fields of s, worst first; never nil. It is pure: the time is s.Now.
 func Problems(s Status) []Problem {
-	all := slices.Concat([]Problem{}, configProblems(s), logProblems(s))
+	all := append(append([]Problem{}, configProblems(s)...), logProblems(s)...)
 	for _, t := range s.Targets {
 		all = append(all, targetProblems(s, t)...)
 	}
