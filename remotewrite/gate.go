@@ -90,7 +90,7 @@ func (g *gate) enter(ctx context.Context) (pass, error) {
 }
 
 // admit lets a request through if it may go now; wait is how long to wait at most
-// otherwise, 0 for until something changes.
+// otherwise, 0 for until something changes. g.mu is held.
 func (g *gate) admit(now time.Time) (p pass, wait time.Duration, ok bool) {
 	switch {
 	case g.state == gateOpen && g.flying >= g.limit, g.state != gateOpen && g.inTurn > 0:
@@ -101,6 +101,14 @@ func (g *gate) admit(now time.Time) (p pass, wait time.Duration, ok bool) {
 	g.flying++
 	g.inTurn++
 	return pass{turn: g.turn, pokes: g.pokes, test: g.state == gateHeld}, 0, true
+}
+
+// try is enter without waiting.
+func (g *gate) try() (pass, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p, _, ok := g.admit(time.Now())
+	return p, ok
 }
 
 // waitFor waits for changed, for ctx, or for d unless it is 0.
@@ -147,12 +155,13 @@ func (g *gate) release(p pass) {
 	}
 }
 
-// delivered gives p back after data went through: whatever the trouble was, it is over.
+// delivered gives p back after data went through: whatever the trouble was, it is over,
+// unless it came up after this request was sent.
 func (g *gate) delivered(p pass) {
 	g.release(p)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.state == gateOpen {
+	if g.state == gateOpen || p.turn != g.turn {
 		return
 	}
 	g.backoff.reset()
@@ -269,6 +278,13 @@ func (g *gate) sawEmptyPass() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.emptyPasses, g.emptyPassedSince = true, true
+}
+
+// takesEmpty reports whether the target has accepted an empty write.
+func (g *gate) takesEmpty() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.emptyPasses
 }
 
 // gateView is a snapshot of the gate.

@@ -54,7 +54,7 @@ type Queue struct {
 
 	limit     atomic.Int64 // samples in a request at most; 413 lowers it
 	receiver  atomic.Int32 // a receiver: what it does with the good part of a refused request
-	keepsGood atomic.Bool  // receiver is keepsGood
+	asked     atomic.Bool  // whether it takes empty writes
 	shards    atomic.Int32 // of the present window
 	skew      atomic.Int64 // this host's clock minus the target's, ns
 	skewKnown atomic.Bool
@@ -97,7 +97,7 @@ func New(o Options) (*Queue, error) {
 		gate:  newGate(time.Duration(c.MinBackoff), time.Duration(c.MaxBackoff), o.Rand),
 		meta:  newMetadata(o.Config.Metadata, o.Sender, o.Metrics),
 		empty: emptyRequest(),
-		lanes: maxShards,
+		lanes: 1,
 	}
 	q.limit.Store(int64(c.MaxSamplesPerSend))
 	q.shards.Store(int32(q.minShards()))
@@ -105,6 +105,9 @@ func New(o Options) (*Queue, error) {
 	q.read = sp.Acked()
 	if sp.High.Commit > q.read.Commit {
 		q.stored = sp.High
+		if q.lanes = sp.Shards; q.lanes < 1 || q.lanes > maxShards || q.lanes&(q.lanes-1) != 0 {
+			q.lanes = maxShards // unknown: none can have been more
+		}
 	}
 	q.metrics.SetLimits(q.minShards(), q.maxShards(), c.Capacity)
 	q.metrics.SetMaxSamples(c.MaxSamplesPerSend)
@@ -155,13 +158,14 @@ func (q *Queue) runWindow(ctx context.Context) error {
 	w := newWindow(q, n)
 	q.window.Store(w)
 	q.gate.setLimit(n)
+	acked := q.source.Savepoint()
+	if q.stored.Commit <= acked.Acked().Commit {
+		q.lanes = 1 // of what was unsure nothing is left
+	}
+	q.source.SetShards(max(n, q.lanes))
 	err := w.run(ctx)
 	q.window.Store(nil)
 	q.metrics.SetPending(0)
-	acked := q.source.Savepoint()
-	if q.stored.Commit <= acked.Acked().Commit {
-		q.lanes = 1 // of what was unsure before nothing is left
-	}
 	if mark, ok := w.sentMark(); ok {
 		q.lanes = max(q.lanes, n)
 		if mark.Commit > q.stored.Commit {
@@ -175,6 +179,13 @@ func (q *Queue) runWindow(ctx context.Context) error {
 // before, by an earlier process or window.
 func (q *Queue) mayBeStored(mark wal.Mark) bool {
 	return mark.Commit <= q.stored.Commit
+}
+
+// moreUnsure reports whether entries that may be stored are still to be read.
+func (q *Queue) moreUnsure() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.read.Commit < q.stored.Commit
 }
 
 // Poke makes the target due now if it is held or waits to retry.
@@ -232,10 +243,17 @@ func (q *Queue) shrinkBatch(n int) {
 	}
 }
 
+// mayGroup reports whether several samples of a series may share a request. When one is
+// refused, it must be possible to find out what became of it: not at a receiver that
+// keeps the good part, where all but the newest samples are late then, nor where no
+// empty write can tell whether the refusal meant the samples.
+func (q *Queue) mayGroup() bool {
+	return receiver(q.receiver.Load()) != keepsGood && q.gate.takesEmpty()
+}
+
 // learn remembers what the receiver does with the good part of a refused request.
 func (q *Queue) learn(r receiver) {
 	q.receiver.Store(int32(r))
-	q.keepsGood.Store(r == keepsGood)
 	q.log.Debug("Learnt what the receiver does with a refused request.", slog.Bool("keeps_good_part", r == keepsGood))
 }
 
