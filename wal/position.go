@@ -29,6 +29,9 @@ type ID [16]byte
 // String formats the ID as lower-case hex.
 func (id ID) String() string { return fmt.Sprintf("%x", id[:]) }
 
+// MarshalText makes the ID readable in JSON.
+func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
 // Mark is a Position together with what identifies and counts it: enough to find
 // the place again after a restart, to notice that it is gone, and to do the
 // ledger's arithmetic without reading the log.
