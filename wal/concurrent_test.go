@@ -53,7 +53,7 @@ func committersOnAFailingDisk(t *testing.T, rnd *rand.Rand) int {
 	const committers, commits = 4, 40
 	d := newMemDir()
 	o := memOptions(t, d, newMemDir())
-	o.SegmentBytes = 3000
+	o.SegmentBytes = 500
 	if rnd.IntN(2) == 0 {
 		o.Sync = SyncAlways
 	}

@@ -24,6 +24,9 @@ type memDir struct {
 	// turn meanwhile.
 	linger func(op string)
 
+	// unreadable is asked before each read of a file.
+	unreadable func(name string, off int64) error
+
 	freeBytes int64
 }
 
@@ -103,7 +106,7 @@ func (d *memDir) open(name string, flag int) (file, error) {
 	if flag&os.O_TRUNC != 0 {
 		i.truncate(0)
 	}
-	return &memFile{d, i}, nil
+	return &memFile{d, i, name}, nil
 }
 
 func (d *memDir) remove(name string) error {
@@ -156,13 +159,19 @@ func (d *memDir) free() (int64, error) {
 func (d *memDir) close() error { return nil }
 
 type memFile struct {
-	d *memDir
-	i *inode
+	d    *memDir
+	i    *inode
+	name string
 }
 
 func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
+	if f.d.unreadable != nil {
+		if err := f.d.unreadable(f.name, off); err != nil {
+			return 0, err
+		}
+	}
 	if off >= int64(len(f.i.data)) {
 		return 0, io.EOF
 	}
