@@ -17,8 +17,14 @@ type pageWriter struct {
 
 // reset makes p empty, to build what follows offset start of a segment.
 func (p *pageWriter) reset(start int64) {
+	if cap(p.buf) > keepBytes {
+		p.buf = nil
+	}
 	p.buf, p.start = p.buf[:0], start
 }
+
+// keepBytes is how large a buffer may be that is kept for the next commit.
+const keepBytes = 4 << 20
 
 // end is the offset in the segment after what has been built.
 func (p *pageWriter) end() int64 { return p.start + int64(len(p.buf)) }
