@@ -26,7 +26,7 @@ race:
 	CGO_ENABLED=1 $(GO) test -race ./...
 
 e2e: build ## the built binary against Debian's prometheus, nginx and snmpd
-	HWSAGENT_E2E=1 $(GO) test -count=1 -parallel 6 -timeout 15m ./e2e
+	HWSAGENT_E2E=1 $(GO) test -count=1 -timeout 15m ./e2e
 
 $(LINT):
 	GOBIN=$(CURDIR)/$(@D) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)

@@ -167,10 +167,11 @@ type segmentInfo struct {
 func scanSegment(r io.ReaderAt, size int64) (segmentInfo, error) {
 	var c commitReader
 	c.reset(r, size, true)
-	return c.scan()
+	return c.scan(nil)
 }
 
-func (c *commitReader) scan() (segmentInfo, error) {
+// scan reads all commits; what they announce goes to learn, if that is not nil.
+func (c *commitReader) scan(learn *entryDecoder) (segmentInfo, error) {
 	info := segmentInfo{MinT: math.MaxInt64, MaxT: math.MinInt64}
 	for {
 		f, err := c.next()
@@ -193,6 +194,9 @@ func (c *commitReader) scan() (segmentInfo, error) {
 			info.Samples += c.commit.Samples
 			info.End = c.offset()
 			info.Last = markOf(c.header, c.header.Number, c.offset(), c.commit)
+			if learn != nil {
+				c.good.each(func(rec []byte) { _ = learn.learn(rec) })
+			}
 			if c.commit.Samples > 0 {
 				info.MinT, info.MaxT = min(info.MinT, c.commit.MinT), max(info.MaxT, c.commit.MaxT)
 			}

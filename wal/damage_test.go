@@ -211,6 +211,9 @@ func TestPagesZeroedSwappedRepeated(t *testing.T) {
 		if checkDamage(t, p, l, fmt.Sprintf("page %d with a hole", i), at) == 0 {
 			t.Errorf("page %d with a hole: nothing is missing", i)
 		}
+		if info, err := scanSegment(bytes.NewReader(l.files[n]), int64(len(whole))); err != nil || info.Damaged < 20_000 {
+			t.Errorf("page %d with a hole: %d bytes count as damaged, %v", i, info.Damaged, err)
+		}
 		for j := range pages {
 			l.files[n] = bytes.Clone(whole)
 			copy(page(l.files[n], j), page(whole, i))
@@ -223,6 +226,45 @@ func TestPagesZeroedSwappedRepeated(t *testing.T) {
 			copy(page(l.files[n], i), page(whole, j))
 			copy(page(l.files[n], j), page(whole, i))
 			checkDamage(t, p, l, fmt.Sprintf("pages %d and %d swapped", i, j), anywhere)
+		}
+	}
+}
+
+// Damage to a commit record, or to a record of a commit that announces nothing, costs
+// that commit alone: what it announced is known, and the commit after it is told from
+// its remains.
+func TestDamagedRecord(t *testing.T) {
+	t.Run("commit record", func(t *testing.T) {
+		damageRecords(t, func(c plannedCommit) int64 { return c.end - 1 })
+	})
+	t.Run("other record", func(t *testing.T) {
+		damageRecords(t, func(c plannedCommit) int64 { return c.end - 150 }) // in the filler
+	})
+}
+
+func damageRecords(t *testing.T, where func(c plannedCommit) int64) {
+	p := damagePlan(17, 0)
+	l := p.log()
+	for i, c := range p.commits {
+		b := bytes.Clone(l.files[c.segment])
+		if c.end-c.start < 800 {
+			continue // there is no filler to speak of
+		}
+		b[where(c)] ^= 0xff
+		whole := l.files[c.segment]
+		l.files[c.segment] = b
+		got, missing := readThrough(t, l)
+		l.files[c.segment] = whole
+		if i == len(p.commits)-1 {
+			continue // nothing follows that could show it
+		}
+		if len(got) != len(p.commits)-1 || missing.Dropped[Damage] != uint64(len(c.samples)) {
+			t.Fatalf("commit %d: %d of %d commits are left, missing %+v", i, len(got), len(p.commits), missing)
+		}
+		for _, other := range p.commits {
+			if other.mark != c.mark && !slices.Equal(got[other.mark.Commit], other.samples) {
+				t.Fatalf("commit %d: harm to commit %d", i, other.mark.Commit)
+			}
 		}
 	}
 }

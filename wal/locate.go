@@ -7,9 +7,14 @@ import (
 	"slices"
 )
 
+// opener opens segments for reading, as a tail does.
+type opener interface {
+	openSegment(n int) (segmentFile, error)
+}
+
 // readHeader reads a segment's header. It is zero (Version 0) if it is damaged or the
 // segment is gone; the error is the disk's, or says that the format is newer.
-func readHeader(t tail, s segmentRef) (Header, error) {
+func readHeader(t opener, s segmentRef) (Header, error) {
 	f, err := t.openSegment(s.Number)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Header{}, nil

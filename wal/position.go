@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"encoding/hex"
 	"fmt"
 )
 
@@ -29,8 +30,18 @@ type ID [16]byte
 // String formats the ID as lower-case hex.
 func (id ID) String() string { return fmt.Sprintf("%x", id[:]) }
 
-// MarshalText makes the ID readable in JSON.
+// MarshalText makes JSON show the ID as String does.
 func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// UnmarshalText is the inverse of MarshalText.
+func (id *ID) UnmarshalText(text []byte) error {
+	var b ID
+	if n, err := hex.Decode(b[:], text[:min(len(text), 2*len(b))]); err != nil || n != len(b) || len(text) != 2*len(b) {
+		return fmt.Errorf("parse ID %q: it has 32 hex digits", text)
+	}
+	*id = b
+	return nil
+}
 
 // Mark is a Position together with what identifies and counts it: enough to find
 // the place again after a restart, to notice that it is gone, and to do the

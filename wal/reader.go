@@ -102,7 +102,7 @@ func (ts *targets) prepare(t tail, name string, o ReaderOptions) (*target, error
 		if err != nil {
 			return nil, err
 		}
-		tg = &target{name: name, file: f, sp: sp, high: start}
+		tg = &target{name: name, file: f, sp: sp, acked: start, high: start}
 		ts.byName[name] = tg
 	}
 	head := t.head()
@@ -156,7 +156,7 @@ func (r *Reader) Next(ctx context.Context) (*Entry, error) {
 // wait for.
 func (r *Reader) step() (past Mark, e *Entry, err error) {
 	// The savepoint is ahead of the cursor when the log let data go.
-	if acked := r.target.acked(); !r.placed || acked.Commit > r.cursor.last.Commit {
+	if acked := r.target.position(); !r.placed || acked.Commit > r.cursor.last.Commit {
 		if err := r.cursor.place(acked); err != nil {
 			return past, nil, err
 		}
@@ -225,10 +225,6 @@ func (r *Reader) Rewind() {
 // error nothing beyond the last good reservation may be sent.
 func (r *Reader) Reserve(high Mark) error { return r.target.reserve(high) }
 
-// SetShards says how many shards will send what is reserved from now on. It is durable
-// with the next reservation, so it costs nothing of its own.
-func (r *Reader) SetShards(n int) { r.target.setShards(n) }
-
 // Advance records that everything up to and including to has its final outcome, which
 // counts the samples since the mark advanced to before. It is durable within a second.
 //
@@ -239,7 +235,7 @@ func (r *Reader) SetShards(n int) { r.target.setShards(n) }
 // what was missing from them included.
 func (r *Reader) Advance(to Mark, outcome Outcome) {
 	r.target.advance(to, outcome)
-	r.pending.settle(r.target.acked())
+	r.pending.settle(r.target.position())
 }
 
 // Savepoint is the present savepoint, including what is not durable yet.
@@ -257,7 +253,7 @@ func (r *Reader) Pending() (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("list segments: %w", err)
 	}
-	return pendingBytes(segments, r.target.acked(), r.tail.head()), nil
+	return pendingBytes(segments, r.target.position(), r.tail.head()), nil
 }
 
 // OldestPending is the timestamp of the oldest sample without a final outcome among

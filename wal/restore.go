@@ -11,8 +11,7 @@ import (
 
 // restore finds out what an earlier process left: the segments, where they end, and
 // the numbers that the next commit goes on from. It reads every segment's header, but
-// only the newest segment whole. A disk that refuses to be read here and there costs
-// what lies there; it does not keep the agent from starting.
+// only the newest segment whole.
 func (l *Log) restore() error {
 	infos, err := l.dir.list()
 	if err != nil {
@@ -22,7 +21,7 @@ func (l *Log) restore() error {
 	for _, info := range infos {
 		n, ok := parseSegmentName(info.name)
 		if !ok {
-			l.logger.Warn("A file that is not a segment lies among them", "file", info.name)
+			l.logger.Warn("a file that is not a segment lies among them", "file", info.name)
 			continue
 		}
 		if info.size == 0 {
@@ -63,7 +62,7 @@ func (l *Log) restore() error {
 		}
 	}
 
-	last, err := l.lastCommit()
+	last, err := l.lastCommit(&c)
 	if err != nil {
 		return err
 	}
@@ -80,11 +79,11 @@ func (l *Log) readHeader(c *commitReader, s *segment) (h Header, err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	c.reset(f, min(s.size, pageSize), true)
 	what, err := c.next()
-	if errors.Is(err, errNewerFormat) {
-		return h, err
+	if err != nil {
+		return h, fmt.Errorf("read header: %w", err)
 	}
-	if err != nil || what != foundHeader {
-		l.logger.Warn("Segment header is unreadable", "segment", segmentName(s.number), "err", err)
+	if what != foundHeader {
+		l.logger.Warn("segment header is unreadable", "segment", segmentName(s.number))
 		return Header{}, nil
 	}
 	return c.header, nil
@@ -92,16 +91,15 @@ func (l *Log) readHeader(c *commitReader, s *segment) (h Header, err error) {
 
 // lastCommit is the mark of the last commit that can be read. It has no more than a
 // Position if there is none.
-func (l *Log) lastCommit() (Mark, error) {
-	list := l.index.list
-	for i := range slices.Backward(list) {
-		s := &list[i]
-		info, err := l.scan(s)
-		if errors.Is(err, errNewerFormat) {
-			return Mark{}, fmt.Errorf("segment %s: %w", segmentName(s.number), err)
-		}
+func (l *Log) lastCommit(c *commitReader) (Mark, error) {
+	for _, s := range slices.Backward(l.index.list) {
+		f, err := l.dir.open(segmentName(s.number), os.O_RDONLY)
 		if err != nil {
-			l.disown(s, info, err)
+			return Mark{}, fmt.Errorf("open segment: %w", err)
+		}
+		info, err := scanSegment(f, s.end)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return Mark{}, fmt.Errorf("read segment %s: %w", segmentName(s.number), err)
 		}
 		if info.Last.Commit > 0 {
 			last := info.Last
@@ -110,34 +108,11 @@ func (l *Log) lastCommit() (Mark, error) {
 			return last, nil
 		}
 	}
-	if n := len(list); n > 0 {
-		s := list[n-1]
+	if n := len(l.index.list); n > 0 {
+		s := l.index.list[n-1]
 		return Mark{Position: Position{Segment: s.number, Offset: s.end}, SegmentID: s.id}, nil
 	}
 	return Mark{}, nil
-}
-
-// scan reads a segment whole.
-func (l *Log) scan(s *segment) (info segmentInfo, err error) {
-	f, err := l.dir.open(segmentName(s.number), os.O_RDONLY)
-	if err != nil {
-		return info, fmt.Errorf("open: %w", err)
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	return scanSegment(f, s.end)
-}
-
-// disown ends a segment where the disk refused to be read. What follows may hold
-// commits whose numbers and totals nobody knows, and which the next ones would
-// contradict, should the disk think better of it: the numbers skip as many as there
-// can be, and the next header says that the segment ends here.
-func (l *Log) disown(s *segment, info segmentInfo, err error) {
-	l.logger.Error("Segment is unreadable from some point on; what follows is lost", "segment", segmentName(s.number), "offset", info.End, "err", err)
-	l.writer.number += uint64(s.end - info.End)
-	if s.number == l.index.list[len(l.index.list)-1].number {
-		l.writer.prevID, l.writer.prevEnd = s.id, info.End
-	}
-	s.end = info.End
 }
 
 // syncSegment makes durable what a process that was killed had written and not yet
@@ -153,17 +128,14 @@ func (l *Log) syncSegment(n int) error {
 // resume makes the numbers go on from the last commit that can be read, or from what
 // a savepoint knows of, if that is more.
 func (l *Log) resume(newest Header, last Mark) error {
-	w, known := l.writer, l.targets.highest()
+	w, known := l.writer, l.targets.highest(newest.Log)
 	if last.Commit == 0 {
 		// No commit can be read, but a header may say how many there had been.
 		last.Log, last.Commit, last.Total = newest.Log, newest.Commit, newest.Total
 	}
 	id := newest.Log
-	switch {
-	case id == (ID{}):
+	if id == (ID{}) {
 		id = known.Log
-	case known.Log != id:
-		known = Mark{} // savepoints of another log say nothing about this one
 	}
 	if id == (ID{}) {
 		if _, err := rand.Read(id[:]); err != nil {
@@ -182,11 +154,10 @@ func (l *Log) resume(newest Header, last Mark) error {
 	l.index.floor, l.index.head = w.next, last
 	w.written = last
 	w.written.Commit, w.written.Total = max(last.Commit, known.Commit), max(last.Total, known.Total)
-	w.durable = w.written
-	w.number += w.written.Commit
+	w.durable, w.number = w.written, w.written.Commit
 	w.lost = w.written.Total - last.Total
 	if w.lost > 0 || w.written.Commit > last.Commit {
-		l.logger.Warn("Samples that were acknowledged before a power cut are not on the disk", "samples", w.lost)
+		l.logger.Warn("samples that were acknowledged before a power cut are not on the disk", "samples", w.lost)
 		w.mark()
 	}
 	return nil

@@ -37,6 +37,7 @@ type target struct {
 
 	version uint64 // of sp and lastOpen: grows with each change
 	saved   uint64 // the version that is durable
+	acked   Mark   // the acknowledged mark that is durable: what lies before may be deleted
 	high    Mark   // the High that is durable
 }
 
@@ -57,7 +58,7 @@ func loadTarget(dir directory, name string, info fileInfo, o targetsOptions) (*t
 	last := time.UnixMilli(st.LastOpen)
 	return &target{
 		name: name, file: f, sp: st.Savepoint, doubt: doubt,
-		lastOpen: last, touched: last, high: st.High,
+		lastOpen: last, touched: last, acked: st.Acked(), high: st.High,
 	}, nil
 }
 
@@ -79,7 +80,7 @@ func (t *target) save() error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.saved, t.high = version, st.High
+	t.saved, t.acked, t.high = version, st.Acked(), st.High
 	return nil
 }
 
@@ -96,10 +97,17 @@ func (t *target) savepoint() Savepoint {
 	return t.copySavepoint()
 }
 
-func (t *target) acked() Mark {
+func (t *target) position() Mark {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.sp.Acked()
+}
+
+// needs is the oldest segment that the target may still want, after a crash too.
+func (t *target) needs() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.acked.Segment
 }
 
 func (t *target) isLost() bool {
@@ -163,16 +171,6 @@ func (t *target) reserve(high Mark) error {
 	}
 	t.mu.Unlock()
 	return t.save()
-}
-
-// setShards is [Reader.SetShards].
-func (t *target) setShards(n int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.sp.Shards != n {
-		t.sp.Shards = n
-		t.version++
-	}
 }
 
 // rewound forgets what the sender had read: no outcomes of it will come.

@@ -84,9 +84,10 @@ func (ts *targets) all() []*target {
 }
 
 // highest has the greatest commit number and the greatest total that any savepoint
-// knows of, and their log; it is zero if there is none. What a savepoint knows was
-// acknowledged, so what the disk has less was lost to a power cut.
-func (ts *targets) highest() Mark {
+// knows of in that log, or in any if the ID is zero; it is zero if there is none. What
+// a savepoint knows was acknowledged, so what the disk has less was lost to a power
+// cut.
+func (ts *targets) highest(log ID) Mark {
 	var top Mark
 	for _, t := range ts.all() {
 		sp := t.savepoint()
@@ -95,22 +96,24 @@ func (ts *targets) highest() Mark {
 			marks = append(marks, r.To)
 		}
 		for _, m := range marks {
-			if m.Commit > top.Commit || top.Log == (ID{}) {
-				total := max(top.Total, m.Total)
-				top = m
-				top.Total = total
+			if m.Log == (ID{}) || log != (ID{}) && m.Log != log {
+				continue
 			}
+			total := max(top.Total, m.Total)
+			if m.Commit >= top.Commit {
+				top = m
+			}
+			top.Total = total
 		}
 	}
 	return top
 }
 
-// lowest is the oldest segment that any target still needs, orphans included; not ok
-// if there are no targets.
+// lowest is the oldest segment that any target still needs by its durable savepoint,
+// orphans included; not ok if there are no targets.
 func (ts *targets) lowest() (segment int, ok bool) {
 	for _, t := range ts.all() {
-		sp := t.savepoint()
-		if at := sp.Acked().Segment; !ok || at < segment {
+		if at := t.needs(); !ok || at < segment {
 			segment, ok = at, true
 		}
 	}
@@ -142,7 +145,7 @@ func (ts *targets) enforceBacklog(t tail) error {
 		if limit <= 0 {
 			continue
 		}
-		end, ok, err := backlogEnd(t, target.acked(), limit)
+		end, ok, err := backlogEnd(t, target.position(), limit)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -235,7 +238,7 @@ func (ts *targets) expire(now time.Time) error {
 		}
 		delete(ts.byName, name)
 		ts.o.Logger.Warn("Removed the queue of a target that is no longer configured",
-			"target", name, "last_open", since, "acknowledged", t.acked().Position)
+			"target", name, "last_open", since, "acknowledged", t.position().Position)
 	}
 	return errors.Join(errs...)
 }

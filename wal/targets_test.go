@@ -62,7 +62,7 @@ func TestNewTargetStarts(t *testing.T) {
 	if _, err := ts.open(p.log(), "now", ReaderOptions{}); !errors.Is(err, errReaderOpen) {
 		t.Errorf("opened twice: %v", err)
 	}
-	if top := after.highest(); top.Commit != last.Commit || top.Total != last.Total || top.Log != last.Log {
+	if top := after.highest(ID{9}); top.Commit != last.Commit || top.Total != last.Total || top.Log != last.Log {
 		t.Errorf("highest %+v, want %+v", top, last)
 	}
 	if at, ok := after.lowest(); !ok || at != 0 {
@@ -300,7 +300,7 @@ func TestPowerCut(t *testing.T) {
 	}
 
 	ts = memTargets(t, dir.crash(), targetsOptions{})
-	top := ts.highest()
+	top := ts.highest(ID{9})
 	if top.Commit != 5 || top.Total != 25 {
 		t.Fatalf("highest %+v", top)
 	}
@@ -441,6 +441,24 @@ func TestSaveOnlyWhatChanged(t *testing.T) {
 	sp := memTargets(t, dir.crash(), targetsOptions{}).byName["a"].savepoint()
 	if sp.Acked() != end || sp.Outcome.Delivered != 10 {
 		t.Errorf("durable: %+v", sp)
+	}
+}
+
+// A segment is needed until the savepoint behind it is durable: after a crash the
+// target would look for it.
+func TestLowestIsDurable(t *testing.T) {
+	p := newPlan(3, 4, 5)
+	ts := memTargets(t, newMemDir(), targetsOptions{})
+	r := openTestReader(t, ts, p.log(), "a", ReaderOptions{StartAt: StartOldest})
+	deliver(t, r, 6)
+	if at, ok := ts.lowest(); at != 0 || !ok {
+		t.Errorf("before save: %d, %v", at, ok)
+	}
+	if err := ts.save(); err != nil {
+		t.Fatal(err)
+	}
+	if at, ok := ts.lowest(); at != 1 || !ok {
+		t.Errorf("after save: %d, %v", at, ok)
 	}
 }
 

@@ -1,0 +1,274 @@
+package wal
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// Inspection is what the files of a log say.
+type Inspection struct {
+	Dir      string              `json:"dir"`
+	Log      ID                  `json:"log"`  // zero if no segment header is readable
+	Head     Mark                `json:"head"` // the last commit that can be read
+	Segments []SegmentInspection `json:"segments"`
+	Targets  []TargetInspection  `json:"targets"` // in the order of names
+}
+
+// SegmentInspection is what one segment holds.
+type SegmentInspection struct {
+	Number   int       `json:"number"`
+	Bytes    int64     `json:"bytes"`
+	Commits  int       `json:"commits"`
+	Samples  uint64    `json:"samples"`
+	Series   int       `json:"series"`         // label sets announced
+	From     time.Time `json:"from,omitzero"`  // timestamp of the oldest sample
+	To       time.Time `json:"to,omitzero"`    // and of the newest
+	Damaged  int64     `json:"damaged_bytes"`  // bytes that cannot be read
+	Broken   int       `json:"broken_commits"` // commits that cannot be read, as far as one can tell
+	NeededBy []string  `json:"needed_by"`      // targets that have not acknowledged all of it
+	Problem  string    `json:"problem,omitempty"`
+}
+
+// TargetInspection is one target's account; numbers are samples unless they say
+// otherwise.
+type TargetInspection struct {
+	Name         string            `json:"name"`
+	Acked        Position          `json:"acked"`
+	High         Position          `json:"high"` // the furthest that may have been sent
+	Appended     uint64            `json:"appended"`
+	Delivered    uint64            `json:"delivered"`
+	Filtered     uint64            `json:"filtered"`
+	Dropped      map[string]uint64 `json:"dropped"` // by reason; reasons with none are left out
+	Pending      uint64            `json:"pending"`
+	PendingBytes int64             `json:"pending_bytes"`
+	Balanced     bool              `json:"balanced"` // whether the ledger adds up
+	LastOpen     time.Time         `json:"last_open,omitzero"`
+	Problem      string            `json:"problem,omitempty"`
+}
+
+// Inspect reads the log in dir without changing anything. It needs no lock and works
+// beside the process that has the log open; what that one writes meanwhile may be in
+// the result or not. Damage is part of the result, not an error.
+func Inspect(dir string) (Inspection, error) {
+	in := Inspection{Dir: dir}
+	segments, err := openExisting(filepath.Join(dir, segmentDir))
+	if err != nil {
+		return in, fmt.Errorf("inspect log: %w", err)
+	}
+	defer segments.close()
+	saves, err := openExisting(filepath.Join(dir, savepointDir))
+	if err != nil {
+		return in, fmt.Errorf("inspect savepoints: %w", err)
+	}
+	defer saves.close()
+
+	// Savepoints first: a running log only moves on from them.
+	stored, err := in.readTargets(saves)
+	if err != nil {
+		return in, err
+	}
+	refs, err := in.readSegments(segments)
+	if err != nil {
+		return in, err
+	}
+	in.account(stored, refs)
+	return in, nil
+}
+
+// openExisting opens a directory for reading; it must be there.
+func openExisting(path string) (*osDirectory, error) {
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	return &osDirectory{path: path, root: root}, nil
+}
+
+// readTargets reads all savepoints. One that cannot be read has a Problem and no
+// savepoint.
+func (in *Inspection) readTargets(dir directory) (map[string]Savepoint, error) {
+	infos, err := dir.list()
+	if err != nil {
+		return nil, fmt.Errorf("list savepoints: %w", err)
+	}
+	stored := map[string]Savepoint{}
+	for _, info := range infos {
+		name, ok := unescapeName(info.name)
+		if !ok {
+			continue
+		}
+		t := TargetInspection{Name: name}
+		st, err := readSavepoint(dir, info.name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case errors.Is(err, errSavepointDamaged):
+			t.Problem = "savepoint is unreadable: the target will get everything that the log has"
+		case err != nil:
+			t.Problem = err.Error()
+		default:
+			stored[name] = st.Savepoint
+			t.LastOpen = time.UnixMilli(st.LastOpen)
+		}
+		in.Targets = append(in.Targets, t)
+	}
+	slices.SortFunc(in.Targets, func(a, b TargetInspection) int { return cmp.Compare(a.Name, b.Name) })
+	return stored, nil
+}
+
+// readSavepoint reads a savepoint file without changing it.
+func readSavepoint(dir directory, name string) (storedSavepoint, error) {
+	f, err := dir.open(name, os.O_RDONLY)
+	if err != nil {
+		return storedSavepoint{}, err
+	}
+	s := savepointFile{f: f}
+	st, _, err := s.load()
+	return st, errors.Join(err, f.Close())
+}
+
+// readSegments scans all segments. The listing that it returns has their readable
+// sizes.
+func (in *Inspection) readSegments(dir directory) ([]segmentRef, error) {
+	infos, err := dir.list()
+	if err != nil {
+		return nil, fmt.Errorf("list segments: %w", err)
+	}
+	var refs []segmentRef
+	for _, info := range infos {
+		if n, ok := parseSegmentName(info.name); ok {
+			refs = append(refs, segmentRef{Number: n, Size: info.size})
+		}
+	}
+	slices.SortFunc(refs, func(a, b segmentRef) int { return a.Number - b.Number })
+	l := &fileTail{dir: dir, refs: refs}
+	l.applySeals()
+	scan := segmentScanner{decode: newEntryDecoder()}
+	for i, ref := range refs {
+		s, ok := scan.inspect(l, ref, i == len(refs)-1)
+		if !ok {
+			continue // unlinked meanwhile
+		}
+		if last := scan.info.Last; last.Commit > in.Head.Commit {
+			in.Head = last
+			in.Head.Segment = ref.Number
+		}
+		if h := scan.info.Header; h.Version != 0 {
+			in.Log = h.Log
+		}
+		in.Segments = append(in.Segments, s)
+	}
+	if in.Head.Log == (ID{}) {
+		in.Head.Log = in.Log
+	}
+	return refs, nil
+}
+
+// segmentScanner inspects one segment after the other.
+type segmentScanner struct {
+	reader commitReader
+	decode *entryDecoder
+	info   segmentInfo // of the last segment inspected
+}
+
+// inspect scans a segment. The end of the newest one may be in the middle of being
+// written, so a torn commit there is no damage.
+func (sc *segmentScanner) inspect(l *fileTail, ref segmentRef, newest bool) (s SegmentInspection, ok bool) {
+	s = SegmentInspection{Number: ref.Number, Bytes: ref.Size}
+	sc.info = segmentInfo{}
+	f, err := l.openSegment(ref.Number)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, false
+	}
+	if err != nil {
+		s.Problem = err.Error()
+		return s, true
+	}
+	defer f.Close()
+	sc.decode.series.turn()
+	sc.reader.reset(f, ref.Size, true)
+	sc.info, err = sc.reader.scan(sc.decode)
+	if err == nil && newest && sc.info.Damaged > 0 {
+		sc.reader.reset(f, sc.info.End, true)
+		sc.info, err = sc.reader.scan(nil)
+	}
+	if err != nil {
+		s.Problem = err.Error()
+	} else if sc.info.Header.Version == 0 {
+		s.Problem = "header is unreadable"
+	}
+	s.Commits, s.Samples, s.Series = sc.info.Commits, sc.info.Samples, len(sc.decode.series.refs)
+	s.Damaged, s.Broken = sc.info.Damaged, sc.info.Broken
+	if sc.info.Samples > 0 {
+		s.From, s.To = time.UnixMilli(sc.info.MinT), time.UnixMilli(sc.info.MaxT)
+	}
+	return s, true
+}
+
+// account fills in what savepoints and segments say of each other.
+func (in *Inspection) account(stored map[string]Savepoint, refs []segmentRef) {
+	for i := range in.Targets {
+		t := &in.Targets[i]
+		sp, known := stored[t.Name]
+		if known && in.Log != (ID{}) && sp.Start.Log != in.Log {
+			t.Problem = "savepoint belongs to another log: the target will get everything that this one has"
+			known = false
+		}
+		acked := sp.Acked()
+		for j := range in.Segments {
+			s := &in.Segments[j]
+			if !known || acked.Segment < s.Number || acked.Segment == s.Number && acked.Offset < s.Bytes && acked.Commit < in.Head.Commit {
+				s.NeededBy = append(s.NeededBy, t.Name)
+			}
+		}
+		if !known {
+			continue
+		}
+		l := (&target{sp: sp}).ledger(in.Head)
+		t.Acked, t.High = acked.Position, sp.High.Position
+		t.Appended, t.Delivered, t.Filtered, t.Pending = l.Appended, l.Delivered, l.Filtered, l.Pending
+		t.PendingBytes, t.Balanced = pendingBytes(refs, acked, in.Head), l.Balanced()
+		t.Dropped = map[string]uint64{}
+		for r, n := range l.Dropped {
+			if n > 0 {
+				t.Dropped[Reason(r).String()] = n
+			}
+		}
+	}
+}
+
+// fileTail lists and opens the segments of a log that this process does not own.
+type fileTail struct {
+	dir  directory
+	refs []segmentRef
+}
+
+func (l *fileTail) openSegment(n int) (segmentFile, error) {
+	return l.dir.open(segmentName(n), os.O_RDONLY)
+}
+
+// applySeals shortens the segments whose ends the headers after them seal.
+func (l *fileTail) applySeals() {
+	headers := make([]Header, len(l.refs))
+	for i := range l.refs {
+		h, err := readHeader(l, l.refs[i])
+		if err != nil {
+			continue // the scan meets it again, and reports it
+		}
+		headers[i] = h
+		if i == 0 || h.Version == 0 || h.PrevID == (ID{}) || l.refs[i-1].Number != l.refs[i].Number-1 {
+			continue
+		}
+		if prev := headers[i-1]; prev.Version != 0 && prev.Segment != h.PrevID {
+			l.refs[i-1].Size = 0
+		} else {
+			l.refs[i-1].Size = min(l.refs[i-1].Size, h.PrevEnd)
+		}
+	}
+}

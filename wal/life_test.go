@@ -1,0 +1,157 @@
+package wal
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// life is one target's view in a random run over a real log.
+type life struct {
+	name     string
+	opts     ReaderOptions
+	r        *Reader
+	received map[float64]bool // values of commits that were delivered
+}
+
+// read delivers up to n entries of what is there.
+func (f *life) read(t *testing.T, l *Log, n int) (missing Outcome) {
+	t.Helper()
+	for ; n > 0 && f.r.target.position().Commit < l.head().Commit; n-- {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		e, err := f.r.Next(ctx)
+		cancel()
+		if err != nil {
+			t.Fatalf("%s: %v", f.name, err)
+		}
+		for _, s := range e.Samples {
+			f.received[s.V] = true
+		}
+		o := e.Missing
+		o.Delivered = e.Count()
+		if err := f.r.Reserve(e.End); err != nil {
+			t.Fatalf("%s: %v", f.name, err)
+		}
+		f.r.Advance(e.End, o)
+		missing.Add(e.Missing)
+	}
+	if g := f.r.Ledger(); !g.Balanced() {
+		t.Fatalf("%s: ledger does not add up: %+v", f.name, g)
+	}
+	return missing
+}
+
+// TestRandomLife runs a log through commits, slow and fast targets, a small budget,
+// kills and power cuts. The ledgers add up at any time; a kill loses nothing but what
+// the budget takes, a power cut at most what the sync interval allows, and nothing is
+// ever called damage.
+func TestRandomLife(t *testing.T) {
+	for seed := range uint64(12) {
+		for _, cuts := range []bool{false, true} {
+			for _, limit := range []int64{0, 40_000} {
+				t.Run(fmt.Sprintf("seed=%d,cuts=%v,limit=%d", seed, cuts, limit), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { randomLife(t, seed, cuts, limit) })
+				})
+			}
+		}
+	}
+}
+
+func randomLife(t *testing.T, seed uint64, cuts bool, limit int64) {
+	rng := rand.New(rand.NewPCG(seed, 51))
+	segments, saves := newMemDir(), newMemDir()
+	targets := []*life{
+		{name: "fast", opts: ReaderOptions{StartAt: StartOldest}, received: map[float64]bool{}},
+		{name: "slow", opts: ReaderOptions{StartAt: StartOldest}, received: map[float64]bool{}},
+		{name: "capped", opts: ReaderOptions{StartAt: StartOldest, MaxBacklog: 12_000}, received: map[float64]bool{}},
+	}
+	var l *Log
+	open := func() {
+		o := memOptions(t, segments, saves)
+		o.SegmentBytes, o.MaxBytes, o.Retain = 4000, limit, 0
+		var err error
+		if l, err = Open(o); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range targets {
+			if f.r, err = l.Reader(f.name, f.opts); err != nil {
+				t.Fatal(err)
+			}
+			if g := f.r.Ledger(); !g.Balanced() {
+				t.Fatalf("%s: ledger after opening: %+v", f.name, g)
+			}
+		}
+	}
+	open()
+	value, restarts := 0.0, 0
+	var committed []float64
+	for range 400 {
+		switch n := rng.IntN(20); {
+		case n < 9:
+			value++
+			if err := commitFloats(l, 1+rng.IntN(40), int64(value), value); err != nil {
+				t.Fatal(err)
+			}
+			committed = append(committed, value)
+		case n < 13:
+			check(t, targets[0].read(t, l, 10), cuts)
+		case n < 15:
+			f := targets[rng.IntN(3)]
+			check(t, f.read(t, l, rng.IntN(6)), cuts)
+		case n < 18:
+			time.Sleep(time.Duration(rng.IntN(1500)) * time.Millisecond)
+		case n < 19:
+			f := targets[rng.IntN(3)]
+			f.r.Rewind()
+			check(t, f.read(t, l, rng.IntN(3)), cuts)
+		default:
+			restarts++
+			left, leftSaves := segments.kill(), saves.kill()
+			if cuts && rng.IntN(2) == 0 {
+				left, leftSaves = segments.crash(), saves.crash()
+			}
+			for _, f := range targets {
+				_ = f.r.Close() // of what nobody will see
+			}
+			_ = l.Close()
+			segments, saves = left, leftSaves
+			open()
+		}
+	}
+	for _, f := range targets {
+		check(t, f.read(t, l, 1<<30), cuts)
+		g := f.r.Ledger()
+		if g.Pending != 0 {
+			t.Errorf("%s: %+v is pending at the end", f.name, g)
+		}
+		var lost int
+		for _, v := range committed {
+			if !f.received[v] {
+				lost++
+			}
+		}
+		if g.Lost() == 0 && lost > 0 || !cuts && limit == 0 && f.opts.MaxBacklog == 0 && lost > 0 {
+			t.Errorf("%s: %d commits never came, the ledger says %+v", f.name, lost, g)
+		}
+		if err := f.r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if restarts == 0 {
+		t.Error("no restart happened")
+	}
+}
+
+// check fails if something is missing for another reason than the run allows.
+func check(t *testing.T, missing Outcome, cuts bool) {
+	t.Helper()
+	if missing.Dropped[Damage] != 0 || !cuts && missing.Sum() != 0 {
+		t.Fatalf("missing: %+v", missing)
+	}
+}
