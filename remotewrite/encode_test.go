@@ -9,6 +9,7 @@ import (
 	"github.com/golang/snappy"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
@@ -23,7 +24,7 @@ func testSeries(n int) []*series {
 	all := make([]*series, n)
 	for i := range all {
 		all[i] = c.get(&wal.Series{Slot: i, Labels: labels.FromStrings(
-			labels.MetricName, fmt.Sprintf("node_disk_written_bytes_%d_total", i%40),
+			model.MetricNameLabel, fmt.Sprintf("node_disk_written_bytes_%d_total", i%40),
 			"device", fmt.Sprintf("nvme%dn1", i/40), "instance", "host-0123.example.com", "job", "host",
 		)})
 	}
@@ -178,7 +179,7 @@ func FuzzEncode(f *testing.F) {
 func TestEncodeLengths(t *testing.T) {
 	for _, n := range []int{0, 1, 90, 97, 98, 99, 100, 126, 127, 128, 129, 16000, 16360, 16383, 16384, 16400, 1 << 21, 1<<21 + 5} {
 		c := newSeriesCache(labels.EmptyLabels(), nil)
-		s := c.get(&wal.Series{Labels: labels.FromStrings(labels.MetricName, "m", "l", string(make([]byte, n)))})
+		s := c.get(&wal.Series{Labels: labels.FromStrings(model.MetricNameLabel, "m", "l", string(make([]byte, n)))})
 		points := []point{{series: s, t: 1, v: 2}}
 		want, err := message(points).Marshal()
 		if err != nil {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/prompb"
 )
 
@@ -39,7 +38,7 @@ func (c *seriesCache) families() []family {
 		}
 		name := s.from.Family
 		if name == "" {
-			name = s.from.Labels.Get(labels.MetricName)
+			name = s.from.Labels.Get(model.MetricNameLabel)
 		}
 		if name == "" || all[name] != (family{}) {
 			continue

@@ -3,8 +3,8 @@ package wal
 import (
 	"hash/crc32"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/tsdb/record"
 )
 
@@ -82,7 +82,7 @@ func (e *encoder) announce(b *batch, m *seriesMap, epoch uint64) {
 					Ref: headRef(s.ref), Type: record.GetMetricType(s.meta.Type), Unit: s.meta.Unit, Help: s.meta.Help,
 				})
 			}
-			if s.family != "" && s.family != s.labels.Get(labels.MetricName) {
+			if s.family != "" && s.family != s.labels.Get(model.MetricNameLabel) {
 				e.families = append(e.families, family{Ref: s.ref, Name: s.family})
 			}
 		}

@@ -22,7 +22,7 @@ func (f *file) read() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer unix.Close(fd) //nolint:errcheck // nothing was written
+	defer unix.Close(fd)
 	if f.buf == nil {
 		f.buf = make([]byte, 4096)
 	}
@@ -48,7 +48,7 @@ func attribute(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer unix.Close(fd) //nolint:errcheck // nothing was written
+	defer unix.Close(fd)
 	var page [4096]byte
 	n, err := readOnce(fd, page[:])
 	if err != nil {
@@ -121,7 +121,7 @@ func open(path string) (int, error) {
 		if err == nil {
 			return fd, nil
 		}
-		if err != unix.EINTR { //nolint:errorlint // a bare errno
+		if err != unix.EINTR { // a bare errno
 			return -1, &fs.PathError{Op: "open", Path: path, Err: err}
 		}
 	}
@@ -130,7 +130,7 @@ func open(path string) (int, error) {
 func readOnce(fd int, b []byte) (int, error) {
 	for {
 		n, err := unix.Read(fd, b)
-		if err != unix.EINTR { //nolint:errorlint // a bare errno
+		if err != unix.EINTR { // a bare errno
 			return n, err
 		}
 	}
