@@ -9,7 +9,7 @@ export CGO_ENABLED ?= 0
 LINT_VERSION := v2.15.0
 LINT         := .cache/golangci-lint-$(LINT_VERSION)/golangci-lint
 
-.PHONY: all build run test race lint fmt-check tidy-check cross bench e2e fuzz ci clean
+.PHONY: all build run test race lint fmt-check tidy-check cross bench bench-process e2e fuzz ci clean
 
 all: build test
 
@@ -27,6 +27,17 @@ race:
 
 e2e: build ## the built binary against Debian's prometheus, nginx and snmpd
 	HWSAGENT_E2E=1 $(GO) test -count=1 -timeout 15m ./e2e
+
+BENCHTIME ?= 1s
+
+bench: ## what a sample costs on its way, beside what it should; docs/performance.md explains the figures
+	@sed -n '/^<!-- aims -->/,/^<!-- end of aims -->/{/^<!--/d;p}' docs/performance.md
+	$(GO) test -run '^$$' -bench 'AppendCommit|CursorNext' -benchtime $(BENCHTIME) ./wal
+	$(GO) test -run '^$$' -bench 'Encode$$|Queue$$' -benchtime $(BENCHTIME) ./remotewrite
+	$(GO) test -run '^$$' -bench 'Path' -benchtime $(BENCHTIME) ./agent
+
+bench-process: ## the built agent under load and after an outage, three minutes: CPU, memory, bytes, time to catch up
+	HWSAGENT_E2E=1 HWSAGENT_BENCH=60s $(GO) test -count=1 -timeout 5m -run TestProcessFigures -v ./e2e
 
 $(LINT):
 	GOBIN=$(CURDIR)/$(@D) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)

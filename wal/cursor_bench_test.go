@@ -43,7 +43,7 @@ func BenchmarkCursorNext(b *testing.B) {
 		}
 	}
 	read()
-	b.ReportAllocs()
+	m := newMeter()
 	samples := 0
 	for b.Loop() {
 		samples += read()
@@ -51,6 +51,6 @@ func BenchmarkCursorNext(b *testing.B) {
 	if want := b.N * commits * batch; samples != want {
 		b.Fatalf("read %d samples, want %d", samples, want)
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(samples), "ns/sample")
+	m.perSample(b, samples)
 	b.ReportMetric(float64(samples)/b.Elapsed().Seconds()/1e6, "Msamples/s")
 }

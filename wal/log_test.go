@@ -164,34 +164,3 @@ func TestNumbersGoOnAfterReopen(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkAppendCommit(b *testing.B) {
-	for _, n := range []int{1000, 5000} {
-		b.Run(fmt.Sprintf("series=%d", n), func(b *testing.B) {
-			l := openLog(b, Options{Settings: Settings{MaxBytes: 256 << 20}})
-			series := make([]labels.Labels, n)
-			refs := make([]storage.SeriesRef, n)
-			for i := range series {
-				series[i] = sampleOf(i)
-			}
-			b.ReportAllocs()
-			b.SetBytes(int64(n))
-			t := int64(1_700_000_000_000)
-			for b.Loop() {
-				t += 15_000
-				app := l.AppenderV2(nil)
-				for i := range series {
-					ref, err := app.Append(refs[i], series[i], 0, t, float64(t%977)+float64(i), nil, nil, storage.AppendV2Options{})
-					if err != nil {
-						b.Fatal(err)
-					}
-					refs[i] = ref
-				}
-				if err := app.Commit(); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/sample")
-		})
-	}
-}

@@ -1,0 +1,121 @@
+package remotewrite
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"hwsagent/wal"
+)
+
+// treadmill is a Source that has the same commit again and again, with later times,
+// whenever it is told to. It allocates nothing, so that what is counted is the queue's.
+type treadmill struct {
+	entry wal.Entry
+	step  chan struct{}
+	acked atomic.Pointer[wal.Mark]
+	done  chan struct{} // gets a token when everything that was handed out is acknowledged
+}
+
+func newTreadmill(series int) *treadmill {
+	m := &treadmill{step: make(chan struct{}), done: make(chan struct{}, 1)}
+	m.acked.Store(&wal.Mark{})
+	for i, s := range testSeries(series) {
+		m.entry.Samples = append(m.entry.Samples, wal.Sample{Series: s.from, T: 1_790_000_000_000, V: float64(i)})
+	}
+	return m
+}
+
+func (m *treadmill) Next(ctx context.Context) (*wal.Entry, error) {
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-m.step:
+	}
+	e := &m.entry
+	e.End = markAt(e.End.Commit+1, e.End.Total+e.Count())
+	for i := range e.Samples {
+		e.Samples[i].T += 15_000
+		e.Samples[i].V += 3
+	}
+	e.MinT, e.MaxT = e.Samples[0].T, e.Samples[0].T
+	return e, nil
+}
+
+func (m *treadmill) Rewind()                {}
+func (m *treadmill) SetShards(int)          {}
+func (m *treadmill) Reserve(wal.Mark) error { return nil }
+func (m *treadmill) Head() wal.Mark         { return *m.acked.Load() }
+
+func (m *treadmill) Savepoint() wal.Savepoint {
+	return wal.Savepoint{Done: []wal.Range{{To: *m.acked.Load()}}}
+}
+
+func (m *treadmill) Advance(to wal.Mark, _ wal.Outcome) {
+	m.acked.Store(&to)
+	m.done <- struct{}{}
+}
+
+// yes answers every request with 204.
+type yes struct{ bytes, requests atomic.Int64 }
+
+func (s *yes) Send(_ context.Context, r Request) Answer {
+	s.bytes.Add(int64(len(r.Body)))
+	s.requests.Add(1)
+	return Answer{Status: 204}
+}
+
+// runTreadmill starts a queue that reads a treadmill. turn has it deliver one commit.
+func runTreadmill(tb testing.TB, series int) (_ *yes, turn func()) {
+	m, to := newTreadmill(series), &yes{}
+	cfg := DefaultConfig()
+	cfg.Queue.MaxShards = 1
+	q, err := New(Options{Name: "steady", Config: cfg, Source: m, Sender: to})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- q.Run(ctx) }()
+	tb.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			tb.Error(err)
+		}
+	})
+	return to, func() {
+		m.step <- struct{}{}
+		<-m.done
+	}
+}
+
+// BenchmarkQueue is a commit's way through relabelling cache, window, shard and encoder.
+func BenchmarkQueue(b *testing.B) {
+	const series = 10_000
+	to, turn := runTreadmill(b, series)
+	turn()
+	bytes := to.bytes.Load()
+	b.ReportAllocs()
+	for b.Loop() {
+		turn()
+	}
+	perSample(b, series, int(to.bytes.Load()-bytes)/b.N)
+}
+
+// TestSteadyStateAllocatesNothing: what is left is of each commit and each request, none
+// of each sample.
+func TestSteadyStateAllocatesNothing(t *testing.T) {
+	const series, runs = 10_000, 20
+	to, turn := runTreadmill(t, series)
+	for range 10 {
+		turn()
+	}
+	before := to.requests.Load()
+	n := testing.AllocsPerRun(runs, turn)
+	if got, want := to.requests.Load()-before, int64(series/2000*(runs+1)); got != want {
+		t.Errorf("%d requests, want %d", got, want)
+	}
+	if n > series/200 {
+		t.Errorf("delivering a commit of %d samples allocates %.0f times", series, n)
+	}
+}
