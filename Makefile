@@ -26,7 +26,15 @@ race:
 	CGO_ENABLED=1 $(GO) test -race ./...
 
 e2e: build ## the built binary against Debian's prometheus, nginx and snmpd
-	HWSAGENT_E2E=1 $(GO) test -count=1 -timeout 15m ./e2e
+	HWSAGENT_E2E=1 HWSAGENT_BINARY=$(CURDIR)/$(BIN)/hwsagent $(GO) test -count=1 -parallel 6 -timeout 15m ./e2e
+
+FUZZTIME ?= 10s
+fuzz: ## every fuzz target for FUZZTIME; their corpora also run in make test
+	@$(GO) test -list '^Fuzz' ./... | awk '/^Fuzz/ { f[n++] = $$1; next } /^ok/ { for (i = 0; i < n; i++) print $$2, f[i]; n = 0 }' | \
+	while read -r package target; do \
+		echo "$$package $$target"; \
+		$(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) "$$package" || exit 1; \
+	done
 
 BENCHTIME ?= 1s
 
