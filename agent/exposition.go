@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/prometheus/common/model"
@@ -70,11 +71,15 @@ func (c *capture) write(w io.Writer) error {
 	for i, s := range c.samples {
 		if i == 0 || s.family != family {
 			family = s.family
+			name := family
+			if !model.LegacyValidation.IsValidMetricName(name) {
+				name = strconv.Quote(name)
+			}
 			if s.meta.Help != "" {
-				fmt.Fprintf(b, "# HELP %s %s\n", family, strings.NewReplacer("\\", `\\`, "\n", `\n`).Replace(s.meta.Help))
+				fmt.Fprintf(b, "# HELP %s %s\n", name, strings.NewReplacer("\\", `\\`, "\n", `\n`).Replace(s.meta.Help))
 			}
 			if s.meta.Type != "" && s.meta.Type != model.MetricTypeUnknown {
-				fmt.Fprintf(b, "# TYPE %s %s\n", family, s.meta.Type)
+				fmt.Fprintf(b, "# TYPE %s %s\n", name, s.meta.Type)
 			}
 		}
 		if s.hist != nil {

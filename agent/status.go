@@ -53,7 +53,7 @@ func (t *target) status(now time.Time) web.TargetStatus {
 		Ledger:         ledgerStatus(l),
 		Shards:         q.Shards, MaxShards: q.MaxShards, Retries: q.Retries,
 		LastSuccess: q.LastSuccess, LastError: q.LastError, LastErrorAt: q.LastErrorAt,
-		NextTry: q.NextTry, ClockSkew: q.ClockSkew,
+		NextTry: q.NextTry, ClockSkew: q.ClockSkew, DeadLetters: t.letters.Count(),
 	}
 	if n, err := t.reader.Pending(); err == nil { // else the problem is the log's, and shown there
 		s.PendingBytes = n

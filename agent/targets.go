@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hwsagent/remotewrite"
+	"hwsagent/remotewrite/deadletter"
 	"hwsagent/wal"
 )
 
@@ -24,6 +28,7 @@ type target struct {
 	url      string // for people: without user, password and query
 	client   *remotewrite.Client
 	reader   *wal.Reader
+	letters  *deadletter.Store
 	queue    *remotewrite.Queue
 	metrics  *remotewrite.Metrics
 	rate     rate
@@ -35,7 +40,7 @@ type target struct {
 // targets runs the queues.
 type targets struct {
 	log      *wal.Log
-	dir      string // of the dead letters
+	dir      string // --storage.path
 	version  string
 	registry prometheus.Registerer
 	logger   *slog.Logger
@@ -146,6 +151,10 @@ func (ts *targets) open(e planned) (_ *target, err error) {
 	if err != nil {
 		return nil, err
 	}
+	t.letters, err = deadletter.Open(letterDir(ts.dir, e.name), deadletter.Options{})
+	if err != nil {
+		return nil, err
+	}
 	start := wal.StartNow
 	if e.config.Target.StartAt == remotewrite.StartOldest {
 		start = wal.StartOldest
@@ -160,10 +169,17 @@ func (ts *targets) open(e planned) (_ *target, err error) {
 		ExternalLabels: e.external,
 		Source:         t.reader,
 		Sender:         t.client,
+		DeadLetters:    t.letters,
 		Metrics:        t.metrics,
 		Logger:         ts.logger,
 	})
 	return t, err
+}
+
+// letterDir is the directory of a target's dead letters. The name is escaped, its dots
+// too, so that it is one element of a path, whatever it is.
+func letterDir(storage, target string) string {
+	return filepath.Join(storage, "deadletters", strings.ReplaceAll(url.QueryEscape(target), ".", "%2E"))
 }
 
 // close lets go of what open made, as far as it got.
@@ -174,6 +190,9 @@ func (t *target) close() error {
 	}
 	if t.reader != nil {
 		errs = append(errs, t.reader.Close())
+	}
+	if t.letters != nil {
+		errs = append(errs, t.letters.Close())
 	}
 	t.metrics.Unregister()
 	return errors.Join(errs...)

@@ -147,6 +147,7 @@ func (q *Queue) waitDown(ctx context.Context) error {
 // observe shows the status in the metrics, and logs when the state changes.
 func (q *Queue) observe(s Status) {
 	q.metrics.SetState(s.State)
+	q.metrics.SetPending(s.Window)
 	q.metrics.SetShards(s.Shards, s.Shards)
 	if s.State == StateHeld {
 		q.metrics.Held(tick)

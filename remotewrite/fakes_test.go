@@ -119,6 +119,12 @@ func (m *memLog) Reserve(high wal.Mark) error {
 	return nil
 }
 
+func (m *memLog) SetShards(n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sp.Shards = n
+}
+
 func (m *memLog) clone() wal.Savepoint {
 	sp := m.sp
 	sp.Done = slices.Clone(sp.Done)

@@ -42,6 +42,7 @@ type gate struct {
 	holds   holdSchedule
 
 	troubles uint64 // how often a request failed as such, ever
+	pokes    uint64 // how often poke was called, ever
 
 	// emptyPasses: the target accepted an empty write once, so its refusal of one
 	// means something.
@@ -55,8 +56,9 @@ type gate struct {
 // pass is the right to send one request. Every pass goes back through one of the
 // gate's methods that take it.
 type pass struct {
-	turn uint64
-	test bool // the target is held: test it, do not send a batch
+	turn  uint64
+	pokes uint64 // of the gate, when the pass was given out
+	test  bool   // the target is held: test it, do not send a batch
 }
 
 func newGate(minBackoff, maxBackoff time.Duration, rand func() float64) *gate {
@@ -88,7 +90,7 @@ func (g *gate) enter(ctx context.Context) (pass, error) {
 }
 
 // admit lets a request through if it may go now; wait is how long to wait at most
-// otherwise, 0 for until something changes.
+// otherwise, 0 for until something changes. g.mu is held.
 func (g *gate) admit(now time.Time) (p pass, wait time.Duration, ok bool) {
 	switch {
 	case g.state == gateOpen && g.flying >= g.limit, g.state != gateOpen && g.inTurn > 0:
@@ -98,7 +100,15 @@ func (g *gate) admit(now time.Time) (p pass, wait time.Duration, ok bool) {
 	}
 	g.flying++
 	g.inTurn++
-	return pass{turn: g.turn, test: g.state == gateHeld}, 0, true
+	return pass{turn: g.turn, pokes: g.pokes, test: g.state == gateHeld}, 0, true
+}
+
+// try is enter without waiting.
+func (g *gate) try() (pass, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p, _, ok := g.admit(time.Now())
+	return p, ok
 }
 
 // waitFor waits for changed, for ctx, or for d unless it is 0.
@@ -145,12 +155,13 @@ func (g *gate) release(p pass) {
 	}
 }
 
-// delivered gives p back after data went through: whatever the trouble was, it is over.
+// delivered gives p back after data went through: whatever the trouble was, it is over,
+// unless it came up after this request was sent.
 func (g *gate) delivered(p pass) {
 	g.release(p)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.state == gateOpen {
+	if g.state == gateOpen || p.turn != g.turn {
 		return
 	}
 	g.backoff.reset()
@@ -191,6 +202,11 @@ func (g *gate) refused(p pass, why string) {
 	now := time.Now()
 	g.trouble(now, why, true)
 	g.until = now.Add(g.holds.next(g.rand()))
+	if p.pokes != g.pokes {
+		// A credential changed while the request was under way: what was refused may be
+		// the old one, and nobody will poke again.
+		g.until = time.Time{}
+	}
 	g.set(gateHeld)
 }
 
@@ -232,10 +248,12 @@ func (g *gate) current(p pass) bool {
 	return p.turn == g.turn
 }
 
-// poke makes a held or paused target due now.
+// poke makes a held or paused target due now; if a request is under way and is refused,
+// the target is tested once more at once.
 func (g *gate) poke() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.pokes++
 	g.until = time.Time{}
 	g.wake()
 }
@@ -260,6 +278,13 @@ func (g *gate) sawEmptyPass() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.emptyPasses, g.emptyPassedSince = true, true
+}
+
+// takesEmpty reports whether the target has accepted an empty write.
+func (g *gate) takesEmpty() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.emptyPasses
 }
 
 // gateView is a snapshot of the gate.

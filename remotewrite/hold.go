@@ -24,53 +24,73 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 		}
 		return nil
 	}
-	one := parcel{points: s.heldSample(l, m), again: l.again}
-	a, sent, err := s.post(p, &one)
-	switch v := Classify(a, s.q.cfg.Policy()); {
-	case err != nil:
+	sample, then := s.heldSamples(l, m)
+	v, a, err := s.testWith(p, l, sample)
+	if v == Suspect && m == patient && then != nil {
+		// Every series' oldest sample was refused by now: perhaps these are bad. The next
+		// one of this series tells, if it is taken at the same moment.
+		refusal := a
+		if v, a, err = s.testWith(p, l, then); v == Delivered && !s.mayHaveSuccessor(sample[0]) {
+			s.buryEach(sample, []Answer{*refusal})
+			s.forget(l, sample[0])
+		}
+	}
+	switch {
+	case err != nil || a == nil:
 		return err
-	case !sent:
 	case v == Delivered:
-		s.accepted(&one)
-		s.forget(l, one.points[0])
 		g.delivered(p)
 	case v == Suspect && m != patient:
 		// Taking a batch apart, which had shown that the way is good: the hold had
 		// another reason, and that is gone. What is refused is this sample.
 		g.resume(p)
 	default:
-		s.q.noteAnswer(a)
+		s.q.noteAnswer(*a)
 		g.refused(p, a.String())
 	}
 	return nil
 }
 
-// heldSample picks a sample to test with, another one each time: a bad one must not
-// hold the target for ever. It is the oldest of its series that the shard has, so that
-// sending it early does not break the order.
-func (s *shard) heldSample(l *parcel, m mode) []point {
-	const most = 256
-	var first []point
-	clear(s.seen)
-	add := func(points []point) {
-		for i := range points {
-			h := points[i].series.hash
-			if _, later := s.seen[h]; later || points[i].kind == exemplarPoint || len(first) == most {
-				continue
-			}
-			s.seen[h] = struct{}{}
-			first = append(first, points[i])
-		}
+// testWith sends one held sample. If it is taken it is settled and leaves the parcel.
+// Without an answer p is given back.
+func (s *shard) testWith(p pass, l *parcel, sample []point) (Verdict, *Answer, error) {
+	one := parcel{points: sample, again: l.again}
+	a, sent, err := s.post(p, &one)
+	if err != nil || !sent {
+		return Hold, nil, err
 	}
-	add(l.points)
+	v := Classify(a, s.q.cfg.Policy())
+	if v == Delivered {
+		s.accepted(&one)
+		s.forget(l, sample[0])
+	}
+	return v, &a, nil
+}
+
+// heldSamples picks a sample to test with, another one each time: a bad one must not
+// hold the target for ever. It is the oldest of its series that the shard has, so that
+// sending it early does not break the order. When all such were tried before, it also
+// returns the one that follows it in its series, if the shard has that.
+func (s *shard) heldSamples(l *parcel, m mode) (sample, then []point) {
+	const most = 256
+	hands := [][]point{l.points}
 	if m == patient && !l.again {
-		add(s.behind)
 		s.mu.Lock()
-		add(s.queue.points())
+		hands = append(hands, s.behind, slices.Clone(s.queue.points()))
 		s.mu.Unlock()
 	}
+	var first []point
+	clear(s.seen)
+	for _, points := range hands {
+		for _, p := range points {
+			if _, later := s.seen[p.series.hash]; !later && p.kind != exemplarPoint && len(first) < most {
+				s.seen[p.series.hash] = struct{}{}
+				first = append(first, p)
+			}
+		}
+	}
 	if len(first) == 0 { // exemplars only
-		return l.points[:1:1]
+		return l.points[:1:1], nil
 	}
 	// From both ends by turns: neighbours are likely to be bad together.
 	n := int(s.q.tests.Add(1) - 1)
@@ -78,7 +98,22 @@ func (s *shard) heldSample(l *parcel, m mode) []point {
 	if n%2 == 1 {
 		i = len(first) - 1 - i
 	}
-	return []point{first[i]}
+	if n < len(first) {
+		return first[i : i+1 : i+1], nil
+	}
+	found := false
+	for _, points := range hands {
+		for _, p := range points {
+			if p.kind == exemplarPoint || p.series.hash != first[i].series.hash {
+				continue
+			}
+			if found {
+				return first[i : i+1 : i+1], []point{p}
+			}
+			found = true
+		}
+	}
+	return first[i : i+1 : i+1], nil
 }
 
 // forget takes a point that was sent on its own out of the parcel, or out of what

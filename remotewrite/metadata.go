@@ -88,11 +88,13 @@ func newMetadata(c MetadataConfig, s Sender, m *Metrics) *metadataSender {
 	return &metadataSender{config: c, sender: s, metrics: m, pending: make(chan []family, 1)}
 }
 
-// offer hands the present metadata over once in a send_interval. It costs a look at
-// the clock otherwise. The reader's goroutine calls it, as often as it likes, while
-// the target takes data; a target that is held or fails is sent no metadata.
+// due reports whether it is time for another round. It is cheap.
+func (m *metadataSender) due(now time.Time) bool { return m.config.Send && !now.Before(m.next) }
+
+// offer hands the present metadata over if a round is due. The reader's goroutine
+// calls it, and only while the target takes data.
 func (m *metadataSender) offer(now time.Time, c *seriesCache) {
-	if !m.config.Send || now.Before(m.next) {
+	if !m.due(now) {
 		return
 	}
 	m.next = now.Add(time.Duration(m.config.SendInterval))

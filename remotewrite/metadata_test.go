@@ -143,6 +143,7 @@ func TestMetadataRefused(t *testing.T) {
 			m.offer(time.Now(), c)
 			time.Sleep(time.Minute)
 		}
+		synctest.Wait()
 		if requests != 3 {
 			t.Errorf("%d requests in three rounds", requests)
 		}

@@ -23,8 +23,8 @@ type Metrics struct {
 	all []prometheus.Collector
 
 	total, failed, retried [numClasses]prometheus.Counter
-	dropped                [numClasses]*prometheus.CounterVec // by reason; nil for metadata
-	pending                [numClasses]prometheus.Gauge       // nil for metadata
+	dropped                *prometheus.CounterVec // by reason
+	pending                prometheus.Gauge
 	bytes, metadataBytes   prometheus.Counter
 	enqueueRetries         prometheus.Counter
 	batchDuration          prometheus.Histogram
@@ -126,13 +126,10 @@ func (m *Metrics) addCompatible(l prometheus.Labels) {
 		m.total[c] = counter(name+"_total", "How many "+name+" were sent in requests, each attempt counted.")
 		m.failed[c] = counter(name+"_failed_total", "How many "+name+" the receiver refused for good.")
 		m.retried[c] = counter(name+"_retried_total", "How many "+name+" were sent again, each time counted.")
-		if class(c) == classMetadata {
-			continue
-		}
-		m.dropped[c] = add(m, prometheus.NewCounterVec(prometheus.CounterOpts(opts(name+"_dropped_total",
-			"How many "+name+" were read from the log and not sent, by reason; dropped_series are those that write_relabel_configs removed.")), []string{"reason"}))
-		m.pending[c] = gauge(name+"_pending", "How many "+name+" were read from the log and have no final outcome yet.")
 	}
+	m.dropped = add(m, prometheus.NewCounterVec(prometheus.CounterOpts(opts("samples_dropped_total",
+		"How many samples, histograms included, were read from the log and not sent, by reason; dropped_series are those that write_relabel_configs removed.")), []string{"reason"}))
+	m.pending = gauge("samples_pending", "How many samples, histograms included, were read from the log and have no final outcome yet.")
 	m.bytes = counter("bytes_total", "Compressed bytes of requests with samples that were sent.")
 	m.metadataBytes = counter("metadata_bytes_total", "Compressed bytes of requests with metadata that were sent.")
 	m.enqueueRetries = counter("enqueue_retries_total", "How often reading the log waited because a shard was full.")
@@ -227,52 +224,31 @@ func (m *Metrics) Failed(c Counts) {
 	}
 }
 
-// Dropped counts what was read from the log and is not sent. Filtered drops have the
-// reason "dropped_series", as Prometheus calls them; the others a [wal.Reason].
-func (m *Metrics) Dropped(c Counts, reason string) {
+// Settled counts final outcomes other than a delivery: what was removed on purpose,
+// what was not sent, what is lost.
+func (m *Metrics) Settled(o wal.Outcome) {
 	if m == nil {
 		return
 	}
-	for i, n := range c {
-		if n > 0 && m.dropped[i] != nil {
-			m.dropped[i].WithLabelValues(reason).Add(float64(n))
+	if o.Filtered > 0 {
+		m.dropped.WithLabelValues("dropped_series").Add(float64(o.Filtered))
+	}
+	for i, n := range o.Dropped {
+		r := wal.Reason(i)
+		if n == 0 || r == wal.Resent {
+			continue
+		}
+		m.lost.WithLabelValues(r.String()).Add(float64(n))
+		if r != wal.Rejected && r != wal.Unconfirmed { // those were sent, and failed
+			m.dropped.WithLabelValues(r.String()).Add(float64(n))
 		}
 	}
 }
 
-// Lost counts samples of the ledger that no receiver has.
-func (m *Metrics) Lost(o wal.Outcome) {
-	if m == nil {
-		return
-	}
-	for r, n := range o.Dropped {
-		if n > 0 && wal.Reason(r) != wal.Resent {
-			m.lost.WithLabelValues(wal.Reason(r).String()).Add(float64(n))
-		}
-	}
-}
-
-// Pending adds to what was read and has no final outcome; counts may be negative.
-func (m *Metrics) Pending(c Counts) {
-	if m == nil {
-		return
-	}
-	for i, n := range c {
-		if n != 0 && m.pending[i] != nil {
-			m.pending[i].Add(float64(n))
-		}
-	}
-}
-
-// NonePending says that everything read was let go: the window is empty.
-func (m *Metrics) NonePending() {
-	if m == nil {
-		return
-	}
-	for _, g := range m.pending {
-		if g != nil {
-			g.Set(0)
-		}
+// SetPending shows how many samples were read and have no final outcome.
+func (m *Metrics) SetPending(n uint64) {
+	if m != nil {
+		m.pending.Set(float64(n))
 	}
 }
 

@@ -45,6 +45,7 @@ type Queue struct {
 	log     *slog.Logger
 	cache   *seriesCache
 	gate    *gate
+	meta    *metadataSender
 	empty   []byte // body of an empty write
 
 	// Written by Run's goroutine only, between windows.
@@ -53,7 +54,7 @@ type Queue struct {
 
 	limit     atomic.Int64 // samples in a request at most; 413 lowers it
 	receiver  atomic.Int32 // a receiver: what it does with the good part of a refused request
-	keepsGood atomic.Bool  // receiver is keepsGood
+	asked     atomic.Bool  // whether it takes empty writes
 	shards    atomic.Int32 // of the present window
 	skew      atomic.Int64 // this host's clock minus the target's, ns
 	skewKnown atomic.Bool
@@ -94,8 +95,9 @@ func New(o Options) (*Queue, error) {
 		log:   o.Logger.With(slog.String("target", o.Name)),
 		cache: newSeriesCache(o.ExternalLabels, o.Config.WriteRelabelConfigs),
 		gate:  newGate(time.Duration(c.MinBackoff), time.Duration(c.MaxBackoff), o.Rand),
+		meta:  newMetadata(o.Config.Metadata, o.Sender, o.Metrics),
 		empty: emptyRequest(),
-		lanes: maxShards,
+		lanes: 1,
 	}
 	q.limit.Store(int64(c.MaxSamplesPerSend))
 	q.shards.Store(int32(q.minShards()))
@@ -103,6 +105,9 @@ func New(o Options) (*Queue, error) {
 	q.read = sp.Acked()
 	if sp.High.Commit > q.read.Commit {
 		q.stored = sp.High
+		if q.lanes = sp.Shards; q.lanes < 1 || q.lanes > maxShards || q.lanes&(q.lanes-1) != 0 {
+			q.lanes = maxShards // unknown: none can have been more
+		}
 	}
 	q.metrics.SetLimits(q.minShards(), q.maxShards(), c.Capacity)
 	q.metrics.SetMaxSamples(c.MaxSamplesPerSend)
@@ -121,6 +126,10 @@ func powerOfTwo(n int) int { return 1 << (bits.Len(uint(n)) - 1) }
 // else stays in the log. It returns nil after ctx has ended, when the log is closed, or
 // the error that makes going on senseless. All goroutines have ended.
 func (q *Queue) Run(ctx context.Context) error {
+	metaCtx, stop := context.WithCancel(ctx)
+	var meta sync.WaitGroup
+	meta.Go(func() { q.meta.run(metaCtx) })
+	defer func() { stop(); meta.Wait() }()
 	for {
 		err := q.runWindow(ctx)
 		if !errors.Is(err, errReshard) {
@@ -149,13 +158,14 @@ func (q *Queue) runWindow(ctx context.Context) error {
 	w := newWindow(q, n)
 	q.window.Store(w)
 	q.gate.setLimit(n)
-	err := w.run(ctx)
-	q.window.Store(nil)
-	q.metrics.NonePending()
 	acked := q.source.Savepoint()
 	if q.stored.Commit <= acked.Acked().Commit {
-		q.lanes = 1 // of what was unsure before nothing is left
+		q.lanes = 1 // of what was unsure nothing is left
 	}
+	q.source.SetShards(max(n, q.lanes))
+	err := w.run(ctx)
+	q.window.Store(nil)
+	q.metrics.SetPending(0)
 	if mark, ok := w.sentMark(); ok {
 		q.lanes = max(q.lanes, n)
 		if mark.Commit > q.stored.Commit {
@@ -169,6 +179,13 @@ func (q *Queue) runWindow(ctx context.Context) error {
 // before, by an earlier process or window.
 func (q *Queue) mayBeStored(mark wal.Mark) bool {
 	return mark.Commit <= q.stored.Commit
+}
+
+// moreUnsure reports whether entries that may be stored are still to be read.
+func (q *Queue) moreUnsure() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.read.Commit < q.stored.Commit
 }
 
 // Poke makes the target due now if it is held or waits to retry.
@@ -226,19 +243,30 @@ func (q *Queue) shrinkBatch(n int) {
 	}
 }
 
+// mayGroup reports whether several samples of a series may share a request. When one is
+// refused, it must be possible to find out what became of it: not at a receiver that
+// keeps the good part, where all but the newest samples are late then, nor where no
+// empty write can tell whether the refusal meant the samples.
+func (q *Queue) mayGroup() bool {
+	return receiver(q.receiver.Load()) != keepsGood && q.gate.takesEmpty()
+}
+
 // learn remembers what the receiver does with the good part of a refused request.
 func (q *Queue) learn(r receiver) {
 	q.receiver.Store(int32(r))
-	q.keepsGood.Store(r == keepsGood)
 	q.log.Debug("Learnt what the receiver does with a refused request.", slog.Bool("keeps_good_part", r == keepsGood))
 }
 
-// readUpTo notes that the reader has reached the end of e.
+// readUpTo notes that the reader has reached the end of e. Metadata goes out only while
+// the target takes data: it must not knock at a door that is shut.
 func (q *Queue) readUpTo(e *wal.Entry) {
 	q.mu.Lock()
 	q.read = e.End
 	q.mu.Unlock()
 	q.metrics.Read(e.MaxT)
+	if now := time.Now(); q.meta.due(now) && q.gate.view().state == gateOpen {
+		q.meta.offer(now, q.cache)
+	}
 }
 
 // delivered notes a success.

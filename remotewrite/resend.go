@@ -131,7 +131,7 @@ func (r *resender) search(ctx context.Context, chunk []point) error {
 			return err
 		}
 		answers[i] = a
-		b.tell(f == settled)
+		b.tell(f == settled, r.s.mayHaveSuccessor(chunk[i]))
 	}
 	r.expect = b.lo == n
 	var fresh, bad []point
@@ -164,64 +164,89 @@ func (r *resender) search(ctx context.Context, chunk []point) error {
 	return r.s.deliver(ctx, &parcel{points: fresh})
 }
 
+// mayHaveSuccessor reports whether a later sample of the point's series may be stored. If
+// not, the point was not refused for being late: then it is bad.
+func (s *shard) mayHaveSuccessor(p point) bool {
+	if s.q.moreUnsure() {
+		return true // and not read yet
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	later := func(q point) bool { return q.series.hash == p.series.hash && q.seq <= s.unsure }
+	return slices.ContainsFunc(s.behind, func(q point) bool { return q.series.hash == p.series.hash }) ||
+		slices.ContainsFunc(s.queue.points(), later)
+}
+
 // boundary searches, by asking for single samples, how long the stored prefix of a chunk
 // is. It is pure. Each series is in the chunk once, so asking for any sample is safe.
 //
-// Invariant: before lo all are stored, but for those that were taken or bad; from hi on
-// none is.
+// Invariant: before lo all are stored, but for those that were taken or are bad; from hi
+// on none is.
 type boundary struct {
 	lo, hi int
 	taken  []bool // taken when asked for: settled
 	bad    []bool // refused, and not because they are stored
 
-	asked   int
-	witness int // refused, and awaits a second witness; -1 for none
-	started bool
+	asked     int
+	searching bool // the newest was asked for, and it was not stored
+	witness   int  // 1 + a sample that was refused and awaits a second witness; 0 for none
 }
 
 // next returns the sample to ask for. entry tells which commit a sample is of.
 func (b *boundary) next(entry func(int) uint64) (int, bool) {
-	if !b.started {
-		b.started, b.witness = true, -1
-		b.asked = b.hi - 1
-		return b.asked, true
-	}
-	if b.witness >= 0 {
+	if b.witness > 0 {
 		// Another witness below it: of another commit, if there is one.
-		for i := b.witness - 1; i >= b.lo; i-- {
-			if entry(i) != entry(b.witness) && !b.taken[i] && !b.bad[i] {
-				b.asked = i
-				return i, true
+		w := b.witness - 1
+		for _, same := range []bool{false, true} {
+			for i := w - 1; i >= b.lo; i-- {
+				if b.open(i) && (entry(i) == entry(w)) == same {
+					b.asked = i
+					return i, true
+				}
 			}
 		}
-		for i := b.witness - 1; i >= b.lo; i-- {
-			if !b.taken[i] && !b.bad[i] {
-				b.asked = i
-				return i, true
-			}
+		b.stored(w) // no other: one must do
+	}
+	from := b.hi - 1
+	if b.searching {
+		from = b.lo + (b.hi-b.lo)/2
+	}
+	for i := from; i >= b.lo; i-- {
+		if b.open(i) {
+			b.asked = i
+			return i, true
 		}
-		b.lo, b.witness = b.witness+1, -1 // no other: one must do
 	}
-	if b.lo >= b.hi {
-		return 0, false
+	for i := from + 1; i < b.hi; i++ {
+		if b.open(i) {
+			b.asked = i
+			return i, true
+		}
 	}
-	b.asked = b.lo + (b.hi-b.lo)/2
-	return b.asked, true
+	return 0, false
 }
 
-// tell says whether the receiver took the sample.
-func (b *boundary) tell(taken bool) {
+func (b *boundary) open(i int) bool { return !b.taken[i] && !b.bad[i] }
+
+func (b *boundary) stored(upTo int) { b.lo, b.witness = upTo+1, 0 }
+
+// tell says whether the receiver took the sample, and if not, whether it may have been
+// refused for being late.
+func (b *boundary) tell(taken, late bool) {
 	switch {
 	case taken:
 		b.taken[b.asked] = true
-		if b.witness >= 0 {
-			b.bad[b.witness] = true // later than one that was not stored
-			b.witness = -1
+		if b.witness > 0 {
+			b.bad[b.witness-1] = true // later than one that was not stored
+			b.witness = 0
 		}
+		b.searching = true
 		b.hi = b.asked
-	case b.witness >= 0:
-		b.lo, b.witness = b.witness+1, -1
+	case !late:
+		b.bad[b.asked] = true
+	case b.witness > 0:
+		b.stored(b.witness - 1)
 	default:
-		b.witness = b.asked
+		b.witness = b.asked + 1
 	}
 }

@@ -34,14 +34,19 @@ type shard struct {
 	resending bool
 	behind    []point
 
-	timer   *time.Timer
-	seen    map[uint64]struct{}
-	good    point // the last sample that was taken: the newest of its series
-	hasGood bool
+	timer *time.Timer
+	seen  map[uint64]struct{}
+	// wouldGroup: the batch was cut short because a series came again.
+	wouldGroup bool
+	good       point // the last sample that was taken: the newest of its series
+	hasGood    bool
 }
 
 func newShard(w *window) *shard {
-	return &shard{w: w, q: w.q, wake: make(chan struct{}, 1), seen: make(map[uint64]struct{})}
+	return &shard{
+		w: w, q: w.q, wake: make(chan struct{}, 1), seen: make(map[uint64]struct{}),
+		flush: !w.q.gate.view().since.IsZero(), // the target was down: see at once whether it is
+	}
 }
 
 // push puts points behind the others. The reader calls it.
@@ -93,6 +98,7 @@ func (s *shard) run(ctx, sending context.Context) error {
 		if unsure {
 			err = s.resend(ctx, s.batch, s.q.lanes)
 		} else {
+			s.askForGrouping()
 			err = s.deliver(ctx, &parcel{points: s.batch})
 		}
 		switch {
@@ -153,12 +159,29 @@ func (s *shard) take(limit int) (unsure bool) {
 		// Entries are in order: the unsure samples are a prefix of the queue.
 		n = sort.Search(n, func(i int) bool { return ps[i].seq > s.unsure })
 	}
-	if !unsure && s.q.keepsGood.Load() {
-		n = uniquePrefix(ps[:n], n, s.seen)
+	if !unsure && !s.q.mayGroup() {
+		u := uniquePrefix(ps[:n], n, s.seen)
+		s.wouldGroup = u < n
+		n = u
 	}
 	clear(s.batch)
 	s.batch = s.queue.take(s.batch[:0], n)
 	return unsure
+}
+
+// askForGrouping finds out by an empty write, once, when it would pay to send several
+// samples of a series in a request, and data goes through (see [Queue.mayGroup]).
+func (s *shard) askForGrouping() {
+	g := s.q.gate
+	if !s.wouldGroup || g.view().state != gateOpen || s.q.asked.Swap(true) {
+		return
+	}
+	if p, ok := g.try(); ok {
+		if a := s.q.send(s.sending, Request{Body: s.q.empty}); a.Status/100 == 2 {
+			g.sawEmptyPass()
+		}
+		g.release(p)
+	}
 }
 
 // putBack puts points that were taken before the others again. If they may be stored

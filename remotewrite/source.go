@@ -22,6 +22,11 @@ type Source interface {
 	// may be sent.
 	Reserve(high wal.Mark) error
 
+	// SetShards says how many shards send what is reserved from now on; it is durable
+	// with the next reservation. After a crash it tells how samples up to Savepoint().High
+	// were spread.
+	SetShards(n int)
+
 	// Advance records that everything up to and including to has its final outcome;
 	// outcome counts the samples since the mark advanced to before. It is durable
 	// within a second. Marks that the log has let go meanwhile are ignored: their

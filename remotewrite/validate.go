@@ -204,10 +204,6 @@ func (c *Config) validateQueue(f *findings) {
 	}
 }
 
-// manyShards is how many shards are more than a host needs: one request of 2,000
-// samples in flight, answered in 100 ms, carries 20,000 samples a second.
-const manyShards = 16
-
 // Warnings returns what is legal and has no effect, or is likely not meant. It
 // expects an entry that Validate finds nothing wrong with.
 func (c *Config) Warnings() []Problem {
@@ -218,9 +214,10 @@ func (c *Config) Warnings() []Problem {
 	if c.FailedRequestLogging {
 		f.add("failed_request_logging", "has no effect: it concerns remote write 2.0")
 	}
-	if c.Queue.MaxShards > manyShards && c.Queue.MaxShards != DefaultConfig().Queue.MaxShards {
-		f.hint("queue_config.max_shards", fmt.Sprintf("%d requests at once are many for one host", c.Queue.MaxShards), "4 carry 80,000 samples a second")
+	if c.Queue.MaxShards != DefaultConfig().Queue.MaxShards {
+		warnShards(&f, "queue_config.max_shards", c.Queue.MaxShards)
 	}
+	warnShards(&f, "queue_config.min_shards", c.Queue.MinShards)
 	u := c.URL.full
 	if u == nil {
 		return f
@@ -239,6 +236,13 @@ func (c *Config) Warnings() []Problem {
 		f.hint("tls_config.insecure_skip_verify", "anyone on the way can read and change the data, credentials included", "use ca_file")
 	}
 	return f
+}
+
+// warnShards tells where the queue uses fewer shards than are written.
+func warnShards(f *findings, path string, n int) {
+	if used := powerOfTwo(min(n, maxShards)); used != n {
+		f.hint(path, fmt.Sprintf("%d has the effect of %d: shards come in powers of two, at most %d", n, used, maxShards), "4 carry 80,000 samples a second")
+	}
 }
 
 func (c *Config) sendsSecret() bool {

@@ -307,7 +307,7 @@ func (w *window) advance() {
 				break
 			}
 			w.q.source.Advance(mark, out)
-			w.q.metrics.Lost(out)
+			w.q.metrics.Settled(out)
 		}
 	}
 	select {

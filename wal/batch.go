@@ -39,6 +39,7 @@ type batch struct {
 
 	// The rest is the writer's.
 	state  batchState
+	always bool // the commit returns, and is published, after its fsync only
 	err    error
 	number uint64 // of the commit
 	total  uint64 // of the log, this commit included

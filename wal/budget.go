@@ -71,7 +71,9 @@ func (g *budget) makeRoom(bytes int64) { g.enforce(bytes) }
 // enforce lets segments go as the settings say, so that so many more bytes have
 // room. It reports whether the active segment is in the way: only sealed ones can go.
 func (g *budget) enforce(reserve int64) (active bool) {
-	g.mu.Lock()
+	if !g.mu.TryLock() {
+		return false // somebody is at it
+	}
 	defer g.mu.Unlock()
 	s := g.config()
 	g.collect()
@@ -210,5 +212,5 @@ func (g *budget) note(action string, err error) {
 		g.noted = make(map[string]string)
 	}
 	g.noted[action] = err.Error()
-	g.logger.Error("the log cannot do its housekeeping", "action", action, "err", err)
+	g.logger.Error("The log cannot do its housekeeping", "action", action, "err", err)
 }

@@ -145,8 +145,8 @@ func (l *Log) open(o Options) (err error) {
 	l.budget = &budget{dir: l.dir, index: l.index, targets: l.targets, metrics: l.metrics, logger: l.logger, now: o.Now, settings: o.Settings}
 	l.writer = &writer{
 		dir: l.dir, logger: l.logger, series: l.series, index: l.index, metrics: l.metrics, now: o.Now,
-		makeRoom: l.budget.makeRoom, full: l.budget.full,
-		settings: o.Settings, segmentBytes: o.SegmentBytes,
+		makeRoom: l.budget.makeRoom, full: l.budget.full, config: l.budget.config,
+		segmentBytes: o.SegmentBytes,
 	}
 	l.writer.cond.L = &l.writer.mu
 	return l.restore()
@@ -169,12 +169,9 @@ func (l *Log) Reader(name string, o ReaderOptions) (*Reader, error) {
 	return l.targets.open(l, name, o)
 }
 
-// Reconfigure changes the settings. What is in the log stays there until the new
+// Reconfigure changes the settings. It never waits for the disk. What is in the log stays there until the new
 // budget is next enforced, within a second.
 func (l *Log) Reconfigure(s Settings) {
-	l.writer.mu.Lock()
-	l.writer.settings = s
-	l.writer.mu.Unlock()
 	l.budget.configure(s)
 	l.targets.setOrphanTTL(s.OrphanTTL)
 }

@@ -20,6 +20,13 @@ type memDir struct {
 	// syncdir; not reads). An error fails it; for a write, n bytes are written first.
 	fault func(op string) (n int, err error)
 
+	// linger is called before each write and sync, if it is set, so that others get a
+	// turn meanwhile.
+	linger func(op string)
+
+	// unreadable is asked before each read of a file.
+	unreadable func(name string, off int64) error
+
 	freeBytes int64
 }
 
@@ -31,6 +38,13 @@ type inode struct {
 
 func newMemDir() *memDir {
 	return &memDir{entries: map[string]*inode{}, durable: map[string]*inode{}, freeBytes: 1 << 40}
+}
+
+// files is the number of files.
+func (d *memDir) files() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.entries)
 }
 
 // crash is what is left after a power cut.
@@ -67,6 +81,12 @@ func (d *memDir) fails(op string) (int, error) {
 	return d.fault(op)
 }
 
+func (d *memDir) pause(op string) {
+	if d.linger != nil {
+		d.linger(op)
+	}
+}
+
 func (d *memDir) open(name string, flag int) (file, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -86,7 +106,7 @@ func (d *memDir) open(name string, flag int) (file, error) {
 	if flag&os.O_TRUNC != 0 {
 		i.truncate(0)
 	}
-	return &memFile{d, i}, nil
+	return &memFile{d, i, name}, nil
 }
 
 func (d *memDir) remove(name string) error {
@@ -139,13 +159,19 @@ func (d *memDir) free() (int64, error) {
 func (d *memDir) close() error { return nil }
 
 type memFile struct {
-	d *memDir
-	i *inode
+	d    *memDir
+	i    *inode
+	name string
 }
 
 func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
+	if f.d.unreadable != nil {
+		if err := f.d.unreadable(f.name, off); err != nil {
+			return 0, err
+		}
+	}
 	if off >= int64(len(f.i.data)) {
 		return 0, io.EOF
 	}
@@ -157,6 +183,7 @@ func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
 }
 
 func (f *memFile) WriteAt(p []byte, off int64) (int, error) {
+	f.d.pause("write")
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
 	n, err := f.d.fails("write")
@@ -170,6 +197,7 @@ func (f *memFile) WriteAt(p []byte, off int64) (int, error) {
 }
 
 func (f *memFile) Sync() error {
+	f.d.pause("sync")
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
 	if _, err := f.d.fails("sync"); err != nil {

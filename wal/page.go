@@ -41,9 +41,6 @@ func (p *pageWriter) record(rec []byte) {
 	p.fragments(rec, flags)
 }
 
-// plain appends one record as it is.
-func (p *pageWriter) plain(rec []byte) { p.fragments(rec, 0) }
-
 // fragments appends rec in as many fragments as it needs; an empty one needs one.
 func (p *pageWriter) fragments(rec []byte, flags byte) {
 	for first := true; first || len(rec) > 0; first = false {

@@ -30,7 +30,7 @@ type ID [16]byte
 // String formats the ID as lower-case hex.
 func (id ID) String() string { return fmt.Sprintf("%x", id[:]) }
 
-// MarshalText makes JSON show the ID as String does.
+// MarshalText makes the ID readable in JSON.
 func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 
 // UnmarshalText is the inverse of MarshalText.

@@ -225,6 +225,10 @@ func (r *Reader) Rewind() {
 // error nothing beyond the last good reservation may be sent.
 func (r *Reader) Reserve(high Mark) error { return r.target.reserve(high) }
 
+// SetShards says how many shards will send what is reserved from now on. It is durable
+// with the next reservation, so it costs nothing of its own.
+func (r *Reader) SetShards(n int) { r.target.setShards(n) }
+
 // Advance records that everything up to and including to has its final outcome, which
 // counts the samples since the mark advanced to before. It is durable within a second.
 //

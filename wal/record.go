@@ -63,7 +63,10 @@ type commitRecord struct {
 	MaxT    int64
 }
 
-var errShortRecord = errors.New("record is shorter than its fields")
+var (
+	errShortRecord = errors.New("record is shorter than its fields")
+	errNewerFormat = errors.New("a newer format")
+)
 
 // appendHeader appends the encoding of h to b.
 func appendHeader(b []byte, h Header) []byte {
@@ -88,7 +91,7 @@ func decodeHeader(rec []byte) (Header, error) {
 	}
 	h.Version = rec[1]
 	if h.Version == 0 || h.Version > formatVersion {
-		return h, fmt.Errorf("segment has format version %d, this build reads up to %d: use a newer hwsagent or another --storage.path", h.Version, formatVersion)
+		return h, fmt.Errorf("segment has %w: version %d, this build reads up to %d: use a newer hwsagent or another --storage.path", errNewerFormat, h.Version, formatVersion)
 	}
 	n := 2
 	n += copy(h.Log[:], rec[n:])

@@ -11,7 +11,8 @@ import (
 
 // restore finds out what an earlier process left: the segments, where they end, and
 // the numbers that the next commit goes on from. It reads every segment's header, but
-// only the newest segment whole.
+// only the newest segment whole. A disk that refuses to be read here and there costs
+// what lies there; it does not keep the agent from starting.
 func (l *Log) restore() error {
 	infos, err := l.dir.list()
 	if err != nil {
@@ -21,7 +22,7 @@ func (l *Log) restore() error {
 	for _, info := range infos {
 		n, ok := parseSegmentName(info.name)
 		if !ok {
-			l.logger.Warn("a file that is not a segment lies among them", "file", info.name)
+			l.logger.Warn("A file that is not a segment lies among them", "file", info.name)
 			continue
 		}
 		if info.size == 0 {
@@ -62,7 +63,7 @@ func (l *Log) restore() error {
 		}
 	}
 
-	last, err := l.lastCommit(&c)
+	last, err := l.lastCommit()
 	if err != nil {
 		return err
 	}
@@ -79,11 +80,11 @@ func (l *Log) readHeader(c *commitReader, s *segment) (h Header, err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	c.reset(f, min(s.size, pageSize), true)
 	what, err := c.next()
-	if err != nil {
-		return h, fmt.Errorf("read header: %w", err)
+	if errors.Is(err, errNewerFormat) {
+		return h, err
 	}
-	if what != foundHeader {
-		l.logger.Warn("segment header is unreadable", "segment", segmentName(s.number))
+	if err != nil || what != foundHeader {
+		l.logger.Warn("Segment header is unreadable", "segment", segmentName(s.number), "err", err)
 		return Header{}, nil
 	}
 	return c.header, nil
@@ -91,15 +92,16 @@ func (l *Log) readHeader(c *commitReader, s *segment) (h Header, err error) {
 
 // lastCommit is the mark of the last commit that can be read. It has no more than a
 // Position if there is none.
-func (l *Log) lastCommit(c *commitReader) (Mark, error) {
-	for _, s := range slices.Backward(l.index.list) {
-		f, err := l.dir.open(segmentName(s.number), os.O_RDONLY)
-		if err != nil {
-			return Mark{}, fmt.Errorf("open segment: %w", err)
+func (l *Log) lastCommit() (Mark, error) {
+	list := l.index.list
+	for i := range slices.Backward(list) {
+		s := &list[i]
+		info, err := l.scan(s)
+		if errors.Is(err, errNewerFormat) {
+			return Mark{}, fmt.Errorf("segment %s: %w", segmentName(s.number), err)
 		}
-		info, err := scanSegment(f, s.end)
-		if err = errors.Join(err, f.Close()); err != nil {
-			return Mark{}, fmt.Errorf("read segment %s: %w", segmentName(s.number), err)
+		if err != nil {
+			l.disown(s, info, err)
 		}
 		if info.Last.Commit > 0 {
 			last := info.Last
@@ -108,11 +110,34 @@ func (l *Log) lastCommit(c *commitReader) (Mark, error) {
 			return last, nil
 		}
 	}
-	if n := len(l.index.list); n > 0 {
-		s := l.index.list[n-1]
+	if n := len(list); n > 0 {
+		s := list[n-1]
 		return Mark{Position: Position{Segment: s.number, Offset: s.end}, SegmentID: s.id}, nil
 	}
 	return Mark{}, nil
+}
+
+// scan reads a segment whole.
+func (l *Log) scan(s *segment) (info segmentInfo, err error) {
+	f, err := l.dir.open(segmentName(s.number), os.O_RDONLY)
+	if err != nil {
+		return info, fmt.Errorf("open: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return scanSegment(f, s.end)
+}
+
+// disown ends a segment where the disk refused to be read. What follows may hold
+// commits whose numbers and totals nobody knows, and which the next ones would
+// contradict, should the disk think better of it: the numbers skip as many as there
+// can be, and the next header says that the segment ends here.
+func (l *Log) disown(s *segment, info segmentInfo, err error) {
+	l.logger.Error("Segment is unreadable from some point on; what follows is lost", "segment", segmentName(s.number), "offset", info.End, "err", err)
+	l.writer.number += uint64(s.end - info.End)
+	if s.number == l.index.list[len(l.index.list)-1].number {
+		l.writer.prevID, l.writer.prevEnd = s.id, info.End
+	}
+	s.end = info.End
 }
 
 // syncSegment makes durable what a process that was killed had written and not yet
@@ -134,8 +159,11 @@ func (l *Log) resume(newest Header, last Mark) error {
 		last.Log, last.Commit, last.Total = newest.Log, newest.Commit, newest.Total
 	}
 	id := newest.Log
-	if id == (ID{}) {
+	switch {
+	case id == (ID{}):
 		id = known.Log
+	case known.Log != id:
+		known = Mark{} // savepoints of another log say nothing about this one
 	}
 	if id == (ID{}) {
 		if _, err := rand.Read(id[:]); err != nil {
@@ -154,10 +182,11 @@ func (l *Log) resume(newest Header, last Mark) error {
 	l.index.floor, l.index.head = w.next, last
 	w.written = last
 	w.written.Commit, w.written.Total = max(last.Commit, known.Commit), max(last.Total, known.Total)
-	w.durable, w.number = w.written, w.written.Commit
+	w.durable = w.written
+	w.number += w.written.Commit
 	w.lost = w.written.Total - last.Total
 	if w.lost > 0 || w.written.Commit > last.Commit {
-		l.logger.Warn("samples that were acknowledged before a power cut are not on the disk", "samples", w.lost)
+		l.logger.Warn("Samples that were acknowledged before a power cut are not on the disk", "samples", w.lost)
 		w.mark()
 	}
 	return nil

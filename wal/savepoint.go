@@ -21,6 +21,10 @@ type Savepoint struct {
 	// up to High may already be stored at the receiver.
 	High Mark
 
+	// Shards is how many shards at most sent what lies between Acked and High, a power of
+	// two; 0 when that is not known. Of each shard's samples a prefix was sent.
+	Shards int
+
 	// Outcome counts the samples of Done.
 	//
 	// Invariant: Outcome.Sum() = Σ (To.Total - From.Total) over Done.

@@ -242,7 +242,7 @@ func appendSavepoint(b []byte, st storedSavepoint) []byte {
 	for _, n := range st.Outcome.Dropped {
 		b = binary.AppendUvarint(b, n)
 	}
-	return b
+	return binary.AppendUvarint(b, uint64(st.Shards))
 }
 
 func decodeSavepoint(b []byte) (storedSavepoint, error) {
@@ -260,6 +260,9 @@ func decodeSavepoint(b []byte) (storedSavepoint, error) {
 		// A reason that a newer build added counts as the last one, so that the ledger
 		// still adds up.
 		st.Outcome.Dropped[min(i, uint64(NumReasons)-1)] += d.uvarint()
+	}
+	if d.err == nil {
+		st.Shards = int(min(d.uvarint(), 1<<16))
 	}
 	if d.err != nil {
 		return storedSavepoint{}, d.err

@@ -97,7 +97,7 @@ func (w *writer) tick() {
 
 // run ticks once per interval until ctx ends.
 func (w *writer) run(ctx context.Context) {
-	timer := time.NewTimer(w.tickInterval())
+	timer := time.NewTimer(w.config().interval())
 	defer timer.Stop()
 	for {
 		select {
@@ -105,26 +105,18 @@ func (w *writer) run(ctx context.Context) {
 			return
 		case <-timer.C:
 			w.tick()
-			timer.Reset(w.tickInterval())
+			timer.Reset(w.config().interval())
 		}
 	}
-}
-
-func (w *writer) tickInterval() time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.settings.interval()
 }
 
 // shut makes everything durable and closes the segment. Commits fail from now on.
 func (w *writer) shut() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.closed = true
 	for w.syncing {
 		w.cond.Wait()
-	}
-	if w.closed {
-		return nil
 	}
 	if w.file == nil && len(w.retained) > 0 {
 		_ = w.begin(nil)
@@ -132,7 +124,6 @@ func (w *writer) shut() error {
 	if w.file != nil && w.durable.Commit < w.written.Commit {
 		w.sync()
 	}
-	w.closed = true
 	var err error
 	if n := len(w.retained); n > 0 {
 		err = fmt.Errorf("make the last %d commits durable: %w", n, w.err)

@@ -173,6 +173,16 @@ func (t *target) reserve(high Mark) error {
 	return t.save()
 }
 
+// setShards is [Reader.SetShards].
+func (t *target) setShards(n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.sp.Shards != n {
+		t.sp.Shards = n
+		t.version++
+	}
+}
+
 // rewound forgets what the sender had read: no outcomes of it will come.
 func (t *target) rewound() Mark {
 	t.mu.Lock()

@@ -10,32 +10,7 @@ import (
 	"time"
 )
 
-// writer logs batches into the active segment.
-//
-// # What a failure leaves behind
-//
-// A failed commit must neither be delivered nor break the totals of what follows.
-// The rules, in the order in which they are needed:
-//
-//   - Nothing is readable beyond the published head (index). A commit is published
-//     after its write, or under SyncAlways after its fsync.
-//   - After any error of write or fsync the file is abandoned: it is cut to its last
-//     published byte as well as can be, closed, and never written again. What was
-//     published but is not known to be durable is logged again, under the numbers and
-//     totals that it had, at the beginning of the next segment: cursors skip numbers
-//     that they have seen.
-//   - The cutting may fail too. So the header of the next segment says where this one
-//     ends (PrevID, PrevEnd), and this process' cursors learn it from the index. The
-//     bytes beyond are in nobody's log, though they may read as commits.
-//   - A segment of which nothing was published leaves no trace: its number is used
-//     again, its file overwritten. A full disk collects one empty file, not hundreds.
-//   - If the process ends before there is a next segment, the log that is opened
-//     afterwards cannot know that the commits at the end had failed. It takes them
-//     in: they count and are delivered, which at-least-once allows, and the totals
-//     that they carry are right, because nothing follows them.
-//   - A failed commit's number is not given out again, its samples are in no total.
-//   - A new segment that follows an error counts only after its fsync. So a disk that
-//     takes writes and refuses to keep them makes no progress, and no segments.
+// writer logs batches into the active segment. What it does about errors is in recover.go.
 type writer struct {
 	dir     directory
 	logger  *slog.Logger
@@ -48,11 +23,11 @@ type writer struct {
 	// begins. full says why a commit of about the given size must be refused.
 	makeRoom func(bytes int64)
 	full     func(bytes int64) error
+	config   func() Settings // at present
 
 	mu   sync.Mutex
 	cond sync.Cond // a sync has ended
 
-	settings     Settings
 	segmentBytes int64
 	encoder      encoder
 
@@ -131,9 +106,9 @@ func (w *writer) commit(b *batch) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	count := b.count()
-	b.refs = 1
+	b.refs, b.always = 1, w.config().always()
 	err := w.log(b)
-	if err == nil && w.settings.always() {
+	if err == nil && b.always {
 		err = w.await(b)
 	} else if err == nil && w.retainedBytes > retainBytes {
 		_ = w.await(b) // acknowledged all the same: the interval's promise holds
@@ -174,7 +149,7 @@ func (w *writer) log(b *batch) error {
 			}
 			w.announced = announced
 			w.took(b)
-			if !w.settings.always() {
+			if !b.always {
 				w.index.publish(w.header, w.written)
 			}
 			return nil
@@ -240,8 +215,8 @@ func (w *writer) markOf(b *batch) Mark {
 // go in small pieces.
 func (w *writer) segmentLimit(announced int64) int64 {
 	limit := max(w.segmentBytes, 8*announced)
-	if w.settings.MaxBytes > 0 {
-		limit = min(limit, w.settings.MaxBytes/8)
+	if budget := w.config().MaxBytes; budget > 0 {
+		limit = min(limit, budget/8)
 	}
 	return limit
 }
@@ -255,7 +230,7 @@ func (w *writer) begin(b *batch) error {
 		return err
 	}
 	if w.err != nil {
-		w.logger.Info("the log is written again", "segment", segmentName(w.header.Number), "after", time.Since(w.errSince).Round(time.Millisecond))
+		w.logger.Info("The log is written again", "segment", segmentName(w.header.Number), "after", time.Since(w.errSince).Round(time.Millisecond))
 		w.err = nil
 		w.index.heal()
 	}
@@ -308,7 +283,7 @@ func (w *writer) tryBegin(b *batch) error {
 	switch {
 	case recovering:
 		w.becameDurable(w.written)
-	case !w.settings.always() && b != nil:
+	case b != nil && !b.always:
 		w.index.publish(w.header, w.written)
 	}
 	w.metrics.segmentsCreated.Inc()
@@ -340,84 +315,23 @@ func (w *writer) seal(size int64) {
 	}
 }
 
-// abandon gives the active segment up after an error.
-func (w *writer) abandon() {
-	var keep int64
-	if head := w.index.mark(); head.Segment == w.header.Number && head.SegmentID == w.header.Segment {
-		keep = head.Offset
-	}
-	size := keep
-	if err := w.file.Truncate(keep); err != nil {
-		size = max(w.offset, w.encoder.pages.end())
-		w.logger.Warn("cannot cut a failed commit off its segment; the next segment's header disowns it", "segment", segmentName(w.header.Number), "err", err)
-	}
-	w.seal(size)
-}
-
-// recover goes on in a new segment after an error of the active one. The error is
-// nil if that worked, for b (which may be nil) too.
-func (w *writer) recover(err error, b *batch) error {
-	w.failed(err)
-	if w.file != nil {
-		w.abandon()
-	}
-	if w.begin(b) == nil {
-		return nil
-	}
-	w.failUnpublished()
-	return err
-}
-
-// failed notes an error of the disk.
-func (w *writer) failed(err error) {
-	w.metrics.errors.Inc()
-	w.nextTry = time.Now().Add(w.settings.interval() / 2)
-	if w.err == nil {
-		w.errSince = time.Now()
-		w.logger.Error("the log cannot be written; trying a new segment until that works", "err", err)
-	}
-	w.err = err
-	w.index.fail(err, w.now())
-}
-
-// failUnpublished fails the batches that are in the abandoned segment only and that
-// nobody may have read. Those who wait for them learn it.
-func (w *writer) failUnpublished() {
-	head := w.index.mark()
-	kept := w.retained[:0]
-	for _, b := range w.retained {
-		if b.number <= head.Commit {
-			kept = append(kept, b)
-			continue
-		}
-		b.state, b.err = batchFailed, w.err
-		w.retainedBytes -= b.memory()
-		w.release(b)
-	}
-	clear(w.retained[len(kept):])
-	w.retained = kept
-	w.written.Commit, w.written.Total = w.durable.Commit, w.durable.Total
-	if n := len(kept); n > 0 {
-		w.written.Commit, w.written.Total = kept[n-1].number, kept[n-1].total
-	}
-	w.cond.Broadcast()
-}
-
-func (w *writer) close(what string, f file) {
-	if err := f.Close(); err != nil {
-		w.logger.Warn(what, "err", err)
-	}
-}
-
 // rollNow seals the active segment, if there is anything in it, so that the budget
 // can let it go.
 func (w *writer) rollNow() {
-	w.mu.Lock()
+	if !w.mu.TryLock() {
+		return // busy, perhaps with a disk that hangs: the next time will do
+	}
 	defer w.mu.Unlock()
 	if w.closed || w.syncing || w.file == nil || w.offset <= w.start {
 		return
 	}
 	if err := w.roll(); err != nil {
 		_ = w.recover(err, nil) // noted
+	}
+}
+
+func (w *writer) close(what string, f file) {
+	if err := f.Close(); err != nil {
+		w.logger.Warn(what, "err", err)
 	}
 }

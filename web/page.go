@@ -94,6 +94,7 @@ func newLane(s Status, t TargetStatus) laneView {
 	if t.LastError != "" {
 		l.Error = fmt.Sprintf("%s, %s", clock(s.Now, t.LastErrorAt), ago(s.Now, t.LastErrorAt))
 	}
+	l.Why, l.LastError = brief(t, t.Why), brief(t, t.LastError)
 	if t.NextTry.After(s.Now) {
 		l.Next = until(s.Now, t.NextTry)
 	}

@@ -68,7 +68,7 @@ func lastError(s Status, t TargetStatus) string {
 	if t.LastError == "" {
 		return "–"
 	}
-	text := plain(cut(firstLine(t.LastError), 70)) + " (" + ago(s.Now, t.LastErrorAt)
+	text := plain(cut(brief(t, t.LastError), 70)) + " (" + ago(s.Now, t.LastErrorAt)
 	if t.NextTry.After(s.Now) {
 		text += ", next try " + until(s.Now, t.NextTry)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -11,8 +12,8 @@ import (
 func span(d time.Duration) string {
 	s := math.Abs(d.Seconds())
 	one := func(v float64, unit string) string {
-		if v < 9.95 && unit != "ms" {
-			return strconv.FormatFloat(v, 'f', 1, 64) + " " + unit
+		if v < 9.95 {
+			return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0") + " " + unit
 		}
 		return strconv.FormatFloat(v, 'f', 0, 64) + " " + unit
 	}

@@ -45,7 +45,7 @@ type Verdict struct {
 // Problems is what needs a person, or will, as far as it can be told from the other
 // fields of s, worst first; never nil. It is pure: the time is s.Now.
 func Problems(s Status) []Problem {
-	all := slices.Concat([]Problem{}, configProblems(s), logProblems(s))
+	all := append(append([]Problem{}, configProblems(s)...), logProblems(s)...)
 	for _, t := range s.Targets {
 		all = append(all, targetProblems(s, t)...)
 	}
@@ -102,7 +102,8 @@ func logProblems(s Status) []Problem {
 // FullIn estimates when what waits for t fills the log at the present rate of samples.
 // It knows nothing where nothing waits or the target takes data.
 func FullIn(s Status, t TargetStatus) (time.Duration, bool) {
-	if t.PendingSamples == 0 || t.PendingBytes <= 0 || s.WAL.SamplesPerSec <= 0 || t.SentPerSec > 0 || s.WAL.MaxBytes <= t.PendingBytes {
+	stuck := t.State == StateHeld || t.State == StateRetrying
+	if !stuck || t.PendingSamples == 0 || t.PendingBytes <= 0 || s.WAL.SamplesPerSec <= 0 || s.WAL.MaxBytes <= t.PendingBytes {
 		return 0, false
 	}
 	perSecond := s.WAL.SamplesPerSec * float64(t.PendingBytes) / float64(t.PendingSamples)
@@ -170,11 +171,16 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 func why(t TargetStatus) string {
 	switch {
 	case t.Why != "":
-		return firstLine(t.Why)
+		return brief(t, t.Why)
 	case t.LastError != "":
-		return firstLine(t.LastError)
+		return brief(t, t.LastError)
 	}
 	return "reason unknown"
+}
+
+// brief is the first line of what happened at t, without the URL that stands beside it.
+func brief(t TargetStatus, text string) string {
+	return firstLine(strings.TrimPrefix(text, "post to "+t.URL+": "))
 }
 
 func firstLine(s string) string {

@@ -97,7 +97,7 @@ func TestUnits(t *testing.T) {
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	for _, c := range []struct{ got, want string }{
 		{span(0), "0 s"}, {span(4 * time.Millisecond), "4 ms"}, {span(1234 * time.Millisecond), "1.2 s"}, {span(59 * time.Second), "59 s"},
-		{span(5 * time.Minute), "5.0 min"}, {span(26 * time.Hour), "26 h"}, {span(100 * time.Hour), "4.2 days"}, {span(-3 * time.Second), "3.0 s"},
+		{span(5 * time.Minute), "5 min"}, {span(300 * time.Microsecond), "0.3 ms"}, {span(26 * time.Hour), "26 h"}, {span(100 * time.Hour), "4.2 days"}, {span(-3 * time.Second), "3 s"},
 		{count(0), "0"}, {count(999), "999"}, {count(1000), "1\u202f000"}, {count(1284020), "1\u202f284\u202f020"},
 		{size(0), "0 B"}, {size(1023), "1023 B"}, {size(1024), "1.0 KiB"}, {size(2 << 30), "2.0 GiB"}, {size(1<<63 - 1), "8.0 EiB"},
 		{rate(0), "0/s"}, {rate(0.5), "0.5/s"}, {rate(412.4), "412/s"},
@@ -197,11 +197,11 @@ func TestAddresses(t *testing.T) {
 	check("GET", "/-/ready", 503, "the log is being opened")
 	check("POST", "/-/reload", 400, "agent.yaml:3:1: unknown key\n  3 | x")
 
-	check2 := server(t, Options{Pprof: true})
-	if status, _, _ := ask(t, check2, "GET", "/debug/pprof/", nil); status != 200 {
+	other := server(t, Options{Pprof: true})
+	if status, _, _ := ask(t, other, "GET", "/debug/pprof/", nil); status != 200 {
 		t.Errorf("pprof when asked for: %d", status)
 	}
-	if status, _, _ := ask(t, check2, "POST", "/-/reload", nil); status == 200 {
+	if status, _, _ := ask(t, other, "POST", "/-/reload", nil); status == 200 {
 		t.Error("reload without a function answered 200")
 	}
 }

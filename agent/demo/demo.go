@@ -29,7 +29,7 @@ const (
 type Options struct {
 	Script string // Tour (the default), Outage or Crash
 	JSON   bool   // print one JSON object (a Result) on Stdout and everything else on Stderr
-	Listen string // where the agent's page listens; default 127.0.0.1:9464, or any free port if that is taken
+	Listen string // where the agent's page listens; default for a tour 127.0.0.1:9464, or any free port if that is taken
 	Binary string // the agent's program; default this one
 	Keep   string // a directory for all files, which is kept; default a temporary one
 

@@ -21,7 +21,7 @@ const target = "receiver"
 type stage struct {
 	o       Options
 	dir     string
-	page    string // where the agent's page listens
+	page    string // where the agent's page listens; empty for none
 	journal string
 	started time.Time
 	second  time.Duration // the scripts' unit of time; shorter in tests
@@ -46,7 +46,7 @@ func newStage(o Options, dir string) (*stage, error) {
 			return nil, fmt.Errorf("find this program: %w", err)
 		}
 	}
-	if s.page, err = listenAddress(o.Listen); err != nil {
+	if s.page, err = listenAddress(o); err != nil {
 		return nil, err
 	}
 	if s.pki, err = receiver.NewPKI(dir); err != nil {
@@ -270,9 +270,9 @@ func (s *stage) pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// listenAddress is where the page can listen: as asked for, or 127.0.0.1:9464 if that is
-// free, or else a free port.
-func listenAddress(asked string) (string, error) {
+// listenAddress is where the page of a tour listens: as asked for, or 127.0.0.1:9464 if
+// that is free, or else a free port. The other scripts have nobody who looks.
+func listenAddress(o Options) (string, error) {
 	try := func(addr string) (string, error) {
 		l, err := net.Listen("tcp", addr)
 		if err != nil {
@@ -281,8 +281,11 @@ func listenAddress(asked string) (string, error) {
 		defer l.Close()
 		return l.Addr().String(), nil
 	}
-	if asked != "" {
-		return try(asked)
+	switch {
+	case o.Listen != "":
+		return try(o.Listen)
+	case o.Script != Tour:
+		return "", nil
 	}
 	if addr, err := try("127.0.0.1:9464"); err == nil {
 		return addr, nil

@@ -1,0 +1,290 @@
+package agent
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golang/snappy"
+	"github.com/prometheus/prometheus/prompb"
+)
+
+// receiver answers writes as told, and counts the samples that it was sent.
+func receiver(t *testing.T, secure bool, answer func(w http.ResponseWriter, r *http.Request)) *httptest.Server {
+	t.Helper()
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err == nil {
+			body, err = snappy.Decode(nil, body)
+		}
+		var req prompb.WriteRequest
+		if err == nil {
+			err = req.Unmarshal(body)
+		}
+		if err != nil || len(req.Timeseries) > 0 || len(req.Metadata) > 0 {
+			t.Errorf("a check sent %d series and %d metadata (%v), want an empty write", len(req.Timeseries), len(req.Metadata), err)
+		}
+		answer(w, r)
+	}))
+	srv.Config.ErrorLog = discardLog()
+	if secure {
+		srv.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+		srv.StartTLS()
+	} else {
+		srv.Start()
+	}
+	t.Cleanup(srv.Close)
+	return srv
+}
+
+// write puts a file into the test's directory.
+func write(t *testing.T, path, text string, mode os.FileMode) string {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, mode); err != nil { // umask
+		t.Fatal(err)
+	}
+	return path
+}
+
+// check checks a configuration with the given list entries and no probes but its own.
+func check(t *testing.T, level Level, config string) Report {
+	t.Helper()
+	dir := t.TempDir()
+	file := write(t, filepath.Join(dir, "agent.yaml"), config, 0o600)
+	return Check(t.Context(), CheckOptions{ConfigFile: file, StoragePath: filepath.Join(dir, "data"), Level: level, Env: testEnv})
+}
+
+func group(t *testing.T, r Report, kind string) Group {
+	t.Helper()
+	for _, g := range r.Groups {
+		if g.Kind == kind {
+			return g
+		}
+	}
+	t.Fatalf("no group %s in %+v", kind, r.Groups)
+	return Group{}
+}
+
+// worst is the first step with the group's result.
+func worst(g Group) Step {
+	for _, s := range g.Steps {
+		if s.Result == g.Result {
+			return s
+		}
+	}
+	return Step{}
+}
+
+func TestCheckTarget(t *testing.T) {
+	status := func(code int, text string) func(http.ResponseWriter, *http.Request) {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(code)
+			fmt.Fprint(w, text)
+		}
+	}
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	token := write(t, filepath.Join(t.TempDir(), "token"), "abc", 0o600)
+
+	for name, c := range map[string]struct {
+		url    string
+		more   string
+		result Result
+		step   string
+		text   string // part of the worst step's text
+		try    string
+	}{
+		"accepted":    {receiver(t, false, status(204, "")).URL, "", OK, "", "", ""},
+		"bad token":   {receiver(t, false, status(401, "invalid token")).URL, ", bearer_token_file: " + token, Fail, "auth", `401 Unauthorized "invalid token"`, token},
+		"no token":    {receiver(t, false, status(401, "")).URL, "", Fail, "auth", "401", "bearer_token_file"},
+		"wrong path":  {receiver(t, false, status(404, "")).URL + "/here", "", Fail, "write", "404", "/api/v1/write"},
+		"no receiver": {receiver(t, false, status(405, "")).URL, "", Fail, "write", "405", "--web.enable-remote-write-receiver"},
+		"moved":       {receiver(t, false, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/other", http.StatusFound) }).URL, "", Fail, "write", "302", "final URL"},
+		"busy":        {receiver(t, false, status(503, "later")).URL, "", Fail, "write", "503", "retry"},
+		"picky":       {receiver(t, false, status(400, "no samples")).URL, "", Warn, "write", "no samples", ""},
+		"nginx wants a certificate": {receiver(t, true, status(400, "<html>400 No required SSL certificate was sent</html>")).URL,
+			", tls_config: {insecure_skip_verify: true}", Fail, "auth", "No required SSL", "cert_file"},
+		"unknown CA":     {receiver(t, true, status(204, "")).URL, "", Fail, "tls", "x509", "ca_file"},
+		"nobody there":   {closed.URL, "", Fail, "tcp", "refused", "running"},
+		"no such name":   {"http://no-such-host.invalid/", "", Fail, "dns", "no-such-host.invalid", "url:"},
+		"not TLS":        {strings.Replace(receiver(t, false, status(204, "")).URL, "http:", "https:", 1), "", Fail, "tls", "", "http://"},
+		"clock is ahead": {receiver(t, false, date(-time.Hour)).URL, "", Warn, "clock", "1h0m", "set the clock"},
+		"clock is late":  {receiver(t, false, date(time.Hour)).URL, "", Warn, "clock", "behind", "set the clock"},
+		"clock is right": {receiver(t, false, date(0)).URL, "", OK, "", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := check(t, Live, fmt.Sprintf("remote_write: [{name: x, url: %q%s}]\n", c.url, c.more))
+			g := group(t, r, GroupTarget)
+			if g.Result != c.result {
+				t.Fatalf("result %s, want %s: %+v", g.Result, c.result, g.Steps)
+			}
+			s := worst(g)
+			if c.result != OK && (s.Name != c.step || !strings.Contains(s.Text, c.text) || !strings.Contains(s.Try, c.try)) {
+				t.Errorf("step %+v\nwant %s, text with %q, try with %q", s, c.step, c.text, c.try)
+			}
+			if (c.result == Fail) != r.Failed(GroupTarget) {
+				t.Errorf("Failed(target) = %v", r.Failed(GroupTarget))
+			}
+			var b bytes.Buffer
+			if err := r.WriteText(&b); err != nil || !strings.Contains(b.String(), "target x") {
+				t.Errorf("text %q, %v", b.String(), err)
+			}
+		})
+	}
+}
+
+func date(ahead time.Duration) func(http.ResponseWriter, *http.Request) {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Date", time.Now().Add(ahead).UTC().Format(http.TimeFormat))
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+// certificate makes a certificate for 127.0.0.1 that ends after life.
+func certificate(t *testing.T, life time.Duration) (cert, key string) {
+	t.Helper()
+	priv, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
+		NotBefore: time.Now().Add(-365 * 24 * time.Hour), NotAfter: time.Now().Add(life)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &priv.PublicKey, priv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalECPrivateKey(priv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}))
+}
+
+func TestCheckFiles(t *testing.T) {
+	dir := t.TempDir()
+	jwt := func(exp time.Time) string {
+		part := base64.RawURLEncoding.EncodeToString
+		return part([]byte(`{"alg":"none"}`)) + "." + part(fmt.Appendf(nil, `{"exp":%d}`, exp.Unix())) + ".x"
+	}
+	long, longKey := certificate(t, 365*24*time.Hour)
+	soon, soonKey := certificate(t, 3*24*time.Hour)
+	gone, goneKey := certificate(t, -time.Hour)
+	put := func(name, text string, mode os.FileMode) string {
+		return write(t, filepath.Join(dir, name), text, mode)
+	}
+	pair := func(name, cert, key string) string {
+		return fmt.Sprintf(", tls_config: {cert_file: %s, key_file: %s}", put(name+".pem", cert, 0o644), put(name+".key", key, 0o600))
+	}
+	for name, c := range map[string]struct {
+		entry  string
+		result Result
+		text   string
+	}{
+		"none":              {"", OK, "no files"},
+		"good token":        {", bearer_token_file: " + put("good", "abc\n", 0o600), OK, "readable"},
+		"missing":           {", bearer_token_file: " + filepath.Join(dir, "missing"), Fail, "does not exist"},
+		"empty":             {", bearer_token_file: " + put("empty", "\n", 0o600), Fail, "is empty"},
+		"for all to read":   {", bearer_token_file: " + put("open", "abc", 0o644), Warn, "every user"},
+		"a directory":       {", bearer_token_file: " + dir, Fail, "directory"},
+		"token for long":    {", bearer_token_file: " + put("jwt1", jwt(time.Now().Add(41*24*time.Hour+time.Hour)), 0o600), OK, "token valid for 41 days"},
+		"token has expired": {", bearer_token_file: " + put("jwt2", jwt(time.Now().Add(-time.Hour)), 0o600), Fail, "token expired"},
+		"good certificate":  {pair("long", long, longKey), OK, "certificate valid for 36"},
+		"ends soon":         {pair("soon", soon, soonKey), Warn, "expires in 2 days"},
+		"has ended":         {pair("gone", gone, goneKey), Fail, "certificate expired"},
+		"key of another":    {pair("mixed", long, soonKey), Fail, "private key"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := check(t, NoNetwork, "remote_write: [{name: x, url: \"https://127.0.0.1:1/\""+c.entry+"}]\n")
+			g := group(t, r, GroupFiles)
+			if s := worst(g); g.Result != c.result || !strings.Contains(s.Text, c.text) {
+				t.Errorf("result %s: %+v\nwant %s with %q", g.Result, g.Steps, c.result, c.text)
+			}
+			if syntax := check(t, SyntaxOnly, "remote_write: [{name: x, url: \"https://127.0.0.1:1/\""+c.entry+"}]\n"); syntax.Failed(GroupConfig) {
+				t.Errorf("the syntax alone fails: %+v", syntax.Groups)
+			}
+		})
+	}
+}
+
+func TestCheckLevels(t *testing.T) {
+	dir := t.TempDir()
+	with := "remote_write: [{url: \"http://127.0.0.1:1/\", bearer_token: \"${file:/nonexistent/token}\"}]\n"
+	if r := check(t, SyntaxOnly, with); r.Failed(GroupConfig) || len(r.Groups) != 1 {
+		t.Errorf("syntax only, with a secret that is not here: %+v", r.Groups)
+	}
+	if r := check(t, NoNetwork, with); !r.Failed(GroupConfig) || len(r.Errors) != 1 {
+		t.Errorf("with files: %+v", r)
+	}
+	r := check(t, NoNetwork, "prober: []\n")
+	if !r.Failed(GroupConfig) || len(r.Errors) != 1 || r.Errors[0].Hint != `did you mean "probes"?` {
+		t.Errorf("mistake: %+v", r)
+	}
+	if r := Check(t.Context(), CheckOptions{ConfigFile: filepath.Join(dir, "none.yaml")}); !r.Failed(GroupConfig) {
+		t.Errorf("no file: %+v", r.Groups)
+	}
+}
+
+func TestCheckStorage(t *testing.T) {
+	dir := t.TempDir()
+	cfg, _, err := LoadBytes("agent.yaml", nil, testEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.WAL.MinFreeBytes, cfg.WAL.MaxBytes = 1, 1<<20
+	file := write(t, filepath.Join(dir, "file"), "x", 0o600)
+	if err := os.Mkdir(filepath.Join(dir, "open"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Join(dir, "open"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]Result{
+		filepath.Join(dir, "new", "deeper"): OK, filepath.Join(dir, "open"): Warn, file: Fail, filepath.Join(file, "below"): Fail,
+	} {
+		r := Report{Groups: []Group{checkStorage(t.Context(), cfg, path)}}
+		r.finish()
+		if r.Result != want {
+			t.Errorf("%s: %s, want %s: %+v", path, r.Result, want, r.Groups[0].Steps)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "new")); err == nil {
+		t.Error("the check made the directory")
+	}
+	cfg.WAL.MinFreeBytes = 1 << 60
+	if g := checkStorage(t.Context(), cfg, dir); !strings.Contains(fmt.Sprint(g.Steps), "min_free_bytes") {
+		t.Errorf("a full disk: %+v", g.Steps)
+	}
+}
+
+func TestCheckProbe(t *testing.T) {
+	r := check(t, Live, "probes:\n  - {name: c, type: canary, series: 3}\n  - {name: off, type: canary, enabled: false}\n"+
+		"  - {name: dead, type: snmp, target: \"127.0.0.1:1\", modules: [system], interval: 2s, timeout: 200ms, retries: 0, packet_timeout: 100ms}\n")
+	results := map[string]Result{}
+	for _, g := range r.Groups {
+		if g.Kind == GroupProbe {
+			results[g.Name] = g.Result
+		}
+	}
+	if len(results) != 2 || results["c"] != OK || results["dead"] != Fail {
+		t.Errorf("probes %v, want c ok and dead fail", results)
+	}
+}

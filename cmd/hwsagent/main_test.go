@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// hwsagent runs the command line.
+func hwsagent(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(t.Context(), args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestExitCodes(t *testing.T) {
+	none := httptest.NewServer(http.HandlerFunc(http.NotFound))
+	defer none.Close()
+	storage := t.TempDir()
+	if err := os.Chmod(storage, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	good := write(t, "good.yaml", "probes: [{name: c, type: canary}]\nwal: {max_bytes: 1MiB, min_free_bytes: 1MiB}\n")
+	bad := write(t, "bad.yaml", "prober: []\n")
+	dead := write(t, "dead.yaml", "remote_write: [{url: "+none.URL+"}]\nwal: {max_bytes: 1MiB, min_free_bytes: 1MiB}\n")
+	device := write(t, "device.yaml", "probes: [{name: d, type: snmp, target: \"127.0.0.1:1\", modules: [system], timeout: 200ms, packet_timeout: 100ms, retries: 0}]\nwal: {max_bytes: 1MiB, min_free_bytes: 1MiB}\n")
+	for _, c := range []struct {
+		args           []string
+		code           int
+		stdout, stderr string // a part of each
+	}{
+		{[]string{"version"}, exitOK, "hwsagent ", ""},
+		{[]string{"--help"}, exitOK, "Exit codes:", ""},
+		{[]string{"completion", "bash"}, exitOK, "bash completion", ""},
+		{[]string{"--nope"}, exitUsage, "", "unknown flag"},
+		{[]string{"chekc"}, exitUsage, "", "Did you mean: hwsagent check"},
+		{[]string{"check", "more"}, exitUsage, "", "Try: hwsagent check --help"},
+		{[]string{"check", "--syntax-only", "--no-network"}, exitUsage, "", "syntax-only"},
+		{[]string{"version", "--log.level", "loud"}, exitUsage, "", "--log.level"},
+		{[]string{"check", "--config.file", good, "--storage.path", storage}, exitOK, "✓ probe c", ""},
+		{[]string{"--config.file", good, "--storage.path", storage, "check"}, exitOK, "✓ probe c", ""},
+		{[]string{"check", "--config.file", bad, "--storage.path", storage}, exitConfig, `did you mean "probes"?`, ""},
+		{[]string{"check", "--config.file", bad + "x"}, exitConfig, "no such file", ""},
+		{[]string{"check", "--config.file", dead, "--storage.path", storage}, exitTarget, "404", ""},
+		{[]string{"check", "--config.file", dead, "--storage.path", storage, "--no-network"}, exitOK, "", ""},
+		{[]string{"check", "--config.file", device, "--storage.path", storage}, exitProbe, "✗ probe d", ""},
+		{[]string{"probe", "c", "--config.file", good}, exitOK, "hwsagent_canary{", "samples in"},
+		{[]string{"probe", "x", "--config.file", good}, exitUsage, "", "no such probe"},
+		{[]string{"probe", "d", "--config.file", device}, exitProbe, "up{", "the probe failed"},
+		{[]string{"probe", "c", "--config.file", bad}, exitConfig, "", `did you mean "probes"?`},
+		{[]string{"run", "--config.file", bad, "--storage.path", storage}, exitConfig, "", `did you mean "probes"?`},
+		{[]string{"run", "--config.file", good, "--storage.path", storage, "--web.listen-address", "0.0.0.0:0"}, exitFailed, "", "insecure_listen"},
+		{[]string{"reload", "--storage.path", storage}, exitNotRunning, "", "Try:"},
+	} {
+		code, stdout, stderr := hwsagent(t, c.args...)
+		if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) {
+			t.Errorf("hwsagent %s: exit %d, want %d\nstdout (want %q):\n%s\nstderr (want %q):\n%s",
+				strings.Join(c.args, " "), code, c.code, c.stdout, stdout, c.stderr, stderr)
+		}
+		// The same as JSON: one value, and the same exit code.
+		if c.args[0] == "completion" || c.args[0] == "--help" {
+			continue
+		}
+		code, stdout, _ = hwsagent(t, append(c.args, "--json")...)
+		var v map[string]any
+		if err := json.Unmarshal([]byte(stdout), &v); code != c.code || c.args[0] != "--nope" && err != nil {
+			t.Errorf("hwsagent %s --json: exit %d, want %d; %v\n%s", strings.Join(c.args, " "), code, c.code, err, stdout)
+		}
+	}
+}
+
+func TestRunStatusReload(t *testing.T) {
+	storage := filepath.Join(t.TempDir(), "data")
+	file := write(t, "agent.yaml", "probes: [{name: c, type: canary, interval: 50ms}]\nwal: {min_free_bytes: 1MiB}\n")
+	ctx, stop := context.WithCancel(t.Context())
+	var log bytes.Buffer
+	done := make(chan int, 1)
+	go func() {
+		done <- run(ctx, []string{"run", "--config.file", file, "--storage.path", storage, "--web.listen-address", "127.0.0.1:0", "--log.format=json"}, &bytes.Buffer{}, &log)
+	}()
+	until(t, "the agent takes samples", func() error {
+		code, stdout, stderr := hwsagent(t, "status", "--storage.path", storage, "--json")
+		var s struct {
+			Running bool `json:"running"`
+			WAL     struct {
+				Appended uint64 `json:"samples_appended"`
+			} `json:"wal"`
+		}
+		if err := json.Unmarshal([]byte(stdout), &s); code != exitOK || err != nil || !s.Running || s.WAL.Appended == 0 {
+			return fmt.Errorf("exit %d, %w, %+v, %s", code, err, s, stderr)
+		}
+		return nil
+	})
+	if code, stdout, _ := hwsagent(t, "status", "--storage.path", storage); code != exitOK || !strings.Contains(stdout, "canary") || !strings.Contains(stdout, "no targets") {
+		t.Errorf("status: exit %d\n%s", code, stdout)
+	}
+	if code, _, stderr := hwsagent(t, "run", "--config.file", file, "--storage.path", storage); code != exitFailed || !strings.Contains(stderr, "in use") {
+		t.Errorf("a second agent on the directory: exit %d, %s", code, stderr)
+	}
+	if code, stdout, stderr := hwsagent(t, "reload", "--storage.path", storage); code != exitOK || stdout != "reloaded\n" {
+		t.Errorf("reload: exit %d, %s%s", code, stdout, stderr)
+	}
+	if err := os.WriteFile(file, []byte("prober: []\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := hwsagent(t, "reload", "--storage.path", storage); code != exitConfig || !strings.Contains(stderr, `did you mean "probes"?`) {
+		t.Errorf("reload of a mistake: exit %d, %s", code, stderr)
+	}
+	if code, stdout, _ := hwsagent(t, "status", "--storage.path", storage); code != exitOK || !strings.Contains(stdout, "the reload at") {
+		t.Errorf("status after it: exit %d\n%s", code, stdout)
+	}
+	stop()
+	if code := <-done; code != exitOK {
+		t.Errorf("run: exit %d\n%s", code, log.String())
+	}
+	for line := range strings.Lines(log.String()) {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("the log has a line that is not JSON: %s", line)
+		}
+	}
+}
+
+// until asks again and again until check is content.
+func until(t *testing.T, what string, check func() error) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: %v", what, err)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+}

@@ -1,0 +1,261 @@
+// Package deadletter keeps samples that a remote-write receiver refused, with what it
+// said, in a bounded store of JSON lines: one directory for each target.
+//
+// There are two files. Letters are appended to letters.jsonl; when that has reached half
+// of the bounds it becomes letters.old.jsonl, and the older one of that name is gone. So
+// the newest letters are kept, at least half of the bounds' worth, and a person reads
+// them with any tool.
+package deadletter
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"hwsagent/remotewrite"
+)
+
+const (
+	current  = "letters.jsonl"
+	previous = "letters.old.jsonl"
+
+	// maxLine bounds a letter on disk. Longer ones lose the end of their labels.
+	maxLine = 16 << 10
+)
+
+// Options bound a store; zero values mean the defaults.
+type Options struct {
+	MaxBytes   int64 // of both files; default 16 MiB
+	MaxLetters int   // in both files; default 10,000
+}
+
+// Store is the dead-letter store of one target. It implements
+// [remotewrite.DeadLetters]. Safe for concurrent use.
+type Store struct {
+	dir string
+	o   Options
+
+	mu     sync.Mutex
+	file   *os.File // nil after Close
+	size   int64    // of the current file; everything up to here is whole lines
+	counts [2]int   // letters in the current and the previous file
+}
+
+// Open opens the store in dir, which it makes if needed. What a crash left of an
+// unfinished line is cut off.
+func Open(dir string, o Options) (*Store, error) {
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = 16 << 20
+	}
+	if o.MaxLetters <= 0 {
+		o.MaxLetters = 10_000
+	}
+	s := &Store{dir: dir, o: o}
+	if err := s.open(); err != nil {
+		return nil, fmt.Errorf("open dead letters: %w", err)
+	}
+	return s, nil
+}
+
+func (s *Store) open() error {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return err
+	}
+	old, err := read(filepath.Join(s.dir, previous), nil)
+	if err != nil {
+		return err
+	}
+	letters, err := read(filepath.Join(s.dir, current), nil)
+	if err != nil {
+		return err
+	}
+	s.counts = [2]int{len(letters), len(old)}
+	f, err := os.OpenFile(filepath.Join(s.dir, current), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	if s.size, err = wholeLines(f); err == nil {
+		err = f.Truncate(s.size)
+	}
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	s.file = f
+	return syncDir(s.dir)
+}
+
+// wholeLines is the offset behind the last line end.
+func wholeLines(f *os.File) (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	end := info.Size()
+	for buf := make([]byte, 4096); end > 0; {
+		from := max(end-int64(len(buf)), 0)
+		b := buf[:end-from]
+		if _, err := f.ReadAt(b, from); err != nil && !errors.Is(err, io.EOF) {
+			return 0, err
+		}
+		if i := bytes.LastIndexByte(b, '\n'); i >= 0 {
+			return from + int64(i) + 1, nil
+		}
+		end = from
+	}
+	return 0, nil
+}
+
+// Put appends letters and returns when they are durable. After an error none of them is
+// in the store.
+func (s *Store) Put(letters []remotewrite.Letter) error {
+	var lines []byte
+	for _, l := range letters {
+		line, err := encode(l)
+		if err != nil {
+			return fmt.Errorf("put dead letters: %w", err)
+		}
+		lines = append(append(lines, line...), '\n')
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.put(lines, len(letters)); err != nil {
+		return fmt.Errorf("put dead letters: %w", err)
+	}
+	return nil
+}
+
+func encode(l remotewrite.Letter) ([]byte, error) {
+	line, err := json.Marshal(l)
+	if err != nil || len(line) <= maxLine {
+		return line, err
+	}
+	const keep = 1 << 10
+	l.Series, l.Value, l.Text = shorten(l.Series, keep), shorten(l.Value, keep), shorten(l.Text, keep)
+	return json.Marshal(l)
+}
+
+func shorten(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return s[:n] + "…"
+}
+
+func (s *Store) put(lines []byte, n int) error {
+	if s.file == nil {
+		return fs.ErrClosed
+	}
+	if s.size > 0 && (s.size+int64(len(lines)) > s.o.MaxBytes/2 || s.counts[0]+n > s.o.MaxLetters/2) {
+		if err := s.rotate(); err != nil {
+			return err
+		}
+	}
+	_, err := s.file.WriteAt(lines, s.size)
+	if err == nil {
+		err = s.file.Sync()
+	}
+	if err != nil {
+		return errors.Join(err, s.file.Truncate(s.size))
+	}
+	s.size += int64(len(lines))
+	s.counts[0] += n
+	return nil
+}
+
+// rotate makes the current file the previous one.
+func (s *Store) rotate() error {
+	at := filepath.Join(s.dir, current)
+	if err := os.Rename(at, filepath.Join(s.dir, previous)); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(at, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	old := s.file
+	s.file, s.size, s.counts = f, 0, [2]int{0, s.counts[0]}
+	return errors.Join(old.Close(), syncDir(s.dir))
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	// Not every system lets a directory be synced; the files are.
+	_ = d.Sync()
+	return d.Close()
+}
+
+// Count is the number of letters in the store.
+func (s *Store) Count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.counts[0] + s.counts[1]
+}
+
+// List returns the letters, oldest first. Lines that cannot be read are left out.
+func (s *Store) List() ([]remotewrite.Letter, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return List(s.dir)
+}
+
+// List reads the letters in a store's directory, oldest first, beside a running agent
+// or without one.
+func List(dir string) ([]remotewrite.Letter, error) {
+	letters, err := read(filepath.Join(dir, previous), nil)
+	if err == nil {
+		letters, err = read(filepath.Join(dir, current), letters)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list dead letters: %w", err)
+	}
+	return letters, nil
+}
+
+// read appends the letters in a file, if there is one, to letters.
+func read(path string, letters []remotewrite.Letter) ([]remotewrite.Letter, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return letters, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	r := bufio.NewReaderSize(f, 2*maxLine)
+	for {
+		line, err := r.ReadSlice('\n')
+		var l remotewrite.Letter
+		switch {
+		case err == nil:
+			if json.Unmarshal(line, &l) == nil {
+				letters = append(letters, l)
+			}
+		case errors.Is(err, io.EOF):
+			return letters, nil // a line without an end is not whole
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, err
+		}
+	}
+}
+
+// Close closes the store.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file == nil {
+		return nil
+	}
+	err := s.file.Close()
+	s.file = nil
+	return err
+}

@@ -1,0 +1,202 @@
+package remotewrite
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"hwsagent/wal"
+)
+
+// A receiver that refuses empty writes, with one poison sample, and with a 401 that is
+// later lifted: the hold ends by itself, one sample is lost.
+func TestHoldEndsByItselfWithoutEmptyWrites(t *testing.T) {
+	for _, keeps := range []bool{false, true} {
+		for _, from := range []time.Duration{0, 3 * time.Second, 10 * time.Second, 20 * time.Second, 36 * time.Second} {
+			for _, poisoned := range []int{0, 5, 25} { // round
+				for _, series := range []int{1, 100} {
+					t.Run(fmt.Sprintf("keepsGood=%v/401 from %v/poison in round %d of %d", keeps, from, poisoned, series), func(t *testing.T) {
+						synctest.Test(t, func(t *testing.T) {
+							begin := time.Now()
+							denied := 0
+							to := &fakeReceiver{refuseEmpty: true, keepsGood: keeps, latency: time.Millisecond}
+							to.script = func(fakeRequest) (Answer, bool) {
+								if d := time.Since(begin); d >= from && d < from+45*time.Second {
+									denied++
+									return Answer{Status: 401, Text: "expired"}, true
+								}
+								return Answer{}, false
+							}
+							r := newRig(t, to)
+							bad := smp{fmt.Sprintf("m%04d", series/2), r.time + int64(poisoned+1)*1000, 0}
+							bad.v = float64(bad.t) + float64(series/2)
+							to.poison = func(s smp) bool { return s == bad }
+							r.start()
+							for range 40 {
+								r.round(series)
+								time.Sleep(time.Second)
+							}
+							r.drained(10 * time.Minute)
+							r.end()
+							if denied == 0 {
+								t.Error("nothing was denied")
+							}
+							o := r.log.outcome()
+							if keeps && o.Dropped[wal.Unconfirmed] > 0 {
+								// What was bad among older samples cannot be known there.
+								r.verify(bad)
+								return
+							}
+							if o.Lost() != 1 || o.Dropped[wal.Rejected] != 1 {
+								t.Errorf("outcomes %+v, want one rejected\n%s", o, r.to.dump())
+							}
+							r.verify(bad)
+						})
+					})
+				}
+			}
+		}
+	}
+}
+
+// A proxy that answers everything with 400 for a while, in the middle of taking a
+// refused batch apart: what it refuses is not taken for bad.
+func TestRouteBreaksWhileIsolating(t *testing.T) {
+	for _, empties := range []bool{true, false} {
+		for first := range 16 {
+			t.Run(fmt.Sprintf("empty writes=%v/from request %d", empties, first), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var broken time.Time
+					to := &fakeReceiver{refuseEmpty: !empties}
+					to.script = func(q fakeRequest) (Answer, bool) {
+						if broken.IsZero() && q.n >= first {
+							broken = time.Now()
+						}
+						if !broken.IsZero() && time.Since(broken) < 30*time.Second {
+							return Answer{Status: 400, Text: "<html>No required SSL certificate was sent</html>"}, true
+						}
+						return Answer{}, false
+					}
+					r := newRig(t, to)
+					bad := smp{"m0300", r.time + 1000, float64(r.time+1000) + 300}
+					to.poison = func(s smp) bool { return s == bad }
+					r.round(500)
+					r.round(500)
+					r.start()
+					r.drained(10 * time.Minute)
+					r.end()
+					if broken.IsZero() {
+						t.Skip("isolation was over before")
+					}
+					if o := r.log.outcome(); o.Lost() != 1 {
+						t.Errorf("outcomes %+v, want one lost\n%s", o, r.to.dump())
+					}
+					r.verify(bad)
+				})
+			})
+		}
+	}
+}
+
+// New credentials are tried at once, not at the next slow test.
+func TestCredentialsChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		good := false
+		r := newRig(t, &fakeReceiver{script: func(fakeRequest) (Answer, bool) { return Answer{Status: 401}, !good }})
+		r.start()
+		r.round(10)
+		time.Sleep(200 * time.Second)
+		if s := r.q.Status(); s.State != StateHeld {
+			t.Fatalf("status %+v, want held", s)
+		}
+		n := r.to.count()
+		good = true
+		r.q.CredentialsChanged()
+		r.drained(100 * time.Millisecond)
+		if r.to.count() == n {
+			t.Error("no request after the change")
+		}
+		r.end()
+		r.verify()
+	})
+}
+
+// SIGTERM in an outage, with requests that hang: out in time, nothing lost.
+func TestStopInOutage(t *testing.T) {
+	for name, script := range map[string]func(fakeRequest) (Answer, bool){
+		"refused":    func(fakeRequest) (Answer, bool) { return Answer{Err: errDown}, true },
+		"held":       func(fakeRequest) (Answer, bool) { return Answer{Status: 403}, true },
+		"overloaded": func(fakeRequest) (Answer, bool) { return Answer{Status: 429, RetryAfter: 5 * time.Minute}, true },
+		"hanging":    nil,
+	} {
+		for _, after := range []time.Duration{0, time.Second, 5 * time.Second, 45 * time.Second, 10 * time.Minute} {
+			t.Run(fmt.Sprintf("%s after %v", name, after), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					to := &fakeReceiver{script: script}
+					if script == nil {
+						to.latency = 30 * time.Second
+					}
+					r := newRig(t, to)
+					r.start()
+					for range 20 {
+						r.round(1000)
+					}
+					time.Sleep(after)
+					if d := r.end(); d >= 2*time.Second {
+						t.Errorf("Run returned after %v", d)
+					}
+					if script != nil && r.log.outcome().Sum() != 0 {
+						t.Errorf("outcomes %+v", r.log.outcome())
+					}
+					// The next process delivers everything.
+					r.to.script, r.to.latency = nil, 0
+					r.start()
+					r.drained(time.Minute)
+					r.end()
+					r.verify()
+				})
+			})
+		}
+	}
+}
+
+// A target that is down for long: nothing is held in memory, and it comes back.
+func TestLongOutageHoldsNothing(t *testing.T) {
+	for name, a := range map[string]Answer{
+		"network": {Err: errDown}, "5xx": {Status: 503}, "held": {Status: 401},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begin := time.Now()
+				down := 72 * time.Hour
+				if testing.Short() {
+					down = 2 * time.Hour
+				}
+				r := newRig(t, &fakeReceiver{script: func(fakeRequest) (Answer, bool) { return a, time.Since(begin) < down }})
+				r.start()
+				held, looks := 0, 0
+				for time.Since(begin) < down {
+					r.round(50)
+					time.Sleep(30 * time.Second)
+					if time.Since(begin) > 10*time.Minute {
+						looks++
+						if r.q.window.Load() != nil {
+							held++
+						}
+					}
+					if w := r.q.Status().Window; w > 11_000 {
+						t.Fatalf("%d samples in the window", w)
+					}
+				}
+				if held*4 > looks {
+					t.Errorf("samples were held at %d of %d looks", held, looks)
+				}
+				time.Sleep(time.Until(begin.Add(down)))
+				r.drained(3 * time.Minute)
+				r.end()
+				r.verify()
+			})
+		})
+	}
+}

@@ -1,0 +1,328 @@
+package remotewrite
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"hwsagent/wal"
+)
+
+// 413: requests are halved until they fit, and the limit is remembered.
+func TestTooLargeIsHalvedAndRemembered(t *testing.T) {
+	for _, most := range []int{1, 3, 250, 1999} {
+		t.Run(fmt.Sprint(most), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, &fakeReceiver{maxSamples: most})
+				n := 2000
+				if most < 10 {
+					n = 100
+				}
+				for range 4 {
+					r.round(n)
+				}
+				r.start()
+				r.drained(time.Minute)
+				r.end()
+				r.verify()
+				large := 0
+				for _, q := range r.to.log() {
+					if q.status == 413 {
+						large++
+					}
+				}
+				if large == 0 || large > 12 {
+					t.Errorf("%d requests were too large\n%s", large, r.to.dump())
+				}
+			})
+		})
+	}
+}
+
+// One sample that is too large alone is given up, the others are not.
+func TestOneSampleTooLarge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, &fakeReceiver{})
+		r.to.script = func(q fakeRequest) (Answer, bool) {
+			return Answer{Status: 413, Text: "label too long"}, slices.ContainsFunc(q.samples, func(s smp) bool { return s.series == "m0007" })
+		}
+		r.round(20)
+		r.start()
+		r.drained(time.Minute)
+		r.end()
+		bad := smp{"m0007", r.time, float64(r.time) + 7}
+		if o := r.log.outcome(); o.Dropped[wal.Rejected] != 1 || len(r.letters.all()) != 1 {
+			t.Errorf("outcomes %+v, letters %v", o, r.letters.all())
+		}
+		r.verify(bad)
+	})
+}
+
+// Retry-After holds for the whole target, not for one shard.
+func TestRetryAfterIsTargetWide(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var until time.Time
+		early, asked := 0, 0
+		to := &fakeReceiver{latency: 20 * time.Millisecond}
+		to.script = func(q fakeRequest) (Answer, bool) {
+			if q.at.Before(until) && q.at.After(until.Add(-60*time.Second+25*time.Millisecond)) {
+				early++
+			}
+			if q.n == 30 {
+				asked++
+				until = time.Now().Add(60 * time.Second)
+				return Answer{Status: 429, RetryAfter: 60 * time.Second}, true
+			}
+			return Answer{}, false
+		}
+		r := newRig(t, to)
+		r.cfg.Queue.MinShards = 4
+		for range 200 {
+			r.round(500)
+		}
+		r.start()
+		r.drained(5 * time.Minute)
+		r.end()
+		r.verify()
+		if asked != 1 || early != 0 {
+			t.Errorf("asked %d times to wait, %d requests came before the time", asked, early)
+		}
+	})
+}
+
+// on_refusal: drop is the specification to the letter: a 4xx is never sent again.
+func TestDropPolicy(t *testing.T) {
+	for _, c := range []struct {
+		code  int
+		sends int // of each refused sample
+		lost  int
+	}{{400, 1, 50}, {401, 1, 50}, {404, 1, 50}, {408, 1, 50}, {413, 1, 50}, {429, 2, 0}, {503, 2, 0}} {
+		t.Run(fmt.Sprint(c.code), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, &fakeReceiver{script: func(q fakeRequest) (Answer, bool) {
+					return Answer{Status: c.code, Text: "no"}, q.n == 0
+				}})
+				r.cfg.Target.OnRefusal = RefusalDrop
+				r.start()
+				var lost []smp
+				r.round(50)
+				if c.lost > 0 {
+					for _, s := range r.log.entries[0].Samples {
+						lost = append(lost, smp{s.Series.Labels.Get("__name__"), s.T, s.V})
+					}
+				}
+				time.Sleep(3 * time.Second)
+				r.round(50)
+				r.drained(time.Minute)
+				r.end()
+				if o := r.log.outcome(); int(o.Dropped[wal.Rejected]) != c.lost {
+					t.Errorf("outcomes %+v, want %d rejected", o, c.lost)
+				}
+				if ls := r.letters.all(); c.lost > 0 && (len(ls) != 1 || ls[0].Samples != c.lost) {
+					t.Errorf("letters %+v, want one that stands for all", ls)
+				}
+				first := r.to.requests[0].samples[0]
+				n := 0
+				for _, q := range r.to.log() {
+					if slices.Contains(q.samples, first) {
+						n++
+					}
+				}
+				if n != c.sends {
+					t.Errorf("sent %d times, want %d", n, c.sends)
+				}
+				r.verify(lost...)
+			})
+		})
+	}
+}
+
+// A sample at which the receiver fails with 500 blocks nothing for ever; it is given up
+// only since others are taken before and after.
+func TestPoison5xx(t *testing.T) {
+	for _, others := range []int{1, 99} {
+		t.Run(fmt.Sprintf("%d others", others), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, &fakeReceiver{})
+				at := r.time + 1000
+				bad := func(s smp) bool { return s.series == "m0000" && s.t == at }
+				fails := 0
+				r.to.script = func(q fakeRequest) (Answer, bool) {
+					if slices.ContainsFunc(q.samples, bad) {
+						fails++
+						return Answer{Status: 500, Text: "panic"}, true
+					}
+					return Answer{}, false
+				}
+				r.round(1 + others)
+				r.start()
+				time.Sleep(4 * time.Minute)
+				if o := r.log.outcome(); o.Lost() != 0 {
+					t.Errorf("outcomes %+v after four minutes", o)
+				}
+				r.round(1 + others)
+				r.drained(30 * time.Minute)
+				r.end()
+				if fails < 10 {
+					t.Errorf("it failed %d times only", fails)
+				}
+				if o := r.log.outcome(); o.Dropped[wal.Rejected] != 1 || o.Lost() != 1 {
+					t.Errorf("outcomes %+v, want one rejected\n%s", o, r.to.dump())
+				}
+				r.verify(smp{"m0000", at, float64(at)})
+			})
+		})
+	}
+}
+
+// A receiver that is down with 5xx for hours: nothing is given up.
+func TestLong5xxDropsNothing(t *testing.T) {
+	for _, empties := range []bool{true, false} {
+		t.Run(fmt.Sprintf("empty writes pass=%v", empties), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				up := time.Now().Add(3 * time.Hour)
+				r := newRig(t, &fakeReceiver{script: func(q fakeRequest) (Answer, bool) {
+					return Answer{Status: 502}, time.Now().Before(up) && (!empties || len(q.samples) > 0)
+				}})
+				r.start()
+				for time.Now().Before(up.Add(time.Minute)) {
+					r.round(20)
+					time.Sleep(30 * time.Second)
+				}
+				r.drained(5 * time.Minute)
+				r.end()
+				r.verify()
+			})
+		})
+	}
+}
+
+// A receiver that denies one series and takes empty writes: the others are delivered.
+func TestPoisonDenied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, &fakeReceiver{})
+		n := 0
+		r.to.script = func(q fakeRequest) (Answer, bool) {
+			if slices.ContainsFunc(q.samples, func(s smp) bool { return s.series == "m0003" }) {
+				n++
+				return Answer{Status: 403, Text: "not your series"}, true
+			}
+			return Answer{}, false
+		}
+		r.start()
+		r.q.gate.sawEmptyPass()
+		r.round(10)
+		r.drained(30 * time.Minute)
+		r.end()
+		if o := r.log.outcome(); o.Dropped[wal.Rejected] != 1 || n < 3 {
+			t.Errorf("outcomes %+v after %d denials\n%s", o, n, r.to.dump())
+		}
+		r.verify(smp{"m0003", r.time, float64(r.time) + 3})
+	})
+}
+
+func TestAgeAndFutureLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		skew := -90 * time.Second // this host is behind the receiver
+		up := false
+		r := newRig(t, &fakeReceiver{script: func(fakeRequest) (Answer, bool) {
+			if !up {
+				return Answer{Err: errDown}, true
+			}
+			return Answer{Status: 204, Date: time.Now().Add(-skew)}, true
+		}})
+		r.cfg.Queue.SampleAgeLimit = model.Duration(10 * time.Minute)
+		r.cfg.Target.FutureLimit = model.Duration(5 * time.Minute)
+		now := func(d time.Duration) int64 { return time.Now().Add(d).UnixMilli() }
+		r.log.append(smp{"old", now(-11 * time.Minute), 1}, smp{"aging", now(-9 * time.Minute), 1}, smp{"new", now(0), 1})
+		r.start()
+		time.Sleep(2 * time.Second)
+		if o := r.log.outcome(); o.Sum() != 0 {
+			t.Errorf("outcomes %+v: the entry is not finished", o)
+		}
+		// Too old at reading, and too old before a retry.
+		time.Sleep(2 * time.Minute)
+		up = true
+		r.drained(time.Minute)
+		if o := r.log.outcome(); o.Dropped[wal.TooOld] != 2 || o.Delivered != 1 {
+			t.Errorf("outcomes %+v, want two too old, one delivered", o)
+		}
+		// The receiver's clock counts: it is 90 s ahead.
+		r.log.append(smp{"a", now(6 * time.Minute), 1}, smp{"b", now(7 * time.Minute), 1})
+		r.drained(time.Minute)
+		r.end()
+		if o := r.log.outcome(); o.Dropped[wal.Future] != 1 || o.Delivered != 2 {
+			t.Errorf("outcomes %+v, want one from the future", o)
+		}
+		if s := r.q.Status(); !s.ClockSkewKnown || s.ClockSkew != skew {
+			t.Errorf("skew %v, want %v", s.ClockSkew, skew)
+		}
+	})
+}
+
+// A receiver that keeps the good part gets one sample per series per request once that
+// is known; another one gets them grouped when there is a backlog.
+func TestGroupingDependsOnReceiver(t *testing.T) {
+	for _, keeps := range []bool{false, true} {
+		t.Run(fmt.Sprintf("keepsGood=%v", keeps), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, &fakeReceiver{keepsGood: keeps, latency: time.Millisecond})
+				at := r.time + 30_000
+				r.to.poison = func(s smp) bool { return s.series == "m0050" && s.t == at }
+				for range 300 {
+					r.round(100)
+				}
+				r.start()
+				r.drained(time.Minute)
+				r.end()
+				grouped := 0
+				log := r.to.log()
+				for _, q := range log[len(log)-5:] {
+					if len(q.samples) > q.series {
+						grouped++
+					}
+				}
+				if keeps != (grouped == 0) {
+					t.Errorf("%d of the last 5 requests are grouped\n%s", grouped, r.to.dump())
+				}
+			})
+		})
+	}
+}
+
+// More shards while behind, fewer requests after the receiver asked to go slower.
+func TestShardsFollowBacklog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, &fakeReceiver{latency: 300 * time.Millisecond})
+		r.cfg.Queue.MaxShards = 8
+		for range 500 {
+			r.round(1000)
+		}
+		r.start()
+		most := 0
+		r.until("caught up", 10*time.Minute, func() bool {
+			most = max(most, r.q.Status().Shards)
+			return r.log.pending() == 0
+		})
+		if most != 8 || r.to.maxFly != 8 {
+			t.Errorf("at most %d shards and %d requests at a time, want 8", most, r.to.maxFly)
+		}
+		for range 300 {
+			r.round(1000)
+			time.Sleep(time.Second)
+		}
+		if n := r.q.Status().Shards; n != 1 {
+			t.Errorf("%d shards without a backlog, want 1", n)
+		}
+		r.drained(time.Minute)
+		r.end()
+		r.verify()
+		if n := r.to.again; n != 0 {
+			t.Errorf("%d samples were sent again", n)
+		}
+	})
+}

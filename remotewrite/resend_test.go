@@ -1,0 +1,198 @@
+package remotewrite
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"hwsagent/wal"
+)
+
+// After a kill against a receiver that refuses a whole request for one late sample: no
+// fresh sample is lost, and finding out costs little.
+func TestCrashAtReceiverWithoutOutOfOrderWindow(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		series, backlog int // backlog: rounds in the log at the start
+		shards          int
+		keeps, any      bool
+	}{
+		{name: "steady", series: 500},
+		{name: "catching up", series: 500, backlog: 200},
+		{name: "few series", series: 10, backlog: 400},
+		{name: "many series", series: 5000, backlog: 20},
+		{name: "four shards", series: 500, backlog: 200, shards: 4},
+		{name: "keeps the good part", series: 500, backlog: 200, keeps: true},
+		{name: "takes any order", series: 500, backlog: 200, any: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for seed := range uint64(6) {
+				synctest.Test(t, func(t *testing.T) {
+					rnd := rand.New(rand.NewPCG(seed, 7))
+					r := newRig(t, &fakeReceiver{keepsGood: c.keeps, anyOrder: c.any, latency: 7 * time.Millisecond})
+					r.cfg.Queue.MinShards = max(c.shards, 1)
+					for range c.backlog {
+						r.round(c.series)
+					}
+					r.start()
+					if c.backlog == 0 {
+						for range 5 + rnd.IntN(5) {
+							r.round(c.series)
+							time.Sleep(time.Second)
+						}
+					}
+					// Kill: what is durable is the savepoint at the last reservation.
+					n := 5 + rnd.IntN(20)
+					r.until("some requests", time.Minute, func() bool { return r.to.count() >= min(n, 5+c.backlog) || r.log.pending() == 0 })
+					r.end()
+					r.log.crash()
+					suspects := int(r.log.sp.High.Total - r.log.sp.Acked().Total)
+					if suspects == 0 {
+						t.Fatalf("seed %d: nothing is suspect: the crash did not happen", seed)
+					}
+					before := r.to.count()
+					for range 3 {
+						r.round(c.series)
+					}
+					extra := 0
+					r.start()
+					r.drained(time.Minute)
+					r.end()
+					seen := 0
+					for _, q := range r.to.log()[before:] {
+						if seen >= suspects+1 {
+							break
+						}
+						extra++
+						for _, s := range q.samples {
+							if q.status == 204 && s.t > 0 {
+								seen++
+							}
+						}
+					}
+					if most := suspects/100 + 64*max(c.shards, 1); extra > most+suspects/c.series {
+						t.Errorf("seed %d: %d requests for %d suspects, want at most %d more than rounds\n%s", seed, extra, suspects, most, r.to.dump())
+					}
+					o := r.log.outcome()
+					if o.Lost() != 0 {
+						t.Errorf("seed %d: outcomes %+v, nothing may be lost", seed, o)
+					}
+					if !c.any && o.Dropped[wal.Resent] == 0 && r.to.again == 0 {
+						t.Errorf("seed %d: nothing was sent again", seed)
+					}
+					checkStored(t, r)
+				})
+			}
+		})
+	}
+}
+
+// checkStored is verify for a log whose ledger began at the crash.
+func checkStored(t *testing.T, r *rig) {
+	t.Helper()
+	missing := 0
+	for _, e := range r.log.entries {
+		for _, s := range e.Samples {
+			found := false
+			for _, x := range r.to.stored[s.Series.Labels.Get("__name__")] {
+				found = found || x.t == s.T && x.v == s.V
+			}
+			if !found {
+				missing++
+			}
+		}
+	}
+	if missing > 0 {
+		t.Errorf("receiver lacks %d samples; %s", missing, fmt.Sprint(r.log.outcome()))
+	}
+	for name, ss := range r.to.stored {
+		for i := 1; i < len(ss); i++ {
+			if ss[i].t <= ss[i-1].t && !r.to.anyOrder {
+				t.Errorf("series %s is out of order", name)
+			}
+		}
+	}
+}
+
+// An answer that gets lost on the way: the samples may be stored or not.
+func TestLostAnswers(t *testing.T) {
+	for _, keeps := range []bool{false, true} {
+		t.Run(fmt.Sprintf("keepsGood=%v", keeps), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				lost := 0
+				r := newRig(t, &fakeReceiver{keepsGood: keeps, loseAnswer: func(q fakeRequest) bool {
+					if q.n%7 == 3 {
+						lost++
+						return true
+					}
+					return false
+				}})
+				for range 100 {
+					r.round(300)
+				}
+				r.start()
+				r.drained(5 * time.Minute)
+				r.end()
+				if lost < 3 {
+					t.Errorf("%d answers were lost", lost)
+				}
+				if o := r.log.outcome(); o.Lost() != 0 {
+					t.Errorf("outcomes %+v", o)
+				}
+				r.verify()
+			})
+		})
+	}
+}
+
+func TestBoundarySearch(t *testing.T) {
+	for n := 1; n <= 70; n++ {
+		for stored := 0; stored <= n; stored++ {
+			b := boundary{hi: n, taken: make([]bool, n), bad: make([]bool, n)}
+			asked := 0
+			for {
+				i, ok := b.next(func(i int) uint64 { return uint64(i / 10) })
+				if !ok {
+					break
+				}
+				if asked++; asked > 40 {
+					t.Fatalf("n=%d stored=%d: no end", n, stored)
+				}
+				b.tell(i >= stored, true)
+			}
+			if b.lo != stored {
+				t.Errorf("n=%d: boundary at %d, want %d", n, b.lo, stored)
+			}
+			if stored == n && asked > 2 {
+				t.Errorf("n=%d: %d questions when all is stored, want at most 2", n, asked)
+			}
+		}
+	}
+}
+
+// A bad sample beside the boundary does not make fresh ones look stored.
+func TestBoundarySearchWithBadSample(t *testing.T) {
+	for n := 3; n <= 40; n++ {
+		for stored := 0; stored <= n; stored++ {
+			for bad := stored; bad < n; bad++ {
+				b := boundary{hi: n, taken: make([]bool, n), bad: make([]bool, n)}
+				for {
+					i, ok := b.next(func(i int) uint64 { return 1 })
+					if !ok {
+						break
+					}
+					b.tell(i >= stored && i != bad, true)
+				}
+				// Only a bad sample with no other between it and the boundary may pass for
+				// stored, and only it.
+				for i := stored; i < b.lo; i++ {
+					if i != bad && !b.taken[i] {
+						t.Errorf("n=%d stored=%d bad=%d: fresh sample %d passes for stored", n, stored, bad, i)
+					}
+				}
+			}
+		}
+	}
+}

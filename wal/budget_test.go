@@ -1,0 +1,214 @@
+package wal
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/prometheus/storage"
+)
+
+// ackAll gives everything up to the head its outcome, except what was dropped.
+func ackAll(t *testing.T, l *Log, r *Reader) (delivered uint64, missing Outcome) {
+	t.Helper()
+	for sp := r.Savepoint(); sp.Acked().Commit < l.head().Commit; sp = r.Savepoint() {
+		e := nextEntry(t, r)
+		o := e.Missing
+		o.Delivered = e.Count()
+		missing.Add(e.Missing)
+		delivered += e.Count()
+		r.Advance(e.End, o)
+	}
+	return delivered, missing
+}
+
+// commitNoise commits one sample of each of n series; they do not compress.
+func commitNoise(l *Log, n int, t int64) error {
+	app := l.AppenderV2(nil)
+	rnd := rand.New(rand.NewPCG(uint64(t), 0))
+	for i := range n {
+		if _, err := app.Append(0, sampleOf(i), 0, t, rnd.Float64(), nil, nil, storage.AppendV2Options{}); err != nil {
+			return err
+		}
+	}
+	return app.Commit()
+}
+
+func TestDropOldest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		segments, saves := newMemDir(), newMemDir()
+		o := memOptions(t, segments, saves)
+		o.MaxBytes, o.Retain = 400_000, 0
+		l := openLog(t, o)
+		dead := openReader(t, l, "dead", ReaderOptions{})
+		live := openReader(t, l, "live", ReaderOptions{})
+		var delivered uint64
+		for i := range 400 {
+			if err := commitNoise(l, 500, int64(i)); err != nil {
+				t.Fatal(err)
+			}
+			n, missing := ackAll(t, l, live)
+			if delivered += n; missing != (Outcome{}) {
+				t.Errorf("the live target misses %+v", missing)
+			}
+			if _, used := l.index.usage(); used > o.MaxBytes {
+				t.Fatalf("%d bytes used, of %d", used, o.MaxBytes)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		total := uint64(400 * 500)
+		if delivered != total {
+			t.Errorf("live target got %d of %d", delivered, total)
+		}
+		before := dead.Ledger()
+		if !before.Balanced() || before.Dropped[Budget] == 0 || before.Appended != total {
+			t.Errorf("ledger of the dead target: %+v", before)
+		}
+		// The savepoints knew of the drop before the segments went.
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		l = openLog(t, memOptions(t, segments.crash(), saves.crash()))
+		dead = openReader(t, l, "dead", ReaderOptions{})
+		got, missing := ackAll(t, l, dead)
+		after := dead.Ledger()
+		if !after.Balanced() || after.Dropped[Budget] != before.Dropped[Budget] || missing != (Outcome{}) {
+			t.Errorf("ledger after a power cut: %+v, missing %+v; before: %+v", after, missing, before)
+		}
+		if got+after.Dropped[Budget] != total {
+			t.Errorf("got %d and dropped %d of %d", got, after.Dropped[Budget], total)
+		}
+		_ = dead.Close()
+		_ = l.Close()
+	})
+}
+
+func TestReject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := memOptions(t, newMemDir(), newMemDir())
+		o.MaxBytes, o.OnFull, o.Retain = 200_000, Reject, 0
+		l := openLog(t, o)
+		r := openReader(t, l, "a", ReaderOptions{})
+		accepted, refused := uint64(0), uint64(0)
+		for i := range 200 {
+			switch err := commitNoise(l, 500, int64(i)); {
+			case err == nil:
+				accepted += 500
+			case errors.Is(err, ErrFull):
+				refused += 500
+			default:
+				t.Fatal(err)
+			}
+		}
+		if accepted == 0 || refused == 0 {
+			t.Fatalf("%d accepted, %d refused", accepted, refused)
+		}
+		st := l.Status()
+		if !errors.Is(st.Err, ErrFull) || st.Refused != refused || st.Appended != accepted || st.Bytes > o.MaxBytes {
+			t.Errorf("status %+v", st)
+		}
+		if n, _ := ackAll(t, l, r); n != accepted {
+			t.Errorf("%d delivered of %d", n, accepted)
+		}
+		time.Sleep(1100 * time.Millisecond) // delivered segments go
+		if err := commitFloats(l, 500, 1000, 1000); err != nil {
+			t.Errorf("after delivery: %v", err)
+		}
+		if st := l.Status(); st.Err != nil {
+			t.Errorf("status %+v", st)
+		}
+		if g := r.Ledger(); !g.Balanced() || g.Lost() != 0 {
+			t.Errorf("ledger %+v", g)
+		}
+		_ = r.Close()
+		_ = l.Close()
+	})
+}
+
+func TestMinFreeBytes(t *testing.T) {
+	for _, policy := range []OnFull{DropOldest, Reject} {
+		synctest.Test(t, func(t *testing.T) {
+			d := newMemDir()
+			o := memOptions(t, d, newMemDir())
+			o.MinFreeBytes, o.OnFull, o.SegmentBytes = 1000, policy, 20_000
+			l := openLog(t, o)
+			r := openReader(t, l, "a", ReaderOptions{})
+			for i := range 100 {
+				if err := commitNoise(l, 100, int64(i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			had := l.Status().Segments
+			d.mu.Lock()
+			d.freeBytes = 999
+			d.mu.Unlock()
+			time.Sleep(1100 * time.Millisecond)
+			err := commitFloats(l, 100, 1000, 1000)
+			switch has := l.Status().Segments; policy {
+			case DropOldest:
+				if err != nil || has > 2 || had <= 2 || r.Ledger().Dropped[Budget] == 0 {
+					t.Errorf("%d segments of %d left, commit: %v, ledger %+v", has, had, err, r.Ledger())
+				}
+			case Reject:
+				if !errors.Is(err, ErrFull) || has != had || r.Ledger().Lost() != 0 {
+					t.Errorf("%d segments of %d left, commit: %v, ledger %+v", has, had, err, r.Ledger())
+				}
+			}
+			d.mu.Lock()
+			d.freeBytes = 1000
+			d.mu.Unlock()
+			time.Sleep(1100 * time.Millisecond)
+			if err := commitFloats(l, 100, 1001, 1001); err != nil {
+				t.Error(err)
+			}
+			if g := r.Ledger(); !g.Balanced() {
+				t.Errorf("ledger %+v", g)
+			}
+			_ = r.Close()
+			_ = l.Close()
+		})
+	}
+}
+
+func TestDeliveredSegmentsGo(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		settings Settings
+		wait     time.Duration
+		few      bool // whether only the newest segments are left
+	}{
+		{"at once", Settings{}, 1100 * time.Millisecond, true},
+		{"retained", Settings{Retain: time.Hour}, time.Minute, false},
+		{"retained long enough", Settings{Retain: time.Hour}, time.Hour + 2*time.Second, true},
+		{"retained, budget lowered", Settings{Retain: time.Hour, MaxBytes: 30_000}, 1100 * time.Millisecond, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := memOptions(t, newMemDir(), newMemDir())
+				o.SegmentBytes = 20_000
+				l := openLog(t, o)
+				r := openReader(t, l, "a", ReaderOptions{})
+				for i := range 100 {
+					if err := commitNoise(l, 100, int64(i)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				ackAll(t, l, r)
+				had := l.Status().Segments
+				l.Reconfigure(tc.settings)
+				time.Sleep(tc.wait)
+				has := l.Status().Segments
+				if few := has <= 2; few != tc.few || had <= 2 {
+					t.Errorf("%d segments of %d left", has, had)
+				}
+				if g := r.Ledger(); !g.Balanced() || g.Lost() != 0 {
+					t.Errorf("ledger %+v", g)
+				}
+				_ = r.Close()
+				_ = l.Close()
+			})
+		})
+	}
+}

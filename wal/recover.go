@@ -1,0 +1,89 @@
+package wal
+
+import "time"
+
+// What a failure leaves behind. A failed commit must neither be delivered nor break
+// the totals of what follows. The rules, in the order in which they are needed:
+//
+//   - Nothing is readable beyond the published head (index). A commit is published
+//     after its write, or under SyncAlways after its fsync.
+//   - After any error of write or fsync the file is abandoned: it is cut to its last
+//     published byte as well as can be, closed, and never written again. What was
+//     published but is not known to be durable is logged again, under the numbers and
+//     totals that it had, at the beginning of the next segment: cursors skip numbers
+//     that they have seen.
+//   - The cutting may fail too. So the header of the next segment says where this one
+//     ends (PrevID, PrevEnd), and this process' cursors learn it from the index. The
+//     bytes beyond are in nobody's log, though they may read as commits.
+//   - A segment of which nothing was published leaves no trace: its number is used
+//     again, its file overwritten. A full disk collects one empty file, not hundreds.
+//   - If the process ends before there is a next segment, the log that is opened
+//     afterwards cannot know that the commits at the end had failed. It takes them
+//     in: they count and are delivered, which at-least-once allows, and the totals
+//     that they carry are right, because nothing follows them.
+//   - A failed commit's number is not given out again, its samples are in no total.
+//   - A new segment that follows an error counts only after its fsync. So a disk that
+//     takes writes and refuses to keep them makes no progress, and no segments.
+
+// abandon gives the active segment up after an error.
+func (w *writer) abandon() {
+	var keep int64
+	if head := w.index.mark(); head.Segment == w.header.Number && head.SegmentID == w.header.Segment {
+		keep = head.Offset
+	}
+	size := keep
+	if err := w.file.Truncate(keep); err != nil {
+		size = max(w.offset, w.encoder.pages.end())
+		w.logger.Warn("Cannot cut a failed commit off its segment; the next segment's header disowns it", "segment", segmentName(w.header.Number), "err", err)
+	}
+	w.seal(size)
+}
+
+// recover goes on in a new segment after an error of the active one. The error is
+// nil if that worked, for b (which may be nil) too.
+func (w *writer) recover(err error, b *batch) error {
+	w.failed(err)
+	if w.file != nil {
+		w.abandon()
+	}
+	if w.begin(b) == nil {
+		return nil
+	}
+	w.failUnpublished()
+	return err
+}
+
+// failed notes an error of the disk.
+func (w *writer) failed(err error) {
+	w.metrics.errors.Inc()
+	w.nextTry = time.Now().Add(w.config().interval() / 2)
+	if w.err == nil {
+		w.errSince = time.Now()
+		w.logger.Error("The log cannot be written; trying a new segment until that works", "err", err)
+	}
+	w.err = err
+	w.index.fail(err, w.now())
+}
+
+// failUnpublished fails the batches that are in the abandoned segment only and that
+// nobody may have read. Those who wait for them learn it.
+func (w *writer) failUnpublished() {
+	head := w.index.mark()
+	kept := w.retained[:0]
+	for _, b := range w.retained {
+		if b.number <= head.Commit {
+			kept = append(kept, b)
+			continue
+		}
+		b.state, b.err = batchFailed, w.err
+		w.retainedBytes -= b.memory()
+		w.release(b)
+	}
+	clear(w.retained[len(kept):])
+	w.retained = kept
+	w.written.Commit, w.written.Total = w.durable.Commit, w.durable.Total
+	if n := len(kept); n > 0 {
+		w.written.Commit, w.written.Total = kept[n-1].number, kept[n-1].total
+	}
+	w.cond.Broadcast()
+}
