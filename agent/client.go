@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"hwsagent/agent/control"
 	"hwsagent/web"
@@ -19,9 +20,14 @@ var ErrNotRunning = control.ErrNotRunning
 // ErrReload means that a running agent could not use its configuration file.
 var ErrReload = errors.New("the reload failed")
 
-// FetchStatus asks the agent that runs on the storage directory.
+// FetchStatus asks the agent that runs on the storage directory. Without one, the error
+// is ErrNotRunning, and the status what [OfflineStatus] finds there, if there is a log.
 func FetchStatus(ctx context.Context, storage string) (web.Status, error) {
 	code, body, err := control.Do(ctx, storage, http.MethodGet, "/api/v1/status")
+	if errors.Is(err, ErrNotRunning) {
+		s, offline := OfflineStatus(storage, time.Now())
+		return s, errors.Join(err, offline)
+	}
 	if err != nil {
 		return web.Status{}, err
 	}

@@ -32,7 +32,7 @@ func (c *cli) root() *cobra.Command {
 	f.StringVar(&c.logLevel, "log.level", "info", "debug, info, warn or error")
 	f.StringVar(&c.logFormat, "log.format", "logfmt", "logfmt or json")
 	f.BoolVar(&c.json, "json", false, "print one JSON value on stdout")
-	root.AddCommand(c.run(), c.demo(), c.check(), c.probe(), c.status(), c.reload(), c.version())
+	root.AddCommand(c.run(), c.demo(), c.check(), c.probe(), c.status(), c.reload(), c.wal(), c.version())
 	return root
 }
 
@@ -191,6 +191,32 @@ func (c *cli) reload() *cobra.Command {
 			return nil
 		}),
 	}
+}
+
+func (c *cli) wal() *cobra.Command {
+	wal := &cobra.Command{Use: "wal", Short: "Look at the log on disk", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	wal.AddCommand(&cobra.Command{
+		Use:   "inspect",
+		Short: "Say what each segment holds, what is damaged, and where each target is; changes nothing, also beside a running agent",
+		Args:  cobra.NoArgs,
+		RunE: c.command(func(*cobra.Command, []string) error {
+			in, err := agent.InspectLog(c.storage)
+			if in.Schema == 0 {
+				return err
+			}
+			if c.json {
+				c.printJSON(in)
+			} else if err := in.WriteText(c.stdout); err != nil {
+				return err
+			}
+			if err != nil {
+				fmt.Fprintf(c.stderr, "hwsagent: %v\n", err)
+				return exited{exitCode(err)}
+			}
+			return nil
+		}),
+	})
+	return wal
 }
 
 func (c *cli) version() *cobra.Command {

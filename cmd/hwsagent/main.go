@@ -87,6 +87,8 @@ func exitCode(err error) int {
 		return exitProbe
 	case errors.Is(err, agent.ErrNoSuchProbe):
 		return exitUsage
+	case errors.Is(err, agent.ErrDamaged):
+		return exitDamaged
 	case errors.Is(err, agent.ErrNotRunning):
 		return exitNotRunning
 	}

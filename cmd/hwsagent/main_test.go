@@ -73,6 +73,8 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"run", "--config.file", bad, "--storage.path", storage}, exitConfig, "", `did you mean "probes"?`},
 		{[]string{"run", "--config.file", good, "--storage.path", storage, "--web.listen-address", "0.0.0.0:0"}, exitFailed, "", "insecure_listen"},
 		{[]string{"reload", "--storage.path", storage}, exitNotRunning, "", "Try:"},
+		{[]string{"status", "--storage.path", t.TempDir()}, exitNotRunning, "", "no agent is running"},
+		{[]string{"wal", "inspect", "--storage.path", t.TempDir()}, exitFailed, "", "there is no log"},
 	} {
 		code, stdout, stderr := hwsagent(t, c.args...)
 		if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) {
@@ -93,14 +95,14 @@ func TestExitCodes(t *testing.T) {
 
 func TestRunStatusReload(t *testing.T) {
 	storage := filepath.Join(t.TempDir(), "data")
-	file := write(t, "agent.yaml", "probes: [{name: c, type: canary, interval: 50ms}]\nwal: {min_free_bytes: 1MiB}\n")
+	file := write(t, "agent.yaml", "probes: [{name: c, type: canary, series: 20000, interval: 100ms}]\nwal: {min_free_bytes: 1MiB}\n")
 	ctx, stop := context.WithCancel(t.Context())
 	var log bytes.Buffer
 	done := make(chan int, 1)
 	go func() {
 		done <- run(ctx, []string{"run", "--config.file", file, "--storage.path", storage, "--web.listen-address", "127.0.0.1:0", "--log.format=json"}, &bytes.Buffer{}, &log)
 	}()
-	until(t, "the agent takes samples", func() error {
+	until(t, "the agent has taken samples", func() error {
 		code, stdout, stderr := hwsagent(t, "status", "--storage.path", storage, "--json")
 		var s struct {
 			Running bool `json:"running"`
@@ -108,7 +110,7 @@ func TestRunStatusReload(t *testing.T) {
 				Appended uint64 `json:"samples_appended"`
 			} `json:"wal"`
 		}
-		if err := json.Unmarshal([]byte(stdout), &s); code != exitOK || err != nil || !s.Running || s.WAL.Appended == 0 {
+		if err := json.Unmarshal([]byte(stdout), &s); code != exitOK || err != nil || !s.Running || s.WAL.Appended < 100_000 { // five rounds
 			return fmt.Errorf("exit %d, %w, %+v, %s", code, err, s, stderr)
 		}
 		return nil
@@ -135,10 +137,49 @@ func TestRunStatusReload(t *testing.T) {
 	if code := <-done; code != exitOK {
 		t.Errorf("run: exit %d\n%s", code, log.String())
 	}
+	code, stdout, _ := hwsagent(t, "status", "--storage.path", storage)
+	if code != exitNotRunning || !strings.Contains(stdout, "The agent is not running") {
+		t.Errorf("status of an agent that is down: exit %d\n%s", code, stdout)
+	}
+	if code, stdout, stderr := hwsagent(t, "wal", "inspect", "--storage.path", storage); code != exitOK || !strings.Contains(stdout, "00000000") {
+		t.Errorf("wal inspect: exit %d\n%s%s", code, stdout, stderr)
+	}
+	damage(t, storage)
+	if code, stdout, stderr := hwsagent(t, "wal", "inspect", "--json", "--storage.path", storage); code != exitDamaged || !json.Valid([]byte(stdout)) || !strings.Contains(stderr, "unreadable") {
+		t.Errorf("wal inspect of a damaged log: exit %d\n%s%s", code, stdout, stderr)
+	}
 	for line := range strings.Lines(log.String()) {
 		if !json.Valid([]byte(line)) {
 			t.Errorf("the log has a line that is not JSON: %s", line)
 		}
+	}
+}
+
+// damage overwrites the middle of the log's largest file.
+func damage(t *testing.T, storage string) {
+	t.Helper()
+	var largest string
+	var size int64
+	err := filepath.WalkDir(storage, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasPrefix(filepath.Base(path), "0000") {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil && info.Size() > size {
+			largest, size = path, info.Size()
+		}
+		return err
+	})
+	if err != nil || size == 0 {
+		t.Fatalf("find a segment: %v", err)
+	}
+	f, err := os.OpenFile(largest, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt([]byte("damage"), size/2); err != nil {
+		t.Fatal(err)
 	}
 }
 

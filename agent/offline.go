@@ -1,0 +1,156 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"hwsagent/wal"
+	"hwsagent/web"
+)
+
+// ErrDamaged means that the log has parts that cannot be read. They are skipped and
+// counted; everything else is delivered.
+var ErrDamaged = errors.New("the log is damaged")
+
+// OfflineStatus is what the storage directory of an agent that does not run tells:
+// the log, and each target's account and backlog. It changes nothing. A directory
+// without a log is an error.
+func OfflineStatus(storage string, now time.Time) (web.Status, error) {
+	in, err := inspect(storage)
+	if err != nil {
+		return web.Status{}, err
+	}
+	s := web.Status{Schema: 1, Version: Version, Now: now, Targets: []web.TargetStatus{}, Probes: []web.ProbeStatus{}}
+	s.WAL = web.WALStatus{Dir: storage, Segments: len(in.Segments), Appended: in.Head.Total}
+	if free, err := freeBytes(storage); err == nil {
+		s.WAL.FreeBytes = free
+	}
+	oldest := map[string]time.Time{}
+	for i, seg := range in.Segments {
+		if i == 0 {
+			s.WAL.FirstSegment = seg.Number
+		}
+		s.WAL.LastSegment = seg.Number
+		s.WAL.Bytes += seg.Bytes
+		for _, name := range seg.NeededBy {
+			if _, ok := oldest[name]; !ok {
+				oldest[name] = seg.From
+			}
+		}
+	}
+	for _, t := range in.Targets {
+		s.Targets = append(s.Targets, offlineTarget(t, oldest[t.Name], now))
+	}
+	s.Problems = web.Problems(s)
+	return s, nil
+}
+
+// offlineTarget is a target's status; needed is the time of the oldest sample in the
+// first segment that it needs. That sample may have been delivered already: the
+// backlog is at most that old.
+func offlineTarget(t wal.TargetInspection, needed, now time.Time) web.TargetStatus {
+	s := web.TargetStatus{
+		Name: t.Name, State: web.StateStopped, Why: t.Problem, PendingSamples: t.Pending, PendingBytes: t.PendingBytes,
+		Ledger: web.LedgerStatus{Appended: t.Appended, Delivered: t.Delivered, Filtered: t.Filtered, Dropped: t.Dropped, Pending: t.Pending, Balanced: t.Balanced},
+	}
+	for reason, n := range t.Dropped {
+		if reason != wal.Resent.String() {
+			s.Ledger.Lost += n
+		}
+	}
+	if t.Pending > 0 && !needed.IsZero() {
+		s.OldestPending, s.LagSeconds = needed, max(0, now.Sub(needed).Seconds())
+	}
+	return s
+}
+
+func inspect(storage string) (wal.Inspection, error) {
+	in, err := wal.Inspect(storage)
+	if errors.Is(err, fs.ErrNotExist) {
+		return in, fmt.Errorf("there is no log in %s: %w", storage, err)
+	}
+	return in, err
+}
+
+// Inspection is what the files of a log say, and how to print it.
+type Inspection struct {
+	Schema int `json:"schema"` // 1
+	wal.Inspection
+}
+
+// InspectLog reads the log in the storage directory without changing anything, also
+// beside an agent that runs. Damage is ErrDamaged, with the inspection.
+func InspectLog(storage string) (Inspection, error) {
+	found, err := inspect(storage)
+	if err != nil {
+		return Inspection{}, err
+	}
+	in := Inspection{Schema: 1, Inspection: found}
+	for _, s := range in.Segments {
+		if s.Damaged > 0 || s.Broken > 0 {
+			return in, fmt.Errorf("%w: segment %d has %d unreadable bytes", ErrDamaged, s.Number, s.Damaged)
+		}
+		if s.Problem != "" {
+			return in, fmt.Errorf("%w: segment %d: %s", ErrDamaged, s.Number, s.Problem)
+		}
+	}
+	for _, t := range in.Targets {
+		if t.Problem != "" {
+			return in, fmt.Errorf("%w: target %s: %s", ErrDamaged, t.Name, t.Problem)
+		}
+	}
+	return in, nil
+}
+
+// WriteText prints the inspection for people.
+func (in Inspection) WriteText(w io.Writer) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(table, "log %s in %s, %d samples up to %s\n", in.Log, in.Dir, in.Head.Total, in.Head.Position)
+	fmt.Fprint(table, "\nSEGMENT\tSIZE\tCOMMITS\tSAMPLES\tSERIES\tFROM\tTO\tNEEDED BY\tSTATE\n")
+	for _, s := range in.Segments {
+		state := "ok"
+		if s.Damaged > 0 || s.Broken > 0 {
+			state = fmt.Sprintf("%d bytes and %s unreadable", s.Damaged, counted(s.Broken, "commit"))
+		}
+		if s.Problem != "" {
+			state += "; " + s.Problem
+		}
+		fmt.Fprintf(table, "%08d\t%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", s.Number, roughly(s.Bytes), s.Commits, s.Samples, s.Series,
+			stamp(s.From), stamp(s.To), dash(strings.Join(s.NeededBy, ", ")), state)
+	}
+	if len(in.Targets) > 0 {
+		fmt.Fprint(table, "\nTARGET\tAT\tPENDING\tSIZE\tDELIVERED\tFILTERED\tDROPPED\tADDS UP\tPROBLEM\n")
+	}
+	for _, t := range in.Targets {
+		dropped := uint64(0)
+		for _, n := range t.Dropped {
+			dropped += n
+		}
+		adds := "yes"
+		if !t.Balanced {
+			adds = "NO"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%d\t%d\t%d\t%s\t%s\n", t.Name, t.Acked, t.Pending, roughly(t.PendingBytes),
+			t.Delivered, t.Filtered, dropped, adds, dash(t.Problem))
+	}
+	return table.Flush()
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "–"
+	}
+	return s
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return "–"
+	}
+	return t.UTC().Format(time.RFC3339)
+}
