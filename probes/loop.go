@@ -45,7 +45,8 @@ type loop struct {
 	out     storage.AppendableV2
 	log     *slog.Logger
 	tracker *tracker
-	round   uint64 // number of the last round, from 1
+	round   uint64     // number of the last round, from 1
+	rounds  *sync.Pool // of *Round
 
 	up, took *tracked // the series that every round has
 
@@ -65,9 +66,9 @@ type result struct {
 	took  time.Duration
 }
 
-func newLoop(s Spec, out storage.AppendableV2, logger *slog.Logger) *loop {
+func newLoop(s Spec, out storage.AppendableV2, logger *slog.Logger, rounds *sync.Pool) *loop {
 	l := &loop{
-		spec: s, out: out, log: logger,
+		spec: s, out: out, log: logger, rounds: rounds,
 		tracker: newTracker(s.Labels, s.Relabel),
 		done:    make(chan struct{}),
 		status:  Status{Name: s.Name, Type: s.Type, Interval: s.Interval, State: "waiting", Instance: s.Labels.Get(model.InstanceLabel)},
@@ -127,7 +128,7 @@ func (l *loop) runRound(ctx context.Context) {
 	cctx, cancel := context.WithTimeout(ctx, l.spec.Timeout)
 	defer cancel()
 	results := make(chan result, 1)
-	round := NewRound(l.spec.MaxSamples)
+	round := l.newRound()
 	go func() {
 		err := l.collect(cctx, round)
 		results <- result{round: round, err: err, took: time.Since(start)}
@@ -135,6 +136,7 @@ func (l *loop) runRound(ctx context.Context) {
 	select {
 	case res := <-results:
 		l.finish(ctx, start, res)
+		l.reuse(res)
 		return
 	case <-cctx.Done():
 	}
@@ -143,9 +145,28 @@ func (l *loop) runRound(ctx context.Context) {
 	select {
 	case res := <-results:
 		l.finish(ctx, start, res)
+		l.reuse(res)
 	case <-wait.C:
 		l.hung = results
 		l.finish(ctx, start, result{round: NewRound(0), err: errHung, took: time.Since(start)})
+	}
+}
+
+// newRound takes a round from the pool: one of a large probe takes a megabyte.
+func (l *loop) newRound() *Round {
+	r, ok := l.rounds.Get().(*Round)
+	if !ok {
+		r = &Round{}
+	}
+	r.reset(l.spec.MaxSamples)
+	return r
+}
+
+// reuse gives a round back. One whose probe panicked or failed is let go: who knows what
+// still writes to it.
+func (l *loop) reuse(res result) {
+	if res.err == nil || errors.Is(res.err, ErrPartial) {
+		l.rounds.Put(res.round)
 	}
 }
 

@@ -3,6 +3,7 @@ package probes
 import (
 	"context"
 	"log/slog"
+	"sync"
 
 	"github.com/prometheus/prometheus/storage"
 )
@@ -11,7 +12,7 @@ import (
 // the probe and tells how it went. It returns at most a moment after the spec's Timeout,
 // also when the probe hangs; a probe that hangs is not closed.
 func Once(ctx context.Context, s Spec, out storage.AppendableV2, logger *slog.Logger) Status {
-	l := newLoop(s, out, logger)
+	l := newLoop(s, out, logger, &sync.Pool{})
 	l.runRound(ctx)
 	if l.hung == nil {
 		closeProbe(logger, s.Name, s.Probe)

@@ -3,6 +3,7 @@ package probes
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/exemplar"
@@ -34,6 +35,7 @@ type Family struct {
 // a probe that reads in parallel adds from one goroutine.
 type Round struct {
 	samples []Sample
+	labels  []string // memory of the samples' Labels
 	limit   int
 	over    int
 }
@@ -60,9 +62,19 @@ type Sample struct {
 // is added beyond is counted by Over.
 func NewRound(limit int) *Round { return &Round{limit: limit} }
 
-// Add adds one float sample of f. labels are name, value, name, value, ….
+// reset makes r an empty round that keeps its memory.
+func (r *Round) reset(limit int) {
+	clear(r.samples)
+	clear(r.labels)
+	*r = Round{samples: r.samples[:0], labels: r.labels[:0], limit: limit}
+}
+
+// Add adds one float sample of f. labels are name, value, name, value, …; they are
+// copied, so that a call allocates nothing once the round's memory has grown.
 func (r *Round) Add(f *Family, v float64, labels ...string) {
-	r.AddSample(Sample{Family: f, Value: v, Labels: labels})
+	at := len(r.labels)
+	r.labels = append(r.labels, labels...)
+	r.AddSample(Sample{Family: f, Value: v, Labels: slices.Clip(r.labels[at:])})
 }
 
 // AddSample adds one sample of any kind.

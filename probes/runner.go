@@ -20,7 +20,8 @@ type Runner struct {
 		loops map[string]*loop
 		order []string
 	}
-	wg sync.WaitGroup
+	wg     sync.WaitGroup
+	rounds sync.Pool // of *Round, shared: the probes take turns
 }
 
 // NewRunner makes a runner that appends to out.
@@ -67,7 +68,7 @@ func (r *Runner) Apply(specs []Spec) {
 			next[s.Name] = old
 			continue
 		}
-		next[s.Name] = newLoop(s, r.out, r.log.With("probe", s.Name))
+		next[s.Name] = newLoop(s, r.out, r.log.With("probe", s.Name), &r.rounds)
 		if old != nil {
 			old.stop()
 			next[s.Name].tracker.adopt(old.tracker)

@@ -387,7 +387,7 @@ func BenchmarkFinish(b *testing.B) {
 	for i := range 1000 {
 		round.Add(famA, float64(i), "device", fmt.Sprintf("d%d", i), "mode", "x")
 	}
-	l := newLoop(spec("p", &probeFunc{}), discard{}, slog.New(slog.DiscardHandler))
+	l := newLoop(spec("p", &probeFunc{}), discard{}, slog.New(slog.DiscardHandler), &sync.Pool{})
 	b.ReportAllocs()
 	for b.Loop() {
 		l.finish(b.Context(), time.Now(), result{round: round})

@@ -18,6 +18,9 @@ import (
 // and with it what the order of its samples is checked against.
 const seriesIdle = time.Hour
 
+// sweepEvery is how often idle series are looked for, in seconds.
+const sweepEvery = 60
+
 // Bounds on what one series may bring along, in bytes. They keep every record far
 // below maxRecord. Metadata beyond its bound is left out.
 const (
@@ -81,8 +84,9 @@ type seriesMap struct {
 
 	// ref is the reference given last. It starts at a random place, so that a reference
 	// which a caller kept from an earlier process is unknown, and not another series.
-	ref  uint64
-	tick int64 // seconds since some moment, advanced by evict
+	ref   uint64
+	tick  int64 // seconds since some moment, advanced by evict
+	swept int64 // tick when idle series were last looked for
 }
 
 func newSeriesMap() *seriesMap {
@@ -136,12 +140,17 @@ func (s *memSeries) describe(meta *metadata.Metadata, familyName string) {
 	}
 }
 
-// evict forgets the series that have been idle for seriesIdle. now is any clock that
-// only goes forward, in seconds.
+// evict forgets the series that have been idle for seriesIdle, or a little longer: it
+// looks for them once a minute, because looking at each series costs more than appending
+// to it. now is any clock that only goes forward, in seconds.
 func (m *seriesMap) evict(now int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.tick = now
+	if now-m.swept < sweepEvery {
+		return
+	}
+	m.swept = now
 	for ref, s := range m.byRef {
 		if now-s.used <= int64(seriesIdle/time.Second) {
 			continue
