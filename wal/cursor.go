@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 )
 
 // cursor reads the log commit by commit for one target. It is not safe for concurrent
@@ -28,14 +29,15 @@ type cursor struct {
 	powerCut uint64
 
 	// What the cursor met since it was made: bytes skipped as damage, in segments up to
-	// counted, and numbers of segments that were missing.
-	damaged int64
-	counted int
-	holes   int
+	// counted, and numbers of segments that were missing, below the furthest opened.
+	damaged  atomic.Int64
+	counted  int
+	holes    atomic.Int64
+	furthest int
 }
 
 func newCursor(t tail, log *slog.Logger) *cursor {
-	return &cursor{tail: t, log: log, decode: newEntryDecoder(), counted: -1}
+	return &cursor{tail: t, log: log, decode: newEntryDecoder(), counted: -1, furthest: -1}
 }
 
 // place makes the cursor go on after the given mark, which belongs to the tail's log.
@@ -55,7 +57,7 @@ func (c *cursor) close() {
 		return
 	}
 	if n := c.reader.pages.skipped; n > 0 && c.want > c.counted {
-		c.damaged += n
+		c.damaged.Add(n)
 		c.counted = c.want
 		c.log.Warn("Skipped damage in the log", "segment", segmentName(c.want), "bytes", n)
 	}
@@ -121,11 +123,11 @@ func (c *cursor) open(head Mark) (ok bool, err error) {
 		if err != nil {
 			return false, fmt.Errorf("open segment %s: %w", segmentName(s.Number), err)
 		}
-		if hole := s.Number - c.want; hole > 0 {
-			c.holes += hole
+		if hole := s.Number - c.want; hole > 0 && s.Number > c.furthest {
+			c.holes.Add(int64(hole))
 			c.log.Warn("Segments of the log are missing", "from", segmentName(c.want), "to", segmentName(s.Number-1))
 		}
-		c.want, c.file = s.Number, f
+		c.want, c.file, c.furthest = s.Number, f, max(c.furthest, s.Number)
 		c.decode.series.turn()
 		if s.Number == head.Segment {
 			c.reader.reset(f, head.Offset, false)

@@ -265,6 +265,13 @@ func (r *Reader) Pending() (int64, error) {
 // when a great many entries wait.
 func (r *Reader) OldestPending() time.Time { return r.pending.oldest() }
 
+// Skipped is what the reader met since it was opened: bytes of the log skipped as
+// damage, in the segments that it has finished, and segment numbers that were missing.
+// The samples that this cost are in the ledger.
+func (r *Reader) Skipped() (bytes, segments int64) {
+	return r.cursor.damaged.Load(), r.cursor.holes.Load()
+}
+
 // Close ends Next, makes the savepoint durable and leaves the target to the registry,
 // which keeps its queue for a while. It may be called more than once.
 func (r *Reader) Close() error {

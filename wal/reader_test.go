@@ -377,3 +377,27 @@ func mustNextLong(t *testing.T, r *Reader) *Entry {
 	}
 	return e
 }
+
+// What had to be skipped is counted, once, however often it is read.
+func TestSkippedIsCounted(t *testing.T) {
+	p := damagePlan(42, 0)
+	l := p.log()
+	clear(l.files[0][3000:3100])
+	delete(l.files, 1)
+	ts := openTestTargets(t, t.TempDir(), targetsOptions{})
+	r := openTestReader(t, ts, l, "a", ReaderOptions{StartAt: StartOldest})
+	var first int64
+	for range 2 {
+		for e := mustNext(t, r); e.End.Commit < l.head().Commit; {
+			e = mustNext(t, r)
+		}
+		bytes, holes := r.Skipped()
+		if first == 0 {
+			first = bytes
+		}
+		if bytes < 100 || bytes != first || holes != 1 {
+			t.Errorf("skipped %d bytes and %d segments", bytes, holes)
+		}
+		r.Rewind()
+	}
+}
