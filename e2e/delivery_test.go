@@ -284,12 +284,14 @@ func TestKillPrometheusWithoutOOO(t *testing.T) {
 	t.Parallel()
 	rnd := seeded(t)
 	p := startPrometheus(t, "")
-	l := newLoad(t, 200, 100*time.Millisecond, entry("prometheus", p.writeURL()), receiver.NewOracle()).begin()
+	f := startFront(t, backends{plain: p}) // its log tells what was refused
+	l := newLoad(t, 200, 100*time.Millisecond, entry("prometheus", f.plain+"/api/v1/write"), receiver.NewOracle()).begin()
 	latest := func() float64 {
 		v, _ := p.value("max(" + receiver.CanaryName + ")")
 		return v
 	}
-	for range 5 {
+	const kills = 5
+	for range kills {
 		tried := float64(l.journal().Tried)
 		eventually(t, 30*time.Second, func() string {
 			if got := latest(); got <= tried {
@@ -309,4 +311,13 @@ func TestKillPrometheusWithoutOOO(t *testing.T) {
 		t.Errorf("the ledger has lost samples: %+v", tg.Ledger)
 	}
 	checkStored(t, p, l)
+	log, err := os.ReadFile(f.accessLog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := uint64(strings.Count("\n"+string(log), "\n400 "))
+	t.Logf("%d requests were refused", refused)
+	if resent := tg.Ledger.Dropped["resent"]; refused > kills*64+resent/100 {
+		t.Errorf("%d requests were refused to find out that %d samples were there already", refused, resent)
+	}
 }
