@@ -178,7 +178,7 @@ func TestLongOutageHoldsNothing(t *testing.T) {
 				held, looks := 0, 0
 				for time.Since(begin) < down {
 					r.round(50)
-					time.Sleep(30 * time.Second)
+					time.Sleep(5 * time.Minute)
 					if time.Since(begin) > 10*time.Minute {
 						looks++
 						if r.q.window.Load() != nil {
