@@ -201,7 +201,8 @@ type fakeReceiver struct {
 
 	mu       sync.Mutex
 	requests []fakeRequest
-	stored   map[string][]smp
+	stored   map[string][]smp // by series, in the order of arrival
+	has      map[smp]bool
 	again    int // samples that came although they were stored
 	flying   int
 	maxFly   int
@@ -276,22 +277,25 @@ func (r *fakeReceiver) answer(q fakeRequest) Answer {
 		return Answer{Status: 413, Text: "too large"}
 	}
 	if r.stored == nil {
-		r.stored = map[string][]smp{}
+		r.stored, r.has = map[string][]smp{}, map[smp]bool{}
 	}
-	undo := map[string][]smp{}
 	var refusal string
+	var fresh []smp // stored by this request
 	for _, s := range q.samples {
-		if _, ok := undo[s.series]; !ok {
-			undo[s.series] = r.stored[s.series]
-		}
-		if text := r.store(s); text != "" {
+		text, added := r.store(s)
+		if text != "" {
 			refusal = text
+		}
+		if added {
+			fresh = append(fresh, s)
 		}
 	}
 	if refusal != "" {
 		if !r.keepsGood {
-			for name, before := range undo {
-				r.stored[name] = before
+			for _, s := range slices.Backward(fresh) {
+				have := r.stored[s.series]
+				r.stored[s.series] = have[:len(have)-1]
+				delete(r.has, s)
 			}
 		}
 		return Answer{Status: 400, Text: refusal}
@@ -303,23 +307,24 @@ func (r *fakeReceiver) answer(q fakeRequest) Answer {
 }
 
 // store stores a sample, or says why not.
-func (r *fakeReceiver) store(s smp) string {
+func (r *fakeReceiver) store(s smp) (refusal string, added bool) {
 	if r.poison != nil && r.poison(s) {
-		return fmt.Sprintf("bad sample %s@%d", s.series, s.t)
+		return fmt.Sprintf("bad sample %s@%d", s.series, s.t), false
 	}
 	have := r.stored[s.series]
-	if slices.Contains(have, s) {
+	if r.has[s] {
 		r.again++
 		if !r.anyOrder && have[len(have)-1] != s {
-			return "out of order sample"
+			return "out of order sample", false
 		}
-		return ""
+		return "", false
 	}
 	if n := len(have); n > 0 && have[n-1].t >= s.t && !r.anyOrder {
-		return "out of order sample"
+		return "out of order sample", false
 	}
-	r.stored[s.series] = append(slices.Clone(have), s)
-	return ""
+	r.stored[s.series] = append(have, s)
+	r.has[s] = true
+	return "", true
 }
 
 func (r *fakeReceiver) count() int {
@@ -439,35 +444,36 @@ func (r *rig) verify(lost ...smp) {
 	}
 	r.to.mu.Lock()
 	defer r.to.mu.Unlock()
-	want := map[string][]smp{}
+	gone := map[smp]bool{}
+	for _, s := range lost {
+		gone[s] = true
+	}
+	want, missing := 0, 0
 	for _, e := range r.log.entries {
 		if e.End.Commit > r.log.sp.Acked().Commit {
 			break
 		}
 		for _, s := range e.Samples {
 			x := smp{s.Series.Labels.Get("__name__"), s.T, s.V}
-			if !slices.Contains(lost, x) {
-				want[x.series] = append(want[x.series], x)
-			}
-		}
-	}
-	missing, extra := 0, 0
-	for name, ss := range want {
-		have := r.to.stored[name]
-		if !slices.IsSortedFunc(have, func(a, b smp) int { return cmp.Compare(a.t, b.t) }) && !r.to.anyOrder {
-			r.t.Errorf("series %s is stored out of order", name)
-		}
-		for _, s := range ss {
-			if !slices.Contains(have, s) {
-				missing++
-				if missing < 4 {
-					r.t.Errorf("receiver does not have %+v", s)
+			switch {
+			case gone[x]:
+			case r.to.has[x]:
+				want++
+			default:
+				if missing++; missing < 4 {
+					r.t.Errorf("receiver does not have %+v", x)
 				}
 			}
 		}
-		if pending == 0 {
-			extra += len(have) - len(ss)
+	}
+	for name, have := range r.to.stored {
+		if !slices.IsSortedFunc(have, func(a, b smp) int { return cmp.Compare(a.t, b.t) }) && !r.to.anyOrder {
+			r.t.Errorf("series %s is stored out of order", name)
 		}
+	}
+	extra := 0
+	if pending == 0 {
+		extra = len(r.to.has) - want
 	}
 	if missing > 0 || extra > 0 {
 		r.t.Errorf("receiver lacks %d samples, has %d too many; outcomes %+v", missing, extra, o)

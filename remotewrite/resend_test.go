@@ -95,11 +95,7 @@ func checkStored(t *testing.T, r *rig) {
 	missing := 0
 	for _, e := range r.log.entries {
 		for _, s := range e.Samples {
-			found := false
-			for _, x := range r.to.stored[s.Series.Labels.Get("__name__")] {
-				found = found || x.t == s.T && x.v == s.V
-			}
-			if !found {
+			if !r.to.has[smp{s.Series.Labels.Get("__name__"), s.T, s.V}] {
 				missing++
 			}
 		}
