@@ -159,6 +159,9 @@ func (s *shard) post(p pass, l *parcel) (_ Answer, sent bool, _ error) {
 	}
 	a := s.q.send(s.sending, Request{Body: body, Attempt: l.attempts})
 	l.attempts++
+	if v := Classify(a, Policy{RetryOnRateLimit: true}); v != Hold && v != Split {
+		s.w.mayHave(newest)
+	}
 	if s.sending.Err() != nil && a.Status == 0 {
 		s.q.gate.release(p)
 		return a, true, s.sending.Err()
@@ -247,8 +250,8 @@ func (s *shard) refusalIsReal(p pass, l *parcel, a Answer) bool {
 		g.release(p)
 		return true
 	}
-	if !g.view().emptyPasses && !l.refusedAt.IsZero() && s.q.deliveredSince(l.refusedAt) {
-		// This receiver refuses empty writes and has taken data since it refused these.
+	if !g.view().emptyPasses && s.tookDataSince(l) {
+		// This receiver refuses empty writes, and takes data.
 		g.release(p)
 		return true
 	}
@@ -262,6 +265,17 @@ func (s *shard) refusalIsReal(p pass, l *parcel, a Answer) bool {
 	}
 	return false
 }
+
+// tookDataSince reports whether the target takes data although it refused these samples:
+// it has taken some since, or a moment ago.
+func (s *shard) tookDataSince(l *parcel) bool {
+	return !l.refusedAt.IsZero() && s.q.deliveredSince(l.refusedAt) ||
+		!l.again && s.q.deliveredSince(time.Now().Add(-moment))
+}
+
+// moment is how long ago the target may have taken data to be taken for well, where an
+// empty write does not tell.
+const moment = 2 * time.Second
 
 // expire settles the samples of the parcel that have become too old, or are known to be
 // ahead of the receiver's clock.

@@ -339,10 +339,20 @@ func (r *fakeReceiver) log() []fakeRequest {
 	return slices.Clone(r.requests)
 }
 
+// from names the first and the last sample.
+func (q fakeRequest) from() string {
+	if len(q.samples) == 0 {
+		return ""
+	}
+	a, b := q.samples[0], q.samples[len(q.samples)-1]
+	at := func(s smp) string { return s.series + "@" + time.UnixMilli(s.t).UTC().Format("04:05") }
+	return ": " + at(a) + " .. " + at(b)
+}
+
 func (r *fakeReceiver) dump() string {
 	var b strings.Builder
 	for _, q := range r.log() {
-		fmt.Fprintf(&b, "%4d %s attempt %d: %d samples in %d series -> %d\n", q.n, q.at.Format("15:04:05.000"), q.attempt, len(q.samples), q.series, q.status)
+		fmt.Fprintf(&b, "%4d %s attempt %d: %d samples in %d series -> %d%s\n", q.n, q.at.Format("15:04:05.000"), q.attempt, len(q.samples), q.series, q.status, q.from())
 	}
 	return b.String()
 }

@@ -3,6 +3,7 @@ package remotewrite
 import (
 	"context"
 	"slices"
+	"time"
 )
 
 // test finds out whether a held target takes requests again, and gives p back. Where an
@@ -24,13 +25,13 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 		}
 		return nil
 	}
-	sample, then := s.heldSamples(l, m)
+	sample, then, deep := s.heldSamples(l, m)
 	v, a, err := s.testWith(p, l, sample)
 	if v == Suspect && m == patient && then != nil {
 		// Every series' oldest sample was refused by now: perhaps these are bad. The next
 		// one of this series tells, if it is taken at the same moment.
-		refusal := a
-		if v, a, err = s.testWith(p, l, then); v == Delivered && !s.mayHaveSuccessor(sample[0]) {
+		refusal, late := a, s.mayHaveSuccessor(sample[0])
+		if v, a, err = s.testWith(p, l, then); v == Delivered && !late {
 			s.buryEach(sample, []Answer{*refusal})
 			s.forget(l, sample[0])
 		}
@@ -47,6 +48,9 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 	default:
 		s.q.noteAnswer(*a)
 		g.refused(p, a.String())
+		if deep && v == Suspect {
+			g.testSoon() // there may be many to go through
+		}
 	}
 	return nil
 }
@@ -63,15 +67,18 @@ func (s *shard) testWith(p pass, l *parcel, sample []point) (Verdict, *Answer, e
 	if v == Delivered {
 		s.accepted(&one)
 		s.forget(l, sample[0])
+		if s.resending {
+			s.early = append(s.early, sample[0])
+		}
 	}
 	return v, &a, nil
 }
 
 // heldSamples picks a sample to test with, another one each time: a bad one must not
 // hold the target for ever. It is the oldest of its series that the shard has, so that
-// sending it early does not break the order. When all such were tried before, it also
-// returns the one that follows it in its series, if the shard has that.
-func (s *shard) heldSamples(l *parcel, m mode) (sample, then []point) {
+// sending it early does not break the order. When several were tried before, it also
+// returns one that follows it in its series, if the shard has that.
+func (s *shard) heldSamples(l *parcel, m mode) (sample, then []point, deep bool) {
 	const most = 256
 	hands := [][]point{l.points}
 	if m == patient && !l.again {
@@ -90,7 +97,7 @@ func (s *shard) heldSamples(l *parcel, m mode) (sample, then []point) {
 		}
 	}
 	if len(first) == 0 { // exemplars only
-		return l.points[:1:1], nil
+		return l.points[:1:1], nil, false
 	}
 	// From both ends by turns: neighbours are likely to be bad together.
 	n := int(s.q.tests.Add(1) - 1)
@@ -98,37 +105,55 @@ func (s *shard) heldSamples(l *parcel, m mode) (sample, then []point) {
 	if n%2 == 1 {
 		i = len(first) - 1 - i
 	}
-	if n < len(first) {
-		return first[i : i+1 : i+1], nil
+	pairs := n - min(len(first), singleTests)
+	deep = s.resending && pairs >= pairTests
+	if deep {
+		i = 0
 	}
-	found := false
+	sample = first[i : i+1 : i+1]
+	if pairs < 0 {
+		return sample, nil, false
+	}
+	// Its successor shows that it is bad. If it may be stored already it may be late, and
+	// so may some of its successors be: go on with the one after it each time, at one
+	// series, so that none is skipped that was not refused.
+	var later []point
 	for _, points := range hands {
 		for _, p := range points {
-			if p.kind == exemplarPoint || p.series.hash != first[i].series.hash {
-				continue
+			if p.kind != exemplarPoint && p.series.hash == first[i].series.hash && p.seq > first[i].seq {
+				later = append(later, p)
 			}
-			if found {
-				return first[i : i+1 : i+1], []point{p}
-			}
-			found = true
 		}
 	}
-	return first[i : i+1 : i+1], nil
+	switch {
+	case len(later) == 0:
+		return sample, nil, false
+	case deep:
+		k := s.q.deeper(sample[0].series.hash) % len(later)
+		return sample, later[k : k+1 : k+1], true
+	}
+	return sample, later[:1:1], false
 }
+
+// So many samples are tested with alone, before a second one is sent to see whether the
+// first is bad; and so many such pairs, before the second is one further on.
+const (
+	singleTests = 4
+	pairTests   = 6
+)
 
 // forget takes a point that was sent on its own out of the parcel, or out of what
 // comes after it.
 func (s *shard) forget(l *parcel, p point) {
-	same := func(q point) bool { return q.series == p.series && q.seq == p.seq && q.t == p.t && q.kind == p.kind }
 	for _, held := range []*[]point{&l.points, &s.behind} {
-		if i := slices.IndexFunc(*held, same); i >= 0 {
+		if i := slices.IndexFunc(*held, p.same); i >= 0 {
 			*held = slices.Delete(*held, i, i+1)
 			return
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if i := slices.IndexFunc(s.queue.points(), same); i >= 0 {
+	if i := slices.IndexFunc(s.queue.points(), p.same); i >= 0 {
 		s.queue.remove(i)
 	}
 }
@@ -142,7 +167,14 @@ func (s *shard) confirm(ctx context.Context, data bool) (clean bool, err error) 
 	g := s.q.gate
 	if data || !g.view().emptyPasses {
 		if !s.hasGood {
-			return true, nil // nothing to send; the refusal itself was taken for real before
+			// Nothing to send. That the target takes data was found out before; another
+			// shard's success, if there is one, is newer evidence.
+			for begin := time.Now(); time.Since(begin) < moment && !s.q.deliveredSince(begin); {
+				if err := sleep(ctx, moment/20); err != nil {
+					return false, err
+				}
+			}
+			return true, nil
 		}
 		l := parcel{points: []point{s.good}, again: true}
 		before := g.view().troubles

@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// isolateBudget is how many requests taking a refused batch apart may cost, beside the
-// empty writes that show that the way to the receiver is good.
+// isolateBudget is how many requests taking a refused batch apart may cost, the empty
+// writes that confirm each bad sample included; a few more at the beginning and the end
+// show that the way to the receiver is good.
 const isolateBudget = 60
 
 // receiver says what a target does with the good part of a request that it refuses.
@@ -39,6 +40,7 @@ type isolation struct {
 	prev   []int   // the one before, -1 for none
 	todo   []piece // of the present round, a stack
 	sent   piece   // what next returned last
+	repeat bool    // return it again
 
 	done   []bool // by index: needs nothing more
 	took   []bool // by index: was taken
@@ -99,8 +101,18 @@ func (p *isolation) begin(bad bool) {
 	p.rounds = p.rounds[1:]
 }
 
+// spent takes requests that the driver sent of its own off the budget.
+func (p *isolation) spent(n int) { p.budget -= n }
+
+// again makes next return the same samples once more: the answer does not count.
+func (p *isolation) again() { p.repeat = true }
+
 // next returns the samples to send next, in order, or false at the end.
 func (p *isolation) next() ([]int, bool) {
+	if p.repeat {
+		p.repeat = false
+		return p.sent.at, true
+	}
 	for p.budget > 0 {
 		switch {
 		case p.probing:

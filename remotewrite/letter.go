@@ -74,6 +74,11 @@ func inLogOrder(points []point) []point {
 	return points
 }
 
+// same reports whether q is the same sample of the log.
+func (p point) same(q point) bool {
+	return q.series == p.series && q.seq == p.seq && q.t == p.t && q.kind == p.kind
+}
+
 // String is the answer in one line, for people.
 func (a Answer) String() string {
 	switch {

@@ -66,8 +66,9 @@ type Queue struct {
 	window    atomic.Pointer[window]
 
 	mu          sync.Mutex
-	state       string   // as last observed
-	read        wal.Mark // of the last entry read
+	depths      map[uint64]int // by series: see deeper
+	state       string         // as last observed
+	read        wal.Mark       // of the last entry read
 	lastError   string
 	lastErrorAt time.Time
 	lastSuccess time.Time
@@ -181,6 +182,17 @@ func (q *Queue) mayBeStored(mark wal.Mark) bool {
 	return mark.Commit <= q.stored.Commit
 }
 
+// deeper counts up from 0 for each series, until data goes through.
+func (q *Queue) deeper(hash uint64) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.depths == nil {
+		q.depths = map[uint64]int{}
+	}
+	q.depths[hash]++
+	return q.depths[hash] - 1
+}
+
 // moreUnsure reports whether entries that may be stored are still to be read.
 func (q *Queue) moreUnsure() bool {
 	q.mu.Lock()
@@ -282,6 +294,7 @@ func (q *Queue) delivered(points []point) {
 	defer q.mu.Unlock()
 	q.lastSuccess = time.Now()
 	q.lastData = q.lastSuccess
+	q.depths = nil
 }
 
 func (q *Queue) deliveredSince(t time.Time) bool {

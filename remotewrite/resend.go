@@ -4,21 +4,25 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sort"
 
 	"hwsagent/wal"
 )
 
 // Samples that may be stored already are sent in chunks of one sample per series, in
 // the log's order, and never together with fresh ones. A receiver takes a series'
-// newest sample again; an older one it refuses, and Prometheus without an out-of-order
-// window refuses the whole request for it. So a refused chunk says that something of it
-// was stored and has successors there. What a shard had got stored is a prefix of what it
-// was given (see [shard]), so the newest sample of the chunk tells: if it is refused
-// too, the whole chunk was stored; else the boundary lies inside, and is searched for.
+// newest sample again; an older one it refuses as late, and Prometheus without an
+// out-of-order window refuses the whole request for it.
 //
-// A sample may be refused because it is bad, too. So "stored" is believed only of two
-// samples, as different as can be; and nothing is settled as stored before it is
-// certain that the way to the receiver was good.
+// What a shard had got stored is a prefix of what it was given (see [shard]). A sample is
+// late if its successor, the next sample of its series, is stored, and the successor
+// lies behind the chunk. So one late sample shows that the whole chunk was stored; and
+// the sample whose successor comes first is late if any is. It is the witness: asked for
+// alone, it tells whether a refused chunk was stored or has something bad in it.
+//
+// A witness may be bad itself. So it takes two to believe them, of different commits if
+// possible; and nothing is settled as stored before it is certain that the way to the
+// receiver was good.
 
 // resendChunk is the most samples in a chunk.
 const resendChunk = 500
@@ -26,28 +30,20 @@ const resendChunk = 500
 // resend brings every sample to its outcome. The prefix property holds within each of
 // so many lanes, by hash. The error is ctx's.
 func (s *shard) resend(ctx context.Context, points []point, lanes int) error {
-	s.resending = true
-	defer func() { s.resending, s.behind = false, nil }()
-	for todo := points; len(todo) > 0; {
-		s.behind = byLane(todo, lanes)
-		r := resender{s: s, lanes: uint64(lanes)}
-		for len(s.behind) > 0 {
-			if err := r.next(ctx); err != nil {
-				return err
-			}
+	s.resending, s.behind = true, byLane(points, lanes)
+	defer func() { s.resending, s.behind, s.early = false, nil, nil }()
+	r := resender{s: s, lanes: uint64(lanes), believed: map[pointKey]bool{}}
+	for len(s.behind) > 0 || len(r.stored) > 0 {
+		var err error
+		if troubles := s.q.gate.view().troubles; len(s.behind) == 0 || len(r.stored) > 0 && troubles != r.troubles {
+			err = r.settle(ctx)
+		} else {
+			r.troubles = troubles
+			err = r.next(ctx)
 		}
-		if len(r.stored) == 0 {
-			return nil
-		}
-		clean, err := s.confirm(ctx, false)
 		if err != nil {
 			return err
 		}
-		if clean {
-			s.w.settleAll(r.stored, one(wal.Resent))
-			return nil
-		}
-		todo = inLogOrder(r.stored)
 	}
 	return nil
 }
@@ -69,8 +65,38 @@ type resender struct {
 	lanes  uint64
 	lane   uint64  // of the chunk before
 	stored []point // by all evidence so far
+
+	// believed: samples that were found stored before, when the way to the receiver may
+	// not have been good. If they are refused once more, they are.
+	believed map[pointKey]bool
+	troubles uint64 // of the gate, when the last chunk began
+
 	// expect: the chunk before was stored, so this one is likely to be.
 	expect bool
+}
+
+// pointKey names a sample of a batch.
+type pointKey struct{ hash, seq uint64 }
+
+func (p point) key() pointKey { return pointKey{p.series.hash, p.seq} }
+
+// settle gives the stored samples their outcome, if the way to the receiver was good all
+// the time; otherwise they are sent again, before anything that comes after them.
+func (r *resender) settle(ctx context.Context) error {
+	clean, err := r.s.confirm(ctx, false)
+	if err != nil {
+		return err
+	}
+	if clean && r.s.q.gate.view().troubles == r.troubles {
+		r.s.w.settleAll(r.stored, one(wal.Resent))
+	} else {
+		for _, p := range r.stored {
+			r.believed[p.key()] = true
+		}
+		r.s.behind = append(byLane(inLogOrder(r.stored), int(r.lanes)), r.s.behind...)
+	}
+	r.stored, r.expect, r.troubles = nil, false, r.s.q.gate.view().troubles
+	return nil
 }
 
 // next takes a chunk from the front and brings it to its outcomes.
@@ -115,53 +141,110 @@ func (r *resender) chunk(ctx context.Context, chunk []point) error {
 	return r.search(ctx, chunk)
 }
 
-// search finds out how much of a chunk was stored.
+// search finds out whether a chunk was stored, and brings it to its outcomes.
 func (r *resender) search(ctx context.Context, chunk []point) error {
-	n := len(chunk)
-	b := boundary{lo: 0, hi: n, taken: make([]bool, n), bad: make([]bool, n)}
-	answers := make([]Answer, n)
-	for {
-		i, ok := b.next(func(i int) uint64 { return chunk[i].seq })
-		if !ok {
-			break
-		}
+	var asked, refusals []point
+	var why []Answer
+	ask := func(i int) (taken bool, err error) {
 		l := parcel{points: []point{chunk[i]}, unsure: true}
 		f, a, err := r.s.try(ctx, &l, parts)
+		asked = append(asked, chunk[i])
+		if err == nil && f != settled {
+			refusals, why = append(refusals, chunk[i]), append(why, a)
+		}
+		return f == settled, err
+	}
+	stored := false
+	for n, i := range r.witnesses(chunk) {
+		taken, err := ask(i)
 		if err != nil {
 			return err
 		}
-		answers[i] = a
-		b.tell(f == settled, r.s.mayHaveSuccessor(chunk[i]))
-	}
-	r.expect = b.lo == n
-	var fresh, bad []point
-	var why []Answer
-	for i, p := range chunk {
-		switch {
-		case b.taken[i]:
-		case b.bad[i]:
-			bad, why = append(bad, p), append(why, answers[i])
-		case i < b.lo:
-			r.stored = append(r.stored, p)
-		default:
-			fresh = append(fresh, p)
+		if stored = !taken; taken && n != 1 {
+			break // none is late
 		}
 	}
-	if len(bad) > 0 {
+	r.expect = stored
+	rest := slices.DeleteFunc(chunk, func(p point) bool { return slices.ContainsFunc(asked, p.same) })
+	if stored {
+		r.stored = append(append(r.stored, refusals...), rest...)
+		return nil
+	}
+	for i := 0; i < len(refusals); {
+		if !r.believed[refusals[i].key()] {
+			i++
+			continue
+		}
+		r.stored = append(r.stored, refusals[i])
+		refusals, why = slices.Delete(refusals, i, i+1), slices.Delete(why, i, i+1)
+	}
+	if len(refusals) > 0 {
 		clean, err := r.s.confirm(ctx, false)
 		if err != nil {
 			return err
 		}
 		if clean {
-			r.s.buryEach(bad, why)
+			r.s.buryEach(refusals, why)
 		} else {
-			fresh = inLogOrder(append(fresh, bad...))
+			rest = append(refusals, rest...)
 		}
 	}
-	if len(fresh) == 0 {
+	if len(rest) == 0 {
 		return nil
 	}
-	return r.s.deliver(ctx, &parcel{points: fresh})
+	return r.s.deliver(ctx, &parcel{points: inLogOrder(rest)})
+}
+
+// witnesses picks the samples of a chunk to ask for, in this order: the one whose
+// successor comes first; another one like it, of another commit if possible; and if that
+// disagrees, the one whose successor comes next.
+func (r *resender) witnesses(chunk []point) []int {
+	s := r.s
+	s.mu.Lock()
+	queued := s.queue.points()
+	n := sort.Search(len(queued), func(i int) bool { return queued[i].seq > s.unsure })
+	later := slices.Concat(s.early, s.behind, queued[:n])
+	s.mu.Unlock()
+	order := bySuccessor(chunk, later)
+	if len(order) == 0 {
+		order = nil
+		for i := range chunk {
+			// The successors are not read yet, or were delivered meanwhile.
+			if s.q.moreUnsure() || r.believed[chunk[i].key()] {
+				order = append(order, i)
+			}
+		}
+	}
+	if len(order) < 2 {
+		return order
+	}
+	other := slices.IndexFunc(order, func(i int) bool { return chunk[i].seq != chunk[order[0]].seq })
+	switch {
+	case other < 2:
+		return order[:2]
+	default:
+		return []int{order[0], order[other], order[1]}
+	}
+}
+
+// bySuccessor returns the samples of a chunk, as indices, that have a successor in later,
+// the one with the earliest successor first.
+func bySuccessor(chunk, later []point) []int {
+	at := make(map[uint64]int, len(chunk))
+	for i := range chunk {
+		at[chunk[i].series.hash] = i
+	}
+	var order []int
+	for i := range later {
+		if later[i].kind == exemplarPoint {
+			continue
+		}
+		if j, ok := at[later[i].series.hash]; ok && later[i].seq >= chunk[j].seq {
+			order = append(order, j)
+			delete(at, later[i].series.hash)
+		}
+	}
+	return order
 }
 
 // mayHaveSuccessor reports whether a later sample of the point's series may be stored. If
@@ -173,80 +256,7 @@ func (s *shard) mayHaveSuccessor(p point) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	later := func(q point) bool { return q.series.hash == p.series.hash && q.seq <= s.unsure }
-	return slices.ContainsFunc(s.behind, func(q point) bool { return q.series.hash == p.series.hash }) ||
-		slices.ContainsFunc(s.queue.points(), later)
-}
-
-// boundary searches, by asking for single samples, how long the stored prefix of a chunk
-// is. It is pure. Each series is in the chunk once, so asking for any sample is safe.
-//
-// Invariant: before lo all are stored, but for those that were taken or are bad; from hi
-// on none is.
-type boundary struct {
-	lo, hi int
-	taken  []bool // taken when asked for: settled
-	bad    []bool // refused, and not because they are stored
-
-	asked     int
-	searching bool // the newest was asked for, and it was not stored
-	witness   int  // 1 + a sample that was refused and awaits a second witness; 0 for none
-}
-
-// next returns the sample to ask for. entry tells which commit a sample is of.
-func (b *boundary) next(entry func(int) uint64) (int, bool) {
-	if b.witness > 0 {
-		// Another witness below it: of another commit, if there is one.
-		w := b.witness - 1
-		for _, same := range []bool{false, true} {
-			for i := w - 1; i >= b.lo; i-- {
-				if b.open(i) && (entry(i) == entry(w)) == same {
-					b.asked = i
-					return i, true
-				}
-			}
-		}
-		b.stored(w) // no other: one must do
-	}
-	from := b.hi - 1
-	if b.searching {
-		from = b.lo + (b.hi-b.lo)/2
-	}
-	for i := from; i >= b.lo; i-- {
-		if b.open(i) {
-			b.asked = i
-			return i, true
-		}
-	}
-	for i := from + 1; i < b.hi; i++ {
-		if b.open(i) {
-			b.asked = i
-			return i, true
-		}
-	}
-	return 0, false
-}
-
-func (b *boundary) open(i int) bool { return !b.taken[i] && !b.bad[i] }
-
-func (b *boundary) stored(upTo int) { b.lo, b.witness = upTo+1, 0 }
-
-// tell says whether the receiver took the sample, and if not, whether it may have been
-// refused for being late.
-func (b *boundary) tell(taken, late bool) {
-	switch {
-	case taken:
-		b.taken[b.asked] = true
-		if b.witness > 0 {
-			b.bad[b.witness-1] = true // later than one that was not stored
-			b.witness = 0
-		}
-		b.searching = true
-		b.hi = b.asked
-	case !late:
-		b.bad[b.asked] = true
-	case b.witness > 0:
-		b.stored(b.witness - 1)
-	default:
-		b.witness = b.asked + 1
-	}
+	return slices.ContainsFunc(slices.Concat(s.early, s.behind), func(q point) bool {
+		return q.series.hash == p.series.hash && q.seq >= p.seq && !q.same(p)
+	}) || slices.ContainsFunc(s.queue.points(), later)
 }

@@ -3,6 +3,7 @@ package remotewrite
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -143,52 +144,20 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-func TestBoundarySearch(t *testing.T) {
-	for n := 1; n <= 70; n++ {
-		for stored := 0; stored <= n; stored++ {
-			b := boundary{hi: n, taken: make([]bool, n), bad: make([]bool, n)}
-			asked := 0
-			for {
-				i, ok := b.next(func(i int) uint64 { return uint64(i / 10) })
-				if !ok {
-					break
-				}
-				if asked++; asked > 40 {
-					t.Fatalf("n=%d stored=%d: no end", n, stored)
-				}
-				b.tell(i >= stored, true)
-			}
-			if b.lo != stored {
-				t.Errorf("n=%d: boundary at %d, want %d", n, b.lo, stored)
-			}
-			if stored == n && asked > 2 {
-				t.Errorf("n=%d: %d questions when all is stored, want at most 2", n, asked)
-			}
+func TestBySuccessor(t *testing.T) {
+	ss := testSeries(4)
+	at := func(seq uint64, series ...int) (ps []point) {
+		for _, i := range series {
+			ps = append(ps, point{series: ss[i], seq: seq})
 		}
+		return ps
 	}
-}
-
-// A bad sample beside the boundary does not make fresh ones look stored.
-func TestBoundarySearchWithBadSample(t *testing.T) {
-	for n := 3; n <= 40; n++ {
-		for stored := 0; stored <= n; stored++ {
-			for bad := stored; bad < n; bad++ {
-				b := boundary{hi: n, taken: make([]bool, n), bad: make([]bool, n)}
-				for {
-					i, ok := b.next(func(i int) uint64 { return 1 })
-					if !ok {
-						break
-					}
-					b.tell(i >= stored && i != bad, true)
-				}
-				// Only a bad sample with no other between it and the boundary may pass for
-				// stored, and only it.
-				for i := stored; i < b.lo; i++ {
-					if i != bad && !b.taken[i] {
-						t.Errorf("n=%d stored=%d bad=%d: fresh sample %d passes for stored", n, stored, bad, i)
-					}
-				}
-			}
-		}
+	chunk := at(1, 0, 1, 2, 3)
+	later := append(at(2, 2, 0), at(3, 2, 1)...)
+	if got, want := bySuccessor(chunk, later), []int{2, 0, 1}; !slices.Equal(got, want) {
+		t.Errorf("order %v, want %v", got, want)
+	}
+	if got := bySuccessor(chunk, nil); len(got) != 0 {
+		t.Errorf("order %v without successors", got)
 	}
 }

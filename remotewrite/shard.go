@@ -33,6 +33,7 @@ type shard struct {
 	// points that are being sent, and before the queue.
 	resending bool
 	behind    []point
+	early     []point // taken as tests before it was their turn: they are successors, too
 
 	timer *time.Timer
 	seen  map[uint64]struct{}

@@ -116,6 +116,17 @@ func (s *shard) cut(ctx context.Context, points []point, a Answer, m mode) (*apa
 		}
 		if len(at) == 1 {
 			answers[at[0]] = last
+			if m == parts {
+				clean, err := s.confirm(ctx, false)
+				if err != nil {
+					return nil, err
+				}
+				r.refusedLast = false
+				if plan.spent(1); !clean {
+					plan.again()
+					continue
+				}
+			}
 		}
 		plan.refused()
 	}

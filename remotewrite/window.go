@@ -44,7 +44,7 @@ type window struct {
 	room     chan struct{} // gets a token when samples were settled
 	broken   error         // the first wrong outcome: the window cannot be trusted any more
 	reserved uint64        // entries up to this one may be sent
-	sent     uint64        // the newest entry of which a sample was in a request
+	sent     uint64        // the newest entry of which a sample may be stored
 
 	reserveMu sync.Mutex // one Reserve at a time, outside mu: it waits for the disk
 
@@ -327,10 +327,14 @@ func (w *window) reserve(seq uint64) error {
 			return err
 		}
 	}
-	w.mu.Lock()
-	w.sent = max(w.sent, seq)
-	w.mu.Unlock()
 	return nil
+}
+
+// mayHave notes that samples of entries up to seq may be stored.
+func (w *window) mayHave(seq uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sent = max(w.sent, seq)
 }
 
 func (w *window) reserveMore(seq uint64) error {
@@ -356,8 +360,8 @@ func (w *window) reserveMore(seq uint64) error {
 	return nil
 }
 
-// sentMark is the end of the newest entry of which anything was sent, if that is still
-// in the window.
+// sentMark is the end of the newest entry of which anything may be stored, if that is
+// still in the window.
 func (w *window) sentMark() (wal.Mark, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

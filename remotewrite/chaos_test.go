@@ -1,0 +1,178 @@
+package remotewrite
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"hwsagent/wal"
+)
+
+var (
+	chaosSeed  = flag.Uint64("chaos.seed", 0, "replay this seed of TestChaos only")
+	chaosSeeds = flag.Int("chaos.seeds", 120, "how many seeds TestChaos runs")
+)
+
+// TestChaos runs random faults against random receivers. Whatever happens: the account
+// adds up, the order of each series is kept, and a sample that the receiver does not
+// have is counted as lost; without bad samples none is.
+func TestChaos(t *testing.T) {
+	seeds := *chaosSeeds
+	if testing.Short() {
+		seeds = min(seeds, 40)
+	}
+	fired := map[string]int{}
+	for i := range seeds {
+		seed := uint64(i + 1)
+		if *chaosSeed != 0 {
+			seed = *chaosSeed
+		}
+		t.Run(fmt.Sprintf("chaos.seed=%d", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { chaos(t, seed, fired) })
+		})
+		if *chaosSeed != 0 || t.Failed() {
+			return
+		}
+	}
+	for _, f := range faults {
+		if fired[f.name] == 0 {
+			t.Errorf("fault %q never fired", f.name)
+		}
+	}
+}
+
+// faults are answers instead of the receiver's.
+var faults = []struct {
+	name   string
+	answer func(r *rand.Rand, q fakeRequest) (Answer, bool)
+}{
+	{"network", func(*rand.Rand, fakeRequest) (Answer, bool) { return Answer{Err: errDown}, true }},
+	{"5xx", func(*rand.Rand, fakeRequest) (Answer, bool) { return Answer{Status: 503, Text: "busy"}, true }},
+	{"5xx now and then", func(r *rand.Rand, _ fakeRequest) (Answer, bool) { return Answer{Status: 500}, r.IntN(3) == 0 }},
+	{"429", func(*rand.Rand, fakeRequest) (Answer, bool) {
+		return Answer{Status: 429, RetryAfter: 3 * time.Second}, true
+	}},
+	{"401", func(*rand.Rand, fakeRequest) (Answer, bool) { return Answer{Status: 401}, true }},
+	{"404", func(*rand.Rand, fakeRequest) (Answer, bool) { return Answer{Status: 404}, true }},
+	{"proxy says 400", func(*rand.Rand, fakeRequest) (Answer, bool) { return Answer{Status: 400, Text: "<html>"}, true }},
+	{"redirect", func(*rand.Rand, fakeRequest) (Answer, bool) { return Answer{Status: 307}, true }},
+	{"413", func(_ *rand.Rand, q fakeRequest) (Answer, bool) { return Answer{Status: 413}, len(q.samples) > 70 }},
+}
+
+func chaos(t *testing.T, seed uint64, fired map[string]int) {
+	rnd := rand.New(rand.NewPCG(seed, 99))
+	to := &fakeReceiver{
+		keepsGood:   rnd.IntN(3) == 0,
+		anyOrder:    rnd.IntN(4) == 0,
+		refuseEmpty: rnd.IntN(4) == 0,
+		latency:     time.Duration(rnd.IntN(50)) * time.Millisecond,
+	}
+	r := newRig(t, to)
+	r.cfg.Queue.MinShards = 1 << rnd.IntN(3)
+	r.cfg.Queue.MaxShards = 8
+	r.cfg.Queue.MaxSamplesPerSend = 50 + rnd.IntN(500)
+	r.cfg.Queue.Capacity = 100 + rnd.IntN(5000)
+	poisons := rnd.IntN(2) * rnd.IntN(4)
+	series := 5 + rnd.IntN(150)
+	start := r.time
+	to.poison = func(s smp) bool {
+		// A few samples, scattered.
+		h := uint64(s.t-start)*31 + uint64(s.v)%1000
+		return poisons > 0 && h%7919 < uint64(poisons)
+	}
+	fault := -1
+	loses := false
+	to.loseAnswer = func(fakeRequest) bool { return loses && rnd.IntN(4) == 0 }
+	to.script = func(q fakeRequest) (Answer, bool) {
+		if fault < 0 {
+			return Answer{}, false
+		}
+		a, ok := faults[fault].answer(rnd, q)
+		if ok {
+			fired[faults[fault].name]++
+		}
+		return a, ok
+	}
+	for range rnd.IntN(2) * rnd.IntN(100) {
+		r.round(series)
+	}
+	crashes := 0
+	r.start()
+	for range 3 + rnd.IntN(6) {
+		fault = -1
+		if rnd.IntN(3) > 0 {
+			fault = rnd.IntN(len(faults))
+		}
+		loses = rnd.IntN(3) == 0
+		for range 1 + rnd.IntN(40) {
+			r.round(series)
+			time.Sleep(time.Duration(rnd.IntN(2000)) * time.Millisecond)
+		}
+		switch rnd.IntN(6) {
+		case 0: // stopped and started
+			r.end()
+			r.start()
+		case 1: // killed
+			r.end()
+			r.log.crash()
+			crashes++
+			r.start()
+		case 2:
+			r.q.CredentialsChanged()
+		}
+	}
+	fault, loses = -1, false
+	r.drained(2 * time.Hour)
+	r.end()
+
+	o := r.log.outcome()
+	if crashes == 0 && o.Sum() != r.log.Head().Total {
+		t.Errorf("%d appended, %d accounted for", r.log.Head().Total, o.Sum())
+	}
+	var missing, good uint64
+	for _, e := range r.log.entries {
+		for _, s := range e.Samples {
+			x := smp{s.Series.Labels.Get("__name__"), s.T, s.V}
+			if to.has[x] {
+				continue
+			}
+			if missing++; !to.poison(x) {
+				if good++; good < 4 {
+					t.Errorf("receiver does not have %+v", x)
+				}
+			}
+		}
+	}
+	if good > 0 && o.Dropped[wal.Unconfirmed] < good {
+		t.Errorf("%d good samples are missing; %+v", good, o)
+	}
+	known := o.Lost()
+	if to.keepsGood {
+		// A bad sample among samples that were stored when an answer was lost looks as
+		// late as they do.
+		known += o.Dropped[wal.Resent]
+	}
+	if crashes == 0 && missing > known {
+		t.Errorf("%d samples are missing, %d are counted as lost", missing, o.Lost())
+	}
+	if poisons == 0 && o.Lost() > 0 {
+		t.Errorf("outcomes %+v without a bad sample", o)
+	}
+	for name, have := range to.stored {
+		for i := 1; i < len(have); i++ {
+			if have[i].t <= have[i-1].t && !to.anyOrder {
+				t.Errorf("series %s is stored out of order", name)
+			}
+		}
+	}
+	if t.Failed() {
+		for _, l := range r.letters.all() {
+			t.Logf("letter %s %+v", time.UnixMilli(l.Timestamp).UTC().Format("04:05"), l)
+		}
+		t.Log(r.to.dump())
+		t.Logf("receiver %+v shards=%d poisons=%d series=%d crashes=%d", []any{to.keepsGood, to.anyOrder, to.refuseEmpty}, r.cfg.Queue.MinShards, poisons, series, crashes)
+	}
+}
