@@ -52,9 +52,9 @@ func (e *endless) Advance(to wal.Mark, _ wal.Outcome) {
 	}
 }
 
-// BenchmarkQueue is the whole path from the log's entry to the encoded request, in
+// BenchmarkQueueDrain is the whole path from the log's entry to the encoded request, in
 // samples: it must allocate nothing per sample.
-func BenchmarkQueue(b *testing.B) {
+func BenchmarkQueueDrain(b *testing.B) {
 	for _, series := range []int{500, 10_000} {
 		b.Run(fmt.Sprintf("series=%d", series), func(b *testing.B) {
 			ctx, cancel := context.WithCancel(context.Background())
