@@ -151,9 +151,9 @@ func TestReferences(t *testing.T) {
 	if n := l.series.size(); n != 1 {
 		t.Errorf("%d series after an hour, want 1", n)
 	}
-	l.series.evict(3601)
+	l.series.evict(3600 + sweepEvery)
 	if n := l.series.size(); n != 0 {
-		t.Errorf("%d series after more than an hour, want 0", n)
+		t.Errorf("%d series after more than an hour and a sweep, want 0", n)
 	}
 	app = l.AppenderV2(t.Context())
 	back, err := app.Append(ref, sampleOf(1), 0, 3, 3, nil, nil, storage.AppendV2Options{})
