@@ -115,13 +115,22 @@ func (m *seriesMap) get(ls labels.Labels) (*memSeries, error) {
 	return s, nil
 }
 
-// checkLabels refuses labels that no receiver could take or no reader read.
+// checkLabels refuses labels that no receiver could take or no reader read: names ascend
+// and are not empty, or what is announced in the same record is unreadable too.
 func checkLabels(ls labels.Labels) error {
 	if ls.IsEmpty() {
 		return errNoLabels
 	}
 	if name, dup := ls.HasDuplicateLabelNames(); dup {
 		return fmt.Errorf("label %q is there twice", name)
+	}
+	last, sorted := "", true
+	ls.Range(func(l labels.Label) {
+		sorted = sorted && l.Name > last
+		last = l.Name
+	})
+	if !sorted {
+		return fmt.Errorf("labels %s are not sorted by name, or a name is empty", ls)
 	}
 	if n := ls.ByteSize(); n > maxLabelBytes {
 		return fmt.Errorf("labels take %d bytes, more than the %d that are allowed", n, maxLabelBytes)
