@@ -51,10 +51,12 @@ func (w *window) watch(ctx context.Context, end context.CancelCauseFunc) {
 			return
 		}
 		slow := now.Sub(time.Unix(0, q.slowed.Load())) < slowFor
+		if w.draining.Load() {
+			continue // the target may still go down, and must be seen to
+		}
 		if n := growth.next(st.State == StateBehind, slow || v.state != gateOpen); n != len(w.shards) {
 			q.shards.Store(int32(n))
 			w.drain()
-			return
 		} else if !slow {
 			q.gate.setLimit(n)
 		}
@@ -206,9 +208,9 @@ func (q *Queue) Status() Status {
 	s := Status{
 		Shards: int(q.shards.Load()), MaxShards: q.maxShards(), BatchSize: q.batchLimit(),
 		Sent: q.sent.Load(), Requests: q.requests.Load(), Retries: q.retries.Load(),
-		ClockSkew: time.Duration(q.skew.Load()), ClockSkewKnown: q.skewKnown.Load(),
 		DownSince: v.since, Why: v.why,
 	}
+	s.ClockSkew, s.ClockSkewKnown = q.skew()
 	if w := q.window.Load(); w != nil {
 		s.Window = w.open()
 	}

@@ -98,11 +98,12 @@ func (s *shard) deliver(ctx context.Context, l *parcel) error {
 // parcel; the second goes back to the front of the queue.
 func (s *shard) halve(ctx context.Context, l *parcel, a Answer) error {
 	n := len(l.points)
-	s.q.shrinkBatch(n)
 	if n == 1 {
+		s.q.forgiveBatch()
 		s.bury(l.points, a, wal.Rejected)
 		return nil
 	}
+	s.q.shrinkBatch(n)
 	s.putBack(l.points[n/2:], l.unsure)
 	return s.deliver(ctx, &parcel{points: l.points[:n/2], unsure: l.unsure})
 }
@@ -122,6 +123,12 @@ func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, Answer, error
 		}
 		if p.test {
 			if err := s.test(p, l, m); err != nil {
+				return 0, Answer{}, err
+			}
+			continue
+		}
+		if s.mustAskTime(l) {
+			if err := s.askTime(ctx, p); err != nil {
 				return 0, Answer{}, err
 			}
 			continue
@@ -280,6 +287,9 @@ const moment = 2 * time.Second
 // expire settles the samples of the parcel that have become too old, or are known to be
 // ahead of the receiver's clock.
 func (s *shard) expire(l *parcel) {
+	if l.again {
+		return // they have their outcome
+	}
 	lim := s.q.limits(time.Now())
 	bad := 0
 	for i := range l.points {

@@ -246,6 +246,7 @@ func (g *gate) resume(p pass) {
 func (g *gate) trouble(now time.Time, why string, answered bool) {
 	if g.since.IsZero() {
 		g.since = now
+		g.emptyPassedSince = false // what passed before the trouble says nothing about it
 	}
 	g.troubles++
 	g.why, g.answered = why, answered

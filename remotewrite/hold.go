@@ -87,10 +87,11 @@ func (s *shard) heldSamples(l *parcel, m mode) (sample, then []point, deep bool)
 		s.mu.Unlock()
 	}
 	var first []point
+	newest := s.q.newest(s.q.clock.Load())
 	clear(s.seen)
 	for _, points := range hands {
 		for _, p := range points {
-			if _, later := s.seen[p.series.hash]; !later && p.kind != exemplarPoint && len(first) < most {
+			if _, later := s.seen[p.series.hash]; !later && p.t <= newest && p.kind != exemplarPoint && len(first) < most {
 				s.seen[p.series.hash] = struct{}{}
 				first = append(first, p)
 			}

@@ -181,6 +181,21 @@ func (p *isolation) accepted() {
 	}
 }
 
+// tookAlone says which of the samples that next returned got their outcome otherwise: one
+// was taken when it was sent as a test. Those that are left, which it returns, are refused
+// next.
+func (p *isolation) tookAlone(settled func(i int) bool) []int {
+	p.sent.at = slices.DeleteFunc(slices.Clone(p.sent.at), func(i int) bool {
+		if !settled(i) {
+			return false
+		}
+		p.done[i], p.took[i] = true, true
+		p.passed++
+		return true
+	})
+	return p.sent.at
+}
+
 // refused says that the receiver refused what next returned.
 func (p *isolation) refused() {
 	p.fails++

@@ -52,18 +52,17 @@ type Queue struct {
 	stored wal.Mark // samples up to here may be stored already
 	lanes  int      // of how many shards they may be
 
-	limit     atomic.Int64 // samples in a request at most; 413 lowers it
-	receiver  atomic.Int32 // a receiver: what it does with the good part of a refused request
-	asked     atomic.Bool  // whether it takes empty writes
-	shards    atomic.Int32 // of the present window
-	skew      atomic.Int64 // this host's clock minus the target's, ns
-	skewKnown atomic.Bool
-	retries   atomic.Uint64
-	sent      atomic.Uint64 // samples delivered by this process
-	requests  atomic.Uint64
-	slowed    atomic.Int64 // unix ns of the last answer that asked to go slower
-	tests     atomic.Int64 // how many held samples were sent as tests
-	window    atomic.Pointer[window]
+	limit    atomic.Int64                // samples in a request at most; 413 lowers it
+	receiver atomic.Int32                // a receiver: what it does with the good part of a refused request
+	asked    atomic.Bool                 // whether it takes empty writes
+	shards   atomic.Int32                // of the present window
+	clock    atomic.Pointer[targetClock] // nil: not known
+	retries  atomic.Uint64
+	sent     atomic.Uint64 // samples delivered by this process
+	requests atomic.Uint64
+	slowed   atomic.Int64 // unix ns of the last answer that asked to go slower
+	tests    atomic.Int64 // how many held samples were sent as tests
+	window   atomic.Pointer[window]
 
 	mu          sync.Mutex
 	depths      map[uint64]int // by series: see deeper
@@ -211,29 +210,8 @@ func (q *Queue) send(ctx context.Context, r Request) Answer {
 	q.requests.Add(1)
 	a := q.sender.Send(ctx, r)
 	q.metrics.Answered(a)
-	if !a.Date.IsZero() {
-		q.skew.Store(int64(time.Since(a.Date) - a.Took/2))
-		q.skewKnown.Store(true)
-		q.metrics.SetSkew(time.Duration(q.skew.Load()))
-	}
+	q.sawDate(a)
 	return a
-}
-
-// limits are the bounds of timestamps in milliseconds that are sent.
-type limits struct{ oldest, newest int64 }
-
-// limits tells which samples are sent at this time: not those older than the age limit,
-// nor those ahead of the target's clock by more than the future limit. While the target
-// has not told its time nothing is ahead of it.
-func (q *Queue) limits(now time.Time) limits {
-	l := limits{math.MinInt64, math.MaxInt64}
-	if d := time.Duration(q.cfg.Queue.SampleAgeLimit); d > 0 {
-		l.oldest = now.Add(-d).UnixMilli()
-	}
-	if d := time.Duration(q.cfg.Target.FutureLimit); d > 0 && q.skewKnown.Load() {
-		l.newest = now.Add(d - time.Duration(q.skew.Load())).UnixMilli()
-	}
-	return l
 }
 
 // batchLimit is how many samples a request may have.
@@ -261,6 +239,16 @@ func (q *Queue) shrinkBatch(n int) {
 // empty write can tell whether the refusal meant the samples.
 func (q *Queue) mayGroup() bool {
 	return receiver(q.receiver.Load()) != keepsGood && q.gate.takesEmpty()
+}
+
+// forgiveBatch takes it back: what was too large was one sample, alone too. Whether there
+// is another limit is found out again, in a few requests.
+func (q *Queue) forgiveBatch() {
+	n := q.cfg.Queue.MaxSamplesPerSend
+	if int(q.limit.Swap(int64(n))) != n {
+		q.metrics.SetMaxSamples(n)
+		q.log.Info("One sample alone is too large for the receiver; sending requests of full size again.", slog.Int("max_samples_per_send", n))
+	}
 }
 
 // learn remembers what the receiver does with the good part of a refused request.

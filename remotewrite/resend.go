@@ -127,6 +127,7 @@ func (r *resender) chunk(ctx context.Context, chunk []point) error {
 			r.s.putBack(l.points, true)
 			return nil
 		case f == tooLarge:
+			r.s.q.forgiveBatch()
 			r.s.bury(l.points, a, wal.Rejected)
 			return nil
 		case f == stuck:

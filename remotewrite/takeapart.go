@@ -3,6 +3,7 @@ package remotewrite
 import (
 	"context"
 	"log/slog"
+	"slices"
 
 	"hwsagent/wal"
 )
@@ -113,6 +114,9 @@ func (s *shard) cut(ctx context.Context, points []point, a Answer, m mode) (*apa
 		if f == settled {
 			plan.accepted()
 			continue
+		}
+		if len(part.points) < len(at) {
+			at = plan.tookAlone(func(i int) bool { return !slices.ContainsFunc(part.points, points[i].same) })
 		}
 		if len(at) == 1 {
 			answers[at[0]] = last

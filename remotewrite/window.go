@@ -92,12 +92,16 @@ func (w *window) run(parent context.Context) error {
 	}
 	wg.Go(func() { w.watch(ctx, cancel) })
 	err := w.read(reading)
+	w.mu.Lock()
+	broken := w.broken
+	w.mu.Unlock()
 	switch {
 	case ctx.Err() != nil:
+	case broken != nil:
+		cancel(broken)
 	case w.draining.Load():
 		w.flush()
-		w.awaitEmpty(ctx)
-		cancel(errReshard)
+		cancel(w.awaitEmpty(ctx))
 	default:
 		cancel(err)
 	}
@@ -245,18 +249,22 @@ func (w *window) flush() {
 	}
 }
 
-// awaitEmpty waits until every sample of the window has its outcome, or for ctx.
-func (w *window) awaitEmpty(ctx context.Context) {
+// awaitEmpty waits until every sample of the window has its outcome: then it returns
+// errReshard, and reading may go on where it stopped. Otherwise it returns why not.
+func (w *window) awaitEmpty(ctx context.Context) error {
 	for {
 		w.mu.Lock()
-		done := w.progress.Empty() || w.broken != nil
+		empty, broken := w.progress.Empty(), w.broken
 		w.mu.Unlock()
-		if done {
-			return
+		switch {
+		case broken != nil:
+			return broken
+		case empty:
+			return errReshard
 		}
 		select {
 		case <-ctx.Done():
-			return
+			return context.Cause(ctx)
 		case <-w.room:
 		}
 	}
@@ -293,6 +301,7 @@ func (w *window) settleAll(points []point, o wal.Outcome) {
 func (w *window) done(seq uint64, o wal.Outcome) {
 	if err := w.progress.Done(seq, o); err != nil && w.broken == nil {
 		w.broken = fmt.Errorf("account for samples: %w", err)
+		w.stopReading() // the log may have nothing more
 		w.q.log.Error("The window's account does not add up; starting again from the savepoint.", slog.Any("error", err))
 	}
 }
@@ -343,7 +352,9 @@ func (w *window) reserveMore(seq uint64) error {
 	w.mu.Lock()
 	newest := w.progress.Newest()
 	mark, ok := w.progress.Mark(newest)
-	done := seq <= w.reserved
+	// What has left the window has its outcome: exemplars may come after that.
+	_, within := w.progress.Mark(seq)
+	done := seq <= w.reserved || !within
 	w.mu.Unlock()
 	if done {
 		return nil

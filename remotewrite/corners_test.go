@@ -1,0 +1,159 @@
+package remotewrite
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+
+	"hwsagent/wal"
+)
+
+// One sample too large: later batches are of full size.
+func TestTooLargeSampleDoesNotShrinkForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, &fakeReceiver{})
+		r.to.script = func(q fakeRequest) (Answer, bool) {
+			return Answer{Status: 413, Text: "label too long"}, slices.ContainsFunc(q.samples, func(s smp) bool { return s.series == "m0007" && s.t < r.time })
+		}
+		r.round(1000)
+		r.round(1000)
+		r.start()
+		r.drained(time.Minute)
+		n := r.to.count()
+		for range 3 {
+			r.round(1000)
+			time.Sleep(2 * time.Second)
+		}
+		r.drained(time.Minute)
+		if m := r.to.count() - n; m > 20 {
+			t.Errorf("%d requests for 3000 samples", m)
+		}
+		r.end()
+	})
+}
+
+// The target goes down while the window is drained for another number of shards.
+func TestDownWhileDraining(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down := false
+		r := newRig(t, &fakeReceiver{latency: 300 * time.Millisecond})
+		r.to.script = func(q fakeRequest) (Answer, bool) { return Answer{Err: errDown}, down }
+		for range 200 {
+			r.round(500)
+		}
+		r.start()
+		r.until("draining", time.Minute, func() bool { w := r.q.window.Load(); return w != nil && w.draining.Load() })
+		down = true
+		held := 0
+		for range 300 {
+			time.Sleep(time.Second)
+			if r.q.window.Load() != nil {
+				held++
+			}
+		}
+		if held > 60 {
+			t.Errorf("samples were held in %d of 300 s", held)
+		}
+		down = false
+		r.drained(5 * time.Minute)
+		r.end()
+		r.verify()
+	})
+}
+
+// A commit of exemplars only.
+func TestExemplarsOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, &fakeReceiver{})
+		r.cfg.SendExemplars = true
+		r.start()
+		r.round(10)
+		time.Sleep(5 * time.Second)
+		for range 10 {
+			r.log.append()
+			r.log.mu.Lock()
+			e := r.log.entries[len(r.log.entries)-1]
+			e.Exemplars = []wal.Exemplar{{Series: r.log.series["m0001"], T: r.time, V: 1, Labels: labels.FromStrings("a", "b")}}
+			r.log.mu.Unlock()
+			time.Sleep(2 * time.Second)
+			if s := r.q.Status(); s.State != StateOK {
+				t.Errorf("status %+v", s)
+			}
+		}
+		r.end()
+		r.verify()
+	})
+}
+
+// 401 in the middle of taking a batch apart, at a receiver that refuses empty writes.
+func TestDeniedWhileIsolating(t *testing.T) {
+	for first := range 24 {
+		for _, series := range []int{20, 500} {
+			t.Run(fmt.Sprintf("from request %d, %d series", first, series), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var broken time.Time
+					to := &fakeReceiver{refuseEmpty: true}
+					to.script = func(q fakeRequest) (Answer, bool) {
+						if broken.IsZero() && q.n >= first {
+							broken = time.Now()
+						}
+						if !broken.IsZero() && time.Since(broken) < 10*time.Second {
+							return Answer{Status: 401, Text: "expired"}, true
+						}
+						return Answer{}, false
+					}
+					r := newRig(t, to)
+					at := series * 3 / 5
+					bad := smp{fmt.Sprintf("m%04d", at), r.time + 2000, float64(r.time+2000) + float64(at)}
+					to.poison = func(s smp) bool { return s == bad }
+					r.round(series)
+					r.round(series)
+					r.round(series)
+					r.start()
+					r.drained(10 * time.Minute)
+					r.end()
+					if broken.IsZero() {
+						t.Skip("isolation was over before")
+					}
+					if o := r.log.outcome(); o.Lost() != 1 {
+						t.Errorf("outcomes %+v, want one lost\n%s", o, r.to.dump())
+					}
+					r.verify(bad)
+					if to.again > 3 {
+						t.Errorf("%d samples were sent again: some were settled twice, and the window started over\n%s", to.again, r.to.dump())
+					}
+				})
+			})
+		}
+	}
+}
+
+// A sample that is sent once more to see whether the target is well has its outcome: it
+// does not get another when it becomes too old meanwhile.
+func TestExpireLeavesWhatIsSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, &fakeReceiver{})
+		r.cfg.Queue.SampleAgeLimit = model.Duration(time.Minute)
+		q, err := New(Options{Config: r.cfg, Source: r.log, Sender: r.to})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := newWindow(q, 1)
+		w.progress.Begin(markAt(1, 2), 2, wal.Outcome{})
+		old := point{series: testSeries(1)[0], seq: 1, t: r.time - 120_000}
+		s := w.shards[0]
+		s.expire(&parcel{points: []point{old}, again: true})
+		if n := w.open(); n != 2 {
+			t.Errorf("%d samples open, want both", n)
+		}
+		s.expire(&parcel{points: []point{old}})
+		if n := w.open(); n != 1 {
+			t.Errorf("%d samples open, want one: the other is too old", n)
+		}
+	})
+}
