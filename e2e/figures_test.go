@@ -147,7 +147,7 @@ func profile(a *agent, name string, d time.Duration) (wait func()) {
 	wg.Go(func() {
 		client := &http.Client{Timeout: d + time.Minute}
 		defer client.CloseIdleConnections()
-		for _, kind := range []string{fmt.Sprintf("profile?seconds=%d", int(d.Seconds())), "heap", "allocs"} {
+		for _, kind := range []string{fmt.Sprintf("profile?seconds=%d", int(d.Seconds())), "allocs", "heap?gc=1"} {
 			what, _, _ := strings.Cut(kind, "?")
 			if err := download(client, "http://"+a.web+"/debug/pprof/"+kind, filepath.Join(dir, name+"."+what)); err != nil {
 				a.t.Errorf("profile: %v", err)

@@ -36,7 +36,7 @@ func message(points []point) *prompb.WriteRequest {
 	req := &prompb.WriteRequest{}
 	for len(points) > 0 {
 		n, _ := sameSeries(points)
-		ts := prompb.TimeSeries{Labels: prompb.FromLabels(points[0].series.labels, nil)}
+		ts := prompb.TimeSeries{Labels: prompb.FromLabels(points[0].series.labels(), nil)}
 		for _, p := range points[:n] {
 			switch p.kind {
 			case float:

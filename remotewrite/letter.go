@@ -19,7 +19,7 @@ import (
 func letterOf(p point, n int, a Answer, why wal.Reason) Letter {
 	l := Letter{
 		Time:      time.Now(),
-		Series:    p.series.labels.String(),
+		Series:    p.series.labels().String(),
 		Timestamp: p.t,
 		Value:     valueOf(p),
 		Reason:    why.String(),

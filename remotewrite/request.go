@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/prompb"
 
 	"hwsagent/wal"
 )
@@ -56,16 +57,26 @@ type pointAux struct {
 // series is a log series as one target sends it: external labels merged,
 // write_relabel_configs applied, labels encoded once.
 type series struct {
-	from   *wal.Series   // what it was made of; a cache entry is stale when this differs
-	labels labels.Labels // final; empty when relabelling removed the series
-	hash   uint64        // of labels; picks the shard
+	from *wal.Series // what it was made of; a cache entry is stale when this differs
+	hash uint64      // of the final labels; picks the shard
 	// encoded is the label part of a prompb TimeSeries, tags included, ready to copy
-	// into a request.
-	encoded []byte
+	// into a request; empty when relabelling removed the series. It is the only form in
+	// which the final labels are kept: there is one for each series and target.
+	encoded string
 }
 
 // dropped reports whether write_relabel_configs removed the series.
-func (s *series) dropped() bool { return s.labels.IsEmpty() }
+func (s *series) dropped() bool { return s.encoded == "" }
+
+// labels decodes the final labels.
+func (s *series) labels() labels.Labels {
+	var ts prompb.TimeSeries
+	if err := ts.Unmarshal([]byte(s.encoded)); err != nil {
+		return s.from.Labels // cannot be: this package encoded it
+	}
+	b := labels.NewScratchBuilder(len(ts.Labels))
+	return ts.ToLabels(&b, nil)
+}
 
 // Letter is one refused sample in the dead-letter store, or several where a refused
 // batch could not be taken apart within the limit.

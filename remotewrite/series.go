@@ -28,6 +28,7 @@ type seriesCache struct {
 	slots   []*series // by wal.Series.Slot
 	builder *labels.Builder
 	scratch labels.ScratchBuilder
+	encoded []byte // scratch
 }
 
 // newSeriesCache makes a cache. The rules must be valid (see [Config.Validate]).
@@ -76,7 +77,8 @@ func (c *seriesCache) derive(s *wal.Series) *series {
 	if ls.IsEmpty() {
 		return &series{from: s}
 	}
-	return &series{from: s, labels: ls, hash: ls.Hash(), encoded: appendLabels(nil, keySeriesLabel, ls)}
+	c.encoded = appendLabels(c.encoded[:0], keySeriesLabel, ls)
+	return &series{from: s, hash: ls.Hash(), encoded: string(c.encoded)}
 }
 
 // legal returns ls as the specification of remote write 1.0 allows it: metric names

@@ -73,7 +73,7 @@ func TestSeriesLabels(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			c := newSeriesCache(tc.external, rules(t, tc.rules))
 			got := c.get(&wal.Series{Labels: tc.in})
-			if d := cmp.Diff(tc.want.Map(), got.labels.Map()); d != "" {
+			if d := cmp.Diff(tc.want.Map(), got.labels().Map()); d != "" {
 				t.Errorf("labels (-want +got):\n%s", d)
 			}
 			if got.dropped() != tc.want.IsEmpty() {
@@ -82,7 +82,7 @@ func TestSeriesLabels(t *testing.T) {
 			if got.hash != tc.want.Hash() && !got.dropped() {
 				t.Error("hash is not that of the final labels")
 			}
-			got.labels.Validate(func(l labels.Label) error {
+			got.labels().Validate(func(l labels.Label) error {
 				if l.Name == "" || l.Value == "" {
 					t.Errorf("label %q=%q", l.Name, l.Value)
 				}
@@ -101,10 +101,10 @@ func TestSeriesSlotReused(t *testing.T) {
 	if c.get(a) != first {
 		t.Error("a second look-up makes a new series")
 	}
-	if got := c.get(b); got.labels.Get("__name__") != "b" {
-		t.Errorf("reused slot gives %v", got.labels)
+	if got := c.get(b); got.labels().Get("__name__") != "b" {
+		t.Errorf("reused slot gives %v", got.labels())
 	}
-	if first.labels.Get("__name__") != "a" {
+	if first.labels().Get("__name__") != "a" {
 		t.Error("the evicted series changed")
 	}
 }

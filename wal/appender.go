@@ -58,7 +58,7 @@ func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
-	s := m.byRef[uint64(ref)]
+	s := m.byRef.get(uint64(ref))
 	if s == nil {
 		var err error
 		if s, err = m.get(ls); err != nil {
@@ -71,7 +71,7 @@ func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, 
 	if err != nil {
 		return 0, err
 	}
-	s.describe(&opts.Metadata, opts.MetricFamilyName)
+	m.describe(s, &opts.Metadata, opts.MetricFamilyName)
 	if !repeated {
 		b.add(s.ref, st, l)
 	}

@@ -128,7 +128,7 @@ func (b *batch) admit(s *memSeries, l lastSample, rejectOutOfOrder bool) (repeat
 // touch notes that the batch has something of s.
 func (b *batch) touch(s *memSeries) {
 	b.touched = append(b.touched, s)
-	b.bytes += 128 + int(s.labels.ByteSize()) + len(s.meta.Help) + len(s.meta.Unit) + len(s.family)
+	b.bytes += 128 + int(s.labels.ByteSize()) + len(s.about.meta.Help) + len(s.about.meta.Unit) + len(s.about.family)
 }
 
 // add puts an admitted sample into the batch.

@@ -37,7 +37,7 @@ type cursor struct {
 }
 
 func newCursor(t tail, log *slog.Logger) *cursor {
-	return &cursor{tail: t, log: log, decode: newEntryDecoder(), counted: -1, furthest: -1}
+	return &cursor{tail: t, log: log, decode: newEntryDecoder(t.labelsOf), counted: -1, furthest: -1}
 }
 
 // place makes the cursor go on after the given mark, which belongs to the tail's log.

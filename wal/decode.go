@@ -24,12 +24,33 @@ type entryDecoder struct {
 	ints    arena[intHistogram]
 	floats  arena[floatHistogram]
 	builder labels.ScratchBuilder
+
+	// texts are the help texts, units and family names met so far: each comes with every
+	// series of its family, in every segment.
+	texts map[string]string
+}
+
+// maxTexts bounds entryDecoder.texts.
+const maxTexts = 10_000
+
+// text is b as a string, one for all that are equal.
+func (d *entryDecoder) text(b []byte) string {
+	if s, ok := d.texts[string(b)]; ok {
+		return s
+	}
+	if len(d.texts) >= maxTexts {
+		clear(d.texts)
+	}
+	s := string(b)
+	d.texts[s] = s
+	return s
 }
 
 var errMalformed = errors.New("record is malformed")
 
-func newEntryDecoder() *entryDecoder {
-	return &entryDecoder{series: newSeriesTable(), builder: labels.NewScratchBuilder(4)}
+// newEntryDecoder makes a decoder. live may be nil: see tail.labelsOf.
+func newEntryDecoder(live func(ref uint64) labels.Labels) *entryDecoder {
+	return &entryDecoder{series: newSeriesTable(live), texts: make(map[string]string), builder: labels.NewScratchBuilder(4)}
 }
 
 // reset empties the entry; what it held is reused.
@@ -119,7 +140,7 @@ func (d *entryDecoder) metadata(b []byte) error {
 		}
 		if r.err == nil {
 			d.series.describe(ref, metadata.Metadata{
-				Type: record.ToMetricType(typ[0]), Unit: string(unit), Help: string(help),
+				Type: record.ToMetricType(typ[0]), Unit: d.text(unit), Help: d.text(help),
 			})
 		}
 	}
@@ -131,7 +152,7 @@ func (d *entryDecoder) families(b []byte) error {
 	for len(r.b) > 0 && r.err == nil {
 		ref := r.uvarint()
 		if name := r.bytes(r.uvarint()); r.err == nil {
-			d.series.family(ref, name)
+			d.series.family(ref, d.text(name))
 		}
 	}
 	return r.err

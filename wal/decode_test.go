@@ -67,7 +67,7 @@ func TestDecodeRoundTrip(t *testing.T) {
 	for round := range 200 {
 		rng := rand.New(rand.NewPCG(seed, uint64(round)))
 		enc := record.Encoder{EnableSTStorage: round%2 == 0}
-		d := newEntryDecoder()
+		d := newEntryDecoder(nil)
 		const series = 20
 		var announce []record.RefSeries
 		base := rng.Uint64()
@@ -197,7 +197,7 @@ func TestDecodeForeignSchemas(t *testing.T) {
 	rec, _ := testEncoder.HistogramSamples([]record.RefHistogramSample{
 		{Ref: 1, T: 1, H: h(10)}, {Ref: 1, T: 2, H: h(100)}, {Ref: 1, T: 3, H: h(3)},
 	}, nil)
-	d := newEntryDecoder()
+	d := newEntryDecoder(nil)
 	if err := d.decode(seriesRecord(1)); err != nil {
 		t.Fatal(err)
 	}

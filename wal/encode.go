@@ -77,13 +77,14 @@ func (e *encoder) announce(b *batch, m *seriesMap, epoch uint64) {
 		}
 		if s.metaEpoch != epoch {
 			s.metaEpoch = epoch
-			if !s.meta.IsEmpty() {
+			about := s.about
+			if !about.meta.IsEmpty() {
 				e.metadata = append(e.metadata, record.RefMetadata{
-					Ref: headRef(s.ref), Type: record.GetMetricType(s.meta.Type), Unit: s.meta.Unit, Help: s.meta.Help,
+					Ref: headRef(s.ref), Type: record.GetMetricType(about.meta.Type), Unit: about.meta.Unit, Help: about.meta.Help,
 				})
 			}
-			if s.family != "" && s.family != s.labels.Get(model.MetricNameLabel) {
-				e.families = append(e.families, family{Ref: s.ref, Name: s.family})
+			if about.family != "" && about.family != s.labels.Get(model.MetricNameLabel) {
+				e.families = append(e.families, family{Ref: s.ref, Name: about.family})
 			}
 		}
 	}

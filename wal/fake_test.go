@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/prometheus/prometheus/model/labels"
 	"go.uber.org/goleak"
 )
 
@@ -141,3 +142,5 @@ func (f *fakeFile) ReadAt(p []byte, off int64) (int, error) {
 func (f *fakeFile) Close() error { return nil }
 
 var errDisk = errors.New("input/output error")
+
+func (l *fakeLog) labelsOf(uint64) labels.Labels { return labels.EmptyLabels() }

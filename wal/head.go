@@ -3,6 +3,8 @@ package wal
 import (
 	"context"
 	"io"
+
+	"github.com/prometheus/prometheus/model/labels"
 )
 
 // tail is the writer's end of the log as cursors see it. *Log implements it. All
@@ -27,6 +29,10 @@ type tail interface {
 	// openSegment opens segment n for reading. The error is fs.ErrNotExist if there is
 	// none. The file may be unlinked while it is open.
 	openSegment(n int) (segmentFile, error)
+
+	// labelsOf are the labels of a series that is being appended to under that reference,
+	// empty if there is none: a cursor that meets the same labels shares their memory.
+	labelsOf(ref uint64) labels.Labels
 }
 
 // segmentRef is one segment in a listing.

@@ -149,7 +149,7 @@ func (in *Inspection) readSegments(dir directory) ([]segmentRef, error) {
 	slices.SortFunc(refs, func(a, b segmentRef) int { return a.Number - b.Number })
 	l := &fileTail{dir: dir, refs: refs}
 	l.applySeals()
-	scan := segmentScanner{decode: newEntryDecoder()}
+	scan := segmentScanner{decode: newEntryDecoder(nil)}
 	for i, ref := range refs {
 		s, ok := scan.inspect(l, ref, i == len(refs)-1)
 		if !ok {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/model/labels"
 )
 
 // Errors of the log beside ErrClosed. Others wrap them: compare with errors.Is.
@@ -276,6 +277,8 @@ func (l *Log) head() Mark                                { return l.index.mark()
 func (l *Log) wait(ctx context.Context, past Mark) error { return l.index.wait(ctx, past) }
 func (l *Log) first() int                                { return l.index.first() }
 func (l *Log) segments() ([]segmentRef, error)           { return l.index.segments(), nil }
+
+func (l *Log) labelsOf(ref uint64) labels.Labels { return l.series.labelsOf(ref) }
 
 func (l *Log) openSegment(n int) (segmentFile, error) {
 	return l.dir.open(segmentName(n), os.O_RDONLY)

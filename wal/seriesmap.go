@@ -59,8 +59,7 @@ type memSeries struct {
 	labels labels.Labels // immutable
 	next   *memSeries    // another series of the same hash
 
-	meta   metadata.Metadata
-	family string // "" if no appender said
+	about *description // never nil; shared with other series
 
 	// epoch and metaEpoch name the segment file that has last announced the series,
 	// and its present metadata; 0 is none.
@@ -76,24 +75,39 @@ type memSeries struct {
 	pending lastSample
 }
 
+// description is what appenders said about a series. It never changes.
+type description struct {
+	meta   metadata.Metadata
+	family string // "" if no appender said
+}
+
+// maxDescriptions bounds seriesMap.descriptions: there is about one for each metric
+// family, unless somebody writes what changes into them.
+const maxDescriptions = 10_000
+
 // seriesMap finds series by reference and by labels. It is safe for concurrent use.
 type seriesMap struct {
 	mu     sync.Mutex
-	byRef  map[uint64]*memSeries
+	byRef  refTable
 	byHash map[uint64]*memSeries // first of a chain
 
 	// ref is the reference given last. It starts at a random place, so that a reference
 	// which a caller kept from an earlier process is unknown, and not another series.
-	ref   uint64
+	ref uint64
+
+	descriptions map[description]*description
+	unknown      *description // of a series of which nothing was said
+
 	tick  int64 // seconds since some moment, advanced by evict
 	swept int64 // tick when idle series were last looked for
 }
 
 func newSeriesMap() *seriesMap {
 	return &seriesMap{
-		byRef:  make(map[uint64]*memSeries),
-		byHash: make(map[uint64]*memSeries),
-		ref:    1 + rand.Uint64N(1<<48), // #nosec G404 -- not a secret; short, because metadata records hold it as varint
+		byHash:       make(map[uint64]*memSeries),
+		descriptions: make(map[description]*description),
+		unknown:      &description{},
+		ref:          1 + rand.Uint64N(1<<48), // #nosec G404 -- not a secret; short, because metadata records hold it as varint
 	}
 }
 
@@ -110,8 +124,9 @@ func (m *seriesMap) get(ls labels.Labels) (*memSeries, error) {
 		return nil, err
 	}
 	m.ref++
-	s := &memSeries{ref: m.ref, hash: hash, labels: ls, next: m.byHash[hash]}
-	m.byHash[hash], m.byRef[s.ref] = s, s
+	s := &memSeries{ref: m.ref, hash: hash, labels: ls, next: m.byHash[hash], about: m.unknown}
+	m.byHash[hash] = s
+	m.byRef.put(s)
 	return s, nil
 }
 
@@ -140,13 +155,43 @@ func checkLabels(ls labels.Labels) error {
 
 // describe notes the metadata and the family that came with a sample. They are
 // announced with the next commit that holds the series. m.mu must be held.
-func (s *memSeries) describe(meta *metadata.Metadata, familyName string) {
-	if !meta.IsEmpty() && !meta.Equals(s.meta) && len(meta.Help)+len(meta.Unit) <= maxMetaBytes {
-		s.meta, s.metaEpoch = *meta, 0
+func (m *seriesMap) describe(s *memSeries, meta *metadata.Metadata, familyName string) {
+	newMeta := !meta.IsEmpty() && !meta.Equals(s.about.meta) && len(meta.Help)+len(meta.Unit) <= maxMetaBytes
+	newFamily := familyName != "" && familyName != s.about.family
+	if !newMeta && !newFamily {
+		return
 	}
-	if familyName != "" && familyName != s.family {
-		s.family, s.metaEpoch = strings.Clone(familyName), 0
+	d := *s.about
+	if newMeta {
+		d.meta = *meta
 	}
+	if newFamily {
+		d.family = familyName
+	}
+	s.about, s.metaEpoch = m.intern(d), 0
+}
+
+// intern finds the shared description that equals d, or makes it.
+func (m *seriesMap) intern(d description) *description {
+	if shared := m.descriptions[d]; shared != nil {
+		return shared
+	}
+	if len(m.descriptions) >= maxDescriptions {
+		clear(m.descriptions)
+	}
+	d.family = strings.Clone(d.family) // it may be a part of something large
+	m.descriptions[d] = &d
+	return &d
+}
+
+// labelsOf are the labels of a reference, empty if it is unknown.
+func (m *seriesMap) labelsOf(ref uint64) labels.Labels {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := m.byRef.get(ref); s != nil {
+		return s.labels
+	}
+	return labels.EmptyLabels()
 }
 
 // evict forgets the series that have been idle for seriesIdle, or a little longer: it
@@ -160,13 +205,13 @@ func (m *seriesMap) evict(now int64) {
 		return
 	}
 	m.swept = now
-	for ref, s := range m.byRef {
-		if now-s.used <= int64(seriesIdle/time.Second) {
-			continue
+	m.byRef.removeIf(func(s *memSeries) bool {
+		idle := now-s.used > int64(seriesIdle/time.Second)
+		if idle {
+			m.unlink(s)
 		}
-		delete(m.byRef, ref)
-		m.unlink(s)
-	}
+		return idle
+	})
 }
 
 // unlink takes s out of its hash's chain.
@@ -192,5 +237,5 @@ func (m *seriesMap) unlink(s *memSeries) {
 func (m *seriesMap) size() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.byRef)
+	return m.byRef.n
 }

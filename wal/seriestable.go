@@ -33,6 +33,7 @@ type seriesTable struct {
 	root refEntry
 
 	builder labels.ScratchBuilder
+	live    func(ref uint64) labels.Labels // see tail.labelsOf; may be nil
 }
 
 // known is one series across segments.
@@ -52,8 +53,9 @@ type refEntry struct {
 
 const slabSize = 256
 
-func newSeriesTable() *seriesTable {
+func newSeriesTable(live func(ref uint64) labels.Labels) *seriesTable {
 	t := &seriesTable{
+		live:     live,
 		seed:     maphash.MakeSeed(),
 		byLabels: map[uint64]*known{},
 		refs:     map[uint64]*refEntry{},
@@ -117,7 +119,7 @@ func (t *seriesTable) announce(ref uint64, encoded []byte) *known {
 	if e := t.refs[ref]; e != nil {
 		return e.known
 	}
-	k := t.intern(encoded)
+	k := t.intern(ref, encoded)
 	if k == nil {
 		return nil
 	}
@@ -128,8 +130,9 @@ func (t *seriesTable) announce(ref uint64, encoded []byte) *known {
 	return k
 }
 
-// intern finds the series with these encoded labels, or makes it.
-func (t *seriesTable) intern(encoded []byte) *known {
+// intern finds the series with these encoded labels, which is announced as ref, or makes
+// it.
+func (t *seriesTable) intern(ref uint64, encoded []byte) *known {
 	hash := maphash.Bytes(t.seed, encoded)
 	first := t.byLabels[hash]
 	for k := first; k != nil; k = k.next {
@@ -137,7 +140,7 @@ func (t *seriesTable) intern(encoded []byte) *known {
 			return k
 		}
 	}
-	ls, ok := t.labels(encoded)
+	ls, ok := t.labels(ref, encoded)
 	if !ok {
 		return nil
 	}
@@ -153,8 +156,13 @@ func (t *seriesTable) intern(encoded []byte) *known {
 }
 
 // labels builds labels from their encoding: names ascending and not empty, as the
-// writer writes them.
-func (t *seriesTable) labels(encoded []byte) (labels.Labels, bool) {
+// writer writes them. Where the appender has the same ones, it shares them.
+func (t *seriesTable) labels(ref uint64, encoded []byte) (labels.Labels, bool) {
+	if t.live != nil {
+		if ls := t.live(ref); !ls.IsEmpty() && sameLabels(ls, encoded) {
+			return ls, true
+		}
+	}
 	d := decoder{b: encoded}
 	t.builder.Reset()
 	last := ""
@@ -193,9 +201,9 @@ func (t *seriesTable) describe(ref uint64, m metadata.Metadata) {
 }
 
 // family learns the metric family of a series.
-func (t *seriesTable) family(ref uint64, name []byte) {
-	if e := t.refs[ref]; e != nil && e.known.series.Family != string(name) {
-		t.own(e.known).Family = string(name)
+func (t *seriesTable) family(ref uint64, name string) {
+	if e := t.refs[ref]; e != nil && e.known.series.Family != name {
+		t.own(e.known).Family = name
 	}
 }
 

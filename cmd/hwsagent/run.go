@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -11,12 +12,20 @@ import (
 	"hwsagent/agent"
 )
 
+// gcPercent is how much garbage may be beside what lives, unless the environment variable
+// GOGC says otherwise. What lives is what is known of each series; a sample leaves no
+// garbage on its way. So collecting early costs little time and saves much memory.
+const gcPercent = 20
+
 func (c *cli) run() *cobra.Command {
 	return &cobra.Command{
 		Use:   "run",
 		Short: "Run the agent until SIGTERM or SIGINT; SIGHUP reads the configuration again",
 		Args:  cobra.NoArgs,
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
+			if os.Getenv("GOGC") == "" {
+				debug.SetGCPercent(gcPercent)
+			}
 			logger, err := c.logger(c.stderr)
 			if err != nil {
 				return err
