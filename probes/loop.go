@@ -235,7 +235,7 @@ func (l *loop) appendRound(app storage.AppenderV2, now int64, round *Round) (app
 		tr := l.tracker.find(s)
 		fail := tr.err
 		if fail == nil && tr.labels.IsEmpty() {
-			tr.round = l.round
+			l.tracker.mark(tr, l.round)
 			continue
 		}
 		if fail == nil && !l.tracker.first(tr, l.round) {
@@ -260,7 +260,7 @@ func (l *loop) appendRound(app storage.AppenderV2, now int64, round *Round) (app
 				tr.ref = ref
 			}
 		}
-		tr.round = l.round
+		l.tracker.mark(tr, l.round)
 		if fail != nil {
 			refused++
 			if firstErr == nil {

@@ -14,7 +14,8 @@ import (
 type tracked struct {
 	ref    storage.SeriesRef
 	labels labels.Labels // final; empty when metric_relabel_configs removed it
-	round  uint64        // the last round that had it
+	hash   uint64        // of labels
+	round  uint64        // the last round that had it; set by mark
 	// timed says that the sample carried a timestamp of its own: such a series is not
 	// marked stale, as in a scrape.
 	timed bool
@@ -29,8 +30,13 @@ type tracker struct {
 
 	known map[string]*tracked // by the raw name and labels
 	seen  map[uint64]uint64   // hash of final labels -> the round it was last appended in
-	key   []byte
-	lb    *labels.Builder
+
+	// marked is how many of known round current had: when it had all, none is gone.
+	current uint64
+	marked  int
+
+	key []byte
+	lb  *labels.Builder
 }
 
 func newTracker(target labels.Labels, rc []*relabel.Config) *tracker {
@@ -100,23 +106,36 @@ func (t *tracker) resolve(name string, raw []string) *tracked {
 	if ls.Get(model.MetricNameLabel) == "" {
 		return &tracked{err: fmt.Errorf("metric_relabel_configs leave %q without a name", name)}
 	}
-	return &tracked{labels: ls}
+	return &tracked{labels: ls, hash: ls.Hash()}
 }
 
 // first reports whether the series' labels are met for the first time in this round;
 // a second sample of one series in one round would contradict the first.
 func (t *tracker) first(tr *tracked, round uint64) bool {
-	h := tr.labels.Hash()
-	if t.seen[h] == round {
+	if t.seen[tr.hash] == round {
 		return false
 	}
-	t.seen[h] = round
+	t.seen[tr.hash] = round
 	return true
+}
+
+// mark notes that the round has the series.
+func (t *tracker) mark(tr *tracked, round uint64) {
+	if t.current != round {
+		t.current, t.marked = round, 0
+	}
+	if tr.round != round {
+		tr.round = round
+		t.marked++
+	}
 }
 
 // gone calls stale for each series that the rounds before had and this one has not,
 // and forgets it.
 func (t *tracker) gone(round uint64, stale func(*tracked)) {
+	if t.current == round && t.marked == len(t.known) {
+		return
+	}
 	for key, tr := range t.known {
 		if tr.round == round {
 			continue
@@ -125,11 +144,10 @@ func (t *tracker) gone(round uint64, stale func(*tracked)) {
 		if tr.labels.IsEmpty() {
 			continue
 		}
-		h := tr.labels.Hash()
-		if t.seen[h] == round {
+		if t.seen[tr.hash] == round {
 			continue // another raw sample goes on with the same final labels
 		}
-		delete(t.seen, h)
+		delete(t.seen, tr.hash)
 		if tr.round != 0 && !tr.timed {
 			stale(tr)
 		}
@@ -142,7 +160,7 @@ func (t *tracker) adopt(old *tracker) {
 	for key, tr := range old.known {
 		if tr.round != 0 && !tr.labels.IsEmpty() {
 			// A key that no sample can have: the raw names may now lead elsewhere.
-			t.known["\xff"+key] = &tracked{ref: tr.ref, labels: tr.labels, round: adopted, timed: tr.timed}
+			t.known["\xff"+key] = &tracked{ref: tr.ref, labels: tr.labels, hash: tr.hash, round: adopted, timed: tr.timed}
 		}
 	}
 }

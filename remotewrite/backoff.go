@@ -7,17 +7,23 @@ import "time"
 // not come back together, and none is shorter than 0.8 of the one before even when
 // timers are late.
 type backoff struct {
-	min, max time.Duration // bounds of a pause
+	min, max time.Duration // bounds of a pause; min <= max
 	last     time.Duration // the pause before; 0 at the start
 }
 
-// next returns the next pause; r is random in [0, 1).
-func (b *backoff) next(r float64) time.Duration {
+// next returns the next pause; r is random in [0, 1). Where the target did not answer,
+// pauses grow to half of max only, and shrink to that: nobody is there to be spared, and
+// the sooner its return is noticed the better.
+func (b *backoff) next(r float64, answered bool) time.Duration {
 	lo, hi := b.last*9/10, b.last*5/2
 	if b.last == 0 {
 		lo, hi = b.min, b.min*2
 	}
-	lo, hi = max(lo, b.min), min(hi, b.max)
+	limit := b.max
+	if !answered {
+		limit = max(b.max/2, b.min, b.last)
+	}
+	lo, hi = max(lo, b.min), min(hi, limit)
 	lo = min(lo, hi)
 	b.last = lo + time.Duration(r*float64(hi-lo))
 	return b.last

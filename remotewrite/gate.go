@@ -187,7 +187,7 @@ func (g *gate) failed(p pass, why string, after time.Duration, answered bool) {
 		return
 	}
 	g.trouble(now, why, answered)
-	g.until = now.Add(max(g.backoff.next(g.rand()), after))
+	g.until = now.Add(max(g.backoff.next(g.rand(), answered), after))
 	g.set(gatePaused)
 }
 

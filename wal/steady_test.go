@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+	"unsafe"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
@@ -108,4 +109,37 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	if want := (runs + 1) * series; samples != want { // AllocsPerRun warms up with one more
 		t.Errorf("read %d samples, want %d", samples, want)
 	}
+}
+
+// TestCursorSharesLabels: labels are what takes most of a series' memory.
+func TestCursorSharesLabels(t *testing.T) {
+	s := newSteady(t, 10)
+	r, err := s.log.Reader("target", ReaderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	s.commit(t)
+	e, err := r.Next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(e.Samples) != len(s.series) {
+		t.Fatalf("read %d samples, want %d", len(e.Samples), len(s.series))
+	}
+	for i, got := range e.Samples {
+		if want := s.series[i]; !labels.Equal(got.Series.Labels, want) || address(got.Series.Labels) != address(want) {
+			t.Errorf("sample %d has labels %v of its own, want the appender's %v", i, got.Series.Labels, want)
+		}
+	}
+}
+
+// address is where the name of the first label lies.
+func address(ls labels.Labels) (at *byte) {
+	ls.Range(func(l labels.Label) {
+		if at == nil {
+			at = unsafe.StringData(l.Name)
+		}
+	})
+	return at
 }
