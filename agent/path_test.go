@@ -188,7 +188,7 @@ func realisticSeries(n int) []seriesOf {
 					return out
 				}
 				out = append(out, seriesOf{
-					labels: labels.FromStrings(labels.MetricName, f.name, f.label, fmt.Sprintf(f.value, i),
+					labels: labels.FromStrings(model.MetricNameLabel, f.name, f.label, fmt.Sprintf(f.value, i),
 						"instance", fmt.Sprintf("host-%04d.example.com", host), "job", "host"),
 					meta: metadata.Metadata{Type: typ, Help: f.help}, family: f.name, step: f.step,
 				})

@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
 	"testing"
@@ -26,7 +27,7 @@ func ackAll(t *testing.T, l *Log, r *Reader) (delivered uint64, missing Outcome)
 
 // commitNoise commits one sample of each of n series; they do not compress.
 func commitNoise(l *Log, n int, t int64) error {
-	app := l.AppenderV2(nil)
+	app := l.AppenderV2(context.Background())
 	rnd := rand.New(rand.NewPCG(uint64(t), 0))
 	for i := range n {
 		if _, err := app.Append(0, sampleOf(i), 0, t, rnd.Float64(), nil, nil, storage.AppendV2Options{}); err != nil {

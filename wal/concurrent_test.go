@@ -88,7 +88,7 @@ func committersOnAFailingDisk(t *testing.T, rnd *rand.Rand) int {
 		pauses := rand.New(rand.NewPCG(rnd.Uint64(), uint64(c)))
 		wg.Go(func() {
 			for i := range commits {
-				app := l.AppenderV2(nil)
+				app := l.AppenderV2(t.Context())
 				ls := labels.FromStrings("__name__", "m", "c", fmt.Sprint(c))
 				if _, err := app.Append(0, ls, 0, int64(i), float64(i), nil, nil, storage.AppendV2Options{}); err != nil {
 					t.Error(err)

@@ -178,9 +178,9 @@ func (ix *index) heal() {
 	ix.fault, ix.since = nil, time.Time{}
 }
 
-// trouble is why commits fail, since when; nil if they do not.
-func (ix *index) trouble() (error, time.Time) {
+// trouble is since when commits fail, and why; nil if they do not.
+func (ix *index) trouble() (since time.Time, why error) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	return ix.fault, ix.since
+	return ix.since, ix.fault
 }

@@ -267,7 +267,7 @@ func (l *Log) Status() Status {
 	}
 	st.First, st.Free = l.first(), l.budget.free.Load()
 	st.Segments, st.Bytes = l.index.usage()
-	st.Err, st.Since = l.index.trouble()
+	st.Since, st.Err = l.index.trouble()
 	return st
 }
 

@@ -2,6 +2,7 @@ package wal
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -39,7 +40,7 @@ func sampleOf(n int) labels.Labels {
 
 // commitFloats commits one sample of each of series 0 to n-1.
 func commitFloats(l *Log, n int, t int64, v float64) error {
-	app := l.AppenderV2(nil)
+	app := l.AppenderV2(context.Background())
 	for i := range n {
 		if _, err := app.Append(0, sampleOf(i), 0, t, v, nil, nil, storage.AppendV2Options{}); err != nil {
 			return err

@@ -53,7 +53,7 @@ func newMetrics(r prometheus.Registerer, l *Log) (*metrics, error) {
 		gauge("hwsagent_wal_size_bytes", "Bytes of the segment files.", func() float64 { _, n := l.index.usage(); return float64(n) }),
 		gauge("hwsagent_wal_head_samples", "Samples ever given to the log.", func() float64 { return float64(l.index.mark().Total) }),
 		gauge("hwsagent_wal_failing", "1 while commits fail, else 0.", func() float64 {
-			if err, _ := l.index.trouble(); err != nil {
+			if _, err := l.index.trouble(); err != nil {
 				return 1
 			}
 			return 0

@@ -160,25 +160,6 @@ func appendFamilies(b []byte, fs []family) []byte {
 	return b
 }
 
-// decodeFamilies decodes a family record, its type byte included, onto fs.
-func decodeFamilies(rec []byte, fs []family) ([]family, error) {
-	if len(rec) == 0 || rec[0] != typeFamily {
-		return fs, fmt.Errorf("decode families: %w", errShortRecord)
-	}
-	d := decoder{b: rec[1:]}
-	for len(d.b) > 0 && d.err == nil {
-		f := family{Ref: d.uvarint()}
-		f.Name = string(d.bytes(d.uvarint()))
-		if d.err == nil {
-			fs = append(fs, f)
-		}
-	}
-	if d.err != nil {
-		return fs, fmt.Errorf("decode families: %w", d.err)
-	}
-	return fs, nil
-}
-
 // decoder reads fields off the front of b; after the first short field err is set
 // and every further field is zero.
 type decoder struct {

@@ -32,7 +32,7 @@ func newSteady(tb testing.TB, series int) *steady {
 
 func (s *steady) commit(tb testing.TB) {
 	s.t += 15_000
-	app := s.log.AppenderV2(nil)
+	app := s.log.AppenderV2(tb.Context())
 	for i := range s.series {
 		ref, err := app.Append(s.refs[i], s.series[i], 0, s.t, float64(s.t%977)+float64(i), nil, nil, storage.AppendV2Options{})
 		if err != nil {
