@@ -2,6 +2,7 @@ package remotewrite
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 )
 
@@ -123,8 +124,8 @@ func (s span) len() int { return s.hi - s.lo }
 
 // uniquePrefix is how many of the first points are of different series, at most limit.
 // An exemplar shares its series' place. seen is scratch.
-func uniquePrefix(points []point, limit int, seen map[uint64]struct{}) int {
-	clear(seen)
+func uniquePrefix(points []point, limit int, seen *hashSet) int {
+	seen.clear(min(limit, len(points)))
 	for i := range points {
 		if i == limit {
 			return i
@@ -132,13 +133,46 @@ func uniquePrefix(points []point, limit int, seen map[uint64]struct{}) int {
 		if points[i].kind == exemplarPoint {
 			continue
 		}
-		h := points[i].series.hash
-		if _, twice := seen[h]; twice {
+		if !seen.add(points[i].series.hash) {
 			return i
 		}
-		seen[h] = struct{}{}
 	}
 	return len(points)
+}
+
+// hashSet is a set of hashes, quicker than a map: each sample may pass through one. The
+// zero value needs clear before the first add.
+type hashSet struct {
+	slots []hashSlot // a power of two of them, twice as many as may be added at least
+	turn  uint32     // a slot of another turn is empty
+}
+
+type hashSlot struct {
+	hash uint64
+	turn uint32
+}
+
+// clear empties the set and makes room for n hashes.
+func (s *hashSet) clear(n int) {
+	s.turn++
+	if size := 1 << bits.Len(uint(2*n)); size > len(s.slots) || s.turn == 0 {
+		s.slots, s.turn = make([]hashSlot, size), 1
+	}
+}
+
+// add adds a hash; false means that it was there.
+func (s *hashSet) add(hash uint64) bool {
+	mask := uint64(len(s.slots) - 1)
+	// The low bits have picked the shard: in one shard they are all alike.
+	for i := hash >> 32 & mask; ; i = (i + 1) & mask {
+		switch slot := &s.slots[i]; {
+		case slot.turn != s.turn:
+			*slot = hashSlot{hash, s.turn}
+			return true
+		case slot.hash == hash:
+			return false
+		}
+	}
 }
 
 // rounds orders points so that the first sample of each series comes first, then the

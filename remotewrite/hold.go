@@ -88,11 +88,10 @@ func (s *shard) heldSamples(l *parcel, m mode) (sample, then []point, deep bool)
 	}
 	var first []point
 	newest := s.q.newest(s.q.clock.Load())
-	clear(s.seen)
+	s.seen.clear(most)
 	for _, points := range hands {
 		for _, p := range points {
-			if _, later := s.seen[p.series.hash]; !later && p.t <= newest && p.kind != exemplarPoint && len(first) < most {
-				s.seen[p.series.hash] = struct{}{}
+			if p.t <= newest && p.kind != exemplarPoint && len(first) < most && s.seen.add(p.series.hash) {
 				first = append(first, p)
 			}
 		}

@@ -106,7 +106,7 @@ func (r *resender) next(ctx context.Context) error {
 	if lane != r.lane {
 		r.lane, r.expect = lane, false
 	}
-	n := uniquePrefix(ps, min(resendChunk, r.s.q.batchLimit()), r.s.seen)
+	n := uniquePrefix(ps, min(resendChunk, r.s.q.batchLimit()), &r.s.seen)
 	if i := slices.IndexFunc(ps[:n], func(p point) bool { return p.series.hash%r.lanes != lane }); i >= 0 {
 		n = i
 	}

@@ -36,7 +36,7 @@ type shard struct {
 	early     []point // taken as tests before it was their turn: they are successors, too
 
 	timer *time.Timer
-	seen  map[uint64]struct{}
+	seen  hashSet
 	// wouldGroup: the batch was cut short because a series came again.
 	wouldGroup bool
 	good       point // the last sample that was taken: the newest of its series
@@ -45,7 +45,7 @@ type shard struct {
 
 func newShard(w *window) *shard {
 	return &shard{
-		w: w, q: w.q, wake: make(chan struct{}, 1), seen: make(map[uint64]struct{}),
+		w: w, q: w.q, wake: make(chan struct{}, 1),
 		flush: !w.q.gate.view().since.IsZero(), // the target was down: see at once whether it is
 	}
 }
@@ -161,7 +161,7 @@ func (s *shard) take(limit int) (unsure bool) {
 		n = sort.Search(n, func(i int) bool { return ps[i].seq > s.unsure })
 	}
 	if !unsure && !s.q.mayGroup() {
-		u := uniquePrefix(ps[:n], n, s.seen)
+		u := uniquePrefix(ps[:n], n, &s.seen)
 		s.wouldGroup = u < n
 		n = u
 	}
