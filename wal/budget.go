@@ -56,7 +56,9 @@ func (g *budget) full(bytes int64) error {
 	if s.policy() != Reject {
 		return nil
 	}
-	if _, used := g.index.usage(); s.MaxBytes > 0 && used+bytes > s.MaxBytes {
+	// A segment that is being written cannot go, even when all of it is delivered. If it is
+	// the only one, refusing would be for ever: a commit may be larger than the budget.
+	if n, used := g.index.usage(); n > 1 && s.MaxBytes > 0 && used+bytes > s.MaxBytes {
 		return fmt.Errorf("%w: %d of %d bytes hold samples that are not delivered yet", ErrFull, used, s.MaxBytes)
 	}
 	if g.low.Load() {

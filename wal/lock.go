@@ -26,10 +26,11 @@ func takeLock(dir *osDirectory, name string) (*lock, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	if err == nil {
-		err = f.Truncate(0)
-	}
-	if err == nil {
-		_, err = fmt.Fprintf(f, "%d\n", os.Getpid())
+		// In place: on a full disk, somebody else would get what truncating gives back.
+		pid := fmt.Sprintf("%d\n", os.Getpid())
+		if _, err = f.WriteAt([]byte(pid), 0); err == nil {
+			err = f.Truncate(int64(len(pid)))
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("take lock: %w", err), f.Close())

@@ -241,7 +241,7 @@ type Status struct {
 	Segments int           // files
 	Bytes    int64         // of these files
 	Free     int64         // bytes free on the file system at the last check; 0: not checked yet
-	Series   int           // label sets that had a sample in the last hour
+	Series   int           // label sets that had a sample in the last hour, but for those marked stale
 	Sync     time.Duration // as in Settings; SyncAlways or more than 0
 	MaxBytes int64         // as in Settings
 	OnFull   OnFull

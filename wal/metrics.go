@@ -48,7 +48,7 @@ func newMetrics(r prometheus.Registerer, l *Log) (*metrics, error) {
 		m.commit, m.fsync, m.errors, m.segmentsCreated, m.deletedBytes,
 		counter("hwsagent_wal_appended_samples_total", "Samples committed to the log.", func() float64 { return float64(m.appended.Load()) }),
 		counter("hwsagent_wal_refused_samples_total", "Samples whose commit failed.", func() float64 { return float64(m.refused.Load()) }),
-		gauge("hwsagent_wal_series", "Series that had a sample in the last hour.", func() float64 { return float64(l.series.size()) }),
+		gauge("hwsagent_wal_series", "Series that had a sample in the last hour, but for those marked stale.", func() float64 { return float64(l.series.size()) }),
 		gauge("hwsagent_wal_segments", "Segment files.", func() float64 { n, _ := l.index.usage(); return float64(n) }),
 		gauge("hwsagent_wal_size_bytes", "Bytes of the segment files.", func() float64 { _, n := l.index.usage(); return float64(n) }),
 		gauge("hwsagent_wal_head_samples", "Samples ever given to the log.", func() float64 { return float64(l.index.mark().Total) }),

@@ -12,11 +12,16 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/model/value"
 )
 
 // seriesIdle is how long a series may go without a sample before the log forgets it,
 // and with it what the order of its samples is checked against.
 const seriesIdle = time.Hour
+
+// seriesStale is the same for a series that was marked stale: whoever appended to it says
+// that it has ended, and a host may see many come and go in an hour.
+const seriesStale = 5 * time.Minute
 
 // sweepEvery is how often idle series are looked for, in seconds.
 const sweepEvery = 60
@@ -194,9 +199,10 @@ func (m *seriesMap) labelsOf(ref uint64) labels.Labels {
 	return labels.EmptyLabels()
 }
 
-// evict forgets the series that have been idle for seriesIdle, or a little longer: it
-// looks for them once a minute, because looking at each series costs more than appending
-// to it. now is any clock that only goes forward, in seconds.
+// evict forgets the series that have been idle for seriesIdle, those marked stale for
+// seriesStale, or a little longer: it looks for them once a minute, because looking at
+// each series costs more than appending to it. now is any clock that only goes forward,
+// in seconds.
 func (m *seriesMap) evict(now int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -206,7 +212,11 @@ func (m *seriesMap) evict(now int64) {
 	}
 	m.swept = now
 	m.byRef.removeIf(func(s *memSeries) bool {
-		idle := now-s.used > int64(seriesIdle/time.Second)
+		limit := seriesIdle
+		if s.last.h == nil && s.last.fh == nil && value.IsStaleNaN(s.last.v) {
+			limit = seriesStale
+		}
+		idle := now-s.used > int64(limit/time.Second)
 		if idle {
 			m.unlink(s)
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"time"
 )
 
@@ -82,17 +84,29 @@ func (w *writer) becameDurable(m Mark) {
 	w.cond.Broadcast()
 }
 
-// tick makes durable what is not, and tries to get over an error.
+// tick makes durable what is not, and tries to get over an error or a removed segment.
 func (w *writer) tick() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
 	case w.closed || w.syncing:
+	case w.file != nil && w.removed():
+		_ = w.recover(fmt.Errorf("write commit: segment %s was removed", segmentName(w.header.Number)), nil) // noted
 	case w.err != nil && w.file == nil:
 		_ = w.begin(nil) // noted
 	case w.file != nil && w.durable.Commit < w.written.Commit:
 		w.sync()
 	}
+}
+
+// removed reports whether somebody has unlinked the active segment: what is written to it
+// now would be acknowledged, and gone with the process.
+func (w *writer) removed() bool {
+	f, err := w.dir.open(segmentName(w.header.Number), os.O_RDONLY)
+	if err == nil {
+		w.close("close segment", f)
+	}
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // run ticks once per interval until ctx ends.

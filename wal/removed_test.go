@@ -1,0 +1,105 @@
+package wal
+
+import (
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/prometheus/model/value"
+)
+
+// The directory is deleted under the open log: commits fail, and succeed again when it
+// is possible to write. Nothing is acknowledged into a file that nobody can find.
+func TestSegmentRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := openLog(t, Options{})
+		r := openReader(t, l, "a", ReaderOptions{})
+		dir := filepath.Join(l.base.path, segmentDir)
+		if err := commitFloats(l, 10, 1, 1); err != nil {
+			t.Fatal(err)
+		}
+		e := nextEntry(t, r)
+		r.Advance(e.End, Outcome{Delivered: e.Count()})
+		time.Sleep(1500 * time.Millisecond) // durable
+
+		// The file only: the log goes on in another one.
+		if err := os.Remove(filepath.Join(dir, segmentName(0))); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		if err := commitFloats(l, 10, 2, 2); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, segmentName(1))); err != nil {
+			t.Errorf("the log does not go on: %v", err)
+		}
+		if e := nextEntry(t, r); e.Count() != 10 || e.Missing != (Outcome{}) {
+			t.Errorf("%d samples, missing %+v", e.Count(), e.Missing)
+		} else {
+			r.Advance(e.End, Outcome{Delivered: e.Count()})
+		}
+
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		if err := commitFloats(l, 10, 3, 3); err == nil {
+			t.Error("a commit into a deleted directory is acknowledged")
+		}
+		if st := l.Status(); st.Err == nil || !strings.Contains(st.Err.Error(), "no such file") {
+			t.Errorf("status %+v", st)
+		}
+		_ = r.Close()
+		_ = l.Close()
+	})
+}
+
+// A commit that is larger than the whole budget does not stop the log for ever.
+func TestRejectHugeCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := memOptions(t, newMemDir(), newMemDir())
+		o.MaxBytes, o.OnFull, o.Retain = 20_000, Reject, 0
+		l := openLog(t, o)
+		r := openReader(t, l, "a", ReaderOptions{})
+		accepted, refused := uint64(0), 0
+		for i := range 20 {
+			switch err := commitNoise(l, 5000, int64(i)); {
+			case err == nil:
+				accepted += 5000
+			case errors.Is(err, ErrFull):
+				refused++
+			default:
+				t.Fatal(err)
+			}
+			if i%4 == 3 {
+				ackAll(t, l, r)
+				time.Sleep(2 * time.Second)
+			}
+		}
+		if refused == 0 || accepted < 5*5000 {
+			t.Errorf("%d accepted, %d commits refused: want one or two taken each time that all is delivered", accepted, refused)
+		}
+		_ = r.Close()
+		_ = l.Close()
+	})
+}
+
+// Series that were marked stale are forgotten soon: what comes and goes must not fill memory.
+func TestStaleSeriesAreForgotten(t *testing.T) {
+	l := openLog(t, Options{})
+	if err := commitFloats(l, 10, 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := commitFloats(l, 9, 2, math.Float64frombits(value.StaleNaN)); err != nil {
+		t.Fatal(err)
+	}
+	l.series.evict(int64(seriesStale/time.Second) + sweepEvery)
+	if n := l.series.size(); n != 1 {
+		t.Errorf("%d series, want the one that goes on", n)
+	}
+}
