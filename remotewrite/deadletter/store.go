@@ -152,6 +152,9 @@ func (s *Store) put(lines []byte, n int) error {
 	if s.file == nil {
 		return fs.ErrClosed
 	}
+	if err := s.reopen(); err != nil {
+		return err
+	}
 	if s.size > 0 && (s.size+int64(len(lines)) > s.o.MaxBytes/2 || s.counts[0]+n > s.o.MaxLetters/2) {
 		if err := s.rotate(); err != nil {
 			return err
@@ -167,6 +170,24 @@ func (s *Store) put(lines []byte, n int) error {
 	s.size += int64(len(lines))
 	s.counts[0] += n
 	return nil
+}
+
+// reopen opens the current file again if it is not there any more: somebody has read the
+// letters and removed them, or rotate got half-way.
+func (s *Store) reopen() error {
+	mine, err := s.file.Stat()
+	if err != nil {
+		return err
+	}
+	there, err := os.Stat(filepath.Join(s.dir, current))
+	if err == nil && os.SameFile(mine, there) {
+		return nil
+	}
+	old := s.file
+	if err := s.open(); err != nil {
+		return err
+	}
+	return old.Close()
 }
 
 // rotate makes the current file the previous one.

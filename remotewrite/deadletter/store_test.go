@@ -155,3 +155,31 @@ func TestLongLetterIsShortened(t *testing.T) {
 		t.Errorf("%d letters", len(ls))
 	}
 }
+
+// A person reads the letters and removes them while the agent runs: the next ones are kept.
+func TestFilesRemoved(t *testing.T) {
+	for _, how := range []string{"file", "directory"} {
+		t.Run(how, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "letters")
+			s := open(t, dir, Options{})
+			if err := s.Put([]remotewrite.Letter{letter(1)}); err != nil {
+				t.Fatal(err)
+			}
+			path := dir
+			if how == "file" {
+				path = filepath.Join(dir, current)
+			}
+			if err := os.RemoveAll(path); err != nil {
+				t.Fatal(err)
+			}
+			for i := range 3 {
+				if err := s.Put([]remotewrite.Letter{letter(2 + i)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := list(t, s); len(got) != 3 || s.Count() != 3 {
+				t.Errorf("%d letters, count %d, want the three that came after", len(got), s.Count())
+			}
+		})
+	}
+}
