@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"time"
 
 	"hwsagent/probes"
@@ -22,6 +23,15 @@ func (a *Agent) Status() web.Status {
 	s.WAL.SamplesPerSec = a.appended.perSecond()
 	for _, t := range a.targets.all() {
 		s.Targets = append(s.Targets, t.status(now))
+	}
+	for _, o := range a.log.Orphans() {
+		if slices.ContainsFunc(s.Targets, func(t web.TargetStatus) bool { return t.Name == o.Name }) {
+			continue // it stops, or starts
+		}
+		s.Targets = append(s.Targets, web.TargetStatus{
+			Name: o.Name, State: web.StateOrphan, Why: "not in the configuration since " + o.Since.Format(time.DateTime),
+			PendingSamples: o.Ledger.Pending, PendingBytes: o.PendingBytes, Ledger: ledgerStatus(o.Ledger),
+		})
 	}
 	for _, p := range a.runner.Status() {
 		s.Probes = append(s.Probes, probeStatus(p))

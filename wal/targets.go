@@ -207,6 +207,31 @@ func pendingBytes(segments []segmentRef, acked, head Mark) int64 {
 	return n
 }
 
+// Orphan is a target that is not open: its entry is gone from the configuration. Its
+// queue is kept until Settings.OrphanTTL after Since.
+type Orphan struct {
+	Name         string
+	Since        time.Time // when it was last open
+	Ledger       Ledger
+	PendingBytes int64
+}
+
+// Orphans are the targets that are not open and have something pending, by name.
+func (l *Log) Orphans() []Orphan {
+	head, segments := l.head(), l.index.segments()
+	var orphans []Orphan
+	for _, t := range l.targets.all() {
+		since, orphan := t.orphanSince()
+		if !orphan || t.isLost() {
+			continue
+		}
+		if ledger := t.ledger(head); ledger.Pending > 0 {
+			orphans = append(orphans, Orphan{t.name, since, ledger, pendingBytes(segments, t.position(), head)})
+		}
+	}
+	return orphans
+}
+
 // save makes all savepoints durable that have changed, and removes orphans that are
 // overdue. The log calls it each second.
 func (ts *targets) save() error {
