@@ -65,9 +65,7 @@ func New(o Options) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, w := range warns {
-		o.Logger.Warn(w.String())
-	}
+	logWarnings(o.Logger, warns)
 	hostname, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("find out the host's name (it becomes the label instance): %w", err)
@@ -185,14 +183,12 @@ func (a *Agent) reload() error {
 	if err != nil {
 		return err
 	}
-	for _, w := range warns {
-		a.logger.Warn(w.String())
-	}
+	logWarnings(a.logger, warns)
 	a.mu.Lock()
 	before := a.cfg.Web
 	a.mu.Unlock()
 	if cfg.Web != before {
-		a.logger.Warn("A change of web: takes effect at the next start")
+		a.logger.Warn("A change below web takes effect at the next start")
 	}
 	return a.put(cfg)
 }
@@ -214,7 +210,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		defer close(queues)
 		a.targets.run(queueCtx)
 	}()
-	a.logger.Info("hwsagent is running", "version", Version, "config", a.o.ConfigFile, "storage", a.o.StoragePath,
+	a.logger.Info("The agent is running", "version", Version, "config", a.o.ConfigFile, "storage", a.o.StoragePath,
 		"targets", len(a.targets.all()), "probes", len(a.runner.Status()))
 
 	g.Go(func() error {

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"log/slog"
 	"sort"
 	"strings"
 	"unicode/utf8"
@@ -104,6 +105,13 @@ func (w Warning) String() string {
 		s += " (" + w.Hint + ")"
 	}
 	return s
+}
+
+// logWarnings tells the warnings of a configuration that is put in force.
+func logWarnings(logger *slog.Logger, warns []Warning) {
+	for _, w := range warns {
+		logger.Warn("The configuration has something that is probably not meant", "warning", w.String())
+	}
 }
 
 // sortErrors puts mistakes in the order of the file and drops those said twice.

@@ -174,7 +174,7 @@ func (l *loop) reuse(res result) {
 func (l *loop) collect(ctx context.Context, round *Round) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			l.log.Error("the probe panicked", "panic", p, "stack", string(debug.Stack()))
+			l.log.Error("The probe panicked", "panic", p, "stack", string(debug.Stack()))
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
@@ -301,11 +301,11 @@ func (l *loop) report(res result, appended, refused int, appendErr error) {
 	})
 	switch {
 	case before == "" && after != "":
-		l.log.Warn("the probe has a problem", "err", after)
+		l.log.Warn("The probe has a problem", "err", after)
 	case before != "" && after == "":
-		l.log.Info("the probe is well again")
+		l.log.Info("The probe is well again")
 	case before != after:
-		l.log.Debug("the probe's problem changed", "err", after)
+		l.log.Debug("The probe's problem changed", "err", after)
 	}
 }
 
@@ -328,7 +328,7 @@ func (l *loop) end() {
 	mark := func(tr *tracked) {
 		_, err := app.Append(tr.ref, tr.labels, 0, t, math.Float64frombits(value.StaleNaN), nil, nil, storage.AOptions{RejectOutOfOrder: true})
 		if err != nil {
-			l.log.Debug("a stale marker was refused", "series", tr.labels.String(), "err", err)
+			l.log.Debug("A stale marker was refused", "series", tr.labels.String(), "err", err)
 		}
 	}
 	if l.round > 0 {
@@ -337,7 +337,7 @@ func (l *loop) end() {
 		mark(l.took)
 	}
 	if err := app.Commit(); err != nil {
-		l.log.Warn("the series of the removed probe could not be marked stale", "err", err)
+		l.log.Warn("Cannot mark the series of the removed probe stale", "err", err)
 	}
 }
 

@@ -114,7 +114,7 @@ func (r *Runner) Status() []Status {
 func closeProbe(log *slog.Logger, name string, p Probe) {
 	if c, ok := p.(Closer); ok {
 		if err := c.Close(); err != nil {
-			log.Warn("closing the probe failed", "probe", name, "err", err)
+			log.Warn("Cannot close the probe", "probe", name, "err", err)
 		}
 	}
 }

@@ -307,7 +307,7 @@ func (c *Client) reload(atOnce bool) error {
 		}
 	}
 	if err != nil && (c.err == nil || c.err.Error() != err.Error()) {
-		c.opts.Logger.Warn("credentials cannot be used", "target", c.name, "former_in_use", c.line != nil, "err", err)
+		c.opts.Logger.Warn("Cannot use the credentials", "target", c.name, "former_in_use", c.line != nil, "err", err)
 		c.opts.Metrics.reloaded(err)
 	}
 	c.err = err
@@ -323,7 +323,7 @@ func (c *Client) use(creds *credentials) error {
 	c.opts.Metrics.setExpiry("client", creds.clientEnd)
 	c.opts.Metrics.setExpiry("ca", creds.caEnd)
 	if c.line != nil || c.err != nil { // not the first, or the first were faulty
-		c.opts.Logger.Info("credentials changed", "target", c.name)
+		c.opts.Logger.Info("Credentials changed", "target", c.name)
 		c.opts.Metrics.reloaded(nil)
 		select {
 		case c.changed <- struct{}{}:

@@ -46,7 +46,7 @@ func (w *window) watch(ctx context.Context, end context.CancelCauseFunc) {
 		st := q.Status()
 		q.observe(st)
 		if v.troubles > before && letGo(v, now) {
-			q.log.Info("The target is down; keeping its position only.", slog.String("why", v.why), slog.Time("since", v.since))
+			q.log.Info("The target is down; keeping its position only", slog.String("why", v.why), slog.Time("since", v.since))
 			end(errLetGo)
 			return
 		}
@@ -158,14 +158,18 @@ func (q *Queue) observe(s Status) {
 	before := q.state
 	q.state = s.State
 	q.mu.Unlock()
-	if before == s.State {
+	if before == s.State || before == "" {
 		return
 	}
 	level := slog.LevelInfo
+	attrs := []slog.Attr{slog.String("state", s.State), slog.String("before", before)}
+	if s.Why != "" {
+		attrs = append(attrs, slog.String("why", s.Why))
+	}
 	if s.State == StateHeld || s.State == StateRetrying {
 		level = slog.LevelWarn
 	}
-	q.log.Log(context.Background(), level, "The target's state changed.", slog.String("state", s.State), slog.String("before", before), slog.String("why", s.Why))
+	q.log.LogAttrs(context.Background(), level, "The target's state changed", attrs...)
 }
 
 // The states of a target.

@@ -52,7 +52,7 @@ func valueOf(p point) string {
 func (q *Queue) keep(letters []Letter) {
 	q.metrics.Letters(len(letters))
 	for _, l := range letters[:min(len(letters), 3)] {
-		q.log.Warn("The receiver refuses a sample.", slog.String("series", l.Series), slog.Int("status", l.Status),
+		q.log.Warn("The receiver refuses a sample", slog.String("series", l.Series), slog.Int("status", l.Status),
 			slog.String("text", l.Text), slog.String("reason", l.Reason), slog.Int("samples", max(l.Samples, 1)))
 	}
 	err := errors.New("there is none")
@@ -62,9 +62,9 @@ func (q *Queue) keep(letters []Letter) {
 	if err == nil {
 		return
 	}
-	q.log.Error("Cannot keep dead letters.", slog.Any("error", err))
+	q.log.Error("Cannot keep dead letters", slog.Any("err", err))
 	for _, l := range letters {
-		q.log.Error("A dead letter.", slog.Any("letter", l))
+		q.log.Error("A dead letter", slog.Any("letter", l))
 	}
 }
 

@@ -145,7 +145,7 @@ func (q *Queue) Run(ctx context.Context) error {
 			}
 		default:
 			q.note(err.Error())
-			q.log.Error("Reading the log failed; trying again.", slog.Any("error", err))
+			q.log.Error("Reading the log failed; trying again", slog.Any("err", err))
 			if sleep(ctx, time.Second) != nil {
 				return nil
 			}
@@ -227,7 +227,7 @@ func (q *Queue) shrinkBatch(n int) {
 		}
 		if q.limit.CompareAndSwap(old, half) {
 			q.metrics.SetMaxSamples(int(half))
-			q.log.Info("The receiver finds a request too large; sending smaller ones.", slog.Int64("max_samples_per_send", half))
+			q.log.Info("The receiver finds a request too large; sending smaller ones", slog.Int64("max_samples_per_send", half))
 			return
 		}
 	}
@@ -247,14 +247,14 @@ func (q *Queue) forgiveBatch() {
 	n := q.cfg.Queue.MaxSamplesPerSend
 	if int(q.limit.Swap(int64(n))) != n {
 		q.metrics.SetMaxSamples(n)
-		q.log.Info("One sample alone is too large for the receiver; sending requests of full size again.", slog.Int("max_samples_per_send", n))
+		q.log.Info("One sample alone is too large for the receiver; sending requests of full size again", slog.Int("max_samples_per_send", n))
 	}
 }
 
 // learn remembers what the receiver does with the good part of a refused request.
 func (q *Queue) learn(r receiver) {
 	q.receiver.Store(int32(r))
-	q.log.Debug("Learnt what the receiver does with a refused request.", slog.Bool("keeps_good_part", r == keepsGood))
+	q.log.Debug("Learnt what the receiver does with a refused request", slog.Bool("keeps_good_part", r == keepsGood))
 }
 
 // readUpTo notes that the reader has reached the end of e. Metadata goes out only while

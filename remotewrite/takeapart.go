@@ -38,7 +38,7 @@ func (s *shard) isolate(ctx context.Context, points []point, a Answer) error {
 // once each. A sample is given up only if other parts were taken before and after the
 // last failure; what cannot be decided stays in l, and done is false.
 func (s *shard) takeApart(ctx context.Context, l *parcel, a Answer) (done bool, err error) {
-	s.q.log.Warn("A batch fails again and again; trying its parts.", slog.String("answer", a.String()), slog.Int("samples", len(l.points)))
+	s.q.log.Warn("A batch fails again and again; trying its parts", slog.String("answer", a.String()), slog.Int("samples", len(l.points)))
 	points := s.withoutExemplars(l.points)
 	r, err := s.cut(ctx, points, a, once)
 	if err != nil {

@@ -302,7 +302,7 @@ func (w *window) done(seq uint64, o wal.Outcome) {
 	if err := w.progress.Done(seq, o); err != nil && w.broken == nil {
 		w.broken = fmt.Errorf("account for samples: %w", err)
 		w.stopReading() // the log may have nothing more
-		w.q.log.Error("The window's account does not add up; starting again from the savepoint.", slog.Any("error", err))
+		w.q.log.Error("The window's account does not add up; starting again from the savepoint", slog.Any("err", err))
 	}
 }
 

@@ -104,7 +104,7 @@ func (w *writer) tick() {
 func (w *writer) removed() bool {
 	f, err := w.dir.open(segmentName(w.header.Number), os.O_RDONLY)
 	if err == nil {
-		w.close("close segment", f)
+		w.close(f)
 	}
 	return errors.Is(err, fs.ErrNotExist)
 }

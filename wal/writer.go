@@ -307,7 +307,7 @@ func (w *writer) roll() error {
 // seal closes the active segment, whose file has size bytes. If nothing of it was
 // published, its number is free.
 func (w *writer) seal(size int64) {
-	w.close("close segment", w.file)
+	w.close(w.file)
 	w.file = nil
 	if head := w.index.mark(); head.Segment == w.header.Number && head.SegmentID == w.header.Segment {
 		w.next, w.prevID, w.prevEnd, w.lost = w.header.Number+1, w.header.Segment, head.Offset, 0
@@ -330,8 +330,8 @@ func (w *writer) rollNow() {
 	}
 }
 
-func (w *writer) close(what string, f file) {
+func (w *writer) close(f file) {
 	if err := f.Close(); err != nil {
-		w.logger.Warn(what, "err", err)
+		w.logger.Warn("Cannot close segment", "err", err)
 	}
 }

@@ -139,7 +139,7 @@ func (s *Server) serve(ctx context.Context, handler http.Handler, run func(*http
 	if err := srv.Shutdown(stop); err != nil {
 		// What still runs is a profile, or a client that does not read.
 		if err := srv.Close(); err != nil {
-			s.o.Logger.Debug("close the page's server", "err", err)
+			s.o.Logger.Debug("Cannot close the page's server", "err", err)
 		}
 	}
 	if err := <-served; err != nil && !errors.Is(err, http.ErrServerClosed) {

@@ -124,6 +124,9 @@ func (c *cli) probe() *cobra.Command {
 		Short: "Run one probe once and print what it would append, in Prometheus' text format",
 		Args:  cobra.ExactArgs(1),
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
+			if !cmd.Flags().Changed("log.level") {
+				c.logLevel = "error" // what went wrong with the round is in its result
+			}
 			logger, err := c.logger(c.stderr)
 			if err != nil {
 				return err

@@ -126,11 +126,11 @@ func (c *collector) attempt(ctx context.Context, r *probes.Round) (err error) {
 func (c *collector) note(log *slog.Logger, err error) {
 	if present := !errors.Is(err, errAbsent); present != c.present {
 		c.present = present
-		log.Debug("what the collector reads came or went", "collector", c.name, "present", present)
+		log.Debug("What the collector reads came or went", "collector", c.name, "present", present)
 	}
 	var bug *panicError
 	if errors.As(err, &bug) && !c.panicked {
-		log.Error("the collector panicked", "collector", c.name, "panic", bug.value, "stack", string(bug.stack))
+		log.Error("The collector panicked", "collector", c.name, "panic", bug.value, "stack", string(bug.stack))
 	}
 	c.panicked = bug != nil
 }

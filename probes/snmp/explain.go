@@ -55,7 +55,7 @@ func (s *session) explain(ctx context.Context, err error, packets int, took time
 		return fmt.Errorf("%s refuses: no SNMP agent listens there: %w", s.endpoint, err)
 	}
 	if strings.HasPrefix(err.Error(), "recover: ") { // a panic, with its stack
-		s.log.Debug("the SNMP decoder panicked", "target", s.endpoint.String(), "err", err)
+		s.log.Debug("The SNMP decoder panicked", "device", s.endpoint.String(), "err", err)
 		return fmt.Errorf("%s sent a malformed answer that cannot be decoded", s.endpoint)
 	}
 	if s.auth.version() == 3 {

@@ -103,7 +103,7 @@ func (s *session) close() {
 		return
 	}
 	if err := s.g.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
-		s.log.Debug("closing the socket failed", "target", s.endpoint.String(), "err", err)
+		s.log.Debug("Cannot close the socket", "device", s.endpoint.String(), "err", err)
 	}
 	s.g, s.tap = nil, nil
 }
@@ -168,7 +168,7 @@ func (s *session) request(ctx context.Context, size int, do func(g *gosnmp.GoSNM
 				size = max(1, size/2)
 			}
 		case !timedOut && !s.renewed:
-			s.log.Debug("connecting again", "target", s.endpoint.String(), "err", err)
+			s.log.Debug("Connecting again", "device", s.endpoint.String(), "err", err)
 			s.renewed = true
 			s.close()
 		default:

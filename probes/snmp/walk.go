@@ -158,7 +158,7 @@ func (s *session) take(root, at oid, pdus []gosnmp.SnmpPDU, h *harvest) (next oi
 
 // shrink remembers that the device takes only smaller requests.
 func (s *session) shrink(to int, why string) {
-	s.log.Info("asking for fewer variables at once from now on", "target", s.endpoint.String(),
+	s.log.Info("Asking for fewer variables at once from now on", "device", s.endpoint.String(),
 		"max_repetitions", to, "before", s.bulk, "reason", why)
 	s.bulk = max(1, to)
 }

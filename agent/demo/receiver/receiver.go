@@ -107,7 +107,7 @@ func (r *Receiver) Start() error {
 	r.server, r.down = srv, down
 	r.serving.Go(func() {
 		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			r.log.Error("the receiver stopped serving", "err", err)
+			r.log.Error("The receiver stopped serving", "err", err)
 		}
 	})
 	return nil
