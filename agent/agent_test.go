@@ -281,6 +281,40 @@ func TestRefusedSampleIsKept(t *testing.T) {
 	}
 }
 
+// A token file that is emptied, or replaced by what cannot be read: the former token stays
+// in use, the status says what is wrong, and the agent still stops in time.
+func TestTokenFileGoesBad(t *testing.T) {
+	a := newSink(t)
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := startAgent(t, t.TempDir(), entry("a", a.URL, ", bearer_token_file: "+token))
+	until(t, "it receives", func() bool { return a.last() > 3 })
+	for what, spoil := range map[string]func() error{
+		"is empty":      func() error { return os.WriteFile(token, nil, 0o600) },
+		"not a regular": func() error { return errors.Join(os.RemoveAll(token), spoilFile(token)) },
+	} {
+		if err := spoil(); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "the status tells that the file "+what, func() bool {
+			s := r.Status()
+			return strings.Contains(s.Targets[0].Credentials, what) && strings.Contains(fmt.Sprint(s.Problems), what)
+		})
+		if err := os.RemoveAll(token); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := a.last()
+	until(t, "data goes on", func() bool { return a.last() > before+3 })
+	began := time.Now()
+	r.end()
+	if d := time.Since(began); d > 2*time.Second {
+		t.Errorf("stopped after %v", d)
+	}
+}
+
 func TestSecondAgentIsRefused(t *testing.T) {
 	storage := t.TempDir()
 	r := startAgent(t, storage, entry("a", newSink(t).URL, ""))

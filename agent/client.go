@@ -20,15 +20,25 @@ var ErrNotRunning = control.ErrNotRunning
 // ErrReload means that a running agent could not use its configuration file.
 var ErrReload = errors.New("the reload failed")
 
+// statusTimeout is how long the agent may take to tell its status.
+const statusTimeout = 5 * time.Second
+
+var errSilent = fmt.Errorf("the agent does not answer within %s: its process is stopped, or waits for something (the disk?)", statusTimeout)
+
 // FetchStatus asks the agent that runs on the storage directory. Without one, the error
 // is ErrNotRunning, and the status what [OfflineStatus] finds there, if there is a log.
 func FetchStatus(ctx context.Context, storage string) (web.Status, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, statusTimeout, errSilent)
+	defer cancel()
 	code, body, err := control.Do(ctx, storage, http.MethodGet, "/api/v1/status")
 	if errors.Is(err, ErrNotRunning) {
 		s, offline := OfflineStatus(storage, time.Now())
 		return s, errors.Join(err, offline)
 	}
 	if err != nil {
+		if errors.Is(context.Cause(ctx), errSilent) {
+			err = errSilent
+		}
 		return web.Status{}, err
 	}
 	if code != http.StatusOK {

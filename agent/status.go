@@ -65,6 +65,9 @@ func (t *target) status(now time.Time) web.TargetStatus {
 		LastSuccess: q.LastSuccess, LastError: q.LastError, LastErrorAt: q.LastErrorAt,
 		NextTry: q.NextTry, ClockSkew: q.ClockSkew, DeadLetters: t.letters.Count(),
 	}
+	if err := t.client.CredentialError(); err != nil {
+		s.Credentials = err.Error()
+	}
 	if n, err := t.reader.Pending(); err == nil { // else the problem is the log's, and shown there
 		s.PendingBytes = n
 	}

@@ -76,9 +76,27 @@ type fileLoader struct {
 	errs []error
 }
 
+// maxCredential bounds a credential file in bytes: a bundle of certificates is much shorter.
+const maxCredential = 4 << 20
+
+// readRegular reads a regular file. Anything else (a pipe that nobody writes to) could keep
+// the reader for ever, and with it the end of the program.
+func readRegular(name string) ([]byte, error) {
+	info, err := os.Stat(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a regular file", name)
+	case info.Size() > maxCredential:
+		return nil, fmt.Errorf("%s has %d bytes, more than the %d that are allowed", name, info.Size(), maxCredential)
+	}
+	return os.ReadFile(name)
+}
+
 // read returns the file's content without surrounding space.
 func (l *fileLoader) read(name string) (string, bool) {
-	b, err := os.ReadFile(name)
+	b, err := readRegular(name)
 	if err != nil {
 		l.errs = append(l.errs, fmt.Errorf("read credentials: %w", err)) // has the name
 		return "", false

@@ -64,6 +64,7 @@ type TargetStatus struct {
 	Shards      int           `json:"shards"`
 	MaxShards   int           `json:"max_shards"`
 	Retries     uint64        `json:"retries"`
+	Credentials string        `json:"credentials_error,omitempty"` // why credential files cannot be used as they are now; the former contents are in use
 	LastSuccess time.Time     `json:"last_success,omitzero"`
 	LastError   string        `json:"last_error,omitempty"`
 	LastErrorAt time.Time     `json:"last_error_at,omitzero"`
