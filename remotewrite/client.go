@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"log/slog"
 	"net"
@@ -201,7 +202,7 @@ func (c *Client) Send(ctx context.Context, r Request) Answer {
 
 	a := Answer{
 		Status: resp.StatusCode,
-		Text:   c.redact(l, plain(buf[:min(n, keptText)])),
+		Text:   c.redact(l, said(buf[:min(n, keptText)])),
 		Took:   time.Since(start),
 	}
 	if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
@@ -238,6 +239,23 @@ func (c *Client) explain(ctx context.Context, l *line, err error) error {
 		err = errors.New(text)
 	}
 	return fmt.Errorf("post to %s: %w", c.place, err)
+}
+
+// said is what a server said, for people: of a web page, as proxies answer with, its title.
+func said(body []byte) string {
+	text := plain(body)
+	page := strings.ToLower(text)
+	if !strings.HasPrefix(page, "<html") && !strings.HasPrefix(page, "<!doctype html") || len(page) != len(text) {
+		return text
+	}
+	begin, end := strings.Index(page, "<title>"), strings.Index(page, "</title>")
+	if begin < 0 || end < begin {
+		return text
+	}
+	if title := html.UnescapeString(strings.TrimSpace(text[begin+len("<title>") : end])); title != "" {
+		return plain([]byte(title))
+	}
+	return text
 }
 
 // plain makes text for one line of a log out of what a server sent.

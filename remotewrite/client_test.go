@@ -201,11 +201,13 @@ func TestSendErrors(t *testing.T) {
 	}
 }
 
-// The text is the body's beginning, one line, printable.
+// The text is the body's beginning, one line, printable; of a web page its title.
 func TestSendText(t *testing.T) {
 	for _, tc := range []struct{ body, want string }{
 		{"out of order sample\n", "out of order sample"},
 		{"<html>\r\n <h1>400</h1>\x00\x1b[31m\xff\n", "<html> <h1>400</h1>[31m"},
+		{"<!DOCTYPE html>\n<HTML><head><TITLE>502 a &lt; b\n</TITLE></head><body>much more</body>", "502 a < b"},
+		{"<html><title></title></html>", "<html><title></title></html>"},
 		{strings.Repeat("a", 3000), strings.Repeat("a", 1024)},
 		{strings.Repeat("a", 100_000), strings.Repeat("a", 1024)},
 	} {

@@ -46,7 +46,11 @@ func (w *window) watch(ctx context.Context, end context.CancelCauseFunc) {
 		st := q.Status()
 		q.observe(st)
 		if v.troubles > before && letGo(v, now) {
-			q.log.Info("The target is down; keeping its position only", slog.String("why", v.why), slog.Time("since", v.since))
+			level := slog.LevelDebug
+			if q.down.Swap(v.since.UnixNano()) != v.since.UnixNano() {
+				level = slog.LevelInfo // once in an outage
+			}
+			q.log.LogAttrs(ctx, level, "The target is down; keeping its position only", slog.String("why", v.why), slog.Time("since", v.since))
 			end(errLetGo)
 			return
 		}
@@ -158,11 +162,14 @@ func (q *Queue) observe(s Status) {
 	before := q.state
 	q.state = s.State
 	q.mu.Unlock()
-	if before == s.State || before == "" {
+	if before == s.State || before == "" && s.State == StateStarting {
 		return
 	}
 	level := slog.LevelInfo
-	attrs := []slog.Attr{slog.String("state", s.State), slog.String("before", before)}
+	attrs := []slog.Attr{slog.String("state", s.State)}
+	if before != "" {
+		attrs = append(attrs, slog.String("before", before))
+	}
 	if s.Why != "" {
 		attrs = append(attrs, slog.String("why", s.Why))
 	}

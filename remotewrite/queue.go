@@ -63,6 +63,7 @@ type Queue struct {
 	slowed   atomic.Int64 // unix ns of the last answer that asked to go slower
 	tests    atomic.Int64 // how many held samples were sent as tests
 	window   atomic.Pointer[window]
+	down     atomic.Int64 // unix ns of the outage that was logged last
 
 	mu          sync.Mutex
 	depths      map[uint64]int // by series: see deeper
