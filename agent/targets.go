@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/model/labels"
@@ -18,6 +19,7 @@ import (
 	"hwsagent/remotewrite"
 	"hwsagent/remotewrite/deadletter"
 	"hwsagent/wal"
+	"hwsagent/web"
 )
 
 // target is one remote_write entry at work: its client, its end of the log and the
@@ -48,8 +50,12 @@ type targets struct {
 	mu      sync.Mutex
 	ctx     context.Context // of the queues, while they run
 	running map[string]*target
-	order   []string
+	entries []planned        // in the order of the configuration
+	failed  map[string]error // why an entry has no running target: the disk
 }
+
+// retryOpen is how often the targets that could not be opened are tried again.
+const retryOpen = 5 * time.Second
 
 // plan is a set of targets that can be put in place without failing any more, but for
 // the disk.
@@ -99,9 +105,9 @@ func (ts *targets) plan(cfg *Config, ids *identities) (*plan, error) {
 
 // apply puts a plan in place: unchanged targets are left alone, changed ones go on
 // from their savepoint with the new settings, removed ones keep their queue in the log.
-// A target that cannot be opened (its savepoint cannot be written) is told in the error;
-// the others run.
-func (ts *targets) apply(p *plan) error {
+// A target that cannot be opened (its savepoint cannot be written) is tried again until it
+// can; the others run.
+func (ts *targets) apply(p *plan) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	next := make(map[string]*target, len(p.entries))
@@ -115,24 +121,30 @@ func (ts *targets) apply(p *plan) error {
 			t.stop(ts.logger)
 		}
 	}
-	var errs []error
-	var order []string
-	for _, e := range p.entries {
-		if e.changed {
-			t, err := ts.open(e)
-			if err != nil {
-				errs = append(errs, fmt.Errorf("target %q: %w", e.name, err))
-				continue
-			}
-			next[e.name] = t
-			if ts.ctx != nil {
-				t.start(ts.ctx, ts.logger)
-			}
+	ts.running, ts.entries, ts.failed = next, p.entries, map[string]error{}
+	ts.openMissing()
+}
+
+// openMissing opens the targets that do not run. ts.mu is held.
+func (ts *targets) openMissing() {
+	for _, e := range ts.entries {
+		if ts.running[e.name] != nil {
+			continue
 		}
-		order = append(order, e.name)
+		t, err := ts.open(e)
+		if err != nil {
+			if ts.failed[e.name] == nil {
+				ts.logger.Error("Cannot start a target; trying again until that works", "target", e.name, "err", err)
+			}
+			ts.failed[e.name] = err
+			continue
+		}
+		delete(ts.failed, e.name)
+		ts.running[e.name] = t
+		if ts.ctx != nil {
+			t.start(ts.ctx, ts.logger)
+		}
 	}
-	ts.running, ts.order = next, order
-	return errors.Join(errs...)
 }
 
 // open makes a target that is ready to start.
@@ -242,7 +254,17 @@ func (ts *targets) run(ctx context.Context) {
 	}
 	ts.mu.Unlock()
 
-	<-ctx.Done()
+	retry := time.NewTicker(retryOpen)
+	defer retry.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-retry.C:
+			ts.mu.Lock()
+			ts.openMissing()
+			ts.mu.Unlock()
+		}
+	}
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	ts.ctx = nil
@@ -257,9 +279,24 @@ func (ts *targets) run(ctx context.Context) {
 func (ts *targets) all() []*target {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	out := make([]*target, 0, len(ts.order))
-	for _, name := range ts.order {
-		out = append(out, ts.running[name])
+	out := make([]*target, 0, len(ts.entries))
+	for _, e := range ts.entries {
+		if t := ts.running[e.name]; t != nil {
+			out = append(out, t)
+		}
 	}
 	return slices.Clip(out)
+}
+
+// missing describes the targets that could not be opened.
+func (ts *targets) missing() []web.TargetStatus {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	var out []web.TargetStatus
+	for _, e := range ts.entries {
+		if err := ts.failed[e.name]; err != nil {
+			out = append(out, web.TargetStatus{Name: e.name, URL: e.config.URL.String(), State: web.StateStopped, Why: err.Error(), Ledger: web.LedgerStatus{Balanced: true}})
+		}
+	}
+	return out
 }

@@ -132,7 +132,7 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 			"the agent keeps trying by itself; `hwsagent check` shows each step to the receiver")
 	case StateStopped:
 		if s.Running {
-			add(SeverityError, "its queue has stopped: "+why(t), "restart the agent and report it, with its log")
+			add(SeverityError, "does not run: "+why(t), "mend what is said here; the agent tries again by itself")
 		}
 	case StateOrphan:
 		add(SeverityNote, fmt.Sprintf("is no longer configured; %s are kept for wal.orphan_ttl", samples(t.PendingSamples)), "")
