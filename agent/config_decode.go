@@ -47,6 +47,25 @@ func (d *document) entry(path string, err error) {
 	}
 }
 
+// within runs check on the list entry at path. Of an entry that was decoded in part, check
+// sees defaults where something is wrong: then only mistakes count that it finds at a key
+// of the entry at which none is known.
+func (d *document) within(path string, check func()) {
+	before := len(d.errs)
+	check()
+	if !d.broken[path] {
+		return
+	}
+	known := map[place]bool{}
+	for _, e := range d.errs[:before] {
+		known[place{e.Line, e.Column}] = true
+	}
+	whole := d.values[path]
+	known[place{whole.Line, whole.Column}] = true
+	found := d.errs[before:]
+	d.errs = append(d.errs[:before], slices.DeleteFunc(found, func(e ConfigError) bool { return known[place{e.Line, e.Column}] })...)
+}
+
 func (d *document) addLoadErrors(err error) {
 	if err == nil {
 		return

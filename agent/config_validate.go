@@ -80,9 +80,7 @@ func (c *Config) validate(d *document) {
 			}
 			continue
 		}
-		if !d.broken[path] {
-			p.validate(d, path)
-		}
+		d.within(path, func() { p.validate(d, path) })
 		if first, ok := names[p.Name]; ok && p.Name != "" {
 			d.errorAt(nameOrEntry(d, path), fmt.Sprintf("the name %q is that of probes[%d], too", p.Name, first), "give each probe a name of its own")
 		} else {
@@ -106,29 +104,31 @@ func (c *Config) validateTargets(d *document) {
 	names := map[string]int{}
 	for i, t := range c.RemoteWrite {
 		path := fmt.Sprintf("remote_write[%d]", i)
-		if d.broken[path] {
-			continue
-		}
 		if t == nil {
-			d.errorAt(path, "the entry is empty", "a target needs at least a url")
+			if !d.broken[path] {
+				d.errorAt(path, "the entry is empty", "a target needs at least a url")
+			}
 			continue
 		}
 		wrong := t.Validate()
-		for _, p := range wrong {
-			at := strings.TrimSuffix(path+"."+p.Path, ".")
-			line, column := d.placeOf(at)
-			if p.Path == "" {
-				line, column = d.mentioned(at, p.Text)
+		d.within(path, func() {
+			for _, p := range wrong {
+				at := strings.TrimSuffix(path+"."+p.Path, ".")
+				line, column := d.placeOf(at)
+				if p.Path == "" {
+					line, column = d.mentioned(at, p.Text)
+				}
+				d.add(line, column, at, p.Text, p.Hint)
 			}
-			d.add(line, column, at, p.Text, p.Hint)
-		}
-		if len(wrong) > 0 {
-			continue
-		}
-		for _, w := range t.Warnings() {
-			d.warnAt(strings.TrimSuffix(path+"."+w.Path, "."), w.Text, w.Hint)
-		}
+		})
 		explicit := d.value(path+".name") != nil
+		if bad := len(wrong) > 0 || d.broken[path]; bad && !explicit {
+			continue // nor is its URL to be trusted for a name
+		} else if !bad {
+			for _, w := range t.Warnings() {
+				d.warnAt(strings.TrimSuffix(path+"."+w.Path, "."), w.Text, w.Hint)
+			}
+		}
 		if explicit {
 			d.checkName(path, t.Name)
 		}
@@ -193,7 +193,7 @@ func loopback(host string) bool {
 func (d *document) checkName(path, name string) {
 	switch {
 	case name == "":
-		if d.value(path+".name") != nil {
+		if n := d.value(path + ".name"); n != nil && n.Value == "" {
 			d.errorAt(path+".name", "the name is empty", "write a name or leave the key out")
 		}
 	case len(name) > maxNameLength:
