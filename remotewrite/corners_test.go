@@ -157,3 +157,29 @@ func TestExpireLeavesWhatIsSentAgain(t *testing.T) {
 		}
 	})
 }
+
+// The question whether empty writes pass goes unanswered the first time: it is asked again,
+// or everything would be sent one sample per series for ever.
+func TestGroupingIsAskedForAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		r := newRig(t, &fakeReceiver{latency: time.Millisecond})
+		r.to.script = func(q fakeRequest) (Answer, bool) {
+			if len(q.samples) > 0 {
+				return Answer{}, false
+			}
+			asked++
+			return Answer{Err: errDown}, asked == 1
+		}
+		for range 2000 {
+			r.round(10)
+		}
+		r.start()
+		r.drained(time.Minute)
+		r.end()
+		r.verify()
+		if n := r.to.count(); asked < 2 || n > 500 {
+			t.Errorf("asked %d times, %d requests for 2000 rounds", asked, n)
+		}
+	})
+}

@@ -170,19 +170,26 @@ func (s *shard) take(limit int) (unsure bool) {
 	return unsure
 }
 
-// askForGrouping finds out by an empty write, once, when it would pay to send several
-// samples of a series in a request, and data goes through (see [Queue.mayGroup]).
+// askForGrouping finds out by an empty write, until one is answered, when it would pay to
+// send several samples of a series in a request, and data goes through (see
+// [Queue.mayGroup]).
 func (s *shard) askForGrouping() {
 	g := s.q.gate
 	if !s.wouldGroup || g.view().state != gateOpen || s.q.asked.Swap(true) {
 		return
 	}
-	if p, ok := g.try(); ok {
-		if a := s.q.send(s.sending, Request{Body: s.q.empty}); a.Status/100 == 2 {
-			g.sawEmptyPass()
-		}
-		g.release(p)
+	p, ok := g.try()
+	if !ok {
+		s.q.asked.Store(false)
+		return
 	}
+	a := s.q.send(s.sending, Request{Body: s.q.empty})
+	if a.Status/100 == 2 {
+		g.sawEmptyPass()
+	} else if Classify(a, Policy{RetryOnRateLimit: true}) == Retry {
+		s.q.asked.Store(false) // that was no answer to the question
+	}
+	g.release(p)
 }
 
 // putBack puts points that were taken before the others again. If they may be stored
