@@ -24,9 +24,9 @@ func TestFutureEndsWithTheWrongClock(t *testing.T) {
 		for i := range 120 {
 			switch i {
 			case 10:
-				off = -time.Hour
+				r.to.change(func() { off = -time.Hour })
 			case 60:
-				off = 0
+				r.to.change(func() { off = 0 })
 			}
 			r.time = time.Now().UnixMilli()
 			r.round(10)
@@ -61,16 +61,17 @@ func TestWhoTellsTime(t *testing.T) {
 		r.start()
 		r.time = time.Now().UnixMilli()
 		r.round(10)
-		for _, status = range []int{502, 302, 401} {
+		for _, code := range []int{502, 302, 401} {
+			r.to.change(func() { status = code })
 			time.Sleep(20 * time.Second)
 		}
-		status, date = 0, time.Now()
+		r.to.change(func() { status, date = 0, time.Now() })
 		r.drained(2 * time.Minute)
 		if o := r.log.outcome(); o.Delivered != 10 {
 			t.Errorf("outcomes %+v, want all delivered", o)
 		}
 		// Now the target itself tells a wrong time; then it tells none.
-		date = time.Now().Add(-time.Hour)
+		r.to.change(func() { date = time.Now().Add(-time.Hour) })
 		r.round(1) // learns it
 		r.drained(time.Minute)
 		r.time = time.Now().UnixMilli()
@@ -79,7 +80,7 @@ func TestWhoTellsTime(t *testing.T) {
 		if o := r.log.outcome(); o.Dropped[wal.Future] != 10 {
 			t.Errorf("outcomes %+v, want ten dropped as ahead of the target", o)
 		}
-		date = time.Time{}
+		r.to.change(func() { date = time.Time{} })
 		time.Sleep(time.Minute)
 		r.time = time.Now().UnixMilli()
 		r.round(10)
@@ -89,6 +90,13 @@ func TestWhoTellsTime(t *testing.T) {
 			t.Errorf("outcomes %+v, want the last ten delivered", o)
 		}
 	})
+}
+
+// change changes what the script goes by.
+func (r *fakeReceiver) change(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f()
 }
 
 // empties counts the empty writes.

@@ -17,10 +17,11 @@ import (
 func TestTooLargeSampleDoesNotShrinkForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &fakeReceiver{})
-		r.to.script = func(q fakeRequest) (Answer, bool) {
-			return Answer{Status: 413, Text: "label too long"}, slices.ContainsFunc(q.samples, func(s smp) bool { return s.series == "m0007" && s.t < r.time })
-		}
 		r.round(1000)
+		first := r.time
+		r.to.script = func(q fakeRequest) (Answer, bool) {
+			return Answer{Status: 413, Text: "label too long"}, slices.ContainsFunc(q.samples, func(s smp) bool { return s.series == "m0007" && s.t == first })
+		}
 		r.round(1000)
 		r.start()
 		r.drained(time.Minute)
@@ -48,7 +49,7 @@ func TestDownWhileDraining(t *testing.T) {
 		}
 		r.start()
 		r.until("draining", time.Minute, func() bool { w := r.q.window.Load(); return w != nil && w.draining.Load() })
-		down = true
+		r.to.change(func() { down = true })
 		held := 0
 		for range 300 {
 			time.Sleep(time.Second)
@@ -59,7 +60,7 @@ func TestDownWhileDraining(t *testing.T) {
 		if held > 60 {
 			t.Errorf("samples were held in %d of 300 s", held)
 		}
-		down = false
+		r.to.change(func() { down = false })
 		r.drained(5 * time.Minute)
 		r.end()
 		r.verify()
