@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hwsagent/probes"
 	"log/slog"
 	"os"
 	"slices"
@@ -72,6 +73,8 @@ type Report struct {
 
 	// ConfigText is the mistakes in the configuration with their source lines.
 	ConfigText string `json:"-"`
+
+	level Level
 }
 
 // CheckOptions say what to check.
@@ -92,7 +95,7 @@ const parallel = 8
 // same constructors as the agent itself. It changes nothing but the temporary file that
 // proves that the storage can be written, and sends no sample to any target.
 func Check(ctx context.Context, o CheckOptions) Report {
-	r := Report{Schema: 1, Version: Version, File: o.ConfigFile, Groups: []Group{}, Errors: []ConfigError{}, Warnings: []Warning{}}
+	r := Report{Schema: 1, Version: Version, File: o.ConfigFile, Groups: []Group{}, Errors: []ConfigError{}, Warnings: []Warning{}, level: o.Level}
 	if o.Env == nil {
 		o.Env = os.LookupEnv
 	}
@@ -168,13 +171,16 @@ func (r *Report) checkConfig(o CheckOptions) *Config {
 }
 
 func summary(cfg *Config) string {
-	n := 0
+	n, self := 0, ""
 	for _, p := range cfg.Probes {
-		if p.Enabled {
+		switch {
+		case p.Enabled && p.Type == "self":
+			self = " and the agent's own metrics"
+		case p.Enabled:
 			n++
 		}
 	}
-	return counted(n, "probe") + ", " + counted(len(cfg.RemoteWrite), "target")
+	return counted(n, "probe") + self + ", " + counted(len(cfg.RemoteWrite), "target")
 }
 
 func counted(n int, noun string) string {
@@ -216,6 +222,14 @@ func checkLive(ctx context.Context, cfg *Config, o CheckOptions) []Group {
 	return groups
 }
 
+// tryProbe is what to do about a round that failed.
+func tryProbe(p *ProbeConfig, st probes.Status) string {
+	if st.State == "hung" {
+		return "look at the device or mount that it reads"
+	}
+	return "mend that, and try it alone: hwsagent probe " + p.Name
+}
+
 func chosen(names []string, name string) bool { return len(names) == 0 || slices.Contains(names, name) }
 
 // checkProbe runs a probe once.
@@ -225,7 +239,7 @@ func checkProbe(ctx context.Context, p *ProbeConfig, logger *slog.Logger) []Step
 	case err != nil:
 		return []Step{{Name: "make", Result: Fail, Text: err.Error()}}
 	case st.State != "ok":
-		return []Step{{Name: "read", Result: Fail, Text: st.LastError, Took: st.Took, Try: "`hwsagent probe " + p.Name + "` shows what it reads"}}
+		return []Step{{Name: "read", Result: Fail, Text: st.LastError, Took: st.Took, Try: tryProbe(p, st)}}
 	case st.LastError != "":
 		return []Step{{Name: "read", Result: Warn, Took: st.Took, Text: counted(st.Samples, "sample") + "; not all could be read: " + st.LastError}}
 	}

@@ -92,7 +92,7 @@ func checkCredentials(t *remotewrite.Config) (Step, bool) {
 	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return Step{}, false // the file itself is told
 	}
-	return Step{Name: "target " + t.TargetName(), Result: Fail, Text: err.Error()}, true
+	return Step{Name: "target " + t.TargetName(), Result: Fail, Text: err.Error(), Try: "put files there that belong together"}, true
 }
 
 func checkFile(f namedFile, now time.Time) []Step {

@@ -6,8 +6,10 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -98,7 +100,7 @@ func checkTLS(ctx context.Context, t *remotewrite.Config, conn net.Conn, host st
 	s := Step{Name: "tls", Result: Fail}
 	cfg, err := config.NewTLSConfig(&t.HTTP.TLSConfig)
 	if err != nil {
-		s.Text = err.Error()
+		s.Text, s.Try = plainTLS(err), tryFile(err, "look at the files that tls_config names")
 		return s
 	}
 	if cfg.ServerName == "" {
@@ -109,7 +111,7 @@ func checkTLS(ctx context.Context, t *remotewrite.Config, conn net.Conn, host st
 	start := time.Now()
 	c := tls.Client(conn, cfg)
 	if err := c.HandshakeContext(ctx); err != nil {
-		s.Took, s.Text, s.Try = time.Since(start), err.Error(), tryTLS(err)
+		s.Took, s.Text, s.Try = time.Since(start), plainTLS(err), tryTLS(err)
 		return s
 	}
 	s.Took, s.Result = time.Since(start), OK
@@ -126,6 +128,21 @@ func checkTLS(ctx context.Context, t *remotewrite.Config, conn net.Conn, host st
 		s.Text += ", not verified (insecure_skip_verify)"
 	}
 	return s
+}
+
+// plainTLS is the text of an error of crypto/tls beside a step that is called tls.
+func plainTLS(err error) string { return strings.TrimPrefix(err.Error(), "tls: ") }
+
+// tryFile is what to do about a file that cannot be read, else is what to do about
+// anything else.
+func tryFile(err error, otherwise string) string {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "put the file there; the agent finds it by itself"
+	case errors.Is(err, fs.ErrPermission):
+		return "give the file to the agent's user: chown"
+	}
+	return otherwise
 }
 
 func tryTLS(err error) string {
@@ -172,8 +189,11 @@ func checkWrite(ctx context.Context, t *remotewrite.Config) []Step {
 	case code == http.StatusBadRequest || code == http.StatusConflict || code == http.StatusUnprocessableEntity:
 		// Some receivers refuse a write without samples and take others.
 		s.Result, s.Text, s.Try = Warn, "an empty write is refused, others may not be: "+said, tryAnswer(t, answer)
-		if blamesCertificate(answer.Text) {
+		switch {
+		case blamesCertificate(answer.Text):
 			s.Result, s.Name, s.Text = Fail, "auth", said
+		case blamesScheme(t, answer.Text):
+			s.Result, s.Text = Fail, said
 		}
 	default:
 		s.Text, s.Try = said, tryAnswer(t, answer)
@@ -208,14 +228,26 @@ func blamesCertificate(text string) bool {
 	return strings.Contains(text, "ssl certificate") || strings.Contains(text, "client certificate")
 }
 
+// blamesScheme reports whether the text of a refusal is about http:// on a port for TLS, as
+// nginx's and Go's are with status 400.
+func blamesScheme(t *remotewrite.Config, text string) bool {
+	return t.URL.Full().Scheme == "http" && strings.Contains(strings.ToUpper(text), "HTTPS")
+}
+
+// writePaths is where writes go at receivers that people have.
+const writePaths = "/api/v1/write (Prometheus, started with --web.enable-remote-write-receiver), " +
+	"/api/v1/push (Cortex, Mimir), /api/v1/receive (Thanos)"
+
 // tryAnswer is what to do about an answer that is no success.
 func tryAnswer(t *remotewrite.Config, a remotewrite.Answer) string {
-	files := strings.Join(t.CredentialFiles(), ", ")
+	files := strings.Join(slices.DeleteFunc(t.CredentialFiles(), func(f string) bool { return f == t.HTTP.TLSConfig.CAFile }), ", ")
 	switch code := a.Status; {
 	case a.Err != nil && (strings.Contains(a.Err.Error(), "tls: ") || strings.Contains(a.Err.Error(), "certificate")):
 		return "the receiver may want another client certificate: look at tls_config.cert_file and key_file, and at its log"
 	case a.Err != nil:
-		return "look at the receiver's log, and at what lies between"
+		return tryFile(a.Err, "look at the receiver's log, and at what lies between")
+	case blamesCertificate(a.Text) && t.HTTP.TLSConfig.CertFile != "":
+		return "the receiver refuses " + t.HTTP.TLSConfig.CertFile + ": has it expired, and is it of an authority that the receiver knows?"
 	case blamesCertificate(a.Text):
 		return "give the client certificate that the receiver wants in tls_config: cert_file and key_file"
 	case (code == http.StatusUnauthorized || code == http.StatusForbidden) && files != "":
@@ -223,8 +255,11 @@ func tryAnswer(t *remotewrite.Config, a remotewrite.Answer) string {
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		return "the receiver wants credentials: bearer_token_file, basic_auth or tls_config, or a tenant's header (X-Scope-OrgID)"
 	case code == http.StatusNotFound || code == http.StatusMethodNotAllowed:
-		return "the path of url: is not where writes go: /api/v1/write (Prometheus, started with --web.enable-remote-write-receiver), " +
-			"/api/v1/push (Cortex, Mimir), /api/v1/receive (Thanos)"
+		return "change the path of url: to where writes go: " + writePaths
+	case blamesScheme(t, a.Text):
+		return "use https:// in url:"
+	case code == http.StatusBadRequest || code == http.StatusConflict || code == http.StatusUnprocessableEntity:
+		return "if that is not about an empty write, change the path of url: to where writes go: " + writePaths
 	case code/100 == 3:
 		return "redirects are not followed, since credentials leak that way: write the final URL"
 	case code == http.StatusUnsupportedMediaType:

@@ -105,6 +105,10 @@ func TestCheckTarget(t *testing.T) {
 	closed.Close()
 	token := write(t, filepath.Join(t.TempDir(), "token"), "abc", 0o600)
 
+	cert, key := certificate(t, time.Hour)
+	certFile := write(t, filepath.Join(t.TempDir(), "client.pem"), cert, 0o600)
+	keyFile := write(t, filepath.Join(t.TempDir(), "client.key"), key, 0o600)
+
 	for name, c := range map[string]struct {
 		url    string
 		more   string
@@ -120,9 +124,13 @@ func TestCheckTarget(t *testing.T) {
 		"no receiver": {receiver(t, false, status(405, "")).URL, "", Fail, "write", "405", "--web.enable-remote-write-receiver"},
 		"moved":       {receiver(t, false, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/other", http.StatusFound) }).URL, "", Fail, "write", "302", "final URL"},
 		"busy":        {receiver(t, false, status(503, "later")).URL, "", Fail, "write", "503", "retry"},
-		"picky":       {receiver(t, false, status(400, "no samples")).URL, "", Warn, "write", "no samples", ""},
+		"picky":       {receiver(t, false, status(400, "no samples")).URL, "", Warn, "write", "no samples", "/api/v1/write"},
 		"nginx wants a certificate": {receiver(t, true, status(400, "<html>400 No required SSL certificate was sent</html>")).URL,
 			", tls_config: {insecure_skip_verify: true}", Fail, "auth", "No required SSL", "cert_file"},
+		"it refuses the certificate": {receiver(t, true, status(400, "<html><head><title>400 The SSL certificate error</title></head></html>")).URL,
+			fmt.Sprintf(", tls_config: {insecure_skip_verify: true, cert_file: %s, key_file: %s}", certFile, keyFile), Fail, "auth", `"The SSL certificate error"`, certFile},
+		"no token file":  {receiver(t, false, status(204, "")).URL, ", bearer_token_file: /nonexistent/token", Fail, "write", "no such file", "put the file there"},
+		"TLS port":       {strings.Replace(receiver(t, true, status(204, "")).URL, "https:", "http:", 1), "", Fail, "write", "HTTPS", "https://"},
 		"unknown CA":     {receiver(t, true, status(204, "")).URL, "", Fail, "tls", "x509", "ca_file"},
 		"nobody there":   {closed.URL, "", Fail, "tcp", "refused", "running"},
 		"no such name":   {"http://no-such-host.invalid/", "", Fail, "dns", "no-such-host.invalid", "url:"},

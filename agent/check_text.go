@@ -60,6 +60,12 @@ func (r *Report) verdict() string {
 	case warnings > 0:
 		return "no problem, " + counted(warnings, "warning")
 	}
+	switch r.level {
+	case SyntaxOnly:
+		return "all is well with the file; nothing else was looked at"
+	case NoNetwork:
+		return "all is well on this machine; targets and probes were not tried"
+	}
 	return "all is well"
 }
 
@@ -78,7 +84,8 @@ func (r Result) mark() string {
 
 // about is the step's text with its name where the text does not say it.
 func (s Step) about(g Group) string {
-	if g.Kind == GroupFiles && s.Name != "none" || s.Result == Fail && s.Name != "load" && s.Name != "warning" {
+	named := s.Result == Fail || s.Result == Skip
+	if g.Kind == GroupFiles && s.Name != "none" || named && s.Name != "load" && s.Name != "warning" {
 		return s.Name + ": " + s.Text
 	}
 	return s.Text

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -202,7 +203,7 @@ func (c *Client) Send(ctx context.Context, r Request) Answer {
 
 	a := Answer{
 		Status: resp.StatusCode,
-		Text:   c.redact(l, said(buf[:min(n, keptText)])),
+		Text:   c.redact(l, said(resp.StatusCode, buf[:min(n, keptText)])),
 		Took:   time.Since(start),
 	}
 	if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
@@ -241,21 +242,32 @@ func (c *Client) explain(ctx context.Context, l *line, err error) error {
 	return fmt.Errorf("post to %s: %w", c.place, err)
 }
 
-// said is what a server said, for people: of a web page, as proxies answer with, its title.
-func said(body []byte) string {
+// said is what a server said, for people: of a web page, as proxies answer with, its title;
+// nothing that the status says already.
+func said(status int, body []byte) string {
 	text := plain(body)
+	if title := pageTitle(text); title != "" {
+		text = title
+	}
+	if words := strings.TrimPrefix(text, strconv.Itoa(status)+" "); !strings.EqualFold(words, http.StatusText(status)) {
+		return words
+	}
+	return ""
+}
+
+// pageTitle is the title of an HTML page, "" if text is none.
+func pageTitle(text string) string {
 	page := strings.ToLower(text)
 	if !strings.HasPrefix(page, "<html") && !strings.HasPrefix(page, "<!doctype html") || len(page) != len(text) {
-		return text
+		return ""
 	}
-	begin, end := strings.Index(page, "<title>"), strings.Index(page, "</title>")
-	if begin < 0 || end < begin {
-		return text
+	_, after, _ := strings.Cut(page, "<title>")
+	title, _, ended := strings.Cut(after, "</title>")
+	if !ended {
+		return ""
 	}
-	if title := html.UnescapeString(strings.TrimSpace(text[begin+len("<title>") : end])); title != "" {
-		return plain([]byte(title))
-	}
-	return text
+	begin := len(page) - len(after)
+	return plain([]byte(html.UnescapeString(strings.TrimSpace(text[begin : begin+len(title)]))))
 }
 
 // plain makes text for one line of a log out of what a server sent.

@@ -52,7 +52,7 @@ func (s *session) explain(ctx context.Context, err error, packets int, took time
 			took.Round(time.Millisecond), s.silence())
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Errorf("%s refuses: no SNMP agent listens there: %w", s.endpoint, err)
+		return fmt.Errorf("%s: %w: no SNMP agent listens there", s.endpoint, syscall.ECONNREFUSED)
 	}
 	if strings.HasPrefix(err.Error(), "recover: ") { // a panic, with its stack
 		s.log.Debug("The SNMP decoder panicked", "device", s.endpoint.String(), "err", err)
