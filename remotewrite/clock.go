@@ -80,7 +80,7 @@ func (q *Queue) newest(c *targetClock) int64 {
 // as is known, but the target has not told its time for long.
 func (s *shard) mustAskTime(l *parcel) bool {
 	c := s.q.clock.Load()
-	if c == nil || c.fresh() || l.again {
+	if c == nil || c.fresh() || l.again || l.timeAsked >= maxTimeAsked {
 		return false
 	}
 	newest := s.q.newest(c)
@@ -92,9 +92,13 @@ func (s *shard) mustAskTime(l *parcel) bool {
 	return false
 }
 
+// maxTimeAsked is how often a parcel waits for the time at a target that fails at empty
+// writes: it may take data all the same.
+const maxTimeAsked = 10
+
 // askTime finds out by an empty write what time it is at the target, and gives p back. If
 // the answer does not tell, the time is unknown from now on.
-func (s *shard) askTime(ctx context.Context, p pass) error {
+func (s *shard) askTime(ctx context.Context, p pass, l *parcel) error {
 	g := s.q.gate
 	a := s.q.send(s.sending, Request{Body: s.q.empty})
 	if ctx.Err() != nil && a.Status == 0 {
@@ -106,6 +110,10 @@ func (s *shard) askTime(ctx context.Context, p pass) error {
 		g.sawEmptyPass()
 		g.release(p)
 	case v == Retry:
+		if a.Status != 0 {
+			l.timeAsked++
+		}
+		s.q.noteAnswer(a)
 		g.failed(p, a.String(), a.RetryAfter, a.Status != 0)
 		return nil
 	case v == Hold:

@@ -92,6 +92,35 @@ func TestWhoTellsTime(t *testing.T) {
 	})
 }
 
+// A target that fails at empty writes, and takes data: asking for the time ends.
+func TestAskingForTheTimeEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		off := -time.Hour
+		r := newRig(t, &fakeReceiver{})
+		r.to.script = func(q fakeRequest) (Answer, bool) {
+			a := Answer{Status: 503}
+			if len(q.samples) > 0 {
+				a = r.to.answerPlain(q)
+			}
+			a.Date = time.Now().Add(off)
+			return a, true
+		}
+		r.time = time.Now().UnixMilli()
+		r.start()
+		r.round(10)
+		time.Sleep(10 * time.Second)
+		r.to.change(func() { off = 0 })
+		time.Sleep(time.Minute)
+		r.time = time.Now().UnixMilli()
+		r.round(10)
+		r.drained(5 * time.Minute)
+		r.end()
+		if o := r.log.outcome(); o.Delivered != 20 {
+			t.Errorf("outcomes %+v, want all delivered\n%s", o, r.to.dump())
+		}
+	})
+}
+
 // change changes what the script goes by.
 func (r *fakeReceiver) change(f func()) {
 	r.mu.Lock()

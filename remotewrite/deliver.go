@@ -21,6 +21,7 @@ type parcel struct {
 	unsure bool
 
 	refusedAt    time.Time // of the first refusal, zero before
+	timeAsked    int       // how often an empty write to ask for the time was answered, and failed
 	serverErrors int       // answers 5xx
 	firstError   time.Time // of these
 	denials      int       // answers 401 or 403 while empty writes pass
@@ -128,7 +129,7 @@ func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, Answer, error
 			continue
 		}
 		if s.mustAskTime(l) {
-			if err := s.askTime(ctx, p); err != nil {
+			if err := s.askTime(ctx, p, l); err != nil {
 				return 0, Answer{}, err
 			}
 			continue
