@@ -83,14 +83,20 @@ func chaos(t *testing.T, seed uint64, fired map[string]int) {
 		h := uint64(s.t-start)*31 + uint64(s.v)%1000
 		return poisons > 0 && h%7919 < uint64(poisons)
 	}
-	fault := -1
-	loses := false
-	to.loseAnswer = func(fakeRequest) bool { return loses && rnd.IntN(4) == 0 }
+	// The receiver's, under to.mu.
+	fault, loses := -1, false
+	dice := rand.New(rand.NewPCG(seed, 100))
+	set := func(f int, l bool) {
+		to.mu.Lock()
+		defer to.mu.Unlock()
+		fault, loses = f, l
+	}
+	to.loseAnswer = func(fakeRequest) bool { return loses && dice.IntN(4) == 0 }
 	to.script = func(q fakeRequest) (Answer, bool) {
 		if fault < 0 {
 			return Answer{}, false
 		}
-		a, ok := faults[fault].answer(rnd, q)
+		a, ok := faults[fault].answer(dice, q)
 		if ok {
 			fired[faults[fault].name]++
 		}
@@ -102,11 +108,11 @@ func chaos(t *testing.T, seed uint64, fired map[string]int) {
 	crashes := 0
 	r.start()
 	for range 3 + rnd.IntN(6) {
-		fault = -1
+		f := -1
 		if rnd.IntN(3) > 0 {
-			fault = rnd.IntN(len(faults))
+			f = rnd.IntN(len(faults))
 		}
-		loses = rnd.IntN(3) == 0
+		set(f, rnd.IntN(3) == 0)
 		for range 1 + rnd.IntN(40) {
 			r.round(series)
 			time.Sleep(time.Duration(rnd.IntN(2000)) * time.Millisecond)
@@ -124,7 +130,7 @@ func chaos(t *testing.T, seed uint64, fired map[string]int) {
 			r.q.CredentialsChanged()
 		}
 	}
-	fault, loses = -1, false
+	set(-1, false)
 	r.drained(2 * time.Hour)
 	r.end()
 

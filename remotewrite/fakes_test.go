@@ -261,6 +261,13 @@ func (r *fakeReceiver) Send(ctx context.Context, req Request) Answer {
 	return a
 }
 
+// set changes what the scripts look at; they run under the same lock.
+func (r *fakeReceiver) set(change func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change()
+}
+
 func (r *fakeReceiver) answer(q fakeRequest) Answer {
 	if r.script != nil {
 		if a, ok := r.script(q); ok {

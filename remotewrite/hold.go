@@ -25,15 +25,26 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 		}
 		return nil
 	}
-	sample, then, deep := s.heldSamples(l, m)
+	sample, later, deep := s.heldSamples(l, m)
 	v, a, err := s.testWith(p, l, sample)
-	if v == Suspect && m == patient && then != nil {
+	if v == Suspect && m == patient && len(later) > 0 {
 		// Every series' oldest sample was refused by now: perhaps these are bad. The next
 		// one of this series tells, if it is taken at the same moment.
 		refusal, late := a, s.mayHaveSuccessor(sample[0])
-		if v, a, err = s.testWith(p, l, then); v == Delivered && !late {
+		i, read := 0, true
+		if deep {
+			i, read = s.q.depth(sample[0].series.hash, refusal.String(), len(later), s.w.readAll())
+		}
+		if read {
+			v, a, err = s.testWith(p, l, later[i:i+1:i+1])
+		}
+		switch {
+		case !read:
+		case v == Delivered && !late:
 			s.buryEach(sample, []Answer{*refusal})
 			s.forget(l, sample[0])
+		case v == Suspect && deep:
+			s.q.deepen(sample[0].series.hash) // only now: one that was not refused is not passed over
 		}
 	}
 	switch {
@@ -78,7 +89,7 @@ func (s *shard) testWith(p pass, l *parcel, sample []point) (Verdict, *Answer, e
 // hold the target for ever. It is the oldest of its series that the shard has, so that
 // sending it early does not break the order. When several were tried before, it also
 // returns one that follows it in its series, if the shard has that.
-func (s *shard) heldSamples(l *parcel, m mode) (sample, then []point, deep bool) {
+func (s *shard) heldSamples(l *parcel, m mode) (sample, later []point, deep bool) {
 	const most = 256
 	hands := [][]point{l.points}
 	if m == patient && !l.again {
@@ -117,7 +128,6 @@ func (s *shard) heldSamples(l *parcel, m mode) (sample, then []point, deep bool)
 	// Its successor shows that it is bad. If it may be stored already it may be late, and
 	// so may some of its successors be: go on with the one after it each time, at one
 	// series, so that none is skipped that was not refused.
-	var later []point
 	for _, points := range hands {
 		for _, p := range points {
 			if p.kind != exemplarPoint && p.series.hash == first[i].series.hash && p.seq > first[i].seq {
@@ -125,14 +135,7 @@ func (s *shard) heldSamples(l *parcel, m mode) (sample, then []point, deep bool)
 			}
 		}
 	}
-	switch {
-	case len(later) == 0:
-		return sample, nil, false
-	case deep:
-		k := s.q.deeper(sample[0].series.hash) % len(later)
-		return sample, later[k : k+1 : k+1], true
-	}
-	return sample, later[:1:1], false
+	return sample, later, deep
 }
 
 // So many samples are tested with alone, before a second one is sent to see whether the

@@ -246,7 +246,7 @@ func TestAgeAndFutureLimits(t *testing.T) {
 		}
 		// Too old at reading, and too old before a retry.
 		time.Sleep(2 * time.Minute)
-		up = true
+		r.to.set(func() { up = true })
 		r.drained(time.Minute)
 		if o := r.log.outcome(); o.Dropped[wal.TooOld] != 2 || o.Delivered != 1 {
 			t.Errorf("outcomes %+v, want two too old, one delivered", o)

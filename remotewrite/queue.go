@@ -66,9 +66,9 @@ type Queue struct {
 	down     atomic.Int64 // unix ns of the outage that was logged last
 
 	mu          sync.Mutex
-	depths      map[uint64]int // by series: see deeper
-	state       string         // as last observed
-	read        wal.Mark       // of the last entry read
+	depths      map[uint64]depth // by series
+	state       string           // as last observed
+	read        wal.Mark         // of the last entry read
 	lastError   string
 	lastErrorAt time.Time
 	lastSuccess time.Time
@@ -182,15 +182,49 @@ func (q *Queue) mayBeStored(mark wal.Mark) bool {
 	return mark.Commit <= q.stored.Commit
 }
 
-// deeper counts up from 0 for each series, until data goes through.
-func (q *Queue) deeper(hash uint64) int {
+// depth is how far the tests of a held target have gone in a series, and why its oldest
+// sample was refused then.
+type depth struct {
+	n        int
+	refusal  string
+	restarts int
+}
+
+// maxRestarts bounds how often the search of a series starts over, so that it ends at a
+// receiver whose every refusal reads differently.
+const maxRestarts = 4
+
+// depth is how many later samples of a series were refused as tests, since data last
+// went through or the refusal of its oldest sample changed: then somebody else may
+// answer, and what was refused before may be taken. have is how many there are at
+// present. After the last one the search starts over, one by one again, so that none is
+// passed over; all says whether that is the last one. If not, false means that the next
+// one is not read yet.
+func (q *Queue) depth(hash uint64, refusal string, have int, all bool) (n int, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.depths == nil {
-		q.depths = map[uint64]int{}
+		q.depths = map[uint64]depth{}
 	}
-	q.depths[hash]++
-	return q.depths[hash] - 1
+	d := q.depths[hash]
+	if d.refusal != refusal && d.restarts < maxRestarts {
+		d = depth{refusal: refusal, restarts: d.restarts + 1}
+	}
+	if d.n >= have && all {
+		d.n = 0
+	}
+	q.depths[hash] = d
+	return d.n, d.n < have
+}
+
+// deepen counts one more.
+func (q *Queue) deepen(hash uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if d, ok := q.depths[hash]; ok {
+		d.n++
+		q.depths[hash] = d
+	}
 }
 
 // moreUnsure reports whether entries that may be stored are still to be read.

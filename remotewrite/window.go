@@ -379,6 +379,17 @@ func (w *window) sentMark() (wal.Mark, bool) {
 	return w.progress.Mark(w.sent)
 }
 
+// readAll reports whether everything that may be stored already is in the window, or as
+// much of it as there is room for.
+func (w *window) readAll() bool {
+	if !w.q.moreUnsure() {
+		return true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.progress.Full()
+}
+
 // open is how many samples of the window have no outcome.
 func (w *window) open() uint64 {
 	w.mu.Lock()

@@ -1,0 +1,157 @@
+package remotewrite
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// modelReceiver answers an isolation's requests. Samples are (series, time) pairs.
+type modelReceiver struct {
+	keeps  bool
+	bad    map[int]bool
+	newest map[uint64]int // by series: the round stored last
+}
+
+func (m *modelReceiver) send(at []int, series []uint64, round []int) (taken bool) {
+	taken = true
+	before := map[uint64]int{}
+	for _, i := range at {
+		h := series[i]
+		last, ok := m.newest[h]
+		if _, seen := before[h]; !seen {
+			before[h] = -1
+			if ok {
+				before[h] = last
+			}
+		}
+		switch {
+		case m.bad[i], ok && round[i] < last:
+			taken = false
+		default:
+			m.newest[h] = round[i]
+		}
+	}
+	if !taken && !m.keeps {
+		for h, r := range before {
+			if r < 0 {
+				delete(m.newest, h)
+			} else {
+				m.newest[h] = r
+			}
+		}
+	}
+	return taken
+}
+
+// The plan finds the bad samples at both kinds of receiver, within the budget, and gives
+// up no good one while the budget lasts.
+func TestIsolationFindsBadSamples(t *testing.T) {
+	for seed := range uint64(400) {
+		rnd := rand.New(rand.NewPCG(seed, 3))
+		series, perSeries := 3+rnd.IntN(300), 1+rnd.IntN(6)
+		var hashes []uint64
+		var round []int
+		var spans []span
+		for r := range perSeries {
+			spans = append(spans, span{r * series, (r + 1) * series})
+			for s := range series {
+				hashes, round = append(hashes, uint64(s)), append(round, r)
+			}
+		}
+		m := &modelReceiver{keeps: seed%2 == 1, bad: map[int]bool{}, newest: map[uint64]int{}}
+		for range 1 + rnd.IntN(2) {
+			m.bad[rnd.IntN(len(hashes))] = true
+		}
+		all := make([]int, len(hashes))
+		for i := range all {
+			all[i] = i
+		}
+		if m.send(all, hashes, round) {
+			t.Fatal("the batch was taken")
+		}
+		p := newIsolation(unknownReceiver, hashes, spans, isolateBudget)
+		sent := 0
+		for {
+			at, ok := p.next()
+			if !ok {
+				break
+			}
+			if sent++; sent > isolateBudget {
+				t.Fatalf("seed %d: more than %d requests", seed, isolateBudget)
+			}
+			if m.send(at, hashes, round) {
+				p.accepted()
+			} else {
+				p.refused()
+			}
+		}
+		bad, stored, unknown := p.result()
+		what := fmt.Sprintf("seed %d: keeps=%v %d series, %d rounds, bad %v", seed, m.keeps, series, perSeries, m.bad)
+		if n := p.passed + len(bad) + len(stored) + len(unknown); n != len(hashes) {
+			t.Errorf("%s: %d of %d samples have an outcome", what, n, len(hashes))
+		}
+		if m.keeps && len(unknown) > 0 {
+			continue // which of the older samples was bad cannot be known
+		}
+		for i := range m.bad {
+			if !slices.Contains(bad, i) && !slices.Contains(stored, i) {
+				t.Errorf("%s: %d was not found", what, i)
+			}
+		}
+		if !m.keeps && (len(bad) != len(m.bad) || len(unknown) > 0) {
+			t.Errorf("%s: found %v, unknown %v after %d requests", what, bad, unknown, sent)
+		}
+	}
+}
+
+func TestBackoffGaps(t *testing.T) {
+	for seed := range uint64(50) {
+		rnd := rand.New(rand.NewPCG(seed, 4))
+		b := backoff{min: 30 * time.Millisecond, max: 5 * time.Second}
+		before := time.Duration(0)
+		for i := range 60 {
+			d := b.next(rnd.Float64(), true)
+			if d < before*8/10 || d < b.min || d > b.max {
+				t.Fatalf("seed %d: pause %d is %v after %v", seed, i, d, before)
+			}
+			before = d
+		}
+		if before < 3*time.Second {
+			t.Errorf("seed %d: pause %v after 60 failures", seed, before)
+		}
+		b.reset()
+		if d := b.next(0, true); d != b.min {
+			t.Errorf("first pause after a success is %v", d)
+		}
+	}
+}
+
+func TestGrouping(t *testing.T) {
+	ss := testSeries(50)
+	for seed := range uint64(100) {
+		rnd := rand.New(rand.NewPCG(seed, 5))
+		var points []point
+		for i := range rnd.IntN(400) {
+			points = append(points, point{series: ss[rnd.IntN(1+rnd.IntN(50))], seq: uint64(i / 20), t: int64(i)})
+		}
+		var g grouper
+		got := slices.Clone(g.group(slices.Clone(points)))
+		want := slices.Clone(points)
+		first := map[uint64]int{}
+		for i, p := range points {
+			if _, ok := first[p.series.hash]; !ok {
+				first[p.series.hash] = i
+			}
+		}
+		slices.SortStableFunc(want, func(a, b point) int { return first[a.series.hash] - first[b.series.hash] })
+		if len(points) > 0 && points[0].seq == points[len(points)-1].seq {
+			want = points
+		}
+		if !slices.EqualFunc(got, want, func(a, b point) bool { return a.same(b) }) {
+			t.Fatalf("seed %d: grouped otherwise than by first appearance", seed)
+		}
+	}
+}
