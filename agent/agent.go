@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -66,6 +67,10 @@ func New(o Options) (*Agent, error) {
 		return nil, err
 	}
 	logWarnings(o.Logger, warns)
+	// The status shows where the log lies, to people who are somewhere else.
+	if o.StoragePath, err = filepath.Abs(o.StoragePath); err != nil {
+		return nil, fmt.Errorf("find the storage path: %w", err)
+	}
 	hostname, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("find out the host's name (it becomes the label instance): %w", err)

@@ -18,7 +18,7 @@ import (
 var ErrNotRunning = control.ErrNotRunning
 
 // ErrReload means that a running agent could not use its configuration file.
-var ErrReload = errors.New("the reload failed")
+var ErrReload = errors.New("the reload failed and changed nothing")
 
 // statusTimeout is how long the agent may take to tell its status.
 const statusTimeout = 5 * time.Second
@@ -62,7 +62,7 @@ func RequestReload(ctx context.Context, storage string) error {
 		return err
 	}
 	if code != http.StatusOK {
-		return fmt.Errorf("%w: %s", ErrReload, strings.TrimRight(string(body), "\n"))
+		return fmt.Errorf("%w:\n%s", ErrReload, strings.TrimPrefix(strings.TrimRight(string(body), "\n"), web.ReloadFailed))
 	}
 	return nil
 }

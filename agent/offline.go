@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -17,10 +18,16 @@ import (
 // counted; everything else is delivered.
 var ErrDamaged = errors.New("the log is damaged")
 
+// ErrNoLog means that no agent has ever run on the storage directory.
+var ErrNoLog = errors.New("there is no log")
+
 // OfflineStatus is what the storage directory of an agent that does not run tells:
 // the log, and each target's account and backlog. It changes nothing. A directory
 // without a log is an error.
 func OfflineStatus(storage string, now time.Time) (web.Status, error) {
+	if abs, err := filepath.Abs(storage); err == nil {
+		storage = abs
+	}
 	in, err := inspect(storage)
 	if err != nil {
 		return web.Status{}, err
@@ -30,30 +37,22 @@ func OfflineStatus(storage string, now time.Time) (web.Status, error) {
 	if free, err := freeBytes(storage); err == nil {
 		s.WAL.FreeBytes = free
 	}
-	oldest := map[string]time.Time{}
 	for i, seg := range in.Segments {
 		if i == 0 {
 			s.WAL.FirstSegment = seg.Number
 		}
 		s.WAL.LastSegment = seg.Number
 		s.WAL.Bytes += seg.Bytes
-		for _, name := range seg.NeededBy {
-			if _, ok := oldest[name]; !ok {
-				oldest[name] = seg.From
-			}
-		}
 	}
 	for _, t := range in.Targets {
-		s.Targets = append(s.Targets, offlineTarget(t, oldest[t.Name], now))
+		s.Targets = append(s.Targets, offlineTarget(t, now))
 	}
 	s.Problems = web.Problems(s)
 	return s, nil
 }
 
-// offlineTarget is a target's status; needed is the time of the oldest sample in the
-// first segment that it needs. That sample may have been delivered already: the
-// backlog is at most that old.
-func offlineTarget(t wal.TargetInspection, needed, now time.Time) web.TargetStatus {
+// offlineTarget is a target's status.
+func offlineTarget(t wal.TargetInspection, now time.Time) web.TargetStatus {
 	s := web.TargetStatus{
 		Name: t.Name, State: web.StateStopped, Why: t.Problem, PendingSamples: t.Pending, PendingBytes: t.PendingBytes,
 		Ledger: web.LedgerStatus{Appended: t.Appended, Delivered: t.Delivered, Filtered: t.Filtered, Dropped: t.Dropped, Pending: t.Pending, Balanced: t.Balanced},
@@ -63,8 +62,8 @@ func offlineTarget(t wal.TargetInspection, needed, now time.Time) web.TargetStat
 			s.Ledger.Lost += n
 		}
 	}
-	if t.Pending > 0 && !needed.IsZero() {
-		s.OldestPending, s.LagSeconds = needed, max(0, now.Sub(needed).Seconds())
+	if !t.Oldest.IsZero() {
+		s.OldestPending, s.LagSeconds = t.Oldest, max(0, now.Sub(t.Oldest).Seconds())
 	}
 	return s
 }
@@ -72,7 +71,7 @@ func offlineTarget(t wal.TargetInspection, needed, now time.Time) web.TargetStat
 func inspect(storage string) (wal.Inspection, error) {
 	in, err := wal.Inspect(storage)
 	if errors.Is(err, fs.ErrNotExist) {
-		return in, fmt.Errorf("there is no log in %s: %w", storage, err)
+		return in, fmt.Errorf("%w in %s", ErrNoLog, storage)
 	}
 	return in, err
 }

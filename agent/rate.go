@@ -6,37 +6,54 @@ import (
 	"time"
 )
 
-// rateSpan is the time over which rates are computed.
-const rateSpan = 5 * time.Second
+// Rates are averages over rateSpan, so that they are steady between the rounds of probes,
+// and taken every rateTick, so that they follow what changes.
+const (
+	rateSpan = time.Minute
+	rateTick = 5 * time.Second
+)
 
-// rate is how fast a counter grows, per second, over the last rateSpan.
+// rate is how fast a counter grows, per second, on the average of the last rateSpan.
 type rate struct {
-	mu    sync.Mutex
+	mu   sync.Mutex
+	seen []reading // oldest first, those of the last rateSpan
+}
+
+type reading struct {
 	at    time.Time
 	count uint64
-	value float64
 }
 
 // observe takes the counter's value at a time.
 func (r *rate) observe(now time.Time, count uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.at.IsZero() && now.After(r.at) && count >= r.count {
-		r.value = float64(count-r.count) / now.Sub(r.at).Seconds()
+	if n := len(r.seen); n > 0 && (count < r.seen[n-1].count || now.Before(r.seen[n-1].at)) {
+		r.seen = r.seen[:0] // it began anew
 	}
-	r.at, r.count = now, count
+	if len(r.seen) > int(rateSpan/rateTick) {
+		r.seen = append(r.seen[:0], r.seen[1:]...)
+	}
+	r.seen = append(r.seen, reading{now, count})
 }
 
-// perSecond is the rate as last computed; 0 before the first rateSpan has passed.
+// perSecond is the rate as last computed; 0 before there is anything to compare.
 func (r *rate) perSecond() float64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.value
+	if len(r.seen) < 2 {
+		return 0
+	}
+	first, last := r.seen[0], r.seen[len(r.seen)-1]
+	if !last.at.After(first.at) {
+		return 0
+	}
+	return float64(last.count-first.count) / last.at.Sub(first.at).Seconds()
 }
 
 // watchRates computes the rates until ctx ends.
 func (a *Agent) watchRates(ctx context.Context) {
-	tick := time.NewTicker(rateSpan)
+	tick := time.NewTicker(rateTick)
 	defer tick.Stop()
 	for {
 		now := time.Now()

@@ -16,7 +16,7 @@ func (a *Agent) Status() web.Status {
 	cfgStatus, cfg := a.status, a.cfg
 	a.mu.Unlock()
 	s := web.Status{
-		Schema: 1, Version: Version, Running: true, Now: now, Started: a.started,
+		Schema: 1, Version: Version, Host: a.hostname, Running: true, Now: now, Started: a.started,
 		Config: cfgStatus,
 		WAL:    logStatus(a.log.Status(), cfg, a.o.StoragePath),
 	}

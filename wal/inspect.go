@@ -47,7 +47,8 @@ type TargetInspection struct {
 	Dropped      map[string]uint64 `json:"dropped"` // by reason; reasons with none are left out
 	Pending      uint64            `json:"pending"`
 	PendingBytes int64             `json:"pending_bytes"`
-	Balanced     bool              `json:"balanced"` // whether the ledger adds up
+	Oldest       time.Time         `json:"oldest_pending,omitzero"` // timestamp of the oldest pending sample
+	Balanced     bool              `json:"balanced"`                // whether the ledger adds up
 	LastOpen     time.Time         `json:"last_open,omitzero"`
 	Problem      string            `json:"problem,omitempty"`
 }
@@ -78,7 +79,51 @@ func Inspect(dir string) (Inspection, error) {
 		return in, err
 	}
 	in.account(stored, refs)
+	for i := range in.Targets {
+		if t := &in.Targets[i]; t.Pending > 0 {
+			sp := stored[t.Name]
+			t.Oldest = in.oldestAfter(&fileTail{dir: segments, refs: refs}, sp.Acked())
+		}
+	}
 	return in, nil
+}
+
+// oldestAfter is the timestamp of the oldest sample in the first commit with samples
+// after acked; the zero time if there is none.
+func (in *Inspection) oldestAfter(l *fileTail, acked Mark) time.Time {
+	for i, s := range in.Segments {
+		if s.Number < acked.Segment || s.Samples == 0 {
+			continue
+		}
+		if s.Number > acked.Segment {
+			return s.From
+		}
+		if t, ok := l.firstAfter(in.Segments[i], acked.Commit); ok {
+			return t
+		}
+	}
+	return time.Time{}
+}
+
+// firstAfter is the oldest timestamp in the first commit of a segment with samples and a
+// number above commit.
+func (l *fileTail) firstAfter(s SegmentInspection, commit uint64) (time.Time, bool) {
+	f, err := l.openSegment(s.Number)
+	if err != nil {
+		return time.Time{}, false // the segment has gone meanwhile, or its Problem says why
+	}
+	defer f.Close()
+	var c commitReader
+	c.reset(f, s.Bytes, true)
+	for {
+		found, err := c.next()
+		switch {
+		case err != nil || found == foundNothing:
+			return time.Time{}, false
+		case found == foundCommit && c.commit.Number > commit && c.commit.Samples > 0:
+			return time.UnixMilli(c.commit.MinT), true
+		}
+	}
 }
 
 // openExisting opens a directory for reading; it must be there.

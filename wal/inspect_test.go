@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // inspectJSON is what a reader of the JSON gets.
@@ -76,6 +77,9 @@ func TestInspect(t *testing.T) {
 		}
 		for i, pending := range []uint64{commits * series, commits * series / 2} {
 			g := in.Targets[i]
+			if first := time.UnixMilli(1000 * (int64(g.Delivered)/series + 1)); !g.Oldest.Equal(first) {
+				t.Errorf("the oldest sample that %s lacks is of %s, want %s", g.Name, g.Oldest, first)
+			}
 			if !g.Balanced || g.Pending != pending || g.Appended != commits*series || g.Delivered+pending != g.Appended || g.PendingBytes == 0 {
 				t.Errorf("target %+v", g)
 			}

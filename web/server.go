@@ -16,6 +16,9 @@ import (
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 )
 
+// ReloadFailed begins the answer to a reload that was refused; the reason follows.
+const ReloadFailed = "The reload failed and changed nothing.\n"
+
 // Options are what a [Server] serves and where. Status is required; where another
 // function or handler is nil, its address answers 404.
 type Options struct {
@@ -243,7 +246,7 @@ func (h *handlers) ready(w http.ResponseWriter, _ *http.Request) {
 
 func (h *handlers) reload(w http.ResponseWriter, _ *http.Request) {
 	if err := h.o.Reload(); err != nil {
-		text(w, http.StatusBadRequest, "The reload failed and changed nothing.\n"+strings.TrimRight(err.Error(), "\n")+"\n")
+		text(w, http.StatusBadRequest, ReloadFailed+strings.TrimRight(err.Error(), "\n")+"\n")
 		return
 	}
 	text(w, http.StatusOK, "reloaded\n")

@@ -8,7 +8,8 @@ import "time"
 type Status struct {
 	Schema  int       `json:"schema"` // 1
 	Version string    `json:"version"`
-	Running bool      `json:"running"` // false: read from the data directory of an agent that is down
+	Host    string    `json:"host,omitempty"` // the name of the host that the agent runs on
+	Running bool      `json:"running"`        // false: read from the data directory of an agent that is down
 	Now     time.Time `json:"now"`
 	Started time.Time `json:"started,omitzero"`
 

@@ -10,8 +10,8 @@ import (
 
 // WriteText renders s for a terminal, problems last so that they are not scrolled
 // away. It expects s.Problems to be filled in.
-func WriteText(w io.Writer, s Status) error {
-	b := bufio.NewWriter(w)
+func WriteText(out io.Writer, s Status) error {
+	b := bufio.NewWriter(out)
 	v := VerdictOf(s)
 	mark := map[string]string{LevelOK: "OK", SeverityWarning: "WARNING", SeverityError: "ERROR"}[v.Level]
 	fmt.Fprintf(b, "%s: %s\n\n", mark, v.Text)
@@ -26,14 +26,31 @@ func WriteText(w io.Writer, s Status) error {
 	if s.Config.File != "" {
 		fmt.Fprintf(b, "; configuration %s of %s", s.Config.File, clock(s.Now, s.Config.LoadedAt))
 	}
-	fmt.Fprintf(b, "\nlog: %s in %d segments, at most %s; %s series, %s in; %s free at %s\n",
-		size(s.WAL.Bytes), s.WAL.Segments, size(s.WAL.MaxBytes), count(uint64(max(0, s.WAL.Series))), rate(s.WAL.SamplesPerSec), size(s.WAL.FreeBytes), s.WAL.Dir)
+	w := s.WAL
+	segments := fmt.Sprintf("%d segments", w.Segments)
+	if w.Segments == 1 {
+		segments = "1 segment"
+	}
+	fmt.Fprintf(b, "\nlog: %s in %s", size(w.Bytes), segments)
+	if s.Running {
+		fmt.Fprintf(b, ", at most %s; %s series, %s in", size(w.MaxBytes), count(uint64(max(0, w.Series))), rate(w.SamplesPerSec))
+	}
+	fmt.Fprintf(b, "; %s free at %s\n", size(w.FreeBytes), w.Dir)
 
 	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	if len(s.Targets) > 0 {
-		fmt.Fprint(table, "\nTARGET\tSTATE\tLAG\tWAITING\tSIZE\tOLDEST\tSENT\tREFUSED\tLOST\tSHARDS\tLAST ERROR\n")
+	switch {
+	case len(s.Targets) == 0:
+	case s.Running:
+		fmt.Fprint(table, "\nTARGET\tSTATE\tBEHIND\tWAITING\tSIZE\tOLDEST\tSENT\tREFUSED\tLOST\tSHARDS\tLAST ERROR\n")
+	default:
+		fmt.Fprint(table, "\nTARGET\tBEHIND\tWAITING\tSIZE\tOLDEST\tDELIVERED\tREFUSED\tLOST\n")
 	}
 	for _, t := range s.Targets {
+		if !s.Running {
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", plain(t.Name), span(seconds(t.LagSeconds)), count(t.PendingSamples),
+				size(t.PendingBytes), clock(s.Now, t.OldestPending), count(t.Ledger.Delivered), count(t.Ledger.Dropped["rejected"]), count(t.Ledger.Lost))
+			continue
+		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d/%d\t%s\n", plain(t.Name), t.State, span(seconds(t.LagSeconds)),
 			count(t.PendingSamples), size(t.PendingBytes), clock(s.Now, t.OldestPending), rate(t.SentPerSec),
 			count(t.Ledger.Dropped["rejected"]), count(t.Ledger.Lost), t.Shards, t.MaxShards, lastError(s, t))

@@ -50,6 +50,9 @@ func Problems(s Status) []Problem {
 		all = append(all, targetProblems(s, t)...)
 	}
 	for _, p := range s.Probes {
+		if p.State == "failing" && s.WAL.Error != "" && strings.Contains(p.LastError, logErrorEnd(s.WAL.Error)) {
+			continue // it reads well; that the log does not take it is told
+		}
 		all = append(all, probeProblems(p)...)
 	}
 	if s.Running && len(s.Targets) == 0 {
@@ -99,6 +102,14 @@ func logProblems(s Status) []Problem {
 	return all
 }
 
+// logErrorEnd is the cause in an error of the log, without the segment, which changes.
+func logErrorEnd(text string) string {
+	if i := strings.LastIndex(text, ": "); i >= 0 {
+		return text[i+len(": "):]
+	}
+	return text
+}
+
 // FullIn estimates when what waits for t fills the log at the present rate of samples.
 // It knows nothing where nothing waits or the target takes data.
 func FullIn(s Status, t TargetStatus) (time.Duration, bool) {
@@ -133,6 +144,8 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 	case StateStopped:
 		if s.Running {
 			add(SeverityError, "does not run: "+why(t), "mend what is said here; the agent tries again by itself")
+		} else if t.Why != "" {
+			add(SeverityError, t.Why, "")
 		}
 	case StateOrphan:
 		add(SeverityNote, fmt.Sprintf("is no longer configured; %s are kept for wal.orphan_ttl", samples(t.PendingSamples)), "")
@@ -284,9 +297,17 @@ func VerdictOf(s Status) Verdict {
 	case s.WAL.Appended == 0:
 		return Verdict{level, "Ready; nothing collected yet"}
 	case level != LevelOK:
-		return Verdict{level, "All collected data is delivered" + behindText(worst) + "; something needs attention"}
+		return Verdict{level, arrivesText(worst) + "; something needs attention"}
 	}
-	return Verdict{level, "All data delivered" + behindText(worst)}
+	return Verdict{level, arrivesText(worst)}
+}
+
+// arrivesText is of targets that all keep up.
+func arrivesText(d time.Duration) string {
+	if d <= 0 {
+		return "All data is delivered"
+	}
+	return "All data arrives, " + span(d) + " behind"
 }
 
 func behindText(d time.Duration) string {

@@ -67,7 +67,7 @@ func TestWriteText(t *testing.T) {
 
 func TestVerdict(t *testing.T) {
 	for name, want := range map[string]Verdict{
-		"ok":        {LevelOK, "All data delivered, 1.2 s behind"},
+		"ok":        {LevelOK, "All data arrives, 1.2 s behind"},
 		"held":      {SeverityError, "Data arrives at 2 of 3 targets; not at vm"},
 		"full":      {SeverityError, "The log cannot be written: new samples are refused"},
 		"down":      {SeverityError, "The agent is not running; 412 samples wait on disk"},
@@ -177,7 +177,7 @@ func TestAddresses(t *testing.T) {
 			t.Errorf("%s %s: %d %.200q, want %d with %q", method, path, got, body, status, contains)
 		}
 	}
-	check("GET", "/", 200, "All data delivered, 1.2 s behind")
+	check("GET", "/", 200, "All data arrives, 1.2 s behind")
 	check("GET", "/assets/page.css", 200, "--bg")
 	check("GET", "/assets/page.js", 200, "refresh")
 	check("GET", "/assets/page.html", 404, "")

@@ -122,7 +122,12 @@ func (c *cli) probe() *cobra.Command {
 	return &cobra.Command{
 		Use:   "probe NAME",
 		Short: "Run one probe once and print what it would append, in Prometheus' text format",
-		Args:  cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("name one probe of the configuration: hwsagent probe NAME")
+			}
+			return nil
+		},
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
 			if !cmd.Flags().Changed("log.level") {
 				c.logLevel = "error" // what went wrong with the round is in its result

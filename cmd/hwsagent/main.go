@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"syscall"
@@ -118,6 +119,12 @@ func (c *cli) complain(cmd *cobra.Command, code int, err error) {
 	switch {
 	case code == exitNotRunning:
 		fmt.Fprintln(c.stderr, "Try: name the agent's directory with --storage.path, or start it: hwsagent run")
+	case errors.Is(err, agent.ErrNoLog):
+		fmt.Fprintln(c.stderr, "Try: name the agent's directory with --storage.path")
+	case errors.Is(err, fs.ErrPermission):
+		fmt.Fprintln(c.stderr, "Try: run it as the agent's user, or let this user in; hwsagent check looks at every file and at the storage")
+	case errors.Is(err, syscall.EADDRINUSE):
+		fmt.Fprintln(c.stderr, "Try: another address, with --web.listen-address or web.listen")
 	case code == exitUsage && cmd != nil:
 		for _, s := range suggestions(cmd) {
 			fmt.Fprintf(c.stderr, "Did you mean: %s %s\n", cmd.CommandPath(), s)

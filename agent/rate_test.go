@@ -1,0 +1,35 @@
+package agent
+
+import (
+	"testing"
+	"time"
+)
+
+// A round of a probe each 15 s looks like a steady stream, and a counter that begins
+// anew gives no negative rate.
+func TestRate(t *testing.T) {
+	var r rate
+	now := time.Unix(1_800_000_000, 0)
+	if got := r.perSecond(); got != 0 {
+		t.Errorf("before anything was seen: %v", got)
+	}
+	count := uint64(1000)
+	for i := range 40 {
+		if i%3 == 0 {
+			count += 600
+		}
+		r.observe(now, count)
+		now = now.Add(rateTick)
+		if got := r.perSecond(); i > 12 && got != 40 {
+			t.Errorf("at tick %d: %v a second, want 40", i, got)
+		}
+	}
+	r.observe(now, 5)
+	if got := r.perSecond(); got != 0 {
+		t.Errorf("after the counter began anew: %v", got)
+	}
+	r.observe(now.Add(rateTick), 55)
+	if got := r.perSecond(); got != 10 {
+		t.Errorf("after that: %v, want 10", got)
+	}
+}
