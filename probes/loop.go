@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +21,9 @@ import (
 // grace is how long a probe may take to return after its deadline, so that what it
 // has read by then is kept. After that the round counts as hung.
 const grace = 100 * time.Millisecond
+
+// maxEnded bounds how many stale markers wait while the log takes nothing.
+const maxEnded = 10_000
 
 // errHung is the error of a round whose probe did not return by its deadline.
 var errHung = errors.New("still running after its timeout; its next rounds are skipped until it returns")
@@ -49,6 +53,10 @@ type loop struct {
 	rounds  *sync.Pool // of *Round
 
 	up, took *tracked // the series that every round has
+
+	// ended are the series whose stale markers the log has not taken yet: the commits
+	// failed.
+	ended []*tracked
 
 	hung <-chan result // of a round that outlived its deadline; nil if none
 
@@ -193,14 +201,17 @@ func (l *loop) finish(ctx context.Context, start time.Time, res result) {
 	t := start.UnixMilli()
 	app := l.out.AppenderV2(ctx)
 	appended, refused, firstErr := l.appendRound(app, t, res.round)
-	l.tracker.gone(l.round, func(tr *tracked) {
+	ended := l.ended
+	l.tracker.gone(l.round, func(tr *tracked) { ended = append(ended, tr) })
+	ended = slices.DeleteFunc(ended, func(tr *tracked) bool { return l.tracker.seen[tr.hash] == l.round })
+	for _, tr := range ended {
 		// A stale marker that the log refuses as out of order is not needed: the series
 		// has newer data.
 		_, err := app.Append(tr.ref, tr.labels, 0, t, math.Float64frombits(value.StaleNaN), nil, nil, storage.AOptions{RejectOutOfOrder: true})
 		if err != nil && firstErr == nil && !errors.Is(err, storage.ErrOutOfOrderSample) {
 			firstErr = err
 		}
-	})
+	}
 	up := 1.0
 	if res.err != nil && !errors.Is(res.err, ErrPartial) {
 		up = 0
@@ -216,9 +227,11 @@ func (l *loop) finish(ctx context.Context, start time.Time, res result) {
 		}
 	}
 	err := app.Commit()
+	l.ended = nil
 	if err != nil {
 		refused += appended
 		appended = 0
+		l.ended = ended[:min(len(ended), maxEnded)]
 	}
 	if c, ok := l.spec.Probe.(Committer); ok && l.hung == nil {
 		c.Committed(err)

@@ -25,8 +25,11 @@ import (
 type recorder struct {
 	mu      sync.Mutex
 	commits [][]string
-	fail    error         // of the next Commits
-	block   chan struct{} // Commit waits for it, if set
+	fail    error // of the next Commits
+
+	n        int
+	failures map[int]error // of the n-th Commit, from 1
+	block    chan struct{} // Commit waits for it, if set
 }
 
 func (r *recorder) AppenderV2(context.Context) storage.AppenderV2 { return &batch{r: r} }
@@ -62,6 +65,9 @@ func (b *batch) Commit() error {
 	defer b.r.mu.Unlock()
 	if b.r.fail != nil {
 		return b.r.fail
+	}
+	if b.r.n++; b.r.failures[b.r.n] != nil {
+		return b.r.failures[b.r.n]
 	}
 	b.r.commits = append(b.r.commits, b.lines)
 	return nil
@@ -174,6 +180,36 @@ func TestStaleMarkers(t *testing.T) {
 			}
 		}
 		if want := []string{`{__name__="a", instance="i", job="p", x="goes"} stale`}; !slices.Equal(stale, want) {
+			t.Errorf("stale markers %q, want %q", stale, want)
+		}
+	})
+}
+
+func TestStaleMarkersOutliveFailedCommits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &probeFunc{f: func(_ context.Context, n int, r *Round) error {
+			r.Add(famA, 1, "x", "stays")
+			if n == 1 {
+				r.Add(famA, 1, "x", "goes")
+			}
+			if n == 1 || n == 4 {
+				r.Add(famA, 1, "x", "returns")
+			}
+			return nil
+		}}
+		rec := &recorder{failures: map[int]error{2: errors.New("disk full"), 3: errors.New("disk full")}}
+		_, got := runFor(t, rec, 50*time.Second, spec("p", p))
+		var stale []string
+		for _, l := range got {
+			if strings.HasSuffix(l, " stale") {
+				stale = append(stale, l)
+			}
+		}
+		want := []string{
+			`{__name__="a", instance="i", job="p", x="goes"} stale`,    // of round 2, in round 4
+			`{__name__="a", instance="i", job="p", x="returns"} stale`, // of round 5
+		}
+		if !slices.Equal(stale, want) {
 			t.Errorf("stale markers %q, want %q", stale, want)
 		}
 	})

@@ -134,7 +134,7 @@ func (w *writer) log(b *batch) error {
 		}
 		if w.file == nil {
 			if w.err != nil && time.Now().Before(w.nextTry) {
-				return fmt.Errorf("write commit: %w", w.err)
+				return w.err
 			}
 			return w.begin(b)
 		}
