@@ -9,7 +9,7 @@ export CGO_ENABLED ?= 0
 LINT_VERSION := v2.15.0
 LINT         := .cache/golangci-lint-$(LINT_VERSION)/golangci-lint
 
-.PHONY: all build run test race lint fmt-check tidy-check cross bench bench-process e2e fuzz ci clean
+.PHONY: all build run test race lint fmt-check tidy-check cross bench bench-process e2e torture fuzz ci clean
 
 all: build test
 
@@ -27,6 +27,13 @@ race: ## -short leaves out the exhaustive loops of one goroutine, which make tes
 
 e2e: build ## the built binary against Debian's prometheus, nginx and snmpd
 	HWSAGENT_E2E=1 HWSAGENT_BINARY=$(CURDIR)/$(BIN)/hwsagent $(GO) test -count=1 -parallel 6 -timeout 15m ./e2e
+	HWSAGENT_E2E=1 HWSAGENT_BINARY=$(CURDIR)/$(BIN)/hwsagent $(GO) test -count=1 -parallel 4 -timeout 5m ./e2e/crashlab
+
+# HWSAGENT_TORTURE=10 is a tenth of it; HWSAGENT_SEED=… replays a run; RUN=Power picks tests.
+RUN ?= .
+torture: build ## kills, power cuts and broken disks, the full tier; docs/guarantees.md has the last result
+	HWSAGENT_E2E=1 HWSAGENT_TORTURE=$${HWSAGENT_TORTURE:-1} HWSAGENT_BINARY=$(CURDIR)/$(BIN)/hwsagent \
+		$(GO) test -count=1 -parallel 4 -timeout 90m -run '$(RUN)' -v ./e2e/crashlab
 
 FUZZTIME ?= 10s
 fuzz: ## every fuzz target for FUZZTIME; their corpora also run in make test

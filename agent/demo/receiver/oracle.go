@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -119,6 +120,11 @@ type Result struct {
 	Duplicated uint64 // samples received again, however often
 	OutOfOrder uint64 // samples whose first arrival came after a later sample of the series
 	Garbled    uint64 // values that no canary said
+
+	// Unacknowledged samples were received although the log never said that it has them:
+	// it had, but a kill came before the answer; or it had refused them, which is wrong.
+	Unacknowledged uint64
+	Ghosts         uint64 // received, but never tried
 }
 
 // Verify compares what was received with what the journal says was acknowledged, for
@@ -137,8 +143,38 @@ func (o *Oracle) Verify(j Journal, series int) Result {
 				r.Missing++
 			}
 		}
+		if c == nil {
+			continue
+		}
+		for n, times := range c.times {
+			switch number := uint64(n) + 1; {
+			case times == 0:
+			case number > j.Tried:
+				r.Ghosts++
+			default:
+				if _, acked := slices.BinarySearch(j.Acked, number); !acked {
+					r.Unacknowledged++
+				}
+			}
+		}
 	}
 	return r
+}
+
+// Missing lists the acknowledged numbers that at least one of the series lacks.
+func (o *Oracle) Missing(j Journal, series int) []uint64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var missing []uint64
+	for _, n := range j.Acked {
+		for i := range series {
+			if c := o.series[strconv.Itoa(i)]; c == nil || n > uint64(len(c.times)) || c.times[n-1] == 0 {
+				missing = append(missing, n)
+				break
+			}
+		}
+	}
+	return missing
 }
 
 // Journal is what the canary probe wrote down outside the agent's log.

@@ -34,7 +34,8 @@ func TestOracle(t *testing.T) {
 		{"nothing", nil, nil, Result{}},
 		{"all", []prompb.TimeSeries{arrivals(1, 2), arrivals(3)}, []uint64{1, 2, 3}, Result{Appended: 3, Delivered: 3}},
 		{"lost", []prompb.TimeSeries{arrivals(1, 3)}, []uint64{1, 2, 3, 4}, Result{Appended: 4, Delivered: 2, Missing: 2}},
-		{"never acknowledged, yet delivered", []prompb.TimeSeries{arrivals(1, 2)}, []uint64{1}, Result{Appended: 1, Delivered: 1}},
+		{"never acknowledged, yet delivered", []prompb.TimeSeries{arrivals(1, 2)}, []uint64{1}, Result{Appended: 1, Delivered: 1, Unacknowledged: 1}},
+		{"never tried", []prompb.TimeSeries{arrivals(1, 100)}, []uint64{1}, Result{Appended: 1, Delivered: 1, Ghosts: 1}},
 		{"never acknowledged, not delivered", []prompb.TimeSeries{arrivals(1, 3)}, []uint64{1, 3}, Result{Appended: 2, Delivered: 2}},
 		{"resent", []prompb.TimeSeries{arrivals(1, 2, 3), arrivals(2, 3, 4)}, []uint64{1, 2, 3, 4}, Result{Appended: 4, Delivered: 4, Duplicated: 2}},
 		{"out of order", []prompb.TimeSeries{arrivals(1, 3, 2, 4)}, []uint64{1, 2, 3, 4}, Result{Appended: 4, Delivered: 4, OutOfOrder: 1}},
@@ -45,7 +46,7 @@ func TestOracle(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			o := NewOracle()
 			o.Add(tc.in)
-			if diff := cmp.Diff(tc.want, o.Verify(Journal{Acked: tc.acked}, 1)); diff != "" {
+			if diff := cmp.Diff(tc.want, o.Verify(Journal{Tried: 99, Acked: tc.acked}, 1)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -56,8 +57,15 @@ func TestOracleSeesASeriesThatNeverCame(t *testing.T) {
 	o := NewOracle()
 	o.Add([]prompb.TimeSeries{arrivals(1, 2)})
 	want := Result{Appended: 4, Delivered: 2, Missing: 2}
-	if diff := cmp.Diff(want, o.Verify(Journal{Acked: []uint64{1, 2}}, 2)); diff != "" {
+	j := Journal{Tried: 2, Acked: []uint64{1, 2}}
+	if diff := cmp.Diff(want, o.Verify(j, 2)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := o.Missing(j, 2); !cmp.Equal(got, j.Acked) {
+		t.Errorf("missing are %v, want %v", got, j.Acked)
+	}
+	if got := o.Missing(j, 1); len(got) > 0 {
+		t.Errorf("missing of the series that came are %v", got)
 	}
 }
 

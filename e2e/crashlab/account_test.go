@@ -1,0 +1,216 @@
+//go:build linux
+
+package crashlab
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"strings"
+	"time"
+
+	"hwsagent/agent/demo/receiver"
+)
+
+// status is what the lab reads of the agent's status, running or not.
+type status struct {
+	Running bool
+	WAL     struct {
+		Refused uint64 `json:"samples_refused"`
+		Error   string
+	}
+	Targets []target
+	Probes  []struct {
+		Name    string
+		Skipped uint64 `json:"skipped_rounds"`
+	}
+}
+
+type target struct {
+	Name, State, Why string
+	Ledger           ledger
+}
+
+type ledger struct {
+	Appended, Delivered, Filtered, Lost, Pending uint64
+	Dropped                                      map[string]uint64
+	Balanced                                     bool
+}
+
+// addsUp says what is wrong with a ledger, "" if nothing.
+func (g ledger) addsUp() string {
+	sum := g.Delivered + g.Filtered + g.Pending
+	for _, n := range g.Dropped {
+		sum += n
+	}
+	if sum != g.Appended || !g.Balanced {
+		return fmt.Sprintf("the ledger does not add up (%d ≠ %d): %+v", g.Appended, sum, g)
+	}
+	return ""
+}
+
+// get asks the running agent's web server.
+func (l *lab) get(path string) (string, error) {
+	client := http.Client{Timeout: 3 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Get("http://" + l.web + path)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("status %d", resp.StatusCode)
+	}
+	return string(body), err
+}
+
+// status asks the running agent. Its ledger is always checked.
+func (l *lab) status() status {
+	l.t.Helper()
+	body, err := l.get("/api/v1/status")
+	if err != nil {
+		l.t.Fatalf("status: %v %s\n%s", err, body, l.tail(20))
+	}
+	return l.checked(body)
+}
+
+// offline runs `hwsagent status --json` for the agent that is down and checks the ledger.
+func (l *lab) offline() status {
+	l.t.Helper()
+	const notRunning = 7
+	cmd := exec.Command(l.args[0], "status", "--json", "--storage.path", l.storage)
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if code := cmd.ProcessState.ExitCode(); code != notRunning {
+		l.t.Fatalf("status of an agent that is down: exit code %d, %v\n%s", code, err, errs.String())
+	}
+	if len(out) == 0 {
+		return status{} // killed before there was a log
+	}
+	return l.checked(string(out))
+}
+
+func (l *lab) checked(body string) status {
+	l.t.Helper()
+	var s status
+	if err := json.Unmarshal([]byte(body), &s); err != nil {
+		l.t.Fatalf("status: %v\n%s", err, body)
+	}
+	for _, tg := range s.Targets {
+		if wrong := tg.Ledger.addsUp(); wrong != "" {
+			l.t.Errorf("target %s: %s", tg.Name, wrong)
+		}
+	}
+	return s
+}
+
+// target is the lab's one target.
+func (l *lab) target() target {
+	l.t.Helper()
+	s := l.status()
+	if len(s.Targets) != 1 {
+		l.t.Fatalf("%d targets, want 1", len(s.Targets))
+	}
+	return s.Targets[0]
+}
+
+func (l *lab) journal() receiver.Journal {
+	l.t.Helper()
+	j, err := receiver.ReadJournal(l.journalFile())
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return j
+}
+
+// settle ends the load, lets everything be delivered and returns the account.
+func (l *lab) settle() (receiver.Result, ledger) {
+	l.t.Helper()
+	l.recv.Behave(receiver.Accept)
+	if err := l.recv.Start(); err != nil {
+		l.t.Fatal(err)
+	}
+	l.configure(false)
+	defer l.configure(true)
+	req, err := http.NewRequestWithContext(l.t.Context(), http.MethodPost, "http://"+l.web+"/-/reload", nil)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		l.t.Fatalf("reload: %v", err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode/100 != 2 {
+		l.t.Fatalf("reload: status %d\n%s", resp.StatusCode, l.tail(5))
+	}
+	eventually(l.t, time.Minute, func() string {
+		if l.gone() {
+			l.t.Fatalf("the agent ended by itself: %s", l.cmd.ProcessState)
+		}
+		if tg := l.target(); tg.Ledger.Pending > 0 {
+			return fmt.Sprintf("%d samples pending, %s: %s", tg.Ledger.Pending, tg.State, tg.Why)
+		}
+		return ""
+	})
+	r, g := l.oracle.Verify(l.journal(), l.series), l.target().Ledger
+	l.t.Logf("account: %+v", r)
+	l.t.Logf("ledger:  %+v", g)
+	if r.Appended == 0 {
+		l.t.Error("the load did nothing")
+	}
+	return r, g
+}
+
+// sound fails the test for what no fault excuses: wrong order, values that nobody said,
+// numbers that nobody tried, more duplicates than was sent about a fault, and a ledger
+// that differs from what was really logged.
+func (l *lab) sound(r receiver.Result, g ledger) {
+	l.t.Helper()
+	if r.OutOfOrder != 0 || r.Garbled != 0 || r.Ghosts != 0 {
+		l.t.Errorf("out of order %d, garbled %d, never tried %d; want none of each", r.OutOfOrder, r.Garbled, r.Ghosts)
+	}
+	// What is sent twice was sent after the last savepoint before a fault, or was in
+	// flight. Requests are noted when they begin to arrive.
+	window := time.Second + 300*time.Millisecond + l.lastSlow
+	var suspects uint64
+	for _, s := range l.recv.Seen() {
+		for _, f := range l.faults {
+			if s.At.After(f.Add(-window)) && s.At.Before(f.Add(pace)) {
+				suspects += uint64(s.Samples)
+				break
+			}
+		}
+	}
+	if r.Duplicated > suspects {
+		l.t.Errorf("%d samples came twice; only %d were sent within %s before a fault", r.Duplicated, suspects, window)
+	}
+	if n := g.Dropped["damage"]; n > 0 {
+		l.t.Errorf("%d samples count as damage: no fault here damages the log", n)
+	}
+}
+
+// complete fails the test if an acknowledged sample is missing or counted as lost.
+func (l *lab) complete(r receiver.Result, g ledger) {
+	l.t.Helper()
+	if r.Missing != 0 {
+		l.t.Errorf("%d of %d acknowledged samples are lost: rounds %v", r.Missing, r.Appended, l.oracle.Missing(l.journal(), l.series))
+	}
+	if g.Lost != 0 {
+		l.t.Errorf("the ledger says that %d samples are lost, the receiver has them all: %+v", g.Lost, g)
+	}
+	// The ledger counts the same samples as the oracle, and the runner's own report.
+	j := l.journal()
+	round := uint64(l.series + report)
+	if least := uint64(len(j.Acked)) * round; g.Appended < least {
+		l.t.Errorf("the ledger counts %d appended samples, %d were acknowledged", g.Appended, least)
+	}
+	// A round that came late has the report only; stopping the probe marks all stale.
+	if most := (j.Tried+1)*round + report*j.Tried/4; g.Appended > most {
+		l.t.Errorf("the ledger counts %d appended samples, at most %d were tried", g.Appended, most)
+	}
+}

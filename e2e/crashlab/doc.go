@@ -1,0 +1,14 @@
+// Package crashlab breaks the machine under a running hwsagent and computes what was
+// lost: SIGKILL at random moments and at every single system call that changes the log,
+// power cuts of real file systems, disks that are full, read-only, slow or broken.
+//
+// The generator is the canary probe, whose values are numbers that it also notes in a
+// journal outside the log: tried, acknowledged. The other side is the demo's recording
+// receiver. The oracle compares the two, and reads the agent's own ledger between all
+// lives of the agent: loss, duplicates, order, ghosts and an account that does not add up
+// fail the test. Every test proves that its fault took place.
+//
+// `make e2e` runs a short tier of a minute, `make torture` (HWSAGENT_TORTURE=1) the full
+// one. HWSAGENT_SEED replays a run. Tests that mount file systems do so in a mount
+// namespace of their own, which ends with them.
+package crashlab

@@ -1,0 +1,110 @@
+//go:build linux
+
+package crashlab
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// script runs a life of the agent from its start to SIGTERM: long enough for segments
+// to be sealed and removed and savepoints saved. A strike may end it at any point.
+func (l *lab) script() {
+	l.t.Helper()
+	for end := time.Now().Add(1600 * time.Millisecond); !l.gone() && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond) // the load's own time
+	}
+	if l.gone() {
+		l.faults = append(l.faults, time.Now())
+		return
+	}
+	_ = l.tracer.signal(15) // it may have been struck this very moment
+	select {
+	case <-l.done:
+	case <-time.After(10 * time.Second):
+		l.t.Fatalf("the agent did not end within 10 s of SIGTERM\n%s", l.tail(20))
+	}
+	l.faults = append(l.faults, time.Now())
+}
+
+// scripted is a lab whose log seals a segment about once a second.
+func scripted(t *testing.T, sync string) *lab {
+	return newLab(t, options{wal: "sync: " + sync + ", max_bytes: 1MiB, min_free_bytes: 1MiB", series: 400, interval: 20 * time.Millisecond})
+}
+
+// TestKillAtEverySystemCall kills the agent before, after and in the middle of every
+// single system call that changes its files, in its first life on an empty directory and
+// again, at the same place, in the life that recovers from that. The short tier takes a
+// random sample.
+func TestKillAtEverySystemCall(t *testing.T) {
+	t.Parallel()
+	endToEnd(t)
+	rnd := seeded(t)
+	type strike struct {
+		call      int
+		act, sync string
+		fraction  float64
+	}
+	var all []strike
+	for _, sync := range []string{"1s", "always"} {
+		for call := range countCalls(t, sync) {
+			for _, act := range []string{actKillBefore, actKillAfter, actTear} {
+				all = append(all, strike{call + 1, act, sync, rnd.Float64()})
+			}
+		}
+	}
+	rnd.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	all = all[:tier(min(len(all), 12), len(all))]
+	var fired atomic.Int64
+	t.Run("strikes", func(t *testing.T) {
+		for _, s := range all {
+			t.Run(fmt.Sprintf("%s call %d, sync %s", s.act, s.call, s.sync), func(t *testing.T) {
+				t.Parallel()
+				l := scripted(t, s.sync)
+				for range 2 {
+					tr := l.trace(plan{Below: l.storage, From: s.call, To: s.call, Act: s.act, Fraction: s.fraction})
+					l.script()
+					tr.calls()
+					for _, e := range tr.events() {
+						fired.Add(1)
+						t.Logf("struck at %s of %s", e.Op, e.Path)
+					}
+					l.offline()
+				}
+				l.run()
+				l.acked(3)
+				r, g := l.settle()
+				l.complete(r, g)
+				l.sound(r, g)
+			})
+		}
+	})
+	// A run does not always have the same number of calls: the last ones are not always met.
+	t.Logf("%d strikes fired, of %d", fired.Load(), 2*len(all))
+	if int(fired.Load()) < 2*len(all)*7/10 {
+		t.Errorf("only %d of %d strikes fired", fired.Load(), 2*len(all))
+	}
+}
+
+// countCalls is how many calls the script has at least, and proves that the tracer sees
+// those that count.
+func countCalls(t *testing.T, sync string) int {
+	t.Helper()
+	l := scripted(t, sync)
+	tr := l.trace(plan{Below: l.storage, From: 1, To: 1 << 30, Act: actDelay})
+	l.script()
+	n := tr.calls()
+	kinds := map[string]int{}
+	for _, e := range tr.events() {
+		kinds[e.Op]++
+	}
+	t.Logf("a scripted life, sync %s: %d calls, %v", sync, n, kinds)
+	for _, op := range []string{"write", "fsync", "create", "rename", "unlink", "mkdir"} {
+		if kinds[op] == 0 {
+			t.Errorf("the scripted life has no %s", op)
+		}
+	}
+	return n
+}
