@@ -96,6 +96,7 @@ func (a *Agent) build(cfg *Config) error {
 		logger: a.logger, running: map[string]*target{},
 	}
 	a.runner = probes.NewRunner(a.log, a.logger)
+	a.registry.MustRegister(newAccounts(a))
 
 	var err error
 	if a.socket, err = control.Listen(a.o.StoragePath); err != nil {

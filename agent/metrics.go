@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"hwsagent/wal"
 )
 
 // metrics are the agent's own, beside those of its parts.
@@ -40,3 +42,68 @@ func (m *metrics) loaded(at time.Time) {
 }
 
 func (m *metrics) reloadFailed() { m.reloadSuccessful.Set(0) }
+
+// accounts shows each target's account and each probe's mishaps as metrics, and how much
+// room the log has. What it counts is on disk, so its counters go on after a restart.
+type accounts struct {
+	agent *Agent
+
+	appended, delivered, filtered, dropped *prometheus.Desc
+	pending, pendingBytes, lag             *prometheus.Desc
+	skipped, refused                       *prometheus.Desc
+	maxBytes, freeBytes                    *prometheus.Desc
+}
+
+func newAccounts(a *Agent) *accounts {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("hwsagent_"+name, help, labels, nil)
+	}
+	return &accounts{
+		agent:        a,
+		appended:     desc("target_appended_samples_total", "Samples that the log took since the target was first known.", "target"),
+		delivered:    desc("target_delivered_samples_total", "Samples that the receiver accepted.", "target"),
+		filtered:     desc("target_filtered_samples_total", "Samples that write_relabel_configs removed.", "target"),
+		dropped:      desc("target_dropped_samples_total", "Samples given up, by reason; all but resent are lost.", "target", "reason"),
+		pending:      desc("target_pending_samples", "Samples in the log that wait for the target.", "target"),
+		pendingBytes: desc("target_pending_bytes", "Bytes of the log that wait for the target.", "target"),
+		lag:          desc("target_lag_seconds", "Age of the oldest sample that waits; 0 if none does.", "target"),
+		skipped:      desc("probe_skipped_rounds_total", "Rounds that did not begin because the one before was not over.", "probe"),
+		refused:      desc("probe_refused_samples_total", "Samples that were invalid or that the log did not take.", "probe"),
+		maxBytes:     desc("wal_max_bytes", "The log's budget, wal.max_bytes."),
+		freeBytes:    desc("wal_free_bytes", "Bytes free on the log's file system."),
+	}
+}
+
+func (c *accounts) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{c.appended, c.delivered, c.filtered, c.dropped, c.pending, c.pendingBytes, c.lag,
+		c.skipped, c.refused, c.maxBytes, c.freeBytes} {
+		ch <- d
+	}
+}
+
+func (c *accounts) Collect(ch chan<- prometheus.Metric) {
+	send := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, kind, value, labels...)
+	}
+	now := time.Now()
+	for _, t := range c.agent.targets.all() {
+		l := t.reader.Ledger()
+		send(c.appended, prometheus.CounterValue, float64(l.Appended), t.name)
+		send(c.delivered, prometheus.CounterValue, float64(l.Delivered), t.name)
+		send(c.filtered, prometheus.CounterValue, float64(l.Filtered), t.name)
+		for r, n := range l.Dropped {
+			send(c.dropped, prometheus.CounterValue, float64(n), t.name, wal.Reason(r).String())
+		}
+		send(c.pending, prometheus.GaugeValue, float64(l.Pending), t.name)
+		s := t.backlog(l, now)
+		send(c.pendingBytes, prometheus.GaugeValue, float64(s.bytes), t.name)
+		send(c.lag, prometheus.GaugeValue, s.lag.Seconds(), t.name)
+	}
+	for _, p := range c.agent.runner.Status() {
+		send(c.skipped, prometheus.CounterValue, float64(p.Skipped), p.Name)
+		send(c.refused, prometheus.CounterValue, float64(p.Refused), p.Name)
+	}
+	s := c.agent.log.Status()
+	send(c.maxBytes, prometheus.GaugeValue, float64(s.MaxBytes))
+	send(c.freeBytes, prometheus.GaugeValue, float64(s.Free))
+}

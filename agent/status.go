@@ -69,15 +69,27 @@ func (t *target) status(now time.Time) web.TargetStatus {
 	if err := t.client.CredentialError(); err != nil {
 		s.Credentials = err.Error()
 	}
-	if n, err := t.reader.Pending(); err == nil { // else the problem is the log's, and shown there
-		s.PendingBytes = n
-	}
 	s.SentPerSec = t.rate.perSecond()
-	if oldest := t.reader.OldestPending(); l.Pending > 0 && !oldest.IsZero() {
-		s.OldestPending = oldest
-		s.LagSeconds = max(0, now.Sub(oldest).Seconds())
-	}
+	b := t.backlog(l, now)
+	s.PendingBytes, s.OldestPending, s.LagSeconds = b.bytes, b.oldest, b.lag.Seconds()
 	return s
+}
+
+// backlog is what waits for a target.
+type backlog struct {
+	bytes  int64
+	oldest time.Time // zero if nothing waits
+	lag    time.Duration
+}
+
+func (t *target) backlog(l wal.Ledger, now time.Time) (b backlog) {
+	if n, err := t.reader.Pending(); err == nil { // else the problem is the log's, and shown there
+		b.bytes = n
+	}
+	if oldest := t.reader.OldestPending(); l.Pending > 0 && !oldest.IsZero() {
+		b.oldest, b.lag = oldest, max(0, now.Sub(oldest))
+	}
+	return b
 }
 
 func ledgerStatus(l wal.Ledger) web.LedgerStatus {

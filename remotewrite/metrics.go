@@ -35,7 +35,6 @@ type Metrics struct {
 
 	state    *prometheus.GaugeVec
 	requests *prometheus.CounterVec
-	lost     *prometheus.CounterVec
 	letters  prometheus.Counter
 	skew     prometheus.Gauge
 	held     prometheus.Counter
@@ -158,7 +157,6 @@ func (m *Metrics) addOwn(l prometheus.Labels) {
 	}
 	m.state = add(m, prometheus.NewGaugeVec(prometheus.GaugeOpts(opts("target_state", "1 for the state that the target is in, 0 for the others.")), []string{"state"}))
 	m.requests = add(m, prometheus.NewCounterVec(prometheus.CounterOpts(opts("target_requests_total", "Requests, by HTTP status; error where no response came.")), []string{"code"}))
-	m.lost = add(m, prometheus.NewCounterVec(prometheus.CounterOpts(opts("samples_lost_total", "Samples that no receiver of this target has, by reason.")), []string{"reason"}))
 	m.letters = add(m, prometheus.NewCounter(prometheus.CounterOpts(opts("target_dead_letters_total", "Letters put into the dead-letter store."))))
 	m.skew = add(m, prometheus.NewGauge(prometheus.GaugeOpts(opts("target_clock_skew_seconds", "This host's clock minus the receiver's; 0 while unknown."))))
 	m.held = add(m, prometheus.NewCounter(prometheus.CounterOpts(opts("target_held_seconds_total", "How long the target was held, in ended and present holds."))))
@@ -166,11 +164,6 @@ func (m *Metrics) addOwn(l prometheus.Labels) {
 	m.expiry = add(m, prometheus.NewGaugeVec(prometheus.GaugeOpts(opts("target_certificate_expiry_timestamp_seconds", "When the earliest certificate of the role ends, in seconds since the epoch.")), []string{"role"}))
 	for _, r := range []string{"ok", "failed"} {
 		m.reloads.WithLabelValues(r)
-	}
-	for r := wal.Reason(0); r < wal.NumReasons; r++ {
-		if r != wal.Resent {
-			m.lost.WithLabelValues(r.String())
-		}
 	}
 	m.SetState(targetStates[0])
 }
@@ -224,8 +217,8 @@ func (m *Metrics) Failed(c Counts) {
 	}
 }
 
-// Settled counts final outcomes other than a delivery: what was removed on purpose,
-// what was not sent, what is lost.
+// Settled counts final outcomes other than a delivery: what was removed on purpose and
+// what was not sent. The whole account is the reader's ledger.
 func (m *Metrics) Settled(o wal.Outcome) {
 	if m == nil {
 		return
@@ -238,7 +231,6 @@ func (m *Metrics) Settled(o wal.Outcome) {
 		if n == 0 || r == wal.Resent {
 			continue
 		}
-		m.lost.WithLabelValues(r.String()).Add(float64(n))
 		if r != wal.Rejected && r != wal.Unconfirmed { // those were sent, and failed
 			m.dropped.WithLabelValues(r.String()).Add(float64(n))
 		}

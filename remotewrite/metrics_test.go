@@ -78,20 +78,6 @@ func TestMetricsCompatible(t *testing.T) {
 		`hwsagent_target_state{state="behind",target="mimir"} 0`, `hwsagent_target_state{state="held",target="mimir"} 1`,
 		`hwsagent_target_state{state="ok",target="mimir"} 0`, `hwsagent_target_state{state="retrying",target="mimir"} 0`,
 		`hwsagent_target_state{state="starting",target="mimir"} 0`)
-	var lost []string
-	for r := wal.Reason(0); r < wal.NumReasons; r++ {
-		if r != wal.Resent {
-			n := "0"
-			switch r {
-			case wal.Rejected:
-				n = "5"
-			case wal.TooOld:
-				n = "4"
-			}
-			lost = append(lost, `hwsagent_samples_lost_total{reason="`+r.String()+`",target="mimir"} `+n)
-		}
-	}
-	expect(t, reg, "hwsagent_samples_lost_total", "counter", lost...)
 	if n := testutil.CollectAndCount(m.batchDuration); n != 1 {
 		t.Errorf("%d batch durations", n)
 	}

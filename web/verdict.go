@@ -128,7 +128,7 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 	}
 	lag := seconds(t.LagSeconds)
 	waiting := fmt.Sprintf("nothing is lost; %s wait on disk", samples(t.PendingSamples))
-	if t.Ledger.Dropped["budget"] > 0 {
+	if t.Ledger.Dropped["budget"] > 0 || s.WAL.Error != "" {
 		waiting = samples(t.PendingSamples) + " wait on disk"
 	}
 	switch t.State {

@@ -1,0 +1,146 @@
+package agent
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+
+	"hwsagent/agent/demo"
+	"hwsagent/remotewrite"
+	"hwsagent/wal"
+	"hwsagent/web"
+)
+
+// documented is every word in code style on a page of docs that matches pattern.
+func documented(t *testing.T, page, pattern string) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "docs", page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := map[string]bool{}
+	for _, code := range regexp.MustCompile("`[^`\n]+`").FindAllString(string(text), -1) {
+		for _, w := range regexp.MustCompile(`[A-Za-z0-9_]+`).FindAllString(code, -1) {
+			if regexp.MustCompile(pattern).MatchString(w) {
+				words[w] = true
+			}
+		}
+	}
+	return words
+}
+
+// TestMetricsAreDocumented: every metric of ours that a working agent exports stands in
+// docs/metrics.md, and what stands there is exported, but for what needs an event to
+// appear. Each target's account adds up in the metrics, too.
+func TestMetricsAreDocumented(t *testing.T) {
+	const ours = `^(hwsagent|prometheus_remote_storage)_`
+	afterAnEvent := []string{
+		"hwsagent_canary", "hwsagent_wal_deleted_bytes_total", "hwsagent_target_certificate_expiry_timestamp_seconds",
+		"prometheus_remote_storage_samples_dropped_total",
+	}
+	sink := newSink(t)
+	sink.refuse = func(v float64) bool { return v == 5 }
+	r := startAgent(t, t.TempDir(), entry("a", sink.URL, ""), entry("down", "http://127.0.0.1:1/", ""))
+	until(t, "it has delivered", func() bool { return sink.last() > 8 })
+	families, err := r.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	inDocs, exported := documented(t, "metrics.md", ours), map[string]bool{}
+	for _, f := range families {
+		name := f.GetName()
+		if !regexp.MustCompile(ours).MatchString(name) {
+			continue
+		}
+		exported[name] = true
+		if !inDocs[name] {
+			t.Errorf("docs/metrics.md lacks %s: %s", name, f.GetHelp())
+		}
+	}
+	for name := range inDocs {
+		if !exported[name] && !slices.Contains(afterAnEvent, name) {
+			t.Errorf("docs/metrics.md has %s, which the agent does not export", name)
+		}
+	}
+
+	for _, target := range []string{"a", "down"} {
+		sum := func(name string) (n float64) {
+			for _, m := range metricsOf(families, "hwsagent_target_"+name, target) {
+				n += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+			return n
+		}
+		appended := sum("appended_samples_total")
+		if all := sum("delivered_samples_total") + sum("filtered_samples_total") + sum("dropped_samples_total") + sum("pending_samples"); appended == 0 || all != appended {
+			t.Errorf("target %s: %v appended, %v accounted for", target, appended, all)
+		}
+	}
+	if n := len(metricsOf(families, "hwsagent_target_dropped_samples_total", "a")); n == 0 {
+		t.Error("no reasons of drops")
+	}
+}
+
+// metricsOf are a family's metrics with that target.
+func metricsOf(families []*dto.MetricFamily, name, target string) (found []*dto.Metric) {
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if f.GetName() == name && l.GetName() == "target" && l.GetValue() == target {
+					found = append(found, m)
+				}
+			}
+		}
+	}
+	return found
+}
+
+// TestJSONIsDocumented: every key of what the commands print stands in docs/status.md.
+func TestJSONIsDocumented(t *testing.T) {
+	inDocs := documented(t, "status.md", `^[a-z]`)
+	seen := map[reflect.Type]bool{}
+	keys := map[string]string{} // to the type that has it
+	for _, v := range []any{web.Status{}, Report{}, ProbeResult{}, Inspection{}, BuildInfo{}, demo.Result{}, remotewrite.Letter{}} {
+		jsonKeys(reflect.TypeOf(v), seen, keys)
+	}
+	if len(keys) < 60 {
+		t.Fatalf("found only %d keys: the search is broken", len(keys))
+	}
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		if !inDocs[key] {
+			t.Errorf("docs/status.md lacks the key %q of %s", key, keys[key])
+		}
+	}
+	for r := range wal.NumReasons {
+		if !inDocs[r.String()] {
+			t.Errorf("docs/status.md lacks the reason %q", r)
+		}
+	}
+}
+
+// jsonKeys collects the keys of t and of the types in it that are ours.
+func jsonKeys(t reflect.Type, seen map[reflect.Type]bool, keys map[string]string) {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct || seen[t] || !strings.HasPrefix(t.PkgPath(), "hwsagent/") {
+		return
+	}
+	seen[t] = true
+	for f := range t.Fields() {
+		key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if key == "-" || !f.IsExported() {
+			continue
+		}
+		if key != "" {
+			keys[key] = t.String()
+		}
+		jsonKeys(f.Type, seen, keys)
+	}
+}
