@@ -1,0 +1,192 @@
+//go:build linux
+
+package crashlab
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// disk is a file system that belongs to one test, on a loop device or in memory.
+type disk struct {
+	t     *testing.T
+	kind  string // ext4, xfs, tmpfs
+	image string // "" for tmpfs
+	dir   string // where it is mounted
+}
+
+// newLoop makes a file system of that kind on a loop device. Its image lies in memory:
+// what a cut loses is the kernel's doing, not the image's.
+func newLoop(t *testing.T, kind string) *disk {
+	t.Helper()
+	d := newDisk(t, kind)
+	images := t.TempDir()
+	d.mount("tmpfs", images, "-t", "tmpfs", "-o", "size=512m")
+	d.image = filepath.Join(images, "image")
+	mkfs, size, args := "/usr/sbin/mkfs."+kind, int64(64<<20), []string{"-q"}
+	if kind == "xfs" {
+		size = 320 << 20 // it refuses less than 300 MB
+	}
+	if _, err := os.Stat(mkfs); err != nil {
+		cannot(t, "needs "+mkfs+" (Debian: apt-get install e2fsprogs xfsprogs)")
+	}
+	f, err := os.Create(d.image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(f.Truncate(size), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(mkfs, append(args, d.image)...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", mkfs, err, out)
+	}
+	d.mountImage()
+	return d
+}
+
+// newMemory mounts a tmpfs with those options.
+func newMemory(t *testing.T, options string) *disk {
+	t.Helper()
+	d := newDisk(t, "tmpfs")
+	d.mount("tmpfs", d.dir, "-t", "tmpfs", "-o", options)
+	return d
+}
+
+func newDisk(t *testing.T, kind string) *disk {
+	t.Helper()
+	endToEnd(t)
+	if !mountsAreOwn() {
+		cannot(t, "needs to mount file systems (root and CAP_SYS_ADMIN)")
+	}
+	return &disk{t: t, kind: kind, dir: t.TempDir()}
+}
+
+func (d *disk) mount(what, where string, options ...string) {
+	d.t.Helper()
+	if out, err := exec.Command("mount", append(options, what, where)...).CombinedOutput(); err != nil {
+		cannot(d.t, fmt.Sprintf("mounting %s is not permitted here: %v %s", what, err, out))
+	}
+	d.t.Cleanup(func() {
+		// Lazily: a failed test may have left files open. The namespace ends them all.
+		_ = unix.Unmount(where, unix.MNT_DETACH)
+	})
+}
+
+func (d *disk) mountImage() {
+	d.t.Helper()
+	d.mount(d.image, d.dir, "-o", "loop")
+}
+
+// storage is where an agent on this disk keeps its log.
+func (d *disk) storage() string { return filepath.Join(d.dir, "data") }
+
+// unmount unmounts the disk, which nobody may use any more.
+func (d *disk) unmount() {
+	d.t.Helper()
+	eventually(d.t, 5*time.Second, func() string {
+		if err := unix.Unmount(d.dir, 0); err != nil {
+			return "unmount: " + err.Error()
+		}
+		return ""
+	})
+}
+
+// cut is a power cut: everything that is not on the medium is gone, and the file system
+// answers nothing any more. It proves itself by a file that was written just before.
+// moment is called at the last moment before it: what the agent does later, nobody would
+// see from a machine that has no power. (An fsync that waits for ext4's journal when the
+// cut aborts it can return success.)
+func (d *disk) cut(moment func()) {
+	d.t.Helper()
+	// The same number for ext4 (EXT4_IOC_SHUTDOWN) and xfs (XFS_IOC_GOINGDOWN); 2 is
+	// "do not flush the log first".
+	const shutdown, noLogFlush = 0x8004587d, 2
+	root, err := os.Open(d.dir)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer root.Close()
+	if err := os.WriteFile(d.control(), []byte(strings.Repeat("control", 1000)), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+	moment()
+	if err := unix.IoctlSetPointerInt(int(root.Fd()), shutdown, noLogFlush); err != nil {
+		d.t.Fatalf("shut %s down: %v", d.kind, err)
+	}
+	if err := os.WriteFile(filepath.Join(d.dir, "after"), nil, 0o600); err == nil {
+		d.t.Fatalf("%s can be written after the cut: it did not take place", d.kind)
+	}
+}
+
+func (d *disk) control() string { return filepath.Join(d.dir, "control") }
+
+// restore mounts the disk again after a cut, and checks that the cut lost something.
+func (d *disk) restore() {
+	d.t.Helper()
+	d.unmount()
+	d.mountImage()
+	if b, err := os.ReadFile(d.control()); err == nil && strings.Contains(string(b), "control") {
+		d.t.Errorf("%s kept a file that was never synced (%d bytes): the cut lost nothing", d.kind, len(b))
+	}
+	_ = os.Remove(d.control())
+}
+
+// fill leaves no byte free on the disk and returns how to free everything again.
+func (d *disk) fill() (free func()) {
+	d.t.Helper()
+	name := filepath.Join(d.dir, "ballast")
+	f, err := os.Create(name)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer f.Close()
+	for chunk := make([]byte, 64<<10); len(chunk) > 0; {
+		if _, err := f.Write(chunk); err != nil {
+			if !errors.Is(err, unix.ENOSPC) {
+				d.t.Fatal(err)
+			}
+			chunk = chunk[:len(chunk)/2] // the last bytes too
+		}
+	}
+	return func() {
+		if err := os.Remove(name); err != nil {
+			d.t.Error(err)
+		}
+	}
+}
+
+// fillInodes makes files until there is no inode left.
+func (d *disk) fillInodes() (free func()) {
+	d.t.Helper()
+	var names []string
+	for {
+		name := filepath.Join(d.dir, fmt.Sprintf("inode-%d", len(names)))
+		f, err := os.Create(name)
+		if errors.Is(err, unix.ENOSPC) {
+			break
+		}
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		f.Close()
+		names = append(names, name)
+	}
+	if len(names) == 0 {
+		d.t.Fatal("there was no inode to take")
+	}
+	return func() {
+		for _, name := range names {
+			if err := os.Remove(name); err != nil {
+				d.t.Error(err)
+			}
+		}
+	}
+}
