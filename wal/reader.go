@@ -223,6 +223,10 @@ func (r *Reader) Rewind() {
 // Reserve makes durable that everything up to high may have been sent. It returns at
 // once when an earlier reservation covers high; otherwise it takes one fsync. After an
 // error nothing beyond the last good reservation may be sent.
+//
+// A disk that has refused savepoints for two seconds, a read-only one above all, is not
+// waited for: what can still be read from it had better be sent. Then a crash may make the
+// next process send samples again without knowing that they may be stored already.
 func (r *Reader) Reserve(high Mark) error { return r.target.reserve(high) }
 
 // SetShards says how many shards will send what is reserved from now on. It is durable

@@ -39,7 +39,13 @@ type target struct {
 	saved   uint64 // the version that is durable
 	acked   Mark   // the acknowledged mark that is durable: what lies before may be deleted
 	high    Mark   // the High that is durable
+
+	unsavedSince time.Time // when saving began to fail; zero if the last save was well
 }
+
+// reservePatience is for how long a disk must have refused savepoints before sending
+// goes on without them.
+const reservePatience = 2 * housekeeping
 
 // loadTarget reads a savepoint file.
 func loadTarget(dir directory, name string, info fileInfo, o targetsOptions) (*target, error) {
@@ -75,11 +81,16 @@ func (t *target) save() error {
 	st := storedSavepoint{Name: t.name, LastOpen: t.lastOpen.UnixMilli(), Savepoint: t.copySavepoint()}
 	t.mu.Unlock()
 
-	if err := t.file.write(st); err != nil {
-		return fmt.Errorf("save savepoint of target %q: %w", t.name, err)
-	}
+	err := t.file.write(st)
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if err != nil {
+		if t.unsavedSince.IsZero() {
+			t.unsavedSince = time.Now()
+		}
+		return fmt.Errorf("save savepoint of target %q: %w", t.name, err)
+	}
+	t.unsavedSince = time.Time{}
 	t.saved, t.acked, t.high = version, st.Acked(), st.High
 	return nil
 }
@@ -170,7 +181,16 @@ func (t *target) reserve(high Mark) error {
 		t.version++
 	}
 	t.mu.Unlock()
-	return t.save()
+	err := t.save()
+	if err == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if since := t.unsavedSince; !since.IsZero() && time.Since(since) >= reservePatience {
+		return nil // the housekeeping tells of the error, and goes on trying to save
+	}
+	return err
 }
 
 // setShards is [Reader.SetShards].

@@ -409,6 +409,36 @@ func TestReserve(t *testing.T) {
 	}
 }
 
+// A disk that refuses savepoints, as a read-only one does, delays sending for
+// reservePatience and no longer. When it is well again, reservations are durable again.
+func TestReserveOnBrokenDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlan(2, 6, 5)
+		dir := newMemDir()
+		r := openTestReader(t, memTargets(t, dir, targetsOptions{}), p.log(), "a", ReaderOptions{StartAt: StartOldest})
+		var fail error
+		dir.fault = func(string) (int, error) { return 0, fail }
+
+		for i := 0; i < 9; i += 3 { // each time anew
+			fail = errDisk
+			began := time.Now()
+			for r.Reserve(p.commits[i].mark) != nil {
+				time.Sleep(100 * time.Millisecond)
+			}
+			if took := time.Since(began); took != reservePatience {
+				t.Errorf("sending waited %s for the disk, want %s", took, reservePatience)
+			}
+			if err := r.Reserve(p.commits[i+1].mark); err != nil {
+				t.Errorf("a later reservation on the same disk: %v", err)
+			}
+			fail = nil
+			if err := r.Reserve(p.commits[i+2].mark); err != nil || r.target.high != p.commits[i+2].mark {
+				t.Errorf("on a disk that is well: %v, durable up to %v", err, r.target.high)
+			}
+		}
+	})
+}
+
 // What is unchanged is not written again.
 func TestSaveOnlyWhatChanged(t *testing.T) {
 	dir := newMemDir()
