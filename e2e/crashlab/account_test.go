@@ -22,10 +22,12 @@ type status struct {
 		Error   string
 	}
 	Targets []target
-	Probes  []struct {
-		Name    string
-		Skipped uint64 `json:"skipped_rounds"`
-	}
+	Probes  []probe
+}
+
+type probe struct {
+	Name    string
+	Skipped uint64 `json:"skipped_rounds"`
 }
 
 type target struct {
@@ -115,6 +117,18 @@ func (l *lab) target() target {
 		l.t.Fatalf("%d targets, want 1", len(s.Targets))
 	}
 	return s.Targets[0]
+}
+
+// canary is the running agent's probe.
+func (l *lab) canary() probe {
+	l.t.Helper()
+	for _, p := range l.status().Probes {
+		if p.Name == "canary" {
+			return p
+		}
+	}
+	l.t.Fatal("the status has no canary")
+	return probe{}
 }
 
 func (l *lab) journal() receiver.Journal {

@@ -17,7 +17,7 @@ func (l *lab) weather(rnd *rand.Rand) string {
 	kind := rnd.IntN(8)
 	slow := between(rnd, 20, 600)
 	if kind == 4 {
-		l.recv.Stop()
+		l.away()
 		return "away"
 	}
 	if err := l.recv.Start(); err != nil {

@@ -32,7 +32,7 @@ type lab struct {
 	cmd      *exec.Cmd
 	tracer   *traced       // between the test and the agent; nil if there is none
 	done     chan struct{} // closed when the process is gone
-	faults   []time.Time   // when the agent was killed, or its machine
+	faults   []time.Time   // when the agent was killed, its machine, or its connections
 	lastSlow time.Duration // the longest delay that the receiver was told
 }
 
@@ -42,6 +42,13 @@ type options struct {
 	wal      string // the inside of wal: {…}
 	series   int    // default 20
 	interval time.Duration
+}
+
+// many makes a load of which nine rounds fill a segment of 128 KiB, which is what
+// max_bytes: 1MiB makes of them: most of it is announcements of series.
+func many(o options, interval time.Duration) options {
+	o.series, o.interval = 7000, interval
+	return o
 }
 
 // report is how many series a round of the runner has beside the probe's own: up and
@@ -190,6 +197,12 @@ func (l *lab) kill() {
 func (l *lab) crash() {
 	l.faults = append(l.faults, time.Now())
 	l.kill()
+}
+
+// away takes the receiver away; what was on its way may have arrived.
+func (l *lab) away() {
+	l.recv.Stop()
+	l.faults = append(l.faults, time.Now())
 }
 
 // terminate is SIGTERM; it says how long the agent took to end.

@@ -46,7 +46,7 @@ func powerCuts(t *testing.T, kind, sync string, cuts int) {
 		l.weather(rnd)
 		time.Sleep(between(rnd, 50, 2400)) // the fault's own schedule
 		if rnd.IntN(2) == 0 {
-			l.recv.Stop() // so that what is in the log only is at stake
+			l.away() // so that what is in the log only is at stake
 			time.Sleep(between(rnd, 50, 1400))
 		}
 		o := outage{first: first}

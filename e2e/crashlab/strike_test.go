@@ -31,7 +31,7 @@ func (l *lab) script() {
 
 // scripted is a lab whose log seals a segment about once a second.
 func scripted(t *testing.T, sync string) *lab {
-	return newLab(t, options{wal: "sync: " + sync + ", max_bytes: 1MiB, min_free_bytes: 1MiB", series: 400, interval: 20 * time.Millisecond})
+	return newLab(t, many(options{wal: "sync: " + sync + ", max_bytes: 1MiB, min_free_bytes: 1MiB"}, 100*time.Millisecond))
 }
 
 // TestKillAtEverySystemCall kills the agent before, after and in the middle of every
@@ -49,7 +49,7 @@ func TestKillAtEverySystemCall(t *testing.T) {
 	}
 	var all []strike
 	for _, sync := range []string{"1s", "always"} {
-		for call := range countCalls(t, sync) {
+		for call := range countCalls(t, sync).sum() {
 			for _, act := range []string{actKillBefore, actKillAfter, actTear} {
 				all = append(all, strike{call + 1, act, sync, rnd.Float64()})
 			}
@@ -88,23 +88,33 @@ func TestKillAtEverySystemCall(t *testing.T) {
 	}
 }
 
-// countCalls is how many calls the script has at least, and proves that the tracer sees
-// those that count.
-func countCalls(t *testing.T, sync string) int {
+// calls counts the calls of a life by their kind.
+type calls map[string]int
+
+func (c calls) sum() (n int) {
+	for _, k := range c {
+		n += k
+	}
+	return n
+}
+
+// countCalls counts the calls of one scripted life, and proves that the tracer sees all
+// kinds.
+func countCalls(t *testing.T, sync string) calls {
 	t.Helper()
 	l := scripted(t, sync)
-	tr := l.trace(plan{Below: l.storage, From: 1, To: 1 << 30, Act: actDelay})
+	tr := l.trace(plan{Below: l.storage, From: 1, To: everCalls, Act: actDelay})
 	l.script()
-	n := tr.calls()
-	kinds := map[string]int{}
+	tr.calls()
+	kinds := calls{}
 	for _, e := range tr.events() {
 		kinds[e.Op]++
 	}
-	t.Logf("a scripted life, sync %s: %d calls, %v", sync, n, kinds)
+	t.Logf("a scripted life, sync %s: %d calls, %v", sync, kinds.sum(), kinds)
 	for _, op := range []string{"write", "fsync", "create", "rename", "unlink", "mkdir"} {
 		if kinds[op] == 0 {
 			t.Errorf("the scripted life has no %s", op)
 		}
 	}
-	return n
+	return kinds
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -143,6 +144,38 @@ func (w *witness) at(n uint64) (tried, acked, came time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.tried[n], w.acked[n], w.came[n]
+}
+
+// gap is the longest time between two rounds of the probe, in that stretch of time.
+func (w *witness) gap(from, to time.Time) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var times []time.Time
+	for _, t := range w.tried {
+		if t.After(from) && t.Before(to) {
+			times = append(times, t)
+		}
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	longest, last := time.Duration(0), from
+	for _, t := range append(times, to) {
+		longest, last = max(longest, t.Sub(last)), t
+	}
+	return longest
+}
+
+// ackedAfter is how long after a time the first round was acknowledged that was tried
+// after it; false if none was.
+func (w *witness) ackedAfter(since time.Time) (time.Duration, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	first := time.Duration(-1)
+	for n, at := range w.acked {
+		if d := at.Sub(since); w.tried[n].After(since) && (first < 0 || d < first) {
+			first = d
+		}
+	}
+	return first, first >= 0
 }
 
 // slippedBy is how late this process itself woke up at worst.

@@ -1,0 +1,155 @@
+//go:build linux
+
+package crashlab
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// everCalls is a plan's To that no run reaches.
+const everCalls = 1 << 30
+
+// TestStickyErrors has the operating system refuse calls for a while: a quota, a disk
+// that became read-only, one that does not keep what it takes, one that does nothing.
+func TestStickyErrors(t *testing.T) {
+	t.Parallel()
+	endToEnd(t)
+	for _, c := range []struct {
+		name, ops string
+		errno     syscall.Errno
+	}{
+		{"quota", "write truncate create", syscall.EDQUOT},
+		{"read-only", "", syscall.EROFS},
+		{"fsync fails", "fsync", syscall.EIO},
+		{"everything fails", "", syscall.EIO},
+	} {
+		for _, sync := range []string{"1s", "always"} {
+			t.Run(c.name+",sync="+sync, func(t *testing.T) {
+				t.Parallel()
+				rnd := seeded(t)
+				l := newLab(t, options{wal: "sync: " + sync + ", max_bytes: 1MiB, min_free_bytes: 1MiB"})
+				tr := l.trace(plan{Below: l.storage})
+				l.ready()
+				l.arrived()
+				for range tier(1, 20) {
+					time.Sleep(between(rnd, 0, 600)) // where in a segment it happens
+					before := len(tr.events())
+					l.suffer(func() func() {
+						tr.change(plan{Below: l.storage, Ops: c.ops, From: 1, To: everCalls, Act: actFail, Errno: int(c.errno)})
+						return func() { tr.change(plan{Below: l.storage}) }
+					})
+					if fired := len(tr.events()) - before; fired == 0 {
+						t.Error("no call was refused")
+					}
+				}
+				l.acked(3)
+				r, g := l.settle()
+				l.exact(r, g)
+			})
+		}
+	}
+}
+
+// TestEveryErrorOnce fails every single call that changes a file once, or cuts a write
+// short. An agent that cannot start says why; one that runs goes on and loses nothing.
+// The short tier takes a random sample.
+func TestEveryErrorOnce(t *testing.T) {
+	t.Parallel()
+	endToEnd(t)
+	rnd := seeded(t)
+	type fault struct {
+		call           int
+		ops, act, sync string
+	}
+	var all []fault
+	for _, sync := range []string{"1s", "always"} {
+		kinds := countCalls(t, sync)
+		for call := range kinds.sum() {
+			all = append(all, fault{call + 1, "", actFail, sync})
+		}
+		for call := range kinds["write"] {
+			all = append(all, fault{call + 1, "write", actShort, sync})
+		}
+	}
+	rnd.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	all = all[:tier(min(len(all), 8), len(all))]
+	var fired, refusedToStart atomic.Int64
+	t.Run("faults", func(t *testing.T) {
+		for _, f := range all {
+			t.Run(fmt.Sprintf("%s call %d %s, sync %s", f.act, f.call, f.ops, f.sync), func(t *testing.T) {
+				t.Parallel()
+				l := scripted(t, f.sync)
+				tr := l.trace(plan{Below: l.storage, Ops: f.ops, From: f.call, To: f.call, Act: f.act, Errno: int(syscall.EIO), Fraction: 0.6})
+				for end := time.Now().Add(1600 * time.Millisecond); !l.gone() && time.Now().Before(end); {
+					time.Sleep(10 * time.Millisecond) // the load's own time
+				}
+				for _, e := range tr.events() {
+					fired.Add(1)
+					t.Logf("%s: %s of %s", f.act, e.Op, e.Path)
+				}
+				if l.gone() {
+					if l.witness.lastAcked() > 0 || !strings.Contains(l.tail(3), "input/output error") {
+						t.Fatalf("the agent ended for one error:\n%s", l.tail(20))
+					}
+					refusedToStart.Add(1)
+					l.run()
+				}
+				l.ready()
+				l.acked(3)
+				r, g := l.settle()
+				l.exact(r, g)
+			})
+		}
+	})
+	t.Logf("%d faults fired, of %d; %d agents refused to start and said why", fired.Load(), len(all), refusedToStart.Load())
+	if int(fired.Load()) < len(all)*6/10 {
+		t.Errorf("only %d of %d faults fired", fired.Load(), len(all))
+	}
+}
+
+// TestSlowDisk has every fsync take five seconds. Under `sync: 1s` no probe waits for
+// it; under `sync: always` a probe waits with one round, and those that it misses
+// meanwhile are counted.
+func TestSlowDisk(t *testing.T) {
+	t.Parallel()
+	for _, sync := range []string{"1s", "always"} {
+		t.Run("sync="+sync, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, options{wal: "sync: " + sync + ", min_free_bytes: 1MiB"})
+			tr := l.trace(plan{Below: l.storage})
+			l.ready()
+			l.arrived()
+			from, acked, tried := time.Now(), l.witness.lastAcked(), l.journal().Tried
+			tr.change(plan{Below: l.storage, Ops: "fsync", From: 1, To: everCalls, Act: actDelay, Delay: 5 * time.Second})
+			time.Sleep(7 * time.Second) // longer than one fsync, so that the next is met too
+			end := time.Now()
+			rounds, due := l.witness.lastAcked()-acked, uint64(end.Sub(from)/l.interval)
+			tr.change(plan{Below: l.storage})
+			if len(tr.events()) == 0 {
+				t.Fatal("no fsync was slow")
+			}
+			if sync == "1s" {
+				if slip, limit := l.witness.gap(from, end)-l.interval, l.slipLimit(); slip > limit {
+					t.Errorf("a round began %s late, more than %s", slip, limit)
+				}
+				if rounds*10 < due*9 { // a busy machine skips some
+					t.Errorf("only %d of %d rounds were acknowledged", rounds, due)
+				}
+			}
+			l.healed(end.Add(5 * time.Second)) // the last slow one ends then
+			due, skipped := uint64(time.Since(from)/l.interval), l.canary().Skipped
+			if began := l.journal().Tried - tried; began+skipped+3 < due {
+				t.Errorf("%d rounds were due, %d began and %d were counted as skipped", due, began, skipped)
+			}
+			t.Logf("%d rounds acknowledged while fsync was slow; of %d due in all, %d were skipped and counted", rounds, due, skipped)
+			l.acked(3)
+			r, g := l.settle()
+			l.exact(r, g)
+		})
+	}
+}

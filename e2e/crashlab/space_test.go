@@ -1,0 +1,244 @@
+//go:build linux
+
+package crashlab
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"hwsagent/agent/demo/receiver"
+)
+
+const (
+	// healsWithin is the sync interval, after which a log is tried again at the latest,
+	// and a probe's round.
+	healsWithin = time.Second + 200*time.Millisecond
+	// maxSlip is how much later than its schedule a round may begin.
+	maxSlip = 100 * time.Millisecond
+)
+
+// suffer is a time in which the log cannot be written: begin breaks the disk and returns
+// what mends it. The agent goes on: it keeps its schedule, sends what it has, and
+// acknowledges again within an interval after the disk is well.
+func (l *lab) suffer(begin func() (mend func())) {
+	l.t.Helper()
+	// There must be something to send meanwhile.
+	l.away()
+	l.acked(10)
+	refused := l.status().WAL.Refused
+	from := time.Now()
+	mend := begin()
+	eventually(l.t, 10*time.Second, func() string {
+		s := l.status()
+		if s.WAL.Refused == refused {
+			return "the log still takes everything: the fault did not take"
+		}
+		if s.WAL.Error == "" {
+			l.t.Error("the status does not say that the log cannot be written")
+		}
+		return ""
+	})
+	if err := l.recv.Start(); err != nil {
+		l.t.Fatal(err)
+	}
+	eventually(l.t, 10*time.Second, func() string {
+		if tg := l.target(); tg.Ledger.Pending > 0 {
+			return fmt.Sprintf("the backlog is not sent while the disk is broken: %d pending, %s %s", tg.Ledger.Pending, tg.State, tg.Why)
+		}
+		return ""
+	})
+	mended := time.Now()
+	mend()
+	l.healed(mended)
+	slip := l.witness.gap(from, time.Now()) - l.interval
+	if limit := l.slipLimit(); slip > limit {
+		l.t.Errorf("a round began %s late, more than %s", slip, limit)
+	}
+	l.t.Logf("the latest round was %s late; this process itself was up to %s late", slip.Round(time.Millisecond), l.witness.slippedBy().Round(time.Millisecond))
+}
+
+// slipLimit is how late a round may begin: the promise, and what is the machine's doing
+// and not the agent's. A tracer stops every thread at every call.
+func (l *lab) slipLimit() time.Duration {
+	limit := maxSlip + l.witness.slippedBy()
+	if l.tracer != nil {
+		limit += maxSlip
+	}
+	return limit
+}
+
+// healed waits for the first acknowledgement after a time.
+func (l *lab) healed(mended time.Time) {
+	l.t.Helper()
+	var took time.Duration
+	eventually(l.t, 10*time.Second, func() string {
+		var ok bool
+		if took, ok = l.witness.ackedAfter(mended); !ok {
+			return "nothing is acknowledged although the disk is well again"
+		}
+		return ""
+	})
+	l.t.Logf("acknowledged again %s after the disk was well", took.Round(time.Millisecond))
+	if limit := healsWithin + l.interval + l.witness.slippedBy(); took > limit {
+		l.t.Errorf("the log needed %s to heal, more than %s", took, limit)
+	}
+}
+
+// exact fails the test unless what arrived is what was acknowledged.
+func (l *lab) exact(r receiver.Result, g ledger) {
+	l.t.Helper()
+	l.complete(r, g)
+	l.sound(r, g)
+	if r.Unacknowledged != 0 {
+		l.t.Errorf("%d samples arrived that the log had refused", r.Unacknowledged)
+	}
+}
+
+// TestDiskFull fills the disk to the last byte, or takes its last inode, and gives it back.
+func TestDiskFull(t *testing.T) {
+	t.Parallel()
+	for _, what := range []string{"bytes", "inodes"} {
+		for _, sync := range []string{"1s", "always"} {
+			t.Run(what+",sync="+sync, func(t *testing.T) {
+				t.Parallel()
+				rnd := seeded(t)
+				d := newMemory(t, "size=6m,nr_inodes=60")
+				o := options{storage: d.storage(), wal: "sync: " + sync + ", max_bytes: 1MiB, min_free_bytes: 0"}
+				if what == "inodes" {
+					o = many(o, 250*time.Millisecond) // so that new segments are needed
+				}
+				l := newLab(t, o)
+				l.run()
+				l.arrived()
+				for range tier(1, 40) {
+					time.Sleep(between(rnd, 0, 500)) // where in a segment it happens
+					l.suffer(func() func() {
+						if what == "bytes" {
+							return d.fill()
+						}
+						return d.fillInodes()
+					})
+				}
+				l.acked(3)
+				r, g := l.settle()
+				l.exact(r, g)
+			})
+		}
+	}
+}
+
+// TestDiskFullDropsOldest has somebody else fill the disk while the receiver is away and
+// min_free_bytes is to be kept: the oldest data goes, exactly as the ledger says.
+func TestDiskFullDropsOldest(t *testing.T) {
+	t.Parallel()
+	d := newMemory(t, "size=6m,nr_inodes=100")
+	l := newLab(t, many(options{storage: d.storage(), wal: "max_bytes: 1MiB, min_free_bytes: 1MiB"}, 100*time.Millisecond))
+	l.run()
+	l.arrived()
+	l.away()
+	eventually(t, 30*time.Second, func() string {
+		if files, err := os.ReadDir(filepath.Join(l.storage, "wal")); err != nil || len(files) < 4 {
+			return fmt.Sprintf("%d segments, %v", len(files), err)
+		}
+		return ""
+	})
+	free := d.fill()
+	eventually(t, 10*time.Second, func() string {
+		if l.target().Ledger.Dropped["budget"] == 0 {
+			return "nothing was dropped: the fault did not take"
+		}
+		return ""
+	})
+	l.acked(20)
+	free()
+	l.acked(5)
+	r, g := l.settle()
+	l.sound(r, g)
+	rounds := l.oracle.Missing(l.journal(), l.series)
+	if len(rounds) == 0 || uint64(len(rounds)*(l.series+report)) != g.Dropped["budget"] || g.Lost != g.Dropped["budget"] {
+		t.Errorf("%d rounds of %d samples are missing, the ledger says %+v", len(rounds), l.series+report, g)
+	}
+	for i := range rounds {
+		if i > 0 && rounds[i] != rounds[i-1]+1 {
+			t.Errorf("what was dropped has a gap after round %d", rounds[i-1])
+		}
+	}
+	if r.Unacknowledged != 0 {
+		t.Errorf("%d samples arrived that the log had refused", r.Unacknowledged)
+	}
+}
+
+// TestReadOnly has the kernel make the file system read-only under the agent, as ext4
+// does after an error. It stays so until somebody repairs it; the agent goes on sending,
+// stops in time, and starts on the repaired disk.
+func TestReadOnly(t *testing.T) {
+	t.Parallel()
+	d := newLoop(t, "ext4")
+	l := newLab(t, options{storage: d.storage(), wal: "max_bytes: 4MiB, min_free_bytes: 1MiB"})
+	l.run()
+	l.arrived()
+	l.away()
+	l.acked(10)
+	began := time.Now()
+	d.breakExt4()
+	eventually(t, 10*time.Second, func() string {
+		if l.status().WAL.Refused == 0 {
+			return "the log still takes everything: the fault did not take"
+		}
+		return ""
+	})
+	if err := l.recv.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 10*time.Second, func() string {
+		if tg := l.target(); tg.Ledger.Pending > 0 {
+			return fmt.Sprintf("%d pending, %s %s", tg.Ledger.Pending, tg.State, tg.Why)
+		}
+		return ""
+	})
+	if slip := l.witness.gap(began, time.Now()) - l.interval; slip > l.slipLimit() {
+		t.Errorf("a round began %s late", slip)
+	}
+	if took := l.terminate(); took > 2*time.Second {
+		t.Errorf("SIGTERM with a read-only disk: out after %s", took)
+	}
+	// No savepoint could be saved: all that was sent meanwhile is sent again.
+	l.faults, l.lastSlow = append(l.faults, time.Now()), time.Since(began)
+	d.unmount()
+	if out, err := exec.Command("e2fsck", "-fy", d.image).CombinedOutput(); err != nil {
+		t.Logf("e2fsck: %v\n%s", err, out) // 1 means that it corrected something
+	}
+	d.mountImage()
+	l.run()
+	l.acked(5)
+	r, g := l.settle()
+	l.sound(r, g)
+	if r.Missing != 0 {
+		t.Errorf("%d acknowledged samples are lost", r.Missing)
+	}
+}
+
+// breakExt4 makes the kernel believe that it found an error on an ext4 of the test's own,
+// which is to make it read-only.
+func (d *disk) breakExt4() {
+	d.t.Helper()
+	if out, err := exec.Command("mount", "-o", "remount,errors=remount-ro", d.dir).CombinedOutput(); err != nil {
+		d.t.Fatalf("remount: %v %s", err, out)
+	}
+	out, err := exec.Command("findmnt", "-n", "-o", "SOURCE", d.dir).Output()
+	if err != nil {
+		d.t.Fatalf("findmnt: %v", err)
+	}
+	trigger := filepath.Join("/sys/fs/ext4", filepath.Base(strings.TrimSpace(string(out))), "trigger_fs_error")
+	if err := os.WriteFile(trigger, []byte("crashlab"), 0o600); err != nil {
+		cannot(d.t, "cannot tell ext4 of an error: "+err.Error())
+	}
+	if err := os.WriteFile(filepath.Join(d.dir, "probe"), nil, 0o600); err == nil {
+		d.t.Fatal("the file system can still be written")
+	}
+}
