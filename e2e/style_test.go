@@ -88,3 +88,37 @@ func text(e ast.Expr) (string, bool) {
 	s, err := strconv.Unquote(lit.Value)
 	return s, err == nil
 }
+
+// TestErrorStyle: an error's text goes into others, so it begins in lower case (or with a
+// name, a value, a key) and ends without a period.
+func TestErrorStyle(t *testing.T) {
+	errors := 0
+	wrong := regexp.MustCompile(`^[A-Z][a-z]|[.!\s]$`)
+	for _, s := range sources(t, 0) {
+		if s.isTest() {
+			continue
+		}
+		ast.Inspect(s.ast, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) == 0 {
+				return true
+			}
+			f, ok := call.Fun.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			pkg, ok := f.X.(*ast.Ident)
+			if !ok || pkg.Name+"."+f.Sel.Name != "errors.New" && pkg.Name+"."+f.Sel.Name != "fmt.Errorf" {
+				return true
+			}
+			errors++
+			if m, ok := text(call.Args[0]); ok && wrong.MatchString(m) {
+				t.Errorf("%s: the error %q: want lower case and no period at the end", s.file, m)
+			}
+			return true
+		})
+	}
+	if errors < 200 {
+		t.Errorf("found only %d errors: the search is broken", errors)
+	}
+}
