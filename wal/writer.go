@@ -224,7 +224,7 @@ func (w *writer) segmentLimit(announced int64) int64 {
 // begin makes a new segment the active one. It starts with what is not durable yet,
 // then b, if that is not nil. After an error it counts only once it is durable.
 func (w *writer) begin(b *batch) error {
-	w.makeRoom(w.segmentLimit(0))
+	w.makeRoom(w.segmentLimit(0) + pageSize) // a page more: the budget is a bound, the limit an estimate
 	if err := w.tryBegin(b); err != nil {
 		w.failed(err)
 		return err
