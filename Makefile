@@ -27,7 +27,6 @@ race: ## -short leaves out the exhaustive loops of one goroutine, which make tes
 
 e2e: build ## the built binary against Debian's prometheus, nginx and snmpd
 	HWSAGENT_E2E=1 HWSAGENT_BINARY=$(CURDIR)/$(BIN)/hwsagent $(GO) test -count=1 -parallel 6 -timeout 15m ./e2e
-	HWSAGENT_E2E=1 HWSAGENT_BINARY=$(CURDIR)/$(BIN)/hwsagent $(GO) test -count=1 -parallel 4 -timeout 5m ./e2e/crashlab
 
 # HWSAGENT_TORTURE=10 is a tenth of it; HWSAGENT_SEED=… replays a run; RUN=Power picks tests.
 RUN ?= .

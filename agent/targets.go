@@ -168,7 +168,9 @@ func (ts *targets) open(e planned) (_ *target, err error) {
 		return nil, err
 	}
 	start := wal.StartNow
-	if e.config.Target.StartAt == remotewrite.StartOldest {
+	if e.config.Target.StartAt == remotewrite.StartOldest || ts.failed[e.name] != nil {
+		// A target that could not be opened at first is owed what was logged meanwhile. Where
+		// that began is not known any more: rather too much than too little.
 		start = wal.StartOldest
 	}
 	t.reader, err = ts.log.Reader(e.name, wal.ReaderOptions{StartAt: start, MaxBacklog: int64(e.config.Target.MaxBacklog)})
