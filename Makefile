@@ -30,7 +30,7 @@ e2e: build ## the built binary against Debian's prometheus, nginx and snmpd
 
 # HWSAGENT_TORTURE=10 is a tenth of it; HWSAGENT_SEED=… replays a run; RUN=Power picks tests.
 RUN ?= .
-torture: build ## kills, power cuts and broken disks, the full tier; docs/guarantees.md has the last result
+torture: build ## kills, power cuts and broken disks, the full tier
 	HWSAGENT_E2E=1 HWSAGENT_TORTURE=$${HWSAGENT_TORTURE:-1} HWSAGENT_BINARY=$(CURDIR)/$(BIN)/hwsagent \
 		$(GO) test -count=1 -parallel 4 -timeout 90m -run '$(RUN)' -v ./e2e/crashlab
 
