@@ -2,6 +2,7 @@ package remotewrite
 
 import (
 	"fmt"
+	"math"
 
 	"hwsagent/wal"
 )
@@ -27,14 +28,21 @@ type Progress struct {
 	// Invariant: open = Σ ring[i].open for head <= i < next.
 	open uint64
 
+	// span counts all samples of the window.
+	//
+	// Invariant: span = Σ ring[i].span for head <= i < next; open <= span.
+	span uint64
+
 	maxEntries int
 	maxSamples int
+	maxSpan    int
 }
 
 // entryProgress is one entry of the window.
 type entryProgress struct {
 	mark wal.Mark
 	open uint64 // samples without an outcome
+	span uint64 // all samples
 	out  wal.Outcome
 }
 
@@ -46,6 +54,7 @@ func NewProgress(maxEntries, maxSamples int) *Progress {
 		head: 1, next: 1,
 		maxEntries: max(maxEntries, 1),
 		maxSamples: max(maxSamples, 1),
+		maxSpan:    math.MaxInt,
 	}
 }
 
@@ -60,7 +69,8 @@ func (p *Progress) Begin(mark wal.Mark, samples uint64, missing wal.Outcome) (se
 	seq = p.next
 	p.next++
 	p.open += samples
-	*p.at(seq) = entryProgress{mark: mark, open: samples, out: missing}
+	p.span += samples
+	*p.at(seq) = entryProgress{mark: mark, open: samples, span: samples, out: missing}
 	return seq
 }
 
@@ -94,6 +104,7 @@ func (p *Progress) Pop() (wal.Mark, wal.Outcome, bool) {
 		return wal.Mark{}, wal.Outcome{}, false
 	}
 	p.head++
+	p.span -= e.span
 	return e.mark, e.out, true
 }
 
@@ -108,13 +119,18 @@ func (p *Progress) Mark(seq uint64) (wal.Mark, bool) {
 // Newest is the sequence number of the newest entry that ever began, 0 if none.
 func (p *Progress) Newest() uint64 { return p.next - 1 }
 
-// SetLimit changes the bound on samples.
-func (p *Progress) SetLimit(maxSamples int) { p.maxSamples = max(maxSamples, 1) }
+// SetLimits changes the bounds: on samples without an outcome, and on all samples from
+// the oldest entry to the newest. The second one bounds how far what is finished may
+// run ahead of what is not.
+func (p *Progress) SetLimits(maxSamples, maxSpan int) {
+	p.maxSamples, p.maxSpan = max(maxSamples, 1), max(maxSpan, 1)
+}
 
 // Full reports whether no further entry should begin now. A window without open
 // samples is never full.
 func (p *Progress) Full() bool {
-	return p.open >= uint64(p.maxSamples) || p.open > 0 && p.Entries() >= p.maxEntries
+	return p.open >= uint64(p.maxSamples) ||
+		p.open > 0 && (p.span >= uint64(p.maxSpan) || p.Entries() >= p.maxEntries)
 }
 
 // Empty reports whether every entry has left.

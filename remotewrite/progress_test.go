@@ -91,6 +91,28 @@ func TestProgressBounds(t *testing.T) {
 	}
 }
 
+// What is finished does not run away from what is not.
+func TestProgressSpan(t *testing.T) {
+	p := NewProgress(100, 100)
+	p.SetLimits(100, 30)
+	first := p.Begin(markAt(1, 10), 10, wal.Outcome{})
+	for i := uint64(2); !p.Full(); i++ {
+		mustDone(t, p, p.Begin(markAt(i, 10*i), 10, wal.Outcome{}), wal.Outcome{Delivered: 10})
+	}
+	if p.Entries() != 3 || p.Open() != 10 {
+		t.Errorf("window is %s, want full with three entries, two of them finished", p)
+	}
+	mustDone(t, p, first, wal.Outcome{Delivered: 10})
+	for range 3 {
+		if _, _, ok := p.Pop(); !ok {
+			t.Fatalf("window is %s, want three finished entries", p)
+		}
+	}
+	if p.Full() {
+		t.Errorf("%s is full", p)
+	}
+}
+
 // naiveProgress keeps everything in lists.
 type naiveProgress struct {
 	marks []wal.Mark

@@ -20,9 +20,10 @@ import (
 // the sample whose successor comes first is late if any is. It is the witness: asked for
 // alone, it tells whether a refused chunk was stored or has something bad in it.
 //
-// A witness may be bad itself. So it takes two to believe them, of different commits if
-// possible; and nothing is settled as stored before it is certain that the way to the
-// receiver was good.
+// A witness may be bad itself. So a second one is asked, as far from the first as can be;
+// if they disagree, how far the late ones reach is searched for (see lateSearch). And
+// nothing is settled as stored before it is certain that the way to the receiver was
+// good.
 
 // resendChunk is the most samples in a chunk.
 const resendChunk = 500
@@ -142,64 +143,93 @@ func (r *resender) chunk(ctx context.Context, chunk []point) error {
 	return r.search(ctx, chunk)
 }
 
-// search finds out whether a chunk was stored, and brings it to its outcomes.
+// search finds out what of a refused chunk was stored, and brings it to its outcomes.
 func (r *resender) search(ctx context.Context, chunk []point) error {
-	var asked, refusals []point
-	var why []Answer
-	ask := func(i int) (taken bool, err error) {
-		l := parcel{points: []point{chunk[i]}, unsure: true}
-		f, a, err := r.s.try(ctx, &l, parts)
-		asked = append(asked, chunk[i])
-		if err == nil && f != settled {
-			refusals, why = append(refusals, chunk[i]), append(why, a)
-		}
-		return f == settled, err
+	chunk, err := r.searchBelieved(ctx, chunk)
+	if err != nil || len(chunk) == 0 {
+		return err
 	}
-	stored := false
-	for n, i := range r.witnesses(chunk) {
-		taken, err := ask(i)
-		if err != nil {
+	order := r.bySuccessor(chunk)
+	find := lateSearch{hi: len(order)}
+	taken := make([]bool, len(chunk))
+	why := make([]Answer, len(chunk))
+	for {
+		n, ok := find.next()
+		if !ok {
+			break
+		}
+		i := order[n]
+		if taken[i], why[i], err = r.ask(ctx, chunk[i]); err != nil {
 			return err
 		}
-		if stored = !taken; taken && n != 1 {
-			break // none is late
+		find.tell(taken[i])
+	}
+	late := make([]bool, len(chunk))
+	for _, i := range order[:find.lo] {
+		late[i] = true
+	}
+	all := find.lo == len(order) && len(order) > 1
+	var rest []point
+	for i, p := range chunk {
+		switch {
+		case taken[i]:
+		case late[i] && find.lo == 1 && len(order) > 1 && !r.expect:
+			// Nothing else was stored that has a successor: this sample is bad.
+			clean, err := r.s.confirm(ctx, false)
+			if err != nil {
+				return err
+			}
+			if clean {
+				r.s.buryEach([]point{p}, []Answer{why[i]})
+			} else {
+				rest = append(rest, p)
+			}
+		case late[i], all:
+			r.stored = append(r.stored, p)
+		default:
+			rest = append(rest, p) // stored and the newest, or fresh: it is taken
 		}
 	}
-	r.expect = stored
-	rest := slices.DeleteFunc(chunk, func(p point) bool { return slices.ContainsFunc(asked, p.same) })
-	if stored {
-		r.stored = append(append(r.stored, refusals...), rest...)
-		return nil
-	}
-	for i := 0; i < len(refusals); {
-		if !r.believed[refusals[i].key()] {
-			i++
-			continue
-		}
-		r.stored = append(r.stored, refusals[i])
-		refusals, why = slices.Delete(refusals, i, i+1), slices.Delete(why, i, i+1)
-	}
-	if len(refusals) > 0 {
-		clean, err := r.s.confirm(ctx, false)
-		if err != nil {
-			return err
-		}
-		if clean {
-			r.s.buryEach(refusals, why)
-		} else {
-			rest = append(refusals, rest...)
-		}
-	}
+	r.expect = find.lo > 0 && find.lo == len(order)
 	if len(rest) == 0 {
 		return nil
 	}
-	return r.s.deliver(ctx, &parcel{points: inLogOrder(rest)})
+	return r.s.deliver(ctx, &parcel{points: rest})
 }
 
-// witnesses picks the samples of a chunk to ask for, in this order: the one whose
-// successor comes first; another one like it, of another commit if possible; and if that
-// disagrees, the one whose successor comes next.
-func (r *resender) witnesses(chunk []point) []int {
+// ask sends one sample.
+func (r *resender) ask(ctx context.Context, p point) (taken bool, a Answer, err error) {
+	f, a, err := r.s.try(ctx, &parcel{points: []point{p}, unsure: true}, parts)
+	return f == settled, a, err
+}
+
+// searchBelieved settles those samples of a chunk that were found stored before, if one
+// of them is refused again, and returns the others.
+func (r *resender) searchBelieved(ctx context.Context, chunk []point) ([]point, error) {
+	var believed, others []point
+	for _, p := range chunk {
+		if r.believed[p.key()] {
+			believed = append(believed, p)
+		} else {
+			others = append(others, p)
+		}
+	}
+	if len(believed) == 0 {
+		return chunk, nil
+	}
+	taken, _, err := r.ask(ctx, believed[0])
+	switch {
+	case err != nil:
+		return nil, err
+	case !taken:
+		r.stored, r.expect = append(r.stored, believed...), true
+		return others, nil
+	}
+	return inLogOrder(append(believed[1:], others...)), nil
+}
+
+// bySuccessor returns the samples of a chunk that may be late, as indices.
+func (r *resender) bySuccessor(chunk []point) []int {
 	s := r.s
 	s.mu.Lock()
 	queued := s.queue.points()
@@ -207,24 +237,48 @@ func (r *resender) witnesses(chunk []point) []int {
 	later := slices.Concat(s.early, s.behind, queued[:n])
 	s.mu.Unlock()
 	order := bySuccessor(chunk, later)
-	if len(order) == 0 {
-		order = nil
+	if len(order) == 0 && s.q.moreUnsure() {
 		for i := range chunk {
-			// The successors are not read yet, or were delivered meanwhile.
-			if s.q.moreUnsure() || r.believed[chunk[i].key()] {
-				order = append(order, i)
-			}
+			order = append(order, i) // the successors are not read yet
 		}
 	}
-	if len(order) < 2 {
-		return order
-	}
-	other := slices.IndexFunc(order, func(i int) bool { return chunk[i].seq != chunk[order[0]].seq })
+	return order
+}
+
+// lateSearch finds out by single samples how many of a chunk are late, in the order of
+// their successors: these are a prefix, since what was stored is. It is pure. The first
+// one tells whether any is late, the last one whether all are; two that lie far apart are
+// hardly bad together.
+//
+// Invariant: those before lo are late, or bad; those from hi on are not late.
+type lateSearch struct {
+	lo, hi int
+	asked  int
+	first  bool // the first was asked for
+	last   bool // the last was
+}
+
+// next returns the place of the sample to ask for, or false when lo is the result.
+func (l *lateSearch) next() (int, bool) {
 	switch {
-	case other < 2:
-		return order[:2]
+	case l.lo >= l.hi:
+		return 0, false
+	case !l.first:
+		l.first, l.asked = true, 0
+	case !l.last:
+		l.last, l.asked = true, l.hi-1
 	default:
-		return []int{order[0], order[other], order[1]}
+		l.asked = l.lo + (l.hi-l.lo)/2
+	}
+	return l.asked, true
+}
+
+// tell says whether it was taken.
+func (l *lateSearch) tell(taken bool) {
+	if taken {
+		l.hi = l.asked
+	} else {
+		l.lo = l.asked + 1
 	}
 }
 

@@ -161,3 +161,28 @@ func TestBySuccessor(t *testing.T) {
 		t.Errorf("order %v without successors", got)
 	}
 }
+
+func TestLateSearch(t *testing.T) {
+	for n := range 200 {
+		for late := 0; late <= n; late++ {
+			l := lateSearch{hi: n}
+			asked := 0
+			for {
+				i, ok := l.next()
+				if !ok {
+					break
+				}
+				if asked++; asked > 10 {
+					t.Fatalf("%d of %d late: no end", late, n)
+				}
+				l.tell(i >= late)
+			}
+			if l.lo != late {
+				t.Errorf("found %d late of %d, want %d", l.lo, n, late)
+			}
+			if (late == 0 && asked > 1) || (late == n && asked > 2) {
+				t.Errorf("%d questions when %d of %d are late", asked, late, n)
+			}
+		}
+	}
+}

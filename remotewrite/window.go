@@ -24,6 +24,8 @@ const (
 	// maxRounds bounds how often one series is in a window, roughly. It bounds the cost
 	// of finding out after a crash what was stored (see resend.go).
 	maxRounds = 24
+	// aheadOf is how many times the samples that wait a window may reach over.
+	aheadOf = 4
 	// grace is how long requests under way may last when a window ends.
 	grace = 700 * time.Millisecond
 )
@@ -214,8 +216,7 @@ func (w *window) put(p point) {
 func (w *window) waitRoom(ctx context.Context) error {
 	for waited := false; ; waited = true {
 		w.mu.Lock()
-		limit := w.q.cfg.Queue.Capacity * len(w.shards)
-		w.progress.SetLimit(min(limit, max(maxRounds*w.active, 1)))
+		w.progress.SetLimits(w.bounds())
 		full, broken := w.progress.Full(), w.broken
 		w.mu.Unlock()
 		if broken != nil {
@@ -234,6 +235,22 @@ func (w *window) waitRoom(ctx context.Context) error {
 		case <-w.room:
 		}
 	}
+}
+
+// bounds are the window's, in samples: of those without an outcome, and of all from its
+// beginning to its end. A shard that lags stops the others after maxRounds rounds, so
+// that no more than that has to be looked through after a crash. What may be stored
+// already is read as a whole, however much of it a former window had finished: where a
+// receiver refuses empty writes, only its last samples are taken (see hold.go).
+func (w *window) bounds() (open, span int) {
+	shards := len(w.shards)
+	if w.q.moreUnsure() {
+		most := aheadOf * w.q.cfg.Queue.Capacity * max(shards, w.q.lanes)
+		return most, most
+	}
+	open = w.q.cfg.Queue.Capacity * shards
+	rounds := max(maxRounds*w.active, 1)
+	return min(open, rounds), min(aheadOf*open, rounds)
 }
 
 // drain ends the window in good order: what was read is delivered first.
