@@ -121,7 +121,13 @@ func (ts *targets) apply(p *plan) {
 			t.stop(ts.logger)
 		}
 	}
-	ts.running, ts.entries, ts.failed = next, p.entries, map[string]error{}
+	failed := map[string]error{}
+	for _, e := range p.entries {
+		if err := ts.failed[e.name]; err != nil {
+			failed[e.name] = err // it is still owed what was logged since
+		}
+	}
+	ts.running, ts.entries, ts.failed = next, p.entries, failed
 	ts.openMissing()
 }
 
