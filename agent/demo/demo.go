@@ -53,6 +53,9 @@ type Result struct {
 	Seconds    float64 `json:"seconds"`
 }
 
+// ErrUnknownScript means that Options.Script names none.
+var ErrUnknownScript = errors.New("unknown script")
+
 // ErrLost means that the run ended and samples are lost or did not arrive in time.
 var ErrLost = errors.New("samples are lost or still pending")
 
@@ -84,7 +87,7 @@ func Run(ctx context.Context, o Options) error {
 		Tour: (*stage).tour, Outage: (*stage).outage, Crash: (*stage).crash,
 	}[o.Script]
 	if !ok {
-		return fmt.Errorf("unknown script %q: want %s, %s or %s", o.Script, Tour, Outage, Crash)
+		return fmt.Errorf("%w %q: want %s, %s or %s", ErrUnknownScript, o.Script, Tour, Outage, Crash)
 	}
 	dir := o.Keep
 	if dir == "" {

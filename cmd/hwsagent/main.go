@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hwsagent/agent"
+	"hwsagent/agent/demo"
 )
 
 // The exit codes. They are part of the interface and documented in the help.
@@ -86,7 +87,7 @@ func exitCode(err error) int {
 		return exitConfig
 	case errors.Is(err, agent.ErrProbe):
 		return exitProbe
-	case errors.Is(err, agent.ErrNoSuchProbe):
+	case errors.Is(err, agent.ErrNoSuchProbe), errors.Is(err, demo.ErrUnknownScript):
 		return exitUsage
 	case errors.Is(err, agent.ErrDamaged):
 		return exitDamaged

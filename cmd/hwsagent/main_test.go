@@ -66,6 +66,8 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"check", "--config.file", dead, "--storage.path", storage}, exitTarget, "404", ""},
 		{[]string{"check", "--config.file", dead, "--storage.path", storage, "--no-network"}, exitOK, "", ""},
 		{[]string{"check", "--config.file", device, "--storage.path", storage}, exitProbe, "✗ probe d", ""},
+		{[]string{"demo", "--script", "nope"}, exitUsage, "", `unknown script "nope"`},
+		{[]string{"probe"}, exitUsage, "", "hwsagent probe NAME"},
 		{[]string{"probe", "c", "--config.file", good}, exitOK, "hwsagent_canary{", "samples in"},
 		{[]string{"probe", "x", "--config.file", good}, exitUsage, "", "no such probe"},
 		{[]string{"probe", "d", "--config.file", device}, exitProbe, "up{", "the probe failed"},
