@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	toolkit "github.com/prometheus/exporter-toolkit/web"
+	"go.yaml.in/yaml/v4"
 
 	"hwsagent/agent/control"
 	"hwsagent/remotewrite"
@@ -57,6 +59,29 @@ func (c *Config) files() []namedFile {
 	return all
 }
 
+// opensPage reports whether the page listens beyond this host and its configuration
+// file asks nobody who they are.
+func opensPage(w WebConfig) (bool, error) {
+	host, _, err := net.SplitHostPort(w.Listen)
+	if err != nil || loopback(host) {
+		return false, nil // what is wrong with listen is told with the configuration
+	}
+	text, err := os.ReadFile(w.ConfigFile)
+	if err != nil {
+		return false, fmt.Errorf("read %s: %w", w.ConfigFile, err)
+	}
+	var c struct {
+		Users map[string]any `yaml:"basic_auth_users"`
+		TLS   struct {
+			ClientAuth string `yaml:"client_auth_type"`
+		} `yaml:"tls_server_config"`
+	}
+	if err := yaml.Unmarshal(text, &c); err != nil {
+		return false, fmt.Errorf("parse %s: %w", w.ConfigFile, err)
+	}
+	return len(c.Users) == 0 && c.TLS.ClientAuth != "RequireAndVerifyClientCert", nil
+}
+
 // checkFiles looks at every file that the configuration names.
 func checkFiles(c *Config, now time.Time) Group {
 	g := Group{Kind: GroupFiles}
@@ -67,6 +92,11 @@ func checkFiles(c *Config, now time.Time) Group {
 		s := Step{Name: c.Web.ConfigFile, Result: OK, Text: "read"}
 		if err := toolkit.Validate(c.Web.ConfigFile); err != nil {
 			s = Step{Name: c.Web.ConfigFile, Result: Fail, Text: "web.config_file: " + err.Error()}
+		} else if open, err := opensPage(c.Web); err != nil {
+			s = Step{Name: c.Web.ConfigFile, Result: Fail, Text: "web.config_file: " + err.Error()}
+		} else if open {
+			s = Step{Name: c.Web.ConfigFile, Result: Warn, Text: "the page can be read by everybody who can reach " + c.Web.Listen + ": the file asks for no user and no client certificate",
+				Try: "add basic_auth_users, or tls_server_config.client_auth_type: RequireAndVerifyClientCert with client_ca_file"}
 		}
 		g.Steps = append(g.Steps, s)
 	}

@@ -233,6 +233,24 @@ func TestCheckFiles(t *testing.T) {
 	}
 }
 
+// TestCheckOpenPage warns of a page that other hosts can read without saying who they are.
+func TestCheckOpenPage(t *testing.T) {
+	for _, c := range []struct {
+		listen, file string
+		want         Result
+	}{
+		{"0.0.0.0:9464", "", Warn},
+		{"127.0.0.1:9464", "", OK},
+		{"0.0.0.0:9464", "basic_auth_users: {me: $2y$10$aaaaaaaaaaaaaaaaaaaaaeCXgj9mHD4RrV8pGnbMUL8uS7hNWGSNa}\n", OK},
+	} {
+		file := write(t, filepath.Join(t.TempDir(), "web.yaml"), c.file, 0o600)
+		r := check(t, NoNetwork, fmt.Sprintf("web: {listen: %q, config_file: %q}\n", c.listen, file))
+		if got := group(t, r, GroupFiles); got.Result != c.want {
+			t.Errorf("%s with %q: %s, want %s: %+v", c.listen, c.file, got.Result, c.want, got.Steps)
+		}
+	}
+}
+
 func TestCheckLevels(t *testing.T) {
 	dir := t.TempDir()
 	with := "remote_write: [{url: \"http://127.0.0.1:1/\", bearer_token: \"${file:/nonexistent/token}\"}]\n"

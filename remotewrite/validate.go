@@ -189,7 +189,7 @@ func (c *Config) validateQueue(f *findings) {
 	atLeast("queue_config.max_shards", q.MaxShards, 1)
 	atLeast("queue_config.min_shards", q.MinShards, 1)
 	atLeast("queue_config.max_samples_per_send", q.MaxSamplesPerSend, 1)
-	if q.MinShards > q.MaxShards {
+	if q.MaxShards >= 1 && q.MinShards > q.MaxShards { // else the one mistake is told already
 		f.add("queue_config.min_shards", fmt.Sprintf("%d is above max_shards, %d", q.MinShards, q.MaxShards))
 	}
 	positive("queue_config.batch_send_deadline", q.BatchSendDeadline)
