@@ -362,3 +362,25 @@ func TestTargetThatCannotBeOpened(t *testing.T) {
 	r.end()
 	a.inOrder(t, 1)
 }
+
+// A reload opens a target that could not be opened before its time: what was logged
+// meanwhile is still owed to it.
+func TestReloadOpensTargetThatCouldNotBe(t *testing.T) {
+	a, b := newSink(t), newSink(t)
+	storage := t.TempDir()
+	blocker := letterDir(storage, "b")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(blocker), 0o700), os.WriteFile(blocker, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	r := startAgent(t, storage, entry("a", a.URL, ""), entry("b", b.URL, ""))
+	until(t, "the other target receives", func() bool { return a.last() > 3 })
+	if err := os.Remove(blocker); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Reload(); err != nil {
+		t.Errorf("reload: %v", err)
+	}
+	until(t, "it runs", func() bool { return b.last() > 3 })
+	r.end()
+	b.inOrder(t, 1)
+}
