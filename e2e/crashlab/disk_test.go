@@ -21,6 +21,8 @@ type disk struct {
 	kind  string // ext4, xfs, tmpfs
 	image string // "" for tmpfs
 	dir   string // where it is mounted
+
+	inodes int // how many fillInodes tried to take
 }
 
 // newLoop makes a file system of that kind on a loop device. Its image lies in memory:
@@ -139,11 +141,10 @@ func (d *disk) restore() {
 	_ = os.Remove(d.control())
 }
 
-// fill leaves no byte free on the disk and returns how to free everything again.
-func (d *disk) fill() (free func()) {
+// fill leaves no byte free on the disk. Called again, it takes what was freed since.
+func (d *disk) fill() {
 	d.t.Helper()
-	name := filepath.Join(d.dir, "ballast")
-	f, err := os.Create(name)
+	f, err := os.OpenFile(d.ballast("bytes"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -156,37 +157,37 @@ func (d *disk) fill() (free func()) {
 			chunk = chunk[:len(chunk)/2] // the last bytes too
 		}
 	}
-	return func() {
-		if err := os.Remove(name); err != nil {
-			d.t.Error(err)
-		}
-	}
 }
 
-// fillInodes makes files until there is no inode left.
-func (d *disk) fillInodes() (free func()) {
+// fillInodes makes files until there is no inode left. Called again, it takes what was
+// freed since.
+func (d *disk) fillInodes() {
 	d.t.Helper()
-	var names []string
 	for {
-		name := filepath.Join(d.dir, fmt.Sprintf("inode-%d", len(names)))
-		f, err := os.Create(name)
+		d.inodes++
+		f, err := os.Create(d.ballast(fmt.Sprint(d.inodes)))
 		if errors.Is(err, unix.ENOSPC) {
-			break
+			return
 		}
 		if err != nil {
 			d.t.Fatal(err)
 		}
 		f.Close()
-		names = append(names, name)
 	}
-	if len(names) == 0 {
-		d.t.Fatal("there was no inode to take")
+}
+
+func (d *disk) ballast(name string) string { return filepath.Join(d.dir, "ballast-"+name) }
+
+// empty gives back what fill and fillInodes took.
+func (d *disk) empty() {
+	d.t.Helper()
+	names, err := filepath.Glob(d.ballast("*"))
+	if err != nil || len(names) == 0 {
+		d.t.Fatalf("there is no ballast: %v", err)
 	}
-	return func() {
-		for _, name := range names {
-			if err := os.Remove(name); err != nil {
-				d.t.Error(err)
-			}
+	for _, name := range names {
+		if err := os.Remove(name); err != nil {
+			d.t.Error(err)
 		}
 	}
 }

@@ -39,10 +39,9 @@ func TestStickyErrors(t *testing.T) {
 				for range tier(1, 20) {
 					time.Sleep(between(rnd, 0, 600)) // where in a segment it happens
 					before := len(tr.events())
-					l.suffer(func() func() {
+					l.suffer(func() {
 						tr.change(plan{Below: l.storage, Ops: c.ops, From: 1, To: everCalls, Act: actFail, Errno: int(c.errno)})
-						return func() { tr.change(plan{Below: l.storage}) }
-					})
+					}, func() { tr.change(plan{Below: l.storage}) })
 					if fired := len(tr.events()) - before; fired == 0 {
 						t.Error("no call was refused")
 					}
