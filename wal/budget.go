@@ -18,7 +18,6 @@ type budget struct {
 	targets *targets
 	metrics *metrics
 	logger  *slog.Logger
-	now     func() time.Time
 
 	low  atomic.Bool  // less than MinFreeBytes is free, as of the last check
 	free atomic.Int64 // bytes free at the last check
@@ -121,7 +120,7 @@ func (g *budget) over(s Settings, reserve int64) bool {
 // expired reports whether the oldest segment was sealed longer ago than Retain.
 func (g *budget) expired(s Settings) bool {
 	seg, _, ok := g.index.oldest()
-	return ok && g.now().Sub(seg.sealed) > s.Retain
+	return ok && time.Since(seg.sealed) > s.Retain
 }
 
 // dropDelivered lets the oldest segment go if no target needs it.

@@ -26,6 +26,8 @@ func FuzzSavepoint(f *testing.F) {
 	full.Done = []Range{{full.Start, Mark{Position{2, 2}, ID{3}, ID{4}, 15, 60}}}
 	full.Outcome.Delivered = 54
 	f.Add(appendSavepoint(nil, full))
+	full.Orphan = 86_400_000
+	f.Add(appendSavepoint(nil, full))
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		if len(payload) > slotSize-slotHeaderSize-4 {
 			return

@@ -21,7 +21,9 @@ type segment struct {
 	before Mark
 	known  bool
 
-	sealed time.Time // when it was written last; zero while it is active
+	// sealed is when it was written last, with a monotonic reading, so that a step of the
+	// wall clock does not make it older; zero while it is active.
+	sealed time.Time
 }
 
 // index is what there is to read: the kept segments and the head. It is where

@@ -41,8 +41,8 @@ type Settings struct {
 	MaxBytes     int64         // of all segments together; 0: no limit
 	MinFreeBytes int64         // to leave free on the file system; 0: no limit
 	OnFull       OnFull        // "" means DropOldest
-	Retain       time.Duration // how long delivered segments are kept, the budget permitting
-	OrphanTTL    time.Duration // how long the queue of a target that is not open is kept; 0: for ever
+	Retain       time.Duration // how long segments are kept after they were sealed, if delivered and the budget permitting
+	OrphanTTL    time.Duration // how long a Log is open without a target before its queue goes, all lives together; 0: for ever
 }
 
 func (s Settings) always() bool { return s.Sync < 0 }
@@ -79,7 +79,6 @@ const defaultSegmentBytes = 8 << 20
 // Log is an open log. It is safe for concurrent use.
 type Log struct {
 	logger  *slog.Logger
-	now     func() time.Time
 	base    *osDirectory // Options.Dir
 	dir     directory    // of the segments
 	saves   directory    // of the savepoints
@@ -112,7 +111,7 @@ func Open(o Options) (*Log, error) {
 	if o.SegmentBytes <= 0 {
 		o.SegmentBytes = defaultSegmentBytes
 	}
-	l := &Log{logger: o.Logger, now: o.Now, series: newSeriesMap(), index: &index{}}
+	l := &Log{logger: o.Logger, series: newSeriesMap(), index: &index{}}
 	if err := l.open(o); err != nil {
 		return nil, errors.Join(fmt.Errorf("open log: %w", err), l.release())
 	}
@@ -143,7 +142,7 @@ func (l *Log) open(o Options) (err error) {
 	if l.metrics, err = newMetrics(o.Registerer, l); err != nil {
 		return err
 	}
-	l.budget = &budget{dir: l.dir, index: l.index, targets: l.targets, metrics: l.metrics, logger: l.logger, now: o.Now, settings: o.Settings}
+	l.budget = &budget{dir: l.dir, index: l.index, targets: l.targets, metrics: l.metrics, logger: l.logger, settings: o.Settings}
 	l.writer = &writer{
 		dir: l.dir, logger: l.logger, series: l.series, index: l.index, metrics: l.metrics, now: o.Now,
 		makeRoom: l.budget.makeRoom, full: l.budget.full, config: l.budget.config,

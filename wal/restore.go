@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"time"
 )
 
 // restore finds out what an earlier process left: the segments, where they end, and
@@ -18,7 +19,7 @@ func (l *Log) restore() error {
 	if err != nil {
 		return fmt.Errorf("list segments: %w", err)
 	}
-	now := l.now()
+	now := time.Now()
 	for _, info := range infos {
 		n, ok := parseSegmentName(info.name)
 		if !ok {
@@ -30,10 +31,8 @@ func (l *Log) restore() error {
 			l.budget.note("remove empty segment", l.dir.remove(info.name))
 			continue
 		}
-		s := segment{number: n, size: info.size, end: info.size, sealed: info.modTime}
-		if s.sealed.After(now) {
-			s.sealed = now
-		}
+		// By now's monotonic reading from here on: a step of the wall clock makes none older.
+		s := segment{number: n, size: info.size, end: info.size, sealed: now.Add(-max(0, now.Sub(info.modTime)))}
 		l.index.list = append(l.index.list, s)
 	}
 	list := l.index.list

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math"
 	"os"
 	"strings"
+	"time"
 )
 
 // A savepoint file has two slots, written in turn: whatever a crash does to the one
@@ -23,6 +25,7 @@ const (
 	slotMagic        = "hwsp"
 	savepointVersion = 1
 
+	maxOrphan        = uint64(math.MaxInt64 / time.Millisecond)
 	maxSavepointName = 255          // bytes of a file name
 	creating         = ".creating-" // prefix of files that are not complete yet
 )
@@ -35,8 +38,11 @@ var (
 // storedSavepoint is what a savepoint file holds.
 type storedSavepoint struct {
 	Name     string // of the target
-	LastOpen int64  // when it was last known to be open, milliseconds since the epoch
+	LastOpen int64  // when it was last known to be open, milliseconds since the epoch; for people
 	Savepoint
+
+	// Orphan is for how long an agent has run without this target, milliseconds.
+	Orphan int64
 }
 
 // savepointFile is the open savepoint file of one target. It is not safe for
@@ -242,7 +248,11 @@ func appendSavepoint(b []byte, st storedSavepoint) []byte {
 	for _, n := range st.Outcome.Dropped {
 		b = binary.AppendUvarint(b, n)
 	}
-	return binary.AppendUvarint(b, uint64(st.Shards))
+	b = binary.AppendUvarint(b, uint64(st.Shards))
+	if st.Orphan > 0 { // builds that do not know it can read the savepoints of open targets
+		b = binary.AppendUvarint(b, uint64(st.Orphan))
+	}
+	return b
 }
 
 func decodeSavepoint(b []byte) (storedSavepoint, error) {
@@ -263,6 +273,9 @@ func decodeSavepoint(b []byte) (storedSavepoint, error) {
 	}
 	if d.err == nil {
 		st.Shards = int(min(d.uvarint(), 1<<16))
+	}
+	if d.err == nil && len(d.b) > 0 {
+		st.Orphan = int64(min(d.uvarint(), maxOrphan))
 	}
 	if d.err != nil {
 		return storedSavepoint{}, d.err

@@ -36,6 +36,9 @@ func randomSavepoint(rng *rand.Rand, ranges int) storedSavepoint {
 	for i := range st.Outcome.Dropped {
 		st.Outcome.Dropped[i] = rng.Uint64N(1 << 20)
 	}
+	if ranges%2 == 1 {
+		st.Orphan = rng.Int64N(1 << 40)
+	}
 	return st
 }
 

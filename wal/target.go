@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// touchEvery is how often the time at which an open target was last open is made
-// durable even if nothing else changes.
+// touchEvery is how often the time at which an open target was last open, or for how long
+// another one has not been, is made durable even if nothing else changes.
 const touchEvery = time.Hour
 
 // target is one target's savepoint and ledger, in memory and on disk.
@@ -27,9 +27,15 @@ type target struct {
 	lost, doubt bool
 
 	open     bool
-	lastOpen time.Time
+	lastOpen time.Time // by the wall clock, for people: nothing is decided by it
 	touched  time.Time // the lastOpen that is durable, or about to be
 	backlog  int64     // MaxBacklog, bytes; 0: no limit
+
+	// orphan is for how long this and earlier processes ran while the target was not open.
+	// A step of the wall clock does not change it, and what passes while no agent runs is
+	// not in it: nobody knows how long that was. orphanSaved is what is durable of it, or
+	// about to be.
+	orphan, orphanSaved time.Duration
 
 	// overtaken is how many samples the budget took that the sender had read already:
 	// their outcomes may still come.
@@ -61,10 +67,10 @@ func loadTarget(dir directory, name string, info fileInfo, o targetsOptions) (*t
 	if doubt {
 		o.Logger.Warn("One of the two slots of a savepoint was unreadable; the other is used", "target", name, "file", info.name)
 	}
-	last := time.UnixMilli(st.LastOpen)
+	last, orphan := time.UnixMilli(st.LastOpen), time.Duration(st.Orphan)*time.Millisecond
 	return &target{
-		name: name, file: f, sp: st.Savepoint, doubt: doubt,
-		lastOpen: last, touched: last, acked: st.Acked(), high: st.High,
+		name: name, file: f, sp: st.Savepoint, doubt: doubt, lastOpen: last, touched: last,
+		orphan: orphan, orphanSaved: orphan, acked: st.Acked(), high: st.High,
 	}, nil
 }
 
@@ -78,7 +84,7 @@ func (t *target) save() error {
 		return nil
 	}
 	version := t.version
-	st := storedSavepoint{Name: t.name, LastOpen: t.lastOpen.UnixMilli(), Savepoint: t.copySavepoint()}
+	st := storedSavepoint{Name: t.name, LastOpen: t.lastOpen.UnixMilli(), Savepoint: t.copySavepoint(), Orphan: t.orphan.Milliseconds()}
 	t.mu.Unlock()
 
 	err := t.file.write(st)
@@ -241,6 +247,7 @@ func (t *target) enter(head Mark, now time.Time, maxBacklog int64) error {
 	}
 	t.doubt = false
 	t.open, t.lastOpen, t.touched, t.backlog = true, now, now, maxBacklog
+	t.orphan, t.orphanSaved = 0, 0
 	t.version++
 	return nil
 }
@@ -253,11 +260,17 @@ func (t *target) leave(now time.Time) {
 	t.version++
 }
 
-// touch notes that the target is open at that time.
-func (t *target) touch(now time.Time) {
+// touch notes that the target is open at that time, or that it has not been for so much
+// longer. ending says that this process looks no more.
+func (t *target) touch(now time.Time, passed time.Duration, ending bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.open {
+		t.orphan += passed
+		if t.orphan-t.orphanSaved >= touchEvery || ending && t.orphan > t.orphanSaved {
+			t.orphanSaved = t.orphan
+			t.version++
+		}
 		return
 	}
 	t.lastOpen = now
@@ -267,11 +280,12 @@ func (t *target) touch(now time.Time) {
 	}
 }
 
-// orphanSince is when the target was last open, if it is not.
-func (t *target) orphanSince() (time.Time, bool) {
+// orphaned is when the target was last open, as far as the clock could be trusted, and
+// for how long it was seen not to be; ok if it is not open.
+func (t *target) orphaned() (since time.Time, seen time.Duration, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.lastOpen, !t.open
+	return t.lastOpen, t.orphan, !t.open
 }
 
 func (t *target) remove() error {

@@ -19,21 +19,22 @@ const orphanGrace = 10 * time.Minute
 type targetsOptions struct {
 	Logger    *slog.Logger
 	Now       func() time.Time // nil: time.Now
-	OrphanTTL time.Duration    // how long a target that is not open keeps its queue; 0: for ever
+	OrphanTTL time.Duration    // how long agents run without a target before its queue goes; 0: for ever
 }
 
 // targets is the registry of everything that still wants the log: one target per
 // savepoint file. A target that is not open is an orphan (its entry is gone from the
-// configuration, or not read yet); it keeps its queue until OrphanTTL after it was
-// last open. All methods are safe for concurrent use.
+// configuration, or not read yet); it keeps its queue until agents have run for OrphanTTL
+// without opening it. All methods are safe for concurrent use.
 type targets struct {
 	dir    directory
 	o      targetsOptions
-	opened time.Time
+	opened time.Time // with a monotonic reading, as is looked
 
-	mu     sync.Mutex // guards byName and orphanTTL; taken before a target's locks
+	mu     sync.Mutex // guards what follows; taken before a target's locks
 	byName map[string]*target
 	ttl    time.Duration
+	looked time.Time // until when the time of orphans is counted
 }
 
 // openTargets reads all savepoints in dir. The directory stays the caller's. An
@@ -46,7 +47,8 @@ func openTargets(dir directory, o targetsOptions) (*targets, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	ts := &targets{dir: dir, o: o, opened: o.Now(), ttl: o.OrphanTTL, byName: map[string]*target{}}
+	now := time.Now()
+	ts := &targets{dir: dir, o: o, opened: now, looked: now, ttl: o.OrphanTTL, byName: map[string]*target{}}
 	infos, err := dir.list()
 	if err != nil {
 		return nil, fmt.Errorf("list savepoints: %w", err)
@@ -208,10 +210,10 @@ func pendingBytes(segments []segmentRef, acked, head Mark) int64 {
 }
 
 // Orphan is a target that is not open: its entry is gone from the configuration. Its
-// queue is kept until Settings.OrphanTTL after Since.
+// queue is kept until agents have run for Settings.OrphanTTL without it.
 type Orphan struct {
 	Name         string
-	Since        time.Time // when it was last open
+	Since        time.Time // when it was last open, by the clock of that time
 	Ledger       Ledger
 	PendingBytes int64
 }
@@ -221,7 +223,7 @@ func (l *Log) Orphans() []Orphan {
 	head, segments := l.head(), l.index.segments()
 	var orphans []Orphan
 	for _, t := range l.targets.all() {
-		since, orphan := t.orphanSince()
+		since, _, orphan := t.orphaned()
 		if !orphan || t.isLost() {
 			continue
 		}
@@ -235,26 +237,37 @@ func (l *Log) Orphans() []Orphan {
 // save makes all savepoints durable that have changed, and removes orphans that are
 // overdue. The log calls it each second.
 func (ts *targets) save() error {
-	now := ts.o.Now()
+	ts.touch(false)
 	var errs []error
 	for _, t := range ts.all() {
-		t.touch(now)
 		errs = append(errs, t.save())
 	}
-	return errors.Join(append(errs, ts.expire(now))...)
+	return errors.Join(append(errs, ts.expire())...)
+}
+
+// touch notes which targets are open, and for how long the others have not been.
+func (ts *targets) touch(ending bool) {
+	ts.mu.Lock()
+	now := time.Now()
+	passed := now.Sub(ts.looked)
+	ts.looked = now
+	ts.mu.Unlock()
+	for _, t := range ts.all() {
+		t.touch(ts.o.Now(), passed, ending)
+	}
 }
 
 // expire removes overdue orphans.
-func (ts *targets) expire(now time.Time) error {
+func (ts *targets) expire() error {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	if ts.ttl <= 0 || now.Sub(ts.opened) < min(orphanGrace, ts.ttl) {
+	if ts.ttl <= 0 || time.Since(ts.opened) < min(orphanGrace, ts.ttl) {
 		return nil
 	}
 	var errs []error
 	for name, t := range ts.byName {
-		since, orphan := t.orphanSince()
-		if !orphan || now.Sub(since) < ts.ttl {
+		since, seen, orphan := t.orphaned()
+		if !orphan || seen < ts.ttl {
 			continue
 		}
 		if err := t.remove(); err != nil {
@@ -278,9 +291,9 @@ func (ts *targets) setOrphanTTL(ttl time.Duration) {
 // close makes everything durable and closes the files. Readers should be closed by
 // then.
 func (ts *targets) close() error {
+	ts.touch(true)
 	var errs []error
 	for _, t := range ts.all() {
-		t.touch(ts.o.Now())
 		errs = append(errs, t.save(), t.closeFile())
 	}
 	return errors.Join(errs...)

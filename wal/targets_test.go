@@ -158,8 +158,8 @@ func TestDropOvertakesSender(t *testing.T) {
 	}
 }
 
-// An orphan keeps its queue for the time that is set, counted from when it was last
-// open, across restarts.
+// An orphan keeps its queue for the time that is set: that agents ran without it, all
+// lives together. What passes while none runs does not count.
 func TestOrphans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newPlan(3, 4, 5).log()
@@ -177,50 +177,143 @@ func TestOrphans(t *testing.T) {
 			deliver(t, r, 1)
 			// No Close: the process is killed.
 		}
-		time.Sleep(20 * time.Hour) // idle, but open
-		if err := ts.save(); err != nil {
-			t.Fatal(err)
+		run := func(d time.Duration) {
+			t.Helper()
+			for end := time.Now().Add(d); time.Now().Before(end); {
+				time.Sleep(time.Minute)
+				if err := ts.save(); err != nil {
+					t.Fatal(err)
+				}
+			}
 		}
-		dir = dir.kill()
-		time.Sleep(72 * time.Hour) // the agent is off
-
-		if ts, err = openTargets(dir, o); err != nil {
-			t.Fatal(err)
+		run(20 * time.Hour) // open
+		for life := range 3 {
+			dir = dir.kill()
+			time.Sleep(72 * time.Hour) // the agent is off
+			if ts, err = openTargets(dir, o); err != nil {
+				t.Fatal(err)
+			}
+			run(9 * time.Hour) // up to an hour of it may be forgotten by the kill
+			if at, ok := ts.lowest(); life < 2 && (!ok || at != 0) {
+				t.Fatalf("life %d: an orphan's queue is given up: %d, %v", life, at, ok)
+			}
+			if life == 0 {
+				if _, err := ts.open(l, "kept", ReaderOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
 		}
-		if err := ts.save(); err != nil { // the log's first second: nothing is open yet
-			t.Fatal(err)
-		}
-		if at, ok := ts.lowest(); !ok || at != 0 {
-			t.Fatalf("an orphan's queue is given up: %d, %v", at, ok)
+		if ts.byName["removed"] != nil || ts.byName["kept"] == nil {
+			t.Errorf("after 27 hours: %v", ts.byName)
 		}
 		r, err := ts.open(l, "kept", ReaderOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(orphanGrace + time.Second)
-		if err := ts.save(); err != nil {
+		if err := r.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if ts.byName["removed"] != nil || ts.byName["kept"] == nil {
-			t.Errorf("after the grace: %v", ts.byName)
+		run(23 * time.Hour)
+		if ts.byName["kept"] == nil {
+			t.Error("removed before its time")
+		}
+		if err := ts.close(); err != nil {
+			t.Fatal(err)
+		}
+		dir = dir.kill()
+		o.OrphanTTL = 23 * time.Hour // reached when it was closed
+		if ts, err = openTargets(dir, o); err != nil {
+			t.Fatal(err)
+		}
+		run(orphanGrace - time.Minute)
+		if ts.byName["kept"] == nil {
+			t.Error("removed before targets had time to be opened")
+		}
+		run(2 * time.Minute)
+		if n := len(dir.crash().entries); n != 0 {
+			t.Errorf("%d files are left", n)
+		}
+	})
+}
+
+// No step of the wall clock makes an orphan older or younger, in one life or between two:
+// not a year's, not that from 1970 to now when the time server is reached.
+func TestOrphansAndTheWallClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const year = 365 * 24 * time.Hour
+		l := newPlan(3, 4, 5).log()
+		dir := newMemDir()
+		off := -56 * year
+		o := targetsOptions{OrphanTTL: 24 * time.Hour, Now: func() time.Time { return time.Now().Round(0).Add(off) }}
+		ts, err := openTargets(dir, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := ts.open(l, "a", ReaderOptions{StartAt: StartOldest})
+		if err != nil {
+			t.Fatal(err)
 		}
 		if err := r.Close(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(23 * time.Hour)
+		ran := time.Duration(0)
+		for i, step := range []time.Duration{-56 * year, 0, year, 0, -2 * time.Hour, 80 * year, 0, -56 * year} {
+			off = step
+			for range 2 {
+				time.Sleep(time.Hour)
+				ran += time.Hour
+				if err := ts.save(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if ts.byName["a"] == nil {
+				t.Fatalf("removed after %s, when the clock was %s off", ran, off)
+			}
+			if i%2 == 0 {
+				if err := ts.close(); err != nil {
+					t.Fatal(err)
+				}
+				dir = dir.kill()
+				if ts, err = openTargets(dir, o); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		time.Sleep(o.OrphanTTL - ran + time.Second)
 		if err := ts.save(); err != nil {
 			t.Fatal(err)
 		}
-		if ts.byName["kept"] == nil {
-			t.Error("removed before its time")
+		if ts.byName["a"] != nil {
+			t.Errorf("kept for ever: %s", o.OrphanTTL)
 		}
-		ts.setOrphanTTL(22 * time.Hour)
-		if err := errors.Join(ts.save(), ts.close()); err != nil {
-			t.Fatal(err)
+	})
+}
+
+// Nor does a step make delivered segments go before their time.
+func TestRetainAndTheWallClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		segments, saves := newMemDir(), newMemDir()
+		o := memOptions(t, segments, saves)
+		off := time.Duration(0)
+		o.SegmentBytes, o.Retain = 20_000, time.Hour
+		o.Now = func() time.Time { return time.Now().Round(0).Add(off) }
+		l := openLog(t, o)
+		for i := range 100 {
+			if err := commitNoise(l, 100, int64(i)); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if n := len(dir.crash().entries); n != 0 {
-			t.Errorf("%d files are left", n)
+		had := l.Status().Segments
+		off = 365 * 24 * time.Hour
+		time.Sleep(50 * time.Minute)
+		if has := l.Status().Segments; had < 3 || has != had {
+			t.Errorf("%d segments of %d left after a step of the clock", has, had)
 		}
+		time.Sleep(11 * time.Minute)
+		if has := l.Status().Segments; has > 2 {
+			t.Errorf("%d segments of %d left after an hour", has, had)
+		}
+		_ = l.Close()
 	})
 }
 

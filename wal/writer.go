@@ -311,7 +311,7 @@ func (w *writer) seal(size int64) {
 	w.file = nil
 	if head := w.index.mark(); head.Segment == w.header.Number && head.SegmentID == w.header.Segment {
 		w.next, w.prevID, w.prevEnd, w.lost = w.header.Number+1, w.header.Segment, head.Offset, 0
-		w.index.seal(size, w.now())
+		w.index.seal(size, time.Now())
 	}
 }
 
