@@ -138,6 +138,9 @@ func (a *Agent) put(cfg *Config) error {
 	if err != nil {
 		return err
 	}
+	if err := a.targets.enroll(plan); err != nil {
+		return errors.Join(err, closeProbes(specs))
+	}
 	a.log.Reconfigure(logSettings(cfg))
 	a.targets.apply(plan)
 	a.runner.Apply(specs)

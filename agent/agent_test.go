@@ -337,32 +337,6 @@ func TestLetterDir(t *testing.T) {
 	}
 }
 
-// A target whose files cannot be made keeps neither the agent from starting nor the other
-// targets from delivering, and runs when they can.
-func TestTargetThatCannotBeOpened(t *testing.T) {
-	a, b := newSink(t), newSink(t)
-	storage := t.TempDir()
-	blocker := letterDir(storage, "b")
-	if err := errors.Join(os.MkdirAll(filepath.Dir(blocker), 0o700), os.WriteFile(blocker, nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	r := startAgent(t, storage, entry("a", a.URL, ""), entry("b", b.URL, ""))
-	until(t, "the other target receives", func() bool { return a.last() > 3 })
-	s, there := r.target("b")
-	if !there || s.State != web.StateStopped || !strings.Contains(s.Why, "deadletters") || !strings.Contains(fmt.Sprint(r.Status().Problems), "target b") {
-		t.Errorf("status %+v", s)
-	}
-	if err := r.Reload(); err != nil {
-		t.Errorf("reload: %v", err)
-	}
-	if err := os.Remove(blocker); err != nil {
-		t.Fatal(err)
-	}
-	until(t, "it runs", func() bool { return b.last() > 3 })
-	r.end()
-	a.inOrder(t, 1)
-}
-
 // A reload opens a target that could not be opened before its time: what was logged
 // meanwhile is still owed to it.
 func TestReloadOpensTargetThatCouldNotBe(t *testing.T) {

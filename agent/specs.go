@@ -83,14 +83,20 @@ func probeSpecs(cfg *Config, hostname string, ids *identities, own prometheus.Ga
 		specs = append(specs, probeSpec(c, p, hostname, ids))
 	}
 	if len(errs) > 0 {
-		for _, s := range specs {
-			if c, ok := s.Probe.(probes.Closer); ok {
-				errs = append(errs, c.Close())
-			}
-		}
-		return nil, errors.Join(errs...)
+		return nil, errors.Join(append(errs, closeProbes(specs))...)
 	}
 	return specs, nil
+}
+
+// closeProbes lets go of probes that no runner has.
+func closeProbes(specs []probes.Spec) error {
+	var errs []error
+	for _, s := range specs {
+		if c, ok := s.Probe.(probes.Closer); ok {
+			errs = append(errs, c.Close())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // probeSpec adds what a scrape would: job is the probe's name, instance its target.

@@ -103,10 +103,27 @@ func (ts *targets) plan(cfg *Config, ids *identities) (*plan, error) {
 	return p, nil
 }
 
+// enroll is the last step of planning: the log knows every target of the plan, durably,
+// before anything is collected for it. After an error nothing has changed.
+func (ts *targets) enroll(p *plan) error {
+	var list []wal.Enrolment
+	for _, e := range p.entries {
+		n := wal.Enrolment{Name: e.name}
+		if e.config.Target.StartAt == remotewrite.StartOldest {
+			n.StartAt = wal.StartOldest
+		}
+		list = append(list, n)
+	}
+	if err := ts.log.Enroll(list); err != nil {
+		return fmt.Errorf("a target must have its place in the log before anything is collected for it: %w: make the disk writable, with some space, and try again", err)
+	}
+	return nil
+}
+
 // apply puts a plan in place: unchanged targets are left alone, changed ones go on
 // from their savepoint with the new settings, removed ones keep their queue in the log.
-// A target that cannot be opened (its savepoint cannot be written) is tried again until it
-// can; the others run.
+// A target that cannot be opened (its dead letters) is tried again until it can; the others
+// run. It is enrolled, so the log keeps what it has to get.
 func (ts *targets) apply(p *plan) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -121,13 +138,7 @@ func (ts *targets) apply(p *plan) {
 			t.stop(ts.logger)
 		}
 	}
-	failed := map[string]error{}
-	for _, e := range p.entries {
-		if err := ts.failed[e.name]; err != nil {
-			failed[e.name] = err // it is still owed what was logged since
-		}
-	}
-	ts.running, ts.entries, ts.failed = next, p.entries, failed
+	ts.running, ts.entries, ts.failed = next, p.entries, map[string]error{}
 	ts.openMissing()
 }
 
@@ -173,13 +184,7 @@ func (ts *targets) open(e planned) (_ *target, err error) {
 	if err != nil {
 		return nil, err
 	}
-	start := wal.StartNow
-	if e.config.Target.StartAt == remotewrite.StartOldest || ts.failed[e.name] != nil {
-		// A target that could not be opened at first is owed what was logged meanwhile. Where
-		// that began is not known any more: rather too much than too little.
-		start = wal.StartOldest
-	}
-	t.reader, err = ts.log.Reader(e.name, wal.ReaderOptions{StartAt: start, MaxBacklog: int64(e.config.Target.MaxBacklog)})
+	t.reader, err = ts.log.Reader(e.name, wal.ReaderOptions{MaxBacklog: int64(e.config.Target.MaxBacklog)})
 	if err != nil {
 		return nil, err
 	}
@@ -296,14 +301,18 @@ func (ts *targets) all() []*target {
 	return slices.Clip(out)
 }
 
-// missing describes the targets that could not be opened.
+// missing describes the targets that could not be opened. The log keeps their accounts.
 func (ts *targets) missing() []web.TargetStatus {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	var out []web.TargetStatus
 	for _, e := range ts.entries {
 		if err := ts.failed[e.name]; err != nil {
-			out = append(out, web.TargetStatus{Name: e.name, URL: e.config.URL.String(), State: web.StateStopped, Why: err.Error(), Ledger: web.LedgerStatus{Balanced: true}})
+			l, bytes := ts.log.Account(e.name)
+			out = append(out, web.TargetStatus{
+				Name: e.name, URL: e.config.URL.String(), State: web.StateStopped, Why: err.Error(),
+				PendingSamples: l.Pending, PendingBytes: bytes, Ledger: ledgerStatus(l),
+			})
 		}
 	}
 	return out

@@ -42,7 +42,7 @@ type Settings struct {
 	MinFreeBytes int64         // to leave free on the file system; 0: no limit
 	OnFull       OnFull        // "" means DropOldest
 	Retain       time.Duration // how long segments are kept after they were sealed, if delivered and the budget permitting
-	OrphanTTL    time.Duration // how long a Log is open without a target before its queue goes, all lives together; 0: for ever
+	OrphanTTL    time.Duration // how long a Log is open and a target is neither enrolled nor open before its queue goes, all lives together; 0: for ever
 }
 
 func (s Settings) always() bool { return s.Sync < 0 }

@@ -85,28 +85,37 @@ func (ts *targets) open(t tail, name string, o ReaderOptions) (*Reader, error) {
 	}, nil
 }
 
-// prepare finds or makes the target; mu is held.
+// prepare finds or makes the target and opens it; mu is held.
 func (ts *targets) prepare(t tail, name string, o ReaderOptions) (*target, error) {
-	now := ts.o.Now()
+	tg, err := ts.find(t, name, o.StartAt)
+	if err != nil {
+		return nil, err
+	}
+	return tg, tg.enter(t.head(), ts.o.Now(), o.MaxBacklog)
+}
+
+// find finds the target, or makes it with a savepoint that is durable. A savepoint that
+// says nothing about this log is replaced, which is not durable yet; mu is held.
+func (ts *targets) find(t tail, name string, at StartAt) (*target, error) {
 	tg := ts.byName[name]
 	if tg == nil {
 		start := t.head()
-		if o.StartAt == StartOldest {
+		if at == StartOldest {
 			var err error
 			if start, err = oldest(t); err != nil {
 				return nil, err
 			}
 		}
+		now := ts.o.Now()
 		sp := Savepoint{Start: start, High: start}
 		f, err := createSavepointFile(ts.dir, storedSavepoint{Name: name, LastOpen: now.UnixMilli(), Savepoint: sp})
 		if err != nil {
 			return nil, err
 		}
-		tg = &target{name: name, file: f, sp: sp, acked: start, high: start}
+		tg = &target{name: name, file: f, sp: sp, acked: start, high: start, lastOpen: now, touched: now}
 		ts.byName[name] = tg
 	}
-	head := t.head()
-	if was := tg.savepoint().Start.Log; tg.isLost() || was != head.Log {
+	if was := tg.savepoint().Start.Log; tg.isLost() || was != t.head().Log {
 		start, err := oldest(t)
 		if err != nil {
 			return nil, err
@@ -117,7 +126,7 @@ func (ts *targets) prepare(t tail, name string, o ReaderOptions) (*target, error
 		}
 		tg.replace(Savepoint{Start: start, High: start})
 	}
-	return tg, tg.enter(head, now, o.MaxBacklog)
+	return tg, nil
 }
 
 // Next blocks until there is a commit after the last one returned, and returns it.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"strings"
@@ -68,26 +69,37 @@ func createSavepointFile(dir directory, st storedSavepoint) (*savepointFile, err
 	}
 	// Under its final name the file is complete: an empty one there means damage.
 	temp := creating + name
-	f, err := dir.open(temp, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
+	if err := s.create(temp); err != nil {
+		return nil, fmt.Errorf("create savepoint: %w", errors.Join(err, removeIfThere(dir, temp)))
+	}
+	if err := dir.rename(temp, name); err != nil {
+		return nil, fmt.Errorf("create savepoint: %w", errors.Join(err, removeIfThere(dir, temp)))
+	}
+	if err := dir.sync(); err != nil {
+		return nil, fmt.Errorf("create savepoint: %w", errors.Join(err, removeIfThere(dir, name)))
+	}
+	return s, nil
+}
+
+// create writes the first slot into a file of that name and makes its contents durable.
+func (s *savepointFile) create(temp string) error {
+	f, err := s.dir.open(temp, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
-		return nil, fmt.Errorf("create savepoint: %w", err)
+		return err
 	}
 	slots := make([]byte, 2*slotSize)
 	copy(slots, s.buf)
-	_, err = f.WriteAt(slots, 0)
-	if err == nil {
+	if _, err = f.WriteAt(slots, 0); err == nil {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = dir.rename(temp, name)
+	return errors.Join(err, f.Close())
+}
+
+func removeIfThere(dir directory, name string) error {
+	if err := dir.remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	if err == nil {
-		err = dir.sync()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("create savepoint: %w", err)
-	}
-	return s, nil
+	return nil
 }
 
 // openSavepointFile opens the savepoint file of that name in dir. With

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// touchEvery is how often the time at which an open target was last open, or for how long
+// touchEvery is how often the time at which a target was last wanted, or for how long
 // another one has not been, is made durable even if nothing else changes.
 const touchEvery = time.Hour
 
@@ -27,11 +27,12 @@ type target struct {
 	lost, doubt bool
 
 	open     bool
+	enrolled bool      // the configuration has it: not open is not an orphan
 	lastOpen time.Time // by the wall clock, for people: nothing is decided by it
 	touched  time.Time // the lastOpen that is durable, or about to be
 	backlog  int64     // MaxBacklog, bytes; 0: no limit
 
-	// orphan is for how long this and earlier processes ran while the target was not open.
+	// orphan is for how long this and earlier processes ran while the target was not wanted.
 	// A step of the wall clock does not change it, and what passes while no agent runs is
 	// not in it: nobody knows how long that was. orphanSaved is what is durable of it, or
 	// about to be.
@@ -233,6 +234,18 @@ func (t *target) replace(sp Savepoint) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.sp, t.lost, t.doubt = sp, false, true
+	t.version++
+}
+
+// enroll says whether the configuration has the target.
+func (t *target) enroll(has bool, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if has != t.enrolled {
+		t.enrolled, t.lastOpen = has, now
+		t.orphan, t.orphanSaved = 0, 0
+		t.version++
+	}
 }
 
 // enter makes the target an open one.
@@ -260,12 +273,12 @@ func (t *target) leave(now time.Time) {
 	t.version++
 }
 
-// touch notes that the target is open at that time, or that it has not been for so much
+// touch notes that the target is wanted at that time, or that it has not been for so much
 // longer. ending says that this process looks no more.
 func (t *target) touch(now time.Time, passed time.Duration, ending bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.open {
+	if !t.wanted() {
 		t.orphan += passed
 		if t.orphan-t.orphanSaved >= touchEvery || ending && t.orphan > t.orphanSaved {
 			t.orphanSaved = t.orphan
@@ -280,12 +293,15 @@ func (t *target) touch(now time.Time, passed time.Duration, ending bool) {
 	}
 }
 
-// orphaned is when the target was last open, as far as the clock could be trusted, and
-// for how long it was seen not to be; ok if it is not open.
+// wanted says that the target is no orphan; mu is held.
+func (t *target) wanted() bool { return t.open || t.enrolled }
+
+// orphaned is when the target was last wanted, as far as the clock could be trusted, and
+// for how long it was seen not to be; ok if it is not now.
 func (t *target) orphaned() (since time.Time, seen time.Duration, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.lastOpen, t.orphan, !t.open
+	return t.lastOpen, t.orphan, !t.wanted()
 }
 
 func (t *target) remove() error {

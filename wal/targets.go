@@ -23,9 +23,9 @@ type targetsOptions struct {
 }
 
 // targets is the registry of everything that still wants the log: one target per
-// savepoint file. A target that is not open is an orphan (its entry is gone from the
-// configuration, or not read yet); it keeps its queue until agents have run for OrphanTTL
-// without opening it. All methods are safe for concurrent use.
+// savepoint file. A target that is neither enrolled nor open is an orphan (its entry is
+// gone from the configuration, or not read yet); it keeps its queue until agents have run
+// for OrphanTTL without it. All methods are safe for concurrent use.
 type targets struct {
 	dir    directory
 	o      targetsOptions
@@ -70,6 +70,12 @@ func openTargets(dir directory, o targetsOptions) (*targets, error) {
 			return nil, errors.Join(fmt.Errorf("load savepoint of target %q: %w", name, err), ts.close())
 		}
 		ts.byName[name] = t
+	}
+	if len(ts.byName) > 0 {
+		// A process that was killed may have made one whose name a power cut would still take.
+		if err := dir.sync(); err != nil {
+			return nil, errors.Join(fmt.Errorf("make savepoints durable: %w", err), ts.close())
+		}
 	}
 	return ts, nil
 }
@@ -209,16 +215,16 @@ func pendingBytes(segments []segmentRef, acked, head Mark) int64 {
 	return n
 }
 
-// Orphan is a target that is not open: its entry is gone from the configuration. Its
-// queue is kept until agents have run for Settings.OrphanTTL without it.
+// Orphan is a target that is neither enrolled nor open: its entry is gone from the
+// configuration. Its queue is kept until agents have run for Settings.OrphanTTL without it.
 type Orphan struct {
 	Name         string
-	Since        time.Time // when it was last open, by the clock of that time
+	Since        time.Time // when it was last wanted, by the clock of that time
 	Ledger       Ledger
 	PendingBytes int64
 }
 
-// Orphans are the targets that are not open and have something pending, by name.
+// Orphans are those that have something pending, by name.
 func (l *Log) Orphans() []Orphan {
 	head, segments := l.head(), l.index.segments()
 	var orphans []Orphan
@@ -232,6 +238,19 @@ func (l *Log) Orphans() []Orphan {
 		}
 	}
 	return orphans
+}
+
+// Account is the ledger of the target with that name, open or not, and how many bytes of
+// the log it has still to get; zero for one that the log does not know.
+func (l *Log) Account(name string) (ledger Ledger, pending int64) {
+	head, segments := l.head(), l.index.segments()
+	l.targets.mu.Lock()
+	t := l.targets.byName[name]
+	l.targets.mu.Unlock()
+	if t == nil || t.isLost() {
+		return Ledger{}, 0
+	}
+	return t.ledger(head), pendingBytes(segments, t.position(), head)
 }
 
 // save makes all savepoints durable that have changed, and removes orphans that are
