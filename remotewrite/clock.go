@@ -11,16 +11,34 @@ import (
 // clock, so that a step of this host's wall clock, which may just have been put right,
 // does not move it.
 type targetClock struct {
-	date time.Time // the target's time
-	at   time.Time // when it was that, by the monotonic clock
+	date time.Time // the target's time; zero: it was asked, and does not tell
+	at   time.Time // when it was that, by both of this host's clocks
 }
 
-// clockFresh is for how long samples are dropped for what the target said. While all
-// samples are dropped nothing is sent that would show that its clock is right by now.
-const clockFresh = 30 * time.Second
+const (
+	// clockFresh is for how long samples are dropped for what the target said. While all
+	// samples are dropped nothing is sent that would show that its clock is right by now.
+	clockFresh = 30 * time.Second
 
+	// maxSlip is how far this host's two clocks may run apart meanwhile. When it was
+	// suspended the monotonic one stood still, and the target's did not.
+	maxSlip = time.Second
+)
+
+func (c *targetClock) tells() bool    { return !c.date.IsZero() }
 func (c *targetClock) now() time.Time { return c.date.Add(time.Since(c.at)) }
-func (c *targetClock) fresh() bool    { return time.Since(c.at) < clockFresh }
+
+// fresh reports whether the target said so lately, as far as this host can know.
+func (c *targetClock) fresh() bool { return time.Since(c.at) < clockFresh && !c.slipped() }
+
+func (c *targetClock) slipped() bool {
+	now := time.Now()
+	return slipped(now.Round(0).Sub(c.at.Round(0)), now.Sub(c.at))
+}
+
+// slipped reports whether in a stretch of time the wall clock and the monotonic one went
+// so differently that one was stepped, or the host suspended.
+func slipped(wall, monotonic time.Duration) bool { return (wall - monotonic).Abs() > maxSlip }
 
 // tellsTime reports whether an answer's Date is the target's. Others come from whatever
 // stands in between, too: gateways, login pages.
@@ -45,7 +63,7 @@ func (q *Queue) sawDate(a Answer) {
 // skew is this host's clock minus the target's, if that is known.
 func (q *Queue) skew() (d time.Duration, known bool) {
 	c := q.clock.Load()
-	if c == nil {
+	if c == nil || !c.tells() || c.slipped() {
 		return 0, false
 	}
 	return time.Now().Round(0).Sub(c.now().Round(0)), true
@@ -54,38 +72,56 @@ func (q *Queue) skew() (d time.Duration, known bool) {
 // limits are the bounds of timestamps in milliseconds that are sent.
 type limits struct{ oldest, newest int64 }
 
-// limits tells which samples are sent at this time: not those older than the age limit,
-// nor those ahead of the target's clock by more than the future limit. While the target
-// has not told its time lately nothing is ahead of it.
-func (q *Queue) limits(now time.Time) limits {
-	l := limits{math.MinInt64, math.MaxInt64}
+// limits tells which samples are sent: not those older than the age limit, nor those
+// ahead of the target's clock by more than the future limit. The clock is the target's,
+// since this host's may be a year off without anybody's having noticed: nothing is dropped
+// before the target has told its time lately, or was asked and does not tell.
+func (q *Queue) limits() limits {
+	if c := q.clock.Load(); c != nil && c.fresh() {
+		return q.bounds(c)
+	}
+	return limits{math.MinInt64, math.MaxInt64}
+}
+
+// bounds are the limits at a target with this clock. Where it does not tell its time the
+// age is by this host's clock, and nothing is ahead.
+func (q *Queue) bounds(c *targetClock) limits {
+	l, now := limits{math.MinInt64, math.MaxInt64}, time.Now()
+	if c.tells() {
+		now = c.now()
+		if d := time.Duration(q.cfg.Target.FutureLimit); d > 0 {
+			l.newest = now.Add(d).UnixMilli()
+		}
+	}
 	if d := time.Duration(q.cfg.Queue.SampleAgeLimit); d > 0 {
 		l.oldest = now.Add(-d).UnixMilli()
-	}
-	if c := q.clock.Load(); c != nil && c.fresh() {
-		l.newest = q.newest(c)
 	}
 	return l
 }
 
-// newest is the greatest timestamp that a target with this clock is sent.
-func (q *Queue) newest(c *targetClock) int64 {
-	if d := time.Duration(q.cfg.Target.FutureLimit); d > 0 && c != nil {
-		return c.now().Add(d).UnixMilli()
+// newest is the greatest timestamp that the target is sent, as far as is known.
+func (q *Queue) newest() int64 {
+	if c := q.clock.Load(); c != nil {
+		return q.bounds(c).newest
 	}
 	return math.MaxInt64
 }
 
-// mustAskTime reports whether the parcel has samples that are ahead of the target, as far
-// as is known, but the target has not told its time for long.
+// mustAskTime reports whether the parcel has samples that would be dropped for their
+// time, as far as is known, but the target has not told its time for long, or never: then
+// what this host's clock says must do.
 func (s *shard) mustAskTime(l *parcel) bool {
 	c := s.q.clock.Load()
-	if c == nil || c.fresh() || l.again || l.timeAsked >= maxTimeAsked {
+	if l.again || l.timeAsked >= maxTimeAsked || c != nil && c.fresh() {
 		return false
 	}
-	newest := s.q.newest(c)
+	if c == nil {
+		now := time.Now()
+		c = &targetClock{date: now, at: now}
+	}
+	b := s.q.bounds(c)
 	for i := range l.points {
-		if l.points[i].t > newest {
+		if t := l.points[i].t; t < b.oldest || t > b.newest {
 			return true
 		}
 	}
@@ -97,7 +133,7 @@ func (s *shard) mustAskTime(l *parcel) bool {
 const maxTimeAsked = 10
 
 // askTime finds out by an empty write what time it is at the target, and gives p back. If
-// the answer does not tell, the time is unknown from now on.
+// the answer does not tell, that is known for a while.
 func (s *shard) askTime(ctx context.Context, p pass, l *parcel) error {
 	g := s.q.gate
 	a := s.q.send(s.sending, Request{Body: s.q.empty})
@@ -124,7 +160,7 @@ func (s *shard) askTime(ctx context.Context, p pass, l *parcel) error {
 		g.release(p)
 	}
 	if !tellsTime(a) {
-		s.q.clock.Store(nil)
+		s.q.clock.Store(&targetClock{at: time.Now()})
 	}
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/common/model"
+
 	"hwsagent/wal"
 )
 
@@ -144,4 +146,100 @@ func (r *fakeReceiver) answerPlain(q fakeRequest) Answer {
 	r.script = nil
 	defer func() { r.script = script }()
 	return r.answer(q)
+}
+
+// The host's clock was set a year ahead during an outage, or another way: what was logged
+// before is as old as the target's clock says.
+func TestAgeIsByTheTargetsClock(t *testing.T) {
+	const year = 365 * 24 * time.Hour
+	for _, tc := range []struct {
+		name      string
+		host      time.Duration // the host's clock minus the target's
+		tells     bool
+		delivered uint64
+	}{
+		{"host a year ahead", year, true, 20},
+		{"host right", 0, true, 20},
+		{"host in 1970", -30 * year, true, 20},
+		{"target does not tell, host a year ahead", year, false, 0},
+		{"target does not tell, host right", 0, false, 20},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				up := false
+				r := newRig(t, &fakeReceiver{})
+				r.to.script = func(q fakeRequest) (Answer, bool) {
+					if !up {
+						return Answer{Err: errDown}, true
+					}
+					a := r.to.answerPlain(q)
+					if tc.tells {
+						a.Date = time.Now().Add(-tc.host)
+					}
+					return a, true
+				}
+				r.cfg.Queue.SampleAgeLimit = model.Duration(10 * time.Minute)
+				r.start()
+				r.time = time.Now().Add(-tc.host).UnixMilli()
+				r.round(10)
+				time.Sleep(2 * time.Minute)
+				r.round(10)
+				if o := r.log.outcome(); o.Sum() != 0 {
+					t.Errorf("outcomes %+v of a target that nobody has heard of", o)
+				}
+				r.to.change(func() { up = true })
+				r.drained(time.Minute)
+				r.end()
+				if o := r.log.outcome(); o.Delivered != tc.delivered || o.Dropped[wal.TooOld] != 20-tc.delivered {
+					t.Errorf("outcomes %+v, want %d delivered\n%s", o, tc.delivered, r.to.dump())
+				}
+			})
+		})
+	}
+}
+
+// A backlog with samples of a time that has not come, after the clock was put right: a
+// new process asks for the time before it sends any.
+func TestFutureBacklogOfAnEarlierProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, &fakeReceiver{})
+		r.to.script = func(q fakeRequest) (Answer, bool) {
+			for _, s := range q.samples {
+				if s.t > time.Now().Add(time.Hour).UnixMilli() {
+					t.Errorf("sent %+v", s)
+				}
+			}
+			a := r.to.answerPlain(q)
+			a.Date = time.Now()
+			return a, true
+		}
+		r.time = time.Now().Add(365 * 24 * time.Hour).UnixMilli()
+		r.round(10)
+		r.time = time.Now().UnixMilli()
+		r.round(10)
+		r.start()
+		r.drained(time.Minute)
+		r.end()
+		if o := r.log.outcome(); o.Delivered != 10 || o.Dropped[wal.Future] != 10 {
+			t.Errorf("outcomes %+v, want ten delivered, ten of the future\n%s", o, r.to.dump())
+		}
+	})
+}
+
+func TestSlipped(t *testing.T) {
+	for _, tc := range []struct {
+		name            string
+		wall, monotonic time.Duration
+		want            bool
+	}{
+		{"steady", 10 * time.Second, 10 * time.Second, false},
+		{"slewed", 10*time.Second + 500*time.Millisecond, 10 * time.Second, false},
+		{"stepped", 10*time.Second + time.Hour, 10 * time.Second, true},
+		{"stepped back", -2 * time.Hour, 10 * time.Second, true},
+		{"suspended", 8 * time.Hour, 10 * time.Second, true},
+	} {
+		if got := slipped(tc.wall, tc.monotonic); got != tc.want {
+			t.Errorf("%s: %v", tc.name, got)
+		}
+	}
 }

@@ -54,7 +54,7 @@ func (w *window) watch(ctx context.Context, end context.CancelCauseFunc) {
 			end(errLetGo)
 			return
 		}
-		slow := now.Sub(time.Unix(0, q.slowed.Load())) < slowFor
+		slow := q.slowedSince(slowFor)
 		if w.draining.Load() {
 			continue // the target may still go down, and must be seen to
 		}
@@ -103,12 +103,17 @@ func (g *growth) next(behind, slow bool) int {
 
 // slowDown halves how many requests may be under way: the target is overloaded.
 func (q *Queue) slowDown() {
-	now := time.Now()
 	last := q.slowed.Load()
-	if now.Sub(time.Unix(0, last)) < tick || !q.slowed.CompareAndSwap(last, now.UnixNano()) {
+	if q.slowedSince(tick) || !q.slowed.CompareAndSwap(last, max(1, int64(time.Since(q.born)))) {
 		return
 	}
 	q.gate.halve()
+}
+
+// slowedSince reports whether the target asked to go slower in the last d.
+func (q *Queue) slowedSince(d time.Duration) bool {
+	last := q.slowed.Load()
+	return last > 0 && time.Since(q.born)-time.Duration(last) < d
 }
 
 // waitDown waits, holding no samples, until it is worth while to read the log again: an

@@ -291,7 +291,7 @@ func (s *shard) expire(l *parcel) {
 	if l.again {
 		return // they have their outcome
 	}
-	lim := s.q.limits(time.Now())
+	lim := s.q.limits()
 	bad := 0
 	for i := range l.points {
 		if t := l.points[i].t; t < lim.oldest || t > lim.newest {

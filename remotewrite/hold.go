@@ -98,7 +98,7 @@ func (s *shard) heldSamples(l *parcel, m mode) (sample, later []point, deep bool
 		s.mu.Unlock()
 	}
 	var first []point
-	newest := s.q.newest(s.q.clock.Load())
+	newest := s.q.newest()
 	s.seen.clear(most)
 	for _, points := range hands {
 		for _, p := range points {

@@ -46,7 +46,8 @@ type Queue struct {
 	cache   *seriesCache
 	gate    *gate
 	meta    *metadataSender
-	empty   []byte // body of an empty write
+	empty   []byte    // body of an empty write
+	born    time.Time // with a monotonic reading: no step of the wall clock changes what is measured from it
 
 	// Written by Run's goroutine only, between windows.
 	stored wal.Mark // samples up to here may be stored already
@@ -60,7 +61,7 @@ type Queue struct {
 	retries  atomic.Uint64
 	sent     atomic.Uint64 // samples delivered by this process
 	requests atomic.Uint64
-	slowed   atomic.Int64 // unix ns of the last answer that asked to go slower
+	slowed   atomic.Int64 // when an answer last asked to go slower, ns since born; 0: never
 	tests    atomic.Int64 // how many held samples were sent as tests
 	window   atomic.Pointer[window]
 	down     atomic.Int64 // unix ns of the outage that was logged last
@@ -98,6 +99,7 @@ func New(o Options) (*Queue, error) {
 		gate:  newGate(time.Duration(c.MinBackoff), time.Duration(c.MaxBackoff), o.Rand),
 		meta:  newMetadata(o.Config.Metadata, o.Sender, o.Metrics),
 		empty: emptyRequest(),
+		born:  time.Now(),
 		lanes: 1,
 	}
 	q.limit.Store(int64(c.MaxSamplesPerSend))

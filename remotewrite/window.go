@@ -129,7 +129,7 @@ func (w *window) read(ctx context.Context) error {
 func (w *window) admit(e *wal.Entry) {
 	q := w.q
 	var now wal.Outcome // outcomes that are known at once
-	limits := q.limits(time.Now())
+	limits := q.limits()
 
 	w.mu.Lock()
 	seq := w.progress.Begin(e.End, e.Count(), e.Missing)
