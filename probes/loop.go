@@ -43,13 +43,14 @@ type Status struct {
 	LastError  string // of the last failed round, until one succeeds
 }
 
-// loop runs one probe. Only run's goroutine touches tracker and round.
+// loop runs one probe. Only run's goroutine touches tracker, round and stamped.
 type loop struct {
 	spec    Spec
 	out     storage.AppendableV2
 	log     *slog.Logger
 	tracker *tracker
 	round   uint64     // number of the last round, from 1
+	stamped int64      // its timestamp, milliseconds
 	rounds  *sync.Pool // of *Round
 
 	up, took *tracked // the series that every round has
@@ -198,7 +199,8 @@ func (l *loop) finish(ctx context.Context, start time.Time, res result) {
 		res = result{round: NewRound(0), took: res.took, err: fmt.Errorf("read %d samples, more than the limit of %d; none is kept", l.spec.MaxSamples+n, l.spec.MaxSamples)}
 	}
 	l.round++
-	t := start.UnixMilli()
+	t := stamp(start, l.stamped)
+	l.stamped = t
 	app := l.out.AppenderV2(ctx)
 	appended, refused, firstErr := l.appendRound(app, t, res.round)
 	ended := l.ended
@@ -234,9 +236,19 @@ func (l *loop) finish(ctx context.Context, start time.Time, res result) {
 		l.ended = ended[:min(len(ended), maxEnded)]
 	}
 	if c, ok := l.spec.Probe.(Committer); ok && l.hung == nil {
-		c.Committed(err)
+		c.Committed(errors.Join(firstErr, err))
 	}
 	l.report(res, appended, refused, errors.Join(firstErr, err))
+}
+
+// stamp is the timestamp of a round that began at start, in milliseconds. It is never
+// that of the round before, which a step of the wall clock back by one interval would
+// make it, a leap second for one: the log would refuse every sample.
+func stamp(start time.Time, before int64) int64 {
+	if t := start.UnixMilli(); t != before {
+		return t
+	}
+	return before + 1
 }
 
 // appendRound appends the samples of a round. One bad sample costs itself only; the
