@@ -42,6 +42,7 @@ func importRules() []importRule {
 		{dir: "agent/demo/receiver"},
 		{dir: "cmd/hwsagent", ours: []string{"agent"}},
 		{dir: "e2e", ours: []string{"agent/demo/receiver"}},
+		{dir: "e2e/results"},
 	}
 }
 
@@ -141,6 +142,9 @@ func broken(rules []importRule, dir string, isTest bool, p string) string {
 	}
 	if p == module || strings.HasPrefix(p, module+"/") {
 		ours := strings.TrimPrefix(p, module+"/")
+		if isTest && ours == "e2e/results" {
+			return "" // every test may write its figures down
+		}
 		if below(ours, rule.dir) {
 			return ""
 		}
@@ -204,6 +208,8 @@ func TestImportRulesBite(t *testing.T) {
 		{"e2e", true, "hwsagent/agent", true},
 		{"e2e", true, "hwsagent/agent/demo", true},
 		{"e2e", true, "hwsagent/agent/demo/receiver", false},
+		{"wal", true, "hwsagent/e2e/results", false},
+		{"wal", false, "hwsagent/e2e/results", true},
 		{"walrus", false, "fmt", true},
 	} {
 		if why := broken(importRules(), tc.dir, tc.test, tc.path); (why != "") != tc.broken {

@@ -1,0 +1,148 @@
+// Package results keeps what the fault tests found in one file of JSON values, a line
+// each, so that docs/guarantees.md quotes figures that were measured and not typed in.
+//
+// A full run begins with a [Machine], then each test adds its [Line]s with [Add], and the
+// runner adds how each test and each part ended. Lines of tests that run at the same time,
+// in several processes too, do not mix: each is appended by one write.
+package results
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Env names the file that results are appended to. Unset: nothing is kept.
+const Env = "HWSAGENT_RESULTS"
+
+// Line is what one test found.
+type Line struct {
+	What  string `json:"what"`  // was done, in an operator's words: "kill -9 at random, sync 1s"
+	Count int    `json:"count"` // how often
+	// Lost is how many acknowledged samples are gone, whatever the promise allows.
+	Lost    int                `json:"lost"`
+	Seed    uint64             `json:"seed,omitempty"`    // that replays it; 0: nothing was random
+	Figures map[string]float64 `json:"figures,omitempty"` // by name and unit: "loss_seconds_max"
+
+	Test   string    `json:"test"` // its name; set by Add, as what follows
+	At     time.Time `json:"at"`   // when it ended, UTC
+	Failed bool      `json:"failed,omitempty"`
+}
+
+// Machine is what the run took place on, and when.
+type Machine struct {
+	Date   time.Time `json:"date"`   // of its start, UTC
+	Commit string    `json:"commit"` // git describe --always --dirty
+	Seed   uint64    `json:"seed"`   // HWSAGENT_SEED of the whole run
+	// Percent is how much of the full tier ran: 100 is all of it.
+	Percent int       `json:"percent"`
+	Cores   int       `json:"cores"`
+	Kernel  string    `json:"kernel"`
+	Load    []float64 `json:"load"` // averages over 1, 5 and 15 minutes at the start
+}
+
+// Outcome is how a test or a part of the run ended.
+type Outcome struct {
+	Part    string  `json:"part"`
+	Test    string  `json:"test,omitempty"` // "": the part as a whole
+	Verdict string  `json:"verdict"`        // ok, FAILED, skipped
+	Seconds float64 `json:"seconds"`
+	Replay  string  `json:"replay,omitempty"` // the command that repeats what failed
+}
+
+// Entry is one line of the file: one of its fields is set.
+type Entry struct {
+	Machine *Machine `json:"machine,omitempty"`
+	Line    *Line    `json:"line,omitempty"`
+	Outcome *Outcome `json:"outcome,omitempty"`
+}
+
+// Add keeps a line when the test has ended, with the verdict until then. Call it from the
+// test's own goroutine, as soon as the figures are known: a test that fails later is still
+// written down, and as failed.
+func Add(t testing.TB, l Line) {
+	t.Helper()
+	file := os.Getenv(Env)
+	if file == "" {
+		return
+	}
+	t.Cleanup(func() {
+		l.Test, l.At, l.Failed = t.Name(), time.Now().UTC(), t.Failed()
+		if err := Append(file, Entry{Line: &l}); err != nil {
+			t.Errorf("keep the result: %v", err)
+		}
+	})
+}
+
+// Append adds an entry to a file, which it makes if there is none.
+func Append(file string, e Entry) error {
+	text, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(text, '\n'))
+	return errors.Join(err, f.Close())
+}
+
+// Run is what a file says.
+type Run struct {
+	Machine  Machine
+	Lines    []Line
+	Outcomes []Outcome
+}
+
+// Read reads a file. A last line that was cut short is an error, as any other that is not
+// an entry.
+func Read(file string) (Run, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return Run{}, err
+	}
+	defer f.Close()
+	return parse(f)
+}
+
+func parse(in io.Reader) (Run, error) {
+	var run Run
+	lines := bufio.NewScanner(in)
+	for n := 1; lines.Scan(); n++ {
+		var e Entry
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			return Run{}, fmt.Errorf("line %d: %w", n, err)
+		}
+		switch {
+		case e.Machine != nil:
+			run.Machine = *e.Machine
+		case e.Line != nil:
+			run.Lines = append(run.Lines, *e.Line)
+		case e.Outcome != nil:
+			run.Outcomes = append(run.Outcomes, *e.Outcome)
+		default:
+			return Run{}, fmt.Errorf("line %d: neither a machine, a line nor an outcome", n)
+		}
+	}
+	return run, lines.Err()
+}
+
+// Ended returns how a test ended, by its name or that of the test around it.
+func (r Run) Ended(test string) (Outcome, bool) {
+	best, found := Outcome{}, false
+	for _, o := range r.Outcomes {
+		if o.Test != "" && (o.Test == test || strings.HasPrefix(test, o.Test+"/")) {
+			if !found || len(o.Test) > len(best.Test) {
+				best, found = o, true
+			}
+		}
+	}
+	return best, found
+}
