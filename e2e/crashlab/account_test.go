@@ -53,10 +53,18 @@ func (g ledger) addsUp() string {
 	return ""
 }
 
+// client reaches the agent's web server, wherever it runs.
+func (l *lab) client(timeout time.Duration) *http.Client {
+	transport := &http.Transport{DisableKeepAlives: true}
+	if l.inside != nil {
+		transport.DialContext = l.inside.dial
+	}
+	return &http.Client{Timeout: timeout, Transport: transport}
+}
+
 // get asks the running agent's web server.
 func (l *lab) get(path string) (string, error) {
-	client := http.Client{Timeout: 3 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	resp, err := client.Get("http://" + l.web + path)
+	resp, err := l.client(3 * time.Second).Get("http://" + l.web + path)
 	if err != nil {
 		return "", err
 	}
@@ -140,21 +148,16 @@ func (l *lab) journal() receiver.Journal {
 	return j
 }
 
-// settle ends the load, lets everything be delivered and returns the account.
-func (l *lab) settle() (receiver.Result, ledger) {
+// quiet ends the load. The configuration stays one with a load, for the next life.
+func (l *lab) quiet() {
 	l.t.Helper()
-	l.recv.Behave(receiver.Accept)
-	if err := l.recv.Start(); err != nil {
-		l.t.Fatal(err)
-	}
 	l.configure(false)
 	defer l.configure(true)
 	req, err := http.NewRequestWithContext(l.t.Context(), http.MethodPost, "http://"+l.web+"/-/reload", nil)
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	resp, err := client.Do(req)
+	resp, err := l.client(10 * time.Second).Do(req)
 	if err != nil {
 		l.t.Fatalf("reload: %v", err)
 	}
@@ -162,6 +165,16 @@ func (l *lab) settle() (receiver.Result, ledger) {
 	if resp.StatusCode/100 != 2 {
 		l.t.Fatalf("reload: status %d\n%s", resp.StatusCode, l.tail(5))
 	}
+}
+
+// settle ends the load, lets everything be delivered and returns the account.
+func (l *lab) settle() (receiver.Result, ledger) {
+	l.t.Helper()
+	l.recv.Behave(receiver.Accept)
+	if err := l.recv.Start(); err != nil {
+		l.t.Fatal(err)
+	}
+	l.quiet()
 	eventually(l.t, time.Minute, func() string {
 		if l.gone() {
 			l.t.Fatalf("the agent ended by itself: %s", l.cmd.ProcessState)

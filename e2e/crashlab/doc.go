@@ -1,6 +1,7 @@
 // Package crashlab breaks the machine under a running hwsagent and computes what was
 // lost: SIGKILL at random moments and at every single system call that changes the log,
-// power cuts of real file systems, disks that are full, read-only, slow or broken.
+// power cuts of real file systems, disks that are full, read-only, slow or broken,
+// networks and receivers that fail in every way.
 //
 // The generator is the canary probe, whose values are numbers that it also notes in a
 // journal outside the log: tried, acknowledged. The other side is the demo's recording
@@ -9,6 +10,6 @@
 // fail the test. Every test proves that its fault took place.
 //
 // `make e2e` runs a short tier of a minute, `make torture` (HWSAGENT_TORTURE=1) the full
-// one. HWSAGENT_SEED replays a run. Tests that mount file systems do so in a mount
-// namespace of their own, which ends with them.
+// one. HWSAGENT_SEED replays a run. Tests that mount file systems or break networks do so in
+// namespaces of their own, which end with them.
 package crashlab

@@ -3,6 +3,7 @@
 package crashlab
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"os"
@@ -42,6 +43,8 @@ type options struct {
 	wal      string // the inside of wal: {…}
 	series   int    // default 20
 	interval time.Duration
+	targets  string // the entries of remote_write; default: the lab's own receiver
+	inside   *netns // where the agent runs; nil: where the test does
 }
 
 // many makes a load of which nine rounds fill a segment of 128 KiB, which is what
@@ -97,6 +100,13 @@ func newLab(t *testing.T, o options) *lab {
 
 func (l *lab) journalFile() string { return filepath.Join(l.dir, "journal") }
 
+// ownTarget is the entry of the lab's own receiver.
+const ownTarget = `
+  - name: lab
+    url: %s
+    remote_timeout: 5s
+    queue_config: {batch_send_deadline: 100ms, min_backoff: 30ms, max_backoff: 300ms}`
+
 // configure writes the configuration, with the canary on or off.
 func (l *lab) configure(on bool) {
 	l.t.Helper()
@@ -107,11 +117,8 @@ probes:
   - {name: hwsagent, type: self, enabled: false}
   - {name: canary, type: canary, enabled: %t, series: %d, interval: %s, timeout: %[4]s, journal_file: %q}
 remote_write:
-  - name: lab
-    url: %s
-    remote_timeout: 5s
-    queue_config: {batch_send_deadline: 100ms, min_backoff: 30ms, max_backoff: 300ms}
-`, l.wal, on, l.series, l.interval, l.journalFile(), l.recv.URL())
+%s
+`, l.wal, on, l.series, l.interval, l.journalFile(), cmp.Or(l.targets, fmt.Sprintf(ownTarget, l.recv.URL())))
 	if err := os.WriteFile(filepath.Join(l.dir, "agent.yaml"), []byte(text), 0o600); err != nil {
 		l.t.Fatal(err)
 	}
@@ -134,7 +141,11 @@ func (l *lab) spawn(program string, args, env []string, stdin, more *os.File) {
 	}
 	// Whatever ends the test ends the agent as well.
 	cmd.SysProcAttr = dieWithParent()
-	if err := cmd.Start(); err != nil {
+	start := cmd.Start
+	if l.inside != nil {
+		start = func() error { return l.inside.do(cmd.Start) }
+	}
+	if err := start(); err != nil {
 		l.t.Fatal(err)
 	}
 	done := make(chan struct{})
