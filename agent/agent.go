@@ -46,6 +46,7 @@ type Agent struct {
 	web      *web.Server
 	socket   net.Listener
 	appended rate
+	clock    *clock
 
 	reloading sync.Mutex // held while a configuration is being put in place
 	ids       identities // guarded by reloading
@@ -77,7 +78,7 @@ func New(o Options) (*Agent, error) {
 	}
 	a := &Agent{o: o, logger: o.Logger, hostname: hostname, started: time.Now(), registry: prometheus.NewRegistry()}
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	a.metrics = newMetrics(a.registry)
+	a.metrics, a.clock = newMetrics(a.registry), newClock(a.registry, o.Logger)
 
 	a.log, err = wal.Open(wal.Options{Dir: o.StoragePath, Settings: logSettings(cfg), Logger: o.Logger, Registerer: a.registry})
 	if err != nil {
@@ -224,6 +225,10 @@ func (a *Agent) Run(ctx context.Context) error {
 
 	g.Go(func() error {
 		a.watchRates(ctx)
+		return nil
+	})
+	g.Go(func() error {
+		a.clock.run(ctx)
 		return nil
 	})
 	g.Go(func() error {

@@ -9,16 +9,19 @@ import (
 	"hwsagent/web"
 )
 
-// Status is a snapshot of the whole agent.
+// Status is a snapshot of the whole agent. Its times are by the wall clock as it is set
+// now: what happened before a step of it is not a year ago.
 func (a *Agent) Status() web.Status {
 	now := time.Now()
 	a.mu.Lock()
 	cfgStatus, cfg := a.status, a.cfg
 	a.mu.Unlock()
+	cfgStatus.LoadedAt, cfgStatus.ReloadedAt = byClock(now, cfgStatus.LoadedAt), byClock(now, cfgStatus.ReloadedAt)
 	s := web.Status{
-		Schema: 1, Version: Version, Host: a.hostname, Running: true, Now: now, Started: a.started,
+		Schema: 1, Version: Version, Host: a.hostname, Running: true, Now: now, Started: byClock(now, a.started),
+		Clock:  a.clock.status(now),
 		Config: cfgStatus,
-		WAL:    logStatus(a.log.Status(), cfg, a.o.StoragePath),
+		WAL:    logStatus(a.log.Status(), cfg, a.o.StoragePath, now),
 	}
 	s.WAL.SamplesPerSec = a.appended.perSecond()
 	for _, t := range a.targets.all() {
@@ -35,14 +38,14 @@ func (a *Agent) Status() web.Status {
 		})
 	}
 	for _, p := range a.runner.Status() {
-		s.Probes = append(s.Probes, probeStatus(p))
+		s.Probes = append(s.Probes, probeStatus(p, now))
 	}
 	s.Problems = web.Problems(s)
 	return s
 }
 
 // logStatus describes the log. dir is where it lies.
-func logStatus(l wal.Status, cfg *Config, dir string) web.WALStatus {
+func logStatus(l wal.Status, cfg *Config, dir string, now time.Time) web.WALStatus {
 	s := web.WALStatus{
 		Dir: dir, Sync: cfg.WAL.Sync.String(),
 		Segments: l.Segments, LastSegment: l.Head.Segment, FirstSegment: l.First,
@@ -50,7 +53,7 @@ func logStatus(l wal.Status, cfg *Config, dir string) web.WALStatus {
 		Appended: l.Appended, Refused: l.Refused, Series: l.Series,
 	}
 	if l.Err != nil {
-		s.Error, s.ErrorSince = l.Err.Error(), l.Since
+		s.Error, s.ErrorSince = l.Err.Error(), byClock(now, l.Since)
 	}
 	return s
 }
@@ -63,8 +66,8 @@ func (t *target) status(now time.Time) web.TargetStatus {
 		PendingSamples: l.Pending,
 		Ledger:         ledgerStatus(l),
 		Shards:         q.Shards, MaxShards: q.MaxShards, Retries: q.Retries,
-		LastSuccess: q.LastSuccess, LastError: q.LastError, LastErrorAt: q.LastErrorAt,
-		NextTry: q.NextTry, ClockSkew: q.ClockSkew, DeadLetters: t.letters.Count(),
+		LastSuccess: byClock(now, q.LastSuccess), LastError: q.LastError, LastErrorAt: byClock(now, q.LastErrorAt),
+		NextTry: byClock(now, q.NextTry), ClockSkew: q.ClockSkew, DeadLetters: t.letters.Count(),
 	}
 	if err := t.client.CredentialError(); err != nil {
 		s.Credentials = err.Error()
@@ -108,10 +111,10 @@ func ledgerStatus(l wal.Ledger) web.LedgerStatus {
 	return s
 }
 
-func probeStatus(p probes.Status) web.ProbeStatus {
+func probeStatus(p probes.Status, now time.Time) web.ProbeStatus {
 	return web.ProbeStatus{
 		Name: p.Name, Type: p.Type, Target: p.Instance, Interval: p.Interval, State: p.State,
-		LastRun: p.LastRun, Took: p.Took, Samples: p.Samples, Failures: p.Failures,
+		LastRun: byClock(now, p.LastRun), Took: p.Took, Samples: p.Samples, Failures: p.Failures,
 		Skipped: p.Skipped, Refused: p.Refused, LastError: p.LastError,
 	}
 }

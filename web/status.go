@@ -13,6 +13,7 @@ type Status struct {
 	Now     time.Time `json:"now"`
 	Started time.Time `json:"started,omitzero"`
 
+	Clock    ClockStatus    `json:"clock"`
 	Config   ConfigStatus   `json:"config"`
 	WAL      WALStatus      `json:"wal"`
 	Targets  []TargetStatus `json:"targets"`
@@ -26,6 +27,17 @@ type ConfigStatus struct {
 	LoadedAt    time.Time `json:"loaded_at,omitzero"`
 	ReloadError string    `json:"reload_error,omitempty"` // of the last reload, until one succeeds
 	ReloadedAt  time.Time `json:"reload_attempted_at,omitzero"`
+}
+
+// ClockStatus tells what happened to this host's clock since the agent started. Times
+// are by the clock as it is set now.
+type ClockStatus struct {
+	Steps              uint64    `json:"steps"` // how often it was set
+	LastStepAt         time.Time `json:"last_step_at,omitzero"`
+	LastStepSeconds    float64   `json:"last_step_seconds,omitempty"` // ahead if positive, else back
+	Suspends           uint64    `json:"suspends"`                    // of the host
+	LastSuspendAt      time.Time `json:"last_suspend_at,omitzero"`    // when it ended
+	LastSuspendSeconds float64   `json:"last_suspend_seconds,omitempty"`
 }
 
 // WALStatus describes the log.

@@ -45,7 +45,7 @@ type Verdict struct {
 // Problems is what needs a person, or will, as far as it can be told from the other
 // fields of s, worst first; never nil. It is pure: the time is s.Now.
 func Problems(s Status) []Problem {
-	all := append(append([]Problem{}, configProblems(s)...), logProblems(s)...)
+	all := append(append(append([]Problem{}, configProblems(s)...), logProblems(s)...), clockProblems(s)...)
 	for _, t := range s.Targets {
 		all = append(all, targetProblems(s, t)...)
 	}
@@ -178,7 +178,7 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 			which = "behind"
 		}
 		add(SeverityWarning, fmt.Sprintf("this host's clock is %s %s the receiver's; receivers refuse samples that are too old or in the future", span(t.ClockSkew), which),
-			"set the clock (chrony, systemd-timesyncd)")
+			tryClock)
 	}
 	return all
 }

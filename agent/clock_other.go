@@ -1,0 +1,8 @@
+//go:build !linux
+
+package agent
+
+import "time"
+
+// bootTime is not known here: a suspend counts as a step forward.
+func bootTime() (time.Duration, bool) { return 0, false }

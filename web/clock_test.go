@@ -1,0 +1,43 @@
+package web
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestClockProblems(t *testing.T) {
+	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	for _, tc := range []struct {
+		name  string
+		now   time.Time
+		clock ClockStatus
+		want  []string // in the texts, one each
+		level string
+	}{
+		{"steady", now, ClockStatus{}, nil, ""},
+		{"back", now, ClockStatus{Steps: 1, LastStepAt: now.Add(-10 * time.Minute), LastStepSeconds: -3600}, []string{"set 60 min back at 11:50:00. Samples carry times that were used before: receivers that take nothing out of order refuse them until the clock is past 12:50:00"}, SeverityNote},
+		{"ahead", now, ClockStatus{Steps: 2, LastStepAt: now.Add(-time.Second), LastStepSeconds: 365 * 86400}, []string{"set 365 days ahead at 11:59:59 (2 times since the start)"}, SeverityNote},
+		{"long ago", now, ClockStatus{Steps: 1, LastStepAt: now.Add(-2 * time.Hour), LastStepSeconds: -3600, Suspends: 1, LastSuspendAt: now.Add(-2 * time.Hour), LastSuspendSeconds: 60}, nil, ""},
+		{"suspended", now, ClockStatus{Suspends: 1, LastSuspendAt: now.Add(-time.Minute), LastSuspendSeconds: 28800}, []string{"suspended for 8 h until 11:59:00"}, SeverityNote},
+		{"not set", time.Unix(300, 0).UTC(), ClockStatus{}, []string{"says January 1970: it is not set"}, SeverityWarning},
+	} {
+		got := clockProblems(Status{Running: true, Now: tc.now, Clock: tc.clock})
+		if len(got) != len(tc.want) {
+			t.Errorf("%s: %+v, want %d", tc.name, got, len(tc.want))
+			continue
+		}
+		for i, p := range got {
+			if !strings.Contains(p.Text, tc.want[i]) || p.Severity != tc.level {
+				t.Errorf("%s: %+v, want %q", tc.name, p, tc.want[i])
+			}
+		}
+	}
+	if got := clockProblems(Status{Now: time.Unix(300, 0)}); len(got) != 0 {
+		t.Errorf("of an agent that is down: %+v", got)
+	}
+	often := Status{Now: now, Clock: ClockStatus{Steps: 9, LastStepAt: now, LastStepSeconds: 5}}
+	if got := clockProblems(often); len(got) != 1 || got[0].Try == "" {
+		t.Errorf("%+v, want what to do", got)
+	}
+}
