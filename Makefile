@@ -9,7 +9,7 @@ export CGO_ENABLED ?= 0
 LINT_VERSION := v2.15.0
 LINT         := .cache/golangci-lint-$(LINT_VERSION)/golangci-lint
 
-.PHONY: all build run test race lint fmt-check tidy-check cross bench bench-process e2e torture fuzz ci clean
+.PHONY: all build run test race lint fmt-check tidy-check cross bench bench-process e2e faults torture guarantees fuzz ci clean
 
 all: build test
 
@@ -28,11 +28,19 @@ race: ## -short leaves out the exhaustive loops of one goroutine, which make tes
 e2e: build ## the built binary against Debian's prometheus, nginx and snmpd
 	HWSAGENT_E2E=1 HWSAGENT_BINARY=$(CURDIR)/$(BIN)/hwsagent $(GO) test -count=1 -parallel 6 -timeout 15m ./e2e
 
-# HWSAGENT_TORTURE=10 is a tenth of it; HWSAGENT_SEED=… replays a run; RUN=Power picks tests.
-RUN ?= .
-torture: build ## kills, power cuts and broken disks, the full tier
-	HWSAGENT_E2E=1 HWSAGENT_TORTURE=$${HWSAGENT_TORTURE:-1} HWSAGENT_BINARY=$(CURDIR)/$(BIN)/hwsagent \
-		$(GO) test -count=1 -parallel 4 -timeout 90m -run '$(RUN)' -v ./e2e/crashlab
+FAULTS_SEED ?= 1
+faults: build ## kills, power cuts, broken disks and networks: the short tier, the same faults each time
+	HWSAGENT_E2E=1 HWSAGENT_SEED=$(FAULTS_SEED) HWSAGENT_BINARY=$(CURDIR)/$(BIN)/hwsagent \
+		$(GO) test -count=1 -parallel 4 -timeout 15m ./e2e/crashlab
+
+# HWSAGENT_TORTURE=10 is a tenth of it; HWSAGENT_SEED=… replays a run; PARTS=kills,disk
+# picks parts; RUN=Power picks tests of the crash lab.
+RESULTS ?= $(CURDIR)/.cache/torture/$(shell date -u +%Y%m%d-%H%M%S).jsonl
+torture: build ## the full tier of all fault tests, 90 minutes; a table at the end, all results in RESULTS
+	HWSAGENT_BINARY=$(CURDIR)/$(BIN)/hwsagent $(GO) run ./e2e/torture -results '$(RESULTS)' -parts '$(PARTS)' -run '$(RUN)'
+
+guarantees: ## writes what a full run measured into docs/guarantees.md: make guarantees RESULTS=…
+	$(GO) run ./e2e/guarantees -results '$(RESULTS)' docs/guarantees.md
 
 FUZZTIME ?= 10s
 fuzz: ## every fuzz target for FUZZTIME; their corpora also run in make test

@@ -127,7 +127,7 @@ func TestSlowDisk(t *testing.T) {
 			tr.change(plan{Below: l.storage, Ops: "fsync", From: 1, To: everCalls, Act: actDelay, Delay: 5 * time.Second})
 			time.Sleep(7 * time.Second) // longer than one fsync, so that the next is met too
 			end := time.Now()
-			rounds, due := l.witness.lastAcked()-acked, uint64(end.Sub(from)/l.interval)
+			rounds, began := l.witness.lastAcked()-acked, l.journal().Tried-tried
 			tr.change(plan{Below: l.storage})
 			if len(tr.events()) == 0 {
 				t.Fatal("no fsync was slow")
@@ -136,13 +136,13 @@ func TestSlowDisk(t *testing.T) {
 				if slip, limit := l.witness.gap(from, end)-l.interval, l.slipLimit(); slip > limit {
 					t.Errorf("a round began %s late, more than %s", slip, limit)
 				}
-				if rounds*10 < due*9 { // a busy machine skips some
-					t.Errorf("only %d of %d rounds were acknowledged", rounds, due)
+				if rounds+3 < began { // how many begin is the machine's doing too
+					t.Errorf("only %d of the %d rounds that began were acknowledged", rounds, began)
 				}
 			}
 			l.healed(end.Add(5 * time.Second)) // the last slow one ends then
 			due, skipped := uint64(time.Since(from)/l.interval), l.canary().Skipped
-			if began := l.journal().Tried - tried; began+skipped+3 < due {
+			if began = l.journal().Tried - tried; began+skipped+3 < due {
 				t.Errorf("%d rounds were due, %d began and %d were counted as skipped", due, began, skipped)
 			}
 			t.Logf("%d rounds acknowledged while fsync was slow; of %d due in all, %d were skipped and counted", rounds, due, skipped)

@@ -4,6 +4,7 @@ package crashlab
 
 import (
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -41,7 +42,7 @@ func TestMain(m *testing.M) {
 func endToEnd(t *testing.T) {
 	t.Helper()
 	if os.Getenv("HWSAGENT_E2E") == "" {
-		t.Skip("runs the built binary: run by make e2e and make torture (HWSAGENT_E2E=1)")
+		t.Skip("runs the built binary: run by make faults and make torture (HWSAGENT_E2E=1)")
 	}
 }
 
@@ -67,27 +68,41 @@ func cannot(t *testing.T, why string) {
 	t.Skip(why)
 }
 
-// shortSeed is the seed of every test of the short tier, so that it has the same faults
-// each time.
+// shortSeed is the seed of the short tier, so that it has the same faults each time.
 const shortSeed = 1
 
-// seeded is a source of randomness whose seed is printed; HWSAGENT_SEED replays it. The
-// sequence of faults is the same then; what the scheduler does between them is not.
+// runSeed is the seed of all of this process's tests: HWSAGENT_SEED, else a new one in
+// the full tier.
+var runSeed = sync.OnceValues(func() (uint64, error) {
+	if s := os.Getenv("HWSAGENT_SEED"); s != "" {
+		return strconv.ParseUint(s, 10, 64)
+	}
+	if os.Getenv("HWSAGENT_TORTURE") != "" {
+		return uint64(time.Now().UnixNano()), nil
+	}
+	return shortSeed, nil
+})
+
+// seed is the run's seed, for the results.
+func seed(t *testing.T) uint64 {
+	t.Helper()
+	n, err := runSeed()
+	if err != nil {
+		t.Fatalf("HWSAGENT_SEED: %v", err)
+	}
+	return n
+}
+
+// seeded is a source of randomness of the test's own, which its name and the run's seed
+// determine. HWSAGENT_SEED replays it. The sequence of faults is the same then; what the
+// scheduler does between them is not.
 func seeded(t *testing.T) *rand.Rand {
 	t.Helper()
-	seed := uint64(shortSeed)
-	if os.Getenv("HWSAGENT_TORTURE") != "" {
-		seed = uint64(time.Now().UnixNano())
-	}
-	if s := os.Getenv("HWSAGENT_SEED"); s != "" {
-		n, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			t.Fatalf("HWSAGENT_SEED: %v", err)
-		}
-		seed = n
-	}
-	t.Logf("HWSAGENT_SEED=%d", seed)
-	return rand.New(rand.NewPCG(seed, 0))
+	n := seed(t)
+	t.Logf("HWSAGENT_SEED=%d", n)
+	name := fnv.New64a()
+	_, _ = name.Write([]byte(t.Name())) // a hash never fails
+	return rand.New(rand.NewPCG(n, name.Sum64()))
 }
 
 // between is a random duration, in milliseconds.

@@ -13,7 +13,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
+	"slices"
 	"testing"
 	"time"
 )
@@ -51,10 +51,14 @@ type Machine struct {
 type Outcome struct {
 	Part    string  `json:"part"`
 	Test    string  `json:"test,omitempty"` // "": the part as a whole
-	Verdict string  `json:"verdict"`        // ok, FAILED, skipped
+	Verdict string  `json:"verdict"`        // ok, FAILED, skipped, or Began
 	Seconds float64 `json:"seconds"`
 	Replay  string  `json:"replay,omitempty"` // the command that repeats what failed
 }
+
+// Began is the verdict of a part that has not ended. It takes the place of what an earlier
+// run of the part left in the file.
+const Began = "began"
 
 // Entry is one line of the file: one of its fields is set.
 type Entry struct {
@@ -94,7 +98,8 @@ func Append(file string, e Entry) error {
 	return errors.Join(err, f.Close())
 }
 
-// Run is what a file says.
+// Run is what a file says. Of a part, and of a test's line, that was repeated it has the
+// last.
 type Run struct {
 	Machine  Machine
 	Lines    []Line
@@ -124,25 +129,18 @@ func parse(in io.Reader) (Run, error) {
 		case e.Machine != nil:
 			run.Machine = *e.Machine
 		case e.Line != nil:
-			run.Lines = append(run.Lines, *e.Line)
+			l := *e.Line
+			run.Lines = slices.DeleteFunc(run.Lines, func(o Line) bool { return o.Test == l.Test && o.What == l.What })
+			run.Lines = append(run.Lines, l)
 		case e.Outcome != nil:
-			run.Outcomes = append(run.Outcomes, *e.Outcome)
+			o := *e.Outcome
+			run.Outcomes = slices.DeleteFunc(run.Outcomes, func(old Outcome) bool {
+				return old.Part == o.Part && (old.Test == o.Test || o.Verdict == Began)
+			})
+			run.Outcomes = append(run.Outcomes, o)
 		default:
 			return Run{}, fmt.Errorf("line %d: neither a machine, a line nor an outcome", n)
 		}
 	}
 	return run, lines.Err()
-}
-
-// Ended returns how a test ended, by its name or that of the test around it.
-func (r Run) Ended(test string) (Outcome, bool) {
-	best, found := Outcome{}, false
-	for _, o := range r.Outcomes {
-		if o.Test != "" && (o.Test == test || strings.HasPrefix(test, o.Test+"/")) {
-			if !found || len(o.Test) > len(best.Test) {
-				best, found = o, true
-			}
-		}
-	}
-	return best, found
 }

@@ -1,6 +1,7 @@
 package results
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -42,10 +43,10 @@ func TestAppendFromMany(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "results")
 	long := strings.Repeat("x", 10_000)
 	var all sync.WaitGroup
-	for range 8 {
+	for i := range 8 {
 		all.Go(func() {
-			for range 50 {
-				if err := Append(file, Entry{Line: &Line{What: long}}); err != nil {
+			for j := range 50 {
+				if err := Append(file, Entry{Line: &Line{What: fmt.Sprint(long, i, " ", j)}}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -65,11 +66,29 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-func TestEnded(t *testing.T) {
-	run := Run{Outcomes: []Outcome{{Part: "a"}, {Test: "TestA", Verdict: "ok"}, {Test: "TestA/b", Verdict: "FAILED"}, {Test: "TestAB", Verdict: "skipped"}}}
-	for test, want := range map[string]string{"TestA": "ok", "TestA/b": "FAILED", "TestA/b/c": "FAILED", "TestA/c": "ok", "TestAB": "skipped", "TestC": ""} {
-		if got, _ := run.Ended(test); got.Verdict != want {
-			t.Errorf("%s: %q, want %q", test, got.Verdict, want)
-		}
+func TestRepeated(t *testing.T) {
+	const file = `{"machine":{"commit":"a"}}
+{"outcome":{"part":"disk","verdict":"began"}}
+{"line":{"test":"TestA","what":"full","count":1,"failed":true}}
+{"outcome":{"part":"disk","test":"TestA","verdict":"FAILED"}}
+{"outcome":{"part":"disk","verdict":"FAILED"}}
+{"machine":{"commit":"b"}}
+{"outcome":{"part":"disk","verdict":"began"}}
+{"line":{"test":"TestA","what":"full","count":2}}
+{"outcome":{"part":"disk","test":"TestA","verdict":"ok"}}
+{"outcome":{"part":"disk","verdict":"ok"}}
+{"outcome":{"part":"size","verdict":"began"}}
+`
+	got, err := parse(strings.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Run{
+		Machine:  Machine{Commit: "b"},
+		Lines:    []Line{{Test: "TestA", What: "full", Count: 2}},
+		Outcomes: []Outcome{{Part: "disk", Test: "TestA", Verdict: "ok"}, {Part: "disk", Verdict: "ok"}, {Part: "size", Verdict: Began}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }

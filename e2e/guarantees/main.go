@@ -1,0 +1,44 @@
+// Command guarantees writes what a full run measured into docs/guarantees.md: the section
+// between the markers of the last full run, and in the tables what stands after
+// "<!-- measured: WHAT -->", from the lines of the run that begin with WHAT. What the run
+// has no line for stays as it is.
+//
+//	go run ./e2e/guarantees -results FILE docs/guarantees.md
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+
+	"hwsagent/e2e/results"
+)
+
+func main() {
+	file := flag.String("results", "", "what make torture wrote")
+	flag.Parse()
+	if *file == "" || flag.NArg() != 1 {
+		fmt.Fprintln(os.Stderr, "usage: guarantees -results FILE PAGE")
+		os.Exit(2)
+	}
+	if err := update(flag.Arg(0), *file); err != nil {
+		fmt.Fprintln(os.Stderr, "guarantees:", err)
+		os.Exit(1)
+	}
+}
+
+func update(page, file string) error {
+	run, err := results.Read(file)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", file, err)
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	with, err := render(string(text), run)
+	if err != nil {
+		return fmt.Errorf("%s: %w", page, err)
+	}
+	return os.WriteFile(page, []byte(with), 0o600)
+}

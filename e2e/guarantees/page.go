@@ -1,0 +1,95 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"hwsagent/e2e/results"
+)
+
+const (
+	sectionBegins = "<!-- the last full run: written by make guarantees -->\n"
+	sectionEnds   = "<!-- end of the last full run -->\n"
+)
+
+var measured = regexp.MustCompile(`<!-- measured: ([^>]+) -->[^|\n]*`)
+
+// render puts a run into a page.
+func render(page string, run results.Run) (string, error) {
+	before, rest, begins := strings.Cut(page, sectionBegins)
+	_, after, ends := strings.Cut(rest, sectionEnds)
+	if !begins || !ends {
+		return "", errors.New("it has no section between the markers of the last full run")
+	}
+	if run.Machine.Commit == "" {
+		return "", errors.New("the results do not say of which commit they are")
+	}
+	page = before + sectionBegins + section(run) + sectionEnds + after
+	return measured.ReplaceAllStringFunc(page, func(cell string) string {
+		what := measured.FindStringSubmatch(cell)[1]
+		var found []string
+		for _, l := range run.Lines {
+			if strings.HasPrefix(l.What, what) {
+				found = append(found, words(l, what))
+			}
+		}
+		if len(found) == 0 {
+			return cell
+		}
+		return fmt.Sprintf("<!-- measured: %s --> %s, %s: %s ",
+			what, run.Machine.Date.Format(time.DateOnly), run.Machine.Commit, strings.Join(found, "; "))
+	}), nil
+}
+
+// words are a line in a table's cell.
+func words(l results.Line, what string) string {
+	s := fmt.Sprintf("%d times, %d lost", l.Count, l.Lost)
+	if rest := strings.Trim(strings.TrimPrefix(l.What, what), ", "); rest != "" {
+		s = rest + " " + s
+	}
+	if m := l.Measured(); m != "" {
+		s += ", " + m
+	}
+	if l.Failed {
+		s += " **(the test failed)**"
+	}
+	return s
+}
+
+// section is the run as a whole.
+func section(run results.Run) string {
+	var b strings.Builder
+	m := run.Machine
+	fmt.Fprintf(&b, "\nStarted %s UTC at commit %s, seed %d, on %d cores, Linux %s, load %v.\n",
+		m.Date.UTC().Format("2006-01-02 15:04"), m.Commit, m.Seed, m.Cores, m.Kernel, m.Load)
+	if m.Percent != 100 {
+		fmt.Fprintf(&b, "It had %d %% of the full number of faults.\n", m.Percent)
+	}
+	b.WriteString("\n| part | result | minutes |\n|---|---|---|\n")
+	for _, o := range run.Outcomes {
+		if o.Test == "" {
+			fmt.Fprintf(&b, "| %s | %s | %.1f |\n", o.Part, o.Verdict, o.Seconds/60)
+		}
+	}
+	lines := slices.Clone(run.Lines)
+	slices.SortStableFunc(lines, func(a, b results.Line) int { return strings.Compare(a.What, b.What) })
+	b.WriteString("\n| what | times | acknowledged samples lost | figures | test |\n|---|---|---|---|---|\n")
+	for _, l := range lines {
+		result := ""
+		if l.Failed {
+			result = " **failed**"
+		}
+		fmt.Fprintf(&b, "| %s | %d | %d | %s | `%s`%s |\n", l.What, l.Count, l.Lost, l.Measured(), l.Test, result)
+	}
+	for _, o := range run.Outcomes {
+		if o.Test != "" && o.Replay != "" {
+			fmt.Fprintf(&b, "\nFailed: `%s`; again by `%s`\n", o.Test, o.Replay)
+		}
+	}
+	b.WriteByte('\n')
+	return b.String()
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"strconv"
+	"time"
+)
+
+// part is a piece of the full tier that has a process of its own: what one of them breaks
+// the others survive.
+type part struct {
+	name     string
+	pkg      string
+	run      string // which tests: a regular expression; "": all that no other part has
+	parallel int    // how many at a time: most of them wait for time to pass
+	limit    time.Duration
+}
+
+// alone are the tests that measure how fast something is, and thus get the machine for
+// themselves.
+const (
+	kills = "Kill|OutOfMemory"
+	disks = "PowerCut|Disk|StickyErrors|EveryErrorOnce|ReadOnly"
+	alone = "Gigabytes"
+)
+
+// parts are all of the full tier, the quick ones first.
+func parts() []part {
+	return []part{
+		{name: "memory", pkg: "./wal", parallel: 2, limit: 25 * time.Minute},
+		{name: "kills", pkg: lab, run: kills, parallel: 8, limit: 40 * time.Minute},
+		{name: "disk", pkg: lab, run: disks, parallel: 8, limit: 40 * time.Minute},
+		{name: "others", pkg: lab, parallel: 4, limit: 30 * time.Minute},
+		{name: "size", pkg: lab, run: alone, parallel: 1, limit: 20 * time.Minute},
+		{name: "replants", pkg: "./e2e/replant", parallel: 2, limit: 25 * time.Minute},
+	}
+}
+
+const lab = "./e2e/crashlab"
+
+// chosen is a part of the tests that the user names, of the crash lab.
+func chosen(run string) part {
+	return part{name: "chosen", pkg: lab, run: run, parallel: 8, limit: 90 * time.Minute}
+}
+
+// arguments are those of go.
+func (p part) arguments() []string {
+	args := []string{"test", "-json", "-count=1", "-timeout", p.limit.String(), "-parallel", strconv.Itoa(p.parallel)}
+	switch {
+	case p.run != "":
+		args = append(args, "-run", p.run)
+	case p.pkg == lab:
+		args = append(args, "-skip", kills+"|"+disks+"|"+alone)
+	}
+	return append(args, p.pkg)
+}
+
+// chosenBy is what make torture is told to run this part only.
+func (p part) chosenBy() string {
+	if p.name == "chosen" {
+		return "RUN='" + p.run + "'"
+	}
+	return "PARTS=" + p.name
+}
