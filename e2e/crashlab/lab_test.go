@@ -35,6 +35,8 @@ type lab struct {
 	done     chan struct{} // closed when the process is gone
 	faults   []time.Time   // when the agent was killed, its machine, or its connections
 	lastSlow time.Duration // the longest delay that the receiver was told
+
+	behaviour receiver.Behaviour // of the receiver when it is well
 }
 
 // options configure a lab; zero values mean the defaults that newLab fills in.
@@ -61,7 +63,7 @@ const report = 2
 func newLab(t *testing.T, o options) *lab {
 	t.Helper()
 	endToEnd(t)
-	l := &lab{t: t, options: o, dir: t.TempDir(), oracle: receiver.NewOracle()}
+	l := &lab{t: t, options: o, dir: t.TempDir(), oracle: receiver.NewOracle(), behaviour: receiver.Accept}
 	if l.series == 0 {
 		l.series = 20
 	}
@@ -75,10 +77,7 @@ func newLab(t *testing.T, o options) *lab {
 		l.wal = "min_free_bytes: 1MiB"
 	}
 	l.witness = newWitness(t, l.journalFile())
-	l.recv = receiver.New(receiver.Options{Sink: func(series []prompb.TimeSeries) {
-		l.witness.arrived(series)
-		l.oracle.Add(series)
-	}})
+	l.recv = receiver.New(receiver.Options{Sink: l.sink})
 	if err := l.recv.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -96,6 +95,12 @@ func newLab(t *testing.T, o options) *lab {
 		}
 	})
 	return l
+}
+
+// sink is given what a receiver stores.
+func (l *lab) sink(series []prompb.TimeSeries) {
+	l.witness.arrived(series)
+	l.oracle.Add(series)
 }
 
 func (l *lab) journalFile() string { return filepath.Join(l.dir, "journal") }

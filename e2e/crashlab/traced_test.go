@@ -36,15 +36,29 @@ type plan struct {
 	Delay    time.Duration
 }
 
-type tracerSpec struct{ Plan plan }
-
-type tracerCommand struct {
-	Signal int   `json:",omitempty"` // to the program
-	Plan   *plan `json:",omitempty"`
+// shift is by how much clocks of the agent are ahead of this machine's, which nobody
+// touches. Its monotonic clock is never moved: both together are a suspend, the wall
+// clock alone is a step.
+type shift struct {
+	Wall, Boot time.Duration
+	Turn       int // names it in the event; from 1
 }
 
+type tracerSpec struct {
+	Plan  plan
+	Shift *shift // nil: clocks are not traced
+}
+
+type tracerCommand struct {
+	Signal int    `json:",omitempty"` // to the program
+	Plan   *plan  `json:",omitempty"`
+	Shift  *shift `json:",omitempty"`
+}
+
+const eventShifted = "shifted" // a reading of a clock met the shift number Count
+
 type tracerEvent struct {
-	What  string // fired, end
+	What  string // fired, shifted, end
 	Op    string
 	Path  string
 	Count int
@@ -58,16 +72,22 @@ type traced struct {
 	mu    sync.Mutex
 	fired []tracerEvent
 	count int // calls in all; known at the end
+	turn  int // of the last shift that a reading of a clock met
 	ended chan struct{}
 }
 
 // trace starts the agent under a tracer.
 func (l *lab) trace(p plan) *traced {
 	l.t.Helper()
+	return l.traceAs(tracerSpec{Plan: p})
+}
+
+func (l *lab) traceAs(s tracerSpec) *traced {
+	l.t.Helper()
 	if !canTrace {
-		cannot(l.t, "counts system calls by ptrace, which is written for linux/amd64")
+		cannot(l.t, "stops at system calls by ptrace, which is written for linux/amd64")
 	}
-	spec, err := json.Marshal(tracerSpec{p})
+	spec, err := json.Marshal(s)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -96,9 +116,12 @@ func (l *lab) trace(p plan) *traced {
 				return
 			}
 			tr.mu.Lock()
-			if e.What == "fired" {
+			switch e.What {
+			case "fired":
 				tr.fired = append(tr.fired, e)
-			} else {
+			case eventShifted:
+				tr.turn = e.Count
+			default:
 				tr.count = e.Count
 			}
 			tr.mu.Unlock()
@@ -124,6 +147,28 @@ func (tr *traced) change(p plan) {
 	if err := tr.send(tracerCommand{Plan: &p}); err != nil {
 		tr.l.t.Fatalf("tell the tracer: %v", err)
 	}
+}
+
+// set moves the agent's clocks and returns when it has read one that is moved.
+func (tr *traced) set(s shift) {
+	tr.l.t.Helper()
+	tr.mu.Lock()
+	s.Turn = tr.turn + 1
+	tr.mu.Unlock()
+	if err := tr.send(tracerCommand{Shift: &s}); err != nil {
+		tr.l.t.Fatalf("tell the tracer: %v", err)
+	}
+	if s.Wall == 0 && s.Boot == 0 {
+		return // nothing is moved; the agent's own status tells
+	}
+	eventually(tr.l.t, 20*time.Second, func() string {
+		tr.mu.Lock()
+		defer tr.mu.Unlock()
+		if tr.turn < s.Turn {
+			return "the agent has not read its clock"
+		}
+		return ""
+	})
 }
 
 // events are the calls that something was done about so far.

@@ -24,12 +24,14 @@ const canTrace = true
 // a directory, in all of its threads together and in the order in which they are entered.
 // It is the parent of the program: when it ends, so does the program.
 //
-// Invariant: everything runs on one locked thread, as ptrace demands; only plan is
-// shared, with the goroutine that reads commands.
+// Invariant: everything runs on one locked thread, as ptrace demands; only plan and shift
+// are shared, with the goroutine that reads commands.
 type tracer struct {
-	spec tracerSpec
-	pid  int
-	plan atomic.Pointer[plan]
+	spec  tracerSpec
+	pid   int
+	plan  atomic.Pointer[plan]
+	shift atomic.Pointer[shift] // nil: the program sees the clocks as they are
+	moved *shift                // the last one that a reading of a clock met
 
 	count   int               // of calls that matter
 	pending map[int]pending   // by thread: what to do at the end of its call
@@ -54,6 +56,7 @@ func runTracer(specText string, args []string) int {
 	err := json.Unmarshal([]byte(specText), &t.spec)
 	if err == nil {
 		t.plan.Store(&t.spec.Plan)
+		t.shift.Store(t.spec.Shift)
 		err = t.start(args)
 	}
 	if err == nil {
@@ -82,6 +85,9 @@ func (t *tracer) commands() {
 		if c.Plan != nil {
 			t.plan.Store(c.Plan)
 		}
+		if c.Shift != nil {
+			t.shift.Store(c.Shift)
+		}
 	}
 }
 
@@ -103,6 +109,11 @@ func (t *tracer) start(args []string) error {
 	var ws unix.WaitStatus
 	if _, err := unix.Wait4(t.pid, &ws, unix.WALL, nil); err != nil {
 		return err
+	}
+	if t.spec.Shift != nil {
+		if err := hideVDSO(t.pid); err != nil {
+			return err
+		}
 	}
 	const options = unix.PTRACE_O_TRACESYSGOOD | unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_EXITKILL
 	if err := unix.PtraceSetOptions(t.pid, options); err != nil {
@@ -238,6 +249,11 @@ func (t *tracer) entered(tid int) error {
 
 // left ends a call.
 func (t *tracer) left(tid int) error {
+	if s := t.shift.Load(); s != nil {
+		if err := t.readClock(tid, s); err != nil {
+			return err
+		}
+	}
 	todo, ok := t.pending[tid]
 	if !ok {
 		return unix.PtraceSyscall(tid, 0)
