@@ -21,6 +21,9 @@ var ErrDamaged = errors.New("the log is damaged")
 // ErrNoLog means that no agent has ever run on the storage directory.
 var ErrNoLog = errors.New("there is no log")
 
+// ErrInUse means that another agent runs on the storage directory.
+var ErrInUse = wal.ErrLocked
+
 // OfflineStatus is what the storage directory of an agent that does not run tells:
 // the log, and each target's account and backlog. It changes nothing. A directory
 // without a log is an error.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"syscall"
 	"time"
 )
 
@@ -64,25 +65,21 @@ type fileInfo struct {
 	modTime time.Time
 }
 
-// errUnsafeDirectory wraps why a directory must not hold the log.
-var errUnsafeDirectory = errors.New("unsafe directory")
+// errNotInPlace wraps why what is logged would not be found by another process.
+var errNotInPlace = errors.New("directory is not in its place")
 
 // openDirectory opens path, and creates it with mode 0700 if it is not there. It
 // refuses a symbolic link, a directory of another user, and one that a group or
 // others may write to: whoever controls the directory could feed samples to every
 // target, or have the log written elsewhere.
 func openDirectory(path string) (*osDirectory, error) {
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	if err := os.MkdirAll(path, 0o700); errors.Is(err, syscall.ENOTDIR) {
+		return nil, fmt.Errorf("%w: %w, and so %s cannot be the directory: name another one", ErrUnsafe, err, path)
+	} else if err != nil {
 		return nil, fmt.Errorf("create directory: %w", err)
 	}
-	info, err := os.Lstat(path)
+	info, err := checkDirectory(path)
 	if err != nil {
-		return nil, fmt.Errorf("check directory: %w", err)
-	}
-	if !info.IsDir() {
-		return nil, fmt.Errorf("%w: %s is not a directory but a symbolic link or a file: name the real directory", errUnsafeDirectory, path)
-	}
-	if err := checkOwner(path, info); err != nil {
 		return nil, err
 	}
 	root, err := os.OpenRoot(path)
@@ -92,9 +89,21 @@ func openDirectory(path string) (*osDirectory, error) {
 	// Between Lstat and OpenRoot the path may have been replaced.
 	if opened, err := root.Stat("."); err != nil || !os.SameFile(info, opened) {
 		root.Close()
-		return nil, fmt.Errorf("%w: %s was replaced while it was being opened", errUnsafeDirectory, path)
+		return nil, fmt.Errorf("%w: %s was replaced while it was being opened", ErrUnsafe, path)
 	}
-	return &osDirectory{path: path, root: root}, nil
+	return &osDirectory{path: path, root: root, info: info}, nil
+}
+
+// checkDirectory says what is wrong with what is at path.
+func checkDirectory(path string) (fs.FileInfo, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil, fmt.Errorf("check directory: %w", err)
+	}
+	if !info.IsDir() {
+		return nil, fmt.Errorf("%w: %s is not a directory but a symbolic link or a file: name the real directory", ErrUnsafe, path)
+	}
+	return info, checkOwner(path, info)
 }
 
 // osDirectory is a directory of the operating system. An [os.Root] keeps every
@@ -102,6 +111,19 @@ func openDirectory(path string) (*osDirectory, error) {
 type osDirectory struct {
 	path string
 	root *os.Root
+	info fs.FileInfo // tells it from another one at the same path
+}
+
+// inPlace says what is wrong if another process would not find the directory at its path.
+func (d *osDirectory) inPlace() error {
+	const andNow = "put it back, or restart the agent"
+	switch info, err := os.Lstat(d.path); {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: %s was moved away or deleted under the running agent: %s", errNotInPlace, d.path, andNow)
+	case err == nil && !os.SameFile(info, d.info):
+		return fmt.Errorf("%w: something else is at %s than when the agent started: %s", errNotInPlace, d.path, andNow)
+	}
+	return nil // or it cannot be told now
 }
 
 func (d *osDirectory) open(name string, flag int) (file, error) {

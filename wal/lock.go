@@ -17,12 +17,15 @@ type lock struct{ f *os.File }
 func takeLock(dir *osDirectory, name string) (*lock, error) {
 	f, err := dir.root.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("open lock file: %w", err)
+		return nil, fmt.Errorf("open lock file in %s: %w", dir.path, err)
 	}
 	ok, err := tryLock(f)
 	if err == nil && !ok {
-		holder, _ := io.ReadAll(io.LimitReader(f, 64))
-		err = fmt.Errorf("%w: %s is held by process %s; one agent has one directory", ErrLocked, dir.path, strings.TrimSpace(string(holder)))
+		holder := "another process" // which has not written yet which one it is
+		if pid, _ := io.ReadAll(io.LimitReader(f, 64)); len(pid) > 1 {
+			holder = "process " + strings.TrimSpace(string(pid))
+		}
+		err = fmt.Errorf("%w: %s is held by %s; one agent has one directory", ErrLocked, dir.path, holder)
 		return nil, errors.Join(err, f.Close())
 	}
 	if err == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 var (
 	ErrFull   = errors.New("log is full")
 	ErrLocked = errors.New("directory is in use")
+	ErrUnsafe = errors.New("unsafe directory") // somebody else may control it
 )
 
 // SyncAlways as Settings.Sync makes Commit return after fsync.
@@ -79,9 +81,10 @@ const defaultSegmentBytes = 8 << 20
 // Log is an open log. It is safe for concurrent use.
 type Log struct {
 	logger  *slog.Logger
-	base    *osDirectory // Options.Dir
-	dir     directory    // of the segments
-	saves   directory    // of the savepoints
+	base    *osDirectory   // Options.Dir
+	places  []*osDirectory // base, and those of the following two
+	dir     directory      // of the segments
+	saves   directory      // of the savepoints
 	lock    *lock
 	series  *seriesMap
 	index   *index
@@ -126,6 +129,13 @@ func (l *Log) open(o Options) (err error) {
 	if l.base, err = openDirectory(o.Dir); err != nil {
 		return err
 	}
+	l.places = append(l.places, l.base)
+	// Before anything is changed, the lock file included.
+	for _, inner := range [...]string{segmentDir, savepointDir} {
+		if _, err := checkDirectory(filepath.Join(o.Dir, inner)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
 	if l.lock, err = takeLock(l.base, lockName); err != nil {
 		return err
 	}
@@ -146,10 +156,20 @@ func (l *Log) open(o Options) (err error) {
 	l.writer = &writer{
 		dir: l.dir, logger: l.logger, series: l.series, index: l.index, metrics: l.metrics, now: o.Now,
 		makeRoom: l.budget.makeRoom, full: l.budget.full, config: l.budget.config,
-		segmentBytes: o.SegmentBytes,
+		inPlace: l.inPlace, segmentBytes: o.SegmentBytes,
 	}
 	l.writer.cond.L = &l.writer.mu
 	return l.restore()
+}
+
+// inPlace says why a process that is started now would not find this log.
+func (l *Log) inPlace() error {
+	for _, d := range l.places {
+		if err := d.inPlace(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // sub opens a directory inside Options.Dir.
@@ -158,6 +178,7 @@ func (l *Log) sub(o Options, name string) (directory, error) {
 	if err != nil {
 		return nil, err
 	}
+	l.places = append(l.places, d)
 	if o.wrap != nil {
 		return o.wrap(name, d), nil
 	}

@@ -55,7 +55,7 @@ func TestUnsafeDirectories(t *testing.T) {
 				if err := spoil(t, filepath.Join(dir, inner)); err != nil {
 					t.Fatal(err)
 				}
-				if l, err := Open(Options{Dir: dir}); !errors.Is(err, errUnsafeDirectory) {
+				if l, err := Open(Options{Dir: dir}); !errors.Is(err, ErrUnsafe) {
 					t.Errorf("error = %v, want one that says what is unsafe", err)
 					if l != nil {
 						_ = l.Close()

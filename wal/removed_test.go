@@ -5,7 +5,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,7 +50,7 @@ func TestSegmentRemoved(t *testing.T) {
 		if err := commitFloats(l, 10, 3, 3); err == nil {
 			t.Error("a commit into a deleted directory is acknowledged")
 		}
-		if st := l.Status(); st.Err == nil || !strings.Contains(st.Err.Error(), "no such file") {
+		if st := l.Status(); st.Err == nil || !errors.Is(st.Err, errNotInPlace) {
 			t.Errorf("status %+v", st)
 		}
 		_ = r.Close()

@@ -84,14 +84,21 @@ func (w *writer) becameDurable(m Mark) {
 	w.cond.Broadcast()
 }
 
-// tick makes durable what is not, and tries to get over an error or a removed segment.
+// tick makes durable what is not, and tries to get over an error. A file or directory
+// that is not in its place is one.
 func (w *writer) tick() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.closed || w.syncing {
+		return
+	}
+	if w.file != nil {
+		if err := w.missing(); err != nil {
+			_ = w.recover(fmt.Errorf("write commit: %w", err), nil) // noted
+			return
+		}
+	}
 	switch {
-	case w.closed || w.syncing:
-	case w.file != nil && w.removed():
-		_ = w.recover(fmt.Errorf("write commit: segment %s was removed", segmentName(w.header.Number)), nil) // noted
 	case w.err != nil && w.file == nil:
 		_ = w.begin(nil) // noted
 	case w.file != nil && w.durable.Commit < w.written.Commit:
@@ -99,14 +106,20 @@ func (w *writer) tick() {
 	}
 }
 
-// removed reports whether somebody has unlinked the active segment: what is written to it
-// now would be acknowledged, and gone with the process.
-func (w *writer) removed() bool {
+// missing says why what is written to the active segment now would be acknowledged, and
+// gone with the process: somebody has unlinked it, or moved a directory.
+func (w *writer) missing() error {
+	if err := w.inPlace(); err != nil {
+		return err
+	}
 	f, err := w.dir.open(segmentName(w.header.Number), os.O_RDONLY)
 	if err == nil {
 		w.close(f)
 	}
-	return errors.Is(err, fs.ErrNotExist)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("segment %s was removed", segmentName(w.header.Number))
+	}
+	return nil
 }
 
 // run ticks once per interval until ctx ends.

@@ -24,6 +24,7 @@ type writer struct {
 	makeRoom func(bytes int64)
 	full     func(bytes int64) error
 	config   func() Settings // at present
+	inPlace  func() error    // why a later process would not find the log; nil if it would
 
 	mu   sync.Mutex
 	cond sync.Cond // a sync has ended
@@ -238,6 +239,9 @@ func (w *writer) begin(b *batch) error {
 }
 
 func (w *writer) tryBegin(b *batch) error {
+	if err := w.inPlace(); err != nil {
+		return err
+	}
 	recovering := w.err != nil
 	h := Header{
 		Version: formatVersion, Log: w.written.Log, Number: w.next, CreatedAt: w.now().UnixMilli(),

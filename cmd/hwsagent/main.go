@@ -122,6 +122,10 @@ func (c *cli) complain(cmd *cobra.Command, code int, err error) {
 		fmt.Fprintln(c.stderr, "Try: name the agent's directory with --storage.path, or start it: hwsagent run")
 	case errors.Is(err, agent.ErrNoLog):
 		fmt.Fprintln(c.stderr, "Try: name the agent's directory with --storage.path")
+	case errors.Is(err, agent.ErrInUse):
+		fmt.Fprintln(c.stderr, "Try: stop that one, or give this one a directory of its own with --storage.path; hwsagent status tells how that one is")
+	case errors.Is(err, syscall.EROFS):
+		fmt.Fprintln(c.stderr, "Try: name a directory that can be written with --storage.path, or mount the file system for writing")
 	case errors.Is(err, fs.ErrPermission):
 		fmt.Fprintln(c.stderr, "Try: run it as the agent's user, or let this user in; hwsagent check looks at every file and at the storage")
 	case errors.Is(err, syscall.EADDRINUSE):
