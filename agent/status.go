@@ -86,9 +86,7 @@ type backlog struct {
 }
 
 func (t *target) backlog(l wal.Ledger, now time.Time) (b backlog) {
-	if n, err := t.reader.Pending(); err == nil { // else the problem is the log's, and shown there
-		b.bytes = n
-	}
+	b.bytes = t.reader.Pending()
 	if oldest := t.reader.OldestPending(); l.Pending > 0 && !oldest.IsZero() {
 		b.oldest, b.lag = oldest, max(0, now.Sub(oldest))
 	}

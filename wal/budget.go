@@ -171,6 +171,11 @@ func (g *budget) scanEnd(seg segment, end Mark) (Mark, error) {
 	if err != nil {
 		g.note("scan segment", err)
 	}
+	for _, s := range g.index.segments() {
+		if s.Number == seg.number && s.Before > 0 && info.Last.Commit > s.Before {
+			return end, f.Close() // it has changed places with a later one
+		}
+	}
 	if info.Last.Commit > 0 {
 		end.Log, end.Commit, end.Total = g.index.mark().Log, info.Last.Commit, info.Last.Total
 	}

@@ -149,7 +149,8 @@ type segmentInfo struct {
 	// SegmentID are the header's, so zero too when that is unreadable.
 	Last Mark
 
-	// End is the end of the last good commit, or of the header if there is none.
+	// End is where the good commits end, or the header if there are none. Last does not
+	// end there if pages changed places.
 	End int64
 
 	Commits     int
@@ -183,8 +184,9 @@ func (c *commitReader) scan(learn *entryDecoder) (segmentInfo, error) {
 			info.Header = c.header
 			info.End = c.offset()
 		case foundCommit:
+			info.End = c.offset()
 			if c.commit.Number <= info.Last.Commit {
-				continue // written twice
+				continue // written twice, or out of its place
 			}
 			if info.Commits == 0 {
 				info.FirstCommit = c.commit.Number
@@ -192,7 +194,6 @@ func (c *commitReader) scan(learn *entryDecoder) (segmentInfo, error) {
 			}
 			info.Commits++
 			info.Samples += c.commit.Samples
-			info.End = c.offset()
 			info.Last = markOf(c.header, c.header.Number, c.offset(), c.commit)
 			if learn != nil {
 				c.good.each(func(rec []byte) { _ = learn.learn(rec) })

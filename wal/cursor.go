@@ -22,6 +22,7 @@ type cursor struct {
 	// want is the segment to open next, or the one that is open.
 	want   int
 	file   segmentFile // nil if none is open
+	places *places     // of the commits in that segment; nil until that is asked
 	reader commitReader
 	decode *entryDecoder
 
@@ -64,7 +65,7 @@ func (c *cursor) close() {
 	if err := c.file.Close(); err != nil {
 		c.log.Warn("Cannot close segment", "segment", segmentName(c.want), "err", err)
 	}
-	c.file = nil
+	c.file, c.places = nil, nil
 }
 
 // next is the entry after last, nil if there is none up to the head. After an error,
@@ -76,9 +77,7 @@ func (c *cursor) next(head Mark) (*Entry, error) {
 				return nil, err
 			}
 		}
-		if err := c.extend(head); err != nil {
-			return nil, err
-		}
+		c.extend(head)
 		found, err := c.reader.next()
 		if err != nil {
 			return nil, fmt.Errorf("read segment %s: %w", segmentName(c.want), err)
@@ -93,6 +92,10 @@ func (c *cursor) next(head Mark) (*Entry, error) {
 			c.learn(c.reader.debris)
 		case foundCommit:
 			c.learn(c.reader.debris)
+			if c.outOfPlace() {
+				c.learn(c.reader.good)
+				continue
+			}
 			if e := c.take(head); e != nil {
 				return e, nil
 			}
@@ -109,10 +112,7 @@ func (c *cursor) next(head Mark) (*Entry, error) {
 
 // open opens the first segment that is there from want on, and not beyond the head.
 func (c *cursor) open(head Mark) (ok bool, err error) {
-	segments, err := c.tail.segments()
-	if err != nil {
-		return false, fmt.Errorf("list segments: %w", err)
-	}
+	segments := c.tail.segments()
 	i, _ := slices.BinarySearchFunc(segments, c.want, func(s segmentRef, n int) int { return s.Number - n })
 	for ; i < len(segments) && segments[i].Number <= head.Segment; i++ {
 		s := segments[i]
@@ -141,26 +141,21 @@ func (c *cursor) open(head Mark) (ok bool, err error) {
 
 // extend lets the reader of the segment at the head see what was written since, and
 // the reader of one that was the head's see its end.
-func (c *cursor) extend(head Mark) error {
+func (c *cursor) extend(head Mark) {
 	p := &c.reader.pages
 	if p.final {
-		return nil
+		return
 	}
 	if c.want == head.Segment {
 		p.limit = max(p.limit, head.Offset)
-		return nil
+		return
 	}
-	segments, err := c.tail.segments()
-	if err != nil {
-		return fmt.Errorf("list segments: %w", err)
-	}
-	for _, s := range segments {
+	for _, s := range c.tail.segments() {
 		if s.Number == c.want {
 			p.limit = max(p.limit, s.Size)
 		}
 	}
 	p.final = true
-	return nil
 }
 
 // pass takes note of a segment's header. It is false if the segment belongs to
@@ -169,6 +164,9 @@ func (c *cursor) pass(h Header, head Mark) bool {
 	if h.Log != head.Log {
 		c.log.Warn("Skipping a segment of another log", "segment", segmentName(c.want), "log", h.Log.String())
 		return false
+	}
+	if !h.names(head.Log, c.want) {
+		return true
 	}
 	if from := max(h.Found, c.last.Total); h.Total > from {
 		c.powerCut += h.Total - from

@@ -87,14 +87,14 @@ func (l *fakeLog) wait(ctx context.Context, past Mark) error {
 	}
 }
 
-func (l *fakeLog) segments() ([]segmentRef, error) {
+func (l *fakeLog) segments() []segmentRef {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var refs []segmentRef
 	for _, n := range slices.Sorted(maps.Keys(l.files)) {
-		refs = append(refs, segmentRef{n, int64(len(l.files[n]))})
+		refs = append(refs, segmentRef{Number: n, Size: int64(len(l.files[n]))})
 	}
-	return refs, nil
+	return refs
 }
 
 func (l *fakeLog) openSegment(n int) (segmentFile, error) {

@@ -24,7 +24,7 @@ type tail interface {
 
 	// segments lists the segments that are kept, in ascending order. Numbers may have
 	// holes.
-	segments() ([]segmentRef, error)
+	segments() []segmentRef
 
 	// openSegment opens segment n for reading. The error is fs.ErrNotExist if there is
 	// none. The file may be unlinked while it is open.
@@ -44,6 +44,11 @@ type segmentRef struct {
 	// could not be truncated (in an earlier process too: see [Header.PrevEnd]); else
 	// the file's size.
 	Size int64
+
+	// Before is the number of the last commit that lies before the next segment of which
+	// the header can be read, as that says; 0 if there is none. Commits beyond it may stand here, but stand
+	// there as well.
+	Before uint64
 }
 
 // segmentFile is one segment opened for reading.

@@ -2,6 +2,7 @@ package wal
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -31,6 +32,7 @@ type segment struct {
 type index struct {
 	mu     sync.Mutex
 	head   Mark
+	safe   Mark      // the last commit that a power cut cannot take
 	list   []segment // by number; holes are legal
 	floor  int       // number of the first segment to come while list is empty
 	wake   chan struct{}
@@ -45,6 +47,20 @@ func (ix *index) mark() Mark {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	return ix.head
+}
+
+// settle notes that everything up to m is durable.
+func (ix *index) settle(m Mark) {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	ix.safe = m
+}
+
+// durable is the last commit that a power cut cannot take.
+func (ix *index) durable() Mark {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	return ix.safe
 }
 
 // publish moves the head to m, the end of a commit in the segment of h.
@@ -123,8 +139,12 @@ func (ix *index) segments() []segmentRef {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	refs := make([]segmentRef, len(ix.list))
-	for i, s := range ix.list {
-		refs[i] = segmentRef{Number: s.number, Size: s.end}
+	var before uint64
+	for i, s := range slices.Backward(ix.list) {
+		refs[i] = segmentRef{Number: s.number, Size: s.end, Before: before}
+		if s.known {
+			before = s.before.Commit
+		}
 	}
 	return refs
 }

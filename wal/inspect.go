@@ -173,7 +173,7 @@ func readSavepoint(dir directory, name string) (storedSavepoint, error) {
 	if err != nil {
 		return storedSavepoint{}, err
 	}
-	s := savepointFile{f: f}
+	s := savepointFile{name: name, f: f}
 	st, _, err := s.load()
 	return st, errors.Join(err, f.Close())
 }

@@ -36,10 +36,7 @@ func readHeader(t opener, s segmentRef) (Header, error) {
 // belongs to the tail's log. The segment may be an earlier one than it need be, never
 // a later one; a reader skips the commits up to the mark by their numbers.
 func locate(t tail, after Mark) (segment int, err error) {
-	segments, err := t.segments()
-	if err != nil {
-		return 0, fmt.Errorf("list segments: %w", err)
-	}
+	segments := t.segments()
 	if i := slices.IndexFunc(segments, func(s segmentRef) bool { return s.Number == after.Segment }); i >= 0 {
 		h, err := readHeader(t, segments[i])
 		if err != nil {
@@ -56,7 +53,7 @@ func locate(t tail, after Mark) (segment int, err error) {
 		if err != nil {
 			return 0, err
 		}
-		if h.Version != 0 && h.Log == after.Log && h.Commit <= after.Commit {
+		if h.names(after.Log, s.Number) && h.Commit <= after.Commit {
 			return s.Number, nil
 		}
 	}
@@ -68,12 +65,8 @@ func locate(t tail, after Mark) (segment int, err error) {
 
 // oldest is the mark of everything before what the log still has.
 func oldest(t tail) (Mark, error) {
-	segments, err := t.segments()
-	if err != nil {
-		return Mark{}, fmt.Errorf("list segments: %w", err)
-	}
 	head := t.head()
-	for _, s := range segments {
+	for _, s := range t.segments() {
 		if s.Number > head.Segment {
 			break
 		}
@@ -89,11 +82,13 @@ func oldest(t tail) (Mark, error) {
 			return Mark{}, fmt.Errorf("scan segment %08d: %w", s.Number, err)
 		}
 		switch {
-		case info.Header.Version != 0 && info.Header.Log == head.Log:
+		case info.Header.names(head.Log, s.Number):
 			m := markBefore(info.Header, s.Number)
 			m.Total = info.Header.Total // what a power cut took before is nobody's loss here
 			return m, nil
-		case info.Header.Version == 0 && info.Commits > 0 && info.Last.Commit <= head.Commit:
+		case s.Before > 0 && info.Last.Commit > s.Before:
+			// It has changed places with a later one.
+		case info.Commits > 0 && info.Last.Commit <= head.Commit:
 			return Mark{
 				Position: Position{Segment: s.Number}, Log: head.Log,
 				Commit: info.FirstCommit - 1, Total: info.Before,

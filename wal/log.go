@@ -145,7 +145,7 @@ func (l *Log) open(o Options) (err error) {
 	if l.saves, err = l.sub(o, savepointDir); err != nil {
 		return err
 	}
-	l.targets, err = openTargets(l.saves, targetsOptions{Logger: o.Logger, Now: o.Now, OrphanTTL: o.OrphanTTL})
+	l.targets, err = openTargets(l.saves, targetsOptions{Logger: o.Logger, Now: o.Now, OrphanTTL: o.OrphanTTL, Durable: l.index.durable})
 	if err != nil {
 		return err
 	}
@@ -296,7 +296,7 @@ func (l *Log) Status() Status {
 func (l *Log) head() Mark                                { return l.index.mark() }
 func (l *Log) wait(ctx context.Context, past Mark) error { return l.index.wait(ctx, past) }
 func (l *Log) first() int                                { return l.index.first() }
-func (l *Log) segments() ([]segmentRef, error)           { return l.index.segments(), nil }
+func (l *Log) segments() []segmentRef                    { return l.index.segments() }
 
 func (l *Log) labelsOf(ref uint64) labels.Labels { return l.series.labelsOf(ref) }
 

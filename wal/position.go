@@ -67,3 +67,13 @@ type Mark struct {
 	// Invariant: a.Commit <= b.Commit ⇒ a.Total <= b.Total.
 	Total uint64 `json:"total"`
 }
+
+// later is m with the greater commit number and the greater total of the two.
+func later(m, n Mark) Mark {
+	total := max(m.Total, n.Total)
+	if n.Commit >= m.Commit {
+		m = n
+	}
+	m.Total = total
+	return m
+}

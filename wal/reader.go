@@ -265,12 +265,8 @@ func (r *Reader) Head() Mark { return r.tail.head() }
 func (r *Reader) Ledger() Ledger { return r.target.ledger(r.tail.head()) }
 
 // Pending is how many bytes of the log lie between the acknowledged mark and the head.
-func (r *Reader) Pending() (int64, error) {
-	segments, err := r.tail.segments()
-	if err != nil {
-		return 0, fmt.Errorf("list segments: %w", err)
-	}
-	return pendingBytes(segments, r.target.position(), r.tail.head()), nil
+func (r *Reader) Pending() int64 {
+	return pendingBytes(r.tail.segments(), r.target.position(), r.tail.head())
 }
 
 // OldestPending is the timestamp of the oldest sample without a final outcome among

@@ -49,6 +49,13 @@ type Header struct {
 	PrevEnd int64
 }
 
+// names reports whether h is the header of that segment of that log. It is not when it is
+// unreadable, or when the file, or its first page, came from elsewhere: then it says
+// nothing about what precedes the file.
+func (h *Header) names(log ID, segment int) bool {
+	return h.Version != 0 && h.Log == log && h.Number == segment
+}
+
 // commitRecord ends each commit. A commit without it is never delivered. A commit
 // of no records and no samples is legal: the log writes one when it is opened after
 // a power cut took samples that a savepoint knew of, so that there is a commit at

@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/rand"
 	"errors"
@@ -38,19 +39,32 @@ func (l *Log) restore() error {
 	list := l.index.list
 	slices.SortFunc(list, func(a, b segment) int { return cmp.Compare(a.number, b.number) })
 
-	var newest Header
+	headers := make([]Header, len(list))
 	var c commitReader
 	for i := range list {
-		h, err := l.readHeader(&c, &list[i])
-		if err != nil {
+		if headers[i], err = l.readHeader(&c, &list[i]); err != nil {
 			return fmt.Errorf("segment %s: %w", segmentName(list[i].number), err)
 		}
+	}
+	id := ownLog(headers, l.targets.serve)
+	told := Mark{Log: id} // what is known to have been durable once
+	for i, h := range headers {
+		s := &list[i]
 		if h.Version == 0 {
 			continue
 		}
-		newest = h
-		list[i].id, list[i].known = h.Segment, true
-		list[i].before = Mark{Log: h.Log, Commit: h.Commit, Total: h.Found}
+		if h.Log != id {
+			l.logger.Error("Leaving out a segment of another log", "segment", segmentName(s.number), "log", h.Log.String())
+			s.end = 0
+			continue
+		}
+		told = later(told, Mark{Log: id, Commit: h.Commit, Total: h.Total})
+		if !h.names(id, s.number) {
+			l.logger.Error("A segment begins like another one; where it holds what it should, that is read", "segment", segmentName(s.number), "like", segmentName(h.Number))
+			continue
+		}
+		s.id, s.known = h.Segment, true
+		s.before = Mark{Log: h.Log, Commit: h.Commit, Total: h.Found}
 		if i > 0 && list[i-1].number == h.Number-1 && h.PrevID != (ID{}) {
 			prev := &list[i-1]
 			switch {
@@ -62,11 +76,33 @@ func (l *Log) restore() error {
 		}
 	}
 
-	last, err := l.lastCommit()
+	last, err := l.lastCommit(told.Commit)
 	if err != nil {
 		return err
 	}
-	return l.resume(newest, last)
+	return l.resume(told, last)
+}
+
+// ownLog is the ID of the log that segments with these headers are of: where a segment of
+// another log has got among them, that of the savepoints, or else of most segments. It is
+// zero if no header is readable.
+func ownLog(headers []Header, served func(ID) bool) ID {
+	segments := map[ID]int{}
+	for _, h := range headers {
+		if h.Version != 0 {
+			segments[h.Log]++
+		}
+	}
+	var own ID
+	for id, n := range segments {
+		switch a, b := served(id), served(own); {
+		case own == (ID{}), a && !b, a == b && n > segments[own]:
+			own = id
+		case a == b && n == segments[own] && bytes.Compare(id[:], own[:]) < 0:
+			own = id // any, but the same each time
+		}
+	}
+	return own
 }
 
 // readHeader reads a segment's header; its Version is 0 if it is unreadable. The
@@ -89,9 +125,10 @@ func (l *Log) readHeader(c *commitReader, s *segment) (h Header, err error) {
 	return c.header, nil
 }
 
-// lastCommit is the mark of the last commit that can be read. It has no more than a
-// Position if there is none.
-func (l *Log) lastCommit() (Mark, error) {
+// lastCommit is the mark of the last commit that can be read, which is not before the one
+// of that number unless a header says where it belongs: a page of an older segment may lie
+// in a damaged one. It has no more than a Position if there is none.
+func (l *Log) lastCommit(told uint64) (Mark, error) {
 	list := l.index.list
 	for i := range slices.Backward(list) {
 		s := &list[i]
@@ -102,9 +139,9 @@ func (l *Log) lastCommit() (Mark, error) {
 		if err != nil {
 			l.disown(s, info, err)
 		}
-		if info.Last.Commit > 0 {
+		if info.Last.Commit > 0 && (s.known || info.Last.Commit > told) {
 			last := info.Last
-			last.Segment, last.SegmentID = s.number, s.id
+			last.Position, last.SegmentID = Position{Segment: s.number, Offset: info.End}, s.id
 			l.budget.note("sync the newest segment", l.syncSegment(s.number))
 			return last, nil
 		}
@@ -150,27 +187,20 @@ func (l *Log) syncSegment(n int) error {
 }
 
 // resume makes the numbers go on from the last commit that can be read, or from what
-// a savepoint knows of, if that is more.
-func (l *Log) resume(newest Header, last Mark) error {
-	w, known := l.writer, l.targets.highest(newest.Log)
-	if last.Commit == 0 {
-		// No commit can be read, but a header may say how many there had been.
-		last.Log, last.Commit, last.Total = newest.Log, newest.Commit, newest.Total
-	}
-	id := newest.Log
-	switch {
-	case id == (ID{}):
+// headers or savepoints know of, if that is more. What was durable and is missing is
+// damage, and cursors find out by the totals; the rest was lost to a power cut, and the
+// next segment's header says so.
+func (l *Log) resume(told, last Mark) error {
+	w, id := l.writer, told.Log
+	known := l.targets.highest(id) // savepoints of another log say nothing about this one
+	if id == (ID{}) {
 		id = known.Log
-	case known.Log != id:
-		known = Mark{} // savepoints of another log say nothing about this one
 	}
 	if id == (ID{}) {
 		if _, err := rand.Read(id[:]); err != nil {
 			return fmt.Errorf("name log: %w", err)
 		}
 	}
-	last.Log = id
-
 	w.next = known.Segment + 1
 	if known == (Mark{}) {
 		w.next = 0
@@ -178,14 +208,23 @@ func (l *Log) resume(newest Header, last Mark) error {
 	if n := len(l.index.list); n > 0 {
 		w.next = max(w.next, l.index.list[n-1].number+1)
 	}
+	if last.Commit == 0 {
+		// No commit can be read, but a header may say how many there had been.
+		last.Commit, last.Total = told.Commit, told.Total
+	}
+	last.Log = id
 	l.index.floor, l.index.head = w.next, last
+
+	durable := later(later(last, told), l.targets.durable(id))
+	all := later(durable, known)
 	w.written = last
-	w.written.Commit, w.written.Total = max(last.Commit, known.Commit), max(last.Total, known.Total)
+	w.written.Commit, w.written.Total = all.Commit, all.Total
 	w.durable = w.written
-	w.number += w.written.Commit
-	w.lost = w.written.Total - last.Total
-	if w.lost > 0 || w.written.Commit > last.Commit {
-		l.logger.Warn("Samples that were acknowledged before a power cut are not on the disk", "samples", w.lost)
+	l.index.settle(w.durable)
+	w.number += all.Commit
+	w.lost = all.Total - durable.Total
+	if damaged := durable.Total - last.Total; w.lost > 0 || damaged > 0 || all.Commit > last.Commit {
+		l.logger.Warn("Samples that were acknowledged are not on the disk any more", "power_cut", w.lost, "damage", damaged)
 		w.mark()
 	}
 	return nil

@@ -44,6 +44,11 @@ type storedSavepoint struct {
 
 	// Orphan is for how long an agent has run without this target, milliseconds.
 	Orphan int64
+
+	// Durable is the last commit of the log that was durable at that time, whether the
+	// target had got it or not. Without it nobody would know of samples at the log's end
+	// that become unreadable.
+	Durable Mark
 }
 
 // savepointFile is the open savepoint file of one target. It is not safe for
@@ -128,6 +133,9 @@ func (s *savepointFile) load() (st storedSavepoint, doubt bool, err error) {
 	for i := range 2 {
 		slot := buf[i*slotSize : (i+1)*slotSize]
 		seq, got, err := decodeSlot(slot)
+		if name, _ := escapeName(got.Name); err == nil && name != s.name {
+			err = errSavepointDamaged // another target's: a copy of its file, or of a page of it
+		}
 		if newer := (*newerSavepointError)(nil); errors.As(err, &newer) {
 			return st, false, err
 		}
@@ -261,8 +269,14 @@ func appendSavepoint(b []byte, st storedSavepoint) []byte {
 		b = binary.AppendUvarint(b, n)
 	}
 	b = binary.AppendUvarint(b, uint64(st.Shards))
-	if st.Orphan > 0 { // builds that do not know it can read the savepoints of open targets
+	// What follows is left out where it says nothing, so that builds that do not know it
+	// can read that.
+	known := st.Durable.Log != (ID{})
+	if st.Orphan > 0 || known {
 		b = binary.AppendUvarint(b, uint64(st.Orphan))
+	}
+	if known {
+		b = appendMark(b, st.Durable)
 	}
 	return b
 }
@@ -288,6 +302,9 @@ func decodeSavepoint(b []byte) (storedSavepoint, error) {
 	}
 	if d.err == nil && len(d.b) > 0 {
 		st.Orphan = int64(min(d.uvarint(), maxOrphan))
+	}
+	if d.err == nil && len(d.b) > 0 {
+		st.Durable = d.mark()
 	}
 	if d.err != nil {
 		return storedSavepoint{}, d.err

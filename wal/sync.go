@@ -68,6 +68,7 @@ func (w *writer) becameDurable(m Mark) {
 		return
 	}
 	w.durable = m
+	w.index.settle(m)
 	n := 0
 	for ; n < len(w.retained) && w.retained[n].number <= m.Commit; n++ {
 		b := w.retained[n]

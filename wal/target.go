@@ -42,6 +42,8 @@ type target struct {
 	// their outcomes may still come.
 	overtaken uint64
 
+	durable Mark // the last commit of the log that is known to be durable
+
 	version uint64 // of sp and lastOpen: grows with each change
 	saved   uint64 // the version that is durable
 	acked   Mark   // the acknowledged mark that is durable: what lies before may be deleted
@@ -71,7 +73,7 @@ func loadTarget(dir directory, name string, info fileInfo, o targetsOptions) (*t
 	last, orphan := time.UnixMilli(st.LastOpen), time.Duration(st.Orphan)*time.Millisecond
 	return &target{
 		name: name, file: f, sp: st.Savepoint, doubt: doubt, lastOpen: last, touched: last,
-		orphan: orphan, orphanSaved: orphan, acked: st.Acked(), high: st.High,
+		orphan: orphan, orphanSaved: orphan, acked: st.Acked(), high: st.High, durable: st.Durable,
 	}, nil
 }
 
@@ -85,7 +87,7 @@ func (t *target) save() error {
 		return nil
 	}
 	version := t.version
-	st := storedSavepoint{Name: t.name, LastOpen: t.lastOpen.UnixMilli(), Savepoint: t.copySavepoint(), Orphan: t.orphan.Milliseconds()}
+	st := storedSavepoint{Name: t.name, LastOpen: t.lastOpen.UnixMilli(), Savepoint: t.copySavepoint(), Orphan: t.orphan.Milliseconds(), Durable: t.durable}
 	t.mu.Unlock()
 
 	err := t.file.write(st)
@@ -291,6 +293,23 @@ func (t *target) touch(now time.Time, passed time.Duration, ending bool) {
 		t.touched = now
 		t.version++
 	}
+}
+
+// learn notes how much of the log is durable. What no longer changes is not worth a write
+// each second, so a target that nobody wants learns it at the end only.
+func (t *target) learn(durable Mark, ending bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if (ending || t.wanted()) && durable.Log != (ID{}) && (durable.Log != t.durable.Log || durable.Commit > t.durable.Commit) {
+		t.durable = durable
+		t.version++
+	}
+}
+
+func (t *target) knownDurable() Mark {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.durable
 }
 
 // wanted says that the target is no orphan; mu is held.

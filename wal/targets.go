@@ -20,6 +20,11 @@ type targetsOptions struct {
 	Logger    *slog.Logger
 	Now       func() time.Time // nil: time.Now
 	OrphanTTL time.Duration    // how long agents run without a target before its queue goes; 0: for ever
+
+
+	// Durable is the last commit of the log that a power cut cannot take; nil: not known.
+	// Savepoints keep it, so that samples that are missing later are known to be.
+	Durable func() Mark
 }
 
 // targets is the registry of everything that still wants the log: one target per
@@ -46,6 +51,9 @@ func openTargets(dir directory, o targetsOptions) (*targets, error) {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Durable == nil {
+		o.Durable = func() Mark { return Mark{} }
 	}
 	now := time.Now()
 	ts := &targets{dir: dir, o: o, opened: now, looked: now, ttl: o.OrphanTTL, byName: map[string]*target{}}
@@ -99,7 +107,7 @@ func (ts *targets) highest(log ID) Mark {
 	var top Mark
 	for _, t := range ts.all() {
 		sp := t.savepoint()
-		marks := []Mark{sp.Start, sp.High}
+		marks := []Mark{sp.Start, sp.High, t.knownDurable()}
 		for _, r := range sp.Done {
 			marks = append(marks, r.To)
 		}
@@ -107,14 +115,27 @@ func (ts *targets) highest(log ID) Mark {
 			if m.Log == (ID{}) || log != (ID{}) && m.Log != log {
 				continue
 			}
-			total := max(top.Total, m.Total)
-			if m.Commit >= top.Commit {
-				top = m
-			}
-			top.Total = total
+			top = later(top, m)
 		}
 	}
 	return top
+}
+
+// durable has the greatest commit number and the greatest total that were durable in that
+// log, as far as the savepoints tell. What the disk has less was not lost to a power cut.
+func (ts *targets) durable(log ID) Mark {
+	var top Mark
+	for _, t := range ts.all() {
+		if m := t.knownDurable(); m.Log == log {
+			top = later(top, m)
+		}
+	}
+	return top
+}
+
+// serve reports whether any savepoint is one of that log.
+func (ts *targets) serve(log ID) bool {
+	return slices.ContainsFunc(ts.all(), func(t *target) bool { return t.savepoint().Start.Log == log })
 }
 
 // lowest is the oldest segment that any target still needs by its durable savepoint,
@@ -174,11 +195,7 @@ func (ts *targets) enforceBacklog(t tail) error {
 // that no more than limit bytes follow, or as few as can be: the beginning of a
 // segment. It is not ok if the target need not or cannot move.
 func backlogEnd(t tail, acked Mark, limit int64) (end Mark, ok bool, err error) {
-	segments, err := t.segments()
-	if err != nil {
-		return end, false, fmt.Errorf("list segments: %w", err)
-	}
-	head := t.head()
+	segments, head := t.segments(), t.head()
 	backlog := pendingBytes(segments, acked, head)
 	for i, s := range segments {
 		if backlog <= limit {
@@ -191,7 +208,7 @@ func backlogEnd(t tail, acked Mark, limit int64) (end Mark, ok bool, err error) 
 		if err != nil {
 			return end, ok, err
 		}
-		if h.Version == 0 || h.Log != head.Log || h.Commit <= acked.Commit {
+		if !h.names(head.Log, s.Number) || h.Commit <= acked.Commit {
 			continue // a damaged header cannot say where it is: move beyond it, or stay before
 		}
 		end, ok = markBefore(h, s.Number), true
@@ -271,7 +288,9 @@ func (ts *targets) touch(ending bool) {
 	passed := now.Sub(ts.looked)
 	ts.looked = now
 	ts.mu.Unlock()
+	durable := ts.o.Durable()
 	for _, t := range ts.all() {
+		t.learn(durable, ending)
 		t.touch(ts.o.Now(), passed, ending)
 	}
 }
