@@ -12,9 +12,11 @@ import (
 )
 
 var (
-	errOutOfOrder = fmt.Errorf("append sample: %w", storage.ErrOutOfOrderSample)
-	errBatchFull  = errors.New("append sample: batch is full: commit and begin another")
-	errFinished   = errors.New("appender was committed or rolled back before")
+	errOutOfOrder    = fmt.Errorf("append sample: %w", storage.ErrOutOfOrderSample)
+	errBatchFull     = errors.New("append sample: batch is full: commit and begin another")
+	errHugeHistogram = fmt.Errorf("it takes more than %d bytes", maxHistogramBytes)
+
+	errFinished = errors.New("appender was committed or rolled back before")
 )
 
 var _ storage.AppendableV2 = (*Log)(nil)

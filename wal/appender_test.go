@@ -3,6 +3,7 @@ package wal
 import (
 	"errors"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -250,5 +251,33 @@ func TestLargeCommit(t *testing.T) {
 	}
 	if got := nextEntry(t, r).Samples[0].V; got != 2 {
 		t.Errorf("value %v, want 2", got)
+	}
+}
+
+// TestHugeHistogram refuses a histogram that no reader would take for anything but
+// damage, and leaves such exemplars out.
+func TestHugeHistogram(t *testing.T) {
+	l := openLog(t, Options{})
+	r := openReader(t, l, "a", ReaderOptions{})
+	app := l.AppenderV2(t.Context())
+	const buckets = maxRecord / 8
+	h := &histogram.Histogram{Count: buckets, PositiveSpans: []histogram.Span{{Length: buckets}}, PositiveBuckets: make([]int64, buckets)}
+	h.PositiveBuckets[0] = 1
+	if _, err := app.Append(0, sampleOf(1), 0, 1, 0, h, nil, storage.AppendV2Options{}); err == nil {
+		t.Error("a histogram of", buckets, "buckets is taken")
+	}
+	if _, err := app.Append(0, sampleOf(1), 0, 1, 0, nil, h.ToFloat(nil), storage.AppendV2Options{}); err == nil {
+		t.Error("a float histogram of", buckets, "buckets is taken")
+	}
+	long := exemplar.Exemplar{Labels: labels.FromStrings("a", strings.Repeat("x", maxMetaBytes+1)), Value: 1}
+	short := exemplar.Exemplar{Labels: labels.FromStrings("a", "b"), Value: 2}
+	if _, err := app.Append(0, sampleOf(1), 0, 1, 1, nil, nil, storage.AppendV2Options{Exemplars: []exemplar.Exemplar{long, short}}); err != nil {
+		t.Error(err)
+	}
+	if err := app.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if e := nextEntry(t, r); len(e.Samples) != 1 || len(e.Exemplars) != 1 || e.Exemplars[0].V != 2 {
+		t.Errorf("entry %+v", e)
 	}
 }

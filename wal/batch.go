@@ -148,10 +148,14 @@ func (b *batch) add(ref uint64, st int64, l lastSample) {
 }
 
 // addExemplars copies the exemplars that came with a sample of time t. Those that
-// come again with a repeated sample are logged again: receivers ignore them. The
+// come again with a repeated sample are logged again: receivers ignore them. One whose
+// labels are longer than maxMetaBytes is left out. The
 // series map's mutex must be held.
 func (b *batch) addExemplars(s *memSeries, t int64, exemplars []exemplar.Exemplar) {
 	for _, e := range exemplars {
+		if e.Labels.ByteSize() > maxMetaBytes {
+			continue
+		}
 		if !e.HasTs && e.Ts == 0 {
 			e.Ts = t
 		}
@@ -183,6 +187,8 @@ func (b *batch) finish(committed bool) {
 // checkHistogram refuses what could not be read back.
 func checkHistogram(h *histogram.Histogram, fh *histogram.FloatHistogram) error {
 	switch {
+	case fh != nil && floatHistogramBytes(fh) > maxHistogramBytes, h != nil && histogramBytes(h) > maxHistogramBytes:
+		return errHugeHistogram
 	case fh != nil:
 		return fh.Validate()
 	case h != nil:

@@ -8,7 +8,7 @@ import (
 
 // maxCommit bounds the uncompressed records that a reader holds while it waits for
 // the commit record, in bytes. Longer ones are damage: the writer splits them.
-const maxCommit = 4 * maxRecord
+const maxCommit = 256 << 20
 
 // commitReader assembles the commits of one segment and verifies them: record count
 // and checksum over the uncompressed bytes.

@@ -22,7 +22,12 @@ const (
 
 	// maxRecord bounds an uncompressed record, in bytes. The writer never makes a
 	// longer one; the reader takes one for damage before it allocates anything.
-	maxRecord = 64 << 20
+	maxRecord = 16 << 20
+
+	// maxExpansion bounds how much longer than its compressed form a record can be that
+	// snappy made: an element of 3 bytes stands for 64 at most. So a length that damage, or
+	// somebody, has put there costs no more memory than the file has bytes, times this.
+	maxExpansion = 22
 )
 
 // castagnoli is the polynomial of all checksums in the log.

@@ -247,7 +247,7 @@ func (p *pageReader) expand(dst, src []byte) (out []byte, ok bool) {
 		return append(dst, src...), true
 	case flagSnappy: // s2 reads it, and faster than the snappy package does
 		n, err := s2.DecodedLen(src)
-		if err != nil || n > maxRecord {
+		if err != nil || n > min(maxRecord, maxExpansion*len(src)) {
 			return dst, false
 		}
 		dst = slices.Grow(dst, n)

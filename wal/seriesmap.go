@@ -31,6 +31,8 @@ const sweepEvery = 60
 const (
 	maxLabelBytes = 1 << 20
 	maxMetaBytes  = 64 << 10
+
+	maxHistogramBytes = 4 << 20 // of one sample
 )
 
 var errNoLabels = errors.New("series has no labels and its reference is unknown")

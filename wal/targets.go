@@ -21,7 +21,6 @@ type targetsOptions struct {
 	Now       func() time.Time // nil: time.Now
 	OrphanTTL time.Duration    // how long agents run without a target before its queue goes; 0: for ever
 
-
 	// Durable is the last commit of the log that a power cut cannot take; nil: not known.
 	// Savepoints keep it, so that samples that are missing later are known to be.
 	Durable func() Mark

@@ -1,0 +1,151 @@
+package wal
+
+import (
+	"encoding/binary"
+	"log/slog"
+	"runtime"
+	"testing"
+
+	"github.com/golang/snappy"
+	"github.com/prometheus/prometheus/tsdb/record"
+)
+
+// allocated is how many bytes a function allocates in all, whether they are kept or not.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// Whatever lengths a segment claims, in records whose checksums are right, reading it
+// takes little memory, and what stands beside is delivered.
+func TestHostileLengths(t *testing.T) {
+	const (
+		huge    = 1 << 60
+		endless = "a record without end"
+	)
+	number := func(b []byte, ns ...uint64) []byte {
+		for _, n := range ns {
+			b = binary.AppendUvarint(b, n)
+		}
+		return b
+	}
+	claim := func(n uint64) []byte { // a snappy block that says it is so long
+		return append(binary.AppendUvarint(nil, n), snappy.Encode(nil, make([]byte, 100))[1:]...)
+	}
+	histogram := func(tail []byte) []byte { // up to the spans
+		b := []byte{byte(record.HistogramSamplesV2)}
+		b = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(b, 1), 1000), 0)
+		b = binary.AppendVarint(append(b, 0), 3)        // hint, schema
+		b = append(b, make([]byte, 8)...)               // threshold
+		b = append(number(b, 1, 1), make([]byte, 8)...) // counts, sum
+		return append(append(b, tail...), make([]byte, 50)...)
+	}
+	zstdClaim := func(n uint64) []byte { // a frame with one segment and no block that matters
+		b := []byte{0x28, 0xb5, 0x2f, 0xfd, 0xe0}
+		b = binary.LittleEndian.AppendUint64(b, n)
+		return append(b, 0x03, 0x00, 0x00, 0x01)
+	}
+	plain := map[string][]byte{
+		"labels of a series":     append([]byte{byte(record.Series)}, number(make([]byte, 8), huge)...),
+		"length of a label":      append([]byte{byte(record.Series)}, number(make([]byte, 8), 1, huge)...),
+		"fields of metadata":     number([]byte{byte(record.Metadata)}, 1, 0, huge),
+		"length of metadata":     append(number([]byte{byte(record.Metadata), 1, 0}, 1, 4), append([]byte("HELP"), number(nil, huge)...)...),
+		"length of a family":     number([]byte{typeFamily}, 1, huge),
+		"spans":                  histogram(number(nil, huge)),
+		"negative spans":         histogram(number(nil, 0, huge)),
+		"buckets":                histogram(number(nil, 0, 0, huge)),
+		"as many spans as bytes": histogram(number(nil, 40)),
+		"labels of an exemplar":  append(append([]byte{byte(record.Exemplars)}, make([]byte, 16)...), append([]byte{2, 2}, number(make([]byte, 8), huge)...)...),
+		"a short sample":         {byte(record.SamplesV2), 2, 2, 2, 0},
+		"a short old sample":     {byte(record.Samples), 2, 2},
+		"a short exemplar":       {byte(record.Exemplars), 2, 2},
+		"nothing":                {byte(record.SamplesV2)},
+		"no old sample":          {byte(record.Samples)},
+		"no histogram":           {byte(record.HistogramSamples)},
+		"no exemplar":            {byte(record.Exemplars)},
+	}
+	packed := map[string]struct {
+		flags byte
+		rec   []byte
+	}{
+		"snappy, 1 TiB":    {flagSnappy, claim(1 << 40)},
+		"snappy, 4 GiB":    {flagSnappy, claim(1<<32 - 1)},
+		"snappy, 63 MiB":   {flagSnappy, claim(63 << 20)},
+		"snappy, 15 MiB":   {flagSnappy, claim(15 << 20)},
+		"snappy, no block": {flagSnappy, []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}},
+		"zstd, 1 TiB":      {flagZstd, zstdClaim(1 << 40)},
+		"zstd, 63 MiB":     {flagZstd, zstdClaim(63 << 20)},
+		"zstd, 15 MiB":     {flagZstd, zstdClaim(15 << 20)},
+		"zstd, no frame":   {flagZstd, []byte("not a frame")},
+		"two compressions": {flagSnappy | flagZstd, []byte("either")},
+	}
+	read := func(what string, write func(s *segmentBuilder)) {
+		t.Helper()
+		s := newSegment(1, ID{9}, 0, 0)
+		s.commit(1, 1000, 1000, seriesRecord(1), samplesRecord(1000, 1))
+		write(s)
+		s.commit(1, 2000, 2000, samplesRecord(2000, 1))
+		entries := 0
+		n := allocated(func() {
+			l := newFakeLog(s)
+			c := newCursor(l, slog.New(slog.DiscardHandler))
+			defer c.close()
+			for {
+				e, err := c.next(l.head())
+				if err != nil {
+					t.Fatalf("%s: %v", what, err)
+				}
+				if e == nil {
+					return
+				}
+				entries++
+			}
+		})
+		limit := uint64(maxRecord + 8<<20)
+		if what == endless {
+			limit = 8 * maxRecord // in all, while its buffer grows to maxRecord: no part is more than that and a quarter
+		}
+		if t.Logf("%s: %d KiB", what, n>>10); n > limit {
+			t.Errorf("%s: %d bytes are allocated", what, n)
+		}
+		if entries < 2 {
+			t.Errorf("%s: %d entries are read, there are two that are whole", what, entries)
+		}
+	}
+	for what, rec := range plain {
+		read(what, func(s *segmentBuilder) { s.commit(0, 0, 0, rec) })
+		read(what+", undeclared", func(s *segmentBuilder) { s.record(rec, 0) }) // debris
+	}
+	for what, p := range packed {
+		read(what, func(s *segmentBuilder) {
+			var w pageWriter
+			w.reset(int64(len(s.b)))
+			w.fragments(p.rec, p.flags)
+			s.b = append(s.b, w.buf...)
+		})
+	}
+	read("records of a commit", func(s *segmentBuilder) {
+		s.record(appendCommit(nil, commitRecord{Number: 2, Records: 1<<32 - 1, Samples: 1, Total: 2}), 0)
+	})
+	read("samples of a commit", func(s *segmentBuilder) {
+		s.record(appendCommit(nil, commitRecord{Number: 2, Samples: 1 << 63, Total: 1<<63 + 1}), 0)
+	})
+	read("a short commit", func(s *segmentBuilder) { s.record([]byte{typeCommit, 1}, 0) })
+	read("an empty record", func(s *segmentBuilder) { s.record(nil, 0) })
+	read(endless, func(s *segmentBuilder) {
+		body := make([]byte, pageSize-fragmentHeaderSize)
+		for range (maxRecord + 1<<20) / pageSize {
+			var w pageWriter
+			w.reset(int64(len(s.b)))
+			w.fragments(body[:pageSize-len(s.b)%pageSize-fragmentHeaderSize], 0)
+			w.buf[0] = fragmentBody
+			if len(s.b) < pageSize {
+				w.buf[0] = fragmentHead
+			}
+			s.b = append(s.b, w.buf...)
+		}
+	})
+}
