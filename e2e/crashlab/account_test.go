@@ -132,12 +132,20 @@ func (l *lab) target() target {
 // canary is the running agent's probe.
 func (l *lab) canary() probe {
 	l.t.Helper()
-	for _, p := range l.status().Probes {
+	p := l.status().canary()
+	if p.Name == "" {
+		l.t.Fatal("the status has no canary")
+	}
+	return p
+}
+
+// canary is the state of the probe, zero if there is none.
+func (s status) canary() probe {
+	for _, p := range s.Probes {
 		if p.Name == "canary" {
 			return p
 		}
 	}
-	l.t.Fatal("the status has no canary")
 	return probe{}
 }
 
@@ -153,6 +161,7 @@ func (l *lab) journal() receiver.Journal {
 // quiet ends the load. The configuration stays one with a load, for the next life.
 func (l *lab) quiet() {
 	l.t.Helper()
+	l.last = l.status()
 	l.configure(false)
 	defer l.configure(true)
 	req, err := http.NewRequestWithContext(l.t.Context(), http.MethodPost, "http://"+l.web+"/-/reload", nil)

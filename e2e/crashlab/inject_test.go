@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"hwsagent/e2e/results"
 )
 
 // everCalls is a plan's To that no run reaches.
@@ -36,7 +38,8 @@ func TestStickyErrors(t *testing.T) {
 				tr := l.trace(plan{Below: l.storage})
 				l.ready()
 				l.arrived()
-				for range tier(1, 20) {
+				faults := tier(1, 20)
+				for range faults {
 					time.Sleep(between(rnd, 0, 600)) // where in a segment it happens
 					before := len(tr.events())
 					l.suffer(func() {
@@ -49,6 +52,9 @@ func TestStickyErrors(t *testing.T) {
 				l.acked(3)
 				r, g := l.settle()
 				l.exact(r, g)
+				results.Add(t, results.Line{
+					What: c.name + " for a while, sync " + sync, Count: faults, Lost: int(r.Missing), Seed: seed(t), Figures: l.figures.values(l),
+				})
 			})
 		}
 	}
@@ -77,7 +83,7 @@ func TestEveryErrorOnce(t *testing.T) {
 	}
 	rnd.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	all = all[:tier(min(len(all), 8), len(all))]
-	var fired, refusedToStart atomic.Int64
+	var fired, refusedToStart, lost atomic.Int64
 	t.Run("faults", func(t *testing.T) {
 		for _, f := range all {
 			t.Run(fmt.Sprintf("%s call %d %s, sync %s", f.act, f.call, f.ops, f.sync), func(t *testing.T) {
@@ -101,9 +107,14 @@ func TestEveryErrorOnce(t *testing.T) {
 				l.ready()
 				l.acked(3)
 				r, g := l.settle()
+				lost.Add(int64(r.Missing))
 				l.exact(r, g)
 			})
 		}
+	})
+	results.Add(t, results.Line{
+		What: "every system call fails once, every write is cut short", Count: int(fired.Load()), Lost: int(lost.Load()), Seed: seed(t),
+		Figures: map[string]float64{"agents_that_refused_to_start": float64(refusedToStart.Load())},
 	})
 	t.Logf("%d faults fired, of %d; %d agents refused to start and said why", fired.Load(), len(all), refusedToStart.Load())
 	if int(fired.Load()) < len(all)*6/10 {
@@ -133,7 +144,8 @@ func TestSlowDisk(t *testing.T) {
 				t.Fatal("no fsync was slow")
 			}
 			if sync == "1s" {
-				if slip, limit := l.witness.gap(from, end)-l.interval, l.slipLimit(); slip > limit {
+				l.figures.slip = l.witness.gap(from, end) - l.interval
+				if slip, limit := l.figures.slip, l.slipLimit(); slip > limit {
 					t.Errorf("a round began %s late, more than %s", slip, limit)
 				}
 				if rounds+3 < began { // how many begin is the machine's doing too
@@ -149,6 +161,9 @@ func TestSlowDisk(t *testing.T) {
 			l.acked(3)
 			r, g := l.settle()
 			l.exact(r, g)
+			f := l.figures.values(l)
+			f["acknowledged_meanwhile"], f["due"] = float64(rounds), float64(due)
+			results.Add(t, results.Line{What: "every fsync takes 5 s, sync " + sync, Count: len(tr.events()), Lost: int(r.Missing), Figures: f})
 		})
 	}
 }

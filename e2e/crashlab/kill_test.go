@@ -3,12 +3,20 @@
 package crashlab
 
 import (
+	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
 	"hwsagent/agent/demo/receiver"
+	"hwsagent/e2e/results"
 )
 
 // weather changes what the receiver does, at random: well, away, slow, refusing, silent.
@@ -74,6 +82,92 @@ func TestRandomKills(t *testing.T) {
 			t.Logf("%d kills, %d of them about the start", kills, before)
 			l.complete(r, g)
 			l.sound(r, g)
+			results.Add(t, results.Line{
+				What: "kill -9 at random, sync " + sync, Count: kills, Lost: int(r.Missing), Seed: seed(t),
+				Figures: map[string]float64{"about_the_start": float64(before), "came_twice": float64(r.Duplicated), "of": float64(r.Appended)},
+			})
 		})
 	}
+}
+
+// TestKillInReload kills the agent at random moments of a reload that changes its target,
+// which is closed and opened again.
+func TestKillInReload(t *testing.T) {
+	t.Parallel()
+	for _, sync := range []string{"1s", "always"} {
+		t.Run("sync="+sync, func(t *testing.T) {
+			t.Parallel()
+			rnd := seeded(t)
+			l := newLab(t, options{wal: "sync: " + sync + ", max_bytes: 64MiB, min_free_bytes: 1MiB"})
+			l.run()
+			l.acked(3)
+			took := l.reload("max_backoff: 400ms")
+			kills := tier(4, 100)
+			inside := 0 // kills that no reload had ended before
+			for i := range kills {
+				l.weather(rnd)
+				l.acked(1 + rnd.IntN(10))
+				ended := make(chan struct{})
+				cmd := l.reloadCommand(fmt.Sprintf("max_backoff: %dms", 300+i))
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
+				}
+				go func() {
+					_ = cmd.Wait() // it may fail, as the agent is killed
+					close(ended)
+				}()
+				time.Sleep(time.Duration(rnd.Int64N(int64(took)))) // the fault's own schedule
+				select {
+				case <-ended:
+				default:
+					inside++
+				}
+				l.crash()
+				<-ended
+				l.offline()
+				l.run()
+			}
+			l.acked(5)
+			r, g := l.settle()
+			t.Logf("%d kills, %d of them before the reload's end; a reload takes %s", kills, inside, took)
+			if inside == 0 {
+				t.Error("no kill was within a reload")
+			}
+			l.complete(r, g)
+			l.sound(r, g)
+			results.Add(t, results.Line{
+				What: "kill -9 in a reload, sync " + sync, Count: kills, Lost: int(r.Missing), Seed: seed(t),
+				Figures: map[string]float64{"before_its_end": float64(inside), "came_twice": float64(r.Duplicated)},
+			})
+		})
+	}
+}
+
+// reload has the agent take up a changed target, and says how long that takes.
+func (l *lab) reload(setting string) time.Duration {
+	l.t.Helper()
+	began := time.Now()
+	if out, err := l.reloadCommand(setting).CombinedOutput(); err != nil {
+		l.t.Fatalf("reload: %v\n%s", err, out)
+	}
+	return time.Since(began)
+}
+
+// reloadCommand changes the target's setting of that name and makes `hwsagent reload`.
+func (l *lab) reloadCommand(setting string) *exec.Cmd {
+	l.t.Helper()
+	file := filepath.Join(l.dir, "agent.yaml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	name, _, _ := strings.Cut(setting, ":")
+	changed := regexp.MustCompile(name+`: \w+`).ReplaceAll(text, []byte(setting))
+	if bytes.Equal(changed, text) {
+		l.t.Fatalf("the configuration has no %s to change", name)
+	}
+	if err := os.WriteFile(file, changed, 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+	return exec.Command(l.args[0], "reload", "--config.file", file, "--storage.path", l.storage)
 }

@@ -35,8 +35,23 @@ type lab struct {
 	done     chan struct{} // closed when the process is gone
 	faults   []time.Time   // when the agent was killed, its machine, or its connections
 	lastSlow time.Duration // the longest delay that the receiver was told
+	figures  figures
+	last     status // before the load ended
 
 	behaviour receiver.Behaviour // of the receiver when it is well
+}
+
+// figures are the worst that a lab has seen, for the results.
+type figures struct {
+	healed, slip time.Duration // after a fault until the next acknowledgement; of a round
+}
+
+func (f figures) values(l *lab) map[string]float64 {
+	return map[string]float64{
+		"writes_again_within_ms": float64(f.healed.Milliseconds()), "latest_round_ms": float64(f.slip.Milliseconds()),
+		"noise_of_the_machine_ms":    float64(l.witness.slippedBy().Milliseconds()),
+		"rounds_skipped_and_counted": float64(l.last.canary().Skipped), "samples_refused_and_counted": float64(l.last.WAL.Refused),
+	}
 }
 
 // options configure a lab; zero values mean the defaults that newLab fills in.

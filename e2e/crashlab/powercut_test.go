@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hwsagent/agent/demo/receiver"
+	"hwsagent/e2e/results"
 )
 
 // outage is one life of an agent that a power cut ended.
@@ -66,12 +67,16 @@ func powerCuts(t *testing.T, kind, sync string, cuts int) {
 	l.acked(5)
 	r, g := l.settle()
 	l.sound(r, g)
-	l.judge(r, g, outages, sync)
+	worst, hurt := l.judge(r, g, outages, sync)
+	results.Add(t, results.Line{
+		What: "power cut, " + kind + ", sync " + sync, Count: cuts, Lost: int(r.Missing), Seed: seed(t),
+		Figures: map[string]float64{"newest_ms_lost_at_most": float64(worst.Milliseconds()), "cuts_that_took_something": float64(hurt), "came_twice": float64(r.Duplicated)},
+	})
 }
 
 // judge checks what the cuts took: nothing under `sync: always`, else the newest only,
-// and not too much of it.
-func (l *lab) judge(r receiver.Result, g ledger, outages []outage, sync string) {
+// and not too much of it: the age of the oldest that was lost, and by how many cuts.
+func (l *lab) judge(r receiver.Result, g ledger, outages []outage, sync string) (worst time.Duration, hurt int) {
 	l.t.Helper()
 	j := l.journal()
 	missing := l.oracle.Missing(j, l.series)
@@ -99,10 +104,8 @@ func (l *lab) judge(r receiver.Result, g ledger, outages []outage, sync string) 
 			l.t.Errorf("sync always: acknowledged rounds %v are lost", missing)
 		}
 		l.t.Logf("%d cuts, %d rounds acknowledged before them lost", len(outages), len(missing))
-		return
+		return 0, 0
 	}
-	var worst time.Duration
-	hurt := 0
 	for _, o := range outages {
 		i, _ := slices.BinarySearch(missing, o.first+1)
 		end, _ := slices.BinarySearch(missing, o.last+1)
@@ -128,4 +131,5 @@ func (l *lab) judge(r receiver.Result, g ledger, outages []outage, sync string) 
 		l.t.Errorf("rounds %v are lost, which no cut explains", missing)
 	}
 	l.t.Logf("%d cuts, %d of them lost something, at most %s of the newest (%d samples in all)", len(outages), hurt, worst.Round(time.Millisecond), r.Missing)
+	return worst, hurt
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"hwsagent/agent/demo/receiver"
+	"hwsagent/e2e/results"
 )
 
 const (
@@ -48,8 +49,14 @@ func (l *lab) suffer(spoil, mend func()) {
 		l.t.Fatal(err)
 	}
 	eventually(l.t, 10*time.Second, func() string {
-		if tg := l.target(); tg.Ledger.Pending > 0 {
-			return fmt.Sprintf("the backlog is not sent while the disk is broken: %d pending, %s %s", tg.Ledger.Pending, tg.State, tg.Why)
+		spoil()
+		tg, r := l.target(), l.oracle.Verify(l.journal(), l.series)
+		if tg.Ledger.Pending > 0 || r.Missing > 0 {
+			return fmt.Sprintf("the backlog is not sent while the disk is broken: %d pending, %d of %d acknowledged samples have not arrived, %s %s",
+				tg.Ledger.Pending, r.Missing, r.Appended, tg.State, tg.Why)
+		}
+		if l.status().WAL.Error == "" {
+			return "the log is well again by itself, so that what arrived proves nothing"
 		}
 		return ""
 	})
@@ -60,18 +67,23 @@ func (l *lab) suffer(spoil, mend func()) {
 	if limit := l.slipLimit(); slip > limit {
 		l.t.Errorf("a round began %s late, more than %s", slip, limit)
 	}
+	l.figures.slip = max(l.figures.slip, slip)
 	l.t.Logf("the latest round was %s late; this process itself was up to %s late", slip.Round(time.Millisecond), l.witness.slippedBy().Round(time.Millisecond))
 }
 
 // slipLimit is how late a round may begin: the promise, and what is the machine's doing
 // and not the agent's. A tracer stops every thread at every call.
 func (l *lab) slipLimit() time.Duration {
-	limit := maxSlip + 2*l.witness.slippedBy() // the agent and this process are late in turn
+	limit := maxSlip + l.noise()
 	if l.tracer != nil {
 		limit += maxSlip
 	}
 	return limit
 }
+
+// noise is what of a delay may be the machine's doing: the agent and this process are
+// late in turn.
+func (l *lab) noise() time.Duration { return 2 * l.witness.slippedBy() }
 
 // healed waits for the first acknowledgement after a time.
 func (l *lab) healed(mended time.Time) {
@@ -84,19 +96,26 @@ func (l *lab) healed(mended time.Time) {
 		}
 		return ""
 	})
+	l.figures.healed = max(l.figures.healed, took)
 	l.t.Logf("acknowledged again %s after the disk was well", took.Round(time.Millisecond))
-	if limit := healsWithin + l.interval + l.witness.slippedBy(); took > limit {
+	if limit := healsWithin + l.interval + l.noise(); took > limit {
 		l.t.Errorf("the log needed %s to heal, more than %s", took, limit)
 	}
 }
 
-// exact fails the test unless what arrived is what was acknowledged.
+// exact fails the test unless what arrived is what was acknowledged, and what was not
+// acknowledged is counted as refused. The agent must have had one life only.
 func (l *lab) exact(r receiver.Result, g ledger) {
 	l.t.Helper()
 	l.complete(r, g)
 	l.sound(r, g)
 	if r.Unacknowledged != 0 {
 		l.t.Errorf("%d samples arrived that the log had refused", r.Unacknowledged)
+	}
+	j := l.journal()
+	failed := (j.Tried - uint64(len(j.Acked))) * uint64(l.series)
+	if refused := l.last.WAL.Refused; refused < failed {
+		l.t.Errorf("%d samples of rounds were not acknowledged, only %d are counted as refused", failed, refused)
 	}
 }
 
@@ -116,7 +135,8 @@ func TestDiskFull(t *testing.T) {
 				l := newLab(t, o)
 				l.run()
 				l.arrived()
-				for range tier(1, 40) {
+				faults := tier(1, 40)
+				for range faults {
 					time.Sleep(between(rnd, 0, 500)) // where in a segment it happens
 					if what == "bytes" {
 						l.suffer(d.fill, d.empty)
@@ -127,6 +147,9 @@ func TestDiskFull(t *testing.T) {
 				l.acked(3)
 				r, g := l.settle()
 				l.exact(r, g)
+				results.Add(t, results.Line{
+					What: "disk full, no " + what + " left, sync " + sync, Count: faults, Lost: int(r.Missing), Seed: seed(t), Figures: l.figures.values(l),
+				})
 			})
 		}
 	}
@@ -171,6 +194,10 @@ func TestDiskFullDropsOldest(t *testing.T) {
 	if r.Unacknowledged != 0 {
 		t.Errorf("%d samples arrived that the log had refused", r.Unacknowledged)
 	}
+	results.Add(t, results.Line{
+		What: "disk below min_free_bytes, targets away", Count: 1, Lost: int(r.Missing),
+		Figures: map[string]float64{"dropped_by_the_account": float64(g.Dropped["budget"] / uint64(l.series+report) * uint64(l.series))},
+	})
 }
 
 // TestReadOnly has the kernel make the file system read-only under the agent, as ext4
@@ -221,6 +248,9 @@ func TestReadOnly(t *testing.T) {
 	if r.Missing != 0 {
 		t.Errorf("%d acknowledged samples are lost", r.Missing)
 	}
+	results.Add(t, results.Line{
+		What: "ext4 becomes read-only, repair and restart", Count: 1, Lost: int(r.Missing), Figures: map[string]float64{"came_twice": float64(r.Duplicated)},
+	})
 }
 
 // breakExt4 makes the kernel believe that it found an error on an ext4 of the test's own,

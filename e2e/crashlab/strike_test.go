@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"hwsagent/e2e/results"
 )
 
 // script runs a life of the agent from its start to SIGTERM: long enough for segments
@@ -57,7 +59,7 @@ func TestKillAtEverySystemCall(t *testing.T) {
 	}
 	rnd.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	all = all[:tier(min(len(all), 12), len(all))]
-	var fired atomic.Int64
+	var fired, missed, lost atomic.Int64
 	t.Run("strikes", func(t *testing.T) {
 		for _, s := range all {
 			t.Run(fmt.Sprintf("%s call %d, sync %s", s.act, s.call, s.sync), func(t *testing.T) {
@@ -66,23 +68,34 @@ func TestKillAtEverySystemCall(t *testing.T) {
 				for range 2 {
 					tr := l.trace(plan{Below: l.storage, From: s.call, To: s.call, Act: s.act, Fraction: s.fraction})
 					l.script()
-					tr.calls()
+					calls := tr.calls()
 					for _, e := range tr.events() {
 						fired.Add(1)
 						t.Logf("struck at %s of %s", e.Op, e.Path)
+					}
+					if len(tr.events()) == 0 {
+						// Lives differ in length. There must have been no such call.
+						missed.Add(1)
+						if calls >= s.call {
+							t.Errorf("call %d of %d was not struck", s.call, calls)
+						}
 					}
 					l.offline()
 				}
 				l.run()
 				l.acked(3)
 				r, g := l.settle()
+				lost.Add(int64(r.Missing))
 				l.complete(r, g)
 				l.sound(r, g)
 			})
 		}
 	})
-	// A run does not always have the same number of calls: the last ones are not always met.
-	t.Logf("%d strikes fired, of %d", fired.Load(), 2*len(all))
+	t.Logf("%d strikes fired, of %d; %d lives ended before", fired.Load(), 2*len(all), missed.Load())
+	results.Add(t, results.Line{
+		What: "kill -9 before, in and after every system call, twice in a row", Count: int(fired.Load()), Lost: int(lost.Load()), Seed: seed(t),
+		Figures: map[string]float64{"lives_that_ended_before": float64(missed.Load())},
+	})
 	if int(fired.Load()) < 2*len(all)*7/10 {
 		t.Errorf("only %d of %d strikes fired", fired.Load(), 2*len(all))
 	}
