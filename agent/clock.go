@@ -163,6 +163,13 @@ func (c *clock) look() {
 		"by", step.Round(time.Millisecond), "direction", direction, "now", now.wall)
 }
 
+// lastStep is when the clock was last set, with a monotonic reading; zero if it was not.
+func (c *clock) lastStep() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stepped.at
+}
+
 // status is what is known, as of now.
 func (c *clock) status(now time.Time) web.ClockStatus {
 	c.mu.Lock()

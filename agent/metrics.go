@@ -95,7 +95,7 @@ func (c *accounts) Collect(ch chan<- prometheus.Metric) {
 			send(c.dropped, prometheus.CounterValue, float64(n), t.name, wal.Reason(r).String())
 		}
 		send(c.pending, prometheus.GaugeValue, float64(l.Pending), t.name)
-		s := t.backlog(l, now)
+		s := t.backlog(l, t.queue.Status().DownSince, c.agent.clock.lastStep(), now)
 		send(c.pendingBytes, prometheus.GaugeValue, float64(s.bytes), t.name)
 		send(c.lag, prometheus.GaugeValue, s.lag.Seconds(), t.name)
 	}

@@ -25,7 +25,7 @@ func (a *Agent) Status() web.Status {
 	}
 	s.WAL.SamplesPerSec = a.appended.perSecond()
 	for _, t := range a.targets.all() {
-		s.Targets = append(s.Targets, t.status(now))
+		s.Targets = append(s.Targets, t.status(a.clock.lastStep(), now))
 	}
 	s.Targets = append(s.Targets, a.targets.missing()...)
 	for _, o := range a.log.Orphans() {
@@ -58,7 +58,7 @@ func logStatus(l wal.Status, cfg *Config, dir string, now time.Time) web.WALStat
 	return s
 }
 
-func (t *target) status(now time.Time) web.TargetStatus {
+func (t *target) status(stepped, now time.Time) web.TargetStatus {
 	q := t.queue.Status()
 	l := t.reader.Ledger()
 	s := web.TargetStatus{
@@ -73,7 +73,7 @@ func (t *target) status(now time.Time) web.TargetStatus {
 		s.Credentials = err.Error()
 	}
 	s.SentPerSec = t.rate.perSecond()
-	b := t.backlog(l, now)
+	b := t.backlog(l, q.DownSince, stepped, now)
 	s.PendingBytes, s.OldestPending, s.LagSeconds = b.bytes, b.oldest, b.lag.Seconds()
 	return s
 }
@@ -85,12 +85,25 @@ type backlog struct {
 	lag    time.Duration
 }
 
-func (t *target) backlog(l wal.Ledger, now time.Time) (b backlog) {
+// backlog is what waits now for a target that takes nothing since down. The clock was set
+// last at stepped. Both may be zero: neither is so.
+func (t *target) backlog(l wal.Ledger, down, stepped, now time.Time) (b backlog) {
 	b.bytes = t.reader.Pending()
 	if oldest := t.reader.OldestPending(); l.Pending > 0 && !oldest.IsZero() {
-		b.oldest, b.lag = oldest, max(0, now.Sub(oldest))
+		b.oldest, b.lag = oldest, age(oldest, down, stepped, now)
 	}
 	return b
+}
+
+// age is how old what waits is, by the timestamp of the oldest sample. If the clock was set
+// since the target takes nothing, it is at least that long: a clock set back by two hours
+// does not hide an outage for two hours.
+func age(oldest, down, stepped, now time.Time) time.Duration {
+	d := max(0, now.Sub(oldest))
+	if !down.IsZero() && stepped.After(down) {
+		d = max(d, now.Sub(down))
+	}
+	return d
 }
 
 func ledgerStatus(l wal.Ledger) web.LedgerStatus {

@@ -343,17 +343,25 @@ func (m *Metrics) setExpiry(role string, t time.Time) {
 	}
 }
 
-// maxGauge is a gauge of seconds that only rises.
+// maxGauge is a gauge of seconds that only rises, as a rule.
+//
+// A timestamp that is older by more than fallBack means that this host's clock was set back:
+// the gauge follows. Otherwise one sample of a year ahead, which is dropped, would make the
+// target look a year behind until that year is over.
 type maxGauge struct {
 	gauge prometheus.Gauge
 	mu    sync.Mutex
 	ms    int64
 }
 
+// fallBack is longer than samples of one target are ever apart that are read or delivered
+// at the same time.
+const fallBack = time.Hour
+
 func (g *maxGauge) raise(ms int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if ms > g.ms {
+	if ms > g.ms || g.ms-ms > fallBack.Milliseconds() {
 		g.ms = ms
 		g.gauge.Set(float64(ms) / 1000)
 	}

@@ -216,3 +216,18 @@ func TestCredentialFiles(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// The newest timestamps come back after the clock was a year ahead.
+func TestHighestTimestampFollowsTheClockBack(t *testing.T) {
+	g := maxGauge{gauge: prometheus.NewGauge(prometheus.GaugeOpts{Name: "highest"})}
+	const now, year = 1_790_000_000_000, 365 * 86400_000
+	for _, step := range []struct{ raise, want int64 }{
+		{now, now}, {now - 60_000, now}, {now + year, now + year}, {now + year - 60_000, now + year},
+		{now + 1000, now + 1000}, {now - 1000, now + 1000}, {now - 7_200_000, now - 7_200_000}, {now - 7_199_000, now - 7_199_000},
+	} {
+		g.raise(step.raise)
+		if got := testutil.ToFloat64(g.gauge); got != float64(step.want)/1000 {
+			t.Errorf("after %d: %v, want %d", step.raise, got, step.want)
+		}
+	}
+}

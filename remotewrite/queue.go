@@ -300,7 +300,9 @@ func (q *Queue) readUpTo(e *wal.Entry) {
 	q.mu.Lock()
 	q.read = e.End
 	q.mu.Unlock()
-	q.metrics.Read(e.MaxT)
+	if e.Count() > 0 {
+		q.metrics.Read(e.MaxT)
+	}
 	if now := time.Now(); q.meta.due(now) && q.gate.view().state == gateOpen {
 		q.meta.offer(now, q.cache)
 	}
