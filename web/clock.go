@@ -13,6 +13,9 @@ const (
 	// is somebody's mistake.
 	oftenSet = 3
 
+	// futureSkew is less than any future_limit that is of use.
+	futureSkew = 5 * time.Minute
+
 	// firstYear is when this program was written: a clock before it is wrong.
 	firstYear = 2025
 )
@@ -47,6 +50,30 @@ func clockProblems(s Status) []Problem {
 			span(seconds(c.LastSuspendSeconds)), clock(s.Now, c.LastSuspendAt)), ""})
 	}
 	return all
+}
+
+// skewProblems tells what a difference of the clocks means.
+func skewProblems(t TargetStatus) []Problem {
+	if t.ClockSkew.Abs() <= skewWarn {
+		return nil
+	}
+	p := Problem{SeverityWarning, "target " + t.Name, fmt.Sprintf("this host's clock is %s ahead of the receiver's", span(t.ClockSkew)), tryClock}
+	if t.ClockSkew < 0 {
+		p.Text = fmt.Sprintf("this host's clock is %s behind the receiver's", span(t.ClockSkew))
+	}
+	if dropsFuture(t) {
+		p.Severity = SeverityError
+		p.Text += fmt.Sprintf(": samples that are ahead by more than future_limit are dropped, %s so far", count(t.Ledger.Dropped["future"]))
+	} else {
+		p.Text += "; receivers refuse samples that are too old or in the future"
+	}
+	return []Problem{p}
+}
+
+// dropsFuture reports whether what is collected now is dropped for being ahead of the
+// receiver's clock: some was, and this host's is still far ahead.
+func dropsFuture(t TargetStatus) bool {
+	return t.ClockSkew > futureSkew && t.Ledger.Dropped["future"] > 0
 }
 
 const tryClock = "set the clock (chrony, systemd-timesyncd)"

@@ -41,3 +41,23 @@ func TestClockProblems(t *testing.T) {
 		t.Errorf("%+v, want what to do", got)
 	}
 }
+
+// While the clock is so far ahead that samples are dropped, not all data is delivered.
+func TestVerdictOnAClockThatIsAhead(t *testing.T) {
+	s := load(t, "ok")
+	s.Targets[0].ClockSkew = 6 * time.Hour
+	s.Problems = Problems(s)
+	if v := VerdictOf(s); v.Level != SeverityWarning {
+		t.Errorf("%+v, want a warning: nothing was dropped", v)
+	}
+	s.Targets[0].Ledger.Dropped, s.Targets[0].Ledger.Lost = map[string]uint64{"future": 242}, 242
+	s.Problems = Problems(s)
+	if v := VerdictOf(s); v.Level != SeverityError || v.Text != "Samples are dropped: this host's clock is ahead of the receiver's" {
+		t.Errorf("%+v", v)
+	}
+	s.Targets[0].ClockSkew = 0 // put right: a note of what is lost stays
+	s.Problems = Problems(s)
+	if v := VerdictOf(s); v.Level != LevelOK {
+		t.Errorf("%+v, want ok", v)
+	}
+}

@@ -172,14 +172,7 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 	if t.Credentials != "" {
 		add(SeverityWarning, "its credential files cannot be used: "+firstLine(t.Credentials), "mend the file: it is read again by itself; until then what it held before is used, if it was good at the start")
 	}
-	if t.ClockSkew.Abs() > skewWarn {
-		which := "ahead of"
-		if t.ClockSkew < 0 {
-			which = "behind"
-		}
-		add(SeverityWarning, fmt.Sprintf("this host's clock is %s %s the receiver's; receivers refuse samples that are too old or in the future", span(t.ClockSkew), which),
-			tryClock)
-	}
+	all = append(all, skewProblems(t)...)
 	return all
 }
 
@@ -286,6 +279,8 @@ func VerdictOf(s Status) Verdict {
 		return Verdict{SeverityError, "The agent is not running" + waitingText(pending)}
 	case s.WAL.Error != "":
 		return Verdict{SeverityError, "The log cannot be written: new samples are refused"}
+	case slices.ContainsFunc(s.Targets, dropsFuture):
+		return Verdict{level, "Samples are dropped: this host's clock is ahead of the receiver's"}
 	case len(stuck) == live && live > 0:
 		return Verdict{level, "No data arrives" + behindText(worst) + waitingText(pending)}
 	case len(stuck) > 0:
