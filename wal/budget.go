@@ -49,7 +49,7 @@ func (g *budget) configure(s Settings) {
 	g.settings = s
 }
 
-// full says why a commit of about so many bytes must be refused.
+// full says why a commit that takes so many bytes more must be refused.
 func (g *budget) full(bytes int64) error {
 	s := g.config()
 	if s.policy() != Reject {
@@ -66,15 +66,14 @@ func (g *budget) full(bytes int64) error {
 	return nil
 }
 
-// makeRoom makes room for a segment of about so many bytes.
+// makeRoom makes room for so many bytes, if letting segments go can. It waits for whoever
+// is at it already: going on without would go beyond the budget.
 func (g *budget) makeRoom(bytes int64) { g.enforce(bytes) }
 
 // enforce lets segments go as the settings say, so that so many more bytes have
 // room. It reports whether the active segment is in the way: only sealed ones can go.
 func (g *budget) enforce(reserve int64) (active bool) {
-	if !g.mu.TryLock() {
-		return false // somebody is at it
-	}
+	g.mu.Lock()
 	defer g.mu.Unlock()
 	s := g.config()
 	g.collect()

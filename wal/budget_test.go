@@ -54,8 +54,8 @@ func TestDropOldest(t *testing.T) {
 			if delivered += n; missing != (Outcome{}) {
 				t.Errorf("the live target misses %+v", missing)
 			}
-			if _, used := l.index.usage(); used > o.MaxBytes {
-				t.Fatalf("%d bytes used, of %d", used, o.MaxBytes)
+			if checkBudget(t, l, o.MaxBytes, false) {
+				t.Fatal("two segments are larger than the budget")
 			}
 			time.Sleep(50 * time.Millisecond)
 		}

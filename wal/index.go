@@ -159,6 +159,17 @@ func (ix *index) usage() (segments int, bytes int64) {
 	return len(ix.list), bytes
 }
 
+// growth is how many bytes more than usage says there are once the segment of that ID
+// ends there. What is written and not published yet is in it.
+func (ix *index) growth(id ID, end int64) int64 {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	if n := len(ix.list); n > 0 && ix.list[n-1].id == id {
+		return end - ix.list[n-1].size
+	}
+	return end
+}
+
 // oldest is the oldest segment and the mark of its end; false if there is none that
 // is sealed and older than the head's.
 func (ix *index) oldest() (s segment, end Mark, ok bool) {

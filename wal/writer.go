@@ -19,8 +19,8 @@ type writer struct {
 	metrics *metrics
 	now     func() time.Time
 
-	// makeRoom is called, with mu held, before a segment of about the given size
-	// begins. full says why a commit of about the given size must be refused.
+	// makeRoom is called, with mu held, before a segment begins and when so many bytes more
+	// would go beyond the budget. full says why so many more must be refused.
 	makeRoom func(bytes int64)
 	full     func(bytes int64) error
 	config   func() Settings // at present
@@ -129,9 +129,11 @@ func (w *writer) log(b *batch) error {
 		if w.closed {
 			return ErrClosed
 		}
-		if err := w.full(int64(b.memory() / 4)); err != nil {
-			w.index.fail(err, w.now())
-			return err
+		if about := int64(b.memory() / 4); w.full(about) != nil {
+			w.makeRoom(about) // of what is delivered and kept all the same
+			if err := w.full(about); err != nil {
+				return w.refuse(err)
+			}
 		}
 		if w.file == nil {
 			if w.err != nil && time.Now().Before(w.nextTry) {
@@ -145,6 +147,10 @@ func (w *writer) log(b *batch) error {
 		e.commit(b, w.series, w.epoch)
 		announced := w.announced + e.announced
 		if e.pages.end() <= w.segmentLimit(announced) || w.offset <= w.start {
+			if err := w.fit(w.header.Segment); err != nil {
+				w.epoch++
+				return w.refuse(err)
+			}
 			if err := w.write(w.file, w.offset); err != nil {
 				return w.recover(err, b)
 			}
@@ -164,6 +170,23 @@ func (w *writer) log(b *batch) error {
 			return w.recover(err, b)
 		}
 	}
+}
+
+// fit makes room for what the encoder has built of that segment, or says why there is none.
+func (w *writer) fit(id ID) error {
+	most := w.config().MaxBytes
+	bytes := w.index.growth(id, w.encoder.pages.end())
+	if _, used := w.index.usage(); most <= 0 || used+bytes <= most {
+		return nil
+	}
+	w.makeRoom(bytes)
+	return w.full(bytes)
+}
+
+// refuse notes that a commit is refused although the disk would take it.
+func (w *writer) refuse(err error) error {
+	w.index.fail(err, w.now())
+	return err
 }
 
 // enlist gives b its place after the last commit written. Numbers are given out only
@@ -225,8 +248,10 @@ func (w *writer) segmentLimit(announced int64) int64 {
 // begin makes a new segment the active one. It starts with what is not durable yet,
 // then b, if that is not nil. After an error it counts only once it is durable.
 func (w *writer) begin(b *batch) error {
-	w.makeRoom(w.segmentLimit(0) + pageSize) // a page more: the budget is a bound, the limit an estimate
-	if err := w.tryBegin(b); err != nil {
+	w.makeRoom(w.segmentLimit(0)) // at once, so that few of its commits have to wait for that
+	if err := w.tryBegin(b); errors.Is(err, ErrFull) {
+		return w.refuse(err)
+	} else if err != nil {
 		w.failed(err)
 		return err
 	}
@@ -264,6 +289,9 @@ func (w *writer) tryBegin(b *batch) error {
 		e.commit(b, w.series, w.epoch)
 	}
 
+	if err := w.fit(h.Segment); err != nil && !recovering {
+		return err // what was acknowledged is logged again in any case
+	}
 	f, err := w.dir.open(segmentName(h.Number), os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		return fmt.Errorf("create segment: %w", err)
