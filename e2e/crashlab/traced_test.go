@@ -30,6 +30,7 @@ type plan struct {
 	Below    string // directory, absolute
 	Ops      string // of write, fsync, truncate, create, rename, unlink, mkdir; "": all
 	From, To int    // counted from 1, since the start, over all threads
+	Anew     bool   // counting begins again with this plan
 	Act      string // "": count only
 	Fraction float64
 	Errno    int
@@ -141,7 +142,7 @@ func (tr *traced) send(c tracerCommand) error { return json.NewEncoder(tr.stdin)
 // signal sends the agent a signal.
 func (tr *traced) signal(s syscall.Signal) error { return tr.send(tracerCommand{Signal: int(s)}) }
 
-// change replaces the plan. Counting goes on.
+// change replaces the plan. Counting goes on unless the plan says Anew.
 func (tr *traced) change(p plan) {
 	tr.l.t.Helper()
 	if err := tr.send(tracerCommand{Plan: &p}); err != nil {

@@ -34,6 +34,7 @@ type tracer struct {
 	moved *shift                // the last one that a reading of a clock met
 
 	count   int               // of calls that matter
+	counted *plan             // which plan count belongs to
 	pending map[int]pending   // by thread: what to do at the end of its call
 	asleep  map[int]time.Time // by thread: when its call may begin
 	events  *json.Encoder
@@ -208,6 +209,10 @@ func (t *tracer) entered(tid int) error {
 	if op == "" || !strings.HasPrefix(path, p.Below) || len(p.Ops) > 0 && !strings.Contains(" "+p.Ops+" ", " "+op+" ") {
 		return unix.PtraceSyscall(tid, 0)
 	}
+	if p != t.counted && p.Anew {
+		t.count = 0
+	}
+	t.counted = p
 	t.count++
 	if p.Act == "" || t.count < p.From || t.count > p.To {
 		return unix.PtraceSyscall(tid, 0)
