@@ -28,6 +28,9 @@ const maxEnded = 10_000
 // errHung is the error of a round whose probe did not return by its deadline.
 var errHung = errors.New("still running after its timeout; its next rounds are skipped until it returns")
 
+// errRelabelled says what became of samples that the configuration does not want.
+var errRelabelled = errors.New("some samples of the round were dropped by relabelling")
+
 // Status describes a probe for people.
 type Status struct {
 	Name, Type string
@@ -52,6 +55,7 @@ type loop struct {
 	round   uint64     // number of the last round, from 1
 	stamped int64      // its timestamp, milliseconds
 	rounds  *sync.Pool // of *Round
+	once    bool       // for people to look at: out is no log, and the probe is told nothing
 
 	up, took *tracked // the series that every round has
 
@@ -203,6 +207,7 @@ func (l *loop) finish(ctx context.Context, start time.Time, res result) {
 	l.stamped = t
 	app := l.out.AppenderV2(ctx)
 	appended, refused, firstErr := l.appendRound(app, t, res.round)
+	fate := roundFate(res, appended, firstErr)
 	ended := l.ended
 	l.tracker.gone(l.round, func(tr *tracked) { ended = append(ended, tr) })
 	ended = slices.DeleteFunc(ended, func(tr *tracked) bool { return l.tracker.seen[tr.hash] == l.round })
@@ -235,10 +240,23 @@ func (l *loop) finish(ctx context.Context, start time.Time, res result) {
 		appended = 0
 		l.ended = ended[:min(len(ended), maxEnded)]
 	}
-	if c, ok := l.spec.Probe.(Committer); ok && l.hung == nil {
-		c.Committed(errors.Join(firstErr, err))
+	if c, ok := l.spec.Probe.(Committer); ok && l.hung == nil && !l.once {
+		c.Committed(errors.Join(fate, err))
 	}
 	l.report(res, appended, refused, errors.Join(firstErr, err))
+}
+
+// roundFate is why not every sample of a round is in its commit, nil if each is.
+func roundFate(res result, appended int, refusal error) error {
+	switch {
+	case res.err != nil:
+		return res.err // who knows what is missing
+	case refusal != nil:
+		return refusal
+	case appended < len(res.round.Samples()):
+		return errRelabelled
+	}
+	return nil
 }
 
 // stamp is the timestamp of a round that began at start, in milliseconds. It is never

@@ -10,9 +10,11 @@ import (
 
 // Once runs one round of a probe at once, appends it to out as a [Runner] would, closes
 // the probe and tells how it went. It returns at most a moment after the spec's Timeout,
-// also when the probe hangs; a probe that hangs is not closed.
+// also when the probe hangs; a probe that hangs is not closed. A [Committer] is told nothing:
+// out is not the log.
 func Once(ctx context.Context, s Spec, out storage.AppendableV2, logger *slog.Logger) Status {
 	l := newLoop(s, out, logger, &sync.Pool{})
+	l.once = true
 	l.runRound(ctx)
 	if l.hung == nil {
 		closeProbe(logger, s.Name, s.Probe)

@@ -93,8 +93,12 @@ func (r *Round) Samples() []Sample { return r.samples }
 func (r *Round) Over() int { return r.over }
 
 // Committer is implemented by probes that want to know what became of a round.
-// Committed is called after each round, never while Collect runs, with nil when every
-// sample of it is acknowledged by the log.
+// Committed is called once after a round, never while Collect runs, with nil exactly when
+// Collect returned nil and the log has acknowledged every sample that it added. Else the
+// error says why not: Collect failed, there were more samples than the limit, one was
+// refused or dropped by relabelling, the commit failed. Series that are not the probe's,
+// up and stale markers, do not matter. It is not called after a round that hangs or that
+// the end of the agent interrupts, nor by [Once].
 type Committer interface{ Committed(err error) }
 
 // ErrPartial marks an error of Collect that left the probe useful: one of several

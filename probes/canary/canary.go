@@ -110,7 +110,7 @@ func (p *Probe) Collect(_ context.Context, r *probes.Round) error {
 	return nil
 }
 
-// Committed notes that the log has acknowledged the round.
+// Committed notes that the log has acknowledged the round: all of its series.
 func (p *Probe) Committed(err error) {
 	if err == nil {
 		// A line that cannot be written makes the account smaller, never wrong; the
