@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/bits"
 	"os"
 	"strconv"
 	"strings"
@@ -38,6 +39,10 @@ type Config struct {
 	// "ack N". It is written without fsync: it survives a kill of the process, which is
 	// what it is compared after. It grows by about 20 bytes a round.
 	JournalFile string `yaml:"journal_file,omitempty"`
+
+	// Noise adds a fraction to each value that looks random: plain numbers compress to next
+	// to nothing, so that they say little about how many bytes a sample takes.
+	Noise bool `yaml:"noise,omitempty"`
 }
 
 // Validate reports what is wrong with c.
@@ -52,6 +57,7 @@ func (c *Config) Validate() error {
 type Probe struct {
 	family  probes.Family
 	ids     []string // the values of the label "series"
+	noise   bool
 	number  uint64   // the last one tried
 	file    string   // the journal's name, "" for none
 	journal *os.File // open from the first round on
@@ -66,6 +72,7 @@ func New(c Config) (*Probe, error) {
 	p := &Probe{
 		family: probes.Family{Name: Name, Help: "The number of the round: counts up by one each time.", Type: model.MetricTypeCounter},
 		ids:    make([]string, max(1, c.Series)),
+		noise:  c.Noise,
 		file:   c.JournalFile,
 	}
 	for i := range p.ids {
@@ -104,10 +111,27 @@ func (p *Probe) Collect(_ context.Context, r *probes.Round) error {
 	if err := p.note("try"); err != nil {
 		return err
 	}
-	for _, id := range p.ids {
-		r.Add(&p.family, float64(p.number), "series", id)
+	for i, id := range p.ids {
+		v := float64(p.number)
+		if p.noise {
+			v += Fraction(p.number, i)
+		}
+		r.Add(&p.family, v, "series", id)
 	}
 	return nil
+}
+
+// Fraction is the noise of a series in a round: at least 0, below 1, and so short that the
+// sum of it and the number is exact, up to 2^51. It fills what the number leaves of a
+// float's 53 bits with the hash that ends each step of the generator SplitMix64, so whoever
+// receives a sample can tell whether it is what was sent.
+func Fraction(number uint64, series int) float64 {
+	h := number<<20 + uint64(series)
+	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
+	h = (h ^ h>>27) * 0x94d049bb133111eb
+	h ^= h >> 31
+	room := max(0, 52-bits.Len64(number))
+	return float64(h>>(64-room)) / float64(uint64(1)<<room)
 }
 
 // Committed notes that the log has acknowledged the round: all of its series.

@@ -2,6 +2,7 @@ package canary
 
 import (
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,6 +56,23 @@ func TestCountsUp(t *testing.T) {
 	}
 	if err := p.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestNoiseLeavesTheNumber(t *testing.T) {
+	p := open(t, Config{Series: 1000, Noise: true})
+	seen := map[float64]bool{}
+	for _, number := range []uint64{1, 2, 1_000_000, 1 << 25} {
+		p.number = number - 1
+		for i, v := range collect(t, p) {
+			if math.Floor(v) != float64(number) || v-math.Floor(v) != Fraction(number, i) {
+				t.Fatalf("series %d of round %d is %v", i, number, v)
+			}
+			seen[v] = true
+		}
+	}
+	if len(seen) < 3900 {
+		t.Errorf("4000 values, only %d of them differ", len(seen))
 	}
 }
 
