@@ -25,13 +25,13 @@ var ErrNoLog = errors.New("there is no log")
 var ErrInUse = wal.ErrLocked
 
 // OfflineStatus is what the storage directory of an agent that does not run tells:
-// the log, and each target's account and backlog. It changes nothing. A directory
-// without a log is an error.
+// the log, and each target's account and backlog. It changes nothing, and reads no more of
+// a large backlog than of a small one. A directory without a log is an error.
 func OfflineStatus(storage string, now time.Time) (web.Status, error) {
 	if abs, err := filepath.Abs(storage); err == nil {
 		storage = abs
 	}
-	in, err := inspect(storage)
+	in, err := found(wal.Glance(storage))
 	if err != nil {
 		return web.Status{}, err
 	}
@@ -71,10 +71,10 @@ func offlineTarget(t wal.TargetInspection, now time.Time) web.TargetStatus {
 	return s
 }
 
-func inspect(storage string) (wal.Inspection, error) {
-	in, err := wal.Inspect(storage)
+// found says in plain words that there is no log.
+func found(in wal.Inspection, err error) (wal.Inspection, error) {
 	if errors.Is(err, fs.ErrNotExist) {
-		return in, fmt.Errorf("%w in %s", ErrNoLog, storage)
+		return in, fmt.Errorf("%w in %s", ErrNoLog, in.Dir)
 	}
 	return in, err
 }
@@ -86,13 +86,14 @@ type Inspection struct {
 }
 
 // InspectLog reads the log in the storage directory without changing anything, also
-// beside an agent that runs. Damage is ErrDamaged, with the inspection.
-func InspectLog(storage string) (Inspection, error) {
-	found, err := inspect(storage)
+// beside an agent that runs. Damage is ErrDamaged, with the inspection. It reads all of
+// the log: progress is told how far it is.
+func InspectLog(storage string, progress wal.Progress) (Inspection, error) {
+	read, err := found(wal.Inspect(storage, progress))
 	if err != nil {
 		return Inspection{}, err
 	}
-	in := Inspection{Schema: 1, Inspection: found}
+	in := Inspection{Schema: 1, Inspection: read}
 	for _, s := range in.Segments {
 		if s.Damaged > 0 || s.Broken > 0 {
 			return in, fmt.Errorf("%w: segment %d has %d unreadable bytes", ErrDamaged, s.Number, s.Damaged)

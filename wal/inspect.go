@@ -53,10 +53,26 @@ type TargetInspection struct {
 	Problem      string            `json:"problem,omitempty"`
 }
 
+// Progress is told after each segment how many bytes of how many have been read.
+type Progress func(read, total int64)
+
 // Inspect reads the log in dir without changing anything. It needs no lock and works
 // beside the process that has the log open; what that one writes meanwhile may be in
-// the result or not. Damage is part of the result, not an error.
-func Inspect(dir string) (Inspection, error) {
+// the result or not. Damage is part of the result, not an error. It reads all of the
+// log, about as fast as the disk can, with the memory that a segment takes.
+func Inspect(dir string, progress ...Progress) (Inspection, error) {
+	return inspect(dir, func(in *Inspection, l *fileTail) { in.scanAll(l, progress) })
+}
+
+// Glance is [Inspect] without what takes long: of the segments there are numbers and
+// sizes, and who needs them. It reads those alone in which the log ends and where each
+// target is.
+func Glance(dir string) (Inspection, error) {
+	return inspect(dir, (*Inspection).scanEnd)
+}
+
+// inspect is Inspect with a way to read the segments.
+func inspect(dir string, scan func(*Inspection, *fileTail)) (Inspection, error) {
 	in := Inspection{Dir: dir}
 	segments, err := openExisting(filepath.Join(dir, segmentDir))
 	if err != nil {
@@ -74,15 +90,19 @@ func Inspect(dir string) (Inspection, error) {
 	if err != nil {
 		return in, err
 	}
-	refs, err := in.readSegments(segments)
+	l, err := listSegments(segments)
 	if err != nil {
 		return in, err
 	}
-	in.account(stored, refs)
+	scan(&in, l)
+	if in.Head.Log == (ID{}) {
+		in.Head.Log = in.Log
+	}
+	in.account(stored, l.refs)
 	for i := range in.Targets {
 		if t := &in.Targets[i]; t.Pending > 0 {
 			sp := stored[t.Name]
-			t.Oldest = in.oldestAfter(&fileTail{dir: segments, refs: refs}, sp.Acked())
+			t.Oldest = l.oldestAfter(sp.Acked())
 		}
 	}
 	return in, nil
@@ -90,15 +110,15 @@ func Inspect(dir string) (Inspection, error) {
 
 // oldestAfter is the timestamp of the oldest sample in the first commit with samples
 // after acked; the zero time if there is none.
-func (in *Inspection) oldestAfter(l *fileTail, acked Mark) time.Time {
-	for i, s := range in.Segments {
-		if s.Number < acked.Segment || s.Samples == 0 {
+func (l *fileTail) oldestAfter(acked Mark) time.Time {
+	for i, s := range l.refs {
+		if s.Number < acked.Segment {
 			continue
 		}
-		if s.Number > acked.Segment {
-			return s.From
+		if i+1 < len(l.refs) {
+			l.seal(i + 1)
 		}
-		if t, ok := l.firstAfter(in.Segments[i], acked.Commit); ok {
+		if t, ok := l.firstAfter(l.refs[i], acked.Commit); ok {
 			return t
 		}
 	}
@@ -107,14 +127,14 @@ func (in *Inspection) oldestAfter(l *fileTail, acked Mark) time.Time {
 
 // firstAfter is the oldest timestamp in the first commit of a segment with samples and a
 // number above commit.
-func (l *fileTail) firstAfter(s SegmentInspection, commit uint64) (time.Time, bool) {
+func (l *fileTail) firstAfter(s segmentRef, commit uint64) (time.Time, bool) {
 	f, err := l.openSegment(s.Number)
 	if err != nil {
 		return time.Time{}, false // the segment has gone meanwhile, or its Problem says why
 	}
 	defer f.Close()
 	var c commitReader
-	c.reset(f, s.Bytes, true)
+	c.reset(f, s.Size, true)
 	for {
 		found, err := c.next()
 		switch {
@@ -178,25 +198,40 @@ func readSavepoint(dir directory, name string) (storedSavepoint, error) {
 	return st, errors.Join(err, f.Close())
 }
 
-// readSegments scans all segments. The listing that it returns has their readable
-// sizes.
-func (in *Inspection) readSegments(dir directory) ([]segmentRef, error) {
+// listSegments lists the segments in dir.
+func listSegments(dir directory) (*fileTail, error) {
 	infos, err := dir.list()
 	if err != nil {
 		return nil, fmt.Errorf("list segments: %w", err)
 	}
-	var refs []segmentRef
+	l := &fileTail{dir: dir}
 	for _, info := range infos {
 		if n, ok := parseSegmentName(info.name); ok {
-			refs = append(refs, segmentRef{Number: n, Size: info.size})
+			l.refs = append(l.refs, segmentRef{Number: n, Size: info.size})
 		}
 	}
-	slices.SortFunc(refs, func(a, b segmentRef) int { return a.Number - b.Number })
-	l := &fileTail{dir: dir, refs: refs}
-	l.applySeals()
+	slices.SortFunc(l.refs, func(a, b segmentRef) int { return a.Number - b.Number })
+	return l, nil
+}
+
+// scanAll reads all segments.
+func (in *Inspection) scanAll(l *fileTail, progress []Progress) {
+	for i := range l.refs {
+		l.seal(i)
+	}
+	var read, total int64
+	for _, ref := range l.refs {
+		total += ref.Size
+	}
 	scan := segmentScanner{decode: newEntryDecoder(nil)}
-	for i, ref := range refs {
-		s, ok := scan.inspect(l, ref, i == len(refs)-1)
+	for i, ref := range l.refs {
+		s, ok := scan.inspect(l, ref, i == len(l.refs)-1)
+		read += ref.Size
+		for _, tell := range progress {
+			if tell != nil {
+				tell(read, total)
+			}
+		}
 		if !ok {
 			continue // unlinked meanwhile
 		}
@@ -209,10 +244,27 @@ func (in *Inspection) readSegments(dir directory) ([]segmentRef, error) {
 		}
 		in.Segments = append(in.Segments, s)
 	}
-	if in.Head.Log == (ID{}) {
-		in.Head.Log = in.Log
+}
+
+// scanEnd reads the newest segments, back to one with a commit.
+func (in *Inspection) scanEnd(l *fileTail) {
+	for _, ref := range l.refs {
+		in.Segments = append(in.Segments, SegmentInspection{Number: ref.Number, Bytes: ref.Size})
 	}
-	return refs, nil
+	scan := segmentScanner{decode: newEntryDecoder(nil)}
+	for i := len(l.refs) - 1; i >= 0 && in.Head.Commit == 0; i-- {
+		l.seal(i) // shortens the one before, which is next
+		ref := l.refs[i]
+		in.Segments[i].Bytes = ref.Size
+		scan.inspect(l, ref, i == len(l.refs)-1)
+		if last := scan.info.Last; last.Commit > 0 {
+			in.Head = last
+			in.Head.Segment = ref.Number
+		}
+		if h := scan.info.Header; h.Version != 0 && in.Log == (ID{}) {
+			in.Log = h.Log
+		}
+	}
 }
 
 // segmentScanner inspects one segment after the other.
@@ -298,22 +350,19 @@ func (l *fileTail) openSegment(n int) (segmentFile, error) {
 	return l.dir.open(segmentName(n), os.O_RDONLY)
 }
 
-// applySeals shortens the segments whose ends the headers after them seal.
-func (l *fileTail) applySeals() {
-	headers := make([]Header, len(l.refs))
-	for i := range l.refs {
-		h, err := readHeader(l, l.refs[i])
-		if err != nil {
-			continue // the scan meets it again, and reports it
-		}
-		headers[i] = h
-		if i == 0 || h.Version == 0 || h.PrevID == (ID{}) || l.refs[i-1].Number != l.refs[i].Number-1 {
-			continue
-		}
-		if prev := headers[i-1]; prev.Version != 0 && prev.Segment != h.PrevID {
-			l.refs[i-1].Size = 0
-		} else {
-			l.refs[i-1].Size = min(l.refs[i-1].Size, h.PrevEnd)
-		}
+// seal shortens the segment before the i-th if the i-th one's header says where it ends.
+func (l *fileTail) seal(i int) {
+	if i == 0 || l.refs[i-1].Number != l.refs[i].Number-1 {
+		return
 	}
+	h, err := readHeader(l, l.refs[i])
+	if err != nil || h.Version == 0 || h.PrevID == (ID{}) {
+		return // the scan meets the error again, and reports it
+	}
+	// A header that cannot be read says nothing against being the one that is meant.
+	if prev, err := readHeader(l, l.refs[i-1]); err == nil && prev.Version != 0 && prev.Segment != h.PrevID {
+		l.refs[i-1].Size = 0
+		return
+	}
+	l.refs[i-1].Size = min(l.refs[i-1].Size, h.PrevEnd)
 }

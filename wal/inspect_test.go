@@ -1,11 +1,14 @@
 package wal
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // inspectJSON is what a reader of the JSON gets.
@@ -24,6 +27,123 @@ func inspectJSON(t *testing.T, dir string) Inspection {
 		t.Fatal(err)
 	}
 	return back
+}
+
+// sameGlance fails the test unless Glance tells what it can of what Inspect does.
+func sameGlance(t *testing.T, want Inspection) {
+	t.Helper()
+	got, err := Glance(want.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Head != want.Head || got.Log != want.Log {
+		t.Errorf("at a glance the head is %+v of log %v, want %+v of %v", got.Head, got.Log, want.Head, want.Log)
+	}
+	var segments []SegmentInspection
+	for _, s := range want.Segments {
+		segments = append(segments, SegmentInspection{Number: s.Number, Bytes: s.Bytes, NeededBy: s.NeededBy})
+	}
+	if diff := cmp.Diff(segments, got.Segments); diff != "" {
+		t.Errorf("segments at a glance (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want.Targets, got.Targets); diff != "" {
+		t.Errorf("targets at a glance (-want +got):\n%s", diff)
+	}
+}
+
+// A glance reads the segments only where the log ends and the targets are: what else is
+// damaged, it does not see.
+func TestGlanceReadsNoBacklog(t *testing.T) {
+	l := openLog(t, Options{SegmentBytes: 4000})
+	dir := l.base.path
+	late, err := l.Reader("late", ReaderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const commits, series = 300, 30
+	for i := range commits {
+		if err := commitFloats(l, series, int64(1000*(i+1)), float64(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := deliver(t, late, commits/2)
+	for _, c := range []interface{ Close() error }{late, l} {
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var read, total int64
+	in, err := Inspect(dir, func(n, of int64) { read, total = n, of })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if total == 0 || read != total {
+		t.Errorf("the progress ends at %d of %d bytes", read, total)
+	}
+	sameGlance(t, in)
+	for _, s := range in.Segments {
+		// The next one tells where the segment ends.
+		if s.Number == in.Head.Segment || s.Number >= at.Segment && s.Number <= at.Segment+1 {
+			continue
+		}
+		path := filepath.Join(dir, segmentDir, segmentName(s.Number))
+		if err := os.WriteFile(path, bytes.Repeat([]byte{0xa5}, int(s.Bytes)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sameGlance(t, in)
+	if after, err := Inspect(dir); err != nil || after.Segments[1].Damaged == 0 {
+		t.Fatalf("the fault did not take place: %+v, %v", after.Segments[1], err)
+	}
+	if _, err := Glance(t.TempDir()); err == nil {
+		t.Error("an empty directory is taken for a log")
+	}
+}
+
+// A segment that was begun and got no commit is passed over, and the end of the one before
+// it is where its header says.
+func TestGlanceAtASealedEnd(t *testing.T) {
+	l := openLog(t, Options{})
+	dir := l.base.path
+	if err := commitFloats(l, 3, 1000, 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Reader("late", ReaderOptions{StartAt: StartOldest}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	first := filepath.Join(dir, segmentDir, segmentName(0))
+	b, err := os.ReadFile(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What a failed commit left behind, disowned by the next segment's header.
+	if err := os.WriteFile(first, append(b, b...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var c commitReader
+	c.reset(bytes.NewReader(b), int64(len(b)), true)
+	if f, err := c.next(); err != nil || f != foundHeader {
+		t.Fatal(f, err)
+	}
+	h := c.header
+	h.Number, h.PrevID, h.PrevEnd, h.Segment = 1, h.Segment, int64(len(b)), ID{1}
+	var e encoder
+	e.reset(0)
+	e.header(h)
+	if err := os.WriteFile(filepath.Join(dir, segmentDir, segmentName(1)), e.pages.buf, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in, err := Inspect(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if in.Segments[0].Bytes != int64(len(b)) || in.Head.Commit != 1 {
+		t.Fatalf("the fault did not take place: %+v", in)
+	}
+	sameGlance(t, in)
 }
 
 // Inspect tells what is in a log beside the process that has it open, when nobody
@@ -86,6 +206,7 @@ func TestInspect(t *testing.T) {
 		}
 	}
 	check(inspectJSON(t, dir))
+	sameGlance(t, inspectJSON(t, dir))
 	for _, c := range []interface{ Close() error }{half, idle, l} {
 		if err := c.Close(); err != nil {
 			t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/prometheus/common/promslog"
 	"github.com/spf13/cobra"
@@ -208,7 +209,7 @@ func (c *cli) wal() *cobra.Command {
 		Short: "Say what each segment holds, what is damaged, and where each target is; changes nothing, also beside a running agent",
 		Args:  cobra.NoArgs,
 		RunE: c.command(func(*cobra.Command, []string) error {
-			in, err := agent.InspectLog(c.storage)
+			in, err := agent.InspectLog(c.storage, c.progress(time.Now))
 			if in.Schema == 0 {
 				return err
 			}
@@ -225,6 +226,18 @@ func (c *cli) wal() *cobra.Command {
 		}),
 	})
 	return wal
+}
+
+// progress tells on stderr, every few seconds, how much of the log has been read.
+func (c *cli) progress(now func() time.Time) func(read, total int64) {
+	const every, mb = 2 * time.Second, 1e6
+	last := now()
+	return func(read, total int64) {
+		if t := now(); t.Sub(last) >= every {
+			last = t
+			fmt.Fprintf(c.stderr, "read %.0f of %.0f MB\n", float64(read)/mb, float64(total)/mb)
+		}
+	}
 }
 
 func (c *cli) version() *cobra.Command {

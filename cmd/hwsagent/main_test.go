@@ -200,3 +200,17 @@ func until(t *testing.T, what string, check func() error) {
 		<-time.After(20 * time.Millisecond)
 	}
 }
+
+// What takes long says how far it is; what does not, says nothing.
+func TestProgress(t *testing.T) {
+	var stderr strings.Builder
+	now := time.Unix(0, 0)
+	tell := (&cli{stderr: &stderr}).progress(func() time.Time { return now })
+	for i := range int64(5) {
+		tell(i*1e9, 10e9)
+		now = now.Add(900 * time.Millisecond)
+	}
+	if got, want := stderr.String(), "read 3000 of 10000 MB\n"; got != want {
+		t.Errorf("told %q, want %q", got, want)
+	}
+}
