@@ -150,7 +150,7 @@ func (tr *traced) change(p plan) {
 	}
 }
 
-// set moves the agent's clocks and returns when it has read one that is moved.
+// set moves the agent's clocks and returns when it has read its wall clock so.
 func (tr *traced) set(s shift) {
 	tr.l.t.Helper()
 	tr.mu.Lock()
@@ -158,9 +158,6 @@ func (tr *traced) set(s shift) {
 	tr.mu.Unlock()
 	if err := tr.send(tracerCommand{Shift: &s}); err != nil {
 		tr.l.t.Fatalf("tell the tracer: %v", err)
-	}
-	if s.Wall == 0 && s.Boot == 0 {
-		return // nothing is moved; the agent's own status tells
 	}
 	eventually(tr.l.t, 20*time.Second, func() string {
 		tr.mu.Lock()

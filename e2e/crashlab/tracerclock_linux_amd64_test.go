@@ -64,18 +64,22 @@ func (t *tracer) readClock(tid int, s *shift) error {
 	if regs.Orig_rax != unix.SYS_CLOCK_GETTIME || regs.Rax != 0 {
 		return nil
 	}
-	var by time.Duration
 	switch regs.Rdi {
 	case unix.CLOCK_REALTIME, unix.CLOCK_REALTIME_COARSE:
-		by = s.Wall
+		if err := moveTime(tid, uintptr(regs.Rsi), s.Wall); err != nil || t.moved == s {
+			return err
+		}
+		t.moved = s
+		return t.events.Encode(tracerEvent{What: eventShifted, Count: s.Turn})
 	case unix.CLOCK_BOOTTIME:
-		by = s.Boot
+		return moveTime(tid, uintptr(regs.Rsi), s.Boot)
 	}
-	if by == 0 {
-		return nil
-	}
-	var ts [16]byte // seconds, nanoseconds
-	at := uintptr(regs.Rsi)
+	return nil
+}
+
+// moveTime moves a timespec of the program: seconds and nanoseconds.
+func moveTime(tid int, at uintptr, by time.Duration) error {
+	var ts [16]byte
 	if _, err := unix.PtracePeekData(tid, at, ts[:]); err != nil {
 		return err
 	}
@@ -83,12 +87,6 @@ func (t *tracer) readClock(tid int, s *shift) error {
 	moved := time.Unix(sec, nsec).Add(by)
 	words.LittleEndian.PutUint64(ts[:], uint64(moved.Unix()))
 	words.LittleEndian.PutUint64(ts[8:], uint64(moved.Nanosecond()))
-	if _, err := unix.PtracePokeData(tid, at, ts[:]); err != nil {
-		return err
-	}
-	if t.moved == s {
-		return nil
-	}
-	t.moved = s
-	return t.events.Encode(tracerEvent{What: eventShifted, Count: s.Turn})
+	_, err := unix.PtracePokeData(tid, at, ts[:])
+	return err
 }
