@@ -66,7 +66,7 @@ func Inspect(dir string, progress ...Progress) (Inspection, error) {
 
 // Glance is [Inspect] without what takes long: of the segments there are numbers and
 // sizes, and who needs them. It reads those alone in which the log ends and where each
-// target is.
+// target is, and the first page of the others.
 func Glance(dir string) (Inspection, error) {
 	return inspect(dir, (*Inspection).scanEnd)
 }
@@ -94,10 +94,9 @@ func inspect(dir string, scan func(*Inspection, *fileTail)) (Inspection, error) 
 	if err != nil {
 		return in, err
 	}
+	in.Log = l.log(stored)
 	scan(&in, l)
-	if in.Head.Log == (ID{}) {
-		in.Head.Log = in.Log
-	}
+	in.Head.Log = in.Log // a damaged segment has no header
 	in.account(stored, l.refs)
 	for i := range in.Targets {
 		if t := &in.Targets[i]; t.Pending > 0 {
@@ -235,12 +234,11 @@ func (in *Inspection) scanAll(l *fileTail, progress []Progress) {
 		if !ok {
 			continue // unlinked meanwhile
 		}
-		if last := scan.info.Last; last.Commit > in.Head.Commit {
+		if h := scan.info.Header; h.Version != 0 && h.Log != in.Log {
+			s.Problem = "it belongs to another log, and is left out"
+		} else if last := scan.info.Last; last.Commit > in.Head.Commit {
 			in.Head = last
 			in.Head.Segment = ref.Number
-		}
-		if h := scan.info.Header; h.Version != 0 {
-			in.Log = h.Log
 		}
 		in.Segments = append(in.Segments, s)
 	}
@@ -257,12 +255,12 @@ func (in *Inspection) scanEnd(l *fileTail) {
 		ref := l.refs[i]
 		in.Segments[i].Bytes = ref.Size
 		scan.inspect(l, ref, i == len(l.refs)-1)
+		if h := scan.info.Header; h.Version != 0 && h.Log != in.Log {
+			continue
+		}
 		if last := scan.info.Last; last.Commit > 0 {
 			in.Head = last
 			in.Head.Segment = ref.Number
-		}
-		if h := scan.info.Header; h.Version != 0 && in.Log == (ID{}) {
-			in.Log = h.Log
 		}
 	}
 }
@@ -350,13 +348,32 @@ func (l *fileTail) openSegment(n int) (segmentFile, error) {
 	return l.dir.open(segmentName(n), os.O_RDONLY)
 }
 
+// log is the ID of the log that the segments are of, going by their headers and by the
+// savepoints.
+func (l *fileTail) log(stored map[string]Savepoint) ID {
+	headers := make([]Header, len(l.refs))
+	for i, ref := range l.refs {
+		if h, err := readHeader(l, ref); err == nil { // else the scan meets the error again, and reports it
+			headers[i] = h
+		}
+	}
+	return ownLog(headers, func(id ID) bool {
+		for _, sp := range stored {
+			if sp.Start.Log == id {
+				return true
+			}
+		}
+		return false
+	})
+}
+
 // seal shortens the segment before the i-th if the i-th one's header says where it ends.
 func (l *fileTail) seal(i int) {
 	if i == 0 || l.refs[i-1].Number != l.refs[i].Number-1 {
 		return
 	}
 	h, err := readHeader(l, l.refs[i])
-	if err != nil || h.Version == 0 || h.PrevID == (ID{}) {
+	if err != nil || h.Number != l.refs[i].Number || h.PrevID == (ID{}) {
 		return // the scan meets the error again, and reports it
 	}
 	// A header that cannot be read says nothing against being the one that is meant.

@@ -130,6 +130,7 @@ func (s *savepointFile) load() (st storedSavepoint, doubt bool, err error) {
 		return st, false, fmt.Errorf("read savepoint: %w", err)
 	}
 	clear(buf[n:])
+	doubt = n < len(buf) // the file had its full size from the beginning
 	for i := range 2 {
 		slot := buf[i*slotSize : (i+1)*slotSize]
 		seq, got, err := decodeSlot(slot)
