@@ -105,9 +105,9 @@ func seeded(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(n, name.Sum64()))
 }
 
-// between is a random duration, in milliseconds.
+// between is a random duration, in milliseconds; from itself if to is not greater.
 func between(rnd *rand.Rand, from, to int) time.Duration {
-	return time.Duration(from+rnd.IntN(to-from)) * time.Millisecond
+	return time.Duration(from+rnd.IntN(max(1, to-from))) * time.Millisecond
 }
 
 var (

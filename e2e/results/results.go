@@ -51,7 +51,7 @@ type Machine struct {
 type Outcome struct {
 	Part    string  `json:"part"`
 	Test    string  `json:"test,omitempty"` // "": the part as a whole
-	Verdict string  `json:"verdict"`        // ok, FAILED, skipped, or Began
+	Verdict string  `json:"verdict"`        // ok, FAILED, skipped, cut short, or Began
 	Seconds float64 `json:"seconds"`
 	Replay  string  `json:"replay,omitempty"` // the command that repeats what failed
 }

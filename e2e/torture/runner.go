@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,7 +47,7 @@ func (r *runner) part(ctx context.Context, p part) bool {
 	}
 	outcomes, err := r.tests(ctx, p)
 	whole := results.Outcome{Part: p.name, Verdict: "ok", Seconds: time.Since(began).Seconds()}
-	if err != nil || slices.ContainsFunc(outcomes, func(o results.Outcome) bool { return o.Verdict == failed }) {
+	if err != nil || slices.ContainsFunc(outcomes, bad) {
 		whole.Verdict, whole.Replay = failed, r.replay(p, "")
 	}
 	if err != nil {
@@ -62,7 +63,12 @@ func (r *runner) part(ctx context.Context, p part) bool {
 	return whole.Verdict == "ok"
 }
 
-const failed = "FAILED"
+const (
+	failed   = "FAILED"
+	cutShort = "cut short" // by what another test did, or for want of time
+)
+
+func bad(o results.Outcome) bool { return o.Verdict == failed || o.Verdict == cutShort }
 
 // tests runs a part's tests. Their whole output is kept beside the results.
 func (r *runner) tests(ctx context.Context, p part) ([]results.Outcome, error) {
@@ -92,7 +98,7 @@ func (r *runner) tests(ctx context.Context, p part) ([]results.Outcome, error) {
 	err = cmd.Wait()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && errs.Len() == 0 && ctx.Err() == nil && len(outcomes) > 0 {
 		err = nil // red tests, which are among the outcomes
-		if !slices.ContainsFunc(outcomes, func(o results.Outcome) bool { return o.Verdict == failed }) {
+		if !slices.ContainsFunc(outcomes, bad) {
 			err = fmt.Errorf("go test: %w, and no test says why: see %s", exit, log.Name())
 		}
 	}
@@ -152,8 +158,17 @@ func (r *runner) follow(out io.Reader, log io.Writer, p part) ([]results.Outcome
 			end(e, failed)
 		}
 	}
-	for test := range said { // a panic, or no time left
-		end(event{Test: test}, failed)
+	guilty := slices.ContainsFunc(outcomes, func(o results.Outcome) bool { return o.Verdict == failed })
+	for _, test := range slices.Sorted(maps.Keys(said)) {
+		// One panicked, or no time was left: it is known by its own verdict, or may be any.
+		o := results.Outcome{Part: p.name, Test: test, Verdict: cutShort}
+		if !guilty {
+			o.Replay = r.replay(p, test)
+		}
+		outcomes = append(outcomes, o)
+	}
+	if len(said) > 0 {
+		fmt.Printf("    %s: %d tests\n", cutShort, len(said))
 	}
 	return outcomes, broken
 }
