@@ -3,6 +3,7 @@ package results
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,11 +39,11 @@ func (r Run) Table() string {
 	return b.String()
 }
 
-// Measured are the figures in words, by name: "healed s max 0.55, refused 12".
+// Measured are the figures in words, by name, to three places: "healed s max 0.55, refused 12".
 func (l Line) Measured() string {
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(l.Figures)) {
-		words = append(words, strings.ReplaceAll(name, "_", " ")+" "+strconv.FormatFloat(l.Figures[name], 'f', -1, 64))
+		words = append(words, strings.ReplaceAll(name, "_", " ")+" "+strconv.FormatFloat(math.Round(l.Figures[name]*1000)/1000, 'f', -1, 64))
 	}
 	return strings.Join(words, ", ")
 }
