@@ -25,6 +25,9 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 		}
 		return nil
 	}
+	if taken, ok := s.q.takenBefore(); ok && m == patient {
+		return s.testTaken(p, taken)
+	}
 	sample, later, deep := s.heldSamples(l, m)
 	v, a, err := s.testWith(p, l, sample)
 	if v == Suspect && m == patient && len(later) > 0 {
@@ -63,6 +66,24 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 			g.testSoon() // there may be many to go through
 		}
 	}
+	return nil
+}
+
+// testTaken tests a held target with a sample that it took before. If it takes that, the
+// way is good, and what was refused are the samples.
+func (s *shard) testTaken(p pass, taken point) error {
+	one := parcel{points: []point{taken}, again: true}
+	a, sent, err := s.post(p, &one)
+	if err != nil || !sent {
+		return err // p was given back
+	}
+	if Classify(a, s.q.cfg.Policy()) == Delivered {
+		s.accepted(&one)
+		s.q.gate.delivered(p)
+		return nil
+	}
+	s.q.noteAnswer(a)
+	s.q.gate.refused(p, a.String())
 	return nil
 }
 

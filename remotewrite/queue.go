@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -74,6 +75,11 @@ type Queue struct {
 	lastErrorAt time.Time
 	lastSuccess time.Time
 	lastData    time.Time // when the target last took data
+
+	// taken is a sample of the last batch that was delivered, its series' newest at the
+	// target: that may be sent again everywhere. Its seq is 0: it belongs to no window.
+	taken    point
+	hasTaken bool
 }
 
 // New makes a queue. It reads the savepoint: what an earlier process may have sent is
@@ -322,6 +328,29 @@ func (q *Queue) delivered(points []point) {
 	q.lastSuccess = time.Now()
 	q.lastData = q.lastSuccess
 	q.depths = nil
+	for _, p := range slices.Backward(points) {
+		if p.kind != exemplarPoint {
+			q.taken, q.hasTaken = p, true
+			q.taken.seq = 0
+			break
+		}
+	}
+}
+
+// takenBefore returns a sample that the target took before, when it is its turn as a test:
+// each second time, after held samples were tried often. All that is held may be late,
+// for the clock was set back by more than a window reaches.
+func (q *Queue) takenBefore() (point, bool) {
+	n := q.tests.Load()
+	if n < singleTests+pairTests || n%2 == 0 {
+		return point{}, false
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.hasTaken {
+		q.tests.Add(1)
+	}
+	return q.taken, q.hasTaken
 }
 
 func (q *Queue) deliveredSince(t time.Time) bool {
