@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"hwsagent/e2e/results"
 )
 
 // The agent's two targets, each at the end of a cable of its own: faults are at the one,
@@ -29,11 +31,13 @@ const (
 // network is an agent in a network of its own.
 type network struct {
 	*lab
-	near, far    *netns // the agent's namespace, and the receivers'
-	broken, well *peer
-	rnd          *rand.Rand
-	calmLag      time.Duration // the well target's p99 while nothing is broken
-	files        int           // open in the agent, likewise
+	near, far            *netns // the agent's namespace, and the receivers'
+	broken, well         *peer
+	rnd                  *rand.Rand
+	calmLag              time.Duration // the well target's p99 while nothing is broken
+	files                int           // open in the agent, likewise
+	faults               int           // so far
+	worstFresh, worstLag time.Duration // the longest after a fault until fresh data, and of the well target's p99 in one
 }
 
 // fault breaks the way to the one receiver, or the receiver.
@@ -119,6 +123,7 @@ func (n *network) suffer(f fault, d time.Duration) {
 	n.t.Logf("%s for %s: met %d times, %d connections, %d requests, %d not sure; fresh data after %s; the other target's p99 %s; said: %s %s",
 		f.name, d.Round(time.Millisecond), times, after.accepted-before.accepted, after.requests-before.requests, after.unsure-before.unsure,
 		took.Round(time.Millisecond), lag.Round(time.Millisecond), told.State, told.Why)
+	n.faults, n.worstFresh, n.worstLag = n.faults+1, max(n.worstFresh, took), max(n.worstLag, lag)
 	if limit := remoteTimeout + maxBackoff + time.Second + 4*n.witness.slippedBy(); took > limit {
 		n.t.Errorf("%s: fresh data after %s, more than %s", f.name, took, limit)
 	}
@@ -171,8 +176,8 @@ func (n *network) told(name string) target {
 }
 
 // account ends the load and fails the test unless both receivers have everything, in
-// order, and twice only what the sender could not know of.
-func (n *network) account() {
+// order, and twice only what the sender could not know of. what names the faults.
+func (n *network) account(what string) {
 	n.t.Helper()
 	n.quiet()
 	eventually(n.t, time.Minute, func() string {
@@ -183,6 +188,7 @@ func (n *network) account() {
 		}
 		return ""
 	})
+	var lost, twice uint64
 	for name, p := range map[string]*peer{"broken": n.broken, "well": n.well} {
 		r, g := p.oracle.Verify(n.journal(), n.series), n.told(name).Ledger
 		n.t.Logf("%s: %+v, unsure %d, ledger %+v", name, r, p.counts().unsure, g)
@@ -192,11 +198,18 @@ func (n *network) account() {
 		if unsure := p.counts().unsure; r.Duplicated > unsure {
 			n.t.Errorf("%s: %d samples came twice, only %d were in doubt", name, r.Duplicated, unsure)
 		}
+		lost, twice = lost+r.Missing, twice+r.Duplicated
 		if g.Lost != 0 || len(g.Dropped) != 0 {
 			n.t.Errorf("%s: the ledger says that something was lost: %+v", name, g)
 		}
 	}
 	n.frugal()
+	results.Add(n.t, results.Line{
+		What: what, Count: n.faults, Lost: int(lost), Seed: seed(n.t),
+		Figures: map[string]float64{
+			"fresh_data_after_ms_at_most": float64(n.worstFresh.Milliseconds()), "other_targets_p99_ms_at_most": float64(n.worstLag.Milliseconds()), "came_twice": float64(twice),
+		},
+	})
 }
 
 // frugal fails the test if the agent has taken memory or keeps files open.

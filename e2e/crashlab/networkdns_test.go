@@ -195,7 +195,7 @@ func TestNames(t *testing.T) {
 		}},
 	}
 	n.sufferAll(faults, tier(0, 10))
-	n.account()
+	n.account("the name server fails, the name moves")
 }
 
 // TestNameMovesWhileAllIsWell moves the name to another host while the old one goes on
@@ -224,5 +224,6 @@ func TestNameMovesWhileAllIsWell(t *testing.T) {
 	if n.broken.counts().requests != before {
 		t.Error("the agent writes to both hosts")
 	}
-	n.account()
+	n.faults = 1
+	n.account("the name moves while all is well")
 }

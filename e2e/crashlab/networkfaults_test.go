@@ -149,21 +149,21 @@ func forgetFlows(n *network) func() int {
 // arrives soon after it is over.
 func TestNetwork(t *testing.T) {
 	t.Parallel()
-	everyFault(t, wireFaults())
+	everyFault(t, "the network is broken", wireFaults())
 }
 
 // TestPeer has the receiver misbehave in every way, likewise.
 func TestPeer(t *testing.T) {
 	t.Parallel()
-	everyFault(t, peerFaults())
+	everyFault(t, "the receiver misbehaves", peerFaults())
 }
 
-func everyFault(t *testing.T, faults []fault) {
+func everyFault(t *testing.T, what string, faults []fault) {
 	n := newNetwork(t, brokenHost)
 	n.launch()
 	n.settleIn()
 	n.sufferAll(faults, tier(0, 20))
-	n.account()
+	n.account(what)
 }
 
 // sufferAll plays every fault once, in random order, and then some more.
