@@ -13,6 +13,9 @@ type part struct {
 	run      string // which tests: a regular expression; "": all that no other part has
 	parallel int    // how many at a time: most of them wait for time to pass
 	limit    time.Duration
+	// builds says that the part builds programs of its own and runs the short tier of the
+	// tests with them: it gets no binary and no size of the full tier.
+	builds bool
 }
 
 // alone are the tests that measure how fast something is, and thus get the machine for
@@ -31,7 +34,7 @@ func parts() []part {
 		{name: "disk", pkg: lab, run: disks, parallel: 8, limit: 40 * time.Minute},
 		{name: "others", pkg: lab, parallel: 4, limit: 30 * time.Minute},
 		{name: "size", pkg: lab, run: alone, parallel: 1, limit: 20 * time.Minute},
-		{name: "replants", pkg: "./e2e/replant", parallel: 2, limit: 25 * time.Minute},
+		{name: "replants", pkg: "./e2e/replant", run: "^TestReplant$", parallel: 2, limit: 30 * time.Minute, builds: true},
 	}
 }
 

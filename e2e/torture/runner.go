@@ -80,8 +80,11 @@ func (r *runner) tests(ctx context.Context, p part) ([]results.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.limit+2*time.Minute) // go test ends them before, and says where they are
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "go", p.arguments()...)
-	cmd.Env = append(os.Environ(), r.environment()...)
+	cmd.Env = append(os.Environ(), r.environment(p)...)
 	cmd.Env = append(cmd.Env, results.Env+"="+r.file)
+	if p.builds {
+		cmd.Env = slices.DeleteFunc(cmd.Env, func(e string) bool { return strings.HasPrefix(e, "HWSAGENT_BINARY=") })
+	}
 	// An interrupt is for the tests, which clean up; they get it with the whole group.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
 	cmd.WaitDelay = 30 * time.Second
@@ -176,13 +179,16 @@ func (r *runner) follow(out io.Reader, log io.Writer, p part) ([]results.Outcome
 func last(lines []string, n int) []string { return lines[max(0, len(lines)-n):] }
 
 // environment is what makes the tests those of this run.
-func (r *runner) environment() []string {
+func (r *runner) environment(p part) []string {
+	if p.builds {
+		return []string{"HWSAGENT_REPLANT=all", "HWSAGENT_TORTURE="}
+	}
 	return []string{"HWSAGENT_E2E=1", "HWSAGENT_TORTURE=" + r.load, fmt.Sprintf("HWSAGENT_SEED=%d", r.seed)}
 }
 
 // replay is the command that repeats a test, "" for the whole part.
 func (r *runner) replay(p part, test string) string {
-	command := strings.Join(r.environment(), " ")
+	command := strings.Join(r.environment(p), " ")
 	if test == "" {
 		return fmt.Sprintf("HWSAGENT_TORTURE=%s HWSAGENT_SEED=%d make torture %s", r.load, r.seed, p.chosenBy())
 	}
