@@ -39,8 +39,9 @@ type Options struct {
 // Store is the dead-letter store of one target. It implements
 // [remotewrite.DeadLetters]. Safe for concurrent use.
 type Store struct {
-	dir string
-	o   Options
+	dir  string
+	o    Options
+	sync func(*os.File) error // makes a file durable; tests make it fail
 
 	mu     sync.Mutex
 	file   *os.File // nil after Close
@@ -57,7 +58,7 @@ func Open(dir string, o Options) (*Store, error) {
 	if o.MaxLetters <= 0 {
 		o.MaxLetters = 10_000
 	}
-	s := &Store{dir: dir, o: o}
+	s := &Store{dir: dir, o: o, sync: (*os.File).Sync}
 	if err := s.open(); err != nil {
 		return nil, fmt.Errorf("open dead letters: %w", err)
 	}
@@ -162,7 +163,7 @@ func (s *Store) put(lines []byte, n int) error {
 	}
 	_, err := s.file.WriteAt(lines, s.size)
 	if err == nil {
-		err = s.file.Sync()
+		err = s.sync(s.file)
 	}
 	if err != nil {
 		return errors.Join(err, s.file.Truncate(s.size))

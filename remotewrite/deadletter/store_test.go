@@ -1,10 +1,12 @@
 package deadletter
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -182,4 +184,50 @@ func TestFilesRemoved(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Letters are durable when Put returns nil: the savepoint passes their samples then. After
+// an error none of them is there, and those from before are.
+func TestPutIsDurable(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, Options{})
+	var broken error
+	var durable int64 // bytes of the current file
+	fails := 0
+	s.sync = func(f *os.File) error {
+		if broken != nil {
+			fails++
+			return broken
+		}
+		info, err := f.Stat()
+		if err == nil {
+			durable, err = info.Size(), f.Sync()
+		}
+		return err
+	}
+	check := func(want ...remotewrite.Letter) {
+		t.Helper()
+		if diff := cmp.Diff(want, list(t, s)); diff != "" {
+			t.Error(diff)
+		}
+		info, err := os.Stat(filepath.Join(dir, current))
+		if err != nil || info.Size() != durable {
+			t.Errorf("the file has %d bytes, of which %d are durable: %v", info.Size(), durable, err)
+		}
+	}
+	put := func(i int) error { return s.Put([]remotewrite.Letter{letter(i)}) }
+	if err := put(1); err != nil {
+		t.Fatal(err)
+	}
+	check(letter(1))
+	broken = syscall.EIO
+	if err := put(2); !errors.Is(err, broken) || fails != 1 {
+		t.Errorf("put on a broken disk: %v, %d syncs failed", err, fails)
+	}
+	check(letter(1))
+	broken = nil
+	if err := put(3); err != nil {
+		t.Fatal(err)
+	}
+	check(letter(1), letter(3))
 }

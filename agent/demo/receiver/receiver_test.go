@@ -269,6 +269,8 @@ func TestMalformedRequestsRefused(t *testing.T) {
 	} {
 		if status, text := post(t, c, r.URL(), "", tc.body, tc.change); status != tc.status {
 			t.Errorf("%s: %d %s, want %d", tc.name, status, text, tc.status)
+		} else if tc.name == "bomb" && !strings.Contains(text, "at most") {
+			t.Errorf("bomb: %q: what it claims was allocated first", text)
 		}
 	}
 	if r.Samples() != 0 {
