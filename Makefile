@@ -9,7 +9,7 @@ export CGO_ENABLED ?= 0
 LINT_VERSION := v2.15.0
 LINT         := .cache/golangci-lint-$(LINT_VERSION)/golangci-lint
 
-.PHONY: all build run test race lint fmt-check tidy-check cross bench bench-process e2e faults torture guarantees fuzz ci clean
+.PHONY: all build run test race lint fmt-check tidy-check cross bench bench-process e2e faults torture guarantees replant fuzz ci clean
 
 all: build test
 
@@ -41,6 +41,10 @@ torture: build ## the full tier of all fault tests, 90 minutes; a table at the e
 
 guarantees: ## writes what a full run measured into docs/guarantees.md: make guarantees RESULTS=…
 	$(GO) run ./e2e/guarantees -results '$(RESULTS)' docs/guarantees.md
+
+REPLANT ?= quick
+replant: ## bring each known mistake back and see the tests turn red; REPLANT=all also where that takes minutes
+	HWSAGENT_REPLANT=$(REPLANT) $(GO) -C e2e/replant test -count=1 -parallel 2 -timeout 60m -run '^TestReplant$$'
 
 FUZZTIME ?= 10s
 fuzz: ## every fuzz target for FUZZTIME; their corpora also run in make test
