@@ -377,6 +377,8 @@ func (m *memLetters) Put(ls []Letter) error {
 	return nil
 }
 
+func (m *memLetters) List() ([]Letter, error) { return m.all(), nil }
+
 func (m *memLetters) all() []Letter {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -42,6 +42,7 @@ type Queue struct {
 	source  Source
 	sender  Sender
 	letters DeadLetters
+	givenUp givenUp
 	metrics *Metrics
 	log     *slog.Logger
 	cache   *seriesCache
@@ -117,6 +118,7 @@ func New(o Options) (*Queue, error) {
 		if q.lanes = sp.Shards; q.lanes < 1 || q.lanes > maxShards || q.lanes&(q.lanes-1) != 0 {
 			q.lanes = maxShards // unknown: none can have been more
 		}
+		q.recall()
 	}
 	q.metrics.SetLimits(q.minShards(), q.maxShards(), c.Capacity)
 	q.metrics.SetMaxSamples(c.MaxSamplesPerSend)
@@ -170,6 +172,7 @@ func (q *Queue) runWindow(ctx context.Context) error {
 	acked := q.source.Savepoint()
 	if q.stored.Commit <= acked.Acked().Commit {
 		q.lanes = 1 // of what was unsure nothing is left
+		q.givenUp.recall(nil)
 	}
 	q.source.SetShards(max(n, q.lanes))
 	err := w.run(ctx)

@@ -50,7 +50,9 @@ type Sender interface {
 }
 
 // DeadLetters keeps samples that a receiver refused. Put returns when the letters
-// are durable; only then may the savepoint pass them.
+// are durable; only then may the savepoint pass them. List returns those of earlier
+// processes, too, as many as are kept.
 type DeadLetters interface {
 	Put(letters []Letter) error
+	List() ([]Letter, error)
 }

@@ -187,5 +187,6 @@ func (s *shard) giveUp(points []point, letters []Letter, why wal.Reason) {
 	}
 	s.q.keep(letters)
 	s.q.metrics.Failed(count(points))
+	s.w.remember(points, why)
 	s.w.settleAll(points, one(why))
 }

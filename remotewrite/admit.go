@@ -1,0 +1,171 @@
+package remotewrite
+
+import (
+	"context"
+
+	"hwsagent/wal"
+)
+
+// How a window reads: what it takes from the log, and how much.
+
+// read moves entries from the log into the shards until ctx ends.
+func (w *window) read(ctx context.Context) error {
+	for {
+		if err := w.waitRoom(ctx); err != nil {
+			return err
+		}
+		e, err := w.q.source.Next(ctx)
+		if err != nil {
+			return err
+		}
+		w.admit(e)
+	}
+}
+
+// admit gives every sample of the entry to its shard, or its outcome at once.
+func (w *window) admit(e *wal.Entry) {
+	q := w.q
+	var now wal.Outcome // outcomes that are known at once
+	limits := q.limits()
+
+	w.mu.Lock()
+	seq := w.progress.Begin(e.End, e.Count(), e.Missing)
+	w.mu.Unlock()
+	w.commit, w.unsure = e.End.Commit, q.mayBeStored(e.End)
+	w.recheck = q.givenUp.any(w.commit, w.unsure)
+	if w.unsure {
+		for _, s := range w.shards {
+			s.unsureUpTo(seq)
+		}
+	}
+	for i := range w.perShard {
+		w.perShard[i] = w.perShard[i][:0]
+	}
+	for i := range e.Samples {
+		s := &e.Samples[i]
+		if to := w.accept(s.Series, s.T, limits, &now); to != nil {
+			w.put(point{series: to, seq: seq, st: s.ST, t: s.T, v: s.V})
+		}
+	}
+	for i := range e.Histograms {
+		h := &e.Histograms[i]
+		if !q.cfg.SendNativeHistograms || !supported(h) {
+			now.Dropped[wal.Unsupported]++
+			continue
+		}
+		to := w.accept(h.Series, h.T, limits, &now)
+		if to == nil {
+			continue
+		}
+		// The entry's histograms are the log's: copy what is kept.
+		p := point{series: to, seq: seq, st: h.ST, t: h.T, kind: intHistogram, aux: &pointAux{}}
+		if h.H != nil {
+			p.aux.h = h.H.Copy()
+		} else {
+			p.kind, p.aux.fh = floatHistogram, h.FH.Copy()
+		}
+		w.put(p)
+	}
+	if q.cfg.SendExemplars {
+		for i := range e.Exemplars {
+			x := &e.Exemplars[i]
+			if to := q.cache.get(x.Series); !to.dropped() {
+				w.put(point{series: to, seq: seq, t: x.T, v: x.V, kind: exemplarPoint, aux: &pointAux{labels: x.Labels}})
+			}
+		}
+	}
+	q.readUpTo(e)
+	w.settle(seq, now)
+	for i, ps := range w.perShard {
+		w.shards[i].push(ps)
+	}
+}
+
+// accept returns what the series is sent as, or nil after counting why it is not.
+func (w *window) accept(s *wal.Series, t int64, l limits, out *wal.Outcome) *series {
+	to := w.q.cache.get(s)
+	switch {
+	case to.dropped():
+		out.Filtered++
+		return nil
+	case w.recheck:
+		if why, ok := w.q.givenUp.why(w.commit, to, t, w.unsure); ok {
+			out.Dropped[why]++
+			return nil
+		}
+	}
+	switch {
+	case t < l.oldest:
+		out.Dropped[wal.TooOld]++
+		return nil
+	case t > l.newest:
+		out.Dropped[wal.Future]++
+		return nil
+	}
+	if s.Slot >= len(w.seen) {
+		w.seen = append(w.seen, make([]bool, s.Slot+1-len(w.seen))...)
+	}
+	if !w.seen[s.Slot] {
+		w.seen[s.Slot] = true
+		w.active++
+	}
+	return to
+}
+
+func (w *window) put(p point) {
+	i := p.series.hash % uint64(len(w.shards))
+	w.perShard[i] = append(w.perShard[i], p)
+}
+
+// waitRoom waits until the window takes another entry. Meanwhile the shards do not wait
+// for their batches to fill: they would wait for samples that cannot come.
+func (w *window) waitRoom(ctx context.Context) error {
+	for waited := false; ; waited = true {
+		w.mu.Lock()
+		w.progress.SetLimits(w.bounds())
+		full, broken := w.progress.Full(), w.broken
+		w.mu.Unlock()
+		if broken != nil {
+			return broken
+		}
+		if !full {
+			return ctx.Err()
+		}
+		if !waited {
+			w.q.metrics.Waited()
+			w.flush()
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-w.room:
+		}
+	}
+}
+
+// bounds are the window's, in samples: of those without an outcome, and of all from its
+// beginning to its end. A shard that lags stops the others after maxRounds rounds, so
+// that no more than that has to be looked through after a crash. What may be stored
+// already is read as a whole, however much of it a former window had finished: where a
+// receiver refuses empty writes, only its last samples are taken (see hold.go).
+func (w *window) bounds() (open, span int) {
+	shards := len(w.shards)
+	if w.q.moreUnsure() {
+		most := aheadOf * w.q.cfg.Queue.Capacity * max(shards, w.q.lanes)
+		return most, most
+	}
+	open = w.q.cfg.Queue.Capacity * shards
+	rounds := max(maxRounds*w.active, 1)
+	return min(open, rounds), min(aheadOf*open, rounds)
+}
+
+// readAll reports whether everything that may be stored already is in the window, or as
+// much of it as there is room for.
+func (w *window) readAll() bool {
+	if !w.q.moreUnsure() {
+		return true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.progress.Full()
+}

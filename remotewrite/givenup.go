@@ -1,0 +1,97 @@
+package remotewrite
+
+import (
+	"hash/maphash"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"hwsagent/wal"
+)
+
+// givenUp remembers the samples that were given up, each with its reason, until the
+// savepoint is past them. A window that is thrown away is read again, and what was given
+// up must then neither be sent again, nor get another letter, nor pass for stored because
+// what comes after it was: it was not. Safe for concurrent use.
+type givenUp struct {
+	mu       sync.Mutex
+	byCommit map[uint64]map[sampleKey]wal.Reason
+
+	// letters are those of earlier processes, by timestamp: the hashes of their series.
+	letters map[int64][]uint64
+	seed    maphash.Seed
+}
+
+// sampleKey names a sample of a commit. hash is of the labels that are sent.
+type sampleKey struct {
+	hash uint64
+	t    int64
+}
+
+// add remembers a sample of that commit.
+func (g *givenUp) add(commit uint64, p point, why wal.Reason) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	of := g.byCommit[commit]
+	if of == nil {
+		of = map[sampleKey]wal.Reason{}
+		if g.byCommit == nil {
+			g.byCommit = map[uint64]map[sampleKey]wal.Reason{}
+		}
+		g.byCommit[commit] = of
+	}
+	of[sampleKey{p.series.hash, p.t}] = why
+}
+
+// forget forgets a commit whose outcome is in the savepoint.
+func (g *givenUp) forget(commit uint64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.byCommit, commit)
+}
+
+// any reports whether a sample of that commit may have been given up. unsure says that an
+// earlier process may have sent it.
+func (g *givenUp) any(commit uint64, unsure bool) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.byCommit[commit]) > 0 || unsure && len(g.letters) > 0
+}
+
+// why is the reason for which the sample of that commit was given up, if it was.
+func (g *givenUp) why(commit uint64, to *series, t int64, unsure bool) (wal.Reason, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if why, ok := g.byCommit[commit][sampleKey{to.hash, t}]; ok {
+		return why, true
+	}
+	if hashes := g.letters[t]; unsure && len(hashes) > 0 {
+		return wal.Rejected, slices.Contains(hashes, maphash.String(g.seed, to.labels().String()))
+	}
+	return 0, false
+}
+
+// recall learns what earlier processes gave up. Letters that stand for several samples do
+// not say which.
+func (g *givenUp) recall(letters []Letter) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.letters, g.seed = map[int64][]uint64{}, maphash.MakeSeed()
+	for i := range letters {
+		if l := &letters[i]; l.Reason == wal.Rejected.String() && l.Samples <= 1 {
+			g.letters[l.Timestamp] = append(g.letters[l.Timestamp], maphash.String(g.seed, l.Series))
+		}
+	}
+}
+
+// recall reads the letters of earlier processes.
+func (q *Queue) recall() {
+	if q.letters == nil {
+		return
+	}
+	letters, err := q.letters.List()
+	if err != nil {
+		q.log.Warn("Cannot read the dead letters: what was given up before the start may be sent again", slog.Any("err", err))
+	}
+	q.givenUp.recall(letters)
+}

@@ -1,0 +1,63 @@
+package remotewrite
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"hwsagent/wal"
+)
+
+// What was given up stays given up when its window is read again, by the same process or
+// the next one: it is not sent again, gets no second letter, and does not pass for stored
+// although what comes after it was.
+func TestGivenUpStaysGivenUp(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			bad := func(s smp) bool { return s.series == "m0000" }
+			to := &fakeReceiver{poison: bad, latency: 10 * time.Millisecond}
+			r := newRig(t, to)
+			r.cfg.Queue.MinShards, r.cfg.Queue.MaxShards = 2, 2
+			down := true
+			var mine []string // what shares a shard with the bad sample: delivered; the other shard waits
+			to.script = func(q fakeRequest) (Answer, bool) {
+				if down && mine == nil && slices.ContainsFunc(q.samples, bad) {
+					for _, s := range q.samples {
+						mine = append(mine, s.series)
+					}
+				}
+				other := slices.ContainsFunc(q.samples, func(s smp) bool { return !slices.Contains(mine, s.series) })
+				return Answer{Status: 503}, down && other
+			}
+			r.round(30)
+			r.start()
+			r.until("the bad sample has its letter", time.Hour, func() bool { return len(r.letters.all()) == 1 })
+			if r.log.pending() != 30 {
+				t.Fatalf("%d samples wait, want all of the commit", r.log.pending())
+			}
+			refused := to.count()
+			if restart {
+				r.end()
+				r.start()
+			} else {
+				r.until("the window is let go", 24*time.Hour, func() bool { return r.q.window.Load() == nil })
+			}
+			to.set(func() { down = false })
+			r.drained(2 * time.Hour)
+			r.end()
+			if n := len(r.letters.all()); n != 1 {
+				t.Errorf("restart %v: %d letters", restart, n)
+			}
+			if o := r.log.outcome(); o.Dropped[wal.Rejected] != 1 || o.Lost() != 1 {
+				t.Errorf("restart %v: %+v", restart, o)
+			}
+			for _, q := range to.log()[refused:] {
+				if slices.ContainsFunc(q.samples, bad) {
+					t.Errorf("restart %v: the bad sample was sent again: %+v", restart, q)
+				}
+			}
+			r.verify(smp{"m0000", r.time, float64(r.time)})
+		})
+	}
+}
