@@ -16,7 +16,7 @@ const (
 	sectionEnds   = "<!-- end of the last full run -->\n"
 )
 
-var measured = regexp.MustCompile(`<!-- measured: ([^>]+) -->[^|\n]*`)
+var measured = regexp.MustCompile(`<!-- measured: ([^>]+) -->[^|\n<]*`)
 
 // render puts a run into a page.
 func render(page string, run results.Run) (string, error) {
@@ -40,8 +40,12 @@ func render(page string, run results.Run) (string, error) {
 		if len(found) == 0 {
 			return cell
 		}
-		return fmt.Sprintf("<!-- measured: %s --> %s, %s: %s ",
-			what, run.Machine.Date.Format(time.DateOnly), run.Machine.Commit, strings.Join(found, "; "))
+		share := ""
+		if run.Machine.Percent != 100 {
+			share = fmt.Sprintf(" (%d %% of a full run)", run.Machine.Percent)
+		}
+		return fmt.Sprintf("<!-- measured: %s --> %s, %s%s: %s ",
+			what, run.Machine.Date.Format(time.DateOnly), run.Machine.Commit, share, strings.Join(found, "; "))
 	}), nil
 }
 
