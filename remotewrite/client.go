@@ -188,6 +188,9 @@ func (c *Client) Send(ctx context.Context, r Request) Answer {
 	defer body.revoke()
 	resp, err := l.post(ctx, c.url, c.header, body, r.Attempt)
 	if err != nil {
+		if errors.Is(context.Cause(ctx), errNoAnswer) {
+			c.leave(l)
+		}
 		return Answer{Err: c.explain(ctx, l, err), Took: time.Since(start)}
 	}
 	defer func() { _ = resp.Body.Close() }() // what matters of it is read
@@ -301,6 +304,21 @@ func (c *Client) take() (*line, error) {
 	}
 	c.line.users++
 	return c.line, nil
+}
+
+// leave has all further requests go over new connections: those of l may be dead without
+// a word. Over HTTP/2, giving a request up does not end its connection, and the next one
+// would wait on it as well.
+func (c *Client) leave(l *line) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.line != l {
+		return
+	}
+	if next, err := c.newLine(l.creds); err == nil { // it was made of the same before
+		l.retire()
+		c.line = next
+	}
 }
 
 func (c *Client) release(l *line) {
