@@ -247,37 +247,59 @@ func (r *resender) bySuccessor(chunk []point) []int {
 
 // lateSearch finds out by single samples how many of a chunk are late, in the order of
 // their successors: these are a prefix, since what was stored is. It is pure. The first
-// one tells whether any is late, the last one whether all are; two that lie far apart are
-// hardly bad together.
+// one tells whether any is late; that all are is believed if the last one and one in the
+// middle are as well: three that lie far apart are hardly bad together.
 //
-// Invariant: those before lo are late, or bad; those from hi on are not late.
+// Invariant: those before lo are late, or bad; those from hi on are not late, but for the
+// last one, which may be bad.
 type lateSearch struct {
 	lo, hi int
 	asked  int
-	first  bool // the first was asked for
-	last   bool // the last was
+	step   lateStep
 }
+
+// lateStep is what a lateSearch asked for last.
+type lateStep uint8
+
+const (
+	askedNothing lateStep = iota
+	askedFirst
+	askedLast
+	askedMiddle // after the last one was refused
+	halving
+)
 
 // next returns the place of the sample to ask for, or false when lo is the result.
 func (l *lateSearch) next() (int, bool) {
-	switch {
-	case l.lo >= l.hi:
+	if l.lo >= l.hi {
 		return 0, false
-	case !l.first:
-		l.first, l.asked = true, 0
-	case !l.last:
-		l.last, l.asked = true, l.hi-1
+	}
+	switch l.step {
+	case askedNothing:
+		l.step, l.asked = askedFirst, 0
+	case askedFirst:
+		l.step, l.asked = askedLast, l.hi-1
+	case askedMiddle:
+		l.asked = l.lo + (l.hi-1-l.lo)/2
 	default:
-		l.asked = l.lo + (l.hi-l.lo)/2
+		l.step, l.asked = halving, l.lo+(l.hi-l.lo)/2
 	}
 	return l.asked, true
 }
 
 // tell says whether it was taken.
 func (l *lateSearch) tell(taken bool) {
-	if taken {
+	switch {
+	case taken:
 		l.hi = l.asked
-	} else {
+		if l.step == askedMiddle {
+			l.step = halving // the last one is bad
+		}
+	case l.step == askedLast && l.asked > l.lo:
+		l.step = askedMiddle
+	case l.step == askedMiddle:
+		l.lo = l.hi
+	default:
 		l.lo = l.asked + 1
 	}
 }
