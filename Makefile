@@ -9,7 +9,7 @@ export CGO_ENABLED ?= 0
 LINT_VERSION := v2.15.0
 LINT         := .cache/golangci-lint-$(LINT_VERSION)/golangci-lint
 
-.PHONY: all build run test race lint fmt-check tidy-check cross bench bench-process e2e faults torture guarantees replant fuzz ci clean
+.PHONY: all build run test cover race lint fmt-check tidy-check cross bench bench-process e2e faults torture guarantees replant fuzz ci clean
 
 all: build test
 
@@ -21,6 +21,11 @@ run: build ## the demo: mutual TLS, bearer token, an outage, nothing lost
 
 test: build ## everything that needs no other program; what is skipped says why
 	$(GO) test ./...
+
+cover: ## of wal: how many statements its tests execute, and which branches of errors they do not reach
+	@mkdir -p .cache
+	$(GO) test -short -coverprofile .cache/wal.cover ./wal
+	$(GO) run ./e2e/reached -profile .cache/wal.cover -min 95 wal
 
 race: ## -short leaves out the exhaustive loops of one goroutine, which make test runs
 	CGO_ENABLED=1 $(GO) test -race -short -timeout 20m ./...

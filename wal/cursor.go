@@ -42,14 +42,10 @@ func newCursor(t tail, log *slog.Logger) *cursor {
 }
 
 // place makes the cursor go on after the given mark, which belongs to the tail's log.
-func (c *cursor) place(after Mark) error {
-	segment, err := locate(c.tail, after)
-	if err != nil {
-		return err
-	}
+func (c *cursor) place(after Mark) {
+	segment := locate(c.tail, after)
 	c.close()
 	c.last, c.want, c.powerCut = after, segment, 0
-	return nil
 }
 
 // close closes the open segment, if there is one.

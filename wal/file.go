@@ -42,7 +42,6 @@ type file interface {
 	io.Closer
 	Sync() error               // makes contents and size durable
 	Truncate(size int64) error // cuts or extends
-	Size() (int64, error)      // bytes
 }
 
 // directory is one directory and the files directly in it: all that the log asks of
@@ -164,11 +163,3 @@ func (d *osDirectory) list() ([]fileInfo, error) {
 
 // osFile is a file of the operating system.
 type osFile struct{ *os.File }
-
-func (f *osFile) Size() (int64, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), nil
-}

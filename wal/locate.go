@@ -34,33 +34,29 @@ func readHeader(t opener, s segmentRef) (Header, error) {
 
 // locate is the number of the segment in which to read on after the given mark, which
 // belongs to the tail's log. The segment may be an earlier one than it need be, never
-// a later one; a reader skips the commits up to the mark by their numbers.
-func locate(t tail, after Mark) (segment int, err error) {
+// a later one; a reader skips the commits up to the mark by their numbers. A header that
+// the disk refuses to read says nothing: whoever reads the segment meets the error again,
+// and can give the page up.
+func locate(t tail, after Mark) (segment int) {
 	segments := t.segments()
 	if i := slices.IndexFunc(segments, func(s segmentRef) bool { return s.Number == after.Segment }); i >= 0 {
 		h, err := readHeader(t, segments[i])
-		if err != nil {
-			return 0, err
-		}
-		if h.Version != 0 && h.Log == after.Log && h.Segment == after.SegmentID {
-			return after.Segment, nil
+		if err == nil && h.Version != 0 && h.Log == after.Log && h.Segment == after.SegmentID {
+			return after.Segment
 		}
 	}
 	// The segment is gone, or another one has its number: a power cut took it, or its
 	// header is damaged. A header says which commits are in the segments before.
 	for _, s := range slices.Backward(segments) {
 		h, err := readHeader(t, s)
-		if err != nil {
-			return 0, err
-		}
-		if h.names(after.Log, s.Number) && h.Commit <= after.Commit {
-			return s.Number, nil
+		if err == nil && h.names(after.Log, s.Number) && h.Commit <= after.Commit {
+			return s.Number
 		}
 	}
 	if len(segments) == 0 {
-		return t.first(), nil
+		return t.first()
 	}
-	return segments[0].Number, nil
+	return segments[0].Number
 }
 
 // oldest is the mark of everything before what the log still has.

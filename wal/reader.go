@@ -166,9 +166,7 @@ func (r *Reader) Next(ctx context.Context) (*Entry, error) {
 func (r *Reader) step() (past Mark, e *Entry, err error) {
 	// The savepoint is ahead of the cursor when the log let data go.
 	if acked := r.target.position(); !r.placed || acked.Commit > r.cursor.last.Commit {
-		if err := r.cursor.place(acked); err != nil {
-			return past, nil, err
-		}
+		r.cursor.place(acked)
 		if !r.placed {
 			r.pending.restart()
 		}

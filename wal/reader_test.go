@@ -329,10 +329,9 @@ func TestReaderSurvivesDiskErrors(t *testing.T) {
 			defer l.mu.Unlock()
 			l.openErr, l.readErr = open, read
 		}
-		began := time.Now()
 		fail(errDisk, nil) // once
-		if e := mustNextLong(t, r); e.End != p.commits[0].mark || time.Since(began) < readRetryFirst {
-			t.Fatalf("after a refused opening: %+v in %v", e.End, time.Since(began))
+		if e := mustNextLong(t, r); e.End != p.commits[0].mark {
+			t.Fatalf("after a refused opening: %+v", e.End)
 		}
 		if l.openErr != nil {
 			t.Fatal("the fault did not fire")

@@ -273,9 +273,7 @@ func (w *writer) tryBegin(b *batch) error {
 		Commit: w.durable.Commit, Total: w.durable.Total, Found: w.durable.Total - w.lost,
 		PrevID: w.prevID, PrevEnd: w.prevEnd,
 	}
-	if _, err := rand.Read(h.Segment[:]); err != nil {
-		return fmt.Errorf("name segment: %w", err)
-	}
+	_, _ = rand.Read(h.Segment[:]) // it never fails
 	w.epoch++
 	e := &w.encoder
 	e.reset(0)

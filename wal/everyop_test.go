@@ -1,0 +1,339 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// brokenDir fails what memDir does not: opening, listing, reading, closing and asking for
+// free space. ask is called before each operation.
+type brokenDir struct {
+	directory
+	ask func(op string) error
+}
+
+func (d brokenDir) open(name string, flag int) (file, error) {
+	if err := d.ask("open " + name); err != nil {
+		return nil, err
+	}
+	f, err := d.directory.open(name, flag)
+	if err != nil {
+		return nil, err
+	}
+	return &brokenFile{f, d.ask}, nil
+}
+
+func (d brokenDir) list() ([]fileInfo, error) {
+	if err := d.ask("list"); err != nil {
+		return nil, err
+	}
+	return d.directory.list()
+}
+
+func (d brokenDir) remove(name string) error {
+	if err := d.ask("remove " + name); err != nil {
+		return err
+	}
+	return d.directory.remove(name)
+}
+
+func (d brokenDir) sync() error {
+	if err := d.ask("syncdir"); err != nil {
+		return err
+	}
+	return d.directory.sync()
+}
+
+func (d brokenDir) free() (int64, error) {
+	if err := d.ask("free"); err != nil {
+		return 0, err
+	}
+	return d.directory.free()
+}
+
+func (d brokenDir) close() error { return errors.Join(d.ask("closedir"), d.directory.close()) }
+
+type brokenFile struct {
+	file
+	ask func(op string) error
+}
+
+func (f *brokenFile) ReadAt(p []byte, off int64) (int, error) {
+	if err := f.ask("read"); err != nil {
+		return 0, err
+	}
+	return f.file.ReadAt(p, off)
+}
+
+func (f *brokenFile) WriteAt(p []byte, off int64) (int, error) {
+	if err := f.ask("write"); err != nil {
+		return 0, err
+	}
+	return f.file.WriteAt(p, off)
+}
+
+func (f *brokenFile) Sync() error {
+	if err := f.ask("sync"); err != nil {
+		return err
+	}
+	return f.file.Sync()
+}
+
+func (f *brokenFile) Close() error { return errors.Join(f.ask("close"), f.file.Close()) }
+
+// TestEveryOperation fails each single operation on the files of a log in turn, in a life
+// that opens it, reads it, lets segments go and inspects it: with an I/O error, and as if
+// the file were gone. Whatever comes of it, nothing panics or hangs, the ledgers add up,
+// and what is missing is counted.
+func TestEveryOperation(t *testing.T) {
+	w := writeLog(t)
+	noHeaders := harm{what: "headers of 1 and 2", segment: map[string][]byte{}, saves: map[string][]byte{creating + "x": {1}}}
+	for _, n := range []int{1, 2} {
+		b := append([]byte(nil), w.bytes(n)...)
+		b[20] ^= 1
+		noHeaders.segment[segmentName(n)] = b
+	}
+	lost := harm{what: "a savepoint", saves: map[string][]byte{"half": {}}}
+	step := 1
+	if !exhaustive() {
+		step = 3 // the operations are much of a kind
+	}
+	for _, h := range []harm{{what: "nothing"}, noHeaders, lost} {
+		for _, cause := range []error{errDisk, fs.ErrNotExist} {
+			fired := 0
+			for at := 1; ; at += step {
+				ops, hit := 0, ""
+				synctest.Test(t, func(t *testing.T) {
+					w.live(t, h, func(op string) error {
+						if ops++; ops != at {
+							return nil
+						}
+						hit = op
+						return fmt.Errorf("%s: %w", op, cause)
+					})
+				})
+				if t.Failed() {
+					t.Fatalf("damaged: %s; %v at operation %d, %s", h.what, cause, at, hit)
+				}
+				if hit == "" {
+					break
+				}
+				fired++
+			}
+			if t.Logf("damaged: %s; %v: %d operations failed", h.what, cause, fired); fired < 50 {
+				t.Errorf("only %d faults fired", fired)
+			}
+		}
+	}
+}
+
+// live is one life of a log in which something fails.
+func (w *writtenLog) live(t *testing.T, h harm, ask func(op string) error) {
+	segments, saves := w.dirs(h)
+	o := w.options(nil, nil)
+	o.wrap = func(name string, real directory) directory {
+		_ = real.close()
+		if name == segmentDir {
+			return brokenDir{segments, ask}
+		}
+		return brokenDir{saves, ask}
+	}
+	l, err := Open(o)
+	if err != nil {
+		return // it says so, and nothing is changed
+	}
+	for _, name := range []string{"all", "half", "new"} {
+		r, err := l.Reader(name, ReaderOptions{StartAt: StartOldest, MaxBacklog: 1 << 20})
+		if err != nil {
+			continue
+		}
+		for range 30 {
+			if sp := r.Savepoint(); sp.Acked().Commit >= l.head().Commit {
+				break
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			e, err := r.Next(ctx)
+			cancel()
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				break
+			}
+			o := e.Missing
+			o.Delivered = e.Count()
+			r.Advance(e.End, o)
+		}
+		_ = l.targets.enforceBacklog(l) // its error is noted by the housekeeping
+		if g := r.Ledger(); !g.Balanced() {
+			t.Errorf("%s: ledger %+v", name, g)
+		}
+		_ = r.Close() // may say that the savepoint could not be saved
+	}
+	_ = commitFloats(l, 3, 1, 1) // may fail
+	l.budget.configure(Settings{MaxBytes: 120 << 10})
+	l.budget.enforce(0)
+	l.budget.enforce(0)
+	time.Sleep(3 * time.Second) // of the bubble: savepoints, syncs
+	for _, tg := range l.targets.all() {
+		if g := tg.ledger(l.head()); !tg.isLost() && !g.Balanced() {
+			t.Errorf("%s: ledger %+v", tg.name, g)
+		}
+	}
+	_ = l.Close() // may say that something is not durable
+
+	// The inspection of what is left.
+	in := Inspection{}
+	stored, err := in.readTargets(brokenDir{saves, ask})
+	if err != nil {
+		return
+	}
+	tail, err := listSegments(brokenDir{segments, ask})
+	if err != nil {
+		return
+	}
+	in.Log = tail.log(stored)
+	in.scanAll(tail, nil)
+	in.account(stored, tail.refs)
+	tail.oldestAfter(Mark{})
+}
+
+// A page that the disk refuses for long is given up, and counts as damage.
+func TestUnreadablePage(t *testing.T) {
+	w := writeLog(t)
+	for n := range 4 {
+		for page := range int64(2) {
+			synctest.Test(t, func(t *testing.T) {
+				segments, saves := w.dirs(harm{})
+				o := w.options(segments, saves)
+				l, err := Open(o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer l.Close()
+				fired := 0
+				segments.unreadable = func(name string, off int64) error {
+					if name == segmentName(n) && off/pageSize == page {
+						fired++
+						return errDisk
+					}
+					return nil
+				}
+				r, err := l.Reader("all", ReaderOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer r.Close()
+				if err := commitFloats(l, 3, 1, 1); err != nil {
+					t.Fatal(err)
+				}
+				h := w.replaced(fmt.Sprintf("segment %d, page %d unreadable", n, page), n, nil, page*pageSize, (page+1)*pageSize)
+				for last := uint64(0); last < l.head().Commit; {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+					e, err := r.Next(ctx)
+					cancel()
+					if err != nil {
+						t.Fatalf("%s: %v", h.what, err)
+					}
+					last = e.End.Commit
+					o := e.Missing
+					o.Delivered = e.Count()
+					r.Advance(e.End, o)
+				}
+				if g := r.Ledger(); fired == 0 || !g.Balanced() || g.Pending != 0 || g.Dropped[Damage] == 0 || g.Lost() != g.Dropped[Damage] {
+					t.Errorf("%s: refused %d times, ledger %+v", h.what, fired, g)
+				}
+			})
+		}
+	}
+}
+
+// What keeps Open, Inspect and a new target from working is told by name.
+func TestWhatCannotBeOpened(t *testing.T) {
+	says := func(what string, err error, text string) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: %v, want %q", what, err, text)
+		}
+	}
+	dir := filepath.Join(t.TempDir(), "log")
+	make := func(inner string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Join(dir, inner), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	make(lockName) // a directory where the lock file should be
+	_, err := Open(Options{Dir: dir})
+	says("the lock is a directory", err, "lock")
+	if err := os.Remove(filepath.Join(dir, lockName)); err != nil {
+		t.Fatal(err)
+	}
+	make(segmentDir)
+	_, err = Inspect(dir)
+	says("no savepoints", err, "inspect savepoints")
+
+	_, err = openDirectory("\x00")
+	says("no name", err, "create directory")
+	_, err = checkDirectory(filepath.Join(dir, "none"))
+	says("no directory", err, "none")
+
+	reg := prometheus.NewRegistry()
+	first := openLog(t, Options{Registerer: reg})
+	_, err = Open(Options{Dir: filepath.Join(t.TempDir(), "log"), Registerer: reg})
+	says("metrics registered twice", err, "register metrics")
+
+	_, err = first.Reader(strings.Repeat("X", 200), ReaderOptions{})
+	says("a name too long for a file", err, "too long")
+	_, err = createSavepointFile(newMemDir(), storedSavepoint{Name: "a", Savepoint: Savepoint{Done: manyRanges()}})
+	says("too many ranges", err, "too many ranges")
+	s, err := createSavepointFile(newMemDir(), storedSavepoint{Name: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	says("too many ranges", s.write(storedSavepoint{Name: "a", Savepoint: Savepoint{Done: manyRanges()}}), "too many ranges")
+
+	d, err := openDirectory(filepath.Join(t.TempDir(), "d"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.close()
+	says("a closed directory", d.sync(), "closed")
+	_, err = d.list()
+	says("a closed directory", err, "closed")
+
+	var id ID
+	says("an ID", id.UnmarshalText([]byte("xyz")), "32 hex digits")
+	if err := id.UnmarshalText([]byte(ID{7}.String())); err != nil || id != (ID{7}) {
+		t.Errorf("%v, %v", id, err)
+	}
+	whole := appendHeader(nil, Header{Version: formatVersion})
+	_, err = decodeHeader(whole[:40])
+	says("a short header", err, "shorter")
+	first.index.fail(errDisk, time.Now())
+	if _, err := reg.Gather(); err != nil {
+		t.Error(err)
+	}
+	if a, b := (Position{1, 5}), (Position{1, 6}); !a.Before(b) || b.Before(a) || !a.Before(Position{2, 0}) || a.String() != "00000001:5" {
+		t.Error("positions are out of order")
+	}
+	if Damage.String() != "damage" || Reason(200).String() != "reason(200)" {
+		t.Error("names of reasons")
+	}
+}
+
+func manyRanges() []Range {
+	all := make([]Range, 1000)
+	for i := range all {
+		all[i].From.Commit, all[i].To.Commit = uint64(2*i), uint64(2*i+1)
+	}
+	return all
+}
