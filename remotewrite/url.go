@@ -42,7 +42,8 @@ func (u URL) String() string {
 	if u.full == nil {
 		return ""
 	}
-	return (&url.URL{Scheme: u.full.Scheme, Opaque: u.full.Opaque, Host: u.full.Host, Path: u.full.Path}).String()
+	// Without // it is no host that follows the scheme, and may be user:password@host.
+	return (&url.URL{Scheme: u.full.Scheme, Host: u.full.Host, Path: u.full.Path}).String()
 }
 
 // GoString keeps %#v from printing secrets.
