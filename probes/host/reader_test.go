@@ -84,7 +84,7 @@ func TestHwmonUnits(t *testing.T) {
 	}
 }
 
-func mustNew(t *testing.T, c Config) *Probe {
+func mustNew(t testing.TB, c Config) *Probe {
 	t.Helper()
 	p, err := New(c, quiet())
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 
 // needs returns the path of another program; without it the test skips by name, and
 // fails where everything must be there.
-func needs(t *testing.T, program string) string {
+func needs(t testing.TB, program string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
 	if err == nil {
@@ -42,7 +42,7 @@ func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 // lines; "Directory:"; "Path:" and "SymlinkTo:". In file content NULLBYTE stands for
 // a zero byte and EOF for the end of a last line without line feed; both are escaped
 // by a backslash.
-func unpack(t *testing.T, archive, dir string) {
+func unpack(t testing.TB, archive, dir string) {
 	t.Helper()
 	f, err := os.Open(archive)
 	if err != nil {
@@ -91,7 +91,7 @@ func unpack(t *testing.T, archive, dir string) {
 }
 
 // fixtures unpacks the trees that the tests read and returns their configuration.
-func fixtures(t *testing.T) Config {
+func fixtures(t testing.TB) Config {
 	t.Helper()
 	dir := t.TempDir()
 	for _, archive := range []string{"proc.ttar", "sys.ttar", "udev.ttar"} {
