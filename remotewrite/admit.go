@@ -154,7 +154,10 @@ func (w *window) bounds() (open, span int) {
 		most := aheadOf * w.q.cfg.Queue.Capacity * max(shards, w.q.lanes)
 		return most, most
 	}
-	open = w.q.cfg.Queue.Capacity * shards
+	open = w.q.cfg.Queue.Capacity
+	if shards > 1 {
+		open = min(open, max(open/2, inHand*w.q.batchLimit())) * shards
+	}
 	rounds := max(maxRounds*w.active, 1)
 	return min(open, rounds), min(aheadOf*open, rounds)
 }

@@ -159,13 +159,12 @@ func (s *shard) post(p pass, l *parcel) (_ Answer, sent bool, _ error) {
 		s.q.note(err.Error())
 		return Answer{}, false, nil
 	}
-	points := s.grp.group(l.points)
-	body := s.enc.encode(points)
-	s.q.metrics.Sending(count(points), len(body), l.attempts > 0)
+	s.body = s.q.press.body(s.body[:0], l.points)
+	s.q.metrics.Sending(count(l.points), len(s.body), l.attempts > 0)
 	if l.attempts > 0 {
 		s.q.retries.Add(1)
 	}
-	a := s.q.send(s.sending, Request{Body: body, Attempt: l.attempts})
+	a := s.q.send(s.sending, Request{Body: s.body, Attempt: l.attempts})
 	l.attempts++
 	if v := Classify(a, Policy{RetryOnRateLimit: true}); v != Hold && v != Split {
 		s.w.mayHave(newest)

@@ -46,6 +46,7 @@ type Queue struct {
 	metrics *Metrics
 	log     *slog.Logger
 	cache   *seriesCache
+	press   *press
 	gate    *gate
 	meta    *metadataSender
 	empty   []byte    // body of an empty write
@@ -103,6 +104,7 @@ func New(o Options) (*Queue, error) {
 		cfg: o.Config, source: o.Source, sender: o.Sender, letters: o.DeadLetters, metrics: o.Metrics,
 		log:   o.Logger.With(slog.String("target", o.Name)),
 		cache: newSeriesCache(o.ExternalLabels, o.Config.WriteRelabelConfigs),
+		press: newPress(),
 		gate:  newGate(time.Duration(c.MinBackoff), time.Duration(c.MaxBackoff), o.Rand),
 		meta:  newMetadata(o.Config.Metadata, o.Sender, o.Metrics),
 		empty: emptyRequest(),

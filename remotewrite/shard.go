@@ -25,9 +25,8 @@ type shard struct {
 
 	// Of the shard's goroutine only.
 	sending context.Context // of requests: outlives the window's a little
-	enc     encoder
-	grp     grouper
 	batch   []point
+	body    []byte // of the request under way
 
 	// resending: the batch may be stored already; behind is what of it comes after the
 	// points that are being sent, and before the queue.

@@ -20,6 +20,9 @@ const (
 	// maxRounds bounds how often one series is in a window, roughly. It bounds the cost
 	// of finding out after a crash what was stored (see resend.go).
 	maxRounds = 24
+	// inHand is how many batches a shard is given at hand where there are several: one under
+	// way, one to follow, one that fills. Half of its capacity it gets in any case.
+	inHand = 3
 	// aheadOf is how many times the samples that wait a window may reach over.
 	aheadOf = 4
 	// grace is how long requests under way may last when a window ends.
