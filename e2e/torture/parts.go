@@ -2,6 +2,7 @@ package main
 
 import (
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -10,7 +11,7 @@ import (
 type part struct {
 	name     string
 	pkg      string
-	run      string // which tests: a regular expression; "": all that no other part has
+	run      string // which tests: a regular expression; "": all of the package that no other part has
 	parallel int    // how many at a time: most of them wait for time to pass
 	limit    time.Duration
 	// builds says that the part builds programs of its own and runs the short tier of the
@@ -18,9 +19,11 @@ type part struct {
 	builds bool
 }
 
-// alone are the tests that measure how fast something is, and thus get the machine for
-// themselves.
+// Which tests the parts have. Those of alone measure how fast something is, and get the
+// machine for themselves.
 const (
+	damages = "OpenAfter"
+
 	kills = "Kill|OutOfMemory"
 	disks = "PowerCut|Disk|StickyErrors|EveryErrorOnce|ReadOnly"
 	alone = "Gigabytes"
@@ -29,7 +32,8 @@ const (
 // parts are all of the full tier, the quick ones first.
 func parts() []part {
 	return []part{
-		{name: "memory", pkg: "./wal", parallel: 2, limit: 25 * time.Minute},
+		{name: "memory", pkg: "./wal", parallel: 2, limit: 40 * time.Minute},
+		{name: "damage", pkg: "./wal", run: damages, parallel: 2, limit: 30 * time.Minute},
 		{name: "kills", pkg: lab, run: kills, parallel: 8, limit: 40 * time.Minute},
 		{name: "disk", pkg: lab, run: disks, parallel: 8, limit: 40 * time.Minute},
 		{name: "others", pkg: lab, parallel: 4, limit: 30 * time.Minute},
@@ -48,13 +52,16 @@ func chosen(run string) part {
 // arguments are those of go.
 func (p part) arguments() []string {
 	args := []string{"test", "-json", "-count=1", "-timeout", p.limit.String(), "-parallel", strconv.Itoa(p.parallel)}
-	switch {
-	case p.run != "":
-		args = append(args, "-run", p.run)
-	case p.pkg == lab:
-		args = append(args, "-skip", kills+"|"+disks+"|"+alone)
+	if p.run != "" {
+		return append(args, "-run", p.run, p.pkg)
 	}
-	return append(args, p.pkg)
+	var others []string
+	for _, o := range parts() {
+		if o.pkg == p.pkg && o.run != "" {
+			others = append(others, o.run)
+		}
+	}
+	return append(args, "-skip", strings.Join(others, "|"), p.pkg)
 }
 
 // chosenBy is what make torture is told to run this part only.
