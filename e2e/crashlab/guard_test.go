@@ -359,6 +359,7 @@ func TestDirectoryTaken(t *testing.T) {
 					}
 				}
 				l.suffer(func() { once.Do(take) }, func() {
+					once = sync.Once{}
 					if put != nil {
 						took(t, os.RemoveAll(dir))
 					}

@@ -44,11 +44,13 @@ type lab struct {
 // figures are the worst that a lab has seen, for the results.
 type figures struct {
 	healed, slip time.Duration // after a fault until the next acknowledgement; of a round
+	repeated     int           // faults that were late once, and therefore repeated
 }
 
 func (f figures) values(l *lab) map[string]float64 {
 	return map[string]float64{
 		"writes_again_within_ms": float64(f.healed.Milliseconds()), "latest_round_ms": float64(f.slip.Milliseconds()),
+		"repeated_for_lateness":      float64(f.repeated),
 		"noise_of_the_machine_ms":    float64(l.witness.slippedBy().Milliseconds()),
 		"rounds_skipped_and_counted": float64(l.last.canary().Skipped), "samples_refused_and_counted": float64(l.last.WAL.Refused),
 	}

@@ -123,7 +123,14 @@ func (s *names) wrong(what, says string, how func(s *names)) fault {
 	return fault{name: what, says: says, wire: true, on: func(n *network) func() int {
 		before := s.questions()
 		s.change(how)
-		n.broken.cut(false)
+		// A connection may be on its way for which the name was asked before.
+		eventually(n.t, 5*time.Second, func() string {
+			if s.questions() > before {
+				return ""
+			}
+			n.broken.cut(false)
+			return what + ": nobody asks for the name"
+		})
 		return func() int {
 			asked := s.questions() - before
 			s.change(func(s *names) { s.code, s.dead, s.delay, s.address = dnsmessage.RCodeSuccess, false, 0, brokenHost })

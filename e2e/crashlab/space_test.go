@@ -27,7 +27,35 @@ const (
 // it well. spoil is called until the log feels it, because a full log frees what it has
 // delivered. The agent goes on: it keeps its schedule, sends what it has, and acknowledges
 // again within an interval after the disk is well.
+//
+// A round that is late once may be the machine's doing even where this process slept
+// well: a disk that is busy with others, threads that wait for a core. The agent's own
+// doing comes again. So the fault is repeated, and the third time in a row is a failure.
 func (l *lab) suffer(spoil, mend func()) {
+	l.t.Helper()
+	const times = 3
+	for i := range times {
+		healed, slip := l.sufferOnce(spoil, mend)
+		late := ""
+		if limit := healsWithin + l.interval + l.noise(); healed > limit {
+			late = fmt.Sprintf("the log needed %s to heal, more than %s", healed, limit)
+		} else if limit := l.slipLimit(); slip > limit {
+			late = fmt.Sprintf("a round began %s late, more than %s", slip, limit)
+		}
+		if late == "" {
+			l.figures.healed, l.figures.slip = max(l.figures.healed, healed), max(l.figures.slip, slip)
+			return
+		}
+		if i == times-1 {
+			l.t.Errorf("%s, %d times in a row", late, times)
+		}
+		l.figures.repeated++
+		l.t.Logf("%s; once more", late)
+	}
+}
+
+// sufferOnce says how long the log needed to heal, and how late the latest round began.
+func (l *lab) sufferOnce(spoil, mend func()) (healed, slip time.Duration) {
 	l.t.Helper()
 	// There must be something to send meanwhile.
 	l.away()
@@ -62,13 +90,10 @@ func (l *lab) suffer(spoil, mend func()) {
 	})
 	mended := time.Now()
 	mend()
-	l.healed(mended)
-	slip := l.witness.gap(from, time.Now()) - l.interval
-	if limit := l.slipLimit(); slip > limit {
-		l.t.Errorf("a round began %s late, more than %s", slip, limit)
-	}
-	l.figures.slip = max(l.figures.slip, slip)
+	healed = l.acknowledgedAfter(mended)
+	slip = l.witness.gap(from, time.Now()) - l.interval
 	l.t.Logf("the latest round was %s late; this process itself was up to %s late", slip.Round(time.Millisecond), l.witness.slippedBy().Round(time.Millisecond))
+	return healed, slip
 }
 
 // slipLimit is how late a round may begin: the promise, and what is the machine's doing
@@ -85,10 +110,19 @@ func (l *lab) slipLimit() time.Duration {
 // late in turn.
 func (l *lab) noise() time.Duration { return 2 * l.witness.slippedBy() }
 
-// healed waits for the first acknowledgement after a time.
+// healed fails the test if the log does not heal in time.
 func (l *lab) healed(mended time.Time) {
 	l.t.Helper()
-	var took time.Duration
+	took := l.acknowledgedAfter(mended)
+	l.figures.healed = max(l.figures.healed, took)
+	if limit := healsWithin + l.interval + l.noise(); took > limit {
+		l.t.Errorf("the log needed %s to heal, more than %s", took, limit)
+	}
+}
+
+// acknowledgedAfter waits for the first acknowledgement after a time.
+func (l *lab) acknowledgedAfter(mended time.Time) (took time.Duration) {
+	l.t.Helper()
 	eventually(l.t, 10*time.Second, func() string {
 		var ok bool
 		if took, ok = l.witness.ackedAfter(mended); !ok {
@@ -96,11 +130,8 @@ func (l *lab) healed(mended time.Time) {
 		}
 		return ""
 	})
-	l.figures.healed = max(l.figures.healed, took)
 	l.t.Logf("acknowledged again %s after the disk was well", took.Round(time.Millisecond))
-	if limit := healsWithin + l.interval + l.noise(); took > limit {
-		l.t.Errorf("the log needed %s to heal, more than %s", took, limit)
-	}
+	return took
 }
 
 // exact fails the test unless what arrived is what was acknowledged, and what was not
