@@ -134,7 +134,7 @@ const (
 	fieldName   = 1<<3 | 2
 	fieldValue  = 2<<3 | 2
 	fieldFloat  = 1<<3 | 1
-	fieldTime   = 2<<3 | 0
+	fieldTime   = 2 << 3 // a varint: 0
 )
 
 // add counts an encoded prometheus.WriteRequest.
