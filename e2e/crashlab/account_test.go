@@ -223,7 +223,7 @@ func (l *lab) fewTwice(r receiver.Result) {
 	l.t.Helper()
 	// What is sent twice was sent after the last savepoint before a fault, or was in
 	// flight. Requests are noted when they begin to arrive.
-	window := time.Second + 300*time.Millisecond + l.lastSlow
+	window := time.Second + 300*time.Millisecond + l.lastSlow + 2*l.witness.slippedBy()
 	var suspects uint64
 	for _, s := range l.recv.Seen() {
 		for _, f := range l.faults {
