@@ -128,8 +128,10 @@ const (
 
 // fragment looks at the fragment at pos. It moves pos only past padding and damage.
 func (p *pageReader) fragment() (payload []byte, typ byte, s fragmentState, err error) {
-	if ok, err := p.fill(p.pos + fragmentHeaderSize); !ok || err != nil {
-		return nil, 0, p.end(), err
+	if ok, err := p.fill(p.pos + fragmentHeaderSize); err != nil {
+		return nil, 0, atLimit, err // nothing has moved: the next try begins here
+	} else if !ok {
+		return nil, 0, p.end(), nil
 	}
 	head := p.page[p.pos : p.pos+fragmentHeaderSize]
 	typ = head[0] & fragmentMask
@@ -143,8 +145,10 @@ func (p *pageReader) fragment() (payload []byte, typ byte, s fragmentState, err 
 		p.skipPage()
 		return nil, typ, damaged, nil
 	}
-	if ok, err := p.fill(end); !ok || err != nil {
-		return nil, 0, p.end(), err
+	if ok, err := p.fill(end); err != nil {
+		return nil, 0, atLimit, err
+	} else if !ok {
+		return nil, 0, p.end(), nil
 	}
 	payload = p.page[p.pos+fragmentHeaderSize : end]
 	if crc32.Checksum(payload, castagnoli) != binary.BigEndian.Uint32(head[3:]) {
@@ -161,7 +165,7 @@ func (p *pageReader) fragment() (payload []byte, typ byte, s fragmentState, err 
 // is damage.
 func (p *pageReader) padding() (fragmentState, error) {
 	end := int(min(pageSize, p.limit-p.start))
-	if ok, err := p.fill(end); !ok && err != nil {
+	if _, err := p.fill(end); err != nil {
 		return atLimit, err
 	}
 	if !allZero(p.page[p.pos:p.have]) {
@@ -257,11 +261,8 @@ func (p *pageReader) expand(dst, src []byte) (out []byte, ok bool) {
 		return dst[:len(dst)+n], true
 	case flagZstd:
 		if p.zstd == nil {
-			d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxRecord))
-			if err != nil {
-				return dst, false
-			}
-			p.zstd = d
+			// It fails for options that contradict each other only.
+			p.zstd, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxRecord))
 		}
 		out, err := p.zstd.DecodeAll(src, dst)
 		if err != nil {
