@@ -8,7 +8,6 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -67,7 +66,8 @@ type Queue struct {
 	slowed   atomic.Int64 // when an answer last asked to go slower, ns since born; 0: never
 	tests    atomic.Int64 // how many held samples were sent as tests
 	window   atomic.Pointer[window]
-	down     atomic.Int64 // unix ns of the outage that was logged last
+
+	down atomic.Int64 // unix ns of the outage that was logged last
 
 	mu          sync.Mutex
 	depths      map[uint64]depth // by series
@@ -78,8 +78,10 @@ type Queue struct {
 	lastSuccess time.Time
 	lastData    time.Time // when the target last took data
 
-	// taken is a sample of the last batch that was delivered, its series' newest at the
-	// target: that may be sent again everywhere. Its seq is 0: it belongs to no window.
+	// taken is the newest sample, by its own time, that was delivered: it may be sent again
+	// everywhere. It is its series' newest at the target for as long as the clock is set
+	// back, even where the good part of refused batches is stored: the last one that was
+	// delivered need not be. Its seq is 0: it belongs to no window.
 	taken    point
 	hasTaken bool
 }
@@ -322,9 +324,12 @@ func (q *Queue) readUpTo(e *wal.Entry) {
 // delivered notes a success.
 func (q *Queue) delivered(points []point) {
 	n := count(points)
-	newest := int64(math.MinInt64)
+	newest, sample := int64(math.MinInt64), -1
 	for i := range points {
 		newest = max(newest, points[i].t)
+		if points[i].kind != exemplarPoint && (sample < 0 || points[i].t >= points[sample].t) {
+			sample = i
+		}
 	}
 	q.sent.Add(uint64(n[classSample] + n[classHistogram]))
 	q.metrics.Delivered(newest)
@@ -333,12 +338,9 @@ func (q *Queue) delivered(points []point) {
 	q.lastSuccess = time.Now()
 	q.lastData = q.lastSuccess
 	q.depths = nil
-	for _, p := range slices.Backward(points) {
-		if p.kind != exemplarPoint {
-			q.taken, q.hasTaken = p, true
-			q.taken.seq = 0
-			break
-		}
+	if sample >= 0 && (!q.hasTaken || points[sample].t >= q.taken.t) {
+		q.taken, q.hasTaken = points[sample], true
+		q.taken.seq = 0
 	}
 }
 
