@@ -131,6 +131,14 @@ func (w *window) sentMark() (wal.Mark, bool) {
 	return w.progress.Mark(w.sent)
 }
 
+// commitOf is the commit that is the entry seq of the window, 0 if that has left it.
+func (w *window) commitOf(seq uint64) uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	mark, _ := w.progress.Mark(seq)
+	return mark.Commit
+}
+
 // open is how many samples of the window have no outcome.
 func (w *window) open() uint64 {
 	w.mu.Lock()

@@ -237,6 +237,7 @@ func (s *shard) accepted(l *parcel) {
 	s.good, s.hasGood = l.points[len(l.points)-1], true
 	s.q.delivered(l.points)
 	if !l.again {
+		s.w.noteTaken(l.points)
 		s.w.settleAll(l.points, wal.Outcome{Delivered: 1})
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 // isolateBudget is how many requests taking a refused batch apart may cost, the empty
 // writes that confirm each bad sample included; a few more at the beginning and the end
-// show that the way to the receiver is good.
+// show that the way to the receiver is good. See late.go for what is not counted in it.
 const isolateBudget = 60
 
 // receiver says what a target does with the good part of a request that it refuses.
@@ -33,7 +33,8 @@ const (
 // sample, is taken there and not before, then the receiver had kept the good part.
 type isolation struct {
 	kind   receiver
-	budget int // requests left
+	budget int  // requests left
+	known  bool // that all samples together are refused: they were a batch of their own
 
 	rounds [][]int // the samples, as indices, that are still to do
 	then   []int   // the following sample of the same series, -1 for none
@@ -65,9 +66,10 @@ type piece struct {
 	left bool
 }
 
-// newIsolation plans for samples whose rounds are given as in the result of rounds.
-func newIsolation(kind receiver, hashes []uint64, spans []span, budget int) *isolation {
-	p := &isolation{kind: kind, budget: budget, walk: -1,
+// newIsolation plans for samples whose rounds are given as in the result of rounds. known
+// says that they were refused together, and not with others.
+func newIsolation(kind receiver, hashes []uint64, spans []span, known bool, budget int) *isolation {
+	p := &isolation{kind: kind, budget: budget, known: known, walk: -1,
 		then: make([]int, len(hashes)), prev: make([]int, len(hashes)),
 		done: make([]bool, len(hashes)), took: make([]bool, len(hashes))}
 	last := make(map[uint64]int)
@@ -85,7 +87,7 @@ func newIsolation(kind receiver, hashes []uint64, spans []span, budget int) *iso
 		}
 		p.rounds = append(p.rounds, round)
 	}
-	if len(spans) == 1 {
+	if known && len(spans) == 1 {
 		// The batch was this round: it needs not be refused twice.
 		p.begin(true)
 	}
@@ -297,7 +299,7 @@ func (p *isolation) conclude() {
 	}
 	p.todo, p.rounds = nil, nil
 	if len(newest) > 0 {
-		p.todo = []piece{{at: newest, bad: len(p.older) == 0}} // one round: known to be refused
+		p.todo = []piece{{at: newest, bad: p.known && len(p.older) == 0}} // one round
 	}
 }
 

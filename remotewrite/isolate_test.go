@@ -72,7 +72,7 @@ func TestIsolationFindsBadSamples(t *testing.T) {
 		if m.send(all, hashes, round) {
 			t.Fatal("the batch was taken")
 		}
-		p := newIsolation(unknownReceiver, hashes, spans, isolateBudget)
+		p := newIsolation(unknownReceiver, hashes, spans, true, isolateBudget)
 		sent := 0
 		for {
 			at, ok := p.next()

@@ -67,6 +67,9 @@ type Queue struct {
 	tests    atomic.Int64 // how many held samples were sent as tests
 	window   atomic.Pointer[window]
 
+	lateRefused atomic.Int64 // late samples that were refused alone since one was taken
+	learning    atomic.Int64 // requests spent to find out which series are late after the start
+
 	down atomic.Int64 // unix ns of the outage that was logged last
 
 	mu          sync.Mutex

@@ -1,6 +1,7 @@
 package remotewrite
 
 import (
+	"math"
 	"time"
 
 	"github.com/prometheus/prometheus/model/histogram"
@@ -63,7 +64,19 @@ type series struct {
 	// into a request; empty when relabelling removed the series. It is the only form in
 	// which the final labels are kept: there is one for each series and target.
 	encoded string
+
+	// newest is the time, in ms, of the newest sample that the target is known to have
+	// taken since this process began; or noneTaken, or noneTakenOneRefused. It is not
+	// part of what is immutable: it belongs to the goroutine of the series' shard.
+	newest   int64
+	newestIn uint64 // the commit that it came in; 0 before there was one
 }
+
+// Where no sample of a series was taken yet. Both are before every sample.
+const (
+	noneTaken           = math.MinInt64
+	noneTakenOneRefused = math.MinInt64 + 1 // alone: it may have been late
+)
 
 // dropped reports whether write_relabel_configs removed the series.
 func (s *series) dropped() bool { return s.encoded == "" }

@@ -89,6 +89,7 @@ func (r *resender) settle(ctx context.Context) error {
 		return err
 	}
 	if clean && r.s.q.gate.view().troubles == r.troubles {
+		r.s.w.noteTaken(r.stored)
 		r.s.w.settleAll(r.stored, one(wal.Resent))
 	} else {
 		for _, p := range r.stored {
@@ -149,6 +150,7 @@ func (r *resender) search(ctx context.Context, chunk []point) error {
 	if err != nil || len(chunk) == 0 {
 		return err
 	}
+	rest, chunk := r.s.w.setBack(chunk)
 	order := r.bySuccessor(chunk)
 	find := lateSearch{hi: len(order)}
 	taken := make([]bool, len(chunk))
@@ -169,7 +171,6 @@ func (r *resender) search(ctx context.Context, chunk []point) error {
 		late[i] = true
 	}
 	all := find.lo == len(order) && len(order) > 1
-	var rest []point
 	for i, p := range chunk {
 		switch {
 		case taken[i]:
@@ -194,7 +195,7 @@ func (r *resender) search(ctx context.Context, chunk []point) error {
 	if len(rest) == 0 {
 		return nil
 	}
-	return r.s.deliver(ctx, &parcel{points: rest})
+	return r.s.deliver(ctx, &parcel{points: inLogOrder(rest)})
 }
 
 // ask sends one sample.
@@ -316,7 +317,7 @@ func bySuccessor(chunk, later []point) []int {
 		if later[i].kind == exemplarPoint {
 			continue
 		}
-		if j, ok := at[later[i].series.hash]; ok && later[i].seq >= chunk[j].seq {
+		if j, ok := at[later[i].series.hash]; ok && later[i].seq >= chunk[j].seq && later[i].t > chunk[j].t {
 			order = append(order, j)
 			delete(at, later[i].series.hash)
 		}

@@ -154,7 +154,7 @@ func TestBySuccessor(t *testing.T) {
 	ss := testSeries(4)
 	at := func(seq uint64, series ...int) (ps []point) {
 		for _, i := range series {
-			ps = append(ps, point{series: ss[i], seq: seq})
+			ps = append(ps, point{series: ss[i], seq: seq, t: int64(seq)})
 		}
 		return ps
 	}
@@ -162,6 +162,10 @@ func TestBySuccessor(t *testing.T) {
 	later := append(at(2, 2, 0), at(3, 2, 1)...)
 	if got, want := bySuccessor(chunk, later), []int{2, 0, 1}; !slices.Equal(got, want) {
 		t.Errorf("order %v, want %v", got, want)
+	}
+	later = append([]point{{series: ss[3], seq: 2}}, later...) // of an earlier time: it makes nothing late
+	if got, want := bySuccessor(chunk, later), []int{2, 0, 1}; !slices.Equal(got, want) {
+		t.Errorf("order %v with a sample of an earlier time, want %v", got, want)
 	}
 	if got := bySuccessor(chunk, nil); len(got) != 0 {
 		t.Errorf("order %v without successors", got)

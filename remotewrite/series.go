@@ -41,8 +41,8 @@ func newSeriesCache(external labels.Labels, rules []*relabel.Config) *seriesCach
 	}
 }
 
-// get returns the target's form of s. The result is immutable and stays valid after
-// s is evicted.
+// get returns the target's form of s. The result is immutable, but for series.newest,
+// and stays valid after s is evicted.
 func (c *seriesCache) get(s *wal.Series) *series {
 	if s.Slot < len(c.slots) {
 		if e := c.slots[s.Slot]; e != nil && e.from == s {
@@ -78,7 +78,7 @@ func (c *seriesCache) derive(s *wal.Series) *series {
 		return &series{from: s}
 	}
 	c.encoded = appendLabels(c.encoded[:0], keySeriesLabel, ls)
-	return &series{from: s, hash: ls.Hash(), encoded: string(c.encoded)}
+	return &series{from: s, hash: ls.Hash(), encoded: string(c.encoded), newest: noneTaken}
 }
 
 // legal returns ls as the specification of remote write 1.0 allows it: metric names

@@ -40,6 +40,7 @@ type shard struct {
 	wouldGroup bool
 	good       point // the last sample that was taken: the newest of its series
 	hasGood    bool
+	lateTurn   int // which late samples are asked for next
 }
 
 func newShard(w *window) *shard {

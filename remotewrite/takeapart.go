@@ -8,39 +8,13 @@ import (
 	"hwsagent/wal"
 )
 
-// isolate delivers the good samples of a refused batch and gives up the bad ones, when
-// it is certain that the refusals meant them. The error is ctx's.
-func (s *shard) isolate(ctx context.Context, points []point, a Answer) error {
-	points = s.withoutExemplars(points)
-	for len(points) > 0 {
-		r, err := s.cut(ctx, points, a, parts)
-		if err != nil {
-			return err
-		}
-		clean := true
-		if r.refusedLast {
-			if clean, err = s.confirm(ctx, false); err != nil {
-				return err
-			}
-		}
-		if clean {
-			s.w.settleAll(r.stored, one(wal.Resent))
-			s.buryEach(r.bad, r.answers)
-			s.bury(r.unknown, a, wal.Unconfirmed)
-			return nil
-		}
-		points = r.left()
-	}
-	return nil
-}
-
 // takeApart looks for samples that make the receiver fail: parts of the batch are sent
 // once each. A sample is given up only if other parts were taken before and after the
 // last failure; what cannot be decided stays in l, and done is false.
 func (s *shard) takeApart(ctx context.Context, l *parcel, a Answer) (done bool, err error) {
 	s.q.log.Warn("A batch fails again and again; trying its parts", slog.String("answer", a.String()), slog.Int("samples", len(l.points)))
 	points := s.withoutExemplars(l.points)
-	r, err := s.cut(ctx, points, a, once)
+	r, err := s.cut(ctx, points, cutting{mode: once, known: true, budget: isolateBudget})
 	if err != nil {
 		return false, err
 	}
@@ -57,6 +31,7 @@ func (s *shard) takeApart(ctx context.Context, l *parcel, a Answer) (done bool, 
 		return false, nil
 	}
 	s.buryEach(r.bad, r.answers)
+	s.w.noteTaken(r.stored)
 	s.w.settleAll(r.stored, one(wal.Resent))
 	l.points = r.unknown
 	return len(l.points) == 0, nil
@@ -68,6 +43,7 @@ type apart struct {
 	bad, stored, unknown []point // in no particular order among each other
 	answers              []Answer
 	passed               int
+	requests             int  // that it took
 	refusedLast          bool // the last request was refused: nothing shows yet that the way was good
 	open                 []bool
 }
@@ -83,18 +59,27 @@ func (r *apart) left() []point {
 	return inLogOrder(left)
 }
 
+// cutting is how a batch is taken apart.
+type cutting struct {
+	mode      mode
+	known     bool // as of newIsolation
+	budget    int  // in requests
+	rollsBack bool // do not find out what the receiver does with the good part
+}
+
 // cut carries out an isolation.
-func (s *shard) cut(ctx context.Context, points []point, a Answer, m mode) (*apart, error) {
+func (s *shard) cut(ctx context.Context, points []point, c cutting) (*apart, error) {
 	points, spans := rounds(points)
 	hashes := make([]uint64, len(points))
 	for i := range points {
 		hashes[i] = points[i].series.hash
 	}
 	kind := receiver(s.q.receiver.Load())
-	if m == once {
+	m := c.mode
+	if m == once || c.rollsBack {
 		kind = rollsBack // a failure says nothing about what is kept
 	}
-	plan := newIsolation(kind, hashes, spans, isolateBudget)
+	plan := newIsolation(kind, hashes, spans, c.known, c.budget)
 	answers := make(map[int]Answer)
 	r := &apart{points: points}
 	for !(m == once && plan.hopeless()) {
@@ -138,7 +123,7 @@ func (s *shard) cut(ctx context.Context, points []point, a Answer, m mode) (*apa
 		s.q.learn(plan.kind)
 	}
 	bad, stored, unknown := plan.result()
-	r.passed, r.open = plan.passed, make([]bool, len(points))
+	r.passed, r.requests, r.open = plan.passed, c.budget-plan.budget, make([]bool, len(points))
 	pick := func(at []int) (ps []point) {
 		for _, i := range at {
 			r.open[i] = true

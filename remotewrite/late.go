@@ -1,0 +1,240 @@
+package remotewrite
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"hwsagent/wal"
+)
+
+// Late samples: those that are not newer than what the target has of their series. They
+// come when the host's clock is set back, or from a source that delivers late. Prometheus
+// without an out-of-order window refuses the whole request for one of them, for as long as
+// the clock is behind, so what shares a batch with them must not share their fate: a refused
+// batch is cut by what is known of its series first, and each part is isolated by itself.
+
+// standing is what is known of a sample before it is sent again. The order is that of
+// sending: no part's share of the budget is spent by one behind it.
+type standing uint8
+
+const (
+	fresh    standing = iota // newer than what the target took: its order is no reason to refuse it
+	unproven                 // the target took nothing of its series since the process began
+	late                     // not newer than what the target took, or than one before it in the batch
+)
+
+const (
+	// lateBudget is how many requests late samples may always cost, whatever was spent on
+	// the others, and all that they may at a receiver that is known not to take them.
+	lateBudget = 8
+	// lateWitnesses are how many late samples are asked for there, of different series.
+	lateWitnesses = 3
+	// learnBudget is how many requests a queue may spend, beyond a batch's budget, to find out
+	// which series are late after a start, when it knows of none what the target has.
+	learnBudget = 20_000
+)
+
+// noteTaken notes what the target has of each series. The points are a shard's, whose
+// goroutine calls it, and have no outcome yet.
+func (w *window) noteTaken(points []point) {
+	seq, commit := uint64(0), uint64(0)
+	for i := range points {
+		p := &points[i]
+		if p.kind == exemplarPoint || p.t <= p.series.newest {
+			continue
+		}
+		if p.seq != seq {
+			seq, commit = p.seq, w.commitOf(p.seq)
+		}
+		p.series.newest, p.series.newestIn = p.t, commit
+	}
+}
+
+// setBack takes those points out that came after what the target has of their series, and
+// are not newer: whatever was stored of the others, these were late when they were first
+// sent.
+func (w *window) setBack(points []point) (set, others []point) {
+	for _, p := range points {
+		if p.t <= p.series.newest && p.series.newestIn < w.commitOf(p.seq) {
+			set = append(set, p)
+		} else {
+			others = append(others, p)
+		}
+	}
+	return set, others
+}
+
+// standings says of each point of a batch, in the log's order, what is known of it. Series
+// that relabelling has made one are one.
+func standings(points []point) []standing {
+	have := make(map[uint64]int64, len(points)) // what the target has
+	many := make(map[uint64]bool)               // several of a series
+	for i := range points {
+		s := points[i].series
+		t, ok := have[s.hash]
+		if !ok || s.newest > t {
+			have[s.hash] = s.newest
+		}
+		many[s.hash] = ok
+	}
+	sent := make(map[uint64]int64, len(have)) // the newest before it in the batch
+	is := make([]standing, len(points))
+	for i := range points {
+		p := &points[i]
+		has, before := have[p.series.hash], int64(noneTaken)
+		if t, ok := sent[p.series.hash]; ok {
+			before = t
+		}
+		switch {
+		case p.t <= max(has, before), has == noneTakenOneRefused && !many[p.series.hash]:
+			is[i] = late
+		case has <= noneTakenOneRefused:
+			// Of several of a series that had one refused, the first that is taken is looked for.
+			is[i] = unproven
+		}
+		sent[p.series.hash] = max(before, p.t)
+	}
+	return is
+}
+
+// firstPart returns the points of the first standing that there is, and the others, both
+// in the log's order.
+func firstPart(points []point) (part, others []point, is standing) {
+	all := standings(points)
+	is = slices.Min(all)
+	for i := range points {
+		if all[i] == is {
+			part = append(part, points[i])
+		} else {
+			others = append(others, points[i])
+		}
+	}
+	return part, others, is
+}
+
+// isolate delivers the good samples of a refused batch and gives up the bad ones, when
+// it is certain that the refusals meant them. Each turn brings a part to its outcomes, and
+// looks anew at what is left: what was late for a sample before it is not, if that was
+// refused. The error is ctx's.
+func (s *shard) isolate(ctx context.Context, points []point, a Answer) error {
+	points = s.withoutExemplars(points)
+	budget, askedLate := isolateBudget, false
+	for whole := true; len(points) > 0; whole = false {
+		part, others, is := firstPart(points)
+		job := cutting{mode: parts, known: whole && len(others) == 0, budget: budget}
+		asking := s.q.learning.Load() < learnBudget
+		switch {
+		case is == unproven && asking:
+			job.budget = isolateBudget
+		case is == late:
+			// What is late is refused beside what is newer: that tells nothing of the receiver's kind.
+			job.rollsBack = true
+			if !askedLate {
+				job.budget, askedLate = max(budget, lateBudget), true
+			}
+			if s.q.refusesLate() {
+				part, others = s.lateWitnesses(part)
+				job.known, job.budget = false, min(job.budget, lateBudget)
+			}
+		}
+		r, err := s.cut(ctx, part, job)
+		if err != nil {
+			return err
+		}
+		clean := true
+		if r.refusedLast {
+			if clean, err = s.confirm(ctx, false); err != nil {
+				return err
+			}
+		}
+		if !clean {
+			points, budget = inLogOrder(append(r.left(), others...)), isolateBudget
+			continue
+		}
+		s.w.noteTaken(r.stored)
+		s.w.settleAll(r.stored, one(wal.Resent))
+		s.buryEach(r.bad, r.answers)
+		points = others
+		switch decided := len(part) > len(r.unknown); {
+		case is == late:
+			s.q.sawLate(r.passed, len(r.bad))
+			left := inLogOrder(append(r.unknown, others...))
+			if r.passed > 0 { // then more of them may be taken
+				forgetRefused(left)
+				r.unknown, points = nil, left
+			} else {
+				r.unknown, points = left, nil
+			}
+		case is == unproven:
+			noteRefused(r.bad)
+			s.q.learning.Add(int64(r.requests))
+			if asking && decided { // go on with what is left, until each is known
+				r.unknown, points = nil, inLogOrder(append(r.unknown, others...))
+				continue
+			}
+		}
+		budget = max(budget-r.requests, 0)
+		s.bury(r.unknown, a, wal.Unconfirmed)
+	}
+	return nil
+}
+
+// noteRefused notes that samples were refused alone: where the target is not known to have
+// taken anything of their series, it may have what is newer.
+func noteRefused(points []point) {
+	for i := range points {
+		if s := points[i].series; s.newest == noneTaken {
+			s.newest = noneTakenOneRefused
+		}
+	}
+}
+
+// forgetRefused has series asked for again of which it is not known what the target has:
+// it has begun to take what it refused.
+func forgetRefused(points []point) {
+	for i := range points {
+		if s := points[i].series; s.newest == noneTakenOneRefused {
+			s.newest = noneTaken
+		}
+	}
+}
+
+// lateWitnesses picks those that are asked for in the name of all late ones, each time
+// others of those that are nearest to what the target takes.
+func (s *shard) lateWitnesses(points []point) (witnesses, others []point) {
+	gap := func(p point) int64 {
+		if p.series.newest == noneTakenOneRefused {
+			return 0 // it may be anything
+		}
+		return p.series.newest - p.t
+	}
+	s.lateTurn++
+	turn := s.lateTurn % len(points)
+	order := slices.Concat(points[turn:], points[:turn])
+	slices.SortStableFunc(order, func(a, b point) int { return cmp.Compare(gap(a), gap(b)) })
+	s.seen.clear(len(order))
+	for _, p := range order {
+		if len(witnesses) < lateWitnesses && s.seen.add(p.series.hash) {
+			witnesses = append(witnesses, p)
+		} else {
+			others = append(others, p)
+		}
+	}
+	return inLogOrder(witnesses), inLogOrder(others)
+}
+
+// strictAfter is how many late samples must have been refused alone, none taken meanwhile.
+const strictAfter = 3
+
+// refusesLate reports whether the target is known to take nothing that is late.
+func (q *Queue) refusesLate() bool { return q.lateRefused.Load() >= strictAfter }
+
+// sawLate notes what became of late samples.
+func (q *Queue) sawLate(taken, refused int) {
+	if taken > 0 {
+		q.lateRefused.Store(0)
+	} else {
+		q.lateRefused.Add(int64(refused))
+	}
+}
