@@ -188,9 +188,9 @@ func (s *savepointFile) close() error {
 	return f.Close()
 }
 
-// remove closes the file and unlinks it.
+// remove closes the file and unlinks it. After an error it may be called again.
 func (s *savepointFile) remove() error {
-	err := errors.Join(s.close(), s.dir.remove(s.name))
+	err := errors.Join(s.close(), removeIfThere(s.dir, s.name))
 	if err == nil {
 		err = s.dir.sync()
 	}

@@ -1,0 +1,62 @@
+package wal
+
+import (
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// An orphan whose queue is due to go goes, whichever operations on the disk fail first.
+func TestOrphanRemovedAfterFaults(t *testing.T) {
+	for _, op := range []string{"remove", "syncdir"} {
+		synctest.Test(t, func(t *testing.T) {
+			dir := t.TempDir()
+			d, err := openDirectory(filepath.Join(dir, "d"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.close()
+			fail := "" // the operation that fails once
+			ts, err := openTargets(brokenDir{d, func(op string) error {
+				if fail == "" || !strings.HasPrefix(op, fail) {
+					return nil
+				}
+				fail = ""
+				return errDisk
+			}}, targetsOptions{OrphanTTL: time.Hour, Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := newFakeLog(newSegment(0, ID{1}, 0, 0))
+			r, err := ts.open(l, "a", ReaderOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(r.Close(), ts.save()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Hour)
+			fail = op
+			if err := ts.save(); !errors.Is(err, errDisk) || fail != "" {
+				t.Errorf("%s fails: %v", op, err)
+			}
+			files := func() int {
+				infos, err := d.list()
+				if err != nil {
+					t.Fatal(err)
+				}
+				return len(infos)
+			}
+			if err := ts.save(); err != nil || len(ts.all()) != 0 || files() != 0 {
+				t.Errorf("%s works again: %v, %d targets in %d files", op, err, len(ts.all()), files())
+			}
+			if err := ts.close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
