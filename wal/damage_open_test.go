@@ -391,20 +391,32 @@ func (w *writtenLog) compare(l *Log, r *Reader, h harm, commits []writtenCommit)
 	return missing
 }
 
-// exhaustive says whether to try everything, which takes an hour, instead of a sample.
+// exhaustive says whether to try what takes minutes, instead of a sample.
 func exhaustive() bool { return os.Getenv("HWSAGENT_TORTURE") != "" }
 
-// sampled tries so many of all, the same ones each time, or all of them.
+// thinned is the step of a loop over every byte: 1 in the full tier, where all are tried.
+func thinned(step int) int {
+	switch {
+	case exhaustive():
+		return 1
+	case testing.Short():
+		return 4*step + 1
+	}
+	return step
+}
+
+// sampled tries so many of all, the same ones each time. In the full tier it tries twenty
+// times as many, and others each time: all would take an hour.
 func sampled(t *testing.T, all, some int, try func(i int)) {
 	t.Helper()
-	const seed = 72
-	rng := rand.New(rand.NewPCG(seed, 0))
+	seed := uint64(72)
 	if exhaustive() {
-		some = all
+		seed, some = testSeed(t), 20*some
 	} else if testing.Short() {
 		some /= 4
 	}
-	t.Logf("seed %d, %d of %d", seed, some, all)
+	t.Logf("seed %d, %d of %d", seed, min(some, all), all)
+	rng := rand.New(rand.NewPCG(seed, 0))
 	for _, i := range rng.Perm(all)[:min(some, all)] {
 		try(i)
 	}

@@ -137,9 +137,9 @@ func pageOf(segment int, from, to int64) func(c plannedCommit) bool {
 // Whichever byte is damaged, at most the commits that touch its page are lost, and
 // what refers to series announced there.
 func TestFlipEveryByte(t *testing.T) {
-	t.Run("plain", func(t *testing.T) { flipBytes(t, damagePlan(11, 0), 1) })
-	t.Run("snappy", func(t *testing.T) { flipBytes(t, damagePlan(11, flagSnappy), 5) })
-	t.Run("zstd", func(t *testing.T) { flipBytes(t, damagePlan(11, flagZstd), 23) })
+	t.Run("plain", func(t *testing.T) { flipBytes(t, damagePlan(11, 0), 5) })
+	t.Run("snappy", func(t *testing.T) { flipBytes(t, damagePlan(11, flagSnappy), 23) })
+	t.Run("zstd", func(t *testing.T) { flipBytes(t, damagePlan(11, flagZstd), 101) })
 }
 
 func flipBytes(t *testing.T, p *plan, step int) {
@@ -147,9 +147,7 @@ func flipBytes(t *testing.T, p *plan, step int) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	l := p.log()
-	if testing.Short() {
-		step *= 13
-	}
+	step = thinned(step)
 	harmed := 0
 	for n := range 3 {
 		whole := l.files[n]
@@ -173,10 +171,7 @@ func flipBytes(t *testing.T, p *plan, step int) {
 func TestTruncateEverywhere(t *testing.T) {
 	p := damagePlan(12, 0)
 	l := p.log()
-	step := 1
-	if testing.Short() {
-		step = 13
-	}
+	step := thinned(5)
 	for n := range 3 {
 		whole := l.files[n]
 		for size := 0; size < len(whole); size += step {
