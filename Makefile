@@ -24,7 +24,7 @@ test: build ## everything that needs no other program; what is skipped says why
 
 cover: ## of wal: how many statements its tests execute, and which branches of errors they do not reach
 	@mkdir -p .cache
-	$(GO) test -short -coverprofile .cache/wal.cover ./wal
+	HWSAGENT_SEED=1 $(GO) test -short -coverprofile .cache/wal.cover ./wal
 	$(GO) run ./e2e/reached -profile .cache/wal.cover -min 95 wal
 
 race: ## -short leaves out the exhaustive loops of one goroutine, which make test runs

@@ -104,14 +104,10 @@ func TestEveryOperation(t *testing.T) {
 		noHeaders.segment[segmentName(n)] = b
 	}
 	lost := harm{what: "a savepoint", saves: map[string][]byte{"half": {}}}
-	step := 1
-	if !exhaustive() {
-		step = 3 // the operations are much of a kind
-	}
 	for _, h := range []harm{{what: "nothing"}, noHeaders, lost} {
 		for _, cause := range []error{errDisk, fs.ErrNotExist} {
 			fired := 0
-			for at := 1; ; at += step {
+			for at := 1; ; at++ {
 				ops, hit := 0, ""
 				synctest.Test(t, func(t *testing.T) {
 					w.live(t, h, func(op string) error {
@@ -152,8 +148,12 @@ func (w *writtenLog) live(t *testing.T, h harm, ask func(op string) error) {
 	if err != nil {
 		return // it says so, and nothing is changed
 	}
-	for _, name := range []string{"all", "half", "new"} {
-		r, err := l.Reader(name, ReaderOptions{StartAt: StartOldest, MaxBacklog: 1 << 20})
+	for _, target := range []struct {
+		name    string
+		backlog int64 // that of "new" is less than the log
+	}{{"all", 1 << 20}, {"half", 1 << 20}, {"new", 100 << 10}} {
+		name := target.name
+		r, err := l.Reader(name, ReaderOptions{StartAt: StartOldest, MaxBacklog: target.backlog})
 		if err != nil {
 			continue
 		}
@@ -192,18 +192,7 @@ func (w *writtenLog) live(t *testing.T, h harm, ask func(op string) error) {
 
 	// The inspection of what is left.
 	in := Inspection{}
-	stored, err := in.readTargets(brokenDir{saves, ask})
-	if err != nil {
-		return
-	}
-	tail, err := listSegments(brokenDir{segments, ask})
-	if err != nil {
-		return
-	}
-	in.Log = tail.log(stored)
-	in.scanAll(tail, nil)
-	in.account(stored, tail.refs)
-	tail.oldestAfter(Mark{})
+	_ = in.read(brokenDir{segments, ask}, brokenDir{saves, ask}, func(in *Inspection, l *fileTail) { in.scanAll(l, nil) })
 }
 
 // A page that the disk refuses for long is given up, and counts as damage.

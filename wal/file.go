@@ -81,11 +81,16 @@ func openDirectory(path string) (*osDirectory, error) {
 	if err != nil {
 		return nil, err
 	}
+	return openChecked(path, info)
+}
+
+// openChecked opens the directory at path that info tells of, and no other one that may
+// have come to stand there since.
+func openChecked(path string, info fs.FileInfo) (*osDirectory, error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
 		return nil, fmt.Errorf("open directory: %w", err)
 	}
-	// Between Lstat and OpenRoot the path may have been replaced.
 	if opened, err := root.Stat("."); err != nil || !os.SameFile(info, opened) {
 		root.Close()
 		return nil, fmt.Errorf("%w: %s was replaced while it was being opened", ErrUnsafe, path)
@@ -144,7 +149,11 @@ func (d *osDirectory) list() ([]fileInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	var infos []fileInfo
+	return regularFiles(entries)
+}
+
+// regularFiles leaves out what is no file, and files that have gone meanwhile.
+func regularFiles(entries []fs.DirEntry) (infos []fileInfo, err error) {
 	for _, e := range entries {
 		if !e.Type().IsRegular() {
 			continue

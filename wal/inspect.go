@@ -84,18 +84,23 @@ func inspect(dir string, scan func(*Inspection, *fileTail)) (Inspection, error) 
 		return in, fmt.Errorf("inspect savepoints: %w", err)
 	}
 	defer saves.close()
+	err = in.read(segments, saves, scan)
+	return in, err
+}
 
+// read fills in what savepoints and segments say.
+func (in *Inspection) read(segments, saves directory, scan func(*Inspection, *fileTail)) error {
 	// Savepoints first: a running log only moves on from them.
 	stored, err := in.readTargets(saves)
 	if err != nil {
-		return in, err
+		return err
 	}
 	l, err := listSegments(segments)
 	if err != nil {
-		return in, err
+		return err
 	}
 	in.Log = l.log(stored)
-	scan(&in, l)
+	scan(in, l)
 	in.Head.Log = in.Log // a damaged segment has no header
 	in.account(stored, l.refs)
 	for i := range in.Targets {
@@ -104,7 +109,7 @@ func inspect(dir string, scan func(*Inspection, *fileTail)) (Inspection, error) 
 			t.Oldest = l.oldestAfter(sp.Acked())
 		}
 	}
-	return in, nil
+	return nil
 }
 
 // oldestAfter is the timestamp of the oldest sample in the first commit with samples

@@ -38,8 +38,11 @@ func TestReadErrorsPass(t *testing.T) {
 		for round := range 20 {
 			var s segmentBuilder
 			want := randomRecords(rng, 300)
-			for _, rec := range want {
+			for i, rec := range want {
 				s.record(rec, flagSnappy)
+				if left := pageSize - len(s.b)%pageSize; i%50 == 49 && left < pageSize {
+					s.b = append(s.b, make([]byte, left)...) // padding, as the stock writer makes it
+				}
 			}
 			r := &stutter{ReaderAt: bytes.NewReader(s.b), rng: rng}
 			var p pageReader
