@@ -146,15 +146,7 @@ func errorBranches(name string) ([]branch, error) {
 	}
 	var all []branch
 	add := func(at, from, to token.Pos) {
-		br := branch{at: set.Position(at), from: set.Position(from), to: set.Position(to)}
-		for _, group := range file.Comments {
-			for _, c := range group.List {
-				line := set.Position(c.Pos()).Line
-				inside := line >= br.at.Line && line <= br.to.Line
-				br.waived = br.waived || inside && strings.HasPrefix(c.Text, Waiver)
-			}
-		}
-		all = append(all, br)
+		all = append(all, branch{at: set.Position(at), from: set.Position(from), to: set.Position(to)})
 	}
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -172,7 +164,24 @@ func errorBranches(name string) ([]branch, error) {
 		}
 		return true
 	})
+	for _, group := range file.Comments {
+		for _, c := range group.List {
+			if strings.HasPrefix(c.Text, Waiver) {
+				waive(all, set.Position(c.Pos()).Line)
+			}
+		}
+	}
 	return all, nil
+}
+
+// waive excuses the innermost branch around that line, which is the last one to begin.
+func waive(all []branch, line int) {
+	for i := len(all) - 1; i >= 0; i-- {
+		if br := &all[i]; br.at.Line <= line && line <= br.to.Line {
+			br.waived = true
+			return
+		}
+	}
 }
 
 // isError reports whether a condition can be true because of an error.

@@ -65,3 +65,16 @@ func TestCheck(t *testing.T) {
 		t.Error("a broken profile is taken")
 	}
 }
+
+// A comment in a branch within another excuses the inner one alone.
+func TestWaiverIsOfTheInnermost(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "p.go")
+	nested := "package p\n\nfunc f(err error) {\n\tif err != nil {\n\t\tif err := g(); err != nil {\n\t\t\treturn // not reached: g has no error\n\t\t}\n\t}\n}\n"
+	if err := os.WriteFile(name, []byte(nested), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all, err := errorBranches(name)
+	if err != nil || len(all) != 2 || all[0].waived || !all[1].waived {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
