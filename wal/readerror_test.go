@@ -109,3 +109,47 @@ func TestUnreadableForAMoment(t *testing.T) {
 		}
 	}
 }
+
+// A disk that refuses a single read while the log is opened costs nothing.
+func TestUnreadableForAMomentAtOpen(t *testing.T) {
+	w := writeLog(t)
+	for at := 1; ; at++ {
+		fired := false
+		synctest.Test(t, func(t *testing.T) {
+			segments, saves := w.dirs(harm{})
+			reads := 0
+			segments.unreadable = func(string, int64) error {
+				if reads++; reads != at {
+					return nil
+				}
+				fired = true
+				return errDisk
+			}
+			l, err := Open(w.options(segments, saves))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			if !fired {
+				return
+			}
+			r := openReader(t, l, "all", ReaderOptions{})
+			if err := commitFloats(l, 3, 1, 1); err != nil {
+				t.Fatal(err)
+			}
+			h := harm{what: fmt.Sprintf("read %d failed once", at), touched: func(writtenCommit) bool { return false }}
+			if missing := w.compare(l, r, h, w.commits); missing != 0 {
+				t.Errorf("%s: %d samples are missing", h.what, missing)
+			}
+		})
+		if t.Failed() {
+			return
+		}
+		if !fired {
+			if at < 5 {
+				t.Errorf("only %d reads", at-1)
+			}
+			return
+		}
+	}
+}

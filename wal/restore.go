@@ -125,6 +125,10 @@ func (l *Log) readHeader(c *commitReader, s *segment) (h Header, err error) {
 	return c.header, nil
 }
 
+// scanTries is how often a segment is read at most that the disk refuses: what is disowned
+// stays lost, also when the disk thinks better of it.
+const scanTries = 3
+
 // lastCommit is the mark of the last commit that can be read, which is not before the one
 // of that number unless a header says where it belongs: a page of an older segment may lie
 // in a damaged one. It has no more than a Position if there is none.
@@ -133,6 +137,9 @@ func (l *Log) lastCommit(told uint64) (Mark, error) {
 	for i := range slices.Backward(list) {
 		s := &list[i]
 		info, err := l.scan(s)
+		for tries := 1; err != nil && !errors.Is(err, errNewerFormat) && tries < scanTries; tries++ {
+			info, err = l.scan(s)
+		}
 		if errors.Is(err, errNewerFormat) {
 			return Mark{}, fmt.Errorf("segment %s: %w", segmentName(s.number), err)
 		}
