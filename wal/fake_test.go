@@ -15,7 +15,10 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	crashFlags()
+	goleak.VerifyTestMain(m)
+}
 
 // fakeLog is a tail over segments in memory.
 type fakeLog struct {

@@ -47,7 +47,11 @@ func locate(t tail, after Mark) (segment int) {
 	}
 	// The segment is gone, or another one has its number: a power cut took it, or its
 	// header is damaged. A header says which commits are in the segments before.
+	head := t.head()
 	for _, s := range slices.Backward(segments) {
+		if s.Number > head.Segment {
+			continue // it could not be begun: its header says what came before an error
+		}
 		h, err := readHeader(t, s)
 		if err == nil && h.names(after.Log, s.Number) && h.Commit <= after.Commit {
 			return s.Number

@@ -1,22 +1,31 @@
 package wal
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"maps"
+	"math/rand/v2"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
 
-// memDir is a directory in memory that knows what a power cut would leave of it, and
-// fails on request.
+// errOff is the error of whatever is asked of a machine that is off.
+var errOff = errors.New("machine is off")
+
+// memDir is a directory in memory that knows what a power cut may leave of it, and
+// fails on request. What a cut leaves of its files is in inode.
 type memDir struct {
 	mu      sync.Mutex
 	entries map[string]*inode
 	durable map[string]*inode // as of the last sync of the directory
+	changes []rename          // of entries since then, in order
+	off     bool              // every change fails from now on
+	torn    int               // files of which the cut that left this has torn a write
 
-	// fault is asked before each operation (create, write, sync, truncate, remove,
+	// fault is asked before each operation (create, write, sync, truncate, remove, rename,
 	// syncdir; not reads). An error fails it; for a write, n bytes are written first.
 	fault func(op string) (n int, err error)
 
@@ -24,16 +33,26 @@ type memDir struct {
 	// turn meanwhile.
 	linger func(op string)
 
+	// struck is asked after each operation, and "sync" and "syncdir" before what they do
+	// is certain (they are "synced" and "syncdired" after). An error is what the
+	// operation returns. It is called without mu.
+	struck func(op, name string) error
+
 	// unreadable is asked before each read of a file.
 	unreadable func(name string, off int64) error
+
+	// chance, if it is set, decides what of a failed sync has reached the disk after
+	// all; nothing if not.
+	chance *rand.Rand
 
 	freeBytes int64
 }
 
-type inode struct {
-	data    []byte
-	durable []byte
-	lost    [][2]int // what a failed sync has dropped: it reads back until a power cut
+// rename is one change of a directory's entries: from is "" for a creation, to is ""
+// for a removal.
+type rename struct {
+	from, to string
+	i        *inode
 }
 
 func newMemDir() *memDir {
@@ -47,14 +66,48 @@ func (d *memDir) files() int {
 	return len(d.entries)
 }
 
-// crash is what is left after a power cut.
+// crash is what is left after a power cut of a disk that had written nothing but what
+// it was asked to make durable.
 func (d *memDir) crash() *memDir {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := newMemDir()
 	for name, i := range d.durable {
-		b := append([]byte(nil), i.durable...)
-		c.entries[name] = &inode{data: b, durable: b}
+		c.entries[name] = fresh(i.durable)
+	}
+	c.durable = maps.Clone(c.entries)
+	return c
+}
+
+// cut is what one power cut leaves, of all that it may leave.
+func (d *memDir) cut(rng *rand.Rand) *memDir {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	left := maps.Clone(d.durable)
+	luck := drawLuck(rng)
+	broken := map[string]bool{} // names whose last change was lost: later ones rest on it
+	// Creations, renames and removals survive in any combination, but removals among
+	// themselves in order: there is no disk that unlinks the second file only.
+	removing := true
+	for _, r := range d.changes {
+		removal := r.to == ""
+		if broken[r.from] || broken[r.to] || removal && !removing || !luck.kept(rng) {
+			broken[r.from], broken[r.to] = r.from != "", r.to != ""
+			removing = removing && !removal
+			continue
+		}
+		delete(left, r.from)
+		if r.to != "" {
+			left[r.to] = r.i
+		}
+	}
+	c := newMemDir()
+	for _, name := range slices.Sorted(maps.Keys(left)) {
+		b, torn := left[name].cut(rng)
+		c.entries[name] = fresh(b)
+		if torn {
+			c.torn++
+		}
 	}
 	c.durable = maps.Clone(c.entries)
 	return c
@@ -65,17 +118,37 @@ func (d *memDir) kill() *memDir {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := newMemDir()
-	for name, i := range d.entries {
-		c.entries[name] = &inode{data: append([]byte(nil), i.data...), durable: append([]byte(nil), i.durable...)}
-		if d.durable[name] == i {
-			c.durable[name] = c.entries[name]
+	copies := map[*inode]*inode{}
+	twin := func(i *inode) *inode {
+		if copies[i] == nil {
+			copies[i] = &inode{slices.Clone(i.data), slices.Clone(i.durable), slices.Clone(i.changes)}
 		}
+		return copies[i]
+	}
+	for name, i := range d.entries {
+		c.entries[name] = twin(i)
+	}
+	for name, i := range d.durable {
+		c.durable[name] = twin(i)
+	}
+	for _, r := range d.changes {
+		c.changes = append(c.changes, rename{r.from, r.to, twin(r.i)})
 	}
 	return c
 }
 
+// switchOff makes every change fail from now on. What was read can still be read.
+func (d *memDir) switchOff() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.off = true
+}
+
 func (d *memDir) fails(op string) (int, error) {
-	if d.fault == nil {
+	switch {
+	case d.off:
+		return 0, errOff
+	case d.fault == nil:
 		return 0, nil
 	}
 	return d.fault(op)
@@ -87,67 +160,94 @@ func (d *memDir) pause(op string) {
 	}
 }
 
+// strike is what an operation returns that would have returned err.
+func (d *memDir) strike(op, name string, err error) error {
+	if d.struck != nil {
+		if e := d.struck(op, name); e != nil {
+			return e
+		}
+	}
+	return err
+}
+
 func (d *memDir) open(name string, flag int) (file, error) {
+	i, created, err := d.find(name, flag)
+	if err != nil {
+		return nil, err
+	}
+	if created {
+		if err := d.strike("create", name, nil); err != nil {
+			return nil, err
+		}
+	}
+	return &memFile{d, i, name}, nil
+}
+
+func (d *memDir) find(name string, flag int) (i *inode, created bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	i := d.entries[name]
+	i = d.entries[name]
 	if i == nil && flag&os.O_CREATE == 0 {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+		return nil, false, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
 	if flag&os.O_CREATE != 0 {
 		if _, err := d.fails("create"); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	if i == nil {
 		i = &inode{}
 		d.entries[name] = i
+		d.changes = append(d.changes, rename{"", name, i})
 	}
 	if flag&os.O_TRUNC != 0 {
 		i.truncate(0)
 	}
-	return &memFile{d, i, name}, nil
+	return i, flag&os.O_CREATE != 0, nil
 }
 
-func (d *memDir) remove(name string) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if _, err := d.fails("remove"); err != nil {
-		return err
-	}
-	delete(d.entries, name)
-	return nil
-}
+func (d *memDir) remove(name string) error { return d.move("remove", name, "") }
 
-func (d *memDir) rename(from, to string) error {
+func (d *memDir) rename(from, to string) error { return d.move("rename", from, to) }
+
+func (d *memDir) move(op, from, to string) error {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if _, err := d.fails("rename"); err != nil {
-		return err
+	_, err := d.fails(op)
+	if i := d.entries[from]; err == nil && i != nil {
+		delete(d.entries, from)
+		if to != "" {
+			d.entries[to] = i
+		}
+		d.changes = append(d.changes, rename{from, to, i})
 	}
-	d.entries[to] = d.entries[from]
-	delete(d.entries, from)
-	return nil
+	d.mu.Unlock()
+	return d.strike(op, from, err)
 }
 
 func (d *memDir) list() ([]fileInfo, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var infos []fileInfo
-	for name, i := range d.entries {
-		infos = append(infos, fileInfo{name: name, size: int64(len(i.data)), modTime: time.Now()})
+	for _, name := range slices.Sorted(maps.Keys(d.entries)) {
+		infos = append(infos, fileInfo{name: name, size: int64(len(d.entries[name].data)), modTime: time.Now()})
 	}
 	return infos, nil
 }
 
 func (d *memDir) sync() error {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if _, err := d.fails("syncdir"); err != nil {
+	asked, n := maps.Clone(d.entries), len(d.changes)
+	d.mu.Unlock()
+	if err := d.strike("syncdir", "", nil); err != nil {
 		return err
 	}
-	d.durable = maps.Clone(d.entries)
-	return nil
+	d.mu.Lock()
+	_, err := d.fails("syncdir")
+	if err == nil {
+		d.durable, d.changes = asked, slices.Clone(d.changes[n:])
+	}
+	d.mu.Unlock()
+	return d.strike("syncdired", "", err)
 }
 
 func (d *memDir) free() (int64, error) {
@@ -185,47 +285,46 @@ func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
 func (f *memFile) WriteAt(p []byte, off int64) (int, error) {
 	f.d.pause("write")
 	f.d.mu.Lock()
-	defer f.d.mu.Unlock()
 	n, err := f.d.fails("write")
 	if err != nil {
 		p = p[:min(n, len(p))]
 	}
-	if grow := int(off) + len(p) - len(f.i.data); grow > 0 {
-		f.i.data = append(f.i.data, make([]byte, grow)...)
+	if len(p) > 0 {
+		f.i.write(p, int(off))
 	}
-	return copy(f.i.data[off:], p), err
+	f.d.mu.Unlock()
+	return len(p), f.d.strike("write", f.name, err)
 }
 
+// Sync makes durable what was written when it began: what is written meanwhile may be,
+// or not.
 func (f *memFile) Sync() error {
-	f.d.pause("sync")
 	f.d.mu.Lock()
-	defer f.d.mu.Unlock()
-	if _, err := f.d.fails("sync"); err != nil {
-		f.i.lost = append(f.i.lost, [2]int{len(f.i.durable), len(f.i.data)})
+	n := len(f.i.changes)
+	f.d.mu.Unlock()
+	f.d.pause("sync")
+	if err := f.d.strike("sync", f.name, nil); err != nil {
 		return err
 	}
-	f.i.durable = append(f.i.durable[:0], f.i.data...)
-	for _, r := range f.i.lost {
-		clear(f.i.durable[min(r[0], len(f.i.durable)):min(r[1], len(f.i.durable))])
+	f.d.mu.Lock()
+	_, err := f.d.fails("sync")
+	if err != nil {
+		f.i.drop(f.d.chance)
+	} else {
+		f.i.flush(n)
 	}
-	return nil
+	f.d.mu.Unlock()
+	return f.d.strike("synced", f.name, err)
 }
 
 func (f *memFile) Truncate(size int64) error {
 	f.d.mu.Lock()
-	defer f.d.mu.Unlock()
-	if _, err := f.d.fails("truncate"); err != nil {
-		return err
+	_, err := f.d.fails("truncate")
+	if err == nil {
+		f.i.truncate(int(size))
 	}
-	f.i.truncate(int(size))
-	return nil
-}
-
-func (i *inode) truncate(size int) {
-	i.data = i.data[:size]
-	if size == 0 {
-		i.data, i.lost = nil, nil
-	}
+	f.d.mu.Unlock()
+	return f.d.strike("truncate", f.name, err)
 }
 
 func (f *memFile) Size() (int64, error) {

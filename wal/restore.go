@@ -13,7 +13,7 @@ import (
 
 // restore finds out what an earlier process left: the segments, where they end, and
 // the numbers that the next commit goes on from. It reads every segment's header, but
-// only the newest segment whole. A disk that refuses to be read here and there costs
+// only the newest two segments whole. A disk that refuses to be read here and there costs
 // what lies there; it does not keep the agent from starting.
 func (l *Log) restore() error {
 	infos, err := l.dir.list()
@@ -72,6 +72,7 @@ func (l *Log) restore() error {
 				prev.end = 0
 			case h.PrevEnd < prev.end:
 				prev.end = h.PrevEnd
+				l.budget.note("cut off what had failed", l.cutOff(prev))
 			}
 		}
 	}
@@ -149,7 +150,16 @@ func (l *Log) lastCommit(told uint64) (Mark, error) {
 		if info.Last.Commit > 0 && (s.known || info.Last.Commit > told) {
 			last := info.Last
 			last.Position, last.SegmentID = Position{Segment: s.number, Offset: info.End}, s.id
-			l.budget.note("sync the newest segment", l.syncSegment(s.number))
+			if i > 0 && s.known && list[i-1].known {
+				if before, err := l.scan(&list[i-1]); err == nil && before.Last.Commit > last.Commit {
+					// The process ended while it logged again what a failed write had left in doubt.
+					// This segment has a beginning of that, the one before has all of it.
+					before.Last.Position, before.Last.SegmentID = Position{Segment: list[i-1].number, Offset: before.End}, list[i-1].id
+					l.budget.note("remove a segment that was being begun", l.unbegin(i))
+					return before.Last, nil
+				}
+			}
+			l.budget.note("sync the newest segments", l.syncSegments(list[max(0, i-1):]))
 			return last, nil
 		}
 	}
@@ -158,6 +168,27 @@ func (l *Log) lastCommit(told uint64) (Mark, error) {
 		return Mark{Position: Position{Segment: s.number, Offset: s.end}, SegmentID: s.id}, nil
 	}
 	return Mark{}, nil
+}
+
+// cutOff makes a segment's file end where the next header says that the segment does, so
+// that it stays so without that header: the process that wrote it may have ended when an
+// fsync of it had failed, and then no other fsync makes it durable.
+func (l *Log) cutOff(s *segment) error {
+	f, err := l.dir.open(segmentName(s.number), os.O_RDWR)
+	if err != nil {
+		return err
+	}
+	if err = f.Truncate(s.end); err == nil {
+		s.size, err = s.end, f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// unbegin removes the i-th segment, whose commits are all in the one before.
+func (l *Log) unbegin(i int) error {
+	name := segmentName(l.index.list[i].number)
+	l.index.list = slices.Delete(l.index.list, i, i+1)
+	return errors.Join(l.syncSegments(l.index.list[i-1:i]), l.dir.remove(name), l.dir.sync())
 }
 
 // scan reads a segment whole.
@@ -183,14 +214,22 @@ func (l *Log) disown(s *segment, info segmentInfo, err error) {
 	s.end = info.End
 }
 
-// syncSegment makes durable what a process that was killed had written and not yet
-// synced. That can only be in the newest segment.
-func (l *Log) syncSegment(n int) error {
-	f, err := l.dir.open(segmentName(n), os.O_RDWR)
-	if err != nil {
-		return err
+// syncSegments makes durable what a process that was killed had written and not yet
+// synced. That is in the newest segment that has a commit, or in the one before it, if
+// the process was about to log again what a failed write had left in doubt. The header
+// of a segment without a commit may say where the one before it ends: if a power cut
+// took that, what failed would come back.
+func (l *Log) syncSegments(newest []segment) error {
+	var errs []error
+	for _, s := range newest {
+		f, err := l.dir.open(segmentName(s.number), os.O_RDWR)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		errs = append(errs, f.Sync(), f.Close())
 	}
-	return errors.Join(f.Sync(), f.Close(), l.dir.sync())
+	return errors.Join(append(errs, l.dir.sync())...)
 }
 
 // resume makes the numbers go on from the last commit that can be read, or from what
@@ -225,7 +264,7 @@ func (l *Log) resume(told, last Mark) error {
 	w.written = last
 	w.written.Commit, w.written.Total = all.Commit, all.Total
 	w.durable = w.written
-	l.index.settle(w.durable)
+	l.index.settle(durable) // what was lost to a power cut was not, even if another one follows
 	w.number += all.Commit
 	w.lost = all.Total - durable.Total
 	if damaged := durable.Total - last.Total; w.lost > 0 || damaged > 0 || all.Commit > last.Commit {

@@ -67,7 +67,7 @@ func (w *writer) becameDurable(m Mark) {
 	if m.Commit <= w.durable.Commit {
 		return
 	}
-	w.durable = m
+	w.durable, w.lost = m, 0
 	w.index.settle(m)
 	n := 0
 	for ; n < len(w.retained) && w.retained[n].number <= m.Commit; n++ {

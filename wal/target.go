@@ -70,10 +70,12 @@ func loadTarget(dir directory, name string, info fileInfo, o targetsOptions) (*t
 	if doubt {
 		o.Logger.Warn("One of the two slots of a savepoint was unreadable; the other is used", "target", name, "file", info.name)
 	}
+	// A process that was killed may not have got as far as syncing what is read now, so it
+	// is to be saved before a segment goes because of it.
 	last, orphan := time.UnixMilli(st.LastOpen), time.Duration(st.Orphan)*time.Millisecond
 	return &target{
 		name: name, file: f, sp: st.Savepoint, doubt: doubt, lastOpen: last, touched: last,
-		orphan: orphan, orphanSaved: orphan, acked: st.Acked(), high: st.High, durable: st.Durable,
+		orphan: orphan, orphanSaved: orphan, acked: st.Start, durable: st.Durable, version: 1,
 	}, nil
 }
 

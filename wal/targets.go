@@ -302,7 +302,8 @@ func (ts *targets) expire() error {
 		return nil
 	}
 	var errs []error
-	for name, t := range ts.byName {
+	for _, name := range slices.Sorted(maps.Keys(ts.byName)) {
+		t := ts.byName[name]
 		since, seen, orphan := t.orphaned()
 		if !orphan || seen < ts.ttl {
 			continue

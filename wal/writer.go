@@ -44,7 +44,7 @@ type writer struct {
 	next    int    // number of the segment after the active one, if that gets published
 	prevID  ID     // Header.PrevID and PrevEnd for segment number next
 	prevEnd int64  //
-	lost    uint64 // Total - Found of the first segment; 0 once there is one
+	lost    uint64 // Total - Found of the first segment; 0 once one is durable that says so
 
 	// Invariant: durable.Commit <= written.Commit <= number.
 	durable Mark   // of the last commit that a power cut cannot take
@@ -340,7 +340,7 @@ func (w *writer) seal(size int64) {
 	w.close(w.file)
 	w.file = nil
 	if head := w.index.mark(); head.Segment == w.header.Number && head.SegmentID == w.header.Segment {
-		w.next, w.prevID, w.prevEnd, w.lost = w.header.Number+1, w.header.Segment, head.Offset, 0
+		w.next, w.prevID, w.prevEnd = w.header.Number+1, w.header.Segment, head.Offset
 		w.index.seal(size, time.Now())
 	}
 }

@@ -1,0 +1,193 @@
+package wal
+
+import (
+	"slices"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// What TestCrashes has found, each in as few steps as it takes.
+
+// A write fails and the file cannot be cut; what was acknowledged and not durable is to
+// be logged again in the next segment, of which a part gets written; then the process is
+// killed, and the power is cut when the next one has opened the log. All that was
+// acknowledged is still there, and what had failed is there both times or never.
+func TestCrashWhileLoggingAgain(t *testing.T) {
+	torn := 0
+	for _, written := range []int{0, 100, 1 << 20} { // bytes of the write that fails
+		for again := 0; again < 1500; again += 31 { // bytes of the writing again
+			synctest.Test(t, func(t *testing.T) {
+				d, saves := newMemDir(), newMemDir()
+				l := openLog(t, memOptions(t, d, saves))
+				r, err := l.Reader("early", ReaderOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer r.Close()
+				var want []float64
+				for v := range 6 {
+					if err := commitFloats(l, 3, int64(v), float64(v)); err != nil {
+						t.Fatal(err)
+					}
+					want = append(want, float64(v))
+				}
+				writes := 0
+				d.fault = func(op string) (int, error) {
+					switch {
+					case op == "truncate":
+						return 0, syscall.EIO
+					case op != "write":
+						return 0, nil
+					}
+					writes++
+					return []int{written, again}[min(writes, 2)-1], syscall.EIO
+				}
+				if commitFloats(l, 3, 6, 6) == nil || writes != 2 {
+					t.Fatalf("no fault in %d writes", writes)
+				}
+
+				found := func(d, saves *memDir) []float64 {
+					l := openLog(t, memOptions(t, d, saves))
+					defer l.Close()
+					r, err := l.Reader("early", ReaderOptions{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer r.Close()
+					got, missing := drain(t, l, r)
+					if missing != (Outcome{}) {
+						t.Errorf("written=%d, again=%d: missing %+v", written, again, missing)
+					}
+					return got
+				}
+				left, leftSaves := d.kill(), saves.kill()
+				i := left.entries[segmentName(1)]
+				if info, err := scanSegment(&memFile{d: left, i: i}, int64(len(i.data))); err == nil && info.Commits > 0 && info.Commits < 6 {
+					torn++
+				}
+				got := found(left, leftSaves.kill())
+				if len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
+					t.Errorf("written=%d, again=%d: after the kill %v", written, again, got)
+				}
+				if later := found(left.crash(), leftSaves.kill()); !slices.Equal(later, got) {
+					t.Errorf("written=%d, again=%d: after the kill %v, after the power cut %v", written, again, got, later)
+				}
+			})
+		}
+	}
+	if torn == 0 {
+		t.Error("no segment had a part of what was to be logged again")
+	}
+}
+
+// What a savepoint knows and a power cut took counts as that, even if another cut takes
+// the segment that says so first.
+func TestCutAfterCut(t *testing.T) {
+	for _, fails := range []string{"nothing", "a write", "every fsync"} {
+		t.Run(fails, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d, saves := newMemDir(), newMemDir()
+				l := openLog(t, memOptions(t, d, saves))
+				for _, name := range []string{"ahead", "behind"} {
+					r, err := l.Reader(name, ReaderOptions{StartAt: StartOldest})
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer r.Close()
+					if name == "ahead" {
+						for v := range 4 {
+							if err := commitFloats(l, 3, int64(v), float64(v)); err != nil {
+								t.Fatal(err)
+							}
+						}
+						if err := r.Reserve(l.head()); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				d, saves = d.crash(), saves.crash() // before anything of the log was durable
+
+				l = openLog(t, memOptions(t, d, saves))
+				r, err := l.Reader("behind", ReaderOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer r.Close()
+				switch fails {
+				case "a write": // so that there is a second segment, which is durable
+					once := syscall.EIO
+					d.fault = func(op string) (int, error) {
+						if op == "write" && once != 0 {
+							once = 0
+							return 0, syscall.EIO
+						}
+						return 0, nil
+					}
+					if err := commitFloats(l, 3, 9, 9); err != nil || once != 0 {
+						t.Fatalf("a commit over a failed write: %v", err)
+					}
+				case "every fsync": // but those of savepoints
+					failed := 0
+					d.fault = func(op string) (int, error) {
+						if op == "sync" {
+							failed++
+							return 0, syscall.EIO
+						}
+						return 0, nil
+					}
+					time.Sleep(1100 * time.Millisecond)
+					if failed == 0 {
+						t.Fatal("nothing failed")
+					}
+				}
+				d, saves = d.crash(), saves.crash()
+
+				l = openLog(t, memOptions(t, d, saves))
+				if r, err = l.Reader("behind", ReaderOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				defer r.Close()
+				drain(t, l, r)
+				if g := r.Ledger(); g.Dropped[PowerCut] != 12 || g.Dropped[Damage] != 0 || g.Pending != 0 {
+					t.Errorf("12 samples were lost to power cuts, the ledger is %+v", g)
+				}
+			})
+		})
+	}
+}
+
+// A process that was killed before its fsync has left a savepoint that a power cut would
+// take back: no segment goes because of it until it has been saved again.
+func TestUnsyncedSavepointFreesNothing(t *testing.T) {
+	p := newPlan(3, 4, 5)
+	dir := newMemDir()
+	ts := memTargets(t, dir, targetsOptions{})
+	r := openTestReader(t, ts, p.log(), "a", ReaderOptions{StartAt: StartOldest})
+	deliver(t, r, 6)
+	dir.fault = func(op string) (int, error) {
+		if op == "sync" {
+			return 0, errDisk
+		}
+		return 0, nil
+	}
+	if ts.save() == nil {
+		t.Fatal("the fsync did not fail")
+	}
+	dir.fault = nil
+	left := dir.kill()
+	if seq := memTargets(t, left.crash(), targetsOptions{}).byName["a"].file.seq; seq >= memTargets(t, left, targetsOptions{}).byName["a"].file.seq {
+		t.Fatal("the killed process had synced the savepoint")
+	}
+	ts = memTargets(t, left, targetsOptions{})
+	if at, _ := ts.lowest(); at != 0 {
+		t.Errorf("the segments before %d may go, and a power cut would want them back", at)
+	}
+	if err := ts.save(); err != nil {
+		t.Fatal(err)
+	}
+	if at, _ := ts.lowest(); at != 1 {
+		t.Errorf("the segments before %d may go, 1 is saved", at)
+	}
+}

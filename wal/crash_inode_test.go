@@ -1,0 +1,132 @@
+package wal
+
+import (
+	"math/rand/v2"
+	"slices"
+)
+
+// sectorSize is what a disk writes whole or not at all, in bytes.
+const sectorSize = 512
+
+// inode is a file as the system shows it, and as a power cut may leave it.
+//
+// A cut keeps what is durable. Of the changes since, those of the size (what writing
+// beyond the end and cutting do) are in a journal, so that a beginning of them
+// survives; each written sector for itself survives, stays what it was, or reads as
+// zeros where the file has grown. So there are tails of zeros, holes, and old sectors
+// between new ones, in any order.
+type inode struct {
+	data    []byte   // what a reader gets
+	durable []byte   // what is on the disk for certain
+	changes []change // since, in order; those that a failed sync has dropped are not there
+}
+
+// change is one write or truncation.
+type change struct {
+	off     int    // of the first sector
+	sectors []byte // what is in the sectors that were written; nil: a truncation
+	size    int    // of the file then
+}
+
+// fresh is the inode of a file that is durable.
+func fresh(b []byte) *inode {
+	return &inode{data: slices.Clone(b), durable: slices.Clone(b)}
+}
+
+func (i *inode) write(p []byte, off int) {
+	i.data = extend(i.data, off+len(p))
+	copy(i.data[off:], p)
+	from := off / sectorSize * sectorSize
+	to := min(len(i.data), (off+len(p)+sectorSize-1)/sectorSize*sectorSize)
+	i.changes = append(i.changes, change{from, slices.Clone(i.data[from:to]), len(i.data)})
+}
+
+func (i *inode) truncate(size int) {
+	i.data = extend(i.data, size)[:size]
+	i.changes = append(i.changes, change{size: size})
+}
+
+// extend makes b n bytes long at least.
+func extend(b []byte, n int) []byte {
+	if n > len(b) {
+		b = append(b, make([]byte, n-len(b))...)
+	}
+	return b
+}
+
+// flush makes the first n changes durable, or as many as there are.
+func (i *inode) flush(n int) {
+	n = min(n, len(i.changes))
+	for _, c := range i.changes[:n] {
+		if c.sectors == nil {
+			i.durable = i.durable[:min(c.size, len(i.durable))]
+		}
+		i.durable = extend(i.durable, c.off+len(c.sectors))
+		copy(i.durable[c.off:], c.sectors)
+	}
+	i.changes = slices.Clone(i.changes[n:])
+	if len(i.changes) == 0 { // the size, after a sync that failed
+		i.durable = extend(i.durable, len(i.data))[:len(i.data)]
+	}
+}
+
+// drop is what a failed sync does: the changes are written, or not, as rng says, and
+// never tried again, though they read back until a power cut.
+func (i *inode) drop(rng *rand.Rand) {
+	if rng != nil {
+		i.durable, _ = i.cut(rng)
+	}
+	i.changes = nil
+}
+
+// cut is what a power cut leaves. torn says that of some write it leaves a part.
+func (i *inode) cut(rng *rand.Rand) (b []byte, torn bool) {
+	b = slices.Clone(i.durable)
+	if len(i.changes) == 0 {
+		return b, false
+	}
+	sizes, sectors := drawLuck(rng), drawLuck(rng)
+	kept := 0 // changes of the size
+	for kept < len(i.changes) && sizes.kept(rng) {
+		kept++
+	}
+	size := len(b)
+	if kept > 0 {
+		size = i.changes[kept-1].size
+	}
+	if kept < len(i.changes) && i.changes[kept].size > size && rng.IntN(2) == 0 { // the next one in part
+		size += rng.IntN(i.changes[kept].size-size) / sectorSize * sectorSize
+	}
+	for n, c := range i.changes {
+		if c.sectors == nil {
+			if n >= kept {
+				break // what follows rests on it
+			}
+			b = b[:min(c.size, len(b))]
+			continue
+		}
+		lost := 0
+		for at := 0; at < len(c.sectors); at += sectorSize {
+			if !sectors.kept(rng) {
+				lost++
+				continue
+			}
+			sector := c.sectors[at:min(at+sectorSize, len(c.sectors))]
+			b = extend(b, c.off+at+len(sector))
+			copy(b[c.off+at:], sector)
+		}
+		torn = torn || lost > 0 && lost*sectorSize < len(c.sectors)
+	}
+	return extend(b, size)[:size], torn
+}
+
+// luck is how likely it is that something survives, of 16; one of 0, 16 or between.
+type luck int
+
+func drawLuck(rng *rand.Rand) luck {
+	return [...]luck{0, 0, 4, 8, 12, 15, 16, 16}[rng.IntN(8)]
+}
+
+func (l luck) kept(rng *rand.Rand) bool {
+	return l == 16 || l > 0 && luck(rng.IntN(16)) < l
+}

@@ -1,0 +1,171 @@
+package wal
+
+import (
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// machine is a computer with a disk that holds both directories of a log. It runs one
+// process at a time, and crashes in the middle of an operation of the disk.
+//
+// A life is deterministic although it has many goroutines: no two of them wake at the
+// same nanosecond of the bubble, and who waits for the disk does so holding no mutex
+// that another may want. (Who waits for a mutex keeps the bubble's clock from going on.)
+type machine struct {
+	rng             *rand.Rand
+	segments, saves *memDir
+
+	log    *Log      // that runs; nil while it is being opened
+	booted time.Time // when log was opened
+	slow   bool      // so is making savepoints durable; only if no commit waits for them
+
+	fuse    fuse
+	crashed chan struct{} // closed by the crash
+	off     bool
+	at      time.Time  // of the crash
+	left    [2]*memDir // by the crash
+
+	lingering bool // an fsync of the active segment runs
+	saving    bool // one of a savepoint runs: its mutex is held
+
+	brokenUntil time.Time     // until then operations may fail
+	brokenErr   syscall.Errno // with that
+	fault       time.Time     // when one failed last
+	uncut       bool          // a truncation has failed in this process
+
+	trace uint64    // of all that was noted, in any order
+	out   io.Writer // gets it to read; nil: nobody
+	tally *tally
+}
+
+// fuse says when the machine crashes: at the n-th operation of that kind from now.
+type fuse struct {
+	power bool   // a power cut; if not, only the process ends
+	dir   string // "" is both
+	op    string // "" is any
+	n     int
+}
+
+func newMachine(rng *rand.Rand) *machine {
+	return &machine{rng: rng, segments: newMemDir(), saves: newMemDir(), tally: newTally()}
+}
+
+// boot makes the machine ready for a process, which the fuse will end.
+func (m *machine) boot(f fuse) {
+	m.log, m.off, m.fuse, m.crashed, m.lingering = nil, false, f, make(chan struct{}), false
+	m.saving = false
+	m.brokenUntil, m.uncut = time.Time{}, false
+	for name, d := range map[string]*memDir{segmentDir: m.segments, savepointDir: m.saves} {
+		d.chance = m.rng
+		d.fault = m.breaks
+		d.linger = func(op string) { m.linger(name, op) }
+		d.struck = func(op, file string) error { return m.struck(name, op, file) }
+	}
+}
+
+func (m *machine) wrap(name string, real directory) directory {
+	_ = real.close()
+	if name == segmentDir {
+		return m.segments
+	}
+	return m.saves
+}
+
+// runs says that the log is open.
+func (m *machine) runs(l *Log) { m.log, m.booted = l, time.Now() }
+
+// breaks is memDir.fault.
+func (m *machine) breaks(op string) (int, error) {
+	if !time.Now().Before(m.brokenUntil) || m.rng.IntN(3) == 0 {
+		return 0, nil
+	}
+	m.fault = time.Now()
+	m.note("fault in", op)
+	m.uncut = m.uncut || op == "truncate"
+	m.tally.faults++
+	return m.rng.IntN(3000), m.brokenErr
+}
+
+// linger lets others have their turn during an fsync, if that can be.
+func (m *machine) linger(dir, op string) {
+	l := m.log
+	if l == nil || m.off || op != "sync" {
+		return
+	}
+	d := time.Duration(m.rng.Int64N(int64(40 * time.Millisecond)))
+	switch {
+	case dir == savepointDir:
+		// The housekeeping, which would wait for the target's mutex, must not begin.
+		if next := housekeeping - time.Since(m.booted)%housekeeping; !m.slow || m.saving || d >= next {
+			return
+		}
+		m.saving = true
+		time.Sleep(d)
+		m.saving = false
+	case l.writer.syncing && !m.lingering:
+		// This is the one fsync without the writer's mutex.
+		m.lingering = true
+		time.Sleep(d)
+		m.lingering = false
+	}
+}
+
+// struck is memDir.struck.
+func (m *machine) struck(dir, op, file string) error {
+	if m.off {
+		return errOff
+	}
+	m.note(dir, op, file)
+	f := &m.fuse
+	if f.dir != "" && f.dir != dir || f.op != "" && f.op != op {
+		return nil
+	}
+	if f.n--; f.n != 0 {
+		return nil
+	}
+	m.crash(dir + "/" + op)
+	return errOff
+}
+
+// crash ends the process, in the middle of that.
+func (m *machine) crash(where string) {
+	m.off, m.at = true, time.Now()
+	kind := "kill in "
+	m.left = [2]*memDir{m.segments.kill(), m.saves.kill()}
+	if m.fuse.power {
+		kind = "cut in "
+		m.left = [2]*memDir{m.segments.cut(m.rng), m.saves.cut(m.rng)}
+		m.tally.torn += m.left[0].torn + m.left[1].torn
+	}
+	m.tally.struck[kind+where]++
+	m.segments.switchOff()
+	m.saves.switchOff()
+	m.note(kind, where)
+	close(m.crashed)
+}
+
+// next is the disk as the next process finds it.
+func (m *machine) next() {
+	if !m.off {
+		m.left = [2]*memDir{m.segments.kill(), m.saves.kill()}
+	}
+	m.segments, m.saves = m.left[0], m.left[1]
+}
+
+// note puts something into the trace, with the time.
+func (m *machine) note(what ...string) {
+	h := fnv.New64a()
+	for _, s := range what {
+		_, _ = h.Write(append([]byte(s), 0))
+	}
+	_, _ = h.Write(time.Now().AppendFormat(nil, time.RFC3339Nano))
+	m.trace += h.Sum64()
+	if m.out != nil {
+		fmt.Fprintln(m.out, time.Now().Format("05.000000"), strings.Join(what, " "))
+	}
+}

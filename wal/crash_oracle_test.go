@@ -1,0 +1,280 @@
+package wal
+
+import (
+	"math"
+
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+)
+
+// acceptableLoss is how old an acknowledged commit may be that a power cut takes under
+// `sync: 1s`.
+const acceptableLoss = 1500 * time.Millisecond
+
+// fate is what has become of a commit, as its caller knows.
+type fate uint8
+
+const (
+	inFlight fate = iota // Commit has not returned
+	acked                // it returned nil, or the log took the commit in after a crash
+	refused              // it returned an error
+)
+
+// asked is a commit that was asked for.
+type asked struct {
+	samples int
+	fate    fate
+	at      time.Time // of the acknowledgement
+	safe    bool      // nothing may take it any more
+	over    bool      // refused, and the log has been written since: never to be read
+	lost    bool      // to a power cut: never to be read again
+	doubted bool      // an fsync of it has failed, and the process ended before it wrote it again
+	session int
+
+	orphaned bool // a power cut has taken the announcement of some of its series
+}
+
+// seen is a commit that was read, and from which segment.
+type seen struct{ id, segment int }
+
+// oracle knows what a log was asked for and what it answered. It knows nothing of how
+// the log works.
+type oracle struct {
+	mu      sync.Mutex
+	commits []asked
+	session int
+	view    []seen // what could be read when the last process ended, in order
+
+	// lostSamples are those of commits that power cuts took. Of unsynced sectors, a cut
+	// may take the older ones and leave newer ones: holeSamples are those of lost commits
+	// with one that survived behind them. (Nobody can tell these from damage.)
+	lostSamples, holeSamples uint64
+
+	orphaned map[int]uint64 // samples of commits that survived without these
+
+	fail func(format string, args ...any)
+}
+
+// ask notes that a commit of so many samples begins, and gives it a number.
+func (o *oracle) ask(samples int) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.commits = append(o.commits, asked{samples: samples, session: o.session})
+	return len(o.commits) - 1
+}
+
+// answer notes what Commit returned.
+func (o *oracle) answer(id int, err error, always bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c := &o.commits[id]
+	if err != nil {
+		c.fate = refused
+		return
+	}
+	c.fate, c.at, c.safe = acked, time.Now(), always
+	for i := len(o.commits) - 1; i >= 0 && o.commits[i].session == o.session; i-- {
+		if c := &o.commits[i]; c.fate == refused {
+			c.over = true
+		}
+	}
+}
+
+// identify finds the commit that an entry is, -1 if it is none because it is empty.
+func (o *oracle) identify(e *Entry) int {
+	if e.Count() == 0 {
+		return -1
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	id := int(e.Samples[0].T)
+	if id < 0 || id >= len(o.commits) {
+		o.fail("an entry of %d samples with time %d was never committed", len(e.Samples), id)
+		return -1
+	}
+	if gone := o.commits[id].samples - len(e.Samples); gone > 0 && e.Missing.Dropped[Damage] >= uint64(gone) {
+		// Its series were announced in a commit that a power cut took.
+		o.orphaned[id] = uint64(gone)
+	} else if gone != 0 {
+		o.fail("commit %d had %d samples, and has %d", id, o.commits[id].samples, len(e.Samples))
+		return -1
+	}
+	i := -1
+	for _, s := range e.Samples {
+		for i++; o.orphaned[id] > 0 && s.V != crashValue(id, i) && i < o.commits[id].samples; i++ {
+		}
+		if s.T != int64(id) || s.V != crashValue(id, i) || s.Series.Labels.Get("i") != crashIndex(i) {
+			o.fail("commit %d is garbled: sample %d is %v at %d of %v", id, i, s.V, s.T, s.Series.Labels)
+			return -1
+		}
+	}
+	return id
+}
+
+// read is everything that can be read of a log, and how many samples count as damage.
+func (o *oracle) read(l *Log) (view []seen, damage uint64) {
+	start, err := oldest(l)
+	if err != nil {
+		o.fail("find the oldest commit: %v", err)
+		return nil, 0
+	}
+	c := newCursor(l, slog.New(slog.DiscardHandler))
+	defer c.close()
+	c.place(start)
+	for head := l.head(); ; {
+		e, err := c.next(head)
+		if err != nil {
+			o.fail("read: %v", err)
+		}
+		if e == nil || err != nil {
+			return view, damage
+		}
+		damage += e.Missing.Dropped[Damage]
+		if id := o.identify(e); id >= 0 {
+			view = append(view, seen{id, e.End.Segment})
+		}
+	}
+}
+
+// crash is what has happened since the view was taken.
+type crash struct {
+	power bool      // a power cut was among it
+	at    time.Time // of the last one
+	fault time.Time // when the disk failed last
+	uncut bool      // a failed commit could not be cut off
+}
+
+// reopened judges what a log holds that was opened after a crash, and returns that.
+func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
+	now, damage := o.read(l)
+	there := make([]bool, len(o.commits))
+	first := math.MaxInt // segment
+	for _, s := range now {
+		id, c := s.id, &o.commits[s.id]
+		first = min(first, s.segment)
+		switch {
+		case there[id]:
+			o.fail("commit %d is there twice", id)
+		case c.lost:
+			o.fail("commit %d was lost and is back", id)
+		case c.over:
+			o.fail("commit %d was refused, and the log written afterwards; it is there", id)
+		case c.fate == refused && !after.power && !after.uncut:
+			o.fail("commit %d was refused and cut off; after a kill it is there", id)
+		}
+		there[id] = true
+		if c.fate != acked {
+			t.survivors++
+		}
+		c.fate = acked
+	}
+	prefix := true
+	var behind uint64 // samples of lost commits with no commit that survived after them yet
+	for _, s := range o.view {
+		id, c := s.id, &o.commits[s.id]
+		prefix = prefix && !there[id]
+		if prefix && s.segment < first && len(now) > 0 {
+			continue // let go while the log was opened; the targets' ledgers will tell
+		}
+		if there[id] {
+			o.holeSamples, behind = o.holeSamples+behind, 0
+			continue
+		}
+		behind += uint64(c.samples)
+		if c.fate != acked {
+			continue
+		}
+		since := c.at
+		if after.fault.After(since) {
+			since = after.fault
+		}
+		t.lost++
+		switch age := after.at.Sub(since); {
+		case !after.power:
+			t.unforgiven++
+			o.fail("commit %d was acknowledged and is lost to a kill", id)
+		case c.safe:
+			t.unforgiven++
+			o.fail("commit %d was durable and is lost to a power cut", id)
+		case c.doubted:
+		case age > acceptableLoss:
+			t.unforgiven++
+			o.fail("commit %d, acknowledged %v before the power cut, is lost", id, age)
+		default:
+			t.oldest = max(t.oldest, age)
+		}
+		c.lost = true
+		o.lostSamples += uint64(c.samples)
+	}
+	survived := false
+	for i, c := range slices.Backward(o.commits) {
+		survived = survived || there[i]
+		if c.fate == acked {
+			continue
+		}
+		o.commits[i].over = true // of an earlier process, and not there
+		if survived && !c.over {
+			o.holeSamples += uint64(c.samples)
+		}
+	}
+	for id, n := range o.orphaned {
+		if c := &o.commits[id]; !c.orphaned && after.power {
+			c.orphaned = true
+			o.holeSamples += n
+		}
+	}
+	if damage > o.holeSamples {
+		o.fail("%d samples count as damage, and no more than %d of commits between ones that survived are gone", damage, o.holeSamples)
+	}
+	if after.at.Sub(after.fault) < acceptableLoss {
+		// What a failed fsync has dropped still reads as if nothing had happened, and no
+		// fsync brings it back.
+		for _, s := range now {
+			o.commits[s.id].doubted = !o.commits[s.id].safe
+		}
+	}
+	o.settled(now)
+	o.total(l)
+	return now
+}
+
+// settled notes that what is in the log is durable.
+func (o *oracle) settled(view []seen) {
+	o.view = view
+	for _, s := range view {
+		o.commits[s.id].safe = !o.commits[s.id].doubted
+	}
+}
+
+// absent says of each commit whether it is not in the log that has just been opened.
+func (o *oracle) absent() []bool {
+	gone := make([]bool, len(o.commits))
+	for id := range gone {
+		gone[id] = true
+	}
+	for _, s := range o.view {
+		gone[s.id] = false
+	}
+	return gone
+}
+
+// total judges the total of the log's head: it counts what was taken in, and of what
+// was lost only what somebody may have had.
+func (o *oracle) total(l *Log) {
+	var sum uint64
+	for i := range o.commits {
+		if c := &o.commits[i]; c.fate == acked && !c.lost {
+			sum += uint64(c.samples)
+		}
+	}
+	if total := l.head().Total; total < sum || total > sum+o.lostSamples+o.holeSamples {
+		o.fail("the head's total is %d, for %d samples and %d that were lost", total, sum, o.lostSamples)
+	}
+}
+
+func crashValue(id, i int) float64 { return float64(id*10_000 + i) }
+
+func crashIndex(i int) string { return fmt.Sprint(i) }
