@@ -101,7 +101,7 @@ func TestCommittedMeansEverySample(t *testing.T) {
 					t.Fatalf("told %d times", len(p.committed))
 				}
 				got := p.committed[0]
-				if c.want == nil && got != nil || c.want != nil && got == nil || c.want != nil && c.want != io.EOF && !errors.Is(got, c.want) {
+				if c.want == nil && got != nil || c.want != nil && got == nil || c.want != nil && !errors.Is(c.want, io.EOF) && !errors.Is(got, c.want) {
 					t.Errorf("told %v, want %v", got, c.want)
 				}
 				if c.refuse != "" && out.fired == 0 {

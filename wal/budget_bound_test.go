@@ -92,10 +92,11 @@ func driveBudget(t *testing.T, rnd *rand.Rand) (run budgetRun) {
 	for _, d := range []*memDir{segments, saves} {
 		d.linger = func(string) { runtime.Gosched() }
 	}
+	disk := rand.New(rand.NewPCG(rnd.Uint64(), 0)) // the log's goroutines draw from it, one at a time
 	segments.fault = func(op string) (int, error) {
-		if faults && (op == "write" || op == "sync") && rnd.IntN(50) == 0 {
+		if faults && (op == "write" || op == "sync") && disk.IntN(50) == 0 {
 			run.failed++
-			return rnd.IntN(5000), syscall.EIO
+			return disk.IntN(5000), syscall.EIO
 		}
 		return 0, nil
 	}
