@@ -83,7 +83,8 @@ func wireFaults() []fault {
 				n.t.Fatal(err)
 			}
 			return func() int {
-				waiting := strings.Count(n.far.run("ss", "-Htn", "state", "established", "src", brokenHost), "\n")
+				// Of those that the agent has given up, between two tries, one end is left.
+				waiting := strings.Count(n.far.run("ss", "-Htn", "state", "established", "state", "close-wait", "src", brokenHost), "\n")
 				idle.Close()
 				n.broken.open()
 				return waiting
