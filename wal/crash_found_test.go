@@ -191,3 +191,62 @@ func TestUnsyncedSavepointFreesNothing(t *testing.T) {
 		t.Errorf("the segments before %d may go, 1 is saved", at)
 	}
 }
+
+// What was logged again after an error is read from there if the first place has lost the
+// announcement of its series: that one was never made durable.
+func TestAnnouncementLostBeforeLoggingAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, saves := newMemDir(), newMemDir()
+		l := openLog(t, memOptions(t, d, saves))
+		r, err := l.Reader("a", ReaderOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		if err := commitFloats(l, 3, 1, 1); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(1100 * time.Millisecond) // it is durable
+		from := l.head().Offset
+		if err := commitFloats(l, 9, 2, 2); err != nil { // announces six more series
+			t.Fatal(err)
+		}
+		to := l.head().Offset
+		for range 2 {
+			e, err := r.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Advance(e.End, Outcome{Delivered: e.Count()})
+		}
+		if err := commitFloats(l, 9, 3, 3); err != nil {
+			t.Fatal(err)
+		}
+		failed := false
+		d.fault = func(op string) (int, error) {
+			if op == "write" && !failed {
+				failed = true
+				return 0, syscall.EIO
+			}
+			return 0, nil
+		}
+		if err := commitFloats(l, 9, 4, 4); err != nil || !failed {
+			t.Fatalf("a commit over a failed write: %v", err)
+		}
+		if err := r.target.save(); err != nil {
+			t.Fatal(err)
+		}
+
+		left := d.kill()
+		clear(left.entries[segmentName(0)].data[from+20 : to-60]) // as a power cut may
+		l = openLog(t, memOptions(t, left, saves.kill()))
+		if r, err = l.Reader("a", ReaderOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		got, missing := drain(t, l, r)
+		if g := r.Ledger(); !slices.Equal(got, []float64{3, 4}) || missing != (Outcome{}) || g.Delivered != 30 {
+			t.Errorf("read %v, missing %+v: %+v", got, missing, g)
+		}
+	})
+}

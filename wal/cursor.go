@@ -200,15 +200,28 @@ func (c *cursor) take(head Mark) *Entry {
 			c.log.Error("Cannot decode a record of the log", "segment", segmentName(c.want), "commit", commit.Number, "err", err)
 		}
 	})
-	d.series.entries++
-
 	e := &d.entry
+	if e.Count() < commit.Samples && c.comesAgain(commit.Number) {
+		return nil // whole, perhaps: what announced some of its series here is lost
+	}
+	d.series.entries++
 	e.End = markOf(c.reader.header, c.want, c.reader.offset(), commit)
 	e.End.Log = head.Log // a damaged segment has no header
 	e.MinT, e.MaxT = commit.MinT, commit.MaxT
 	e.Missing = c.missing(commit, e.Count())
 	c.last, c.powerCut = e.End, 0
 	return e
+}
+
+// comesAgain reports whether the next segment has a commit of the open one once more: it
+// was begun after an error, with what was not durable then.
+func (c *cursor) comesAgain(number uint64) bool {
+	for _, s := range c.tail.segments() {
+		if s.Number == c.want {
+			return s.Before > 0 && number > s.Before
+		}
+	}
+	return false
 }
 
 // missing counts what lies between last and the end of the commit and was not
