@@ -128,11 +128,11 @@ func (c *crashLife) run(t testing.TB) {
 		c.next()
 		time.Sleep(time.Duration(c.rng.IntN(50)) * time.Millisecond)
 	}
-	c.tally.lives++
+	c.tally.Lives++
 	if c.holeSamples > 0 {
-		c.tally.holes++
+		c.tally.Holes++
 	}
-	c.tally.commits += len(c.commits)
+	c.tally.Commits += len(c.commits)
 }
 
 // drawFuse says when the n-th process ends.

@@ -81,13 +81,14 @@ func (m *machine) runs(l *Log) { m.log, m.booted = l, time.Now() }
 
 // breaks is memDir.fault.
 func (m *machine) breaks(op string) (int, error) {
-	if !time.Now().Before(m.brokenUntil) || m.rng.IntN(3) == 0 {
+	// Not removals: a segment that stays while the one after it goes leaves a gap.
+	if op == "remove" || !time.Now().Before(m.brokenUntil) || m.rng.IntN(3) == 0 {
 		return 0, nil
 	}
 	m.fault = time.Now()
 	m.note("fault in", op)
 	m.uncut = m.uncut || op == "truncate"
-	m.tally.faults++
+	m.tally.Faults++
 	return m.rng.IntN(3000), m.brokenErr
 }
 
@@ -140,9 +141,9 @@ func (m *machine) crash(where string) {
 	if m.fuse.power {
 		kind = "cut in "
 		m.left = [2]*memDir{m.segments.cut(m.rng), m.saves.cut(m.rng)}
-		m.tally.torn += m.left[0].torn + m.left[1].torn
+		m.tally.Torn += m.left[0].torn + m.left[1].torn
 	}
-	m.tally.struck[kind+where]++
+	m.tally.Struck[kind+where]++
 	m.segments.switchOff()
 	m.saves.switchOff()
 	m.note(kind, where)

@@ -167,7 +167,7 @@ func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 		}
 		there[id] = true
 		if c.fate != acked {
-			t.survivors++
+			t.Survivors++
 		}
 		c.fate = acked
 	}
@@ -176,7 +176,7 @@ func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 	for _, s := range o.view {
 		id, c := s.id, &o.commits[s.id]
 		prefix = prefix && !there[id]
-		if prefix && s.segment < first && len(now) > 0 {
+		if prefix && s.segment < first && len(now) > 0 && (!c.doubted || !after.power) {
 			continue // let go while the log was opened; the targets' ledgers will tell
 		}
 		if there[id] {
@@ -191,20 +191,20 @@ func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 		if after.fault.After(since) {
 			since = after.fault
 		}
-		t.lost++
+		t.Lost++
 		switch age := after.at.Sub(since); {
 		case !after.power:
-			t.unforgiven++
+			t.Unforgiven++
 			o.fail("commit %d was acknowledged and is lost to a kill", id)
 		case c.safe:
-			t.unforgiven++
+			t.Unforgiven++
 			o.fail("commit %d was durable and is lost to a power cut", id)
 		case c.doubted:
 		case age > acceptableLoss:
-			t.unforgiven++
+			t.Unforgiven++
 			o.fail("commit %d, acknowledged %v before the power cut, is lost", id, age)
 		default:
-			t.oldest = max(t.oldest, age)
+			t.Oldest = max(t.Oldest, age)
 		}
 		c.lost = true
 		o.lostSamples += uint64(c.samples)
@@ -226,8 +226,8 @@ func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 			o.holeSamples += n
 		}
 	}
-	if damage > o.holeSamples {
-		o.fail("%d samples count as damage, and no more than %d of commits between ones that survived are gone", damage, o.holeSamples)
+	if most := o.mostDamage(); damage > most {
+		o.fail("%d samples count as damage, and no more than %d of commits between ones that survived are gone", damage, most)
 	}
 	if after.at.Sub(after.fault) < acceptableLoss {
 		// What a failed fsync has dropped still reads as if nothing had happened, and no
@@ -239,6 +239,15 @@ func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 	o.settled(now)
 	o.total(l)
 	return now
+}
+
+// mostDamage is how many samples may count as damage: none if no commit was lost before
+// one that survived. If there was one, what was lost otherwise may be beside it.
+func (o *oracle) mostDamage() uint64 {
+	if o.holeSamples == 0 {
+		return 0
+	}
+	return o.holeSamples + o.lostSamples
 }
 
 // settled notes that what is in the log is durable.

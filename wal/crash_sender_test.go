@@ -46,7 +46,7 @@ func (c *crashLife) openTargets(l *Log, n int, last bool) {
 func (c *crashLife) judge(f *crashTarget, t *target, l *Log) {
 	sp := t.savepoint()
 	if t.doubt {
-		c.tally.doubts++
+		c.tally.Doubts++
 	}
 	if sp.Acked().Commit > f.position.Commit && f.known && sp.Outcome.Dropped[Budget] <= f.dropped {
 		c.fail("the savepoint of %s is at %v, ahead of what had an outcome: %v", f.name, sp.Acked(), f.position)
@@ -68,8 +68,8 @@ func (c *crashLife) balanced(f *crashTarget) {
 	if !g.Balanced() {
 		c.fail("the ledger of %s does not add up: %+v", f.name, g)
 	}
-	if g.Dropped[Damage] > c.holeSamples {
-		c.fail("%d samples of %s count as damage, %d may", g.Dropped[Damage], f.name, c.holeSamples)
+	if most := c.mostDamage(); g.Dropped[Damage] > most {
+		c.fail("%d samples of %s count as damage, %d may", g.Dropped[Damage], f.name, most)
 	}
 	if g.Dropped[PowerCut] > c.lostSamples {
 		c.fail("%d samples of %s count as lost to power cuts, %d were", g.Dropped[PowerCut], f.name, c.lostSamples)
