@@ -28,6 +28,7 @@ func render(page string, run results.Run) (string, error) {
 	if run.Machine.Commit == "" {
 		return "", errors.New("the results do not say of which commit they are")
 	}
+	run.Lines = grouped(run.Lines)
 	page = before + sectionBegins + section(run) + sectionEnds + after
 	return measured.ReplaceAllStringFunc(page, func(cell string) string {
 		what := measured.FindStringSubmatch(cell)[1]
@@ -47,6 +48,35 @@ func render(page string, run results.Run) (string, error) {
 		return fmt.Sprintf("<!-- measured: %s --> %s, %s%s: %s ",
 			what, run.Machine.Date.Format(time.DateOnly), run.Machine.Commit, share, strings.Join(found, "; "))
 	}), nil
+}
+
+// grouped adds up lines without figures that repetitions of one test have added, which
+// are subtests with a number for a name.
+func grouped(lines []results.Line) []results.Line {
+	var all []results.Line
+	for _, l := range lines {
+		if name, n, ok := cutLast(l.Test, "/"); ok && numeral.MatchString(n) && len(l.Figures) == 0 {
+			l.Test = name
+		}
+		i := slices.IndexFunc(all, func(o results.Line) bool {
+			return o.What == l.What && o.Test == l.Test && len(o.Figures)+len(l.Figures) == 0
+		})
+		if i < 0 {
+			all = append(all, l)
+			continue
+		}
+		all[i].Count, all[i].Lost, all[i].Failed = all[i].Count+l.Count, all[i].Lost+l.Lost, all[i].Failed || l.Failed
+	}
+	return all
+}
+
+var numeral = regexp.MustCompile(`^[0-9]+$`)
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
 }
 
 // words are a line in a table's cell.

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"hwsagent/e2e/results"
 )
 
@@ -77,5 +79,22 @@ func TestPage(t *testing.T) {
 		} else if !strings.Contains(string(source), "func "+link[1]+"(t *testing.T)") {
 			t.Errorf("%s has no %s", link[2], link[1])
 		}
+	}
+}
+
+func TestGrouped(t *testing.T) {
+	got := grouped([]results.Line{
+		{What: "steps", Test: "TestSteps/0", Count: 3},
+		{What: "cut, ext4", Test: "TestCut/ext4", Count: 5, Figures: map[string]float64{"worst": 1}},
+		{What: "steps", Test: "TestSteps/1", Count: 4, Lost: 1, Failed: true},
+		{What: "steps", Test: "TestSteps/far", Count: 1},
+	})
+	want := []results.Line{
+		{What: "steps", Test: "TestSteps", Count: 7, Lost: 1, Failed: true},
+		{What: "cut, ext4", Test: "TestCut/ext4", Count: 5, Figures: map[string]float64{"worst": 1}},
+		{What: "steps", Test: "TestSteps/far", Count: 1},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
