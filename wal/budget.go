@@ -171,7 +171,7 @@ func (g *budget) scanEnd(seg segment, end Mark) (Mark, error) {
 		g.note("scan segment", err)
 	}
 	for _, s := range g.index.segments() {
-		if s.Number == seg.number && s.Before > 0 && info.Last.Commit > s.Before {
+		if s.Number == seg.number && s.comesAgain(info.Last.Commit) {
 			return end, f.Close() // it has changed places with a later one
 		}
 	}

@@ -250,3 +250,54 @@ func TestAnnouncementLostBeforeLoggingAgain(t *testing.T) {
 		}
 	})
 }
+
+// The same for a commit that is lost itself, in the very first segment: nothing was
+// durable before it, and the next segment says so.
+func TestHoleBeforeLoggingAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, saves := newMemDir(), newMemDir()
+		l := openLog(t, memOptions(t, d, saves))
+		r, err := l.Reader("a", ReaderOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		var ends []int64
+		for v := range 3 {
+			if err := commitFloats(l, 3, int64(v), float64(v)); err != nil {
+				t.Fatal(err)
+			}
+			ends = append(ends, l.head().Offset) // of each commit
+		}
+		e, err := r.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Advance(e.End, Outcome{Delivered: e.Count()})
+		if err := r.target.save(); err != nil {
+			t.Fatal(err)
+		}
+		failed := false
+		d.fault = func(op string) (int, error) {
+			if op == "write" && !failed {
+				failed = true
+				return 0, syscall.EIO
+			}
+			return 0, nil
+		}
+		if err := commitFloats(l, 3, 3, 3); err != nil || !failed {
+			t.Fatalf("a commit over a failed write: %v", err)
+		}
+
+		left := d.kill()
+		left.entries[segmentName(0)].data[ends[0]+12] ^= 1 // for what a power cut may leave
+		l = openLog(t, memOptions(t, left, saves.kill()))
+		if r, err = l.Reader("a", ReaderOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		if got, missing := drain(t, l, r); !slices.Equal(got, []float64{1, 2, 3}) || missing != (Outcome{}) {
+			t.Errorf("read %v, missing %+v", got, missing)
+		}
+	})
+}

@@ -218,7 +218,7 @@ func (c *cursor) take(head Mark) *Entry {
 func (c *cursor) comesAgain(number uint64) bool {
 	for _, s := range c.tail.segments() {
 		if s.Number == c.want {
-			return s.Before > 0 && number > s.Before
+			return s.comesAgain(number)
 		}
 	}
 	return false

@@ -46,10 +46,14 @@ type segmentRef struct {
 	Size int64
 
 	// Before is the number of the last commit that lies before the next segment of which
-	// the header can be read, as that says; 0 if there is none. Commits beyond it may stand here, but stand
-	// there as well.
+	// the header can be read, as that says, if Next says that there is one. Commits beyond
+	// it may stand here, but stand there as well.
 	Before uint64
+	Next   bool
 }
+
+// comesAgain reports whether the next segment has the commit of that number, too.
+func (s segmentRef) comesAgain(number uint64) bool { return s.Next && number > s.Before }
 
 // segmentFile is one segment opened for reading.
 type segmentFile interface {

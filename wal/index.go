@@ -139,11 +139,11 @@ func (ix *index) segments() []segmentRef {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	refs := make([]segmentRef, len(ix.list))
-	var before uint64
+	var next segmentRef // what the segments behind say
 	for i, s := range slices.Backward(ix.list) {
-		refs[i] = segmentRef{Number: s.number, Size: s.end, Before: before}
+		refs[i] = segmentRef{Number: s.number, Size: s.end, Before: next.Before, Next: next.Next}
 		if s.known {
-			before = s.before.Commit
+			next.Before, next.Next = s.before.Commit, true
 		}
 	}
 	return refs

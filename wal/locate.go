@@ -86,7 +86,7 @@ func oldest(t tail) (Mark, error) {
 			m := markBefore(info.Header, s.Number)
 			m.Total = info.Header.Total // what a power cut took before is nobody's loss here
 			return m, nil
-		case s.Before > 0 && info.Last.Commit > s.Before:
+		case s.comesAgain(info.Last.Commit):
 			// It has changed places with a later one.
 		case info.Commits > 0 && info.Last.Commit <= head.Commit:
 			return Mark{

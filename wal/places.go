@@ -8,8 +8,7 @@ type places struct {
 	// are none in a segment as it was written.
 	late []late
 
-	// before is segmentRef.Before.
-	before uint64
+	segment segmentRef
 }
 
 // late is one commit that others with higher numbers precede.
@@ -21,7 +20,7 @@ type late struct {
 // tooEarly reports whether a commit that ends at that offset precedes one that is to come
 // before it and was not seen yet, as of the last commit number that was.
 func (p *places) tooEarly(number uint64, end int64, seen uint64) bool {
-	if p.before > 0 && number > p.before {
+	if p.segment.comesAgain(number) {
 		return true // the next segment has it
 	}
 	for _, l := range p.late {
@@ -63,7 +62,7 @@ func (c *cursor) outOfPlace() bool {
 		c.places = &places{late: findLate(c.file, c.reader.pages.limit)}
 		for _, s := range c.tail.segments() {
 			if s.Number == c.want {
-				c.places.before = s.Before
+				c.places.segment = s
 			}
 		}
 	}
