@@ -27,7 +27,8 @@ const (
 type asked struct {
 	samples int
 	fate    fate
-	at      time.Time // of the acknowledgement
+	began   time.Time
+	at      time.Time // of the answer
 	safe    bool      // nothing may take it any more
 	over    bool      // refused, and the log has been written since: never to be read
 	lost    bool      // to a power cut: never to be read again
@@ -53,6 +54,8 @@ type oracle struct {
 	// with one that survived behind them. (Nobody can tell these from damage.)
 	lostSamples, holeSamples uint64
 
+	doubtedSamples uint64 // of commits whose sectors a failed fsync may have dropped
+
 	orphaned map[int]uint64 // samples of commits that survived without these
 
 	fail func(format string, args ...any)
@@ -62,7 +65,7 @@ type oracle struct {
 func (o *oracle) ask(samples int) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.commits = append(o.commits, asked{samples: samples, session: o.session})
+	o.commits = append(o.commits, asked{samples: samples, began: time.Now(), session: o.session})
 	return len(o.commits) - 1
 }
 
@@ -71,13 +74,15 @@ func (o *oracle) answer(id int, err error, always bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	c := &o.commits[id]
+	c.at = time.Now()
 	if err != nil {
 		c.fate = refused
 		return
 	}
-	c.fate, c.at, c.safe = acked, time.Now(), always
+	c.fate, c.safe = acked, always
+	began := c.began
 	for i := len(o.commits) - 1; i >= 0 && o.commits[i].session == o.session; i-- {
-		if c := &o.commits[i]; c.fate == refused {
+		if c := &o.commits[i]; c.fate == refused && c.at.Before(began) {
 			c.over = true
 		}
 	}
@@ -209,6 +214,9 @@ func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 		c.lost = true
 		o.lostSamples += uint64(c.samples)
 	}
+	if len(now) > 0 && len(o.view) > 0 && now[len(now)-1].id > o.view[len(o.view)-1].id {
+		o.holeSamples += behind // what survived behind it had no answer yet
+	}
 	survived := false
 	for i, c := range slices.Backward(o.commits) {
 		survived = survived || there[i]
@@ -233,7 +241,10 @@ func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 		// What a failed fsync has dropped still reads as if nothing had happened, and no
 		// fsync brings it back.
 		for _, s := range now {
-			o.commits[s.id].doubted = !o.commits[s.id].safe
+			if c := &o.commits[s.id]; !c.safe && !c.doubted {
+				c.doubted = true
+				o.doubtedSamples += uint64(c.samples)
+			}
 		}
 	}
 	o.settled(now)
@@ -244,10 +255,10 @@ func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 // mostDamage is how many samples may count as damage: none if no commit was lost before
 // one that survived. If there was one, what was lost otherwise may be beside it.
 func (o *oracle) mostDamage() uint64 {
-	if o.holeSamples == 0 {
+	if o.holeSamples+o.doubtedSamples == 0 {
 		return 0
 	}
-	return o.holeSamples + o.lostSamples
+	return o.holeSamples + o.doubtedSamples + o.lostSamples
 }
 
 // settled notes that what is in the log is durable.
