@@ -2,6 +2,7 @@ package wal
 
 import (
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -129,16 +130,18 @@ func TestCutAfterCut(t *testing.T) {
 						t.Fatalf("a commit over a failed write: %v", err)
 					}
 				case "every fsync": // but those of savepoints
-					failed := 0
+					var failed atomic.Int64
+					d.mu.Lock() // the log's interval has begun
 					d.fault = func(op string) (int, error) {
 						if op == "sync" {
-							failed++
+							failed.Add(1)
 							return 0, syscall.EIO
 						}
 						return 0, nil
 					}
+					d.mu.Unlock()
 					time.Sleep(1100 * time.Millisecond)
-					if failed == 0 {
+					if failed.Load() == 0 {
 						t.Fatal("nothing failed")
 					}
 				}

@@ -47,6 +47,9 @@ func (s sickness) errors() []error {
 // does not come back, the ledgers add up, and the log is well within one sync interval
 // after the disk is, with no restart.
 func TestEveryOperationForAWhile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out with -short: its disk is shared with the log's goroutines without a mutex")
+	}
 	for _, where := range [][2]bool{{true, false}, {false, true}, {true, true}} {
 		for _, cause := range []sickness{{}, {short: 300}, {reads: true}} {
 			for _, sync := range []time.Duration{0, SyncAlways} {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,9 +109,12 @@ func TestEveryOperation(t *testing.T) {
 		for _, cause := range []error{errDisk, fs.ErrNotExist} {
 			fired := 0
 			for at := 1; ; at++ {
+				var mu sync.Mutex // the log's goroutines ask as well
 				ops, hit := 0, ""
 				synctest.Test(t, func(t *testing.T) {
 					w.live(t, h, func(op string) error {
+						mu.Lock()
+						defer mu.Unlock()
 						if ops++; ops != at {
 							return nil
 						}
