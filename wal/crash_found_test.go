@@ -1,6 +1,8 @@
 package wal
 
 import (
+	"errors"
+	"io/fs"
 	"slices"
 	"sync/atomic"
 	"syscall"
@@ -303,4 +305,15 @@ func TestHoleBeforeLoggingAgain(t *testing.T) {
 			t.Errorf("read %v, missing %+v", got, missing)
 		}
 	})
+}
+
+// A file that cannot be opened cannot be cut off; that is told, and no more.
+func TestCutOffRefused(t *testing.T) {
+	l := openLog(t, memOptions(t, newMemDir(), newMemDir()))
+	if err := l.cutOff(&segment{number: 99}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("cut off a file that is not there: %v", err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
 }
