@@ -1,7 +1,9 @@
 package wal
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"sync/atomic"
@@ -256,9 +258,69 @@ func TestAnnouncementLostBeforeLoggingAgain(t *testing.T) {
 	})
 }
 
-// The same for a commit that is lost itself, in the very first segment: nothing was
-// durable before it, and the next segment says so.
-func TestHoleBeforeLoggingAgain(t *testing.T) {
+// Of what was logged twice, either place may be torn: what the other one has is read. In
+// the very first segment nothing was durable before, and the next segment says so.
+func TestTornBesideLoggingAgain(t *testing.T) {
+	for _, tc := range []struct {
+		torn    int // segment
+		already int // commits that the target has
+	}{{0, 0}, {0, 1}, {1, 0}, {1, 1}} {
+		t.Run(fmt.Sprintf("torn=%d,already=%d", tc.torn, tc.already), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d, saves := newMemDir(), newMemDir()
+				l := openLog(t, memOptions(t, d, saves))
+				r, err := l.Reader("a", ReaderOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer r.Close()
+				for v := range 3 {
+					if err := commitFloats(l, 3, int64(v), float64(v)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for range tc.already {
+					e, err := r.Next(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					r.Advance(e.End, Outcome{Delivered: e.Count()})
+				}
+				if err := r.target.save(); err != nil {
+					t.Fatal(err)
+				}
+				failed := false
+				d.fault = func(op string) (int, error) {
+					if op == "write" && !failed {
+						failed = true
+						return 0, syscall.EIO
+					}
+					return 0, nil
+				}
+				if err := commitFloats(l, 3, 3, 3); err != nil || !failed {
+					t.Fatalf("a commit over a failed write: %v", err)
+				}
+
+				left := d.kill()
+				torn := left.entries[segmentName(tc.torn)].data
+				second := commitEnds(t, torn)[0]
+				torn[second+12] ^= 1 // for what a power cut may leave
+				l = openLog(t, memOptions(t, left, saves.kill()))
+				if r, err = l.Reader("a", ReaderOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				defer r.Close()
+				if got, missing := drain(t, l, r); !slices.Equal(got, []float64{0, 1, 2, 3}[tc.already:]) || missing != (Outcome{}) {
+					t.Errorf("read %v, missing %+v", got, missing)
+				}
+			})
+		})
+	}
+}
+
+// What the budget takes counts as that, even if the next segment could not be begun: its
+// header names a commit before the last one that was acknowledged.
+func TestBudgetBesideLoggingAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, saves := newMemDir(), newMemDir()
 		l := openLog(t, memOptions(t, d, saves))
@@ -267,42 +329,43 @@ func TestHoleBeforeLoggingAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer r.Close()
-		var ends []int64
 		for v := range 3 {
 			if err := commitFloats(l, 3, int64(v), float64(v)); err != nil {
 				t.Fatal(err)
 			}
-			ends = append(ends, l.head().Offset) // of each commit
+			if v == 0 {
+				time.Sleep(1100 * time.Millisecond) // it is durable
+			}
 		}
-		e, err := r.Next(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Advance(e.End, Outcome{Delivered: e.Count()})
-		if err := r.target.save(); err != nil {
-			t.Fatal(err)
-		}
-		failed := false
+		writes := 0
 		d.fault = func(op string) (int, error) {
-			if op == "write" && !failed {
-				failed = true
+			switch op {
+			case "truncate":
 				return 0, syscall.EIO
+			case "write":
+				writes++
+				return []int{0, 120}[min(writes, 2)-1], syscall.EIO // the header, and no commit
 			}
 			return 0, nil
 		}
-		if err := commitFloats(l, 3, 3, 3); err != nil || !failed {
-			t.Fatalf("a commit over a failed write: %v", err)
+		if commitFloats(l, 3, 3, 3) == nil || writes != 2 {
+			t.Fatalf("no fault in %d writes", writes)
 		}
 
-		left := d.kill()
-		left.entries[segmentName(0)].data[ends[0]+12] ^= 1 // for what a power cut may leave
-		l = openLog(t, memOptions(t, left, saves.kill()))
+		l = openLog(t, memOptions(t, d.kill(), saves.kill()))
 		if r, err = l.Reader("a", ReaderOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		defer r.Close()
-		if got, missing := drain(t, l, r); !slices.Equal(got, []float64{1, 2, 3}) || missing != (Outcome{}) {
-			t.Errorf("read %v, missing %+v", got, missing)
+		if err := commitFloats(l, 3, 10, 10); err != nil {
+			t.Fatal(err)
+		}
+		if seg, end, ok := l.index.oldest(); !ok || l.budget.drop(seg, end) != nil {
+			t.Fatal("the first segment does not go")
+		}
+		drain(t, l, r)
+		if g := r.Ledger(); g.Dropped[Budget] != 9 || g.Lost() != 9 {
+			t.Errorf("the budget took the first segment: %+v", g)
 		}
 	})
 }
@@ -315,5 +378,23 @@ func TestCutOffRefused(t *testing.T) {
 	}
 	if err := l.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// commitEnds are the offsets at which the commits of a segment end.
+func commitEnds(t *testing.T, segment []byte) (ends []int64) {
+	t.Helper()
+	var c commitReader
+	c.reset(bytes.NewReader(segment), int64(len(segment)), true)
+	for {
+		what, err := c.next()
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case what == foundCommit:
+			ends = append(ends, c.offset())
+		case what == foundNothing:
+			return ends
+		}
 	}
 }

@@ -48,12 +48,18 @@ func locate(t tail, after Mark) (segment int) {
 	// The segment is gone, or another one has its number: a power cut took it, or its
 	// header is damaged. A header says which commits are in the segments before.
 	head := t.head()
-	for _, s := range slices.Backward(segments) {
+	for i, s := range slices.Backward(segments) {
 		if s.Number > head.Segment {
 			continue // it could not be begun: its header says what came before an error
 		}
 		h, err := readHeader(t, s)
-		if err == nil && h.names(after.Log, s.Number) && h.Commit <= after.Commit {
+		switch {
+		case err != nil || !h.names(after.Log, s.Number) || h.Commit > after.Commit:
+		case i > 0 && h.PrevID != (ID{}):
+			// It may have been begun after an error, with what was not durable then. If a power
+			// cut has torn it, the one before has that still.
+			return segments[i-1].Number
+		default:
 			return s.Number
 		}
 	}

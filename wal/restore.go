@@ -148,6 +148,9 @@ func (l *Log) lastCommit(told uint64) (Mark, error) {
 			l.disown(s, info, err)
 		}
 		if info.Last.Commit > 0 && (s.known || info.Last.Commit > told) {
+			for j := range list[i+1:] {
+				list[i+1+j].known = false // begun after an error, and not done: its header names an earlier commit
+			}
 			last := info.Last
 			last.Position, last.SegmentID = Position{Segment: s.number, Offset: info.End}, s.id
 			if i > 0 && s.known && list[i-1].known {
