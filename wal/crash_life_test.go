@@ -210,7 +210,7 @@ func (c *crashLife) end(t testing.TB, l *Log) {
 		time.Sleep(time.Millisecond)
 	}
 	if c.log != nil {
-		c.view, _ = c.oracle.read(l)
+		c.view, _, _ = c.oracle.read(l)
 	}
 	for _, f := range c.targets {
 		if t := l.targets.byName[f.name]; t != nil {

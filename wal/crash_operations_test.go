@@ -282,7 +282,7 @@ func (s *sick) close() {
 	s.Helper()
 	log := s.log
 	s.log = nil
-	s.view, _ = s.oracle.read(log)
+	s.view, _, _ = s.oracle.read(log)
 	var errs []error
 	for _, r := range s.readers {
 		errs = append(errs, r.Close())

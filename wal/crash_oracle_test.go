@@ -119,12 +119,13 @@ func (o *oracle) identify(e *Entry) int {
 	return id
 }
 
-// read is everything that can be read of a log, and how many samples count as damage.
-func (o *oracle) read(l *Log) (view []seen, damage uint64) {
+// read is everything that can be read of a log, and how many samples count as damage;
+// hollow are those up to a commit that is there without the announcement of any series.
+func (o *oracle) read(l *Log) (view []seen, damage, hollow uint64) {
 	start, err := oldest(l)
 	if err != nil {
 		o.fail("find the oldest commit: %v", err)
-		return nil, 0
+		return nil, 0, 0
 	}
 	c := newCursor(l, slog.New(slog.DiscardHandler))
 	defer c.close()
@@ -135,9 +136,12 @@ func (o *oracle) read(l *Log) (view []seen, damage uint64) {
 			o.fail("read: %v", err)
 		}
 		if e == nil || err != nil {
-			return view, damage
+			return view, damage, hollow
 		}
 		damage += e.Missing.Dropped[Damage]
+		if e.Count() == 0 {
+			hollow += e.Missing.Dropped[Damage]
+		}
 		if id := o.identify(e); id >= 0 {
 			view = append(view, seen{id, e.End.Segment})
 		}
@@ -154,7 +158,7 @@ type crash struct {
 
 // reopened judges what a log holds that was opened after a crash, and returns that.
 func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
-	now, damage := o.read(l)
+	now, damage, hollow := o.read(l)
 	there := make([]bool, len(o.commits))
 	first := math.MaxInt // segment
 	for _, s := range now {
@@ -233,6 +237,9 @@ func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 			c.orphaned = true
 			o.holeSamples += n
 		}
+	}
+	if after.power {
+		o.holeSamples += hollow
 	}
 	if most := o.mostDamage(); damage > most {
 		o.fail("%d samples count as damage, and no more than %d of commits between ones that survived are gone", damage, most)

@@ -48,7 +48,7 @@ func (c *crashLife) judge(f *crashTarget, t *target, l *Log) {
 	if t.doubt {
 		c.tally.Doubts++
 	}
-	if sp.Acked().Commit > f.position.Commit && f.known && sp.Outcome.Dropped[Budget] <= f.dropped {
+	if sp.Acked().Total > f.position.Total && f.known && sp.Outcome.Dropped[Budget] <= f.dropped {
 		c.fail("the savepoint of %s is at %v, ahead of what had an outcome: %v", f.name, sp.Acked(), f.position)
 	}
 	if f.position.Commit > f.told && sp.Outcome.Dropped[Budget] == 0 && c.options.MaxBytes == 0 && f.opts.MaxBacklog == 0 && f.told > 0 {
