@@ -58,7 +58,7 @@ func (w *writtenLog) options(segments, saves *memDir) Options {
 		}
 		return saves
 	}}
-	o.SegmentBytes, o.Retain = 50<<10, 24*time.Hour
+	o.SegmentBytes, o.Retain = 85<<10, 24*time.Hour
 	return o
 }
 
@@ -83,7 +83,8 @@ func writeLog(t testing.TB) *writtenLog {
 	rng := rand.New(rand.NewPCG(71, 0))
 	last := Position{Segment: -1}
 	var announced map[string]bool
-	for i := 0; l.head().Segment < 3 || l.head().Offset < pageSize+3000; i++ {
+	// The newest segment has three pages, and some commits of its last one lie all in that.
+	for i := 0; last.Segment < 3 || last.Offset < 2*pageSize+1500 || w.commits[len(w.commits)-3].start < 2*pageSize; i++ {
 		wrote := w.append(l, rng, i)
 		e := nextOf(t, r)
 		c := writtenCommit{number: e.End.Commit, segment: e.End.Segment, end: e.End.Offset, samples: fingerprints(e)}
@@ -286,10 +287,6 @@ func (w *writtenLog) survives(h harm) (lost uint64) {
 		if readers[name], err = l.Reader(name, ReaderOptions{}); err != nil {
 			w.t.Fatalf("%s: %v", h.what, err)
 		}
-	}
-	// What follows shows what was at the end.
-	if err := commitFloats(l, 3, 1, 1); err != nil {
-		w.t.Fatalf("%s: %v", h.what, err)
 	}
 	for name, r := range readers {
 		commits := w.commits

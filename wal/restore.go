@@ -77,11 +77,11 @@ func (l *Log) restore() error {
 		}
 	}
 
-	last, err := l.lastCommit(told.Commit)
+	last, passed, err := l.lastCommit(told.Commit)
 	if err != nil {
 		return err
 	}
-	return l.resume(told, last)
+	return l.resume(told, last, passed)
 }
 
 // ownLog is the ID of the log that segments with these headers are of: where a segment of
@@ -132,8 +132,9 @@ const scanTries = 3
 
 // lastCommit is the mark of the last commit that can be read, which is not before the one
 // of that number unless a header says where it belongs: a page of an older segment may lie
-// in a damaged one. It has no more than a Position if there is none.
-func (l *Log) lastCommit(told uint64) (Mark, error) {
+// in a damaged one. It has no more than a Position if there is none. It is passed if it
+// lies before others, because pages changed places: cursors take those, and never come to it.
+func (l *Log) lastCommit(told uint64) (last Mark, passed bool, err error) {
 	list := l.index.list
 	for i := range slices.Backward(list) {
 		s := &list[i]
@@ -142,7 +143,7 @@ func (l *Log) lastCommit(told uint64) (Mark, error) {
 			info, err = l.scan(s)
 		}
 		if errors.Is(err, errNewerFormat) {
-			return Mark{}, fmt.Errorf("segment %s: %w", segmentName(s.number), err)
+			return Mark{}, false, fmt.Errorf("segment %s: %w", segmentName(s.number), err)
 		}
 		if err != nil {
 			l.disown(s, info, err)
@@ -151,7 +152,7 @@ func (l *Log) lastCommit(told uint64) (Mark, error) {
 			for j := range list[i+1:] {
 				list[i+1+j].known = false // begun after an error, and not done: its header names an earlier commit
 			}
-			last := info.Last
+			last, passed = info.Last, info.Last.Offset != info.End
 			last.Position, last.SegmentID = Position{Segment: s.number, Offset: info.End}, s.id
 			if i > 0 && s.known && list[i-1].known {
 				if before, err := l.scan(&list[i-1]); err == nil && before.Last.Commit > last.Commit {
@@ -159,18 +160,18 @@ func (l *Log) lastCommit(told uint64) (Mark, error) {
 					// This segment has a beginning of that, the one before has all of it.
 					before.Last.Position, before.Last.SegmentID = Position{Segment: list[i-1].number, Offset: before.End}, list[i-1].id
 					l.budget.note("remove a segment that was being begun", l.unbegin(i))
-					return before.Last, nil
+					return before.Last, false, nil
 				}
 			}
 			l.budget.note("sync the newest segments", l.syncSegments(list[max(0, i-1):]))
-			return last, nil
+			return last, passed, nil
 		}
 	}
 	if n := len(list); n > 0 {
 		s := list[n-1]
-		return Mark{Position: Position{Segment: s.number, Offset: s.end}, SegmentID: s.id}, nil
+		return Mark{Position: Position{Segment: s.number, Offset: s.end}, SegmentID: s.id}, false, nil
 	}
-	return Mark{}, nil
+	return Mark{}, false, nil
 }
 
 // cutOff makes a segment's file end where the next header says that the segment does, so
@@ -238,8 +239,9 @@ func (l *Log) syncSegments(newest []segment) error {
 // resume makes the numbers go on from the last commit that can be read, or from what
 // headers or savepoints know of, if that is more. What was durable and is missing is
 // damage, and cursors find out by the totals; the rest was lost to a power cut, and the
-// next segment's header says so.
-func (l *Log) resume(told, last Mark) error {
+// next segment's header says so. If the last commit is passed, cursors need a later one to
+// find out.
+func (l *Log) resume(told, last Mark, passed bool) error {
 	w, id := l.writer, told.Log
 	known := l.targets.highest(id) // savepoints of another log say nothing about this one
 	if id == (ID{}) {
@@ -272,13 +274,17 @@ func (l *Log) resume(told, last Mark) error {
 	w.lost = all.Total - durable.Total
 	if damaged := durable.Total - last.Total; w.lost > 0 || damaged > 0 || all.Commit > last.Commit {
 		l.logger.Warn("Samples that were acknowledged are not on the disk any more", "power_cut", w.lost, "damage", damaged)
+		passed = true
+	}
+	if passed {
 		w.mark()
 	}
 	return nil
 }
 
 // mark logs an empty commit. After a power cut it makes the head a commit that no
-// savepoint is ahead of, so that ledgers add up even if nothing else is ever logged.
+// savepoint is ahead of, and after damage one that cursors come to, so that ledgers add
+// up even if nothing else is ever logged.
 func (w *writer) mark() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
