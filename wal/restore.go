@@ -149,9 +149,6 @@ func (l *Log) lastCommit(told uint64) (last Mark, passed bool, err error) {
 			l.disown(s, info, err)
 		}
 		if info.Last.Commit > 0 && (s.known || info.Last.Commit > told) {
-			for j := range list[i+1:] {
-				list[i+1+j].known = false // begun after an error, and not done: its header names an earlier commit
-			}
 			last, passed = info.Last, info.Last.Offset != info.End
 			last.Position, last.SegmentID = Position{Segment: s.number, Offset: info.End}, s.id
 			if i > 0 && s.known && list[i-1].known {
@@ -162,6 +159,12 @@ func (l *Log) lastCommit(told uint64) (last Mark, passed bool, err error) {
 					l.budget.note("remove a segment that was being begun", l.unbegin(i))
 					return before.Last, false, nil
 				}
+			}
+			if next := i + 1; next < len(list) && list[next].known && list[next].before.Commit < last.Commit {
+				// The same, but not even a beginning can be read. Its header would tell everybody
+				// that the commits behind the one that it names come once more.
+				l.budget.note("remove a segment that was being begun", l.unbegin(next))
+				return last, passed, nil
 			}
 			l.budget.note("sync the newest segments", l.syncSegments(list[max(0, i-1):]))
 			return last, passed, nil
@@ -188,11 +191,17 @@ func (l *Log) cutOff(s *segment) error {
 	return errors.Join(err, f.Close())
 }
 
-// unbegin removes the i-th segment, whose commits are all in the one before.
+// unbegin removes the segments from the i-th on, of which the one before has all commits
+// that can be read. The next header says in their place where that one ends.
 func (l *Log) unbegin(i int) error {
-	name := segmentName(l.index.list[i].number)
-	l.index.list = slices.Delete(l.index.list, i, i+1)
-	return errors.Join(l.syncSegments(l.index.list[i-1:i]), l.dir.remove(name), l.dir.sync())
+	prev, gone := l.index.list[i-1], slices.Clone(l.index.list[i:])
+	l.index.list = l.index.list[:i]
+	l.writer.prevID, l.writer.prevEnd = prev.id, prev.end
+	errs := []error{l.syncSegments([]segment{prev})}
+	for _, s := range gone {
+		errs = append(errs, l.dir.remove(segmentName(s.number)))
+	}
+	return errors.Join(append(errs, l.dir.sync())...)
 }
 
 // scan reads a segment whole.
