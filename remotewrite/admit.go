@@ -156,7 +156,8 @@ func (w *window) bounds() (open, span int) {
 	}
 	open = w.q.cfg.Queue.Capacity
 	if shards > 1 {
-		open = min(open, max(open/2, inHand*w.q.batchLimit())) * shards
+		each := min(open, max(open/2, inHand*w.q.batchLimit()))
+		open = min(each*shards, max(open, inAll*w.q.batchLimit()))
 	}
 	rounds := max(maxRounds*w.active, 1)
 	return min(open, rounds), min(aheadOf*open, rounds)

@@ -20,11 +20,8 @@ const (
 	// writes fail.
 	dataEvery = time.Minute
 
-	// A shard is added after so many ticks behind, none while the target asked to go
-	// slower a moment ago, and given up after so many without being behind.
-	ticksToGrow   = 2
-	ticksToShrink = 60
-	slowFor       = 10 * time.Second
+	// slowFor is how long no shards are added after the target asked to go slower.
+	slowFor = 10 * time.Second
 )
 
 // watch looks after the window: it ends it when the target is down for long, and when
@@ -32,7 +29,7 @@ const (
 func (w *window) watch(ctx context.Context, end context.CancelCauseFunc) {
 	q := w.q
 	before := q.gate.view().troubles
-	growth := growth{shards: len(w.shards), min: q.minShards(), max: q.maxShards()}
+	q.growth.begin()
 	t := time.NewTicker(tick)
 	defer t.Stop()
 	for {
@@ -58,7 +55,8 @@ func (w *window) watch(ctx context.Context, end context.CancelCauseFunc) {
 		if w.draining.Load() {
 			continue // the target may still go down, and must be seen to
 		}
-		if n := growth.next(st.State == StateBehind, slow || v.state != gateOpen); n != len(w.shards) {
+		seen := pace{behind: st.State == StateBehind, open: v.state == gateOpen, slow: slow, samples: st.Sent, requests: q.batches.Load()}
+		if n := q.growth.next(seen); n != len(w.shards) {
 			q.shards.Store(int32(n))
 			w.drain()
 		} else if !slow {
@@ -76,29 +74,6 @@ func letGo(v gateView, now time.Time) bool {
 		return now.Sub(v.since) >= letGoAfterAnswered
 	}
 	return now.Sub(v.since) >= letGoAfter
-}
-
-// growth decides about the number of shards: doubled while behind, halved when there is
-// nothing to catch up with.
-type growth struct {
-	shards, min, max int
-	behind, idle     int // ticks in a row
-}
-
-// next takes what was seen at a tick and returns how many shards there should be.
-func (g *growth) next(behind, slow bool) int {
-	if behind {
-		g.behind, g.idle = g.behind+1, 0
-	} else {
-		g.behind, g.idle = 0, g.idle+1
-	}
-	switch {
-	case g.behind >= ticksToGrow && !slow:
-		return min(2*g.shards, g.max)
-	case g.idle >= ticksToShrink:
-		return max(g.shards/2, g.min)
-	}
-	return g.shards
 }
 
 // slowDown halves how many requests may be under way: the target is overloaded.

@@ -186,11 +186,12 @@ func (m *memLog) outcome() wal.Outcome {
 // fakeReceiver is a remote-write receiver. It is strict about the order of each series,
 // as Prometheus without an out-of-order window is, unless anyOrder is set.
 type fakeReceiver struct {
-	keepsGood   bool          // stores the good part of a request that it refuses
-	anyOrder    bool          // takes late samples
-	refuseEmpty bool          // answers an empty write with 400
-	maxSamples  int           // answers 413 to more
-	latency     time.Duration // of each answer
+	keepsGood   bool                              // stores the good part of a request that it refuses
+	anyOrder    bool                              // takes late samples
+	refuseEmpty bool                              // answers an empty write with 400
+	maxSamples  int                               // answers 413 to more
+	latency     time.Duration                     // of each answer
+	pace        func(now time.Time) time.Duration // the same, of one that comes now; nil: latency
 	poison      func(smp) bool
 
 	// script answers instead of the receiver when it returns true. n counts requests
@@ -243,9 +244,13 @@ func (r *fakeReceiver) Send(ctx context.Context, req Request) Answer {
 	r.requests = append(r.requests, q)
 	r.flying++
 	r.maxFly = max(r.maxFly, r.flying)
+	latency := r.latency
+	if r.pace != nil {
+		latency = r.pace(q.at)
+	}
 	r.mu.Unlock()
-	if r.latency > 0 {
-		if err := sleep(ctx, r.latency); err != nil {
+	if latency > 0 {
+		if err := sleep(ctx, latency); err != nil {
 			r.mu.Lock()
 			r.flying--
 			r.mu.Unlock()

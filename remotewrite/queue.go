@@ -55,6 +55,8 @@ type Queue struct {
 	stored wal.Mark // samples up to here may be stored already
 	lanes  int      // of how many shards they may be
 
+	growth growth // of the goroutine that watches the present window
+
 	limit    atomic.Int64                // samples in a request at most; 413 lowers it
 	receiver atomic.Int32                // a receiver: what it does with the good part of a refused request
 	asked    atomic.Bool                 // whether it takes empty writes
@@ -63,8 +65,9 @@ type Queue struct {
 	retries  atomic.Uint64
 	sent     atomic.Uint64 // samples delivered by this process
 	requests atomic.Uint64
-	slowed   atomic.Int64 // when an answer last asked to go slower, ns since born; 0: never
-	tests    atomic.Int64 // how many held samples were sent as tests
+	batches  atomic.Uint64 // requests that delivered samples
+	slowed   atomic.Int64  // when an answer last asked to go slower, ns since born; 0: never
+	tests    atomic.Int64  // how many held samples were sent as tests
 	window   atomic.Pointer[window]
 
 	lateRefused atomic.Int64 // late samples that were refused alone since one was taken
@@ -118,6 +121,7 @@ func New(o Options) (*Queue, error) {
 	}
 	q.limit.Store(int64(c.MaxSamplesPerSend))
 	q.shards.Store(int32(q.minShards()))
+	q.growth = growth{shards: q.minShards(), min: q.minShards(), max: q.maxShards()}
 	sp := o.Source.Savepoint()
 	q.read = sp.Acked()
 	if sp.High.Commit > q.read.Commit {
@@ -335,6 +339,7 @@ func (q *Queue) delivered(points []point) {
 		}
 	}
 	q.sent.Add(uint64(n[classSample] + n[classHistogram]))
+	q.batches.Add(1)
 	q.metrics.Delivered(newest)
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -23,6 +23,9 @@ const (
 	// inHand is how many batches a shard is given at hand where there are several: one under
 	// way, one to follow, one that fills. Half of its capacity it gets in any case.
 	inHand = 3
+	// inAll is how many batches all shards of a window are given at most: what a target
+	// takes of memory does not grow with its shards alone.
+	inAll = 32
 	// aheadOf is how many times the samples that wait a window may reach over.
 	aheadOf = 4
 	// grace is how long requests under way may last when a window ends.
