@@ -25,10 +25,9 @@ const (
 )
 
 // watch looks after the window: it ends it when the target is down for long, and when
-// the number of shards should change.
-func (w *window) watch(ctx context.Context, end context.CancelCauseFunc) {
+// the number of shards should change. before is how many troubles there were when it began.
+func (w *window) watch(ctx context.Context, end context.CancelCauseFunc, before uint64) {
 	q := w.q
-	before := q.gate.view().troubles
 	q.growth.begin()
 	t := time.NewTicker(tick)
 	defer t.Stop()

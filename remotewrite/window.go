@@ -89,6 +89,7 @@ func (w *window) run(parent context.Context) error {
 	defer stopReading()
 	w.stopReading = stopReading
 
+	before := w.q.gate.view().troubles // a shard may fail before watch gets its turn
 	var wg sync.WaitGroup
 	for _, s := range w.shards {
 		wg.Go(func() {
@@ -97,7 +98,7 @@ func (w *window) run(parent context.Context) error {
 			}
 		})
 	}
-	wg.Go(func() { w.watch(ctx, cancel) })
+	wg.Go(func() { w.watch(ctx, cancel, before) })
 	err := w.read(reading)
 	w.mu.Lock()
 	broken := w.broken
