@@ -115,7 +115,7 @@ func (s *sized) build(size int64) time.Time {
 	s.load(14*time.Millisecond, true)
 	began := time.Now()
 	s.start()
-	eventually(s.t, 15*time.Minute, func() string {
+	eventually(s.t, 20*time.Minute, func() string {
 		time.Sleep(200 * time.Millisecond) // the pace of asking
 		body, err := s.get("/api/v1/status")
 		if err != nil {
