@@ -25,7 +25,7 @@ func render(page string, run results.Run) (string, error) {
 	if !begins || !ends {
 		return "", errors.New("it has no section between the markers of the last full run")
 	}
-	if run.Machine.Commit == "" {
+	if len(run.Machines) == 0 || slices.ContainsFunc(run.Machines, func(m results.Machine) bool { return m.Commit == "" }) {
 		return "", errors.New("the results do not say of which commit they are")
 	}
 	run.Lines = grouped(run.Lines)
@@ -33,20 +33,21 @@ func render(page string, run results.Run) (string, error) {
 	return measured.ReplaceAllStringFunc(page, func(cell string) string {
 		what := measured.FindStringSubmatch(cell)[1]
 		var found []string
+		of := 0
 		for _, l := range run.Lines {
 			if strings.HasPrefix(l.What, what) {
-				found = append(found, words(l, what))
+				found, of = append(found, words(l, what)), max(of, l.Of)
 			}
 		}
 		if len(found) == 0 {
 			return cell
 		}
-		share := ""
-		if run.Machine.Percent != 100 {
-			share = fmt.Sprintf(" (%d %% of a full run)", run.Machine.Percent)
+		m, share := run.Machines[of], ""
+		if m.Percent != 100 {
+			share = fmt.Sprintf(" (%d %% of a full run)", m.Percent)
 		}
 		return fmt.Sprintf("<!-- measured: %s --> %s, %s%s: %s ",
-			what, run.Machine.Date.Format(time.DateOnly), run.Machine.Commit, share, strings.Join(found, "; "))
+			what, m.Date.Format(time.DateOnly), m.Commit, share, strings.Join(found, "; "))
 	}), nil
 }
 
@@ -97,16 +98,21 @@ func words(l results.Line, what string) string {
 // section is the run as a whole.
 func section(run results.Run) string {
 	var b strings.Builder
-	m := run.Machine
-	fmt.Fprintf(&b, "\nStarted %s UTC at commit %s, seed %d, on %d cores, Linux %s, load %v.\n",
-		m.Date.UTC().Format("2006-01-02 15:04"), m.Commit, m.Seed, m.Cores, m.Kernel, m.Load)
-	if m.Percent != 100 {
-		fmt.Fprintf(&b, "It had %d %% of the full number of faults.\n", m.Percent)
+	for i, m := range run.Machines {
+		what := "Started"
+		if i > 0 {
+			what = "Parts of it repeated"
+		}
+		fmt.Fprintf(&b, "\n%s %s UTC at commit %s, seed %d, on %d cores, Linux %s, load %v.\n",
+			what, m.Date.UTC().Format("2006-01-02 15:04"), m.Commit, m.Seed, m.Cores, m.Kernel, m.Load)
+		if m.Percent != 100 {
+			fmt.Fprintf(&b, "It had %d %% of the full number of faults.\n", m.Percent)
+		}
 	}
-	b.WriteString("\n| part | result | minutes |\n|---|---|---|\n")
+	b.WriteString("\n| part | result | minutes | commit |\n|---|---|---|---|\n")
 	for _, o := range run.Outcomes {
 		if o.Test == "" {
-			fmt.Fprintf(&b, "| %s | %s | %.1f |\n", o.Part, o.Verdict, o.Seconds/60)
+			fmt.Fprintf(&b, "| %s | %s | %.1f | %s |\n", o.Part, o.Verdict, o.Seconds/60, run.Machines[o.Of].Commit)
 		}
 	}
 	lines := slices.Clone(run.Lines)

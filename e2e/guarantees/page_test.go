@@ -14,12 +14,15 @@ import (
 
 func example() results.Run {
 	return results.Run{
-		Machine: results.Machine{Date: time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC), Commit: "abc", Seed: 7, Percent: 100, Cores: 2},
+		Machines: []results.Machine{
+			{Date: time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC), Commit: "abc", Seed: 7, Percent: 100, Cores: 2},
+			{Date: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC), Commit: "abd", Seed: 8, Percent: 100, Cores: 2},
+		},
 		Lines: []results.Line{
 			{What: "kill -9, sync 1s", Count: 500, Figures: map[string]float64{"duplicates": 12}},
 			{What: "kill -9, sync always", Count: 500, Failed: true},
 		},
-		Outcomes: []results.Outcome{{Part: "kills", Verdict: "FAILED", Seconds: 90}, {Part: "kills", Test: "TestKill", Verdict: "FAILED", Replay: "go test"}},
+		Outcomes: []results.Outcome{{Part: "kills", Verdict: "FAILED", Seconds: 90}, {Part: "disk", Verdict: "ok", Seconds: 60, Of: 1}, {Part: "kills", Test: "TestKill", Verdict: "FAILED", Replay: "go test"}},
 	}
 }
 
@@ -32,7 +35,9 @@ func TestRender(t *testing.T) {
 	for _, want := range []string{
 		"| a | <!-- measured: kill -9 --> 2026-11-21, abc: sync 1s 500 times, 0 lost, duplicates 12; sync always 500 times, 0 lost **(the test failed)** |\n",
 		"<!-- measured: none --> kept |\n",
-		"| kills | FAILED | 1.5 |\n",
+		"| kills | FAILED | 1.5 | abc |\n",
+		"Parts of it repeated 2026-11-21 09:00 UTC at commit abd, seed 8,",
+		"| disk | ok | 1.0 | abd |\n",
 		"Failed: `TestKill`; again by `go test`\n",
 		sectionEnds + "end\n",
 	} {

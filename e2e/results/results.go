@@ -33,6 +33,8 @@ type Line struct {
 	Test   string    `json:"test"` // its name; set by Add, as what follows
 	At     time.Time `json:"at"`   // when it ended, UTC
 	Failed bool      `json:"failed,omitempty"`
+
+	Of int `json:"-"` // index of its machine in Run.Machines; set by Read
 }
 
 // Machine is what the run took place on, and when.
@@ -54,6 +56,8 @@ type Outcome struct {
 	Verdict string  `json:"verdict"`        // ok, FAILED, skipped, cut short, or Began
 	Seconds float64 `json:"seconds"`
 	Replay  string  `json:"replay,omitempty"` // the command that repeats what failed
+
+	Of int `json:"-"` // as in Line
 }
 
 // Began is the verdict of a part that has not ended. It takes the place of what an earlier
@@ -99,9 +103,9 @@ func Append(file string, e Entry) error {
 }
 
 // Run is what a file says. Of a part, and of a test's line, that was repeated it has the
-// last.
+// last. Machines has those only of which something is left; Read never returns none.
 type Run struct {
-	Machine  Machine
+	Machines []Machine
 	Lines    []Line
 	Outcomes []Outcome
 }
@@ -125,15 +129,20 @@ func parse(in io.Reader) (Run, error) {
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			return Run{}, fmt.Errorf("line %d: %w", n, err)
 		}
+		if e.Machine == nil && len(run.Machines) == 0 {
+			return Run{}, fmt.Errorf("line %d: nothing before it says of which machine and commit it is", n)
+		}
 		switch {
 		case e.Machine != nil:
-			run.Machine = *e.Machine
+			run.Machines = append(run.Machines, *e.Machine)
 		case e.Line != nil:
 			l := *e.Line
+			l.Of = len(run.Machines) - 1
 			run.Lines = slices.DeleteFunc(run.Lines, func(o Line) bool { return o.Test == l.Test && o.What == l.What })
 			run.Lines = append(run.Lines, l)
 		case e.Outcome != nil:
 			o := *e.Outcome
+			o.Of = len(run.Machines) - 1
 			run.Outcomes = slices.DeleteFunc(run.Outcomes, func(old Outcome) bool {
 				return old.Part == o.Part && (old.Test == o.Test || o.Verdict == Began)
 			})
@@ -142,5 +151,33 @@ func parse(in io.Reader) (Run, error) {
 			return Run{}, fmt.Errorf("line %d: neither a machine, a line nor an outcome", n)
 		}
 	}
-	return run, lines.Err()
+	if err := lines.Err(); err != nil {
+		return Run{}, err
+	}
+	if len(run.Machines) == 0 {
+		return Run{}, errors.New("it is empty")
+	}
+	run.forget()
+	return run, nil
+}
+
+// forget removes machines of which nothing is left, but for the last one.
+func (r *Run) forget() {
+	for i := len(r.Machines) - 2; i >= 0; i-- {
+		if slices.ContainsFunc(r.Lines, func(l Line) bool { return l.Of == i }) ||
+			slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return o.Of == i }) {
+			continue
+		}
+		r.Machines = slices.Delete(r.Machines, i, i+1)
+		for j := range r.Lines {
+			if r.Lines[j].Of > i {
+				r.Lines[j].Of--
+			}
+		}
+		for j := range r.Outcomes {
+			if r.Outcomes[j].Of > i {
+				r.Outcomes[j].Of--
+			}
+		}
+	}
 }

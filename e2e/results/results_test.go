@@ -14,10 +14,11 @@ import (
 func TestAdd(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "results")
 	t.Setenv(Env, file)
+	begin(t, file)
 	want := Line{What: "kill -9 at random", Count: 500, Lost: 2, Seed: 7, Figures: map[string]float64{"seconds_max": 0.5}}
 	t.Run("one", func(t *testing.T) {
 		Add(t, want)
-		if _, err := Read(file); err == nil {
+		if run, err := Read(file); err != nil || len(run.Lines) > 0 {
 			t.Error("it was written before the test had ended")
 		}
 	})
@@ -26,11 +27,19 @@ func TestAdd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(Run{Lines: []Line{want}}, got, cmpopts.IgnoreFields(Line{}, "At")); diff != "" {
+	if diff := cmp.Diff(Run{Machines: []Machine{{Commit: "a"}}, Lines: []Line{want}}, got, cmpopts.IgnoreFields(Line{}, "At")); diff != "" {
 		t.Error(diff)
 	}
 	if got.Lines[0].At.IsZero() {
 		t.Error("the line has no time")
+	}
+}
+
+// begin makes a file of results as a full run does.
+func begin(t *testing.T, file string) {
+	t.Helper()
+	if err := Append(file, Entry{Machine: &Machine{Commit: "a"}}); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -41,6 +50,7 @@ func TestNothingIsKeptUnlessAsked(t *testing.T) {
 
 func TestAppendFromMany(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "results")
+	begin(t, file)
 	long := strings.Repeat("x", 10_000)
 	var all sync.WaitGroup
 	for i := range 8 {
@@ -59,7 +69,7 @@ func TestAppendFromMany(t *testing.T) {
 }
 
 func TestParseRefuses(t *testing.T) {
-	for _, text := range []string{"{}\n", "{\"line\":{\"what\":\"cut", "[]\n"} {
+	for _, text := range []string{"", "{\"line\":{}}\n", "{}\n", "{\"line\":{\"what\":\"cut", "[]\n"} {
 		if _, err := parse(strings.NewReader(text)); err == nil {
 			t.Errorf("%q was read", text)
 		}
@@ -78,15 +88,17 @@ func TestRepeated(t *testing.T) {
 {"outcome":{"part":"disk","test":"TestA","verdict":"ok"}}
 {"outcome":{"part":"disk","verdict":"ok"}}
 {"outcome":{"part":"size","verdict":"began"}}
+{"machine":{"commit":"c"}}
+{"outcome":{"part":"kills","verdict":"ok"}}
 `
 	got, err := parse(strings.NewReader(file))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := Run{
-		Machine:  Machine{Commit: "b"},
+		Machines: []Machine{{Commit: "b"}, {Commit: "c"}}, // nothing of the first one is left
 		Lines:    []Line{{Test: "TestA", What: "full", Count: 2}},
-		Outcomes: []Outcome{{Part: "disk", Test: "TestA", Verdict: "ok"}, {Part: "disk", Verdict: "ok"}, {Part: "size", Verdict: Began}},
+		Outcomes: []Outcome{{Part: "disk", Test: "TestA", Verdict: "ok"}, {Part: "disk", Verdict: "ok"}, {Part: "size", Verdict: Began}, {Part: "kills", Verdict: "ok", Of: 1}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
