@@ -217,7 +217,7 @@ func (c *crashLife) end(t testing.TB, l *Log) {
 			f.position, f.dropped = t.position(), t.savepoint().Outcome.Dropped[Budget]
 		}
 		if f.r != nil {
-			_ = f.r.Close() // may tell of the crash
+			_ = c.save(f.r.Close) // may tell of the crash
 			f.r = nil
 		}
 	}

@@ -32,6 +32,7 @@ type machine struct {
 
 	lingering bool // an fsync of the active segment runs
 	saving    bool // one of a savepoint runs: its mutex is held
+	callers   int  // how many others than the housekeeping make savepoints durable
 
 	brokenUntil time.Time     // until then operations may fail
 	brokenErr   syscall.Errno // with that
@@ -58,7 +59,7 @@ func newMachine(rng *rand.Rand) *machine {
 // boot makes the machine ready for a process, which the fuse will end.
 func (m *machine) boot(f fuse) {
 	m.log, m.off, m.fuse, m.crashed, m.lingering = nil, false, f, make(chan struct{}), false
-	m.saving = false
+	m.saving, m.callers = false, 0
 	m.brokenUntil, m.uncut = time.Time{}, false
 	for name, d := range map[string]*memDir{segmentDir: m.segments, savepointDir: m.saves} {
 		d.chance = m.rng
@@ -92,6 +93,17 @@ func (m *machine) breaks(op string) (int, error) {
 	return m.rng.IntN(3000), m.brokenErr
 }
 
+// save runs what makes a savepoint durable and is not the housekeeping.
+func (m *machine) save(f func() error) error {
+	m.callers++
+	defer func() { m.callers-- }()
+	return f()
+}
+
+// housekept is how long after it began the housekeeping may still be at it: some fsyncs
+// that linger.
+const housekept = 250 * time.Millisecond
+
 // linger lets others have their turn during an fsync, if that can be.
 func (m *machine) linger(dir, op string) {
 	l := m.log
@@ -101,8 +113,11 @@ func (m *machine) linger(dir, op string) {
 	d := time.Duration(m.rng.Int64N(int64(40 * time.Millisecond)))
 	switch {
 	case dir == savepointDir:
-		// The housekeeping, which would wait for the target's mutex, must not begin.
-		if next := housekeeping - time.Since(m.booted)%housekeeping; !m.slow || m.saving || d >= next {
+		// Nobody may wait for the target's mutex: time would stand still. So others than the
+		// housekeeping linger only where that is not at work, nor begins meanwhile; and it
+		// does not while others are about to.
+		since := time.Since(m.booted) % housekeeping
+		if !m.slow || m.saving || d >= housekeeping-since || since < housekept && m.callers > 0 {
 			return
 		}
 		m.saving = true

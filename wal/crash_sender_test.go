@@ -130,7 +130,7 @@ func (c *crashLife) deliver(ctx context.Context, f *crashTarget, rng *rand.Rand)
 // reserve is true when what ends there may be sent.
 func (c *crashLife) reserve(f *crashTarget, end Mark) bool {
 	return !c.saving && // see machine
-		f.r.Reserve(end) == nil && !c.off
+		c.save(func() error { return f.r.Reserve(end) }) == nil && !c.off
 }
 
 // receive is the receiver: what it has survives every crash of the sender.
