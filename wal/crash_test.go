@@ -154,7 +154,7 @@ func shareCrashes(t *testing.T, first, n uint64) *tally {
 // crashProcess lives so many lives in a process of its own.
 func crashProcess(t *testing.T, first, n uint64) (*tally, []byte, error) {
 	part := newTally()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestCrashes$", "-test.v", "-test.timeout=30m",
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestCrashes$", "-test.v", "-test.timeout=10m",
 		fmt.Sprintf("-crash.first=%d", first), fmt.Sprintf("-crash.seeds=%d", n))
 	out, err := cmd.CombinedOutput()
 	if _, text, ok := bytes.Cut(out, []byte(tallyMark)); ok {
