@@ -17,7 +17,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
+	"syscall"
 
 	"hwsagent/remotewrite"
 )
@@ -211,9 +213,17 @@ func syncDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	// Not every system lets a directory be synced; the files are.
-	_ = d.Sync()
-	return d.Close()
+	err = d.Sync()
+	if runtime.GOOS == "windows" || unsyncable(err) {
+		err = nil // the names of files are then as durable as they get
+	}
+	return errors.Join(err, d.Close())
+}
+
+// unsyncable reports whether an error of fsync says that the file system does not sync
+// directories (fsync(2): EINVAL), and not that this one could not be.
+func unsyncable(err error) bool {
+	return errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported)
 }
 
 // Count is the number of letters in the store.
