@@ -42,17 +42,7 @@ func TestAnnouncementLostBeforeLoggingAgain(t *testing.T) {
 		if err := commitFloats(l, 9, 3, 3); err != nil {
 			t.Fatal(err)
 		}
-		failed := false
-		d.fault = func(op string) (int, error) {
-			if op == "write" && !failed {
-				failed = true
-				return 0, syscall.EIO
-			}
-			return 0, nil
-		}
-		if err := commitFloats(l, 9, 4, 4); err != nil || !failed {
-			t.Fatalf("a commit over a failed write: %v", err)
-		}
+		commitOverFailedWrite(t, l, d, 9, 4)
 		if err := r.target.save(); err != nil {
 			t.Fatal(err)
 		}
@@ -102,17 +92,7 @@ func TestTornBesideLoggingAgain(t *testing.T) {
 				if err := r.target.save(); err != nil {
 					t.Fatal(err)
 				}
-				failed := false
-				d.fault = func(op string) (int, error) {
-					if op == "write" && !failed {
-						failed = true
-						return 0, syscall.EIO
-					}
-					return 0, nil
-				}
-				if err := commitFloats(l, 3, 3, 3); err != nil || !failed {
-					t.Fatalf("a commit over a failed write: %v", err)
-				}
+				commitOverFailedWrite(t, l, d, 3, 3)
 
 				left := d.kill()
 				torn := left.entries[segmentName(tc.torn)].data
@@ -229,4 +209,21 @@ func headerOnly(t *testing.T, lives int, damage func([]byte)) (*Log, *Reader) {
 		}
 	}
 	return l, r
+}
+
+// commitOverFailedWrite makes a commit whose first write fails, which the log gets over. Its
+// samples have that time and value.
+func commitOverFailedWrite(t *testing.T, l *Log, d *memDir, samples, at int) {
+	t.Helper()
+	failed := false
+	d.fault = func(op string) (int, error) {
+		if op == "write" && !failed {
+			failed = true
+			return 0, syscall.EIO
+		}
+		return 0, nil
+	}
+	if err := commitFloats(l, samples, int64(at), float64(at)); err != nil || !failed {
+		t.Fatalf("a commit over a failed write: %v", err)
+	}
 }

@@ -161,6 +161,9 @@ func crashProcess(t *testing.T, first, n uint64) (*tally, []byte, error) {
 		text, _, _ = bytes.Cut(text, []byte("\n"))
 		err = errors.Join(err, json.Unmarshal(text, part))
 	}
+	if err == nil && uint64(part.Lives) != n {
+		err = fmt.Errorf("it tells of %d lives, not %d", part.Lives, n)
+	}
 	return part, out, err
 }
 
