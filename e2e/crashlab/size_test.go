@@ -170,19 +170,22 @@ func (s *sized) answers(began time.Time, size int64) {
 	}
 	var took time.Duration
 	var memory int64
-	eventually(s.t, soon, func() string { // it has begun to read, a moment after it is ready
+	eventually(s.t, soon, func() string { // it begins to read a moment after it is ready
 		var out []byte
 		out, took, memory = s.command("status", "--json")
 		late := s.parse(out).target("late")
-		if late.PendingBytes < size || late.OldestPending.Sub(began).Abs() > soon {
-			return fmt.Sprintf("hwsagent status says: %+v", late)
+		if took > answerSoon || late.PendingBytes < size {
+			s.t.Errorf("hwsagent status took %s, want at most %s; %+v", took, answerSoon, late)
+		}
+		if late.OldestPending.IsZero() {
+			return "hwsagent status does not know the oldest pending sample"
+		}
+		if late.OldestPending.Sub(began).Abs() > soon {
+			s.t.Errorf("the oldest pending sample is of %s, want %s", late.OldestPending, began)
 		}
 		return ""
 	})
 	s.t.Logf("hwsagent status: %s, %.0f MB of memory", took, mb(memory))
-	if took > answerSoon {
-		s.t.Errorf("hwsagent status took %s, want at most %s", took, answerSoon)
-	}
 	_, took, memory = s.command("wal", "inspect")
 	s.t.Logf("hwsagent wal inspect: %s, %.0f MB of memory", took, mb(memory))
 	if memory > inspectMemory {
