@@ -22,6 +22,24 @@ func (w *window) read(ctx context.Context) error {
 	}
 }
 
+// readRest moves what is in the log by now into the shards, as far as there is room.
+func (w *window) readRest(ctx context.Context) error {
+	for head := w.q.source.Head(); w.q.readBefore(head) && w.hasRoom(); {
+		e, err := w.q.source.Next(ctx)
+		if err != nil {
+			return err
+		}
+		w.admit(e)
+	}
+	return nil
+}
+
+func (w *window) hasRoom() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.broken == nil && !w.progress.Full()
+}
+
 // admit gives every sample of the entry to its shard, or its outcome at once.
 func (w *window) admit(e *wal.Entry) {
 	q := w.q

@@ -103,6 +103,18 @@ func (g *gate) admit(now time.Time) (p pass, wait time.Duration, ok bool) {
 	return pass{turn: g.turn, pokes: g.pokes, test: g.state == gateHeld}, 0, true
 }
 
+// awaitTrouble waits until the target is paused or held, or for ctx.
+func (g *gate) awaitTrouble(ctx context.Context) {
+	for {
+		g.mu.Lock()
+		troubled, changed := g.state == gatePaused || g.state == gateHeld, g.changed
+		g.mu.Unlock()
+		if troubled || waitFor(ctx, changed, 0) != nil {
+			return
+		}
+	}
+}
+
 // try is enter without waiting.
 func (g *gate) try() (pass, bool) {
 	g.mu.Lock()

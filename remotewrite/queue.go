@@ -144,8 +144,9 @@ func (q *Queue) maxShards() int { return powerOfTwo(min(q.cfg.Queue.MaxShards, m
 // powerOfTwo is the largest that is at most n; n is at least 1.
 func powerOfTwo(n int) int { return 1 << (bits.Len(uint(n)) - 1) }
 
-// Run delivers until ctx ends; then requests under way get a moment to end, everything
-// else stays in the log. It returns nil after ctx has ended, when the log is closed, or
+// Run delivers until ctx ends; then it sends what is waiting, once, if the target takes data
+// (see [window.close]), and requests under way get a moment to end: at most 1.3 s in all.
+// Everything else stays in the log. It returns nil after ctx has ended, when the log is closed, or
 // the error that makes going on senseless. All goroutines have ended.
 func (q *Queue) Run(ctx context.Context) error {
 	metaCtx, stop := context.WithCancel(ctx)
@@ -250,10 +251,13 @@ func (q *Queue) deepen(hash uint64) {
 }
 
 // moreUnsure reports whether entries that may be stored are still to be read.
-func (q *Queue) moreUnsure() bool {
+func (q *Queue) moreUnsure() bool { return q.readBefore(q.stored) }
+
+// readBefore reports whether entries up to m are still to be read.
+func (q *Queue) readBefore(m wal.Mark) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.read.Commit < q.stored.Commit
+	return q.read.Commit < m.Commit
 }
 
 // Poke makes the target due now if it is held or waits to retry.

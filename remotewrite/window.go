@@ -28,6 +28,8 @@ const (
 	inAll = 32
 	// aheadOf is how many times the samples that wait a window may reach over.
 	aheadOf = 4
+	// flushFor is how long a window goes on when the queue stops, to send what is waiting.
+	flushFor = 600 * time.Millisecond
 	// grace is how long requests under way may last when a window ends.
 	grace = 700 * time.Millisecond
 )
@@ -41,6 +43,7 @@ type window struct {
 
 	// draining: nothing more is read; shards send what they have at once.
 	draining    atomic.Bool
+	closing     atomic.Bool // and what is in the log is the last to be read
 	stopReading context.CancelFunc
 
 	mu       sync.Mutex
@@ -74,10 +77,11 @@ func newWindow(q *Queue, shards int) *window {
 	return w
 }
 
-// run reads and sends until ctx ends, with ctx's cause, or until the window has to be
-// replaced: then it returns errLetGo or errReshard. All goroutines have ended.
+// run reads and sends until parent ends, and a moment longer (see close), or until the
+// window has to be replaced: then it returns errLetGo or errReshard. All goroutines have
+// ended.
 func (w *window) run(parent context.Context) error {
-	ctx, cancel := context.WithCancelCause(parent)
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(parent))
 	defer cancel(nil)
 	// Requests outlive ctx by a moment: most are about to be answered, and an answer
 	// that is heard is a duplicate less.
@@ -99,7 +103,11 @@ func (w *window) run(parent context.Context) error {
 		})
 	}
 	wg.Go(func() { w.watch(ctx, cancel, before) })
+	wg.Go(func() { w.close(parent, ctx, cancel) })
 	err := w.read(reading)
+	if w.closing.Load() {
+		err = w.readRest(ctx)
+	}
 	w.mu.Lock()
 	broken := w.broken
 	w.mu.Unlock()
@@ -115,6 +123,24 @@ func (w *window) run(parent context.Context) error {
 	}
 	wg.Wait()
 	return context.Cause(ctx)
+}
+
+// close sends once, when the queue stops, what would have waited for its batch to fill: a
+// log that nobody reads any more may never be read again. It ends the window when all of it
+// has its outcome, at the first sign of trouble (a target that is down is left in peace), or
+// after flushFor; what is left stays in the log.
+func (w *window) close(parent, ctx context.Context, end context.CancelCauseFunc) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-parent.Done():
+	}
+	w.closing.Store(true)
+	w.drain()
+	limit, stop := context.WithTimeout(ctx, flushFor)
+	defer stop()
+	w.q.gate.awaitTrouble(limit)
+	end(context.Cause(parent))
 }
 
 // drain ends the window in good order: what was read is delivered first.
