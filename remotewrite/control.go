@@ -67,7 +67,7 @@ func (w *window) watch(ctx context.Context, end context.CancelCauseFunc, before 
 // letGo decides whether a target is down for so long that its window goes.
 func letGo(v gateView, now time.Time) bool {
 	switch {
-	case v.since.IsZero(), v.emptyPassedSince:
+	case v.since.IsZero(), v.emptyPassedSince, v.emptyAnswered && v.state == gatePaused:
 		return false
 	case v.state == gatePaused && v.answered:
 		return now.Sub(v.since) >= letGoAfterAnswered
@@ -122,7 +122,8 @@ func (q *Queue) waitDown(ctx context.Context) error {
 		case v == Retry:
 			g.failed(p, a.String(), a.RetryAfter, a.Status != 0)
 		default:
-			g.release(p) // it answers; what it thinks of data is to be seen
+			g.sawEmptyAnswer() // what it thinks of data is to be seen
+			g.release(p)
 			return nil
 		}
 		q.noteAnswer(a)

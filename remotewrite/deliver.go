@@ -22,22 +22,23 @@ type parcel struct {
 
 	refusedAt    time.Time // of the first refusal, zero before
 	timeAsked    int       // how often an empty write to ask for the time was answered, and failed
-	serverErrors int       // answers 5xx
-	firstError   time.Time // of these
+	failures     int       // answers 5xx, and none while empty writes are answered
+	firstFailure time.Time // of these
 	denials      int       // answers 401 or 403 while empty writes pass
 }
 
-// The same batch is taken apart after so many server errors over so long a time, or so
-// many denials.
+// The same batch is taken apart after so many failures over so long a time, or so many
+// denials. A sample must then fail alone so often, while others are taken in between.
 const (
-	poisonErrors  = 10
-	poisonTime    = 5 * time.Minute
-	poisonDenials = 3
+	poisonFailures = 10
+	poisonTime     = 5 * time.Minute
+	poisonDenials  = 3
+	poisonAlone    = 3
 )
 
 // stuck reports whether the batch itself may be what the receiver fails at.
 func (l *parcel) stuck(now time.Time) bool {
-	return l.serverErrors >= poisonErrors && now.Sub(l.firstError) >= poisonTime || l.denials >= poisonDenials
+	return l.failures >= poisonFailures && now.Sub(l.firstFailure) >= poisonTime || l.denials >= poisonDenials
 }
 
 // fate is what try found out.
@@ -48,7 +49,7 @@ const (
 	refused              // the receiver refuses these samples; the way to it is good
 	tooLarge             // 413
 	stuck                // see parcel.stuck
-	failed               // once only: an answer that says nothing about the samples
+	failed               // once only: a failure that need not be the samples' fault
 )
 
 // mode says how far try goes.
@@ -59,7 +60,7 @@ const (
 	patient mode = iota
 	// parts of a refused batch: a refusal is a refusal, all else is patient.
 	parts
-	// once, for the parts of a stuck batch: server errors and denials are answers.
+	// once, for the parts of a stuck batch: failures and denials are answers.
 	once
 )
 
@@ -89,7 +90,9 @@ func (s *shard) deliver(ctx context.Context, l *parcel) error {
 			if done || err != nil {
 				return err
 			}
-			// No part passed: the batch is not the reason. Rejoin, and retry.
+			// No part passed, or not all is clear: the batch need not be the reason. Rejoin,
+			// and retry.
+			s.q.gate.doubtEmpty()
 			*l = parcel{points: s.topUp(l.points), unsure: true, attempts: l.attempts}
 		}
 	}
@@ -220,9 +223,9 @@ func (s *shard) judge(p pass, l *parcel, a Answer, m mode) (f fate, known bool) 
 		if a.Status >= 500 || a.Status == http.StatusTooManyRequests {
 			s.q.slowDown()
 		}
-		if a.Status >= 500 {
-			if l.serverErrors++; l.serverErrors == 1 {
-				l.firstError = time.Now()
+		if a.Status >= 500 || a.Status == 0 && (m == once || g.view().emptyAnswered) {
+			if l.failures++; l.failures == 1 {
+				l.firstFailure = time.Now()
 			}
 			if m == once {
 				return failed, true

@@ -49,6 +49,9 @@ type gate struct {
 	emptyPasses bool
 	// emptyPassedSince: an empty write passed since data last went through.
 	emptyPassedSince bool
+	// emptyAnswered: one was answered, in whatever way, since then, or since a batch was
+	// taken apart in vain. So what does not answer may be the fault of what is sent.
+	emptyAnswered bool
 	// answered: of the failures since data last went through, the last was an answer.
 	answered bool
 }
@@ -179,7 +182,7 @@ func (g *gate) delivered(p pass) {
 	g.backoff.reset()
 	g.holds.reset()
 	g.since, g.why, g.until = time.Time{}, "", time.Time{}
-	g.emptyPassedSince, g.answered = false, false
+	g.emptyPassedSince, g.emptyAnswered, g.answered = false, false, false
 	g.set(gateOpen)
 }
 
@@ -238,7 +241,7 @@ func (g *gate) passed(p pass) {
 	g.release(p)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.emptyPasses, g.emptyPassedSince = true, true
+	g.emptyPasses, g.emptyPassedSince, g.emptyAnswered = true, true, true
 	if p.turn == g.turn {
 		g.set(gateUnproven)
 	}
@@ -258,7 +261,7 @@ func (g *gate) resume(p pass) {
 func (g *gate) trouble(now time.Time, why string, answered bool) {
 	if g.since.IsZero() {
 		g.since = now
-		g.emptyPassedSince = false // what passed before the trouble says nothing about it
+		g.emptyPassedSince, g.emptyAnswered = false, false // what passed before the trouble says nothing about it
 	}
 	g.troubles++
 	g.why, g.answered = why, answered
@@ -300,7 +303,21 @@ func (g *gate) halve() {
 func (g *gate) sawEmptyPass() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.emptyPasses, g.emptyPassedSince = true, true
+	g.emptyPasses, g.emptyPassedSince, g.emptyAnswered = true, true, true
+}
+
+// sawEmptyAnswer notes that an empty write was answered, if not accepted.
+func (g *gate) sawEmptyAnswer() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.emptyAnswered = true
+}
+
+// doubtEmpty forgets that an empty write was answered: that was some time ago.
+func (g *gate) doubtEmpty() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.emptyAnswered = false
 }
 
 // takesEmpty reports whether the target has accepted an empty write.
@@ -318,6 +335,7 @@ type gateView struct {
 	until            time.Time // the next try, zero if now
 	emptyPasses      bool
 	emptyPassedSince bool
+	emptyAnswered    bool
 	answered         bool
 	troubles         uint64
 }
@@ -325,5 +343,5 @@ type gateView struct {
 func (g *gate) view() gateView {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return gateView{g.state, g.why, g.since, g.until, g.emptyPasses, g.emptyPassedSince, g.answered, g.troubles}
+	return gateView{g.state, g.why, g.since, g.until, g.emptyPasses, g.emptyPassedSince, g.emptyAnswered, g.answered, g.troubles}
 }

@@ -64,6 +64,7 @@ type piece struct {
 	bad bool // known to be refused: not sent before it is split
 	// left: the sibling is on top of the stack, and one of both is bad.
 	left bool
+	put  bool // off once, see later
 }
 
 // newIsolation plans for samples whose rounds are given as in the result of rounds. known
@@ -105,6 +106,19 @@ func (p *isolation) begin(bad bool) {
 
 // spent takes requests that the driver sent of its own off the budget.
 func (p *isolation) spent(n int) { p.budget -= n }
+
+// later puts what next returned last behind all others of its round. It reports whether
+// there are any, for once: false the second time.
+func (p *isolation) later() bool {
+	if len(p.todo) == 0 || p.sent.put {
+		return false
+	}
+	p.todo = slices.Insert(p.todo, 0, piece{at: p.sent.at, put: true})
+	return true
+}
+
+// giveUp makes next return nothing more: what is not done stays so.
+func (p *isolation) giveUp() { p.todo, p.rounds = nil, nil }
 
 // again makes next return the same samples once more: the answer does not count.
 func (p *isolation) again() { p.repeat = true }

@@ -26,6 +26,9 @@ func letterOf(p point, n int, a Answer, why wal.Reason) Letter {
 		Status:    a.Status,
 		Text:      a.Text,
 	}
+	if a.Err != nil {
+		l.Text = a.Err.Error()
+	}
 	if n != 1 {
 		l.Samples = n
 	}

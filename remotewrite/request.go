@@ -99,7 +99,7 @@ type Letter struct {
 	Timestamp int64     `json:"timestamp_ms"`      // the sample's
 	Value     string    `json:"value"`             // formatted so that NaN and stale markers survive
 	Reason    string    `json:"reason"`            // a wal.Reason
-	Status    int       `json:"status"`            // the HTTP status of the refusal
-	Text      string    `json:"text"`              // what the server said, at most 1 KiB
+	Status    int       `json:"status"`            // the HTTP status of the refusal, 0 if there was no answer
+	Text      string    `json:"text"`              // what the server said, at most 1 KiB; without an answer, why there was none
 	Samples   int       `json:"samples,omitempty"` // how many samples the letter stands for, if not one
 }

@@ -103,18 +103,35 @@ func (s *shard) cut(ctx context.Context, points []point, c cutting) (*apart, err
 		if len(part.points) < len(at) {
 			at = plan.tookAlone(func(i int) bool { return !slices.ContainsFunc(part.points, points[i].same) })
 		}
-		if len(at) == 1 {
+		switch {
+		case len(at) > 1:
+		case m == parts:
 			answers[at[0]] = last
-			if m == parts {
-				clean, err := s.confirm(ctx, false)
-				if err != nil {
-					return nil, err
-				}
-				r.refusedLast = false
-				if plan.spent(1); !clean {
-					plan.again()
-					continue
-				}
+			clean, err := s.confirm(ctx, false)
+			if err != nil {
+				return nil, err
+			}
+			r.refusedLast = false
+			if plan.spent(1); !clean {
+				plan.again()
+				continue
+			}
+		case m == once:
+			if !s.hasGood && plan.later() {
+				continue // until another was taken, nothing shows that it is to blame
+			}
+			answers[at[0]] = last
+			plan.spent(2 * (poisonAlone - 1))
+			if f, err = s.failsAlone(ctx, &part); err != nil {
+				return nil, err
+			}
+			if f == settled {
+				plan.accepted()
+				continue
+			}
+			if f == stuck {
+				plan.giveUp()
+				continue
 			}
 		}
 		plan.refused()
@@ -136,6 +153,24 @@ func (s *shard) cut(ctx context.Context, points []point, c cutting) (*apart, err
 		r.answers = append(r.answers, answers[i])
 	}
 	return r, nil
+}
+
+// failsAlone tries a single sample that failed again, each time after another that was taken
+// before: failed if it is taken never and the other always, stuck if that is not so clear.
+func (s *shard) failsAlone(ctx context.Context, part *parcel) (fate, error) {
+	if !s.hasGood {
+		return stuck, nil
+	}
+	for range poisonAlone - 1 {
+		clean, err := s.confirm(ctx, true)
+		if err != nil || !clean {
+			return stuck, err
+		}
+		if f, _, err := s.try(ctx, part, once); err != nil || f == settled {
+			return f, err
+		}
+	}
+	return failed, nil
 }
 
 // withoutExemplars drops exemplars, which are not counted, and returns the samples.

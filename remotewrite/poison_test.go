@@ -1,0 +1,131 @@
+package remotewrite
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"hwsagent/wal"
+)
+
+// A sample at which the receiver cuts the connection, or never answers, blocks nothing for
+// ever: while it answers empty writes, in whatever way, the batch is taken apart. Others
+// are delivered, and the sample is kept as a dead letter.
+func TestPoisonCutsTheConnection(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		refuseEmpty bool
+		others      int
+	}{{"empty writes pass", false, 99}, {"empty writes are refused", true, 99}, {"one other", false, 1}, {"many", false, 3000}} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, &fakeReceiver{refuseEmpty: c.refuseEmpty, latency: time.Millisecond})
+				at := r.time + 2000
+				bad := smp{"m0000", at, float64(at)}
+				cuts := 0
+				r.to.script = func(q fakeRequest) (Answer, bool) {
+					if !slices.Contains(q.samples, bad) {
+						return Answer{}, false
+					}
+					cuts++
+					return Answer{Err: errDown}, true
+				}
+				r.start()
+				r.round(1 + c.others)
+				r.drained(time.Minute)
+				r.round(1 + c.others)
+				time.Sleep(4 * time.Minute)
+				if o := r.log.outcome(); o.Lost() != 0 {
+					t.Errorf("outcomes %+v after four minutes", o)
+				}
+				r.round(1 + c.others)
+				r.drained(20 * time.Minute)
+				r.end()
+				if cuts < poisonFailures+poisonAlone {
+					t.Errorf("it cut %d times only", cuts)
+				}
+				if o, ls := r.log.outcome(), r.letters.all(); o.Dropped[wal.Rejected] != 1 || o.Lost() != 1 || len(ls) != 1 || ls[0].Timestamp != at || ls[0].Text == "" {
+					t.Errorf("outcomes %+v, letters %+v; want the one\n%s", o, ls, r.to.dump())
+				}
+				r.verify(bad)
+			})
+		})
+	}
+}
+
+// A network that is broken for hours and now and then lets an empty write through, or one
+// request in five: nothing is given up, whatever is taken apart meanwhile.
+func TestBrokenNetworkIsNoPoison(t *testing.T) {
+	for name, through := range map[string]func(*rand.Rand, fakeRequest) bool{
+		"empty writes only":    func(_ *rand.Rand, q fakeRequest) bool { return len(q.samples) == 0 },
+		"empty writes, rarely": func(r *rand.Rand, q fakeRequest) bool { return len(q.samples) == 0 && r.IntN(10) == 0 },
+		"one in five":          func(r *rand.Rand, _ fakeRequest) bool { return r.IntN(5) == 0 },
+		"one in thirty":        func(r *rand.Rand, _ fakeRequest) bool { return r.IntN(30) == 0 },
+		"small ones only":      func(_ *rand.Rand, q fakeRequest) bool { return len(q.samples) < 8 },
+	} {
+		for seed := range uint64(4) {
+			t.Run(fmt.Sprintf("%s/seed=%d", name, seed), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					rnd, up := rand.New(rand.NewPCG(seed, 7)), time.Now().Add(3*time.Hour)
+					broken := 0
+					r := newRig(t, &fakeReceiver{latency: time.Millisecond, script: func(q fakeRequest) (Answer, bool) {
+						if time.Now().After(up) || through(rnd, q) {
+							return Answer{}, false
+						}
+						broken++
+						if seed%2 == 0 {
+							return Answer{Err: errDown}, true
+						}
+						return Answer{Status: 502}, true
+					}})
+					r.start()
+					for time.Now().Before(up.Add(time.Minute)) {
+						r.round(20)
+						time.Sleep(30 * time.Second)
+					}
+					r.drained(5 * time.Minute)
+					r.end()
+					if broken < 100 {
+						t.Errorf("%d requests failed only", broken)
+					}
+					if o := r.log.outcome(); o.Lost() != 0 {
+						t.Errorf("outcomes %+v\n%v", o, r.letters.all())
+					}
+					r.verify()
+				})
+			})
+		}
+	}
+}
+
+// A bad sample in a network that fails at random: it alone is given up.
+func TestPoisonInBrokenNetwork(t *testing.T) {
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rnd := rand.New(rand.NewPCG(seed, 8))
+				r := newRig(t, &fakeReceiver{latency: time.Millisecond})
+				at, series := r.time+3000, 2+rnd.IntN(200)
+				bad := smp{"m0001", at, float64(at) + 1}
+				failure := []Answer{{Err: errDown}, {Status: 500}}[seed%2]
+				r.to.script = func(q fakeRequest) (Answer, bool) {
+					return failure, slices.Contains(q.samples, bad) || rnd.IntN(10) == 0
+				}
+				r.start()
+				for range 120 {
+					r.round(series)
+					time.Sleep(10 * time.Second)
+				}
+				r.drained(3 * time.Hour)
+				r.end()
+				if o := r.log.outcome(); o.Lost() != 1 {
+					t.Errorf("outcomes %+v, want one lost; %v", o, r.letters.all())
+				}
+				r.verify(bad)
+			})
+		})
+	}
+}
