@@ -50,6 +50,7 @@ type TargetInspection struct {
 	Oldest       time.Time         `json:"oldest_pending,omitzero"` // timestamp of the oldest pending sample
 	Balanced     bool              `json:"balanced"`                // whether the ledger adds up
 	LastOpen     time.Time         `json:"last_open,omitzero"`
+	PausedSince  time.Time         `json:"paused_since,omitzero"`
 	Problem      string            `json:"problem,omitempty"`
 }
 
@@ -166,7 +167,7 @@ func (in *Inspection) readTargets(dir directory) (map[string]Savepoint, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list savepoints: %w", err)
 	}
-	stored := map[string]Savepoint{}
+	stored, adopted := map[string]Savepoint{}, map[string]Savepoint{}
 	for _, info := range infos {
 		name, ok := unescapeName(info.name)
 		if !ok {
@@ -183,10 +184,17 @@ func (in *Inspection) readTargets(dir directory) (map[string]Savepoint, error) {
 			t.Problem = err.Error()
 		default:
 			stored[name] = st.Savepoint
-			t.LastOpen = time.UnixMilli(st.LastOpen)
+			t.LastOpen, t.PausedSince = time.UnixMilli(st.LastOpen), pausedAt(st.Paused)
+			if st.Adopted != "" {
+				adopted[st.Adopted] = st.Savepoint
+			}
 		}
 		in.Targets = append(in.Targets, t)
 	}
+	in.Targets = slices.DeleteFunc(in.Targets, func(t TargetInspection) bool {
+		taken, ok := adopted[t.Name]
+		return ok && !supersedes(stored[t.Name], taken) // see targets.disinherit
+	})
 	slices.SortFunc(in.Targets, func(a, b TargetInspection) int { return cmp.Compare(a.Name, b.Name) })
 	return stored, nil
 }

@@ -17,13 +17,14 @@ const (
 	PowerCut                  // acknowledged within the sync interval before a power cut
 	Future                    // ahead of the target's own clock by more than future_limit
 	Unsupported               // a kind of sample that the protocol or the entry's settings exclude
+	Skipped                   // a person let it go: hwsagent targets skip
 
 	NumReasons // how many reasons there are; not a reason
 )
 
 // reasonNames are the reasons as metrics, JSON and the page spell them.
 func (r Reason) String() string {
-	names := [NumReasons]string{"budget", "too_old", "rejected", "unconfirmed", "resent", "damage", "power_cut", "future", "unsupported"}
+	names := [NumReasons]string{"budget", "too_old", "rejected", "unconfirmed", "resent", "damage", "power_cut", "future", "unsupported", "skipped"}
 	if r >= NumReasons {
 		return fmt.Sprintf("reason(%d)", uint8(r))
 	}

@@ -99,6 +99,14 @@ func (ts *targets) prepare(t tail, name string, o ReaderOptions) (*target, error
 func (ts *targets) find(t tail, name string, at StartAt) (*target, error) {
 	tg := ts.byName[name]
 	if tg == nil {
+		for _, other := range ts.byName {
+			if other.adoptedFrom() != name {
+				continue
+			}
+			if err := ts.finishAdoption(other); err != nil {
+				return nil, err // the new one would be taken for what it adopted
+			}
+		}
 		start := t.head()
 		if at == StartOldest {
 			var err error

@@ -49,6 +49,13 @@ type storedSavepoint struct {
 	// target had got it or not. Without it nobody would know of samples at the log's end
 	// that become unreadable.
 	Durable Mark
+
+	// Paused is since when nothing shall be sent, milliseconds since the epoch; 0: it shall.
+	Paused int64
+
+	// Adopted is the name of the target that this savepoint was taken from, until that
+	// one's file is certain to be gone: only one of the two may be used.
+	Adopted string
 }
 
 // savepointFile is the open savepoint file of one target. It is not safe for
@@ -272,12 +279,21 @@ func appendSavepoint(b []byte, st storedSavepoint) []byte {
 	b = binary.AppendUvarint(b, uint64(st.Shards))
 	// What follows is left out where it says nothing, so that builds that do not know it
 	// can read that.
-	known := st.Durable.Log != (ID{})
+	adopted := st.Adopted != ""
+	paused := st.Paused > 0 || adopted
+	known := st.Durable.Log != (ID{}) || paused
 	if st.Orphan > 0 || known {
 		b = binary.AppendUvarint(b, uint64(st.Orphan))
 	}
 	if known {
 		b = appendMark(b, st.Durable)
+	}
+	if paused {
+		b = binary.AppendVarint(b, st.Paused)
+	}
+	if adopted {
+		b = binary.AppendUvarint(b, uint64(len(st.Adopted)))
+		b = append(b, st.Adopted...)
 	}
 	return b
 }
@@ -306,6 +322,12 @@ func decodeSavepoint(b []byte) (storedSavepoint, error) {
 	}
 	if d.err == nil && len(d.b) > 0 {
 		st.Durable = d.mark()
+	}
+	if d.err == nil && len(d.b) > 0 {
+		st.Paused = d.varint()
+	}
+	if d.err == nil && len(d.b) > 0 {
+		st.Adopted = string(d.bytes(d.uvarint()))
 	}
 	if d.err != nil {
 		return storedSavepoint{}, d.err

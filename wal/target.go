@@ -38,11 +38,21 @@ type target struct {
 	// about to be.
 	orphan, orphanSaved time.Duration
 
-	// overtaken is how many samples the budget took that the sender had read already:
-	// their outcomes may still come.
-	overtaken uint64
+	// overtaken is how many samples were let go, by reason, that the sender had read
+	// already: their outcomes may still come.
+	overtaken [NumReasons]uint64
 
 	durable Mark // the last commit of the log that is known to be durable
+
+	paused time.Time // since when nothing shall be sent, by the wall clock; zero: it shall
+
+	// adopted is the name of the target whose savepoint this one took, while that one's file
+	// may still be there: it is to be removed, not read.
+	adopted string
+
+	// gone says that another target has the queue, or nobody: nothing is done with this one
+	// any more.
+	gone bool
 
 	version uint64 // of sp and lastOpen: grows with each change
 	saved   uint64 // the version that is durable
@@ -76,6 +86,7 @@ func loadTarget(dir directory, name string, info fileInfo, o targetsOptions) (*t
 	return &target{
 		name: name, file: f, sp: st.Savepoint, doubt: doubt, lastOpen: last, touched: last,
 		orphan: orphan, orphanSaved: orphan, acked: st.Start, durable: st.Durable, version: 1,
+		paused: pausedAt(st.Paused), adopted: st.Adopted,
 	}, nil
 }
 
@@ -84,12 +95,11 @@ func (t *target) save() error {
 	t.fileMu.Lock()
 	defer t.fileMu.Unlock()
 	t.mu.Lock()
-	if t.version == t.saved || t.lost {
+	if t.version == t.saved || t.lost || t.gone {
 		t.mu.Unlock()
 		return nil
 	}
-	version := t.version
-	st := storedSavepoint{Name: t.name, LastOpen: t.lastOpen.UnixMilli(), Savepoint: t.copySavepoint(), Orphan: t.orphan.Milliseconds(), Durable: t.durable}
+	version, st := t.version, t.stored()
 	t.mu.Unlock()
 
 	err := t.file.write(st)
@@ -104,6 +114,18 @@ func (t *target) save() error {
 	t.unsavedSince = time.Time{}
 	t.saved, t.acked, t.high = version, st.Acked(), st.High
 	return nil
+}
+
+// stored is what the file is to hold; mu is held.
+func (t *target) stored() storedSavepoint {
+	st := storedSavepoint{
+		Name: t.name, LastOpen: t.lastOpen.UnixMilli(), Savepoint: t.copySavepoint(),
+		Orphan: t.orphan.Milliseconds(), Durable: t.durable, Adopted: t.adopted,
+	}
+	if !t.paused.IsZero() {
+		st.Paused = t.paused.UnixMilli()
+	}
+	return st
 }
 
 // copySavepoint is a copy of the savepoint; mu is held.
@@ -144,17 +166,17 @@ func (t *target) backlogLimit() int64 {
 	return t.backlog
 }
 
-// drop lets everything up to and including end go. moved says that the target was
-// behind; n samples had no final outcome.
-func (t *target) drop(end Mark) (n uint64, moved bool) {
+// drop lets everything up to and including end go, for that reason. moved says that the
+// target was behind; n samples had no final outcome.
+func (t *target) drop(end Mark, why Reason) (n uint64, moved bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.lost || t.sp.Acked().Commit >= end.Commit {
+	if t.lost || t.gone || t.sp.Acked().Commit >= end.Commit {
 		return 0, false
 	}
 	n = t.sp.settle(end)
-	t.sp.Outcome.Dropped[Budget] += n
-	t.overtaken += n
+	t.sp.Outcome.Dropped[why] += n
+	t.overtaken[why] += n
 	t.version++
 	return n, true
 }
@@ -165,17 +187,22 @@ func (t *target) advance(to Mark, outcome Outcome) {
 	defer t.mu.Unlock()
 	moves := to.Commit > t.sp.Acked().Commit
 	added, told := t.sp.settle(to), outcome.Sum()
-	// The budget may have taken samples that were on their way, and they are counted as
-	// dropped. Now that their true outcome is known, that one counts.
-	known := min(told-min(added, told), t.overtaken)
-	if !moves && known == 0 {
+	// Samples that were on their way may have been let go, and they are counted as dropped.
+	// Now that their true outcome is known, that one counts.
+	known, found := told-min(added, told), false
+	for why, n := range t.overtaken {
+		n = min(n, known)
+		known -= n
+		t.overtaken[why] -= n
+		t.sp.Outcome.Dropped[why] -= n
+		found = found || n > 0
+	}
+	if !moves && !found {
 		return
 	}
-	t.sp.Outcome.Dropped[Budget] -= known
 	t.sp.Outcome.Add(outcome)
-	t.overtaken -= known
 	if moves {
-		t.overtaken = 0 // outcomes come in order: none from before is left
+		clear(t.overtaken[:]) // outcomes come in order: none from before is left
 	}
 	t.version++
 }
@@ -218,7 +245,7 @@ func (t *target) setShards(n int) {
 func (t *target) rewound() Mark {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.overtaken = 0
+	clear(t.overtaken[:])
 	return t.sp.Acked()
 }
 
@@ -325,10 +352,18 @@ func (t *target) orphaned() (since time.Time, seen time.Duration, ok bool) {
 	return t.lastOpen, t.orphan, !t.wanted()
 }
 
+// remove removes the savepoint, and no later save brings it back. After an error it may
+// be called again.
 func (t *target) remove() error {
 	t.fileMu.Lock()
 	defer t.fileMu.Unlock()
-	return t.file.remove()
+	if err := t.file.remove(); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.gone = true
+	return nil
 }
 
 func (t *target) closeFile() error {

@@ -78,11 +78,17 @@ func openTargets(dir directory, o targetsOptions) (*targets, error) {
 		}
 		ts.byName[name] = t
 	}
+	if err := ts.disinherit(); err != nil {
+		return nil, errors.Join(fmt.Errorf("close savepoint: %w", err), ts.close())
+	}
 	if len(ts.byName) > 0 {
 		// A process that was killed may have made one whose name a power cut would still take.
 		if err := dir.sync(); err != nil {
 			return nil, errors.Join(fmt.Errorf("make savepoints durable: %w", err), ts.close())
 		}
+	}
+	if err := ts.finishAdoptions(); err != nil {
+		o.Logger.Warn("Cannot remove the savepoint of a target that was renamed; trying again", "err", err)
 	}
 	return ts, nil
 }
@@ -155,7 +161,7 @@ func (ts *targets) lowest() (segment int, ok bool) {
 func (ts *targets) dropThrough(end Mark) error {
 	var errs []error
 	for _, t := range ts.all() {
-		if n, moved := t.drop(end); moved {
+		if n, moved := t.drop(end, Budget); moved {
 			ts.o.Logger.Warn("Dropping undelivered samples for the disk budget",
 				"target", t.name, "samples", n, "segment", end.Segment)
 		}
@@ -181,7 +187,7 @@ func (ts *targets) enforceBacklog(t tail) error {
 		if !ok {
 			continue
 		}
-		if n, moved := target.drop(end); moved {
+		if n, moved := target.drop(end, Budget); moved {
 			ts.o.Logger.Warn("Dropping undelivered samples beyond the target's max_backlog",
 				"target", target.name, "samples", n, "max_backlog", limit, "segment", end.Segment)
 			errs = append(errs, target.save())
@@ -235,7 +241,8 @@ func pendingBytes(segments []segmentRef, acked, head Mark) int64 {
 // configuration. Its queue is kept until agents have run for Settings.OrphanTTL without it.
 type Orphan struct {
 	Name         string
-	Since        time.Time // when it was last wanted, by the clock of that time
+	Since        time.Time     // when it was last wanted, by the clock of that time
+	Left         time.Duration // for how long it is kept yet, while an agent runs; 0: for ever
 	Ledger       Ledger
 	PendingBytes int64
 }
@@ -243,14 +250,21 @@ type Orphan struct {
 // Orphans are those that have something pending, by name.
 func (l *Log) Orphans() []Orphan {
 	head, segments := l.head(), l.index.segments()
+	l.targets.mu.Lock()
+	ttl := l.targets.ttl
+	l.targets.mu.Unlock()
 	var orphans []Orphan
 	for _, t := range l.targets.all() {
-		since, _, orphan := t.orphaned()
+		since, seen, orphan := t.orphaned()
 		if !orphan || t.isLost() {
 			continue
 		}
 		if ledger := t.ledger(head); ledger.Pending > 0 {
-			orphans = append(orphans, Orphan{t.name, since, ledger, pendingBytes(segments, t.position(), head)})
+			o := Orphan{Name: t.name, Since: since, Ledger: ledger, PendingBytes: pendingBytes(segments, t.position(), head)}
+			if ttl > 0 {
+				o.Left = max(ttl-seen, time.Second)
+			}
+			orphans = append(orphans, o)
 		}
 	}
 	return orphans
@@ -277,7 +291,7 @@ func (ts *targets) save() error {
 	for _, t := range ts.all() {
 		errs = append(errs, t.save())
 	}
-	return errors.Join(append(errs, ts.expire())...)
+	return errors.Join(append(errs, ts.finishAdoptions(), ts.expire())...)
 }
 
 // touch notes which targets are open, and for how long the others have not been.
