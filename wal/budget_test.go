@@ -213,3 +213,37 @@ func TestDeliveredSegmentsGo(t *testing.T) {
 		})
 	}
 }
+
+// What is retained goes before anything that waits, and the target loses nothing.
+func TestRetainedGoFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := memOptions(t, newMemDir(), newMemDir())
+		o.SegmentBytes, o.Retain = 20_000, time.Hour
+		l := openLog(t, o)
+		r := openReader(t, l, "a", ReaderOptions{})
+		fill := func(from, to int) {
+			for i := from; i < to; i++ {
+				if err := commitNoise(l, 100, int64(i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		fill(0, 50)
+		ackAll(t, l, r)
+		fill(50, 100) // they wait
+		before := l.Status()
+		waits := r.Pending()
+		l.Reconfigure(Settings{Retain: time.Hour, MaxBytes: waits + 60_000})
+		time.Sleep(1100 * time.Millisecond)
+		fill(100, 110)
+		after := l.Status()
+		if after.First <= before.First || after.Bytes > waits+30_000 {
+			t.Errorf("no segment has gone: %+v, then %+v", before, after)
+		}
+		if g := r.Ledger(); !g.Balanced() || g.Lost() != 0 || g.Pending != 6000 {
+			t.Errorf("ledger %+v", g)
+		}
+		_ = r.Close()
+		_ = l.Close()
+	})
+}

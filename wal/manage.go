@@ -22,8 +22,17 @@ func (l *Log) Pause(name string, paused bool) error {
 	if err != nil {
 		return fmt.Errorf("pause target %q: %w", name, err)
 	}
-	t.pause(paused, l.targets.o.Now())
+	before := t.pausedSince()
+	after := before
+	if paused == before.IsZero() {
+		after = time.Time{}
+		if paused {
+			after = l.targets.o.Now()
+		}
+	}
+	t.pause(after)
 	if err := t.save(); err != nil {
+		t.pause(before)
 		return fmt.Errorf("pause target %q: %w", name, err)
 	}
 	return nil
@@ -156,18 +165,14 @@ func (ts *targets) known(name string) (*target, error) {
 	return t, nil
 }
 
-// pause notes that nothing shall be sent from now on, or that it shall.
-func (t *target) pause(paused bool, now time.Time) {
+// pause notes since when nothing shall be sent; zero: it shall.
+func (t *target) pause(since time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if paused == !t.paused.IsZero() {
-		return
+	if !t.paused.Equal(since) {
+		t.paused = since
+		t.version++
 	}
-	t.paused = time.Time{}
-	if paused {
-		t.paused = now
-	}
-	t.version++
 }
 
 func (t *target) pausedSince() time.Time {

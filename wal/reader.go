@@ -278,7 +278,10 @@ func (r *Reader) Pending() int64 {
 // OldestPending is the timestamp of the oldest sample without a final outcome among
 // those that were read; the zero time if there is none. It may be somewhat earlier
 // when a great many entries wait.
-func (r *Reader) OldestPending() time.Time { return r.pending.oldest() }
+func (r *Reader) OldestPending() time.Time {
+	r.pending.settle(r.target.position()) // the log may have let it go
+	return r.pending.oldest()
+}
 
 // Skipped is what the reader met since it was opened: bytes of the log skipped as
 // damage, in the segments that it has finished, and segment numbers that were missing.
