@@ -74,7 +74,7 @@ func count(points []point) (c Counts) {
 }
 
 // targetStates are the values of the label state of hwsagent_target_state.
-var targetStates = []string{"starting", "ok", "behind", "retrying", "held"}
+var targetStates = []string{"starting", "ok", "behind", "retrying", "held", "paused"}
 
 // NewMetrics registers the metrics of a target. The url must be without secrets (see
 // [URL.String]). It fails when metrics of the same name and url are registered. With a
@@ -289,7 +289,8 @@ func (m *Metrics) SetMaxSamples(n int) {
 	}
 }
 
-// SetState shows the target's state: starting, ok, behind, retrying or held.
+// SetState shows the target's state: starting, ok, behind, retrying, held, or paused, which
+// no queue is by itself.
 func (m *Metrics) SetState(state string) {
 	if m == nil {
 		return

@@ -38,6 +38,10 @@ type Options struct {
 	Ready   func() error           // GET /-/ready; nil when the agent is collecting
 	Config  func() ([]byte, error) // GET /api/v1/config: the configuration in force, without secrets
 
+	// Control answers below /control/, and to [Server.Serve] only: whoever can reach the
+	// page's address may not do what it does.
+	Control http.Handler
+
 	Logger *slog.Logger
 }
 
@@ -121,7 +125,14 @@ func (s *Server) Run(ctx context.Context) error {
 // Serve serves the same addresses on l, such as a Unix socket, in plain HTTP and without
 // any check of who asks, until ctx ends. It closes l.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	return s.serve(ctx, s.handler, func(srv *http.Server) error { return srv.Serve(l) })
+	handler := s.handler
+	if s.o.Control != nil {
+		mux := http.NewServeMux()
+		mux.Handle("/", s.handler)
+		mux.Handle("/control/", s.o.Control)
+		handler = mux
+	}
+	return s.serve(ctx, handler, func(srv *http.Server) error { return srv.Serve(l) })
 }
 
 func (s *Server) serve(ctx context.Context, handler http.Handler, run func(*http.Server) error) error {

@@ -62,9 +62,11 @@ type WALStatus struct {
 type TargetStatus struct {
 	Name  string `json:"name"`
 	URL   string `json:"url"`   // without user, password and query
-	State string `json:"state"` // ok, behind, retrying, held, starting, orphan, stopped
+	State string `json:"state"` // ok, behind, retrying, held, paused, starting, orphan, stopped
 	// Why says what the target waits for, in words, when State is not ok.
 	Why string `json:"why,omitempty"`
+
+	PausedSince time.Time `json:"paused_since,omitzero"` // a person wants nothing to be sent
 
 	LagSeconds     float64   `json:"lag_seconds"` // age of the oldest sample without an outcome; 0 if none
 	OldestPending  time.Time `json:"oldest_pending,omitzero"`

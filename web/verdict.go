@@ -23,6 +23,7 @@ const (
 	StateBehind   = "behind"
 	StateRetrying = "retrying"
 	StateHeld     = "held"
+	StatePaused   = "paused"
 	StateStarting = "starting"
 	StateOrphan   = "orphan"
 	StateStopped  = "stopped"
@@ -113,7 +114,7 @@ func logErrorEnd(text string) string {
 // FullIn estimates when what waits for t fills the log at the present rate of samples.
 // It knows nothing where nothing waits or the target takes data.
 func FullIn(s Status, t TargetStatus) (time.Duration, bool) {
-	stuck := t.State == StateHeld || t.State == StateRetrying
+	stuck := t.State == StateHeld || t.State == StateRetrying || t.State == StatePaused
 	if !stuck || t.PendingSamples == 0 || t.PendingBytes <= 0 || s.WAL.SamplesPerSec <= 0 || s.WAL.MaxBytes <= t.PendingBytes {
 		return 0, false
 	}
@@ -141,14 +142,20 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 		}
 		add(level, fmt.Sprintf("no delivery: %s. %s behind; %s", why(t), span(lag), waiting),
 			"the agent keeps trying by itself; `hwsagent check` shows each step to the receiver")
+	case StatePaused:
+		add(SeverityWarning, fmt.Sprintf("is paused since %s: nothing is sent; %s", clock(s.Now, t.PausedSince), waiting), "hwsagent targets resume "+t.Name)
 	case StateStopped:
+		if !s.Running && !t.PausedSince.IsZero() {
+			add(SeverityNote, fmt.Sprintf("is paused since %s, and stays so when the agent runs again", clock(s.Now, t.PausedSince)), "hwsagent targets resume "+t.Name)
+		}
 		if s.Running {
 			add(SeverityError, "does not run: "+why(t), "mend what is said here; the agent tries again by itself")
 		} else if t.Why != "" {
 			add(SeverityError, t.Why, "")
 		}
 	case StateOrphan:
-		add(SeverityNote, fmt.Sprintf("is no longer configured; %s are kept for wal.orphan_ttl", samples(t.PendingSamples)), "")
+		add(SeverityNote, fmt.Sprintf("is %s; %s wait for it", why(t), samples(t.PendingSamples)),
+			"hwsagent targets adopt "+t.Name+" NEW, if it has another name now; hwsagent targets drop "+t.Name+", if nobody wants them")
 	default:
 		if lag > lagWarn {
 			text := fmt.Sprintf("%s behind, %s to go at %s", span(lag), samples(t.PendingSamples), rate(t.SentPerSec))
@@ -270,7 +277,7 @@ func VerdictOf(s Status) Verdict {
 		}
 		live++
 		worst = max(worst, seconds(t.LagSeconds))
-		if t.State == StateHeld || t.State == StateRetrying || t.State == StateStopped {
+		if t.State == StateHeld || t.State == StateRetrying || t.State == StatePaused || t.State == StateStopped {
 			stuck = append(stuck, t.Name)
 		}
 	}

@@ -302,3 +302,27 @@ func TestListen(t *testing.T) {
 		t.Errorf("without a password: %d, want 401", got)
 	}
 }
+
+// A target that a person has paused is told of as long as it is, with what to do.
+func TestPaused(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	s := Status{Running: true, Now: now, Targets: []TargetStatus{
+		{Name: "a", State: StateOK, Ledger: LedgerStatus{Appended: 9, Delivered: 9, Balanced: true}},
+		{Name: "b", State: StatePaused, PausedSince: now.Add(-time.Hour), PendingSamples: 9, PendingBytes: 100, LagSeconds: 3600, Ledger: LedgerStatus{Appended: 9, Pending: 9, Balanced: true}},
+	}, WAL: WALStatus{MaxBytes: 1000, SamplesPerSec: 1, Appended: 9}}
+	s.Problems = Problems(s)
+	if len(s.Problems) != 1 || s.Problems[0].Severity != SeverityWarning || s.Problems[0].Try != "hwsagent targets resume b" {
+		t.Errorf("problems %+v", s.Problems)
+	}
+	if v := VerdictOf(s); v.Level != SeverityWarning || v.Text != "Data arrives at 1 of 2 targets; not at b" {
+		t.Errorf("verdict %+v", v)
+	}
+	if _, ok := FullIn(s, s.Targets[1]); !ok {
+		t.Error("it is not told when the log is full")
+	}
+	// Of an agent that is down.
+	s.Running, s.Targets[1].State = false, StateStopped
+	if all := Problems(s); len(all) != 1 || all[0].Severity != SeverityNote || !strings.Contains(all[0].Text, "stays so") {
+		t.Errorf("problems %+v", all)
+	}
+}

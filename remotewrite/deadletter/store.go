@@ -280,6 +280,51 @@ func read(path string, letters []remotewrite.Letter) ([]remotewrite.Letter, erro
 	}
 }
 
+// Clear removes all letters and says how many there were.
+func (s *Store) Clear() (n int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file == nil {
+		return 0, fmt.Errorf("clear dead letters: %w", fs.ErrClosed)
+	}
+	n = s.counts[0] + s.counts[1]
+	old := s.file
+	if err = removeFiles(s.dir); err == nil {
+		err = s.open()
+	}
+	if err != nil {
+		return 0, fmt.Errorf("clear dead letters: %w", err)
+	}
+	return n, old.Close()
+}
+
+// Remove removes a store that nobody has open, with its directory.
+func Remove(dir string) error {
+	err := removeFiles(dir)
+	if err == nil {
+		err = ifThere(os.Remove(dir))
+	}
+	if err != nil {
+		return fmt.Errorf("remove dead letters: %w", err)
+	}
+	return nil
+}
+
+// removeFiles removes the older file first: what is left after a crash is the newest.
+func removeFiles(dir string) error {
+	if err := ifThere(os.Remove(filepath.Join(dir, previous))); err != nil {
+		return err
+	}
+	return ifThere(os.Remove(filepath.Join(dir, current)))
+}
+
+func ifThere(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
 // Close closes the store.
 func (s *Store) Close() error {
 	s.mu.Lock()

@@ -3,6 +3,7 @@ package deadletter
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -230,4 +231,43 @@ func TestPutIsDurable(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(letter(1), letter(3))
+}
+
+// Letters that were forgotten are gone for whoever reads, and the store goes on.
+func TestClear(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir, Options{MaxLetters: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(n int) {
+		t.Helper()
+		for i := range n {
+			if err := s.Put([]remotewrite.Letter{{Value: fmt.Sprint(i)}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	put(4) // in both files
+	if n, err := s.Clear(); n != 4 || err != nil || s.Count() != 0 {
+		t.Errorf("cleared %d, %v, %d are left", n, err, s.Count())
+	}
+	put(1)
+	if all, err := List(dir); len(all) != 1 || err != nil || s.Count() != 1 {
+		t.Errorf("then there are %v, %v", all, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Clear(); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+	for range 2 {
+		if err := Remove(dir); err != nil {
+			t.Errorf("remove: %v", err)
+		}
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the directory is there: %v", err)
+	}
 }
