@@ -120,6 +120,7 @@ func (a *Agent) build(cfg *Config) error {
 		Reload:         a.Reload,
 		Ready:          func() error { return nil }, // it listens from when everything is built
 		Config:         a.config,
+		Control:        a.control(),
 		Logger:         a.logger,
 	}
 	if a.web, err = web.New(o); err != nil {

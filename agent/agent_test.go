@@ -115,8 +115,13 @@ func startAgent(t *testing.T, storage string, entries ...string) *running {
 	t.Helper()
 	r := &running{t: t, file: filepath.Join(t.TempDir(), "agent.yaml"), done: make(chan error, 1)}
 	r.configure(entries...)
+	return startAgentWith(t, r, storage, "")
+}
+
+func startAgentWith(t *testing.T, r *running, storage, listen string) *running {
+	t.Helper()
 	var err error
-	if r.Agent, err = New(Options{ConfigFile: r.file, StoragePath: storage, Logger: slog.New(slog.DiscardHandler)}); err != nil {
+	if r.Agent, err = New(Options{ConfigFile: r.file, StoragePath: storage, WebListen: listen, Logger: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

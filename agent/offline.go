@@ -58,7 +58,8 @@ func OfflineStatus(storage string, now time.Time) (web.Status, error) {
 func offlineTarget(t wal.TargetInspection, now time.Time) web.TargetStatus {
 	s := web.TargetStatus{
 		Name: t.Name, State: web.StateStopped, Why: t.Problem, PendingSamples: t.Pending, PendingBytes: t.PendingBytes,
-		Ledger: web.LedgerStatus{Appended: t.Appended, Delivered: t.Delivered, Filtered: t.Filtered, Dropped: t.Dropped, Pending: t.Pending, Balanced: t.Balanced},
+		PausedSince: t.PausedSince,
+		Ledger:      web.LedgerStatus{Appended: t.Appended, Delivered: t.Delivered, Filtered: t.Filtered, Dropped: t.Dropped, Pending: t.Pending, Balanced: t.Balanced},
 	}
 	for reason, n := range t.Dropped {
 		if reason != wal.Resent.String() {

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/common/model"
+
 	"hwsagent/probes"
 	"hwsagent/wal"
 	"hwsagent/web"
@@ -32,8 +34,12 @@ func (a *Agent) Status() web.Status {
 		if slices.ContainsFunc(s.Targets, func(t web.TargetStatus) bool { return t.Name == o.Name }) {
 			continue // it stops, or starts
 		}
+		why := "not in the configuration since " + o.Since.Format(time.DateTime)
+		if o.Left > 0 {
+			why += "; kept while the agent runs for another " + model.Duration(o.Left.Round(time.Second)).String()
+		}
 		s.Targets = append(s.Targets, web.TargetStatus{
-			Name: o.Name, State: web.StateOrphan, Why: "not in the configuration since " + o.Since.Format(time.DateTime),
+			Name: o.Name, State: web.StateOrphan, Why: why, PausedSince: a.log.PausedSince(o.Name),
 			PendingSamples: o.Ledger.Pending, PendingBytes: o.PendingBytes, Ledger: ledgerStatus(o.Ledger),
 		})
 	}
@@ -68,6 +74,9 @@ func (t *target) status(stepped, now time.Time) web.TargetStatus {
 		Shards:         q.Shards, MaxShards: q.MaxShards, Retries: q.Retries,
 		LastSuccess: byClock(now, q.LastSuccess), LastError: q.LastError, LastErrorAt: byClock(now, q.LastErrorAt),
 		NextTry: byClock(now, q.NextTry), ClockSkew: q.ClockSkew, DeadLetters: t.letters.Count(),
+	}
+	if !t.paused.IsZero() {
+		s.State, s.Why, s.PausedSince = web.StatePaused, "paused with hwsagent targets pause", byClock(now, t.paused)
 	}
 	if err := t.client.CredentialError(); err != nil {
 		s.Credentials = err.Error()

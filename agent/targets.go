@@ -34,6 +34,7 @@ type target struct {
 	queue    *remotewrite.Queue
 	metrics  *remotewrite.Metrics
 	rate     rate
+	paused   time.Time // since when a person wants nothing to be sent; zero: the queue runs
 
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the queue has ended
@@ -167,7 +168,7 @@ func (ts *targets) openMissing() {
 // open makes a target that is ready to start.
 func (ts *targets) open(e planned) (_ *target, err error) {
 	logger := ts.logger.With("target", e.name)
-	t := &target{name: e.name, identity: e.identity, url: e.config.URL.String(), done: make(chan struct{})}
+	t := &target{name: e.name, identity: e.identity, url: e.config.URL.String(), done: make(chan struct{}), paused: ts.log.PausedSince(e.name)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, t.close())
@@ -228,7 +229,12 @@ func (t *target) start(ctx context.Context, logger *slog.Logger) {
 	ctx, t.cancel = context.WithCancel(ctx)
 	var g errgroup.Group
 	g.Go(func() error { return t.client.Run(ctx) })
-	g.Go(func() error { return t.queue.Run(ctx) })
+	if t.paused.IsZero() {
+		g.Go(func() error { return t.queue.Run(ctx) })
+	} else {
+		t.metrics.SetState(web.StatePaused)
+		g.Go(func() error { return t.rest(ctx) })
+	}
 	g.Go(func() error {
 		for {
 			select {
@@ -247,6 +253,29 @@ func (t *target) start(ctx context.Context, logger *slog.Logger) {
 	}()
 }
 
+// rest stands in for the queue of a paused target: it looks at the oldest sample that
+// waits, so that the status tells how old it is, and does nothing else.
+func (t *target) rest(ctx context.Context) error {
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
+	for {
+		e, err := t.reader.Next(ctx)
+		if err != nil {
+			return nil // ctx's end, or the log's
+		}
+		for end := e.End.Commit; e.Count() > 0; {
+			if sp := t.reader.Savepoint(); sp.Acked().Commit >= end {
+				break // the budget took it
+			}
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-look.C:
+			}
+		}
+	}
+}
+
 // stop ends the queue, saves the savepoint and lets go of everything.
 func (t *target) stop(logger *slog.Logger) {
 	if t.cancel != nil {
@@ -256,6 +285,48 @@ func (t *target) stop(logger *slog.Logger) {
 	if err := t.close(); err != nil {
 		logger.Error("The target did not close cleanly", "target", t.name, "err", err)
 	}
+}
+
+// around stops what runs of these targets, does something to their queues on disk, and
+// starts again what is configured.
+func (ts *targets) around(change func() error, names ...string) error {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	for _, name := range names {
+		if t := ts.running[name]; t != nil {
+			t.stop(ts.logger)
+			delete(ts.running, name)
+		}
+	}
+	err := change()
+	ts.openMissing()
+	return err
+}
+
+// strike takes an entry out of what is configured, until restore. ts.mu is held for both.
+func (ts *targets) strike(name string) (restore func()) {
+	before := ts.entries
+	ts.entries = slices.DeleteFunc(slices.Clone(before), func(e planned) bool { return e.name == name })
+	return func() { ts.entries = before }
+}
+
+// get is a running target, nil if there is none of that name.
+func (ts *targets) get(name string) *target {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	return ts.running[name]
+}
+
+// entry is what the configuration in force has under that name.
+func (ts *targets) entry(name string) (planned, bool) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	for _, e := range ts.entries {
+		if e.name == name {
+			return e, true
+		}
+	}
+	return planned{}, false
 }
 
 // run runs the queues until ctx ends and stops them.

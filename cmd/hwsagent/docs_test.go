@@ -14,7 +14,7 @@ import (
 // the README, as the program has it.
 func TestDocumented(t *testing.T) {
 	var docs strings.Builder
-	for _, page := range []string{"../../README.md", "../../docs/configuration.md", "../../docs/status.md"} {
+	for _, page := range []string{"../../README.md", "../../docs/configuration.md", "../../docs/commands.md", "../../docs/status.md"} {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)

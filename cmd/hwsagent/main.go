@@ -87,7 +87,7 @@ func exitCode(err error) int {
 		return exitConfig
 	case errors.Is(err, agent.ErrProbe):
 		return exitProbe
-	case errors.Is(err, agent.ErrNoSuchProbe), errors.Is(err, demo.ErrUnknownScript):
+	case errors.Is(err, agent.ErrNoSuchProbe), errors.Is(err, agent.ErrNoSuchTarget), errors.Is(err, demo.ErrUnknownScript):
 		return exitUsage
 	case errors.Is(err, agent.ErrDamaged):
 		return exitDamaged

@@ -1,0 +1,210 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"hwsagent/agent/control"
+	"hwsagent/wal"
+	"hwsagent/web"
+)
+
+// ErrNoSuchTarget means that neither the log nor the configuration has a target of that
+// name.
+var ErrNoSuchTarget = errors.New("no such target")
+
+// What can be done with a target.
+const (
+	ActionPause  = "pause"
+	ActionResume = "resume"
+	ActionSkip   = "skip"
+	ActionAdopt  = "adopt"
+	ActionDrop   = "drop"
+	ActionClear  = "clear" // its dead letters
+)
+
+// TargetChange is what came of something that was done with a target's queue.
+type TargetChange struct {
+	Schema  int    `json:"schema"` // 1
+	Action  string `json:"action"` // one of the Action constants
+	Target  string `json:"target"`
+	From    string `json:"from,omitempty"` // adopt: the name that the queue had
+	Running bool   `json:"running"`        // false: done in the data directory of an agent that is down
+	DryRun  bool   `json:"dry_run"`        // nothing was changed
+
+	// Samples is how many were skipped, or waited in the queue that was dropped or adopted.
+	Samples uint64    `json:"samples"`
+	Bytes   int64     `json:"bytes"`            // of the log that these take, skip only
+	Oldest  time.Time `json:"oldest,omitzero"`  // timestamps of the oldest and the newest of these, skip only
+	Newest  time.Time `json:"newest,omitzero"`  //
+	GoesOn  time.Time `json:"goes_on,omitzero"` // timestamp of the oldest sample that comes next, skip only
+
+	PausedSince time.Time        `json:"paused_since,omitzero"`
+	Letters     int              `json:"dead_letters"` // that were removed
+	Ledger      web.LedgerStatus `json:"ledger"`       // afterwards; of a queue that was dropped, its last
+}
+
+// request is what a person wants to be done.
+type request struct {
+	action, target string
+	before         time.Time // skip
+	dryRun         bool      // skip
+	to             string    // adopt: the new name
+}
+
+// TargetManager does things with the queues of the targets of the agent that runs on a
+// storage directory; without one, in the directory itself, as its only user meanwhile.
+type TargetManager struct{ Storage string }
+
+// Pause makes the agent send nothing to the target, also after a restart, until Resume.
+func (m TargetManager) Pause(ctx context.Context, target string) (TargetChange, error) {
+	return m.do(ctx, request{action: ActionPause, target: target})
+}
+
+// Resume undoes Pause.
+func (m TargetManager) Resume(ctx context.Context, target string) (TargetChange, error) {
+	return m.do(ctx, request{action: ActionResume, target: target})
+}
+
+// Skip lets go what waits for the target and is older than before. It ends in front of the
+// first commit with a sample that is not.
+func (m TargetManager) Skip(ctx context.Context, target string, before time.Time, dryRun bool) (TargetChange, error) {
+	return m.do(ctx, request{action: ActionSkip, target: target, before: before, dryRun: dryRun})
+}
+
+// Adopt gives the queue of one target to another. A running agent must find the new name
+// in its configuration file and the old one not; it reloads the file in the same step.
+func (m TargetManager) Adopt(ctx context.Context, from, to string) (TargetChange, error) {
+	return m.do(ctx, request{action: ActionAdopt, target: from, to: to})
+}
+
+// Drop removes the queue and the dead letters of a target that is not configured.
+func (m TargetManager) Drop(ctx context.Context, target string) (TargetChange, error) {
+	return m.do(ctx, request{action: ActionDrop, target: target})
+}
+
+// Clear removes the dead letters of a target.
+func (m TargetManager) Clear(ctx context.Context, target string) (TargetChange, error) {
+	return m.do(ctx, request{action: ActionClear, target: target})
+}
+
+func (m TargetManager) do(ctx context.Context, r request) (TargetChange, error) {
+	var c TargetChange
+	err := askAgent(ctx, m.Storage, r.path(), &c)
+	if errors.Is(err, ErrNotRunning) {
+		return doOffline(m.Storage, r)
+	}
+	return c, err
+}
+
+// refused is what the agent answers where it does not do what it is asked for.
+type refused struct {
+	Error        string `json:"error"`
+	NoSuchTarget bool   `json:"no_such_target"`
+}
+
+// askAgent posts to the agent and decodes its answer.
+func askAgent(ctx context.Context, storage, path string, answer any) error {
+	code, body, err := control.Do(ctx, storage, http.MethodPost, path)
+	if err != nil {
+		return err
+	}
+	if code != http.StatusOK {
+		var no refused
+		if json.Unmarshal(body, &no) != nil || no.Error == "" {
+			return fmt.Errorf("ask the agent: %d %s", code, firstLine(body))
+		}
+		if no.NoSuchTarget {
+			return &plainError{no.Error, ErrNoSuchTarget}
+		}
+		return errors.New(no.Error)
+	}
+	if err := json.Unmarshal(body, answer); err != nil {
+		return fmt.Errorf("read the agent's answer: %w", err)
+	}
+	return nil
+}
+
+// plainError is an error with a text of its own.
+type plainError struct {
+	text string
+	is   error
+}
+
+func (e *plainError) Error() string { return e.text }
+func (e *plainError) Unwrap() error { return e.is }
+
+// path is the request as the agent takes it.
+func (r request) path() string {
+	q := url.Values{"target": {r.target}}
+	if !r.before.IsZero() {
+		q.Set("before", strconv.FormatInt(r.before.UnixMilli(), 10))
+	}
+	if r.dryRun {
+		q.Set("dry_run", "true")
+	}
+	if r.to != "" {
+		q.Set("to", r.to)
+	}
+	return "/control/" + r.action + "?" + q.Encode()
+}
+
+// parseRequest is the inverse of path.
+func parseRequest(h *http.Request) (request, error) {
+	q := h.URL.Query()
+	r := request{action: h.PathValue("action"), target: q.Get("target"), dryRun: q.Get("dry_run") == "true", to: q.Get("to")}
+	if text := q.Get("before"); text != "" {
+		ms, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return r, fmt.Errorf("parse before: %w", err)
+		}
+		r.before = time.UnixMilli(ms)
+	}
+	return r, nil
+}
+
+// changed begins the account of what was done.
+func (r request) changed(running bool) TargetChange {
+	return TargetChange{Schema: 1, Action: r.action, Target: r.target, Running: running, DryRun: r.dryRun}
+}
+
+// openOffline opens the log of an agent that is down so that nothing of it goes.
+func openOffline(storage string) (*wal.Log, error) {
+	if _, err := found(wal.Glance(storage)); err != nil {
+		return nil, err
+	}
+	return wal.Open(wal.Options{Dir: storage, Settings: wal.Settings{Retain: math.MaxInt64, OnFull: wal.Reject}})
+}
+
+// doOffline does it in the storage directory.
+func doOffline(storage string, r request) (c TargetChange, err error) {
+	log, err := openOffline(storage)
+	if err != nil {
+		return c, err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	queue := queues{log, storage}
+	c = r.changed(false)
+	switch r.action {
+	case ActionPause, ActionResume:
+		err = queue.pause(&c)
+	case ActionSkip:
+		if err = queue.lookBefore(&c, r.before); err == nil && !r.dryRun {
+			err = queue.skip(&c, r.before)
+		}
+	case ActionAdopt:
+		err = queue.adopt(&c, r.target, r.to)
+	case ActionDrop:
+		err = queue.drop(&c)
+	case ActionClear:
+		err = queue.clear(&c, nil)
+	}
+	return c, err
+}

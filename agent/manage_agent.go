@@ -1,0 +1,117 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+)
+
+// control serves what people may do through the control socket.
+func (a *Agent) control() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /control/test", func(w http.ResponseWriter, h *http.Request) {
+		t, err := a.testTarget(h.Context(), h.URL.Query().Get("target"))
+		answer(w, t, err)
+	})
+	mux.HandleFunc("POST /control/{action}", func(w http.ResponseWriter, h *http.Request) {
+		r, err := parseRequest(h)
+		var c TargetChange
+		if err == nil {
+			c, err = a.manage(r)
+		}
+		answer(w, c, err)
+	})
+	return mux
+}
+
+// answer sends a value, or why there is none.
+func answer(w http.ResponseWriter, v any, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	if err != nil {
+		v = refused{Error: err.Error(), NoSuchTarget: errors.Is(err, ErrNoSuchTarget)}
+		w.WriteHeader(http.StatusConflict)
+	}
+	_ = json.NewEncoder(w).Encode(v) // who asked has gone, or gets it
+}
+
+// manage does something with a target's queue. What runs of the target stops meanwhile.
+func (a *Agent) manage(r request) (TargetChange, error) {
+	q, c := queues{a.log, a.o.StoragePath}, r.changed(true)
+	if r.action == ActionSkip {
+		if err := q.lookBefore(&c, r.before); err != nil || r.dryRun {
+			return c, err
+		}
+	}
+	a.reloading.Lock()
+	defer a.reloading.Unlock()
+	_, configured := a.targets.entry(r.target)
+	var err error
+	switch r.action {
+	case ActionPause, ActionResume:
+		err = a.targets.around(func() error { return q.pause(&c) }, r.target)
+	case ActionSkip:
+		err = a.targets.around(func() error { return q.skip(&c, r.before) }, r.target)
+	case ActionAdopt:
+		err = a.adopt(q, &c, r.target, r.to)
+	case ActionDrop:
+		if configured {
+			return c, fmt.Errorf("%q is in the configuration: remove its entry and reload first, or let go what waits with `hwsagent targets skip %s --before now`", r.target, r.target)
+		}
+		err = q.drop(&c)
+	case ActionClear:
+		if t := a.targets.get(r.target); t != nil {
+			err = q.clear(&c, t.letters)
+		} else {
+			err = q.clear(&c, nil)
+		}
+	default:
+		return c, fmt.Errorf("there is nothing called %q to be done with a target", r.action)
+	}
+	if err == nil {
+		a.logger.Info("Done with a target, as was asked for", "action", r.action, "target", c.Target, "samples", c.Samples)
+	}
+	return c, err
+}
+
+// adopt gives the queue of a target to the one that the configuration file has in its
+// place, and reloads the file. a.reloading is held.
+func (a *Agent) adopt(q queues, c *TargetChange, from, to string) error {
+	cfg, warns, err := Load(a.o.ConfigFile, a.o.Env)
+	if err != nil {
+		return fmt.Errorf("read the configuration that has the new name: %w", err)
+	}
+	logWarnings(a.logger, warns)
+	var names []string
+	for _, t := range cfg.RemoteWrite {
+		names = append(names, t.TargetName())
+	}
+	switch {
+	case slices.Contains(names, from):
+		return fmt.Errorf("%q is still in %s: give its entry the new name there; adopting reloads the file by itself", from, a.o.ConfigFile)
+	case !slices.Contains(names, to):
+		return fmt.Errorf("%q is not in %s: give the entry that name there first; adopting reloads the file by itself", to, a.o.ConfigFile)
+	}
+	var restore func()
+	err = a.targets.around(func() error {
+		restore = a.targets.strike(from)
+		err := q.adopt(c, from, to)
+		if err != nil {
+			restore()
+		}
+		return err
+	}, from, to)
+	if err != nil {
+		return err
+	}
+	if err := a.put(cfg); err != nil {
+		back := a.targets.around(func() error {
+			restore()
+			return q.adopt(&TargetChange{}, to, from)
+		}, to)
+		return errors.Join(fmt.Errorf("the configuration could not be put in place, and the queue is back: %w", err), back)
+	}
+	a.logger.Info("A target was renamed; the configuration was reloaded", "from", from, "to", to)
+	return nil
+}

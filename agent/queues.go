@@ -1,0 +1,158 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"hwsagent/remotewrite/deadletter"
+	"hwsagent/wal"
+)
+
+// queues is what is on disk for targets: their places in the log, and dead letters.
+type queues struct {
+	log     *wal.Log
+	storage string
+}
+
+// explain makes errors of the log such as help.
+func (q queues) explain(name string, err error) error {
+	switch {
+	case errors.Is(err, wal.ErrNoTarget):
+		text := fmt.Sprintf("no such target: the log has no queue of %q", name)
+		if names := q.names(); len(names) > 0 {
+			text += "; it has those of " + strings.Join(names, ", ")
+		}
+		return &plainError{text, ErrNoSuchTarget}
+	case errors.Is(err, wal.ErrWanted):
+		return fmt.Errorf("%w: it is in the configuration", err)
+	}
+	return err
+}
+
+// names are the targets that the log has a queue of.
+func (q queues) names() (names []string) {
+	in, err := wal.Glance(q.storage)
+	if err != nil {
+		return nil // another error is being told
+	}
+	for _, t := range in.Targets {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+func (q queues) account(c *TargetChange) {
+	l, _ := q.log.Account(c.Target)
+	c.Ledger, c.PausedSince = ledgerStatus(l), q.log.PausedSince(c.Target)
+}
+
+// pause makes a pause durable, or its end.
+func (q queues) pause(c *TargetChange) error {
+	if err := q.log.Pause(c.Target, c.Action == ActionPause); err != nil {
+		return q.explain(c.Target, err)
+	}
+	q.account(c)
+	return nil
+}
+
+// lookBefore finds what would be skipped.
+func (q queues) lookBefore(c *TargetChange, before time.Time) error {
+	s, err := q.log.Before(c.Target, before)
+	if err != nil {
+		return q.explain(c.Target, err)
+	}
+	c.Samples, c.Bytes, c.Oldest, c.Newest, c.GoesOn = s.Samples, s.Bytes, s.From, s.To, s.Rest
+	q.account(c)
+	return nil
+}
+
+// skip lets that go. Nothing is sent to the target meanwhile.
+func (q queues) skip(c *TargetChange, before time.Time) error {
+	s, err := q.log.Before(c.Target, before) // some may have been delivered since
+	if err != nil {
+		return q.explain(c.Target, err)
+	}
+	c.Oldest, c.Newest, c.GoesOn, c.Bytes = s.From, s.To, s.Rest, s.Bytes
+	if c.Samples, err = q.log.Skip(c.Target, s.End); err != nil {
+		return q.explain(c.Target, err)
+	}
+	q.account(c)
+	return nil
+}
+
+// adopt gives the queue of from, and its dead letters, to another target.
+func (q queues) adopt(c *TargetChange, from, to string) error {
+	c.Target, c.From = to, from
+	waits, _ := q.log.Account(from)
+	if err := q.log.Adopt(from, to); err != nil {
+		if errors.Is(err, wal.ErrOwnData) {
+			own, _ := q.log.Account(to)
+			return fmt.Errorf("%w: it has had %d samples, of which %d wait. Two queues do not become one: "+
+				"put the entry of %q back until its queue is empty, or send the part that %q has not got with "+
+				"`hwsagent wal replay --target %s`, and then drop %q", err, own.Appended, own.Pending, from, to, to, from)
+		}
+		return q.explain(from, err)
+	}
+	c.Samples = waits.Pending
+	q.account(c)
+	return q.moveLetters(from, to)
+}
+
+// moveLetters lets the dead letters of a target follow its queue, unless the new one has
+// some.
+func (q queues) moveLetters(from, to string) error {
+	there, err := deadletter.List(letterDir(q.storage, to))
+	if err != nil || len(there) > 0 {
+		return err
+	}
+	if err := deadletter.Remove(letterDir(q.storage, to)); err != nil {
+		return err
+	}
+	err = os.Rename(letterDir(q.storage, from), letterDir(q.storage, to))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("move dead letters: %w", err)
+	}
+	return nil
+}
+
+// drop removes a queue that nobody wants, and the dead letters.
+func (q queues) drop(c *TargetChange) error {
+	c.PausedSince = q.log.PausedSince(c.Target)
+	l, err := q.log.Forget(c.Target)
+	if err != nil {
+		return q.explain(c.Target, err)
+	}
+	c.Ledger, c.Samples = ledgerStatus(l), l.Pending
+	dir := letterDir(q.storage, c.Target)
+	letters, err := deadletter.List(dir)
+	if err != nil {
+		return err
+	}
+	c.Letters = len(letters)
+	return deadletter.Remove(dir)
+}
+
+// clear removes the dead letters of a target, through the store that it has open if there
+// is one.
+func (q queues) clear(c *TargetChange, open *deadletter.Store) (err error) {
+	if open != nil {
+		c.Letters, err = open.Clear()
+	} else {
+		dir := letterDir(q.storage, c.Target)
+		if _, statErr := os.Stat(dir); statErr != nil && !slices.Contains(q.names(), c.Target) {
+			return q.explain(c.Target, wal.ErrNoTarget)
+		}
+		letters, listErr := deadletter.List(dir)
+		if listErr != nil {
+			return listErr
+		}
+		c.Letters, err = len(letters), deadletter.Remove(dir)
+	}
+	q.account(c)
+	return err
+}

@@ -1,0 +1,89 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"hwsagent/remotewrite"
+	"hwsagent/remotewrite/deadletter"
+	"hwsagent/wal"
+)
+
+// Rejections are the dead letters of a target: what its receiver refused, newest last.
+type Rejections struct {
+	Schema  int                  `json:"schema"` // 1
+	Target  string               `json:"target"`
+	Kept    int                  `json:"kept"`    // letters in the store
+	Letters []remotewrite.Letter `json:"letters"` // the newest of them, as many as were asked for
+}
+
+// Rejected reads the dead letters of a target in the storage directory, also beside an
+// agent that runs: the newest limit, or all if limit is not above 0.
+func Rejected(storage, target string, limit int) (Rejections, error) {
+	r := Rejections{Schema: 1, Target: target, Letters: []remotewrite.Letter{}}
+	dir := letterDir(storage, target)
+	if _, err := os.Stat(dir); err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			return r, fmt.Errorf("read dead letters: %w", err)
+		}
+		in, err := found(wal.Glance(storage))
+		if err != nil {
+			return r, err
+		}
+		if !slices.ContainsFunc(in.Targets, func(t wal.TargetInspection) bool { return t.Name == target }) {
+			return r, (queues{storage: storage}).explain(target, wal.ErrNoTarget)
+		}
+	}
+	letters, err := deadletter.List(dir)
+	if err != nil {
+		return r, err
+	}
+	r.Kept = len(letters)
+	if limit > 0 && len(letters) > limit {
+		letters = letters[len(letters)-limit:]
+	}
+	r.Letters = append(r.Letters, letters...)
+	return r, nil
+}
+
+// WriteText prints the letters for people, those with the same answer together.
+func (r Rejections) WriteText(w io.Writer) error {
+	var b strings.Builder
+	if r.Kept == 0 {
+		fmt.Fprintf(&b, "%s has refused nothing that is kept\n", r.Target)
+	}
+	said := ""
+	for _, l := range r.Letters {
+		head := fmt.Sprintf("%s %s, %d: %s", l.Time.UTC().Format(time.RFC3339), l.Reason, l.Status, printable(l.Text))
+		if key := fmt.Sprint(l.Reason, l.Status, l.Text); key != said {
+			said = key
+			fmt.Fprintln(&b, head)
+		}
+		many := ""
+		if l.Samples > 1 {
+			many = fmt.Sprintf(", and %d others of its request", l.Samples-1)
+		}
+		fmt.Fprintf(&b, "    %s %s @ %s%s\n", printable(l.Series), printable(l.Value), time.UnixMilli(l.Timestamp).UTC().Format("2006-01-02T15:04:05.000Z"), many)
+	}
+	if n := r.Kept - len(r.Letters); n > 0 {
+		fmt.Fprintf(&b, "… and %d older (--limit 0 shows all)\n", n)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// printable keeps what a receiver said from steering the terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return '?'
+		}
+		return r
+	}, s)
+}

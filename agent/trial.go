@@ -1,0 +1,115 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"hwsagent/remotewrite"
+)
+
+// TargetTest is how far the way to a target goes: its credential files, name, connection,
+// TLS, and a write without samples.
+type TargetTest struct {
+	Schema  int    `json:"schema"` // 1
+	Target  string `json:"target"`
+	URL     string `json:"url"`
+	Running bool   `json:"running"` // tried by the agent that runs; false: by this process, with the configuration file
+	Result  Result `json:"result"`
+	Steps   []Step `json:"steps"`
+}
+
+// TestTarget lets the agent that runs on the storage directory try the way to a target;
+// without one it tries from here, with the configuration file. It sends no sample. A
+// running agent whose target is held, or waits to try again, tries at once if all is well.
+func TestTarget(ctx context.Context, storage, configFile, target string) (TargetTest, error) {
+	var t TargetTest
+	err := askAgent(ctx, storage, request{action: "test", target: target}.path(), &t)
+	if !errors.Is(err, ErrNotRunning) {
+		return t, err
+	}
+	cfg, _, err := Load(configFile, os.LookupEnv)
+	if err != nil {
+		return t, err
+	}
+	c, err := cfg.target(target)
+	if err != nil {
+		return t, err
+	}
+	return tryTarget(ctx, c, false), nil
+}
+
+// target is the entry of that name.
+func (c *Config) target(name string) (*remotewrite.Config, error) {
+	var names []string
+	for _, t := range c.RemoteWrite {
+		if t.TargetName() == name {
+			return t, nil
+		}
+		names = append(names, t.TargetName())
+	}
+	text := fmt.Sprintf("no such target: %s has no entry called %q", c.File, name)
+	if len(names) > 0 {
+		text += "; it has " + strings.Join(names, ", ")
+	}
+	return nil, &plainError{text, ErrNoSuchTarget}
+}
+
+// testTarget is TestTarget in the agent.
+func (a *Agent) testTarget(ctx context.Context, name string) (TargetTest, error) {
+	a.mu.Lock()
+	cfg := a.cfg
+	a.mu.Unlock()
+	c, err := cfg.target(name)
+	if err != nil {
+		return TargetTest{}, err
+	}
+	t := tryTarget(ctx, c, true)
+	if running := a.targets.get(name); running != nil && t.Result != Fail {
+		running.queue.Poke()
+	}
+	return t, nil
+}
+
+// tryTarget goes the whole way.
+func tryTarget(ctx context.Context, c *remotewrite.Config, running bool) TargetTest {
+	t := TargetTest{Schema: 1, Target: c.TargetName(), URL: c.URL.String(), Running: running, Result: OK}
+	if len(c.CredentialFiles()) > 0 {
+		t.Steps = append(t.Steps, checkFiles(&Config{RemoteWrite: []*remotewrite.Config{c}}, time.Now()).Steps...)
+	}
+	t.Steps = append(t.Steps, checkTarget(ctx, c)...)
+	for _, s := range t.Steps {
+		t.Result = worse(t.Result, s.Result)
+	}
+	return t
+}
+
+// WriteText prints every step.
+func (t TargetTest) WriteText(w io.Writer) error {
+	var b strings.Builder
+	by := "tried from here, with the configuration file: no agent is running"
+	if t.Running {
+		by = "tried by the agent that is running"
+	}
+	fmt.Fprintf(&b, "target %s (%s), %s\n", t.Target, t.URL, by)
+	for _, s := range t.Steps {
+		fmt.Fprintf(&b, "  %s %s\n", s.Result.mark(), s.about(Group{Kind: GroupTarget}))
+		if s.Try != "" {
+			fmt.Fprintf(&b, "      Try: %s\n", s.Try)
+		}
+	}
+	switch t.Result {
+	case OK:
+		fmt.Fprintln(&b, "it takes data over this way")
+	case Warn:
+		fmt.Fprintln(&b, "it may take data over this way; see above")
+	default:
+		fmt.Fprintln(&b, "it takes no data at present; what is collected waits in the log")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
