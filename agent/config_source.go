@@ -46,8 +46,19 @@ func maskScalar(path, value string) string {
 		if secretKey(s) {
 			return hidden
 		}
+		if s == "endpoint_params" && i+1 < len(steps) {
+			return hidden
+		}
+		if s == "http_headers" && i+2 < len(steps) && steps[i+2] == "values" && !headerShown(steps[i+1]) {
+			return hidden
+		}
 		if (s == "headers" || s == "proxy_connect_header") && i+1 < len(steps) && !headerShown(strings.Join(steps[i+1:], ".")) {
 			return hidden
+		}
+	}
+	if last := steps[len(steps)-1]; last == "url" || strings.HasSuffix(last, "_url") {
+		if at := strings.LastIndexByte(value, '@'); at >= 0 && !strings.Contains(value, "://") {
+			return hidden + value[at:] // an address without //
 		}
 	}
 	return maskURL(value)
