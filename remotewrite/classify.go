@@ -56,6 +56,7 @@ type Policy struct {
 //	other 4xx                       Hold             Discard
 //	1xx 3xx                         Hold             Hold
 //	5xx, no response                Retry            Retry
+//	refused on the way (Blocked)    Hold             Hold
 //	anything else                   Hold             Hold
 //
 // The specification (remote write 1.0, "Retries & Backoff") demands that 5xx is
@@ -65,6 +66,8 @@ type Policy struct {
 // redirect is never followed, whatever the policy, and nothing is dropped for one.
 func Classify(a Answer, p Policy) Verdict {
 	switch s := a.Status; {
+	case a.Blocked:
+		return Hold
 	case s == 0, s >= 500 && s <= 599:
 		return Retry
 	case s >= 200 && s <= 299:

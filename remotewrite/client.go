@@ -2,17 +2,18 @@ package remotewrite
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"html"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode"
 
@@ -71,6 +72,8 @@ type Client struct {
 	line *line // nil until the credentials could be read
 	seen [32]byte
 	err  error // of the last reading of credentials
+
+	server atomic.Pointer[x509.Certificate] // the receiver's that ends first; nil until seen
 }
 
 // NewClient makes a client for a valid entry. Credential files that are missing or
@@ -106,7 +109,9 @@ func NewClient(c *Config, o ClientOptions) (*Client, error) {
 	}
 	client.url = u.String()
 	for _, values := range u.Query() {
-		client.secrets = append(client.secrets, values...)
+		for _, v := range values {
+			client.secrets = append(client.secrets, v, url.QueryEscape(v))
+		}
 	}
 	for name, value := range c.Headers {
 		client.header.Set(name, value)
@@ -126,10 +131,11 @@ func NewClient(c *Config, o ClientOptions) (*Client, error) {
 	return client, nil
 }
 
-// Run reads credential files again from time to time until ctx is done.
+// Run reads credential files again from time to time, and renews an OAuth2 token before
+// its end, until ctx is done.
 func (c *Client) Run(ctx context.Context) error {
 	defer c.Close()
-	if !c.files {
+	if !c.files && c.http.OAuth2 == nil {
 		<-ctx.Done()
 		return nil
 	}
@@ -140,7 +146,12 @@ func (c *Client) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
+		}
+		if c.files {
 			_ = c.reload(false) // kept for CredentialError, and logged when it is a new one
+		}
+		if t := c.source(); t != nil {
+			t.renew(ctx)
 		}
 	}
 }
@@ -181,18 +192,38 @@ func (c *Client) Send(ctx context.Context, r Request) Answer {
 		return Answer{Err: err, Took: time.Since(start)}
 	}
 	defer c.release(l)
+	source := l.creds.tokens
+	if source == nil {
+		return c.send(ctx, l, nil, r)
+	}
+	var a Answer
+	for range 2 { // a token that was taken before and is not any more is exchanged once
+		k, err := source.get(ctx)
+		if err != nil {
+			return c.noToken(l, err, time.Since(start))
+		}
+		if a = c.send(ctx, l, k, r); !source.note(k, a) {
+			break
+		}
+	}
+	return a
+}
 
+// send sends a request over l; k is nil without OAuth2.
+func (c *Client) send(ctx context.Context, l *line, k *token, r Request) Answer {
+	start := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, errNoAnswer)
 	defer cancel()
 	body := &lentBody{data: r.Body}
 	defer body.revoke()
-	resp, err := l.post(ctx, c.url, c.header, body, r.Attempt)
+	resp, err := l.post(ctx, c.url, c.header, k, body, r.Attempt)
 	if err != nil {
 		if errors.Is(context.Cause(ctx), errNoAnswer) {
 			c.leave(l)
 		}
-		return Answer{Err: c.explain(ctx, l, err), Took: time.Since(start)}
+		return Answer{Err: c.explain(ctx, l, err), Blocked: blocks(err), Took: time.Since(start)}
 	}
+	c.noteServer(resp.TLS)
 	defer func() { _ = resp.Body.Close() }() // what matters of it is read
 
 	// The status is known now; a body that does not end changes nothing.
@@ -206,7 +237,7 @@ func (c *Client) Send(ctx context.Context, r Request) Answer {
 
 	a := Answer{
 		Status: resp.StatusCode,
-		Text:   c.redact(l, said(resp.StatusCode, buf[:min(n, keptText)])),
+		Text:   c.quote(l, resp.StatusCode, buf[:n]),
 		Took:   time.Since(start),
 	}
 	if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
@@ -228,21 +259,14 @@ func (c *Client) explain(ctx context.Context, l *line, err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
 	}
-	if op, ok := errors.AsType[*net.OpError](err); ok && error(op) == err { //nolint:errorlint // only err itself is replaced
-		same := *op
-		same.Source = nil // our port: another one each time, so that equal errors would differ
-		err = &same
-	}
+	err = through(l.proxy, withoutPort(err))
 	if strings.Contains(err.Error(), "tls: ") || strings.Contains(err.Error(), "x509: ") {
 		c.blamed(l)
 	}
 	if cause := context.Cause(ctx); errors.Is(cause, errNoAnswer) {
-		return fmt.Errorf("post to %s: %w (%s)", c.place, cause, c.timeout)
+		return fmt.Errorf("post to %s: %w", c.place, through(l.proxy, fmt.Errorf("%w (%s)", cause, c.timeout)))
 	}
-	if text := c.redact(l, err.Error()); text != err.Error() {
-		err = errors.New(text)
-	}
-	return fmt.Errorf("post to %s: %w", c.place, err)
+	return fmt.Errorf("post to %s: %w", c.place, c.redacted(l, err))
 }
 
 // said is what a server said, for people: of a web page, as proxies answer with, its title;
@@ -364,12 +388,17 @@ func (c *Client) reload(atOnce bool) error {
 
 // use makes creds those in use. c.mu is held.
 func (c *Client) use(creds *credentials) error {
+	if o := creds.http.OAuth2; o != nil {
+		var err error
+		if creds.tokens, err = newTokens(o, c.header.Get("User-Agent"), c.opts.Dial, c.opts.Metrics.setTokenEnd); err != nil {
+			return err
+		}
+	}
 	next, err := c.newLine(creds)
 	if err != nil {
 		return err
 	}
-	c.opts.Metrics.setExpiry("client", creds.clientEnd)
-	c.opts.Metrics.setExpiry("ca", creds.caEnd)
+	c.opts.Metrics.setExpiries(creds.ends)
 	if c.line != nil || c.err != nil { // not the first, or the first were faulty
 		c.opts.Logger.Info("Credentials changed", "target", c.name)
 		c.opts.Metrics.reloaded(nil)
@@ -383,19 +412,4 @@ func (c *Client) use(creds *credentials) error {
 	}
 	c.line = next
 	return nil
-}
-
-// shortest is the length from which on a secret is looked for in texts.
-const shortest = 4
-
-// redact cuts secrets out of a text.
-func (c *Client) redact(l *line, text string) string {
-	for _, secrets := range [...][]string{c.secrets, l.creds.secrets} {
-		for _, s := range secrets {
-			if len(s) >= shortest {
-				text = strings.ReplaceAll(text, s, "<secret>")
-			}
-		}
-	}
-	return text
 }

@@ -129,7 +129,12 @@ func (c *Config) Policy() Policy {
 
 // SetDirectory makes relative file names relative to dir, where the configuration
 // file is.
-func (c *Config) SetDirectory(dir string) { c.HTTP.SetDirectory(dir) }
+func (c *Config) SetDirectory(dir string) {
+	c.HTTP.SetDirectory(dir)
+	if o := c.HTTP.OAuth2; o != nil { // which that leaves out
+		o.ClientCertificateKeyFile = config.JoinDir(dir, o.ClientCertificateKeyFile)
+	}
+}
 
 // Headers are the extra headers of each request. Their values are masked wherever
 // they are printed, unless the name is known to carry no secret.
@@ -143,7 +148,7 @@ func openHeader(name string) bool {
 func (h Headers) masked() map[string]string {
 	m := make(map[string]string, len(h))
 	for name, value := range h {
-		m[name] = "<secret>"
+		m[name] = hidden
 		if openHeader(name) {
 			m[name] = value
 		}

@@ -145,9 +145,9 @@ func TestConfigProblems(t *testing.T) {
 		{`url: /api/v1/push`, "url", "scheme"},
 		{`url: "http:///x"`, "url", "no host"},
 		{`url: http://h/#x`, "url", "fragment"},
-		{`{url: http://h/, sigv4: {}}`, "sigv4", "not supported by this build"},
-		{`{url: http://h/, azuread: {cloud: x}}`, "azuread", "not supported by this build"},
-		{`{url: http://h/, google_iam: {credentials_file: x}}`, "google_iam", "not supported by this build"},
+		{`{url: http://h/, sigv4: {}}`, "sigv4", "not supported by this build (let a proxy that signs requests"},
+		{`{url: http://h/, azuread: {cloud: x}}`, "azuread", "not supported by this build (use oauth2 with client_id"},
+		{`{url: http://h/, google_iam: {credentials_file: x}}`, "google_iam", "not supported by this build (use bearer_token_file"},
 		{`{url: http://h/, basic_auth: {username_ref: x}}`, "basic_auth.username_ref", "not supported"},
 		{`{url: http://h/, authorization: {credentials_ref: x}}`, "authorization.credentials_ref", "not supported"},
 		{`{url: http://h/, tls_config: {ca_ref: x}}`, "tls_config.ca_ref", "not supported"},
@@ -175,7 +175,25 @@ func TestConfigProblems(t *testing.T) {
 		{`{url: http://h/, queue_config: {min_backoff: 10s}}`, "queue_config.max_backoff", "below min_backoff"},
 		{`{url: http://h/, metadata_config: {send_interval: 0s}}`, "metadata_config.send_interval", "more than"},
 		{`{url: http://h/, metadata_config: {max_samples_per_send: 0}}`, "metadata_config.max_samples_per_send", "below 1"},
-		{`{url: http://h/, oauth2: {client_id: x}}`, "oauth2", "not supported"},
+		{`{url: http://h/, oauth2: {client_id: x}}`, "oauth2.token_url", "missing"},
+		{`{url: http://h/, oauth2: {token_url: "http://i/"}}`, "oauth2.client_id", "missing"},
+		{`{url: http://h/, oauth2: {client_id: x, token_url: /token}}`, "oauth2.token_url", "not an address"},
+		{`{url: http://h/, oauth2: {client_id: x, token_url: "http://i:port/"}}`, "oauth2.token_url", "not an address"},
+		{`{url: http://h/, oauth2: {client_id: x, token_url: "http://i/", client_secret: a, client_secret_file: b}}`, "", "at most one of oauth2 client_secret"},
+		{`{url: http://h/, oauth2: {client_id: x, token_url: "http://i/", client_secret_ref: a}}`, "oauth2.client_secret_ref", "not supported"},
+		{`{url: http://h/, oauth2: {client_id: x, token_url: "http://i/", tls_config: {ca_ref: a}}}`, "oauth2.tls_config.ca_ref", "not supported"},
+		{`{url: http://h/, oauth2: {client_id: x, token_url: "http://i/", proxy_url: "ftp://p"}}`, "oauth2.proxy_url", "ftp"},
+		{`{url: http://h/, oauth2: {client_id: x, token_url: "http://i/", scopes: [a], endpoint_params: {scope: b}}}`, "oauth2.endpoint_params.scope", "in scopes, too"},
+		{`{url: http://h/, oauth2: {client_id: x, token_url: "http://i/", grant_type: "urn:ietf:params:oauth:grant-type:jwt-bearer"}}`, "oauth2.client_certificate_key_file", "missing"},
+		{`{url: http://h/, bearer_token: a, oauth2: {client_id: x, token_url: "http://i/"}}`, "", "at most one of"},
+		{`{url: "http://u:p@h/", oauth2: {client_id: x, token_url: "http://i/"}}`, "url", "another authentication"},
+		{`{url: http://h/, proxy_url: "http://"}`, "proxy_url", "no host"},
+		{`{url: http://h/, no_proxy: x}`, "", "proxy_url must also be configured"},
+		{`{url: http://h/, http_headers: {X-A: {}}}`, "http_headers.X-A", "no value"},
+		{`{url: http://h/, http_headers: {X-A: {secrets: ["a\nb"]}}}`, "http_headers.X-A.secrets[0]", "does not allow"},
+		{`{url: http://h/, http_headers: {Proxy-Authorization: {values: [x]}}}`, "http_headers.Proxy-Authorization", "between agent and proxy (write the user into proxy_url"},
+		{`{url: http://h/, http_headers: {Transfer-Encoding: {values: [x]}}}`, "http_headers.Transfer-Encoding", "HTTP itself sets it"},
+		{`{url: http://h/, http_headers: {X-Amz-Date: {values: [x]}}}`, "http_headers.X-Amz-Date", "SigV4"},
 	} {
 		c, err := load(tc.text)
 		if err != nil {
@@ -203,6 +221,11 @@ func TestConfigWarnings(t *testing.T) {
 		{`{url: "http://h.example/", http_headers: {X-Key: {files: [k]}}}`, "url", "plain http"},
 		{`{url: "https://u:p@h.example/"}`, "url", "password in it"},
 		{`{url: http://127.0.0.1/, tls_config: {ca_file: x}}`, "tls_config", "no effect"},
+		{`{url: http://h.example/, oauth2: {client_id: x, token_url: "https://i/"}}`, "url", "plain http"},
+		{`{url: https://h.example/, oauth2: {client_id: x, token_url: "http://i/"}}`, "oauth2.token_url", "plain http"},
+		{`{url: https://h.example/, oauth2: {client_id: x, token_url: "https://i/", grant_type: password}}`, "oauth2.grant_type", "effect of client_credentials"},
+		{`{url: https://h.example/, oauth2: {client_id: x, token_url: "https://i/", tls_config: {insecure_skip_verify: true}}}`, "oauth2.tls_config.insecure_skip_verify", "anyone"},
+		{`{url: http://h.example/, proxy_url: "http://p/", hwsagent: {on_refusal: drop}}`, "proxy_url", "looks like one by the receiver"},
 		{`{url: http://127.0.0.1/, queue_config: {max_shards: 17}}`, "queue_config.max_shards", "effect of 16"},
 		{`{url: http://127.0.0.1/, queue_config: {max_shards: 8, min_shards: 3}}`, "queue_config.min_shards", "effect of 2"},
 		{`{url: http://127.0.0.1/, queue_config: {max_shards: 8, min_shards: 4}}`, "", ""},
@@ -244,8 +267,16 @@ func TestConfigRedaction(t *testing.T) {
 url: https://user-CANARY:CANARY@h.example/push?token=CANARY
 headers: {X-Api-Key: CANARY, x-scope-orgid: tenant}
 authorization: {credentials: CANARY}
-proxy_url: http://u:CANARY@proxy/
-http_headers: {X-B: {secrets: [CANARY]}}
+proxy_url: http://CANARY:CANARY@proxy/?x=CANARY
+http_headers: {X-B: {secrets: [CANARY], values: [CANARY]}, X-Scope-OrgID: {values: [tenant2]}}
+oauth2:
+  client_id: id
+  client_secret: CANARY
+  client_certificate_key: CANARY
+  token_url: https://CANARY:CANARY@idp.example/token?x=CANARY
+  endpoint_params: {client_assertion: CANARY, audience: plant}
+  proxy_url: http://CANARY:CANARY@proxy/
+  tls_config: {key: CANARY, cert: public}
 tls_config: {key: CANARY, cert: public}
 `)
 	if err != nil {
@@ -265,8 +296,13 @@ tls_config: {key: CANARY, cert: public}
 			t.Errorf("%s shows a secret:\n%s", name, text)
 		}
 	}
-	if !strings.Contains(string(y), "tenant") || !strings.Contains(string(y), "https://h.example/push") {
-		t.Errorf("what is no secret is missing:\n%s", y)
+	for _, open := range []string{"tenant", "tenant2", "https://h.example/push", "http://proxy/", "https://idp.example/token", "audience: plant"} {
+		if !strings.Contains(string(y), open) {
+			t.Errorf("%s, which is no secret, is missing:\n%s", open, y)
+		}
+	}
+	if c.HTTP.OAuth2.EndpointParams["client_assertion"] != "CANARY" || c.HTTP.HTTPHeaders.Headers["X-B"].Values[0] != "CANARY" || c.HTTP.ProxyURL.User == nil {
+		t.Error("showing the entry has changed it")
 	}
 	for _, bad := range []string{"https://u:CANARY@h:port/", "https://u:CAN/ARY@h/%zz", "://CANARY"} {
 		if _, err := load("url: " + `"` + bad + `"`); err == nil || strings.Contains(err.Error(), "CAN") {

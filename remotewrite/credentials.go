@@ -5,16 +5,19 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"time"
 
 	"github.com/prometheus/common/config"
 	"golang.org/x/net/http/httpguts"
+	"golang.org/x/net/http/httpproxy"
 )
 
 // credentials are what a target is shown: tokens, passwords, certificates, as the
@@ -27,11 +30,20 @@ type credentials struct {
 	// print tells contents apart.
 	print [sha256.Size]byte
 
+	// header is what they add to each request; an OAuth2 token is added to that.
+	header http.Header
+
 	// secrets are cut out of whatever text is shown.
 	secrets []string
 
-	// clientEnd and caEnd are when the earliest certificate ends; zero without one.
-	clientEnd, caEnd time.Time
+	// ends tells for each role of the metrics when the earliest certificate or token ends;
+	// expiries is the same for people.
+	ends     map[string]time.Time
+	expiries []Expiry
+
+	// tokens is the source of OAuth2 tokens, nil without oauth2. It is made when the
+	// credentials are taken into use.
+	tokens *tokens
 }
 
 // CredentialFiles lists the files that the entry names: tokens, passwords, header
@@ -40,6 +52,9 @@ func (c *Config) CredentialFiles() []string { return credentialFiles(&c.HTTP) }
 
 func credentialFiles(c *config.HTTPClientConfig) []string {
 	names := []string{c.TLSConfig.CAFile, c.TLSConfig.CertFile, c.TLSConfig.KeyFile, c.BearerTokenFile}
+	if o := c.OAuth2; o != nil {
+		names = append(names, o.ClientSecretFile, o.ClientCertificateKeyFile, o.TLSConfig.CAFile, o.TLSConfig.CertFile, o.TLSConfig.KeyFile)
+	}
 	if a := c.Authorization; a != nil {
 		names = append(names, a.CredentialsFile)
 	}
@@ -58,11 +73,14 @@ func credentialFiles(c *config.HTTPClientConfig) []string {
 // line and not empty, certificates parse, certificate and key belong together. All
 // faults are in the error, none with a secret in it.
 func loadCredentials(from *config.HTTPClientConfig) (*credentials, error) {
-	c := &credentials{http: *from}
+	c := &credentials{http: *from, ends: map[string]time.Time{}}
 	l := &fileLoader{sum: sha256.New().Sum(nil)}
 	c.loadAuth(l, from)
+	c.loadOAuth2(l, from.OAuth2)
 	c.loadHeaders(l, from)
-	c.loadTLS(l)
+	c.loadTLS(l, &c.http.TLSConfig, "")
+	c.hideProxy(&from.ProxyConfig)
+	c.header = authHeader(&c.http)
 	if err := errors.Join(l.errs...); err != nil {
 		return nil, err
 	}
@@ -126,7 +144,11 @@ func (c *credentials) loadAuth(l *fileLoader, from *config.HTTPClientConfig) {
 		if a.CredentialsFile != "" {
 			a.Credentials, a.CredentialsFile = config.Secret(l.line(a.CredentialsFile)), ""
 		}
-		c.secrets = append(c.secrets, string(a.Credentials))
+		c.hide(string(a.Credentials))
+		if e := jwtValidity(string(a.Credentials)); !e.Until.IsZero() {
+			e.What = "token"
+			c.note("bearer", e)
+		}
 		c.http.Authorization = &a
 	}
 	if from.BasicAuth != nil {
@@ -137,8 +159,75 @@ func (c *credentials) loadAuth(l *fileLoader, from *config.HTTPClientConfig) {
 		if b.PasswordFile != "" {
 			b.Password, b.PasswordFile = config.Secret(l.line(b.PasswordFile)), ""
 		}
-		c.secrets = append(c.secrets, string(b.Password))
+		c.hideBasic(b.Username, string(b.Password))
 		c.http.BasicAuth = &b
+	}
+}
+
+func (c *credentials) loadOAuth2(l *fileLoader, from *config.OAuth2) {
+	if from == nil {
+		return
+	}
+	o := *from
+	if o.ClientSecretFile != "" {
+		o.ClientSecret, o.ClientSecretFile = config.Secret(l.line(o.ClientSecretFile)), ""
+	}
+	if o.GrantType == grantJWT {
+		key, ok := "client_certificate_key", true
+		if o.ClientCertificateKeyFile != "" {
+			var s string
+			key = o.ClientCertificateKeyFile
+			s, ok = l.read(key)
+			o.ClientCertificateKey, o.ClientCertificateKeyFile = config.Secret(s), ""
+		}
+		if err := checkSigningKey(string(o.ClientCertificateKey)); err != nil && ok {
+			l.errs = append(l.errs, fmt.Errorf("use the key %s to sign: %w", key, err))
+		}
+	}
+	c.hide(string(o.ClientCertificateKey), url.QueryEscape(string(o.ClientSecret)))
+	c.hideBasic(o.ClientID, string(o.ClientSecret))
+	c.hideBasic(url.QueryEscape(o.ClientID), url.QueryEscape(string(o.ClientSecret))) // RFC 6749, 2.3.1
+	for name, value := range o.EndpointParams {
+		if !openParameter(name) {
+			c.hide(value, url.QueryEscape(value))
+		}
+	}
+	if u, err := url.Parse(o.TokenURL); err == nil {
+		c.hideURL(u)
+	}
+	c.loadTLS(l, &o.TLSConfig, "oauth2_")
+	c.hideProxy(&o.ProxyConfig)
+	c.http.OAuth2 = &o
+}
+
+// hideURL hides password and query of an address.
+func (c *credentials) hideURL(u *url.URL) {
+	if password, ok := u.User.Password(); ok {
+		c.hideBasic(u.User.Username(), password)
+	}
+	for _, values := range u.Query() {
+		for _, v := range values {
+			c.hide(v, url.QueryEscape(v))
+		}
+	}
+}
+
+func (c *credentials) hideProxy(p *config.ProxyConfig) {
+	if p.ProxyURL.URL != nil {
+		c.hideURL(p.ProxyURL.URL)
+	}
+	if p.ProxyFromEnvironment {
+		env := httpproxy.FromEnvironment()
+		for _, s := range []string{env.HTTPProxy, env.HTTPSProxy} {
+			if u, err := url.Parse(s); err == nil {
+				c.hideURL(u)
+			}
+		}
+	}
+	for _, values := range p.ProxyConnectHeader {
+		for _, v := range values {
+			c.hide(string(v))
+		}
 	}
 }
 
@@ -155,15 +244,19 @@ func (c *credentials) loadHeaders(l *fileLoader, from *config.HTTPClientConfig) 
 			secrets = append(secrets, config.Secret(l.line(f)))
 		}
 		for _, s := range secrets {
-			c.secrets = append(c.secrets, string(s))
+			c.hide(string(s))
+		}
+		if !openHeader(name) {
+			c.hide(h.Values...)
 		}
 		headers[name] = config.Header{Values: h.Values, Secrets: secrets}
 	}
 	c.http.HTTPHeaders = &config.Headers{Headers: headers}
 }
 
-func (c *credentials) loadTLS(l *fileLoader) {
-	t := &c.http.TLSConfig
+// loadTLS puts the contents of a tls_config's files in place of their names. of is what
+// the expiries are called by: "" or "oauth2_".
+func (c *credentials) loadTLS(l *fileLoader, t *config.TLSConfig, of string) {
 	ca, cert, key := "ca", "cert", "key" // what an error calls them
 	ok := true
 	if t.CAFile != "" {
@@ -172,11 +265,11 @@ func (c *credentials) loadTLS(l *fileLoader) {
 		t.CAFile = ""
 	}
 	if ok && t.CA != "" {
-		ends, err := certificateEnds(t.CA)
+		certs, err := certificates(t.CA)
 		if err != nil {
 			l.errs = append(l.errs, fmt.Errorf("read certificates of %s: %w", ca, err))
 		} else {
-			c.caEnd = slices.MinFunc(ends, time.Time.Compare)
+			c.noteCA(of, certs)
 		}
 	}
 	certOK, keyOK := true, true
@@ -191,6 +284,7 @@ func (c *credentials) loadTLS(l *fileLoader) {
 		s, keyOK = l.read(t.KeyFile)
 		t.Key, t.KeyFile = config.Secret(s), ""
 	}
+	c.hide(string(t.Key))
 	if t.Cert == "" || !certOK || !keyOK {
 		return
 	}
@@ -199,34 +293,35 @@ func (c *credentials) loadTLS(l *fileLoader) {
 		l.errs = append(l.errs, fmt.Errorf("use client certificate %s with key %s: %w", cert, key, err))
 		return
 	}
-	c.clientEnd = pair.Leaf.NotAfter
+	c.note(of+"client", Expiry{What: named(of, "client certificate"), From: pair.Leaf.NotBefore, Until: pair.Leaf.NotAfter})
 }
 
-// certificateEnds lists when the certificates of a PEM text end. A text that is cut
-// off in the middle of a certificate, as a file is while it is being written, is an
-// error, and so is one without any.
-func certificateEnds(text string) ([]time.Time, error) {
-	var ends []time.Time
-	rest := []byte(text)
-	for {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			break
-		}
-		if block.Type != "CERTIFICATE" {
-			continue
-		}
-		cert, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return nil, err
-		}
-		ends = append(ends, cert.NotAfter)
+// noteCA notes when the earliest certificate of an authority ends. People are told of
+// the last one: the bundle of a system always has some that are over.
+func (c *credentials) noteCA(of string, certs []*x509.Certificate) {
+	first, last := slices.MinFunc(certs, endsFirst), slices.MaxFunc(certs, endsFirst)
+	c.note(of+"ca", Expiry{What: named(of, "certificate of the authority"), From: last.NotBefore, Until: last.NotAfter})
+	c.ends[of+"ca"] = first.NotAfter
+}
+
+func (c *credentials) note(role string, e Expiry) {
+	c.expiries = append(c.expiries, e)
+	c.ends[role] = e.Until
+}
+
+func named(of, what string) string {
+	if of == "" {
+		return what
 	}
-	switch {
-	case bytes.Contains(rest, []byte("-----BEGIN ")):
-		return nil, errors.New("the last certificate is incomplete")
-	case len(ends) == 0:
-		return nil, errors.New("there is none in it")
-	}
-	return ends, nil
+	return what + " for the token endpoint"
+}
+
+// hide has text cut out of whatever is shown.
+func (c *credentials) hide(texts ...string) {
+	c.secrets = append(c.secrets, texts...)
+}
+
+// hideBasic does so with a password, alone and as a header carries it (RFC 7617, 2).
+func (c *credentials) hideBasic(user, password string) {
+	c.hide(password, base64.StdEncoding.EncodeToString([]byte(user+":"+password)))
 }

@@ -75,7 +75,7 @@ func FuzzCertificates(f *testing.F) {
 	f.Add("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
 	f.Add("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n-----BEGIN CERT")
 	f.Fuzz(func(t *testing.T, text string) {
-		ends, err := certificateEnds(text)
+		ends, err := certificates(text)
 		if (err == nil) != (len(ends) > 0) || len(ends) > strings.Count(text, "-----BEGIN CERTIFICATE") {
 			t.Errorf("%d certificates, %v", len(ends), err)
 		}

@@ -2,18 +2,19 @@ package remotewrite
 
 import (
 	"context"
+	"io"
 	"maps"
 	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/hashicorp/go-retryablehttp"
-	"github.com/prometheus/common/config"
 )
 
 // line is a pool of connections made with one set of credentials, for a limited time.
 type line struct {
 	creds *credentials
+	proxy string // through which it goes, for people; "" if there is none
 	http  *http.Client
 	retry *retryablehttp.Client
 	born  time.Time
@@ -24,12 +25,14 @@ type line struct {
 }
 
 func (c *Client) newLine(creds *credentials) (*line, error) {
-	rt, err := config.NewRoundTripperFromConfig(creds.http, "remote_write:"+c.name,
-		config.WithDialContextFunc(config.DialContextFunc(c.opts.Dial)))
+	rt, err := newTransport(&creds.http.TLSConfig, creds.http.ProxyConfig, creds.http.EnableHTTP2, c.opts.Dial)
 	if err != nil {
 		return nil, err
 	}
 	l := &line{creds: creds, born: time.Now()}
+	if l.proxy, err = proxyFor(rt, c.url); err != nil {
+		return nil, err
+	}
 	l.http = &http.Client{
 		Transport:     rt,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -51,17 +54,28 @@ func (l *line) retire() {
 	l.http.CloseIdleConnections()
 }
 
-// post sends one request.
-func (l *line) post(ctx context.Context, to string, header http.Header, body *lentBody, attempt int) (*http.Response, error) {
+// post sends one request. k is nil without OAuth2.
+func (l *line) post(ctx context.Context, to string, header http.Header, k *token, body *lentBody, attempt int) (*http.Response, error) {
 	req, err := retryablehttp.NewRequestWithContext(withTrace(ctx), http.MethodPost, to, retryablehttp.ReaderFunc(body.open))
 	if err != nil {
 		return nil, err
 	}
 	maps.Copy(req.Header, header)
+	addHeader(req.Header, l.creds.header)
+	if k != nil {
+		req.Header.Set("Authorization", k.header)
+	}
 	if attempt > 0 {
 		req.Header.Set("Retry-Attempt", strconv.Itoa(attempt))
 	}
-	return l.retry.Do(req)
+	resp, err := l.retry.Do(req)
+	if err == nil && l.proxy != "" && req.URL.Scheme == "http" && ownAnswer(resp) {
+		defer resp.Body.Close()
+		text := make([]byte, keptText)
+		n, _ := io.ReadFull(resp.Body, text) // as much as comes in time
+		return nil, &proxyError{status: resp.StatusCode, text: said(resp.StatusCode, text[:n])}
+	}
+	return resp, err
 }
 
 // brokenBefore lets a request be sent again whose kept connection was closed by the

@@ -39,7 +39,8 @@ type Metrics struct {
 	skew     prometheus.Gauge
 	held     prometheus.Counter
 	reloads  *prometheus.CounterVec
-	expiry   *prometheus.GaugeVec
+	expiry   *prometheus.GaugeVec // by role
+	token    *prometheus.GaugeVec // without labels: it is not there where no token says its end
 }
 
 // class is what the remote-storage metrics tell apart.
@@ -162,6 +163,7 @@ func (m *Metrics) addOwn(l prometheus.Labels) {
 	m.held = add(m, prometheus.NewCounter(prometheus.CounterOpts(opts("target_held_seconds_total", "How long the target was held, in ended and present holds."))))
 	m.reloads = add(m, prometheus.NewCounterVec(prometheus.CounterOpts(opts("target_credential_reloads_total", "Changes of credential and certificate files, by whether they could be used.")), []string{"result"}))
 	m.expiry = add(m, prometheus.NewGaugeVec(prometheus.GaugeOpts(opts("target_certificate_expiry_timestamp_seconds", "When the earliest certificate of the role ends, in seconds since the epoch.")), []string{"role"}))
+	m.token = add(m, prometheus.NewGaugeVec(prometheus.GaugeOpts(opts("target_token_expiry_timestamp_seconds", "When the token in use ends, as it says itself or the token endpoint said, in seconds since the epoch.")), nil))
 	for _, r := range []string{"ok", "failed"} {
 		m.reloads.WithLabelValues(r)
 	}
@@ -337,10 +339,37 @@ func (m *Metrics) reloaded(err error) {
 	m.reloads.WithLabelValues(result).Inc()
 }
 
-// setExpiry shows when the earliest certificate of a role (client, ca) ends.
+// setExpiry shows when the earliest certificate of a role ends.
 func (m *Metrics) setExpiry(role string, t time.Time) {
-	if m != nil && !t.IsZero() {
+	if m != nil {
 		m.expiry.WithLabelValues(role).Set(float64(t.Unix()))
+	}
+}
+
+// setExpiries shows when the certificates and the token of new credentials end, and nothing
+// of what the former had. The receiver's certificate is none of them.
+func (m *Metrics) setExpiries(ends map[string]time.Time) {
+	if m == nil {
+		return
+	}
+	for _, role := range []string{"client", "ca", "oauth2_client", "oauth2_ca"} {
+		if t, ok := ends[role]; ok {
+			m.setExpiry(role, t)
+		} else {
+			m.expiry.DeleteLabelValues(role)
+		}
+	}
+	m.setTokenEnd(ends["bearer"])
+}
+
+// setTokenEnd shows when the token in use ends; zero if there is none that says.
+func (m *Metrics) setTokenEnd(t time.Time) {
+	if m == nil {
+		return
+	}
+	m.token.Reset()
+	if !t.IsZero() {
+		m.token.WithLabelValues().Set(float64(t.Unix()))
 	}
 }
 

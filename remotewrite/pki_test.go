@@ -48,11 +48,17 @@ func newAuthority(t testing.TB) *authority {
 // issue makes a certificate for a client or a server on this machine.
 func (a *authority) issue(name string) (cert, key string) {
 	a.t.Helper()
+	return a.issueUntil(name, time.Date(2098, 1, 1, 0, 0, 0, 0, time.UTC))
+}
+
+// issueUntil makes one that ends then.
+func (a *authority) issueUntil(name string, end time.Time) (cert, key string) {
+	a.t.Helper()
 	a.next++
 	k := newKey(a.t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(a.next), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Unix(0, 0), NotAfter: time.Date(2098, 1, 1, 0, 0, 0, 0, time.UTC),
+		NotBefore: time.Unix(0, 0), NotAfter: end,
 		DNSNames: []string{name, "localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
 	}
@@ -72,7 +78,12 @@ func (a *authority) issue(name string) (cert, key string) {
 // authority.
 func (a *authority) server() *tls.Config {
 	a.t.Helper()
-	cert, key := a.issue("localhost")
+	return a.serverWith(a.issue("localhost"))
+}
+
+// serverWith is the same with a certificate that was issued before.
+func (a *authority) serverWith(cert, key string) *tls.Config {
+	a.t.Helper()
 	pair, err := tls.X509KeyPair([]byte(cert), []byte(key))
 	if err != nil {
 		a.t.Fatal(err)

@@ -2,15 +2,11 @@ package remotewrite
 
 import (
 	"fmt"
-	"maps"
-	"net/http"
 	"net/netip"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/prometheus/common/model"
-	"golang.org/x/net/http/httpguts"
 )
 
 // Problem is one finding about a remote_write entry.
@@ -39,15 +35,6 @@ func (f *findings) add(path, text string) { *f = append(*f, Problem{Path: path, 
 
 func (f *findings) hint(path, text, hint string) {
 	*f = append(*f, Problem{Path: path, Text: text, Hint: hint})
-}
-
-// reservedHeaders are those that the protocol or HTTP itself sets. The first block is
-// demanded by the specification of remote write, "Protocol".
-var reservedHeaders = []string{
-	"Content-Encoding", "Content-Type", "X-Prometheus-Remote-Write-Version", "X-Prometheus-Remote-Read-Version", "User-Agent",
-	"Retry-Attempt", "Host", "Content-Length", "Connection", "Keep-Alive", "Transfer-Encoding", "Trailer", "Te", "Upgrade", "Expect",
-	"Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Www-Authenticate", "Accept-Encoding",
-	"X-Amz-Date", "X-Amz-Security-Token", "X-Amz-Content-Sha256",
 }
 
 // Validate returns everything that is wrong with the entry. It also puts the old
@@ -88,88 +75,6 @@ func (c *Config) validateURL(f *findings) {
 		f.hint("url", "has no host", "write it like https://host:port/path")
 	case u.Fragment != "":
 		f.add("url", "has a fragment (#…), which is never sent")
-	}
-	if p := c.HTTP.ProxyURL.URL; p != nil && p.String() != "" {
-		switch p.Scheme {
-		case "http", "https", "socks5", "socks5h":
-		default:
-			f.add("proxy_url", fmt.Sprintf("scheme %q is not http, https, socks5 or socks5h", p.Scheme))
-		}
-	}
-}
-
-func (c *Config) validateAuth(f *findings) {
-	for _, k := range []struct {
-		name string
-		is   bool
-	}{
-		{"sigv4", c.SigV4 != nil}, {"azuread", c.AzureAD != nil}, {"google_iam", c.GoogleIAM != nil},
-		{"oauth2", c.HTTP.OAuth2 != nil},
-	} {
-		if k.is {
-			f.hint(k.name, "not supported by this build", "use basic_auth, authorization, bearer_token_file or tls_config")
-		}
-	}
-	if c.HTTP.OAuth2 == nil { // else its own demands would be listed too
-		if err := c.HTTP.Validate(); err != nil {
-			f.add("", err.Error())
-		}
-	}
-	if u := c.URL.full; u != nil && u.User != nil && (c.HTTP.BasicAuth != nil || c.HTTP.Authorization != nil) {
-		f.add("url", "has a user in it, and there is another authentication method; at most one is possible")
-	}
-	if b := c.HTTP.BasicAuth; b != nil {
-		refuseRef(f, "basic_auth.username_ref", b.UsernameRef)
-		refuseRef(f, "basic_auth.password_ref", b.PasswordRef)
-	}
-	if a := c.HTTP.Authorization; a != nil {
-		refuseRef(f, "authorization.credentials_ref", a.CredentialsRef)
-	}
-	t := &c.HTTP.TLSConfig
-	refuseRef(f, "tls_config.ca_ref", t.CARef)
-	refuseRef(f, "tls_config.cert_ref", t.CertRef)
-	refuseRef(f, "tls_config.key_ref", t.KeyRef)
-	if t.MaxVersion != 0 && t.MaxVersion < t.MinVersion {
-		f.add("tls_config.max_version", "is below min_version")
-	}
-}
-
-func refuseRef(f *findings, path, ref string) {
-	if ref != "" {
-		f.hint(path, "secret managers are not supported by this build", "use a file")
-	}
-}
-
-func (c *Config) validateHeaders(f *findings) {
-	seen := map[string]bool{}
-	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
-		path := "headers." + name
-		c.validateHeader(f, path, name)
-		if canonical := http.CanonicalHeaderKey(name); seen[canonical] {
-			f.add(path, "given twice: upper and lower case are the same")
-		} else {
-			seen[canonical] = true
-		}
-		if !httpguts.ValidHeaderFieldValue(c.Headers[name]) {
-			f.add(path, "the value has a character that HTTP does not allow")
-		}
-	}
-	if c.HTTP.HTTPHeaders != nil {
-		for _, name := range slices.Sorted(maps.Keys(c.HTTP.HTTPHeaders.Headers)) {
-			c.validateHeader(f, "http_headers."+name, name)
-		}
-	}
-}
-
-func (c *Config) validateHeader(f *findings, path, name string) {
-	canonical := http.CanonicalHeaderKey(name)
-	switch {
-	case !httpguts.ValidHeaderFieldName(name):
-		f.add(path, "not a header name")
-	case canonical == "Authorization":
-		f.hint(path, "cannot be set here", "use authorization, basic_auth or bearer_token_file")
-	case slices.Contains(reservedHeaders, canonical):
-		f.add(path, "reserved: the protocol sets it")
 	}
 }
 
@@ -222,19 +127,7 @@ func (c *Config) Warnings() []Problem {
 	if u == nil {
 		return f
 	}
-	if u.User != nil {
-		f.hint("url", "has a user and password in it", "use basic_auth with password_file")
-	}
-	if u.Scheme == "http" {
-		if c.sendsSecret() && !loopback(u) {
-			f.hint("url", "credentials go over plain http and can be read on the way", "use https")
-		}
-		if t := c.HTTP.TLSConfig; t.CA+t.Cert+t.CAFile+t.CertFile+t.ServerName != "" || t.InsecureSkipVerify || t.MinVersion != 0 || t.MaxVersion != 0 {
-			f.hint("tls_config", "has no effect: the URL is plain http", "use https")
-		}
-	} else if c.HTTP.TLSConfig.InsecureSkipVerify {
-		f.hint("tls_config.insecure_skip_verify", "anyone on the way can read and change the data, credentials included", "use ca_file")
-	}
+	c.warnAuth(&f)
 	return f
 }
 
@@ -243,18 +136,6 @@ func warnShards(f *findings, path string, n int) {
 	if used := powerOfTwo(min(n, maxShards)); used != n {
 		f.hint(path, fmt.Sprintf("%d has the effect of %d: shards come in powers of two, at most %d", n, used, maxShards), "4 carry 80,000 samples a second")
 	}
-}
-
-func (c *Config) sendsSecret() bool {
-	h := &c.HTTP
-	if h.HTTPHeaders != nil {
-		for _, header := range h.HTTPHeaders.Headers {
-			if len(header.Secrets)+len(header.Files) > 0 {
-				return true
-			}
-		}
-	}
-	return h.BasicAuth != nil || h.Authorization != nil || h.BearerToken != "" || h.BearerTokenFile != "" || c.URL.full.User != nil
 }
 
 // loopback reports whether the URL surely means this machine. It does not resolve

@@ -1,0 +1,98 @@
+package remotewrite
+
+import (
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/common/config"
+)
+
+const hidden = "<secret>"
+
+// MarshalYAML writes the entry for people: besides what its types hide by themselves, user
+// and query of addresses, parameters for the token endpoint, and values of headers, unless
+// they are known to carry no secret.
+func (c Config) MarshalYAML() (any, error) {
+	type plain Config
+	c.HTTP.ProxyURL = openURL(c.HTTP.ProxyURL)
+	if c.HTTP.OAuth2 != nil {
+		o := *c.HTTP.OAuth2
+		o.ProxyURL = openURL(o.ProxyURL)
+		if u, err := url.Parse(o.TokenURL); err == nil {
+			o.TokenURL = URL{u}.String()
+		} else {
+			o.TokenURL = hidden
+		}
+		o.EndpointParams = make(map[string]string, len(o.EndpointParams))
+		for name, value := range c.HTTP.OAuth2.EndpointParams {
+			o.EndpointParams[name] = hidden
+			if openParameter(name) {
+				o.EndpointParams[name] = value
+			}
+		}
+		c.HTTP.OAuth2 = &o
+	}
+	if c.HTTP.HTTPHeaders != nil {
+		masked := &config.Headers{Headers: make(map[string]config.Header)}
+		for name, h := range c.HTTP.HTTPHeaders.Headers {
+			if !openHeader(name) {
+				h.Values = slices.Clone(h.Values)
+				for i := range h.Values {
+					h.Values[i] = hidden
+				}
+			}
+			masked.Headers[name] = h
+		}
+		c.HTTP.HTTPHeaders = masked
+	}
+	return plain(c), nil
+}
+
+// openURL is an address without user, password and query.
+func openURL(u config.URL) config.URL {
+	if u.URL == nil {
+		return u
+	}
+	return config.URL{URL: &url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}}
+}
+
+// openParameter reports whether a parameter of a token request carries no secret.
+func openParameter(name string) bool {
+	switch name {
+	case "audience", "grant_type", "resource", "scope", "tenant":
+		return true
+	}
+	return false
+}
+
+// shortest is the length from which on a secret is looked for in texts.
+const shortest = 4
+
+// redact cuts secrets out of a text.
+func (c *Client) redact(l *line, text string) string {
+	all := slices.Concat(c.secrets, l.creds.secrets, l.creds.tokens.secrets())
+	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) }) // none in part only
+	for _, s := range all {
+		if len(s) >= shortest {
+			text = strings.ReplaceAll(text, s, hidden)
+		}
+	}
+	return text
+}
+
+// redacted is err, or its text without the secrets that are in it.
+func (c *Client) redacted(l *line, err error) error {
+	if text := c.redact(l, err.Error()); text != err.Error() {
+		return errors.New(text)
+	}
+	return err
+}
+
+// quote is what a server said, for people. Secrets are cut out before it is shortened, which
+// could leave half of one.
+func (c *Client) quote(l *line, status int, body []byte) string {
+	text := []rune(c.redact(l, said(status, []byte(c.redact(l, string(body))))))
+	return strings.TrimSpace(string(text[:min(len(text), keptText)]))
+}

@@ -1,0 +1,172 @@
+package remotewrite
+
+import (
+	"context"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"github.com/prometheus/common/config"
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
+)
+
+// The grants that can be configured: by a secret (RFC 6749, 4.4), or by a signed assertion
+// (RFC 7523, 2.1).
+const (
+	grantSecret = "client_credentials"
+	grantJWT    = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+)
+
+// tokenEndpoint asks for access tokens. It follows no redirect: the client's secret would
+// go along. Safe for concurrent use.
+type tokenEndpoint struct {
+	place     string // for people
+	proxy     string // "" if there is none
+	agent     string // the User-Agent header
+	transport *http.Transport
+	grant     interface { // *clientcredentials.Config or *config.JwtGrantTypeConfig
+		TokenSource(ctx context.Context) oauth2.TokenSource
+	}
+}
+
+// newTokenEndpoint makes one. The contents of files must be in place of their names.
+func newTokenEndpoint(o *config.OAuth2, agent string, dial DialFunc) (*tokenEndpoint, error) {
+	place, err := ParseURL(o.TokenURL)
+	if err != nil {
+		return nil, err
+	}
+	e := &tokenEndpoint{place: place.String(), agent: agent}
+	if e.transport, err = newTransport(&o.TLSConfig, o.ProxyConfig, false, dial); err != nil {
+		return nil, err
+	}
+	e.transport.DisableKeepAlives = true // it is asked once an hour
+	if e.proxy, err = proxyFor(e.transport, o.TokenURL); err != nil {
+		return nil, err
+	}
+	params := url.Values{}
+	for name, value := range o.EndpointParams {
+		params.Set(name, value)
+	}
+	if o.GrantType == grantJWT {
+		e.grant = &config.JwtGrantTypeConfig{
+			PrivateKey: []byte(o.ClientCertificateKey), PrivateKeyID: o.ClientCertificateKeyID, SigningAlgorithm: signing(o.SignatureAlgorithm),
+			Iss: either(o.Iss, o.ClientID), Subject: o.ClientID, Audience: o.Audience, PrivateClaims: o.Claims,
+			Scopes: o.Scopes, TokenURL: o.TokenURL, EndpointParams: params,
+		}
+	} else {
+		e.grant = &clientcredentials.Config{
+			ClientID: o.ClientID, ClientSecret: string(o.ClientSecret),
+			Scopes: o.Scopes, TokenURL: o.TokenURL, EndpointParams: params,
+		}
+	}
+	return e, nil
+}
+
+func either(s, otherwise string) string {
+	if s != "" {
+		return s
+	}
+	return otherwise
+}
+
+func signing(algorithm string) *jwt.SigningMethodRSA {
+	switch algorithm {
+	case jwt.SigningMethodRS384.Name:
+		return jwt.SigningMethodRS384
+	case jwt.SigningMethodRS512.Name:
+		return jwt.SigningMethodRS512
+	}
+	return jwt.SigningMethodRS256
+}
+
+// ask asks once, or twice where it is not known yet how the endpoint wants the secret. Its
+// errors are *tokenError.
+func (e *tokenEndpoint) ask(ctx context.Context) (*oauth2.Token, error) {
+	call := &tokenCall{ctx: ctx, agent: e.agent, next: e.transport}
+	client := &http.Client{
+		Transport:     call,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	got, err := e.grant.TokenSource(context.WithValue(ctx, oauth2.HTTPClient, client)).Token()
+	if err == nil {
+		return got, nil
+	}
+	failed := &tokenError{place: e.place, status: call.status, after: call.after}
+	if said, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
+		failed.text = whyNoToken(said)
+		return nil, failed
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	if wrapped, ok := errors.AsType[*url.Error](err); ok { // its text may hold the whole URL
+		err = wrapped.Err
+	}
+	if failed.status != 0 && ctx.Err() == nil {
+		failed.text = strings.TrimPrefix(err.Error(), "oauth2: ")
+		return nil, failed
+	}
+	failed.status, failed.err = 0, through(e.proxy, withoutPort(err))
+	return nil, failed
+}
+
+// whyNoToken is what a token endpoint said: error and error_description (RFC 6749, 5.2), or
+// the beginning of what it sent instead.
+func whyNoToken(e *oauth2.RetrieveError) string {
+	if e.ErrorCode == "" {
+		return said(e.Response.StatusCode, e.Body[:min(len(e.Body), keptText)])
+	}
+	s := plain([]byte(e.ErrorCode))
+	if e.ErrorDescription != "" {
+		s += ": " + plain([]byte(e.ErrorDescription))
+	}
+	return s[:min(len(s), keptText)]
+}
+
+// tokenCall carries the requests of one call of ask, which the grants do not all bind to
+// their context.
+type tokenCall struct {
+	ctx   context.Context //nolint:containedctx // see above
+	agent string
+	next  http.RoundTripper
+
+	// Of the last answer.
+	status int
+	after  time.Duration
+}
+
+func (c *tokenCall) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(c.ctx)
+	req.Header.Set("User-Agent", c.agent)
+	c.status, c.after = 0, 0
+	resp, err := c.next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	date, _ := http.ParseTime(resp.Header.Get("Date")) // zero if there is none
+	c.status, c.after = resp.StatusCode, retryAfter(resp.Header.Get("Retry-After"), date, time.Now())
+	return resp, nil
+}
+
+// checkSigningKey tells whether a text holds what assertions can be signed with.
+func checkSigningKey(text string) error {
+	block, _ := pem.Decode([]byte(text))
+	if block == nil {
+		return errors.New("it is not PEM")
+	}
+	if _, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
+		return nil
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if _, ok := key.(*rsa.PrivateKey); !ok || err != nil {
+		return errors.New("it has no RSA key (PKCS #1 or PKCS #8, without a passphrase)")
+	}
+	return nil
+}
