@@ -127,13 +127,26 @@ func blocks(err error) bool {
 // withoutPort takes our own port out of an error: it is another one each time, so that
 // equal errors would differ.
 func withoutPort(err error) error {
-	if op, ok := errors.AsType[*net.OpError](err); ok && error(op) == err { //nolint:errorlint // only err itself is replaced
-		same := *op
-		same.Source = nil
-		return &same
+	text := err.Error()
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		if op, ok := e.(*net.OpError); ok && op.Source != nil { //nolint:errorlint // each one of the chain
+			text = strings.ReplaceAll(text, op.Source.String()+"->", "")
+		}
 	}
-	return err
+	if text == err.Error() {
+		return err
+	}
+	return &reworded{text: text, err: err}
 }
+
+// reworded is an error with another text.
+type reworded struct {
+	text string
+	err  error
+}
+
+func (e *reworded) Error() string { return e.text }
+func (e *reworded) Unwrap() error { return e.err }
 
 // authHeader is what the entry's credentials add to each request.
 func authHeader(c *config.HTTPClientConfig) http.Header {
