@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 	"unicode"
 
@@ -87,7 +88,7 @@ func NewClient(c *Config, o ClientOptions) (*Client, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Dial == nil {
-		o.Dial = newDial(c.RoundRobinDNS)
+		o.Dial = newDial(c.RoundRobinDNS, time.Duration(c.RemoteTimeout))
 	}
 	if o.ConnectionAge <= 0 {
 		o.ConnectionAge = defaultConnectionAge
@@ -218,7 +219,7 @@ func (c *Client) send(ctx context.Context, l *line, k *token, r Request) Answer 
 	defer body.revoke()
 	resp, err := l.post(ctx, c.url, c.header, k, body, r.Attempt)
 	if err != nil {
-		if errors.Is(context.Cause(ctx), errNoAnswer) {
+		if errors.Is(context.Cause(ctx), errNoAnswer) || errors.Is(err, syscall.ETIMEDOUT) {
 			c.leave(l)
 		}
 		return Answer{Err: c.explain(ctx, l, err), Blocked: blocks(err), Took: time.Since(start)}

@@ -38,6 +38,51 @@ func TestConnectionAge(t *testing.T) {
 	})
 }
 
+// A name that moves is followed within the age of connections, though the former host goes
+// on serving, and at once when that is gone: names are looked up for each connection.
+func TestNameMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		seen := map[string]int{}
+		host := func(name string) (*memNet, func()) {
+			return memServe(t, nil, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body); seen[name]++ })
+		}
+		first, stopFirst := host("first")
+		second, stopSecond := host("second")
+		defer stopSecond()
+		address := "192.0.2.1"
+		lookup := func(context.Context, string) ([]string, error) { return []string{address}, nil }
+		c := newClient(t, "{url: http://h.example/, round_robin_dns: true}", "", ClientOptions{
+			Dial: spreadDial(lookup, dialEach(map[string]*memNet{"192.0.2.1": first, "192.0.2.2": second}))})
+		defer c.Close()
+		send := func() Answer { return c.Send(t.Context(), Request{Body: []byte("x")}) }
+		if a := send(); a.Status != 200 {
+			t.Fatalf("%+v", a)
+		}
+		address = "192.0.2.2"
+		begin := time.Now()
+		for seen["second"] == 0 && time.Since(begin) < time.Hour {
+			time.Sleep(10 * time.Second)
+			if a := send(); a.Status != 200 {
+				t.Fatalf("%+v", a)
+			}
+		}
+		if took := time.Since(begin); took > defaultConnectionAge {
+			t.Errorf("followed after %s", took)
+		}
+		address = "192.0.2.1"
+		time.Sleep(defaultConnectionAge)
+		if a := send(); a.Status != 200 || seen["first"] == 0 {
+			t.Fatalf("%+v, seen %v", a, seen)
+		}
+		stopFirst() // between requests
+		synctest.Wait()
+		address = "192.0.2.2"
+		if a := send(); a.Status != 200 {
+			t.Errorf("%+v", a)
+		}
+	})
+}
+
 func TestRemoteTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, stop := memServe(t, nil, func(_ http.ResponseWriter, r *http.Request) {

@@ -10,20 +10,36 @@ import (
 // DialFunc opens a connection, as [net.Dialer.DialContext] does.
 type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
-// newDial opens connections that notice within half a minute that the other side is
-// gone while they are idle; requests in flight have remote_timeout. With spread it
-// chooses at random among the addresses that a name has (round_robin_dns), instead of
-// always the first that answers.
-func newDial(spread bool) DialFunc {
+// Of connections: while one is idle, the other side must answer a question within
+// idleDeath.
+const (
+	askIdle   = 15 * time.Second
+	askAgain  = 5 * time.Second
+	askTimes  = 3
+	idleDeath = askIdle + askTimes*askAgain
+)
+
+// newDial opens connections that notice that the other side is gone: within half a minute
+// while they are idle, and before timeout, which a request has, when what was sent is not
+// confirmed. With spread it chooses at random among the addresses that a name has
+// (round_robin_dns), instead of always the first that answers.
+func newDial(spread bool, timeout time.Duration) DialFunc {
 	dialer := &net.Dialer{
 		Timeout:         10 * time.Second,
-		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3},
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: askIdle, Interval: askAgain, Count: askTimes},
+		Control:         limitUnconfirmed(unconfirmed(timeout)),
 	}
 	if !spread {
 		return dialer.DialContext
 	}
 	return spreadDial(net.DefaultResolver.LookupHost, dialer.DialContext)
 }
+
+// unconfirmed is how long what was sent may be unconfirmed by the other side's kernel: not
+// as long as a request has for its answer, so that the next request finds another connection,
+// and not longer than an idle connection lives, since the limit holds for the questions as
+// well (tcp(7), TCP_USER_TIMEOUT).
+func unconfirmed(timeout time.Duration) time.Duration { return min(timeout*2/3, idleDeath) }
 
 // spreadDial dials one of a name's addresses at random, and the others where that
 // fails.
