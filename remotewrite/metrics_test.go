@@ -76,7 +76,7 @@ func TestMetricsCompatible(t *testing.T) {
 	expect(t, reg, "hwsagent_target_dead_letters_total", "counter", `hwsagent_target_dead_letters_total{target="mimir"} 2`)
 	expect(t, reg, "hwsagent_target_state", "gauge",
 		`hwsagent_target_state{state="behind",target="mimir"} 0`, `hwsagent_target_state{state="held",target="mimir"} 1`,
-		`hwsagent_target_state{state="ok",target="mimir"} 0`, `hwsagent_target_state{state="retrying",target="mimir"} 0`,
+		`hwsagent_target_state{state="ok",target="mimir"} 0`, `hwsagent_target_state{state="paused",target="mimir"} 0`, `hwsagent_target_state{state="retrying",target="mimir"} 0`,
 		`hwsagent_target_state{state="starting",target="mimir"} 0`)
 	if n := testutil.CollectAndCount(m.batchDuration); n != 1 {
 		t.Errorf("%d batch durations", n)
