@@ -187,6 +187,7 @@ func (m *memLog) outcome() wal.Outcome {
 // as Prometheus without an out-of-order window is, unless anyOrder is set.
 type fakeReceiver struct {
 	keepsGood   bool                              // stores the good part of a request that it refuses
+	keepsAll    bool                              // stores all of it, what is bad too
 	anyOrder    bool                              // takes late samples
 	refuseEmpty bool                              // answers an empty write with 400
 	maxSamples  int                               // answers 413 to more
@@ -294,6 +295,11 @@ func (r *fakeReceiver) answer(q fakeRequest) Answer {
 	var refusal string
 	var fresh []smp // stored by this request
 	for _, s := range q.samples {
+		if r.keepsAll && r.poison != nil && r.poison(s) {
+			refusal = badSample(s)
+			r.keep(s)
+			continue
+		}
 		text, added := r.store(s)
 		if text != "" {
 			refusal = text
@@ -303,7 +309,7 @@ func (r *fakeReceiver) answer(q fakeRequest) Answer {
 		}
 	}
 	if refusal != "" {
-		if !r.keepsGood {
+		if !r.keepsGood && !r.keepsAll {
 			for _, s := range slices.Backward(fresh) {
 				have := r.stored[s.series]
 				r.stored[s.series] = have[:len(have)-1]
@@ -321,8 +327,15 @@ func (r *fakeReceiver) answer(q fakeRequest) Answer {
 // store stores a sample, or says why not.
 func (r *fakeReceiver) store(s smp) (refusal string, added bool) {
 	if r.poison != nil && r.poison(s) {
-		return fmt.Sprintf("bad sample %s@%d", s.series, s.t), false
+		return badSample(s), false
 	}
+	return r.keep(s)
+}
+
+func badSample(s smp) string { return fmt.Sprintf("bad sample %s@%d", s.series, s.t) }
+
+// keep stores a sample that is not bad, unless it is late.
+func (r *fakeReceiver) keep(s smp) (refusal string, added bool) {
 	have := r.stored[s.series]
 	if r.has[s] {
 		r.again++

@@ -3,6 +3,8 @@ package remotewrite
 import (
 	"math/bits"
 	"slices"
+	"strings"
+	"unicode"
 )
 
 // isolateBudget is how many requests taking a refused batch apart may cost, the empty
@@ -29,7 +31,7 @@ const (
 // A batch with several rounds at a receiver that keeps the good part looks different:
 // of each series all but the newest sample are refused, as they are older than what is
 // stored. So before a first round is bisected, a few of its samples that have successors
-// are sent alone; if all are refused and one of the series, followed to its newest
+// are sent alone; if two are refused and one of the series, followed to its newest good
 // sample, is taken there and not before, then the receiver had kept the good part.
 type isolation struct {
 	kind   receiver
@@ -43,16 +45,21 @@ type isolation struct {
 	sent   piece   // what next returned last
 	repeat bool    // return it again
 
-	done   []bool // by index: needs nothing more
-	took   []bool // by index: was taken
-	passed int    // how many were
-	fails  int    // requests that were refused
-	bad    []int  // refused alone, in the order of refusal
-	older  []int  // refused alone, but may be older than what is stored
+	done   []bool         // by index: needs nothing more
+	took   []bool         // by index: was taken
+	words  map[int]string // of the refusals of single samples
+	lies   map[int]bool   // refused, and stored all the same
+	passed int            // how many were
+	fails  int            // requests that were refused
+	bad    []int          // refused alone, in the order of refusal
+	older  []int          // refused alone, but may be older than what is stored
 
 	probing bool // finding out the receiver's kind
 	probes  []int
-	walk    int // the sample that follows the series from, -1 if not walking
+	yes, no int   // how many of them were taken, and refused
+	walks   []int // those that were refused: their series may be followed
+	walk    int   // the sample to follow the series from, -1 if not walking
+	reached bool  // the one before it was taken
 
 	resting bool // next returned all that is left, at once
 	restBad int  // how many bad samples were known when that was tried last
@@ -72,7 +79,7 @@ type piece struct {
 func newIsolation(kind receiver, hashes []uint64, spans []span, known bool, budget int) *isolation {
 	p := &isolation{kind: kind, budget: budget, known: known, walk: -1,
 		then: make([]int, len(hashes)), prev: make([]int, len(hashes)),
-		done: make([]bool, len(hashes)), took: make([]bool, len(hashes))}
+		done: make([]bool, len(hashes)), took: make([]bool, len(hashes)), words: map[int]string{}, lies: map[int]bool{}}
 	last := make(map[uint64]int)
 	for i, h := range hashes {
 		p.then[i], p.prev[i] = -1, -1
@@ -212,9 +219,12 @@ func (p *isolation) tookAlone(settled func(i int) bool) []int {
 	return p.sent.at
 }
 
-// refused says that the receiver refused what next returned.
-func (p *isolation) refused() {
+// refused says that the receiver refused what next returned, with these words.
+func (p *isolation) refused(words string) {
 	p.fails++
+	if i := p.sent.at[0]; len(p.sent.at) == 1 {
+		p.words[i] = withoutDigits(words)
+	}
 	switch {
 	case p.probing:
 		p.probed(false)
@@ -222,9 +232,15 @@ func (p *isolation) refused() {
 		p.resting = false
 	case len(p.sent.at) == 1:
 		i := p.sent.at[0]
+		if n := p.then[i]; p.kind == keepsGood && n >= 0 && p.isBad(n) && p.words[n] != p.words[i] {
+			// It is late: what was refused for another reason is stored.
+			p.lies[n] = true
+			p.refusedOlder(i)
+			return
+		}
 		p.done[i] = true
 		p.bad = append(p.bad, i)
-		if j := p.prev[i]; p.kind == keepsGood && j >= 0 {
+		if j := p.prev[i]; p.kind == keepsGood && j >= 0 && !p.took[j] {
 			// Not stored, so the one before is the newest that may be.
 			p.done[j] = false
 			p.older = slices.DeleteFunc(p.older, func(o int) bool { return o == j })
@@ -237,99 +253,20 @@ func (p *isolation) refused() {
 	}
 }
 
-// startProbing picks samples of the refused round, spread over it, that have
-// successors. It reports whether there are enough to tell anything.
-func (p *isolation) startProbing() bool {
-	var have []int
-	for _, i := range p.sent.at {
-		if p.then[i] >= 0 {
-			have = append(have, i)
-		}
-	}
-	const probes = 3
-	if len(have) < probes {
-		return false
-	}
-	p.probes = []int{have[len(have)/2], have[len(have)-1], have[0]}
-	p.probing = true
-	return true
-}
-
-// probe returns the next sample to find out the receiver's kind with.
-func (p *isolation) probe() (piece, bool) {
-	switch {
-	case len(p.probes) > 0:
-		i := p.probes[0]
-		p.probes = p.probes[1:]
-		return piece{at: []int{i}}, true
-	case p.walk >= 0:
-		return piece{at: []int{p.walk}}, true
-	}
-	return piece{}, false
-}
-
-// probed takes what came of a probe.
-func (p *isolation) probed(taken bool) {
-	i := p.sent.at[0]
-	switch {
-	case taken && p.walk < 0, taken && p.then[i] >= 0:
-		// An older sample was taken beside newer ones of its series: nothing had been
-		// stored. What was refused alone was bad.
-		p.kind, p.probing, p.walk, p.probes = rollsBack, false, -1, nil
-		p.bad = append(p.bad, p.older...)
-		p.older = nil
-	case taken:
-		p.conclude()
-	default:
-		p.done[i] = true
-		p.older = append(p.older, i)
-		if len(p.probes) == 0 {
-			p.walk = p.then[i]
-			if p.walk < 0 {
-				// The whole series is refused. It tells nothing.
-				p.probing = false
-				p.bad = append(p.bad, p.older...)
-				p.older = nil
-			}
-		}
-	}
-}
-
-// conclude goes on at a receiver that kept the good part: only the newest sample of
-// each series tells whether the series is good.
-func (p *isolation) conclude() {
-	p.kind, p.probing, p.walk, p.probes = keepsGood, false, -1, nil
-	var newest []int
-	for i := range p.then {
-		if p.done[i] {
-			continue
-		}
-		if p.then[i] < 0 {
-			newest = append(newest, i)
-		} else {
-			p.done[i] = true
-			p.older = append(p.older, i)
-		}
-	}
-	p.todo, p.rounds = nil, nil
-	if len(newest) > 0 {
-		p.todo = []piece{{at: newest, bad: p.known && len(p.older) == 0}} // one round
-	}
-}
-
 // result sums up: bad samples were refused alone; stored ones are at the receiver since
-// the first refusal; of the unknown nothing more can be found out within the budget.
-func (p *isolation) result() (bad, stored, unknown []int) {
+// the first refusal; of the unknown nothing more can be found out within the budget. Of the
+// suspects, at least one is bad, and the others are stored.
+func (p *isolation) result() (bad, stored, unknown, suspects []int) {
 	for i := range p.done {
 		if !p.done[i] {
 			unknown = append(unknown, i)
 		}
 	}
 	if p.kind != keepsGood {
-		return append(p.bad, p.older...), nil, unknown
+		return append(p.bad, p.older...), nil, unknown, nil
 	}
 	if len(p.bad) == 0 && len(unknown) == 0 {
-		return nil, nil, p.older // one of these is bad, and it cannot be told which
+		return nil, nil, nil, p.older // all of them are late now, the bad one as well
 	}
 	for _, i := range p.older {
 		if p.before(i) {
@@ -338,14 +275,14 @@ func (p *isolation) result() (bad, stored, unknown []int) {
 			unknown = append(unknown, i)
 		}
 	}
-	return p.bad, stored, unknown
+	return p.bad, stored, unknown, nil
 }
 
-// before reports whether a later sample of the series was taken: then this one was not
+// before reports whether a later sample of the series is stored: then this one was not
 // refused for what it is, but for being older.
 func (p *isolation) before(i int) bool {
 	for i = p.then[i]; i >= 0; i = p.then[i] {
-		if p.took[i] {
+		if p.took[i] || p.lies[i] {
 			return true
 		}
 	}
@@ -356,6 +293,19 @@ func (p *isolation) before(i int) bool {
 // not the reason.
 func (p *isolation) hopeless() bool {
 	return p.passed == 0 && p.fails > 2*bits.Len(uint(len(p.done)))+4
+}
+
+// isBad reports whether a sample was refused alone, for what it is.
+func (p *isolation) isBad(i int) bool { return slices.Contains(p.bad, i) }
+
+// withoutDigits makes equal what differs by times and values only.
+func withoutDigits(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsDigit(r) {
+			return -1
+		}
+		return r
+	}, text)
 }
 
 func flatten(rounds [][]int) []int {

@@ -85,15 +85,15 @@ func TestIsolationFindsBadSamples(t *testing.T) {
 			if m.send(at, hashes, round) {
 				p.accepted()
 			} else {
-				p.refused()
+				p.refused("")
 			}
 		}
-		bad, stored, unknown := p.result()
+		bad, stored, unknown, suspects := p.result()
 		what := fmt.Sprintf("seed %d: keeps=%v %d series, %d rounds, bad %v", seed, m.keeps, series, perSeries, m.bad)
-		if n := p.passed + len(bad) + len(stored) + len(unknown); n != len(hashes) {
+		if n := p.passed + len(bad) + len(stored) + len(unknown) + len(suspects); n != len(hashes) {
 			t.Errorf("%s: %d of %d samples have an outcome", what, n, len(hashes))
 		}
-		if m.keeps && len(unknown) > 0 {
+		if m.keeps && len(unknown)+len(suspects) > 0 {
 			continue // which of the older samples was bad cannot be known
 		}
 		for i := range m.bad {

@@ -155,6 +155,7 @@ func (s *shard) isolate(ctx context.Context, points []point, a Answer) error {
 		s.w.noteTaken(r.stored)
 		s.w.settleAll(r.stored, one(wal.Resent))
 		s.buryEach(r.bad, r.answers)
+		s.buryOneOf(r.suspects, a)
 		points = others
 		switch decided := len(part) > len(r.unknown); {
 		case is == late:

@@ -41,6 +41,7 @@ func (s *shard) takeApart(ctx context.Context, l *parcel, a Answer) (done bool, 
 type apart struct {
 	points               []point
 	bad, stored, unknown []point // in no particular order among each other
+	suspects             []point // likewise; at least one is bad, the others are stored
 	answers              []Answer
 	passed               int
 	requests             int  // that it took
@@ -134,12 +135,12 @@ func (s *shard) cut(ctx context.Context, points []point, c cutting) (*apart, err
 				continue
 			}
 		}
-		plan.refused()
+		plan.refused(last.String())
 	}
 	if m == parts && plan.kind != kind {
 		s.q.learn(plan.kind)
 	}
-	bad, stored, unknown := plan.result()
+	bad, stored, unknown, suspects := plan.result()
 	r.passed, r.requests, r.open = plan.passed, c.budget-plan.budget, make([]bool, len(points))
 	pick := func(at []int) (ps []point) {
 		for _, i := range at {
@@ -148,7 +149,7 @@ func (s *shard) cut(ctx context.Context, points []point, c cutting) (*apart, err
 		}
 		return ps
 	}
-	r.bad, r.stored, r.unknown = pick(bad), pick(stored), inLogOrder(pick(unknown))
+	r.bad, r.stored, r.unknown, r.suspects = pick(bad), pick(stored), inLogOrder(pick(unknown)), inLogOrder(pick(suspects))
 	for _, i := range bad {
 		r.answers = append(r.answers, answers[i])
 	}
@@ -198,6 +199,17 @@ func (s *shard) bury(points []point, a Answer, why wal.Reason) {
 	if n := count(points); n[classSample]+n[classHistogram] > 0 {
 		s.giveUp(points, []Letter{letterOf(points[0], n[classSample]+n[classHistogram], a, why)}, why)
 	}
+}
+
+// buryOneOf gives up one of the points, the first, for it cannot be told which; the others
+// are stored. What the receiver said of all together may name it.
+func (s *shard) buryOneOf(points []point, a Answer) {
+	if len(points) == 0 {
+		return
+	}
+	s.bury(points[:1], a, wal.Unconfirmed)
+	s.w.noteTaken(points[1:])
+	s.w.settleAll(points[1:], one(wal.Resent))
 }
 
 // giveUp makes the letters durable, then settles the samples.

@@ -1,0 +1,74 @@
+package remotewrite
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"hwsagent/wal"
+)
+
+// One bad sample in 10,000: 9,999 are delivered and the account says so, within 64 extra
+// requests, whatever the receiver does with a request that it refuses.
+func TestOneBadSampleOf10000(t *testing.T) {
+	for _, kind := range []string{"stores nothing", "stores the good part", "stores everything"} {
+		for _, batch := range []int{2000, 10_000} {
+			for _, series := range []int{10_000, 1000, 100} {
+				for _, at := range []int{0, 4321, 9999} {
+					for _, known := range []bool{false, true} { // whether empty writes pass
+						t.Run(fmt.Sprintf("%s/batches of %d/%d series/at %d/known=%t", kind, batch, series, at, known), func(t *testing.T) {
+							synctest.Test(t, func(t *testing.T) {
+								r := newRig(t, &fakeReceiver{keepsGood: kind == "stores the good part", keepsAll: kind == "stores everything"})
+								r.cfg.Queue.MaxSamplesPerSend = batch
+								r.cfg.Queue.Capacity = 50_000
+								oneBadSample(t, r, series, at, known)
+							})
+						})
+					}
+				}
+			}
+		}
+	}
+}
+
+func oneBadSample(t *testing.T, r *rig, series, at int, known bool) {
+	const total = 10_000
+	for range total / series {
+		r.round(series)
+	}
+	bad := smpOf(r.log.entries[at/series].Samples[at%series])
+	r.to.poison = func(s smp) bool { return s == bad }
+	r.start()
+	if known {
+		r.q.gate.sawEmptyPass()
+	}
+	r.drained(time.Minute)
+	r.end()
+	o, ls := r.log.outcome(), r.letters.all()
+	if o.Lost() != 1 || o.Delivered+o.Dropped[wal.Resent] != total-1 || len(ls) != 1 {
+		t.Errorf("outcomes %+v, %d letters", o, len(ls))
+	}
+	refused, extra, came := 0, 0, map[smp]bool{}
+	for _, q := range r.to.log() {
+		if q.status == 400 {
+			refused++
+		}
+		fresh := false
+		for _, s := range q.samples {
+			fresh = fresh || !came[s]
+			came[s] = true
+		}
+		if !fresh {
+			extra++
+		}
+	}
+	if refused == 0 || extra > 64 {
+		t.Errorf("%d requests were refused, %d brought nothing new", refused, extra)
+	}
+	if r.to.keepsAll {
+		r.verify()
+		return
+	}
+	r.verify(bad)
+}
