@@ -27,6 +27,12 @@ import (
 // Name is the metric's name. Its series differ by the label "series": 0, 1, 2, ….
 const Name = "hwsagent_canary"
 
+// The metrics that [Config.Native] adds, with the same series.
+const (
+	HistogramName      = "hwsagent_canary_histogram"       // of integers
+	FloatHistogramName = "hwsagent_canary_float_histogram" // of floats
+)
+
 // maxSeries bounds Config.Series.
 const maxSeries = 1_000_000
 
@@ -43,6 +49,11 @@ type Config struct {
 	// Noise adds a fraction to each value that looks random: plain numbers compress to next
 	// to nothing, so that they say little about how many bytes a sample takes.
 	Noise bool `yaml:"noise,omitempty"`
+
+	// Native adds two native histograms to each series, one of integers and one of floats,
+	// and an exemplar to the number: so that a receiver shows whether it takes them. All have
+	// the number as their sum or value, and the exemplar has it as its trace_id, too.
+	Native bool `yaml:"native,omitempty"`
 }
 
 // Validate reports what is wrong with c.
@@ -56,7 +67,8 @@ func (c *Config) Validate() error {
 // Probe implements [probes.Probe].
 type Probe struct {
 	family  probes.Family
-	ids     []string // the values of the label "series"
+	native  []*probes.Family // HistogramName and FloatHistogramName, or none
+	ids     []string         // the values of the label "series"
 	noise   bool
 	number  uint64   // the last one tried
 	file    string   // the journal's name, "" for none
@@ -77,6 +89,12 @@ func New(c Config) (*Probe, error) {
 	}
 	for i := range p.ids {
 		p.ids[i] = strconv.Itoa(i)
+	}
+	if c.Native {
+		p.native = []*probes.Family{
+			{Name: HistogramName, Help: "A native histogram of integers whose sum is the number of the round.", Type: model.MetricTypeHistogram},
+			{Name: FloatHistogramName, Help: "A native histogram of floats whose sum is the number of the round.", Type: model.MetricTypeHistogram},
+		}
 	}
 	return p, nil
 }
@@ -116,7 +134,11 @@ func (p *Probe) Collect(_ context.Context, r *probes.Round) error {
 		if p.noise {
 			v += Fraction(p.number, i)
 		}
-		r.Add(&p.family, v, "series", id)
+		if p.native == nil {
+			r.Add(&p.family, v, "series", id)
+			continue
+		}
+		p.addNative(r, v, []string{"series", id})
 	}
 	return nil
 }

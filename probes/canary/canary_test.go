@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -73,6 +74,38 @@ func TestNoiseLeavesTheNumber(t *testing.T) {
 	}
 	if len(seen) < 3900 {
 		t.Errorf("4000 values, only %d of them differ", len(seen))
+	}
+}
+
+func TestNative(t *testing.T) {
+	p := open(t, Config{Series: 2, Native: true})
+	for number := 1; number <= 3; number++ {
+		r := probes.NewRound(0)
+		if err := p.Collect(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Samples()) != 6 {
+			t.Fatalf("%d samples, want three of each series", len(r.Samples()))
+		}
+		for i, s := range r.Samples() {
+			if want := []string{"series", strconv.Itoa(i / 3)}; !cmp.Equal(s.Labels, want) {
+				t.Errorf("sample %d has labels %v, want %v", i, s.Labels, want)
+			}
+			switch {
+			case s.H != nil:
+				if err := s.H.Validate(); err != nil || s.Family.Name != HistogramName || s.H.Sum != float64(number) {
+					t.Errorf("sample %d of %s: sum %v, %v", i, s.Family.Name, s.H.Sum, err)
+				}
+			case s.FH != nil:
+				if err := s.FH.Validate(); err != nil || s.Family.Name != FloatHistogramName || s.FH.Sum != float64(number) {
+					t.Errorf("sample %d of %s: sum %v, %v", i, s.Family.Name, s.FH.Sum, err)
+				}
+			default:
+				if len(s.Exemplars) != 1 || s.Exemplars[0].Value != float64(number) || s.Exemplars[0].Labels.Get("trace_id") != strconv.Itoa(number) {
+					t.Errorf("sample %d has the exemplars %v", i, s.Exemplars)
+				}
+			}
+		}
 	}
 }
 
