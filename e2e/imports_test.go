@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -91,8 +92,14 @@ func sources(t *testing.T, mode parser.Mode) []source {
 		}
 		name := d.Name()
 		if d.IsDir() {
-			if p != root && (name == "testdata" || name == "bin" || strings.HasPrefix(name, ".")) {
+			if p == root {
+				return nil
+			}
+			if name == "testdata" || name == "bin" || strings.HasPrefix(name, ".") {
 				return filepath.SkipDir
+			}
+			if _, err := os.Stat(filepath.Join(p, "go.mod")); err == nil {
+				return filepath.SkipDir // another module, which the agent is not built from
 			}
 			return nil
 		}
