@@ -30,8 +30,13 @@ cover: ## of wal: how many statements its tests execute, and which branches of e
 race: ## -short leaves out the exhaustive loops of one goroutine, which make test runs
 	CGO_ENABLED=1 $(GO) test -race -short -timeout 20m ./...
 
-e2e: build ## the built binary against Debian's prometheus, nginx and snmpd
-	HWSAGENT_E2E=1 HWSAGENT_BINARY=$(CURDIR)/$(BIN)/hwsagent $(GO) test -count=1 -parallel 6 -timeout 15m ./e2e
+e2e: build $(BIN)/prometheus3 ## the built binary against Debian's prometheus, victoria-metrics, nginx and snmpd, and Prometheus 3's receiver
+	HWSAGENT_E2E=1 HWSAGENT_BINARY=$(CURDIR)/$(BIN)/hwsagent HWSAGENT_PROMETHEUS3=$(CURDIR)/$(BIN)/prometheus3 \
+		$(GO) test -count=1 -parallel 6 -timeout 15m ./e2e
+
+.PHONY: $(BIN)/prometheus3
+$(BIN)/prometheus3: # a module of its own: what it needs is nothing that the agent may need
+	$(GO) -C e2e/prometheus3 build -trimpath -o $(CURDIR)/$@ .
 
 FAULTS_SEED ?= 1
 faults: build ## kills, power cuts, broken disks and networks: the short tier, the same faults each time
@@ -75,6 +80,7 @@ $(LINT):
 
 lint: $(LINT) ## vet and the linters of .golangci.yml
 	$(GO) vet ./...
+	$(GO) -C e2e/prometheus3 vet ./...
 	$(LINT) run ./...
 
 ci: ## what continuous integration runs; installs Debian packages
@@ -85,6 +91,7 @@ fmt-check:
 
 tidy-check:
 	$(GO) mod tidy -diff
+	$(GO) -C e2e/prometheus3 mod tidy -diff
 	$(GO) mod verify
 
 cross: ## every platform that is released

@@ -204,6 +204,7 @@ type load struct {
 	series   int
 	interval time.Duration
 	targets  string // the remote_write list
+	canary   string // more keys of the canary, each with a comma before it
 	oracle   *receiver.Oracle
 }
 
@@ -221,9 +222,9 @@ global: {scrape_interval: 1s, scrape_timeout: 1s}
 wal: {max_bytes: 1GiB, min_free_bytes: 1MiB}
 probes:
   - {name: hwsagent, type: self, enabled: false}
-  - {name: canary, type: canary, enabled: %t, series: %d, interval: %s, timeout: %[3]s, journal_file: DIR/journal}
+  - {name: canary, type: canary, enabled: %t, series: %d, interval: %s, timeout: %[3]s, journal_file: DIR/journal%[4]s}
 remote_write:
-%s`, on, l.series, l.interval, l.targets)
+%[5]s`, on, l.series, l.interval, l.canary, l.targets)
 }
 
 // begin starts the agent under load.

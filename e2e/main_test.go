@@ -16,8 +16,10 @@ import (
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if dir := builtDir.Load(); dir != nil {
-		_ = os.RemoveAll(*dir)
+	for _, built := range []*atomic.Pointer[string]{&builtDir, &prometheus3Dir} {
+		if dir := built.Load(); dir != nil {
+			_ = os.RemoveAll(*dir)
+		}
 	}
 	if code == 0 {
 		if err := goleak.Find(); err != nil {

@@ -39,22 +39,10 @@ func startPrometheus(t *testing.T, window string) *prometheus {
 		"--storage.tsdb.path=" + filepath.Join(dir, "data"),
 		"--web.listen-address=" + p.addr,
 		"--web.enable-remote-write-receiver",
+		"--enable-feature=native-histograms,exemplar-storage",
 		"--log.level=warn",
 	}, nil)
-	eventually(t, 30*time.Second, func() string {
-		if gone := p.ended(); gone != "" {
-			t.Fatal(gone)
-		}
-		resp, err := httpClient(t).Get("http://" + p.addr + "/-/ready")
-		if err != nil {
-			return err.Error()
-		}
-		resp.Body.Close()
-		if resp.StatusCode != http.StatusOK {
-			return "prometheus is not ready: " + resp.Status
-		}
-		return ""
-	})
+	ready(t, p.process, "http://"+p.addr+"/-/ready")
 	return p
 }
 
