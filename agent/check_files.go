@@ -3,10 +3,6 @@ package agent
 import (
 	"bytes"
 	"context"
-	"crypto/x509"
-	"encoding/base64"
-	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,7 +12,6 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	toolkit "github.com/prometheus/exporter-toolkit/web"
@@ -25,9 +20,6 @@ import (
 	"hwsagent/agent/control"
 	"hwsagent/remotewrite"
 )
-
-// expiresSoon is when the end of a certificate or token is near enough to be told.
-const expiresSoon = 14 * 24 * time.Hour
 
 // namedFile is a file that the configuration names.
 type namedFile struct {
@@ -46,6 +38,9 @@ func (c *Config) files() []namedFile {
 	}
 	for _, t := range c.RemoteWrite {
 		public := []string{t.HTTP.TLSConfig.CAFile, t.HTTP.TLSConfig.CertFile}
+		if o := t.HTTP.OAuth2; o != nil {
+			public = append(public, o.TLSConfig.CAFile, o.TLSConfig.CertFile)
+		}
 		for _, f := range t.CredentialFiles() {
 			add(f, "target "+t.TargetName(), !slices.Contains(public, f))
 		}
@@ -144,13 +139,14 @@ func checkFile(f namedFile, now time.Time) []Step {
 	if info, err := os.Stat(f.path); err == nil && f.secret && runtime.GOOS != "windows" && info.Mode().Perm()&0o007 != 0 {
 		steps = append(steps, Step{Name: f.path, Result: Warn, Text: fmt.Sprintf("holds a secret and every user of this host may read it (%#o)", info.Mode().Perm()), Try: "chmod 600 " + f.path})
 	}
-	if end, what := expiry(body); !end.IsZero() {
-		steps[0].Text = what + " valid for " + days(end.Sub(now))
+	if e, ends := remotewrite.ExpiryOf(body); ends {
+		left := e.Until.Sub(now)
+		steps[0].Text = e.What + " valid for " + days(left)
 		switch {
-		case end.Before(now):
-			steps[0].Result, steps[0].Text, steps[0].Try = Fail, what+" expired on "+end.UTC().Format(time.DateTime)+" UTC", "replace it; the agent re-reads it by itself"
-		case end.Sub(now) < expiresSoon:
-			steps[0].Result, steps[0].Text, steps[0].Try = Warn, what+" expires in "+days(end.Sub(now)), "replace it in time; the agent re-reads it by itself"
+		case left < 0:
+			steps[0].Result, steps[0].Text, steps[0].Try = Fail, e.What+" expired on "+e.Until.UTC().Format(time.DateTime)+" UTC", "replace it; the agent re-reads it by itself"
+		case !now.Before(e.WarnAt()):
+			steps[0].Result, steps[0].Text, steps[0].Try = Warn, e.What+" expires in "+days(left), "replace it in time; the agent re-reads it by itself"
 		}
 	}
 	return steps
@@ -161,35 +157,6 @@ func days(d time.Duration) string {
 		return fmt.Sprintf("%d hours", int(d.Hours()))
 	}
 	return fmt.Sprintf("%d days", int(d.Hours()/24))
-}
-
-// expiry is when what a file holds ends: the earliest of its certificates, or a JSON web
-// token's own word (RFC 7519, 4.1.4), which is not verified. Zero when it has no end.
-func expiry(body []byte) (end time.Time, what string) {
-	for rest := body; ; {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			break
-		}
-		if cert, err := x509.ParseCertificate(block.Bytes); err == nil && (end.IsZero() || cert.NotAfter.Before(end)) {
-			end = cert.NotAfter
-		}
-	}
-	if !end.IsZero() {
-		return end, "certificate"
-	}
-	parts := strings.Split(strings.TrimSpace(string(body)), ".")
-	if len(parts) != 3 {
-		return time.Time{}, ""
-	}
-	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	var claims struct {
-		Exp float64 `json:"exp"`
-	}
-	if err != nil || json.Unmarshal(payload, &claims) != nil || claims.Exp <= 0 || claims.Exp > 1e12 {
-		return time.Time{}, ""
-	}
-	return time.Unix(int64(claims.Exp), 0), "token"
 }
 
 // checkStorage proves that the log can be written where it is to lie.

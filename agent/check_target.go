@@ -118,9 +118,10 @@ func checkTLS(ctx context.Context, t *remotewrite.Config, conn net.Conn, host st
 	state := c.ConnectionState()
 	s.Text = tls.VersionName(state.Version)
 	if len(state.PeerCertificates) > 0 {
-		left := time.Until(state.PeerCertificates[0].NotAfter)
+		leaf := state.PeerCertificates[0]
+		left := time.Until(leaf.NotAfter)
 		s.Text += fmt.Sprintf(", its certificate is valid for %s", days(left))
-		if left < expiresSoon {
+		if !time.Now().Before((remotewrite.Expiry{From: leaf.NotBefore, Until: leaf.NotAfter}).WarnAt()) {
 			s.Result, s.Try = Warn, "the receiver's operator must renew its certificate"
 		}
 	}
@@ -242,6 +243,10 @@ const writePaths = "/api/v1/write (Prometheus, started with --web.enable-remote-
 func tryAnswer(t *remotewrite.Config, a remotewrite.Answer) string {
 	files := strings.Join(slices.DeleteFunc(t.CredentialFiles(), func(f string) bool { return f == t.HTTP.TLSConfig.CAFile }), ", ")
 	switch code := a.Status; {
+	case a.Err != nil && strings.Contains(a.Err.Error(), "get a token from"):
+		return tryFile(a.Err, "look at oauth2: client_id, client_secret_file, scopes, token_url, and its tls_config and proxy_url")
+	case a.Err != nil && strings.Contains(a.Err.Error(), "the proxy "):
+		return "look at proxy_url and its user, and at what the proxy lets through"
 	case a.Err != nil && (strings.Contains(a.Err.Error(), "tls: ") || strings.Contains(a.Err.Error(), "certificate")):
 		return "the receiver may want another client certificate: look at tls_config.cert_file and key_file, and at its log"
 	case a.Err != nil:

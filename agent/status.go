@@ -81,6 +81,9 @@ func (t *target) status(stepped, now time.Time) web.TargetStatus {
 	if err := t.client.CredentialError(); err != nil {
 		s.Credentials = err.Error()
 	}
+	for _, e := range t.client.Expiries() {
+		s.Expiries = append(s.Expiries, web.ExpiryStatus{What: e.What, At: e.Until.Round(0), WarnAt: e.WarnAt().Round(0)})
+	}
 	s.SentPerSec = t.rate.perSecond()
 	b := t.backlog(l, q.DownSince, stepped, now)
 	s.PendingBytes, s.OldestPending, s.LagSeconds = b.bytes, b.oldest, b.lag.Seconds()

@@ -2,6 +2,7 @@ package remotewrite
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -261,6 +262,9 @@ func (c *Client) explain(ctx context.Context, l *line, err error) error {
 		err = wrapped.Err
 	}
 	err = through(l.proxy, withoutPort(err))
+	if v, ok := errors.AsType[*tls.CertificateVerificationError](err); ok && l.proxy == "" { // else it may be the proxy's
+		c.noteServer(&tls.ConnectionState{PeerCertificates: v.UnverifiedCertificates})
+	}
 	if strings.Contains(err.Error(), "tls: ") || strings.Contains(err.Error(), "x509: ") {
 		c.blamed(l)
 	}

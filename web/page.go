@@ -40,7 +40,7 @@ type laneView struct {
 	Lag, Waiting, Size, Oldest, FullIn string
 	Sent, Retry, Refused, LostText     string
 	Delivered, Success, Error, Next    string
-	Skew, Account                      string
+	Skew, Account, Ends                string
 	Backlog                            int // of the log's budget, in percent
 }
 
@@ -106,6 +106,7 @@ func newLane(s Status, t TargetStatus) laneView {
 			l.Skew += " behind the receiver"
 		}
 	}
+	l.Ends = expiries(s, t)
 	a := t.Ledger
 	l.Account = fmt.Sprintf("%s appended = %s delivered + %s filtered + %s dropped + %s waiting",
 		count(a.Appended), count(a.Delivered), count(a.Filtered), count(sum(a.Dropped)), count(a.Pending))

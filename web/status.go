@@ -86,6 +86,8 @@ type TargetStatus struct {
 	NextTry     time.Time     `json:"next_try,omitzero"` // when backing off or held
 	ClockSkew   time.Duration `json:"clock_skew_ns"`     // this host's clock minus the receiver's Date; 0 if unknown
 	DeadLetters int           `json:"dead_letters"`
+
+	Expiries []ExpiryStatus `json:"expiries,omitempty"`
 }
 
 // LedgerStatus is a target's account in samples since it was first known.

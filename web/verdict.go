@@ -179,6 +179,7 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 	if t.Credentials != "" {
 		add(SeverityWarning, "its credential files cannot be used: "+firstLine(t.Credentials), "mend the file: it is read again by itself; until then what it held before is used, if it was good at the start")
 	}
+	all = append(all, expiryProblems(s, t)...)
 	all = append(all, skewProblems(t)...)
 	return all
 }
@@ -216,6 +217,10 @@ func more(s string) string {
 func tryHeld(t TargetStatus) string {
 	text := t.Why + " " + t.LastError
 	switch {
+	case strings.Contains(text, "get a token from"):
+		return "look at oauth2: client_id, client_secret_file, scopes and token_url; files are re-read by themselves"
+	case strings.Contains(text, "the proxy "):
+		return "look at proxy_url and its user, and at what the proxy lets through"
 	case strings.Contains(text, "401") || strings.Contains(text, "403") || strings.Contains(text, "407"):
 		return "put a valid token, password or certificate where the configuration names it: files are re-read by themselves"
 	case strings.Contains(text, "404") || strings.Contains(text, "405") || strings.Contains(text, "30"):

@@ -1,0 +1,54 @@
+package web
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// ExpiryStatus is when something ends that a target lets the agent in by, or that the agent
+// knows the receiver by.
+type ExpiryStatus struct {
+	What   string    `json:"what"` // client certificate, certificate of the authority, receiver's certificate, token, OAuth2 token, …
+	At     time.Time `json:"expires_at"`
+	WarnAt time.Time `json:"warn_at,omitzero"` // when somebody should be told; zero for what the agent renews by itself
+}
+
+// expiryProblems tells what ends soon, or has ended.
+func expiryProblems(s Status, t TargetStatus) []Problem {
+	var all []Problem
+	for _, e := range t.Expiries {
+		if e.WarnAt.IsZero() || s.Now.Before(e.WarnAt) {
+			continue
+		}
+		text := fmt.Sprintf("its %s ends %s", e.What, until(s.Now, e.At))
+		if !e.At.After(s.Now) {
+			text = fmt.Sprintf("its %s ended %s", e.What, ago(s.Now, e.At))
+		}
+		all = append(all, Problem{SeverityWarning, "target " + t.Name, text, tryExpiry(e)})
+	}
+	return all
+}
+
+func tryExpiry(e ExpiryStatus) string {
+	switch {
+	case strings.HasPrefix(e.What, "receiver's"):
+		return "the receiver's operator must renew it; data waits on disk meanwhile"
+	case strings.HasPrefix(e.What, "certificate of the authority"):
+		return "add the authority's next certificate to the file that ca_file names: it is read again by itself"
+	}
+	return "put the next one where the configuration names it: files are read again by themselves"
+}
+
+// expiries is one line for people.
+func expiries(s Status, t TargetStatus) string {
+	var parts []string
+	for _, e := range t.Expiries {
+		when := "ends " + until(s.Now, e.At)
+		if !e.At.After(s.Now) {
+			when = "ended " + ago(s.Now, e.At)
+		}
+		parts = append(parts, e.What+" "+when)
+	}
+	return strings.Join(parts, ", ")
+}

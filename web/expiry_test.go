@@ -1,0 +1,57 @@
+package web
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What ends is shown; from the time on when somebody should be told it is a warning, which
+// says what to do. What the agent renews warns nobody.
+func TestExpiries(t *testing.T) {
+	s := load(t, "ok")
+	const day = 24 * time.Hour
+	s.Targets[0].Expiries = []ExpiryStatus{
+		{What: "client certificate", At: s.Now.Add(13 * day), WarnAt: s.Now.Add(-day)},
+		{What: "token", At: s.Now.Add(-3 * time.Hour), WarnAt: s.Now.Add(-4 * day)},
+		{What: "receiver's certificate", At: s.Now.Add(5 * day), WarnAt: s.Now},
+		{What: "certificate of the authority", At: s.Now.Add(900 * day), WarnAt: s.Now.Add(886 * day)},
+		{What: "OAuth2 token", At: s.Now.Add(time.Minute)},
+	}
+	s.Problems = Problems(s)
+	want := [][2]string{
+		{"its client certificate ends in 13 days", "put the next one"},
+		{"its token ended 3 h ago", "put the next one"},
+		{"its receiver's certificate ends in 5 days", "operator must renew"},
+	}
+	if len(s.Problems) != len(want) {
+		t.Fatalf("%+v", s.Problems)
+	}
+	for i, p := range s.Problems {
+		if p.Severity != SeverityWarning || p.Text != want[i][0] || !strings.Contains(p.Try, want[i][1]) {
+			t.Errorf("%+v, want %v", p, want[i])
+		}
+	}
+	if v := VerdictOf(s); v.Level != SeverityWarning || !strings.HasSuffix(v.Text, "something needs attention") {
+		t.Errorf("verdict %+v", v)
+	}
+	rec := httptest.NewRecorder()
+	(&handlers{o: Options{Status: func() Status { return s }}}).page(rec, nil)
+	if line := "client certificate ends in 13 days, token ended 3 h ago, receiver&#39;s certificate ends in 5 days, certificate of the authority ends in 900 days, OAuth2 token ends in 60 s"; !strings.Contains(rec.Body.String(), line) {
+		t.Errorf("the page lacks %q", line)
+	}
+}
+
+// What a proxy or a token endpoint says sends nobody to the receiver's credentials.
+func TestHeldOnTheWay(t *testing.T) {
+	for why, try := range map[string]string{
+		"post to x: get a token from https://idp/: 401 Unauthorized: invalid_client":   "look at oauth2",
+		"post to x: the proxy http://p:3128 answers 407 Proxy Authentication Required": "look at proxy_url",
+		"401 Unauthorized": "put a valid token",
+	} {
+		if got := tryHeld(TargetStatus{State: StateHeld, Why: why}); !strings.Contains(got, try) {
+			t.Errorf("%s: %s", why, got)
+		}
+	}
+}
