@@ -35,14 +35,15 @@ func (b *backoff) reset() { b.last = 0 }
 // holdSchedule yields the pauses between tests of a held target. The first few are short
 // enough that a passing trouble costs little; all are long enough that a target which
 // refuses everything sees at most two requests in eight seconds (a batch and the empty
-// write after it), and no sample twice in that time.
+// write after it), and no sample twice in that time. None is longer than a minute, jitter
+// included: so long a target may take to notice that its receiver is well again.
 type holdSchedule struct {
 	tests int // how many pauses were handed out since data went through
 }
 
 const (
 	firstTest = 12 * time.Second
-	slowTest  = 60 * time.Second
+	slowTest  = 50 * time.Second
 )
 
 // next returns the next pause; r is random in [0, 1).

@@ -414,17 +414,18 @@ type rig struct {
 	stop    context.CancelFunc
 	done    chan error
 	time    int64 // of the last sample, ms
+	rand    func() float64
 }
 
 func newRig(t testing.TB, to *fakeReceiver) *rig {
 	cfg := DefaultConfig()
 	cfg.Queue.BatchSendDeadline = model.Duration(time.Second)
-	return &rig{t: t, log: newMemLog(t), to: to, letters: &memLetters{}, cfg: cfg, time: time.Now().UnixMilli()}
+	return &rig{t: t, log: newMemLog(t), to: to, letters: &memLetters{}, cfg: cfg, time: time.Now().UnixMilli(), rand: func() float64 { return 0.5 }}
 }
 
 func (r *rig) start() {
 	r.t.Helper()
-	q, err := New(Options{Name: "test", Config: r.cfg, Source: r.log, Sender: r.to, DeadLetters: r.letters, Rand: func() float64 { return 0.5 }})
+	q, err := New(Options{Name: "test", Config: r.cfg, Source: r.log, Sender: r.to, DeadLetters: r.letters, Rand: r.rand})
 	if err != nil {
 		r.t.Fatal(err)
 	}

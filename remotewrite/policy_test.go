@@ -94,53 +94,6 @@ func TestRetryAfterIsTargetWide(t *testing.T) {
 	})
 }
 
-// on_refusal: drop is the specification to the letter: a 4xx is never sent again.
-func TestDropPolicy(t *testing.T) {
-	for _, c := range []struct {
-		code  int
-		sends int // of each refused sample
-		lost  int
-	}{{400, 1, 50}, {401, 1, 50}, {404, 1, 50}, {408, 1, 50}, {413, 1, 50}, {429, 2, 0}, {503, 2, 0}} {
-		t.Run(fmt.Sprint(c.code), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, &fakeReceiver{script: func(q fakeRequest) (Answer, bool) {
-					return Answer{Status: c.code, Text: "no"}, q.n == 0
-				}})
-				r.cfg.Target.OnRefusal = RefusalDrop
-				r.start()
-				var lost []smp
-				r.round(50)
-				if c.lost > 0 {
-					for _, s := range r.log.entries[0].Samples {
-						lost = append(lost, smp{s.Series.Labels.Get("__name__"), s.T, s.V})
-					}
-				}
-				time.Sleep(3 * time.Second)
-				r.round(50)
-				r.drained(time.Minute)
-				r.end()
-				if o := r.log.outcome(); int(o.Dropped[wal.Rejected]) != c.lost {
-					t.Errorf("outcomes %+v, want %d rejected", o, c.lost)
-				}
-				if ls := r.letters.all(); c.lost > 0 && (len(ls) != 1 || ls[0].Samples != c.lost) {
-					t.Errorf("letters %+v, want one that stands for all", ls)
-				}
-				first := r.to.requests[0].samples[0]
-				n := 0
-				for _, q := range r.to.log() {
-					if slices.Contains(q.samples, first) {
-						n++
-					}
-				}
-				if n != c.sends {
-					t.Errorf("sent %d times, want %d", n, c.sends)
-				}
-				r.verify(lost...)
-			})
-		})
-	}
-}
-
 // A sample at which the receiver fails with 500 blocks nothing for ever; it is given up
 // only since others are taken before and after.
 func TestPoison5xx(t *testing.T) {
