@@ -12,8 +12,7 @@ import (
 
 // Keys (field number << 3 | wire type) of the messages of remote write 1.0, from
 // prompb/remote.proto and prompb/types.proto in prometheus/prometheus. Every field
-// number is below 16, except Histogram.custom_values, which 1.0 senders must not use,
-// so each key is one byte.
+// number is below 16, so each key is one byte; those above are 2.0's (see encode2.go).
 const (
 	keyTimeSeries = 1<<3 | wireBytes // WriteRequest.timeseries
 	keyMetadata   = 3<<3 | wireBytes // WriteRequest.metadata
@@ -106,9 +105,10 @@ func appendRequest(dst []byte, points []point) []byte {
 }
 
 // sameSeries is how many points at the front can share one TimeSeries, and how many
-// of them are exemplars.
+// of them are exemplars. Samples of a TimeSeries are ordered by time: one that is older
+// than the one before it begins another.
 func sameSeries(points []point) (n, exemplars int) {
-	first := points[0].series
+	first, last := points[0].series, int64(math.MinInt64)
 	floats, histograms := false, false
 	for n = range points {
 		p := &points[n]
@@ -124,9 +124,10 @@ func sameSeries(points []point) (n, exemplars int) {
 		default:
 			histograms = true
 		}
-		if floats && histograms {
+		if floats && histograms || p.t < last {
 			return n, exemplars
 		}
+		last = p.t
 	}
 	return len(points), exemplars
 }
@@ -139,9 +140,9 @@ func appendTimeSeries(dst []byte, points []point, exemplars int) []byte {
 		case float:
 			dst = appendSample(dst, p)
 		case intHistogram:
-			dst = appendIntHistogram(dst, p.t, p.aux.h)
+			dst = appendIntHistogram(dst, keySeriesHistogram, 0, p.t, p.aux.h)
 		case floatHistogram:
-			dst = appendFloatHistogram(dst, p.t, p.aux.fh)
+			dst = appendFloatHistogram(dst, keySeriesHistogram, 0, p.t, p.aux.fh)
 		}
 	}
 	if exemplars > 0 {
@@ -182,9 +183,10 @@ func appendExemplar(dst []byte, p *point) []byte {
 }
 
 // appendIntHistogram leaves the reset hint to the receiver's own check where it is
-// unknown, as every zero value is left out.
-func appendIntHistogram(dst []byte, t int64, h *histogram.Histogram) []byte {
-	dst, at := open(dst, keySeriesHistogram, 1)
+// unknown, as every zero value is left out. It writes the histogram of both protocols:
+// they differ in key, and in the start timestamp and custom buckets, which 1.0 has not.
+func appendIntHistogram(dst []byte, key byte, st, t int64, h *histogram.Histogram) []byte {
+	dst, at := open(dst, key, 1)
 	// The counts are in a oneof: they are written even when zero, because which of the
 	// two is present says what kind of histogram it is.
 	dst = binary.AppendUvarint(append(dst, keyCountInt), h.Count)
@@ -198,11 +200,12 @@ func appendIntHistogram(dst []byte, t int64, h *histogram.Histogram) []byte {
 	dst = appendDeltas(dst, keyPositiveDeltas, h.PositiveBuckets)
 	dst = appendVarint(dst, keyResetHint, uint64(h.CounterResetHint))
 	dst = appendVarint(dst, keyHistogramTime, uint64(t))
+	dst = appendNewer(dst, st, h.CustomValues)
 	return shut(dst, at, 1)
 }
 
-func appendFloatHistogram(dst []byte, t int64, h *histogram.FloatHistogram) []byte {
-	dst, at := open(dst, keySeriesHistogram, 1)
+func appendFloatHistogram(dst []byte, key byte, st, t int64, h *histogram.FloatHistogram) []byte {
+	dst, at := open(dst, key, 1)
 	dst = binary.LittleEndian.AppendUint64(append(dst, keyCountFloat), math.Float64bits(h.Count))
 	dst = appendDouble(dst, keySum, h.Sum)
 	dst = appendVarint(dst, keySchema, zigzag(int64(h.Schema)))
@@ -214,6 +217,7 @@ func appendFloatHistogram(dst []byte, t int64, h *histogram.FloatHistogram) []by
 	dst = appendCounts(dst, keyPositiveCounts, h.PositiveBuckets)
 	dst = appendVarint(dst, keyResetHint, uint64(h.CounterResetHint))
 	dst = appendVarint(dst, keyHistogramTime, uint64(t))
+	dst = appendNewer(dst, st, h.CustomValues)
 	return shut(dst, at, 1)
 }
 

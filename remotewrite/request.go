@@ -65,6 +65,7 @@ type series struct {
 	// into a request; empty when relabelling removed the series. It is the only form in
 	// which the final labels are kept: there is one for each series and target.
 	encoded string
+	modern  *modern // nil: nothing, or the target gets 1.0 only
 
 	// newest is the time, in ms, of the newest sample that the target is known to have
 	// taken since this process began; or noneTaken, or noneTakenOneRefused. It is not

@@ -6,7 +6,9 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/model/relabel"
+	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 
 	"hwsagent/wal"
 )
@@ -24,6 +26,9 @@ const nameValidation = model.UTF8Validation
 type seriesCache struct {
 	external labels.Labels
 	rules    []*relabel.Config
+	// moderns are those without labels of their own, by metadata; nil where the target gets
+	// remote write 1.0 only.
+	moderns map[metadata.Metadata]*modern
 
 	slots   []*series // by wal.Series.Slot
 	builder *labels.Builder
@@ -73,12 +78,62 @@ func (c *seriesCache) derive(s *wal.Series) *series {
 	if !relabel.ProcessBuilder(c.builder, c.rules...) {
 		return &series{from: s}
 	}
-	ls := c.legal(c.builder.Labels())
+	utf8Names := c.builder.Labels()
+	ls := c.legal(utf8Names)
 	if ls.IsEmpty() {
 		return &series{from: s}
 	}
 	c.encoded = appendLabels(c.encoded[:0], keySeriesLabel, ls)
-	return &series{from: s, hash: ls.Hash(), encoded: string(c.encoded), newest: noneTaken}
+	to := &series{from: s, hash: ls.Hash(), encoded: string(c.encoded), newest: noneTaken}
+	if c.moderns != nil {
+		to.modern = c.modern(s.Meta, utf8Names, to.encoded)
+	}
+	return to
+}
+
+// modern makes what remote write 2.0 adds to a series with these labels.
+func (c *seriesCache) modern(meta metadata.Metadata, ls labels.Labels, legal string) *modern {
+	c.encoded = appendLabels(c.encoded[:0], keySeriesLabel, c.valid(ls))
+	m := modern{
+		typ:  byte(writev2.FromMetadataType(meta.Type)),
+		help: strings.ToValidUTF8(meta.Help, "\uFFFD"),
+		unit: strings.ToValidUTF8(meta.Unit, "\uFFFD"),
+	}
+	if string(c.encoded) != legal {
+		m.labels = string(c.encoded)
+		return &m
+	}
+	if m == (modern{}) {
+		return nil
+	}
+	if shared := c.moderns[meta]; shared != nil {
+		return shared
+	}
+	if len(c.moderns) >= maxFamilies { // of which many are gone
+		clear(c.moderns)
+	}
+	c.moderns[meta] = &m
+	return &m
+}
+
+// valid returns ls as the specification of remote write 2.0 allows it: names may be any
+// UTF-8. Wrong bytes become U+FFFD; if that makes names equal, legal's form is sent.
+func (c *seriesCache) valid(ls labels.Labels) labels.Labels {
+	ok := true
+	ls.Range(func(l labels.Label) { ok = ok && utf8.ValidString(l.Name) && utf8.ValidString(l.Value) })
+	if ok {
+		return ls
+	}
+	c.scratch.Reset()
+	ls.Range(func(l labels.Label) {
+		c.scratch.Add(strings.ToValidUTF8(l.Name, "\uFFFD"), strings.ToValidUTF8(l.Value, "\uFFFD"))
+	})
+	c.scratch.Sort()
+	valid := c.scratch.Labels()
+	if _, twice := valid.HasDuplicateLabelNames(); twice {
+		return c.legal(ls)
+	}
+	return valid
 }
 
 // legal returns ls as the specification of remote write 1.0 allows it: metric names
