@@ -173,6 +173,11 @@ func checkWrite(ctx context.Context, t *remotewrite.Config) []Step {
 	}
 	defer client.Close()
 	answer := client.EmptyWrite(ctx)
+	if answer.Version == remotewrite.V2 && !answer.Written.Known && answer.Err == nil {
+		if older := client.Send(ctx, remotewrite.EmptyRequest(remotewrite.V1)); older.Status/100 == 2 {
+			return []Step{checkVersion(t, answer)}
+		}
+	}
 	s.Took = answer.Took
 	if answer.Err != nil {
 		s.Text, s.Try = answer.Err.Error(), tryAnswer(t, answer)
@@ -204,6 +209,16 @@ func checkWrite(ctx context.Context, t *remotewrite.Config) []Step {
 		steps = append(steps, checkClock(time.Now().Add(-answer.Took/2).Sub(answer.Date)))
 	}
 	return steps
+}
+
+// checkVersion tells that a receiver does not take remote write 2.0 and does take 1.0.
+func checkVersion(t *remotewrite.Config, a remotewrite.Answer) Step {
+	s := Step{Name: "write", Result: OK, Took: a.Took}
+	s.Text = fmt.Sprintf("an empty write is accepted as remote write 1.0, which is what the target gets; to 2.0 it answers %d and does not say what it wrote", a.Status)
+	if t.ProtobufMessage != "auto" {
+		s.Result, s.Try = Warn, "write protobuf_message: auto if that is as it should be"
+	}
+	return s
 }
 
 // checkClock judges this host's clock minus the receiver's, whose Date has no fractions

@@ -117,14 +117,20 @@ func TestCheckTarget(t *testing.T) {
 		text   string // part of the worst step's text
 		try    string
 	}{
-		"accepted":    {receiver(t, false, status(204, "")).URL, "", OK, "", "", ""},
-		"bad token":   {receiver(t, false, status(401, "invalid token")).URL, ", bearer_token_file: " + token, Fail, "auth", `401 Unauthorized "invalid token"`, token},
-		"no token":    {receiver(t, false, status(401, "")).URL, "", Fail, "auth", "401", "bearer_token_file"},
-		"wrong path":  {receiver(t, false, status(404, "")).URL + "/here", "", Fail, "write", "404", "/api/v1/write"},
-		"no receiver": {receiver(t, false, status(405, "")).URL, "", Fail, "write", "405", "--web.enable-remote-write-receiver"},
-		"moved":       {receiver(t, false, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/other", http.StatusFound) }).URL, "", Fail, "write", "302", "final URL"},
-		"busy":        {receiver(t, false, status(503, "later")).URL, "", Fail, "write", "503", "retry"},
-		"picky":       {receiver(t, false, status(400, "no samples")).URL, "", Warn, "write", "no samples", "/api/v1/write"},
+		"accepted": {receiver(t, false, status(204, "")).URL, "", OK, "", "", ""},
+		"2.0 too": {receiver(t, false, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-Prometheus-Remote-Write-Samples-Written", "0")
+			w.WriteHeader(204)
+		}).URL, ", protobuf_message: io.prometheus.write.v2.Request", OK, "", "", ""},
+		"1.0 only":              {receiver(t, false, status(204, "")).URL, ", protobuf_message: auto", OK, "", "", ""},
+		"1.0 only, 2.0 written": {receiver(t, false, status(204, "")).URL, ", protobuf_message: io.prometheus.write.v2.Request", Warn, "write", "as remote write 1.0", "auto"},
+		"bad token":             {receiver(t, false, status(401, "invalid token")).URL, ", bearer_token_file: " + token, Fail, "auth", `401 Unauthorized "invalid token"`, token},
+		"no token":              {receiver(t, false, status(401, "")).URL, "", Fail, "auth", "401", "bearer_token_file"},
+		"wrong path":            {receiver(t, false, status(404, "")).URL + "/here", "", Fail, "write", "404", "/api/v1/write"},
+		"no receiver":           {receiver(t, false, status(405, "")).URL, "", Fail, "write", "405", "--web.enable-remote-write-receiver"},
+		"moved":                 {receiver(t, false, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/other", http.StatusFound) }).URL, "", Fail, "write", "302", "final URL"},
+		"busy":                  {receiver(t, false, status(503, "later")).URL, "", Fail, "write", "503", "retry"},
+		"picky":                 {receiver(t, false, status(400, "no samples")).URL, "", Warn, "write", "no samples", "/api/v1/write"},
 		"nginx wants a certificate": {receiver(t, true, status(400, "<html>400 No required SSL certificate was sent</html>")).URL,
 			", tls_config: {insecure_skip_verify: true}", Fail, "auth", "No required SSL", "cert_file"},
 		"it refuses the certificate": {receiver(t, true, status(400, "<html><head><title>400 The SSL certificate error</title></head></html>")).URL,

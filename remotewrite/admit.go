@@ -67,7 +67,7 @@ func (w *window) admit(e *wal.Entry) {
 	}
 	for i := range e.Histograms {
 		h := &e.Histograms[i]
-		if !q.cfg.SendNativeHistograms || !supported(h) {
+		if !q.proto.newer && !q.carriesHistogram(h.H, h.FH) {
 			now.Dropped[wal.Unsupported]++
 			continue
 		}
@@ -90,6 +90,11 @@ func (w *window) admit(e *wal.Entry) {
 			if to := q.cache.get(x.Series); !to.dropped() {
 				w.put(point{series: to, seq: seq, t: x.T, v: x.V, kind: exemplarPoint, aux: &pointAux{labels: x.Labels}})
 			}
+		}
+	}
+	if len(e.Exemplars) > 0 {
+		for _, ps := range w.perShard {
+			placeExemplars(ps)
 		}
 	}
 	q.readUpTo(e)

@@ -62,7 +62,17 @@ var faults = []struct {
 	{"404", func(*rand.Rand, fakeRequest) (Answer, bool) { return Answer{Status: 404}, true }},
 	{"proxy says 400", func(*rand.Rand, fakeRequest) (Answer, bool) { return Answer{Status: 400, Text: "<html>"}, true }},
 	{"redirect", func(*rand.Rand, fakeRequest) (Answer, bool) { return Answer{Status: 307}, true }},
+	{"415", func(*rand.Rand, fakeRequest) (Answer, bool) { return Answer{Status: 415}, true }},
 	{"413", func(_ *rand.Rand, q fakeRequest) (Answer, bool) { return Answer{Status: 413}, len(q.samples) > 70 }},
+}
+
+// chaosVersions picks what a target is written to in, and what it takes.
+func chaosVersions(seed uint64, to *fakeReceiver, cfg *Config) {
+	rnd := rand.New(rand.NewPCG(seed, 101))
+	cfg.ProtobufMessage = []string{protobufMessageV1, protobufMessageV2, protobufMessageAuto}[rnd.IntN(3)]
+	if to.keepsGood2, to.hidesWritten = to.keepsGood || rnd.IntN(2) == 0, rnd.IntN(3) == 0; cfg.newerProtocol() {
+		to.speaks = speech(rnd.IntN(int(numSpeeches)))
+	}
 }
 
 func chaos(t *testing.T, seed uint64, fired map[string]int) {
@@ -74,6 +84,7 @@ func chaos(t *testing.T, seed uint64, fired map[string]int) {
 		latency:     time.Duration(rnd.IntN(50)) * time.Millisecond,
 	}
 	r := newRig(t, to)
+	chaosVersions(seed, to, &r.cfg)
 	r.cfg.Queue.MinShards = 1 << rnd.IntN(3)
 	r.cfg.Queue.MaxShards = 8
 	r.cfg.Queue.MaxSamplesPerSend = 50 + rnd.IntN(500)
@@ -159,7 +170,7 @@ func chaos(t *testing.T, seed uint64, fired map[string]int) {
 				if good++; good < 4 {
 					t.Errorf("receiver does not have %+v", x)
 				}
-			} else if !lettered[s.Series.Labels.String()+strconv.FormatInt(s.T, 10)] && (to.keepsGood || bad(i-1) || bad(i+1)) {
+			} else if !lettered[s.Series.Labels.String()+strconv.FormatInt(s.T, 10)] && (to.keepsGood || to.keepsGood2 || bad(i-1) || bad(i+1)) {
 				// What docs/remote-write.md says of "resent": after an answer was lost, a bad
 				// sample among stored ones of a receiver that keeps the good part, or beside
 				// another bad one, cannot be told from what was stored.
@@ -188,6 +199,6 @@ func chaos(t *testing.T, seed uint64, fired map[string]int) {
 			t.Logf("letter %s %+v", time.UnixMilli(l.Timestamp).UTC().Format("04:05"), l)
 		}
 		t.Log(r.to.dump())
-		t.Logf("receiver %+v shards=%d poisons=%d series=%d crashes=%d", []any{to.keepsGood, to.anyOrder, to.refuseEmpty}, r.cfg.Queue.MinShards, poisons, series, crashes)
+		t.Logf("receiver %+v shards=%d poisons=%d series=%d crashes=%d", []any{to.keepsGood, to.keepsGood2, to.anyOrder, to.refuseEmpty, to.speaks, to.hidesWritten, r.cfg.ProtobufMessage}, r.cfg.Queue.MinShards, poisons, series, crashes)
 	}
 }

@@ -21,11 +21,13 @@ const (
 	Hold
 	// Discard: the samples are not sent again; they are counted as rejected.
 	Discard
+	// Older: the receiver does not take remote write 2.0; send the samples as 1.0.
+	Older
 )
 
 // String returns the verdict's name in lower case.
 func (v Verdict) String() string {
-	return [...]string{"delivered", "retry", "split", "suspect", "hold", "discard"}[v]
+	return [...]string{"delivered", "retry", "split", "suspect", "hold", "discard", "older"}[v]
 }
 
 // Refusal is what a target does with samples whose request was answered by a 4xx:
@@ -58,18 +60,28 @@ type Policy struct {
 //	5xx, no response                Retry            Retry
 //	refused on the way (Blocked)    Hold             Hold
 //	anything else                   Hold             Hold
+//	to a request of version 2.0:
+//	2xx, no sample written          Older            Older
+//	415                             Older            Older
 //
 // The specification (remote write 1.0, "Retries & Backoff") demands that 5xx is
 // retried and that a 4xx other than 429 is not. Holding deviates on purpose: an
 // expired token would cost data otherwise. 409 is what Thanos answers to samples that
 // it has or that are out of order; 413, 408 and 425 say nothing about the samples. A
 // redirect is never followed, whatever the policy, and nothing is dropped for one.
+//
+// Remote write 2.0, "Required Written Response Headers": 2xx without any Written header is
+// to be taken for 415. It comes from receivers of 1.0 which do not look at the
+// Content-Type; they find nothing in the message.
 func Classify(a Answer, p Policy) Verdict {
 	switch s := a.Status; {
 	case a.Blocked:
 		return Hold
 	case s == 0, s >= 500 && s <= 599:
 		return Retry
+	case a.Version == V2 && s == http.StatusUnsupportedMediaType,
+		a.Version == V2 && s/100 == 2 && a.Samples > 0 && a.Written.samples(a.Samples) == 0:
+		return Older
 	case s >= 200 && s <= 299:
 		return Delivered
 	case s < 400 || s > 499:

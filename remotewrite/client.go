@@ -63,7 +63,8 @@ type Client struct {
 	name    string
 	url     string // with the query, without a user
 	place   string // for people
-	header  http.Header
+	header  [numVersions]http.Header
+	version Version // the newest that the entry asks for
 	timeout time.Duration
 	secrets []string // of headers and query
 	opts    ClientOptions
@@ -102,7 +103,9 @@ func NewClient(c *Config, o ClientOptions) (*Client, error) {
 		opts:    o,
 		files:   len(c.CredentialFiles()) > 0,
 		changed: make(chan struct{}, 1),
-		header:  http.Header{},
+	}
+	if c.newerProtocol() {
+		client.version = V2
 	}
 	if u.User != nil {
 		password, _ := u.User.Password()
@@ -115,17 +118,24 @@ func NewClient(c *Config, o ClientOptions) (*Client, error) {
 			client.secrets = append(client.secrets, v, url.QueryEscape(v))
 		}
 	}
+	header := http.Header{}
 	for name, value := range c.Headers {
-		client.header.Set(name, value)
+		header.Set(name, value)
 		if !openHeader(name) {
 			client.secrets = append(client.secrets, value)
 		}
 	}
-	// Remote write 1.0, "Protocol".
-	client.header.Set("Content-Encoding", "snappy")
-	client.header.Set("Content-Type", "application/x-protobuf")
-	client.header.Set("X-Prometheus-Remote-Write-Version", "0.1.0")
-	client.header.Set("User-Agent", "hwsagent/"+o.Version)
+	// Remote write 1.0 and 2.0, "Protocol".
+	header.Set("Content-Encoding", "snappy")
+	header.Set("User-Agent", "hwsagent/"+o.Version)
+	for v, of := range [numVersions]struct{ contentType, version string }{
+		V1: {"application/x-protobuf", "0.1.0"},
+		V2: {"application/x-protobuf;proto=" + protobufMessageV2, "2.0.0"},
+	} {
+		client.header[v] = header.Clone()
+		client.header[v].Set("Content-Type", of.contentType)
+		client.header[v].Set("X-Prometheus-Remote-Write-Version", of.version)
+	}
 
 	if err := client.reload(true); err != nil && !client.files {
 		return nil, fmt.Errorf("make remote-write client: %w", err)
@@ -179,10 +189,10 @@ func (c *Client) CredentialError() error {
 	return c.err
 }
 
-// EmptyWrite sends a request without samples. What accepts it takes requests over
-// this route with these credentials.
+// EmptyWrite sends a request without samples, in the newest version that the entry asks
+// for. What accepts it takes requests over this route with these credentials.
 func (c *Client) EmptyWrite(ctx context.Context) Answer {
-	return c.Send(ctx, Request{Body: emptyRequest()})
+	return c.Send(ctx, EmptyRequest(c.version))
 }
 
 // Send implements [Sender]. The answer's error names the target's URL without its
@@ -218,7 +228,7 @@ func (c *Client) send(ctx context.Context, l *line, k *token, r Request) Answer 
 	defer cancel()
 	body := &lentBody{data: r.Body}
 	defer body.revoke()
-	resp, err := l.post(ctx, c.url, c.header, k, body, r.Attempt)
+	resp, err := l.post(ctx, c.url, c.header[r.Version], k, body, r.Attempt)
 	if err != nil {
 		if errors.Is(context.Cause(ctx), errNoAnswer) || errors.Is(err, syscall.ETIMEDOUT) {
 			c.leave(l)
@@ -238,12 +248,16 @@ func (c *Client) send(ctx context.Context, l *line, k *token, r Request) Answer 
 	}
 
 	a := Answer{
+		Version: r.Version, Samples: r.Samples,
 		Status: resp.StatusCode,
 		Text:   c.quote(l, resp.StatusCode, buf[:n]),
 		Took:   time.Since(start),
 	}
 	if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
 		a.Date = date
+	}
+	if r.Version == V2 {
+		a.Written = parseWritten(resp.Header)
 	}
 	a.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), a.Date, time.Now())
 	switch a.Status {
@@ -395,7 +409,7 @@ func (c *Client) reload(atOnce bool) error {
 func (c *Client) use(creds *credentials) error {
 	if o := creds.http.OAuth2; o != nil {
 		var err error
-		if creds.tokens, err = newTokens(o, c.header.Get("User-Agent"), c.opts.Dial, c.opts.Metrics.setTokenEnd); err != nil {
+		if creds.tokens, err = newTokens(o, c.header[V1].Get("User-Agent"), c.opts.Dial, c.opts.Metrics.setTokenEnd); err != nil {
 			return err
 		}
 	}

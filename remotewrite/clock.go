@@ -136,7 +136,7 @@ const maxTimeAsked = 10
 // the answer does not tell, that is known for a while.
 func (s *shard) askTime(ctx context.Context, p pass, l *parcel) error {
 	g := s.q.gate
-	a := s.q.send(s.sending, Request{Body: s.q.empty})
+	a := s.q.sendEmpty(s.sending, s.q.proto.forEmpty(false))
 	if ctx.Err() != nil && a.Status == 0 {
 		g.release(p)
 		return ctx.Err()

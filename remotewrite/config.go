@@ -74,11 +74,19 @@ const (
 	StartOldest                // the oldest sample that is kept
 )
 
-// The messages of the two protocol versions, as protobuf_message spells them.
+// The values of protobuf_message: the messages of the two protocol versions.
 const (
 	protobufMessageV1 = "prometheus.WriteRequest"
 	protobufMessageV2 = "io.prometheus.write.v2.Request"
+
+	// protobufMessageAuto is ours: 2.0, and 1.0 where the receiver does not take that.
+	protobufMessageAuto = "auto"
 )
+
+// newerProtocol reports whether the target gets remote write 2.0, if it takes it.
+func (c *Config) newerProtocol() bool {
+	return c.ProtobufMessage != protobufMessageV1 && c.ProtobufMessage != ""
+}
 
 // DefaultConfig is an entry before anything is read. It is Prometheus' with three
 // differences: 429 is retried, since the samples wait on disk and dropping them is

@@ -164,7 +164,6 @@ func TestConfigProblems(t *testing.T) {
 		{`{url: http://h/, http_headers: {Retry-Attempt: {values: [x]}}}`, "http_headers.Retry-Attempt", "reserved"},
 		{`{url: http://h/, write_relabel_configs: [null]}`, "write_relabel_configs[0]", "empty"},
 		{`{url: http://h/, write_relabel_configs: [{action: keep}, {action: hashmod, target_label: x}]}`, "write_relabel_configs[1]", "modulus"},
-		{`{url: http://h/, protobuf_message: io.prometheus.write.v2.Request}`, "protobuf_message", "2.0 is not supported"},
 		{`{url: http://h/, protobuf_message: x}`, "protobuf_message", "unknown"},
 		{`{url: http://h/, remote_timeout: 0s}`, "remote_timeout", "more than 0s"},
 		{`{url: http://h/, queue_config: {capacity: 0}}`, "queue_config.capacity", "below 1"},

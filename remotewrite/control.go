@@ -104,7 +104,7 @@ func (q *Queue) waitDown(ctx context.Context) error {
 			g.release(p) // only data can tell
 			return nil
 		}
-		a := q.send(ctx, Request{Body: q.empty})
+		a := q.sendEmpty(ctx, q.proto.forEmpty(p.test))
 		q.observe(q.Status())
 		switch v := Classify(a, Policy{RetryOnRateLimit: true}); {
 		case ctx.Err() != nil:
@@ -134,6 +134,7 @@ func (q *Queue) waitDown(ctx context.Context) error {
 func (q *Queue) observe(s Status) {
 	q.metrics.SetState(s.State)
 	q.metrics.SetPending(s.Window)
+	q.metrics.SetProtocol(q.proto.version())
 	q.metrics.SetShards(s.Shards, s.Shards)
 	if s.State == StateHeld {
 		q.metrics.Held(tick)
@@ -173,6 +174,10 @@ type Status struct {
 	State string // one of the State constants
 	Why   string // what the target waits for, in words, when retrying or held
 
+	Protocol      string    // the version of remote write in use: "1.0" or "2.0"
+	Fallback      string    // why that is 1.0 although 2.0 was asked for, in words; "" if it is not
+	FallbackUntil time.Time // when 2.0 is asked for again; zero without a fallback
+
 	Shards    int
 	MaxShards int
 	BatchSize int    // samples in a request at most, at present
@@ -202,6 +207,8 @@ func (q *Queue) Status() Status {
 		DownSince: v.since, Why: v.why,
 	}
 	s.ClockSkew, s.ClockSkewKnown = q.skew()
+	s.Protocol = q.proto.version().String()
+	s.Fallback, s.FallbackUntil = q.proto.fallback()
 	if w := q.window.Load(); w != nil {
 		s.Window = w.open()
 	}

@@ -149,11 +149,11 @@ func TestExpireLeavesWhatIsSentAgain(t *testing.T) {
 		w.progress.Begin(markAt(1, 2), 2, wal.Outcome{})
 		old := point{series: testSeries(1)[0], seq: 1, t: r.time - 120_000}
 		s := w.shards[0]
-		s.expire(&parcel{points: []point{old}, again: true})
+		s.expire(&parcel{points: []point{old}, again: true}, V1)
 		if n := w.open(); n != 2 {
 			t.Errorf("%d samples open, want both", n)
 		}
-		s.expire(&parcel{points: []point{old}})
+		s.expire(&parcel{points: []point{old}}, V1)
 		if n := w.open(); n != 1 {
 			t.Errorf("%d samples open, want one: the other is too old", n)
 		}

@@ -25,6 +25,9 @@ type parcel struct {
 	failures     int       // answers 5xx, and none while empty writes are answered
 	firstFailure time.Time // of these
 	denials      int       // answers 401 or 403 while empty writes pass
+
+	older      bool // try it as remote write 1.0: it was refused as 2.0
+	triedOlder bool // that was done, or makes no sense
 }
 
 // The same batch is taken apart after so many failures over so long a time, or so many
@@ -117,13 +120,18 @@ func (s *shard) halve(ctx context.Context, l *parcel, a Answer) error {
 // The error is ctx's.
 func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, Answer, error) {
 	for {
-		s.expire(l)
+		c := s.q.choose(l)
+		s.expire(l, c.version)
 		if len(l.points) == 0 {
 			return settled, Answer{}, nil
 		}
 		p, err := s.q.gate.enter(ctx)
 		if err != nil {
 			return 0, Answer{}, err
+		}
+		if s.q.choose(l) != c { // since then
+			s.q.gate.release(p)
+			continue
 		}
 		if p.test {
 			if err := s.test(p, l, m); err != nil {
@@ -137,14 +145,14 @@ func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, Answer, error
 			}
 			continue
 		}
-		a, sent, err := s.post(p, l)
+		a, sent, err := s.post(p, l, c)
 		if err != nil {
 			return 0, a, err
 		}
 		if !sent {
 			continue
 		}
-		if f, known := s.judge(p, l, a, m); known {
+		if f, known := s.judge(p, l, a, m, c); known {
 			return f, a, nil
 		}
 	}
@@ -152,7 +160,7 @@ func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, Answer, error
 
 // post sends the parcel once. When it was not sent, or when s.sending has ended, which is
 // the error, p is given back.
-func (s *shard) post(p pass, l *parcel) (_ Answer, sent bool, _ error) {
+func (s *shard) post(p pass, l *parcel, c choice) (_ Answer, sent bool, _ error) {
 	newest := uint64(0)
 	for i := range l.points {
 		newest = max(newest, l.points[i].seq)
@@ -162,15 +170,22 @@ func (s *shard) post(p pass, l *parcel) (_ Answer, sent bool, _ error) {
 		s.q.note(err.Error())
 		return Answer{}, false, nil
 	}
-	s.body = s.q.press.body(s.body[:0], l.points)
-	s.q.metrics.Sending(count(l.points), len(s.body), l.attempts > 0)
+	n, exemplars := count(l.points), 0
+	s.body, exemplars = s.q.press.body(s.body[:0], c.version, l.points)
+	n[classExemplar] = exemplars
+	s.q.metrics.Sending(n, len(s.body), l.attempts > 0)
 	if l.attempts > 0 {
 		s.q.retries.Add(1)
 	}
-	a := s.q.send(s.sending, Request{Body: s.body, Attempt: l.attempts})
+	a := s.q.send(s.sending, Request{Body: s.body, Version: c.version, Samples: n[classSample] + n[classHistogram], Attempt: l.attempts})
 	l.attempts++
-	if v := Classify(a, Policy{RetryOnRateLimit: true}); v != Hold && v != Split {
+	v := Classify(a, Policy{RetryOnRateLimit: true})
+	if v != Hold && v != Split && a.Status != statusUnsupported {
 		s.w.mayHave(newest)
+	}
+	s.q.learnVersion(c, a, v)
+	if v == Delivered && a.Version == V2 {
+		s.q.sawWritten(a, exemplars)
 	}
 	if s.sending.Err() != nil && a.Status == 0 {
 		s.q.gate.release(p)
@@ -181,11 +196,16 @@ func (s *shard) post(p pass, l *parcel) (_ Answer, sent bool, _ error) {
 
 // judge gives p back with what the answer says about the target, and returns what it
 // says about its samples, if it does.
-func (s *shard) judge(p pass, l *parcel, a Answer, m mode) (f fate, known bool) {
+func (s *shard) judge(p pass, l *parcel, a Answer, m mode, c choice) (f fate, known bool) {
 	g := s.q.gate
 	v := Classify(a, s.q.cfg.Policy())
 	if v != Delivered {
 		s.q.noteAnswer(a)
+	}
+	if c.version == V2 || c.trial {
+		if f, known, done := s.judgeVersion(p, l, a, m, c); done {
+			return f, known
+		}
 	}
 	switch v {
 	case Delivered:
@@ -197,7 +217,7 @@ func (s *shard) judge(p pass, l *parcel, a Answer, m mode) (f fate, known bool) 
 		if m != patient {
 			return refused, true
 		}
-		s.bury(l.points, a, wal.Rejected)
+		s.discard(l.points, a)
 		return settled, true
 	case Split:
 		g.release(p)
@@ -207,7 +227,7 @@ func (s *shard) judge(p pass, l *parcel, a Answer, m mode) (f fate, known bool) 
 			g.release(p)
 			return refused, true
 		}
-		return refused, s.refusalIsReal(p, l, a)
+		return refused, s.refusalIsReal(p, l, a, c.version)
 	case Hold:
 		if m == once && a.denied() {
 			g.failed(p, a.String(), 0, true)
@@ -237,7 +257,9 @@ func (s *shard) judge(p pass, l *parcel, a Answer, m mode) (f fate, known bool) 
 
 // accepted gives the samples of a parcel their outcome after a 2xx.
 func (s *shard) accepted(l *parcel) {
-	s.good, s.hasGood = l.points[len(l.points)-1], true
+	if p := l.points[len(l.points)-1]; s.q.carries(V1, &p) { // it may be sent as either
+		s.good, s.hasGood = p, true
+	}
 	s.q.delivered(l.points)
 	if !l.again {
 		s.w.noteTaken(l.points)
@@ -248,14 +270,18 @@ func (s *shard) accepted(l *parcel) {
 // refusalIsReal finds out whether a refusal means the samples or the way to the
 // receiver is broken: a proxy answers a missing client certificate with 400, too. It
 // gives p back. False means that the target is held now, or that something has changed
-// meanwhile, and the parcel must be tried again.
-func (s *shard) refusalIsReal(p pass, l *parcel, a Answer) bool {
+// meanwhile, and the parcel must be tried again. version is that of the empty write.
+func (s *shard) refusalIsReal(p pass, l *parcel, a Answer, version Version) bool {
 	g := s.q.gate
 	if !g.current(p) {
 		g.release(p)
 		return false
 	}
-	e := s.q.send(s.sending, Request{Body: s.q.empty})
+	e := s.q.sendEmpty(s.sending, version)
+	if e.Status == statusUnsupported && version == V1 && a.Version == V2 && a.Status != statusUnsupported {
+		l.triedOlder = true // 1.0 is not what it takes instead
+		e = s.q.sendEmpty(s.sending, V2)
+	}
 	if e.Status/100 == 2 {
 		g.sawEmptyPass()
 		g.release(p)
@@ -289,15 +315,15 @@ func (s *shard) tookDataSince(l *parcel) bool {
 const moment = 2 * time.Second
 
 // expire settles the samples of the parcel that have become too old, or are known to be
-// ahead of the receiver's clock.
-func (s *shard) expire(l *parcel) {
+// ahead of the receiver's clock, or that the version does not carry.
+func (s *shard) expire(l *parcel, version Version) {
 	if l.again {
 		return // they have their outcome
 	}
 	lim := s.q.limits()
 	bad := 0
 	for i := range l.points {
-		if t := l.points[i].t; t < lim.oldest || t > lim.newest {
+		if p := &l.points[i]; p.t < lim.oldest || p.t > lim.newest || p.kind != float && !s.q.carries(version, p) {
 			bad++
 		}
 	}
@@ -314,6 +340,8 @@ func (s *shard) expire(l *parcel) {
 			s.w.settle(p.seq, one(wal.TooOld))
 		case p.t > lim.newest:
 			s.w.settle(p.seq, one(wal.Future))
+		case !s.q.carries(version, &p):
+			s.w.settle(p.seq, one(wal.Unsupported))
 		default:
 			kept = append(kept, p)
 		}

@@ -86,9 +86,7 @@ func (e *encoder) compress() []byte {
 	return e.compressed
 }
 
-// emptyRequest is the body of a request with nothing in it. A receiver that takes
-// it answers 2xx, so it tells whether the route to the receiver works without
-// handing over a sample.
+// emptyRequest is the body of a request with nothing in it.
 func emptyRequest() []byte { return snappy.Encode(nil, nil) }
 
 // appendRequest appends the protobuf encoding of a prometheus.WriteRequest with the

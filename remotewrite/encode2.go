@@ -50,6 +50,7 @@ type modern struct {
 type encoder2 struct {
 	symbols    *symbols
 	before     []labelRefs // of the series encoded last
+	exemplars  int         // in the message
 	meta       *modern     // encoded last
 	metaBytes  []byte      // as what
 	series     []byte      // the encoded TimeSeries
@@ -78,11 +79,12 @@ func (e *encoder2) encode(points []point) []byte {
 func (e *encoder2) build(points []point) {
 	e.symbols.reset()
 	clear(e.before)
-	e.before, e.meta, e.series = e.before[:0], nil, e.series[:0]
+	e.before, e.meta, e.series, e.exemplars = e.before[:0], nil, e.series[:0], 0
 	for len(points) > 0 {
 		n, exemplars := sameSeries(points)
 		if exemplars < n {
 			e.timeSeries(points[:n], exemplars)
+			e.exemplars += exemplars
 		}
 		points = points[n:]
 	}

@@ -164,7 +164,7 @@ func TestEncode2EqualsLibrary(t *testing.T) {
 	all := testSeries2(400)
 	e := newEncoder2()
 	for round := range 100 {
-		points := randomPoints2(r, all[:1+r.IntN(len(all))], r.IntN(200))
+		points := randomPoints2(r, all[:1+r.IntN(len(all))], r.IntN(60))
 		if d := cmp.Diff(message2(points), decode2(t, e.encode(points)), compareBits); d != "" {
 			t.Fatalf("seed %d, round %d (-want +got):\n%s", seed, round, d)
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"slices"
 	"strings"
@@ -15,7 +16,9 @@ import (
 	"github.com/golang/snappy"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/prompb"
+	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 
 	"hwsagent/wal"
 )
@@ -35,6 +38,7 @@ type memLog struct {
 	ledger  wal.Outcome
 	syncs   int
 	failing error // of Reserve
+	meta    metadata.Metadata
 }
 
 func newMemLog(t testing.TB) *memLog {
@@ -56,7 +60,7 @@ func (m *memLog) append(samples ...smp) wal.Mark {
 	for _, s := range samples {
 		ws := m.series[s.series]
 		if ws == nil {
-			ws = &wal.Series{Slot: len(m.series), Labels: labels.FromStrings("__name__", s.series, "job", "test")}
+			ws = &wal.Series{Slot: len(m.series), Labels: labels.FromStrings("__name__", s.series, "job", "test"), Meta: m.meta}
 			m.series[s.series] = ws
 		}
 		e.Samples = append(e.Samples, wal.Sample{Series: ws, T: s.t, V: s.v})
@@ -195,6 +199,10 @@ type fakeReceiver struct {
 	pace        func(now time.Time) time.Duration // the same, of one that comes now; nil: latency
 	poison      func(smp) bool
 
+	speaks       speech // which versions of the protocol it takes
+	keepsGood2   bool   // keepsGood for requests of 2.0
+	hidesWritten bool   // does not say how much it wrote when it refuses
+
 	// script answers instead of the receiver when it returns true. n counts requests
 	// from 0.
 	script func(r fakeRequest) (Answer, bool)
@@ -206,40 +214,52 @@ type fakeReceiver struct {
 	stored   map[string][]smp // by series, in the order of arrival
 	has      map[smp]bool
 	again    int // samples that came although they were stored
+	metas    int // TimeSeries with metadata
 	flying   int
 	maxFly   int
 }
 
+// speech says which versions a receiver takes, and what it answers to the other.
+type speech uint8
+
+const (
+	speaksBoth      speech = iota
+	speaksOne              // 415 to 2.0
+	speaksOneSilent        // 204 to 2.0, and stores nothing
+	speaksOne400           // 400 to 2.0
+	speaksOne500           // 500 to 2.0
+	speaksTwo              // 415 to 1.0
+	numSpeeches
+)
+
+// notTaken is the answer to a request of a version that is not taken.
+func (s speech) notTaken(v Version) (Answer, bool) {
+	switch {
+	case s == speaksBoth, v == V1 && s != speaksTwo, v == V2 && s == speaksTwo:
+		return Answer{}, false
+	case s == speaksOneSilent:
+		return Answer{Status: 204}, true
+	case s == speaksOne400:
+		return Answer{Status: 400, Text: "cannot decode"}, true
+	case s == speaksOne500:
+		return Answer{Status: 500, Text: "cannot decode"}, true
+	}
+	return Answer{Status: 415, Text: "not this message"}, true
+}
+
 type fakeRequest struct {
 	n       int
+	version Version
 	at      time.Time
 	attempt int
 	samples []smp // grouped as in the request
 	series  int   // TimeSeries in the request
+	metas   int   // of these, those with metadata
 	status  int
 }
 
 func (r *fakeReceiver) Send(ctx context.Context, req Request) Answer {
-	raw, err := snappy.Decode(nil, req.Body)
-	if err != nil {
-		panic(err)
-	}
-	var wr prompb.WriteRequest
-	if err := wr.Unmarshal(raw); err != nil {
-		panic(err)
-	}
-	q := fakeRequest{at: time.Now(), attempt: req.Attempt, series: len(wr.Timeseries)}
-	for _, ts := range wr.Timeseries {
-		name := ""
-		for _, l := range ts.Labels {
-			if l.Name == model.MetricNameLabel {
-				name = l.Value
-			}
-		}
-		for _, s := range ts.Samples {
-			q.samples = append(q.samples, smp{name, s.Timestamp, s.Value})
-		}
-	}
+	q := readFake(req)
 	r.mu.Lock()
 	q.n = len(r.requests)
 	r.requests = append(r.requests, q)
@@ -267,6 +287,53 @@ func (r *fakeReceiver) Send(ctx context.Context, req Request) Answer {
 	return a
 }
 
+// readFake decodes a request.
+func readFake(req Request) fakeRequest {
+	raw, err := snappy.Decode(nil, req.Body)
+	if err != nil {
+		panic(err)
+	}
+	q := fakeRequest{version: req.Version, at: time.Now(), attempt: req.Attempt}
+	if req.Version == V2 {
+		var wr writev2.Request
+		if err := wr.Unmarshal(raw); err != nil {
+			panic(err)
+		}
+		q.series = len(wr.Timeseries)
+		b := labels.NewScratchBuilder(0)
+		for _, ts := range wr.Timeseries {
+			ls, err := ts.ToLabels(&b, wr.Symbols)
+			if err != nil {
+				panic(err)
+			}
+			if ts.Metadata.Type != 0 {
+				q.metas++
+			}
+			for _, s := range ts.Samples {
+				q.samples = append(q.samples, smp{ls.Get(model.MetricNameLabel), s.Timestamp, s.Value})
+			}
+		}
+		return q
+	}
+	var wr prompb.WriteRequest
+	if err := wr.Unmarshal(raw); err != nil {
+		panic(err)
+	}
+	q.series = len(wr.Timeseries)
+	for _, ts := range wr.Timeseries {
+		name := ""
+		for _, l := range ts.Labels {
+			if l.Name == model.MetricNameLabel {
+				name = l.Value
+			}
+		}
+		for _, s := range ts.Samples {
+			q.samples = append(q.samples, smp{name, s.Timestamp, s.Value})
+		}
+	}
+	return q
+}
+
 // set changes what the scripts look at; they run under the same lock.
 func (r *fakeReceiver) set(change func()) {
 	r.mu.Lock()
@@ -279,6 +346,15 @@ func (r *fakeReceiver) answer(q fakeRequest) Answer {
 		if a, ok := r.script(q); ok {
 			return a
 		}
+	}
+	r.metas += q.metas
+	return r.stores(q)
+}
+
+// stores is the receiver's own answer.
+func (r *fakeReceiver) stores(q fakeRequest) Answer {
+	if a, not := r.speaks.notTaken(q.version); not {
+		return a
 	}
 	if len(q.samples) == 0 {
 		if r.refuseEmpty {
@@ -294,6 +370,7 @@ func (r *fakeReceiver) answer(q fakeRequest) Answer {
 	}
 	var refusal string
 	var fresh []smp // stored by this request
+	written := uint64(len(q.samples))
 	for _, s := range q.samples {
 		if r.keepsAll && r.poison != nil && r.poison(s) {
 			refusal = badSample(s)
@@ -303,25 +380,31 @@ func (r *fakeReceiver) answer(q fakeRequest) Answer {
 		text, added := r.store(s)
 		if text != "" {
 			refusal = text
+			written--
 		}
 		if added {
 			fresh = append(fresh, s)
 		}
 	}
+	keeps := r.keepsGood
+	if q.version == V2 {
+		keeps = r.keepsGood2
+	}
 	if refusal != "" {
-		if !r.keepsGood && !r.keepsAll {
+		if !keeps && !r.keepsAll {
+			written = 0
 			for _, s := range slices.Backward(fresh) {
 				have := r.stored[s.series]
 				r.stored[s.series] = have[:len(have)-1]
 				delete(r.has, s)
 			}
 		}
-		return Answer{Status: 400, Text: refusal}
+		return Answer{Status: 400, Text: refusal, Written: Written{Known: q.version == V2 && !r.hidesWritten, Samples: written}}
 	}
 	if r.loseAnswer != nil && r.loseAnswer(q) {
 		return Answer{Err: errors.New("connection reset")}
 	}
-	return Answer{Status: 204}
+	return Answer{Status: 204, Written: Written{Known: q.version == V2, Samples: written}}
 }
 
 // store stores a sample, or says why not.
@@ -377,7 +460,7 @@ func (q fakeRequest) from() string {
 func (r *fakeReceiver) dump() string {
 	var b strings.Builder
 	for _, q := range r.log() {
-		fmt.Fprintf(&b, "%4d %s attempt %d: %d samples in %d series -> %d%s\n", q.n, q.at.Format("15:04:05.000"), q.attempt, len(q.samples), q.series, q.status, q.from())
+		fmt.Fprintf(&b, "%4d %s %v attempt %d: %d samples in %d series -> %d%s\n", q.n, q.at.Format("15:04:05.000"), q.version, q.attempt, len(q.samples), q.series, q.status, q.from())
 	}
 	return b.String()
 }
@@ -415,6 +498,8 @@ type rig struct {
 	done    chan error
 	time    int64 // of the last sample, ms
 	rand    func() float64
+	metrics *Metrics
+	logger  *slog.Logger
 }
 
 func newRig(t testing.TB, to *fakeReceiver) *rig {
@@ -425,7 +510,7 @@ func newRig(t testing.TB, to *fakeReceiver) *rig {
 
 func (r *rig) start() {
 	r.t.Helper()
-	q, err := New(Options{Name: "test", Config: r.cfg, Source: r.log, Sender: r.to, DeadLetters: r.letters, Rand: r.rand})
+	q, err := New(Options{Name: "test", Config: r.cfg, Source: r.log, Sender: r.to, DeadLetters: r.letters, Metrics: r.metrics, Logger: r.logger, Rand: r.rand})
 	if err != nil {
 		r.t.Fatal(err)
 	}

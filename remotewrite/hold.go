@@ -10,9 +10,9 @@ import (
 // empty write is no evidence, one of the held samples is sent; if it is taken, it is
 // settled and leaves the parcel.
 func (s *shard) test(p pass, l *parcel, m mode) error {
-	g := s.q.gate
+	g, c := s.q.gate, s.q.proto.chooseTest()
 	if g.view().emptyPasses {
-		a := s.q.send(s.sending, Request{Body: s.q.empty})
+		a := s.q.sendEmpty(s.sending, c.version)
 		switch {
 		case s.sending.Err() != nil && a.Status == 0:
 			g.release(p)
@@ -26,10 +26,10 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 		return nil
 	}
 	if taken, ok := s.q.takenBefore(); ok && m == patient {
-		return s.testTaken(p, taken)
+		return s.testTaken(p, taken, c)
 	}
-	sample, later, deep := s.heldSamples(l, m)
-	v, a, err := s.testWith(p, l, sample)
+	sample, later, deep := s.heldSamples(l, m, c.version)
+	v, a, err := s.testWith(p, l, sample, c)
 	if v == Suspect && m == patient && len(later) > 0 {
 		// Every series' oldest sample was refused by now: perhaps these are bad. The next
 		// one of this series tells, if it is taken at the same moment.
@@ -39,7 +39,7 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 			i, read = s.q.depth(sample[0].series.hash, refusal.String(), len(later), s.w.readAll())
 		}
 		if read {
-			v, a, err = s.testWith(p, l, later[i:i+1:i+1])
+			v, a, err = s.testWith(p, l, later[i:i+1:i+1], c)
 		}
 		switch {
 		case !read:
@@ -55,6 +55,9 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 		return err
 	case v == Delivered:
 		g.delivered(p)
+	case v == Older && a.Status/100 == 2:
+		l.unsure = true
+		g.resume(p) // it takes requests; see what it says to 1.0
 	case v == Suspect && m != patient:
 		// Taking a batch apart, which had shown that the way is good: the hold had
 		// another reason, and that is gone. What is refused is this sample.
@@ -71,15 +74,19 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 
 // testTaken tests a held target with a sample that it took before. If it takes that, the
 // way is good, and what was refused are the samples.
-func (s *shard) testTaken(p pass, taken point) error {
+func (s *shard) testTaken(p pass, taken point, c choice) error {
 	one := parcel{points: []point{taken}, again: true}
-	a, sent, err := s.post(p, &one)
+	a, sent, err := s.post(p, &one, c)
 	if err != nil || !sent {
 		return err // p was given back
 	}
-	if Classify(a, s.q.cfg.Policy()) == Delivered {
+	switch v := Classify(a, s.q.cfg.Policy()); {
+	case v == Delivered:
 		s.accepted(&one)
 		s.q.gate.delivered(p)
+		return nil
+	case v == Older && a.Status/100 == 2:
+		s.q.gate.resume(p)
 		return nil
 	}
 	s.q.noteAnswer(a)
@@ -89,9 +96,12 @@ func (s *shard) testTaken(p pass, taken point) error {
 
 // testWith sends one held sample. If it is taken it is settled and leaves the parcel.
 // Without an answer p is given back.
-func (s *shard) testWith(p pass, l *parcel, sample []point) (Verdict, *Answer, error) {
+func (s *shard) testWith(p pass, l *parcel, sample []point, c choice) (Verdict, *Answer, error) {
 	one := parcel{points: sample, again: l.again}
-	a, sent, err := s.post(p, &one)
+	if !s.q.carries(V1, &sample[0]) {
+		c = choice{version: V2}
+	}
+	a, sent, err := s.post(p, &one, c)
 	if err != nil || !sent {
 		return Hold, nil, err
 	}
@@ -110,7 +120,7 @@ func (s *shard) testWith(p pass, l *parcel, sample []point) (Verdict, *Answer, e
 // hold the target for ever. It is the oldest of its series that the shard has, so that
 // sending it early does not break the order. When several were tried before, it also
 // returns one that follows it in its series, if the shard has that.
-func (s *shard) heldSamples(l *parcel, m mode) (sample, later []point, deep bool) {
+func (s *shard) heldSamples(l *parcel, m mode, version Version) (sample, later []point, deep bool) {
 	const most = 256
 	hands := [][]point{l.points}
 	if m == patient && !l.again {
@@ -123,12 +133,12 @@ func (s *shard) heldSamples(l *parcel, m mode) (sample, later []point, deep bool
 	s.seen.clear(most)
 	for _, points := range hands {
 		for _, p := range points {
-			if p.t <= newest && p.kind != exemplarPoint && len(first) < most && s.seen.add(p.series.hash) {
+			if p.t <= newest && p.kind != exemplarPoint && s.q.carries(version, &p) && len(first) < most && s.seen.add(p.series.hash) {
 				first = append(first, p)
 			}
 		}
 	}
-	if len(first) == 0 { // exemplars only
+	if len(first) == 0 { // exemplars only, or what 1.0 does not carry
 		return l.points[:1:1], nil, false
 	}
 	// From both ends by turns: neighbours are likely to be bad together.
@@ -151,7 +161,7 @@ func (s *shard) heldSamples(l *parcel, m mode) (sample, later []point, deep bool
 	// series, so that none is skipped that was not refused.
 	for _, points := range hands {
 		for _, p := range points {
-			if p.kind != exemplarPoint && p.series.hash == first[i].series.hash && p.seq > first[i].seq {
+			if p.kind != exemplarPoint && s.q.carries(version, &p) && p.series.hash == first[i].series.hash && p.seq > first[i].seq {
 				later = append(later, p)
 			}
 		}
@@ -210,7 +220,7 @@ func (s *shard) confirm(ctx context.Context, data bool) (clean bool, err error) 
 		if err != nil {
 			return false, err
 		}
-		a := s.q.send(s.sending, Request{Body: s.q.empty})
+		a := s.q.sendEmpty(s.sending, s.q.proto.forEmpty(p.test))
 		switch {
 		case s.sending.Err() != nil && a.Status == 0:
 			g.release(p)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/prompb"
+	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 
 	"hwsagent/wal"
 )
@@ -24,25 +26,39 @@ type keyObservation struct {
 	flying   int // requests at this moment
 	most     int // ever
 	requests []*prompb.WriteRequest
+
+	requests2 []*writev2.Request
 }
 
 // throughQueue runs a queue with the entry against answer until the time is over, and
 // returns what came and the queue's outcome. fill appends to the log before the start.
 func throughQueue(t *testing.T, keys string, fill func(*memLog), answer func(n int) Answer, takes, length time.Duration) (*keyObservation, wal.Outcome, Status) {
 	t.Helper()
-	cfg := mustLoad(t, "url: http://h.example/\nhwsagent: {future_limit: 0s}\n"+keys)
+	if !strings.Contains(keys, "hwsagent:") {
+		keys += "\nhwsagent: {future_limit: 0s}"
+	}
+	cfg := mustLoad(t, "url: http://h.example/\n"+keys)
 	log, o := newMemLog(t), &keyObservation{}
 	fill(log)
 	send := senderFunc(func(ctx context.Context, r Request) Answer {
-		req := decode(t, r.Body)
 		n := 0
-		for _, ts := range req.Timeseries {
-			n += len(ts.Samples) + len(ts.Histograms)
-		}
 		o.mu.Lock()
 		seen := len(o.at)
+		if r.Version == V2 {
+			req := decodeRequest2(t, r.Body)
+			for _, ts := range req.Timeseries {
+				n += len(ts.Samples) + len(ts.Histograms)
+			}
+			o.requests2 = append(o.requests2, req)
+		} else {
+			req := decode(t, r.Body)
+			for _, ts := range req.Timeseries {
+				n += len(ts.Samples) + len(ts.Histograms)
+			}
+			o.requests = append(o.requests, req)
+		}
 		if n > 0 {
-			o.at, o.sizes, o.requests = append(o.at, time.Now()), append(o.sizes, n), append(o.requests, req)
+			o.at, o.sizes = append(o.at, time.Now()), append(o.sizes, n)
 		}
 		o.flying++
 		o.most = max(o.most, o.flying)

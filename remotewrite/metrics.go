@@ -41,6 +41,10 @@ type Metrics struct {
 	reloads  *prometheus.CounterVec
 	expiry   *prometheus.GaugeVec // by role
 	token    *prometheus.GaugeVec // without labels: it is not there where no token says its end
+
+	protocol  *prometheus.GaugeVec
+	fallbacks prometheus.Counter
+	unwritten *prometheus.CounterVec
 }
 
 // class is what the remote-storage metrics tell apart.
@@ -167,6 +171,13 @@ func (m *Metrics) addOwn(l prometheus.Labels) {
 	for _, r := range []string{"ok", "failed"} {
 		m.reloads.WithLabelValues(r)
 	}
+	m.protocol = add(m, prometheus.NewGaugeVec(prometheus.GaugeOpts(opts("target_protocol", "1 for the version of remote write that the target is written to in, 0 for the other.")), []string{"version"}))
+	m.fallbacks = add(m, prometheus.NewCounter(prometheus.CounterOpts(opts("target_protocol_fallbacks_total", "How often the target did not take remote write 2.0 and got 1.0 from then on, for a time."))))
+	m.unwritten = add(m, prometheus.NewCounterVec(prometheus.CounterOpts(opts("target_unwritten_total", "What was in accepted requests and the receiver says that it did not write, by kind; samples include histograms and count as delivered.")), []string{"kind"}))
+	for _, kind := range []string{"samples", "exemplars"} {
+		m.unwritten.WithLabelValues(kind)
+	}
+	m.SetProtocol(V1)
 	m.SetState(targetStates[0])
 }
 
@@ -317,6 +328,30 @@ func (m *Metrics) SetSkew(d time.Duration) {
 func (m *Metrics) Held(d time.Duration) {
 	if m != nil && d > 0 {
 		m.held.Add(d.Seconds())
+	}
+}
+
+// SetProtocol shows the version in use.
+func (m *Metrics) SetProtocol(v Version) {
+	if m == nil {
+		return
+	}
+	m.protocol.WithLabelValues(v.String()).Set(1)
+	m.protocol.WithLabelValues((V2 - v).String()).Set(0)
+}
+
+// FellBack counts that the target did not take remote write 2.0.
+func (m *Metrics) FellBack() {
+	if m != nil {
+		m.fallbacks.Inc()
+	}
+}
+
+// Unwritten counts what an accepted request had and the receiver did not write.
+func (m *Metrics) Unwritten(samples, exemplars int) {
+	if m != nil {
+		m.unwritten.WithLabelValues("samples").Add(float64(samples))
+		m.unwritten.WithLabelValues("exemplars").Add(float64(exemplars))
 	}
 }
 

@@ -11,8 +11,9 @@ type press struct {
 
 // plate is what one body takes to be made.
 type plate struct {
-	grp grouper
-	enc encoder
+	grp  grouper
+	enc  encoder
+	enc2 *encoder2 // nil until the first request of 2.0
 }
 
 func newPress() *press {
@@ -24,9 +25,16 @@ func newPress() *press {
 }
 
 // body appends the body of a request with the points to dst; their order may change, but
-// not within a series.
-func (p *press) body(dst []byte, points []point) []byte {
+// not within a series. exemplars is how many of them are in it.
+func (p *press) body(dst []byte, v Version, points []point) (_ []byte, exemplars int) {
 	t := <-p.plates
 	defer func() { p.plates <- t }()
-	return append(dst, t.enc.encode(t.grp.group(points))...)
+	points = t.grp.group(points)
+	if v == V2 {
+		if t.enc2 == nil {
+			t.enc2 = newEncoder2()
+		}
+		return append(dst, t.enc2.encode(points)...), t.enc2.exemplars
+	}
+	return append(dst, t.enc.encode(points)...), count(points)[classExemplar]
 }

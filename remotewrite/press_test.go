@@ -18,7 +18,7 @@ func TestPressKeepsBodiesApart(t *testing.T) {
 			var e encoder
 			want := e.encode(points)
 			for range 20 {
-				if got := p.body(nil, points); !bytes.Equal(got, want) {
+				if got, _ := p.body(nil, V1, points); !bytes.Equal(got, want) {
 					t.Errorf("%d points: a body of %d bytes, want %d", len(points), len(got), len(want))
 					return
 				}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
 
 	"hwsagent/wal"
 )
@@ -48,7 +49,8 @@ type Queue struct {
 	press   *press
 	gate    *gate
 	meta    *metadataSender
-	empty   []byte    // body of an empty write
+	proto   *protocol
+	empty   [numVersions]Request
 	born    time.Time // with a monotonic reading: no step of the wall clock changes what is measured from it
 
 	// Written by Run's goroutine only, between windows.
@@ -58,7 +60,7 @@ type Queue struct {
 	growth growth // of the goroutine that watches the present window
 
 	limit    atomic.Int64                // samples in a request at most; 413 lowers it
-	receiver atomic.Int32                // a receiver: what it does with the good part of a refused request
+	receiver [numVersions]atomic.Int32   // a receiver: what it does with the good part of a refused request
 	asked    atomic.Bool                 // whether it takes empty writes
 	shards   atomic.Int32                // of the present window
 	clock    atomic.Pointer[targetClock] // nil: not known
@@ -70,6 +72,8 @@ type Queue struct {
 	tests    atomic.Int64  // how many held samples were sent as tests
 	window   atomic.Pointer[window]
 
+	toldUnwritten atomic.Int64 // when a log line said that a receiver writes less than it accepts, ns since born; 0: never
+
 	lateRefused atomic.Int64 // late samples that were refused alone since one was taken
 	learning    atomic.Int64 // requests spent to find out which series are late after the start
 
@@ -79,6 +83,7 @@ type Queue struct {
 	depths      map[uint64]depth // by series
 	state       string           // as last observed
 	read        wal.Mark         // of the last entry read
+	fallback    string           // why the target got 1.0 last, as logged
 	lastError   string
 	lastErrorAt time.Time
 	lastSuccess time.Time
@@ -115,9 +120,13 @@ func New(o Options) (*Queue, error) {
 		press: newPress(),
 		gate:  newGate(time.Duration(c.MinBackoff), time.Duration(c.MaxBackoff), o.Rand),
 		meta:  newMetadata(o.Config.Metadata, o.Sender, o.Metrics),
-		empty: emptyRequest(),
+		proto: &protocol{newer: o.Config.newerProtocol()},
+		empty: [numVersions]Request{V1: EmptyRequest(V1), V2: EmptyRequest(V2)},
 		born:  time.Now(),
 		lanes: 1,
+	}
+	if q.proto.newer {
+		q.cache.moderns = map[metadata.Metadata]*modern{}
 	}
 	q.limit.Store(int64(c.MaxSamplesPerSend))
 	q.shards.Store(int32(q.minShards()))
@@ -133,6 +142,7 @@ func New(o Options) (*Queue, error) {
 	}
 	q.metrics.SetLimits(q.minShards(), q.maxShards(), c.Capacity)
 	q.metrics.SetMaxSamples(c.MaxSamplesPerSend)
+	q.metrics.SetProtocol(q.proto.version())
 	return q, nil
 }
 
@@ -270,8 +280,16 @@ func (q *Queue) CredentialsChanged() { q.gate.poke() }
 func (q *Queue) send(ctx context.Context, r Request) Answer {
 	q.requests.Add(1)
 	a := q.sender.Send(ctx, r)
+	a.Version, a.Samples = r.Version, r.Samples
 	q.metrics.Answered(a)
 	q.sawDate(a)
+	return a
+}
+
+// sendEmpty sends an empty write.
+func (q *Queue) sendEmpty(ctx context.Context, v Version) Answer {
+	a := q.send(ctx, q.empty[v])
+	q.learnVersion(choice{version: v}, a, Classify(a, Policy{}))
 	return a
 }
 
@@ -299,8 +317,12 @@ func (q *Queue) shrinkBatch(n int) {
 // keeps the good part, where all but the newest samples are late then, nor where no
 // empty write can tell whether the refusal meant the samples.
 func (q *Queue) mayGroup() bool {
-	return receiver(q.receiver.Load()) != keepsGood && q.gate.takesEmpty()
+	return q.kind() != keepsGood && q.gate.takesEmpty()
 }
+
+// kind is what the target does with the good part of a refused request: as 2.0, Prometheus
+// stores it, as 1.0 nothing.
+func (q *Queue) kind() receiver { return receiver(q.receiver[q.proto.version()].Load()) }
 
 // forgiveBatch takes it back: what was too large was one sample, alone too. Whether there
 // is another limit is found out again, in a few requests.
@@ -314,12 +336,13 @@ func (q *Queue) forgiveBatch() {
 
 // learn remembers what the receiver does with the good part of a refused request.
 func (q *Queue) learn(r receiver) {
-	q.receiver.Store(int32(r))
+	q.receiver[q.proto.version()].Store(int32(r))
 	q.log.Debug("Learnt what the receiver does with a refused request", slog.Bool("keeps_good_part", r == keepsGood))
 }
 
 // readUpTo notes that the reader has reached the end of e. Metadata goes out only while
-// the target takes data: it must not knock at a door that is shut.
+// the target takes data: it must not knock at a door that is shut. In remote write 2.0 it
+// goes with the samples.
 func (q *Queue) readUpTo(e *wal.Entry) {
 	q.mu.Lock()
 	q.read = e.End
@@ -327,7 +350,7 @@ func (q *Queue) readUpTo(e *wal.Entry) {
 	if e.Count() > 0 {
 		q.metrics.Read(e.MaxT)
 	}
-	if now := time.Now(); q.meta.due(now) && q.gate.view().state == gateOpen {
+	if now := time.Now(); q.meta.due(now) && q.proto.version() == V1 && q.gate.view().state == gateOpen {
 		q.meta.offer(now, q.cache)
 	}
 }
@@ -338,7 +361,7 @@ func (q *Queue) delivered(points []point) {
 	newest, sample := int64(math.MinInt64), -1
 	for i := range points {
 		newest = max(newest, points[i].t)
-		if points[i].kind != exemplarPoint && (sample < 0 || points[i].t >= points[sample].t) {
+		if q.carries(V1, &points[i]) && points[i].kind != exemplarPoint && (sample < 0 || points[i].t >= points[sample].t) {
 			sample = i
 		}
 	}

@@ -13,12 +13,27 @@ import (
 
 // Request is one encoded remote-write request.
 type Request struct {
-	Body    []byte // compressed; not changed by the sender, free for reuse after Send
-	Attempt int    // 0 for the first time that this body is sent (the Retry-Attempt header)
+	Body    []byte  // compressed; not changed by the sender, free for reuse after Send
+	Version Version // of the message in it
+	Samples int     // in it, histograms included
+	Attempt int     // 0 for the first time that this body is sent (the Retry-Attempt header)
+}
+
+// EmptyRequest is a request without samples. A receiver that takes it answers 2xx, so it
+// tells whether the route to the receiver works without handing over a sample.
+func EmptyRequest(v Version) Request {
+	if v == V2 {
+		return Request{Version: v, Body: newEncoder2().encode(nil)}
+	}
+	return Request{Body: emptyRequest()}
 }
 
 // Answer is what came of one request. Exactly one of Status and Err is set.
 type Answer struct {
+	Version Version // of the request
+	Samples int     // of the request
+	Written Written // only of a request of version 2.0
+
 	Status     int           // the HTTP status, 0 when there was no response
 	Err        error         // why there was none; credentials and query strings are removed
 	Blocked    bool          // Err is a refusal on the way to the receiver that lasts until somebody mends it

@@ -182,12 +182,3 @@ func legalLabelName(name string) string {
 	name = model.EscapeName(name, model.UnderscoreEscaping)
 	return strings.ReplaceAll(name, ":", "_")
 }
-
-// supported reports whether remote write 1.0 can carry the histogram: custom-bucket
-// histograms (NHCB) are not part of it.
-func supported(h *wal.Histogram) bool {
-	if h.H != nil {
-		return !h.H.UsesCustomBuckets()
-	}
-	return !h.FH.UsesCustomBuckets()
-}

@@ -118,7 +118,7 @@ func TestSeriesLookupAllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestSupported(t *testing.T) {
+func TestNoCustomBucketsIn1(t *testing.T) {
 	for _, tc := range []struct {
 		h    wal.Histogram
 		want bool
@@ -128,8 +128,9 @@ func TestSupported(t *testing.T) {
 		{wal.Histogram{H: &histogram.Histogram{Schema: histogram.CustomBucketsSchema}}, false},
 		{wal.Histogram{FH: &histogram.FloatHistogram{Schema: histogram.CustomBucketsSchema}}, false},
 	} {
-		if got := supported(&tc.h); got != tc.want {
-			t.Errorf("supported(%+v) = %v", tc.h, got)
+		q := &Queue{cfg: Config{SendNativeHistograms: true}}
+		if got := q.carriesHistogram(tc.h.H, tc.h.FH); got != tc.want {
+			t.Errorf("1.0 carries %+v: %v", tc.h, got)
 		}
 	}
 }

@@ -165,6 +165,10 @@ func (s *shard) take(limit int) (unsure bool) {
 		s.wouldGroup = u < n
 		n = u
 	}
+	// Exemplars go with their sample: remote write 2.0 takes none without.
+	for n < len(ps) && ps[n].kind == exemplarPoint && ps[n].series == ps[n-1].series {
+		n++
+	}
 	clear(s.batch)
 	s.batch = s.queue.take(s.batch[:0], n)
 	return unsure
@@ -183,7 +187,7 @@ func (s *shard) askForGrouping() {
 		s.q.asked.Store(false)
 		return
 	}
-	a := s.q.send(s.sending, Request{Body: s.q.empty})
+	a := s.q.sendEmpty(s.sending, s.q.proto.forEmpty(false))
 	if a.Status/100 == 2 {
 		g.sawEmptyPass()
 	} else if Classify(a, Policy{RetryOnRateLimit: true}) == Retry {

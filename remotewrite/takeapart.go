@@ -75,7 +75,7 @@ func (s *shard) cut(ctx context.Context, points []point, c cutting) (*apart, err
 	for i := range points {
 		hashes[i] = points[i].series.hash
 	}
-	kind := receiver(s.q.receiver.Load())
+	kind := s.q.kind()
 	m := c.mode
 	if m == once || c.rollsBack {
 		kind = rollsBack // a failure says nothing about what is kept

@@ -55,11 +55,10 @@ func (c *Config) Validate() []Problem {
 		}
 	}
 	switch c.ProtobufMessage {
-	case protobufMessageV1:
-	case protobufMessageV2:
-		f.hint("protobuf_message", "remote write 2.0 is not supported by this build", "remove the key or write "+protobufMessageV1)
+	case protobufMessageV1, protobufMessageV2, protobufMessageAuto:
 	default:
-		f.hint("protobuf_message", fmt.Sprintf("unknown message %q", c.ProtobufMessage), "remove the key or write "+protobufMessageV1)
+		f.hint("protobuf_message", fmt.Sprintf("unknown message %q", c.ProtobufMessage),
+			"write "+protobufMessageV1+", "+protobufMessageV2+" or "+protobufMessageAuto)
 	}
 	return f
 }
@@ -117,7 +116,7 @@ func (c *Config) Warnings() []Problem {
 		f.hint("follow_redirects", "has no effect: redirects are never followed, because tokens and data leak that way", "write the final URL")
 	}
 	if c.FailedRequestLogging {
-		f.add("failed_request_logging", "has no effect: it concerns remote write 2.0")
+		f.add("failed_request_logging", "has no effect: what a receiver refuses is logged, and kept as dead letters")
 	}
 	if c.Queue.MaxShards != DefaultConfig().Queue.MaxShards {
 		warnShards(&f, "queue_config.max_shards", c.Queue.MaxShards)

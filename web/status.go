@@ -76,6 +76,10 @@ type TargetStatus struct {
 
 	Ledger LedgerStatus `json:"ledger"`
 
+	Protocol      string    `json:"protocol,omitempty"`          // the version of remote write in use
+	Fallback      string    `json:"protocol_fallback,omitempty"` // why that is 1.0 although 2.0 was asked for
+	FallbackUntil time.Time `json:"protocol_fallback_until,omitzero"`
+
 	Shards      int           `json:"shards"`
 	MaxShards   int           `json:"max_shards"`
 	Retries     uint64        `json:"retries"`

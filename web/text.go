@@ -58,6 +58,11 @@ func WriteText(out io.Writer, s Status) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
+	for _, t := range s.Targets {
+		if t.Fallback != "" {
+			fmt.Fprintf(b, "%s gets remote write 1.0: it %s; asked again at %s\n", plain(t.Name), plain(cut(firstLine(t.Fallback), 120)), clock(s.Now, t.FallbackUntil))
+		}
+	}
 	if len(s.Probes) > 0 {
 		fmt.Fprint(table, "\nPROBE\tTYPE\tSTATE\tLAST\tTOOK\tSAMPLES\tEVERY\tERROR\n")
 	}

@@ -1,0 +1,196 @@
+package remotewrite
+
+import (
+	"sync"
+	"time"
+)
+
+// Version is a version of the remote-write protocol.
+type Version uint8
+
+// The versions.
+const (
+	V1 Version = iota // 1.0, prometheus.WriteRequest
+	V2                // 2.0, io.prometheus.write.v2.Request
+
+	numVersions
+)
+
+// String is the version as metrics, status and logs show it.
+func (v Version) String() string { return [numVersions]string{"1.0", "2.0"}[v] }
+
+// fallbackTime is how long a target gets 1.0 that does not take 2.0. Then one request asks
+// again: receivers are upgraded.
+const fallbackTime = time.Hour
+
+// protocol decides in which version a target is written to: in what the entry asks for,
+// and for a time in 1.0 where the target does not take 2.0. What is known lives as long
+// as the queue: neither a changed entry nor a restart keeps it. Safe for concurrent use.
+//
+// There are two ways to know that a target does not take 2.0: it says so by 415, or it
+// answers 2xx without having written anything. All else may have other reasons: then the
+// same samples are tried as 1.0, and it is known if that is taken.
+type protocol struct {
+	newer bool // the entry asks for 2.0, or leaves the choice
+
+	mu       sync.Mutex
+	until    time.Time // 1.0 is in use until then; zero: nothing speaks against 2.0
+	why      string    // for people
+	proven   bool      // the target confirmed data as 2.0 and did not refuse 2.0 since
+	olderToo bool      // it took data as 1.0
+	tried    time.Time // see spendTry
+	empty    Version   // of the last empty write that was accepted
+	emptyOK  bool      // there was one
+	tests    int
+}
+
+// choice is the version of a request. A trial is sent as 1.0 although 2.0 is in use: if it
+// is taken, the target does not take 2.0.
+type choice struct {
+	version Version
+	trial   bool
+	failing bool // a trial because 2.0 gets 5xx only: any verdict on the samples tells
+}
+
+// version is the version in use.
+func (p *protocol) version() Version {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.inUse()
+}
+
+// inUse is version; p.mu is held.
+func (p *protocol) inUse() Version {
+	if !p.newer || time.Now().Before(p.until) {
+		return V1
+	}
+	return V2
+}
+
+// olderAfter is after how many answers of 5xx in a row to a batch it is sent as 1.0 once,
+// where 2.0 is not proven: some receivers fail at what they cannot decode.
+const olderAfter = 5
+
+// choose is the version for a batch. older says that it shall be tried as 1.0, carried
+// that it can be.
+func (p *protocol) choose(older, carried bool, failures int) choice {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := choice{version: p.inUse()}
+	if c.version == V1 || !carried {
+		return c
+	}
+	if older || !p.proven && failures%(olderAfter+1) == olderAfter {
+		return choice{version: V1, trial: true, failing: !older}
+	}
+	return c
+}
+
+// chooseTest is the version for a test of a held target: by turns both, where 2.0 is not
+// proven.
+func (p *protocol) chooseTest() choice {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := choice{version: p.inUse()}
+	if !p.newer || p.proven {
+		return c
+	}
+	if p.tests++; p.tests%2 == 0 {
+		c.version = V2 - c.version
+	}
+	c.trial = c.version == V1 && p.inUse() == V2
+	return c
+}
+
+// forEmpty is the version for an empty write: one in which the target took one before.
+func (p *protocol) forEmpty(test bool) Version {
+	if test {
+		return p.chooseTest().version
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.newer && p.emptyOK && !p.proven {
+		return p.empty
+	}
+	return p.inUse()
+}
+
+// saw takes what an answer says about the versions. It reports whether the target is known
+// not to take 2.0 since this answer, and the reason.
+func (p *protocol) saw(c choice, a Answer, v Verdict) (why string, fellBack bool) {
+	if !p.newer {
+		return "", false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case v == Older && a.Status/100 == 2:
+		return p.fall("answers " + a.String() + " to remote write 2.0 and writes nothing")
+	case v == Delivered && a.Samples == 0:
+		p.empty, p.emptyOK = a.Version, true
+	case v == Older:
+		p.proven = false // what became of the target is to be found out
+	case v == Delivered && a.Version == V2:
+		p.proven, p.until, p.why = true, time.Time{}, ""
+	case v == Delivered:
+		if p.olderToo = true; c.trial {
+			return p.fall("takes as remote write 1.0 what it did not take as 2.0")
+		}
+	case c.failing && (v == Suspect || v == Split):
+		return p.fall("fails at remote write 2.0")
+	case a.Status == statusUnsupported && a.Version == V1:
+		p.until, p.why, p.olderToo = time.Time{}, "", false // then 2.0 is all that is left
+	}
+	return "", false
+}
+
+// fall makes 1.0 the version in use. p.mu is held.
+func (p *protocol) fall(why string) (string, bool) {
+	before := p.inUse()
+	p.proven, p.why, p.until = false, why, time.Now().Add(fallbackTime)
+	return why, before == V2
+}
+
+// fallBack is fall for a target that says that it does not take 2.0.
+func (p *protocol) fallBack(a Answer) (why string, fellBack bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fall("answers " + a.String() + " to remote write 2.0")
+}
+
+// takesOlder reports whether the target took data as 1.0.
+func (p *protocol) takesOlder() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.olderToo
+}
+
+// spendTry reports whether a batch may be sent as 1.0 that was refused for good as 2.0: once
+// in fallbackTime, since what is refused is not to be sent again.
+func (p *protocol) spendTry() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if !p.tried.IsZero() && now.Sub(p.tried) < fallbackTime {
+		return false
+	}
+	p.tried = now
+	return true
+}
+
+// isProven reports whether the target took data as 2.0.
+func (p *protocol) isProven() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.proven
+}
+
+// fallback is why 1.0 is in use where 2.0 was asked for, and until when; "" if it is not.
+func (p *protocol) fallback() (why string, until time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.inUse() == V2 || !p.newer {
+		return "", time.Time{}
+	}
+	return p.why, p.until
+}

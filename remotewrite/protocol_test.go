@@ -1,0 +1,364 @@
+package remotewrite
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
+
+	"hwsagent/wal"
+)
+
+var newerMessages = []string{protobufMessageV2, protobufMessageAuto}
+
+// versions counts requests with samples by version.
+func (r *fakeReceiver) versions(from int) (n [numVersions]int) {
+	for _, q := range r.log()[from:] {
+		if len(q.samples) > 0 {
+			n[q.version]++
+		}
+	}
+	return n
+}
+
+// Whatever a receiver answers to 2.0: it gets every sample once, in the version that it
+// takes, and few requests are spent on finding out which that is.
+func TestEveryReceiverGetsItsVersion(t *testing.T) {
+	for _, message := range newerMessages {
+		for speaks := range numSpeeches {
+			for _, refuseEmpty := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/%d/refuses empty writes: %v", message, speaks, refuseEmpty), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						to := &fakeReceiver{speaks: speaks, refuseEmpty: refuseEmpty}
+						r := newRig(t, to)
+						r.cfg.ProtobufMessage = message
+						r.start()
+						for range 120 {
+							r.round(20)
+							time.Sleep(time.Second)
+						}
+						r.drained(time.Minute)
+						s := r.q.Status()
+						r.end()
+						r.verify()
+						if to.again > 0 {
+							t.Errorf("%d samples came again", to.again)
+						}
+						n := to.versions(0)
+						want, other, most := V1, V2, 1
+						if speaks == speaksBoth || speaks == speaksTwo {
+							want, other, most = V2, V1, 0
+						}
+						switch {
+						case speaks == speaksOne500:
+							most = olderAfter
+						case speaks == speaksOne && refuseEmpty, speaks == speaksOne400 && refuseEmpty:
+							most = 2 // and one of the tests of the hold
+						}
+						if s.Protocol != want.String() || (s.Fallback != "") != (want == V1) || n[other] > most || n[want] < 50 {
+							t.Errorf("in use %s (%s), requests %v, want at most %d of %v\n%s", s.Protocol, s.Fallback, n, most, other, to.dump())
+						}
+						if o := r.log.outcome(); o.Delivered != 120*20 {
+							t.Errorf("outcomes %+v", o)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// 2.0 is asked for again when the fallback has become old, by one request; a receiver that
+// was upgraded meanwhile gets 2.0 from then on, and 1.0 at once when it is downgraded.
+func TestFallbackIsAskedAgain(t *testing.T) {
+	for _, speaks := range []speech{speaksOne, speaksOneSilent, speaksOne400} {
+		synctest.Test(t, func(t *testing.T) {
+			to := &fakeReceiver{speaks: speaks}
+			r := newRig(t, to)
+			r.cfg.ProtobufMessage = protobufMessageAuto
+			r.start()
+			run := func(d time.Duration) [numVersions]int {
+				from := to.count()
+				for range int(d / (15 * time.Second)) {
+					r.round(3)
+					time.Sleep(15 * time.Second)
+				}
+				return to.versions(from)
+			}
+			run(time.Minute)
+			if n := run(fallbackTime - 2*time.Minute); n[V2] != 0 {
+				t.Errorf("answer %d: %d requests of 2.0 while 1.0 is known to be what it takes", speaks, n[V2])
+			}
+			if n := run(fallbackTime); n[V2] != 1 {
+				t.Errorf("answer %d: %d requests of 2.0 in an hour, want 1", speaks, n[V2])
+			}
+			to.set(func() { to.speaks = speaksBoth })
+			if n := run(2 * fallbackTime); n[V2] < 240 || r.q.Status().Protocol != "2.0" {
+				t.Errorf("answer %d: upgraded, and requests %v", speaks, n)
+			}
+			to.set(func() { to.speaks = speaks })
+			if n := run(5 * time.Minute); n[V2] > 1 || n[V1] < 19 {
+				t.Errorf("answer %d: downgraded, and requests %v", speaks, n)
+			}
+			r.drained(time.Minute)
+			r.end()
+			r.verify()
+			if to.again > 0 {
+				t.Errorf("answer %d: %d samples came again", speaks, to.again)
+			}
+		})
+	}
+}
+
+// A target that answers one 4xx to everything sees no more of 2.0 than of 1.0: at most two
+// requests in 8 s, and no sample twice in them.
+func TestRefusalOfEverythingCostsTwoRequestsIn2(t *testing.T) {
+	for status := 400; status < 452; status++ {
+		switch status {
+		case 408, 413, 425, 429:
+			continue
+		}
+		for _, message := range newerMessages {
+			synctest.Test(t, func(t *testing.T) {
+				to := &fakeReceiver{script: func(fakeRequest) (Answer, bool) { return Answer{Status: status}, true }}
+				r := newRig(t, to)
+				r.cfg.ProtobufMessage = message
+				r.start()
+				for range 120 {
+					r.round(10)
+					time.Sleep(time.Second)
+				}
+				r.end()
+				all := to.log()
+				for i, q := range all {
+					seen := map[smp]bool{}
+					n := 0
+					for _, o := range all[i:] {
+						if o.at.Sub(q.at) >= 8*time.Second {
+							break
+						}
+						n++
+						for _, s := range o.samples {
+							if seen[s] {
+								t.Fatalf("status %d: %+v twice in 8 s\n%s", status, s, to.dump())
+							}
+							seen[s] = true
+						}
+					}
+					if n > 2 {
+						t.Fatalf("status %d: %d requests in 8 s\n%s", status, n, to.dump())
+					}
+				}
+				if r.log.outcome().Sum() != 0 || len(all) < 3 {
+					t.Errorf("status %d: %d requests, outcomes %+v", status, len(all), r.log.outcome())
+				}
+				to.set(func() { to.script = nil })
+				r.start()
+				r.drained(2 * time.Minute)
+				r.end()
+				r.verify()
+			})
+		}
+	}
+}
+
+// What 1.0 does not carry is sent as 2.0, and counts as unsupported once 1.0 is in use.
+func TestHistogramsFollowTheVersion(t *testing.T) {
+	custom := &histogram.Histogram{Schema: histogram.CustomBucketsSchema, Count: 1, CustomValues: []float64{1}, PositiveSpans: []histogram.Span{{Length: 1}}, PositiveBuckets: []int64{1}}
+	plain := &histogram.Histogram{Schema: 1, Count: 1, PositiveSpans: []histogram.Span{{Length: 1}}, PositiveBuckets: []int64{1}}
+	fill := func(m *memLog) {
+		s, now := &wal.Series{Labels: labels.FromStrings("__name__", "h")}, time.Now().UnixMilli()
+		for i := range int64(4) {
+			m.entries = append(m.entries, &wal.Entry{
+				End: markAt(uint64(i)+1, 2*uint64(i)+2), MinT: now, MaxT: now + 5,
+				Histograms: []wal.Histogram{{Series: s, T: now + 2*i, H: custom}, {Series: s, T: now + 2*i + 1, H: plain}},
+			})
+		}
+	}
+	for _, tc := range []struct {
+		name                   string
+		keys                   string
+		answer                 func(n int) Answer
+		delivered, unsupported uint64
+	}{
+		{"2.0 carries both, whatever send_native_histograms says", "", func(int) Answer {
+			return Answer{Status: 200, Written: Written{Known: true, Histograms: 8}}
+		}, 8, 0},
+		{"1.0 carries one kind", "send_native_histograms: true", alwaysStatus(200), 4, 4},
+		{"1.0 carries none", "", alwaysStatus(200), 0, 8},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			_, o, s := throughQueue(t, "protobuf_message: auto\n"+tc.keys, fill, tc.answer, 0, 20*time.Second)
+			if o.Delivered != tc.delivered || o.Dropped[wal.Unsupported] != tc.unsupported || o.Sum() != 8 {
+				t.Errorf("%s: %+v, status %+v", tc.name, o, s)
+			}
+		})
+	}
+}
+
+// A 2xx that says that less was written than sent: delivered, counted, and told once.
+func TestAcceptedAndNotWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		to := &fakeReceiver{}
+		to.script = func(q fakeRequest) (Answer, bool) {
+			if len(q.samples) == 0 {
+				return Answer{}, false
+			}
+			a := to.stores(q)
+			a.Written.Samples -= 2
+			return a, true
+		}
+		r := newRig(t, to)
+		r.cfg.ProtobufMessage = protobufMessageAuto
+		var out bytes.Buffer
+		reg := prometheus.NewRegistry()
+		m, err := NewMetrics(reg, "test", "http://h/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.metrics, r.logger = m, slog.New(slog.NewTextHandler(&out, nil))
+		r.start()
+		for range 30 {
+			r.round(10)
+			time.Sleep(time.Second)
+		}
+		r.drained(time.Minute)
+		r.end()
+		r.verify()
+		requests := to.versions(0)[V2]
+		if got := testutil.ToFloat64(m.unwritten.WithLabelValues("samples")); got != float64(2*requests) || requests < 2 {
+			t.Errorf("%v samples counted in %d requests", got, requests)
+		}
+		if n := strings.Count(out.String(), "wrote less"); n != 1 {
+			t.Errorf("told %d times:\n%s", n, out.String())
+		}
+		if o := r.log.outcome(); o.Delivered != 300 {
+			t.Errorf("outcomes %+v", o)
+		}
+	})
+}
+
+// A refusal that says that all samples were written is about exemplars: nothing is sent again.
+func TestRefusedExemplarsOnly(t *testing.T) {
+	fill := func(m *memLog) {
+		s, now := &wal.Series{Labels: labels.FromStrings("__name__", "c")}, time.Now().UnixMilli()
+		m.entries = append(m.entries, &wal.Entry{
+			End: markAt(1, 1), MinT: now, MaxT: now, Samples: []wal.Sample{{Series: s, T: now, V: 1}},
+			Exemplars: []wal.Exemplar{{Series: s, T: now, V: 1, Labels: labels.FromStrings("trace_id", "x")}},
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		got, o, _ := throughQueue(t, "protobuf_message: auto\nsend_exemplars: true", fill, func(int) Answer {
+			return Answer{Status: 400, Text: "out of order exemplar", Written: Written{Known: true, Samples: 1}}
+		}, 0, 20*time.Second)
+		if o.Delivered != 1 || len(got.at) != 1 {
+			t.Errorf("%d requests, %+v", len(got.at), o)
+		}
+	})
+}
+
+// on_refusal: drop sends nothing again after a 4xx; what the receiver says that it wrote is
+// not called lost.
+func TestDropCountsWhatWasWritten(t *testing.T) {
+	for _, tc := range []struct {
+		name                string
+		answer              Answer
+		delivered, rejected uint64
+		requests            int
+	}{
+		{"a part", Answer{Status: 400, Written: Written{Known: true, Samples: 7}}, 7, 3, 1},
+		{"nothing", Answer{Status: 400, Written: Written{Known: true}}, 0, 10, 1},
+		{"it does not say: 1.0 is tried once", Answer{Status: 400}, 0, 10, 2},
+		{"another status than a 1.0 receiver has for what it cannot decode", Answer{Status: 422}, 0, 10, 1},
+		{"neither version", Answer{Status: 415}, 0, 10, 2},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			got, o, _ := throughQueue(t, "protobuf_message: auto\nhwsagent: {on_refusal: drop, future_limit: 0s}", secondsOf(1, 10),
+				func(int) Answer { return tc.answer }, 0, 20*time.Second)
+			if o.Delivered != tc.delivered || o.Dropped[wal.Rejected] != tc.rejected || len(got.at) != tc.requests {
+				t.Errorf("%s: %d requests, %+v", tc.name, len(got.at), o)
+			}
+		})
+	}
+}
+
+// Metadata goes in requests of its own while 1.0 is in use, and only then.
+func TestMetadataRequestsStopWhile2CarriesIt(t *testing.T) {
+	for _, tc := range []struct {
+		speaks speech
+		own    bool
+	}{{speaksBoth, false}, {speaksTwo, false}, {speaksOneSilent, true}} {
+		synctest.Test(t, func(t *testing.T) {
+			to := &fakeReceiver{speaks: tc.speaks}
+			r := newRig(t, to)
+			r.cfg.ProtobufMessage = protobufMessageAuto
+			reg := prometheus.NewRegistry()
+			m, err := NewMetrics(reg, "test", "http://h/")
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.metrics = m
+			r.log.meta = metadata.Metadata{Type: "counter", Help: "Help."}
+			r.start()
+			for range 300 {
+				r.round(2)
+				time.Sleep(time.Second)
+			}
+			r.drained(time.Minute)
+			r.end()
+			if got := testutil.ToFloat64(m.total[classMetadata]); (got > 0) != tc.own {
+				t.Errorf("receiver %d: %v families in requests of their own", tc.speaks, got)
+			}
+			if !tc.own && to.metas == 0 {
+				t.Error("2.0 carries no metadata")
+			}
+			if got := testutil.ToFloat64(m.protocol.WithLabelValues("2.0")); (got == 1) == tc.own {
+				t.Errorf("receiver %d: metric of 2.0 is %v", tc.speaks, got)
+			}
+		})
+	}
+}
+
+// Exemplars share the fate of the sample that they stand behind, also where a batch ends.
+func TestExemplarsStayWithTheirSample(t *testing.T) {
+	fill := func(m *memLog) {
+		now := time.Now().UnixMilli()
+		e := &wal.Entry{End: markAt(1, 7), MinT: now, MaxT: now}
+		for i := range 7 {
+			s := &wal.Series{Slot: i, Labels: labels.FromStrings("__name__", fmt.Sprint("c", i))}
+			e.Samples = append(e.Samples, wal.Sample{Series: s, T: now, V: 1})
+			for range i % 3 {
+				e.Exemplars = append(e.Exemplars, wal.Exemplar{Series: s, T: now, V: 1, Labels: labels.FromStrings("trace_id", "x")})
+			}
+		}
+		bare := &wal.Series{Slot: 7, Labels: labels.FromStrings("__name__", "bare")}
+		e.Exemplars = append(e.Exemplars, wal.Exemplar{Series: bare, T: now, V: 1})
+		m.entries = append(m.entries, e)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		got, o, _ := throughQueue(t, "protobuf_message: auto\nsend_exemplars: true\nqueue_config: {max_samples_per_send: 2, max_shards: 1}", fill, func(int) Answer {
+			return Answer{Status: 200, Written: Written{Known: true, Samples: 2, Exemplars: 99}}
+		}, 0, 20*time.Second)
+		n := 0
+		for _, r := range got.requests2 {
+			for _, ts := range r.Timeseries {
+				if len(ts.Samples) == 0 {
+					t.Error("a TimeSeries without a sample")
+				}
+				n += len(ts.Exemplars)
+			}
+		}
+		if n != 6 || o.Delivered != 7 {
+			t.Errorf("%d exemplars arrived, want 6; %+v", n, o)
+		}
+	})
+}

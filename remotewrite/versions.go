@@ -1,0 +1,218 @@
+package remotewrite
+
+import (
+	"log/slog"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/prometheus/prometheus/model/histogram"
+
+	"hwsagent/wal"
+)
+
+// What a queue does about the two versions of the protocol.
+
+// carries reports whether a version carries the point. Custom buckets are not part of 1.0;
+// send_native_histograms is about 1.0 only, as in Prometheus.
+func (q *Queue) carries(v Version, p *point) bool {
+	if v == V2 || p.kind == float || p.kind == exemplarPoint {
+		return true
+	}
+	return q.carriesHistogram(p.aux.h, p.aux.fh)
+}
+
+// carriesHistogram is carries for 1.0 and a native histogram; one of both is nil.
+func (q *Queue) carriesHistogram(h *histogram.Histogram, fh *histogram.FloatHistogram) bool {
+	if h != nil {
+		return q.cfg.SendNativeHistograms && !h.UsesCustomBuckets()
+	}
+	return q.cfg.SendNativeHistograms && !fh.UsesCustomBuckets()
+}
+
+// allCarried reports whether 1.0 carries all points.
+func (q *Queue) allCarried(points []point) bool {
+	for i := range points {
+		if p := &points[i]; p.kind != float && !q.carries(V1, p) {
+			return false
+		}
+	}
+	return true
+}
+
+// choose is the version that a parcel is sent in.
+func (q *Queue) choose(l *parcel) choice {
+	if !q.proto.newer {
+		return choice{}
+	}
+	return q.proto.choose(l.older, q.allCarried(l.points), l.failures)
+}
+
+// mayTryOlder reports whether a parcel that was refused may have been refused because the
+// target cannot read it. "Senders SHOULD expect 400 HTTP Bad Request for the above reasons
+// from 1.x Receivers" (remote write 2.0, "Protocol"). One that tells how much it wrote has
+// read it.
+func (q *Queue) mayTryOlder(l *parcel, a Answer) bool {
+	return a.Version == V2 && !a.Written.Known && !l.triedOlder && q.allCarried(l.points)
+}
+
+// tryOlder makes the next attempt 1.0's.
+func (l *parcel) tryOlder() { l.older, l.triedOlder = true, true }
+
+// judgeVersion is the part of judge that is about the version. If done, p was given back.
+func (s *shard) judgeVersion(p pass, l *parcel, a Answer, m mode, c choice) (f fate, known, done bool) {
+	g, q := s.q.gate, s.q
+	v := Classify(a, q.cfg.Policy())
+	switch {
+	case v == Older && a.Status/100 == 2:
+		// It fell back when the answer came. Headers may have been lost on the way.
+		l.unsure = true
+		g.release(p)
+		return 0, false, true
+	case v == Older && (q.proto.takesOlder() || q.cfg.Target.OnRefusal == RefusalDrop):
+		g.release(p)
+	case v == Older:
+		// At a target that says so to everything, it is no answer.
+		if !s.refusalIsReal(p, l, a, V1) {
+			return 0, false, true
+		}
+	case c.trial && a.Status == statusUnsupported:
+		l.older, l.triedOlder = false, true // it was refused for what it is
+		g.release(p)
+		return 0, false, true
+	case v == Suspect && wroteAllSamples(a, l):
+		s.accepted(l)
+		g.delivered(p)
+		return settled, true, true
+	case v == Suspect && wrotePart(a):
+		if q.kind() != keepsGood {
+			q.learn(keepsGood)
+		}
+		return 0, false, false
+	case v == Suspect && m == patient && q.mayTryOlder(l, a):
+		if s.refusalIsReal(p, l, a, V1) && !l.triedOlder {
+			l.tryOlder()
+		}
+		return 0, false, true
+	case v == Suspect && m == parts && !q.proto.isProven() && q.mayTryOlder(l, a),
+		v == Discard && m == patient && !q.proto.isProven() && a.Status == http.StatusBadRequest && q.mayTryOlder(l, a) && q.proto.spendTry():
+		l.tryOlder()
+		g.release(p)
+		return 0, false, true
+	default:
+		return 0, false, false
+	}
+	if why, fellBack := q.proto.fallBack(a); fellBack {
+		q.fellBack(why)
+	}
+	return 0, false, true
+}
+
+// discard gives up samples after a 4xx that is not to be followed by anything. What the
+// target says that it wrote of them is delivered: which ones these are it does not say.
+func (s *shard) discard(points []point, a Answer) {
+	if !wrotePart(a) {
+		s.bury(points, a, wal.Rejected)
+		return
+	}
+	samples := s.withoutExemplars(points)
+	n := a.Written.samples(a.Samples)
+	s.w.settleAll(samples[:n], wal.Outcome{Delivered: 1})
+	s.bury(samples[n:], a, wal.Rejected)
+}
+
+// learnVersion takes what an answer says about the versions that the target takes.
+func (q *Queue) learnVersion(c choice, a Answer, v Verdict) {
+	if why, fellBack := q.proto.saw(c, a, v); fellBack {
+		q.fellBack(why)
+	}
+}
+
+// fellBack tells that 1.0 is in use from now on. A second time for the same reason, when
+// 2.0 was asked for again, is no news.
+func (q *Queue) fellBack(why string) {
+	q.metrics.FellBack()
+	q.mu.Lock()
+	known := q.fallback == why
+	q.fallback = why
+	q.mu.Unlock()
+	level := slog.LevelInfo
+	switch {
+	case known:
+		level = slog.LevelDebug
+	case q.cfg.ProtobufMessage == protobufMessageV2:
+		level = slog.LevelWarn // somebody expects 2.0
+	}
+	q.log.Log(nil, level, "The target does not take remote write 2.0; it gets 1.0", //nolint:staticcheck // no context is needed
+		slog.String("why", why), slog.Duration("ask_again_after", fallbackTime))
+}
+
+// toldEvery is how often a log line tells that a receiver writes less than it accepts.
+const toldEvery = time.Hour
+
+// sawWritten checks what a target has written of a request that it accepted. "Receivers
+// MUST NOT return a 2xx HTTP status code if any of the pieces of sent data known to the
+// Receiver were NOT written": one that does cannot be asked which they were, and some
+// leave out what they have already. So the samples count as delivered, and this is told.
+func (q *Queue) sawWritten(a Answer, exemplars int) {
+	samples, x := a.Written.unwritten(a.Samples, exemplars)
+	if samples == 0 && x == 0 {
+		return
+	}
+	q.metrics.Unwritten(samples, x)
+	if samples == 0 {
+		return // exemplars only: many receivers keep none
+	}
+	now := int64(time.Since(q.born)) + 1
+	if last := q.toldUnwritten.Load(); last != 0 && now-last < int64(toldEvery) || !q.toldUnwritten.CompareAndSwap(last, now) {
+		return
+	}
+	q.log.Warn("The receiver accepted a request and wrote less than was in it", slog.String("answer", a.String()),
+		slog.Int("samples", a.Samples), slog.Int("unwritten", samples))
+}
+
+// wroteAllSamples reports whether a refusal is about exemplars only: "Receivers that write
+// a part of a request" tell how much.
+func wroteAllSamples(a Answer, l *parcel) bool {
+	n := count(l.points)
+	return a.Version == V2 && a.Written.Known && n[classExemplar] > 0 && a.Samples > 0 && a.Written.samples(a.Samples) == a.Samples
+}
+
+// wrotePart reports whether the target has stored some samples of a request that it
+// refused.
+func wrotePart(a Answer) bool {
+	n := a.Written.samples(a.Samples)
+	return a.Version == V2 && 0 < n && n < a.Samples
+}
+
+// placeExemplars moves each exemplar behind the last sample of its series, in place. The
+// exemplars are behind all samples.
+func placeExemplars(points []point) {
+	first := slices.IndexFunc(points, func(p point) bool { return p.kind == exemplarPoint })
+	if first < 0 {
+		return
+	}
+	of := make(map[*series][]point)
+	for _, p := range points[first:] {
+		of[p.series] = append(of[p.series], p)
+	}
+	last := make(map[*series]int, len(of))
+	for i, p := range points[:first] {
+		if of[p.series] != nil {
+			last[p.series] = i
+		}
+	}
+	placed := make([]point, 0, len(points))
+	for i, p := range points[:first] {
+		placed = append(placed, p)
+		if at, ok := last[p.series]; ok && at == i {
+			placed = append(placed, of[p.series]...)
+		}
+	}
+	for _, p := range points[first:] { // those without a sample
+		if _, ok := last[p.series]; !ok {
+			placed = append(placed, p)
+		}
+	}
+	copy(points, placed)
+}
