@@ -116,6 +116,7 @@ func probeSpec(c *ProbeConfig, p probes.Probe, hostname string, ids *identities)
 	return probes.Spec{
 		Name:       c.Name,
 		Type:       c.Type,
+		Host:       hostname,
 		Identity:   ids.of("probe "+c.Name, c),
 		Probe:      p,
 		Interval:   time.Duration(c.Interval),

@@ -142,23 +142,29 @@ func TestRoundsKeepTheirPhaseAndCarryUp(t *testing.T) {
 	})
 }
 
+// The probes of one host, and one probe of all hosts, run at moments that spread evenly.
 func TestPhasesSpread(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
-	var early int
-	for i := range 100 {
-		s := Spec{Name: fmt.Sprintf("device-%d", i), Interval: time.Minute}
-		at := s.firstRun(now)
-		if d := at.Sub(now); d < 0 || d >= time.Minute {
-			t.Fatalf("%s first runs after %s, want within the interval", s.Name, d)
-		} else if d < 30*time.Second {
-			early++
+	for _, of := range []func(n string) Spec{
+		func(n string) Spec { return Spec{Name: "device-" + n, Host: "a", Interval: time.Minute} },
+		func(n string) Spec { return Spec{Name: "host", Host: "web-" + n, Interval: time.Minute} },
+	} {
+		var tenths [10]int
+		for i := range 1000 {
+			s := of(fmt.Sprint(i))
+			at := s.firstRun(now)
+			d := at.Sub(now)
+			if d < 0 || d >= time.Minute {
+				t.Fatalf("%s first runs after %s, want within the interval", s.Name, d)
+			}
+			tenths[d/(6*time.Second)]++
+			if again := s.firstRun(now.Add(3 * time.Hour)); again.Sub(at)%time.Minute != 0 {
+				t.Errorf("%s changes its phase after a restart", s.Name)
+			}
 		}
-		if again := s.firstRun(now.Add(3 * time.Hour)); again.Sub(at)%time.Minute != 0 {
-			t.Errorf("%s changes its phase after a restart", s.Name)
+		if slices.Min(tenths[:]) < 60 || slices.Max(tenths[:]) > 140 {
+			t.Errorf("in each tenth of the interval %d of 1000 run, want about 100", tenths)
 		}
-	}
-	if early < 30 || early > 70 {
-		t.Errorf("%d of 100 probes run in the first half of the interval, want about half", early)
 	}
 }
 
@@ -265,7 +271,7 @@ func TestBadProbesCostTheirOwnSeriesOnly(t *testing.T) {
 				bad := &probeFunc{f: tc.f}
 				bs := spec("bad", bad)
 				bs.MaxSamples = 10
-				r, got := runFor(t, &recorder{}, 19*time.Second, bs, spec("good", good))
+				r, got := runFor(t, &recorder{}, 15*time.Second, bs, spec("good", good))
 				if want := `{__name__="up", instance="i", job="bad"} ` + tc.up; !slices.Contains(got, want) {
 					t.Errorf("no %q in\n%s", want, strings.Join(got, "\n"))
 				}

@@ -12,6 +12,7 @@ import (
 type Spec struct {
 	Name string // unique among the probes
 	Type string // for people: host, snmp, …
+	Host string // the machine that runs it
 
 	// Identity is equal for two specs exactly when one may go on for the other after
 	// a reload: the same configuration, so the running probe is kept.
@@ -32,11 +33,13 @@ type Spec struct {
 }
 
 // firstRun is when the probe first runs after now: at the phase, within the interval
-// since the epoch, that a hash of the name picks. Probes thus spread evenly, and a
-// restart keeps the phase.
+// since the epoch, that a hash of its name and of the host picks. Probes thus spread
+// evenly, so do the hosts that all have the same probe, and a restart keeps the phase.
 func (s *Spec) firstRun(now time.Time) time.Time {
 	h := fnv.New64a()
 	h.Write([]byte(s.Name))
+	h.Write([]byte{0xff}) // no name of a probe or host has it
+	h.Write([]byte(s.Host))
 	// The upper bits of FNV of short names hardly differ: mix them (the finaliser of MurmurHash3).
 	x := h.Sum64()
 	x ^= x >> 33
