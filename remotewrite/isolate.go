@@ -37,6 +37,9 @@ type isolation struct {
 	kind   receiver
 	budget int  // requests left
 	known  bool // that all samples together are refused: they were a batch of their own
+	// doubt: a refusal may be the target's trouble. What was refused alone before anything
+	// was taken is refused again, or it is not bad.
+	doubt bool
 
 	rounds [][]int // the samples, as indices, that are still to do
 	then   []int   // the following sample of the same series, -1 for none
@@ -190,10 +193,12 @@ func (p *isolation) open(at []int) []int {
 
 // accepted says that the receiver took what next returned.
 func (p *isolation) accepted() {
+	doubted := p.doubted()
 	p.passed += len(p.sent.at)
 	for _, i := range p.sent.at {
 		p.done[i], p.took[i] = true, true
 	}
+	defer func() { p.todo = append(p.todo, doubted...) }()
 	switch {
 	case p.probing:
 		p.probed(true)
@@ -204,6 +209,20 @@ func (p *isolation) accepted() {
 	}
 }
 
+// doubted returns the samples to ask for again, as something is about to be taken for the
+// first time.
+func (p *isolation) doubted() (again []piece) {
+	if !p.doubt || p.passed > 0 {
+		return nil
+	}
+	for _, i := range p.bad {
+		p.done[i] = false
+		again = append(again, piece{at: []int{i}})
+	}
+	p.bad = nil
+	return again
+}
+
 // tookAlone says which of the samples that next returned got their outcome otherwise: one
 // was taken when it was sent as a test. Those that are left, which it returns, are refused
 // next.
@@ -212,6 +231,7 @@ func (p *isolation) tookAlone(settled func(i int) bool) []int {
 		if !settled(i) {
 			return false
 		}
+		p.todo = append(p.todo, p.doubted()...)
 		p.done[i], p.took[i] = true, true
 		p.passed++
 		return true

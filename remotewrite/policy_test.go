@@ -154,6 +154,39 @@ func TestLong5xxDropsNothing(t *testing.T) {
 	}
 }
 
+// A receiver that comes back from a long outage of 5xx while a batch is taken apart: what
+// failed before is not bad for that.
+func TestReturnsWhileABatchIsTakenApart(t *testing.T) {
+	apart := 0
+	for back := 5 * time.Minute; back < 8*time.Minute; back += 2 * time.Second {
+		synctest.Test(t, func(t *testing.T) {
+			up := time.Now().Add(back)
+			r := newRig(t, &fakeReceiver{})
+			parts := false
+			r.to.script = func(q fakeRequest) (Answer, bool) {
+				parts = parts || len(q.samples) == 1
+				return Answer{Status: 502}, time.Now().Before(up)
+			}
+			r.start()
+			for range 3 {
+				r.round(2)
+			}
+			r.drained(20 * time.Minute)
+			r.end()
+			if parts {
+				apart++
+			}
+			if o := r.log.outcome(); o.Lost() > 0 {
+				t.Errorf("back after %s: outcomes %+v", back, o)
+			}
+			r.verify()
+		})
+	}
+	if apart < 30 {
+		t.Errorf("in %d outages a batch was taken apart: the fault did not happen", apart)
+	}
+}
+
 // A receiver that denies one series and takes empty writes: the others are delivered.
 func TestPoisonDenied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

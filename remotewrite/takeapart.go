@@ -81,6 +81,7 @@ func (s *shard) cut(ctx context.Context, points []point, c cutting) (*apart, err
 		kind = rollsBack // a failure says nothing about what is kept
 	}
 	plan := newIsolation(kind, hashes, spans, c.known, c.budget)
+	plan.doubt = m == once
 	answers := make(map[int]Answer)
 	r := &apart{points: points}
 	for !(m == once && plan.hopeless()) {
