@@ -9,7 +9,7 @@ export CGO_ENABLED ?= 0
 LINT_VERSION := v2.15.0
 LINT         := .cache/golangci-lint-$(LINT_VERSION)/golangci-lint
 
-.PHONY: all build run test cover race lint fmt-check tidy-check cross bench bench-process e2e faults torture guarantees replant fuzz ci clean
+.PHONY: all build run test cover race lint fmt-check tidy-check cross bench bench-process herd e2e faults torture guarantees replant fuzz ci clean
 
 all: build test
 
@@ -74,6 +74,9 @@ bench: ## what a sample costs on its way, beside what it should; docs/performanc
 
 bench-process: ## the built agent under load and after an outage, three minutes: CPU, memory, bytes, time to catch up
 	HWSAGENT_E2E=1 HWSAGENT_BENCH=60s $(GO) test -count=1 -timeout 5m -run TestProcessFigures -v ./e2e
+
+herd: ## ten thousand simulated agents whose receiver comes back: docs/herd.md and its picture
+	$(GO) test -count=1 -run '^TestHerd$$' -v ./remotewrite -herd.docs '$(CURDIR)/docs'
 
 $(LINT):
 	GOBIN=$(CURDIR)/$(@D) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)

@@ -197,10 +197,16 @@ func (ts *targets) open(e planned) (_ *target, err error) {
 		Sender:         t.client,
 		DeadLetters:    t.letters,
 		Metrics:        t.metrics,
+		Splay:          min(time.Duration(e.config.Queue.BatchSendDeadline), maxSplay),
 		Logger:         ts.logger,
 	})
 	return t, err
 }
+
+// maxSplay bounds how long a queue waits before its first request, at random: hosts that a
+// roll-out restarts in one second are spread over it. A sample may wait as long for its
+// batch to fill.
+const maxSplay = 5 * time.Second
 
 // letterDir is the directory of a target's dead letters. The name is escaped, its dots
 // too, so that it is one element of a path, whatever it is.

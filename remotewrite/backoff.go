@@ -2,25 +2,36 @@ package remotewrite
 
 import "time"
 
-// backoff yields the pauses between attempts: growing, jittered, bounded. Each lies
-// between 0.9 and 2.5 times the one before, so that agents which failed together do
-// not come back together, and none is shorter than 0.8 of the one before even when
-// timers are late.
+// backoff yields the pauses between attempts: growing, jittered, bounded. While they are
+// short each lies between 1 and 2.5 times the one before, later from 5/6 of it on, so that
+// agents which failed together do not come back together, and none is shorter than 0.8 of
+// the one before even when timers are late.
+//
+// It does not forget at the first success: a receiver that is overloaded takes some
+// requests and refuses others, and whoever knocks as fast as at the beginning after each
+// success keeps it so. Each success takes a third off the pause that the next trouble
+// begins with: a dozen, and all is forgotten.
 type backoff struct {
 	min, max time.Duration // bounds of a pause; min <= max
-	last     time.Duration // the pause before; 0 at the start
+	last     time.Duration // the pause before, eased since; 0 at the start
 }
 
-// next returns the next pause; r is random in [0, 1). Where the target did not answer,
-// pauses grow to half of max only, and shrink to that: nobody is there to be spared, and
-// the sooner its return is noticed the better.
-func (b *backoff) next(r float64, answered bool) time.Duration {
-	lo, hi := b.last*9/10, b.last*5/2
+// shortPause is so short that a timer's lateness counts.
+const shortPause = time.Second
+
+// next returns the next pause; r is random in [0, 1). With brief, pauses grow to half of
+// max only, and shrink to that: nobody is there to be spared, and the sooner its return
+// is noticed the better.
+func (b *backoff) next(r float64, brief bool) time.Duration {
+	lo, hi := b.last, b.last*5/2
+	if b.last >= shortPause {
+		lo = b.last * 5 / 6
+	}
 	if b.last == 0 {
 		lo, hi = b.min, b.min*2
 	}
 	limit := b.max
-	if !answered {
+	if brief {
 		limit = max(b.max/2, b.min, b.last)
 	}
 	lo, hi = max(lo, b.min), min(hi, limit)
@@ -29,8 +40,21 @@ func (b *backoff) next(r float64, answered bool) time.Duration {
 	return b.last
 }
 
-// reset starts over, after a success.
-func (b *backoff) reset() { b.last = 0 }
+// ease takes note of a success. It returns how long to wait before the next request; r is
+// random in [0, 1). After an outage agents thus send slowly first: the receiver has all
+// of them to serve. All waits together are a quarter of the last pause, on average.
+func (b *backoff) ease(r float64) time.Duration {
+	if b.last = b.last * 2 / 3; b.last < b.min {
+		b.last = 0
+	}
+	return time.Duration(r * float64(b.last) / 4)
+}
+
+// retryLate is after how long to try again when the receiver asked for that: not sooner,
+// nor all agents that it told the same in the same moment.
+func retryLate(after time.Duration, r float64) time.Duration {
+	return after + time.Duration(r*float64(after)/5)
+}
 
 // holdSchedule yields the pauses between tests of a held target. The first few are short
 // enough that a passing trouble costs little; all are long enough that a target which

@@ -27,7 +27,7 @@ func TestBackoff(t *testing.T) {
 		b := backoff{min: tc.min, max: tc.max}
 		before, longest := time.Duration(0), time.Duration(0)
 		for i := range 200 {
-			d := b.next(r.Float64(), tc.answered(i))
+			d := b.next(r.Float64(), !tc.answered(i))
 			if d < tc.min || d > tc.max || d < before*8/10 {
 				t.Errorf("%s: pause %d is %s after one of %s", tc.name, i, d, before)
 			}
@@ -38,6 +38,33 @@ func TestBackoff(t *testing.T) {
 		}
 		if longest > tc.last*11/10 || longest < tc.last*8/10 {
 			t.Errorf("%s: the longest pause is %s, want about %s", tc.name, longest, tc.last)
+		}
+	}
+}
+
+// TestBackoffEases: a success does not make the next trouble begin at the beginning, a few
+// do. Meanwhile requests keep a distance, at most half the last pause in all.
+func TestBackoffEases(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 0))
+	for range 100 {
+		b := backoff{min: 30 * time.Millisecond, max: 5 * time.Second}
+		var last, waits time.Duration
+		for range 30 {
+			last = b.next(r.Float64(), false)
+		}
+		waits += b.ease(r.Float64())
+		again := b.next(r.Float64(), false)
+		if again < last/2 {
+			t.Errorf("after %s and a success the next pause is %s", last, again)
+		}
+		for range 13 {
+			waits += b.ease(r.Float64())
+		}
+		if d := b.next(0, false); d != b.min {
+			t.Errorf("first pause after some successes is %v", d)
+		}
+		if waits > last/6+again/2 {
+			t.Errorf("after pauses of %s and %s requests wait %s in all", last, again, waits)
 		}
 	}
 }

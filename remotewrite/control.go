@@ -59,7 +59,7 @@ func (w *window) watch(ctx context.Context, end context.CancelCauseFunc, before 
 			q.shards.Store(int32(n))
 			w.drain()
 		} else if !slow {
-			q.gate.setLimit(n)
+			q.gate.widen()
 		}
 	}
 }
@@ -75,14 +75,9 @@ func letGo(v gateView, now time.Time) bool {
 	return now.Sub(v.since) >= letGoAfter
 }
 
-// slowDown halves how many requests may be under way: the target is overloaded.
-func (q *Queue) slowDown() {
-	last := q.slowed.Load()
-	if q.slowedSince(tick) || !q.slowed.CompareAndSwap(last, max(1, int64(time.Since(q.born)))) {
-		return
-	}
-	q.gate.halve()
-}
+// slowDown notes that the target is overloaded: for a while no more requests than now go
+// at a time, and no more shards are made.
+func (q *Queue) slowDown() { q.slowed.Store(max(1, int64(time.Since(q.born)))) }
 
 // slowedSince reports whether the target asked to go slower in the last d.
 func (q *Queue) slowedSince(d time.Duration) bool {

@@ -493,6 +493,7 @@ type rig struct {
 	to      *fakeReceiver
 	letters *memLetters
 	cfg     Config
+	splay   time.Duration
 	q       *Queue
 	stop    context.CancelFunc
 	done    chan error
@@ -510,7 +511,7 @@ func newRig(t testing.TB, to *fakeReceiver) *rig {
 
 func (r *rig) start() {
 	r.t.Helper()
-	q, err := New(Options{Name: "test", Config: r.cfg, Source: r.log, Sender: r.to, DeadLetters: r.letters, Metrics: r.metrics, Logger: r.logger, Rand: r.rand})
+	q, err := New(Options{Name: "test", Config: r.cfg, Source: r.log, Sender: r.to, DeadLetters: r.letters, Metrics: r.metrics, Logger: r.logger, Splay: r.splay, Rand: r.rand})
 	if err != nil {
 		r.t.Fatal(err)
 	}

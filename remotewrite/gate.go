@@ -33,8 +33,9 @@ type gate struct {
 	turn    uint64        // grows with each change of state; a late answer of an earlier turn changes nothing
 	flying  int           // requests under way
 	inTurn  int           // of these, those of the present turn; the others were given up on
-	limit   int           // how many may be under way while open
-	until   time.Time     // end of the pause, or time of the next test
+	limit   int           // how many may be under way while open; 1 <= limit <= most
+	most    int           // what limit grows to
+	until   time.Time     // nothing goes before: the end of the pause, or the time of the next test or request
 	why     string        // what the target waits for, for people
 	since   time.Time     // when data last stopped to go through; zero while it does
 	changed chan struct{} // closed and replaced at each change
@@ -64,13 +65,20 @@ type pass struct {
 	test  bool   // the target is held: test it, do not send a batch
 }
 
-func newGate(minBackoff, maxBackoff time.Duration, rand func() float64) *gate {
-	return &gate{
+// newGate makes a gate through which the first request goes at random within splay.
+func newGate(minBackoff, maxBackoff, splay time.Duration, rand func() float64) *gate {
+	g := &gate{
 		rand:    rand,
 		limit:   1,
+		most:    1,
 		changed: make(chan struct{}),
 		backoff: backoff{min: minBackoff, max: maxBackoff},
 	}
+	if splay > 0 {
+		g.until = time.Now().Add(time.Duration(rand() * float64(splay)))
+		g.backoff.last = min(splay, maxBackoff) // others start, too: as after an outage
+	}
+	return g
 }
 
 // enter waits until a request may be sent. The error is ctx's.
@@ -98,7 +106,7 @@ func (g *gate) admit(now time.Time) (p pass, wait time.Duration, ok bool) {
 	switch {
 	case g.state == gateOpen && g.flying >= g.limit, g.state != gateOpen && g.inTurn > 0:
 		return p, 0, false
-	case (g.state == gatePaused || g.state == gateHeld) && now.Before(g.until):
+	case now.Before(g.until):
 		return p, g.until.Sub(now), false
 	}
 	g.flying++
@@ -161,6 +169,11 @@ func (g *gate) wake() {
 func (g *gate) release(p pass) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.takeBack(p)
+}
+
+// takeBack is release with g.mu held.
+func (g *gate) takeBack(p pass) {
 	g.flying--
 	if p.turn == g.turn {
 		g.inTurn--
@@ -171,46 +184,58 @@ func (g *gate) release(p pass) {
 }
 
 // delivered gives p back after data went through: whatever the trouble was, it is over,
-// unless it came up after this request was sent.
+// unless it came up after this request was sent. The gate opens for one request at a time,
+// with a while between them at first; see backoff.ease, widen.
 func (g *gate) delivered(p pass) {
-	g.release(p)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.state == gateOpen || p.turn != g.turn {
+	g.takeBack(p)
+	if p.turn != g.turn {
 		return
 	}
-	g.backoff.reset()
+	g.until = time.Time{}
+	if wait := g.backoff.ease(g.rand()); wait > 0 {
+		g.until = time.Now().Add(wait)
+	}
+	if g.state == gateOpen {
+		return
+	}
 	g.holds.reset()
-	g.since, g.why, g.until = time.Time{}, "", time.Time{}
+	g.since, g.why = time.Time{}, ""
 	g.emptyPassedSince, g.emptyAnswered, g.answered = false, false, false
 	g.set(gateOpen)
 }
 
+// longAway is after how long pauses grow to their bound although nothing answers: a
+// receiver that many agents have waited for so long has much to do when it comes back.
+const longAway = 5 * time.Minute
+
 // failed gives p back after a failure that passes by itself. after is what the
 // receiver asked for, 0 if nothing; answered says whether it answered at all.
 func (g *gate) failed(p pass, why string, after time.Duration, answered bool) {
-	g.release(p)
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.takeBack(p)
 	now := time.Now()
 	if p.turn != g.turn {
 		// Another request of the same turn failed before. Only a longer wait counts.
 		if g.state == gatePaused && now.Add(after).After(g.until) {
-			g.until = now.Add(after)
+			g.until = now.Add(retryLate(after, g.rand()))
 			g.wake()
 		}
 		return
 	}
 	g.trouble(now, why, answered)
-	g.until = now.Add(max(g.backoff.next(g.rand(), answered), after))
+	brief := !answered && now.Sub(g.since) < longAway
+	g.until = now.Add(max(g.backoff.next(g.rand(), brief), retryLate(after, g.rand())))
 	g.set(gatePaused)
 }
 
 // refused gives p back after an answer that refuses requests as such.
 func (g *gate) refused(p pass, why string) {
-	g.release(p)
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.takeBack(p)
 	if p.turn != g.turn {
 		return
 	}
@@ -238,9 +263,9 @@ func (g *gate) testSoon() {
 // passed gives the test pass p back after the target accepted an empty write: data may
 // be tried, one request at a time. The schedule goes on where it was until data passes.
 func (g *gate) passed(p pass) {
-	g.release(p)
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.takeBack(p)
 	g.emptyPasses, g.emptyPassedSince, g.emptyAnswered = true, true, true
 	if p.turn == g.turn {
 		g.set(gateUnproven)
@@ -249,9 +274,9 @@ func (g *gate) passed(p pass) {
 
 // resume gives the test pass p back after the target answered as it does when well.
 func (g *gate) resume(p pass) {
-	g.release(p)
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.takeBack(p)
 	if p.turn == g.turn {
 		g.set(gateUnproven)
 	}
@@ -264,6 +289,7 @@ func (g *gate) trouble(now time.Time, why string, answered bool) {
 		g.emptyPassedSince, g.emptyAnswered = false, false // what passed before the trouble says nothing about it
 	}
 	g.troubles++
+	g.limit = 1 // when it opens again
 	g.why, g.answered = why, answered
 }
 
@@ -284,19 +310,40 @@ func (g *gate) poke() {
 	g.wake()
 }
 
-// setLimit changes how many requests may be under way while open.
+// hurry ends the distance between requests, as the queue stops; not what is due to trouble.
+func (g *gate) hurry() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.since.IsZero() {
+		g.until = time.Time{}
+		g.backoff.last = 0
+		g.limit = g.most
+		g.wake()
+	}
+}
+
+// setLimit changes how many requests may be under way while open: at once, unless trouble
+// or the start was a moment ago.
 func (g *gate) setLimit(n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.limit = max(n, 1)
+	if n = max(n, 1); g.limit == g.most && g.backoff.last == 0 {
+		g.limit = n
+	}
+	g.most = n
+	g.limit = min(g.limit, n)
 	g.wake()
 }
 
-// halve makes fewer requests go at a time, at least one.
-func (g *gate) halve() {
+// widen doubles how many requests may be under way, up to what setLimit said. It is called
+// each second in which the target did not ask to go slower.
+func (g *gate) widen() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.limit = max(g.limit/2, 1)
+	if g.state == gateOpen && g.limit < g.most {
+		g.limit = min(2*g.limit, g.most)
+		g.wake()
+	}
 }
 
 // sawEmptyPass notes that an empty write was accepted.

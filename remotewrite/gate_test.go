@@ -1,6 +1,8 @@
 package remotewrite
 
 import (
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,7 +14,7 @@ import (
 func TestPokeWhileARequestIsUnderWay(t *testing.T) {
 	for _, poked := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			g := newGate(time.Millisecond, time.Second, func() float64 { return 0.5 })
+			g := newGate(time.Millisecond, time.Second, 0, func() float64 { return 0.5 })
 			refuse := func(poke bool) (next time.Duration) {
 				t.Helper()
 				p, err := g.enter(t.Context())
@@ -35,4 +37,100 @@ func TestPokeWhileARequestIsUnderWay(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSplay: the first requests of queues that start together are spread; whoever pokes
+// one has it try at once.
+func TestSplay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n, splay = 1000, 5 * time.Second
+		rnd := rand.New(rand.NewPCG(1, 0))
+		start := time.Now()
+		var tenths [10]int
+		for range n {
+			g := newGate(time.Millisecond, time.Second, splay, rnd.Float64)
+			tenths[g.view().until.Sub(start)*10/splay]++
+		}
+		if slices.Min(tenths[:]) < n/20 || slices.Max(tenths[:]) > n*3/20 {
+			t.Errorf("the first requests begin as %v in the tenths of %s, want about %d in each", tenths, splay, n/10)
+		}
+		for _, poke := range []bool{false, true} {
+			g := newGate(time.Millisecond, time.Second, splay, func() float64 { return 0.5 })
+			begin, want := time.Now(), splay/2
+			if poke {
+				g.poke()
+				want = 0
+			}
+			if _, err := g.enter(t.Context()); err != nil || time.Since(begin) != want {
+				t.Errorf("poked %t: the first request goes after %s, want %s (%v)", poke, time.Since(begin), want, err)
+			}
+		}
+	})
+}
+
+// TestReopensSlowly: after trouble one request goes at a time, then twice as many each
+// second.
+func TestReopensSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(30*time.Millisecond, 5*time.Second, 0, func() float64 { return 0.5 })
+		g.setLimit(8)
+		admits := func() (n int) {
+			t.Helper()
+			time.Sleep(5 * time.Second) // longer than requests keep a distance
+			var ps []pass
+			for p, ok := g.try(); ok; p, ok = g.try() {
+				ps = append(ps, p)
+			}
+			for _, p := range ps {
+				g.release(p)
+			}
+			return len(ps)
+		}
+		for outage := range 2 {
+			p, err := g.enter(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range outage * 20 {
+				g.failed(p, "down", 0, false)
+				if p, err = g.enter(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			g.delivered(p)
+			if _, ok := g.try(); ok != (outage == 0) {
+				t.Errorf("outage %d: whether the second request goes at once: %t", outage, ok)
+			} else if ok {
+				g.flying, g.inTurn = 0, 0
+			}
+			for _, want := range [][]int{{8, 8}, {1, 2, 4, 8, 8}}[outage] {
+				if n := admits(); n != want {
+					t.Errorf("outage %d: %d requests at a time, want %d", outage, n, want)
+				}
+				g.widen()
+			}
+		}
+	})
+}
+
+// TestRetryAfterSpreads: what was told to many in the same moment is kept, and spread.
+func TestRetryAfterSpreads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const after = 30 * time.Second
+		rnd := rand.New(rand.NewPCG(1, 0))
+		first, last := time.Hour, time.Duration(0)
+		for range 100 {
+			g := newGate(30*time.Millisecond, 5*time.Second, 0, rnd.Float64)
+			p, err := g.enter(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.failed(p, "busy", after, true)
+			wait := time.Until(g.view().until)
+			first, last = min(first, wait), max(last, wait)
+		}
+		if first < after || first > after+time.Second || last < after+5*time.Second || last > after+6*time.Second {
+			t.Errorf("told to come back in %s, they do in %s to %s", after, first, last)
+		}
+	})
 }

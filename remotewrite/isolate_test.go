@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 )
 
 // modelReceiver answers an isolation's requests. Samples are (series, time) pairs.
@@ -103,28 +102,6 @@ func TestIsolationFindsBadSamples(t *testing.T) {
 		}
 		if !m.keeps && (len(bad) != len(m.bad) || len(unknown) > 0) {
 			t.Errorf("%s: found %v, unknown %v after %d requests", what, bad, unknown, sent)
-		}
-	}
-}
-
-func TestBackoffGaps(t *testing.T) {
-	for seed := range uint64(50) {
-		rnd := rand.New(rand.NewPCG(seed, 4))
-		b := backoff{min: 30 * time.Millisecond, max: 5 * time.Second}
-		before := time.Duration(0)
-		for i := range 60 {
-			d := b.next(rnd.Float64(), true)
-			if d < before*8/10 || d < b.min || d > b.max {
-				t.Fatalf("seed %d: pause %d is %v after %v", seed, i, d, before)
-			}
-			before = d
-		}
-		if before < 3*time.Second {
-			t.Errorf("seed %d: pause %v after 60 failures", seed, before)
-		}
-		b.reset()
-		if d := b.next(0, true); d != b.min {
-			t.Errorf("first pause after a success is %v", d)
 		}
 	}
 }

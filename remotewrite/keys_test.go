@@ -177,7 +177,7 @@ func TestQueueConfigKeys(t *testing.T) {
 			}
 			return longest
 		},
-		want: [2][2]float64{{0.9, 1}, {9, 10}},
+		want: [2][2]float64{{0.8, 1}, {8, 10}},
 	}, {
 		key: "retry_on_http_429", values: [2]string{"true", "false"},
 		run: func(t *testing.T, keys string) float64 { // samples dropped for one 429

@@ -28,6 +28,7 @@ type Options struct {
 	DeadLetters    DeadLetters    // nil: refused samples are only logged
 	Metrics        *Metrics       // nil: none
 	Rand           func() float64 // in [0, 1); nil: the runtime's
+	Splay          time.Duration  // the first request goes at random within it; 0: at once
 	Logger         *slog.Logger   // nil: none
 }
 
@@ -118,7 +119,7 @@ func New(o Options) (*Queue, error) {
 		log:   o.Logger.With(slog.String("target", o.Name)),
 		cache: newSeriesCache(o.ExternalLabels, o.Config.WriteRelabelConfigs),
 		press: newPress(),
-		gate:  newGate(time.Duration(c.MinBackoff), time.Duration(c.MaxBackoff), o.Rand),
+		gate:  newGate(time.Duration(c.MinBackoff), time.Duration(c.MaxBackoff), o.Splay, o.Rand),
 		meta:  newMetadata(o.Config.Metadata, o.Sender, o.Metrics),
 		proto: &protocol{newer: o.Config.newerProtocol()},
 		empty: [numVersions]Request{V1: EmptyRequest(V1), V2: EmptyRequest(V2)},

@@ -136,6 +136,7 @@ func (w *window) close(parent, ctx context.Context, end context.CancelCauseFunc)
 	case <-parent.Done():
 	}
 	w.closing.Store(true)
+	w.q.gate.hurry()
 	w.drain()
 	limit, stop := context.WithTimeout(ctx, flushFor)
 	defer stop()
