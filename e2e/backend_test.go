@@ -86,15 +86,21 @@ func startPrometheus2(t *testing.T, b backend) endpoint {
 // Prometheus that the agent's own formats come from.
 func startPrometheus3(t *testing.T, b backend) endpoint {
 	t.Helper()
+	return startPrometheus3With(t, b)
+}
+
+// startPrometheus3With is startPrometheus3 with further flags.
+func startPrometheus3With(t *testing.T, b backend, flags ...string) endpoint {
+	t.Helper()
 	endToEnd(t)
 	program, err := buildPrometheus3()
 	if err != nil {
 		t.Fatal(err)
 	}
 	addr := fmt.Sprintf("127.0.0.1:%d", freePort(t))
-	p := startProcess(t, program, []string{
+	p := startProcess(t, program, append([]string{
 		"-listen", addr, "-data", filepath.Join(t.TempDir(), "data"), "-window", b.window.String(),
-	}, nil)
+	}, flags...), nil)
 	base := "http://" + addr
 	ready(t, p, base+"/-/ready")
 	return endpoint{
