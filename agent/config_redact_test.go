@@ -3,35 +3,31 @@ package agent
 import (
 	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v4"
+
+	"hwsagent/remotewrite"
 )
 
-// Every key that can hold a secret holds the canary here.
-const secrets = `
-probes:
-  - {name: v2, type: snmp, target: "a:161", modules: [system], auth: {community: hunter2-community}}
-  - name: v3
-    type: snmp
-    target: a:161
-    modules: [system]
-    auth: {version: 3, username: u, password: hunter2-auth, auth_protocol: SHA256, priv_password: hunter2-priv, priv_protocol: AES}
-remote_write:
-  - {name: url, url: "https://hunter2-user:hunter2-pass@a.example/push?token=hunter2-query"}
-  - {name: bearer, url: "https://a.example/push", bearer_token: hunter2-bearer}
-  - {name: auth, url: "https://a.example/push", authorization: {credentials: hunter2-credentials}}
-  - {name: basic, url: "https://a.example/push", basic_auth: {username: u, password: hunter2-basic}}
-  - name: rest
-    url: https://a.example/push
-    headers: {X-Token: hunter2-header, X-Scope-OrgID: plant-7}
-    http_headers: {X-Other: {secrets: [hunter2-headers]}}
-    tls_config: {cert: a, key: hunter2-key}
-    proxy_url: http://puser:hunter2-proxy@proxy.example:3128
-    proxy_connect_header: {X-Proxy: [hunter2-connect]}
-`
+// canaryConfig is testdata/canary.yaml as the running agent has it, but for what the
+// end-to-end test fills in.
+func canaryConfig(t *testing.T) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", "canary.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill := strings.NewReplacer("ECHO", "echo.example", "SECURE", "secure.example", "PROXY", "proxy.example:3128", "DIR/", "/etc/", "PEM", "pem")
+	return []byte(fill.Replace(string(text)))
+}
 
 func TestRedacted(t *testing.T) {
-	cfg, _, err := LoadBytes("agent.yaml", []byte(secrets), testEnv)
+	cfg, _, err := LoadBytes("agent.yaml", canaryConfig(t), testEnv)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,15 +36,145 @@ func TestRedacted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, line := range strings.Split(string(text), "\n") {
-		if strings.Contains(line, secretCanary) {
+		if strings.Contains(line, "CANARY") {
 			t.Errorf("a secret shows: %s", line)
 		}
 	}
-	for _, want := range []string{"name: v3", "community: <secret>", "X-Scope-OrgID: plant-7", "max_bytes: 2GiB", "sync: 1s", "scrape_interval: 15s"} {
+	for _, want := range []string{
+		"name: v3", "community: <secret>", "X-Scope-OrgID: plant-7", "audience: plant-8", "max_bytes: 2GiB", "sync: 100ms", "scrape_interval: 200ms",
+		"proxy_url: http://proxy.example:3128", "token_url: http://echo.example/token", "password_file: /etc/password",
+	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}
 	}
+}
+
+// TestCanariesEverywhere: each key that can hold a secret, found by the types of the
+// configuration, holds a canary in testdata/canary.yaml, or names a file that does. The
+// end-to-end test TestNoSecretShows runs the agent with that.
+func TestCanariesEverywhere(t *testing.T) {
+	var doc any
+	if err := yaml.Load(canaryConfig(t), &doc); err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]bool{}
+	canaries(doc, "", there)
+	if len(there) < 20 {
+		t.Fatalf("found only %v", there)
+	}
+	var want []string
+	for _, kind := range probeTypes {
+		secretKeys(reflect.TypeOf(newSettings(kind)), "probes[]", &want)
+	}
+	secretKeys(reflect.TypeFor[Config](), "", &want)
+	slices.Sort(want)
+	want = slices.Compact(want)
+	for _, key := range []string{ // the search works
+		"probes[].auth.community", "remote_write[].basic_auth.password_file", "remote_write[].headers.*", "remote_write[].http_headers.*.files[]",
+		"remote_write[].oauth2.proxy_connect_header.*[]", "remote_write[].oauth2.token_url", "remote_write[].proxy_url", "remote_write[].tls_config.key", "remote_write[].url",
+	} {
+		if !slices.Contains(want, key) {
+			t.Errorf("the search for keys that can hold a secret has not found %s", key)
+		}
+	}
+	for _, key := range want {
+		match := regexp.MustCompile("^" + strings.NewReplacer(`\*`, `[^.]+?`).Replace(regexp.QuoteMeta(key)) + "$")
+		if !slices.ContainsFunc(keysOf(there), match.MatchString) {
+			t.Errorf("%s can hold a secret: give it one in testdata/canary.yaml", key)
+		}
+	}
+}
+
+func keysOf(m map[string]bool) (keys []string) {
+	for k := range m {
+		keys = append(keys, k)
+	}
+	return keys
+}
+
+// canaries collects the keys below v that hold a canary, or name a file of the tests' own.
+func canaries(v any, path string, found map[string]bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, value := range v {
+			canaries(value, strings.TrimPrefix(path+"."+key, "."), found)
+		}
+	case []any:
+		for _, value := range v {
+			canaries(value, path+"[]", found)
+		}
+	case string:
+		if strings.Contains(v, "CANARY") || strings.HasPrefix(v, "/etc/") {
+			found[path] = true
+		}
+	}
+}
+
+// noSecrets are keys that look as if they held a secret, and why they do not.
+func noSecret(key string) bool {
+	switch {
+	case strings.HasSuffix(key, "_ref"):
+		return true // refused
+	case strings.HasSuffix(key, "tls_config.ca_file"), strings.HasSuffix(key, "tls_config.cert_file"):
+		return true // public
+	case strings.HasSuffix(key, ".client_certificate_key_id"):
+		return true // a name, sent in clear with each assertion
+	case key == "web.config_file", key == "probes[].journal_file":
+		return true // exporter-toolkit's own, with hashes; written by the agent
+	case strings.HasSuffix(key, ".auth.auth_protocol"), strings.HasSuffix(key, ".auth.priv_protocol"):
+		return true
+	}
+	return false
+}
+
+// secretKeys collects the keys of t that can hold a secret.
+func secretKeys(t reflect.Type, path string, found *[]string) {
+	add := func(key string) {
+		if !noSecret(key) {
+			*found = append(*found, key)
+		}
+	}
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	_, key, _ := cutLast(path, ".")
+	switch {
+	case t.Name() == "Secret", t == reflect.TypeFor[remotewrite.URL](), t.Name() == "URL":
+		add(path)
+	case t == reflect.TypeFor[remotewrite.Headers](), key == "endpoint_params":
+		add(path + ".*")
+	case t.Kind() == reflect.Slice:
+		secretKeys(t.Elem(), path+"[]", found)
+	case t.Kind() == reflect.Map:
+		secretKeys(t.Elem(), path+".*", found)
+	case t.Kind() == reflect.Struct && !strings.HasPrefix(t.PkgPath(), "github.com/prometheus/prometheus/"):
+		for f := range t.Fields() {
+			name, options, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+			switch {
+			case name == "-" || !f.IsExported():
+			case strings.Contains(options, "inline"):
+				secretKeys(f.Type, path, found)
+			default:
+				secretKeys(f.Type, strings.TrimPrefix(path+"."+name, "."), found)
+			}
+		}
+	case t.Kind() == reflect.String && looksSecret(strings.TrimSuffix(key, "[]")):
+		add(path)
+	}
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return "", s, false
+}
+
+// looksSecret judges a key whose type says nothing.
+func looksSecret(key string) bool {
+	return strings.HasSuffix(key, "_file") || key == "files" || strings.HasSuffix(key, "_url") || key == "values" ||
+		regexp.MustCompile(`password|secret|token|credential|community|(^|_)key|auth`).MatchString(key)
 }
 
 // The example at the module's root holds on a machine that has nothing set up.

@@ -15,16 +15,30 @@ var (
 	urlUser  = regexp.MustCompile(`://[^/?#\s"'` + "`" + `]*@`)
 	urlQuery = regexp.MustCompile(`(://[^?\s"'` + "`" + `]*)\?[^\s"'` + "`" + `]+`)
 	// secretLine finds secrets in a file that cannot be parsed.
-	secretLine = regexp.MustCompile(`(?i)((?:password|passwd|token|secret|secrets|credentials|community|key|authorization)["']?\s*:\s*)\S.*`)
+	secretLine = regexp.MustCompile(`(?i)((?:passw\w*|pasw\w*|\w*token|tok\w*|secrets?|credentials|community|key|authorization|headers?|values|endpoint_params)["']?\s*:\s*)\S.*`)
 )
 
-// secretKey reports whether the value under key is a secret as such. Keys that end
-// in _file or _ref name a secret and are none.
+// secretKey reports whether the value under key is a secret as such. So is one under a key
+// that is misspelled, or of another program. Keys that end in _file or _ref name a secret and
+// are none.
 func secretKey(key string) bool {
-	switch key {
-	case "password", "bearer_token", "credentials", "client_secret", "client_certificate_key", "community",
-		"auth_password", "priv_password", "key", "secret", "secret_key", "secrets":
-		return true
+	for _, end := range []string{"_file", "_ref", "_url", "_id"} {
+		if strings.HasSuffix(key, end) {
+			return false
+		}
+	}
+	for _, known := range []string{
+		"password", "bearer_token", "credentials", "client_secret", "client_certificate_key", "community",
+		"auth_password", "priv_password", "key", "secret", "secret_key", "secrets",
+	} {
+		if key == known || len(known) > 5 && distance(key, known) <= len(known)/4 {
+			return true
+		}
+	}
+	for _, part := range []string{"passw", "secret", "token", "credential"} {
+		if strings.Contains(key, part) {
+			return true
+		}
 	}
 	return false
 }

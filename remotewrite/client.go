@@ -407,9 +407,9 @@ func (c *Client) reload(atOnce bool) error {
 
 // use makes creds those in use. c.mu is held.
 func (c *Client) use(creds *credentials) error {
-	if o := creds.http.OAuth2; o != nil {
+	if creds.http.OAuth2 != nil {
 		var err error
-		if creds.tokens, err = newTokens(o, c.header[V1].Get("User-Agent"), c.opts.Dial, c.opts.Metrics.setTokenEnd); err != nil {
+		if creds.tokens, err = newTokens(creds, c.header[V1].Get("User-Agent"), c.opts.Dial, c.opts.Metrics.setTokenEnd); err != nil {
 			return err
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/common/config"
 	"golang.org/x/net/http/httpguts"
 )
 
@@ -53,11 +52,13 @@ type tokens struct {
 	shown    []string // the last tokens, which a receiver may repeat
 }
 
-func newTokens(o *config.OAuth2, agent string, dial DialFunc, got func(end time.Time)) (*tokens, error) {
-	e, err := newTokenEndpoint(o, agent, dial)
+// newTokens makes the source for credentials with oauth2.
+func newTokens(c *credentials, agent string, dial DialFunc, got func(end time.Time)) (*tokens, error) {
+	e, err := newTokenEndpoint(c.http.OAuth2, agent, dial)
 	if err != nil {
 		return nil, fmt.Errorf("oauth2: %w", err)
 	}
+	e.secrets = c.secrets
 	return &tokens{endpoint: e, got: got, turn: make(chan struct{}, 1)}, nil
 }
 

@@ -72,7 +72,11 @@ const shortest = 4
 
 // redact cuts secrets out of a text.
 func (c *Client) redact(l *line, text string) string {
-	all := slices.Concat(c.secrets, l.creds.secrets, l.creds.tokens.secrets())
+	return without(text, slices.Concat(c.secrets, l.creds.secrets, l.creds.tokens.secrets()))
+}
+
+// without is text without the secrets. It changes their order.
+func without(text string, all []string) string {
 	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) }) // none in part only
 	for _, s := range all {
 		if len(s) >= shortest {
@@ -90,9 +94,14 @@ func (c *Client) redacted(l *line, err error) error {
 	return err
 }
 
-// quote is what a server said, for people. Secrets are cut out before it is shortened, which
-// could leave half of one.
+// quote is what a server said, for people.
 func (c *Client) quote(l *line, status int, body []byte) string {
-	text := []rune(c.redact(l, said(status, []byte(c.redact(l, string(body))))))
+	return quoted(status, body, func(s string) string { return c.redact(l, s) })
+}
+
+// quoted is what a server said, for people. Secrets are cut out before it is shortened, which
+// could leave half of one, and once more out of what was escaped.
+func quoted(status int, body []byte, redact func(string) string) string {
+	text := []rune(redact(said(status, []byte(redact(string(body))))))
 	return strings.TrimSpace(string(text[:min(len(text), keptText)]))
 }

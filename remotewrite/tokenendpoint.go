@@ -4,10 +4,13 @@ import (
 	"context"
 	"crypto/rsa"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +33,7 @@ type tokenEndpoint struct {
 	place     string // for people
 	proxy     string // "" if there is none
 	agent     string // the User-Agent header
+	secrets   []string
 	transport *http.Transport
 	grant     interface { // *clientcredentials.Config or *config.JwtGrantTypeConfig
 		TokenSource(ctx context.Context) oauth2.TokenSource
@@ -99,8 +103,9 @@ func (e *tokenEndpoint) ask(ctx context.Context) (*oauth2.Token, error) {
 		return got, nil
 	}
 	failed := &tokenError{place: e.place, status: call.status, after: call.after}
+	redact := func(s string) string { return without(s, slices.Concat(e.secrets, call.sent)) }
 	if said, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
-		failed.text = whyNoToken(said)
+		failed.text = whyNoToken(said, redact)
 		return nil, failed
 	}
 	if cause := context.Cause(ctx); cause != nil {
@@ -110,7 +115,7 @@ func (e *tokenEndpoint) ask(ctx context.Context) (*oauth2.Token, error) {
 		err = wrapped.Err
 	}
 	if failed.status != 0 && ctx.Err() == nil {
-		failed.text = strings.TrimPrefix(err.Error(), "oauth2: ")
+		failed.text = redact(strings.TrimPrefix(err.Error(), "oauth2: "))
 		return nil, failed
 	}
 	failed.status, failed.err = 0, through(e.proxy, withoutPort(err))
@@ -119,15 +124,20 @@ func (e *tokenEndpoint) ask(ctx context.Context) (*oauth2.Token, error) {
 
 // whyNoToken is what a token endpoint said: error and error_description (RFC 6749, 5.2), or
 // the beginning of what it sent instead.
-func whyNoToken(e *oauth2.RetrieveError) string {
-	if e.ErrorCode == "" {
-		return said(e.Response.StatusCode, e.Body[:min(len(e.Body), keptText)])
+func whyNoToken(e *oauth2.RetrieveError, redact func(string) string) string {
+	var told struct {
+		Error       string `json:"error"`
+		Description string `json:"error_description"`
 	}
-	s := plain([]byte(e.ErrorCode))
-	if e.ErrorDescription != "" {
-		s += ": " + plain([]byte(e.ErrorDescription))
+	told.Error, told.Description = e.ErrorCode, e.ErrorDescription
+	if told.Error == "" && json.Unmarshal(e.Body, &told) != nil || told.Error == "" {
+		return quoted(e.Response.StatusCode, e.Body, redact)
 	}
-	return s[:min(len(s), keptText)]
+	text := told.Error
+	if told.Description != "" {
+		text += ": " + told.Description
+	}
+	return quoted(e.Response.StatusCode, []byte(text), redact)
 }
 
 // tokenCall carries the requests of one call of ask, which the grants do not all bind to
@@ -136,6 +146,8 @@ type tokenCall struct {
 	ctx   context.Context //nolint:containedctx // see above
 	agent string
 	next  http.RoundTripper
+
+	sent []string // assertions, which would let in whoever has them
 
 	// Of the last answer.
 	status int
@@ -146,6 +158,9 @@ func (c *tokenCall) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(c.ctx)
 	req.Header.Set("User-Agent", c.agent)
 	c.status, c.after = 0, 0
+	if err := c.noteAssertion(req); err != nil {
+		return nil, err
+	}
 	resp, err := c.next.RoundTrip(req)
 	if err != nil {
 		return nil, err
@@ -153,6 +168,23 @@ func (c *tokenCall) RoundTrip(req *http.Request) (*http.Response, error) {
 	date, _ := http.ParseTime(resp.Header.Get("Date")) // zero if there is none
 	c.status, c.after = resp.StatusCode, retryAfter(resp.Header.Get("Retry-After"), date, time.Now())
 	return resp, nil
+}
+
+// noteAssertion notes what is signed in the form that req sends.
+func (c *tokenCall) noteAssertion(req *http.Request) error {
+	body, err := req.GetBody()
+	if err != nil {
+		return err
+	}
+	text, err := io.ReadAll(body)
+	if err != nil {
+		return err
+	}
+	form, err := url.ParseQuery(string(text))
+	if err == nil {
+		c.sent = append(c.sent, form["assertion"]...)
+	}
+	return err
 }
 
 // checkSigningKey tells whether a text holds what assertions can be signed with.
