@@ -71,6 +71,8 @@ func (l *line) post(ctx context.Context, to string, header http.Header, k *token
 	resp, err := l.retry.Do(req)
 	if err == nil && l.proxy != "" && req.URL.Scheme == "http" && ownAnswer(resp) {
 		defer resp.Body.Close()
+		drain := time.AfterFunc(drainLimit, func() { _ = resp.Body.Close() })
+		defer drain.Stop()
 		text := make([]byte, keptText)
 		n, _ := io.ReadFull(resp.Body, text) // as much as comes in time
 		return nil, &proxyError{status: resp.StatusCode, text: said(resp.StatusCode, text[:n])}

@@ -233,6 +233,11 @@ func TestProxyRefuses(t *testing.T) {
 		{"squid", "http", raw("HTTP/1.1 403 Forbidden\nX-Squid-Error: ERR_ACCESS_DENIED 0\nContent-Length: 0\n\n"), "the proxy {P} answers 403 Forbidden", Hold},
 		{"proxy status", "http", raw("HTTP/1.1 400 Bad Request\nProxy-Status: p; error=destination_not_found\nContent-Length: 0\n\n"), "the proxy {P} answers 400 Bad Request", Hold},
 		{"squid down", "http", raw("HTTP/1.1 503 Service Unavailable\nX-Squid-Error: ERR_CONNECT_FAIL 111\nContent-Length: 9999\n\nCANARY-proxy"), "the proxy {P} answers 503 Service Unavailable: <secret>", Retry},
+		{"407 without end", "http", func(c net.Conn) bool {
+			_, _ = io.WriteString(c, "HTTP/1.1 407 No\r\nContent-Length: 9999\r\n\r\nwait")
+			_, _ = c.Read(make([]byte, 1))
+			return true
+		}, "the proxy {P} answers 407 Proxy Authentication Required: wait", Hold},
 		{"hangs up", "https", raw(""), "through the proxy {P}: unexpected EOF", Retry},
 		{"hangs up plain", "http", raw(""), "through the proxy {P}: ", Retry},
 		{"no HTTP", "https", raw("SSH-2.0-OpenSSH\n\n"), "through the proxy {P}: malformed HTTP response", Retry},
@@ -240,7 +245,11 @@ func TestProxyRefuses(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p := startProxy(t, &httpProxy{answer: tc.answer})
-			c := newClient(t, "{url: '"+tc.scheme+"://target.example/push', bearer_token: CANARY-bearer, remote_timeout: 200ms, proxy_url: '"+p.url()+"'}", "", ClientOptions{})
+			timeout := "20s"
+			if tc.name == "hangs" {
+				timeout = "200ms"
+			}
+			c := newClient(t, "{url: '"+tc.scheme+"://target.example/push', bearer_token: CANARY-bearer, remote_timeout: "+timeout+", proxy_url: '"+p.url()+"'}", "", ClientOptions{})
 			a := c.Send(t.Context(), Request{Body: []byte("x")})
 			if a.Status != 0 || a.Err == nil {
 				t.Fatalf("taken for an answer: %+v", a)
