@@ -97,7 +97,7 @@ func gaps(t *testing.T, a Answer, shards int, seed uint64) {
 	for i := 1; i < len(failed); i++ {
 		gap := failed[i].at.Sub(failed[i-1].at)
 		if gap < before*8/10 || gap > time.Duration(r.cfg.Queue.MaxBackoff)+100*time.Millisecond {
-			t.Fatalf("a gap of %v after one of %v\n%s", gap, before, r.to.dump())
+			t.Fatalf("a gap of %v after one of %v before request %d, %s after the beginning\n%s", gap, before, failed[i].n, failed[i].at.Sub(down), r.to.dump())
 		}
 		before = gap
 	}
