@@ -188,6 +188,8 @@ func checkWrite(ctx context.Context, t *remotewrite.Config) []Step {
 		said += fmt.Sprintf(" %q", cutText(answer.Text, 200))
 	}
 	switch code := answer.Status; {
+	case answer.Page:
+		s.Text, s.Try = answer.String(), tryAnswer(t, answer)
 	case code/100 == 2:
 		s.Result, s.Text = OK, fmt.Sprintf("an empty write is accepted: %d in %s", code, took(answer.Took))
 	case code == http.StatusUnauthorized, code == http.StatusForbidden, code == http.StatusProxyAuthRequired:
@@ -280,6 +282,8 @@ func tryAnswer(t *remotewrite.Config, a remotewrite.Answer) string {
 		return "use https:// in url:"
 	case code == http.StatusBadRequest || code == http.StatusConflict || code == http.StatusUnprocessableEntity:
 		return "if that is not about an empty write, change the path of url: to where writes go: " + writePaths
+	case a.Page:
+		return "a login or a portal answers here: write to the receiver itself, or give it credentials; writes go to " + writePaths
 	case code/100 == 3:
 		return "redirects are not followed, since credentials leak that way: write the final URL"
 	case code == http.StatusUnsupportedMediaType:

@@ -131,6 +131,7 @@ func TestCheckTarget(t *testing.T) {
 		"moved":                 {receiver(t, false, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/other", http.StatusFound) }).URL, "", Fail, "write", "302", "final URL"},
 		"busy":                  {receiver(t, false, status(503, "later")).URL, "", Fail, "write", "503", "retry"},
 		"picky":                 {receiver(t, false, status(400, "no samples")).URL, "", Warn, "write", "no samples", "/api/v1/write"},
+		"portal":                {receiver(t, false, status(200, "<html><title>Please log in</title></html>")).URL, "", Fail, "write", "Please log in", "portal"},
 		"nginx wants a certificate": {receiver(t, true, status(400, "<html>400 No required SSL certificate was sent</html>")).URL,
 			", tls_config: {insecure_skip_verify: true}", Fail, "auth", "No required SSL", "cert_file"},
 		"it refuses the certificate": {receiver(t, true, status(400, "<html><head><title>400 The SSL certificate error</title></head></html>")).URL,

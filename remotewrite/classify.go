@@ -50,6 +50,7 @@ type Policy struct {
 //
 //	answer                          hold (default)   on_refusal: drop
 //	2xx                             Delivered        Delivered
+//	2xx with a web page             Hold             Hold
 //	400 409 422                     Suspect          Discard
 //	408 425                         Retry            Discard
 //	413                             Split            Discard
@@ -75,14 +76,14 @@ type Policy struct {
 // Content-Type; they find nothing in the message.
 func Classify(a Answer, p Policy) Verdict {
 	switch s := a.Status; {
-	case a.Blocked:
+	case a.Blocked, a.Page:
 		return Hold
 	case s == 0, s >= 500 && s <= 599:
 		return Retry
 	case a.Version == V2 && s == http.StatusUnsupportedMediaType,
 		a.Version == V2 && s/100 == 2 && a.Samples > 0 && a.Written.samples(a.Samples) == 0:
 		return Older
-	case s >= 200 && s <= 299:
+	case a.took():
 		return Delivered
 	case s < 400 || s > 499:
 		return Hold

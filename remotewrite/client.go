@@ -250,6 +250,7 @@ func (c *Client) send(ctx context.Context, l *line, k *token, r Request) Answer 
 	a := Answer{
 		Version: r.Version, Samples: r.Samples,
 		Status: resp.StatusCode,
+		Page:   resp.StatusCode/100 == 2 && isPage(plain(buf[:n])),
 		Text:   c.quote(l, resp.StatusCode, buf[:n]),
 		Took:   time.Since(start),
 	}
@@ -301,10 +302,16 @@ func said(status int, body []byte) string {
 	return ""
 }
 
+// isPage reports whether text begins as an HTML page does.
+func isPage(text string) bool {
+	begins := func(with string) bool { return len(text) >= len(with) && strings.EqualFold(text[:len(with)], with) }
+	return begins("<html") || begins("<!doctype html")
+}
+
 // pageTitle is the title of an HTML page, "" if text is none.
 func pageTitle(text string) string {
 	page := strings.ToLower(text)
-	if !strings.HasPrefix(page, "<html") && !strings.HasPrefix(page, "<!doctype html") || len(page) != len(text) {
+	if !isPage(text) || len(page) != len(text) {
 		return ""
 	}
 	_, after, _ := strings.Cut(page, "<title>")

@@ -225,6 +225,19 @@ func TestSendText(t *testing.T) {
 	}
 }
 
+// A 2xx with a web page is not a receiver's.
+func TestSendMeetsWebPage(t *testing.T) {
+	for body, page := range map[string]bool{
+		"": false, "ok": false, "<x>": false, "\n <!DOCTYPE HTML><title>Log in</title>": true, "<html lang=en>": true, "<HTML>\n": true,
+	} {
+		s := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) })
+		a := newClient(t, "url: "+s.URL, "", ClientOptions{}).Send(t.Context(), Request{Body: []byte("x")})
+		if a.Status != 200 || a.Page != page || a.took() == page || (Classify(a, Policy{}) == Delivered) == page {
+			t.Errorf("body %q: %+v", body, a)
+		}
+	}
+}
+
 // A kept connection is used again, whatever the status; one whose body is too long to
 // read is given up.
 func TestSendKeepsConnections(t *testing.T) {

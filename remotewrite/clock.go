@@ -47,7 +47,7 @@ func tellsTime(a Answer) bool {
 	case http.StatusBadRequest, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
 		return !a.Date.IsZero()
 	}
-	return a.Status/100 == 2 && !a.Date.IsZero()
+	return a.took() && !a.Date.IsZero()
 }
 
 // sawDate remembers the time that an answer tells.
@@ -142,7 +142,7 @@ func (s *shard) askTime(ctx context.Context, p pass, l *parcel) error {
 		return ctx.Err()
 	}
 	switch v := Classify(a, Policy{RetryOnRateLimit: true}); {
-	case a.Status/100 == 2:
+	case a.took():
 		g.sawEmptyPass()
 		g.release(p)
 	case v == Retry:

@@ -78,7 +78,12 @@ func (s *shard) deliver(ctx context.Context, l *parcel) error {
 		case settled:
 			return nil
 		case tooLarge:
-			return s.halve(ctx, l, a)
+			if len(l.points) > 1 {
+				return s.halve(ctx, l)
+			}
+			if done, err := s.tooLargeAlone(ctx, l.points, a); done || err != nil {
+				return err
+			}
 		case refused:
 			switch {
 			case l.unsure && s.resending:
@@ -103,16 +108,41 @@ func (s *shard) deliver(ctx context.Context, l *parcel) error {
 
 // halve remembers that so many samples are too many, and delivers the first half of the
 // parcel; the second goes back to the front of the queue.
-func (s *shard) halve(ctx context.Context, l *parcel, a Answer) error {
+func (s *shard) halve(ctx context.Context, l *parcel) error {
 	n := len(l.points)
-	if n == 1 {
-		s.q.forgiveBatch()
-		s.bury(l.points, a, wal.Rejected)
-		return nil
-	}
 	s.q.shrinkBatch(n)
 	s.putBack(l.points[n/2:], l.unsure)
 	return s.deliver(ctx, &parcel{points: l.points[:n/2], unsure: l.unsure})
+}
+
+// tooLargeAlone gives up a sample that is too large even alone, if the target takes what it
+// took before, or has something else to say to an empty write before it took anything.
+// Otherwise somebody calls everything too large: the target is held, and done is false.
+func (s *shard) tooLargeAlone(ctx context.Context, one []point, a Answer) (done bool, err error) {
+	clean := false
+	if s.hasGood {
+		if clean, err = s.confirm(ctx, true); err != nil {
+			return false, err
+		}
+	}
+	if !clean {
+		p, err := s.q.gate.enter(ctx)
+		if err != nil {
+			return false, err
+		}
+		if !s.hasGood {
+			v := Classify(s.q.sendEmpty(s.sending, s.q.proto.forEmpty(p.test)), Policy{RetryOnRateLimit: true})
+			clean = v != Retry && v != Split
+		}
+		if !clean {
+			s.q.gate.refused(p, a.String())
+			return false, nil
+		}
+		s.q.gate.release(p)
+	}
+	s.q.forgiveBatch()
+	s.bury(one, a, wal.Rejected)
+	return true, nil
 }
 
 // try sends the parcel until something is known about its samples. On settled they have
@@ -282,7 +312,7 @@ func (s *shard) refusalIsReal(p pass, l *parcel, a Answer, version Version) bool
 		l.triedOlder = true // 1.0 is not what it takes instead
 		e = s.q.sendEmpty(s.sending, V2)
 	}
-	if e.Status/100 == 2 {
+	if e.took() {
 		g.sawEmptyPass()
 		g.release(p)
 		return true

@@ -17,7 +17,7 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 		case s.sending.Err() != nil && a.Status == 0:
 			g.release(p)
 			return s.sending.Err()
-		case a.Status/100 == 2:
+		case a.took():
 			g.passed(p)
 		default:
 			s.q.noteAnswer(a)
@@ -225,10 +225,10 @@ func (s *shard) confirm(ctx context.Context, data bool) (clean bool, err error) 
 		case s.sending.Err() != nil && a.Status == 0:
 			g.release(p)
 			return false, s.sending.Err()
-		case a.Status/100 == 2 && p.test:
+		case a.took() && p.test:
 			g.passed(p)
 			return false, nil
-		case a.Status/100 == 2:
+		case a.took():
 			g.release(p)
 			return clean, nil
 		case Classify(a, Policy{RetryOnRateLimit: true}) == Retry && !p.test:

@@ -87,11 +87,16 @@ func (a Answer) String() string {
 	switch {
 	case a.Status == 0 && a.Err != nil:
 		return a.Err.Error()
+	case a.Page:
+		return fmt.Sprintf("%d %s with a web page, which no remote-write receiver sends: %s", a.Status, http.StatusText(a.Status), cmp.Or(a.Text, "it has no title"))
 	case a.Text == "":
 		return fmt.Sprintf("%d %s", a.Status, http.StatusText(a.Status))
 	}
 	return fmt.Sprintf("%d %s: %s", a.Status, http.StatusText(a.Status), a.Text)
 }
+
+// took reports whether a receiver took the request.
+func (a Answer) took() bool { return a.Status/100 == 2 && !a.Page }
 
 // denied reports whether the answer is about credentials.
 func (a Answer) denied() bool {

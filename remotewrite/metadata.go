@@ -135,7 +135,7 @@ func (m *metadataSender) send(ctx context.Context, e *encoder, batch []family) b
 	m.metrics.Sending(counts, len(body), false)
 	a := m.sender.Send(ctx, Request{Body: body})
 	m.metrics.Answered(a)
-	if a.Status/100 != 2 {
+	if !a.took() {
 		m.metrics.Failed(counts)
 		return false
 	}

@@ -62,6 +62,50 @@ func TestOneSampleTooLarge(t *testing.T) {
 	})
 }
 
+// A proxy that calls everything too large, or whose limit is below any sample: the target is
+// held, and not a sample is given up.
+func TestEverythingTooLarge(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		empties bool // pass
+		before  int  // rounds that were delivered before
+		restart bool
+	}{{"at first", false, 0, false}, {"later", false, 3, false}, {"later, but for empty writes", true, 3, false}, {"restarted", false, 3, true}} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, large := newRig(t, &fakeReceiver{}), false
+				r.to.script = func(q fakeRequest) (Answer, bool) {
+					return Answer{Status: 413}, large && (!c.empties || len(q.samples) > 0)
+				}
+				r.start()
+				for range c.before {
+					r.round(500)
+				}
+				r.drained(time.Minute)
+				r.to.change(func() { large = true })
+				before := r.to.count()
+				r.round(500)
+				time.Sleep(30 * time.Minute)
+				if c.restart {
+					r.end()
+					r.start()
+				}
+				time.Sleep(30 * time.Minute)
+				if o, s := r.log.outcome(), r.q.Status(); o.Lost() != 0 || s.State != StateHeld || s.Why == "" {
+					t.Errorf("outcomes %+v, status %+v", o, s)
+				}
+				if n := r.to.count() - before; n > 300 {
+					t.Errorf("%d requests in an hour", n)
+				}
+				r.to.change(func() { large = false })
+				r.drained(time.Minute)
+				r.end()
+				r.verify()
+			})
+		})
+	}
+}
+
 // Retry-After holds for the whole target, not for one shard.
 func TestRetryAfterIsTargetWide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

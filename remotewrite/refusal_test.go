@@ -115,3 +115,32 @@ func TestEndpointRefusesEverything(t *testing.T) {
 		})
 	}
 }
+
+// A portal or a login page that answers 200 takes nothing: the target is held, the status
+// says why, and all is delivered when a receiver answers again.
+func TestWebPageIsNoReceiver(t *testing.T) {
+	for _, policy := range []Refusal{RefusalHold, RefusalDrop} {
+		synctest.Test(t, func(t *testing.T) {
+			portal := true
+			r := newRig(t, &fakeReceiver{script: func(fakeRequest) (Answer, bool) {
+				return Answer{Status: 200, Page: true, Text: "Please log in"}, portal
+			}})
+			r.cfg.Target.OnRefusal = policy
+			r.start()
+			for range 60 {
+				r.round(10)
+				time.Sleep(10 * time.Second)
+			}
+			if o, s := r.log.outcome(), r.q.Status(); o.Sum() != 0 || s.State != StateHeld || s.Why != "200 OK with a web page, which no remote-write receiver sends: Please log in" {
+				t.Errorf("outcomes %+v, status %+v", o, s)
+			}
+			if n := r.to.count(); n > 30 {
+				t.Errorf("%d requests in ten minutes", n)
+			}
+			r.to.change(func() { portal = false })
+			r.drained(time.Minute)
+			r.end()
+			r.verify()
+		})
+	}
+}

@@ -129,9 +129,11 @@ func (r *resender) chunk(ctx context.Context, chunk []point) error {
 			r.s.putBack(l.points, true)
 			return nil
 		case f == tooLarge:
-			r.s.q.forgiveBatch()
-			r.s.bury(l.points, a, wal.Rejected)
-			return nil
+			done, err := r.s.tooLargeAlone(ctx, l.points, a)
+			if !done && err == nil {
+				r.s.putBack(l.points, true)
+			}
+			return err
 		case f == stuck:
 			return r.s.deliver(ctx, &l)
 		}

@@ -188,7 +188,7 @@ func (s *shard) askForGrouping() {
 		return
 	}
 	a := s.q.sendEmpty(s.sending, s.q.proto.forEmpty(false))
-	if a.Status/100 == 2 {
+	if a.took() {
 		g.sawEmptyPass()
 	} else if Classify(a, Policy{RetryOnRateLimit: true}) == Retry {
 		s.q.asked.Store(false) // that was no answer to the question
