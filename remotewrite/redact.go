@@ -77,6 +77,9 @@ func (c *Client) redact(l *line, text string) string {
 
 // without is text without the secrets. It changes their order.
 func without(text string, all []string) string {
+	if text == "" {
+		return ""
+	}
 	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) }) // none in part only
 	for _, s := range all {
 		if len(s) >= shortest {

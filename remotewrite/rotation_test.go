@@ -262,3 +262,34 @@ func TestFilesComeLater(t *testing.T) {
 		}
 	})
 }
+
+// Files of http_headers are read again as token files are: a new value is in use within ten
+// seconds, and at once when the old one is refused.
+func TestHeaderFileRotation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := files(t, map[string]string{"key": "old"})
+		g := &guard{}
+		n, stop := memServe(t, nil, g.handler(func(r *http.Request) string { return strings.Join(r.Header["X-Key"], ",") }))
+		defer stop()
+		c := newClient(t, "{url: http://h.example/, headers: {X-Key: zero}, http_headers: {X-Key: {values: [one], files: [key]}}}", dir, ClientOptions{Dial: n.dial})
+		defer run(t, c)()
+		if a := c.EmptyWrite(t.Context()); a.Status != 200 || g.count("zero,one,old") != 1 {
+			t.Fatalf("%+v, seen %v", a, g.seen)
+		}
+		write(t, filepath.Join(dir, "key"), "new")
+		time.Sleep(10 * time.Second)
+		if a := c.EmptyWrite(t.Context()); a.Status != 200 || g.count("zero,one,new") != 1 || !notified(c) {
+			t.Errorf("%+v, seen %v", a, g.seen)
+		}
+		write(t, filepath.Join(dir, "key"), "newer")
+		g.allow("zero,one,newer")
+		if a := c.EmptyWrite(t.Context()); a.Status != 401 {
+			t.Errorf("%+v", a)
+		}
+		if a := c.EmptyWrite(t.Context()); a.Status != 200 {
+			t.Errorf("%+v", a)
+		}
+		c.Close()
+		synctest.Wait()
+	})
+}
