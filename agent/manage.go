@@ -20,6 +20,9 @@ import (
 // name.
 var ErrNoSuchTarget = errors.New("no such target")
 
+// ErrUsage means that what was asked for cannot be understood.
+var ErrUsage = errors.New("wrong usage")
+
 // What can be done with a target.
 const (
 	ActionPause  = "pause"

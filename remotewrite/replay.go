@@ -17,6 +17,7 @@ const (
 	replayPatience = 2 * time.Minute // without an answer that takes or refuses samples
 	replayGrace    = 3 * time.Second // for the request under way when the replay is stopped
 	replayExtra    = 64              // requests to take a refused one apart
+	replayBarren   = 3               // requests in a row of which nothing was taken, until it ends
 )
 
 // ReplayOptions say what a replay sends, and to whom.
@@ -42,7 +43,7 @@ type ReplayCount struct {
 	Series      int    // of these samples
 	Delivered   uint64 // answered by a 2xx
 	Refused     uint64 // refused alone
-	Unconfirmed uint64 // of refused requests that were not taken apart further: some may be stored
+	Unconfirmed uint64 // of refused requests, without it being sure that they are to blame: some may be stored
 	Unsupported uint64 // of a kind that the protocol or the entry's settings exclude
 	Filtered    uint64 // in that time, removed by write_relabel_configs
 
@@ -92,7 +93,7 @@ func (e *ReplayError) Error() string {
 // go in the order of the log, one request at a time; the first one goes alone, and if it is
 // not taken nothing else is sent. What passes (5xx, 429, no answer) is tried again for two
 // minutes. A refused request is taken apart, in at most 64 others, and what is refused alone
-// is counted and left behind; where nothing of a request is taken, the replay ends.
+// is counted and left behind; where nothing of three requests is taken, the replay ends.
 //
 // It is for one goroutine.
 type Replay struct {
@@ -108,8 +109,13 @@ type Replay struct {
 	batch   []point // seq is the number of the commit
 	read    uint64  // the last commit that was given
 	body    []byte
-	tested  bool      // a sample was taken
-	next    time.Time // when the rate lets the next request go
+	tested  bool             // a sample was taken
+	single  bool             // a request was refused: from then on, each has one sample of a series at most
+	seen    hashSet          // scratch of that
+	barren  int              // requests in a row of which nothing was taken
+	fertile uint64           // the commit before the first of these
+	newest  map[uint64]int64 // of a request that was refused: each series' last sample
+	next    time.Time        // when the rate lets the next request go
 }
 
 // NewReplay makes a replay of nothing yet.
@@ -137,8 +143,14 @@ func (r *Replay) Count() ReplayCount {
 	if len(r.batch) > 0 {
 		c.Done = r.batch[0].seq - 1 // commits are numbered in order
 	}
+	if r.barren > 0 {
+		c.Done = r.fertile
+	}
 	return c
 }
+
+// Sent is how many samples were selected and delivered so far.
+func (r *Replay) Sent() (selected, delivered uint64) { return r.count.Selected, r.count.Delivered }
 
 // Add takes what is asked for from an entry, and sends requests as they fill. The error is
 // ctx's, or a *[ReplayError].
@@ -246,18 +258,31 @@ func (r *Replay) note(s *series, t int64) {
 // the batch when all of them have their outcome.
 func (r *Replay) sendBatch(ctx context.Context) error {
 	n := min(len(r.batch), r.limit)
-	if !r.tested && r.o.Sender != nil {
+	switch {
+	case !r.tested && r.o.Sender != nil:
 		n = 1
+	case r.single:
+		n = uniquePrefix(r.batch, n, &r.seen)
 	}
+	r.newest = nil
 	taken, extra := r.count.Delivered, replayExtra
 	last, err := r.deliver(ctx, r.batch[:n:n], &extra)
 	if err != nil {
 		return err
 	}
-	if r.o.Sender != nil && r.count.Delivered == taken {
+	switch {
+	case r.o.Sender == nil || r.count.Delivered > taken:
+		r.tested, r.barren = true, 0
+	case !r.tested:
 		return r.stopped(r.batch[0], last)
+	default:
+		if r.barren++; r.barren == 1 {
+			r.fertile = r.batch[0].seq - 1
+		}
+		if r.barren == replayBarren {
+			return r.stopped(r.batch[0], last)
+		}
 	}
-	r.tested = true
 	r.batch = append(r.batch[:0], r.batch[n:]...)
 	return nil
 }
@@ -293,6 +318,7 @@ func (r *Replay) deliver(ctx context.Context, points []point, extra *int) (refus
 		return a, nil
 	default:
 		*extra -= 2
+		r.blame(points)
 	}
 	half := len(points) / 2
 	for _, part := range [2][]point{points[:half], points[half:]} {
@@ -307,8 +333,26 @@ func (r *Replay) deliver(ctx context.Context, points []point, extra *int) (refus
 	return a, nil
 }
 
+// blame notes which samples of a refused request can be shown to be bad by being refused
+// alone. A receiver may have stored the good part of it, and then takes nothing of a
+// series that is older than the last sample of that.
+func (r *Replay) blame(points []point) {
+	r.single = true
+	if r.newest != nil {
+		return // it is a part of the request
+	}
+	r.newest = map[uint64]int64{}
+	for _, p := range points {
+		r.newest[p.series.hash] = p.t
+	}
+}
+
 // refused counts a sample that was refused alone.
 func (r *Replay) refused(p point, a Answer) {
+	if t, ok := r.newest[p.series.hash]; ok && t != p.t {
+		r.count.Unconfirmed++
+		return
+	}
 	r.count.Refused++
 	for i := range r.count.Refusals {
 		if have := &r.count.Refusals[i]; have.Status == a.Status && have.Text == a.Text || i == maxRefusals-1 {

@@ -203,7 +203,7 @@ func (c *cli) reload() *cobra.Command {
 }
 
 func (c *cli) wal() *cobra.Command {
-	wal := &cobra.Command{Use: "wal", Short: "Look at the log on disk", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	wal := &cobra.Command{Use: "wal", Short: "Look at the log on disk, and send a part of it once more", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	wal.AddCommand(&cobra.Command{
 		Use:   "inspect",
 		Short: "Say what each segment holds, what is damaged, and where each target is; changes nothing, also beside a running agent",
@@ -225,6 +225,7 @@ func (c *cli) wal() *cobra.Command {
 			return nil
 		}),
 	})
+	wal.AddCommand(c.replay())
 	return wal
 }
 

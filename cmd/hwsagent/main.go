@@ -87,8 +87,10 @@ func exitCode(err error) int {
 		return exitConfig
 	case errors.Is(err, agent.ErrProbe):
 		return exitProbe
-	case errors.Is(err, agent.ErrNoSuchProbe), errors.Is(err, agent.ErrNoSuchTarget), errors.Is(err, demo.ErrUnknownScript):
+	case errors.Is(err, agent.ErrNoSuchProbe), errors.Is(err, agent.ErrNoSuchTarget), errors.Is(err, agent.ErrUsage), errors.Is(err, demo.ErrUnknownScript):
 		return exitUsage
+	case errors.Is(err, agent.ErrReplayRefused):
+		return exitTarget
 	case errors.Is(err, agent.ErrDamaged):
 		return exitDamaged
 	case errors.Is(err, agent.ErrNotRunning):

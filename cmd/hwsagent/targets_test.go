@@ -5,10 +5,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"hwsagent/agent"
 )
 
 // TestTargets does everything to the queues of an agent that is down.
@@ -140,4 +145,99 @@ func waits(t *testing.T, storage, target string, n uint64) error {
 		}
 	}
 	return fmt.Errorf("targets %+v, %s", s.Targets, stderr)
+}
+
+// TestReplay sends a window once more, is refused, and is interrupted.
+func TestReplay(t *testing.T) {
+	var mu sync.Mutex
+	status, seen := http.StatusNoContent, 0
+	to := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		seen++
+		w.WriteHeader(status)
+	}))
+	defer to.Close()
+	storage := filepath.Join(t.TempDir(), "data")
+	file := write(t, "agent.yaml", `
+web: {listen: ""}
+wal: {min_free_bytes: 1MiB, retain: 1h}
+probes: [{name: c, type: canary, interval: 20ms, timeout: 20ms}]
+remote_write: [{name: "it's a", url: "`+to.URL+`"}, {name: down, url: "http://127.0.0.1:1/"}]
+`)
+	stop := startAgent(t, file, storage)
+	until(t, "something is logged", func() error { return waits(t, storage, "down", 200) })
+	stop()
+	replay := func(ctx context.Context, args ...string) (code int, stdout, stderr string) {
+		var out, errs bytes.Buffer
+		args = append([]string{"wal", "replay", "--config.file", file, "--storage.path", storage, "--target", "it's a"}, args...)
+		code = run(ctx, args, &out, &errs)
+		return code, out.String(), errs.String()
+	}
+	for _, c := range []struct {
+		args           []string
+		code           int
+		stdout, stderr string
+	}{
+		{[]string{"--from", "1h", "--dry-run"}, exitOK, "would send", ""},
+		{[]string{"--from", "1h", "--match", "hwsagent_canary"}, exitOK, "delivered to it's a", ""},
+		{[]string{"--from", "1h", "--match", "nothing"}, exitOK, "the log has no such samples", ""},
+		{[]string{"--from", "1h", "--match", "{"}, exitUsage, "", "parse selector"},
+		{[]string{"--from", "1h", "--to", "2h"}, exitUsage, "", "before --to"},
+		{[]string{"--from", "later"}, exitUsage, "", "--from"},
+		{nil, exitUsage, "", `"from" not set`},
+	} {
+		if code, stdout, stderr := replay(t.Context(), c.args...); code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) {
+			t.Errorf("replay %q: exit %d, want %d\n%s%s", c.args, code, c.code, stdout, stderr)
+		}
+		code, stdout, _ := replay(t.Context(), append(c.args, "--json")...)
+		if code != c.code || !json.Valid([]byte(stdout)) {
+			t.Errorf("replay %q --json: exit %d, want %d\n%s", c.args, code, c.code, stdout)
+		}
+	}
+	mu.Lock()
+	status = http.StatusBadRequest
+	mu.Unlock()
+	if code, stdout, stderr := replay(t.Context(), "--from", "1h"); code != exitTarget || stdout != "" || !strings.Contains(stderr, "Nothing was stored. Try:") {
+		t.Errorf("refused: exit %d\n%s%s", code, stdout, stderr)
+	}
+	mu.Lock()
+	status, seen = http.StatusNoContent, 0
+	mu.Unlock()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { // SIGINT
+		for {
+			mu.Lock()
+			n := seen
+			mu.Unlock()
+			if n > 0 || ctx.Err() != nil {
+				cancel()
+				return
+			}
+			<-time.After(time.Millisecond)
+		}
+	}()
+	code, _, stderr := replay(ctx, "--from", "1h", "--rate", "0.01")
+	if code != exitFailed || !strings.Contains(stderr, `replay --target 'it'\''s a' --from`) || !strings.Contains(stderr, "--rate=0.01") || !strings.Contains(stderr, "--after ") {
+		t.Errorf("interrupted: exit %d\n%s", code, stderr)
+	}
+}
+
+// A replay is shown as a bar on a terminal, and as a line now and then elsewhere.
+func TestReplayBar(t *testing.T) {
+	for _, terminal := range []bool{true, false} {
+		var out strings.Builder
+		now := time.Unix(0, 0)
+		b := &replayBar{out: &out, now: func() time.Time { return now }, terminal: terminal}
+		for i := range int64(10) {
+			b.show(agent.ReplayProgress{Read: i * 10, Total: 100, Delivered: uint64(i) * 1000})
+			now = now.Add(2 * time.Second)
+		}
+		b.end()
+		lines, bars := strings.Count(out.String(), "\n"), strings.Count(out.String(), "\r\x1b[K[")
+		if terminal && (lines != 0 || bars != 9) || !terminal && (lines != 3 || strings.Contains(out.String(), "\x1b")) || !strings.Contains(out.String(), "90 % of the log read, 9000 samples delivered, 500/s, about 2s left") {
+			t.Errorf("terminal=%v:\n%q", terminal, out.String())
+		}
+	}
 }

@@ -1,0 +1,184 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"hwsagent/remotewrite"
+	"hwsagent/wal"
+)
+
+// ReplayOptions say what to send once more.
+type ReplayOptions struct {
+	ConfigFile, Storage string
+	Target              string
+	From, To            time.Time // of the samples: From and later, before To
+	Match               string    // a selector of series as they are sent; "" for all
+	DryRun              bool      // send nothing, count
+	Rate                float64   // samples per second at most; 0: no limit
+	After               uint64    // go on after the commit of that number
+
+	Logger   *slog.Logger         // of the client; nil: none
+	Progress func(ReplayProgress) // may be nil; called after each commit
+}
+
+// ReplayProgress is how far a replay is.
+type ReplayProgress struct {
+	Read, Total         int64 // bytes of the log
+	Selected, Delivered uint64
+}
+
+// ReplayResult is what came of a replay. It is a count of its own: a target's ledger counts
+// what was appended once, and knows nothing of it.
+type ReplayResult struct {
+	Schema   int       `json:"schema"` // 1
+	Target   string    `json:"target"`
+	From     time.Time `json:"from"`
+	To       time.Time `json:"to"`
+	Match    string    `json:"match,omitempty"`
+	DryRun   bool      `json:"dry_run"`
+	Complete bool      `json:"complete"` // all that was asked for was sent, or counted
+
+	Samples     uint64          `json:"samples"` // that were asked for, as far as the log was read
+	Series      int             `json:"series"`
+	Delivered   uint64          `json:"delivered"`
+	Refused     uint64          `json:"refused"`     // alone
+	Unconfirmed uint64          `json:"unconfirmed"` // refused together with others; some may be stored
+	Unsupported uint64          `json:"unsupported"` // of a kind that the protocol or the entry excludes
+	Filtered    uint64          `json:"filtered"`    // removed by write_relabel_configs
+	Refusals    []ReplayRefusal `json:"refusals"`
+
+	Requests uint64    `json:"requests"`
+	Bytes    uint64    `json:"bytes"`
+	Seconds  float64   `json:"seconds"`
+	Oldest   time.Time `json:"oldest,omitzero"` // timestamps of these samples
+	Newest   time.Time `json:"newest,omitzero"`
+
+	DamagedBytes int64  `json:"damaged_bytes"`    // of the log, left out
+	Gone         int64  `json:"missing_segments"` // let go while the log was read, or lost before
+	After        uint64 `json:"after"`            // a replay after this commit goes on where this one ended
+	Stopped      string `json:"stopped,omitempty"`
+}
+
+// ReplayRefusal is one thing that a receiver said against samples.
+type ReplayRefusal struct {
+	Status    int    `json:"status"`
+	Text      string `json:"text"`
+	Samples   uint64 `json:"samples"`
+	Series    string `json:"series"` // of the first of them
+	Timestamp int64  `json:"timestamp_ms"`
+}
+
+// ErrReplayRefused means that the target does not take, or no longer takes, what is
+// replayed; ErrReplayInterrupted that the replay was stopped. Both come with a result.
+var (
+	ErrReplayRefused     = errors.New("the replay ended")
+	ErrReplayInterrupted = errors.New("the replay was interrupted")
+)
+
+// Replay sends a part of what the log in the storage directory keeps to a target of the
+// configuration file, from this process, whether an agent runs there or not. The target's
+// queue is not concerned. It ends with ctx, after the request under way.
+func Replay(ctx context.Context, o ReplayOptions) (ReplayResult, error) {
+	res := ReplayResult{Schema: 1, Target: o.Target, From: o.From, To: o.To, Match: o.Match, DryRun: o.DryRun, Refusals: []ReplayRefusal{}, After: o.After}
+	began := time.Now()
+	matchers, err := parseSelector(o.Match)
+	if err != nil {
+		return res, &plainError{err.Error(), ErrUsage}
+	}
+	cfg, _, err := Load(o.ConfigFile, os.LookupEnv)
+	if err != nil {
+		return res, err
+	}
+	c, err := cfg.target(o.Target)
+	if err != nil {
+		return res, err
+	}
+	archive, err := wal.OpenArchive(o.Storage, o.After)
+	if errors.Is(err, fs.ErrNotExist) {
+		return res, fmt.Errorf("%w in %s", ErrNoLog, o.Storage)
+	}
+	if err != nil {
+		return res, err
+	}
+	defer archive.Close() // read-only: nothing to lose
+
+	ro := remotewrite.ReplayOptions{Config: *c, ExternalLabels: cfg.Global.Labels(), From: o.From, To: o.To, Matchers: matchers, Rate: o.Rate}
+	if !o.DryRun {
+		client, err := remotewrite.NewClient(c, remotewrite.ClientOptions{Version: Version, Logger: o.Logger})
+		if err != nil {
+			return res, err
+		}
+		defer runClient(client)()
+		ro.Sender = client
+	}
+	r, err := remotewrite.NewReplay(ro)
+	if err != nil {
+		return res, err
+	}
+	err = replayAll(ctx, r, archive, o.Progress)
+	res.fill(r.Count(), o.After)
+	res.DamagedBytes, res.Gone = archive.Skipped()
+	res.Seconds, res.Complete = time.Since(began).Seconds(), err == nil
+	var stopped *remotewrite.ReplayError
+	switch {
+	case errors.As(err, &stopped):
+		err = fmt.Errorf("%w: %w", ErrReplayRefused, stopped)
+	case err != nil && ctx.Err() != nil:
+		err = ErrReplayInterrupted
+	}
+	if err != nil {
+		res.Stopped = err.Error()
+	}
+	return res, err
+}
+
+// runClient keeps the client's credentials fresh until stop.
+func runClient(client *remotewrite.Client) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = client.Run(ctx) })
+	return func() { cancel(); wg.Wait() }
+}
+
+func replayAll(ctx context.Context, r *remotewrite.Replay, archive *wal.Archive, progress func(ReplayProgress)) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		e, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return r.End(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		if err := r.Add(ctx, e); err != nil {
+			return err
+		}
+		if progress != nil {
+			p := ReplayProgress{}
+			p.Read, p.Total = archive.Progress()
+			p.Selected, p.Delivered = r.Sent()
+			progress(p)
+		}
+	}
+}
+
+// fill takes over what was counted.
+func (res *ReplayResult) fill(c remotewrite.ReplayCount, after uint64) {
+	res.Samples, res.Series, res.Delivered, res.Refused = c.Selected, c.Series, c.Delivered, c.Refused
+	res.Unconfirmed, res.Unsupported, res.Filtered = c.Unconfirmed, c.Unsupported, c.Filtered
+	res.Requests, res.Bytes, res.Oldest, res.Newest = c.Requests, c.Bytes, c.Oldest, c.Newest
+	res.After = max(c.Done, after)
+	for _, f := range c.Refusals {
+		res.Refusals = append(res.Refusals, ReplayRefusal(f))
+	}
+}

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"hwsagent/agent"
+)
+
+func (c *cli) replay() *cobra.Command {
+	o := agent.ReplayOptions{}
+	var from, to string
+	cmd := &cobra.Command{
+		Use:   "replay --target NAME --from TIME",
+		Short: "Send a time window of what the log keeps to a target once more",
+		Long: "replay reads what the log still has (wal.retain keeps what is delivered) and sends the samples of a time window to a target, with the\n" +
+			"external labels and write_relabel_configs of its entry. It sends one sample first, and nothing else if that is not taken. It works beside a running agent;\n" +
+			"the target's queue and its account are not concerned.\n\n" + timeHelp,
+		Args: cobra.NoArgs,
+		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
+			now := time.Now()
+			for _, t := range []struct {
+				flag, text string
+				at         *time.Time
+			}{{"from", from, &o.From}, {"to", to, &o.To}} {
+				var err error
+				if *t.at, err = parseTime(t.text, now); err != nil {
+					c.started = false
+					return fmt.Errorf("--%s: %w", t.flag, err)
+				}
+			}
+			if c.started = o.From.Before(o.To) && o.Rate >= 0; !c.started {
+				return errors.New("--from must be before --to, and --rate not negative")
+			}
+			return c.runReplay(cmd, o)
+		}),
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Target, "target", "", "send to the target of this `name`")
+	f.StringVar(&from, "from", "", "samples of this `time` and later")
+	f.StringVar(&to, "to", "now", "samples before this `time`")
+	f.StringVar(&o.Match, "match", "", "only series that this `selector` matches, as they are sent")
+	f.BoolVar(&o.DryRun, "dry-run", false, "send nothing; say what would be sent")
+	f.Float64Var(&o.Rate, "rate", 10_000, "`samples` per second at most; 0 for no limit")
+	f.Uint64Var(&o.After, "after", 0, "go on after this `commit`, as a replay that ended early says")
+	for _, name := range []string{"target", "from"} {
+		_ = cmd.MarkFlagRequired(name) // it is there
+	}
+	return cmd
+}
+
+func (c *cli) runReplay(cmd *cobra.Command, o agent.ReplayOptions) error {
+	logger, err := c.logger(c.stderr)
+	if err != nil {
+		return err
+	}
+	o.ConfigFile, o.Storage, o.Logger = c.config, c.storage, logger
+	bar := &replayBar{out: c.stderr, now: time.Now, terminal: isTerminal(c.stderr), dryRun: o.DryRun}
+	o.Progress = bar.show
+	res, err := agent.Replay(cmd.Context(), o)
+	bar.end()
+	known := err == nil || errors.Is(err, agent.ErrReplayRefused) || errors.Is(err, agent.ErrReplayInterrupted)
+	if !known {
+		return err
+	}
+	nothing := errors.Is(err, agent.ErrReplayRefused) && res.Delivered == 0
+	switch {
+	case c.json:
+		c.printJSON(res)
+	case !nothing:
+		writeReplay(c.stdout, res)
+	}
+	if err != nil && !c.json {
+		c.whatNext(cmd, res, err)
+	}
+	if err != nil {
+		return exited{exitCode(err)}
+	}
+	return nil
+}
+
+// whatNext says why a replay ended early, and how to go on.
+func (c *cli) whatNext(cmd *cobra.Command, r agent.ReplayResult, err error) {
+	fmt.Fprintf(c.stderr, "hwsagent: %v\n", err)
+	if errors.Is(err, agent.ErrReplayRefused) && r.Delivered == 0 {
+		fmt.Fprintln(c.stderr, "Nothing was stored. Try: a receiver that takes nothing old needs a window for it (Prometheus: storage.tsdb.out_of_order_time_window, longer\n"+
+			"    than the samples are old), or a later --from; hwsagent targets test "+r.Target+" shows each step to it")
+		return
+	}
+	again := []string{cmd.CommandPath(), "--target", quote(r.Target), "--from", stampExact(r.From), "--to", stampExact(r.To)}
+	if r.Match != "" {
+		again = append(again, "--match", quote(r.Match))
+	}
+	for _, name := range []string{"rate", "dry-run", "config.file", "storage.path"} {
+		if f := cmd.Flag(name); f != nil && f.Changed {
+			again = append(again, "--"+name+"="+quote(f.Value.String()))
+		}
+	}
+	fmt.Fprintf(c.stderr, "It goes on there with: %s --after %d\n", strings.Join(again, " "), r.After)
+}
+
+// quote makes a word that a shell takes as one.
+func quote(s string) string {
+	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+func stampExact(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// writeReplay prints the result for people.
+func writeReplay(w io.Writer, r agent.ReplayResult) {
+	what := fmt.Sprintf("%s of %d series", samples(r.Samples), r.Series)
+	if !r.Oldest.IsZero() {
+		what += fmt.Sprintf(", from %s to %s", stamp(r.Oldest), stamp(r.Newest))
+	}
+	switch {
+	case r.Samples == 0:
+		fmt.Fprintln(w, "the log has no such samples; wal.retain says how long it keeps what is delivered")
+	case r.DryRun:
+		fmt.Fprintf(w, "would send %s to %s, in %d requests of %d KB together\n", what, r.Target, r.Requests, r.Bytes/1000)
+	default:
+		fmt.Fprintf(w, "of %s: %d delivered to %s in %.1f s", what, r.Delivered, r.Target, r.Seconds)
+		if r.Refused+r.Unconfirmed > 0 {
+			fmt.Fprintf(w, ", %d refused, %d more in refused requests", r.Refused, r.Unconfirmed)
+		}
+		fmt.Fprintln(w, "\nthese are not counted in the target's account, which has them from when they were appended")
+	}
+	if r.Unsupported > 0 {
+		fmt.Fprintf(w, "%s are of a kind that cannot be sent there\n", samples(r.Unsupported))
+	}
+	if r.Filtered > 0 {
+		fmt.Fprintf(w, "write_relabel_configs leave %s out\n", samples(r.Filtered))
+	}
+	for _, f := range r.Refusals {
+		fmt.Fprintf(w, "    %d times %d %q, first of %s @ %s\n", f.Samples, f.Status, f.Text, f.Series, stamp(time.UnixMilli(f.Timestamp)))
+	}
+	if r.DamagedBytes > 0 || r.Gone > 0 {
+		fmt.Fprintf(w, "%d bytes of the log are damaged and %d segments missing: what they held was not sent\n", r.DamagedBytes, r.Gone)
+	}
+}
+
+// replayBar shows how far a replay is: a bar on a terminal, a line now and then elsewhere.
+type replayBar struct {
+	out      io.Writer
+	now      func() time.Time
+	terminal bool
+	dryRun   bool
+
+	began, last time.Time
+	shown       bool
+}
+
+func (b *replayBar) show(p agent.ReplayProgress) {
+	const width = 24
+	now := b.now()
+	if b.began.IsZero() {
+		b.began, b.last = now, now
+	}
+	every := 5 * time.Second
+	if b.terminal {
+		every = 200 * time.Millisecond
+	}
+	if now.Sub(b.last) < every || p.Total == 0 {
+		return
+	}
+	b.last = now
+	part := float64(p.Read) / float64(p.Total)
+	n, verb := p.Delivered, "delivered"
+	if b.dryRun {
+		n, verb = p.Selected, "found"
+	}
+	took := now.Sub(b.began)
+	text := fmt.Sprintf("%3.0f %% of the log read, %s %s, %.0f/s", 100*part, samples(n), verb, float64(n)/took.Seconds())
+	if part > 0.01 {
+		text += fmt.Sprintf(", about %s left", (time.Duration(float64(took) * (1 - part) / part)).Round(time.Second))
+	}
+	if !b.terminal {
+		fmt.Fprintln(b.out, strings.TrimSpace(text))
+		return
+	}
+	full := min(int(part*width), width)
+	fmt.Fprintf(b.out, "\r\x1b[K[%s%s] %s", strings.Repeat("#", full), strings.Repeat(".", width-full), text)
+	b.shown = true
+}
+
+// end clears the bar.
+func (b *replayBar) end() {
+	if b.shown {
+		fmt.Fprint(b.out, "\r\x1b[K")
+	}
+}
+
+// isTerminal reports whether a person looks at w.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
+}
