@@ -67,7 +67,7 @@ func (w *window) admit(e *wal.Entry) {
 	}
 	for i := range e.Histograms {
 		h := &e.Histograms[i]
-		if !q.proto.newer && !q.carriesHistogram(h.H, h.FH) {
+		if !q.proto.newer && !q.cfg.carriesHistogram(h.H, h.FH) {
 			now.Dropped[wal.Unsupported]++
 			continue
 		}

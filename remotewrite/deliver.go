@@ -287,7 +287,7 @@ func (s *shard) judge(p pass, l *parcel, a Answer, m mode, c choice) (f fate, kn
 
 // accepted gives the samples of a parcel their outcome after a 2xx.
 func (s *shard) accepted(l *parcel) {
-	if p := l.points[len(l.points)-1]; s.q.carries(V1, &p) { // it may be sent as either
+	if p := l.points[len(l.points)-1]; s.q.cfg.carries(V1, &p) { // it may be sent as either
 		s.good, s.hasGood = p, true
 	}
 	s.q.delivered(l.points)
@@ -353,7 +353,7 @@ func (s *shard) expire(l *parcel, version Version) {
 	lim := s.q.limits()
 	bad := 0
 	for i := range l.points {
-		if p := &l.points[i]; p.t < lim.oldest || p.t > lim.newest || p.kind != float && !s.q.carries(version, p) {
+		if p := &l.points[i]; p.t < lim.oldest || p.t > lim.newest || p.kind != float && !s.q.cfg.carries(version, p) {
 			bad++
 		}
 	}
@@ -370,7 +370,7 @@ func (s *shard) expire(l *parcel, version Version) {
 			s.w.settle(p.seq, one(wal.TooOld))
 		case p.t > lim.newest:
 			s.w.settle(p.seq, one(wal.Future))
-		case !s.q.carries(version, &p):
+		case !s.q.cfg.carries(version, &p):
 			s.w.settle(p.seq, one(wal.Unsupported))
 		default:
 			kept = append(kept, p)

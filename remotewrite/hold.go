@@ -98,7 +98,7 @@ func (s *shard) testTaken(p pass, taken point, c choice) error {
 // Without an answer p is given back.
 func (s *shard) testWith(p pass, l *parcel, sample []point, c choice) (Verdict, *Answer, error) {
 	one := parcel{points: sample, again: l.again}
-	if !s.q.carries(V1, &sample[0]) {
+	if !s.q.cfg.carries(V1, &sample[0]) {
 		c = choice{version: V2}
 	}
 	a, sent, err := s.post(p, &one, c)
@@ -133,7 +133,7 @@ func (s *shard) heldSamples(l *parcel, m mode, version Version) (sample, later [
 	s.seen.clear(most)
 	for _, points := range hands {
 		for _, p := range points {
-			if p.t <= newest && p.kind != exemplarPoint && s.q.carries(version, &p) && len(first) < most && s.seen.add(p.series.hash) {
+			if p.t <= newest && p.kind != exemplarPoint && s.q.cfg.carries(version, &p) && len(first) < most && s.seen.add(p.series.hash) {
 				first = append(first, p)
 			}
 		}
@@ -161,7 +161,7 @@ func (s *shard) heldSamples(l *parcel, m mode, version Version) (sample, later [
 	// series, so that none is skipped that was not refused.
 	for _, points := range hands {
 		for _, p := range points {
-			if p.kind != exemplarPoint && s.q.carries(version, &p) && p.series.hash == first[i].series.hash && p.seq > first[i].seq {
+			if p.kind != exemplarPoint && s.q.cfg.carries(version, &p) && p.series.hash == first[i].series.hash && p.seq > first[i].seq {
 				later = append(later, p)
 			}
 		}

@@ -362,7 +362,7 @@ func (q *Queue) delivered(points []point) {
 	newest, sample := int64(math.MinInt64), -1
 	for i := range points {
 		newest = max(newest, points[i].t)
-		if q.carries(V1, &points[i]) && points[i].kind != exemplarPoint && (sample < 0 || points[i].t >= points[sample].t) {
+		if q.cfg.carries(V1, &points[i]) && points[i].kind != exemplarPoint && (sample < 0 || points[i].t >= points[sample].t) {
 			sample = i
 		}
 	}

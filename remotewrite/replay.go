@@ -2,9 +2,11 @@ package remotewrite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -19,6 +21,10 @@ const (
 	replayExtra    = 64              // requests to take a refused one apart
 	replayBarren   = 3               // requests in a row of which nothing was taken, until it ends
 )
+
+// errNotNewer means that the first sample was not taken as remote write 2.0, perhaps because
+// the target does not read that.
+var errNotNewer = errors.New("the target may not take remote write 2.0")
 
 // ReplayOptions say what a replay sends, and to whom.
 type ReplayOptions struct {
@@ -101,7 +107,8 @@ type Replay struct {
 	cache   *seriesCache
 	press   *press
 	backoff backoff
-	limit   int // samples in a request; 413 lowers it
+	version Version // 2.0 if the entry asks for it, until the target does not take it
+	limit   int     // samples in a request; 413 lowers it
 
 	matched map[uint64]bool // by hash of the final labels
 	series  map[uint64]bool // those of which a sample was selected
@@ -127,8 +134,12 @@ func NewReplay(o ReplayOptions) (*Replay, error) {
 	if o.Rand == nil {
 		o.Rand = rand.Float64
 	}
+	version := V1
+	if o.Config.newerProtocol() {
+		version = V2
+	}
 	return &Replay{
-		o: o, press: newPress(), limit: q.MaxSamplesPerSend,
+		o: o, version: version, press: newPress(), limit: q.MaxSamplesPerSend,
 		cache:   newSeriesCache(o.ExternalLabels, o.Config.WriteRelabelConfigs),
 		backoff: backoff{min: time.Duration(q.MinBackoff), max: time.Duration(q.MaxBackoff)},
 		matched: map[uint64]bool{}, series: map[uint64]bool{},
@@ -188,12 +199,7 @@ func (r *Replay) take(e *wal.Entry) {
 	for i := range e.Histograms {
 		h := &e.Histograms[i]
 		to := r.selects(h.Series, h.T)
-		switch {
-		case to == nil:
-			continue
-		case !r.o.Config.SendNativeHistograms || !supported(h):
-			r.note(to, h.T)
-			r.count.Unsupported++
+		if to == nil {
 			continue
 		}
 		p := point{series: to, seq: e.End.Commit, st: h.ST, t: h.T, kind: intHistogram, aux: &pointAux{}}
@@ -257,6 +263,9 @@ func (r *Replay) note(s *series, t int64) {
 // sendBatch sends the first samples of the batch, as many as a request may have. They leave
 // the batch when all of them have their outcome.
 func (r *Replay) sendBatch(ctx context.Context) error {
+	if r.leaveOut(); len(r.batch) == 0 {
+		return nil
+	}
 	n := min(len(r.batch), r.limit)
 	switch {
 	case !r.tested && r.o.Sender != nil:
@@ -267,6 +276,10 @@ func (r *Replay) sendBatch(ctx context.Context) error {
 	r.newest = nil
 	taken, extra := r.count.Delivered, replayExtra
 	last, err := r.deliver(ctx, r.batch[:n:n], &extra)
+	if errors.Is(err, errNotNewer) {
+		r.version = V1
+		return r.sendBatch(ctx)
+	}
 	if err != nil {
 		return err
 	}
@@ -287,6 +300,17 @@ func (r *Replay) sendBatch(ctx context.Context) error {
 	return nil
 }
 
+// leaveOut counts what the version does not carry.
+func (r *Replay) leaveOut() {
+	r.batch = slices.DeleteFunc(r.batch, func(p point) bool {
+		carried := r.o.Config.carries(r.version, &p)
+		if !carried {
+			r.count.Unsupported++
+		}
+		return !carried
+	})
+}
+
 // stopped is the error of a sample that the target does not take.
 func (r *Replay) stopped(p point, a Answer) error {
 	return &ReplayError{First: !r.tested, Answer: a, Series: p.series.labels().String(), Time: time.UnixMilli(p.t)}
@@ -302,9 +326,16 @@ func (r *Replay) deliver(ctx context.Context, points []point, extra *int) (refus
 	n := uint64(len(points))
 	switch v := Classify(a, Policy{RetryOnRateLimit: true}); {
 	case v == Delivered:
-		r.count.Delivered += n
+		written := n
+		if a.Written.Known {
+			written = uint64(a.Written.samples(len(points)))
+		}
+		r.count.Delivered += written
+		r.count.Unconfirmed += n - written
 		return Answer{}, nil
-	case v == Hold, v == Discard, v == Retry: // Retry: for too long
+	case !r.tested && r.version == V2 && (v == Older || v == Suspect && !a.Written.Known || v == Retry && a.Status != 0):
+		return a, errNotNewer
+	case v == Hold, v == Discard, v == Older, v == Retry: // Retry: for too long
 		return a, r.stopped(points[0], a)
 	case n == 1:
 		if r.tested {
@@ -367,7 +398,7 @@ func (r *Replay) refused(p point, a Answer) {
 
 // send sends one request, again while its failure is one that passes. The error is ctx's.
 func (r *Replay) send(ctx context.Context, points []point) (Answer, error) {
-	r.body = r.press.body(r.body[:0], points)
+	r.body, _ = r.press.body(r.body[:0], r.version, points)
 	if r.o.Sender == nil {
 		r.count.Requests++
 		r.count.Bytes += uint64(len(r.body))
@@ -378,15 +409,15 @@ func (r *Replay) send(ctx context.Context, points []point) (Answer, error) {
 	}
 	began := time.Now()
 	for attempt := 0; ; attempt++ {
-		a := r.post(ctx, attempt)
+		a := r.post(ctx, len(points), attempt)
 		switch {
 		case ctx.Err() != nil && a.Status == 0:
 			return a, ctx.Err()
 		case Classify(a, Policy{RetryOnRateLimit: true}) != Retry:
-			r.backoff.reset()
+			r.backoff.ease(r.o.Rand())
 			return a, nil
 		}
-		pause := max(r.backoff.next(r.o.Rand(), a.Status != 0), a.RetryAfter)
+		pause := max(r.backoff.next(r.o.Rand(), a.Status == 0), retryLate(a.RetryAfter, r.o.Rand()))
 		if time.Since(began)+pause > replayPatience {
 			return a, nil
 		}
@@ -397,7 +428,7 @@ func (r *Replay) send(ctx context.Context, points []point) (Answer, error) {
 }
 
 // post sends the body. When ctx ends, the request gets a moment to end.
-func (r *Replay) post(ctx context.Context, attempt int) Answer {
+func (r *Replay) post(ctx context.Context, n, attempt int) Answer {
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
@@ -412,7 +443,9 @@ func (r *Replay) post(ctx context.Context, attempt int) Answer {
 	defer stop()
 	r.count.Requests++
 	r.count.Bytes += uint64(len(r.body))
-	return r.o.Sender.Send(sending, Request{Body: r.body, Attempt: attempt})
+	a := r.o.Sender.Send(sending, Request{Body: r.body, Version: r.version, Samples: n, Attempt: attempt})
+	a.Version, a.Samples = r.version, n
+	return a
 }
 
 // pace waits until so many samples may go.

@@ -259,3 +259,23 @@ func TestReplayInterrupted(t *testing.T) {
 		}
 	})
 }
+
+// Where the entry asks for 2.0, that is what is sent, and 1.0 where it is not taken.
+func TestReplayVersions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for speaks, want := range map[speech]Version{speaksBoth: V2, speaksOne: V1, speaksOneSilent: V1, speaksOne400: V1, speaksOne500: V1, speaksTwo: V2} {
+			to := &fakeReceiver{speaks: speaks}
+			r := newReplayRig(t, 50, 30, to)
+			r.o.Config.ProtobufMessage = protobufMessageV2
+			c, err := r.run(t.Context(), 0)
+			if err != nil || c.Delivered != 1500 || c.Selected != 1500 {
+				t.Errorf("%v: %+v, %v", speaks, c, err)
+			}
+			r.has(1500)
+			all := to.log()
+			if last := all[len(all)-1]; last.version != want {
+				t.Errorf("%v: the last request is %s, want %s", speaks, last.version, want)
+			}
+		}
+	})
+}

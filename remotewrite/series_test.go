@@ -129,7 +129,7 @@ func TestNoCustomBucketsIn1(t *testing.T) {
 		{wal.Histogram{FH: &histogram.FloatHistogram{Schema: histogram.CustomBucketsSchema}}, false},
 	} {
 		q := &Queue{cfg: Config{SendNativeHistograms: true}}
-		if got := q.carriesHistogram(tc.h.H, tc.h.FH); got != tc.want {
+		if got := q.cfg.carriesHistogram(tc.h.H, tc.h.FH); got != tc.want {
 			t.Errorf("1.0 carries %+v: %v", tc.h, got)
 		}
 	}

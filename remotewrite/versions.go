@@ -15,25 +15,25 @@ import (
 
 // carries reports whether a version carries the point. Custom buckets are not part of 1.0;
 // send_native_histograms is about 1.0 only, as in Prometheus.
-func (q *Queue) carries(v Version, p *point) bool {
+func (c *Config) carries(v Version, p *point) bool {
 	if v == V2 || p.kind == float || p.kind == exemplarPoint {
 		return true
 	}
-	return q.carriesHistogram(p.aux.h, p.aux.fh)
+	return c.carriesHistogram(p.aux.h, p.aux.fh)
 }
 
 // carriesHistogram is carries for 1.0 and a native histogram; one of both is nil.
-func (q *Queue) carriesHistogram(h *histogram.Histogram, fh *histogram.FloatHistogram) bool {
+func (c *Config) carriesHistogram(h *histogram.Histogram, fh *histogram.FloatHistogram) bool {
 	if h != nil {
-		return q.cfg.SendNativeHistograms && !h.UsesCustomBuckets()
+		return c.SendNativeHistograms && !h.UsesCustomBuckets()
 	}
-	return q.cfg.SendNativeHistograms && !fh.UsesCustomBuckets()
+	return c.SendNativeHistograms && !fh.UsesCustomBuckets()
 }
 
 // allCarried reports whether 1.0 carries all points.
 func (q *Queue) allCarried(points []point) bool {
 	for i := range points {
-		if p := &points[i]; p.kind != float && !q.carries(V1, p) {
+		if p := &points[i]; p.kind != float && !q.cfg.carries(V1, p) {
 			return false
 		}
 	}
