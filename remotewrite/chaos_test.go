@@ -84,6 +84,9 @@ func chaos(t *testing.T, seed uint64, fired map[string]int) {
 		latency:     time.Duration(rnd.IntN(50)) * time.Millisecond,
 	}
 	r := newRig(t, to)
+	if seed%2 == 0 {
+		r.timed()
+	}
 	chaosVersions(seed, to, &r.cfg)
 	r.cfg.Queue.MinShards = 1 << rnd.IntN(3)
 	r.cfg.Queue.MaxShards = 8

@@ -40,24 +40,31 @@ func (c *targetClock) slipped() bool {
 // so differently that one was stepped, or the host suspended.
 func slipped(wall, monotonic time.Duration) bool { return (wall - monotonic).Abs() > maxSlip }
 
-// tellsTime reports whether an answer's Date is the target's. Others come from whatever
+// ofTarget reports whether an answer is the target's own. Others come from whatever
 // stands in between, too: gateways, login pages.
-func tellsTime(a Answer) bool {
+func ofTarget(a Answer) bool {
 	switch a.Status {
-	case http.StatusBadRequest, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
-		return !a.Date.IsZero()
+	case http.StatusBadRequest, http.StatusConflict, http.StatusRequestEntityTooLarge,
+		http.StatusUnprocessableEntity, http.StatusUnsupportedMediaType:
+		return true
 	}
-	return a.took() && !a.Date.IsZero()
+	return a.took()
 }
 
-// sawDate remembers the time that an answer tells.
+// tellsTime reports whether an answer's Date is the target's.
+func tellsTime(a Answer) bool { return ofTarget(a) && !a.Date.IsZero() }
+
+// sawDate remembers the time that an answer tells, or that the target does not tell it.
 func (q *Queue) sawDate(a Answer) {
-	if !tellsTime(a) {
-		return
+	switch {
+	case tellsTime(a):
+		q.clock.Store(&targetClock{date: a.Date.Add(a.Took / 2), at: time.Now()})
+		q.timeAsked.Store(0)
+		skew, _ := q.skew()
+		q.metrics.SetSkew(skew)
+	case ofTarget(a):
+		q.clock.CompareAndSwap(nil, &targetClock{at: time.Now()})
 	}
-	q.clock.Store(&targetClock{date: a.Date.Add(a.Took / 2), at: time.Now()})
-	skew, _ := q.skew()
-	q.metrics.SetSkew(skew)
 }
 
 // skew is this host's clock minus the target's, if that is known.
@@ -107,49 +114,78 @@ func (q *Queue) newest() int64 {
 	return math.MaxInt64
 }
 
-// mustAskTime reports whether the parcel has samples that would be dropped for their
-// time, as far as is known, but the target has not told its time for long, or never: then
-// what this host's clock says must do.
+// mustAskTime reports whether the target is asked for its time before the parcel is sent.
+// That is so before anything else, as this host's clock may be ahead; and when the parcel has
+// samples that would be dropped for their time, as far as is known, but the target has not
+// told its time for long.
 func (s *shard) mustAskTime(l *parcel) bool {
 	c := s.q.clock.Load()
-	if l.again || l.timeAsked >= maxTimeAsked || c != nil && c.fresh() {
+	switch {
+	case l.again, c != nil && c.fresh():
 		return false
-	}
-	if c == nil {
+	case c == nil && s.q.cfg.Target.FutureLimit > 0:
+		return s.q.asksTime()
+	case c == nil: // what this host's clock says must do
 		now := time.Now()
 		c = &targetClock{date: now, at: now}
 	}
 	b := s.q.bounds(c)
 	for i := range l.points {
 		if t := l.points[i].t; t < b.oldest || t > b.newest {
-			return true
+			return s.q.asksTime()
 		}
 	}
 	return false
 }
 
-// maxTimeAsked is how often a parcel waits for the time at a target that fails at empty
-// writes: it may take data all the same.
-const maxTimeAsked = 10
+const (
+	// askTimeFor is how long samples wait for the time at a target that fails at empty
+	// writes. It may take data all the same: after that each dataTurn-th request is data.
+	askTimeFor = 30 * time.Second
+	dataTurn   = 4
+)
+
+// asksTime reports whether the next request, if it depends on the time, is to ask for it.
+func (q *Queue) asksTime() bool {
+	first := q.timeAsked.Load()
+	if first == 0 || time.Since(q.born)-time.Duration(first) < askTimeFor {
+		return true
+	}
+	return q.timeTurn.Add(1)%dataTurn != 0
+}
+
+// noTime notes that the target was asked and did not answer, or not as itself.
+func (q *Queue) noTime(a Answer) {
+	q.timeAsked.CompareAndSwap(0, max(1, int64(time.Since(q.born))))
+	q.noteAnswer(a)
+}
+
+// timeUnknown reports whether the target has yet to tell its time, or that it does not.
+func (q *Queue) timeUnknown() bool { return q.clock.Load() == nil && q.cfg.Target.FutureLimit > 0 }
 
 // askTime finds out by an empty write what time it is at the target, and gives p back. If
-// the answer does not tell, that is known for a while.
-func (s *shard) askTime(ctx context.Context, p pass, l *parcel) error {
-	g := s.q.gate
-	a := s.q.sendEmpty(s.sending, s.q.proto.forEmpty(false))
+// the answer does not tell, that is known for a while. The write is of 1.0 where nothing
+// else is proven: so is the one that would follow a refusal.
+func (s *shard) askTime(ctx context.Context, p pass) error {
+	g, version := s.q.gate, V1
+	if s.q.proto.isProven() {
+		version = s.q.proto.forEmpty(false)
+	}
+	a := s.q.sendEmpty(s.sending, version)
 	if ctx.Err() != nil && a.Status == 0 {
 		g.release(p)
 		return ctx.Err()
 	}
-	switch v := Classify(a, Policy{RetryOnRateLimit: true}); {
+	v := Classify(a, Policy{RetryOnRateLimit: true})
+	if v == Hold && (a.Status == statusUnsupported || a.Status/100 == 4 && s.q.cfg.Target.OnRefusal == RefusalDrop) {
+		v = Suspect // it is the version that is refused; or the policy holds nothing for a 4xx
+	}
+	switch {
 	case a.took():
 		g.sawEmptyPass()
 		g.release(p)
 	case v == Retry:
-		if a.Status != 0 {
-			l.timeAsked++
-		}
-		s.q.noteAnswer(a)
+		s.q.noTime(a)
 		g.failed(p, a.String(), a.RetryAfter, a.Status != 0)
 		return nil
 	case v == Hold:
@@ -157,10 +193,26 @@ func (s *shard) askTime(ctx context.Context, p pass, l *parcel) error {
 		g.refused(p, a.String())
 		return nil
 	default: // it refuses empty writes
+		s.q.emptyRefused.Store(&refusal{a, time.Now()})
 		g.release(p)
 	}
 	if !tellsTime(a) {
 		s.q.clock.Store(&targetClock{at: time.Now()})
 	}
 	return nil
+}
+
+// refusal is an answer and when it came.
+type refusal struct {
+	Answer
+	at time.Time
+}
+
+// emptyAgain sends an empty write, unless one was refused a moment ago: then that answer will
+// do, and a target that refuses everything is not knocked at a third time.
+func (q *Queue) emptyAgain(ctx context.Context, v Version) Answer {
+	if r := q.emptyRefused.Swap(nil); r != nil && r.Version == v && time.Since(r.at) < moment {
+		return r.Answer
+	}
+	return q.sendEmpty(ctx, v)
 }

@@ -15,7 +15,7 @@ import (
 func TestFutureEndsWithTheWrongClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		off := time.Duration(0)
-		r := newRig(t, &fakeReceiver{})
+		r := newRig(t, &fakeReceiver{}).timed()
 		r.to.script = func(q fakeRequest) (Answer, bool) {
 			a := r.to.answerPlain(q)
 			a.Date = time.Now().Add(off)
@@ -51,7 +51,7 @@ func TestFutureEndsWithTheWrongClock(t *testing.T) {
 func TestWhoTellsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		date, status := time.Now().Add(-time.Hour), http.StatusBadGateway
-		r := newRig(t, &fakeReceiver{})
+		r := newRig(t, &fakeReceiver{}).timed()
 		r.to.script = func(q fakeRequest) (Answer, bool) {
 			if status != 0 {
 				return Answer{Status: status, Date: date}, true
@@ -98,7 +98,7 @@ func TestWhoTellsTime(t *testing.T) {
 func TestAskingForTheTimeEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		off := -time.Hour
-		r := newRig(t, &fakeReceiver{})
+		r := newRig(t, &fakeReceiver{}).timed()
 		r.to.script = func(q fakeRequest) (Answer, bool) {
 			a := Answer{Status: 503}
 			if len(q.samples) > 0 {
@@ -167,7 +167,7 @@ func TestAgeIsByTheTargetsClock(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				up := false
-				r := newRig(t, &fakeReceiver{})
+				r := newRig(t, &fakeReceiver{}).timed()
 				r.to.script = func(q fakeRequest) (Answer, bool) {
 					if !up {
 						return Answer{Err: errDown}, true
@@ -202,7 +202,7 @@ func TestAgeIsByTheTargetsClock(t *testing.T) {
 // new process asks for the time before it sends any.
 func TestFutureBacklogOfAnEarlierProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, &fakeReceiver{})
+		r := newRig(t, &fakeReceiver{}).timed()
 		r.to.script = func(q fakeRequest) (Answer, bool) {
 			for _, s := range q.samples {
 				if s.t > time.Now().Add(time.Hour).UnixMilli() {
@@ -224,6 +224,106 @@ func TestFutureBacklogOfAnEarlierProcess(t *testing.T) {
 			t.Errorf("outcomes %+v, want ten delivered, ten of the future\n%s", o, r.to.dump())
 		}
 	})
+}
+
+// The host's clock is two hours ahead from the first moment: nothing of that time is ever
+// sent, whatever the target makes of empty writes, as far as it tells the time. When the
+// clock is put right, and at targets that do not tell it, all is delivered.
+func TestFutureIsNeverSentFirst(t *testing.T) {
+	const ahead = 2 * time.Hour
+	for _, tc := range []struct {
+		name  string
+		tells bool
+		drop  bool                                         // on_refusal: drop
+		empty func(n int, at time.Duration) (Answer, bool) // to the nth empty write
+		all   func(at time.Duration) (Answer, bool)        // to everything
+		safe  bool                                         // it can be known
+		begin time.Duration                                // a sample is sent at the latest, where it can be
+	}{
+		{name: "takes empty writes", tells: true, safe: true},
+		{name: "does not tell", begin: time.Second},
+		{name: "refuses empty writes", tells: true, safe: true,
+			empty: func(int, time.Duration) (Answer, bool) { return Answer{Status: 400}, true }},
+		{name: "refuses empty writes, does not tell", begin: time.Second,
+			empty: func(int, time.Duration) (Answer, bool) { return Answer{Status: 400}, true }},
+		{name: "forbids empty writes", tells: true, begin: 15 * time.Second,
+			empty: func(int, time.Duration) (Answer, bool) { return Answer{Status: 403}, true }},
+		{name: "forbids empty writes, drops", tells: true, drop: true, begin: time.Second,
+			empty: func(int, time.Duration) (Answer, bool) { return Answer{Status: 403}, true }},
+		{name: "fails at empty writes", tells: true, begin: time.Minute,
+			empty: func(int, time.Duration) (Answer, bool) { return Answer{Status: 500}, true }},
+		{name: "fails at the first", tells: true, safe: true,
+			empty: func(n int, _ time.Duration) (Answer, bool) { return Answer{Status: 503}, n == 0 }},
+		{name: "hangs up on empty writes", begin: 5 * time.Minute,
+			empty: func(int, time.Duration) (Answer, bool) { return Answer{Err: errDown}, true }},
+		{name: "is away at first", tells: true, safe: true,
+			all: func(at time.Duration) (Answer, bool) { return Answer{Err: errDown}, at < 5*time.Minute }},
+		{name: "is busy at first", tells: true, safe: true,
+			all: func(at time.Duration) (Answer, bool) { return Answer{Status: 503}, at < 10*time.Second }},
+		{name: "token expired at first", tells: true, safe: true,
+			all: func(at time.Duration) (Answer, bool) { return Answer{Status: 401}, at < 50*time.Second }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, n, begin, first := newRig(t, &fakeReceiver{anyOrder: true}).timed(), 0, time.Now(), time.Duration(-1)
+				r.to.script = func(q fakeRequest) (Answer, bool) {
+					at := time.Since(begin)
+					if tc.all != nil {
+						if a, ok := tc.all(at); ok {
+							return a, true
+						}
+					}
+					if len(q.samples) == 0 && tc.empty != nil {
+						if a, ok := tc.empty(n, at); ok {
+							n++
+							if tc.tells {
+								a.Date = time.Now()
+							}
+							return a, true
+						}
+					}
+					a := r.to.answerPlain(q)
+					if tc.tells {
+						a.Date = time.Now()
+					}
+					if len(q.samples) > 0 && first < 0 {
+						first = at
+					}
+					for _, s := range q.samples {
+						if tc.safe && s.t > time.Now().Add(10*time.Minute).UnixMilli() {
+							t.Errorf("after %s %+v is sent", at, s)
+						}
+					}
+					return a, true
+				}
+				r.cfg.Metadata.Send = false
+				if tc.drop {
+					r.cfg.Target.OnRefusal = RefusalDrop
+				}
+				r.start()
+				for i := range 90 {
+					r.time = time.Now().UnixMilli()
+					if i < 80 {
+						r.time += ahead.Milliseconds()
+					}
+					r.round(10)
+					time.Sleep(5 * time.Second)
+				}
+				r.drained(10 * time.Minute)
+				r.end()
+				o := r.log.outcome()
+				if tc.safe && (o.Dropped[wal.Future] != 800 || o.Delivered != 100) {
+					t.Errorf("outcomes %+v, want 800 dropped as ahead, 100 delivered", o)
+				}
+				if !tc.safe && (first < 0 || first > tc.begin+2*time.Second) {
+					t.Errorf("the first samples are sent after %s, want at most %s; outcomes %+v\n%s", first, tc.begin, o, r.to.dump()[:min(3000, len(r.to.dump()))])
+				}
+				if !tc.tells && o.Dropped[wal.Future] > 0 {
+					t.Errorf("outcomes %+v at a target that does not tell the time", o)
+				}
+			})
+		})
+	}
 }
 
 func TestSlipped(t *testing.T) {

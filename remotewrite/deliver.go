@@ -21,7 +21,6 @@ type parcel struct {
 	unsure bool
 
 	refusedAt    time.Time // of the first refusal, zero before
-	timeAsked    int       // how often an empty write to ask for the time was answered, and failed
 	failures     int       // answers 5xx, and none while empty writes are answered
 	firstFailure time.Time // of these
 	denials      int       // answers 401 or 403 while empty writes pass
@@ -170,7 +169,7 @@ func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, Answer, error
 			continue
 		}
 		if s.mustAskTime(l) {
-			if err := s.askTime(ctx, p, l); err != nil {
+			if err := s.askTime(ctx, p); err != nil {
 				return 0, Answer{}, err
 			}
 			continue
@@ -307,7 +306,7 @@ func (s *shard) refusalIsReal(p pass, l *parcel, a Answer, version Version) bool
 		g.release(p)
 		return false
 	}
-	e := s.q.sendEmpty(s.sending, version)
+	e := s.q.emptyAgain(s.sending, version)
 	if e.Status == statusUnsupported && version == V1 && a.Version == V2 && a.Status != statusUnsupported {
 		l.triedOlder = true // 1.0 is not what it takes instead
 		e = s.q.sendEmpty(s.sending, V2)

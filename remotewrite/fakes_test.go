@@ -506,7 +506,15 @@ type rig struct {
 func newRig(t testing.TB, to *fakeReceiver) *rig {
 	cfg := DefaultConfig()
 	cfg.Queue.BatchSendDeadline = model.Duration(time.Second)
+	cfg.Target.FutureLimit = 0 // so that the first request has data; see timed
 	return &rig{t: t, log: newMemLog(t), to: to, letters: &memLetters{}, cfg: cfg, time: time.Now().UnixMilli(), rand: func() float64 { return 0.5 }}
+}
+
+// timed makes the queue ask for the target's time before it sends any data, as it does by
+// default.
+func (r *rig) timed() *rig {
+	r.cfg.Target.FutureLimit = DefaultConfig().Target.FutureLimit
+	return r
 }
 
 func (r *rig) start() {

@@ -187,6 +187,7 @@ func (h *herdling) run(ctx context.Context) error {
 		splay = h.s.deadline
 	}
 	g := newGate(30*time.Millisecond, 5*time.Second, splay, h.rand.Float64)
+	timeKnown := h.s.started == 0
 	for {
 		n, err := h.next(ctx)
 		if err != nil {
@@ -198,8 +199,8 @@ func (h *herdling) run(ctx context.Context) error {
 				return err
 			}
 			v, work := g.view(), 1.0
-			if letGo(v, time.Now()) {
-				work = h.s.asking // as waitDown does
+			if !timeKnown || letGo(v, time.Now()) {
+				work = h.s.asking // as askTime and waitDown do
 			}
 			a := h.s.send(work)
 			if Classify(a, Policy{RetryOnRateLimit: true}) != Delivered {
@@ -207,6 +208,7 @@ func (h *herdling) run(ctx context.Context) error {
 				continue
 			}
 			if work < 1 {
+				timeKnown = true
 				g.sawEmptyPass()
 				g.release(p)
 				continue

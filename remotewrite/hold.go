@@ -8,27 +8,39 @@ import (
 
 // test finds out whether a held target takes requests again, and gives p back. Where an
 // empty write is no evidence, one of the held samples is sent; if it is taken, it is
-// settled and leaves the parcel.
+// settled and leaves the parcel. A target whose time is not known is asked for that first.
 func (s *shard) test(p pass, l *parcel, m mode) error {
 	g, c := s.q.gate, s.q.proto.chooseTest()
-	if g.view().emptyPasses {
+	passes := g.view().emptyPasses
+	if passes || s.q.timeUnknown() && s.q.asksTime() {
 		a := s.q.sendEmpty(s.sending, c.version)
-		switch {
+		switch v := Classify(a, s.q.cfg.Policy()); {
 		case s.sending.Err() != nil && a.Status == 0:
 			g.release(p)
 			return s.sending.Err()
 		case a.took():
 			g.passed(p)
-		default:
+			return nil
+		case passes:
 			s.q.noteAnswer(a)
 			g.refused(p, a.String())
+			return nil
+		case v == Retry:
+			s.q.noTime(a)
+			g.refused(p, a.String())
+			return nil
 		}
-		return nil
+		// It may refuse empty writes only. If a sample is refused as well, that is all for now.
+		s.q.noTime(a)
 	}
+	alone := s.q.timeUnknown()
 	if taken, ok := s.q.takenBefore(); ok && m == patient {
 		return s.testTaken(p, taken, c)
 	}
 	sample, later, deep := s.heldSamples(l, m, c.version)
+	if alone {
+		later = nil
+	}
 	v, a, err := s.testWith(p, l, sample, c)
 	if v == Suspect && m == patient && len(later) > 0 {
 		// Every series' oldest sample was refused by now: perhaps these are bad. The next

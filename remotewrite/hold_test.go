@@ -32,6 +32,7 @@ func TestHoldEndsByItselfWithoutEmptyWrites(t *testing.T) {
 							bad := smp{fmt.Sprintf("m%04d", series/2), r.time + int64(poisoned+1)*1000, 0}
 							bad.v = float64(bad.t) + float64(series/2)
 							to.poison = func(s smp) bool { return s == bad }
+							r.timed()
 							r.start()
 							for range 40 {
 								r.round(series)

@@ -132,6 +132,7 @@ func TestRefusalOfEverythingCostsTwoRequestsIn2(t *testing.T) {
 				to := &fakeReceiver{script: func(fakeRequest) (Answer, bool) { return Answer{Status: status}, true }}
 				r := newRig(t, to)
 				r.cfg.ProtobufMessage = message
+				r.timed()
 				r.start()
 				for range 120 {
 					r.round(10)

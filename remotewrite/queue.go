@@ -60,18 +60,21 @@ type Queue struct {
 
 	growth growth // of the goroutine that watches the present window
 
-	limit    atomic.Int64                // samples in a request at most; 413 lowers it
-	receiver [numVersions]atomic.Int32   // a receiver: what it does with the good part of a refused request
-	asked    atomic.Bool                 // whether it takes empty writes
-	shards   atomic.Int32                // of the present window
-	clock    atomic.Pointer[targetClock] // nil: not known
-	retries  atomic.Uint64
-	sent     atomic.Uint64 // samples delivered by this process
-	requests atomic.Uint64
-	batches  atomic.Uint64 // requests that delivered samples
-	slowed   atomic.Int64  // when an answer last asked to go slower, ns since born; 0: never
-	tests    atomic.Int64  // how many held samples were sent as tests
-	window   atomic.Pointer[window]
+	limit        atomic.Int64                // samples in a request at most; 413 lowers it
+	receiver     [numVersions]atomic.Int32   // a receiver: what it does with the good part of a refused request
+	asked        atomic.Bool                 // whether it takes empty writes
+	shards       atomic.Int32                // of the present window
+	clock        atomic.Pointer[targetClock] // nil: not known
+	timeAsked    atomic.Int64                // when it was first asked for in vain since it was told, ns since born; 0: not
+	timeTurn     atomic.Int32                // see asksTime
+	emptyRefused atomic.Pointer[refusal]     // the answer to an empty write which asked for it, and was refused
+	retries      atomic.Uint64
+	sent         atomic.Uint64 // samples delivered by this process
+	requests     atomic.Uint64
+	batches      atomic.Uint64 // requests that delivered samples
+	slowed       atomic.Int64  // when an answer last asked to go slower, ns since born; 0: never
+	tests        atomic.Int64  // how many held samples were sent as tests
+	window       atomic.Pointer[window]
 
 	toldUnwritten atomic.Int64 // when a log line said that a receiver writes less than it accepts, ns since born; 0: never
 

@@ -70,6 +70,7 @@ func TestEndpointRefusesEverything(t *testing.T) {
 				r := newRig(t, &fakeReceiver{script: func(fakeRequest) (Answer, bool) {
 					return Answer{Status: code, Text: "no"}, time.Now().Before(up)
 				}})
+				r.timed()
 				r.start()
 				for range 60 {
 					r.round(100)

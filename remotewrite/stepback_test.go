@@ -109,7 +109,7 @@ func TestClockSetBackAtRandom(t *testing.T) {
 
 func setBackAtRandom(t *testing.T, rnd *rand.Rand) {
 	to := &fakeReceiver{keepsGood: rnd.IntN(2) == 0, refuseEmpty: rnd.IntN(3) == 0, latency: time.Millisecond}
-	r := newRig(t, to)
+	r := newRig(t, to).timed()
 	r.cfg.Queue.MaxSamplesPerSend = 50 + rnd.IntN(500)
 	lost, down, loses := false, false, false // the receiver's, under to.mu
 	dice := rand.New(rand.NewPCG(rnd.Uint64(), 22))
