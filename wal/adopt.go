@@ -78,7 +78,7 @@ func (t *target) giveUp(next *target) (st storedSavepoint, err error) {
 		switch {
 		case next.open:
 			return st, fmt.Errorf("%w: %q", ErrWanted, next.name)
-		case next.lost, next.sp.Outcome.Sum() > 0, next.sp.Start.Log != t.sp.Start.Log, next.sp.Start.Total < t.sp.furthest().Total:
+		case next.lost, next.sp.Outcome.Sum() > 0, next.sp.Start.Log != t.sp.Start.Log, next.sp.Start.Total < t.sp.Last().Total:
 			return st, fmt.Errorf("%w: %q", ErrOwnData, next.name)
 		}
 		if next.sp.High.Commit > st.High.Commit {
@@ -91,14 +91,6 @@ func (t *target) giveUp(next *target) (st storedSavepoint, err error) {
 	st.Orphan = 0
 	t.gone = true
 	return st, nil
-}
-
-// furthest is the end of the last stretch that is done.
-func (s *Savepoint) furthest() Mark {
-	if n := len(s.Done); n > 0 {
-		return s.Done[n-1].To
-	}
-	return s.Start
 }
 
 // keepOn takes giveUp back.
@@ -121,9 +113,9 @@ func (ts *targets) take(t *target, st storedSavepoint) (*target, error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.sp, t.acked, t.high, t.durable = st.Savepoint, st.Acked(), st.High, st.Durable
+	t.sp, t.acked, t.high, t.durable = st.Savepoint, st.Acked(), [numLanes]Mark{live: st.High}, st.Durable
 	t.paused, t.adopted = pausedAt(st.Paused), st.Adopted
-	t.orphan, t.orphanSaved, t.overtaken = 0, 0, [NumReasons]uint64{}
+	t.orphan, t.orphanSaved, t.overtaken = 0, 0, [numLanes][NumReasons]uint64{}
 	t.version++
 	t.saved = t.version
 	return t, nil

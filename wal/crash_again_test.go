@@ -130,7 +130,7 @@ func TestTakenBesideLoggingAgain(t *testing.T) {
 				default:
 					limit := r.Pending() - 1
 					r.target.mu.Lock()
-					r.target.backlog = limit
+					r.target.maxBacklog = limit
 					r.target.mu.Unlock()
 					if err := l.targets.enforceBacklog(l); err != nil {
 						t.Fatal(err)

@@ -41,13 +41,22 @@ type crashTarget struct {
 	known    bool          // its savepoint is durable
 	since    []bool        // by commit: it was not there any more when the target was opened first
 	received []int         // by commit: in which pass it came last; 0 is never
-	pass     int           // goes up when the reader starts again
+	passes   int           // goes up when a lane starts again
 
-	at       Mark   // of the entry read last in this pass
-	sent     uint64 // greatest commit number that may have been sent
-	told     uint64 // greatest commit number whose outcome was told
-	position Mark   // acknowledged, when the process ended
-	dropped  uint64 // for the budget by then
+	splits bool      // the newest comes first now and then
+	live   crashLane // what comes after everything that was delivered
+	back   crashLane // the backlog
+
+	told  uint64    // greatest commit number whose outcome was told
+	saved Savepoint // when the process ended
+}
+
+// crashLane is one lane of a target.
+type crashLane struct {
+	*Lane
+	pass int
+	at   Mark   // of the entry read last in this pass
+	sent uint64 // greatest commit number that may have been sent
 }
 
 // pick is one of the choices.
@@ -78,6 +87,7 @@ func newCrashLife(seed uint64, dir string) *crashLife {
 		{name: "capped", pace: 700 * time.Millisecond, opts: ReaderOptions{MaxBacklog: pick[int64](rng, 0, 3000, 15_000)}},
 		{name: "orphan", pace: 500 * time.Millisecond, only: true},
 		{name: "late", pace: 300 * time.Millisecond, first: 1 + rng.IntN(3)},
+		{name: "newest", pace: 200 * time.Millisecond, splits: true},
 	}
 	for _, f := range c.targets {
 		f.opts.StartAt = StartOldest
@@ -214,7 +224,7 @@ func (c *crashLife) end(t testing.TB, l *Log) {
 	}
 	for _, f := range c.targets {
 		if t := l.targets.byName[f.name]; t != nil {
-			f.position, f.dropped = t.position(), t.savepoint().Outcome.Dropped[Budget]
+			f.saved = t.savepoint()
 		}
 		if f.r != nil {
 			_ = c.save(f.r.Close) // may tell of the crash

@@ -129,7 +129,7 @@ func (o *oracle) read(l *Log) (view []seen, damage, hollow uint64) {
 	}
 	c := newCursor(l, slog.New(slog.DiscardHandler))
 	defer c.close()
-	c.place(start)
+	c.place(start, Mark{})
 	for head := l.head(); ; {
 		e, err := c.next(head)
 		if err != nil {

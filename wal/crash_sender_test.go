@@ -2,7 +2,9 @@ package wal
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -35,11 +37,18 @@ func (c *crashLife) openTargets(l *Log, n int, last bool) {
 			f.known = true
 			f.since = c.absent()
 		}
-		f.r = r
-		f.pass++
-		f.at = r.target.position()
+		f.r, f.live.Lane, f.back.Lane = r, r.Lane, r.Backlog()
+		f.again(&f.live)
+		f.again(&f.back)
 		c.balanced(f)
 	}
+}
+
+// again says that a lane reads again from where it is done.
+func (f *crashTarget) again(l *crashLane) {
+	f.passes++
+	reach, _ := l.Reach()
+	l.pass, l.at = f.passes, reach.Acked
 }
 
 // judge looks at the savepoint that a crash has left.
@@ -48,18 +57,38 @@ func (c *crashLife) judge(f *crashTarget, t *target, l *Log) {
 	if t.doubt {
 		c.tally.Doubts++
 	}
-	if sp.Acked().Total > f.position.Total && f.known && sp.Outcome.Dropped[Budget] <= f.dropped {
-		c.fail("the savepoint of %s is at %v, ahead of what had an outcome: %v", f.name, sp.Acked(), f.position)
+	position := f.saved.Acked()
+	if ahead, ok := beyond(sp, f.saved); ok && f.known && sp.Outcome.Dropped[Budget] <= f.saved.Outcome.Dropped[Budget] {
+		c.fail("the savepoint of %s has %v, ahead of what had an outcome: %v", f.name, ahead, f.saved.Done)
 	}
-	if f.position.Commit > f.told && sp.Outcome.Dropped[Budget] == 0 && c.options.MaxBytes == 0 && f.opts.MaxBacklog == 0 && f.told > 0 {
-		c.fail("the savepoint of %s moved to %d, beyond %d, which was told", f.name, f.position.Commit, f.told)
+	if position.Commit > f.told && sp.Outcome.Dropped[Budget] == 0 && c.options.MaxBytes == 0 && f.opts.MaxBacklog == 0 && f.told > 0 {
+		c.fail("the savepoint of %s moved to %d, beyond %d, which was told", f.name, position.Commit, f.told)
 	}
-	if sp.High.Commit < f.sent && !t.doubt {
-		c.fail("%s was sent commit %d, its reservation went to %d", f.name, f.sent, sp.High.Commit)
+	if sp.High.Commit < f.live.sent && !t.doubt {
+		c.fail("%s was sent commit %d, its reservation went to %d", f.name, f.live.sent, sp.High.Commit)
+	}
+	from, to, ok := sp.gap()
+	if sent := f.back.sent; ok && from.Commit < sent && sent <= to.Commit && sp.Done[0].High.Commit < sent && !t.doubt {
+		c.fail("%s was sent commit %d of its backlog, its reservation went to %d", f.name, sent, sp.Done[0].High.Commit)
+	}
+	if ok {
+		c.tally.Gaps++
 	}
 	if g := t.ledger(l.head()); !g.Balanced() {
 		c.fail("the ledger of %s does not add up after a crash: %+v", f.name, g)
 	}
+}
+
+// beyond finds a range of sp that is not within one of before.
+func beyond(sp, before Savepoint) (Range, bool) {
+	for _, r := range sp.Done {
+		if r.From.Commit < r.To.Commit && !slices.ContainsFunc(before.Done, func(b Range) bool {
+			return b.From.Commit <= r.From.Commit && r.To.Commit <= b.To.Commit && r.To.Total <= b.To.Total
+		}) {
+			return r, true
+		}
+	}
+	return Range{}, false
 }
 
 // balanced judges a target's ledger.
@@ -85,63 +114,103 @@ func (c *crashLife) sender(ctx context.Context, f *crashTarget, rng *rand.Rand) 
 	for ; rounds > 0 && pause(ctx, rng, f.pace); rounds-- {
 		if rng.IntN(10) == 0 {
 			f.r.Rewind()
-			f.pass++
-			f.at = f.r.target.position()
+			f.again(&f.live)
 		}
-		for n := rng.IntN(12); n > 0 && !c.off && f.at.Commit < f.r.Head().Commit; n-- {
-			if !c.deliver(ctx, f, rng) {
+		if f.splits {
+			c.turn(f, rng)
+		}
+		for n := rng.IntN(12); n > 0 && !c.off; n-- {
+			l := &f.live
+			if f.splits && rng.IntN(3) > 0 {
+				l = &f.back
+			}
+			if !c.more(f, l) {
+				break
+			}
+			if !c.deliver(ctx, f, l, rng) {
 				return
 			}
 		}
 	}
 }
 
-// deliver delivers one entry; false if ctx has ended meanwhile.
-func (c *crashLife) deliver(ctx context.Context, f *crashTarget, rng *rand.Rand) bool {
-	e, err := f.r.Next(ctx)
+// turn lets the newest come first, or a lane start again.
+func (c *crashLife) turn(f *crashTarget, rng *rand.Rand) {
+	switch rng.IntN(8) {
+	case 0, 1:
+		if f.r.Split() {
+			f.again(&f.live)
+			c.tally.Splits++
+		}
+	case 2:
+		f.back.Rewind()
+		f.again(&f.back)
+	}
+}
+
+// more reports whether a lane has something to read.
+func (c *crashLife) more(f *crashTarget, l *crashLane) bool {
+	if l == &f.back {
+		_, ok := l.Reach()
+		return ok
+	}
+	return l.at.Commit < f.r.Head().Commit
+}
+
+// deliver delivers one entry of a lane; false if ctx has ended meanwhile.
+func (c *crashLife) deliver(ctx context.Context, f *crashTarget, l *crashLane, rng *rand.Rand) bool {
+	e, err := l.Next(ctx)
+	if errors.Is(err, ErrCaughtUp) {
+		l.Rewind()
+		f.again(l)
+		return true
+	}
 	if err != nil {
 		return false
 	}
-	if e.End.Commit <= f.at.Commit {
-		c.fail("%s read commit %d after %d", f.name, e.End.Commit, f.at.Commit)
+	if e.End.Commit <= l.at.Commit {
+		c.fail("%s read commit %d after %d", f.name, e.End.Commit, l.at.Commit)
 	}
-	f.at = e.End
+	l.at = e.End
 	id, end, outcome := c.identify(e), e.End, e.Missing
 	outcome.Delivered = e.Count()
-	for !c.reserve(f, end) {
+	for !c.reserve(l, end) {
 		if !pause(ctx, rng, 20*time.Millisecond) {
 			return false
 		}
 	}
-	f.sent = max(f.sent, end.Commit)
+	l.sent = max(l.sent, end.Commit)
 	if id >= 0 {
-		c.receive(f, id)
+		c.receive(f, l, id)
 	}
 	// The answer takes its time, and a crash may come before it.
 	if rng.IntN(2) == 0 && !pause(ctx, rng, 5*time.Millisecond) || c.off {
 		return false
 	}
-	f.r.Advance(end, outcome)
+	if other := &f.live; l == &f.back && rng.IntN(2) == 0 && c.more(f, other) && !c.deliver(ctx, f, other, rng) {
+		return false // meanwhile
+	}
+	l.Advance(end, outcome)
 	f.told = max(f.told, end.Commit)
 	c.balanced(f)
 	return true
 }
 
 // reserve is true when what ends there may be sent.
-func (c *crashLife) reserve(f *crashTarget, end Mark) bool {
+func (c *crashLife) reserve(l *crashLane, end Mark) bool {
 	return !c.saving && // see machine
-		c.save(func() error { return f.r.Reserve(end) }) == nil && !c.off
+		c.save(func() error { return l.Reserve(end) }) == nil && !c.off
 }
 
 // receive is the receiver: what it has survives every crash of the sender.
-func (c *crashLife) receive(f *crashTarget, id int) {
+func (c *crashLife) receive(f *crashTarget, l *crashLane, id int) {
 	for len(f.received) <= id {
 		f.received = append(f.received, 0)
 	}
-	if f.received[id] == f.pass {
+	if f.received[id] == l.pass {
 		c.fail("%s got commit %d twice in one pass", f.name, id)
 	}
-	f.received[id] = f.pass
+	f.received[id] = l.pass
 	if o := &c.commits[id]; o.lost || o.over {
 		c.fail("%s got commit %d, which was lost or refused", f.name, id)
 	}
@@ -152,9 +221,11 @@ func (c *crashLife) drain(ctx context.Context, f *crashTarget) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	ctx, cancel := context.WithTimeout(ctx, time.Hour)
 	defer cancel()
-	for f.at.Commit < f.r.Head().Commit && c.broken == nil {
-		if !c.deliver(ctx, f, rng) {
-			c.fail("%s reads nothing after commit %d, the head is %d", f.name, f.at.Commit, f.r.Head().Commit)
+	for _, l := range []*crashLane{&f.live, &f.back} {
+		for c.more(f, l) && c.broken == nil {
+			if !c.deliver(ctx, f, l, rng) {
+				c.fail("%s reads nothing after commit %d, the head is %d", f.name, l.at.Commit, f.r.Head().Commit)
+			}
 		}
 	}
 	g := f.r.Ledger()

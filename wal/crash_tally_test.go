@@ -9,6 +9,8 @@ type tally struct {
 	Faults         int            // operations of the disk that failed
 	Torn           int            // files with a write of which a cut left a part
 	Doubts         int            // savepoints with a slot that a cut has torn
+	Splits         int            // how often the newest was let go first
+	Gaps           int            // savepoints with a backlog that a crash has left
 
 	Lost       int           // acknowledged commits, all within what the promise allows
 	Oldest     time.Duration // how long before the cut the oldest of them was acknowledged
@@ -28,6 +30,8 @@ func (s *tally) add(o *tally) {
 	s.Faults += o.Faults
 	s.Torn += o.Torn
 	s.Doubts += o.Doubts
+	s.Splits += o.Splits
+	s.Gaps += o.Gaps
 	s.Lost += o.Lost
 	s.Oldest = max(s.Oldest, o.Oldest)
 	s.Unforgiven += o.Unforgiven

@@ -19,6 +19,10 @@ type cursor struct {
 	// Commits up to it are skipped by their numbers.
 	last Mark
 
+	// end, unless it is zero, is where the cursor stops: it hands out no later commit, and
+	// when it meets one, what is missing up to there.
+	end Mark
+
 	// want is the segment to open next, or the one that is open.
 	want   int
 	file   segmentFile // nil if none is open
@@ -41,12 +45,16 @@ func newCursor(t tail, log *slog.Logger) *cursor {
 	return &cursor{tail: t, log: log, decode: newEntryDecoder(t.labelsOf), counted: -1, furthest: -1}
 }
 
-// place makes the cursor go on after the given mark, which belongs to the tail's log.
-func (c *cursor) place(after Mark) {
+// place makes the cursor go on after the given mark, which belongs to the tail's log, up
+// to the end, which may be zero.
+func (c *cursor) place(after, end Mark) {
 	segment := locate(c.tail, after)
 	c.close()
-	c.last, c.want, c.powerCut = after, segment, 0
+	c.last, c.end, c.want, c.powerCut = after, end, segment, 0
 }
+
+// arrived reports whether the cursor has handed out what there is up to its end.
+func (c *cursor) arrived() bool { return c.end != (Mark{}) && c.last.Commit >= c.end.Commit }
 
 // close closes the open segment, if there is one.
 func (c *cursor) close() {
@@ -192,6 +200,8 @@ func (c *cursor) take(head Mark) *Entry {
 		c.log.Warn("Skipping a commit beyond the head of the log", "segment", segmentName(c.want), "commit", commit.Number)
 		c.learn(c.reader.good)
 		return nil
+	case c.end != (Mark{}) && commit.Number > c.end.Commit:
+		return c.stop()
 	}
 	d := c.decode
 	d.reset()
@@ -210,6 +220,18 @@ func (c *cursor) take(head Mark) *Entry {
 	e.MinT, e.MaxT = commit.MinT, commit.MaxT
 	e.Missing = c.missing(commit, e.Count())
 	c.last, c.powerCut = e.End, 0
+	return e
+}
+
+// stop is the entry without samples that ends where the cursor does: the commit there is
+// lost, for a later one was met.
+func (c *cursor) stop() *Entry {
+	c.decode.reset()
+	e := &c.decode.entry
+	e.End = c.end
+	e.MinT, e.MaxT = 0, 0
+	e.Missing = c.missing(commitRecord{Number: c.end.Commit, Total: c.end.Total}, 0)
+	c.last, c.powerCut = c.end, 0
 	return e
 }
 

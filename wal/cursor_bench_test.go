@@ -27,7 +27,7 @@ func BenchmarkCursorNext(b *testing.B) {
 	defer c.close()
 	head := c.tail.head()
 	read := func() int {
-		c.place(Mark{Log: head.Log, SegmentID: s.header.Segment})
+		c.place(Mark{Log: head.Log, SegmentID: s.header.Segment}, Mark{})
 		n := 0
 		for {
 			e, err := c.next(head)

@@ -23,10 +23,13 @@ func FuzzSavepoint(f *testing.F) {
 	f.Add(appendSavepoint(nil, storedSavepoint{Name: "a"}))
 	full := storedSavepoint{Name: "prod", LastOpen: 1_700_000_000_000}
 	full.Start = Mark{Position{1, 2}, ID{3}, ID{4}, 5, 6}
-	full.Done = []Range{{full.Start, Mark{Position{2, 2}, ID{3}, ID{4}, 15, 60}}}
+	full.Done = []Range{{From: full.Start, To: Mark{Position{2, 2}, ID{3}, ID{4}, 15, 60}}}
 	full.Outcome.Delivered = 54
 	f.Add(appendSavepoint(nil, full))
 	full.Orphan = 86_400_000
+	f.Add(appendSavepoint(nil, full))
+	full.Done[0].High = full.Done[0].To
+	full.Done = append(full.Done, Range{From: Mark{Position{3, 2}, ID{3}, ID{4}, 25, 90}, To: Mark{Position{3, 9}, ID{3}, ID{4}, 26, 90}})
 	f.Add(appendSavepoint(nil, full))
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		if len(payload) > slotSize-slotHeaderSize-4 {
@@ -34,7 +37,7 @@ func FuzzSavepoint(f *testing.F) {
 		}
 		slot := make([]byte, slotSize)
 		copy(slot, slotMagic)
-		slot[4] = savepointVersion
+		slot[4] = savepointOneRange + byte(len(payload)%2)
 		slot[12] = 1 // sequence number
 		binary.BigEndian.PutUint32(slot[slotHeaderSize-4:], uint32(len(payload)))
 		copy(slot[slotHeaderSize:], payload)

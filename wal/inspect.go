@@ -341,7 +341,7 @@ func (in *Inspection) account(stored map[string]Savepoint, refs []segmentRef) {
 		l := (&target{sp: sp}).ledger(in.Head)
 		t.Acked, t.High = acked.Position, sp.High.Position
 		t.Appended, t.Delivered, t.Filtered, t.Pending = l.Appended, l.Delivered, l.Filtered, l.Pending
-		t.PendingBytes, t.Balanced = pendingBytes(refs, acked, in.Head), l.Balanced()
+		t.PendingBytes, t.Balanced = pendingBytes(refs, &sp, in.Head), l.Balanced()
 		t.Dropped = map[string]uint64{}
 		for r, n := range l.Dropped {
 			if n > 0 {

@@ -72,7 +72,7 @@ func (l *Log) Before(name string, t time.Time) (Stretch, error) {
 	c := newCursor(l, slog.New(slog.DiscardHandler)) // damage is told by who delivers
 	defer c.close()
 	acked := sp.Acked()
-	c.place(acked)
+	c.place(acked, Mark{})
 	s := Stretch{End: acked}
 	for {
 		e, err := c.next(head)
@@ -91,8 +91,8 @@ func (l *Log) Before(name string, t time.Time) (Stretch, error) {
 		}
 		s.End = e.End
 	}
+	s.Bytes = pendingBytes(l.segments(), &sp, s.End)
 	s.Samples = sp.settle(s.End)
-	s.Bytes = pendingBytes(l.segments(), acked, s.End)
 	return s, nil
 }
 

@@ -195,6 +195,7 @@ func TestForget(t *testing.T) {
 		}
 		l.Reconfigure(Settings{Retain: time.Hour, OrphanTTL: 3 * time.Hour})
 		time.Sleep(time.Hour)
+		synctest.Wait() // the housekeeping of this very moment
 		if o := l.Orphans(); len(o) != 1 || o[0].Left != 2*time.Hour {
 			t.Errorf("orphans %+v", o)
 		}
@@ -234,7 +235,7 @@ func TestRemovedStaysRemoved(t *testing.T) {
 	if err := tg.remove(); err != nil {
 		t.Fatal(err)
 	}
-	tg.setShards(4)
+	tg.setShards(live, 4)
 	if err := tg.save(); err != nil || saves.files() != 0 {
 		t.Errorf("%v; %q", err, saves.names())
 	}

@@ -162,7 +162,7 @@ func TestSavepointOfAnotherSegment(t *testing.T) {
 	acked.Segment, acked.SegmentID = 1, ID{77}
 	st := storedSavepoint{Name: "a"}
 	st.Start = Mark{Log: ID{9}}
-	st.High, st.Done = acked, []Range{{st.Start, acked}}
+	st.High, st.Done = acked, []Range{{From: st.Start, To: acked}}
 	st.Outcome.Delivered = acked.Total
 	if _, err := createSavepointFile(dir, st); err != nil {
 		t.Fatal(err)

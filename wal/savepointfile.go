@@ -24,7 +24,11 @@ const (
 	slotSize         = 16 * 1024
 	slotHeaderSize   = 4 + 1 + 8 + 4
 	slotMagic        = "hwsp"
-	savepointVersion = 1
+	savepointVersion = 2
+
+	// A savepoint with one range says nothing that version 1 did not know: it is written as
+	// that, so that an older build can still read it.
+	savepointOneRange = 1
 
 	maxOrphan        = uint64(math.MaxInt64 / time.Millisecond)
 	maxSavepointName = 255          // bytes of a file name
@@ -219,7 +223,7 @@ func (e *newerSavepointError) Error() string {
 func appendSlot(b []byte, seq uint64, st storedSavepoint) ([]byte, error) {
 	start := len(b)
 	b = append(b, slotMagic...)
-	b = append(b, savepointVersion)
+	b = append(b, st.version())
 	b = binary.BigEndian.AppendUint64(b, seq)
 	b = append(b, 0, 0, 0, 0)
 	b = appendSavepoint(b, st)
@@ -254,10 +258,18 @@ func decodeSlot(b []byte) (seq uint64, st storedSavepoint, err error) {
 	if seq == 0 {
 		return damaged("sequence number 0")
 	}
-	if st, err = decodeSavepoint(b[slotHeaderSize:end]); err != nil {
+	if st, err = decodeSavepoint(b[slotHeaderSize:end], b[4]); err != nil {
 		return damaged(err.Error())
 	}
 	return seq, st, nil
+}
+
+// version is that of the oldest format which has room for what the savepoint says.
+func (st *storedSavepoint) version() byte {
+	if len(st.Done) > 1 {
+		return savepointVersion
+	}
+	return savepointOneRange
 }
 
 func appendSavepoint(b []byte, st storedSavepoint) []byte {
@@ -269,6 +281,9 @@ func appendSavepoint(b []byte, st storedSavepoint) []byte {
 	b = binary.AppendUvarint(b, uint64(len(st.Done)))
 	for _, r := range st.Done {
 		b = appendMark(appendMark(b, r.From), r.To)
+		if st.version() > savepointOneRange {
+			b = binary.AppendUvarint(appendMark(b, r.High), uint64(r.Shards))
+		}
 	}
 	b = binary.AppendUvarint(b, st.Outcome.Delivered)
 	b = binary.AppendUvarint(b, st.Outcome.Filtered)
@@ -298,13 +313,20 @@ func appendSavepoint(b []byte, st storedSavepoint) []byte {
 	return b
 }
 
-func decodeSavepoint(b []byte) (storedSavepoint, error) {
+func decodeSavepoint(b []byte, version byte) (storedSavepoint, error) {
 	d := decoder{b: b}
 	st := storedSavepoint{Name: string(d.bytes(d.uvarint())), LastOpen: d.varint()}
 	st.Start = d.mark()
 	st.High = d.mark()
 	for n := d.uvarint(); n > 0 && d.err == nil; n-- {
-		st.Done = append(st.Done, Range{From: d.mark(), To: d.mark()})
+		r := Range{From: d.mark(), To: d.mark()}
+		if version > savepointOneRange {
+			r.High, r.Shards = d.mark(), int(min(d.uvarint(), 1<<16))
+		}
+		st.Done = append(st.Done, r)
+	}
+	if n := len(st.Done); n > 0 {
+		st.Done[n-1].High, st.Done[n-1].Shards = Mark{}, 0 // behind it, High says it
 	}
 	st.Outcome.Delivered = d.uvarint()
 	st.Outcome.Filtered = d.uvarint()

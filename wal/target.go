@@ -3,7 +3,6 @@ package wal
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 )
@@ -26,11 +25,11 @@ type target struct {
 	// data when it is opened. doubt says that a newer savepoint may have been lost.
 	lost, doubt bool
 
-	open     bool
-	enrolled bool      // the configuration has it: not open is not an orphan
-	lastOpen time.Time // by the wall clock, for people: nothing is decided by it
-	touched  time.Time // the lastOpen that is durable, or about to be
-	backlog  int64     // MaxBacklog, bytes; 0: no limit
+	open       bool
+	enrolled   bool      // the configuration has it: not open is not an orphan
+	lastOpen   time.Time // by the wall clock, for people: nothing is decided by it
+	touched    time.Time // the lastOpen that is durable, or about to be
+	maxBacklog int64     // bytes; 0: no limit
 
 	// orphan is for how long this and earlier processes ran while the target was not wanted.
 	// A step of the wall clock does not change it, and what passes while no agent runs is
@@ -38,9 +37,9 @@ type target struct {
 	// about to be.
 	orphan, orphanSaved time.Duration
 
-	// overtaken is how many samples were let go, by reason, that the sender had read
+	// overtaken is how many samples were let go, by lane and reason, that the sender had read
 	// already: their outcomes may still come.
-	overtaken [NumReasons]uint64
+	overtaken [numLanes][NumReasons]uint64
 
 	durable Mark // the last commit of the log that is known to be durable
 
@@ -54,10 +53,10 @@ type target struct {
 	// any more.
 	gone bool
 
-	version uint64 // of sp and lastOpen: grows with each change
-	saved   uint64 // the version that is durable
-	acked   Mark   // the acknowledged mark that is durable: what lies before may be deleted
-	high    Mark   // the High that is durable
+	version uint64         // of sp and lastOpen: grows with each change
+	saved   uint64         // the version that is durable
+	acked   Mark           // the acknowledged mark that is durable: what lies before may be deleted
+	high    [numLanes]Mark // what is durable of how far each lane may have sent
 
 	unsavedSince time.Time // when saving began to fail; zero if the last save was well
 }
@@ -112,14 +111,17 @@ func (t *target) save() error {
 		return fmt.Errorf("save savepoint of target %q: %w", t.name, err)
 	}
 	t.unsavedSince = time.Time{}
-	t.saved, t.acked, t.high = version, st.Acked(), st.High
+	t.saved, t.acked, t.high[live] = version, st.Acked(), st.High
+	if _, _, ok := st.gap(); ok {
+		t.high[backlog] = st.Done[0].High
+	}
 	return nil
 }
 
 // stored is what the file is to hold; mu is held.
 func (t *target) stored() storedSavepoint {
 	st := storedSavepoint{
-		Name: t.name, LastOpen: t.lastOpen.UnixMilli(), Savepoint: t.copySavepoint(),
+		Name: t.name, LastOpen: t.lastOpen.UnixMilli(), Savepoint: t.sp.clone(),
 		Orphan: t.orphan.Milliseconds(), Durable: t.durable, Adopted: t.adopted,
 	}
 	if !t.paused.IsZero() {
@@ -128,17 +130,10 @@ func (t *target) stored() storedSavepoint {
 	return st
 }
 
-// copySavepoint is a copy of the savepoint; mu is held.
-func (t *target) copySavepoint() Savepoint {
-	sp := t.sp
-	sp.Done = slices.Clone(sp.Done)
-	return sp
-}
-
 func (t *target) savepoint() Savepoint {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.copySavepoint()
+	return t.sp.clone()
 }
 
 func (t *target) position() Mark {
@@ -163,7 +158,14 @@ func (t *target) isLost() bool {
 func (t *target) backlogLimit() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.backlog
+	return t.maxBacklog
+}
+
+// pendingBytes is how many bytes of the segments wait for the target, up to head.
+func (t *target) pendingBytes(segments []segmentRef, head Mark) int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return pendingBytes(segments, &t.sp, head)
 }
 
 // drop lets everything up to and including end go, for that reason. moved says that the
@@ -174,79 +176,14 @@ func (t *target) drop(end Mark, why Reason) (n uint64, moved bool) {
 	if t.lost || t.gone || t.sp.Acked().Commit >= end.Commit {
 		return 0, false
 	}
+	last := t.sp.Last().Total
 	n = t.sp.settle(end)
 	t.sp.Outcome.Dropped[why] += n
-	t.overtaken[why] += n
+	beyond := min(n, t.sp.Last().Total-last)
+	t.overtaken[live][why] += beyond
+	t.overtaken[backlog][why] += n - beyond
 	t.version++
 	return n, true
-}
-
-// advance is [Reader.Advance].
-func (t *target) advance(to Mark, outcome Outcome) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	moves := to.Commit > t.sp.Acked().Commit
-	added, told := t.sp.settle(to), outcome.Sum()
-	// Samples that were on their way may have been let go, and they are counted as dropped.
-	// Now that their true outcome is known, that one counts.
-	known, found := told-min(added, told), false
-	for why, n := range t.overtaken {
-		n = min(n, known)
-		known -= n
-		t.overtaken[why] -= n
-		t.sp.Outcome.Dropped[why] -= n
-		found = found || n > 0
-	}
-	if !moves && !found {
-		return
-	}
-	t.sp.Outcome.Add(outcome)
-	if moves {
-		clear(t.overtaken[:]) // outcomes come in order: none from before is left
-	}
-	t.version++
-}
-
-// reserve is [Reader.Reserve].
-func (t *target) reserve(high Mark) error {
-	t.mu.Lock()
-	if high.Commit <= t.high.Commit {
-		t.mu.Unlock()
-		return nil
-	}
-	if high.Commit > t.sp.High.Commit {
-		t.sp.High = high
-		t.version++
-	}
-	t.mu.Unlock()
-	err := t.save()
-	if err == nil {
-		return nil
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if since := t.unsavedSince; !since.IsZero() && time.Since(since) >= reservePatience {
-		return nil // the housekeeping tells of the error, and goes on trying to save
-	}
-	return err
-}
-
-// setShards is [Reader.SetShards].
-func (t *target) setShards(n int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.sp.Shards != n {
-		t.sp.Shards = n
-		t.version++
-	}
-}
-
-// rewound forgets what the sender had read: no outcomes of it will come.
-func (t *target) rewound() Mark {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	clear(t.overtaken[:])
-	return t.sp.Acked()
 }
 
 // ledger is the account at that head of the log.
@@ -254,7 +191,7 @@ func (t *target) ledger(head Mark) Ledger {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := Ledger{Outcome: t.sp.Outcome}
-	l.Appended = max(head.Total, t.sp.Acked().Total) - t.sp.Start.Total
+	l.Appended = max(head.Total, t.sp.Last().Total) - t.sp.Start.Total
 	l.Pending = l.Appended - min(l.Appended, t.sp.Settled())
 	return l
 }
@@ -286,11 +223,11 @@ func (t *target) enter(head Mark, now time.Time, maxBacklog int64) error {
 	if t.open {
 		return errReaderOpen
 	}
-	if t.doubt && t.sp.High.Commit < head.Commit {
-		t.sp.High = head
+	if t.doubt {
+		t.sp.doubtHigh(head)
 	}
 	t.doubt = false
-	t.open, t.lastOpen, t.touched, t.backlog = true, now, now, maxBacklog
+	t.open, t.lastOpen, t.touched, t.maxBacklog = true, now, now, maxBacklog
 	t.orphan, t.orphanSaved = 0, 0
 	t.version++
 	return nil

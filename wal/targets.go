@@ -179,7 +179,7 @@ func (ts *targets) enforceBacklog(t tail) error {
 		if limit <= 0 {
 			continue
 		}
-		end, ok, err := backlogEnd(t, target.position(), limit)
+		end, ok, err := backlogEnd(t, target.savepoint(), limit)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -196,16 +196,17 @@ func (ts *targets) enforceBacklog(t tail) error {
 	return errors.Join(errs...)
 }
 
-// backlogEnd is where a target that has acknowledged up to acked must move to so
-// that no more than limit bytes follow, or as few as can be: the beginning of a
-// segment. It is not ok if the target need not or cannot move.
-func backlogEnd(t tail, acked Mark, limit int64) (end Mark, ok bool, err error) {
+// backlogEnd is where a target with that savepoint must move to so that no more than
+// limit bytes wait for it, or as few as can be: the beginning of a segment. It is not ok if
+// the target need not or cannot move.
+func backlogEnd(t tail, sp Savepoint, limit int64) (end Mark, ok bool, err error) {
 	segments, head := t.segments(), t.head()
-	backlog := pendingBytes(segments, acked, head)
-	for i, s := range segments {
-		if backlog <= limit {
+	waits := pendingBytes(segments, &sp, head)
+	for _, s := range segments {
+		if waits <= limit {
 			break
 		}
+		acked := sp.Acked()
 		if s.Number <= acked.Segment || s.Number > head.Segment {
 			continue
 		}
@@ -217,19 +218,33 @@ func backlogEnd(t tail, acked Mark, limit int64) (end Mark, ok bool, err error) 
 			continue // a damaged header cannot say where it is: move beyond it, or stay before
 		}
 		end, ok = markBefore(h, s.Number), true
-		backlog = pendingBytes(segments[i:], end, head)
+		sp.settle(end)
+		waits = pendingBytes(segments, &sp, head)
 	}
 	return end, ok, nil
 }
 
-// pendingBytes is how many bytes of the segments lie after acked, up to head.
-func pendingBytes(segments []segmentRef, acked, head Mark) int64 {
+// pendingBytes is how many bytes of the segments hold what has no final outcome, up to head.
+func pendingBytes(segments []segmentRef, sp *Savepoint, head Mark) int64 {
+	var n int64
+	for _, r := range sp.open(head) {
+		n += bytesAfter(segments, r.From, r.To)
+		if r.To.Commit < head.Commit {
+			n -= bytesAfter(segments, r.To, r.To)
+		}
+	}
+	return max(n, 0)
+}
+
+// bytesAfter is how many bytes of the segments lie after from, up to the end of that in
+// which end is.
+func bytesAfter(segments []segmentRef, from, end Mark) int64 {
 	var n int64
 	for _, s := range segments {
 		switch {
-		case s.Number < acked.Segment || s.Number > head.Segment:
-		case s.Number == acked.Segment:
-			n += max(0, s.Size-acked.Offset)
+		case s.Number < from.Segment || s.Number > end.Segment:
+		case s.Number == from.Segment:
+			n += max(0, s.Size-from.Offset)
 		default:
 			n += s.Size
 		}
@@ -260,7 +275,7 @@ func (l *Log) Orphans() []Orphan {
 			continue
 		}
 		if ledger := t.ledger(head); ledger.Pending > 0 {
-			o := Orphan{Name: t.name, Since: since, Ledger: ledger, PendingBytes: pendingBytes(segments, t.position(), head)}
+			o := Orphan{Name: t.name, Since: since, Ledger: ledger, PendingBytes: t.pendingBytes(segments, head)}
 			if ttl > 0 {
 				o.Left = max(ttl-seen, time.Second)
 			}
@@ -280,7 +295,7 @@ func (l *Log) Account(name string) (ledger Ledger, pending int64) {
 	if t == nil || t.isLost() {
 		return Ledger{}, 0
 	}
-	return t.ledger(head), pendingBytes(segments, t.position(), head)
+	return t.ledger(head), t.pendingBytes(segments, head)
 }
 
 // save makes all savepoints durable that have changed, and removes orphans that are

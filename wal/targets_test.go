@@ -525,8 +525,8 @@ func TestReserveOnBrokenDisk(t *testing.T) {
 				t.Errorf("a later reservation on the same disk: %v", err)
 			}
 			fail = nil
-			if err := r.Reserve(p.commits[i+2].mark); err != nil || r.target.high != p.commits[i+2].mark {
-				t.Errorf("on a disk that is well: %v, durable up to %v", err, r.target.high)
+			if err := r.Reserve(p.commits[i+2].mark); err != nil || r.target.high[live] != p.commits[i+2].mark {
+				t.Errorf("on a disk that is well: %v, durable up to %v", err, r.target.high[live])
 			}
 		}
 	})
@@ -596,14 +596,14 @@ func TestSettleRanges(t *testing.T) {
 		added uint64
 		done  []Range
 	}{
-		{2, 0, []Range{{m(1), m(3)}, {m(5), m(7)}, {m(9), m(10)}}},
-		{4, 10, []Range{{m(1), m(4)}, {m(5), m(7)}, {m(9), m(10)}}},
-		{5, 20, []Range{{m(1), m(7)}, {m(9), m(10)}}},
-		{6, 20, []Range{{m(1), m(7)}, {m(9), m(10)}}},
-		{8, 30, []Range{{m(1), m(8)}, {m(9), m(10)}}},
-		{12, 60, []Range{{m(1), m(12)}}},
+		{2, 0, []Range{{From: m(1), To: m(3)}, {From: m(5), To: m(7)}, {From: m(9), To: m(10)}}},
+		{4, 10, []Range{{From: m(1), To: m(4)}, {From: m(5), To: m(7)}, {From: m(9), To: m(10)}}},
+		{5, 20, []Range{{From: m(1), To: m(7)}, {From: m(9), To: m(10)}}},
+		{6, 20, []Range{{From: m(1), To: m(7)}, {From: m(9), To: m(10)}}},
+		{8, 30, []Range{{From: m(1), To: m(8)}, {From: m(9), To: m(10)}}},
+		{12, 60, []Range{{From: m(1), To: m(12)}}},
 	} {
-		sp := Savepoint{Start: m(1), Done: []Range{{m(1), m(3)}, {m(5), m(7)}, {m(9), m(10)}}}
+		sp := Savepoint{Start: m(1), Done: []Range{{From: m(1), To: m(3)}, {From: m(5), To: m(7)}, {From: m(9), To: m(10)}}}
 		if added := sp.settle(m(tc.end)); added != tc.added {
 			t.Errorf("settle %d adds %d, want %d", tc.end, added, tc.added)
 		}

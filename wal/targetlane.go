@@ -1,0 +1,122 @@
+package wal
+
+import "time"
+
+// laneKind tells the two lanes of a target apart.
+type laneKind uint8
+
+const (
+	live    laneKind = iota // behind everything that has a final outcome
+	backlog                 // the oldest gap
+
+	numLanes
+)
+
+// reach is how far a lane has come; not ok for the backlog if there is none.
+func (t *target) reach(l laneKind) (r Reach, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if l == live {
+		return Reach{Acked: t.sp.Last(), High: t.sp.High, Shards: t.sp.Shards}, true
+	}
+	if r.Acked, r.End, ok = t.sp.gap(); ok {
+		r.High, r.Shards = t.sp.Done[0].High, t.sp.Done[0].Shards
+	}
+	return r, ok
+}
+
+// split is [Reader.Split].
+func (t *target) split(at Mark) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.lost || t.gone || !t.sp.split(at) {
+		return false
+	}
+	clear(t.overtaken[live][:])
+	t.version++
+	return true
+}
+
+// advance is [Lane.Advance].
+func (t *target) advance(l laneKind, to Mark, outcome Outcome) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	at, settle := t.sp.Last(), t.sp.settleLast
+	if l == backlog {
+		at, settle = t.sp.Acked(), t.sp.settle
+	}
+	moves := to.Commit > at.Commit
+	added, told := settle(to), outcome.Sum()
+	// Samples that were on their way may have been let go, and they are counted as dropped.
+	// Now that their true outcome is known, that one counts.
+	known, found := told-min(added, told), false
+	overtaken := &t.overtaken[l]
+	for why, n := range overtaken {
+		n = min(n, known)
+		known -= n
+		overtaken[why] -= n
+		t.sp.Outcome.Dropped[why] -= n
+		found = found || n > 0
+	}
+	if !moves && !found {
+		return
+	}
+	t.sp.Outcome.Add(outcome)
+	if moves {
+		clear(overtaken[:]) // outcomes come in order: none from before is left
+	}
+	t.version++
+}
+
+// reserve is [Lane.Reserve].
+func (t *target) reserve(l laneKind, high Mark) error {
+	t.mu.Lock()
+	if high.Commit <= t.high[l].Commit {
+		t.mu.Unlock()
+		return nil
+	}
+	switch {
+	case l == backlog:
+		if t.sp.reserveGap(high) {
+			t.version++
+		}
+	case high.Commit > t.sp.High.Commit:
+		t.sp.High = high
+		t.version++
+	}
+	t.mu.Unlock()
+	err := t.save()
+	if err == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if since := t.unsavedSince; !since.IsZero() && time.Since(since) >= reservePatience {
+		return nil // the housekeeping tells of the error, and goes on trying to save
+	}
+	return err
+}
+
+// setShards is [Lane.SetShards].
+func (t *target) setShards(l laneKind, n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	shards := &t.sp.Shards
+	if l == backlog {
+		if _, _, ok := t.sp.gap(); !ok {
+			return
+		}
+		shards = &t.sp.Done[0].Shards
+	}
+	if *shards != n {
+		*shards = n
+		t.version++
+	}
+}
+
+// rewound forgets what the lane had read: no outcomes of it will come.
+func (t *target) rewound(l laneKind) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.overtaken[l][:])
+}
