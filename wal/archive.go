@@ -66,7 +66,7 @@ func (a *Archive) open(dir string, after uint64) error {
 	if after > start.Commit {
 		start.Commit, start.SegmentID, a.within = after, ID{}, true // where that is, headers tell
 	}
-	a.cursor.place(start)
+	a.cursor.place(start, Mark{})
 	return nil
 }
 
