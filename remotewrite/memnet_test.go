@@ -20,6 +20,7 @@ type memNet struct {
 	conns  chan net.Conn
 	closed chan struct{}
 	once   sync.Once
+	pumps  sync.WaitGroup
 
 	mu   sync.Mutex
 	open int // connections at the server
@@ -52,6 +53,7 @@ func memServe(t testing.TB, config *tls.Config, h http.HandlerFunc) (n *memNet, 
 		if err := <-done; !errors.Is(err, http.ErrServerClosed) {
 			t.Errorf("server: %v", err)
 		}
+		n.pumps.Wait() // which may take what is left of time limits: nobody waits for them later
 	}
 }
 
@@ -77,12 +79,15 @@ func (n *memNet) counts() (open, all int) {
 // dial implements DialFunc.
 func (n *memNet) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	client, server := net.Pipe()
+	s := newSocket(server, &n.pumps)
 	select {
-	case n.conns <- newSocket(server):
+	case n.conns <- s:
 		return client, nil
 	case <-n.closed:
+		_ = s.Close()
 		return nil, net.ErrClosed
 	case <-ctx.Done():
+		_ = s.Close()
 		return nil, ctx.Err()
 	}
 }
@@ -113,9 +118,9 @@ type socket struct {
 	once sync.Once
 }
 
-func newSocket(c net.Conn) *socket {
+func newSocket(c net.Conn, pumps *sync.WaitGroup) *socket {
 	s := &socket{Conn: c, out: make(chan []byte, 1024), over: make(chan struct{})}
-	go s.pump()
+	pumps.Go(s.pump)
 	return s
 }
 
@@ -145,8 +150,18 @@ func (s *socket) Write(p []byte) (int, error) {
 	}
 }
 
+// SetWriteDeadline does nothing: writing never waits. crypto/tls sets one that is over when
+// it closes, which must not lose what is on its way.
+func (s *socket) SetWriteDeadline(time.Time) error { return nil }
+
+// SetDeadline is for reading.
+func (s *socket) SetDeadline(t time.Time) error { return s.SetReadDeadline(t) }
+
 func (s *socket) Close() error {
-	s.once.Do(func() { close(s.over) })
+	s.once.Do(func() {
+		close(s.over)
+		_ = s.Conn.SetWriteDeadline(time.Now().Add(time.Second)) // for what is on its way
+	})
 	return s.SetReadDeadline(time.Unix(1, 0)) // ends a Read
 }
 

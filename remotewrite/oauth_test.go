@@ -405,10 +405,14 @@ func TestOAuth2LosesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
+			refuse := func(status int) {
+				r.issuer.set(0, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
+			}
+			refuse(503) // before the first request
 			done := make(chan error, 1)
 			go func() { done <- q.Run(ctx) }()
 			for _, status := range []int{503, 400, 401, 302, 404} {
-				r.issuer.set(0, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
+				refuse(status)
 				time.Sleep(20 * time.Minute)
 				want := "held"
 				if status == 503 {
