@@ -199,8 +199,9 @@ func doOffline(storage string, r request) (c TargetChange, err error) {
 	case ActionPause, ActionResume:
 		err = queue.pause(&c)
 	case ActionSkip:
-		if err = queue.lookBefore(&c, r.before); err == nil && !r.dryRun {
-			err = queue.skip(&c, r.before)
+		var end wal.Mark
+		if end, err = queue.lookBefore(&c, r.before); err == nil && !r.dryRun {
+			err = queue.skip(&c, end)
 		}
 	case ActionAdopt:
 		err = queue.adopt(&c, r.target, r.to)

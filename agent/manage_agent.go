@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+
+	"hwsagent/wal"
 )
 
 // control serves what people may do through the control socket.
@@ -39,20 +41,21 @@ func answer(w http.ResponseWriter, v any, err error) {
 // manage does something with a target's queue. What runs of the target stops meanwhile.
 func (a *Agent) manage(r request) (TargetChange, error) {
 	q, c := queues{a.log, a.o.StoragePath}, r.changed(true)
-	if r.action == ActionSkip {
-		if err := q.lookBefore(&c, r.before); err != nil || r.dryRun {
+	var end wal.Mark
+	var err error
+	if r.action == ActionSkip { // while everything goes on
+		if end, err = q.lookBefore(&c, r.before); err != nil || r.dryRun {
 			return c, err
 		}
 	}
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
 	_, configured := a.targets.entry(r.target)
-	var err error
 	switch r.action {
 	case ActionPause, ActionResume:
 		err = a.targets.around(func() error { return q.pause(&c) }, r.target)
 	case ActionSkip:
-		err = a.targets.around(func() error { return q.skip(&c, r.before) }, r.target)
+		err = a.targets.around(func() error { return q.skip(&c, end) }, r.target)
 	case ActionAdopt:
 		err = a.adopt(q, &c, r.target, r.to)
 	case ActionDrop:

@@ -60,25 +60,21 @@ func (q queues) pause(c *TargetChange) error {
 	return nil
 }
 
-// lookBefore finds what would be skipped.
-func (q queues) lookBefore(c *TargetChange, before time.Time) error {
+// lookBefore finds what would be skipped, and where that ends. It reads all of that, so it
+// may take a while.
+func (q queues) lookBefore(c *TargetChange, before time.Time) (end wal.Mark, err error) {
 	s, err := q.log.Before(c.Target, before)
 	if err != nil {
-		return q.explain(c.Target, err)
+		return end, q.explain(c.Target, err)
 	}
 	c.Samples, c.Bytes, c.Oldest, c.Newest, c.GoesOn = s.Samples, s.Bytes, s.From, s.To, s.Rest
 	q.account(c)
-	return nil
+	return s.End, nil
 }
 
-// skip lets that go. Nothing is sent to the target meanwhile.
-func (q queues) skip(c *TargetChange, before time.Time) error {
-	s, err := q.log.Before(c.Target, before) // some may have been delivered since
-	if err != nil {
-		return q.explain(c.Target, err)
-	}
-	c.Oldest, c.Newest, c.GoesOn, c.Bytes = s.From, s.To, s.Rest, s.Bytes
-	if c.Samples, err = q.log.Skip(c.Target, s.End); err != nil {
+// skip lets go what has not been delivered since.
+func (q queues) skip(c *TargetChange, end wal.Mark) (err error) {
+	if c.Samples, err = q.log.Skip(c.Target, end); err != nil {
 		return q.explain(c.Target, err)
 	}
 	q.account(c)

@@ -119,6 +119,21 @@ func (c *cli) testTarget() *cobra.Command {
 
 func (c *cli) manager() agent.TargetManager { return agent.TargetManager{Storage: c.storage} }
 
+// slowly does some work, and says what it is if that takes its time.
+func (c *cli) slowly(what string, work func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		work()
+	}()
+	select {
+	case <-done:
+	case <-time.After(2 * time.Second):
+		fmt.Fprintln(c.stderr, what)
+		<-done
+	}
+}
+
 // done prints what was done: as JSON, or the line for people.
 func (c *cli) done(ch agent.TargetChange, line string) {
 	if c.json {
@@ -178,7 +193,8 @@ func (c *cli) skipTarget() *cobra.Command {
 				c.started = false
 				return fmt.Errorf("--before: %w", err)
 			}
-			ch, err := c.manager().Skip(cmd.Context(), args[0], at, dryRun || !yes)
+			var ch agent.TargetChange
+			c.slowly("reading what waits …", func() { ch, err = c.manager().Skip(cmd.Context(), args[0], at, dryRun || !yes) })
 			if err != nil {
 				return err
 			}
