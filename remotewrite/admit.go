@@ -170,11 +170,14 @@ func (w *window) waitRoom(ctx context.Context) error {
 // beginning to its end. A shard that lags stops the others after maxRounds rounds, so
 // that no more than that has to be looked through after a crash. What may be stored
 // already is read as a whole, however much of it a former window had finished: where a
-// receiver refuses empty writes, only its last samples are taken (see hold.go).
+// receiver refuses empty writes, only its last samples are taken (see hold.go). That is as
+// much as a window can have reached over, and not all that the log has when a savepoint
+// was lost.
 func (w *window) bounds() (open, span int) {
 	shards := len(w.shards)
 	if w.q.moreUnsure() {
-		most := aheadOf * w.q.cfg.Queue.Capacity * max(shards, w.q.lanes)
+		c := &w.q.cfg.Queue
+		most := aheadOf * min(c.Capacity*max(shards, w.q.lanes), max(c.Capacity, inAll*c.MaxSamplesPerSend))
 		return most, most
 	}
 	open = w.q.cfg.Queue.Capacity

@@ -35,6 +35,13 @@ func (f *fifo) take(dst []point, n int) []point {
 	return dst
 }
 
+// takeAll hands all points over, with their memory.
+func (f *fifo) takeAll() []point {
+	all := f.points()
+	f.buf, f.head = nil, 0
+	return all
+}
+
 // unread puts points before the others.
 func (f *fifo) unread(ps []point) {
 	if f.head >= len(ps) {

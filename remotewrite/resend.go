@@ -29,7 +29,8 @@ import (
 const resendChunk = 500
 
 // resend brings every sample to its outcome. The prefix property holds within each of
-// so many lanes, by hash. The error is ctx's.
+// so many lanes, by hash. It owns the points, of which there may be many: there is no second
+// copy. The error is ctx's.
 func (s *shard) resend(ctx context.Context, points []point, lanes int) error {
 	s.resending, s.behind = true, byLane(points, lanes)
 	defer func() { s.resending, s.behind, s.early = false, nil, nil }()
@@ -49,9 +50,8 @@ func (s *shard) resend(ctx context.Context, points []point, lanes int) error {
 	return nil
 }
 
-// byLane returns the points lane by lane.
+// byLane sorts the points, which are in the log's order, lane by lane.
 func byLane(points []point, lanes int) []point {
-	points = slices.Clone(points)
 	if lanes > 1 {
 		slices.SortStableFunc(points, func(a, b point) int {
 			return cmp.Compare(a.series.hash%uint64(lanes), b.series.hash%uint64(lanes))

@@ -1,8 +1,10 @@
 package remotewrite
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -203,4 +205,52 @@ func TestLateSearch(t *testing.T) {
 			}
 		}
 	}
+}
+
+// blocked is a sender that never answers.
+type blocked struct{}
+
+func (blocked) Send(ctx context.Context, _ Request) Answer {
+	<-ctx.Done()
+	return Answer{Err: ctx.Err()}
+}
+
+// A savepoint was lost: all of a long log may be stored already. No more of it is in memory
+// than a window reaches over.
+func TestMemoryOfResend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const series, most = 1000, 32 << 20 // bytes, the collector lets as many be in use again
+		r := newRig(t, &fakeReceiver{})
+		for range 700 {
+			r.round(series)
+		}
+		r.log.sp.High = r.log.head()
+		heap := func() int64 {
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return int64(m.HeapAlloc)
+		}
+		before := heap()
+		q, err := New(Options{Name: "test", Config: r.cfg, Source: r.log, Sender: blocked{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if q.lanes != maxShards {
+			t.Fatalf("%d lanes: the savepoint is not lost", q.lanes)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- q.Run(ctx) }()
+		synctest.Wait() // it reads until its window is full
+		open, used := q.Status().Window, heap()-before
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		t.Logf("%d samples in the window, %.1f MiB", open, float64(used)/(1<<20))
+		if open < 200_000 || used > most {
+			t.Errorf("%d samples in the window take %d bytes, want at most %d", open, used, most)
+		}
+	})
 }

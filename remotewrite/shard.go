@@ -98,6 +98,7 @@ func (s *shard) run(ctx, sending context.Context) error {
 		}
 		if unsure {
 			err = s.resend(ctx, s.batch, s.q.lanes)
+			s.batch = nil // much larger than a batch
 		} else {
 			s.askForGrouping()
 			err = s.deliver(ctx, &parcel{points: s.batch})
@@ -168,6 +169,10 @@ func (s *shard) take(limit int) (unsure bool) {
 	// Exemplars go with their sample: remote write 2.0 takes none without.
 	for n < len(ps) && ps[n].kind == exemplarPoint && ps[n].series == ps[n-1].series {
 		n++
+	}
+	if unsure && n == len(ps) {
+		s.batch = s.queue.takeAll()
+		return unsure
 	}
 	clear(s.batch)
 	s.batch = s.queue.take(s.batch[:0], n)
