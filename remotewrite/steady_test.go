@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/prometheus/prometheus/model/metadata"
+
 	"hwsagent/wal"
 )
 
@@ -22,6 +24,7 @@ func newTreadmill(series int) *treadmill {
 	m := &treadmill{step: make(chan struct{}), done: make(chan struct{}, 1)}
 	m.acked.Store(&wal.Mark{})
 	for i, s := range testSeries(series) {
+		s.from.Meta = metadata.Metadata{Type: "counter", Help: "Bytes written to " + s.from.Labels.Get("__name__") + " since the start."}
 		m.entry.Samples = append(m.entry.Samples, wal.Sample{Series: s.from, T: 1_790_000_000_000, V: float64(i)})
 	}
 	return m
@@ -57,20 +60,20 @@ func (m *treadmill) Advance(to wal.Mark, _ wal.Outcome) {
 	m.done <- struct{}{}
 }
 
-// yes answers every request with 204.
+// yes answers every request with 204, and says that it wrote everything.
 type yes struct{ bytes, requests atomic.Int64 }
 
 func (s *yes) Send(_ context.Context, r Request) Answer {
 	s.bytes.Add(int64(len(r.Body)))
 	s.requests.Add(1)
-	return Answer{Status: 204}
+	return Answer{Status: 204, Written: Written{Known: r.Version == V2, Samples: uint64(r.Samples)}}
 }
 
 // runTreadmill starts a queue that reads a treadmill. turn has it deliver one commit.
-func runTreadmill(tb testing.TB, series int) (_ *yes, turn func()) {
+func runTreadmill(tb testing.TB, message string, series int) (_ *yes, turn func()) {
 	m, to := newTreadmill(series), &yes{}
 	cfg := DefaultConfig()
-	cfg.Queue.MaxShards = 1
+	cfg.Queue.MaxShards, cfg.ProtobufMessage = 1, message
 	q, err := New(Options{Name: "steady", Config: cfg, Source: m, Sender: to})
 	if err != nil {
 		tb.Fatal(err)
@@ -92,22 +95,32 @@ func runTreadmill(tb testing.TB, series int) (_ *yes, turn func()) {
 
 // BenchmarkQueue is a commit's way through relabelling cache, window, shard and encoder.
 func BenchmarkQueue(b *testing.B) {
-	const series = 10_000
-	to, turn := runTreadmill(b, series)
-	turn()
-	bytes := to.bytes.Load()
-	b.ReportAllocs()
-	for b.Loop() {
-		turn()
+	for _, message := range []string{protobufMessageV1, protobufMessageV2} {
+		b.Run(message, func(b *testing.B) {
+			const series = 10_000
+			to, turn := runTreadmill(b, message, series)
+			turn()
+			bytes := to.bytes.Load()
+			b.ReportAllocs()
+			for b.Loop() {
+				turn()
+			}
+			perSample(b, series, int(to.bytes.Load()-bytes)/b.N)
+		})
 	}
-	perSample(b, series, int(to.bytes.Load()-bytes)/b.N)
 }
 
 // TestSteadyStateAllocatesNothing: what is left is of each commit and each request, none
 // of each sample.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
+	for _, message := range []string{protobufMessageV1, protobufMessageV2} {
+		t.Run(message, func(t *testing.T) { steady(t, message) })
+	}
+}
+
+func steady(t *testing.T, message string) {
 	const series, runs = 10_000, 20
-	to, turn := runTreadmill(t, series)
+	to, turn := runTreadmill(t, message, series)
 	for range 10 {
 		turn()
 	}
