@@ -287,7 +287,7 @@ func tryAnswer(t *remotewrite.Config, a remotewrite.Answer) string {
 	case code/100 == 3:
 		return "redirects are not followed, since credentials leak that way: write the final URL"
 	case code == http.StatusUnsupportedMediaType:
-		return "is this a remote-write 1.0 receiver?"
+		return "if this receiver takes remote write 2.0 only, write protobuf_message: auto"
 	case code == http.StatusTooManyRequests || code/100 == 5:
 		return "the receiver is there and does not take data at present; the agent would keep it and retry"
 	}

@@ -14,6 +14,9 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 	passes := g.view().emptyPasses
 	if passes || s.q.timeUnknown() && s.q.asksTime() {
 		a := s.q.sendEmpty(s.sending, c.version)
+		if a.Version == V2 && a.Status == statusUnsupported {
+			a = s.q.sendEmpty(s.sending, V1)
+		}
 		switch v := Classify(a, s.q.cfg.Policy()); {
 		case s.sending.Err() != nil && a.Status == 0:
 			g.release(p)

@@ -39,6 +39,7 @@ type protocol struct {
 	proven   bool      // the target confirmed data as 2.0 and did not refuse 2.0 since
 	olderToo bool      // it took data as 1.0
 	tried    time.Time // see spendTry
+	turn     uint64    // grows with each change of the version in use
 	empty    Version   // of the last empty write that was accepted
 	emptyOK  bool      // there was one
 	tests    int
@@ -50,6 +51,7 @@ type choice struct {
 	version Version
 	trial   bool
 	failing bool // a trial because 2.0 gets 5xx only: any verdict on the samples tells
+	turn    uint64
 }
 
 // version is the version in use.
@@ -76,23 +78,23 @@ const olderAfter = 5
 func (p *protocol) choose(older, carried bool, failures int) choice {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := choice{version: p.inUse()}
+	c := choice{version: p.inUse(), turn: p.turn}
 	if c.version == V1 || !carried {
 		return c
 	}
 	if older || !p.proven && failures%(olderAfter+1) == olderAfter {
-		return choice{version: V1, trial: true, failing: !older}
+		c.version, c.trial, c.failing = V1, true, !older
 	}
 	return c
 }
 
-// chooseTest is the version for a test of a held target: by turns both, where 2.0 is not
-// proven.
+// chooseTest is the version for a test of a held target: by turns both, where data was not
+// taken in that in use.
 func (p *protocol) chooseTest() choice {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := choice{version: p.inUse()}
-	if !p.newer || p.proven {
+	c := choice{version: p.inUse(), turn: p.turn}
+	if !p.newer || p.proven || c.version == V1 && p.olderToo {
 		return c
 	}
 	if p.tests++; p.tests%2 == 0 {
@@ -131,7 +133,10 @@ func (p *protocol) saw(c choice, a Answer, v Verdict) (why string, fellBack bool
 	case v == Older:
 		p.proven = false // what became of the target is to be found out
 	case v == Delivered && a.Version == V2:
-		p.proven, p.until, p.why = true, time.Time{}, ""
+		if c.turn == p.turn { // else it was sent before the target showed that it does not take 2.0
+			p.proven = true
+			p.ask()
+		}
 	case v == Delivered:
 		if p.olderToo = true; c.trial {
 			return p.fall("takes as remote write 1.0 what it did not take as 2.0")
@@ -139,7 +144,8 @@ func (p *protocol) saw(c choice, a Answer, v Verdict) (why string, fellBack bool
 	case c.failing && (v == Suspect || v == Split):
 		return p.fall("fails at remote write 2.0")
 	case a.Status == statusUnsupported && a.Version == V1:
-		p.until, p.why, p.olderToo = time.Time{}, "", false // then 2.0 is all that is left
+		p.olderToo = false
+		p.ask() // 2.0 is all that is left
 	}
 	return "", false
 }
@@ -148,7 +154,18 @@ func (p *protocol) saw(c choice, a Answer, v Verdict) (why string, fellBack bool
 func (p *protocol) fall(why string) (string, bool) {
 	before := p.inUse()
 	p.proven, p.why, p.until = false, why, time.Now().Add(fallbackTime)
+	if before == V2 {
+		p.turn++
+	}
 	return why, before == V2
+}
+
+// ask makes 2.0 the version in use. p.mu is held.
+func (p *protocol) ask() {
+	if p.inUse() == V1 {
+		p.turn++
+	}
+	p.until, p.why = time.Time{}, ""
 }
 
 // fallBack is fall for a target that says that it does not take 2.0.

@@ -172,6 +172,69 @@ func TestRefusalOfEverythingCostsTwoRequestsIn2(t *testing.T) {
 	}
 }
 
+// Receivers of both versions behind one address: 1.0 is what all of them take.
+func TestMixedReceivers(t *testing.T) {
+	for _, speaks := range []speech{speaksOne, speaksOneSilent, speaksOne400} {
+		synctest.Test(t, func(t *testing.T) {
+			to := &fakeReceiver{latency: 20 * time.Millisecond}
+			to.script = func(q fakeRequest) (Answer, bool) {
+				if q.n%3 == 2 {
+					return speaks.notTaken(q.version)
+				}
+				return Answer{}, false
+			}
+			r := newRig(t, to)
+			r.cfg.ProtobufMessage = protobufMessageAuto
+			r.cfg.Queue.MinShards, r.cfg.Queue.MaxSamplesPerSend = 4, 50
+			r.start()
+			for range 200 {
+				r.round(200)
+				time.Sleep(time.Second)
+			}
+			r.drained(time.Minute)
+			r.end()
+			r.verify()
+			if n := to.versions(0); n[V2] > 20 || to.again > 0 {
+				t.Errorf("answer %d: requests %v, %d samples came again", speaks, n, to.again)
+			}
+		})
+	}
+}
+
+// A target that gets 1.0 is well within a minute after what held it is over: tests do not
+// spend time on 2.0.
+func TestHeldTargetWithoutVersion2Recovers(t *testing.T) {
+	for _, speaks := range []speech{speaksOne, speaksOneSilent, speaksOne400, speaksTwo} {
+		for _, refuseEmpty := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				denied := false
+				to := &fakeReceiver{speaks: speaks, refuseEmpty: refuseEmpty}
+				to.script = func(fakeRequest) (Answer, bool) { return Answer{Status: 403, Text: "expired"}, denied }
+				r := newRig(t, to)
+				r.cfg.ProtobufMessage = protobufMessageAuto
+				r.start()
+				load := func(d time.Duration) {
+					for range int(d / time.Second) {
+						r.round(5)
+						time.Sleep(time.Second)
+					}
+				}
+				load(time.Minute)
+				for _, hold := range []time.Duration{5 * time.Second, 3 * time.Minute, 20 * time.Minute} {
+					to.set(func() { denied = true })
+					load(hold)
+					to.set(func() { denied = false })
+					end := time.Now()
+					r.until("data goes through", time.Minute+10*time.Second, func() bool { return r.q.Status().LastSuccess.After(end) })
+				}
+				r.drained(time.Minute)
+				r.end()
+				r.verify()
+			})
+		}
+	}
+}
+
 // What 1.0 does not carry is sent as 2.0, and counts as unsupported once 1.0 is in use.
 func TestHistogramsFollowTheVersion(t *testing.T) {
 	custom := &histogram.Histogram{Schema: histogram.CustomBucketsSchema, Count: 1, CustomValues: []float64{1}, PositiveSpans: []histogram.Span{{Length: 1}}, PositiveBuckets: []int64{1}}

@@ -125,6 +125,17 @@ func (s *shard) discard(points []point, a Answer) {
 func (q *Queue) learnVersion(c choice, a Answer, v Verdict) {
 	if why, fellBack := q.proto.saw(c, a, v); fellBack {
 		q.fellBack(why)
+		return
+	}
+	if v != Delivered || a.Version != V2 || a.Samples == 0 || q.proto.version() == V1 {
+		return
+	}
+	q.mu.Lock()
+	was := q.fallback
+	q.fallback = ""
+	q.mu.Unlock()
+	if was != "" {
+		q.log.Info("The target takes remote write 2.0 now", slog.String("before", was))
 	}
 }
 
