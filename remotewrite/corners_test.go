@@ -185,3 +185,35 @@ func TestGroupingIsAskedForAgain(t *testing.T) {
 		}
 	})
 }
+
+// A part of a refused batch that is refused while another shard finds out that the target
+// refuses everything is not taken for bad: nothing shows that the way was good then.
+func TestRefusalInAHoldProvesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, &fakeReceiver{})
+		q, err := New(Options{Name: "test", Config: r.cfg, Source: r.log, Sender: r.to})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pass := func() pass {
+			p, err := q.gate.enter(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p
+		}
+		q.gate.delivered(pass())
+		q.gate.setLimit(2)
+		part := &parcel{points: []point{{series: testSeries(1)[0], seq: 1, t: r.time}}}
+		no := Answer{Status: 400, Samples: 1}
+		s := newWindow(q, 1).shards[0]
+		if _, known := s.judge(pass(), part, no, parts, choice{}); !known {
+			t.Error("a refusal of a part is not known as one")
+		}
+		mine, others := pass(), pass()
+		q.gate.refused(others, "400")
+		if _, known := s.judge(mine, part, no, parts, choice{}); known {
+			t.Error("what was refused before the hold began, and after another found it, is taken for bad")
+		}
+	})
+}

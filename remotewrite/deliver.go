@@ -253,8 +253,11 @@ func (s *shard) judge(p pass, l *parcel, a Answer, m mode, c choice) (f fate, kn
 		return tooLarge, true
 	case Suspect:
 		if m != patient {
+			// What was refused while another request found out that the target refuses
+			// everything proves nothing.
+			before := g.current(p)
 			g.release(p)
-			return refused, true
+			return refused, before
 		}
 		return refused, s.refusalIsReal(p, l, a, c.version)
 	case Hold:
