@@ -265,19 +265,29 @@ func (t *target) rest(ctx context.Context) error {
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
 	for {
-		e, err := t.reader.Next(ctx)
-		if err != nil {
-			return nil // ctx's end, or the log's
+		lane := t.reader.Lane
+		if _, ok := t.reader.Backlog().Reach(); ok {
+			lane = t.reader.Backlog()
 		}
-		for end := e.End.Commit; e.Count() > 0; {
-			if sp := t.reader.Savepoint(); sp.Acked().Commit >= end {
-				break // the budget took it
-			}
+		e, err := lane.Next(ctx)
+		end, wait := uint64(0), true
+		switch {
+		case errors.Is(err, wal.ErrCaughtUp):
+			lane.Rewind()
+		case err != nil:
+			return nil // ctx's end, or the log's
+		default:
+			end, wait = e.End.Commit, e.Count() > 0
+		}
+		for wait {
 			select {
 			case <-ctx.Done():
 				return nil
 			case <-look.C:
 			}
+			// Until the budget takes it.
+			sp := t.reader.Savepoint()
+			wait = sp.Acked().Commit < end
 		}
 	}
 }
