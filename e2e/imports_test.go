@@ -43,6 +43,7 @@ func importRules() []importRule {
 		{dir: "agent/demo/receiver"},
 		{dir: "cmd/hwsagent", ours: []string{"agent"}},
 		{dir: "e2e", ours: []string{"agent/demo/receiver"}},
+		{dir: "e2e/hostile"},
 		{dir: "e2e/results"},
 	}
 }

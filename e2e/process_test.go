@@ -82,14 +82,20 @@ func (p *process) kill() {
 // terminate is SIGTERM. It returns how long the process took to end and its exit code.
 func (p *process) terminate(patience time.Duration) (time.Duration, int) {
 	p.t.Helper()
+	return p.end(syscall.SIGTERM, patience)
+}
+
+// end sends a signal that ends the process, and waits for that.
+func (p *process) end(signal syscall.Signal, patience time.Duration) (time.Duration, int) {
+	p.t.Helper()
 	begin := time.Now()
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		p.t.Fatalf("terminate %s: %v (%s)", p.name, err, p.ended())
+	if err := p.cmd.Process.Signal(signal); err != nil {
+		p.t.Fatalf("end %s: %v (%s)", p.name, err, p.ended())
 	}
 	select {
 	case <-p.done:
 	case <-time.After(patience):
-		p.t.Fatalf("%s did not end within %s of SIGTERM", p.name, patience)
+		p.t.Fatalf("%s did not end within %s of %s", p.name, patience, signal)
 	}
 	return time.Since(begin), p.cmd.ProcessState.ExitCode()
 }

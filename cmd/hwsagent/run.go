@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"log"
+	"log/slog"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -30,6 +32,10 @@ func (c *cli) run() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			// Libraries use the standard log: net/http has a line for each answer that nobody
+			// asked for, with what it said. That is for debugging.
+			log.SetFlags(0)
+			log.SetOutput(slog.NewLogLogger(logger.Handler(), slog.LevelDebug).Writer())
 			a, err := agent.New(agent.Options{ConfigFile: c.config, StoragePath: c.storage, WebListen: c.listen, Logger: logger})
 			if err != nil {
 				return err

@@ -168,7 +168,7 @@ func (l *lab) quiet() {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	resp, err := l.client(10 * time.Second).Do(req)
+	resp, err := l.client(time.Minute).Do(req)
 	if err != nil {
 		l.t.Fatalf("reload: %v", err)
 	}

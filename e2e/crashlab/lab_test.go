@@ -63,6 +63,7 @@ type options struct {
 	series   int    // default 20
 	interval time.Duration
 	targets  string // the entries of remote_write; default: the lab's own receiver
+	more     string // of the configuration
 	inside   *netns // where the agent runs; nil: where the test does
 }
 
@@ -138,9 +139,10 @@ wal: {%s}
 probes:
   - {name: hwsagent, type: self, enabled: false}
   - {name: canary, type: canary, enabled: %t, series: %d, interval: %s, timeout: %[4]s, journal_file: %q}
+%s
 remote_write:
 %s
-`, l.wal, on, l.series, l.interval, l.journalFile(), cmp.Or(l.targets, fmt.Sprintf(ownTarget, l.recv.URL())))
+`, l.wal, on, l.series, l.interval, l.journalFile(), l.more, cmp.Or(l.targets, fmt.Sprintf(ownTarget, l.recv.URL())))
 	if err := os.WriteFile(filepath.Join(l.dir, "agent.yaml"), []byte(text), 0o600); err != nil {
 		l.t.Fatal(err)
 	}

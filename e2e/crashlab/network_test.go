@@ -230,7 +230,7 @@ func (n *network) frugal() {
 }
 
 // procStatus is a figure of the agent's /proc/PID/status.
-func (n *network) procStatus(key string) int {
+func (n *lab) procStatus(key string) int {
 	n.t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.cmd.Process.Pid))
 	if err != nil {
@@ -249,7 +249,7 @@ func (n *network) procStatus(key string) int {
 	return 0
 }
 
-func (n *network) openFiles() int {
+func (n *lab) openFiles() int {
 	n.t.Helper()
 	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", n.cmd.Process.Pid))
 	if err != nil {

@@ -92,6 +92,13 @@ func (p *peer) open() {
 	})
 }
 
+// address is the host:port while the port is open.
+func (p *peer) address() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.listener.Addr().String()
+}
+
 // shut closes the port; connections stay.
 func (p *peer) shut() {
 	p.mu.Lock()

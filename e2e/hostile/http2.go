@@ -127,7 +127,7 @@ func http2s() []Behaviour {
 			_ = f.ready() && f.request() && f.WriteGoAway(0, http2.ErrCodeNo, nil) == nil && f.c.wait()
 		}},
 		{Name: "GOAWAY: enhance your calm", State: retrying, Says: "ENHANCE_YOUR_CALM", frames: func(f *frames) {
-			_ = f.ready() && f.request() && f.WriteGoAway(f.stream, http2.ErrCodeEnhanceYourCalm, []byte("too_many_pings")) == nil && f.c.wait()
+			_ = f.ready() && f.request() && f.WriteGoAway(f.stream, http2.ErrCodeEnhanceYourCalm, []byte("too_many_pings")) == nil
 		}},
 		{Name: "GOAWAY after each answer", frames: func(f *frames) {
 			_ = f.ready() && f.request() && f.accept() && f.WriteGoAway(f.stream, http2.ErrCodeNo, nil) == nil && f.c.wait()
@@ -151,6 +151,7 @@ func http2s() []Behaviour {
 			go f.c.wait() // ends with the connection
 			for ok := f.ready(); ok; {
 				ok = f.WritePing(false, [8]byte{1}) == nil
+				time.Sleep(atOnce)
 			}
 		}},
 		{Name: "headers without end over HTTP/2", State: retrying, frames: func(f *frames) {
@@ -162,6 +163,7 @@ func http2s() []Behaviour {
 			ok := f.WriteHeaders(http2.HeadersFrameParam{StreamID: f.stream, BlockFragment: encoded(":status", "204")}) == nil
 			for ok {
 				ok = f.WriteContinuation(f.stream, false, much) == nil
+				time.Sleep(atOnce)
 			}
 		}},
 		{Name: "503 over HTTP/2", State: retrying, Says: "503", frames: func(f *frames) {
@@ -174,7 +176,7 @@ func http2s() []Behaviour {
 			go f.c.wait()
 			for ok {
 				ok = f.WriteData(f.stream, false, make([]byte, 16<<10)) == nil
-				time.Sleep(time.Millisecond) // its window is not looked at
+				time.Sleep(atOnce) // its window is not looked at
 			}
 		}},
 		{Name: "frames that make no sense", State: retrying, frames: func(f *frames) {
