@@ -26,6 +26,7 @@ import (
 const (
 	keptText   = 1 << 10         // of a response body, for people
 	readBody   = 4 << 10         // at most, to be able to use the connection again
+	readHead   = 256 << 10       // at most; net/http would take 10 MB of each answer
 	drainLimit = 2 * time.Second // for reading it
 )
 

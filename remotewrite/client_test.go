@@ -225,6 +225,31 @@ func TestSendText(t *testing.T) {
 	}
 }
 
+// A head without end is not read to its end.
+func TestSendMeetsHeadWithoutEnd(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var server sync.WaitGroup
+	server.Go(func() {
+		conn, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		for _, err = io.WriteString(conn, "HTTP/1.1 200 OK\r\nX-Much: "); err == nil; {
+			_, err = io.WriteString(conn, strings.Repeat("m", 1<<16))
+		}
+		_ = conn.Close()
+	})
+	a := newClient(t, "url: http://"+ln.Addr().String(), "", ClientOptions{}).Send(t.Context(), Request{Body: []byte("x")})
+	if a.Err == nil || !strings.Contains(a.Err.Error(), "headers exceeded 262144 bytes") {
+		t.Errorf("answer %+v", a)
+	}
+	_ = ln.Close()
+	server.Wait()
+}
+
 // A 2xx with a web page is not a receiver's.
 func TestSendMeetsWebPage(t *testing.T) {
 	for body, page := range map[string]bool{

@@ -29,6 +29,7 @@ func newTransport(t *config.TLSConfig, p config.ProxyConfig, http2 bool, dial Di
 		TLSHandshakeTimeout:    10 * time.Second,
 		DisableCompression:     true,
 		MaxIdleConnsPerHost:    maxShards + 1, // with metadata
+		MaxResponseHeaderBytes: readHead,
 		IdleConnTimeout:        5 * time.Minute,
 	}
 	if http2 {
