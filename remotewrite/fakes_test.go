@@ -192,6 +192,7 @@ func (m *memLog) outcome() wal.Outcome {
 type fakeReceiver struct {
 	keepsGood   bool                              // stores the good part of a request that it refuses
 	keepsAll    bool                              // stores all of it, what is bad too
+	refuses     int                               // the status of a refusal; 0: 400
 	anyOrder    bool                              // takes late samples
 	refuseEmpty bool                              // answers an empty write with 400
 	maxSamples  int                               // answers 413 to more
@@ -399,7 +400,7 @@ func (r *fakeReceiver) stores(q fakeRequest) Answer {
 				delete(r.has, s)
 			}
 		}
-		return Answer{Status: 400, Text: refusal, Written: Written{Known: q.version == V2 && !r.hidesWritten, Samples: written}}
+		return Answer{Status: cmp.Or(r.refuses, 400), Text: refusal, Written: Written{Known: q.version == V2 && !r.hidesWritten, Samples: written}}
 	}
 	if r.loseAnswer != nil && r.loseAnswer(q) {
 		return Answer{Err: errors.New("connection reset")}

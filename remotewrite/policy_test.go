@@ -233,26 +233,32 @@ func TestReturnsWhileABatchIsTakenApart(t *testing.T) {
 
 // A receiver that denies one series and takes empty writes: the others are delivered.
 func TestPoisonDenied(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, &fakeReceiver{})
-		n := 0
-		r.to.script = func(q fakeRequest) (Answer, bool) {
-			if slices.ContainsFunc(q.samples, func(s smp) bool { return s.series == "m0003" }) {
-				n++
-				return Answer{Status: 403, Text: "not your series"}, true
-			}
-			return Answer{}, false
+	for _, code := range []int{401, 403} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { denied(t, code) })
+		})
+	}
+}
+
+func denied(t *testing.T, code int) {
+	r := newRig(t, &fakeReceiver{})
+	n := 0
+	r.to.script = func(q fakeRequest) (Answer, bool) {
+		if slices.ContainsFunc(q.samples, func(s smp) bool { return s.series == "m0003" }) {
+			n++
+			return Answer{Status: code, Text: "not your series"}, true
 		}
-		r.start()
-		r.q.gate.sawEmptyPass()
-		r.round(10)
-		r.drained(30 * time.Minute)
-		r.end()
-		if o := r.log.outcome(); o.Dropped[wal.Rejected] != 1 || n < 3 {
-			t.Errorf("outcomes %+v after %d denials\n%s", o, n, r.to.dump())
-		}
-		r.verify(smp{"m0003", r.time, float64(r.time) + 3})
-	})
+		return Answer{}, false
+	}
+	r.start()
+	r.q.gate.sawEmptyPass()
+	r.round(10)
+	r.drained(30 * time.Minute)
+	r.end()
+	if o := r.log.outcome(); o.Dropped[wal.Rejected] != 1 || n < 3 {
+		t.Errorf("outcomes %+v after %d denials\n%s", o, n, r.to.dump())
+	}
+	r.verify(smp{"m0003", r.time, float64(r.time) + 3})
 }
 
 func TestAgeAndFutureLimits(t *testing.T) {

@@ -33,7 +33,7 @@ func TestHostileReceivers(t *testing.T) {
 	for name, message := range map[string]string{"1.0": "prometheus.WriteRequest", "2.0": "io.prometheus.write.v2.Request"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			z := newZoo(t, message)
+			z := newZoo(t, message, hostile.Behaviours())
 			z.run()
 			z.settleIn()
 			z.misbehave(tier(1, 3), 32, time.Duration(tier(4, 15))*time.Second)
@@ -42,6 +42,29 @@ func TestHostileReceivers(t *testing.T) {
 			z.account(name)
 		})
 	}
+}
+
+// TestStopAmidstHostility stops the agent while twelve receivers hang, break off, refuse or
+// ask for a pause: it is out within two seconds, and nothing is lost.
+func TestStopAmidstHostility(t *testing.T) {
+	t.Parallel()
+	chosen := []string{
+		"a hang before the answer", "a hang inside the body", "a handshake that hangs", "connected and never read", "no answer over HTTP/2",
+		"a request read at a byte a second", "a body without end", "a reset after the request", "the port is closed",
+		"429, Retry-After huge", "status 401", "a login page",
+	}
+	z := newZoo(t, "auto", slices.DeleteFunc(hostile.Behaviours(), func(b hostile.Behaviour) bool { return !slices.Contains(chosen, b.Name) }))
+	if len(z.beasts) != len(chosen) {
+		t.Fatalf("%d of %d behaviours are known", len(z.beasts), len(chosen))
+	}
+	z.run()
+	z.settleIn()
+	for range tier(2, 10) {
+		if took, limit := z.stopAmidst(), 2*time.Second+2*z.witness.slippedBy(); took > limit {
+			t.Errorf("SIGTERM: it took %s, more than %s", took, limit)
+		}
+	}
+	z.account("stopped amidst them")
 }
 
 // zoo is an agent with many hostile receivers.
@@ -76,7 +99,7 @@ type trap struct {
 	caught atomic.Int64
 }
 
-func newZoo(t *testing.T, message string) *zoo {
+func newZoo(t *testing.T, message string, behaviours []hostile.Behaviour) *zoo {
 	t.Helper()
 	endToEnd(t)
 	z := &zoo{trap: newTrap(t)}
@@ -92,7 +115,7 @@ func newZoo(t *testing.T, message string) *zoo {
 	// Nobody ever finds this host: nothing else may suffer from that, either.
 	targets := entryOf("well", "http://"+z.well.address()+"/api/v1/write", "100ms") +
 		entryOf("unresolvable", "http://hwsagent-nowhere.invalid/api/v1/write", "1s")
-	for i, b := range hostile.Behaviours() {
+	for i, b := range behaviours {
 		e := &beast{Behaviour: b, target: fmt.Sprint("target-", i), token: fmt.Sprintf("secret-%d", i), oracle: receiver.NewOracle(), came: map[uint64]time.Time{}}
 		o := hostile.Options{HTTP2: b.HTTP2, Sink: e.take, Elsewhere: z.trap.Addr().String()}
 		if b.Secure {
@@ -365,11 +388,12 @@ func (z *zoo) healed() {
 }
 
 // stopAmidst stops the agent while all receivers misbehave, and starts it when they are well.
-func (z *zoo) stopAmidst() {
+func (z *zoo) stopAmidst() (took time.Duration) {
 	z.t.Helper()
 	z.play(true, z.beasts...)
 	z.acked(4)
-	took, code := z.terminate(), z.cmd.ProcessState.ExitCode()
+	took = z.terminate()
+	code := z.cmd.ProcessState.ExitCode()
 	z.t.Logf("SIGTERM: exit code %d after %s", code, took)
 	if code != 0 {
 		z.t.Errorf("SIGTERM: exit code %d", code)
@@ -377,6 +401,7 @@ func (z *zoo) stopAmidst() {
 	z.play(false, z.beasts...)
 	z.lab.run()
 	z.acked(2)
+	return took
 }
 
 // account ends the load, and fails the test unless every receiver has everything.
