@@ -1,6 +1,7 @@
 package remotewrite
 
 import (
+	"errors"
 	"syscall"
 	"time"
 
@@ -18,7 +19,7 @@ func limitUnconfirmed(d time.Duration) func(network, address string, c syscall.R
 		if controlErr := c.Control(set); controlErr != nil {
 			return controlErr
 		}
-		if err == unix.ENOPROTOOPT { // a kernel that is not Linux itself, such as gVisor's, may lack it
+		if errors.Is(err, unix.ENOPROTOOPT) { // a kernel that is not Linux itself, such as gVisor's, may lack it
 			return nil
 		}
 		return err

@@ -374,40 +374,6 @@ func (m *Metrics) reloaded(err error) {
 	m.reloads.WithLabelValues(result).Inc()
 }
 
-// setExpiry shows when the earliest certificate of a role ends.
-func (m *Metrics) setExpiry(role string, t time.Time) {
-	if m != nil {
-		m.expiry.WithLabelValues(role).Set(float64(t.Unix()))
-	}
-}
-
-// setExpiries shows when the certificates and the token of new credentials end, and nothing
-// of what the former had. The receiver's certificate is none of them.
-func (m *Metrics) setExpiries(ends map[string]time.Time) {
-	if m == nil {
-		return
-	}
-	for _, role := range []string{"client", "ca", "oauth2_client", "oauth2_ca"} {
-		if t, ok := ends[role]; ok {
-			m.setExpiry(role, t)
-		} else {
-			m.expiry.DeleteLabelValues(role)
-		}
-	}
-	m.setTokenEnd(ends["bearer"])
-}
-
-// setTokenEnd shows when the token in use ends; zero if there is none that says.
-func (m *Metrics) setTokenEnd(t time.Time) {
-	if m == nil {
-		return
-	}
-	m.token.Reset()
-	if !t.IsZero() {
-		m.token.WithLabelValues().Set(float64(t.Unix()))
-	}
-}
-
 // maxGauge is a gauge of seconds that only rises, as a rule.
 //
 // A timestamp that is older by more than fallBack means that this host's clock was set back:

@@ -23,7 +23,7 @@ import (
 // The grants that can be configured: by a secret (RFC 6749, 4.4), or by a signed assertion
 // (RFC 7523, 2.1).
 const (
-	grantSecret = "client_credentials"
+	grantClient = "client_credentials"
 	grantJWT    = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 )
 
@@ -143,7 +143,7 @@ func whyNoToken(e *oauth2.RetrieveError, redact func(string) string) string {
 // tokenCall carries the requests of one call of ask, which the grants do not all bind to
 // their context.
 type tokenCall struct {
-	ctx   context.Context //nolint:containedctx // see above
+	ctx   context.Context
 	agent string
 	next  http.RoundTripper
 

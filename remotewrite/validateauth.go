@@ -200,8 +200,8 @@ func (c *Config) warnAuth(f *findings) {
 	if o.TLSConfig.InsecureSkipVerify {
 		f.hint("oauth2.tls_config.insecure_skip_verify", "anyone on the way can read secret and token", "use ca_file")
 	}
-	if o.GrantType != "" && o.GrantType != grantSecret && o.GrantType != grantJWT {
-		f.hint("oauth2.grant_type", fmt.Sprintf("%q has the effect of %s", o.GrantType, grantSecret), "write "+grantSecret+" or "+grantJWT+"; endpoint_params may have another grant_type")
+	if o.GrantType != "" && o.GrantType != grantClient && o.GrantType != grantJWT {
+		f.hint("oauth2.grant_type", fmt.Sprintf("%q has the effect of %s", o.GrantType, grantClient), "write "+grantClient+" or "+grantJWT+"; endpoint_params may have another grant_type")
 	}
 }
 
