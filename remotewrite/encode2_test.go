@@ -204,9 +204,9 @@ func TestEncode2Lengths(t *testing.T) {
 // More symbols than the table had room for, and references of one to three bytes.
 func TestEncode2ManySymbols(t *testing.T) {
 	all := testSeries2(6_000) // and more symbols than two bytes can refer to
-	points := make([]point, len(all))
+	var points []point
 	for i, s := range all {
-		points[i] = point{series: s, t: int64(i + 1), v: 1}
+		points = append(points, point{series: s, t: int64(i + 1), v: 1})
 	}
 	for i := range 9_000 {
 		x := &pointAux{labels: labels.FromStrings(fmt.Sprint("n", i), fmt.Sprint("v", i))}
