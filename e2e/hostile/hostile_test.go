@@ -5,7 +5,9 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -31,11 +33,11 @@ func request(t *testing.T, url string, v2 bool) *http.Request {
 		raw, err = (&prompb.WriteRequest{Timeseries: []prompb.TimeSeries{{Labels: []prompb.Label{{Name: "__name__", Value: "m"}}, Samples: []prompb.Sample{{Value: 1, Timestamp: 2}}}}}).Marshal()
 	}
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
 	req, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(snappy.Encode(nil, raw)))
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
 	req.Header.Set("Content-Type", contentType)
 	req.Header.Set("Content-Encoding", "snappy")
@@ -49,67 +51,77 @@ func TestBehaviours(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(certs.CA)
 	names := map[string]bool{}
+	var all sync.WaitGroup
+	room := make(chan struct{}, 24) // most of them wait
 	for _, b := range Behaviours() {
 		if names[b.Name] {
 			t.Errorf("two behaviours are called %q", b.Name)
 		}
 		names[b.Name] = true
 		for _, v2 := range []bool{false, true} {
-			t.Run(b.Name, func(t *testing.T) {
-				t.Parallel()
-				var stored atomic.Int64
-				o := Options{HTTP2: b.HTTP2, Elsewhere: "127.0.0.1:1", Sink: func(all []prompb.TimeSeries) { stored.Add(int64(len(all[0].Samples))) }}
-				if b.Secure {
-					o.Certs = certs
-				}
-				s, err := Start(o)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer s.Stop()
-				send := func(limit time.Duration) (int, error) {
-					transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: b.HTTP2}
-					defer transport.CloseIdleConnections()
-					ctx, cancel := context.WithTimeout(t.Context(), limit)
-					defer cancel()
-					resp, err := transport.RoundTrip(request(t, s.URL(), v2).WithContext(ctx))
-					if err != nil {
-						return 0, err
-					}
-					_ = resp.Body.Close()
-					return resp.StatusCode, nil
-				}
-				if err := s.Play(&b); err != nil {
-					t.Fatal(err)
-				}
-				code, err := send(300 * time.Millisecond)
-				for end := time.Now().Add(10 * time.Second); s.Counts().Fired == 0 && time.Now().Before(end); {
-					code, err = send(time.Second) // this machine was busy
-				}
-				if s.Counts().Fired == 0 {
-					t.Errorf("it did not fire: %d %v", code, err)
-				}
-				if (b.State != "") && code/100 == 2 && err == nil && b.State != held {
-					t.Errorf("it was meant to fail: %d", code)
-				}
-				if err := s.Play(nil); err != nil {
-					t.Fatal(err)
-				}
-				before := stored.Load()
-				if code, err := send(10 * time.Second); code != 204 || stored.Load() == before {
-					t.Errorf("when it is well again: %d %v, %d stored", code, err, stored.Load()-before)
-				}
-				if c := s.Counts(); c.Wrong != "" || c.Authorizations["Bearer b"] == false {
-					t.Errorf("%+v", c)
-				}
-				if err := s.Play(&b); err != nil {
-					t.Fatal(err)
+			room <- struct{}{}
+			all.Go(func() {
+				defer func() { <-room }()
+				if err := try(t, b, certs, v2); err != nil {
+					t.Errorf("%s (2.0: %t): %v", b.Name, v2, err)
 				}
 			})
 		}
 	}
+	all.Wait()
 	t.Logf("%d behaviours", len(names))
+}
+
+func try(t *testing.T, b Behaviour, certs *Certs, v2 bool) error {
+	var stored atomic.Int64
+	o := Options{HTTP2: b.HTTP2, Elsewhere: "127.0.0.1:1", Sink: func(all []prompb.TimeSeries) { stored.Add(int64(len(all[0].Samples))) }}
+	if b.Secure {
+		o.Certs = certs
+	}
+	s, err := Start(o)
+	if err != nil {
+		return err
+	}
+	defer s.Stop()
+	if err := s.Play(&b); err != nil {
+		return err
+	}
+	code, err := send(t, s.URL(), certs, v2, 300*time.Millisecond)
+	for end := time.Now().Add(20 * time.Second); s.Counts().Fired == 0 && time.Now().Before(end); {
+		code, err = send(t, s.URL(), certs, v2, time.Second) // this machine was busy
+	}
+	switch {
+	case s.Counts().Fired == 0:
+		return fmt.Errorf("it did not fire: %d %w", code, err)
+	case b.State == retrying && code/100 == 2:
+		return fmt.Errorf("it was meant to fail: %d", code)
+	}
+	if err := s.Play(nil); err != nil {
+		return err
+	}
+	before := stored.Load()
+	if code, err := send(t, s.URL(), certs, v2, 20*time.Second); code != 204 || stored.Load() == before {
+		return fmt.Errorf("when it is well again: %d %w, %d stored", code, err, stored.Load()-before)
+	}
+	if c := s.Counts(); c.Wrong != "" || !c.Authorizations["Bearer b"] {
+		return fmt.Errorf("counts %+v", c)
+	}
+	return s.Play(&b)
+}
+
+// send sends one write over a new connection.
+func send(t *testing.T, url string, certs *Certs, v2 bool, limit time.Duration) (int, error) {
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(certs.CA)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}
+	defer transport.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	resp, err := transport.RoundTrip(request(t, url, v2).WithContext(ctx))
+	if err != nil {
+		return 0, err
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode, nil
 }
