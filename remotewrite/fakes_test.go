@@ -15,6 +15,7 @@ import (
 
 	"github.com/golang/snappy"
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/prompb"
@@ -52,6 +53,10 @@ type smp struct {
 	v      float64
 }
 
+// isHistogram says by its name whether a series is of native histograms, whose value is their
+// sum.
+func isHistogram(series string) bool { return strings.HasPrefix(series, "histogram") }
+
 // append commits samples, and returns the commit's mark.
 func (m *memLog) append(samples ...smp) wal.Mark {
 	m.mu.Lock()
@@ -63,7 +68,11 @@ func (m *memLog) append(samples ...smp) wal.Mark {
 			ws = &wal.Series{Slot: len(m.series), Labels: labels.FromStrings("__name__", s.series, "job", "test"), Meta: m.meta}
 			m.series[s.series] = ws
 		}
-		e.Samples = append(e.Samples, wal.Sample{Series: ws, T: s.t, V: s.v})
+		if isHistogram(s.series) {
+			e.Histograms = append(e.Histograms, wal.Histogram{Series: ws, T: s.t, H: &histogram.Histogram{Sum: s.v}})
+		} else {
+			e.Samples = append(e.Samples, wal.Sample{Series: ws, T: s.t, V: s.v})
+		}
 		e.MinT, e.MaxT = min(e.MinT, s.t), max(e.MaxT, s.t)
 	}
 	head := m.head()
@@ -194,6 +203,7 @@ type fakeReceiver struct {
 	keepsAll    bool                              // stores all of it, what is bad too
 	refuses     int                               // the status of a refusal; 0: 400
 	anyOrder    bool                              // takes late samples
+	floatsOnly  bool                              // of these, no histograms
 	refuseEmpty bool                              // answers an empty write with 400
 	maxSamples  int                               // answers 413 to more
 	latency     time.Duration                     // of each answer
@@ -313,6 +323,9 @@ func readFake(req Request) fakeRequest {
 			for _, s := range ts.Samples {
 				q.samples = append(q.samples, smp{ls.Get(model.MetricNameLabel), s.Timestamp, s.Value})
 			}
+			for _, h := range ts.Histograms {
+				q.samples = append(q.samples, smp{ls.Get(model.MetricNameLabel), h.Timestamp, h.Sum})
+			}
 		}
 		return q
 	}
@@ -330,6 +343,9 @@ func readFake(req Request) fakeRequest {
 		}
 		for _, s := range ts.Samples {
 			q.samples = append(q.samples, smp{name, s.Timestamp, s.Value})
+		}
+		for _, h := range ts.Histograms {
+			q.samples = append(q.samples, smp{name, h.Timestamp, h.Sum})
 		}
 	}
 	return q
@@ -420,15 +436,15 @@ func badSample(s smp) string { return fmt.Sprintf("bad sample %s@%d", s.series, 
 
 // keep stores a sample that is not bad, unless it is late.
 func (r *fakeReceiver) keep(s smp) (refusal string, added bool) {
-	have := r.stored[s.series]
+	have, anyOrder := r.stored[s.series], r.anyOrder && !(r.floatsOnly && isHistogram(s.series))
 	if r.has[s] {
 		r.again++
-		if !r.anyOrder && have[len(have)-1] != s {
+		if !anyOrder && have[len(have)-1] != s {
 			return "out of order sample", false
 		}
 		return "", false
 	}
-	if n := len(have); n > 0 && have[n-1].t >= s.t && !r.anyOrder {
+	if n := len(have); n > 0 && have[n-1].t >= s.t && !anyOrder {
 		return "out of order sample", false
 	}
 	r.stored[s.series] = append(have, s)

@@ -31,10 +31,10 @@ const resendChunk = 500
 // resend brings every sample to its outcome. The prefix property holds within each of
 // so many lanes, by hash. It owns the points, of which there may be many: there is no second
 // copy. The error is ctx's.
-func (s *shard) resend(ctx context.Context, points []point, lanes int) error {
-	s.resending, s.behind = true, byLane(points, lanes)
+func (s *shard) resend(ctx context.Context, points []point, n int) error {
+	r := resender{s: s, lanes: newLanes(points, n), believed: map[pointKey]bool{}}
+	s.resending, s.behind = true, r.lanes.sort(points)
 	defer func() { s.resending, s.behind, s.early = false, nil, nil }()
-	r := resender{s: s, lanes: uint64(lanes), believed: map[pointKey]bool{}}
 	for len(s.behind) > 0 || len(r.stored) > 0 {
 		var err error
 		if troubles := s.q.gate.view().troubles; len(s.behind) == 0 || len(r.stored) > 0 && troubles != r.troubles {
@@ -50,12 +50,39 @@ func (s *shard) resend(ctx context.Context, points []point, lanes int) error {
 	return nil
 }
 
-// byLane sorts the points, which are in the log's order, lane by lane.
-func byLane(points []point, lanes int) []point {
-	if lanes > 1 {
-		slices.SortStableFunc(points, func(a, b point) int {
-			return cmp.Compare(a.series.hash%uint64(lanes), b.series.hash%uint64(lanes))
-		})
+// lanes divide what is sent again: by hash, because the prefix property holds within each
+// lane, and each of these by kind, because receivers differ about them. Prometheus 2 with an
+// out-of-order window takes floats late, but no histograms: a late float that is taken says
+// nothing about the histograms beside it. A series is all of one kind, for its order: it
+// is histograms if any of its samples is one.
+type lanes struct {
+	n          uint64
+	histograms map[uint64]bool // by hash
+}
+
+func newLanes(points []point, n int) lanes {
+	l := lanes{n: uint64(n), histograms: make(map[uint64]bool)}
+	for i := range points {
+		if k := points[i].kind; k == intHistogram || k == floatHistogram {
+			l.histograms[points[i].series.hash] = true
+		}
+	}
+	return l
+}
+
+// of is the lane of a point, from 0.
+func (l lanes) of(p point) uint64 {
+	lane := 2 * (p.series.hash % l.n)
+	if l.histograms[p.series.hash] {
+		lane++
+	}
+	return lane
+}
+
+// sort sorts the points, which are in the log's order, lane by lane.
+func (l lanes) sort(points []point) []point {
+	if l.n > 1 || len(l.histograms) > 0 {
+		slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(l.of(a), l.of(b)) })
 	}
 	return points
 }
@@ -63,7 +90,7 @@ func byLane(points []point, lanes int) []point {
 // resender sends what is in shard.behind.
 type resender struct {
 	s      *shard
-	lanes  uint64
+	lanes  lanes
 	lane   uint64  // of the chunk before
 	stored []point // by all evidence so far
 
@@ -95,7 +122,7 @@ func (r *resender) settle(ctx context.Context) error {
 		for _, p := range r.stored {
 			r.believed[p.key()] = true
 		}
-		r.s.behind = append(byLane(inLogOrder(r.stored), int(r.lanes)), r.s.behind...)
+		r.s.behind = append(r.lanes.sort(inLogOrder(r.stored)), r.s.behind...)
 	}
 	r.stored, r.expect, r.troubles = nil, false, r.s.q.gate.view().troubles
 	return nil
@@ -104,12 +131,12 @@ func (r *resender) settle(ctx context.Context) error {
 // next takes a chunk from the front and brings it to its outcomes.
 func (r *resender) next(ctx context.Context) error {
 	ps := r.s.behind
-	lane := ps[0].series.hash % r.lanes
+	lane := r.lanes.of(ps[0])
 	if lane != r.lane {
 		r.lane, r.expect = lane, false
 	}
 	n := uniquePrefix(ps, min(resendChunk, r.s.q.batchLimit()), &r.s.seen)
-	if i := slices.IndexFunc(ps[:n], func(p point) bool { return p.series.hash%r.lanes != lane }); i >= 0 {
+	if i := slices.IndexFunc(ps[:n], func(p point) bool { return r.lanes.of(p) != lane }); i >= 0 {
 		n = i
 	}
 	r.s.behind = ps[n:]
