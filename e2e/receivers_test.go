@@ -266,9 +266,6 @@ func (r *trip) plant(ls []prompb.Label, t int64, v float64) {
 func TestRealConflicts(t *testing.T) {
 	endToEnd(t)
 	for _, b := range realReceivers() {
-		if b.window == 0 && !b.everything {
-			continue
-		}
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
 			r := startTrip(t, b, false)
@@ -311,7 +308,8 @@ func TestRealConflicts(t *testing.T) {
 					t.Errorf("a sample without a conflict is missing: %s", m)
 				}
 			}
-			if uint64(len(missing)) != tg.Ledger.Lost {
+			// That which was planted as it is sent may be refused with others of its series.
+			if lost := tg.Ledger.Lost; lost != uint64(len(missing)) && lost != uint64(len(missing))+1 {
 				t.Errorf("%d samples are missing, the ledger says %+v:\n%s", len(missing), tg.Ledger, some(missing))
 			}
 			r.checkConflicts(missing)

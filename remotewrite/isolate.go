@@ -108,10 +108,34 @@ func newIsolation(kind receiver, hashes []uint64, spans []span, known bool, budg
 	return p
 }
 
-// begin puts the next round on the stack.
+// begin puts the next round on the stack. What follows a sample that was refused alone is
+// likely to be refused, too: it is not sent together with others.
 func (p *isolation) begin(bad bool) {
-	p.todo = append(p.todo, piece{at: p.rounds[0], bad: bad})
+	var others []int
+	for _, i := range p.rounds[0] {
+		if p.follows(i) {
+			p.todo = append(p.todo, piece{at: []int{i}})
+		} else {
+			others = append(others, i)
+		}
+	}
+	if len(others) > 0 {
+		p.todo = append(p.todo, piece{at: others, bad: bad})
+	}
 	p.rounds = p.rounds[1:]
+}
+
+// follows reports whether the sample before i in its series was refused alone. Mostly all of
+// such a series are refused: the receiver has something newer of it, from another sender or
+// from a time when a clock was ahead.
+func (p *isolation) follows(i int) bool {
+	return p.kind != keepsGood && p.prev[i] >= 0 && p.isBad(p.prev[i])
+}
+
+// lasting reports whether a series whose next sample comes in the next round was refused
+// twice in a row: then all that is left will be refused at once, too.
+func (p *isolation) lasting() bool {
+	return slices.ContainsFunc(p.rounds[0], func(i int) bool { return p.follows(i) && p.follows(p.prev[i]) })
 }
 
 // spent takes requests that the driver sent of its own off the budget.
@@ -149,7 +173,7 @@ func (p *isolation) next() ([]int, bool) {
 			continue
 		case len(p.todo) == 0 && len(p.rounds) == 0:
 			return nil, false
-		case len(p.todo) == 0 && len(p.rounds) > 1 && len(p.bad) > p.restBad && p.kind != keepsGood:
+		case len(p.todo) == 0 && len(p.rounds) > 1 && len(p.bad) > p.restBad && p.kind != keepsGood && !p.lasting():
 			// Something bad was found: perhaps that was all.
 			p.resting, p.restBad = true, len(p.bad)
 			if at := p.open(flatten(p.rounds)); len(at) > 0 {

@@ -158,6 +158,9 @@ func (s *shard) isolate(ctx context.Context, points []point, a Answer) error {
 		s.buryOneOf(r.suspects, a)
 		points = others
 		switch decided := len(part) > len(r.unknown); {
+		case is == fresh && len(r.unknown) > 0 && r.goodEnough():
+			points, budget = inLogOrder(append(r.unknown, others...)), isolateBudget
+			continue
 		case is == late:
 			s.q.sawLate(r.passed, len(r.bad))
 			left := inLogOrder(append(r.unknown, others...))

@@ -60,6 +60,10 @@ func (r *apart) left() []point {
 	return inLogOrder(left)
 }
 
+// goodEnough reports whether what was spent delivered enough to go on with what is left of
+// the batch as if it were another: half a good sample for each request.
+func (r *apart) goodEnough() bool { return 2*r.passed >= r.requests }
+
 // cutting is how a batch is taken apart.
 type cutting struct {
 	mode      mode
