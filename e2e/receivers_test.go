@@ -321,16 +321,28 @@ func TestRealConflicts(t *testing.T) {
 					t.Errorf("a sample without a conflict is missing: %s", m)
 				}
 			}
-			// That which was planted as it is sent may be refused with others of its series.
-			if lost := tg.Ledger.Lost; lost != uint64(len(missing)) && lost != uint64(len(missing))+1 {
-				t.Errorf("%d samples are missing, the ledger says %+v:\n%s", len(missing), tg.Ledger, some(missing))
-			}
+			r.checkLost(len(missing), tg)
 			r.checkConflicts(missing)
 			results.Add(t, results.Line{
 				What: "late, repeated and contradicting samples, at " + b.name, Count: 1, Lost: len(missing),
 				Figures: map[string]float64{"samples": float64(sent.samples()), "requests refused": float64(answers[400])},
 			})
 		})
+	}
+}
+
+// checkLost: the ledger knows how many samples are missing. What was planted just as the agent
+// sends it may count with others of its series. At a receiver that keeps the good part of a
+// refused request, which is so by 2.0, a bad sample among stored ones cannot be told from
+// them, nor the other way round (docs/remote-write.md).
+func (r *trip) checkLost(missing int, tg target) {
+	r.t.Helper()
+	slack := 1
+	if r.b.v2 {
+		slack += missing / 20
+	}
+	if d := int(tg.Ledger.Lost) - missing; d < -slack || d > slack {
+		r.t.Errorf("%d samples are missing, the ledger says %+v", missing, tg.Ledger)
 	}
 }
 
