@@ -11,7 +11,7 @@ import (
 // Prometheus 2 with an out-of-order window takes floats late, but no histograms. What is
 // sent again after a kill is stored all the same, and none of it counts as lost.
 func TestCrashAtReceiverThatTakesNoHistogramLate(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(8) {
 		synctest.Test(t, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 9))
 			r := newRig(t, &fakeReceiver{anyOrder: true, floatsOnly: true, latency: 7 * time.Millisecond})
