@@ -172,7 +172,7 @@ func (f *logFiles) damage(rnd *rand.Rand, n int, foreign []byte) harm {
 		s := bytes.Clone(f.files[savepoint])
 		for at := 0; at+17 < len(s); at += len(s) / 2 { // both slots: magic, version, sequence, length
 			end := at + 17 + int(bigendian.BigEndian.Uint32(s[at+13:]))
-			s[at+4]++
+			s[at+4] = 0xff
 			bigendian.BigEndian.PutUint32(s[end:], crc32.Checksum(s[at:end], crc32.MakeTable(crc32.Castagnoli)))
 		}
 		h := save("of a newer format", s)
