@@ -94,7 +94,7 @@ func New(o Options) (*Agent, error) {
 func (a *Agent) build(cfg *Config) error {
 	a.targets = &targets{
 		log: a.log, dir: a.o.StoragePath, version: Version, registry: a.registry,
-		logger: a.logger, running: map[string]*target{},
+		logger: a.logger, running: map[string]*target{}, families: map[string]*family{}, found: make(chan struct{}, 1),
 	}
 	a.runner = probes.NewRunner(a.log, a.logger)
 	a.registry.MustRegister(newAccounts(a))

@@ -97,6 +97,8 @@ type running struct {
 	file string
 	stop context.CancelFunc
 	done chan error
+
+	extra string // further probes
 }
 
 const testProbes = `
@@ -132,7 +134,7 @@ func startAgentWith(t *testing.T, r *running, storage, listen string) *running {
 }
 
 func (r *running) configure(entries ...string) {
-	text := testProbes
+	text := testProbes + r.extra
 	if len(entries) > 0 {
 		text += "remote_write:\n" + strings.Join(entries, "")
 	}

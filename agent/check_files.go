@@ -19,6 +19,7 @@ import (
 
 	"hwsagent/agent/control"
 	"hwsagent/remotewrite"
+	"hwsagent/wal"
 )
 
 // namedFile is a file that the configuration names.
@@ -45,6 +46,11 @@ func (c *Config) files() []namedFile {
 			add(f, "target "+t.TargetName(), !slices.Contains(public, f))
 		}
 	}
+	for _, t := range c.RemoteWrite {
+		for _, id := range tokensOf(t) {
+			add(t.ForTenant(id).CredentialFiles()[0], "target "+wal.Member(t.TargetName(), id), true)
+		}
+	}
 	for i := range c.Probes {
 		p := &c.Probes[i]
 		if p.Enabled && p.Type != "canary" { // its journal is made by itself
@@ -52,6 +58,38 @@ func (c *Config) files() []namedFile {
 		}
 	}
 	return all
+}
+
+// tokensOf are the tenants that have a token in the entry's directory, the default as well
+// if it has none.
+func tokensOf(t *remotewrite.Config) []string {
+	c := t.Target.Tenant
+	if c == nil || c.CredentialsDir == "" {
+		return nil
+	}
+	var ids []string
+	if c.Default != "" {
+		ids = append(ids, c.Default)
+	}
+	entries, _ := os.ReadDir(c.CredentialsDir) // an error is told for the directory
+	for _, e := range entries {
+		if info, err := os.Stat(filepath.Join(c.CredentialsDir, e.Name())); err == nil && info.Mode().IsRegular() && remotewrite.CheckTenant(e.Name()) == nil {
+			ids = append(ids, e.Name())
+		}
+	}
+	return ids
+}
+
+// checkTokenDir looks at the directory that has the tokens of an entry's tenants.
+func checkTokenDir(t *remotewrite.Config) (Step, bool) {
+	if t.Target.Tenant == nil || t.Target.Tenant.CredentialsDir == "" {
+		return Step{}, false
+	}
+	dir := t.Target.Tenant.CredentialsDir
+	if _, err := os.ReadDir(dir); err != nil {
+		return Step{Name: dir, Result: Fail, Text: "for target " + t.TargetName() + ": " + err.Error(), Try: "make the directory, with a file for each tenant that holds its token"}, true
+	}
+	return Step{}, false
 }
 
 // opensPage reports whether the page listens beyond this host and its configuration
@@ -94,6 +132,11 @@ func checkFiles(c *Config, now time.Time) Group {
 				Try: "add basic_auth_users, or tls_server_config.client_auth_type: RequireAndVerifyClientCert with client_ca_file"}
 		}
 		g.Steps = append(g.Steps, s)
+	}
+	for _, t := range c.RemoteWrite {
+		if s, ok := checkTokenDir(t); ok {
+			g.Steps = append(g.Steps, s)
+		}
 	}
 	if len(g.Steps) == 0 {
 		g.Steps = []Step{{Name: "none", Result: OK, Text: "the configuration names no files"}}

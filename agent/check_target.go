@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/common/config"
 
 	"hwsagent/remotewrite"
+	"hwsagent/wal"
 )
 
 // Limits of the steps before the write, which has remote_timeout.
@@ -28,6 +29,9 @@ const (
 // and a write without samples through the agent's own client.
 func checkTarget(ctx context.Context, t *remotewrite.Config) []Step {
 	var steps []Step
+	if t.Target.Tenant != nil && t.Tenant() == "" {
+		t = t.ForRest()
+	}
 	if t.HTTP.ProxyFromEnvironment || t.HTTP.ProxyURL.URL != nil && t.HTTP.ProxyURL.String() != "" {
 		steps = append(steps, Step{Name: "route", Result: Skip, Text: "through a proxy: name, connection and certificate are its business"})
 	} else {
@@ -35,6 +39,10 @@ func checkTarget(ctx context.Context, t *remotewrite.Config) []Step {
 		if n := len(steps); n > 0 && steps[n-1].Result == Fail {
 			return append(steps, Step{Name: "write", Result: Skip, Text: "not tried"})
 		}
+	}
+	if t.Target.Tenant != nil && t.Tenant() == "" {
+		return append(steps, Step{Name: "write", Result: Skip, Text: "not tried: there is no default tenant to write for",
+			Try: "hwsagent targets test " + wal.Member(t.TargetName(), "TENANT")})
 	}
 	return append(steps, checkWrite(ctx, t)...)
 }

@@ -147,6 +147,16 @@ func (c *Config) validateTargets(d *document) {
 				"name them: add name: to both")
 		}
 	}
+	for i, t := range c.RemoteWrite {
+		for _, other := range c.RemoteWrite {
+			if t == nil || other == nil || t == other {
+				continue
+			}
+			if err := sharedName(other, t.TargetName()); err != nil {
+				d.errorAt(nameOrEntry(d, fmt.Sprintf("remote_write[%d]", i)), err.Error(), "give it another name")
+			}
+		}
+	}
 	if len(c.RemoteWrite) == 0 {
 		d.warnAt("remote_write", "no targets are configured: samples go into the log and nowhere else", "add an entry with a url under remote_write:")
 	}

@@ -27,7 +27,9 @@ func (a *Agent) Status() web.Status {
 	}
 	s.WAL.SamplesPerSec = a.appended.perSecond()
 	for _, t := range a.targets.all() {
-		s.Targets = append(s.Targets, t.status(a.clock.lastStep(), now))
+		ts := t.status(a.clock.lastStep(), now)
+		ts.Tenants = a.targets.tenants(t.name)
+		s.Targets = append(s.Targets, ts)
 	}
 	s.Targets = append(s.Targets, a.targets.missing()...)
 	for _, o := range a.log.Orphans() {
@@ -68,7 +70,7 @@ func (t *target) status(stepped, now time.Time) web.TargetStatus {
 	q := t.queue.Status()
 	l := t.reader.Ledger()
 	s := web.TargetStatus{
-		Name: t.name, URL: t.url, State: q.State, Why: q.Why,
+		Name: t.name, URL: t.url, State: q.State, Why: q.Why, Tenant: t.config.Tenant(),
 		PendingSamples: l.Pending,
 		Ledger:         ledgerStatus(l),
 		Protocol:       q.Protocol, Fallback: q.Fallback, FallbackUntil: byClock(now, q.FallbackUntil),

@@ -25,16 +25,15 @@ import (
 // target is one remote_write entry at work: its client, its end of the log and the
 // queue between them.
 type target struct {
-	name     string
-	identity string // see identities
-	url      string // for people: without user, password and query
-	client   *remotewrite.Client
-	reader   *wal.Reader
-	letters  *deadletter.Store
-	queue    *remotewrite.Queue
-	metrics  *remotewrite.Metrics
-	rate     rate
-	paused   time.Time // since when a person wants nothing to be sent; zero: the queue runs
+	planned
+	url     string // for people: without user, password and query
+	client  *remotewrite.Client
+	reader  *wal.Reader
+	letters *deadletter.Store
+	queue   *remotewrite.Queue
+	metrics *remotewrite.Metrics
+	rate    rate
+	paused  time.Time // since when a person wants nothing to be sent; zero: the queue runs
 
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the queue has ended
@@ -48,11 +47,14 @@ type targets struct {
 	registry prometheus.Registerer
 	logger   *slog.Logger
 
-	mu      sync.Mutex
-	ctx     context.Context // of the queues, while they run
-	running map[string]*target
-	entries []planned        // in the order of the configuration
-	failed  map[string]error // why an entry has no running target: the disk
+	mu       sync.Mutex
+	ctx      context.Context // of the queues, while they run
+	running  map[string]*target
+	families map[string]*family // of the entries with tenants
+	plain    []planned          // the entries of the configuration, in its order
+	entries  []planned          // with the tenants that are known, each behind its family
+	failed   map[string]error   // why an entry has no running target: the disk
+	found    chan struct{}      // of length 1: there are new tenants
 }
 
 // retryOpen is how often the targets that could not be opened are tried again.
@@ -69,7 +71,8 @@ type planned struct {
 	name, identity string
 	config         *remotewrite.Config
 	external       labels.Labels
-	changed        bool // false: the running one stays
+	changed        bool                // false: the running one stays
+	family         *remotewrite.Config // of an entry with tenants: as it was written; else nil
 }
 
 // plan sees what is new or changed and whether it can be made. It changes nothing.
@@ -96,6 +99,9 @@ func (ts *targets) plan(cfg *Config, ids *identities) (*plan, error) {
 			probe.Close()
 			e.changed = true
 		}
+		if c.Target.Tenant != nil {
+			e.family, e.config = c, c.ForRest()
+		}
 		p.entries = append(p.entries, e)
 	}
 	if len(errs) > 0 {
@@ -109,7 +115,7 @@ func (ts *targets) plan(cfg *Config, ids *identities) (*plan, error) {
 func (ts *targets) enroll(p *plan) error {
 	var list []wal.Enrolment
 	for _, e := range p.entries {
-		n := wal.Enrolment{Name: e.name}
+		n := wal.Enrolment{Name: e.name, Family: e.family != nil}
 		if e.config.Target.StartAt == remotewrite.StartOldest {
 			n.StartAt = wal.StartOldest
 		}
@@ -128,8 +134,12 @@ func (ts *targets) enroll(p *plan) error {
 func (ts *targets) apply(p *plan) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	next := make(map[string]*target, len(p.entries))
-	for _, e := range p.entries {
+	ts.dissolve(p.entries)
+	ts.plain = p.entries
+	ts.establish()
+	ts.entries = ts.withTenants()
+	next := make(map[string]*target, len(ts.entries))
+	for _, e := range ts.entries {
 		if !e.changed {
 			next[e.name] = ts.running[e.name]
 		}
@@ -139,7 +149,8 @@ func (ts *targets) apply(p *plan) {
 			t.stop(ts.logger)
 		}
 	}
-	ts.running, ts.entries, ts.failed = next, p.entries, map[string]error{}
+	ts.running, ts.failed = next, map[string]error{}
+	ts.sendScouts()
 	ts.openMissing()
 }
 
@@ -168,7 +179,7 @@ func (ts *targets) openMissing() {
 // open makes a target that is ready to start.
 func (ts *targets) open(e planned) (_ *target, err error) {
 	logger := ts.logger.With("target", e.name)
-	t := &target{name: e.name, identity: e.identity, url: e.config.URL.String(), done: make(chan struct{}), paused: ts.log.PausedSince(e.name)}
+	t := &target{planned: e, url: e.config.URL.String(), done: make(chan struct{}), paused: ts.log.PausedSince(e.name)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, t.close())
@@ -189,6 +200,10 @@ func (ts *targets) open(e planned) (_ *target, err error) {
 	if err != nil {
 		return nil, err
 	}
+	var tenants *remotewrite.Tenants
+	if f := ts.families[e.name]; f != nil {
+		tenants = f.tenants
+	}
 	t.queue, err = remotewrite.New(remotewrite.Options{
 		Name:           e.name,
 		Config:         *e.config,
@@ -197,6 +212,7 @@ func (ts *targets) open(e planned) (_ *target, err error) {
 		Sender:         t.client,
 		DeadLetters:    t.letters,
 		Metrics:        t.metrics,
+		Tenants:        tenants,
 		Splay:          min(time.Duration(e.config.Queue.BatchSendDeadline), maxSplay),
 		Logger:         ts.logger,
 	})
@@ -321,9 +337,13 @@ func (ts *targets) around(change func() error, names ...string) error {
 
 // strike takes an entry out of what is configured, until restore. ts.mu is held for both.
 func (ts *targets) strike(name string) (restore func()) {
-	before := ts.entries
-	ts.entries = slices.DeleteFunc(slices.Clone(before), func(e planned) bool { return e.name == name })
-	return func() { ts.entries = before }
+	before := ts.plain
+	ts.plain = slices.DeleteFunc(slices.Clone(before), func(e planned) bool { return e.name == name })
+	ts.entries = ts.withTenants()
+	return func() {
+		ts.plain = before
+		ts.entries = ts.withTenants()
+	}
 }
 
 // get is a running target, nil if there is none of that name.
@@ -352,6 +372,7 @@ func (ts *targets) run(ctx context.Context) {
 	for _, t := range ts.running {
 		t.start(ctx, ts.logger)
 	}
+	ts.sendScouts()
 	ts.mu.Unlock()
 
 	retry := time.NewTicker(retryOpen)
@@ -359,8 +380,15 @@ func (ts *targets) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
+		case <-ts.found:
+			ts.mu.Lock()
+			ts.entries = ts.withTenants()
+			ts.openMissing()
+			ts.mu.Unlock()
 		case <-retry.C:
 			ts.mu.Lock()
+			ts.entries = ts.withTenants()
+			ts.sendScouts()
 			ts.openMissing()
 			ts.mu.Unlock()
 		}
@@ -373,6 +401,9 @@ func (ts *targets) run(ctx context.Context) {
 		wg.Go(func() { t.stop(ts.logger) })
 	}
 	wg.Wait()
+	for _, f := range ts.families {
+		f.stop()
+	}
 }
 
 // all is every running target in the order of the configuration.

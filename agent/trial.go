@@ -47,6 +47,9 @@ func TestTarget(ctx context.Context, storage, configFile, target string) (Target
 func (c *Config) target(name string) (*remotewrite.Config, error) {
 	var names []string
 	for _, t := range c.RemoteWrite {
+		if in := inFamily(t, name); in != nil {
+			return in, nil
+		}
 		if t.TargetName() == name {
 			return t, nil
 		}

@@ -67,7 +67,7 @@ func (w *window) admit(e *wal.Entry) {
 	}
 	for i := range e.Histograms {
 		h := &e.Histograms[i]
-		if !q.proto.newer && !q.cfg.carriesHistogram(h.H, h.FH) {
+		if sent := q.cache.at(h.Series, w.commit); sent != nil && !sent.dropped() && !q.proto.newer && !q.cfg.carriesHistogram(h.H, h.FH) {
 			now.Dropped[wal.Unsupported]++
 			continue
 		}
@@ -87,7 +87,7 @@ func (w *window) admit(e *wal.Entry) {
 	if q.cfg.SendExemplars {
 		for i := range e.Exemplars {
 			x := &e.Exemplars[i]
-			if to := q.cache.get(x.Series); !to.dropped() {
+			if to := q.cache.at(x.Series, w.commit); to != nil && !to.dropped() {
 				w.put(point{series: to, seq: seq, t: x.T, v: x.V, kind: exemplarPoint, aux: &pointAux{labels: x.Labels}})
 			}
 		}
@@ -106,8 +106,11 @@ func (w *window) admit(e *wal.Entry) {
 
 // accept returns what the series is sent as, or nil after counting why it is not.
 func (w *window) accept(s *wal.Series, t int64, l limits, out *wal.Outcome) *series {
-	to := w.q.cache.get(s)
+	to := w.q.cache.at(s, w.commit)
 	switch {
+	case to == nil:
+		out.Dropped[wal.NoTenant]++
+		return nil
 	case to.dropped():
 		out.Filtered++
 		return nil

@@ -123,6 +123,7 @@ func NewClient(c *Config, o ClientOptions) (*Client, error) {
 			client.secrets = append(client.secrets, value)
 		}
 	}
+	c.tenantHeader(header)
 	// Remote write 1.0 and 2.0, "Protocol".
 	header.Set("Content-Encoding", "snappy")
 	header.Set("User-Agent", "hwsagent/"+o.Version)

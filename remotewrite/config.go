@@ -35,6 +35,10 @@ type Config struct {
 	SigV4     any `yaml:"sigv4,omitempty"`
 	AzureAD   any `yaml:"azuread,omitempty"`
 	GoogleIAM any `yaml:"google_iam,omitempty"`
+
+	// Of a target in a family, see [TenantConfig].
+	role   tenantRole
+	tenant string
 }
 
 // QueueConfig is queue_config.
@@ -63,6 +67,7 @@ type TargetConfig struct {
 	StartAt     StartAt        `yaml:"start_at"`
 	MaxBacklog  Bytes          `yaml:"max_backlog,omitempty"` // of the log, for this target; 0: only the log's own budget
 	FutureLimit model.Duration `yaml:"future_limit"`          // samples further ahead of the target's clock are dropped; 0: none are
+	Tenant      *TenantConfig  `yaml:"tenant,omitempty"`      // nil: the entry is one target
 }
 
 // StartAt is where in the log a target begins that the log does not know.
@@ -139,6 +144,9 @@ func (c *Config) Policy() Policy {
 // file is.
 func (c *Config) SetDirectory(dir string) {
 	c.HTTP.SetDirectory(dir)
+	if t := c.Target.Tenant; t != nil {
+		t.CredentialsDir = config.JoinDir(dir, t.CredentialsDir)
+	}
 	if o := c.HTTP.OAuth2; o != nil { // which that leaves out
 		o.ClientCertificateKeyFile = config.JoinDir(dir, o.ClientCertificateKeyFile)
 	}

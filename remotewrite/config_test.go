@@ -81,7 +81,7 @@ hwsagent: {on_refusal: drop, start_at: oldest, max_backlog: 1GiB, future_limit: 
 		{"http2", c.HTTP.EnableHTTP2, true},
 		{"queue", c.Queue, QueueConfig{2500, 20, 2, 500, d(time.Second), d(time.Second), d(10 * time.Second), false, d(5 * time.Minute)}},
 		{"metadata", c.Metadata, MetadataConfig{false, d(2 * time.Minute), 100}},
-		{"target", c.Target, TargetConfig{RefusalDrop, StartOldest, 1 << 30, d(time.Hour)}},
+		{"target", c.Target, TargetConfig{RefusalDrop, StartOldest, 1 << 30, d(time.Hour), nil}},
 		{"policy", c.Policy(), Policy{RefusalDrop, false}},
 	} {
 		if d := cmp.Diff(tc.want, tc.got); d != "" {

@@ -218,7 +218,7 @@ func (q *Queue) Status() Status {
 		s.State = StateRetrying
 	case s.Backlog >= uint64(q.cfg.Queue.MaxSamplesPerSend):
 		s.State = StateBehind
-	case s.LastSuccess.IsZero():
+	case s.LastSuccess.IsZero() && (q.cfg.role != roleRest || q.cfg.tenant != ""):
 		s.State = StateStarting
 	default:
 		s.State = StateOK

@@ -28,7 +28,8 @@ type family struct {
 // family differ, one of them counts.
 func (c *seriesCache) families() []family {
 	all := map[string]family{}
-	for _, s := range c.slots {
+	for i := range c.slots {
+		s := c.slots[i].to
 		if s == nil || s.dropped() || len(all) == maxFamilies {
 			continue
 		}

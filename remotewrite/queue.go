@@ -27,6 +27,7 @@ type Options struct {
 	Sender         Sender
 	DeadLetters    DeadLetters    // nil: refused samples are only logged
 	Metrics        *Metrics       // nil: none
+	Tenants        *Tenants       // needed where Config is from [Config.ForRest]
 	Rand           func() float64 // in [0, 1); nil: the runtime's
 	Splay          time.Duration  // the first request goes at random within it; 0: at once
 	Logger         *slog.Logger   // nil: none
@@ -117,6 +118,12 @@ func New(o Options) (*Queue, error) {
 	if c.Capacity < 1 || c.MaxSamplesPerSend < 1 || c.MinShards < 1 || c.MaxShards < c.MinShards || c.MinBackoff <= 0 || c.MaxBackoff < c.MinBackoff {
 		return nil, fmt.Errorf("make queue of target %q: queue_config is out of bounds: %+v", o.Name, *c)
 	}
+	if o.Config.role == roleRest {
+		if o.Tenants == nil {
+			return nil, fmt.Errorf("make queue of target %q: it needs to know the tenants", o.Name)
+		}
+		o.Source = &afterScout{Source: o.Source, tenants: o.Tenants}
+	}
 	q := &Queue{
 		cfg: o.Config, source: o.Source, sender: o.Sender, letters: o.DeadLetters, metrics: o.Metrics,
 		log:   o.Logger.With(slog.String("target", o.Name)),
@@ -131,6 +138,9 @@ func New(o Options) (*Queue, error) {
 	}
 	if q.proto.newer {
 		q.cache.moderns = map[metadata.Metadata]*modern{}
+	}
+	if o.Config.role != roleNone {
+		q.cache.tenant = &tenantFilter{config: *o.Config.Target.Tenant, role: o.Config.role, id: o.Config.tenant, tenants: o.Tenants}
 	}
 	q.limit.Store(int64(c.MaxSamplesPerSend))
 	q.shards.Store(int32(q.minShards()))

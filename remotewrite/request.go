@@ -83,6 +83,10 @@ type series struct {
 	encoded string
 	modern  *modern // nil: nothing, or the target gets 1.0 only
 
+	// owner is whose it may be, of the target of the rest of an entry with tenants; see
+	// [seriesCache.at]. Else nil.
+	owner *owner
+
 	// newest is the time, in ms, of the newest sample that the target is known to have
 	// taken since this process began; or noneTaken, or noneTakenOneRefused. It is not
 	// part of what is immutable: it belongs to the goroutine of the series' shard.

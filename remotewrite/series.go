@@ -30,10 +30,21 @@ type seriesCache struct {
 	// remote write 1.0 only.
 	moderns map[metadata.Metadata]*modern
 
-	slots   []*series // by wal.Series.Slot
+	// tenant leaves out what belongs to another target of the entry; nil: nothing.
+	tenant *tenantFilter
+
+	slots   []cached // by wal.Series.Slot
+	removed *series  // what all that is not sent becomes
+	nobodys *series  // what belongs to no tenant becomes, where there is no default
 	builder *labels.Builder
 	scratch labels.ScratchBuilder
 	encoded []byte // scratch
+}
+
+// cached is what a series became.
+type cached struct {
+	from *wal.Series
+	to   *series
 }
 
 // newSeriesCache makes a cache. The rules must be valid (see [Config.Validate]).
@@ -41,6 +52,8 @@ func newSeriesCache(external labels.Labels, rules []*relabel.Config) *seriesCach
 	return &seriesCache{
 		external: external,
 		rules:    rules,
+		removed:  &series{},
+		nobodys:  &series{},
 		builder:  labels.NewBuilder(labels.EmptyLabels()),
 		scratch:  labels.NewScratchBuilder(16),
 	}
@@ -50,41 +63,84 @@ func newSeriesCache(external labels.Labels, rules []*relabel.Config) *seriesCach
 // and stays valid after s is evicted.
 func (c *seriesCache) get(s *wal.Series) *series {
 	if s.Slot < len(c.slots) {
-		if e := c.slots[s.Slot]; e != nil && e.from == s {
-			return e
+		if e := &c.slots[s.Slot]; e.from == s {
+			return e.to
 		}
 	}
-	return c.add(s)
+	return c.add(s, false)
 }
 
-func (c *seriesCache) add(s *wal.Series) *series {
-	e := c.derive(s)
+// add derives the series and keeps the result. whole says that the target of the rest has
+// to send it, although it may belong to a tenant.
+func (c *seriesCache) add(s *wal.Series, whole bool) *series {
+	to := c.derive(s, whole)
 	for s.Slot >= len(c.slots) {
-		c.slots = append(c.slots, nil)
+		c.slots = append(c.slots, cached{})
 	}
-	c.slots[s.Slot] = e
-	return e
+	c.slots[s.Slot] = cached{s, to}
+	return to
 }
 
-// derive makes the series. External labels do not override labels that the series
-// has, and they are there for the rules to see, as in Prometheus.
-func (c *seriesCache) derive(s *wal.Series) *series {
+// at returns the target's form of s as it is in that commit; nil if it is nobody's.
+func (c *seriesCache) at(s *wal.Series, commit uint64) *series {
+	to := c.get(s)
+	if to.owner != nil && to.owner.gone.Load() {
+		to = c.add(s, false)
+	}
+	switch {
+	case to == c.nobodys:
+		return nil
+	case to.owner == nil:
+		return to
+	case to.owner.has(commit):
+		return c.removed
+	case c.tenant.id == "":
+		return nil
+	case to.dropped():
+		return c.add(s, true)
+	}
+	return to
+}
+
+// relabel leaves the series' final labels in the builder; false if the rules remove it.
+// External labels do not override labels that the series has, and they are there for the
+// rules to see, as in Prometheus.
+func (c *seriesCache) relabel(s *wal.Series) bool {
 	c.builder.Reset(s.Labels)
 	c.external.Range(func(l labels.Label) {
 		if !s.Labels.Has(l.Name) {
 			c.builder.Set(l.Name, l.Value)
 		}
 	})
-	if !relabel.ProcessBuilder(c.builder, c.rules...) {
-		return &series{from: s}
+	return relabel.ProcessBuilder(c.builder, c.rules...)
+}
+
+// derive makes the series; whole is as in add.
+func (c *seriesCache) derive(s *wal.Series, whole bool) *series {
+	if !c.relabel(s) {
+		return c.removed
+	}
+	var o *owner
+	if c.tenant != nil {
+		var mine bool
+		o, mine = c.tenant.sort(c.builder)
+		if !mine {
+			return c.removed
+		}
+		switch {
+		case o != nil && !whole:
+			return &series{from: s, owner: o}
+		case c.tenant.id == "":
+			return c.nobodys
+		}
 	}
 	utf8Names := c.builder.Labels()
 	ls := c.legal(utf8Names)
 	if ls.IsEmpty() {
-		return &series{from: s}
+		return c.removed
 	}
 	c.encoded = appendLabels(c.encoded[:0], keySeriesLabel, ls)
-	to := &series{from: s, hash: ls.Hash(), encoded: string(c.encoded), newest: noneTaken}
+	to := &series{from: s, hash: ls.Hash(), encoded: string(c.encoded), newest: noneTaken, owner: o}
 	if c.moderns != nil {
 		to.modern = c.modern(s.Meta, utf8Names, to.encoded)
 	}

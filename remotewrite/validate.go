@@ -46,6 +46,7 @@ func (c *Config) Validate() []Problem {
 	c.validateAuth(&f)
 	c.validateHeaders(&f)
 	c.validateQueue(&f)
+	c.validateTenant(&f)
 	for i, r := range c.WriteRelabelConfigs {
 		path := fmt.Sprintf("write_relabel_configs[%d]", i)
 		if r == nil {
@@ -122,6 +123,10 @@ func (c *Config) Warnings() []Problem {
 		warnShards(&f, "queue_config.max_shards", c.Queue.MaxShards)
 	}
 	warnShards(&f, "queue_config.min_shards", c.Queue.MinShards)
+	if t := c.Target.Tenant; t != nil && t.Default == "" {
+		f.hint("hwsagent.tenant", fmt.Sprintf("has no default: samples without the label %s are dropped and counted, those of the agent itself among them", t.Label),
+			"name a default tenant, or set the label with external_labels")
+	}
 	u := c.URL.full
 	if u == nil {
 		return f

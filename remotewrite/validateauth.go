@@ -207,6 +207,9 @@ func (c *Config) warnAuth(f *findings) {
 
 func (c *Config) sendsSecret() bool {
 	h := &c.HTTP
+	if t := c.Target.Tenant; t != nil && t.CredentialsDir != "" {
+		return true
+	}
 	if h.HTTPHeaders != nil {
 		for _, header := range h.HTTPHeaders.Headers {
 			if len(header.Secrets)+len(header.Files) > 0 {

@@ -3,13 +3,19 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 )
 
 // Enrolment is one target of the configuration.
 type Enrolment struct {
 	Name    string
 	StartAt StartAt // applies to a target without a savepoint only
+
+	// Family enrols the members that the log knows as well, see [Log.EnrollMember]; they
+	// need not be in the list.
+	Family bool
 }
 
 // Enroll says which targets the configuration has, all of them. When it returns nil,
@@ -38,7 +44,7 @@ func (ts *targets) enroll(t tail, list []Enrolment) error {
 	defer ts.mu.Unlock()
 	enrolled := make(map[*target]bool, len(list))
 	var made []*target
-	for _, e := range list {
+	for _, e := range ts.withMembers(list) {
 		known := ts.byName[e.Name] != nil
 		tg, err := ts.find(t, e.Name, e.StartAt)
 		if err == nil {
@@ -57,6 +63,19 @@ func (ts *targets) enroll(t tail, list []Enrolment) error {
 		tg.enroll(enrolled[tg], now)
 	}
 	return nil
+}
+
+// withMembers is the list with the members of its families; ts.mu is held.
+func (ts *targets) withMembers(list []Enrolment) []Enrolment {
+	all := slices.Clone(list)
+	for _, e := range list {
+		for _, name := range slices.Sorted(maps.Keys(ts.byName)) {
+			if e.Family && memberOf(e.Name, name) {
+				all = append(all, Enrolment{Name: name})
+			}
+		}
+	}
+	return all
 }
 
 // withdraw removes targets that nobody has opened; ts.mu is held.

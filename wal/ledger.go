@@ -18,13 +18,14 @@ const (
 	Future                    // ahead of the target's own clock by more than future_limit
 	Unsupported               // a kind of sample that the protocol or the entry's settings exclude
 	Skipped                   // a person let it go: hwsagent targets skip
+	NoTenant                  // of an entry with tenants: nobody's, and there is no default
 
 	NumReasons // how many reasons there are; not a reason
 )
 
 // reasonNames are the reasons as metrics, JSON and the page spell them.
 func (r Reason) String() string {
-	names := [NumReasons]string{"budget", "too_old", "rejected", "unconfirmed", "resent", "damage", "power_cut", "future", "unsupported", "skipped"}
+	names := [NumReasons]string{"budget", "too_old", "rejected", "unconfirmed", "resent", "damage", "power_cut", "future", "unsupported", "skipped", "no_tenant"}
 	if r >= NumReasons {
 		return fmt.Sprintf("reason(%d)", uint8(r))
 	}

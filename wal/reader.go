@@ -58,12 +58,17 @@ func (ts *targets) open(t tail, name string, o ReaderOptions) (*Reader, error) {
 		tg.leave(ts.o.Now())
 		return nil, fmt.Errorf("open target %q: %w", name, err)
 	}
-	log := ts.o.Logger.With("target", name)
+	return ts.reader(t, tg), nil
+}
+
+// reader makes the reader of a target.
+func (ts *targets) reader(t tail, tg *target) *Reader {
+	log := ts.o.Logger.With("target", tg.name)
 	closing, cancel := context.WithCancel(context.Background())
 	lane := func(kind laneKind) *Lane {
 		return &Lane{kind: kind, tail: t, log: log, target: tg, closing: closing, cursor: newCursor(t, log)}
 	}
-	return &Reader{Lane: lane(live), behind: lane(backlog), now: ts.o.Now, close: cancel}, nil
+	return &Reader{Lane: lane(live), behind: lane(backlog), now: ts.o.Now, close: cancel}
 }
 
 // prepare finds or makes the target and opens it; mu is held.
@@ -75,9 +80,20 @@ func (ts *targets) prepare(t tail, name string, o ReaderOptions) (*target, error
 	return tg, tg.enter(t.head(), ts.o.Now(), o.MaxBacklog)
 }
 
-// find finds the target, or makes it with a savepoint that is durable. A savepoint that
-// says nothing about this log is replaced, which is not durable yet; mu is held.
+// find finds the target, or makes it; mu is held.
 func (ts *targets) find(t tail, name string, at StartAt) (*target, error) {
+	return ts.findAt(t, name, func() (Mark, error) {
+		if at == StartOldest {
+			return oldest(t)
+		}
+		return t.head(), nil
+	})
+}
+
+// findAt finds the target, or makes it with a savepoint that is durable and begins at
+// start. A savepoint that says nothing about this log is replaced, which is not durable
+// yet; mu is held.
+func (ts *targets) findAt(t tail, name string, start func() (Mark, error)) (*target, error) {
 	tg := ts.byName[name]
 	if tg == nil {
 		for _, other := range ts.byName {
@@ -88,12 +104,9 @@ func (ts *targets) find(t tail, name string, at StartAt) (*target, error) {
 				return nil, err // the new one would be taken for what it adopted
 			}
 		}
-		start := t.head()
-		if at == StartOldest {
-			var err error
-			if start, err = oldest(t); err != nil {
-				return nil, err
-			}
+		start, err := start()
+		if err != nil {
+			return nil, err
 		}
 		now := ts.o.Now()
 		sp := Savepoint{Start: start, High: start}

@@ -92,6 +92,28 @@ type TargetStatus struct {
 	DeadLetters int           `json:"dead_letters"`
 
 	Expiries []ExpiryStatus `json:"expiries,omitempty"`
+
+	Tenant  string         `json:"tenant,omitempty"`  // that its requests are for
+	Tenants *TenantsStatus `json:"tenants,omitempty"` // of an entry with tenants, at the target of its own name, which has the rest
+}
+
+// TenantsStatus tells of the tenants of an entry.
+type TenantsStatus struct {
+	Label   string `json:"label"`
+	Header  string `json:"header"`
+	Default string `json:"default,omitempty"`
+	Max     int    `json:"max_tenants"`
+	Known   int    `json:"known"` // that have a target of their own
+
+	// Strangers are values of the label that came and have no target of their own, the first
+	// twenty. Their samples are the default's, or dropped where there is none.
+	Strangers []StrangerStatus `json:"strangers,omitempty"`
+}
+
+// StrangerStatus is a value that has no target of its own.
+type StrangerStatus struct {
+	Value string `json:"value"`
+	Why   string `json:"why"`
 }
 
 // LedgerStatus is a target's account in samples since it was first known.

@@ -179,6 +179,9 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 	if t.Credentials != "" {
 		add(SeverityWarning, "its credential files cannot be used: "+firstLine(t.Credentials), "mend the file: it is read again by itself; until then what it held before is used, if it was good at the start")
 	}
+	if t.Tenants != nil && len(t.Tenants.Strangers) > 0 {
+		add(strangers(t.Tenants))
+	}
 	all = append(all, expiryProblems(s, t)...)
 	all = append(all, skewProblems(t)...)
 	return all

@@ -1,0 +1,159 @@
+package remotewrite
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/config"
+	"github.com/prometheus/common/model"
+)
+
+// TenantConfig says that an entry stands for several tenants of one receiver: the value of a
+// label tells whose a sample is, and a header tells the receiver. Each tenant gets a target
+// of its own, see [Scout].
+type TenantConfig struct {
+	// Label is looked at after external labels and write_relabel_configs.
+	Label     string `yaml:"label"`
+	Header    string `yaml:"header"`
+	Default   string `yaml:"default,omitempty"` // of samples that belong to nobody else; "": these are dropped
+	DropLabel bool   `yaml:"drop_label,omitempty"`
+
+	MaxTenants  int            `yaml:"max_tenants"`  // besides the default
+	ForgetAfter model.Duration `yaml:"forget_after"` // for how long no sample of a tenant came; 0: never
+
+	// CredentialsDir has a file for each tenant, of its name, with the bearer token.
+	CredentialsDir string `yaml:"credentials_dir,omitempty"`
+}
+
+// The bounds of max_tenants. Each tenant reads the log.
+const (
+	defaultTenants = 20
+	mostTenants    = 1000
+)
+
+// UnmarshalYAML decodes over the defaults.
+func (c *TenantConfig) UnmarshalYAML(unmarshal func(any) error) error {
+	*c = TenantConfig{Header: "X-Scope-OrgID", MaxTenants: defaultTenants, ForgetAfter: model.Duration(24 * time.Hour)}
+	type plain TenantConfig
+	return unmarshal((*plain)(c))
+}
+
+// maxTenantID is the most bytes of a tenant's ID.
+const maxTenantID = 150
+
+// CheckTenant tells why a receiver would not take a tenant's ID: the rules are those of
+// Mimir, which are also Cortex' and Loki's, and none of its characters can do harm in a
+// header or lead out of a directory. They are letters, digits and !-_.*'() , at most 150,
+// neither "." nor "..".
+func CheckTenant(id string) error {
+	switch {
+	case id == "":
+		return fmt.Errorf("the tenant is empty")
+	case len(id) > maxTenantID:
+		return fmt.Errorf("the tenant has %d bytes, more than %d", len(id), maxTenantID)
+	case id == "." || id == "..":
+		return fmt.Errorf("%q cannot be a tenant", id)
+	case id == "__mimir_cluster":
+		return fmt.Errorf("%q is the receiver's own", id)
+	}
+	for i := range len(id) {
+		c := id[i]
+		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("!-_.*'()", c) >= 0 {
+			continue
+		}
+		return fmt.Errorf("%q cannot be a tenant: only letters, digits and !-_.*'() are allowed", id)
+	}
+	return nil
+}
+
+// tenantRole is which target of an entry with tenants a configuration is of.
+type tenantRole uint8
+
+const (
+	roleNone   tenantRole = iota // of the entry as it was written
+	roleMember                   // of one tenant
+	roleRest                     // of what belongs to no tenant that has a target
+)
+
+// ForTenant is the configuration of the target of one tenant. What concerns the entry as a
+// whole only is left out, so that a change of it leaves the tenant's target alone.
+func (c *Config) ForTenant(id string) *Config {
+	m := c.inFamily(roleMember, id)
+	m.Name = c.TargetName() + "/" + id
+	m.Target.Tenant = &TenantConfig{Label: c.Target.Tenant.Label, Header: c.Target.Tenant.Header, DropLabel: c.Target.Tenant.DropLabel}
+	return m
+}
+
+// ForRest is the configuration of the target of what belongs to no tenant that has one of
+// its own: it has the entry's name, and the default tenant.
+func (c *Config) ForRest() *Config { return c.inFamily(roleRest, c.Target.Tenant.Default) }
+
+func (c *Config) inFamily(role tenantRole, id string) *Config {
+	m := *c
+	m.role, m.tenant = role, id
+	if dir := c.Target.Tenant.CredentialsDir; dir != "" && id != "" {
+		m.HTTP.Authorization = &config.Authorization{Type: "Bearer", CredentialsFile: filepath.Join(dir, id)}
+	}
+	return &m
+}
+
+// Tenant is the tenant that the target's requests are for: "" if it has none.
+func (c *Config) Tenant() string { return c.tenant }
+
+// tenantHeader adds the header that tells the tenant.
+func (c *Config) tenantHeader(h http.Header) {
+	if c.tenant != "" {
+		h.Set(c.Target.Tenant.Header, c.tenant)
+	}
+}
+
+func (c *Config) validateTenant(f *findings) {
+	t := c.Target.Tenant
+	if t == nil {
+		return
+	}
+	const path = "hwsagent.tenant."
+	switch {
+	case t.Label == "":
+		f.hint(path+"label", "missing", "name the label whose value is the tenant, such as tenant")
+	case t.Label == model.MetricNameLabel || !model.UTF8Validation.IsValidLabelName(t.Label):
+		f.add(path+"label", fmt.Sprintf("%q is not the name of a label", t.Label))
+	}
+	if t.Header == "" {
+		f.hint(path+"header", "is empty", "leave it out for X-Scope-OrgID")
+	} else {
+		validateHeader(f, path+"header", t.Header)
+		c.validateTenantHeader(f, path+"header")
+	}
+	if t.Default != "" {
+		if err := CheckTenant(t.Default); err != nil {
+			f.add(path+"default", err.Error())
+		}
+	}
+	if t.MaxTenants < 1 || t.MaxTenants > mostTenants {
+		f.add(path+"max_tenants", fmt.Sprintf("%d is not between 1 and %d", t.MaxTenants, mostTenants))
+	}
+	if t.CredentialsDir != "" && (c.HTTP.Authorization != nil || c.HTTP.BasicAuth != nil || c.HTTP.OAuth2 != nil ||
+		c.HTTP.BearerToken != "" || c.HTTP.BearerTokenFile != "" || c.URL.full != nil && c.URL.full.User != nil) {
+		f.hint(path+"credentials_dir", "there is another authentication method; at most one is possible", "remove one of them")
+	}
+}
+
+// validateTenantHeader refuses another value for the tenant's header.
+func (c *Config) validateTenantHeader(f *findings, path string) {
+	names := slices.Collect(maps.Keys(c.Headers))
+	if c.HTTP.HTTPHeaders != nil {
+		names = slices.AppendSeq(names, maps.Keys(c.HTTP.HTTPHeaders.Headers))
+	}
+	for _, name := range names {
+		if strings.EqualFold(name, c.Target.Tenant.Header) {
+			f.hint(path, fmt.Sprintf("the entry's headers have %s as well", name), "remove it there; tenant.default is for samples of no tenant")
+			return
+		}
+	}
+}
