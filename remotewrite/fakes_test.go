@@ -154,7 +154,7 @@ func (m *memLog) Advance(to wal.Mark, o wal.Outcome) {
 	if got, want := o.Sum(), to.Total-acked.Total; got != want {
 		m.t.Errorf("Advance to commit %d accounts for %d samples, want %d", to.Commit, got, want)
 	}
-	m.sp.Done = []wal.Range{{To: to}}
+	m.sp.Done = []wal.Range{{From: m.sp.Start, To: to}}
 	if m.sp.High.Commit < to.Commit {
 		m.sp.High = to
 	}

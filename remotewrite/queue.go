@@ -140,7 +140,7 @@ func New(o Options) (*Queue, error) {
 		q.cache.moderns = map[metadata.Metadata]*modern{}
 	}
 	if o.Config.role != roleNone {
-		q.cache.tenant = &tenantFilter{config: *o.Config.Target.Tenant, role: o.Config.role, id: o.Config.tenant, tenants: o.Tenants}
+		q.cache.tenant = newTenantFilter(&o.Config, o.Tenants)
 	}
 	q.limit.Store(int64(c.MaxSamplesPerSend))
 	q.shards.Store(int32(q.minShards()))

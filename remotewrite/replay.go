@@ -138,9 +138,16 @@ func NewReplay(o ReplayOptions) (*Replay, error) {
 	if o.Config.newerProtocol() {
 		version = V2
 	}
+	cache := newSeriesCache(o.ExternalLabels, o.Config.WriteRelabelConfigs)
+	if o.Config.role != roleNone {
+		if o.Config.tenant == "" {
+			return nil, fmt.Errorf("make replay to %q: the entry has tenants and no default: name one of them, %s/TENANT", o.Config.TargetName(), o.Config.TargetName())
+		}
+		cache.tenant = newTenantFilter(&o.Config, nil)
+	}
 	return &Replay{
 		o: o, version: version, press: newPress(), limit: q.MaxSamplesPerSend,
-		cache:   newSeriesCache(o.ExternalLabels, o.Config.WriteRelabelConfigs),
+		cache:   cache,
 		backoff: backoff{min: time.Duration(q.MinBackoff), max: time.Duration(q.MaxBackoff)},
 		matched: map[uint64]bool{}, series: map[uint64]bool{},
 	}, nil

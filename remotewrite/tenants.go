@@ -199,16 +199,25 @@ type tenantFilter struct {
 	config  TenantConfig
 	role    tenantRole
 	id      string   // "": the target of the rest, and there is no default
-	tenants *Tenants // nil for a member
+	tenants *Tenants // nil for a member, and where nobody knows who had a target when
+}
+
+// newTenantFilter makes the filter of a target in a family. Without tenants, the rest is what
+// can be no tenant's but the default's.
+func newTenantFilter(c *Config, tenants *Tenants) *tenantFilter {
+	return &tenantFilter{config: *c.Target.Tenant, role: c.role, id: c.tenant, tenants: tenants}
 }
 
 // sort looks at final labels: owner is whose they are as far as that changes, and mine is
 // false where they are never the target's. It removes the label where the header says the same.
 func (f *tenantFilter) sort(b *labels.Builder) (o *owner, mine bool) {
 	value := b.Get(f.config.Label)
-	if f.role == roleMember {
+	switch {
+	case f.role == roleMember:
 		mine = value == f.id
-	} else {
+	case f.tenants == nil:
+		mine = value == f.id || CheckTenant(value) != nil
+	default:
 		o, mine = f.tenants.owner(value), true
 	}
 	if mine && value == f.id && f.config.DropLabel {
