@@ -211,6 +211,7 @@ func TestNoSecretShows(t *testing.T) {
 		"refused": "connection refused", "not-tls": "HTTP response to HTTPS client", "unknown": "x509", "tls": "401 Unauthorized", "bad-key": "not-a-key", "two-lines": "two-lines",
 		"proxy": "407", "tunnel": "407", "proxy-down": "refused", "socks-down": "refused", "token": "401 Unauthorized", "token-refused": "invalid_client",
 		"token-proxy": "407", "token-tls": "500 Internal", "signed": "invalid_client", "signed-file": "401 Unauthorized",
+		"tenants": "401 Unauthorized",
 	}
 	eventually(t, 60*time.Second, func() string {
 		s := a.status()
