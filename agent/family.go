@@ -115,6 +115,19 @@ func (ts *targets) withTenants() []planned {
 	return all
 }
 
+// tenantsOf are the tenants of an entry that have a target. Its scout ends, until a reload
+// or the next attempt to send it. ts.mu is not held.
+func (ts *targets) tenantsOf(name string) []string {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	f := ts.families[name]
+	if f == nil {
+		return nil
+	}
+	f.stop()
+	return f.tenants.Known()
+}
+
 // release lets the target of a tenant go that has nothing to do any more: everything up to
 // its last sample has its outcome, at the target of the rest too, which would else take what
 // it reads of that tenant for its own. The scout calls it, and must not wait for who waits for

@@ -282,3 +282,28 @@ func TestManageTenant(t *testing.T) {
 	r.end()
 	s.complete(t, "a")
 }
+
+// An entry that gets another name keeps its queue and those of its tenants.
+func TestAdoptTenants(t *testing.T) {
+	s, storage := newTenantSink(t), t.TempDir()
+	s.set("b", http.StatusForbidden)
+	r := startTenants(t, storage, tenantEntry(s.URL, ", default: count"), "a", "b")
+	until(t, "a has data, and b is held", func() bool {
+		b, _ := r.target("mimir/b")
+		return s.got("a", "a") > 3 && b.State == "held"
+	})
+	r.configure(strings.Replace(tenantEntry(s.URL, ", default: count"), "mimir", "cortex", 1))
+	if _, err := (TargetManager{Storage: storage}).Adopt(t.Context(), "mimir", "cortex"); err != nil {
+		t.Fatal(err)
+	}
+	s.set("b", 0)
+	until(t, "b is there", func() bool { _, ok := r.target("cortex/b"); return ok })
+	r.targets.get("cortex/b").queue.Poke()
+	n := s.got("a", "a")
+	until(t, "all go on", func() bool { return s.got("a", "a") > n+5 && s.got("b", "b") > 10 })
+	if o := r.log.Orphans(); len(o) > 0 {
+		t.Errorf("left behind: %+v", o)
+	}
+	r.end()
+	s.complete(t, "a", "b")
+}

@@ -96,25 +96,36 @@ func (a *Agent) adopt(q queues, c *TargetChange, from, to string) error {
 	case !slices.Contains(names, to):
 		return fmt.Errorf("%q is not in %s: give the entry that name there first; adopting reloads the file by itself", to, a.o.ConfigFile)
 	}
+	tenants := a.targets.tenantsOf(from)
+	stopped := []string{from, to}
+	for _, id := range tenants {
+		stopped = append(stopped, wal.Member(from, id))
+	}
 	var restore func()
+	var left error // of tenants
 	err = a.targets.around(func() error {
 		restore = a.targets.strike(from)
 		err := q.adopt(c, from, to)
 		if err != nil {
 			restore()
+			return err
 		}
-		return err
-	}, from, to)
+		left = q.adoptTenants(tenants, from, to)
+		return nil
+	}, stopped...)
 	if err != nil {
 		return err
 	}
 	if err := a.put(cfg); err != nil {
 		back := a.targets.around(func() error {
 			restore()
-			return q.adopt(&TargetChange{}, to, from)
+			return errors.Join(q.adopt(&TargetChange{}, to, from), q.adoptTenants(tenants, to, from))
 		}, to)
 		return errors.Join(fmt.Errorf("the configuration could not be put in place, and the queue is back: %w", err), back)
 	}
 	a.logger.Info("A target was renamed; the configuration was reloaded", "from", from, "to", to)
+	if left != nil {
+		return fmt.Errorf("%q is renamed, but not all of its tenants: %w", from, left)
+	}
 	return nil
 }

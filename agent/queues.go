@@ -99,6 +99,16 @@ func (q queues) adopt(c *TargetChange, from, to string) error {
 	return q.moveLetters(from, to)
 }
 
+// adoptTenants does the same with the tenants of an entry. One whose queue cannot be moved
+// stays under its former name, as one that is not configured.
+func (q queues) adoptTenants(ids []string, from, to string) error {
+	var errs []error
+	for _, id := range ids {
+		errs = append(errs, q.adopt(&TargetChange{}, wal.Member(from, id), wal.Member(to, id)))
+	}
+	return errors.Join(errs...)
+}
+
 // moveLetters lets the dead letters of a target follow its queue, unless the new one has
 // some.
 func (q queues) moveLetters(from, to string) error {
