@@ -211,6 +211,7 @@ func (ts *targets) open(e planned) (_ *target, err error) {
 		Source:         t.reader,
 		Sender:         t.client,
 		DeadLetters:    t.letters,
+		Memory:         t.letters,
 		Metrics:        t.metrics,
 		Tenants:        tenants,
 		Splay:          min(time.Duration(e.config.Queue.BatchSendDeadline), maxSplay),

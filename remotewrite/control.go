@@ -41,6 +41,7 @@ func (w *window) watch(ctx context.Context, end context.CancelCauseFunc, before 
 		v := q.gate.view()
 		st := q.Status()
 		q.observe(st)
+		q.saveLate(false)
 		if v.troubles > before && letGo(v, now) {
 			level := slog.LevelDebug
 			if q.down.Swap(v.since.UnixNano()) != v.since.UnixNano() {

@@ -486,6 +486,20 @@ func (r *fakeReceiver) dump() string {
 type memLetters struct {
 	mu      sync.Mutex
 	letters []Letter
+	memory  []byte // as in Memory
+}
+
+func (m *memLetters) Remember(b []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.memory = slices.Clone(b)
+	return nil
+}
+
+func (m *memLetters) Recall() ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.memory), nil
 }
 
 func (m *memLetters) Put(ls []Letter) error {
@@ -536,7 +550,7 @@ func (r *rig) timed() *rig {
 
 func (r *rig) start() {
 	r.t.Helper()
-	q, err := New(Options{Name: "test", Config: r.cfg, Source: r.log, Sender: r.to, DeadLetters: r.letters, Metrics: r.metrics, Logger: r.logger, Splay: r.splay, Rand: r.rand})
+	q, err := New(Options{Name: "test", Config: r.cfg, Source: r.log, Sender: r.to, DeadLetters: r.letters, Memory: r.letters, Metrics: r.metrics, Logger: r.logger, Splay: r.splay, Rand: r.rand})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -130,6 +130,7 @@ func (s *shard) isolate(ctx context.Context, points []point, a Answer) error {
 		case is == late:
 			// What is late is refused beside what is newer: that tells nothing of the receiver's kind.
 			job.rollsBack = true
+			s.q.late.note(part)
 			if !askedLate {
 				job.budget, askedLate = max(budget, lateBudget), true
 			}

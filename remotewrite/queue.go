@@ -26,6 +26,7 @@ type Options struct {
 	Source         Source
 	Sender         Sender
 	DeadLetters    DeadLetters    // nil: refused samples are only logged
+	Memory         Memory         // nil: which series are late is forgotten at the end
 	Metrics        *Metrics       // nil: none
 	Tenants        *Tenants       // needed where Config is from [Config.ForRest]
 	Rand           func() float64 // in [0, 1); nil: the runtime's
@@ -45,6 +46,7 @@ type Queue struct {
 	sender  Sender
 	letters DeadLetters
 	givenUp givenUp
+	late    lateMemory
 	metrics *Metrics
 	log     *slog.Logger
 	cache   *seriesCache
@@ -146,6 +148,12 @@ func New(o Options) (*Queue, error) {
 	q.shards.Store(int32(q.minShards()))
 	q.growth = growth{shards: q.minShards(), min: q.minShards(), max: q.maxShards()}
 	sp := o.Source.Savepoint()
+	q.late.store = o.Memory
+	if err := q.late.load(sp.Start.Log); err != nil {
+		q.log.Warn("Cannot read which series were late: it is found out again", slog.Any("err", err))
+	}
+	q.recallTaken()
+	q.cache.recall = q.recallLate
 	q.read = sp.Acked()
 	if sp.High.Commit > q.read.Commit {
 		q.stored = sp.High
@@ -176,7 +184,7 @@ func (q *Queue) Run(ctx context.Context) error {
 	metaCtx, stop := context.WithCancel(ctx)
 	var meta sync.WaitGroup
 	meta.Go(func() { q.meta.run(metaCtx) })
-	defer func() { stop(); meta.Wait() }()
+	defer func() { stop(); meta.Wait(); q.saveLate(true) }()
 	for {
 		err := q.runWindow(ctx)
 		if !errors.Is(err, errReshard) {

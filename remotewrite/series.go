@@ -33,6 +33,8 @@ type seriesCache struct {
 	// tenant leaves out what belongs to another target of the entry; nil: nothing.
 	tenant *tenantFilter
 
+	recall func(*series) // nil: nothing is known of a series that is new
+
 	slots   []cached // by wal.Series.Slot
 	removed *series  // what all that is not sent becomes
 	nobodys *series  // what belongs to no tenant becomes, where there is no default
@@ -143,6 +145,9 @@ func (c *seriesCache) derive(s *wal.Series, whole bool) *series {
 	to := &series{from: s, hash: ls.Hash(), encoded: string(c.encoded), newest: noneTaken, owner: o}
 	if c.moderns != nil {
 		to.modern = c.modern(s.Meta, utf8Names, to.encoded)
+	}
+	if c.recall != nil {
+		c.recall(to)
 	}
 	return to
 }

@@ -91,6 +91,87 @@ func TestClockSetBackAtAStrictReceiver(t *testing.T) {
 	}
 }
 
+// The agent is started again while the clock is behind, with samples on their way. It knows
+// what is late: samples of series that began after the step are delivered, none that is
+// missing counts as stored, and a target that refuses empty writes as well is not held.
+func TestRestartWhileTheClockIsBehind(t *testing.T) {
+	for _, tc := range []struct{ keepsGood, refuseEmpty, kill bool }{
+		{false, false, false}, {false, false, true}, {true, false, true}, {false, true, true}, {true, true, true},
+	} {
+		t.Run(fmt.Sprintf("%+v", tc), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const old, young, before, behind, step = 40, 10, 10, 30, 15 * time.Minute
+				to := &fakeReceiver{keepsGood: tc.keepsGood, refuseEmpty: tc.refuseEmpty, latency: time.Millisecond}
+				r, loses, lost := newRig(t, to), false, 0
+				to.loseAnswer = func(fakeRequest) bool {
+					if loses {
+						lost++
+					}
+					return loses
+				}
+				r.start()
+				ahead, fresh, late := time.Duration(0), map[smp]bool{}, uint64(0)
+				for i := range before + behind {
+					var round []smp
+					at := time.Now().Add(ahead).UnixMilli()
+					for n := range old {
+						s := smp{fmt.Sprintf("old%02d", n), at, float64(i)}
+						if round = append(round, s); ahead < 0 {
+							late++
+						}
+					}
+					for n := range young {
+						if s := (smp{fmt.Sprintf("young%02d", n), at, float64(i)}); ahead < 0 {
+							round = append(round, s)
+							fresh[s] = true
+						}
+					}
+					r.log.append(round...)
+					switch i {
+					case before - 1:
+						time.Sleep(10 * time.Second)
+						ahead = -step
+					case before + behind/2:
+						to.set(func() { loses = true })
+						r.until("an answer is lost", 10*time.Minute, func() (ok bool) {
+							to.set(func() { ok = lost > 0 })
+							return ok
+						})
+						r.end()
+						if tc.kill {
+							r.log.crash()
+						}
+						to.set(func() { loses = false })
+						r.start()
+					}
+					time.Sleep(10 * time.Second)
+				}
+				// Nothing but late samples come from now on.
+				r.drained(30 * time.Minute)
+				r.end()
+				o := r.log.outcome()
+				for s := range fresh {
+					if !to.has[s] {
+						t.Errorf("receiver does not have %+v, which is fresh; outcomes %+v", s, o)
+						break
+					}
+				}
+				letters := uint64(0)
+				for _, l := range r.letters.all() {
+					letters += uint64(max(l.Samples, 1))
+				}
+				if lost == 0 {
+					t.Error("no answer was lost")
+				}
+				if letters < late {
+					t.Errorf("%d late samples, dead letters of %d; outcomes %+v", late, letters, o)
+				}
+				t.Logf("%d late, %d letters, %d answers lost; outcomes %+v", late, letters, lost, o)
+			})
+		})
+	}
+}
+
 // The clock is set back at random, at a receiver that takes nothing out of order, with
 // outages, lost answers, and series that come and go. No sample that is newer than all
 // before it of its series is lost, and all that is missing is counted and has a letter; after
@@ -116,7 +197,7 @@ func setBackAtRandom(t *testing.T, rnd *rand.Rand) {
 	to.script = func(fakeRequest) (Answer, bool) { return Answer{Err: errDown}, down }
 	to.loseAnswer = func(fakeRequest) bool { return loses && dice.IntN(4) == 0 }
 	r.start()
-	mayRestart := rnd.IntN(2) == 0 && !to.refuseEmpty
+	mayRestart := rnd.IntN(2) == 0
 	restarts, series, ahead := 0, 10+rnd.IntN(80), time.Duration(0)
 	for i := range 150 {
 		switch rnd.IntN(25) {

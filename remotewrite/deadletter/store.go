@@ -27,6 +27,7 @@ import (
 const (
 	current  = "letters.jsonl"
 	previous = "letters.old.jsonl"
+	memory   = "late.json" // see Remember
 
 	// maxLine bounds a letter on disk. Longer ones lose the end of their labels.
 	maxLine = 16 << 10
@@ -301,6 +302,11 @@ func (s *Store) Clear() (n int, err error) {
 // Remove removes a store that nobody has open, with its directory.
 func Remove(dir string) error {
 	err := removeFiles(dir)
+	for _, name := range []string{memory, memory + ".new"} {
+		if err == nil {
+			err = ifThere(os.Remove(filepath.Join(dir, name)))
+		}
+	}
 	if err == nil {
 		err = ifThere(os.Remove(dir))
 	}
@@ -323,6 +329,43 @@ func ifThere(err error) error {
 		return nil
 	}
 	return err
+}
+
+// Remember keeps b in place of what was kept before, durably: what a queue has to know of
+// the target after a restart, beside its letters. It implements [remotewrite.Memory].
+func (s *Store) Remember(b []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.replace(filepath.Join(s.dir, memory), b); err != nil {
+		return fmt.Errorf("keep what a target took: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) replace(path string, b []byte) error {
+	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err = f.Write(b); err == nil {
+		err = s.sync(f)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return err
+	}
+	return syncDir(s.dir)
+}
+
+// Recall returns what Remember kept, nil if there is nothing.
+func (s *Store) Recall() ([]byte, error) {
+	b, err := os.ReadFile(filepath.Join(s.dir, memory))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return b, err
 }
 
 // Close closes the store.
