@@ -1,0 +1,135 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"hwsagent/remotewrite"
+	"hwsagent/remotewrite/deadletter"
+	"hwsagent/wal"
+	"hwsagent/web"
+)
+
+// target is one remote_write entry at work: its client, its end of the log and the
+// queue between them.
+type target struct {
+	planned
+	url     string // for people: without user, password and query
+	client  *remotewrite.Client
+	reader  *wal.Reader
+	letters *deadletter.Store
+	queue   *remotewrite.Queue
+	metrics *remotewrite.Metrics
+	rate    rate
+	paused  time.Time // since when a person wants nothing to be sent; zero: the queue runs
+
+	cancel context.CancelFunc
+	done   chan struct{} // closed when the queue has ended
+}
+
+// maxSplay bounds how long a queue waits before its first request, at random: hosts that a
+// roll-out restarts in one second are spread over it. A sample may wait as long for its
+// batch to fill.
+const maxSplay = 5 * time.Second
+
+// letterDir is the directory of a target's dead letters. The name is escaped, its dots
+// too, so that it is one element of a path, whatever it is.
+func letterDir(storage, target string) string {
+	return filepath.Join(storage, "deadletters", strings.ReplaceAll(url.QueryEscape(target), ".", "%2E"))
+}
+
+// close lets go of what open made, as far as it got.
+func (t *target) close() error {
+	var errs []error
+	if t.client != nil {
+		t.client.Close()
+	}
+	if t.reader != nil {
+		errs = append(errs, t.reader.Close())
+	}
+	if t.letters != nil {
+		errs = append(errs, t.letters.Close())
+	}
+	t.metrics.Unregister()
+	return errors.Join(errs...)
+}
+
+// start runs the target's queue until ctx ends or stop is called.
+func (t *target) start(ctx context.Context, logger *slog.Logger) {
+	ctx, t.cancel = context.WithCancel(ctx)
+	var g errgroup.Group
+	g.Go(func() error { return t.client.Run(ctx) })
+	if t.paused.IsZero() {
+		g.Go(func() error { return t.queue.Run(ctx) })
+	} else {
+		t.metrics.SetState(web.StatePaused)
+		g.Go(func() error { return t.rest(ctx) })
+	}
+	g.Go(func() error {
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-t.client.CredentialsChanged():
+				t.queue.CredentialsChanged()
+			}
+		}
+	})
+	go func() {
+		defer close(t.done)
+		if err := g.Wait(); err != nil && ctx.Err() == nil {
+			logger.Error("The target stopped; its data stays in the log", "target", t.name, "err", err)
+		}
+	}()
+}
+
+// rest stands in for the queue of a paused target: it looks at the oldest sample that
+// waits, so that the status tells how old it is, and does nothing else.
+func (t *target) rest(ctx context.Context) error {
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
+	for {
+		lane := t.reader.Lane
+		if _, ok := t.reader.Backlog().Reach(); ok {
+			lane = t.reader.Backlog()
+		}
+		e, err := lane.Next(ctx)
+		end, wait := uint64(0), true
+		switch {
+		case errors.Is(err, wal.ErrCaughtUp):
+			lane.Rewind()
+		case err != nil:
+			return nil // ctx's end, or the log's
+		default:
+			end, wait = e.End.Commit, e.Count() > 0
+		}
+		for wait {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-look.C:
+			}
+			// Until the budget takes it.
+			sp := t.reader.Savepoint()
+			wait = sp.Acked().Commit < end
+		}
+	}
+}
+
+// stop ends the queue, saves the savepoint and lets go of everything.
+func (t *target) stop(logger *slog.Logger) {
+	if t.cancel != nil {
+		t.cancel()
+		<-t.done
+	}
+	if err := t.close(); err != nil {
+		logger.Error("The target did not close cleanly", "target", t.name, "err", err)
+	}
+}

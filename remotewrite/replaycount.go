@@ -1,0 +1,110 @@
+package remotewrite
+
+import (
+	"fmt"
+	"time"
+)
+
+// ReplayCount is what came of a replay so far. It has nothing to do with the ledger of the
+// target's queue: what is replayed was appended, and accounted for, once before.
+//
+// Invariant: Selected = Delivered + Refused + Unconfirmed + Unsupported, plus what has no
+// outcome yet.
+type ReplayCount struct {
+	Selected    uint64 // samples in the time and the series that were asked for
+	Series      int    // of these samples
+	Delivered   uint64 // answered by a 2xx
+	Refused     uint64 // refused alone
+	Unconfirmed uint64 // of refused requests, without it being sure that they are to blame: some may be stored
+	Unsupported uint64 // of a kind that the protocol or the entry's settings exclude
+	Filtered    uint64 // in that time, removed by write_relabel_configs
+
+	Requests uint64
+	Bytes    uint64 // of these
+
+	Oldest, Newest time.Time // timestamps of the selected samples; zero if there are none
+
+	// Refusals are those of single samples, by what the receiver said, at most maxRefusals.
+	Refusals []ReplayRefusal
+
+	// Done is the number of the last commit up to which every selected sample has its
+	// outcome: a replay after it goes on where this one ended.
+	Done uint64
+}
+
+// ReplayRefusal is one thing that the receiver said against samples, and the first sample
+// that it said it of.
+type ReplayRefusal struct {
+	Status    int
+	Text      string
+	Samples   uint64
+	Series    string
+	Timestamp int64 // milliseconds
+}
+
+// maxRefusals bounds ReplayCount.Refusals; others are counted with the last one.
+const maxRefusals = 20
+
+// ReplayError ends a replay: the target does not take what is sent. Nothing of it is the
+// queue's concern.
+type ReplayError struct {
+	First  bool // it was the first sample, alone: nothing else was sent
+	Answer Answer
+	Series string    // of the first sample that was not taken
+	Time   time.Time // its timestamp
+}
+
+func (e *ReplayError) Error() string {
+	if e.First {
+		return fmt.Sprintf("the receiver does not take the first sample, %s of %s: %s", e.Series, e.Time.UTC().Format(time.RFC3339), e.Answer)
+	}
+	return fmt.Sprintf("the receiver takes nothing any more, from %s of %s on: %s", e.Series, e.Time.UTC().Format(time.RFC3339), e.Answer)
+}
+
+// Count is what came of it so far.
+func (r *Replay) Count() ReplayCount {
+	c := r.count
+	c.Series = len(r.series)
+	c.Done = r.read
+	if len(r.batch) > 0 {
+		c.Done = r.batch[0].seq - 1 // commits are numbered in order
+	}
+	if r.barren > 0 {
+		c.Done = r.fertile
+	}
+	return c
+}
+
+// Sent is how many samples were selected and delivered so far.
+func (r *Replay) Sent() (selected, delivered uint64) { return r.count.Selected, r.count.Delivered }
+
+// note counts a selected sample.
+func (r *Replay) note(s *series, t int64) {
+	c, at := &r.count, time.UnixMilli(t)
+	c.Selected++
+	r.series[s.hash] = true
+	if c.Oldest.IsZero() || at.Before(c.Oldest) {
+		c.Oldest = at
+	}
+	if at.After(c.Newest) {
+		c.Newest = at
+	}
+}
+
+// refused counts a sample that was refused alone.
+func (r *Replay) refused(p point, a Answer) {
+	if t, ok := r.newest[p.series.hash]; ok && t != p.t {
+		r.count.Unconfirmed++
+		return
+	}
+	r.count.Refused++
+	for i := range r.count.Refusals {
+		if have := &r.count.Refusals[i]; have.Status == a.Status && have.Text == a.Text || i == maxRefusals-1 {
+			have.Samples++
+			return
+		}
+	}
+	r.count.Refusals = append(r.count.Refusals, ReplayRefusal{
+		Status: a.Status, Text: a.Text, Samples: 1, Series: p.series.labels().String(), Timestamp: p.t,
+	})
+}

@@ -1,0 +1,196 @@
+package remotewrite
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"time"
+)
+
+// sendBatch sends the first samples of the batch, as many as a request may have. They leave
+// the batch when all of them have their outcome.
+func (r *Replay) sendBatch(ctx context.Context) error {
+	if r.leaveOut(); len(r.batch) == 0 {
+		return nil
+	}
+	n := min(len(r.batch), r.limit)
+	switch {
+	case !r.tested && r.o.Sender != nil:
+		n = 1
+	case r.single:
+		n = uniquePrefix(r.batch, n, &r.seen)
+	}
+	r.newest = nil
+	taken, extra := r.count.Delivered, replayExtra
+	last, err := r.deliver(ctx, r.batch[:n:n], &extra)
+	if errors.Is(err, errNotNewer) {
+		r.version = V1
+		return r.sendBatch(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case r.o.Sender == nil || r.count.Delivered > taken:
+		r.tested, r.barren = true, 0
+	case !r.tested:
+		return r.stopped(r.batch[0], last)
+	default:
+		if r.barren++; r.barren == 1 {
+			r.fertile = r.batch[0].seq - 1
+		}
+		if r.barren == replayBarren {
+			return r.stopped(r.batch[0], last)
+		}
+	}
+	r.batch = append(r.batch[:0], r.batch[n:]...)
+	return nil
+}
+
+// leaveOut counts what the version does not carry.
+func (r *Replay) leaveOut() {
+	r.batch = slices.DeleteFunc(r.batch, func(p point) bool {
+		carried := r.o.Config.carries(r.version, &p)
+		if !carried {
+			r.count.Unsupported++
+		}
+		return !carried
+	})
+}
+
+// stopped is the error of a sample that the target does not take.
+func (r *Replay) stopped(p point, a Answer) error {
+	return &ReplayError{First: !r.tested, Answer: a, Series: p.series.labels().String(), Time: time.UnixMilli(p.t)}
+}
+
+// deliver sends samples, in parts if they are refused together, until each has its outcome.
+// It returns the last answer that was a refusal.
+func (r *Replay) deliver(ctx context.Context, points []point, extra *int) (refusal Answer, err error) {
+	a, err := r.send(ctx, points)
+	if err != nil {
+		return a, err
+	}
+	n := uint64(len(points))
+	switch v := Classify(a, Policy{RetryOnRateLimit: true}); {
+	case v == Delivered:
+		written := n
+		if a.Written.Known {
+			written = uint64(a.Written.samples(len(points)))
+		}
+		r.count.Delivered += written
+		r.count.Unconfirmed += n - written
+		return Answer{}, nil
+	case !r.tested && r.version == V2 && (v == Older || v == Suspect && !a.Written.Known || v == Retry && a.Status != 0):
+		return a, errNotNewer
+	case v == Hold, v == Discard, v == Older, v == Retry: // Retry: for too long
+		return a, r.stopped(points[0], a)
+	case n == 1:
+		if r.tested {
+			r.refused(points[0], a)
+		}
+		return a, nil
+	case v == Split:
+		r.limit = max(min(r.limit, len(points)/2), 1)
+	case *extra < 2:
+		r.count.Unconfirmed += n
+		return a, nil
+	default:
+		*extra -= 2
+		r.blame(points)
+	}
+	half := len(points) / 2
+	for _, part := range [2][]point{points[:half], points[half:]} {
+		b, err := r.deliver(ctx, part, extra)
+		if err != nil {
+			return b, err
+		}
+		if b.Status != 0 {
+			a = b
+		}
+	}
+	return a, nil
+}
+
+// blame notes which samples of a refused request can be shown to be bad by being refused
+// alone. A receiver may have stored the good part of it, and then takes nothing of a
+// series that is older than the last sample of that.
+func (r *Replay) blame(points []point) {
+	r.single = true
+	if r.newest != nil {
+		return // it is a part of the request
+	}
+	r.newest = map[uint64]int64{}
+	for _, p := range points {
+		r.newest[p.series.hash] = p.t
+	}
+}
+
+// send sends one request, again while its failure is one that passes. The error is ctx's.
+func (r *Replay) send(ctx context.Context, points []point) (Answer, error) {
+	r.body, _ = r.press.body(r.body[:0], r.version, points)
+	if r.o.Sender == nil {
+		r.count.Requests++
+		r.count.Bytes += uint64(len(r.body))
+		return Answer{Status: 204}, ctx.Err()
+	}
+	if err := r.pace(ctx, len(points)); err != nil {
+		return Answer{}, err
+	}
+	began := time.Now()
+	for attempt := 0; ; attempt++ {
+		a := r.post(ctx, len(points), attempt)
+		switch {
+		case ctx.Err() != nil && a.Status == 0:
+			return a, ctx.Err()
+		case Classify(a, Policy{RetryOnRateLimit: true}) != Retry:
+			r.backoff.ease(r.o.Rand())
+			return a, nil
+		}
+		pause := max(r.backoff.next(r.o.Rand(), a.Status == 0), retryLate(a.RetryAfter, r.o.Rand()))
+		if time.Since(began)+pause > replayPatience {
+			return a, nil
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return a, err
+		}
+	}
+}
+
+// post sends the body. When ctx ends, the request gets a moment to end.
+func (r *Replay) post(ctx context.Context, n, attempt int) Answer {
+	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() {
+		t := time.NewTimer(replayGrace)
+		defer t.Stop()
+		select {
+		case <-sending.Done():
+		case <-t.C:
+			cancel()
+		}
+	})
+	defer stop()
+	r.count.Requests++
+	r.count.Bytes += uint64(len(r.body))
+	a := r.o.Sender.Send(sending, Request{Body: r.body, Version: r.version, Samples: n, Attempt: attempt})
+	a.Version, a.Samples = r.version, n
+	return a
+}
+
+// pace waits until so many samples may go.
+func (r *Replay) pace(ctx context.Context, n int) error {
+	if err := ctx.Err(); err != nil || r.o.Rate <= 0 {
+		return err
+	}
+	now := time.Now()
+	if r.next.Before(now) {
+		r.next = now
+	}
+	wait := r.next.Sub(now)
+	r.next = r.next.Add(time.Duration(min(float64(n)/r.o.Rate*float64(time.Second), math.MaxInt64/4)))
+	if wait == 0 {
+		return nil
+	}
+	return sleep(ctx, wait)
+}
