@@ -70,6 +70,9 @@ func TestEveryReceiverGetsItsVersion(t *testing.T) {
 						if o := r.log.outcome(); o.Delivered != 120*20 {
 							t.Errorf("outcomes %+v", o)
 						}
+						if strings.HasPrefix(s.LastError, "2") {
+							t.Errorf("%q is shown as an error", s.LastError)
+						}
 					})
 				})
 			}

@@ -430,7 +430,13 @@ func (q *Queue) note(text string) {
 	q.lastError, q.lastErrorAt = text, time.Now()
 }
 
-func (q *Queue) noteAnswer(a Answer) { q.note(a.String()) }
+// noteAnswer remembers an answer that is an error. A 2xx that stores nothing of remote write
+// 2.0 is none: the target gets 1.0 for it, and [Status.Fallback] tells why.
+func (q *Queue) noteAnswer(a Answer) {
+	if a.Version != V2 || !a.took() {
+		q.note(a.String())
+	}
+}
 
 // sleep waits for d or ctx, whose error it returns.
 func sleep(ctx context.Context, d time.Duration) error {
