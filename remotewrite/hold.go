@@ -214,19 +214,18 @@ func (s *shard) forget(l *parcel, p point) {
 // and is over: the refusals prove nothing. The error is ctx's.
 func (s *shard) confirm(ctx context.Context, data bool) (clean bool, err error) {
 	g := s.q.gate
-	if data || !g.view().emptyPasses {
+	if before := g.view().troubles; data || !g.view().emptyPasses {
 		if !s.hasGood {
-			// Nothing to send. That the target takes data was found out before; another
-			// shard's success, if there is one, is newer evidence.
-			for begin := time.Now(); time.Since(begin) < moment && !s.q.deliveredSince(begin); {
+			// Nothing to send: another shard's success, without trouble since, is evidence.
+			begin := time.Now()
+			for time.Since(begin) < moment && !s.q.deliveredSince(begin) {
 				if err := sleep(ctx, moment/20); err != nil {
 					return false, err
 				}
 			}
-			return true, nil
+			return s.q.deliveredSince(begin) && g.view().troubles == before, nil
 		}
 		l := parcel{points: []point{s.good}, again: true}
-		before := g.view().troubles
 		f, _, err := s.try(ctx, &l, patient)
 		return f == settled && g.view().troubles == before, err
 	}

@@ -100,6 +100,52 @@ func TestRouteBreaksWhileIsolating(t *testing.T) {
 	}
 }
 
+// The same at a shard that has delivered nothing yet, and so has nothing to test the way with,
+// where empty writes are refused: what another shard finds out counts.
+func TestRouteBreaksForANewShard(t *testing.T) {
+	for _, after := range []time.Duration{0, 20 * time.Millisecond, 300 * time.Millisecond, time.Second} {
+		t.Run(after.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				broken, refused := false, 0
+				to := &fakeReceiver{refuseEmpty: true, latency: 20 * time.Millisecond}
+				to.script = func(fakeRequest) (Answer, bool) {
+					if broken {
+						refused++
+					}
+					return Answer{Status: 400, Text: "No required SSL certificate was sent"}, broken
+				}
+				r := newRig(t, to)
+				r.cfg.Queue.MinShards, r.cfg.Queue.MaxShards = 2, 2
+				r.start()
+				one := func() smp { r.time += 1000; return smp{"first", r.time, float64(r.time)} }
+				for range 5 {
+					r.log.append(one())
+					r.drained(time.Minute)
+				}
+				to.set(func() { broken = true })
+				var others []smp
+				for n := range 8 { // some are the other shard's
+					others = append(others, smp{fmt.Sprintf("other%d", n), r.time, 1})
+				}
+				r.log.append(others...)
+				time.Sleep(after)
+				r.log.append(one(), one())
+				time.Sleep(3 * time.Second)
+				to.set(func() { broken = false })
+				r.drained(10 * time.Minute)
+				r.end()
+				if refused < 3 {
+					t.Errorf("%d requests were refused", refused)
+				}
+				r.verify()
+				if o := r.log.outcome(); o.Lost() != 0 {
+					t.Errorf("outcomes %+v\n%s", o, r.to.dump())
+				}
+			})
+		})
+	}
+}
+
 // New credentials are tried at once, not at the next slow test.
 func TestCredentialsChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
