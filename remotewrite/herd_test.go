@@ -164,9 +164,9 @@ func (h *herdling) next(ctx context.Context) (int, error) {
 }
 
 func (h *herdling) delivered(n int) {
-	h.sent += n
 	h.s.mu.Lock()
 	defer h.s.mu.Unlock()
+	h.sent += n
 	at := time.Since(h.s.begin)
 	if l := &h.s.load; at > l.back {
 		if !h.heard {
@@ -265,12 +265,14 @@ func (f fleet) simulate(t *testing.T, run func(*herdling, context.Context) error
 			time.Sleep(time.Second)
 			synctest.Wait()
 			waiting, caught := 0, 0
+			s.mu.Lock()
 			for _, h := range all {
 				waiting += h.made() - h.sent
 				if h.caught {
 					caught++
 				}
 			}
+			s.mu.Unlock()
 			at := int(time.Since(s.begin) / time.Second)
 			s.load.seconds[at-1].waiting = waiting
 			if caught == f.agents && time.Since(s.begin) > s.load.back+s.load.drained+20*time.Second {
@@ -292,6 +294,9 @@ func TestHerd(t *testing.T) {
 	f := small
 	if *herdDocs != "" {
 		f = f.times(10)
+	}
+	if testing.Short() {
+		f.agents, f.capacity = f.agents/5, f.capacity/5
 	}
 	together := f
 	together.well, together.outage, together.started = 0, 0, f.outage
