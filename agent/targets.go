@@ -188,6 +188,8 @@ func (ts *targets) open(e planned) (_ *target, err error) {
 		Config:         *e.config,
 		ExternalLabels: e.external,
 		Source:         t.reader,
+		Backlog:        t.reader.Backlog(),
+		Split:          t.reader.Split,
 		Sender:         t.client,
 		DeadLetters:    t.letters,
 		Memory:         t.letters,

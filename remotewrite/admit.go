@@ -2,6 +2,8 @@ package remotewrite
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"hwsagent/wal"
 )
@@ -14,7 +16,17 @@ func (w *window) read(ctx context.Context) error {
 		if err := w.waitRoom(ctx); err != nil {
 			return err
 		}
+		if wait := time.Until(w.q.mayRead); wait > 0 {
+			w.flush()
+			if err := sleep(ctx, wait); err != nil {
+				return err
+			}
+		}
 		e, err := w.q.source.Next(ctx)
+		if errors.Is(err, wal.ErrCaughtUp) {
+			w.draining.Store(true)
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -180,7 +192,7 @@ func (w *window) bounds() (open, span int) {
 	shards := len(w.shards)
 	if w.q.moreUnsure() {
 		c := &w.q.cfg.Queue
-		most := aheadOf * min(c.Capacity*max(shards, w.q.lanes), max(c.Capacity, inAll*c.MaxSamplesPerSend))
+		most := aheadOf * min(c.Capacity*max(shards, w.q.spread), max(c.Capacity, inAll*c.MaxSamplesPerSend))
 		return most, most
 	}
 	open = w.q.cfg.Queue.Capacity

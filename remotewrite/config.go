@@ -63,11 +63,16 @@ type MetadataConfig struct {
 
 // TargetConfig is what hwsagent adds to a remote_write entry, under the key hwsagent.
 type TargetConfig struct {
-	OnRefusal   Refusal        `yaml:"on_refusal"`
-	StartAt     StartAt        `yaml:"start_at"`
+	OnRefusal Refusal `yaml:"on_refusal"`
+	StartAt   StartAt `yaml:"start_at"`
+	// CatchUpRateLimit is how many samples a second of a backlog are sent at most: of what was
+	// left behind, or in order of what is older than half a minute. 0: no limit.
+	CatchUpRateLimit float64 `yaml:"catch_up_rate_limit,omitempty"`
+
 	MaxBacklog  Bytes          `yaml:"max_backlog,omitempty"` // of the log, for this target; 0: only the log's own budget
-	FutureLimit model.Duration `yaml:"future_limit"`          // samples further ahead of the target's clock are dropped; 0: none are
-	Tenant      *TenantConfig  `yaml:"tenant,omitempty"`      // nil: the entry is one target
+	CatchUp     CatchUp        `yaml:"catch_up"`
+	FutureLimit model.Duration `yaml:"future_limit"`     // samples further ahead of the target's clock are dropped; 0: none are
+	Tenant      *TenantConfig  `yaml:"tenant,omitempty"` // nil: the entry is one target
 }
 
 // StartAt is where in the log a target begins that the log does not know.

@@ -33,7 +33,7 @@ func mustLoad(t testing.TB, text string) *Config {
 func TestConfigDefaults(t *testing.T) {
 	c := mustLoad(t, `url: https://prometheus.example:9090/api/v1/write`)
 	got := fmt.Sprint(c.TargetName(), " ", c.RemoteTimeout, " ", c.Queue, " ", c.Metadata, " ", c.Target, " ", c.SendExemplars, c.SendNativeHistograms)
-	want := "prometheus.example:9090/api/v1/write 30s {10000 50 1 2000 5s 30ms 5s true 0s} {true 1m 2000} {hold now 0B 10m <nil>} false false"
+	want := "prometheus.example:9090/api/v1/write 30s {10000 50 1 2000 5s 30ms 5s true 0s} {true 1m 2000} {hold now 0 0B in_order 10m <nil>} false false"
 	if got != want {
 		t.Errorf("defaults are\n%s, want\n%s", got, want)
 	}
@@ -81,7 +81,7 @@ hwsagent: {on_refusal: drop, start_at: oldest, max_backlog: 1GiB, future_limit: 
 		{"http2", c.HTTP.EnableHTTP2, true},
 		{"queue", c.Queue, QueueConfig{2500, 20, 2, 500, d(time.Second), d(time.Second), d(10 * time.Second), false, d(5 * time.Minute)}},
 		{"metadata", c.Metadata, MetadataConfig{false, d(2 * time.Minute), 100}},
-		{"target", c.Target, TargetConfig{RefusalDrop, StartOldest, 1 << 30, d(time.Hour), nil}},
+		{"target", c.Target, TargetConfig{OnRefusal: RefusalDrop, StartAt: StartOldest, MaxBacklog: 1 << 30, FutureLimit: d(time.Hour)}},
 		{"policy", c.Policy(), Policy{RefusalDrop, false}},
 	} {
 		if d := cmp.Diff(tc.want, tc.got); d != "" {

@@ -28,7 +28,12 @@ const (
 // the number of shards should change. before is how many troubles there were when it began.
 func (w *window) watch(ctx context.Context, end context.CancelCauseFunc, before uint64) {
 	q := w.q
+	if q.behind {
+		w.watchBehind(ctx, end, before)
+		return
+	}
 	q.growth.begin()
+	var draining time.Time
 	t := time.NewTicker(tick)
 	defer t.Stop()
 	for {
@@ -53,9 +58,19 @@ func (w *window) watch(ctx context.Context, end context.CancelCauseFunc, before 
 		}
 		slow := q.slowedSince(slowFor)
 		if w.draining.Load() {
-			continue // the target may still go down, and must be seen to
+			// The target may still go down, and must be seen to. A backlog need not wait for it.
+			if q.splitting.Load() && now.Sub(draining) >= drainFor {
+				end(errSplit)
+			}
+			continue
 		}
-		seen := pace{behind: st.State == StateBehind, open: v.state == gateOpen, slow: slow, samples: st.Sent, requests: q.batches.Load()}
+		if q.splitDue(now, v) {
+			draining = now
+			q.splitting.Store(true)
+			w.drain()
+			continue
+		}
+		seen := pace{behind: st.State == StateBehind && st.Backlog >= uint64(q.cfg.Queue.MaxSamplesPerSend), open: v.state == gateOpen, slow: slow, samples: st.Sent, requests: q.batches.Load()}
 		if n := q.growth.next(seen); n != len(w.shards) {
 			q.shards.Store(int32(n))
 			w.drain()
@@ -168,7 +183,7 @@ const (
 // Status is a snapshot of a queue.
 type Status struct {
 	State string // one of the State constants
-	Why   string // what the target waits for, in words, when retrying or held
+	Why   string // what the target waits for, in words, when retrying or held, or with a backlog beside what is live
 
 	Protocol      string    // the version of remote write in use: "1.0" or "2.0"
 	Fallback      string    // why that is 1.0 although 2.0 was asked for, in words; "" if it is not
@@ -178,7 +193,8 @@ type Status struct {
 	MaxShards int
 	BatchSize int    // samples in a request at most, at present
 	Window    uint64 // samples read and without an outcome
-	Backlog   uint64 // samples in the log that are not read yet
+	Backlog   uint64 // samples in the log that are not read yet, of what is live
+	Missed    uint64 // samples that follow beside what is live (see [LiveFirst])
 	Sent      uint64 // samples delivered since this queue was made
 	Requests  uint64 // of any kind, since then
 	Retries   uint64 // requests with samples that were sent before
@@ -196,22 +212,23 @@ type Status struct {
 // Status tells how the target is.
 func (q *Queue) Status() Status {
 	v := q.gate.view()
-	head := q.source.Head()
+	head := q.live.source.Head()
 	s := Status{
-		Shards: int(q.shards.Load()), MaxShards: q.maxShards(), BatchSize: q.batchLimit(),
+		Shards: int(q.live.shards.Load()), MaxShards: q.maxShards(), BatchSize: q.batchLimit(),
 		Sent: q.sent.Load(), Requests: q.requests.Load(), Retries: q.retries.Load(),
 		DownSince: v.since, Why: v.why,
 	}
 	s.ClockSkew, s.ClockSkewKnown = q.skew()
 	s.Protocol = q.proto.version().String()
 	s.Fallback, s.FallbackUntil = q.proto.fallback()
-	if w := q.window.Load(); w != nil {
+	if w := q.live.window.Load(); w != nil {
 		s.Window = w.open()
 	}
 	q.mu.Lock()
 	s.LastSuccess, s.LastError, s.LastErrorAt = q.lastSuccess, q.lastError, q.lastErrorAt
-	s.Backlog = backlog(q.read, head)
 	q.mu.Unlock()
+	s.Backlog = backlog(q.live.read.Load().mark, head)
+	s.Missed = q.missed()
 	switch {
 	case v.state == gateHeld:
 		s.State = StateHeld
@@ -219,6 +236,11 @@ func (q *Queue) Status() Status {
 		s.State = StateRetrying
 	case s.Backlog >= uint64(q.cfg.Queue.MaxSamplesPerSend):
 		s.State = StateBehind
+	case s.Missed > 0:
+		s.State, s.Why = StateBehind, "what is new is sent as it comes; what was missed follows beside it"
+		if q.back.refusedLate.Load() {
+			s.Why = allLate
+		}
 	case s.LastSuccess.IsZero() && (q.cfg.role != roleRest || q.cfg.tenant != ""):
 		s.State = StateStarting
 	default:
@@ -228,6 +250,15 @@ func (q *Queue) Status() Status {
 		s.NextTry = v.until
 	}
 	return s
+}
+
+// missed is how many samples of the present gap have no outcome yet.
+func (q *Queue) missed() uint64 {
+	if q.back == nil {
+		return 0
+	}
+	reach, _ := q.back.source.Reach()
+	return backlog(reach.Acked, reach.End)
 }
 
 // backlog is how many samples lie between two marks.

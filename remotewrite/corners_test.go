@@ -48,12 +48,12 @@ func TestDownWhileDraining(t *testing.T) {
 			r.round(500)
 		}
 		r.start()
-		r.until("draining", time.Minute, func() bool { w := r.q.window.Load(); return w != nil && w.draining.Load() })
+		r.until("draining", time.Minute, func() bool { w := r.q.live.window.Load(); return w != nil && w.draining.Load() })
 		r.to.change(func() { down = true })
 		held := 0
 		for range 300 {
 			time.Sleep(time.Second)
-			if r.q.window.Load() != nil {
+			if r.q.live.window.Load() != nil {
 				held++
 			}
 		}
@@ -145,7 +145,7 @@ func TestExpireLeavesWhatIsSentAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		q.clock.Store(&targetClock{at: time.Now()}) // it was asked, and does not tell
-		w := newWindow(q, 1)
+		w := newWindow(q.live, 1)
 		w.progress.Begin(markAt(1, 2), 2, wal.Outcome{})
 		old := point{series: testSeries(1)[0], seq: 1, t: r.time - 120_000}
 		s := w.shards[0]
@@ -206,7 +206,7 @@ func TestRefusalInAHoldProvesNothing(t *testing.T) {
 		q.gate.setLimit(2)
 		part := &parcel{points: []point{{series: testSeries(1)[0], seq: 1, t: r.time}}}
 		no := Answer{Status: 400, Samples: 1}
-		s := newWindow(q, 1).shards[0]
+		s := newWindow(q.live, 1).shards[0]
 		if _, known := s.judge(pass(), part, no, parts, choice{}); !known {
 			t.Error("a refusal of a part is not known as one")
 		}

@@ -84,7 +84,16 @@ func (s *shard) deliver(ctx context.Context, l *parcel) error {
 				return err
 			}
 		case refused:
+			if s.q.guardsLate() {
+				if err := s.askLate(ctx, l, a); err != nil {
+					return err
+				}
+			}
 			switch {
+			case s.q.behind && s.q.cfg.Target.OnRefusal == RefusalDrop:
+				s.discard(l.points, a)
+				return nil
+			case s.q.behind: // nothing tells whether it was stored before
 			case l.unsure && s.resending:
 				s.putBack(l.points, true)
 				return nil
@@ -125,7 +134,7 @@ func (s *shard) tooLargeAlone(ctx context.Context, one []point, a Answer) (done 
 		}
 	}
 	if !clean {
-		p, err := s.q.gate.enter(ctx)
+		p, err := s.q.enter(ctx)
 		if err != nil {
 			return false, err
 		}
@@ -154,7 +163,7 @@ func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, Answer, error
 		if len(l.points) == 0 {
 			return settled, Answer{}, nil
 		}
-		p, err := s.q.gate.enter(ctx)
+		p, err := s.q.enter(ctx)
 		if err != nil {
 			return 0, Answer{}, err
 		}
@@ -206,7 +215,9 @@ func (s *shard) post(p pass, l *parcel, c choice) (_ Answer, sent bool, _ error)
 	if l.attempts > 0 {
 		s.q.retries.Add(1)
 	}
+	began := time.Now()
 	a := s.q.send(s.sending, Request{Body: s.body, Version: c.version, Samples: n[classSample] + n[classHistogram], Attempt: l.attempts})
+	s.q.took(time.Since(began))
 	l.attempts++
 	v := Classify(a, Policy{RetryOnRateLimit: true})
 	if v != Hold && v != Split && a.Status != statusUnsupported {
@@ -243,7 +254,7 @@ func (s *shard) judge(p pass, l *parcel, a Answer, m mode, c choice) (f fate, kn
 		return settled, true
 	case Discard:
 		g.release(p)
-		if m != patient {
+		if m != patient || s.q.guardsLate() {
 			return refused, true
 		}
 		s.discard(l.points, a)
@@ -293,6 +304,7 @@ func (s *shard) accepted(l *parcel) {
 		s.good, s.hasGood = p, true
 	}
 	s.q.delivered(l.points)
+	s.q.refusedLate.Store(false)
 	if !l.again {
 		s.w.noteTaken(l.points)
 		s.w.settleAll(l.points, wal.Outcome{Delivered: 1})

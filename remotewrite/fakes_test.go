@@ -161,10 +161,10 @@ func (m *memLog) Advance(to wal.Mark, o wal.Outcome) {
 	m.ledger.Add(o)
 }
 
-func (m *memLog) Savepoint() wal.Savepoint {
+func (m *memLog) Reach() (wal.Reach, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.clone()
+	return wal.Reach{Acked: m.sp.Acked(), High: m.sp.High, Shards: m.sp.Shards}, true
 }
 
 func (m *memLog) Head() wal.Mark {

@@ -32,6 +32,8 @@ type gate struct {
 	state   gateState
 	turn    uint64        // grows with each change of state; a late answer of an earlier turn changes nothing
 	flying  int           // requests under way
+	behind  int           // requests of the backlog under way that have no place among these
+	waiting int           // requests of what is live that wait
 	inTurn  int           // of these, those of the present turn; the others were given up on
 	limit   int           // how many may be under way while open; 1 <= limit <= most
 	most    int           // what limit grows to
@@ -63,6 +65,9 @@ type pass struct {
 	turn  uint64
 	pokes uint64 // of the gate, when the pass was given out
 	test  bool   // the target is held: test it, do not send a batch
+
+	// behind: it is for the backlog, and takes nothing from what is live.
+	behind bool
 }
 
 // newGate makes a gate through which the first request goes at random within splay.
@@ -83,12 +88,51 @@ func newGate(minBackoff, maxBackoff, splay time.Duration, rand func() float64) *
 
 // enter waits until a request may be sent. The error is ctx's.
 func (g *gate) enter(ctx context.Context) (pass, error) {
+	defer g.await()()
+	return g.enterWhen(ctx, g.admit)
+}
+
+// enterBehind is enter for a request of the backlog: while the target takes data it takes
+// none of the places of the others, and one of its own; otherwise it lets the others go
+// first.
+func (g *gate) enterBehind(ctx context.Context) (pass, error) {
+	return g.enterWhen(ctx, func(now time.Time) (pass, time.Duration, bool) {
+		switch {
+		case g.state != gateOpen && g.waiting > 0, g.state == gateOpen && g.behind > 0:
+			return pass{}, 0, false
+		case g.state != gateOpen:
+			return g.admit(now)
+		case now.Before(g.until):
+			return pass{}, g.until.Sub(now), false
+		}
+		g.behind++
+		return pass{turn: g.turn, pokes: g.pokes, behind: true}, 0, true
+	})
+}
+
+// await counts a request of what is live that waits, until the function that it returns is
+// called.
+func (g *gate) await() (done func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting++
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if g.waiting--; g.waiting == 0 && g.state != gateOpen {
+			g.wake()
+		}
+	}
+}
+
+// enterWhen waits until admit lets a request through; g.mu is held for it.
+func (g *gate) enterWhen(ctx context.Context, admit func(time.Time) (pass, time.Duration, bool)) (pass, error) {
 	for {
 		if err := ctx.Err(); err != nil {
 			return pass{}, err
 		}
 		g.mu.Lock()
-		p, wait, ok := g.admit(time.Now())
+		p, wait, ok := admit(time.Now())
 		changed := g.changed
 		g.mu.Unlock()
 		if ok {
@@ -96,6 +140,37 @@ func (g *gate) enter(ctx context.Context) (pass, error) {
 		}
 		if err := waitFor(ctx, changed, wait); err != nil {
 			return pass{}, err
+		}
+	}
+}
+
+// awaitOpen waits until the target takes data, for d at most, or for ctx.
+func (g *gate) awaitOpen(ctx context.Context, d time.Duration) {
+	ctx, stop := context.WithTimeout(ctx, d)
+	defer stop()
+	for {
+		g.mu.Lock()
+		open, changed := g.state == gateOpen, g.changed
+		g.mu.Unlock()
+		if open || waitFor(ctx, changed, 0) != nil {
+			return
+		}
+	}
+}
+
+// awaitPoke waits until the target is poked, for d at most, or for ctx.
+func (g *gate) awaitPoke(ctx context.Context, d time.Duration) {
+	ctx, stop := context.WithTimeout(ctx, d)
+	defer stop()
+	g.mu.Lock()
+	before := g.pokes
+	g.mu.Unlock()
+	for {
+		g.mu.Lock()
+		poked, changed := g.pokes != before, g.changed
+		g.mu.Unlock()
+		if poked || waitFor(ctx, changed, 0) != nil {
+			return
 		}
 	}
 }
@@ -174,6 +249,11 @@ func (g *gate) release(p pass) {
 
 // takeBack is release with g.mu held.
 func (g *gate) takeBack(p pass) {
+	if p.behind {
+		g.behind--
+		g.wake()
+		return
+	}
 	g.flying--
 	if p.turn == g.turn {
 		g.inTurn--

@@ -85,13 +85,13 @@ func (g *givenUp) recall(letters []Letter) {
 }
 
 // recall reads the letters of earlier processes.
-func (q *Queue) recall() {
-	if q.letters == nil {
+func (l *lane) recall() {
+	if l.letters == nil {
 		return
 	}
-	letters, err := q.letters.List()
+	letters, err := l.letters.List()
 	if err != nil {
-		q.log.Warn("Cannot read the dead letters: what was given up before the start may be sent again", slog.Any("err", err))
+		l.log.Warn("Cannot read the dead letters: what was given up before the start may be sent again", slog.Any("err", err))
 	}
-	q.givenUp.recall(letters)
+	l.givenUp.recall(letters)
 }

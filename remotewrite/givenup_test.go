@@ -41,7 +41,7 @@ func TestGivenUpStaysGivenUp(t *testing.T) {
 				r.end()
 				r.start()
 			} else {
-				r.until("the window is let go", 24*time.Hour, func() bool { return r.q.window.Load() == nil })
+				r.until("the window is let go", 24*time.Hour, func() bool { return r.q.live.window.Load() == nil })
 			}
 			to.set(func() { down = false })
 			r.drained(2 * time.Hour)

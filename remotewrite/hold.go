@@ -230,7 +230,7 @@ func (s *shard) confirm(ctx context.Context, data bool) (clean bool, err error) 
 		return f == settled && g.view().troubles == before, err
 	}
 	for clean = true; ; clean = false {
-		p, err := g.enter(ctx)
+		p, err := s.q.enter(ctx)
 		if err != nil {
 			return false, err
 		}

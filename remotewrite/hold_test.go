@@ -229,7 +229,7 @@ func TestLongOutageHoldsNothing(t *testing.T) {
 						time.Sleep(13 * time.Second)
 						if time.Since(begin) > 10*time.Minute {
 							looks++
-							if r.q.window.Load() != nil {
+							if r.q.live.window.Load() != nil {
 								held++
 							}
 						}

@@ -190,7 +190,8 @@ func (q *Queue) saveLate(final bool) {
 	q.mu.Unlock()
 	v := q.gate.view()
 	still := !v.emptyPasses && (final || !v.since.IsZero())
-	if err := q.late.save(q.source.Savepoint().Start.Log, taken, still); err != nil {
+	reach, _ := q.live.source.Reach()
+	if err := q.late.save(reach.Acked.Log, taken, still); err != nil {
 		q.log.Warn("Cannot save which series are late: after a start it is found out again", slog.Any("err", err))
 	}
 }

@@ -13,9 +13,6 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/model/metadata"
-
-	"hwsagent/wal"
 )
 
 // Options are what a queue is made of. Source, Sender and Config are needed.
@@ -24,6 +21,8 @@ type Options struct {
 	Config         Config
 	ExternalLabels labels.Labels // of every series that does not have them
 	Source         Source
+	Backlog        Source      // of what Split leaves behind; nil: nothing ever
+	Split          func() bool // see [wal.Reader.Split]; nil: never
 	Sender         Sender
 	DeadLetters    DeadLetters    // nil: refused samples are only logged
 	Memory         Memory         // nil: which series are late is forgotten at the end
@@ -42,14 +41,14 @@ const maxShards = 16
 // methods may be called from any goroutine at any time.
 type Queue struct {
 	cfg     Config
-	source  Source
+	live    *lane
+	back    *lane       // of the backlog; nil if there never is one
+	split   func() bool // nil: no
 	sender  Sender
 	letters DeadLetters
-	givenUp givenUp
 	late    lateMemory
 	metrics *Metrics
 	log     *slog.Logger
-	cache   *seriesCache
 	press   *press
 	gate    *gate
 	meta    *metadataSender
@@ -57,16 +56,9 @@ type Queue struct {
 	empty   [numVersions]Request
 	born    time.Time // with a monotonic reading: no step of the wall clock changes what is measured from it
 
-	// Written by Run's goroutine only, between windows.
-	stored wal.Mark // samples up to here may be stored already
-	lanes  int      // of how many shards they may be
-
-	growth growth // of the goroutine that watches the present window
-
 	limit        atomic.Int64                // samples in a request at most; 413 lowers it
 	receiver     [numVersions]atomic.Int32   // a receiver: what it does with the good part of a refused request
 	asked        atomic.Bool                 // whether it takes empty writes
-	shards       atomic.Int32                // of the present window
 	clock        atomic.Pointer[targetClock] // nil: not known
 	timeAsked    atomic.Int64                // when it was first asked for in vain since it was told, ns since born; 0: not
 	timeTurn     atomic.Int32                // see asksTime
@@ -77,7 +69,7 @@ type Queue struct {
 	batches      atomic.Uint64 // requests that delivered samples
 	slowed       atomic.Int64  // when an answer last asked to go slower, ns since born; 0: never
 	tests        atomic.Int64  // how many held samples were sent as tests
-	window       atomic.Pointer[window]
+	slowedBehind atomic.Int64  // the same, for the backlog
 
 	toldUnwritten atomic.Int64 // when a log line said that a receiver writes less than it accepts, ns since born; 0: never
 
@@ -89,7 +81,6 @@ type Queue struct {
 	mu          sync.Mutex
 	depths      map[uint64]depth // by series
 	state       string           // as last observed
-	read        wal.Mark         // of the last entry read
 	fallback    string           // why the target got 1.0 last, as logged
 	lastError   string
 	lastErrorAt time.Time
@@ -125,42 +116,34 @@ func New(o Options) (*Queue, error) {
 			return nil, fmt.Errorf("make queue of target %q: it needs to know the tenants", o.Name)
 		}
 		o.Source = &afterScout{Source: o.Source, tenants: o.Tenants}
+		if o.Backlog != nil {
+			o.Backlog = &afterScout{Source: o.Backlog, tenants: o.Tenants}
+		}
 	}
 	q := &Queue{
-		cfg: o.Config, source: o.Source, sender: o.Sender, letters: o.DeadLetters, metrics: o.Metrics,
+		cfg: o.Config, split: o.Split, sender: o.Sender, letters: o.DeadLetters, metrics: o.Metrics,
 		log:   o.Logger.With(slog.String("target", o.Name)),
-		cache: newSeriesCache(o.ExternalLabels, o.Config.WriteRelabelConfigs),
 		press: newPress(),
 		gate:  newGate(time.Duration(c.MinBackoff), time.Duration(c.MaxBackoff), o.Splay, o.Rand),
 		meta:  newMetadata(o.Config.Metadata, o.Sender, o.Metrics),
 		proto: &protocol{newer: o.Config.newerProtocol()},
 		empty: [numVersions]Request{V1: EmptyRequest(V1), V2: EmptyRequest(V2)},
 		born:  time.Now(),
-		lanes: 1,
-	}
-	if q.proto.newer {
-		q.cache.moderns = map[metadata.Metadata]*modern{}
-	}
-	if o.Config.role != roleNone {
-		q.cache.tenant = newTenantFilter(&o.Config, o.Tenants)
 	}
 	q.limit.Store(int64(c.MaxSamplesPerSend))
-	q.shards.Store(int32(q.minShards()))
-	q.growth = growth{shards: q.minShards(), min: q.minShards(), max: q.maxShards()}
-	sp := o.Source.Savepoint()
+	reach, _ := o.Source.Reach()
 	q.late.store = o.Memory
-	if err := q.late.load(sp.Start.Log); err != nil {
+	if err := q.late.load(reach.Acked.Log); err != nil {
 		q.log.Warn("Cannot read which series were late: it is found out again", slog.Any("err", err))
 	}
 	q.recallTaken()
-	q.cache.recall = q.recallLate
-	q.read = sp.Acked()
-	if sp.High.Commit > q.read.Commit {
-		q.stored = sp.High
-		if q.lanes = sp.Shards; q.lanes < 1 || q.lanes > maxShards || q.lanes&(q.lanes-1) != 0 {
-			q.lanes = maxShards // unknown: none can have been more
-		}
-		q.recall()
+	q.live = newLane(q, o.Source, &o)
+	q.live.cache.recall = q.recallLate
+	q.live.shards.Store(int32(q.minShards()))
+	q.live.doubt()
+	if o.Backlog != nil {
+		q.back = newLane(q, o.Backlog, &o)
+		q.back.behind = true
 	}
 	q.metrics.SetLimits(q.minShards(), q.maxShards(), c.Capacity)
 	q.metrics.SetMaxSamples(c.MaxSamplesPerSend)
@@ -181,60 +164,14 @@ func powerOfTwo(n int) int { return 1 << (bits.Len(uint(n)) - 1) }
 // Everything else stays in the log. It returns nil after ctx has ended, when the log is closed, or
 // the error that makes going on senseless. All goroutines have ended.
 func (q *Queue) Run(ctx context.Context) error {
-	metaCtx, stop := context.WithCancel(ctx)
-	var meta sync.WaitGroup
-	meta.Go(func() { q.meta.run(metaCtx) })
-	defer func() { stop(); meta.Wait(); q.saveLate(true) }()
-	for {
-		err := q.runWindow(ctx)
-		if !errors.Is(err, errReshard) {
-			q.source.Rewind()
-		}
-		switch {
-		case ctx.Err() != nil, errors.Is(err, wal.ErrClosed):
-			return nil
-		case errors.Is(err, errReshard):
-		case errors.Is(err, errLetGo):
-			if q.waitDown(ctx) != nil {
-				return nil
-			}
-		default:
-			q.note(err.Error())
-			q.log.Error("Reading the log failed; trying again", slog.Any("err", err))
-			if sleep(ctx, time.Second) != nil {
-				return nil
-			}
-		}
+	ctx, stop := context.WithCancel(ctx)
+	var others sync.WaitGroup
+	defer func() { stop(); others.Wait(); q.saveLate(true) }()
+	others.Go(func() { q.meta.run(ctx) })
+	if q.back != nil {
+		others.Go(func() { q.back.runBehind(ctx) })
 	}
-}
-
-func (q *Queue) runWindow(ctx context.Context) error {
-	n := int(q.shards.Load())
-	w := newWindow(q, n)
-	q.window.Store(w)
-	q.gate.setLimit(n)
-	acked := q.source.Savepoint()
-	if q.stored.Commit <= acked.Acked().Commit {
-		q.lanes = 1 // of what was unsure nothing is left
-		q.givenUp.recall(nil)
-	}
-	q.source.SetShards(max(n, q.lanes))
-	err := w.run(ctx)
-	q.window.Store(nil)
-	q.metrics.SetPending(0)
-	if mark, ok := w.sentMark(); ok {
-		q.lanes = max(q.lanes, n)
-		if mark.Commit > q.stored.Commit {
-			q.stored = mark
-		}
-	}
-	return err
-}
-
-// mayBeStored reports whether samples of the entry that ends at mark may have been sent
-// before, by an earlier process or window.
-func (q *Queue) mayBeStored(mark wal.Mark) bool {
-	return mark.Commit <= q.stored.Commit
+	return q.live.run(ctx)
 }
 
 // depth is how far the tests of a held target have gone in a series, and why its oldest
@@ -280,16 +217,6 @@ func (q *Queue) deepen(hash uint64) {
 		d.n++
 		q.depths[hash] = d
 	}
-}
-
-// moreUnsure reports whether entries that may be stored are still to be read.
-func (q *Queue) moreUnsure() bool { return q.readBefore(q.stored) }
-
-// readBefore reports whether entries up to m are still to be read.
-func (q *Queue) readBefore(m wal.Mark) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.read.Commit < m.Commit
 }
 
 // Poke makes the target due now if it is held or waits to retry.
@@ -360,21 +287,6 @@ func (q *Queue) forgiveBatch() {
 func (q *Queue) learn(r receiver) {
 	q.receiver[q.proto.version()].Store(int32(r))
 	q.log.Debug("Learnt what the receiver does with a refused request", slog.Bool("keeps_good_part", r == keepsGood))
-}
-
-// readUpTo notes that the reader has reached the end of e. Metadata goes out only while
-// the target takes data: it must not knock at a door that is shut. In remote write 2.0 it
-// goes with the samples.
-func (q *Queue) readUpTo(e *wal.Entry) {
-	q.mu.Lock()
-	q.read = e.End
-	q.mu.Unlock()
-	if e.Count() > 0 {
-		q.metrics.Read(e.MaxT)
-	}
-	if now := time.Now(); q.meta.due(now) && q.proto.version() == V1 && q.gate.view().state == gateOpen {
-		q.meta.offer(now, q.cache)
-	}
 }
 
 // delivered notes a success.

@@ -44,7 +44,7 @@ func (e *endless) Next(ctx context.Context) (*wal.Entry, error) {
 func (e *endless) Rewind()                  {}
 func (e *endless) Reserve(wal.Mark) error   { return nil }
 func (e *endless) SetShards(int)            {}
-func (e *endless) Savepoint() wal.Savepoint { return wal.Savepoint{} }
+func (e *endless) Reach() (wal.Reach, bool) { return wal.Reach{}, true }
 func (e *endless) Head() wal.Mark           { return wal.Mark{} }
 func (e *endless) Advance(to wal.Mark, _ wal.Outcome) {
 	if e.acked = to; to.Total >= e.upTo {

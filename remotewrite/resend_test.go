@@ -236,8 +236,8 @@ func TestMemoryOfResend(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if q.lanes != maxShards {
-			t.Fatalf("%d lanes: the savepoint is not lost", q.lanes)
+		if q.live.spread != maxShards {
+			t.Fatalf("%d lanes: the savepoint is not lost", q.live.spread)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)

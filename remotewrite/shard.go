@@ -14,7 +14,7 @@ import (
 // So what a shard has got stored is always a prefix of what it was given.
 type shard struct {
 	w    *window
-	q    *Queue
+	q    *lane
 	wake chan struct{} // gets a token when the fields under mu change
 
 	mu     sync.Mutex
@@ -97,7 +97,7 @@ func (s *shard) run(ctx, sending context.Context) error {
 			return nil // ctx has ended, and knows why
 		}
 		if unsure {
-			err = s.resend(ctx, s.batch, s.q.lanes)
+			err = s.resend(ctx, s.batch, s.q.spread)
 			s.batch = nil // much larger than a batch
 		} else {
 			s.askForGrouping()
@@ -184,7 +184,7 @@ func (s *shard) take(limit int) (unsure bool) {
 // [Queue.mayGroup]).
 func (s *shard) askForGrouping() {
 	g := s.q.gate
-	if !s.wouldGroup || g.view().state != gateOpen || s.q.asked.Swap(true) {
+	if !s.wouldGroup || s.q.behind || g.view().state != gateOpen || s.q.asked.Swap(true) {
 		return
 	}
 	p, ok := g.try()

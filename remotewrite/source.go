@@ -6,12 +6,12 @@ import (
 	"hwsagent/wal"
 )
 
-// Source is one target's end of the log. *wal.Reader implements it. One goroutine
+// Source is one target's end of the log, or that of its backlog. *wal.Lane implements it. One goroutine
 // calls Next and Rewind; the other methods may be called from any.
 type Source interface {
 	// Next blocks until there is a commit after the last one returned, and returns
 	// it. The entry is valid until the following call. The error is ctx's, or
-	// wal.ErrClosed; damage is skipped and reported in the entry.
+	// wal.ErrClosed, or at the end of a backlog wal.ErrCaughtUp; damage is skipped and reported in the entry.
 	Next(ctx context.Context) (*wal.Entry, error)
 
 	// Rewind makes Next start again after the savepoint's acknowledged mark.
@@ -23,8 +23,7 @@ type Source interface {
 	Reserve(high wal.Mark) error
 
 	// SetShards says how many shards send what is reserved from now on; it is durable
-	// with the next reservation. After a crash it tells how samples up to Savepoint().High
-	// were spread.
+	// with the next reservation. After a crash it tells how samples up to High were spread.
 	SetShards(n int)
 
 	// Advance records that everything up to and including to has its final outcome;
@@ -35,8 +34,9 @@ type Source interface {
 	// Invariant: outcome.Sum() = to.Total - previous.Total.
 	Advance(to wal.Mark, outcome wal.Outcome)
 
-	// Savepoint is the present savepoint, including what is not durable yet.
-	Savepoint() wal.Savepoint
+	// Reach is how far delivery has come, including what is not durable yet. It is not ok
+	// for a backlog if there is none.
+	Reach() (reach wal.Reach, ok bool)
 
 	// Head is the mark of the last commit in the log.
 	Head() wal.Mark

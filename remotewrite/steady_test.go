@@ -51,9 +51,7 @@ func (m *treadmill) SetShards(int)          {}
 func (m *treadmill) Reserve(wal.Mark) error { return nil }
 func (m *treadmill) Head() wal.Mark         { return *m.acked.Load() }
 
-func (m *treadmill) Savepoint() wal.Savepoint {
-	return wal.Savepoint{Done: []wal.Range{{To: *m.acked.Load()}}}
-}
+func (m *treadmill) Reach() (wal.Reach, bool) { return wal.Reach{Acked: *m.acked.Load()}, true }
 
 func (m *treadmill) Advance(to wal.Mark, _ wal.Outcome) {
 	m.acked.Store(&to)

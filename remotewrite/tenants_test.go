@@ -127,8 +127,14 @@ func (f *familyRig) stop() {
 	f.running.Wait()
 }
 
-// scoutLog has a head, as a reader of the log has.
+// scoutLog has a head and a savepoint, as a reader of the log has.
 type scoutLog struct{ *memLog }
+
+func (l scoutLog) Savepoint() wal.Savepoint {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.clone()
+}
 
 func (l scoutLog) Head() wal.Mark {
 	l.mu.Lock()

@@ -55,6 +55,9 @@ func (c *Config) Validate() []Problem {
 			f.add(path, err.Error())
 		}
 	}
+	if rate := c.Target.CatchUpRateLimit; !(rate >= 0 && rate <= 1e9) {
+		f.hint("hwsagent.catch_up_rate_limit", fmt.Sprintf("%v is no number of samples a second", rate), "write 0 for no limit, or what of the backlog may be sent in a second")
+	}
 	switch c.ProtobufMessage {
 	case protobufMessageV1, protobufMessageV2, protobufMessageAuto:
 	default:

@@ -38,7 +38,7 @@ const (
 // between them. It is made, run and thrown away; what it has not delivered is read
 // from the log again by the next one.
 type window struct {
-	q      *Queue
+	q      *lane
 	shards []*shard
 
 	// draining: nothing more is read; shards send what they have at once.
@@ -64,7 +64,7 @@ type window struct {
 	recheck  bool   // a sample of it may have been given up
 }
 
-func newWindow(q *Queue, shards int) *window {
+func newWindow(q *lane, shards int) *window {
 	w := &window{
 		q:        q,
 		progress: NewProgress(maxEntries, q.cfg.Queue.MaxSamplesPerSend),
@@ -134,6 +134,10 @@ func (w *window) close(parent, ctx context.Context, end context.CancelCauseFunc)
 	case <-ctx.Done():
 		return
 	case <-parent.Done():
+	}
+	if w.q.behind {
+		end(context.Cause(parent)) // it is read again
+		return
 	}
 	w.closing.Store(true)
 	w.q.gate.hurry()

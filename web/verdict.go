@@ -164,6 +164,9 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 			} else {
 				text += "; not catching up"
 			}
+			if t.Why != "" {
+				text += "; " + t.Why
+			}
 			add(SeverityWarning, text, "")
 		}
 	}

@@ -1,0 +1,189 @@
+package remotewrite
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"hwsagent/wal"
+)
+
+// Live first: what a target has not got while it was down is left to a second lane, once it
+// takes data again, so that fresh samples come at once. See docs/adr for the why.
+
+// CatchUp says in which order a target gets what it missed.
+type CatchUp uint8
+
+// The orders.
+const (
+	InOrder   CatchUp = iota // oldest first
+	LiveFirst                // fresh samples at once, the backlog beside them
+)
+
+// String spells the order as the configuration does.
+func (c CatchUp) String() string { return [...]string{"in_order", "live_first"}[c] }
+
+// MarshalYAML spells the order as the configuration does.
+func (c CatchUp) MarshalYAML() (any, error) { return c.String(), nil }
+
+// UnmarshalYAML reads in_order or live_first.
+func (c *CatchUp) UnmarshalYAML(unmarshal func(any) error) error {
+	return oneOf(unmarshal, c, InOrder, LiveFirst)
+}
+
+const (
+	// catchUpFrom is how old a sample is at least that counts as backlog.
+	catchUpFrom = 30 * time.Second
+	// catchUpBatches is how many batches wait at least that are worth a lane of their own.
+	catchUpBatches = 2
+	// drainFor is how long the window of before may take to end well when its lane splits.
+	drainFor = 2 * time.Second
+	// askLateAgain is how long a backlog rests that the target refuses for being late.
+	askLateAgain = 5 * time.Minute
+	// lateAsked is how many samples of a refused batch are asked for alone.
+	lateAsked = 3
+)
+
+// The ways in which a window ends, besides those of every lane.
+var (
+	errSplit   = errors.New("the newest samples come first")
+	errAllLate = errors.New("the target takes nothing that is late")
+)
+
+// allLate is why a backlog waits that a target refuses.
+const allLate = "it takes nothing out of order, so its backlog waits: give it an out-of-order window that is long enough, or set catch_up: in_order, which gives up what it refuses"
+
+// splitDue reports whether what waits is so much, and so old, that fresh samples should
+// not wait for it.
+func (l *lane) splitDue(now time.Time, v gateView) bool {
+	if l.behind || l.split == nil || l.cfg.Target.CatchUp != LiveFirst || v.state != gateOpen || now.Before(l.noSplit) {
+		return false
+	}
+	at := l.read.Load()
+	return at.maxT > 0 && now.Sub(time.UnixMilli(at.maxT)) >= catchUpFrom &&
+		backlog(at.mark, l.source.Head()) >= uint64(catchUpBatches*l.cfg.Queue.MaxSamplesPerSend)
+}
+
+// splitIfDue leaves what waits to the backlog's lane if the window that has ended found
+// that it should be. No outcome of that window comes any more.
+func (l *lane) splitIfDue() {
+	if !l.splitting.Swap(false) {
+		return
+	}
+	if !l.split() {
+		l.noSplit = time.Now().Add(time.Minute) // of what is before it there must be less first
+		return
+	}
+	reach, _ := l.source.Reach()
+	l.read.Store(&readTo{mark: reach.Acked})
+	l.log.Info("The newest samples are sent first; what was missed follows beside them")
+	select {
+	case l.back.wake <- struct{}{}:
+	default:
+	}
+}
+
+// runBehind delivers backlogs, one after the other, until ctx ends or the log is closed.
+func (l *lane) runBehind(ctx context.Context) {
+	for ctx.Err() == nil {
+		reach, ok := l.source.Reach()
+		if !ok {
+			select {
+			case <-ctx.Done():
+			case <-l.wake:
+			}
+			continue
+		}
+		l.source.Rewind()
+		l.read.Store(&readTo{mark: reach.Acked})
+		err := l.runWindow(ctx)
+		switch {
+		case ctx.Err() != nil, errors.Is(err, wal.ErrClosed):
+			return
+		case errors.Is(err, errReshard):
+			if _, more := l.source.Reach(); !more {
+				l.log.Info("What was missed is delivered")
+			}
+		case errors.Is(err, errLetGo):
+			l.gate.awaitOpen(ctx, letGoAfter)
+		case errors.Is(err, errAllLate):
+			if !l.refusedLate.Swap(true) {
+				l.log.Warn("The target refuses its backlog, and takes what is new", slog.String("why", allLate))
+			}
+			l.gate.awaitPoke(ctx, askLateAgain)
+		default:
+			l.note(err.Error())
+			l.log.Error("Reading the backlog failed; trying again", slog.Any("err", err))
+			_ = sleep(ctx, time.Second) // ctx is looked at above
+		}
+	}
+}
+
+// watchBehind ends the window of a backlog when the target is down for long.
+func (w *window) watchBehind(ctx context.Context, end context.CancelCauseFunc, before uint64) {
+	t := time.NewTicker(tick)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		if v := w.q.gate.view(); v.troubles > before && letGo(v, time.Now()) {
+			end(errLetGo)
+			return
+		}
+	}
+}
+
+// guardsLate reports whether what is refused may be refused for nothing but its place: that
+// is no reason to give it up where live_first has made it late.
+func (l *lane) guardsLate() bool { return l.behind && l.cfg.Target.CatchUp == LiveFirst }
+
+// askLate finds out whether a refused batch of the backlog was refused for being late. It
+// asks for some samples alone, of different series: if none of them is taken, it was, and
+// errAllLate ends the window; those that are taken leave the parcel. Two series may well be
+// bad together, so with fewer the receiver must say that it is the order.
+func (s *shard) askLate(ctx context.Context, l *parcel, a Answer) error {
+	var asked []point
+	s.seen.clear(lateAsked)
+	for _, i := range []int{0, len(l.points) / 2, len(l.points) - 1} {
+		for ; i < len(l.points); i++ {
+			if p := l.points[i]; p.kind != exemplarPoint && s.seen.add(p.series.hash) {
+				asked = append(asked, p)
+				break
+			}
+		}
+	}
+	for _, p := range asked {
+		if len(l.points) == 1 {
+			break // it was asked for alone
+		}
+		f, _, err := s.try(ctx, &parcel{points: []point{p}}, parts)
+		if err != nil {
+			return err
+		}
+		if f == settled {
+			l.points = slices.DeleteFunc(slices.Clone(l.points), p.same)
+			return nil
+		}
+	}
+	if len(asked) >= lateAsked || saysLate(a) {
+		return errAllLate
+	}
+	return nil
+}
+
+// saysLate reports whether a receiver's words are about the order of samples.
+func saysLate(a Answer) bool {
+	text := strings.ToLower(a.String())
+	return slices.ContainsFunc(lateWords(), func(words string) bool { return strings.Contains(text, words) })
+}
+
+// lateWords are what receivers say of late samples: Prometheus, Cortex and Mimir, Thanos.
+func lateWords() []string {
+	return []string{"out of order", "out-of-order", "too old", "out of bounds", "too far behind"}
+}

@@ -1,0 +1,235 @@
+package remotewrite
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+
+	"hwsagent/wal"
+)
+
+// lateRig is a queue over a log on disk, whose target gets the newest data first.
+type lateRig struct {
+	*testing.T
+	dir    string
+	to     *fakeReceiver
+	cfg    Config
+	down   bool
+	rounds int // of every series
+
+	log  *wal.Log
+	r    *wal.Reader
+	q    *Queue
+	stop func()
+}
+
+const lateRigSeries = 20
+
+func newLateRig(t *testing.T) *lateRig {
+	r := &lateRig{T: t, dir: t.TempDir(), to: &fakeReceiver{anyOrder: true, latency: 100 * time.Millisecond}, cfg: DefaultConfig()}
+	r.to.script = func(fakeRequest) (Answer, bool) { return Answer{Err: errDown}, r.down }
+	r.cfg.Queue.BatchSendDeadline = model.Duration(time.Second)
+	r.cfg.Queue.MaxSamplesPerSend, r.cfg.Queue.Capacity, r.cfg.Queue.MaxShards = 100, 500, 1
+	r.cfg.Target.CatchUp = LiveFirst
+	return r
+}
+
+// start opens the log, and delivers.
+func (r *lateRig) start() {
+	r.Helper()
+	var err error
+	if r.log, err = wal.Open(wal.Options{Dir: r.dir}); err != nil {
+		r.Fatal(err)
+	}
+	if r.r, err = r.log.Reader("test", wal.ReaderOptions{}); err != nil {
+		r.Fatal(err)
+	}
+	r.q, err = New(Options{Name: "test", Config: r.cfg, Source: r.r, Backlog: r.r.Backlog(), Split: r.r.Split, Sender: r.to, DeadLetters: &memLetters{}, Rand: func() float64 { return 0.5 }})
+	if err != nil {
+		r.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.q.Run(ctx) }()
+	r.stop = func() {
+		cancel()
+		if err := <-done; err != nil {
+			r.Error(err)
+		}
+		if err := r.r.Close(); err != nil {
+			r.Error(err)
+		}
+		if err := r.log.Close(); err != nil {
+			r.Error(err)
+		}
+	}
+}
+
+// collect gives the log a round of samples each five seconds, for so long.
+func (r *lateRig) collect(d time.Duration) {
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(5 * time.Second) {
+		app := r.log.AppenderV2(context.Background())
+		for i := range lateRigSeries {
+			ls := labels.FromStrings("__name__", fmt.Sprintf("m%02d", i))
+			if _, err := app.Append(0, ls, 0, time.Now().UnixMilli(), float64(r.rounds), nil, nil, storage.AppendV2Options{}); err != nil {
+				r.Fatal(err)
+			}
+		}
+		if err := app.Commit(); err != nil {
+			r.Fatal(err)
+		}
+		r.rounds++
+	}
+}
+
+// newest is how old the newest sample of the receiver is.
+func (r *lateRig) newest() time.Duration {
+	r.to.mu.Lock()
+	defer r.to.mu.Unlock()
+	newest := int64(math.MinInt64)
+	for s := range r.to.has {
+		newest = max(newest, s.t)
+	}
+	return time.Since(time.UnixMilli(newest))
+}
+
+// delivered waits until nothing is left, and checks that all of it has come.
+func (r *lateRig) delivered(most time.Duration) {
+	r.Helper()
+	for end := time.Now().Add(most); r.r.Ledger().Pending > 0; time.Sleep(time.Second) {
+		if time.Now().After(end) {
+			r.Fatalf("not delivered: %+v; %+v; %+v", r.r.Ledger(), r.q.Status(), r.r.Savepoint())
+		}
+	}
+	r.to.mu.Lock()
+	defer r.to.mu.Unlock()
+	if got, want := len(r.to.has), r.rounds*lateRigSeries; got != want {
+		r.Errorf("%d samples came, want %d", got, want)
+	}
+	if g := r.r.Ledger(); !g.Balanced() || g.Lost() > 0 {
+		r.Errorf("ledger %+v", g)
+	}
+}
+
+// After an outage of hours fresh samples come at once, while the backlog follows, through
+// restarts; then all of it is there.
+func TestLiveFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newLateRig(t)
+		r.start()
+		r.collect(time.Minute)
+		r.down = true
+		r.collect(3 * time.Hour)
+		r.down = false
+		r.collect(15 * time.Second)
+		for range 3 {
+			if age, st := r.newest(), r.q.Status(); age > 8*time.Second || st.Missed == 0 || st.State != StateBehind {
+				t.Errorf("the newest sample is %v old; %+v", age, st)
+			}
+			r.collect(20 * time.Second)
+			r.stop()
+			r.start()
+			r.collect(15 * time.Second)
+		}
+		r.delivered(time.Hour)
+		if n := r.to.maxFly; n > 2 {
+			t.Errorf("%d requests at a time", n)
+		}
+		if st := r.q.Status(); st.Missed > 0 || st.State != StateOK {
+			t.Errorf("afterwards: %+v", st)
+		}
+		r.stop()
+	})
+}
+
+// A second outage while there is a backlog does not hide what is fresh afterwards either.
+func TestLiveFirstAgainAndAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newLateRig(t)
+		r.cfg.Target.CatchUpRateLimit = 10 // samples a second: more comes than goes
+		r.start()
+		for range 3 {
+			r.down = true
+			r.collect(10 * time.Minute)
+			r.down = false
+			r.collect(30 * time.Second)
+			if age := r.newest(); age > 8*time.Second {
+				t.Errorf("the newest sample is %v old; %+v", age, r.q.Status())
+			}
+		}
+		if n := len(r.r.Savepoint().Done); n != 4 {
+			t.Errorf("%d ranges after three outages", n)
+		}
+		began := time.Now()
+		r.delivered(2 * time.Hour)
+		if took := time.Since(began); took < 10*time.Minute {
+			t.Errorf("7,200 samples at 10 a second came in %v", took)
+		}
+		r.stop()
+	})
+}
+
+// A target that refuses late data gets what is fresh, loses nothing of the backlog, and is
+// told to its people; once it takes late data, it gets the rest.
+func TestLiveFirstAtReceiverInOrder(t *testing.T) {
+	for _, refusal := range []Refusal{RefusalHold, RefusalDrop} {
+		t.Run(refusal.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newLateRig(t)
+				r.to.anyOrder = false
+				r.cfg.Target.OnRefusal = refusal
+				r.start()
+				r.collect(time.Minute)
+				r.down = true
+				r.collect(time.Hour)
+				r.down = false
+				r.collect(2 * time.Minute)
+				st := r.q.Status()
+				if age := r.newest(); age > 8*time.Second || st.Why != allLate || st.State != StateBehind {
+					t.Errorf("the newest sample is %v old; %+v", age, st)
+				}
+				if g := r.r.Ledger(); g.Lost() > 0 || g.Pending < 10_000 || g.Dropped[wal.Resent] > 0 {
+					t.Errorf("ledger %+v", g)
+				}
+				r.to.set(func() { r.to.anyOrder = true })
+				r.collect(askLateAgain)
+				r.delivered(time.Hour)
+				r.stop()
+			})
+		})
+	}
+}
+
+// In order, the rate limit holds for what is old, not for what is fresh.
+func TestCatchUpRateLimitInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newLateRig(t)
+		r.cfg.Target.CatchUp, r.cfg.Target.CatchUpRateLimit = InOrder, 20
+		r.start()
+		r.down = true
+		r.collect(10 * time.Minute)
+		r.down = false
+		began := time.Now() // 2,400 samples wait, and 4 come each second: 150 s
+		for r.newest() > 8*time.Second {
+			r.collect(5 * time.Second)
+			if time.Since(began) > time.Hour {
+				t.Fatalf("%+v", r.q.Status())
+			}
+		}
+		if took := time.Since(began); took < 2*time.Minute || took > 4*time.Minute {
+			t.Errorf("caught up in %v", took)
+		}
+		if n := len(r.r.Savepoint().Done); n != 1 {
+			t.Errorf("%d ranges", n)
+		}
+		r.delivered(time.Minute)
+		r.stop()
+	})
+}
