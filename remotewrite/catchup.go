@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
-	"strings"
 	"time"
 
 	"hwsagent/wal"
@@ -43,23 +41,23 @@ const (
 	drainFor = 2 * time.Second
 	// askLateAgain is how long a backlog rests that the target refuses for being late.
 	askLateAgain = 5 * time.Minute
-	// lateAsked is how many samples of a refused batch are asked for alone.
-	lateAsked = 3
 )
 
 // The ways in which a window ends, besides those of every lane.
 var (
 	errSplit   = errors.New("the newest samples come first")
-	errAllLate = errors.New("the target takes nothing that is late")
+	errAllLate = errors.New("the target takes nothing that is so late")
 )
 
 // allLate is why a backlog waits that a target refuses.
-const allLate = "it takes nothing out of order, so its backlog waits: give it an out-of-order window that is long enough, or set catch_up: in_order, which gives up what it refuses"
+const allLate = "it refuses its backlog as too late, so that waits: give it an out-of-order window that is long enough, or set catch_up: in_order, which gives up what it refuses"
 
 // splitDue reports whether what waits is so much, and so old, that fresh samples should
-// not wait for it.
+// not wait for it. The target takes data; or it is well but for what it is sent, which may be
+// due to its age: then once in an outage.
 func (l *lane) splitDue(now time.Time, v gateView) bool {
-	if l.behind || l.split == nil || l.cfg.Target.CatchUp != LiveFirst || v.state != gateOpen || now.Before(l.noSplit) {
+	well := v.state == gateOpen || v.state == gatePaused && v.answered && v.emptyPassedSince && l.splitIn != v.since
+	if l.behind || l.split == nil || l.cfg.Target.CatchUp != LiveFirst || !well || now.Before(l.noSplit) {
 		return false
 	}
 	at := l.read.Load()
@@ -137,53 +135,4 @@ func (w *window) watchBehind(ctx context.Context, end context.CancelCauseFunc, b
 			return
 		}
 	}
-}
-
-// guardsLate reports whether what is refused may be refused for nothing but its place: that
-// is no reason to give it up where live_first has made it late.
-func (l *lane) guardsLate() bool { return l.behind && l.cfg.Target.CatchUp == LiveFirst }
-
-// askLate finds out whether a refused batch of the backlog was refused for being late. It
-// asks for some samples alone, of different series: if none of them is taken, it was, and
-// errAllLate ends the window; those that are taken leave the parcel. Two series may well be
-// bad together, so with fewer the receiver must say that it is the order.
-func (s *shard) askLate(ctx context.Context, l *parcel, a Answer) error {
-	var asked []point
-	s.seen.clear(lateAsked)
-	for _, i := range []int{0, len(l.points) / 2, len(l.points) - 1} {
-		for ; i < len(l.points); i++ {
-			if p := l.points[i]; p.kind != exemplarPoint && s.seen.add(p.series.hash) {
-				asked = append(asked, p)
-				break
-			}
-		}
-	}
-	for _, p := range asked {
-		if len(l.points) == 1 {
-			break // it was asked for alone
-		}
-		f, _, err := s.try(ctx, &parcel{points: []point{p}}, parts)
-		if err != nil {
-			return err
-		}
-		if f == settled {
-			l.points = slices.DeleteFunc(slices.Clone(l.points), p.same)
-			return nil
-		}
-	}
-	if len(asked) >= lateAsked || saysLate(a) {
-		return errAllLate
-	}
-	return nil
-}
-
-// saysLate reports whether a receiver's words are about the order of samples.
-func saysLate(a Answer) bool {
-	text := strings.ToLower(a.String())
-	return slices.ContainsFunc(lateWords(), func(words string) bool { return strings.Contains(text, words) })
-}
-
-// lateWords are what receivers say of late samples: Prometheus, Cortex and Mimir, Thanos.
-func lateWords() []string {
-	return []string{"out of order", "out-of-order", "too old", "out of bounds", "too far behind"}
 }

@@ -100,6 +100,13 @@ func (r *lateRig) newest() time.Duration {
 	return time.Since(time.UnixMilli(newest))
 }
 
+// missing is how many samples the receiver does not have.
+func (r *lateRig) missing() int {
+	r.to.mu.Lock()
+	defer r.to.mu.Unlock()
+	return r.rounds*lateRigSeries - len(r.to.has)
+}
+
 // delivered waits until nothing is left, and checks that all of it has come.
 func (r *lateRig) delivered(most time.Duration) {
 	r.Helper()

@@ -65,7 +65,7 @@ func (w *window) watch(ctx context.Context, end context.CancelCauseFunc, before 
 			continue
 		}
 		if q.splitDue(now, v) {
-			draining = now
+			draining, q.splitIn = now, v.since
 			q.splitting.Store(true)
 			w.drain()
 			continue

@@ -84,16 +84,9 @@ func (s *shard) deliver(ctx context.Context, l *parcel) error {
 				return err
 			}
 		case refused:
-			if s.q.guardsLate() {
-				if err := s.askLate(ctx, l, a); err != nil {
-					return err
-				}
-			}
 			switch {
-			case s.q.behind && s.q.cfg.Target.OnRefusal == RefusalDrop:
-				s.discard(l.points, a)
-				return nil
-			case s.q.behind: // nothing tells whether it was stored before
+			case s.q.behind:
+				return s.refusedBehind(ctx, l, a)
 			case l.unsure && s.resending:
 				s.putBack(l.points, true)
 				return nil
@@ -282,7 +275,7 @@ func (s *shard) judge(p pass, l *parcel, a Answer, m mode, c choice) (f fate, kn
 		g.refused(p, a.String())
 	case Retry:
 		l.unsure = true
-		g.failed(p, a.String(), a.RetryAfter, a.Status != 0)
+		s.q.failed(p, a)
 		if a.Status >= 500 || a.Status == http.StatusTooManyRequests {
 			s.q.slowDown()
 		}
@@ -305,6 +298,7 @@ func (s *shard) accepted(l *parcel) {
 	}
 	s.q.delivered(l.points)
 	s.q.refusedLate.Store(false)
+	s.q.pauses.ease(0)
 	if !l.again {
 		s.w.noteTaken(l.points)
 		s.w.settleAll(l.points, wal.Outcome{Delivered: 1})

@@ -204,6 +204,7 @@ type fakeReceiver struct {
 	refuses     int                               // the status of a refusal; 0: 400
 	anyOrder    bool                              // takes late samples
 	floatsOnly  bool                              // of these, no histograms
+	window      time.Duration                     // takes nothing older than so long before its newest sample; 0: everything
 	refuseEmpty bool                              // answers an empty write with 400
 	maxSamples  int                               // answers 413 to more
 	latency     time.Duration                     // of each answer
@@ -224,7 +225,9 @@ type fakeReceiver struct {
 	requests []fakeRequest
 	stored   map[string][]smp // by series, in the order of arrival
 	has      map[smp]bool
-	again    int // samples that came although they were stored
+	newest   int64 // timestamp of what is stored, ms
+	tooOld   int   // samples that were refused for the window
+	again    int   // samples that came although they were stored
 	metas    int // TimeSeries with metadata
 	flying   int
 	maxFly   int
@@ -415,13 +418,23 @@ func (r *fakeReceiver) stores(q fakeRequest) Answer {
 				r.stored[s.series] = have[:len(have)-1]
 				delete(r.has, s)
 			}
+			fresh = nil
 		}
+		r.noteNewest(fresh)
 		return Answer{Status: cmp.Or(r.refuses, 400), Text: refusal, Written: Written{Known: q.version == V2 && !r.hidesWritten, Samples: written}}
 	}
 	if r.loseAnswer != nil && r.loseAnswer(q) {
 		return Answer{Err: errors.New("connection reset")}
 	}
+	r.noteNewest(fresh)
 	return Answer{Status: 204, Written: Written{Known: q.version == V2, Samples: written}}
+}
+
+// noteNewest moves the window's end: after a request, not within.
+func (r *fakeReceiver) noteNewest(stored []smp) {
+	for _, s := range stored {
+		r.newest = max(r.newest, s.t)
+	}
 }
 
 // store stores a sample, or says why not.
@@ -436,6 +449,10 @@ func badSample(s smp) string { return fmt.Sprintf("bad sample %s@%d", s.series, 
 
 // keep stores a sample that is not bad, unless it is late.
 func (r *fakeReceiver) keep(s smp) (refusal string, added bool) {
+	if r.window > 0 && s.t < r.newest-r.window.Milliseconds() {
+		r.tooOld++
+		return "too old sample", false
+	}
 	have, anyOrder := r.stored[s.series], r.anyOrder && !(r.floatsOnly && isHistogram(s.series))
 	if r.has[s] {
 		r.again++

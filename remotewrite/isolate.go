@@ -48,14 +48,17 @@ type isolation struct {
 	sent   piece   // what next returned last
 	repeat bool    // return it again
 
-	done   []bool         // by index: needs nothing more
-	took   []bool         // by index: was taken
-	words  map[int]string // of the refusals of single samples
-	lies   map[int]bool   // refused, and stored all the same
-	passed int            // how many were
-	fails  int            // requests that were refused
-	bad    []int          // refused alone, in the order of refusal
-	older  []int          // refused alone, but may be older than what is stored
+	done  []bool         // by index: needs nothing more
+	took  []bool         // by index: was taken
+	words map[int]string // of the refusals of single samples
+	lies  map[int]bool   // refused, and stored all the same
+	// tooOld: one was refused alone for its age. What is refused so need not be stored, and looks
+	// as what was: of each series the older samples are refused, and the newest is taken.
+	tooOld bool
+	passed int   // how many were
+	fails  int   // requests that were refused
+	bad    []int // refused alone, in the order of refusal
+	older  []int // refused alone, but may be older than what is stored
 
 	probing bool // finding out the receiver's kind
 	probes  []int
@@ -263,11 +266,13 @@ func (p *isolation) tookAlone(settled func(i int) bool) []int {
 	return p.sent.at
 }
 
-// refused says that the receiver refused what next returned, with these words.
-func (p *isolation) refused(words string) {
+// refused says that the receiver refused what next returned, with these words, which say that
+// it is too old, or not.
+func (p *isolation) refused(words string, tooOld bool) {
 	p.fails++
 	if i := p.sent.at[0]; len(p.sent.at) == 1 {
 		p.words[i] = withoutDigits(words)
+		p.tooOld = p.tooOld || tooOld
 	}
 	switch {
 	case p.probing:
@@ -306,8 +311,11 @@ func (p *isolation) result() (bad, stored, unknown, suspects []int) {
 			unknown = append(unknown, i)
 		}
 	}
-	if p.kind != keepsGood {
+	switch {
+	case p.kind != keepsGood:
 		return append(p.bad, p.older...), nil, unknown, nil
+	case p.tooOld:
+		return p.bad, nil, append(unknown, p.older...), nil
 	}
 	if len(p.bad) == 0 && len(unknown) == 0 {
 		return nil, nil, nil, p.older // all of them are late now, the bad one as well

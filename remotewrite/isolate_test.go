@@ -84,7 +84,7 @@ func TestIsolationFindsBadSamples(t *testing.T) {
 			if m.send(at, hashes, round) {
 				p.accepted()
 			} else {
-				p.refused("")
+				p.refused("", false)
 			}
 		}
 		bad, stored, unknown, suspects := p.result()

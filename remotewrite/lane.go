@@ -37,12 +37,15 @@ type lane struct {
 	refusedLate atomic.Bool   // the target refuses the backlog for being late
 	wake        chan struct{} // of the backlog's: there may be one
 	noSplit     time.Time     // none before: there were too many
+	splitIn     time.Time     // when the outage began in which it was split last; of the goroutine that watches
 
 	shards atomic.Int32 // of the present window
 	window atomic.Pointer[window]
 	read   atomic.Pointer[readTo]
 
-	rested time.Time // of the backlog's shard: it sends no request before
+	// Of the backlog's shard.
+	rested time.Time // it sends no request before
+	pauses backoff   // between its requests that fail, see failed
 }
 
 // readTo is the end of the last entry that was read, and the newest timestamp in it.
@@ -56,7 +59,8 @@ type readTo struct {
 func newLane(q *Queue, source Source, o *Options) *lane {
 	l := &lane{
 		Queue: q, source: source, cache: newSeriesCache(o.ExternalLabels, q.cfg.WriteRelabelConfigs), spread: 1,
-		wake: make(chan struct{}, 1),
+		wake:   make(chan struct{}, 1),
+		pauses: backoff{min: time.Duration(q.cfg.Queue.MinBackoff), max: time.Duration(q.cfg.Queue.MaxBackoff)},
 	}
 	if q.proto.newer {
 		l.cache.moderns = map[metadata.Metadata]*modern{}

@@ -120,9 +120,20 @@ func firstPart(points []point) (part, others []point, is standing) {
 func (s *shard) isolate(ctx context.Context, points []point, a Answer) error {
 	points = s.withoutExemplars(points)
 	budget, askedLate := isolateBudget, false
+	if saysBeyondWindow(a) {
+		l := parcel{points: points}
+		spent, err := s.deliverNewest(ctx, &l)
+		if err != nil {
+			return err
+		}
+		points, budget = l.points, budget-spent
+	}
 	for whole := true; len(points) > 0; whole = false {
 		part, others, is := firstPart(points)
-		job := cutting{mode: parts, known: whole && len(others) == 0, budget: budget}
+		if s.q.behind { // where late data is taken, the order is no reason
+			part, others, is = points, nil, fresh
+		}
+		job := cutting{mode: parts, known: whole && len(others) == 0, budget: budget, rollsBack: s.q.behind}
 		asking := s.q.learning.Load() < learnBudget
 		switch {
 		case is == unproven && asking:

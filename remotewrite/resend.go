@@ -200,6 +200,8 @@ func (r *resender) search(ctx context.Context, chunk []point) error {
 		late[i] = true
 	}
 	all := find.lo == len(order) && len(order) > 1
+	tooOld, isOld := r.tooOld(why)
+	var old []point
 	for i, p := range chunk {
 		switch {
 		case taken[i]:
@@ -214,10 +216,23 @@ func (r *resender) search(ctx context.Context, chunk []point) error {
 			} else {
 				rest = append(rest, p)
 			}
+		case isOld && (late[i] || all):
+			old = append(old, p)
 		case late[i], all:
 			r.stored = append(r.stored, p)
 		default:
 			rest = append(rest, p) // stored and the newest, or fresh: it is taken
+		}
+	}
+	if len(old) > 0 {
+		clean, err := r.s.confirm(ctx, false)
+		if err != nil {
+			return err
+		}
+		if clean {
+			r.s.bury(old, tooOld, wal.Unconfirmed)
+		} else {
+			rest = append(rest, old...)
 		}
 	}
 	r.expect = find.lo > 0 && find.lo == len(order)
@@ -225,6 +240,16 @@ func (r *resender) search(ctx context.Context, chunk []point) error {
 		return nil
 	}
 	return r.s.deliver(ctx, &parcel{points: inLogOrder(rest)})
+}
+
+// tooOld returns the refusal of a sample for its age, if there is one and the target takes late
+// data: then what is refused is older than its window, stored or not.
+func (r *resender) tooOld(why []Answer) (Answer, bool) {
+	i := slices.IndexFunc(why, saysTooOld)
+	if i < 0 || r.s.q.cfg.Target.CatchUp != LiveFirst {
+		return Answer{}, false
+	}
+	return why[i], true
 }
 
 // ask sends one sample.

@@ -140,9 +140,9 @@ func (s *shard) cut(ctx context.Context, points []point, c cutting) (*apart, err
 				continue
 			}
 		}
-		plan.refused(last.String())
+		plan.refused(last.String(), saysTooOld(last))
 	}
-	if m == parts && plan.kind != kind {
+	if m == parts && plan.kind != kind && !plan.tooOld {
 		s.q.learn(plan.kind)
 	}
 	bad, stored, unknown, suspects := plan.result()

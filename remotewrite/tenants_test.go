@@ -408,3 +408,36 @@ func TestTenantOfFinalLabels(t *testing.T) {
 		}
 	}
 }
+
+// What the target of the rest has left behind waits for the scout as what is live does.
+func TestBacklogAfterScout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := mustLoad(t, familyRules+"hwsagent: {catch_up: live_first, tenant: {label: team}}")
+		tenants := NewTenants(cfg, nil, func(string) error { return nil })
+		live, back := newMemLog(t), newMemLog(t)
+		q, err := New(Options{Name: "m", Config: *cfg.ForRest(), Source: live, Backlog: back, Tenants: tenants, Sender: &fakeReceiver{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for what, l := range map[string]*lane{"live": q.live, "backlog": q.back} {
+			if l.cache.tenant == nil {
+				t.Errorf("%s: does not know the tenants", what)
+			}
+			l.source.(*afterScout).Source.(*memLog).append(smp{"a_m", 1, 1})
+			got := make(chan error, 1)
+			go func() {
+				_, err := l.source.Next(t.Context())
+				got <- err
+			}()
+			synctest.Wait()
+			if len(got) > 0 {
+				t.Errorf("%s: yields what the scout has not read", what)
+			}
+			tenants.pass(1)
+			if err := <-got; err != nil {
+				t.Error(err)
+			}
+			tenants.pass(0)
+		}
+	})
+}

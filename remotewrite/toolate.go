@@ -1,0 +1,137 @@
+package remotewrite
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A backlog that is refused. A receiver that takes late data takes what it has once more, so
+// there a refusal never shows that a sample is stored: it is bad, or older than the receiver's
+// window, which may end inside a batch. So nothing of a backlog counts as resent. What is bad is
+// given up, as ever. What is merely too late is no reason to give it up where live_first has
+// made it late: it waits.
+
+// lateAsked is how many samples of a refused batch are asked for alone.
+const lateAsked = 3
+
+// refusedBehind brings a refused batch of the backlog to its outcomes, or returns errAllLate.
+// Otherwise the error is ctx's.
+func (s *shard) refusedBehind(ctx context.Context, l *parcel, a Answer) error {
+	late, ends, err := s.askLate(ctx, l, a)
+	if ends && err == nil {
+		if _, err = s.deliverNewest(ctx, l); err == nil && len(l.points) > 0 {
+			late, _, err = s.askLate(ctx, l, a)
+		}
+	}
+	switch {
+	case err != nil || len(l.points) == 0:
+		return err
+	case late && s.q.cfg.Target.CatchUp == LiveFirst:
+		return errAllLate
+	case s.q.cfg.Target.OnRefusal == RefusalDrop:
+		s.discard(l.points, a)
+		return nil
+	}
+	return s.isolate(ctx, l.points, a)
+}
+
+// askLate asks for some samples of a refused batch alone, of different series, from the oldest
+// to the newest; those that are taken leave the parcel. late says that it was refused for being
+// late: none was taken. Two series may well be bad together, so with fewer than three the
+// receiver must say so. ends says that a window may end inside the batch: the oldest was
+// refused, and a newer one taken.
+func (s *shard) askLate(ctx context.Context, l *parcel, a Answer) (late, ends bool, err error) {
+	if len(l.points) == 1 { // it was asked for alone
+		return saysLate(a), false, nil
+	}
+	var asked []point
+	s.seen.clear(lateAsked)
+	for _, i := range []int{0, len(l.points) / 2, len(l.points) - 1} {
+		for ; i < len(l.points); i++ {
+			if p := l.points[i]; p.kind != exemplarPoint && s.seen.add(p.series.hash) {
+				asked = append(asked, p)
+				break
+			}
+		}
+	}
+	refusals, said, oldest := 0, true, false
+	for n, p := range asked {
+		f, why, err := s.try(ctx, &parcel{points: []point{p}}, parts)
+		if err != nil {
+			return false, false, err
+		}
+		if f == settled {
+			l.points = slices.DeleteFunc(slices.Clone(l.points), p.same)
+			continue
+		}
+		refusals, said, oldest = refusals+1, said && saysLate(why), oldest || n == 0
+	}
+	if refusals == len(asked) {
+		return said || refusals >= lateAsked, false, nil
+	}
+	return false, oldest, nil
+}
+
+// deliverNewest delivers the newest samples of a refused batch, as far back as they are taken
+// together, and leaves the others in the parcel. Where late data is taken the order does not
+// matter. It takes a request for each halving.
+func (s *shard) deliverNewest(ctx context.Context, l *parcel) (requests int, err error) {
+	points := s.withoutExemplars(l.points)
+	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.t, b.t) })
+	// Invariant: what comes from hi on has its outcome; of lo up to hi some may be taken.
+	for lo, hi := 0, len(points); lo < hi; requests++ {
+		mid := lo + (hi-lo)/2
+		part := parcel{points: slices.Clone(points[mid:hi])}
+		f, _, err := s.try(ctx, &part, parts)
+		switch {
+		case err != nil:
+			return requests, err
+		case f == settled:
+			hi = mid
+		default: // some may have got their outcome as tests
+			hi = mid + copy(points[mid:], part.points)
+			lo = min(mid+1, hi)
+		}
+		points = points[:hi]
+	}
+	l.points = inLogOrder(points)
+	return requests, nil
+}
+
+// guardsLate reports whether what is refused may be refused for nothing but its place: that
+// is no reason to give it up where live_first has made it late.
+func (l *lane) guardsLate() bool { return l.behind && l.cfg.Target.CatchUp == LiveFirst }
+
+// saysLate reports whether a receiver's words are about the order or the age of samples.
+func saysLate(a Answer) bool {
+	return says(a, "out of order", "out-of-order") || saysTooOld(a)
+}
+
+// saysTooOld reports whether a receiver's words are about a sample's age, not about what it has
+// of the series: that sample need not be stored.
+func saysTooOld(a Answer) bool { return saysBeyondWindow(a) || says(a, "out of bounds") }
+
+// saysBeyondWindow reports whether a receiver says that a sample is older than its out-of-order
+// window. The words are those of Prometheus (too old sample), Mimir (too old), Thanos (too old)
+// and Cortex (too far behind).
+func saysBeyondWindow(a Answer) bool { return says(a, "too old", "too-old", "too far behind") }
+
+func says(a Answer, words ...string) bool {
+	text := strings.ToLower(a.String())
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
+}
+
+// failed gives p back after a failure that passes by itself. What a request of the backlog is
+// answered while what is live goes through slows the backlog down, and nothing else: one batch
+// may be too much, or what the receiver fails at.
+func (l *lane) failed(p pass, a Answer) {
+	if !p.behind || a.Status == 0 {
+		l.gate.failed(p, a.String(), a.RetryAfter, a.Status != 0)
+		return
+	}
+	l.gate.release(p)
+	l.rested = time.Now().Add(max(l.pauses.next(l.gate.rand(), false), retryLate(a.RetryAfter, l.gate.rand())))
+}

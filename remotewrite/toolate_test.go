@@ -1,0 +1,171 @@
+package remotewrite
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"hwsagent/wal"
+)
+
+// Where the receiver's window ends inside the backlog, and inside a batch of it, nothing that
+// is too old counts as stored, nor is it given up: it waits, and all comes when the window is
+// made long enough.
+func TestLiveFirstBeyondTheWindow(t *testing.T) {
+	for _, keeps := range []bool{false, true} {
+		t.Run(fmt.Sprint("keepsGood=", keeps), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newLateRig(t)
+				r.to.keepsGood, r.to.window = keeps, 20*time.Minute
+				r.cfg.Target.CatchUpRateLimit = 2 // what waits becomes too old
+				r.start()
+				r.collect(time.Minute)
+				r.down = true
+				r.collect(18 * time.Minute)
+				r.down = false
+				r.collect(30 * time.Minute)
+				st, g := r.q.Status(), r.r.Ledger()
+				if age := r.newest(); age > 8*time.Second || st.Why != allLate || st.State != StateBehind {
+					t.Errorf("the newest sample is %v old; %+v", age, st)
+				}
+				if missed := r.missing(); r.to.tooOld == 0 || missed == 0 || missed > int(g.Pending) || g.Lost() > 0 || g.Dropped[wal.Resent] > 0 {
+					t.Errorf("%d samples missing, %d found too old; ledger %+v", missed, r.to.tooOld, g)
+				}
+				r.to.set(func() { r.to.window = 2 * time.Hour })
+				r.collect(askLateAgain)
+				r.delivered(2 * time.Hour)
+				r.stop()
+			})
+		})
+	}
+}
+
+// Who goes back to delivery in order gives up what the receiver finds too old: it is counted as
+// lost, sample by sample.
+func TestBackInOrderBeyondTheWindow(t *testing.T) {
+	for _, keeps := range []bool{false, true} {
+		t.Run(fmt.Sprint("keepsGood=", keeps), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newLateRig(t)
+				r.to.keepsGood, r.to.window = keeps, 10*time.Minute
+				r.start()
+				r.collect(time.Minute)
+				r.down = true
+				r.collect(time.Hour)
+				r.down = false
+				r.collect(time.Minute)
+				r.stop()
+				r.cfg.Target.CatchUp = InOrder
+				r.start()
+				for end := time.Now().Add(time.Hour); r.r.Ledger().Pending > 0; time.Sleep(time.Second) {
+					if time.Now().After(end) {
+						t.Fatalf("%+v; %+v", r.r.Ledger(), r.q.Status())
+					}
+				}
+				g, missed := r.r.Ledger(), r.missing()
+				if !g.Balanced() || g.Dropped[wal.Resent] > 0 || missed == 0 || g.Lost() != uint64(missed) {
+					t.Errorf("%d samples missing; ledger %+v", missed, g)
+				}
+				if inside := 9 * 60 / 5 * lateRigSeries; missed > r.rounds*lateRigSeries-inside {
+					t.Errorf("%d samples missing of %d, %d of them in the window", missed, r.rounds*lateRigSeries, inside)
+				}
+				r.stop()
+			})
+		})
+	}
+}
+
+// In order as well: somebody else's samples move the window's end between the rounds of a
+// batch. Of each series the older samples are refused and the newest is taken, as where the
+// good part was stored; but they were not, and do not count as resent.
+func TestWindowEndsInsideABatch(t *testing.T) {
+	for _, keeps := range []bool{false, true} {
+		for inside := range 4 { // rounds within the window
+			t.Run(fmt.Sprint("keepsGood=", keeps, " inside=", inside), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					to := &fakeReceiver{anyOrder: true, keepsGood: keeps, window: time.Minute}
+					r := newRig(t, to)
+					r.round(10)
+					r.start()
+					r.drained(time.Minute)
+					to.set(func() { to.script = func(fakeRequest) (Answer, bool) { return Answer{Err: errDown}, true } })
+					for range 8 {
+						r.round(10)
+					}
+					time.Sleep(10 * time.Second)
+					to.set(func() {
+						to.newest = r.time + 60_000 + 500 - int64(inside)*1000
+						to.script = nil
+					})
+					r.drained(time.Hour)
+					r.end()
+					o, missing := r.log.outcome(), uint64(0)
+					for _, e := range r.log.entries {
+						for _, s := range e.Samples {
+							if !to.has[smpOf(s)] {
+								missing++
+							}
+						}
+					}
+					if want := uint64(8-inside) * 10; missing != want || o.Lost() != want || o.Dropped[wal.Resent] > 0 || to.tooOld == 0 {
+						t.Errorf("%d samples missing, %d were too old; %+v\n%s", missing, want, o, to.dump())
+					}
+				})
+			})
+		}
+	}
+}
+
+// What the backlog is answered while fresh samples are taken slows the backlog down only. If
+// nothing old is taken from the beginning, what is fresh has to wait until that is clear.
+func TestLiveFirstBacklogFails(t *testing.T) {
+	for _, tc := range []struct {
+		a      Answer
+		before bool // the two part
+	}{
+		{Answer{Status: 503}, false},
+		{Answer{Status: 500}, true},
+		{Answer{Status: 429, RetryAfter: 2 * time.Minute}, false},
+	} {
+		t.Run(fmt.Sprint(tc.a.Status), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newLateRig(t)
+				fails, failed := tc.before, 0
+				r.to.script = func(q fakeRequest) (Answer, bool) {
+					switch {
+					case r.down:
+						return Answer{Err: errDown}, true
+					case fails && len(q.samples) > 0 && q.at.Sub(time.UnixMilli(q.samples[0].t)) > time.Minute:
+						failed++
+						return tc.a, true
+					}
+					return Answer{}, false
+				}
+				r.start()
+				r.collect(time.Minute)
+				r.down = true
+				r.collect(time.Hour)
+				r.down = false
+				r.collect(15 * time.Second)
+				if tc.before {
+					r.collect(10 * time.Minute)
+				}
+				r.to.set(func() { fails, failed = true, 0 })
+				for range 60 {
+					r.collect(10 * time.Second)
+					if age, st := r.newest(), r.q.Status(); age > 8*time.Second || st.State != StateBehind || st.Missed == 0 {
+						t.Errorf("the newest sample is %v old; %+v", age, st)
+						break
+					}
+				}
+				if failed < 3 || failed > 61 {
+					t.Errorf("%d requests failed in ten minutes", failed)
+				}
+				r.to.set(func() { fails = false })
+				r.delivered(time.Hour)
+				r.stop()
+			})
+		})
+	}
+}
