@@ -298,7 +298,9 @@ func (s *shard) accepted(l *parcel) {
 	}
 	s.q.delivered(l.points)
 	s.q.refusedLate.Store(false)
-	s.q.pauses.ease(0)
+	if s.q.behind {
+		s.q.pauses.ease(0)
+	}
 	if !l.again {
 		s.w.noteTaken(l.points)
 		s.w.settleAll(l.points, wal.Outcome{Delivered: 1})
