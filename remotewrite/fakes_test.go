@@ -228,7 +228,7 @@ type fakeReceiver struct {
 	newest   int64 // timestamp of what is stored, ms
 	tooOld   int   // samples that were refused for the window
 	again    int   // samples that came although they were stored
-	metas    int // TimeSeries with metadata
+	metas    int   // TimeSeries with metadata
 	flying   int
 	maxFly   int
 }
