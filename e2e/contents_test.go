@@ -114,17 +114,6 @@ func (c contents) lacks(other contents) (missing []string) {
 	return missing
 }
 
-// without is c without series that the function picks.
-func (c contents) without(pick func(series string) bool) contents {
-	rest := make(contents)
-	for series, times := range c {
-		if !pick(series) {
-			rest[series] = times
-		}
-	}
-	return rest
-}
-
 // some is the beginning of a long list, for messages.
 func some(list []string) string {
 	const most = 10
@@ -184,7 +173,7 @@ func victoriaExport(t *testing.T, base string) contents {
 			Timestamps []int64
 		}
 		err := d.Decode(&line)
-		if err == io.EOF { //nolint:errorlint // of a decoder, which says it so
+		if errors.Is(err, io.EOF) {
 			return c
 		}
 		if err != nil {
