@@ -47,6 +47,24 @@ func TestSendFollowsNoRedirect(t *testing.T) {
 	}
 }
 
+// A redirect whose Location cannot be read is an answer like another redirect.
+func TestRedirectToNothing(t *testing.T) {
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		for _, to := range []string{"http://[::1:%zz/", "http://a b/", ":", "%"} {
+			requests := 0
+			s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				requests++
+				w.Header().Set("Location", to)
+				w.WriteHeader(status)
+			})
+			a := newClient(t, "url: "+s.URL, "", ClientOptions{}).Send(t.Context(), Request{Body: []byte("samples")})
+			if v := Classify(a, Policy{}); a.Status != status || v != Hold || requests != 1 {
+				t.Errorf("%d to %q: %v of %+v after %d requests, want hold", status, to, v, a, requests)
+			}
+		}
+	}
+}
+
 // Errors and texts are for people, and hold no secret: canaries in every place that
 // takes one, through every failure there is.
 func TestSendRedacts(t *testing.T) {

@@ -33,10 +33,7 @@ func (c *Client) newLine(creds *credentials) (*line, error) {
 	if l.proxy, err = proxyFor(rt, c.url); err != nil {
 		return nil, err
 	}
-	l.http = &http.Client{
-		Transport:     rt,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	l.http = &http.Client{Transport: unled{rt}}
 	l.retry = &retryablehttp.Client{
 		HTTPClient:   l.http,
 		RetryMax:     1,

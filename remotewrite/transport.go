@@ -41,6 +41,20 @@ func newTransport(t *config.TLSConfig, p config.ProxyConfig, http2 bool, dial Di
 	return tr, nil
 }
 
+// unled is a transport whose answers lead nowhere: without a Location http.Client follows no
+// redirect, and returns the answer. It reads a Location before it asks whether to follow, and
+// takes one that cannot be read for no answer at all.
+type unled struct{ *http.Transport }
+
+// RoundTrip is http.Transport's.
+func (u unled) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := u.Transport.RoundTrip(req)
+	if err == nil {
+		resp.Header.Del("Location")
+	}
+	return resp, err
+}
+
 // proxyFor is the proxy through which requests to the address go, "" if there is none:
 // scheme, host and port, for people.
 func proxyFor(t *http.Transport, to string) (string, error) {
