@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"maps"
@@ -66,6 +67,18 @@ func (g *gate) up() {
 // down closes the port and cuts the connections.
 func (g *gate) down() {
 	_ = g.server.Close()
+	g.serving.Wait()
+}
+
+// leave closes the port when all requests have their answers, so that the agent knows what
+// the receiver has stored.
+func (g *gate) leave() {
+	g.t.Helper()
+	ctx, cancel := context.WithTimeout(g.t.Context(), 20*time.Second)
+	defer cancel()
+	if err := g.server.Shutdown(ctx); err != nil {
+		g.t.Fatal(err)
+	}
 	g.serving.Wait()
 }
 

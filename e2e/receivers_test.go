@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/prometheus/prompb"
-
 	"hwsagent/agent/demo/receiver"
 	"hwsagent/e2e/results"
 )
@@ -260,118 +258,6 @@ func (r *trip) checkProtocol(types map[string]int) {
 	for contentType, n := range types {
 		if v2 := strings.Contains(contentType, message2); v2 != r.b.v2 {
 			r.t.Errorf("%d requests are %s", n, contentType)
-		}
-	}
-}
-
-// plant stores a sample at the receiver, past the agent.
-func (r *trip) plant(ls []prompb.Label, t int64, v float64) {
-	r.t.Helper()
-	ts := prompb.TimeSeries{Labels: ls, Samples: []prompb.Sample{{Value: v, Timestamp: t}}}
-	if status, text := deliver(r.t, r.end.write, r.b.v2, ts); status/100 != 2 {
-		r.t.Fatalf("plant: %d %s", status, text)
-	}
-}
-
-// TestRealConflicts gives each real receiver samples that the agent's own are late to, or
-// repeat, or contradict. A receiver may refuse those; all others must arrive, and the
-// ledger must tell exactly how many are lost.
-func TestRealConflicts(t *testing.T) {
-	endToEnd(t)
-	for _, b := range realReceivers() {
-		t.Run(b.name, func(t *testing.T) {
-			t.Parallel()
-			r := startTrip(t, b, false)
-			series := func(n string) (name string) {
-				t.Helper()
-				eventually(t, 10*time.Second, func() string {
-					for name = range r.recorder.contents() {
-						if canarySeries(name) == n {
-							return ""
-						}
-					}
-					return "the recorder has no series " + n
-				})
-				return name
-			}
-			// From now on all samples of this series are late.
-			ls, _, _ := r.recorder.newest(series("3"))
-			r.plant(ls, time.Now().Add(4*time.Minute).UnixMilli(), 1e6)
-			r.acked(10)
-
-			// The end of an outage brings samples that are there already, and one that is there
-			// with another value; those before them are late.
-			r.gate.down()
-			r.acked(10)
-			ls, at, v := r.recorder.newest(series("5"))
-			r.plant(ls, at, number(t, v))
-			ls, at, v = r.recorder.newest(series("6"))
-			r.plant(ls, at, number(t, v)+0.5)
-			r.gate.up()
-			r.delivered()
-			r.acked(5)
-
-			sent, stored, tg := r.settled()
-			answers, _ := r.gate.counts()
-			missing := sent.lacks(stored)
-			t.Logf("ledger %+v, %d dead letters, %d missing, answers %v", tg.Ledger, tg.DeadLetters, len(missing), answers)
-			r.checkNumbers(stored, "3", "5", "6")
-			for _, m := range missing {
-				if n := canarySeries(m); n != "3" && n != "5" && n != "6" {
-					t.Errorf("a sample without a conflict is missing: %s", m)
-				}
-			}
-			r.checkLost(len(missing), tg)
-			r.checkConflicts(missing)
-			results.Add(t, results.Line{
-				What: "late, repeated and contradicting samples, at " + b.name, Count: 1, Lost: len(missing),
-				Figures: map[string]float64{"samples": float64(sent.samples()), "requests refused": float64(answers[400])},
-			})
-		})
-	}
-}
-
-// checkLost: the ledger knows how many samples are missing. What was planted just as the agent
-// sends it may count with others of its series. At a receiver that keeps the good part of a
-// refused request, which is so by 2.0, a bad sample among stored ones cannot be told from
-// them, nor the other way round (docs/remote-write.md).
-func (r *trip) checkLost(missing int, tg target) {
-	r.t.Helper()
-	slack := 1
-	if r.b.v2 {
-		slack += missing / 20
-	}
-	if d := int(tg.Ledger.Lost) - missing; d < -slack || d > slack {
-		r.t.Errorf("%d samples are missing, the ledger says %+v", missing, tg.Ledger)
-	}
-}
-
-// checkConflicts: what is missing is what the receiver refuses by docs/receivers.md.
-func (r *trip) checkConflicts(missing []string) {
-	r.t.Helper()
-	late, repeated, contradicting := 0, 0, 0
-	for _, m := range missing {
-		switch canarySeries(m) {
-		case "3":
-			late++
-		case "5":
-			repeated++
-		case "6":
-			contradicting++
-		}
-	}
-	switch {
-	case r.b.everything:
-		if len(missing) > 0 {
-			r.t.Errorf("a receiver that refuses nothing lacks %d", len(missing))
-		}
-	case r.b.window > 0:
-		if late > 0 || repeated > 0 || contradicting != 1 {
-			r.t.Errorf("missing are %d late, %d repeated and %d contradicting samples, want none, none, one", late, repeated, contradicting)
-		}
-	default:
-		if late < 20 || repeated == 0 || contradicting != repeated+1 {
-			r.t.Errorf("missing are %d late samples, %d before a repeated and %d up to a contradicting one", late, repeated, contradicting)
 		}
 	}
 }
