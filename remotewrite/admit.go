@@ -30,7 +30,13 @@ func (w *window) read(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		waiting := w.q.moreUnsure()
 		w.admit(e)
+		if waiting && w.readAll() {
+			for _, s := range w.shards {
+				s.notify() // see shard.next
+			}
+		}
 	}
 }
 
@@ -109,11 +115,11 @@ func (w *window) admit(e *wal.Entry) {
 			placeExemplars(ps)
 		}
 	}
-	q.readUpTo(e)
 	w.settle(seq, now)
 	for i, ps := range w.perShard {
 		w.shards[i].push(ps)
 	}
+	q.readUpTo(e) // now: who finds that all is read finds it in the shards
 }
 
 // accept returns what the series is sent as, or nil after counting why it is not.
@@ -205,9 +211,10 @@ func (w *window) bounds() (open, span int) {
 }
 
 // readAll reports whether everything that may be stored already is in the window, or as
-// much of it as there is room for.
+// much of it as there is room for, or as there is: the log's end may be lost. What was asked
+// for before is not more than that; what is asked for after may be.
 func (w *window) readAll() bool {
-	if !w.q.moreUnsure() {
+	if !w.q.moreUnsure() || w.ended.Load() || !w.q.readBefore(w.q.source.Head()) {
 		return true
 	}
 	w.mu.Lock()

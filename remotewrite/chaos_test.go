@@ -108,6 +108,14 @@ func chaos(t *testing.T, seed uint64, fired map[string]int) {
 		defer to.mu.Unlock()
 		fault, loses = f, l
 	}
+	// Who comes first of those that wait for the same moment is the scheduler's choice, and
+	// nearly always the same one: the seed moves them a little apart.
+	turns, reads := rand.New(rand.NewPCG(seed, 102)), rand.New(rand.NewPCG(seed, 103))
+	jitter := time.Duration(turns.IntN(3)) * 10 * time.Microsecond
+	to.pace = func(time.Time) time.Duration { return to.latency + jitter*time.Duration(turns.IntN(5)) }
+	if lag := reads.IntN(4); lag > 1 {
+		r.log.slow = func() time.Duration { return time.Duration(reads.IntN(1<<(5*lag))) * time.Microsecond }
+	}
 	to.loseAnswer = func(fakeRequest) bool { return loses && dice.IntN(4) == 0 }
 	to.script = func(q fakeRequest) (Answer, bool) {
 		if fault < 0 {

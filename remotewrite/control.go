@@ -64,6 +64,9 @@ func (w *window) watch(ctx context.Context, end context.CancelCauseFunc, before 
 			}
 			continue
 		}
+		if !w.readAll() {
+			continue // what may be stored already is to be known as a whole: reading goes on
+		}
 		if q.splitDue(now, v) {
 			draining, q.splitIn = now, v.since
 			q.splitting.Store(true)

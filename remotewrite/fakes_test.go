@@ -38,7 +38,8 @@ type memLog struct {
 	durable wal.Savepoint // what a crash leaves
 	ledger  wal.Outcome
 	syncs   int
-	failing error // of Reserve
+	failing error                // of Reserve
+	slow    func() time.Duration // how long an entry takes to be read; nil: no time
 	meta    metadata.Metadata
 }
 
@@ -99,7 +100,19 @@ func (m *memLog) Next(ctx context.Context) (*wal.Entry, error) {
 			// What an entry holds is valid until the following call only: hand out a copy
 			// that a queue cannot get away with keeping.
 			e.Samples = slices.Clone(e.Samples)
+			var wait time.Duration
+			if m.slow != nil {
+				wait = m.slow()
+			}
 			m.mu.Unlock()
+			if wait > 0 {
+				if err := sleep(ctx, wait); err != nil {
+					m.mu.Lock()
+					m.next--
+					m.mu.Unlock()
+					return nil, err
+				}
+			}
 			return &e, nil
 		}
 		more := m.more
@@ -573,7 +586,9 @@ func (r *rig) start() {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.q, r.stop, r.done = q, cancel, make(chan error, 1)
-	go func() { r.done <- q.Run(ctx) }()
+	ended, done := make(chan struct{}), r.done
+	go func() { defer close(ended); done <- q.Run(ctx) }()
+	r.t.Cleanup(func() { cancel(); <-ended }) // of a test that failed
 }
 
 // end stops the queue and returns how long that took.

@@ -40,6 +40,7 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 	if taken, ok := s.q.takenBefore(); ok && m == patient {
 		return s.testTaken(p, taken, c)
 	}
+	all := s.w.readAll() // before it is looked what there is
 	sample, later, deep := s.heldSamples(l, m, c.version)
 	if alone {
 		later = nil
@@ -50,8 +51,9 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 		// one of this series tells, if it is taken at the same moment.
 		refusal, late := a, s.mayHaveSuccessor(sample[0])
 		i, read := 0, true
+		key := depthKey{sample[0].series.hash, a.Version}
 		if deep {
-			i, read = s.q.depth(sample[0].series.hash, refusal.String(), len(later), s.w.readAll())
+			i, read = s.q.depth(key, refusal.String(), len(later), all)
 		}
 		if read {
 			v, a, err = s.testWith(p, l, later[i:i+1:i+1], c)
@@ -62,7 +64,7 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 			s.buryEach(sample, []Answer{*refusal})
 			s.forget(l, sample[0])
 		case v == Suspect && deep:
-			s.q.deepen(sample[0].series.hash) // only now: one that was not refused is not passed over
+			s.q.deepen(key) // only now: one that was not refused is not passed over
 		}
 	}
 	switch {
@@ -124,9 +126,7 @@ func (s *shard) testWith(p pass, l *parcel, sample []point, c choice) (Verdict, 
 	if v == Delivered {
 		s.accepted(&one)
 		s.forget(l, sample[0])
-		if s.resending {
-			s.early = append(s.early, sample[0])
-		}
+		s.early = append(s.early, sample[0])
 	}
 	return v, &a, nil
 }

@@ -79,9 +79,9 @@ type Queue struct {
 	down atomic.Int64 // unix ns of the outage that was logged last
 
 	mu          sync.Mutex
-	depths      map[uint64]depth // by series
-	state       string           // as last observed
-	fallback    string           // why the target got 1.0 last, as logged
+	depths      map[depthKey]depth
+	state       string // as last observed
+	fallback    string // why the target got 1.0 last, as logged
 	lastError   string
 	lastErrorAt time.Time
 	lastSuccess time.Time
@@ -174,6 +174,12 @@ func (q *Queue) Run(ctx context.Context) error {
 	return q.live.run(ctx)
 }
 
+// depthKey: what is refused in one version of the protocol may be taken in the other.
+type depthKey struct {
+	series  uint64 // its hash
+	version Version
+}
+
 // depth is how far the tests of a held target have gone in a series, and why its oldest
 // sample was refused then.
 type depth struct {
@@ -192,30 +198,30 @@ const maxRestarts = 4
 // present. After the last one the search starts over, one by one again, so that none is
 // passed over; all says whether that is the last one. If not, false means that the next
 // one is not read yet.
-func (q *Queue) depth(hash uint64, refusal string, have int, all bool) (n int, ok bool) {
+func (q *Queue) depth(k depthKey, refusal string, have int, all bool) (n int, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.depths == nil {
-		q.depths = map[uint64]depth{}
+		q.depths = map[depthKey]depth{}
 	}
-	d := q.depths[hash]
+	d := q.depths[k]
 	if d.refusal != refusal && d.restarts < maxRestarts {
 		d = depth{refusal: refusal, restarts: d.restarts + 1}
 	}
 	if d.n >= have && all {
 		d.n = 0
 	}
-	q.depths[hash] = d
+	q.depths[k] = d
 	return d.n, d.n < have
 }
 
 // deepen counts one more.
-func (q *Queue) deepen(hash uint64) {
+func (q *Queue) deepen(k depthKey) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if d, ok := q.depths[hash]; ok {
+	if d, ok := q.depths[k]; ok {
 		d.n++
-		q.depths[hash] = d
+		q.depths[k] = d
 	}
 }
 

@@ -34,7 +34,7 @@ const resendChunk = 500
 func (s *shard) resend(ctx context.Context, points []point, n int) error {
 	r := resender{s: s, lanes: newLanes(points, n), believed: map[pointKey]bool{}}
 	s.resending, s.behind = true, r.lanes.sort(points)
-	defer func() { s.resending, s.behind, s.early = false, nil, nil }()
+	defer func() { s.resending, s.behind = false, nil }()
 	for len(s.behind) > 0 || len(r.stored) > 0 {
 		var err error
 		if troubles := s.q.gate.view().troubles; len(s.behind) == 0 || len(r.stored) > 0 && troubles != r.troubles {
@@ -286,15 +286,22 @@ func (r *resender) searchBelieved(ctx context.Context, chunk []point) ([]point, 
 // bySuccessor returns the samples of a chunk that may be late, as indices.
 func (r *resender) bySuccessor(chunk []point) []int {
 	s := r.s
+	more := s.q.moreUnsure() // before it is looked what there is
 	s.mu.Lock()
 	queued := s.queue.points()
 	n := sort.Search(len(queued), func(i int) bool { return queued[i].seq > s.unsure })
 	later := slices.Concat(s.early, s.behind, queued[:n])
 	s.mu.Unlock()
+	if len(s.early) > 0 {
+		later = inLogOrder(later) // each in its place; that mixes the lanes, of which others have nothing of this one
+	}
 	order := bySuccessor(chunk, later)
-	if len(order) == 0 && s.q.moreUnsure() {
+	if more { // there was no room to read them: the successors of the others come after all of these
+		known := len(order)
 		for i := range chunk {
-			order = append(order, i) // the successors are not read yet
+			if !slices.Contains(order[:known], i) {
+				order = append(order, i)
+			}
 		}
 	}
 	return order

@@ -32,7 +32,7 @@ type shard struct {
 	// points that are being sent, and before the queue.
 	resending bool
 	behind    []point
-	early     []point // taken as tests before it was their turn: they are successors, too
+	early     []point // taken as tests before it was their turn: they are successors, too, of what is left
 
 	timer *time.Timer
 	seen  hashSet
@@ -96,6 +96,7 @@ func (s *shard) run(ctx, sending context.Context) error {
 		if err != nil {
 			return nil // ctx has ended, and knows why
 		}
+		s.early = slices.DeleteFunc(s.early, func(p point) bool { return p.seq < s.batch[0].seq })
 		if unsure {
 			err = s.resend(ctx, s.batch, s.q.spread)
 			s.batch = nil // much larger than a batch
@@ -120,6 +121,7 @@ func (s *shard) next(ctx context.Context) (unsure bool, err error) {
 		if ctx.Err() != nil {
 			return false, ctx.Err()
 		}
+		all := s.w.readAll()
 		s.mu.Lock()
 		n := s.queue.len()
 		limit := s.q.batchLimit()
@@ -128,6 +130,9 @@ func (s *shard) next(ctx context.Context) (unsure bool, err error) {
 			wait = max(deadline-time.Since(s.since), 0)
 			if n >= limit || s.flush || s.w.draining.Load() {
 				wait = 0
+			}
+			if !all && s.queue.points()[0].seq <= s.unsure {
+				wait = -1 // what tells whether a sample is stored may be behind it (see resend.go)
 			}
 		}
 		if wait == 0 {

@@ -44,6 +44,7 @@ type window struct {
 	// draining: nothing more is read; shards send what they have at once.
 	draining    atomic.Bool
 	closing     atomic.Bool // and what is in the log is the last to be read
+	ended       atomic.Bool // nothing more will be read
 	stopReading context.CancelFunc
 
 	mu       sync.Mutex
@@ -108,6 +109,7 @@ func (w *window) run(parent context.Context) error {
 	if w.closing.Load() {
 		err = w.readRest(ctx)
 	}
+	w.ended.Store(true)
 	w.mu.Lock()
 	broken := w.broken
 	w.mu.Unlock()

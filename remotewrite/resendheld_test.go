@@ -1,0 +1,76 @@
+package remotewrite
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// stored makes the first n samples of the log, counted in its order, what an earlier process
+// had got stored and no outcome for, when it was killed.
+func (r *rig) stored(n int) {
+	for _, e := range r.log.entries {
+		for _, s := range e.Samples {
+			if n--; n < 0 {
+				r.log.sp.High, r.log.sp.Shards = e.End, 1
+				return
+			}
+			r.to.has[smpOf(s)] = true
+			r.to.stored[smpOf(s).series] = append(r.to.stored[smpOf(s).series], smpOf(s))
+		}
+	}
+}
+
+// A start after a kill, at a receiver that refuses empty writes and late samples. All that is
+// sent first is refused, so single samples are asked for until one is taken, in both
+// versions of the protocol by turns. That ends, nothing good is passed over, and nothing that
+// is stored is called lost, however slowly the log is read.
+func TestStartAtReceiverThatRefusesEmptyAndLate(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		speaks speech
+		newer  bool
+		every  int // only each so many rounds has a sample of each second series
+	}{
+		{name: "1.0", every: 1},
+		{name: "1.0, two intervals", every: 3},
+		{name: "both", newer: true, every: 1},
+		{name: "400 to 2.0", speaks: speaksOne400, newer: true, every: 1},
+		{name: "500 to 2.0", speaks: speaksOne500, newer: true, every: 1},
+	} {
+		for _, slow := range []time.Duration{0, 30 * time.Millisecond} {
+			for _, stored := range []int{205, 211, 229, 230, 250, 275} {
+				t.Run(fmt.Sprintf("%s/read in %v/%d stored", tc.name, slow, stored), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						to := &fakeReceiver{refuseEmpty: true, speaks: tc.speaks, latency: 8 * time.Millisecond, stored: map[string][]smp{}, has: map[smp]bool{}}
+						r := newRig(t, to)
+						if tc.newer {
+							r.cfg.ProtobufMessage = protobufMessageV2
+						}
+						r.cfg.Queue.Capacity, r.cfg.Queue.MaxSamplesPerSend = 200, 70
+						r.log.slow = func() time.Duration { return slow }
+						for i := range 30 {
+							r.time += 1000
+							var ss []smp
+							for j := range 20 {
+								if j%2 == 0 || i%tc.every == 0 {
+									ss = append(ss, smp{fmt.Sprintf("m%04d", j), r.time, float64(r.time + int64(j))})
+								}
+							}
+							r.log.append(ss...)
+						}
+						r.stored(stored)
+						r.start()
+						r.drained(2 * time.Hour)
+						r.end()
+						if o := r.log.outcome(); o.Lost() != 0 {
+							t.Errorf("outcomes %+v\n%s", o, r.to.dump())
+						}
+						r.verify()
+					})
+				})
+			}
+		}
+	}
+}
