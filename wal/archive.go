@@ -17,7 +17,7 @@ import (
 // the log open; a segment which that one lets go before it is read is left out. It is not
 // safe for concurrent use.
 type Archive struct {
-	segments *osDirectory
+	segments directory
 	tail     *archiveTail
 	cursor   *cursor
 	total    int64 // bytes of all segments
@@ -32,18 +32,17 @@ func OpenArchive(dir string, after uint64) (*Archive, error) {
 		return nil, fmt.Errorf("open log for reading: %w", err)
 	}
 	a := &Archive{segments: segments}
-	if err := a.open(dir, after); err != nil {
+	saves, err := openExisting(filepath.Join(dir, savepointDir))
+	if err == nil {
+		err = errors.Join(a.open(saves, after), saves.close())
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open log for reading: %w", err), segments.close())
 	}
 	return a, nil
 }
 
-func (a *Archive) open(dir string, after uint64) error {
-	saves, err := openExisting(filepath.Join(dir, savepointDir))
-	if err != nil {
-		return err
-	}
-	defer saves.close()
+func (a *Archive) open(saves directory, after uint64) error {
 	var in Inspection
 	stored, err := in.readTargets(saves)
 	if err != nil {
@@ -54,7 +53,13 @@ func (a *Archive) open(dir string, after uint64) error {
 		return err
 	}
 	a.tail = &archiveTail{fileTail: l}
-	a.tail.find(l.log(stored))
+	id, err := l.log(stored)
+	if err != nil {
+		return err
+	}
+	if err := a.tail.find(id); err != nil {
+		return err
+	}
 	for _, ref := range l.refs {
 		a.total += ref.Size
 	}
@@ -119,8 +124,9 @@ type archiveTail struct {
 	mark Mark
 }
 
-// find finds where the log of that ID ends, and what its segments say of each other.
-func (l *archiveTail) find(log ID) {
+// find finds where the log of that ID ends, and what its segments say of each other. The error
+// is the disk's.
+func (l *archiveTail) find(log ID) error {
 	for i := range l.refs {
 		l.seal(i)
 	}
@@ -135,7 +141,9 @@ func (l *archiveTail) find(log ID) {
 	scan := segmentScanner{decode: newEntryDecoder(nil)}
 	for i := len(l.refs) - 1; i >= 0 && l.mark.Commit == 0; i-- {
 		ref := l.refs[i]
-		scan.inspect(l.fileTail, ref, i == len(l.refs)-1)
+		if scan.inspect(l.fileTail, ref, i == len(l.refs)-1); scan.err != nil {
+			return fmt.Errorf("scan segment %08d: %w", ref.Number, scan.err)
+		}
 		if h := scan.info.Header; h.Version != 0 && h.Log != log || scan.info.Last.Commit == 0 {
 			continue
 		}
@@ -143,6 +151,7 @@ func (l *archiveTail) find(log ID) {
 		l.mark.Position = Position{Segment: ref.Number, Offset: scan.info.End}
 	}
 	l.mark.Log = log
+	return nil
 }
 
 func (l *archiveTail) head() Mark                       { return l.mark }

@@ -100,7 +100,7 @@ func (in *Inspection) read(segments, saves directory, scan func(*Inspection, *fi
 	if err != nil {
 		return err
 	}
-	in.Log = l.log(stored)
+	in.Log, _ = l.log(stored) // the scan meets the error again, and reports it
 	scan(in, l)
 	in.Head.Log = in.Log // a damaged segment has no header
 	in.account(stored, l.refs)
@@ -283,19 +283,20 @@ type segmentScanner struct {
 	reader commitReader
 	decode *entryDecoder
 	info   segmentInfo // of the last segment inspected
+	err    error       // what kept it from being read, but for damage
 }
 
 // inspect scans a segment. The end of the newest one may be in the middle of being
 // written, so a torn commit there is no damage.
 func (sc *segmentScanner) inspect(l *fileTail, ref segmentRef, newest bool) (s SegmentInspection, ok bool) {
 	s = SegmentInspection{Number: ref.Number, Bytes: ref.Size}
-	sc.info = segmentInfo{}
+	sc.info, sc.err = segmentInfo{}, nil
 	f, err := l.openSegment(ref.Number)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, false
 	}
 	if err != nil {
-		s.Problem = err.Error()
+		s.Problem, sc.err = err.Error(), err
 		return s, true
 	}
 	defer f.Close()
@@ -306,7 +307,7 @@ func (sc *segmentScanner) inspect(l *fileTail, ref segmentRef, newest bool) (s S
 		sc.reader.reset(f, sc.info.End, true)
 		sc.info, err = sc.reader.scan(nil)
 	}
-	if err != nil {
+	if sc.err = err; err != nil {
 		s.Problem = err.Error()
 	} else if sc.info.Header.Version == 0 {
 		s.Problem = "header is unreadable"
@@ -362,15 +363,19 @@ func (l *fileTail) openSegment(n int) (segmentFile, error) {
 }
 
 // log is the ID of the log that the segments are of, going by their headers and by the
-// savepoints.
-func (l *fileTail) log(stored map[string]Savepoint) ID {
+// savepoints. If no header says so, the error is what kept them from being read.
+func (l *fileTail) log(stored map[string]Savepoint) (ID, error) {
 	headers := make([]Header, len(l.refs))
+	var errs []error
 	for i, ref := range l.refs {
-		if h, err := readHeader(l, ref); err == nil { // else the scan meets the error again, and reports it
-			headers[i] = h
+		h, err := readHeader(l, ref)
+		if err != nil {
+			errs = append(errs, err)
+			continue
 		}
+		headers[i] = h
 	}
-	return ownLog(headers, func(id ID) bool {
+	id := ownLog(headers, func(id ID) bool {
 		for _, sp := range stored {
 			if sp.Start.Log == id {
 				return true
@@ -378,6 +383,10 @@ func (l *fileTail) log(stored map[string]Savepoint) ID {
 		}
 		return false
 	})
+	if slices.ContainsFunc(headers, func(h Header) bool { return h.Version != 0 && h.Log == id }) {
+		return id, nil
+	}
+	return id, errors.Join(errs...)
 }
 
 // seal shortens the segment before the i-th if the i-th one's header says where it ends.

@@ -38,6 +38,9 @@ type memDir struct {
 	// operation returns. It is called without mu.
 	struck func(op, name string) error
 
+	// unlisted is the error of listing it.
+	unlisted error
+
 	// unreadable is asked before each read of a file.
 	unreadable func(name string, off int64) error
 
@@ -227,6 +230,9 @@ func (d *memDir) move(op, from, to string) error {
 func (d *memDir) list() ([]fileInfo, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.unlisted != nil {
+		return nil, d.unlisted
+	}
 	var infos []fileInfo
 	for _, name := range slices.Sorted(maps.Keys(d.entries)) {
 		infos = append(infos, fileInfo{name: name, size: int64(len(d.entries[name].data)), modTime: time.Now()})
