@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/golang/snappy"
 	"github.com/prometheus/prometheus/prompb"
@@ -283,27 +284,69 @@ func TestManageTenant(t *testing.T) {
 	s.complete(t, "a")
 }
 
-// An entry that gets another name keeps its queue and those of its tenants.
+// An entry that gets another name keeps its queue and those of its tenants, whether the agent
+// runs or not.
 func TestAdoptTenants(t *testing.T) {
+	for _, running := range []bool{true, false} {
+		s, storage := newTenantSink(t), t.TempDir()
+		s.set("b", http.StatusForbidden)
+		r := startTenants(t, storage, tenantEntry(s.URL, ", default: count"), "a", "b")
+		until(t, "a has data, and b is held", func() bool {
+			b, _ := r.target("mimir/b")
+			return s.got("a", "a") > 3 && b.State == "held"
+		})
+		m := TargetManager{Storage: storage, Config: r.file}
+		if !running {
+			r.end()
+			if _, err := (TargetManager{Storage: storage, Config: r.file + ".not"}).Adopt(t.Context(), "mimir", "cortex"); err == nil || !strings.Contains(err.Error(), "a, b") {
+				t.Errorf("adopted without knowing of tenants: %v", err)
+			}
+		}
+		r.configure(strings.Replace(tenantEntry(s.URL, ", default: count"), "mimir", "cortex", 1))
+		if c, err := m.Adopt(t.Context(), "mimir", "cortex"); err != nil || c.Running != running {
+			t.Fatalf("%+v, %v", c, err)
+		}
+		if !running {
+			r.done, r.Agent = make(chan error, 1), nil
+			r = startAgentWith(t, r, storage, "")
+		}
+		s.set("b", 0)
+		until(t, "b is there", func() bool { _, ok := r.target("cortex/b"); return ok })
+		r.targets.get("cortex/b").queue.Poke()
+		n := s.got("a", "a")
+		until(t, "all go on", func() bool { return s.got("a", "a") > n+5 && s.got("b", "b") > 10 })
+		if o := r.log.Orphans(); len(o) > 0 {
+			t.Errorf("left behind: %+v", o)
+		}
+		r.end()
+		s.complete(t, "a", "b")
+	}
+}
+
+// With the agent down, the configuration tells what is a tenant and what a target of its own.
+func TestAdoptOfflineTellsTenants(t *testing.T) {
 	s, storage := newTenantSink(t), t.TempDir()
-	s.set("b", http.StatusForbidden)
-	r := startTenants(t, storage, tenantEntry(s.URL, ", default: count"), "a", "b")
-	until(t, "a has data, and b is held", func() bool {
-		b, _ := r.target("mimir/b")
-		return s.got("a", "a") > 3 && b.State == "held"
-	})
-	r.configure(strings.Replace(tenantEntry(s.URL, ", default: count"), "mimir", "cortex", 1))
-	if _, err := (TargetManager{Storage: storage}).Adopt(t.Context(), "mimir", "cortex"); err != nil {
+	m := TargetManager{Storage: storage}
+	old := entry("mimir", s.URL, "")
+	r := startTenants(t, storage, old, "a")
+	r.configure(old, entry("mimir/x", s.URL, ""))
+	if err := r.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	s.set("b", 0)
-	until(t, "b is there", func() bool { _, ok := r.target("cortex/b"); return ok })
-	r.targets.get("cortex/b").queue.Poke()
-	n := s.got("a", "a")
-	until(t, "all go on", func() bool { return s.got("a", "a") > n+5 && s.got("b", "b") > 10 })
-	if o := r.log.Orphans(); len(o) > 0 {
-		t.Errorf("left behind: %+v", o)
-	}
+	m.Config = r.file
 	r.end()
-	s.complete(t, "a", "b")
+	if _, err := m.Adopt(t.Context(), "mimir", "cortex"); err != nil {
+		t.Fatal(err)
+	}
+	st, err := OfflineStatus(storage, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, tg := range st.Targets {
+		names = append(names, tg.Name)
+	}
+	if strings.Join(names, " ") != "cortex mimir/x" {
+		t.Errorf("the log has the queues of %v", names)
+	}
 }

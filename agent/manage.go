@@ -5,13 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"net/url"
+	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"hwsagent/agent/control"
+	"hwsagent/remotewrite"
 	"hwsagent/wal"
 	"hwsagent/web"
 )
@@ -64,7 +69,10 @@ type request struct {
 
 // TargetManager does things with the queues of the targets of the agent that runs on a
 // storage directory; without one, in the directory itself, as its only user meanwhile.
-type TargetManager struct{ Storage string }
+type TargetManager struct {
+	Storage string
+	Config  string // its configuration file: adopt reads it in the absence of the agent
+}
 
 // Pause makes the agent send nothing to the target, also after a restart, until Resume.
 func (m TargetManager) Pause(ctx context.Context, target string) (TargetChange, error) {
@@ -102,7 +110,7 @@ func (m TargetManager) do(ctx context.Context, r request) (TargetChange, error) 
 	var c TargetChange
 	err := askAgent(ctx, m.Storage, r.path(), &c)
 	if errors.Is(err, ErrNotRunning) {
-		return doOffline(m.Storage, r)
+		return m.doOffline(r)
 	}
 	return c, err
 }
@@ -187,13 +195,13 @@ func openOffline(storage string) (*wal.Log, error) {
 }
 
 // doOffline does it in the storage directory.
-func doOffline(storage string, r request) (c TargetChange, err error) {
-	log, err := openOffline(storage)
+func (m TargetManager) doOffline(r request) (c TargetChange, err error) {
+	log, err := openOffline(m.Storage)
 	if err != nil {
 		return c, err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	queue := queues{log, storage}
+	queue := queues{log, m.Storage}
 	c = r.changed(false)
 	switch r.action {
 	case ActionPause, ActionResume:
@@ -204,11 +212,55 @@ func doOffline(storage string, r request) (c TargetChange, err error) {
 			err = queue.skip(&c, end)
 		}
 	case ActionAdopt:
-		err = queue.adopt(&c, r.target, r.to)
+		err = m.adoptOffline(queue, &c, r)
 	case ActionDrop:
 		err = queue.drop(&c)
 	case ActionClear:
 		err = queue.clear(&c, nil)
 	}
 	return c, err
+}
+
+// adoptOffline gives the queue of a target to another, and those of its tenants.
+func (m TargetManager) adoptOffline(q queues, c *TargetChange, r request) error {
+	tenants, err := m.tenantsOf(q.log, r.target, r.to)
+	if err != nil {
+		return err
+	}
+	if err := q.adopt(c, r.target, r.to); err != nil {
+		return err
+	}
+	return notAll(r.target, q.adoptTenants(tenants, r.target, r.to))
+}
+
+// tenantsOf are those of an entry that is renamed, whose file may have either name by now.
+// The log does not tell a tenant from a target with a slash in its name.
+func (m TargetManager) tenantsOf(log *wal.Log, from, to string) ([]string, error) {
+	ids := slices.Sorted(maps.Keys(log.Members(from)))
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	cfg, _, err := Load(m.Config, os.LookupEnv)
+	if err != nil {
+		return nil, fmt.Errorf("%q has queues beside it that may be of its tenants (%s); only the configuration tells, give its file with --config.file: %w",
+			from, strings.Join(ids, ", "), err)
+	}
+	family := false
+	for _, t := range cfg.RemoteWrite {
+		name := t.TargetName()
+		family = family || t.Target.Tenant != nil && (name == from || name == to)
+		ids = slices.DeleteFunc(ids, func(id string) bool { return name == wal.Member(from, id) || remotewrite.CheckTenant(id) != nil })
+	}
+	if !family {
+		return nil, nil
+	}
+	return ids, nil
+}
+
+// notAll says that an entry was renamed, but something was in the way of its tenants.
+func notAll(from string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%q is renamed, but not all of its tenants: %w", from, err)
 }

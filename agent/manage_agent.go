@@ -124,8 +124,5 @@ func (a *Agent) adopt(q queues, c *TargetChange, from, to string) error {
 		return errors.Join(fmt.Errorf("the configuration could not be put in place, and the queue is back: %w", err), back)
 	}
 	a.logger.Info("A target was renamed; the configuration was reloaded", "from", from, "to", to)
-	if left != nil {
-		return fmt.Errorf("%q is renamed, but not all of its tenants: %w", from, left)
-	}
-	return nil
+	return notAll(from, left)
 }

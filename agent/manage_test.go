@@ -210,7 +210,7 @@ func TestAdoptTakenBack(t *testing.T) {
 	until(t, "it receives", func() bool { return s.last() > 3 })
 	blockSavepoint(t, storage, "third")
 	r.configure(entry("new", s.URL, ""), entry("third", s.URL, ""))
-	if _, err := (TargetManager{storage}).Adopt(t.Context(), "old", "new"); err == nil || !strings.Contains(err.Error(), "the queue is back") {
+	if _, err := (TargetManager{Storage: storage}).Adopt(t.Context(), "old", "new"); err == nil || !strings.Contains(err.Error(), "the queue is back") {
 		t.Fatalf("adopted: %v", err)
 	}
 	before := s.last()

@@ -117,7 +117,7 @@ func (c *cli) testTarget() *cobra.Command {
 	}
 }
 
-func (c *cli) manager() agent.TargetManager { return agent.TargetManager{Storage: c.storage} }
+func (c *cli) manager() agent.TargetManager { return agent.TargetManager{Storage: c.storage, Config: c.config} }
 
 // slowly does some work, and says what it is if that takes its time.
 func (c *cli) slowly(what string, work func()) {
