@@ -117,7 +117,9 @@ func (c *cli) testTarget() *cobra.Command {
 	}
 }
 
-func (c *cli) manager() agent.TargetManager { return agent.TargetManager{Storage: c.storage, Config: c.config} }
+func (c *cli) manager() agent.TargetManager {
+	return agent.TargetManager{Storage: c.storage, Config: c.config}
+}
 
 // slowly does some work, and says what it is if that takes its time.
 func (c *cli) slowly(what string, work func()) {
