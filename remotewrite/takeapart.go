@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strconv"
+	"strings"
 
 	"hwsagent/wal"
 )
@@ -206,15 +208,32 @@ func (s *shard) bury(points []point, a Answer, why wal.Reason) {
 	}
 }
 
-// buryOneOf gives up one of the points, the first, for it cannot be told which; the others
-// are stored. What the receiver said of all together may name it.
+// buryOneOf gives up one of the points, for it cannot be told which; the others are stored.
+// It is the one that the receiver named when it refused all together, if it did.
 func (s *shard) buryOneOf(points []point, a Answer) {
 	if len(points) == 0 {
 		return
 	}
-	s.bury(points[:1], a, wal.Unconfirmed)
-	s.w.noteTaken(points[1:])
-	s.w.settleAll(points[1:], one(wal.Resent))
+	i := namedIn(a.Text, points)
+	s.bury(points[i:i+1], a, wal.Unconfirmed)
+	others := slices.Concat(points[:i], points[i+1:])
+	s.w.noteTaken(others)
+	s.w.settleAll(others, one(wal.Resent))
+}
+
+// namedIn is the index of the point that a text means: it has the labels of its series, as
+// Prometheus, Mimir and Thanos write them, and best of all its timestamp. 0 if there is none.
+func namedIn(text string, points []point) int {
+	best := 0
+	for i := len(points) - 1; i >= 0; i-- {
+		if !strings.Contains(text, points[i].series.labels().String()) {
+			continue
+		}
+		if best = i; strings.Contains(text, strconv.FormatInt(points[i].t, 10)) {
+			break
+		}
+	}
+	return best
 }
 
 // giveUp makes the letters durable, then settles the samples.
