@@ -10,10 +10,10 @@ import (
 // empty write is no evidence, one of the held samples is sent; if it is taken, it is
 // settled and leaves the parcel. A target whose time is not known is asked for that first.
 func (s *shard) test(p pass, l *parcel, m mode) error {
-	g, c := s.q.gate, s.q.proto.chooseTest()
+	g := s.q.gate
 	passes := g.view().emptyPasses
 	if passes || s.q.timeUnknown() && s.q.asksTime() {
-		a := s.q.sendEmpty(s.sending, c.version)
+		a := s.q.sendEmpty(s.sending, s.q.proto.chooseTest(testEmpty).version)
 		if a.Version == V2 && a.Status == statusUnsupported {
 			a = s.q.sendEmpty(s.sending, V1)
 		}
@@ -38,8 +38,9 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 	}
 	alone := s.q.timeUnknown()
 	if taken, ok := s.q.takenBefore(); ok && m == patient {
-		return s.testTaken(p, taken, c)
+		return s.testTaken(p, taken, s.q.proto.chooseTest(testTaken))
 	}
+	c := s.q.proto.chooseTest(testHeld)
 	all := s.w.readAll() // before it is looked what there is
 	sample, later, deep := s.heldSamples(l, m, c.version)
 	if alone {
@@ -108,6 +109,9 @@ func (s *shard) testTaken(p pass, taken point, c choice) error {
 	}
 	s.q.noteAnswer(a)
 	s.q.gate.refused(p, a.String())
+	if s.resending && Classify(a, s.q.cfg.Policy()) == Suspect {
+		s.q.gate.testSoon() // it is old by now; the search among the held ones goes on
+	}
 	return nil
 }
 

@@ -42,8 +42,18 @@ type protocol struct {
 	turn     uint64    // grows with each change of the version in use
 	empty    Version   // of the last empty write that was accepted
 	emptyOK  bool      // there was one
-	tests    int
+	tests    [numTests]int
 }
+
+// testOf says what a held target is tested with.
+type testOf uint8
+
+const (
+	testEmpty testOf = iota // an empty write
+	testHeld                // a sample that waits
+	testTaken               // one that was taken before
+	numTests
+)
 
 // choice is the version of a request. A trial is sent as 1.0 although 2.0 is in use: if it
 // is taken, the target does not take 2.0.
@@ -89,15 +99,16 @@ func (p *protocol) choose(older, carried bool, failures int) choice {
 }
 
 // chooseTest is the version for a test of a held target: by turns both, where data was not
-// taken in that in use.
-func (p *protocol) chooseTest() choice {
+// taken in that in use. Tests of different kinds take turns as well, so each kind has turns of
+// its own: else one of them might always be in the same version.
+func (p *protocol) chooseTest(of testOf) choice {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := choice{version: p.inUse(), turn: p.turn}
 	if !p.newer || p.proven || c.version == V1 && p.olderToo {
 		return c
 	}
-	if p.tests++; p.tests%2 == 0 {
+	if p.tests[of]++; p.tests[of]%2 == 0 {
 		c.version = V2 - c.version
 	}
 	c.trial = c.version == V1 && p.inUse() == V2
@@ -107,7 +118,7 @@ func (p *protocol) chooseTest() choice {
 // forEmpty is the version for an empty write: one in which the target took one before.
 func (p *protocol) forEmpty(test bool) Version {
 	if test {
-		return p.chooseTest().version
+		return p.chooseTest(testEmpty).version
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

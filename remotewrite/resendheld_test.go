@@ -16,6 +16,9 @@ func (r *rig) stored(n int) {
 				r.log.sp.High, r.log.sp.Shards = e.End, 1
 				return
 			}
+			if r.to.has[smpOf(s)] {
+				continue
+			}
 			r.to.has[smpOf(s)] = true
 			r.to.stored[smpOf(s).series] = append(r.to.stored[smpOf(s).series], smpOf(s))
 		}
@@ -31,13 +34,16 @@ func TestStartAtReceiverThatRefusesEmptyAndLate(t *testing.T) {
 		name   string
 		speaks speech
 		newer  bool
-		every  int // only each so many rounds has a sample of each second series
+		every  int  // only each so many rounds has a sample of each second series
+		again  bool // an earlier process is remembered, and so is a sample that was taken then
 	}{
 		{name: "1.0", every: 1},
 		{name: "1.0, two intervals", every: 3},
 		{name: "both", newer: true, every: 1},
 		{name: "400 to 2.0", speaks: speaksOne400, newer: true, every: 1},
 		{name: "500 to 2.0", speaks: speaksOne500, newer: true, every: 1},
+		{name: "400 to 2.0, not the first start", speaks: speaksOne400, newer: true, every: 1, again: true},
+		{name: "415 to 1.0, not the first start", speaks: speaksTwo, newer: true, every: 1, again: true},
 	} {
 		for _, slow := range []time.Duration{0, 30 * time.Millisecond} {
 			for _, stored := range []int{205, 211, 229, 230, 250, 275} {
@@ -50,6 +56,12 @@ func TestStartAtReceiverThatRefusesEmptyAndLate(t *testing.T) {
 						}
 						r.cfg.Queue.Capacity, r.cfg.Queue.MaxSamplesPerSend = 200, 70
 						r.log.slow = func() time.Duration { return slow }
+						if tc.again {
+							r.start()
+							r.round(20)
+							r.drained(time.Hour)
+							r.end()
+						}
 						for i := range 30 {
 							r.time += 1000
 							var ss []smp
