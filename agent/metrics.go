@@ -49,7 +49,7 @@ type accounts struct {
 	agent *Agent
 
 	appended, delivered, filtered, dropped *prometheus.Desc
-	pending, pendingBytes, lag             *prometheus.Desc
+	pending, missed, pendingBytes, lag     *prometheus.Desc
 	skipped, refused                       *prometheus.Desc
 	maxBytes, freeBytes                    *prometheus.Desc
 }
@@ -65,6 +65,7 @@ func newAccounts(a *Agent) *accounts {
 		filtered:     desc("target_filtered_samples_total", "Samples that write_relabel_configs removed.", "target"),
 		dropped:      desc("target_dropped_samples_total", "Samples given up, by reason; all but resent are lost.", "target", "reason"),
 		pending:      desc("target_pending_samples", "Samples in the log that wait for the target.", "target"),
+		missed:       desc("target_missed_samples", "Of the samples that wait for the target, those that follow beside what is fresh.", "target"),
 		pendingBytes: desc("target_pending_bytes", "Bytes of the log that wait for the target.", "target"),
 		lag:          desc("target_lag_seconds", "Age of the oldest sample that waits; 0 if none does.", "target"),
 		skipped:      desc("probe_skipped_rounds_total", "Rounds that did not begin because the one before was not over.", "probe"),
@@ -75,7 +76,7 @@ func newAccounts(a *Agent) *accounts {
 }
 
 func (c *accounts) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.appended, c.delivered, c.filtered, c.dropped, c.pending, c.pendingBytes, c.lag,
+	for _, d := range []*prometheus.Desc{c.appended, c.delivered, c.filtered, c.dropped, c.pending, c.missed, c.pendingBytes, c.lag,
 		c.skipped, c.refused, c.maxBytes, c.freeBytes} {
 		ch <- d
 	}
@@ -95,7 +96,9 @@ func (c *accounts) Collect(ch chan<- prometheus.Metric) {
 			send(c.dropped, prometheus.CounterValue, float64(n), t.name, wal.Reason(r).String())
 		}
 		send(c.pending, prometheus.GaugeValue, float64(l.Pending), t.name)
-		s := t.backlog(l, t.queue.Status().DownSince, c.agent.clock.lastStep(), now)
+		q := t.queue.Status()
+		send(c.missed, prometheus.GaugeValue, float64(q.Missed), t.name)
+		s := t.backlog(l, q.DownSince, c.agent.clock.lastStep(), now)
 		send(c.pendingBytes, prometheus.GaugeValue, float64(s.bytes), t.name)
 		send(c.lag, prometheus.GaugeValue, s.lag.Seconds(), t.name)
 	}

@@ -71,9 +71,9 @@ func (t *target) status(stepped, now time.Time) web.TargetStatus {
 	l := t.reader.Ledger()
 	s := web.TargetStatus{
 		Name: t.name, URL: t.url, State: q.State, Why: q.Why, Tenant: t.config.Tenant(),
-		PendingSamples: l.Pending,
-		Ledger:         ledgerStatus(l),
-		Protocol:       q.Protocol, Fallback: q.Fallback, FallbackUntil: byClock(now, q.FallbackUntil),
+		PendingSamples: l.Pending, MissedSamples: q.Missed,
+		Ledger:   ledgerStatus(l),
+		Protocol: q.Protocol, Fallback: q.Fallback, FallbackUntil: byClock(now, q.FallbackUntil),
 		Shards: q.Shards, MaxShards: q.MaxShards, Retries: q.Retries,
 		LastSuccess: byClock(now, q.LastSuccess), LastError: q.LastError, LastErrorAt: byClock(now, q.LastErrorAt),
 		NextTry: byClock(now, q.NextTry), ClockSkew: q.ClockSkew, DeadLetters: t.letters.Count(),

@@ -186,7 +186,7 @@ const (
 // Status is a snapshot of a queue.
 type Status struct {
 	State string // one of the State constants
-	Why   string // what the target waits for, in words, when retrying or held, or with a backlog beside what is live
+	Why   string // what the target waits for, in words, when retrying or held, or with a backlog that it refuses
 
 	Protocol      string    // the version of remote write in use: "1.0" or "2.0"
 	Fallback      string    // why that is 1.0 although 2.0 was asked for, in words; "" if it is not
@@ -240,8 +240,7 @@ func (q *Queue) Status() Status {
 	case s.Backlog >= uint64(q.cfg.Queue.MaxSamplesPerSend):
 		s.State = StateBehind
 	case s.Missed > 0:
-		s.State, s.Why = StateBehind, "what is new is sent as it comes; what was missed follows beside it"
-		if q.back.refusedLate.Load() {
+		if s.State = StateBehind; q.back.refusedLate.Load() {
 			s.Why = allLate
 		}
 	case s.LastSuccess.IsZero() && (q.cfg.role != roleRest || q.cfg.tenant != ""):
@@ -255,13 +254,13 @@ func (q *Queue) Status() Status {
 	return s
 }
 
-// missed is how many samples of the present gap have no outcome yet.
+// missed is how many samples of the backlog have no outcome yet.
 func (q *Queue) missed() uint64 {
 	if q.back == nil {
 		return 0
 	}
 	reach, _ := q.back.source.Reach()
-	return backlog(reach.Acked, reach.End)
+	return reach.Missed
 }
 
 // backlog is how many samples lie between two marks.

@@ -41,10 +41,12 @@ type Lane struct {
 }
 
 // Reach is how far a lane has come. Acked is the mark up to which it is done. End is
-// where it stops, zero if nowhere. High and Shards are as in [Savepoint].
+// where it stops, zero if nowhere. High and Shards are as in [Savepoint]. Missed is how many
+// samples have no outcome yet in this gap and those after it.
 type Reach struct {
 	Acked, End, High Mark
 	Shards           int
+	Missed           uint64
 }
 
 // Reach is how far the lane has come; not ok for a backlog if there is none.

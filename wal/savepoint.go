@@ -67,6 +67,9 @@ func (s *Savepoint) gap() (from, to Mark, ok bool) {
 	return s.Done[0].To, s.Done[1].From, true
 }
 
+// missed is how many samples lie in the gaps.
+func (s *Savepoint) missed() uint64 { return s.Last().Total - s.Start.Total - s.Settled() }
+
 // open are all stretches without a final outcome up to a mark, oldest first.
 func (s *Savepoint) open(head Mark) []Range {
 	var open []Range

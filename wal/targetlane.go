@@ -20,7 +20,7 @@ func (t *target) reach(l laneKind) (r Reach, ok bool) {
 		return Reach{Acked: t.sp.Last(), High: t.sp.High, Shards: t.sp.Shards}, true
 	}
 	if r.Acked, r.End, ok = t.sp.gap(); ok {
-		r.High, r.Shards = t.sp.Done[0].High, t.sp.Done[0].Shards
+		r.High, r.Shards, r.Missed = t.sp.Done[0].High, t.sp.Done[0].Shards, t.sp.missed()
 	}
 	return r, ok
 }

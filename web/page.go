@@ -40,7 +40,7 @@ type laneView struct {
 	Lag, Waiting, Size, Oldest, FullIn string
 	Sent, Retry, Refused, LostText     string
 	Delivered, Success, Error, Next    string
-	Skew, Account, Ends                string
+	Skew, Account, Ends, Missed        string
 	Backlog                            int // of the log's budget, in percent
 }
 
@@ -107,6 +107,9 @@ func newLane(s Status, t TargetStatus) laneView {
 		}
 	}
 	l.Ends = expiries(s, t)
+	if t.MissedSamples > 0 && t.State == StateBehind {
+		l.Missed, l.Why = missed(s, t), ""
+	}
 	a := t.Ledger
 	l.Account = fmt.Sprintf("%s appended = %s delivered + %s filtered + %s dropped + %s waiting",
 		count(a.Appended), count(a.Delivered), count(a.Filtered), count(sum(a.Dropped)), count(a.Pending))

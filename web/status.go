@@ -72,6 +72,7 @@ type TargetStatus struct {
 	OldestPending  time.Time `json:"oldest_pending,omitzero"`
 	PendingSamples uint64    `json:"pending_samples"`
 	PendingBytes   int64     `json:"pending_bytes"`
+	MissedSamples  uint64    `json:"missed_samples,omitempty"` // of these, what follows beside what is fresh: see catch_up
 	SentPerSec     float64   `json:"sent_per_second"`
 
 	Ledger LedgerStatus `json:"ledger"`

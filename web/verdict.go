@@ -157,15 +157,14 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 		add(SeverityNote, fmt.Sprintf("is %s; %s wait for it", why(t), samples(t.PendingSamples)),
 			"hwsagent targets adopt "+t.Name+" NEW, if it has another name now; hwsagent targets drop "+t.Name+", if nobody wants them")
 	default:
-		if lag > lagWarn {
+		if t.MissedSamples > 0 {
+			add(SeverityWarning, missed(s, t), "")
+		} else if lag > lagWarn {
 			text := fmt.Sprintf("%s behind, %s to go at %s", span(lag), samples(t.PendingSamples), rate(t.SentPerSec))
 			if gain := t.SentPerSec - s.WAL.SamplesPerSec; gain > 0 {
 				text += "; caught up in about " + span(seconds(float64(t.PendingSamples)/gain))
 			} else {
 				text += "; not catching up"
-			}
-			if t.Why != "" {
-				text += "; " + t.Why
 			}
 			add(SeverityWarning, text, "")
 		}
@@ -188,6 +187,18 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 	all = append(all, expiryProblems(s, t)...)
 	all = append(all, skewProblems(t)...)
 	return all
+}
+
+// missed tells of a backlog beside what is fresh.
+func missed(s Status, t TargetStatus) string {
+	text := "what is fresh arrives; a backlog of " + samples(t.MissedSamples)
+	if !t.OldestPending.IsZero() {
+		text += " since " + clock(s.Now, t.OldestPending)
+	}
+	if t.Why != "" {
+		return text + " waits: " + brief(t, t.Why)
+	}
+	return text + " follows beside it"
 }
 
 // why is the reason that a target itself gives, or its last error.
@@ -278,7 +289,7 @@ func VerdictOf(s Status) Verdict {
 			level = p.Severity
 		}
 	}
-	var worst, pending = time.Duration(0), uint64(0)
+	worst, pending, missed := time.Duration(0), uint64(0), uint64(0)
 	var stuck []string
 	live := 0
 	for _, t := range s.Targets {
@@ -287,6 +298,10 @@ func VerdictOf(s Status) Verdict {
 			continue
 		}
 		live++
+		if t.State == StateBehind && t.MissedSamples > 0 {
+			missed += t.MissedSamples
+			continue
+		}
 		worst = max(worst, seconds(t.LagSeconds))
 		if t.State == StateHeld || t.State == StateRetrying || t.State == StatePaused || t.State == StateStopped {
 			stuck = append(stuck, t.Name)
@@ -307,6 +322,8 @@ func VerdictOf(s Status) Verdict {
 		return Verdict{level, "Samples are kept in the log; there is no target to send them to"}
 	case worst > lagWarn:
 		return Verdict{level, "Data arrives, up to " + span(worst) + " late"}
+	case missed > 0:
+		return Verdict{level, "Fresh data arrives; " + samples(missed) + " of a backlog follow"}
 	case s.WAL.Appended == 0:
 		return Verdict{level, "Ready; nothing collected yet"}
 	case level != LevelOK:

@@ -40,7 +40,7 @@ func load(t *testing.T, name string) Status {
 	return s
 }
 
-var statuses = []string{"ok", "held", "full", "down", "new", "notargets", "clock"}
+var statuses = []string{"ok", "held", "full", "down", "new", "notargets", "clock", "missed"}
 
 func TestWriteText(t *testing.T) {
 	for _, name := range statuses {
@@ -67,6 +67,7 @@ func TestWriteText(t *testing.T) {
 
 func TestVerdict(t *testing.T) {
 	for name, want := range map[string]Verdict{
+		"missed":    {SeverityWarning, "Fresh data arrives; 4\u202f300\u202f000 samples of a backlog follow"},
 		"ok":        {LevelOK, "All data arrives, 1.2 s behind"},
 		"held":      {SeverityError, "Data arrives at 2 of 3 targets; not at vm"},
 		"full":      {SeverityError, "The log cannot be written: new samples are refused"},
