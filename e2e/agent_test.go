@@ -44,6 +44,7 @@ type target struct {
 	Name, State, Why string
 	LagSeconds       float64 `json:"lag_seconds"`
 	PendingSamples   uint64  `json:"pending_samples"`
+	MissedSamples    uint64  `json:"missed_samples"`
 	LastError        string  `json:"last_error"`
 	DeadLetters      int     `json:"dead_letters"`
 	Ledger           struct {

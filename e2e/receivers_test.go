@@ -31,6 +31,12 @@ type trip struct {
 // histograms and exemplars if native is set.
 func startTrip(t *testing.T, b backend, native bool) *trip {
 	t.Helper()
+	return startTripBy(t, b, native, recommendedEntry(t, b.entry))
+}
+
+// startTripBy is startTrip with that entry.
+func startTripBy(t *testing.T, b backend, native bool, recommended map[string]any) *trip {
+	t.Helper()
 	end := b.start(t, b)
 	r := &trip{b: b, end: end, gate: newGate(t, end.write), recorder: newRecorder()}
 	recv := receiver.New(receiver.Options{Sink: r.recorder.add})
@@ -38,7 +44,6 @@ func startTrip(t *testing.T, b backend, native bool) *trip {
 		t.Fatal(err)
 	}
 	t.Cleanup(recv.Stop)
-	recommended := recommendedEntry(t, b.entry)
 	r.native = native && recommended["send_native_histograms"] == true
 	r.load = newLoad(t, 20, 100*time.Millisecond,
 		quickEntry(t, recommended, r.gate.url())+

@@ -92,7 +92,7 @@ func quickEntry(t *testing.T, entry map[string]any, url string) string {
 func TestReceiversDoc(t *testing.T) {
 	t.Parallel()
 	run := make(map[string]bool) // by mark: whether the page has it
-	for _, b := range realReceivers() {
+	for _, b := range append(realReceivers(), liveFirstReceivers()...) {
 		run[b.entry] = false
 	}
 	for i, e := range docEntries(t) {

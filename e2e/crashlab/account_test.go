@@ -34,6 +34,8 @@ type probe struct {
 
 type target struct {
 	Name, State, Why string
+	Lag              float64 `json:"lag_seconds"`
+	Missed           uint64  `json:"missed_samples"`
 	Ledger           ledger
 }
 
