@@ -45,10 +45,10 @@ func newLateRig(t *testing.T) *lateRig {
 func (r *lateRig) start() {
 	r.Helper()
 	var err error
-	if r.log, err = wal.Open(wal.Options{Dir: r.dir}); err != nil {
+	if r.log, err = wal.Open(wal.Options{Dir: r.dir, SegmentBytes: 64 << 10}); err != nil {
 		r.Fatal(err)
 	}
-	if r.r, err = r.log.Reader("test", wal.ReaderOptions{}); err != nil {
+	if r.r, err = r.log.Reader("test", wal.ReaderOptions{MaxBacklog: int64(r.cfg.Target.MaxBacklog)}); err != nil {
 		r.Fatal(err)
 	}
 	r.q, err = New(Options{Name: "test", Config: r.cfg, Source: r.r, Backlog: r.r.Backlog(), Split: r.r.Split, Sender: r.to, DeadLetters: &memLetters{}, Rand: func() float64 { return 0.5 }})
@@ -239,4 +239,77 @@ func TestCatchUpRateLimitInOrder(t *testing.T) {
 		r.delivered(time.Minute)
 		r.stop()
 	})
+}
+
+// What was missed comes at the rate of the limit, whatever is fresh.
+func TestCatchUpRateLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const rate = 50
+		r := newLateRig(t)
+		r.cfg.Target.CatchUpRateLimit = rate
+		r.start()
+		r.down = true
+		r.collect(2 * time.Hour)
+		r.down = false
+		r.collect(30 * time.Second)
+		for range 8 {
+			before := r.q.Status().Missed
+			r.collect(time.Minute)
+			after := r.q.Status().Missed
+			if got := before - after; got < rate*60*9/10 || got > rate*60+uint64(2*r.cfg.Queue.MaxSamplesPerSend) {
+				t.Errorf("%d samples of the backlog in a minute, at %d a second", got, rate)
+			}
+			if age := r.newest(); age > 8*time.Second {
+				t.Errorf("the newest sample is %v old", age)
+			}
+		}
+		r.delivered(time.Hour)
+		r.stop()
+	})
+}
+
+// Of more than max_backlog the oldest is let go, and counted; the rest comes, in either order.
+func TestMaxBacklog(t *testing.T) {
+	for _, order := range []CatchUp{InOrder, LiveFirst} {
+		t.Run(order.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newLateRig(t)
+				r.cfg.Target.CatchUp, r.cfg.Target.MaxBacklog = order, 256<<10
+				r.cfg.Target.CatchUpRateLimit = 100
+				r.start()
+				r.collect(time.Minute)
+				r.down = true
+				r.collect(6 * time.Hour)
+				r.down = false
+				r.collect(30 * time.Minute)
+				for end := time.Now().Add(time.Hour); r.r.Ledger().Pending > 0; time.Sleep(time.Second) {
+					if time.Now().After(end) {
+						t.Fatalf("%+v; %+v", r.r.Ledger(), r.q.Status())
+					}
+				}
+				g, missing := r.r.Ledger(), r.missing()
+				if !g.Balanced() || missing == 0 || g.Lost() != uint64(missing) || g.Dropped[wal.Budget] != g.Lost() {
+					t.Errorf("%d samples are missing; ledger %+v", missing, g)
+				}
+				r.to.mu.Lock()
+				defer r.to.mu.Unlock()
+				for name, have := range r.to.stored {
+					gaps := 0
+					times := map[float64]bool{}
+					for _, s := range have {
+						times[s.v] = true
+					}
+					for v := 1; v < r.rounds; v++ {
+						if times[float64(v-1)] && !times[float64(v)] {
+							gaps++
+						}
+					}
+					if gaps != 1 || !times[float64(r.rounds-1)] {
+						t.Errorf("series %s has %d gaps; want one, of the oldest", name, gaps)
+					}
+				}
+				r.stop()
+			})
+		})
+	}
 }

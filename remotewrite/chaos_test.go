@@ -38,6 +38,9 @@ func TestChaos(t *testing.T) {
 			return
 		}
 	}
+	if fired[splitFired] == 0 {
+		t.Error("there never was a backlog beside what is fresh")
+	}
 	for _, f := range faults {
 		if fired[f.name] == 0 {
 			t.Errorf("fault %q never fired", f.name)
@@ -73,6 +76,21 @@ func chaosVersions(seed uint64, to *fakeReceiver, cfg *Config) {
 	if to.keepsGood2, to.hidesWritten = to.keepsGood || rnd.IntN(2) == 0, rnd.IntN(3) == 0; cfg.newerProtocol() {
 		to.speaks = speech(rnd.IntN(int(numSpeeches)))
 	}
+}
+
+// splitFired is what fired counts while there was a backlog.
+const splitFired = "backlog beside what is fresh"
+
+// chaosLanes decides whether a target gets fresh samples first, and from what is fresh then to
+// the slowest backlog. It takes late data then.
+func chaosLanes(seed uint64, to *fakeReceiver, cfg *Config) bool {
+	rnd := rand.New(rand.NewPCG(seed, 102))
+	if rnd.IntN(3) > 0 {
+		return false
+	}
+	to.anyOrder, cfg.Target.CatchUp = true, LiveFirst
+	cfg.Target.CatchUpRateLimit = float64(rnd.IntN(3) * (50 + rnd.IntN(500)))
+	return true
 }
 
 func chaos(t *testing.T, seed uint64, fired map[string]int) {
@@ -127,6 +145,7 @@ func chaos(t *testing.T, seed uint64, fired map[string]int) {
 		}
 		return a, ok
 	}
+	live := chaosLanes(seed, to, &r.cfg)
 	for range rnd.IntN(2) * rnd.IntN(100) {
 		r.round(series)
 	}
@@ -141,6 +160,13 @@ func chaos(t *testing.T, seed uint64, fired map[string]int) {
 		for range 1 + rnd.IntN(40) {
 			r.round(series)
 			time.Sleep(time.Duration(rnd.IntN(2000)) * time.Millisecond)
+			if live { // outages are longer, and samples of the time at which they come
+				time.Sleep(time.Duration(rnd.IntN(5000)) * time.Millisecond)
+				r.time = max(r.time, time.Now().UnixMilli())
+				if r.q.Status().Missed > 0 {
+					fired[splitFired]++
+				}
+			}
 		}
 		switch rnd.IntN(6) {
 		case 0: // stopped and started

@@ -35,7 +35,9 @@ type memLog struct {
 	more    chan struct{} // closed and replaced at each append
 	next    int           // entry that Next returns
 	sp      wal.Savepoint
+	gaps    []memGap      // what Split left behind; sp tells of what is live only
 	durable wal.Savepoint // what a crash leaves
+	left    []memGap      // of gaps
 	ledger  wal.Outcome
 	syncs   int
 	failing error                // of Reserve
@@ -94,12 +96,10 @@ func (m *memLog) head() wal.Mark {
 func (m *memLog) Next(ctx context.Context) (*wal.Entry, error) {
 	for {
 		m.mu.Lock()
+		m.next = max(m.next, int(m.sp.Acked().Commit)) // what was left behind is not live
 		if m.next < len(m.entries) {
-			e := *m.entries[m.next]
+			e := m.entry(m.next)
 			m.next++
-			// What an entry holds is valid until the following call only: hand out a copy
-			// that a queue cannot get away with keeping.
-			e.Samples = slices.Clone(e.Samples)
 			var wait time.Duration
 			if m.slow != nil {
 				wait = m.slow()
@@ -113,7 +113,7 @@ func (m *memLog) Next(ctx context.Context) (*wal.Entry, error) {
 					return nil, err
 				}
 			}
-			return &e, nil
+			return e, nil
 		}
 		more := m.more
 		m.mu.Unlock()
@@ -123,6 +123,14 @@ func (m *memLog) Next(ctx context.Context) (*wal.Entry, error) {
 		case <-more:
 		}
 	}
+}
+
+// entry is one of the entries. What it holds is valid until the following call only: it is
+// a copy that a queue cannot get away with keeping. m.mu is held.
+func (m *memLog) entry(i int) *wal.Entry {
+	e := *m.entries[i]
+	e.Samples = slices.Clone(e.Samples)
+	return &e
 }
 
 func (m *memLog) Rewind() {
@@ -139,8 +147,7 @@ func (m *memLog) Reserve(high wal.Mark) error {
 	}
 	if high.Commit > m.sp.High.Commit {
 		m.sp.High = high
-		m.durable = m.clone()
-		m.syncs++
+		m.save()
 	}
 	return nil
 }
@@ -149,6 +156,12 @@ func (m *memLog) SetShards(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.sp.Shards = n
+}
+
+// save makes durable what is true now. m.mu is held.
+func (m *memLog) save() {
+	m.durable, m.left = m.clone(), slices.Clone(m.gaps)
+	m.syncs++
 }
 
 func (m *memLog) clone() wal.Savepoint {
@@ -193,6 +206,7 @@ func (m *memLog) crash() {
 	defer m.mu.Unlock()
 	m.sp = m.durable
 	m.sp.Done = slices.Clone(m.durable.Done)
+	m.gaps = slices.Clone(m.left)
 	m.next = int(m.sp.Acked().Commit)
 	m.ledger = wal.Outcome{}
 }
@@ -200,7 +214,11 @@ func (m *memLog) crash() {
 func (m *memLog) pending() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.head().Total - m.sp.Acked().Total
+	n := m.head().Total - m.sp.Acked().Total
+	for _, g := range m.gaps {
+		n += g.to.Total - g.from.Total
+	}
+	return n
 }
 
 func (m *memLog) outcome() wal.Outcome {
@@ -580,7 +598,7 @@ func (r *rig) timed() *rig {
 
 func (r *rig) start() {
 	r.t.Helper()
-	q, err := New(Options{Name: "test", Config: r.cfg, Source: r.log, Sender: r.to, DeadLetters: r.letters, Memory: r.letters, Metrics: r.metrics, Logger: r.logger, Splay: r.splay, Rand: r.rand})
+	q, err := New(Options{Name: "test", Config: r.cfg, Source: r.log, Backlog: &memBacklog{m: r.log}, Split: r.log.Split, Sender: r.to, DeadLetters: r.letters, Memory: r.letters, Metrics: r.metrics, Logger: r.logger, Splay: r.splay, Rand: r.rand})
 	if err != nil {
 		r.t.Fatal(err)
 	}
