@@ -71,7 +71,7 @@ type request struct {
 // storage directory; without one, in the directory itself, as its only user meanwhile.
 type TargetManager struct {
 	Storage string
-	Config  string // its configuration file: adopt reads it in the absence of the agent
+	Config  string // its configuration file: adopt and drop read it in the absence of the agent
 }
 
 // Pause makes the agent send nothing to the target, also after a restart, until Resume.
@@ -214,7 +214,9 @@ func (m TargetManager) doOffline(r request) (c TargetChange, err error) {
 	case ActionAdopt:
 		err = m.adoptOffline(queue, &c, r)
 	case ActionDrop:
-		err = queue.drop(&c)
+		if err = m.unwanted(queue, r.target); err == nil {
+			err = queue.drop(&c)
+		}
 	case ActionClear:
 		err = queue.clear(&c, nil)
 	}
@@ -255,6 +257,19 @@ func (m TargetManager) tenantsOf(log *wal.Log, from, to string) ([]string, error
 		return nil, nil
 	}
 	return ids, nil
+}
+
+// unwanted is nil unless the configuration file, if there is one, has the target whose queue is
+// to be dropped.
+func (m TargetManager) unwanted(q queues, name string) error {
+	cfg, _, err := Load(m.Config, os.LookupEnv)
+	if err != nil || !slices.Contains(q.names(), name) {
+		return nil // what is not found out does not keep a person from what was asked for
+	}
+	if _, err := cfg.target(name); err != nil {
+		return nil
+	}
+	return fmt.Errorf("%q is in %s: remove its entry first, or let go what waits with `hwsagent targets skip %s --before now`", name, cfg.File, name)
 }
 
 // notAll says that an entry was renamed, but something was in the way of its tenants.

@@ -92,9 +92,9 @@ func (a *Agent) adopt(q queues, c *TargetChange, from, to string) error {
 	}
 	switch {
 	case slices.Contains(names, from):
-		return fmt.Errorf("%q is still in %s: give its entry the new name there; adopting reloads the file by itself", from, a.o.ConfigFile)
+		return fmt.Errorf("%q is still in %s: give its entry the new name there; adopting reloads the file by itself", from, cfg.File)
 	case !slices.Contains(names, to):
-		return fmt.Errorf("%q is not in %s: give the entry that name there first; adopting reloads the file by itself", to, a.o.ConfigFile)
+		return fmt.Errorf("%q is not in %s: give the entry that name there first; adopting reloads the file by itself", to, cfg.File)
 	}
 	tenants := a.targets.tenantsOf(from)
 	stopped := []string{from, to}

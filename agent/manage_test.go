@@ -264,6 +264,14 @@ func TestDrop(t *testing.T) {
 	if _, err := m.Drop(t.Context(), "b"); !errors.Is(err, ErrNoSuchTarget) {
 		t.Errorf("dropped twice: %v", err)
 	}
+	// Without the agent, the file tells what is configured.
+	r.end()
+	if c, err := (TargetManager{Storage: storage, Config: r.file}).Drop(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "remove its entry first") {
+		t.Errorf("a configured target is dropped: %+v, %v", c, err)
+	}
+	if c, err := m.Drop(t.Context(), "a"); err != nil || c.Running {
+		t.Errorf("without a file: %+v, %v", c, err)
+	}
 }
 
 // Dead letters are shown with what the receiver said, and forgotten on request; the next

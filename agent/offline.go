@@ -75,9 +75,17 @@ func offlineTarget(t wal.TargetInspection, now time.Time) web.TargetStatus {
 // found says in plain words that there is no log.
 func found(in wal.Inspection, err error) (wal.Inspection, error) {
 	if errors.Is(err, fs.ErrNotExist) {
-		return in, fmt.Errorf("%w in %s", ErrNoLog, in.Dir)
+		return in, noLog(in.Dir)
 	}
 	return in, err
+}
+
+// noLog is ErrNoLog, with the place.
+func noLog(storage string) error {
+	if abs, err := filepath.Abs(storage); err == nil {
+		storage = abs
+	}
+	return fmt.Errorf("%w in %s: no agent has run there", ErrNoLog, storage)
 }
 
 // Inspection is what the files of a log say, and how to print it.

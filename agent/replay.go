@@ -103,7 +103,7 @@ func Replay(ctx context.Context, o ReplayOptions) (ReplayResult, error) {
 	}
 	archive, err := wal.OpenArchive(o.Storage, o.After)
 	if errors.Is(err, fs.ErrNotExist) {
-		return res, fmt.Errorf("%w in %s", ErrNoLog, o.Storage)
+		return res, noLog(o.Storage)
 	}
 	if err != nil {
 		return res, err
@@ -111,6 +111,9 @@ func Replay(ctx context.Context, o ReplayOptions) (ReplayResult, error) {
 	defer archive.Close() // read-only: nothing to lose
 
 	ro := remotewrite.ReplayOptions{Config: *c, ExternalLabels: cfg.Global.Labels(), From: o.From, To: o.To, Matchers: matchers, Rate: o.Rate}
+	ro.Retrying = func(a remotewrite.Answer) {
+		o.Logger.Warn("The target does not take the request now; trying again for two minutes", "target", o.Target, "answer", a.String())
+	}
 	if !o.DryRun {
 		client, err := remotewrite.NewClient(c, remotewrite.ClientOptions{Version: Version, Logger: o.Logger})
 		if err != nil {

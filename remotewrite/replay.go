@@ -34,7 +34,8 @@ type ReplayOptions struct {
 	Matchers []*labels.Matcher // of the labels as they are sent; all must match
 	Rate     float64           // samples per second at most; 0: no limit
 
-	Rand func() float64 // in [0, 1); nil: the runtime's
+	Retrying func(Answer)   // told of a failure that passes, for the first of a request; may be nil
+	Rand     func() float64 // in [0, 1); nil: the runtime's
 }
 
 // Replay sends a part of the log to a target once more, beside the target's queue. Samples

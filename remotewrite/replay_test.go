@@ -190,6 +190,12 @@ func TestReplayWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to := &fakeReceiver{maxSamples: 40}
 		r := newReplayRig(t, 50, 30, to)
+		told := 0
+		r.o.Retrying = func(a Answer) {
+			if told++; a.Status != 503 {
+				t.Errorf("told of %s", a)
+			}
+		}
 		began := time.Now()
 		to.script = func(fakeRequest) (Answer, bool) {
 			return Answer{Status: 503}, time.Since(began) < time.Minute
@@ -197,6 +203,9 @@ func TestReplayWaits(t *testing.T) {
 		c, err := r.run(t.Context(), 0)
 		if err != nil || c.Delivered != 1500 || c.Refused+c.Unconfirmed != 0 {
 			t.Errorf("%+v, %v", c, err)
+		}
+		if told != 1 {
+			t.Errorf("told of the failing request %d times, want once", told)
 		}
 		r.has(1500)
 		for _, q := range to.log()[5:] {

@@ -151,6 +151,9 @@ func (r *Replay) send(ctx context.Context, points []point) (Answer, error) {
 		if time.Since(began)+pause > replayPatience {
 			return a, nil
 		}
+		if attempt == 0 && r.o.Retrying != nil {
+			r.o.Retrying(a)
+		}
 		if err := sleep(ctx, pause); err != nil {
 			return a, err
 		}

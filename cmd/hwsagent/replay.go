@@ -35,9 +35,14 @@ func (c *cli) replay() *cobra.Command {
 					return fmt.Errorf("--%s: %w", t.flag, err)
 				}
 			}
-			if c.started = o.From.Before(o.To) && o.Rate >= 0; !c.started {
-				return errors.New("--from must be before --to, and --rate not negative")
+			c.started = false
+			switch {
+			case !o.From.Before(o.To):
+				return fmt.Errorf("--from %s is not before --to %s: %s and %s", quote(from), quote(to), stamp(o.From), stamp(o.To))
+			case o.Rate < 0:
+				return fmt.Errorf("--rate %g is negative: write samples per second, or 0 for no limit", o.Rate)
 			}
+			c.started = true
 			return c.runReplay(cmd, o)
 		}),
 	}
@@ -89,8 +94,8 @@ func (c *cli) runReplay(cmd *cobra.Command, o agent.ReplayOptions) error {
 func (c *cli) whatNext(cmd *cobra.Command, r agent.ReplayResult, err error) {
 	fmt.Fprintf(c.stderr, "hwsagent: %v\n", err)
 	if errors.Is(err, agent.ErrReplayRefused) && r.Delivered == 0 {
-		fmt.Fprintln(c.stderr, "Nothing was stored. Try: a receiver that takes nothing old needs a window for it (Prometheus: storage.tsdb.out_of_order_time_window, longer\n"+
-			"    than the samples are old), or a later --from; hwsagent targets test "+r.Target+" shows each step to it")
+		fmt.Fprintln(c.stderr, "Nothing was stored. Try: hwsagent targets test "+quote(r.Target)+" shows each step to it. If they all work: a receiver that takes nothing old needs\n"+
+			"    a window for it (Prometheus: storage.tsdb.out_of_order_time_window, longer than the samples are old), or a later --from")
 		return
 	}
 	again := []string{cmd.CommandPath(), "--target", quote(r.Target), "--from", stampExact(r.From), "--to", stampExact(r.To)}
@@ -125,7 +130,7 @@ func writeReplay(w io.Writer, r agent.ReplayResult) {
 	case r.Samples == 0:
 		fmt.Fprintln(w, "the log has no such samples; wal.retain says how long it keeps what is delivered")
 	case r.DryRun:
-		fmt.Fprintf(w, "would send %s to %s, in %d requests of %d KB together\n", what, r.Target, r.Requests, r.Bytes/1000)
+		fmt.Fprintf(w, "would send %s to %s, in %s\n", what, r.Target, requests(r.Requests, r.Bytes))
 	default:
 		fmt.Fprintf(w, "of %s: %d delivered to %s in %.1f s", what, r.Delivered, r.Target, r.Seconds)
 		if r.Refused+r.Unconfirmed > 0 {
@@ -137,7 +142,7 @@ func writeReplay(w io.Writer, r agent.ReplayResult) {
 		fmt.Fprintf(w, "%s are of a kind that cannot be sent there\n", samples(r.Unsupported))
 	}
 	if r.Filtered > 0 {
-		fmt.Fprintf(w, "write_relabel_configs leave %s out\n", samples(r.Filtered))
+		fmt.Fprintf(w, "%s are left out: by write_relabel_configs, or they are another tenant's\n", samples(r.Filtered))
 	}
 	for _, f := range r.Refusals {
 		fmt.Fprintf(w, "    %d times %d %q, first of %s @ %s\n", f.Samples, f.Status, f.Text, f.Series, stamp(time.UnixMilli(f.Timestamp)))
@@ -145,6 +150,18 @@ func writeReplay(w io.Writer, r agent.ReplayResult) {
 	if r.DamagedBytes > 0 || r.Gone > 0 {
 		fmt.Fprintf(w, "%d bytes of the log are damaged and %d segments missing: what they held was not sent\n", r.DamagedBytes, r.Gone)
 	}
+}
+
+// requests is how many of what size together.
+func requests(n, bytes uint64) string {
+	size := fmt.Sprintf("%d bytes", bytes)
+	if bytes >= 10_000 {
+		size = fmt.Sprintf("%d KB", bytes/1000)
+	}
+	if n == 1 {
+		return "1 request of " + size
+	}
+	return fmt.Sprintf("%d requests of %s together", n, size)
 }
 
 // replayBar shows how far a replay is: a bar on a terminal, a line now and then elsewhere.

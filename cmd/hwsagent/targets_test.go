@@ -183,7 +183,9 @@ remote_write: [{name: "it's a", url: "`+to.URL+`"}, {name: down, url: "http://12
 		{[]string{"--from", "1h", "--match", "hwsagent_canary"}, exitOK, "delivered to it's a", ""},
 		{[]string{"--from", "1h", "--match", "nothing"}, exitOK, "the log has no such samples", ""},
 		{[]string{"--from", "1h", "--match", "{"}, exitUsage, "", "parse selector"},
-		{[]string{"--from", "1h", "--to", "2h"}, exitUsage, "", "before --to"},
+		{[]string{"--from", "1h", "--to", "2h"}, exitUsage, "", "--from 1h is not before --to 2h"},
+		{[]string{"--from", "2040-01-01"}, exitUsage, "", "--from 2040-01-01 is not before --to now"},
+		{[]string{"--from", "1h", "--rate", "-1"}, exitUsage, "", "--rate -1 is negative"},
 		{[]string{"--from", "later"}, exitUsage, "", "--from"},
 		{nil, exitUsage, "", `"from" not set`},
 	} {
