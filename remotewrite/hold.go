@@ -220,14 +220,15 @@ func (s *shard) confirm(ctx context.Context, data bool) (clean bool, err error) 
 	g := s.q.gate
 	if before := g.view().troubles; data || !g.view().emptyPasses {
 		if !s.hasGood {
-			// Nothing to send: another shard's success, without trouble since, is evidence.
-			begin := time.Now()
-			for time.Since(begin) < moment && !s.q.deliveredSince(begin) {
+			// Nothing to send. That the target takes data was found out before; another shard's
+			// success is newer evidence, and its trouble is evidence against it. Without either
+			// the refusals count: there may be nothing else to send, now or ever.
+			for begin := time.Now(); time.Since(begin) < moment && !s.q.deliveredSince(begin); {
 				if err := sleep(ctx, moment/20); err != nil {
 					return false, err
 				}
 			}
-			return s.q.deliveredSince(begin) && g.view().troubles == before, nil
+			return g.view().troubles == before, nil
 		}
 		l := parcel{points: []point{s.good}, again: true}
 		f, _, err := s.try(ctx, &l, patient)
