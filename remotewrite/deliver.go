@@ -293,8 +293,11 @@ func (s *shard) judge(p pass, l *parcel, a Answer, m mode, c choice) (f fate, kn
 
 // accepted gives the samples of a parcel their outcome after a 2xx.
 func (s *shard) accepted(l *parcel) {
-	if p := l.points[len(l.points)-1]; s.q.cfg.carries(V1, &p) { // it may be sent as either
+	if p := l.points[len(l.points)-1]; !l.again && s.q.cfg.carries(V1, &p) { // it may be sent as either
 		s.good, s.hasGood = p, true
+		if !s.q.behind && p.kind != exemplarPoint {
+			s.q.sawGood(p)
+		}
 	}
 	s.q.delivered(l.points)
 	s.q.refusedLate.Store(false)

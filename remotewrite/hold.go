@@ -219,18 +219,23 @@ func (s *shard) forget(l *parcel, p point) {
 func (s *shard) confirm(ctx context.Context, data bool) (clean bool, err error) {
 	g := s.q.gate
 	if before := g.view().troubles; data || !g.view().emptyPasses {
-		if !s.hasGood {
-			// Nothing to send. That the target takes data was found out before; another shard's
-			// success is newer evidence, and its trouble is evidence against it. Without either
-			// the refusals count: there may be nothing else to send, now or ever.
-			for begin := time.Now(); time.Since(begin) < moment && !s.q.deliveredSince(begin); {
+		good, has := s.good, s.hasGood
+		if !has {
+			// Another shard's success is evidence, and its trouble is evidence against it. Without
+			// either, nobody is about to send anything newer of what was delivered last, and that
+			// tells; if that is nothing the refusals count: there may be nothing else to send.
+			begin := time.Now()
+			for time.Since(begin) < moment && !s.q.deliveredSince(begin) {
 				if err := sleep(ctx, moment/20); err != nil {
 					return false, err
 				}
 			}
-			return g.view().troubles == before, nil
+			good, has = s.q.lastGood()
+			if !has || s.q.deliveredSince(begin) {
+				return g.view().troubles == before, nil
+			}
 		}
-		l := parcel{points: []point{s.good}, again: true}
+		l := parcel{points: []point{good}, again: true}
 		f, _, err := s.try(ctx, &l, patient)
 		return f == settled && g.view().troubles == before, err
 	}

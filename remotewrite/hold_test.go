@@ -2,9 +2,12 @@ package remotewrite
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
 
 	"hwsagent/wal"
 )
@@ -246,6 +249,37 @@ func TestLongOutageHoldsNothing(t *testing.T) {
 				r.end()
 				r.verify()
 			})
+		})
+	}
+}
+
+// One shard has delivered all that there is room for, and waits for another one, which has
+// found a bad sample and delivered nothing yet. What the first one delivered shows that the
+// way is good: no empty write does here, and nobody delivers anything new.
+func TestShardWithoutSuccessIsHelpedByOthers(t *testing.T) {
+	for _, which := range []uint64{0, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			to := &fakeReceiver{refuseEmpty: true, latency: 37 * time.Millisecond}
+			r := newRig(t, to)
+			r.cfg.Queue.MinShards, r.cfg.Queue.MaxShards = 2, 2
+			r.cfg.Queue.Capacity = 25 // that is delivered before the bad one is found
+			for range 200 {
+				r.round(40)
+			}
+			var bad smp // the first of its shard
+			for _, s := range slices.Backward(r.log.entries[0].Samples) {
+				if newSeriesCache(labels.EmptyLabels(), nil).get(s.Series).hash%2 == which {
+					bad = smpOf(s)
+				}
+			}
+			to.poison = func(s smp) bool { return s == bad }
+			r.start()
+			r.drained(10 * time.Minute)
+			r.end()
+			r.verify(bad)
+			if o := r.log.outcome(); o.Lost() != 1 {
+				t.Errorf("outcomes %+v", o)
+			}
 		})
 	}
 }

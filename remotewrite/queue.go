@@ -93,6 +93,11 @@ type Queue struct {
 	// delivered need not be. Its seq is 0: it belongs to no window.
 	taken    point
 	hasTaken bool
+
+	// good is the last sample that was delivered, by any shard. While none delivers anything
+	// it is its series' newest at the target. Its seq is 0.
+	good    point
+	hasGood bool
 }
 
 // New makes a queue. It reads the savepoint: what an earlier process may have sent is
@@ -333,6 +338,21 @@ func (q *Queue) takenBefore() (point, bool) {
 		q.tests.Add(1)
 	}
 	return q.taken, q.hasTaken
+}
+
+// sawGood notes the last sample of what was delivered.
+func (q *Queue) sawGood(p point) {
+	p.seq = 0
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.good, q.hasGood = p, true
+}
+
+// lastGood returns the last sample that any shard delivered.
+func (q *Queue) lastGood() (point, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.good, q.hasGood
 }
 
 func (q *Queue) deliveredSince(t time.Time) bool {
