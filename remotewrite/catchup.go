@@ -86,6 +86,7 @@ func (l *lane) splitIfDue() {
 
 // runBehind delivers backlogs, one after the other, until ctx ends or the log is closed.
 func (l *lane) runBehind(ctx context.Context) {
+	var told wal.Mark // up to where it had come when the log was told that it is refused
 	for ctx.Err() == nil {
 		reach, ok := l.source.Reach()
 		if !ok {
@@ -98,6 +99,7 @@ func (l *lane) runBehind(ctx context.Context) {
 		l.source.Rewind()
 		l.read.Store(&readTo{mark: reach.Acked})
 		err := l.runWindow(ctx)
+		l.refusedLate.Store(errors.Is(err, errAllLate))
 		switch {
 		case ctx.Err() != nil, errors.Is(err, wal.ErrClosed):
 			return
@@ -108,7 +110,8 @@ func (l *lane) runBehind(ctx context.Context) {
 		case errors.Is(err, errLetGo):
 			l.gate.awaitOpen(ctx, letGoAfter)
 		case errors.Is(err, errAllLate):
-			if !l.refusedLate.Swap(true) {
+			if reach, _ = l.source.Reach(); told != reach.Acked {
+				told = reach.Acked
 				l.log.Warn("The target refuses its backlog, and takes what is new", slog.String("why", allLate))
 			}
 			l.gate.awaitPoke(ctx, askLateAgain)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,7 +22,7 @@ type lateRig struct {
 	dir    string
 	to     *fakeReceiver
 	cfg    Config
-	down   bool
+	down   atomic.Bool
 	rounds int // of every series
 
 	log  *wal.Log
@@ -34,7 +35,7 @@ const lateRigSeries = 20
 
 func newLateRig(t *testing.T) *lateRig {
 	r := &lateRig{T: t, dir: t.TempDir(), to: &fakeReceiver{anyOrder: true, latency: 100 * time.Millisecond}, cfg: DefaultConfig()}
-	r.to.script = func(fakeRequest) (Answer, bool) { return Answer{Err: errDown}, r.down }
+	r.to.script = func(fakeRequest) (Answer, bool) { return Answer{Err: errDown}, r.down.Load() }
 	r.cfg.Queue.BatchSendDeadline = model.Duration(time.Second)
 	r.cfg.Queue.MaxSamplesPerSend, r.cfg.Queue.Capacity, r.cfg.Queue.MaxShards = 100, 500, 1
 	r.cfg.Target.CatchUp = LiveFirst
@@ -100,6 +101,12 @@ func (r *lateRig) newest() time.Duration {
 	return time.Since(time.UnixMilli(newest))
 }
 
+// tooOld is how many samples the receiver refused for its window.
+func (r *lateRig) tooOld() (n int) {
+	r.to.set(func() { n = r.to.tooOld })
+	return n
+}
+
 // missing is how many samples the receiver does not have.
 func (r *lateRig) missing() int {
 	r.to.mu.Lock()
@@ -132,9 +139,9 @@ func TestLiveFirst(t *testing.T) {
 		r := newLateRig(t)
 		r.start()
 		r.collect(time.Minute)
-		r.down = true
+		r.down.Store(true)
 		r.collect(3 * time.Hour)
-		r.down = false
+		r.down.Store(false)
 		r.collect(15 * time.Second)
 		for range 3 {
 			if age, st := r.newest(), r.q.Status(); age > 8*time.Second || st.Missed == 0 || st.State != StateBehind {
@@ -146,9 +153,11 @@ func TestLiveFirst(t *testing.T) {
 			r.collect(15 * time.Second)
 		}
 		r.delivered(time.Hour)
-		if n := r.to.maxFly; n > 2 {
-			t.Errorf("%d requests at a time", n)
-		}
+		r.to.set(func() {
+			if n := r.to.maxFly; n > 2 {
+				t.Errorf("%d requests at a time", n)
+			}
+		})
 		if st := r.q.Status(); st.Missed > 0 || st.State != StateOK {
 			t.Errorf("afterwards: %+v", st)
 		}
@@ -163,9 +172,9 @@ func TestLiveFirstAgainAndAgain(t *testing.T) {
 		r.cfg.Target.CatchUpRateLimit = 10 // samples a second: more comes than goes
 		r.start()
 		for range 3 {
-			r.down = true
+			r.down.Store(true)
 			r.collect(10 * time.Minute)
-			r.down = false
+			r.down.Store(false)
 			r.collect(30 * time.Second)
 			if age := r.newest(); age > 8*time.Second {
 				t.Errorf("the newest sample is %v old; %+v", age, r.q.Status())
@@ -194,9 +203,9 @@ func TestLiveFirstAtReceiverInOrder(t *testing.T) {
 				r.cfg.Target.OnRefusal = refusal
 				r.start()
 				r.collect(time.Minute)
-				r.down = true
+				r.down.Store(true)
 				r.collect(time.Hour)
-				r.down = false
+				r.down.Store(false)
 				r.collect(2 * time.Minute)
 				st := r.q.Status()
 				if age := r.newest(); age > 8*time.Second || st.Why != allLate || st.State != StateBehind {
@@ -220,9 +229,9 @@ func TestCatchUpRateLimitInOrder(t *testing.T) {
 		r := newLateRig(t)
 		r.cfg.Target.CatchUp, r.cfg.Target.CatchUpRateLimit = InOrder, 20
 		r.start()
-		r.down = true
+		r.down.Store(true)
 		r.collect(10 * time.Minute)
-		r.down = false
+		r.down.Store(false)
 		began := time.Now() // 2,400 samples wait, and 4 come each second: 150 s
 		for r.newest() > 8*time.Second {
 			r.collect(5 * time.Second)
@@ -248,9 +257,9 @@ func TestCatchUpRateLimit(t *testing.T) {
 		r := newLateRig(t)
 		r.cfg.Target.CatchUpRateLimit = rate
 		r.start()
-		r.down = true
+		r.down.Store(true)
 		r.collect(2 * time.Hour)
-		r.down = false
+		r.down.Store(false)
 		r.collect(30 * time.Second)
 		for range 8 {
 			before := r.q.Status().Missed
@@ -278,9 +287,9 @@ func TestMaxBacklog(t *testing.T) {
 				r.cfg.Target.CatchUpRateLimit = 100
 				r.start()
 				r.collect(time.Minute)
-				r.down = true
+				r.down.Store(true)
 				r.collect(6 * time.Hour)
-				r.down = false
+				r.down.Store(false)
 				r.collect(30 * time.Minute)
 				for end := time.Now().Add(time.Hour); r.r.Ledger().Pending > 0; time.Sleep(time.Second) {
 					if time.Now().After(end) {

@@ -95,6 +95,9 @@ func (s *shard) deliver(ctx context.Context, l *parcel) error {
 			}
 			return s.isolate(ctx, l.points, a)
 		case stuck:
+			if s.q.guardsLate() && saysLate(a) { // Prometheus 2 answers 500 to what is beyond its window
+				return errAllLate
+			}
 			done, err := s.takeApart(ctx, l, a)
 			if done || err != nil {
 				return err
@@ -300,7 +303,6 @@ func (s *shard) accepted(l *parcel) {
 		}
 	}
 	s.q.delivered(l.points)
-	s.q.refusedLate.Store(false)
 	if s.q.behind {
 		s.q.pauses.ease(0)
 	}

@@ -21,16 +21,16 @@ func TestLiveFirstBeyondTheWindow(t *testing.T) {
 				r.cfg.Target.CatchUpRateLimit = 2 // what waits becomes too old
 				r.start()
 				r.collect(time.Minute)
-				r.down = true
+				r.down.Store(true)
 				r.collect(18 * time.Minute)
-				r.down = false
+				r.down.Store(false)
 				r.collect(30 * time.Minute)
 				st, g := r.q.Status(), r.r.Ledger()
 				if age := r.newest(); age > 8*time.Second || st.Why != allLate || st.State != StateBehind {
 					t.Errorf("the newest sample is %v old; %+v", age, st)
 				}
-				if missed := r.missing(); r.to.tooOld == 0 || missed == 0 || missed > int(g.Pending) || g.Lost() > 0 || g.Dropped[wal.Resent] > 0 {
-					t.Errorf("%d samples missing, %d found too old; ledger %+v", missed, r.to.tooOld, g)
+				if missed := r.missing(); r.tooOld() == 0 || missed == 0 || missed > int(g.Pending) || g.Lost() > 0 || g.Dropped[wal.Resent] > 0 {
+					t.Errorf("%d samples missing, %d found too old; ledger %+v", missed, r.tooOld(), g)
 				}
 				r.to.set(func() { r.to.window = 2 * time.Hour })
 				r.collect(askLateAgain)
@@ -39,6 +39,33 @@ func TestLiveFirstBeyondTheWindow(t *testing.T) {
 			})
 		})
 	}
+}
+
+// So it is where the receiver answers 500 to what is too old, which asks for it again.
+func TestLiveFirstBeyondTheWindow500(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newLateRig(t)
+		r.to.refuses, r.to.window = 500, 10*time.Minute
+		r.start()
+		r.collect(time.Minute)
+		r.down.Store(true)
+		r.collect(time.Hour)
+		r.to.set(func() { r.to.newest = time.Now().UnixMilli() }) // of another sender
+		r.down.Store(false)
+		r.collect(10 * time.Minute)
+		if age := r.newest(); age > 8*time.Second {
+			t.Errorf("the newest sample is %v old; %+v", age, r.q.Status())
+		}
+		r.collect(20 * time.Minute)
+		st, g := r.q.Status(), r.r.Ledger()
+		if age := r.newest(); age > 8*time.Second || st.State != StateBehind || st.Missed < 10_000 || g.Lost() > 0 || g.Dropped[wal.Resent] > 0 {
+			t.Errorf("the newest sample is %v old; %+v; %+v", age, st, g)
+		}
+		r.to.set(func() { r.to.window = 4 * time.Hour })
+		r.collect(askLateAgain)
+		r.delivered(2 * time.Hour)
+		r.stop()
+	})
 }
 
 // Who goes back to delivery in order gives up what the receiver finds too old: it is counted as
@@ -51,9 +78,9 @@ func TestBackInOrderBeyondTheWindow(t *testing.T) {
 				r.to.keepsGood, r.to.window = keeps, 10*time.Minute
 				r.start()
 				r.collect(time.Minute)
-				r.down = true
+				r.down.Store(true)
 				r.collect(time.Hour)
-				r.down = false
+				r.down.Store(false)
 				r.collect(time.Minute)
 				r.stop()
 				r.cfg.Target.CatchUp = InOrder
@@ -134,7 +161,7 @@ func TestLiveFirstBacklogFails(t *testing.T) {
 				fails, failed := tc.before, 0
 				r.to.script = func(q fakeRequest) (Answer, bool) {
 					switch {
-					case r.down:
+					case r.down.Load():
 						return Answer{Err: errDown}, true
 					case fails && len(q.samples) > 0 && q.at.Sub(time.UnixMilli(q.samples[0].t)) > time.Minute:
 						failed++
@@ -144,9 +171,9 @@ func TestLiveFirstBacklogFails(t *testing.T) {
 				}
 				r.start()
 				r.collect(time.Minute)
-				r.down = true
+				r.down.Store(true)
 				r.collect(time.Hour)
-				r.down = false
+				r.down.Store(false)
 				r.collect(15 * time.Second)
 				if tc.before {
 					r.collect(10 * time.Minute)
@@ -159,10 +186,11 @@ func TestLiveFirstBacklogFails(t *testing.T) {
 						break
 					}
 				}
-				if failed < 3 || failed > 61 {
-					t.Errorf("%d requests failed in ten minutes", failed)
-				}
-				r.to.set(func() { fails = false })
+				r.to.set(func() {
+					if fails = false; failed < 3 || failed > 61 {
+						t.Errorf("%d requests failed in ten minutes", failed)
+					}
+				})
 				r.delivered(time.Hour)
 				r.stop()
 			})
