@@ -30,8 +30,9 @@ const (
 	memoryLimit = 64 << 10 // KiB
 
 	// After the loss of a savepoint all of the log may have been sent before, and is sent
-	// in requests of one sample a series: that takes more memory, however long the log is.
-	doubtLimit = 224 << 10
+	// in requests of one sample a series: that takes more memory, however long the log is;
+	// some 65 MiB, on a busy machine too.
+	doubtLimit = 112 << 10
 )
 
 const logPage = 32 << 10
