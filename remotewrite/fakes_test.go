@@ -235,6 +235,7 @@ type fakeReceiver struct {
 	refuses     int                               // the status of a refusal; 0: 400
 	anyOrder    bool                              // takes late samples
 	floatsOnly  bool                              // of these, no histograms
+	windowSays  string                            // of those; "": too old sample
 	window      time.Duration                     // takes nothing older than so long before its newest sample; 0: everything
 	refuseEmpty bool                              // answers an empty write with 400
 	maxSamples  int                               // answers 413 to more
@@ -482,7 +483,7 @@ func badSample(s smp) string { return fmt.Sprintf("bad sample %s@%d", s.series, 
 func (r *fakeReceiver) keep(s smp) (refusal string, added bool) {
 	if r.window > 0 && s.t < r.newest-r.window.Milliseconds() {
 		r.tooOld++
-		return "too old sample", false
+		return cmp.Or(r.windowSays, "too old sample"), false
 	}
 	have, anyOrder := r.stored[s.series], r.anyOrder && !(r.floatsOnly && isHistogram(s.series))
 	if r.has[s] {

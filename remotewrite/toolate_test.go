@@ -197,3 +197,44 @@ func TestLiveFirstBacklogFails(t *testing.T) {
 		})
 	}
 }
+
+// A Prometheus without a window calls what is an hour older than its newest sample out of
+// bounds. There the order matters, so the newer part is not sent first; but what was never
+// stored does not count as resent either.
+func TestOutOfBoundsInsideABatch(t *testing.T) {
+	for _, keeps := range []bool{false, true} {
+		for inside := range 4 {
+			t.Run(fmt.Sprint("keepsGood=", keeps, " inside=", inside), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					to := &fakeReceiver{keepsGood: keeps, window: time.Hour, windowSays: "out of bounds"}
+					r := newRig(t, to)
+					r.round(5)
+					r.start()
+					r.drained(time.Minute)
+					to.set(func() { to.script = func(fakeRequest) (Answer, bool) { return Answer{Err: errDown}, true } })
+					for range 8 {
+						r.round(5)
+					}
+					time.Sleep(10 * time.Second)
+					to.set(func() {
+						to.newest = r.time + time.Hour.Milliseconds() + 500 - int64(inside)*1000
+						to.script = nil
+					})
+					r.drained(time.Hour)
+					r.end()
+					o, missing := r.log.outcome(), uint64(0)
+					for _, e := range r.log.entries {
+						for _, s := range e.Samples {
+							if !to.has[smpOf(s)] {
+								missing++
+							}
+						}
+					}
+					if want := uint64(8-inside) * 5; missing < want || o.Lost() < missing || o.Dropped[wal.Resent] > uint64(inside)*5 || to.tooOld == 0 {
+						t.Errorf("%d samples missing, %d were out of bounds; %+v\n%s", missing, want, o, to.dump())
+					}
+				})
+			})
+		}
+	}
+}
