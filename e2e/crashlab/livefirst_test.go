@@ -4,9 +4,12 @@ package crashlab
 
 import (
 	"fmt"
+	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"hwsagent/agent/demo/receiver"
 	"hwsagent/e2e/results"
 )
 
@@ -82,4 +85,87 @@ func TestLiveFirst(t *testing.T) {
 			"noise_of_the_machine_ms": float64(l.witness.slippedBy().Milliseconds()), "came_twice": float64(r.Duplicated), "of": float64(r.Appended),
 		},
 	})
+}
+
+// TestLiveFirstBacklogFails answers all that is old with 503, then with 429, while fresh samples
+// are taken: those come without delay all the time, and the backlog when it may.
+func TestLiveFirstBacklogFails(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, options{wal: "max_bytes: 64MiB, min_free_bytes: 1MiB"})
+	l.targets = fmt.Sprintf(liveFirstTarget, l.recv.URL())
+	l.configure(true)
+	l.run()
+	l.acked(20)
+	l.away()
+	eventually(t, 90*time.Second, func() string {
+		if lag := l.target().Lag; lag < 33 {
+			return fmt.Sprintf("the oldest sample waits for %.0f s", lag)
+		}
+		return ""
+	})
+	if err := l.recv.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 30*time.Second, func() string {
+		if tg := l.target(); tg.Missed == 0 {
+			return "nothing is left to a backlog: " + tg.State + " " + tg.Why
+		}
+		return ""
+	})
+	var failed atomic.Int64
+	figures := map[string]float64{}
+	for _, status := range []int{http.StatusServiceUnavailable, http.StatusTooManyRequests} {
+		before := failed.Load()
+		l.recv.Behave(func(r receiver.Request) receiver.Reply {
+			if old(r, 10*time.Second) {
+				failed.Add(1)
+				return receiver.Reply{Status: status, Text: "too much"}
+			}
+			return receiver.Accept(r)
+		})
+		eventually(t, 40*time.Second, func() string {
+			if failed.Load() == before {
+				return "nothing of the backlog is sent"
+			}
+			return ""
+		})
+		from := l.journal().Tried
+		l.acked(tier(100, 600))
+		last := l.witness.lastAcked() - 20 // which have had their second
+		worst := time.Duration(0)
+		for n := from; n <= last; n++ {
+			if _, acked, came := l.witness.at(n); !acked.IsZero() {
+				if came.IsZero() {
+					t.Fatalf("number %d has not come while the backlog is answered %d", n, status)
+				}
+				worst = max(worst, came.Sub(acked))
+			}
+		}
+		// A batch waits for 100 ms at most, and the answer to the one before.
+		if limit := time.Second + 2*l.witness.slippedBy(); worst > limit {
+			t.Errorf("a fresh sample came after %s, more than %s, while the backlog is answered %d", worst, limit, status)
+		}
+		if tg := l.target(); tg.Missed == 0 || tg.State != "behind" {
+			t.Errorf("while the backlog is answered %d: %+v", status, tg)
+		}
+		figures[fmt.Sprintf("latest_at_%d_ms", status)] = float64(worst.Milliseconds())
+	}
+	l.recv.Behave(receiver.Accept)
+	r, g := l.settle()
+	l.complete(r, g)
+	figures["backlog_requests_refused"], figures["noise_of_the_machine_ms"] = float64(failed.Load()), float64(l.witness.slippedBy().Milliseconds())
+	t.Logf("%v", figures)
+	results.Add(t, results.Line{What: "live first: the backlog is answered 503 and 429", Count: 2, Lost: int(r.Missing), Figures: figures})
+}
+
+// old reports whether a request has a sample of that age.
+func old(r receiver.Request, age time.Duration) bool {
+	for _, ts := range r.Series {
+		for _, s := range ts.Samples {
+			if time.Since(time.UnixMilli(s.Timestamp)) > age {
+				return true
+			}
+		}
+	}
+	return false
 }
