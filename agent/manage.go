@@ -28,6 +28,9 @@ var ErrNoSuchTarget = errors.New("no such target")
 // ErrUsage means that what was asked for cannot be understood.
 var ErrUsage = errors.New("wrong usage")
 
+// ErrNotListening means that an agent has the storage directory and cannot be asked.
+var ErrNotListening = errors.New("the agent has no control socket: it starts, or ends, or its socket was removed")
+
 // What can be done with a target.
 const (
 	ActionPause  = "pause"
@@ -191,7 +194,11 @@ func openOffline(storage string) (*wal.Log, error) {
 	if _, err := found(wal.Glance(storage)); err != nil {
 		return nil, err
 	}
-	return wal.Open(wal.Options{Dir: storage, Settings: wal.Settings{Retain: math.MaxInt64, OnFull: wal.Reject}})
+	log, err := wal.Open(wal.Options{Dir: storage, Settings: wal.Settings{Retain: math.MaxInt64, OnFull: wal.Reject}})
+	if errors.Is(err, ErrInUse) {
+		return nil, fmt.Errorf("%w: %w", ErrNotListening, err)
+	}
+	return log, err
 }
 
 // doOffline does it in the storage directory.

@@ -264,6 +264,13 @@ func TestDrop(t *testing.T) {
 	if _, err := m.Drop(t.Context(), "b"); !errors.Is(err, ErrNoSuchTarget) {
 		t.Errorf("dropped twice: %v", err)
 	}
+	// Without its socket, the agent has the directory and cannot be asked.
+	if err := os.Remove(filepath.Join(storage, "control.sock")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Drop(t.Context(), "a"); !errors.Is(err, ErrNotListening) {
+		t.Errorf("without a socket: %v", err)
+	}
 	// Without the agent, the file tells what is configured.
 	r.end()
 	if c, err := (TargetManager{Storage: storage, Config: r.file}).Drop(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "remove its entry first") {

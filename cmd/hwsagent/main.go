@@ -124,6 +124,8 @@ func (c *cli) complain(cmd *cobra.Command, code int, err error) {
 		fmt.Fprintln(c.stderr, "Try: name the agent's directory with --storage.path, or start it: hwsagent run")
 	case errors.Is(err, agent.ErrNoLog):
 		fmt.Fprintln(c.stderr, "Try: name the agent's directory with --storage.path")
+	case errors.Is(err, agent.ErrNotListening):
+		fmt.Fprintln(c.stderr, "Try: again in a moment; if that does not help, restart the agent")
 	case errors.Is(err, agent.ErrInUse):
 		fmt.Fprintln(c.stderr, "Try: stop that one, or give this one a directory of its own with --storage.path; hwsagent status tells how that one is")
 	case errors.Is(err, syscall.EROFS):

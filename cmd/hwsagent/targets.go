@@ -100,7 +100,9 @@ func (c *cli) testTarget() *cobra.Command {
 		Short: "Go the way to a target step by step, up to a write without samples; a target that is held is tried again if that works",
 		Args:  named(1, "test NAME"),
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
-			t, err := agent.TestTarget(cmd.Context(), c.storage, c.config, args[0])
+			var t agent.TargetTest
+			var err error
+			c.slowly("waiting for an answer …", func() { t, err = agent.TestTarget(cmd.Context(), c.storage, c.config, args[0]) })
 			if err != nil {
 				return err
 			}
@@ -119,6 +121,13 @@ func (c *cli) testTarget() *cobra.Command {
 
 func (c *cli) manager() agent.TargetManager {
 	return agent.TargetManager{Storage: c.storage, Config: c.config}
+}
+
+// ask has something done, and says so if that takes its time: an agent that hangs never
+// answers.
+func (c *cli) ask(do func(m agent.TargetManager) (agent.TargetChange, error)) (ch agent.TargetChange, err error) {
+	c.slowly("waiting for the agent …", func() { ch, err = do(c.manager()) })
+	return ch, err
 }
 
 // slowly does some work, and says what it is if that takes its time.
@@ -154,7 +163,7 @@ func (c *cli) pauseTarget() *cobra.Command {
 		Short: "Send nothing to a target until it is resumed, also after a restart; what is collected waits in the log",
 		Args:  named(1, "pause NAME"),
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
-			ch, err := c.manager().Pause(cmd.Context(), args[0])
+			ch, err := c.ask(func(m agent.TargetManager) (agent.TargetChange, error) { return m.Pause(cmd.Context(), args[0]) })
 			if err != nil {
 				return err
 			}
@@ -170,7 +179,7 @@ func (c *cli) resumeTarget() *cobra.Command {
 		Short: "Send to a target again that was paused",
 		Args:  named(1, "resume NAME"),
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
-			ch, err := c.manager().Resume(cmd.Context(), args[0])
+			ch, err := c.ask(func(m agent.TargetManager) (agent.TargetChange, error) { return m.Resume(cmd.Context(), args[0]) })
 			if err != nil {
 				return err
 			}
@@ -240,7 +249,9 @@ func (c *cli) adoptTarget() *cobra.Command {
 			"NEW has delivered something of its own.",
 		Args: named(2, "adopt OLD NEW"),
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
-			ch, err := c.manager().Adopt(cmd.Context(), args[0], args[1])
+			ch, err := c.ask(func(m agent.TargetManager) (agent.TargetChange, error) {
+				return m.Adopt(cmd.Context(), args[0], args[1])
+			})
 			if err != nil {
 				return err
 			}
@@ -261,7 +272,7 @@ func (c *cli) dropTarget() *cobra.Command {
 				c.started = false
 				return fmt.Errorf("what waits for %s is lost then, its account and its dead letters too: write --yes to do it", args[0])
 			}
-			ch, err := c.manager().Drop(cmd.Context(), args[0])
+			ch, err := c.ask(func(m agent.TargetManager) (agent.TargetChange, error) { return m.Drop(cmd.Context(), args[0]) })
 			if err != nil {
 				return err
 			}
@@ -278,7 +289,7 @@ func (c *cli) rejected() *cobra.Command {
 	var empty bool
 	show := func(cmd *cobra.Command, name string, empty bool) error {
 		if empty {
-			ch, err := c.manager().Clear(cmd.Context(), name)
+			ch, err := c.ask(func(m agent.TargetManager) (agent.TargetChange, error) { return m.Clear(cmd.Context(), name) })
 			if err != nil {
 				return err
 			}
