@@ -72,6 +72,12 @@ func TestLiveFirst(t *testing.T) {
 		t.Errorf("%d kills only came in the time of a backlog", kills)
 	}
 	l.acked(5)
+	eventually(t, 5*time.Minute, func() string { // at its rate, which is not the machine's
+		if tg := l.target(); tg.Missed > 0 {
+			return fmt.Sprintf("%d samples of the backlogs are still to come", tg.Missed)
+		}
+		return ""
+	})
 	r, g := l.settle()
 	t.Logf("%d outages, %d kills while up to %d samples followed; fresh ones arrived within %s", outages, kills, missed, latest)
 	l.complete(r, g)
