@@ -35,11 +35,14 @@ func (s *shard) resend(ctx context.Context, points []point, n int) error {
 	r := resender{s: s, lanes: newLanes(points, n), believed: map[pointKey]bool{}}
 	s.resending, s.behind = true, r.lanes.sort(points)
 	defer func() { s.resending, s.behind = false, nil }()
-	for len(s.behind) > 0 || len(r.stored) > 0 {
+	for len(s.behind) > 0 || len(r.stored) > 0 || r.weak != nil {
 		var err error
-		if troubles := s.q.gate.view().troubles; len(s.behind) == 0 || len(r.stored) > 0 && troubles != r.troubles {
+		switch troubles := s.q.gate.view().troubles; {
+		case r.weak != nil && (len(s.behind) == 0 || r.lanes.of(s.behind[0]) != r.lane || troubles != r.troubles):
+			_, err = r.confirm(ctx, nil)
+		case len(s.behind) == 0 || len(r.stored) > 0 && troubles != r.troubles:
 			err = r.settle(ctx)
-		} else {
+		default:
 			r.troubles = troubles
 			err = r.next(ctx)
 		}
@@ -101,6 +104,24 @@ type resender struct {
 
 	// expect: the chunk before was stored, so this one is likely to be.
 	expect bool
+	weak   *found // the chunk before, if that it was stored is to be confirmed; see lateSearch
+	turn   int    // which sample between the first and the last is asked for next
+}
+
+// found is what is known of a chunk of which the first, the last and another sample were
+// refused.
+type found struct {
+	chunk []point
+	order []int // of its samples that may be late; see bySuccessor
+	find  lateSearch
+	taken []bool   // by index in chunk
+	why   []Answer // likewise, of those that were refused
+}
+
+// isBefore reports whether the chunk has a sample of the series that was not asked for alone.
+func (f *found) isBefore(series *series) bool {
+	i := slices.IndexFunc(f.chunk, func(p point) bool { return p.series.hash == series.hash })
+	return i >= 0 && !f.taken[i] && f.why[i].Status == 0
 }
 
 // pointKey names a sample of a batch.
@@ -181,75 +202,138 @@ func (r *resender) search(ctx context.Context, chunk []point) error {
 	}
 	rest, chunk := r.s.w.setBack(chunk)
 	order := r.bySuccessor(chunk)
-	find := lateSearch{hi: len(order)}
-	taken := make([]bool, len(chunk))
-	why := make([]Answer, len(chunk))
-	for {
-		n, ok := find.next()
-		if !ok {
-			break
-		}
-		i := order[n]
-		if taken[i], why[i], err = r.ask(ctx, chunk[i]); err != nil {
+	f := &found{chunk: chunk, order: order, find: newLateSearch(len(order), r.turn), taken: make([]bool, len(chunk)), why: make([]Answer, len(chunk))}
+	r.turn++
+	if r.weak != nil && len(order) > 0 && r.weak.isBefore(chunk[order[0]].series) {
+		// If this one is taken, the one before it can be taken no more.
+		if ok, err := r.confirm(ctx, append(rest, chunk...)); !ok {
 			return err
 		}
-		find.tell(taken[i])
 	}
-	late := make([]bool, len(chunk))
-	for _, i := range order[:find.lo] {
+	if err := r.run(ctx, f); err != nil {
+		return err
+	}
+	if f.find.all() && len(order) > 1 {
+		if r.weak == nil && !r.expect {
+			f.find.check() // the first of them: nothing else shows that anything is stored
+			if err := r.run(ctx, f); err != nil {
+				return err
+			}
+		}
+		if f.find.all() {
+			r.proven()
+			r.weak, r.expect = f, true
+			return r.deliver(ctx, rest)
+		}
+	}
+	if f.find.lo > 1 {
+		r.proven()
+	} else if ok, err := r.confirm(ctx, append(rest, f.open()...)); !ok {
+		return err
+	}
+	left, err := r.conclude(ctx, f)
+	if err != nil {
+		return err
+	}
+	r.expect = f.find.lo > 0 && f.find.all()
+	return r.deliver(ctx, append(rest, left...))
+}
+
+// run asks for samples until the search ends.
+func (r *resender) run(ctx context.Context, f *found) (err error) {
+	for {
+		n, ok := f.find.next()
+		if !ok {
+			return nil
+		}
+		i := f.order[n]
+		if f.taken[i], f.why[i], err = r.ask(ctx, f.chunk[i]); err != nil {
+			return err
+		}
+		f.find.tell(f.taken[i])
+	}
+}
+
+// proven takes the chunk before for stored: what came after it is.
+func (r *resender) proven() {
+	if r.weak != nil {
+		r.stored = append(r.stored, r.weak.open()...)
+		r.weak = nil
+	}
+}
+
+// confirm finds out whether all of the chunk before was stored, since nothing that came
+// after it shows that. If not, what was not is delivered, and then is put back: it comes after
+// that.
+func (r *resender) confirm(ctx context.Context, then []point) (ok bool, err error) {
+	f := r.weak
+	if f == nil {
+		return true, nil
+	}
+	f.find.check()
+	if err := r.run(ctx, f); err != nil {
+		return false, err
+	}
+	if f.find.all() {
+		r.proven()
+		return true, nil
+	}
+	r.weak, r.expect = nil, false
+	left, err := r.conclude(ctx, f)
+	if err != nil {
+		return false, err
+	}
+	if len(then) > 0 {
+		r.s.putBack(inLogOrder(then), true)
+	}
+	return false, r.deliver(ctx, left)
+}
+
+// open returns what was not taken when it was asked for.
+func (f *found) open() (ps []point) {
+	for i, p := range f.chunk {
+		if !f.taken[i] {
+			ps = append(ps, p)
+		}
+	}
+	return ps
+}
+
+// conclude notes which samples of a chunk are stored, and returns those that are not.
+func (r *resender) conclude(ctx context.Context, f *found) (left []point, err error) {
+	late := make([]bool, len(f.chunk))
+	for _, i := range f.order[:f.find.lo] {
 		late[i] = true
 	}
-	all := find.lo == len(order) && len(order) > 1
-	tooOld, isOld := r.tooOld(why)
-	var old []point
-	for i, p := range chunk {
+	for i, p := range f.chunk {
 		switch {
-		case taken[i]:
-		case late[i] && find.lo == 1 && len(order) > 1 && !r.expect:
+		case f.taken[i]:
+		case late[i] && f.find.lo == 1 && len(f.order) > 1 && !r.expect:
 			// Nothing else was stored that has a successor: this sample is bad.
 			clean, err := r.s.confirm(ctx, false)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if clean {
-				r.s.buryEach([]point{p}, []Answer{why[i]})
+				r.s.buryEach([]point{p}, []Answer{f.why[i]})
 			} else {
-				rest = append(rest, p)
+				left = append(left, p)
 			}
-		case isOld && (late[i] || all):
-			old = append(old, p)
-		case late[i], all:
+		case late[i]:
 			r.stored = append(r.stored, p)
 		default:
-			rest = append(rest, p) // stored and the newest, or fresh: it is taken
+			left = append(left, p) // stored and the newest, or fresh: it is taken
 		}
 	}
-	if len(old) > 0 {
-		clean, err := r.s.confirm(ctx, false)
-		if err != nil {
-			return err
-		}
-		if clean {
-			r.s.bury(old, tooOld, wal.Unconfirmed)
-		} else {
-			rest = append(rest, old...)
-		}
-	}
-	r.expect = find.lo > 0 && find.lo == len(order)
-	if len(rest) == 0 {
-		return nil
-	}
-	return r.s.deliver(ctx, &parcel{points: inLogOrder(rest)})
+	return left, nil
 }
 
-// tooOld returns the refusal of a sample for its age, if there is one and the target takes late
-// data: then what is refused is older than its window, stored or not.
-func (r *resender) tooOld(why []Answer) (Answer, bool) {
-	i := slices.IndexFunc(why, saysTooOld)
-	if i < 0 || r.s.q.cfg.Target.CatchUp != LiveFirst {
-		return Answer{}, false
+// deliver brings what is not stored, or the newest of its series, to its outcomes.
+func (r *resender) deliver(ctx context.Context, points []point) error {
+	if len(points) == 0 {
+		return nil
 	}
-	return why[i], true
+	return r.s.deliver(ctx, &parcel{points: inLogOrder(points)})
 }
 
 // ask sends one sample.
@@ -305,97 +389,4 @@ func (r *resender) bySuccessor(chunk []point) []int {
 		}
 	}
 	return order
-}
-
-// lateSearch finds out by single samples how many of a chunk are late, in the order of
-// their successors: these are a prefix, since what was stored is. It is pure. The first
-// one tells whether any is late; that all are is believed if the last one and one in the
-// middle are as well: three that lie far apart are hardly bad together.
-//
-// Invariant: those before lo are late, or bad; those from hi on are not late, but for the
-// last one, which may be bad.
-type lateSearch struct {
-	lo, hi int
-	asked  int
-	step   lateStep
-}
-
-// lateStep is what a lateSearch asked for last.
-type lateStep uint8
-
-const (
-	askedNothing lateStep = iota
-	askedFirst
-	askedLast
-	askedMiddle // after the last one was refused
-	halving
-)
-
-// next returns the place of the sample to ask for, or false when lo is the result.
-func (l *lateSearch) next() (int, bool) {
-	if l.lo >= l.hi {
-		return 0, false
-	}
-	switch l.step {
-	case askedNothing:
-		l.step, l.asked = askedFirst, 0
-	case askedFirst:
-		l.step, l.asked = askedLast, l.hi-1
-	case askedMiddle:
-		l.asked = l.lo + (l.hi-1-l.lo)/2
-	default:
-		l.step, l.asked = halving, l.lo+(l.hi-l.lo)/2
-	}
-	return l.asked, true
-}
-
-// tell says whether it was taken.
-func (l *lateSearch) tell(taken bool) {
-	switch {
-	case taken:
-		l.hi = l.asked
-		if l.step == askedMiddle {
-			l.step = halving // the last one is bad
-		}
-	case l.step == askedLast && l.asked > l.lo:
-		l.step = askedMiddle
-	case l.step == askedMiddle:
-		l.lo = l.hi
-	default:
-		l.lo = l.asked + 1
-	}
-}
-
-// bySuccessor returns the samples of a chunk, as indices, that have a successor in later,
-// the one with the earliest successor first.
-func bySuccessor(chunk, later []point) []int {
-	at := make(map[uint64]int, len(chunk))
-	for i := range chunk {
-		at[chunk[i].series.hash] = i
-	}
-	var order []int
-	for i := range later {
-		if later[i].kind == exemplarPoint {
-			continue
-		}
-		if j, ok := at[later[i].series.hash]; ok && later[i].seq >= chunk[j].seq && later[i].t > chunk[j].t {
-			order = append(order, j)
-			delete(at, later[i].series.hash)
-		}
-	}
-	return order
-}
-
-// mayHaveSuccessor reports whether a later sample of the point's series may be stored. If
-// not, the point was not refused for being late: then it is bad.
-func (s *shard) mayHaveSuccessor(p point) bool {
-	if s.q.moreUnsure() {
-		return true // and not read yet
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	later := func(q point) bool { return q.series.hash == p.series.hash && q.seq <= s.unsure }
-	return slices.ContainsFunc(slices.Concat(s.early, s.behind), func(q point) bool {
-		return q.series.hash == p.series.hash && q.seq >= p.seq && !q.same(p)
-	}) || slices.ContainsFunc(s.queue.points(), later)
 }

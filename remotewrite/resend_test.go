@@ -174,39 +174,6 @@ func TestBySuccessor(t *testing.T) {
 	}
 }
 
-func TestLateSearch(t *testing.T) {
-	search := func(n, late int, lastBad bool) (found, asked int) {
-		l := lateSearch{hi: n}
-		for {
-			i, ok := l.next()
-			if !ok {
-				return l.lo, asked
-			}
-			if asked++; asked > 11 {
-				t.Fatalf("%d of %d late: no end", late, n)
-			}
-			l.tell(i >= late && !(lastBad && i == n-1))
-		}
-	}
-	for n := range 200 {
-		for late := 0; late <= n; late++ {
-			got, asked := search(n, late, false)
-			if got != late {
-				t.Errorf("found %d late of %d, want %d", got, n, late)
-			}
-			if (late == 0 && asked > 1) || (late == n && asked > 3) {
-				t.Errorf("%d questions when %d of %d are late", asked, late, n)
-			}
-			// A bad sample at the end does not make the ones before it late.
-			if mid := 1 + (n-2)/2; late > 0 && late < mid {
-				if got, _ := search(n, late, true); got != late {
-					t.Errorf("found %d late of %d with the last one bad, want %d", got, n, late)
-				}
-			}
-		}
-	}
-}
-
 // blocked is a sender that never answers.
 type blocked struct{}
 

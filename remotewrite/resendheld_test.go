@@ -2,6 +2,8 @@ package remotewrite
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,7 +18,7 @@ func (r *rig) stored(n int) {
 				r.log.sp.High, r.log.sp.Shards = e.End, 1
 				return
 			}
-			if r.to.has[smpOf(s)] {
+			if r.to.has[smpOf(s)] || r.to.poison != nil && r.to.poison(smpOf(s)) {
 				continue
 			}
 			r.to.has[smpOf(s)] = true
@@ -84,5 +86,51 @@ func TestStartAtReceiverThatRefusesEmptyAndLate(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// After a kill, with bad samples where it is asked for single ones: at the beginning and the
+// end of what is sent again at once, and between. None of the good ones passes for stored.
+func TestBadSamplesDoNotMakeOthersPassForStored(t *testing.T) {
+	const series, rounds = 60, 12
+	for name, bad := range map[string]func(i, j int) bool{ // in round i, of series j
+		"the last of a round":           func(i, j int) bool { return i == 4 && j == series-1 },
+		"the last three":                func(i, j int) bool { return i == 4 && j >= series-3 },
+		"first, middle and last":        func(i, j int) bool { return i == 4 && (j == 0 || j == series-1 || j == 1+(series-2)/2) },
+		"first, middle and last series": func(_, j int) bool { return j == 0 || j == series-1 || j == 1+(series-2)/2 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			missed := 0
+			for stored := 0; stored <= rounds*series; stored += 7 {
+				synctest.Test(t, func(t *testing.T) {
+					to := &fakeReceiver{latency: time.Millisecond, stored: map[string][]smp{}, has: map[smp]bool{}}
+					r := newRig(t, to)
+					lost := map[smp]bool{}
+					for i := range rounds {
+						r.round(series)
+						for j, s := range r.log.entries[i].Samples {
+							if bad(i, j) {
+								lost[smpOf(s)] = true
+							}
+						}
+					}
+					to.poison = func(s smp) bool { return lost[s] }
+					r.stored(stored)
+					r.log.sp.High, r.log.sp.Shards = r.log.head(), 1 // and some was sent in vain
+					r.start()
+					r.drained(10 * time.Minute)
+					r.end()
+					r.verify(slices.Collect(maps.Keys(lost))...)
+					missed += len(lost) - int(r.log.outcome().Lost())
+					if t.Failed() {
+						t.Log(to.dump())
+					}
+				})
+				if t.Failed() {
+					return
+				}
+			}
+			t.Logf("%d bad samples in all counted as stored", missed)
+		})
 	}
 }
