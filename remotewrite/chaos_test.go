@@ -164,7 +164,7 @@ func chaos(t *testing.T, seed uint64, fired map[string]int) {
 				time.Sleep(time.Duration(rnd.IntN(5000)) * time.Millisecond)
 				r.time = max(r.time, time.Now().UnixMilli())
 				if r.q.Status().Missed > 0 {
-					fired[splitFired]++
+					to.set(func() { fired[splitFired]++ })
 				}
 			}
 		}

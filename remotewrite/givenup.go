@@ -17,9 +17,15 @@ type givenUp struct {
 	mu       sync.Mutex
 	byCommit map[uint64]map[sampleKey]wal.Reason
 
-	// letters are those of earlier processes, by timestamp: the hashes of their series.
-	letters map[int64][]uint64
+	// letters are those of earlier processes, by timestamp.
+	letters map[int64][]lettered
 	seed    maphash.Seed
+}
+
+// lettered is a sample that has a letter of its own.
+type lettered struct {
+	series uint64 // a hash of its labels
+	why    wal.Reason
 }
 
 // sampleKey names a sample of a commit. hash is of the labels that are sent.
@@ -65,8 +71,11 @@ func (g *givenUp) why(commit uint64, to *series, t int64, unsure bool) (wal.Reas
 	if why, ok := g.byCommit[commit][sampleKey{to.hash, t}]; ok {
 		return why, true
 	}
-	if hashes := g.letters[t]; unsure && len(hashes) > 0 {
-		return wal.Rejected, slices.Contains(hashes, maphash.String(g.seed, to.labels().String()))
+	if of := g.letters[t]; unsure && len(of) > 0 {
+		series := maphash.String(g.seed, to.labels().String())
+		if i := slices.IndexFunc(of, func(l lettered) bool { return l.series == series }); i >= 0 {
+			return of[i].why, true
+		}
 	}
 	return 0, false
 }
@@ -76,10 +85,13 @@ func (g *givenUp) why(commit uint64, to *series, t int64, unsure bool) (wal.Reas
 func (g *givenUp) recall(letters []Letter) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.letters, g.seed = map[int64][]uint64{}, maphash.MakeSeed()
+	g.letters, g.seed = map[int64][]lettered{}, maphash.MakeSeed()
 	for i := range letters {
-		if l := &letters[i]; l.Reason == wal.Rejected.String() && l.Samples <= 1 {
-			g.letters[l.Timestamp] = append(g.letters[l.Timestamp], maphash.String(g.seed, l.Series))
+		l := &letters[i]
+		for _, why := range [...]wal.Reason{wal.Rejected, wal.Unconfirmed} {
+			if l.Reason == why.String() && l.Samples <= 1 {
+				g.letters[l.Timestamp] = append(g.letters[l.Timestamp], lettered{maphash.String(g.seed, l.Series), why})
+			}
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/prometheus/model/labels"
+
 	"hwsagent/wal"
 )
 
@@ -59,5 +61,34 @@ func TestGivenUpStaysGivenUp(t *testing.T) {
 			}
 			r.verify(smp{"m0000", r.time, float64(r.time)})
 		})
+	}
+}
+
+// After a start each sample with a letter of its own has the outcome that the letter tells, and
+// not that of those beside it; of a letter for several it is not known which they were.
+func TestLettersOfAnEarlierProcess(t *testing.T) {
+	to := func(name string) *series {
+		return newSeriesCache(labels.EmptyLabels(), nil).get(&wal.Series{Labels: labels.FromStrings("__name__", name)})
+	}
+	letter := func(name string, samples int, why wal.Reason) Letter {
+		return Letter{Series: to(name).labels().String(), Timestamp: 7, Samples: samples, Reason: why.String()}
+	}
+	var g givenUp
+	g.recall([]Letter{
+		letter("a", 0, wal.Rejected), letter("b", 1, wal.Unconfirmed), letter("c", 0, wal.Unconfirmed),
+		letter("d", 9, wal.Unconfirmed), letter("e", 0, wal.TooOld),
+	})
+	for name, want := range map[string]wal.Reason{"a": wal.Rejected, "b": wal.Unconfirmed, "c": wal.Unconfirmed} {
+		if why, ok := g.why(1, to(name), 7, true); !ok || why != want {
+			t.Errorf("%s: %v, %v", name, why, ok)
+		}
+	}
+	for _, name := range []string{"d", "e", "f"} {
+		if why, ok := g.why(1, to(name), 7, true); ok {
+			t.Errorf("%s: %v", name, why)
+		}
+	}
+	if _, ok := g.why(1, to("a"), 8, true); ok {
+		t.Error("another sample of the series passes for it")
 	}
 }
