@@ -24,6 +24,7 @@ type parcel struct {
 	failures     int       // answers 5xx, and none while empty writes are answered
 	firstFailure time.Time // of these
 	denials      int       // answers 401 or 403 while empty writes pass
+	troubles     uint64    // of the gate, when it was sent last
 
 	older      bool // try it as remote write 1.0: it was refused as 2.0
 	triedOlder bool // that was done, or makes no sense
@@ -179,6 +180,7 @@ func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, Answer, error
 			}
 			continue
 		}
+		l.troubles = s.q.gate.view().troubles
 		a, sent, err := s.post(p, l, c)
 		if err != nil {
 			return 0, a, err

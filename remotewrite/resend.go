@@ -100,7 +100,7 @@ type resender struct {
 	// believed: samples that were found stored before, when the way to the receiver may
 	// not have been good. If they are refused once more, they are.
 	believed map[pointKey]bool
-	troubles uint64 // of the gate, when the last chunk began
+	troubles uint64 // of the gate, when the first of the stored chunks was sent
 
 	// expect: the chunk before was stored, so this one is likely to be.
 	expect bool
@@ -186,6 +186,9 @@ func (r *resender) chunk(ctx context.Context, chunk []point) error {
 			return r.s.deliver(ctx, &l)
 		}
 		chunk = l.points
+		if len(r.stored) == 0 && r.weak == nil {
+			r.troubles = l.troubles // nothing that was before it is sent counts
+		}
 	}
 	chunk = r.s.withoutExemplars(chunk)
 	if len(chunk) == 0 {
