@@ -26,8 +26,13 @@ func TestChaos(t *testing.T) {
 		seeds = min(seeds, 40)
 	}
 	fired := map[string]int{}
+	// Beyond the others: a receiver of 1.0 that accepts empty writes of 2.0, and refuses those
+	// of 1.0 and what is late, was held for ever.
+	lives := []uint64{1214, 1930}
 	for i := range seeds {
-		seed := uint64(i + 1)
+		lives = append(lives, uint64(i+1))
+	}
+	for _, seed := range lives {
 		if *chaosSeed != 0 {
 			seed = *chaosSeed
 		}

@@ -306,6 +306,13 @@ func (g *gate) doubtEmpty() {
 	g.emptyAnswered = false
 }
 
+// forgetEmpty forgets that empty writes were accepted: that told nothing.
+func (g *gate) forgetEmpty() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.emptyPasses, g.emptyPassedSince = false, false
+}
+
 // takesEmpty reports whether the target has accepted an empty write.
 func (g *gate) takesEmpty() bool {
 	g.mu.Lock()

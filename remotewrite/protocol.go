@@ -38,6 +38,7 @@ type protocol struct {
 	why      string    // for people
 	proven   bool      // the target confirmed data as 2.0 and did not refuse 2.0 since
 	olderToo bool      // it took data as 1.0
+	silent   bool      // it answers 2xx to 2.0, which it does not read: to an empty write, too
 	tried    time.Time // see spendTry
 	turn     uint64    // grows with each change of the version in use
 	empty    Version   // of the last empty write that was accepted
@@ -105,7 +106,7 @@ func (p *protocol) chooseTest(of testOf) choice {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := choice{version: p.inUse(), turn: p.turn}
-	if !p.newer || p.proven || c.version == V1 && p.olderToo {
+	if !p.newer || p.proven || c.version == V1 && (p.olderToo || p.silent) {
 		return c
 	}
 	if p.tests[of]++; p.tests[of]%2 == 0 {
@@ -138,6 +139,7 @@ func (p *protocol) saw(c choice, a Answer, v Verdict) (why string, fellBack bool
 	defer p.mu.Unlock()
 	switch {
 	case v == Older && a.Status/100 == 2:
+		p.silent, p.emptyOK = true, p.emptyOK && p.empty == V1
 		return p.fall("answers " + a.String() + " to remote write 2.0 and writes nothing")
 	case v == Delivered && a.Samples == 0:
 		p.empty, p.emptyOK = a.Version, true
@@ -145,7 +147,7 @@ func (p *protocol) saw(c choice, a Answer, v Verdict) (why string, fellBack bool
 		p.proven = false // what became of the target is to be found out
 	case v == Delivered && a.Version == V2:
 		if c.turn == p.turn { // else it was sent before the target showed that it does not take 2.0
-			p.proven = true
+			p.proven, p.silent = true, false
 			p.ask()
 		}
 	case v == Delivered:
@@ -204,6 +206,13 @@ func (p *protocol) spendTry() bool {
 	}
 	p.tried = now
 	return true
+}
+
+// emptyTells reports whether the target accepted an empty write of a version that it may read.
+func (p *protocol) emptyTells() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.emptyOK || !p.newer
 }
 
 // isProven reports whether the target took data as 2.0.

@@ -124,7 +124,11 @@ func (s *shard) discard(points []point, a Answer) {
 
 // learnVersion takes what an answer says about the versions that the target takes.
 func (q *Queue) learnVersion(c choice, a Answer, v Verdict) {
-	if why, fellBack := q.proto.saw(c, a, v); fellBack {
+	why, fellBack := q.proto.saw(c, a, v)
+	if v == Older && !q.proto.emptyTells() {
+		q.gate.forgetEmpty()
+	}
+	if fellBack {
 		q.fellBack(why)
 		return
 	}
