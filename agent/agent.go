@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hwsagent/agent/control"
+	"hwsagent/inputs"
 	"hwsagent/probes"
 	"hwsagent/wal"
 	"hwsagent/web"
@@ -42,6 +43,7 @@ type Agent struct {
 	metrics  *metrics
 	log      *wal.Log
 	targets  *targets
+	inputs   *inputs.Path
 	runner   *probes.Runner
 	web      *web.Server
 	socket   net.Listener
@@ -96,7 +98,8 @@ func (a *Agent) build(cfg *Config) error {
 		log: a.log, dir: a.o.StoragePath, version: Version, registry: a.registry,
 		logger: a.logger, running: map[string]*target{}, families: map[string]*family{}, found: make(chan struct{}, 1),
 	}
-	a.runner = probes.NewRunner(a.log, a.logger)
+	a.inputs = inputs.NewPath(a.log, a.logger)
+	a.runner = probes.NewRunner(a.log, a.logger) // each probe has an input of its own
 	a.registry.MustRegister(newAccounts(a))
 
 	var err error
@@ -145,7 +148,9 @@ func (a *Agent) put(cfg *Config) error {
 	}
 	a.log.Reconfigure(logSettings(cfg))
 	a.targets.apply(plan)
+	connectProbes(a.inputs, cfg, specs)
 	a.runner.Apply(specs)
+	keepProbes(a.inputs, specs)
 	now := time.Now()
 	a.mu.Lock()
 	defer a.mu.Unlock()

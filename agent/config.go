@@ -116,6 +116,7 @@ type ProbeConfig struct {
 	Labels               map[string]string `yaml:"labels,omitempty"` // override job and instance, too
 	MetricRelabelConfigs []*relabel.Config `yaml:"metric_relabel_configs,omitempty"`
 	MaxSamples           int               `yaml:"max_samples,omitempty"` // a round; 0: the runner's own limit
+	MaxSeries            int               `yaml:"max_series,omitempty"`  // at a time; further ones are refused; 0: no limit
 
 	// Settings is the type's own configuration: *canary.Config, *host.Config, *snmp.Config, or
 	// *SelfConfig.

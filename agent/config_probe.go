@@ -106,6 +106,9 @@ func (p *ProbeConfig) validate(d *document, path string) {
 	if p.MaxSamples < 0 {
 		d.errorAt(path+".max_samples", "must not be negative", "0 stands for no limit of its own")
 	}
+	if p.MaxSeries < 0 {
+		d.errorAt(path+".max_series", "must not be negative", "0 stands for no limit")
+	}
 	d.checkLabels(path+".labels", p.Labels)
 	for i, r := range p.MetricRelabelConfigs {
 		at := fmt.Sprintf("%s.metric_relabel_configs[%d]", path, i)
@@ -121,5 +124,5 @@ func (p *ProbeConfig) validate(d *document, path string) {
 }
 
 func probeKeys() []string {
-	return []string{"name", "type", "enabled", "target", "interval", "timeout", "labels", "metric_relabel_configs", "max_samples"}
+	return []string{"name", "type", "enabled", "target", "interval", "timeout", "labels", "metric_relabel_configs", "max_samples", "max_series"}
 }

@@ -43,7 +43,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	const ours = `^(hwsagent|prometheus_remote_storage)_`
 	afterAnEvent := []string{
 		"hwsagent_canary", "hwsagent_wal_deleted_bytes_total", "hwsagent_target_certificate_expiry_timestamp_seconds",
-		"hwsagent_target_token_expiry_timestamp_seconds",
+		"hwsagent_target_token_expiry_timestamp_seconds", "hwsagent_duplicate_series", "hwsagent_duplicate_samples_total",
 		"prometheus_remote_storage_samples_dropped_total",
 	}
 	sink := newSink(t)

@@ -52,6 +52,9 @@ type accounts struct {
 	pending, missed, pendingBytes, lag     *prometheus.Desc
 	skipped, refused                       *prometheus.Desc
 	maxBytes, freeBytes                    *prometheus.Desc
+
+	inputSeries, inputFiltered, inputRefused *prometheus.Desc
+	twiceSeries, twiceSamples                *prometheus.Desc
 }
 
 func newAccounts(a *Agent) *accounts {
@@ -72,12 +75,19 @@ func newAccounts(a *Agent) *accounts {
 		refused:      desc("probe_refused_samples_total", "Samples that were invalid or that the log did not take.", "probe"),
 		maxBytes:     desc("wal_max_bytes", "The log's budget, wal.max_bytes."),
 		freeBytes:    desc("wal_free_bytes", "Bytes free on the log's file system."),
+
+		inputSeries:   desc("input_series", "Series that an input brings at present.", "input"),
+		inputFiltered: desc("input_filtered_samples_total", "Samples that an input's metric_relabel_configs dropped on their way to the log.", "input"),
+		inputRefused:  desc("input_refused_samples_total", "Samples of series beyond the input's max_series.", "input"),
+		twiceSeries:   desc("duplicate_series", "Series that two inputs bring at present.", "input", "other"),
+		twiceSamples:  desc("duplicate_samples_total", "Samples that another input brought of series that are the input's.", "input", "other"),
 	}
 }
 
 func (c *accounts) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{c.appended, c.delivered, c.filtered, c.dropped, c.pending, c.missed, c.pendingBytes, c.lag,
-		c.skipped, c.refused, c.maxBytes, c.freeBytes} {
+		c.skipped, c.refused, c.maxBytes, c.freeBytes,
+		c.inputSeries, c.inputFiltered, c.inputRefused, c.twiceSeries, c.twiceSamples} {
 		ch <- d
 	}
 }
@@ -105,6 +115,16 @@ func (c *accounts) Collect(ch chan<- prometheus.Metric) {
 	for _, p := range c.agent.runner.Status() {
 		send(c.skipped, prometheus.CounterValue, float64(p.Skipped), p.Name)
 		send(c.refused, prometheus.CounterValue, float64(p.Refused), p.Name)
+	}
+	for _, in := range c.agent.inputs.Status() {
+		name := in.Kind + " " + in.Name
+		send(c.inputSeries, prometheus.GaugeValue, float64(in.Series), name)
+		send(c.inputFiltered, prometheus.CounterValue, float64(in.Filtered), name)
+		send(c.inputRefused, prometheus.CounterValue, float64(in.Refused), name)
+	}
+	for _, d := range c.agent.inputs.Duplicates() {
+		send(c.twiceSeries, prometheus.GaugeValue, float64(d.Series), d.Input, d.Other)
+		send(c.twiceSamples, prometheus.CounterValue, float64(d.Samples), d.Input, d.Other)
 	}
 	s := c.agent.log.Status()
 	send(c.maxBytes, prometheus.GaugeValue, float64(s.MaxBytes))

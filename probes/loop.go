@@ -80,6 +80,9 @@ type result struct {
 }
 
 func newLoop(s Spec, out storage.AppendableV2, logger *slog.Logger, rounds *sync.Pool) *loop {
+	if s.Out != nil {
+		out = s.Out
+	}
 	l := &loop{
 		spec: s, out: out, log: logger, rounds: rounds,
 		tracker: newTracker(s.Labels, s.Relabel),

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/relabel"
+	"github.com/prometheus/prometheus/storage"
 )
 
 // Spec says how one probe is run.
@@ -20,6 +21,9 @@ type Spec struct {
 
 	// Probe is what runs. The runner closes it when it is removed, if it is a Closer.
 	Probe Probe
+
+	// Out takes what the probe reads; nil stands for the runner's own.
+	Out storage.AppendableV2
 
 	Interval time.Duration // between the starts of two rounds, > 0
 	Timeout  time.Duration // of one round, 0 < Timeout <= Interval

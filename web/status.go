@@ -13,12 +13,14 @@ type Status struct {
 	Now     time.Time `json:"now"`
 	Started time.Time `json:"started,omitzero"`
 
-	Clock    ClockStatus    `json:"clock"`
-	Config   ConfigStatus   `json:"config"`
-	WAL      WALStatus      `json:"wal"`
-	Targets  []TargetStatus `json:"targets"`
-	Probes   []ProbeStatus  `json:"probes"`
-	Problems []Problem      `json:"problems"` // worst first; empty when all is well
+	Clock      ClockStatus       `json:"clock"`
+	Config     ConfigStatus      `json:"config"`
+	WAL        WALStatus         `json:"wal"`
+	Targets    []TargetStatus    `json:"targets"`
+	Probes     []ProbeStatus     `json:"probes"`
+	Inputs     []InputStatus     `json:"inputs,omitempty"`     // probes, scrapes, receivers: what brings series
+	Duplicates []DuplicateStatus `json:"duplicates,omitempty"` // series that two inputs bring
+	Problems   []Problem         `json:"problems"`             // worst first; empty when all is well
 }
 
 // ConfigStatus tells which configuration is in force.
@@ -144,6 +146,28 @@ type ProbeStatus struct {
 	Skipped   uint64        `json:"skipped_rounds"`
 	Refused   uint64        `json:"refused_samples"` // not acknowledged by the log, or invalid
 	LastError string        `json:"last_error,omitempty"`
+}
+
+// InputStatus tells how much an input brings.
+type InputStatus struct {
+	Kind      string    `json:"kind"` // probe, scrape, receiver
+	Name      string    `json:"name"`
+	Series    int       `json:"series"`                       // at present
+	MaxSeries int       `json:"max_series,omitempty"`         // its limit
+	Filtered  uint64    `json:"samples_filtered,omitempty"`   // by its relabelling, where the input does not do that itself
+	Refused   uint64    `json:"samples_over_limit,omitempty"` // of series beyond the limit
+	OverSince time.Time `json:"over_limit_since,omitzero"`
+	Example   string    `json:"over_limit_example,omitempty"` // a series that was refused
+}
+
+// DuplicateStatus tells of series that two inputs bring.
+type DuplicateStatus struct {
+	Input   string    `json:"input"` // that had them first, as in "probe host"
+	Other   string    `json:"other"`
+	Series  int       `json:"series"`
+	Samples uint64    `json:"samples"` // that the other brought since
+	Example string    `json:"example"`
+	Since   time.Time `json:"since"`
 }
 
 // Problem is one thing that needs a person, or will.

@@ -56,6 +56,7 @@ func Problems(s Status) []Problem {
 		}
 		all = append(all, probeProblems(p)...)
 	}
+	all = append(all, inputProblems(s)...)
 	if s.Running && len(s.Targets) == 0 {
 		all = append(all, Problem{SeverityWarning, "config", "no targets are configured: samples go into the log and nowhere else",
 			"add an entry under remote_write: and reload"})

@@ -1,0 +1,48 @@
+package agent
+
+import (
+	"time"
+
+	"hwsagent/inputs"
+	"hwsagent/probes"
+	"hwsagent/web"
+)
+
+// inputProbe is the kind of the inputs that are probes.
+const inputProbe = "probe"
+
+// connectProbes gives each probe its way to the log.
+func connectProbes(path *inputs.Path, cfg *Config, specs []probes.Spec) {
+	settings := map[string]inputs.Settings{}
+	for _, p := range cfg.Probes {
+		settings[p.Name] = inputs.Settings{MaxSeries: p.MaxSeries, Interval: time.Duration(p.Interval)}
+	}
+	for i := range specs {
+		specs[i].Out = path.Input(inputProbe, specs[i].Name, settings[specs[i].Name])
+	}
+}
+
+// keepProbes lets go of the inputs of probes that do not run any more.
+func keepProbes(path *inputs.Path, specs []probes.Spec) {
+	names := make([]string, len(specs))
+	for i := range specs {
+		names[i] = specs[i].Name
+	}
+	path.Keep(inputProbe, names)
+}
+
+// inputStatus describes what the inputs bring.
+func inputStatus(path *inputs.Path, now time.Time) (all []web.InputStatus, twice []web.DuplicateStatus) {
+	for _, s := range path.Status() {
+		all = append(all, web.InputStatus{
+			Kind: s.Kind, Name: s.Name, Series: s.Series, MaxSeries: s.MaxSeries,
+			Filtered: s.Filtered, Refused: s.Refused, OverSince: byClock(now, s.OverSince), Example: s.Example,
+		})
+	}
+	for _, d := range path.Duplicates() {
+		twice = append(twice, web.DuplicateStatus{
+			Input: d.Input, Other: d.Other, Series: d.Series, Samples: d.Samples, Example: d.Example, Since: byClock(now, d.Since),
+		})
+	}
+	return all, twice
+}

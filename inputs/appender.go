@@ -1,0 +1,250 @@
+package inputs
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/relabel"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/storage"
+)
+
+var _ storage.AppendableV2 = (*Input)(nil)
+
+// AppenderV2 begins a batch. Its Append, Commit and Rollback are the log's, but for
+// samples that a rule or the limit passes over: Append answers those with reference 0
+// and no error, see [Skipper].
+//
+// A reference that Append returned stands for the labels that it was called with, which
+// must come along all the same. An input with rules returns 0 always: the rules may be
+// others after a reload.
+func (in *Input) AppenderV2(ctx context.Context) storage.AppenderV2 {
+	taken, ok := in.path.samples.Get().(*[]sample)
+	if !ok {
+		taken = new([]sample)
+	}
+	return &appender{in: in, out: in.path.log.AppenderV2(ctx), taken: taken}
+}
+
+// Skipper is what the appenders of an [Input] implement besides, for callers that tell a
+// sender how much they took.
+type Skipper interface {
+	// Skipped is how many samples of the batch were passed over so far.
+	Skipped() int
+}
+
+// appender is one open batch.
+type appender struct {
+	in      *Input
+	out     storage.AppenderV2
+	taken   *[]sample // by the log, in order; nil after the end
+	added   []*series // that this batch met first
+	skipped int
+}
+
+// sample is one that the log took, if it is committed.
+type sample struct {
+	s      *series
+	t      int64
+	v      float64
+	native *native
+}
+
+// Append implements [storage.AppenderV2].
+func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AppendV2Options) (storage.SeriesRef, error) {
+	in, p := a.in, a.in.path
+	p.mu.Lock()
+	rules := in.settings.Relabel
+	var s *series
+	if len(rules) == 0 {
+		s = p.byRef[ref]
+	}
+	hash := uint64(0) // used only where s is nil
+	if s == nil {
+		p.mu.Unlock()
+		var keep bool
+		if ls, keep = final(ls, rules); !keep {
+			a.filter()
+			return 0, nil
+		}
+		hash = ls.Hash()
+		p.mu.Lock()
+		s = p.find(hash, ls)
+	}
+	if s = a.admit(s, hash, ls); s == nil {
+		p.mu.Unlock()
+		a.skipped++
+		return 0, nil
+	}
+	if about := s.about; (about.family != o.MetricFamilyName || about.meta != o.Metadata) && (o.MetricFamilyName != "" || !o.Metadata.IsEmpty()) {
+		s.about = p.describe(description{family: o.MetricFamilyName, meta: o.Metadata})
+	}
+	known := s.ref
+	p.mu.Unlock()
+
+	if a.taken == nil {
+		return a.out.Append(known, s.labels, st, t, v, h, fh, o) // it says what is wrong
+	}
+	taken, err := a.out.Append(known, s.labels, st, t, v, h, fh, o)
+	if err == nil || errors.Is(err, &storage.AppendPartialError{}) { // that is about an exemplar
+		one := sample{s: s, t: t, v: v}
+		if h != nil || fh != nil {
+			one.native = &native{h, fh}
+		}
+		*a.taken = append(*a.taken, one)
+	}
+	if taken != 0 && taken != known {
+		p.mu.Lock()
+		if !s.gone {
+			if p.byRef[known] == s {
+				delete(p.byRef, known)
+			}
+			s.ref = taken
+			p.byRef[taken] = s
+		}
+		p.mu.Unlock()
+	}
+	if len(rules) > 0 {
+		taken = 0
+	}
+	return taken, err
+}
+
+// final is what rules make of the labels of a sample; keep is false if they drop it, or
+// leave it without a name.
+func final(ls labels.Labels, rules []*relabel.Config) (_ labels.Labels, keep bool) {
+	ls = ls.WithoutEmpty()
+	if len(rules) == 0 {
+		return ls, true
+	}
+	b := labels.NewBuilder(ls)
+	if !relabel.ProcessBuilder(b, rules...) || b.Get(model.MetricNameLabel) == "" {
+		return ls, false
+	}
+	return b.Labels(), true
+}
+
+// filter counts a sample that the rules drop.
+func (a *appender) filter() {
+	a.skipped++
+	a.in.path.mu.Lock()
+	defer a.in.path.mu.Unlock()
+	a.in.filtered++
+}
+
+// admit is the series if the input may append to it: s, where it is not nil, or a new one.
+// It is nil when that would be one more than the limit. path.mu must be held.
+func (a *appender) admit(s *series, hash uint64, ls labels.Labels) *series {
+	in, p := a.in, a.in.path
+	if s != nil && s.owner == in {
+		return s
+	}
+	tick := p.tick()
+	if s != nil && !s.lapsed(tick) {
+		return s // of another input, to which it counts
+	}
+	if limit := in.settings.MaxSeries; limit > 0 && in.live >= limit {
+		in.refuse(s, ls)
+		return nil
+	}
+	if s == nil {
+		s = p.add(in, hash, ls, tick)
+		a.added = append(a.added, s)
+		return s
+	}
+	p.part(s)
+	s.owner.live--
+	in.live++
+	s.owner, s.seen = in, tick
+	return s
+}
+
+// refuse counts a sample of a series beyond the limit. path.mu must be held.
+func (in *Input) refuse(s *series, ls labels.Labels) {
+	if s != nil {
+		ls = s.labels
+	}
+	in.refused++
+	now := time.Now()
+	if in.over != nil && now.Sub(in.over.last) <= lapse {
+		in.over.last = now
+		return
+	}
+	in.over = &refusal{first: now, last: now, example: ls.String()}
+	in.path.logger.Warn("An input has as many series as it may: further ones are refused", "input", in.String(),
+		"max_series", in.settings.MaxSeries, "series", in.over.example)
+}
+
+// Skipped implements [Skipper].
+func (a *appender) Skipped() int { return a.skipped }
+
+// Commit implements [storage.AppenderV2].
+func (a *appender) Commit() error {
+	err := a.out.Commit()
+	a.end(err == nil)
+	return err
+}
+
+// Rollback implements [storage.AppenderV2].
+func (a *appender) Rollback() error {
+	err := a.out.Rollback()
+	a.end(false)
+	return err
+}
+
+// end notes what came of the batch.
+func (a *appender) end(committed bool) {
+	if a.taken == nil {
+		return // it has ended before
+	}
+	p, taken := a.in.path, *a.taken
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	tick := p.tick()
+	if committed {
+		for i := range taken {
+			p.took(a.in, &taken[i], tick)
+		}
+	}
+	for _, s := range a.added {
+		if !s.committed {
+			p.forget(s)
+		}
+	}
+	clear(taken)
+	*a.taken = taken[:0]
+	p.samples.Put(a.taken)
+	a.taken, a.added = nil, nil
+	p.sweep(tick)
+}
+
+// took notes a sample that is in the log. p.mu must be held.
+func (p *Path) took(in *Input, one *sample, tick uint32) {
+	s := one.s
+	if s.gone { // another batch ended it; the next sample finds it anew
+		return
+	}
+	stale := one.native == nil && value.IsStaleNaN(one.v)
+	switch {
+	case s.owner == in && stale:
+		s.committed = true
+		p.forget(s)
+		return
+	case s.owner == in:
+		s.seen = tick
+	case stale:
+		if s.rival == in {
+			p.part(s)
+		}
+	case s.committed:
+		p.meet(s, in, tick)
+	}
+	s.committed = true
+	if one.t >= s.t {
+		s.t, s.v, s.native = one.t, one.v, one.native
+	}
+}

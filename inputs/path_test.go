@@ -1,0 +1,413 @@
+package inputs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/model/relabel"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/storage"
+)
+
+// fakeLog gives references as the log does, and keeps what is committed.
+type fakeLog struct {
+	mu      sync.Mutex
+	refs    map[string]storage.SeriesRef
+	labels  map[storage.SeriesRef]labels.Labels
+	samples []string // committed
+	fail    error    // of the next Commit
+}
+
+func (l *fakeLog) AppenderV2(context.Context) storage.AppenderV2 { return &fakeBatch{log: l} }
+
+type fakeBatch struct {
+	log     *fakeLog
+	samples []string
+}
+
+func (b *fakeBatch) Append(ref storage.SeriesRef, ls labels.Labels, _, t int64, v float64, _ *histogram.Histogram, fh *histogram.FloatHistogram, _ storage.AOptions) (storage.SeriesRef, error) {
+	l := b.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if known, ok := l.labels[ref]; ok {
+		ls = known
+	}
+	if l.refs == nil {
+		l.refs, l.labels = map[string]storage.SeriesRef{}, map[storage.SeriesRef]labels.Labels{}
+	}
+	key := ls.String()
+	if l.refs[key] == 0 {
+		l.refs[key] = storage.SeriesRef(100 + len(l.refs))
+		l.labels[l.refs[key]] = ls
+	}
+	b.samples = append(b.samples, fmt.Sprintf("%s %v", key, v))
+	return l.refs[key], nil
+}
+
+func (b *fakeBatch) Commit() error {
+	b.log.mu.Lock()
+	defer b.log.mu.Unlock()
+	if b.log.fail != nil {
+		return b.log.fail
+	}
+	b.log.samples = append(b.log.samples, b.samples...)
+	return nil
+}
+
+func (b *fakeBatch) Rollback() error { return nil }
+
+// rig is a path over a fake log.
+type rig struct {
+	*Path
+	log  *fakeLog
+	said bytes.Buffer
+}
+
+func newRig() *rig {
+	r := &rig{log: &fakeLog{}}
+	r.Path = NewPath(r.log, slog.New(slog.NewTextHandler(&r.said, nil)))
+	return r
+}
+
+func stale() float64 { return math.Float64frombits(value.StaleNaN) }
+
+// send commits one sample of each series, at the present time.
+func send(t *testing.T, in *Input, v float64, names ...string) (skipped int) {
+	t.Helper()
+	app := in.AppenderV2(t.Context())
+	for _, n := range names {
+		if _, err := app.Append(0, labels.FromStrings(model.MetricNameLabel, n), 0, time.Now().UnixMilli(), v, nil, nil, storage.AOptions{MetricFamilyName: n}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := app.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	return app.(Skipper).Skipped()
+}
+
+// newest is what the path shows, sorted.
+func (r *rig) newest() []string {
+	var all []string
+	for _, s := range r.Newest(nil) {
+		all = append(all, fmt.Sprintf("%s=%v", s.Labels.Get(model.MetricNameLabel), s.V))
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (r *rig) wants(t *testing.T, want ...string) {
+	t.Helper()
+	if d := cmp.Diff(want, r.newest()); d != "" {
+		t.Errorf("newest values (-want +got):\n%s", d)
+	}
+}
+
+func TestNewestIsWhatIsCommitted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig()
+		in := r.Input("probe", "a", Settings{})
+		send(t, in, 1, "x", "y")
+		r.wants(t, "x=1", "y=1")
+
+		app := in.AppenderV2(t.Context())
+		if _, err := app.Append(0, labels.FromStrings(model.MetricNameLabel, "x"), 0, time.Now().UnixMilli()+1, 2, nil, nil, storage.AOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		r.wants(t, "x=1", "y=1") // not before Commit
+		if err := app.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		r.wants(t, "x=1", "y=1")
+
+		r.log.fail = errors.New("disk")
+		app = in.AppenderV2(t.Context())
+		if _, err := app.Append(0, labels.FromStrings(model.MetricNameLabel, "z"), 0, 1, 2, nil, nil, storage.AOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := app.Commit(); err == nil {
+			t.Fatal("the fault did not fire")
+		}
+		r.log.fail = nil
+		r.wants(t, "x=1", "y=1")
+		if n := r.Size(); n != 2 {
+			t.Errorf("%d series; what was never committed is none", n)
+		}
+
+		time.Sleep(time.Second)
+		send(t, in, stale(), "x")
+		r.wants(t, "y=1")
+
+		// An older sample does not hide a newer one.
+		app = in.AppenderV2(t.Context())
+		if _, err := app.Append(0, labels.FromStrings(model.MetricNameLabel, "y"), 0, 5, 9, nil, nil, storage.AOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := app.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		r.wants(t, "y=1")
+
+		time.Sleep(lapse + 2*time.Second) // nobody appends, nor marks it stale
+		r.wants(t)
+		send(t, in, 1, "other")
+		if n := r.Size(); n != 1 {
+			t.Errorf("%d series after the sweep, want 1", n)
+		}
+	})
+}
+
+// A series that comes every ten minutes is there all the time.
+func TestRareSeriesStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig()
+		in := r.Input("probe", "a", Settings{Interval: 10 * time.Minute})
+		often := r.Input("probe", "b", Settings{})
+		for i := range 3 {
+			send(t, in, float64(i), "x")
+			if i == 2 {
+				break
+			}
+			for range 10 {
+				send(t, often, 1, "tick")
+				time.Sleep(time.Minute)
+			}
+		}
+		for range 9 {
+			time.Sleep(time.Minute)
+			send(t, often, 1, "tick")
+		}
+		r.wants(t, "tick=1", "x=2")
+	})
+}
+
+func TestReferences(t *testing.T) {
+	r := newRig()
+	in := r.Input("probe", "a", Settings{})
+	ls := labels.FromStrings(model.MetricNameLabel, "x")
+	var ref storage.SeriesRef
+	for i := range 3 {
+		app := in.AppenderV2(t.Context())
+		got, err := app.Append(ref, ls, 0, int64(i+1), float64(i), nil, nil, storage.AOptions{})
+		if err != nil || got == 0 || i > 0 && got != ref {
+			t.Fatalf("%d: reference %d after %d, %v", i, got, ref, err)
+		}
+		ref = got
+		if err := app.Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r.Size() != 1 || len(r.log.samples) != 3 {
+		t.Errorf("%d series, samples %v", r.Size(), r.log.samples)
+	}
+	r.wants(t, "x=2")
+}
+
+func TestRelabel(t *testing.T) {
+	r := newRig()
+	drop := &relabel.Config{Action: relabel.Drop, SourceLabels: model.LabelNames{"__name__"}, Regex: relabel.MustNewRegexp("noise.*"), NameValidationScheme: model.UTF8Validation}
+	in := r.Input("receiver", "otlp", Settings{Relabel: []*relabel.Config{drop}})
+	if n := send(t, in, 1, "good", "noise_a", "noise_b"); n != 2 {
+		t.Errorf("%d skipped, want 2", n)
+	}
+	if got := r.Status()[0]; got.Filtered != 2 || got.Series != 1 {
+		t.Errorf("%+v", got)
+	}
+	// After a reload other rules hold, whatever the input remembers.
+	drop2 := *drop
+	drop2.Regex = relabel.MustNewRegexp("good")
+	if again := r.Input("receiver", "otlp", Settings{Relabel: []*relabel.Config{&drop2}}); again != in {
+		t.Fatal("the input is another one after a reload")
+	}
+	send(t, in, 2, "good", "noise_a")
+	r.wants(t, "good=1", "noise_a=2")
+}
+
+func TestLimitRefusesNewSeriesOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig()
+		in := r.Input("probe", "wild", Settings{MaxSeries: 3})
+		other := r.Input("probe", "other", Settings{})
+		if n := send(t, in, 1, "a", "b", "c", "d", "e"); n != 2 {
+			t.Errorf("%d skipped, want 2", n)
+		}
+		send(t, other, 1, "o1", "o2", "o3", "o4") // not its limit
+		time.Sleep(time.Second)
+		send(t, in, 2, "e", "a", "b", "c") // those that it has go on
+		r.wants(t, "a=2", "b=2", "c=2", "o1=1", "o2=1", "o3=1", "o4=1")
+		got := r.Status()[1]
+		if got.Name != "wild" || got.Series != 3 || got.Refused != 3 || got.OverSince.IsZero() || !strings.Contains(got.Example, `"d"`) {
+			t.Errorf("%+v", got)
+		}
+		if n := strings.Count(r.said.String(), "as many series as it may"); n != 1 {
+			t.Errorf("told %d times:\n%s", n, r.said.String())
+		}
+		time.Sleep(time.Second)
+		send(t, in, stale(), "b") // makes room
+		if n := send(t, in, 3, "e"); n != 0 {
+			t.Error("there is room for one")
+		}
+		r.Input("probe", "wild", Settings{}) // no limit any more
+		if n := send(t, in, 3, "f", "g", "h"); n != 0 {
+			t.Error("the limit is gone")
+		}
+		time.Sleep(lapse + time.Second)
+		if got := r.Status()[1]; !got.OverSince.IsZero() {
+			t.Errorf("still over its limit: %+v", got)
+		}
+	})
+}
+
+// What was refused by the log, or rolled back, takes no room.
+func TestLimitCountsWhatIsCommitted(t *testing.T) {
+	r := newRig()
+	in := r.Input("scrape", "x", Settings{MaxSeries: 2})
+	app := in.AppenderV2(t.Context())
+	for _, n := range []string{"a", "b"} {
+		if _, err := app.Append(0, labels.FromStrings(model.MetricNameLabel, n), 0, 1, 1, nil, nil, storage.AOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := app.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if n := send(t, in, 1, "c", "d"); n != 0 {
+		t.Errorf("%d skipped", n)
+	}
+}
+
+func TestDuplicatesAreNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig()
+		a, b := r.Input("probe", "a", Settings{}), r.Input("scrape", "b", Settings{})
+		for range 3 {
+			send(t, a, 1, "x", "y", "only_a")
+			send(t, b, 2, "x", "y", "only_b")
+			time.Sleep(15 * time.Second)
+		}
+		all := r.Duplicates()
+		if len(all) != 1 || all[0].Input != "probe a" || all[0].Other != "scrape b" || all[0].Series != 2 || all[0].Samples != 6 || all[0].Example != `{__name__="x"}` {
+			t.Fatalf("%+v", all)
+		}
+		if n := strings.Count(r.said.String(), "bring the same series;"); n != 1 {
+			t.Errorf("told %d times", n)
+		}
+		if len(r.log.samples) != 18 {
+			t.Errorf("%d samples in the log: none is held back", len(r.log.samples))
+		}
+		// One of them is mended.
+		for range 30 {
+			send(t, a, 1, "x", "y", "only_a")
+			send(t, b, 2, "only_b")
+			time.Sleep(15 * time.Second)
+		}
+		if all := r.Duplicates(); len(all) != 0 {
+			t.Errorf("%+v", all)
+		}
+		if !strings.Contains(r.said.String(), "no longer") {
+			t.Error("the end was not told")
+		}
+	})
+}
+
+// What moves from one input to another is no duplicate.
+func TestSeriesMayMove(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig()
+		a, b := r.Input("probe", "a", Settings{}), r.Input("probe", "b", Settings{})
+		send(t, a, 1, "marked", "silent")
+		time.Sleep(time.Second)
+		send(t, a, stale(), "marked")
+		r.Keep("probe", []string{"b"})
+		send(t, b, 2, "marked")
+		time.Sleep(lapse + 2*time.Second)
+		send(t, b, 3, "silent", "marked")
+		if d := r.Duplicates(); len(d) != 0 {
+			t.Errorf("%+v", d)
+		}
+		r.wants(t, "marked=3", "silent=3")
+		time.Sleep(sweepEvery + time.Second)
+		send(t, b, 4, "silent", "marked")
+		if all := r.Status(); len(all) != 1 || all[0].Name != "b" || all[0].Series != 2 {
+			t.Errorf("%+v", all)
+		}
+	})
+}
+
+func TestMetadata(t *testing.T) {
+	r := newRig()
+	in := r.Input("probe", "a", Settings{})
+	app := in.AppenderV2(t.Context())
+	meta := metadata.Metadata{Type: model.MetricTypeCounter, Help: "X."}
+	if _, err := app.Append(0, labels.FromStrings(model.MetricNameLabel, "x_total"), 0, 1, 1, nil, nil, storage.AOptions{MetricFamilyName: "x", Metadata: meta}); err != nil {
+		t.Fatal(err)
+	}
+	if err := app.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if s := r.Newest(nil)[0]; s.Family != "x" || s.Meta != meta {
+		t.Errorf("%+v", s)
+	}
+}
+
+// Any number of inputs append at the same time.
+func TestConcurrentInputs(t *testing.T) {
+	r := newRig()
+	var wg sync.WaitGroup
+	for w := range 4 {
+		in := r.Input("probe", fmt.Sprint(w%2), Settings{MaxSeries: 20})
+		wg.Go(func() {
+			for i := range 200 {
+				app := in.AppenderV2(context.Background())
+				for j := range 10 {
+					v := float64(i)
+					if i%7 == 6 {
+						v = stale()
+					}
+					if _, err := app.Append(0, labels.FromStrings(model.MetricNameLabel, fmt.Sprint("s", (i+j)%15)), 0, int64(i), v, nil, nil, storage.AOptions{}); err != nil {
+						t.Error(err)
+					}
+				}
+				end := app.Commit
+				if i%5 == 0 {
+					end = app.Rollback
+				}
+				if err := end(); err != nil {
+					t.Error(err)
+				}
+				r.Newest(nil)
+				r.Duplicates()
+			}
+		})
+	}
+	wg.Wait()
+	live, known := r.Size(), 0
+	for _, first := range r.byHash {
+		for s := first; s != nil; s = s.next {
+			known++
+		}
+	}
+	if live != known || live > 15 {
+		t.Errorf("%d series count, %d are known", live, known)
+	}
+	for key, two := range r.pairs {
+		if two.series < 0 || two.series > 15 {
+			t.Errorf("%v and %v share %d series", key[0], key[1], two.series)
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package web
+
+import "fmt"
+
+// inputProblems tells of inputs that are over their limit of series, and of series that two
+// inputs bring.
+func inputProblems(s Status) []Problem {
+	var all []Problem
+	for _, in := range s.Inputs {
+		if in.OverSince.IsZero() {
+			continue
+		}
+		all = append(all, Problem{SeverityWarning, in.Kind + " " + in.Name,
+			fmt.Sprintf("has the %s series that it may have: further ones are refused since %s (%s so far), such as %s",
+				count(uint64(max(0, in.MaxSeries))), clock(s.Now, in.OverSince), samples(in.Refused), in.Example),
+			"drop what nobody needs with metric_relabel_configs, or raise its max_series and reload"})
+	}
+	for _, d := range s.Duplicates {
+		all = append(all, Problem{SeverityWarning, d.Other,
+			fmt.Sprintf("brings %s that %s brings, too, since %s, such as %s: receivers get both mixed, or refuse one",
+				counted(d.Series), d.Input, clock(s.Now, d.Since), d.Example),
+			"switch one of the two off, or give one a label of its own, such as labels: {source: second}"})
+	}
+	return all
+}
+
+// counted is a number of series in words.
+func counted(n int) string {
+	if n == 1 {
+		return "1 series"
+	}
+	return count(uint64(max(0, n))) + " series"
+}
