@@ -9,7 +9,7 @@ export CGO_ENABLED ?= 0
 LINT_VERSION := v2.15.0
 LINT         := .cache/golangci-lint-$(LINT_VERSION)/golangci-lint
 
-.PHONY: all build run test cover race lint fmt-check tidy-check cross bench bench-process herd e2e faults torture guarantees replant fuzz ci clean
+.PHONY: all build minimal run test cover race lint fmt-check tidy-check cross bench bench-process herd e2e faults torture guarantees replant fuzz ci clean
 
 all: build test
 
@@ -96,6 +96,11 @@ tidy-check:
 	$(GO) mod tidy -diff
 	$(GO) -C e2e/prometheus3 mod tidy -diff
 	$(GO) mod verify
+
+minimal: ## the agent without scraping, and the tests that it has
+	$(GO) build -tags minimal -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/hwsagent-minimal ./cmd/hwsagent
+	$(GO) vet -tags minimal ./agent/... ./cmd/...
+	$(GO) test -tags minimal -run 'Config|Load|Check|Document|Example' ./agent
 
 cross: ## every platform that is released
 	GOOS=linux   GOARCH=amd64 $(GO) build -o /dev/null ./cmd/hwsagent

@@ -45,6 +45,7 @@ type Agent struct {
 	targets  *targets
 	inputs   *inputs.Path
 	runner   *probes.Runner
+	scraper  scraper // nil in a build that cannot scrape
 	web      *web.Server
 	socket   net.Listener
 	appended rate
@@ -100,6 +101,7 @@ func (a *Agent) build(cfg *Config) error {
 	}
 	a.inputs = inputs.NewPath(a.log, a.logger)
 	a.runner = probes.NewRunner(a.log, a.logger) // each probe has an input of its own
+	a.scraper = newScraper(cfg, a.inputs, a.registry, a.logger)
 	a.registry.MustRegister(newAccounts(a))
 
 	var err error
@@ -124,6 +126,7 @@ func (a *Agent) build(cfg *Config) error {
 		Ready:          func() error { return nil }, // it listens from when everything is built
 		Config:         a.config,
 		Control:        a.control(),
+		ScrapeTargets:  a.scraper,
 		Logger:         a.logger,
 	}
 	if a.web, err = web.New(o); err != nil {
@@ -145,6 +148,11 @@ func (a *Agent) put(cfg *Config) error {
 	}
 	if err := a.targets.enroll(plan); err != nil {
 		return errors.Join(err, closeProbes(specs))
+	}
+	if a.scraper != nil {
+		if err := a.scraper.Apply(cfg.scrape); err != nil {
+			return errors.Join(err, closeProbes(specs))
+		}
 	}
 	a.log.Reconfigure(logSettings(cfg))
 	a.targets.apply(plan)
@@ -201,10 +209,13 @@ func (a *Agent) reload() error {
 	}
 	logWarnings(a.logger, warns)
 	a.mu.Lock()
-	before := a.cfg.Web
+	before, timestamps := a.cfg.Web, a.cfg.Global.ScrapeStartTimestamps
 	a.mu.Unlock()
 	if cfg.Web != before {
 		a.logger.Warn("A change below web takes effect at the next start")
+	}
+	if cfg.Global.ScrapeStartTimestamps != timestamps {
+		a.logger.Warn("A change of global.scrape_start_timestamps takes effect at the next start")
 	}
 	return a.put(cfg)
 }
@@ -238,7 +249,12 @@ func (a *Agent) Run(ctx context.Context) error {
 		return nil
 	})
 	g.Go(func() error {
-		err := a.runner.Run(ctx)
+		inputs, ctx := errgroup.WithContext(ctx)
+		inputs.Go(func() error { return a.runner.Run(ctx) })
+		if a.scraper != nil {
+			inputs.Go(func() error { return a.scraper.Run(ctx) })
+		}
+		err := inputs.Wait()
 		a.logger.Info("Stopping: the probes have ended; requests under way get a moment to end")
 		stopQueues()
 		<-queues

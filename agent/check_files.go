@@ -51,6 +51,11 @@ func (c *Config) files() []namedFile {
 			add(t.ForTenant(id).CredentialFiles()[0], "target "+wal.Member(t.TargetName(), id), true)
 		}
 	}
+	if c.scrape != nil {
+		for _, f := range c.scrape.Files() {
+			add(f.path, f.owner, f.secret)
+		}
+	}
 	for i := range c.Probes {
 		p := &c.Probes[i]
 		if p.Enabled && p.Type != "canary" { // its journal is made by itself
@@ -140,6 +145,11 @@ func checkFiles(c *Config, now time.Time) Group {
 	}
 	if len(g.Steps) == 0 {
 		g.Steps = []Step{{Name: "none", Result: OK, Text: "the configuration names no files"}}
+	}
+	if c.scrape != nil {
+		if err := c.scrape.Check(); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
+			g.Steps = append(g.Steps, Step{Name: "scrape_configs", Result: Fail, Text: err.Error(), Try: "put files there that belong together"})
+		}
 	}
 	for _, t := range c.RemoteWrite {
 		if s, ok := checkCredentials(t); ok {

@@ -24,6 +24,11 @@ type Config struct {
 	Web         WebConfig             `yaml:"web"`
 	RemoteWrite []*remotewrite.Config `yaml:"remote_write"`
 
+	// What is scraped, as in Prometheus. The jobs of both keys are checked and complete.
+	ScrapeConfigs     []ScrapeConfig `yaml:"scrape_configs"`
+	ScrapeConfigFiles []string       `yaml:"scrape_config_files"`
+	scrape            scrapeJobs     // nil in a build that cannot scrape
+
 	// File is the path it was loaded from, absolute; Dir is its directory.
 	File string `yaml:"-"`
 	Dir  string `yaml:"-"`
@@ -34,6 +39,11 @@ type GlobalConfig struct {
 	ScrapeInterval model.Duration    `yaml:"scrape_interval"` // default 15s
 	ScrapeTimeout  model.Duration    `yaml:"scrape_timeout"`  // default 10s, or the interval if that is shorter
 	ExternalLabels map[string]string `yaml:"external_labels"` // added to every series that lacks them
+
+	// ScrapeStartTimestamps keeps the start timestamps that targets show. In OpenMetrics
+	// text they are series whose names end in _created, which then are none any more.
+	ScrapeStartTimestamps bool          `yaml:"scrape_start_timestamps,omitempty"`
+	Scrape                scrapeGlobals `yaml:",inline"`
 }
 
 // Labels are the external labels as Prometheus' own type.
@@ -187,14 +197,15 @@ func loadText(name, dir string, text []byte, env func(string) (string, bool), re
 	}
 	cfg := defaultConfig()
 	cfg.Dir = dir
+	x := &expander{env: env, readFile: readFile, dir: dir}
 	if d.root != nil {
-		x := &expander{env: env, readFile: readFile, dir: dir}
 		x.expand(d)
 		d.decode(cfg)
 	}
 	cfg.fill(d)
+	cfg.decodeScrape(d, x)
 	cfg.validate(d)
-	if err := d.failed(); err != nil {
+	if err := d.allFailed(); err != nil {
 		return nil, d.warns, err
 	}
 	cfg.absolutePaths()

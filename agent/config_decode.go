@@ -23,7 +23,10 @@ func (d *document) decode(cfg *Config) {
 		Web         *WebConfig    `yaml:"web"`
 		Probes      []yaml.Node   `yaml:"probes"`
 		RemoteWrite []yaml.Node   `yaml:"remote_write"`
-	}{Global: &cfg.Global, WAL: &cfg.WAL, Web: &cfg.Web}
+
+		ScrapeConfigs     yaml.Node `yaml:"scrape_configs"` // decodeScrape's
+		ScrapeConfigFiles *[]string `yaml:"scrape_config_files"`
+	}{ScrapeConfigFiles: &cfg.ScrapeConfigFiles, Global: &cfg.Global, WAL: &cfg.WAL, Web: &cfg.Web}
 	// A section without a value ("wal:") would set the pointer to nil and nothing else.
 	d.addLoadErrors(d.root.Load(&lists, yaml.WithKnownFields()))
 
@@ -217,24 +220,19 @@ func got(n *yaml.Node) string {
 // that holds them without list positions.
 var foreign = map[string]map[string]string{
 	"": {
-		"scrape_configs":      "scraping is not in this version; list what to read under probes:",
-		"scrape_config_files": "scraping is not in this version; list what to read under probes:",
-		"rule_files":          "rules belong to the server that receives the data; remove this key",
-		"alerting":            "alerting belongs to the server that receives the data; remove this key",
-		"remote_read":         "reading belongs to a Prometheus server; remove this key",
-		"storage":             "where the log lies is a flag, --storage.path; its bounds stand under wal:",
-		"tracing":             "the agent sends no traces; remove this key",
-		"otlp":                "receiving OTLP is not in this version; remove this key",
-		"receivers":           "receivers are not in this version; remove this key",
-		"self":                "write an entry {type: self, enabled: false} under probes: to switch it off",
+		"rule_files":  "rules belong to the server that receives the data; remove this key",
+		"alerting":    "alerting belongs to the server that receives the data; remove this key",
+		"remote_read": "reading belongs to a Prometheus server; remove this key",
+		"storage":     "where the log lies is a flag, --storage.path; its bounds stand under wal:",
+		"tracing":     "the agent sends no traces; remove this key",
+		"otlp":        "receiving OTLP is not in this version; remove this key",
+		"receivers":   "receivers are not in this version; remove this key",
+		"self":        "write an entry {type: self, enabled: false} under probes: to switch it off",
 	},
 	"global": {
-		"evaluation_interval":           "there are no rules here; remove this key",
-		"query_log_file":                "there are no queries here; remove this key",
-		"rule_query_offset":             "there are no rules here; remove this key",
-		"scrape_failure_log_file":       "failures of probes are in the agent's own log; remove this key",
-		"metric_name_validation_scheme": "remove this key",
-		"scrape_protocols":              "scraping is not in this version; remove this key",
+		"evaluation_interval": "there are no rules here; remove this key",
+		"query_log_file":      "there are no queries here; remove this key",
+		"rule_query_offset":   "there are no rules here; remove this key",
 	},
 	"wal": {
 		"dir":  "where the log lies is a flag: --storage.path",
@@ -293,6 +291,9 @@ func (d *document) typesAt(path string) []reflect.Type {
 			next = append(next, typesUnder(t, strings.TrimPrefix(step, "."))...)
 		}
 		types = next
+		if len(types) == 1 && types[0] == reflect.TypeFor[ScrapeConfig]() {
+			types = scrapeTypes()
+		}
 		// A probe's entry has its type's keys, too.
 		if len(types) == 1 && types[0] == reflect.TypeFor[ProbeConfig]() {
 			if n := d.value(at + ".type"); n != nil {

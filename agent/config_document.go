@@ -45,6 +45,8 @@ type document struct {
 
 	errs  []ConfigError
 	warns []Warning
+
+	inner []*document // the files that scrape_config_files names
 }
 
 type place struct{ line, column int }

@@ -88,7 +88,7 @@ func (c *Config) validate(d *document) {
 		}
 	}
 	c.validateTargets(d)
-	if len(c.Probes) == 1 && d.values["probes[0]"] == nil {
+	if len(c.Probes) == 1 && d.values["probes[0]"] == nil && (c.scrape == nil || len(c.scrape.Names()) == 0) {
 		d.warnAt("", "no probes are configured: only the agent's own metrics are collected", "add - {name: host, type: host} under probes:")
 	}
 }

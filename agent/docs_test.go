@@ -42,7 +42,7 @@ func documented(t *testing.T, page, pattern string) map[string]bool {
 func TestMetricsAreDocumented(t *testing.T) {
 	const ours = `^(hwsagent|prometheus_remote_storage)_`
 	afterAnEvent := []string{
-		"hwsagent_canary", "hwsagent_wal_deleted_bytes_total", "hwsagent_target_certificate_expiry_timestamp_seconds",
+		"hwsagent_canary", "hwsagent_scrape_refused_samples_total", "hwsagent_wal_deleted_bytes_total", "hwsagent_target_certificate_expiry_timestamp_seconds",
 		"hwsagent_target_token_expiry_timestamp_seconds", "hwsagent_duplicate_series", "hwsagent_duplicate_samples_total",
 		"prometheus_remote_storage_samples_dropped_total",
 	}

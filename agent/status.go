@@ -49,6 +49,9 @@ func (a *Agent) Status() web.Status {
 		s.Probes = append(s.Probes, probeStatus(p, now))
 	}
 	s.Inputs, s.Duplicates = inputStatus(a.inputs, now)
+	if a.scraper != nil {
+		s.Scrape = a.scraper.Status(now)
+	}
 	s.Problems = web.Problems(s)
 	return s
 }

@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"go/ast"
+	"go/build/constraint"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -29,6 +30,8 @@ type importRule struct {
 	ours []string
 	// never are import paths (and what is below them) that no file outside tests may name.
 	never []string
+	// except are exceptions from neverAnywhere.
+	except []string
 }
 
 // importRules is the table of CONTRIBUTING.md.
@@ -39,6 +42,7 @@ func importRules() []importRule {
 		{dir: "probes"},
 		{dir: "receivers"},
 		{dir: "inputs"},
+		{dir: "receivers/scrape", except: []string{promModule + "scrape", promModule + "config", promModule + "discovery"}},
 		{dir: "web"},
 		{dir: "agent", ours: []string{"wal", "remotewrite", "probes", "receivers", "inputs", "web"}},
 		{dir: "agent/demo/receiver"},
@@ -53,6 +57,7 @@ func importRules() []importRule {
 // service discoveries or its sender, whose promises differ from ours.
 func neverAnywhere() []string {
 	return []string{
+		promModule + "scrape",
 		promModule + "config",
 		promModule + "discovery",
 		promModule + "storage/remote",
@@ -166,7 +171,7 @@ func broken(rules []importRule, dir string, isTest bool, p string) string {
 		return ""
 	}
 	for _, never := range append(neverAnywhere(), rule.never...) {
-		if below(p, never) {
+		if below(p, never) && !slices.ContainsFunc(rule.except, func(e string) bool { return below(p, e) }) {
 			return fmt.Sprintf("%s must never import it", rule.dir)
 		}
 	}
@@ -202,6 +207,11 @@ func TestImportRulesBite(t *testing.T) {
 		{"remotewrite", true, "hwsagent/probes", true},
 		{"remotewrite", false, promModule + "tsdb/wlog", true},
 		{"remotewrite", false, promModule + "storage", false},
+		{"receivers/scrape", false, promModule + "scrape", false},
+		{"receivers/scrape", false, promModule + "discovery/dns", false},
+		{"receivers/scrape", false, promModule + "storage/remote", true},
+		{"receivers/otlp", false, promModule + "scrape", true},
+		{"agent", false, promModule + "config", true},
 		{"remotewrite", false, promModule + "storage/remote", true},
 		{"remotewrite", true, promModule + "storage/remote", false},
 		{"remotewrite/deadletter", false, "hwsagent/remotewrite", false},
@@ -225,6 +235,49 @@ func TestImportRulesBite(t *testing.T) {
 			t.Errorf("%s (test %t) imports %s: got %q, want broken = %t", tc.dir, tc.test, tc.path, why, tc.broken)
 		}
 	}
+}
+
+// optional are packages of ours that `-tags minimal` leaves out.
+func optional() []string { return []string{"receivers/scrape"} }
+
+// TestMinimalIsWithout: what a minimal build leaves out is imported by itself, and by files
+// that such a build does not have.
+func TestMinimalIsWithout(t *testing.T) {
+	guarded := 0
+	for _, s := range sources(t, parser.ImportsOnly|parser.ParseComments) {
+		for _, p := range s.imports(t) {
+			ours := strings.TrimPrefix(p, module+"/")
+			for _, o := range optional() {
+				if !below(ours, o) || below(s.dir(), o) {
+					continue
+				}
+				guarded++
+				if s.builds(t, "minimal") {
+					t.Errorf("%s imports %s and is built with -tags minimal", s.file, p)
+				}
+			}
+		}
+	}
+	if guarded == 0 {
+		t.Error("nothing imports what is optional: the search is broken")
+	}
+}
+
+// builds reports whether a build with that tag and no other has the file.
+func (s source) builds(t *testing.T, tag string) bool {
+	for _, group := range s.ast.Comments {
+		for _, c := range group.List {
+			if !constraint.IsGoBuild(c.Text) || c.Pos() > s.ast.Package {
+				continue
+			}
+			x, err := constraint.Parse(c.Text)
+			if err != nil {
+				t.Fatalf("%s: %v", s.file, err)
+			}
+			return x.Eval(func(have string) bool { return have == tag || have == "linux" || have == "unix" })
+		}
+	}
+	return true
 }
 
 // TestNoInitNorGrabBags keeps two habits out: registration by init, and packages whose

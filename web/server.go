@@ -42,6 +42,9 @@ type Options struct {
 	// page's address may not do what it does.
 	Control http.Handler
 
+	// ScrapeTargets answers GET /api/v1/targets as Prometheus does.
+	ScrapeTargets http.Handler
+
 	Logger *slog.Logger
 }
 
@@ -182,6 +185,9 @@ func newHandler(o Options) http.Handler {
 	}
 	if o.Metrics != nil {
 		mux.Handle("GET /metrics", o.Metrics)
+	}
+	if o.ScrapeTargets != nil {
+		mux.Handle("GET /api/v1/targets", o.ScrapeTargets)
 	}
 	if o.Pprof {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)

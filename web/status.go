@@ -20,7 +20,8 @@ type Status struct {
 	Probes     []ProbeStatus     `json:"probes"`
 	Inputs     []InputStatus     `json:"inputs,omitempty"`     // probes, scrapes, receivers: what brings series
 	Duplicates []DuplicateStatus `json:"duplicates,omitempty"` // series that two inputs bring
-	Problems   []Problem         `json:"problems"`             // worst first; empty when all is well
+	Scrape     []ScrapeStatus    `json:"scrape,omitempty"`
+	Problems   []Problem         `json:"problems"` // worst first; empty when all is well
 }
 
 // ConfigStatus tells which configuration is in force.

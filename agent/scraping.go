@@ -1,0 +1,100 @@
+//go:build !minimal
+
+package agent
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"reflect"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/storage"
+
+	"hwsagent/inputs"
+	"hwsagent/receivers/scrape"
+	"hwsagent/web"
+)
+
+// canScrape says that this build has a scraper.
+const canScrape = true
+
+// scrapeTypes is what a scrape configuration looks like, for hints.
+func scrapeTypes() []reflect.Type { return []reflect.Type{scrape.Schema()} }
+
+// parseScrape makes jobs of all scrape configurations, or tells their mistakes.
+func parseScrape(d *document, src scrapeSource) scrapeJobs {
+	theirs := scrape.Source{Global: src.Global}
+	for _, e := range src.Entries {
+		theirs.Entries = append(theirs.Entries, scrape.Entry{Text: e.Text, Dir: e.Dir})
+	}
+	jobs, mistakes := scrape.Parse(theirs)
+	for _, m := range mistakes {
+		d.scrapeMistake(src, scrapeMistake(m))
+	}
+	if jobs == nil {
+		return nil
+	}
+	return parsedJobs{jobs}
+}
+
+type parsedJobs struct{ *scrape.Jobs }
+
+func (j parsedJobs) Files() []namedFile {
+	var all []namedFile
+	for _, f := range j.Jobs.Files() {
+		all = append(all, namedFile{f.Path, "scrape job " + f.Job, f.Secret})
+	}
+	return all
+}
+
+// inputScrape is the kind of the inputs that are scrape jobs.
+const inputScrape = "scrape"
+
+// runningScraper is the build's scraper as the agent wants it.
+type runningScraper struct {
+	s    *scrape.Scraper
+	path *inputs.Path
+}
+
+func newScraper(cfg *Config, path *inputs.Path, reg prometheus.Registerer, logger *slog.Logger) scraper {
+	out := func(job string, interval time.Duration) storage.AppendableV2 {
+		return path.Input(inputScrape, job, inputs.Settings{Interval: interval})
+	}
+	return runningScraper{path: path, s: scrape.New(scrape.Options{
+		Out: out, Registerer: reg, Logger: logger, StartTimestamps: cfg.Global.ScrapeStartTimestamps,
+	})}
+}
+
+func (r runningScraper) Run(ctx context.Context) error { return r.s.Run(ctx) }
+
+func (r runningScraper) ServeHTTP(w http.ResponseWriter, req *http.Request) { r.s.ServeHTTP(w, req) }
+
+func (r runningScraper) Apply(jobs scrapeJobs) error {
+	theirs, ok := jobs.(parsedJobs)
+	if !ok {
+		return fmt.Errorf("scrape: jobs of another kind: %T", jobs)
+	}
+	if err := r.s.Apply(theirs.Jobs); err != nil {
+		return err
+	}
+	r.path.Keep(inputScrape, theirs.Names())
+	return nil
+}
+
+func (r runningScraper) Status(now time.Time) []web.ScrapeStatus {
+	var all []web.ScrapeStatus
+	for _, j := range r.s.Status() {
+		s := web.ScrapeStatus{Job: j.Name, Error: j.Error, Dropped: j.Dropped}
+		for _, t := range j.Targets {
+			s.Targets = append(s.Targets, web.ScrapeTargetStatus{
+				URL: maskURL(t.URL), Health: t.Health, LastScrape: byClock(now, t.Last), Took: t.Took,
+				LastError: maskURL(t.LastError), Interval: t.Interval, Labels: t.Labels.Map(),
+			})
+		}
+		all = append(all, s)
+	}
+	return all
+}

@@ -1,0 +1,202 @@
+package scrape
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/scrape"
+	"github.com/prometheus/prometheus/storage"
+)
+
+// maxEnded bounds how many stale markers wait while the log takes nothing.
+const maxEnded = 100_000
+
+// commitBytes is how much one commit holds, estimated generously. A scrape is one commit;
+// one that is larger is several, since the log keeps a commit in memory.
+const commitBytes = 64 << 20
+
+// sink is the appendable that the scrape manager is given. It is safe for concurrent use.
+type sink struct {
+	out     func(job string, interval time.Duration) storage.AppendableV2
+	refused *prometheus.CounterVec // samples, by job
+
+	mu sync.Mutex
+	// closed says that the agent stops: what is scraped from now on is let go, as a
+	// round of a probe that the stop interrupts is. It says nothing about the target.
+	closed bool
+	// ended are stale markers whose commit failed. A scrape gives each marker once, so
+	// the series would never end.
+	ended []marker
+	// exemplars are the newest of each series that has any: a target shows the same one
+	// on every scrape, and a TSDB takes it once.
+	exemplars map[storage.SeriesRef]exemplar.Exemplar
+}
+
+// marker is a stale marker.
+type marker struct {
+	ref    storage.SeriesRef
+	labels labels.Labels
+	t      int64
+	v      float64
+}
+
+func newSink(out func(job string, interval time.Duration) storage.AppendableV2) *sink {
+	return &sink{
+		out: out,
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "hwsagent_scrape_refused_samples_total",
+			Help: "Scraped samples that the log did not take, stale markers and the scrape's report included.",
+		}, []string{"job"}),
+		exemplars: make(map[storage.SeriesRef]exemplar.Exemplar),
+	}
+}
+
+// AppenderV2 implements [storage.AppendableV2]. ctx has the target.
+func (s *sink) AppenderV2(ctx context.Context) storage.AppenderV2 {
+	a := &appender{sink: s, ctx: ctx}
+	var interval time.Duration
+	if t, ok := scrape.TargetFromContext(ctx); ok {
+		// As it was found: the job's name, unless discovery gives another.
+		a.job = t.DiscoveredLabels(labels.NewBuilder(labels.EmptyLabels())).Get(model.JobLabel)
+		if d, err := model.ParseDuration(t.GetValue(model.ScrapeIntervalLabel)); err == nil {
+			interval = time.Duration(d)
+		}
+	}
+	a.out = s.out(a.job, interval)
+	a.inner = a.out.AppenderV2(ctx)
+	return a
+}
+
+func (s *sink) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+}
+
+// takeEnded returns the markers that wait, and whether anything may be committed at all.
+func (s *sink) takeEnded() (ended []marker, open bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ended, s.ended = s.ended, nil
+	return ended, !s.closed
+}
+
+func (s *sink) keepEnded(ended []marker) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = append(s.ended, ended[:min(len(ended), maxEnded-len(s.ended))]...)
+}
+
+// fresh removes the exemplars that a TSDB would not take: those that it has, older ones,
+// and those with longer labels than OpenMetrics allows. It works in place.
+func (s *sink) fresh(ref storage.SeriesRef, exemplars []exemplar.Exemplar) []exemplar.Exemplar {
+	kept := exemplars[:0]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range exemplars {
+		newest, known := s.exemplars[ref]
+		if known && (newest.Equals(e) || exemplar.Compare(e, newest) < 0) || tooLong(e.Labels) {
+			continue
+		}
+		kept = append(kept, e)
+		if ref != 0 {
+			e.Labels = e.Labels.Copy() // the parser's memory is used again
+			s.exemplars[ref] = e
+		}
+	}
+	return kept
+}
+
+func (s *sink) forget(ref storage.SeriesRef) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.exemplars, ref)
+}
+
+func tooLong(ls labels.Labels) bool {
+	n := 0
+	ls.Range(func(l labels.Label) { n += utf8.RuneCountInString(l.Name) + utf8.RuneCountInString(l.Value) })
+	return n > exemplar.ExemplarMaxLabelSetLength
+}
+
+// appender is one scrape's samples with its report, or the stale markers of a target
+// that has gone.
+type appender struct {
+	sink  *sink
+	ctx   context.Context // of the scrape
+	job   string
+	out   storage.AppendableV2
+	inner storage.AppenderV2 // a batch of out
+
+	count int // samples that inner has
+	bytes int // about what they take there
+	ended []marker
+}
+
+// Append implements [storage.AppenderV2].
+func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AppendV2Options) (storage.SeriesRef, error) {
+	if a.bytes > commitBytes {
+		if err := a.flush(); err != nil {
+			return 0, err
+		}
+		a.inner = a.out.AppenderV2(a.ctx)
+	}
+	// The report's series are called up\xff inside the manager, so that no target has them.
+	o.MetricFamilyName = strings.TrimSuffix(o.MetricFamilyName, "\xff")
+	if len(o.Exemplars) > 0 {
+		o.Exemplars = a.sink.fresh(ref, o.Exemplars)
+	}
+	got, err := a.inner.Append(ref, ls, st, t, v, h, fh, o)
+	if err != nil && !errors.Is(err, &storage.AppendPartialError{}) {
+		return got, err
+	}
+	a.count++
+	a.bytes += 256 + int(ls.ByteSize()) + len(o.Metadata.Help)
+	if h != nil || fh != nil {
+		a.bytes += 2048
+	}
+	if value.IsStaleNaN(v) && h == nil && fh == nil {
+		a.ended = append(a.ended, marker{got, ls, t, v})
+		a.sink.forget(got)
+	}
+	return got, err
+}
+
+// Commit implements [storage.AppenderTransaction].
+func (a *appender) Commit() error { return a.flush() }
+
+// flush commits what there is.
+func (a *appender) flush() error {
+	before, open := a.sink.takeEnded()
+	if !open {
+		return a.inner.Rollback()
+	}
+	count := a.count
+	for _, m := range before {
+		// Refused as out of order where the series went on: then it is not stale.
+		if _, err := a.inner.Append(m.ref, m.labels, 0, m.t, m.v, nil, nil, storage.AOptions{RejectOutOfOrder: true}); err != nil {
+			continue
+		}
+		a.ended = append(a.ended, m)
+	}
+	err := a.inner.Commit()
+	if err != nil {
+		a.sink.refused.WithLabelValues(a.job).Add(float64(count))
+		a.sink.keepEnded(a.ended)
+	}
+	a.count, a.bytes, a.ended = 0, 0, nil
+	return err
+}
+
+// Rollback implements [storage.AppenderTransaction].
+func (a *appender) Rollback() error { return a.inner.Rollback() }

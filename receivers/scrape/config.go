@@ -1,0 +1,244 @@
+package scrape
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+
+	commonconfig "github.com/prometheus/common/config"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/discovery"
+	"github.com/prometheus/prometheus/discovery/dns"
+	"github.com/prometheus/prometheus/discovery/file"
+	"github.com/prometheus/prometheus/discovery/http"
+	"go.yaml.in/yaml/v2"
+)
+
+// Entry is one scrape configuration.
+type Entry struct {
+	// Text is the mapping in YAML's flow style. A line break within it may stand
+	// between any two tokens: mistakes are told by line.
+	Text string
+	Dir  string // that relative paths are relative to
+}
+
+// Source is everything that Jobs are made of.
+type Source struct {
+	// Global is the mapping of what configurations have in common, in flow style:
+	// Prometheus' global, with at least scrape_interval and scrape_timeout.
+	Global  string
+	Entries []Entry
+}
+
+// Mistake is what is wrong with a configuration.
+type Mistake struct {
+	Entry int    // index into Source.Entries; -1: Global
+	Line  int    // of the text, from 1; 0 if it is not known
+	Key   string // of an unknown key, its name
+	Text  string
+}
+
+// Jobs are checked scrape configurations. They must not be changed.
+type Jobs struct {
+	config *config.Config
+}
+
+// Parse checks configurations as Prometheus does, each by itself. Without mistakes it
+// returns the jobs. That names are unique is the caller's to check: they may come from
+// several files.
+func Parse(src Source) (*Jobs, []Mistake) {
+	var mistakes []Mistake
+	load := func(entry int, text string) {
+		_, err := config.Load(text, slog.New(slog.DiscardHandler))
+		mistakes = append(mistakes, mistakesOf(entry, err)...)
+	}
+	load(-1, `{"global":`+src.Global+`}`)
+	if len(mistakes) > 0 {
+		return nil, mistakes // which every entry would repeat
+	}
+	global := `"global":` + oneLine(src.Global)
+	texts := make([]string, len(src.Entries))
+	for i, e := range src.Entries {
+		load(i, `{`+global+`,"scrape_configs":[`+e.Text+`]}`)
+		texts[i] = oneLine(e.Text)
+	}
+	if len(mistakes) > 0 {
+		return nil, mistakes
+	}
+	// Loaded as one, since only a loaded configuration may be put in place.
+	cfg, err := config.Load(`{`+global+`,"scrape_configs":[`+strings.Join(texts, ",")+`]}`, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, mistakesOf(-1, err)
+	}
+	for i, s := range cfg.ScrapeConfigs {
+		s.SetDirectory(src.Entries[i].Dir)
+	}
+	return &Jobs{cfg}, nil
+}
+
+// oneLine takes the line breaks out of a flow text, in which they stand between tokens.
+func oneLine(flow string) string { return strings.ReplaceAll(flow, "\n", " ") }
+
+var (
+	atLine     = regexp.MustCompile(`^(?:yaml: )?line (\d+): (?s:(.*))$`)
+	unknownKey = regexp.MustCompile(`^field (.+) not found in type \S+$`)
+)
+
+// mistakesOf takes an error of the YAML package, or of a configuration's own check, apart.
+func mistakesOf(entry int, err error) []Mistake {
+	if err == nil {
+		return nil
+	}
+	texts := []string{err.Error()}
+	var many *yaml.TypeError
+	if errors.As(err, &many) {
+		texts = many.Errors
+	}
+	var all []Mistake
+	for _, text := range texts {
+		m := Mistake{Entry: entry, Text: strings.TrimPrefix(text, "yaml: ")}
+		if found := atLine.FindStringSubmatch(text); found != nil {
+			if line, err := strconv.Atoi(found[1]); err == nil {
+				m.Line, m.Text = line, found[2]
+			}
+		}
+		if found := unknownKey.FindStringSubmatch(m.Text); found != nil {
+			m.Key = found[1]
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// Names of the jobs, in the order of the configuration; empty for nil Jobs.
+func (j *Jobs) Names() []string {
+	var names []string
+	for _, s := range j.scrapeConfigs() {
+		names = append(names, s.JobName)
+	}
+	return names
+}
+
+func (j *Jobs) scrapeConfigs() []*config.ScrapeConfig {
+	if j == nil {
+		return nil
+	}
+	return j.config.ScrapeConfigs
+}
+
+// YAML is the list of configurations with defaults filled in and secrets hidden.
+func (j *Jobs) YAML() ([]byte, error) {
+	return yaml.Marshal(j.scrapeConfigs())
+}
+
+// File is a file that a configuration names.
+type File struct {
+	Job, Path string
+	Secret    bool // others should not be able to read it
+}
+
+// Files are those that jobs read credentials and certificates from.
+func (j *Jobs) Files() []File {
+	var all []File
+	for _, s := range j.scrapeConfigs() {
+		add := func(secret bool, paths ...string) {
+			for _, p := range paths {
+				if p != "" {
+					all = append(all, File{s.JobName, p, secret})
+				}
+			}
+		}
+		clients := []commonconfig.HTTPClientConfig{s.HTTPClientConfig}
+		for _, d := range s.ServiceDiscoveryConfigs {
+			if h, ok := d.(*http.SDConfig); ok {
+				clients = append(clients, h.HTTPClientConfig)
+			}
+		}
+		for _, c := range clients {
+			add(false, c.TLSConfig.CAFile, c.TLSConfig.CertFile)
+			add(true, c.TLSConfig.KeyFile, c.BearerTokenFile)
+			if c.BasicAuth != nil {
+				add(true, c.BasicAuth.UsernameFile, c.BasicAuth.PasswordFile)
+			}
+			if c.Authorization != nil {
+				add(true, c.Authorization.CredentialsFile)
+			}
+			if o := c.OAuth2; o != nil {
+				add(true, o.ClientSecretFile, o.ClientCertificateKeyFile, o.TLSConfig.KeyFile)
+				add(false, o.TLSConfig.CAFile, o.TLSConfig.CertFile)
+			}
+			if c.HTTPHeaders != nil {
+				for _, h := range c.HTTPHeaders.Headers {
+					add(true, h.Files...)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// clientErrors are the jobs whose HTTP client cannot be made as things are, by name: a
+// certificate is missing, for one.
+func (j *Jobs) clientErrors() map[string]error {
+	bad := map[string]error{}
+	for _, s := range j.scrapeConfigs() {
+		client, err := commonconfig.NewClientFromConfig(s.HTTPClientConfig, s.JobName)
+		if err != nil {
+			bad[s.JobName] = err
+			continue
+		}
+		client.CloseIdleConnections()
+	}
+	return bad
+}
+
+// Check tells which jobs cannot work with the files that they name.
+func (j *Jobs) Check() error {
+	var errs []error
+	bad := j.clientErrors()
+	for _, name := range j.Names() {
+		if err := bad[name]; err != nil {
+			errs = append(errs, fmt.Errorf("scrape job %q: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// discoveries are what the jobs' targets are found by, by the job's name.
+func (j *Jobs) discoveries() map[string]discovery.Configs {
+	all := map[string]discovery.Configs{}
+	for _, s := range j.scrapeConfigs() {
+		all[s.JobName] = s.ServiceDiscoveryConfigs
+	}
+	return all
+}
+
+// Kinds are the keys of a scrape configuration that say where its targets come from.
+func Kinds() []string {
+	return []string{"static_configs", "file_sd_configs", "http_sd_configs", "dns_sd_configs"}
+}
+
+// schema is the shape of a scrape configuration as YAML, the lists of targets included,
+// which Prometheus' own type has no fields for.
+type schema struct {
+	config.ScrapeConfig `yaml:",inline"`
+
+	Static []staticConfig  `yaml:"static_configs"`
+	File   []file.SDConfig `yaml:"file_sd_configs"`
+	HTTP   []http.SDConfig `yaml:"http_sd_configs"`
+	DNS    []dns.SDConfig  `yaml:"dns_sd_configs"`
+}
+
+// staticConfig is the shape of a target group, which reads itself.
+type staticConfig struct {
+	Targets []string       `yaml:"targets"`
+	Labels  model.LabelSet `yaml:"labels"`
+}
+
+// Schema is the type that a scrape configuration is like, for hints about its keys.
+func Schema() reflect.Type { return reflect.TypeFor[schema]() }
