@@ -18,7 +18,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// maxEnded bounds how many stale markers wait while the log takes nothing.
+// maxEnded bounds how many stale markers of a job wait while the log takes nothing.
 const maxEnded = 100_000
 
 // commitBytes is how much one commit holds, estimated generously. A scrape is one commit;
@@ -35,8 +35,8 @@ type sink struct {
 	// round of a probe that the stop interrupts is. It says nothing about the target.
 	closed bool
 	// ended are stale markers whose commit failed. A scrape gives each marker once, so
-	// the series would never end.
-	ended []marker
+	// the series would never end. By job.
+	ended map[string][]marker
 	// exemplars are the newest of each series that has any: a target shows the same one
 	// on every scrape, and a TSDB takes it once.
 	exemplars map[storage.SeriesRef]exemplar.Exemplar
@@ -57,6 +57,7 @@ func newSink(out func(job string, interval time.Duration) storage.AppendableV2) 
 			Name: "hwsagent_scrape_refused_samples_total",
 			Help: "Scraped samples that the log did not take, stale markers and the scrape's report included.",
 		}, []string{"job"}),
+		ended:     make(map[string][]marker),
 		exemplars: make(map[storage.SeriesRef]exemplar.Exemplar),
 	}
 }
@@ -83,18 +84,22 @@ func (s *sink) close() {
 	s.closed = true
 }
 
-// takeEnded returns the markers that wait, and whether anything may be committed at all.
-func (s *sink) takeEnded() (ended []marker, open bool) {
+// takeEnded returns the markers of a job that wait, and whether anything may be committed
+// at all.
+func (s *sink) takeEnded(job string) (ended []marker, open bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ended, s.ended = s.ended, nil
+	ended = s.ended[job]
+	delete(s.ended, job)
 	return ended, !s.closed
 }
 
-func (s *sink) keepEnded(ended []marker) {
+func (s *sink) keepEnded(job string, ended []marker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ended = append(s.ended, ended[:min(len(ended), maxEnded-len(s.ended))]...)
+	if room := maxEnded - len(s.ended[job]); len(ended) > 0 && room > 0 {
+		s.ended[job] = append(s.ended[job], ended[:min(len(ended), room)]...)
+	}
 }
 
 // fresh removes the exemplars that a TSDB would not take: those that it has, older ones,
@@ -177,7 +182,7 @@ func (a *appender) Commit() error { return a.flush() }
 
 // flush commits what there is.
 func (a *appender) flush() error {
-	before, open := a.sink.takeEnded()
+	before, open := a.sink.takeEnded(a.job)
 	if !open {
 		return a.inner.Rollback()
 	}
@@ -192,7 +197,7 @@ func (a *appender) flush() error {
 	err := a.inner.Commit()
 	if err != nil {
 		a.sink.refused.WithLabelValues(a.job).Add(float64(count))
-		a.sink.keepEnded(a.ended)
+		a.sink.keepEnded(a.job, a.ended)
 	}
 	a.count, a.bytes, a.ended = 0, 0, nil
 	return err
