@@ -138,6 +138,7 @@ func checkFiles(c *Config, now time.Time) Group {
 		}
 		g.Steps = append(g.Steps, s)
 	}
+	g.Steps = append(g.Steps, checkCommands(c)...)
 	for _, t := range c.RemoteWrite {
 		if s, ok := checkTokenDir(t); ok {
 			g.Steps = append(g.Steps, s)

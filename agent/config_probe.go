@@ -10,12 +10,14 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"hwsagent/probes/canary"
+	"hwsagent/probes/exec"
 	"hwsagent/probes/host"
 	"hwsagent/probes/snmp"
+	"hwsagent/probes/textfile"
 )
 
 // probeTypes are the types of probes, as they are written in agent.yaml.
-var probeTypes = []string{"canary", "host", "self", "snmp"}
+var probeTypes = []string{"canary", "exec", "host", "self", "snmp", "textfile"}
 
 // newSettings makes an empty configuration of a probe type, or nil for an unknown
 // type.
@@ -23,12 +25,16 @@ func newSettings(probeType string) any {
 	switch probeType {
 	case "canary":
 		return new(canary.Config)
+	case "exec":
+		return new(exec.Config)
 	case "host":
 		return new(host.Config)
 	case "self":
 		return new(SelfConfig)
 	case "snmp":
 		return new(snmp.Config)
+	case "textfile":
+		return new(textfile.Config)
 	}
 	return nil
 }

@@ -60,7 +60,7 @@ func maskScalar(path, value string) string {
 		if secretKey(s) {
 			return hidden
 		}
-		if s == "endpoint_params" && i+1 < len(steps) {
+		if (s == "endpoint_params" || s == "env") && i+1 < len(steps) {
 			return hidden
 		}
 		if s == "http_headers" && i+2 < len(steps) && steps[i+2] == "values" && !headerShown(steps[i+1]) {

@@ -14,9 +14,11 @@ import (
 
 	"hwsagent/probes"
 	"hwsagent/probes/canary"
+	"hwsagent/probes/exec"
 	"hwsagent/probes/host"
 	"hwsagent/probes/self"
 	"hwsagent/probes/snmp"
+	"hwsagent/probes/textfile"
 )
 
 // maxSamples bounds a round whose configuration sets no max_samples: far above any
@@ -27,10 +29,14 @@ const maxSamples = 200_000
 func newProbe(c *ProbeConfig, own prometheus.Gatherer, logger *slog.Logger) (probes.Probe, error) {
 	logger = logger.With("probe", c.Name)
 	switch s := c.Settings.(type) {
+	case *exec.Config:
+		return exec.New(*s, logger)
 	case *host.Config:
 		return host.New(*s, logger)
 	case *snmp.Config:
 		return snmp.New(*s, logger)
+	case *textfile.Config:
+		return textfile.New(*s)
 	case *canary.Config:
 		return canary.New(*s)
 	case *SelfConfig:

@@ -86,6 +86,10 @@ func (r *Round) AddSample(s Sample) {
 	r.samples = append(r.samples, s)
 }
 
+// Cut forgets the samples after the first n, such as those of a text that turned out to be
+// malformed.
+func (r *Round) Cut(n int) { r.samples = r.samples[:min(n, len(r.samples))] }
+
 // Samples are the samples added so far, in order.
 func (r *Round) Samples() []Sample { return r.samples }
 

@@ -1,0 +1,39 @@
+package agent
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+
+	"hwsagent/probes/exec"
+)
+
+// checkCommands looks at the programs that probes run.
+func checkCommands(c *Config) (steps []Step) {
+	for i := range c.Probes {
+		p := &c.Probes[i]
+		s, ok := p.Settings.(*exec.Config)
+		if !ok || !p.Enabled || len(s.Command) == 0 {
+			continue
+		}
+		steps = append(steps, checkCommand(p.Name, s.Command[0]))
+	}
+	return steps
+}
+
+// checkCommand looks at one program: whether it can be run, and by whom it can be replaced.
+func checkCommand(probe, path string) Step {
+	info, err := os.Stat(path)
+	owner := "for probe " + probe + ": "
+	switch {
+	case err != nil:
+		return Step{Name: path, Result: Fail, Text: owner + err.Error(), Try: "install it, or mend command"}
+	case !info.Mode().IsRegular():
+		return Step{Name: path, Result: Fail, Text: owner + "is no regular file", Try: "mend command"}
+	case runtime.GOOS != "windows" && info.Mode().Perm()&0o111 == 0:
+		return Step{Name: path, Result: Fail, Text: owner + fmt.Sprintf("is not executable (%#o)", info.Mode().Perm()), Try: "chmod 755 " + path}
+	case runtime.GOOS != "windows" && info.Mode().Perm()&0o002 != 0:
+		return Step{Name: path, Result: Warn, Text: owner + fmt.Sprintf("every user of this host may change what the agent runs (%#o)", info.Mode().Perm()), Try: "chmod o-w " + path}
+	}
+	return Step{Name: path, Result: OK, Text: "executable"}
+}

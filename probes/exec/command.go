@@ -1,0 +1,127 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+	"unicode/utf8"
+)
+
+// drain is how long output is read on after the command has ended, if something that has left its
+// group keeps it open.
+const drain = 100 * time.Millisecond
+
+// maxSaid is how much of what a command says on standard error is shown, its end.
+const maxSaid = 300
+
+// errTooMuch means that a command printed more than it may.
+var errTooMuch = errors.New("it prints more than max_output")
+
+// command makes the process of c, with its output going to out and errs.
+func command(c *Config, out, errs io.Writer) *exec.Cmd {
+	cmd := exec.Command(c.Command[0], c.Command[1:]...) // #nosec G204 -- that is what it is for; no shell
+	cmd.Env = []string{}                                // nil would be the agent's own
+	for name, value := range c.Env {
+		cmd.Env = append(cmd.Env, name+"="+string(value))
+	}
+	slices.Sort(cmd.Env)
+	cmd.Dir = c.Directory
+	if cmd.Dir == "" {
+		cmd.Dir = "/"
+	}
+	cmd.Stdout, cmd.Stderr = out, errs
+	cmd.WaitDelay = drain
+	cmd.SysProcAttr = ownGroup()
+	return cmd
+}
+
+// run runs the command to its end and returns what it printed. Nothing of its group is left when
+// it returns.
+func run(ctx context.Context, c *Config) ([]byte, error) {
+	said := &tail{}
+	out := &bounded{limit: c.limit(), full: make(chan struct{})}
+	cmd := command(c, out, said)
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start command: %w", err)
+	}
+	exited, finish := watch(cmd)
+	var why error
+	select {
+	case <-exited:
+	case <-out.full:
+		why = fmt.Errorf("run %s: %w (%d bytes); it was killed", c.Command[0], errTooMuch, c.limit())
+	case <-ctx.Done():
+		why = fmt.Errorf("run %s: it did not end in time and was killed: %w%s", c.Command[0], ctx.Err(), said)
+	}
+	// The leader is not reaped yet, so the number is still that of its group.
+	signalGroup(cmd.Process, syscall.SIGKILL)
+	<-exited
+	err := finish()
+	switch {
+	case why != nil:
+		return nil, why
+	case out.over():
+		return nil, fmt.Errorf("run %s: %w (%d bytes)", c.Command[0], errTooMuch, c.limit())
+	case err != nil && !errors.Is(err, exec.ErrWaitDelay): // what left the group keeps the output open; the command itself is done
+		return nil, fmt.Errorf("run %s: %w%s", c.Command[0], err, said)
+	}
+	return out.bytes, nil
+}
+
+// bounded keeps what is written, up to a limit. Written by one goroutine, read after it.
+type bounded struct {
+	limit int
+	bytes []byte
+	full  chan struct{} // closed when there was more
+	once  sync.Once
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if len(b.bytes)+len(p) > b.limit {
+		b.once.Do(func() { close(b.full) })
+		return 0, errTooMuch
+	}
+	b.bytes = append(b.bytes, p...)
+	return len(p), nil
+}
+
+func (b *bounded) over() bool {
+	select {
+	case <-b.full:
+		return true
+	default:
+		return false
+	}
+}
+
+// tail keeps the end of what is written. It is safe for concurrent use.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, p[max(0, len(p)-maxSaid):]...)
+	t.text = append(t.text[:0], t.text[max(0, len(t.text)-maxSaid):]...)
+	return len(p), nil
+}
+
+// String is "; it said: …" in one line, or nothing.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := strings.Join(strings.Fields(strings.ToValidUTF8(string(t.text), string(utf8.RuneError))), " ")
+	if text == "" {
+		return ""
+	}
+	return "; it said: " + text
+}

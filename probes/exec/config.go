@@ -1,0 +1,123 @@
+// Package exec is a probe that runs a command and reads the metrics that it prints, or that starts
+// an exporter, keeps it running and scrapes it.
+//
+// The command is run as it is written, without a shell, in an environment that has only what the
+// configuration gives, in a process group of its own, which is killed as a whole.
+package exec
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/common/config"
+)
+
+// Bounds of Config.MaxOutput, in bytes.
+const (
+	defaultOutput = 16 << 20
+	mostOutput    = 256 << 20
+)
+
+// port stands for a free port in the command, its environment and the URL.
+const port = "{{port}}"
+
+// Config is the probe's own part of an entry of probes.
+type Config struct {
+	// Command is the program, with its absolute path, and its arguments.
+	Command []string `yaml:"command"`
+	// Env is the whole environment. Values may be secrets.
+	Env map[string]config.Secret `yaml:"env,omitempty"`
+	// Directory is where it runs; default /.
+	Directory string `yaml:"directory,omitempty"`
+	// MaxOutput bounds what is read in a round, in bytes; default 16777216.
+	MaxOutput int `yaml:"max_output,omitempty"`
+	// ScrapeURL makes the command an exporter that runs on and is scraped at that address. With
+	// {{port}}, a free port is put there, and into command and env.
+	ScrapeURL string `yaml:"scrape_url,omitempty"`
+}
+
+// Validate reports what is wrong with c.
+func (c *Config) Validate() error {
+	var errs []error
+	switch {
+	case len(c.Command) == 0:
+		errs = append(errs, errors.New("exec needs a command; as in command: [/usr/local/bin/raid-metrics, --all]"))
+	case !filepath.IsAbs(c.Command[0]):
+		errs = append(errs, fmt.Errorf("command: %q is not an absolute path; there is no PATH and no shell", c.Command[0]))
+	}
+	for name := range c.Env {
+		if name == "" || strings.ContainsAny(name, "=\x00") {
+			errs = append(errs, fmt.Errorf("env: %q is not a name of a variable", name))
+		}
+	}
+	if c.Directory != "" && !filepath.IsAbs(c.Directory) {
+		errs = append(errs, fmt.Errorf("directory: %q is not an absolute path", c.Directory))
+	}
+	if c.MaxOutput < 0 || c.MaxOutput > mostOutput {
+		errs = append(errs, fmt.Errorf("max_output: %d is not between 1 and %d", c.MaxOutput, mostOutput))
+	}
+	if c.ScrapeURL != "" {
+		if err := checkURL(c.ScrapeURL); err != nil {
+			errs = append(errs, fmt.Errorf("scrape_url: %w", err))
+		}
+	} else if slices.ContainsFunc(c.Command, func(s string) bool { return strings.Contains(s, port) }) {
+		errs = append(errs, fmt.Errorf("command: %s is for exporters; add scrape_url: http://127.0.0.1:%s/metrics", port, port))
+	}
+	return errors.Join(errs...)
+}
+
+// checkURL refuses what is not this host's: what the exporter at the other end says becomes
+// this host's data.
+func checkURL(text string) error {
+	u, err := url.Parse(strings.ReplaceAll(text, port, "1"))
+	if err != nil {
+		return fmt.Errorf("%q is not a URL", text)
+	}
+	if u.Scheme != "http" || u.User != nil {
+		return fmt.Errorf("%q is not http://127.0.0.1:port/path", text)
+	}
+	if ip, err := netip.ParseAddr(u.Hostname()); u.Hostname() != "localhost" && (err != nil || !ip.IsLoopback()) {
+		return fmt.Errorf("%q is not on this host; the exporter that the command starts is: write 127.0.0.1", u.Hostname())
+	}
+	return nil
+}
+
+// limit is MaxOutput or its default.
+func (c *Config) limit() int {
+	if c.MaxOutput == 0 {
+		return defaultOutput
+	}
+	return c.MaxOutput
+}
+
+// with is c with a port in the places for it.
+func (c *Config) with(number string) Config {
+	put := func(s string) string { return strings.ReplaceAll(s, port, number) }
+	own := *c
+	own.Command, own.Env, own.ScrapeURL = slices.Clone(c.Command), map[string]config.Secret{}, put(c.ScrapeURL)
+	for i := range own.Command {
+		own.Command[i] = put(own.Command[i])
+	}
+	for name, value := range c.Env {
+		own.Env[name] = config.Secret(put(string(value)))
+	}
+	return own
+}
+
+// freePort is a port of this host that nobody listens on. Another program can take it before the
+// exporter does, which then fails and is started again with another.
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	defer l.Close()
+	_, number, err := net.SplitHostPort(l.Addr().String())
+	return number, err
+}

@@ -1,0 +1,115 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"syscall"
+	"time"
+
+	"hwsagent/probes"
+	"hwsagent/probes/exposition"
+)
+
+// tryAgain is how long a scrape waits when an exporter that has just been started does not listen yet.
+const tryAgain = 50 * time.Millisecond
+
+// Probe implements [probes.Probe].
+type Probe struct {
+	config   Config
+	log      *slog.Logger
+	client   *http.Client
+	exporter *exporter // nil until the first round, and for a command that is run each time
+}
+
+// New makes the probe. Nothing is run before the first round: only then is a probe that this one
+// replaces surely done.
+func New(c Config, logger *slog.Logger) (*Probe, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	// No proxy, no redirects, no compression: it is another program on this host.
+	client := &http.Client{
+		Transport:     &http.Transport{MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return &Probe{config: c, log: logger, client: client}, nil
+}
+
+// Collect runs the command, or scrapes the exporter. Output of a command that fails, and text that is
+// malformed, adds nothing.
+func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
+	if p.config.ScrapeURL == "" {
+		out, err := run(ctx, &p.config)
+		if err != nil {
+			return err
+		}
+		if err := exposition.Parse(out, exposition.Options{}, r); err != nil {
+			return fmt.Errorf("read the output of %s: %w", p.config.Command[0], err)
+		}
+		return nil
+	}
+	if p.exporter == nil {
+		p.exporter = startExporter(p.config, p.log)
+	}
+	return p.scrape(ctx, r)
+}
+
+// Close ends the exporter.
+func (p *Probe) Close() error {
+	if p.exporter != nil {
+		p.exporter.close()
+	}
+	p.client.CloseIdleConnections()
+	return nil
+}
+
+// scrape waits, as long as the round lasts, for an exporter that has just been started.
+func (p *Probe) scrape(ctx context.Context, r *probes.Round) error {
+	for {
+		url, err := p.exporter.address()
+		if err == nil {
+			err = p.get(ctx, url, r)
+		}
+		if !errors.Is(err, errStarting) && !errors.Is(err, syscall.ECONNREFUSED) {
+			return err
+		}
+		wait := time.NewTimer(tryAgain)
+		select {
+		case <-wait.C:
+		case <-ctx.Done():
+			wait.Stop()
+			return err
+		}
+	}
+}
+
+func (p *Probe) get(ctx context.Context, url string, r *probes.Round) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return fmt.Errorf("scrape exporter: %w", err)
+	}
+	req.Header.Set("Accept", "application/openmetrics-text;version=1.0.0;q=0.9,text/plain;version=0.0.4;q=0.8,*/*;q=0.1")
+	resp, err := p.client.Do(req)
+	if err != nil {
+		return fmt.Errorf("scrape exporter: %w", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("scrape exporter: %s answers %s", url, resp.Status)
+	}
+	text, err := io.ReadAll(io.LimitReader(resp.Body, int64(p.config.limit())+1))
+	if err != nil {
+		return fmt.Errorf("scrape exporter: %w", err)
+	}
+	if len(text) > p.config.limit() {
+		return fmt.Errorf("scrape exporter: %w (%d bytes)", errTooMuch, p.config.limit())
+	}
+	if err := exposition.Parse(text, exposition.Options{ContentType: resp.Header.Get("Content-Type")}, r); err != nil {
+		return fmt.Errorf("read the metrics of %s: %w", p.config.Command[0], err)
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+// Package textfile is a probe that reads metrics from files which other programs leave in a
+// directory, as node_exporter's collector of that name does: *.prom in the text format, without
+// timestamps.
+package textfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/common/model"
+
+	"hwsagent/probes"
+	"hwsagent/probes/exposition"
+)
+
+// Bounds of a round.
+const (
+	maxFiles     = 1000
+	maxFileBytes = 16 << 20
+)
+
+// Config is the probe's own part of an entry of probes.
+type Config struct {
+	// Directory is where the files are; it may be a pattern such as /srv/*/metrics.
+	Directory string `yaml:"directory"`
+}
+
+// Validate reports what is wrong with c.
+func (c *Config) Validate() error {
+	if c.Directory == "" {
+		return errors.New("textfile needs a directory; as in directory: /var/lib/node_exporter/textfile_collector")
+	}
+	if !filepath.IsAbs(c.Directory) {
+		return fmt.Errorf("directory: %q is not an absolute path", c.Directory)
+	}
+	if _, err := filepath.Match(c.Directory, ""); err != nil {
+		return fmt.Errorf("directory: %q is not a pattern: %w", c.Directory, err)
+	}
+	return nil
+}
+
+// Probe implements [probes.Probe].
+type Probe struct {
+	pattern      string
+	mtime, error *probes.Family
+}
+
+// New makes the probe.
+func New(c Config) (*Probe, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	return &Probe{
+		pattern: c.Directory,
+		mtime:   &probes.Family{Name: "node_textfile_mtime_seconds", Help: "Unixtime mtime of textfiles successfully read.", Type: model.MetricTypeGauge},
+		error:   &probes.Family{Name: "node_textfile_scrape_error", Help: "1 if there was an error opening or reading a file, 0 otherwise", Type: model.MetricTypeGauge},
+	}, nil
+}
+
+// Collect reads every file. One that cannot be read, or is malformed, costs itself only: it
+// has no mtime, node_textfile_scrape_error is 1, and the error names it.
+func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
+	var errs []error
+	files := 0
+	for _, dir := range p.directories() {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("read directory: %w", err))
+			continue
+		}
+		for _, e := range entries {
+			if !strings.HasSuffix(e.Name(), ".prom") {
+				continue
+			}
+			if err := ctx.Err(); err != nil {
+				return fmt.Errorf("read %s: %w", dir, err)
+			}
+			if files++; files > maxFiles {
+				errs = append(errs, fmt.Errorf("read %s: there are more than %d files; the others are left out", dir, maxFiles))
+				break
+			}
+			path := filepath.Join(dir, e.Name())
+			if err := p.file(path, r); err != nil {
+				errs = append(errs, fmt.Errorf("read %s: %w", path, err))
+			}
+		}
+	}
+	failed := 0.0
+	if len(errs) > 0 {
+		failed = 1
+	}
+	r.Add(p.error, failed)
+	if len(errs) > 0 {
+		return errors.Join(append([]error{probes.ErrPartial}, errs...)...)
+	}
+	return nil
+}
+
+// directories are those that the pattern matches, or the pattern itself, which then cannot be read.
+func (p *Probe) directories() []string {
+	dirs, err := filepath.Glob(p.pattern)
+	if err != nil || len(dirs) == 0 {
+		return []string{p.pattern}
+	}
+	slices.Sort(dirs)
+	return dirs
+}
+
+// file adds the samples of a file and its mtime, or with an error nothing.
+func (p *Probe) file(path string, r *probes.Round) error {
+	f, err := openRegular(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	if err != nil {
+		return err
+	}
+	if len(text) > maxFileBytes {
+		return fmt.Errorf("the file has more than %d bytes", maxFileBytes)
+	}
+	if err := exposition.Parse(text, exposition.Options{NoTimestamps: true}, r); err != nil {
+		return err
+	}
+	// After the parsing: what fails does not appear fresh.
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	r.Add(p.mtime, float64(info.ModTime().Unix()), "file", path)
+	return nil
+}
+
+// openRegular opens a regular file: a pipe would wait for its other end for ever.
+func openRegular(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("it is not a regular file")
+	}
+	return os.Open(path) // #nosec G304 -- whoever writes the configuration names the directory
+}
