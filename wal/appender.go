@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
@@ -15,6 +16,9 @@ var (
 	errOutOfOrder    = fmt.Errorf("append sample: %w", storage.ErrOutOfOrderSample)
 	errBatchFull     = errors.New("append sample: batch is full: commit and begin another")
 	errHugeHistogram = fmt.Errorf("it takes more than %d bytes", maxHistogramBytes)
+
+	errTimeless     = errors.New("append exemplar: it has no time")
+	errLongExemplar = fmt.Errorf("append exemplar: its labels take more than %d bytes", maxMetaBytes)
 
 	errFinished = errors.New("appender was committed or rolled back before")
 )
@@ -80,6 +84,36 @@ func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, 
 	if len(opts.Exemplars) > 0 {
 		b.addExemplars(s, t, opts.Exemplars)
 	}
+	return storage.SeriesRef(s.ref), nil
+}
+
+// AppendExemplar adds an exemplar to a series of which this batch need not have a sample:
+// remote write brings exemplars whose sample came with an earlier request. One without a
+// time is refused, as nothing else tells when it was.
+func (a *appender) AppendExemplar(ref storage.SeriesRef, ls labels.Labels, e exemplar.Exemplar) (storage.SeriesRef, error) {
+	if a.b == nil {
+		return 0, errFinished
+	}
+	switch {
+	case !e.HasTs && e.Ts == 0:
+		return 0, errTimeless
+	case e.Labels.ByteSize() > maxMetaBytes:
+		return 0, errLongExemplar
+	case a.b.bytes > maxCommit/2:
+		return 0, errBatchFull
+	}
+	m := a.log.series
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.byRef.get(uint64(ref))
+	if s == nil {
+		var err error
+		if s, err = m.get(ls); err != nil {
+			return 0, fmt.Errorf("append exemplar: %w", err)
+		}
+	}
+	s.used = m.tick
+	a.b.addExemplars(s, e.Ts, []exemplar.Exemplar{e})
 	return storage.SeriesRef(s.ref), nil
 }
 

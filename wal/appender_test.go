@@ -281,3 +281,30 @@ func TestHugeHistogram(t *testing.T) {
 		t.Errorf("entry %+v", e)
 	}
 }
+
+// An exemplar whose sample came before is logged by itself, and counts as no sample.
+func TestAppendExemplarAlone(t *testing.T) {
+	l := openLog(t, Options{Dir: t.TempDir()})
+	r := openReader(t, l, "r", ReaderOptions{})
+	app := l.AppenderV2(t.Context())
+	a, ok := app.(storage.ExemplarAppender)
+	if !ok {
+		t.Fatal("an appender of the log takes no exemplars alone")
+	}
+	ls := labels.FromStrings("__name__", "x")
+	for _, e := range []exemplar.Exemplar{{Value: 1}, {Value: 1, Ts: 1, Labels: labels.FromStrings("a", strings.Repeat("x", maxMetaBytes))}} {
+		if _, err := a.AppendExemplar(0, ls, e); err == nil {
+			t.Errorf("%v is taken", e)
+		}
+	}
+	if _, err := a.AppendExemplar(0, ls, exemplar.Exemplar{Labels: labels.FromStrings("trace", "t"), Value: 7, Ts: 99}); err != nil {
+		t.Fatal(err)
+	}
+	if err := app.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	e := nextEntry(t, r)
+	if len(e.Exemplars) != 1 || e.Exemplars[0].T != 99 || e.Exemplars[0].Series.Labels.String() != ls.String() || e.Count() != 0 {
+		t.Errorf("got %+v", e)
+	}
+}
