@@ -1,0 +1,316 @@
+package receivers
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/model/relabel"
+	"github.com/prometheus/prometheus/storage"
+)
+
+// What the log keeps of a batch until it is committed, in bytes, beside labels and buckets.
+const (
+	seriesBytes   = 256
+	sampleBytes   = 64
+	exemplarBytes = 96
+	bucketBytes   = 24
+)
+
+// fullRetry is what a sender is asked to wait when the log takes nothing.
+const fullRetry = 10 * time.Second
+
+// exemplarAppender is what an appender of the log has for exemplars whose samples came
+// with an earlier request.
+type exemplarAppender interface {
+	AppendExemplar(ref storage.SeriesRef, l labels.Labels, e exemplar.Exemplar) (storage.SeriesRef, error)
+}
+
+// Written is what a batch has put into the log.
+type Written struct{ Samples, Histograms, Exemplars uint64 }
+
+// Batch is the samples of one request. Everything that [Batch.Series] and [Batch.Append]
+// take is committed at once, by Commit, or not at all. It belongs to one goroutine and must
+// end with Commit or Rollback.
+type Batch struct {
+	r   *Request
+	g   *Gate
+	app storage.AppenderV2
+	now time.Time
+
+	series, samples int
+
+	// Of the series that Series named last.
+	ref    storage.SeriesRef
+	labels labels.Labels
+	family string
+	meta   metadata.Metadata
+	fault  Reason // why its samples are not taken; "" if they are
+
+	lb *labels.Builder
+
+	written Written
+	refused map[Reason]uint64
+	told    []string // the first of what is refused, in words
+}
+
+// maxTold is how many samples that are refused are told of in the answer.
+const maxTold = 5
+
+// Batch begins the batch of a request.
+func (r *Request) Batch() *Batch {
+	return &Batch{
+		r: r, g: r.gate, app: r.gate.o.Out.AppenderV2(r.Context()), now: time.Now(),
+		lb: labels.NewBuilder(labels.EmptyLabels()), refused: map[Reason]uint64{},
+	}
+}
+
+// Series names the series that the samples of the following calls of Append belong to. ls
+// is sorted. It returns a [Refusal] if a bound of the request is passed; a series that is
+// wrong by itself costs its own samples.
+func (b *Batch) Series(ls labels.Labels, family string, meta metadata.Metadata) error {
+	limits := b.g.o.Limits
+	if b.series++; b.series > limits.Series {
+		return Refuse(TooManySeries, http.StatusRequestEntityTooLarge, "the request has more than limits.series (%d) series: send less at once", limits.Series)
+	}
+	if err := b.checkBounds(ls); err != nil {
+		return err
+	}
+	if err := b.r.take(seriesBytes + int64(ls.ByteSize())); err != nil {
+		return err
+	}
+	b.ref, b.family, b.meta, b.fault = 0, family, meta, ""
+	if why := invalid(ls); why != "" {
+		b.fault = InvalidLabels
+		b.tell(InvalidLabels, ls, why)
+		return nil
+	}
+	if len(b.g.o.Relabel) > 0 {
+		b.lb.Reset(ls)
+		if !relabel.ProcessBuilder(b.lb, b.g.o.Relabel...) {
+			b.fault = Relabelled
+			return nil
+		}
+		if ls = b.lb.Labels(); ls.Get(model.MetricNameLabel) == "" {
+			b.fault = InvalidLabels
+			b.tell(InvalidLabels, ls, "metric_relabel_configs leave it without a name")
+			return nil
+		}
+	}
+	b.labels = ls
+	if !b.g.active.admit(ls.Hash(), b.now) {
+		b.fault = NewSeries
+		b.tell(NewSeries, ls, fmt.Sprintf("limits.active_series (%d) series are active already", limits.ActiveSeries))
+	}
+	return nil
+}
+
+// checkBounds refuses a request with labels beyond the limits.
+func (b *Batch) checkBounds(ls labels.Labels) (err error) {
+	limits, n := b.g.o.Limits, 0
+	ls.Range(func(l labels.Label) {
+		if l.Name != model.MetricNameLabel {
+			n++
+		}
+		switch {
+		case err != nil:
+		case len(l.Name) > limits.LabelNameBytes:
+			err = Refuse(LabelTooLong, http.StatusBadRequest, "the label name %q has %d bytes, more than limits.label_name_bytes (%d)", cut(l.Name), len(l.Name), limits.LabelNameBytes)
+		case len(l.Value) > limits.LabelValueBytes:
+			err = Refuse(LabelTooLong, http.StatusBadRequest, "the value of label %q has %d bytes, more than limits.label_value_bytes (%d)", l.Name, len(l.Value), limits.LabelValueBytes)
+		}
+	})
+	if err == nil && n > limits.Labels {
+		err = Refuse(TooManyLabels, http.StatusBadRequest, "series %s has %d labels, more than limits.labels (%d)", cut(ls.Get(model.MetricNameLabel)), n, limits.Labels)
+	}
+	return err
+}
+
+// invalid says what is wrong with the labels of a series, "" if nothing is.
+func invalid(ls labels.Labels) string {
+	name := ls.Get(model.MetricNameLabel)
+	if name == "" {
+		return "it has no name"
+	}
+	if !model.UTF8Validation.IsValidMetricName(name) {
+		return "its name is not UTF-8"
+	}
+	why, last := "", ""
+	ls.Range(func(l labels.Label) {
+		switch {
+		case why != "":
+		case !model.UTF8Validation.IsValidLabelName(l.Name):
+			why = fmt.Sprintf("%q is not a label name", cut(l.Name))
+		case !model.LabelValue(l.Value).IsValid():
+			why = fmt.Sprintf("the value of label %q is not UTF-8", cut(l.Name))
+		case l.Name == last:
+			why = fmt.Sprintf("label %q is there twice", cut(l.Name))
+		case l.Name < last:
+			why = "its labels are not sorted"
+		}
+		last = l.Name
+	})
+	return why
+}
+
+// Append adds a sample of the series that Series named last: a float v, or a histogram if h
+// or fh is set. Times are milliseconds; st is 0 if unknown. It returns a [Refusal] if a bound
+// of the request is passed; a sample that is wrong by itself is counted.
+func (b *Batch) Append(st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, exemplars ...exemplar.Exemplar) error {
+	limits := b.g.o.Limits
+	if b.samples++; b.samples > limits.Samples {
+		return Refuse(TooManySamples, http.StatusRequestEntityTooLarge, "the request has more than limits.samples (%d) samples: send less at once", limits.Samples)
+	}
+	if err := b.r.take(memoryOf(h, fh, exemplars)); err != nil {
+		return err
+	}
+	if b.fault != "" {
+		b.refused[b.fault]++
+		return nil
+	}
+	if err := readable(h, fh); err != nil {
+		b.refuse(InvalidSample, err.Error())
+		return nil
+	}
+	ref, err := b.app.Append(b.ref, b.labels, st, t, v, h, fh, storage.AOptions{MetricFamilyName: b.family, Metadata: b.meta, Exemplars: exemplars})
+	switch {
+	case err == nil, errors.Is(err, &storage.AppendPartialError{}):
+	case errors.Is(err, storage.ErrDuplicateSampleForTimestamp):
+		b.refuse(Duplicate, "its newest sample has the same time and another value")
+		return nil
+	default:
+		b.refuse(InvalidSample, err.Error())
+		return nil
+	}
+	b.ref = ref
+	if h != nil || fh != nil {
+		b.written.Histograms++
+	} else {
+		b.written.Samples++
+	}
+	b.written.Exemplars += uint64(len(exemplars))
+	return nil
+}
+
+// AppendExemplar adds an exemplar of the series that Series named last, whose sample came
+// before: with this request or with an earlier one.
+func (b *Batch) AppendExemplar(e exemplar.Exemplar) error {
+	if err := b.r.take(memoryOf(nil, nil, []exemplar.Exemplar{e})); err != nil {
+		return err
+	}
+	app, ok := b.app.(exemplarAppender)
+	if b.fault == "" && ok {
+		if ref, err := app.AppendExemplar(b.ref, b.labels, e); err == nil {
+			b.ref = ref
+			b.written.Exemplars++
+			return nil
+		}
+	}
+	b.g.CountRefused(ExemplarUnlogged, 1)
+	return nil
+}
+
+func memoryOf(h *histogram.Histogram, fh *histogram.FloatHistogram, exemplars []exemplar.Exemplar) int64 {
+	n := int64(sampleBytes)
+	switch {
+	case h != nil:
+		n += 200 + bucketBytes*int64(len(h.PositiveBuckets)+len(h.NegativeBuckets)+len(h.CustomValues)+len(h.PositiveSpans)+len(h.NegativeSpans))
+	case fh != nil:
+		n += 200 + bucketBytes*int64(len(fh.PositiveBuckets)+len(fh.NegativeBuckets)+len(fh.CustomValues)+len(fh.PositiveSpans)+len(fh.NegativeSpans))
+	}
+	for _, e := range exemplars {
+		n += exemplarBytes + int64(e.Labels.ByteSize())
+	}
+	return n
+}
+
+// readable reduces a histogram whose resolution is higher than Prometheus can handle.
+func readable(h *histogram.Histogram, fh *histogram.FloatHistogram) error {
+	tooFine := func(schema int32) bool {
+		return histogram.IsExponentialSchemaReserved(schema) && schema > histogram.ExponentialSchemaMax
+	}
+	switch {
+	case h != nil && tooFine(h.Schema):
+		return h.ReduceResolution(histogram.ExponentialSchemaMax)
+	case fh != nil && tooFine(fh.Schema):
+		return fh.ReduceResolution(histogram.ExponentialSchemaMax)
+	}
+	return nil
+}
+
+// refuse counts a sample that is not taken.
+func (b *Batch) refuse(reason Reason, why string) {
+	b.refused[reason]++
+	b.tell(reason, b.labels, why)
+}
+
+// RefuseSamples counts n samples that the protocol itself cannot take, and says why.
+func (b *Batch) RefuseSamples(reason Reason, n uint64, why string) {
+	b.refused[reason] += n
+	if len(b.told) < maxTold {
+		b.told = append(b.told, cut(why))
+	}
+}
+
+func (b *Batch) tell(reason Reason, ls labels.Labels, why string) {
+	if len(b.told) < maxTold {
+		b.told = append(b.told, fmt.Sprintf("%s (%s): %s", cut(ls.String()), reason, why))
+	}
+}
+
+// Commit puts everything into the log and returns when it is there. The error is a
+// [Refusal]: with a RetryAfter if nothing of the batch is in the log, else because single
+// samples were refused, while everything else is.
+func (b *Batch) Commit() (Written, error) {
+	app := b.app
+	b.app = nil
+	if err := app.Commit(); err != nil {
+		if b.g.o.Full(err) {
+			return Written{}, later(LogFull, fullRetry, "the log is full, and wal.on_full is reject: %s", cut(err.Error()))
+		}
+		return Written{}, later(LogFailed, fullRetry, "the log cannot be written: %s", cut(err.Error()))
+	}
+	var n uint64
+	b.g.count(func(c *Counts) {
+		c.Samples += b.written.Samples + b.written.Histograms
+		for reason, refused := range b.refused {
+			c.RefusedSamples[reason] += refused
+			if reason != Relabelled {
+				n += refused
+			}
+		}
+	})
+	if n > 0 {
+		return b.written, Refuse(InvalidSample, http.StatusBadRequest, "%d of %d samples are refused, the others are stored: %s",
+			n, b.samples, strings.Join(b.told, "; "))
+	}
+	return b.written, nil
+}
+
+// RefusedSamples is how many samples Commit refuses, those that relabelling drops excluded.
+func (b *Batch) RefusedSamples() (n uint64) {
+	for reason, refused := range b.refused {
+		if reason != Relabelled {
+			n += refused
+		}
+	}
+	return n
+}
+
+// Rollback gives everything up. After Commit it does nothing.
+func (b *Batch) Rollback() {
+	if b.app != nil {
+		_ = b.app.Rollback() // it has failed to do nothing
+		b.app = nil
+	}
+}
+
+// MetadataUnkept counts metadata that no sample carries and that could not be kept.
+func (b *Batch) MetadataUnkept() { b.g.CountRefused(MetadataUnkept, 1) }

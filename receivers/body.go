@@ -1,0 +1,160 @@
+package receivers
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/golang/snappy"
+	"github.com/klauspost/compress/zstd"
+)
+
+const (
+	piece = 64 << 10 // that a body is read in, bytes
+
+	// maxExpansion bounds how much longer than its compressed form a block of snappy can be:
+	// an element of 3 bytes stands for 64 at most.
+	maxExpansion = 22
+
+	maxZstdWindow = 8 << 20 // what every decoder must be able to do, by RFC 8878
+)
+
+// read reads the body as it comes, within limits.body_bytes and the times that a client has.
+func (r *Request) read(w http.ResponseWriter) (body []byte, err error) {
+	most := r.gate.o.Limits.BodyBytes
+	if r.ContentLength > most {
+		return nil, Refuse(BodyTooLarge, http.StatusRequestEntityTooLarge, "the body has %d bytes, more than limits.body_bytes (%d)", r.ContentLength, most)
+	}
+	c := http.NewResponseController(w)
+	end := time.Now().Add(bodyTimeout)
+	// A connection without deadlines, as in a test of the handler alone, has none to miss.
+	defer func() {
+		if err == nil {
+			_ = c.SetReadDeadline(time.Time{})
+			return
+		}
+		// The server reads on, so that the client sees the answer: not for long.
+		_ = c.SetReadDeadline(time.Now().Add(lingerTimeout))
+	}()
+	for {
+		if len(body) == cap(body) {
+			grown := max(piece, 2*int64(cap(body)))
+			if r.ContentLength >= 0 {
+				grown = min(grown, r.ContentLength+1) // one more, to meet the end
+			}
+			grown = max(min(grown, most+1), int64(cap(body))+1)
+			if err := r.take(grown - int64(cap(body))); err != nil {
+				return nil, err
+			}
+			body = slices.Grow(body, int(grown)-len(body))
+		}
+		if d := time.Now().Add(stallTimeout); d.Before(end) {
+			_ = c.SetReadDeadline(d)
+		} else {
+			_ = c.SetReadDeadline(end)
+		}
+		n, err := r.Request.Body.Read(body[len(body):min(cap(body), len(body)+piece)])
+		body = body[:len(body)+n]
+		switch {
+		case int64(len(body)) > most:
+			return nil, Refuse(BodyTooLarge, http.StatusRequestEntityTooLarge, "the body has more bytes than limits.body_bytes (%d)", most)
+		case errors.Is(err, io.EOF):
+			return body, nil
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return nil, Refuse(Slow, http.StatusRequestTimeout, "the body did not come in time: no byte for %s, or not all within %s", stallTimeout, bodyTimeout)
+		case err != nil:
+			return nil, Refuse(BadRequest, http.StatusBadRequest, "read the body: %s", cut(err.Error()))
+		}
+	}
+}
+
+// decode decompresses a body. "snappy" is its block format, as remote write uses it.
+func (r *Request) decode(encoding string, body []byte) ([]byte, error) {
+	switch strings.ToLower(strings.TrimSpace(encoding)) {
+	case "", "identity":
+		if int64(len(body)) > r.gate.o.Limits.DecodedBytes {
+			return nil, r.tooLong()
+		}
+		return body, nil
+	case "snappy":
+		return r.snappy(body)
+	case "gzip", "x-gzip":
+		z, err := gzip.NewReader(bytes.NewReader(body))
+		if err != nil {
+			return nil, Refuse(Malformed, http.StatusBadRequest, "decompress gzip: %s", cut(err.Error()))
+		}
+		return r.stream("gzip", z)
+	case "zstd":
+		// The window is what the decoder keeps beside what it gives out.
+		if err := r.take(min(maxZstdWindow, r.gate.o.Limits.DecodedBytes)); err != nil {
+			return nil, err
+		}
+		z, err := zstd.NewReader(bytes.NewReader(body), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxWindow(maxZstdWindow), zstd.WithDecoderMaxMemory(uint64(r.gate.o.Limits.DecodedBytes)+1))
+		if err != nil {
+			return nil, Refuse(Malformed, http.StatusBadRequest, "decompress zstd: %s", cut(err.Error()))
+		}
+		defer z.Close()
+		return r.stream("zstd", z)
+	}
+	return nil, Refuse(Unsupported, http.StatusUnsupportedMediaType, "Content-Encoding %q: want snappy, gzip, zstd or none", cut(encoding))
+}
+
+// Decompress decompresses b, a part of the body, in one of the encodings that
+// Content-Encoding may name.
+func (r *Request) Decompress(encoding string, b []byte) ([]byte, error) { return r.decode(encoding, b) }
+
+func (r *Request) tooLong() error {
+	return Refuse(DecodedTooLong, http.StatusRequestEntityTooLarge, "decompressed, the body has more bytes than limits.decoded_bytes (%d)", r.gate.o.Limits.DecodedBytes)
+}
+
+func (r *Request) snappy(body []byte) ([]byte, error) {
+	n, err := snappy.DecodedLen(body)
+	switch {
+	case err != nil:
+		return nil, Refuse(Malformed, http.StatusBadRequest, "decompress snappy: %s", cut(err.Error()))
+	case int64(n) > r.gate.o.Limits.DecodedBytes:
+		return nil, r.tooLong()
+	case n > maxExpansion*len(body):
+		return nil, Refuse(Malformed, http.StatusBadRequest, "decompress snappy: %d bytes cannot stand for %d", len(body), n)
+	}
+	if err := r.take(int64(n)); err != nil {
+		return nil, err
+	}
+	out, err := snappy.Decode(make([]byte, n), body)
+	if err != nil {
+		return nil, Refuse(Malformed, http.StatusBadRequest, "decompress snappy: %s", cut(err.Error()))
+	}
+	return out, nil
+}
+
+// stream reads z to its end, within limits.decoded_bytes.
+func (r *Request) stream(encoding string, z io.Reader) ([]byte, error) {
+	most := r.gate.o.Limits.DecodedBytes
+	var out []byte
+	for {
+		if len(out) == cap(out) {
+			grown := max(min(max(piece, 2*int64(cap(out))), most+1), int64(cap(out))+1)
+			if err := r.take(grown - int64(cap(out))); err != nil {
+				return nil, err
+			}
+			out = slices.Grow(out, int(grown)-len(out))
+		}
+		n, err := z.Read(out[len(out):cap(out)])
+		out = out[:len(out)+n]
+		switch {
+		case int64(len(out)) > most, errors.Is(err, zstd.ErrDecoderSizeExceeded), errors.Is(err, zstd.ErrWindowSizeExceeded):
+			return nil, r.tooLong()
+		case errors.Is(err, io.EOF):
+			return out, nil
+		case err != nil:
+			return nil, Refuse(Malformed, http.StatusBadRequest, "decompress %s: %s", encoding, cut(err.Error()))
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package receivers
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/prometheus/model/relabel"
+	"github.com/prometheus/prometheus/storage"
+	"golang.org/x/sync/semaphore"
+)
+
+// GateOptions are what a [Gate] is made of.
+type GateOptions struct {
+	Name    string // of the receiver, in logs and metrics
+	Limits  Limits
+	Relabel []*relabel.Config // metric_relabel_configs, applied to every series
+
+	Out storage.AppendableV2
+	// Full reports whether an error of Commit means that the log's budget is used up.
+	Full   func(error) bool
+	Logger *slog.Logger
+}
+
+// Gate lets requests of one receiver in, within its limits, and counts what became of
+// them. It is safe for concurrent use.
+type Gate struct {
+	o      GateOptions
+	memory *semaphore.Weighted // of Limits.MemoryBytes
+	slots  *semaphore.Weighted // of Limits.Requests
+	active *activeSeries
+
+	mu     sync.Mutex
+	counts Counts
+	failed string // the reason of the last log line about requests that were refused
+}
+
+// Counts are what became of a receiver's requests since it was made. Samples include
+// histograms.
+type Counts struct {
+	Requests        uint64 // begun
+	Accepted        uint64 // answered with 2xx
+	Samples         uint64 // that the log took
+	RefusedRequests map[Reason]uint64
+	// RefusedSamples counts what was refused by itself, exemplars and metadata included;
+	// what was in a request that was refused as a whole is nowhere counted.
+	RefusedSamples map[Reason]uint64
+	LastError      string
+	LastErrorAt    time.Time
+	LastRequest    time.Time
+
+	ActiveSeries int // as of now
+}
+
+// NewGate makes a gate.
+func NewGate(o GateOptions) *Gate {
+	return &Gate{
+		o: o, memory: semaphore.NewWeighted(o.Limits.MemoryBytes), slots: semaphore.NewWeighted(int64(o.Limits.Requests)),
+		active: newActiveSeries(o.Limits.ActiveSeries),
+		counts: Counts{RefusedRequests: map[Reason]uint64{}, RefusedSamples: map[Reason]uint64{}},
+	}
+}
+
+// Limits are those that the gate was made with.
+func (g *Gate) Limits() Limits { return g.o.Limits }
+
+// Counts is a copy of the counts so far.
+func (g *Gate) Counts() Counts {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c := g.counts
+	c.RefusedRequests, c.RefusedSamples = maps.Clone(c.RefusedRequests), maps.Clone(c.RefusedSamples)
+	c.ActiveSeries = g.active.size()
+	return c
+}
+
+// Request is a request whose body has come in whole. It is valid until its handler returns.
+type Request struct {
+	*http.Request
+	Body  []byte // decompressed
+	gate  *Gate
+	taken int64 // of the gate's memory
+}
+
+// Handler serves requests: it reads the body and decompresses it within the limits, waits
+// for the request's turn, and calls handle. What handle returns is counted, and answered by
+// refuse if it is an error; handle answers itself if not. refuse may be nil, for plain text.
+func (g *Gate) Handler(handle func(w http.ResponseWriter, r *Request) error, refuse func(w http.ResponseWriter, r *http.Request, why *Refusal)) http.Handler {
+	if refuse == nil {
+		refuse = func(w http.ResponseWriter, _ *http.Request, why *Refusal) { why.Answer(w) }
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, h *http.Request) {
+		began := time.Now()
+		g.count(func(c *Counts) { c.Requests, c.LastRequest = c.Requests+1, began })
+		r := &Request{Request: h, gate: g}
+		defer r.release()
+		err := g.serve(w, r, handle)
+		if err == nil {
+			g.count(func(c *Counts) { c.Accepted++ })
+			g.note(nil)
+			return
+		}
+		why := AsRefusal(err)
+		g.Refused(why)
+		refuse(w, h, why)
+	})
+}
+
+// Refused counts a request that was refused, for what is not served by [Gate.Handler].
+func (g *Gate) Refused(why *Refusal) {
+	g.count(func(c *Counts) {
+		c.RefusedRequests[why.Reason]++
+		c.LastError, c.LastErrorAt = why.Text, time.Now()
+	})
+	g.note(why)
+}
+
+func (g *Gate) serve(w http.ResponseWriter, r *Request, handle func(http.ResponseWriter, *Request) error) error {
+	raw, err := r.read(w)
+	if err != nil {
+		return err
+	}
+	// Whoever waits here has sent all of its body: a slow client never holds a slot.
+	ctx, cancel := context.WithTimeout(r.Context(), slotTimeout)
+	defer cancel()
+	if g.slots.Acquire(ctx, 1) != nil {
+		return later(Busy, time.Second, "%d requests are being stored at the same time, and none ended for %s", g.o.Limits.Requests, slotTimeout)
+	}
+	defer g.slots.Release(1)
+	if r.Body, err = r.decode(r.Header.Get("Content-Encoding"), raw); err != nil {
+		return err
+	}
+	return handle(w, r)
+}
+
+// take takes n bytes of the receiver's memory until the request has ended, or says why not.
+func (r *Request) take(n int64) error {
+	if n <= 0 {
+		return nil
+	}
+	if r.taken+n > r.gate.o.Limits.MemoryBytes {
+		return Refuse(TooComplex, http.StatusRequestEntityTooLarge, "the request takes more than %d bytes of memory: send less at once", r.gate.o.Limits.MemoryBytes)
+	}
+	if !r.gate.memory.TryAcquire(n) {
+		return later(Busy, time.Second, "the requests under way take all of the %d bytes of memory that they may", r.gate.o.Limits.MemoryBytes)
+	}
+	r.taken += n
+	return nil
+}
+
+// Take is for what a protocol makes of the body: it takes n bytes of the receiver's memory
+// until the request has ended, or returns a [Refusal]. It is called before the memory is
+// allocated.
+func (r *Request) Take(n int64) error { return r.take(n) }
+
+func (r *Request) release() {
+	if r.taken > 0 {
+		r.gate.memory.Release(r.taken)
+		r.taken = 0
+	}
+}
+
+func (g *Gate) count(f func(*Counts)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	f(&g.counts)
+}
+
+// CountRefused counts n single samples that were refused.
+func (g *Gate) CountRefused(reason Reason, n uint64) {
+	g.count(func(c *Counts) { c.RefusedSamples[reason] += n })
+}
+
+// note logs when requests begin to be refused for another reason than before, and when one
+// is taken again.
+func (g *Gate) note(why *Refusal) {
+	g.mu.Lock()
+	before, now := g.failed, ""
+	if why != nil {
+		now = string(why.Reason)
+	}
+	g.failed = now
+	g.mu.Unlock()
+	switch {
+	case before == now:
+	case now == "":
+		g.o.Logger.Info("Requests are taken again", "receiver", g.o.Name)
+	default:
+		g.o.Logger.Warn("A request was refused", "receiver", g.o.Name, "reason", now, "err", why.Text)
+	}
+}
+
+// Limits are those of the receiver.
+func (r *Request) Limits() Limits { return r.gate.o.Limits }

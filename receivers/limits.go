@@ -1,0 +1,48 @@
+package receivers
+
+import "time"
+
+// Limits bound what one receiver takes. All are above 0, see [DefaultLimits].
+type Limits struct {
+	BodyBytes    int64 // of a request as it comes
+	DecodedBytes int64 // of a request once it is decompressed
+	MemoryBytes  int64 // of all requests under way together, with what is made of them
+
+	Series  int // of one request; one that comes in pieces counts each time
+	Samples int // of one request, histograms included
+	// ActiveSeries is how many different series may come within one to two hours. More
+	// are refused, one by one.
+	ActiveSeries int
+
+	Labels          int // of one series, its name not counted
+	LabelNameBytes  int
+	LabelValueBytes int
+
+	Requests    int // decoded and committed at the same time
+	Connections int
+}
+
+// DefaultLimits are far above what Prometheus, vmagent and the OpenTelemetry SDKs send with
+// their defaults.
+func DefaultLimits() Limits {
+	return Limits{
+		BodyBytes: 8 << 20, DecodedBytes: 32 << 20, MemoryBytes: 128 << 20,
+		Series: 50_000, Samples: 200_000, ActiveSeries: 200_000,
+		Labels: 64, LabelNameBytes: 512, LabelValueBytes: 4096,
+		Requests: 4, Connections: 4096,
+	}
+}
+
+// Times of a request. They bound how long one that makes no progress keeps what it has.
+const (
+	headerTimeout = 5 * time.Second
+	stallTimeout  = 5 * time.Second        // between two pieces of a body
+	bodyTimeout   = 30 * time.Second       // of a whole body
+	lingerTimeout = 500 * time.Millisecond // after a refusal, for what is on its way
+	slotTimeout   = 5 * time.Second        // how long a whole body waits for its turn
+	writeTimeout  = 90 * time.Second       // from the head of a request to the end of its answer; a slow disk takes its time
+	idleTimeout   = 2 * time.Minute
+	stopTimeout   = 2 * time.Second
+
+	maxHeaderBytes = 32 << 10
+)

@@ -1,0 +1,88 @@
+package receivers
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// LoopbackHost reports whether host surely means this host. Names are not looked up.
+func LoopbackHost(host string) bool {
+	host = strings.ToLower(strings.Trim(host, "[]"))
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// socket is a listening socket that one server can hand to the next.
+type socket struct {
+	tcp *net.TCPListener
+}
+
+func listen(address string) (*socket, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	tcp, ok := l.(*net.TCPListener)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("listen on %s: not a TCP socket", address), l.Close())
+	}
+	return &socket{tcp}, nil
+}
+
+// share is the socket for one server: to close it ends Accept and leaves the socket open.
+func (s *socket) share(limit int, refused func()) (net.Listener, error) {
+	if err := s.tcp.SetDeadline(time.Time{}); err != nil {
+		return nil, fmt.Errorf("listen again: %w", err)
+	}
+	return &bounded{Listener: shared{s.tcp}, limit: int64(limit), refused: refused}, nil
+}
+
+type shared struct{ *net.TCPListener }
+
+// Close makes Accept return. The socket goes on listening, for the next server.
+func (s shared) Close() error { return s.SetDeadline(time.Unix(1, 0)) }
+
+// bounded closes connections beyond a limit at once: those that are open go on, and no
+// one waits for a connection that idles.
+type bounded struct {
+	net.Listener
+	limit   int64
+	open    atomic.Int64
+	refused func()
+}
+
+// Accept implements [net.Listener].
+func (b *bounded) Accept() (net.Conn, error) {
+	for {
+		c, err := b.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if b.open.Add(1) <= b.limit {
+			return &counted{Conn: c, end: sync.OnceFunc(func() { b.open.Add(-1) })}, nil
+		}
+		b.open.Add(-1)
+		b.refused()
+		_ = c.Close() // it is not wanted in any case
+	}
+}
+
+type counted struct {
+	net.Conn
+	end func()
+}
+
+// Close implements [net.Conn].
+func (c *counted) Close() error {
+	c.end()
+	return c.Conn.Close()
+}

@@ -1,0 +1,136 @@
+// Package receivertest has what the tests of receivers share: a log in memory.
+package receivertest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+
+	"hwsagent/receivers"
+)
+
+// ErrFull is what [Log.Fail] may be set to for a log whose budget is used up.
+var ErrFull = errors.New("log is full")
+
+// Sample is what was committed.
+type Sample struct {
+	Labels    string
+	Family    string
+	Type      string
+	Help      string
+	ST, T     int64
+	V         float64
+	H         *histogram.Histogram
+	FH        *histogram.FloatHistogram
+	Exemplars int
+}
+
+// Log takes what receivers commit. It is safe for concurrent use.
+type Log struct {
+	mu        sync.Mutex
+	samples   []Sample
+	commits   int
+	rollbacks int
+	fail      error
+	newest    map[string]Sample
+}
+
+// Gate makes a gate in front of the log.
+func (l *Log) Gate(name string, limits receivers.Limits) *receivers.Gate {
+	return receivers.NewGate(receivers.GateOptions{
+		Name: name, Limits: limits, Out: l, Logger: slog.New(slog.DiscardHandler),
+		Full: func(err error) bool { return errors.Is(err, ErrFull) },
+	})
+}
+
+// Fail makes each Commit fail with err, until it is nil.
+func (l *Log) Fail(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.fail = err
+}
+
+// Samples are those committed so far, exemplars of their own included as samples without
+// a value.
+func (l *Log) Samples() []Sample {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]Sample(nil), l.samples...)
+}
+
+// Counts is how many commits and rollbacks there were.
+func (l *Log) Counts() (commits, rollbacks int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.commits, l.rollbacks
+}
+
+// AppenderV2 implements [storage.AppendableV2].
+func (l *Log) AppenderV2(context.Context) storage.AppenderV2 { return &appender{log: l} }
+
+type appender struct {
+	log     *Log
+	samples []Sample
+}
+
+// Append implements [storage.AppenderV2]. As the log, it refuses a second value for the
+// newest time of a series.
+func (a *appender) Append(_ storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
+	switch {
+	case h != nil && h.Validate() != nil:
+		return 0, h.Validate()
+	case fh != nil && fh.Validate() != nil:
+		return 0, fh.Validate()
+	}
+	s := Sample{
+		Labels: ls.String(), Family: o.MetricFamilyName, Type: string(o.Metadata.Type), Help: o.Metadata.Help,
+		ST: st, T: t, V: v, H: h, FH: fh, Exemplars: len(o.Exemplars),
+	}
+	a.log.mu.Lock()
+	defer a.log.mu.Unlock()
+	if last, ok := a.log.newest[s.Labels]; ok && last.T == t && last.V != v && h == nil && fh == nil {
+		return 0, storage.ErrDuplicateSampleForTimestamp
+	}
+	a.samples = append(a.samples, s)
+	return 1, nil
+}
+
+// AppendExemplar adds an exemplar by itself.
+func (a *appender) AppendExemplar(_ storage.SeriesRef, ls labels.Labels, e exemplar.Exemplar) (storage.SeriesRef, error) {
+	a.samples = append(a.samples, Sample{Labels: ls.String(), T: e.Ts, Exemplars: 1})
+	return 1, nil
+}
+
+// Commit implements [storage.AppenderV2].
+func (a *appender) Commit() error {
+	a.log.mu.Lock()
+	defer a.log.mu.Unlock()
+	if a.log.fail != nil {
+		return a.log.fail
+	}
+	a.log.commits++
+	a.log.samples = append(a.log.samples, a.samples...)
+	if a.log.newest == nil {
+		a.log.newest = map[string]Sample{}
+	}
+	for _, s := range a.samples {
+		if s.Exemplars == 0 || s.V != 0 {
+			a.log.newest[s.Labels] = s
+		}
+	}
+	return nil
+}
+
+// Rollback implements [storage.AppenderV2].
+func (a *appender) Rollback() error {
+	a.log.mu.Lock()
+	defer a.log.mu.Unlock()
+	a.log.rollbacks++
+	return nil
+}

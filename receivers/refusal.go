@@ -1,0 +1,101 @@
+package receivers
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Reason says in one word why something was not taken. It is a label of the metrics.
+type Reason string
+
+// The reasons of requests that are refused as a whole.
+const (
+	BadRequest     Reason = "bad_request"      // a path, parameter or header that is wrong
+	Malformed      Reason = "malformed"        // what came is no message of the protocol
+	Unsupported    Reason = "unsupported"      // a content type, encoding or message that is not spoken here
+	BodyTooLarge   Reason = "body_too_large"   // limits.body_bytes
+	DecodedTooLong Reason = "decoded_too_long" // limits.decoded_bytes
+	TooManySeries  Reason = "too_many_series"  // limits.series
+	TooManySamples Reason = "too_many_samples" // limits.samples
+	TooManyLabels  Reason = "too_many_labels"  // limits.labels
+	LabelTooLong   Reason = "label_too_long"   // limits.label_name_bytes, label_value_bytes
+	TooComplex     Reason = "too_complex"      // nested too deep, or takes more memory than one request may
+	Slow           Reason = "slow"             // the body did not come in time
+	Busy           Reason = "busy"             // limits.requests or limits.memory_bytes, all in use
+	LogFull        Reason = "log_full"         // wal.on_full: reject
+	LogFailed      Reason = "log_failed"       // the disk
+)
+
+// The reasons of single samples.
+const (
+	InvalidLabels    Reason = "invalid_labels"
+	InvalidSample    Reason = "invalid_sample"    // such as a histogram whose buckets do not add up
+	Duplicate        Reason = "duplicate"         // another value than the newest of its series, for the same moment
+	NewSeries        Reason = "new_series"        // limits.active_series
+	Relabelled       Reason = "relabelled"        // dropped by metric_relabel_configs, as was asked for
+	NotCumulative    Reason = "not_cumulative"    // OTLP: neither cumulative nor delta
+	OldDelta         Reason = "old_delta"         // OTLP: a delta that was counted before, or is older than that
+	ExemplarUnlogged Reason = "exemplar_unlogged" // an exemplar that the log has no place for
+	MetadataUnkept   Reason = "metadata_unkept"   // remote write 1.0: metadata of more metric families than are kept
+)
+
+// Refusal is why a request gets another answer than 2xx, and what that answer is.
+type Refusal struct {
+	Reason     Reason
+	Status     int           // of HTTP
+	Text       string        // for the sender's log
+	RetryAfter time.Duration // 0: trying again does not help
+}
+
+// Error is the text.
+func (r *Refusal) Error() string { return r.Text }
+
+// Refuse makes a refusal that trying again does not help.
+func Refuse(reason Reason, status int, format string, args ...any) *Refusal {
+	return &Refusal{Reason: reason, Status: status, Text: fmt.Sprintf(format, args...)}
+}
+
+// AsRefusal is err as a refusal; what is none is a malformed request.
+func AsRefusal(err error) *Refusal {
+	var r *Refusal
+	if errors.As(err, &r) {
+		return r
+	}
+	return Refuse(Malformed, http.StatusBadRequest, "%s", cut(err.Error()))
+}
+
+// later is a refusal of what may be taken in a while.
+func later(reason Reason, after time.Duration, format string, args ...any) *Refusal {
+	r := Refuse(reason, http.StatusServiceUnavailable, format, args...)
+	r.RetryAfter = after
+	return r
+}
+
+// Answer writes a refusal as plain text.
+func (r *Refusal) Answer(w http.ResponseWriter) {
+	r.Head(w)
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(r.Status)
+	_, _ = w.Write([]byte(r.Text + "\n")) // who does not read it has gone
+}
+
+// Head sets the headers that belong to the refusal.
+func (r *Refusal) Head(w http.ResponseWriter) {
+	if r.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int((r.RetryAfter+time.Second-1)/time.Second)))
+	}
+}
+
+// longest bounds what is repeated of a request in an answer, in bytes.
+const longest = 300
+
+func cut(s string) string {
+	if len(s) <= longest {
+		return s
+	}
+	return s[:longest] + "…"
+}

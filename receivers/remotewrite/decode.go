@@ -1,0 +1,62 @@
+package remotewrite
+
+import (
+	"fmt"
+	"net/http"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"hwsagent/receivers"
+)
+
+// maxSeriesBytes bounds the message of one series, of which an object is made that takes
+// up to expansion times as much while it is looked at.
+const (
+	maxSeriesBytes = 1 << 20
+	expansion      = 32
+)
+
+// fields calls f for each field of a message; a field that is not length-delimited comes
+// with a nil value.
+func fields(message []byte, f func(number protowire.Number, value []byte) error) error {
+	for len(message) > 0 {
+		number, kind, n := protowire.ConsumeTag(message)
+		if n < 0 {
+			return fmt.Errorf("read the message: %w", protowire.ParseError(n))
+		}
+		message = message[n:]
+		var value []byte
+		if kind == protowire.BytesType {
+			value, n = protowire.ConsumeBytes(message)
+		} else {
+			n = protowire.ConsumeFieldValue(number, kind, message)
+		}
+		if n < 0 {
+			return fmt.Errorf("read field %d: %w", number, protowire.ParseError(n))
+		}
+		message = message[n:]
+		if err := f(number, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// room takes the memory that the object of one series may need, once for the largest.
+type room struct {
+	r     *receivers.Request
+	taken int64
+}
+
+func (m *room) of(message []byte) error {
+	if len(message) > maxSeriesBytes {
+		return receivers.Refuse(receivers.TooComplex, http.StatusRequestEntityTooLarge, "a series takes %d bytes, more than %d: send less of it at once", len(message), maxSeriesBytes)
+	}
+	if n := expansion * int64(len(message)); n > m.taken {
+		if err := m.r.Take(n - m.taken); err != nil {
+			return err
+		}
+		m.taken = n
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package remotewrite
+
+import (
+	"fmt"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/prompb"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"hwsagent/receivers"
+)
+
+// Fields of prometheus.WriteRequest.
+const (
+	series1   protowire.Number = 1
+	metadata1 protowire.Number = 3
+)
+
+// decode1 adds what a prometheus.WriteRequest holds to the batch. One series is an object
+// at a time.
+func (h *handler) decode1(r *receivers.Request, body []byte, b *receivers.Batch) error {
+	var series prompb.TimeSeries
+	lb := labels.NewScratchBuilder(16)
+	memory := room{r: r}
+	return fields(body, func(number protowire.Number, value []byte) error {
+		switch number {
+		case series1:
+			if err := memory.of(value); err != nil {
+				return err
+			}
+			series.Labels, series.Samples = series.Labels[:0], series.Samples[:0]
+			series.Exemplars, series.Histograms = series.Exemplars[:0], series.Histograms[:0]
+			if err := series.Unmarshal(value); err != nil {
+				return fmt.Errorf("read a series: %w", err)
+			}
+			return h.append1(&series, &lb, b)
+		case metadata1:
+			return h.metadata1(r, value, b)
+		}
+		return nil
+	})
+}
+
+// append1 adds one series.
+func (h *handler) append1(s *prompb.TimeSeries, lb *labels.ScratchBuilder, b *receivers.Batch) error {
+	ls := s.ToLabels(lb, nil)
+	family, meta := h.families.of(ls.Get(model.MetricNameLabel))
+	if err := b.Series(ls, family, meta); err != nil {
+		return err
+	}
+	for i := range s.Samples {
+		if err := b.Append(0, s.Samples[i].Timestamp, s.Samples[i].Value, nil, nil); err != nil {
+			return err
+		}
+	}
+	for i := range s.Histograms {
+		p := &s.Histograms[i]
+		var err error
+		if p.IsFloatHistogram() {
+			err = b.Append(0, p.Timestamp, 0, nil, p.ToFloatHistogram())
+		} else {
+			err = b.Append(0, p.Timestamp, 0, p.ToIntHistogram(), nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for i := range s.Exemplars {
+		if err := b.AppendExemplar(s.Exemplars[i].ToExemplar(lb, nil)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// metadata1 notes what one entry of the metadata says about a family. 1.0 sends them in
+// requests of their own, once a minute; they go into the log with the next samples.
+func (h *handler) metadata1(r *receivers.Request, value []byte, b *receivers.Batch) error {
+	if err := (&room{r: r}).of(value); err != nil {
+		return err
+	}
+	var m prompb.MetricMetadata
+	if err := m.Unmarshal(value); err != nil {
+		return fmt.Errorf("read metadata: %w", err)
+	}
+	if !h.families.note(m.MetricFamilyName, metadata.Metadata{Type: metricType(m.Type), Unit: m.Unit, Help: m.Help}) {
+		b.MetadataUnkept()
+	}
+	return nil
+}
+
+// metricType is a type as the log has it.
+func metricType(t prompb.MetricMetadata_MetricType) model.MetricType {
+	switch t {
+	case prompb.MetricMetadata_COUNTER:
+		return model.MetricTypeCounter
+	case prompb.MetricMetadata_GAUGE:
+		return model.MetricTypeGauge
+	case prompb.MetricMetadata_HISTOGRAM:
+		return model.MetricTypeHistogram
+	case prompb.MetricMetadata_GAUGEHISTOGRAM:
+		return model.MetricTypeGaugeHistogram
+	case prompb.MetricMetadata_SUMMARY:
+		return model.MetricTypeSummary
+	case prompb.MetricMetadata_INFO:
+		return model.MetricTypeInfo
+	case prompb.MetricMetadata_STATESET:
+		return model.MetricTypeStateset
+	}
+	return model.MetricTypeUnknown
+}

@@ -1,0 +1,146 @@
+package remotewrite
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/prometheus/prometheus/model/labels"
+	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"hwsagent/receivers"
+)
+
+// Fields of io.prometheus.write.v2.Request.
+const (
+	symbols2 protowire.Number = 4
+	series2  protowire.Number = 5
+)
+
+// decode2 adds what an io.prometheus.write.v2.Request holds to the batch. One series is an
+// object at a time.
+func decode2(r *receivers.Request, body []byte, b *receivers.Batch) error {
+	symbols, err := symbolsOf(r, body)
+	if err != nil {
+		return err
+	}
+	d := &decoder2{symbols: symbols, limits: r.Limits(), b: b, lb: labels.NewScratchBuilder(16)}
+	memory := room{r: r}
+	return fields(body, func(number protowire.Number, value []byte) error {
+		if number != series2 {
+			return nil
+		}
+		if err := memory.of(value); err != nil {
+			return err
+		}
+		s := &d.series
+		s.LabelsRefs, s.Samples, s.Histograms, s.Exemplars = s.LabelsRefs[:0], s.Samples[:0], s.Histograms[:0], s.Exemplars[:0]
+		s.Metadata = writev2.Metadata{}
+		if err := s.Unmarshal(value); err != nil {
+			return fmt.Errorf("read a series: %w", err)
+		}
+		return d.append()
+	})
+}
+
+// symbolsOf reads the table of symbols, wherever in the message it stands.
+func symbolsOf(r *receivers.Request, body []byte) ([]string, error) {
+	count, bytes := 0, 0
+	err := fields(body, func(number protowire.Number, value []byte) error {
+		if number == symbols2 {
+			count, bytes = count+1, bytes+len(value)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	const header = 16 // of a string, bytes
+	if err := r.Take(int64(bytes + header*count)); err != nil {
+		return nil, err
+	}
+	symbols := make([]string, 0, count)
+	err = fields(body, func(number protowire.Number, value []byte) error {
+		if number == symbols2 {
+			symbols = append(symbols, string(value))
+		}
+		return nil
+	})
+	if err == nil && (len(symbols) == 0 && bytes > 0 || len(symbols) > 0 && symbols[0] != "") {
+		return nil, fmt.Errorf("read the symbols: the first one is not empty")
+	}
+	return symbols, err
+}
+
+type decoder2 struct {
+	symbols []string
+	limits  receivers.Limits
+	b       *receivers.Batch
+	series  writev2.TimeSeries
+	lb      labels.ScratchBuilder
+}
+
+// append adds the series that was read last.
+func (d *decoder2) append() error {
+	s := &d.series
+	if err := d.check(s.LabelsRefs); err != nil {
+		return err
+	}
+	ls, err := s.ToLabels(&d.lb, d.symbols)
+	if err != nil {
+		return fmt.Errorf("read the labels of a series: %w", err)
+	}
+	meta, err := s.ToMetadata(d.symbols)
+	if err != nil {
+		return fmt.Errorf("read the metadata of a series: %w", err)
+	}
+	if err := d.b.Series(ls, "", meta); err != nil {
+		return err
+	}
+	for i := range s.Samples {
+		p := &s.Samples[i]
+		if err := d.b.Append(p.StartTimestamp, p.Timestamp, p.Value, nil, nil); err != nil {
+			return err
+		}
+	}
+	for i := range s.Histograms {
+		p := &s.Histograms[i]
+		if p.IsFloatHistogram() {
+			err = d.b.Append(p.StartTimestamp, p.Timestamp, 0, nil, p.ToFloatHistogram())
+		} else {
+			err = d.b.Append(p.StartTimestamp, p.Timestamp, 0, p.ToIntHistogram(), nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for i := range s.Exemplars {
+		if err := d.check(s.Exemplars[i].LabelsRefs); err != nil {
+			return err
+		}
+		e, err := s.Exemplars[i].ToExemplar(&d.lb, d.symbols)
+		if err != nil {
+			return fmt.Errorf("read an exemplar: %w", err)
+		}
+		if err := d.b.AppendExemplar(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check refuses references that would make labels of a great size out of few bytes: each
+// may name the longest symbol once more.
+func (d *decoder2) check(refs []uint32) error {
+	if n := len(refs) / 2; n > d.limits.Labels+1 {
+		return receivers.Refuse(receivers.TooManyLabels, http.StatusBadRequest, "a series has %d labels, more than limits.labels (%d)", n-1, d.limits.Labels)
+	}
+	most := max(d.limits.LabelNameBytes, d.limits.LabelValueBytes)
+	for _, ref := range refs {
+		if int(ref) < len(d.symbols) && len(d.symbols[ref]) > most {
+			return receivers.Refuse(receivers.LabelTooLong, http.StatusBadRequest, "a label has %d bytes, more than limits.label_name_bytes (%d) and label_value_bytes (%d)",
+				len(d.symbols[ref]), d.limits.LabelNameBytes, d.limits.LabelValueBytes)
+		}
+	}
+	return nil
+}

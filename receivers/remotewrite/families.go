@@ -1,0 +1,57 @@
+package remotewrite
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/prometheus/prometheus/model/metadata"
+)
+
+// Bounds of what is kept of remote write 1.0's metadata.
+const (
+	maxFamilies      = 10_000
+	maxMetadataBytes = 4096 // of one family: name, help and unit
+)
+
+// families is what senders said about metric families. It is safe for concurrent use.
+type families struct {
+	mu    sync.RWMutex
+	known map[string]metadata.Metadata
+}
+
+func newFamilies() *families { return &families{known: map[string]metadata.Metadata{}} }
+
+// note keeps what is said about a family, and reports whether it could.
+func (f *families) note(name string, m metadata.Metadata) bool {
+	if len(name)+len(m.Help)+len(m.Unit) > maxMetadataBytes {
+		return false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, ok := f.known[name]; !ok && len(f.known) >= maxFamilies {
+		return false
+	}
+	f.known[name] = m
+	return true
+}
+
+// of finds the family of a series by its name: that name, or it without the ending that a
+// histogram's, summary's or counter's series have.
+func (f *families) of(series string) (family string, m metadata.Metadata) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	if len(f.known) == 0 {
+		return "", m
+	}
+	if m, ok := f.known[series]; ok {
+		return series, m
+	}
+	for _, end := range [...]string{"_bucket", "_count", "_sum", "_total", "_info", "_created"} {
+		if name, ok := strings.CutSuffix(series, end); ok {
+			if m, ok := f.known[name]; ok {
+				return name, m
+			}
+		}
+	}
+	return "", m
+}

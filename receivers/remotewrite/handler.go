@@ -1,0 +1,92 @@
+// Package remotewrite receives Prometheus remote write, versions 1.0 and 2.0.
+//
+// Sources: https://prometheus.io/docs/specs/prw/remote_write_spec/ and
+// https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/.
+package remotewrite
+
+import (
+	"mime"
+	"net/http"
+	"strconv"
+
+	"hwsagent/receivers"
+)
+
+// Path is where requests are to be sent.
+const Path = "/api/v1/write"
+
+// The messages, as the parameter proto of Content-Type names them.
+const (
+	message1 = "prometheus.WriteRequest"
+	message2 = "io.prometheus.write.v2.Request"
+)
+
+// New makes the handler of a receiver.
+func New(g *receivers.Gate) http.Handler {
+	h := &handler{families: newFamilies()}
+	mux := http.NewServeMux()
+	mux.Handle("POST "+Path, g.Handler(h.write, nil))
+	return mux
+}
+
+type handler struct {
+	families *families
+}
+
+// write stores one request. An answer of 2xx is given only when the log has it.
+func (h *handler) write(w http.ResponseWriter, r *receivers.Request) error {
+	message, err := messageOf(r.Header.Get("Content-Type"))
+	if err != nil {
+		return err
+	}
+	// Without the header it is snappy, too: the specification knows nothing else.
+	body := r.Body
+	if r.Header.Get("Content-Encoding") == "" {
+		if body, err = r.Decompress("snappy", body); err != nil {
+			return err
+		}
+	}
+	b := r.Batch()
+	defer b.Rollback()
+	if message == message2 {
+		err = decode2(r, body, b)
+	} else {
+		err = h.decode1(r, body, b)
+	}
+	var written receivers.Written
+	if err == nil {
+		written, err = b.Commit()
+	}
+	if message == message2 {
+		// Also with a refusal, where it tells how much of the request is stored.
+		for header, n := range map[string]uint64{
+			"X-Prometheus-Remote-Write-Samples-Written":    written.Samples,
+			"X-Prometheus-Remote-Write-Histograms-Written": written.Histograms,
+			"X-Prometheus-Remote-Write-Exemplars-Written":  written.Exemplars,
+		} {
+			w.Header().Set(header, strconv.FormatUint(n, 10))
+		}
+	}
+	if err == nil {
+		w.WriteHeader(http.StatusNoContent)
+	}
+	return err
+}
+
+// messageOf is the message that a content type means.
+func messageOf(contentType string) (string, error) {
+	if contentType == "" {
+		return message1, nil
+	}
+	kind, params, err := mime.ParseMediaType(contentType)
+	if err != nil || kind != "application/x-protobuf" {
+		return "", receivers.Refuse(receivers.Unsupported, http.StatusUnsupportedMediaType, "the Content-Type is not application/x-protobuf")
+	}
+	switch proto := params["proto"]; proto {
+	case "", message1:
+		return message1, nil
+	case message2:
+		return message2, nil
+	}
+	return "", receivers.Refuse(receivers.Unsupported, http.StatusUnsupportedMediaType, "the message in Content-Type is neither %s nor %s", message1, message2)
+}

@@ -1,0 +1,315 @@
+package receivers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	toolkit "github.com/prometheus/exporter-toolkit/web"
+)
+
+// Spec says how one listener is run.
+type Spec struct {
+	Name string // unique: remote_write, otlp_http, …
+
+	// Identity is equal for two specs exactly when one may go on for the other after a
+	// reload.
+	Identity string
+
+	// Listen is host:port. WebConfigFile is in exporter-toolkit's format, read again for
+	// each connection; without one, an address that other hosts can reach needs Insecure.
+	Listen        string
+	WebConfigFile string
+	Insecure      bool
+
+	Gate    *Gate
+	Handler http.Handler
+	HTTP2   bool // also without TLS, as gRPC needs it
+
+	// Run runs beside the server until its context ends; nil if there is nothing to run.
+	Run func(ctx context.Context)
+}
+
+// Status describes a receiver for people.
+type Status struct {
+	Name    string
+	Address string // listened on
+	TLS     bool
+	Counts
+}
+
+// Set runs receivers until its context ends.
+type Set struct {
+	log *slog.Logger
+
+	mu      sync.Mutex
+	ctx     context.Context // set while Run runs
+	servers map[string]*server
+	order   []string
+}
+
+// NewSet makes a set that runs nothing yet.
+func NewSet(logger *slog.Logger) *Set { return &Set{log: logger, servers: map[string]*server{}} }
+
+// Plan is a set of receivers whose sockets are open.
+type Plan struct {
+	specs  []Spec
+	opened map[string]*socket // by address, those that no running receiver has
+}
+
+// Plan opens what the receivers need, so that what can fail fails before anything is
+// changed. The plan ends with Apply or Abandon; no other may be made meanwhile.
+func (s *Set) Plan(specs []Spec) (*Plan, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := &Plan{specs: specs, opened: map[string]*socket{}}
+	var errs []error
+	for i := range specs {
+		if err := s.prepare(p, &specs[i]); err != nil {
+			errs = append(errs, fmt.Errorf("receiver %s: %w", specs[i].Name, err))
+		}
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(append(errs, p.Abandon())...)
+	}
+	return p, nil
+}
+
+func (s *Set) prepare(p *Plan, spec *Spec) error {
+	host, _, err := net.SplitHostPort(spec.Listen)
+	if err != nil {
+		return fmt.Errorf("%q is not host:port: %w", spec.Listen, err)
+	}
+	if !LoopbackHost(host) && spec.WebConfigFile == "" && !spec.Insecure {
+		return fmt.Errorf("%s can be reached from other hosts without TLS or users: listen on 127.0.0.1 or give web_config_file", spec.Listen)
+	}
+	if spec.WebConfigFile != "" {
+		if err := toolkit.Validate(spec.WebConfigFile); err != nil {
+			return fmt.Errorf("read web_config_file %s: %w", spec.WebConfigFile, err)
+		}
+	}
+	for _, running := range s.servers {
+		if running.spec.Listen == spec.Listen {
+			return nil // its socket is handed over
+		}
+	}
+	l, err := listen(spec.Listen)
+	if err != nil {
+		return err
+	}
+	p.opened[spec.Listen] = l
+	return nil
+}
+
+// Abandon closes what the plan has opened.
+func (p *Plan) Abandon() error {
+	var errs []error
+	for _, l := range p.opened {
+		errs = append(errs, l.tcp.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Apply makes the plan's receivers those that run. One whose Identity is unchanged goes on
+// undisturbed; the others end their requests first, and what comes meanwhile waits.
+func (s *Set) Apply(p *Plan) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next, sockets, order := map[string]*server{}, p.opened, []string{}
+	for _, spec := range p.specs {
+		if old := s.servers[spec.Name]; old != nil && old.spec.Identity == spec.Identity {
+			next[spec.Name] = old
+		}
+	}
+	for name, old := range s.servers {
+		if next[name] == nil {
+			old.stop()
+			sockets[old.spec.Listen] = old.socket
+		}
+	}
+	for _, spec := range p.specs {
+		order = append(order, spec.Name)
+		if next[spec.Name] != nil {
+			continue
+		}
+		v := &server{spec: spec, log: s.log.With("receiver", spec.Name), socket: sockets[spec.Listen]}
+		delete(sockets, spec.Listen)
+		next[spec.Name] = v
+		if s.ctx != nil {
+			v.start(s.ctx)
+		}
+	}
+	for address, left := range sockets {
+		if err := left.tcp.Close(); err != nil {
+			s.log.Warn("Cannot close the socket of a receiver", "address", address, "err", err)
+		}
+	}
+	s.servers, s.order = next, order
+}
+
+// Run runs the receivers of the latest Apply until ctx ends, and returns when their
+// requests have been answered or cut.
+func (s *Set) Run(ctx context.Context) {
+	s.mu.Lock()
+	s.ctx = ctx
+	for _, v := range s.servers {
+		v.start(ctx)
+	}
+	s.mu.Unlock()
+	<-ctx.Done()
+	s.Close()
+}
+
+// Close ends every receiver, also one that never ran.
+func (s *Set) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ctx = nil
+	var wg sync.WaitGroup
+	for _, v := range s.servers {
+		wg.Go(func() {
+			v.stop()
+			_ = v.socket.tcp.Close() // nobody asks for it any more
+		})
+	}
+	wg.Wait()
+	s.servers, s.order = map[string]*server{}, nil
+}
+
+// Status describes the receivers in the order of the latest Apply.
+func (s *Set) Status() []Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]Status, 0, len(s.order))
+	for _, name := range s.order {
+		v := s.servers[name]
+		out = append(out, Status{Name: name, Address: v.socket.tcp.Addr().String(), TLS: v.spec.WebConfigFile != "", Counts: v.spec.Gate.Counts()})
+	}
+	return out
+}
+
+// server serves one receiver.
+type server struct {
+	spec   Spec
+	log    *slog.Logger
+	socket *socket
+
+	cancel context.CancelFunc // nil before start
+	done   chan struct{}
+}
+
+func (v *server) start(ctx context.Context) {
+	ctx, v.cancel = context.WithCancel(ctx)
+	v.done = make(chan struct{})
+	go func() {
+		defer close(v.done)
+		var beside sync.WaitGroup
+		if v.spec.Run != nil {
+			beside.Go(func() { v.spec.Run(ctx) })
+		}
+		v.serve(ctx)
+		beside.Wait()
+	}()
+}
+
+// stop ends the server and waits for that. The socket stays.
+func (v *server) stop() {
+	if v.cancel != nil {
+		v.cancel()
+		<-v.done
+	}
+}
+
+// retryServe is the pause before a server that failed is begun again.
+const retryServe = time.Second
+
+func (v *server) serve(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := v.serveOnce(ctx); err != nil {
+			v.log.Error("The receiver cannot serve; it tries again", "err", err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(retryServe):
+			}
+		}
+	}
+}
+
+func (v *server) serveOnce(ctx context.Context) error {
+	l, err := v.socket.share(v.spec.Gate.o.Limits.Connections, func() {
+		v.spec.Gate.Refused(later(Busy, time.Second, "limits.connections (%d) connections are open", v.spec.Gate.o.Limits.Connections))
+	})
+	if err != nil {
+		return err
+	}
+	handler := http.NewCrossOriginProtection().Handler(v.spec.Handler)
+	if host, _, err := net.SplitHostPort(v.spec.Listen); err == nil && LoopbackHost(host) {
+		handler = loopbackOnly(handler)
+	}
+	srv := &http.Server{
+		Handler: handler, ReadHeaderTimeout: headerTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(v.log.Handler(), slog.LevelDebug),
+	}
+	if v.spec.HTTP2 {
+		srv.Protocols = new(http.Protocols)
+		srv.Protocols.SetHTTP1(true)
+		srv.Protocols.SetHTTP2(true)
+		srv.Protocols.SetUnencryptedHTTP2(true)
+	}
+	noSystemd, file := false, v.spec.WebConfigFile
+	flags := &toolkit.FlagConfig{WebSystemdSocket: &noSystemd, WebConfigFile: &file}
+	served := make(chan error, 1)
+	go func() { served <- toolkit.Serve(l, srv, flags, quiet(v.log)) }()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	if srv.Shutdown(stop) != nil {
+		_ = srv.Close() // cuts who is slow; no answer means that nothing was promised
+	}
+	if err := <-served; err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// quiet is the logger for the toolkit, which tells each start of a listener.
+func quiet(l *slog.Logger) *slog.Logger { return slog.New(debugOnly{l.Handler()}) }
+
+// debugOnly makes what is said for information less loud.
+type debugOnly struct{ slog.Handler }
+
+// Handle implements [slog.Handler].
+func (d debugOnly) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level == slog.LevelInfo {
+		r.Level = slog.LevelDebug
+		if !d.Enabled(ctx, r.Level) {
+			return nil
+		}
+	}
+	return d.Handler.Handle(ctx, r)
+}
+
+// loopbackOnly refuses requests whose Host is not this host: a page on another site can
+// make its own name mean 127.0.0.1, and so have a browser write here.
+func loopbackOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if h, _, err := net.SplitHostPort(host); err == nil {
+			host = h
+		}
+		if !LoopbackHost(host) {
+			http.Error(w, fmt.Sprintf("this listener answers to localhost and loopback addresses only, not to the host %q", cut(host)), http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
