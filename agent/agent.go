@@ -19,6 +19,7 @@ import (
 	"hwsagent/agent/control"
 	"hwsagent/inputs"
 	"hwsagent/probes"
+	"hwsagent/receivers"
 	"hwsagent/wal"
 	"hwsagent/web"
 )
@@ -46,6 +47,7 @@ type Agent struct {
 	inputs   *inputs.Path
 	runner   *probes.Runner
 	scraper  scraper // nil in a build that cannot scrape
+	intake   *receivers.Set
 	web      *web.Server
 	socket   net.Listener
 	appended rate
@@ -102,7 +104,8 @@ func (a *Agent) build(cfg *Config) error {
 	a.inputs = inputs.NewPath(a.log, a.logger)
 	a.runner = probes.NewRunner(a.log, a.logger) // each probe has an input of its own
 	a.scraper = newScraper(cfg, a.inputs, a.registry, a.logger)
-	a.registry.MustRegister(newAccounts(a))
+	a.intake = receivers.NewSet(a.logger)
+	a.registry.MustRegister(newAccounts(a), newIntakeMetrics(a.intake))
 
 	var err error
 	if a.socket, err = control.Listen(a.o.StoragePath); err != nil {
@@ -130,6 +133,7 @@ func (a *Agent) build(cfg *Config) error {
 		Logger:         a.logger,
 	}
 	if a.web, err = web.New(o); err != nil {
+		a.intake.Close()
 		return errors.Join(err, a.socket.Close())
 	}
 	return nil
@@ -146,12 +150,16 @@ func (a *Agent) put(cfg *Config) error {
 	if err != nil {
 		return err
 	}
-	if err := a.targets.enroll(plan); err != nil {
+	intake, err := a.intake.Plan(a.receiverSpecs(cfg))
+	if err != nil {
 		return errors.Join(err, closeProbes(specs))
+	}
+	if err := a.targets.enroll(plan); err != nil {
+		return errors.Join(err, closeProbes(specs), intake.Abandon())
 	}
 	if a.scraper != nil {
 		if err := a.scraper.Apply(cfg.scrape); err != nil {
-			return errors.Join(err, closeProbes(specs))
+			return errors.Join(err, closeProbes(specs), intake.Abandon())
 		}
 	}
 	a.log.Reconfigure(logSettings(cfg))
@@ -159,6 +167,8 @@ func (a *Agent) put(cfg *Config) error {
 	connectProbes(a.inputs, cfg, specs)
 	a.runner.Apply(specs)
 	keepProbes(a.inputs, specs)
+	a.intake.Apply(intake)
+	keepReceivers(a.inputs, intake)
 	now := time.Now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -238,7 +248,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		a.targets.run(queueCtx)
 	}()
 	a.logger.Info("The agent is running", "version", Version, "config", a.o.ConfigFile, "storage", a.o.StoragePath,
-		"targets", len(a.targets.all()), "probes", len(a.runner.Status()))
+		"targets", len(a.targets.all()), "probes", len(a.runner.Status()), "receivers", len(a.intake.Status()))
 
 	g.Go(func() error {
 		a.watchRates(ctx)
@@ -251,6 +261,10 @@ func (a *Agent) Run(ctx context.Context) error {
 	g.Go(func() error {
 		inputs, ctx := errgroup.WithContext(ctx)
 		inputs.Go(func() error { return a.runner.Run(ctx) })
+		inputs.Go(func() error {
+			a.intake.Run(ctx)
+			return nil
+		})
 		if a.scraper != nil {
 			inputs.Go(func() error { return a.scraper.Run(ctx) })
 		}

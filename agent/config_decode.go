@@ -18,15 +18,16 @@ func (d *document) decode(cfg *Config) {
 	// The lists are decoded entry by entry: one that does not fit keeps its place, so
 	// that what is said of later ones carries their own numbers.
 	lists := struct {
-		Global      *GlobalConfig `yaml:"global"`
-		WAL         *WALConfig    `yaml:"wal"`
-		Web         *WebConfig    `yaml:"web"`
-		Probes      []yaml.Node   `yaml:"probes"`
-		RemoteWrite []yaml.Node   `yaml:"remote_write"`
+		Global      *GlobalConfig    `yaml:"global"`
+		WAL         *WALConfig       `yaml:"wal"`
+		Web         *WebConfig       `yaml:"web"`
+		Receivers   *ReceiversConfig `yaml:"receivers"`
+		Probes      []yaml.Node      `yaml:"probes"`
+		RemoteWrite []yaml.Node      `yaml:"remote_write"`
 
 		ScrapeConfigs     yaml.Node `yaml:"scrape_configs"` // decodeScrape's
 		ScrapeConfigFiles *[]string `yaml:"scrape_config_files"`
-	}{ScrapeConfigFiles: &cfg.ScrapeConfigFiles, Global: &cfg.Global, WAL: &cfg.WAL, Web: &cfg.Web}
+	}{ScrapeConfigFiles: &cfg.ScrapeConfigFiles, Global: &cfg.Global, WAL: &cfg.WAL, Web: &cfg.Web, Receivers: &cfg.Receivers}
 	// A section without a value ("wal:") would set the pointer to nil and nothing else.
 	d.addLoadErrors(d.root.Load(&lists, yaml.WithKnownFields()))
 
@@ -225,8 +226,7 @@ var foreign = map[string]map[string]string{
 		"remote_read": "reading belongs to a Prometheus server; remove this key",
 		"storage":     "where the log lies is a flag, --storage.path; its bounds stand under wal:",
 		"tracing":     "the agent sends no traces; remove this key",
-		"otlp":        "receiving OTLP is not in this version; remove this key",
-		"receivers":   "receivers are not in this version; remove this key",
+		"otlp":        "write it under receivers:, with an address to listen on",
 		"self":        "write an entry {type: self, enabled: false} under probes: to switch it off",
 	},
 	"global": {

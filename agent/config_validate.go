@@ -69,6 +69,7 @@ func (c *Config) validate(d *document) {
 	d.checkLabels("global.external_labels", c.Global.ExternalLabels)
 	c.WAL.validate(d)
 	c.Web.validate(d)
+	c.Receivers.validate(d, c.Web.Listen)
 
 	names := map[string]int{}
 	for i := range c.Probes {
@@ -279,6 +280,9 @@ func (c *Config) absolutePaths() {
 		}
 	}
 	join(&c.Web.ConfigFile)
+	for _, l := range c.Receivers.listeners() {
+		join(&l.WebConfigFile)
+	}
 	for i := range c.Probes {
 		joinFiles(reflect.ValueOf(c.Probes[i].Settings), join)
 	}

@@ -45,10 +45,14 @@ func TestMetricsAreDocumented(t *testing.T) {
 		"hwsagent_canary", "hwsagent_scrape_refused_samples_total", "hwsagent_wal_deleted_bytes_total", "hwsagent_target_certificate_expiry_timestamp_seconds",
 		"hwsagent_target_token_expiry_timestamp_seconds", "hwsagent_duplicate_series", "hwsagent_duplicate_samples_total",
 		"prometheus_remote_storage_samples_dropped_total",
+		"hwsagent_receiver_refused_requests_total", "hwsagent_receiver_refused_samples_total",
 	}
 	sink := newSink(t)
 	sink.refuse = func(v float64) bool { return v == 5 }
-	r := startAgent(t, t.TempDir(), entry("a", sink.URL, ""), entry("down", "http://127.0.0.1:1/", ""))
+	r := &running{t: t, file: filepath.Join(t.TempDir(), "agent.yaml"), done: make(chan error, 1)}
+	r.extra = "receivers: {remote_write: {listen: \"127.0.0.1:0\"}}\n"
+	r.configure(entry("a", sink.URL, ""), entry("down", "http://127.0.0.1:1/", ""))
+	startAgentWith(t, r, t.TempDir(), "")
 	until(t, "it has delivered", func() bool { return sink.last() > 8 })
 	families, err := r.registry.Gather()
 	if err != nil {

@@ -52,6 +52,9 @@ func (a *Agent) Status() web.Status {
 	if a.scraper != nil {
 		s.Scrape = a.scraper.Status(now)
 	}
+	for _, r := range a.intake.Status() {
+		s.Receivers = append(s.Receivers, receiverStatus(r, now))
+	}
 	s.Problems = web.Problems(s)
 	return s
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/relabel"
@@ -113,6 +114,19 @@ func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, 
 	}
 	return taken, err
 }
+
+// AppendExemplar adds an exemplar whose sample came before, where the log takes such: it
+// belongs to no input, and counts as no sample. The input has no rules then.
+func (a *appender) AppendExemplar(ref storage.SeriesRef, ls labels.Labels, e exemplar.Exemplar) (storage.SeriesRef, error) {
+	out, ok := a.out.(storage.ExemplarAppender)
+	if !ok {
+		return 0, errNoExemplars
+	}
+	return out.AppendExemplar(ref, ls, e)
+}
+
+// errNoExemplars is for logs that do not take exemplars by themselves.
+var errNoExemplars = errors.New("append exemplar: the log takes none without a sample")
 
 // final is what rules make of the labels of a sample; keep is false if they drop it, or
 // leave it without a name.

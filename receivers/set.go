@@ -106,6 +106,15 @@ func (s *Set) prepare(p *Plan, spec *Spec) error {
 	return nil
 }
 
+// Names are those of the receivers in the plan.
+func (p *Plan) Names() []string {
+	names := make([]string, 0, len(p.specs))
+	for _, s := range p.specs {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
 // Abandon closes what the plan has opened.
 func (p *Plan) Abandon() error {
 	var errs []error

@@ -25,6 +25,7 @@ type view struct {
 	Log      logView
 	Lanes    []laneView
 	Probes   []probeView
+	Intakes  []receiverView
 }
 
 type logView struct {
@@ -67,6 +68,9 @@ func newView(s Status) view {
 	}
 	for _, p := range s.Probes {
 		v.Probes = append(v.Probes, newProbe(s, p))
+	}
+	for _, r := range s.Receivers {
+		v.Intakes = append(v.Intakes, newReceiver(s, r))
 	}
 	return v
 }

@@ -21,7 +21,9 @@ type Status struct {
 	Inputs     []InputStatus     `json:"inputs,omitempty"`     // probes, scrapes, receivers: what brings series
 	Duplicates []DuplicateStatus `json:"duplicates,omitempty"` // series that two inputs bring
 	Scrape     []ScrapeStatus    `json:"scrape,omitempty"`
-	Problems   []Problem         `json:"problems"` // worst first; empty when all is well
+
+	Receivers []ReceiverStatus `json:"receivers,omitempty"` // what others may send to the agent
+	Problems  []Problem        `json:"problems"`            // worst first; empty when all is well
 }
 
 // ConfigStatus tells which configuration is in force.

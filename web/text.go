@@ -73,6 +73,16 @@ func WriteText(out io.Writer, s Status) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
+	if len(s.Receivers) > 0 {
+		fmt.Fprint(table, "\nRECEIVER\tLISTENS ON\tLAST\tREQUESTS\tSAMPLES\tSERIES\tREFUSED\tLAST REFUSAL\n")
+	}
+	for _, r := range s.Receivers {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", plain(r.Name), r.Listen, ago(s.Now, r.LastRequest), count(r.Requests), count(r.Samples),
+			count(uint64(max(0, r.ActiveSeries))), orDash(byReason(r.RefusedRequests)), orDash(plain(cut(firstLine(r.LastError), 70))))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
 	for i, p := range s.Problems {
 		if i == 0 {
 			fmt.Fprint(b, "\n")

@@ -57,6 +57,9 @@ func Problems(s Status) []Problem {
 		all = append(all, probeProblems(p)...)
 	}
 	all = append(all, inputProblems(s)...)
+	for _, r := range s.Receivers {
+		all = append(all, receiverProblems(s, r)...)
+	}
 	if s.Running && len(s.Targets) == 0 {
 		all = append(all, Problem{SeverityWarning, "config", "no targets are configured: samples go into the log and nowhere else",
 			"add an entry under remote_write: and reload"})

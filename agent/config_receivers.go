@@ -1,0 +1,182 @@
+package agent
+
+import (
+	"fmt"
+	"net"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/relabel"
+
+	"hwsagent/receivers"
+	"hwsagent/remotewrite"
+)
+
+// ReceiversConfig is what others may send to the agent. What is nil is off.
+type ReceiversConfig struct {
+	RemoteWrite *ReceiverConfig `yaml:"remote_write,omitempty"`
+}
+
+// ListenConfig says where a receiver listens and who may reach it.
+type ListenConfig struct {
+	Listen        string `yaml:"listen"`                    // host:port
+	WebConfigFile string `yaml:"web_config_file,omitempty"` // TLS and users, in exporter-toolkit's format
+	// InsecureListen allows an address other than loopback without WebConfigFile.
+	InsecureListen bool `yaml:"insecure_listen,omitempty"`
+}
+
+// IntakeConfig is what is done with what a receiver takes.
+type IntakeConfig struct {
+	MetricRelabelConfigs []*relabel.Config `yaml:"metric_relabel_configs,omitempty"`
+	Limits               LimitsConfig      `yaml:"limits,omitempty"`
+}
+
+// ReceiverConfig is a receiver with one listener.
+type ReceiverConfig struct {
+	ListenConfig `yaml:",inline"`
+	IntakeConfig `yaml:",inline"`
+}
+
+// LimitsConfig is [receivers.Limits]; 0 stands for the default.
+type LimitsConfig struct {
+	BodyBytes       remotewrite.Bytes `yaml:"body_bytes,omitempty"`
+	DecodedBytes    remotewrite.Bytes `yaml:"decoded_bytes,omitempty"`
+	MemoryBytes     remotewrite.Bytes `yaml:"memory_bytes,omitempty"`
+	Series          int               `yaml:"series,omitempty"`
+	Samples         int               `yaml:"samples,omitempty"`
+	ActiveSeries    int               `yaml:"active_series,omitempty"`
+	Labels          int               `yaml:"labels,omitempty"`
+	LabelNameBytes  remotewrite.Bytes `yaml:"label_name_bytes,omitempty"`
+	LabelValueBytes remotewrite.Bytes `yaml:"label_value_bytes,omitempty"`
+	Requests        int               `yaml:"requests,omitempty"`
+	Connections     int               `yaml:"connections,omitempty"`
+}
+
+// limits are c with the defaults filled in.
+func (c LimitsConfig) limits() receivers.Limits {
+	l := receivers.DefaultLimits()
+	set := func(to *int, n int) {
+		if n > 0 {
+			*to = n
+		}
+	}
+	size := func(to *int64, n remotewrite.Bytes) {
+		if n > 0 {
+			*to = int64(n)
+		}
+	}
+	size(&l.BodyBytes, c.BodyBytes)
+	size(&l.DecodedBytes, c.DecodedBytes)
+	// One request of the greatest size must find room.
+	l.MemoryBytes = max(l.MemoryBytes, 4*l.DecodedBytes)
+	size(&l.MemoryBytes, c.MemoryBytes)
+	set(&l.Series, c.Series)
+	set(&l.Samples, c.Samples)
+	set(&l.ActiveSeries, c.ActiveSeries)
+	set(&l.Labels, c.Labels)
+	set(&l.LabelNameBytes, int(c.LabelNameBytes))
+	set(&l.LabelValueBytes, int(c.LabelValueBytes))
+	set(&l.Requests, c.Requests)
+	set(&l.Connections, c.Connections)
+	return l
+}
+
+// listener is one listener of the receivers, and where it stands in the file.
+type listener struct {
+	name, path string // as in logs, and below receivers
+	*ListenConfig
+}
+
+// listeners lists what is configured, in the order in which they are shown.
+func (c *ReceiversConfig) listeners() []listener {
+	var all []listener
+	if c.RemoteWrite != nil {
+		all = append(all, listener{"remote_write", "remote_write", &c.RemoteWrite.ListenConfig})
+	}
+	return all
+}
+
+// intakes lists what is done with what comes, by the path below receivers.
+func (c *ReceiversConfig) intakes() map[string]*IntakeConfig {
+	all := map[string]*IntakeConfig{}
+	if c.RemoteWrite != nil {
+		all["remote_write"] = &c.RemoteWrite.IntakeConfig
+	}
+	return all
+}
+
+// validate checks what the types themselves cannot say.
+func (c *ReceiversConfig) validate(d *document, page string) {
+	taken := map[string]string{page: "web.listen"}
+	for _, l := range c.listeners() {
+		l.validate(d, taken)
+	}
+	for path, in := range c.intakes() {
+		in.validate(d, "receivers."+path)
+	}
+	for _, key := range d.keysIn("receivers") {
+		if n := d.value("receivers." + key); n != nil && n.Value == "" && len(n.Content) == 0 && n.ShortTag() == "!!null" {
+			d.errorAtKey("receivers."+key, "the receiver has no address to listen on", "write "+key+": {listen: \"127.0.0.1:PORT\"}, or remove the key")
+		}
+	}
+}
+
+func (l listener) validate(d *document, taken map[string]string) {
+	at := "receivers." + l.path
+	if l.Listen == "" {
+		d.errorAt(at, "the receiver has no address to listen on", `write listen: "127.0.0.1:`+l.usualPort()+`"`)
+		return
+	}
+	host, port, err := net.SplitHostPort(l.Listen)
+	if err != nil {
+		d.errorAt(at+".listen", fmt.Sprintf("%q is not host:port", l.Listen), `as in "127.0.0.1:`+l.usualPort()+`"`)
+		return
+	}
+	if other := taken[l.Listen]; other != "" && port != "0" {
+		d.errorAt(at+".listen", fmt.Sprintf("%s is the address of %s, too", l.Listen, other), "give each listener a port of its own")
+	}
+	taken[l.Listen] = at
+	switch {
+	case receivers.LoopbackHost(host) || l.WebConfigFile != "":
+	case l.InsecureListen:
+		d.warnAt(at+".insecure_listen", fmt.Sprintf("whoever reaches %s can write any series", l.Listen), "give web_config_file, with TLS and users")
+	default:
+		d.errorAt(at+".listen", fmt.Sprintf("%q can be reached from other hosts, and there is no web_config_file with TLS and users", l.Listen),
+			"listen on 127.0.0.1, give web_config_file, or write insecure_listen: true")
+	}
+}
+
+// usualPort is the port that the protocol's senders assume.
+func (l listener) usualPort() string {
+	switch l.name {
+	case "otlp_http":
+		return "4318"
+	case "otlp_grpc":
+		return "4317"
+	case "pushgateway":
+		return "9091"
+	}
+	return "9465"
+}
+
+func (c *IntakeConfig) validate(d *document, path string) {
+	for i, r := range c.MetricRelabelConfigs {
+		at := fmt.Sprintf("%s.metric_relabel_configs[%d]", path, i)
+		if r == nil {
+			d.errorAt(at, "the rule is empty", "")
+		} else if err := r.Validate(model.UTF8Validation); err != nil {
+			d.errorAt(at, err.Error(), "")
+		}
+	}
+	l := c.Limits
+	for key, n := range map[string]int{
+		"series": l.Series, "samples": l.Samples, "active_series": l.ActiveSeries, "labels": l.Labels, "requests": l.Requests, "connections": l.Connections,
+	} {
+		if n < 0 {
+			d.errorAt(path+".limits."+key, "must not be negative", "0 stands for the default")
+		}
+	}
+	if full := l.limits(); full.MemoryBytes < 2*full.DecodedBytes {
+		d.errorAt(path+".limits.memory_bytes", fmt.Sprintf("%s leave no room for a request of decoded_bytes (%s)", remotewrite.Bytes(full.MemoryBytes), remotewrite.Bytes(full.DecodedBytes)),
+			"give memory_bytes at least twice as much")
+	}
+}

@@ -1,0 +1,68 @@
+package agent
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"hwsagent/inputs"
+	"hwsagent/receivers"
+	remotewritein "hwsagent/receivers/remotewrite"
+	"hwsagent/wal"
+	"hwsagent/web"
+)
+
+// receiverKind is the kind of the receivers' inputs. Their rules and their limit of series
+// are the gate's: a sender is told what was not taken.
+const receiverKind = "receiver"
+
+// keepReceivers forgets the inputs of receivers that are not configured any more.
+func keepReceivers(path *inputs.Path, p *receivers.Plan) { path.Keep(receiverKind, p.Names()) }
+
+// receiverSpecs makes every receiver of cfg.
+func (a *Agent) receiverSpecs(cfg *Config) []receivers.Spec {
+	var specs []receivers.Spec
+	if c := cfg.Receivers.RemoteWrite; c != nil {
+		g := a.gate("remote_write", &c.IntakeConfig)
+		specs = append(specs, a.receiverSpec(c, "remote_write", &c.ListenConfig, g, remotewritein.New(g)))
+	}
+	return specs
+}
+
+// gate makes the gate of a receiver.
+func (a *Agent) gate(name string, c *IntakeConfig) *receivers.Gate {
+	return receivers.NewGate(receivers.GateOptions{
+		Name: name, Limits: c.Limits.limits(), Relabel: c.MetricRelabelConfigs, Out: a.inputs.Input(receiverKind, name, inputs.Settings{}), Logger: a.logger,
+		Full: func(err error) bool { return errors.Is(err, wal.ErrFull) },
+	})
+}
+
+// receiverSpec is the listener l of the receiver with the configuration config.
+func (a *Agent) receiverSpec(config any, name string, l *ListenConfig, g *receivers.Gate, h http.Handler) receivers.Spec {
+	return receivers.Spec{
+		Name: name, Identity: a.ids.of("receiver "+name, config),
+		Listen: l.Listen, WebConfigFile: l.WebConfigFile, Insecure: l.InsecureListen,
+		Gate: g, Handler: h,
+	}
+}
+
+// receiverStatus describes a receiver.
+func receiverStatus(s receivers.Status, now time.Time) web.ReceiverStatus {
+	r := web.ReceiverStatus{
+		Name: s.Name, Listen: s.Address, TLS: s.TLS,
+		Requests: s.Requests, Accepted: s.Accepted, Samples: s.Samples, ActiveSeries: s.ActiveSeries,
+		LastRequest: byClock(now, s.LastRequest), LastError: s.LastError, LastErrorAt: byClock(now, s.LastErrorAt),
+	}
+	named := func(counts map[receivers.Reason]uint64) map[string]uint64 {
+		if len(counts) == 0 {
+			return nil
+		}
+		out := map[string]uint64{}
+		for reason, n := range counts {
+			out[string(reason)] = n
+		}
+		return out
+	}
+	r.RefusedRequests, r.RefusedSamples = named(s.RefusedRequests), named(s.RefusedSamples)
+	return r
+}

@@ -1,0 +1,70 @@
+package web
+
+import (
+	"fmt"
+	"time"
+)
+
+// ReceiverStatus describes one listener that others send to. Counts are since it was
+// configured or the agent started.
+type ReceiverStatus struct {
+	Name            string            `json:"name"`
+	Listen          string            `json:"listen"`
+	TLS             bool              `json:"tls"` // has a web_config_file
+	Requests        uint64            `json:"requests"`
+	Accepted        uint64            `json:"accepted"`
+	Samples         uint64            `json:"samples"`
+	ActiveSeries    int               `json:"active_series"`
+	RefusedRequests map[string]uint64 `json:"refused_requests,omitempty"` // by reason
+	RefusedSamples  map[string]uint64 `json:"refused_samples_by_reason,omitempty"`
+	LastRequest     time.Time         `json:"last_request,omitzero"`
+	LastError       string            `json:"last_error,omitempty"` // of the last request that was refused
+	LastErrorAt     time.Time         `json:"last_error_at,omitzero"`
+}
+
+// refusedLately is how long a refusal stays a problem.
+const refusedLately = 5 * time.Minute
+
+func receiverProblems(s Status, r ReceiverStatus) []Problem {
+	if !refusing(s, r) || s.WAL.Error != "" { // that the log does not take anything is told
+		return nil
+	}
+	return []Problem{{SeverityWarning, "receiver " + r.Name, "refuses requests: " + cut(firstLine(r.LastError), 300),
+		"the sender's own log says which; the limits stand under receivers: in the configuration"}}
+}
+
+// refusing reports whether requests are refused at present.
+func refusing(s Status, r ReceiverStatus) bool {
+	return !r.LastErrorAt.IsZero() && s.Now.Sub(r.LastErrorAt) < refusedLately
+}
+
+// byReason is reasons, "" if there are none.
+func byReason(counts map[string]uint64) string {
+	if sum(counts) == 0 {
+		return ""
+	}
+	return reasons(counts)
+}
+
+// receiverView is a receiver as the page shows it.
+type receiverView struct {
+	ReceiverStatus
+	Level, Last, Count, Taken, Active, Refused, Left, Error string
+}
+
+func newReceiver(s Status, r ReceiverStatus) receiverView {
+	v := receiverView{
+		ReceiverStatus: r, Level: LevelOK, Last: ago(s.Now, r.LastRequest), Count: count(r.Requests), Taken: count(r.Samples),
+		Active: count(uint64(max(0, r.ActiveSeries))), Refused: byReason(r.RefusedRequests), Left: byReason(r.RefusedSamples),
+	}
+	if r.LastRequest.IsZero() {
+		v.Level = SeverityNote
+	}
+	if refusing(s, r) {
+		v.Level = SeverityWarning
+	}
+	if r.LastError != "" {
+		v.Error = fmt.Sprintf("%s, %s: %s", clock(s.Now, r.LastErrorAt), ago(s.Now, r.LastErrorAt), cut(firstLine(r.LastError), 300))
+	}
+	return v
+}
