@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 	"unicode/utf8"
+
+	"github.com/prometheus/common/config"
 )
 
 // drain is how long output is read on after the command has ended, if something that has left its
@@ -45,7 +47,7 @@ func command(c *Config, out, errs io.Writer) *exec.Cmd {
 // run runs the command to its end and returns what it printed. Nothing of its group is left when
 // it returns.
 func run(ctx context.Context, c *Config) ([]byte, error) {
-	said := &tail{}
+	said := &tail{hide: c.Env}
 	out := &bounded{limit: c.limit(), full: make(chan struct{})}
 	cmd := command(c, out, said)
 	if err := cmd.Start(); err != nil {
@@ -103,6 +105,8 @@ func (b *bounded) over() bool {
 
 // tail keeps the end of what is written. It is safe for concurrent use.
 type tail struct {
+	hide map[string]config.Secret // values that are not shown; immutable
+
 	mu   sync.Mutex
 	text []byte
 }
@@ -119,7 +123,13 @@ func (t *tail) Write(p []byte) (int, error) {
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	text := strings.Join(strings.Fields(strings.ToValidUTF8(string(t.text), string(utf8.RuneError))), " ")
+	all := string(t.text)
+	for _, secret := range t.hide {
+		if len(secret) >= 4 {
+			all = strings.ReplaceAll(all, string(secret), "<secret>")
+		}
+	}
+	text := strings.Join(strings.Fields(strings.ToValidUTF8(all, string(utf8.RuneError))), " ")
 	if text == "" {
 		return ""
 	}

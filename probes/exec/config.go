@@ -39,8 +39,22 @@ type Config struct {
 	MaxOutput int `yaml:"max_output,omitempty"`
 	// ScrapeURL makes the command an exporter that runs on and is scraped at that address. With
 	// {{port}}, a free port is put there, and into command and env.
-	ScrapeURL string `yaml:"scrape_url,omitempty"`
+	ScrapeURL URL `yaml:"scrape_url,omitempty"`
 }
+
+// URL is an address whose query is not shown.
+type URL string
+
+// String is the address without its query.
+func (u URL) String() string {
+	if shown, _, ok := strings.Cut(string(u), "?"); ok {
+		return shown + "?<secret>"
+	}
+	return string(u)
+}
+
+// MarshalYAML writes String.
+func (u URL) MarshalYAML() (any, error) { return u.String(), nil }
 
 // Validate reports what is wrong with c.
 func (c *Config) Validate() error {
@@ -63,7 +77,7 @@ func (c *Config) Validate() error {
 		errs = append(errs, fmt.Errorf("max_output: %d is not between 1 and %d", c.MaxOutput, mostOutput))
 	}
 	if c.ScrapeURL != "" {
-		if err := checkURL(c.ScrapeURL); err != nil {
+		if err := checkURL(string(c.ScrapeURL)); err != nil {
 			errs = append(errs, fmt.Errorf("scrape_url: %w", err))
 		}
 	} else if slices.ContainsFunc(c.Command, func(s string) bool { return strings.Contains(s, port) }) {
@@ -77,10 +91,10 @@ func (c *Config) Validate() error {
 func checkURL(text string) error {
 	u, err := url.Parse(strings.ReplaceAll(text, port, "1"))
 	if err != nil {
-		return fmt.Errorf("%q is not a URL", text)
+		return errors.New("it is not a URL")
 	}
 	if u.Scheme != "http" || u.User != nil {
-		return fmt.Errorf("%q is not http://127.0.0.1:port/path", text)
+		return fmt.Errorf("%q is not http://127.0.0.1:port/path", URL(text))
 	}
 	if ip, err := netip.ParseAddr(u.Hostname()); u.Hostname() != "localhost" && (err != nil || !ip.IsLoopback()) {
 		return fmt.Errorf("%q is not on this host; the exporter that the command starts is: write 127.0.0.1", u.Hostname())
@@ -100,7 +114,7 @@ func (c *Config) limit() int {
 func (c *Config) with(number string) Config {
 	put := func(s string) string { return strings.ReplaceAll(s, port, number) }
 	own := *c
-	own.Command, own.Env, own.ScrapeURL = slices.Clone(c.Command), map[string]config.Secret{}, put(c.ScrapeURL)
+	own.Command, own.Env, own.ScrapeURL = slices.Clone(c.Command), map[string]config.Secret{}, URL(put(string(c.ScrapeURL)))
 	for i := range own.Command {
 		own.Command[i] = put(own.Command[i])
 	}

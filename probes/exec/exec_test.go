@@ -108,6 +108,10 @@ func TestRunFails(t *testing.T) {
 			}
 		})
 	}
+	p := newProbe(t, Config{Command: shell(`echo "cannot log in with $T" >&2; exit 1`), Env: map[string]config.Secret{"T": "hunter2222"}})
+	if _, err := collect(t, p, time.Minute); err == nil || !strings.HasSuffix(err.Error(), "it said: cannot log in with <secret>") {
+		t.Errorf("what it says: %v", err)
+	}
 	if _, err := collect(t, newProbe(t, Config{Command: []string{"/nonexistent/program"}}), time.Minute); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a command that is not there: %v", err)
 	}
@@ -178,7 +182,7 @@ func testExporter(t *testing.T) (Config, string) {
 	file := filepath.Join(t.TempDir(), "pid")
 	return Config{
 		Command: []string{self, "exporter", port, file}, Env: map[string]config.Secret{"WORD": "port " + port},
-		ScrapeURL: "http://127.0.0.1:" + port + "/metrics",
+		ScrapeURL: "http://127.0.0.1:" + port + "/metrics?token=hidden",
 	}, file
 }
 
@@ -193,10 +197,10 @@ func TestExporter(t *testing.T) {
 	got, err := collect(t, p, time.Minute)
 	first := number(t, file)
 	url, _ := p.exporter.address()
-	if err != nil || len(got) != 1 || !strings.HasSuffix(got[0], fmt.Sprint(" ", first)) || strings.Contains(url, port) {
+	if err != nil || len(got) != 1 || !strings.HasSuffix(got[0], fmt.Sprint(" ", first)) || strings.Contains(string(url), port) {
 		t.Fatalf("%v %q from %s, process %d", err, got, url, first)
 	}
-	if resp, err := http.Get(strings.Replace(url, "/metrics", "/die", 1)); err == nil {
+	if resp, err := http.Get(strings.Replace(string(url), "/metrics", "/die", 1)); err == nil {
 		resp.Body.Close()
 	}
 	http.DefaultClient.CloseIdleConnections()
@@ -206,6 +210,9 @@ func TestExporter(t *testing.T) {
 		got, err := collect(t, p, 10*time.Second)
 		if err != nil && strings.Contains(err.Error(), "exit status 3; it said: told to die; it is started again after 1s") {
 			told = true
+		}
+		if err != nil && strings.Contains(err.Error(), "hidden") {
+			t.Errorf("the query shows: %v", err)
 		}
 		if err == nil && len(got) == 1 {
 			last = got[0]

@@ -31,7 +31,7 @@ type exporter struct {
 	done   chan struct{} // closed when nothing of it runs any more
 
 	mu  sync.Mutex
-	url string // where the one that runs is scraped, "" while none does
+	url URL    // where the one that runs is scraped, "" while none does
 	why error  // why none runs
 }
 
@@ -53,13 +53,13 @@ func (e *exporter) close() {
 }
 
 // address is where to scrape, or why there is nothing to scrape.
-func (e *exporter) address() (string, error) {
+func (e *exporter) address() (URL, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.url, e.why
 }
 
-func (e *exporter) set(url string, why error) {
+func (e *exporter) set(url URL, why error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.url, e.why = url, why
@@ -95,7 +95,7 @@ func (e *exporter) once(ctx context.Context) error {
 		return err
 	}
 	c := e.config.with(number)
-	said := &tail{}
+	said := &tail{hide: c.Env}
 	cmd := command(&c, said, said)
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start exporter: %w", err)

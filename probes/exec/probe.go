@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	neturl "net/url"
 	"syscall"
 	"time"
 
@@ -87,13 +88,17 @@ func (p *Probe) scrape(ctx context.Context, r *probes.Round) error {
 	}
 }
 
-func (p *Probe) get(ctx context.Context, url string, r *probes.Round) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+func (p *Probe) get(ctx context.Context, url URL, r *probes.Round) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, string(url), nil)
 	if err != nil {
 		return fmt.Errorf("scrape exporter: %w", err)
 	}
 	req.Header.Set("Accept", "application/openmetrics-text;version=1.0.0;q=0.9,text/plain;version=0.0.4;q=0.8,*/*;q=0.1")
 	resp, err := p.client.Do(req)
+	var full *neturl.Error
+	if errors.As(err, &full) {
+		err = fmt.Errorf("%s: %w", url, full.Err) // without its query
+	}
 	if err != nil {
 		return fmt.Errorf("scrape exporter: %w", err)
 	}
