@@ -23,6 +23,9 @@ const drain = 100 * time.Millisecond
 // maxSaid is how much of what a command says on standard error is shown, its end.
 const maxSaid = 300
 
+// maxHeard is how much of it is kept: more, so that no half of a value of env is shown.
+const maxHeard = 8 << 10
+
 // errTooMuch means that a command printed more than it may.
 var errTooMuch = errors.New("it prints more than max_output")
 
@@ -114,8 +117,8 @@ type tail struct {
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.text = append(t.text, p[max(0, len(p)-maxSaid):]...)
-	t.text = append(t.text[:0], t.text[max(0, len(t.text)-maxSaid):]...)
+	t.text = append(t.text, p[max(0, len(p)-maxHeard):]...)
+	t.text = append(t.text[:0], t.text[max(0, len(t.text)-maxHeard):]...)
 	return len(p), nil
 }
 
@@ -133,5 +136,5 @@ func (t *tail) String() string {
 	if text == "" {
 		return ""
 	}
-	return "; it said: " + text
+	return "; it said: " + strings.ToValidUTF8(text[max(0, len(text)-maxSaid):], "")
 }

@@ -31,8 +31,8 @@ type exporter struct {
 	done   chan struct{} // closed when nothing of it runs any more
 
 	mu  sync.Mutex
-	url URL    // where the one that runs is scraped, "" while none does
-	why error  // why none runs
+	url URL   // where the one that runs is scraped, "" while none does
+	why error // why none runs
 }
 
 // startExporter starts the command, and starts it again whenever it ends, until close.
