@@ -3,6 +3,7 @@ package scrape
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +22,9 @@ import (
 // maxEnded bounds how many stale markers of a job wait while the log takes nothing.
 const maxEnded = 100_000
 
+// maxRemembered bounds the series of which exemplars are remembered.
+const maxRemembered = 100_000
+
 // commitBytes is how much one commit holds, estimated generously. A scrape is one commit;
 // one that is larger is several, since the log keeps a commit in memory.
 const commitBytes = 64 << 20
@@ -37,9 +41,9 @@ type sink struct {
 	// ended are stale markers whose commit failed. A scrape gives each marker once, so
 	// the series would never end. By job.
 	ended map[string][]marker
-	// exemplars are the newest of each series that has any: a target shows the same one
-	// on every scrape, and a TSDB takes it once.
-	exemplars map[storage.SeriesRef]exemplar.Exemplar
+	// exemplars are those that the last scrape showed of each series that has any: a target
+	// shows the same ones again and again, and a TSDB takes each once.
+	exemplars map[storage.SeriesRef][]exemplar.Exemplar
 }
 
 // marker is a stale marker.
@@ -58,7 +62,7 @@ func newSink(out func(job string, interval time.Duration) storage.AppendableV2) 
 			Help: "Scraped samples that the log did not take, stale markers and the scrape's report included.",
 		}, []string{"job"}),
 		ended:     make(map[string][]marker),
-		exemplars: make(map[storage.SeriesRef]exemplar.Exemplar),
+		exemplars: make(map[storage.SeriesRef][]exemplar.Exemplar),
 	}
 }
 
@@ -102,24 +106,39 @@ func (s *sink) keepEnded(job string, ended []marker) {
 	}
 }
 
-// fresh removes the exemplars that a TSDB would not take: those that it has, older ones,
-// and those with longer labels than OpenMetrics allows. It works in place.
-func (s *sink) fresh(ref storage.SeriesRef, exemplars []exemplar.Exemplar) []exemplar.Exemplar {
-	kept := exemplars[:0]
+// fresh removes the exemplars that a TSDB would not take: those that the scrape before
+// showed, too, and those with longer labels than OpenMetrics allows. It works in place. shown
+// is what to remember, nil if that has not changed.
+func (s *sink) fresh(ref storage.SeriesRef, exemplars []exemplar.Exemplar) (kept, shown []exemplar.Exemplar) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	before := s.exemplars[ref]
+	s.mu.Unlock()
+	kept = exemplars[:0]
+	short := 0
 	for _, e := range exemplars {
-		newest, known := s.exemplars[ref]
-		if known && (newest.Equals(e) || exemplar.Compare(e, newest) < 0) || tooLong(e.Labels) {
+		if tooLong(e.Labels) {
 			continue
 		}
-		kept = append(kept, e)
-		if ref != 0 {
-			e.Labels = e.Labels.Copy() // the parser's memory is used again
-			s.exemplars[ref] = e
+		short++
+		e.Labels = e.Labels.Copy() // the parser's memory is used again
+		shown = append(shown, e)
+		if !slices.ContainsFunc(before, e.Equals) {
+			kept = append(kept, e)
 		}
 	}
-	return kept
+	if len(kept) == 0 && short == len(before) {
+		shown = nil
+	}
+	return kept, shown
+}
+
+func (s *sink) remember(ref storage.SeriesRef, shown []exemplar.Exemplar) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.exemplars) >= maxRemembered {
+		clear(s.exemplars)
+	}
+	s.exemplars[ref] = shown
 }
 
 func (s *sink) forget(ref storage.SeriesRef) {
@@ -158,12 +177,16 @@ func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, 
 	}
 	// The report's series are called up\xff inside the manager, so that no target has them.
 	o.MetricFamilyName = strings.TrimSuffix(o.MetricFamilyName, "\xff")
+	var shown []exemplar.Exemplar
 	if len(o.Exemplars) > 0 {
-		o.Exemplars = a.sink.fresh(ref, o.Exemplars)
+		o.Exemplars, shown = a.sink.fresh(ref, o.Exemplars)
 	}
 	got, err := a.inner.Append(ref, ls, st, t, v, h, fh, o)
 	if err != nil && !errors.Is(err, &storage.AppendPartialError{}) {
 		return got, err
+	}
+	if shown != nil && got != 0 {
+		a.sink.remember(got, shown)
 	}
 	a.count++
 	a.bytes += 256 + int(ls.ByteSize()) + len(o.Metadata.Help)

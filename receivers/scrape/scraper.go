@@ -23,8 +23,6 @@ const (
 	settle = 5 * time.Second
 	// lastScrapes is how long scrapes that are under way when the agent stops get to end.
 	lastScrapes = 500 * time.Millisecond
-	// again is how often a job that could not be started is tried again.
-	again = 15 * time.Second
 )
 
 // Options are what a Scraper needs from its surroundings.
@@ -37,7 +35,9 @@ type Options struct {
 	// StartTimestamps keeps them where a target has them. In OpenMetrics text they are
 	// series whose names end in _created, which then are no series of their own.
 	StartTimestamps bool
-	Settle          time.Duration // 0: five seconds, as in Prometheus
+	// Settle bounds how often targets that were found are taken up; a job that could not
+	// be started is tried again after three times that. 0: five seconds, as in Prometheus.
+	Settle time.Duration
 }
 
 // Scraper scrapes the targets of jobs. Until it has had a job it costs nothing. It is safe
@@ -148,7 +148,7 @@ func (s *Scraper) Run(ctx context.Context) error {
 	found := s.finder.SyncCh()
 	var latest map[string][]*targetgroup.Group
 	s.put(jobs)
-	retry := time.NewTicker(again)
+	retry := time.NewTicker(3 * s.o.Settle)
 	defer retry.Stop()
 	for {
 		select {

@@ -1,0 +1,338 @@
+//go:build !minimal
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/discovery"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/scrape"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"hwsagent/inputs"
+	"hwsagent/wal"
+)
+
+// stored is what one scraper left: samples and exemplars by series.
+type stored struct {
+	samples   map[string][]storedSample
+	exemplars map[string][]string
+}
+
+type storedSample struct {
+	t     int64
+	value string
+}
+
+func (s *stored) add(ls labels.Labels, t int64, v string) {
+	key := ls.String()
+	s.samples[key] = append(s.samples[key], storedSample{t, v})
+}
+
+func number(v float64) string {
+	if value.IsStaleNaN(v) {
+		return "stale"
+	}
+	return fmt.Sprint(v)
+}
+
+// byScrape is what is stored with each time told as the number of the job's scrape, so that
+// scrapes at other moments compare. A time that is no scrape's is the target's own. Scrapes
+// after the pages of a job, and how long one took, are left out.
+func (s *stored) byScrape(t *testing.T, pages map[string][]page) map[string][]string {
+	times := map[string][]int64{} // of a job's scrapes
+	for series, all := range s.samples {
+		if strings.HasPrefix(series, "{__name__=\"scrape_samples_scraped\"") {
+			job := jobOf(t, series)
+			for _, one := range all {
+				times[job] = append(times[job], one.t)
+			}
+			slices.Sort(times[job])
+		}
+	}
+	told := map[string][]string{}
+	for series, all := range s.samples {
+		job := jobOf(t, series)
+		own := times[job]
+		if len(own) < len(pages[job]) {
+			t.Fatalf("%d scrapes of %s, of %d", len(own), job, len(pages[job]))
+		}
+		last := own[len(pages[job])-1]
+		sort.SliceStable(all, func(i, j int) bool { return all[i].t < all[j].t })
+		for _, one := range all {
+			// Of two series that relabelling makes one, the log refuses the second at once, a
+			// TSDB when it commits: so the scrape has added one series more there.
+			if job == "relabelled" && strings.HasPrefix(series, "{__name__=\"scrape_series_added\"") {
+				continue
+			}
+			when := fmt.Sprintf("at %d", one.t)
+			if n, found := slices.BinarySearch(own, one.t); found {
+				if one.t > last {
+					continue
+				}
+				when = fmt.Sprintf("scrape %d", n)
+			}
+			v := one.value
+			if strings.HasPrefix(series, "{__name__=\"scrape_duration_seconds\"") && v != "stale" {
+				v = "any"
+			}
+			told[series] = append(told[series], when+": "+v)
+		}
+	}
+	return told
+}
+
+func jobOf(t *testing.T, series string) string {
+	found := ownJob.FindStringSubmatch(series)
+	if found == nil {
+		t.Fatalf("series %s is of no job", series)
+	}
+	if found[1] == "mine" { // the target's own, which honor_labels keeps
+		return "honor"
+	}
+	return found[1]
+}
+
+var ownJob = regexp.MustCompile(`[, ]job="(\w+)"`)
+
+// TestScrapeAsPrometheus scrapes one target with Prometheus' own scraper into its TSDB, which
+// takes samples out of order, and with ours into the log: the same series, values, times and
+// stale markers, in every format and with every option that changes what is stored.
+func TestScrapeAsPrometheus(t *testing.T) {
+	stamp := time.Now().Add(-time.Minute).Truncate(time.Second).UnixMilli()
+	target := &scripted{pages: scripts(t, stamp), asked: map[string]int{}}
+	server := httptest.NewServer(target)
+	defer server.Close()
+	addr := strings.TrimPrefix(server.URL, "http://")
+
+	var theirs, ours *stored
+	var both sync.WaitGroup
+	both.Go(func() { theirs = scrapeByPrometheus(t, target, scriptJobs("theirs", addr)) })
+	both.Go(func() { ours = scrapeByUs(t, target, scriptJobs("ours", addr)) })
+	both.Wait()
+	if t.Failed() {
+		return
+	}
+	want, got := theirs.byScrape(t, target.pages), ours.byScrape(t, target.pages)
+	if len(want) < 100 {
+		t.Errorf("only %d series are compared", len(want))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("what Prometheus stores (-) and the log has (+):\n%s", diff)
+	}
+	if len(theirs.exemplars) < 4 {
+		t.Errorf("only %d series with exemplars are compared", len(theirs.exemplars))
+	}
+	if diff := cmp.Diff(theirs.exemplars, ours.exemplars); diff != "" {
+		t.Errorf("exemplars that Prometheus stores (-) and the log has (+):\n%s", diff)
+	}
+	stale := 0
+	for _, all := range want {
+		for _, one := range all {
+			if strings.HasSuffix(one, ": stale") {
+				stale++
+			}
+		}
+	}
+	if stale < 50 {
+		t.Errorf("only %d stale markers are compared", stale)
+	}
+}
+
+func newStored() *stored {
+	return &stored{samples: map[string][]storedSample{}, exemplars: map[string][]string{}}
+}
+
+// scrapeByUs returns what the log has of the jobs.
+func scrapeByUs(t *testing.T, target *scripted, text string) *stored {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Error(err)
+		return nil
+	}
+	cfg, _, err := LoadBytes(filepath.Join(dir, "agent.yaml"), []byte(text), testEnv)
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	log, err := wal.Open(wal.Options{Dir: dir})
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	defer log.Close()
+	reader, err := log.Reader("test", wal.ReaderOptions{})
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	defer reader.Close()
+	s := newScraper(cfg, inputs.NewPath(log, slog.New(slog.DiscardHandler)), prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	if err := s.Apply(cfg.scrape); err != nil {
+		t.Error(err)
+		return nil
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	until(t, "all pages were scraped by us", func() bool { return target.done("ours") })
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	all := newStored()
+	for head := log.Status().Head; ; {
+		e, err := reader.Next(context.Background())
+		if err != nil {
+			t.Error(err)
+			return nil
+		}
+		for _, x := range e.Samples {
+			all.add(x.Series.Labels, x.T, number(x.V))
+		}
+		for _, x := range e.Histograms {
+			if x.H != nil {
+				all.add(x.Series.Labels, x.T, x.H.ToFloat(nil).Compact(0).String())
+			} else {
+				all.add(x.Series.Labels, x.T, x.FH.Copy().Compact(0).String())
+			}
+		}
+		for _, x := range e.Exemplars {
+			all.exemplar(x.Series.Labels, x.Labels, x.V)
+		}
+		if e.End.Commit >= head.Commit {
+			return all
+		}
+	}
+}
+
+// exemplar notes one. Its time is left out, since it may be that of the scrape; so is the
+// order, which a TSDB makes by time.
+func (s *stored) exemplar(series, own labels.Labels, v float64) {
+	key := series.String()
+	s.exemplars[key] = append(s.exemplars[key], fmt.Sprint(own, v))
+	slices.Sort(s.exemplars[key])
+}
+
+// scrapeByPrometheus returns what a Prometheus stores of the jobs.
+func scrapeByPrometheus(t *testing.T, target *scripted, text string) *stored {
+	o := tsdb.DefaultOptions()
+	o.OutOfOrderTimeWindow = (2 * time.Hour).Milliseconds()
+	o.EnableExemplarStorage, o.MaxExemplars = true, 10_000
+	quiet := slog.New(slog.DiscardHandler)
+	db, err := tsdb.Open(t.TempDir(), quiet, nil, o, nil)
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	defer db.Close()
+	cfg, err := config.Load(text, quiet)
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	reg := prometheus.NewRegistry()
+	sd, err := discovery.CreateAndRegisterSDMetrics(reg)
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	finder := discovery.NewManager(ctx, quiet, reg, sd)
+	m, err := scrape.NewManager(&scrape.Options{DiscoveryReloadOnStartup: true, AppendMetadata: true}, quiet, nil, nil, db, reg)
+	if err != nil {
+		t.Error(err)
+		cancel()
+		return nil
+	}
+	found := map[string]discovery.Configs{}
+	for _, s := range cfg.ScrapeConfigs {
+		found[s.JobName] = s.ServiceDiscoveryConfigs
+	}
+	if err := errors.Join(m.ApplyConfig(cfg), finder.ApplyConfig(found)); err != nil {
+		t.Error(err)
+	}
+	var parts sync.WaitGroup
+	parts.Go(func() { _ = finder.Run() })
+	parts.Go(func() { _ = m.Run(finder.SyncCh()) })
+	until(t, "all pages were scraped by Prometheus", func() bool { return target.done("theirs") })
+	m.Stop()
+	cancel()
+	parts.Wait()
+	return readTSDB(t, db)
+}
+
+// readTSDB returns everything that a TSDB has.
+func readTSDB(t *testing.T, db *tsdb.DB) *stored {
+	all := newStored()
+	any := labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, ".+")
+	q, err := db.Querier(math.MinInt64, math.MaxInt64)
+	if err != nil {
+		t.Error(err)
+		return all
+	}
+	defer q.Close()
+	set := q.Select(context.Background(), true, nil, any)
+	for set.Next() {
+		s := set.At()
+		it := s.Iterator(nil)
+		for kind := it.Next(); kind != chunkenc.ValNone; kind = it.Next() {
+			if kind == chunkenc.ValFloat {
+				at, v := it.At()
+				all.add(s.Labels(), at, number(v))
+				continue
+			}
+			at, h := it.AtFloatHistogram(nil)
+			if value.IsStaleNaN(h.Sum) {
+				all.add(s.Labels(), at, "stale")
+				continue
+			}
+			all.add(s.Labels(), at, h.Copy().Compact(0).String()) // the iterator goes on with h
+		}
+		if err := it.Err(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := set.Err(); err != nil {
+		t.Error(err)
+	}
+	eq, err := db.ExemplarQuerier(context.Background())
+	if err != nil {
+		t.Error(err)
+		return all
+	}
+	found, err := eq.Select(math.MinInt64, math.MaxInt64, []*labels.Matcher{any})
+	if err != nil {
+		t.Error(err)
+	}
+	for _, r := range found {
+		for _, e := range r.Exemplars {
+			all.exemplar(r.SeriesLabels, e.Labels, e.Value)
+		}
+	}
+	return all
+}
+
+var _ storage.AppendableV2 = (*tsdb.DB)(nil)

@@ -1,0 +1,127 @@
+package scrape
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/storage"
+)
+
+var errFull = errors.New("log is full")
+
+// memory is a log in memory that refuses what it is told to.
+type memory struct {
+	mu      sync.Mutex
+	full    bool
+	commits [][]sample
+	refused int // commits
+	refs    map[string]storage.SeriesRef
+	newest  map[string]int64
+}
+
+type sample struct {
+	series    string
+	family    string
+	t         int64
+	v         float64
+	stale     bool
+	exemplars int
+}
+
+func newMemory() *memory {
+	return &memory{refs: map[string]storage.SeriesRef{}, newest: map[string]int64{}}
+}
+
+func (m *memory) out(string, time.Duration) storage.AppendableV2 { return m }
+
+func (m *memory) AppenderV2(context.Context) storage.AppenderV2 { return &batch{m: m} }
+
+func (m *memory) fill(full bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.full = full
+}
+
+// all are the samples of a series, oldest commit first.
+func (m *memory) all(series string) (found []sample) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range m.commits {
+		for _, s := range c {
+			if s.series == series {
+				found = append(found, s)
+			}
+		}
+	}
+	return found
+}
+
+type batch struct {
+	m       *memory
+	samples []sample
+}
+
+func (b *batch) Append(_ storage.SeriesRef, ls labels.Labels, _, t int64, v float64, _ *histogram.Histogram, _ *histogram.FloatHistogram, o storage.AppendV2Options) (storage.SeriesRef, error) {
+	b.m.mu.Lock()
+	defer b.m.mu.Unlock()
+	name := ls.String()
+	if o.RejectOutOfOrder && t < b.m.newest[name] {
+		return 0, storage.ErrOutOfOrderSample
+	}
+	if b.m.refs[name] == 0 {
+		b.m.refs[name] = storage.SeriesRef(len(b.m.refs) + 1)
+	}
+	b.samples = append(b.samples, sample{name, o.MetricFamilyName, t, v, value.IsStaleNaN(v), len(o.Exemplars)})
+	return b.m.refs[name], nil
+}
+
+func (b *batch) Commit() error {
+	b.m.mu.Lock()
+	defer b.m.mu.Unlock()
+	if b.m.full {
+		b.m.refused++
+		return errFull
+	}
+	b.m.commits = append(b.m.commits, b.samples)
+	for _, s := range b.samples {
+		b.m.newest[s.series] = max(b.m.newest[s.series], s.t)
+	}
+	return nil
+}
+
+func (b *batch) Rollback() error { return nil }
+
+// until waits for what comes by itself.
+func until(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(30 * time.Second)
+	defer deadline.Stop()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !cond() {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatalf("timed out waiting until %s", what)
+		}
+	}
+}
+
+// certificate is one of nobody, valid for a hundred years.
+const certificate = `-----BEGIN CERTIFICATE-----
+MIIBdDCCARugAwIBAgIUKmWnlUps2Gg7oHSTSbEhNzyhs1MwCgYIKoZIzj0EAwIw
+DzENMAsGA1UEAwwEdGVzdDAgFw0yNjExMjExMzUwNDhaGA8yMTI2MTAyODEzNTA0
+OFowDzENMAsGA1UEAwwEdGVzdDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABBYk
+4P2QtAeGbtm9v+oRPe1N7QfkWLE21faHyU4DcLazmwZ9A4Gg8ZOZ9OOoOahV+jPV
+AmpJYo5Fcf6H6HD/wMOjUzBRMB0GA1UdDgQWBBRZCIuMxwYA0VX5M897UHwWPZJn
+uDAfBgNVHSMEGDAWgBRZCIuMxwYA0VX5M897UHwWPZJnuDAPBgNVHRMBAf8EBTAD
+AQH/MAoGCCqGSM49BAMCA0cAMEQCIHtUjPoQhMAKHdCi+gJSHswO+tX3ZQUtTxfR
+plZLEKS5AiB57vqIcLjnuAWDojP2Z1/eQLJz8elgDMz6YU7pT/MiJQ==
+-----END CERTIFICATE-----
+`
