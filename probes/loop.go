@@ -85,7 +85,7 @@ func newLoop(s Spec, out storage.AppendableV2, logger *slog.Logger, rounds *sync
 	}
 	l := &loop{
 		spec: s, out: out, log: logger, rounds: rounds,
-		tracker: newTracker(s.Labels, s.Relabel),
+		tracker: newTracker(s.sampleLabels(), s.Relabel),
 		done:    make(chan struct{}),
 		status:  Status{Name: s.Name, Type: s.Type, Interval: s.Interval, State: "waiting", Instance: s.Labels.Get(model.InstanceLabel)},
 	}

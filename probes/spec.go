@@ -31,6 +31,7 @@ type Spec struct {
 	// Labels are added to every sample: job, instance and the user's. A label of that
 	// name on the sample itself is kept as exported_<name>, as a scrape would.
 	Labels  labels.Labels
+	Bare    bool              // only up and scrape_duration_seconds get Labels: the samples have all of theirs
 	Relabel []*relabel.Config // metric_relabel_configs, applied last
 
 	MaxSamples int // of one round; 0 is no limit. More than that fails the round.
@@ -55,4 +56,12 @@ func (s *Spec) firstRun(now time.Time) time.Time {
 		wait += s.Interval
 	}
 	return now.Add(wait)
+}
+
+// sampleLabels are what each sample gets.
+func (s *Spec) sampleLabels() labels.Labels {
+	if s.Bare {
+		return labels.EmptyLabels()
+	}
+	return s.Labels
 }

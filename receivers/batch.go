@@ -314,3 +314,12 @@ func (b *Batch) Rollback() {
 
 // MetadataUnkept counts metadata that no sample carries and that could not be kept.
 func (b *Batch) MetadataUnkept() { b.g.CountRefused(MetadataUnkept, 1) }
+
+// Verdict is what Commit would say about single samples, for a request that is kept
+// elsewhere: then a request with one bad sample is refused as a whole. Rollback follows.
+func (b *Batch) Verdict() error {
+	if n := b.RefusedSamples(); n > 0 {
+		return Refuse(InvalidSample, http.StatusBadRequest, "%d of %d samples are not taken, so none is: %s", n, b.samples, strings.Join(b.told, "; "))
+	}
+	return nil
+}

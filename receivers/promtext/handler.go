@@ -1,0 +1,100 @@
+// Package promtext receives Prometheus text and OpenMetrics, as VictoriaMetrics does on
+// /api/v1/import/prometheus: what a script has printed, posted with curl.
+package promtext
+
+import (
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+
+	"hwsagent/receivers"
+	"hwsagent/receivers/exposition"
+)
+
+// Path is where requests are to be sent.
+const Path = "/api/v1/import/prometheus"
+
+// New makes the handler of a receiver.
+func New(g *receivers.Gate) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("POST "+Path, g.Handler(store, nil))
+	mux.Handle("PUT "+Path, g.Handler(store, nil))
+	return mux
+}
+
+// store puts one exposition into the log. Samples without a timestamp get that of the
+// parameter timestamp, or of the request; extra_label=name=value, any number of times, is
+// added to every series.
+func store(w http.ResponseWriter, r *receivers.Request) error {
+	now, extra, err := parameters(r.Request)
+	if err != nil {
+		return err
+	}
+	contentType := exposition.Text
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && kind == "application/openmetrics-text" {
+		contentType = exposition.OpenMetrics
+	}
+	if err := exposition.CheckLines(r.Body); err != nil {
+		return err
+	}
+	b := r.Batch()
+	defer b.Rollback()
+	lb := labels.NewBuilder(labels.EmptyLabels())
+	err = exposition.Parse(r.Body, contentType, func(s *exposition.Sample) error {
+		ls := s.Labels
+		if len(extra) > 0 {
+			lb.Reset(ls)
+			for _, l := range extra {
+				lb.Set(l.Name, l.Value)
+			}
+			ls = lb.Labels()
+		}
+		if err := b.Series(ls, s.Family, s.Meta); err != nil {
+			return err
+		}
+		t := now
+		if s.Timed {
+			t = s.T
+		}
+		return b.Append(s.ST, t, s.V, s.H, s.FH, s.Exemplars...)
+	})
+	if err != nil {
+		return err
+	}
+	if _, err = b.Commit(); err == nil {
+		w.WriteHeader(http.StatusNoContent)
+	}
+	return err
+}
+
+// maxExtra bounds how many labels the parameters of a request may add.
+const maxExtra = 32
+
+func parameters(r *http.Request) (now int64, extra []labels.Label, err error) {
+	now = time.Now().UnixMilli()
+	refuse := func(text string) error {
+		return receivers.Refuse(receivers.BadRequest, http.StatusBadRequest, "%s", text)
+	}
+	query := r.URL.Query()
+	if text := query.Get("timestamp"); text != "" {
+		if now, err = strconv.ParseInt(text, 10, 64); err != nil {
+			return 0, nil, refuse("the parameter timestamp is no number of milliseconds")
+		}
+	}
+	if len(query["extra_label"]) > maxExtra {
+		return 0, nil, refuse("more than " + strconv.Itoa(maxExtra) + " parameters extra_label")
+	}
+	for _, pair := range query["extra_label"] {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok || !model.UTF8Validation.IsValidLabelName(name) || !model.LabelValue(value).IsValid() || name == model.MetricNameLabel {
+			return 0, nil, refuse("a parameter extra_label is not name=value")
+		}
+		extra = append(extra, labels.Label{Name: name, Value: value})
+	}
+	return now, extra, nil
+}

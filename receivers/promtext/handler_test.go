@@ -1,0 +1,97 @@
+package promtext
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"hwsagent/receivers"
+	"hwsagent/receivers/receivertest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func send(h http.Handler, query, contentType, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, Path+query, strings.NewReader(body))
+	if contentType != "" {
+		r.Header.Set("Content-Type", contentType)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+const text = `# HELP jobs_total Jobs.
+# TYPE jobs_total counter
+jobs_total{queue="a"} 1
+jobs_total{queue="b"} 2 1700000000000
+# TYPE size histogram
+size_bucket{le="+Inf"} 3
+other 4
+`
+
+func TestText(t *testing.T) {
+	l := &receivertest.Log{}
+	h := New(l.Gate("import", receivers.DefaultLimits()))
+	if w := send(h, "?timestamp=5&extra_label=dc=x&extra_label=queue=z", "application/x-www-form-urlencoded", text); w.Code != 204 { // what curl -d says
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	if w := send(h, "", "application/openmetrics-text", "# TYPE c counter\nc_total 7 6.5 # {trace=\"t\"} 1\n# EOF\n"); w.Code != 204 {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	want := []receivertest.Sample{
+		{Labels: `{__name__="jobs_total", dc="x", queue="z"}`, Family: "jobs_total", Type: "counter", Help: "Jobs.", T: 5, V: 1},
+		{Labels: `{__name__="jobs_total", dc="x", queue="z"}`, Family: "jobs_total", Type: "counter", Help: "Jobs.", T: 1700000000000, V: 2},
+		{Labels: `{__name__="size_bucket", dc="x", le="+Inf", queue="z"}`, Family: "size", Type: "histogram", T: 5, V: 3},
+		{Labels: `{__name__="other", dc="x", queue="z"}`, T: 5, V: 4},
+		{Labels: `{__name__="c_total"}`, Family: "c", Type: "counter", T: 6500, V: 7, Exemplars: 1},
+	}
+	if diff := cmp.Diff(want, l.Samples()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	manyLabels := "x{" + strings.Repeat(`a="b",`, 100_000) + "} 1\n"
+	for _, tc := range []struct {
+		query, body string
+		reason      receivers.Reason
+	}{
+		{"", "good 1\nbad{ 2\n", receivers.Malformed},
+		{"", "good 1\nbad x\n", receivers.Malformed},
+		{"?timestamp=now", "good 1\n", receivers.BadRequest},
+		{"?extra_label=x", "good 1\n", receivers.BadRequest},
+		{"", "x{a=\"" + strings.Repeat("v", 2<<20) + "\"} 1\n", receivers.TooComplex},
+		{"", manyLabels, receivers.TooManyLabels},
+		{"", "x{a=\"" + strings.Repeat("v", 5000) + "\"} 1\n", receivers.LabelTooLong},
+		{"", strings.Repeat("x 1\n", 60_000), receivers.TooManySeries},
+	} {
+		l := &receivertest.Log{}
+		g := l.Gate("import", receivers.DefaultLimits())
+		if w := send(New(g), tc.query, "", tc.body); w.Code/100 != 4 || g.Counts().RefusedRequests[tc.reason] != 1 || len(l.Samples()) != 0 {
+			t.Errorf("%s %.30q: %d %s; counted %v", tc.query, tc.body, w.Code, w.Body, g.Counts().RefusedRequests)
+		}
+	}
+}
+
+// FuzzImport: whatever comes, it is stored or refused as a whole, or its single samples are.
+func FuzzImport(f *testing.F) {
+	f.Add(false, text)
+	f.Add(true, "# TYPE c counter\nc_total 7 6.5 # {trace=\"t\"} 1\n# EOF\n")
+	f.Fuzz(func(t *testing.T, open bool, body string) {
+		l := &receivertest.Log{}
+		g := l.Gate("import", receivers.DefaultLimits())
+		contentType := ""
+		if open {
+			contentType = "application/openmetrics-text"
+		}
+		w := send(New(g), "", contentType, body)
+		if w.Code != 204 && g.Counts().RefusedRequests[receivers.InvalidSample] == 0 && len(l.Samples()) > 0 {
+			t.Errorf("%d %s, and %d samples are stored", w.Code, w.Body, len(l.Samples()))
+		}
+	})
+}

@@ -1,0 +1,142 @@
+package pushgateway
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"slices"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"google.golang.org/protobuf/encoding/protodelim"
+
+	"hwsagent/receivers"
+	"hwsagent/receivers/exposition"
+)
+
+// What the objects of a pushed exposition take of memory while they are looked at, in
+// bytes: for each line and label of text, for each message of protobuf, and for each byte
+// of it, which may be a number in a list.
+const (
+	lineBytes    = 400
+	labelBytes   = 160
+	messageBytes = 160
+	numberBytes  = 8
+)
+
+// Names of the metrics that each group has besides what is pushed.
+const (
+	pushTime    = "push_time_seconds"
+	failureTime = "push_failure_time_seconds"
+)
+
+// parse reads the families of a pushed body, by name, each in the form in which it is
+// kept: delimited protobuf, every metric with the labels of the group.
+func parse(r *receivers.Request, group map[string]string) (map[string][]byte, error) {
+	families, err := read(r)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]byte{}
+	for name, f := range families {
+		if err := prepare(f, group); err != nil {
+			return nil, err
+		}
+		var b bytes.Buffer
+		if _, err := protodelim.MarshalTo(&b, f); err != nil {
+			return nil, fmt.Errorf("keep family %q: %w", name, err)
+		}
+		out[name] = b.Bytes()
+	}
+	return out, nil
+}
+
+func read(r *receivers.Request) (map[string]*dto.MetricFamily, error) {
+	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err == nil && kind == "application/vnd.google.protobuf" {
+		if params["encoding"] != "delimited" {
+			return nil, receivers.Refuse(receivers.Unsupported, http.StatusUnsupportedMediaType, "protobuf must be delimited")
+		}
+		return readProtobuf(r)
+	}
+	if err := exposition.CheckLines(r.Body); err != nil {
+		return nil, err
+	}
+	lines, pairs := bytes.Count(r.Body, []byte("\n"))+1, bytes.Count(r.Body, []byte("="))
+	if most := r.Limits().Samples; lines > 2*most {
+		return nil, receivers.Refuse(receivers.TooManySamples, http.StatusRequestEntityTooLarge, "the request has %d lines, more than twice limits.samples (%d)", lines, most)
+	}
+	if err := r.Take(int64(lines)*lineBytes + int64(pairs)*labelBytes); err != nil {
+		return nil, err
+	}
+	p := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := p.TextToMetricFamilies(bytes.NewReader(r.Body))
+	if err != nil {
+		return nil, fmt.Errorf("read the text: %w", err)
+	}
+	return families, nil
+}
+
+func readProtobuf(r *receivers.Request) (map[string]*dto.MetricFamily, error) {
+	messages, err := weigh(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Take(int64(messages)*messageBytes + numberBytes*int64(len(r.Body))); err != nil {
+		return nil, err
+	}
+	families := map[string]*dto.MetricFamily{}
+	in := bytes.NewReader(r.Body)
+	o := protodelim.UnmarshalOptions{MaxSize: r.Limits().DecodedBytes}
+	for {
+		f := &dto.MetricFamily{}
+		if err := o.UnmarshalFrom(in, f); errors.Is(err, io.EOF) {
+			return families, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("read protobuf: %w", err)
+		}
+		if families[f.GetName()] != nil {
+			return nil, fmt.Errorf("family %q is there twice", f.GetName())
+		}
+		families[f.GetName()] = f
+	}
+}
+
+// prepare checks a family and gives its metrics the labels of the group.
+func prepare(f *dto.MetricFamily, group map[string]string) error {
+	name := f.GetName()
+	refuse := func(format string, args ...any) error {
+		return receivers.Refuse(receivers.Malformed, http.StatusBadRequest, format, args...)
+	}
+	if !model.UTF8Validation.IsValidMetricName(name) {
+		return refuse("%q is no name of a metric", name)
+	}
+	if name == pushTime || name == failureTime {
+		return refuse("pushed metrics must not be called %s: the receiver adds it", name)
+	}
+	for _, m := range f.GetMetric() {
+		if m.TimestampMs != nil {
+			return refuse("pushed metrics must not have timestamps, and %s has one", name)
+		}
+		of := map[string]string{}
+		for _, l := range m.GetLabel() {
+			if _, twice := of[l.GetName()]; twice {
+				return refuse("a metric of %s has the label %q twice", name, l.GetName())
+			}
+			of[l.GetName()] = l.GetValue()
+		}
+		maps.Copy(of, group)
+		m.Label = m.Label[:0]
+		for _, n := range slices.Sorted(maps.Keys(of)) {
+			if v := of[n]; v != "" { // an empty value is the same as no label
+				m.Label = append(m.Label, &dto.LabelPair{Name: &n, Value: &v})
+			}
+		}
+	}
+	return nil
+}

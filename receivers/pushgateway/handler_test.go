@@ -1,0 +1,260 @@
+package pushgateway
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/push"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/prometheus/model/value"
+	"go.uber.org/goleak"
+
+	"hwsagent/receivers"
+	"hwsagent/receivers/exposition"
+	"hwsagent/receivers/receivertest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// rig is a receiver with its log and the directory of its groups.
+type rig struct {
+	*Receiver
+	t   testing.TB
+	dir string
+	log *receivertest.Log
+}
+
+func newRig(t testing.TB, dir string) *rig {
+	t.Helper()
+	s, err := OpenStore(dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &receivertest.Log{}
+	return &rig{New(l.Gate("pushgateway", receivers.DefaultLimits()), s), t, dir, l}
+}
+
+func (r *rig) do(method, path, contentType, body string) *httptest.ResponseRecorder {
+	q := httptest.NewRequest(method, path, strings.NewReader(body))
+	if contentType != "" {
+		q.Header.Set("Content-Type", contentType)
+	}
+	w := httptest.NewRecorder()
+	r.ServeHTTP(w, q)
+	return w
+}
+
+func (r *rig) must(status int, method, path, body string) {
+	r.t.Helper()
+	if w := r.do(method, path, "", body); w.Code != status {
+		r.t.Fatalf("%s %s: %d %s, want %d", method, path, w.Code, w.Body, status)
+	}
+}
+
+// shows is every series that a round would append, but for the times of pushes, which only
+// are there or not.
+func (r *rig) shows() (all []string) {
+	r.t.Helper()
+	err := r.Each(r.t.Context(), func(s *exposition.Sample) error {
+		v := fmt.Sprint(s.V)
+		if name := s.Labels.Get("__name__"); name == pushTime || name == failureTime {
+			v = map[bool]string{true: "set", false: "0"}[s.V > 0]
+		}
+		if s.H != nil {
+			v = s.H.String()
+		}
+		all = append(all, s.Labels.String()+" "+v)
+		return nil
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (r *rig) want(what string, want ...string) {
+	r.t.Helper()
+	if diff := cmp.Diff(want, r.shows()); diff != "" {
+		r.t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func TestGroups(t *testing.T) {
+	dir := t.TempDir()
+	r := newRig(t, dir)
+	r.must(200, "PUT", "/metrics/job/backup", "# TYPE a counter\na{instance=\"x\",job=\"theirs\"} 1\nb 2\n")
+	times := []string{`{__name__="push_failure_time_seconds", job="backup"} 0`, `{__name__="push_time_seconds", job="backup"} set`}
+	all := func(more ...string) []string { return append(more, times...) }
+	r.want("after PUT", all(`{__name__="a", instance="x", job="backup"} 1`, `{__name__="b", job="backup"} 2`)...)
+	r.must(200, "POST", "/metrics/job/backup", "b 3\n")
+	r.want("after POST", all(`{__name__="a", instance="x", job="backup"} 1`, `{__name__="b", job="backup"} 3`)...)
+	r.must(200, "PUT", "/metrics/job/backup", "c 4\n")
+	r.want("after PUT", all(`{__name__="c", job="backup"} 4`)...)
+
+	r = newRig(t, dir) // after a restart
+	r.want("after a restart", all(`{__name__="c", job="backup"} 4`)...)
+	r.must(202, "DELETE", "/metrics/job/backup", "")
+	r.want("after DELETE")
+	stale := 0
+	for _, s := range r.log.Samples() {
+		if math.Float64bits(s.V) == value.StaleNaN {
+			stale++
+		}
+	}
+	if stale != 3 {
+		t.Errorf("%d series are marked stale, want 3: %v", stale, r.log.Samples())
+	}
+	r.must(202, "DELETE", "/metrics/job/backup", "")
+	newRig(t, dir).want("after DELETE and a restart")
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left: %v %v", left, err)
+	}
+}
+
+func TestPaths(t *testing.T) {
+	b64 := base64.RawURLEncoding.EncodeToString
+	for path, want := range map[string]map[string]string{
+		"/metrics/job/a":                                          {"job": "a"},
+		"/metrics/job/a/":                                         {"job": "a"},
+		"/metrics/job/a%2Fb/path/c%20d":                           {"job": "a/b", "path": "c d"},
+		"/metrics/job@base64/" + b64([]byte("a/b")):               {"job": "a/b"},
+		"/metrics/job/a/path@base64/L3Zhci90bXA=":                 {"job": "a", "path": "/var/tmp"},
+		"/metrics/job/a/instance@base64/=":                        {"job": "a", "instance": ""},
+		"/metrics/job/titan/name@base64/zqDPgc6_zrzOt864zrXPjc-C": {"job": "titan", "name": "Προμηθεύς"},
+		"/metrics/job":                                            nil,
+		"/metrics/job/":                                           nil,
+		"/metrics/job/a/b":                                        nil,
+		"/metrics/instance/a":                                     nil,
+		"/metrics/job/a/job/b":                                    nil,
+		"/metrics/job/a/__name__/b":                               nil,
+		"/metrics/job@base64/!!":                                  nil,
+		"/metrics/job@base64/=":                                   nil,
+		"/metrics/job/a/x/%ff":                                    nil,
+		"/metrics/job" + strings.Repeat("/a/b", 40):               nil,
+	} {
+		got, err := groupOf(path)
+		if diff := cmp.Diff(want, got); diff != "" || (err == nil) != (want != nil) {
+			t.Errorf("%s: %v %v", path, got, err)
+		}
+	}
+}
+
+// What client_golang pushes, classic and native histograms included, is what is shown.
+func TestClientGolang(t *testing.T) {
+	r := newRig(t, t.TempDir())
+	srv := httptest.NewServer(r)
+	defer srv.Close()
+	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: "last_success", Help: "When."})
+	g.Set(7)
+	h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "size", NativeHistogramBucketFactor: 1.1})
+	h.Observe(3)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for _, format := range []expfmt.Format{expfmt.NewFormat(expfmt.TypeProtoDelim), expfmt.NewFormat(expfmt.TypeTextPlain)} {
+		p := push.New(srv.URL, "batch/x").Grouping("dc", "a").Collector(g).Format(format).Client(client)
+		if strings.Contains(string(format), "protobuf") {
+			p = p.Collector(h)
+		}
+		if err := p.Push(); err != nil {
+			t.Fatal(err)
+		}
+		got := strings.Join(r.shows(), "\n")
+		if !strings.Contains(got, `{__name__="last_success", dc="a", job="batch/x"} 7`) || strings.Contains(got, "{count:1, sum:3, ") != strings.Contains(string(format), "protobuf") {
+			t.Errorf("%s:\n%s", format, got)
+		}
+		if err := p.Delete(); err != nil {
+			t.Fatal(err)
+		}
+		r.want("after deletion")
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	r := newRig(t, t.TempDir())
+	r.must(200, "PUT", "/metrics/job/a", "good 1\n")
+	proto := "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
+	var bomb bytes.Buffer // one family of a million empty metrics
+	bomb.Write([]byte{0x80, 0x89, 0x7a})
+	bomb.Write(bytes.Repeat([]byte{4<<3 | 2, 0}, 1_000_000))
+	for name, tc := range map[string]struct {
+		contentType, body string
+		status            int
+	}{
+		"no exposition":     {"", "good{ 2", 400},
+		"a timestamp":       {"", "good 2 1700000000000\n", 400},
+		"a reserved name":   {"", "push_time_seconds 2\n", 400},
+		"a label twice":     {"", "good{a=\"1\",a=\"2\"} 2\n", 400},
+		"a long label":      {"", "good{a=\"" + strings.Repeat("x", 5000) + "\"} 2\n", 400},
+		"too many samples":  {"", strings.Repeat("x 1\n", 500_000), 413},
+		"cut protobuf":      {proto, "\x10abc", 400},
+		"empty metrics":     {proto, bomb.String(), 413},
+		"protobuf, another": {"application/vnd.google.protobuf; encoding=text", "", 415},
+	} {
+		if w := r.do("PUT", "/metrics/job/a", tc.contentType, tc.body); w.Code != tc.status {
+			t.Errorf("%s: %d %.300s, want %d", name, w.Code, w.Body, tc.status)
+		}
+	}
+	r.must(405, "GET", "/metrics/job/a", "")
+	r.must(404, "PUT", "/metrics", "")
+	// What was refused has changed nothing, but that the group tells of it.
+	r.want("after refusals", `{__name__="good", job="a"} 1`, `{__name__="push_failure_time_seconds", job="a"} set`, `{__name__="push_time_seconds", job="a"} set`)
+}
+
+// A damaged file costs its group only, and is left for a person.
+func TestDamage(t *testing.T) {
+	dir := t.TempDir()
+	r := newRig(t, dir)
+	r.must(200, "PUT", "/metrics/job/a", "x 1\n")
+	r.must(200, "PUT", "/metrics/job/b", "x 1\n")
+	file := r.store.file(key(map[string]string{"job": "a"}))
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text[len(text)-1] ^= 1
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "x"+fileEnd), text[:5], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	newRig(t, dir).want("with damage", `{__name__="push_failure_time_seconds", job="b"} 0`, `{__name__="push_time_seconds", job="b"} set`, `{__name__="x", job="b"} 1`)
+	if _, err := os.Stat(file); err != nil {
+		t.Error(err)
+	}
+}
+
+// FuzzPush: whatever comes is kept or refused, and what is kept can be shown and read again.
+func FuzzPush(f *testing.F) {
+	f.Add("/metrics/job/a", false, []byte("# TYPE a counter\na{b=\"c\"} 1\n"))
+	f.Add("/metrics/job/a/b@base64/eA", true, []byte("\x10\n\x01a\x18\x01\"\x09\x12\x07\x09\x00\x00\x00\x00\x00\x00"))
+	f.Fuzz(func(t *testing.T, path string, proto bool, body []byte) {
+		if group, err := groupOf(path); err == nil && group["job"] == "" {
+			t.Errorf("%s: a group without a job: %v", path, group)
+		}
+		r := newRig(t, t.TempDir())
+		q := httptest.NewRequest(http.MethodPut, "/metrics/job/x", bytes.NewReader(body))
+		if proto {
+			q.Header.Set("Content-Type", exposition.Protobuf)
+		}
+		w := httptest.NewRecorder()
+		r.ServeHTTP(w, q)
+		if w.Code == 200 {
+			if diff := cmp.Diff(r.shows(), newRig(t, r.dir).shows()); diff != "" {
+				t.Error(diff)
+			}
+		}
+	})
+}

@@ -1,0 +1,85 @@
+package pushgateway
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/prometheus/common/model"
+
+	"hwsagent/receivers"
+)
+
+const (
+	root         = "/metrics/job" // of every group's address
+	base64Suffix = "@base64"
+)
+
+// maxGroupLabels bounds the labels of a group, the job included.
+const maxGroupLabels = 32
+
+// groupOf reads the labels of a group from the path of a request, which is not unescaped:
+// /metrics/job/<job>{/<label>/<value>}, where <label>@base64 says that its value is in
+// base64url, with or without padding, and "=" stands for the empty value.
+func groupOf(escaped string) (map[string]string, error) {
+	wrong := func(format string, args ...any) error {
+		return receivers.Refuse(receivers.BadRequest, http.StatusBadRequest, format, args...)
+	}
+	rest, ok := strings.CutPrefix(escaped, "/metrics/")
+	if !ok {
+		return nil, wrong("the path does not begin with %s/", root)
+	}
+	parts := strings.Split(strings.TrimSuffix(rest, "/"), "/")
+	if len(parts)%2 != 0 {
+		return nil, wrong("the path has a label without a value: %s/<job>{/<label>/<value>}", root)
+	}
+	if len(parts)/2 > maxGroupLabels {
+		return nil, wrong("the path has more than %d labels", maxGroupLabels)
+	}
+	group := map[string]string{}
+	for i := 0; i < len(parts); i += 2 {
+		name, value, err := pair(parts[i], parts[i+1])
+		if err != nil {
+			return nil, wrong("the path: %s", err)
+		}
+		if i == 0 && name != model.JobLabel {
+			return nil, wrong("the path does not begin with %s/", root)
+		}
+		if _, twice := group[name]; twice {
+			return nil, wrong("the path has the label %q twice", name)
+		}
+		group[name] = value
+	}
+	if group[model.JobLabel] == "" {
+		return nil, wrong("the job is empty")
+	}
+	return group, nil
+}
+
+// pair reads one label of a path.
+func pair(name, value string) (string, string, error) {
+	name, err := url.PathUnescape(name)
+	if err != nil {
+		return "", "", err
+	}
+	plain, encoded := strings.CutSuffix(name, base64Suffix)
+	if value, err = url.PathUnescape(value); err != nil {
+		return "", "", err
+	}
+	if encoded {
+		b, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(value, "="))
+		if err != nil {
+			return "", "", fmt.Errorf("the value of %q is no base64url", plain)
+		}
+		value = string(b)
+	}
+	switch {
+	case !model.UTF8Validation.IsValidLabelName(plain) || plain == model.MetricNameLabel || strings.HasPrefix(plain, model.ReservedLabelPrefix):
+		return "", "", fmt.Errorf("%q is no name of a label", plain)
+	case !model.LabelValue(value).IsValid():
+		return "", "", fmt.Errorf("the value of %q is not UTF-8", plain)
+	}
+	return plain, value, nil
+}
