@@ -48,6 +48,7 @@ type Agent struct {
 	runner   *probes.Runner
 	scraper  scraper // nil in a build that cannot scrape
 	intake   *receivers.Set
+	pushed   pushed // guarded by reloading
 	web      *web.Server
 	socket   net.Listener
 	appended rate
@@ -150,7 +151,11 @@ func (a *Agent) put(cfg *Config) error {
 	if err != nil {
 		return err
 	}
-	intake, err := a.intake.Plan(a.receiverSpecs(cfg))
+	received, push, err := a.receiverSpecs(cfg)
+	if err != nil {
+		return errors.Join(err, closeProbes(specs))
+	}
+	intake, err := a.intake.Plan(received)
 	if err != nil {
 		return errors.Join(err, closeProbes(specs))
 	}
@@ -165,6 +170,9 @@ func (a *Agent) put(cfg *Config) error {
 	a.log.Reconfigure(logSettings(cfg))
 	a.targets.apply(plan)
 	connectProbes(a.inputs, cfg, specs)
+	if push != nil {
+		specs = append(specs, *push)
+	}
 	a.runner.Apply(specs)
 	keepProbes(a.inputs, specs)
 	a.intake.Apply(intake)

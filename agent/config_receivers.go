@@ -11,9 +11,15 @@ import (
 	"hwsagent/remotewrite"
 )
 
+// pushgatewayName is the name of the receiver of pushed metrics, and of the probe that
+// appends them.
+const pushgatewayName = "pushgateway"
+
 // ReceiversConfig is what others may send to the agent. What is nil is off.
 type ReceiversConfig struct {
-	RemoteWrite *ReceiverConfig `yaml:"remote_write,omitempty"`
+	RemoteWrite *ReceiverConfig    `yaml:"remote_write,omitempty"`
+	Pushgateway *PushgatewayConfig `yaml:"pushgateway,omitempty"`
+	Import      *ReceiverConfig    `yaml:"import,omitempty"` // Prometheus text
 }
 
 // ListenConfig says where a receiver listens and who may reach it.
@@ -34,6 +40,13 @@ type IntakeConfig struct {
 type ReceiverConfig struct {
 	ListenConfig `yaml:",inline"`
 	IntakeConfig `yaml:",inline"`
+}
+
+// PushgatewayConfig is a receiver that keeps what is pushed and appends it each interval.
+type PushgatewayConfig struct {
+	ListenConfig `yaml:",inline"`
+	IntakeConfig `yaml:",inline"`
+	Interval     model.Duration `yaml:"interval,omitempty"` // default global.scrape_interval
 }
 
 // LimitsConfig is [receivers.Limits]; 0 stands for the default.
@@ -92,6 +105,12 @@ func (c *ReceiversConfig) listeners() []listener {
 	if c.RemoteWrite != nil {
 		all = append(all, listener{"remote_write", "remote_write", &c.RemoteWrite.ListenConfig})
 	}
+	if c.Pushgateway != nil {
+		all = append(all, listener{pushgatewayName, pushgatewayName, &c.Pushgateway.ListenConfig})
+	}
+	if c.Import != nil {
+		all = append(all, listener{"import", "import", &c.Import.ListenConfig})
+	}
 	return all
 }
 
@@ -101,6 +120,12 @@ func (c *ReceiversConfig) intakes() map[string]*IntakeConfig {
 	if c.RemoteWrite != nil {
 		all["remote_write"] = &c.RemoteWrite.IntakeConfig
 	}
+	if c.Pushgateway != nil {
+		all[pushgatewayName] = &c.Pushgateway.IntakeConfig
+	}
+	if c.Import != nil {
+		all["import"] = &c.Import.IntakeConfig
+	}
 	return all
 }
 
@@ -109,6 +134,9 @@ func (c *ReceiversConfig) validate(d *document, page string) {
 	taken := map[string]string{page: "web.listen"}
 	for _, l := range c.listeners() {
 		l.validate(d, taken)
+	}
+	if p := c.Pushgateway; p != nil && p.Interval < minInterval {
+		d.errorAt("receivers.pushgateway.interval", fmt.Sprintf("%s is shorter than the least interval, %s", p.Interval, minInterval), "")
 	}
 	for path, in := range c.intakes() {
 		in.validate(d, "receivers."+path)
@@ -152,8 +180,10 @@ func (l listener) usualPort() string {
 		return "4318"
 	case "otlp_grpc":
 		return "4317"
-	case "pushgateway":
+	case pushgatewayName:
 		return "9091"
+	case "import":
+		return "9466"
 	}
 	return "9465"
 }

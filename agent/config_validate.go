@@ -44,6 +44,9 @@ func (c *Config) fill(d *document) {
 		}
 		c.fillTimes(p)
 	}
+	if p := c.Receivers.Pushgateway; p != nil && p.Interval == 0 {
+		p.Interval = c.Global.ScrapeInterval
+	}
 	if !hasSelf {
 		self := ProbeConfig{Name: SelfName, Type: "self", Enabled: true, Settings: &SelfConfig{}}
 		c.fillTimes(&self)
@@ -86,6 +89,9 @@ func (c *Config) validate(d *document) {
 			d.errorAt(nameOrEntry(d, path), fmt.Sprintf("the name %q is that of probes[%d], too", p.Name, first), "give each probe a name of its own")
 		} else {
 			names[p.Name] = i
+		}
+		if p.Name == pushgatewayName && c.Receivers.Pushgateway != nil {
+			d.errorAt(nameOrEntry(d, path), fmt.Sprintf("the name %q is that of the receiver", p.Name), "give the probe another name")
 		}
 	}
 	c.validateTargets(d)

@@ -2,11 +2,14 @@ package agent
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
 	"hwsagent/inputs"
+	"hwsagent/probes"
 	"hwsagent/receivers"
+	"hwsagent/receivers/promtext"
 	remotewritein "hwsagent/receivers/remotewrite"
 	"hwsagent/wal"
 	"hwsagent/web"
@@ -20,13 +23,25 @@ const receiverKind = "receiver"
 func keepReceivers(path *inputs.Path, p *receivers.Plan) { path.Keep(receiverKind, p.Names()) }
 
 // receiverSpecs makes every receiver of cfg.
-func (a *Agent) receiverSpecs(cfg *Config) []receivers.Spec {
-	var specs []receivers.Spec
+// The probe appends what is pushed, if something can be.
+func (a *Agent) receiverSpecs(cfg *Config) (specs []receivers.Spec, probe *probes.Spec, err error) {
 	if c := cfg.Receivers.RemoteWrite; c != nil {
 		g := a.gate("remote_write", &c.IntakeConfig)
 		specs = append(specs, a.receiverSpec(c, "remote_write", &c.ListenConfig, g, remotewritein.New(g)))
 	}
-	return specs
+	if c := cfg.Receivers.Import; c != nil {
+		g := a.gate("import", &c.IntakeConfig)
+		specs = append(specs, a.receiverSpec(c, "import", &c.ListenConfig, g, promtext.New(g)))
+	}
+	if c := cfg.Receivers.Pushgateway; c != nil {
+		spec, err := a.pushgateway(c)
+		if err != nil {
+			return nil, nil, fmt.Errorf("receiver %s: %w", pushgatewayName, err)
+		}
+		specs = append(specs, spec.receiver)
+		probe = &spec.probe
+	}
+	return specs, probe, nil
 }
 
 // gate makes the gate of a receiver.

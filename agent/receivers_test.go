@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -81,4 +82,46 @@ func TestReceiversReload(t *testing.T) {
 	if n := len(r.Status().Receivers); n != 0 {
 		t.Errorf("%d receivers are left", n)
 	}
+}
+
+// What is pushed comes into the log each interval with its own labels, and ends when it is
+// deleted.
+func TestPushgatewayRounds(t *testing.T) {
+	sink := newSink(t)
+	r := &running{t: t, file: filepath.Join(t.TempDir(), "agent.yaml"), done: make(chan error, 1)}
+	r.extra = "receivers: {pushgateway: {listen: \"127.0.0.1:0\", interval: 20ms}}\n"
+	r.configure(entry("a", sink.URL, ""))
+	startAgentWith(t, r, t.TempDir(), "")
+	push := func(method, body string) int {
+		req, err := http.NewRequestWithContext(t.Context(), method, "http://"+r.Status().Receivers[0].Listen+"/metrics/job/j", bytes.NewBufferString(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	if code := push(http.MethodPut, "hwsagent_canary 1000000\n"); code != 200 {
+		t.Fatalf("PUT: %d", code)
+	}
+	has := func() bool {
+		sink.mu.Lock()
+		defer sink.mu.Unlock()
+		return slices.Contains(sink.values, 1000000)
+	}
+	until(t, "it arrives", has)
+	if code := push(http.MethodDelete, ""); code != 202 {
+		t.Fatalf("DELETE: %d", code)
+	}
+	until(t, "nothing is left", func() bool {
+		for _, in := range r.Status().Inputs {
+			if in.Kind == "receiver" && in.Name == "pushgateway" {
+				return in.Series == 2 // up and scrape_duration_seconds
+			}
+		}
+		return false
+	})
 }

@@ -1,0 +1,99 @@
+package agent
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+
+	"hwsagent/inputs"
+	"hwsagent/probes"
+	"hwsagent/receivers"
+	"hwsagent/receivers/exposition"
+	"hwsagent/receivers/pushgateway"
+)
+
+// pushedSpecs are the two sides of the pushgateway: the receiver takes groups, the probe
+// reads them each interval as a Prometheus scrapes a Pushgateway with honor_labels, stale
+// markers and up included.
+type pushedSpecs struct {
+	receiver receivers.Spec
+	probe    probes.Spec
+}
+
+// pushgatewayDir is where the groups are kept, below the storage path.
+const pushgatewayDir = "pushgateway"
+
+func (a *Agent) pushgateway(c *PushgatewayConfig) (pushedSpecs, error) {
+	identity := a.ids.of("receiver "+pushgatewayName, c)
+	if a.pushed.identity != identity {
+		g := a.gate(pushgatewayName, &c.IntakeConfig)
+		store := a.pushed.store
+		if store == nil {
+			var err error
+			if store, err = pushgateway.OpenStore(filepath.Join(a.o.StoragePath, pushgatewayDir), a.logger.With("receiver", pushgatewayName)); err != nil {
+				return pushedSpecs{}, err
+			}
+		}
+		a.pushed = pushed{identity: identity, receiver: pushgateway.New(g, store), gate: g, store: store}
+	}
+	spec := a.receiverSpec(c, pushgatewayName, &c.ListenConfig, a.pushed.gate, a.pushed.receiver)
+	return pushedSpecs{
+		receiver: spec,
+		probe: probes.Spec{
+			Name: pushgatewayName, Type: pushgatewayName, Host: a.hostname, Identity: identity,
+			Probe: pushedProbe{a.pushed.receiver}, Out: a.inputs.Input(receiverKind, pushgatewayName, inputs.Settings{Interval: time.Duration(c.Interval)}),
+			Interval: time.Duration(c.Interval), Timeout: time.Duration(c.Interval),
+			Labels:  labels.FromStrings(model.JobLabel, pushgatewayName, model.InstanceLabel, a.hostname),
+			Bare:    true,
+			Relabel: c.MetricRelabelConfigs,
+		},
+	}, nil
+}
+
+// pushed is the receiver that the configuration in force has, whose groups go on over a
+// reload that does not concern it.
+type pushed struct {
+	identity string
+	receiver *pushgateway.Receiver
+	gate     *receivers.Gate
+	store    *pushgateway.Store // the same one as long as the agent runs; nil before it is needed
+}
+
+// pushedProbe reads the groups.
+type pushedProbe struct{ receiver *pushgateway.Receiver }
+
+// Collect implements [probes.Probe].
+func (p pushedProbe) Collect(ctx context.Context, r *probes.Round) error {
+	families := map[string]*probes.Family{}
+	return p.receiver.Each(ctx, func(s *exposition.Sample) error {
+		name := s.Labels.Get(model.MetricNameLabel)
+		family := s.Family
+		if family == "" {
+			family = name
+		}
+		f := families[family]
+		if f == nil {
+			f = &probes.Family{Name: family, Help: s.Meta.Help, Type: s.Meta.Type, Unit: s.Meta.Unit}
+			families[family] = f
+		}
+		pairs := make([]string, 0, 2*s.Labels.Len())
+		s.Labels.Range(func(l labels.Label) {
+			if l.Name != model.MetricNameLabel {
+				pairs = append(pairs, l.Name, l.Value)
+			}
+		})
+		one := probes.Sample{Family: f, Name: name, Labels: pairs, Value: s.V, ST: s.ST}
+		// The parser uses its histograms again.
+		if s.H != nil {
+			one.H = s.H.Copy()
+		}
+		if s.FH != nil {
+			one.FH = s.FH.Copy()
+		}
+		r.AddSample(one)
+		return nil
+	})
+}
