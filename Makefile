@@ -73,7 +73,7 @@ bench: ## what a sample costs on its way, beside what it should; docs/performanc
 	$(GO) test -run '^$$' -bench 'Path' -benchtime $(BENCHTIME) ./agent
 
 bench-process: ## the built agent under load and after an outage, three minutes: CPU, memory, bytes, time to catch up
-	HWSAGENT_E2E=1 HWSAGENT_BENCH=60s $(GO) test -count=1 -timeout 5m -run TestProcessFigures -v ./e2e
+	HWSAGENT_E2E=1 HWSAGENT_BENCH=60s $(GO) test -count=1 -timeout 8m -run "TestProcessFigures|TestScrapeFigures" -v ./e2e
 
 herd: ## ten thousand simulated agents whose receiver comes back: docs/herd.md and its picture
 	$(GO) test -count=1 -run '^TestHerd$$' -v ./remotewrite -herd.docs '$(CURDIR)/docs'

@@ -3,6 +3,7 @@ package scrape
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -33,11 +34,13 @@ const commitBytes = 64 << 20
 type sink struct {
 	out     func(job string, interval time.Duration) storage.AppendableV2
 	refused *prometheus.CounterVec // samples, by job
+	logger  *slog.Logger
 
 	mu sync.Mutex
 	// closed says that the agent stops: what is scraped from now on is let go, as a
 	// round of a probe that the stop interrupts is. It says nothing about the target.
-	closed bool
+	closed   bool
+	refusing bool // the last commit failed
 	// ended are stale markers whose commit failed. A scrape gives each marker once, so
 	// the series would never end. By job.
 	ended map[string][]marker
@@ -54,9 +57,9 @@ type marker struct {
 	v      float64
 }
 
-func newSink(out func(job string, interval time.Duration) storage.AppendableV2) *sink {
+func newSink(out func(job string, interval time.Duration) storage.AppendableV2, logger *slog.Logger) *sink {
 	return &sink{
-		out: out,
+		out: out, logger: logger,
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "hwsagent_scrape_refused_samples_total",
 			Help: "Scraped samples that the log did not take, stale markers and the scrape's report included.",
@@ -80,6 +83,20 @@ func (s *sink) AppenderV2(ctx context.Context) storage.AppenderV2 {
 	a.out = s.out(a.job, interval)
 	a.inner = a.out.AppenderV2(ctx)
 	return a
+}
+
+// refuses tells when the log begins to refuse scrapes and when it takes them again.
+func (s *sink) refuses(err error) {
+	s.mu.Lock()
+	before := s.refusing
+	s.refusing = err != nil
+	s.mu.Unlock()
+	switch {
+	case err != nil && !before:
+		s.logger.Warn("The log does not take what is scraped; it is counted as refused", "err", err)
+	case err == nil && before:
+		s.logger.Info("The log takes what is scraped again")
+	}
 }
 
 func (s *sink) close() {
@@ -200,8 +217,13 @@ func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, 
 	return got, err
 }
 
-// Commit implements [storage.AppenderTransaction].
-func (a *appender) Commit() error { return a.flush() }
+// Commit implements [storage.AppenderTransaction]. That the log refuses the scrape is
+// counted, and told when it begins and ends; the manager would log it for each scrape, and
+// do nothing else.
+func (a *appender) Commit() error {
+	a.sink.refuses(a.flush())
+	return nil
+}
 
 // flush commits what there is.
 func (a *appender) flush() error {

@@ -64,7 +64,7 @@ func New(o Options) *Scraper {
 	if o.Settle <= 0 {
 		o.Settle = settle
 	}
-	return &Scraper{o: o, sink: newSink(o.Out), jobs: make(chan *Jobs, 1)}
+	return &Scraper{o: o, sink: newSink(o.Out, o.Logger), jobs: make(chan *Jobs, 1)}
 }
 
 // Apply makes jobs those that run; there may be none. A job whose configuration is unchanged
