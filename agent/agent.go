@@ -48,7 +48,8 @@ type Agent struct {
 	runner   *probes.Runner
 	scraper  scraper // nil in a build that cannot scrape
 	intake   *receivers.Set
-	pushed   pushed // guarded by reloading
+	pushed   pushed         // guarded by reloading
+	pull     *receivers.Set // the pull endpoint, a listener like theirs
 	web      *web.Server
 	socket   net.Listener
 	appended rate
@@ -105,7 +106,7 @@ func (a *Agent) build(cfg *Config) error {
 	a.inputs = inputs.NewPath(a.log, a.logger)
 	a.runner = probes.NewRunner(a.log, a.logger) // each probe has an input of its own
 	a.scraper = newScraper(cfg, a.inputs, a.registry, a.logger)
-	a.intake = receivers.NewSet(a.logger)
+	a.intake, a.pull = receivers.NewSet(a.logger), receivers.NewSet(a.logger)
 	a.registry.MustRegister(newAccounts(a), newIntakeMetrics(a.intake))
 
 	var err error
@@ -135,6 +136,7 @@ func (a *Agent) build(cfg *Config) error {
 	}
 	if a.web, err = web.New(o); err != nil {
 		a.intake.Close()
+		a.pull.Close()
 		return errors.Join(err, a.socket.Close())
 	}
 	return nil
@@ -159,12 +161,16 @@ func (a *Agent) put(cfg *Config) error {
 	if err != nil {
 		return errors.Join(err, closeProbes(specs))
 	}
-	if err := a.targets.enroll(plan); err != nil {
+	pull, err := a.pull.Plan(a.pullSpecs(cfg))
+	if err != nil {
 		return errors.Join(err, closeProbes(specs), intake.Abandon())
+	}
+	if err := a.targets.enroll(plan); err != nil {
+		return errors.Join(err, closeProbes(specs), intake.Abandon(), pull.Abandon())
 	}
 	if a.scraper != nil {
 		if err := a.scraper.Apply(cfg.scrape); err != nil {
-			return errors.Join(err, closeProbes(specs), intake.Abandon())
+			return errors.Join(err, closeProbes(specs), intake.Abandon(), pull.Abandon())
 		}
 	}
 	a.log.Reconfigure(logSettings(cfg))
@@ -177,6 +183,7 @@ func (a *Agent) put(cfg *Config) error {
 	keepProbes(a.inputs, specs)
 	a.intake.Apply(intake)
 	keepReceivers(a.inputs, intake)
+	a.pull.Apply(pull)
 	now := time.Now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -250,6 +257,10 @@ func (a *Agent) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.web.Run(webCtx) })
 	g.Go(func() error { return a.web.Serve(webCtx, a.socket) })
+	g.Go(func() error {
+		a.pull.Run(webCtx)
+		return nil
+	})
 	queues := make(chan struct{})
 	go func() {
 		defer close(queues)

@@ -120,6 +120,22 @@ func opensPage(w WebConfig) (bool, error) {
 	return len(c.Users) == 0 && c.TLS.ClientAuth != "RequireAndVerifyClientCert", nil
 }
 
+// checkWebFile looks at the file with TLS and users of a listener that shows what.
+func checkWebFile(key, what string, w WebConfig) Step {
+	if err := toolkit.Validate(w.ConfigFile); err != nil {
+		return Step{Name: w.ConfigFile, Result: Fail, Text: key + ": " + err.Error()}
+	}
+	open, err := opensPage(w)
+	switch {
+	case err != nil:
+		return Step{Name: w.ConfigFile, Result: Fail, Text: key + ": " + err.Error()}
+	case open:
+		return Step{Name: w.ConfigFile, Result: Warn, Text: what + " can be read by everybody who can reach " + w.Listen + ": the file asks for no user and no client certificate",
+			Try: "add basic_auth_users, or tls_server_config.client_auth_type: RequireAndVerifyClientCert with client_ca_file"}
+	}
+	return Step{Name: w.ConfigFile, Result: OK, Text: "read"}
+}
+
 // checkFiles looks at every file that the configuration names.
 func checkFiles(c *Config, now time.Time) Group {
 	g := Group{Kind: GroupFiles}
@@ -127,16 +143,10 @@ func checkFiles(c *Config, now time.Time) Group {
 		g.Steps = append(g.Steps, checkFile(f, now)...)
 	}
 	if c.Web.ConfigFile != "" {
-		s := Step{Name: c.Web.ConfigFile, Result: OK, Text: "read"}
-		if err := toolkit.Validate(c.Web.ConfigFile); err != nil {
-			s = Step{Name: c.Web.ConfigFile, Result: Fail, Text: "web.config_file: " + err.Error()}
-		} else if open, err := opensPage(c.Web); err != nil {
-			s = Step{Name: c.Web.ConfigFile, Result: Fail, Text: "web.config_file: " + err.Error()}
-		} else if open {
-			s = Step{Name: c.Web.ConfigFile, Result: Warn, Text: "the page can be read by everybody who can reach " + c.Web.Listen + ": the file asks for no user and no client certificate",
-				Try: "add basic_auth_users, or tls_server_config.client_auth_type: RequireAndVerifyClientCert with client_ca_file"}
-		}
-		g.Steps = append(g.Steps, s)
+		g.Steps = append(g.Steps, checkWebFile("web.config_file", "the page", c.Web))
+	}
+	if c.Pull != nil && c.Pull.WebConfigFile != "" {
+		g.Steps = append(g.Steps, checkWebFile("pull.web_config_file", "every value", WebConfig{Listen: c.Pull.Listen, ConfigFile: c.Pull.WebConfigFile}))
 	}
 	g.Steps = append(g.Steps, checkCommands(c)...)
 	for _, t := range c.RemoteWrite {

@@ -21,6 +21,7 @@ type Config struct {
 	Global      GlobalConfig          `yaml:"global"`
 	WAL         WALConfig             `yaml:"wal"`
 	Probes      []ProbeConfig         `yaml:"probes"`
+	Pull        *PullConfig           `yaml:"pull,omitempty"` // nil: off
 	Receivers   ReceiversConfig       `yaml:"receivers,omitempty"`
 	Web         WebConfig             `yaml:"web"`
 	RemoteWrite []*remotewrite.Config `yaml:"remote_write"`

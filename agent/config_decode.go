@@ -22,12 +22,13 @@ func (d *document) decode(cfg *Config) {
 		WAL         *WALConfig       `yaml:"wal"`
 		Web         *WebConfig       `yaml:"web"`
 		Receivers   *ReceiversConfig `yaml:"receivers"`
+		Pull        **PullConfig     `yaml:"pull"`
 		Probes      []yaml.Node      `yaml:"probes"`
 		RemoteWrite []yaml.Node      `yaml:"remote_write"`
 
 		ScrapeConfigs     yaml.Node `yaml:"scrape_configs"` // decodeScrape's
 		ScrapeConfigFiles *[]string `yaml:"scrape_config_files"`
-	}{ScrapeConfigFiles: &cfg.ScrapeConfigFiles, Global: &cfg.Global, WAL: &cfg.WAL, Web: &cfg.Web, Receivers: &cfg.Receivers}
+	}{ScrapeConfigFiles: &cfg.ScrapeConfigFiles, Global: &cfg.Global, WAL: &cfg.WAL, Web: &cfg.Web, Receivers: &cfg.Receivers, Pull: &cfg.Pull}
 	// A section without a value ("wal:") would set the pointer to nil and nothing else.
 	d.addLoadErrors(d.root.Load(&lists, yaml.WithKnownFields()))
 

@@ -120,7 +120,7 @@ func noSecret(key string) bool {
 		return true // public
 	case strings.HasSuffix(key, ".client_certificate_key_id"):
 		return true // a name, sent in clear with each assertion
-	case key == "web.config_file", key == "probes[].journal_file", key == "global.scrape_failure_log_file":
+	case key == "web.config_file", strings.HasSuffix(key, ".web_config_file"), key == "probes[].journal_file", key == "global.scrape_failure_log_file":
 		return true // exporter-toolkit's own, with hashes; written by the agent
 	case strings.HasSuffix(key, ".auth.auth_protocol"), strings.HasSuffix(key, ".auth.priv_protocol"):
 		return true

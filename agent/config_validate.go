@@ -32,6 +32,9 @@ func (c *Config) fill(d *document) {
 	if c.Global.ScrapeTimeout == 0 {
 		c.Global.ScrapeTimeout = min(defaultTimeout, c.Global.ScrapeInterval)
 	}
+	if c.Pull != nil && c.Pull.Listen == "" {
+		c.Pull.Listen = defaultPull
+	}
 	hasSelf := false
 	for i := range c.Probes {
 		p := &c.Probes[i]
@@ -73,6 +76,7 @@ func (c *Config) validate(d *document) {
 	c.WAL.validate(d)
 	c.Web.validate(d)
 	c.Receivers.validate(d, c.Web.Listen)
+	c.validatePull(d)
 
 	names := map[string]int{}
 	for i := range c.Probes {
@@ -286,6 +290,9 @@ func (c *Config) absolutePaths() {
 		}
 	}
 	join(&c.Web.ConfigFile)
+	if c.Pull != nil {
+		join(&c.Pull.WebConfigFile)
+	}
 	for _, l := range c.Receivers.listeners() {
 		join(&l.WebConfigFile)
 	}

@@ -48,6 +48,7 @@ func (a *Agent) Status() web.Status {
 	for _, p := range a.runner.Status() {
 		s.Probes = append(s.Probes, probeStatus(p, now))
 	}
+	s.Pull = a.pullStatus(cfg)
 	s.Inputs, s.Duplicates = inputStatus(a.inputs, now)
 	if a.scraper != nil {
 		s.Scrape = a.scraper.Status(now)

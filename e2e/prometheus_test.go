@@ -27,12 +27,18 @@ type prometheus struct {
 // "" for none: then it refuses a whole request for one late sample.
 func startPrometheus(t *testing.T, window string) *prometheus {
 	t.Helper()
-	program := needs(t, "prometheus")
-	dir := t.TempDir()
 	config := "global: {scrape_interval: 1h}\n"
 	if window != "" {
 		config += "storage: {tsdb: {out_of_order_time_window: " + window + "}}\n"
 	}
+	return startPrometheusWith(t, config)
+}
+
+// startPrometheusWith starts one with a configuration.
+func startPrometheusWith(t *testing.T, config string) *prometheus {
+	t.Helper()
+	program := needs(t, "prometheus")
+	dir := t.TempDir()
 	p := &prometheus{t: t, addr: fmt.Sprintf("127.0.0.1:%d", freePort(t))}
 	p.process = startProcess(t, program, []string{
 		"--config.file=" + writeFile(t, filepath.Join(dir, "prometheus.yml"), config),

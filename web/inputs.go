@@ -15,6 +15,11 @@ func inputProblems(s Status) []Problem {
 				count(uint64(max(0, in.MaxSeries))), clock(s.Now, in.OverSince), samples(in.Refused), in.Example),
 			"drop what nobody needs with metric_relabel_configs, or raise its max_series and reload"})
 	}
+	if s.Pull != nil && s.Pull.Open {
+		all = append(all, Problem{SeverityWarning, "pull",
+			"whoever reaches " + s.Pull.Listen + " can read every value, in clear text",
+			"give pull.web_config_file, with TLS and users, or listen on 127.0.0.1"})
+	}
 	for _, d := range s.Duplicates {
 		all = append(all, Problem{SeverityWarning, d.Other,
 			fmt.Sprintf("brings %s that %s brings, too, since %s, such as %s: receivers get both mixed, or refuse one",

@@ -18,6 +18,7 @@ type Status struct {
 	WAL        WALStatus         `json:"wal"`
 	Targets    []TargetStatus    `json:"targets"`
 	Probes     []ProbeStatus     `json:"probes"`
+	Pull       *PullStatus       `json:"pull,omitempty"`       // nil: off
 	Inputs     []InputStatus     `json:"inputs,omitempty"`     // probes, scrapes, receivers: what brings series
 	Duplicates []DuplicateStatus `json:"duplicates,omitempty"` // series that two inputs bring
 	Scrape     []ScrapeStatus    `json:"scrape,omitempty"`
@@ -149,6 +150,13 @@ type ProbeStatus struct {
 	Skipped   uint64        `json:"skipped_rounds"`
 	Refused   uint64        `json:"refused_samples"` // not acknowledged by the log, or invalid
 	LastError string        `json:"last_error,omitempty"`
+}
+
+// PullStatus tells where the newest values are shown to those who scrape.
+type PullStatus struct {
+	Listen string `json:"listen"`
+	TLS    bool   `json:"tls"`  // has a web_config_file
+	Open   bool   `json:"open"` // other hosts reach it, without one
 }
 
 // InputStatus tells how much an input brings.

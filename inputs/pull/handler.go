@@ -1,0 +1,151 @@
+// Package pull shows the newest value of every series in Prometheus' exposition formats, for
+// those who scrape instead of receiving.
+package pull
+
+import (
+	"bufio"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/prometheus/model/labels"
+
+	"hwsagent/inputs"
+)
+
+// Bounds of a request.
+const (
+	maxAtOnce   = 4  // answers that are being written; each holds a snapshot of all series
+	maxSelector = 64 // match[] of one request
+	maxQuery    = 16 << 10
+)
+
+// Options are what a handler shows.
+type Options struct {
+	// Newest appends the newest sample of each series to all.
+	Newest func(all []inputs.Sample) []inputs.Sample
+	// External are the labels that every series gets which lacks them, as when it is sent.
+	External labels.Labels
+	// Selector reads a selector, such as up{job="node"}.
+	Selector func(string) ([]*labels.Matcher, error)
+}
+
+// Handler serves GET /metrics, everything without timestamps as an exporter does, and GET
+// /federate?match[]=…, what the selectors choose with timestamps as a Prometheus does.
+type Handler struct {
+	o     Options
+	slots chan struct{}
+	pool  sync.Pool // of *[]inputs.Sample
+}
+
+// New makes a handler.
+func New(o Options) *Handler { return &Handler{o: o, slots: make(chan struct{}, maxAtOnce)} }
+
+// ServeHTTP implements [http.Handler].
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "only GET", http.StatusMethodNotAllowed)
+		return
+	}
+	var chosen [][]*labels.Matcher
+	switch r.URL.Path {
+	case "/":
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = io.WriteString(w, "hwsagent shows what it collects at /metrics, and at /federate?match[]=SELECTOR\n") // who does not read it has gone
+		return
+	case "/metrics":
+	case "/federate":
+		var err error
+		if chosen, err = h.selectors(r); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+	default:
+		http.NotFound(w, r)
+		return
+	}
+	select {
+	case h.slots <- struct{}{}:
+		defer func() { <-h.slots }()
+	default:
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, fmt.Sprintf("%d answers are being written already", maxAtOnce), http.StatusServiceUnavailable)
+		return
+	}
+	h.answer(w, r, chosen)
+}
+
+// selectors are those of a request to /federate.
+func (h *Handler) selectors(r *http.Request) ([][]*labels.Matcher, error) {
+	if len(r.URL.RawQuery) > maxQuery {
+		return nil, fmt.Errorf("the query has more than %d bytes", maxQuery)
+	}
+	texts := r.URL.Query()["match[]"]
+	if len(texts) == 0 {
+		return nil, fmt.Errorf(`say which series: /federate?match[]=%%7B__name__%%3D~".%%2B"%%7D is all`)
+	}
+	if len(texts) > maxSelector {
+		return nil, fmt.Errorf("more than %d selectors", maxSelector)
+	}
+	var all [][]*labels.Matcher
+	for _, text := range texts {
+		ms, err := h.o.Selector(text)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, ms)
+	}
+	return all, nil
+}
+
+// answer writes what chosen selects, everything if it is nil.
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, chosen [][]*labels.Matcher) {
+	kept, ok := h.pool.Get().(*[]inputs.Sample)
+	if !ok {
+		kept = new([]inputs.Sample)
+	}
+	all := h.o.Newest((*kept)[:0])
+	defer func() {
+		clear(all)
+		*kept = all[:0]
+		h.pool.Put(kept)
+	}()
+
+	format := expfmt.NegotiateAccept(r.Header, expfmt.FmtText, expfmt.FmtOpenMetrics_1_0_0, expfmt.FmtOpenMetrics_0_0_1)
+	w.Header().Set("Content-Type", string(format))
+	w.Header().Set("Vary", "Accept, Accept-Encoding")
+	var out io.Writer = w
+	if acceptsGzip(r.Header) {
+		w.Header().Set("Content-Encoding", "gzip")
+		z, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
+		if err != nil { // the level is a good one
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		defer func() { _ = z.Close() }() // who does not read it has gone
+		out = z
+	}
+	if r.Method == http.MethodHead {
+		return
+	}
+	buffer := bufio.NewWriterSize(out, 64<<10)
+	write(buffer, prepare(all, h.o.External, chosen), writing{
+		open: format.FormatType() == expfmt.TypeOpenMetrics, escape: format.ToEscapingScheme(), times: chosen != nil,
+	})
+	_ = buffer.Flush() // likewise
+}
+
+func acceptsGzip(header http.Header) bool {
+	for _, one := range strings.Split(header.Get("Accept-Encoding"), ",") {
+		name, weight, _ := strings.Cut(strings.TrimSpace(one), ";")
+		if strings.TrimSpace(name) == "gzip" {
+			return strings.ReplaceAll(weight, " ", "") != "q=0"
+		}
+	}
+	return false
+}

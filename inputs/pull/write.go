@@ -1,0 +1,272 @@
+package pull
+
+import (
+	"bufio"
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+
+	"hwsagent/inputs"
+)
+
+// row is a series that is shown.
+type row struct {
+	inputs.Sample
+	name   string // __name__
+	family string // of the metric: name, or what is in front of a suffix that belongs to kind
+	kind   model.MetricType
+
+	// The order within the family: the labels but for le and quantile, then buckets and
+	// quantiles by their bounds, then sum and count.
+	group labels.Labels
+	part  int
+	bound float64
+}
+
+// prepare are the series to show, in the order in which they are written: families, and in each
+// the metrics, stand together. Native histograms are left out, the text formats have none.
+func prepare(all []inputs.Sample, external labels.Labels, chosen [][]*labels.Matcher) []row {
+	rows := make([]row, 0, len(all))
+	b := labels.NewBuilder(labels.EmptyLabels())
+	for _, s := range all {
+		if s.H != nil || s.FH != nil {
+			continue
+		}
+		if !external.IsEmpty() {
+			b.Reset(s.Labels)
+			external.Range(func(l labels.Label) {
+				if !s.Labels.Has(l.Name) {
+					b.Set(l.Name, l.Value)
+				}
+			})
+			s.Labels = b.Labels()
+		}
+		if chosen != nil && !slices.ContainsFunc(chosen, func(ms []*labels.Matcher) bool { return matches(s.Labels, ms) }) {
+			continue
+		}
+		rows = append(rows, newRow(s, b))
+	}
+	slices.SortFunc(rows, func(x, y row) int {
+		if c := cmp.Or(cmp.Compare(x.family, y.family), cmp.Compare(x.kind, y.kind)); c != 0 {
+			return c
+		}
+		return cmp.Or(labels.Compare(x.group, y.group), cmp.Compare(x.part, y.part), cmp.Compare(x.bound, y.bound), cmp.Compare(x.name, y.name))
+	})
+	return rows
+}
+
+func matches(ls labels.Labels, ms []*labels.Matcher) bool {
+	for _, m := range ms {
+		if !m.Matches(ls.Get(m.Name)) {
+			return false
+		}
+	}
+	return true
+}
+
+// bareCounter is a counter whose name does not end in _total, which OpenMetrics does not have.
+const bareCounter = model.MetricTypeCounter + " without _total"
+
+// The parts of a histogram or summary, in the order in which they stand.
+const (
+	partValue = iota
+	partBound
+	partSum
+	partCount
+)
+
+func newRow(s inputs.Sample, b *labels.Builder) row {
+	r := row{Sample: s, name: s.Labels.Get(model.MetricNameLabel), kind: s.Meta.Type}
+	r.family, r.group = r.name, s.Labels
+	suffix, ok := strings.CutPrefix(r.name, s.Family)
+	if s.Family == "" || !ok {
+		suffix = ""
+	}
+	switch {
+	case r.kind == model.MetricTypeCounter:
+		if base, ok := strings.CutSuffix(r.name, "_total"); ok {
+			r.family = base
+		} else {
+			r.kind = bareCounter
+		}
+	case r.kind == model.MetricTypeHistogram && slices.Contains([]string{"_bucket", "_sum", "_count"}, suffix),
+		r.kind == model.MetricTypeSummary && slices.Contains([]string{"", "_sum", "_count"}, suffix) && s.Family != "":
+		r.family = s.Family
+		r.place(suffix, b)
+	case r.kind == model.MetricTypeGauge:
+	default: // what is left needs more than one series to be told apart from others
+		r.kind = model.MetricTypeUnknown
+	}
+	return r
+}
+
+// place finds where a series stands in its histogram or summary.
+func (r *row) place(suffix string, b *labels.Builder) {
+	bound := ""
+	switch suffix {
+	case "_sum":
+		r.part = partSum
+	case "_count":
+		r.part = partCount
+	case "_bucket":
+		r.part, bound = partBound, model.BucketLabel
+	default:
+		r.part, bound = partBound, model.QuantileLabel
+	}
+	b.Reset(r.Labels)
+	b.Del(model.MetricNameLabel, bound)
+	r.group = b.Labels()
+	if v, err := strconv.ParseFloat(r.Labels.Get(bound), 64); err == nil {
+		r.bound = v
+	}
+}
+
+// writing says how rows are written.
+type writing struct {
+	open   bool // OpenMetrics, else text
+	times  bool // with timestamps
+	escape model.EscapingScheme
+}
+
+// write writes rows. Errors are those of w, which keeps them.
+func write(w *bufio.Writer, rows []row, how writing) {
+	buf := make([]byte, 0, 1024)
+	if how.open {
+		split(rows)
+	}
+	for i := range rows {
+		r := &rows[i]
+		if i == 0 || r.family != rows[i-1].family || r.kind != rows[i-1].kind {
+			head(w, r, how)
+		}
+		buf = series(buf[:0], r, how)
+		buf = append(buf, ' ')
+		buf = number(buf, r.V)
+		if how.times {
+			buf = append(buf, ' ')
+			if how.open {
+				buf = strconv.AppendFloat(buf, float64(r.T)/1000, 'f', 3, 64)
+			} else {
+				buf = strconv.AppendInt(buf, r.T, 10)
+			}
+		}
+		buf = append(buf, '\n')
+		_, _ = w.Write(buf)
+	}
+	if how.open {
+		_, _ = w.WriteString("# EOF\n")
+	}
+}
+
+// split makes families of one name and another type than the one before, which OpenMetrics
+// forbids, families without a type under the names of their series.
+func split(rows []row) {
+	for i := 0; i < len(rows); {
+		end, again := i, i > 0 && rows[i].family == rows[i-1].family
+		family, kind := rows[i].family, rows[i].kind
+		for end < len(rows) && rows[end].family == family && rows[end].kind == kind {
+			end++
+		}
+		for ; again && i < end; i++ {
+			rows[i].kind, rows[i].family = model.MetricTypeUnknown, rows[i].name
+		}
+		i = end
+	}
+}
+
+// head writes what is said about a family.
+func head(w *bufio.Writer, r *row, how writing) {
+	name, kind := r.family, string(r.kind)
+	switch {
+	case r.kind == bareCounter && how.open:
+		kind = string(model.MetricTypeUnknown)
+	case r.kind == bareCounter:
+		kind = string(model.MetricTypeCounter)
+	case r.kind == model.MetricTypeCounter && !how.open:
+		name = r.name
+	}
+	if !how.open && kind == string(model.MetricTypeUnknown) {
+		kind = "untyped"
+	}
+	name = quoted(name, how.escape)
+	escape := strings.NewReplacer("\\", `\\`, "\n", `\n`)
+	if how.open {
+		escape = strings.NewReplacer("\\", `\\`, "\n", `\n`, `"`, `\"`)
+	}
+	line := func(parts ...string) {
+		for _, p := range parts {
+			_, _ = w.WriteString(p)
+		}
+	}
+	if r.Meta.Help != "" {
+		line("# HELP ", name, " ", escape.Replace(r.Meta.Help), "\n")
+	}
+	line("# TYPE ", name, " ", kind, "\n")
+}
+
+// quoted is a name as it stands in a # line.
+func quoted(name string, scheme model.EscapingScheme) string {
+	if name = model.EscapeName(name, scheme); model.LegacyValidation.IsValidMetricName(name) {
+		return name
+	}
+	return strconv.Quote(name)
+}
+
+// series appends name{label="value",…}; {"name",…} where the name is one that needs quotes.
+func series(buf []byte, r *row, how writing) []byte {
+	name := model.EscapeName(r.name, how.escape)
+	sep := byte('{')
+	if model.LegacyValidation.IsValidMetricName(name) {
+		buf = append(buf, name...)
+	} else {
+		buf = append(append(buf, '{'), strconv.Quote(name)...)
+		sep = ','
+	}
+	r.Labels.Range(func(l labels.Label) {
+		if l.Name == model.MetricNameLabel {
+			return
+		}
+		buf = append(buf, sep)
+		sep = ','
+		label := model.EscapeName(l.Name, how.escape)
+		if model.LegacyValidation.IsValidLabelName(label) {
+			buf = append(buf, label...)
+		} else {
+			buf = append(buf, strconv.Quote(label)...)
+		}
+		buf = append(buf, `="`...)
+		for i := range len(l.Value) {
+			switch c := l.Value[i]; c {
+			case '\\', '"':
+				buf = append(buf, '\\', c)
+			case '\n':
+				buf = append(buf, '\\', 'n')
+			default:
+				buf = append(buf, c)
+			}
+		}
+		buf = append(buf, '"')
+	})
+	if sep == ',' {
+		buf = append(buf, '}')
+	}
+	return buf
+}
+
+// number appends a value as both formats write it.
+func number(buf []byte, v float64) []byte {
+	switch {
+	case math.IsInf(v, 1):
+		return append(buf, "+Inf"...)
+	case math.IsInf(v, -1):
+		return append(buf, "-Inf"...)
+	case math.IsNaN(v):
+		return append(buf, "NaN"...)
+	}
+	return strconv.AppendFloat(buf, v, 'g', -1, 64)
+}
