@@ -43,6 +43,7 @@ func importRules() []importRule {
 		{dir: "receivers"},
 		{dir: "inputs"},
 		{dir: "receivers/scrape", except: []string{promModule + "scrape", promModule + "config", promModule + "discovery"}},
+		{dir: "receivers/otlp", ours: []string{"receivers"}, except: []string{promModule + "config", promModule + "storage/remote/otlptranslator"}},
 		{dir: "web"},
 		{dir: "agent", ours: []string{"wal", "remotewrite", "probes", "receivers", "inputs", "web"}},
 		{dir: "agent/demo/receiver"},
@@ -211,6 +212,9 @@ func TestImportRulesBite(t *testing.T) {
 		{"receivers/scrape", false, promModule + "discovery/dns", false},
 		{"receivers/scrape", false, promModule + "storage/remote", true},
 		{"receivers/otlp", false, promModule + "scrape", true},
+		{"receivers/otlp", false, promModule + "storage/remote", true},
+		{"receivers/otlp", false, promModule + "storage/remote/otlptranslator/prometheusremotewrite", false},
+		{"receivers/remotewrite", false, promModule + "config", true},
 		{"agent", false, promModule + "config", true},
 		{"remotewrite", false, promModule + "storage/remote", true},
 		{"remotewrite", true, promModule + "storage/remote", false},
@@ -238,7 +242,7 @@ func TestImportRulesBite(t *testing.T) {
 }
 
 // optional are packages of ours that `-tags minimal` leaves out.
-func optional() []string { return []string{"receivers/scrape"} }
+func optional() []string { return []string{"receivers/scrape", "receivers/otlp"} }
 
 // TestMinimalIsWithout: what a minimal build leaves out is imported by itself, and by files
 // that such a build does not have.

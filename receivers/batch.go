@@ -254,6 +254,7 @@ func (b *Batch) refuse(reason Reason, why string) {
 // RefuseSamples counts n samples that the protocol itself cannot take, and says why.
 func (b *Batch) RefuseSamples(reason Reason, n uint64, why string) {
 	b.refused[reason] += n
+	b.samples += int(n)
 	if len(b.told) < maxTold {
 		b.told = append(b.told, cut(why))
 	}

@@ -269,6 +269,8 @@ func (v *server) serveOnce(ctx context.Context) error {
 		srv.Protocols.SetHTTP1(true)
 		srv.Protocols.SetHTTP2(true)
 		srv.Protocols.SetUnencryptedHTTP2(true)
+		// What the server holds of bodies that nobody reads yet.
+		srv.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 64, MaxReceiveBufferPerConnection: 256 << 10, MaxReceiveBufferPerStream: 128 << 10}
 	}
 	noSystemd, file := false, v.spec.WebConfigFile
 	flags := &toolkit.FlagConfig{WebSystemdSocket: &noSystemd, WebConfigFile: &file}
