@@ -3,6 +3,8 @@ package agent
 import (
 	"fmt"
 	"net"
+	"slices"
+	"strings"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/relabel"
@@ -20,6 +22,7 @@ type ReceiversConfig struct {
 	RemoteWrite *ReceiverConfig    `yaml:"remote_write,omitempty"`
 	Pushgateway *PushgatewayConfig `yaml:"pushgateway,omitempty"`
 	Import      *ReceiverConfig    `yaml:"import,omitempty"` // Prometheus text
+	OTLP        *OTLPConfig        `yaml:"otlp,omitempty"`
 }
 
 // ListenConfig says where a receiver listens and who may reach it.
@@ -47,6 +50,51 @@ type PushgatewayConfig struct {
 	ListenConfig `yaml:",inline"`
 	IntakeConfig `yaml:",inline"`
 	Interval     model.Duration `yaml:"interval,omitempty"` // default global.scrape_interval
+}
+
+// OTLPConfig is the receiver of OpenTelemetry's metrics. The limits are those of each of
+// its listeners.
+type OTLPConfig struct {
+	HTTP         *ListenConfig `yaml:"http,omitempty"`
+	GRPC         *ListenConfig `yaml:"grpc,omitempty"`
+	IntakeConfig `yaml:",inline"`
+
+	// As in the section otlp of Prometheus' configuration.
+	PromoteResourceAttributes         []string `yaml:"promote_resource_attributes,omitempty"`
+	PromoteAllResourceAttributes      bool     `yaml:"promote_all_resource_attributes,omitempty"`
+	IgnoreResourceAttributes          []string `yaml:"ignore_resource_attributes,omitempty"`
+	TranslationStrategy               string   `yaml:"translation_strategy,omitempty"` // default UnderscoreEscapingWithSuffixes
+	KeepIdentifyingResourceAttributes bool     `yaml:"keep_identifying_resource_attributes,omitempty"`
+	ConvertHistogramsToNHCB           bool     `yaml:"convert_histograms_to_nhcb,omitempty"`
+	PromoteScopeMetadata              bool     `yaml:"promote_scope_metadata,omitempty"`
+}
+
+// strategies are the values of [OTLPConfig.TranslationStrategy].
+func strategies() []string {
+	return []string{"UnderscoreEscapingWithSuffixes", "UnderscoreEscapingWithoutSuffixes", "NoUTF8EscapingWithSuffixes", "NoTranslation"}
+}
+
+func (c *OTLPConfig) validate(d *document) {
+	const at = "receivers.otlp"
+	if c.HTTP == nil && c.GRPC == nil {
+		d.errorAt(at, "the receiver has no address to listen on", `write http: {listen: "127.0.0.1:4318"}, or grpc: {listen: "127.0.0.1:4317"}`)
+	}
+	if c.TranslationStrategy != "" && !slices.Contains(strategies(), c.TranslationStrategy) {
+		hint := "one of " + strings.Join(strategies(), ", ")
+		if n := nearest(c.TranslationStrategy, strategies()); n != "" {
+			hint = fmt.Sprintf("did you mean %q? %s", n, hint)
+		}
+		d.errorAt(at+".translation_strategy", fmt.Sprintf("unknown strategy %q", c.TranslationStrategy), hint)
+	}
+	switch {
+	case c.PromoteAllResourceAttributes && len(c.PromoteResourceAttributes) > 0:
+		d.errorAt(at+".promote_resource_attributes", "cannot stand beside promote_all_resource_attributes", "remove one of them")
+	case !c.PromoteAllResourceAttributes && len(c.IgnoreResourceAttributes) > 0:
+		d.errorAt(at+".ignore_resource_attributes", "means something only beside promote_all_resource_attributes: true", "")
+	}
+	if !canReceiveOTLP {
+		d.errorAtKey(at, "this build of the agent cannot receive OTLP", "it was built with -tags minimal; use the usual one, or remove the key")
+	}
 }
 
 // LimitsConfig is [receivers.Limits]; 0 stands for the default.
@@ -111,6 +159,12 @@ func (c *ReceiversConfig) listeners() []listener {
 	if c.Import != nil {
 		all = append(all, listener{"import", "import", &c.Import.ListenConfig})
 	}
+	if c.OTLP != nil && c.OTLP.HTTP != nil {
+		all = append(all, listener{"otlp_http", "otlp.http", c.OTLP.HTTP})
+	}
+	if c.OTLP != nil && c.OTLP.GRPC != nil {
+		all = append(all, listener{"otlp_grpc", "otlp.grpc", c.OTLP.GRPC})
+	}
 	return all
 }
 
@@ -126,6 +180,9 @@ func (c *ReceiversConfig) intakes() map[string]*IntakeConfig {
 	if c.Import != nil {
 		all["import"] = &c.Import.IntakeConfig
 	}
+	if c.OTLP != nil {
+		all["otlp"] = &c.OTLP.IntakeConfig
+	}
 	return all
 }
 
@@ -134,6 +191,9 @@ func (c *ReceiversConfig) validate(d *document, page string) {
 	taken := map[string]string{page: "web.listen"}
 	for _, l := range c.listeners() {
 		l.validate(d, taken)
+	}
+	if c.OTLP != nil {
+		c.OTLP.validate(d)
 	}
 	if p := c.Pushgateway; p != nil && p.Interval < minInterval {
 		d.errorAt("receivers.pushgateway.interval", fmt.Sprintf("%s is shorter than the least interval, %s", p.Interval, minInterval), "")

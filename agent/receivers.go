@@ -41,6 +41,9 @@ func (a *Agent) receiverSpecs(cfg *Config) (specs []receivers.Spec, probe *probe
 		specs = append(specs, spec.receiver)
 		probe = &spec.probe
 	}
+	if c := cfg.Receivers.OTLP; c != nil {
+		specs = append(specs, a.otlpSpecs(c)...)
+	}
 	return specs, probe, nil
 }
 

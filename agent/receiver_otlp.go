@@ -1,0 +1,32 @@
+//go:build !minimal
+
+package agent
+
+import (
+	"hwsagent/receivers"
+	"hwsagent/receivers/otlp"
+)
+
+// canReceiveOTLP says whether this build links the translation of OTLP.
+const canReceiveOTLP = true
+
+// otlpSpecs are the listeners of the receiver of OTLP. They share the sums of deltas.
+func (a *Agent) otlpSpecs(c *OTLPConfig) (specs []receivers.Spec) {
+	v := otlp.New(otlp.Settings{
+		PromoteResourceAttributes: c.PromoteResourceAttributes, PromoteAllResourceAttributes: c.PromoteAllResourceAttributes,
+		IgnoreResourceAttributes: c.IgnoreResourceAttributes, TranslationStrategy: c.TranslationStrategy,
+		KeepIdentifyingResourceAttributes: c.KeepIdentifyingResourceAttributes, ConvertHistogramsToNHCB: c.ConvertHistogramsToNHCB,
+		PromoteScopeMetadata: c.PromoteScopeMetadata,
+	}, c.Limits.limits().ActiveSeries)
+	if c.HTTP != nil {
+		g := a.gate("otlp_http", &c.IntakeConfig)
+		specs = append(specs, a.receiverSpec(c, "otlp_http", c.HTTP, g, v.HTTP(g)))
+	}
+	if c.GRPC != nil {
+		g := a.gate("otlp_grpc", &c.IntakeConfig)
+		spec := a.receiverSpec(c, "otlp_grpc", c.GRPC, g, v.GRPC(g))
+		spec.HTTP2 = true
+		specs = append(specs, spec)
+	}
+	return specs
+}
