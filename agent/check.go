@@ -180,7 +180,11 @@ func summary(cfg *Config) string {
 			n++
 		}
 	}
-	return counted(n, "probe") + self + ", " + counted(len(cfg.RemoteWrite), "target")
+	jobs := ""
+	if cfg.scrape != nil && len(cfg.scrape.Names()) > 0 {
+		jobs = ", " + counted(len(cfg.scrape.Names()), "scrape job")
+	}
+	return counted(n, "probe") + self + jobs + ", " + counted(len(cfg.RemoteWrite), "target")
 }
 
 func counted(n int, noun string) string {

@@ -10,11 +10,14 @@ import (
 	"time"
 )
 
-//go:embed assets/page.html assets/page.css assets/page.js
+//go:embed assets/page.html assets/targets.html assets/page.css assets/page.js
 var assets embed.FS
 
 // pageTemplate is parsed once; a mistake in it fails every test of the package.
 var pageTemplate = template.Must(template.ParseFS(assets, "assets/page.html"))
+
+// targetsTemplate likewise.
+var targetsTemplate = template.Must(template.ParseFS(assets, "assets/targets.html"))
 
 // view is a Status as the page shows it: every number already a text.
 type view struct {
@@ -25,6 +28,7 @@ type view struct {
 	Log      logView
 	Lanes    []laneView
 	Probes   []probeView
+	Jobs     []scrapeView
 	Intakes  []receiverView
 }
 
@@ -68,6 +72,9 @@ func newView(s Status) view {
 	}
 	for _, p := range s.Probes {
 		v.Probes = append(v.Probes, newProbe(s, p))
+	}
+	for _, j := range s.Scrape {
+		v.Jobs = append(v.Jobs, newScrape(s, j))
 	}
 	for _, r := range s.Receivers {
 		v.Intakes = append(v.Intakes, newReceiver(s, r))
@@ -149,10 +156,15 @@ func percent(part, whole int64) int {
 	return min(100, int(100*float64(part)/float64(whole))+1)
 }
 
-func (h *handlers) page(w http.ResponseWriter, _ *http.Request) {
+func (h *handlers) page(w http.ResponseWriter, _ *http.Request) { h.render(w, pageTemplate) }
+
+func (h *handlers) targets(w http.ResponseWriter, _ *http.Request) { h.render(w, targetsTemplate) }
+
+// render answers with a template of the status.
+func (h *handlers) render(w http.ResponseWriter, t *template.Template) {
 	var b bytes.Buffer
 	v := newView(h.o.Status())
-	if err := pageTemplate.Execute(&b, v); err != nil {
+	if err := t.Execute(&b, v); err != nil {
 		text(w, http.StatusInternalServerError, fmt.Sprintf("render the page: %v\n", err))
 		return
 	}

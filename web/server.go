@@ -171,6 +171,7 @@ func newHandler(o Options) http.Handler {
 	mux := http.NewServeMux()
 	h := &handlers{o: o}
 	mux.HandleFunc("GET /{$}", h.page)
+	mux.HandleFunc("GET /targets", h.targets)
 	mux.HandleFunc("GET /assets/{name}", h.asset)
 	mux.HandleFunc("GET /api/v1/status", h.status)
 	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "hwsagent is healthy\n") })

@@ -80,6 +80,7 @@ func WriteText(out io.Writer, s Status) error {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", plain(r.Name), r.Listen, ago(s.Now, r.LastRequest), count(r.Requests), count(r.Samples),
 			count(uint64(max(0, r.ActiveSeries))), orDash(byReason(r.RefusedRequests)), orDash(plain(cut(firstLine(r.LastError), 70))))
 	}
+	writeScrape(table, s)
 	if err := table.Flush(); err != nil {
 		return err
 	}

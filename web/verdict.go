@@ -56,6 +56,9 @@ func Problems(s Status) []Problem {
 		}
 		all = append(all, probeProblems(p)...)
 	}
+	for _, j := range s.Scrape {
+		all = append(all, scrapeProblems(j)...)
+	}
 	all = append(all, inputProblems(s)...)
 	for _, r := range s.Receivers {
 		all = append(all, receiverProblems(s, r)...)

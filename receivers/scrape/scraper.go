@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -157,14 +158,29 @@ func (s *Scraper) Run(ctx context.Context) error {
 		case latest = <-found:
 			s.hand(ctx, targets, latest)
 		case <-retry.C:
-			// A pool whose client could not be made is made when its targets come again.
-			if len(s.scrapes.ScrapePools()) < len(latest) {
+			if s.canStart(jobs, latest) {
 				s.hand(ctx, targets, latest)
 			}
 		case <-ctx.Done():
 			return s.stop(&parts, failed)
 		}
 	}
+}
+
+// canStart reports whether a job could not be started when its targets were found, since
+// its client could not be made, and can be now. It is started when its targets come again.
+func (s *Scraper) canStart(jobs *Jobs, found map[string][]*targetgroup.Group) bool {
+	started := s.scrapes.ScrapePools()
+	if len(started) >= len(found) {
+		return false
+	}
+	bad := jobs.clientErrors()
+	for name := range found {
+		if bad[name] == nil && !slices.Contains(started, name) {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *Scraper) hand(ctx context.Context, to chan<- map[string][]*targetgroup.Group, targets map[string][]*targetgroup.Group) {

@@ -18,7 +18,7 @@
   }
   function refresh() {
     if (document.hidden || selecting()) { return; }
-    fetch("/", { cache: "no-store", signal: AbortSignal.timeout(5000) })
+    fetch(location.pathname, { cache: "no-store", signal: AbortSignal.timeout(5000) })
       .then(function (r) { if (!r.ok) { throw new Error(String(r.status)); } return r.text(); })
       .then(function (html) {
         var next = new DOMParser().parseFromString(html, "text/html");
