@@ -184,7 +184,11 @@ func summary(cfg *Config) string {
 	if cfg.scrape != nil && len(cfg.scrape.Names()) > 0 {
 		jobs = ", " + counted(len(cfg.scrape.Names()), "scrape job")
 	}
-	return counted(n, "probe") + self + jobs + ", " + counted(len(cfg.RemoteWrite), "target")
+	received := ""
+	if n := len(cfg.Receivers.listeners()); n > 0 {
+		received = ", " + counted(n, "receiver")
+	}
+	return counted(n, "probe") + self + jobs + received + ", " + counted(len(cfg.RemoteWrite), "target")
 }
 
 func counted(n int, noun string) string {

@@ -18,6 +18,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"hwsagent/agent/control"
+	"hwsagent/receivers"
 	"hwsagent/remotewrite"
 	"hwsagent/wal"
 )
@@ -45,6 +46,9 @@ func (c *Config) files() []namedFile {
 		for _, f := range t.CredentialFiles() {
 			add(f, "target "+t.TargetName(), !slices.Contains(public, f))
 		}
+	}
+	for _, l := range c.Receivers.listeners() {
+		add(l.WebConfigFile, "receiver "+l.name, true)
 	}
 	for _, t := range c.RemoteWrite {
 		for _, id := range tokensOf(t) {
@@ -147,6 +151,14 @@ func checkFiles(c *Config, now time.Time) Group {
 	}
 	if c.Pull != nil && c.Pull.WebConfigFile != "" {
 		g.Steps = append(g.Steps, checkWebFile("pull.web_config_file", "every value", WebConfig{Listen: c.Pull.Listen, ConfigFile: c.Pull.WebConfigFile}))
+	}
+	for _, l := range c.Receivers.listeners() {
+		if l.WebConfigFile == "" {
+			continue
+		}
+		if err := receivers.CheckWebConfig(l.WebConfigFile, l.Listen); err != nil && !l.InsecureListen {
+			g.Steps = append(g.Steps, Step{Name: l.WebConfigFile, Result: Fail, Text: "receivers." + l.path + ": " + err.Error()})
+		}
 	}
 	g.Steps = append(g.Steps, checkCommands(c)...)
 	for _, t := range c.RemoteWrite {

@@ -187,8 +187,8 @@ func (c *ReceiversConfig) intakes() map[string]*IntakeConfig {
 }
 
 // validate checks what the types themselves cannot say.
-func (c *ReceiversConfig) validate(d *document, page string) {
-	taken := map[string]string{page: "web.listen"}
+// taken has the addresses of other listeners.
+func (c *ReceiversConfig) validate(d *document, taken map[string]string) {
 	for _, l := range c.listeners() {
 		l.validate(d, taken)
 	}

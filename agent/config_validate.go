@@ -75,7 +75,11 @@ func (c *Config) validate(d *document) {
 	d.checkLabels("global.external_labels", c.Global.ExternalLabels)
 	c.WAL.validate(d)
 	c.Web.validate(d)
-	c.Receivers.validate(d, c.Web.Listen)
+	taken := map[string]string{c.Web.Listen: "web.listen"}
+	if c.Pull != nil {
+		taken[c.Pull.Listen] = "pull.listen"
+	}
+	c.Receivers.validate(d, taken)
 	c.validatePull(d)
 
 	names := map[string]int{}

@@ -35,7 +35,7 @@ type Gate struct {
 
 	mu     sync.Mutex
 	counts Counts
-	failed string // the reason of the last log line about requests that were refused
+	told   map[Reason]time.Time // when a refusal was last logged
 }
 
 // Counts are what became of a receiver's requests since it was made. Samples include
@@ -59,7 +59,7 @@ type Counts struct {
 func NewGate(o GateOptions) *Gate {
 	return &Gate{
 		o: o, memory: semaphore.NewWeighted(o.Limits.MemoryBytes), slots: semaphore.NewWeighted(int64(o.Limits.Requests)),
-		active: newActiveSeries(o.Limits.ActiveSeries),
+		active: newActiveSeries(o.Limits.ActiveSeries), told: map[Reason]time.Time{},
 		counts: Counts{RefusedRequests: map[Reason]uint64{}, RefusedSamples: map[Reason]uint64{}},
 	}
 }
@@ -100,7 +100,6 @@ func (g *Gate) Handler(handle func(w http.ResponseWriter, r *Request) error, ref
 		err := g.serve(w, r, handle)
 		if err == nil {
 			g.count(func(c *Counts) { c.Accepted++ })
-			g.note(nil)
 			return
 		}
 		why := AsRefusal(err)
@@ -174,22 +173,21 @@ func (g *Gate) CountRefused(reason Reason, n uint64) {
 	g.count(func(c *Counts) { c.RefusedSamples[reason] += n })
 }
 
-// note logs when requests begin to be refused for another reason than before, and when one
-// is taken again.
+// tellAgain is how long refusals for one reason are told by their first one.
+const tellAgain = 5 * time.Minute
+
+// note logs a refusal, unless one for the same reason was logged lately.
 func (g *Gate) note(why *Refusal) {
+	now := time.Now()
 	g.mu.Lock()
-	before, now := g.failed, ""
-	if why != nil {
-		now = string(why.Reason)
+	last, known := g.told[why.Reason]
+	quiet := known && now.Sub(last) < tellAgain
+	if !quiet {
+		g.told[why.Reason] = now
 	}
-	g.failed = now
 	g.mu.Unlock()
-	switch {
-	case before == now:
-	case now == "":
-		g.o.Logger.Info("Requests are taken again", "receiver", g.o.Name)
-	default:
-		g.o.Logger.Warn("A request was refused", "receiver", g.o.Name, "reason", now, "err", why.Text)
+	if !quiet {
+		g.o.Logger.Warn("A request was refused", "receiver", g.o.Name, "reason", string(why.Reason), "err", why.Text)
 	}
 }
 

@@ -89,8 +89,12 @@ func (s *Set) prepare(p *Plan, spec *Spec) error {
 		return fmt.Errorf("%s can be reached from other hosts without TLS or users: listen on 127.0.0.1 or give web_config_file", spec.Listen)
 	}
 	if spec.WebConfigFile != "" {
-		if err := toolkit.Validate(spec.WebConfigFile); err != nil {
-			return fmt.Errorf("read web_config_file %s: %w", spec.WebConfigFile, err)
+		check := spec.Listen
+		if spec.Insecure {
+			check = "localhost:0" // who reaches it is not asked about
+		}
+		if err := CheckWebConfig(spec.WebConfigFile, check); err != nil {
+			return err
 		}
 	}
 	for _, running := range s.servers {

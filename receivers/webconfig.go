@@ -1,0 +1,43 @@
+package receivers
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	toolkit "github.com/prometheus/exporter-toolkit/web"
+	"go.yaml.in/yaml/v4"
+)
+
+// errOpen is of a file that does not keep an address to those who may.
+var errOpen = errors.New("the address can be reached from other hosts, and the file does not have both TLS and an answer to who may: " +
+	"it needs tls_server_config, and basic_auth_users or client_auth_type: RequireAndVerifyClientCert")
+
+// CheckWebConfig checks a file in exporter-toolkit's format for a receiver that listens on
+// an address: one that other hosts can reach needs TLS, and users or client certificates.
+func CheckWebConfig(file, listen string) error {
+	if err := toolkit.Validate(file); err != nil {
+		return fmt.Errorf("read web_config_file %s: %w", file, err)
+	}
+	if host, _, err := net.SplitHostPort(listen); err == nil && LoopbackHost(host) {
+		return nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("read web_config_file: %w", err)
+	}
+	var c struct {
+		Users map[string]any `yaml:"basic_auth_users"`
+		TLS   *struct {
+			ClientAuth string `yaml:"client_auth_type"`
+		} `yaml:"tls_server_config"`
+	}
+	if err := yaml.Unmarshal(text, &c); err != nil {
+		return fmt.Errorf("read web_config_file %s: %w", file, err)
+	}
+	if c.TLS == nil || len(c.Users) == 0 && c.TLS.ClientAuth != "RequireAndVerifyClientCert" {
+		return fmt.Errorf("read web_config_file %s: %w", file, errOpen)
+	}
+	return nil
+}
