@@ -30,13 +30,17 @@ cover: ## of wal: how many statements its tests execute, and which branches of e
 race: ## -short leaves out the exhaustive loops of one goroutine, which make test runs
 	CGO_ENABLED=1 $(GO) test -race -short -timeout 20m ./...
 
-e2e: build $(BIN)/prometheus3 ## the built binary against Debian's prometheus, victoria-metrics, nginx and snmpd, and Prometheus 3's receiver
-	HWSAGENT_E2E=1 HWSAGENT_BINARY=$(CURDIR)/$(BIN)/hwsagent HWSAGENT_PROMETHEUS3=$(CURDIR)/$(BIN)/prometheus3 \
+e2e: build $(BIN)/prometheus3 $(BIN)/otelsdk ## the built binary against Debian's prometheus, victoria-metrics, nginx and snmpd, and Prometheus 3's receiver
+	HWSAGENT_E2E=1 HWSAGENT_BINARY=$(CURDIR)/$(BIN)/hwsagent HWSAGENT_PROMETHEUS3=$(CURDIR)/$(BIN)/prometheus3 HWSAGENT_OTELSDK=$(CURDIR)/$(BIN)/otelsdk \
 		$(GO) test -count=1 -parallel 6 -timeout 15m ./e2e
 
 .PHONY: $(BIN)/prometheus3
 $(BIN)/prometheus3: # a module of its own: what it needs is nothing that the agent may need
 	$(GO) -C e2e/prometheus3 build -trimpath -o $(CURDIR)/$@ .
+
+.PHONY: $(BIN)/otelsdk
+$(BIN)/otelsdk: # likewise
+	$(GO) -C e2e/otelsdk build -trimpath -o $(CURDIR)/$@ .
 
 FAULTS_SEED ?= 1
 faults: build ## kills, power cuts, broken disks and networks: the short tier, the same faults each time
@@ -84,6 +88,7 @@ $(LINT):
 lint: $(LINT) ## vet and the linters of .golangci.yml
 	$(GO) vet ./...
 	$(GO) -C e2e/prometheus3 vet ./...
+	$(GO) -C e2e/otelsdk vet ./...
 	$(LINT) run ./...
 
 ci: ## what continuous integration runs; installs Debian packages
@@ -95,6 +100,7 @@ fmt-check:
 tidy-check:
 	$(GO) mod tidy -diff
 	$(GO) -C e2e/prometheus3 mod tidy -diff
+	$(GO) -C e2e/otelsdk mod tidy -diff
 	$(GO) mod verify
 
 minimal: ## the agent without scraping, and the tests that it has

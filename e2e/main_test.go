@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	for _, built := range []*atomic.Pointer[string]{&builtDir, &prometheus3Dir} {
+	for _, built := range []*atomic.Pointer[string]{&builtDir, &prometheus3Dir, &sdkDir} {
 		if dir := built.Load(); dir != nil {
 			_ = os.RemoveAll(*dir)
 		}
