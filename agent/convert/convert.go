@@ -1,0 +1,297 @@
+// Package convert makes an agent.yaml from the configuration of another program, and names all that
+// it could not carry over.
+package convert
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Bounds of a file that is read.
+const (
+	maxBytes = 1 << 20
+	maxNodes = 100_000 // with aliases followed
+)
+
+// Formats are the programs whose configuration can be read, as they are named on the command line.
+func Formats() []string { return []string{"prometheus", "vmagent", "otelcol", "hws"} }
+
+// Note is something that was not carried over, or not as it was, and what to do about it.
+type Note struct {
+	File string `json:"file"`
+	Line int    `json:"line"` // from 1
+	Key  string `json:"key"`  // as in receivers.otlp
+	Text string `json:"text"`
+}
+
+// String is the note in one line.
+func (n Note) String() string { return fmt.Sprintf("%s:%d: %s: %s", n.File, n.Line, n.Key, n.Text) }
+
+// Result is what came of a conversion.
+type Result struct {
+	Config string `json:"config"` // agent.yaml, with the notes as comments at its head
+	Notes  []Note `json:"notes"`  // in the order of the file; never null
+}
+
+// Convert reads the text of a file in a format of [Formats]. An error means that it is no such file.
+func Convert(format, file string, text []byte) (Result, error) {
+	if len(text) > maxBytes {
+		return Result{}, fmt.Errorf("convert %s: the file has more than %d bytes", file, maxBytes)
+	}
+	var top yaml.Node
+	if err := yaml.Load(text, &top); err != nil {
+		return Result{}, fmt.Errorf("convert %s: %w", file, err)
+	}
+	root := &top
+	if top.Kind == yaml.DocumentNode && len(top.Content) > 0 {
+		root = top.Content[0]
+	}
+	left := maxNodes
+	root, ok := resolve(root, &left)
+	if !ok {
+		return Result{}, fmt.Errorf("convert %s: the file is too large, or endless, once its aliases are followed", file)
+	}
+	if root.Kind != yaml.MappingNode {
+		return Result{}, fmt.Errorf("convert %s: the file holds no keys", file)
+	}
+	c := &converter{file: file, format: format, out: mapping()}
+	switch format {
+	case "prometheus", "vmagent":
+		c.prometheus(root)
+	case "otelcol":
+		c.otelcol(root)
+	case "hws":
+		c.hws(root)
+	default:
+		return Result{}, fmt.Errorf("convert %s: unknown format %q: one of %s", file, format, strings.Join(Formats(), ", "))
+	}
+	return c.result()
+}
+
+// resolve copies a tree without aliases, anchors, merges and comments. It fails when that takes
+// more than left nodes.
+func resolve(n *yaml.Node, left *int) (*yaml.Node, bool) {
+	if *left--; *left < 0 {
+		return nil, false
+	}
+	if n.Kind == yaml.AliasNode {
+		return resolve(n.Alias, left)
+	}
+	own := &yaml.Node{Kind: n.Kind, Style: n.Style, Tag: n.Tag, Value: n.Value, Line: n.Line, Column: n.Column}
+	for i, child := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 0 && child.Value == "<<" {
+			continue
+		}
+		merge := n.Kind == yaml.MappingNode && i%2 == 1 && n.Content[i-1].Value == "<<"
+		kid, ok := resolve(child, left)
+		if !ok {
+			return nil, false
+		}
+		switch {
+		case merge && kid.Kind == yaml.MappingNode:
+			for j := 0; j+1 < len(kid.Content); j += 2 {
+				if get(own, kid.Content[j].Value) == nil && !written(n, kid.Content[j].Value) {
+					own.Content = append(own.Content, kid.Content[j:j+2]...)
+				}
+			}
+		case !merge:
+			own.Content = append(own.Content, kid)
+		}
+	}
+	return own, true
+}
+
+// written reports whether a mapping has a key of its own.
+func written(n *yaml.Node, key string) bool {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return true
+		}
+	}
+	return false
+}
+
+// converter is one conversion.
+type converter struct {
+	file, format string
+	out          *yaml.Node
+	notes        []Note
+}
+
+// note says that what stands at n was not carried over, or differs.
+func (c *converter) note(n *yaml.Node, key, format string, args ...any) {
+	line := 1
+	if n != nil {
+		line = n.Line
+	}
+	if one := (Note{File: c.file, Line: line, Key: key, Text: fmt.Sprintf(format, args...)}); !slices.Contains(c.notes, one) {
+		c.notes = append(c.notes, one)
+	}
+}
+
+func (c *converter) result() (Result, error) {
+	slices.SortStableFunc(c.notes, func(a, b Note) int { return cmp.Compare(a.Line, b.Line) })
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# Made by `hwsagent config convert --from %s %s`. Relative paths are relative to this file.\n", c.format, c.file)
+	for _, n := range c.notes {
+		fmt.Fprintf(&b, "# %s\n", strings.ReplaceAll(n.String(), "\n", " "))
+	}
+	b.WriteByte('\n')
+	d, err := yaml.NewDumper(&b, yaml.WithIndent(2))
+	if err == nil {
+		err = errors.Join(d.Dump(c.out), d.Close())
+	}
+	if err != nil {
+		return Result{}, fmt.Errorf("convert %s: write the result: %w", c.file, err)
+	}
+	if c.notes == nil {
+		c.notes = []Note{}
+	}
+	return Result{Config: b.String(), Notes: c.notes}, nil
+}
+
+// pairs calls f for each key of a mapping, in order; a nil n has none.
+func pairs(n *yaml.Node, f func(key string, k, v *yaml.Node)) {
+	if n == nil || n.Kind != yaml.MappingNode {
+		return
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		f(n.Content[i].Value, n.Content[i], n.Content[i+1])
+	}
+}
+
+// get is the value of a key, or of a key in the mapping at that, …; nil if there is none.
+func get(n *yaml.Node, path ...string) *yaml.Node {
+	for _, key := range path {
+		var found *yaml.Node
+		pairs(n, func(k string, _, v *yaml.Node) {
+			if k == key {
+				found = v
+			}
+		})
+		if n = found; n == nil {
+			return nil
+		}
+	}
+	return n
+}
+
+// keyOf is the node of a key itself, which has its line; the mapping if there is none.
+func keyOf(n *yaml.Node, key string) *yaml.Node {
+	at := n
+	pairs(n, func(k string, kn, _ *yaml.Node) {
+		if k == key {
+			at = kn
+		}
+	})
+	return at
+}
+
+// text is the scalar at a path, "" if there is none.
+func text(n *yaml.Node, path ...string) string {
+	if n = get(n, path...); n == nil || n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null" {
+		return ""
+	}
+	return n.Value
+}
+
+// items are the entries of a list; a nil n has none.
+func items(n *yaml.Node) []*yaml.Node {
+	if n == nil || n.Kind != yaml.SequenceNode {
+		return nil
+	}
+	return n.Content
+}
+
+func mapping() *yaml.Node { return &yaml.Node{Kind: yaml.MappingNode} }
+
+func list(all ...*yaml.Node) *yaml.Node { return &yaml.Node{Kind: yaml.SequenceNode, Content: all} }
+
+// str is a text, quoted where it would be something else.
+func str(s string) *yaml.Node {
+	n := &yaml.Node{}
+	n.SetString(s)
+	return n
+}
+
+// raw is a number, a truth value or a duration, as written.
+func raw(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Value: s} }
+
+// set sets a key of a mapping; an old one keeps its place.
+func set(n *yaml.Node, key string, v *yaml.Node) {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			n.Content[i+1] = v
+			return
+		}
+	}
+	n.Content = append(n.Content, str(key), v)
+}
+
+// ensure is the value of a key, made by empty if it is not there.
+func ensure(n *yaml.Node, key string, empty func() *yaml.Node) *yaml.Node {
+	if v := get(n, key); v != nil {
+		return v
+	}
+	v := empty()
+	set(n, key, v)
+	return v
+}
+
+// push appends to the list at a key.
+func push(n *yaml.Node, key string, v *yaml.Node) {
+	l := ensure(n, key, func() *yaml.Node { return list() })
+	l.Content = append(l.Content, v)
+}
+
+// drop removes a key.
+func drop(n *yaml.Node, key string) {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			n.Content = slices.Delete(n.Content, i, i+2)
+			return
+		}
+	}
+}
+
+// flow writes a mapping in one line.
+func flow(n *yaml.Node) *yaml.Node {
+	n.Style |= yaml.FlowStyle
+	return n
+}
+
+// rewrite applies f to each scalar value below n, but not to relabelling, in which ${1} is a group.
+func rewrite(n *yaml.Node, f func(string) string) {
+	if n == nil {
+		return
+	}
+	switch n.Kind {
+	case yaml.ScalarNode:
+		if strings.Contains(n.Value, "$") || strings.Contains(n.Value, "%{") {
+			n.Value = f(n.Value)
+		}
+	case yaml.SequenceNode:
+		for _, item := range n.Content {
+			rewrite(item, f)
+		}
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if !strings.HasSuffix(n.Content[i].Value, "relabel_configs") {
+				rewrite(n.Content[i+1], f)
+			}
+		}
+	}
+}
+
+// literal makes what the agent would take for a variable the text that it is.
+func literal(s string) string { return strings.ReplaceAll(s, "${", "$${") }
+
+// at is the path of an entry of a list.
+func at(key string, i int) string { return key + "[" + strconv.Itoa(i) + "]" }

@@ -1,0 +1,140 @@
+package convert_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"hwsagent/agent"
+	"hwsagent/agent/convert"
+)
+
+var update = flag.Bool("update", false, "write the expected texts anew")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// format is that of a file in testdata, by its name.
+func format(file string) string {
+	name := filepath.Base(file)
+	switch {
+	case strings.HasPrefix(name, "hws"), strings.HasPrefix(name, "metricshub"):
+		return "hws"
+	}
+	return strings.TrimSuffix(strings.Split(name, "-")[0], ".yaml")
+}
+
+// anything is an environment in which every variable is set.
+func anything(string) (string, bool) { return "value-from-the-environment", true }
+
+// TestGolden: each file becomes what stands beside it; that is a configuration which the agent takes, and
+// each note names a line of the file, on which its key is.
+func TestGolden(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.yaml")
+	if err != nil || len(files) < 6 {
+		t.Fatalf("%v %v", files, err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := convert.Convert(format(file), filepath.Base(file), text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden := strings.TrimSuffix(file, ".yaml") + ".want"
+			if *update {
+				if err := os.WriteFile(golden, []byte(got.Config), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(string(want), got.Config); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+			if _, warns, err := agent.LoadBytes("/etc/hwsagent/agent.yaml", []byte(got.Config), anything); err != nil && !strings.Contains(err.Error(), `receivers: unknown key "otlp"`) {
+				t.Errorf("the agent does not take it: %v\n%v", err, warns)
+			}
+			lines := strings.Split(string(text), "\n")
+			for _, n := range got.Notes {
+				if n.Line < 1 || n.Line > len(lines) || n.Text == "" || n.File != filepath.Base(file) {
+					t.Errorf("%+v", n)
+				} else if last := regexp.MustCompile(`[A-Za-z0-9_/]+$`).FindString(n.Key); n.Line > 1 && last != "" && !strings.Contains(lines[n.Line-1], last) {
+					t.Errorf("%s: line %d is %q", n.Key, n.Line, lines[n.Line-1])
+				}
+			}
+		})
+	}
+}
+
+// Nothing disappears in silence: each key at the top, and each component, is in the result or in a note.
+func TestNothingIsDroppedInSilence(t *testing.T) {
+	for _, tc := range []struct{ format, text, key string }{
+		{"prometheus", "surprise: 1\n", "surprise"},
+		{"prometheus", "global: {surprise: 1}\n", "global.surprise"},
+		{"prometheus", "scrape_configs: [{job_name: a, surprise: 1, static_configs: [{targets: [x]}]}]\n", "scrape_configs[0].surprise"},
+		{"vmagent", "scrape_configs: [{job_name: a, nomad_sd_configs: [{}]}]\n", "scrape_configs[0].nomad_sd_configs"},
+		{"otelcol", "surprise: 1\n", "surprise"},
+		{"otelcol", "receivers: {otlp: {}}\n", "receivers.otlp"},
+		{"otelcol", "receivers: {redis: {}}\nservice: {pipelines: {metrics: {receivers: [redis]}}}\n", "receivers.redis"},
+		{"otelcol", "exporters: {kafka: {}}\nservice: {pipelines: {metrics: {exporters: [kafka]}}}\n", "exporters.kafka"},
+		{"otelcol", "exporters: {prometheusremotewrite: {endpoint: 'http://x', surprise: 1}}\nservice: {pipelines: {metrics: {exporters: [prometheusremotewrite]}}}\n", "exporters.prometheusremotewrite.surprise"},
+		{"otelcol", "processors: {surprise: {}}\nservice: {pipelines: {metrics: {processors: [surprise]}}}\n", "processors.surprise"},
+		{"otelcol", "extensions: {surprise: {}}\nservice: {extensions: [surprise]}\n", "extensions.surprise"},
+		{"hws", "surprise: 1\n", "surprise"},
+		{"hws", "hosts: [{host: {hostname: a}, surprise: {}}]\n", "hosts[0].surprise"},
+		{"hws", "resources: {a: {surprise: 1}}\n", "resources.a.surprise"},
+	} {
+		r, err := convert.Convert(tc.format, "f.yaml", []byte(tc.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(r.Notes, func(n convert.Note) bool { return n.Key == tc.key }) {
+			t.Errorf("%s %q: no note of %s in %v", tc.format, tc.text, tc.key, r.Notes)
+		}
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	for name, text := range map[string]string{
+		"no YAML": "a: [", "no keys": "- a\n", "nothing": "", "a bomb": "a: &a [x, x, x, x, x, x, x, x, x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a, *a]\n" +
+			"c: &c [*b, *b, *b, *b, *b, *b, *b, *b, *b, *b]\nd: &d [*c, *c, *c, *c, *c, *c, *c, *c, *c, *c]\ne: &e [*d, *d, *d, *d, *d, *d, *d, *d, *d, *d]\nf: [*e, *e]\n",
+		"a circle": "a: &a [*a]\n", "large": strings.Repeat("# x\n", 1<<19),
+	} {
+		if r, err := convert.Convert("prometheus", "f", []byte(text)); err == nil {
+			t.Errorf("%s is taken: %.200s", name, r.Config)
+		}
+	}
+	if _, err := convert.Convert("telegraf", "f", []byte("a: 1\n")); err == nil {
+		t.Error("an unknown format is taken")
+	}
+}
+
+// FuzzConvert: whatever comes in, what comes out has its notes and can be read.
+func FuzzConvert(f *testing.F) {
+	files, _ := filepath.Glob("testdata/*.yaml")
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(format(file), string(text))
+	}
+	f.Fuzz(func(t *testing.T, format, text string) {
+		r, err := convert.Convert(format, "f.yaml", []byte(text))
+		if err == nil && (r.Config == "" || r.Notes == nil) {
+			t.Fatalf("%+v", r)
+		}
+	})
+}

@@ -1,0 +1,274 @@
+package convert
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// hws converts the configuration of Hardware Sentry (hws-config.yaml: targets or hosts) or of
+// MetricsHub (metricshub.yaml: resourceGroups or resources).
+func (c *converter) hws(root *yaml.Node) {
+	rewrite(root, func(s string) string {
+		return strings.ReplaceAll(literal(s), "$${env::", "${")
+	})
+	pairs(root, func(key string, k, v *yaml.Node) {
+		switch key {
+		case "collectPeriod":
+			set(ensure(c.out, "global", mapping), "scrape_interval", duration(v))
+		case "extraLabels", "attributes":
+			labels := ensure(ensure(c.out, "global", mapping), "external_labels", mapping)
+			pairs(v, func(name string, _, value *yaml.Node) { set(labels, labelName(name), str(value.Value)) })
+		case "targets", "hosts":
+			for i, e := range items(v) {
+				c.device(device{path: at(key, i), node: e, about: get(e, strings.TrimSuffix(key, "s")), protocols: e})
+			}
+		case "resourceGroups":
+			pairs(v, func(group string, _, g *yaml.Node) {
+				pairs(g, func(part string, pk, _ *yaml.Node) {
+					if part != "resources" && part != "attributes" {
+						c.note(pk, key+"."+group+"."+part, "%s", whyHWS(part))
+					}
+				})
+				c.resources(get(g, "resources"), key+"."+group+".resources", get(g, "attributes"))
+			})
+		case "resources":
+			c.resources(v, key, nil)
+		default:
+			c.note(k, key, "%s", whyHWS(key))
+		}
+	})
+	c.note(nil, "remote_write", "where the data goes stands in the Collector's configuration: convert that with --from otelcol and add its remote_write here")
+	set(c.out, "pull", flow(mapping()))
+	c.note(nil, "pull", "shows every series at 127.0.0.1:24375/metrics, as the Collector's exporter did at :24375; remove it if nobody scrapes there")
+}
+
+// whyHWS says of keys without a counterpart what became of them.
+func whyHWS(key string) string {
+	switch key {
+	case "extraMetrics", "metrics":
+		return "constants such as hw.site.pue: write them into a *.prom file and read it with a probe of type textfile"
+	case "loggerLevel", "outputDirectory":
+		return "the log is set by --log.level and --log.format"
+	case "jobPoolSize", "sequential", "discoveryCycle":
+		return "is not needed: each probe runs on its own, and discovers in each round"
+	case "exporter", "otel", "grpc":
+		return "the agent sends by remote_write"
+	case "enableSelfMonitoring":
+		return "the agent's own metrics are collected by themselves as job hwsagent"
+	case "connectors", "selectedConnectors", "excludedConnectors", "connectorVariables", "patchDirectory":
+		return "there are no connectors: a probe reads by modules"
+	case "monitorFilters":
+		return "drop what is not wanted with metric_relabel_configs"
+	case "alertingSystem", "alertingSystemConfig", "hardwareProblemTemplate", "disableAlerts":
+		return "alerts belong to the server that receives the data"
+	}
+	return "has no counterpart here"
+}
+
+// device is a host that is monitored.
+type device struct {
+	path      string
+	node      *yaml.Node
+	name      string     // of the resource, if it has one
+	about     *yaml.Node // hostname and type
+	protocols *yaml.Node // the mapping that has them, perhaps among other keys
+	labels    []*yaml.Node
+}
+
+// resources converts MetricsHub's.
+func (c *converter) resources(v *yaml.Node, path string, group *yaml.Node) {
+	pairs(v, func(name string, _, r *yaml.Node) {
+		about := mapping()
+		attributes := get(r, "attributes")
+		if n := get(attributes, "host.name"); n != nil {
+			set(about, "hostname", n)
+		}
+		if n := get(attributes, "host.type"); n != nil {
+			set(about, "type", n)
+		}
+		d := device{path: path + "." + name, name: name, node: r, about: about, protocols: get(r, "protocols"), labels: []*yaml.Node{group, attributes}}
+		pairs(r, func(key string, k, value *yaml.Node) {
+			switch key {
+			case "attributes", "protocols", "collectPeriod":
+			default:
+				c.note(k, d.path+"."+key, "%s", whyHWS(key))
+			}
+		})
+		c.device(d)
+	})
+}
+
+// device converts one host: a probe for each protocol that there is one for.
+func (c *converter) device(d device) {
+	var hosts []string
+	if n := get(d.about, "hostname"); n != nil && n.Kind == yaml.SequenceNode {
+		for _, h := range items(n) {
+			hosts = append(hosts, h.Value)
+		}
+	} else {
+		hosts = []string{orDefault(text(d.about, "hostname"), orDefault(text(d.about, "id"), "localhost"))}
+	}
+	pairs(d.protocols, func(key string, k, v *yaml.Node) {
+		where := d.path + "." + key
+		switch key {
+		case "target", "host", "collectPeriod":
+		case "extraLabels", "attributes":
+			d.labels = append(d.labels, v)
+		case "snmp", "snmpv3":
+		case "osCommand", "ssh", "winrm", "wmi", "winRm":
+			if local(hosts) {
+				c.host(d)
+				c.note(k, where, "is the probe host here, which needs no login and no commands")
+				return
+			}
+			c.note(k, where, "what is read on the host itself is read by an agent that runs there, with a probe of type host")
+		case "ipmi":
+			c.later(k, where, "ipmi", hosts)
+		case "http":
+			c.later(k, where, "redfish", hosts)
+		case "wbem", "jdbc", "jmx":
+			c.later(k, where, key, hosts)
+		case "ping":
+			c.note(k, where, "scrape a blackbox_exporter for it")
+		default:
+			c.note(k, where, "%s", whyHWS(key))
+		}
+	})
+	for _, key := range []string{"snmp", "snmpv3"} {
+		if v := get(d.protocols, key); v != nil {
+			for _, host := range hosts {
+				c.snmp(d, host, key, v)
+			}
+		}
+	}
+}
+
+func local(hosts []string) bool {
+	return len(hosts) == 1 && slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, hosts[0])
+}
+
+// later marks a protocol that this version has no probe for.
+func (c *converter) later(k *yaml.Node, where, probe string, hosts []string) {
+	c.note(k, where, "LATER: this version has no probe of type %s; until it has, run an exporter for %s, by a probe of type exec with scrape_url or by scrape_configs", probe, strings.Join(hosts, ", "))
+}
+
+// host adds the probe of this host, once.
+func (c *converter) host(d device) {
+	for _, p := range items(get(c.out, "probes")) {
+		if text(p, "type") == "host" {
+			return
+		}
+	}
+	p := mapping()
+	set(p, "name", str("host"))
+	set(p, "type", str("host"))
+	c.common(p, d)
+	push(c.out, "probes", p)
+}
+
+// common sets what every probe of a device has.
+func (c *converter) common(p *yaml.Node, d device) {
+	if n := get(d.node, "collectPeriod"); n != nil {
+		set(p, "interval", duration(n))
+	}
+	labels := mapping()
+	for _, from := range d.labels {
+		pairs(from, func(name string, _, v *yaml.Node) {
+			if v.Kind == yaml.ScalarNode && name != "host.name" && name != "host.type" {
+				set(labels, labelName(name), str(v.Value))
+			}
+		})
+	}
+	if len(labels.Content) > 0 {
+		set(p, "labels", flow(labels))
+	}
+}
+
+// duration is a period: a number is seconds.
+func duration(n *yaml.Node) *yaml.Node {
+	if n.Value != "" && strings.Trim(n.Value, "0123456789") == "" {
+		return raw(n.Value + "s")
+	}
+	return raw(n.Value)
+}
+
+// snmp adds the probe of a device that speaks SNMP.
+func (c *converter) snmp(d device, host, key string, v *yaml.Node) {
+	where := d.path + "." + key
+	target := orDefault(text(v, "hostname"), host)
+	port := orDefault(text(v, "port"), "161")
+	if strings.Contains(target, ":") {
+		target = "[" + target + "]"
+	}
+	p := mapping()
+	name := orDefault(d.name, host)
+	if d.name != "" && host != text(d.about, "hostname") {
+		name = d.name + "-" + host
+	}
+	taken := func(n string) bool {
+		return slices.ContainsFunc(items(get(c.out, "probes")), func(o *yaml.Node) bool { return text(o, "name") == n })
+	}
+	for i, base := 2, name; taken(name); i++ {
+		name = fmt.Sprintf("%s-%d", base, i)
+	}
+	set(p, "name", str(name))
+	set(p, "type", str("snmp"))
+	set(p, "target", str(target+":"+port))
+	auth := mapping()
+	version := strings.ToLower(text(v, "version"))
+	if key == "snmpv3" || strings.HasPrefix(version, "v3") || version == "3" {
+		c.snmpv3(auth, v, version, where)
+	} else {
+		if strings.HasSuffix(version, "1") {
+			set(auth, "version", raw("1"))
+		}
+		set(auth, "community", str(orDefault(text(v, "community"), "public")))
+	}
+	set(p, "auth", flow(auth))
+	set(p, "modules", flow(list(str("system"), str("if_mib"), str("entity_sensor"))))
+	c.common(p, d)
+	push(c.out, "probes", p)
+	pairs(v, func(part string, k, _ *yaml.Node) {
+		switch part {
+		case "version", "community", "port", "hostname", "username", "password", "privacy", "privacyPassword", "authType", "contextName":
+		case "timeout", "retryIntervals":
+			c.note(k, where+"."+part, "the probe's timeout is of a whole round; packet_timeout and retries are of one request")
+		default:
+			c.note(k, where+"."+part, "has no counterpart here")
+		}
+	})
+}
+
+// snmpv3 fills in a login of version 3.
+func (c *converter) snmpv3(auth, v *yaml.Node, version, where string) {
+	set(auth, "version", raw("3"))
+	set(auth, "username", str(text(v, "username")))
+	hash := strings.ToUpper(text(v, "authType"))
+	for _, h := range []string{"SHA512", "SHA384", "SHA256", "SHA224", "SHA", "MD5"} { // the older files have it in the version: v3-sha
+		if hash == "" && strings.Contains(strings.ToUpper(version), h) {
+			hash = h
+		}
+	}
+	private := strings.ToUpper(text(v, "privacy"))
+	level := "noAuthNoPriv"
+	if hash != "" && hash != "NO_AUTH" {
+		level = "authNoPriv"
+		set(auth, "auth_protocol", str(hash))
+		set(auth, "password", str(text(v, "password")))
+	}
+	if private != "" && private != "NONE" && private != "NO_ENCRYPTION" && level == "authNoPriv" {
+		level = "authPriv"
+		set(auth, "priv_protocol", str(private))
+		set(auth, "priv_password", str(text(v, "privacyPassword")))
+	}
+	set(auth, "security_level", str(level))
+	if name := text(v, "contextName"); name != "" {
+		set(auth, "context_name", str(name))
+	}
+	if private == "AES256" || private == "AES192" {
+		c.note(keyOf(v, "privacy"), where+".privacy", "if the device is Cisco's, write %sC", private)
+	}
+}

@@ -1,0 +1,323 @@
+package convert
+
+import (
+	"net"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// otelVariable is how the Collector names variables: ${env:VAR}, ${env:VAR:-default}, ${VAR}.
+var otelVariable = regexp.MustCompile(`\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*(?::-[^}]*)?)\}`)
+
+// collector is the configuration of an OpenTelemetry Collector.
+type collector struct {
+	*converter
+	root *yaml.Node
+	// used are the components that some pipeline of metrics has, by section and name.
+	used map[string]bool
+	// through are the processors in front of each exporter, in order.
+	through map[string][]string
+}
+
+// kindOf is the type of a component: the name in front of the slash.
+func kindOf(name string) string {
+	kind, _, _ := strings.Cut(name, "/")
+	return kind
+}
+
+// otelcol converts the configuration of an OpenTelemetry Collector.
+func (c *converter) otelcol(root *yaml.Node) {
+	rewrite(root, func(s string) string {
+		const dollar = "\x00"
+		s = strings.ReplaceAll(s, "$$", dollar)
+		if strings.Contains(s, "${file:") || strings.Contains(s, "${yaml:") {
+			c.note(nil, "${…}", "a value comes from a provider of the Collector: %s; ${file:PATH} is known here, other providers are not", s)
+		}
+		s = strings.ReplaceAll(otelVariable.ReplaceAllString(s, "$${$1}"), dollar+"{", "$${")
+		return strings.ReplaceAll(s, dollar, "$")
+	})
+	unescapeRules(root)
+	o := &collector{converter: c, root: root, used: map[string]bool{}, through: map[string][]string{}}
+	o.pipelines()
+	for _, section := range []string{"receivers", "exporters", "extensions", "processors"} {
+		pairs(get(root, section), func(name string, k, v *yaml.Node) {
+			where := section + "." + name
+			if !o.used[where] {
+				c.note(k, where, "no pipeline of metrics uses it")
+				return
+			}
+			switch section {
+			case "receivers":
+				o.receiver(name, k, v, where)
+			case "exporters":
+				o.exporter(name, k, v, where)
+			case "extensions":
+				o.extension(name, k, v, where)
+			case "processors":
+				o.processor(name, k, v, where)
+			}
+		})
+	}
+	pairs(root, func(key string, k, _ *yaml.Node) {
+		if !slices.Contains([]string{"receivers", "exporters", "extensions", "processors", "service"}, key) {
+			c.note(k, key, "has no counterpart here")
+		}
+	})
+	pairs(get(root, "service"), func(key string, k, _ *yaml.Node) {
+		if key == "telemetry" {
+			c.note(k, "service.telemetry", "the agent's own metrics are collected by themselves as job hwsagent; its log is set by --log.level and --log.format")
+		}
+	})
+}
+
+// unescapeRules makes $1 of $$1 in relabelling, in which the Collector escapes it.
+func unescapeRules(n *yaml.Node) {
+	if n == nil {
+		return
+	}
+	if n.Kind == yaml.ScalarNode {
+		n.Value = strings.ReplaceAll(n.Value, "$$", "$")
+		return
+	}
+	for i, child := range n.Content {
+		if n.Kind != yaml.MappingNode || i%2 == 1 && !(child.Kind == yaml.ScalarNode) {
+			unescapeRules(child)
+		} else if i%2 == 1 && slices.Contains([]string{"replacement", "regex", "target_label"}, n.Content[i-1].Value) {
+			child.Value = strings.ReplaceAll(child.Value, "$$", "$")
+		}
+	}
+}
+
+// pipelines finds what the pipelines of metrics use.
+func (o *collector) pipelines() {
+	for _, e := range items(get(o.root, "service", "extensions")) {
+		o.used["extensions."+e.Value] = true
+	}
+	pairs(get(o.root, "service", "pipelines"), func(name string, k, v *yaml.Node) {
+		if kindOf(name) != "metrics" {
+			o.note(k, "service.pipelines."+name, "is no pipeline of metrics; keep a Collector for it")
+			return
+		}
+		for _, r := range items(get(v, "receivers")) {
+			o.used["receivers."+r.Value] = true
+		}
+		var processors []string
+		for _, p := range items(get(v, "processors")) {
+			o.used["processors."+p.Value] = true
+			processors = append(processors, p.Value)
+		}
+		for _, e := range items(get(v, "exporters")) {
+			o.used["exporters."+e.Value] = true
+			if _, again := o.through[e.Value]; again {
+				o.note(k, "service.pipelines."+name, "the exporter %s is in another pipeline, too: the agent has one log, and every target gets all; narrow that with write_relabel_configs", e.Value)
+			}
+			for _, p := range processors {
+				if !slices.Contains(o.through[e.Value], p) {
+					o.through[e.Value] = append(o.through[e.Value], p)
+				}
+			}
+		}
+	})
+}
+
+func (o *collector) receiver(name string, k, v *yaml.Node, where string) {
+	switch kindOf(name) {
+	case "prometheus":
+		pairs(v, func(key string, k, _ *yaml.Node) {
+			if key != "config" {
+				o.note(k, where+"."+key, "has no counterpart here")
+			}
+		})
+		inner := get(v, "config")
+		if g := get(inner, "global"); g != nil {
+			o.global(g)
+		}
+		for i, job := range items(get(inner, "scrape_configs")) {
+			o.job(job, at(where+".config.scrape_configs", i))
+		}
+		if files := get(inner, "scrape_config_files"); files != nil {
+			set(o.out, "scrape_config_files", files)
+		}
+	case "prometheus_exec":
+		o.exec(name, k, v, where)
+	case "otlp":
+		o.otlp(v, where)
+	case "prometheusremotewrite":
+		o.listener("remote_write", mapping(), v, where, "127.0.0.1:9090")
+	case "hostmetrics":
+		p := mapping()
+		set(p, "name", str("host"))
+		set(p, "type", str("host"))
+		if every := text(v, "collection_interval"); every != "" {
+			set(p, "interval", raw(every))
+		}
+		push(o.out, "probes", p)
+		o.note(k, where, "is the probe host here: its metrics have node_exporter's names (node_cpu_seconds_total), not the Collector's (system_cpu_time_seconds_total)")
+	case "snmp":
+		o.note(k, where, "write an entry of type snmp under probes: for it: it reads by modules, as snmp_exporter does, not by single OIDs")
+	default:
+		o.note(k, where, "has no counterpart here; run an exporter for it, by an entry of type exec with scrape_url, or scrape one")
+	}
+}
+
+// exec converts a prometheus_exec receiver.
+func (o *collector) exec(name string, k, v *yaml.Node, where string) {
+	_, own, ok := strings.Cut(name, "/")
+	if !ok {
+		own = "exec"
+	}
+	command := words(text(v, "exec"))
+	if len(command) == 0 {
+		o.note(k, where, "has no command; it is left out")
+		return
+	}
+	if !path.IsAbs(command[0]) {
+		command[0] = path.Join("/usr/local/bin", path.Base(command[0]))
+		o.note(keyOf(v, "exec"), where+".exec", "the program needs its absolute path: %s is a guess", command[0])
+	}
+	port := "{{port}}"
+	if p := text(v, "port"); p != "" && p != "0" {
+		port = p
+	}
+	p, args, env := mapping(), list(), mapping()
+	for _, word := range command {
+		args.Content = append(args.Content, str(word))
+	}
+	for _, e := range items(get(v, "env")) {
+		set(env, text(e, "name"), str(text(e, "value")))
+	}
+	set(p, "name", str(own))
+	set(p, "type", str("exec"))
+	set(p, "command", flow(args))
+	if len(env.Content) > 0 {
+		set(p, "env", flow(env))
+	}
+	set(p, "scrape_url", str("http://127.0.0.1:"+port+"/metrics"))
+	if every := text(v, "scrape_interval"); every != "" {
+		set(p, "interval", raw(every))
+	}
+	if limit := text(v, "scrape_timeout"); limit != "" {
+		set(p, "timeout", raw(limit))
+	}
+	push(o.out, "probes", p)
+	o.note(k, where, "the command gets the environment of env: and nothing else, and no shell")
+}
+
+// words splits a command as the receiver does: at spaces, with quotes.
+func words(s string) []string {
+	var all []string
+	word, quote, open := "", byte(0), false
+	for i := range len(s) {
+		switch c := s[i]; {
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote == 0 && (c == '"' || c == '\''):
+			quote, open = c, true
+		case quote == 0 && (c == ' ' || c == '\t' || c == '\n'):
+			if open || word != "" {
+				all = append(all, word)
+			}
+			word, open = "", false
+		default:
+			word += string(c)
+		}
+	}
+	if open || word != "" {
+		all = append(all, word)
+	}
+	return all
+}
+
+// otlp converts an otlp receiver.
+func (o *collector) otlp(v *yaml.Node, where string) {
+	own := mapping()
+	for _, protocol := range []struct{ name, usual string }{{"grpc", "127.0.0.1:4317"}, {"http", "127.0.0.1:4318"}} {
+		p := get(v, "protocols", protocol.name)
+		if p == nil && !written(orEmpty(get(v, "protocols")), protocol.name) {
+			continue
+		}
+		l := mapping()
+		o.listen(l, p, where+".protocols."+protocol.name, protocol.usual)
+		set(own, protocol.name, flow(l))
+	}
+	set(ensure(o.out, "receivers", mapping), "otlp", own)
+}
+
+func orEmpty(n *yaml.Node) *yaml.Node {
+	if n == nil {
+		return mapping()
+	}
+	return n
+}
+
+// listener converts a receiver with one listener.
+func (o *collector) listener(name string, own, v *yaml.Node, where, usual string) {
+	o.listen(own, v, where, usual)
+	set(ensure(o.out, "receivers", mapping), name, own)
+}
+
+// listen converts where a receiver listens.
+func (o *collector) listen(own, v *yaml.Node, where, usual string) {
+	address := strings.Replace(text(v, "endpoint"), "localhost:", "127.0.0.1:", 1)
+	if address == "" {
+		address = usual
+	}
+	set(own, "listen", str(address))
+	host, _, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err == nil && (ip == nil || !ip.IsLoopback()) {
+		set(own, "insecure_listen", raw("true"))
+		o.note(keyOf(v, "endpoint"), where+".endpoint", "other hosts can reach it; replace insecure_listen with web_config_file, which has TLS and users, or listen on 127.0.0.1")
+	}
+	pairs(v, func(key string, k, _ *yaml.Node) {
+		switch key {
+		case "endpoint":
+		case "tls", "auth":
+			o.note(k, where+"."+key, "write it into a file in exporter-toolkit's format and name that with web_config_file")
+		default:
+			o.note(k, where+"."+key, "has no counterpart here; bounds stand under limits")
+		}
+	})
+}
+
+// extension converts what is no part of a pipeline.
+func (o *collector) extension(name string, k, v *yaml.Node, where string) {
+	switch kindOf(name) {
+	case "health_check", "healthcheckv2":
+		o.note(k, where, "is GET /-/healthy and /-/ready of the page, at web.listen (127.0.0.1:9464); it listened on %s", orDefault(text(v, "endpoint"), "localhost:13133"))
+	case "pprof":
+		set(ensure(o.out, "web", mapping), "pprof", raw("true"))
+		o.note(k, where, "is /debug/pprof/ of the page, at web.listen")
+	case "zpages":
+		o.note(k, where, "is the page, at web.listen")
+	case "file_storage":
+		o.note(k, where, "is not needed: everything goes through the log at --storage.path")
+	case "memory_ballast":
+		o.note(k, where, "is not needed")
+	case "basicauth", "bearertokenauth", "oauth2client", "headers_setter":
+		if !o.authenticates(name) {
+			o.note(k, where, "no exporter uses it; for a receiver, write users into its web_config_file")
+		}
+	default:
+		o.note(k, where, "has no counterpart here")
+	}
+}
+
+// authenticates reports whether an exporter that is carried over logs in by an extension.
+func (o *collector) authenticates(name string) bool {
+	found := false
+	pairs(get(o.root, "exporters"), func(exporter string, _, v *yaml.Node) {
+		found = found || kindOf(exporter) == "prometheusremotewrite" && text(v, "auth", "authenticator") == name
+	})
+	return found
+}
+
+func orDefault(s, standby string) string {
+	if s == "" {
+		return standby
+	}
+	return s
+}

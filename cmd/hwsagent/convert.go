@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"hwsagent/agent/convert"
+)
+
+// maxConvert bounds the file that is read, in bytes; one more is refused.
+const maxConvert = 1<<20 + 1
+
+// config is the group of what is done with configurations.
+func (c *cli) configuration() *cobra.Command {
+	cmd := &cobra.Command{Use: "config", Short: "Make a configuration from that of another program", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd.AddCommand(c.convert())
+	return cmd
+}
+
+func (c *cli) convert() *cobra.Command {
+	var from string
+	cmd := &cobra.Command{
+		Use:   "convert --from " + strings.Join(convert.Formats(), "|") + " FILE",
+		Short: "Print an agent.yaml made from another program's configuration, and what it could not carry over",
+		Long: "convert reads FILE, - for standard input, and prints an agent.yaml. At its head, and on standard error, stands what was\n" +
+			"not carried over, or differs, each with its line. Check the result with `hwsagent check`.\n" +
+			"The formats are prometheus, vmagent (-promscrape.config), otelcol (OpenTelemetry Collector) and hws (Hardware\n" +
+			"Sentry's hws-config.yaml, metricshub.yaml).",
+		Args: cobra.ExactArgs(1),
+		RunE: c.command(func(cmd *cobra.Command, args []string) error {
+			text, err := readInput(cmd.InOrStdin(), args[0])
+			if err != nil {
+				return fmt.Errorf("read %s: %w", args[0], err)
+			}
+			r, err := convert.Convert(from, args[0], text)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				c.printJSON(r)
+				return nil
+			}
+			if _, err := io.WriteString(c.stdout, r.Config); err != nil {
+				return err
+			}
+			for _, n := range r.Notes {
+				fmt.Fprintln(c.stderr, n)
+			}
+			return nil
+		}),
+	}
+	cmd.Flags().StringVar(&from, "from", "", "the `format` of FILE: "+strings.Join(convert.Formats(), ", "))
+	if err := cmd.MarkFlagRequired("from"); err != nil {
+		panic(err) // the flag is the one above
+	}
+	return cmd
+}
+
+// readInput reads a file, or in for "-".
+func readInput(in io.Reader, name string) ([]byte, error) {
+	if name != "-" {
+		f, err := os.Open(name) // #nosec G304 -- the user names it
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in = f
+	}
+	return io.ReadAll(io.LimitReader(in, maxConvert))
+}
