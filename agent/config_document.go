@@ -31,7 +31,7 @@ type document struct {
 	keys     map[string]*yaml.Node // the key's own node, by the same path
 	valuesAt map[place]string
 	keysAt   map[place]string
-	byLine   map[int][]string // paths of the scalar values that begin on a line
+	byLine   map[int][]scalarAt // the scalar values that begin on a line
 
 	// written holds scalars whose value was expanded, as they are in the file.
 	written map[*yaml.Node]string
@@ -51,6 +51,12 @@ type document struct {
 
 type place struct{ line, column int }
 
+// scalarAt is a scalar and its path, which another may have, too: a key may be there twice.
+type scalarAt struct {
+	path string
+	n    *yaml.Node
+}
+
 type mask struct{ secret, shown string }
 
 // parse reads text into a document. The error is a *ConfigErrors.
@@ -60,7 +66,7 @@ func parse(name string, text []byte) (*document, error) {
 		values: map[string]*yaml.Node{}, keys: map[string]*yaml.Node{},
 		valuesAt: map[place]string{}, keysAt: map[place]string{},
 		written: map[*yaml.Node]string{}, unexpanded: map[place]bool{}, broken: map[string]bool{},
-		byLine: map[int][]string{},
+		byLine: map[int][]scalarAt{},
 	}
 	if len(text) > maxConfigBytes {
 		return d, d.refuse(fmt.Sprintf("the file has %d bytes, more than the limit of %d", len(text), maxConfigBytes))
@@ -191,7 +197,7 @@ func (d *document) index(n *yaml.Node, path string) {
 	}
 	switch n.Kind {
 	case yaml.ScalarNode:
-		d.byLine[n.Line] = append(d.byLine[n.Line], path)
+		d.byLine[n.Line] = append(d.byLine[n.Line], scalarAt{path, n})
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			key := n.Content[i]

@@ -104,15 +104,16 @@ func (d *document) source(line, column int) (text string, caret, width int) {
 		with       string
 	}
 	var spans []span
-	for _, path := range d.byLine[line] {
-		n := d.values[path]
+	for _, at := range d.byLine[line] {
+		path, n := at.path, at.n
 		start := byteOffset(text, n.Column)
 		end := scalarEnd(text, start, n, d.asWritten(n))
 		raw := text[start:end]
 		if n.Column == column {
 			width = utf8.RuneCountInString(raw)
 		}
-		if m := maskScalar(path, d.asWritten(n)); m != d.asWritten(n) {
+		// A key without a value has nothing to hide, and what follows it is not its own.
+		if m := maskScalar(path, d.asWritten(n)); d.asWritten(n) != "" && m != d.asWritten(n) {
 			if raw != "" && (raw[0] == '"' || raw[0] == '\'') {
 				m = raw[:1] + m + raw[:1]
 			}
@@ -124,7 +125,11 @@ func (d *document) source(line, column int) (text string, caret, width int) {
 	}
 	sort.Slice(spans, func(i, j int) bool { return spans[i].start > spans[j].start })
 	at := byteOffset(text, column)
+	shown := len(text)
 	for _, s := range spans {
+		// What comes next begins at the latest where this ends, whatever the tree says.
+		s.end = min(s.end, shown)
+		shown = s.start
 		grown := utf8.RuneCountInString(s.with) - utf8.RuneCountInString(text[s.start:s.end])
 		switch {
 		case s.start == at:

@@ -209,7 +209,7 @@ func TestNearest(t *testing.T) {
 }
 
 func FuzzLoad(f *testing.F) {
-	files, err := filepath.Glob("testdata/config/*.yaml")
+	files, err := filepath.Glob("testdata/*/*.yaml")
 	if err != nil {
 		f.Fatal(err)
 	}
