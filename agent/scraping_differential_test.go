@@ -39,6 +39,7 @@ import (
 type stored struct {
 	samples   map[string][]storedSample
 	exemplars map[string][]string
+	starts    map[string][]int64 // start timestamps, of the log only
 }
 
 type storedSample struct {
@@ -162,7 +163,7 @@ func TestScrapeAsPrometheus(t *testing.T) {
 }
 
 func newStored() *stored {
-	return &stored{samples: map[string][]storedSample{}, exemplars: map[string][]string{}}
+	return &stored{samples: map[string][]storedSample{}, exemplars: map[string][]string{}, starts: map[string][]int64{}}
 }
 
 // scrapeByUs returns what the log has of the jobs.
@@ -211,6 +212,7 @@ func scrapeByUs(t *testing.T, target *scripted, text string) *stored {
 		}
 		for _, x := range e.Samples {
 			all.add(x.Series.Labels, x.T, number(x.V))
+			all.starts[x.Series.Labels.String()] = append(all.starts[x.Series.Labels.String()], x.ST)
 		}
 		for _, x := range e.Histograms {
 			if x.H != nil {
@@ -336,3 +338,20 @@ func readTSDB(t *testing.T, db *tsdb.DB) *stored {
 }
 
 var _ storage.AppendableV2 = (*tsdb.DB)(nil)
+
+// TestScrapeStartTimestamps: they come with the samples if that is asked for, and the series
+// that brought them are none then.
+func TestScrapeStartTimestamps(t *testing.T) {
+	for _, keep := range []bool{false, true} {
+		target := &scripted{asked: map[string]int{}, pages: map[string][]page{"om": {{kind: openMetrics, body: "# TYPE c counter\nc_total 1\nc_created 1700000000.123\n# EOF\n"}}}}
+		server := httptest.NewServer(target)
+		defer server.Close()
+		all := scrapeByUs(t, target, fmt.Sprintf("global: {scrape_interval: 100ms, scrape_timeout: 100ms, scrape_start_timestamps: %t}\nscrape_configs:\n"+
+			"  - {job_name: om, metrics_path: /ours/om, static_configs: [{targets: [%q], labels: {instance: i}}]}\n", keep, strings.TrimPrefix(server.URL, "http://")))
+		starts := all.starts[`{__name__="c_total", instance="i", job="om"}`]
+		_, created := all.samples[`{__name__="c_created", instance="i", job="om"}`]
+		if want := map[bool]int64{false: 0, true: 1_700_000_000_123}[keep]; len(starts) == 0 || starts[0] != want || created == keep {
+			t.Errorf("with %t the start is %v, want %d; c_created is a series: %t", keep, starts, want, created)
+		}
+	}
+}
