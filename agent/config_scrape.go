@@ -149,7 +149,8 @@ func (c *Config) decodeScrape(d *document, x *expander) {
 			}
 			jobs[name.Value] = e
 		}
-		src.Entries = append(src.Entries, scrapeText{entry: e, Text: e.in.flowText(e.withoutForeign(n)), Dir: e.dir})
+		theirs, own := e.split(n)
+		src.Entries = append(src.Entries, scrapeText{entry: e, Text: e.in.flowText(theirs), Dir: e.dir, MaxSeries: own.MaxSeries})
 	}
 	c.scrape = parseScrape(d, src)
 	if c.scrape == nil {
@@ -170,8 +171,15 @@ func (c *Config) showScrape() error {
 	if err := yaml.Load(text, &list); err != nil {
 		return fmt.Errorf("write scrape_configs: %w", err)
 	}
-	for _, n := range list.Content[0].Content {
+	for i, n := range list.Content[0].Content {
 		maskTree("scrape_configs", n)
+		if limit := c.scrape.MaxSeries(c.scrape.Names()[i]); limit > 0 {
+			var own yaml.Node
+			if err := own.Encode(map[string]scrapeOwn{"hwsagent": {limit}}); err != nil {
+				return fmt.Errorf("write scrape_configs: %w", err)
+			}
+			n.Content = append(n.Content, own.Content...)
+		}
 		c.ScrapeConfigs = append(c.ScrapeConfigs, ScrapeConfig{n})
 	}
 	return nil
@@ -198,13 +206,26 @@ func maskTree(path string, n *yaml.Node) {
 	}
 }
 
-// withoutForeign is the entry without the ways of discovery that there are not; these are
-// mistakes.
-func (e scrapeEntry) withoutForeign(n *yaml.Node) *yaml.Node {
+// scrapeOwn is what is ours in an entry, below the key hwsagent.
+type scrapeOwn struct {
+	MaxSeries int `yaml:"max_series"` // that the job may have at a time; 0: no limit
+}
+
+// split takes apart what is Prometheus' in the entry and what is ours. Ways of discovery
+// that there are not are mistakes, and in neither.
+func (e scrapeEntry) split(n *yaml.Node) (*yaml.Node, scrapeOwn) {
 	known := *n
 	known.Content = nil
+	var own scrapeOwn
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
+		if key.Value == "hwsagent" {
+			e.in.addLoadErrors(n.Content[i+1].Load(&own, yaml.WithKnownFields()))
+			if own.MaxSeries < 0 {
+				e.in.errorAt(e.path+".hwsagent.max_series", "must not be negative", "0 stands for no limit")
+			}
+			continue
+		}
 		kind, discovers := strings.CutSuffix(key.Value, "_sd_configs")
 		if discovers && !slices.Contains(scrapeKinds, key.Value) {
 			e.in.add(key.Line, key.Column, e.path, fmt.Sprintf("discovery by %s is not built into this agent", kind),
@@ -213,7 +234,7 @@ func (e scrapeEntry) withoutForeign(n *yaml.Node) *yaml.Node {
 		}
 		known.Content = append(known.Content, n.Content[i], n.Content[i+1])
 	}
-	return &known
+	return &known, own
 }
 
 // scrapeGlobal is what the jobs take from global: what the file has there about scraping,
@@ -251,6 +272,7 @@ type (
 	scrapeText struct {
 		entry     scrapeEntry
 		Text, Dir string
+		MaxSeries int
 	}
 )
 
@@ -279,6 +301,8 @@ func (d *document) wrongBelow(path string) bool {
 // scrapeJobs are checked scrape configurations.
 type scrapeJobs interface {
 	Names() []string
+	// MaxSeries is how many series the job of that name may have at a time; 0: no limit.
+	MaxSeries(job string) int
 	// YAML is the list with defaults filled in and secrets hidden.
 	YAML() ([]byte, error)
 	// Check tells which jobs cannot work with the files that they name.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"reflect"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,8 +28,10 @@ func scrapeTypes() []reflect.Type { return []reflect.Type{scrape.Schema()} }
 // parseScrape makes jobs of all scrape configurations, or tells their mistakes.
 func parseScrape(d *document, src scrapeSource) scrapeJobs {
 	theirs := scrape.Source{Global: src.Global}
-	for _, e := range src.Entries {
+	limits := make([]int, len(src.Entries))
+	for i, e := range src.Entries {
 		theirs.Entries = append(theirs.Entries, scrape.Entry{Text: e.Text, Dir: e.Dir})
+		limits[i] = e.MaxSeries
 	}
 	jobs, mistakes := scrape.Parse(theirs)
 	for _, m := range mistakes {
@@ -37,10 +40,19 @@ func parseScrape(d *document, src scrapeSource) scrapeJobs {
 	if jobs == nil {
 		return nil
 	}
-	return parsedJobs{jobs}
+	parsed := parsedJobs{jobs, map[string]int{}}
+	for i, name := range jobs.Names() {
+		parsed.limits[name] = limits[i]
+	}
+	return parsed
 }
 
-type parsedJobs struct{ *scrape.Jobs }
+type parsedJobs struct {
+	*scrape.Jobs
+	limits map[string]int // of series, by the job's name
+}
+
+func (j parsedJobs) MaxSeries(job string) int { return j.limits[job] }
 
 func (j parsedJobs) Files() []namedFile {
 	var all []namedFile
@@ -57,13 +69,15 @@ const inputScrape = "scrape"
 type runningScraper struct {
 	s    *scrape.Scraper
 	path *inputs.Path
+	jobs *atomic.Pointer[parsedJobs] // in force
 }
 
 func newScraper(cfg *Config, path *inputs.Path, reg prometheus.Registerer, logger *slog.Logger) scraper {
+	jobs := new(atomic.Pointer[parsedJobs])
 	out := func(job string, interval time.Duration) storage.AppendableV2 {
-		return path.Input(inputScrape, job, inputs.Settings{Interval: interval})
+		return path.Input(inputScrape, job, inputs.Settings{Interval: interval, MaxSeries: jobs.Load().MaxSeries(job)})
 	}
-	return runningScraper{path: path, s: scrape.New(scrape.Options{
+	return runningScraper{path: path, jobs: jobs, s: scrape.New(scrape.Options{
 		Out: out, Registerer: reg, Logger: logger, StartTimestamps: cfg.Global.ScrapeStartTimestamps,
 	})}
 }
@@ -77,6 +91,7 @@ func (r runningScraper) Apply(jobs scrapeJobs) error {
 	if !ok {
 		return fmt.Errorf("scrape: jobs of another kind: %T", jobs)
 	}
+	r.jobs.Store(&theirs) // before the first of them is scraped
 	if err := r.s.Apply(theirs.Jobs); err != nil {
 		return err
 	}

@@ -355,3 +355,24 @@ func TestScrapeStartTimestamps(t *testing.T) {
 		}
 	}
 }
+
+// TestScrapeMaxSeries: series beyond a job's limit are refused, those that it has go on.
+func TestScrapeMaxSeries(t *testing.T) {
+	target := &scripted{asked: map[string]int{}, pages: map[string][]page{"wild": {
+		{kind: plainText, body: "a 1\n"}, {kind: plainText, body: "a 2\nb 1\nc 1\nd 1\n"}, {kind: plainText, body: "a 3\nb 2\ne 1\n"},
+	}}}
+	server := httptest.NewServer(target)
+	defer server.Close()
+	all := scrapeByUs(t, target, fmt.Sprintf("global: {scrape_interval: 100ms, scrape_timeout: 100ms}\nscrape_configs:\n"+
+		"  - {job_name: wild, metrics_path: /ours/wild, hwsagent: {max_series: 7}, static_configs: [{targets: [%q], labels: {instance: i}}]}\n", strings.TrimPrefix(server.URL, "http://")))
+	var got []string
+	for series := range all.samples { // five of them are the report
+		if !strings.Contains(series, "scrape_") && !strings.Contains(series, `"up"`) {
+			got = append(got, series)
+		}
+	}
+	slices.Sort(got)
+	if want := []string{`{__name__="a", instance="i", job="wild"}`, `{__name__="b", instance="i", job="wild"}`}; !slices.Equal(got, want) {
+		t.Errorf("series %q, want %q", got, want)
+	}
+}

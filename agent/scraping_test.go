@@ -67,7 +67,7 @@ func TestPastedScrapeConfigs(t *testing.T) {
 	}
 	for _, want := range []string{
 		`match[]`, `'{__name__=~"job:.*"}'`, `(.*)://([^:/]+)(:\d+)?,?[a-z]{2}`, "replacement: ${1}-$2", "/etc/hwsagent/a.key",
-		"/etc/hwsagent/targets/*.json", "scrape_interval: 1m30s", "sample_limit: 50000", "convert_classic_histograms_to_nhcb: true", "scrape_native_histograms: true",
+		"max_series: 20000", "/etc/hwsagent/targets/*.json", "scrape_interval: 1m30s", "sample_limit: 50000", "convert_classic_histograms_to_nhcb: true", "scrape_native_histograms: true",
 		`"on": "yes"`, `tier: "1"`,
 	} {
 		if !strings.Contains(string(shown), want) {

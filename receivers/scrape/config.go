@@ -232,6 +232,11 @@ type schema struct {
 	File   []file.SDConfig `yaml:"file_sd_configs"`
 	HTTP   []http.SDConfig `yaml:"http_sd_configs"`
 	DNS    []dns.SDConfig  `yaml:"dns_sd_configs"`
+
+	// Own is what the agent has beside Prometheus' keys; it is not for Parse.
+	Own struct {
+		MaxSeries int `yaml:"max_series"`
+	} `yaml:"hwsagent"`
 }
 
 // staticConfig is the shape of a target group, which reads itself.
