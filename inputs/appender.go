@@ -161,7 +161,7 @@ func (a *appender) admit(s *series, hash uint64, ls labels.Labels) *series {
 	if s != nil && !s.lapsed(tick) {
 		return s // of another input, to which it counts
 	}
-	if limit := in.settings.MaxSeries; limit > 0 && in.live >= limit {
+	if limit := in.settings.MaxSeries; limit > 0 && in.live >= limit && !report(ls.Get(model.MetricNameLabel)) {
 		in.refuse(s, ls)
 		return nil
 	}
@@ -175,6 +175,17 @@ func (a *appender) admit(s *series, hash uint64, ls labels.Labels) *series {
 	in.live++
 	s.owner, s.seen = in, tick
 	return s
+}
+
+// report reports whether a series says how a round or a scrape went. It is there in any case, and
+// last: an input that is over its limit is not down.
+func report(name string) bool {
+	switch name {
+	case "up", "scrape_duration_seconds", "scrape_samples_scraped", "scrape_samples_post_metric_relabeling", "scrape_series_added",
+		"scrape_timeout_seconds", "scrape_sample_limit", "scrape_body_size_bytes":
+		return true
+	}
+	return false
 }
 
 // refuse counts a sample of a series beyond the limit. path.mu must be held.

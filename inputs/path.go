@@ -47,7 +47,8 @@ type Settings struct {
 	// relabel by themselves, as probes and scrapes do, leave it empty.
 	Relabel []*relabel.Config
 	// MaxSeries is how many series the input may have at a time; 0 is no limit. A series
-	// counts until it is marked stale or lapses. Samples of further ones are passed over.
+	// counts until it is marked stale or lapses. Samples of further ones are passed over, but
+	// not those that say how a round or a scrape went, such as up.
 	MaxSeries int
 	// Interval is how often the input brings each series, 0 if that is not known.
 	Interval time.Duration

@@ -273,6 +273,16 @@ func TestLimitRefusesNewSeriesOnly(t *testing.T) {
 	})
 }
 
+// An input that is over its limit is not down.
+func TestLimitLetsReportsIn(t *testing.T) {
+	r := newRig()
+	in := r.Input("probe", "wild", Settings{MaxSeries: 2})
+	if n := send(t, in, 1, "a", "b", "c", "up", "scrape_duration_seconds"); n != 1 {
+		t.Errorf("%d skipped, want 1", n)
+	}
+	r.wants(t, "a=1", "b=1", "scrape_duration_seconds=1", "up=1")
+}
+
 // What was refused by the log, or rolled back, takes no room.
 func TestLimitCountsWhatIsCommitted(t *testing.T) {
 	r := newRig()
