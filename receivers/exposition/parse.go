@@ -77,7 +77,6 @@ func Parse(body []byte, contentType string, f func(*Sample) error) error {
 		}
 		return &s.Meta
 	}
-	meta := metadata.Metadata{}
 	for {
 		entry, err := p.Next()
 		if errors.Is(err, io.EOF) {
@@ -118,7 +117,7 @@ func Parse(body []byte, contentType string, f func(*Sample) error) error {
 		for e := (exemplar.Exemplar{}); p.Exemplar(&e); e = (exemplar.Exemplar{}) {
 			s.Exemplars = append(s.Exemplars, e)
 		}
-		meta = s.Meta
+		meta := s.Meta
 		if s.Family = family; !belongs(s.Labels.Get(model.MetricNameLabel), family) {
 			s.Family, s.Meta = "", metadata.Metadata{}
 		}
