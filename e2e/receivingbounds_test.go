@@ -115,12 +115,38 @@ func TestReceivingIsBounded(t *testing.T) {
 	if _, err := io.ReadFull(conns[0], answer); err != nil || string(answer) != "HTTP/1.1 408" {
 		t.Errorf("a slow client got %q %v", answer, err)
 	}
+	if status := stalledCall(t, in.grpc); status != "4" { // DEADLINE_EXCEEDED
+		t.Errorf("a slow call of gRPC got the status %q", status)
+	}
 	grown := int64(peak.Load()) - int64(before)
 	t.Logf("%d slow clients, %d bombs: %d MiB resident before, %d MiB at most", slow, bombs, before>>20, peak.Load()>>20)
 	if grown > 200<<20 {
 		t.Errorf("the agent grew by %d MiB", grown>>20)
 	}
 	results.Add(t, results.Line{What: "1,000 slow clients and bombs at the receivers", Count: slow + bombs, Figures: map[string]float64{"resident_mib": float64(peak.Load() >> 20), "grown_mib": float64(grown >> 20)}})
+}
+
+// stalledCall begins a call of gRPC, sends a little and waits for its status.
+func stalledCall(t *testing.T, to string) string {
+	t.Helper()
+	var protocols http.Protocols
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: &protocols}
+	defer transport.CloseIdleConnections()
+	body, more := io.Pipe()
+	defer more.Close()
+	go func() { _, _ = more.Write([]byte("slow")) }()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+to+"/opentelemetry.proto.collector.metrics.v1.MetricsService/Export", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/grpc")
+	resp, err := (&http.Client{Transport: transport, Timeout: time.Minute}).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	return resp.Header.Get("Grpc-Status")
 }
 
 func hostname(t *testing.T) string {
