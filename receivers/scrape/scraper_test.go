@@ -201,7 +201,6 @@ func TestReloadLeavesNoGap(t *testing.T) {
 		jobs(t, job("k", other), job("j", target)),
 	} {
 		n, o := len(m.all(aOf)), len(m.all(oOf))
-		asked := other.asked()
 		if err := s.Apply(j); err != nil {
 			t.Fatal(err)
 		}
@@ -212,7 +211,7 @@ func TestReloadLeavesNoGap(t *testing.T) {
 			return len(m.all(oOf)) > o+2 && len(m.all(aOf)) > n+3
 		})
 		if len(j.Names()) == 1 {
-			asked = other.asked()
+			asked := other.asked()
 			n = len(m.all(aOf))
 			until(t, "time passes", func() bool { return len(m.all(aOf)) > n+3 })
 			if got := other.asked(); got > asked+1 {
