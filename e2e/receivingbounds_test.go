@@ -73,7 +73,6 @@ func TestReceivingIsBounded(t *testing.T) {
 	}
 	zst := zs.EncodeAll(zeros, nil)
 	zs.Close()
-	zeros = nil
 	bombs := 0
 	for range 3 {
 		for _, to := range []string{

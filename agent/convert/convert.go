@@ -251,16 +251,6 @@ func push(n *yaml.Node, key string, v *yaml.Node) {
 	l.Content = append(l.Content, v)
 }
 
-// drop removes a key.
-func drop(n *yaml.Node, key string) {
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == key {
-			n.Content = slices.Delete(n.Content, i, i+2)
-			return
-		}
-	}
-}
-
 // flow writes a mapping in one line.
 func flow(n *yaml.Node) *yaml.Node {
 	n.Style |= yaml.FlowStyle
