@@ -297,6 +297,9 @@ func TestAppendExemplarAlone(t *testing.T) {
 			t.Errorf("%v is taken", e)
 		}
 	}
+	if _, err := a.AppendExemplar(0, labels.EmptyLabels(), exemplar.Exemplar{Value: 1, Ts: 1}); !errors.Is(err, errNoLabels) {
+		t.Errorf("of a series without labels: %v", err)
+	}
 	if _, err := a.AppendExemplar(0, ls, exemplar.Exemplar{Labels: labels.FromStrings("trace", "t"), Value: 7, Ts: 99}); err != nil {
 		t.Fatal(err)
 	}
