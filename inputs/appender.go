@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/model/relabel"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
 )
@@ -17,12 +16,11 @@ import (
 var _ storage.AppendableV2 = (*Input)(nil)
 
 // AppenderV2 begins a batch. Its Append, Commit and Rollback are the log's, but for
-// samples that a rule or the limit passes over: Append answers those with reference 0
-// and no error, see [Skipper].
+// samples that the limit passes over: Append answers those with reference 0 and no error,
+// see [Skipper].
 //
 // A reference that Append returned stands for the labels that it was called with, which
-// must come along all the same. An input with rules returns 0 always: the rules may be
-// others after a reload.
+// must come along all the same.
 func (in *Input) AppenderV2(ctx context.Context) storage.AppenderV2 {
 	taken, ok := in.path.samples.Get().(*[]sample)
 	if !ok {
@@ -38,13 +36,22 @@ type Skipper interface {
 	Skipped() int
 }
 
+// Filterer is what the appenders of an [Input] implement besides, for inputs with rules: each
+// relabels by itself, once for a series, and says here what that removes.
+type Filterer interface {
+	// Filtered counts n samples of the batch that the input's rules removed, if it is
+	// committed.
+	Filtered(n int)
+}
+
 // appender is one open batch.
 type appender struct {
-	in      *Input
-	out     storage.AppenderV2
-	taken   *[]sample // by the log, in order; nil after the end
-	added   []*series // that this batch met first
-	skipped int
+	in       *Input
+	out      storage.AppenderV2
+	taken    *[]sample // by the log, in order; nil after the end
+	added    []*series // that this batch met first
+	skipped  int
+	filtered uint64
 }
 
 // sample is one that the log took, if it is committed.
@@ -57,21 +64,13 @@ type sample struct {
 
 // Append implements [storage.AppenderV2].
 func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AppendV2Options) (storage.SeriesRef, error) {
-	in, p := a.in, a.in.path
+	p := a.in.path
 	p.mu.Lock()
-	rules := in.settings.Relabel
-	var s *series
-	if len(rules) == 0 {
-		s = p.byRef[ref]
-	}
+	s := p.byRef[ref]
 	hash := uint64(0) // used only where s is nil
 	if s == nil {
 		p.mu.Unlock()
-		var keep bool
-		if ls, keep = final(ls, rules); !keep {
-			a.filter()
-			return 0, nil
-		}
+		ls = ls.WithoutEmpty()
 		hash = ls.Hash()
 		p.mu.Lock()
 		s = p.find(hash, ls)
@@ -109,14 +108,11 @@ func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, 
 		}
 		p.mu.Unlock()
 	}
-	if len(rules) > 0 {
-		taken = 0
-	}
 	return taken, err
 }
 
 // AppendExemplar adds an exemplar whose sample came before, where the log takes such: it
-// belongs to no input, and counts as no sample. The input has no rules then.
+// belongs to no input, and counts as no sample.
 func (a *appender) AppendExemplar(ref storage.SeriesRef, ls labels.Labels, e exemplar.Exemplar) (storage.SeriesRef, error) {
 	out, ok := a.out.(storage.ExemplarAppender)
 	if !ok {
@@ -127,28 +123,6 @@ func (a *appender) AppendExemplar(ref storage.SeriesRef, ls labels.Labels, e exe
 
 // errNoExemplars is for logs that do not take exemplars by themselves.
 var errNoExemplars = errors.New("append exemplar: the log takes none without a sample")
-
-// final is what rules make of the labels of a sample; keep is false if they drop it, or
-// leave it without a name.
-func final(ls labels.Labels, rules []*relabel.Config) (_ labels.Labels, keep bool) {
-	ls = ls.WithoutEmpty()
-	if len(rules) == 0 {
-		return ls, true
-	}
-	b := labels.NewBuilder(ls)
-	if !relabel.ProcessBuilder(b, rules...) || b.Get(model.MetricNameLabel) == "" {
-		return ls, false
-	}
-	return b.Labels(), true
-}
-
-// filter counts a sample that the rules drop.
-func (a *appender) filter() {
-	a.skipped++
-	a.in.path.mu.Lock()
-	defer a.in.path.mu.Unlock()
-	a.in.filtered++
-}
 
 // admit is the series if the input may append to it: s, where it is not nil, or a new one.
 // It is nil when that would be one more than the limit. path.mu must be held.
@@ -207,6 +181,9 @@ func (in *Input) refuse(s *series, ls labels.Labels) {
 // Skipped implements [Skipper].
 func (a *appender) Skipped() int { return a.skipped }
 
+// Filtered implements [Filterer].
+func (a *appender) Filtered(n int) { a.filtered += uint64(n) } // #nosec G115 -- a count
+
 // Commit implements [storage.AppenderV2].
 func (a *appender) Commit() error {
 	err := a.out.Commit()
@@ -231,6 +208,7 @@ func (a *appender) end(committed bool) {
 	defer p.mu.Unlock()
 	tick := p.tick()
 	if committed {
+		a.in.filtered += a.filtered
 		for i := range taken {
 			p.took(a.in, &taken[i], tick)
 		}

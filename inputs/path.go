@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
-	"github.com/prometheus/prometheus/model/relabel"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
 )
@@ -43,9 +42,6 @@ type Path struct {
 
 // Settings are what the configuration decides about an input.
 type Settings struct {
-	// Relabel is applied to each sample, as metric_relabel_configs are. Inputs that
-	// relabel by themselves, as probes and scrapes do, leave it empty.
-	Relabel []*relabel.Config
 	// MaxSeries is how many series the input may have at a time; 0 is no limit. A series
 	// counts until it is marked stale or lapses. Samples of further ones are passed over, but
 	// not those that say how a round or a scrape went, such as up.
@@ -299,7 +295,7 @@ type InputStatus struct {
 	Kind, Name string
 	Series     int    // at present
 	MaxSeries  int    // 0: no limit
-	Filtered   uint64 // samples that its relabelling removed
+	Filtered   uint64 // samples that its relabelling removed, see [Filterer]
 	Refused    uint64 // samples of series beyond its limit
 	// Since when the input has been over its limit, zero if it is not; and a series
 	// that was refused.

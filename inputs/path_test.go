@@ -19,7 +19,6 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
-	"github.com/prometheus/prometheus/model/relabel"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
 )
@@ -218,24 +217,25 @@ func TestReferences(t *testing.T) {
 	r.wants(t, "x=2")
 }
 
-func TestRelabel(t *testing.T) {
+// What an input's own rules remove is counted when, and only if, the batch is committed.
+func TestFiltered(t *testing.T) {
 	r := newRig()
-	drop := &relabel.Config{Action: relabel.Drop, SourceLabels: model.LabelNames{"__name__"}, Regex: relabel.MustNewRegexp("noise.*"), NameValidationScheme: model.UTF8Validation}
-	in := r.Input("receiver", "otlp", Settings{Relabel: []*relabel.Config{drop}})
-	if n := send(t, in, 1, "good", "noise_a", "noise_b"); n != 2 {
-		t.Errorf("%d skipped, want 2", n)
+	in := r.Input("receiver", "otlp", Settings{})
+	send(t, in, 1, "good")
+	for _, end := range []func(storage.AppenderV2) error{storage.AppenderV2.Commit, storage.AppenderV2.Rollback} {
+		app := in.AppenderV2(t.Context())
+		app.(Filterer).Filtered(2)
+		app.(Filterer).Filtered(1)
+		if got := r.Status()[0]; got.Filtered%3 != 0 {
+			t.Errorf("counted before the end: %+v", got)
+		}
+		if err := end(app); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if got := r.Status()[0]; got.Filtered != 2 || got.Series != 1 {
+	if got := r.Status()[0]; got.Filtered != 3 || got.Series != 1 || got.Refused != 0 {
 		t.Errorf("%+v", got)
 	}
-	// After a reload other rules hold, whatever the input remembers.
-	drop2 := *drop
-	drop2.Regex = relabel.MustNewRegexp("good")
-	if again := r.Input("receiver", "otlp", Settings{Relabel: []*relabel.Config{&drop2}}); again != in {
-		t.Fatal("the input is another one after a reload")
-	}
-	send(t, in, 2, "good", "noise_a")
-	r.wants(t, "good=1", "noise_a=2")
 }
 
 func TestLimitRefusesNewSeriesOnly(t *testing.T) {

@@ -28,6 +28,9 @@ const maxEnded = 10_000
 // errHung is the error of a round whose probe did not return by its deadline.
 var errHung = errors.New("still running after its timeout; its next rounds are skipped until it returns")
 
+// filterer is what a way to the log has that counts what relabelling removes.
+type filterer interface{ Filtered(n int) }
+
 // errRelabelled says what became of samples that the configuration does not want.
 var errRelabelled = errors.New("some samples of the round were dropped by relabelling")
 
@@ -275,13 +278,14 @@ func stamp(start time.Time, before int64) int64 {
 // appendRound appends the samples of a round. One bad sample costs itself only; the
 // first error of them is returned.
 func (l *loop) appendRound(app storage.AppenderV2, now int64, round *Round) (appended, refused int, firstErr error) {
-	samples := round.Samples()
+	samples, filtered := round.Samples(), 0
 	for i := range samples {
 		s := &samples[i]
 		tr := l.tracker.find(s)
 		fail := tr.err
 		if fail == nil && tr.labels.IsEmpty() {
 			l.tracker.mark(tr, l.round)
+			filtered++
 			continue
 		}
 		if fail == nil && !l.tracker.first(tr, l.round) {
@@ -315,6 +319,9 @@ func (l *loop) appendRound(app storage.AppenderV2, now int64, round *Round) (app
 			continue
 		}
 		appended++
+	}
+	if f, ok := app.(filterer); ok {
+		f.Filtered(filtered)
 	}
 	return appended, refused, firstErr
 }

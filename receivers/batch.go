@@ -33,6 +33,9 @@ type exemplarAppender interface {
 	AppendExemplar(ref storage.SeriesRef, l labels.Labels, e exemplar.Exemplar) (storage.SeriesRef, error)
 }
 
+// filterer is what an appender of the log has that counts what relabelling removes.
+type filterer interface{ Filtered(n int) }
+
 // Written is what a batch has put into the log.
 type Written struct{ Samples, Histograms, Exemplars uint64 }
 
@@ -98,9 +101,11 @@ func (b *Batch) Series(ls labels.Labels, family string, meta metadata.Metadata) 
 			b.fault = Relabelled
 			return nil
 		}
-		if ls = b.lb.Labels(); ls.Get(model.MetricNameLabel) == "" {
+		before := ls
+		ls = b.lb.Labels()
+		if why := invalid(ls); why != "" {
 			b.fault = InvalidLabels
-			b.tell(InvalidLabels, ls, "metric_relabel_configs leave it without a name")
+			b.tell(InvalidLabels, before, "after metric_relabel_configs "+why)
 			return nil
 		}
 	}
@@ -205,6 +210,9 @@ func (b *Batch) AppendExemplar(e exemplar.Exemplar) error {
 	if err := b.r.take(memoryOf(nil, nil, []exemplar.Exemplar{e})); err != nil {
 		return err
 	}
+	if b.fault == Relabelled {
+		return nil // it goes with its series
+	}
 	app, ok := b.app.(exemplarAppender)
 	if b.fault == "" && ok {
 		if ref, err := app.AppendExemplar(b.ref, b.labels, e); err == nil {
@@ -272,6 +280,9 @@ func (b *Batch) tell(reason Reason, ls labels.Labels, why string) {
 func (b *Batch) Commit() (Written, error) {
 	app := b.app
 	b.app = nil
+	if f, ok := app.(filterer); ok {
+		f.Filtered(int(b.refused[Relabelled])) // #nosec G115 -- at most limits.samples
+	}
 	if err := app.Commit(); err != nil {
 		if b.g.o.Full(err) {
 			return Written{}, later(LogFull, fullRetry, "the log is full, and wal.on_full is reject: %s", cut(err.Error()))

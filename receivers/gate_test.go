@@ -20,6 +20,7 @@ import (
 
 	"github.com/golang/snappy"
 	"github.com/klauspost/compress/zstd"
+	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
 
@@ -209,6 +210,50 @@ func TestSingleSamples(t *testing.T) {
 	}
 	if !strings.Contains(w.Body.String(), "3 of 5 samples are refused") || !strings.Contains(w.Body.String(), "active_series") {
 		t.Errorf("the answer is %q", w.Body)
+	}
+}
+
+// Relabelling comes before the limit of series; what it drops is counted and no error, its
+// exemplars go with it. What it leaves without a name, or with a label that is none, is refused.
+func TestRelabelling(t *testing.T) {
+	limits := receivers.DefaultLimits()
+	limits.ActiveSeries = 1
+	l := &receivertest.Log{}
+	g := l.Gate("x", limits, receivertest.Rules(t, `
+- {source_labels: [__name__], regex: noise, action: drop}
+- {source_labels: [__name__], regex: nameless, target_label: __name__, replacement: ""}
+- {regex: "odd(.*)", action: labelmap, replacement: "$1"}
+- {regex: "id|nothing", action: labeldrop}
+`)...)
+	send := func(series ...labels.Labels) *httptest.ResponseRecorder {
+		return post(g.Handler(func(_ http.ResponseWriter, r *receivers.Request) error {
+			b := r.Batch()
+			defer b.Rollback()
+			for _, ls := range series {
+				if err := errors.Join(b.Series(ls, "", metadata.Metadata{}), b.Append(0, 1, 1, nil, nil), b.AppendExemplar(exemplar.Exemplar{})); err != nil {
+					return err
+				}
+			}
+			_, err := b.Commit()
+			return err
+		}, nil), "", nil)
+	}
+	named := func(name string, more ...string) labels.Labels {
+		return labels.FromStrings(append(more, "__name__", name)...)
+	}
+	if w := send(named("noise"), named("noise", "n", "2"), named("a", "id", "1"), named("a", "id", "2")); w.Code != 200 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if got := l.Samples(); len(got) != 4 || got[0].Labels != `{__name__="a"}` || got[2].Labels != got[0].Labels {
+		t.Errorf("stored %v", got)
+	}
+	if w := send(named("nameless"), named("nameless", "nothing", "x"), named("odd", "odd", "x")); w.Code != 400 ||
+		!strings.Contains(w.Body.String(), "3 of 3") || !strings.Contains(w.Body.String(), "after metric_relabel_configs it has no name") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	c := g.Counts()
+	if c.RefusedSamples[receivers.Relabelled] != 2 || c.RefusedSamples[receivers.InvalidLabels] != 3 || c.RefusedSamples[receivers.ExemplarUnlogged] != 3 || l.Filtered() != 2 {
+		t.Errorf("%+v; %d filtered", c, l.Filtered())
 	}
 }
 

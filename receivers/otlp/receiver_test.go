@@ -12,6 +12,7 @@ import (
 
 	"github.com/golang/snappy"
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/prometheus/model/relabel"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
@@ -79,9 +80,9 @@ type rig struct {
 	http, grpc http.Handler
 }
 
-func newRig(s Settings) *rig {
+func newRig(s Settings, rules ...*relabel.Config) *rig {
 	l := &receivertest.Log{}
-	g := l.Gate("otlp", receivers.DefaultLimits())
+	g := l.Gate("otlp", receivers.DefaultLimits(), rules...)
 	v := New(s, 100)
 	return &rig{l, g, v.HTTP(g), v.GRPC(g)}
 }
@@ -151,6 +152,24 @@ func TestEveryWayIn(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, r.lines()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestRelabelling(t *testing.T) {
+	rules := receivertest.Rules(t, `[{source_labels: [__name__], regex: target_info, action: drop}, {source_labels: [code], target_label: code, replacement: "c$1"}]`)
+	req := request(func(ms pmetric.MetricSlice) { sum(ms, pmetric.AggregationTemporalityCumulative, start, now, 7) })
+	want := []string{fmt.Sprintf(`{__name__="requests_total", code="c200", instance="i1", job="shop"} 7 @%d+0`, start)}
+	for name, send := range map[string]func(*rig) *httptest.ResponseRecorder{
+		"http": func(r *rig) *httptest.ResponseRecorder {
+			return r.post("application/x-protobuf", must(req.MarshalProto()))
+		},
+		"grpc": func(r *rig) *httptest.ResponseRecorder { return r.call(method, framed(0, must(req.MarshalProto()))) },
+	} {
+		r := newRig(Settings{}, rules...)
+		w := send(r)
+		if diff := cmp.Diff(want, r.lines()); diff != "" || w.Code != 200 || r.log.Filtered() != 1 {
+			t.Errorf("%s: %d %s; %d filtered (-want +got):\n%s", name, w.Code, w.Body, r.log.Filtered(), diff)
 		}
 	}
 }

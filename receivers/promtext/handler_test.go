@@ -55,6 +55,21 @@ func TestText(t *testing.T) {
 	}
 }
 
+func TestRelabelling(t *testing.T) {
+	l := &receivertest.Log{}
+	rules := receivertest.Rules(t, `[{source_labels: [__name__], regex: "size_.*|other", action: drop}, {source_labels: [queue], target_label: site, replacement: "lab-$1"}]`)
+	if w := send(New(l.Gate("import", receivers.DefaultLimits(), rules...)), "?timestamp=5", "", text); w.Code != 204 {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	want := []receivertest.Sample{
+		{Labels: `{__name__="jobs_total", queue="a", site="lab-a"}`, Family: "jobs_total", Type: "counter", Help: "Jobs.", T: 5, V: 1},
+		{Labels: `{__name__="jobs_total", queue="b", site="lab-b"}`, Family: "jobs_total", Type: "counter", Help: "Jobs.", T: 1700000000000, V: 2},
+	}
+	if diff := cmp.Diff(want, l.Samples()); diff != "" || l.Filtered() != 2 {
+		t.Errorf("%d filtered; -want +got:\n%s", l.Filtered(), diff)
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	manyLabels := "x{" + strings.Repeat(`a="b",`, 100_000) + "} 1\n"
 	for _, tc := range []struct {

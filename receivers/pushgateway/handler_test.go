@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/push"
 	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/prometheus/model/relabel"
 	"github.com/prometheus/prometheus/model/value"
 	"go.uber.org/goleak"
 
@@ -36,14 +37,14 @@ type rig struct {
 	log *receivertest.Log
 }
 
-func newRig(t testing.TB, dir string) *rig {
+func newRig(t testing.TB, dir string, rules ...*relabel.Config) *rig {
 	t.Helper()
 	s, err := OpenStore(dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := &receivertest.Log{}
-	return &rig{New(l.Gate("pushgateway", receivers.DefaultLimits()), s), t, dir, l}
+	return &rig{New(l.Gate("pushgateway", receivers.DefaultLimits(), rules...), s), t, dir, l}
 }
 
 func (r *rig) do(method, path, contentType, body string) *httptest.ResponseRecorder {
@@ -121,6 +122,33 @@ func TestGroups(t *testing.T) {
 	newRig(t, dir).want("after DELETE and a restart")
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left: %v %v", left, err)
+	}
+}
+
+// A deletion ends the series under the names that relabelling gave them; a push that relabelling
+// leaves without a name is refused. What a push itself brings is relabelled by each round.
+func TestRelabelling(t *testing.T) {
+	r := newRig(t, t.TempDir(), receivertest.Rules(t, `
+- {source_labels: [__name__], regex: noise|push_failure_time_seconds, action: drop}
+- {source_labels: [job], target_label: site, replacement: "lab-$1"}
+- {source_labels: [__name__], regex: nameless, target_label: __name__, replacement: ""}
+`)...)
+	r.must(200, "PUT", "/metrics/job/backup", "a 1\nnoise 2\n")
+	r.must(400, "PUT", "/metrics/job/other", "a 1\nnameless 2\n")
+	if r.log.Filtered() != 0 || len(r.log.Samples()) != 0 {
+		t.Errorf("a push stores nothing by itself: %d filtered, stored %v", r.log.Filtered(), r.log.Samples())
+	}
+	r.must(202, "DELETE", "/metrics/job/backup", "")
+	var got []string
+	for _, s := range r.log.Samples() {
+		if !value.IsStaleNaN(s.V) {
+			t.Errorf("%s is not stale", s.Labels)
+		}
+		got = append(got, s.Labels)
+	}
+	want := []string{`{__name__="a", job="backup", site="lab-backup"}`, `{__name__="push_time_seconds", job="backup", site="lab-backup"}`}
+	if diff := cmp.Diff(want, got); diff != "" || r.log.Filtered() != 2 {
+		t.Errorf("%d filtered (-want +got):\n%s", r.log.Filtered(), diff)
 	}
 }
 

@@ -6,11 +6,15 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"testing"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/relabel"
 	"github.com/prometheus/prometheus/storage"
+	"go.yaml.in/yaml/v4"
 
 	"hwsagent/receivers"
 )
@@ -37,16 +41,31 @@ type Log struct {
 	samples   []Sample
 	commits   int
 	rollbacks int
+	filtered  int
 	fail      error
 	newest    map[string]Sample
 }
 
-// Gate makes a gate in front of the log.
-func (l *Log) Gate(name string, limits receivers.Limits) *receivers.Gate {
+// Gate makes a gate in front of the log, with rules of metric_relabel_configs.
+func (l *Log) Gate(name string, limits receivers.Limits, rules ...*relabel.Config) *receivers.Gate {
 	return receivers.NewGate(receivers.GateOptions{
-		Name: name, Limits: limits, Out: l, Logger: slog.New(slog.DiscardHandler),
+		Name: name, Limits: limits, Relabel: rules, Out: l, Logger: slog.New(slog.DiscardHandler),
 		Full: func(err error) bool { return errors.Is(err, ErrFull) },
 	})
+}
+
+// Rules reads metric_relabel_configs as they are written.
+func Rules(t testing.TB, text string) (rules []*relabel.Config) {
+	t.Helper()
+	if err := yaml.Unmarshal([]byte(text), &rules); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rules {
+		if err := r.Validate(model.UTF8Validation); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return rules
 }
 
 // Fail makes each Commit fail with err, until it is nil.
@@ -74,10 +93,21 @@ func (l *Log) Counts() (commits, rollbacks int) {
 // AppenderV2 implements [storage.AppendableV2].
 func (l *Log) AppenderV2(context.Context) storage.AppenderV2 { return &appender{log: l} }
 
-type appender struct {
-	log     *Log
-	samples []Sample
+// Filtered is how many samples relabelling removed of what was committed.
+func (l *Log) Filtered() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.filtered
 }
+
+type appender struct {
+	log      *Log
+	samples  []Sample
+	filtered int
+}
+
+// Filtered counts what relabelling removes, as an appender of package inputs does.
+func (a *appender) Filtered(n int) { a.filtered += n }
 
 // Append implements [storage.AppenderV2]. As the log, it refuses a second value for the
 // newest time of a series.
@@ -115,6 +145,7 @@ func (a *appender) Commit() error {
 		return a.log.fail
 	}
 	a.log.commits++
+	a.log.filtered += a.filtered
 	a.log.samples = append(a.log.samples, a.samples...)
 	if a.log.newest == nil {
 		a.log.newest = map[string]Sample{}

@@ -2,6 +2,7 @@ package remotewrite
 
 import (
 	"bytes"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/prompb"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 	"github.com/prometheus/prometheus/tsdb/tsdbutil"
@@ -138,6 +140,36 @@ func TestVersion2(t *testing.T) {
 }
 
 // Messages that are small and stand for much are refused before they are expanded.
+// Both versions, exemplars and stale markers are relabelled alike.
+func TestRelabelling(t *testing.T) {
+	rules := receivertest.Rules(t, `[{source_labels: [__name__], regex: "[hf]|nhcb", action: drop}, {source_labels: [job], target_label: site, replacement: "lab-$1"}]`)
+	stale := marshal(t, &prompb.WriteRequest{Timeseries: []prompb.TimeSeries{
+		{Labels: pairs("__name__", "a_total", "job", "j"), Samples: []prompb.Sample{{Value: math.Float64frombits(value.StaleNaN), Timestamp: 20}}},
+		{Labels: pairs("__name__", "h", "job", "j"), Samples: []prompb.Sample{{Value: math.Float64frombits(value.StaleNaN), Timestamp: 20}}},
+	}})
+	for _, tc := range []struct {
+		content        string
+		message        []byte
+		kept, filtered int
+	}{
+		{"application/x-protobuf", request1(t), 3, 2},
+		{content2, request2(t), 2, 2},
+		{"application/x-protobuf", stale, 1, 1},
+	} {
+		l := &receivertest.Log{}
+		w := send(New(l.Gate("remote_write", receivers.DefaultLimits(), rules...)), tc.content, tc.message)
+		got := l.Samples()
+		if w.Code != 204 || len(got) != tc.kept || l.Filtered() != tc.filtered {
+			t.Errorf("%s: %d %s; %d filtered; stored %+v", tc.content, w.Code, w.Body, l.Filtered(), got)
+		}
+		for _, s := range got {
+			if s.Labels != `{__name__="a_total", job="j", site="lab-j"}` {
+				t.Errorf("%s: stored %+v", tc.content, s)
+			}
+		}
+	}
+}
+
 func TestHostileMessages(t *testing.T) {
 	long := strings.Repeat("x", 5000)
 	manyRefs := make([]uint32, 200_000)
