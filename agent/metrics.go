@@ -77,7 +77,7 @@ func newAccounts(a *Agent) *accounts {
 		freeBytes:    desc("wal_free_bytes", "Bytes free on the log's file system."),
 
 		inputSeries:   desc("input_series", "Series that an input brings at present.", "input"),
-		inputFiltered: desc("input_filtered_samples_total", "Samples that an input's metric_relabel_configs dropped on their way to the log.", "input"),
+		inputFiltered: desc("input_filtered_samples_total", "Samples that the metric_relabel_configs of a probe or receiver dropped.", "input"),
 		inputRefused:  desc("input_refused_samples_total", "Samples of series beyond the input's max_series.", "input"),
 		twiceSeries:   desc("duplicate_series", "Series that two inputs bring at present.", "input", "other"),
 		twiceSamples:  desc("duplicate_samples_total", "Samples that another input brought of series that are the input's.", "input", "other"),

@@ -16,7 +16,8 @@ import (
 )
 
 // receiverKind is the kind of the receivers' inputs. Their rules and their limit of series
-// are the gate's: a sender is told what was not taken.
+// are the gate's: a sender is told what was not taken, and what the rules drop is not counted
+// as active.
 const receiverKind = "receiver"
 
 // keepReceivers forgets the inputs of receivers that are not configured any more.

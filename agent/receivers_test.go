@@ -9,7 +9,10 @@ import (
 	"time"
 
 	"github.com/golang/snappy"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/prometheus/prompb"
+
+	"hwsagent/web"
 )
 
 // pushOne sends one sample of the series to a receiver by remote write, and returns the answer's status.
@@ -84,6 +87,21 @@ func TestReceiversReload(t *testing.T) {
 	}
 }
 
+// pushGroup calls the pushgateway of an agent that has no other receiver, and returns the answer's status.
+func pushGroup(t *testing.T, r *running, method, body string) int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+r.Status().Receivers[0].Listen+"/metrics/job/j", bytes.NewBufferString(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	return resp.StatusCode
+}
+
 // What is pushed comes into the log each interval with its own labels, and ends when it is
 // deleted.
 func TestPushgatewayRounds(t *testing.T) {
@@ -92,19 +110,7 @@ func TestPushgatewayRounds(t *testing.T) {
 	r.extra = "receivers: {pushgateway: {listen: \"127.0.0.1:0\", interval: 20ms}}\n"
 	r.configure(entry("a", sink.URL, ""))
 	startAgentWith(t, r, t.TempDir(), "")
-	push := func(method, body string) int {
-		req, err := http.NewRequestWithContext(t.Context(), method, "http://"+r.Status().Receivers[0].Listen+"/metrics/job/j", bytes.NewBufferString(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		return resp.StatusCode
-	}
-	if code := push(http.MethodPut, "hwsagent_canary 1000000\n"); code != 200 {
+	if code := pushGroup(t, r, http.MethodPut, "hwsagent_canary 1000000\n"); code != 200 {
 		t.Fatalf("PUT: %d", code)
 	}
 	has := func() bool {
@@ -113,7 +119,7 @@ func TestPushgatewayRounds(t *testing.T) {
 		return slices.Contains(sink.values, 1000000)
 	}
 	until(t, "it arrives", has)
-	if code := push(http.MethodDelete, ""); code != 202 {
+	if code := pushGroup(t, r, http.MethodDelete, ""); code != 202 {
 		t.Fatalf("DELETE: %d", code)
 	}
 	until(t, "nothing is left", func() bool {
@@ -124,4 +130,105 @@ func TestPushgatewayRounds(t *testing.T) {
 		}
 		return false
 	})
+}
+
+// inputOf is the input of a receiver.
+func (r *running) inputOf(name string) web.InputStatus {
+	for _, in := range r.Status().Inputs {
+		if in.Kind == receiverKind && in.Name == name {
+			return in
+		}
+	}
+	return web.InputStatus{}
+}
+
+// Rules come and go with a reload. What they drop is answered with 2xx and counted with the
+// input, in the status and the metrics.
+func TestReceiverRulesReload(t *testing.T) {
+	sink := newSink(t)
+	r := &running{t: t, file: filepath.Join(t.TempDir(), "agent.yaml"), done: make(chan error, 1)}
+	r.extra = "receivers: {remote_write: {listen: \"127.0.0.1:0\"}}\n"
+	r.configure(entry("a", sink.URL, ""))
+	startAgentWith(t, r, t.TempDir(), "")
+	at := int64(0)
+	push := func(name string, stored int, filtered uint64) {
+		t.Helper()
+		at++
+		if code := pushOne(t, r.Status().Receivers[0].Listen, name, at); code != 204 {
+			t.Errorf("%s: %d", name, code)
+		}
+		if in := r.inputOf("remote_write"); in.Series != stored || in.Filtered != filtered {
+			t.Errorf("after %s: %+v, want %d series, %d filtered", name, in, stored, filtered)
+		}
+	}
+	push("noise", 1, 0)
+	for _, rules := range []string{"{source_labels: [__name__], regex: noise, action: drop}", "{source_labels: [__name__], regex: keep, action: keep}"} {
+		r.extra = "receivers:\n  remote_write:\n    listen: 127.0.0.1:0\n    metric_relabel_configs: [" + rules + "]\n"
+		r.configure(entry("a", sink.URL, ""))
+		if err := r.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		before := r.inputOf("remote_write").Filtered
+		push("noise", r.inputOf("remote_write").Series, before+1)
+	}
+	push("keep", 2, 2)
+	push("another", 2, 3)
+	if s := r.Status().Receivers[0]; s.RefusedSamples["relabelled"] != 2 || s.ActiveSeries != 1 || len(s.RefusedRequests) != 0 {
+		t.Errorf("%+v", s)
+	}
+	families, err := r.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == "hwsagent_input_filtered_samples_total" })
+	if i < 0 || !slices.ContainsFunc(families[i].Metric, func(m *dto.Metric) bool {
+		return m.Label[0].GetValue() == "receiver remote_write" && m.Counter.GetValue() == 3
+	}) {
+		t.Errorf("the metrics do not have it: %v", families)
+	}
+}
+
+// Each round relabels the groups, their times of pushes included; what came of it ends with the
+// rules, as a deletion ends what comes without them.
+func TestPushgatewayRules(t *testing.T) {
+	sink := newSink(t)
+	r := &running{t: t, file: filepath.Join(t.TempDir(), "agent.yaml"), done: make(chan error, 1)}
+	r.extra = `receivers:
+  pushgateway:
+    listen: 127.0.0.1:0
+    interval: 20ms
+    metric_relabel_configs:
+      - {source_labels: [__name__], regex: noise|push_failure_time_seconds, action: drop}
+      - {source_labels: [__name__], regex: push_time_seconds, target_label: __name__, replacement: pushed}
+`
+	r.configure(entry("a", sink.URL, ""))
+	startAgentWith(t, r, t.TempDir(), "")
+	names := func() (all []string) {
+		for _, s := range r.inputs.Newest(nil) {
+			if s.Labels.Get("job") == "j" {
+				all = append(all, s.Labels.Get("__name__"))
+			}
+		}
+		slices.Sort(all)
+		return all
+	}
+	if code := pushGroup(t, r, http.MethodPut, "kept 1\nnoise 2\n"); code != 200 {
+		t.Fatalf("PUT: %d", code)
+	}
+	until(t, "two rounds are relabelled", func() bool { return r.inputOf("pushgateway").Filtered >= 4 })
+	if got := names(); !slices.Equal(got, []string{"kept", "pushed"}) {
+		t.Errorf("the log has %v", got)
+	}
+	r.extra = "receivers: {pushgateway: {listen: \"127.0.0.1:0\", interval: 20ms}}\n"
+	r.configure(entry("a", sink.URL, ""))
+	if err := r.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the rules' own series have ended", func() bool {
+		return slices.Equal(names(), []string{"kept", "noise", "push_failure_time_seconds", "push_time_seconds"})
+	})
+	if code := pushGroup(t, r, http.MethodDelete, ""); code != 202 {
+		t.Fatalf("DELETE: %d", code)
+	}
+	until(t, "nothing is left", func() bool { return len(names()) == 0 })
 }

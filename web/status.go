@@ -165,7 +165,7 @@ type InputStatus struct {
 	Name      string    `json:"name"`
 	Series    int       `json:"series"`                       // at present
 	MaxSeries int       `json:"max_series,omitempty"`         // its limit
-	Filtered  uint64    `json:"samples_filtered,omitempty"`   // by its relabelling, where the input does not do that itself
+	Filtered  uint64    `json:"samples_filtered,omitempty"`   // by its metric_relabel_configs; 0 of scrapes
 	Refused   uint64    `json:"samples_over_limit,omitempty"` // of series beyond the limit
 	OverSince time.Time `json:"over_limit_since,omitzero"`
 	Example   string    `json:"over_limit_example,omitempty"` // a series that was refused
