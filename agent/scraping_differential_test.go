@@ -277,8 +277,16 @@ func scrapeByPrometheus(t *testing.T, target *scripted, text string) *stored {
 		t.Error(err)
 	}
 	var parts sync.WaitGroup
-	parts.Go(func() { _ = finder.Run() })
-	parts.Go(func() { _ = m.Run(finder.SyncCh()) })
+	parts.Go(func() {
+		if err := finder.Run(); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+	parts.Go(func() {
+		if err := m.Run(finder.SyncCh()); err != nil {
+			t.Error(err)
+		}
+	})
 	until(t, "all pages were scraped by Prometheus", func() bool { return target.done("theirs") })
 	m.Stop()
 	cancel()

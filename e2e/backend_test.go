@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -147,29 +145,8 @@ func ready(t *testing.T, p *process, url string) {
 	})
 }
 
-var (
-	prometheus3Dir   atomic.Pointer[string] // to be removed at the end
-	buildPrometheus3 = sync.OnceValues(makePrometheus3)
-)
-
-// makePrometheus3 builds e2e/prometheus3, unless HWSAGENT_PROMETHEUS3 names the binary.
-func makePrometheus3() (string, error) {
-	if path := os.Getenv("HWSAGENT_PROMETHEUS3"); path != "" {
-		return filepath.Abs(path)
-	}
-	dir, err := os.MkdirTemp("", "hwsagent-prometheus3-")
-	if err != nil {
-		return "", err
-	}
-	prometheus3Dir.Store(&dir)
-	path := filepath.Join(dir, "prometheus3")
-	cmd := exec.Command("go", "-C", "prometheus3", "build", "-trimpath", "-o", path, ".")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build e2e/prometheus3: %w\n%s", err, out)
-	}
-	return path, nil
-}
+// buildPrometheus3 builds e2e/prometheus3, unless HWSAGENT_PROMETHEUS3 names the binary.
+var buildPrometheus3 = sync.OnceValues(func() (string, error) { return buildProgram("prometheus3", "HWSAGENT_PROMETHEUS3", "prometheus3", ".") })
 
 // TestPrometheus3Version: the receiver is built from the version of prometheus/prometheus
 // that the agent's formats come from.

@@ -16,10 +16,8 @@ import (
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	for _, built := range []*atomic.Pointer[string]{&builtDir, &prometheus3Dir, &sdkDir} {
-		if dir := built.Load(); dir != nil {
-			_ = os.RemoveAll(*dir)
-		}
+	if dir := builtDir.Load(); dir != nil {
+		_ = os.RemoveAll(*dir) // what is left is in the temporary directory
 	}
 	if code == 0 {
 		if err := goleak.Find(); err != nil {
@@ -59,7 +57,14 @@ func needs(t *testing.T, program string) string {
 
 var (
 	builtDir atomic.Pointer[string] // to be removed at the end
-	build    = sync.OnceValues(buildBinary)
+	makeDir  = sync.OnceValues(func() (string, error) {
+		dir, err := os.MkdirTemp("", "hwsagent-e2e-")
+		builtDir.Store(&dir)
+		return dir, err
+	})
+	build = sync.OnceValues(func() (string, error) {
+		return buildProgram("hwsagent", "HWSAGENT_BINARY", ".", "../cmd/hwsagent")
+	})
 )
 
 // binary is the hwsagent under test, built once per run of the suite.
@@ -73,20 +78,21 @@ func binary(t *testing.T) string {
 	return path
 }
 
-func buildBinary() (string, error) {
-	if path := os.Getenv("HWSAGENT_BINARY"); path != "" {
+// buildProgram builds a package of the module in that directory, unless the environment
+// names the binary.
+func buildProgram(name, env, module, pkg string) (string, error) {
+	if path := os.Getenv(env); path != "" {
 		return filepath.Abs(path)
 	}
-	dir, err := os.MkdirTemp("", "hwsagent-e2e-")
+	dir, err := makeDir()
 	if err != nil {
 		return "", err
 	}
-	builtDir.Store(&dir)
-	path := filepath.Join(dir, "hwsagent")
-	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "../cmd/hwsagent")
+	path := filepath.Join(dir, name)
+	cmd := exec.Command("go", "-C", module, "build", "-trimpath", "-o", path, pkg)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build hwsagent: %w\n%s", err, out)
+		return "", fmt.Errorf("build %s: %w\n%s", name, err, out)
 	}
 	return path, nil
 }

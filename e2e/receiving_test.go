@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -363,26 +362,5 @@ func TestReceivingPushes(t *testing.T) {
 	shows("imported{site=lab}", 8)
 }
 
-var (
-	sdkDir   atomic.Pointer[string] // to be removed at the end
-	buildSDK = sync.OnceValues(makeSDK)
-)
-
-// makeSDK builds e2e/otelsdk, unless HWSAGENT_OTELSDK names the binary.
-func makeSDK() (string, error) {
-	if path := os.Getenv("HWSAGENT_OTELSDK"); path != "" {
-		return filepath.Abs(path)
-	}
-	dir, err := os.MkdirTemp("", "hwsagent-otelsdk-")
-	if err != nil {
-		return "", err
-	}
-	sdkDir.Store(&dir)
-	path := filepath.Join(dir, "otelsdk")
-	cmd := exec.Command("go", "-C", "otelsdk", "build", "-trimpath", "-o", path, ".")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build e2e/otelsdk: %w\n%s", err, out)
-	}
-	return path, nil
-}
+// buildSDK builds e2e/otelsdk, unless HWSAGENT_OTELSDK names the binary.
+var buildSDK = sync.OnceValues(func() (string, error) { return buildProgram("otelsdk", "HWSAGENT_OTELSDK", "otelsdk", ".") })
