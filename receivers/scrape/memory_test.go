@@ -62,6 +62,13 @@ func (m *memory) all(series string) (found []sample) {
 	return found
 }
 
+// committed is how many batches there were so far.
+func (m *memory) committed() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.commits)
+}
+
 type batch struct {
 	m       *memory
 	samples []sample
