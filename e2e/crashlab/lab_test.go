@@ -62,9 +62,10 @@ type options struct {
 	wal      string // the inside of wal: {…}
 	series   int    // default 20
 	interval time.Duration
-	targets  string // the entries of remote_write; default: the lab's own receiver
-	more     string // of the configuration
-	inside   *netns // where the agent runs; nil: where the test does
+	targets  string                    // the entries of remote_write; default: the lab's own receiver
+	more     string                    // of the configuration
+	inside   *netns                    // where the agent runs; nil: where the test does
+	also     func([]prompb.TimeSeries) // is given what the receiver stores, too; nil: nobody is
 }
 
 // many makes a load of which nine rounds fill a segment of 128 KiB, which is what
@@ -119,6 +120,9 @@ func newLab(t *testing.T, o options) *lab {
 func (l *lab) sink(series []prompb.TimeSeries) {
 	l.witness.arrived(series)
 	l.oracle.Add(series)
+	if l.also != nil {
+		l.also(series)
+	}
 }
 
 func (l *lab) journalFile() string { return filepath.Join(l.dir, "journal") }

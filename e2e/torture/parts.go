@@ -26,6 +26,7 @@ const (
 
 	kills = "Kill|OutOfMemory"
 	disks = "PowerCut|Disk|StickyErrors|EveryErrorOnce|ReadOnly"
+	ins   = "Inputs"
 	alone = "Gigabytes"
 )
 
@@ -36,6 +37,7 @@ func parts() []part {
 		{name: "damage", pkg: "./wal", run: damages, parallel: 2, limit: 30 * time.Minute},
 		{name: "kills", pkg: lab, run: kills, parallel: 8, limit: 40 * time.Minute},
 		{name: "disk", pkg: lab, run: disks, parallel: 8, limit: 40 * time.Minute},
+		{name: "inputs", pkg: lab, run: ins, parallel: 4, limit: 30 * time.Minute},
 		{name: "others", pkg: lab, parallel: 4, limit: 30 * time.Minute},
 		{name: "size", pkg: lab, run: alone, parallel: 1, limit: 45 * time.Minute},
 		{name: "replants", pkg: "./e2e/replant", run: "^TestReplant$", parallel: 2, limit: 30 * time.Minute, builds: true},
