@@ -135,17 +135,22 @@ func TestLiveFirstBacklogFails(t *testing.T) {
 			}
 			return ""
 		})
-		from := l.journal().Tried
+		from := l.journal().Tried + 1 // the one before may be part of the backlog
 		l.acked(tier(100, 600))
-		last := l.witness.lastAcked() - 20 // which have had their second
+		last := l.witness.lastAcked()
 		worst := time.Duration(0)
 		for n := from; n <= last; n++ {
-			if _, acked, came := l.witness.at(n); !acked.IsZero() {
-				if came.IsZero() {
-					t.Fatalf("number %d has not come while the backlog is answered %d", n, status)
-				}
-				worst = max(worst, came.Sub(acked))
+			_, acked, came := l.witness.at(n)
+			if acked.IsZero() {
+				continue
 			}
+			eventually(t, 10*time.Second, func() string {
+				if _, _, came = l.witness.at(n); came.IsZero() {
+					return fmt.Sprintf("number %d of %d to %d has not come while the backlog is answered %d", n, from, last, status)
+				}
+				return ""
+			})
+			worst = max(worst, came.Sub(acked))
 		}
 		// A batch waits for 100 ms at most, and the answer to the one before.
 		if limit := time.Second + 2*l.witness.slippedBy(); worst > limit {

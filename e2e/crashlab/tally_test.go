@@ -351,15 +351,5 @@ func (c *tally) listenAnew() {
 func (c *tally) lag(from, to time.Time) (p99, worst time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var ages []time.Duration
-	for _, l := range c.lags {
-		if l.at.After(from) && l.at.Before(to) {
-			ages = append(ages, l.age)
-		}
-	}
-	if len(ages) == 0 {
-		return 0, 0
-	}
-	slices.Sort(ages)
-	return ages[(len(ages)-1)*99/100], ages[len(ages)-1]
+	return ages(c.lags, from, to)
 }
