@@ -40,7 +40,8 @@ type Result struct {
 	Notes  []Note `json:"notes"`  // in the order of the file; never null
 }
 
-// Convert reads the text of a file in a format of [Formats]. An error means that it is no such file.
+// Convert reads the text of a file in a format of [Formats], or of the format that its keys
+// show where that is "". An error means that it is no such file.
 func Convert(format, file string, text []byte) (Result, error) {
 	if len(text) > maxBytes {
 		return Result{}, fmt.Errorf("convert %s: the file has more than %d bytes", file, maxBytes)
@@ -61,6 +62,11 @@ func Convert(format, file string, text []byte) (Result, error) {
 	if root.Kind != yaml.MappingNode {
 		return Result{}, fmt.Errorf("convert %s: the file holds no keys", file)
 	}
+	if format == "" {
+		if format = detect(root); format == "" {
+			return Result{}, fmt.Errorf("convert %s: the keys at its top show no format: name it by --from, one of %s", file, strings.Join(Formats(), ", "))
+		}
+	}
 	c := &converter{file: file, format: format, out: mapping()}
 	switch format {
 	case "prometheus", "vmagent":
@@ -73,6 +79,21 @@ func Convert(format, file string, text []byte) (Result, error) {
 		return Result{}, fmt.Errorf("convert %s: unknown format %q: one of %s", file, format, strings.Join(Formats(), ", "))
 	}
 	return c.result()
+}
+
+// detect tells a file's format by the keys at its top; "" is none. The file of
+// -promscrape.config has the keys of prometheus.yml, and what is vmagent's is named by either.
+func detect(root *yaml.Node) string {
+	for _, sign := range []struct{ key, format string }{
+		{"service", "otelcol"}, {"exporters", "otelcol"}, {"processors", "otelcol"},
+		{"scrape_configs", "prometheus"}, {"scrape_config_files", "prometheus"}, {"remote_write", "prometheus"},
+		{"resourceGroups", "hws"}, {"resources", "hws"}, {"targets", "hws"}, {"hosts", "hws"},
+	} {
+		if get(root, sign.key) != nil {
+			return sign.format
+		}
+	}
+	return ""
 }
 
 // resolve copies a tree without aliases, anchors, merges and comments. It fails when that takes

@@ -78,6 +78,62 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// TestFormatByKeys: the keys of a file show its format; where they do not, that is told.
+func TestFormatByKeys(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.yaml")
+	if err != nil || len(files) < 6 {
+		t.Fatalf("%v %v", files, err)
+	}
+	for _, file := range files {
+		want := format(file)
+		if want == "vmagent" {
+			want = "prometheus"
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := convert.Convert("", file, text); err != nil || !strings.Contains(r.Config, "--from "+want+" ") {
+			t.Errorf("%s: %v, want %s\n%.100s", file, err, want, r.Config)
+		}
+	}
+	if _, err := convert.Convert("", "f.yaml", []byte("surprise: 1\n")); err == nil || !strings.Contains(err.Error(), "--from") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestExecPort: a port that is given stands wherever the command and its environment ask for it.
+func TestExecPort(t *testing.T) {
+	for port, want := range map[string]string{
+		"port: 9290": "[/bin/e, -l, ':9290'] {P: '9290'} http://127.0.0.1:9290/metrics",
+		"port: 0":    "[/bin/e, -l, ':{{port}}'] {P: '{{port}}'} http://127.0.0.1:{{port}}/metrics",
+	} {
+		r, err := convert.Convert("otelcol", "f.yaml", []byte("receivers: {prometheus_exec/e: {exec: '/bin/e -l :{{port}}', env: [{name: P, value: '{{port}}'}], "+port+
+			"}}\nservice: {pipelines: {metrics: {receivers: [prometheus_exec/e]}}}\n"))
+		var got []string
+		for _, key := range []string{"command", "env", "scrape_url"} {
+			_, after, _ := strings.Cut(r.Config, "\n  "+key+": ")
+			line, _, _ := strings.Cut(after, "\n")
+			got = append(got, line)
+		}
+		if d := cmp.Diff(want, strings.Join(got, " ")); err != nil || d != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", port, err, d)
+		}
+	}
+}
+
+// TestRegexpDots: a name's dots are underscores here, in a pattern as well.
+func TestRegexpDots(t *testing.T) {
+	r, err := convert.Convert("otelcol", "f.yaml", []byte(`
+processors: {metricstransform: {transforms: [{include: '^system\.(.*)$', match_type: regexp, action: update, new_name: 'sys.$${1}'}]}}
+exporters: {prometheusremotewrite: {endpoint: 'http://x'}}
+service: {pipelines: {metrics: {processors: [metricstransform], exporters: [prometheusremotewrite]}}}
+`))
+	if err != nil || !strings.Contains(r.Config, "regex: system_(.*), target_label: __name__, replacement: 'sys_${1}'") {
+		t.Errorf("%v\n%s", err, r.Config)
+	}
+}
+
 // Nothing disappears in silence: each key at the top, and each component, is in the result or in a note.
 func TestNothingIsDroppedInSilence(t *testing.T) {
 	for _, tc := range []struct{ format, text, key string }{

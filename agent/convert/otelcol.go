@@ -184,11 +184,13 @@ func (o *collector) exec(name string, k, v *yaml.Node, where string) {
 		port = p
 	}
 	p, args, env := mapping(), list(), mapping()
+	// The receiver, too, puts the port there, a given one as well as one that is free.
+	there := strings.NewReplacer("{{port}}", port).Replace
 	for _, word := range command {
-		args.Content = append(args.Content, str(word))
+		args.Content = append(args.Content, str(there(word)))
 	}
 	for _, e := range items(get(v, "env")) {
-		set(env, text(e, "name"), str(text(e, "value")))
+		set(env, text(e, "name"), str(there(text(e, "value"))))
 	}
 	set(p, "name", str(own))
 	set(p, "type", str("exec"))

@@ -128,12 +128,13 @@ func rule(regex string, more ...string) *yaml.Node {
 	return r
 }
 
-// pattern is the regular expression for a name. Relabelling anchors it at both ends, the Collector
-// does not.
+// pattern is the regular expression for a name, whose dots are underscores here. Relabelling
+// anchors it at both ends, the Collector does not.
 func pattern(name, matchType string) string {
 	if matchType != "regexp" {
 		return regexp.QuoteMeta(metricName(name))
 	}
+	name = strings.ReplaceAll(name, `\.`, "_")
 	if strings.Contains(name, "|") {
 		return ".*(?:" + name + ").*" // ^ and $ hold within
 	}

@@ -24,12 +24,12 @@ func (c *cli) configuration() *cobra.Command {
 func (c *cli) convert() *cobra.Command {
 	var from string
 	cmd := &cobra.Command{
-		Use:   "convert --from " + strings.Join(convert.Formats(), "|") + " FILE",
+		Use:   "convert FILE",
 		Short: "Print an agent.yaml made from another program's configuration, and what it could not carry over",
 		Long: "convert reads FILE, - for standard input, and prints an agent.yaml. At its head, and on standard error, stands what was\n" +
 			"not carried over, or differs, each with its line. Check the result with `hwsagent check`.\n" +
 			"The formats are prometheus, vmagent (-promscrape.config), otelcol (OpenTelemetry Collector) and hws (Hardware\n" +
-			"Sentry's hws-config.yaml, metricshub.yaml).",
+			"Sentry's hws-config.yaml, metricshub.yaml); the keys of FILE tell it, but for vmagent, whose are Prometheus'.",
 		Args: cobra.ExactArgs(1),
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
 			text, err := readInput(cmd.InOrStdin(), args[0])
@@ -53,10 +53,7 @@ func (c *cli) convert() *cobra.Command {
 			return nil
 		}),
 	}
-	cmd.Flags().StringVar(&from, "from", "", "the `format` of FILE: "+strings.Join(convert.Formats(), ", "))
-	if err := cmd.MarkFlagRequired("from"); err != nil {
-		panic(err) // the flag is the one above
-	}
+	cmd.Flags().StringVar(&from, "from", "", "the `format` of FILE: "+strings.Join(convert.Formats(), ", ")+"; by default what its keys show")
 	return cmd
 }
 
