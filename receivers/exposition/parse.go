@@ -63,6 +63,9 @@ func CheckLines(body []byte) error {
 // Parse calls f for each sample of body. It stops at an error of f, and at the first mistake
 // of the text.
 func Parse(body []byte, contentType string, f func(*Sample) error) error {
+	if i := bytes.IndexByte(body, 0); i >= 0 && contentType != Protobuf {
+		return fmt.Errorf("read the exposition: there is a zero byte at offset %d, which the parser would take for the end", i)
+	}
 	p, err := textparse.New(body, contentType, labels.NewSymbolTable(), textparse.ParserOptions{
 		KeepClassicOnClassicAndNativeHistograms: true, OpenMetricsSkipSTSeries: true,
 	})

@@ -78,6 +78,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"", "good 1\nbad{ 2\n", receivers.Malformed},
 		{"", "good 1\nbad x\n", receivers.Malformed},
+		{"", "good 1\n\x00lost 2\n", receivers.Malformed}, // where the parser would end, with what came before
 		{"?timestamp=now", "good 1\n", receivers.BadRequest},
 		{"?extra_label=x", "good 1\n", receivers.BadRequest},
 		{"", "x{a=\"" + strings.Repeat("v", 2<<20) + "\"} 1\n", receivers.TooComplex},
