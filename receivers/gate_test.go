@@ -345,6 +345,41 @@ func TestSlowClients(t *testing.T) {
 	})
 }
 
+// A body that no handler reads, since its path is none, is not waited for without end: the
+// server would, before it answers, and the connection would be one of those that others need.
+func TestBodyThatNobodyReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+		srv := receivers.HTTPServer(receivers.Spec{Listen: "127.0.0.1:1", Handler: http.NotFoundHandler()})
+		served := make(chan error, 1)
+		go func() { served <- srv.Serve(p) }()
+		client, server := net.Pipe()
+		p.conns <- server
+		begin := time.Now()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_, _ = io.Copy(io.Discard, client) // until the server closes it
+		}()
+		if _, err := io.WriteString(client, "POST /nothing HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-ended:
+			if took := time.Since(begin); took > 10*time.Second {
+				t.Errorf("the connection was kept for %s", took)
+			}
+		case <-time.After(time.Hour):
+			t.Error("the connection is kept for ever")
+		}
+		_ = client.Close()
+		if err := srv.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		<-served
+	})
+}
+
 func TestSet(t *testing.T) {
 	l := &receivertest.Log{}
 	set := receivers.NewSet(slog.New(slog.DiscardHandler))

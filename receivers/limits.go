@@ -38,6 +38,7 @@ const (
 	headerTimeout = 5 * time.Second
 	stallTimeout  = 5 * time.Second        // between two pieces of a body
 	bodyTimeout   = 30 * time.Second       // of a whole body
+	unreadTimeout = 5 * time.Second        // from the beginning of a request, of a body that is not wanted
 	lingerTimeout = 500 * time.Millisecond // after a refusal, for what is on its way
 	slotTimeout   = 5 * time.Second        // how long a whole body waits for its turn
 	writeTimeout  = 90 * time.Second       // from the head of a request to the end of its answer; a slow disk takes its time

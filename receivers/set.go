@@ -260,22 +260,7 @@ func (v *server) serveOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	handler := http.NewCrossOriginProtection().Handler(v.spec.Handler)
-	if host, _, err := net.SplitHostPort(v.spec.Listen); err == nil && LoopbackHost(host) {
-		handler = loopbackOnly(handler)
-	}
-	srv := &http.Server{
-		Handler: handler, ReadHeaderTimeout: headerTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
-		MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(v.log.Handler(), slog.LevelDebug),
-	}
-	if v.spec.HTTP2 {
-		srv.Protocols = new(http.Protocols)
-		srv.Protocols.SetHTTP1(true)
-		srv.Protocols.SetHTTP2(true)
-		srv.Protocols.SetUnencryptedHTTP2(true)
-		// What the server holds of bodies that nobody reads yet.
-		srv.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 64, MaxReceiveBufferPerConnection: 256 << 10, MaxReceiveBufferPerStream: 128 << 10}
-	}
+	srv := v.http()
 	noSystemd, file := false, v.spec.WebConfigFile
 	flags := &toolkit.FlagConfig{WebSystemdSocket: &noSystemd, WebConfigFile: &file}
 	served := make(chan error, 1)
@@ -294,6 +279,29 @@ func (v *server) serveOnce(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+// http is the server without its listener.
+func (v *server) http() *http.Server {
+	handler := http.NewCrossOriginProtection().Handler(v.spec.Handler)
+	if host, _, err := net.SplitHostPort(v.spec.Listen); err == nil && LoopbackHost(host) {
+		handler = loopbackOnly(handler)
+	}
+	srv := &http.Server{
+		Handler: handler, ReadHeaderTimeout: headerTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+		// For bodies that no handler reads: the server waits for their end before it answers.
+		ReadTimeout:    unreadTimeout,
+		MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(v.log.Handler(), slog.LevelDebug),
+		// What the server holds of bodies that nobody reads yet.
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 64, MaxReceiveBufferPerConnection: 256 << 10, MaxReceiveBufferPerStream: 128 << 10},
+	}
+	if v.spec.HTTP2 {
+		srv.Protocols = new(http.Protocols)
+		srv.Protocols.SetHTTP1(true)
+		srv.Protocols.SetHTTP2(true)
+		srv.Protocols.SetUnencryptedHTTP2(true)
+	}
+	return srv
 }
 
 // quiet is the logger for the toolkit, which tells each start of a listener.

@@ -52,6 +52,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "only GET", http.StatusMethodNotAllowed)
 		return
 	}
+	if r.ContentLength != 0 {
+		// Nobody reads it, and the server would wait for it before the first byte of the answer.
+		w.Header().Set("Connection", "close")
+		http.Error(w, "a request has no body here", http.StatusBadRequest)
+		return
+	}
 	var chosen [][]*labels.Matcher
 	switch r.URL.Path {
 	case "/":

@@ -8,11 +8,13 @@ import (
 	"log/slog"
 	"maps"
 	"math"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/common/expfmt"
@@ -250,6 +252,32 @@ func TestAtOnce(t *testing.T) {
 		if code := <-ended; code != http.StatusOK {
 			t.Errorf("%d", code)
 		}
+	}
+}
+
+// A request that announces a body is answered without it, and takes no place: the server would
+// wait for the body while the answer is written, and four such clients would keep everybody out.
+func TestBodyIsNotWaitedFor(t *testing.T) {
+	h := New(Options{Newest: func(all []inputs.Sample) []inputs.Sample { return all }})
+	s := httptest.NewServer(h)
+	defer s.Close()
+	for range maxAtOnce + 1 {
+		c, err := net.Dial("tcp", s.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := io.WriteString(c, "GET /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.SetReadDeadline(time.Now().Add(30 * time.Second))
+		answer := make([]byte, len("HTTP/1.1 400 "))
+		if _, err := io.ReadFull(c, answer); err != nil || string(answer) != "HTTP/1.1 400 " {
+			t.Fatalf("%v; %s", err, answer)
+		}
+	}
+	if code, _, _ := get(t, h, "/metrics"); code != http.StatusOK {
+		t.Errorf("%d", code)
 	}
 }
 
