@@ -246,8 +246,8 @@ func (p *Path) took(in *Input, one *sample, tick uint32) {
 	case s.committed:
 		p.meet(s, in, tick)
 	}
-	s.committed = true
-	if one.t >= s.t {
+	if one.t >= s.t || !s.committed {
 		s.t, s.v, s.native = one.t, one.v, one.native
 	}
+	s.committed = true
 }

@@ -81,7 +81,7 @@ type series struct {
 	rival  *Input            // that also brings it, nil if none does
 	about  *description      // never nil
 
-	// The newest sample; v is a stale marker if another input than the owner ended it.
+	// The newest sample, if committed; v is a stale marker if another input than the owner ended it.
 	t      int64
 	v      float64
 	native *native // nil of a float
@@ -258,15 +258,16 @@ type Sample struct {
 }
 
 // Newest appends the newest acknowledged sample of each series that has not ended to all,
-// in no particular order.
+// in no particular order. A series whose newest sample is older than that is left out, too: a
+// sender that catches up brings values that are no present ones.
 func (p *Path) Newest(all []Sample) []Sample {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	tick := p.tick()
+	tick, now := p.tick(), time.Now().UnixMilli()
 	all = slices.Grow(all, len(p.byRef))
 	for _, first := range p.byHash {
 		for s := first; s != nil; s = s.next {
-			if !s.committed || s.lapsed(tick) || s.native == nil && value.IsStaleNaN(s.v) {
+			if !s.committed || s.lapsed(tick) || s.native == nil && value.IsStaleNaN(s.v) || s.t < now-1000*int64(s.patience()) {
 				continue
 			}
 			one := Sample{Labels: s.labels, T: s.t, V: s.v, Family: s.about.family, Meta: s.about.meta}

@@ -202,7 +202,7 @@ func TestReferences(t *testing.T) {
 	var ref storage.SeriesRef
 	for i := range 3 {
 		app := in.AppenderV2(t.Context())
-		got, err := app.Append(ref, ls, 0, int64(i+1), float64(i), nil, nil, storage.AOptions{})
+		got, err := app.Append(ref, ls, 0, time.Now().UnixMilli()+int64(i), float64(i), nil, nil, storage.AOptions{})
 		if err != nil || got == 0 || i > 0 && got != ref {
 			t.Fatalf("%d: reference %d after %d, %v", i, got, ref, err)
 		}
@@ -364,7 +364,7 @@ func TestMetadata(t *testing.T) {
 	in := r.Input("probe", "a", Settings{})
 	app := in.AppenderV2(t.Context())
 	meta := metadata.Metadata{Type: model.MetricTypeCounter, Help: "X."}
-	if _, err := app.Append(0, labels.FromStrings(model.MetricNameLabel, "x_total"), 0, 1, 1, nil, nil, storage.AOptions{MetricFamilyName: "x", Metadata: meta}); err != nil {
+	if _, err := app.Append(0, labels.FromStrings(model.MetricNameLabel, "x_total"), 0, time.Now().UnixMilli(), 1, nil, nil, storage.AOptions{MetricFamilyName: "x", Metadata: meta}); err != nil {
 		t.Fatal(err)
 	}
 	if err := app.Commit(); err != nil {

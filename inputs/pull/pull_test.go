@@ -288,7 +288,7 @@ func BenchmarkPull(b *testing.B) {
 	in := p.Input("probe", "bench", inputs.Settings{})
 	app := in.AppenderV2(b.Context())
 	for i := range n {
-		_, _ = app.Append(0, labels.FromStrings("__name__", "node_cpu_seconds_total", "cpu", fmt.Sprint(i), "instance", "host-1", "job", "node", "mode", "idle"), 0, 1, float64(i)/7, nil, nil, counterOptions())
+		_, _ = app.Append(0, labels.FromStrings("__name__", "node_cpu_seconds_total", "cpu", fmt.Sprint(i), "instance", "host-1", "job", "node", "mode", "idle"), 0, time.Now().UnixMilli(), float64(i)/7, nil, nil, counterOptions())
 	}
 	if err := app.Commit(); err != nil {
 		b.Fatal(err)

@@ -1,0 +1,43 @@
+package inputs
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+)
+
+// What is late when it comes is no present value; the newest one is the newest by its own time.
+func TestLateIsNotNewest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig()
+		in := r.Input("receiver", "import", Settings{})
+		add := func(name string, at time.Time, v float64) {
+			t.Helper()
+			app := in.AppenderV2(t.Context())
+			if _, err := app.Append(0, labels.FromStrings(model.MetricNameLabel, name), 0, at.UnixMilli(), v, nil, nil, storage.AOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if err := app.Commit(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		now := time.Now()
+		add("late", now.Add(-2*time.Hour), 1)
+		add("before1970", time.UnixMilli(-5), 2)
+		add("fresh", now, 3)
+		add("fresh", now.Add(-time.Hour), 4)
+		add("ahead", now.Add(time.Hour), 5)
+		add("catching up", now.Add(-time.Hour), 6)
+		add("catching up", now.Add(-time.Minute), 7)
+		r.wants(t, "ahead=5", "catching up=7", "fresh=3")
+		for _, s := range r.byHash {
+			if s.labels.Get(model.MetricNameLabel) == "before1970" && s.v != 2 {
+				t.Errorf("the newest value is %v", s.v)
+			}
+		}
+	})
+}
