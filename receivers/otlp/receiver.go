@@ -6,8 +6,8 @@
 package otlp
 
 import (
+	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/prometheus/otlptranslator"
@@ -100,11 +100,25 @@ func (v *Receiver) decode(r *receivers.Request, body []byte, json bool) (pmetric
 // store puts the metrics of a request into the log, in one commit. Of a request of which
 // single samples are refused, refused and why tell; the rest is stored then.
 func (v *Receiver) store(r *receivers.Request, md pmetric.Metrics) (refused uint64, why string, err error) {
+	delta, bad := sort(md)
+	refused, why, err = v.try(r, md, delta, bad)
+	if fault := (*untranslatable)(nil); errors.As(err, &fault) && r.Context().Err() == nil {
+		// Once more, without the metrics that are to blame.
+		bad = append(append(bad, v.weed(r.Context(), md)...), v.weed(r.Context(), delta)...)
+		refused, why, err = v.try(r, md, delta, bad)
+	}
+	return refused, why, err
+}
+
+// try stores what it can translate all of, or nothing. bad was taken out before.
+func (v *Receiver) try(r *receivers.Request, md, delta pmetric.Metrics, bad []flaw) (refused uint64, why string, err error) {
 	b := r.Batch()
 	defer b.Rollback()
-	delta := sort(md, b)
+	for _, f := range bad {
+		b.RefuseSamples(f.reason, f.points, f.why)
+	}
 	app := &appender{b: b}
-	if err := v.translate(r, md, app); err != nil {
+	if err := v.translate(r.Context(), md, app); err != nil {
 		return 0, "", err
 	}
 	if delta.MetricCount() == 0 {
@@ -115,7 +129,7 @@ func (v *Receiver) store(r *receivers.Request, md pmetric.Metrics) (refused uint
 	v.deltas.mu.Lock()
 	defer v.deltas.mu.Unlock()
 	sums := v.deltas.begin(time.Now())
-	if err := v.translate(r, delta, &summing{appender: app, sums: sums}); err != nil {
+	if err := v.translate(r.Context(), delta, &summing{appender: app, sums: sums}); err != nil {
 		return 0, "", err
 	}
 	refused, why, err = verdict(b)
@@ -135,92 +149,6 @@ func verdict(b *receivers.Batch) (refused uint64, why string, err error) {
 		return b.RefusedSamples(), r.Text, nil
 	}
 	return 0, "", err
-}
-
-func (v *Receiver) translate(r *receivers.Request, md pmetric.Metrics, app interface {
-	sink
-	failure() error
-}) error {
-	_, err := translator.NewPrometheusConverter(app).FromMetrics(r.Context(), md, v.settings)
-	if bound := app.failure(); bound != nil {
-		return bound
-	}
-	if err != nil {
-		return receivers.Refuse(receivers.Malformed, http.StatusBadRequest, "translate the metrics: %.300s", err)
-	}
-	return nil
-}
-
-// sort takes out of md what is not cumulative: deltas are returned, as if they were
-// cumulative; what is neither is refused.
-func sort(md pmetric.Metrics, b *receivers.Batch) (delta pmetric.Metrics) {
-	delta = pmetric.NewMetrics()
-	for i := range md.ResourceMetrics().Len() {
-		from := md.ResourceMetrics().At(i)
-		var resource pmetric.ResourceMetrics
-		made := false
-		for j := range from.ScopeMetrics().Len() {
-			scope := from.ScopeMetrics().At(j)
-			var to pmetric.MetricSlice
-			begun := false
-			scope.Metrics().RemoveIf(func(m pmetric.Metric) bool {
-				kind, points := temporality(m)
-				switch kind {
-				case pmetric.AggregationTemporalityCumulative:
-					return false
-				case pmetric.AggregationTemporalityDelta:
-				default:
-					b.RefuseSamples(receivers.NotCumulative, uint64(points), fmt.Sprintf("%.100q has no type, or is neither cumulative nor delta", m.Name()))
-					return true
-				}
-				if !made {
-					resource, made = delta.ResourceMetrics().AppendEmpty(), true
-					from.Resource().CopyTo(resource.Resource())
-				}
-				if !begun {
-					s := resource.ScopeMetrics().AppendEmpty()
-					scope.Scope().CopyTo(s.Scope())
-					s.SetSchemaUrl(scope.SchemaUrl())
-					to, begun = s.Metrics(), true
-				}
-				moved := to.AppendEmpty()
-				m.MoveTo(moved)
-				cumulative(moved)
-				return true
-			})
-		}
-	}
-	return delta
-}
-
-// temporality is how the points of a metric are to be read, and how many they are.
-func temporality(m pmetric.Metric) (pmetric.AggregationTemporality, int) {
-	switch m.Type() {
-	case pmetric.MetricTypeGauge:
-		return pmetric.AggregationTemporalityCumulative, m.Gauge().DataPoints().Len()
-	case pmetric.MetricTypeSummary:
-		return pmetric.AggregationTemporalityCumulative, m.Summary().DataPoints().Len()
-	case pmetric.MetricTypeSum:
-		return m.Sum().AggregationTemporality(), m.Sum().DataPoints().Len()
-	case pmetric.MetricTypeHistogram:
-		return m.Histogram().AggregationTemporality(), m.Histogram().DataPoints().Len()
-	case pmetric.MetricTypeExponentialHistogram:
-		return m.ExponentialHistogram().AggregationTemporality(), m.ExponentialHistogram().DataPoints().Len()
-	}
-	return pmetric.AggregationTemporalityUnspecified, 1
-}
-
-// cumulative says of a metric that it is what it will be.
-func cumulative(m pmetric.Metric) {
-	const is = pmetric.AggregationTemporalityCumulative
-	switch m.Type() {
-	case pmetric.MetricTypeSum:
-		m.Sum().SetAggregationTemporality(is)
-	case pmetric.MetricTypeHistogram:
-		m.Histogram().SetAggregationTemporality(is)
-	case pmetric.MetricTypeExponentialHistogram:
-		m.ExponentialHistogram().SetAggregationTemporality(is)
-	}
 }
 
 // strategies are the ways to translate names.

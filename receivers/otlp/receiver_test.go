@@ -235,6 +235,40 @@ func TestPartialSuccess(t *testing.T) {
 	}
 }
 
+// A metric that has no form in Prometheus, and a point that says no time, cost themselves: the
+// rest of their request is stored, deltas are counted once.
+func TestOneBadMetric(t *testing.T) {
+	for _, kind := range []pmetric.AggregationTemporality{pmetric.AggregationTemporalityCumulative, pmetric.AggregationTemporalityDelta} {
+		r := newRig(Settings{})
+		req := request(func(ms pmetric.MetricSlice) {
+			sum(ms, kind, start, now, 2)
+			exponential(ms, start, now, -9, 1, 2) // coarser than Prometheus can
+			g := ms.AppendEmpty()
+			g.SetName("timeless")
+			g.SetEmptyGauge().DataPoints().AppendEmpty().SetIntValue(1)
+			ms.AppendEmpty().SetEmptyGauge().DataPoints().AppendEmpty().SetTimestamp(at(now)) // without a name
+			e := ms.AppendEmpty()
+			e.SetName("empty")
+			e.SetEmptyGauge()
+		})
+		bad := req.Metrics().ResourceMetrics().AppendEmpty() // without metrics, but with an attribute that has no name
+		bad.Resource().Attributes().PutStr("", "x")
+		for round := range 2 {
+			w := r.post("application/json", must(req.MarshalJSON()))
+			want := 3 // points
+			if round == 1 && kind == pmetric.AggregationTemporalityDelta {
+				want++ // was counted before
+			}
+			if w.Code != 200 || !strings.Contains(w.Body.String(), fmt.Sprintf(`"rejectedDataPoints":"%d"`, want)) {
+				t.Errorf("%s: %d %s, want %d rejected", kind, w.Code, w.Body, want)
+			}
+		}
+		if got := r.lines(); len(got) == 0 || !strings.HasPrefix(got[0], `{__name__="requests_total"`) || !strings.Contains(got[0], " 2 @") {
+			t.Errorf("%s: %v", kind, got)
+		}
+	}
+}
+
 // nested is a value in values, so many deep.
 func nested(depth int) []byte {
 	value := []byte{}

@@ -1,0 +1,185 @@
+package otlp
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+	translator "github.com/prometheus/prometheus/storage/remote/otlptranslator/prometheusremotewrite"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"hwsagent/receivers"
+)
+
+func (v *Receiver) translate(ctx context.Context, md pmetric.Metrics, app interface {
+	sink
+	failure() error
+}) error {
+	_, err := translator.NewPrometheusConverter(app).FromMetrics(ctx, md, v.settings)
+	if bound := app.failure(); bound != nil {
+		return bound
+	}
+	if err != nil {
+		return &untranslatable{err}
+	}
+	return nil
+}
+
+// untranslatable is what the translation says of metrics that have no form in Prometheus.
+type untranslatable struct{ err error }
+
+// Error implements error.
+func (u *untranslatable) Error() string { return fmt.Sprintf("translate the metrics: %.300s", u.err) }
+
+// flaw is points of one metric that are not stored, whatever becomes of the others.
+type flaw struct {
+	reason receivers.Reason
+	points uint64
+	why    string
+}
+
+// weed takes out of md each metric that cannot be translated by itself, and says which: it
+// would take all others of its request with it.
+func (v *Receiver) weed(ctx context.Context, md pmetric.Metrics) (bad []flaw) {
+	md.ResourceMetrics().RemoveIf(func(from pmetric.ResourceMetrics) bool {
+		one := pmetric.NewMetrics()
+		resource := one.ResourceMetrics().AppendEmpty()
+		from.Resource().CopyTo(resource.Resource())
+		from.ScopeMetrics().RemoveIf(func(scope pmetric.ScopeMetrics) bool {
+			alone := resource.ScopeMetrics().AppendEmpty()
+			defer resource.ScopeMetrics().RemoveIf(func(pmetric.ScopeMetrics) bool { return true })
+			scope.Scope().CopyTo(alone.Scope())
+			alone.SetSchemaUrl(scope.SchemaUrl())
+			place := alone.Metrics().AppendEmpty()
+			scope.Metrics().RemoveIf(func(m pmetric.Metric) bool {
+				m.MoveTo(place)
+				err := v.translate(ctx, one, nowhere{})
+				if err != nil {
+					_, points := temporality(place)
+					bad = append(bad, flaw{receivers.InvalidSample, uint64(max(points, 1)), fmt.Sprintf("%.100q: %s", place.Name(), err)}) // #nosec G115 -- a count
+				}
+				place.MoveTo(m)
+				return err != nil
+			})
+			return scope.Metrics().Len() == 0
+		})
+		return from.ScopeMetrics().Len() == 0
+	})
+	return bad
+}
+
+// nowhere is a sink that keeps nothing.
+type nowhere struct{ sink }
+
+func (nowhere) failure() error { return nil }
+
+// Append implements [storage.AppenderV2].
+func (nowhere) Append(storage.SeriesRef, labels.Labels, int64, int64, float64, *histogram.Histogram, *histogram.FloatHistogram, storage.AOptions) (storage.SeriesRef, error) {
+	return 0, nil
+}
+
+// sort takes out of md what is not cumulative: deltas are returned, as if they were
+// cumulative; what is neither is bad, and so are points without a time.
+func sort(md pmetric.Metrics) (delta pmetric.Metrics, bad []flaw) {
+	delta = pmetric.NewMetrics()
+	for i := range md.ResourceMetrics().Len() {
+		from := md.ResourceMetrics().At(i)
+		var resource pmetric.ResourceMetrics
+		made := false
+		for j := range from.ScopeMetrics().Len() {
+			scope := from.ScopeMetrics().At(j)
+			var to pmetric.MetricSlice
+			begun := false
+			scope.Metrics().RemoveIf(func(m pmetric.Metric) bool {
+				if n := dropTimeless(m); n > 0 {
+					bad = append(bad, flaw{receivers.InvalidSample, n, fmt.Sprintf("%.100q has %d points without a time", m.Name(), n)})
+				}
+				kind, points := temporality(m)
+				switch kind {
+				case pmetric.AggregationTemporalityCumulative:
+					return false
+				case pmetric.AggregationTemporalityDelta:
+				default:
+					bad = append(bad, flaw{receivers.NotCumulative, uint64(points), fmt.Sprintf("%.100q has no type, or is neither cumulative nor delta", m.Name())}) // #nosec G115 -- a count
+					return true
+				}
+				if !made {
+					resource, made = delta.ResourceMetrics().AppendEmpty(), true
+					from.Resource().CopyTo(resource.Resource())
+				}
+				if !begun {
+					s := resource.ScopeMetrics().AppendEmpty()
+					scope.Scope().CopyTo(s.Scope())
+					s.SetSchemaUrl(scope.SchemaUrl())
+					to, begun = s.Metrics(), true
+				}
+				moved := to.AppendEmpty()
+				m.MoveTo(moved)
+				cumulative(moved)
+				return true
+			})
+		}
+	}
+	return delta, bad
+}
+
+// temporality is how the points of a metric are to be read, and how many they are.
+func temporality(m pmetric.Metric) (pmetric.AggregationTemporality, int) {
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		return pmetric.AggregationTemporalityCumulative, m.Gauge().DataPoints().Len()
+	case pmetric.MetricTypeSummary:
+		return pmetric.AggregationTemporalityCumulative, m.Summary().DataPoints().Len()
+	case pmetric.MetricTypeSum:
+		return m.Sum().AggregationTemporality(), m.Sum().DataPoints().Len()
+	case pmetric.MetricTypeHistogram:
+		return m.Histogram().AggregationTemporality(), m.Histogram().DataPoints().Len()
+	case pmetric.MetricTypeExponentialHistogram:
+		return m.ExponentialHistogram().AggregationTemporality(), m.ExponentialHistogram().DataPoints().Len()
+	}
+	return pmetric.AggregationTemporalityUnspecified, 1
+}
+
+// cumulative says of a metric that it is what it will be.
+func cumulative(m pmetric.Metric) {
+	const is = pmetric.AggregationTemporalityCumulative
+	switch m.Type() {
+	case pmetric.MetricTypeSum:
+		m.Sum().SetAggregationTemporality(is)
+	case pmetric.MetricTypeHistogram:
+		m.Histogram().SetAggregationTemporality(is)
+	case pmetric.MetricTypeExponentialHistogram:
+		m.ExponentialHistogram().SetAggregationTemporality(is)
+	}
+}
+
+// dropTimeless takes the points without a time out of m, and says how many they were. Beside one
+// of 1970 the translation would repeat target_info every few minutes up to the present.
+func dropTimeless(m pmetric.Metric) (n uint64) {
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		m.Gauge().DataPoints().RemoveIf(timeless[pmetric.NumberDataPoint](&n))
+	case pmetric.MetricTypeSummary:
+		m.Summary().DataPoints().RemoveIf(timeless[pmetric.SummaryDataPoint](&n))
+	case pmetric.MetricTypeSum:
+		m.Sum().DataPoints().RemoveIf(timeless[pmetric.NumberDataPoint](&n))
+	case pmetric.MetricTypeHistogram:
+		m.Histogram().DataPoints().RemoveIf(timeless[pmetric.HistogramDataPoint](&n))
+	case pmetric.MetricTypeExponentialHistogram:
+		m.ExponentialHistogram().DataPoints().RemoveIf(timeless[pmetric.ExponentialHistogramDataPoint](&n))
+	}
+	return n
+}
+
+func timeless[P interface{ Timestamp() pcommon.Timestamp }](n *uint64) func(P) bool {
+	return func(p P) bool {
+		if p.Timestamp() != 0 {
+			return false
+		}
+		*n++
+		return true
+	}
+}
