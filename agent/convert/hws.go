@@ -23,7 +23,7 @@ func (c *converter) hws(root *yaml.Node) {
 			pairs(v, func(name string, _, value *yaml.Node) { set(labels, labelName(name), str(value.Value)) })
 		case "targets", "hosts":
 			for i, e := range items(v) {
-				c.device(device{path: at(key, i), node: e, about: get(e, strings.TrimSuffix(key, "s")), protocols: e})
+				c.entry(at(key, i), strings.TrimSuffix(key, "s"), e)
 			}
 		case "resourceGroups":
 			pairs(v, func(group string, _, g *yaml.Node) {
@@ -78,6 +78,37 @@ type device struct {
 	labels    []*yaml.Node
 }
 
+// entry converts one of hosts or targets: a host, or a hostGroup, whose hostnames are a list, or
+// keys with labels of their own.
+func (c *converter) entry(path, kind string, e *yaml.Node) {
+	for _, key := range []string{kind, kind + "Group"} {
+		about := get(e, key)
+		hosts := get(about, "hostnames")
+		switch {
+		case about == nil:
+			continue
+		case hosts == nil:
+			c.device(device{path: path, node: e, about: about, protocols: e})
+		case hosts.Kind == yaml.MappingNode:
+			pairs(hosts, func(name string, _, own *yaml.Node) {
+				one := mapping()
+				set(one, "hostname", str(name))
+				c.device(device{path: path, node: e, about: one, protocols: e, labels: []*yaml.Node{get(own, "extraLabels")}})
+				pairs(own, func(part string, k, _ *yaml.Node) {
+					if part != "extraLabels" {
+						c.note(k, path+"."+key+".hostnames."+name+"."+part, "%s", whyHWS(part))
+					}
+				})
+			})
+		default:
+			set(about, "hostname", hosts)
+			c.device(device{path: path, node: e, about: about, protocols: e})
+		}
+		return
+	}
+	c.note(e, path, "has neither %s nor %[1]sGroup; it is left out", kind)
+}
+
 // resources converts MetricsHub's.
 func (c *converter) resources(v *yaml.Node, path string, group *yaml.Node) {
 	pairs(v, func(name string, _, r *yaml.Node) {
@@ -114,9 +145,9 @@ func (c *converter) device(d device) {
 	pairs(d.protocols, func(key string, k, v *yaml.Node) {
 		where := d.path + "." + key
 		switch key {
-		case "target", "host", "collectPeriod":
+		case "target", "host", "targetGroup", "hostGroup", "collectPeriod":
 		case "extraLabels", "attributes":
-			d.labels = append(d.labels, v)
+			d.labels = append([]*yaml.Node{v}, d.labels...) // a host's own win
 		case "snmp", "snmpv3":
 		case "osCommand", "ssh", "winrm", "wmi", "winRm":
 			if local(hosts) {
