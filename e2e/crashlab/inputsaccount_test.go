@@ -103,6 +103,7 @@ type judgement struct {
 	undone      int // of these, those that later rounds do not show
 	half        int // requests and rounds of which a part came
 	refused     int // requests that were refused
+	unasked     int // of these, those that were not asked to come again
 	stored      int // of these, those that came all the same
 	wrong       int // rounds that nobody said
 	rounds      map[string]int
@@ -158,6 +159,9 @@ func (in *inputs) judge(l lives) judgement {
 			}
 			if st.answer.status != 0 && !st.answer.ok() {
 				v.refused++
+				if !st.answer.retry {
+					v.unasked++
+				}
 			}
 		}
 		if s.way == byPush {
