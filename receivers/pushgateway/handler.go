@@ -152,12 +152,13 @@ func (p *Receiver) remove(r *receivers.Request, labels map[string]string) error 
 	}
 	b := r.Batch()
 	defer b.Rollback()
-	now, stale := time.Now().UnixMilli(), math.Float64frombits(value.StaleNaN)
+	// A round may have had this very millisecond, and a series has one value for it.
+	at, stale := time.Now().UnixMilli()+1, math.Float64frombits(value.StaleNaN)
 	err = each(gone, func(s *exposition.Sample) error {
 		if err := b.Series(s.Labels, s.Family, s.Meta); err != nil {
 			return err
 		}
-		return b.Append(0, now, stale, nil, nil)
+		return b.Append(0, at, stale, nil, nil)
 	})
 	if err == nil {
 		_, err = b.Commit()

@@ -3,6 +3,7 @@ package pushgateway
 import (
 	"bytes"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -13,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,6 +23,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/prometheus/model/relabel"
 	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/storage"
 	"go.uber.org/goleak"
 
 	"hwsagent/receivers"
@@ -127,6 +131,37 @@ func TestGroups(t *testing.T) {
 
 // A deletion ends the series under the names that relabelling gave them; a push that relabelling
 // leaves without a name is refused. What a push itself brings is relabelled by each round.
+// TestDeletedInTheMomentOfARound: a round and a DELETE at the same millisecond; the series
+// are marked stale all the same, before the answer.
+func TestDeletedInTheMomentOfARound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir())
+		r.must(200, "PUT", "/metrics/job/backup", "a 1\n")
+		app := r.log.AppenderV2(t.Context())
+		err := r.Each(t.Context(), func(s *exposition.Sample) error {
+			_, err := app.Append(0, s.Labels, 0, time.Now().UnixMilli(), s.V, nil, nil, storage.AOptions{})
+			return err
+		})
+		if err = errors.Join(err, app.Commit()); err != nil {
+			t.Fatal(err)
+		}
+		r.must(202, "DELETE", "/metrics/job/backup", "")
+		var last []string
+		newest := map[string]float64{}
+		for _, s := range r.log.Samples() {
+			newest[s.Labels] = s.V
+		}
+		for series, v := range newest {
+			if !value.IsStaleNaN(v) {
+				last = append(last, series)
+			}
+		}
+		if len(newest) != 3 || len(last) > 0 {
+			t.Errorf("of %d series these are not stale: %v", len(newest), last)
+		}
+	})
+}
+
 func TestRelabelling(t *testing.T) {
 	r := newRig(t, t.TempDir(), receivertest.Rules(t, `
 - {source_labels: [__name__], regex: noise|push_failure_time_seconds, action: drop}
