@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -18,7 +17,6 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 
 	"hwsagent/agent/demo/receiver"
-	"hwsagent/e2e/results"
 )
 
 // arrivals is what a target was sent: the values of each series, by its labels as in
@@ -72,8 +70,8 @@ type intake struct {
 	write, push, text, otlp, grpc string // host:port
 }
 
-// startIntake starts an agent with every receiver; more is added to the configuration.
-func startIntake(t *testing.T, sync, limits, more string) *intake {
+// startIntake starts an agent with every receiver.
+func startIntake(t *testing.T) *intake {
 	t.Helper()
 	in := &intake{arrivals: &arrivals{series: map[string][]prompb.Sample{}, native: map[string]int{}}}
 	for _, p := range []*string{&in.write, &in.push, &in.text, &in.otlp, &in.grpc} {
@@ -85,17 +83,16 @@ func startIntake(t *testing.T, sync, limits, more string) *intake {
 	}
 	t.Cleanup(target.Stop)
 	in.agent = startAgent(t, fmt.Sprintf(`
-wal: {max_bytes: 1GiB, min_free_bytes: 1MiB, sync: %s}
+wal: {max_bytes: 1GiB, min_free_bytes: 1MiB}
 probes:
   - {name: hwsagent, type: self, enabled: false}
-%s
 receivers:
-  remote_write: {listen: %q%s}
-  pushgateway: {listen: %[5]q, interval: 100ms%[4]s}
-  import: {listen: %[6]q%[4]s}
-  otlp: {http: {listen: %[7]q}, grpc: {listen: %[8]q}, promote_resource_attributes: [deployment.environment]%[4]s}
+  remote_write: {listen: %q}
+  pushgateway: {listen: %q, interval: 100ms}
+  import: {listen: %q}
+  otlp: {http: {listen: %q}, grpc: {listen: %q}, promote_resource_attributes: [deployment.environment]}
 remote_write:
-`, sync, more, in.write, limits, in.push, in.text, in.otlp, in.grpc)+
+`, in.write, in.push, in.text, in.otlp, in.grpc)+
 		entry("target", target.URL(), "    send_native_histograms: true\n    metadata_config: {send: false}\n"))
 	return in
 }
@@ -120,85 +117,12 @@ func send(t *testing.T, method, url, contentType, encoding string, body []byte) 
 	return resp.StatusCode, string(text)
 }
 
-// otlpJSON is a request with one sum.
-func otlpJSON(name string, v int) []byte {
-	return fmt.Appendf(nil, `{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"name":%q,"sum":{"aggregationTemporality":2,"isMonotonic":false,"dataPoints":[{"timeUnixNano":"%d","asInt":"%d"}]}}]}]}]}`,
-		name, time.Now().UnixNano(), v)
-}
-
-// TestReceivingSurvivesKill: what was answered with 2xx arrives, although the agent is
-// killed as soon as the answer is there.
-func TestReceivingSurvivesKill(t *testing.T) {
-	for _, sync := range []string{"1s", "always"} {
-		t.Run("sync="+sync, func(t *testing.T) {
-			t.Parallel()
-			in := startIntake(t, sync, "", "")
-			rounds := 4
-			if os.Getenv("HWSAGENT_RESULTS") != "" {
-				rounds = 25
-			}
-			sent, acked := 0, map[string][]int{}
-			for i := 1; i <= rounds; i++ {
-				for name, post := range map[string]func(v int) int{
-					"by_write": func(v int) int {
-						code, _ := send(t, http.MethodPost, "http://"+in.write+"/api/v1/write", "application/x-protobuf", "snappy", handMade(t, "by_write", float64(v)))
-						return code
-					},
-					"by_text": func(v int) int {
-						code, _ := send(t, http.MethodPost, "http://"+in.text+"/api/v1/import/prometheus", "text/plain", "", fmt.Appendf(nil, "by_text %d\n", v))
-						return code
-					},
-					"by_otlp": func(v int) int {
-						code, _ := send(t, http.MethodPost, "http://"+in.otlp+"/v1/metrics", "application/json", "", otlpJSON("by_otlp", v))
-						return code
-					},
-					"by_push": func(v int) int {
-						code, _ := send(t, http.MethodPut, "http://"+in.push+"/metrics/job/j", "text/plain", "", fmt.Appendf(nil, "by_push %d\n", v))
-						return code
-					},
-				} {
-					sent++
-					code := post(i)
-					in.kill() // SIGKILL, before anything else
-					if code/100 != 2 {
-						t.Fatalf("%s: %d", name, code)
-					}
-					acked[name] = append(acked[name], i)
-					in.run()
-					if name == "by_push" { // a group: what it shows is what was pushed last
-						eventually(t, 20*time.Second, func() string {
-							if v := in.last("by_push{job=j}"); v != float64(i) {
-								return fmt.Sprintf("the group shows %v, want %d", v, i)
-							}
-							return ""
-						})
-					}
-				}
-			}
-			lost := 0
-			for _, name := range []string{"by_write", "by_text", "by_otlp"} {
-				eventually(t, 30*time.Second, func() string {
-					got := map[float64]bool{}
-					for _, v := range in.values(name + "{}") {
-						got[v] = true
-					}
-					if lost = len(acked[name]) - len(got); lost > 0 {
-						return fmt.Sprintf("%s: %d of %d acknowledged values have arrived", name, len(got), len(acked[name]))
-					}
-					return ""
-				})
-			}
-			results.Add(t, results.Line{What: "SIGKILL directly after a receiver's 2xx, sync " + sync, Count: sent, Lost: max(0, lost)})
-		})
-	}
-}
-
 // TestReceivingFromPrometheus: Debian's prometheus writes to the agent, which is killed
 // meanwhile, and everything that it scraped comes out at the other end.
 func TestReceivingFromPrometheus(t *testing.T) {
 	t.Parallel()
 	program := needs(t, "prometheus")
-	in := startIntake(t, "1s", "", "")
+	in := startIntake(t)
 	dir, addr := t.TempDir(), fmt.Sprintf("127.0.0.1:%d", freePort(t))
 	config := fmt.Sprintf(`
 global: {scrape_interval: 500ms, scrape_timeout: 400ms}
@@ -268,7 +192,7 @@ func TestReceivingFromSDK(t *testing.T) {
 		for _, delta := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s,delta=%t", way, delta), func(t *testing.T) {
 				t.Parallel()
-				in := startIntake(t, "1s", "", "")
+				in := startIntake(t)
 				to := in.otlp
 				if way == "grpc" {
 					to = in.grpc
@@ -313,7 +237,7 @@ func TestReceivingFromSDK(t *testing.T) {
 func TestReceivingPushes(t *testing.T) {
 	t.Parallel()
 	curl := needs(t, "curl")
-	in := startIntake(t, "1s", "", "")
+	in := startIntake(t)
 	g := client.NewGauge(client.GaugeOpts{Name: "last_success"})
 	g.Set(42)
 	h := client.NewHistogram(client.HistogramOpts{Name: "size", NativeHistogramBucketFactor: 1.1})

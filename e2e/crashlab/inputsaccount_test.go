@@ -40,9 +40,15 @@ func stale(v float64) bool { return math.Float64bits(v) == value.StaleNaN }
 type intake struct {
 	mu      sync.Mutex
 	sources map[string]map[int64]*round
+
+	ups   map[string][]prompb.Sample // of each job, as they came
+	torn  map[int64]bool             // times of what was sent malformed and has come
+	never map[int64]bool             // times of which none may
 }
 
-func newIntake() *intake { return &intake{sources: map[string]map[int64]*round{}} }
+func newIntake() *intake {
+	return &intake{sources: map[string]map[int64]*round{}, ups: map[string][]prompb.Sample{}, torn: map[int64]bool{}, never: map[int64]bool{}}
+}
 
 func (i *intake) add(all []prompb.TimeSeries) {
 	i.mu.Lock()
@@ -54,6 +60,15 @@ func (i *intake) add(all []prompb.TimeSeries) {
 			source = receiver.Label(ts, saidBy) + " " + receiver.Label(ts, saidWho)
 		case toldName:
 			source = receiver.Label(ts, "job")
+		case "up":
+			job := receiver.Label(ts, "job")
+			i.ups[job] = append(i.ups[job], ts.Samples...)
+			continue
+		case tornName:
+			for _, s := range ts.Samples {
+				i.torn[s.Timestamp] = true
+			}
+			continue
 		default:
 			continue
 		}
@@ -79,6 +94,18 @@ func (i *intake) add(all []prompb.TimeSeries) {
 			r.came[part]++
 		}
 	}
+}
+
+// up counts the rounds of a job since a time that were well, or were not.
+func (i *intake) up(job string, since time.Time, well bool) (n int) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, s := range i.ups[job] {
+		if s.Timestamp >= since.UnixMilli() && s.Value == map[bool]float64{true: 1, false: 0}[well] {
+			n++
+		}
+	}
+	return n
 }
 
 func source(s *sender) string { return string(s.way) + " " + strconv.Itoa(s.who) }
@@ -235,6 +262,8 @@ func (in *inputs) judgePushes(s *sender, v *judgement, complain func(string, ...
 			v.pushed++
 		}
 	}
+	// A round has the time that it was due; where the machine is late, it reads later.
+	late := (100*time.Millisecond + in.noise()).Milliseconds()
 	rounds := in.account.sources[source(s)]
 	newest := uint64(0)
 	for _, at := range slices.Sorted(maps.Keys(rounds)) {
@@ -242,7 +271,7 @@ func (in *inputs) judgePushes(s *sender, v *judgement, complain func(string, ...
 		if !whole || stale(rounds[at].values[0]) {
 			continue
 		}
-		if n == 0 || n > uint64(len(s.said)) || s.said[n-1].ends || s.said[n-1].began.UnixMilli() > at {
+		if n == 0 || n > uint64(len(s.said)) || s.said[n-1].ends || s.said[n-1].began.UnixMilli() > at+late {
 			v.wrong++
 			complain("sender %d: the group shows %d at %d, which was not pushed by then", s.who, n, at)
 			continue

@@ -193,7 +193,7 @@ func (s *sender) say(ctx context.Context, ends bool) answer {
 			method = http.MethodPost
 		}
 		var err error
-		if body, err = s.way.body(s.who, now.n, now.at); err != nil {
+		if body, err = s.way.body(saidName, s.who, now.n, now.at); err != nil {
 			s.in.t.Error(err)
 		}
 	}

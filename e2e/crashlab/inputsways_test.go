@@ -85,8 +85,8 @@ func (w way) header() http.Header {
 	return h
 }
 
-// body is a request that says a number at a time, milliseconds. A push has no time.
-func (w way) body(who int, n uint64, at int64) ([]byte, error) {
+// body is a request that says a number of a metric at a time, milliseconds. A push has no time.
+func (w way) body(metric string, who int, n uint64, at int64) ([]byte, error) {
 	sender := strconv.Itoa(who)
 	switch w {
 	case byWrite1:
@@ -94,7 +94,7 @@ func (w way) body(who int, n uint64, at int64) ([]byte, error) {
 		for part := range parts {
 			all.Timeseries = append(all.Timeseries, prompb.TimeSeries{
 				Labels: []prompb.Label{
-					{Name: "__name__", Value: saidName}, {Name: saidBy, Value: string(w)},
+					{Name: "__name__", Value: metric}, {Name: saidBy, Value: string(w)},
 					{Name: saidPart, Value: strconv.Itoa(part)}, {Name: saidWho, Value: sender},
 				},
 				Samples: []prompb.Sample{{Value: float64(n), Timestamp: at}},
@@ -103,7 +103,7 @@ func (w way) body(who int, n uint64, at int64) ([]byte, error) {
 		raw, err := all.Marshal()
 		return snappy.Encode(nil, raw), err
 	case byWrite2:
-		all := writev2.Request{Symbols: []string{"", "__name__", saidName, saidBy, string(w), saidPart, saidWho, sender}}
+		all := writev2.Request{Symbols: []string{"", "__name__", metric, saidBy, string(w), saidPart, saidWho, sender}}
 		for part := range parts {
 			all.Symbols = append(all.Symbols, strconv.Itoa(part))
 			all.Timeseries = append(all.Timeseries, writev2.TimeSeries{
@@ -116,7 +116,7 @@ func (w way) body(who int, n uint64, at int64) ([]byte, error) {
 	case byOTLP, byGRPC:
 		all := pmetric.NewMetrics()
 		m := all.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
-		m.SetName(saidName)
+		m.SetName(metric)
 		points := m.SetEmptyGauge().DataPoints()
 		for part := range parts {
 			p := points.AppendEmpty()
@@ -136,9 +136,9 @@ func (w way) body(who int, n uint64, at int64) ([]byte, error) {
 	var text bytes.Buffer
 	for part := range parts {
 		if w == byPush { // its sender is among the labels of the group
-			fmt.Fprintf(&text, "%s{%s=%q,%s=\"%d\"} %d\n", saidName, saidBy, w, saidPart, part, n)
+			fmt.Fprintf(&text, "%s{%s=%q,%s=\"%d\"} %d\n", metric, saidBy, w, saidPart, part, n)
 		} else {
-			fmt.Fprintf(&text, "%s{%s=%q,%s=\"%d\",%s=%q} %d %d\n", saidName, saidBy, w, saidPart, part, saidWho, sender, n, at)
+			fmt.Fprintf(&text, "%s{%s=%q,%s=\"%d\",%s=%q} %d %d\n", metric, saidBy, w, saidPart, part, saidWho, sender, n, at)
 		}
 	}
 	return text.Bytes(), nil

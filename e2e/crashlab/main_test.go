@@ -22,6 +22,9 @@ func TestMain(m *testing.M) {
 	if spec := os.Getenv(tracerEnv); spec != "" {
 		os.Exit(runTracer(spec, os.Args[1:]))
 	}
+	if spec := os.Getenv(exporterEnv); spec != "" {
+		os.Exit(runExporter(spec))
+	}
 	if os.Getenv("HWSAGENT_E2E") != "" {
 		ownMounts()
 	}
