@@ -137,6 +137,10 @@ func newProbe(s Status, p ProbeStatus) probeView {
 		v.Level, v.Error = SeverityWarning, p.LastError
 	case "waiting":
 		v.Level = SeverityNote
+	case "ok":
+		if p.LastError != "" { // a part that could not be read
+			v.Level, v.Error = SeverityNote, p.LastError
+		}
 	}
 	return v
 }

@@ -109,6 +109,9 @@ func newScrape(s Status, j ScrapeStatus) scrapeView {
 			last = t.LastScrape
 		}
 		slowest, v.Every = max(slowest, t.Took), t.Interval
+		if every, err := time.ParseDuration(t.Interval); err == nil { // not of days and more
+			v.Every = span(every)
+		}
 		v.Rows = append(v.Rows, r)
 	}
 	v.Last, v.Slowest = ago(s.Now, last), "–"

@@ -280,6 +280,10 @@ func probeProblems(p ProbeStatus) []Problem {
 			"`hwsagent probe " + p.Name + "` runs it once and shows what it reads"})
 	case "hung":
 		all = append(all, Problem{SeverityWarning, subject, "hangs and does not come back; the others are not affected", "look at the device or mount that it reads"})
+	case "ok":
+		if p.LastError != "" {
+			all = append(all, Problem{SeverityNote, subject, firstLine(p.LastError), "`hwsagent probe " + p.Name + "` runs it once and shows what it reads"})
+		}
 	}
 	if p.Refused > 0 {
 		all = append(all, Problem{SeverityNote, subject, samples(p.Refused) + " were invalid or refused by the log", ""})

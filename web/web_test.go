@@ -40,7 +40,7 @@ func load(t *testing.T, name string) Status {
 	return s
 }
 
-var statuses = []string{"ok", "held", "full", "down", "new", "notargets", "clock", "missed", "scrape"}
+var statuses = []string{"ok", "held", "full", "down", "new", "notargets", "clock", "missed", "scrape", "inputs"}
 
 func TestWriteText(t *testing.T) {
 	for _, name := range statuses {

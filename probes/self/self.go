@@ -5,7 +5,7 @@ package self
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"math"
 	"strconv"
 
@@ -35,7 +35,7 @@ func (p *Probe) Collect(_ context.Context, r *probes.Round) error {
 		p.add(r, mf)
 	}
 	if err != nil && len(gathered) > 0 {
-		return errors.Join(probes.ErrPartial, err)
+		return fmt.Errorf("%w: %w", probes.ErrPartial, err)
 	}
 	return err
 }

@@ -97,7 +97,7 @@ func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 	}
 	r.Add(p.error, failed)
 	if len(errs) > 0 {
-		return errors.Join(append([]error{probes.ErrPartial}, errs...)...)
+		return fmt.Errorf("%w: %w", probes.ErrPartial, errors.Join(errs...))
 	}
 	return nil
 }
