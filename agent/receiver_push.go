@@ -68,6 +68,8 @@ type pushedProbe struct{ receiver *pushgateway.Receiver }
 // Collect implements [probes.Probe].
 func (p pushedProbe) Collect(ctx context.Context, r *probes.Round) error {
 	families := map[string]*probes.Family{}
+	// What comes of it is told by the round's own commit, which the log takes or not, too.
+	_ = p.receiver.Settle(ctx)
 	return p.receiver.Each(ctx, func(s *exposition.Sample) error {
 		name := s.Labels.Get(model.MetricNameLabel)
 		family := s.Family

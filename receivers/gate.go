@@ -2,13 +2,18 @@ package receivers
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"net/http"
 	"sync"
 	"time"
 
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/relabel"
+	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
 	"golang.org/x/sync/semaphore"
 )
@@ -189,6 +194,39 @@ func (g *Gate) note(why *Refusal) {
 	if !quiet {
 		g.o.Logger.Warn("A request was refused", "receiver", g.o.Name, "reason", string(why.Reason), "err", why.Text)
 	}
+}
+
+// MarkStale marks series stale that nobody will send any more, as the rules name them, in one
+// commit. No limit holds for that.
+func (g *Gate) MarkStale(ctx context.Context, series []labels.Labels) error {
+	if len(series) == 0 {
+		return nil
+	}
+	app, lb := g.o.Out.AppenderV2(ctx), labels.NewBuilder(labels.EmptyLabels())
+	// A round may have had this very millisecond, and a series has one value for it.
+	at, stale, filtered := time.Now().UnixMilli()+1, math.Float64frombits(value.StaleNaN), 0
+	for _, ls := range series {
+		lb.Reset(ls)
+		if !relabel.ProcessBuilder(lb, g.o.Relabel...) {
+			filtered++
+			continue
+		}
+		if invalid(lb.Labels()) != "" {
+			continue // as its samples were
+		}
+		// Refused as out of order where somebody goes on with the series.
+		_, err := app.Append(0, lb.Labels(), 0, at, stale, nil, nil, storage.AOptions{RejectOutOfOrder: true})
+		if err != nil && !errors.Is(err, storage.ErrOutOfOrderSample) && !errors.Is(err, storage.ErrDuplicateSampleForTimestamp) {
+			return errors.Join(fmt.Errorf("mark series stale: %w", err), app.Rollback())
+		}
+	}
+	if f, ok := app.(filterer); ok {
+		f.Filtered(filtered)
+	}
+	if err := app.Commit(); err != nil {
+		return fmt.Errorf("mark series stale: %w", err)
+	}
+	return nil
 }
 
 // Limits are those of the receiver.

@@ -37,12 +37,12 @@ const (
 
 // parse reads the families of a pushed body, by name, each in the form in which it is
 // kept: delimited protobuf, every metric with the labels of the group.
-func parse(r *receivers.Request, group map[string]string) (map[string][]byte, error) {
+func parse(r *receivers.Request, group map[string]string) (map[string]family, error) {
 	families, err := read(r)
 	if err != nil {
 		return nil, err
 	}
-	out := map[string][]byte{}
+	out := map[string]family{}
 	for name, f := range families {
 		if err := prepare(f, group); err != nil {
 			return nil, err
@@ -51,7 +51,9 @@ func parse(r *receivers.Request, group map[string]string) (map[string][]byte, er
 		if _, err := protodelim.MarshalTo(&b, f); err != nil {
 			return nil, fmt.Errorf("keep family %q: %w", name, err)
 		}
-		out[name] = b.Bytes()
+		if out[name], err = newFamily(b.Bytes()); err != nil {
+			return nil, err
+		}
 	}
 	return out, nil
 }

@@ -8,14 +8,12 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"math"
 	"net/http"
 	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
-	"github.com/prometheus/prometheus/model/value"
 
 	"hwsagent/receivers"
 	"hwsagent/receivers/exposition"
@@ -73,49 +71,57 @@ func (p *Receiver) change(w http.ResponseWriter, r *receivers.Request) error {
 }
 
 // push takes the families of a request into a group: PUT in the place of all, POST in the
-// place of those with the same names.
+// place of those with the same names. Series that are in the group no longer are marked stale
+// before the answer, if the log takes that, and else as soon as it does.
 func (p *Receiver) push(r *receivers.Request, labels map[string]string) error {
 	families, err := parse(r, labels)
 	if err == nil {
 		err = p.check(r, families)
 	}
+	var next *group
 	now := time.Now()
-	if err != nil {
-		// As the Pushgateway: the group tells that its last push failed. One that is not
-		// there is not made for that.
-		failed := p.store.change(labels, func(old *group) *group {
-			if old == nil {
-				return nil
+	if err == nil {
+		next, err = p.store.change(labels, func(old *group) *group {
+			next := &group{labels: labels, families: families, pushed: now}
+			if old != nil && !old.deleted {
+				next.failed = old.failed
+				if r.Method == http.MethodPost {
+					next.families = maps.Clone(old.families)
+					maps.Copy(next.families, families)
+				}
 			}
-			next := *old
-			next.failed = now
-			return &next
+			return next.after(old)
 		})
-		if failed != nil {
-			p.store.log.Warn("Cannot note the time of a push that was refused", "err", failed)
-		}
-		return err
 	}
-	return refusal(p.store.change(labels, func(old *group) *group {
-		next := &group{labels: labels, families: families, pushed: now}
-		if old != nil {
-			next.failed = old.failed
-			if r.Method == http.MethodPost {
-				next.families = maps.Clone(old.families)
-				maps.Copy(next.families, families)
-			}
+	if err == nil {
+		p.end(r.Context(), next)
+		return nil
+	}
+	// As the Pushgateway: the group tells that its last push failed. One that is not
+	// there is not made for that.
+	_, failed := p.store.change(labels, func(old *group) *group {
+		if old == nil || old.deleted {
+			return old
 		}
-		return next
-	}))
+		next := *old
+		next.failed = now
+		return &next
+	})
+	if failed != nil {
+		p.store.log.Warn("Cannot note the time of a push that was refused", "err", failed)
+	}
+	return refusal(err)
 }
 
 // refusal is how an error of the store is answered.
 func refusal(err error) error {
 	switch {
-	case err == nil:
-		return nil
 	case errors.Is(err, errFull):
 		return receivers.Refuse(GroupsFull, http.StatusRequestEntityTooLarge, "%s", err)
+	case errors.Is(err, errClash):
+		return receivers.Refuse(receivers.Duplicate, http.StatusBadRequest, "%s", err)
+	case !errors.Is(err, errDisk):
+		return err
 	}
 	r := receivers.Refuse(receivers.LogFailed, http.StatusServiceUnavailable, "%s", err)
 	r.RetryAfter = 10 * time.Second
@@ -123,7 +129,7 @@ func refusal(err error) error {
 }
 
 // check puts the samples through the bounds of the receiver, as if they were stored now.
-func (p *Receiver) check(r *receivers.Request, families map[string][]byte) error {
+func (p *Receiver) check(r *receivers.Request, families map[string]family) error {
 	b := r.Batch()
 	defer b.Rollback()
 	g := &group{families: families}
@@ -140,34 +146,83 @@ func (p *Receiver) check(r *receivers.Request, families map[string][]byte) error
 	return b.Verdict()
 }
 
-// remove deletes a group. Its series are marked stale before the answer.
+// remove deletes a group. Its series are marked stale before the answer, if the log takes that,
+// and else as soon as it does.
 func (p *Receiver) remove(r *receivers.Request, labels map[string]string) error {
-	var gone *group
-	err := p.store.change(labels, func(old *group) *group {
-		gone = old
-		return nil
-	})
-	if err != nil || gone == nil {
-		return refusal(err)
-	}
-	b := r.Batch()
-	defer b.Rollback()
-	// A round may have had this very millisecond, and a series has one value for it.
-	at, stale := time.Now().UnixMilli()+1, math.Float64frombits(value.StaleNaN)
-	err = each(gone, func(s *exposition.Sample) error {
-		if err := b.Series(s.Labels, s.Family, s.Meta); err != nil {
-			return err
+	gone, err := p.store.change(labels, func(old *group) *group {
+		if old == nil || old.deleted {
+			return old
 		}
-		return b.Append(0, at, stale, nil, nil)
+		return (&group{labels: old.labels, deleted: true}).after(old)
 	})
-	if err == nil {
-		_, err = b.Commit()
+	if err != nil {
+		// A full disk has no room for what is left to do, but a file can always be removed.
+		_, err = p.store.change(labels, func(old *group) *group {
+			gone = (&group{labels: labels, deleted: true}).after(old)
+			return nil
+		})
 	}
 	if err != nil {
-		// The group is gone, and the next round marks what it had stale once more.
-		p.store.log.Warn("Cannot mark a deleted group stale at once", "err", err)
+		return refusal(err)
 	}
+	p.end(r.Context(), gone)
 	return nil
+}
+
+// end marks stale what has ended of a group, which may be nil.
+func (p *Receiver) end(ctx context.Context, g *group) {
+	if g == nil || !g.deleted && len(g.ended) == 0 {
+		return
+	}
+	if err := p.settle(ctx, g); err != nil {
+		p.store.log.Warn("Cannot mark stale at once what has left a pushed group; that is tried again each interval", "err", err)
+	}
+}
+
+// Settle marks stale what has ended where that could not be done at once: the log took nothing, or
+// the agent was killed.
+func (p *Receiver) Settle(ctx context.Context) error {
+	var errs []error
+	for _, g := range p.store.unsettled() {
+		errs = append(errs, p.settle(ctx, g))
+	}
+	return errors.Join(errs...)
+}
+
+// endsAtOnce bounds how many series one commit marks stale.
+const endsAtOnce = 10_000
+
+func (p *Receiver) settle(ctx context.Context, g *group) error {
+	var gone []labels.Labels
+	flush := func() error {
+		defer clear(gone)
+		err := p.gate.MarkStale(ctx, gone)
+		gone = gone[:0]
+		return err
+	}
+	add := func(ls labels.Labels) error {
+		if p.store.isShown(ls.Hash()) {
+			return nil
+		}
+		if gone = append(gone, ls.Copy()); len(gone) == endsAtOnce {
+			return flush()
+		}
+		return nil
+	}
+	if err := exposition.Parse(g.ended, exposition.Protobuf, func(s *exposition.Sample) error { return add(s.Labels) }); err != nil {
+		return err
+	}
+	if g.deleted {
+		for _, name := range []string{pushTime, failureTime} {
+			if err := add(ownLabels(g.labels, name)); err != nil {
+				return err
+			}
+		}
+	}
+	if err := flush(); err != nil {
+		return err
+	}
+	return p.store.settle(g)
 }
 
 // Each calls f for each sample of each group, that of push_time_seconds included, until f
@@ -195,14 +250,19 @@ func each(g *group, f func(*exposition.Sample) error) error {
 		{pushTime, "Last Unix time when changing this group succeeded.", g.pushed},
 		{failureTime, "Last Unix time when changing this group failed.", g.failed},
 	} {
-		lb := labels.NewBuilder(labels.FromMap(g.labels))
-		lb.Set(model.MetricNameLabel, own.name)
 		err := f(&exposition.Sample{
-			Labels: lb.Labels(), Family: own.name, Meta: metadata.Metadata{Type: model.MetricTypeGauge, Help: own.help}, V: float64(millis(own.at)) / 1000,
+			Labels: ownLabels(g.labels, own.name), Family: own.name, Meta: metadata.Metadata{Type: model.MetricTypeGauge, Help: own.help}, V: float64(millis(own.at)) / 1000,
 		})
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// ownLabels are those of one of the series that a group has besides what is pushed.
+func ownLabels(group map[string]string, name string) labels.Labels {
+	lb := labels.NewBuilder(labels.FromMap(group))
+	lb.Set(model.MetricNameLabel, name)
+	return lb.Labels()
 }

@@ -1,13 +1,10 @@
 package pushgateway
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io/fs"
 	"log/slog"
 	"maps"
@@ -16,9 +13,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
-
-	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // Bounds of what is kept.
@@ -29,54 +23,6 @@ const (
 
 const fileEnd = ".group"
 
-// group is what was pushed under one set of labels. It never changes.
-type group struct {
-	labels   map[string]string
-	families map[string][]byte // delimited protobuf, by name
-	pushed   time.Time         // the last push that was taken; zero if none was
-	failed   time.Time         // the last that was not
-}
-
-func (g *group) size() (n int64) {
-	for name, f := range g.families {
-		n += int64(len(name) + len(f))
-	}
-	for name, value := range g.labels {
-		n += int64(len(name) + len(value))
-	}
-	return n
-}
-
-// body is all families one behind the other, in the order of their names.
-func (g *group) body() []byte {
-	var b bytes.Buffer
-	for _, name := range slices.Sorted(maps.Keys(g.families)) {
-		b.Write(g.families[name])
-	}
-	return b.Bytes()
-}
-
-// key is the same for two sets of labels exactly when they are equal.
-func key(labels map[string]string) string {
-	var b strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(labels)) {
-		fmt.Fprintf(&b, "%q=%q,", name, labels[name])
-	}
-	return b.String()
-}
-
-// header is the first line of a group's file; the families follow.
-type header struct {
-	Version  int               `json:"version"` // 1
-	Labels   map[string]string `json:"labels"`
-	Pushed   int64             `json:"pushed"` // milliseconds; 0: never
-	Failed   int64             `json:"failed"`
-	Bytes    int               `json:"bytes"` // of the families
-	Checksum uint32            `json:"crc32c"`
-}
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // Store keeps the groups, each in a file of its own: what was answered is durable. It is
 // safe for concurrent use.
 type Store struct {
@@ -85,12 +31,14 @@ type Store struct {
 
 	mu     sync.Mutex
 	groups map[string]*group // by key
+	shown  map[uint64]string // by the hash of its labels, each series that is shown: the key of its group
 	bytes  int64
 }
 
 var (
-	errFull = fmt.Errorf("%d groups or %d bytes are kept already: delete groups that nobody needs", maxGroups, maxBytes)
-	errDisk = errors.New("keep the group")
+	errFull  = fmt.Errorf("%d groups or %d bytes are kept already: delete groups that nobody needs", maxGroups, maxBytes)
+	errDisk  = errors.New("keep the group")
+	errClash = errors.New("a series is there twice, in this group or in another one")
 )
 
 // OpenStore reads what is kept in dir. A file that cannot be read is left alone and told.
@@ -102,7 +50,7 @@ func OpenStore(dir string, logger *slog.Logger) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read pushed groups: %w", err)
 	}
-	s := &Store{dir: dir, log: logger, groups: map[string]*group{}}
+	s := &Store{dir: dir, log: logger, groups: map[string]*group{}, shown: map[uint64]string{}}
 	for _, e := range entries {
 		if !strings.HasSuffix(e.Name(), fileEnd) {
 			continue
@@ -119,8 +67,7 @@ func OpenStore(dir string, logger *slog.Logger) (*Store, error) {
 			logger.Error("A pushed group cannot be read; its file is left alone", "file", filepath.Join(dir, e.Name()), "err", err)
 			continue
 		}
-		s.groups[key(g.labels)] = g
-		s.bytes += g.size()
+		s.put(key(g.labels), g)
 	}
 	return s, nil
 }
@@ -130,111 +77,108 @@ func (s *Store) file(key string) string {
 	return filepath.Join(s.dir, hex.EncodeToString(sum[:])+fileEnd)
 }
 
-func millis(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMilli()
-}
-
-func atMillis(ms int64) time.Time {
-	if ms == 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(ms)
-}
-
-func encode(g *group) ([]byte, error) {
-	body := g.body()
-	line, err := json.Marshal(header{
-		Version: 1, Labels: g.labels, Pushed: millis(g.pushed), Failed: millis(g.failed),
-		Bytes: len(body), Checksum: crc32.Checksum(body, castagnoli),
-	})
-	return append(append(line, '\n'), body...), err
-}
-
-func decode(text []byte) (*group, error) {
-	line, body, _ := bytes.Cut(text, []byte("\n"))
-	var h header
-	if err := json.Unmarshal(line, &h); err != nil {
-		return nil, fmt.Errorf("read its first line: %w", err)
-	}
-	switch {
-	case h.Version != 1:
-		return nil, fmt.Errorf("its version is %d, this build knows 1", h.Version)
-	case len(body) != h.Bytes || crc32.Checksum(body, castagnoli) != h.Checksum:
-		return nil, errors.New("it is damaged")
-	}
-	g := &group{labels: h.Labels, families: map[string][]byte{}, pushed: atMillis(h.Pushed), failed: atMillis(h.Failed)}
-	for len(body) > 0 {
-		family, n := protowire.ConsumeBytes(body)
-		if n < 0 {
-			return nil, fmt.Errorf("read a family: %w", protowire.ParseError(n))
-		}
-		name, err := nameOf(family)
-		if err != nil {
-			return nil, err
-		}
-		g.families[name], body = body[:n:n], body[n:]
-	}
-	return g, nil
-}
-
-// nameOf reads field 1 of a family.
-func nameOf(family []byte) (string, error) {
-	for len(family) > 0 {
-		number, kind, n := protowire.ConsumeTag(family)
-		if n < 0 {
-			return "", fmt.Errorf("read a family: %w", protowire.ParseError(n))
-		}
-		if number == 1 && kind == protowire.BytesType {
-			name, n := protowire.ConsumeBytes(family[n:])
-			if n < 0 {
-				return "", fmt.Errorf("read a family: %w", protowire.ParseError(n))
+// put makes next the group of a key; nil removes it. s.mu must be held, or s be new.
+func (s *Store) put(k string, next *group) {
+	if old := s.groups[k]; old != nil {
+		s.bytes -= old.size()
+		for hash := range old.series() {
+			if s.shown[hash] == k {
+				delete(s.shown, hash)
 			}
-			return string(name), nil
 		}
-		m := protowire.ConsumeFieldValue(number, kind, family[n:])
-		if m < 0 {
-			return "", fmt.Errorf("read a family: %w", protowire.ParseError(m))
-		}
-		family = family[n+m:]
+		delete(s.groups, k)
 	}
-	return "", errors.New("a family has no name")
+	if next == nil {
+		return
+	}
+	s.groups[k] = next
+	s.bytes += next.size()
+	for hash := range next.series() {
+		s.shown[hash] = k
+	}
 }
 
-// change makes of a group what f says, durably; f gets nil for one that is new, and returns
-// nil for one that is to go. What f returns is not changed afterwards.
-func (s *Store) change(labels map[string]string, f func(old *group) *group) error {
+// clashes reports whether a series of next comes twice, as it is now. s.mu must be held.
+func (s *Store) clashes(k string, next *group) bool {
+	mine := map[uint64]bool{}
+	for hash := range next.series() {
+		if other, ok := s.shown[hash]; mine[hash] || ok && other != k {
+			return true
+		}
+		mine[hash] = true
+	}
+	return false
+}
+
+// change makes of a group what f says, durably; f gets nil for one that is not there, and returns
+// nil for one that is to go. What f returns is not changed afterwards. It is returned.
+func (s *Store) change(labels map[string]string, f func(old *group) *group) (*group, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := key(labels)
 	old := s.groups[k]
 	next := f(old)
-	bytes := s.bytes
+	if next == old {
+		return old, nil
+	}
+	if next == nil {
+		if err := s.remove(s.file(k)); err != nil {
+			return nil, fmt.Errorf("%w: %w", errDisk, err)
+		}
+		s.put(k, nil)
+		return nil, nil
+	}
+	bytes := s.bytes + next.size()
 	if old != nil {
 		bytes -= old.size()
 	}
-	if next == nil {
-		if old == nil {
-			return nil
-		}
-		if err := s.remove(s.file(k)); err != nil {
-			return fmt.Errorf("%w: %w", errDisk, err)
-		}
-		delete(s.groups, k)
-		s.bytes = bytes
-		return nil
-	}
-	bytes += next.size()
-	if old == nil && len(s.groups) >= maxGroups || bytes > maxBytes && bytes > s.bytes {
-		return errFull
+	switch {
+	case !next.deleted && (old == nil && len(s.groups) >= maxGroups || bytes > maxBytes && bytes > s.bytes):
+		return nil, errFull
+	case s.clashes(k, next):
+		return nil, errClash
 	}
 	if err := s.save(s.file(k), next); err != nil {
-		return fmt.Errorf("%w: %w", errDisk, err)
+		return nil, fmt.Errorf("%w: %w", errDisk, err)
 	}
-	s.groups[k], s.bytes = next, bytes
-	return nil
+	s.put(k, next)
+	return next, nil
+}
+
+// unsettled are the groups with series whose stale markers the log does not have yet.
+func (s *Store) unsettled() (all []*group) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.groups {
+		if g.deleted || len(g.ended) > 0 {
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
+// isShown reports whether a group has the series of that hash.
+func (s *Store) isShown(hash uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.shown[hash]
+	return ok
+}
+
+// settle notes that the log has the stale markers of g, unless g has been changed meanwhile.
+func (s *Store) settle(g *group) error {
+	_, err := s.change(g.labels, func(now *group) *group {
+		switch {
+		case now != g:
+			return now
+		case g.deleted:
+			return nil
+		}
+		next := *g
+		next.ended = nil
+		return &next
+	})
+	return err
 }
 
 // all are the groups in a steady order.
@@ -243,7 +187,9 @@ func (s *Store) all() []*group {
 	defer s.mu.Unlock()
 	out := make([]*group, 0, len(s.groups))
 	for _, k := range slices.Sorted(maps.Keys(s.groups)) {
-		out = append(out, s.groups[k])
+		if g := s.groups[k]; !g.deleted {
+			out = append(out, g)
+		}
 	}
 	return out
 }

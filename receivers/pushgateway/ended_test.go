@@ -1,0 +1,112 @@
+package pushgateway
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/prometheus/model/value"
+)
+
+// ended are the series that are marked stale in the log.
+func (r *rig) ended() (all []string) {
+	for _, s := range r.log.Samples() {
+		if value.IsStaleNaN(s.V) {
+			all = append(all, s.Labels)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (r *rig) wantEnded(what string, want ...string) {
+	r.t.Helper()
+	if diff := cmp.Diff(want, r.ended()); diff != "" {
+		r.t.Errorf("%s: marked stale (-want +got):\n%s", what, diff)
+	}
+}
+
+// Series that a push or a deletion takes away are marked stale before the answer. If the log
+// takes nothing then, or the agent is killed, they are when it runs again, once.
+func TestEndedSeries(t *testing.T) {
+	const a, b, c = `{__name__="x", job="j", n="a"}`, `{__name__="x", job="j", n="b"}`, `{__name__="y", job="j"}`
+	own := []string{`{__name__="push_failure_time_seconds", job="j"}`, `{__name__="push_time_seconds", job="j"}`}
+	for _, kill := range []bool{false, true} {
+		dir := t.TempDir()
+		r := newRig(t, dir)
+		fail := func() {
+			if kill {
+				r.log.Fail(errors.New("disk"))
+			}
+		}
+		again := func(what string, want ...string) {
+			t.Helper()
+			if kill {
+				r.wantEnded(what + ", the log takes nothing")
+				r = newRig(t, dir)
+				if err := r.Settle(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.wantEnded(what, want...)
+			r = newRig(t, dir)
+			if err := r.Settle(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			r.wantEnded(what + ", and once more")
+		}
+		r.must(200, "PUT", "/metrics/job/j", "x{n=\"a\"} 1\nx{n=\"b\"} 1\ny 1\n")
+		r.wantEnded("nothing ended")
+		fail()
+		r.must(200, "POST", "/metrics/job/j", "x{n=\"a\"} 2\n")
+		again("POST", b)
+		fail()
+		r.must(200, "PUT", "/metrics/job/j", "z 2\n")
+		again("PUT", a, c)
+		fail()
+		r.must(200, "PUT", "/metrics/job/j", "x{n=\"a\"} 1\n")
+		r.must(200, "PUT", "/metrics/job/j", "z 3\n") // before the log took the markers: z goes on
+		if kill {
+			again("two times PUT", a)
+		} else {
+			again("two times PUT", a, `{__name__="z", job="j"}`)
+		}
+		fail()
+		r.must(202, "DELETE", "/metrics/job/j", "")
+		r.want("after DELETE")
+		again("DELETE", append(own, `{__name__="z", job="j"}`)...)
+		if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
+			t.Errorf("files are left: %v, %v", files, err)
+		}
+		fail()
+		r.must(200, "PUT", "/metrics/job/j", "z 2\ny 2\n")
+		r.must(202, "DELETE", "/metrics/job/j", "")
+		r.must(200, "PUT", "/metrics/job/j", "z 2\n") // back before anybody was told
+		if kill {
+			again("DELETE and PUT", c)
+		}
+		r.want("in the end", own[0]+" 0", own[1]+" set", `{__name__="z", job="j"} 2`)
+	}
+}
+
+// A series is in one group only, once: of two, a round could append but one.
+func TestSeriesTwice(t *testing.T) {
+	dir := t.TempDir()
+	r := newRig(t, dir)
+	r.must(200, "PUT", "/metrics/job/j", "x{instance=\"1\"} 1\n# TYPE s summary\ns_sum 1\ns_count 1\n")
+	r.must(400, "PUT", "/metrics/job/j/instance/1", "x 2\n")
+	r.must(200, "PUT", "/metrics/job/j/instance/2", "x 2\n")
+	r.must(400, "POST", "/metrics/job/j", "s_count 2\n")
+	r.must(400, "PUT", "/metrics/job/j", "x 1\nx 1\n")
+	r.must(400, "PUT", "/metrics/job/j/empty@base64/=", "z 1\n") // the same labels as the first
+	r = newRig(t, dir)
+	r.must(400, "PUT", "/metrics/job/j/instance/1", "x 2\n")
+	r.must(202, "DELETE", "/metrics/job/j", "")
+	r.must(200, "PUT", "/metrics/job/j/instance/1", "x 2\n")
+	r.want("in the end",
+		`{__name__="push_failure_time_seconds", instance="1", job="j"} 0`, `{__name__="push_failure_time_seconds", instance="2", job="j"} 0`,
+		`{__name__="push_time_seconds", instance="1", job="j"} set`, `{__name__="push_time_seconds", instance="2", job="j"} set`,
+		`{__name__="x", instance="1", job="j"} 2`, `{__name__="x", instance="2", job="j"} 2`)
+}

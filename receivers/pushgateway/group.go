@@ -1,0 +1,214 @@
+package pushgateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"hwsagent/receivers/exposition"
+)
+
+// family is what was pushed of one metric family. It never changes.
+type family struct {
+	text   []byte   // delimited protobuf
+	series []uint64 // hashes of the labels of each series, no two the same
+}
+
+// newFamily is the family of a text that was checked.
+func newFamily(text []byte) (family, error) {
+	f := family{text: text}
+	err := exposition.Parse(text, exposition.Protobuf, func(s *exposition.Sample) error {
+		f.series = append(f.series, s.Labels.Hash())
+		return nil
+	})
+	return f, err
+}
+
+// group is what was pushed under one set of labels. It never changes.
+type group struct {
+	labels   map[string]string
+	families map[string]family // by name
+	pushed   time.Time         // the last push that was taken; zero if none was
+	failed   time.Time         // the last that was not
+
+	// ended are families, delimited protobuf, with series that the group had and that a push or
+	// a deletion took away: until it is settled that the log has their stale markers, also over
+	// a kill. What else they hold goes on.
+	ended []byte
+	// deleted says that the group is here only until that is settled. It has no families.
+	deleted bool
+}
+
+// own are the hashes of the series that a group has besides what is pushed.
+func (g *group) own() []uint64 {
+	return []uint64{ownLabels(g.labels, pushTime).Hash(), ownLabels(g.labels, failureTime).Hash()}
+}
+
+// series are the hashes of all series that the group shows.
+func (g *group) series() iter.Seq[uint64] {
+	return func(yield func(uint64) bool) {
+		if g == nil || g.deleted {
+			return
+		}
+		for _, hash := range g.own() {
+			if !yield(hash) {
+				return
+			}
+		}
+		for _, f := range g.families {
+			for _, hash := range f.series {
+				if !yield(hash) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// after is g as what comes in the place of old: what old had and g has not is to end.
+func (g *group) after(old *group) *group {
+	if old == nil {
+		return g
+	}
+	g.ended = slices.Clone(old.ended)
+	goesOn := map[uint64]bool{}
+	for hash := range g.series() {
+		goesOn[hash] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(old.families)) {
+		f := old.families[name]
+		if slices.ContainsFunc(f.series, func(hash uint64) bool { return !goesOn[hash] }) {
+			g.ended = append(g.ended, f.text...)
+		}
+	}
+	return g
+}
+
+func (g *group) size() (n int64) {
+	n = int64(len(g.ended))
+	for name, f := range g.families {
+		n += int64(len(name) + len(f.text))
+	}
+	for name, value := range g.labels {
+		n += int64(len(name) + len(value))
+	}
+	return n
+}
+
+// body is all families one behind the other, in the order of their names.
+func (g *group) body() []byte {
+	var b bytes.Buffer
+	for _, name := range slices.Sorted(maps.Keys(g.families)) {
+		b.Write(g.families[name].text)
+	}
+	return b.Bytes()
+}
+
+// key is the same for two sets of labels exactly when they are equal.
+func key(labels map[string]string) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		fmt.Fprintf(&b, "%q=%q,", name, labels[name])
+	}
+	return b.String()
+}
+
+// header is the first line of a group's file; the families follow.
+type header struct {
+	Version  int               `json:"version"` // 1
+	Labels   map[string]string `json:"labels"`
+	Pushed   int64             `json:"pushed"` // milliseconds; 0: never
+	Failed   int64             `json:"failed"`
+	Deleted  bool              `json:"deleted,omitempty"`
+	Bytes    int               `json:"bytes"`           // of the families
+	Ended    int               `json:"ended,omitempty"` // how many of these bytes, the last ones, are of families with series that ended
+	Checksum uint32            `json:"crc32c"`
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+func atMillis(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}
+
+func encode(g *group) ([]byte, error) {
+	body := append(g.body(), g.ended...)
+	line, err := json.Marshal(header{
+		Version: 1, Labels: g.labels, Pushed: millis(g.pushed), Failed: millis(g.failed),
+		Deleted: g.deleted, Bytes: len(body), Ended: len(g.ended), Checksum: crc32.Checksum(body, castagnoli),
+	})
+	return append(append(line, '\n'), body...), err
+}
+
+func decode(text []byte) (*group, error) {
+	line, body, _ := bytes.Cut(text, []byte("\n"))
+	var h header
+	if err := json.Unmarshal(line, &h); err != nil {
+		return nil, fmt.Errorf("read its first line: %w", err)
+	}
+	switch {
+	case h.Version != 1:
+		return nil, fmt.Errorf("its version is %d, this build knows 1", h.Version)
+	case len(body) != h.Bytes || h.Ended < 0 || h.Ended > h.Bytes || crc32.Checksum(body, castagnoli) != h.Checksum:
+		return nil, errors.New("it is damaged")
+	}
+	g := &group{labels: h.Labels, families: map[string]family{}, pushed: atMillis(h.Pushed), failed: atMillis(h.Failed), deleted: h.Deleted}
+	body, g.ended = body[:h.Bytes-h.Ended], body[h.Bytes-h.Ended:]
+	for len(body) > 0 {
+		one, n := protowire.ConsumeBytes(body)
+		if n < 0 {
+			return nil, fmt.Errorf("read a family: %w", protowire.ParseError(n))
+		}
+		name, err := nameOf(one)
+		if err != nil {
+			return nil, err
+		}
+		if g.families[name], err = newFamily(body[:n:n]); err != nil {
+			return nil, err
+		}
+		body = body[n:]
+	}
+	return g, nil
+}
+
+// nameOf reads field 1 of a family.
+func nameOf(family []byte) (string, error) {
+	for len(family) > 0 {
+		number, kind, n := protowire.ConsumeTag(family)
+		if n < 0 {
+			return "", fmt.Errorf("read a family: %w", protowire.ParseError(n))
+		}
+		if number == 1 && kind == protowire.BytesType {
+			name, n := protowire.ConsumeBytes(family[n:])
+			if n < 0 {
+				return "", fmt.Errorf("read a family: %w", protowire.ParseError(n))
+			}
+			return string(name), nil
+		}
+		m := protowire.ConsumeFieldValue(number, kind, family[n:])
+		if m < 0 {
+			return "", fmt.Errorf("read a family: %w", protowire.ParseError(m))
+		}
+		family = family[n+m:]
+	}
+	return "", errors.New("a family has no name")
+}
