@@ -37,11 +37,12 @@ type importRule struct {
 // importRules is the table of CONTRIBUTING.md.
 func importRules() []importRule {
 	return []importRule{
-		{dir: "wal", never: []string{"net/http"}},
+		{dir: "refs"},
+		{dir: "wal", ours: []string{"refs"}, never: []string{"net/http"}},
 		{dir: "remotewrite", ours: []string{"wal"}, never: []string{promModule + "tsdb/wlog", promModule + "scrape"}},
 		{dir: "probes"},
 		{dir: "receivers"},
-		{dir: "inputs"},
+		{dir: "inputs", ours: []string{"refs"}},
 		{dir: "receivers/scrape", except: []string{promModule + "scrape", promModule + "config", promModule + "discovery"}},
 		{dir: "receivers/otlp", ours: []string{"receivers"}, except: []string{promModule + "config", promModule + "storage/remote/otlptranslator"}},
 		{dir: "web"},

@@ -66,7 +66,7 @@ type sample struct {
 func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AppendV2Options) (storage.SeriesRef, error) {
 	p := a.in.path
 	p.mu.Lock()
-	s := p.byRef[ref]
+	s := p.byRef.Get(uint64(ref))
 	hash := uint64(0) // used only where s is nil
 	if s == nil {
 		p.mu.Unlock()
@@ -100,11 +100,11 @@ func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, 
 	if taken != 0 && taken != known {
 		p.mu.Lock()
 		if !s.gone {
-			if p.byRef[known] == s {
-				delete(p.byRef, known)
+			if p.byRef.Get(uint64(known)) == s {
+				p.byRef.Remove(uint64(known))
 			}
 			s.ref = taken
-			p.byRef[taken] = s
+			p.byRef.Put(uint64(taken), s)
 		}
 		p.mu.Unlock()
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
+
+	"hwsagent/refs"
 )
 
 // lapse is how long a series is an input's own after its last sample: as long as a
@@ -30,12 +32,12 @@ type Path struct {
 	start  time.Time
 
 	mu     sync.Mutex
-	inputs map[string]*Input             // by kind and name
-	byRef  map[storage.SeriesRef]*series // those that the log knows
-	byHash map[uint64]*series            // all, by the hash of their labels; first of a chain
-	pairs  map[[2]*Input]*pair           // the owner, the other
-	kinds  map[description]*description  // shared by the series
-	swept  uint32                        // tick of the last sweep
+	inputs map[string]*Input            // by kind and name
+	byRef  refs.Table[series]           // those that the log knows
+	byHash map[uint64]*series           // all, by the hash of their labels; first of a chain
+	pairs  map[[2]*Input]*pair          // the owner, the other
+	kinds  map[description]*description // shared by the series
+	swept  uint32                       // tick of the last sweep
 
 	samples sync.Pool // of *[]sample: one of a large batch takes a megabyte
 }
@@ -112,7 +114,7 @@ const maxDescriptions = 10_000
 func NewPath(log storage.AppendableV2, logger *slog.Logger) *Path {
 	return &Path{
 		log: log, logger: logger, start: time.Now(),
-		inputs: map[string]*Input{}, byRef: map[storage.SeriesRef]*series{}, byHash: map[uint64]*series{},
+		inputs: map[string]*Input{}, byHash: map[uint64]*series{},
 		pairs: map[[2]*Input]*pair{}, kinds: map[description]*description{},
 	}
 }
@@ -184,8 +186,8 @@ func (p *Path) forget(s *series) {
 	s.gone = true
 	s.owner.live--
 	p.part(s)
-	if p.byRef[s.ref] == s {
-		delete(p.byRef, s.ref)
+	if p.byRef.Get(uint64(s.ref)) == s {
+		p.byRef.Remove(uint64(s.ref))
 	}
 	hash := s.labels.Hash()
 	first := p.byHash[hash]
@@ -264,7 +266,7 @@ func (p *Path) Newest(all []Sample) []Sample {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	tick, now := p.tick(), time.Now().UnixMilli()
-	all = slices.Grow(all, len(p.byRef))
+	all = slices.Grow(all, p.byRef.Len())
 	for _, first := range p.byHash {
 		for s := first; s != nil; s = s.next {
 			if !s.committed || s.lapsed(tick) || s.native == nil && value.IsStaleNaN(s.v) || s.t < now-1000*int64(s.patience()) {

@@ -64,7 +64,7 @@ func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
-	s := m.byRef.get(uint64(ref))
+	s := m.byRef.Get(uint64(ref))
 	if s == nil {
 		var err error
 		if s, err = m.get(ls); err != nil {
@@ -105,7 +105,7 @@ func (a *appender) AppendExemplar(ref storage.SeriesRef, ls labels.Labels, e exe
 	m := a.log.series
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := m.byRef.get(uint64(ref))
+	s := m.byRef.Get(uint64(ref))
 	if s == nil {
 		var err error
 		if s, err = m.get(ls); err != nil {

@@ -13,6 +13,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/model/value"
+
+	"hwsagent/refs"
 )
 
 // seriesIdle is how long a series may go without a sample before the log forgets it,
@@ -95,7 +97,7 @@ const maxDescriptions = 10_000
 // seriesMap finds series by reference and by labels. It is safe for concurrent use.
 type seriesMap struct {
 	mu     sync.Mutex
-	byRef  refTable
+	byRef  refs.Table[memSeries]
 	byHash map[uint64]*memSeries // first of a chain
 
 	// ref is the reference given last. It starts at a random place, so that a reference
@@ -133,7 +135,7 @@ func (m *seriesMap) get(ls labels.Labels) (*memSeries, error) {
 	m.ref++
 	s := &memSeries{ref: m.ref, hash: hash, labels: ls, next: m.byHash[hash], about: m.unknown}
 	m.byHash[hash] = s
-	m.byRef.put(s)
+	m.byRef.Put(s.ref, s)
 	return s, nil
 }
 
@@ -195,7 +197,7 @@ func (m *seriesMap) intern(d description) *description {
 func (m *seriesMap) labelsOf(ref uint64) labels.Labels {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if s := m.byRef.get(ref); s != nil {
+	if s := m.byRef.Get(ref); s != nil {
 		return s.labels
 	}
 	return labels.EmptyLabels()
@@ -213,7 +215,7 @@ func (m *seriesMap) evict(now int64) {
 		return
 	}
 	m.swept = now
-	m.byRef.removeIf(func(s *memSeries) bool {
+	m.byRef.RemoveIf(func(s *memSeries) bool {
 		limit := seriesIdle
 		if s.last.h == nil && s.last.fh == nil && value.IsStaleNaN(s.last.v) {
 			limit = seriesStale
@@ -249,5 +251,5 @@ func (m *seriesMap) unlink(s *memSeries) {
 func (m *seriesMap) size() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.byRef.n
+	return m.byRef.Len()
 }

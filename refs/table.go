@@ -1,0 +1,92 @@
+// Package refs finds things by the references that the log gives out.
+package refs
+
+const perPage = 256
+
+// Table finds things by reference. References are given out one after the other, so pages of
+// them are full, and smaller and quicker than a map of each would be. The zero value is
+// empty. Not safe for concurrent use, nor for concurrent reading: Get remembers.
+type Table[T any] struct {
+	pages map[uint64]*page[T]
+	n     int // things in all pages
+
+	// at is the page looked up last, whose number is atPage: batches name series in much
+	// the order in which they were made.
+	at     *page[T]
+	atPage uint64
+}
+
+type page[T any] struct {
+	things [perPage]*T
+	n      int // how many are not nil; a page without any is given back
+}
+
+// Len is how many things there are.
+func (t *Table[T]) Len() int { return t.n }
+
+// Get is what was put in for a reference, nil if there is nothing.
+func (t *Table[T]) Get(ref uint64) *T {
+	if p := t.page(ref / perPage); p != nil {
+		return p.things[ref%perPage]
+	}
+	return nil
+}
+
+func (t *Table[T]) page(number uint64) *page[T] {
+	if t.at == nil || t.atPage != number {
+		p := t.pages[number]
+		if p == nil {
+			return nil
+		}
+		t.at, t.atPage = p, number
+	}
+	return t.at
+}
+
+// Put adds a thing, which is not nil, in place of what was there for that reference.
+func (t *Table[T]) Put(ref uint64, thing *T) {
+	number := ref / perPage
+	p := t.page(number)
+	if p == nil {
+		if t.pages == nil {
+			t.pages = make(map[uint64]*page[T])
+		}
+		p = &page[T]{}
+		t.pages[number] = p
+	}
+	if p.things[ref%perPage] == nil {
+		p.n++
+		t.n++
+	}
+	p.things[ref%perPage] = thing
+}
+
+// Remove takes out what is there for a reference, if anything is.
+func (t *Table[T]) Remove(ref uint64) {
+	number := ref / perPage
+	if p := t.page(number); p != nil && p.things[ref%perPage] != nil {
+		t.take(number, p, ref%perPage)
+	}
+}
+
+// RemoveIf takes out everything for which gone is true.
+func (t *Table[T]) RemoveIf(gone func(*T) bool) {
+	for number, p := range t.pages {
+		for i, thing := range p.things {
+			if thing != nil && gone(thing) {
+				t.take(number, p, uint64(i)) // #nosec G115 -- below perPage
+			}
+		}
+	}
+}
+
+// take removes what is at a place of a page.
+func (t *Table[T]) take(number uint64, p *page[T], at uint64) {
+	p.things[at] = nil
+	p.n--
+	t.n--
+	if p.n == 0 {
+		delete(t.pages, number)
+		t.at = nil
+	}
+}

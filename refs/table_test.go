@@ -1,0 +1,57 @@
+package refs
+
+import "testing"
+
+func TestTable(t *testing.T) {
+	var table Table[uint64]
+	first := uint64(perPage - 3) // not at the beginning of a page
+	const n = 3 * perPage
+	all := map[uint64]*uint64{}
+	put := func(ref uint64) {
+		all[ref] = &ref
+		table.Put(ref, all[ref])
+	}
+	for ref := first; ref < first+n; ref++ {
+		put(ref)
+	}
+	check := func() {
+		t.Helper()
+		for ref := range first + n + 2*perPage {
+			if got := table.Get(ref); got != all[ref] {
+				t.Fatalf("Get(%d) = %v, want %v", ref, got, all[ref])
+			}
+		}
+		if table.Len() != len(all) {
+			t.Errorf("Len = %d, want %d", table.Len(), len(all))
+		}
+	}
+	check()
+	put(first) // in place of another
+	check()
+	table.RemoveIf(func(ref *uint64) bool { return *ref%2 == 0 })
+	for ref := range all {
+		if ref%2 == 0 {
+			delete(all, ref)
+		}
+	}
+	check()
+	for ref := first; ref < first+n/2; ref++ { // half of them are not there
+		table.Remove(ref)
+		delete(all, ref)
+		check()
+	}
+	table.RemoveIf(func(*uint64) bool { return true })
+	clear(all)
+	check()
+	if len(table.pages) != 0 {
+		t.Errorf("%d pages are kept for nothing", len(table.pages))
+	}
+	put(first)
+	check()
+	table.Remove(first)
+	clear(all)
+	check()
+	if len(table.pages) != 0 {
+		t.Error("an empty page is kept")
+	}
+}
