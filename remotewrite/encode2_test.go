@@ -36,7 +36,7 @@ func testSeries2(n int) []*series {
 			s.Labels = labels.FromStrings(model.MetricNameLabel, fmt.Sprintf("hw.temperature_%d", i), "hw.id", strings.Repeat("ä", i%200))
 		case 1:
 		default:
-			s.Meta = metadata.Metadata{Type: types[i%len(types)], Help: fmt.Sprintf("Bytes written, of kind %d.", i%40), Unit: []string{"", "bytes"}[i%2]}
+			s.About = &wal.About{Meta: metadata.Metadata{Type: types[i%len(types)], Help: fmt.Sprintf("Bytes written, of kind %d.", i%40), Unit: []string{"", "bytes"}[i%2]}}
 		}
 		all[i] = c.get(s)
 	}
@@ -97,7 +97,7 @@ func message2(points []point) (all []series2) {
 		if b := labels.NewBuilder(from.from.Labels); b.Get("site") == "" {
 			s.Labels = b.Set("site", "fra1").Labels().String()
 		}
-		if s.Meta = from.from.Meta; s.Meta.Type == "" {
+		if s.Meta = from.from.Meta(); s.Meta.Type == "" {
 			s.Meta.Type = model.MetricTypeUnknown
 		}
 		for _, p := range points[:n] {
@@ -189,7 +189,7 @@ func TestEncode2Lengths(t *testing.T) {
 		c := newSeriesCache(labels.EmptyLabels(), nil)
 		c.moderns = map[metadata.Metadata]*modern{}
 		long := strings.Repeat("x", n)
-		s := c.get(&wal.Series{Labels: labels.FromStrings(model.MetricNameLabel, "m", "a"+long, long), Meta: metadata.Metadata{Help: long}})
+		s := c.get(&wal.Series{Labels: labels.FromStrings(model.MetricNameLabel, "m", "a"+long, long), About: &wal.About{Meta: metadata.Metadata{Help: long}}})
 		got := decode2(t, newEncoder2().encode([]point{{series: s, t: 1, v: 2}}))
 		want := []series2{{
 			Labels: s.from.Labels.String(), Samples: []writev2.Sample{{Value: 2, Timestamp: 1}},
@@ -273,7 +273,7 @@ func benchPoints2(n, run int) []point {
 	for i := range points {
 		if i%run == 0 {
 			from := *points[i].series.from
-			from.Meta = metadata.Metadata{Type: model.MetricTypeCounter, Help: "Bytes written to " + from.Labels.Get(model.MetricNameLabel) + " since the start."}
+			from.About = &wal.About{Meta: metadata.Metadata{Type: model.MetricTypeCounter, Help: "Bytes written to " + from.Labels.Get(model.MetricNameLabel) + " since the start."}}
 			s = c.get(&from)
 		}
 		points[i].series = s

@@ -68,7 +68,7 @@ func (m *memLog) append(samples ...smp) wal.Mark {
 	for _, s := range samples {
 		ws := m.series[s.series]
 		if ws == nil {
-			ws = &wal.Series{Slot: len(m.series), Labels: labels.FromStrings("__name__", s.series, "job", "test"), Meta: m.meta}
+			ws = &wal.Series{Slot: len(m.series), Labels: labels.FromStrings("__name__", s.series, "job", "test"), About: &wal.About{Meta: m.meta}}
 			m.series[s.series] = ws
 		}
 		if isHistogram(s.series) {

@@ -33,11 +33,11 @@ func (c *seriesCache) families() []family {
 		if s == nil || s.dropped() || len(all) == maxFamilies {
 			continue
 		}
-		m := s.from.Meta
+		m := s.from.Meta()
 		if m.Type == "" && m.Help == "" && m.Unit == "" {
 			continue
 		}
-		name := s.from.Family
+		name := s.from.Family()
 		if name == "" {
 			name = s.from.Labels.Get(model.MetricNameLabel)
 		}

@@ -28,7 +28,7 @@ func (f senderFunc) Send(ctx context.Context, r Request) Answer { return f(ctx, 
 func metaCache(t testing.TB, n int) *seriesCache {
 	c := newSeriesCache(labels.EmptyLabels(), rules(t, `[{source_labels: [__name__], regex: dropped, action: drop}]`))
 	add := func(slot int, name, family string, m metadata.Metadata) {
-		c.get(&wal.Series{Slot: slot, Labels: labels.FromStrings("__name__", name, "n", fmt.Sprint(slot)), Family: family, Meta: m})
+		c.get(&wal.Series{Slot: slot, Labels: labels.FromStrings("__name__", name, "n", fmt.Sprint(slot)), About: &wal.About{Meta: m, Family: family}})
 	}
 	for i := range n {
 		add(i, fmt.Sprintf("m%04d", i), "", metadata.Metadata{Type: model.MetricTypeGauge, Help: fmt.Sprint("help ", i), Unit: "bytes"})
@@ -70,7 +70,7 @@ func TestMetadataTypes(t *testing.T) {
 		model.MetricTypeStateset: prompb.MetricMetadata_STATESET, model.MetricTypeUnknown: prompb.MetricMetadata_UNKNOWN,
 	} {
 		c := newSeriesCache(labels.EmptyLabels(), nil)
-		c.get(&wal.Series{Labels: labels.FromStrings("__name__", "m"), Meta: metadata.Metadata{Type: typ, Help: "h"}})
+		c.get(&wal.Series{Labels: labels.FromStrings("__name__", "m"), About: &wal.About{Meta: metadata.Metadata{Type: typ, Help: "h"}}})
 		if got := c.families(); len(got) != 1 || got[0].typ != want {
 			t.Errorf("%s: %v", typ, got)
 		}
@@ -80,7 +80,7 @@ func TestMetadataTypes(t *testing.T) {
 func TestMetadataBounded(t *testing.T) {
 	c := newSeriesCache(labels.EmptyLabels(), nil)
 	for i := range maxFamilies + 100 {
-		c.get(&wal.Series{Slot: i, Labels: labels.FromStrings("__name__", fmt.Sprint("m", i)), Meta: metadata.Metadata{Help: "h"}})
+		c.get(&wal.Series{Slot: i, Labels: labels.FromStrings("__name__", fmt.Sprint("m", i)), About: &wal.About{Meta: metadata.Metadata{Help: "h"}}})
 	}
 	if n := len(c.families()); n != maxFamilies {
 		t.Errorf("%d families", n)

@@ -144,7 +144,7 @@ func (c *seriesCache) derive(s *wal.Series, whole bool) *series {
 	c.encoded = appendLabels(c.encoded[:0], keySeriesLabel, ls)
 	to := &series{from: s, hash: ls.Hash(), encoded: string(c.encoded), newest: noneTaken, owner: o}
 	if c.moderns != nil {
-		to.modern = c.modern(s.Meta, utf8Names, to.encoded)
+		to.modern = c.modern(s.Meta(), utf8Names, to.encoded)
 	}
 	if c.recall != nil {
 		c.recall(to)

@@ -148,7 +148,7 @@ const wireStart = 946_684_800_000 // where synctest's clock begins
 // values as they should not be.
 func everyKind(m *memLog) {
 	series := func(slot int, meta metadata.Metadata, ls ...string) *wal.Series {
-		return &wal.Series{Slot: slot, Labels: labels.FromStrings(ls...), Meta: meta, Family: "f"}
+		return &wal.Series{Slot: slot, Labels: labels.FromStrings(ls...), About: &wal.About{Meta: meta, Family: "f"}}
 	}
 	counter := metadata.Metadata{Type: "counter", Help: "Help\xff.", Unit: "bytes"}
 	all := []*wal.Series{

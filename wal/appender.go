@@ -72,7 +72,10 @@ func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, 
 		}
 	}
 	s.used = m.tick
-	l := lastSample{known: true, t: t, v: v, h: h, fh: fh}
+	l := lastSample{t: t, v: v, known: true}
+	if h != nil || fh != nil {
+		l.native = &native{h, fh}
+	}
 	repeated, err := b.admit(s, l, opts.RejectOutOfOrder)
 	if err != nil {
 		return 0, err
@@ -141,9 +144,9 @@ func (a *appender) Rollback() error {
 // duplicateError says which values clash.
 func duplicateError(old, sample *lastSample) error {
 	switch {
-	case sample.h != nil || sample.fh != nil:
+	case sample.native != nil:
 		return fmt.Errorf("append sample: %w", storage.ErrDuplicateSampleForTimestamp)
-	case old.h != nil || old.fh != nil:
+	case old.native != nil:
 		return fmt.Errorf("append sample: %w", storage.NewDuplicateHistogramToFloatErr(sample.t, sample.v))
 	default:
 		return fmt.Errorf("append sample: %w", storage.NewDuplicateFloatErr(sample.t, old.v, sample.v))

@@ -196,10 +196,10 @@ func TestEveryKindSurvives(t *testing.T) {
 		t.Errorf("entry = %+v", got)
 	}
 	c, stale := got.Samples[0], got.Samples[1]
-	if c.ST != 50 || c.T != 100 || c.V != 1.5 || c.Series.Meta != meta || c.Series.Family != "c" || c.Series.Labels.Get("__name__") != "c_total" {
+	if c.ST != 50 || c.T != 100 || c.V != 1.5 || c.Series.Meta() != meta || c.Series.Family() != "c" || c.Series.Labels.Get("__name__") != "c_total" {
 		t.Errorf("sample = %+v of %+v", c, c.Series)
 	}
-	if stale.ST != 0 || math.Float64bits(stale.V) != value.StaleNaN || stale.Series.Family != "" {
+	if stale.ST != 0 || math.Float64bits(stale.V) != value.StaleNaN || stale.Series.Family() != "" {
 		t.Errorf("stale marker = %+v of %+v", stale, stale.Series)
 	}
 	if x := got.Exemplars; len(x) != 1 || x[0].V != 7 || x[0].T != 99 || x[0].Labels.Get("trace") != "x" || x[0].Series != c.Series {
@@ -230,8 +230,8 @@ func TestEveryKindSurvives(t *testing.T) {
 	if err := app.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	if s := nextEntry(t, r).Samples[0].Series; s.Meta != meta {
-		t.Errorf("metadata = %+v, want %+v", s.Meta, meta)
+	if s := nextEntry(t, r).Samples[0].Series; s.Meta() != meta {
+		t.Errorf("metadata = %+v, want %+v", s.Meta(), meta)
 	}
 }
 

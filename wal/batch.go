@@ -128,22 +128,22 @@ func (b *batch) admit(s *memSeries, l lastSample, rejectOutOfOrder bool) (repeat
 // touch notes that the batch has something of s.
 func (b *batch) touch(s *memSeries) {
 	b.touched = append(b.touched, s)
-	b.bytes += 128 + int(s.labels.ByteSize()) + len(s.about.meta.Help) + len(s.about.meta.Unit) + len(s.about.family)
+	b.bytes += 128 + int(s.labels.ByteSize()) + len(s.about.Meta.Help) + len(s.about.Meta.Unit) + len(s.about.Family)
 }
 
 // add puts an admitted sample into the batch.
 func (b *batch) add(ref uint64, st int64, l lastSample) {
 	b.minT, b.maxT = min(b.minT, l.t), max(b.maxT, l.t)
 	b.bytes += 40
-	switch {
-	case l.fh != nil:
-		b.bytes += floatHistogramBytes(l.fh)
-		b.floats = append(b.floats, record.RefFloatHistogramSample{Ref: headRef(ref), ST: st, T: l.t, FH: l.fh})
-	case l.h != nil:
-		b.bytes += histogramBytes(l.h)
-		b.histograms = append(b.histograms, record.RefHistogramSample{Ref: headRef(ref), ST: st, T: l.t, H: l.h})
-	default:
+	switch n := l.native; {
+	case n == nil:
 		b.samples = append(b.samples, record.RefSample{Ref: headRef(ref), ST: st, T: l.t, V: l.v})
+	case n.fh != nil:
+		b.bytes += floatHistogramBytes(n.fh)
+		b.floats = append(b.floats, record.RefFloatHistogramSample{Ref: headRef(ref), ST: st, T: l.t, FH: n.fh})
+	default:
+		b.bytes += histogramBytes(n.h)
+		b.histograms = append(b.histograms, record.RefHistogramSample{Ref: headRef(ref), ST: st, T: l.t, H: n.h})
 	}
 }
 

@@ -243,10 +243,10 @@ func TestMetadataAndFamily(t *testing.T) {
 	if series[0] != series[1] || series[1] == series[2] || series[2] != series[3] {
 		t.Errorf("identities: %p %p %p %p", series[0], series[1], series[2], series[3])
 	}
-	if series[0].Meta != counter || series[0].Family != "sent" {
+	if series[0].Meta() != counter || series[0].Family() != "sent" {
 		t.Errorf("first: %+v", series[0])
 	}
-	if series[2].Meta != gauge || series[2].Family != "sent" || series[2].Slot != series[0].Slot {
+	if series[2].Meta() != gauge || series[2].Family() != "sent" || series[2].Slot != series[0].Slot {
 		t.Errorf("after the change: %+v", series[2])
 	}
 }

@@ -44,7 +44,7 @@ func (e *encoder) header(h Header) {
 // commit appends one commit, with announcements of the series that m says were not
 // announced in this epoch. From now on m says that they are: if what has been built
 // is not written after all, the epoch is over.
-func (e *encoder) commit(b *batch, m *seriesMap, epoch uint64) {
+func (e *encoder) commit(b *batch, m *seriesMap, epoch uint32) {
 	e.crc, e.records = 0, 0
 	e.announce(b, m, epoch)
 	e.samples(b)
@@ -67,7 +67,7 @@ func (e *encoder) emit() {
 }
 
 // announce appends series, metadata and family records.
-func (e *encoder) announce(b *batch, m *seriesMap, epoch uint64) {
+func (e *encoder) announce(b *batch, m *seriesMap, epoch uint32) {
 	e.series, e.metadata, e.families = e.series[:0], e.metadata[:0], e.families[:0]
 	m.mu.Lock()
 	for _, s := range b.touched {
@@ -78,13 +78,13 @@ func (e *encoder) announce(b *batch, m *seriesMap, epoch uint64) {
 		if s.metaEpoch != epoch {
 			s.metaEpoch = epoch
 			about := s.about
-			if !about.meta.IsEmpty() {
+			if !about.Meta.IsEmpty() {
 				e.metadata = append(e.metadata, record.RefMetadata{
-					Ref: headRef(s.ref), Type: record.GetMetricType(about.meta.Type), Unit: about.meta.Unit, Help: about.meta.Help,
+					Ref: headRef(s.ref), Type: record.GetMetricType(about.Meta.Type), Unit: about.Meta.Unit, Help: about.Meta.Help,
 				})
 			}
-			if about.family != "" && about.family != s.labels.Get(model.MetricNameLabel) {
-				e.families = append(e.families, family{Ref: s.ref, Name: about.family})
+			if about.Family != "" && about.Family != s.labels.Get(model.MetricNameLabel) {
+				e.families = append(e.families, family{Ref: s.ref, Name: about.Family})
 			}
 		}
 	}

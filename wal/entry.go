@@ -19,10 +19,50 @@ type Series struct {
 	// Labels are immutable.
 	Labels labels.Labels
 
-	// Meta is the newest metadata announced for the series; zero if there is none.
-	// Family is the metric family's name ("" when the appender did not say).
+	// About is the newest that was announced about the series, nil if nothing was. Others of
+	// its family share it.
+	About *About
+}
+
+// Meta is the newest metadata announced for the series; zero if there is none.
+func (s *Series) Meta() metadata.Metadata {
+	if s.About == nil {
+		return metadata.Metadata{}
+	}
+	return s.About.Meta
+}
+
+// Family is the name of the series' metric family, "" when the appender did not say.
+func (s *Series) Family() string {
+	if s.About == nil {
+		return ""
+	}
+	return s.About.Family
+}
+
+// About is what appenders said about a series. It never changes.
+type About struct {
 	Meta   metadata.Metadata
-	Family string
+	Family string // "" if no appender said
+}
+
+// abouts are those that series share, by themselves.
+type abouts map[About]*About
+
+// maxAbouts bounds abouts: there are one or two for each metric family, unless somebody
+// writes what changes into them.
+const maxAbouts = 20_000
+
+// share finds the shared one that equals a, or makes it.
+func (s abouts) share(a About) *About {
+	if shared := s[a]; shared != nil {
+		return shared
+	}
+	if len(s) >= maxAbouts {
+		clear(s)
+	}
+	s[a] = &a
+	return &a
 }
 
 // Sample is one float sample.

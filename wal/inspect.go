@@ -312,7 +312,7 @@ func (sc *segmentScanner) inspect(l *fileTail, ref segmentRef, newest bool) (s S
 	} else if sc.info.Header.Version == 0 {
 		s.Problem = "header is unreadable"
 	}
-	s.Commits, s.Samples, s.Series = sc.info.Commits, sc.info.Samples, len(sc.decode.series.refs)
+	s.Commits, s.Samples, s.Series = sc.info.Commits, sc.info.Samples, sc.decode.series.refs.Len()
 	s.Damaged, s.Broken = sc.info.Damaged, sc.info.Broken
 	if sc.info.Samples > 0 {
 		s.From, s.To = time.UnixMilli(sc.info.MinT), time.UnixMilli(sc.info.MaxT)

@@ -39,24 +39,30 @@ const (
 
 var errNoLabels = errors.New("series has no labels and its reference is unknown")
 
-// lastSample is the newest sample of a series.
+// lastSample is the newest sample of a series. There are two for each series, so what few
+// have is kept apart.
 type lastSample struct {
-	known bool
-	t     int64
-	v     float64
-	h     *histogram.Histogram
-	fh    *histogram.FloatHistogram
+	t      int64
+	v      float64
+	native *native // nil of a float
+	known  bool
+}
+
+// native is a histogram; one of the two is nil.
+type native struct {
+	h  *histogram.Histogram
+	fh *histogram.FloatHistogram
 }
 
 // same reports whether o has the same value, NaNs by their bits.
 func (l *lastSample) same(o *lastSample) bool {
 	switch {
-	case o.h != nil:
-		return l.h != nil && l.h.Equals(o.h)
-	case o.fh != nil:
-		return l.fh != nil && l.fh.Equals(o.fh)
+	case l.native == nil || o.native == nil:
+		return l.native == o.native && math.Float64bits(l.v) == math.Float64bits(o.v)
+	case o.native.h != nil:
+		return l.native.h != nil && l.native.h.Equals(o.native.h)
 	default:
-		return l.h == nil && l.fh == nil && math.Float64bits(l.v) == math.Float64bits(o.v)
+		return l.native.fh != nil && l.native.fh.Equals(o.native.fh)
 	}
 }
 
@@ -64,17 +70,16 @@ func (l *lastSample) same(o *lastSample) bool {
 // what is not immutable.
 type memSeries struct {
 	ref    uint64        // immutable
-	hash   uint64        // immutable, of labels
 	labels labels.Labels // immutable
 	next   *memSeries    // another series of the same hash
 
-	about *description // never nil; shared with other series
+	about *About // never nil; shared with other series
 
 	// epoch and metaEpoch name the segment file that has last announced the series,
 	// and its present metadata; 0 is none.
-	epoch, metaEpoch uint64
+	epoch, metaEpoch uint32
 
-	used int64      // seriesMap.tick of the last append
+	used uint32     // seriesMap.tick of the last append
 	last lastSample // the newest committed sample
 
 	// owner is the batch that pending belongs to: the newest of last and of the samples
@@ -83,16 +88,6 @@ type memSeries struct {
 	owner   *batch
 	pending lastSample
 }
-
-// description is what appenders said about a series. It never changes.
-type description struct {
-	meta   metadata.Metadata
-	family string // "" if no appender said
-}
-
-// maxDescriptions bounds seriesMap.descriptions: there is about one for each metric
-// family, unless somebody writes what changes into them.
-const maxDescriptions = 10_000
 
 // seriesMap finds series by reference and by labels. It is safe for concurrent use.
 type seriesMap struct {
@@ -104,19 +99,19 @@ type seriesMap struct {
 	// which a caller kept from an earlier process is unknown, and not another series.
 	ref uint64
 
-	descriptions map[description]*description
-	unknown      *description // of a series of which nothing was said
+	abouts  abouts
+	unknown *About // of a series of which nothing was said
 
-	tick  int64 // seconds since some moment, advanced by evict
-	swept int64 // tick when idle series were last looked for
+	tick  uint32 // seconds since some moment, advanced by evict; it lasts for 136 years
+	swept uint32 // tick when idle series were last looked for
 }
 
 func newSeriesMap() *seriesMap {
 	return &seriesMap{
-		byHash:       make(map[uint64]*memSeries),
-		descriptions: make(map[description]*description),
-		unknown:      &description{},
-		ref:          1 + rand.Uint64N(1<<48), // #nosec G404 -- not a secret; short, because metadata records hold it as varint
+		byHash:  make(map[uint64]*memSeries),
+		abouts:  make(abouts),
+		unknown: &About{},
+		ref:     1 + rand.Uint64N(1<<48), // #nosec G404 -- not a secret; short, because metadata records hold it as varint
 	}
 }
 
@@ -133,7 +128,7 @@ func (m *seriesMap) get(ls labels.Labels) (*memSeries, error) {
 		return nil, err
 	}
 	m.ref++
-	s := &memSeries{ref: m.ref, hash: hash, labels: ls, next: m.byHash[hash], about: m.unknown}
+	s := &memSeries{ref: m.ref, labels: ls, next: m.byHash[hash], about: m.unknown}
 	m.byHash[hash] = s
 	m.byRef.Put(s.ref, s)
 	return s, nil
@@ -165,32 +160,19 @@ func checkLabels(ls labels.Labels) error {
 // describe notes the metadata and the family that came with a sample. They are
 // announced with the next commit that holds the series. m.mu must be held.
 func (m *seriesMap) describe(s *memSeries, meta *metadata.Metadata, familyName string) {
-	newMeta := !meta.IsEmpty() && !meta.Equals(s.about.meta) && len(meta.Help)+len(meta.Unit) <= maxMetaBytes
-	newFamily := familyName != "" && familyName != s.about.family
+	newMeta := !meta.IsEmpty() && !meta.Equals(s.about.Meta) && len(meta.Help)+len(meta.Unit) <= maxMetaBytes
+	newFamily := familyName != "" && familyName != s.about.Family
 	if !newMeta && !newFamily {
 		return
 	}
 	d := *s.about
 	if newMeta {
-		d.meta = *meta
+		d.Meta = *meta
 	}
 	if newFamily {
-		d.family = familyName
+		d.Family = strings.Clone(familyName) // it may be a part of something large
 	}
-	s.about, s.metaEpoch = m.intern(d), 0
-}
-
-// intern finds the shared description that equals d, or makes it.
-func (m *seriesMap) intern(d description) *description {
-	if shared := m.descriptions[d]; shared != nil {
-		return shared
-	}
-	if len(m.descriptions) >= maxDescriptions {
-		clear(m.descriptions)
-	}
-	d.family = strings.Clone(d.family) // it may be a part of something large
-	m.descriptions[d] = &d
-	return &d
+	s.about, s.metaEpoch = m.abouts.share(d), 0
 }
 
 // labelsOf are the labels of a reference, empty if it is unknown.
@@ -210,17 +192,17 @@ func (m *seriesMap) labelsOf(ref uint64) labels.Labels {
 func (m *seriesMap) evict(now int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.tick = now
-	if now-m.swept < sweepEvery {
+	m.tick = uint32(now) // #nosec G115 -- see tick
+	if m.tick-m.swept < sweepEvery {
 		return
 	}
-	m.swept = now
+	m.swept = m.tick
 	m.byRef.RemoveIf(func(s *memSeries) bool {
 		limit := seriesIdle
-		if s.last.h == nil && s.last.fh == nil && value.IsStaleNaN(s.last.v) {
+		if s.last.native == nil && value.IsStaleNaN(s.last.v) {
 			limit = seriesStale
 		}
-		idle := now-s.used > int64(limit/time.Second)
+		idle := m.tick-s.used > uint32(limit/time.Second)
 		if idle {
 			m.unlink(s)
 		}
@@ -230,12 +212,13 @@ func (m *seriesMap) evict(now int64) {
 
 // unlink takes s out of its hash's chain.
 func (m *seriesMap) unlink(s *memSeries) {
-	first := m.byHash[s.hash]
+	hash := s.labels.Hash()
+	first := m.byHash[hash]
 	if first == s {
 		if s.next == nil {
-			delete(m.byHash, s.hash)
+			delete(m.byHash, hash)
 		} else {
-			m.byHash[s.hash] = s.next
+			m.byHash[hash] = s.next
 		}
 		return
 	}

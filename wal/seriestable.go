@@ -5,6 +5,8 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
+
+	"hwsagent/refs"
 )
 
 // idleSegments is for how many whole segments a series may be absent before it is
@@ -23,14 +25,8 @@ type seriesTable struct {
 	segment  int               // counts segments, for eviction
 	entries  uint64            // counts the entries handed out
 
-	refs map[uint64]*refEntry
-	slab [][]refEntry // the memory of refs, kept from segment to segment
-	used int          // entries of slab in use
-
-	// at is the entry looked up last. Commits name their series in much the same order
-	// each time, so the next one is most often the one that followed last time.
-	at   *refEntry
-	root refEntry
+	refs   refs.Table[known] // of the present segment
+	abouts abouts
 
 	builder labels.ScratchBuilder
 	live    func(ref uint64) labels.Labels // see tail.labelsOf; may be nil
@@ -44,38 +40,20 @@ type known struct {
 	next   *known // with the same hash
 }
 
-// refEntry is one series in the present segment.
-type refEntry struct {
-	ref   uint64
-	known *known
-	next  *refEntry // the entry that was looked up after this one, the last time
-}
-
-const slabSize = 256
-
 func newSeriesTable(live func(ref uint64) labels.Labels) *seriesTable {
-	t := &seriesTable{
+	return &seriesTable{
 		live:     live,
 		seed:     maphash.MakeSeed(),
 		byLabels: map[uint64]*known{},
-		refs:     map[uint64]*refEntry{},
+		abouts:   abouts{},
 		builder:  labels.NewScratchBuilder(16),
 	}
-	t.at = &t.root
-	return t
 }
 
 // turn begins another segment: refs mean nothing any more, and series that have been
 // idle for long are forgotten.
 func (t *seriesTable) turn() {
-	// The memory of a segment with many series is given back after one with few.
-	if n := len(t.refs); len(t.slab)*slabSize > 4*n+16*slabSize {
-		t.slab, t.refs = nil, make(map[uint64]*refEntry, n)
-	}
-	clear(t.refs)
-	t.used = 0
-	t.root = refEntry{}
-	t.at = &t.root
+	t.refs = refs.Table[known]{}
 	t.segment++
 	for hash, k := range t.byLabels {
 		if first := t.evict(k); first == nil {
@@ -101,32 +79,25 @@ func (t *seriesTable) evict(k *known) *known {
 
 // lookup is the series of a ref in the present segment, nil if it was not announced.
 func (t *seriesTable) lookup(ref uint64) *Series {
-	e := t.at.next
-	if e == nil || e.ref != ref {
-		if e = t.refs[ref]; e == nil {
-			return nil
-		}
-		t.at.next = e
+	if k := t.refs.Get(ref); k != nil {
+		return k.series
 	}
-	t.at = e
-	return e.known.series
+	return nil
 }
 
 // announce learns that ref stands for the series with these encoded labels. It
 // returns the series, nil if the labels are not well-formed. A ref that is known
 // keeps its meaning: refs are never reused, so a second one is damage.
 func (t *seriesTable) announce(ref uint64, encoded []byte) *known {
-	if e := t.refs[ref]; e != nil {
-		return e.known
+	if k := t.refs.Get(ref); k != nil {
+		return k
 	}
 	k := t.intern(ref, encoded)
 	if k == nil {
 		return nil
 	}
 	k.seen = t.segment
-	e := t.entry()
-	*e = refEntry{ref: ref, known: k}
-	t.refs[ref] = e
+	t.refs.Put(ref, k)
 	return k
 }
 
@@ -195,15 +166,15 @@ func sameLabels(ls labels.Labels, encoded []byte) bool {
 
 // describe learns the metadata of a series.
 func (t *seriesTable) describe(ref uint64, m metadata.Metadata) {
-	if e := t.refs[ref]; e != nil && e.known.series.Meta != m {
-		t.own(e.known).Meta = m
+	if k := t.refs.Get(ref); k != nil && k.series.Meta() != m {
+		t.own(k).About = t.abouts.share(About{Meta: m, Family: k.series.Family()})
 	}
 }
 
 // family learns the metric family of a series.
 func (t *seriesTable) family(ref uint64, name string) {
-	if e := t.refs[ref]; e != nil && e.known.series.Family != name {
-		t.own(e.known).Family = name
+	if k := t.refs.Get(ref); k != nil && k.series.Family() != name {
+		t.own(k).About = t.abouts.share(About{Meta: k.series.Meta(), Family: name})
 	}
 }
 
@@ -215,15 +186,4 @@ func (t *seriesTable) own(k *known) *Series {
 		k.series, k.made = &copied, t.entries
 	}
 	return k.series
-}
-
-// entry takes an entry from the slab. Entries never move.
-func (t *seriesTable) entry() *refEntry {
-	i := t.used / slabSize
-	if i == len(t.slab) {
-		t.slab = append(t.slab, make([]refEntry, slabSize))
-	}
-	e := &t.slab[i][t.used%slabSize]
-	t.used++
-	return e
 }

@@ -37,7 +37,7 @@ type writer struct {
 	header    Header
 	start     int64  // end of the header
 	offset    int64  // end of the last commit written
-	epoch     uint64 // names the file in memSeries.epoch; never used twice
+	epoch     uint32 // names the file in memSeries.epoch; never used twice
 	announced int64  // bytes of it that announce series
 	newName   bool   // the directory entry is not durable yet
 
