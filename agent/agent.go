@@ -153,6 +153,14 @@ func (a *Agent) put(cfg *Config) error {
 	if err != nil {
 		return err
 	}
+	applied, pushed := false, a.pushed
+	defer func() {
+		if !applied { // the receivers do not come, nor their inputs
+			pushed.store = a.pushed.store
+			a.pushed = pushed
+			a.inputs.Keep(receiverKind, a.intake.Names())
+		}
+	}()
 	received, push, err := a.receiverSpecs(cfg)
 	if err != nil {
 		return errors.Join(err, closeProbes(specs))
@@ -173,6 +181,7 @@ func (a *Agent) put(cfg *Config) error {
 			return errors.Join(err, closeProbes(specs), intake.Abandon(), pull.Abandon())
 		}
 	}
+	applied = true
 	a.log.Reconfigure(logSettings(cfg))
 	a.targets.apply(plan)
 	connectProbes(a.inputs, cfg, specs)

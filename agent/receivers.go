@@ -41,6 +41,8 @@ func (a *Agent) receiverSpecs(cfg *Config) (specs []receivers.Spec, probe *probe
 		}
 		specs = append(specs, spec.receiver)
 		probe = &spec.probe
+	} else {
+		a.pushed = pushed{store: a.pushed.store}
 	}
 	if c := cfg.Receivers.OTLP; c != nil {
 		specs = append(specs, a.otlpSpecs(c)...)

@@ -75,7 +75,11 @@ type runningScraper struct {
 func newScraper(cfg *Config, path *inputs.Path, reg prometheus.Registerer, logger *slog.Logger) scraper {
 	jobs := new(atomic.Pointer[parsedJobs])
 	out := func(job string, interval time.Duration) storage.AppendableV2 {
-		return path.Input(inputScrape, job, inputs.Settings{Interval: interval, MaxSeries: jobs.Load().MaxSeries(job)})
+		limit, configured := jobs.Load().limits[job]
+		if !configured { // the last scrape of a job that a reload removes
+			return path.Ended(inputScrape, job)
+		}
+		return path.Input(inputScrape, job, inputs.Settings{Interval: interval, MaxSeries: limit})
 	}
 	return runningScraper{path: path, jobs: jobs, s: scrape.New(scrape.Options{
 		Out: out, Registerer: reg, Logger: logger, StartTimestamps: cfg.Global.ScrapeStartTimestamps,

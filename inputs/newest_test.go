@@ -41,3 +41,20 @@ func TestLateIsNotNewest(t *testing.T) {
 		}
 	})
 }
+
+// What an input still brings after it is gone from the configuration does not bring it back.
+func TestEndedInput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig()
+		send(t, r.Input("scrape", "job", Settings{}), 1, "x")
+		r.Keep("scrape", nil)
+		send(t, r.Ended("scrape", "job"), 2, "x", "y")
+		r.wants(t, "x=2", "y=2")
+		send(t, r.Ended("scrape", "never"), 2, "z")
+		time.Sleep(lapse + sweepEvery + time.Second)
+		send(t, r.Input("probe", "other", Settings{}), 1, "tick")
+		if all := r.Status(); len(all) != 1 || all[0].Name != "other" {
+			t.Errorf("%+v", all)
+		}
+	})
+}

@@ -135,14 +135,31 @@ func (p *Path) Input(kind, name string, s Settings) *Input {
 	return in
 }
 
+// Ended is the input of a kind and a name that is not configured any more, for what it still
+// brings. It is forgotten when its series have ended.
+func (p *Path) Ended(kind, name string) *Input {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := kind + " " + name
+	in := p.inputs[key]
+	if in == nil {
+		in = &Input{path: p, kind: kind, name: name, closed: true}
+		p.inputs[key] = in
+	}
+	return in
+}
+
 // Keep says that of a kind only the inputs with these names go on. The others are
 // forgotten when their series have ended.
 func (p *Path) Keep(kind string, names []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, in := range p.inputs {
-		if in.kind == kind {
-			in.closed = !slices.Contains(names, in.name)
+	for key, in := range p.inputs {
+		if in.kind != kind {
+			continue
+		}
+		if in.closed = !slices.Contains(names, in.name); in.closed && in.live == 0 {
+			delete(p.inputs, key)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -117,6 +118,13 @@ func (p *Plan) Names() []string {
 		names = append(names, s.Name)
 	}
 	return names
+}
+
+// Names are those of the receivers of the latest Apply.
+func (s *Set) Names() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.order)
 }
 
 // Abandon closes what the plan has opened.

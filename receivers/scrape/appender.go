@@ -74,8 +74,7 @@ func (s *sink) AppenderV2(ctx context.Context) storage.AppenderV2 {
 	a := &appender{sink: s, ctx: ctx}
 	var interval time.Duration
 	if t, ok := scrape.TargetFromContext(ctx); ok {
-		// As it was found: the job's name, unless discovery gives another.
-		a.job = t.DiscoveredLabels(labels.NewBuilder(labels.EmptyLabels())).Get(model.JobLabel)
+		a.job = t.GetValue(jobLabel)
 		if d, err := model.ParseDuration(t.GetValue(model.ScrapeIntervalLabel)); err == nil {
 			interval = time.Duration(d)
 		}
@@ -179,6 +178,9 @@ type appender struct {
 	out   storage.AppendableV2
 	inner storage.AppenderV2 // a batch of out
 
+	up      bool    // as the report says, whose series come in their order
+	scraped float64 // likewise
+
 	count int // samples that inner has
 	bytes int // about what they take there
 	ended []marker
@@ -187,11 +189,11 @@ type appender struct {
 // Append implements [storage.AppenderV2].
 func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AppendV2Options) (storage.SeriesRef, error) {
 	if a.bytes > commitBytes {
-		if err := a.flush(); err != nil {
-			return 0, err
-		}
+		// Not an error of the scrape: that the log takes nothing says nothing about the target.
+		a.sink.refuses(a.flush())
 		a.inner = a.out.AppenderV2(a.ctx)
 	}
+	a.filtered(o.MetricFamilyName, v)
 	// The report's series are called up\xff inside the manager, so that no target has them.
 	o.MetricFamilyName = strings.TrimSuffix(o.MetricFamilyName, "\xff")
 	var shown []exemplar.Exemplar
@@ -215,6 +217,25 @@ func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, 
 		a.sink.forget(got)
 	}
 	return got, err
+}
+
+// filterer is what a batch has that counts what relabelling removes.
+type filterer interface{ Filtered(n int) }
+
+// filtered counts what metric_relabel_configs removed, which the manager does by itself: the
+// report has how many samples there were before and after. Of a scrape that failed nothing is
+// kept, and nothing says why.
+func (a *appender) filtered(report string, v float64) {
+	switch report {
+	case "up\xff":
+		a.up = v == 1
+	case "scrape_samples_scraped\xff":
+		a.scraped = v
+	case "scrape_samples_post_metric_relabeling\xff":
+		if f, ok := a.inner.(filterer); ok && a.up {
+			f.Filtered(int(a.scraped - v))
+		}
+	}
 }
 
 // Commit implements [storage.AppenderTransaction]. That the log refuses the scrape is

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/prometheus/discovery/dns"
 	"github.com/prometheus/prometheus/discovery/file"
 	"github.com/prometheus/prometheus/discovery/http"
+	"github.com/prometheus/prometheus/model/relabel"
 	"go.yaml.in/yaml/v2"
 )
 
@@ -77,8 +78,24 @@ func Parse(src Source) (*Jobs, []Mistake) {
 	}
 	for i, s := range cfg.ScrapeConfigs {
 		s.SetDirectory(src.Entries[i].Dir)
+		rule, err := tellJob(s.JobName)
+		if err != nil {
+			return nil, mistakesOf(i, err)
+		}
+		s.RelabelConfigs = append(s.RelabelConfigs, rule)
 	}
 	return &Jobs{cfg}, nil
+}
+
+// jobLabel is what a target tells its job by: the label job may be another one, that of
+// a group of targets for one. As it begins with __, no sample gets it.
+const jobLabel = "__hwsagent_job__"
+
+// tellJob is the last rule of each job's targets.
+func tellJob(name string) (*relabel.Config, error) {
+	rule := relabel.DefaultRelabelConfig
+	rule.TargetLabel, rule.Replacement = jobLabel, strings.ReplaceAll(name, "$", "$$")
+	return &rule, rule.Validate(model.UTF8Validation)
 }
 
 // oneLine takes the line breaks out of a flow text, in which they stand between tokens.
@@ -133,7 +150,13 @@ func (j *Jobs) scrapeConfigs() []*config.ScrapeConfig {
 
 // YAML is the list of configurations with defaults filled in and secrets hidden.
 func (j *Jobs) YAML() ([]byte, error) {
-	return yaml.Marshal(j.scrapeConfigs())
+	var written []*config.ScrapeConfig
+	for _, s := range j.scrapeConfigs() {
+		theirs := *s
+		theirs.RelabelConfigs = s.RelabelConfigs[:len(s.RelabelConfigs)-1] // without ours
+		written = append(written, &theirs)
+	}
+	return yaml.Marshal(written)
 }
 
 // File is a file that a configuration names.

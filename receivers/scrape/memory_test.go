@@ -23,6 +23,8 @@ type memory struct {
 	refused int // commits
 	refs    map[string]storage.SeriesRef
 	newest  map[string]int64
+	jobs    map[string]bool // that something was asked for
+	dropped int             // that relabelling removed of what was committed
 }
 
 type sample struct {
@@ -35,10 +37,15 @@ type sample struct {
 }
 
 func newMemory() *memory {
-	return &memory{refs: map[string]storage.SeriesRef{}, newest: map[string]int64{}}
+	return &memory{refs: map[string]storage.SeriesRef{}, newest: map[string]int64{}, jobs: map[string]bool{}}
 }
 
-func (m *memory) out(string, time.Duration) storage.AppendableV2 { return m }
+func (m *memory) out(job string, _ time.Duration) storage.AppendableV2 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.jobs[job] = true
+	return m
+}
 
 func (m *memory) AppenderV2(context.Context) storage.AppenderV2 { return &batch{m: m} }
 
@@ -72,7 +79,11 @@ func (m *memory) committed() int {
 type batch struct {
 	m       *memory
 	samples []sample
+	dropped int
 }
+
+// Filtered counts as an appender of package inputs does.
+func (b *batch) Filtered(n int) { b.dropped += n }
 
 func (b *batch) Append(_ storage.SeriesRef, ls labels.Labels, _, t int64, v float64, _ *histogram.Histogram, _ *histogram.FloatHistogram, o storage.AppendV2Options) (storage.SeriesRef, error) {
 	b.m.mu.Lock()
@@ -96,6 +107,7 @@ func (b *batch) Commit() error {
 		return errFull
 	}
 	b.m.commits = append(b.m.commits, b.samples)
+	b.m.dropped += b.dropped
 	for _, s := range b.samples {
 		b.m.newest[s.series] = max(b.m.newest[s.series], s.t)
 	}
