@@ -62,7 +62,7 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 		switch {
 		case !read:
 		case v == Delivered && !late:
-			s.buryEach(sample, []Answer{*refusal})
+			s.buryEach(sample, []Answer{*refusal}, 0)
 			s.forget(l, sample[0])
 		case v == Suspect && deep:
 			s.q.deepen(key) // only now: one that was not refused is not passed over

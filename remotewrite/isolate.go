@@ -157,6 +157,16 @@ func (p *isolation) later() bool {
 // giveUp makes next return nothing more: what is not done stays so.
 func (p *isolation) giveUp() { p.todo, p.rounds = nil, nil }
 
+// leaveRest takes all that next returned, when it returned all that is left, out of the plan:
+// it was refused after an answer to it was lost. If it was stored by then, all but the newest
+// of each series are refused for that.
+func (p *isolation) leaveRest() {
+	for _, i := range p.sent.at {
+		p.done[i] = true
+	}
+	p.resting, p.rounds = false, nil
+}
+
 // again makes next return the same samples once more: the answer does not count.
 func (p *isolation) again() { p.repeat = true }
 

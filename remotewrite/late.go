@@ -154,6 +154,9 @@ func (s *shard) isolate(ctx context.Context, points []point, a Answer) error {
 		if err != nil {
 			return err
 		}
+		if len(r.doubted) > 0 {
+			s.putBack(r.doubted, true)
+		}
 		clean := true
 		if r.refusedLast {
 			if clean, err = s.confirm(ctx, false); err != nil {
@@ -166,7 +169,7 @@ func (s *shard) isolate(ctx context.Context, points []point, a Answer) error {
 		}
 		s.w.noteTaken(r.stored)
 		s.w.settleAll(r.stored, one(wal.Resent))
-		s.buryEach(r.bad, r.answers)
+		s.buryEach(r.bad, r.answers, len(r.givenUp))
 		s.buryOneOf(r.suspects, a)
 		points = others
 		switch decided := len(part) > len(r.unknown); {
@@ -174,7 +177,7 @@ func (s *shard) isolate(ctx context.Context, points []point, a Answer) error {
 			points, budget = inLogOrder(append(r.unknown, others...)), isolateBudget
 			continue
 		case is == late:
-			s.q.sawLate(r.passed, len(r.bad))
+			s.q.sawLate(r.passed, len(r.givenUp)+len(r.bad))
 			left := inLogOrder(append(r.unknown, others...))
 			if r.passed > 0 { // then more of them may be taken
 				forgetRefused(left)
@@ -183,7 +186,7 @@ func (s *shard) isolate(ctx context.Context, points []point, a Answer) error {
 				r.unknown, points = left, nil
 			}
 		case is == unproven:
-			noteRefused(r.bad)
+			noteRefused(append(r.givenUp, r.bad...))
 			s.q.learning.Add(int64(r.requests))
 			if asking && decided { // go on with what is left, until each is known
 				r.unknown, points = nil, inLogOrder(append(r.unknown, others...))

@@ -49,12 +49,15 @@ func valueOf(p point) string {
 	return strconv.FormatFloat(p.v, 'g', -1, 64)
 }
 
-// keep puts letters into the store. The samples are refused for good whether or not
-// the store works, and a full disk must not stop what can be delivered: a letter that
-// cannot be kept is logged in full.
-func (q *Queue) keep(letters []Letter) {
+// lettersTold is how many dead letters of a batch are told of in the log.
+const lettersTold = 3
+
+// keep puts letters into the store; before is how many came of the same batch before them. The
+// samples are refused for good whether or not the store works, and a full disk must not stop
+// what can be delivered: a letter that cannot be kept is logged in full.
+func (q *Queue) keep(letters []Letter, before int) {
 	q.metrics.Letters(len(letters))
-	for _, l := range letters[:min(len(letters), 3)] {
+	for _, l := range letters[:min(len(letters), max(lettersTold-before, 0))] {
 		q.log.Warn("The receiver refuses a sample", slog.String("series", l.Series), slog.Int("status", l.Status),
 			slog.String("text", l.Text), slog.String("reason", l.Reason), slog.Int("samples", max(l.Samples, 1)))
 	}

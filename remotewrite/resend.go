@@ -318,7 +318,7 @@ func (r *resender) conclude(ctx context.Context, f *found) (left []point, err er
 				return nil, err
 			}
 			if clean {
-				r.s.buryEach([]point{p}, []Answer{f.why[i]})
+				r.s.buryEach([]point{p}, []Answer{f.why[i]}, 0)
 			} else {
 				left = append(left, p)
 			}

@@ -32,7 +32,7 @@ func (s *shard) takeApart(ctx context.Context, l *parcel, a Answer) (done bool, 
 		l.points = r.left()
 		return false, nil
 	}
-	s.buryEach(r.bad, r.answers)
+	s.buryEach(r.bad, r.answers, 0)
 	s.w.noteTaken(r.stored)
 	s.w.settleAll(r.stored, one(wal.Resent))
 	l.points = r.unknown
@@ -42,8 +42,10 @@ func (s *shard) takeApart(ctx context.Context, l *parcel, a Answer) (done bool, 
 // apart is what came of taking a batch apart. The samples that were taken are settled.
 type apart struct {
 	points               []point
+	givenUp              []point // bad, and settled as well
 	bad, stored, unknown []point // in no particular order among each other
 	suspects             []point // likewise; at least one is bad, the others are stored
+	doubted              []point // sent together, all of them or none are stored
 	answers              []Answer
 	passed               int
 	requests             int  // that it took
@@ -51,7 +53,7 @@ type apart struct {
 	open                 []bool
 }
 
-// left returns all samples that are not settled, in the log's order.
+// left returns all samples that are not settled, but for the doubted, in the log's order.
 func (r *apart) left() []point {
 	var left []point
 	for i, open := range r.open {
@@ -74,7 +76,9 @@ type cutting struct {
 	rollsBack bool // do not find out what the receiver does with the good part
 }
 
-// cut carries out an isolation.
+// cut carries out an isolation. What was refused alone of parts is given up at once: were the
+// agent stopped or killed before that, with what comes after it stored, it would be refused like
+// what is stored, and pass for it.
 func (s *shard) cut(ctx context.Context, points []point, c cutting) (*apart, error) {
 	points, spans := rounds(points)
 	hashes := make([]uint64, len(points))
@@ -91,6 +95,12 @@ func (s *shard) cut(ctx context.Context, points []point, c cutting) (*apart, err
 	answers := make(map[int]Answer)
 	r := &apart{points: points}
 	for !(m == once && plan.hopeless()) {
+		if m == parts {
+			for _, i := range plan.bad[len(r.givenUp):] {
+				s.buryEach(points[i:i+1], []Answer{answers[i]}, len(r.givenUp))
+				r.givenUp = append(r.givenUp, points[i])
+			}
+		}
 		at, ok := plan.next()
 		if !ok {
 			break
@@ -112,6 +122,10 @@ func (s *shard) cut(ctx context.Context, points []point, c cutting) (*apart, err
 			at = plan.tookAlone(func(i int) bool { return !slices.ContainsFunc(part.points, points[i].same) })
 		}
 		switch {
+		case m == parts && plan.resting && part.unsure:
+			r.doubted = inLogOrder(part.points)
+			plan.leaveRest()
+			continue
 		case len(at) > 1:
 		case m == parts:
 			answers[at[0]] = last
@@ -156,6 +170,7 @@ func (s *shard) cut(ctx context.Context, points []point, c cutting) (*apart, err
 		}
 		return ps
 	}
+	bad = bad[len(r.givenUp):]
 	r.bad, r.stored, r.unknown, r.suspects = pick(bad), pick(stored), inLogOrder(pick(unknown)), inLogOrder(pick(suspects))
 	for _, i := range bad {
 		r.answers = append(r.answers, answers[i])
@@ -192,19 +207,20 @@ func (s *shard) withoutExemplars(points []point) []point {
 	return kept
 }
 
-// buryEach gives up samples that were refused alone, each with its own answer.
-func (s *shard) buryEach(points []point, answers []Answer) {
+// buryEach gives up samples that were refused alone, each with its own answer. before is how
+// many of the batch were given up before them: the log tells of the first few only.
+func (s *shard) buryEach(points []point, answers []Answer, before int) {
 	letters := make([]Letter, 0, len(points))
 	for i := range points {
 		letters = append(letters, letterOf(points[i], 1, answers[i], wal.Rejected))
 	}
-	s.giveUp(points, letters, wal.Rejected)
+	s.giveUp(points, letters, wal.Rejected, before)
 }
 
 // bury gives up samples together: one letter stands for all.
 func (s *shard) bury(points []point, a Answer, why wal.Reason) {
 	if n := count(points); n[classSample]+n[classHistogram] > 0 {
-		s.giveUp(points, []Letter{letterOf(points[0], n[classSample]+n[classHistogram], a, why)}, why)
+		s.giveUp(points, []Letter{letterOf(points[0], n[classSample]+n[classHistogram], a, why)}, why, 0)
 	}
 }
 
@@ -237,11 +253,11 @@ func namedIn(text string, points []point) int {
 }
 
 // giveUp makes the letters durable, then settles the samples.
-func (s *shard) giveUp(points []point, letters []Letter, why wal.Reason) {
+func (s *shard) giveUp(points []point, letters []Letter, why wal.Reason, before int) {
 	if len(points) == 0 {
 		return
 	}
-	s.q.keep(letters)
+	s.q.keep(letters, before)
 	s.q.metrics.Failed(count(points))
 	s.w.remember(points, why)
 	s.w.settleAll(points, one(why))

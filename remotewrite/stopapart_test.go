@@ -1,0 +1,104 @@
+package remotewrite
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"hwsagent/wal"
+)
+
+// A batch is taken apart, and at each of its requests by turns the answer is lost: what was sent
+// is stored, or never arrived. The agent goes on, or is stopped or killed then and started
+// again. Always the bad sample counts as lost, with a letter, and if the agent went on all the
+// others as what they are, stored.
+func TestAnswerLostWhileABatchIsTakenApart(t *testing.T) {
+	for _, then := range []string{"it goes on", "stopped", "killed"} {
+		for _, stored := range []bool{true, false} {
+			for _, bad := range []int{0, 1, 3} {
+				for _, gaps := range []bool{false, true} {
+					t.Run(fmt.Sprintf("%s/stored=%t/bad in round %d/gaps=%t", then, stored, bad, gaps), func(t *testing.T) {
+						for at, more := 1, true; more && !t.Failed(); at++ {
+							synctest.Test(t, func(t *testing.T) {
+								more = answerLostApart(t, apartLife{then: then, stored: stored, bad: bad, gaps: gaps, at: at})
+							})
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
+type apartLife struct {
+	then   string
+	stored bool // what was sent when the answer was lost
+	bad    int  // the round of the bad sample
+	gaps   bool // not each series has a sample in each round
+	at     int  // the request whose answer is lost, from 0
+}
+
+// answerLostApart reports whether there was such a request.
+func answerLostApart(t *testing.T, life apartLife) bool {
+	const series, rounds = 12, 4
+	rnd := rand.New(rand.NewPCG(uint64(life.at), 31))
+	to := &fakeReceiver{latency: time.Millisecond}
+	r := newRig(t, to)
+	var lost smp
+	for i := range rounds {
+		r.time += 1000
+		var ss []smp
+		for n := range series {
+			if n == 5 || !life.gaps || rnd.IntN(3) > 0 {
+				ss = append(ss, smp{fmt.Sprintf("m%04d", n), r.time, float64(r.time) + float64(n)})
+			}
+			if n == 5 && i == life.bad {
+				lost = ss[len(ss)-1]
+			}
+		}
+		r.log.append(ss...)
+	}
+	to.poison = func(s smp) bool { return s == lost }
+	fired, down, at := false, false, life.at
+	to.script = func(q fakeRequest) (Answer, bool) {
+		if q.n == at {
+			fired, down = true, life.then != "it goes on"
+			if life.stored {
+				to.stores(q)
+			}
+			return Answer{Err: errDown}, true
+		}
+		return Answer{Err: errDown}, down
+	}
+	r.start()
+	r.q.gate.sawEmptyPass() // so that the rounds are one batch
+	r.until("the request comes", time.Minute, func() (ok bool) {
+		to.set(func() { ok = down })
+		return ok || r.log.pending() == 0
+	})
+	to.set(func() { at = -1 })
+	if life.then != "it goes on" {
+		r.end()
+		if life.then == "killed" {
+			r.log.crash()
+		}
+		to.set(func() { down = false })
+		r.start()
+	}
+	r.drained(time.Hour)
+	r.end()
+	o, ls := r.log.outcome(), r.letters.all()
+	has := slices.ContainsFunc(ls, func(l Letter) bool { return l.Timestamp == lost.t && strings.Contains(l.Series, lost.series) })
+	if !has || o.Dropped[wal.Rejected] == 0 || life.then == "it goes on" && o.Lost() != 1 || o.Lost() != uint64(len(ls)) {
+		t.Errorf("%+v: outcomes %+v, letters %+v; want the one sample", life, o, ls)
+	}
+	r.verify(lost)
+	if t.Failed() {
+		t.Log(to.dump())
+	}
+	return fired
+}
