@@ -133,7 +133,7 @@ func (s *shard) isolate(ctx context.Context, points []point, a Answer) error {
 		if s.q.behind { // where late data is taken, the order is no reason
 			part, others, is = points, nil, fresh
 		}
-		job := cutting{mode: parts, known: whole && len(others) == 0, budget: budget, rollsBack: s.q.behind}
+		job := cutting{mode: parts, known: whole && len(others) == 0, budget: budget, rollsBack: s.q.behind, resent: s.resending && is != late}
 		asking := s.q.learning.Load() < learnBudget
 		switch {
 		case is == unproven && asking:

@@ -313,6 +313,14 @@ func (r *resender) conclude(ctx context.Context, f *found) (left []point, err er
 		case f.taken[i]:
 		case late[i] && f.find.lo == 1 && len(f.order) > 1 && !r.expect:
 			// Nothing else was stored that has a successor: this sample is bad.
+			stored, err := r.s.storedAsLate(ctx, p, f.why[i])
+			if err != nil {
+				return nil, err
+			}
+			if stored {
+				r.stored = append(r.stored, p)
+				continue
+			}
 			clean, err := r.s.confirm(ctx, false)
 			if err != nil {
 				return nil, err

@@ -1,6 +1,9 @@
 package remotewrite
 
-import "slices"
+import (
+	"context"
+	"slices"
+)
 
 // bySuccessor returns the samples of a chunk, as indices, that have a successor in later,
 // the one with the earliest successor first.
@@ -34,4 +37,45 @@ func (s *shard) mayHaveSuccessor(p point) bool {
 	return slices.ContainsFunc(slices.Concat(s.early, s.behind), func(q point) bool {
 		return q.series.hash == p.series.hash && q.seq >= p.seq && !q.same(p)
 	}) || slices.ContainsFunc(s.queue.points(), later)
+}
+
+// successorsAsked is how many successors of a sample are asked for to find out whether it is stored.
+const successorsAsked = 3
+
+// storedAsLate reports whether a sample that is sent again, and was refused alone, is stored:
+// the receiver says that it comes too late, and takes a successor that may be stored as well,
+// so it has nothing newer than that of the series. A successor that is taken has no outcome
+// yet: its turn comes. The error is ctx's.
+func (s *shard) storedAsLate(ctx context.Context, p point, why Answer) (bool, error) {
+	if !s.resending || !saysLate(why) || saysTooOld(why) {
+		return false, nil
+	}
+	for _, next := range s.successors(p, successorsAsked) {
+		f, a, err := s.try(ctx, &parcel{points: []point{next}, again: true, unsure: true}, parts)
+		if err != nil || f == settled {
+			return f == settled, err
+		}
+		if !saysLate(a) {
+			break // it is bad
+		}
+	}
+	return false, nil
+}
+
+// successors returns the first samples after the point in its series that may be stored, at
+// most so many.
+func (s *shard) successors(p point, most int) (next []point) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, points := range [][]point{s.behind, s.queue.points()} {
+		for _, q := range points {
+			if len(next) == most || q.seq > s.unsure {
+				break
+			}
+			if q.series.hash == p.series.hash && q.seq >= p.seq && q.t > p.t && q.kind != exemplarPoint {
+				next = append(next, q)
+			}
+		}
+	}
+	return next
 }

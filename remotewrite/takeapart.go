@@ -74,6 +74,7 @@ type cutting struct {
 	known     bool // as of newIsolation
 	budget    int  // in requests
 	rollsBack bool // do not find out what the receiver does with the good part
+	resent    bool // samples may be stored already
 }
 
 // cut carries out an isolation. What was refused alone of parts is given up at once: were the
@@ -137,6 +138,18 @@ func (s *shard) cut(ctx context.Context, points []point, c cutting) (*apart, err
 			if plan.spent(1); !clean {
 				plan.again()
 				continue
+			}
+			if c.resent {
+				stored, err := s.storedAsLate(ctx, part.points[0], last)
+				if err != nil {
+					return nil, err
+				}
+				if stored {
+					s.w.noteTaken(part.points)
+					s.w.settleAll(part.points, one(wal.Resent))
+					plan.accepted()
+					continue
+				}
 			}
 		case m == once:
 			if !s.hasGood && plan.later() {
