@@ -17,7 +17,6 @@ import (
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 	"go.yaml.in/yaml/v4"
 
-	"hwsagent/agent/control"
 	"hwsagent/receivers"
 	"hwsagent/remotewrite"
 	"hwsagent/wal"
@@ -275,8 +274,11 @@ func checkStorage(ctx context.Context, c *Config, dir string) Group {
 		}
 		add(s)
 	}
-	if status, _, err := control.Do(ctx, dir, "GET", "/-/healthy"); err == nil && status == 200 {
+	switch status, _, err := ask(ctx, dir, "GET", "/-/healthy"); {
+	case err == nil && status == 200:
 		add(Step{Name: "agent", Result: OK, Text: "in use by an agent that is running"})
+	case errors.Is(err, ErrSilent):
+		add(Step{Name: "agent", Result: Warn, Text: "in use by an agent that is silent: " + err.Error(), Try: "hwsagent status"})
 	}
 	return g
 }

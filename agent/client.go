@@ -20,15 +20,11 @@ var ErrNotRunning = control.ErrNotRunning
 // ErrReload means that a running agent could not use its configuration file.
 var ErrReload = errors.New("the reload failed and changed nothing")
 
-// statusTimeout is how long the agent may take to tell its status.
-const statusTimeout = 5 * time.Second
-
-var errSilent = fmt.Errorf("the agent does not answer within %s: its process is stopped, or waits for something (the disk?)", statusTimeout)
-
 // FetchStatus asks the agent that runs on the storage directory. Without one, the error
-// is ErrNotRunning, and the status what [OfflineStatus] finds there, if there is a log.
+// is ErrNotRunning, and the status what [OfflineStatus] finds there, if there is a log. It is
+// ErrSilent if the agent does not tell its status in time.
 func FetchStatus(ctx context.Context, storage string) (web.Status, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, statusTimeout, errSilent)
+	ctx, cancel := context.WithTimeoutCause(ctx, silentAfter, ErrSilent)
 	defer cancel()
 	code, body, err := control.Do(ctx, storage, http.MethodGet, "/api/v1/status")
 	if errors.Is(err, ErrNotRunning) {
@@ -36,8 +32,8 @@ func FetchStatus(ctx context.Context, storage string) (web.Status, error) {
 		return s, errors.Join(err, offline)
 	}
 	if err != nil {
-		if errors.Is(context.Cause(ctx), errSilent) {
-			err = errSilent
+		if errors.Is(context.Cause(ctx), ErrSilent) {
+			err = ErrSilent
 		}
 		return web.Status{}, err
 	}
@@ -55,9 +51,10 @@ func FetchStatus(ctx context.Context, storage string) (web.Status, error) {
 func WriteStatus(w io.Writer, s web.Status) error { return web.WriteText(w, s) }
 
 // RequestReload makes the agent that runs on the storage directory read its configuration
-// again. Where that fails, the error is ErrReload with the agent's whole answer.
+// again. Where that fails, the error is ErrReload with the agent's whole answer; ErrSilent if it
+// does not answer at all.
 func RequestReload(ctx context.Context, storage string) error {
-	code, body, err := control.Do(ctx, storage, http.MethodPost, "/-/reload")
+	code, body, err := ask(ctx, storage, http.MethodPost, "/-/reload")
 	if err != nil {
 		return err
 	}

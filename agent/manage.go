@@ -15,7 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"hwsagent/agent/control"
 	"hwsagent/remotewrite"
 	"hwsagent/wal"
 	"hwsagent/web"
@@ -126,7 +125,7 @@ type refused struct {
 
 // askAgent posts to the agent and decodes its answer.
 func askAgent(ctx context.Context, storage, path string, answer any) error {
-	code, body, err := control.Do(ctx, storage, http.MethodPost, path)
+	code, body, err := ask(ctx, storage, http.MethodPost, path)
 	if err != nil {
 		return err
 	}

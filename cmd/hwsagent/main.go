@@ -29,6 +29,7 @@ const (
 	exitProbe      = 5
 	exitDamaged    = 6 // the log
 	exitNotRunning = 7
+	exitSilent     = 8 // an agent is running, and does not answer
 )
 
 const exitCodes = `Exit codes:
@@ -39,7 +40,8 @@ const exitCodes = `Exit codes:
   4  a target failed
   5  a probe failed
   6  the log is damaged
-  7  the agent is not running`
+  7  the agent is not running
+  8  the agent does not answer`
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -95,6 +97,8 @@ func exitCode(err error) int {
 		return exitDamaged
 	case errors.Is(err, agent.ErrNotRunning):
 		return exitNotRunning
+	case errors.Is(err, agent.ErrSilent):
+		return exitSilent
 	}
 	return exitFailed
 }
@@ -122,6 +126,9 @@ func (c *cli) complain(cmd *cobra.Command, code int, err error) {
 	switch {
 	case code == exitNotRunning:
 		fmt.Fprintln(c.stderr, "Try: name the agent's directory with --storage.path, or start it: hwsagent run")
+	case code == exitSilent:
+		fmt.Fprintln(c.stderr, "Try: look at its process (ps -o pid,stat,cmd -C hwsagent). T: it is stopped, kill -CONT lets it go on. D: the disk does not answer.\n"+
+			"    Otherwise restart it. What it was asked to do may still be done when it goes on: look with hwsagent targets")
 	case errors.Is(err, agent.ErrNoLog):
 		fmt.Fprintln(c.stderr, "Try: name the agent's directory with --storage.path")
 	case errors.Is(err, agent.ErrNotListening):

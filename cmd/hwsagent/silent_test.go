@@ -1,0 +1,89 @@
+package main
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"hwsagent/agent/control"
+)
+
+// silentStorage has a storage directory with the socket of an agent.
+func silentStorage(t *testing.T) (dir string, l net.Listener) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := control.Listen(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			t.Error(err)
+		}
+	})
+	return dir, l
+}
+
+// An agent whose process is stopped takes connections, as the kernel does that for it, and
+// never answers: each command says so soon, and what to do.
+func TestSilentAgent(t *testing.T) {
+	dir, _ := silentStorage(t)
+	file := write(t, "agent.yaml", "wal: {max_bytes: 1MiB, min_free_bytes: 1MiB}\n")
+	var commands sync.WaitGroup
+	for _, c := range []struct {
+		args []string
+		code int
+	}{
+		{[]string{"status"}, exitSilent},
+		{[]string{"reload"}, exitSilent},
+		{[]string{"targets"}, exitSilent},
+		{[]string{"targets", "test", "a"}, exitSilent},
+		{[]string{"targets", "pause", "a"}, exitSilent},
+		{[]string{"targets", "resume", "a"}, exitSilent},
+		{[]string{"targets", "skip", "a", "--before", "now", "--yes"}, exitSilent},
+		{[]string{"targets", "adopt", "a", "b"}, exitSilent},
+		{[]string{"targets", "drop", "a", "--yes"}, exitSilent},
+		{[]string{"targets", "rejected", "a", "--clear"}, exitSilent},
+		{[]string{"check", "--no-network"}, exitOK}, // a warning
+	} {
+		commands.Go(func() {
+			began := time.Now()
+			code, stdout, stderr := hwsagent(t, append(c.args, "--storage.path", dir, "--config.file", file)...)
+			if said := stdout + stderr; code != c.code || !strings.Contains(said, "does not answer within 5s") || !strings.Contains(said, "hwsagent") {
+				t.Errorf("hwsagent %s: exit %d, want %d, after %v\n%s%s", strings.Join(c.args, " "), code, c.code, time.Since(began), stdout, stderr)
+			}
+		})
+	}
+	commands.Wait()
+}
+
+// What takes its time at an agent that lives is waited for.
+func TestSlowAgentIsNotSilent(t *testing.T) {
+	dir, l := silentStorage(t)
+	mux := http.NewServeMux()
+	mux.HandleFunc("/-/healthy", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("/-/reload", func(_ http.ResponseWriter, h *http.Request) {
+		select {
+		case <-time.After(6 * time.Second):
+		case <-h.Context().Done():
+		}
+	})
+	srv := &http.Server{Handler: mux}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(l) }()
+	if code, stdout, stderr := hwsagent(t, "reload", "--storage.path", dir); code != exitOK || stdout != "reloaded\n" {
+		t.Errorf("exit %d\n%s%s", code, stdout, stderr)
+	}
+	if err := srv.Close(); err != nil {
+		t.Error(err)
+	}
+	<-served
+}
