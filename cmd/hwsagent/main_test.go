@@ -97,7 +97,7 @@ func TestExitCodes(t *testing.T) {
 
 func TestRunStatusReload(t *testing.T) {
 	storage := filepath.Join(t.TempDir(), "data")
-	file := write(t, "agent.yaml", "probes: [{name: c, type: canary, series: 20000, interval: 100ms}]\nwal: {min_free_bytes: 1MiB}\n")
+	file := write(t, "agent.yaml", "probes: [{name: c, type: canary, series: 20000, interval: 1s}]\nwal: {min_free_bytes: 1MiB}\n")
 	ctx, stop := context.WithCancel(t.Context())
 	var log bytes.Buffer
 	done := make(chan int, 1)
@@ -112,7 +112,7 @@ func TestRunStatusReload(t *testing.T) {
 				Appended uint64 `json:"samples_appended"`
 			} `json:"wal"`
 		}
-		if err := json.Unmarshal([]byte(stdout), &s); code != exitOK || err != nil || !s.Running || s.WAL.Appended < 100_000 { // five rounds
+		if err := json.Unmarshal([]byte(stdout), &s); code != exitOK || err != nil || !s.Running || s.WAL.Appended < 40_000 { // two rounds
 			return fmt.Errorf("exit %d, %w, %+v, %s", code, err, s, stderr)
 		}
 		return nil
@@ -188,7 +188,7 @@ func damage(t *testing.T, storage string) {
 // until asks again and again until check is content.
 func until(t *testing.T, what string, check func() error) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute) // the machine may be busy
 	for {
 		err := check()
 		if err == nil {
