@@ -34,21 +34,6 @@ type filterer interface{ Filtered(n int) }
 // errRelabelled says what became of samples that the configuration does not want.
 var errRelabelled = errors.New("some samples of the round were dropped by relabelling")
 
-// Status describes a probe for people.
-type Status struct {
-	Name, Type string
-	Instance   string // the target label
-	Interval   time.Duration
-	State      string // waiting, running, ok, failing, hung
-	LastRun    time.Time
-	Took       time.Duration
-	Samples    int    // appended in the last round
-	Failures   int    // rounds failed in a row
-	Skipped    uint64 // rounds that could not start in time
-	Refused    uint64 // samples that the log did not take, or that were invalid
-	LastError  string // of the last failed round, until one succeeds
-}
-
 // loop runs one probe. Only run's goroutine touches tracker, round and stamped.
 type loop struct {
 	spec    Spec
@@ -326,42 +311,6 @@ func (l *loop) appendRound(app storage.AppenderV2, now int64, round *Round) (app
 	return appended, refused, firstErr
 }
 
-// report updates the status and logs what changed.
-func (l *loop) report(res result, appended, refused int, appendErr error) {
-	err := errors.Join(res.err, appendErr)
-	failed := (res.err != nil && !errors.Is(res.err, ErrPartial)) || (appendErr != nil && appended == 0)
-	var before, after string
-	l.set(func(s *Status) {
-		before = s.LastError
-		s.Took, s.Samples = res.took, appended
-		s.Refused += uint64(refused)
-		s.State, s.LastError = "ok", ""
-		if err != nil {
-			s.LastError = err.Error()
-		}
-		switch {
-		case errors.Is(res.err, errHung):
-			s.State = "hung"
-		case failed:
-			s.State = "failing"
-		}
-		if failed {
-			s.Failures++
-		} else {
-			s.Failures = 0
-		}
-		after = s.LastError
-	})
-	switch {
-	case before == "" && after != "":
-		l.log.Warn("The probe has a problem", "err", after)
-	case before != "" && after == "":
-		l.log.Info("The probe is well again")
-	case before != after:
-		l.log.Debug("The probe's problem changed", "err", after)
-	}
-}
-
 // stop ends the loop and waits for it; a round that hangs is left behind.
 func (l *loop) stop() {
 	if l.cancel == nil {
@@ -392,18 +341,4 @@ func (l *loop) end() {
 	if err := app.Commit(); err != nil {
 		l.log.Warn("Cannot mark the series of the removed probe stale", "err", err)
 	}
-}
-
-func (l *loop) skipped(n uint64) { l.set(func(s *Status) { s.Skipped += n }) }
-
-func (l *loop) set(f func(*Status)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	f(&l.status)
-}
-
-func (l *loop) snapshot() Status {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.status
 }
