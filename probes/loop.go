@@ -311,7 +311,8 @@ func (l *loop) appendRound(app storage.AppenderV2, now int64, round *Round) (app
 	return appended, refused, firstErr
 }
 
-// stop ends the loop and waits for it; a round that hangs is left behind.
+// stop ends the loop and waits for it; a round that hangs is left behind, and the probe closed
+// when it returns.
 func (l *loop) stop() {
 	if l.cancel == nil {
 		return // never started
@@ -320,7 +321,12 @@ func (l *loop) stop() {
 	<-l.done
 	if l.hung == nil {
 		closeProbe(l.log, l.spec.Name, l.spec.Probe)
+		return
 	}
+	go func() {
+		<-l.hung
+		closeProbe(l.log, l.spec.Name, l.spec.Probe)
+	}()
 }
 
 // end marks every series of a stopped loop as stale: nobody reads them any more.

@@ -1,0 +1,40 @@
+package probes
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestRemovedWhileHung: a probe that is removed while a round of it hangs is closed when that
+// returns, and not before: what it has started must not be left behind.
+func TestRemovedWhileHung(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		p := &probeFunc{f: func(context.Context, int, *Round) error { <-release; return nil }}
+		r := NewRunner(&recorder{}, slog.New(slog.DiscardHandler))
+		r.Apply([]Spec{spec("p", p)})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- r.Run(ctx) }()
+		for r.Status()[0].State != "hung" {
+			time.Sleep(time.Second)
+		}
+		r.Apply(nil)
+		synctest.Wait()
+		if p.closed != 0 {
+			t.Fatal("it was closed while it was at work")
+		}
+		close(release)
+		synctest.Wait()
+		if p.closed != 1 {
+			t.Errorf("it was closed %d times", p.closed)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
