@@ -34,7 +34,7 @@ func prepare(all []inputs.Sample, external labels.Labels, chosen [][]*labels.Mat
 	rows := make([]row, 0, len(all))
 	b := labels.NewBuilder(labels.EmptyLabels())
 	for _, s := range all {
-		if s.H != nil || s.FH != nil {
+		if s.H != nil || s.FH != nil || hasNUL(s.Labels) {
 			continue
 		}
 		if !external.IsEmpty() {
@@ -60,6 +60,13 @@ func prepare(all []inputs.Sample, external labels.Labels, chosen [][]*labels.Mat
 	return rows
 }
 
+func hasNUL(ls labels.Labels) (found bool) {
+	ls.Range(func(l labels.Label) {
+		found = found || strings.IndexByte(l.Name, 0) >= 0 || strings.IndexByte(l.Value, 0) >= 0
+	})
+	return found
+}
+
 func matches(ls labels.Labels, ms []*labels.Matcher) bool {
 	for _, m := range ms {
 		if !m.Matches(ls.Get(m.Name)) {
@@ -83,10 +90,8 @@ const (
 func newRow(s inputs.Sample, b *labels.Builder) row {
 	r := row{Sample: s, name: s.Labels.Get(model.MetricNameLabel), kind: s.Meta.Type}
 	r.family, r.group = r.name, s.Labels
-	suffix, ok := strings.CutPrefix(r.name, s.Family)
-	if s.Family == "" || !ok {
-		suffix = ""
-	}
+	suffix, member := strings.CutPrefix(r.name, s.Family)
+	member = member && s.Family != ""
 	switch {
 	case r.kind == model.MetricTypeCounter:
 		if base, ok := strings.CutSuffix(r.name, "_total"); ok {
@@ -94,8 +99,8 @@ func newRow(s inputs.Sample, b *labels.Builder) row {
 		} else {
 			r.kind = bareCounter
 		}
-	case r.kind == model.MetricTypeHistogram && slices.Contains([]string{"_bucket", "_sum", "_count"}, suffix),
-		r.kind == model.MetricTypeSummary && slices.Contains([]string{"", "_sum", "_count"}, suffix) && s.Family != "":
+	case member && r.kind == model.MetricTypeHistogram && slices.Contains([]string{"_bucket", "_sum", "_count"}, suffix),
+		member && r.kind == model.MetricTypeSummary && slices.Contains([]string{"", "_sum", "_count"}, suffix):
 		r.family = s.Family
 		r.place(suffix, b)
 	case r.kind == model.MetricTypeGauge:
@@ -203,8 +208,9 @@ func head(w *bufio.Writer, r *row, how writing) {
 			_, _ = w.WriteString(p)
 		}
 	}
-	if r.Meta.Help != "" {
-		line("# HELP ", name, " ", escape.Replace(r.Meta.Help), "\n")
+	if r.Meta.Help != "" && strings.IndexByte(r.Meta.Help, 0) < 0 {
+		// A target's help may be anything, and OpenMetrics refuses a page that is not UTF-8.
+		line("# HELP ", name, " ", escape.Replace(strings.ToValidUTF8(r.Meta.Help, "\uFFFD")), "\n")
 	}
 	line("# TYPE ", name, " ", kind, "\n")
 }
@@ -214,7 +220,23 @@ func quoted(name string, scheme model.EscapingScheme) string {
 	if name = model.EscapeName(name, scheme); model.LegacyValidation.IsValidMetricName(name) {
 		return name
 	}
-	return strconv.Quote(name)
+	return string(quote(nil, name))
+}
+
+// quote appends a text as both formats quote it: with three escapes and no others.
+func quote(buf []byte, s string) []byte {
+	buf = append(buf, '"')
+	for i := range len(s) {
+		switch c := s[i]; c {
+		case '\\', '"':
+			buf = append(buf, '\\', c)
+		case '\n':
+			buf = append(buf, '\\', 'n')
+		default:
+			buf = append(buf, c)
+		}
+	}
+	return append(buf, '"')
 }
 
 // series appends name{label="value",…}; {"name",…} where the name is one that needs quotes.
@@ -224,7 +246,7 @@ func series(buf []byte, r *row, how writing) []byte {
 	if model.LegacyValidation.IsValidMetricName(name) {
 		buf = append(buf, name...)
 	} else {
-		buf = append(append(buf, '{'), strconv.Quote(name)...)
+		buf = quote(append(buf, '{'), name)
 		sep = ','
 	}
 	r.Labels.Range(func(l labels.Label) {
@@ -237,20 +259,9 @@ func series(buf []byte, r *row, how writing) []byte {
 		if model.LegacyValidation.IsValidLabelName(label) {
 			buf = append(buf, label...)
 		} else {
-			buf = append(buf, strconv.Quote(label)...)
+			buf = quote(buf, label)
 		}
-		buf = append(buf, `="`...)
-		for i := range len(l.Value) {
-			switch c := l.Value[i]; c {
-			case '\\', '"':
-				buf = append(buf, '\\', c)
-			case '\n':
-				buf = append(buf, '\\', 'n')
-			default:
-				buf = append(buf, c)
-			}
-		}
-		buf = append(buf, '"')
+		buf = quote(append(buf, '='), l.Value)
 	})
 	if sep == ',' {
 		buf = append(buf, '}')
