@@ -52,7 +52,7 @@ func post(h http.Handler, encoding string, body []byte) *httptest.ResponseRecord
 	return w
 }
 
-func gzipped(t *testing.T, b []byte) []byte {
+func gzipped(t testing.TB, b []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	z := gzip.NewWriter(&out)
@@ -65,7 +65,7 @@ func gzipped(t *testing.T, b []byte) []byte {
 	return out.Bytes()
 }
 
-func zstded(t *testing.T, b []byte) []byte {
+func zstded(t testing.TB, b []byte) []byte {
 	t.Helper()
 	z, err := zstd.NewWriter(nil)
 	if err != nil {
@@ -73,6 +73,20 @@ func zstded(t *testing.T, b []byte) []byte {
 	}
 	defer z.Close()
 	return z.EncodeAll(b, nil)
+}
+
+// compressed is b in an encoding that a body may have.
+func compressed(t testing.TB, encoding string, b []byte) []byte {
+	t.Helper()
+	switch encoding {
+	case "snappy":
+		return snappy.Encode(nil, b)
+	case "gzip":
+		return gzipped(t, b)
+	case "zstd":
+		return zstded(t, b)
+	}
+	return b
 }
 
 func TestEncodings(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+	"go.yaml.in/yaml/v4"
 
 	"hwsagent/agent"
 	"hwsagent/agent/convert"
@@ -177,20 +178,35 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// FuzzConvert: whatever comes in, what comes out has its notes and can be read.
+// FuzzConvert: whatever comes in, what comes out has its notes, each at a line of the file, and
+// can be read by the agent's parser without harm.
 func FuzzConvert(f *testing.F) {
+	formats := convert.Formats()
 	files, _ := filepath.Glob("testdata/*.yaml")
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(format(file), string(text))
+		f.Add(byte(slices.Index(formats, format(file))), string(text))
 	}
-	f.Fuzz(func(t *testing.T, format, text string) {
-		r, err := convert.Convert(format, "f.yaml", []byte(text))
-		if err == nil && (r.Config == "" || r.Notes == nil) {
+	f.Fuzz(func(t *testing.T, which byte, text string) {
+		r, err := convert.Convert(formats[int(which)%len(formats)], "f.yaml", []byte(text))
+		if err != nil {
+			return
+		}
+		if r.Config == "" || r.Notes == nil {
 			t.Fatalf("%+v", r)
 		}
+		for _, n := range r.Notes {
+			if n.Text == "" || n.Line < 1 || n.Line > strings.Count(text, "\n")+1+strings.Count(text, "\r") {
+				t.Errorf("%+v", n)
+			}
+		}
+		var top yaml.Node
+		if err := yaml.Load([]byte(r.Config), &top); err != nil {
+			t.Errorf("it is no YAML: %v\n%s", err, r.Config)
+		}
+		_, _, _ = agent.LoadBytes("/etc/hwsagent/agent.yaml", []byte(r.Config), anything) // values may be wrong, as they were
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -96,18 +97,27 @@ func TestRefusals(t *testing.T) {
 
 // FuzzImport: whatever comes, it is stored or refused as a whole, or its single samples are.
 func FuzzImport(f *testing.F) {
-	f.Add(false, text)
-	f.Add(true, "# TYPE c counter\nc_total 7 6.5 # {trace=\"t\"} 1\n# EOF\n")
-	f.Fuzz(func(t *testing.T, open bool, body string) {
+	f.Add(false, "timestamp=5&extra_label=dc=x", text)
+	f.Add(true, "", "# TYPE c counter\nc_total 7 6.5 # {trace=\"t\"} 1\n# EOF\n")
+	f.Fuzz(func(t *testing.T, open bool, query, body string) {
 		l := &receivertest.Log{}
 		g := l.Gate("import", receivers.DefaultLimits())
 		contentType := ""
 		if open {
 			contentType = "application/openmetrics-text"
 		}
-		w := send(New(g), "", contentType, body)
+		r := httptest.NewRequest(http.MethodPost, Path, strings.NewReader(body))
+		r.URL.RawQuery = query
+		r.Header.Set("Content-Type", contentType)
+		w := httptest.NewRecorder()
+		New(g).ServeHTTP(w, r)
 		if w.Code != 204 && g.Counts().RefusedRequests[receivers.InvalidSample] == 0 && len(l.Samples()) > 0 {
 			t.Errorf("%d %s, and %d samples are stored", w.Code, w.Body, len(l.Samples()))
+		}
+		for _, s := range l.Samples() {
+			if !utf8.ValidString(s.Labels) {
+				t.Errorf("%q is stored", s.Labels)
+			}
 		}
 	})
 }

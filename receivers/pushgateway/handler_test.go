@@ -298,26 +298,3 @@ func TestDamage(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// FuzzPush: whatever comes is kept or refused, and what is kept can be shown and read again.
-func FuzzPush(f *testing.F) {
-	f.Add("/metrics/job/a", false, []byte("# TYPE a counter\na{b=\"c\"} 1\n"))
-	f.Add("/metrics/job/a/b@base64/eA", true, []byte("\x10\n\x01a\x18\x01\"\x09\x12\x07\x09\x00\x00\x00\x00\x00\x00"))
-	f.Fuzz(func(t *testing.T, path string, proto bool, body []byte) {
-		if group, err := groupOf(path); err == nil && group["job"] == "" {
-			t.Errorf("%s: a group without a job: %v", path, group)
-		}
-		r := newRig(t, t.TempDir())
-		q := httptest.NewRequest(http.MethodPut, "/metrics/job/x", bytes.NewReader(body))
-		if proto {
-			q.Header.Set("Content-Type", exposition.Protobuf)
-		}
-		w := httptest.NewRecorder()
-		r.ServeHTTP(w, q)
-		if w.Code == 200 {
-			if diff := cmp.Diff(r.shows(), newRig(t, r.dir).shows()); diff != "" {
-				t.Error(diff)
-			}
-		}
-	})
-}
