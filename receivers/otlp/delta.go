@@ -23,7 +23,7 @@ const deltaIdle = time.Hour
 // but the exponential one is a row of plain sums, so a series is what there is to add up.
 type stream struct {
 	labels labels.Labels
-	st, t  int64 // milliseconds: of the first delta's start, and of the newest
+	st, t  int64 // milliseconds: of the first delta's start, and of the newest; t is math.MinInt64 before the first
 	v      float64
 	fh     *histogram.FloatHistogram // nil of a float
 	seen   time.Time
@@ -103,7 +103,14 @@ type summing struct {
 // Append implements [storage.AppenderV2].
 func (a *summing) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
 	native := h != nil || fh != nil
-	if ls.Get(model.MetricNameLabel) == "target_info" || !native && value.IsStaleNaN(v) {
+	none := v // a stale marker where the point says that there is no value
+	switch {
+	case h != nil:
+		none = h.Sum
+	case fh != nil:
+		none = fh.Sum
+	}
+	if ls.Get(model.MetricNameLabel) == "target_info" || value.IsStaleNaN(none) {
 		return a.appender.Append(ref, ls, st, t, v, h, fh, o)
 	}
 	s, full := a.sums.find(ls)
@@ -115,7 +122,10 @@ func (a *summing) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v
 		// Sent again because the answer was lost, mostly: what is in the sum is not added twice.
 		a.b.RefuseSamples(receivers.OldDelta, 1, fmt.Sprintf("%.200s: a delta up to that time was counted before", ls))
 		return 0, nil
-	case s.st == 0:
+	case s.t != math.MinInt64 && st != 0 && st < s.st:
+		a.b.RefuseSamples(receivers.OldDelta, 1, fmt.Sprintf("%.200s: a delta began before its series did: do two programs send it?", ls))
+		return 0, nil
+	case s.t == math.MinInt64:
 		s.st = st
 	}
 	s.t = t
