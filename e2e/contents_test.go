@@ -60,14 +60,19 @@ func floatText(v float64) string {
 // histogramText is the same for histograms that differ in the layout of empty buckets
 // only, which receivers change.
 func histogramText(h prompb.Histogram) string {
-	if math.Float64bits(h.Sum) == value.StaleNaN {
-		return staleText
-	}
 	kind, f := "float", (*histogram.FloatHistogram)(nil)
 	if h.IsFloatHistogram() {
 		f = h.ToFloatHistogram()
 	} else {
 		kind, f = "int", h.ToIntHistogram().ToFloat(nil)
+	}
+	return nativeText(kind, f)
+}
+
+// nativeText is the text of a histogram of that kind, which f has in floats.
+func nativeText(kind string, f *histogram.FloatHistogram) string {
+	if math.Float64bits(f.Sum) == value.StaleNaN {
+		return staleText
 	}
 	var buckets []bucket
 	for it := f.AllBucketIterator(); it.Next(); {

@@ -57,7 +57,8 @@ func (r *recorder) serveMetadata(w http.ResponseWriter, _ *http.Request) {
 	answer(w, data, nil)
 }
 
-// serveExemplars answers as Prometheus does, for a query that is a metric's name.
+// serveExemplars answers as Prometheus does, for a query that is a metric's name; for none,
+// those of every series.
 func (r *recorder) serveExemplars(w http.ResponseWriter, req *http.Request) {
 	q, err := r.ExemplarQuerier(req.Context())
 	if err != nil {
@@ -65,6 +66,9 @@ func (r *recorder) serveExemplars(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	name, err := labels.NewMatcher(labels.MatchEqual, labels.MetricName, req.FormValue("query"))
+	if req.FormValue("query") == "" {
+		name, err = labels.NewMatcher(labels.MatchNotEqual, labels.MetricName, "")
+	}
 	if err != nil {
 		answer(w, nil, err)
 		return
