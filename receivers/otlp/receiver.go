@@ -118,7 +118,7 @@ func (v *Receiver) try(r *receivers.Request, md, delta pmetric.Metrics, bad []fl
 		b.RefuseSamples(f.reason, f.points, f.why)
 	}
 	app := &appender{b: b}
-	if err := v.translate(r.Context(), md, app); err != nil {
+	if err := translate(r.Context(), md, v.settings, app); err != nil {
 		return 0, "", err
 	}
 	if delta.MetricCount() == 0 {
@@ -129,7 +129,7 @@ func (v *Receiver) try(r *receivers.Request, md, delta pmetric.Metrics, bad []fl
 	v.deltas.mu.Lock()
 	defer v.deltas.mu.Unlock()
 	sums := v.deltas.begin(time.Now())
-	if err := v.translate(r.Context(), delta, &summing{appender: app, sums: sums}); err != nil {
+	if err := translate(r.Context(), delta, v.settings, &summing{appender: app, sums: sums}); err != nil {
 		return 0, "", err
 	}
 	refused, why, err = verdict(b)

@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -14,11 +15,11 @@ import (
 	"hwsagent/receivers"
 )
 
-func (v *Receiver) translate(ctx context.Context, md pmetric.Metrics, app interface {
+func translate(ctx context.Context, md pmetric.Metrics, s translator.Settings, app interface {
 	sink
 	failure() error
 }) error {
-	_, err := translator.NewPrometheusConverter(app).FromMetrics(ctx, md, v.settings)
+	_, err := translator.NewPrometheusConverter(app).FromMetrics(ctx, md, s)
 	if bound := app.failure(); bound != nil {
 		return bound
 	}
@@ -42,26 +43,30 @@ type flaw struct {
 }
 
 // weed takes out of md each metric that cannot be translated by itself, and says which: it
-// would take all others of its request with it.
+// would take all others of its request with it. A trial costs what the metric does: resources
+// and scopes are tried once, with one point, since target_info is told for all the time
+// between two.
 func (v *Receiver) weed(ctx context.Context, md pmetric.Metrics) (bad []flaw) {
+	alone := newTrial()
 	md.ResourceMetrics().RemoveIf(func(from pmetric.ResourceMetrics) bool {
-		one := pmetric.NewMetrics()
-		resource := one.ResourceMetrics().AppendEmpty()
-		from.Resource().CopyTo(resource.Resource())
+		r := newTrial()
+		from.Resource().CopyTo(r.resource.Resource())
+		ofResource := r.run(ctx, v.settings)
 		from.ScopeMetrics().RemoveIf(func(scope pmetric.ScopeMetrics) bool {
-			alone := resource.ScopeMetrics().AppendEmpty()
-			defer resource.ScopeMetrics().RemoveIf(func(pmetric.ScopeMetrics) bool { return true })
-			scope.Scope().CopyTo(alone.Scope())
-			alone.SetSchemaUrl(scope.SchemaUrl())
-			place := alone.Metrics().AppendEmpty()
+			s := newTrial()
+			scope.Scope().CopyTo(s.scope.Scope())
+			ofScope := s.run(ctx, v.settings)
 			scope.Metrics().RemoveIf(func(m pmetric.Metric) bool {
-				m.MoveTo(place)
-				err := v.translate(ctx, one, nowhere{})
-				if err != nil {
-					_, points := temporality(place)
-					bad = append(bad, flaw{receivers.InvalidSample, uint64(max(points, 1)), fmt.Sprintf("%.100q: %s", place.Name(), err)}) // #nosec G115 -- a count
+				m.MoveTo(alone.metric)
+				err := cmp.Or(ofResource, ofScope)
+				if err == nil {
+					err = alone.run(ctx, v.settings)
 				}
-				place.MoveTo(m)
+				if err != nil {
+					_, points := temporality(alone.metric)
+					bad = append(bad, flaw{receivers.InvalidSample, uint64(max(points, 1)), fmt.Sprintf("%.100q: %s", alone.metric.Name(), err)}) // #nosec G115 -- a count
+				}
+				alone.metric.MoveTo(m)
 				return err != nil
 			})
 			return scope.Metrics().Len() == 0
@@ -69,6 +74,29 @@ func (v *Receiver) weed(ctx context.Context, md pmetric.Metrics) (bad []flaw) {
 		return from.ScopeMetrics().Len() == 0
 	})
 	return bad
+}
+
+// trial is a request with one metric, which has one point.
+type trial struct {
+	all      pmetric.Metrics
+	resource pmetric.ResourceMetrics
+	scope    pmetric.ScopeMetrics
+	metric   pmetric.Metric
+}
+
+func newTrial() trial {
+	t := trial{all: pmetric.NewMetrics()}
+	t.resource = t.all.ResourceMetrics().AppendEmpty()
+	t.scope = t.resource.ScopeMetrics().AppendEmpty()
+	t.metric = t.scope.Metrics().AppendEmpty()
+	t.metric.SetName("any")
+	t.metric.SetEmptyGauge().DataPoints().AppendEmpty().SetTimestamp(1)
+	return t
+}
+
+// run is why the request cannot be translated, nil if it can.
+func (t trial) run(ctx context.Context, s translator.Settings) error {
+	return translate(ctx, t.all, s, nowhere{})
 }
 
 // nowhere is a sink that keeps nothing.
