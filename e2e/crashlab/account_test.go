@@ -99,7 +99,7 @@ func (l *lab) offline() status {
 	cmd.Stderr = &errs
 	out, err := cmd.Output()
 	if code := cmd.ProcessState.ExitCode(); code != notRunning {
-		l.t.Fatalf("status of an agent that is down: exit code %d, %v\n%s", code, err, errs.String())
+		l.t.Fatalf("status of an agent that is down: exit code %d, %v\n%s%s", code, err, out, errs.String())
 	}
 	if len(out) == 0 {
 		return status{} // killed before there was a log

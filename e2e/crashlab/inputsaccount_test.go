@@ -42,12 +42,12 @@ type intake struct {
 	sources map[string]map[int64]*round
 
 	ups   map[string][]prompb.Sample // of each job, as they came
-	torn  map[int64]bool             // times of what was sent malformed and has come
-	never map[int64]bool             // times of which none may
+	torn  map[sample]bool            // what was sent malformed and has come
+	never map[sample]bool            // of that, what may not come
 }
 
 func newIntake() *intake {
-	return &intake{sources: map[string]map[int64]*round{}, ups: map[string][]prompb.Sample{}, torn: map[int64]bool{}, never: map[int64]bool{}}
+	return &intake{sources: map[string]map[int64]*round{}, ups: map[string][]prompb.Sample{}, torn: map[sample]bool{}, never: map[sample]bool{}}
 }
 
 func (i *intake) add(all []prompb.TimeSeries) {
@@ -66,7 +66,7 @@ func (i *intake) add(all []prompb.TimeSeries) {
 			continue
 		case tornName:
 			for _, s := range ts.Samples {
-				i.torn[s.Timestamp] = true
+				i.torn[sample{s.Timestamp, s.Value}] = true
 			}
 			continue
 		default:
