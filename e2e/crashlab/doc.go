@@ -1,7 +1,8 @@
 // Package crashlab breaks the machine under a running hwsagent and computes what was
 // lost: SIGKILL at random moments and at every single system call that changes the log,
 // power cuts of real file systems, disks that are full, read-only, slow or broken,
-// networks and receivers that fail in every way, clocks that are set while it works.
+// networks and receivers that fail in every way, clocks that are set while it works,
+// senders that stall, lie and leave while every way into it is in use.
 //
 // The generator is the canary probe, whose values are numbers that it also notes in a
 // journal outside the log: tried, acknowledged. The other side is the demo's recording

@@ -70,7 +70,7 @@ func TestInputsMalformed(t *testing.T) {
 	in.ready()
 	in.send()
 	in.answered(time.Now(), "are taken", answer.ok)
-	began, each := time.Now(), tier(60, 3000)
+	began, each := time.Now(), tier(60, 2000)
 	at := began.Add(-time.Hour).UnixMilli() // of each request its own
 	hows, answers := map[string]int{}, map[int]int{}
 	for _, w := range ways() {
