@@ -66,7 +66,9 @@ func (i *intake) add(all []prompb.TimeSeries) {
 			continue
 		case tornName:
 			for _, s := range ts.Samples {
-				i.torn[sample{s.Timestamp, s.Value}] = true
+				if !stale(s.Value) { // the end of a group, which no key of a map is equal to
+					i.torn[sample{s.Timestamp, s.Value}] = true
+				}
 			}
 			continue
 		default:
