@@ -1,0 +1,3 @@
+module github.com/googleapis/enterprise-certificate-proxy
+
+go 1.26.0
