@@ -18,10 +18,10 @@ type PullConfig struct {
 	WebConfigFile string `yaml:"web_config_file,omitempty"` // TLS and users, in exporter-toolkit's format
 }
 
-// open reports whether other hosts can reach the endpoint without TLS or users.
-func (c *PullConfig) open() bool {
+// reachable reports whether other hosts can reach the endpoint.
+func (c *PullConfig) reachable() bool {
 	host, _, err := net.SplitHostPort(c.Listen)
-	return err == nil && !receivers.LoopbackHost(host) && c.WebConfigFile == ""
+	return err == nil && !receivers.LoopbackHost(host)
 }
 
 // validatePull checks the pull endpoint. An address that others can reach is taken as it is,
@@ -44,7 +44,7 @@ func (c *Config) validatePull(d *document) {
 	if other := taken[c.Pull.Listen]; other != "" {
 		d.errorAt("pull.listen", fmt.Sprintf("%s is the address of %s, too", c.Pull.Listen, other), "give each listener a port of its own")
 	}
-	if c.Pull.open() {
+	if c.Pull.reachable() && c.Pull.WebConfigFile == "" {
 		d.warnAt("pull.listen", fmt.Sprintf("whoever reaches %s can read every value, in clear text", c.Pull.Listen), "give web_config_file, with TLS and users, or listen on 127.0.0.1")
 	}
 }
@@ -68,7 +68,7 @@ func (a *Agent) pullSpecs(cfg *Config) []receivers.Spec {
 func (a *Agent) pullStatus(cfg *Config) *web.PullStatus {
 	for _, s := range a.pull.Status() {
 		if cfg.Pull != nil {
-			return &web.PullStatus{Listen: s.Address, TLS: s.TLS, Open: cfg.Pull.open()}
+			return &web.PullStatus{Listen: s.Address, TLS: s.TLS, Open: cfg.Pull.reachable() && !s.Users}
 		}
 	}
 	return nil

@@ -27,6 +27,7 @@ type Spec struct {
 	Listen        string
 	WebConfigFile string
 	Insecure      bool
+	guard         Protection // by WebConfigFile, as of the plan
 
 	Gate    *Gate
 	Handler http.Handler
@@ -40,7 +41,7 @@ type Spec struct {
 type Status struct {
 	Name    string
 	Address string // listened on
-	TLS     bool
+	Protection
 	Counts
 }
 
@@ -97,6 +98,9 @@ func (s *Set) prepare(p *Plan, spec *Spec) error {
 		if err := CheckWebConfig(spec.WebConfigFile, check); err != nil {
 			return err
 		}
+		if spec.guard, err = ReadProtection(spec.WebConfigFile); err != nil {
+			return err
+		}
 	}
 	for _, running := range s.servers {
 		if running.spec.Listen == spec.Listen {
@@ -144,6 +148,7 @@ func (s *Set) Apply(p *Plan) {
 	next, sockets, order := map[string]*server{}, p.opened, []string{}
 	for _, spec := range p.specs {
 		if old := s.servers[spec.Name]; old != nil && old.spec.Identity == spec.Identity {
+			old.spec.guard = spec.guard // the file is read again for each connection
 			next[spec.Name] = old
 		}
 	}
@@ -209,7 +214,7 @@ func (s *Set) Status() []Status {
 	out := make([]Status, 0, len(s.order))
 	for _, name := range s.order {
 		v := s.servers[name]
-		out = append(out, Status{Name: name, Address: v.socket.tcp.Addr().String(), TLS: v.spec.WebConfigFile != "", Counts: v.spec.Gate.Counts()})
+		out = append(out, Status{Name: name, Address: v.socket.tcp.Addr().String(), Protection: v.spec.guard, Counts: v.spec.Gate.Counts()})
 	}
 	return out
 }

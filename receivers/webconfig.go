@@ -23,9 +23,27 @@ func CheckWebConfig(file, listen string) error {
 	if host, _, err := net.SplitHostPort(listen); err == nil && LoopbackHost(host) {
 		return nil
 	}
+	p, err := ReadProtection(file)
+	if err != nil {
+		return err
+	}
+	if !p.TLS || !p.Users {
+		return fmt.Errorf("read web_config_file %s: %w", file, errOpen)
+	}
+	return nil
+}
+
+// Protection is what a file in exporter-toolkit's format asks of those who connect.
+type Protection struct {
+	TLS   bool
+	Users bool // a password, or a client certificate
+}
+
+// ReadProtection reads it.
+func ReadProtection(file string) (p Protection, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return fmt.Errorf("read web_config_file: %w", err)
+		return p, fmt.Errorf("read web_config_file: %w", err)
 	}
 	var c struct {
 		Users map[string]any `yaml:"basic_auth_users"`
@@ -34,10 +52,9 @@ func CheckWebConfig(file, listen string) error {
 		} `yaml:"tls_server_config"`
 	}
 	if err := yaml.Unmarshal(text, &c); err != nil {
-		return fmt.Errorf("read web_config_file %s: %w", file, err)
+		return p, fmt.Errorf("read web_config_file %s: %w", file, err)
 	}
-	if c.TLS == nil || len(c.Users) == 0 && c.TLS.ClientAuth != "RequireAndVerifyClientCert" {
-		return fmt.Errorf("read web_config_file %s: %w", file, errOpen)
-	}
-	return nil
+	p.TLS = c.TLS != nil
+	p.Users = len(c.Users) > 0 || p.TLS && c.TLS.ClientAuth == "RequireAndVerifyClientCert"
+	return p, nil
 }

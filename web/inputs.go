@@ -16,8 +16,11 @@ func inputProblems(s Status) []Problem {
 			"drop what nobody needs with metric_relabel_configs, or raise its max_series and reload"})
 	}
 	if s.Pull != nil && s.Pull.Open {
-		all = append(all, Problem{SeverityWarning, "pull",
-			"whoever reaches " + s.Pull.Listen + " can read every value, in clear text",
+		what := "whoever reaches " + s.Pull.Listen + " can read every value"
+		if !s.Pull.TLS {
+			what += ", in clear text"
+		}
+		all = append(all, Problem{SeverityWarning, "pull", what,
 			"give pull.web_config_file, with TLS and users, or listen on 127.0.0.1"})
 	}
 	for _, d := range s.Duplicates {

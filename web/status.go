@@ -155,8 +155,8 @@ type ProbeStatus struct {
 // PullStatus tells where the newest values are shown to those who scrape.
 type PullStatus struct {
 	Listen string `json:"listen"`
-	TLS    bool   `json:"tls"`  // has a web_config_file
-	Open   bool   `json:"open"` // other hosts reach it, without one
+	TLS    bool   `json:"tls"`
+	Open   bool   `json:"open"` // other hosts reach it, and nobody is asked who they are
 }
 
 // InputStatus tells how much an input brings.
