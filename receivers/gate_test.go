@@ -452,7 +452,8 @@ func TestSet(t *testing.T) {
 		}
 	}
 	for listen, want := range map[string]string{"0.0.0.0:0": "other hosts", "x": "not host:port", address: ""} {
-		p, err := set.Plan([]receivers.Spec{{Name: "y", Identity: "y", Listen: listen}})
+		// Beside the one that goes on.
+		p, err := set.Plan([]receivers.Spec{{Name: "x", Identity: "2", Listen: "127.0.0.1:0"}, {Name: "y", Identity: "y", Listen: listen}})
 		switch {
 		case listen == address:
 			if err == nil {

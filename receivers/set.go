@@ -108,10 +108,30 @@ func (s *Set) prepare(p *Plan, spec *Spec) error {
 		}
 	}
 	l, err := listen(spec.Listen)
+	if old := s.leaves(p, spec.Listen); err != nil && old != nil {
+		l, err = listenBeside(old, spec.Listen)
+	}
 	if err != nil {
 		return err
 	}
 	p.opened[spec.Listen] = l
+	return nil
+}
+
+// leaves is the socket of a receiver that listens on the port of address and will not any
+// more, nil if there is none. s.mu is held.
+func (s *Set) leaves(p *Plan, address string) *socket {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil
+	}
+	for _, running := range s.servers {
+		_, own, err := net.SplitHostPort(running.socket.tcp.Addr().String())
+		stays := slices.ContainsFunc(p.specs, func(spec Spec) bool { return spec.Listen == running.spec.Listen })
+		if err == nil && own == port && !stays {
+			return running.socket
+		}
+	}
 	return nil
 }
 
