@@ -4,10 +4,8 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -21,15 +19,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/config"
-	"github.com/prometheus/prometheus/discovery"
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/model/value"
-	"github.com/prometheus/prometheus/scrape"
-	"github.com/prometheus/prometheus/storage"
-	"github.com/prometheus/prometheus/tsdb"
-	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
 	"hwsagent/inputs"
 	"hwsagent/wal"
@@ -38,6 +30,7 @@ import (
 // stored is what one scraper left: samples and exemplars by series.
 type stored struct {
 	samples   map[string][]storedSample
+	about     map[string]string // type, unit and help of a series at one of its samples, by aboutKey
 	exemplars map[string][]string
 	starts    map[string][]int64 // start timestamps, of the log only
 }
@@ -50,6 +43,12 @@ type storedSample struct {
 func (s *stored) add(ls labels.Labels, t int64, v string) {
 	key := ls.String()
 	s.samples[key] = append(s.samples[key], storedSample{t, v})
+}
+
+func aboutKey(series string, t int64) string { return fmt.Sprint(series, " @", t) }
+
+func aboutText(m metadata.Metadata) string {
+	return fmt.Sprintf("%s in %q: %q", m.Type, m.Unit, m.Help)
 }
 
 func number(v float64) string {
@@ -99,7 +98,7 @@ func (s *stored) byScrape(t *testing.T, pages map[string][]page) map[string][]st
 			if strings.HasPrefix(series, "{__name__=\"scrape_duration_seconds\"") && v != "stale" {
 				v = "any"
 			}
-			told[series] = append(told[series], when+": "+v)
+			told[series] = append(told[series], when+": "+v+", "+s.about[aboutKey(series, one.t)])
 		}
 	}
 	return told
@@ -149,13 +148,28 @@ func TestScrapeAsPrometheus(t *testing.T) {
 	if diff := cmp.Diff(theirs.exemplars, ours.exemplars); diff != "" {
 		t.Errorf("exemplars that Prometheus stores (-) and the log has (+):\n%s", diff)
 	}
-	stale := 0
+	stale, native := 0, map[string]int{}
 	for _, all := range want {
 		for _, one := range all {
-			if strings.HasSuffix(one, ": stale") {
+			for _, kind := range []string{"int", "float"} {
+				if strings.Contains(one, ": "+kind+" {") {
+					native[kind]++
+				}
+			}
+			if strings.Contains(one, ": stale, ") {
 				stale++
 			}
 		}
+	}
+	if native["int"] < 30 || native["float"] < 4 {
+		t.Errorf("only %v native histograms are compared", native)
+	}
+	kinds := map[string]bool{}
+	for _, text := range theirs.about {
+		kinds[text] = true
+	}
+	if len(kinds) < 15 {
+		t.Errorf("only %d different texts about series are compared", len(kinds))
 	}
 	if stale < 50 {
 		t.Errorf("only %d stale markers are compared", stale)
@@ -163,7 +177,7 @@ func TestScrapeAsPrometheus(t *testing.T) {
 }
 
 func newStored() *stored {
-	return &stored{samples: map[string][]storedSample{}, exemplars: map[string][]string{}, starts: map[string][]int64{}}
+	return &stored{samples: map[string][]storedSample{}, about: map[string]string{}, exemplars: map[string][]string{}, starts: map[string][]int64{}}
 }
 
 // scrapeByUs returns what the log has of the jobs.
@@ -212,13 +226,15 @@ func scrapeByUs(t *testing.T, target *scripted, text string) *stored {
 		}
 		for _, x := range e.Samples {
 			all.add(x.Series.Labels, x.T, number(x.V))
+			all.about[aboutKey(x.Series.Labels.String(), x.T)] = aboutText(x.Series.Meta())
 			all.starts[x.Series.Labels.String()] = append(all.starts[x.Series.Labels.String()], x.ST)
 		}
 		for _, x := range e.Histograms {
+			all.about[aboutKey(x.Series.Labels.String(), x.T)] = aboutText(x.Series.Meta())
 			if x.H != nil {
-				all.add(x.Series.Labels, x.T, x.H.ToFloat(nil).Compact(0).String())
+				all.add(x.Series.Labels, x.T, "int "+x.H.ToFloat(nil).Compact(0).String())
 			} else {
-				all.add(x.Series.Labels, x.T, x.FH.Copy().Compact(0).String())
+				all.add(x.Series.Labels, x.T, "float "+x.FH.Copy().Compact(0).String())
 			}
 		}
 		for _, x := range e.Exemplars {
@@ -237,115 +253,6 @@ func (s *stored) exemplar(series, own labels.Labels, v float64) {
 	s.exemplars[key] = append(s.exemplars[key], fmt.Sprint(own, v))
 	slices.Sort(s.exemplars[key])
 }
-
-// scrapeByPrometheus returns what a Prometheus stores of the jobs.
-func scrapeByPrometheus(t *testing.T, target *scripted, text string) *stored {
-	o := tsdb.DefaultOptions()
-	o.OutOfOrderTimeWindow = (2 * time.Hour).Milliseconds()
-	o.EnableExemplarStorage, o.MaxExemplars = true, 10_000
-	quiet := slog.New(slog.DiscardHandler)
-	db, err := tsdb.Open(t.TempDir(), quiet, nil, o, nil)
-	if err != nil {
-		t.Error(err)
-		return nil
-	}
-	defer db.Close()
-	cfg, err := config.Load(text, quiet)
-	if err != nil {
-		t.Error(err)
-		return nil
-	}
-	reg := prometheus.NewRegistry()
-	sd, err := discovery.CreateAndRegisterSDMetrics(reg)
-	if err != nil {
-		t.Error(err)
-		return nil
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	finder := discovery.NewManager(ctx, quiet, reg, sd)
-	m, err := scrape.NewManager(&scrape.Options{DiscoveryReloadOnStartup: true, AppendMetadata: true}, quiet, nil, nil, db, reg)
-	if err != nil {
-		t.Error(err)
-		cancel()
-		return nil
-	}
-	found := map[string]discovery.Configs{}
-	for _, s := range cfg.ScrapeConfigs {
-		found[s.JobName] = s.ServiceDiscoveryConfigs
-	}
-	if err := errors.Join(m.ApplyConfig(cfg), finder.ApplyConfig(found)); err != nil {
-		t.Error(err)
-	}
-	var parts sync.WaitGroup
-	parts.Go(func() {
-		if err := finder.Run(); !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
-	})
-	parts.Go(func() {
-		if err := m.Run(finder.SyncCh()); err != nil {
-			t.Error(err)
-		}
-	})
-	until(t, "all pages were scraped by Prometheus", func() bool { return target.done("theirs") })
-	m.Stop()
-	cancel()
-	parts.Wait()
-	return readTSDB(t, db)
-}
-
-// readTSDB returns everything that a TSDB has.
-func readTSDB(t *testing.T, db *tsdb.DB) *stored {
-	all := newStored()
-	any := labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, ".+")
-	q, err := db.Querier(math.MinInt64, math.MaxInt64)
-	if err != nil {
-		t.Error(err)
-		return all
-	}
-	defer q.Close()
-	set := q.Select(context.Background(), true, nil, any)
-	for set.Next() {
-		s := set.At()
-		it := s.Iterator(nil)
-		for kind := it.Next(); kind != chunkenc.ValNone; kind = it.Next() {
-			if kind == chunkenc.ValFloat {
-				at, v := it.At()
-				all.add(s.Labels(), at, number(v))
-				continue
-			}
-			at, h := it.AtFloatHistogram(nil)
-			if value.IsStaleNaN(h.Sum) {
-				all.add(s.Labels(), at, "stale")
-				continue
-			}
-			all.add(s.Labels(), at, h.Copy().Compact(0).String()) // the iterator goes on with h
-		}
-		if err := it.Err(); err != nil {
-			t.Error(err)
-		}
-	}
-	if err := set.Err(); err != nil {
-		t.Error(err)
-	}
-	eq, err := db.ExemplarQuerier(context.Background())
-	if err != nil {
-		t.Error(err)
-		return all
-	}
-	found, err := eq.Select(math.MinInt64, math.MaxInt64, []*labels.Matcher{any})
-	if err != nil {
-		t.Error(err)
-	}
-	for _, r := range found {
-		for _, e := range r.Exemplars {
-			all.exemplar(r.SeriesLabels, e.Labels, e.Value)
-		}
-	}
-	return all
-}
-
-var _ storage.AppendableV2 = (*tsdb.DB)(nil)
 
 // TestScrapeStartTimestamps: they come with the samples if that is asked for, and the series
 // that brought them are none then.

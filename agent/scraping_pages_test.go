@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
@@ -112,6 +113,7 @@ func scripts(t *testing.T, stamp int64) map[string][]page {
 		"text": base, "failing": failing, "honor": base, "timed": timed, "untimed": timed, "tracked": timed,
 		"limited": base, "relabelled": base, "labels": base, "om": openText,
 		"native": nativePages(t, stamp), "classic": nativePages(t, stamp), "custom": base[9:],
+		"odd": oddPages(t, stamp),
 	}
 }
 
@@ -164,6 +166,47 @@ func nativePages(t *testing.T, stamp int64) (all []page) {
 	return all
 }
 
+// oddPages are native histograms that client_golang does not make, as protobuf: of floats, of
+// gauges, too fine, nearly too coarse, without buckets, of created times.
+func oddPages(t *testing.T, stamp int64) (all []page) {
+	u, f, i := func(v uint64) *uint64 { return &v }, func(v float64) *float64 { return &v }, func(v int32) *int32 { return &v }
+	span := func(offset int32, length uint32) *dto.BucketSpan {
+		return &dto.BucketSpan{Offset: &offset, Length: &length}
+	}
+	for n := range uint64(4) {
+		began := timestamppb.New(time.UnixMilli(stamp - 1000))
+		whole := func(scale int32) *dto.Histogram {
+			return &dto.Histogram{
+				SampleCount: u(5 + 5*n), SampleSum: f(7), Schema: i(scale), ZeroThreshold: f(0.01), ZeroCount: u(1 + n), CreatedTimestamp: began,
+				PositiveSpan: []*dto.BucketSpan{span(0, 2), span(3, 1)}, PositiveDelta: []int64{int64(1 + n), 0, 0},
+				NegativeSpan: []*dto.BucketSpan{span(-2, 1)}, NegativeDelta: []int64{int64(1 + n)},
+			}
+		}
+		floats := &dto.Histogram{
+			SampleCountFloat: f(2.5 + float64(n)), SampleSum: f(7), Schema: i(1), ZeroThreshold: f(0.01), ZeroCountFloat: f(0.5),
+			PositiveSpan: []*dto.BucketSpan{span(0, 2)}, PositiveCount: []float64{1, 1 + float64(n)},
+		}
+		none := &dto.Histogram{SampleCount: u(0), SampleSum: f(0), Schema: i(3), ZeroThreshold: f(0.01), PositiveSpan: []*dto.BucketSpan{span(0, 0)}}
+		var b bytes.Buffer
+		enc := expfmt.NewEncoder(&b, expfmt.NewFormat(expfmt.TypeProtoDelim))
+		for name, h := range map[string]*dto.Histogram{"fine": whole(8), "coarse": whole(-4), "gauged": whole(2), "floats": floats, "none": none} {
+			kind, help, unit := dto.MetricType_HISTOGRAM, "Of "+name+".", "seconds"
+			if name == "gauged" {
+				kind = dto.MetricType_GAUGE_HISTOGRAM
+			}
+			if n == 2 && name == "fine" {
+				help = "Said otherwise." // the metadata changes
+			}
+			name += "_seconds"
+			if err := enc.Encode(&dto.MetricFamily{Name: &name, Help: &help, Unit: &unit, Type: &kind, Metric: []*dto.Metric{{Histogram: h}}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all = append(all, page{kind: protobuf, body: b.String()})
+	}
+	return all
+}
+
 // scriptJobs is the configuration of the jobs, for a scraper and the target's address.
 func scriptJobs(scraper, addr string) string {
 	job := func(name, more string) string {
@@ -177,5 +220,6 @@ func scriptJobs(scraper, addr string) string {
 		job("relabelled", "    metric_relabel_configs:\n      - {source_labels: [__name__], regex: 'g|inf', action: drop}\n      - {source_labels: [x], target_label: x, replacement: same}\n") +
 		job("om", "") + job("native", "    scrape_native_histograms: true\n") +
 		job("classic", "    scrape_native_histograms: true\n    always_scrape_classic_histograms: true\n    native_histogram_bucket_limit: 10\n") +
+		job("odd", "    scrape_native_histograms: true\n") +
 		job("custom", "    convert_classic_histograms_to_nhcb: true\n")
 }
