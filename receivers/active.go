@@ -23,8 +23,8 @@ func newActiveSeries(limit int) *activeSeries {
 	return &activeSeries{limit: limit, young: map[uint64]struct{}{}, old: map[uint64]struct{}{}}
 }
 
-// admit reports whether a series may have a sample at now.
-func (a *activeSeries) admit(hash uint64, now time.Time) bool {
+// admit reports whether a series may have a sample at now, and whether it is a new one.
+func (a *activeSeries) admit(hash uint64, now time.Time) (ok, fresh bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !now.Before(a.youngestEnd) {
@@ -35,15 +35,25 @@ func (a *activeSeries) admit(hash uint64, now time.Time) bool {
 		a.young, a.youngestEnd = map[uint64]struct{}{}, now.Add(generation)
 	}
 	if _, ok := a.young[hash]; ok {
-		return true
+		return true, false
 	}
 	_, known := a.old[hash]
 	if !known && len(a.young)+len(a.old) >= a.limit {
-		return false
+		return false, false
 	}
 	delete(a.old, hash)
 	a.young[hash] = struct{}{}
-	return true
+	return true, !known
+}
+
+// forget takes back what admit let in, of a request that is not stored.
+func (a *activeSeries) forget(fresh []uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, hash := range fresh {
+		delete(a.young, hash)
+		delete(a.old, hash)
+	}
 }
 
 func (a *activeSeries) size() int {

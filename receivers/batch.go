@@ -110,7 +110,12 @@ func (b *Batch) Series(ls labels.Labels, family string, meta metadata.Metadata) 
 		}
 	}
 	b.labels = ls
-	if !b.g.active.admit(ls.Hash(), b.now) {
+	hash := ls.Hash()
+	ok, fresh := b.g.active.admit(hash, b.now)
+	if fresh {
+		b.r.fresh = append(b.r.fresh, hash)
+	}
+	if !ok {
 		b.fault = NewSeries
 		b.tell(NewSeries, ls, fmt.Sprintf("limits.active_series (%d) series are active already", limits.ActiveSeries))
 	}
@@ -289,6 +294,7 @@ func (b *Batch) Commit() (Written, error) {
 		}
 		return Written{}, later(LogFailed, fullRetry, "the log cannot be written: %s", cut(err.Error()))
 	}
+	b.r.fresh = nil
 	var n uint64
 	b.g.count(func(c *Counts) {
 		c.Samples += b.written.Samples + b.written.Histograms

@@ -17,6 +17,7 @@ import (
 
 const (
 	piece = 64 << 10 // that a body is read in, bytes
+	begin = 4 << 10  // of memory for a body of which nothing has come yet
 
 	// maxExpansion bounds how much longer than its compressed form a block of snappy can be:
 	// an element of 3 bytes stands for 64 at most.
@@ -44,7 +45,7 @@ func (r *Request) read(w http.ResponseWriter) (body []byte, err error) {
 	}()
 	for {
 		if len(body) == cap(body) {
-			grown := max(piece, 2*int64(cap(body)))
+			grown := max(begin, 2*int64(cap(body)))
 			if r.ContentLength >= 0 {
 				grown = min(grown, r.ContentLength+1) // one more, to meet the end
 			}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -88,6 +89,8 @@ type Request struct {
 	Body  []byte // decompressed
 	gate  *Gate
 	taken int64 // of the gate's memory
+
+	fresh []uint64 // hashes of series that count as active by this request only, until it is stored
 }
 
 // Handler serves requests: it reads the body and decompresses it within the limits, waits
@@ -107,6 +110,7 @@ func (g *Gate) Handler(handle func(w http.ResponseWriter, r *Request) error, ref
 			g.count(func(c *Counts) { c.Accepted++ })
 			return
 		}
+		g.active.forget(r.fresh)
 		why := AsRefusal(err)
 		g.Refused(why)
 		refuse(w, h, why)
@@ -122,7 +126,14 @@ func (g *Gate) Refused(why *Refusal) {
 	g.note(why)
 }
 
-func (g *Gate) serve(w http.ResponseWriter, r *Request, handle func(http.ResponseWriter, *Request) error) error {
+func (g *Gate) serve(w http.ResponseWriter, r *Request, handle func(http.ResponseWriter, *Request) error) (err error) {
+	defer func() {
+		// A mistake of this program. The sender must not try again for ever: that it would with any 5xx.
+		if p := recover(); p != nil {
+			g.o.Logger.Error("The handling of a request panicked", "receiver", g.o.Name, "panic", p, "stack", string(debug.Stack()))
+			err = Refuse(Malformed, http.StatusBadRequest, "the request cannot be handled, the agent's log says why")
+		}
+	}()
 	raw, err := r.read(w)
 	if err != nil {
 		return err
