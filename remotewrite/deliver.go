@@ -26,6 +26,11 @@ type parcel struct {
 	denials      int       // answers 401 or 403 while empty writes pass
 	troubles     uint64    // of the gate, when it was sent last
 
+	// guarded: it must not be sent once there was trouble, which is told by other troubles of the
+	// gate than trusted. See errDoubted.
+	guarded bool
+	trusted uint64
+
 	older      bool // try it as remote write 1.0: it was refused as 2.0
 	triedOlder bool // that was done, or makes no sense
 }
@@ -152,7 +157,7 @@ func (s *shard) tooLargeAlone(ctx context.Context, one []point, a Answer) (done 
 
 // try sends the parcel until something is known about its samples. On settled they have
 // their outcomes; otherwise l.points are those that have not. The answer is the last.
-// The error is ctx's.
+// The error is ctx's, or errDoubted.
 func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, Answer, error) {
 	for {
 		c := s.q.choose(l)
@@ -163,6 +168,10 @@ func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, Answer, error
 		p, err := s.q.enter(ctx)
 		if err != nil {
 			return 0, Answer{}, err
+		}
+		if l.guarded && s.q.gate.view().troubles != l.trusted {
+			s.q.gate.release(p)
+			return 0, Answer{}, errDoubted
 		}
 		if s.q.choose(l) != c { // since then
 			s.q.gate.release(p)

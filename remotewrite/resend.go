@@ -3,10 +3,9 @@ package remotewrite
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sort"
-
-	"hwsagent/wal"
 )
 
 // Samples that may be stored already are sent in chunks of one sample per series, in
@@ -23,7 +22,8 @@ import (
 // A witness may be bad itself. So a second one is asked, as far from the first as can be;
 // if they disagree, how far the late ones reach is searched for (see lateSearch). And
 // nothing is settled as stored before it is certain that the way to the receiver was
-// good.
+// good: if not, they are sent again before anything that comes after them is. Otherwise that
+// would be stored, and they would be refused for it.
 
 // resendChunk is the most samples in a chunk.
 const resendChunk = 500
@@ -41,10 +41,13 @@ func (s *shard) resend(ctx context.Context, points []point, n int) error {
 		case r.weak != nil && (len(s.behind) == 0 || r.lanes.of(s.behind[0]) != r.lane || troubles != r.troubles):
 			_, err = r.confirm(ctx, nil)
 		case len(s.behind) == 0 || len(r.stored) > 0 && troubles != r.troubles:
-			err = r.settle(ctx)
+			_, err = r.settle(ctx, nil)
 		default:
 			r.troubles = troubles
 			err = r.next(ctx)
+		}
+		if errors.Is(err, errDoubted) {
+			err = r.startOver(ctx)
 		}
 		if err != nil {
 			return err
@@ -129,26 +132,6 @@ type pointKey struct{ hash, seq uint64 }
 
 func (p point) key() pointKey { return pointKey{p.series.hash, p.seq} }
 
-// settle gives the stored samples their outcome, if the way to the receiver was good all
-// the time; otherwise they are sent again, before anything that comes after them.
-func (r *resender) settle(ctx context.Context) error {
-	clean, err := r.s.confirm(ctx, false)
-	if err != nil {
-		return err
-	}
-	if clean && r.s.q.gate.view().troubles == r.troubles {
-		r.s.w.noteTaken(r.stored)
-		r.s.w.settleAll(r.stored, one(wal.Resent))
-	} else {
-		for _, p := range r.stored {
-			r.believed[p.key()] = true
-		}
-		r.s.behind = append(r.lanes.sort(inLogOrder(r.stored)), r.s.behind...)
-	}
-	r.stored, r.expect, r.troubles = nil, false, r.s.q.gate.view().troubles
-	return nil
-}
-
 // next takes a chunk from the front and brings it to its outcomes.
 func (r *resender) next(ctx context.Context) error {
 	ps := r.s.behind
@@ -167,6 +150,11 @@ func (r *resender) next(ctx context.Context) error {
 // chunk brings a chunk to its outcomes, or puts it back to be cut smaller.
 func (r *resender) chunk(ctx context.Context, chunk []point) error {
 	if !r.expect {
+		if len(r.stored) > 0 {
+			if clean, err := r.settle(ctx, chunk); !clean {
+				return err
+			}
+		}
 		l := parcel{points: chunk, unsure: true}
 		f, a, err := r.s.try(ctx, &l, patient)
 		switch {
@@ -186,7 +174,7 @@ func (r *resender) chunk(ctx context.Context, chunk []point) error {
 			return r.s.deliver(ctx, &l)
 		}
 		chunk = l.points
-		if len(r.stored) == 0 && r.weak == nil {
+		if r.weak == nil {
 			r.troubles = l.troubles // nothing that was before it is sent counts
 		}
 	}
@@ -198,8 +186,8 @@ func (r *resender) chunk(ctx context.Context, chunk []point) error {
 }
 
 // search finds out what of a refused chunk was stored, and brings it to its outcomes.
-func (r *resender) search(ctx context.Context, chunk []point) error {
-	chunk, err := r.searchBelieved(ctx, chunk)
+func (r *resender) search(ctx context.Context, chunk []point) (err error) {
+	chunk, err = r.searchBelieved(ctx, chunk)
 	if err != nil || len(chunk) == 0 {
 		return err
 	}
@@ -207,6 +195,11 @@ func (r *resender) search(ctx context.Context, chunk []point) error {
 	order := r.bySuccessor(chunk)
 	f := &found{chunk: chunk, order: order, find: newLateSearch(len(order), r.turn), taken: make([]bool, len(chunk)), why: make([]Answer, len(chunk))}
 	r.turn++
+	defer func() {
+		if errors.Is(err, errDoubted) {
+			r.s.putBack(inLogOrder(append(rest, f.open()...)), true)
+		}
+	}()
 	if r.weak != nil && len(order) > 0 && r.weak.isBefore(chunk[order[0]].series) {
 		// If this one is taken, the one before it can be taken no more.
 		if ok, err := r.confirm(ctx, append(rest, chunk...)); !ok {
@@ -226,7 +219,10 @@ func (r *resender) search(ctx context.Context, chunk []point) error {
 		if f.find.all() {
 			r.proven()
 			r.weak, r.expect = f, true
-			return r.deliver(ctx, rest)
+			if len(rest) == 0 {
+				return nil
+			}
+			return r.s.deliver(ctx, &parcel{points: rest}) // it is older than what the target took
 		}
 	}
 	if f.find.lo > 1 {
@@ -293,14 +289,7 @@ func (r *resender) confirm(ctx context.Context, then []point) (ok bool, err erro
 }
 
 // open returns what was not taken when it was asked for.
-func (f *found) open() (ps []point) {
-	for i, p := range f.chunk {
-		if !f.taken[i] {
-			ps = append(ps, p)
-		}
-	}
-	return ps
-}
+func (f *found) open() []point { return unmarked(f.chunk, f.taken) }
 
 // conclude notes which samples of a chunk are stored, and returns those that are not.
 func (r *resender) conclude(ctx context.Context, f *found) (left []point, err error) {
@@ -339,43 +328,24 @@ func (r *resender) conclude(ctx context.Context, f *found) (left []point, err er
 	return left, nil
 }
 
-// deliver brings what is not stored, or the newest of its series, to its outcomes.
+// deliver brings what is not stored, or the newest of its series, to its outcomes, after what
+// was found stored before it.
 func (r *resender) deliver(ctx context.Context, points []point) error {
 	if len(points) == 0 {
 		return nil
+	}
+	if len(r.stored) > 0 {
+		if clean, err := r.settle(ctx, points); !clean {
+			return err
+		}
 	}
 	return r.s.deliver(ctx, &parcel{points: inLogOrder(points)})
 }
 
 // ask sends one sample.
 func (r *resender) ask(ctx context.Context, p point) (taken bool, a Answer, err error) {
-	f, a, err := r.s.try(ctx, &parcel{points: []point{p}, unsure: true}, parts)
-	return f == settled, a, err
-}
-
-// searchBelieved settles those samples of a chunk that were found stored before, if one
-// of them is refused again, and returns the others.
-func (r *resender) searchBelieved(ctx context.Context, chunk []point) ([]point, error) {
-	var believed, others []point
-	for _, p := range chunk {
-		if r.believed[p.key()] {
-			believed = append(believed, p)
-		} else {
-			others = append(others, p)
-		}
-	}
-	if len(believed) == 0 {
-		return chunk, nil
-	}
-	taken, _, err := r.ask(ctx, believed[0])
-	switch {
-	case err != nil:
-		return nil, err
-	case !taken:
-		r.stored, r.expect = append(r.stored, believed...), true
-		return others, nil
-	}
-	return inLogOrder(append(believed[1:], others...)), nil
+	f, a, err := r.s.try(ctx, &parcel{points: []point{p}, unsure: true, guarded: true, trusted: r.troubles}, parts)
+	return err == nil && f == settled, a, err
 }
 
 // bySuccessor returns the samples of a chunk that may be late, as indices.

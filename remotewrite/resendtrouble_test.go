@@ -1,0 +1,51 @@
+package remotewrite
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A start after a kill, and a proxy that answers 400 to everything for some seconds while it is
+// found out what was stored: what it refused need not be stored. Nothing that comes after
+// that is delivered before it is.
+func TestProxyRefusesWhileItIsFoundOutWhatIsStored(t *testing.T) {
+	const series, rounds = 6, 8
+	for _, refuseEmpty := range []bool{false, true} {
+		for _, stored := range []int{0, 2 * series, 3*series + 2} {
+			t.Run(fmt.Sprintf("refuses empty writes=%t/%d stored", refuseEmpty, stored), func(t *testing.T) {
+				for from, more := 0, true; more && !t.Failed(); from++ {
+					synctest.Test(t, func(t *testing.T) {
+						to := &fakeReceiver{refuseEmpty: refuseEmpty, latency: 10 * time.Millisecond, stored: map[string][]smp{}, has: map[smp]bool{}}
+						r := newRig(t, to)
+						r.cfg.Queue.MinShards, r.cfg.Queue.MaxShards = 2, 2
+						var began time.Time
+						to.script = func(q fakeRequest) (Answer, bool) {
+							if q.n == from {
+								began = time.Now()
+							}
+							return Answer{Status: 400, Text: "<html>"}, !began.IsZero() && time.Since(began) < 10*time.Second
+						}
+						for range rounds {
+							r.round(series)
+						}
+						r.stored(stored)
+						r.log.sp.High, r.log.sp.Shards = r.log.head(), 1
+						r.start()
+						r.drained(time.Hour)
+						r.end()
+						if o := r.log.outcome(); o.Lost() != 0 {
+							t.Errorf("refused from request %d on: outcomes %+v, nothing may be lost", from, o)
+						}
+						r.verify()
+						if t.Failed() {
+							t.Log(to.dump())
+						}
+						more = !began.IsZero()
+					})
+				}
+			})
+		}
+	}
+}
