@@ -21,6 +21,8 @@ type collector struct {
 	used map[string]bool
 	// through are the processors in front of each exporter, in order.
 	through map[string][]string
+	// reaches are the exporters that each receiver's data goes to.
+	reaches map[string]map[string]bool
 }
 
 // kindOf is the type of a component: the name in front of the slash.
@@ -41,7 +43,7 @@ func (c *converter) otelcol(root *yaml.Node) {
 		return strings.ReplaceAll(s, dollar, "$")
 	})
 	unescapeRules(root)
-	o := &collector{converter: c, root: root, used: map[string]bool{}, through: map[string][]string{}}
+	o := &collector{converter: c, root: root, used: map[string]bool{}, through: map[string][]string{}, reaches: map[string]map[string]bool{}}
 	o.pipelines()
 	for _, section := range []string{"receivers", "exporters", "extensions", "processors"} {
 		pairs(get(root, section), func(name string, k, v *yaml.Node) {
@@ -62,6 +64,8 @@ func (c *converter) otelcol(root *yaml.Node) {
 			}
 		})
 	}
+	o.mixes()
+	c.usualInterval()
 	pairs(root, func(key string, k, _ *yaml.Node) {
 		if !slices.Contains([]string{"receivers", "exporters", "extensions", "processors", "service"}, key) {
 			c.note(k, key, "has no counterpart here")
@@ -104,6 +108,12 @@ func (o *collector) pipelines() {
 		}
 		for _, r := range items(get(v, "receivers")) {
 			o.used["receivers."+r.Value] = true
+			if o.reaches[r.Value] == nil {
+				o.reaches[r.Value] = map[string]bool{}
+			}
+			for _, e := range items(get(v, "exporters")) {
+				o.reaches[r.Value][e.Value] = true
+			}
 		}
 		var processors []string
 		for _, p := range items(get(v, "processors")) {
@@ -115,6 +125,7 @@ func (o *collector) pipelines() {
 			if _, again := o.through[e.Value]; again {
 				o.note(k, "service.pipelines."+name, "the exporter %s is in another pipeline, too: the agent has one log, and every target gets all; narrow that with write_relabel_configs", e.Value)
 			}
+			o.through[e.Value] = slices.Clip(o.through[e.Value]) // there, also without processors
 			for _, p := range processors {
 				if !slices.Contains(o.through[e.Value], p) {
 					o.through[e.Value] = append(o.through[e.Value], p)
@@ -127,21 +138,7 @@ func (o *collector) pipelines() {
 func (o *collector) receiver(name string, k, v *yaml.Node, where string) {
 	switch kindOf(name) {
 	case "prometheus":
-		pairs(v, func(key string, k, _ *yaml.Node) {
-			if key != "config" {
-				o.note(k, where+"."+key, "has no counterpart here")
-			}
-		})
-		inner := get(v, "config")
-		if g := get(inner, "global"); g != nil {
-			o.global(g)
-		}
-		for i, job := range items(get(inner, "scrape_configs")) {
-			o.job(job, at(where+".config.scrape_configs", i))
-		}
-		if files := get(inner, "scrape_config_files"); files != nil {
-			set(o.out, "scrape_config_files", files)
-		}
+		o.scrapes(v, where)
 	case "prometheus_exec":
 		o.exec(name, k, v, where)
 	case "otlp":

@@ -60,7 +60,7 @@ func (o *collector) remote(name string, v *yaml.Node, where string) {
 		case "timeout":
 			set(own, "remote_timeout", value)
 		case "headers":
-			set(own, "headers", value)
+			o.headers(own, value, at)
 		case "proxy_url":
 			set(own, "proxy_url", value)
 		case "tls":
@@ -136,7 +136,14 @@ func (o *collector) external(own, v *yaml.Node) {
 		}
 	}
 	if exporters == 1 {
-		set(ensure(o.out, "global", mapping), "external_labels", v)
+		all := ensure(ensure(o.out, "global", mapping), "external_labels", mapping) // a receiver may have some
+		pairs(v, func(label string, k, value *yaml.Node) {
+			if other := get(all, label); other != nil && other.Value != value.Value {
+				o.note(k, "external_labels."+label, "the receiver says %s: series have one value here, that of the exporter", other.Value)
+			}
+			set(all, label, value)
+		})
+		all.Style = v.Style
 		return
 	}
 	pairs(v, func(label string, _, value *yaml.Node) {

@@ -68,6 +68,7 @@ func (c *converter) prometheus(root *yaml.Node) {
 			c.note(k, key, "%s", why(key))
 		}
 	})
+	c.usualInterval()
 	if get(c.out, "remote_write") == nil {
 		text := "there is no remote_write: add an entry with a url"
 		if c.format == "vmagent" {
