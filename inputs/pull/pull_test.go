@@ -228,6 +228,19 @@ func TestFederate(t *testing.T) {
 	}
 }
 
+// Labels whose names would be written the same are told apart: a name twice costs a scraper
+// the whole answer.
+func TestNamesThatCollide(t *testing.T) {
+	all := []inputs.Sample{sample("x", "gauge", 1, "__name__", "x", "a-b", "1", "a.b", "2", "a_b", "3", "c.d", "4"), sample("y", "gauge", 1, "__name__", "y")}
+	for _, accept := range []string{"text/plain", openMetrics} {
+		_, header, text := get(t, server(t, all), "/metrics", "Accept", accept)
+		want := `x{U__a_2d_b="1",U__a_2e_b="2",a_b="3",c_d="4",job="not this",site="lab"} 1` + "\n"
+		if !strings.Contains(text, want) || len(parsed(t, header.Get("Content-Type"), text)) != 2 {
+			t.Errorf("%s:\n%s", accept, text)
+		}
+	}
+}
+
 // Answers are bounded in number: each holds a snapshot.
 func TestAtOnce(t *testing.T) {
 	release, begun := make(chan struct{}), make(chan struct{}, maxAtOnce)

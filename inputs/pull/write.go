@@ -255,7 +255,7 @@ func series(buf []byte, r *row, how writing) []byte {
 		}
 		buf = append(buf, sep)
 		sep = ','
-		label := model.EscapeName(l.Name, how.escape)
+		label := labelName(r.Labels, l.Name, how.escape)
 		if model.LegacyValidation.IsValidLabelName(label) {
 			buf = append(buf, label...)
 		} else {
@@ -267,6 +267,24 @@ func series(buf []byte, r *row, how writing) []byte {
 		buf = append(buf, '}')
 	}
 	return buf
+}
+
+// labelName is the name of a label as it is written. Where another one of the series would be written
+// the same, each byte that needs it stands as a number: a name that is there twice costs a
+// scraper the whole answer.
+func labelName(all labels.Labels, name string, scheme model.EscapingScheme) string {
+	short := model.EscapeName(name, scheme)
+	if short == name {
+		return name
+	}
+	alone := true
+	all.Range(func(other labels.Label) {
+		alone = alone && (other.Name == name || model.EscapeName(other.Name, scheme) != short)
+	})
+	if alone {
+		return short
+	}
+	return model.EscapeName(name, model.ValueEncodingEscaping)
 }
 
 // number appends a value as both formats write it.
