@@ -293,8 +293,15 @@ func TestDamage(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "x"+fileEnd), text[:5], 0o600); err != nil {
 		t.Fatal(err)
 	}
+	rest := file + newEnd // of a kill
+	if err := os.WriteFile(rest, text[:5], 0o600); err != nil {
+		t.Fatal(err)
+	}
 	newRig(t, dir).want("with damage", `{__name__="push_failure_time_seconds", job="b"} 0`, `{__name__="push_time_seconds", job="b"} set`, `{__name__="x", job="b"} 1`)
 	if _, err := os.Stat(file); err != nil {
 		t.Error(err)
+	}
+	if _, err := os.Stat(rest); err == nil {
+		t.Error("what a kill left half-written stays for ever")
 	}
 }

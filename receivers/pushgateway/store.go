@@ -21,7 +21,11 @@ const (
 	maxBytes  = 64 << 20 // of all groups together
 )
 
-const fileEnd = ".group"
+// Ends of the names of files: of a group, and behind that of one that is being written.
+const (
+	fileEnd = ".group"
+	newEnd  = ".new"
+)
 
 // Store keeps the groups, each in a file of its own: what was answered is durable. It is
 // safe for concurrent use.
@@ -52,6 +56,11 @@ func OpenStore(dir string, logger *slog.Logger) (*Store, error) {
 	}
 	s := &Store{dir: dir, log: logger, groups: map[string]*group{}, shown: map[uint64]string{}}
 	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), fileEnd+newEnd) { // a kill came before it took its place
+			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+				logger.Warn("Cannot remove the rest of a pushed group", "err", err)
+			}
+		}
 		if !strings.HasSuffix(e.Name(), fileEnd) {
 			continue
 		}
@@ -200,7 +209,7 @@ func (s *Store) save(name string, g *group) error {
 	if err != nil {
 		return err
 	}
-	next := name + ".new"
+	next := name + newEnd
 	f, err := os.OpenFile(next, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
