@@ -2,8 +2,6 @@
 GO       ?= go
 BIN      := bin
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-# grpc's traces, which nothing shows, link html/template: docs/adr/0027-what-is-linked.md.
-TAGS     := grpcnotrace
 LDFLAGS  := -s -w -X hwsagent/agent.Version=$(VERSION)
 export CGO_ENABLED ?= 0
 
@@ -16,7 +14,7 @@ LINT         := .cache/golangci-lint-$(LINT_VERSION)/golangci-lint
 all: build test
 
 build: ## the binary, at bin/hwsagent
-	$(GO) build -tags $(TAGS) -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/hwsagent ./cmd/hwsagent
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/hwsagent ./cmd/hwsagent
 
 run: build ## the demo: mutual TLS, bearer token, an outage, nothing lost
 	$(BIN)/hwsagent demo
@@ -106,15 +104,15 @@ tidy-check:
 	$(GO) mod verify
 
 minimal: ## the agent without scraping, and the tests that it has
-	$(GO) build -tags $(TAGS),minimal -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/hwsagent-minimal ./cmd/hwsagent
+	$(GO) build -tags minimal -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/hwsagent-minimal ./cmd/hwsagent
 	$(GO) vet -tags minimal ./agent/... ./cmd/...
 	$(GO) test -tags minimal -run 'Config|Load|Check|Document|Example' ./agent
 
 cross: ## every platform that is released
-	GOOS=linux   GOARCH=amd64 $(GO) build -tags $(TAGS) -o /dev/null ./cmd/hwsagent
-	GOOS=linux   GOARCH=arm64 $(GO) build -tags $(TAGS) -o /dev/null ./cmd/hwsagent
-	GOOS=windows GOARCH=amd64 $(GO) build -tags $(TAGS) -o /dev/null ./cmd/hwsagent
-	GOOS=darwin  GOARCH=arm64 $(GO) build -tags $(TAGS) -o /dev/null ./cmd/hwsagent
+	GOOS=linux   GOARCH=amd64 $(GO) build -o /dev/null ./cmd/hwsagent
+	GOOS=linux   GOARCH=arm64 $(GO) build -o /dev/null ./cmd/hwsagent
+	GOOS=windows GOARCH=amd64 $(GO) build -o /dev/null ./cmd/hwsagent
+	GOOS=darwin  GOARCH=arm64 $(GO) build -o /dev/null ./cmd/hwsagent
 
 clean:
 	rm -rf $(BIN)

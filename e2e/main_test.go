@@ -89,7 +89,7 @@ func buildProgram(name, env, module, pkg string) (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, name)
-	cmd := exec.Command("go", "-C", module, "build", "-tags", "grpcnotrace", "-trimpath", "-o", path, pkg)
+	cmd := exec.Command("go", "-C", module, "build", "-trimpath", "-o", path, pkg)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w\n%s", name, err, out)

@@ -1,10 +1,8 @@
 package e2e
 
 import (
-	"bytes"
 	"go/ast"
 	"go/token"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -122,23 +120,5 @@ func TestErrorStyle(t *testing.T) {
 	}
 	if errors < 200 {
 		t.Errorf("found only %d errors: the search is broken", errors)
-	}
-}
-
-// Nothing in the binary calls methods by names that it learns at run time: that would link
-// every exported method of every type, a fifth of the binary. See
-// docs/adr/0027-what-is-linked.md.
-func TestNoMethodsByName(t *testing.T) {
-	endToEnd(t)
-	program, err := os.ReadFile(binary(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Contains(program, []byte("hwsagent/web.mustParse")) {
-		t.Fatal("the binary has no names of functions: this test is blind")
-	}
-	// Function names stay in a binary that is stripped: tracebacks need them.
-	if name := "text/template.(*state).evalField"; bytes.Contains(program, []byte(name)) {
-		t.Errorf("%s is linked: go build -ldflags=-dumpdep tells by whom", name)
 	}
 }

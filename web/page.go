@@ -4,26 +4,25 @@ import (
 	"bytes"
 	"embed"
 	"fmt"
+	"html/template"
 	"net/http"
-	"reflect"
 	"strings"
 	"time"
 )
 
-//go:embed assets/page.css assets/page.js
+//go:embed assets/page.html assets/targets.html assets/page.css assets/page.js
 var assets embed.FS
 
-//go:embed assets/page.html
-var overviewText string
+// pageTemplate is parsed once; a mistake in it fails every test of the package.
+var pageTemplate = template.Must(template.ParseFS(assets, "assets/page.html"))
 
-//go:embed assets/targets.html
-var targetsText string
+// targetsTemplate likewise.
+var targetsTemplate = template.Must(template.ParseFS(assets, "assets/targets.html"))
 
 // view is a Status as the page shows it: every number already a text.
 type view struct {
 	Status
 	Verdict  Verdict
-	Mark     string // the verdict in one rune
 	Up, At   string
 	LoadedAt string
 	Log      logView
@@ -38,7 +37,6 @@ type logView struct {
 	Bytes, Max, Free, In, Series string
 	Appended, Refused, Error     string
 	Segments                     string
-	Durable                      string // when what comes in is
 }
 
 type laneView struct {
@@ -48,27 +46,16 @@ type laneView struct {
 	Sent, Retry, Refused, LostText     string
 	Delivered, Success, Error, Next    string
 	Skew, Account, Ends, Missed        string
-	Short                              string // the state in the word that the page shows
-	ErrorText                          string // the last error, unless Why says it
-	Backlog                            int    // of the log's budget, in percent; 0 if that is not worth a bar
+	Backlog                            int // of the log's budget, in percent
 }
 
 type probeView struct {
 	ProbeStatus
 	Level, Last, TookText, Count, Every, Error string
-	Times                                      int // how often in a row it failed, if more than once
 }
 
 func newView(s Status) view {
 	v := view{Status: s, Verdict: VerdictOf(s), At: s.Now.Format("2006-01-02 15:04:05 MST"), LoadedAt: clock(s.Now, s.Config.LoadedAt)}
-	switch v.Verdict.Level {
-	case LevelOK:
-		v.Mark = "✓"
-	case SeverityWarning:
-		v.Mark = "!"
-	default:
-		v.Mark = "✗"
-	}
 	if !s.Started.IsZero() {
 		v.Up = span(s.Now.Sub(s.Started))
 	}
@@ -76,10 +63,6 @@ func newView(s Status) view {
 	v.Log = logView{
 		Fill: percent(w.Bytes, w.MaxBytes), Bytes: size(w.Bytes), Max: size(w.MaxBytes), Free: size(w.FreeBytes), In: rate(w.SamplesPerSec),
 		Series: count(uint64(max(0, w.Series))), Appended: count(w.Appended), Segments: count(uint64(max(0, w.Segments))), Error: w.Error,
-		Durable: "every " + w.Sync,
-	}
-	if w.Sync == "always" {
-		v.Log.Durable = "after every commit"
 	}
 	if w.Refused > 0 {
 		v.Log.Refused = count(w.Refused)
@@ -103,13 +86,7 @@ func newLane(s Status, t TargetStatus) laneView {
 	l := laneView{
 		TargetStatus: t, Level: LevelOK, Lag: span(seconds(t.LagSeconds)), Waiting: count(t.PendingSamples), Size: size(t.PendingBytes),
 		Oldest: clock(s.Now, t.OldestPending), Sent: rate(t.SentPerSec), Retry: count(t.Retries), Refused: count(t.Ledger.Dropped["rejected"]),
-		Delivered: count(t.Ledger.Delivered), Short: strings.ReplaceAll(t.State, "_", " "),
-	}
-	if !t.LastSuccess.IsZero() {
-		l.Success = ago(s.Now, t.LastSuccess)
-	}
-	if full := percent(t.PendingBytes, s.WAL.MaxBytes); full > 1 {
-		l.Backlog = full
+		Delivered: count(t.Ledger.Delivered), Success: ago(s.Now, t.LastSuccess), Backlog: percent(t.PendingBytes, s.WAL.MaxBytes),
 	}
 	for _, p := range targetProblems(s, t) {
 		if severity(p.Severity) < severity(SeverityNote) && l.Level != SeverityError {
@@ -144,9 +121,6 @@ func newLane(s Status, t TargetStatus) laneView {
 	if t.MissedSamples > 0 && t.State == StateBehind {
 		l.Missed, l.Why = missed(s, t), ""
 	}
-	if l.LastError != l.Why {
-		l.ErrorText = l.LastError
-	}
 	a := t.Ledger
 	l.Account = fmt.Sprintf("%s appended = %s delivered + %s filtered + %s dropped + %s waiting",
 		count(a.Appended), count(a.Delivered), count(a.Filtered), count(sum(a.Dropped)), count(a.Pending))
@@ -157,9 +131,6 @@ func newProbe(s Status, p ProbeStatus) probeView {
 	v := probeView{ProbeStatus: p, Level: LevelOK, Last: ago(s.Now, p.LastRun), TookText: "–", Count: count(uint64(max(0, p.Samples))), Every: span(p.Interval)}
 	if p.Took > 0 {
 		v.TookText = span(p.Took)
-	}
-	if p.Failures > 1 {
-		v.Times = p.Failures
 	}
 	switch p.State {
 	case "failing", "hung":
@@ -189,14 +160,18 @@ func percent(part, whole int64) int {
 	return min(100, int(100*float64(part)/float64(whole))+1)
 }
 
-func (h *handlers) page(w http.ResponseWriter, _ *http.Request) { h.render(w, overviewText) }
+func (h *handlers) page(w http.ResponseWriter, _ *http.Request) { h.render(w, pageTemplate) }
 
-func (h *handlers) targets(w http.ResponseWriter, _ *http.Request) { h.render(w, targetsText) }
+func (h *handlers) targets(w http.ResponseWriter, _ *http.Request) { h.render(w, targetsTemplate) }
 
-// render answers with a page of the status.
-func (h *handlers) render(w http.ResponseWriter, text string) {
+// render answers with a template of the status.
+func (h *handlers) render(w http.ResponseWriter, t *template.Template) {
 	var b bytes.Buffer
-	mustParse(text).write(&b, reflect.ValueOf(newView(h.o.Status())))
+	v := newView(h.o.Status())
+	if err := t.Execute(&b, v); err != nil {
+		text(w, http.StatusInternalServerError, fmt.Sprintf("render the page: %v\n", err))
+		return
+	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	write(w, b.Bytes())
 }
@@ -213,3 +188,6 @@ func (h *handlers) asset(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-cache")
 	write(w, body)
 }
+
+// Short is the state in the word that the page shows.
+func (l laneView) Short() string { return strings.ReplaceAll(l.State, "_", " ") }

@@ -138,7 +138,7 @@ func buildBinary() (string, error) {
 	}
 	builtDir.Store(&dir)
 	path := filepath.Join(dir, "hwsagent")
-	cmd := exec.Command("go", "build", "-tags", "grpcnotrace", "-trimpath", "-o", path, "../../cmd/hwsagent")
+	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "../../cmd/hwsagent")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build hwsagent: %w\n%s", err, out)

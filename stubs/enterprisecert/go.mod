@@ -1,3 +1,0 @@
-module github.com/googleapis/enterprise-certificate-proxy
-
-go 1.26.0
