@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -50,6 +51,7 @@ type Agent struct {
 	intake   *receivers.Set
 	pushed   pushed         // guarded by reloading
 	pull     *receivers.Set // the pull endpoint, a listener like theirs
+	unshown  atomic.Int64   // series that its last answer left out
 	web      *web.Server
 	socket   net.Listener
 	appended rate

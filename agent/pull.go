@@ -54,7 +54,7 @@ func (a *Agent) pullSpecs(cfg *Config) []receivers.Spec {
 	if cfg.Pull == nil {
 		return nil
 	}
-	handler := pull.New(pull.Options{Newest: a.inputs.Newest, External: cfg.Global.Labels(), Selector: parseSelector})
+	handler := pull.New(pull.Options{Newest: a.inputs.Newest, External: cfg.Global.Labels(), Selector: parseSelector, Unshown: &a.unshown})
 	limits := receivers.DefaultLimits()
 	limits.Connections = 64
 	return []receivers.Spec{{
@@ -68,7 +68,7 @@ func (a *Agent) pullSpecs(cfg *Config) []receivers.Spec {
 func (a *Agent) pullStatus(cfg *Config) *web.PullStatus {
 	for _, s := range a.pull.Status() {
 		if cfg.Pull != nil {
-			return &web.PullStatus{Listen: s.Address, TLS: s.TLS, Open: cfg.Pull.reachable() && !s.Users}
+			return &web.PullStatus{Listen: s.Address, TLS: s.TLS, Open: cfg.Pull.reachable() && !s.Users, Unshown: int(a.unshown.Load())}
 		}
 	}
 	return nil

@@ -157,6 +157,8 @@ type PullStatus struct {
 	Listen string `json:"listen"`
 	TLS    bool   `json:"tls"`
 	Open   bool   `json:"open"` // other hosts reach it, and nobody is asked who they are
+	// Unshown is how many series the last answer left out: native histograms, if it was in text.
+	Unshown int `json:"unshown_series"`
 }
 
 // InputStatus tells how much an input brings.

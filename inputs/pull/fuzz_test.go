@@ -44,8 +44,9 @@ func FuzzPull(f *testing.F) {
 			accept = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8"
 		}
 		_, header, text := get(t, h, "/metrics", "Accept", accept)
-		want := map[string]string{}
+		want, whole := map[string]string{}, map[string]string{}
 		for _, s := range all {
+			whole[s.Labels.String()] = fmt.Sprint(s.V)
 			if strings.ContainsRune(name+label+value, 0) && s.Labels.Get("__name__") == name {
 				continue // the formats cannot say it
 			}
@@ -53,6 +54,10 @@ func FuzzPull(f *testing.F) {
 		}
 		if diff := cmp.Diff(want, parsed(t, header.Get("Content-Type"), text)); diff != "" {
 			t.Errorf("%s\n%s", diff, text)
+		}
+		_, header, text = get(t, h, "/metrics", "Accept", "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;escaping=allow-utf-8")
+		if diff := cmp.Diff(whole, parsed(t, header.Get("Content-Type"), text)); diff != "" {
+			t.Errorf("in protobuf: %s\n%q", diff, text)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/prometheus/model/labels"
@@ -32,6 +33,9 @@ type Options struct {
 	External labels.Labels
 	// Selector reads a selector, such as up{job="node"}.
 	Selector func(string) ([]*labels.Matcher, error)
+	// Unshown, if not nil, is set to how many series an answer to /metrics left out, since its
+	// format cannot say them.
+	Unshown *atomic.Int64
 }
 
 // Handler serves GET /metrics, everything without timestamps as an exporter does, and GET
@@ -122,7 +126,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, chosen [][]*lab
 		h.pool.Put(kept)
 	}()
 
-	format := expfmt.NegotiateAccept(r.Header, expfmt.FmtText, expfmt.FmtOpenMetrics_1_0_0, expfmt.FmtOpenMetrics_0_0_1)
+	format := expfmt.NegotiateAccept(r.Header, expfmt.FmtText, expfmt.FmtProtoDelim, expfmt.FmtOpenMetrics_1_0_0, expfmt.FmtOpenMetrics_0_0_1)
 	w.Header().Set("Content-Type", string(format))
 	w.Header().Set("Vary", "Accept, Accept-Encoding")
 	var out io.Writer = w
@@ -140,9 +144,17 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, chosen [][]*lab
 		return
 	}
 	buffer := bufio.NewWriterSize(out, 64<<10)
-	write(buffer, prepare(all, h.o.External, chosen), writing{
-		open: format.FormatType() == expfmt.TypeOpenMetrics, escape: format.ToEscapingScheme(), times: chosen != nil,
-	})
+	protobuf := format.FormatType() == expfmt.TypeProtoDelim
+	rows, unshown := prepare(all, h.o.External, chosen, protobuf)
+	if chosen == nil && h.o.Unshown != nil {
+		h.o.Unshown.Store(int64(unshown))
+	}
+	how := writing{open: format.FormatType() == expfmt.TypeOpenMetrics, escape: format.ToEscapingScheme(), times: chosen != nil}
+	if protobuf {
+		_ = writeProtobuf(buffer, rows, how) // who does not read it has gone
+	} else {
+		write(buffer, rows, how)
+	}
 	_ = buffer.Flush() // likewise
 }
 

@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/model/textparse"
+	"github.com/prometheus/prometheus/tsdb/tsdbutil"
 	"go.uber.org/goleak"
 
 	"hwsagent/inputs"
@@ -111,8 +113,16 @@ func parsed(t *testing.T, contentType, text string) map[string]string {
 		if err != nil {
 			t.Fatalf("%v in\n%s", err, text)
 		}
-		if e == textparse.EntrySeries {
-			_, at, v := p.Series()
+		if e == textparse.EntrySeries || e == textparse.EntryHistogram {
+			var at *int64
+			var v any
+			if e == textparse.EntrySeries {
+				_, at, v = p.Series()
+			} else if _, t, h, fh := p.Histogram(); h != nil {
+				at, v = t, h
+			} else {
+				at, v = t, fh
+			}
 			var ls labels.Labels
 			p.Labels(&ls)
 			key := ls.String()
@@ -198,6 +208,46 @@ func TestFormatsAgree(t *testing.T) {
 	_, _, text = get(t, h, "/metrics") // one who knows no UTF-8 names
 	if !strings.Contains(text, "odd_name{job=\"not this\",lab_el=") {
 		t.Errorf("names are not escaped:\n%s", text)
+	}
+}
+
+// A client that asks for protobuf gets every series that one of text does, and native histograms.
+func TestProtobuf(t *testing.T) {
+	h, fh := tsdbutil.GenerateTestHistogram(1), tsdbutil.GenerateTestGaugeFloatHistogram(2)
+	all := append(zoo()[:len(zoo())-1], // its last is a histogram that does not add up
+		inputs.Sample{Labels: labels.FromStrings("__name__", "whole", "l", "1"), T: 1_790_000_000_500, H: h, Meta: metadata.Metadata{Type: "histogram", Help: "Of \xff."}},
+		inputs.Sample{Labels: labels.FromStrings("__name__", "whole", "l", "none"), T: 1_790_000_000_500, H: &histogram.Histogram{Schema: 3}},
+		inputs.Sample{Labels: labels.FromStrings("__name__", "floats", "nul", "a\x00b"), T: 1_790_000_000_500, FH: fh},
+		inputs.Sample{Labels: labels.FromStrings("__name__", "custom"), T: 1_790_000_000_500, H: tsdbutil.GenerateTestCustomBucketsHistogram(1)},
+	)
+	handler := server(t, all)
+	var unshown atomic.Int64
+	handler.o.Unshown = &unshown
+	_, header, text := get(t, handler, "/metrics", "Accept", "text/plain;version=0.0.4;escaping=allow-utf-8")
+	want := map[string]string{}
+	for series, v := range parsed(t, header.Get("Content-Type"), text) {
+		want[strings.ReplaceAll(series, `.0", site`, `", site`)] = v // the parser of text writes the bound 2 as 2.0
+	}
+	if n := unshown.Load(); n != 4 {
+		t.Errorf("%d series are not shown in text, want 4", n)
+	}
+	const accept = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;escaping=allow-utf-8;q=0.9,text/plain;q=0.1"
+	_, header, body := get(t, handler, "/metrics", "Accept", accept)
+	for name, v := range map[string]string{
+		`whole", job="not this", l="1`: h.String(), `whole", job="not this", l="none`: (&histogram.Histogram{Schema: 3}).String(), `floats", job="not this", nul="a\x00b`: fh.String(),
+	} {
+		want[`{__name__="`+name+`", site="lab"}`] = v
+	}
+	if d := cmp.Diff(want, parsed(t, header.Get("Content-Type"), body)); d != "" {
+		t.Errorf("%s (-want +got):\n%s", header.Get("Content-Type"), d)
+	}
+	if n := unshown.Load(); n != 1 {
+		t.Errorf("%d series are not shown in protobuf, want 1", n)
+	}
+	_, header, body = get(t, handler, "/federate?match[]=__name__=up|floats", "Accept", accept)
+	got := parsed(t, header.Get("Content-Type"), body)
+	if got[`{__name__="up", job="a", site="lab"}`] != "1 @1790000000500" || len(got) != 2 {
+		t.Errorf("%v", got)
 	}
 }
 

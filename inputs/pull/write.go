@@ -29,14 +29,13 @@ type row struct {
 }
 
 // prepare are the series to show, in the order in which they are written: families, and in each
-// the metrics, stand together. Native histograms are left out, the text formats have none.
-func prepare(all []inputs.Sample, external labels.Labels, chosen [][]*labels.Matcher) []row {
-	rows := make([]row, 0, len(all))
+// the metrics, stand together. What the format cannot say is left out and counted: in text native
+// histograms, and series with a NUL in a name or value, which would end the page for who reads
+// it; in protobuf native histograms with custom buckets.
+func prepare(all []inputs.Sample, external labels.Labels, chosen [][]*labels.Matcher, protobuf bool) (rows []row, unshown int) {
+	rows = make([]row, 0, len(all))
 	b := labels.NewBuilder(labels.EmptyLabels())
 	for _, s := range all {
-		if s.H != nil || s.FH != nil || hasNUL(s.Labels) {
-			continue
-		}
 		if !external.IsEmpty() {
 			b.Reset(s.Labels)
 			external.Range(func(l labels.Label) {
@@ -49,7 +48,14 @@ func prepare(all []inputs.Sample, external labels.Labels, chosen [][]*labels.Mat
 		if chosen != nil && !slices.ContainsFunc(chosen, func(ms []*labels.Matcher) bool { return matches(s.Labels, ms) }) {
 			continue
 		}
-		rows = append(rows, newRow(s, b))
+		switch {
+		case protobuf && custom(s), !protobuf && (native(s) || hasNUL(s.Labels)):
+			unshown++
+		case protobuf:
+			rows = append(rows, protobufRow(s))
+		default:
+			rows = append(rows, newRow(s, b))
+		}
 	}
 	slices.SortFunc(rows, func(x, y row) int {
 		if c := cmp.Or(cmp.Compare(x.family, y.family), cmp.Compare(x.kind, y.kind)); c != 0 {
@@ -57,7 +63,7 @@ func prepare(all []inputs.Sample, external labels.Labels, chosen [][]*labels.Mat
 		}
 		return cmp.Or(labels.Compare(x.group, y.group), cmp.Compare(x.part, y.part), cmp.Compare(x.bound, y.bound), cmp.Compare(x.name, y.name))
 	})
-	return rows
+	return rows, unshown
 }
 
 func hasNUL(ls labels.Labels) (found bool) {
