@@ -20,16 +20,18 @@ const lateAsked = 3
 // refusedBehind brings a refused batch of the backlog to its outcomes, or returns errAllLate.
 // Otherwise the error is ctx's.
 func (s *shard) refusedBehind(ctx context.Context, l *parcel, a Answer) error {
-	late, ends, err := s.askLate(ctx, l, a)
-	if ends && err == nil {
+	batch := l.points
+	is, err := s.askLate(ctx, l, a)
+	if is.ends && err == nil {
 		if _, err = s.deliverNewest(ctx, l); err == nil && len(l.points) > 0 {
-			late, _, err = s.askLate(ctx, l, a)
+			is, err = s.askLate(ctx, l, a)
+			is.late = is.late && (is.said || !tookAsOld(batch, l.points))
 		}
 	}
 	switch {
 	case err != nil || len(l.points) == 0:
 		return err
-	case late && s.q.cfg.Target.CatchUp == LiveFirst:
+	case is.late && s.q.cfg.Target.CatchUp == LiveFirst:
 		return errAllLate
 	case s.q.cfg.Target.OnRefusal == RefusalDrop:
 		s.discard(l.points, a)
@@ -38,14 +40,35 @@ func (s *shard) refusedBehind(ctx context.Context, l *parcel, a Answer) error {
 	return s.isolate(ctx, l.points, a)
 }
 
+// tookAsOld reports whether most of a batch was taken, and some of it is as old as the oldest
+// of what is left: then it is not for its age that this is refused.
+func tookAsOld(batch, left []point) bool {
+	oldest := slices.MinFunc(left, func(a, b point) int { return cmp.Compare(a.t, b.t) }).t
+	asOld := func(points []point) (n int) {
+		for i := range points {
+			if points[i].kind != exemplarPoint && points[i].t <= oldest {
+				n++
+			}
+		}
+		return n
+	}
+	return len(batch) > 2*len(left) && asOld(batch) > asOld(left)
+}
+
+// lateness is what is known of why a batch of the backlog was refused.
+type lateness struct {
+	// late: for being late. None that was asked for was taken. Two series may well be bad together,
+	// so with fewer than three the receiver said so.
+	late bool
+	said bool // it said so of each
+	ends bool // a window may end inside the batch: the oldest was refused, and a newer one taken
+}
+
 // askLate asks for some samples of a refused batch alone, of different series, from the oldest
-// to the newest; those that are taken leave the parcel. late says that it was refused for being
-// late: none was taken. Two series may well be bad together, so with fewer than three the
-// receiver must say so. ends says that a window may end inside the batch: the oldest was
-// refused, and a newer one taken.
-func (s *shard) askLate(ctx context.Context, l *parcel, a Answer) (late, ends bool, err error) {
+// to the newest; those that are taken leave the parcel.
+func (s *shard) askLate(ctx context.Context, l *parcel, a Answer) (lateness, error) {
 	if len(l.points) == 1 { // it was asked for alone
-		return saysLate(a), false, nil
+		return lateness{late: saysLate(a), said: saysLate(a)}, nil
 	}
 	var asked []point
 	s.seen.clear(lateAsked)
@@ -61,7 +84,7 @@ func (s *shard) askLate(ctx context.Context, l *parcel, a Answer) (late, ends bo
 	for n, p := range asked {
 		f, why, err := s.try(ctx, &parcel{points: []point{p}}, parts)
 		if err != nil {
-			return false, false, err
+			return lateness{}, err
 		}
 		if f == settled {
 			l.points = slices.DeleteFunc(slices.Clone(l.points), p.same)
@@ -70,9 +93,9 @@ func (s *shard) askLate(ctx context.Context, l *parcel, a Answer) (late, ends bo
 		refusals, said, oldest = refusals+1, said && saysLate(why), oldest || n == 0
 	}
 	if refusals == len(asked) {
-		return said || refusals >= lateAsked, false, nil
+		return lateness{late: said || refusals >= lateAsked, said: said}, nil
 	}
-	return false, oldest, nil
+	return lateness{ends: oldest}, nil
 }
 
 // deliverNewest delivers the newest samples of a refused batch, as far back as they are taken

@@ -1,0 +1,37 @@
+package remotewrite
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Bad samples beside each other in a backlog, three and more, are given up as any: others that
+// are as old are taken, so it is not their age, and the receiver does not say that it is their
+// order. The rest of the backlog comes.
+func TestBadNeighboursInABacklog(t *testing.T) {
+	for _, first := range []int{0, 7, lateRigSeries - 3} {
+		t.Run(fmt.Sprint("from series ", first), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newLateRig(t)
+				var at int64
+				r.to.poison = func(s smp) bool {
+					return s.t == at && s.series >= fmt.Sprintf("m%02d", first) && s.series < fmt.Sprintf("m%02d", first+3)
+				}
+				r.start()
+				r.collect(time.Minute)
+				r.down.Store(true)
+				r.collect(10 * time.Minute)
+				r.to.set(func() { at = time.Now().UnixMilli() })
+				r.collect(10 * time.Minute)
+				r.down.Store(false)
+				r.collect(20 * time.Minute)
+				if g := r.r.Ledger(); g.Lost() != 3 || r.missing() != 3 {
+					t.Errorf("%d samples missing; %+v; %+v", r.missing(), g, r.q.Status())
+				}
+				r.stop()
+			})
+		})
+	}
+}
