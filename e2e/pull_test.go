@@ -16,7 +16,7 @@ import (
 )
 
 // TestPull: Debian's Prometheus scrapes the agent, at /metrics and at /federate, over TLS with a user,
-// and has what the agent delivered to it: the same series and values. What a probe does not read
+// and has what the agent delivered to it: the same series and values, native histograms too. What a probe does not read
 // any more disappears.
 func TestPull(t *testing.T) {
 	needs(t, "prometheus")
@@ -42,6 +42,7 @@ pull: {listen: "127.0.0.1:%d", web_config_file: %s}
 probes:
   - {name: files, type: textfile, directory: %s}
   - {name: host, type: host, collectors: [meminfo, os]}
+  - {name: can, type: canary, series: 1, native: true}
 `, port, file, dir)
 	a := startAgent(t, config)
 	auth := func(kind, target string) string {
@@ -55,6 +56,8 @@ probes:
 	for _, name := range same {
 		scraper.wait(time.Minute, fmt.Sprintf(`count by (site) (%[1]s{by="", site="lab"}) == count by (site) (%[1]s{by="pulled"} == ignoring(by) %[1]s{by=""}) and count by (site) (%[1]s{by=""}) == count by (site) (%[1]s{by="federated"} == ignoring(by) %[1]s{by=""})`, name))
 	}
+	// It asks for protobuf, in which there are native histograms.
+	scraper.wait(time.Minute, `histogram_count(hwsagent_canary_histogram{by="pulled"}) > 0 and ignoring(by) histogram_count(hwsagent_canary_float_histogram{by="pulled"}) > 0`)
 	scraper.wait(time.Minute, `up{job="files", by="pulled"} == 1 and ignoring(by) up{job="files", by="federated"} == 1`)
 	if r := scraper.query(`leaves{by="federated"}`); len(r) > 0 {
 		t.Errorf("a selector lets in what it does not choose: %v", r)
