@@ -70,8 +70,28 @@ func (l *listener) Close() error {
 }
 
 // Do sends one request to the agent that runs on dir and returns the status and body of
-// its answer. The error is ErrNotRunning when nobody listens.
+// its answer. The error is ErrNotRunning when nobody listens. A GET that is cut off is sent
+// again, so that an agent that is killed amid it is one that does not run.
 func Do(ctx context.Context, dir, method, path string) (status int, body []byte, err error) {
+	for range tries {
+		status, body, err = do(ctx, dir, method, path)
+		if err == nil || method != http.MethodGet || !cutOff(err) {
+			break
+		}
+	}
+	return status, body, err
+}
+
+// tries is how often a GET is sent: a command that the agent has just begun to start may
+// hold the socket of an agent that is gone a moment longer, with nobody to answer.
+const tries = 3
+
+// cutOff reports whether a connection ended before the answer did.
+func cutOff(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+func do(ctx context.Context, dir, method, path string) (status int, body []byte, err error) {
 	client := http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

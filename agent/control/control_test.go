@@ -54,6 +54,40 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// TestGoneAmidTheAnswer: an agent that is killed while it is asked does not run. What it was
+// told to do may be done, so that nobody is told that it does not run then.
+func TestGoneAmidTheAnswer(t *testing.T) {
+	for method, gone := range map[string]bool{"GET": true, "POST": false} {
+		t.Run(method, func(t *testing.T) {
+			dir := t.TempDir()
+			l, err := Listen(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error)
+			go func() {
+				conn, err := l.Accept()
+				if err == nil {
+					_, err = conn.Read(make([]byte, 10))
+				}
+				// As by SIGKILL: everything is closed, the file stays.
+				err = errors.Join(err, l.(*listener).UnixListener.Close())
+				if conn != nil {
+					err = errors.Join(err, conn.Close())
+				}
+				ended <- err
+			}()
+			_, _, err = Do(t.Context(), dir, method, "/x")
+			if err == nil || errors.Is(err, ErrNotRunning) != gone {
+				t.Errorf("%v, want ErrNotRunning: %t", err, gone)
+			}
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 func TestSocketOfAKilledAgentIsReplaced(t *testing.T) {
 	dir := t.TempDir()
 	first, err := Listen(dir)
