@@ -71,13 +71,14 @@ func TestInputsMalformed(t *testing.T) {
 	in.send()
 	in.answered(time.Now(), "are taken", answer.ok)
 	began, each := time.Now(), tier(60, 2000)
-	at := began.Add(-time.Hour).UnixMilli() // of each request its own
+	at, n := began.Add(-time.Hour).UnixMilli(), uint64(0) // of each request its own
 	hows, answers := map[string]int{}, map[int]int{}
 	for _, w := range ways() {
 		client := w.client()
-		for n := range each {
+		for range each {
 			at++
-			body, err := w.body(tornName, tornWho, uint64(n), at)
+			n++
+			body, err := w.body(tornName, tornWho, n, at)
 			if err != nil {
 				t.Fatal(err)
 			}
