@@ -5,27 +5,40 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // lock is the right to write in a directory. The operating system takes it back when
 // the process ends, however that happens; the file stays.
 type lock struct{ f *os.File }
 
+// How long, and at which pace, a lock is waited for whose process is gone. That has left it to
+// a child which it was just starting: a child has all files until it runs its program.
+const (
+	orphanLimit = 750 * time.Millisecond
+	orphanPace  = 10 * time.Millisecond
+)
+
 // takeLock takes the lock file name in dir, and writes into it which process has it.
-// It does not wait: the error is ErrLocked and names the other process.
+// It does not wait for a process that lives: the error is ErrLocked and names it.
 func takeLock(dir *osDirectory, name string) (*lock, error) {
 	f, err := dir.root.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open lock file in %s: %w", dir.path, err)
 	}
 	ok, err := tryLock(f)
+	for end := time.Now().Add(orphanLimit); err == nil && !ok && orphaned(holder(f)) && time.Now().Before(end); {
+		time.Sleep(orphanPace)
+		ok, err = tryLock(f)
+	}
 	if err == nil && !ok {
-		holder := "another process" // which has not written yet which one it is
-		if pid, _ := io.ReadAll(io.LimitReader(f, 64)); len(pid) > 1 {
-			holder = "process " + strings.TrimSpace(string(pid))
+		who := "another process" // which has not written yet which one it is
+		if pid := holder(f); pid > 0 {
+			who = fmt.Sprintf("process %d", pid)
 		}
-		err = fmt.Errorf("%w: %s is held by %s; one agent has one directory", ErrLocked, dir.path, holder)
+		err = fmt.Errorf("%w: %s is held by %s; one agent has one directory", ErrLocked, dir.path, who)
 		return nil, errors.Join(err, f.Close())
 	}
 	if err == nil {
@@ -39,6 +52,16 @@ func takeLock(dir *osDirectory, name string) (*lock, error) {
 		return nil, errors.Join(fmt.Errorf("take lock: %w", err), f.Close())
 	}
 	return &lock{f}, nil
+}
+
+// holder is the process that has written its number, 0 if none has.
+func holder(f *os.File) int {
+	text, _ := io.ReadAll(io.NewSectionReader(f, 0, 64)) // what cannot be read tells nothing
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || pid < 1 {
+		return 0
+	}
+	return pid
 }
 
 // release gives the lock up.

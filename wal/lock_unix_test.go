@@ -1,0 +1,75 @@
+//go:build unix
+
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestLockOfTheDead: a process that was killed while it started a command leaves its lock to
+// that until the command is there. Whoever starts meanwhile waits for it, but not for one
+// that lives, nor for ever.
+func TestLockOfTheDead(t *testing.T) {
+	dead := exec.Command("/bin/sh", "-c", "exit 0")
+	if err := dead.Run(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name     string
+		holder   int
+		released time.Duration // after the start of the other; 0: never
+		want     error
+		waits    time.Duration // at most
+	}{
+		{"is gone soon", dead.Process.Pid, 300 * time.Millisecond, nil, 400 * time.Millisecond},
+		{"has it for good", dead.Process.Pid, 0, ErrLocked, time.Second},
+		{"lives", os.Getpid(), 300 * time.Millisecond, ErrLocked, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				dir := t.TempDir()
+				held, err := os.Create(filepath.Join(dir, "lock"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer held.Close()
+				fmt.Fprintf(held, "%d\n", c.holder)
+				if ok, err := tryLock(held); !ok || err != nil {
+					t.Fatalf("%t %v", ok, err)
+				}
+				root, err := os.OpenRoot(dir)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer root.Close()
+				began := time.Now()
+				if c.released > 0 {
+					time.AfterFunc(c.released, func() { held.Close() })
+				}
+				l, err := takeLock(&osDirectory{root: root, path: dir}, "lock")
+				if took := time.Since(began); took > c.waits {
+					t.Errorf("it waited for %s, more than %s", took, c.waits)
+				}
+				if !errors.Is(err, c.want) {
+					t.Fatalf("%v, want %v", err, c.want)
+				}
+				if l == nil {
+					return
+				}
+				if pid, err := os.ReadFile(filepath.Join(dir, "lock")); err != nil || string(pid) != fmt.Sprintf("%d\n", os.Getpid()) {
+					t.Errorf("the lock is held by %q, %v", pid, err)
+				}
+				if err := l.release(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
