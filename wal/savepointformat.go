@@ -92,7 +92,7 @@ func appendSavepoint(b []byte, st storedSavepoint) []byte {
 	// can read that.
 	adopted := st.Adopted != ""
 	paused := st.Paused > 0 || adopted
-	known := st.Durable.Log != (ID{}) || paused
+	known := st.Durable != (Mark{}) || paused
 	if st.Orphan > 0 || known {
 		b = binary.AppendUvarint(b, uint64(st.Orphan))
 	}
