@@ -67,6 +67,9 @@ type OTLPConfig struct {
 	KeepIdentifyingResourceAttributes bool     `yaml:"keep_identifying_resource_attributes,omitempty"`
 	ConvertHistogramsToNHCB           bool     `yaml:"convert_histograms_to_nhcb,omitempty"`
 	PromoteScopeMetadata              bool     `yaml:"promote_scope_metadata,omitempty"`
+	// Default true.
+	LabelNameUnderscoreSanitization      *bool `yaml:"label_name_underscore_sanitization,omitempty"`
+	LabelNamePreserveMultipleUnderscores *bool `yaml:"label_name_preserve_multiple_underscores,omitempty"`
 }
 
 // strategies are the values of [OTLPConfig.TranslationStrategy].

@@ -12,11 +12,13 @@ const canReceiveOTLP = true
 
 // otlpSpecs are the listeners of the receiver of OTLP. They share the sums of deltas.
 func (a *Agent) otlpSpecs(c *OTLPConfig) (specs []receivers.Spec) {
+	off := func(b *bool) bool { return b != nil && !*b }
 	v := otlp.New(otlp.Settings{
 		PromoteResourceAttributes: c.PromoteResourceAttributes, PromoteAllResourceAttributes: c.PromoteAllResourceAttributes,
 		IgnoreResourceAttributes: c.IgnoreResourceAttributes, TranslationStrategy: c.TranslationStrategy,
 		KeepIdentifyingResourceAttributes: c.KeepIdentifyingResourceAttributes, ConvertHistogramsToNHCB: c.ConvertHistogramsToNHCB,
-		PromoteScopeMetadata: c.PromoteScopeMetadata,
+		PromoteScopeMetadata:     c.PromoteScopeMetadata,
+		NoUnderscoreSanitization: off(c.LabelNameUnderscoreSanitization), CollapseUnderscores: off(c.LabelNamePreserveMultipleUnderscores),
 	}, c.Limits.limits().ActiveSeries)
 	if c.HTTP != nil {
 		g := a.gate("otlp_http", &c.IntakeConfig)

@@ -174,6 +174,7 @@ func TestOTLPAsPrometheus(t *testing.T) {
 		"{promote_resource_attributes: [deployment.environment, größe, service.name], keep_identifying_resource_attributes: true, promote_scope_metadata: true}",
 		"{translation_strategy: UnderscoreEscapingWithoutSuffixes, promote_all_resource_attributes: true, ignore_resource_attributes: [process.pid]}",
 		"{translation_strategy: NoUTF8EscapingWithSuffixes, convert_histograms_to_nhcb: true, promote_scope_metadata: true}",
+		"{label_name_underscore_sanitization: false, label_name_preserve_multiple_underscores: false}",
 		"{translation_strategy: NoTranslation, promote_all_resource_attributes: true}",
 	} {
 		t.Run(settings, func(t *testing.T) {

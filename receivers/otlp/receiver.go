@@ -29,6 +29,8 @@ type Settings struct {
 	KeepIdentifyingResourceAttributes bool
 	ConvertHistogramsToNHCB           bool
 	PromoteScopeMetadata              bool
+	NoUnderscoreSanitization          bool // label_name_underscore_sanitization: false
+	CollapseUnderscores               bool // label_name_preserve_multiple_underscores: false
 }
 
 // lookback is PromQL's default lookback delta: target_info is repeated at half of it.
@@ -52,8 +54,8 @@ func (s Settings) translator() translator.Settings {
 		ConvertHistogramsToNHCB:              s.ConvertHistogramsToNHCB,
 		PromoteScopeMetadata:                 s.PromoteScopeMetadata,
 		LookbackDelta:                        lookback,
-		LabelNameUnderscoreSanitization:      true,
-		LabelNamePreserveMultipleUnderscores: true,
+		LabelNameUnderscoreSanitization:      !s.NoUnderscoreSanitization,
+		LabelNamePreserveMultipleUnderscores: !s.CollapseUnderscores,
 	}
 }
 
