@@ -145,12 +145,36 @@ func (a *summing) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v
 			return 0, nil
 		}
 	}
+	if err := coarsen(sum); err != nil {
+		a.b.RefuseSamples(receivers.InvalidSample, 1, fmt.Sprintf("%.200s: add up histograms: %s", ls, err))
+		return 0, nil
+	}
 	sum.CounterResetHint = histogram.UnknownCounterReset
 	s.fh = sum
 	if whole := integers(sum); whole != nil {
 		return a.appender.Append(ref, s.labels, s.st, t, 0, whole, nil, o)
 	}
 	return a.appender.Append(ref, s.labels, s.st, t, 0, nil, sum.Copy(), o)
+}
+
+// maxBuckets bounds the buckets of a sum. SDKs keep 160; histograms that have nothing in common but
+// their name would add up to any number.
+const maxBuckets = 1024
+
+var errBuckets = fmt.Errorf("the sum has more than %d buckets", maxBuckets)
+
+// coarsen halves the resolution of a sum until it has no more buckets than it may, as an SDK
+// does.
+func coarsen(h *histogram.FloatHistogram) error {
+	for len(h.PositiveBuckets)+len(h.NegativeBuckets) > maxBuckets {
+		if h.UsesCustomBuckets() || h.Schema <= histogram.ExponentialSchemaMin {
+			return errBuckets
+		}
+		if err := h.ReduceResolution(h.Schema - 1); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // integers is h with counts that are whole numbers, as OTLP's are; nil if they are not, or
