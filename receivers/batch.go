@@ -111,13 +111,13 @@ func (b *Batch) Series(ls labels.Labels, family string, meta metadata.Metadata) 
 	}
 	b.labels = ls
 	hash := ls.Hash()
-	ok, fresh := b.g.active.admit(hash, b.now)
+	ok, fresh := b.g.active.admit(hash, ls.ByteSize(), b.now)
 	if fresh {
 		b.r.fresh = append(b.r.fresh, hash)
 	}
 	if !ok {
 		b.fault = NewSeries
-		b.tell(NewSeries, ls, fmt.Sprintf("limits.active_series (%d) series are active already", limits.ActiveSeries))
+		b.tell(NewSeries, ls, fmt.Sprintf("limits.active_series (%d) series are active already; one with long labels counts more than once", limits.ActiveSeries))
 	}
 	return nil
 }

@@ -10,8 +10,8 @@ type Limits struct {
 
 	Series  int // of one request; one that comes in pieces counts each time
 	Samples int // of one request, histograms included
-	// ActiveSeries is how many different series may come within one to two hours. More
-	// are refused, one by one.
+	// ActiveSeries is how many different series may come within one to two hours, one counted
+	// once more for each 2 KiB of its labels. More are refused, one by one.
 	ActiveSeries int
 
 	Labels          int // of one series, its name not counted
