@@ -24,14 +24,18 @@ type round struct {
 	other  bool       // different values came for one moment
 }
 
-// whole is the number of a round, and false if a part of it is missing or differs.
+// whole is the number of a round, which are all greater than 0, and false if a part of it is
+// missing or differs. It is 0 where series end: that may be told of some of them again.
 func (r *round) whole() (uint64, bool) {
+	ended, same := true, !r.other
 	for part := range parts {
-		if r.came[part] == 0 || r.values[part] != r.values[0] && !(stale(r.values[part]) && stale(r.values[0])) {
-			return 0, false
-		}
+		ended = ended && (r.came[part] == 0 || stale(r.values[part]))
+		same = same && r.came[part] > 0 && r.values[part] == r.values[0]
 	}
-	return uint64(r.values[0]), !r.other
+	if ended {
+		return 0, !r.other
+	}
+	return uint64(r.values[0]), same && r.values[0] >= 1
 }
 
 func stale(v float64) bool { return math.Float64bits(v) == value.StaleNaN }
@@ -204,8 +208,8 @@ func (in *inputs) judge(l lives) judgement {
 		last := uint64(0)
 		rounds := in.account.sources[job]
 		for _, at := range slices.Sorted(maps.Keys(rounds)) {
-			if n, whole := rounds[at].whole(); whole && !stale(rounds[at].values[0]) {
-				if n < last || n == 0 || n > in.teller.n.Load() {
+			if n, whole := rounds[at].whole(); whole && n > 0 {
+				if n < last || n > in.teller.n.Load() {
 					v.wrong++
 					complain("%s: at %d it said %d, after %d", job, at, n, last)
 				}
@@ -270,10 +274,10 @@ func (in *inputs) judgePushes(s *sender, v *judgement, complain func(string, ...
 	newest := uint64(0)
 	for _, at := range slices.Sorted(maps.Keys(rounds)) {
 		n, whole := rounds[at].whole()
-		if !whole || stale(rounds[at].values[0]) {
+		if !whole || n == 0 {
 			continue
 		}
-		if n == 0 || n > uint64(len(s.said)) || s.said[n-1].ends || s.said[n-1].began.UnixMilli() > at+late {
+		if n > uint64(len(s.said)) || s.said[n-1].ends || s.said[n-1].began.UnixMilli() > at+late {
 			v.wrong++
 			complain("sender %d: the group shows %d at %d, which was not pushed by then", s.who, n, at)
 			continue
