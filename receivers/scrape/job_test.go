@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/prometheus/prometheus/model/labels"
@@ -79,5 +80,28 @@ func TestLargeScrapeRefused(t *testing.T) {
 	m.fill(false)
 	if err := a.Commit(); err != nil || len(m.all(`{__name__="second"}`)) != 1 || testutil.ToFloat64(s.refused.WithLabelValues("")) != 1 {
 		t.Errorf("%v, %v", err, m.commits)
+	}
+}
+
+// TestStopWhileReloading: a reload waits for a scrape that hangs, as in Prometheus; a stop waits
+// for neither.
+func TestStopWhileReloading(t *testing.T) {
+	target, m := show(t, "a 1\n"), newMemory()
+	release := make(chan struct{})
+	defer close(release)
+	target.set("a 1\n", release)
+	slow := func(more string) *Jobs {
+		return jobs(t, fmt.Sprintf("{job_name: j, scrape_interval: 9s, scrape_timeout: 9s, %s static_configs: [{targets: [%q]}]}", more, target.addr()))
+	}
+	s, _, stop := run(t, m, slow(""))
+	until(t, "the scrape hangs", func() bool { return target.asked() > 0 })
+	if err := s.Apply(slow("honor_labels: true,")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the reload waits", s.busy.Load)
+	began := time.Now()
+	stop()
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("stopping took %v", took)
 	}
 }

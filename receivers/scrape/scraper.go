@@ -148,13 +148,13 @@ func (s *Scraper) Run(ctx context.Context) error {
 	})
 	found := s.finder.SyncCh()
 	var latest map[string][]*targetgroup.Group
-	s.put(jobs)
+	s.put(ctx, jobs)
 	retry := time.NewTicker(3 * s.o.Settle)
 	defer retry.Stop()
 	for {
 		select {
 		case jobs = <-s.jobs:
-			s.put(jobs)
+			s.put(ctx, jobs)
 		case latest = <-found:
 			s.hand(ctx, targets, latest)
 		case <-retry.C:
@@ -191,16 +191,24 @@ func (s *Scraper) hand(ctx context.Context, to chan<- map[string][]*targetgroup.
 }
 
 // put gives the managers their jobs. It may take as long as a scrape: one that is under way
-// is not given up for a new configuration.
-func (s *Scraper) put(jobs *Jobs) {
+// is not given up for a new configuration, but it is for the end of ctx.
+func (s *Scraper) put(ctx context.Context, jobs *Jobs) {
 	s.snapshot()
 	s.busy.Store(true)
-	defer s.busy.Store(false)
-	if err := s.scrapes.ApplyConfig(jobs.config); err != nil {
-		s.o.Logger.Error("Not every scrape job could be changed; those go on as they were", "err", err)
-	}
-	if err := s.finder.ApplyConfig(jobs.discoveries()); err != nil {
-		s.o.Logger.Error("Not every discovery of targets could be started", "err", err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := s.scrapes.ApplyConfig(jobs.config); err != nil {
+			s.o.Logger.Error("Not every scrape job could be changed; those go on as they were", "err", err)
+		}
+		if err := s.finder.ApplyConfig(jobs.discoveries()); err != nil && ctx.Err() == nil {
+			s.o.Logger.Error("Not every discovery of targets could be started", "err", err)
+		}
+	}()
+	select {
+	case <-done:
+		s.busy.Store(false)
+	case <-ctx.Done(): // and the managers are busy to the end
 	}
 }
 
