@@ -47,6 +47,14 @@ func seen(s *Scraper) (all []string) {
 	return all
 }
 
+// addresses are what is seen but for the health.
+func addresses(seen []string) (all []string) {
+	for _, one := range seen {
+		all = append(all, one[:strings.LastIndexByte(one, ' ')])
+	}
+	return all
+}
+
 // failed is how many lookups have failed.
 func failed(t *testing.T, reg *prometheus.Registry) (n float64) {
 	t.Helper()
@@ -143,9 +151,10 @@ func TestDNSDiscovery(t *testing.T) {
 		if asked, _ := server.questions(); asked == 0 {
 			t.Errorf("a server that %s was not asked", mode)
 		}
-		if diff := cmp.Diff(next, seen(s)); diff != "" {
+		if diff := cmp.Diff(addresses(next), addresses(seen(s))); diff != "" {
 			t.Errorf("with a server that %s (-want +got):\n%s", mode, diff)
 		}
+		shows("with a server that "+mode, next) // on a busy machine a scrape may have failed
 	}
 	server.set(t, shortened)
 	shows("with answers that come over TCP only", both)
