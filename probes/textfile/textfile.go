@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/prometheus/common/model"
 
@@ -24,6 +25,8 @@ const (
 	maxFiles     = 1000
 	maxFileBytes = 16 << 20
 )
+
+var errNotRegular = errors.New("it is not a regular file")
 
 // Config is the probe's own part of an entry of probes.
 type Config struct {
@@ -138,14 +141,27 @@ func (p *Probe) file(path string, r *probes.Round) error {
 	return nil
 }
 
-// openRegular opens a regular file: a pipe would wait for its other end for ever.
+// openRegular opens a regular file. A pipe would wait for its other end for ever, and whoever
+// writes there may put one in the file's place after the first look: so it is opened without
+// waiting, and looked at again.
 func openRegular(path string) (*os.File, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is not a regular file")
+		return nil, errNotRegular
 	}
-	return os.Open(path) // #nosec G304 -- whoever writes the configuration names the directory
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // #nosec G304 -- whoever writes the configuration names the directory
+	if err != nil {
+		return nil, err
+	}
+	info, err = f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errNotRegular
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
