@@ -20,11 +20,12 @@ const (
 
 // decode1 adds what a prometheus.WriteRequest holds to the batch. One series is an object
 // at a time.
-func (h *handler) decode1(r *receivers.Request, body []byte, b *receivers.Batch) error {
+// What it says about metric families is returned: it is noted when the request is stored.
+func (h *handler) decode1(r *receivers.Request, body []byte, b *receivers.Batch) (said []prompb.MetricMetadata, err error) {
 	var series prompb.TimeSeries
 	lb := labels.NewScratchBuilder(16)
 	memory := room{r: r}
-	return fields(body, func(number protowire.Number, value []byte) error {
+	err = fields(body, func(number protowire.Number, value []byte) error {
 		switch number {
 		case series1:
 			if err := memory.of(value); err != nil {
@@ -37,10 +38,13 @@ func (h *handler) decode1(r *receivers.Request, body []byte, b *receivers.Batch)
 			}
 			return h.append1(&series, &lb, b)
 		case metadata1:
-			return h.metadata1(r, value, b)
+			m, err := metadataOf(r, value)
+			said = append(said, m)
+			return err
 		}
 		return nil
 	})
+	return said, err
 }
 
 // append1 adds one series.
@@ -75,20 +79,25 @@ func (h *handler) append1(s *prompb.TimeSeries, lb *labels.ScratchBuilder, b *re
 	return nil
 }
 
-// metadata1 notes what one entry of the metadata says about a family. 1.0 sends them in
-// requests of their own, once a minute; they go into the log with the next samples.
-func (h *handler) metadata1(r *receivers.Request, value []byte, b *receivers.Batch) error {
+// metadataOf reads what one entry of the metadata says about a family.
+func metadataOf(r *receivers.Request, value []byte) (m prompb.MetricMetadata, err error) {
 	if err := (&room{r: r}).of(value); err != nil {
-		return err
+		return m, err
 	}
-	var m prompb.MetricMetadata
 	if err := m.Unmarshal(value); err != nil {
-		return fmt.Errorf("read metadata: %w", err)
+		return m, fmt.Errorf("read metadata: %w", err)
 	}
-	if !h.families.note(m.MetricFamilyName, metadata.Metadata{Type: metricType(m.Type), Unit: m.Unit, Help: m.Help}) {
-		b.MetadataUnkept()
+	return m, nil
+}
+
+// note keeps what a request said about families. 1.0 sends that in requests of their own, once a
+// minute; it goes into the log with the next samples.
+func (h *handler) note(said []prompb.MetricMetadata, b *receivers.Batch) {
+	for _, m := range said {
+		if !h.families.note(m.MetricFamilyName, metadata.Metadata{Type: metricType(m.Type), Unit: m.Unit, Help: m.Help}) {
+			b.MetadataUnkept()
+		}
 	}
-	return nil
 }
 
 // metricType is a type as the log has it.

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/prometheus/prometheus/prompb"
+
 	"hwsagent/receivers"
 )
 
@@ -48,14 +50,18 @@ func (h *handler) write(w http.ResponseWriter, r *receivers.Request) error {
 	}
 	b := r.Batch()
 	defer b.Rollback()
+	var said []prompb.MetricMetadata
 	if message == message2 {
 		err = decode2(r, body, b)
 	} else {
-		err = h.decode1(r, body, b)
+		said, err = h.decode1(r, body, b)
 	}
 	var written receivers.Written
 	if err == nil {
 		written, err = b.Commit()
+		if err == nil || receivers.AsRefusal(err).Reason == receivers.InvalidSample { // of single samples: the rest is stored
+			h.note(said, b)
+		}
 	}
 	if message == message2 {
 		// Also with a refusal, where it tells how much of the request is stored.
