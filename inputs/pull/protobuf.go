@@ -65,7 +65,7 @@ func familyOf(rows []row, how writing) *dto.MetricFamily {
 		m := &dto.Metric{}
 		r.Labels.Range(func(l labels.Label) {
 			if l.Name != model.MetricNameLabel {
-				m.Label = append(m.Label, &dto.LabelPair{Name: proto.String(model.EscapeName(l.Name, how.escape)), Value: proto.String(l.Value)})
+				m.Label = append(m.Label, &dto.LabelPair{Name: proto.String(labelName(r.Labels, l.Name, how.escape)), Value: proto.String(l.Value)})
 			}
 		})
 		switch r.kind {

@@ -289,6 +289,10 @@ func TestNamesThatCollide(t *testing.T) {
 			t.Errorf("%s:\n%s", accept, text)
 		}
 	}
+	_, header, text := get(t, server(t, all), "/metrics", "Accept", "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;escaping=underscores")
+	if got := parsed(t, header.Get("Content-Type"), text); got[`{U__a_2d_b="1", U__a_2e_b="2", __name__="x", a_b="3", c_d="4", job="not this", site="lab"}`] == "" {
+		t.Errorf("protobuf: %v", got)
+	}
 }
 
 // Answers are bounded in number: each holds a snapshot.
