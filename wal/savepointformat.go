@@ -91,7 +91,7 @@ func appendSavepoint(b []byte, st storedSavepoint) []byte {
 	// What follows is left out where it says nothing, so that builds that do not know it
 	// can read that.
 	adopted := st.Adopted != ""
-	paused := st.Paused > 0 || adopted
+	paused := st.Paused != 0 || adopted
 	known := st.Durable != (Mark{}) || paused
 	if st.Orphan > 0 || known {
 		b = binary.AppendUvarint(b, uint64(st.Orphan))
