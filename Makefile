@@ -74,7 +74,7 @@ bench: ## what a sample costs on its way, beside what it should; docs/performanc
 	@sed -n '/^<!-- aims -->/,/^<!-- end of aims -->/{/^<!--/d;p}' docs/performance.md
 	$(GO) test -run '^$$' -bench 'AppendCommit|CursorNext' -benchtime $(BENCHTIME) ./wal
 	$(GO) test -run '^$$' -bench 'Encode2?$$|Queue' -benchtime $(BENCHTIME) ./remotewrite
-	$(GO) test -run '^$$' -bench 'Path|Receive' -benchtime $(BENCHTIME) ./agent
+	$(GO) test -run '^$$' -bench 'Path|Receive' -benchtime $(BENCHTIME) ./inputs ./agent
 
 bench-process: ## the built agent under load and after an outage, three minutes: CPU, memory, bytes, time to catch up
 	HWSAGENT_E2E=1 HWSAGENT_BENCH=60s $(GO) test -count=1 -timeout 8m -run "TestProcessFigures|TestScrapeFigures" -v ./e2e

@@ -80,10 +80,20 @@ func (e *encoder) encode(points []point) []byte {
 	return e.compress()
 }
 
-// compress uses golang/snappy because it measures better: see docs/adr/0008.
 func (e *encoder) compress() []byte {
-	e.compressed = snappy.Encode(e.compressed[:cap(e.compressed)], e.raw)
+	e.compressed = compress(e.compressed, e.raw)
 	return e.compressed
+}
+
+// compress returns raw as a snappy block, in the memory of dst if it is enough. It uses
+// golang/snappy because that measures better: see docs/adr/0008. What that would allocate
+// fits raw and not one byte more, so a message that is a little longer than each one before
+// would take half a megabyte anew.
+func compress(dst, raw []byte) []byte {
+	if n := snappy.MaxEncodedLen(len(raw)); n > cap(dst) {
+		dst = make([]byte, n+n/8)
+	}
+	return snappy.Encode(dst[:cap(dst)], raw)
 }
 
 // emptyRequest is the body of a request with nothing in it.

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"math"
 
-	"github.com/golang/snappy"
 	"github.com/prometheus/prometheus/model/labels"
 )
 
@@ -71,7 +70,7 @@ func newEncoder2() *encoder2 { return &encoder2{symbols: newSymbols()} }
 // sample of their series in points: a TimeSeries must have one. They are left out.
 func (e *encoder2) encode(points []point) []byte {
 	e.build(points)
-	e.compressed = snappy.Encode(e.compressed[:cap(e.compressed)], e.raw)
+	e.compressed = compress(e.compressed, e.raw)
 	return e.compressed
 }
 

@@ -269,3 +269,22 @@ func perSample(b *testing.B, samples, bytes int) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*samples), "ns/sample")
 	b.ReportMetric(float64(bytes)/float64(samples), "wire-B/sample")
 }
+
+// Messages that grow by a few bytes each, as values become longer, take new memory hardly
+// ever.
+func TestCompressLeavesRoom(t *testing.T) {
+	raw, times := make([]byte, 300_000), 0
+	var dst []byte
+	for n := 200_000; n < len(raw); n += 100 {
+		before := cap(dst)
+		if dst = compress(dst, raw[:n]); cap(dst) != before {
+			times++
+		}
+		if got, err := snappy.Decode(nil, dst); err != nil || len(got) != n {
+			t.Fatalf("%d bytes decode to %d: %v", n, len(got), err)
+		}
+	}
+	if times > 5 {
+		t.Errorf("%d of 1,000 messages took new memory", times)
+	}
+}
