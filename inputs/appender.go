@@ -240,7 +240,7 @@ func (p *Path) took(in *Input, one *sample, tick uint32) {
 	case s.owner == in:
 		s.seen = tick
 	case stale:
-		if s.rival == in {
+		if p.rivals[s].input == in {
 			p.part(s)
 		}
 	case s.committed:

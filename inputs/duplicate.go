@@ -14,6 +14,12 @@ type pair struct {
 	first, last time.Time
 }
 
+// rival is an input that brings a series of another one.
+type rival struct {
+	input *Input
+	seen  uint32 // tick of its last commit
+}
+
 // meet notes that in brings a series of another input. p.mu must be held.
 func (p *Path) meet(s *series, in *Input, tick uint32) {
 	key := [2]*Input{s.owner, in}
@@ -27,24 +33,24 @@ func (p *Path) meet(s *series, in *Input, tick uint32) {
 	}
 	two.samples++
 	two.last = now
-	if s.rival != in {
+	if p.rivals[s].input != in {
 		p.part(s)
-		s.rival = in
 		two.series++
 	}
-	s.rivalSeen = tick
+	p.rivals[s] = rival{in, tick}
 }
 
 // part notes that the rival of a series has it no longer, if there is one. p.mu must be
 // held.
 func (p *Path) part(s *series) {
-	if s.rival == nil {
+	r, ok := p.rivals[s]
+	if !ok {
 		return
 	}
-	if two := p.pairs[[2]*Input{s.owner, s.rival}]; two != nil {
+	if two := p.pairs[[2]*Input{s.owner, r.input}]; two != nil {
 		two.series--
 	}
-	s.rival = nil
+	delete(p.rivals, s)
 }
 
 // endPairs forgets the pairs that have had nothing in common for a while. p.mu must be held.

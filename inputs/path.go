@@ -35,6 +35,7 @@ type Path struct {
 	inputs map[string]*Input            // by kind and name
 	byRef  refs.Table[series]           // those that the log knows
 	byHash map[uint64]*series           // all, by the hash of their labels; first of a chain
+	rivals map[*series]rival            // of the series that a second input brings
 	pairs  map[[2]*Input]*pair          // the owner, the other
 	kinds  map[description]*description // shared by the series
 	swept  uint32                       // tick of the last sweep
@@ -80,7 +81,6 @@ type series struct {
 	next   *series           // another one of the same hash
 	ref    storage.SeriesRef // the log's; 0 until it took a sample
 	owner  *Input            // whose it is; never nil
-	rival  *Input            // that also brings it, nil if none does
 	about  *description      // never nil
 
 	// The newest sample, if committed; v is a stale marker if another input than the owner ended it.
@@ -88,10 +88,9 @@ type series struct {
 	v      float64
 	native *native // nil of a float
 
-	seen, rivalSeen uint32 // ticks of the last commits
-
-	committed bool // it has a sample in the log
-	gone      bool // it is not in the tables any more
+	seen      uint32 // tick of the owner's last commit
+	committed bool   // it has a sample in the log
+	gone      bool   // it is not in the tables any more
 }
 
 // native is a histogram; one of the two is nil.
@@ -115,7 +114,7 @@ func NewPath(log storage.AppendableV2, logger *slog.Logger) *Path {
 	return &Path{
 		log: log, logger: logger, start: time.Now(),
 		inputs: map[string]*Input{}, byHash: map[uint64]*series{},
-		pairs: map[[2]*Input]*pair{}, kinds: map[description]*description{},
+		rivals: map[*series]rival{}, pairs: map[[2]*Input]*pair{}, kinds: map[description]*description{},
 	}
 }
 
@@ -246,12 +245,14 @@ func (p *Path) sweep(tick uint32) {
 	var ended []*series
 	for _, first := range p.byHash {
 		for s := first; s != nil; s = s.next {
-			switch {
-			case s.lapsed(tick):
+			if s.lapsed(tick) {
 				ended = append(ended, s)
-			case s.rival != nil && tick-s.rivalSeen > s.patience():
-				p.part(s)
 			}
+		}
+	}
+	for s, r := range p.rivals {
+		if tick-r.seen > s.patience() {
+			p.part(s)
 		}
 	}
 	for _, s := range ended {
