@@ -1,6 +1,8 @@
 package remotewrite
 
 import (
+	"maps"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,5 +37,39 @@ func TestSeriesOfAnotherSenderIsNotStored(t *testing.T) {
 				t.Log(to.dump())
 			}
 		})
+	}
+}
+
+// After a kill, wherever what was stored ends, and wherever in its request a bad sample is: nothing
+// that is stored counts as lost, as the receiver says that it is the order.
+func TestNothingStoredIsLostWhereTheOrderIsSaid(t *testing.T) {
+	const series, rounds = 30, 10
+	for _, bad := range []int{-1, 0, 1, series / 2, series - 1} { // -1: none
+		for stored := 0; stored <= rounds*series; stored += 1 + (bad+1)%3 {
+			synctest.Test(t, func(t *testing.T) {
+				to := &fakeReceiver{latency: time.Millisecond, stored: map[string][]smp{}, has: map[smp]bool{}}
+				r := newRig(t, to)
+				for range rounds {
+					r.round(series)
+				}
+				lost := map[smp]bool{}
+				if bad >= 0 {
+					lost[smpOf(r.log.entries[4].Samples[bad])] = true
+				}
+				to.poison = func(s smp) bool { return lost[s] }
+				r.stored(stored)
+				r.log.sp.High, r.log.sp.Shards = r.log.head(), 1
+				r.start()
+				r.drained(10 * time.Minute)
+				r.end()
+				if o := r.log.outcome(); o.Lost() > uint64(len(lost)) {
+					t.Errorf("%d stored, sample %d of round 4 is bad: outcomes %+v\n%s", stored, bad, o, to.dump())
+				}
+				r.verify(slices.Collect(maps.Keys(lost))...)
+			})
+			if t.Failed() {
+				return
+			}
+		}
 	}
 }

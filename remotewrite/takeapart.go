@@ -147,6 +147,7 @@ func (s *shard) cut(ctx context.Context, points []point, c cutting) (*apart, err
 				if stored {
 					s.w.noteTaken(part.points)
 					s.w.settleAll(part.points, one(wal.Resent))
+					plan.spent(-2) // as it pays: those beside it are likely to be stored, too
 					plan.accepted()
 					continue
 				}
