@@ -1,13 +1,21 @@
 package pushgateway
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/storage"
+
+	"hwsagent/receivers"
+	"hwsagent/receivers/receivertest"
 )
 
 // ended are the series that are marked stale in the log.
@@ -89,6 +97,60 @@ func TestEndedSeries(t *testing.T) {
 		}
 		r.want("in the end", own[0]+" 0", own[1]+" set", `{__name__="z", job="j"} 2`)
 	}
+}
+
+// slowLog lets a commit wait until it is told to go on.
+type slowLog struct {
+	*receivertest.Log
+	commits, goOn chan struct{}
+}
+
+func (l slowLog) AppenderV2(ctx context.Context) storage.AppenderV2 {
+	return slowAppender{l.Log.AppenderV2(ctx), l}
+}
+
+type slowAppender struct {
+	storage.AppenderV2
+	log slowLog
+}
+
+func (a slowAppender) Commit() error {
+	a.log.commits <- struct{}{}
+	<-a.log.goOn
+	return a.AppenderV2.Commit()
+}
+
+// A push that brings back what a deletion is marking stale at this moment is behind the marker.
+func TestPushedAgainWhileItEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := OpenStore(t.TempDir(), slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := slowLog{&receivertest.Log{}, make(chan struct{}), make(chan struct{})}
+		r := &rig{t: t, log: l.Log}
+		r.Receiver = New(receivers.NewGate(receivers.GateOptions{
+			Name: "pushgateway", Limits: receivers.DefaultLimits(), Out: l, Logger: slog.New(slog.DiscardHandler), Full: func(error) bool { return false },
+		}), s)
+		r.must(200, "PUT", "/metrics/job/j", "x 1\n")
+		var all sync.WaitGroup
+		all.Go(func() { r.must(202, "DELETE", "/metrics/job/j", "") })
+		<-l.commits // the markers are on their way
+		back := false
+		all.Go(func() {
+			r.must(200, "PUT", "/metrics/job/j", "x 2\n")
+			back = true
+		})
+		synctest.Wait()
+		if len(r.shows()) > 0 || back {
+			t.Error("the series is back before the log has its marker")
+		}
+		l.goOn <- struct{}{}
+		all.Wait()
+		if len(r.ended()) != 3 || len(r.shows()) != 3 || !back {
+			t.Errorf("ended %v, shown %v", r.ended(), r.shows())
+		}
+	})
 }
 
 // A series is in one group only, once: of two, a round could append but one.

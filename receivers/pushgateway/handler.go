@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
+	"golang.org/x/sync/semaphore"
 
 	"hwsagent/receivers"
 	"hwsagent/receivers/exposition"
@@ -27,11 +28,24 @@ type Receiver struct {
 	store *Store
 	gate  *receivers.Gate
 	http.Handler
+
+	// ending is for one at a time: who changes what groups show, or looks at what they show until
+	// the log has the markers of what they do not. So no series ends that is pushed again.
+	ending *semaphore.Weighted
+}
+
+// regroup is [Store.change] for what changes the series that groups show. It may also fail as ctx does.
+func (p *Receiver) regroup(ctx context.Context, labels map[string]string, f func(old *group) *group) (*group, error) {
+	if err := p.ending.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer p.ending.Release(1)
+	return p.store.change(labels, f)
 }
 
 // New makes a receiver that keeps its groups in s.
 func New(g *receivers.Gate, s *Store) *Receiver {
-	p := &Receiver{store: s, gate: g}
+	p := &Receiver{store: s, gate: g, ending: semaphore.NewWeighted(1)}
 	push := g.Handler(p.change, nil)
 	p.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.EscapedPath(); {
@@ -81,7 +95,7 @@ func (p *Receiver) push(r *receivers.Request, labels map[string]string) error {
 	var next *group
 	now := time.Now()
 	if err == nil {
-		next, err = p.store.change(labels, func(old *group) *group {
+		next, err = p.regroup(r.Context(), labels, func(old *group) *group {
 			next := &group{labels: labels, families: families, pushed: now}
 			if old != nil && !old.deleted {
 				next.failed = old.failed
@@ -149,7 +163,7 @@ func (p *Receiver) check(r *receivers.Request, families map[string]family) error
 // remove deletes a group. Its series are marked stale before the answer, if the log takes that,
 // and else as soon as it does.
 func (p *Receiver) remove(r *receivers.Request, labels map[string]string) error {
-	gone, err := p.store.change(labels, func(old *group) *group {
+	gone, err := p.regroup(r.Context(), labels, func(old *group) *group {
 		if old == nil || old.deleted {
 			return old
 		}
@@ -157,7 +171,7 @@ func (p *Receiver) remove(r *receivers.Request, labels map[string]string) error 
 	})
 	if err != nil {
 		// A full disk has no room for what is left to do, but a file can always be removed.
-		_, err = p.store.change(labels, func(old *group) *group {
+		_, err = p.regroup(r.Context(), labels, func(old *group) *group {
 			gone = (&group{labels: labels, deleted: true}).after(old)
 			return nil
 		})
@@ -193,6 +207,10 @@ func (p *Receiver) Settle(ctx context.Context) error {
 const endsAtOnce = 10_000
 
 func (p *Receiver) settle(ctx context.Context, g *group) error {
+	if err := p.ending.Acquire(ctx, 1); err != nil {
+		return err
+	}
+	defer p.ending.Release(1)
 	var gone []labels.Labels
 	flush := func() error {
 		defer clear(gone)

@@ -129,8 +129,6 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// A deletion ends the series under the names that relabelling gave them; a push that relabelling
-// leaves without a name is refused. What a push itself brings is relabelled by each round.
 // TestDeletedInTheMomentOfARound: a round and a DELETE at the same millisecond; the series
 // are marked stale all the same, before the answer.
 func TestDeletedInTheMomentOfARound(t *testing.T) {
@@ -162,6 +160,8 @@ func TestDeletedInTheMomentOfARound(t *testing.T) {
 	})
 }
 
+// A deletion ends the series under the names that relabelling gave them; a push that relabelling
+// leaves without a name is refused. What a push itself brings is relabelled by each round.
 func TestRelabelling(t *testing.T) {
 	r := newRig(t, t.TempDir(), receivertest.Rules(t, `
 - {source_labels: [__name__], regex: noise|push_failure_time_seconds, action: drop}
