@@ -31,6 +31,7 @@ func TestLockOfTheDead(t *testing.T) {
 		{"is gone soon", dead.Process.Pid, 300 * time.Millisecond, nil, 400 * time.Millisecond},
 		{"has it for good", dead.Process.Pid, 0, ErrLocked, time.Second},
 		{"lives", os.Getpid(), 300 * time.Millisecond, ErrLocked, 0},
+		{"has not said who it is", 0, 300 * time.Millisecond, ErrLocked, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
