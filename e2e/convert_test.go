@@ -24,9 +24,13 @@ scrape_configs:
 remote_write:
   - {name: p, url: "`+p.writeURL()+`"}
 `)
-	out, said, code := hwsagent(t, "config", "convert", "--from", "prometheus", theirs)
-	if code != 0 {
-		t.Fatalf("%d %s", code, said)
+	out, said, code := hwsagent(t, "config", "convert", theirs)
+	if named, _, _ := hwsagent(t, "config", "convert", "--from", "prometheus", theirs); code != 0 || named != out {
+		t.Fatalf("%d %s\n%s\nwith --from: %s", code, said, out, named)
+	}
+	unknown := filepath.Join(dir, "unknown.yml")
+	if err := os.WriteFile(unknown, []byte("inputs: {}\n"), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	for _, want := range []string{theirs + ":3: rule_files: ", theirs + ":8: scrape_configs[1].kubernetes_sd_configs: ", theirs + ":2: global.evaluation_interval: "} {
 		if !strings.Contains(said, want) || !strings.Contains(out, "# "+want) {
@@ -37,7 +41,7 @@ remote_write:
 	p.wait(time.Minute, `prometheus_build_info{job="self", rack="a3", site="lab"}`)
 	p.wait(time.Minute, `up{job="self", rack="a3", site="lab"} == 1`)
 
-	for _, bad := range [][]string{{"--from", "telegraf", theirs}, {"--from", "prometheus", filepath.Join(dir, "absent.yml")}, {theirs}} {
+	for _, bad := range [][]string{{"--from", "telegraf", theirs}, {"--from", "prometheus", filepath.Join(dir, "absent.yml")}, {unknown}} {
 		if out, _, code := hwsagent(t, append([]string{"config", "convert"}, bad...)...); code == 0 || out != "" {
 			t.Errorf("%v: %d %s", bad, code, out)
 		}
