@@ -21,15 +21,14 @@ type parcel struct {
 	unsure bool
 
 	refusedAt    time.Time // of the first refusal, zero before
+	hasty        bool      // an empty write right after it failed: wait before the next
 	failures     int       // answers 5xx, and none while empty writes are answered
 	firstFailure time.Time // of these
 	denials      int       // answers 401 or 403 while empty writes pass
-	troubles     uint64    // of the gate, when it was sent last
+	before       trust     // when it was sent last
 
-	// guarded: it must not be sent once there was trouble, which is told by other troubles of the
-	// gate than trusted. See errDoubted.
-	guarded bool
-	trusted uint64
+	// trusted, if not nil: it must not be sent once that is broken. See errDoubted.
+	trusted *trust
 
 	older      bool // try it as remote write 1.0: it was refused as 2.0
 	triedOlder bool // that was done, or makes no sense
@@ -169,7 +168,7 @@ func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, Answer, error
 		if err != nil {
 			return 0, Answer{}, err
 		}
-		if l.guarded && s.q.gate.view().troubles != l.trusted {
+		if l.trusted != nil && l.trusted.broken(s.q.gate.view()) {
 			s.q.gate.release(p)
 			return 0, Answer{}, errDoubted
 		}
@@ -189,7 +188,7 @@ func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, Answer, error
 			}
 			continue
 		}
-		l.troubles = s.q.gate.view().troubles
+		l.before = s.q.gate.view().trust()
 		a, sent, err := s.post(p, l, c)
 		if err != nil {
 			return 0, a, err
@@ -333,6 +332,12 @@ func (s *shard) refusalIsReal(p pass, l *parcel, a Answer, version Version) bool
 		g.release(p)
 		return false
 	}
+	if l.hasty { // it may have failed because it came so soon
+		if err := sleep(s.sending, g.pause()); err != nil || !g.current(p) {
+			g.release(p)
+			return false
+		}
+	}
 	e := s.q.emptyAgain(s.sending, version)
 	if e.Status == statusUnsupported && version == V1 && a.Version == V2 && a.Status != statusUnsupported {
 		l.triedOlder = true // 1.0 is not what it takes instead
@@ -352,6 +357,7 @@ func (s *shard) refusalIsReal(p pass, l *parcel, a Answer, version Version) bool
 		l.refusedAt = time.Now()
 	}
 	if Classify(e, Policy{RetryOnRateLimit: true}) == Retry {
+		l.hasty = true
 		g.failed(p, e.String(), e.RetryAfter, e.Status != 0)
 	} else {
 		g.refused(p, a.String())

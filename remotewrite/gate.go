@@ -44,6 +44,7 @@ type gate struct {
 	holds   holdSchedule
 
 	troubles uint64 // how often a request failed as such, ever
+	refusals uint64 // of these, how often requests as such were refused
 	pokes    uint64 // how often poke was called, ever
 
 	// emptyPasses: the target accepted an empty write once, so its refusal of one
@@ -180,6 +181,7 @@ func (g *gate) refused(p pass, why string) {
 	}
 	now := time.Now()
 	g.trouble(now, why, true)
+	g.refusals++
 	g.until = now.Add(g.holds.next(g.rand()))
 	if p.pokes != g.pokes {
 		// A credential changed while the request was under way: what was refused may be
@@ -313,6 +315,13 @@ func (g *gate) forgetEmpty() {
 	g.emptyPasses, g.emptyPassedSince = false, false
 }
 
+// pause is how long the last pause was, less with each success since; 0 if that is forgotten.
+func (g *gate) pause() time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.backoff.last
+}
+
 // takesEmpty reports whether the target has accepted an empty write.
 func (g *gate) takesEmpty() bool {
 	g.mu.Lock()
@@ -331,10 +340,11 @@ type gateView struct {
 	emptyAnswered    bool
 	answered         bool
 	troubles         uint64
+	refusals         uint64
 }
 
 func (g *gate) view() gateView {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return gateView{g.state, g.why, g.since, g.until, g.emptyPasses, g.emptyPassedSince, g.emptyAnswered, g.answered, g.troubles}
+	return gateView{g.state, g.why, g.since, g.until, g.emptyPasses, g.emptyPassedSince, g.emptyAnswered, g.answered, g.troubles, g.refusals}
 }

@@ -217,6 +217,13 @@ func (s *shard) forget(l *parcel, p point) {
 // sample may be sent again everywhere. False means that something was wrong meanwhile,
 // and is over: the refusals prove nothing. The error is ctx's.
 func (s *shard) confirm(ctx context.Context, data bool) (clean bool, err error) {
+	taken, clean, err := s.reach(ctx, data)
+	return taken && clean, err
+}
+
+// reach is confirm that tells apart whether the receiver took what was sent, in the end, and
+// whether nothing was wrong until then.
+func (s *shard) reach(ctx context.Context, data bool) (taken, clean bool, err error) {
 	g := s.q.gate
 	if before := g.view().troubles; data || !g.view().emptyPasses {
 		good, has := s.good, s.hasGood
@@ -227,34 +234,34 @@ func (s *shard) confirm(ctx context.Context, data bool) (clean bool, err error) 
 			begin := time.Now()
 			for time.Since(begin) < moment && !s.q.deliveredSince(begin) {
 				if err := sleep(ctx, moment/20); err != nil {
-					return false, err
+					return false, false, err
 				}
 			}
 			good, has = s.q.lastGood()
 			if !has || s.q.deliveredSince(begin) {
-				return g.view().troubles == before, nil
+				return true, g.view().troubles == before, nil
 			}
 		}
 		l := parcel{points: []point{good}, again: true}
 		f, _, err := s.try(ctx, &l, patient)
-		return f == settled && g.view().troubles == before, err
+		return f == settled, g.view().troubles == before, err
 	}
 	for clean = true; ; clean = false {
 		p, err := s.q.enter(ctx)
 		if err != nil {
-			return false, err
+			return false, false, err
 		}
 		a := s.q.sendEmpty(s.sending, s.q.proto.forEmpty(p.test))
 		switch {
 		case s.sending.Err() != nil && a.Status == 0:
 			g.release(p)
-			return false, s.sending.Err()
+			return false, false, s.sending.Err()
 		case a.took() && p.test:
 			g.passed(p)
-			return false, nil
+			return true, false, nil
 		case a.took():
 			g.release(p)
-			return clean, nil
+			return true, clean, nil
 		case Classify(a, Policy{RetryOnRateLimit: true}) == Retry && !p.test:
 			g.failed(p, a.String(), a.RetryAfter, a.Status != 0)
 		default:

@@ -119,7 +119,7 @@ func firstPart(points []point) (part, others []point, is standing) {
 // refused. The error is ctx's.
 func (s *shard) isolate(ctx context.Context, points []point, a Answer) error {
 	points = s.withoutExemplars(points)
-	budget, askedLate := isolateBudget, false
+	budget, askedLate, doubts := isolateBudget, false, 0
 	if saysBeyondWindow(a) {
 		l := parcel{points: points}
 		spent, err := s.deliverNewest(ctx, &l)
@@ -159,7 +159,7 @@ func (s *shard) isolate(ctx context.Context, points []point, a Answer) error {
 		}
 		clean := true
 		if r.refusedLast {
-			if clean, err = s.confirm(ctx, false); err != nil {
+			if clean, err = s.certain(ctx, &doubts); err != nil {
 				return err
 			}
 		}

@@ -37,13 +37,13 @@ func (s *shard) resend(ctx context.Context, points []point, n int) error {
 	defer func() { s.resending, s.behind = false, nil }()
 	for len(s.behind) > 0 || len(r.stored) > 0 || r.weak != nil {
 		var err error
-		switch troubles := s.q.gate.view().troubles; {
-		case r.weak != nil && (len(s.behind) == 0 || r.lanes.of(s.behind[0]) != r.lane || troubles != r.troubles):
+		switch v := s.q.gate.view(); {
+		case r.weak != nil && (len(s.behind) == 0 || r.lanes.of(s.behind[0]) != r.lane || r.trust.broken(v)):
 			_, err = r.confirm(ctx, nil)
-		case len(s.behind) == 0 || len(r.stored) > 0 && troubles != r.troubles:
+		case len(s.behind) == 0 || len(r.stored) > 0 && r.trust.broken(v):
 			_, err = r.settle(ctx, nil)
 		default:
-			r.troubles = troubles
+			r.trustFrom(v.trust())
 			err = r.next(ctx)
 		}
 		if errors.Is(err, errDoubted) {
@@ -103,7 +103,8 @@ type resender struct {
 	// believed: samples that were found stored before, when the way to the receiver may
 	// not have been good. If they are refused once more, they are.
 	believed map[pointKey]bool
-	troubles uint64 // of the gate, when the first of the stored chunks was sent
+	trust    trust // when the first of the stored chunks was sent
+	doubts   int   // see maxDoubts
 
 	// expect: the chunk before was stored, so this one is likely to be.
 	expect bool
@@ -175,7 +176,7 @@ func (r *resender) chunk(ctx context.Context, chunk []point) error {
 		}
 		chunk = l.points
 		if r.weak == nil {
-			r.troubles = l.troubles // nothing that was before it is sent counts
+			r.trustFrom(l.before) // nothing that was before it is sent counts
 		}
 	}
 	chunk = r.s.withoutExemplars(chunk)
@@ -344,7 +345,7 @@ func (r *resender) deliver(ctx context.Context, points []point) error {
 
 // ask sends one sample.
 func (r *resender) ask(ctx context.Context, p point) (taken bool, a Answer, err error) {
-	f, a, err := r.s.try(ctx, &parcel{points: []point{p}, unsure: true, guarded: true, trusted: r.troubles}, parts)
+	f, a, err := r.s.try(ctx, &parcel{points: []point{p}, unsure: true, trusted: &r.trust}, parts)
 	return err == nil && f == settled, a, err
 }
 

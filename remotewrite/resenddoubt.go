@@ -16,22 +16,56 @@ import (
 // yet, so that what comes after them was not sent.
 var errDoubted = errors.New("what was found stored may have been refused for another reason")
 
+// trust is what tells whether the way to the receiver was good all the time.
+type trust struct {
+	troubles, refusals uint64 // of the gate
+	despiteFailures    bool   // what passes by itself is no reason for doubt: see maxDoubts
+}
+
+func (v gateView) trust() trust { return trust{troubles: v.troubles, refusals: v.refusals} }
+
+// broken reports whether there was trouble since.
+func (t trust) broken(v gateView) bool {
+	return v.refusals != t.refusals || !t.despiteFailures && v.troubles != t.troubles
+}
+
+// maxDoubts is how often what was found out is found out anew because a request failed, and
+// requests as such were not refused. After that single requests fail and others do not, as
+// where the rate is limited or one of two receivers is down: there is no time without it.
+const maxDoubts = 5
+
+// doubt notes that what was found out does not count.
+func (r *resender) doubt(v gateView) {
+	if r.doubts++; v.refusals != r.trust.refusals {
+		r.doubts = 0
+	}
+}
+
+// trustFrom says since when the way must be good.
+func (r *resender) trustFrom(t trust) {
+	r.trust, r.trust.despiteFailures = t, r.doubts >= maxDoubts
+}
+
 // settle gives the stored samples their outcome, if the way to the receiver was good all
 // the time; otherwise they are sent again, and those of then after them.
 func (r *resender) settle(ctx context.Context, then []point) (clean bool, err error) {
-	if clean, err = r.s.confirm(ctx, false); err != nil {
+	taken, _, err := r.s.reach(ctx, false)
+	if err != nil {
 		return false, err
 	}
-	if clean = clean && r.s.q.gate.view().troubles == r.troubles; clean {
+	v := r.s.q.gate.view()
+	if clean = taken && !r.trust.broken(v); clean {
 		r.s.w.noteTaken(r.stored)
 		r.s.w.settleAll(r.stored, one(wal.Resent))
 	} else {
 		for _, p := range r.stored {
 			r.believed[p.key()] = true
 		}
+		r.doubt(v)
 		r.s.behind = append(r.lanes.sort(inLogOrder(append(r.stored, then...))), r.s.behind...)
 	}
-	r.stored, r.expect, r.troubles = nil, false, r.s.q.gate.view().troubles
+	r.stored, r.expect = nil, false
+	r.trustFrom(v.trust())
 	return clean, nil
 }
 
@@ -42,6 +76,7 @@ func (r *resender) startOver(ctx context.Context) error {
 		r.weak = nil
 	}
 	if r.expect = false; len(r.stored) == 0 {
+		r.doubt(r.s.q.gate.view())
 		return nil
 	}
 	_, err := r.settle(ctx, nil)

@@ -93,7 +93,7 @@ func (s *shard) cut(ctx context.Context, points []point, c cutting) (*apart, err
 	}
 	plan := newIsolation(kind, hashes, spans, c.known, c.budget)
 	plan.doubt = m == once
-	answers := make(map[int]Answer)
+	answers, doubts := make(map[int]Answer), 0
 	r := &apart{points: points}
 	for !(m == once && plan.hopeless()) {
 		if m == parts {
@@ -116,6 +116,7 @@ func (s *shard) cut(ctx context.Context, points []point, c cutting) (*apart, err
 		}
 		r.refusedLast = f != settled
 		if f == settled {
+			doubts = 0
 			plan.accepted()
 			continue
 		}
@@ -130,7 +131,7 @@ func (s *shard) cut(ctx context.Context, points []point, c cutting) (*apart, err
 		case len(at) > 1:
 		case m == parts:
 			answers[at[0]] = last
-			clean, err := s.confirm(ctx, false)
+			clean, err := s.certain(ctx, &doubts)
 			if err != nil {
 				return nil, err
 			}
@@ -139,6 +140,7 @@ func (s *shard) cut(ctx context.Context, points []point, c cutting) (*apart, err
 				plan.again()
 				continue
 			}
+			doubts = 0
 			if c.resent {
 				stored, err := s.storedAsLate(ctx, part.points[0], last)
 				if err != nil {
@@ -190,6 +192,21 @@ func (s *shard) cut(ctx context.Context, points []point, c cutting) (*apart, err
 		r.answers = append(r.answers, answers[i])
 	}
 	return r, nil
+}
+
+// certain is confirm for what was refused again and again, each time with a failure before the
+// receiver took something else: after maxDoubts, which it counts, that is no reason for doubt.
+func (s *shard) certain(ctx context.Context, doubts *int) (clean bool, err error) {
+	before := s.q.gate.view().trust()
+	taken, clean, err := s.reach(ctx, false)
+	if clean = taken && clean; clean || err != nil {
+		return clean, err
+	}
+	before.despiteFailures = true
+	if *doubts++; before.broken(s.q.gate.view()) {
+		*doubts = 0
+	}
+	return taken && *doubts >= maxDoubts, nil
 }
 
 // failsAlone tries a single sample that failed again, each time after another that was taken

@@ -1,0 +1,84 @@
+package remotewrite
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A batch with a bad sample is taken apart while each so many requests fail: a balancer with a
+// dead receiver behind it, or a limit of the rate. Nothing but the bad sample is given up.
+func TestTakenApartWhileRequestsFail(t *testing.T) {
+	const series, rounds = 40, 4
+	for _, refuseEmpty := range []bool{false, true} {
+		for _, every := range []int{7, 4, 3} {
+			for _, status := range []int{429, 502} {
+				t.Run(fmt.Sprintf("refuses empty writes=%t/each %d is answered %d", refuseEmpty, every, status), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						to := &fakeReceiver{refuseEmpty: refuseEmpty, latency: 10 * time.Millisecond}
+						r := newRig(t, to)
+						bad := smp{}
+						to.poison = func(s smp) bool { return s == bad }
+						to.script = func(q fakeRequest) (Answer, bool) {
+							return Answer{Status: status, Text: "no"}, q.n%every == every-1
+						}
+						r.start()
+						r.round(series)
+						r.drained(time.Hour)
+						for i := range rounds {
+							if i == 1 {
+								bad = smp{"m0005", r.time + 1000, float64(r.time+1000) + 5}
+							}
+							r.round(series)
+						}
+						r.drained(time.Hour)
+						r.end()
+						if o := r.log.outcome(); o.Lost() != 1 {
+							t.Errorf("%d requests; outcomes %+v, want one lost", to.count(), o)
+						}
+						r.verify(bad)
+					})
+				})
+			}
+		}
+	}
+}
+
+// Requests that follow each other too closely are answered 503, as by nginx's limit_req without
+// a burst. A batch with a bad sample is taken apart all the same.
+func TestTakenApartWhereRequestsMustBeApart(t *testing.T) {
+	const series = 40
+	for _, refuseEmpty := range []bool{false, true} {
+		for _, apart := range []time.Duration{20 * time.Millisecond, 100 * time.Millisecond, time.Second} {
+			t.Run(fmt.Sprintf("refuses empty writes=%t/%v apart", refuseEmpty, apart), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					to := &fakeReceiver{refuseEmpty: refuseEmpty, latency: 10 * time.Millisecond}
+					r := newRig(t, to)
+					bad := smp{}
+					to.poison = func(s smp) bool { return s == bad }
+					var last time.Time
+					to.script = func(q fakeRequest) (Answer, bool) {
+						if q.at.Sub(last) < apart {
+							return Answer{Status: 503, Text: "slow down"}, true
+						}
+						last = q.at
+						return Answer{}, false
+					}
+					r.start()
+					r.round(series)
+					r.drained(time.Hour)
+					bad = smp{"m0005", r.time + 1000, float64(r.time+1000) + 5}
+					r.round(series)
+					r.drained(time.Hour)
+					r.end()
+					if o := r.log.outcome(); o.Lost() != 1 {
+						t.Errorf("%d requests; outcomes %+v, want one lost", to.count(), o)
+					}
+					r.verify(bad)
+					t.Logf("%d requests", to.count())
+				})
+			})
+		}
+	}
+}
