@@ -246,6 +246,13 @@ func (p *isolation) accepted() {
 	}
 }
 
+// found says that what next returned, a single sample, was refused as it is stored. It says
+// nothing about the other half of what they were in.
+func (p *isolation) found() {
+	p.sent.left = false
+	p.accepted()
+}
+
 // doubted returns the samples to ask for again, as something is about to be taken for the
 // first time.
 func (p *isolation) doubted() (again []piece) {

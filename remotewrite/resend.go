@@ -303,7 +303,7 @@ func (r *resender) conclude(ctx context.Context, f *found) (left []point, err er
 		case f.taken[i]:
 		case late[i] && f.find.lo == 1 && len(f.order) > 1 && !r.expect:
 			// Nothing else was stored that has a successor: this sample is bad.
-			stored, err := r.s.storedAsLate(ctx, p, f.why[i])
+			stored, _, err := r.s.storedAsLate(ctx, p, f.why[i])
 			if err != nil {
 				return nil, err
 			}

@@ -45,21 +45,27 @@ const successorsAsked = 3
 // storedAsLate reports whether a sample that is sent again, and was refused alone, is stored:
 // the receiver says that it comes too late, and takes a successor that may be stored as well,
 // so it has nothing newer than that of the series. A successor that is taken has no outcome
-// yet: its turn comes. The error is ctx's.
-func (s *shard) storedAsLate(ctx context.Context, p point, why Answer) (bool, error) {
+// yet: its turn comes. One that shall not be sent is not asked for. requests is how many it took.
+// The error is ctx's.
+func (s *shard) storedAsLate(ctx context.Context, p point, why Answer) (stored bool, requests int, err error) {
 	if !s.resending || !saysLate(why) || saysTooOld(why) {
-		return false, nil
+		return false, 0, nil
 	}
 	for _, next := range s.successors(p, successorsAsked) {
-		f, a, err := s.try(ctx, &parcel{points: []point{next}, again: true, unsure: true}, parts)
+		l := parcel{points: []point{next}, again: true, unsure: true}
+		if lim := s.q.limits(); next.t < lim.oldest || next.t > lim.newest || !s.q.cfg.carries(s.q.choose(&l).version, &next) {
+			continue
+		}
+		requests++
+		f, a, err := s.try(ctx, &l, parts)
 		if err != nil || f == settled {
-			return f == settled, err
+			return err == nil, requests, err
 		}
 		if !saysLate(a) {
 			break // it is bad
 		}
 	}
-	return false, nil
+	return false, requests, nil
 }
 
 // successors returns the first samples after the point in its series that may be stored, at

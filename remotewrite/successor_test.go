@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hwsagent/wal"
 )
 
 // After a kill: of a series that has newer samples from another sender all are refused for their
@@ -72,4 +74,31 @@ func TestNothingStoredIsLostWhereTheOrderIsSaid(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A sample that is refused for its order, because another sender was faster, and whose next one is
+// ahead of the receiver's clock: that is dropped as ever, and not sent to find out what is stored.
+func TestSuccessorAheadOfTheClockIsNotAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		to := &fakeReceiver{stored: map[string][]smp{}, has: map[smp]bool{}}
+		to.script = func(q fakeRequest) (Answer, bool) {
+			a := to.stores(q)
+			a.Date = time.Now()
+			return a, true
+		}
+		r := newRig(t, to).timed()
+		r.round(8)
+		other := smp{"m0003", r.time + 1, 1}
+		to.stored[other.series], to.has[other] = []smp{other}, true
+		ahead := smp{other.series, r.time + 2*time.Hour.Milliseconds(), 2}
+		r.log.append(ahead)
+		r.log.append(smp{"m0000", r.time + 1000, 3}, smp{"m0001", r.time + 1000, 3})
+		r.log.sp.High, r.log.sp.Shards = r.log.head(), 1
+		r.start()
+		r.drained(time.Minute)
+		r.end()
+		if o := r.log.outcome(); to.has[ahead] || o.Dropped[wal.Future] != 1 || o.Dropped[wal.Rejected] != 1 {
+			t.Errorf("outcomes %+v, it was sent: %t, want one rejected and one dropped for the future\n%s", o, to.has[ahead], to.dump())
+		}
+	})
 }

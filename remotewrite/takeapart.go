@@ -142,7 +142,7 @@ func (s *shard) cut(ctx context.Context, points []point, c cutting) (*apart, err
 			}
 			doubts = 0
 			if c.resent {
-				stored, err := s.storedAsLate(ctx, part.points[0], last)
+				stored, n, err := s.storedAsLate(ctx, part.points[0], last)
 				if err != nil {
 					return nil, err
 				}
@@ -150,9 +150,10 @@ func (s *shard) cut(ctx context.Context, points []point, c cutting) (*apart, err
 					s.w.noteTaken(part.points)
 					s.w.settleAll(part.points, one(wal.Resent))
 					plan.spent(-2) // as it pays: those beside it are likely to be stored, too
-					plan.accepted()
+					plan.found()
 					continue
 				}
+				plan.spent(n)
 			}
 		case m == once:
 			if !s.hasGood && plan.later() {
