@@ -44,15 +44,20 @@ func (s *shard) refusedBehind(ctx context.Context, l *parcel, a Answer) error {
 // of what is left: then it is not for its age that this is refused.
 func tookAsOld(batch, left []point) bool {
 	oldest := slices.MinFunc(left, func(a, b point) int { return cmp.Compare(a.t, b.t) }).t
-	asOld := func(points []point) (n int) {
+	samples := func(points []point) (all, asOld int) {
 		for i := range points {
-			if points[i].kind != exemplarPoint && points[i].t <= oldest {
-				n++
+			if points[i].kind == exemplarPoint {
+				continue
+			}
+			if all++; points[i].t <= oldest {
+				asOld++
 			}
 		}
-		return n
+		return all, asOld
 	}
-	return len(batch) > 2*len(left) && asOld(batch) > asOld(left)
+	sent, sentAsOld := samples(batch)
+	waits, waitAsOld := samples(left)
+	return sent > 2*waits && sentAsOld > waitAsOld
 }
 
 // lateness is what is known of why a batch of the backlog was refused.

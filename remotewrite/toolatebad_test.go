@@ -35,3 +35,23 @@ func TestBadNeighboursInABacklog(t *testing.T) {
 		})
 	}
 }
+
+// Exemplars are no samples: a batch most of whose samples are refused is not taken for one of
+// which most was taken.
+func TestTookAsOldCountsSamples(t *testing.T) {
+	ss := testSeries(10)
+	var batch []point
+	for i := range ss {
+		batch = append(batch, point{series: ss[i], t: 1}, point{series: ss[i], t: 1, kind: exemplarPoint})
+	}
+	left := make([]point, 0, len(ss))
+	for i := range ss[:8] {
+		left = append(left, batch[2*i])
+	}
+	if tookAsOld(batch, left) {
+		t.Error("2 of 10 samples are most of them")
+	}
+	if !tookAsOld(batch, left[:3]) {
+		t.Error("7 of 10 samples are not most of them")
+	}
+}
