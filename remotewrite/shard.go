@@ -207,7 +207,8 @@ func (s *shard) askForGrouping() {
 }
 
 // putBack puts points that were taken before the others again. If they may be stored
-// already, so they will be treated.
+// already, so they will be treated; not those of a backlog, which are refused for that nowhere
+// (see toolate.go).
 func (s *shard) putBack(points []point, unsure bool) {
 	if s.resending {
 		s.behind = slices.Concat(points, s.behind)
@@ -217,7 +218,7 @@ func (s *shard) putBack(points []point, unsure bool) {
 	defer s.mu.Unlock()
 	s.queue.unread(points)
 	s.flush = true
-	if unsure {
+	if unsure && !s.q.behind {
 		s.unsure = max(s.unsure, points[len(points)-1].seq)
 	}
 }
