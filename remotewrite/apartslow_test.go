@@ -2,6 +2,7 @@ package remotewrite
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,7 +13,7 @@ import (
 func TestTakenApartWhileRequestsFail(t *testing.T) {
 	const series, rounds = 40, 4
 	for _, refuseEmpty := range []bool{false, true} {
-		for _, every := range []int{7, 4, 3} {
+		for _, every := range []int{7, 4, 3, 2} {
 			for _, status := range []int{429, 502} {
 				t.Run(fmt.Sprintf("refuses empty writes=%t/each %d is answered %d", refuseEmpty, every, status), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
@@ -81,4 +82,31 @@ func TestTakenApartWhereRequestsMustBeApart(t *testing.T) {
 			})
 		}
 	}
+}
+
+// So it is with a sample that is too large by itself.
+func TestTooLargeWhereRequestsMustBeApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		to := &fakeReceiver{latency: 10 * time.Millisecond}
+		r := newRig(t, to)
+		large, last := smp{}, time.Time{}
+		to.script = func(q fakeRequest) (Answer, bool) {
+			if q.at.Sub(last) < 100*time.Millisecond {
+				return Answer{Status: 503, Text: "slow down"}, true
+			}
+			last = q.at
+			return Answer{Status: 413}, slices.Contains(q.samples, large)
+		}
+		r.start()
+		r.round(4)
+		r.drained(time.Hour)
+		large = smp{"m0002", r.time + 1000, float64(r.time+1000) + 2}
+		r.round(4)
+		r.drained(time.Hour)
+		r.end()
+		if o := r.log.outcome(); o.Lost() != 1 {
+			t.Errorf("outcomes %+v, want one lost", o)
+		}
+		r.verify(large)
+	})
 }

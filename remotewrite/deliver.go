@@ -21,7 +21,7 @@ type parcel struct {
 	unsure bool
 
 	refusedAt    time.Time // of the first refusal, zero before
-	hasty        bool      // an empty write right after it failed: wait before the next
+	hasty        int       // how often the empty write after a refusal failed
 	failures     int       // answers 5xx, and none while empty writes are answered
 	firstFailure time.Time // of these
 	denials      int       // answers 401 or 403 while empty writes pass
@@ -122,36 +122,6 @@ func (s *shard) halve(ctx context.Context, l *parcel) error {
 	s.q.shrinkBatch(n)
 	s.putBack(l.points[n/2:], l.unsure)
 	return s.deliver(ctx, &parcel{points: l.points[:n/2], unsure: l.unsure})
-}
-
-// tooLargeAlone gives up a sample that is too large even alone, if the target takes what it
-// took before, or has something else to say to an empty write before it took anything.
-// Otherwise somebody calls everything too large: the target is held, and done is false.
-func (s *shard) tooLargeAlone(ctx context.Context, one []point, a Answer) (done bool, err error) {
-	clean := false
-	if s.hasGood {
-		if clean, err = s.confirm(ctx, true); err != nil {
-			return false, err
-		}
-	}
-	if !clean {
-		p, err := s.q.enter(ctx)
-		if err != nil {
-			return false, err
-		}
-		if !s.hasGood {
-			v := Classify(s.q.sendEmpty(s.sending, s.q.proto.forEmpty(p.test)), Policy{RetryOnRateLimit: true})
-			clean = v != Retry && v != Split
-		}
-		if !clean {
-			s.q.gate.refused(p, a.String())
-			return false, nil
-		}
-		s.q.gate.release(p)
-	}
-	s.q.forgiveBatch()
-	s.bury(one, a, wal.Rejected)
-	return true, nil
 }
 
 // try sends the parcel until something is known about its samples. On settled they have
@@ -332,13 +302,17 @@ func (s *shard) refusalIsReal(p pass, l *parcel, a Answer, version Version) bool
 		g.release(p)
 		return false
 	}
-	if l.hasty { // it may have failed because it came so soon
+	if l.hasty > 0 { // it may have failed because it came so soon
 		if err := sleep(s.sending, g.pause()); err != nil || !g.current(p) {
 			g.release(p)
 			return false
 		}
 	}
 	e := s.q.emptyAgain(s.sending, version)
+	if l.hasty >= maxDoubts && e.RetryAfter == 0 && Classify(e, Policy{RetryOnRateLimit: true}) == Retry {
+		// Perhaps each second request fails, as with one of two receivers down, and this was that.
+		e = s.q.sendEmpty(s.sending, version)
+	}
 	if e.Status == statusUnsupported && version == V1 && a.Version == V2 && a.Status != statusUnsupported {
 		l.triedOlder = true // 1.0 is not what it takes instead
 		e = s.q.sendEmpty(s.sending, V2)
@@ -357,7 +331,7 @@ func (s *shard) refusalIsReal(p pass, l *parcel, a Answer, version Version) bool
 		l.refusedAt = time.Now()
 	}
 	if Classify(e, Policy{RetryOnRateLimit: true}) == Retry {
-		l.hasty = true
+		l.hasty++
 		g.failed(p, e.String(), e.RetryAfter, e.Status != 0)
 	} else {
 		g.refused(p, a.String())

@@ -159,7 +159,7 @@ func (s *shard) isolate(ctx context.Context, points []point, a Answer) error {
 		}
 		clean := true
 		if r.refusedLast {
-			if clean, err = s.certain(ctx, &doubts); err != nil {
+			if clean, err = s.certain(ctx, false, &doubts); err != nil {
 				return err
 			}
 		}

@@ -12,7 +12,10 @@ import (
 func TestResendAtAReceiverThatLimitsTheRate(t *testing.T) {
 	const series, rounds = 10, 20
 	for _, refuseEmpty := range []bool{false, true} {
-		for _, every := range []int{10, 5, 4, 3} {
+		for _, every := range []int{10, 5, 4, 3, 2} {
+			if refuseEmpty && every == 2 {
+				continue // no two requests tell anything
+			}
 			t.Run(fmt.Sprintf("refuses empty writes=%t/each %d", refuseEmpty, every), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					to := &fakeReceiver{refuseEmpty: refuseEmpty, latency: 10 * time.Millisecond, stored: map[string][]smp{}, has: map[smp]bool{}}

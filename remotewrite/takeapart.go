@@ -131,7 +131,7 @@ func (s *shard) cut(ctx context.Context, points []point, c cutting) (*apart, err
 		case len(at) > 1:
 		case m == parts:
 			answers[at[0]] = last
-			clean, err := s.certain(ctx, &doubts)
+			clean, err := s.certain(ctx, false, &doubts)
 			if err != nil {
 				return nil, err
 			}
@@ -197,9 +197,9 @@ func (s *shard) cut(ctx context.Context, points []point, c cutting) (*apart, err
 
 // certain is confirm for what was refused again and again, each time with a failure before the
 // receiver took something else: after maxDoubts, which it counts, that is no reason for doubt.
-func (s *shard) certain(ctx context.Context, doubts *int) (clean bool, err error) {
+func (s *shard) certain(ctx context.Context, data bool, doubts *int) (clean bool, err error) {
 	before := s.q.gate.view().trust()
-	taken, clean, err := s.reach(ctx, false)
+	taken, clean, err := s.reach(ctx, data)
 	if clean = taken && clean; clean || err != nil {
 		return clean, err
 	}
