@@ -239,7 +239,11 @@ func TestSendMeetsHeadWithoutEnd(t *testing.T) {
 			return
 		}
 		// After the request: what comes on a connection before one is sent is another error.
-		if _, err := http.ReadRequest(bufio.NewReader(conn)); err != nil {
+		q, err := http.ReadRequest(bufio.NewReader(conn))
+		if err == nil { // whole, or the client might fail in writing the rest
+			_, err = io.Copy(io.Discard, q.Body)
+		}
+		if err != nil {
 			t.Error(err)
 		}
 		for _, err = io.WriteString(conn, "HTTP/1.1 200 OK\r\nX-Much: "); err == nil; {
