@@ -291,8 +291,11 @@ func (z *zoo) play(on bool, beasts ...*beast) {
 func (z *zoo) misbehave(rounds, many int, d time.Duration) {
 	z.t.Helper()
 	rnd, from := seeded(z.t), time.Now()
-	for range rounds {
+	for round := range rounds {
 		order := slices.Clone(z.beasts)
+		if round > 0 { // a pause that it was told to make lasts for longer than a round
+			order = slices.DeleteFunc(order, func(e *beast) bool { return e.Long() })
+		}
 		rnd.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 		for some := range slices.Chunk(order, many) {
 			began := time.Now()
