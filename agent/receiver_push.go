@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"path/filepath"
 	"time"
 
@@ -68,9 +70,8 @@ type pushedProbe struct{ receiver *pushgateway.Receiver }
 // Collect implements [probes.Probe].
 func (p pushedProbe) Collect(ctx context.Context, r *probes.Round) error {
 	families := map[string]*probes.Family{}
-	// What comes of it is told by the round's own commit, which the log takes or not, too.
-	_ = p.receiver.Settle(ctx)
-	return p.receiver.Each(ctx, func(s *exposition.Sample) error {
+	unsettled := p.receiver.Settle(ctx)
+	err := p.receiver.Each(ctx, func(s *exposition.Sample) error {
 		name := s.Labels.Get(model.MetricNameLabel)
 		family := s.Family
 		if family == "" {
@@ -98,4 +99,8 @@ func (p pushedProbe) Collect(ctx context.Context, r *probes.Round) error {
 		r.AddSample(one)
 		return nil
 	})
+	if err == nil && unsettled != nil {
+		return fmt.Errorf("%w: mark stale what has left the groups, tried again in the next round: %w", probes.ErrPartial, unsettled)
+	}
+	return errors.Join(err, unsettled)
 }
