@@ -103,9 +103,17 @@ func (c *Config) validate(d *document) {
 		}
 	}
 	c.validateTargets(d)
-	if len(c.Probes) == 1 && d.values["probes[0]"] == nil && (c.scrape == nil || len(c.scrape.Names()) == 0) {
-		d.warnAt("", "no probes are configured: only the agent's own metrics are collected", "add - {name: host, type: host} under probes:")
+	if !c.hasInput(d) {
+		d.warnAt("", "no probes, receivers or scrape_configs are configured: only the agent's own metrics are collected",
+			"add - {name: host, type: host} under probes:")
 	}
+}
+
+// hasInput reports whether the file names anything to collect: a probe, a receiver or a scrape
+// job. The self probe counts only where the file itself has it.
+func (c *Config) hasInput(d *document) bool {
+	probe := len(c.Probes) > 1 || d.values["probes[0]"] != nil
+	return probe || c.Receivers != ReceiversConfig{} || c.scrape != nil && len(c.scrape.Names()) > 0
 }
 
 func nameOrEntry(d *document, path string) string {
