@@ -89,7 +89,7 @@ func New(o Options) (*Agent, error) {
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	a.metrics, a.clock = newMetrics(a.registry), newClock(a.registry, o.Logger)
 
-	a.log, err = wal.Open(wal.Options{Dir: o.StoragePath, Settings: logSettings(cfg), Logger: o.Logger, Registerer: a.registry})
+	a.log, err = wal.Open(wal.Options{Dir: o.StoragePath, Beside: besideLog(), Settings: logSettings(cfg), Logger: o.Logger, Registerer: a.registry})
 	if err != nil {
 		return nil, err
 	}

@@ -193,7 +193,7 @@ func openOffline(storage string) (*wal.Log, error) {
 	if _, err := found(wal.Glance(storage)); err != nil {
 		return nil, err
 	}
-	log, err := wal.Open(wal.Options{Dir: storage, Settings: wal.Settings{Retain: math.MaxInt64, OnFull: wal.Reject}})
+	log, err := wal.Open(wal.Options{Dir: storage, Beside: besideLog(), Settings: wal.Settings{Retain: math.MaxInt64, OnFull: wal.Reject}})
 	if errors.Is(err, ErrInUse) {
 		return nil, fmt.Errorf("%w: %w", ErrNotListening, err)
 	}

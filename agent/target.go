@@ -39,10 +39,16 @@ type target struct {
 // batch to fill.
 const maxSplay = 5 * time.Second
 
+// lettersDir is where the dead letters of all targets are kept, below the storage path.
+const lettersDir = "deadletters"
+
+// besideLog are the directories of the storage path that are not the log's.
+func besideLog() []string { return []string{lettersDir, pushgatewayDir} }
+
 // letterDir is the directory of a target's dead letters. The name is escaped, its dots
 // too, so that it is one element of a path, whatever it is.
 func letterDir(storage, target string) string {
-	return filepath.Join(storage, "deadletters", strings.ReplaceAll(url.QueryEscape(target), ".", "%2E"))
+	return filepath.Join(storage, lettersDir, strings.ReplaceAll(url.QueryEscape(target), ".", "%2E"))
 }
 
 // close lets go of what open made, as far as it got.

@@ -63,6 +63,11 @@ type Options struct {
 	// this user and nobody else may write to it.
 	Dir string
 
+	// Beside are names of directories inside Dir that the log does not use, but that must be as
+	// safe as its own: Open fails with ErrUnsafe where one of them is there and is not. It makes
+	// none of them, and does not look at them again.
+	Beside []string
+
 	Settings
 
 	SegmentBytes int64                 // how long a segment gets at least, the budget permitting; 0: 8 MiB
@@ -131,7 +136,7 @@ func (l *Log) open(o Options) (err error) {
 	}
 	l.places = append(l.places, l.base)
 	// Before anything is changed, the lock file included.
-	for _, inner := range [...]string{segmentDir, savepointDir} {
+	for _, inner := range append([]string{segmentDir, savepointDir}, o.Beside...) {
 		if _, err := checkDirectory(filepath.Join(o.Dir, inner)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

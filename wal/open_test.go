@@ -30,7 +30,8 @@ func TestOneProcessHasTheDirectory(t *testing.T) {
 }
 
 func TestUnsafeDirectories(t *testing.T) {
-	for _, inner := range []string{"", segmentDir, savepointDir} {
+	const beside = "beside" // of Options.Beside
+	for _, inner := range []string{"", segmentDir, savepointDir, beside} {
 		for name, spoil := range map[string]func(t *testing.T, dir string) error{
 			"writable by others":    func(_ *testing.T, dir string) error { return os.Chmod(dir, 0o702) },
 			"writable by the group": func(_ *testing.T, dir string) error { return os.Chmod(dir, 0o720) },
@@ -55,7 +56,7 @@ func TestUnsafeDirectories(t *testing.T) {
 				if err := spoil(t, filepath.Join(dir, inner)); err != nil {
 					t.Fatal(err)
 				}
-				if l, err := Open(Options{Dir: dir}); !errors.Is(err, ErrUnsafe) {
+				if l, err := Open(Options{Dir: dir, Beside: []string{"none", beside}}); !errors.Is(err, ErrUnsafe) {
 					t.Errorf("error = %v, want one that says what is unsafe", err)
 					if l != nil {
 						_ = l.Close()

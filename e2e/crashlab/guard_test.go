@@ -255,27 +255,19 @@ func TestHostileDirectories(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, c := range map[string]struct {
+	type hostile struct {
 		make func(dir string) error
 		uid  uint32
 		at   string // below the directory, of --storage.path
 		say  []string
-	}{
+	}
+	cases := map[string]hostile{
 		"symbolic link": {func(dir string) error { return os.Symlink(t.TempDir(), dir) }, 0, "",
 			[]string{"symbolic link", "name the real directory"}},
-		"wal is a symbolic link": {func(dir string) error {
-			return firstError(os.Mkdir(dir, 0o700), os.Symlink(t.TempDir(), filepath.Join(dir, "wal")))
-		}, 0, "", []string{"/wal is", "symbolic link", "name the real directory"}},
-		"savepoints is a symbolic link": {func(dir string) error {
-			return firstError(os.Mkdir(dir, 0o700), os.Symlink(t.TempDir(), filepath.Join(dir, "savepoints")))
-		}, 0, "", []string{"/savepoints is", "symbolic link"}},
 		"somebody else's": {func(dir string) error { return firstError(os.Mkdir(dir, 0o700), os.Chown(dir, nobody, nobody)) }, 0, "",
 			[]string{"belongs to uid 65534", "runs as uid 0", "chown"}},
 		"root's": {func(dir string) error { return os.Mkdir(dir, 0o755) }, nobody, "",
 			[]string{"belongs to uid 0", "runs as uid 65534", "run it as that user"}},
-		"wal is somebody else's": {func(dir string) error {
-			return firstError(os.Mkdir(dir, 0o700), os.Mkdir(filepath.Join(dir, "wal"), 0o700), os.Chown(filepath.Join(dir, "wal"), nobody, nobody))
-		}, 0, "", []string{"/wal belongs to uid 65534"}},
 		"the group may write": {func(dir string) error { return firstError(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o770)) }, 0, "",
 			[]string{"mode 0770", "others may write", "chmod 0700"}},
 		"all may write": {func(dir string) error { return firstError(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o777|os.ModeSticky)) }, 0, "",
@@ -298,7 +290,26 @@ func TestHostileDirectories(t *testing.T) {
 		"a lock that leads out of it": {func(dir string) error {
 			return firstError(os.Mkdir(dir, 0o700), os.Symlink("/etc/hostname", filepath.Join(dir, "lock")))
 		}, 0, "", []string{"lock"}},
-	} {
+	}
+	for _, inner := range []string{"wal", "savepoints", "deadletters", "pushgateway"} {
+		within := func(spoil func(path string) error) func(string) error {
+			return func(dir string) error {
+				path := filepath.Join(dir, inner)
+				return firstError(os.MkdirAll(path, 0o700), spoil(path))
+			}
+		}
+		cases[inner+" is a symbolic link"] = hostile{within(func(path string) error {
+			return firstError(os.Remove(path), os.Symlink(t.TempDir(), path))
+		}), 0, "", []string{"/" + inner + " is", "symbolic link", "name the real directory"}}
+		cases[inner+" is a file"] = hostile{within(func(path string) error {
+			return firstError(os.Remove(path), os.WriteFile(path, nil, 0o600))
+		}), 0, "", []string{"/" + inner + " is not a directory"}}
+		cases[inner+" belongs to another user"] = hostile{within(func(path string) error { return os.Chown(path, nobody, nobody) }), 0, "",
+			[]string{"/" + inner + " belongs to uid 65534", "chown"}}
+		cases[inner+" is writable by others"] = hostile{within(func(path string) error { return os.Chmod(path, 0o702) }), 0, "",
+			[]string{"/" + inner + " has mode 0702", "chmod 0700"}}
+	}
+	for name, c := range cases {
 		if strings.Contains(name, "read-only") && !mountsAreOwn() {
 			cannot(t, "needs to mount file systems (root and CAP_SYS_ADMIN)")
 		}
