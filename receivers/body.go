@@ -24,7 +24,16 @@ const (
 	maxExpansion = 22
 
 	maxZstdWindow = 8 << 20 // what every decoder must be able to do, by RFC 8878
+
+	framedBytes = 144 << 10 // of memory that a reader of snappy's framing format keeps, whatever it reads
 )
+
+// SnappyFramed is the Content-Encoding of snappy's framing format, which programs such as
+// snzip write. Protocols do not agree on what "snappy" is: a receiver whose protocol means
+// the framing format by it says SnappyFramed instead.
+//
+// Source: https://github.com/google/snappy/blob/main/framing_format.txt.
+const SnappyFramed = "x-snappy-framed"
 
 // read reads the body as it comes, within limits.body_bytes and the times that a client has.
 func (r *Request) read(w http.ResponseWriter) (body []byte, err error) {
@@ -85,6 +94,11 @@ func (r *Request) decode(encoding string, body []byte) ([]byte, error) {
 		return body, nil
 	case "snappy":
 		return r.snappy(body)
+	case SnappyFramed:
+		if err := r.take(framedBytes); err != nil {
+			return nil, err
+		}
+		return r.stream("snappy", snappy.NewReader(bytes.NewReader(body)))
 	case "gzip", "x-gzip":
 		z, err := gzip.NewReader(bytes.NewReader(body))
 		if err != nil {

@@ -75,12 +75,27 @@ func zstded(t testing.TB, b []byte) []byte {
 	return z.EncodeAll(b, nil)
 }
 
+func framed(t testing.TB, b []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	z := snappy.NewBufferedWriter(&out)
+	if _, err := z.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
 // compressed is b in an encoding that a body may have.
 func compressed(t testing.TB, encoding string, b []byte) []byte {
 	t.Helper()
 	switch encoding {
 	case "snappy":
 		return snappy.Encode(nil, b)
+	case receivers.SnappyFramed:
+		return framed(t, b)
 	case "gzip":
 		return gzipped(t, b)
 	case "zstd":
@@ -89,10 +104,12 @@ func compressed(t testing.TB, encoding string, b []byte) []byte {
 	return b
 }
 
+// encodings are those that every receiver takes.
+func encodings() []string { return []string{"", "snappy", receivers.SnappyFramed, "gzip", "zstd"} }
+
 func TestEncodings(t *testing.T) {
-	for encoding, body := range map[string][]byte{
-		"": []byte("ab"), "snappy": snappy.Encode(nil, []byte("ab")), "gzip": gzipped(t, []byte("ab")), "zstd": zstded(t, []byte("ab")),
-	} {
+	for _, encoding := range encodings() {
+		body := compressed(t, encoding, []byte("ab"))
 		l := &receivertest.Log{}
 		if w := post(l.Gate("x", receivers.DefaultLimits()).Handler(store, nil), encoding, body); w.Code != 200 || len(l.Samples()) != 2 {
 			t.Errorf("%q: %d %s, %d samples", encoding, w.Code, w.Body, len(l.Samples()))
@@ -125,6 +142,12 @@ func TestBombs(t *testing.T) {
 		{"snappy of 4 MiB", "snappy", snappy.Encode(nil, zeros[:4<<20]), 413, receivers.DecodedTooLong},
 		{"snappy claims 4 GiB", "snappy", claims(1<<32-1, 0, 0), 413, receivers.DecodedTooLong},
 		{"snappy claims 1 MiB", "snappy", claims(1<<20, 0, 0), 400, receivers.Malformed},
+		{"framed", receivers.SnappyFramed, framed(t, zeros), 413, receivers.BodyTooLarge},
+		{"framed of 4 MiB", receivers.SnappyFramed, framed(t, zeros[:4<<20]), 413, receivers.DecodedTooLong},
+		{"a frame that claims 4 GiB", receivers.SnappyFramed, append(framed(t, nil), append([]byte("\xff\x06\x00\x00sNaPpY\x00\x0a\x00\x00\x00\x00\x00\x00"), claims(1<<32-1)...)...), 400, receivers.Malformed},
+		{"a chunk that claims 16 MiB", receivers.SnappyFramed, []byte("\xff\x06\x00\x00sNaPpY\x00\xff\xff\xff"), 400, receivers.Malformed},
+		{"a block for frames", receivers.SnappyFramed, snappy.Encode(nil, zeros[:100]), 400, receivers.Malformed},
+		{"frames for a block", "snappy", framed(t, zeros[:100]), 400, receivers.Malformed},
 		{"gzip in gzip", "gzip, gzip", gzipped(t, gzipped(t, zeros[:1<<20])), 415, receivers.Unsupported},
 		{"no gzip", "gzip", []byte("hello"), 400, receivers.Malformed},
 		{"cut gzip", "gzip", gzipped(t, []byte("hello"))[:12], 400, receivers.Malformed},
