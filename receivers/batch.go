@@ -83,7 +83,7 @@ func (b *Batch) Series(ls labels.Labels, family string, meta metadata.Metadata) 
 	if b.series++; b.series > limits.Series {
 		return Refuse(TooManySeries, http.StatusRequestEntityTooLarge, "the request has more than limits.series (%d) series: send less at once", limits.Series)
 	}
-	if err := b.checkBounds(ls); err != nil {
+	if err := b.r.CheckLabels(ls); err != nil {
 		return err
 	}
 	if err := b.r.take(seriesBytes + int64(ls.ByteSize())); err != nil {
@@ -122,9 +122,9 @@ func (b *Batch) Series(ls labels.Labels, family string, meta metadata.Metadata) 
 	return nil
 }
 
-// checkBounds refuses a request with labels beyond the limits.
-func (b *Batch) checkBounds(ls labels.Labels) (err error) {
-	limits, n := b.g.o.Limits, 0
+// CheckLabels returns a [Refusal] if ls are beyond the receiver's limits for the labels of a series.
+func (r *Request) CheckLabels(ls labels.Labels) (err error) {
+	limits, n := r.gate.o.Limits, 0
 	ls.Range(func(l labels.Label) {
 		if l.Name != model.MetricNameLabel {
 			n++

@@ -168,7 +168,7 @@ func TestSeriesTwice(t *testing.T) {
 	r.must(202, "DELETE", "/metrics/job/j", "")
 	r.must(200, "PUT", "/metrics/job/j/instance/1", "x 2\n")
 	r.want("in the end",
-		`{__name__="push_failure_time_seconds", instance="1", job="j"} 0`, `{__name__="push_failure_time_seconds", instance="2", job="j"} 0`,
+		`{__name__="push_failure_time_seconds", instance="1", job="j"} set`, `{__name__="push_failure_time_seconds", instance="2", job="j"} 0`,
 		`{__name__="push_time_seconds", instance="1", job="j"} set`, `{__name__="push_time_seconds", instance="2", job="j"} set`,
 		`{__name__="x", instance="1", job="j"} 2`, `{__name__="x", instance="2", job="j"} 2`)
 }

@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"slices"
+	"strings"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -35,13 +36,9 @@ const (
 	failureTime = "push_failure_time_seconds"
 )
 
-// parse reads the families of a pushed body, by name, each in the form in which it is
-// kept: delimited protobuf, every metric with the labels of the group.
-func parse(r *receivers.Request, group map[string]string) (map[string]family, error) {
-	families, err := read(r)
-	if err != nil {
-		return nil, err
-	}
+// keep checks pushed families and returns them, by name, in the form in which they are kept:
+// delimited protobuf, every metric with the labels of the group.
+func keep(families map[string]*dto.MetricFamily, group map[string]string) (map[string]family, error) {
 	out := map[string]family{}
 	for name, f := range families {
 		if err := prepare(f, group); err != nil {
@@ -51,13 +48,16 @@ func parse(r *receivers.Request, group map[string]string) (map[string]family, er
 		if _, err := protodelim.MarshalTo(&b, f); err != nil {
 			return nil, fmt.Errorf("keep family %q: %w", name, err)
 		}
-		if out[name], err = newFamily(b.Bytes()); err != nil {
+		_, kept, err := newFamily(b.Bytes())
+		if err != nil {
 			return nil, err
 		}
+		out[name] = kept
 	}
 	return out, nil
 }
 
+// read reads the families of a pushed body, by name.
 func read(r *receivers.Request) (map[string]*dto.MetricFamily, error) {
 	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err == nil && kind == "application/vnd.google.protobuf" {
@@ -109,7 +109,8 @@ func readProtobuf(r *receivers.Request) (map[string]*dto.MetricFamily, error) {
 	}
 }
 
-// prepare checks a family and gives its metrics the labels of the group.
+// prepare checks a family as the Pushgateway does, and gives its metrics the labels of the
+// group.
 func prepare(f *dto.MetricFamily, group map[string]string) error {
 	name := f.GetName()
 	refuse := func(format string, args ...any) error {
@@ -122,13 +123,22 @@ func prepare(f *dto.MetricFamily, group map[string]string) error {
 		return refuse("pushed metrics must not be called %s: the receiver adds it", name)
 	}
 	for _, m := range f.GetMetric() {
-		if m.TimestampMs != nil {
+		switch {
+		case m.TimestampMs != nil:
 			return refuse("pushed metrics must not have timestamps, and %s has one", name)
+		case !isOfType(m, f.GetType()):
+			return refuse("%s is of type %s, and one of its metrics is not", name, strings.ToLower(f.GetType().String()))
 		}
 		of := map[string]string{}
 		for _, l := range m.GetLabel() {
-			if _, twice := of[l.GetName()]; twice {
+			_, twice := of[l.GetName()]
+			switch {
+			case twice:
 				return refuse("a metric of %s has the label %q twice", name, l.GetName())
+			case strings.HasPrefix(l.GetName(), model.ReservedLabelPrefix):
+				return refuse("a metric of %s has the label %q: names that begin with %s are reserved", name, l.GetName(), model.ReservedLabelPrefix)
+			case m.Summary != nil && l.GetName() == model.QuantileLabel:
+				return refuse("a metric of the summary %s has the label %q, which is that of its quantiles", name, l.GetName())
 			}
 			of[l.GetName()] = l.GetValue()
 		}
@@ -141,4 +151,21 @@ func prepare(f *dto.MetricFamily, group map[string]string) error {
 		}
 	}
 	return nil
+}
+
+// isOfType reports whether a metric has the value that its family's type says.
+func isOfType(m *dto.Metric, kind dto.MetricType) bool {
+	switch kind {
+	case dto.MetricType_COUNTER:
+		return m.Counter != nil
+	case dto.MetricType_GAUGE:
+		return m.Gauge != nil
+	case dto.MetricType_SUMMARY:
+		return m.Summary != nil
+	case dto.MetricType_UNTYPED:
+		return m.Untyped != nil
+	case dto.MetricType_HISTOGRAM, dto.MetricType_GAUGE_HISTOGRAM:
+		return m.Histogram != nil
+	}
+	return false
 }

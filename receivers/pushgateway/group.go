@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"hwsagent/receivers/exposition"
@@ -19,18 +20,26 @@ import (
 
 // family is what was pushed of one metric family. It never changes.
 type family struct {
-	text   []byte   // delimited protobuf
+	text   []byte // delimited protobuf
+	kind   dto.MetricType
 	series []uint64 // hashes of the labels of each series, no two the same
 }
 
-// newFamily is the family of a text that was checked.
-func newFamily(text []byte) (family, error) {
-	f := family{text: text}
-	err := exposition.Parse(text, exposition.Protobuf, func(s *exposition.Sample) error {
+// newFamily is the family of a text that was checked, and its name.
+func newFamily(text []byte) (name string, f family, err error) {
+	message, n := protowire.ConsumeBytes(text)
+	if n < 0 {
+		return "", family{}, fmt.Errorf("read a family: %w", protowire.ParseError(n))
+	}
+	f.text = text
+	if name, f.kind, err = headOf(message); err != nil {
+		return "", family{}, err
+	}
+	err = exposition.Parse(text, exposition.Protobuf, func(s *exposition.Sample) error {
 		f.series = append(f.series, s.Labels.Hash())
 		return nil
 	})
-	return f, err
+	return name, f, err
 }
 
 // group is what was pushed under one set of labels. It never changes.
@@ -38,7 +47,7 @@ type group struct {
 	labels   map[string]string
 	families map[string]family // by name
 	pushed   time.Time         // the last push that was taken; zero if none was
-	failed   time.Time         // the last that was not
+	failed   time.Time         // the last one that was refused; zero if none was. One of both is not zero, or deleted is set
 
 	// ended are families, delimited protobuf, with series that the group had and that a push or
 	// a deletion took away: until it is settled that the log has their stale markers, also over
@@ -47,6 +56,9 @@ type group struct {
 	// deleted says that the group is here only until that is settled. It has no families.
 	deleted bool
 }
+
+// unpushed reports whether only refused pushes are known of the group, which may be nil.
+func (g *group) unpushed() bool { return g != nil && !g.deleted && g.pushed.IsZero() }
 
 // own are the hashes of the series that a group has besides what is pushed.
 func (g *group) own() []uint64 {
@@ -174,41 +186,44 @@ func decode(text []byte) (*group, error) {
 	g := &group{labels: h.Labels, families: map[string]family{}, pushed: atMillis(h.Pushed), failed: atMillis(h.Failed), deleted: h.Deleted}
 	body, g.ended = body[:h.Bytes-h.Ended], body[h.Bytes-h.Ended:]
 	for len(body) > 0 {
-		one, n := protowire.ConsumeBytes(body)
+		_, n := protowire.ConsumeBytes(body)
 		if n < 0 {
 			return nil, fmt.Errorf("read a family: %w", protowire.ParseError(n))
 		}
-		name, err := nameOf(one)
+		name, f, err := newFamily(body[:n:n])
 		if err != nil {
 			return nil, err
 		}
-		if g.families[name], err = newFamily(body[:n:n]); err != nil {
-			return nil, err
-		}
+		g.families[name] = f
 		body = body[n:]
 	}
 	return g, nil
 }
 
-// nameOf reads field 1 of a family.
-func nameOf(family []byte) (string, error) {
+// headOf reads the name and the type of a family: fields 1 and 3 of
+// io.prometheus.client.MetricFamily. A family without a type is a counter, as in protobuf.
+func headOf(family []byte) (name string, kind dto.MetricType, err error) {
 	for len(family) > 0 {
-		number, kind, n := protowire.ConsumeTag(family)
+		number, wire, n := protowire.ConsumeTag(family)
 		if n < 0 {
-			return "", fmt.Errorf("read a family: %w", protowire.ParseError(n))
+			return "", 0, fmt.Errorf("read a family: %w", protowire.ParseError(n))
 		}
-		if number == 1 && kind == protowire.BytesType {
-			name, n := protowire.ConsumeBytes(family[n:])
-			if n < 0 {
-				return "", fmt.Errorf("read a family: %w", protowire.ParseError(n))
-			}
-			return string(name), nil
+		family = family[n:]
+		if n = protowire.ConsumeFieldValue(number, wire, family); n < 0 {
+			return "", 0, fmt.Errorf("read a family: %w", protowire.ParseError(n))
 		}
-		m := protowire.ConsumeFieldValue(number, kind, family[n:])
-		if m < 0 {
-			return "", fmt.Errorf("read a family: %w", protowire.ParseError(m))
+		switch {
+		case number == 1 && wire == protowire.BytesType:
+			text, _ := protowire.ConsumeBytes(family)
+			name = string(text)
+		case number == 3 && wire == protowire.VarintType:
+			v, _ := protowire.ConsumeVarint(family)
+			kind = dto.MetricType(v) // a number that is no type equals none
 		}
-		family = family[n+m:]
+		family = family[n:]
 	}
-	return "", errors.New("a family has no name")
+	if name == "" {
+		return "", 0, errors.New("a family has no name")
+	}
+	return name, kind, nil
 }

@@ -9,8 +9,10 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"strings"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
@@ -48,9 +50,9 @@ func New(g *receivers.Gate, s *Store) *Receiver {
 	p := &Receiver{store: s, gate: g, ending: semaphore.NewWeighted(1)}
 	push := g.Handler(p.change, nil)
 	p.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch path := r.URL.EscapedPath(); {
-		case len(path) > len("/metrics/") && path[:len("/metrics/")] == "/metrics/":
-			push.ServeHTTP(w, r)
+		switch path := r.URL.Path; {
+		case strings.HasPrefix(path, "/metrics/"):
+			push.ServeHTTP(w, framed(r))
 		case path == "/-/healthy" || path == "/-/ready":
 			w.WriteHeader(http.StatusOK)
 		default:
@@ -60,9 +62,22 @@ func New(g *receivers.Gate, s *Store) *Receiver {
 	return p
 }
 
+// framed is r with the name that the gate knows for what the Pushgateway's API calls snappy,
+// which is the framing format. r itself is not changed.
+func framed(r *http.Request) *http.Request {
+	const header = "Content-Encoding"
+	if !strings.EqualFold(strings.TrimSpace(r.Header.Get(header)), "snappy") {
+		return r
+	}
+	out := r.WithContext(r.Context())
+	out.Header = r.Header.Clone()
+	out.Header.Set(header, receivers.SnappyFramed)
+	return out
+}
+
 // change serves one push or deletion.
 func (p *Receiver) change(w http.ResponseWriter, r *receivers.Request) error {
-	group, err := groupOf(r.URL.EscapedPath())
+	group, err := groupOf(r.URL.Path)
 	if err != nil {
 		return err
 	}
@@ -87,44 +102,66 @@ func (p *Receiver) change(w http.ResponseWriter, r *receivers.Request) error {
 // push takes the families of a request into a group: PUT in the place of all, POST in the
 // place of those with the same names. Series that are in the group no longer are marked stale
 // before the answer, if the log takes that, and else as soon as it does.
+//
+// As in the Pushgateway, a push that is refused leaves its time with the group, which it makes
+// if need be; one that cannot be read leaves nothing.
 func (p *Receiver) push(r *receivers.Request, labels map[string]string) error {
-	families, err := parse(r, labels)
-	if err == nil {
-		err = p.check(r, families)
+	if err := r.CheckLabels(ownLabels(labels, failureTime)); err != nil {
+		return err
 	}
-	var next *group
+	read, err := read(r)
+	if err != nil {
+		return err
+	}
 	now := time.Now()
-	if err == nil {
-		next, err = p.regroup(r.Context(), labels, func(old *group) *group {
-			next := &group{labels: labels, families: families, pushed: now}
-			if old != nil && !old.deleted {
-				next.failed = old.failed
-				if r.Method == http.MethodPost {
-					next.families = maps.Clone(old.families)
-					maps.Copy(next.families, families)
-				}
-			}
-			return next.after(old)
-		})
-	}
+	next, err := p.take(r, labels, read, now)
 	if err == nil {
 		p.end(r.Context(), next)
 		return nil
 	}
-	// As the Pushgateway: the group tells that its last push failed. One that is not
-	// there is not made for that.
-	_, failed := p.store.change(labels, func(old *group) *group {
+	if failed := p.fail(r.Context(), labels, now); failed != nil {
+		p.store.log.Warn("Cannot note the time of a push that was refused", "err", failed)
+	}
+	return refusal(err)
+}
+
+// take checks families that were read and takes them into a group, which it returns.
+func (p *Receiver) take(r *receivers.Request, labels map[string]string, read map[string]*dto.MetricFamily, now time.Time) (*group, error) {
+	families, err := keep(read, labels)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.check(r, families); err != nil {
+		return nil, err
+	}
+	return p.regroup(r.Context(), labels, func(old *group) *group {
+		next := &group{labels: labels, families: families, pushed: now}
+		if old != nil && !old.deleted {
+			next.failed = old.failed
+			if r.Method == http.MethodPost {
+				next.families = maps.Clone(old.families)
+				maps.Copy(next.families, families)
+			}
+		}
+		return next.after(old)
+	})
+}
+
+// fail notes with the group that a push was refused, and makes the group if need be and if there
+// is room for it.
+func (p *Receiver) fail(ctx context.Context, labels map[string]string, now time.Time) error {
+	_, err := p.regroup(ctx, labels, func(old *group) *group {
 		if old == nil || old.deleted {
-			return old
+			return (&group{labels: labels, families: map[string]family{}, failed: now}).after(old)
 		}
 		next := *old
 		next.failed = now
 		return &next
 	})
-	if failed != nil {
-		p.store.log.Warn("Cannot note the time of a push that was refused", "err", failed)
+	if errors.Is(err, errFull) || errors.Is(err, errClash) || errors.Is(err, errKind) {
+		return nil // there is no place for it; that the push was refused is counted all the same
 	}
-	return refusal(err)
+	return err
 }
 
 // refusal is how an error of the store is answered.
@@ -134,6 +171,8 @@ func refusal(err error) error {
 		return receivers.Refuse(GroupsFull, http.StatusRequestEntityTooLarge, "%s", err)
 	case errors.Is(err, errClash):
 		return receivers.Refuse(receivers.Duplicate, http.StatusBadRequest, "%s", err)
+	case errors.Is(err, errKind):
+		return receivers.Refuse(receivers.Malformed, http.StatusBadRequest, "%s", err)
 	case !errors.Is(err, errDisk):
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -60,6 +61,17 @@ func (r *rig) do(method, path, contentType, body string) *httptest.ResponseRecor
 	r.ServeHTTP(w, q)
 	return w
 }
+
+// encoded sends text that is compressed.
+func (r *rig) encoded(method, path, encoding string, body []byte) *httptest.ResponseRecorder {
+	q := httptest.NewRequest(method, path, bytes.NewReader(body))
+	q.Header.Set("Content-Encoding", encoding)
+	w := httptest.NewRecorder()
+	r.ServeHTTP(w, q)
+	return w
+}
+
+func sorted(all []string) []string { return slices.Sorted(slices.Values(all)) }
 
 func (r *rig) must(status int, method, path, body string) {
 	r.t.Helper()
@@ -189,10 +201,21 @@ func TestRelabelling(t *testing.T) {
 
 func TestPaths(t *testing.T) {
 	b64 := base64.RawURLEncoding.EncodeToString
-	for path, want := range map[string]map[string]string{
+	for escaped, want := range map[string]map[string]string{
 		"/metrics/job/a":                                          {"job": "a"},
 		"/metrics/job/a/":                                         {"job": "a"},
-		"/metrics/job/a%2Fb/path/c%20d":                           {"job": "a/b", "path": "c d"},
+		"/metrics/job/a%2Fb/c/path/d":                             {"job": "a", "b": "c", "path": "d"},
+		"/metrics/job/a%2Fb/c%20d":                                {"job": "a", "b": "c d"},
+		"/metrics/job/a/b/":                                       {"job": "a", "b": ""},
+		"/metrics/job/a/b/c/":                                     nil,
+		"/metrics/job/a//":                                        nil,
+		"/metrics/job/a/path//var/tmp":                            nil, // not an empty path, and var is tmp
+		"/metrics/job/a/U__foo_2e_bar/baz":                        {"job": "a", "foo.bar": "baz"},
+		"/metrics/job/a/U__foo_2e_bar@base64/YmF6":                {"job": "a", "foo.bar": "baz"},
+		"/metrics/job/a/U___55_____x/baz":                         {"job": "a", "U__x": "baz"},
+		"/metrics/job/a/U__in_xxx_valid/baz":                      {"job": "a", "U__in_xxx_valid": "baz"},
+		"/metrics/job/a/U______name____/baz":                      nil, // __name__
+		"/metrics/U__job/a":                                       nil,
 		"/metrics/job@base64/" + b64([]byte("a/b")):               {"job": "a/b"},
 		"/metrics/job/a/path@base64/L3Zhci90bXA=":                 {"job": "a", "path": "/var/tmp"},
 		"/metrics/job/a/instance@base64/=":                        {"job": "a", "instance": ""},
@@ -208,9 +231,13 @@ func TestPaths(t *testing.T) {
 		"/metrics/job/a/x/%ff":                                    nil,
 		"/metrics/job" + strings.Repeat("/a/b", 40):               nil,
 	} {
-		got, err := groupOf(path)
+		u, err := url.Parse(escaped)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := groupOf(u.Path)
 		if diff := cmp.Diff(want, got); diff != "" || (err == nil) != (want != nil) {
-			t.Errorf("%s: %v %v", path, got, err)
+			t.Errorf("%s: %v %v", escaped, got, err)
 		}
 	}
 }

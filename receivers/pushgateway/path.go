@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/prometheus/common/model"
@@ -20,18 +19,29 @@ const (
 // maxGroupLabels bounds the labels of a group, the job included.
 const maxGroupLabels = 32
 
-// groupOf reads the labels of a group from the path of a request, which is not unescaped:
-// /metrics/job/<job>{/<label>/<value>}, where <label>@base64 says that its value is in
-// base64url, with or without padding, and "=" stands for the empty value.
-func groupOf(escaped string) (map[string]string, error) {
+// groupOf reads the labels of a group from the path of a request, after its %-escapes are
+// resolved: /metrics/job/<job>{/<label>/<value>}, where <label>@base64 says that its value is
+// in base64url, with or without padding, and "=" stands for the empty value. The last value
+// may be empty as it is. A slash in a value needs base64, as in the Pushgateway: %2F separates
+// as / does.
+func groupOf(path string) (map[string]string, error) {
 	wrong := func(format string, args ...any) error {
 		return receivers.Refuse(receivers.BadRequest, http.StatusBadRequest, format, args...)
 	}
-	rest, ok := strings.CutPrefix(escaped, "/metrics/")
+	rest, ok := strings.CutPrefix(path, "/metrics/")
 	if !ok {
 		return nil, wrong("the path does not begin with %s/", root)
 	}
-	parts := strings.Split(strings.TrimSuffix(rest, "/"), "/")
+	if strings.Contains(rest, "//") {
+		return nil, wrong("the path has two slashes beside each other: write an empty value, and one with a slash, in base64: /<label>%s/<value>", base64Suffix)
+	}
+	parts := strings.Split(rest, "/")
+	if len(parts) == 3 && parts[2] == "" {
+		parts = parts[:2] // a slash after the job ends the path
+	}
+	if strings.TrimSuffix(parts[0], base64Suffix) != model.JobLabel {
+		return nil, wrong("the path does not begin with %s/", root)
+	}
 	if len(parts)%2 != 0 {
 		return nil, wrong("the path has a label without a value: %s/<job>{/<label>/<value>}", root)
 	}
@@ -44,9 +54,6 @@ func groupOf(escaped string) (map[string]string, error) {
 		if err != nil {
 			return nil, wrong("the path: %s", err)
 		}
-		if i == 0 && name != model.JobLabel {
-			return nil, wrong("the path does not begin with %s/", root)
-		}
 		if _, twice := group[name]; twice {
 			return nil, wrong("the path has the label %q twice", name)
 		}
@@ -58,16 +65,11 @@ func groupOf(escaped string) (map[string]string, error) {
 	return group, nil
 }
 
-// pair reads one label of a path.
+// pair reads one label of a path. A name that begins with U__ is escaped as the Pushgateway
+// takes it with --push.enable-utf8-names; one that is no valid escape stands for itself.
 func pair(name, value string) (string, string, error) {
-	name, err := url.PathUnescape(name)
-	if err != nil {
-		return "", "", err
-	}
 	plain, encoded := strings.CutSuffix(name, base64Suffix)
-	if value, err = url.PathUnescape(value); err != nil {
-		return "", "", err
-	}
+	plain = model.UnescapeName(plain, model.ValueEncodingEscaping)
 	if encoded {
 		b, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(value, "="))
 		if err != nil {

@@ -17,8 +17,9 @@ import (
 
 // Bounds of what is kept.
 const (
-	maxGroups = 10_000
-	maxBytes  = 64 << 20 // of all groups together
+	maxGroups   = 10_000   // that a push was ever taken for
+	maxUnpushed = 1000     // of which only refused pushes are known
+	maxBytes    = 64 << 20 // of all groups together
 )
 
 // Ends of the names of files: of a group, and behind that of one that is being written.
@@ -36,13 +37,18 @@ type Store struct {
 	mu     sync.Mutex
 	groups map[string]*group // by key
 	shown  map[uint64]string // by the hash of its labels, each series that is shown: the key of its group
+	kinds  kinds             // of the families of groups
 	bytes  int64
+	// unpushed counts groups of which only refused pushes are known. They have a bound of their
+	// own: who pushes nonsense under ever new names takes no place of those who do not.
+	unpushed int
 }
 
 var (
 	errFull  = fmt.Errorf("%d groups or %d bytes are kept already: delete groups that nobody needs", maxGroups, maxBytes)
 	errDisk  = errors.New("keep the group")
 	errClash = errors.New("a series is there twice, in this group or in another one")
+	errKind  = errors.New("a family has another type than its name allows")
 )
 
 // OpenStore reads what is kept in dir. A file that cannot be read is left alone and told.
@@ -54,7 +60,7 @@ func OpenStore(dir string, logger *slog.Logger) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read pushed groups: %w", err)
 	}
-	s := &Store{dir: dir, log: logger, groups: map[string]*group{}, shown: map[uint64]string{}}
+	s := &Store{dir: dir, log: logger, groups: map[string]*group{}, shown: map[uint64]string{}, kinds: kinds{}}
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name(), fileEnd+newEnd) { // a kill came before it took its place
 			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
@@ -90,6 +96,10 @@ func (s *Store) file(key string) string {
 func (s *Store) put(k string, next *group) {
 	if old := s.groups[k]; old != nil {
 		s.bytes -= old.size()
+		s.kinds.add(old, -1)
+		if old.unpushed() {
+			s.unpushed--
+		}
 		for hash := range old.series() {
 			if s.shown[hash] == k {
 				delete(s.shown, hash)
@@ -102,6 +112,10 @@ func (s *Store) put(k string, next *group) {
 	}
 	s.groups[k] = next
 	s.bytes += next.size()
+	s.kinds.add(next, 1)
+	if next.unpushed() {
+		s.unpushed++
+	}
 	for hash := range next.series() {
 		s.shown[hash] = k
 	}
@@ -137,21 +151,39 @@ func (s *Store) change(labels map[string]string, f func(old *group) *group) (*gr
 		s.put(k, nil)
 		return nil, nil
 	}
-	bytes := s.bytes + next.size()
-	if old != nil {
-		bytes -= old.size()
-	}
 	switch {
-	case !next.deleted && (old == nil && len(s.groups) >= maxGroups || bytes > maxBytes && bytes > s.bytes):
+	case s.full(old, next):
 		return nil, errFull
 	case s.clashes(k, next):
 		return nil, errClash
+	}
+	if why := s.kinds.conflict(old, next); why != "" {
+		return nil, fmt.Errorf("%w: %s", errKind, why)
 	}
 	if err := s.save(s.file(k), next); err != nil {
 		return nil, fmt.Errorf("%w: %w", errDisk, err)
 	}
 	s.put(k, next)
 	return next, nil
+}
+
+// full reports whether there is no room for next in the place of old, which may be nil. s.mu
+// must be held.
+func (s *Store) full(old, next *group) bool {
+	if next.deleted {
+		return false
+	}
+	bytes := s.bytes + next.size()
+	if old != nil {
+		bytes -= old.size()
+	}
+	if bytes > maxBytes && bytes > s.bytes {
+		return true
+	}
+	if next.unpushed() {
+		return !old.unpushed() && s.unpushed >= maxUnpushed
+	}
+	return (old == nil || old.unpushed()) && len(s.groups)-s.unpushed >= maxGroups
 }
 
 // unsettled are the groups with series whose stale markers the log does not have yet.
