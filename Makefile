@@ -9,7 +9,7 @@ export CGO_ENABLED ?= 0
 LINT_VERSION := v2.15.0
 LINT         := .cache/golangci-lint-$(LINT_VERSION)/golangci-lint
 
-.PHONY: all build minimal run test cover race lint fmt-check tidy-check cross bench bench-process herd e2e faults torture guarantees replant fuzz ci clean
+.PHONY: all build minimal run test cover race lint fmt-check tidy-check cross bench bench-process herd e2e faults torture guarantees replant fuzz notice notice-check ci clean
 
 all: build test
 
@@ -90,6 +90,12 @@ lint: $(LINT) ## vet and the linters of .golangci.yml
 	$(GO) -C e2e/prometheus3 vet ./...
 	$(GO) -C e2e/otelsdk vet ./...
 	$(LINT) run ./...
+
+notice: ## writes NOTICE: the licences of all that is linked
+	$(GO) run ./e2e/notices -o NOTICE
+
+notice-check: ## fails when NOTICE is out of date
+	$(GO) run ./e2e/notices -check NOTICE
 
 ci: ## what continuous integration runs; installs Debian packages
 	bash .ci/run

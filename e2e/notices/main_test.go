@@ -1,0 +1,140 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const (
+	mit    = "MIT License\n\nPermission is hereby granted, free of charge, to any person …\n"
+	mpl    = "Mozilla Public License, version 2.0\n"
+	apache = "                                 Apache License\n                           Version 2.0, January 2004\n"
+)
+
+// tree makes files below a new directory.
+func tree(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func pkg(dir, module, version, inside string) listed {
+	var l listed
+	l.ImportPath, l.Dir = module+"/"+inside, filepath.Join(dir, inside)
+	l.Module = &struct {
+		Path, Version, Dir string
+		Main               bool
+	}{module, version, dir, false}
+	return l
+}
+
+// The licence of a package is that of its directory and of all above it in its module, and of no
+// other directory; what a minimal build does not have is marked.
+func TestNotices(t *testing.T) {
+	a := tree(t, map[string]string{
+		"LICENSE": apache, "NOTICE.txt": "Somebody's product\r\n", "in/ner/LICENSE": mit, "in/ner/x.go": "", "other/LICENSE": mpl, "license.go": "package a", "README": "",
+	})
+	b := tree(t, map[string]string{"LICENSE": mpl, "x/LICENSE": mit})
+	all := map[string]*module{}
+	for _, p := range []struct {
+		listed
+		minimal bool
+	}{
+		{pkg(a, "example.org/a", "v1.0.0", "in/ner"), false},
+		{pkg(b, "example.org/b", "v2.0.0", ""), false},
+		{pkg(b, "example.org/b", "v2.0.0", "x"), true},
+		{listed{ImportPath: "fmt", Standard: true}, true},
+	} {
+		if err := add(all, p.listed, p.minimal); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out strings.Builder
+	if err := write(&out, []*module{all["example.org/a"], all["example.org/b"]}); err != nil {
+		t.Fatal(err)
+	}
+	words := strings.Join(strings.Fields(out.String()), " ")
+	for _, want := range []string{
+		"* example.org/a v1.0.0 Apache-2.0, MIT example.org/b v2.0.0 MIT, MPL-2.0", "https://example.org/b (tag v2.0.0)", "https://proxy.golang.org/example.org/b/@v/v2.0.0.zip",
+		"example.org/a v1.0.0: NOTICE.txt Somebody's product", "example.org/a v1.0.0: in/ner/LICENSE example.org/b v2.0.0: x/LICENSE MIT License",
+	} {
+		if !strings.Contains(words, want) {
+			t.Errorf("%q is not in\n%s", want, out.String())
+		}
+	}
+	for _, not := range []string{"other/LICENSE", "license.go", "\r"} {
+		if strings.Contains(out.String(), not) {
+			t.Errorf("%q is in\n%s", not, out.String())
+		}
+	}
+	if n := strings.Count(out.String(), "Permission is hereby"); n != 1 {
+		t.Errorf("one text is there %d times", n)
+	}
+}
+
+// A module without a licence, or with one that is not known, is an error that says what to do.
+func TestUnknownLicences(t *testing.T) {
+	for text, want := range map[string]string{"": "has no file with a licence", "You may do as we say.\n": "is not known"} {
+		files := map[string]string{"x.go": ""}
+		if text != "" {
+			files["COPYING"] = text
+		}
+		dir := tree(t, files)
+		all := map[string]*module{}
+		if err := add(all, pkg(dir, "example.org/a", "v1.0.0", ""), false); err != nil {
+			t.Fatal(err)
+		}
+		if err := write(&strings.Builder{}, []*module{all["example.org/a"]}); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "example.org/a v1.0.0") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestLicences(t *testing.T) {
+	for text, want := range map[string]string{
+		apache:       "Apache-2.0",
+		mpl:          "MPL-2.0",
+		mit:          "MIT",
+		mit + apache: "Apache-2.0 MIT",
+		"Redistribution and use in source and binary\n  forms, with or without": "BSD-2-Clause",
+		"Redistribution and use in source and binary forms … Neither\nthe name": "BSD-3-Clause",
+		"All rights reserved.": "",
+	} {
+		if got := strings.Join(licences(text), " "); got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+}
+
+// A file that is out of date in any line is found, and the difference is named.
+func TestOutOfDate(t *testing.T) {
+	for _, tc := range [][3]string{
+		{"a\nb\n", "a\nb\n", ""},
+		{"a\n", "a\nb\n", `line 2 is "", and must be "b"`},
+		{"a\nb\n", "a\n", `line 2 is "b", and must be ""`},
+		{"a\nx\n", "a\nb\n", `line 2 is "x", and must be "b"`},
+		{"", "a", `line 1 is "", and must be "a"`},
+		{"a", "a\n", `it ends before ""`},
+	} {
+		if got := firstDifference([]byte(tc[0]), []byte(tc[1])); got != tc[2] {
+			t.Errorf("%q, %q: %s", tc[0], tc[1], got)
+		}
+	}
+	if err := run("", filepath.Join(t.TempDir(), "none")); err == nil {
+		t.Error("a file that is not there is up to date")
+	}
+	if err := run("", ""); err == nil {
+		t.Error("no file is up to date")
+	}
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+// phrases are words by which a licence is known, with its SPDX identifier. All of them are looked
+// for: one text may hold several licences.
+func phrases() [][2]string {
+	return [][2]string{
+		{"Apache-2.0", "apache license"},
+		{"BSD-3-Clause", "neither the name"},
+		{"ISC", "permission to use, copy, modify, and/or distribute this software"},
+		{"MIT", "permission is hereby granted, free of charge"},
+		{"MPL-2.0", "mozilla public license"},
+	}
+}
+
+// licences are the SPDX identifiers of the licences in a text.
+func licences(text string) (ids []string) {
+	words := strings.ToLower(strings.Join(strings.Fields(text), " "))
+	for _, p := range phrases() {
+		if strings.Contains(words, p[1]) {
+			ids = append(ids, p[0])
+		}
+	}
+	if strings.Contains(words, "redistribution and use in source and binary forms") && !slices.Contains(ids, "BSD-3-Clause") {
+		ids = append(ids, "BSD-2-Clause")
+	}
+	return ids
+}
+
+// isLicence reports whether a file is one, and not a notice or a grant of patents beside one.
+func isLicence(file string) bool {
+	base := strings.ToLower(path.Base(file))
+	return !strings.HasPrefix(base, "notice") && !strings.HasPrefix(base, "patents") && !strings.HasPrefix(base, "copyright")
+}
+
+// ids are the licences of a module. Each of its licence files must be one that is known, and the
+// module must have one.
+func (m *module) ids() ([]string, error) {
+	found := map[string]bool{}
+	for file, text := range m.texts {
+		if !isLicence(file) {
+			continue
+		}
+		ids := licences(text)
+		if len(ids) == 0 {
+			return nil, fmt.Errorf("%s %s: the licence in %s is not known: read it, and add it to phrases", m.path, m.version, file)
+		}
+		for _, id := range ids {
+			found[id] = true
+		}
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("%s %s has no file with a licence: it may not be linked", m.path, m.version)
+	}
+	return slices.Sorted(maps.Keys(found)), nil
+}
+
+const heading = `Notices for hwsagent
+
+hwsagent itself is licensed under the Apache License 2.0: see LICENSE. Its binaries contain the
+modules below, each under its own licence. This file is written by "make notice" from the
+modules that are linked on any platform that is released, and checked by continuous
+integration. What is marked with * is not in an agent that was built with -tags minimal.
+`
+
+// write writes the notices: the list of modules, where their source is if their licence asks
+// for that to be said, and all texts, each once.
+func write(out io.Writer, modules []*module) error {
+	var b strings.Builder
+	b.WriteString(heading + "\n")
+	var source strings.Builder
+	holders := map[string][]string{} // by text: where it stands
+	for _, m := range modules {
+		ids, err := m.ids()
+		if err != nil {
+			return err
+		}
+		mark := " "
+		if !m.inMinimal {
+			mark = "*"
+		}
+		name := strings.TrimSpace(m.path + " " + m.version)
+		fmt.Fprintf(&b, "%s %-86s %s\n", mark, name, strings.Join(ids, ", "))
+		if slices.Contains(ids, "MPL-2.0") {
+			fmt.Fprintf(&source, "\n%s is licensed under the Mozilla Public License 2.0 and not changed. Its source is at\nhttps://%s (tag %s) and at\nhttps://proxy.golang.org/%s/@v/%s.zip\n",
+				name, m.path, m.version, m.path, m.version)
+		}
+		for _, file := range slices.Sorted(maps.Keys(m.texts)) {
+			holders[m.texts[file]] = append(holders[m.texts[file]], strings.TrimSpace(m.path+" "+m.version)+": "+file)
+		}
+	}
+	b.WriteString(source.String())
+	texts := slices.SortedFunc(maps.Keys(holders), func(x, y string) int { return strings.Compare(holders[x][0], holders[y][0]) })
+	for _, text := range texts {
+		fmt.Fprintf(&b, "\n%s\n%s\n\n%s", strings.Repeat("=", 80), strings.Join(holders[text], "\n"), text)
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
