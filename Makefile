@@ -9,7 +9,11 @@ export CGO_ENABLED ?= 0
 LINT_VERSION := v2.15.0
 LINT         := .cache/golangci-lint-$(LINT_VERSION)/golangci-lint
 
-.PHONY: all build minimal run test cover race lint fmt-check tidy-check cross bench bench-process herd e2e faults torture guarantees replant fuzz notice notice-check ci clean
+# So is govulncheck.
+VULN_VERSION := v1.8.0
+VULN         := .cache/govulncheck-$(VULN_VERSION)/govulncheck
+
+.PHONY: all build minimal run test cover race lint fmt-check tidy-check cross bench bench-process herd e2e faults torture guarantees replant fuzz notice notice-check vulncheck ci clean
 
 all: build test
 
@@ -96,6 +100,12 @@ notice: ## writes NOTICE: the licences of all that is linked
 
 notice-check: ## fails when NOTICE is out of date
 	$(GO) run ./e2e/notices -check NOTICE
+
+$(VULN):
+	GOBIN=$(CURDIR)/$(@D) $(GO) install golang.org/x/vuln/cmd/govulncheck@$(VULN_VERSION)
+
+vulncheck: $(VULN) ## fails when known vulnerabilities are reached, warns when their database is out of reach
+	$(GO) run ./e2e/vulncheck -program $(VULN) ./...
 
 ci: ## what continuous integration runs; installs Debian packages
 	bash .ci/run

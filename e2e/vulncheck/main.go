@@ -1,0 +1,76 @@
+// Command vulncheck runs govulncheck and says how that ended: with an error where the packages
+// reach a known vulnerability, and with a warning where the database of vulnerabilities cannot be
+// had, since nothing is known then.
+//
+//	vulncheck -program .cache/govulncheck-v1.8.0/govulncheck ./...
+//
+// A warning is a line that begins with "ci-warning: "; .ci/run shows it in its summary.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// warning begins a line that .ci/run looks for.
+const warning = "ci-warning: "
+
+// patience bounds a run, the fetching of the database included.
+const patience = 10 * time.Minute
+
+func main() {
+	program := flag.String("program", "govulncheck", "the govulncheck to run")
+	flag.Parse()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := check(ctx, os.Stdout, *program, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "vulncheck:", err)
+		os.Exit(1)
+	}
+}
+
+// check runs the program on packages. What it prints goes to out, and the warning, too.
+func check(ctx context.Context, out io.Writer, program string, packages []string) error {
+	cmd := exec.CommandContext(ctx, program, packages...) //nolint:gosec // the Makefile names the program
+	cmd.WaitDelay = time.Second
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = out, io.MultiWriter(out, &said)
+	err := cmd.Run()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s took longer than %s: run it by hand to see where it hangs", program, patience)
+	case !errors.As(err, &exit):
+		return fmt.Errorf("run %s: %w", program, err)
+	}
+	if unreachable(exit.ExitCode(), said.String()) {
+		_, err := fmt.Fprintln(out, warning+"the database of known vulnerabilities is out of reach: nothing was checked")
+		return err
+	}
+	if exit.ExitCode() == reached {
+		return errors.New("a known vulnerability is reached: update the module that is named above, or stop calling what is vulnerable")
+	}
+	return fmt.Errorf("%s failed (exit code %d)", program, exit.ExitCode())
+}
+
+// Exit codes of govulncheck in its text mode.
+const (
+	failed  = 1 // it could not do its work
+	reached = 3 // the code calls what is vulnerable
+)
+
+// unreachable reports whether govulncheck ended because it did not get its database. It says so in
+// words only: version 1.8.0 prints "govulncheck: fetching vulnerabilities: " before the reason.
+func unreachable(code int, said string) bool {
+	return code == failed && strings.Contains(said, "govulncheck: fetching vulnerabilities: ")
+}
