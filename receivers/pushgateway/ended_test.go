@@ -172,3 +172,22 @@ func TestSeriesTwice(t *testing.T) {
 		`{__name__="push_time_seconds", instance="1", job="j"} set`, `{__name__="push_time_seconds", instance="2", job="j"} set`,
 		`{__name__="x", instance="1", job="j"} 2`, `{__name__="x", instance="2", job="j"} 2`)
 }
+
+// A refused push to a group whose deletion the log does not have yet brings the group's own series
+// back, and nothing else: what was deleted still ends, over a restart, too.
+func TestRefusedWhileItEnds(t *testing.T) {
+	dir := t.TempDir()
+	r := newRig(t, dir)
+	r.must(200, "PUT", "/metrics/job/j", "x 1\n")
+	r.log.Fail(errors.New("disk"))
+	r.must(202, "DELETE", "/metrics/job/j", "")
+	r.must(400, "PUT", "/metrics/job/j", "y 1 1\n")
+	r.wantEnded("the log takes nothing")
+	r = newRig(t, dir)
+	r.want("after a restart", own(`job="j"`, "0", "set")...)
+	if err := r.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.wantEnded("when the log takes it", `{__name__="x", job="j"}`)
+	r.want("in the end", own(`job="j"`, "0", "set")...)
+}
