@@ -55,7 +55,7 @@ func run(out, check string) error {
 		return err
 	}
 	if out != "" {
-		return os.WriteFile(out, text.Bytes(), 0o644) //nolint:gosec // a file of the source tree, for everybody
+		return os.WriteFile(out, text.Bytes(), 0o644)
 	}
 	old, err := os.ReadFile(check)
 	if err != nil {

@@ -31,7 +31,7 @@ func TestVerdicts(t *testing.T) {
 		script := fmt.Sprintf("#!/bin/sh\ncat %s/out\ncat %[1]s/err >&2\nexit %d\n", dir, tc.code)
 		program := filepath.Join(dir, "govulncheck")
 		for file, text := range map[string]string{"out": tc.stdout + "\n", "err": tc.stderr + "\n", "govulncheck": script} {
-			if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o700); err != nil { //nolint:gosec // a program
+			if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o700); err != nil {
 				t.Fatal(err)
 			}
 		}
