@@ -127,6 +127,7 @@ minimal: ## the agent without scraping, and the tests that it has
 cross: ## every platform that is released
 	GOOS=linux   GOARCH=amd64 $(GO) build -o /dev/null ./cmd/hwsagent
 	GOOS=linux   GOARCH=arm64 $(GO) build -o /dev/null ./cmd/hwsagent
+	GOOS=linux   GOARCH=arm   $(GO) build -o /dev/null ./cmd/hwsagent
 	GOOS=windows GOARCH=amd64 $(GO) build -o /dev/null ./cmd/hwsagent
 	GOOS=darwin  GOARCH=arm64 $(GO) build -o /dev/null ./cmd/hwsagent
 

@@ -24,7 +24,7 @@ func TestDirectoryIsAnother(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openDirectory(filepath.Join(file, "below")); !errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), "name another one") {
+	if _, err := openDirectory(filepath.Join(file, "below"), syncPath); !errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), "name another one") {
 		t.Errorf("below a file: %v", err)
 	}
 	was, err := os.Lstat(t.TempDir())

@@ -16,7 +16,7 @@ func BenchmarkCursorNext(b *testing.B) {
 	for i := range commits {
 		from := i * batch % series
 		refs := refRange(from, from+batch)
-		ts := int64(1_700_000_000_000 + i*3000)
+		ts := 1_700_000_000_000 + int64(i)*3000
 		var recs [][]byte
 		if i < series/batch {
 			recs = append(recs, seriesRecord(refs...))

@@ -259,7 +259,7 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	_, err = Inspect(dir)
 	says("no savepoints", err, "inspect savepoints")
 
-	_, err = openDirectory("\x00")
+	_, err = openDirectory("\x00", syncPath)
 	says("no name", err, "create directory")
 	_, err = checkDirectory(filepath.Join(dir, "none"))
 	says("no directory", err, "none")
@@ -279,7 +279,7 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	}
 	says("too many ranges", s.write(storedSavepoint{Name: "a", Savepoint: Savepoint{Done: manyRanges()}}), "too many ranges")
 
-	d, err := openDirectory(filepath.Join(t.TempDir(), "d"))
+	d, err := openDirectory(filepath.Join(t.TempDir(), "d"), syncPath)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 )
@@ -26,7 +28,7 @@ func parseSegmentName(name string) (n int, ok bool) {
 		return 0, false
 	}
 	for _, c := range []byte(name) {
-		if c < '0' || c > '9' || n > 1<<40 {
+		if c < '0' || c > '9' || n > (math.MaxInt-9)/10 {
 			return 0, false
 		}
 		n = n*10 + int(c-'0')
@@ -71,8 +73,11 @@ var errNotInPlace = errors.New("directory is not in its place")
 // refuses a symbolic link, a directory of another user, and one that a group or
 // others may write to: whoever controls the directory could feed samples to every
 // target, or have the log written elsewhere.
-func openDirectory(path string) (*osDirectory, error) {
-	if err := os.MkdirAll(path, 0o700); errors.Is(err, syscall.ENOTDIR) {
+//
+// sync makes the entries of the directory at a path durable. Whatever openDirectory
+// creates is durable when it returns.
+func openDirectory(path string, sync func(path string) error) (*osDirectory, error) {
+	if err := makeDirectory(path, sync); errors.Is(err, syscall.ENOTDIR) {
 		return nil, fmt.Errorf("%w: %w, and so %s cannot be the directory: name another one", ErrUnsafe, err, path)
 	} else if err != nil {
 		return nil, fmt.Errorf("create directory: %w", err)
@@ -82,6 +87,32 @@ func openDirectory(path string) (*osDirectory, error) {
 		return nil, err
 	}
 	return openChecked(path, info)
+}
+
+// makeDirectory creates the directory at path, and its parents, as far as they are not
+// there. POSIX promises that a file survives a power cut only if the entries of all
+// directories above it were synced, too: so the parent of each directory that is created is
+// synced, and the parent of path in any case, because an earlier process may have died
+// between the two. A parent that this user may not read, or whose file system cannot sync
+// directories, is left to the kernel.
+func makeDirectory(path string, sync func(path string) error) error {
+	path = filepath.Clean(path)
+	parent := filepath.Dir(path)
+	err := os.Mkdir(path, 0o700)
+	if errors.Is(err, fs.ErrNotExist) && parent != path {
+		if err := makeDirectory(parent, sync); err != nil {
+			return err
+		}
+		err = os.Mkdir(path, 0o700)
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	err = sync(parent)
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
+	return err
 }
 
 // openChecked opens the directory at path that info tells of, and no other one that may

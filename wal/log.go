@@ -77,6 +77,10 @@ type Options struct {
 
 	// wrap lets tests inject faults into the directory of that name, or replace it.
 	wrap func(name string, d directory) directory
+
+	// syncPath makes the entries of the directory at a path durable. Tests replace it, to
+	// see which are synced, and to have that fail.
+	syncPath func(path string) error
 }
 
 // defaultSegmentBytes keeps what goes at once small, and a resume quick: a reader
@@ -119,6 +123,9 @@ func Open(o Options) (*Log, error) {
 	if o.SegmentBytes <= 0 {
 		o.SegmentBytes = defaultSegmentBytes
 	}
+	if o.syncPath == nil {
+		o.syncPath = syncPath
+	}
 	l := &Log{logger: o.Logger, series: newSeriesMap(), index: &index{}}
 	if err := l.open(o); err != nil {
 		return nil, errors.Join(fmt.Errorf("open log: %w", err), l.release())
@@ -131,7 +138,7 @@ func Open(o Options) (*Log, error) {
 }
 
 func (l *Log) open(o Options) (err error) {
-	if l.base, err = openDirectory(o.Dir); err != nil {
+	if l.base, err = openDirectory(o.Dir, o.syncPath); err != nil {
 		return err
 	}
 	l.places = append(l.places, l.base)
@@ -179,7 +186,7 @@ func (l *Log) inPlace() error {
 
 // sub opens a directory inside Options.Dir.
 func (l *Log) sub(o Options, name string) (directory, error) {
-	d, err := openDirectory(filepath.Join(o.Dir, name))
+	d, err := openDirectory(filepath.Join(o.Dir, name), o.syncPath)
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ func TestOrphanRemovedAfterFaults(t *testing.T) {
 	for _, op := range []string{"remove", "syncdir"} {
 		synctest.Test(t, func(t *testing.T) {
 			dir := t.TempDir()
-			d, err := openDirectory(filepath.Join(dir, "d"))
+			d, err := openDirectory(filepath.Join(dir, "d"), syncPath)
 			if err != nil {
 				t.Fatal(err)
 			}

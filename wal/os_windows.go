@@ -16,6 +16,9 @@ func checkOwner(string, fs.FileInfo) error { return nil }
 // flush a directory.
 func syncDirectory(*os.Root) error { return nil }
 
+// syncPath does nothing, for the same reason.
+func syncPath(string) error { return nil }
+
 // freeSpace is what this user may still write to path's volume.
 func freeSpace(path string) (int64, error) {
 	p, err := windows.UTF16PtrFromString(path)

@@ -90,7 +90,7 @@ func testSamples(e *Entry) []testSample {
 
 func openTestTargets(t *testing.T, dir string, o targetsOptions) *targets {
 	t.Helper()
-	d, err := openDirectory(dir)
+	d, err := openDirectory(dir, syncPath)
 	if err != nil {
 		t.Fatal(err)
 	}

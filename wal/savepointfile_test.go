@@ -275,7 +275,7 @@ func TestSavepointMode(t *testing.T) {
 	if err := os.Chmod(path, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	dir, err := openDirectory(path)
+	dir, err := openDirectory(path, syncPath)
 	if err != nil {
 		t.Fatal(err)
 	}
