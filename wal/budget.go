@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -167,9 +168,7 @@ func (g *budget) scanEnd(seg segment, end Mark) (Mark, error) {
 		return end, fmt.Errorf("open segment: %w", err)
 	}
 	info, err := scanSegment(f, seg.end)
-	if err != nil {
-		g.note("scan segment", err)
-	}
+	g.note("scan segment", cmp.Or(err, info.Refused))
 	for _, s := range g.index.segments() {
 		if s.Number == seg.number && s.comesAgain(info.Last.Commit) {
 			return end, f.Close() // it has changed places with a later one

@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"errors"
 	"hash/crc32"
 	"io"
 	"math"
@@ -160,11 +161,20 @@ type segmentInfo struct {
 	MinT, MaxT  int64  // of the samples, milliseconds; both 0 if there are none
 	Damaged     int64  // bytes of the file that could not be read, a torn end included
 	Broken      int    // commit records that did not verify
+
+	// Refused is the disk's error for the first page that it refused to read, nil if there
+	// was none; TailRefused says that it refused the last page, so that there may be commits
+	// behind the last one that was read.
+	Refused     error
+	TailRefused bool
 }
 
+// scanTries is how often a scan asks the disk for a page before it skips the page.
+const scanTries = 3
+
 // scanSegment reads the header and all commits in the first size bytes of r. It
-// tolerates damage; the error is the disk's, or says that the segment has a newer
-// format version.
+// tolerates damage, and pages that the disk refuses to read: these cost what touches them,
+// as they cost a cursor. The error says that the segment has a newer format version.
 func scanSegment(r io.ReaderAt, size int64) (segmentInfo, error) {
 	var c commitReader
 	c.reset(r, size, true)
@@ -174,11 +184,24 @@ func scanSegment(r io.ReaderAt, size int64) (segmentInfo, error) {
 // scan reads all commits; what they announce goes to learn, if that is not nil.
 func (c *commitReader) scan(learn *entryDecoder) (segmentInfo, error) {
 	info := segmentInfo{MinT: math.MaxInt64, MaxT: math.MinInt64}
+	tries := 0
 	for {
 		f, err := c.next()
-		if err != nil {
+		if errors.Is(err, errNewerFormat) {
 			return info, err
 		}
+		if err != nil {
+			if tries++; tries >= scanTries {
+				tries = 0
+				if info.Refused == nil {
+					info.Refused = err
+				}
+				c.pages.skipPage()
+				info.TailRefused = c.pages.start >= c.pages.limit
+			}
+			continue
+		}
+		tries = 0
 		switch f {
 		case foundHeader:
 			info.Header = c.header

@@ -199,37 +199,44 @@ func (w *writtenLog) live(t *testing.T, h harm, ask func(op string) error) {
 	_ = in.read(brokenDir{segments, ask}, brokenDir{saves, ask}, func(in *Inspection, l *fileTail) { in.scanAll(l, nil) })
 }
 
-// A page that the disk refuses for long is given up, and counts as damage.
+// A page that the disk refuses for good is given up, and what touches it counts as damage:
+// the same whether the page breaks under a running log or before the log is opened.
 func TestUnreadablePage(t *testing.T) {
 	w := writeLog(t)
-	for n := range 4 {
-		for page := range int64(2) {
-			synctest.Test(t, func(t *testing.T) {
-				segments, saves := w.dirs(harm{})
-				o := w.options(segments, saves)
-				l, err := Open(o)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer l.Close()
-				fired := 0
-				segments.unreadable = func(name string, off int64) error {
-					if name == segmentName(n) && off/pageSize == page {
-						fired++
-						return errDisk
+	for _, when := range []string{"after Open", "before Open"} {
+		for n := range 4 {
+			for page := range int64(2) {
+				what := fmt.Sprintf("segment %d, page %d unreadable %s", n, page, when)
+				synctest.Test(t, func(t *testing.T) {
+					segments, saves := w.dirs(harm{})
+					fired := 0
+					unreadable := func(name string, off int64) error {
+						if name == segmentName(n) && off/pageSize == page {
+							fired++
+							return errDisk
+						}
+						return nil
 					}
-					return nil
-				}
-				r := openReader(t, l, "all", ReaderOptions{})
-				if err := commitFloats(l, 3, 1, 1); err != nil {
-					t.Fatal(err)
-				}
-				h := w.replaced(fmt.Sprintf("segment %d, page %d unreadable", n, page), n, nil, page*pageSize, (page+1)*pageSize)
-				missing := w.compare(l, r, h, w.commits)
-				if g := r.Ledger(); fired == 0 || !g.Balanced() || g.Pending != 0 || missing == 0 || g.Dropped[Damage] != missing || g.Lost() != missing {
-					t.Errorf("%s: refused %d times, ledger %+v", h.what, fired, g)
-				}
-			})
+					if when == "before Open" {
+						segments.unreadable = unreadable
+					}
+					l, err := Open(w.options(segments, saves))
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer l.Close()
+					segments.unreadable = unreadable
+					r := openReader(t, l, "all", ReaderOptions{})
+					if err := commitFloats(l, 3, 1, 1); err != nil {
+						t.Fatal(err)
+					}
+					h := w.replaced(what, n, nil, page*pageSize, (page+1)*pageSize)
+					missing := w.compare(l, r, h, w.commits)
+					if g := r.Ledger(); fired == 0 || !g.Balanced() || g.Pending != 0 || missing == 0 || g.Dropped[Damage] != missing || g.Lost() != missing {
+						t.Errorf("%s: refused %d times, ledger %+v", h.what, fired, g)
+					}
+				})
+			}
 		}
 	}
 }

@@ -303,12 +303,12 @@ func (sc *segmentScanner) inspect(l *fileTail, ref segmentRef, newest bool) (s S
 	sc.decode.series.turn()
 	sc.reader.reset(f, ref.Size, true)
 	sc.info, err = sc.reader.scan(sc.decode)
-	if err == nil && newest && sc.info.Damaged > 0 {
+	if err == nil && newest && sc.info.Refused == nil && sc.info.Damaged > 0 {
 		sc.reader.reset(f, sc.info.End, true)
 		sc.info, err = sc.reader.scan(nil)
 	}
-	if sc.err = err; err != nil {
-		s.Problem = err.Error()
+	if sc.err = cmp.Or(err, sc.info.Refused); sc.err != nil {
+		s.Problem = sc.err.Error()
 	} else if sc.info.Header.Version == 0 {
 		s.Problem = "header is unreadable"
 	}

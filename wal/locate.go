@@ -88,6 +88,8 @@ func oldest(t tail) (Mark, error) {
 			return Mark{}, fmt.Errorf("scan segment %08d: %w", s.Number, err)
 		}
 		switch {
+		case info.Header.Version == 0 && info.Refused != nil:
+			return Mark{}, fmt.Errorf("scan segment %08d: %w", s.Number, info.Refused)
 		case info.Header.names(head.Log, s.Number):
 			m := markBefore(info.Header, s.Number)
 			m.Total = info.Header.Total // what a power cut took before is nobody's loss here

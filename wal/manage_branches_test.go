@@ -262,12 +262,13 @@ func TestArchiveOfABrokenDisk(t *testing.T) {
 			}
 			d.unlisted = nil
 		}
-		// Any one read of the segments fails: there are reads that are not needed to be sure.
+		// The disk refuses reads of the segments as often as a scan asks for a page, from any
+		// one read on: there are reads that are not needed to be sure.
 		refused := 0
 		for call := 1; ; call++ {
 			n := 0
 			segments.unreadable = func(string, int64) error {
-				if n++; n == call {
+				if n++; n >= call && n < call+scanTries {
 					return syscall.EIO
 				}
 				return nil

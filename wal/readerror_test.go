@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // stutter reads a part of what it is asked for, and fails: what an interrupted or failing
@@ -150,6 +151,127 @@ func TestUnreadableForAMomentAtOpen(t *testing.T) {
 				t.Errorf("only %d reads", at-1)
 			}
 			return
+		}
+	}
+}
+
+// A page that the disk refuses for several reads while the log is opened, and then reads
+// again, costs nothing: a start neither removes nor skips what the disk still has.
+func TestPageUnreadableForSeveralReadsAtOpen(t *testing.T) {
+	w := writeLog(t)
+	for n := range 4 {
+		for page := range int64(2) {
+			for _, times := range []int{2, 3, 4, 10} {
+				what := fmt.Sprintf("segment %d, page %d refused %d times", n, page, times)
+				synctest.Test(t, func(t *testing.T) {
+					segments, saves := w.dirs(harm{})
+					left := times
+					segments.unreadable = func(name string, off int64) error {
+						if name != segmentName(n) || off/pageSize != page || left == 0 {
+							return nil
+						}
+						left--
+						return errDisk
+					}
+					l, err := Open(w.options(segments, saves))
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer l.Close()
+					if left == times && n == 3 {
+						t.Errorf("%s: the newest segment was not read", what)
+					}
+					r := openReader(t, l, "all", ReaderOptions{})
+					if err := commitFloats(l, 3, 1, 1); err != nil {
+						t.Fatal(err)
+					}
+					h := harm{what: what, touched: func(writtenCommit) bool { return false }}
+					if missing := w.compare(l, r, h, w.commits); missing != 0 {
+						t.Errorf("%s: %d samples are missing", what, missing)
+					}
+				})
+			}
+		}
+	}
+}
+
+// A segment that was begun after an error of the disk begins with commits that the one
+// before it has, too. A start may remove it only if it read all of it and found no more
+// than that: here one page of it is refused, for a moment or for good, and it holds
+// thousands of commits behind the page.
+func TestOpenKeepsASegmentThatItCouldNotRead(t *testing.T) {
+	const before, again, rounds, each = 10, 5000, 300, 200
+	for _, forGood := range []bool{false, true} {
+		for page := range int64(3) {
+			synctest.Test(t, func(t *testing.T) {
+				segments, saves := newMemDir(), newMemDir()
+				l := openLog(t, memOptions(t, segments, saves))
+				r := openReader(t, l, "a", ReaderOptions{})
+				commit := func(n int, at int64) {
+					t.Helper()
+					if err := commitFloats(l, n, at, float64(at)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				commit(before, 1)
+				time.Sleep(1500 * time.Millisecond) // it is durable
+				commit(again, 2)
+				failed := false
+				segments.fault = func(op string) (int, error) {
+					if op != "sync" || failed {
+						return 0, nil
+					}
+					failed = true
+					return 0, errDisk
+				}
+				time.Sleep(1500 * time.Millisecond) // the fsync fails, and the next segment begins with the commit again
+				for i := range rounds {
+					commit(each, int64(10+i))
+				}
+				time.Sleep(2 * time.Second)
+				total := l.head().Total
+				if err := errors.Join(r.Close(), l.Close()); err != nil || !failed || segments.files() != 2 {
+					t.Fatalf("%v; the fsync failed: %v; %d files", err, failed, segments.files())
+				}
+
+				refused := 0
+				segments.unreadable = func(name string, off int64) error {
+					if name != segmentName(1) || off/pageSize != page || refused == 10 && !forGood {
+						return nil
+					}
+					refused++
+					return errDisk
+				}
+				l = openLog(t, memOptions(t, segments, saves))
+				if refused == 0 {
+					t.Error("no read was refused")
+				}
+				r = openReader(t, l, "a", ReaderOptions{})
+				commit(1, 100_000)
+				for head := l.head(); ; {
+					e, err := r.Next(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					o := e.Missing
+					o.Delivered = e.Count()
+					if r.Advance(e.End, o); e.End.Commit >= head.Commit {
+						break
+					}
+				}
+				g := r.Ledger()
+				switch lost := g.Lost(); {
+				case !g.Balanced() || g.Pending != 0 || g.Delivered+lost != total+1:
+					t.Errorf("for good %v, page %d: %d of %d samples delivered, ledger %+v", forGood, page, g.Delivered, total+1, g)
+				case !forGood && lost > 0:
+					t.Errorf("page %d was refused for a moment: %d of %d samples are lost", page, lost, total)
+				case forGood && (lost == 0 || lost == total):
+					t.Errorf("page %d is refused for good: %d of %d samples are lost", page, lost, total)
+				}
+				if err := errors.Join(r.Close(), l.Close()); err != nil {
+					t.Error(err)
+				}
+			})
 		}
 	}
 }

@@ -116,6 +116,9 @@ func (l *Log) readHeader(c *commitReader, s *segment) (h Header, err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	c.reset(f, min(s.size, pageSize), true)
 	what, err := c.next()
+	for tries := 1; err != nil && !errors.Is(err, errNewerFormat) && tries < scanTries; tries++ {
+		what, err = c.next()
+	}
 	if errors.Is(err, errNewerFormat) {
 		return h, err
 	}
@@ -126,41 +129,43 @@ func (l *Log) readHeader(c *commitReader, s *segment) (h Header, err error) {
 	return c.header, nil
 }
 
-// scanTries is how often a segment is read at most that the disk refuses: what is disowned
-// stays lost, also when the disk thinks better of it.
-const scanTries = 3
+// tailPatience is how long a start waits, each time, before it asks the disk again for the
+// last page of a segment. Commits there that it cannot read are lost even if the disk
+// recovers later: nobody knows their numbers and totals, which the next commits continue.
+var tailPatience = [...]time.Duration{100 * time.Millisecond, 300 * time.Millisecond, time.Second}
 
 // lastCommit is the mark of the last commit that can be read, which is not before the one
 // of that number unless a header says where it belongs: a page of an older segment may lie
 // in a damaged one. It has no more than a Position if there is none. It is passed if it
 // lies before others, because pages changed places: cursors take those, and never come to it.
+//
+// Only a segment that was read to its end, without an error of the disk, may be removed.
 func (l *Log) lastCommit(told uint64) (last Mark, passed bool, err error) {
 	list := l.index.list
+	removable := false // the segment after the i-th was read to its end
 	for i := range slices.Backward(list) {
 		s := &list[i]
-		info, err := l.scan(s)
-		for tries := 1; err != nil && !errors.Is(err, errNewerFormat) && tries < scanTries; tries++ {
-			info, err = l.scan(s)
-		}
-		if errors.Is(err, errNewerFormat) {
+		info, err := l.scanPatiently(s)
+		if err != nil {
 			return Mark{}, false, fmt.Errorf("segment %s: %w", segmentName(s.number), err)
 		}
-		if err != nil {
-			l.disown(s, info, err)
+		if info.TailRefused {
+			l.disown(s, info)
+		} else if info.Refused != nil {
+			l.logger.Error("Pages of a segment cannot be read; what they hold is lost unless the disk recovers", "segment", segmentName(s.number), "err", info.Refused)
 		}
 		if info.Last.Commit > 0 && (s.known || info.Last.Commit > told) {
 			last, passed = info.Last, info.Last.Offset != info.End
 			last.Position, last.SegmentID = Position{Segment: s.number, Offset: info.End}, s.id
-			if i > 0 && s.known && list[i-1].known {
-				if before, err := l.scan(&list[i-1]); err == nil && before.Last.Commit > last.Commit {
-					// The process ended while it logged again what a failed write had left in doubt.
-					// This segment has a beginning of that, the one before has all of it.
-					before.Last.Position, before.Last.SegmentID = Position{Segment: list[i-1].number, Offset: before.End}, list[i-1].id
+			if before, ok := l.completeBefore(i, last); ok {
+				// The process ended while it logged again what a failed write had left in doubt.
+				// This segment has a beginning of that, the one before has all of it.
+				if info.Refused == nil {
 					l.budget.note("remove a segment that was being begun", l.unbegin(i))
-					return before.Last, false, nil
 				}
+				return before, false, nil
 			}
-			if next := i + 1; next < len(list) && list[next].known && list[next].before.Commit < last.Commit {
+			if next := i + 1; next < len(list) && removable && list[next].known && list[next].before.Commit < last.Commit {
 				// The same, but not even a beginning can be read. Its header would tell everybody
 				// that the commits behind the one that it names come once more.
 				l.budget.note("remove a segment that was being begun", l.unbegin(next))
@@ -169,12 +174,48 @@ func (l *Log) lastCommit(told uint64) (last Mark, passed bool, err error) {
 			l.budget.note("sync the newest segments", l.syncSegments(list[max(0, i-1):]))
 			return last, passed, nil
 		}
+		removable = info.Refused == nil
 	}
 	if n := len(list); n > 0 {
 		s := list[n-1]
 		return Mark{Position: Position{Segment: s.number, Offset: s.end}, SegmentID: s.id}, false, nil
 	}
 	return Mark{}, false, nil
+}
+
+// completeBefore is the last commit of the segment before the i-th one, if that segment
+// was read to its end and goes further than last, the last commit of the i-th.
+func (l *Log) completeBefore(i int, last Mark) (before Mark, ok bool) {
+	list := l.index.list
+	if i == 0 || !list[i].known || !list[i-1].known {
+		return Mark{}, false
+	}
+	info, err := l.scan(&list[i-1])
+	if err != nil || info.Refused != nil || info.Last.Commit <= last.Commit {
+		return Mark{}, false
+	}
+	before = info.Last
+	before.Position, before.SegmentID = Position{Segment: list[i-1].number, Offset: info.End}, list[i-1].id
+	return before, true
+}
+
+// scanPatiently reads a segment whole, and again while the disk refuses its end. A segment
+// that cannot be opened counts as one whose every page is refused. The error says that the
+// format is newer than this program.
+func (l *Log) scanPatiently(s *segment) (segmentInfo, error) {
+	for tries := 0; ; tries++ {
+		info, err := l.scan(s)
+		if errors.Is(err, errNewerFormat) {
+			return info, err
+		}
+		if err != nil {
+			info.Refused, info.TailRefused = err, true
+		}
+		if !info.TailRefused || tries == len(tailPatience) {
+			return info, nil
+		}
+		time.Sleep(tailPatience[tries])
+	}
 }
 
 // cutOff makes a segment's file end where the next header says that the segment does, so
@@ -214,12 +255,12 @@ func (l *Log) scan(s *segment) (info segmentInfo, err error) {
 	return scanSegment(f, s.end)
 }
 
-// disown ends a segment where the disk refused to be read. What follows may hold
+// disown ends a segment whose last page the disk refused to read. What follows may hold
 // commits whose numbers and totals nobody knows, and which the next ones would
 // contradict, should the disk think better of it: the numbers skip as many as there
 // can be, and the next header says that the segment ends here.
-func (l *Log) disown(s *segment, info segmentInfo, err error) {
-	l.logger.Error("Segment is unreadable from some point on; what follows is lost", "segment", segmentName(s.number), "offset", info.End, "err", err)
+func (l *Log) disown(s *segment, info segmentInfo) {
+	l.logger.Error("Segment is unreadable from some point on; what follows is lost", "segment", segmentName(s.number), "offset", info.End, "err", info.Refused)
 	l.writer.number += uint64(s.end - info.End)
 	if s.number == l.index.list[len(l.index.list)-1].number {
 		l.writer.prevID, l.writer.prevEnd = s.id, info.End
