@@ -36,7 +36,7 @@ type machine struct {
 
 	brokenUntil time.Time     // until then operations may fail
 	brokenErr   syscall.Errno // with that
-	fault       time.Time     // when one failed last
+	fault       time.Time     // when an fsync of the segments failed last
 	uncut       bool          // a truncation has failed in this process
 
 	trace uint64    // of all that was noted, in any order
@@ -63,7 +63,7 @@ func (m *machine) boot(f fuse) {
 	m.brokenUntil, m.uncut = time.Time{}, false
 	for name, d := range map[string]*memDir{segmentDir: m.segments, savepointDir: m.saves} {
 		d.chance = m.rng
-		d.fault = m.breaks
+		d.fault = func(op string) (int, error) { return m.breaks(name, op) }
 		d.linger = func(op string) { m.linger(name, op) }
 		d.struck = func(op, file string) error { return m.struck(name, op, file) }
 	}
@@ -80,13 +80,15 @@ func (m *machine) wrap(name string, real directory) directory {
 // runs says that the log is open.
 func (m *machine) runs(l *Log) { m.log, m.booted = l, time.Now() }
 
-// breaks is memDir.fault.
-func (m *machine) breaks(op string) (int, error) {
+// breaks is memDir.fault of that directory.
+func (m *machine) breaks(dir, op string) (int, error) {
 	// Not removals: a segment that stays while the one after it goes leaves a gap.
 	if op == "remove" || !time.Now().Before(m.brokenUntil) || m.rng.IntN(3) == 0 {
 		return 0, nil
 	}
-	m.fault = time.Now()
+	if dir == segmentDir && (op == "sync" || op == "syncdir") {
+		m.fault = time.Now()
+	}
 	m.note("fault in", op)
 	m.uncut = m.uncut || op == "truncate"
 	m.tally.Faults++

@@ -152,7 +152,7 @@ func (o *oracle) read(l *Log) (view []seen, damage, hollow uint64) {
 type crash struct {
 	power bool      // a power cut was among it
 	at    time.Time // of the last one
-	fault time.Time // when the disk failed last
+	fault time.Time // when the disk last failed to sync a segment
 	uncut bool      // a failed commit could not be cut off
 }
 

@@ -24,19 +24,23 @@ import "time"
 //   - A failed commit's number is not given out again, its samples are in no total.
 //   - A new segment that follows an error counts only after its fsync. So a disk that
 //     takes writes and refuses to keep them makes no progress, and no segments.
+//   - A full disk refuses writes and still syncs what it has. So after a failed write, if
+//     no new segment can be begun, the abandoned file is synced once: what was published
+//     of it must not wait for space to become durable. That fsync proves nothing if an
+//     earlier one of the same file failed, since the kernel reports an error of writing
+//     back only once: then, and after a failed fsync, only logging again helps.
 
-// abandon gives the active segment up after an error.
-func (w *writer) abandon() {
-	var keep int64
+// cut shortens the active segment's file to what was published of it, after an error, and
+// returns how long the file is then.
+func (w *writer) cut() (size int64) {
 	if head := w.index.mark(); head.Segment == w.header.Number && head.SegmentID == w.header.Segment {
-		keep = head.Offset
+		size = head.Offset
 	}
-	size := keep
-	if err := w.file.Truncate(keep); err != nil {
+	if err := w.file.Truncate(size); err != nil {
 		size = max(w.offset, w.encoder.pages.end())
 		w.logger.Warn("Cannot cut a failed commit off its segment; the next segment's header disowns it", "segment", segmentName(w.header.Number), "err", err)
 	}
-	w.seal(size)
+	return size
 }
 
 // recover goes on in a new segment after an error of the active one. The error is
@@ -44,13 +48,50 @@ func (w *writer) abandon() {
 func (w *writer) recover(err error, b *batch) error {
 	w.failed(err)
 	if w.file != nil {
-		w.abandon()
+		w.seal(w.cut())
 	}
 	if w.begin(b) == nil {
 		return nil
 	}
 	w.failUnpublished()
 	return err
+}
+
+// recoverWrite does so after a write of the active segment failed, and syncs what was
+// published of the segment if no new one can be begun.
+func (w *writer) recoverWrite(err error, b *batch) error {
+	w.failed(err)
+	f, newName, published := w.file, w.newName, w.index.mark()
+	w.detach(w.cut())
+	defer w.close(f)
+	if w.begin(b) == nil {
+		return nil
+	}
+	w.failUnpublished()
+	w.salvage(f, newName, published)
+	return err
+}
+
+// salvage syncs f, the abandoned file that ends with published, without holding w.mu
+// meanwhile.
+func (w *writer) salvage(f file, newName bool, published Mark) {
+	for w.syncing {
+		w.cond.Wait() // its error would be missing from the fsync below
+	}
+	if w.unsynced == f || published.Commit <= w.durable.Commit {
+		return
+	}
+	w.syncing = true
+	w.mu.Unlock()
+	err := w.syncFile(f, newName)
+	w.mu.Lock()
+	w.syncing = false
+	w.cond.Broadcast()
+	if err != nil {
+		w.logger.Error("Cannot sync a segment after a failed write; what a power cut may take is logged again as soon as that is possible", "err", err)
+		return
+	}
+	w.settle(published)
 }
 
 // failed notes an error of the disk.

@@ -35,6 +35,9 @@ func (w *writer) sync() {
 	w.mu.Lock()
 	w.syncing = false
 	w.cond.Broadcast()
+	if err != nil {
+		w.unsynced = f
+	}
 	switch {
 	case w.file != f:
 		// A write failed meanwhile, and what was not durable is in another segment: this
@@ -64,8 +67,19 @@ func (w *writer) syncFile(f file, newName bool) error {
 // becameDurable notes that everything up to m, which is in the active segment, is
 // durable, and publishes it.
 func (w *writer) becameDurable(m Mark) {
-	if m.Commit <= w.durable.Commit {
+	if !w.settle(m) {
 		return
+	}
+	if w.index.mark().Commit <= m.Commit {
+		w.index.publish(w.header, m)
+	}
+	w.cond.Broadcast()
+}
+
+// settle notes that everything up to m is durable. It is false if that was known before.
+func (w *writer) settle(m Mark) bool {
+	if m.Commit <= w.durable.Commit {
+		return false
 	}
 	w.durable, w.lost = m, 0
 	w.index.settle(m)
@@ -79,10 +93,7 @@ func (w *writer) becameDurable(m Mark) {
 	rest := copy(w.retained, w.retained[n:])
 	clear(w.retained[rest:])
 	w.retained = w.retained[:rest]
-	if w.index.mark().Commit <= m.Commit {
-		w.index.publish(w.header, m)
-	}
-	w.cond.Broadcast()
+	return true
 }
 
 // tick makes durable what is not, and tries to get over an error. A file or directory

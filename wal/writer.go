@@ -53,7 +53,8 @@ type writer struct {
 
 	retained      []*batch // written but not durable, in order
 	retainedBytes int
-	syncing       bool // an fsync of file runs without mu
+	syncing       bool // an fsync runs without mu, of file or of one that was abandoned meanwhile
+	unsynced      file // the file whose fsync failed last: no later fsync of it proves anything
 
 	err      error     // why there is no active segment; nil when all is well
 	errSince time.Time // of the first error since all was well
@@ -152,7 +153,7 @@ func (w *writer) log(b *batch) error {
 				return w.refuse(err)
 			}
 			if err := w.write(w.file, w.offset); err != nil {
-				return w.recover(err, b)
+				return w.recoverWrite(err, b)
 			}
 			w.announced = announced
 			w.took(b)
@@ -337,7 +338,14 @@ func (w *writer) roll() error {
 // seal closes the active segment, whose file has size bytes. If nothing of it was
 // published, its number is free.
 func (w *writer) seal(size int64) {
-	w.close(w.file)
+	f := w.file
+	w.detach(size)
+	w.close(f)
+}
+
+// detach makes the active segment, whose file has size bytes, an inactive one. The file
+// stays open.
+func (w *writer) detach(size int64) {
 	w.file = nil
 	if head := w.index.mark(); head.Segment == w.header.Number && head.SegmentID == w.header.Segment {
 		w.next, w.prevID, w.prevEnd = w.header.Number+1, w.header.Segment, head.Offset
