@@ -64,6 +64,9 @@ type Batch struct {
 	told    []string // the first of what is refused, in words
 }
 
+// maxHelpBytes is how much of a help text the log keeps.
+const maxHelpBytes = 4 << 10
+
 // maxTold is how many samples that are refused are told of in the answer.
 const maxTold = 5
 
@@ -86,7 +89,9 @@ func (b *Batch) Series(ls labels.Labels, family string, meta metadata.Metadata) 
 	if err := b.r.CheckLabels(ls); err != nil {
 		return err
 	}
-	if err := b.r.take(seriesBytes + int64(ls.ByteSize())); err != nil {
+	// Each series is logged with its texts, also where many name the same one.
+	texts := min(len(meta.Help), maxHelpBytes) + len(meta.Unit) + len(family)
+	if err := b.r.take(seriesBytes + int64(ls.ByteSize()) + int64(texts)); err != nil {
 		return err
 	}
 	b.ref, b.family, b.meta, b.fault = 0, family, meta, ""

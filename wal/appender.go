@@ -18,7 +18,7 @@ var (
 	errHugeHistogram = fmt.Errorf("it takes more than %d bytes", maxHistogramBytes)
 
 	errTimeless     = errors.New("append exemplar: it has no time")
-	errLongExemplar = fmt.Errorf("append exemplar: its labels take more than %d bytes", maxMetaBytes)
+	errLongExemplar = fmt.Errorf("append exemplar: its labels take more than %d bytes", maxExemplarBytes)
 
 	errFinished = errors.New("appender was committed or rolled back before")
 )
@@ -58,7 +58,11 @@ func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, 
 		return 0, fmt.Errorf("append histogram: %w", err)
 	}
 	m, b := a.log.series, a.b
-	if b.bytes > maxCommit/2 {
+	bytes := b.bytes
+	for i := range opts.Exemplars {
+		bytes += exemplarBytes(&opts.Exemplars[i])
+	}
+	if bytes > maxBatch {
 		return 0, errBatchFull
 	}
 	m.mu.Lock()
@@ -100,9 +104,9 @@ func (a *appender) AppendExemplar(ref storage.SeriesRef, ls labels.Labels, e exe
 	switch {
 	case !e.HasTs && e.Ts == 0:
 		return 0, errTimeless
-	case e.Labels.ByteSize() > maxMetaBytes:
+	case e.Labels.ByteSize() > maxExemplarBytes:
 		return 0, errLongExemplar
-	case a.b.bytes > maxCommit/2:
+	case a.b.bytes > maxBatch:
 		return 0, errBatchFull
 	}
 	m := a.log.series

@@ -269,7 +269,7 @@ func TestHugeHistogram(t *testing.T) {
 	if _, err := app.Append(0, sampleOf(1), 0, 1, 0, nil, h.ToFloat(nil), storage.AppendV2Options{}); err == nil {
 		t.Error("a float histogram of", buckets, "buckets is taken")
 	}
-	long := exemplar.Exemplar{Labels: labels.FromStrings("a", strings.Repeat("x", maxMetaBytes+1)), Value: 1}
+	long := exemplar.Exemplar{Labels: labels.FromStrings("a", strings.Repeat("x", maxExemplarBytes+1)), Value: 1}
 	short := exemplar.Exemplar{Labels: labels.FromStrings("a", "b"), Value: 2}
 	if _, err := app.Append(0, sampleOf(1), 0, 1, 1, nil, nil, storage.AppendV2Options{Exemplars: []exemplar.Exemplar{long, short}}); err != nil {
 		t.Error(err)
@@ -292,7 +292,7 @@ func TestAppendExemplarAlone(t *testing.T) {
 		t.Fatal("an appender of the log takes no exemplars alone")
 	}
 	ls := labels.FromStrings("__name__", "x")
-	for _, e := range []exemplar.Exemplar{{Value: 1}, {Value: 1, Ts: 1, Labels: labels.FromStrings("a", strings.Repeat("x", maxMetaBytes))}} {
+	for _, e := range []exemplar.Exemplar{{Value: 1}, {Value: 1, Ts: 1, Labels: labels.FromStrings("a", strings.Repeat("x", maxExemplarBytes))}} {
 		if _, err := a.AppendExemplar(0, ls, e); err == nil {
 			t.Errorf("%v is taken", e)
 		}

@@ -8,6 +8,10 @@ import (
 	"github.com/prometheus/prometheus/tsdb/record"
 )
 
+// maxBatch bounds a batch, in bytes of its records without metadata. Whatever is appended
+// last, and with up to maxCommitMetadata, its commit stays below maxCommit.
+const maxBatch = maxCommit / 2
+
 // batchState is how far a batch has come.
 type batchState uint8
 
@@ -35,7 +39,7 @@ type batch struct {
 	others map[*memSeries]lastSample
 
 	minT, maxT int64
-	bytes      int // bounds the records that the batch will take, announcements included
+	bytes      int // bounds the records that the batch will take, but for metadata
 
 	// The rest is the writer's.
 	state  batchState
@@ -128,7 +132,7 @@ func (b *batch) admit(s *memSeries, l lastSample, rejectOutOfOrder bool) (repeat
 // touch notes that the batch has something of s.
 func (b *batch) touch(s *memSeries) {
 	b.touched = append(b.touched, s)
-	b.bytes += 128 + int(s.labels.ByteSize()) + len(s.about.Meta.Help) + len(s.about.Meta.Unit) + len(s.about.Family)
+	b.bytes += 128 + int(s.labels.ByteSize())
 }
 
 // add puts an admitted sample into the batch.
@@ -149,21 +153,24 @@ func (b *batch) add(ref uint64, st int64, l lastSample) {
 
 // addExemplars copies the exemplars that came with a sample of time t. Those that
 // come again with a repeated sample are logged again: receivers ignore them. One whose
-// labels are longer than maxMetaBytes is left out. The
+// labels are longer than maxExemplarBytes is left out. The
 // series map's mutex must be held.
 func (b *batch) addExemplars(s *memSeries, t int64, exemplars []exemplar.Exemplar) {
 	for _, e := range exemplars {
-		if e.Labels.ByteSize() > maxMetaBytes {
+		if e.Labels.ByteSize() > maxExemplarBytes {
 			continue
 		}
 		if !e.HasTs && e.Ts == 0 {
 			e.Ts = t
 		}
-		b.bytes += 32 + int(e.Labels.ByteSize())
+		b.bytes += exemplarBytes(&e)
 		b.exemplars = append(b.exemplars, record.RefExemplar{Ref: headRef(s.ref), T: e.Ts, V: e.Value, Labels: e.Labels.Copy()})
 	}
 	b.touch(s)
 }
+
+// exemplarBytes bounds the encoding of e.
+func exemplarBytes(e *exemplar.Exemplar) int { return 32 + int(e.Labels.ByteSize()) }
 
 // finish gives the series back; committed says whether their newest samples are now
 // those of the batch. The series map's mutex must be held.

@@ -7,8 +7,9 @@ import (
 	"math"
 )
 
-// maxCommit bounds the uncompressed records that a reader holds while it waits for
-// the commit record, in bytes. Longer ones are damage: the writer splits them.
+// maxCommit bounds the uncompressed records of a commit, in bytes: those that a reader
+// holds while it waits for the commit record. The encoder refuses to write a longer one,
+// and a reader takes it for damage.
 const maxCommit = 256 << 20
 
 // commitReader assembles the commits of one segment and verifies them: record count

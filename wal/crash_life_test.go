@@ -131,9 +131,7 @@ func (c *crashLife) run(t testing.TB) {
 		if c.off {
 			since.power = since.power || c.fuse.power
 			since.at = c.at
-			if c.machine.fault.After(since.fault) {
-				since.fault = c.machine.fault
-			}
+			since.fault, since.unsynced = c.machine.fault, c.machine.unsynced
 		}
 		c.next()
 		time.Sleep(time.Duration(c.rng.IntN(50)) * time.Millisecond)
@@ -278,7 +276,11 @@ func (c *crashLife) series(k, i int) labels.Labels {
 func (c *crashLife) trouble(ctx context.Context, rng *rand.Rand) {
 	for pause(ctx, rng, time.Second) {
 		c.brokenErr = pick(rng, syscall.EIO, syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS)
-		c.brokenUntil = time.Now().Add(time.Duration(rng.IntN(600)) * time.Millisecond)
+		spell := 600 * time.Millisecond
+		if c.full = rng.IntN(4) == 0; c.full {
+			c.brokenErr, spell = syscall.ENOSPC, 4*time.Second
+		}
+		c.brokenUntil = time.Now().Add(time.Duration(rng.Int64N(int64(spell))))
 	}
 }
 

@@ -36,7 +36,9 @@ type machine struct {
 
 	brokenUntil time.Time     // until then operations may fail
 	brokenErr   syscall.Errno // with that
-	fault       time.Time     // when an fsync of the segments failed last
+	full        bool          // only what needs space fails then, and always
+	fault       time.Time     // when one failed last
+	unsynced    time.Time     // when an fsync of the segments failed last
 	uncut       bool          // a truncation has failed in this process
 
 	trace uint64    // of all that was noted, in any order
@@ -83,11 +85,17 @@ func (m *machine) runs(l *Log) { m.log, m.booted = l, time.Now() }
 // breaks is memDir.fault of that directory.
 func (m *machine) breaks(dir, op string) (int, error) {
 	// Not removals: a segment that stays while the one after it goes leaves a gap.
-	if op == "remove" || !time.Now().Before(m.brokenUntil) || m.rng.IntN(3) == 0 {
+	if op == "remove" || !time.Now().Before(m.brokenUntil) {
 		return 0, nil
 	}
+	// Files of savepoints have all their space from the beginning.
+	needsSpace := op == "create" || op == "write" && dir == segmentDir
+	if m.full && !needsSpace || !m.full && m.rng.IntN(3) == 0 {
+		return 0, nil
+	}
+	m.fault = time.Now()
 	if dir == segmentDir && (op == "sync" || op == "syncdir") {
-		m.fault = time.Now()
+		m.unsynced = m.fault
 	}
 	m.note("fault in", op)
 	m.uncut = m.uncut || op == "truncate"

@@ -150,10 +150,11 @@ func (o *oracle) read(l *Log) (view []seen, damage, hollow uint64) {
 
 // crash is what has happened since the view was taken.
 type crash struct {
-	power bool      // a power cut was among it
-	at    time.Time // of the last one
-	fault time.Time // when the disk last failed to sync a segment
-	uncut bool      // a failed commit could not be cut off
+	power    bool      // a power cut was among it
+	at       time.Time // of the last one
+	fault    time.Time // when the disk failed last
+	unsynced time.Time // when it failed to sync a segment last
+	uncut    bool      // a failed commit could not be cut off
 }
 
 // reopened judges what a log holds that was opened after a crash, and returns that.
@@ -196,8 +197,9 @@ func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 		if c.fate != acked {
 			continue
 		}
+		// After a failed fsync only logging again helps, and that takes a disk that works.
 		since := c.at
-		if after.fault.After(since) {
+		if after.unsynced.After(since) && after.fault.After(since) {
 			since = after.fault
 		}
 		t.Lost++
@@ -244,7 +246,7 @@ func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 	if most := o.mostDamage(); damage > most {
 		o.fail("%d samples count as damage, and no more than %d of commits between ones that survived are gone", damage, most)
 	}
-	if after.at.Sub(after.fault) < acceptableLoss {
+	if after.at.Sub(after.unsynced) < acceptableLoss {
 		// What a failed fsync has dropped still reads as if nothing had happened, and no
 		// fsync brings it back.
 		for _, s := range now {

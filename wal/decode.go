@@ -26,20 +26,23 @@ type entryDecoder struct {
 	builder labels.ScratchBuilder
 
 	// texts are the help texts, units and family names met so far: each comes with every
-	// series of its family, in every segment.
-	texts map[string]string
+	// series of its family, in every segment. textBytes is how much memory they take.
+	texts     map[string]string
+	textBytes int
 }
 
-// maxTexts bounds entryDecoder.texts.
-const maxTexts = 10_000
+// maxTextBytes bounds entryDecoder.texts, which forgets them all when it is full.
+const maxTextBytes = 4 << 20
 
 // text is b as a string, one for all that are equal.
 func (d *entryDecoder) text(b []byte) string {
 	if s, ok := d.texts[string(b)]; ok {
 		return s
 	}
-	if len(d.texts) >= maxTexts {
+	const entry = 64 // of the map, about
+	if d.textBytes += entry + len(b); d.textBytes > maxTextBytes {
 		clear(d.texts)
+		d.textBytes = entry + len(b)
 	}
 	s := string(b)
 	d.texts[s] = s

@@ -1,12 +1,17 @@
 package wal
 
 import (
+	"fmt"
 	"hash/crc32"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/tsdb/record"
 )
+
+// maxCommitMetadata bounds the metadata and families in one commit, in bytes; those of
+// further series are announced by later commits that hold these series.
+const maxCommitMetadata = 32 << 20
 
 // recordBytes is about how long a record may get, in bytes, before the encoder
 // begins another one of the same type.
@@ -20,6 +25,7 @@ type encoder struct {
 	rec       []byte // the record being encoded
 	crc       uint32 // over the records of the commit so far
 	records   uint32
+	bytes     int   // of these records, uncompressed
 	announced int64 // bytes that series and their metadata have taken since reset
 
 	series   []record.RefSeries
@@ -41,13 +47,20 @@ func (e *encoder) header(h Header) {
 	e.pages.fragments(e.rec, 0)
 }
 
+// errHugeCommit means that a commit would take more than a reader accepts. Its caller has
+// to commit in smaller parts.
+var errHugeCommit = fmt.Errorf("commit takes more than %d bytes", maxCommit)
+
 // commit appends one commit, with announcements of the series that m says were not
 // announced in this epoch. From now on m says that they are: if what has been built
-// is not written after all, the epoch is over.
-func (e *encoder) commit(b *batch, m *seriesMap, epoch uint32) {
-	e.crc, e.records = 0, 0
+// is not written after all, the epoch is over. The error is errHugeCommit.
+func (e *encoder) commit(b *batch, m *seriesMap, epoch uint32) error {
+	e.crc, e.records, e.bytes = 0, 0, 0
 	e.announce(b, m, epoch)
 	e.samples(b)
+	if e.bytes > maxCommit {
+		return errHugeCommit
+	}
 	c := commitRecord{
 		Number: b.number, Records: e.records, CRC: e.crc,
 		Samples: b.count(), Total: b.total,
@@ -57,10 +70,15 @@ func (e *encoder) commit(b *batch, m *seriesMap, epoch uint32) {
 	}
 	e.rec = appendCommit(e.rec[:0], c)
 	e.pages.fragments(e.rec, 0)
+	return nil
 }
 
-// emit appends the record in e.rec and counts it as one of the commit.
+// emit appends the record in e.rec and counts it as one of the commit, unless the commit
+// has become too large to be written.
 func (e *encoder) emit() {
+	if e.bytes += len(e.rec); e.bytes > maxCommit {
+		return
+	}
 	e.crc = crc32.Update(e.crc, castagnoli, e.rec)
 	e.records++
 	e.pages.record(e.rec)
@@ -69,15 +87,16 @@ func (e *encoder) emit() {
 // announce appends series, metadata and family records.
 func (e *encoder) announce(b *batch, m *seriesMap, epoch uint32) {
 	e.series, e.metadata, e.families = e.series[:0], e.metadata[:0], e.families[:0]
+	metadata := 0 // bytes
 	m.mu.Lock()
 	for _, s := range b.touched {
 		if s.epoch != epoch {
 			s.epoch = epoch
 			e.series = append(e.series, record.RefSeries{Ref: headRef(s.ref), Labels: s.labels})
 		}
-		if s.metaEpoch != epoch {
+		if about := s.about; s.metaEpoch != epoch && metadata <= maxCommitMetadata {
 			s.metaEpoch = epoch
-			about := s.about
+			metadata += about.bytes()
 			if !about.Meta.IsEmpty() {
 				e.metadata = append(e.metadata, record.RefMetadata{
 					Ref: headRef(s.ref), Type: record.GetMetricType(about.Meta.Type), Unit: about.Meta.Unit, Help: about.Meta.Help,

@@ -46,22 +46,32 @@ type About struct {
 	Family string // "" if no appender said
 }
 
-// abouts are those that series share, by themselves.
-type abouts map[About]*About
+// bytes is about how much memory a takes.
+func (a *About) bytes() int { return 64 + len(a.Meta.Help) + len(a.Meta.Unit) + len(a.Family) }
 
-// maxAbouts bounds abouts: there are one or two for each metric family, unless somebody
-// writes what changes into them.
-const maxAbouts = 20_000
+// abouts has one *About for all series of which the same was said. It may forget: then
+// equal ones are no longer shared, which costs memory and nothing else.
+type abouts struct {
+	shared map[About]*About
+	bytes  int // of all that are shared
+}
+
+// maxAboutBytes bounds abouts. A family takes one or two of some hundred bytes each, unless
+// a sender changes its help all the time.
+const maxAboutBytes = 4 << 20
+
+func newAbouts() *abouts { return &abouts{shared: map[About]*About{}} }
 
 // share finds the shared one that equals a, or makes it.
-func (s abouts) share(a About) *About {
-	if shared := s[a]; shared != nil {
+func (s *abouts) share(a About) *About {
+	if shared := s.shared[a]; shared != nil {
 		return shared
 	}
-	if len(s) >= maxAbouts {
-		clear(s)
+	if s.bytes += a.bytes(); s.bytes > maxAboutBytes {
+		clear(s.shared)
+		s.bytes = a.bytes()
 	}
-	s[a] = &a
+	s.shared[a] = &a
 	return &a
 }
 

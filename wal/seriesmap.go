@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
@@ -29,12 +30,15 @@ const seriesStale = 5 * time.Minute
 const sweepEvery = 60
 
 // Bounds on what one series may bring along, in bytes. They keep every record far
-// below maxRecord. Metadata beyond its bound is left out.
+// below maxRecord. Longer help is cut; a longer unit or family is left out.
 const (
-	maxLabelBytes = 1 << 20
-	maxMetaBytes  = 64 << 10
+	maxLabelBytes  = 1 << 20
+	maxHelpBytes   = 4 << 10
+	maxUnitBytes   = 256
+	maxFamilyBytes = 256
 
-	maxHistogramBytes = 4 << 20 // of one sample
+	maxHistogramBytes = 4 << 20  // of one sample
+	maxExemplarBytes  = 64 << 10 // of an exemplar's labels
 )
 
 var errNoLabels = errors.New("series has no labels and its reference is unknown")
@@ -99,7 +103,7 @@ type seriesMap struct {
 	// which a caller kept from an earlier process is unknown, and not another series.
 	ref uint64
 
-	abouts  abouts
+	abouts  *abouts
 	unknown *About // of a series of which nothing was said
 
 	tick  uint32 // seconds since some moment, advanced by evict; it lasts for 136 years
@@ -109,7 +113,7 @@ type seriesMap struct {
 func newSeriesMap() *seriesMap {
 	return &seriesMap{
 		byHash:  make(map[uint64]*memSeries),
-		abouts:  make(abouts),
+		abouts:  newAbouts(),
 		unknown: &About{},
 		ref:     1 + rand.Uint64N(1<<48), // #nosec G404 -- not a secret; short, because metadata records hold it as varint
 	}
@@ -157,22 +161,41 @@ func checkLabels(ls labels.Labels) error {
 	return nil
 }
 
-// describe notes the metadata and the family that came with a sample. They are
-// announced with the next commit that holds the series. m.mu must be held.
-func (m *seriesMap) describe(s *memSeries, meta *metadata.Metadata, familyName string) {
-	newMeta := !meta.IsEmpty() && !meta.Equals(s.about.Meta) && len(meta.Help)+len(meta.Unit) <= maxMetaBytes
-	newFamily := familyName != "" && familyName != s.about.Family
+// describe notes the metadata and the family that came with a sample, within their
+// bounds. They are announced with the next commit that holds the series. m.mu must be held.
+func (m *seriesMap) describe(s *memSeries, meta *metadata.Metadata, family string) {
+	said := bounded(*meta)
+	newMeta := !said.IsEmpty() && !said.Equals(s.about.Meta)
+	newFamily := family != "" && family != s.about.Family && len(family) <= maxFamilyBytes
 	if !newMeta && !newFamily {
 		return
 	}
 	d := *s.about
 	if newMeta {
-		d.Meta = *meta
+		d.Meta = said
+		if len(said.Help) < len(meta.Help) {
+			d.Meta.Help = strings.Clone(said.Help)
+		}
 	}
 	if newFamily {
-		d.Family = strings.Clone(familyName) // it may be a part of something large
+		d.Family = strings.Clone(family) // it may be a part of something large
 	}
 	s.about, s.metaEpoch = m.abouts.share(d), 0
+}
+
+// bounded is meta within the bounds of the log. It shares the memory of meta's texts.
+func bounded(meta metadata.Metadata) metadata.Metadata {
+	if len(meta.Help) > maxHelpBytes {
+		n := maxHelpBytes
+		for n > 0 && !utf8.RuneStart(meta.Help[n]) {
+			n--
+		}
+		meta.Help = meta.Help[:n]
+	}
+	if len(meta.Unit) > maxUnitBytes {
+		meta.Unit = ""
+	}
+	return meta
 }
 
 // labelsOf are the labels of a reference, empty if it is unknown.

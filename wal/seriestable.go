@@ -26,7 +26,7 @@ type seriesTable struct {
 	entries  uint64            // counts the entries handed out
 
 	refs   refs.Table[known] // of the present segment
-	abouts abouts
+	abouts *abouts
 
 	builder labels.ScratchBuilder
 	live    func(ref uint64) labels.Labels // see tail.labelsOf; may be nil
@@ -45,7 +45,7 @@ func newSeriesTable(live func(ref uint64) labels.Labels) *seriesTable {
 		live:     live,
 		seed:     maphash.MakeSeed(),
 		byLabels: map[uint64]*known{},
-		abouts:   abouts{},
+		abouts:   newAbouts(),
 		builder:  labels.NewScratchBuilder(16),
 	}
 }

@@ -145,7 +145,10 @@ func (w *writer) log(b *batch) error {
 		e := &w.encoder
 		e.reset(w.offset)
 		w.enlist(b)
-		e.commit(b, w.series, w.epoch)
+		if err := e.commit(b, w.series, w.epoch); err != nil {
+			w.epoch++ // what was built is not written
+			return err
+		}
 		announced := w.announced + e.announced
 		if e.pages.end() <= w.segmentLimit(announced) || w.offset <= w.start {
 			if err := w.fit(w.header.Segment); err != nil {
@@ -252,6 +255,8 @@ func (w *writer) begin(b *batch) error {
 	w.makeRoom(w.segmentLimit(0)) // at once, so that few of its commits have to wait for that
 	if err := w.tryBegin(b); errors.Is(err, ErrFull) {
 		return w.refuse(err)
+	} else if errors.Is(err, errHugeCommit) {
+		return err // which is b's fault, not the disk's
 	} else if err != nil {
 		w.failed(err)
 		return err
@@ -281,11 +286,15 @@ func (w *writer) tryBegin(b *batch) error {
 	e.header(h)
 	start := e.pages.end()
 	for _, r := range w.retained {
-		e.commit(r, w.series, w.epoch)
+		if err := e.commit(r, w.series, w.epoch); err != nil {
+			return err // impossible: it was written before
+		}
 	}
 	if b != nil {
 		w.enlist(b)
-		e.commit(b, w.series, w.epoch)
+		if err := e.commit(b, w.series, w.epoch); err != nil {
+			return err
+		}
 	}
 
 	if err := w.fit(h.Segment); err != nil && !recovering {

@@ -292,11 +292,24 @@ func TestHostileRequests(t *testing.T) {
 		sum(ms, pmetric.AggregationTemporalityCumulative, 0, 1000, 1)
 		sum(ms, pmetric.AggregationTemporalityCumulative, 0, 1<<41, 1)
 	}).MarshalProto())
+	described := must(request(func(ms pmetric.MetricSlice) { // one description of 60 KiB for 40,000 series
+		m := ms.AppendEmpty()
+		m.SetName("m")
+		m.SetDescription(strings.Repeat("h", 60<<10))
+		points := m.SetEmptyGauge().DataPoints()
+		for i := range 40_000 {
+			p := points.AppendEmpty()
+			p.Attributes().PutInt("i", int64(i))
+			p.SetTimestamp(now)
+			p.SetIntValue(1)
+		}
+	}).MarshalProto())
 	for _, tc := range []struct {
 		name, contentType string
 		body              []byte
 		reason            receivers.Reason
 	}{
+		{"one description of 40,000 series", "application/x-protobuf", described, receivers.TooComplex},
 		{"text", "text/plain", nil, receivers.Unsupported},
 		{"not protobuf", "application/x-protobuf", []byte("hello"), receivers.Malformed},
 		{"not json", "application/json", []byte("{\"resourceMetrics\":[{"), receivers.Malformed},

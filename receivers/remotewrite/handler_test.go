@@ -2,6 +2,7 @@ package remotewrite
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -179,6 +180,14 @@ func TestHostileMessages(t *testing.T) {
 	deep := &prompb.WriteRequest{Timeseries: make([]prompb.TimeSeries, 100_000)}
 	empties := bytes.Repeat([]byte{1<<3 | 2, 0}, 4<<20) // four million empty series
 	samples := bytes.Repeat([]byte{2<<3 | 2, 0}, 1<<20)
+	helped := &writev2.Request{Symbols: []string{"", "__name__", "x", "i", strings.Repeat("h", 60<<10)}} // one text of 60 KiB, named by each series
+	for i := range 40_000 {
+		helped.Symbols = append(helped.Symbols, fmt.Sprint(i))
+		helped.Timeseries = append(helped.Timeseries, writev2.TimeSeries{
+			LabelsRefs: []uint32{1, 2, 3, uint32(len(helped.Symbols) - 1)}, Samples: []writev2.Sample{{Value: 1, Timestamp: 1}},
+			Metadata: writev2.Metadata{HelpRef: 4},
+		})
+	}
 	for _, tc := range []struct {
 		name, contentType string
 		message           []byte
@@ -195,6 +204,7 @@ func TestHostileMessages(t *testing.T) {
 		{"many references", content2, marshal(t, &writev2.Request{Symbols: []string{"", "x"}, Timeseries: []writev2.TimeSeries{{LabelsRefs: manyRefs}}}), receivers.TooManyLabels},
 		{"reference to nothing", content2, marshal(t, &writev2.Request{Symbols: []string{"", "x"}, Timeseries: []writev2.TimeSeries{{LabelsRefs: []uint32{1, 9}}}}), receivers.Malformed},
 		{"odd references", content2, marshal(t, &writev2.Request{Symbols: []string{"", "x"}, Timeseries: []writev2.TimeSeries{{LabelsRefs: []uint32{1}}}}), receivers.Malformed},
+		{"one help named by 40,000 series", content2, marshal(t, helped), receivers.TooComplex},
 		{"symbols of nothing", content2, bytes.Repeat([]byte{4<<3 | 2, 0}, 4<<20), ""},
 		{"another message", "application/x-protobuf;proto=io.prometheus.write.v3.Request", nil, receivers.Unsupported},
 		{"json", "application/json", []byte("{}"), receivers.Unsupported},
