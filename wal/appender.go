@@ -37,8 +37,9 @@ var _ storage.AppendableV2 = (*Log)(nil)
 // an hour without a sample they need the labels again.
 //
 // Commit returns nil when a process kill can no longer take the batch, and under
-// SyncAlways when a power cut cannot either. Otherwise nothing of the batch is in the
-// log, and the error is or wraps ErrFull, ErrClosed, or what the disk said.
+// SyncAlways, as long as that is the setting, when a power cut cannot either. Otherwise
+// nothing of the batch is in the log, and the error is or wraps ErrFull, ErrClosed, or what
+// the disk said.
 func (l *Log) AppenderV2(context.Context) storage.AppenderV2 {
 	return &appender{log: l, b: l.writer.newBatch()}
 }
