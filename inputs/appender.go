@@ -64,32 +64,15 @@ type sample struct {
 
 // Append implements [storage.AppenderV2].
 func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AppendV2Options) (storage.SeriesRef, error) {
-	p := a.in.path
-	p.mu.Lock()
-	s := p.byRef.Get(uint64(ref))
-	hash := uint64(0) // used only where s is nil
+	s, known := a.series(ref, ls, &o)
 	if s == nil {
-		p.mu.Unlock()
-		ls = ls.WithoutEmpty()
-		hash = ls.Hash()
-		p.mu.Lock()
-		s = p.find(hash, ls)
-	}
-	if s = a.admit(s, hash, ls); s == nil {
-		p.mu.Unlock()
 		a.skipped++
 		return 0, nil
 	}
-	if about := s.about; (about.family != o.MetricFamilyName || about.meta != o.Metadata) && (o.MetricFamilyName != "" || !o.Metadata.IsEmpty()) {
-		s.about = p.describe(description{family: o.MetricFamilyName, meta: o.Metadata})
-	}
-	known := s.ref
-	p.mu.Unlock()
-
-	if a.taken == nil {
-		return a.out.Append(known, s.labels, st, t, v, h, fh, o) // it says what is wrong
-	}
 	taken, err := a.out.Append(known, s.labels, st, t, v, h, fh, o)
+	if a.taken == nil {
+		return taken, err // the batch has ended, as err says
+	}
 	if err == nil || errors.Is(err, &storage.AppendPartialError{}) { // that is about an exemplar
 		one := sample{s: s, t: t, v: v}
 		if h != nil || fh != nil {
@@ -98,17 +81,30 @@ func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, 
 		*a.taken = append(*a.taken, one)
 	}
 	if taken != 0 && taken != known {
-		p.mu.Lock()
-		if !s.gone {
-			if p.byRef.Get(uint64(known)) == s {
-				p.byRef.Remove(uint64(known))
-			}
-			s.ref = taken
-			p.byRef.Put(uint64(taken), s)
-		}
-		p.mu.Unlock()
+		a.in.path.refer(s, known, taken)
 	}
 	return taken, err
+}
+
+// series is the series of a sample, and the reference by which the log knows it. It is nil if
+// it would be one more than the limit.
+func (a *appender) series(ref storage.SeriesRef, ls labels.Labels, o *storage.AppendV2Options) (s *series, known storage.SeriesRef) {
+	p := a.in.path
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s = p.byRef.Get(uint64(ref))
+	hash := uint64(0) // used only where s is nil
+	if s == nil {
+		ls, hash = p.hash(ls)
+		s = p.find(hash, ls)
+	}
+	if s = a.admit(s, hash, ls); s == nil {
+		return nil, 0
+	}
+	if about := s.about; (about.family != o.MetricFamilyName || about.meta != o.Metadata) && (o.MetricFamilyName != "" || !o.Metadata.IsEmpty()) {
+		s.about = p.describe(description{family: o.MetricFamilyName, meta: o.Metadata})
+	}
+	return s, s.ref
 }
 
 // AppendExemplar adds an exemplar whose sample came before, where the log takes such: it
@@ -184,11 +180,15 @@ func (a *appender) Skipped() int { return a.skipped }
 // Filtered implements [Filterer].
 func (a *appender) Filtered(n int) { a.filtered += uint64(n) } // #nosec G115 -- a count
 
-// Commit implements [storage.AppenderV2].
+// Commit implements [storage.AppenderV2]. What the log has acknowledged stays acknowledged
+// when the bookkeeping about it panics.
 func (a *appender) Commit() error {
-	err := a.out.Commit()
-	a.end(err == nil)
-	return err
+	if err := a.out.Commit(); err != nil {
+		a.end(false)
+		return err
+	}
+	_ = a.in.guard.Run(func() { a.end(true) }) // the guard tells people
+	return nil
 }
 
 // Rollback implements [storage.AppenderV2].

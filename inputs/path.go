@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
 
+	"hwsagent/inputs/panics"
 	"hwsagent/refs"
 )
 
@@ -33,6 +34,7 @@ type Path struct {
 
 	mu     sync.Mutex
 	inputs map[string]*Input            // by kind and name
+	guards map[string]*panics.Guard     // likewise; of each input, and of those that are about to come
 	byRef  refs.Table[series]           // those that the log knows
 	byHash map[uint64]*series           // all, by the hash of their labels; first of a chain
 	rivals map[*series]rival            // of the series that a second input brings
@@ -56,9 +58,10 @@ type Settings struct {
 // Input is one way in. It is a [storage.AppendableV2]; any number of its batches may be
 // open at once.
 type Input struct {
-	path *Path
-	kind string
-	name string
+	path  *Path
+	kind  string
+	name  string
+	guard *panics.Guard
 
 	// Guarded by path.mu.
 	settings Settings
@@ -113,7 +116,7 @@ const maxDescriptions = 10_000
 func NewPath(log storage.AppendableV2, logger *slog.Logger) *Path {
 	return &Path{
 		log: log, logger: logger, start: time.Now(),
-		inputs: map[string]*Input{}, byHash: map[uint64]*series{},
+		inputs: map[string]*Input{}, guards: map[string]*panics.Guard{}, byHash: map[uint64]*series{},
 		rivals: map[*series]rival{}, pairs: map[[2]*Input]*pair{}, kinds: map[description]*description{},
 	}
 }
@@ -127,7 +130,7 @@ func (p *Path) Input(kind, name string, s Settings) *Input {
 	key := kind + " " + name
 	in := p.inputs[key]
 	if in == nil {
-		in = &Input{path: p, kind: kind, name: name}
+		in = &Input{path: p, kind: kind, name: name, guard: p.guardOf(kind, name)}
 		p.inputs[key] = in
 	}
 	in.settings, in.closed = s, false
@@ -142,10 +145,29 @@ func (p *Path) Ended(kind, name string) *Input {
 	key := kind + " " + name
 	in := p.inputs[key]
 	if in == nil {
-		in = &Input{path: p, kind: kind, name: name, closed: true}
+		in = &Input{path: p, kind: kind, name: name, closed: true, guard: p.guardOf(kind, name)}
 		p.inputs[key] = in
 	}
 	return in
+}
+
+// Guard contains the panics of the input of a kind and a name, which need not be there yet:
+// what runs the input's work may be made first. The guard is forgotten with the input.
+func (p *Path) Guard(kind, name string) *panics.Guard {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.guardOf(kind, name)
+}
+
+// guardOf is Guard. p.mu must be held.
+func (p *Path) guardOf(kind, name string) *panics.Guard {
+	key := kind + " " + name
+	g := p.guards[key]
+	if g == nil {
+		g = panics.New(key, p.logger)
+		p.guards[key] = g
+	}
+	return g
 }
 
 // Keep says that of a kind only the inputs with these names go on. The others are
@@ -159,6 +181,11 @@ func (p *Path) Keep(kind string, names []string) {
 		}
 		if in.closed = !slices.Contains(names, in.name); in.closed && in.live == 0 {
 			delete(p.inputs, key)
+		}
+	}
+	for key := range p.guards {
+		if name, ok := strings.CutPrefix(key, kind+" "); ok && p.inputs[key] == nil && !slices.Contains(names, name) {
+			delete(p.guards, key)
 		}
 	}
 }
@@ -175,6 +202,28 @@ func (s *series) lapsed(tick uint32) bool { return tick-s.seen > s.patience() }
 func (s *series) patience() uint32 {
 	return uint32(max(lapse, 3*s.owner.settings.Interval) / time.Second)
 } // #nosec G115 -- an interval is under a year
+
+// hash is ls without empty labels, and its hash. p.mu must be held; it is free meanwhile.
+func (p *Path) hash(ls labels.Labels) (labels.Labels, uint64) {
+	p.mu.Unlock()
+	defer p.mu.Lock()
+	ls = ls.WithoutEmpty()
+	return ls, ls.Hash()
+}
+
+// refer notes that the log now knows s by another reference than before.
+func (p *Path) refer(s *series, before, now storage.SeriesRef) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.gone {
+		return
+	}
+	if p.byRef.Get(uint64(before)) == s {
+		p.byRef.Remove(uint64(before))
+	}
+	s.ref = now
+	p.byRef.Put(uint64(now), s)
+}
 
 // find is the series of these labels, or nil. p.mu must be held.
 func (p *Path) find(hash uint64, ls labels.Labels) *series {
@@ -262,6 +311,7 @@ func (p *Path) sweep(tick uint32) {
 	for key, in := range p.inputs {
 		if in.closed && in.live == 0 {
 			delete(p.inputs, key)
+			delete(p.guards, key)
 		}
 	}
 }
@@ -322,6 +372,7 @@ type InputStatus struct {
 	// that was refused.
 	OverSince time.Time
 	Example   string
+	Panics    panics.State // that its work came to, and which were contained
 }
 
 // Status describes the inputs, in the order of their names.
@@ -331,7 +382,7 @@ func (p *Path) Status() []InputStatus {
 	now := time.Now()
 	all := make([]InputStatus, 0, len(p.inputs))
 	for _, in := range p.inputs {
-		s := InputStatus{Kind: in.kind, Name: in.name, Series: in.live, MaxSeries: in.settings.MaxSeries, Filtered: in.filtered, Refused: in.refused}
+		s := InputStatus{Kind: in.kind, Name: in.name, Series: in.live, MaxSeries: in.settings.MaxSeries, Filtered: in.filtered, Refused: in.refused, Panics: in.guard.State()}
 		if in.over != nil && now.Sub(in.over.last) <= lapse {
 			s.OverSince, s.Example = in.over.first, in.over.example
 		}

@@ -6,16 +6,15 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"runtime/debug"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
+
+	"hwsagent/inputs/panics"
 )
 
 // grace is how long a probe may take to return after its deadline, so that what it
@@ -39,6 +38,7 @@ type loop struct {
 	spec    Spec
 	out     storage.AppendableV2
 	log     *slog.Logger
+	guard   *panics.Guard
 	tracker *tracker
 	round   uint64     // number of the last round, from 1
 	stamped int64      // its timestamp, milliseconds
@@ -71,8 +71,12 @@ func newLoop(s Spec, out storage.AppendableV2, logger *slog.Logger, rounds *sync
 	if s.Out != nil {
 		out = s.Out
 	}
+	guard := s.Guard
+	if guard == nil {
+		guard = panics.New("probe "+s.Name, logger)
+	}
 	l := &loop{
-		spec: s, out: out, log: logger, rounds: rounds,
+		spec: s, out: out, log: logger, guard: guard, rounds: rounds,
 		tracker: newTracker(s.sampleLabels(), s.Relabel),
 		done:    make(chan struct{}),
 		status:  Status{Name: s.Name, Type: s.Type, Interval: s.Interval, State: "waiting", Instance: s.Labels.Get(model.InstanceLabel)},
@@ -104,7 +108,7 @@ func (l *loop) run(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
-		l.runRound(ctx)
+		l.attempt(ctx)
 		next = next.Add(l.spec.Interval)
 		if late := time.Since(next); late >= 0 {
 			missed := uint64(late/l.spec.Interval) + 1
@@ -112,6 +116,13 @@ func (l *loop) run(ctx context.Context) {
 			l.skipped(missed)
 		}
 		timer.Reset(time.Until(next))
+	}
+}
+
+// attempt runs a round, and keeps the loop going if the round's own bookkeeping panics.
+func (l *loop) attempt(ctx context.Context) {
+	if err := l.guard.Run(func() { l.runRound(ctx) }); err != nil {
+		l.report(result{round: NewRound(0), err: err}, 0, 0, nil)
 	}
 }
 
@@ -134,7 +145,7 @@ func (l *loop) runRound(ctx context.Context) {
 	results := make(chan result, 1)
 	round := l.newRound()
 	go func() {
-		err := l.collect(cctx, round)
+		err := l.guard.Do(func() error { return l.spec.Probe.Collect(cctx, round) })
 		results <- result{round: round, err: err, took: time.Since(start)}
 	}()
 	select {
@@ -174,18 +185,8 @@ func (l *loop) reuse(res result) {
 	}
 }
 
-// collect calls the probe and turns a panic into an error.
-func (l *loop) collect(ctx context.Context, round *Round) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			l.log.Error("The probe panicked", "panic", p, "stack", string(debug.Stack()))
-			err = fmt.Errorf("panic: %v", p)
-		}
-	}()
-	return l.spec.Probe.Collect(ctx, round)
-}
-
-// finish appends a round, its report and its stale markers, and commits them as one.
+// finish appends and commits a round, and says how it went. Of a round whose appending or
+// committing panics nothing is kept: a failed round is committed in its place.
 func (l *loop) finish(ctx context.Context, start time.Time, res result) {
 	if ctx.Err() != nil && res.err != nil {
 		return // the shutdown interrupted it; that says nothing about the probe
@@ -193,122 +194,19 @@ func (l *loop) finish(ctx context.Context, start time.Time, res result) {
 	if n := res.round.Over(); n > 0 {
 		res = result{round: NewRound(0), took: res.took, err: fmt.Errorf("read %d samples, more than the limit of %d; none is kept", l.spec.MaxSamples+n, l.spec.MaxSamples)}
 	}
-	l.round++
-	t := stamp(start, l.stamped)
-	l.stamped = t
-	app := l.out.AppenderV2(ctx)
-	appended, refused, firstErr := l.appendRound(app, t, res.round)
-	fate := roundFate(res, appended, firstErr)
-	ended := l.ended
-	l.tracker.gone(l.round, func(tr *tracked) { ended = append(ended, tr) })
-	ended = slices.DeleteFunc(ended, func(tr *tracked) bool { return l.tracker.seen[tr.hash] == l.round })
-	for _, tr := range ended {
-		// A stale marker that the log refuses as out of order is not needed: the series
-		// has newer data.
-		_, err := app.Append(tr.ref, tr.labels, 0, t, math.Float64frombits(value.StaleNaN), nil, nil, storage.AOptions{RejectOutOfOrder: true})
-		if err != nil && firstErr == nil && !errors.Is(err, storage.ErrOutOfOrderSample) {
-			firstErr = err
+	done, err := l.store(ctx, start, res)
+	if panics.As(err) != nil {
+		res = result{round: NewRound(0), took: res.took, err: errors.Join(res.err, err)}
+		if done, err = l.store(ctx, start, res); panics.As(err) != nil {
+			done.refusal = err
 		}
-	}
-	up := 1.0
-	if res.err != nil && !errors.Is(res.err, ErrPartial) {
-		up = 0
-	}
-	for _, rep := range []struct {
-		*tracked
-		v float64
-	}{{l.up, up}, {l.took, res.took.Seconds()}} {
-		if ref, err := app.Append(rep.ref, rep.labels, 0, t, rep.v, nil, nil, storage.AOptions{Metadata: metadata.Metadata{Type: model.MetricTypeGauge}}); err == nil {
-			rep.ref = ref
-		} else if firstErr == nil {
-			firstErr = err
-		}
-	}
-	err := app.Commit()
-	l.ended = nil
-	if err != nil {
-		refused += appended
-		appended = 0
-		l.ended = ended[:min(len(ended), maxEnded)]
 	}
 	if c, ok := l.spec.Probe.(Committer); ok && l.hung == nil && !l.once {
-		c.Committed(errors.Join(fate, err))
-	}
-	l.report(res, appended, refused, errors.Join(firstErr, err))
-}
-
-// roundFate is why not every sample of a round is in its commit, nil if each is.
-func roundFate(res result, appended int, refusal error) error {
-	switch {
-	case res.err != nil:
-		return res.err // who knows what is missing
-	case refusal != nil:
-		return refusal
-	case appended < len(res.round.Samples()):
-		return errRelabelled
-	}
-	return nil
-}
-
-// stamp is the timestamp of a round that began at start, in milliseconds. It is never
-// that of the round before, which a step of the wall clock back by one interval would
-// make it, a leap second for one: the log would refuse every sample.
-func stamp(start time.Time, before int64) int64 {
-	if t := start.UnixMilli(); t != before {
-		return t
-	}
-	return before + 1
-}
-
-// appendRound appends the samples of a round. One bad sample costs itself only; the
-// first error of them is returned.
-func (l *loop) appendRound(app storage.AppenderV2, now int64, round *Round) (appended, refused int, firstErr error) {
-	samples, filtered := round.Samples(), 0
-	for i := range samples {
-		s := &samples[i]
-		tr := l.tracker.find(s)
-		fail := tr.err
-		if fail == nil && tr.labels.IsEmpty() {
-			l.tracker.mark(tr, l.round)
-			filtered++
-			continue
+		if err := l.guard.Run(func() { c.Committed(done.fate) }); err != nil {
+			done.refusal = errors.Join(done.refusal, err)
 		}
-		if fail == nil && !l.tracker.first(tr, l.round) {
-			fail = fmt.Errorf("%s comes twice in one round", tr.labels)
-		}
-		if fail == nil {
-			t := s.T
-			if t == 0 {
-				t = now
-			}
-			tr.timed = s.T != 0
-			var ref storage.SeriesRef
-			ref, fail = app.Append(tr.ref, tr.labels, s.ST, t, s.Value, s.H, s.FH, storage.AOptions{
-				MetricFamilyName: s.Family.Name,
-				Metadata:         metadata.Metadata{Type: s.Family.Type, Unit: s.Family.Unit, Help: s.Family.Help},
-				Exemplars:        s.Exemplars,
-			})
-			if fail != nil && errors.Is(fail, &storage.AppendPartialError{}) {
-				fail = nil // the sample is in; only an exemplar is not
-			}
-			if fail == nil {
-				tr.ref = ref
-			}
-		}
-		l.tracker.mark(tr, l.round)
-		if fail != nil {
-			refused++
-			if firstErr == nil {
-				firstErr = fail
-			}
-			continue
-		}
-		appended++
 	}
-	if f, ok := app.(filterer); ok {
-		f.Filtered(filtered)
-	}
-	return appended, refused, firstErr
+	l.report(res, done.appended, done.refused, done.refusal)
 }
 
 // stop ends the loop and waits for it; a round that hangs is left behind, and the probe closed
@@ -320,19 +218,36 @@ func (l *loop) stop() {
 	l.cancel()
 	<-l.done
 	if l.hung == nil {
-		closeProbe(l.log, l.spec.Name, l.spec.Probe)
+		l.closeProbe()
 		return
 	}
 	go func() {
 		<-l.hung
-		closeProbe(l.log, l.spec.Name, l.spec.Probe)
+		l.closeProbe()
 	}()
 }
 
-// end marks every series of a stopped loop as stale: nobody reads them any more.
+// closeProbe closes the probe, if it is a Closer.
+func (l *loop) closeProbe() { closeProbe(l.log, l.guard, l.spec.Name, l.spec.Probe) }
+
+// end marks every series of a stopped loop as stale: nothing reads them any more.
 func (l *loop) end() {
+	var app storage.AppenderV2
+	err := l.guard.Do(func() error {
+		app = l.out.AppenderV2(context.Background())
+		return l.markAll(app)
+	})
+	if panics.As(err) != nil && app != nil {
+		err = errors.Join(err, l.guard.Do(app.Rollback))
+	}
+	if err != nil {
+		l.log.Warn("Cannot mark the series of the removed probe stale", "err", err)
+	}
+}
+
+// markAll marks every series stale and commits that.
+func (l *loop) markAll(app storage.AppenderV2) error {
 	t := time.Now().UnixMilli()
-	app := l.out.AppenderV2(context.Background())
 	mark := func(tr *tracked) {
 		_, err := app.Append(tr.ref, tr.labels, 0, t, math.Float64frombits(value.StaleNaN), nil, nil, storage.AOptions{RejectOutOfOrder: true})
 		if err != nil {
@@ -344,7 +259,5 @@ func (l *loop) end() {
 		mark(l.up)
 		mark(l.took)
 	}
-	if err := app.Commit(); err != nil {
-		l.log.Warn("Cannot mark the series of the removed probe stale", "err", err)
-	}
+	return app.Commit()
 }

@@ -15,9 +15,9 @@ import (
 func Once(ctx context.Context, s Spec, out storage.AppendableV2, logger *slog.Logger) Status {
 	l := newLoop(s, out, logger, &sync.Pool{})
 	l.once = true
-	l.runRound(ctx)
+	l.attempt(ctx)
 	if l.hung == nil {
-		closeProbe(logger, s.Name, s.Probe)
+		l.closeProbe()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"github.com/prometheus/prometheus/storage"
+
+	"hwsagent/inputs/panics"
 )
 
 // Runner runs probes, each in a goroutine of its own, until its context ends.
@@ -64,7 +66,7 @@ func (r *Runner) Apply(specs []Spec) {
 		order = append(order, s.Name)
 		old := r.mu.loops[s.Name]
 		if old != nil && old.spec.Identity == s.Identity {
-			closeProbe(r.log, s.Name, s.Probe) // never ran
+			closeProbe(r.log, old.guard, s.Name, s.Probe) // never ran
 			next[s.Name] = old
 			continue
 		}
@@ -92,7 +94,7 @@ func (r *Runner) start(l *loop) {
 	l.cancel = cancel
 	r.wg.Go(func() {
 		defer close(l.done)
-		l.run(ctx)
+		_ = l.guard.Run(func() { l.run(ctx) }) // the guard tells people
 	})
 }
 
@@ -111,9 +113,9 @@ func (r *Runner) Status() []Status {
 	return slices.Clip(out)
 }
 
-func closeProbe(log *slog.Logger, name string, p Probe) {
+func closeProbe(log *slog.Logger, guard *panics.Guard, name string, p Probe) {
 	if c, ok := p.(Closer); ok {
-		if err := c.Close(); err != nil {
+		if err := guard.Do(c.Close); err != nil {
 			log.Warn("Cannot close the probe", "probe", name, "err", err)
 		}
 	}

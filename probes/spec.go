@@ -7,6 +7,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/relabel"
 	"github.com/prometheus/prometheus/storage"
+
+	"hwsagent/inputs/panics"
 )
 
 // Spec says how one probe is run.
@@ -24,6 +26,9 @@ type Spec struct {
 
 	// Out takes what the probe reads; nil stands for the runner's own.
 	Out storage.AppendableV2
+
+	// Guard contains the panics of the probe's work; nil stands for one of its own.
+	Guard *panics.Guard
 
 	Interval time.Duration // between the starts of two rounds, > 0
 	Timeout  time.Duration // of one round, 0 < Timeout <= Interval

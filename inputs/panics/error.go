@@ -32,7 +32,7 @@ type Error struct {
 
 // Error is one line: what panicked, where, and what that costs.
 func (e *Error) Error() string {
-	return fmt.Sprintf("%s panicked: %s, at %s; only the round or request that it was in is lost. This is a bug: please report it with the stack from the agent's log", e.Input, e.Value, e.Place)
+	return fmt.Sprintf("%s panicked: %s, at %s; at most the round or request that it was in is lost. This is a bug: please report it with the stack from the agent's log", e.Input, e.Value, e.Place)
 }
 
 // newError describes the panic with value v. It must be called, directly or not, by the

@@ -13,7 +13,8 @@ const (
 	maxPlaces = 64
 )
 
-// Guard contains the panics of one input. It is safe for concurrent use.
+// Guard contains the panics of one input. It is safe for concurrent use. A nil *Guard contains
+// panics, too, but neither counts nor logs them.
 type Guard struct {
 	input string
 	log   *slog.Logger
@@ -46,12 +47,20 @@ func New(input string, log *slog.Logger) *Guard {
 func (g *Guard) Do(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil { // panic(nil) comes as a *runtime.PanicNilError
-			e := newError(g.input, v)
-			g.note(e)
-			err = e
+			err = g.contain(v)
 		}
 	}()
 	return f()
+}
+
+// contain describes the panic with value v, counts and logs it.
+func (g *Guard) contain(v any) *Error {
+	if g == nil {
+		return newError("the work", v)
+	}
+	e := newError(g.input, v)
+	g.note(e)
+	return e
 }
 
 // Run is Do for work that returns no error. It returns nil unless f panicked.
@@ -60,14 +69,13 @@ func (g *Guard) Run(f func()) error {
 }
 
 // Count is the number of panics since the guard was made.
-func (g *Guard) Count() uint64 {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.state.Count
-}
+func (g *Guard) Count() uint64 { return g.State().Count }
 
 // State is what the guard has contained so far.
 func (g *Guard) State() State {
+	if g == nil {
+		return State{}
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.state

@@ -178,6 +178,14 @@ func TestNestedGuards(t *testing.T) {
 	}
 }
 
+// Without a guard's name and log a panic is contained all the same.
+func TestNilGuard(t *testing.T) {
+	var g *Guard
+	if err := g.Run(func() { panic("x") }); As(err) == nil || g.Count() != 0 {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestGuardIsSafeForConcurrentUse(t *testing.T) {
 	g := New("probe host", slog.New(slog.DiscardHandler))
 	var wg sync.WaitGroup

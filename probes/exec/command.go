@@ -14,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/prometheus/common/config"
+
+	"hwsagent/inputs/panics"
 )
 
 // drain is how long output is read on after the command has ended, if something that has left its
@@ -49,26 +51,30 @@ func command(c *Config, out, errs io.Writer) *exec.Cmd {
 
 // run runs the command to its end and returns what it printed. Nothing of its group is left when
 // it returns.
-func run(ctx context.Context, c *Config) ([]byte, error) {
+func run(ctx context.Context, c *Config, guard *panics.Guard) ([]byte, error) {
 	said := &tail{hide: c.Env}
 	out := &bounded{limit: c.limit(), full: make(chan struct{})}
-	cmd := command(c, out, said)
+	cmd := command(c, guarded{out, guard}, guarded{said, guard})
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start command: %w", err)
 	}
 	exited, finish := watch(cmd)
-	var why error
-	select {
-	case <-exited:
-	case <-out.full:
-		why = fmt.Errorf("run %s: %w (%d bytes); it was killed", c.Command[0], errTooMuch, c.limit())
-	case <-ctx.Done():
-		why = fmt.Errorf("run %s: it did not end in time and was killed: %w%s", c.Command[0], ctx.Err(), said)
-	}
-	// The leader is not reaped yet, so the number is still that of its group.
-	signalGroup(cmd.Process, syscall.SIGKILL)
-	<-exited
-	err := finish()
+	var why, err error
+	func() {
+		defer func() {
+			// The leader is not reaped yet, so the number is still that of its group.
+			signalGroup(cmd.Process, syscall.SIGKILL)
+			<-exited
+			err = finish()
+		}()
+		select {
+		case <-exited:
+		case <-out.full:
+			why = fmt.Errorf("run %s: %w (%d bytes); it was killed", c.Command[0], errTooMuch, c.limit())
+		case <-ctx.Done():
+			why = fmt.Errorf("run %s: it did not end in time and was killed: %w%s", c.Command[0], ctx.Err(), said)
+		}
+	}()
 	switch {
 	case why != nil:
 		return nil, why
@@ -78,6 +84,20 @@ func run(ctx context.Context, c *Config) ([]byte, error) {
 		return nil, fmt.Errorf("run %s: %w%s", c.Command[0], err, said)
 	}
 	return out.bytes, nil
+}
+
+// guarded is a writer that is called by a goroutine of os/exec.
+type guarded struct {
+	io.Writer
+	guard *panics.Guard
+}
+
+func (g guarded) Write(p []byte) (n int, err error) {
+	err = g.guard.Do(func() error {
+		n, err = g.Writer.Write(p)
+		return err
+	})
+	return n, err
 }
 
 // bounded keeps what is written, up to a limit. Written by one goroutine, read after it.

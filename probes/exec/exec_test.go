@@ -49,7 +49,7 @@ func serveMetrics(port, file string) {
 
 func newProbe(t *testing.T, c Config) *Probe {
 	t.Helper()
-	p, err := New(c, slog.New(slog.DiscardHandler))
+	p, err := New(c, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func testExporter(t *testing.T) (Config, string) {
 // the probe.
 func TestExporter(t *testing.T) {
 	c, file := testExporter(t)
-	p, err := New(c, slog.New(slog.DiscardHandler))
+	p, err := New(c, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +259,7 @@ func TestExporterDiesWithTheAgent(t *testing.T) {
 	if os.Getenv("HWSAGENT_TEST_PARENT") != "" {
 		c, _ := testExporter(t)
 		c.Command[3] = os.Getenv("HWSAGENT_TEST_PARENT")
-		p, err := New(c, slog.New(slog.DiscardHandler))
+		p, err := New(c, slog.New(slog.DiscardHandler), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

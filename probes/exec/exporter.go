@@ -9,6 +9,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"hwsagent/inputs/panics"
 )
 
 // How an exporter is started again: after 1 s, doubled to a minute; from the beginning if it ran
@@ -27,6 +29,7 @@ var errStarting = errors.New("the exporter is being started")
 type exporter struct {
 	config Config
 	log    *slog.Logger
+	guard  *panics.Guard
 	stop   context.CancelFunc
 	done   chan struct{} // closed when nothing of it runs any more
 
@@ -36,12 +39,12 @@ type exporter struct {
 }
 
 // startExporter starts the command, and starts it again whenever it ends, until close.
-func startExporter(c Config, log *slog.Logger) *exporter {
+func startExporter(c Config, log *slog.Logger, guard *panics.Guard) *exporter {
 	ctx, cancel := context.WithCancel(context.Background())
-	e := &exporter{config: c, log: log, stop: cancel, done: make(chan struct{}), why: errStarting}
+	e := &exporter{config: c, log: log, guard: guard, stop: cancel, done: make(chan struct{}), why: errStarting}
 	go func() {
 		defer close(e.done)
-		e.run(ctx)
+		_ = e.guard.Run(func() { e.run(ctx) }) // the guard tells people
 	}()
 	return e
 }
@@ -69,7 +72,7 @@ func (e *exporter) run(ctx context.Context) {
 	pause := leastPause
 	for ctx.Err() == nil {
 		begin := time.Now()
-		err := e.once(ctx)
+		err := e.guard.Do(func() error { return e.once(ctx) })
 		if ctx.Err() != nil {
 			return
 		}
@@ -96,24 +99,33 @@ func (e *exporter) once(ctx context.Context) error {
 	}
 	c := e.config.with(number)
 	said := &tail{hide: c.Env}
-	cmd := command(&c, said, said)
+	out := guarded{said, e.guard}
+	cmd := command(&c, out, out)
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start exporter: %w", err)
 	}
-	e.log.Info("The exporter was started", "command", c.Command[0], "pid", cmd.Process.Pid, "scrape_url", c.ScrapeURL)
-	e.set(c.ScrapeURL, nil)
 	exited, finish := watch(cmd)
+	if err := e.attend(ctx, cmd, c.ScrapeURL, exited, finish); err != nil {
+		return fmt.Errorf("exporter %s ended: %w%s", c.Command[0], err, said)
+	}
+	return fmt.Errorf("exporter %s ended: exit status 0%s", c.Command[0], said)
+}
+
+// attend waits until the command ends or ctx does, and leaves nothing of its group behind.
+func (e *exporter) attend(ctx context.Context, cmd *exec.Cmd, url URL, exited <-chan struct{}, finish func() error) (err error) {
+	defer func() {
+		signalGroup(cmd.Process, syscall.SIGKILL) // also what it has started
+		<-exited
+		err = finish()
+	}()
+	e.log.Info("The exporter was started", "command", e.config.Command[0], "pid", cmd.Process.Pid, "scrape_url", url)
+	e.set(url, nil)
 	select {
 	case <-exited:
 	case <-ctx.Done():
 		end(cmd, exited)
 	}
-	signalGroup(cmd.Process, syscall.SIGKILL) // what it has started
-	<-exited
-	if err := finish(); err != nil {
-		return fmt.Errorf("exporter %s ended: %w%s", c.Command[0], err, said)
-	}
-	return fmt.Errorf("exporter %s ended: exit status 0%s", c.Command[0], said)
+	return nil
 }
 
 // end asks the exporter to end, and gives it a moment.

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"hwsagent/inputs/panics"
 	"hwsagent/probes"
 	"hwsagent/probes/exposition"
 )
@@ -22,13 +23,16 @@ const tryAgain = 50 * time.Millisecond
 type Probe struct {
 	config   Config
 	log      *slog.Logger
+	guard    *panics.Guard
 	client   *http.Client
 	exporter *exporter // nil until the first round, and for a command that is run each time
 }
 
 // New makes the probe. Nothing is run before the first round: only then is a probe that this one
 // replaces surely done.
-func New(c Config, logger *slog.Logger) (*Probe, error) {
+//
+// The guard contains the panics of the goroutines that run a command; it may be nil.
+func New(c Config, logger *slog.Logger, guard *panics.Guard) (*Probe, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
@@ -37,14 +41,14 @@ func New(c Config, logger *slog.Logger) (*Probe, error) {
 		Transport:     &http.Transport{MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	return &Probe{config: c, log: logger, client: client}, nil
+	return &Probe{config: c, log: logger, guard: guard, client: client}, nil
 }
 
 // Collect runs the command, or scrapes the exporter. Output of a command that fails, and text that is
 // malformed, adds nothing.
 func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 	if p.config.ScrapeURL == "" {
-		out, err := run(ctx, &p.config)
+		out, err := run(ctx, &p.config, p.guard)
 		if err != nil {
 			return err
 		}
@@ -54,7 +58,7 @@ func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 		return nil
 	}
 	if p.exporter == nil {
-		p.exporter = startExporter(p.config, p.log)
+		p.exporter = startExporter(p.config, p.log, p.guard)
 	}
 	return p.scrape(ctx, r)
 }

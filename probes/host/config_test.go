@@ -13,7 +13,7 @@ import (
 func TestConfigMistakesAreAllNamed(t *testing.T) {
 	_, err := New(Config{
 		DiskstatsExclude: "(", NetstatFields: "[", ReadTimeout: -1, Collectors: []string{"cpu", "gpu"},
-	}, slog.New(slog.DiscardHandler))
+	}, slog.New(slog.DiscardHandler), nil)
 	if err == nil {
 		t.Fatal("no mistake was found")
 	}

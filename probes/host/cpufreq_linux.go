@@ -22,7 +22,7 @@ func newCPUFreq(e *environment) reader {
 		frequency("scaling_max_freq", "scaling_frequency_max", "The highest frequency that the governor may set."),
 	}
 	governor := gauge("node_cpu_scaling_governor", "1 for the CPU's governor, 0 for the others that it could have.")
-	d := &devices{dir: e.sys("devices/system/cpu"), guard: guard[samples]{limit: e.limit}}
+	d := &devices{dir: e.sys("devices/system/cpu"), guard: guard[samples]{limit: e.limit, panics: e.panics}}
 	d.wanted = func(name string) bool {
 		_, ok := unit(name, "cpu")
 		return ok && unix.Access(d.dir+"/"+name+"/cpufreq", unix.F_OK) == nil

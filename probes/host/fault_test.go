@@ -45,7 +45,7 @@ func TestHungChip(t *testing.T) {
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p, err := New(Config{SysPath: sys, Collectors: []string{"hwmon", "loadavg"}, ReadTimeout: model.Duration(20 * time.Millisecond)}, quiet())
+	p, err := New(Config{SysPath: sys, Collectors: []string{"hwmon", "loadavg"}, ReadTimeout: model.Duration(20 * time.Millisecond)}, quiet(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestFailureCostsOneCollector(t *testing.T) {
 	if err := os.Remove(filepath.Join(c.ProcPath, "meminfo")); err != nil {
 		t.Fatal(err)
 	}
-	p, err := New(c, quiet())
+	p, err := New(c, quiet(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestAbsentHardwareIsSilent(t *testing.T) {
 	c := fixtures(t)
 	c.Collectors = hostOnly
 	c.SysPath, c.UdevPath = t.TempDir(), t.TempDir()
-	p, err := New(c, quiet())
+	p, err := New(c, quiet(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +219,7 @@ func TestAbsentHardwareIsSilent(t *testing.T) {
 		}
 	}
 	c.ProcPath, c.Collectors = t.TempDir(), nil
-	if p, err = New(c, quiet()); err != nil {
+	if p, err = New(c, quiet(), nil); err != nil {
 		t.Fatal(err)
 	}
 	err = p.Collect(t.Context(), probes.NewRound(0))
@@ -244,7 +244,7 @@ func TestAttributeThatFails(t *testing.T) {
 	if _, err := attribute(bad); !errors.Is(err, unix.EIO) {
 		t.Fatalf("the fault did not fire: %v", err)
 	}
-	p, err := New(Config{SysPath: sys, Collectors: []string{"hwmon"}}, quiet())
+	p, err := New(Config{SysPath: sys, Collectors: []string{"hwmon"}}, quiet(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +258,7 @@ func TestAttributeThatFails(t *testing.T) {
 }
 
 func TestRoundThatIsOver(t *testing.T) {
-	p, err := New(Config{Collectors: []string{"cpu", "loadavg"}}, quiet())
+	p, err := New(Config{Collectors: []string{"cpu", "loadavg"}}, quiet(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +279,7 @@ func TestPanic(t *testing.T) {
 	p := mustNew(t, c)
 	r := probes.NewRound(0)
 	err := p.Collect(t.Context(), r)
-	if !errors.Is(err, probes.ErrPartial) || !strings.Contains(err.Error(), "mdadm: panic: runtime error: slice bounds") {
+	if !errors.Is(err, probes.ErrPartial) || !strings.Contains(err.Error(), "mdadm: the work panicked: runtime error: slice bounds") {
 		t.Errorf("the error is %v", err)
 	}
 	if s := ofRound(t, r); s.values["node_load5"] != 2 || s.values[`node_scrape_collector_success{collector="mdadm"}`] != 0 {

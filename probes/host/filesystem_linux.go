@@ -48,7 +48,7 @@ func newFilesystem(e *environment) reader {
 		root:         strings.TrimRight(e.RootFSPath, "/"),
 		excludePoint: e.pattern(&e.MountPointsExclude),
 		excludeType:  e.pattern(&e.FSTypesExclude),
-		guard:        guard[statfsAnswer]{limit: e.limit},
+		guard:        guard[statfsAnswer]{limit: e.limit, panics: e.panics},
 		statfs:       unix.Statfs,
 		size:         gauge("node_filesystem_size_bytes", "Size of the file system."),
 		free:         gauge("node_filesystem_free_bytes", "Free space, including what is reserved for root."),

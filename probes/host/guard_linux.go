@@ -3,15 +3,17 @@ package host
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 	"time"
+
+	"hwsagent/inputs/panics"
 )
 
 // guard reads things that may hang, each in a goroutine of its own, all at the same
 // time and under one deadline. What hangs is skipped in later rounds until its
 // goroutine comes back. It must not be used by two goroutines at a time.
 type guard[T any] struct {
-	limit time.Duration
+	limit  time.Duration
+	panics *panics.Guard // contains those of each read
 
 	// flying are the reads that have not come back, by key. Their channels have room
 	// for the answer, so that a late goroutine ends by itself.
@@ -52,7 +54,11 @@ func (g *guard[T]) all(ctx context.Context, keys []string, read func(key string)
 		}
 		answer := make(chan outcome[T], 1)
 		g.flying[key], started[i] = answer, answer
-		go func() { answer <- attempt(read, key) }()
+		go func() {
+			var o outcome[T]
+			o.err = g.panics.Run(func() { o.value = read(key) })
+			answer <- o
+		}()
 	}
 	deadline := time.NewTimer(g.limit)
 	defer deadline.Stop()
@@ -81,15 +87,4 @@ func (g *guard[T]) all(ctx context.Context, keys []string, read func(key string)
 		}
 	}
 	return out
-}
-
-// attempt reads and turns a panic into an error, as no one above the goroutine could.
-func attempt[T any](read func(string) T, key string) (o outcome[T]) {
-	defer func() {
-		if p := recover(); p != nil {
-			o.err = &panicError{p, debug.Stack()}
-		}
-	}()
-	o.value = read(key)
-	return o
 }

@@ -5,10 +5,13 @@ package host
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hwsagent/inputs/panics"
 )
 
 func TestGuardLeavesAloneWhatHangs(t *testing.T) {
@@ -79,14 +82,14 @@ func TestGuardEndsWithTheRound(t *testing.T) {
 }
 
 func TestGuardCatchesPanics(t *testing.T) {
-	g := guard[int]{limit: time.Minute}
+	g := guard[int]{limit: time.Minute, panics: panics.New("probe host", slog.New(slog.DiscardHandler))}
 	out := g.all(t.Context(), []string{"bad", "good"}, func(key string) int {
 		if key == "bad" {
 			panic("no such thing")
 		}
 		return 7
 	})
-	if out[0].err == nil || out[0].err.Error() != "panic: no such thing" || out[1].value != 7 || out[1].err != nil {
+	if panics.As(out[0].err) == nil || panics.As(out[0].err).Value != "no such thing" || g.panics.Count() != 1 || out[1].value != 7 || out[1].err != nil {
 		t.Errorf("the outcomes are %+v", out)
 	}
 }

@@ -46,7 +46,7 @@ func newHwmon(e *environment) reader {
 	return &hwmon{
 		dir:         e.sys("class/hwmon"),
 		exclude:     e.pattern(&e.HwmonExclude),
-		guard:       guard[[]sensor]{limit: e.limit},
+		guard:       guard[[]sensor]{limit: e.limit, panics: e.panics},
 		families:    make(map[hwmonKind]hwmonFamily),
 		chipNames:   gauge("node_hwmon_chip_names", "What the driver calls the chip; always 1."),
 		sensorLabel: gauge("node_hwmon_sensor_label", "What the driver calls the sensor; always 1."),

@@ -23,7 +23,7 @@ func newInfiniband(e *environment) reader {
 	rate := gauge("node_infiniband_rate_bytes_per_second", "The port's speed.")
 	lifespan := gauge("node_infiniband_lifespan_seconds", "For how long the adapter repeats a counter's value.")
 
-	d := &devices{dir: e.sys("class/infiniband"), guard: guard[samples]{limit: e.limit}}
+	d := &devices{dir: e.sys("class/infiniband"), guard: guard[samples]{limit: e.limit, panics: e.panics}}
 	d.query = func(name string) samples {
 		var s samples
 		dir := d.dir + "/" + name

@@ -36,7 +36,7 @@ func newNetclass(e *environment) reader {
 	info := gauge("node_network_info", "What the device is; always 1.")
 
 	exclude := e.pattern(&e.NetclassExclude)
-	d := &devices{dir: e.sys("class/net"), guard: guard[samples]{limit: e.limit}}
+	d := &devices{dir: e.sys("class/net"), guard: guard[samples]{limit: e.limit, panics: e.panics}}
 	d.wanted = func(name string) bool { return !exclude.MatchString(name) }
 	d.query = func(name string) samples {
 		var s samples

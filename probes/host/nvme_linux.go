@@ -11,7 +11,7 @@ func newNVMe(e *environment) reader {
 	size := gauge("node_nvme_namespace_size_bytes", "Size of the namespace.")
 	used := gauge("node_nvme_namespace_used_bytes", "How much of the namespace is in use.")
 	block := gauge("node_nvme_namespace_logical_block_size_bytes", "Logical block size of the namespace.")
-	d := &devices{dir: e.sys("class/nvme"), guard: guard[samples]{limit: e.limit}}
+	d := &devices{dir: e.sys("class/nvme"), guard: guard[samples]{limit: e.limit, panics: e.panics}}
 	readNamespace := func(s *samples, device, name, dir string) {
 		id := text(dir + "/nsid")
 		if id == "" {

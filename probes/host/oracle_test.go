@@ -227,7 +227,7 @@ func TestAgainstNodeExporterFixtures(t *testing.T) {
 	c.Collectors = []string{"-filesystem"} // 1.5 reads /proc/1/mounts, which the fixtures lack
 	// By default it asks netlink, which knows nothing of the fixtures.
 	theirs := compared(exporter(t, c, "--no-collector.netdev.netlink", "--collector.cpu.guest")())
-	p, err := New(c, quiet())
+	p, err := New(c, quiet(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func TestAgainstNodeExporterFixtures(t *testing.T) {
 func TestAgainstNodeExporterLive(t *testing.T) {
 	c := Config{}
 	read := exporter(t, c, "--collector.cpu.guest")
-	p, err := New(c, quiet())
+	p, err := New(c, quiet(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +310,7 @@ func TestAgainstNewNodeExporter(t *testing.T) {
 	theirs := parse(t, f)
 	c := fixtures(t)
 	c.Collectors = hostOnly
-	p, err := New(c, quiet())
+	p, err := New(c, quiet(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func newPowerSupply(e *environment) reader {
 	info := gauge("node_power_supply_info", "What the power supply is and how it is; always 1.")
 
 	exclude := e.pattern(&e.PowerSupplyExclude)
-	d := &devices{dir: e.sys("class/power_supply"), guard: guard[samples]{limit: e.limit}}
+	d := &devices{dir: e.sys("class/power_supply"), guard: guard[samples]{limit: e.limit, panics: e.panics}}
 	d.wanted = func(name string) bool { return !exclude.MatchString(name) }
 	d.query = func(name string) samples {
 		var s samples

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"strings"
 	"time"
 
+	"hwsagent/inputs/panics"
 	"hwsagent/probes"
 )
 
@@ -24,7 +24,8 @@ var errAbsent = errors.New("not present on this machine")
 // environment is what readers are made from.
 type environment struct {
 	*settings
-	now func() time.Time
+	now    func() time.Time
+	panics *panics.Guard
 }
 
 // proc and sys are paths below the two roots.
@@ -35,6 +36,7 @@ func (e *environment) sys(name string) string  { return e.SysPath + "/" + name }
 // and reads that hang; Collect must not be called twice at a time.
 type Probe struct {
 	log        *slog.Logger
+	panics     *panics.Guard
 	collectors []*collector
 
 	duration, success *probes.Family
@@ -45,21 +47,22 @@ type collector struct {
 	name   string
 	labels []string
 	reader
-	present  bool // its last run found something to read
-	panicked bool // its last run panicked
+	present bool // its last run found something to read
 }
 
 // New checks the configuration and makes the probe. It reads nothing yet: hardware
 // may appear and vanish while the probe lives. Labels of the samples that it adds
-// are shared between samples and between rounds and must not be modified.
-func New(c Config, log *slog.Logger) (*Probe, error) {
+// are shared between samples and between rounds and must not be modified. The guard contains
+// the panics of each collector; it may be nil.
+func New(c Config, log *slog.Logger, guard *panics.Guard) (*Probe, error) {
 	s, err := newSettings(c)
 	if err != nil {
 		return nil, fmt.Errorf("host probe: %w", err)
 	}
-	env := &environment{settings: s, now: time.Now}
+	env := &environment{settings: s, now: time.Now, panics: guard}
 	p := &Probe{
 		log:      log,
+		panics:   guard,
 		duration: gauge("node_scrape_collector_duration_seconds", "How long the collector took."),
 		success:  gauge("node_scrape_collector_success", "Whether the collector succeeded (1) or failed (0)."),
 	}
@@ -87,7 +90,7 @@ func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 			break
 		}
 		began, samples := time.Now(), len(r.Samples())
-		err := c.attempt(ctx, r)
+		err := p.panics.Do(func() error { return c.read(ctx, r) }) // a panic costs one collector
 		c.note(p.log, err)
 		if !c.present {
 			continue
@@ -111,37 +114,13 @@ func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 	return err
 }
 
-// attempt reads and turns a panic into an error: a file in a form that nobody thought
-// of costs one collector.
-func (c *collector) attempt(ctx context.Context, r *probes.Round) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &panicError{p, debug.Stack()}
-		}
-	}()
-	return c.read(ctx, r)
-}
-
 // note logs what changed with this run and the runner cannot know.
 func (c *collector) note(log *slog.Logger, err error) {
 	if present := !errors.Is(err, errAbsent); present != c.present {
 		c.present = present
 		log.Debug("What the collector reads came or went", "collector", c.name, "present", present)
 	}
-	var bug *panicError
-	if errors.As(err, &bug) && !c.panicked {
-		log.Error("The collector panicked", "collector", c.name, "panic", bug.value, "stack", string(bug.stack))
-	}
-	c.panicked = bug != nil
 }
-
-// panicError is a recovered panic.
-type panicError struct {
-	value any
-	stack []byte
-}
-
-func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
 func names(cs []*collector) []string {
 	out := make([]string, len(cs))

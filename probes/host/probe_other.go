@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"runtime"
 
+	"hwsagent/inputs/panics"
 	"hwsagent/probes"
 )
 
@@ -15,7 +16,7 @@ import (
 type Probe struct{}
 
 // New checks the configuration and makes the probe.
-func New(c Config, _ *slog.Logger) (*Probe, error) {
+func New(c Config, _ *slog.Logger, _ *panics.Guard) (*Probe, error) {
 	if _, err := newSettings(c); err != nil {
 		return nil, fmt.Errorf("host probe: %w", err)
 	}

@@ -27,7 +27,7 @@ var hostOnly = []string{"-filesystem", "-uname", "-os", "-time", "-timex"}
 func TestGolden(t *testing.T) {
 	c := fixtures(t)
 	c.Collectors = hostOnly
-	p, err := New(c, quiet())
+	p, err := New(c, quiet(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestGolden(t *testing.T) {
 
 // TestLive reads this machine.
 func TestLive(t *testing.T) {
-	p, err := New(Config{}, quiet())
+	p, err := New(Config{}, quiet(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestLive(t *testing.T) {
 }
 
 func BenchmarkCollect(b *testing.B) {
-	p, err := New(Config{}, quiet())
+	p, err := New(Config{}, quiet(), nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func TestHwmonUnits(t *testing.T) {
 
 func mustNew(t testing.TB, c Config) *Probe {
 	t.Helper()
-	p, err := New(c, quiet())
+	p, err := New(c, quiet(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

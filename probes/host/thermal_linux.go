@@ -7,7 +7,7 @@ func newThermal(e *environment) reader {
 		{"cur_state", gauge("node_cooling_device_cur_state", "How much the device cools now."), 0},
 		{"max_state", gauge("node_cooling_device_max_state", "How much the device can cool."), 0},
 	}
-	d := &devices{dir: e.sys("class/thermal"), guard: guard[samples]{limit: e.limit}}
+	d := &devices{dir: e.sys("class/thermal"), guard: guard[samples]{limit: e.limit, panics: e.panics}}
 	d.query = func(name string) samples {
 		var s samples
 		dir := d.dir + "/" + name
@@ -36,7 +36,7 @@ func newWatchdog(e *environment) reader {
 		value("timeout", "timeout_seconds", "Time after which the watchdog resets the machine."),
 	}
 	info := gauge("node_watchdog_info", "What the watchdog is; always 1.")
-	d := &devices{dir: e.sys("class/watchdog"), guard: guard[samples]{limit: e.limit}}
+	d := &devices{dir: e.sys("class/watchdog"), guard: guard[samples]{limit: e.limit, panics: e.panics}}
 	d.query = func(name string) samples {
 		var s samples
 		dir := d.dir + "/" + name

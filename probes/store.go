@@ -1,0 +1,162 @@
+package probes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/storage"
+)
+
+// stored is what became of a round.
+type stored struct {
+	appended, refused int
+	fate              error // for the [Committer]
+	refusal           error // the first one, or why the commit failed
+}
+
+// store appends a round, its report and its stale markers, and commits them as one. It
+// returns an error only if that panics; then nothing is committed.
+func (l *loop) store(ctx context.Context, start time.Time, res result) (done stored, err error) {
+	var app storage.AppenderV2
+	err = l.guard.Do(func() error {
+		app = l.out.AppenderV2(ctx)
+		done = l.commit(app, stamp(start, l.stamped), res)
+		return nil
+	})
+	if err != nil && app != nil {
+		err = errors.Join(err, l.guard.Do(app.Rollback))
+	}
+	if err != nil {
+		done = stored{refused: len(res.round.Samples()), fate: err}
+	}
+	return done, err
+}
+
+// commit is store with the appender and the timestamp of the round.
+func (l *loop) commit(app storage.AppenderV2, t int64, res result) stored {
+	l.round++
+	l.stamped = t
+	appended, refused, firstErr := l.appendRound(app, t, res.round)
+	fate := roundFate(res, appended, firstErr)
+	l.tracker.gone(l.round, func(tr *tracked) { l.ended = append(l.ended, tr) })
+	l.ended = slices.DeleteFunc(l.ended, func(tr *tracked) bool { return l.tracker.seen[tr.hash] == l.round })
+	for _, tr := range l.ended {
+		// A stale marker that the log refuses as out of order is not needed: the series
+		// has newer data.
+		_, err := app.Append(tr.ref, tr.labels, 0, t, math.Float64frombits(value.StaleNaN), nil, nil, storage.AOptions{RejectOutOfOrder: true})
+		if err != nil && firstErr == nil && !errors.Is(err, storage.ErrOutOfOrderSample) {
+			firstErr = err
+		}
+	}
+	firstErr = l.appendReport(app, t, res, firstErr)
+	err := app.Commit()
+	if err != nil {
+		refused += appended
+		appended = 0
+		l.ended = l.ended[:min(len(l.ended), maxEnded)]
+	} else {
+		l.ended = nil
+	}
+	return stored{appended: appended, refused: refused, fate: errors.Join(fate, err), refusal: errors.Join(firstErr, err)}
+}
+
+// appendReport appends up and scrape_duration_seconds. It returns firstErr, or else the first
+// error of its own.
+func (l *loop) appendReport(app storage.AppenderV2, t int64, res result, firstErr error) error {
+	up := 1.0
+	if res.err != nil && !errors.Is(res.err, ErrPartial) {
+		up = 0
+	}
+	for _, rep := range []struct {
+		*tracked
+		v float64
+	}{{l.up, up}, {l.took, res.took.Seconds()}} {
+		if ref, err := app.Append(rep.ref, rep.labels, 0, t, rep.v, nil, nil, storage.AOptions{Metadata: metadata.Metadata{Type: model.MetricTypeGauge}}); err == nil {
+			rep.ref = ref
+		} else if firstErr == nil {
+			firstErr = err
+		}
+	}
+	return firstErr
+}
+
+// roundFate is why not every sample of a round is in its commit, nil if each is.
+func roundFate(res result, appended int, refusal error) error {
+	switch {
+	case res.err != nil:
+		return res.err // who knows what is missing
+	case refusal != nil:
+		return refusal
+	case appended < len(res.round.Samples()):
+		return errRelabelled
+	}
+	return nil
+}
+
+// stamp is the timestamp of a round that began at start, in milliseconds. It is never
+// that of the round before, which a step of the wall clock back by one interval would
+// make it, a leap second for one: the log would refuse every sample.
+func stamp(start time.Time, before int64) int64 {
+	if t := start.UnixMilli(); t != before {
+		return t
+	}
+	return before + 1
+}
+
+// appendRound appends the samples of a round. One bad sample costs itself only; the
+// first error of them is returned.
+func (l *loop) appendRound(app storage.AppenderV2, now int64, round *Round) (appended, refused int, firstErr error) {
+	samples, filtered := round.Samples(), 0
+	for i := range samples {
+		s := &samples[i]
+		tr := l.tracker.find(s)
+		fail := tr.err
+		if fail == nil && tr.labels.IsEmpty() {
+			l.tracker.mark(tr, l.round)
+			filtered++
+			continue
+		}
+		if fail == nil && !l.tracker.first(tr, l.round) {
+			fail = fmt.Errorf("%s comes twice in one round", tr.labels)
+		}
+		if fail == nil {
+			t := s.T
+			if t == 0 {
+				t = now
+			}
+			tr.timed = s.T != 0
+			var ref storage.SeriesRef
+			ref, fail = app.Append(tr.ref, tr.labels, s.ST, t, s.Value, s.H, s.FH, storage.AOptions{
+				MetricFamilyName: s.Family.Name,
+				Metadata:         metadata.Metadata{Type: s.Family.Type, Unit: s.Family.Unit, Help: s.Family.Help},
+				Exemplars:        s.Exemplars,
+			})
+			if fail != nil && errors.Is(fail, &storage.AppendPartialError{}) {
+				fail = nil // the sample is in; only an exemplar is not
+			}
+			if fail == nil {
+				tr.ref = ref
+			}
+		}
+		l.tracker.mark(tr, l.round)
+		if fail != nil {
+			refused++
+			if firstErr == nil {
+				firstErr = fail
+			}
+			continue
+		}
+		appended++
+	}
+	if f, ok := app.(filterer); ok {
+		f.Filtered(filtered)
+	}
+	return appended, refused, firstErr
+}
