@@ -19,6 +19,7 @@ import (
 
 	"hwsagent/agent/control"
 	"hwsagent/inputs"
+	"hwsagent/inputs/panics"
 	"hwsagent/probes"
 	"hwsagent/receivers"
 	"hwsagent/wal"
@@ -52,6 +53,7 @@ type Agent struct {
 	pushed   pushed         // guarded by reloading
 	pull     *receivers.Set // the pull endpoint, a listener like theirs
 	unshown  atomic.Int64   // series that its last answer left out
+	pulling  *panics.Guard  // contains the panics of the pull endpoint
 	web      *web.Server
 	socket   net.Listener
 	appended rate
@@ -109,6 +111,7 @@ func (a *Agent) build(cfg *Config) error {
 	a.runner = probes.NewRunner(a.log, a.logger) // each probe has an input of its own
 	a.scraper = newScraper(cfg, a.inputs, a.registry, a.logger)
 	a.intake, a.pull = receivers.NewSet(a.logger), receivers.NewSet(a.logger)
+	a.pulling = panics.New(pullName, a.logger)
 	a.registry.MustRegister(newAccounts(a), newIntakeMetrics(a.intake))
 
 	var err error
@@ -151,7 +154,7 @@ func (a *Agent) put(cfg *Config) error {
 	if err != nil {
 		return err
 	}
-	specs, err := probeSpecs(cfg, a.hostname, &a.ids, a.registry, a.logger)
+	specs, err := a.probeSpecs(cfg)
 	if err != nil {
 		return err
 	}

@@ -37,6 +37,7 @@ func inputStatus(path *inputs.Path, now time.Time) (all []web.InputStatus, twice
 		all = append(all, web.InputStatus{
 			Kind: s.Kind, Name: s.Name, Series: s.Series, MaxSeries: s.MaxSeries,
 			Filtered: s.Filtered, Refused: s.Refused, OverSince: byClock(now, s.OverSince), Example: s.Example,
+			Panics: panicStatus(s.Panics, now),
 		})
 	}
 	for _, d := range path.Duplicates() {

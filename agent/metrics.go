@@ -53,8 +53,8 @@ type accounts struct {
 	skipped, refused                       *prometheus.Desc
 	maxBytes, freeBytes                    *prometheus.Desc
 
-	inputSeries, inputFiltered, inputRefused *prometheus.Desc
-	twiceSeries, twiceSamples                *prometheus.Desc
+	inputSeries, inputFiltered, inputRefused, inputPanics *prometheus.Desc
+	twiceSeries, twiceSamples                             *prometheus.Desc
 }
 
 func newAccounts(a *Agent) *accounts {
@@ -79,6 +79,7 @@ func newAccounts(a *Agent) *accounts {
 		inputSeries:   desc("input_series", "Series that an input brings at present.", "input"),
 		inputFiltered: desc("input_filtered_samples_total", "Samples that the metric_relabel_configs of a probe or receiver dropped.", "input"),
 		inputRefused:  desc("input_refused_samples_total", "Samples of series beyond the input's max_series.", "input"),
+		inputPanics:   desc("input_panics_total", "Panics in an input's work, each of which cost a round or a request of it.", "input"),
 		twiceSeries:   desc("duplicate_series", "Series that two inputs bring at present.", "input", "other"),
 		twiceSamples:  desc("duplicate_samples_total", "Samples that another input brought of series that are the input's.", "input", "other"),
 	}
@@ -87,7 +88,7 @@ func newAccounts(a *Agent) *accounts {
 func (c *accounts) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{c.appended, c.delivered, c.filtered, c.dropped, c.pending, c.missed, c.pendingBytes, c.lag,
 		c.skipped, c.refused, c.maxBytes, c.freeBytes,
-		c.inputSeries, c.inputFiltered, c.inputRefused, c.twiceSeries, c.twiceSamples} {
+		c.inputSeries, c.inputFiltered, c.inputRefused, c.inputPanics, c.twiceSeries, c.twiceSamples} {
 		ch <- d
 	}
 }
@@ -121,7 +122,9 @@ func (c *accounts) Collect(ch chan<- prometheus.Metric) {
 		send(c.inputSeries, prometheus.GaugeValue, float64(in.Series), name)
 		send(c.inputFiltered, prometheus.CounterValue, float64(in.Filtered), name)
 		send(c.inputRefused, prometheus.CounterValue, float64(in.Refused), name)
+		send(c.inputPanics, prometheus.CounterValue, float64(in.Panics.Count), name)
 	}
+	send(c.inputPanics, prometheus.CounterValue, float64(c.agent.pulling.Count()), pullName)
 	for _, d := range c.agent.inputs.Duplicates() {
 		send(c.twiceSeries, prometheus.GaugeValue, float64(d.Series), d.Input, d.Other)
 		send(c.twiceSamples, prometheus.CounterValue, float64(d.Samples), d.Input, d.Other)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hwsagent/inputs/panics"
 	"hwsagent/probes"
 )
 
@@ -89,7 +90,7 @@ func runOnce(ctx context.Context, p *ProbeConfig, logger *slog.Logger) (*capture
 	if err != nil {
 		return nil, probes.Status{}, fmt.Errorf("find out the host's name: %w", err)
 	}
-	probe, err := newProbe(p, prometheus.NewRegistry(), logger)
+	probe, err := newProbe(p, prometheus.NewRegistry(), logger, panics.New(inputProbe+" "+p.Name, logger))
 	if err != nil {
 		return nil, probes.Status{}, err
 	}

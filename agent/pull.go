@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 	"net"
+	"time"
 
 	"hwsagent/inputs/pull"
 	"hwsagent/receivers"
@@ -11,6 +12,9 @@ import (
 
 // defaultPull is where the pull endpoint listens unless it is told.
 const defaultPull = "127.0.0.1:24375"
+
+// pullName is the name of the endpoint in logs, metrics and the status.
+const pullName = "pull"
 
 // PullConfig says where the newest values are shown to those who scrape.
 type PullConfig struct {
@@ -58,17 +62,17 @@ func (a *Agent) pullSpecs(cfg *Config) []receivers.Spec {
 	limits := receivers.DefaultLimits()
 	limits.Connections = 64
 	return []receivers.Spec{{
-		Name: "pull", Identity: a.ids.of("pull", []any{cfg.Pull, cfg.Global.ExternalLabels}),
+		Name: pullName, Identity: a.ids.of(pullName, []any{cfg.Pull, cfg.Global.ExternalLabels}),
 		Listen: cfg.Pull.Listen, WebConfigFile: cfg.Pull.WebConfigFile, Insecure: true, // told by check and on the page
-		Gate: receivers.NewGate(receivers.GateOptions{Name: "pull", Limits: limits, Logger: a.logger}), Handler: handler,
+		Gate: receivers.NewGate(receivers.GateOptions{Name: pullName, Limits: limits, Logger: a.logger, Guard: a.pulling}), Handler: handler,
 	}}
 }
 
 // pullStatus describes the pull endpoint, nil if there is none.
-func (a *Agent) pullStatus(cfg *Config) *web.PullStatus {
+func (a *Agent) pullStatus(cfg *Config, now time.Time) *web.PullStatus {
 	for _, s := range a.pull.Status() {
 		if cfg.Pull != nil {
-			return &web.PullStatus{Listen: s.Address, TLS: s.TLS, Open: cfg.Pull.reachable() && !s.Users, Unshown: int(a.unshown.Load())}
+			return &web.PullStatus{Listen: s.Address, TLS: s.TLS, Open: cfg.Pull.reachable() && !s.Users, Unshown: int(a.unshown.Load()), Panics: panicStatus(a.pulling.State(), now)}
 		}
 	}
 	return nil

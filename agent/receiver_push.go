@@ -50,6 +50,7 @@ func (a *Agent) pushgateway(c *PushgatewayConfig) (pushedSpecs, error) {
 			Interval: time.Duration(c.Interval), Timeout: time.Duration(c.Interval),
 			Labels:  labels.FromStrings(model.JobLabel, pushgatewayName, model.InstanceLabel, a.hostname),
 			Bare:    true,
+			Guard:   a.inputs.Guard(receiverKind, pushgatewayName),
 			Relabel: c.MetricRelabelConfigs,
 		},
 	}, nil

@@ -54,7 +54,8 @@ func (a *Agent) receiverSpecs(cfg *Config) (specs []receivers.Spec, probe *probe
 func (a *Agent) gate(name string, c *IntakeConfig) *receivers.Gate {
 	return receivers.NewGate(receivers.GateOptions{
 		Name: name, Limits: c.Limits.limits(), Relabel: c.MetricRelabelConfigs, Out: a.inputs.Input(receiverKind, name, inputs.Settings{}), Logger: a.logger,
-		Full: func(err error) bool { return errors.Is(err, wal.ErrFull) },
+		Full:  func(err error) bool { return errors.Is(err, wal.ErrFull) },
+		Guard: a.inputs.Guard(receiverKind, name),
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
+	"hwsagent/inputs/panics"
 	"hwsagent/probes"
 	"hwsagent/probes/canary"
 	"hwsagent/probes/exec"
@@ -25,14 +26,15 @@ import (
 // real device, low enough that a device that goes mad costs tens of megabytes at most.
 const maxSamples = 200_000
 
-// newProbe makes the probe that an entry describes.
-func newProbe(c *ProbeConfig, own prometheus.Gatherer, logger *slog.Logger) (probes.Probe, error) {
+// newProbe makes the probe that an entry describes. The guard contains the panics of what the
+// probe starts.
+func newProbe(c *ProbeConfig, own prometheus.Gatherer, logger *slog.Logger, guard *panics.Guard) (probes.Probe, error) {
 	logger = logger.With("probe", c.Name)
 	switch s := c.Settings.(type) {
 	case *exec.Config:
-		return exec.New(*s, logger)
+		return exec.New(*s, logger, guard)
 	case *host.Config:
-		return host.New(*s, logger)
+		return host.New(*s, logger, guard)
 	case *snmp.Config:
 		return snmp.New(*s, logger)
 	case *textfile.Config:
@@ -73,7 +75,7 @@ func (ids *identities) of(name string, config any) string {
 
 // probeSpecs makes every enabled probe of cfg. All that cannot be made are told in one
 // error, and then none is kept.
-func probeSpecs(cfg *Config, hostname string, ids *identities, own prometheus.Gatherer, logger *slog.Logger) ([]probes.Spec, error) {
+func (a *Agent) probeSpecs(cfg *Config) ([]probes.Spec, error) {
 	var specs []probes.Spec
 	var errs []error
 	for i := range cfg.Probes {
@@ -81,12 +83,15 @@ func probeSpecs(cfg *Config, hostname string, ids *identities, own prometheus.Ga
 		if !c.Enabled {
 			continue
 		}
-		p, err := newProbe(c, own, logger)
+		guard := a.inputs.Guard(inputProbe, c.Name)
+		p, err := newProbe(c, a.registry, a.logger, guard)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("probe %q: %w", c.Name, err))
 			continue
 		}
-		specs = append(specs, probeSpec(c, p, hostname, ids))
+		spec := probeSpec(c, p, a.hostname, &a.ids)
+		spec.Guard = guard
+		specs = append(specs, spec)
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(append(errs, closeProbes(specs))...)

@@ -48,7 +48,7 @@ func (a *Agent) Status() web.Status {
 	for _, p := range a.runner.Status() {
 		s.Probes = append(s.Probes, probeStatus(p, now))
 	}
-	s.Pull = a.pullStatus(cfg)
+	s.Pull = a.pullStatus(cfg, now)
 	s.Inputs, s.Duplicates = inputStatus(a.inputs, now)
 	if a.scraper != nil {
 		s.Scrape = a.scraper.Status(now)

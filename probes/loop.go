@@ -223,7 +223,7 @@ func (l *loop) stop() {
 	}
 	go func() {
 		<-l.hung
-		l.closeProbe()
+		_ = l.guard.Run(l.closeProbe) // the guard tells people
 	}()
 }
 

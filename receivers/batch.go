@@ -14,6 +14,8 @@ import (
 	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/model/relabel"
 	"github.com/prometheus/prometheus/storage"
+
+	"hwsagent/inputs/panics"
 )
 
 // What the log keeps of a batch until it is committed, in bytes, beside labels and buckets.
@@ -288,12 +290,15 @@ func (b *Batch) tell(reason Reason, ls labels.Labels, why string) {
 // [Refusal]: with a RetryAfter if nothing of the batch is in the log, else because single
 // samples were refused, while everything else is.
 func (b *Batch) Commit() (Written, error) {
-	app := b.app
-	b.app = nil
-	if f, ok := app.(filterer); ok {
+	if f, ok := b.app.(filterer); ok {
 		f.Filtered(int(b.refused[Relabelled])) // #nosec G115 -- at most limits.samples
 	}
-	if err := app.Commit(); err != nil {
+	// A panic of the log is no fault of the request, which may come again.
+	err := b.g.o.Guard.Do(b.app.Commit)
+	if panics.As(err) == nil {
+		b.app = nil // else Rollback ends it
+	}
+	if err != nil {
 		if b.g.o.Full(err) {
 			return Written{}, later(LogFull, fullRetry, "the log is full, and wal.on_full is reject: %s", cut(err.Error()))
 		}

@@ -45,12 +45,11 @@ func (r *Request) read(w http.ResponseWriter) (body []byte, err error) {
 	end := time.Now().Add(bodyTimeout)
 	// A connection without deadlines, as in a test of the handler alone, has none to miss.
 	defer func() {
-		if err == nil {
-			_ = c.SetReadDeadline(time.Time{})
+		if err != nil {
+			linger(w)
 			return
 		}
-		// The server reads on, so that the client sees the answer: not for long.
-		_ = c.SetReadDeadline(time.Now().Add(lingerTimeout))
+		_ = c.SetReadDeadline(time.Time{})
 	}()
 	for {
 		if len(body) == cap(body) {
@@ -84,9 +83,32 @@ func (r *Request) read(w http.ResponseWriter) (body []byte, err error) {
 	}
 }
 
+// linger bounds how long the server reads on in a body that is not read to its end. It does so
+// because the client may read the answer only when it has sent all.
+func linger(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(lingerTimeout)) // as in read
+}
+
+// checkEncoding refuses a body that decode cannot decompress.
+func checkEncoding(r *http.Request) error {
+	switch name := r.Header.Get("Content-Encoding"); coding(name) {
+	case "", "identity", "snappy", "gzip", "x-gzip", "zstd":
+		return nil
+	default:
+		return errEncoding(name)
+	}
+}
+
+// coding is the name of an encoding, which may be in capitals.
+func coding(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
+
+func errEncoding(encoding string) error {
+	return Refuse(Unsupported, http.StatusUnsupportedMediaType, "Content-Encoding %q: want snappy, gzip, zstd or none", cut(encoding))
+}
+
 // decode decompresses a body. "snappy" is its block format, as remote write uses it.
 func (r *Request) decode(encoding string, body []byte) ([]byte, error) {
-	switch strings.ToLower(strings.TrimSpace(encoding)) {
+	switch coding(encoding) {
 	case "", "identity":
 		if int64(len(body)) > r.gate.o.Limits.DecodedBytes {
 			return nil, r.tooLong()
@@ -118,7 +140,7 @@ func (r *Request) decode(encoding string, body []byte) ([]byte, error) {
 		defer z.Close()
 		return r.stream("zstd", z)
 	}
-	return nil, Refuse(Unsupported, http.StatusUnsupportedMediaType, "Content-Encoding %q: want snappy, gzip, zstd or none", cut(encoding))
+	return nil, errEncoding(encoding)
 }
 
 // Decompress decompresses b, a part of the body, in one of the encodings that

@@ -8,7 +8,7 @@ import (
 	"maps"
 	"math"
 	"net/http"
-	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,6 +17,8 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
 	"golang.org/x/sync/semaphore"
+
+	"hwsagent/inputs/panics"
 )
 
 // GateOptions are what a [Gate] is made of.
@@ -29,6 +31,9 @@ type GateOptions struct {
 	// Full reports whether an error of Commit means that the log's budget is used up.
 	Full   func(error) bool
 	Logger *slog.Logger
+
+	// Guard contains the panics of the receiver's work; nil stands for one of its own.
+	Guard *panics.Guard
 }
 
 // Gate lets requests of one receiver in, within its limits, and counts what became of
@@ -63,6 +68,9 @@ type Counts struct {
 
 // NewGate makes a gate.
 func NewGate(o GateOptions) *Gate {
+	if o.Guard == nil {
+		o.Guard = panics.New("receiver "+o.Name, o.Logger)
+	}
 	return &Gate{
 		o: o, memory: semaphore.NewWeighted(o.Limits.MemoryBytes), slots: semaphore.NewWeighted(int64(o.Limits.Requests)),
 		active: newActiveSeries(o.Limits.ActiveSeries), told: map[Reason]time.Time{},
@@ -93,25 +101,31 @@ type Request struct {
 	fresh []uint64 // hashes of series that count as active by this request only, until it is stored
 }
 
-// Handler serves requests: it reads the body and decompresses it within the limits, waits
-// for the request's turn, and calls handle. What handle returns is counted, and answered by
-// refuse if it is an error; handle answers itself if not. refuse may be nil, for plain text.
-func (g *Gate) Handler(handle func(w http.ResponseWriter, r *Request) error, refuse func(w http.ResponseWriter, r *http.Request, why *Refusal)) http.Handler {
+// Handler serves requests. It calls the checks, which see the request's header before anything
+// of its body is read. It reads the body and decompresses it within the limits, waits
+// for the request's turn, and calls handle. The first error of these is counted, and answered by
+// refuse, which may be nil, for plain text; without an error handle has answered itself.
+func (g *Gate) Handler(handle func(w http.ResponseWriter, r *Request) error, refuse func(w http.ResponseWriter, r *http.Request, why *Refusal), checks ...func(*http.Request) error) http.Handler {
 	if refuse == nil {
 		refuse = func(w http.ResponseWriter, _ *http.Request, why *Refusal) { why.Answer(w) }
 	}
+	checks = append(slices.Clone(checks), checkEncoding)
 	return http.HandlerFunc(func(w http.ResponseWriter, h *http.Request) {
 		began := time.Now()
 		g.count(func(c *Counts) { c.Requests, c.LastRequest = c.Requests+1, began })
 		r := &Request{Request: h, gate: g}
 		defer r.release()
-		err := g.serve(w, r, handle)
+		err := g.o.Guard.Do(func() error { return g.serve(w, r, handle, checks) })
 		if err == nil {
 			g.count(func(c *Counts) { c.Accepted++ })
 			return
 		}
 		g.active.forget(r.fresh)
 		why := AsRefusal(err)
+		if panics.As(err) != nil {
+			// Not 5xx: the sender would send a request that always panics again for ever.
+			why = Refuse(Panicked, http.StatusBadRequest, "the request cannot be handled because of a bug in the agent, whose log says more; it is not stored")
+		}
 		g.Refused(why)
 		refuse(w, h, why)
 	})
@@ -126,14 +140,13 @@ func (g *Gate) Refused(why *Refusal) {
 	g.note(why)
 }
 
-func (g *Gate) serve(w http.ResponseWriter, r *Request, handle func(http.ResponseWriter, *Request) error) (err error) {
-	defer func() {
-		// A mistake of this program. The sender must not try again for ever: that it would with any 5xx.
-		if p := recover(); p != nil {
-			g.o.Logger.Error("The handling of a request panicked", "receiver", g.o.Name, "panic", p, "stack", string(debug.Stack()))
-			err = Refuse(Malformed, http.StatusBadRequest, "the request cannot be handled, the agent's log says why")
+func (g *Gate) serve(w http.ResponseWriter, r *Request, handle func(http.ResponseWriter, *Request) error, checks []func(*http.Request) error) error {
+	for _, check := range checks {
+		if err := check(r.Request); err != nil {
+			linger(w)
+			return err
 		}
-	}()
+	}
 	raw, err := r.read(w)
 	if err != nil {
 		return err
@@ -194,26 +207,35 @@ const tellAgain = 5 * time.Minute
 
 // note logs a refusal, unless one for the same reason was logged lately.
 func (g *Gate) note(why *Refusal) {
-	now := time.Now()
-	g.mu.Lock()
-	last, known := g.told[why.Reason]
-	quiet := known && now.Sub(last) < tellAgain
-	if !quiet {
-		g.told[why.Reason] = now
-	}
-	g.mu.Unlock()
-	if !quiet {
+	if g.tell(why.Reason, time.Now()) {
 		g.o.Logger.Warn("A request was refused", "receiver", g.o.Name, "reason", string(why.Reason), "err", why.Text)
 	}
 }
 
-// MarkStale marks series stale that nobody will send any more, as the rules name them, in one
+// tell reports whether to log a refusal.
+func (g *Gate) tell(reason Reason, now time.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if last, known := g.told[reason]; known && now.Sub(last) < tellAgain {
+		return false
+	}
+	g.told[reason] = now
+	return true
+}
+
+// MarkStale marks series stale that are sent no more, as the rules name them, in one
 // commit. No limit holds for that.
-func (g *Gate) MarkStale(ctx context.Context, series []labels.Labels) error {
+func (g *Gate) MarkStale(ctx context.Context, series []labels.Labels) (err error) {
 	if len(series) == 0 {
 		return nil
 	}
 	app, lb := g.o.Out.AppenderV2(ctx), labels.NewBuilder(labels.EmptyLabels())
+	ended := false
+	defer func() {
+		if !ended { // an error, or a panic
+			err = errors.Join(err, app.Rollback())
+		}
+	}()
 	// A round may have had this very millisecond, and a series has one value for it.
 	at, stale, filtered := time.Now().UnixMilli()+1, math.Float64frombits(value.StaleNaN), 0
 	for _, ls := range series {
@@ -225,16 +247,18 @@ func (g *Gate) MarkStale(ctx context.Context, series []labels.Labels) error {
 		if invalid(lb.Labels()) != "" {
 			continue // as its samples were
 		}
-		// Refused as out of order where somebody goes on with the series.
+		// Refused as out of order where another sender goes on with the series.
 		_, err := app.Append(0, lb.Labels(), 0, at, stale, nil, nil, storage.AOptions{RejectOutOfOrder: true})
 		if err != nil && !errors.Is(err, storage.ErrOutOfOrderSample) && !errors.Is(err, storage.ErrDuplicateSampleForTimestamp) {
-			return errors.Join(fmt.Errorf("mark series stale: %w", err), app.Rollback())
+			return fmt.Errorf("mark series stale: %w", err)
 		}
 	}
 	if f, ok := app.(filterer); ok {
 		f.Filtered(filtered)
 	}
-	if err := app.Commit(); err != nil {
+	err = app.Commit()
+	ended = true
+	if err != nil {
 		return fmt.Errorf("mark series stale: %w", err)
 	}
 	return nil

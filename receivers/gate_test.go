@@ -387,7 +387,7 @@ func TestSlowClients(t *testing.T) {
 func TestBodyThatNobodyReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
-		srv := receivers.HTTPServer(receivers.Spec{Listen: "127.0.0.1:1", Handler: http.NotFoundHandler()})
+		srv := receivers.HTTPServer(receivers.Spec{Listen: "127.0.0.1:1", Gate: (&receivertest.Log{}).Gate("x", receivers.DefaultLimits()), Handler: http.NotFoundHandler()})
 		served := make(chan error, 1)
 		go func() { served <- srv.Serve(p) }()
 		client, server := net.Pipe()

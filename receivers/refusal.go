@@ -27,6 +27,7 @@ const (
 	Busy           Reason = "busy"             // limits.requests or limits.memory_bytes, all in use
 	LogFull        Reason = "log_full"         // wal.on_full: reject
 	LogFailed      Reason = "log_failed"       // the disk
+	Panicked       Reason = "panic"            // a bug in the agent, which its log tells
 )
 
 // The reasons of single samples.

@@ -93,7 +93,7 @@ func TestPanic(t *testing.T) {
 			t.Errorf("%d %s", w.Code, w.Body)
 		}
 	}
-	if c := g.Counts(); c.RefusedRequests[receivers.Malformed] != 5 || c.ActiveSeries != 0 || len(l.Samples()) != 0 || !strings.Contains(said.String(), "refused_test.go") {
+	if c := g.Counts(); c.RefusedRequests[receivers.Panicked] != 5 || c.ActiveSeries != 0 || len(l.Samples()) != 0 || !strings.Contains(said.String(), "refused_test.go") {
 		t.Errorf("%+v; %s", c, said.String())
 	}
 }

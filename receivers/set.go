@@ -12,6 +12,8 @@ import (
 	"time"
 
 	toolkit "github.com/prometheus/exporter-toolkit/web"
+
+	"hwsagent/inputs/panics"
 )
 
 // Spec says how one listener is run.
@@ -255,13 +257,16 @@ func (v *server) start(ctx context.Context) {
 	go func() {
 		defer close(v.done)
 		var beside sync.WaitGroup
+		defer beside.Wait()
 		if v.spec.Run != nil {
-			beside.Go(func() { v.spec.Run(ctx) })
+			beside.Go(func() { _ = v.guard().Run(func() { v.spec.Run(ctx) }) }) // the guard tells people
 		}
-		v.serve(ctx)
-		beside.Wait()
+		_ = v.guard().Run(func() { v.serve(ctx) }) // likewise
 	}()
 }
+
+// guard contains the panics of the receiver.
+func (v *server) guard() *panics.Guard { return v.spec.Gate.o.Guard }
 
 // stop ends the server and waits for that. The socket stays.
 func (v *server) stop() {
@@ -276,7 +281,7 @@ const retryServe = time.Second
 
 func (v *server) serve(ctx context.Context) {
 	for ctx.Err() == nil {
-		if err := v.serveOnce(ctx); err != nil {
+		if err := v.guard().Do(func() error { return v.serveOnce(ctx) }); err != nil {
 			v.log.Error("The receiver cannot serve; it tries again", "err", err)
 			select {
 			case <-ctx.Done():
@@ -297,7 +302,10 @@ func (v *server) serveOnce(ctx context.Context) error {
 	noSystemd, file := false, v.spec.WebConfigFile
 	flags := &toolkit.FlagConfig{WebSystemdSocket: &noSystemd, WebConfigFile: &file}
 	served := make(chan error, 1)
-	go func() { served <- toolkit.Serve(l, srv, flags, quiet(v.log)) }()
+	go func() {
+		served <- v.guard().Do(func() error { return toolkit.Serve(l, srv, flags, quiet(v.log)) })
+	}()
+	defer srv.Close() // after a panic, too
 	select {
 	case err := <-served:
 		return err
@@ -320,6 +328,7 @@ func (v *server) http() *http.Server {
 	if host, _, err := net.SplitHostPort(v.spec.Listen); err == nil && LoopbackHost(host) {
 		handler = loopbackOnly(handler)
 	}
+	handler = contained(v.guard(), handler)
 	srv := &http.Server{
 		Handler: handler, ReadHeaderTimeout: headerTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		// For bodies that no handler reads: the server waits for their end before it answers.

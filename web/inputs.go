@@ -1,12 +1,31 @@
 package web
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
-// inputProblems tells of inputs that are over their limit of series, and of series that two
-// inputs bring.
+// showPanic is how long a panic is shown as a problem after it happened.
+const showPanic = time.Hour
+
+// panicProblems tells of the panics of an input.
+func panicProblems(s Status, input string, p *PanicStatus) []Problem {
+	if p == nil || s.Now.Sub(p.Last) > showPanic {
+		return nil
+	}
+	text := "panicked at " + clock(s.Now, p.Last)
+	if p.Count > 1 {
+		text = fmt.Sprintf("panicked %s times since %s, last at %s", count(p.Count), clock(s.Now, p.Since), clock(s.Now, p.Last))
+	}
+	return []Problem{{SeverityWarning, input, text + ": " + p.Error, "look for the stack in the agent's log, and report it"}}
+}
+
+// inputProblems tells of inputs that panicked or are over their limit of series, and of series
+// that two inputs bring.
 func inputProblems(s Status) []Problem {
 	var all []Problem
 	for _, in := range s.Inputs {
+		all = append(all, panicProblems(s, in.Kind+" "+in.Name, in.Panics)...)
 		if in.OverSince.IsZero() {
 			continue
 		}
@@ -14,6 +33,9 @@ func inputProblems(s Status) []Problem {
 			fmt.Sprintf("has the %s series that it may have: further ones are refused since %s (%s so far), such as %s",
 				count(uint64(max(0, in.MaxSeries))), clock(s.Now, in.OverSince), samples(in.Refused), in.Example),
 			"drop what nobody needs with metric_relabel_configs, or raise its max_series and reload"})
+	}
+	if s.Pull != nil {
+		all = append(all, panicProblems(s, "pull", s.Pull.Panics)...)
 	}
 	if s.Pull != nil && s.Pull.Open {
 		what := "whoever reaches " + s.Pull.Listen + " can read every value"

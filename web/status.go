@@ -158,7 +158,8 @@ type PullStatus struct {
 	TLS    bool   `json:"tls"`
 	Open   bool   `json:"open"` // other hosts reach it, and nobody is asked who they are
 	// Unshown is how many series the last answer left out: native histograms, if it was in text.
-	Unshown int `json:"unshown_series"`
+	Unshown int          `json:"unshown_series"`
+	Panics  *PanicStatus `json:"panics,omitempty"`
 }
 
 // InputStatus tells how much an input brings.
@@ -171,6 +172,16 @@ type InputStatus struct {
 	Refused   uint64    `json:"samples_over_limit,omitempty"` // of series beyond the limit
 	OverSince time.Time `json:"over_limit_since,omitzero"`
 	Example   string    `json:"over_limit_example,omitempty"` // a series that was refused
+
+	Panics *PanicStatus `json:"panics,omitempty"`
+}
+
+// PanicStatus tells of panics in the work of an input. Each cost a round or a request.
+type PanicStatus struct {
+	Count uint64    `json:"count"` // since the agent started, or the input was configured
+	Since time.Time `json:"since"` // the first one
+	Last  time.Time `json:"last"`
+	Error string    `json:"error"` // the last one: what panicked, and where
 }
 
 // DuplicateStatus tells of series that two inputs bring.

@@ -2,7 +2,6 @@ package panics
 
 import (
 	"fmt"
-	"path"
 	"runtime"
 	"strings"
 )
@@ -92,14 +91,22 @@ func ours(function string) bool {
 }
 
 // position is the file and line of a frame, as "receivers/gate.go:12" or
-// "github.com/prometheus/prometheus/model/labels/labels.go:34". It does not depend on where
-// the program was built.
+// "github.com/prometheus/procfs@v0.23.0/mdstat.go:34". It does not depend on where the program
+// was built. The function's name would not do: of one that is inlined into another package it
+// names the other package.
 func position(f runtime.Frame) string {
-	pkg := f.Function
-	slash := strings.LastIndexByte(pkg, '/') + 1
-	if dot := strings.IndexByte(pkg[slash:], '.'); dot >= 0 {
-		pkg = pkg[:slash+dot]
+	file := strings.ReplaceAll(f.File, `\`, "/")
+	for _, root := range []string{moduleRoot(), "/pkg/mod/", "/src/"} {
+		if i := strings.LastIndex(file, root); i >= 0 {
+			file = file[i+len(root):]
+			break
+		}
 	}
-	pkg = strings.TrimPrefix(strings.ReplaceAll(pkg, "%2e", "."), module) // the linker escapes the last element's dots
-	return fmt.Sprintf("%s/%s:%d", pkg, path.Base(strings.ReplaceAll(f.File, `\`, "/")), f.Line)
+	return fmt.Sprintf("%s:%d", file, f.Line)
+}
+
+// moduleRoot is how the paths of this module's files begin.
+func moduleRoot() string {
+	_, file, _, _ := runtime.Caller(0)
+	return strings.TrimSuffix(strings.ReplaceAll(file, `\`, "/"), "inputs/panics/error.go")
 }
