@@ -17,7 +17,7 @@ const Path = "/v1/metrics"
 // HTTP is the handler of OTLP over HTTP, protobuf and JSON.
 func (v *Receiver) HTTP(g *receivers.Gate) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("POST "+Path, g.Handler(v.post, refuseHTTP))
+	mux.Handle("POST "+Path, g.Handler(v.post, refuseHTTP, checkType))
 	mux.HandleFunc("POST /v1/", func(w http.ResponseWriter, r *http.Request) {
 		why := receivers.Refuse(receivers.Unsupported, http.StatusNotFound, "this receiver takes metrics only, on %s", Path)
 		g.Refused(why)
@@ -26,16 +26,31 @@ func (v *Receiver) HTTP(g *receivers.Gate) http.Handler {
 	return mux
 }
 
-func isJSON(r *http.Request) bool {
+const (
+	typeProtobuf = "application/x-protobuf"
+	typeJSON     = "application/json"
+)
+
+// typeOf is the media type of a request, "" if it has none that can be read.
+func typeOf(r *http.Request) string {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	return err == nil && kind == "application/json"
+	if err != nil {
+		return ""
+	}
+	return kind
 }
 
-func (v *Receiver) post(w http.ResponseWriter, r *receivers.Request) error {
-	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || kind != "application/x-protobuf" && kind != "application/json" {
-		return receivers.Refuse(receivers.Unsupported, http.StatusUnsupportedMediaType, "the Content-Type is neither application/x-protobuf nor application/json")
+// checkType refuses a request that is no OTLP, by its header.
+func checkType(r *http.Request) error {
+	if kind := typeOf(r); kind != typeProtobuf && kind != typeJSON {
+		return receivers.Refuse(receivers.Unsupported, http.StatusUnsupportedMediaType, "the Content-Type is neither %s nor %s", typeProtobuf, typeJSON)
 	}
+	return nil
+}
+
+func isJSON(r *http.Request) bool { return typeOf(r) == typeJSON }
+
+func (v *Receiver) post(w http.ResponseWriter, r *receivers.Request) error {
 	req, err := v.decode(r, r.Body, isJSON(r.Request))
 	if err != nil {
 		return err
@@ -44,7 +59,7 @@ func (v *Receiver) post(w http.ResponseWriter, r *receivers.Request) error {
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Content-Type", typeOf(r.Request))
 	if !isJSON(r.Request) {
 		_, _ = w.Write(response(refused, why)) // the client has gone, or gets it
 		return nil
@@ -76,10 +91,10 @@ func refuseHTTP(w http.ResponseWriter, r *http.Request, why *receivers.Refusal) 
 	code := grpcCode(why)
 	var body []byte
 	if isJSON(r) {
-		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Type", typeJSON)
 		body, _ = json.Marshal(map[string]any{"code": code, "message": why.Text}) // of a number and a text
 	} else {
-		w.Header().Set("Content-Type", "application/x-protobuf")
+		w.Header().Set("Content-Type", typeProtobuf)
 		body = protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), uint64(code))
 		body = protowire.AppendString(protowire.AppendTag(body, 2, protowire.BytesType), why.Text)
 	}

@@ -22,9 +22,15 @@ const Path = "/api/v1/import/prometheus"
 // New makes the handler of a receiver.
 func New(g *receivers.Gate) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("POST "+Path, g.Handler(store, nil))
-	mux.Handle("PUT "+Path, g.Handler(store, nil))
+	h := g.Handler(store, nil, checkType)
+	mux.Handle("POST "+Path, h)
+	mux.Handle("PUT "+Path, h)
 	return mux
+}
+
+// checkType refuses a request whose header says that its body is no text.
+func checkType(r *http.Request) error {
+	return receivers.CheckText(r.Header.Get("Content-Type"))
 }
 
 // store puts one exposition into the log. Samples without a timestamp get that of the

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"mime"
 	"net/http"
 	"slices"
 	"strings"
@@ -57,13 +56,21 @@ func keep(families map[string]*dto.MetricFamily, group map[string]string) (map[s
 	return out, nil
 }
 
+const typeProtobuf = "application/vnd.google.protobuf"
+
+// checkType refuses a push whose header says that its body is protobuf, but not delimited.
+// A body of every other type is text, as it is for the Pushgateway.
+func checkType(r *http.Request) error {
+	kind, params := receivers.MediaType(r.Header.Get("Content-Type"))
+	if r.Method != http.MethodDelete && kind == typeProtobuf && params["encoding"] != "delimited" {
+		return receivers.Refuse(receivers.Unsupported, http.StatusUnsupportedMediaType, "protobuf must be delimited")
+	}
+	return nil
+}
+
 // read reads the families of a pushed body, by name.
 func read(r *receivers.Request) (map[string]*dto.MetricFamily, error) {
-	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err == nil && kind == "application/vnd.google.protobuf" {
-		if params["encoding"] != "delimited" {
-			return nil, receivers.Refuse(receivers.Unsupported, http.StatusUnsupportedMediaType, "protobuf must be delimited")
-		}
+	if kind, _ := receivers.MediaType(r.Header.Get("Content-Type")); kind == typeProtobuf {
 		return readProtobuf(r)
 	}
 	if err := exposition.CheckLines(r.Body); err != nil {

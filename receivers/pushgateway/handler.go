@@ -48,7 +48,7 @@ func (p *Receiver) regroup(ctx context.Context, labels map[string]string, f func
 // New makes a receiver that keeps its groups in s.
 func New(g *receivers.Gate, s *Store) *Receiver {
 	p := &Receiver{store: s, gate: g, ending: semaphore.NewWeighted(1)}
-	push := g.Handler(p.change, nil)
+	push := g.Handler(p.change, nil, checkType)
 	p.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.Path; {
 		case strings.HasPrefix(path, "/metrics/"):

@@ -27,7 +27,7 @@ const (
 func New(g *receivers.Gate) http.Handler {
 	h := &handler{families: newFamilies()}
 	mux := http.NewServeMux()
-	mux.Handle("POST "+Path, g.Handler(h.write, nil))
+	mux.Handle("POST "+Path, g.Handler(h.write, nil, checkType))
 	return mux
 }
 
@@ -76,6 +76,12 @@ func (h *handler) write(w http.ResponseWriter, r *receivers.Request) error {
 	if err == nil {
 		w.WriteHeader(http.StatusNoContent)
 	}
+	return err
+}
+
+// checkType refuses a request that is no remote write, by its header.
+func checkType(r *http.Request) error {
+	_, err := messageOf(r.Header.Get("Content-Type"))
 	return err
 }
 
