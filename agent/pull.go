@@ -58,7 +58,7 @@ func (a *Agent) pullSpecs(cfg *Config) []receivers.Spec {
 	if cfg.Pull == nil {
 		return nil
 	}
-	handler := pull.New(pull.Options{Newest: a.inputs.Newest, External: cfg.Global.Labels(), Selector: parseSelector, Unshown: &a.unshown})
+	handler := pull.New(pull.Options{Newest: a.inputs.Newest, External: cfg.Global.Labels(), Selector: parseSelector, Unshown: &a.unshown, Logger: a.logger})
 	limits := receivers.DefaultLimits()
 	limits.Connections = 64
 	return []receivers.Spec{{

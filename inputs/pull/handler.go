@@ -7,6 +7,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -20,7 +21,6 @@ import (
 
 // Bounds of a request.
 const (
-	maxAtOnce   = 4  // answers that are being written; each holds a snapshot of all series
 	maxSelector = 64 // match[] of one request
 	maxQuery    = 16 << 10
 )
@@ -36,18 +36,25 @@ type Options struct {
 	// Unshown, if not nil, is set to how many series an answer to /metrics left out, since its
 	// format cannot say them.
 	Unshown *atomic.Int64
+	// Logger tells of readers that lost their places; nil discards that.
+	Logger *slog.Logger
 }
 
 // Handler serves GET /metrics, everything without timestamps as an exporter does, and GET
 // /federate?match[]=…, what the selectors choose with timestamps as a Prometheus does.
 type Handler struct {
-	o     Options
-	slots chan struct{}
-	pool  sync.Pool // of *[]inputs.Sample
+	o      Options
+	places *places
+	pool   sync.Pool // of *[]inputs.Sample
 }
 
 // New makes a handler.
-func New(o Options) *Handler { return &Handler{o: o, slots: make(chan struct{}, maxAtOnce)} }
+func New(o Options) *Handler {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Handler{o: o, places: newPlaces(o.Logger)}
+}
 
 // ServeHTTP implements [http.Handler].
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -79,15 +86,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	select {
-	case h.slots <- struct{}{}:
-		defer func() { <-h.slots }()
-	default:
+	p, err := h.places.take(r.Context(), w)
+	if err != nil {
 		w.Header().Set("Retry-After", "1")
-		http.Error(w, fmt.Sprintf("%d answers are being written already", maxAtOnce), http.StatusServiceUnavailable)
+		http.Error(w, fmt.Sprintf("%d answers are being written, and none ended for %s", maxAtOnce, maxWait), http.StatusServiceUnavailable)
 		return
 	}
-	h.answer(w, r, chosen)
+	defer h.places.leave(p)
+	h.answer(p, r, chosen)
 }
 
 // selectors are those of a request to /federate.

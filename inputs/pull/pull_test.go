@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -297,6 +298,10 @@ func TestNamesThatCollide(t *testing.T) {
 
 // Answers are bounded in number: each holds a snapshot.
 func TestAtOnce(t *testing.T) {
+	synctest.Test(t, testAtOnce) // who is one too many waits for a while
+}
+
+func testAtOnce(t *testing.T) {
 	release, begun := make(chan struct{}), make(chan struct{}, maxAtOnce)
 	h := New(Options{Newest: func(all []inputs.Sample) []inputs.Sample {
 		begun <- struct{}{}
