@@ -1,6 +1,9 @@
 package wal
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // What a failure leaves behind. A failed commit must neither be delivered nor break
 // the totals of what follows. The rules, in the order in which they are needed:
@@ -92,6 +95,18 @@ func (w *writer) salvage(f file, newName bool, published Mark) {
 		return
 	}
 	w.settle(published)
+}
+
+// errPanicked is why a segment is given up amid a panic.
+var errPanicked = errors.New("commit: it panicked")
+
+// panicked makes the log fit for further commits while a panic that ended the commit of b
+// goes on to the caller, who may contain it. Of b's bytes, and of the series that they
+// announce, nothing is known: they must not be counted on, so a new segment is begun.
+func (w *writer) panicked(b *batch) {
+	w.epoch++
+	_ = w.recover(errPanicked, nil) // noted
+	w.rollback(b)
 }
 
 // failed notes an error of the disk.

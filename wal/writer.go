@@ -107,6 +107,12 @@ func (w *writer) commit(b *batch) error {
 	began := time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	ended := false
+	defer func() {
+		if !ended {
+			w.panicked(b)
+		}
+	}()
 	count := b.count()
 	b.refs, b.always = 1, w.config().always()
 	err := w.log(b)
@@ -118,6 +124,7 @@ func (w *writer) commit(b *batch) error {
 	if err == nil {
 		w.index.heal()
 	}
+	ended = true
 	w.finish(b, err == nil)
 	w.release(b)
 	w.metrics.committed(count, time.Since(began), err)
