@@ -252,9 +252,10 @@ func TestPanicInEachKindOfInput(t *testing.T) {
 
 // A panic while an answer is made for who scrapes the agent ends that answer only.
 func TestPanicInPull(t *testing.T) {
-	armed := true
+	var armed atomic.Bool
+	armed.Store(true)
 	h := pull.New(pull.Options{Newest: func(all []inputs.Sample) []inputs.Sample {
-		if armed {
+		if armed.Load() {
 			panic("the mine went off")
 		}
 		return all
@@ -286,7 +287,7 @@ func TestPanicInPull(t *testing.T) {
 			t.Fatalf("status %d", code)
 		}
 	}
-	armed = false
+	armed.Store(false)
 	if code := get(); code != http.StatusOK || guard.Count() != 10 {
 		t.Errorf("afterwards: %d, %d panics", code, guard.Count())
 	}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,14 +20,16 @@ import (
 
 // mine panics once, in the step that is armed.
 type mine struct {
-	armed string
-	fired int
+	armed atomic.Pointer[string]
+	fired atomic.Int32
 }
 
+func (m *mine) arm(step string) { m.armed.Store(&step) }
+
 func (m *mine) step(name string) {
-	if m.armed == name {
-		m.armed = ""
-		m.fired++
+	if armed := m.armed.Load(); armed != nil && *armed == name {
+		m.armed.Store(nil)
+		m.fired.Add(1)
 		panic("the mine went off")
 	}
 }
@@ -128,7 +131,7 @@ func TestPanicCostsTheRound(t *testing.T) {
 				go func() { done <- r.Run(ctx) }()
 				time.Sleep(10 * time.Second)
 				synctest.Wait()
-				m.armed = tc.step
+				m.arm(tc.step)
 				time.Sleep(10 * time.Second)
 				synctest.Wait()
 				st := r.Status()[0]
@@ -140,13 +143,13 @@ func TestPanicCostsTheRound(t *testing.T) {
 				if st := r.Status()[0]; st.State != "ok" || st.LastError != "" {
 					t.Errorf("the round after it: %+v", st)
 				}
-				m.armed = "close"
+				m.arm("close")
 				cancel()
 				if err := <-done; err != nil {
 					t.Error(err)
 				}
-				if n := s.Guard.Count(); n != 2 || m.fired != 2 || out.open != 0 {
-					t.Errorf("%d panics counted, %d fired, %d batches are open", n, m.fired, out.open)
+				if n := s.Guard.Count(); n != 2 || m.fired.Load() != 2 || out.open != 0 {
+					t.Errorf("%d panics counted, %d fired, %d batches are open", n, m.fired.Load(), out.open)
 				}
 				if len(rec.commits) != 3 {
 					t.Errorf("the other probe committed %d rounds", len(rec.commits))
