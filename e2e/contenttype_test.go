@@ -26,15 +26,17 @@ receivers:
 `, ports["remote_write"], ports["import"], ports["pushgateway"], ports["otlp"]))
 	text := []string{"", "text/plain", "text/plain; version=0.0.4", "application/openmetrics-text; version=1.0.0", "application/x-www-form-urlencoded", "application/octet-stream"}
 	endpoints := map[string]struct {
-		path  string
-		taken []string
+		path    string
+		taken   []string
+		refused []string // where it is not nil, all other types are taken
 	}{
-		"remote_write": {"/api/v1/write", []string{"", "application/x-protobuf", "application/x-protobuf;proto=io.prometheus.write.v2.Request"}},
-		"import":       {"/api/v1/import/prometheus", text},
-		"pushgateway":  {"/metrics/job/j", append(slices.Clone(text), "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited")},
-		"otlp":         {"/v1/metrics", []string{"application/x-protobuf", "application/x-protobuf;proto=other", "application/x-protobuf;proto=io.prometheus.write.v2.Request", "application/json"}}, // any parameter
+		"remote_write": {path: "/api/v1/write", taken: []string{"", "application/x-protobuf", "application/x-protobuf;proto=io.prometheus.write.v2.Request"}},
+		"import":       {path: "/api/v1/import/prometheus", taken: text},
+		"pushgateway":  {path: "/metrics/job/j", refused: []string{"application/vnd.google.protobuf"}},                                                                                                            // every other type is text, as in the Pushgateway
+		"otlp":         {path: "/v1/metrics", taken: []string{"application/x-protobuf", "application/x-protobuf;proto=other", "application/x-protobuf;proto=io.prometheus.write.v2.Request", "application/json"}}, // any parameter
 	}
-	types := []string{"application/x-protobuf;proto=other", "application/vnd.google.protobuf", "application/grpc", "text/html", "multipart/form-data; boundary=x", "not a type"}
+	types := []string{"application/x-protobuf;proto=other", "application/vnd.google.protobuf", "application/grpc", "text/html", "multipart/form-data; boundary=x", "not a type",
+		"application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"}
 	for _, e := range endpoints {
 		types = append(types, e.taken...)
 	}
@@ -45,7 +47,8 @@ receivers:
 		t.Run(name, func(t *testing.T) {
 			for _, contentType := range types {
 				for encoding, known := range encodings {
-					wrong := !known || !slices.Contains(e.taken, contentType)
+					taken := slices.Contains(e.taken, contentType) || e.refused != nil && !slices.Contains(e.refused, contentType)
+					wrong := !known || !taken
 					for _, whole := range []bool{true, false} {
 						if !wrong && !whole {
 							continue // it waits for the body

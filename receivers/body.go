@@ -92,7 +92,7 @@ func linger(w http.ResponseWriter) {
 // checkEncoding refuses a body that decode cannot decompress.
 func checkEncoding(r *http.Request) error {
 	switch name := r.Header.Get("Content-Encoding"); coding(name) {
-	case "", "identity", "snappy", "gzip", "x-gzip", "zstd":
+	case "", "identity", "snappy", SnappyFramed, "gzip", "x-gzip", "zstd":
 		return nil
 	default:
 		return errEncoding(name)
