@@ -1,0 +1,233 @@
+// Package exposition parses the formats in which programs expose metrics: Prometheus' text
+// format, OpenMetrics 1.0 and 2.0, and delimited protobuf. The parsers are Prometheus' own;
+// this package makes them safe for bodies that nobody has checked.
+//
+// Those parsers trust the body: for some bodies of a few bytes they never return, for others they
+// panic, and for others they need time or memory that grows with the square of the length.
+// [New] checks a body before they see it, and keeps their calls away that have no bound.
+package exposition
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/textparse"
+)
+
+// ErrBound means that a body is refused because a part of it passes a bound of this package. The
+// body may otherwise be valid.
+var ErrBound = errors.New("the exposition passes a bound of the parser")
+
+// Bounds of a body. They are far above the sizes that instrumented programs need, and far below the
+// sizes at which the parsers or the labels library fail.
+const (
+	// maxRecordBytes bounds a line of text, a metric of a protobuf family, and the name and the help of
+	// a family. The log takes no series with longer labels.
+	maxRecordBytes = 1 << 20
+	// maxLabels bounds the labels of a series.
+	maxLabels = 1024
+	// maxUnitBytes bounds the unit of a family, which may become a label of each series.
+	maxUnitBytes = 256
+	// maxConverted bounds the buckets of a classic histogram that is converted to a native one. The
+	// conversion takes time with the square of this number.
+	maxConverted = 4096
+	// maxEmptyFamilies bounds the protobuf families without metrics that follow each other. The parser
+	// takes a frame of the stack for each.
+	maxEmptyFamilies = 1024
+	// maxErrorBytes is where the text of an error is cut: the parsers quote the whole line.
+	maxErrorBytes = 512
+
+	// One value with many buckets becomes as many series, each with all labels. The bytes that come out
+	// of a body are bounded by baseExpansion plus maxExpansion for each byte of the body, so that the
+	// time is linear; maxExpanded bounds those of a single value, which are in memory at one time.
+	baseExpansion = 512 << 20
+	maxExpansion  = 64
+	maxExpanded   = 16 << 20
+)
+
+// New chooses the parser of a body by the content type and the options, as [textparse.New] does, and
+// returns one that gives the same entries for every body within the bounds of this package. If the
+// parser is nil, the body cannot be read, and the error says why: it is [ErrBound] if a bound is
+// passed. If both are set, the parser can be used, and the error is a warning about the content type.
+//
+// The parser ends for every body, in time linear in its length, and it never panics. Where Prometheus'
+// parser would fail in a call that returns no error, the next call of Next returns the error. Once Next
+// has returned an error, it returns the same one for ever. The bodies of the text formats must have no
+// zero byte. Beside that, the methods keep to the contract of [textparse.Parser], with two
+// additions: StartTimestamp does not change what Series and Labels return, and it may be called
+// whatever the options are.
+//
+// A parser belongs to one goroutine. It keeps body, and may write one byte behind its end if
+// the capacity allows.
+func New(body []byte, contentType string, st *labels.SymbolTable, o textparse.ParserOptions) (textparse.Parser, error) {
+	if st == nil {
+		st = labels.NewSymbolTable()
+	}
+	plain := o
+	plain.ConvertClassicHistogramsToNHCB = false
+	p, warning := textparse.New(body, contentType, st, plain)
+	var err error
+	switch base := p.(type) {
+	case nil:
+		return nil, warning
+	case *textparse.ProtobufParser:
+		if err = checkProtobuf(body, o.ConvertClassicHistogramsToNHCB); err == nil && o.ConvertClassicHistogramsToNHCB {
+			p, _ = textparse.New(body, contentType, st, o)
+		}
+		return guard(p, warning, err)
+	case *textparse.OpenMetricsParser:
+		err = checkText(body, openMetrics1)
+		p = newStarts(base, body, st, o.OpenMetricsSkipSTSeries)
+	case *textparse.OpenMetrics2Parser:
+		err = checkText(body, openMetrics2)
+	default:
+		err = checkText(body, promText)
+	}
+	if o.ConvertClassicHistogramsToNHCB {
+		p = textparse.NewNHCBParser(&bucketBound{Parser: p}, st, o.KeepClassicOnClassicAndNativeHistograms, o.OpenMetricsSkipSTSeries)
+	}
+	return guard(p, warning, err)
+}
+
+func guard(p textparse.Parser, warning, err error) (textparse.Parser, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &guarded{p: p}, warning
+}
+
+// guarded is the outermost parser. It turns a panic into an error, as the last line of defence, and
+// keeps the first error.
+type guarded struct {
+	p   textparse.Parser
+	err error // that Next returned, or will return; p is not used any more
+}
+
+// Next implements [textparse.Parser].
+func (g *guarded) Next() (entry textparse.Entry, err error) {
+	if g.err != nil {
+		return textparse.EntryInvalid, g.err
+	}
+	defer func() {
+		g.recovered(recover())
+		if g.err != nil {
+			entry, err = textparse.EntryInvalid, g.err
+		}
+	}()
+	entry, err = g.p.Next()
+	switch {
+	case errors.Is(err, io.EOF):
+		g.err = io.EOF
+	case errors.Is(err, ErrBound):
+		g.err = err
+	case err != nil:
+		g.err = errors.New(cut(err.Error()))
+	}
+	return entry, err
+}
+
+// recovered keeps a panic as the error.
+func (g *guarded) recovered(panicked any) {
+	if panicked != nil {
+		g.err = fmt.Errorf("the parser panicked, this is a mistake of it: %s", cut(fmt.Sprint(panicked)))
+	}
+}
+
+// Series implements [textparse.Parser].
+func (g *guarded) Series() (series []byte, at *int64, v float64) {
+	if g.err == nil {
+		defer func() { g.recovered(recover()) }()
+		return g.p.Series()
+	}
+	return nil, nil, 0
+}
+
+// Histogram implements [textparse.Parser].
+func (g *guarded) Histogram() (series []byte, at *int64, h *histogram.Histogram, fh *histogram.FloatHistogram) {
+	if g.err == nil {
+		defer func() {
+			if g.recovered(recover()); g.err != nil {
+				h = &histogram.Histogram{} // callers expect one
+			}
+		}()
+		return g.p.Histogram()
+	}
+	return nil, nil, &histogram.Histogram{}, nil
+}
+
+// Help implements [textparse.Parser].
+func (g *guarded) Help() (name, text []byte) {
+	if g.err == nil {
+		defer func() { g.recovered(recover()) }()
+		return g.p.Help()
+	}
+	return nil, nil
+}
+
+// Type implements [textparse.Parser].
+func (g *guarded) Type() (name []byte, kind model.MetricType) {
+	if g.err == nil {
+		defer func() { g.recovered(recover()) }()
+		return g.p.Type()
+	}
+	return nil, model.MetricTypeUnknown
+}
+
+// Unit implements [textparse.Parser].
+func (g *guarded) Unit() (name, unit []byte) {
+	if g.err == nil {
+		defer func() { g.recovered(recover()) }()
+		return g.p.Unit()
+	}
+	return nil, nil
+}
+
+// Comment implements [textparse.Parser].
+func (g *guarded) Comment() []byte {
+	if g.err == nil {
+		defer func() { g.recovered(recover()) }()
+		return g.p.Comment()
+	}
+	return nil
+}
+
+// Labels implements [textparse.Parser].
+func (g *guarded) Labels(l *labels.Labels) {
+	if g.err == nil {
+		defer func() { g.recovered(recover()) }()
+		g.p.Labels(l)
+		return
+	}
+	*l = labels.EmptyLabels()
+}
+
+// Exemplar implements [textparse.Parser].
+func (g *guarded) Exemplar(e *exemplar.Exemplar) bool {
+	if g.err == nil {
+		defer func() { g.recovered(recover()) }()
+		return g.p.Exemplar(e)
+	}
+	return false
+}
+
+// StartTimestamp implements [textparse.Parser].
+func (g *guarded) StartTimestamp() int64 {
+	if g.err == nil {
+		defer func() { g.recovered(recover()) }()
+		return g.p.StartTimestamp()
+	}
+	return 0
+}
+
+// cut shortens the text of an error.
+func cut(s string) string {
+	if len(s) <= maxErrorBytes {
+		return s
+	}
+	return s[:maxErrorBytes] + "…"
+}

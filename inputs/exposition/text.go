@@ -1,0 +1,191 @@
+package exposition
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// textFormat is one of the formats that are lines of text.
+type textFormat int
+
+const (
+	promText textFormat = iota
+	openMetrics1
+	openMetrics2
+)
+
+// checkText checks the bounds of a text, without making anything of it. It finds the records, each a
+// line or, if a quoted string has line breaks, several lines, exactly as the lexers of textparse find
+// them as long as the text is valid. At a mistake it may go on from another place than they would, but
+// there the parser stops.
+func checkText(body []byte, format textFormat) error {
+	if i := bytes.IndexByte(body, 0); i >= 0 {
+		return fmt.Errorf("there is a zero byte at offset %d, which the parser would take for the end", i)
+	}
+	s := textCheck{body: body, format: format}
+	for s.at < len(body) {
+		begin := s.at
+		if err := s.record(); err != nil {
+			return fmt.Errorf("line %d: %w", bytes.Count(body[:begin], []byte("\n"))+1, err)
+		}
+	}
+	return nil
+}
+
+// textCheck is the state of a check.
+type textCheck struct {
+	body     []byte
+	format   textFormat
+	at       int // offset in body of the next byte to look at
+	expanded int // bytes that come out of body beyond its own
+}
+
+// record checks the record that begins here, and goes to the next.
+func (s *textCheck) record() error {
+	begin := s.at
+	s.skipBlanks()
+	if s.peek() == '#' {
+		return s.comment(begin)
+	}
+	head := s.at
+	for isNameByte(s.peek()) {
+		s.at++
+	}
+	s.skipBlanks()
+	if s.peek() == '{' {
+		if err := s.labels(); err != nil {
+			return err
+		}
+	}
+	headBytes, rest := s.at-head, s.at
+	s.skipLine()
+	if s.at-begin > maxRecordBytes {
+		return fmt.Errorf("%w: a line has %d bytes, more than %d", ErrBound, s.at-begin, maxRecordBytes)
+	}
+	return s.composite(headBytes, s.body[rest:s.at])
+}
+
+// comment checks a record that begins with #.
+func (s *textCheck) comment(begin int) error {
+	s.at++
+	for s.peek() == ' ' || s.peek() == '\t' {
+		s.at++
+	}
+	unit := false
+	if rest := s.body[s.at:]; bytes.HasPrefix(rest, []byte("HELP")) || bytes.HasPrefix(rest, []byte("TYPE")) || s.format != promText && bytes.HasPrefix(rest, []byte("UNIT")) {
+		unit = rest[0] == 'U'
+		s.at += len("HELP")
+		if s.peek() == ' ' || s.peek() == '\t' {
+			s.at++
+			s.skipBlanks()
+			if s.peek() == '"' {
+				s.quoted()
+			}
+			for isNameByte(s.peek()) {
+				s.at++
+			}
+		}
+	}
+	text := s.at
+	s.skipLine()
+	switch {
+	case s.at-begin > maxRecordBytes:
+		return fmt.Errorf("%w: a comment has %d bytes, more than %d", ErrBound, s.at-begin, maxRecordBytes)
+	case unit && s.at-text > maxUnitBytes:
+		return fmt.Errorf("%w: a unit has %d bytes, more than %d", ErrBound, s.at-text, maxUnitBytes)
+	}
+	return nil
+}
+
+// labels goes behind the brace that ends the labels which begin here, or stops at the end of the line
+// if there is none.
+func (s *textCheck) labels() error {
+	count := 0
+	for s.at < len(s.body) {
+		switch s.body[s.at] {
+		case '"':
+			s.quoted()
+		case '}':
+			s.at++
+			return nil
+		case '\n':
+			return nil
+		case '=':
+			if count++; count > maxLabels {
+				return fmt.Errorf("%w: a series has more than %d labels", ErrBound, maxLabels)
+			}
+			s.at++
+		default:
+			s.at++
+		}
+	}
+	return nil
+}
+
+// quoted goes behind the quotation mark that ends the string which begins here, or to the end of the body.
+func (s *textCheck) quoted() {
+	for s.at++; s.at < len(s.body); s.at++ {
+		switch s.body[s.at] {
+		case '\\':
+			s.at++
+		case '"':
+			s.at++
+			return
+		}
+	}
+	s.at = len(s.body)
+}
+
+// composite bounds the series that come of one line of OpenMetrics 2.0, whose value may be a list of
+// buckets or quantiles in braces.
+func (s *textCheck) composite(headBytes int, rest []byte) error {
+	if s.format != openMetrics2 || !bytes.HasPrefix(rest, []byte(" {")) {
+		return nil
+	}
+	if end := bytes.IndexByte(rest, '}'); end >= 0 {
+		rest = rest[:end]
+	}
+	return expand(&s.expanded, len(s.body), bytes.Count(rest, []byte(","))+1, headBytes)
+}
+
+// expand adds the bytes of n series to those that come out of a body, and bounds them.
+func expand(expanded *int, bodyBytes, n, seriesBytes int) error {
+	bytes := n * (seriesBytes + 64) // with the suffix of the name, the label of the bucket, and lengths
+	*expanded += bytes
+	if bytes > maxExpanded {
+		return fmt.Errorf("%w: the %d buckets of one value, each a series with all labels, would take %d bytes, more than %d", ErrBound, n, bytes, maxExpanded)
+	}
+	if most := baseExpansion + maxExpansion*bodyBytes; *expanded > most {
+		return fmt.Errorf("%w: the buckets, each a series with all labels, would take more than %d bytes", ErrBound, most)
+	}
+	return nil
+}
+
+// peek is the byte here, 0 at the end.
+func (s *textCheck) peek() byte {
+	if s.at < len(s.body) {
+		return s.body[s.at]
+	}
+	return 0
+}
+
+// skipBlanks skips what may be between the tokens of the text format; OpenMetrics has no such thing.
+func (s *textCheck) skipBlanks() {
+	for s.format == promText && (s.peek() == ' ' || s.peek() == '\t') {
+		s.at++
+	}
+}
+
+// skipLine goes behind the end of the line.
+func (s *textCheck) skipLine() {
+	if n := bytes.IndexByte(s.body[min(s.at, len(s.body)):], '\n'); n >= 0 {
+		s.at += n + 1
+		return
+	}
+	s.at = len(s.body)
+}
+
+// isNameByte reports whether the name of a metric may have that byte without quotation marks.
+func isNameByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == ':'
+}
