@@ -26,19 +26,22 @@ type bucketBound struct {
 // Next implements [textparse.Parser].
 func (b *bucketBound) Next() (textparse.Entry, error) {
 	e, err := b.Parser.Next()
-	switch {
-	case err != nil:
-	case e == textparse.EntryType:
-		_, b.kind = b.Parser.Type()
-	case e == textparse.EntrySeries:
-		b.Parser.Labels(&b.labels)
-		err = b.count()
-	case e == textparse.EntryHistogram:
-		b.Parser.Labels(&b.labels)
-	}
 	if err != nil {
 		return textparse.EntryInvalid, err
 	}
+	switch e {
+	case textparse.EntrySeries:
+		b.Parser.Labels(&b.labels)
+		if err := b.count(); err != nil {
+			return textparse.EntryInvalid, err
+		}
+		return e, nil
+	case textparse.EntryHistogram:
+		b.Parser.Labels(&b.labels)
+	case textparse.EntryType:
+		_, b.kind = b.Parser.Type()
+	}
+	b.buckets = 0 // the conversion takes what came before
 	return e, nil
 }
 

@@ -43,7 +43,7 @@ type protobufCheck struct {
 	bodyBytes int
 	convert   bool
 	empty     int // families without metrics up to here
-	expanded  int // bytes that come out of the body, see [expand]
+	expanded  int // bytes that come out of the body, see expand
 }
 
 func (c *protobufCheck) family(b []byte) error {
@@ -109,7 +109,7 @@ func (c *protobufCheck) metric(b []byte, nameBytes int) error {
 	case c.convert && h.classic > maxConverted:
 		return fmt.Errorf("%w: a histogram has %d buckets, more than %d, too many for a conversion to a native one", ErrBound, h.classic, maxConverted)
 	}
-	c.expanded += h.moved()
+	c.expanded += h.work()
 	return expand(&c.expanded, c.bodyBytes, h.classic+3, seriesBytes)
 }
 
@@ -139,11 +139,11 @@ func (h *buckets) field(number protowire.Number, value []byte, one uint64) error
 	return nil
 }
 
-// moved estimates the bytes that are moved when empty buckets are removed, one after the other, each
-// with all that follow. Moving takes about a sixteenth of the time that making labels takes.
-func (h *buckets) moved() int {
-	moved := float64(h.positive.n)*float64(h.positive.empty) + float64(h.negative.n)*float64(h.negative.empty)
-	return int(min(moved*16/16, math.MaxInt32))
+// work is what the removal of empty buckets costs, as the bytes of labels that could be made in the same
+// time: for each of them, all buckets that follow are moved.
+func (h *buckets) work() int {
+	work := (float64(h.positive.n)*float64(h.positive.empty) + float64(h.negative.n)*float64(h.negative.empty)) / 4
+	return int(min(work, math.MaxInt32))
 }
 
 // side is the buckets of a native histogram above or below zero.
