@@ -42,15 +42,18 @@ func setups() (all []setup) {
 	return all
 }
 
-// reference reads a body with Prometheus' own parser. It asks for start timestamps only if the body is
-// valid, because the parser may never return for others. ok is false if the parser panics.
+// reference reads a body with Prometheus' own parser. It asks for start timestamps, as a conversion of
+// histograms does by itself, only if the body is valid: for others the parser may never return. ok is false
+// if it panics.
 func reference(body []byte, s setup) (all []entry, err error, ok bool) {
 	defer func() {
 		if recover() != nil {
 			ok = false
 		}
 	}()
-	p, err := textparse.New(bytes.Clone(body), s.contentType, nil, s.options)
+	plain := s.options
+	plain.OpenMetricsSkipSTSeries = s.options.OpenMetricsSkipSTSeries && !s.options.ConvertClassicHistogramsToNHCB
+	p, err := textparse.New(bytes.Clone(body), s.contentType, nil, plain)
 	if p == nil {
 		return nil, err, true
 	}
@@ -74,6 +77,9 @@ func compare(t *testing.T, body []byte, s setup) (valid bool) {
 	if p != nil {
 		got, err = read(p, s.starts && wantErr == nil)
 	}
+	if s.contentType == typeProtobuf && err != nil && strings.Contains(err.Error(), "proto:") {
+		return false // not well-formed, as an end of a group that has not begun; Prometheus skips that
+	}
 	if wantErr == nil && (err != nil) != (s.contentType != typeProtobuf && bytes.IndexByte(body, 0) >= 0) {
 		t.Errorf("%s: error %v for the body\n%q", s, err, body)
 	}
@@ -81,6 +87,9 @@ func compare(t *testing.T, body []byte, s setup) (valid bool) {
 		t.Errorf("%s: no error, but Prometheus has %v for the body\n%q", s, wantErr, body)
 	}
 	if wantErr != nil || err != nil {
+		if s.starts && s.options.ConvertClassicHistogramsToNHCB {
+			return false // the reference was read in another way
+		}
 		want = want[:min(len(got), len(want))] // what is checked before is refused as a whole
 	}
 	if d := cmp.Diff(want, got, cmp.AllowUnexported(entry{}), cmpopts.EquateEmpty()); d != "" {

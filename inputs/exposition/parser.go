@@ -36,18 +36,14 @@ const (
 	// maxConverted bounds the buckets of a classic histogram that is converted to a native one. The
 	// conversion takes time with the square of this number.
 	maxConverted = 4096
-	// maxEmptyFamilies bounds the protobuf families without metrics that follow each other. The parser
-	// takes a frame of the stack for each.
-	maxEmptyFamilies = 1024
 	// maxErrorBytes is where the text of an error is cut: the parsers quote the whole line.
 	maxErrorBytes = 512
 
-	// One value with many buckets becomes as many series, each with all labels. The bytes that come out
-	// of a body are bounded by baseExpansion plus maxExpansion for each byte of the body, so that the
-	// time is linear; maxExpanded bounds those of a single value, which are in memory at one time.
-	baseExpansion = 512 << 20
-	maxExpansion  = 64
-	maxExpanded   = 16 << 20
+	// maxExpansion bounds the bytes that come out of a line or of a protobuf family, for each of its own bytes: a
+	// value with many buckets becomes as many series, each with all labels. maxExpanded bounds those of one
+	// value, which are in memory at one time.
+	maxExpansion = 512
+	maxExpanded  = 16 << 20
 )
 
 // New chooses the parser of a body by the content type and the options, as [textparse.New] does, and
@@ -75,8 +71,8 @@ func New(body []byte, contentType string, st *labels.SymbolTable, o textparse.Pa
 	switch base := p.(type) {
 	case nil:
 		return nil, warning
-	case *textparse.ProtobufParser:
-		if err = checkProtobuf(body, o.ConvertClassicHistogramsToNHCB); err == nil && o.ConvertClassicHistogramsToNHCB {
+	case *textparse.ProtobufParser: // which converts histograms by itself
+		if body, err = checkProtobuf(body, o.ConvertClassicHistogramsToNHCB); err == nil {
 			p, _ = textparse.New(body, contentType, st, o)
 		}
 		return guard(p, warning, err)

@@ -22,37 +22,50 @@ const (
 )
 
 // checkProtobuf checks the bounds of delimited families, without making anything of them. convert is
-// whether classic histograms are to be converted.
-func checkProtobuf(body []byte, convert bool) error {
-	c := protobufCheck{bodyBytes: len(body), convert: convert}
+// whether classic histograms are to be converted. It returns the families that have metrics: the parser
+// takes a frame of the stack for each of the others that follow each other, which nothing bounds.
+func checkProtobuf(body []byte, convert bool) ([]byte, error) {
+	c := protobufCheck{convert: convert}
+	kept, changed := body[:0:0], false // kept is the body up to here, if it is changed
 	for at := 0; at < len(body); {
-		family, n := protowire.ConsumeBytes(body[at:])
+		b, n := protowire.ConsumeBytes(body[at:])
 		if n < 0 {
-			return fmt.Errorf("offset %d: read a family: %w", at, protowire.ParseError(n))
+			return nil, fmt.Errorf("offset %d: read a family: %w", at, protowire.ParseError(n))
 		}
-		if err := c.family(family); err != nil {
-			return fmt.Errorf("family at offset %d: %w", at, err)
+		metrics, err := c.family(b)
+		if err != nil {
+			return nil, fmt.Errorf("family at offset %d: %w", at, err)
+		}
+		if metrics == 0 && !changed {
+			kept, changed = append(kept, body[:at]...), true
+		}
+		if metrics > 0 && changed {
+			kept = append(kept, body[at:at+n]...)
 		}
 		at += n
 	}
-	return nil
+	if changed {
+		return kept, nil
+	}
+	return body, nil
 }
 
 // protobufCheck is the state of a check.
 type protobufCheck struct {
-	bodyBytes int
-	convert   bool
-	empty     int // families without metrics up to here
-	expanded  int // bytes that come out of the body, see expand
+	convert bool
+
+	// Of the family at hand.
+	nameBytes int
+	expanded  int // bytes that come out of it
 }
 
-func (c *protobufCheck) family(b []byte) error {
-	nameBytes, metrics := 0, 0
-	// The metrics come last: the name, which each of their series repeats, may be behind them.
-	err := fields(b, func(number protowire.Number, value []byte, _ uint64) error {
+// family checks a family, and counts its metrics.
+func (c *protobufCheck) family(b []byte) (metrics int, err error) {
+	c.nameBytes, c.expanded = 0, 0
+	err = fields(b, func(number protowire.Number, value []byte, _ uint64) error {
 		switch number {
-		case familyName:
-			nameBytes = len(value)
+		case familyName: // which may come behind the metrics
+			c.nameBytes = len(value)
 			return bound("the name of a family", len(value), maxRecordBytes)
 		case familyHelp:
 			return bound("the help of a family", len(value), maxRecordBytes)
@@ -64,39 +77,40 @@ func (c *protobufCheck) family(b []byte) error {
 		return nil
 	})
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if metrics > 0 {
-		c.empty = 0
-	} else if c.empty++; c.empty > maxEmptyFamilies {
-		return fmt.Errorf("%w: more than %d families without metrics follow each other", ErrBound, maxEmptyFamilies)
-	}
-	return fields(b, func(number protowire.Number, value []byte, _ uint64) error {
+	err = fields(b, func(number protowire.Number, value []byte, _ uint64) error {
 		if number != familyMetric {
 			return nil
 		}
-		return c.metric(value, nameBytes)
+		return c.metric(value)
 	})
+	if err != nil {
+		return 0, err
+	}
+	return metrics, checkExpansion(c.expanded, len(b))
 }
 
-func (c *protobufCheck) metric(b []byte, nameBytes int) error {
+func (c *protobufCheck) metric(b []byte) error {
 	if err := bound("a metric", len(b), maxRecordBytes); err != nil {
 		return err
 	}
-	labels, seriesBytes, h := 0, nameBytes, buckets{}
+	labels, seriesBytes, series, h := 0, c.nameBytes, 1, buckets{}
 	err := fields(b, func(number protowire.Number, value []byte, _ uint64) error {
 		switch number {
 		case metricLabel:
 			labels++
 			seriesBytes += len(value)
 		case metricSummary:
+			series += 2 // count and sum
 			return fields(value, func(number protowire.Number, _ []byte, _ uint64) error {
 				if number == summaryQuantile {
-					h.classic++
+					series++
 				}
 				return nil
 			})
 		case metricHistogram:
+			series += 3 // count, sum and the bucket +Inf
 			return fields(value, h.field)
 		}
 		return nil
@@ -109,13 +123,14 @@ func (c *protobufCheck) metric(b []byte, nameBytes int) error {
 	case c.convert && h.classic > maxConverted:
 		return fmt.Errorf("%w: a histogram has %d buckets, more than %d, too many for a conversion to a native one", ErrBound, h.classic, maxConverted)
 	}
-	c.expanded += h.work()
-	return expand(&c.expanded, c.bodyBytes, h.classic+3, seriesBytes)
+	bytes, err := expanded(series+h.classic, seriesBytes)
+	c.expanded += bytes + h.work()
+	return err
 }
 
 // buckets are counted in a metric. Fields and messages may be repeated: they add up.
 type buckets struct {
-	classic            int // or quantiles
+	classic            int
 	positive, negative side
 }
 

@@ -34,10 +34,9 @@ func checkText(body []byte, format textFormat) error {
 
 // textCheck is the state of a check.
 type textCheck struct {
-	body     []byte
-	format   textFormat
-	at       int // offset in body of the next byte to look at
-	expanded int // bytes that come out of body beyond its own
+	body   []byte
+	format textFormat
+	at     int // offset in body of the next byte to look at
 }
 
 // record checks the record that begins here, and goes to the next.
@@ -62,7 +61,7 @@ func (s *textCheck) record() error {
 	if s.at-begin > maxRecordBytes {
 		return fmt.Errorf("%w: a line has %d bytes, more than %d", ErrBound, s.at-begin, maxRecordBytes)
 	}
-	return s.composite(headBytes, s.body[rest:s.at])
+	return s.composite(headBytes, s.body[begin:s.at], s.body[rest:s.at])
 }
 
 // comment checks a record that begins with #.
@@ -137,26 +136,34 @@ func (s *textCheck) quoted() {
 }
 
 // composite bounds the series that come of one line of OpenMetrics 2.0, whose value may be a list of
-// buckets or quantiles in braces.
-func (s *textCheck) composite(headBytes int, rest []byte) error {
+// buckets or quantiles in braces. rest is the line behind the labels, which take headBytes.
+func (s *textCheck) composite(headBytes int, line, rest []byte) error {
 	if s.format != openMetrics2 || !bytes.HasPrefix(rest, []byte(" {")) {
 		return nil
 	}
 	if end := bytes.IndexByte(rest, '}'); end >= 0 {
 		rest = rest[:end]
 	}
-	return expand(&s.expanded, len(s.body), bytes.Count(rest, []byte(","))+1, headBytes)
+	bytes, err := expanded(bytes.Count(rest, []byte(","))+1, headBytes)
+	if err == nil {
+		err = checkExpansion(bytes, len(line))
+	}
+	return err
 }
 
-// expand adds the bytes of n series to those that come out of a body, and bounds them.
-func expand(expanded *int, bodyBytes, n, seriesBytes int) error {
-	bytes := n * (seriesBytes + 64) // with the suffix of the name, the label of the bucket, and lengths
-	*expanded += bytes
+// expanded is the bytes of the series that come out of one value, or an error if they are too many.
+func expanded(series, seriesBytes int) (int, error) {
+	bytes := series * (seriesBytes + 64) // with a suffix of the name, the label of the bucket, and lengths
 	if bytes > maxExpanded {
-		return fmt.Errorf("%w: the %d buckets of one value, each a series with all labels, would take %d bytes, more than %d", ErrBound, n, bytes, maxExpanded)
+		return 0, fmt.Errorf("%w: the %d buckets of one value, each a series with all labels, would take %d bytes, more than %d", ErrBound, series, bytes, maxExpanded)
 	}
-	if most := baseExpansion + maxExpansion*bodyBytes; *expanded > most {
-		return fmt.Errorf("%w: the buckets, each a series with all labels, would take more than %d bytes", ErrBound, most)
+	return bytes, nil
+}
+
+// checkExpansion bounds the bytes that come out of some bytes.
+func checkExpansion(expanded, of int) error {
+	if expanded > maxExpansion*of {
+		return fmt.Errorf("%w: the buckets in %d bytes, each a series with all labels, would take %d bytes, more than %d times as much", ErrBound, of, expanded, maxExpansion)
 	}
 	return nil
 }
