@@ -1,6 +1,7 @@
 package exposition
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -10,7 +11,7 @@ import (
 // Numbers of the fields of io.prometheus.client.MetricFamily and what is in it, see
 // https://github.com/prometheus/client_model/blob/v0.6.2/io/prometheus/client/metrics.proto.
 const (
-	familyName, familyHelp, familyMetric, familyUnit = 1, 2, 4, 5
+	familyName, familyHelp, familyType, familyMetric, familyUnit = 1, 2, 3, 4, 5
 
 	metricLabel, metricSummary, metricHistogram = 1, 4, 7
 
@@ -62,28 +63,33 @@ type protobufCheck struct {
 // family checks a family, and counts its metrics.
 func (c *protobufCheck) family(b []byte) (metrics int, err error) {
 	c.nameBytes, c.expanded = 0, 0
-	err = fields(b, func(number protowire.Number, value []byte, _ uint64) error {
-		switch number {
+	err = fields(b, func(f field) error {
+		switch f.number {
 		case familyName: // which may come behind the metrics
-			c.nameBytes = len(value)
-			return bound("the name of a family", len(value), maxRecordBytes)
+			c.nameBytes = len(f.value)
+			return f.check("the name", maxRecordBytes)
 		case familyHelp:
-			return bound("the help of a family", len(value), maxRecordBytes)
+			return f.check("the help", maxRecordBytes)
 		case familyUnit:
-			return bound("the unit of a family", len(value), maxUnitBytes)
+			return f.check("the unit", maxUnitBytes)
 		case familyMetric:
 			metrics++
+			return f.check("a metric", maxRecordBytes)
+		case familyType:
+			if f.kind != protowire.VarintType {
+				return errors.New("the type is not a number")
+			}
 		}
 		return nil
 	})
 	if err != nil {
 		return 0, err
 	}
-	err = fields(b, func(number protowire.Number, value []byte, _ uint64) error {
-		if number != familyMetric {
+	err = fields(b, func(f field) error {
+		if f.number != familyMetric {
 			return nil
 		}
-		return c.metric(value)
+		return c.metric(f.value)
 	})
 	if err != nil {
 		return 0, err
@@ -92,26 +98,23 @@ func (c *protobufCheck) family(b []byte) (metrics int, err error) {
 }
 
 func (c *protobufCheck) metric(b []byte) error {
-	if err := bound("a metric", len(b), maxRecordBytes); err != nil {
-		return err
-	}
 	labels, seriesBytes, series, h := 0, c.nameBytes, 1, buckets{}
-	err := fields(b, func(number protowire.Number, value []byte, _ uint64) error {
-		switch number {
+	err := fields(b, func(f field) error {
+		switch f.number {
 		case metricLabel:
 			labels++
-			seriesBytes += len(value)
+			seriesBytes += len(f.value)
 		case metricSummary:
 			series += 2 // count and sum
-			return fields(value, func(number protowire.Number, _ []byte, _ uint64) error {
-				if number == summaryQuantile {
+			return fields(f.value, func(f field) error {
+				if f.number == summaryQuantile {
 					series++
 				}
 				return nil
 			})
 		case metricHistogram:
 			series += 3 // count, sum and the bucket +Inf
-			return fields(value, h.field)
+			return fields(f.value, h.field)
 		}
 		return nil
 	})
@@ -134,8 +137,8 @@ type buckets struct {
 	positive, negative side
 }
 
-func (h *buckets) field(number protowire.Number, value []byte, one uint64) error {
-	switch number {
+func (h *buckets) field(f field) error {
+	switch f.number {
 	case histogramBucket:
 		h.classic++
 	case positiveSpan:
@@ -143,13 +146,13 @@ func (h *buckets) field(number protowire.Number, value []byte, one uint64) error
 	case negativeSpan:
 		h.negative.n++
 	case positiveDelta:
-		return h.positive.deltas(value, one)
+		return h.positive.deltas(f)
 	case negativeDelta:
-		return h.negative.deltas(value, one)
+		return h.negative.deltas(f)
 	case positiveCount:
-		return h.positive.counts(value, one)
+		return h.positive.counts(f)
 	case negativeCount:
-		return h.negative.counts(value, one)
+		return h.negative.counts(f)
 	}
 	return nil
 }
@@ -168,13 +171,13 @@ type side struct {
 	value int64
 }
 
-// deltas counts buckets that are differences, packed or, if packed is nil, one.
-func (s *side) deltas(packed []byte, one uint64) error {
-	if packed == nil {
-		s.delta(one)
+// deltas counts buckets that are differences: a field is one, or many in a packed form.
+func (s *side) deltas(f field) error {
+	if f.kind != protowire.BytesType {
+		s.delta(f.one)
 		return nil
 	}
-	for len(packed) > 0 {
+	for packed := f.value; len(packed) > 0; {
 		v, n := protowire.ConsumeVarint(packed)
 		if n < 0 {
 			return protowire.ParseError(n)
@@ -192,13 +195,13 @@ func (s *side) delta(v uint64) {
 	}
 }
 
-// counts counts buckets that are numbers, packed or, if packed is nil, one.
-func (s *side) counts(packed []byte, one uint64) error {
-	if packed == nil {
-		s.count(one)
+// counts counts buckets that are numbers: a field is one, or many in a packed form.
+func (s *side) counts(f field) error {
+	if f.kind != protowire.BytesType {
+		s.count(f.one)
 		return nil
 	}
-	for len(packed) > 0 {
+	for packed := f.value; len(packed) > 0; {
 		v, n := protowire.ConsumeFixed64(packed)
 		if n < 0 {
 			return protowire.ParseError(n)
@@ -216,41 +219,48 @@ func (s *side) count(v uint64) {
 	}
 }
 
-// bound says that a part of a body is too long.
-func bound(part string, bytes, most int) error {
-	if bytes > most {
-		return fmt.Errorf("%w: %s has %d bytes, more than %d", ErrBound, part, bytes, most)
+// field is one field of a message.
+type field struct {
+	number protowire.Number
+	kind   protowire.Type
+	value  []byte // that a field of variable length holds
+	one    uint64 // that a field of 8 bytes or a varint holds
+}
+
+// check bounds a field of a family that must be of variable length.
+func (f field) check(part string, most int) error {
+	switch {
+	case f.kind != protowire.BytesType:
+		return fmt.Errorf("%s of a family has the wire type %d", part, f.kind)
+	case len(f.value) > most:
+		return fmt.Errorf("%w: %s of a family has %d bytes, more than %d", ErrBound, part, len(f.value), most)
 	}
 	return nil
 }
 
-// fields calls f for each field of a message: value is what a field of variable length holds, nil for
-// another; one is the number that a field of fixed length or a varint holds.
-func fields(b []byte, f func(number protowire.Number, value []byte, one uint64) error) error {
+// fields calls do for each field of a message.
+func fields(b []byte, do func(field) error) error {
 	for len(b) > 0 {
 		number, kind, n := protowire.ConsumeTag(b)
 		if n < 0 {
 			return protowire.ParseError(n)
 		}
 		b = b[n:]
-		var value []byte
-		var one uint64
+		f := field{number: number, kind: kind}
 		switch kind {
 		case protowire.BytesType:
-			if value, n = protowire.ConsumeBytes(b); value == nil {
-				value = []byte{}
-			}
+			f.value, n = protowire.ConsumeBytes(b)
 		case protowire.VarintType:
-			one, n = protowire.ConsumeVarint(b)
+			f.one, n = protowire.ConsumeVarint(b)
 		case protowire.Fixed64Type:
-			one, n = protowire.ConsumeFixed64(b)
+			f.one, n = protowire.ConsumeFixed64(b)
 		default:
 			n = protowire.ConsumeFieldValue(number, kind, b)
 		}
 		if n < 0 {
 			return protowire.ParseError(n)
 		}
-		if err := f(number, value, one); err != nil {
+		if err := do(f); err != nil {
 			return err
 		}
 		b = b[n:]
