@@ -11,9 +11,9 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"hwsagent/inputs"
+	"hwsagent/inputs/exposition"
 	"hwsagent/probes"
 	"hwsagent/receivers"
-	"hwsagent/receivers/exposition"
 	"hwsagent/receivers/pushgateway"
 )
 

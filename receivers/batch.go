@@ -63,7 +63,9 @@ type Batch struct {
 
 	written Written
 	refused map[Reason]uint64
-	told    []string // the first of what is refused, in words
+	// longExemplars are counted with the batch, and refuse nothing of it.
+	longExemplars uint64
+	told          []string // the first of what is refused, in words
 }
 
 // maxHelpBytes is how much of a help text the log keeps.
@@ -84,6 +86,9 @@ func (r *Request) Batch() *Batch {
 // is sorted. It returns a [Refusal] if a bound of the request is passed; a series that is
 // wrong by itself costs its own samples.
 func (b *Batch) Series(ls labels.Labels, family string, meta metadata.Metadata) error {
+	if err := b.r.ended(); err != nil {
+		return err
+	}
 	limits := b.g.o.Limits
 	if b.series++; b.series > limits.Series {
 		return Refuse(TooManySeries, http.StatusRequestEntityTooLarge, "the request has more than limits.series (%d) series: send less at once", limits.Series)
@@ -307,6 +312,9 @@ func (b *Batch) Commit() (Written, error) {
 	b.r.fresh = nil
 	var n uint64
 	b.g.count(func(c *Counts) {
+		if b.longExemplars > 0 {
+			c.RefusedSamples[ExemplarTooLong] += b.longExemplars
+		}
 		c.Samples += b.written.Samples + b.written.Histograms
 		for reason, refused := range b.refused {
 			c.RefusedSamples[reason] += refused
@@ -339,6 +347,9 @@ func (b *Batch) Rollback() {
 		b.app = nil
 	}
 }
+
+// LongExemplars counts n exemplars that are left out of the samples for their length.
+func (b *Batch) LongExemplars(n int) { b.longExemplars += uint64(n) } // #nosec G115 -- a count
 
 // MetadataUnkept counts metadata that no sample carries and that could not be kept.
 func (b *Batch) MetadataUnkept() { b.g.CountRefused(MetadataUnkept, 1) }

@@ -158,10 +158,22 @@ func (g *Gate) serve(w http.ResponseWriter, r *Request, handle func(http.Respons
 		return later(Busy, time.Second, "%d requests are being stored at the same time, and none ended for %s", g.o.Limits.Requests, slotTimeout)
 	}
 	defer g.slots.Release(1)
+	work, end := context.WithTimeoutCause(r.Context(), readTimeout,
+		later(Busy, time.Second, "the request was not read within %s: the agent has too much to do, or send less at once", readTimeout))
+	defer end()
+	r.Request = r.WithContext(work)
 	if r.Body, err = r.decode(r.Header.Get("Content-Encoding"), raw); err != nil {
 		return err
 	}
 	return handle(w, r)
+}
+
+// ended is why nothing more of a request is to be read, nil while it is.
+func (r *Request) ended() error {
+	if r.Context().Err() == nil {
+		return nil
+	}
+	return context.Cause(r.Context())
 }
 
 // take takes n bytes of the receiver's memory until the request has ended, or says why not.

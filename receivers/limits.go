@@ -41,6 +41,7 @@ const (
 	unreadTimeout = 5 * time.Second        // from the beginning of a request, of a body that is not wanted
 	lingerTimeout = 500 * time.Millisecond // after a refusal, for what is on its way
 	slotTimeout   = 5 * time.Second        // how long a whole body waits for its turn
+	readTimeout   = 30 * time.Second       // how long it then takes to make samples of it
 	writeTimeout  = 90 * time.Second       // from the head of a request to the end of its answer; a slow disk takes its time
 	idleTimeout   = 2 * time.Minute
 	stopTimeout   = 2 * time.Second

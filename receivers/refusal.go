@@ -1,11 +1,14 @@
 package receivers
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
 	"time"
+
+	"hwsagent/inputs/exposition"
 )
 
 // Reason says in one word why something was not taken. It is a label of the metrics.
@@ -40,6 +43,7 @@ const (
 	NotCumulative    Reason = "not_cumulative"    // OTLP: neither cumulative nor delta
 	OldDelta         Reason = "old_delta"         // OTLP: a delta that was counted before, or is older than that
 	ExemplarUnlogged Reason = "exemplar_unlogged" // an exemplar that the log has no place for
+	ExemplarTooLong  Reason = "exemplar_too_long" // text: an exemplar whose labels are longer than 128 characters
 	MetadataUnkept   Reason = "metadata_unkept"   // remote write 1.0: metadata of more metric families than are kept
 )
 
@@ -65,7 +69,16 @@ func AsRefusal(err error) *Refusal {
 	if errors.As(err, &r) {
 		return r
 	}
-	return Refuse(Malformed, http.StatusBadRequest, "%s", cut(err.Error()))
+	switch text := cut(err.Error()); {
+	case errors.Is(err, exposition.ErrLabels):
+		return Refuse(TooManyLabels, http.StatusBadRequest, "%s", text)
+	case errors.Is(err, exposition.ErrBound):
+		return Refuse(TooComplex, http.StatusRequestEntityTooLarge, "%s", text)
+	case errors.Is(err, context.Canceled):
+		return later(Busy, time.Second, "the connection was closed before the request was read")
+	default:
+		return Refuse(Malformed, http.StatusBadRequest, "%s", text)
+	}
 }
 
 // later is a refusal of what may be taken in a while.

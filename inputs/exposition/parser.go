@@ -23,6 +23,9 @@ import (
 // body may otherwise be valid.
 var ErrBound = errors.New("the exposition passes a bound of the parser")
 
+// ErrLabels is the [ErrBound] of a series that has too many labels.
+var ErrLabels = fmt.Errorf("%w: a series has too many labels", ErrBound)
+
 // Bounds of a body. They are far above the sizes that instrumented programs need, and far below the
 // sizes at which the parsers or the labels library fail.
 const (

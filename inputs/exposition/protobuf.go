@@ -22,6 +22,11 @@ const (
 	positiveSpan, positiveDelta, positiveCount = 12, 13, 14
 )
 
+// errMalformed means that a body is no protobuf.
+var errMalformed = errors.New("it is no protobuf")
+
+func malformed(code int) error { return fmt.Errorf("%w: %w", errMalformed, protowire.ParseError(code)) }
+
 // checkProtobuf checks the bounds of delimited families, without making anything of them. convert is
 // whether classic histograms are to be converted. It returns the families that have metrics: the parser
 // takes a frame of the stack for each of the others that follow each other, which nothing bounds.
@@ -31,7 +36,7 @@ func checkProtobuf(body []byte, convert bool) ([]byte, error) {
 	for at := 0; at < len(body); {
 		b, n := protowire.ConsumeBytes(body[at:])
 		if n < 0 {
-			return nil, fmt.Errorf("offset %d: read a family: %w", at, protowire.ParseError(n))
+			return nil, fmt.Errorf("offset %d: read a family: %w", at, malformed(n))
 		}
 		metrics, err := c.family(b)
 		if err != nil {
@@ -122,7 +127,7 @@ func (c *protobufCheck) metric(b []byte) error {
 	case err != nil:
 		return err
 	case labels > maxLabels:
-		return fmt.Errorf("%w: a series has %d labels, more than %d", ErrBound, labels, maxLabels)
+		return fmt.Errorf("%w, %d of at most %d", ErrLabels, labels, maxLabels)
 	case c.convert && h.classic > maxConverted:
 		return fmt.Errorf("%w: a histogram has %d buckets, more than %d, too many for a conversion to a native one", ErrBound, h.classic, maxConverted)
 	}
@@ -180,7 +185,7 @@ func (s *side) deltas(f field) error {
 	for packed := f.value; len(packed) > 0; {
 		v, n := protowire.ConsumeVarint(packed)
 		if n < 0 {
-			return protowire.ParseError(n)
+			return malformed(n)
 		}
 		s.delta(v)
 		packed = packed[n:]
@@ -204,7 +209,7 @@ func (s *side) counts(f field) error {
 	for packed := f.value; len(packed) > 0; {
 		v, n := protowire.ConsumeFixed64(packed)
 		if n < 0 {
-			return protowire.ParseError(n)
+			return malformed(n)
 		}
 		s.count(v)
 		packed = packed[n:]
@@ -243,7 +248,7 @@ func fields(b []byte, do func(field) error) error {
 	for len(b) > 0 {
 		number, kind, n := protowire.ConsumeTag(b)
 		if n < 0 {
-			return protowire.ParseError(n)
+			return malformed(n)
 		}
 		b = b[n:]
 		f := field{number: number, kind: kind}
@@ -258,7 +263,7 @@ func fields(b []byte, do func(field) error) error {
 			n = protowire.ConsumeFieldValue(number, kind, b)
 		}
 		if n < 0 {
-			return protowire.ParseError(n)
+			return malformed(n)
 		}
 		if err := do(f); err != nil {
 			return err

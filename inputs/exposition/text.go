@@ -14,15 +14,24 @@ const (
 	openMetrics2
 )
 
-// checkText checks the bounds of a text, without making anything of it. It finds the records, each a
-// line or, if a quoted string has line breaks, several lines, exactly as the lexers of textparse find
-// them as long as the text is valid. At a mistake it may go on from another place than they would, but
-// there the parser stops.
+// checkText checks a text for a parser of textparse.
 func checkText(body []byte, format textFormat) error {
 	if i := bytes.IndexByte(body, 0); i >= 0 {
 		return fmt.Errorf("there is a zero byte at offset %d, which the parser would take for the end", i)
 	}
-	s := textCheck{body: body, format: format}
+	return checkRecords(body, format, maxLabels)
+}
+
+// CheckText checks the bounds of a body of the text format for a parser that is not [New]'s. labels is how
+// many labels a series may have. The error is an [ErrBound].
+func CheckText(body []byte, labels int) error { return checkRecords(body, promText, labels) }
+
+// checkRecords checks the bounds of a text, without making anything of it. It finds the records, each a
+// line or, if a quoted string has line breaks, several lines, exactly as the lexers of textparse find
+// them as long as the text is valid. At a mistake it may go on from another place than they would, but
+// there the parser stops.
+func checkRecords(body []byte, format textFormat, labels int) error {
+	s := textCheck{body: body, format: format, most: labels}
 	for s.at < len(body) {
 		begin := s.at
 		if err := s.record(); err != nil {
@@ -36,6 +45,7 @@ func checkText(body []byte, format textFormat) error {
 type textCheck struct {
 	body   []byte
 	format textFormat
+	most   int // labels of a series
 	at     int // offset in body of the next byte to look at
 }
 
@@ -110,8 +120,8 @@ func (s *textCheck) labels() error {
 		case '\n':
 			return nil
 		case '=':
-			if count++; count > maxLabels {
-				return fmt.Errorf("%w: a series has more than %d labels", ErrBound, maxLabels)
+			if count++; count > s.most {
+				return fmt.Errorf("%w, more than %d", ErrLabels, s.most)
 			}
 			s.at++
 		default:

@@ -97,7 +97,7 @@ func TestRunFails(t *testing.T) {
 		name, script, want string
 	}{
 		{"status", "echo a 1; echo disk on fire >&2; exit 4", "exit status 4; it said: disk on fire"},
-		{"malformed", "echo a 1; echo b", "parse exposition"},
+		{"malformed", "echo a 1; echo b", "read the exposition"},
 		{"too much", `while :; do echo "a 1"; done`, "max_output"},
 		{"signal", "kill -9 $$", "signal: killed"},
 	} {

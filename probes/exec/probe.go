@@ -52,7 +52,7 @@ func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 		if err != nil {
 			return err
 		}
-		if err := exposition.Parse(out, exposition.Options{}, r); err != nil {
+		if err := exposition.Parse(ctx, out, exposition.Options{}, r); err != nil {
 			return fmt.Errorf("read the output of %s: %w", p.config.Command[0], err)
 		}
 		return nil
@@ -117,7 +117,7 @@ func (p *Probe) get(ctx context.Context, url URL, r *probes.Round) error {
 	if len(text) > p.config.limit() {
 		return fmt.Errorf("scrape exporter: %w (%d bytes)", errTooMuch, p.config.limit())
 	}
-	if err := exposition.Parse(text, exposition.Options{ContentType: resp.Header.Get("Content-Type")}, r); err != nil {
+	if err := exposition.Parse(ctx, text, exposition.Options{ContentType: resp.Header.Get("Content-Type")}, r); err != nil {
 		return fmt.Errorf("read the metrics of %s: %w", p.config.Command[0], err)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"hwsagent/inputs/exposition"
 	"hwsagent/probes"
 )
 
@@ -63,7 +64,7 @@ writes_created{disk="a"} 1790000000
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := probes.NewRound(0)
-			if err := Parse([]byte(tc.text), Options{ContentType: tc.contentType}, r); err != nil {
+			if err := Parse(t.Context(), []byte(tc.text), Options{ContentType: tc.contentType}, r); err != nil {
 				t.Fatal(err)
 			}
 			if d := cmp.Diff(tc.want, lines(r)); d != "" {
@@ -85,18 +86,18 @@ func TestParseIsAllOrNothing(t *testing.T) {
 	} {
 		r := probes.NewRound(0)
 		r.Add(&probes.Family{Name: "before"}, 1)
-		if err := Parse([]byte(text), Options{}, r); err == nil || len(r.Samples()) != 1 {
+		if err := Parse(t.Context(), []byte(text), Options{}, r); err == nil || len(r.Samples()) != 1 {
 			t.Errorf("%s: %v, %d samples", name, err, len(r.Samples()))
 		}
 	}
 	r := probes.NewRound(0)
-	if err := Parse([]byte("a 1\n"), Options{ContentType: OpenMetrics}, r); err == nil {
+	if err := Parse(t.Context(), []byte("a 1\n"), Options{ContentType: exposition.OpenMetrics}, r); err == nil {
 		t.Error("OpenMetrics without its end is taken")
 	}
-	if err := Parse([]byte("a 1 1790000000000\n"), Options{NoTimestamps: true}, r); !errors.Is(err, ErrTimestamp) {
+	if err := Parse(t.Context(), []byte("a 1 1790000000000\n"), Options{NoTimestamps: true}, r); !errors.Is(err, ErrTimestamp) {
 		t.Errorf("a timestamp: %v", err)
 	}
-	if err := Parse(nil, Options{ContentType: "application/vnd.google.protobuf; encoding=delimited"}, r); err == nil {
+	if err := Parse(t.Context(), nil, Options{ContentType: "application/vnd.google.protobuf; encoding=delimited"}, r); err == nil {
 		t.Error("protobuf is taken")
 	}
 }
@@ -112,7 +113,7 @@ func manyLabels(n int) string {
 // A text with more samples than the round may have costs no more than those.
 func TestParseStopsAtTheLimit(t *testing.T) {
 	r := probes.NewRound(10)
-	if err := Parse([]byte(strings.Repeat("x 1\n", 100_000)), Options{}, r); err != nil {
+	if err := Parse(t.Context(), []byte(strings.Repeat("x 1\n", 100_000)), Options{}, r); err != nil {
 		t.Fatal(err)
 	}
 	if len(r.Samples()) != 10 || r.Over() != 1 {
@@ -127,10 +128,10 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, open, bare bool) {
 		o := Options{NoTimestamps: bare}
 		if open {
-			o.ContentType = OpenMetrics
+			o.ContentType = exposition.OpenMetrics
 		}
 		r := probes.NewRound(50)
-		err := Parse([]byte(text), o, r)
+		err := Parse(t.Context(), []byte(text), o, r)
 		if err != nil && len(r.Samples()) > 0 {
 			t.Fatal("samples of a text that was refused")
 		}

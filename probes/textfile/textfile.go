@@ -89,7 +89,7 @@ func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 				break
 			}
 			path := filepath.Join(dir, e.Name())
-			if err := p.file(path, r); err != nil {
+			if err := p.file(ctx, path, r); err != nil {
 				errs = append(errs, fmt.Errorf("read %s: %w", path, err))
 			}
 		}
@@ -116,7 +116,7 @@ func (p *Probe) directories() []string {
 }
 
 // file adds the samples of a file and its mtime, or with an error nothing.
-func (p *Probe) file(path string, r *probes.Round) error {
+func (p *Probe) file(ctx context.Context, path string, r *probes.Round) error {
 	f, err := openRegular(path)
 	if err != nil {
 		return err
@@ -129,7 +129,7 @@ func (p *Probe) file(path string, r *probes.Round) error {
 	if len(text) > maxFileBytes {
 		return fmt.Errorf("the file has more than %d bytes", maxFileBytes)
 	}
-	if err := exposition.Parse(text, exposition.Options{NoTimestamps: true}, r); err != nil {
+	if err := exposition.Parse(ctx, text, exposition.Options{NoTimestamps: true}, r); err != nil {
 		return err
 	}
 	// After the parsing: what fails does not appear fresh.

@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
+	"hwsagent/inputs/exposition"
 	"hwsagent/receivers"
-	"hwsagent/receivers/exposition"
 )
 
 // Path is where requests are to be sent.
@@ -45,13 +45,11 @@ func store(w http.ResponseWriter, r *receivers.Request) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && kind == "application/openmetrics-text" {
 		contentType = exposition.OpenMetrics
 	}
-	if err := exposition.CheckLines(r.Body); err != nil {
-		return err
-	}
 	b := r.Batch()
 	defer b.Rollback()
 	lb := labels.NewBuilder(labels.EmptyLabels())
-	err = exposition.Parse(r.Body, contentType, func(s *exposition.Sample) error {
+	err = exposition.Each(r.Context(), r.Body, contentType, func(s *exposition.Sample) error {
+		b.LongExemplars(s.LongExemplars)
 		ls := s.Labels
 		if len(extra) > 0 {
 			lb.Reset(ls)

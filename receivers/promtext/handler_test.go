@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -120,4 +121,72 @@ func FuzzImport(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A text that once made the parser loop for ever ends, and as many at a time as there are places do not keep
+// the next one out.
+func TestEndlessTextIsRefused(t *testing.T) {
+	l := &receivertest.Log{}
+	g := l.Gate("import", receivers.DefaultLimits())
+	h := New(g)
+	answered := make(chan int)
+	const body = "# TYPE a counter\na_total 1\na_total 2 # {a=7\n# EOF\n"
+	places := receivers.DefaultLimits().Requests
+	for range places {
+		go func() { answered <- send(h, "", "application/openmetrics-text", body).Code }()
+	}
+	for range places {
+		select {
+		case code := <-answered:
+			if code != http.StatusBadRequest {
+				t.Errorf("status %d", code)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatal("a request never ends")
+		}
+	}
+	if w := send(h, "", "", "good 1\n"); w.Code != http.StatusNoContent {
+		t.Errorf("then %d %s", w.Code, w.Body)
+	}
+	if n := g.Counts().RefusedRequests[receivers.Malformed]; n != uint64(places) {
+		t.Errorf("%d are counted", n)
+	}
+}
+
+// The lines of OpenMetrics that end in _created are the start timestamps of the samples before them.
+func TestCreatedLinesAreStartTimestamps(t *testing.T) {
+	l := &receivertest.Log{}
+	h := New(l.Gate("import", receivers.DefaultLimits()))
+	const body = "# TYPE c counter\nc_total{x=\"1\"} 7 6.5\nc_created{x=\"1\"} 5.25\nc_total{x=\"2\"} 7 6.5\n# EOF\n"
+	if w := send(h, "", "application/openmetrics-text; version=1.0.0", body); w.Code != 204 {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	want := []receivertest.Sample{
+		{Labels: `{__name__="c_total", x="1"}`, Family: "c", Type: "counter", ST: 5250, T: 6500, V: 7},
+		{Labels: `{__name__="c_total", x="2"}`, Family: "c", Type: "counter", T: 6500, V: 7},
+	}
+	if diff := cmp.Diff(want, l.Samples()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// An exemplar that is longer than a TSDB of Prometheus takes is left out and counted; its sample is stored.
+func TestLongExemplarsAreLeftOut(t *testing.T) {
+	l := &receivertest.Log{}
+	g := l.Gate("import", receivers.DefaultLimits())
+	exemplar := func(n int) string { return " # {t=\"" + strings.Repeat("é", n-1) + "\"} 1\n" }
+	body := "# TYPE c counter\nc_total{x=\"1\"} 7 6" + exemplar(128) + "c_total{x=\"2\"} 7 6" + exemplar(129) + "# EOF\n"
+	if w := send(New(g), "", "application/openmetrics-text", body); w.Code != 204 {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	want := []receivertest.Sample{
+		{Labels: `{__name__="c_total", x="1"}`, Family: "c", Type: "counter", T: 6000, V: 7, Exemplars: 1},
+		{Labels: `{__name__="c_total", x="2"}`, Family: "c", Type: "counter", T: 6000, V: 7},
+	}
+	if diff := cmp.Diff(want, l.Samples()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if n := g.Counts().RefusedSamples[receivers.ExemplarTooLong]; n != 1 {
+		t.Errorf("%d are counted", n)
+	}
 }

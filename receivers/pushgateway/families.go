@@ -15,8 +15,8 @@ import (
 	"github.com/prometheus/common/model"
 	"google.golang.org/protobuf/encoding/protodelim"
 
+	"hwsagent/inputs/exposition"
 	"hwsagent/receivers"
-	"hwsagent/receivers/exposition"
 )
 
 // What the objects of a pushed exposition take of memory while they are looked at, in
@@ -73,7 +73,8 @@ func read(r *receivers.Request) (map[string]*dto.MetricFamily, error) {
 	if kind, _ := receivers.MediaType(r.Header.Get("Content-Type")); kind == typeProtobuf {
 		return readProtobuf(r)
 	}
-	if err := exposition.CheckLines(r.Body); err != nil {
+	// The parser takes time with the square of the labels of a series.
+	if err := exposition.CheckText(r.Body, r.Limits().Labels); err != nil {
 		return nil, err
 	}
 	lines, pairs := bytes.Count(r.Body, []byte("\n"))+1, bytes.Count(r.Body, []byte("="))

@@ -2,6 +2,7 @@ package pushgateway
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,7 +16,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"hwsagent/receivers/exposition"
+	"hwsagent/inputs/exposition"
 )
 
 // family is what was pushed of one metric family. It never changes.
@@ -35,7 +36,7 @@ func newFamily(text []byte) (name string, f family, err error) {
 	if name, f.kind, err = headOf(message); err != nil {
 		return "", family{}, err
 	}
-	err = exposition.Parse(text, exposition.Protobuf, func(s *exposition.Sample) error {
+	err = exposition.Each(context.Background(), text, exposition.Protobuf, func(s *exposition.Sample) error {
 		f.series = append(f.series, s.Labels.Hash())
 		return nil
 	})

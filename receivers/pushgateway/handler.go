@@ -18,8 +18,8 @@ import (
 	"github.com/prometheus/prometheus/model/metadata"
 	"golang.org/x/sync/semaphore"
 
+	"hwsagent/inputs/exposition"
 	"hwsagent/receivers"
-	"hwsagent/receivers/exposition"
 )
 
 // GroupsFull is the reason of pushes that are refused because of the groups that are kept.
@@ -187,7 +187,7 @@ func (p *Receiver) check(r *receivers.Request, families map[string]family) error
 	defer b.Rollback()
 	g := &group{families: families}
 	later := time.Now().Add(24 * time.Hour).UnixMilli() // a time that no series has a sample of
-	err := exposition.Parse(g.body(), exposition.Protobuf, func(s *exposition.Sample) error {
+	err := exposition.Each(r.Context(), g.body(), exposition.Protobuf, func(s *exposition.Sample) error {
 		if err := b.Series(s.Labels, s.Family, s.Meta); err != nil {
 			return err
 		}
@@ -266,7 +266,7 @@ func (p *Receiver) settle(ctx context.Context, g *group) error {
 		}
 		return nil
 	}
-	if err := exposition.Parse(g.ended, exposition.Protobuf, func(s *exposition.Sample) error { return add(s.Labels) }); err != nil {
+	if err := exposition.Each(ctx, g.ended, exposition.Protobuf, func(s *exposition.Sample) error { return add(s.Labels) }); err != nil {
 		return err
 	}
 	if g.deleted {
@@ -289,15 +289,15 @@ func (p *Receiver) Each(ctx context.Context, f func(*exposition.Sample) error) e
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := each(g, f); err != nil {
+		if err := each(ctx, g, f); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func each(g *group, f func(*exposition.Sample) error) error {
-	if err := exposition.Parse(g.body(), exposition.Protobuf, f); err != nil {
+func each(ctx context.Context, g *group, f func(*exposition.Sample) error) error {
+	if err := exposition.Each(ctx, g.body(), exposition.Protobuf, f); err != nil {
 		return err
 	}
 	for _, own := range []struct {

@@ -27,8 +27,8 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"go.uber.org/goleak"
 
+	"hwsagent/inputs/exposition"
 	"hwsagent/receivers"
-	"hwsagent/receivers/exposition"
 	"hwsagent/receivers/receivertest"
 )
 
@@ -331,4 +331,20 @@ func TestDamage(t *testing.T) {
 	if _, err := os.Stat(rest); err == nil {
 		t.Error("what a kill left half-written stays for ever")
 	}
+}
+
+// The parser of pushed text takes time with the square of the labels of a series: a line with many is
+// refused before.
+func TestManyLabelsAreRefusedAtOnce(t *testing.T) {
+	r := newRig(t, t.TempDir())
+	var b strings.Builder
+	for i := range 80_000 {
+		fmt.Fprintf(&b, "l%d=\"v\",", i)
+	}
+	began := time.Now()
+	w := r.do("PUT", "/metrics/job/x", "", "x{"+b.String()+"} 1\n")
+	if took := time.Since(began); w.Code != http.StatusBadRequest || took > 5*time.Second {
+		t.Errorf("%d %s after %s", w.Code, w.Body, took)
+	}
+	r.want("after a refusal")
 }

@@ -10,7 +10,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"google.golang.org/protobuf/encoding/protodelim"
 
-	"hwsagent/receivers/exposition"
+	"hwsagent/inputs/exposition"
 )
 
 // own is what a group shows besides what is pushed; labels are such as job="j".
