@@ -55,5 +55,6 @@ func hostile() []string {
 		"# HELP \"a\nb\" \"c\n{\"a\nb\",\"c\nd\"=\"e\\\\\"} 1\n",
 		"# TYPE a histogram\n# UNIT a s\na{x=\"y\"} {count:2,sum:3,schema:3,zero_threshold:0.1,zero_count:0,positive_spans:[0:3],positive_buckets:[1,0,1],bucket:[1:1,+Inf:2]} 5 st@4 # {t=\"1\"} 1 2 # {t=\"2\"} 3 4\n# EOF\n",
 		"\x00\x00\x00",
+		"\x80\x80\x80\x80\x80\x00",
 	}
 }

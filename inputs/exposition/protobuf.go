@@ -1,6 +1,7 @@
 package exposition
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -37,6 +38,9 @@ func checkProtobuf(body []byte, convert bool) ([]byte, error) {
 		b, n := protowire.ConsumeBytes(body[at:])
 		if n < 0 {
 			return nil, fmt.Errorf("offset %d: read a family: %w", at, malformed(n))
+		}
+		if n-len(b) > binary.MaxVarintLen32 {
+			return nil, fmt.Errorf("offset %d: %w: the length of a family takes %d bytes", at, errMalformed, n-len(b))
 		}
 		metrics, err := c.family(b)
 		if err != nil {
