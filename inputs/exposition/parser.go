@@ -1,6 +1,6 @@
 // Package exposition parses the formats in which programs expose metrics: Prometheus' text
 // format, OpenMetrics 1.0 and 2.0, and delimited protobuf. The parsers are Prometheus' own;
-// this package makes them safe for bodies that nobody has checked.
+// this package makes them safe for bodies from anywhere.
 //
 // Those parsers trust the body: for some bodies of a few bytes they never return, for others they
 // panic, and for others they need time or memory that grows with the square of the length.

@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
 	"go.uber.org/goleak"
@@ -206,6 +208,88 @@ func TestLongestLabelIsTaken(t *testing.T) {
 		all, err := read(p, true)
 		if err != nil || len(all) == 0 || !strings.Contains(all[len(all)-1].labels, long) {
 			t.Errorf("%s: %d entries, %v", tc.contentType, len(all), err)
+		}
+	}
+}
+
+// broken is a parser whose methods panic from a call on.
+type broken struct {
+	textparse.Parser
+	method string
+}
+
+func (b broken) panics(method string) {
+	if b.method == method {
+		panic(method + strings.Repeat("!", 10_000))
+	}
+}
+
+func (b broken) Next() (textparse.Entry, error) { b.panics("Next"); return textparse.EntrySeries, nil }
+func (b broken) Series() ([]byte, *int64, float64) {
+	b.panics("Series")
+	return nil, nil, 0
+}
+
+func (b broken) Histogram() ([]byte, *int64, *histogram.Histogram, *histogram.FloatHistogram) {
+	b.panics("Histogram")
+	return nil, nil, &histogram.Histogram{}, nil
+}
+func (b broken) Help() ([]byte, []byte)           { b.panics("Help"); return nil, nil }
+func (b broken) Type() ([]byte, model.MetricType) { b.panics("Type"); return nil, "" }
+func (b broken) Unit() ([]byte, []byte)           { b.panics("Unit"); return nil, nil }
+func (b broken) Comment() []byte                  { b.panics("Comment"); return nil }
+func (b broken) Labels(*labels.Labels)            { b.panics("Labels") }
+func (b broken) Exemplar(*exemplar.Exemplar) bool { b.panics("Exemplar"); return false }
+func (b broken) StartTimestamp() int64            { b.panics("StartTimestamp"); return 0 }
+
+// A panic in any method is an error of Next, which names it in few words.
+func TestPanicsBecomeErrors(t *testing.T) {
+	methods := map[string]func(p textparse.Parser){
+		"Next":   func(textparse.Parser) {},
+		"Series": func(p textparse.Parser) { p.Series() },
+		"Histogram": func(p textparse.Parser) {
+			if _, _, h, fh := p.Histogram(); h == nil && fh == nil {
+				t.Error("there is no histogram")
+			}
+		},
+		"Help": func(p textparse.Parser) { p.Help() }, "Type": func(p textparse.Parser) { p.Type() }, "Unit": func(p textparse.Parser) { p.Unit() },
+		"Comment": func(p textparse.Parser) { p.Comment() }, "Labels": func(p textparse.Parser) { p.Labels(&labels.Labels{}) },
+		"Exemplar": func(p textparse.Parser) { p.Exemplar(&exemplar.Exemplar{}) }, "StartTimestamp": func(p textparse.Parser) { p.StartTimestamp() },
+	}
+	for method, call := range methods {
+		p := &guarded{p: broken{method: method}}
+		_, _ = p.Next()
+		call(p)
+		_, err := p.Next()
+		if err == nil || !strings.Contains(err.Error(), method+"!") || len(err.Error()) > 2*maxErrorBytes {
+			t.Errorf("%s: %v", method, err)
+		}
+		for _, again := range methods {
+			again(p) // which must not reach the parser
+		}
+	}
+}
+
+// The content type and the fallback choose as they do in Prometheus, with the same warnings.
+func TestContentTypesAsInPrometheus(t *testing.T) {
+	for _, contentType := range []string{"", "text/plain", typeText, typeOpen, typeOpen2, typeProtobuf, "application/openmetrics-text", "text/html", "a/b/c;;", "text/plain; charset"} {
+		for _, fallback := range []string{"", "text/plain", "application/openmetrics-text", "application/vnd.google.protobuf", "x"} {
+			for _, bits := range []int{0, 1, 2, 3} {
+				o := textparse.ParserOptions{FallbackContentType: fallback, EnableOpenMetrics2: bits&1 != 0, ConvertClassicHistogramsToNHCB: bits&2 != 0}
+				want, wantErr := textparse.New(nil, contentType, nil, o)
+				got, err := New(nil, contentType, nil, o)
+				if (got == nil) != (want == nil) || fmt.Sprint(err) != fmt.Sprint(wantErr) {
+					t.Errorf("%q, %+v: %v, %v; Prometheus %v, %v", contentType, o, got, err, want, wantErr)
+					continue
+				}
+				if got == nil {
+					continue
+				}
+				_, wantErr = want.Next()
+				if _, err = got.Next(); fmt.Sprint(err) != fmt.Sprint(wantErr) {
+					t.Errorf("%q, %+v: another parser: %v; Prometheus %v", contentType, o, err, wantErr)
+				}
+			}
 		}
 	}
 }

@@ -112,7 +112,10 @@ func (in *reader) familyOf(s *exposition.Sample, name string) *probes.Family {
 		}
 		return in.others[name]
 	}
-	help := s.Meta.Help[:min(len(s.Meta.Help), maxHelpBytes)]
+	help := s.Meta.Help
+	if len(help) > maxHelpBytes {
+		help = strings.ToValidUTF8(help[:maxHelpBytes], "") // the last character may be cut in two
+	}
 	if f := in.family; f != nil && f.Name == s.Family && f.Type == s.Meta.Type && f.Help == help && f.Unit == s.Meta.Unit {
 		return f
 	}

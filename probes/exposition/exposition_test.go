@@ -1,10 +1,13 @@
 package exposition
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -99,6 +102,45 @@ func TestParseIsAllOrNothing(t *testing.T) {
 	}
 	if err := Parse(t.Context(), nil, Options{ContentType: "application/vnd.google.protobuf; encoding=delimited"}, r); err == nil {
 		t.Error("protobuf is taken")
+	}
+}
+
+// A text that once made the parser loop for ever is refused.
+func TestEndlessTextIsRefused(t *testing.T) {
+	r, done := probes.NewRound(0), make(chan error)
+	go func() {
+		done <- Parse(t.Context(), []byte("# TYPE a counter\na_total 1\na_total 2 # {a=7\n# EOF\n"), Options{ContentType: exposition.OpenMetrics}, r)
+	}()
+	select {
+	case err := <-done:
+		if err == nil || len(r.Samples()) > 0 {
+			t.Errorf("%v, %d samples", err, len(r.Samples()))
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("it never returns")
+	}
+}
+
+// When the time of a round is over, the reading stops and adds nothing.
+func TestParseStopsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := probes.NewRound(0)
+	if err := Parse(ctx, []byte(strings.Repeat("x 1\n", 100_000)), Options{}, r); !errors.Is(err, context.Canceled) || len(r.Samples()) > 0 {
+		t.Errorf("%v, %d samples", err, len(r.Samples()))
+	}
+}
+
+// Help that is cut stays UTF-8, and an exemplar that a TSDB of Prometheus would not take is left out.
+func TestParseCutsHelpAndExemplars(t *testing.T) {
+	r := probes.NewRound(0)
+	text := "# HELP a x" + strings.Repeat("é", maxHelpBytes) + "\n# TYPE a counter\na_total 1 # {t=\"" + strings.Repeat("é", 128) + "\"} 1\n# EOF\n"
+	if err := Parse(t.Context(), []byte(text), Options{ContentType: exposition.OpenMetrics}, r); err != nil {
+		t.Fatal(err)
+	}
+	s := r.Samples()[0]
+	if help := s.Family.Help; !utf8.ValidString(help) || len(help) != maxHelpBytes-1 || len(s.Exemplars) != 0 {
+		t.Errorf("%d bytes of help, %d exemplars", len(help), len(s.Exemplars))
 	}
 }
 
