@@ -5,18 +5,15 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
-	"github.com/prometheus/prometheus/scrape"
 	"github.com/prometheus/prometheus/storage"
 )
 
@@ -30,15 +27,17 @@ const maxRemembered = 100_000
 // one that is larger is several, since the log keeps a commit in memory.
 const commitBytes = 64 << 20
 
-// sink is the appendable that the scrape manager is given. It is safe for concurrent use.
+// sink stands between the loops and the log: it makes of a scrape one commit, counts what the log
+// refuses, and gives stale markers that were refused to the next commit. It is safe for concurrent
+// use.
 type sink struct {
 	out     func(job string, interval time.Duration) storage.AppendableV2
 	refused *prometheus.CounterVec // samples, by job
 	logger  *slog.Logger
 
 	mu sync.Mutex
-	// closed says that the agent stops: what is scraped from now on is let go, as a
-	// round of a probe that the stop interrupts is. It says nothing about the target.
+	// closed says that the agent stops: scrapes that end from now on are dropped. The stop cut
+	// them short, so they say nothing about their targets.
 	closed   bool
 	refusing bool // the last commit failed
 	// ended are stale markers whose commit failed. A scrape gives each marker once, so
@@ -69,22 +68,14 @@ func newSink(out func(job string, interval time.Duration) storage.AppendableV2, 
 	}
 }
 
-// AppenderV2 implements [storage.AppendableV2]. ctx has the target.
-func (s *sink) AppenderV2(ctx context.Context) storage.AppenderV2 {
-	a := &appender{sink: s, ctx: ctx}
-	var interval time.Duration
-	if t, ok := scrape.TargetFromContext(ctx); ok {
-		a.job = t.GetValue(jobLabel)
-		if d, err := model.ParseDuration(t.GetValue(model.ScrapeIntervalLabel)); err == nil {
-			interval = time.Duration(d)
-		}
-	}
-	a.out = s.out(a.job, interval)
+// begin begins a batch of a job's target that is scraped at that interval.
+func (s *sink) begin(ctx context.Context, job string, interval time.Duration) *appender {
+	a := &appender{sink: s, ctx: ctx, job: job, out: s.out(job, interval)}
 	a.inner = a.out.AppenderV2(ctx)
 	return a
 }
 
-// refuses tells when the log begins to refuse scrapes and when it takes them again.
+// refuses logs when the log begins to refuse scrapes and when it takes them again.
 func (s *sink) refuses(err error) {
 	s.mu.Lock()
 	before := s.refusing
@@ -169,8 +160,8 @@ func tooLong(ls labels.Labels) bool {
 	return n > exemplar.ExemplarMaxLabelSetLength
 }
 
-// appender is one scrape's samples with its report, or the stale markers of a target
-// that has gone.
+// appender is one scrape's samples with its report, or the stale markers of a target that has
+// gone. It belongs to one goroutine.
 type appender struct {
 	sink  *sink
 	ctx   context.Context // of the scrape
@@ -178,24 +169,18 @@ type appender struct {
 	out   storage.AppendableV2
 	inner storage.AppenderV2 // a batch of out
 
-	up      bool    // as the report says, whose series come in their order
-	scraped float64 // likewise
-
 	count int // samples that inner has
 	bytes int // about what they take there
 	ended []marker
 }
 
-// Append implements [storage.AppenderV2].
+// Append adds a sample as [storage.AppenderV2] has it.
 func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AppendV2Options) (storage.SeriesRef, error) {
 	if a.bytes > commitBytes {
 		// Not an error of the scrape: that the log takes nothing says nothing about the target.
 		a.sink.refuses(a.flush())
 		a.inner = a.out.AppenderV2(a.ctx)
 	}
-	a.filtered(o.MetricFamilyName, v)
-	// The report's series are called up\xff inside the manager, so that no target has them.
-	o.MetricFamilyName = strings.TrimSuffix(o.MetricFamilyName, "\xff")
 	var shown []exemplar.Exemplar
 	if len(o.Exemplars) > 0 {
 		o.Exemplars, shown = a.sink.fresh(ref, o.Exemplars)
@@ -219,31 +204,25 @@ func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, 
 	return got, err
 }
 
-// filterer is what a batch has that counts what relabelling removes.
+// filterer is implemented by a batch that counts the samples that relabelling removes.
 type filterer interface{ Filtered(n int) }
 
-// filtered counts what metric_relabel_configs removed, which the manager does by itself: the
-// report has how many samples there were before and after. Of a scrape that failed nothing is
-// kept, and nothing says why.
-func (a *appender) filtered(report string, v float64) {
-	switch report {
-	case "up\xff":
-		a.up = v == 1
-	case "scrape_samples_scraped\xff":
-		a.scraped = v
-	case "scrape_samples_post_metric_relabeling\xff":
-		if f, ok := a.inner.(filterer); ok && a.up {
-			f.Filtered(int(a.scraped - v))
-		}
+// filtered counts n samples that metric_relabel_configs removed.
+func (a *appender) filtered(n int) {
+	if f, ok := a.inner.(filterer); ok {
+		f.Filtered(n)
 	}
 }
 
-// Commit implements [storage.AppenderTransaction]. That the log refuses the scrape is
-// counted, and told when it begins and ends; the manager would log it for each scrape, and
-// do nothing else.
-func (a *appender) Commit() error {
-	a.sink.refuses(a.flush())
-	return nil
+// commit ends the batch. If the log refuses it, its samples are counted as refused, which is
+// logged when it begins and when it ends.
+func (a *appender) commit() { a.sink.refuses(a.flush()) }
+
+// rollback drops the batch.
+func (a *appender) rollback() {
+	if err := a.inner.Rollback(); err != nil {
+		a.sink.logger.Warn("A scrape's batch could not be dropped", "job", a.job, "err", err)
+	}
 }
 
 // flush commits what there is.
@@ -268,6 +247,3 @@ func (a *appender) flush() error {
 	a.count, a.bytes, a.ended = 0, 0, nil
 	return err
 }
-
-// Rollback implements [storage.AppenderTransaction].
-func (a *appender) Rollback() error { return a.inner.Rollback() }

@@ -12,11 +12,9 @@ import (
 	commonconfig "github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/config"
-	"github.com/prometheus/prometheus/discovery"
 	"github.com/prometheus/prometheus/discovery/dns"
 	"github.com/prometheus/prometheus/discovery/file"
 	"github.com/prometheus/prometheus/discovery/http"
-	"github.com/prometheus/prometheus/model/relabel"
 	"go.yaml.in/yaml/v2"
 )
 
@@ -78,25 +76,24 @@ func Parse(src Source) (*Jobs, []Mistake) {
 	}
 	for i, s := range cfg.ScrapeConfigs {
 		s.SetDirectory(src.Entries[i].Dir)
-		rule, err := tellJob(s.JobName)
-		if err != nil {
-			return nil, mistakesOf(i, err)
+		if s.BodySizeLimit == 0 {
+			s.BodySizeLimit = defaultBodySize
 		}
-		s.RelabelConfigs = append(s.RelabelConfigs, rule)
+		if s.SampleLimit == 0 {
+			s.SampleLimit = defaultSamples
+		}
 	}
 	return &Jobs{cfg}, nil
 }
 
-// jobLabel is what a target tells its job by: the label job may be another one, that of
-// a group of targets for one. As it begins with __, no sample gets it.
-const jobLabel = "__hwsagent_job__"
-
-// tellJob is the last rule of each job's targets.
-func tellJob(name string) (*relabel.Config, error) {
-	rule := relabel.DefaultRelabelConfig
-	rule.TargetLabel, rule.Replacement = jobLabel, strings.ReplaceAll(name, "$", "$$")
-	return &rule, rule.Validate(model.UTF8Validation)
-}
+// Limits of jobs that say nothing about them, in place of Prometheus' none.
+const (
+	// defaultBodySize is below the 16 MiB at which a label makes the labels library panic, so
+	// that no page can have one.
+	defaultBodySize = 15 << 20
+	// defaultSamples bounds the memory that one page can take, at about 2 KB a series.
+	defaultSamples = 200_000
+)
 
 // oneLine takes the line breaks out of a flow text, in which they stand between tokens.
 func oneLine(flow string) string { return strings.ReplaceAll(flow, "\n", " ") }
@@ -150,13 +147,7 @@ func (j *Jobs) scrapeConfigs() []*config.ScrapeConfig {
 
 // YAML is the list of configurations with defaults filled in and secrets hidden.
 func (j *Jobs) YAML() ([]byte, error) {
-	var written []*config.ScrapeConfig
-	for _, s := range j.scrapeConfigs() {
-		theirs := *s
-		theirs.RelabelConfigs = s.RelabelConfigs[:len(s.RelabelConfigs)-1] // without ours
-		written = append(written, &theirs)
-	}
-	return yaml.Marshal(written)
+	return yaml.Marshal(j.scrapeConfigs())
 }
 
 // File is a file that a configuration names.
@@ -210,12 +201,12 @@ func (j *Jobs) Files() []File {
 func (j *Jobs) clientErrors() map[string]error {
 	bad := map[string]error{}
 	for _, s := range j.scrapeConfigs() {
-		client, err := commonconfig.NewClientFromConfig(s.HTTPClientConfig, s.JobName)
+		c, err := newClient(s.HTTPClientConfig, s.JobName, nil, "")
 		if err != nil {
 			bad[s.JobName] = err
 			continue
 		}
-		client.CloseIdleConnections()
+		c.close()
 	}
 	return bad
 }
@@ -230,15 +221,6 @@ func (j *Jobs) Check() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// discoveries are what the jobs' targets are found by, by the job's name.
-func (j *Jobs) discoveries() map[string]discovery.Configs {
-	all := map[string]discovery.Configs{}
-	for _, s := range j.scrapeConfigs() {
-		all[s.JobName] = s.ServiceDiscoveryConfigs
-	}
-	return all
 }
 
 // Kinds are the keys of a scrape configuration that say where its targets come from.

@@ -15,8 +15,8 @@ import (
 // resolv is a resolv.conf whose first server is not there.
 const resolv = "nameserver 127.0.0.54\nnameserver 127.0.0.53\nsearch test\n"
 
-// target answers every request on a port of all addresses.
-func target(t *testing.T) (port string) {
+// answering answers every request on a port of all addresses.
+func answering(t *testing.T) (port string) {
 	t.Helper()
 	l, err := net.Listen("tcp", ":0")
 	if err != nil {
@@ -76,7 +76,7 @@ func TestDNSDiscovery(t *testing.T) {
 	if !inNamespaces(t, resolv) {
 		return
 	}
-	server, port := serveNames(t, "127.0.0.53"), target(t)
+	server, port := serveNames(t, "127.0.0.53"), answering(t)
 	hosts := []string{"steady.test. A 127.0.1.9", "one.test. A 127.0.1.1", "two.test. A 127.0.1.2"}
 	first := append([]string{
 		"moving-a.test. A 127.0.1.1", "moving-a.test. A 127.0.1.2",

@@ -63,7 +63,7 @@ func TestFiltered(t *testing.T) {
 func TestLargeScrapeRefused(t *testing.T) {
 	m := newMemory()
 	s := newSink(m.out, slog.New(slog.DiscardHandler))
-	a := s.AppenderV2(t.Context()).(*appender)
+	a := s.begin(t.Context(), "", time.Second)
 	add := func(name string) {
 		t.Helper()
 		if _, err := a.Append(0, labels.FromStrings("__name__", name), 0, 1, 1, nil, nil, storage.AOptions{}); err != nil {
@@ -78,14 +78,14 @@ func TestLargeScrapeRefused(t *testing.T) {
 		t.Fatal("the fault did not fire")
 	}
 	m.fill(false)
-	if err := a.Commit(); err != nil || len(m.all(`{__name__="second"}`)) != 1 || testutil.ToFloat64(s.refused.WithLabelValues("")) != 1 {
-		t.Errorf("%v, %v", err, m.commits)
+	if a.commit(); len(m.all(`{__name__="second"}`)) != 1 || testutil.ToFloat64(s.refused.WithLabelValues("")) != 1 {
+		t.Errorf("%v", m.commits)
 	}
 }
 
-// TestStopWhileReloading: a reload waits for a scrape that hangs, as in Prometheus; a stop waits
-// for neither.
-func TestStopWhileReloading(t *testing.T) {
+// TestReloadDoesNotWait: a reload is in force at once, also while a scrape hangs; that one ends by
+// its old configuration. A stop waits for neither.
+func TestReloadDoesNotWait(t *testing.T) {
 	target, m := show(t, "a 1\n"), newMemory()
 	release := make(chan struct{})
 	defer close(release)
@@ -98,7 +98,14 @@ func TestStopWhileReloading(t *testing.T) {
 	if err := s.Apply(slow("honor_labels: true,")); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the reload waits", s.busy.Load)
+	until(t, "the change is in force", func() bool {
+		s.mu.Lock()
+		p := s.pools["j"]
+		s.mu.Unlock()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.cfg.HonorLabels
+	})
 	began := time.Now()
 	stop()
 	if took := time.Since(began); took > 5*time.Second {

@@ -4,19 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"log/slog"
-	"slices"
+	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/discovery"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
-	"github.com/prometheus/prometheus/scrape"
 	"github.com/prometheus/prometheus/storage"
-	"github.com/prometheus/prometheus/util/logging"
 )
 
 const (
@@ -24,6 +22,8 @@ const (
 	settle = 5 * time.Second
 	// lastScrapes is how long scrapes that are under way when the agent stops get to end.
 	lastScrapes = 500 * time.Millisecond
+	// lastMoment is how long they get after their requests have been ended.
+	lastMoment = time.Second
 )
 
 // Options are what a Scraper needs from its surroundings.
@@ -31,7 +31,7 @@ type Options struct {
 	// Out is where a job's samples go, one that is scraped at that interval. It is called
 	// for each scrape.
 	Out        func(job string, interval time.Duration) storage.AppendableV2
-	Registerer prometheus.Registerer // of Prometheus' own metrics of scraping and discovery
+	Registerer prometheus.Registerer // of the metrics of scraping and discovery
 	Logger     *slog.Logger
 	// StartTimestamps keeps them where a target has them. In OpenMetrics text they are
 	// series whose names end in _created, which then are no series of their own.
@@ -44,20 +44,26 @@ type Options struct {
 // Scraper scrapes the targets of jobs. Until it has had a job it costs nothing. It is safe
 // for concurrent use.
 type Scraper struct {
-	o    Options
-	sink *sink
-	jobs chan *Jobs // the newest that is to be put in place
-	// busy says that the manager's lock may be held for as long as a scrape takes;
-	// meanwhile what shown has is told.
-	busy atomic.Bool
+	o       Options
+	sink    *sink
+	changed chan struct{} // holds a value if latest is to be put in force
 
-	mu      sync.Mutex
-	scrapes *scrape.Manager // nil until there was a job
-	finder  *discovery.Manager
-	find    context.Context    // of finder
-	endFind context.CancelFunc // nil until there was a job
-	latest  *Jobs
-	shown   snapshot
+	loops       sync.WaitGroup     // everything that runs for a job
+	agent       context.Context    // of the jobs
+	endJobs     context.CancelFunc // no scrape begins after it
+	endRequests context.CancelFunc // and none goes on
+
+	// Of the goroutine of Run.
+	found    map[string][]*targetgroup.Group // newest, by job
+	failures map[string]*failureLog          // by path
+
+	mu       sync.Mutex
+	shared   *shared // nil until there was a job, as are the next three
+	finder   *discovery.Manager
+	endFind  context.CancelFunc
+	latest   *Jobs
+	pools    map[string]*pool
+	problems map[string]error // why a job could not be started or changed
 }
 
 // New makes a scraper.
@@ -65,16 +71,15 @@ func New(o Options) *Scraper {
 	if o.Settle <= 0 {
 		o.Settle = settle
 	}
-	return &Scraper{o: o, sink: newSink(o.Out, o.Logger), jobs: make(chan *Jobs, 1)}
+	return &Scraper{o: o, sink: newSink(o.Out, o.Logger), changed: make(chan struct{}, 1), pools: map[string]*pool{}, problems: map[string]error{}}
 }
 
 // Apply makes jobs those that run; there may be none. A job whose configuration is unchanged
-// goes on undisturbed. It returns before the jobs have begun: that a scrape under way ends,
-// or a name server answers, is not waited for.
+// goes on undisturbed. It returns before the jobs have begun.
 func (s *Scraper) Apply(jobs *Jobs) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.scrapes == nil {
+	if s.shared == nil {
 		if len(jobs.Names()) == 0 {
 			return nil
 		}
@@ -84,161 +89,222 @@ func (s *Scraper) Apply(jobs *Jobs) error {
 	}
 	s.latest = jobs
 	select {
-	case <-s.jobs: // overtaken
-	default:
+	case s.changed <- struct{}{}:
+	default: // it will find the newest
 	}
-	s.jobs <- jobs
 	return nil
 }
 
-// build makes the managers. The caller holds the lock.
+// build makes what jobs have in common. The caller holds the lock.
 func (s *Scraper) build() error {
-	sd, err := discovery.CreateAndRegisterSDMetrics(s.o.Registerer)
+	sd, err := newSDMetrics(s.o.Registerer)
 	if err != nil {
 		return fmt.Errorf("prepare discovery: %w", err)
 	}
-	find, end := context.WithCancel(context.Background())
+	find, endFind := context.WithCancel(context.Background())
 	finder := discovery.NewManager(find, s.o.Logger, s.o.Registerer, sd, discovery.Name("scrape"), discovery.Updatert(s.o.Settle))
 	if finder == nil {
-		end()
+		endFind()
 		return errors.New("prepare discovery: the reason is logged")
 	}
-	scrapes, err := scrape.NewManager(&scrape.Options{
-		AppendMetadata:           true,
-		PassMetadataInContext:    true, // the sink wants the target
-		ParseST:                  s.o.StartTimestamps,
-		DiscoveryReloadInterval:  model.Duration(s.o.Settle),
-		DiscoveryReloadOnStartup: true,
-	}, s.o.Logger, logging.NewJSONFileLogger, nil, s.sink, s.o.Registerer)
-	if err != nil {
-		end()
+	m := newMetrics()
+	if err := errors.Join(m.register(s.o.Registerer), s.o.Registerer.Register(s.sink.refused)); err != nil {
+		endFind()
 		return fmt.Errorf("prepare scraping: %w", err)
 	}
-	if err := s.o.Registerer.Register(s.sink.refused); err != nil {
-		end()
-		return fmt.Errorf("prepare scraping: %w", err)
-	}
-	s.scrapes, s.finder, s.find, s.endFind = scrapes, finder, find, end
+	s.finder, s.endFind = finder, endFind
+	s.agent, s.endJobs = context.WithCancel(context.Background())
+	s.shared = &shared{sink: s.sink, metrics: m, logger: s.o.Logger, seed: hostSeed(), startTimes: s.o.StartTimestamps}
+	s.shared.requests, s.endRequests = context.WithCancel(context.Background())
 	return nil
 }
 
-// Run scrapes until ctx ends. Scrapes that are under way then get half a second; one that
-// hangs for longer is left behind, and nothing of it is appended any more. It is called
-// once.
+// hostSeed differs between hosts, so that agents with the same targets scrape them at different
+// moments, and is the same after each start.
+func hostSeed() uint64 {
+	h := fnv.New64a()
+	if name, err := os.Hostname(); err == nil {
+		_, _ = h.Write([]byte(name)) // it returns no error
+	}
+	return h.Sum64()
+}
+
+// Run scrapes until ctx ends. Scrapes that are under way then get half a second; the requests of
+// those that take longer are ended, and nothing of them is appended. It is called once.
 func (s *Scraper) Run(ctx context.Context) error {
-	var jobs *Jobs
 	select {
 	case <-ctx.Done():
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.endFind != nil {
+		if s.shared != nil {
 			s.endFind()
+			s.endJobs()
+			s.endRequests()
 		}
 		return nil
-	case jobs = <-s.jobs: // from here on there are managers
+	case <-s.changed: // from here on everything is built
 	}
-	targets := make(chan map[string][]*targetgroup.Group)
-	var parts sync.WaitGroup
-	failed := make(chan error, 2)
-	parts.Go(func() { failed <- s.scrapes.Run(targets) })
-	parts.Go(func() {
+	failed := make(chan error, 1)
+	s.loops.Go(func() {
 		if err := s.finder.Run(); !errors.Is(err, context.Canceled) {
 			failed <- err
 		}
 	})
-	found := s.finder.SyncCh()
-	var latest map[string][]*targetgroup.Group
-	s.put(ctx, jobs)
+	s.put()
 	retry := time.NewTicker(3 * s.o.Settle)
 	defer retry.Stop()
+	found := s.finder.SyncCh()
 	for {
 		select {
-		case jobs = <-s.jobs:
-			s.put(ctx, jobs)
-		case latest = <-found:
-			s.hand(ctx, targets, latest)
+		case <-s.changed:
+			s.put()
+		case s.found = <-found:
+			s.sync()
 		case <-retry.C:
-			if s.canStart(jobs, latest) {
-				s.hand(ctx, targets, latest)
-			}
+			s.retry()
 		case <-ctx.Done():
-			return s.stop(&parts, failed)
+			s.stop()
+			select {
+			case err := <-failed:
+				return err
+			default:
+				return nil
+			}
 		}
 	}
 }
 
-// canStart reports whether a job could not be started when its targets were found, since
-// its client could not be made, and can be now. It is started when its targets come again.
-func (s *Scraper) canStart(jobs *Jobs, found map[string][]*targetgroup.Group) bool {
-	started := s.scrapes.ScrapePools()
-	if len(started) >= len(found) {
-		return false
+// jobs are those that shall run, and the ones that run.
+func (s *Scraper) jobs() (*Jobs, map[string]*pool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pools := make(map[string]*pool, len(s.pools))
+	for name, p := range s.pools {
+		pools[name] = p
 	}
-	bad := jobs.clientErrors()
-	for name := range found {
-		if bad[name] == nil && !slices.Contains(started, name) {
-			return true
-		}
-	}
-	return false
+	return s.latest, pools
 }
 
-func (s *Scraper) hand(ctx context.Context, to chan<- map[string][]*targetgroup.Group, targets map[string][]*targetgroup.Group) {
-	select {
-	case to <- targets:
-	case <-ctx.Done():
+// put puts the latest configuration in force.
+func (s *Scraper) put() {
+	jobs, pools := s.jobs()
+	s.openFailureLogs(jobs, pools)
+	wanted := map[string]bool{}
+	for _, cfg := range jobs.scrapeConfigs() {
+		wanted[cfg.JobName] = true
+		if p := pools[cfg.JobName]; p != nil {
+			s.note(cfg.JobName, p.reload(cfg, s.found[cfg.JobName]), "A scrape job cannot be changed; it goes on as it was")
+		}
+	}
+	s.mu.Lock()
+	for name := range s.problems {
+		if !wanted[name] {
+			delete(s.problems, name)
+		}
+	}
+	for name := range s.pools {
+		if !wanted[name] {
+			delete(s.pools, name)
+		}
+	}
+	s.mu.Unlock()
+	for name, p := range pools {
+		if !wanted[name] {
+			p.stop()
+		}
+	}
+	if err := s.finder.ApplyConfig(jobs.discoveries()); err != nil {
+		s.o.Logger.Error("Not every discovery of targets could be started", "err", err)
 	}
 }
 
-// put gives the managers their jobs. It may take as long as a scrape: one that is under way
-// is not given up for a new configuration, but it is for the end of ctx.
-func (s *Scraper) put(ctx context.Context, jobs *Jobs) {
-	s.snapshot()
-	s.busy.Store(true)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := s.scrapes.ApplyConfig(jobs.config); err != nil {
-			s.o.Logger.Error("Not every scrape job could be changed; those go on as they were", "err", err)
+// sync takes up the targets that were found, and starts jobs that do not run yet.
+func (s *Scraper) sync() {
+	jobs, pools := s.jobs()
+	for _, cfg := range jobs.scrapeConfigs() {
+		groups, known := s.found[cfg.JobName]
+		switch p := pools[cfg.JobName]; {
+		case !known:
+		case p != nil:
+			p.sync(groups)
+		default:
+			s.start(cfg, groups)
 		}
-		if err := s.finder.ApplyConfig(jobs.discoveries()); err != nil && ctx.Err() == nil {
-			s.o.Logger.Error("Not every discovery of targets could be started", "err", err)
+	}
+}
+
+// retry starts and changes jobs that could not be before.
+func (s *Scraper) retry() {
+	jobs, pools := s.jobs()
+	for _, cfg := range jobs.scrapeConfigs() {
+		groups, known := s.found[cfg.JobName]
+		switch p := pools[cfg.JobName]; {
+		case p != nil:
+			s.note(cfg.JobName, p.reload(cfg, groups), "")
+		case known:
+			s.start(cfg, groups)
 		}
-	}()
-	select {
-	case <-done:
-		s.busy.Store(false)
-	case <-ctx.Done(): // and the managers are busy to the end
+	}
+}
+
+func (s *Scraper) start(cfg *config.ScrapeConfig, groups []*targetgroup.Group) {
+	p, err := newPool(s.shared, &s.loops, s.agent, cfg)
+	s.note(cfg.JobName, err, "A scrape job cannot be started; it is tried again")
+	if err != nil {
+		return
+	}
+	p.failures.Store(s.failures[cfg.ScrapeFailureLogFile])
+	p.sync(groups)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pools[cfg.JobName] = p
+}
+
+// note notes whether a job could be started or changed, and logs text when it could not and could
+// before.
+func (s *Scraper) note(job string, err error, text string) {
+	s.mu.Lock()
+	before := s.problems[job]
+	delete(s.problems, job)
+	if err != nil {
+		s.problems[job] = err
+	}
+	s.mu.Unlock()
+	if err != nil && text != "" && (before == nil || before.Error() != err.Error()) {
+		s.o.Logger.Error(text, "job", job, "err", err)
 	}
 }
 
 // stop ends everything.
-func (s *Scraper) stop(parts *sync.WaitGroup, failed <-chan error) error {
-	s.snapshot()
-	s.busy.Store(true)
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
-		s.scrapes.Stop()
-	}()
-	hung := time.NewTimer(lastScrapes)
-	defer hung.Stop()
-	select {
-	case <-stopped:
-	case <-hung.C:
-		s.o.Logger.Info("Scrapes that have not ended are left behind")
-	}
-	s.sink.close()
+func (s *Scraper) stop() {
+	s.endJobs()
 	s.endFind()
-	select {
-	case <-stopped:
-		parts.Wait()
-	default:
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.loops.Wait()
+	}()
+	within := func(d time.Duration) bool {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-ended:
+			return true
+		case <-timer.C:
+			return false
+		}
 	}
-	select {
-	case err := <-failed:
-		return err
-	default:
-		return nil
+	within(lastScrapes)
+	s.sink.close()
+	s.endRequests()
+	if !within(lastMoment) {
+		s.o.Logger.Error("Scrapes go on although their requests have been ended; nothing of them is stored")
+	}
+	_, pools := s.jobs()
+	for _, p := range pools {
+		p.closeClients()
+	}
+	for _, f := range s.failures {
+		f.close()
 	}
 }

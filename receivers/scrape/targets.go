@@ -1,6 +1,7 @@
 package scrape
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -9,8 +10,8 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/scrape"
 )
 
 // Job is one scrape configuration and what it scrapes.
@@ -18,83 +19,72 @@ type Job struct {
 	Name    string
 	Targets []Target // in the order of their addresses
 	Dropped int      // targets that relabelling removed
-	// Error is why the job cannot be started; it is tried again. Empty if it could.
+	// Error is why the job cannot be started or changed, which is tried again, or why targets are
+	// left out. Empty if all is well.
 	Error string
 }
 
 // Target is one address that is scraped.
 type Target struct {
-	URL       string
+	URL       string // without user, password and query
 	Labels    labels.Labels
 	Health    string // up, down, unknown
 	Last      time.Time
 	Took      time.Duration
-	LastError string
+	LastError string // without secrets
 	Interval  string
-}
-
-// snapshot is what the manager has, as pointers: the targets' states stay up to date.
-type snapshot struct {
-	active, dropped map[string][]*scrape.Target
-	counts          map[string]int
-}
-
-// snapshot returns what the manager has, or had when it was last free to tell.
-func (s *Scraper) snapshot() snapshot {
-	s.mu.Lock()
-	m, shown := s.scrapes, s.shown
-	s.mu.Unlock()
-	if m == nil || s.busy.Load() {
-		return shown
-	}
-	shown = snapshot{m.TargetsActive(), m.TargetsDropped(), m.TargetsDroppedCounts()}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.shown = shown
-	return shown
 }
 
 // Status tells of the jobs, in the order of the configuration.
 func (s *Scraper) Status() []Job {
-	shown := s.snapshot()
 	s.mu.Lock()
-	jobs := s.latest
+	names, pools, problems := s.latest.Names(), maps.Clone(s.pools), maps.Clone(s.problems)
 	s.mu.Unlock()
 	var all []Job
-	var bad map[string]error
-	b := labels.NewBuilder(labels.EmptyLabels())
-	for _, name := range jobs.Names() {
-		j := Job{Name: name, Dropped: shown.counts[name]}
-		if _, started := shown.active[name]; !started {
-			if bad == nil {
-				bad = jobs.clientErrors()
-			}
-			if err := bad[name]; err != nil {
-				j.Error = err.Error()
-			}
+	for _, name := range names {
+		j := Job{Name: name}
+		if err := problems[name]; err != nil {
+			j.Error = err.Error()
 		}
-		for _, t := range sorted(shown.active[name]) {
-			v := Target{
-				URL: t.URL().String(), Labels: t.Labels(b), Health: string(t.Health()), Last: t.LastScrape(),
-				Took: t.LastScrapeDuration(), Interval: t.GetValue(model.ScrapeIntervalLabel),
+		if p := pools[name]; p != nil {
+			shown := p.show()
+			j.Dropped = shown.drops
+			if j.Error == "" {
+				j.Error = shown.problem
 			}
-			if err := t.LastError(); err != nil {
-				v.LastError = err.Error()
+			for _, m := range shown.members {
+				t := m.target
+				v := Target{URL: t.shown(), Labels: t.public, Interval: t.labels.Get(model.ScrapeIntervalLabel)}
+				v.Health, v.Last, v.Took, v.LastError = t.state.last()
+				j.Targets = append(j.Targets, v)
 			}
-			j.Targets = append(j.Targets, v)
 		}
 		all = append(all, j)
 	}
 	return all
 }
 
-// sorted is a copy in the order of the addresses: the manager keeps targets in a map.
-func sorted(targets []*scrape.Target) []*scrape.Target {
-	byURL := make(map[*scrape.Target]string, len(targets))
-	for _, t := range targets {
-		byURL[t] = t.URL().String() + " " + t.String()
+// shownPool is what a job has at a moment.
+type shownPool struct {
+	cfg     *config.ScrapeConfig
+	members []*member // in the order of their addresses and labels
+	dropped []found
+	drops   int
+	problem string
+}
+
+func (p *pool) show() shownPool {
+	p.mu.Lock()
+	s := shownPool{cfg: p.cfg, members: slices.Collect(maps.Values(p.loops)), dropped: slices.Clone(p.dropped), drops: p.drops, problem: p.problem}
+	for i, m := range s.members {
+		c := *m // found may change
+		s.members[i] = &c
 	}
-	return slices.SortedFunc(slices.Values(targets), func(a, b *scrape.Target) int { return strings.Compare(byURL[a], byURL[b]) })
+	p.mu.Unlock()
+	slices.SortFunc(s.members, func(a, b *member) int {
+		return cmp.Or(strings.Compare(a.target.url, b.target.url), labels.Compare(a.target.labels, b.target.labels))
+	})
+	return s
 }
 
 // The answer of GET /api/v1/targets, as in Prometheus' web/api/v1.
@@ -129,34 +119,37 @@ type (
 
 // ServeHTTP answers GET /api/v1/targets as Prometheus does, the parameters state (active,
 // dropped, any) and scrapePool included. A globalUrl is the scrapeUrl: the agent has no
-// external address to put in the place of localhost.
+// external address to put in the place of localhost. Secrets, values of parameters among them, are
+// hidden.
 func (s *Scraper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	shown := s.snapshot()
-	pool, state := r.URL.Query().Get("scrapePool"), strings.ToLower(r.URL.Query().Get("state"))
+	only, state := r.URL.Query().Get("scrapePool"), strings.ToLower(r.URL.Query().Get("state"))
+	s.mu.Lock()
+	pools := maps.Clone(s.pools)
+	s.mu.Unlock()
+	any := state == "" || state == "any"
+	active, dropped := any || state == "active", any || state == "dropped"
 	data := targetsData{Active: []activeTarget{}, Dropped: []droppedTarget{}}
+	if dropped {
+		data.DroppedCounts = map[string]int{}
+	}
 	b := labels.NewBuilder(labels.EmptyLabels())
-	if state == "" || state == "any" || state == "active" {
-		for _, name := range pools(shown.active, pool) {
-			for _, t := range sorted(shown.active[name]) {
-				a := activeTarget{
-					DiscoveredLabels: t.DiscoveredLabels(b), Labels: t.Labels(b), ScrapePool: name,
-					ScrapeURL: t.URL().String(), GlobalURL: t.URL().String(),
-					LastScrape: t.LastScrape(), LastScrapeDuration: t.LastScrapeDuration().Seconds(), Health: string(t.Health()),
-					ScrapeInterval: t.GetValue(model.ScrapeIntervalLabel), ScrapeTimeout: t.GetValue(model.ScrapeTimeoutLabel),
-				}
-				if err := t.LastError(); err != nil {
-					a.LastError = err.Error()
-				}
-				data.Active = append(data.Active, a)
+	for _, name := range slices.Sorted(maps.Keys(pools)) {
+		shown := pools[name].show()
+		if dropped {
+			data.DroppedCounts[name] = shown.drops
+		}
+		if only != "" && only != name {
+			continue
+		}
+		if active {
+			for _, m := range shown.members {
+				data.Active = append(data.Active, newActive(b, name, shown.cfg, m))
 			}
 		}
-	}
-	if state == "" || state == "any" || state == "dropped" {
-		data.DroppedCounts = map[string]int{}
-		maps.Copy(data.DroppedCounts, shown.counts)
-		for _, name := range pools(shown.dropped, pool) {
-			for _, t := range shown.dropped[name] {
-				data.Dropped = append(data.Dropped, droppedTarget{t.DiscoveredLabels(b), name})
+		if dropped {
+			for _, f := range shown.dropped {
+				discovered(b, shown.cfg, f.own, f.group)
+				data.Dropped = append(data.Dropped, droppedTarget{hiddenLabels(b.Labels()), name})
 			}
 		}
 	}
@@ -171,14 +164,15 @@ func (s *Scraper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// pools are the names in m, in order; only is the one that is wanted, "" for all.
-func pools(m map[string][]*scrape.Target, only string) []string {
-	var names []string
-	for name := range m {
-		if only == "" || name == only {
-			names = append(names, name)
-		}
+func newActive(b *labels.Builder, job string, cfg *config.ScrapeConfig, m *member) activeTarget {
+	t := m.target
+	discovered(b, cfg, m.found.own, m.found.group)
+	a := activeTarget{
+		DiscoveredLabels: hiddenLabels(b.Labels()), Labels: t.public, ScrapePool: job, ScrapeURL: t.shown(), GlobalURL: t.shown(),
+		ScrapeInterval: t.labels.Get(model.ScrapeIntervalLabel), ScrapeTimeout: t.labels.Get(model.ScrapeTimeoutLabel),
 	}
-	slices.Sort(names)
-	return names
+	var took time.Duration
+	a.Health, a.LastScrape, took, a.LastError = t.state.last()
+	a.LastScrapeDuration = took.Seconds()
+	return a
 }

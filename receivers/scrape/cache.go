@@ -1,0 +1,200 @@
+package scrape
+
+import (
+	"errors"
+	"math"
+	"strings"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/storage"
+)
+
+// familyScrapes is how many scrapes the description of a metric family is kept after the last
+// one that showed it.
+const familyScrapes = 10
+
+// cache is what a loop remembers of a target from one scrape to the next: the series by their
+// text, and the metric families. It belongs to one goroutine at a time.
+type cache struct {
+	scrape   uint32 // number of the scrape under way
+	series   map[string]*series
+	families map[string]*family
+	steady   int // how many series and families the last scrape that succeeded left
+
+	// Targets show their series in the same order each time: after the series before comes
+	// last.next, and the first is begin. This saves most look-ups by text.
+	begin, last *series
+}
+
+// series is a line of a target, without value and time.
+type series struct {
+	text    string // as the target shows it
+	dropped bool   // metric_relabel_configs drop it; the fields below are not used then
+	gone    bool   // it is not in the cache any more
+
+	labels  labels.Labels
+	ref     storage.SeriesRef // 0 if the log has not taken a sample
+	seen    uint32            // last scrape that showed it
+	tracked uint32            // last scrape of which a sample was taken whose end is to be marked
+	next    *series           // what followed it in the last scrape; nil if gone
+}
+
+// family is a metric family of a target.
+type family struct {
+	name string
+	meta metadata.Metadata
+	seen uint32
+}
+
+func newCache() *cache {
+	return &cache{scrape: 2, series: map[string]*series{}, families: map[string]*family{}} // tracked and seen begin at 0
+}
+
+// find returns the series of that text, or nil.
+func (c *cache) find(text []byte) *series {
+	guess := c.begin
+	if c.last != nil {
+		guess = c.last.next
+	}
+	if guess == nil || guess.gone || guess.text != string(text) {
+		if guess = c.series[string(text)]; guess == nil {
+			return nil
+		}
+		c.follow(guess)
+		return guess
+	}
+	c.last = guess
+	return guess
+}
+
+// follow notes that s came after the last one.
+func (c *cache) follow(s *series) {
+	if c.last == nil {
+		c.begin = s
+	} else {
+		c.last.next = s
+	}
+	c.last = s
+}
+
+// add notes a series that find did not find.
+func (c *cache) add(s *series) *series {
+	s.seen = c.scrape
+	c.series[s.text] = s
+	c.follow(s)
+	return s
+}
+
+// family returns the metric family of that name, which the scrape under way describes.
+func (c *cache) family(name []byte) *family {
+	f := c.families[string(name)]
+	if f == nil {
+		f = &family{name: string(name), meta: metadata.Metadata{Type: model.MetricTypeUnknown}}
+		c.families[f.name] = f
+	}
+	f.seen = c.scrape
+	return f
+}
+
+// end ends a scrape. After one that succeeded it forgets what that did not show. After one that
+// failed it does so only if the cache has grown a lot: a target whose scrapes all fail
+// may show other series each time. It reports whether it had to.
+func (c *cache) end(succeeded bool) (forced bool) {
+	count := len(c.series) + len(c.families)
+	if succeeded {
+		c.steady = count
+	} else {
+		forced = count > 2*c.steady+1000
+	}
+	if succeeded || forced {
+		for text, s := range c.series {
+			if s.seen != c.scrape {
+				s.gone, s.next = true, nil
+				delete(c.series, text)
+			}
+		}
+		for name, f := range c.families {
+			if c.scrape-f.seen > familyScrapes {
+				delete(c.families, name)
+			}
+		}
+	}
+	c.rewind()
+	c.scrape++
+	return forced
+}
+
+// rewind goes back to the first series: another page begins.
+func (c *cache) rewind() { c.last = nil }
+
+// markEnded appends a stale marker for each series that the scrape before showed and the one
+// under way does not.
+func (c *cache) markEnded(a *appender, t int64) error {
+	var ended []*series
+	for _, s := range c.series {
+		if s.tracked == c.scrape-1 {
+			ended = append(ended, s)
+		}
+	}
+	if len(ended) == 0 {
+		return nil
+	}
+	// Relabelling may make one series of several lines: it ends with the last of them.
+	goesOn := map[storage.SeriesRef]bool{}
+	for _, s := range c.series {
+		if s.tracked == c.scrape {
+			goesOn[s.ref] = true
+		}
+	}
+	for _, s := range ended {
+		if goesOn[s.ref] {
+			continue
+		}
+		goesOn[s.ref] = true // one marker is enough
+		_, err := a.Append(s.ref, s.labels, 0, t, math.Float64frombits(value.StaleNaN), nil, nil, storage.AOptions{RejectOutOfOrder: true})
+		if err != nil && !wentOn(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// wentOn reports whether a stale marker was refused since the series has a newer sample, as it has
+// if the target came back.
+func wentOn(err error) bool {
+	return errors.Is(err, storage.ErrOutOfOrderSample) || errors.Is(err, storage.ErrDuplicateSampleForTimestamp)
+}
+
+// has reports whether a series of that name is of the family: the text formats describe a family by
+// lines of their own, and nothing says where it ends.
+func (f *family) has(name string) bool {
+	if !strings.HasPrefix(name, f.name) {
+		return false
+	}
+	want := f.name
+	switch f.meta.Type {
+	case model.MetricTypeCounter: // Prometheus' text has the suffix in both names
+		want, name = strings.TrimSuffix(want, "_total"), strings.TrimSuffix(name, "_total")
+	case model.MetricTypeInfo:
+		want, name = strings.TrimSuffix(want, "_info"), strings.TrimSuffix(name, "_info")
+	case model.MetricTypeHistogram:
+		name = withoutOne(name, "_bucket", "_sum", "_count")
+	case model.MetricTypeGaugeHistogram:
+		name = withoutOne(name, "_bucket", "_gsum", "_gcount")
+	case model.MetricTypeSummary:
+		name = withoutOne(name, "_sum", "_count")
+	}
+	return name == want
+}
+
+func withoutOne(name string, suffixes ...string) string {
+	for _, s := range suffixes {
+		if short, ok := strings.CutSuffix(name, s); ok {
+			return short
+		}
+	}
+	return name
+}

@@ -1,0 +1,224 @@
+package scrape
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	commonconfig "github.com/prometheus/common/config"
+
+	"hwsagent/httpbound"
+	"hwsagent/redact"
+)
+
+const (
+	// maxErrorText bounds the text of an error about a target or a list of targets, in characters.
+	maxErrorText = 500
+	// maxRawText bounds, in bytes, how much of an error's text secrets are looked for in: what
+	// comes after it is not shown anyway.
+	maxRawText = 16 << 10
+	// maxDrained is how much of a body that is not wanted is read to use the connection again.
+	maxDrained = 64 << 10
+)
+
+// client carries the requests of a job, or of one http_sd_configs entry. Every answer ends with
+// the context of its request, and its credentials go to no other host than the request's own. It
+// is safe for concurrent use.
+type client struct {
+	http   *http.Client
+	config commonconfig.HTTPClientConfig
+	// What may be secret besides: parameters of the job, and the address of a list of targets.
+	params  url.Values
+	address *url.URL
+	tokens  *tokens // nil without OAuth 2.0
+}
+
+// newClient makes a client. With a socket it connects to that Unix domain socket, whatever the
+// host of a request is.
+func newClient(c commonconfig.HTTPClientConfig, name string, params url.Values, socket string) (*client, error) {
+	var options []commonconfig.HTTPClientOption
+	if socket != "" {
+		options = append(options, commonconfig.WithDialContextFunc(func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		}))
+	}
+	made := &client{config: c, params: params}
+	known := c
+	known.HTTPHeaders, known.OAuth2 = nil, nil // which sender and tokens add
+	own, err := commonconfig.NewRoundTripperFromConfig(known, name, options...)
+	if err != nil {
+		return nil, fmt.Errorf("make the HTTP client: %w", err)
+	}
+	if c.OAuth2 != nil {
+		if made.tokens, err = newTokens(c.OAuth2, name); err != nil {
+			return nil, fmt.Errorf("make the HTTP client: %w", err)
+		}
+	}
+	bare := commonconfig.HTTPClientConfig{TLSConfig: c.TLSConfig, ProxyConfig: c.ProxyConfig, EnableHTTP2: c.EnableHTTP2}
+	bare.TLSConfig.Cert, bare.TLSConfig.CertFile, bare.TLSConfig.Key, bare.TLSConfig.KeyFile = "", "", "", ""
+	other, err := commonconfig.NewRoundTripperFromConfig(bare, name, options...)
+	if err != nil {
+		return nil, fmt.Errorf("make the HTTP client: %w", err)
+	}
+	made.http = &http.Client{Transport: httpbound.Transport{Next: &sender{own: own, other: other, headers: c.HTTPHeaders, tokens: made.tokens}}}
+	if !c.FollowRedirects {
+		made.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	}
+	return made, nil
+}
+
+func (c *client) close() {
+	c.http.CloseIdleConnections()
+	if c.tokens != nil {
+		c.tokens.close()
+	}
+}
+
+// sender sends a request with the credentials of a client, or without them where a redirect led
+// to another host.
+type sender struct {
+	own     http.RoundTripper // adds them
+	other   http.RoundTripper // has none
+	headers *commonconfig.Headers
+	tokens  *tokens
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (s *sender) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	req.Header.Del("Referer") // which would tell the next host the query of this one
+	if !atHome(req) {
+		return s.other.RoundTrip(req)
+	}
+	if err := addHeaders(req.Header, s.headers); err != nil {
+		return nil, err
+	}
+	if s.tokens != nil {
+		if err := s.tokens.authorize(req); err != nil {
+			return nil, err
+		}
+	}
+	return s.own.RoundTrip(req)
+}
+
+// CloseIdleConnections closes those to every host.
+func (s *sender) CloseIdleConnections() {
+	for _, t := range []http.RoundTripper{s.own, s.other} {
+		if c, ok := t.(interface{ CloseIdleConnections() }); ok {
+			c.CloseIdleConnections()
+		}
+	}
+}
+
+// atHome reports whether no redirect on the way to req left the host and port that the first
+// request named. A change from http to https of the same host does not count, one from https to
+// http does.
+func atHome(req *http.Request) bool {
+	first := req
+	for first.Response != nil && first.Response.Request != nil {
+		first = first.Response.Request
+	}
+	home := first.URL
+	for r := req; r != first; r = r.Response.Request {
+		upgraded := home.Scheme == "http" && r.URL.Scheme == "https" && strings.EqualFold(r.URL.Hostname(), home.Hostname())
+		if !upgraded && (r.URL.Scheme != home.Scheme || !strings.EqualFold(r.URL.Host, home.Host)) {
+			return false
+		}
+	}
+	return true
+}
+
+// addHeaders adds the headers of http_headers, whose files it reads each time.
+func addHeaders(to http.Header, headers *commonconfig.Headers) error {
+	if headers == nil {
+		return nil
+	}
+	for name, h := range headers.Headers {
+		for _, v := range h.Values {
+			to.Add(name, v)
+		}
+		for _, v := range h.Secrets {
+			to.Add(name, string(v))
+		}
+		for _, file := range h.Files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return fmt.Errorf("read the header %s: %w", name, err)
+			}
+			to.Add(name, strings.TrimSpace(string(text)))
+		}
+	}
+	return nil
+}
+
+// hidden is err for people: without the client's secrets, without the queries of addresses, and
+// not longer than maxErrorText.
+func (c *client) hidden(err error) error {
+	text := err.Error()
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		text = fmt.Sprintf("%s %q: %v", e.Op, redact.URL(e.URL), e.Err)
+	}
+	if len(text) > maxRawText {
+		text = text[:maxRawText]
+	}
+	text = redact.Text(c.secrets().Cut(text))
+	if short := []rune(text); len(short) > maxErrorText {
+		text = string(short[:maxErrorText]) + " …"
+	}
+	return errors.New(text)
+}
+
+// secrets are all that the client knows at present, files included.
+func (c *client) secrets() *redact.Secrets {
+	s := redact.New()
+	file := func(name string) string {
+		if name == "" {
+			return ""
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return "" // then it was not sent, either
+		}
+		return strings.TrimSpace(string(text))
+	}
+	if b := c.config.BasicAuth; b != nil {
+		user := b.Username + file(b.UsernameFile)
+		s.AddBasic(user, string(b.Password)+file(b.PasswordFile))
+	}
+	if a := c.config.Authorization; a != nil {
+		s.Add(string(a.Credentials), file(a.CredentialsFile))
+	}
+	s.Add(string(c.config.BearerToken), file(c.config.BearerTokenFile))
+	if h := c.config.HTTPHeaders; h != nil {
+		for name, h := range h.Headers {
+			if !redact.OpenHeader(name) {
+				s.Add(h.Values...)
+			}
+			for _, v := range h.Secrets {
+				s.Add(string(v))
+			}
+			for _, f := range h.Files {
+				s.Add(file(f))
+			}
+		}
+	}
+	for _, values := range c.config.ProxyConnectHeader {
+		for _, v := range values {
+			s.Add(string(v))
+		}
+	}
+	s.AddURL(c.config.ProxyURL.URL)
+	s.AddURL(c.address)
+	for _, values := range c.params {
+		s.Add(values...)
+	}
+	if c.tokens != nil {
+		c.tokens.addSecrets(s, file)
+	}
+	return s
+}

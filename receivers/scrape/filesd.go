@@ -1,0 +1,170 @@
+package scrape
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/discovery"
+	"github.com/prometheus/prometheus/discovery/file"
+	"github.com/prometheus/prometheus/discovery/targetgroup"
+
+	"hwsagent/inputs/panics"
+)
+
+// lookEvery is how often files with targets are looked at for changes.
+const lookEvery = time.Second
+
+// listInFiles finds targets by a file_sd_configs entry.
+type listInFiles struct{ file.SDConfig }
+
+// NewDiscovererMetrics implements [discovery.Config].
+func (*listInFiles) NewDiscovererMetrics(reg prometheus.Registerer, r discovery.RefreshMetricsInstantiator) discovery.DiscovererMetrics {
+	return newListMetrics(reg, r, "prometheus_sd_file_read_errors_total", "The number of File-SD read errors.")
+}
+
+// NewDiscoverer implements [discovery.Config].
+func (c *listInFiles) NewDiscoverer(o discovery.DiscovererOptions) (discovery.Discoverer, error) {
+	m, ok := o.Metrics.(*listMetrics)
+	if !ok {
+		return nil, fmt.Errorf("discovery in files: metrics of another kind: %T", o.Metrics)
+	}
+	return &reader{
+		patterns: c.Files, interval: time.Duration(c.RefreshInterval), metrics: m, logger: o.Logger,
+		guard: panics.New("discovery in files for scrape "+o.SetName, o.Logger), files: map[string]*listFile{},
+	}, nil
+}
+
+// reader reads files with targets when they change. It belongs to one goroutine.
+type reader struct {
+	patterns []string
+	interval time.Duration // after which all files are read again, changed or not
+	metrics  *listMetrics
+	logger   *slog.Logger
+	guard    *panics.Guard
+	files    map[string]*listFile // those that were there last time
+	// whole is when all files were read last.
+	whole time.Time
+}
+
+// listFile is what is known of a file.
+type listFile struct {
+	size    int64
+	changed time.Time
+	groups  int
+	failed  string // why it could not be read last time; "" if it could
+}
+
+// Run implements [discovery.Discoverer].
+func (r *reader) Run(ctx context.Context, to chan<- []*targetgroup.Group) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		var found []*targetgroup.Group
+		_ = r.guard.Run(func() { found = r.look(time.Now()) }) // which counts and logs a panic
+		if len(found) > 0 {
+			select {
+			case to <- found:
+			case <-ctx.Done():
+				return
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// look returns the groups of the files that have changed, and empty ones in the place of groups
+// that are not there any more.
+func (r *reader) look(now time.Time) (found []*targetgroup.Group) {
+	all := now.Sub(r.whole) >= r.interval
+	if all {
+		r.whole = now
+	}
+	there := map[string]bool{}
+	for _, pattern := range r.patterns {
+		names, err := filepath.Glob(pattern)
+		if err != nil {
+			continue // the configuration has been checked
+		}
+		for _, name := range names {
+			there[name] = true
+			found = append(found, r.file(name, all)...)
+		}
+	}
+	for name, f := range r.files {
+		if !there[name] {
+			found = append(found, groups(nil, name, "", "", f.groups)...)
+			delete(r.files, name)
+		}
+	}
+	return found
+}
+
+// file returns the groups of a file if it has changed, or in any case. While it cannot be read it
+// keeps those that it had.
+func (r *reader) file(name string, always bool) []*targetgroup.Group {
+	f := r.files[name]
+	info, err := os.Stat(name)
+	if f != nil && err == nil && !always && f.size == info.Size() && f.changed.Equal(info.ModTime()) {
+		return nil
+	}
+	if f == nil {
+		f = &listFile{}
+		r.files[name] = f
+	}
+	var list []listed
+	if err == nil {
+		f.size, f.changed = info.Size(), info.ModTime()
+		list, err = readList(name, info)
+	}
+	if err != nil {
+		if r.metrics.failed.Inc(); f.failed != err.Error() {
+			r.logger.Error("A file with targets cannot be read; its targets stay as they were", "path", name, "err", err)
+		}
+		f.failed = err.Error()
+		return nil
+	}
+	all := groups(list, name, model.MetaLabelPrefix+"filepath", name, f.groups)
+	f.groups, f.failed = len(list), ""
+	return all
+}
+
+// readList reads a file of at most maxListBytes.
+func readList(name string, info fs.FileInfo) ([]listed, error) {
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", name)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxListBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > maxListBytes {
+		return nil, fmt.Errorf("%s has more than %d bytes", name, maxListBytes)
+	}
+	read := readYAML
+	if strings.EqualFold(filepath.Ext(name), ".json") {
+		read = readJSON
+	}
+	list, err := read(text)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return list, nil
+}

@@ -1,0 +1,128 @@
+package scrape
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	nethttp "net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/discovery"
+	"github.com/prometheus/prometheus/discovery/http"
+	"github.com/prometheus/prometheus/discovery/refresh"
+	"github.com/prometheus/prometheus/discovery/targetgroup"
+
+	"hwsagent/inputs/panics"
+	"hwsagent/redact"
+)
+
+// listOverHTTP finds targets by an http_sd_configs entry.
+type listOverHTTP struct{ http.SDConfig }
+
+// NewDiscovererMetrics implements [discovery.Config].
+func (*listOverHTTP) NewDiscovererMetrics(reg prometheus.Registerer, r discovery.RefreshMetricsInstantiator) discovery.DiscovererMetrics {
+	return newListMetrics(reg, r, "prometheus_sd_http_failures_total", "Number of HTTP service discovery refresh failures.")
+}
+
+// NewDiscoverer implements [discovery.Config].
+func (c *listOverHTTP) NewDiscoverer(o discovery.DiscovererOptions) (discovery.Discoverer, error) {
+	m, ok := o.Metrics.(*listMetrics)
+	if !ok {
+		return nil, fmt.Errorf("discovery over HTTP: metrics of another kind: %T", o.Metrics)
+	}
+	f := &finder{config: c, metrics: m, guard: panics.New("discovery over HTTP for scrape "+o.SetName, o.Logger)}
+	return refresh.NewDiscovery(refresh.Options{
+		Logger: o.Logger, Mech: "http", SetName: o.SetName, Interval: time.Duration(c.RefreshInterval),
+		RefreshF: f.refresh, MetricsInstantiator: m.refresh,
+	}), nil
+}
+
+// finder asks for a list of targets. It belongs to one goroutine.
+type finder struct {
+	config  *listOverHTTP
+	metrics *listMetrics
+	guard   *panics.Guard
+	client  *client // nil until it could be made
+	before  int     // groups of the last list
+}
+
+// refresh asks once, for at most the refresh interval. Its errors have no secrets.
+func (f *finder) refresh(ctx context.Context) (found []*targetgroup.Group, err error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(f.config.RefreshInterval))
+	defer cancel()
+	err = f.guard.Do(func() error {
+		found, err = f.ask(ctx)
+		return err
+	})
+	if err != nil {
+		f.metrics.failed.Inc()
+		return nil, err
+	}
+	return found, nil
+}
+
+func (f *finder) ask(ctx context.Context) ([]*targetgroup.Group, error) {
+	address, err := url.Parse(f.config.URL)
+	if err != nil {
+		return nil, fmt.Errorf("%s is no address", redact.URL(f.config.URL))
+	}
+	if f.client == nil {
+		if f.client, err = newClient(f.config.HTTPClientConfig, "http", nil, ""); err != nil {
+			return nil, err
+		}
+		f.client.address = address
+	}
+	defer f.client.close() // it is asked once a minute
+	list, err := f.list(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("get the targets from %s: %w", redact.URL(f.config.URL), f.client.hidden(err))
+	}
+	all := groups(list, redact.URL(f.config.URL), model.MetaLabelPrefix+"url", f.config.URL, f.before)
+	f.before = len(list)
+	return all, nil
+}
+
+// list gets the list.
+func (f *finder) list(ctx context.Context) ([]listed, error) {
+	req, err := nethttp.NewRequestWithContext(ctx, nethttp.MethodGet, f.config.URL, nethttp.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("User-Agent", userAgent)
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("X-Prometheus-Refresh-Interval-Seconds", strconv.FormatFloat(time.Duration(f.config.RefreshInterval).Seconds(), 'f', -1, 64))
+	resp, err := f.client.http.Do(req)
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		return nil, e.Err // the address stands in what refresh returns
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != nethttp.StatusOK {
+		return nil, fmt.Errorf("server returned HTTP status %s", resp.Status)
+	}
+	kind, params, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if err != nil || kind != "application/json" || params["charset"] != "" && !strings.EqualFold(params["charset"], "utf-8") {
+		return nil, fmt.Errorf("unsupported content type %q", resp.Header.Get("Content-Type"))
+	}
+	var text bytes.Buffer
+	if n, err := io.Copy(&text, io.LimitReader(resp.Body, maxListBytes+1)); err != nil {
+		return nil, fmt.Errorf("read the answer: %w", err)
+	} else if n > maxListBytes {
+		return nil, fmt.Errorf("the list has more than %d bytes", maxListBytes)
+	}
+	list, err := readJSON(text.Bytes())
+	if err != nil {
+		return nil, fmt.Errorf("read the list: %w", err)
+	}
+	return list, nil
+}

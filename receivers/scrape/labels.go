@@ -1,0 +1,213 @@
+package scrape
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/relabel"
+)
+
+// maxLabelBytes bounds the labels of one series or target, names and values together. The labels
+// library panics at a label of 16 MiB, and each series keeps its labels in memory.
+const maxLabelBytes = 1 << 20
+
+// Labels of a target that override a setting of its job, as in Prometheus.
+const (
+	convertLabel = "__convert_classic_histograms_to_nhcb__"
+	classicLabel = "__always_scrape_classic_histograms__"
+	nativeLabel  = "__scrape_native_histograms__"
+	socketLabel  = "__unix_socket__"
+)
+
+// tooLongError says that labels have more than maxLabelBytes.
+type tooLongError struct{ bytes int }
+
+func (e tooLongError) Error() string {
+	return fmt.Sprintf("the labels have %d bytes, more than the %d that the agent keeps", e.bytes, maxLabelBytes)
+}
+
+// discovered sets b to the labels that a target has before relabelling: its own ones, those of
+// its group, and the settings of its job.
+func discovered(b *labels.Builder, cfg *config.ScrapeConfig, own, group model.LabelSet) {
+	b.Reset(labels.EmptyLabels())
+	for name, value := range group {
+		b.Set(string(name), string(value))
+	}
+	for name, value := range own {
+		b.Set(string(name), string(value))
+	}
+	unless := func(name, value string) {
+		if b.Get(name) == "" {
+			b.Set(name, value)
+		}
+	}
+	unless(model.JobLabel, cfg.JobName)
+	unless(model.ScrapeIntervalLabel, cfg.ScrapeInterval.String())
+	unless(model.ScrapeTimeoutLabel, cfg.ScrapeTimeout.String())
+	unless(model.MetricsPathLabel, cfg.MetricsPath)
+	unless(model.SchemeLabel, cfg.Scheme)
+	unless(convertLabel, strconv.FormatBool(cfg.ConvertClassicHistogramsToNHCBEnabled()))
+	unless(classicLabel, strconv.FormatBool(cfg.AlwaysScrapeClassicHistogramsEnabled()))
+	unless(nativeLabel, strconv.FormatBool(cfg.ScrapeNativeHistogramsEnabled()))
+	for name, values := range cfg.Params {
+		if len(values) > 0 {
+			unless(model.ParamLabelPrefix+name, values[0])
+		}
+	}
+}
+
+// setBytes is the size of labels that discovery found.
+func setBytes(sets ...model.LabelSet) (n int) {
+	for _, set := range sets {
+		for name, value := range set {
+			n += len(name) + len(value)
+		}
+	}
+	return n
+}
+
+// targetLabels returns the labels of a target after relabelling, with those that begin with __,
+// but without those of discovery (__meta_). They are empty, without an error, if relabelling
+// drops the target.
+func targetLabels(b *labels.Builder, cfg *config.ScrapeConfig, own, group model.LabelSet) (labels.Labels, error) {
+	if n := setBytes(own, group); n > maxLabelBytes {
+		return labels.EmptyLabels(), tooLongError{n}
+	}
+	discovered(b, cfg, own, group)
+	keep, err := relabelled(b, cfg.RelabelConfigs)
+	if err != nil || !keep {
+		return labels.EmptyLabels(), err
+	}
+	if err := checkTarget(b); err != nil {
+		return labels.EmptyLabels(), err
+	}
+	b.Range(func(l labels.Label) {
+		if strings.HasPrefix(l.Name, model.MetaLabelPrefix) {
+			b.Del(l.Name)
+		}
+	})
+	if b.Get(model.InstanceLabel) == "" {
+		b.Set(model.InstanceLabel, b.Get(model.AddressLabel))
+	}
+	all := b.Labels()
+	return all, all.Validate(func(l labels.Label) error {
+		if !model.LabelValue(l.Value).IsValid() {
+			return fmt.Errorf("the value of the label %q is not UTF-8: %q", l.Name, l.Value)
+		}
+		return nil
+	})
+}
+
+// checkTarget checks the labels of a target that say how to scrape it.
+func checkTarget(b *labels.Builder) error {
+	address := b.Get(model.AddressLabel)
+	if address == "" {
+		return errors.New("it has no address: the label __address__ is empty")
+	}
+	if err := config.CheckTargetAddress(model.LabelValue(address)); err != nil {
+		return err
+	}
+	interval, err := duration(b, model.ScrapeIntervalLabel)
+	if err != nil {
+		return err
+	}
+	timeout, err := duration(b, model.ScrapeTimeoutLabel)
+	if err != nil {
+		return err
+	}
+	if timeout > interval {
+		return fmt.Errorf("its timeout of %s is longer than its interval of %s", timeout, interval)
+	}
+	for _, name := range []string{convertLabel, classicLabel, nativeLabel} {
+		if value := b.Get(name); value != "" {
+			if _, err := strconv.ParseBool(value); err != nil {
+				return fmt.Errorf("the label %s must be true or false, and is %q", name, value)
+			}
+		}
+	}
+	return nil
+}
+
+// duration reads a label that holds one; it must be more than zero.
+func duration(b *labels.Builder, name string) (time.Duration, error) {
+	d, err := model.ParseDuration(b.Get(name))
+	if err != nil {
+		return 0, fmt.Errorf("read the label %s: %w", name, err)
+	}
+	if d == 0 {
+		return 0, fmt.Errorf("the label %s must not be 0", name)
+	}
+	return time.Duration(d), nil
+}
+
+// relabelled applies rules to b. It does so one by one, since the labels library panics at labels
+// that are too long, and each rule may make them longer. keep is false if a rule drops the whole.
+func relabelled(b *labels.Builder, rules []*relabel.Config) (keep bool, err error) {
+	for i := range rules {
+		if !relabel.ProcessBuilder(b, rules[i:i+1]...) {
+			return false, nil
+		}
+		n := 0
+		b.Range(func(l labels.Label) { n += len(l.Name) + len(l.Value) })
+		if n > maxLabelBytes {
+			return false, fmt.Errorf("after relabelling rule %d: %w", i+1, tooLongError{n})
+		}
+	}
+	return true, nil
+}
+
+// withTarget adds the labels of the target to those of a sample, with which b was reset. A label
+// that both have is the sample's if honor is set, even if it is empty there. Otherwise it is the
+// target's, and the sample's value moves to a label of that name with the prefix exported_, as
+// often as it takes to find a free one.
+func withTarget(b *labels.Builder, sample, target labels.Labels, honor bool) {
+	var moved []labels.Label
+	target.Range(func(l labels.Label) {
+		if honor && sample.Has(l.Name) {
+			return
+		}
+		if have := sample.Get(l.Name); have != "" && !honor {
+			moved = append(moved, labels.Label{Name: l.Name, Value: have})
+		}
+		b.Set(l.Name, l.Value)
+	})
+	// The shortest name first, so that a and exported_a do not change places.
+	slices.SortStableFunc(moved, func(x, y labels.Label) int { return len(x.Name) - len(y.Name) })
+	for _, l := range moved {
+		name := model.ExportedLabelPrefix + l.Name
+		for b.Get(name) != "" {
+			name = model.ExportedLabelPrefix + name
+		}
+		b.Set(name, l.Value)
+	}
+}
+
+// labelLimits are label_limit, label_name_length_limit and label_value_length_limit; 0 is no limit.
+type labelLimits struct{ count, name, value int }
+
+// check returns an error if a series has more or longer labels. It fails the scrape.
+func (lim labelLimits) check(ls labels.Labels) error {
+	name := ls.Get(model.MetricNameLabel)
+	if lim.count > 0 && ls.Len() > lim.count {
+		return fmt.Errorf("label_limit exceeded (metric: %.50s, number of labels: %d, limit: %d)", name, ls.Len(), lim.count)
+	}
+	if lim.name == 0 && lim.value == 0 {
+		return nil
+	}
+	return ls.Validate(func(l labels.Label) error {
+		if lim.name > 0 && len(l.Name) > lim.name {
+			return fmt.Errorf("label_name_length_limit exceeded (metric: %.50s, label name: %.50s, length: %d, limit: %d)", name, l.Name, len(l.Name), lim.name)
+		}
+		if lim.value > 0 && len(l.Value) > lim.value {
+			return fmt.Errorf("label_value_length_limit exceeded (metric: %.50s, label name: %.50s, value: %.50q, length: %d, limit: %d)", name, l.Name, l.Value, len(l.Value), lim.value)
+		}
+		return nil
+	})
+}

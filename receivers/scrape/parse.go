@@ -1,0 +1,322 @@
+package scrape
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/relabel"
+	"github.com/prometheus/prometheus/model/textparse"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/storage"
+
+	"hwsagent/inputs/exposition"
+)
+
+// maxAhead is how far after the agent's clock the time of a sample may be, as in Prometheus.
+const maxAhead = 10 * time.Minute
+
+var (
+	errSampleLimit = errors.New("sample limit exceeded")
+	errNoName      = errors.New("missing metric name (__name__ label)")
+)
+
+// reading is how the pages of a target are read. It does not change.
+type reading struct {
+	parser      textparse.ParserOptions
+	honorLabels bool
+	honorTimes  bool
+	trackTimed  bool // stale markers also for series with timestamps
+	startTimes  bool
+	rules       []*relabel.Config
+	names       model.ValidationScheme
+	limits      limits
+}
+
+func newReading(cfg *config.ScrapeConfig, t *target, startTimes bool) reading {
+	return reading{
+		parser: textparse.ParserOptions{
+			IgnoreNativeHistograms:                  !t.flag(nativeLabel, cfg.ScrapeNativeHistogramsEnabled()),
+			ConvertClassicHistogramsToNHCB:          t.flag(convertLabel, cfg.ConvertClassicHistogramsToNHCBEnabled()),
+			KeepClassicOnClassicAndNativeHistograms: t.flag(classicLabel, cfg.AlwaysScrapeClassicHistogramsEnabled()),
+			OpenMetricsSkipSTSeries:                 startTimes,
+			FallbackContentType:                     cfg.ScrapeFallbackProtocol.HeaderMediaType(),
+		},
+		honorLabels: cfg.HonorLabels, honorTimes: cfg.HonorTimestamps, trackTimed: cfg.TrackTimestampsStaleness,
+		startTimes: startTimes, rules: cfg.MetricRelabelConfigs, names: cfg.MetricNameValidationScheme,
+		limits: newLimits(cfg),
+	}
+}
+
+// pass is one reading of a page.
+type pass struct {
+	reading
+	parser  textparse.Parser
+	target  *target
+	cache   *cache
+	to      *appender
+	metrics *metrics
+	builder *labels.Builder
+
+	t, latest int64 // of samples without a time; that a sample may have
+	taken     int   // samples that count for sample_limit
+	about     *family
+	exemplars []exemplar.Exemplar
+	outcome   outcome // its counts
+
+	// A limit that was exceeded fails the scrape when the page has been counted to its end.
+	sampleLimit, bucketLimit error
+
+	repeated, old, ahead int // samples that were refused for their time
+}
+
+// page reads a page and appends its samples, and the stale markers of series that it does not show
+// any more. After an error the batch must be dropped. The counts are right all the same.
+func (p *pass) page(body []byte, contentType string) error {
+	parser, err := exposition.New(body, contentType, nil, p.reading.parser)
+	if parser == nil {
+		return err
+	}
+	p.parser = parser
+	err = p.entries()
+	p.metrics.count(p)
+	switch {
+	case err != nil:
+	case p.sampleLimit != nil:
+		err = p.sampleLimit
+	case p.bucketLimit != nil:
+		err = p.bucketLimit
+	}
+	if err != nil {
+		return err
+	}
+	if err := p.cache.markEnded(p.to, p.t); err != nil {
+		return err
+	}
+	p.cache.end(true)
+	return nil
+}
+
+// nothing stands for the page of a scrape that failed: all series end.
+func (p *pass) nothing() error {
+	err := p.cache.markEnded(p.to, p.t)
+	if p.cache.end(false) {
+		p.metrics.flushed.Inc()
+	}
+	return err
+}
+
+func (p *pass) entries() error {
+	for {
+		entry, err := p.parser.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		switch entry {
+		case textparse.EntryType:
+			name, kind := p.parser.Type()
+			p.about = p.cache.family(name)
+			p.about.meta.Type = kind
+		case textparse.EntryHelp:
+			name, help := p.parser.Help()
+			if p.about = p.cache.family(name); p.about.meta.Help != string(help) {
+				p.about.meta.Help = string(help)
+			}
+		case textparse.EntryUnit:
+			name, unit := p.parser.Unit()
+			if p.about = p.cache.family(name); p.about.meta.Unit != string(unit) {
+				p.about.meta.Unit = string(unit)
+			}
+		case textparse.EntrySeries:
+			text, at, v := p.parser.Series()
+			err = p.sample(text, at, point{v: v})
+		case textparse.EntryHistogram:
+			text, at, h, fh := p.parser.Histogram()
+			if h == nil && fh == nil {
+				return fmt.Errorf("the parser gave no value for the histogram %.100q: this is a bug", text)
+			}
+			err = p.sample(text, at, point{h: h, fh: fh})
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// point is the value of a sample: a number or one of the two kinds of native histograms.
+type point struct {
+	v  float64
+	h  *histogram.Histogram
+	fh *histogram.FloatHistogram
+}
+
+// sample takes one sample. Its errors end the scrape.
+func (p *pass) sample(text []byte, at *int64, v point) error {
+	p.outcome.scraped++
+	timed := at != nil && p.honorTimes
+	s := p.cache.find(text)
+	repeated := s != nil && s.seen == p.cache.scrape
+	switch {
+	case s == nil:
+		made, err := p.newSeries(text)
+		if err != nil {
+			return err
+		}
+		if made.dropped {
+			p.cache.add(made)
+			return nil
+		}
+		s = made
+	case s.dropped:
+		s.seen = p.cache.scrape
+		return nil
+	default:
+		s.seen = p.cache.scrape
+	}
+	known := s.seen == p.cache.scrape
+	var err error = storage.ErrDuplicateSampleForTimestamp
+	if !repeated || timed {
+		t := p.t
+		if timed {
+			t = *at
+		}
+		err = p.put(s, t, v)
+	}
+	took, err := p.judge(err)
+	if err != nil {
+		return err
+	}
+	if took && !known {
+		p.cache.add(s)
+		if p.sampleLimit == nil && p.bucketLimit == nil {
+			p.outcome.added++
+		}
+	}
+	if took && s.ref != 0 && (!timed || p.trackTimed) {
+		s.tracked = p.cache.scrape
+	}
+	p.outcome.kept++
+	return nil
+}
+
+// newSeries makes the series of a text that the cache does not have; it is not in the cache yet.
+func (p *pass) newSeries(text []byte) (*series, error) {
+	if len(text) > maxLabelBytes {
+		return nil, tooLongError{len(text)}
+	}
+	s := &series{text: string(text)}
+	var shown labels.Labels
+	p.parser.Labels(&shown)
+	p.builder.Reset(shown)
+	withTarget(p.builder, shown, p.target.public, p.honorLabels)
+	keep, err := relabelled(p.builder, p.rules)
+	if err != nil {
+		return nil, err
+	}
+	if keep {
+		s.labels = p.builder.Labels()
+	}
+	switch {
+	case s.labels.IsEmpty():
+		s.dropped = true
+		return s, nil
+	case !s.labels.Has(model.MetricNameLabel):
+		return nil, errNoName
+	case !s.labels.IsValid(p.names):
+		return nil, fmt.Errorf("invalid metric name or label names: %s", s.labels.String())
+	}
+	if err := p.limits.labels.check(s.labels); err != nil {
+		p.metrics.labelLimits.Inc()
+		return nil, err
+	}
+	return s, nil
+}
+
+// put appends a sample of a series.
+func (p *pass) put(s *series, t int64, v point) error {
+	o := storage.AOptions{Exemplars: p.readExemplars(t, v)}
+	var st int64
+	if p.startTimes {
+		st = p.parser.StartTimestamp()
+	}
+	if p.about != nil && !p.about.has(s.labels.Get(model.MetricNameLabel)) {
+		p.about = nil // of the next line neither
+	}
+	if p.about != nil {
+		o.MetricFamilyName, o.Metadata = p.about.name, p.about.meta
+	}
+	if err := p.limits.fit(v); err != nil {
+		return err
+	}
+	if p.limits.samples > 0 && (s.ref == 0 || !value.IsStaleNaN(v.v)) {
+		if p.taken++; p.taken > p.limits.samples {
+			return errSampleLimit
+		}
+	}
+	if t > p.latest {
+		return storage.ErrOutOfBounds
+	}
+	ref, err := p.to.Append(s.ref, s.labels, st, t, v.v, v.h, v.fh, o)
+	if ref != 0 && (err == nil || aboutExemplars(err)) {
+		s.ref = ref
+	}
+	return err
+}
+
+// aboutExemplars reports whether err is about the exemplars of a sample alone.
+func aboutExemplars(err error) bool { return errors.Is(err, &storage.AppendPartialError{}) }
+
+// readExemplars returns the exemplars of the sample that the parser is at. They are valid until
+// the next call.
+func (p *pass) readExemplars(t int64, v point) []exemplar.Exemplar {
+	all := p.exemplars[:0]
+	for e := (exemplar.Exemplar{}); p.parser.Exemplar(&e); e = (exemplar.Exemplar{}) {
+		if !e.HasTs {
+			if v.h != nil || v.fh != nil {
+				continue // the ones of a native histogram must have a time
+			}
+			e.Ts = t
+		}
+		all = append(all, e)
+	}
+	p.exemplars = all
+	if len(all) == 0 {
+		return nil
+	}
+	slices.SortFunc(all, exemplar.Compare)
+	return all
+}
+
+// judge tells what an error of a sample means: that the sample alone is not taken, or that the
+// scrape fails.
+func (p *pass) judge(err error) (took bool, fatal error) {
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, errSampleLimit):
+		p.sampleLimit = err
+	case errors.Is(err, errBucketLimit):
+		p.bucketLimit = err
+	case errors.Is(err, storage.ErrDuplicateSampleForTimestamp):
+		p.repeated++
+	case errors.Is(err, storage.ErrOutOfOrderSample):
+		p.old++
+	case errors.Is(err, storage.ErrOutOfBounds):
+		p.ahead++
+	case aboutExemplars(err):
+		return true, nil
+	default:
+		return false, err
+	}
+	return false, nil
+}

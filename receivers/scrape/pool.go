@@ -1,0 +1,300 @@
+package scrape
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	commonconfig "github.com/prometheus/common/config"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/discovery/targetgroup"
+	"github.com/prometheus/prometheus/model/labels"
+
+	"hwsagent/inputs/panics"
+)
+
+// maxTargets bounds the targets of a job, each of which costs two goroutines, a connection and
+// what is remembered of its series.
+const maxTargets = 20_000
+
+// pool is a job that runs: a loop for each of its targets. It is safe for concurrent use.
+type pool struct {
+	*shared
+	all     *sync.WaitGroup // of the loops of all pools
+	running context.Context // until the job is removed or the agent stops
+	end     context.CancelFunc
+	guard   *panics.Guard
+	refusal atomic.Pointer[error] // target_limit is exceeded
+
+	failures atomic.Pointer[failureLog] // nil without scrape_failure_log_file
+
+	mu      sync.Mutex
+	cfg     *config.ScrapeConfig
+	clients map[string]*client // by the path of the Unix domain socket, "" without one
+	loops   map[uint64]*member // by the hash of the target
+	dropped []found            // by relabelling; at most keep_dropped_targets
+	drops   int                // how many relabelling dropped
+	problem string             // why targets are left out; "" if none is
+}
+
+// found is a target as discovery has it, before relabelling.
+type found struct{ own, group model.LabelSet }
+
+// member is a target that is scraped.
+type member struct {
+	*loop
+	found found
+}
+
+// newPool starts a job, which has no targets yet. It fails if the files that the job names cannot
+// be used.
+func newPool(s *shared, all *sync.WaitGroup, agent context.Context, cfg *config.ScrapeConfig) (*pool, error) {
+	p := &pool{shared: s, all: all, cfg: cfg, clients: map[string]*client{}, loops: map[uint64]*member{},
+		guard: panics.New("scrape "+cfg.JobName, s.logger)}
+	s.metrics.jobs.Inc()
+	if _, err := p.client(""); err != nil {
+		s.metrics.jobsFailed.Inc()
+		return nil, err
+	}
+	p.running, p.end = context.WithCancel(agent)
+	s.metrics.targetLimit.WithLabelValues(cfg.JobName).Set(float64(cfg.TargetLimit))
+	return p, nil
+}
+
+// client returns the client for a socket. The caller holds mu, or is alone.
+func (p *pool) client(socket string) (*client, error) {
+	if c := p.clients[socket]; c != nil {
+		return c, nil
+	}
+	c, err := newClient(p.cfg.HTTPClientConfig, p.cfg.JobName, p.cfg.Params, socket)
+	if err != nil {
+		return nil, err
+	}
+	p.clients[socket] = c
+	return c, nil
+}
+
+// stop ends the job without waiting for scrapes under way. Its series get no stale markers.
+func (p *pool) stop() {
+	p.end()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.metrics.forget(p.cfg.JobName)
+	var ended []*loop
+	for _, m := range p.loops {
+		ended = append(ended, m.loop)
+	}
+	p.release(p.clients, ended)
+}
+
+// closeClients closes the job's connections that are not in use.
+func (p *pool) closeClients() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.clients {
+		c.close()
+	}
+}
+
+// release closes clients when loops have made their last requests. The caller holds mu.
+func (p *pool) release(clients map[string]*client, after []*loop) {
+	p.all.Go(func() {
+		for _, l := range after {
+			<-l.ended
+		}
+		for _, c := range clients {
+			c.close()
+		}
+	})
+}
+
+// reload changes the configuration of the job, whose targets are what discovery has found last. A
+// target that is the same afterwards goes on without a gap, and keeps its state. A scrape under way
+// ends by its old configuration.
+func (p *pool) reload(cfg *config.ScrapeConfig, groups []*targetgroup.Group) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if reflect.DeepEqual(p.cfg, cfg) {
+		return nil
+	}
+	p.metrics.reloads.Inc()
+	before := *p.cfg
+	clients := p.clients
+	p.cfg, p.clients = cfg, map[string]*client{}
+	if _, err := p.client(""); err != nil {
+		p.metrics.reloadFailed.Inc()
+		p.cfg, p.clients = &before, clients
+		return err
+	}
+	p.metrics.targetLimit.WithLabelValues(cfg.JobName).Set(float64(cfg.TargetLimit))
+	old := p.loops
+	p.loops = map[uint64]*member{}
+	p.take(groups, old, sameSeries(&before, cfg))
+	var ended []*loop
+	for _, m := range old {
+		m.end()
+		ended = append(ended, m.loop)
+	}
+	p.release(clients, ended)
+	return nil
+}
+
+// sameSeries reports whether the series of a target stay the same under another configuration, so
+// that what is remembered of them stays right.
+func sameSeries(a, b *config.ScrapeConfig) bool {
+	decisive := func(c config.ScrapeConfig) config.ScrapeConfig {
+		c.ScrapeInterval, c.ScrapeTimeout, c.SampleLimit = 0, 0, 0
+		c.HTTPClientConfig = commonconfig.HTTPClientConfig{}
+		return c
+	}
+	return reflect.DeepEqual(decisive(*a), decisive(*b))
+}
+
+// sync makes the targets of the job those that discovery found.
+func (p *pool) sync(groups []*targetgroup.Group) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	old := p.loops
+	p.loops = map[uint64]*member{}
+	for hash, m := range old {
+		p.loops[hash] = m
+	}
+	p.take(groups, nil, false)
+}
+
+// take starts loops for targets that are new and ends those of targets that are not there any
+// more. Targets that old has go on with its state, and with its cache if reuse is set. The caller
+// holds mu.
+func (p *pool) take(groups []*targetgroup.Group, old map[uint64]*member, reuse bool) {
+	start := time.Now()
+	p.dropped, p.drops = nil, 0
+	have := map[uint64]bool{}
+	var failures []error
+	b := labels.NewBuilder(labels.EmptyLabels())
+	beyond := 0
+	for _, g := range groups {
+		for i, own := range g.Targets {
+			all, err := targetLabels(b, p.cfg, own, g.Labels)
+			switch {
+			case err != nil:
+				failures = append(failures, fmt.Errorf("target %d of %s: %w", i+1, place(g), err))
+			case all.IsEmpty():
+				p.drop(found{own, g.Labels})
+			case len(have) >= maxTargets:
+				beyond++
+			default:
+				t := newTarget(p.cfg, all)
+				have[t.hash] = true
+				if err := p.member(t, found{own, g.Labels}, old[t.hash], reuse); err != nil {
+					failures = append(failures, fmt.Errorf("target %d of %s: %w", i+1, place(g), err))
+				}
+			}
+		}
+	}
+	if beyond > 0 {
+		failures = append(failures, fmt.Errorf("%d targets are more than the %d that a job may have", beyond, maxTargets))
+	}
+	sockets := map[string]bool{"": true}
+	for hash, m := range p.loops {
+		if !have[hash] {
+			m.end()
+			delete(p.loops, hash)
+			continue
+		}
+		sockets[m.target.labels.Get(socketLabel)] = true
+	}
+	for socket, c := range p.clients {
+		if !sockets[socket] {
+			c.close() // a scrape under way goes on
+			delete(p.clients, socket)
+		}
+	}
+	p.limitTargets()
+	p.tell(failures)
+	p.metrics.syncs.WithLabelValues(p.cfg.JobName).Inc()
+	p.metrics.targets.WithLabelValues(p.cfg.JobName).Set(float64(len(p.loops)))
+	p.metrics.syncTook.WithLabelValues(p.cfg.JobName).Observe(time.Since(start).Seconds())
+}
+
+// drop notes a target that relabelling drops. The caller holds mu.
+func (p *pool) drop(f found) {
+	p.drops++
+	if keep := p.cfg.KeepDroppedTargets; keep == 0 && len(p.dropped) < maxTargets || uint(len(p.dropped)) < keep {
+		p.dropped = append(p.dropped, f)
+	}
+}
+
+// limitTargets refuses all targets of a job that has more than target_limit. The caller holds mu.
+func (p *pool) limitTargets() {
+	p.refusal.Store(nil)
+	if limit := p.cfg.TargetLimit; limit > 0 && uint(len(p.loops)) > limit {
+		p.metrics.overTargets.Inc()
+		err := fmt.Errorf("target_limit exceeded (number of targets: %d, limit: %d)", len(p.loops), limit)
+		p.refusal.Store(&err)
+	}
+}
+
+// tell logs targets that could not be made when that begins or changes. The caller holds mu.
+func (p *pool) tell(failures []error) {
+	p.metrics.syncFailed.WithLabelValues(p.cfg.JobName).Add(float64(len(failures)))
+	before := p.problem
+	p.problem = ""
+	if len(failures) > 0 {
+		p.problem = p.clients[""].hidden(failures[0]).Error()
+		if len(failures) > 1 {
+			p.problem = fmt.Sprintf("%d targets are left out, the first one since: %s", len(failures), p.problem)
+		}
+	}
+	switch {
+	case p.problem == before:
+	case p.problem != "":
+		p.logger.Error("Targets of a job are left out", "job", p.cfg.JobName, "err", p.problem)
+	default:
+		p.logger.Info("No target of the job is left out any more", "job", p.cfg.JobName)
+	}
+}
+
+// place is where a group of targets comes from, for people.
+func place(g *targetgroup.Group) string {
+	if g.Source == "" {
+		return "a group"
+	}
+	return g.Source
+}
+
+// member sees to it that a target is scraped. The caller holds mu.
+func (p *pool) member(t *target, f found, old *member, reuse bool) error {
+	if m := p.loops[t.hash]; m != nil {
+		m.found = f
+		return nil
+	}
+	c, err := p.client(t.labels.Get(socketLabel))
+	if err != nil {
+		return err
+	}
+	l := &loop{
+		shared: p.shared, target: t, job: p.cfg.JobName, reading: newReading(p.cfg, t, p.startTimes),
+		request: newRequester(c, t, p.cfg), report: newReport(t, p.cfg.ExtraScrapeMetricsEnabled()),
+		cache: newCache(), guard: p.guard, refusal: &p.refusal, failures: &p.failures, ended: make(chan struct{}),
+	}
+	l.scraping, l.end = context.WithCancel(p.running)
+	var before chan struct{}
+	if old != nil {
+		t.state, before = old.target.state, old.ended
+		if reuse {
+			old.handed.Store(true)
+			l.cache = old.cache
+		}
+		old.end()
+	}
+	p.loops[t.hash] = &member{l, f}
+	p.all.Go(func() {
+		defer l.end()
+		l.run(p.running, before)
+	})
+	return nil
+}

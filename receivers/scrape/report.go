@@ -1,0 +1,107 @@
+package scrape
+
+import (
+	"math"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/storage"
+)
+
+// reported is a series by which each scrape says how it went. Their names and texts are
+// Prometheus' (https://prometheus.io/docs/concepts/jobs_instances/).
+type reported struct{ name, unit, help string }
+
+// reportSeries are the reported series in the order in which report has their values.
+func reportSeries() []reported {
+	return []reported{
+		{"up", "targets", "Health of the scrape target. 1 means the target is healthy, 0 if the scrape failed."},
+		{"scrape_duration_seconds", "seconds", "Duration of the last scrape in seconds."},
+		{"scrape_samples_scraped", "samples", "Number of samples last scraped."},
+		{"scrape_samples_post_metric_relabeling", "samples", "Number of samples remaining after metric relabeling was applied."},
+		{"scrape_series_added", "series", "Number of series in the last scrape."},
+		// Those that extra_scrape_metrics adds.
+		{"scrape_timeout_seconds", "seconds", "The configured scrape timeout for a target."},
+		{"scrape_sample_limit", "samples", "The configured sample limit for a target. Returns zero if there is no limit configured."},
+		{"scrape_body_size_bytes", "bytes", "The uncompressed size of the last scrape response, if successful. Scrapes failing because body_size_limit is exceeded report -1, other scrape failures report 0."},
+	}
+}
+
+// always is how many of reportSeries each scrape has.
+const always = 5
+
+// outcome is what a scrape came to.
+type outcome struct {
+	scraped int // samples that the target showed, whatever became of them
+	kept    int // those that metric_relabel_configs left
+	added   int // series that the scrape before did not have
+	bytes   int // of the page; -1 if it was larger than body_size_limit
+	took    time.Duration
+	err     error
+}
+
+// report is the reported series of one target.
+type report struct {
+	series []reportedSeries
+}
+
+type reportedSeries struct {
+	reported
+	labels labels.Labels
+	ref    storage.SeriesRef
+}
+
+func newReport(t *target, extra bool) *report {
+	r := &report{}
+	for i, of := range reportSeries() {
+		if i >= always && !extra {
+			break
+		}
+		b := labels.NewBuilder(labels.FromStrings(model.MetricNameLabel, of.name))
+		t.public.Range(func(l labels.Label) {
+			b.Del(model.ExportedLabelPrefix + l.Name) // as in Prometheus, also where the target has it
+			b.Set(l.Name, l.Value)
+		})
+		r.series = append(r.series, reportedSeries{reported: of, labels: b.Labels()})
+	}
+	return r
+}
+
+// append adds what a scrape at t came to.
+func (r *report) append(a *appender, t int64, o outcome, l *loop) error {
+	up := 0.0
+	if o.err == nil {
+		up = 1
+		a.filtered(o.scraped - o.kept)
+	}
+	return r.values(a, t, false, []float64{
+		up, o.took.Seconds(), float64(o.scraped), float64(o.kept), float64(o.added),
+		l.target.timeout.Seconds(), float64(l.limits.samples), float64(o.bytes),
+	})
+}
+
+// end marks the series as stale.
+func (r *report) end(a *appender, t int64) error {
+	stale := math.Float64frombits(value.StaleNaN)
+	return r.values(a, t, true, []float64{stale, stale, stale, stale, stale, stale, stale, stale})
+}
+
+func (r *report) values(a *appender, t int64, rejectOld bool, values []float64) error {
+	for i := range r.series {
+		s := &r.series[i]
+		ref, err := a.Append(s.ref, s.labels, 0, t, values[i], nil, nil, storage.AOptions{
+			MetricFamilyName: s.name, RejectOutOfOrder: rejectOld,
+			Metadata: metadata.Metadata{Type: model.MetricTypeGauge, Unit: s.unit, Help: s.help},
+		})
+		switch {
+		case err == nil:
+			s.ref = ref
+		case !wentOn(err):
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package scrape
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/config"
+)
+
+const userAgent = "hwsagent"
+
+// errBodySize says that a page is larger than body_size_limit.
+var errBodySize = errors.New("body size limit exceeded")
+
+// requester gets the page of one target. It belongs to one goroutine.
+type requester struct {
+	client *client
+	url    string
+	header http.Header
+	limit  int64 // of the page, uncompressed, in bytes
+	last   int   // size of the last page that was not empty
+}
+
+func newRequester(c *client, t *target, cfg *config.ScrapeConfig) *requester {
+	escaping, err := config.ToEscapingScheme(cfg.MetricNameEscapingScheme, cfg.MetricNameValidationScheme)
+	if err != nil {
+		escaping = model.UnderscoreEscaping // the configuration has been checked
+	}
+	h := http.Header{}
+	h.Set("Accept", accepted(cfg.ScrapeProtocols, escaping))
+	h.Set("Accept-Encoding", "identity")
+	if cfg.EnableCompression {
+		h.Set("Accept-Encoding", "gzip")
+	}
+	h.Set("User-Agent", userAgent)
+	h.Set("X-Prometheus-Scrape-Timeout-Seconds", strconv.FormatFloat(t.timeout.Seconds(), 'f', -1, 64))
+	return &requester{client: c, url: t.url, header: h, limit: int64(cfg.BodySizeLimit)}
+}
+
+// accepted is the header Accept (RFC 9110, 12.5.1) for formats in the order of preference.
+func accepted(protocols []config.ScrapeProtocol, escaping model.EscapingScheme) string {
+	var all []string
+	weight := len(config.ScrapeProtocolsHeaders) + 1
+	add := func(format string) {
+		all = append(all, fmt.Sprintf("%s;q=0.%d", format, weight))
+		weight--
+	}
+	for _, p := range protocols {
+		format := config.ScrapeProtocolsHeaders[p]
+		if p == config.PrometheusText1_0_0 || p == config.OpenMetricsText1_0_0 { // the older ones know no escaping
+			format += ";" + model.EscapingKey + "=" + escaping.String()
+		}
+		add(format)
+	}
+	add("*/*")
+	return strings.Join(all, ",")
+}
+
+// get appends the target's page to buf and returns its content type. It ends with ctx. Its errors
+// have no secrets.
+func (r *requester) get(ctx context.Context, buf *bytes.Buffer) (contentType string, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url, http.NoBody)
+	if err != nil {
+		return "", r.client.hidden(err)
+	}
+	req.Header = r.header.Clone()
+	resp, err := r.client.http.Do(req)
+	if err != nil {
+		return "", r.client.hidden(err)
+	}
+	defer func() {
+		_, _ = io.CopyN(io.Discard, resp.Body, maxDrained)
+		_ = resp.Body.Close()
+	}()
+	if resp.StatusCode != http.StatusOK {
+		return "", r.client.hidden(fmt.Errorf("server returned HTTP status %s", resp.Status))
+	}
+	buf.Grow(r.last)
+	if err := readBody(resp, buf, r.limit); err != nil {
+		if errors.Is(err, errBodySize) {
+			return "", err
+		}
+		return "", r.client.hidden(err)
+	}
+	if buf.Len() > 0 {
+		r.last = buf.Len()
+	}
+	return resp.Header.Get("Content-Type"), nil
+}
+
+// readBody reads an answer, uncompressed, of less than limit bytes.
+func readBody(resp *http.Response, to io.Writer, limit int64) error {
+	var from io.Reader = resp.Body
+	switch encoding := resp.Header.Get("Content-Encoding"); encoding {
+	case "gzip":
+		unzip, err := gzip.NewReader(resp.Body)
+		if err != nil {
+			return fmt.Errorf("decompress the answer: %w", err)
+		}
+		defer unzip.Close()
+		from = unzip
+	case "zstd":
+		return errors.New("the answer is compressed with zstd, which was not asked for")
+	}
+	switch n, err := io.Copy(to, io.LimitReader(from, limit)); {
+	case err != nil:
+		return fmt.Errorf("read the answer: %w", err)
+	case n >= limit:
+		return errBodySize
+	}
+	return nil
+}

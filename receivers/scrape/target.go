@@ -1,0 +1,149 @@
+package scrape
+
+import (
+	"hash/fnv"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/model/labels"
+
+	"hwsagent/redact"
+)
+
+// The states of a target, as in Prometheus.
+const (
+	healthUnknown = "unknown"
+	healthUp      = "up"
+	healthDown    = "down"
+)
+
+// target is one address that is scraped, as one configuration of its job has it. It does not
+// change, but for its state.
+type target struct {
+	labels            labels.Labels // after relabelling, with those that begin with __
+	public            labels.Labels // those that its samples get
+	url               string
+	hash              uint64 // of labels and url: targets of one job with the same hash are one
+	interval, timeout time.Duration
+	state             *state // shared with the same target of an earlier configuration
+}
+
+// state is how the last scrape of a target went. It is safe for concurrent use.
+type state struct {
+	mu     sync.Mutex
+	health string
+	start  time.Time
+	took   time.Duration
+	err    string // without secrets
+}
+
+// newTarget makes a target of labels that targetLabels returned.
+func newTarget(cfg *config.ScrapeConfig, all labels.Labels) *target {
+	t := &target{labels: all, url: targetURL(cfg, all).String(), state: &state{health: healthUnknown}}
+	public := labels.NewScratchBuilder(all.Len())
+	all.Range(func(l labels.Label) {
+		if !strings.HasPrefix(l.Name, model.ReservedLabelPrefix) {
+			public.Add(l.Name, l.Value)
+		}
+	})
+	t.public = public.Labels()
+	h := fnv.New64a()
+	_, _ = h.Write(strconv.AppendUint(nil, all.Hash(), 10)) // it returns no error
+	_, _ = h.Write([]byte(" " + t.url))
+	t.hash = h.Sum64()
+	t.interval, t.timeout = t.duration(model.ScrapeIntervalLabel, cfg.ScrapeInterval), t.duration(model.ScrapeTimeoutLabel, cfg.ScrapeTimeout)
+	return t
+}
+
+// duration reads a label that checkTarget has checked.
+func (t *target) duration(name string, otherwise model.Duration) time.Duration {
+	if d, err := model.ParseDuration(t.labels.Get(name)); err == nil {
+		otherwise = d
+	}
+	return time.Duration(otherwise)
+}
+
+// targetURL is the address that labels stand for. The first value of a parameter is that of its
+// label, further ones are those of the configuration.
+func targetURL(cfg *config.ScrapeConfig, all labels.Labels) *url.URL {
+	params := url.Values{}
+	for name, values := range cfg.Params {
+		params[name] = append([]string(nil), values...)
+	}
+	all.Range(func(l labels.Label) {
+		name, ok := strings.CutPrefix(l.Name, model.ParamLabelPrefix)
+		switch {
+		case !ok:
+		case len(params[name]) > 0:
+			params[name][0] = l.Value
+		default:
+			params[name] = []string{l.Value}
+		}
+	})
+	host := all.Get(model.AddressLabel)
+	if host == "" && all.Get(socketLabel) != "" {
+		host = "localhost"
+	}
+	return &url.URL{Scheme: all.Get(model.SchemeLabel), Host: host, Path: all.Get(model.MetricsPathLabel), RawQuery: params.Encode()}
+}
+
+// shown is the address for people.
+func (t *target) shown() string { return redact.URL(t.url) }
+
+// flag is the value of a label that overrides a setting of the job.
+func (t *target) flag(name string, otherwise bool) bool {
+	if b, err := strconv.ParseBool(t.labels.Get(name)); err == nil {
+		return b
+	}
+	return otherwise
+}
+
+// offset is how long after now the target's scrapes begin. It spreads targets over the interval, and
+// is the same point of the interval after each start: it depends on target, host (seed) and the
+// time of day alone.
+func (t *target) offset(now time.Time, interval time.Duration, seed uint64) time.Duration {
+	point := time.Duration((t.hash ^ seed) % uint64(interval)) // #nosec G115 -- an interval is more than 0
+	since := time.Duration(now.UnixNano() % int64(interval))
+	if point < since {
+		point += interval
+	}
+	return point - since
+}
+
+// report notes how a scrape went.
+func (s *state) report(start time.Time, took time.Duration, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.health, s.start, s.took, s.err = healthUp, start, took, ""
+	if err != nil {
+		s.health, s.err = healthDown, err.Error()
+	}
+}
+
+// last is what report noted.
+func (s *state) last() (health string, start time.Time, took time.Duration, err string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.health, s.start, s.took, s.err
+}
+
+// hiddenLabels are labels that a target had before relabelling, for people: without the values of
+// parameters, and without passwords and queries in addresses.
+func hiddenLabels(all labels.Labels) labels.Labels {
+	b := labels.NewScratchBuilder(all.Len())
+	all.Range(func(l labels.Label) {
+		switch {
+		case strings.HasPrefix(l.Name, model.ParamLabelPrefix) && l.Value != "":
+			l.Value = redact.Mark
+		case strings.Contains(l.Value, "://"):
+			l.Value = redact.Text(l.Value)
+		}
+		b.Add(l.Name, l.Value)
+	})
+	return b.Labels()
+}
