@@ -200,7 +200,7 @@ func (l *loop) page(batch *appender, t int64) (o outcome) {
 
 func (l *loop) pass(to *appender, t int64) *pass {
 	return &pass{
-		reading: l.reading, target: l.target, cache: l.cache, to: to, metrics: l.metrics,
+		reading: l.reading, ctx: l.requests, target: l.target, cache: l.cache, to: to, metrics: l.metrics,
 		builder: labels.NewBuilder(labels.EmptyLabels()), t: t, latest: time.Now().Add(maxAhead).UnixMilli(),
 	}
 }

@@ -1,6 +1,7 @@
 package scrape
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -58,6 +59,7 @@ func newReading(cfg *config.ScrapeConfig, t *target, startTimes bool) reading {
 // pass is one reading of a page.
 type pass struct {
 	reading
+	ctx     context.Context // ends a pass over a large page when the agent stops
 	parser  textparse.Parser
 	target  *target
 	cache   *cache
@@ -114,7 +116,10 @@ func (p *pass) nothing() error {
 }
 
 func (p *pass) entries() error {
-	for {
+	for n := 0; ; n++ {
+		if n%1024 == 0 && p.ctx.Err() != nil {
+			return p.ctx.Err()
+		}
 		entry, err := p.parser.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
