@@ -32,10 +32,8 @@ const (
 type client struct {
 	http   *http.Client
 	config commonconfig.HTTPClientConfig
-	// What may be secret besides: parameters of the job, and the address of a list of targets.
-	params  url.Values
-	address *url.URL
-	tokens  *tokens // nil without OAuth 2.0
+	params url.Values // of the job; they may be secret
+	tokens *tokens    // nil without OAuth 2.0
 }
 
 // newClient makes a client. With a socket it connects to that Unix domain socket, whatever the
@@ -156,9 +154,9 @@ func addHeaders(to http.Header, headers *commonconfig.Headers) error {
 	return nil
 }
 
-// hidden is err for people: without the client's secrets, without the queries of addresses, and
-// not longer than maxErrorText.
-func (c *client) hidden(err error) error {
+// hidden is err for people: without the client's secrets and those of the address that was asked,
+// without the queries of other addresses, and not longer than maxErrorText.
+func (c *client) hidden(err error, asked string) error {
 	text := err.Error()
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		text = fmt.Sprintf("%s %q: %v", e.Op, redact.URL(e.URL), e.Err)
@@ -166,7 +164,11 @@ func (c *client) hidden(err error) error {
 	if len(text) > maxRawText {
 		text = text[:maxRawText]
 	}
-	text = redact.Text(c.secrets().Cut(text))
+	known := c.secrets()
+	if u, err := url.Parse(asked); err == nil {
+		known.AddURL(u)
+	}
+	text = redact.Text(known.Cut(text))
 	if short := []rune(text); len(short) > maxErrorText {
 		text = string(short[:maxErrorText]) + " …"
 	}
@@ -213,7 +215,6 @@ func (c *client) secrets() *redact.Secrets {
 		}
 	}
 	s.AddURL(c.config.ProxyURL.URL)
-	s.AddURL(c.address)
 	for _, values := range c.params {
 		s.Add(values...)
 	}

@@ -70,20 +70,17 @@ func (f *finder) refresh(ctx context.Context) (found []*targetgroup.Group, err e
 }
 
 func (f *finder) ask(ctx context.Context) ([]*targetgroup.Group, error) {
-	address, err := url.Parse(f.config.URL)
-	if err != nil {
-		return nil, fmt.Errorf("%s is no address", redact.URL(f.config.URL))
-	}
 	if f.client == nil {
-		if f.client, err = newClient(f.config.HTTPClientConfig, "http", nil, ""); err != nil {
+		c, err := newClient(f.config.HTTPClientConfig, "http", nil, "")
+		if err != nil {
 			return nil, err
 		}
-		f.client.address = address
+		f.client = c
 	}
 	defer f.client.close() // it is asked once a minute
 	list, err := f.list(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("get the targets from %s: %w", redact.URL(f.config.URL), f.client.hidden(err))
+		return nil, fmt.Errorf("get the targets from %s: %w", redact.URL(f.config.URL), f.client.hidden(err, f.config.URL))
 	}
 	all := groups(list, redact.URL(f.config.URL), model.MetaLabelPrefix+"url", f.config.URL, f.before)
 	f.before = len(list)

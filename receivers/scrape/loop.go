@@ -192,7 +192,7 @@ func (l *loop) page(batch *appender, t int64) (o outcome) {
 	o = p.outcome
 	o.bytes = buf.Len()
 	if err != nil {
-		o.err = l.request.client.hidden(err)
+		o.err = l.request.hidden(err)
 	}
 	l.tellRefused(p)
 	return o

@@ -3,6 +3,7 @@ package scrape
 import (
 	"context"
 	"errors"
+	"net"
 	"sync"
 	"testing"
 	"time"
@@ -144,3 +145,12 @@ AQH/MAoGCCqGSM49BAMCA0cAMEQCIHtUjPoQhMAKHdCi+gJSHswO+tX3ZQUtTxfR
 plZLEKS5AiB57vqIcLjnuAWDojP2Z1/eQLJz8elgDMz6YU7pT/MiJQ==
 -----END CERTIFICATE-----
 `
+
+func listenUnix(t *testing.T, path string) net.Listener {
+	t.Helper()
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}

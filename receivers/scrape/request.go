@@ -69,32 +69,35 @@ func accepted(protocols []config.ScrapeProtocol, escaping model.EscapingScheme) 
 func (r *requester) get(ctx context.Context, buf *bytes.Buffer) (contentType string, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url, http.NoBody)
 	if err != nil {
-		return "", r.client.hidden(err)
+		return "", r.hidden(err)
 	}
 	req.Header = r.header.Clone()
 	resp, err := r.client.http.Do(req)
 	if err != nil {
-		return "", r.client.hidden(err)
+		return "", r.hidden(err)
 	}
 	defer func() {
 		_, _ = io.CopyN(io.Discard, resp.Body, maxDrained)
 		_ = resp.Body.Close()
 	}()
 	if resp.StatusCode != http.StatusOK {
-		return "", r.client.hidden(fmt.Errorf("server returned HTTP status %s", resp.Status))
+		return "", r.hidden(fmt.Errorf("server returned HTTP status %s", resp.Status))
 	}
 	buf.Grow(r.last)
 	if err := readBody(resp, buf, r.limit); err != nil {
 		if errors.Is(err, errBodySize) {
 			return "", err
 		}
-		return "", r.client.hidden(err)
+		return "", r.hidden(err)
 	}
 	if buf.Len() > 0 {
 		r.last = buf.Len()
 	}
 	return resp.Header.Get("Content-Type"), nil
 }
+
+// hidden is an error about the target for people.
+func (r *requester) hidden(err error) error { return r.client.hidden(err, r.url) }
 
 // readBody reads an answer, uncompressed, of less than limit bytes.
 func readBody(resp *http.Response, to io.Writer, limit int64) error {
