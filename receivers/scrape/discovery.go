@@ -20,17 +20,18 @@ import (
 // maxListBytes bounds a list of targets, uncompressed.
 const maxListBytes = 15 << 20
 
-// discoveries say how the targets of each job are found, by the job's name.
-func (j *Jobs) discoveries() map[string]discovery.Configs {
+// discoveries say how the targets of each job are found, by the job's name. The manager compares
+// them to find what a reload changes, so guards must be the same pointer each time.
+func (j *Jobs) discoveries(g *guards) map[string]discovery.Configs {
 	all := map[string]discovery.Configs{}
 	for _, s := range j.scrapeConfigs() {
 		configs := discovery.Configs{}
 		for _, c := range s.ServiceDiscoveryConfigs {
 			switch c := c.(type) {
 			case *http.SDConfig:
-				configs = append(configs, &listOverHTTP{*c})
+				configs = append(configs, &listOverHTTP{*c, g})
 			case *file.SDConfig:
-				configs = append(configs, &listInFiles{*c})
+				configs = append(configs, &listInFiles{*c, g})
 			default:
 				configs = append(configs, c)
 			}

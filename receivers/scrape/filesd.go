@@ -24,7 +24,10 @@ import (
 const lookEvery = time.Second
 
 // listInFiles finds targets by a file_sd_configs entry.
-type listInFiles struct{ file.SDConfig }
+type listInFiles struct {
+	file.SDConfig
+	guards *guards
+}
 
 // NewDiscovererMetrics implements [discovery.Config].
 func (*listInFiles) NewDiscovererMetrics(reg prometheus.Registerer, r discovery.RefreshMetricsInstantiator) discovery.DiscovererMetrics {
@@ -39,7 +42,7 @@ func (c *listInFiles) NewDiscoverer(o discovery.DiscovererOptions) (discovery.Di
 	}
 	return &reader{
 		patterns: c.Files, interval: time.Duration(c.RefreshInterval), metrics: m, logger: o.Logger,
-		guard: panics.New("discovery in files for scrape "+o.SetName, o.Logger), files: map[string]*listFile{},
+		guard: c.guards.of(o.SetName), files: map[string]*listFile{},
 	}, nil
 }
 

@@ -25,7 +25,10 @@ import (
 )
 
 // listOverHTTP finds targets by an http_sd_configs entry.
-type listOverHTTP struct{ http.SDConfig }
+type listOverHTTP struct {
+	http.SDConfig
+	guards *guards
+}
 
 // NewDiscovererMetrics implements [discovery.Config].
 func (*listOverHTTP) NewDiscovererMetrics(reg prometheus.Registerer, r discovery.RefreshMetricsInstantiator) discovery.DiscovererMetrics {
@@ -38,7 +41,7 @@ func (c *listOverHTTP) NewDiscoverer(o discovery.DiscovererOptions) (discovery.D
 	if !ok {
 		return nil, fmt.Errorf("discovery over HTTP: metrics of another kind: %T", o.Metrics)
 	}
-	f := &finder{config: c, metrics: m, guard: panics.New("discovery over HTTP for scrape "+o.SetName, o.Logger)}
+	f := &finder{config: c, metrics: m, guard: c.guards.of(o.SetName)}
 	return refresh.NewDiscovery(refresh.Options{
 		Logger: o.Logger, Mech: "http", SetName: o.SetName, Interval: time.Duration(c.RefreshInterval),
 		RefreshF: f.refresh, MetricsInstantiator: m.refresh,

@@ -23,11 +23,17 @@ type shared struct {
 	sink    *sink
 	metrics *metrics
 	logger  *slog.Logger
+	guards  *guards
 	seed    uint64 // of the host, see target.offset
 	// requests ends when scrapes under way must end, a moment after the loops were told to.
 	requests   context.Context
 	startTimes bool
 	buffers    sync.Pool // of *bytes.Buffer
+}
+
+// guards are what contains panics, by the job whose work panics.
+type guards struct {
+	of func(job string) *panics.Guard
 }
 
 // loop scrapes one target, as one configuration has it, until it is told to end.

@@ -26,6 +26,7 @@ type memory struct {
 	newest  map[string]int64
 	jobs    map[string]bool // that something was asked for
 	dropped int             // that relabelling removed of what was committed
+	broken  string          // panics: at this series, or at each "commit"
 }
 
 type sample struct {
@@ -49,6 +50,12 @@ func (m *memory) out(job string, _ time.Duration) storage.AppendableV2 {
 }
 
 func (m *memory) AppenderV2(context.Context) storage.AppenderV2 { return &batch{m: m} }
+
+func (m *memory) plant(broken string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.broken = broken
+}
 
 func (m *memory) fill(full bool) {
 	m.mu.Lock()
@@ -90,6 +97,9 @@ func (b *batch) Append(_ storage.SeriesRef, ls labels.Labels, _, t int64, v floa
 	b.m.mu.Lock()
 	defer b.m.mu.Unlock()
 	name := ls.String()
+	if b.m.broken != "" && ls.Get("__name__") == b.m.broken {
+		panic("planted")
+	}
 	if o.RejectOutOfOrder && t < b.m.newest[name] {
 		return 0, storage.ErrOutOfOrderSample
 	}
@@ -103,6 +113,9 @@ func (b *batch) Append(_ storage.SeriesRef, ls labels.Labels, _, t int64, v floa
 func (b *batch) Commit() error {
 	b.m.mu.Lock()
 	defer b.m.mu.Unlock()
+	if b.m.broken == "commit" {
+		panic("planted")
+	}
 	if b.m.full {
 		b.m.refused++
 		return errFull

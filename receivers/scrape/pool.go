@@ -53,8 +53,7 @@ type member struct {
 // newPool starts a job, which has no targets yet. It fails if the files that the job names cannot
 // be used.
 func newPool(s *shared, all *sync.WaitGroup, agent context.Context, cfg *config.ScrapeConfig) (*pool, error) {
-	p := &pool{shared: s, all: all, cfg: cfg, clients: map[string]*client{}, loops: map[uint64]*member{},
-		guard: panics.New("scrape "+cfg.JobName, s.logger)}
+	p := &pool{shared: s, all: all, cfg: cfg, clients: map[string]*client{}, loops: map[uint64]*member{}, guard: s.guards.of(cfg.JobName)}
 	s.metrics.jobs.Inc()
 	if _, err := p.client(""); err != nil {
 		s.metrics.jobsFailed.Inc()
@@ -178,16 +177,19 @@ func (p *pool) take(groups []*targetgroup.Group, old map[uint64]*member, reuse b
 	beyond := 0
 	for _, g := range groups {
 		for i, own := range g.Targets {
-			all, err := targetLabels(b, p.cfg, own, g.Labels)
+			var t *target // nil if relabelling drops it
+			err := p.guard.Do(func() (err error) {
+				t, err = newTarget(b, p.cfg, own, g.Labels)
+				return err
+			})
 			switch {
 			case err != nil:
 				failures = append(failures, fmt.Errorf("target %d of %s: %w", i+1, place(g), err))
-			case all.IsEmpty():
+			case t == nil:
 				p.drop(found{own, g.Labels})
 			case len(have) >= maxTargets:
 				beyond++
 			default:
-				t := newTarget(p.cfg, all)
 				have[t.hash] = true
 				if err := p.member(t, found{own, g.Labels}, old[t.hash], reuse); err != nil {
 					failures = append(failures, fmt.Errorf("target %d of %s: %w", i+1, place(g), err))

@@ -15,6 +15,8 @@ import (
 	"github.com/prometheus/prometheus/discovery"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 	"github.com/prometheus/prometheus/storage"
+
+	"hwsagent/inputs/panics"
 )
 
 const (
@@ -33,6 +35,8 @@ type Options struct {
 	Out        func(job string, interval time.Duration) storage.AppendableV2
 	Registerer prometheus.Registerer // of the metrics of scraping and discovery
 	Logger     *slog.Logger
+	// Guard contains the panics of a job's work. nil: a guard that only logs them.
+	Guard func(job string) *panics.Guard
 	// StartTimestamps keeps them where a target has them. In OpenMetrics text they are
 	// series whose names end in _created, which then are no series of their own.
 	StartTimestamps bool
@@ -70,6 +74,9 @@ type Scraper struct {
 func New(o Options) *Scraper {
 	if o.Settle <= 0 {
 		o.Settle = settle
+	}
+	if o.Guard == nil {
+		o.Guard = func(job string) *panics.Guard { return panics.New("scrape "+job, o.Logger) }
 	}
 	return &Scraper{o: o, sink: newSink(o.Out, o.Logger), changed: make(chan struct{}, 1), pools: map[string]*pool{}, problems: map[string]error{}}
 }
@@ -114,7 +121,7 @@ func (s *Scraper) build() error {
 	}
 	s.finder, s.endFind = finder, endFind
 	s.agent, s.endJobs = context.WithCancel(context.Background())
-	s.shared = &shared{sink: s.sink, metrics: m, logger: s.o.Logger, seed: hostSeed(), startTimes: s.o.StartTimestamps}
+	s.shared = &shared{sink: s.sink, metrics: m, logger: s.o.Logger, guards: &guards{s.o.Guard}, seed: hostSeed(), startTimes: s.o.StartTimestamps}
 	s.shared.requests, s.endRequests = context.WithCancel(context.Background())
 	return nil
 }
@@ -213,7 +220,7 @@ func (s *Scraper) put() {
 			p.stop()
 		}
 	}
-	if err := s.finder.ApplyConfig(jobs.discoveries()); err != nil {
+	if err := s.finder.ApplyConfig(jobs.discoveries(s.shared.guards)); err != nil {
 		s.o.Logger.Error("Not every discovery of targets could be started", "err", err)
 	}
 }

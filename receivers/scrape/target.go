@@ -42,8 +42,12 @@ type state struct {
 	err    string // without secrets
 }
 
-// newTarget makes a target of labels that targetLabels returned.
-func newTarget(cfg *config.ScrapeConfig, all labels.Labels) *target {
+// newTarget makes the target of labels that discovery found. It is nil if relabelling drops it.
+func newTarget(b *labels.Builder, cfg *config.ScrapeConfig, own, group model.LabelSet) (*target, error) {
+	all, err := targetLabels(b, cfg, own, group)
+	if err != nil || all.IsEmpty() {
+		return nil, err
+	}
 	t := &target{labels: all, url: targetURL(cfg, all).String(), state: &state{health: healthUnknown}}
 	public := labels.NewScratchBuilder(all.Len())
 	all.Range(func(l labels.Label) {
@@ -57,7 +61,7 @@ func newTarget(cfg *config.ScrapeConfig, all labels.Labels) *target {
 	_, _ = h.Write([]byte(" " + t.url))
 	t.hash = h.Sum64()
 	t.interval, t.timeout = t.duration(model.ScrapeIntervalLabel, cfg.ScrapeInterval), t.duration(model.ScrapeTimeoutLabel, cfg.ScrapeTimeout)
-	return t
+	return t, nil
 }
 
 // duration reads a label that checkTarget has checked.
