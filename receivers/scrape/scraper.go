@@ -200,7 +200,9 @@ func (s *Scraper) put() {
 	for _, cfg := range jobs.scrapeConfigs() {
 		wanted[cfg.JobName] = true
 		if p := pools[cfg.JobName]; p != nil {
-			s.note(cfg.JobName, p.reload(cfg, s.found[cfg.JobName]), "A scrape job cannot be changed; it goes on as it was")
+			if err := p.reload(cfg, s.found[cfg.JobName]); s.news(cfg.JobName, err) {
+				s.o.Logger.Error("A scrape job cannot be changed; it goes on as it was", "job", cfg.JobName, "err", err)
+			}
 		}
 	}
 	s.mu.Lock()
@@ -247,7 +249,7 @@ func (s *Scraper) retry() {
 		groups, known := s.found[cfg.JobName]
 		switch p := pools[cfg.JobName]; {
 		case p != nil:
-			s.note(cfg.JobName, p.reload(cfg, groups), "")
+			_ = s.news(cfg.JobName, p.reload(cfg, groups)) // it was logged when it began
 		case known:
 			s.start(cfg, groups)
 		}
@@ -256,7 +258,9 @@ func (s *Scraper) retry() {
 
 func (s *Scraper) start(cfg *config.ScrapeConfig, groups []*targetgroup.Group) {
 	p, err := newPool(s.shared, &s.loops, s.agent, cfg)
-	s.note(cfg.JobName, err, "A scrape job cannot be started; it is tried again")
+	if s.news(cfg.JobName, err) {
+		s.o.Logger.Error("A scrape job cannot be started; it is tried again", "job", cfg.JobName, "err", err)
+	}
 	if err != nil {
 		return
 	}
@@ -267,19 +271,18 @@ func (s *Scraper) start(cfg *config.ScrapeConfig, groups []*targetgroup.Group) {
 	s.pools[cfg.JobName] = p
 }
 
-// note notes whether a job could be started or changed, and logs text when it could not and could
-// before.
-func (s *Scraper) note(job string, err error, text string) {
+// news notes why a job could not be started or changed, nil if it could. It reports whether that is
+// an error that was not there before.
+func (s *Scraper) news(job string, err error) bool {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	before := s.problems[job]
 	delete(s.problems, job)
-	if err != nil {
-		s.problems[job] = err
+	if err == nil {
+		return false
 	}
-	s.mu.Unlock()
-	if err != nil && text != "" && (before == nil || before.Error() != err.Error()) {
-		s.o.Logger.Error(text, "job", job, "err", err)
-	}
+	s.problems[job] = err
+	return before == nil || before.Error() != err.Error()
 }
 
 // stop ends everything.

@@ -1,0 +1,166 @@
+package scrape
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/discovery/targetgroup"
+
+	"hwsagent/inputs/panics"
+)
+
+// told are groups of targets as source[targets], in their order.
+func told(all []*targetgroup.Group) string {
+	var texts []string
+	for _, g := range all {
+		var targets []string
+		for _, one := range g.Targets {
+			targets = append(targets, string(one[model.AddressLabel]))
+		}
+		texts = append(texts, filepath.Base(g.Source)+fmt.Sprint(targets))
+	}
+	slices.Sort(texts)
+	return strings.Join(texts, " ")
+}
+
+func quietGuard(t *testing.T) *panics.Guard {
+	t.Helper()
+	return panics.New(t.Name(), slog.New(slog.DiscardHandler))
+}
+
+// TestListFiles: files are read again when they change; a file that is gone takes its targets with
+// it, and one that cannot be read keeps those that it had.
+func TestListFiles(t *testing.T) {
+	dir := t.TempDir()
+	m := newListMetrics(prometheus.NewRegistry(), nil, "failed", "")
+	r := &reader{patterns: []string{filepath.Join(dir, "*.json"), filepath.Join(dir, "b.yml")}, interval: time.Hour,
+		metrics: m, logger: slog.New(slog.DiscardHandler), guard: quietGuard(t), files: map[string]*listFile{}}
+	now := time.Now()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(time.Second)
+		if err := os.Chtimes(filepath.Join(dir, name), now, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	looks := func(what, want string, failures float64) {
+		t.Helper()
+		before := testutil.ToFloat64(m.failed)
+		if got := told(r.look(now)); got != want {
+			t.Errorf("%s: %q, want %q", what, got, want)
+		}
+		if got := testutil.ToFloat64(m.failed) - before; got != failures {
+			t.Errorf("%s: %v failures, want %v", what, got, failures)
+		}
+	}
+	looks("nothing", "", 0)
+	write("a.json", `[{"targets": ["a:1", "a:2"], "labels": {"x": "y"}}, {"targets": ["a:3"]}]`)
+	write("b.yml", "- targets: [b:1]\n")
+	looks("new files", "a.json:0[a:1 a:2] a.json:1[a:3] b.yml:0[b:1]", 0)
+	looks("the same", "", 0)
+	write("a.json", `[{"targets": ["a:4"]}]`)
+	looks("one changed", "a.json:0[a:4] a.json:1[]", 0)
+	for name, text := range map[string]string{
+		"no JSON": "{", "null": "[null]", "an unknown key": `[{"target": ["a:1"]}]`, "two lists": "[][]",
+		"too large": `[{"targets": ["` + strings.Repeat("a", maxListBytes) + `"]}]`,
+		"too many":  `[{"targets": [` + strings.Repeat(`"a",`, maxTargets) + `"a"]}]`,
+	} {
+		write("a.json", text)
+		looks(name, "", 1)
+	}
+	write("a.json", `[{"targets": ["a:5"]}]`)
+	looks("good again", "a.json:0[a:5]", 0)
+	now = now.Add(time.Hour)
+	looks("an hour later", "a.json:0[a:5] b.yml:0[b:1]", 0)
+	if err := os.Remove(filepath.Join(dir, "a.json")); err != nil {
+		t.Fatal(err)
+	}
+	looks("gone", "a.json:0[]", 0)
+	if err := syscall.Mkfifo(filepath.Join(dir, "c.json"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	looks("a pipe, which would wait for a writer", "", 1)
+}
+
+// TestListOverHTTP: a list is taken from a good answer only; the groups that the next one lacks
+// come empty.
+func TestListOverHTTP(t *testing.T) {
+	var answer func(w http.ResponseWriter)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Accept") != "application/json" || r.Header.Get("X-Prometheus-Refresh-Interval-Seconds") != "60" {
+			t.Errorf("asked with %v", r.Header)
+		}
+		answer(w)
+	}))
+	defer s.Close()
+	j := jobs(t, fmt.Sprintf("{job_name: j, http_sd_configs: [{url: '%s/sd?t=CANARY'}]}", s.URL))
+	entry, ok := j.discoveries(nil)["j"][0].(*listOverHTTP)
+	if !ok {
+		t.Fatalf("%T", j.discoveries(nil)["j"][0])
+	}
+	m := newListMetrics(prometheus.NewRegistry(), nil, "failed", "")
+	f := &finder{config: entry, metrics: m, guard: quietGuard(t)}
+	good := func(text string) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "application/json; charset=utf-8")
+			fmt.Fprint(w, text)
+		}
+	}
+	for _, tc := range []struct {
+		name   string
+		answer func(http.ResponseWriter)
+		want   string
+		fail   string
+	}{
+		{"two groups", good(`[{"targets": ["a:1"]}, {"targets": ["b:1"], "labels": {"x": "y"}}]`), "0[a:1] 1[b:1]", ""},
+		{"no JSON", good(`[{`), "", "unexpected"},
+		{"a status", func(w http.ResponseWriter) { w.WriteHeader(503) }, "", "503"},
+		{"another type", func(w http.ResponseWriter) { fmt.Fprint(w, "[]") }, "", "content type"},
+		{"too large", good(strings.Repeat(" ", maxListBytes+1)), "", "more than"},
+		{"one group", good(`[{"targets": ["a:2"]}]`), "0[a:2] 1[]", ""},
+		{"none", good(`[]`), "0[]", ""},
+		{"still none", good(`[]`), "", ""},
+	} {
+		answer = tc.answer
+		found, err := f.refresh(t.Context())
+		if tc.fail != "" {
+			if err == nil || !strings.Contains(err.Error(), tc.fail) || strings.Contains(err.Error(), "CANARY") || !strings.Contains(err.Error(), s.URL) {
+				t.Errorf("%s: %v, want %q", tc.name, err, tc.fail)
+			}
+			continue
+		}
+		got := strings.ReplaceAll(told(found), "sd?<secret>:", "")
+		if err != nil || got != tc.want {
+			t.Errorf("%s: %q, %v, want %q", tc.name, got, err, tc.want)
+		}
+		for _, g := range found {
+			if len(g.Targets) > 0 && string(g.Labels["__meta_url"]) != s.URL+"/sd?t=CANARY" {
+				t.Errorf("%s: labels %v", tc.name, g.Labels)
+			}
+		}
+	}
+	if n := testutil.ToFloat64(m.failed); n != 4 {
+		t.Errorf("%v failures are counted", n)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := f.refresh(ctx); err == nil {
+		t.Error("a refresh goes on after its end")
+	}
+}

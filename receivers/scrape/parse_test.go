@@ -1,0 +1,272 @@
+package scrape
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
+)
+
+// passOf is a pass over a page of a target, by the settings of an entry.
+func passOf(t *testing.T, m *memory, c *cache, entry string) (*pass, *appender) {
+	t.Helper()
+	cfg := configOf(t, entry)
+	tg, err := newTarget(labels.NewBuilder(labels.EmptyLabels()), cfg, model.LabelSet{"__address__": "a:1", "instance": "i"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch := newSink(m.out, slog.New(slog.DiscardHandler)).begin(t.Context(), "j", time.Minute)
+	return &pass{
+		reading: newReading(cfg, tg, false), ctx: t.Context(), target: tg, cache: c, to: batch, metrics: newMetrics(),
+		builder: labels.NewBuilder(labels.EmptyLabels()), t: 1000, latest: 601_000,
+	}, batch
+}
+
+// TestPageRefused: each limit and each mistake fails the page, and is counted.
+func TestPageRefused(t *testing.T) {
+	for name, tc := range map[string]struct{ entry, page, want, metric string }{
+		"sample_limit":        {"sample_limit: 2, ", "a 1\nb 1\nc 1\nd 1\n", "sample limit exceeded", "samples"},
+		"label_limit":         {"label_limit: 3, ", "a{x=\"1\"} 1\n", "label_limit exceeded (metric: a, number of labels: 4, limit: 3)", "labels"},
+		"name length":         {"label_name_length_limit: 9, ", "a{long_label=\"1\"} 1\n", "label_name_length_limit exceeded", "labels"},
+		"value length":        {"label_value_length_limit: 3, ", "a{x=\"1234\"} 1\n", "label_value_length_limit exceeded", "labels"},
+		"no name":             {"metric_relabel_configs: [{action: labeldrop, regex: __name__}], ", "a 1\n", "missing metric name", ""},
+		"names":               {"metric_name_validation_scheme: legacy, ", "{\"a.b\"} 1\n", "invalid metric name", ""},
+		"text":                {"", "a 1\nb{ 1\n", "expected", ""},
+		"type":                {"", "", "", ""},
+		"rules that lengthen": {"metric_relabel_configs: [{source_labels: [x], target_label: x, replacement: '" + strings.Repeat("$1", 200) + "'}], ", "a{x=\"" + strings.Repeat("y", 6000) + "\"} 1\n", "after relabelling rule 1", ""},
+	} {
+		p, batch := passOf(t, newMemory(), newCache(), "{"+tc.entry+"job_name: j}")
+		err := p.page([]byte(tc.page), "text/plain")
+		batch.rollback()
+		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+			t.Errorf("%s: %v, want %q", name, err, tc.want)
+		}
+		got := map[bool]string{true: "samples"}[testutil.ToFloat64(p.metrics.samples) == 1] + map[bool]string{true: "labels"}[testutil.ToFloat64(p.metrics.labelLimits) == 1]
+		if got != tc.metric {
+			t.Errorf("%s: %q is counted, want %q", name, got, tc.metric)
+		}
+	}
+	p, batch := passOf(t, newMemory(), newCache(), "{job_name: j}")
+	defer batch.rollback()
+	if err := p.page([]byte("a 1\n"), "text/html"); err == nil || !strings.Contains(err.Error(), "text/html") {
+		t.Errorf("another content type: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p.ctx = ctx
+	if err := p.page([]byte("a 1\n"), "text/plain"); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+// TestPagesInAnyOrder: a page's order is a hint only. Series that move, come, go and come again are
+// stored alike, and end when they go.
+func TestPagesInAnyOrder(t *testing.T) {
+	m, c := newMemory(), newCache()
+	pages := []string{"a b c d", "d c b a", "a c", "b", "x a b c d", "", "c a", "c a a"}
+	alive := map[string]bool{}
+	for i, page := range pages {
+		p, batch := passOf(t, m, c, "{job_name: j}")
+		p.t = int64(1000 * (i + 1))
+		var text strings.Builder
+		shown := map[string]bool{}
+		for _, name := range strings.Fields(page) {
+			fmt.Fprintf(&text, "%s %d\n", name, i)
+			shown[name] = true
+		}
+		err := p.page([]byte(text.String()), "text/plain")
+		if page == "" {
+			err = p.nothing()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		batch.commit()
+		m.mu.Lock()
+		var newest []sample
+		if len(m.commits) > 0 {
+			newest = m.commits[len(m.commits)-1]
+		}
+		m.mu.Unlock()
+		got := map[string]string{}
+		for _, s := range newest {
+			got[s.series[len(`{__name__="`):len(`{__name__="`)+1]] += map[bool]string{true: "ends", false: "is"}[s.stale]
+		}
+		want := map[string]string{}
+		for name := range shown {
+			want[name] = "is"
+		}
+		for name := range alive {
+			if !shown[name] {
+				want[name] = "ends"
+			}
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("page %d %q: %v, want %v", i, page, got, want)
+		}
+		alive = shown
+	}
+}
+
+// TestCacheIsBounded: scrapes that fail and show other series each time do not fill the memory.
+func TestCacheIsBounded(t *testing.T) {
+	c := newCache()
+	for i := range 50 {
+		p, batch := passOf(t, newMemory(), c, "{job_name: j}")
+		var text strings.Builder
+		for n := range 300 {
+			fmt.Fprintf(&text, "a{n=\"%d.%d\"} 1\n", i, n)
+		}
+		if err := p.page([]byte(text.String()+"{"), "text/plain"); err == nil {
+			t.Fatal("the page is good")
+		}
+		batch.rollback()
+		if err := p.nothing(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(c.series); n > 1500 {
+		t.Errorf("%d series are remembered", n)
+	}
+}
+
+func TestFamilyHas(t *testing.T) {
+	for _, tc := range []struct {
+		family string
+		kind   model.MetricType
+		yes    string
+		no     string
+	}{
+		{"a", model.MetricTypeGauge, "a", "a_total ab b a_sum"},
+		{"a", model.MetricTypeCounter, "a a_total", "a_created ab"},
+		{"a_total", model.MetricTypeCounter, "a_total", "a ab_total"},
+		{"a", model.MetricTypeHistogram, "a a_bucket a_sum a_count", "a_gsum a_total"},
+		{"a", model.MetricTypeGaugeHistogram, "a a_bucket a_gsum a_gcount", "a_sum"},
+		{"a", model.MetricTypeSummary, "a a_sum a_count", "a_bucket"},
+		{"a", model.MetricTypeInfo, "a a_info", "a_sum"},
+	} {
+		f := &family{name: tc.family, meta: metadata.Metadata{Type: tc.kind}}
+		for _, name := range strings.Fields(tc.yes) {
+			if !f.has(name) {
+				t.Errorf("%s %s lacks %s", tc.kind, tc.family, name)
+			}
+		}
+		for _, name := range strings.Fields(tc.no) {
+			if f.has(name) {
+				t.Errorf("%s %s has %s", tc.kind, tc.family, name)
+			}
+		}
+	}
+}
+
+// TestFit: a native histogram with too many buckets becomes coarser, until it cannot.
+func TestFit(t *testing.T) {
+	made := func(schema int32, buckets int) point {
+		h := &histogram.Histogram{Schema: schema, PositiveSpans: []histogram.Span{{Offset: 0, Length: uint32(buckets)}}, PositiveBuckets: make([]int64, buckets)}
+		h.PositiveBuckets[0], h.Count = 1, uint64(buckets)
+		return point{h: h}
+	}
+	for _, tc := range []struct {
+		lim            limits
+		schema         int32
+		buckets        int
+		wantSchema     int32
+		wantMax        int
+		fails, inFloat bool
+	}{
+		{limits{schema: 8}, 8, 100, 8, 100, false, false},
+		{limits{schema: 8, buckets: 100}, 8, 100, 8, 100, false, false},
+		{limits{schema: 8, buckets: 30}, 8, 100, 6, 30, false, false},
+		{limits{schema: 3}, 8, 100, 3, 100, false, false},
+		{limits{schema: 8, buckets: 1}, -4, 100, -4, 100, true, false},
+		{limits{schema: 3}, 8, 100, 3, 100, false, true},
+	} {
+		v := made(tc.schema, tc.buckets)
+		if tc.inFloat {
+			v = point{fh: v.h.ToFloat(nil)}
+		}
+		err := tc.lim.fit(v)
+		schema, buckets := sizeOf(v)
+		if (err != nil) != tc.fails || schema != tc.wantSchema || buckets > tc.wantMax {
+			t.Errorf("%+v: schema %d with %d buckets, %v", tc, schema, buckets, err)
+		}
+	}
+	for factor, want := range map[float64]int32{0: 8, 1: 8, 1.0027: 8, 1.1: 2, 2: 0, 65537: -4, 1e300: -4} {
+		if got := schemaOf(factor); got != want {
+			t.Errorf("schema of the factor %v is %d, want %d", factor, got, want)
+		}
+	}
+}
+
+// TestRequest: what a target is asked with, and which answers are pages.
+func TestRequest(t *testing.T) {
+	var header http.Header
+	var answer func(w http.ResponseWriter)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header = r.Header
+		answer(w)
+	}))
+	defer s.Close()
+	zipped := func(text string) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) {
+			w.Header().Set("Content-Encoding", "gzip")
+			var b bytes.Buffer
+			z := gzip.NewWriter(&b)
+			_, _ = z.Write([]byte(text))
+			_ = z.Close()
+			_, _ = w.Write(b.Bytes())
+		}
+	}
+	plain := func(text string) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) { fmt.Fprint(w, text) }
+	}
+	for name, tc := range map[string]struct {
+		entry      string
+		answer     func(http.ResponseWriter)
+		page, fail string
+	}{
+		"plain":           {"", plain("a 1\n"), "a 1\n", ""},
+		"gzip":            {"", zipped("a 1\n"), "a 1\n", ""},
+		"below the limit": {"body_size_limit: 5B, ", plain("a 1\n"), "a 1\n", ""},
+		"at the limit":    {"body_size_limit: 4B, ", plain("a 1\n"), "", "body size limit"},
+		"a bomb":          {"body_size_limit: 1MB, ", zipped(strings.Repeat("a", 1<<20)), "", "body size limit"},
+		"not gzip":        {"", func(w http.ResponseWriter) { w.Header().Set("Content-Encoding", "gzip"); fmt.Fprint(w, "a 1\n") }, "", "decompress"},
+		"zstd":            {"", func(w http.ResponseWriter) { w.Header().Set("Content-Encoding", "zstd"); fmt.Fprint(w, "a 1\n") }, "", "zstd"},
+		"a status":        {"", func(w http.ResponseWriter) { w.WriteHeader(404) }, "", "404 Not Found"},
+		"no redirect":     {"follow_redirects: false, ", func(w http.ResponseWriter) { w.Header().Set("Location", "/x"); w.WriteHeader(302) }, "", "302"},
+	} {
+		answer = tc.answer
+		page, err := getAt(t, "{"+tc.entry+"job_name: j}", s.URL)
+		if tc.fail == "" && (err != nil || page != tc.page) || tc.fail != "" && (err == nil || !strings.Contains(err.Error(), tc.fail)) {
+			t.Errorf("%s: %q, %v", name, page, err)
+		}
+	}
+	answer = plain("")
+	for entry, want := range map[string]map[string]string{
+		"": {"Accept-Encoding": "gzip", "X-Prometheus-Scrape-Timeout-Seconds": "10",
+			"Accept": "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.7,application/openmetrics-text;version=0.0.1;q=0.6,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.5,text/plain;version=0.0.4;q=0.4,*/*;q=0.3"},
+		"enable_compression: false, scrape_protocols: [PrometheusText0.0.4], ": {"Accept-Encoding": "identity", "Accept": "text/plain;version=0.0.4;q=0.7,*/*;q=0.6"},
+	} {
+		if _, err := getAt(t, "{"+entry+"job_name: j}", s.URL); err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range want {
+			if got := header.Get(name); got != value {
+				t.Errorf("%q: %s is %q, want %q", entry, name, got, value)
+			}
+		}
+	}
+}
