@@ -24,6 +24,10 @@ type cache struct {
 	families map[string]*family
 	steady   int // how many series and families the last scrape that succeeded left
 
+	// How many series have seen, and tracked, equal to scrape; how many of the latter were tracked in
+	// the scrape before; and how many were tracked then.
+	seen, tracked, kept, before int
+
 	// Targets show their series in the same order each time: after the series before comes
 	// last.next, and the first is begin. This saves most look-ups by text.
 	begin, last *series
@@ -81,11 +85,32 @@ func (c *cache) follow(s *series) {
 }
 
 // add notes a series that find did not find.
-func (c *cache) add(s *series) *series {
-	s.seen = c.scrape
+func (c *cache) add(s *series) {
+	c.show(s)
 	c.series[s.text] = s
 	c.follow(s)
-	return s
+}
+
+// show notes that the page shows a series. It reports whether it does so for the first time.
+func (c *cache) show(s *series) bool {
+	if s.seen == c.scrape {
+		return false
+	}
+	s.seen = c.scrape
+	c.seen++
+	return true
+}
+
+// track notes that a sample of a series was taken whose end is to be marked.
+func (c *cache) track(s *series) {
+	if s.tracked == c.scrape {
+		return
+	}
+	if s.tracked == c.scrape-1 {
+		c.kept++
+	}
+	s.tracked = c.scrape
+	c.tracked++
 }
 
 // family returns the metric family of that name, which the scrape under way describes.
@@ -109,38 +134,38 @@ func (c *cache) end(succeeded bool) (forced bool) {
 	} else {
 		forced = count > 2*c.steady+1000
 	}
-	if succeeded || forced {
+	if (succeeded || forced) && c.seen < len(c.series) {
 		for text, s := range c.series {
 			if s.seen != c.scrape {
 				s.gone, s.next = true, nil
 				delete(c.series, text)
 			}
 		}
+	}
+	if succeeded || forced {
 		for name, f := range c.families {
 			if c.scrape-f.seen > familyScrapes {
 				delete(c.families, name)
 			}
 		}
 	}
-	c.rewind()
 	c.scrape++
+	c.last = nil
+	c.seen, c.tracked, c.kept, c.before = 0, 0, 0, c.tracked
 	return forced
 }
-
-// rewind goes back to the first series: another page begins.
-func (c *cache) rewind() { c.last = nil }
 
 // markEnded appends a stale marker for each series that the scrape before showed and the one
 // under way does not.
 func (c *cache) markEnded(a *appender, t int64) error {
+	if c.kept == c.before {
+		return nil
+	}
 	var ended []*series
 	for _, s := range c.series {
 		if s.tracked == c.scrape-1 {
 			ended = append(ended, s)
 		}
-	}
-	if len(ended) == 0 {
-		return nil
 	}
 	// Relabelling may make one series of several lines: it ends with the last of them.
 	goesOn := map[storage.SeriesRef]bool{}

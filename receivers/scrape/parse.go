@@ -71,7 +71,8 @@ type pass struct {
 	taken     int   // samples that count for sample_limit
 	about     *family
 	exemplars []exemplar.Exemplar
-	outcome   outcome // its counts
+	exemplar  exemplar.Exemplar // that the parser fills; here, since it escapes
+	outcome   outcome           // its counts
 
 	// A limit that was exceeded fails the scrape when the page has been counted to its end.
 	sampleLimit, bucketLimit error
@@ -170,7 +171,7 @@ func (p *pass) sample(text []byte, at *int64, v point) error {
 	p.outcome.scraped++
 	timed := at != nil && p.honorTimes
 	s := p.cache.find(text)
-	repeated := s != nil && s.seen == p.cache.scrape
+	repeated := s != nil && !p.cache.show(s)
 	switch {
 	case s == nil:
 		made, err := p.newSeries(text)
@@ -183,18 +184,17 @@ func (p *pass) sample(text []byte, at *int64, v point) error {
 		}
 		s = made
 	case s.dropped:
-		s.seen = p.cache.scrape
 		return nil
-	default:
-		s.seen = p.cache.scrape
 	}
 	known := s.seen == p.cache.scrape
-	var err error = storage.ErrDuplicateSampleForTimestamp
-	if !repeated || timed {
-		t := p.t
-		if timed {
-			t = *at
-		}
+	t := p.t
+	if timed {
+		t = *at
+	}
+	var err error
+	if repeated && !timed {
+		err = storage.ErrDuplicateSampleForTimestamp
+	} else {
 		err = p.put(s, t, v)
 	}
 	took, err := p.judge(err)
@@ -208,7 +208,7 @@ func (p *pass) sample(text []byte, at *int64, v point) error {
 		}
 	}
 	if took && s.ref != 0 && (!timed || p.trackTimed) {
-		s.tracked = p.cache.scrape
+		p.cache.track(s)
 	}
 	p.outcome.kept++
 	return nil
@@ -285,7 +285,9 @@ func aboutExemplars(err error) bool { return errors.Is(err, &storage.AppendParti
 // the next call.
 func (p *pass) readExemplars(t int64, v point) []exemplar.Exemplar {
 	all := p.exemplars[:0]
-	for e := (exemplar.Exemplar{}); p.parser.Exemplar(&e); e = (exemplar.Exemplar{}) {
+	for p.parser.Exemplar(&p.exemplar) {
+		e := p.exemplar
+		p.exemplar = exemplar.Exemplar{}
 		if !e.HasTs {
 			if v.h != nil || v.fh != nil {
 				continue // the ones of a native histogram must have a time
