@@ -16,7 +16,7 @@ import (
 )
 
 // configOf is the configuration of the only job of an entry.
-func configOf(t *testing.T, entry string) *config.ScrapeConfig {
+func configOf(t testing.TB, entry string) *config.ScrapeConfig {
 	t.Helper()
 	return jobs(t, entry).scrapeConfigs()[0]
 }

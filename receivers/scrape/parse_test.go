@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
@@ -23,7 +24,11 @@ import (
 // passOf is a pass over a page of a target, by the settings of an entry.
 func passOf(t *testing.T, m *memory, c *cache, entry string) (*pass, *appender) {
 	t.Helper()
-	cfg := configOf(t, entry)
+	return passBy(t, m, c, configOf(t, entry))
+}
+
+func passBy(t *testing.T, m *memory, c *cache, cfg *config.ScrapeConfig) (*pass, *appender) {
+	t.Helper()
 	tg, err := newTarget(labels.NewBuilder(labels.EmptyLabels()), cfg, model.LabelSet{"__address__": "a:1", "instance": "i"}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -60,7 +60,7 @@ func (s *shown) asked() int {
 
 func (s *shown) addr() string { return strings.TrimPrefix(s.URL, "http://") }
 
-func jobs(t *testing.T, entries ...string) *Jobs {
+func jobs(t testing.TB, entries ...string) *Jobs {
 	t.Helper()
 	src := Source{Global: "{scrape_interval: 300ms, scrape_timeout: 300ms}"} // the machine may be busy
 	for _, e := range entries {
