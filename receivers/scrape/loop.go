@@ -86,7 +86,7 @@ func (l *loop) scrapes(ticker *time.Ticker) (last time.Time) {
 	for l.scraping.Err() == nil {
 		now := time.Now().Round(0)
 		if late := now.Sub(aligned); late >= interval {
-			aligned = aligned.Add(late / interval * interval)
+			aligned = aligned.Add(late - late%interval)
 		}
 		at := now
 		if now.Sub(aligned) <= min(interval/100, alignment) {
