@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"reflect"
 	"strings"
 
 	commonconfig "github.com/prometheus/common/config"
@@ -178,40 +179,22 @@ func (c *client) hidden(err error, asked string) error {
 // secrets are all that the client knows at present, files included.
 func (c *client) secrets() *redact.Secrets {
 	s := redact.New()
-	file := func(name string) string {
-		if name == "" {
-			return ""
-		}
-		text, err := os.ReadFile(name)
-		if err != nil {
-			return "" // then it was not sent, either
-		}
-		return strings.TrimSpace(string(text))
-	}
+	addSecrets(s, reflect.ValueOf(c.config))
 	if b := c.config.BasicAuth; b != nil {
-		user := b.Username + file(b.UsernameFile)
-		s.AddBasic(user, string(b.Password)+file(b.PasswordFile))
+		s.AddBasic(b.Username+textOf(b.UsernameFile), string(b.Password)+textOf(b.PasswordFile))
 	}
 	if a := c.config.Authorization; a != nil {
-		s.Add(string(a.Credentials), file(a.CredentialsFile))
+		s.Add(textOf(a.CredentialsFile))
 	}
-	s.Add(string(c.config.BearerToken), file(c.config.BearerTokenFile))
+	s.Add(textOf(c.config.BearerTokenFile))
 	if h := c.config.HTTPHeaders; h != nil {
 		for name, h := range h.Headers {
 			if !redact.OpenHeader(name) {
 				s.Add(h.Values...)
 			}
-			for _, v := range h.Secrets {
-				s.Add(string(v))
-			}
 			for _, f := range h.Files {
-				s.Add(file(f))
+				s.Add(textOf(f))
 			}
-		}
-	}
-	for _, values := range c.config.ProxyConnectHeader {
-		for _, v := range values {
-			s.Add(string(v))
 		}
 	}
 	s.AddURL(c.config.ProxyURL.URL)
@@ -219,7 +202,48 @@ func (c *client) secrets() *redact.Secrets {
 		s.Add(values...)
 	}
 	if c.tokens != nil {
-		c.tokens.addSecrets(s, file)
+		c.tokens.addSecrets(s)
 	}
 	return s
+}
+
+// addSecrets adds every value below v whose type says that it is secret.
+func addSecrets(s *redact.Secrets, v reflect.Value) {
+	if v.Type() == reflect.TypeFor[commonconfig.Secret]() {
+		s.Add(v.String())
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() && v.Type() != reflect.TypeFor[*url.URL]() {
+			addSecrets(s, v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				addSecrets(s, v.Field(i))
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			addSecrets(s, v.Index(i))
+		}
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			addSecrets(s, v.MapIndex(key))
+		}
+	}
+}
+
+// textOf is the content of a file with a secret. It is empty if there is none: then it was not sent,
+// either.
+func textOf(name string) string {
+	if name == "" {
+		return ""
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
 }

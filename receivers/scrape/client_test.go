@@ -149,6 +149,7 @@ func TestErrorsHideSecrets(t *testing.T) {
 		"oauth":      "oauth2: {client_id: u, client_secret: '" + canary + "', token_url: '" + echo.URL + "/token'}",
 		"oauth form": "oauth2: {client_id: u, client_secret: x, endpoint_params: {key: '" + canary + "'}, token_url: '" + echo.URL + "/token'}",
 		"oauth url":  "oauth2: {client_id: u, client_secret: x, token_url: 'http://127.0.0.1:1/token?key=" + url.QueryEscape(canary) + "'}",
+		"connect":    "oauth2: {client_id: u, client_secret: x, token_url: 'https://127.0.0.1:1/t', proxy_url: '" + echo.URL + "', proxy_connect_header: {X-Key: ['" + canary + "']}}",
 		"proxy":      "proxy_url: 'http://u:" + url.QueryEscape(canary) + "@127.0.0.1:1/'",
 	} {
 		for at, address := range map[string]string{"echo": echo.URL, "unreachable": "http://127.0.0.1:1", "redirect": elsewhere.URL, "no address": "http://["} {

@@ -175,11 +175,13 @@ func (t *tokens) noteAssertion(body io.ReadCloser) {
 	t.signed = form["assertion"]
 }
 
-// addSecrets adds what must not be shown.
-func (t *tokens) addSecrets(s *redact.Secrets, file func(string) string) {
+// addSecrets adds what must not be shown, but for values of the configuration whose type says so.
+func (t *tokens) addSecrets(s *redact.Secrets) {
 	c := t.config
-	s.Add(string(c.ClientSecret), file(c.ClientSecretFile), string(c.ClientCertificateKey), file(c.ClientCertificateKeyFile))
-	s.AddBasic(url.QueryEscape(c.ClientID), url.QueryEscape(string(c.ClientSecret)+file(c.ClientSecretFile)))
+	secret := string(c.ClientSecret) + textOf(c.ClientSecretFile)
+	s.Add(secret, textOf(c.ClientCertificateKeyFile))
+	s.AddBasic(c.ClientID, secret)
+	s.AddBasic(url.QueryEscape(c.ClientID), url.QueryEscape(secret)) // as RFC 6749, 2.3.1 wants it
 	for name, value := range c.EndpointParams {
 		if !redact.OpenParameter(name) {
 			s.Add(value)
