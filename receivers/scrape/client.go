@@ -169,11 +169,21 @@ func (c *client) hidden(err error, asked string) error {
 	if u, err := url.Parse(asked); err == nil {
 		known.AddURL(u)
 	}
-	text = redact.Text(known.Cut(text))
-	if short := []rune(text); len(short) > maxErrorText {
-		text = string(short[:maxErrorText]) + " …"
+	return errors.New(brief(redact.Text(known.Cut(text))))
+}
+
+// brief is text of at most maxErrorText characters. It ends with a whole word, as half a secret
+// that only others know would not be found.
+func brief(text string) string {
+	all := []rune(text)
+	if len(all) <= maxErrorText {
+		return text
 	}
-	return errors.New(text)
+	short := string(all[:maxErrorText])
+	if end := strings.LastIndexByte(short, ' '); end > 0 {
+		short = short[:end]
+	}
+	return short + " …"
 }
 
 // secrets are all that the client knows at present, files included.
