@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"hwsagent/inputs"
+	"hwsagent/inputs/panics"
 	"hwsagent/receivers/scrape"
 	"hwsagent/web"
 )
@@ -83,6 +84,7 @@ func newScraper(cfg *Config, path *inputs.Path, reg prometheus.Registerer, logge
 	}
 	return runningScraper{path: path, jobs: jobs, s: scrape.New(scrape.Options{
 		Out: out, Registerer: reg, Logger: logger, StartTimestamps: cfg.Global.ScrapeStartTimestamps,
+		Guard: func(job string) *panics.Guard { return path.Guard(inputScrape, job) },
 	})}
 }
 

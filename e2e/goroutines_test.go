@@ -35,7 +35,9 @@ func unguarded() map[string]string {
 		"probes/exec/process_other.go watch": watches,
 		"probes/snmp/session.go send":        "it closes a socket and does nothing else",
 		"receivers/set.go Close":             waits,
-		"receivers/scrape":                   "Prometheus' packages start the goroutines that scrape; ours start and stop their managers",
+		"receivers/scrape/pool.go release":   waits,
+		"receivers/scrape/scraper.go Run":    waits,
+		"receivers/scrape/scraper.go stop":   waits,
 	}
 }
 

@@ -67,7 +67,6 @@ func (l *loop) run(job context.Context, before <-chan struct{}) {
 	ticker := time.NewTicker(l.target.interval)
 	defer ticker.Stop()
 	last := l.scrapes(ticker)
-	close(l.ended)
 	if job.Err() == nil && !last.IsZero() && !l.handed.Load() {
 		l.gone(job, ticker)
 	}
@@ -76,6 +75,7 @@ func (l *loop) run(job context.Context, before <-chan struct{}) {
 // scrapes scrapes at the target's point of each interval. It returns when the last scrape began, the
 // zero time if there was none.
 func (l *loop) scrapes(ticker *time.Ticker) (last time.Time) {
+	defer close(l.ended)
 	interval := l.target.interval
 	if !wait(l.scraping, l.target.offset(time.Now(), interval, l.seed)) {
 		return last

@@ -295,8 +295,10 @@ func (p *pool) member(t *target, f found, old *member, reuse bool) error {
 	}
 	p.loops[t.hash] = &member{l, f}
 	p.all.Go(func() {
-		defer l.end()
-		l.run(p.running, before)
+		_ = p.guard.Run(func() { // which counts and logs a panic
+			defer l.end()
+			l.run(p.running, before)
+		})
 	})
 	return nil
 }

@@ -58,6 +58,7 @@ type Scraper struct {
 	endRequests context.CancelFunc // and none goes on
 
 	// Of the goroutine of Run.
+	guard    *panics.Guard
 	found    map[string][]*targetgroup.Group // newest, by job
 	failures map[string]*failureLog          // by path
 
@@ -78,7 +79,7 @@ func New(o Options) *Scraper {
 	if o.Guard == nil {
 		o.Guard = func(job string) *panics.Guard { return panics.New("scrape "+job, o.Logger) }
 	}
-	return &Scraper{o: o, sink: newSink(o.Out, o.Logger), changed: make(chan struct{}, 1), pools: map[string]*pool{}, problems: map[string]error{}}
+	return &Scraper{o: o, guard: panics.New("scrape jobs", o.Logger), sink: newSink(o.Out, o.Logger), changed: make(chan struct{}, 1), pools: map[string]*pool{}, problems: map[string]error{}}
 }
 
 // Apply makes jobs those that run; there may be none. A job whose configuration is unchanged
@@ -157,18 +158,19 @@ func (s *Scraper) Run(ctx context.Context) error {
 			failed <- err
 		}
 	})
-	s.put()
+	contained := func(f func()) { _ = s.guard.Run(f) } // which counts and logs a panic
+	contained(s.put)
 	retry := time.NewTicker(3 * s.o.Settle)
 	defer retry.Stop()
 	found := s.finder.SyncCh()
 	for {
 		select {
 		case <-s.changed:
-			s.put()
+			contained(s.put)
 		case s.found = <-found:
-			s.sync()
+			contained(s.sync)
 		case <-retry.C:
-			s.retry()
+			contained(s.retry)
 		case <-ctx.Done():
 			s.stop()
 			select {
