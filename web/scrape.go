@@ -11,7 +11,7 @@ import (
 // ScrapeStatus describes one scrape job.
 type ScrapeStatus struct {
 	Job     string               `json:"job"`
-	Error   string               `json:"job_error,omitempty"` // why it cannot be started; it is tried again
+	Error   string               `json:"job_error,omitempty"` // why it cannot be started or changed, or targets are left out
 	Targets []ScrapeTargetStatus `json:"scrape_targets"`
 	Dropped int                  `json:"dropped_targets"` // that relabelling removed
 }
@@ -64,7 +64,7 @@ func (s *ScrapeStatus) counts() string {
 func scrapeProblems(s ScrapeStatus) []Problem {
 	subject := "scrape " + s.Job
 	if s.Error != "" {
-		return []Problem{{SeverityError, subject, "the job cannot be started, and is tried again: " + firstLine(s.Error), "`hwsagent check --no-network` looks at the files that it names"}}
+		return []Problem{{SeverityError, subject, "not all of the job works: " + firstLine(s.Error), "`hwsagent check --no-network` looks at the files that it names"}}
 	}
 	down := s.down()
 	if len(down) == 0 {

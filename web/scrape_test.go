@@ -39,7 +39,7 @@ func TestScrapeProblems(t *testing.T) {
 		}
 	}
 	want := []string{
-		"error scrape bmc: the job cannot be started, and is tried again: error creating HTTP client: unable to read CA cert /etc/hwsagent/ca.pem: no such file or directory",
+		"error scrape bmc: not all of the job works: error creating HTTP client: unable to read CA cert /etc/hwsagent/ca.pem: no such file or directory",
 		`warning scrape node: http://10.0.0.2:9100/metrics is down: <script>alert(1)</script> context deadline exceeded`,
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {

@@ -246,10 +246,7 @@ func (p *pool) tell(failures []error) {
 	before := p.problem
 	p.problem = ""
 	if len(failures) > 0 {
-		p.problem = p.clients[""].hidden(failures[0], "").Error()
-		if len(failures) > 1 {
-			p.problem = fmt.Sprintf("%d targets are left out, the first one since: %s", len(failures), p.problem)
-		}
+		p.problem = fmt.Sprintf("targets are left out (%d mistakes): %s", len(failures), p.clients[""].hidden(failures[0], ""))
 	}
 	switch {
 	case p.problem == before:
