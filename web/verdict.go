@@ -247,7 +247,7 @@ func tryHeld(t TargetStatus) string {
 		return "look at proxy_url and its user, and at what the proxy lets through"
 	case strings.Contains(text, "401") || strings.Contains(text, "403") || strings.Contains(text, "407"):
 		return "put a valid token, password or certificate where the configuration names it: files are re-read by themselves"
-	case strings.Contains(text, "404") || strings.Contains(text, "405") || strings.Contains(text, "30"):
+	case strings.Contains(text, "101 Switching Protocols") || strings.Contains(text, "404") || strings.Contains(text, "405") || strings.Contains(text, "30"):
 		return "look at the path of " + t.URL + ": receivers want their write path, such as /api/v1/write or /api/v1/push"
 	}
 	return "`hwsagent check` shows each step to the receiver; delivery goes on by itself when it lets data in"

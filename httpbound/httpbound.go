@@ -1,0 +1,113 @@
+// Package httpbound makes HTTP answers end.
+//
+// An [http.Client] ends a request with its context, with one exception: the body of an answer
+// "101 Switching Protocols" (RFC 9110, 15.2.2) is the connection itself, and net/http leaves it
+// to the caller to close it. Whoever reads such a body waits for as long as the server likes.
+// And a server may send the body of any other answer one byte at a time, for as long as the
+// context of the request lasts.
+package httpbound
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// ErrEndless means that the body of an answer did not end within [Transport.Limit].
+var ErrEndless = errors.New("the answer did not end")
+
+// Switched says what an answer of 101 means, for people: none of our requests asks for
+// another protocol.
+const Switched = "this is a WebSocket or another endpoint"
+
+// Transport carries requests by Next and sees to it that every answer ends:
+//
+//   - an answer of 101 has no body, and its connection is closed;
+//   - every other body ends with the context of its request, and Limit after the answer's
+//     head has come. A read that is waiting then returns an error.
+//
+// It is as safe for concurrent use as Next is.
+type Transport struct {
+	Next http.RoundTripper
+	// Limit is how long the body may take after the head has come. 0: as long as the context
+	// of the request lasts.
+	Limit time.Duration
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := t.Next.RoundTrip(req)
+	if err != nil {
+		return resp, err
+	}
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		_ = resp.Body.Close() // the connection, which is of no use
+		resp.Body = http.NoBody
+		return resp, nil
+	}
+	resp.Body = t.bound(req.Context(), resp.Body)
+	return resp, nil
+}
+
+// CloseIdleConnections closes those of Next. [http.Client.CloseIdleConnections] calls it.
+func (t Transport) CloseIdleConnections() {
+	if c, ok := t.Next.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// bound makes a body that ends in time.
+func (t Transport) bound(ctx context.Context, b io.ReadCloser) io.ReadCloser {
+	bounded := &body{ReadCloser: b}
+	unwatch := context.AfterFunc(ctx, func() { bounded.cut(context.Cause(ctx)) })
+	bounded.release = func() { unwatch() }
+	if t.Limit > 0 {
+		timer := time.AfterFunc(t.Limit, func() { bounded.cut(fmt.Errorf("%w within %s", ErrEndless, t.Limit)) })
+		bounded.release = func() { unwatch(); timer.Stop() }
+	}
+	return bounded
+}
+
+// body is a body that somebody else may end while it is read.
+type body struct {
+	io.ReadCloser
+	release func() // stops what would cut the body
+
+	mu  sync.Mutex
+	why error // it was cut
+}
+
+// cut ends the body: closing it makes a Read that waits return.
+func (b *body) cut(why error) {
+	b.mu.Lock()
+	if b.why == nil {
+		b.why = why
+	}
+	b.mu.Unlock()
+	_ = b.ReadCloser.Close()
+}
+
+// Read implements [io.Reader]. After a cut its error says why, and not only that the body is
+// closed.
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == nil || errors.Is(err, io.EOF) {
+		return n, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.why != nil {
+		err = b.why
+	}
+	return n, err
+}
+
+// Close implements [io.Closer].
+func (b *body) Close() error {
+	b.release()
+	return b.ReadCloser.Close()
+}
