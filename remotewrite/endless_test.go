@@ -18,16 +18,17 @@ import (
 	"time"
 )
 
-// byHand is a network in memory on which each connection is answered by hand.
-type byHand struct {
-	answer func(c net.Conn)
+// memConns is a network in memory on which each connection is served by hand.
+type memConns struct {
+	serve  func(c net.Conn)
 	served sync.WaitGroup
-	mu     sync.Mutex
-	dials  int
+
+	mu    sync.Mutex
+	dials int
 }
 
 // dial implements DialFunc.
-func (n *byHand) dial(context.Context, string, string) (net.Conn, error) {
+func (n *memConns) dial(context.Context, string, string) (net.Conn, error) {
 	n.mu.Lock()
 	n.dials++
 	n.mu.Unlock()
@@ -35,15 +36,29 @@ func (n *byHand) dial(context.Context, string, string) (net.Conn, error) {
 	s := newSocket(server, &n.served)
 	n.served.Go(func() {
 		defer s.Close()
-		req, err := http.ReadRequest(bufio.NewReader(s))
+		n.serve(s)
+	})
+	return client, nil
+}
+
+// count is how many connections there were.
+func (n *memConns) count() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.dials
+}
+
+// onRequest reads a request, answers it, and waits until the client closes the connection.
+func onRequest(answer func(c net.Conn)) func(c net.Conn) {
+	return func(c net.Conn) {
+		req, err := http.ReadRequest(bufio.NewReader(c))
 		if err != nil {
 			return
 		}
 		_, _ = io.Copy(io.Discard, req.Body)
-		n.answer(s)
-		_, _ = io.Copy(io.Discard, s) // until the client closes the connection
-	})
-	return client, nil
+		answer(c)
+		_, _ = io.Copy(io.Discard, c)
+	}
 }
 
 // answering answers with a text and leaves the connection open.
@@ -112,7 +127,7 @@ func TestNoAnswerHangs(t *testing.T) {
 			for _, stopped := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s, %s, stopped %t", who, name, stopped), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						n := &byHand{answer: one.answer}
+						n := &memConns{serve: onRequest(one.answer)}
 						defer n.served.Wait()
 						c := newClient(t, text, dir, ClientOptions{Dial: n.dial})
 						defer c.Close()
@@ -132,7 +147,7 @@ func TestNoAnswerHangs(t *testing.T) {
 						if took := time.Since(began); took > limit {
 							t.Errorf("it took %s, more than %s: %s", took, limit, a)
 						}
-						if n.dials == 0 {
+						if n.count() == 0 {
 							t.Error("nobody was asked")
 						}
 						if one.status == http.StatusSwitchingProtocols {

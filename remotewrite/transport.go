@@ -26,7 +26,7 @@ func newTransport(t *config.TLSConfig, p config.ProxyConfig, http2 bool, dial Di
 		Proxy:                  p.Proxy(),
 		ProxyConnectHeader:     p.GetProxyConnectHeader(),
 		OnProxyConnectResponse: tunnelled,
-		DialContext:            dial,
+		DialContext:            limitDials(dial),
 		TLSClientConfig:        tlsConfig,
 		TLSHandshakeTimeout:    10 * time.Second,
 		DisableCompression:     true,
