@@ -96,6 +96,7 @@ type TargetStatus struct {
 	LastErrorAt time.Time     `json:"last_error_at,omitzero"`
 	NextTry     time.Time     `json:"next_try,omitzero"` // when backing off or held
 	ClockSkew   time.Duration `json:"clock_skew_ns"`     // this host's clock minus the receiver's Date; 0 if unknown
+	FutureLimit time.Duration `json:"future_limit_ns"`   // samples further ahead of the receiver's clock are not sent; 0: no limit
 	DeadLetters int           `json:"dead_letters"`
 
 	Expiries []ExpiryStatus `json:"expiries,omitempty"`

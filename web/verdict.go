@@ -192,7 +192,7 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 		add(strangers(t.Tenants))
 	}
 	all = append(all, expiryProblems(s, t)...)
-	all = append(all, skewProblems(t)...)
+	all = append(all, skewProblems(s.Now, t)...)
 	return all
 }
 
@@ -324,7 +324,7 @@ func VerdictOf(s Status) Verdict {
 	case s.WAL.Error != "":
 		return Verdict{SeverityError, "The log cannot be written: new samples are refused"}
 	case slices.ContainsFunc(s.Targets, dropsFuture):
-		return Verdict{level, "Samples are dropped: this host's clock is ahead of the receiver's"}
+		return Verdict{level, "Samples are dropped: the receiver's clock and this host's differ too much"}
 	case len(stuck) == live && live > 0:
 		return Verdict{level, "No data arrives" + behindText(worst) + waitingText(pending)}
 	case len(stuck) > 0:
