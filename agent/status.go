@@ -18,6 +18,7 @@ func (a *Agent) Status() web.Status {
 	a.mu.Lock()
 	cfgStatus, cfg := a.status, a.cfg
 	a.mu.Unlock()
+	cfgStatus.Underway = a.changes.overdue()
 	cfgStatus.LoadedAt, cfgStatus.ReloadedAt = byClock(now, cfgStatus.LoadedAt), byClock(now, cfgStatus.ReloadedAt)
 	s := web.Status{
 		Schema: 1, Version: Version, Host: a.hostname, Running: true, Now: now, Started: byClock(now, a.started),

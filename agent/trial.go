@@ -62,7 +62,11 @@ func (c *Config) target(name string) (*remotewrite.Config, error) {
 	return nil, &plainError{text, ErrNoSuchTarget}
 }
 
-// testTarget is TestTarget in the agent.
+// errTestTooLong is the error of a test that a running agent gives up, so that whoever asked gets an
+// answer. The agent itself waits for an answer of the receiver as long as remote_timeout says.
+var errTestTooLong = fmt.Errorf("the test took longer than the %s that it has", answerWithin)
+
+// testTarget is TestTarget in the agent. It ends within ten seconds.
 func (a *Agent) testTarget(ctx context.Context, name string) (TargetTest, error) {
 	a.mu.Lock()
 	cfg := a.cfg
@@ -71,7 +75,16 @@ func (a *Agent) testTarget(ctx context.Context, name string) (TargetTest, error)
 	if err != nil {
 		return TargetTest{}, err
 	}
-	t := tryTarget(ctx, c, true)
+	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, errTestTooLong)
+	defer cancel()
+	tried := make(chan TargetTest, 1)
+	go func() { tried <- tryTarget(ctx, c, true) }()
+	var t TargetTest
+	select {
+	case t = <-tried:
+	case <-time.After(answerWithin + time.Second): // what does not heed ctx: a file
+		return TargetTest{}, fmt.Errorf("test target %q: %w, and is still under way: a file that its entry names does not answer", name, errTestTooLong)
+	}
 	if running := a.targets.get(name); running != nil && t.Result != Fail {
 		running.queue.Poke()
 	}

@@ -281,6 +281,9 @@ func (c *Client) explain(ctx context.Context, l *line, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, errNoAnswer) {
 		return fmt.Errorf("post to %s: %w", c.place, through(l.proxy, fmt.Errorf("%w (%s)", cause, c.timeout)))
 	}
+	if cause := context.Cause(ctx); errors.Is(err, context.DeadlineExceeded) && cause != nil {
+		err = cause // whoever asked set the deadline, and says why
+	}
 	return fmt.Errorf("post to %s: %w", c.place, c.redacted(l, err))
 }
 

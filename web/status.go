@@ -33,6 +33,8 @@ type ConfigStatus struct {
 	LoadedAt    time.Time `json:"loaded_at,omitzero"`
 	ReloadError string    `json:"reload_error,omitempty"` // of the last reload, until one succeeds
 	ReloadedAt  time.Time `json:"reload_attempted_at,omitzero"`
+	// Underway is a reload or command that has not ended for long, and what it waits for.
+	Underway string `json:"underway,omitempty"`
 }
 
 // ClockStatus tells what happened to this host's clock since the agent started. Times

@@ -76,13 +76,18 @@ func severity(s string) int {
 }
 
 func configProblems(s Status) []Problem {
-	if s.Config.ReloadError == "" {
-		return nil
+	var all []Problem
+	if u := s.Config.Underway; u != "" {
+		all = append(all, Problem{SeverityError, "config", u + ". Until that ends no other reload begins, nor a command that changes a target",
+			"look at the file, disk or host that is named; restart the agent if it does not answer any more"})
 	}
-	return []Problem{{SeverityError, "config",
+	if s.Config.ReloadError == "" {
+		return all
+	}
+	return append(all, Problem{SeverityError, "config",
 		fmt.Sprintf("the reload at %s failed and changed nothing; what was loaded at %s is in force. %s",
 			clock(s.Now, s.Config.ReloadedAt), clock(s.Now, s.Config.LoadedAt), more(s.Config.ReloadError)),
-		"mend " + s.Config.File + ", look with `hwsagent check --no-network`, reload"}}
+		"correct " + s.Config.File + ", look with `hwsagent check --no-network`, reload"})
 }
 
 func logProblems(s Status) []Problem {
