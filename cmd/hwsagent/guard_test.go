@@ -58,7 +58,7 @@ func TestGuardEndsACommand(t *testing.T) {
 				if took := time.Since(signalled); code != c.code || took != c.took {
 					t.Errorf("exit code %d after %s, want %d after %s", code, took, c.code, c.took)
 				}
-				if named := strings.Contains(said.String(), "left behind: the test's part (in main."); named != (c.code == exitLeft && !c.silent) {
+				if named := strings.Contains(said.String(), "left behind: the test's part (in cmd/hwsagent."); named != (c.code == exitLeft && !c.silent) {
 					t.Errorf("it said %q", said.String())
 				}
 				close(over)
