@@ -106,8 +106,8 @@ func (c *changes) overdue() string {
 	return c.busy()
 }
 
-// end lets no further change begin, and waits for the one that is under way.
-func (c *changes) end() {
-	close(c.quit)
-	c.turn <- struct{}{}
-}
+// refuse lets no further change begin, and answers everybody who waits. It is called once.
+func (c *changes) refuse() { close(c.quit) }
+
+// end waits for the change that is under way. It is called once, after refuse.
+func (c *changes) end() { c.turn <- struct{}{} }

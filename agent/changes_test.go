@@ -62,7 +62,7 @@ func TestChangesEndAtTheStop(t *testing.T) {
 		go func() { answered <- c.do("the command skip", func() error { t.Error("it was begun"); return nil }) }()
 		synctest.Wait()
 		began := time.Now()
-		go func() { c.end(); close(stopped) }()
+		go func() { c.refuse(); c.end(); close(stopped) }()
 		for range 2 {
 			if err := <-answered; !errors.Is(err, web.ErrGoesOn) && !errors.Is(err, errStopping) {
 				t.Errorf("got %v", err)

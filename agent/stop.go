@@ -115,6 +115,7 @@ func (a *Agent) run(ctx context.Context, stopping chan<- struct{}) error {
 		case <-ctx.Done():
 		}
 		close(stopping)
+		a.changes.refuse()
 		return a.stop(inputs, queues, stopQueues, stopWeb)
 	})
 	err := g.Wait()

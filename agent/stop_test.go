@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -286,5 +287,24 @@ func await(t *testing.T, c <-chan struct{}, what string) {
 	case <-c:
 	case <-time.After(20 * time.Second):
 		t.Fatalf("waiting in vain for %s", what)
+	}
+}
+
+// TestTestOfATargetThatHangs: a running agent answers in time, and says that the test was cut
+// short, where the target may take much longer.
+func TestTestOfATargetThatHangs(t *testing.T) {
+	over := make(chan struct{})
+	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-over }))
+	defer silent.Close()
+	defer close(over)
+	r := startAgent(t, t.TempDir(), entry("up", silent.URL, ", remote_timeout: 10m"))
+	r.changes.within = 200 * time.Millisecond
+	began := time.Now()
+	got, err := r.testTarget(t.Context(), "up")
+	if took := time.Since(began); took > busy {
+		t.Errorf("an answer after %s", took)
+	}
+	if err != nil || got.Result != Fail || !strings.Contains(got.Steps[len(got.Steps)-1].Text, "the test took longer than the 200ms that it has") {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
