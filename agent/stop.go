@@ -15,10 +15,10 @@ import (
 // orderly stop have bounds of their own and end within stopWithin; what has not ended by then
 // is left behind. So the process ends within two seconds, whatever hangs.
 const (
-	inputsWithin = 250 * time.Millisecond  // then the queues begin to stop, beside an input that has not ended
+	inputsWithin = 200 * time.Millisecond  // then the queues begin to stop, beside an input that has not ended
 	webUntil     = 1200 * time.Millisecond // the page is shown for so long at most
-	stopWithin   = 1650 * time.Millisecond
-	closeWithin  = 250 * time.Millisecond // for closing the log, after stopWithin
+	stopWithin   = 1600 * time.Millisecond
+	closeWithin  = 200 * time.Millisecond // for closing the log, after stopWithin
 )
 
 // LeftBehind is the error of a stop that did not wait for a part that hangs. What was

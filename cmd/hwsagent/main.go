@@ -62,7 +62,7 @@ func main() {
 
 // How long a command may take to end after the signal to stop; see [guarded].
 const (
-	agentEnds   = 1950 * time.Millisecond // hwsagent run: in under two seconds
+	agentEnds   = 1850 * time.Millisecond // hwsagent run: with lastWords in under two seconds
 	commandEnds = 10 * time.Second
 	lastWords   = 100 * time.Millisecond // for writing what hung, which may hang itself
 )
