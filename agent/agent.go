@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,7 +14,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"golang.org/x/sync/errgroup"
 
 	"hwsagent/agent/control"
 	"hwsagent/inputs"
@@ -50,7 +48,7 @@ type Agent struct {
 	runner   *probes.Runner
 	scraper  scraper // nil in a build that cannot scrape
 	intake   *receivers.Set
-	pushed   pushed         // guarded by reloading
+	pushed   pushed         // of the change that is under way
 	pull     *receivers.Set // the pull endpoint, a listener like theirs
 	unshown  atomic.Int64   // series that its last answer left out
 	pulling  *panics.Guard  // contains the panics of the pull endpoint
@@ -59,8 +57,11 @@ type Agent struct {
 	appended rate
 	clock    *clock
 
-	reloading sync.Mutex // held while a configuration is being put in place
-	ids       identities // guarded by reloading
+	closeLog    func() error  // log.Close
+	closeWithin time.Duration // see there
+
+	changes *changes   // a configuration is put in place by one of these
+	ids     identities // of the change that is under way
 
 	mu     sync.Mutex // guards what follows
 	cfg    *Config
@@ -87,7 +88,7 @@ func New(o Options) (*Agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find out the host's name (it becomes the label instance): %w", err)
 	}
-	a := &Agent{o: o, logger: o.Logger, hostname: hostname, started: time.Now(), registry: prometheus.NewRegistry()}
+	a := &Agent{o: o, logger: o.Logger, hostname: hostname, started: time.Now(), registry: prometheus.NewRegistry(), changes: newChanges(answerWithin)}
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	a.metrics, a.clock = newMetrics(a.registry), newClock(a.registry, o.Logger)
 
@@ -95,6 +96,7 @@ func New(o Options) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.closeLog, a.closeWithin = a.log.Close, closeWithin
 	if err := a.build(cfg); err != nil {
 		return nil, errors.Join(err, a.log.Close())
 	}
@@ -148,7 +150,7 @@ func (a *Agent) build(cfg *Config) error {
 }
 
 // put puts a configuration in place: first everything that can fail is made, then it is
-// swapped in. The caller holds reloading, or is the only one who knows the agent.
+// swapped in. It is called by a change (see [changes]), or before anything runs.
 func (a *Agent) put(cfg *Config) error {
 	plan, err := a.targets.plan(cfg, &a.ids)
 	if err != nil {
@@ -178,6 +180,7 @@ func (a *Agent) put(cfg *Config) error {
 	if err != nil {
 		return errors.Join(err, closeProbes(specs), intake.Abandon())
 	}
+	a.changes.at("writing the targets to the log")
 	if err := a.targets.enroll(plan); err != nil {
 		return errors.Join(err, closeProbes(specs), intake.Abandon(), pull.Abandon())
 	}
@@ -188,13 +191,15 @@ func (a *Agent) put(cfg *Config) error {
 	}
 	applied = true
 	a.log.Reconfigure(logSettings(cfg))
-	a.targets.apply(plan)
+	a.targets.apply(plan, a.changes.at)
+	a.changes.at("ending the rounds of probes that change")
 	connectProbes(a.inputs, cfg, specs)
 	if push != nil {
 		specs = append(specs, *push)
 	}
 	a.runner.Apply(specs)
 	keepProbes(a.inputs, specs)
+	a.changes.at("ending the requests to receivers that change")
 	a.intake.Apply(intake)
 	keepReceivers(a.inputs, intake)
 	a.pull.Apply(pull)
@@ -224,10 +229,20 @@ func logSettings(cfg *Config) wal.Settings {
 }
 
 // Reload reads the configuration file again and puts it in place. On an error nothing
-// has changed, and the error stays in the status until a reload succeeds.
+// has changed, and the error stays in the status until a reload succeeds. The errors
+// [web.ErrNotBegun] and [web.ErrGoesOn] come after ten seconds at most, when something hangs:
+// the status then says what.
 func (a *Agent) Reload() error {
-	a.reloading.Lock()
-	defer a.reloading.Unlock()
+	err := a.changes.do("the reload", a.tryReload)
+	if errors.Is(err, web.ErrNotBegun) || errors.Is(err, web.ErrGoesOn) {
+		a.logger.Error("The reload has not ended", "file", a.o.ConfigFile, "err", err)
+	}
+	return err
+}
+
+// tryReload is Reload in its turn.
+func (a *Agent) tryReload() error {
+	a.changes.at("reading the configuration")
 	err := a.reload()
 	if err != nil {
 		a.logger.Error("The configuration was not reloaded; the one in force stays", "file", a.o.ConfigFile, "err", err)
@@ -257,60 +272,6 @@ func (a *Agent) reload() error {
 		a.logger.Warn("A change of global.scrape_start_timestamps takes effect at the next start")
 	}
 	return a.put(cfg)
-}
-
-// Run runs the agent until ctx ends, then stops it in order. It returns an error when
-// the agent could not go on or did not close cleanly.
-func (a *Agent) Run(ctx context.Context) error {
-	webCtx, stopWeb := context.WithCancel(context.WithoutCancel(ctx))
-	queueCtx, stopQueues := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopWeb()
-	defer stopQueues()
-
-	// The web server failing ends the agent: an operator who cannot see it must know.
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return a.web.Run(webCtx) })
-	g.Go(func() error { return a.web.Serve(webCtx, a.socket) })
-	g.Go(func() error {
-		a.pull.Run(webCtx)
-		return nil
-	})
-	queues := make(chan struct{})
-	go func() {
-		defer close(queues)
-		a.targets.run(queueCtx)
-	}()
-	a.logger.Info("The agent is running", "version", Version, "config", a.o.ConfigFile, "storage", a.o.StoragePath,
-		"targets", len(a.targets.all()), "probes", len(a.runner.Status()), "receivers", len(a.intake.Status()))
-
-	g.Go(func() error {
-		a.watchRates(ctx)
-		return nil
-	})
-	g.Go(func() error {
-		a.clock.run(ctx)
-		return nil
-	})
-	g.Go(func() error {
-		inputs, ctx := errgroup.WithContext(ctx)
-		inputs.Go(func() error { return a.runner.Run(ctx) })
-		inputs.Go(func() error {
-			a.intake.Run(ctx)
-			return nil
-		})
-		if a.scraper != nil {
-			inputs.Go(func() error { return a.scraper.Run(ctx) })
-		}
-		err := inputs.Wait()
-		a.logger.Info("Stopping: the probes have ended; requests under way get a moment to end")
-		stopQueues()
-		<-queues
-		stopWeb()
-		return err
-	})
-	err := g.Wait()
-	a.logPending()
-	return errors.Join(err, a.log.Close())
 }
 
 // config is the configuration in force, without secrets.

@@ -198,6 +198,8 @@ func checkWrite(ctx context.Context, t *remotewrite.Config) []Step {
 	switch code := answer.Status; {
 	case answer.Page:
 		s.Text, s.Try = answer.String(), tryAnswer(t, answer)
+	case code == http.StatusSwitchingProtocols:
+		s.Text, s.Try = answer.String(), tryAnswer(t, answer)
 	case code/100 == 2:
 		s.Result, s.Text = OK, fmt.Sprintf("an empty write is accepted: %d in %s", code, took(answer.Took))
 	case code == http.StatusUnauthorized, code == http.StatusForbidden, code == http.StatusProxyAuthRequired:
@@ -284,7 +286,7 @@ func tryAnswer(t *remotewrite.Config, a remotewrite.Answer) string {
 		return "put a valid token, password or certificate into " + files + "; the agent re-reads it by itself"
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		return "the receiver wants credentials: bearer_token_file, basic_auth or tls_config, or a tenant's header (X-Scope-OrgID)"
-	case code == http.StatusNotFound || code == http.StatusMethodNotAllowed:
+	case code == http.StatusNotFound || code == http.StatusMethodNotAllowed || code == http.StatusSwitchingProtocols:
 		return "change the path of url: to where writes go: " + writePaths
 	case blamesScheme(t, a.Text):
 		return "use https:// in url:"

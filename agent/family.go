@@ -11,6 +11,7 @@ import (
 	"hwsagent/remotewrite"
 	"hwsagent/remotewrite/deadletter"
 	"hwsagent/wal"
+	"hwsagent/watchdog"
 	"hwsagent/web"
 )
 
@@ -73,7 +74,7 @@ func (ts *targets) sendScouts() {
 		})
 		go func() {
 			defer close(f.done)
-			scout.Run(ctx)
+			watchdog.Do(ctx, fmt.Sprintf("the search for tenants of %q", name), scout.Run)
 			_ = source.Close() // it has nothing to save
 		}()
 	}
@@ -137,6 +138,7 @@ func (ts *targets) release(f *family, id string, last uint64) {
 		return
 	}
 	defer ts.mu.Unlock()
+	defer ts.publish()
 	name := wal.Member(f.entry.name, id)
 	t, rest := ts.running[name], ts.running[f.entry.name]
 	if t == nil || rest == nil || !t.paused.IsZero() || t.letters.Count() > 0 {
@@ -151,7 +153,7 @@ func (ts *targets) release(f *family, id string, last uint64) {
 	delete(ts.running, name)
 	if err := ts.log.Release(f.entry.name, id); err != nil {
 		ts.logger.Warn("Cannot let go of a tenant; it stays", "target", name, "err", err)
-		ts.openMissing()
+		ts.openMissing(unseen)
 		return
 	}
 	f.tenants.Forget(id)
@@ -163,9 +165,7 @@ func (ts *targets) release(f *family, id string, last uint64) {
 
 // tenants describes the tenants of a target that has the rest of an entry.
 func (ts *targets) tenants(name string) *web.TenantsStatus {
-	ts.mu.Lock()
-	f := ts.families[name]
-	ts.mu.Unlock()
+	f := ts.look().families[name]
 	if f == nil {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"slices"
 
 	"hwsagent/wal"
+	"hwsagent/watchdog"
 )
 
 // control serves what people may do through the control socket.
@@ -21,7 +23,7 @@ func (a *Agent) control() http.Handler {
 		r, err := parseRequest(h)
 		var c TargetChange
 		if err == nil {
-			c, err = a.manage(r)
+			watchdog.Do(h.Context(), "the command "+r.action, func(context.Context) { c, err = a.manage(r) })
 		}
 		answer(w, c, err)
 	})
@@ -42,20 +44,34 @@ func answer(w http.ResponseWriter, v any, err error) {
 func (a *Agent) manage(r request) (TargetChange, error) {
 	q, c := queues{a.log, a.o.StoragePath}, r.changed(true)
 	var end wal.Mark
-	var err error
 	if r.action == ActionSkip { // while everything goes on
+		var err error
 		if end, err = q.lookBefore(&c, r.before); err != nil || r.dryRun {
 			return c, err
 		}
 	}
-	a.reloading.Lock()
-	defer a.reloading.Unlock()
+	made := make(chan TargetChange, 1)
+	err := a.changes.do("the command "+r.action, func() error {
+		c, err := a.change(q, c, r, end)
+		made <- c
+		return err
+	})
+	select {
+	case c = <-made:
+	default: // it goes on, or was not begun
+	}
+	return c, err
+}
+
+// change is manage in its turn. end is where a skip ends.
+func (a *Agent) change(q queues, c TargetChange, r request, end wal.Mark) (TargetChange, error) {
+	var err error
 	_, configured := a.targets.entry(r.target)
 	switch r.action {
 	case ActionPause, ActionResume:
-		err = a.targets.around(func() error { return q.pause(&c) }, r.target)
+		err = a.targets.around(a.changes.at, func() error { return q.pause(&c) }, r.target)
 	case ActionSkip:
-		err = a.targets.around(func() error { return q.skip(&c, end) }, r.target)
+		err = a.targets.around(a.changes.at, func() error { return q.skip(&c, end) }, r.target)
 	case ActionAdopt:
 		err = a.adopt(q, &c, r.target, r.to)
 	case ActionDrop:
@@ -79,7 +95,7 @@ func (a *Agent) manage(r request) (TargetChange, error) {
 }
 
 // adopt gives the queue of a target to the one that the configuration file has in its
-// place, and reloads the file. a.reloading is held.
+// place, and reloads the file. It is part of a change.
 func (a *Agent) adopt(q queues, c *TargetChange, from, to string) error {
 	cfg, warns, err := Load(a.o.ConfigFile, a.o.Env)
 	if err != nil {
@@ -103,7 +119,7 @@ func (a *Agent) adopt(q queues, c *TargetChange, from, to string) error {
 	}
 	var restore func()
 	var left error // of tenants
-	err = a.targets.around(func() error {
+	err = a.targets.around(a.changes.at, func() error {
 		restore = a.targets.strike(from)
 		err := q.adopt(c, from, to)
 		if err != nil {
@@ -117,7 +133,7 @@ func (a *Agent) adopt(q queues, c *TargetChange, from, to string) error {
 		return err
 	}
 	if err := a.put(cfg); err != nil {
-		back := a.targets.around(func() error {
+		back := a.targets.around(a.changes.at, func() error {
 			restore()
 			return errors.Join(q.adopt(&TargetChange{}, to, from), q.adoptTenants(tenants, to, from))
 		}, to)

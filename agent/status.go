@@ -18,6 +18,7 @@ func (a *Agent) Status() web.Status {
 	a.mu.Lock()
 	cfgStatus, cfg := a.status, a.cfg
 	a.mu.Unlock()
+	cfgStatus.Underway = a.changes.overdue()
 	cfgStatus.LoadedAt, cfgStatus.ReloadedAt = byClock(now, cfgStatus.LoadedAt), byClock(now, cfgStatus.ReloadedAt)
 	s := web.Status{
 		Schema: 1, Version: Version, Host: a.hostname, Running: true, Now: now, Started: byClock(now, a.started),
@@ -84,7 +85,7 @@ func (t *target) status(stepped, now time.Time) web.TargetStatus {
 		Protocol: q.Protocol, Fallback: q.Fallback, FallbackUntil: byClock(now, q.FallbackUntil),
 		Shards: q.Shards, MaxShards: q.MaxShards, Retries: q.Retries,
 		LastSuccess: byClock(now, q.LastSuccess), LastError: q.LastError, LastErrorAt: byClock(now, q.LastErrorAt),
-		NextTry: byClock(now, q.NextTry), ClockSkew: q.ClockSkew, DeadLetters: t.letters.Count(),
+		NextTry: byClock(now, q.NextTry), ClockSkew: q.ClockSkew, FutureLimit: time.Duration(t.config.Target.FutureLimit), DeadLetters: t.letters.Count(),
 	}
 	if !t.paused.IsZero() {
 		s.State, s.Why, s.PausedSince = web.StatePaused, "paused with hwsagent targets pause", byClock(now, t.paused)

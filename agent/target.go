@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/url"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"hwsagent/remotewrite"
 	"hwsagent/remotewrite/deadletter"
 	"hwsagent/wal"
+	"hwsagent/watchdog"
 	"hwsagent/web"
 )
 
@@ -70,6 +72,10 @@ func (t *target) close() error {
 // start runs the target's queue until ctx ends or stop is called.
 func (t *target) start(ctx context.Context, logger *slog.Logger) {
 	ctx, t.cancel = context.WithCancel(ctx)
+	watchdog.Do(ctx, t.part(), func(ctx context.Context) { t.startParts(ctx, logger) })
+}
+
+func (t *target) startParts(ctx context.Context, logger *slog.Logger) {
 	var g errgroup.Group
 	g.Go(func() error { return t.client.Run(ctx) })
 	if t.paused.IsZero() {
@@ -131,11 +137,16 @@ func (t *target) rest(ctx context.Context) error {
 
 // stop ends the queue, saves the savepoint and lets go of everything.
 func (t *target) stop(logger *slog.Logger) {
-	if t.cancel != nil {
-		t.cancel()
-		<-t.done
-	}
-	if err := t.close(); err != nil {
-		logger.Error("The target did not close cleanly", "target", t.name, "err", err)
-	}
+	watchdog.Do(context.Background(), t.part(), func(context.Context) {
+		if t.cancel != nil {
+			t.cancel()
+			<-t.done
+		}
+		if err := t.close(); err != nil {
+			logger.Error("The target did not close cleanly", "target", t.name, "err", err)
+		}
+	})
 }
+
+// part is the name of the target among the parts of the program.
+func (t *target) part() string { return fmt.Sprintf("target %q", t.name) }

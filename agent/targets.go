@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -26,7 +28,11 @@ type targets struct {
 	registry prometheus.Registerer
 	logger   *slog.Logger
 
-	mu       sync.Mutex
+	// shown is what the methods that only look see: they never wait for a change, which may wait
+	// for a target or a file that hangs. See publish.
+	shown atomic.Pointer[shownTargets]
+
+	mu       sync.Mutex      // held during a change, however long it takes; guards what follows
 	ctx      context.Context // of the queues, while they run
 	running  map[string]*target
 	families map[string]*family // of the entries with tenants
@@ -34,6 +40,27 @@ type targets struct {
 	entries  []planned          // with the tenants that are known, each behind its family
 	failed   map[string]error   // why an entry has no running target: the disk
 	found    chan struct{}      // of length 1: there are new tenants
+}
+
+// shownTargets is a copy of what targets has, which is not changed any more.
+type shownTargets struct {
+	running  map[string]*target
+	families map[string]*family
+	entries  []planned
+	failed   map[string]error
+}
+
+// publish shows what there is now. Each change calls it at its end. ts.mu is held.
+func (ts *targets) publish() {
+	ts.shown.Store(&shownTargets{maps.Clone(ts.running), maps.Clone(ts.families), ts.entries, maps.Clone(ts.failed)})
+}
+
+// look returns what was published last.
+func (ts *targets) look() *shownTargets {
+	if s := ts.shown.Load(); s != nil {
+		return s
+	}
+	return &shownTargets{}
 }
 
 // retryOpen is how often the targets that could not be opened are tried again.
@@ -110,9 +137,12 @@ func (ts *targets) enroll(p *plan) error {
 // from their savepoint with the new settings, removed ones keep their queue in the log.
 // A target that cannot be opened (its dead letters) is tried again until it can; the others
 // run. It is enrolled, so the log keeps what it has to get.
-func (ts *targets) apply(p *plan) {
+// at is told each step that may take long.
+func (ts *targets) apply(p *plan, at func(step string)) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
+	defer ts.publish()
+	at("ending the search for tenants")
 	ts.dissolve(p.entries)
 	ts.plain = p.entries
 	ts.establish()
@@ -125,20 +155,22 @@ func (ts *targets) apply(p *plan) {
 	}
 	for name, t := range ts.running {
 		if next[name] == nil {
+			at(fmt.Sprintf("stopping target %q", name))
 			t.stop(ts.logger)
 		}
 	}
 	ts.running, ts.failed = next, map[string]error{}
 	ts.sendScouts()
-	ts.openMissing()
+	ts.openMissing(at)
 }
 
 // openMissing opens the targets that do not run. ts.mu is held.
-func (ts *targets) openMissing() {
+func (ts *targets) openMissing(at func(step string)) {
 	for _, e := range ts.entries {
 		if ts.running[e.name] != nil {
 			continue
 		}
+		at(fmt.Sprintf("opening target %q", e.name))
 		t, err := ts.open(e)
 		if err != nil {
 			if ts.failed[e.name] == nil {
@@ -203,17 +235,21 @@ func (ts *targets) open(e planned) (_ *target, err error) {
 
 // around stops what runs of these targets, does something to their queues on disk, and
 // starts again what is configured.
-func (ts *targets) around(change func() error, names ...string) error {
+// at is told each step that may take long.
+func (ts *targets) around(at func(step string), change func() error, names ...string) error {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
+	defer ts.publish()
 	for _, name := range names {
 		if t := ts.running[name]; t != nil {
+			at(fmt.Sprintf("stopping target %q", name))
 			t.stop(ts.logger)
 			delete(ts.running, name)
 		}
 	}
+	at("changing what the log has of the target")
 	err := change()
-	ts.openMissing()
+	ts.openMissing(at)
 	return err
 }
 
@@ -229,23 +265,20 @@ func (ts *targets) strike(name string) (restore func()) {
 }
 
 // get is a running target, nil if there is none of that name.
-func (ts *targets) get(name string) *target {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	return ts.running[name]
-}
+func (ts *targets) get(name string) *target { return ts.look().running[name] }
 
 // entry is what the configuration in force has under that name.
 func (ts *targets) entry(name string) (planned, bool) {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	for _, e := range ts.entries {
+	for _, e := range ts.look().entries {
 		if e.name == name {
 			return e, true
 		}
 	}
 	return planned{}, false
 }
+
+// unseen is for steps of which no change waits.
+func unseen(string) {}
 
 // run runs the queues until ctx ends and stops them.
 func (ts *targets) run(ctx context.Context) {
@@ -265,13 +298,15 @@ func (ts *targets) run(ctx context.Context) {
 		case <-ts.found:
 			ts.mu.Lock()
 			ts.entries = ts.withTenants()
-			ts.openMissing()
+			ts.openMissing(unseen)
+			ts.publish()
 			ts.mu.Unlock()
 		case <-retry.C:
 			ts.mu.Lock()
 			ts.entries = ts.withTenants()
 			ts.sendScouts()
-			ts.openMissing()
+			ts.openMissing(unseen)
+			ts.publish()
 			ts.mu.Unlock()
 		}
 	}
@@ -290,11 +325,10 @@ func (ts *targets) run(ctx context.Context) {
 
 // all is every running target in the order of the configuration.
 func (ts *targets) all() []*target {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	out := make([]*target, 0, len(ts.entries))
-	for _, e := range ts.entries {
-		if t := ts.running[e.name]; t != nil {
+	s := ts.look()
+	out := make([]*target, 0, len(s.entries))
+	for _, e := range s.entries {
+		if t := s.running[e.name]; t != nil {
 			out = append(out, t)
 		}
 	}
@@ -303,11 +337,10 @@ func (ts *targets) all() []*target {
 
 // missing describes the targets that could not be opened. The log keeps their accounts.
 func (ts *targets) missing() []web.TargetStatus {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
 	var out []web.TargetStatus
-	for _, e := range ts.entries {
-		if err := ts.failed[e.name]; err != nil {
+	s := ts.look()
+	for _, e := range s.entries {
+		if err := s.failed[e.name]; err != nil {
 			l, bytes := ts.log.Account(e.name)
 			out = append(out, web.TargetStatus{
 				Name: e.name, URL: e.config.URL.String(), State: web.StateStopped, Why: err.Error(),

@@ -62,7 +62,8 @@ func (c *Config) target(name string) (*remotewrite.Config, error) {
 	return nil, &plainError{text, ErrNoSuchTarget}
 }
 
-// testTarget is TestTarget in the agent.
+// testTarget is TestTarget in the agent. It ends within ten seconds, where the agent itself
+// waits for an answer of the receiver as long as remote_timeout says.
 func (a *Agent) testTarget(ctx context.Context, name string) (TargetTest, error) {
 	a.mu.Lock()
 	cfg := a.cfg
@@ -71,7 +72,17 @@ func (a *Agent) testTarget(ctx context.Context, name string) (TargetTest, error)
 	if err != nil {
 		return TargetTest{}, err
 	}
-	t := tryTarget(ctx, c, true)
+	tooLong := fmt.Errorf("the test took longer than the %s that it has", a.changes.within)
+	ctx, cancel := context.WithTimeoutCause(ctx, a.changes.within, tooLong)
+	defer cancel()
+	tried := make(chan TargetTest, 1)
+	go func() { tried <- tryTarget(ctx, c, true) }()
+	var t TargetTest
+	select {
+	case t = <-tried:
+	case <-time.After(a.changes.within + time.Second): // a file may hang, whatever ctx says
+		return TargetTest{}, fmt.Errorf("test target %q: %w, and has not ended: a file that its entry names does not answer", name, tooLong)
+	}
 	if running := a.targets.get(name); running != nil && t.Result != Fail {
 		running.queue.Poke()
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"hwsagent/inputs/panics"
+	"hwsagent/watchdog"
 )
 
 // grace is how long a probe may take to return after its deadline, so that what it
@@ -209,6 +210,9 @@ func (l *loop) finish(ctx context.Context, start time.Time, res result) {
 	l.report(res, done.appended, done.refused, done.refusal)
 }
 
+// part is the name of the probe among the parts of the program.
+func (l *loop) part() string { return fmt.Sprintf("probe %q", l.spec.Name) }
+
 // stop ends the loop and waits for it; a round that hangs is left behind, and the probe closed
 // when it returns.
 func (l *loop) stop() {
@@ -218,7 +222,7 @@ func (l *loop) stop() {
 	l.cancel()
 	<-l.done
 	if l.hung == nil {
-		l.closeProbe()
+		watchdog.Do(context.Background(), l.part(), func(context.Context) { l.closeProbe() })
 		return
 	}
 	go func() {

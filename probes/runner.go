@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"hwsagent/inputs/panics"
+	"hwsagent/watchdog"
 )
 
 // Runner runs probes, each in a goroutine of its own, until its context ends.
@@ -94,7 +95,9 @@ func (r *Runner) start(l *loop) {
 	l.cancel = cancel
 	r.wg.Go(func() {
 		defer close(l.done)
-		_ = l.guard.Run(func() { l.run(ctx) }) // the guard tells people
+		watchdog.Do(ctx, l.part(), func(ctx context.Context) {
+			_ = l.guard.Run(func() { l.run(ctx) }) // the guard tells people
+		})
 	})
 }
 

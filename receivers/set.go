@@ -14,6 +14,7 @@ import (
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 
 	"hwsagent/inputs/panics"
+	"hwsagent/watchdog"
 )
 
 // Spec says how one listener is run.
@@ -256,12 +257,14 @@ func (v *server) start(ctx context.Context) {
 	v.done = make(chan struct{})
 	go func() {
 		defer close(v.done)
-		var beside sync.WaitGroup
-		defer beside.Wait()
-		if v.spec.Run != nil {
-			beside.Go(func() { _ = v.guard().Run(func() { v.spec.Run(ctx) }) }) // the guard tells people
-		}
-		_ = v.guard().Run(func() { v.serve(ctx) }) // likewise
+		watchdog.Do(ctx, "receiver "+v.spec.Name, func(ctx context.Context) {
+			var beside sync.WaitGroup
+			defer beside.Wait()
+			if v.spec.Run != nil {
+				beside.Go(func() { _ = v.guard().Run(func() { v.spec.Run(ctx) }) }) // the guard tells people
+			}
+			_ = v.guard().Run(func() { v.serve(ctx) }) // likewise
+		})
 	}()
 }
 

@@ -59,8 +59,9 @@ func (r *bodyReader) Read(p []byte) (int, error) {
 
 // trace tells what became of the last attempt of a request.
 type trace struct {
-	reused   atomic.Bool // on a connection that had carried requests before
-	answered atomic.Bool // something of a response came
+	dials    atomic.Int32 // connections opened for the request, all attempts together
+	reused   atomic.Bool  // on a connection that had carried requests before
+	answered atomic.Bool  // something of a response came
 }
 
 type traceKey struct{}

@@ -237,14 +237,10 @@ func (c *Client) send(ctx context.Context, l *line, k *token, r Request) Answer 
 	c.noteServer(resp.TLS)
 	defer func() { _ = resp.Body.Close() }() // what matters of it is read
 
-	// The status is known now; a body that does not end changes nothing.
-	drain := time.AfterFunc(drainLimit, cancel)
-	defer drain.Stop()
+	// The status is known now; a body that does not end within drainLimit changes nothing. To
+	// close one that has not ended gives the connection up.
 	buf := make([]byte, readBody)
 	n, _ := io.ReadFull(resp.Body, buf)
-	if n == readBody {
-		cancel() // there may be more: give the connection up
-	}
 
 	a := Answer{
 		Version: r.Version, Samples: r.Samples,
@@ -284,6 +280,9 @@ func (c *Client) explain(ctx context.Context, l *line, err error) error {
 	}
 	if cause := context.Cause(ctx); errors.Is(cause, errNoAnswer) {
 		return fmt.Errorf("post to %s: %w", c.place, through(l.proxy, fmt.Errorf("%w (%s)", cause, c.timeout)))
+	}
+	if cause := context.Cause(ctx); errors.Is(err, context.DeadlineExceeded) && cause != nil {
+		err = cause // whoever asked set the deadline, and says why
 	}
 	return fmt.Errorf("post to %s: %w", c.place, c.redacted(l, err))
 }

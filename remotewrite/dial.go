@@ -2,6 +2,7 @@ package remotewrite
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"time"
@@ -18,6 +19,26 @@ const (
 	askTimes  = 3
 	idleDeath = askIdle + askTimes*askAgain
 )
+
+// maxDials is how many connections one request may open: one for itself, another where a
+// kept connection turned out to be closed, and one more. An HTTP/2 server that ends each
+// connection with GOAWAY before it takes the request (RFC 9113, 6.8) allows that the request is
+// sent again, and net/http does so without a pause for as long as the request may last.
+const maxDials = 3
+
+// errEndsEach is the error of a request that would open more connections than that.
+var errEndsEach = fmt.Errorf("the server ended %d new connections in a row before it took the request (GOAWAY)", maxDials)
+
+// limitDials lets each request open at most maxDials connections. The request then fails, and
+// the target pauses as after any other error of the network.
+func limitDials(dial DialFunc) DialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		if t := traceOf(ctx); t != nil && t.dials.Add(1) > maxDials {
+			return nil, errEndsEach
+		}
+		return dial(ctx, network, address)
+	}
+}
 
 // newDial opens connections that notice that the other side is gone: within half a minute
 // while they are idle, and before timeout, which a request has, when what was sent is not

@@ -92,10 +92,10 @@ func (a Answer) String() string {
 		return a.Err.Error()
 	case a.Page:
 		return fmt.Sprintf("%d %s with a web page, which no remote-write receiver sends: %s", a.Status, http.StatusText(a.Status), cmp.Or(a.Text, "it has no title"))
-	case a.Text == "":
-		return fmt.Sprintf("%d %s", a.Status, http.StatusText(a.Status))
+	case a.Status == http.StatusSwitchingProtocols:
+		return "answered " + statusText(a.Status, "") + ", not remote write"
 	}
-	return fmt.Sprintf("%d %s: %s", a.Status, http.StatusText(a.Status), a.Text)
+	return statusText(a.Status, a.Text)
 }
 
 // took reports whether a receiver took the request.

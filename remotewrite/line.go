@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-retryablehttp"
+
+	"hwsagent/httpbound"
 )
 
 // line is a pool of connections made with one set of credentials, for a limited time.
@@ -33,7 +35,7 @@ func (c *Client) newLine(creds *credentials) (*line, error) {
 	if l.proxy, err = proxyFor(rt, c.url); err != nil {
 		return nil, err
 	}
-	l.http = &http.Client{Transport: unled{rt}}
+	l.http = &http.Client{Transport: unled{httpbound.Transport{Next: rt, Limit: drainLimit}}}
 	l.retry = &retryablehttp.Client{
 		HTTPClient:   l.http,
 		RetryMax:     1,
@@ -68,8 +70,6 @@ func (l *line) post(ctx context.Context, to string, header http.Header, k *token
 	resp, err := l.retry.Do(req)
 	if err == nil && l.proxy != "" && req.URL.Scheme == "http" && ownAnswer(resp) {
 		defer resp.Body.Close()
-		drain := time.AfterFunc(drainLimit, func() { _ = resp.Body.Close() })
-		defer drain.Stop()
 		text := make([]byte, keptText)
 		n, _ := io.ReadFull(resp.Body, text) // as much as comes in time
 		return nil, &proxyError{status: resp.StatusCode, text: said(resp.StatusCode, text[:n])}

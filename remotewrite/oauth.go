@@ -204,7 +204,7 @@ func (e *tokenError) Error() string {
 	case e.err != nil:
 		return s + ": " + e.err.Error()
 	case e.status/100 != 2:
-		s += fmt.Sprintf(": %d %s", e.status, http.StatusText(e.status))
+		return s + ": " + statusText(e.status, e.text)
 	}
 	if e.text != "" {
 		s += ": " + e.text

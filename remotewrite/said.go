@@ -1,11 +1,14 @@
 package remotewrite
 
 import (
+	"fmt"
 	"html"
 	"net/http"
 	"strconv"
 	"strings"
 	"unicode"
+
+	"hwsagent/httpbound"
 )
 
 // said is what a server said, for people: of a web page, as proxies answer with, its title;
@@ -19,6 +22,18 @@ func said(status int, body []byte) string {
 		return words
 	}
 	return ""
+}
+
+// statusText is a status and what the server said with it, which may be "", for people.
+func statusText(status int, text string) string {
+	s := fmt.Sprintf("%d %s", status, http.StatusText(status))
+	if status == http.StatusSwitchingProtocols {
+		text = httpbound.Switched // what follows is in no protocol that the agent has asked for
+	}
+	if text != "" {
+		s += ": " + text
+	}
+	return s
 }
 
 // isPage reports whether text begins as an HTML page does.

@@ -18,6 +18,8 @@ import (
 	"github.com/prometheus/common/config"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
+
+	"hwsagent/httpbound"
 )
 
 // The grants that can be configured: by a secret (RFC 6749, 4.4), or by a signed assertion
@@ -93,7 +95,7 @@ func signing(algorithm string) *jwt.SigningMethodRSA {
 // ask asks once, or twice where it is not known yet how the endpoint wants the secret. Its
 // errors are *tokenError.
 func (e *tokenEndpoint) ask(ctx context.Context) (*oauth2.Token, error) {
-	call := &tokenCall{ctx: ctx, agent: e.agent, next: e.transport}
+	call := &tokenCall{ctx: ctx, agent: e.agent, next: httpbound.Transport{Next: e.transport}}
 	client := &http.Client{
 		Transport:     call,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

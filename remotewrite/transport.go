@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/prometheus/common/config"
+
+	"hwsagent/httpbound"
 )
 
 // newTransport makes a pool of connections for the entry's TLS and proxy settings. The
@@ -24,7 +26,7 @@ func newTransport(t *config.TLSConfig, p config.ProxyConfig, http2 bool, dial Di
 		Proxy:                  p.Proxy(),
 		ProxyConnectHeader:     p.GetProxyConnectHeader(),
 		OnProxyConnectResponse: tunnelled,
-		DialContext:            dial,
+		DialContext:            limitDials(dial),
 		TLSClientConfig:        tlsConfig,
 		TLSHandshakeTimeout:    10 * time.Second,
 		DisableCompression:     true,
@@ -44,9 +46,9 @@ func newTransport(t *config.TLSConfig, p config.ProxyConfig, http2 bool, dial Di
 // unled is a transport whose answers lead nowhere: without a Location http.Client follows no
 // redirect, and returns the answer. It reads a Location before it asks whether to follow, and
 // takes one that cannot be read for no answer at all.
-type unled struct{ *http.Transport }
+type unled struct{ httpbound.Transport }
 
-// RoundTrip is http.Transport's.
+// RoundTrip implements [http.RoundTripper].
 func (u unled) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := u.Transport.RoundTrip(req)
 	if err == nil {
@@ -93,11 +95,7 @@ type proxyError struct {
 }
 
 func (e *proxyError) Error() string {
-	s := fmt.Sprintf("the proxy %s answers %d %s", e.proxy, e.status, http.StatusText(e.status))
-	if e.text != "" {
-		s += ": " + e.text
-	}
-	return s
+	return fmt.Sprintf("the proxy %s answers %s", e.proxy, statusText(e.status, e.text))
 }
 
 // tunnelled judges the answer to a CONNECT, which is the proxy's and never the receiver's

@@ -13,9 +13,6 @@ const (
 	// is somebody's mistake.
 	oftenSet = 3
 
-	// futureSkew is less than any future_limit that is of use.
-	futureSkew = 5 * time.Minute
-
 	// firstYear is when this program was written: a clock before it is wrong.
 	firstYear = 2025
 )
@@ -52,8 +49,13 @@ func clockProblems(s Status) []Problem {
 	return all
 }
 
-// skewProblems tells what a difference of the clocks means.
-func skewProblems(t TargetStatus) []Problem {
+// skewProblems says what a difference of the clocks means.
+func skewProblems(now time.Time, t TargetStatus) []Problem {
+	if dropsFuture(t) {
+		return []Problem{{SeverityError, "target " + t.Name, fmt.Sprintf(
+			"samples are lost to a wrong clock: the receiver's clock says %s, a difference of more than future_limit (%s). %s were dropped as future",
+			bothClocks(now.Add(-t.ClockSkew), now), span(t.FutureLimit), samples(t.Ledger.Dropped["future"])), tryBothClocks}}
+	}
 	if t.ClockSkew.Abs() <= skewWarn {
 		return nil
 	}
@@ -61,22 +63,31 @@ func skewProblems(t TargetStatus) []Problem {
 	if t.ClockSkew < 0 {
 		p.Text = fmt.Sprintf("this host's clock is %s behind the receiver's", span(t.ClockSkew))
 	}
-	if dropsFuture(t) {
-		p.Severity = SeverityError
-		p.Text += fmt.Sprintf(": samples that are ahead by more than future_limit are dropped, %s so far", count(t.Ledger.Dropped["future"]))
-	} else {
-		p.Text += "; receivers refuse samples that are too old or in the future"
-	}
+	p.Text += "; receivers refuse samples that are too old or in the future"
 	return []Problem{p}
 }
 
-// dropsFuture reports whether what is collected now is dropped for being ahead of the
-// receiver's clock: some was, and this host's is still far ahead.
+// dropsFuture reports whether samples that are collected now are dropped for being ahead of
+// the receiver's clock: some were, and this host's clock is still ahead by more than the limit.
 func dropsFuture(t TargetStatus) bool {
-	return t.ClockSkew > futureSkew && t.Ledger.Dropped["future"] > 0
+	return t.FutureLimit > 0 && t.ClockSkew > t.FutureLimit && t.Ledger.Dropped["future"] > 0
 }
 
-const tryClock = "set the clock (chrony, systemd-timesyncd)"
+// bothClocks writes the time at the receiver and at this host so that they can be compared:
+// with the date where it differs.
+func bothClocks(receiver, host time.Time) string {
+	receiver, layout := receiver.In(host.Location()), time.TimeOnly
+	if receiver.Format(time.DateOnly) != host.Format(time.DateOnly) {
+		layout = time.DateTime
+	}
+	return receiver.Format(layout) + ", this host's " + host.Format(layout)
+}
+
+const (
+	tryClock      = "set the clock (chrony, systemd-timesyncd)"
+	tryBothClocks = "set the clock that is wrong (chrony, systemd-timesyncd): this host's, or that of the receiver or of the proxy before it, which the header Date shows; " +
+		"if that cannot be done now, hwsagent: {future_limit: 0s} in the target's entry sends everything"
+)
 
 func recent(now, t time.Time) bool { return !t.IsZero() && now.Sub(t) < clockNews }
 

@@ -16,6 +16,15 @@ import (
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 )
 
+// Errors of [Options.Reload] that are no failures of the configuration.
+var (
+	// ErrNotBegun: something else is under way, which does not end. The answer is 503.
+	ErrNotBegun = errors.New("not begun")
+	// ErrGoesOn: the reload waits for something that does not end, and goes on when that does.
+	// The answer is 202.
+	ErrGoesOn = errors.New("has not ended yet and goes on")
+)
+
 // ReloadFailed begins the answer to a reload that was refused; the reason follows.
 const ReloadFailed = "The reload failed and changed nothing.\n"
 
@@ -34,7 +43,7 @@ type Options struct {
 
 	Status  func() Status          // called for each page; must be quick and safe for concurrent use
 	Metrics http.Handler           // GET /metrics
-	Reload  func() error           // POST /-/reload; the error's text is the answer
+	Reload  func() error           // POST /-/reload; the error's text is the answer, see ErrNotBegun, ErrGoesOn
 	Ready   func() error           // GET /-/ready; nil when the agent is collecting
 	Config  func() ([]byte, error) // GET /api/v1/config: the configuration in force, without secrets
 
@@ -263,11 +272,16 @@ func (h *handlers) ready(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (h *handlers) reload(w http.ResponseWriter, _ *http.Request) {
-	if err := h.o.Reload(); err != nil {
+	switch err := h.o.Reload(); {
+	case err == nil:
+		text(w, http.StatusOK, "reloaded\n")
+	case errors.Is(err, ErrNotBegun):
+		text(w, http.StatusServiceUnavailable, err.Error()+"\n")
+	case errors.Is(err, ErrGoesOn):
+		text(w, http.StatusAccepted, err.Error()+"\n")
+	default:
 		text(w, http.StatusBadRequest, ReloadFailed+strings.TrimRight(err.Error(), "\n")+"\n")
-		return
 	}
-	text(w, http.StatusOK, "reloaded\n")
 }
 
 func (h *handlers) config(w http.ResponseWriter, _ *http.Request) {

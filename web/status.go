@@ -33,6 +33,8 @@ type ConfigStatus struct {
 	LoadedAt    time.Time `json:"loaded_at,omitzero"`
 	ReloadError string    `json:"reload_error,omitempty"` // of the last reload, until one succeeds
 	ReloadedAt  time.Time `json:"reload_attempted_at,omitzero"`
+	// Underway is a reload or command that has not ended for long, and what it waits for.
+	Underway string `json:"underway,omitempty"`
 }
 
 // ClockStatus tells what happened to this host's clock since the agent started. Times
@@ -96,6 +98,7 @@ type TargetStatus struct {
 	LastErrorAt time.Time     `json:"last_error_at,omitzero"`
 	NextTry     time.Time     `json:"next_try,omitzero"` // when backing off or held
 	ClockSkew   time.Duration `json:"clock_skew_ns"`     // this host's clock minus the receiver's Date; 0 if unknown
+	FutureLimit time.Duration `json:"future_limit_ns"`   // samples further ahead of the receiver's clock are not sent; 0: no limit
 	DeadLetters int           `json:"dead_letters"`
 
 	Expiries []ExpiryStatus `json:"expiries,omitempty"`

@@ -76,13 +76,18 @@ func severity(s string) int {
 }
 
 func configProblems(s Status) []Problem {
-	if s.Config.ReloadError == "" {
-		return nil
+	var all []Problem
+	if u := s.Config.Underway; u != "" {
+		all = append(all, Problem{SeverityError, "config", u + ". Until that ends no other reload begins, nor a command that changes a target",
+			"look at the file, disk or host that is named; restart the agent if it does not answer any more"})
 	}
-	return []Problem{{SeverityError, "config",
+	if s.Config.ReloadError == "" {
+		return all
+	}
+	return append(all, Problem{SeverityError, "config",
 		fmt.Sprintf("the reload at %s failed and changed nothing; what was loaded at %s is in force. %s",
 			clock(s.Now, s.Config.ReloadedAt), clock(s.Now, s.Config.LoadedAt), more(s.Config.ReloadError)),
-		"mend " + s.Config.File + ", look with `hwsagent check --no-network`, reload"}}
+		"correct " + s.Config.File + ", look with `hwsagent check --no-network`, reload"})
 }
 
 func logProblems(s Status) []Problem {
@@ -192,7 +197,7 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 		add(strangers(t.Tenants))
 	}
 	all = append(all, expiryProblems(s, t)...)
-	all = append(all, skewProblems(t)...)
+	all = append(all, skewProblems(s.Now, t)...)
 	return all
 }
 
@@ -247,7 +252,7 @@ func tryHeld(t TargetStatus) string {
 		return "look at proxy_url and its user, and at what the proxy lets through"
 	case strings.Contains(text, "401") || strings.Contains(text, "403") || strings.Contains(text, "407"):
 		return "put a valid token, password or certificate where the configuration names it: files are re-read by themselves"
-	case strings.Contains(text, "404") || strings.Contains(text, "405") || strings.Contains(text, "30"):
+	case strings.Contains(text, "101 Switching Protocols") || strings.Contains(text, "404") || strings.Contains(text, "405") || strings.Contains(text, "30"):
 		return "look at the path of " + t.URL + ": receivers want their write path, such as /api/v1/write or /api/v1/push"
 	}
 	return "`hwsagent check` shows each step to the receiver; delivery goes on by itself when it lets data in"
@@ -324,7 +329,7 @@ func VerdictOf(s Status) Verdict {
 	case s.WAL.Error != "":
 		return Verdict{SeverityError, "The log cannot be written: new samples are refused"}
 	case slices.ContainsFunc(s.Targets, dropsFuture):
-		return Verdict{level, "Samples are dropped: this host's clock is ahead of the receiver's"}
+		return Verdict{level, "Samples are dropped: the receiver's clock and this host's differ too much"}
 	case len(stuck) == live && live > 0:
 		return Verdict{level, "No data arrives" + behindText(worst) + waitingText(pending)}
 	case len(stuck) > 0:

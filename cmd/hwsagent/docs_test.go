@@ -44,8 +44,8 @@ func TestDocumented(t *testing.T) {
 	}
 
 	codes := regexp.MustCompile(`(?m)^  (\d)  (.+)$`).FindAllStringSubmatch(exitCodes, -1)
-	if len(codes) != exitSilent+1 {
-		t.Errorf("the help tells %d exit codes, want %d", len(codes), exitSilent+1)
+	if len(codes) != exitLeft+1 {
+		t.Errorf("the help tells %d exit codes, want %d", len(codes), exitLeft+1)
 	}
 	for _, code := range codes {
 		if !regexp.MustCompile(`(?m)^\| ` + code[1] + ` \| ` + regexp.QuoteMeta(code[2])).MatchString(docs.String()) {

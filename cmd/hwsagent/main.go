@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,12 +12,15 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"hwsagent/agent"
 	"hwsagent/agent/demo"
+	"hwsagent/watchdog"
 )
 
 // The exit codes. They are part of the interface and documented in the help.
@@ -30,6 +34,7 @@ const (
 	exitDamaged    = 6 // the log
 	exitNotRunning = 7
 	exitSilent     = 8 // an agent is running, and does not answer
+	exitLeft       = 9 // it was to stop, and a part of it did not
 )
 
 const exitCodes = `Exit codes:
@@ -41,7 +46,8 @@ const exitCodes = `Exit codes:
   5  a probe failed
   6  the log is damaged
   7  the agent is not running
-  8  the agent does not answer`
+  8  the agent does not answer
+  9  stopped without a part that hung`
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -50,16 +56,62 @@ func main() {
 		<-ctx.Done()
 		stop()
 	}()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	c := &cli{stdout: os.Stdout, stderr: os.Stderr}
+	os.Exit(guarded(ctx, c, func() int { return c.execute(ctx, os.Args[1:]) }))
 }
 
-// run is the program; it returns its exit code.
+// How long a command may take to end after the signal to stop; see [guarded].
+const (
+	agentEnds   = 1850 * time.Millisecond // hwsagent run: with lastWords in under two seconds
+	commandEnds = 10 * time.Second
+	lastWords   = 100 * time.Millisecond // for writing what hung, which may hang itself
+)
+
+// guarded runs a command, and gives it up when it does not end in its time after ctx has
+// ended: then it says what still runs, and returns exitLeft. The process must end then.
+func guarded(ctx context.Context, c *cli, command func() int) int {
+	code := make(chan int, 1)
+	go func() { code <- command() }()
+	select {
+	case n := <-code:
+		return n
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(cmp.Or(time.Duration(c.ends.Load()), commandEnds))
+	defer late.Stop()
+	select {
+	case n := <-code:
+		return n
+	case <-late.C:
+	}
+	said := make(chan struct{})
+	go func() {
+		defer close(said)
+		running := watchdog.Look()
+		fmt.Fprintf(c.stderr, "hwsagent: was told to stop and did not end in its time; what still ran was left behind: %s\n%s\n",
+			cmp.Or(running.Names(), "see the stacks"), running.Stacks)
+	}()
+	enough := time.NewTimer(lastWords)
+	defer enough.Stop()
+	select {
+	case <-said:
+	case <-enough.C:
+	}
+	return exitLeft
+}
+
+// run is the program without the guard; it returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	c := &cli{stdout: stdout, stderr: stderr}
+	return c.execute(ctx, args)
+}
+
+// execute carries out a command line and returns its exit code.
+func (c *cli) execute(ctx context.Context, args []string) int {
 	root := c.root()
 	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
+	root.SetOut(c.stdout)
+	root.SetErr(c.stderr)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitOK
@@ -84,6 +136,9 @@ func exitCode(err error) int {
 	if _, ok := errors.AsType[*agent.ConfigErrors](err); ok {
 		return exitConfig
 	}
+	if _, ok := errors.AsType[*agent.LeftBehind](err); ok {
+		return exitLeft
+	}
 	switch {
 	case errors.Is(err, agent.ErrReload):
 		return exitConfig
@@ -106,7 +161,8 @@ func exitCode(err error) int {
 // cli is the state of one invocation.
 type cli struct {
 	stdout, stderr io.Writer
-	started        bool // a command's own work has begun, so errors are not about usage
+	started        bool         // a command's own work has begun, so errors are not about usage
+	ends           atomic.Int64 // how long the command may take to end after a signal, ns; 0: commandEnds
 
 	config, storage, listen string
 	logLevel, logFormat     string
@@ -126,6 +182,8 @@ func (c *cli) complain(cmd *cobra.Command, code int, err error) {
 	switch {
 	case code == exitNotRunning:
 		fmt.Fprintln(c.stderr, "Try: name the agent's directory with --storage.path, or start it: hwsagent run")
+	case code == exitLeft:
+		fmt.Fprintln(c.stderr, "Try: look at the file, disk or host that the log names; report it with the stacks from the log if it is none of these")
 	case code == exitSilent:
 		fmt.Fprintln(c.stderr, "Try: look at its process (ps -o pid,stat,cmd -C hwsagent). T: it is stopped, kill -CONT lets it go on. D: the disk does not answer.\n"+
 			"    Otherwise restart it. What it was asked to do may still be done when it goes on: look with hwsagent targets")

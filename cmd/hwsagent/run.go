@@ -25,6 +25,7 @@ func (c *cli) run() *cobra.Command {
 		Short: "Run the agent until SIGTERM or SIGINT; SIGHUP reads the configuration again",
 		Args:  cobra.NoArgs,
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
+			c.ends.Store(int64(agentEnds))
 			if os.Getenv("GOGC") == "" {
 				debug.SetGCPercent(gcPercent)
 			}
@@ -68,6 +69,6 @@ func onHangup(ctx context.Context, a *agent.Agent) (stop func()) {
 	return func() {
 		signal.Stop(signals)
 		cancel()
-		<-done
+		<-done // a stopped agent answers at once, also when a reload hangs
 	}
 }

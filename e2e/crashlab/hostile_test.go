@@ -350,6 +350,10 @@ func (z *zoo) judge(some []*beast, from time.Time) {
 		if e.Unseen && c.Seen > 0 {
 			z.t.Errorf("%s: %d requests came through", e.Name, c.Seen)
 		}
+		// One request opens three connections at most, and pauses grow to maxBackoff.
+		if most := 40 + int(10*time.Since(from).Seconds()); c.Opened > most {
+			z.t.Errorf("%s: %d connections in %s, more than %d", e.Name, c.Opened, time.Since(from).Round(time.Second), most)
+		}
 		if c.Early > 100*time.Millisecond {
 			z.t.Errorf("%s: a request came %s before the time", e.Name, c.Early)
 		}

@@ -44,7 +44,7 @@ func (b Behaviour) Long() bool { return b.Pause > time.Minute }
 
 // Behaviours are all that there are.
 func Behaviours() []Behaviour {
-	all := slices.Concat(statuses(), redirects(), waits(), bodies(), heads(), slowness(), breaks(), others(), handshakes(), http2s())
+	all := slices.Concat(statuses(), redirects(), waits(), bodies(), endless(), heads(), slowness(), breaks(), others(), handshakes(), http2s())
 	for i := range all {
 		all[i].Secure = all[i].Secure || all[i].HTTP2
 	}

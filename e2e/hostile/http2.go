@@ -88,15 +88,21 @@ func (f *frames) request() bool {
 
 // accept stores the request and says so.
 func (f *frames) accept() bool {
+	more, ok := f.store()
+	return ok && f.head("204", true, more...)
+}
+
+// store stores the request. It returns the headers of the answer.
+func (f *frames) store() (more []string, ok bool) {
 	n, err := f.c.s.store(f.req, false)
 	if err != nil {
-		return false
+		return nil, false
 	}
-	more := []string{"date", time.Now().UTC().Format(http.TimeFormat)}
+	more = []string{"date", time.Now().UTC().Format(http.TimeFormat)}
 	if isV2(f.req) {
 		more = append(more, "x-prometheus-remote-write-samples-written", strconv.Itoa(n))
 	}
-	return f.head("204", true, more...)
+	return more, true
 }
 
 // head writes the head of an answer; more are names and values.
@@ -120,10 +126,10 @@ func (f *frames) ready() bool { return f.WriteSettings() == nil }
 // http2s misbehave below HTTP.
 func http2s() []Behaviour {
 	all := []Behaviour{
-		{Name: "GOAWAY at once", State: retrying, frames: func(f *frames) {
+		{Name: "GOAWAY at once", State: retrying, Says: "GOAWAY", frames: func(f *frames) {
 			_ = f.ready() && f.WriteGoAway(0, http2.ErrCodeNo, nil) == nil && f.c.wait()
 		}},
-		{Name: "GOAWAY instead of an answer", State: retrying, frames: func(f *frames) {
+		{Name: "GOAWAY instead of an answer", State: retrying, Says: "GOAWAY", frames: func(f *frames) {
 			_ = f.ready() && f.request() && f.WriteGoAway(0, http2.ErrCodeNo, nil) == nil && f.c.wait()
 		}},
 		{Name: "GOAWAY: enhance your calm", State: retrying, Says: "ENHANCE_YOUR_CALM", frames: func(f *frames) {
@@ -186,6 +192,7 @@ func http2s() []Behaviour {
 			_ = f.c.say("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n") && f.c.wait()
 		}},
 	}
+	all = append(all, endless2()...)
 	for i := range all {
 		all[i].HTTP2 = true
 	}

@@ -47,6 +47,7 @@ type Server struct {
 // Counts are a server's figures.
 type Counts struct {
 	Connections int // ever
+	Opened      int // connections since Play
 	Requests    int // whose head could be read, ever
 	Fired       int // connections or requests that the behaviour met, since Play
 	Seen        int // requests since Play
@@ -95,6 +96,7 @@ func (s *Server) open() error {
 			s.mu.Lock()
 			s.conns[c] = true
 			s.counts.Connections++
+			s.counts.Opened++
 			s.mu.Unlock()
 			s.serving.Go(func() { s.serve(c.(*net.TCPConn)) })
 		}
@@ -146,7 +148,7 @@ func (s *Server) Play(b *Behaviour) error {
 	s.playing, s.since = b, time.Now()
 	s.doubt = true // cutting may take answers away
 	if b != nil {
-		s.counts.Fired, s.counts.Seen, s.counts.Early, s.counts.asked = 0, 0, 0, time.Time{}
+		s.counts.Fired, s.counts.Seen, s.counts.Opened, s.counts.Early, s.counts.asked = 0, 0, 0, 0, time.Time{}
 	}
 	s.mu.Unlock()
 	s.cut()

@@ -1,0 +1,173 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"hwsagent/watchdog"
+)
+
+// How long the agent takes to stop, counted from the beginning of the stop. The parts of an
+// orderly stop have bounds of their own and end within stopWithin; what has not ended by then
+// is left behind. So the process ends within two seconds, whatever hangs.
+const (
+	inputsWithin = 200 * time.Millisecond  // then the queues begin to stop, beside an input that has not ended
+	webUntil     = 1200 * time.Millisecond // the page is shown for so long at most
+	stopWithin   = 1600 * time.Millisecond
+	closeWithin  = 200 * time.Millisecond // for closing the log, after stopWithin
+)
+
+// LeftBehind is the error of a stop that did not wait for a part that hangs. What was
+// acknowledged is in the files of the log all the same: it was written before it was
+// acknowledged.
+type LeftBehind struct {
+	Parts string // that still ran, with a place in the code for each
+	Log   error  // why the log was not closed in order; nil: it was
+}
+
+func (e *LeftBehind) Error() string {
+	log := "the log was closed in order"
+	if e.Log != nil {
+		log = "the log was not closed in order (" + e.Log.Error() + "), but what was acknowledged is written to its files"
+	}
+	return fmt.Sprintf("the stop did not end within %s, and these parts were left behind: %s; %s", stopWithin, e.Parts, log)
+}
+
+// Unwrap returns why the log was not closed.
+func (e *LeftBehind) Unwrap() error { return e.Log }
+
+// errLogHangs means that closing the log did not end in its time.
+var errLogHangs = errors.New("closing it did not end in its time: the disk does not answer")
+
+// Run runs the agent until ctx ends, then stops it in order, within two seconds. It returns an
+// error when the agent could not go on or did not close cleanly; a *[LeftBehind] when a part
+// did not end. The process must end then.
+func (a *Agent) Run(ctx context.Context) error {
+	stopping, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- a.run(ctx, stopping) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-stopping:
+	}
+	late := time.NewTimer(stopWithin)
+	defer late.Stop()
+	select {
+	case err := <-ended:
+		return err
+	case <-late.C:
+		return a.leave()
+	}
+}
+
+// leave ends a stop that does not end in order: it says what hangs, and closes the log.
+func (a *Agent) leave() error {
+	running := watchdog.Look()
+	closed := make(chan error, 1)
+	go func() { closed <- a.closeLog() }()
+	late := time.NewTimer(a.closeWithin)
+	defer late.Stop()
+	left := &LeftBehind{Parts: running.Names(), Log: errLogHangs}
+	select {
+	case left.Log = <-closed:
+	case <-late.C:
+	}
+	a.logger.Error("The stop did not end in its time; the parts that still run are left behind",
+		"within", stopWithin, "parts", left.Parts, "log_closed", left.Log == nil)
+	a.logger.Error("The stacks of what was left behind", "stacks", running.Stacks)
+	return left
+}
+
+// run runs the agent until ctx ends, then stops it in order. It closes stopping when the stop
+// begins.
+func (a *Agent) run(ctx context.Context, stopping chan<- struct{}) error {
+	webCtx, stopWeb := context.WithCancel(context.WithoutCancel(ctx))
+	queueCtx, stopQueues := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWeb()
+	defer stopQueues()
+
+	// The web server failing ends the agent: an operator who cannot see it must know.
+	g, ctx := errgroup.WithContext(ctx)
+	part(g, webCtx, "the page", a.web.Run)
+	part(g, webCtx, "the control socket", func(ctx context.Context) error { return a.web.Serve(ctx, a.socket) })
+	part(g, webCtx, "the pull endpoint", func(ctx context.Context) error { a.pull.Run(ctx); return nil })
+	part(g, ctx, "the rates", func(ctx context.Context) error { a.watchRates(ctx); return nil })
+	part(g, ctx, "the clock", func(ctx context.Context) error { a.clock.run(ctx); return nil })
+	queues := make(chan struct{})
+	go func() {
+		defer close(queues)
+		watchdog.Do(queueCtx, "the targets", a.targets.run)
+	}()
+	a.logger.Info("The agent is running", "version", Version, "config", a.o.ConfigFile, "storage", a.o.StoragePath,
+		"targets", len(a.targets.all()), "probes", len(a.runner.Status()), "receivers", len(a.intake.Status()))
+
+	inputs := make(chan error, 1)
+	go func() { inputs <- a.runInputs(ctx) }()
+	g.Go(func() error {
+		var err error
+		select {
+		case err = <-inputs: // it failed, or ctx has ended
+			inputs <- err
+		case <-ctx.Done():
+		}
+		close(stopping)
+		a.changes.refuse()
+		return a.stop(inputs, queues, stopQueues, stopWeb)
+	})
+	err := g.Wait()
+	a.changes.end()
+	a.logPending()
+	watchdog.Do(context.WithoutCancel(ctx), "closing the log", func(context.Context) { err = errors.Join(err, a.closeLog()) })
+	return err
+}
+
+// part runs a part of the agent under its name in g.
+func part(g *errgroup.Group, ctx context.Context, name string, run func(context.Context) error) {
+	g.Go(func() (err error) {
+		watchdog.Do(ctx, name, func(ctx context.Context) { err = run(ctx) })
+		return err
+	})
+}
+
+// runInputs runs what brings data until ctx ends.
+func (a *Agent) runInputs(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	part(g, ctx, "the probes", a.runner.Run)
+	part(g, ctx, "the receivers", func(ctx context.Context) error { a.intake.Run(ctx); return nil })
+	if a.scraper != nil {
+		part(g, ctx, "the scrape jobs", a.scraper.Run)
+	}
+	return g.Wait()
+}
+
+// stop stops the agent against the way that a sample goes: inputs, queues, page. An input that does not
+// end in its time does not keep the queues from sending what they have: what it still appends
+// is on disk for the next start.
+func (a *Agent) stop(inputs <-chan error, queues <-chan struct{}, stopQueues, stopWeb func()) error {
+	var err error
+	ended := false
+	select {
+	case err = <-inputs:
+		ended = true
+		a.logger.Info("Stopping: the probes have ended; requests under way get a moment to end")
+	case <-time.After(inputsWithin):
+		a.logger.Info("Stopping: requests under way get a moment to end; an input has not ended yet")
+	}
+	stopQueues()
+	shown := time.NewTimer(webUntil - inputsWithin)
+	defer shown.Stop()
+	select {
+	case <-queues:
+	case <-shown.C:
+	}
+	stopWeb()
+	<-queues
+	if !ended {
+		err = <-inputs
+	}
+	return err
+}

@@ -1,0 +1,144 @@
+// Package watchdog tells which parts of the program still run: for a stop that does not end,
+// and for a command that waits. The parts give themselves names, which all goroutines inherit
+// that they start, as labels of the profiler (runtime/pprof); nothing is registered and nothing
+// has to be unregistered.
+package watchdog
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"path"
+	"runtime/pprof"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// label is the key of the label that carries the name of a part.
+const label = "part"
+
+// module is the path of this module, with which the names of its functions begin.
+const module = "hwsagent/"
+
+// maxStacks bounds the text of [Report.Stacks], in bytes.
+const maxStacks = 64 << 10
+
+// Do runs f as the part of the program with that name, such as `target "up"`. All goroutines
+// that f starts belong to the part, even when f has returned.
+func Do(ctx context.Context, name string, f func(context.Context)) {
+	pprof.Do(ctx, pprof.Labels(label, name), f)
+}
+
+// Part is a part of the program that has goroutines.
+type Part struct {
+	Name       string
+	Goroutines int
+	// At is a place in this program's own code where one of them is: function, file and line.
+	At string
+}
+
+// String names the part and says where it is.
+func (p Part) String() string { return p.Name + " (in " + p.At + ")" }
+
+// Report is what runs at one moment.
+type Report struct {
+	// Parts are those with a goroutine in this program's own code, by name.
+	Parts []Part
+	// Stacks are the stacks of all goroutines, equal ones together, without any argument of a
+	// function: no secret is in them. At most 64 KiB.
+	Stacks string
+}
+
+// Look describes what runs at present. It stops the program for less than a millisecond.
+func Look() Report {
+	var b bytes.Buffer
+	if err := pprof.Lookup("goroutine").WriteTo(&b, 1); err != nil {
+		return Report{Stacks: err.Error()} // cannot be: it is written to memory
+	}
+	r := Report{Parts: parse(b.String()), Stacks: b.String()}
+	if len(r.Stacks) > maxStacks {
+		r.Stacks = r.Stacks[:maxStacks] + "\n…"
+	}
+	return r
+}
+
+// Names are the names of the parts, for a sentence; without those called except.
+func (r Report) Names(except ...string) string {
+	var all []string
+	for _, p := range r.Parts {
+		if !slices.Contains(except, p.Name) {
+			all = append(all, p.String())
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// parse reads a profile of goroutines as text ("debug=1"): for each group of equal stacks a
+// line "COUNT @ PC …", a line of labels if there are some, and a line for each frame.
+func parse(profile string) []Part {
+	found := map[string]*Part{}
+	count, name, at := 0, "", ""
+	end := func() {
+		if name != "" && at != "" {
+			p := found[name]
+			if p == nil {
+				p = &Part{Name: name, At: at}
+				found[name] = p
+			}
+			p.Goroutines += count
+		}
+		count, name, at = 0, "", ""
+	}
+	lines := bufio.NewScanner(strings.NewReader(profile))
+	lines.Buffer(nil, len(profile)+1)
+	for lines.Scan() {
+		line := lines.Text()
+		switch {
+		case line == "":
+			end()
+		case strings.HasPrefix(line, "# labels: "):
+			name = labelled(line)
+		case strings.HasPrefix(line, "#"):
+			if place := ours(line); at == "" {
+				at = place
+			}
+		default:
+			end()
+			_, _ = fmt.Sscanf(line, "%d @", &count) // the first line has no count, and no stack
+		}
+	}
+	end()
+	all := make([]Part, 0, len(found))
+	for _, p := range found {
+		all = append(all, *p)
+	}
+	slices.SortFunc(all, func(a, b Part) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// labelled is the name of the part in a line such as `# labels: {"part":"target \"up\""}`.
+func labelled(line string) string {
+	_, rest, _ := strings.Cut(line, strconv.Quote(label)+":")
+	quoted, err := strconv.QuotedPrefix(rest)
+	if err != nil {
+		return ""
+	}
+	name, err := strconv.Unquote(quoted)
+	if err != nil {
+		return ""
+	}
+	return name
+}
+
+// ours is where a frame is, if it is in a function of this module that does more than name a
+// part; "" if not. A line is "#", the program counter, function+offset, and file:line.
+func ours(line string) string {
+	f := strings.Fields(line)
+	if len(f) < 4 || !strings.HasPrefix(f[2], module) || strings.HasPrefix(f[2], module+"watchdog.Do") {
+		return ""
+	}
+	function, _, _ := strings.Cut(strings.TrimPrefix(f[2], module), "+0x")
+	return function + ", " + path.Base(f[len(f)-1])
+}
