@@ -39,14 +39,15 @@ func importRules() []importRule {
 	return []importRule{
 		{dir: "refs"},
 		{dir: "wal", ours: []string{"refs"}, never: []string{"net/http"}},
-		{dir: "remotewrite", ours: []string{"wal"}, never: []string{promModule + "tsdb/wlog", promModule + "scrape"}},
-		{dir: "probes"},
-		{dir: "receivers"},
+		{dir: "redact"},
+		{dir: "remotewrite", ours: []string{"redact", "wal"}, never: []string{promModule + "tsdb/wlog", promModule + "scrape"}},
+		{dir: "probes", ours: []string{"redact"}},
+		{dir: "receivers", ours: []string{"redact"}},
 		{dir: "inputs", ours: []string{"refs"}},
-		{dir: "receivers/scrape", except: []string{promModule + "scrape", promModule + "config", promModule + "discovery"}},
-		{dir: "receivers/otlp", ours: []string{"receivers"}, except: []string{promModule + "config", promModule + "storage/remote/otlptranslator"}},
+		{dir: "receivers/scrape", ours: []string{"redact"}, except: []string{promModule + "scrape", promModule + "config", promModule + "discovery"}},
+		{dir: "receivers/otlp", ours: []string{"receivers", "redact"}, except: []string{promModule + "config", promModule + "storage/remote/otlptranslator"}},
 		{dir: "web"},
-		{dir: "agent", ours: []string{"wal", "remotewrite", "probes", "receivers", "inputs", "web"}},
+		{dir: "agent", ours: []string{"redact", "wal", "remotewrite", "probes", "receivers", "inputs", "web"}},
 		{dir: "agent/demo/receiver"},
 		{dir: "cmd/hwsagent", ours: []string{"agent"}},
 		{dir: "e2e", ours: []string{"agent/demo/receiver"}},
@@ -199,6 +200,11 @@ func TestImportRulesBite(t *testing.T) {
 		path   string
 		broken bool
 	}{
+		{"redact", false, "hwsagent/remotewrite", true},
+		{"remotewrite", false, "hwsagent/redact", false},
+		{"probes/exec", false, "hwsagent/redact", false},
+		{"receivers/scrape", false, "hwsagent/redact", false},
+		{"wal", false, "hwsagent/redact", true},
 		{"wal", false, "hwsagent/remotewrite", true},
 		{"wal", false, "net/http", true},
 		{"wal", true, "net/http", false},

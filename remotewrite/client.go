@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/prometheus/common/config"
+
+	"hwsagent/redact"
 )
 
 // Limits on what a receiver can make a client do.
@@ -64,7 +66,7 @@ type Client struct {
 	header  [numVersions]http.Header
 	version Version // the newest that the entry asks for
 	timeout time.Duration
-	secrets []string // of headers and query
+	secrets *redact.Secrets // of headers and query
 	opts    ClientOptions
 	files   bool // the entry names credential files
 	changed chan struct{}
@@ -101,6 +103,7 @@ func NewClient(c *Config, o ClientOptions) (*Client, error) {
 		opts:    o,
 		files:   len(c.CredentialFiles()) > 0,
 		changed: make(chan struct{}, 1),
+		secrets: redact.New(),
 	}
 	if c.newerProtocol() {
 		client.version = V2
@@ -111,16 +114,12 @@ func NewClient(c *Config, o ClientOptions) (*Client, error) {
 		u.User = nil
 	}
 	client.url = u.String()
-	for _, values := range u.Query() {
-		for _, v := range values {
-			client.secrets = append(client.secrets, v, url.QueryEscape(v))
-		}
-	}
+	client.secrets.AddURL(u)
 	header := http.Header{}
 	for name, value := range c.Headers {
 		header.Set(name, value)
-		if !openHeader(name) {
-			client.secrets = append(client.secrets, value)
+		if !redact.OpenHeader(name) {
+			client.secrets.Add(value)
 		}
 	}
 	c.tenantHeader(header)

@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +17,8 @@ import (
 	"github.com/prometheus/common/config"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
+
+	"hwsagent/redact"
 )
 
 // The grants that can be configured: by a secret (RFC 6749, 4.4), or by a signed assertion
@@ -33,7 +34,7 @@ type tokenEndpoint struct {
 	place     string // for people
 	proxy     string // "" if there is none
 	agent     string // the User-Agent header
-	secrets   []string
+	secrets   *redact.Secrets
 	transport *http.Transport
 	grant     interface { // *clientcredentials.Config or *config.JwtGrantTypeConfig
 		TokenSource(ctx context.Context) oauth2.TokenSource
@@ -103,9 +104,9 @@ func (e *tokenEndpoint) ask(ctx context.Context) (*oauth2.Token, error) {
 		return got, nil
 	}
 	failed := &tokenError{place: e.place, status: call.status, after: call.after}
-	redact := func(s string) string { return without(s, slices.Concat(e.secrets, call.sent)) }
+	cut := func(s string) string { return redact.Cut(s, e.secrets, &call.sent) }
 	if said, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
-		failed.text = whyNoToken(said, redact)
+		failed.text = whyNoToken(said, cut)
 		return nil, failed
 	}
 	if cause := context.Cause(ctx); cause != nil {
@@ -115,7 +116,7 @@ func (e *tokenEndpoint) ask(ctx context.Context) (*oauth2.Token, error) {
 		err = wrapped.Err
 	}
 	if failed.status != 0 && ctx.Err() == nil {
-		failed.text = redact(strings.TrimPrefix(err.Error(), "oauth2: "))
+		failed.text = cut(strings.TrimPrefix(err.Error(), "oauth2: "))
 		return nil, failed
 	}
 	failed.status, failed.err = 0, through(e.proxy, withoutPort(err))
@@ -124,20 +125,20 @@ func (e *tokenEndpoint) ask(ctx context.Context) (*oauth2.Token, error) {
 
 // whyNoToken is what a token endpoint said: error and error_description (RFC 6749, 5.2), or
 // the beginning of what it sent instead.
-func whyNoToken(e *oauth2.RetrieveError, redact func(string) string) string {
+func whyNoToken(e *oauth2.RetrieveError, cut func(string) string) string {
 	var told struct {
 		Error       string `json:"error"`
 		Description string `json:"error_description"`
 	}
 	told.Error, told.Description = e.ErrorCode, e.ErrorDescription
 	if told.Error == "" && json.Unmarshal(e.Body, &told) != nil || told.Error == "" {
-		return quoted(e.Response.StatusCode, e.Body, redact)
+		return quoted(e.Response.StatusCode, e.Body, cut)
 	}
 	text := told.Error
 	if told.Description != "" {
 		text += ": " + told.Description
 	}
-	return quoted(e.Response.StatusCode, []byte(text), redact)
+	return quoted(e.Response.StatusCode, []byte(text), cut)
 }
 
 // tokenCall carries the requests of one call of ask, which the grants do not all bind to
@@ -147,7 +148,7 @@ type tokenCall struct {
 	agent string
 	next  http.RoundTripper
 
-	sent []string // assertions, which would let in whoever has them
+	sent redact.Secrets // assertions, which would let in whoever has them
 
 	// Of the last answer.
 	status int
@@ -182,7 +183,7 @@ func (c *tokenCall) noteAssertion(req *http.Request) error {
 	}
 	form, err := url.ParseQuery(string(text))
 	if err == nil {
-		c.sent = append(c.sent, form["assertion"]...)
+		c.sent.Add(form["assertion"]...)
 	}
 	return err
 }
