@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"hwsagent/redact"
 	"hwsagent/remotewrite"
 )
 
@@ -142,7 +143,7 @@ func secretKeys(t reflect.Type, path string, found *[]string) {
 	switch {
 	case t.Name() == "Secret", t == reflect.TypeFor[remotewrite.URL](), t.Name() == "URL":
 		add(path)
-	case t == reflect.TypeFor[remotewrite.Headers](), key == "endpoint_params":
+	case t == reflect.TypeFor[redact.Headers](), key == "endpoint_params":
 		add(path + ".*")
 	case t.Kind() == reflect.Slice:
 		secretKeys(t.Elem(), path+"[]", found)

@@ -16,6 +16,7 @@ import (
 
 	"hwsagent/inputs"
 	"hwsagent/receivers/scrape"
+	"hwsagent/redact"
 	"hwsagent/web"
 )
 
@@ -109,8 +110,8 @@ func (r runningScraper) Status(now time.Time) []web.ScrapeStatus {
 		s := web.ScrapeStatus{Job: j.Name, Error: j.Error, Dropped: j.Dropped}
 		for _, t := range j.Targets {
 			s.Targets = append(s.Targets, web.ScrapeTargetStatus{
-				URL: maskURL(t.URL), Health: t.Health, LastScrape: byClock(now, t.Last), Took: t.Took,
-				LastError: maskURL(t.LastError), Interval: t.Interval, Labels: t.Labels.Map(),
+				URL: redact.Text(t.URL), Health: t.Health, LastScrape: byClock(now, t.Last), Took: t.Took,
+				LastError: redact.Text(t.LastError), Interval: t.Interval, Labels: t.Labels.Map(),
 			})
 		}
 		all = append(all, s)

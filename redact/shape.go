@@ -83,13 +83,14 @@ func (s Shape) Keys() (keys []Key, open Shape) {
 	return keys, open
 }
 
-// Under is the shape of the value under a key; false if there is no such key.
+// Under is the shape of the value under a key; false if there is no such key. All that is found
+// below a secret, where it does not belong, is secret, too.
 func (s Shape) Under(key string) (Shape, bool) {
-	if s.Kind == Secret {
-		return s, true
-	}
 	if s.Type.Kind() == reflect.Map {
 		return s.under(key, s.Type.Elem()), true
+	}
+	if s.Kind == Secret {
+		return s, true
 	}
 	keys, open := s.Keys()
 	for _, k := range keys {
@@ -104,13 +105,10 @@ func (s Shape) Under(key string) (Shape, bool) {
 	return open, true
 }
 
-// Elem is the shape of an element of a list; false if s is none.
+// Elem is the shape of an element of a list; false if s is none. As for Under.
 func (s Shape) Elem() (Shape, bool) {
-	if s.Kind == Secret {
-		return s, true
-	}
 	if s.Type.Kind() != reflect.Slice {
-		return Shape{}, false
+		return s, s.Kind == Secret
 	}
 	e := s.under("", s.Type.Elem())
 	if e.Kind == Plain {
@@ -129,6 +127,9 @@ func (s Shape) under(key string, t reflect.Type) Shape {
 }
 
 func (s Shape) kind(key string, t reflect.Type) Kind {
+	if s.Kind == Secret { // and so is what it consists of
+		return Secret
+	}
 	switch t {
 	case reflect.TypeFor[config.Secret](), reflect.TypeFor[url.Values](): // the parameters of a scrape
 		return Secret
@@ -193,7 +194,7 @@ func (s Shape) holds(seen map[reflect.Type]bool) bool {
 		return false
 	}
 	seen[s.Type] = true
-	if e, ok := s.Elem(); ok {
+	if e, ok := s.Elem(); ok && s.Type.Kind() == reflect.Slice {
 		return e.holds(seen)
 	}
 	keys, open := s.Keys()

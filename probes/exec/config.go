@@ -16,6 +16,8 @@ import (
 	"strings"
 
 	"github.com/prometheus/common/config"
+
+	"hwsagent/redact"
 )
 
 // Bounds of Config.MaxOutput, in bytes.
@@ -42,16 +44,11 @@ type Config struct {
 	ScrapeURL URL `yaml:"scrape_url,omitempty"`
 }
 
-// URL is an address whose query is not shown.
+// URL is an address whose user and query are not shown.
 type URL string
 
-// String is the address without its query.
-func (u URL) String() string {
-	if shown, _, ok := strings.Cut(string(u), "?"); ok {
-		return shown + "?<secret>"
-	}
-	return string(u)
-}
+// String is the address without user and query.
+func (u URL) String() string { return redact.URL(string(u)) }
 
 // MarshalYAML writes String.
 func (u URL) MarshalYAML() (any, error) { return u.String(), nil }
