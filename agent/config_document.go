@@ -40,6 +40,8 @@ type document struct {
 
 	// written holds scalars whose value was expanded, as they are in the file.
 	written map[*yaml.Node]string
+	// given are the parts of such a scalar that were put in.
+	given map[*yaml.Node][]part
 	// masks replaces what must not appear in a message.
 	masks []mask
 
@@ -71,7 +73,7 @@ func parse(name string, text []byte) (*document, error) {
 		name: name, lines: strings.Split(string(text), "\n"),
 		values: map[string]*yaml.Node{}, keys: map[string]*yaml.Node{},
 		valuesAt: map[place]string{}, keysAt: map[place]string{},
-		written: map[*yaml.Node]string{}, unexpanded: map[place]bool{}, broken: map[string]bool{},
+		written: map[*yaml.Node]string{}, given: map[*yaml.Node][]part{}, unexpanded: map[place]bool{}, broken: map[string]bool{},
 		byLine: map[int][]scalarAt{}, shapes: map[string][]redact.Shape{},
 	}
 	if len(text) > maxConfigBytes {

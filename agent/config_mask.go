@@ -244,6 +244,16 @@ func maskTree(d *document, path string, n *yaml.Node) {
 	}
 }
 
+// cutTree cuts secrets out of all scalars.
+func cutTree(s *redact.Secrets, n *yaml.Node) {
+	if n.Kind == yaml.ScalarNode {
+		n.Value = s.Cut(n.Value)
+	}
+	for _, inner := range n.Content {
+		cutTree(s, inner)
+	}
+}
+
 // rawKey finds a key and what stands after it on a line of a file that cannot be parsed.
 var rawKey = regexp.MustCompile(`^([\s{\[-]*["']?)([^\s"':{}\[\],]+)(["']?\s*:(?:\s+|$))`)
 

@@ -14,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"hwsagent/redact"
 	"hwsagent/web"
 )
 
@@ -152,6 +153,8 @@ func (c *Config) decodeScrape(d *document, x *expander) {
 		theirs, own := e.split(n)
 		src.Entries = append(src.Entries, scrapeText{entry: e, Text: e.in.flowText(theirs), Dir: e.dir, MaxSeries: own.MaxSeries})
 	}
+	c.hideGivenScrape(entries)
+	src.Hidden = c.scrapeHidden
 	c.scrape = parseScrape(d, src)
 	if c.scrape == nil {
 		return
@@ -173,6 +176,7 @@ func (c *Config) showScrape(d *document) error {
 	}
 	for i, n := range list.Content[0].Content {
 		maskTree(d, "scrape_configs[0]", n)
+		cutTree(c.scrapeHidden, n)
 		if limit := c.scrape.MaxSeries(c.scrape.Names()[i]); limit > 0 {
 			var own yaml.Node
 			if err := own.Encode(map[string]scrapeOwn{"hwsagent": {limit}}); err != nil {
@@ -246,6 +250,7 @@ func (c *Config) scrapeGlobal(d *document) string {
 type (
 	scrapeSource struct {
 		Global  string
+		Hidden  *redact.Secrets // what is shown nowhere
 		Entries []scrapeText
 	}
 	scrapeText struct {

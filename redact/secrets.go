@@ -46,6 +46,15 @@ func (s *Secrets) Add(values ...string) {
 	}
 }
 
+// Join adds what another has; nil has nothing.
+func (s *Secrets) Join(other *Secrets) {
+	if other != nil {
+		s.forms = append(s.forms, other.forms...)
+		slices.Sort(s.forms)
+		s.forms = slices.Compact(s.forms)
+	}
+}
+
 // AddBasic adds a password, alone and as the header Authorization carries it (RFC 7617, 2).
 func (s *Secrets) AddBasic(user, password string) {
 	s.Add(password, base64.StdEncoding.EncodeToString([]byte(user+":"+password)))

@@ -67,6 +67,7 @@ type Client struct {
 	version Version // the newest that the entry asks for
 	timeout time.Duration
 	secrets *redact.Secrets // of headers and query
+	hide    *redact.Secrets // of addresses' paths; may be nil
 	opts    ClientOptions
 	files   bool // the entry names credential files
 	changed chan struct{}
@@ -104,6 +105,7 @@ func NewClient(c *Config, o ClientOptions) (*Client, error) {
 		files:   len(c.CredentialFiles()) > 0,
 		changed: make(chan struct{}, 1),
 		secrets: redact.New(),
+		hide:    c.hide,
 	}
 	if c.newerProtocol() {
 		client.version = V2
@@ -344,6 +346,9 @@ func (c *Client) blamed(l *line) {
 // and, unless atOnce, if it has been seen twice.
 func (c *Client) reload(atOnce bool) error {
 	creds, err := loadCredentials(&c.http)
+	if err == nil {
+		creds.hide = c.hide
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil {

@@ -40,6 +40,8 @@ type Config struct {
 	// Of a target in a family, see [TenantConfig].
 	role   tenantRole
 	tenant string
+
+	hide *redact.Secrets // see Hide; may be nil
 }
 
 // QueueConfig is queue_config.
@@ -139,6 +141,13 @@ func (c *Config) TargetName() string {
 		return c.Name
 	}
 	return c.URL.Place()
+}
+
+// Hide says which parts of the paths of the entry's addresses are shown nowhere, since a variable or
+// a file gave them: they may be tokens. Call it before the entry is used.
+func (c *Config) Hide(parts ...string) {
+	c.hide = redact.New(parts...)
+	c.URL.hide = c.hide
 }
 
 // Policy is what of the entry bears on outcomes.

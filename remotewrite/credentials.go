@@ -36,6 +36,7 @@ type credentials struct {
 
 	// secrets are cut out of whatever text is shown.
 	secrets redact.Secrets
+	hide    *redact.Secrets // of addresses' paths; may be nil
 
 	// ends tells for each role of the metrics when the earliest certificate or token ends;
 	// expiries is the same for people.

@@ -60,7 +60,8 @@ func newTokens(c *credentials, agent string, dial DialFunc, got func(end time.Ti
 	if err != nil {
 		return nil, fmt.Errorf("oauth2: %w", err)
 	}
-	e.secrets = &c.secrets
+	e.secrets, e.hide = &c.secrets, c.hide
+	e.place.hide = c.hide
 	return &tokens{endpoint: e, got: got, turn: make(chan struct{}, 1)}, nil
 }
 
@@ -141,7 +142,7 @@ func (t *tokens) fetch(ctx context.Context) (*token, error) {
 		k.end = time.Time{} // nonsense; a 401 will tell when it is over
 	}
 	if got.AccessToken == "" || !httpguts.ValidHeaderFieldValue(k.header) {
-		return nil, &tokenError{place: t.endpoint.place, status: http.StatusOK, text: "the answer has no access_token that can be sent"}
+		return nil, &tokenError{place: t.endpoint.place.String(), status: http.StatusOK, text: "the answer has no access_token that can be sent"}
 	}
 	return k, nil
 }

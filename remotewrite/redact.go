@@ -21,7 +21,7 @@ func (c Config) MarshalYAML() (any, error) {
 		o := *c.HTTP.OAuth2
 		o.ProxyURL = openURL(o.ProxyURL)
 		if u, err := url.Parse(o.TokenURL); err == nil {
-			o.TokenURL = URL{u}.String()
+			o.TokenURL = URL{u, c.hide}.String()
 		} else {
 			o.TokenURL = redact.Mark
 		}
@@ -60,7 +60,7 @@ func openURL(u config.URL) config.URL {
 
 // redact cuts secrets out of a text.
 func (c *Client) redact(l *line, text string) string {
-	return redact.Cut(text, c.secrets, &l.creds.secrets, l.creds.tokens.secrets())
+	return redact.Cut(text, c.secrets, c.hide, &l.creds.secrets, l.creds.tokens.secrets())
 }
 
 // redacted is err, or its text without the secrets that are in it.

@@ -31,10 +31,11 @@ const (
 // tokenEndpoint asks for access tokens. It follows no redirect: the client's secret would
 // go along. Safe for concurrent use.
 type tokenEndpoint struct {
-	place     string // for people
+	place     URL    // which is shown to people
 	proxy     string // "" if there is none
 	agent     string // the User-Agent header
 	secrets   *redact.Secrets
+	hide      *redact.Secrets // of addresses' paths; may be nil
 	transport *http.Transport
 	grant     interface { // *clientcredentials.Config or *config.JwtGrantTypeConfig
 		TokenSource(ctx context.Context) oauth2.TokenSource
@@ -47,7 +48,7 @@ func newTokenEndpoint(o *config.OAuth2, agent string, dial DialFunc) (*tokenEndp
 	if err != nil {
 		return nil, err
 	}
-	e := &tokenEndpoint{place: place.String(), agent: agent}
+	e := &tokenEndpoint{place: place, agent: agent}
 	if e.transport, err = newTransport(&o.TLSConfig, o.ProxyConfig, false, dial); err != nil {
 		return nil, err
 	}
@@ -103,8 +104,8 @@ func (e *tokenEndpoint) ask(ctx context.Context) (*oauth2.Token, error) {
 	if err == nil {
 		return got, nil
 	}
-	failed := &tokenError{place: e.place, status: call.status, after: call.after}
-	cut := func(s string) string { return redact.Cut(s, e.secrets, &call.sent) }
+	failed := &tokenError{place: e.place.String(), status: call.status, after: call.after}
+	cut := func(s string) string { return redact.Cut(s, e.secrets, e.hide, &call.sent) }
 	if said, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
 		failed.text = whyNoToken(said, cut)
 		return nil, failed

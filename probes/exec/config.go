@@ -42,6 +42,16 @@ type Config struct {
 	// ScrapeURL makes the command an exporter that runs on and is scraped at that address. With
 	// {{port}}, a free port is put there, and into command and env.
 	ScrapeURL URL `yaml:"scrape_url,omitempty"`
+
+	// Hide is what of command and address is shown nowhere besides; nil: nothing.
+	Hide *redact.Secrets `yaml:"-"`
+}
+
+// secrets are what must not show in a text about the probe.
+func (c *Config) secrets() *redact.Secrets {
+	s := redact.Hold(c.with("1")).Secrets() // with a port the address can be read
+	s.Join(c.Hide)
+	return s
 }
 
 // URL is an address whose user and query are not shown.

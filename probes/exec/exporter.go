@@ -9,6 +9,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"hwsagent/redact"
 )
 
 // How an exporter is started again: after 1 s, doubled to a minute; from the beginning if it ran
@@ -26,6 +28,7 @@ var errStarting = errors.New("the exporter is being started")
 // exporter keeps a command running.
 type exporter struct {
 	config Config
+	hide   *redact.Secrets
 	log    *slog.Logger
 	stop   context.CancelFunc
 	done   chan struct{} // closed when nothing of it runs any more
@@ -38,7 +41,7 @@ type exporter struct {
 // startExporter starts the command, and starts it again whenever it ends, until close.
 func startExporter(c Config, log *slog.Logger) *exporter {
 	ctx, cancel := context.WithCancel(context.Background())
-	e := &exporter{config: c, log: log, stop: cancel, done: make(chan struct{}), why: errStarting}
+	e := &exporter{config: c, hide: c.secrets(), log: log, stop: cancel, done: make(chan struct{}), why: errStarting}
 	go func() {
 		defer close(e.done)
 		e.run(ctx)
@@ -77,7 +80,7 @@ func (e *exporter) run(ctx context.Context) {
 			pause = leastPause
 		}
 		e.set("", fmt.Errorf("%w; it is started again after %s", err, pause))
-		e.log.Warn("The exporter ended and is started again", "command", e.config.Command[0], "err", err, "pause", pause)
+		e.log.Warn("The exporter ended and is started again", "command", e.hide.Cut(e.config.Command[0]), "err", e.hide.Error(err), "pause", pause)
 		wait := time.NewTimer(pause)
 		select {
 		case <-wait.C:
@@ -95,12 +98,12 @@ func (e *exporter) once(ctx context.Context) error {
 		return err
 	}
 	c := e.config.with(number)
-	said := &tail{hide: c.Env}
+	said := &tail{hide: c.secrets()}
 	cmd := command(&c, said, said)
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start exporter: %w", err)
 	}
-	e.log.Info("The exporter was started", "command", c.Command[0], "pid", cmd.Process.Pid, "scrape_url", c.ScrapeURL)
+	e.log.Info("The exporter was started", "command", e.hide.Cut(c.Command[0]), "pid", cmd.Process.Pid, "scrape_url", e.hide.Cut(c.ScrapeURL.String()))
 	e.set(c.ScrapeURL, nil)
 	exited, finish := watch(cmd)
 	select {

@@ -13,6 +13,7 @@ import (
 
 	"hwsagent/probes"
 	"hwsagent/probes/exposition"
+	"hwsagent/redact"
 )
 
 // tryAgain is how long a scrape waits when an exporter that has just been started does not listen yet.
@@ -21,6 +22,7 @@ const tryAgain = 50 * time.Millisecond
 // Probe implements [probes.Probe].
 type Probe struct {
 	config   Config
+	hide     *redact.Secrets
 	log      *slog.Logger
 	client   *http.Client
 	exporter *exporter // nil until the first round, and for a command that is run each time
@@ -37,12 +39,16 @@ func New(c Config, logger *slog.Logger) (*Probe, error) {
 		Transport:     &http.Transport{MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	return &Probe{config: c, log: logger, client: client}, nil
+	return &Probe{config: c, hide: c.secrets(), log: logger, client: client}, nil
 }
 
 // Collect runs the command, or scrapes the exporter. Output of a command that fails, and text that is
-// malformed, adds nothing.
+// malformed, adds nothing. No error repeats a secret, whatever a command or exporter says.
 func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
+	return p.hide.Error(p.collect(ctx, r))
+}
+
+func (p *Probe) collect(ctx context.Context, r *probes.Round) error {
 	if p.config.ScrapeURL == "" {
 		out, err := run(ctx, &p.config)
 		if err != nil {
