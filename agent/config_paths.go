@@ -27,7 +27,7 @@ func (d *document) givenBelow(prefix string) (texts []string) {
 		switch kind, _ := d.kindAt(path); {
 		case kind == redact.Address:
 			from, to = pathOf(n.Value)
-		case kind == redact.Path, strings.Contains(path[len(prefix):], ".command["):
+		case kind == redact.Path, strings.HasPrefix(path[len(prefix):], "command["):
 		default:
 			continue
 		}

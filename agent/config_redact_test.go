@@ -23,7 +23,7 @@ func canaryConfig(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fill := strings.NewReplacer("ECHO", "echo.example", "SECURE", "secure.example", "PROXY", "proxy.example:3128", "DIR/", "/etc/", "PEM", "pem")
+	fill := strings.NewReplacer("http://ECHO/x/${file:DIR/path-token}/phrase", "http://127.0.0.1/x/${TOKEN}/phrase", "${file:DIR/path-token}", "${TOKEN}", "${file:DIR/argument}", "${TOKEN}", "DEVICE", "127.0.0.1:1", "PORT1", "9465", "PORT2", "9466", "WEBFILE", "/etc/web.yml", "ECHO", "echo.example", "SECURE", "secure.example", "PROXY", "proxy.example:3128", "DIR/", "/etc/", "PEM", "pem")
 	return []byte(fill.Replace(string(text)))
 }
 
@@ -69,6 +69,11 @@ func TestCanariesEverywhere(t *testing.T) {
 		secretKeys(reflect.TypeOf(newSettings(kind)), "probes[]", &want)
 	}
 	secretKeys(reflect.TypeFor[Config](), "", &want)
+	for _, key := range secretShapes(t) {
+		if !noSecret(key) && !strings.HasPrefix(key, "scrape_configs") {
+			want = append(want, key)
+		}
+	}
 	slices.Sort(want)
 	want = slices.Compact(want)
 	for _, key := range []string{ // the search works
@@ -123,6 +128,8 @@ func noSecret(key string) bool {
 		return true // a name, sent in clear with each assertion
 	case key == "web.config_file", strings.HasSuffix(key, ".web_config_file"), key == "probes[].journal_file", key == "global.scrape_failure_log_file":
 		return true // exporter-toolkit's own, with hashes; written by the agent
+	case key == "probes[].target":
+		return true // the label instance; SNMP refuses one with a user
 	case strings.HasSuffix(key, ".auth.auth_protocol"), strings.HasSuffix(key, ".auth.priv_protocol"):
 		return true
 	}

@@ -52,21 +52,17 @@ func (p secretPlace) text(value string) string {
 	return b.String()
 }
 
-// secretPlaces are all places that hold a secret, or a mapping or list with one, by the types of the
-// configuration. A new key is among them by itself.
-func secretPlaces(t *testing.T) []secretPlace {
+// eachShape calls visit for each place of the configuration, by its types, until that does not want to
+// go deeper. A new key is among them by itself.
+func eachShape(t *testing.T, visit func(secretPlace) (deeper bool)) {
 	t.Helper()
-	var all []secretPlace
 	var walk func(steps []string, probe string, s redact.Shape)
 	walk = func(steps []string, probe string, s redact.Shape) {
 		if len(steps) > 9 {
 			t.Fatalf("no end at %v", steps)
 		}
-		if !s.Holds() {
+		if !visit(secretPlace{append([]string(nil), steps...), probe, s}) {
 			return
-		}
-		if len(steps) > 0 {
-			all = append(all, secretPlace{append([]string(nil), steps...), probe, s})
 		}
 		under := func(step string, inner redact.Shape) { walk(append(steps, step), probe, inner) }
 		if s.Type.Kind() == reflect.Map {
@@ -94,10 +90,35 @@ func secretPlaces(t *testing.T) []secretPlace {
 	for _, s := range scrapeTypes() {
 		walk([]string{"scrape_configs", "-"}, "", redact.ShapeOf(s))
 	}
+}
+
+// secretPlaces are all places that hold a secret, or a mapping or list with one.
+func secretPlaces(t *testing.T) (all []secretPlace) {
+	t.Helper()
+	eachShape(t, func(p secretPlace) bool {
+		if p.shape.Holds() && len(p.steps) > 0 {
+			all = append(all, p)
+		}
+		return p.shape.Holds()
+	})
 	if len(all) < 100 {
 		t.Fatalf("found only %d places", len(all))
 	}
 	return all
+}
+
+// secretShapes are the keys of all values that are not shown as they are, or name a file with such a
+// value: with [] for a list and * for a key that a person chooses.
+func secretShapes(t *testing.T) (keys []string) {
+	t.Helper()
+	eachShape(t, func(p secretPlace) bool {
+		if k := p.shape.Type.Kind(); p.shape.Kind != redact.Plain && k != reflect.Slice && k != reflect.Map {
+			keys = append(keys, strings.NewReplacer(".-", "[]", "X-Name", "*").Replace(strings.Join(p.steps, ".")))
+			return false
+		}
+		return true
+	})
+	return keys
 }
 
 // wrongTexts are values of another type than is wanted, or that YAML reads otherwise than a person
