@@ -98,6 +98,9 @@ func TestCutLeavesTheRest(t *testing.T) {
 		{"overlapping pingpong", "overlappingpong", "<secret>"},
 		{"secret", "100% + 3 &amp; \\n stay", "100% + 3 &amp; \\n stay"},
 		{"swordfish", "it was cut off at swordf", "it was cut off at <secret>"},
+		{"swordfish", `\u0073wor\u00 …`, `<secret>\u00 …`},
+		{"swordfish", `swor%6`, `<secret>%6`},
+		{"swordfish", `{"a": "cut off at SWORDF …", "b": "swordf\u2026"}`, `{"a": "cut off at <secret> …", "b": "<secret>\u2026"}`},
 		{"", "", ""},
 	} {
 		s := New(strings.Fields(tc.secrets)...)

@@ -29,11 +29,12 @@ func newView(text string) view {
 	return v
 }
 
-// find returns where in the text one of the folded forms stands, and where the text ends with the
-// beginning of one.
+// find returns where in the text one of the folded forms stands, and where the text ends, or is cut
+// off with an ellipsis, after the beginning of one.
 func (v view) find(forms []string) (found []span) {
 	f := v.fold()
 	text := string(f.bytes)
+	ends := endsOf(text)
 	for _, form := range forms {
 		for from := 0; ; {
 			i := strings.Index(text[from:], form)
@@ -44,14 +45,38 @@ func (v view) find(forms []string) (found []span) {
 			found = append(found, span{f.at[from].from, f.at[from+len(form)-1].to})
 			from += len(form)
 		}
-		for n := min(len(form)-1, len(text)); n >= shortest; n-- {
-			if strings.HasSuffix(text, form[:n]) {
-				found = append(found, span{f.at[len(text)-n].from, f.at[len(text)-1].to})
-				break
+		for _, end := range ends {
+			for n := min(len(form)-1, end); n >= shortest; n-- {
+				if strings.HasSuffix(text[:end], form[:n]) {
+					found = append(found, span{f.at[end-n].from, f.at[end-1].to})
+					break
+				}
 			}
 		}
 	}
 	return found
+}
+
+// endsOf are the places where a text ends or was shortened, be it in the middle of an escape.
+func endsOf(text string) []int {
+	ends := whole(nil, text)
+	for from := 0; ; {
+		i := strings.Index(text[from:], "…")
+		if i < 0 {
+			return ends
+		}
+		ends = whole(ends, strings.TrimRight(text[:from+i], " "))
+		from += i + len("…")
+	}
+}
+
+// whole adds where text ends, with and without an escape that is begun there.
+func whole(ends []int, text string) []int {
+	ends = append(ends, len(text))
+	if i := strings.LastIndexAny(text, `\%&`); i >= len(text)-longestEntity && i >= 0 {
+		ends = append(ends, i)
+	}
+	return ends
 }
 
 // fold is v without the difference of upper and lower case.
