@@ -15,11 +15,11 @@ import (
 	"hwsagent/remotewrite"
 )
 
-// canaryConfig is testdata/canary.yaml as the running agent has it, but for what the
+// canaryConfig is a file of testdata as the running agent has it, but for what the
 // end-to-end test fills in.
-func canaryConfig(t *testing.T) []byte {
+func canaryConfig(t *testing.T, file string) []byte {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", "canary.yaml"))
+	text, err := os.ReadFile(filepath.Join("testdata", file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func canaryConfig(t *testing.T) []byte {
 }
 
 func TestRedacted(t *testing.T) {
-	cfg, _, err := LoadBytes("agent.yaml", canaryConfig(t), testEnv)
+	cfg, _, err := LoadBytes("agent.yaml", canaryConfig(t, "canary.yaml"), testEnv)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,12 +55,14 @@ func TestRedacted(t *testing.T) {
 // configuration, holds a canary in testdata/canary.yaml, or names a file that does. The
 // end-to-end test TestNoSecretShows runs the agent with that.
 func TestCanariesEverywhere(t *testing.T) {
-	var doc any
-	if err := yaml.Load(canaryConfig(t), &doc); err != nil {
-		t.Fatal(err)
-	}
 	there := map[string]bool{}
-	canaries(doc, "", there)
+	for _, file := range []string{"canary.yaml", "canary-scrape.yaml"} {
+		var doc any
+		if err := yaml.Load(canaryConfig(t, file), &doc); err != nil {
+			t.Fatal(err)
+		}
+		canaries(doc, "", there)
+	}
 	if len(there) < 20 {
 		t.Fatalf("found only %v", there)
 	}
@@ -70,7 +72,7 @@ func TestCanariesEverywhere(t *testing.T) {
 	}
 	secretKeys(reflect.TypeFor[Config](), "", &want)
 	for _, key := range secretShapes(t) {
-		if !noSecret(key) && !strings.HasPrefix(key, "scrape_configs") {
+		if !noSecret(key) {
 			want = append(want, key)
 		}
 	}
@@ -111,7 +113,7 @@ func canaries(v any, path string, found map[string]bool) {
 			canaries(value, path+"[]", found)
 		}
 	case string:
-		if strings.Contains(v, "CANARY") || strings.HasPrefix(v, "/etc/") {
+		if strings.Contains(v, "CANARY") || strings.Contains(v, "${TOKEN}") || strings.HasPrefix(v, "/etc/") {
 			found[path] = true
 		}
 	}
@@ -126,10 +128,10 @@ func noSecret(key string) bool {
 		return true // public
 	case strings.HasSuffix(key, ".client_certificate_key_id"):
 		return true // a name, sent in clear with each assertion
-	case key == "web.config_file", strings.HasSuffix(key, ".web_config_file"), key == "probes[].journal_file", key == "global.scrape_failure_log_file":
+	case key == "web.config_file", strings.HasSuffix(key, ".web_config_file"), key == "probes[].journal_file", strings.HasSuffix(key, ".scrape_failure_log_file"):
 		return true // exporter-toolkit's own, with hashes; written by the agent
-	case key == "probes[].target":
-		return true // the label instance; SNMP refuses one with a user
+	case key == "probes[].target", key == "scrape_configs[].static_configs[].targets[]":
+		return true // the label instance; SNMP and scraping refuse one with a user
 	case strings.HasSuffix(key, ".auth.auth_protocol"), strings.HasSuffix(key, ".auth.priv_protocol"):
 		return true
 	}

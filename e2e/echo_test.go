@@ -126,6 +126,9 @@ func (e *echo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	last := path.Base(r.URL.Path)
 	secrets := e.note(last, canariesOf(r)...)
+	if first, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/"); strings.HasPrefix(first, "sd") {
+		e.note(first)
+	}
 	again := spelled(secrets)
 	// Just where an answer is cut off, half a secret would stand.
 	said := fmt.Sprint(again, r.URL.String(), " ", r.Header, " ", r.PostForm, " ", strings.Repeat(".", 100), r.Header, strings.Repeat(strings.Join(secrets, " ")+" ", 100))
