@@ -16,7 +16,9 @@ func checkCommands(c *Config) (steps []Step) {
 		if !ok || !p.Enabled || len(s.Command) == 0 {
 			continue
 		}
-		steps = append(steps, checkCommand(p.Name, s.Command[0]))
+		step := checkCommand(p.Name, s.Command[0])
+		step.Name, step.Text, step.Try = s.Hide.Cut(step.Name), s.Hide.Cut(step.Text), s.Hide.Cut(step.Try)
+		steps = append(steps, step)
 	}
 	return steps
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/prometheus/model/relabel"
 	"go.yaml.in/yaml/v4"
 
+	"hwsagent/redact"
 	"hwsagent/remotewrite"
 )
 
@@ -27,9 +28,10 @@ type Config struct {
 	RemoteWrite []*remotewrite.Config `yaml:"remote_write"`
 
 	// What is scraped, as in Prometheus. The jobs of both keys are checked and complete.
-	ScrapeConfigs     []ScrapeConfig `yaml:"scrape_configs"`
-	ScrapeConfigFiles []string       `yaml:"scrape_config_files"`
-	scrape            scrapeJobs     // nil in a build that cannot scrape
+	ScrapeConfigs     []ScrapeConfig  `yaml:"scrape_configs"`
+	ScrapeConfigFiles []string        `yaml:"scrape_config_files"`
+	scrape            scrapeJobs      // nil in a build that cannot scrape
+	scrapeHidden      *redact.Secrets // what variables and files gave to the paths of their addresses
 
 	// File is the path it was loaded from, absolute; Dir is its directory.
 	File string `yaml:"-"`
@@ -203,6 +205,7 @@ func loadText(name, dir string, text []byte, env func(string) (string, bool), re
 	if d.root != nil {
 		x.expand(d)
 		d.decode(cfg)
+		cfg.hideGiven(d)
 	}
 	cfg.fill(d)
 	cfg.decodeScrape(d, x)

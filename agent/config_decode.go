@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"hwsagent/redact"
 	"hwsagent/remotewrite"
 )
 
@@ -136,10 +137,16 @@ func (d *document) addValueError(at place, path, message string) {
 		if want == "a list" && n.Kind == yaml.ScalarNode {
 			hint = "write [" + d.hide(n.Value) + "]"
 		}
-		d.add(at.line, at.column, path, "want "+want+", got "+got(n), hint)
+		if example := d.example(path); example != "" {
+			hint = "as in " + example
+		}
+		d.add(at.line, at.column, path, "want "+want+", got "+d.got(path, n), hint)
 		return
 	}
 	hint := ""
+	if d.notURL(path, message) {
+		message, hint = "not a URL", "write it like https://host:port/path"
+	}
 	if strings.Contains(message, "duration") && n.Kind == yaml.ScalarNode {
 		hint = durationHint(n.Value)
 	}
@@ -147,6 +154,12 @@ func (d *document) addValueError(at place, path, message string) {
 		at.line, at.column = d.mentioned(path, message)
 	}
 	d.add(at.line, at.column, path, message, hint)
+}
+
+// notURL reports whether a message about the value at path is net/url's, which repeats any part of it.
+func (d *document) notURL(path, message string) bool {
+	kind, _ := d.kindAt(path)
+	return kind == redact.Address && strings.Contains(message, "parse ")
 }
 
 // mentioned is the place of the first key in the mapping at path that message names:
@@ -199,23 +212,32 @@ func (d *document) wanted(path, goType string) string {
 	return "a mapping (lines of key: value)"
 }
 
-// got is what a node is in a reader's words.
-func got(n *yaml.Node) string {
+// got is what the node at path is in a reader's words. A value that may be a secret is not repeated.
+func (d *document) got(path string, n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
 		return "a mapping"
 	case yaml.SequenceNode:
 		return "a list"
 	}
-	switch n.ShortTag() {
-	case "!!null":
+	tag := n.ShortTag()
+	if tag == "!!null" {
 		return "nothing"
-	case "!!bool":
-		return n.Value
-	case "!!int", "!!float":
-		return "the number " + n.Value
 	}
-	return fmt.Sprintf("%q", n.Value)
+	shown := d.masked(path, n.Value) == n.Value
+	switch {
+	case tag == "!!bool" && shown:
+		return n.Value
+	case tag == "!!bool":
+		return "true or false"
+	case (tag == "!!int" || tag == "!!float") && shown:
+		return "the number " + n.Value
+	case tag == "!!int" || tag == "!!float":
+		return "a number"
+	case shown:
+		return fmt.Sprintf("%q", n.Value)
+	}
+	return "text"
 }
 
 // foreign explains keys of other programs' configurations, by the path of the mapping
@@ -280,60 +302,13 @@ func (d *document) keysIn(path string) []string {
 	return slices.Compact(keys)
 }
 
-// typesAt is the type of what belongs at path, without pointers; two where the entry
-// of a probe has its type's keys, too; none where it is not known.
+// typesAt is the type of what belongs at path, without pointers; as shapesAt.
 func (d *document) typesAt(path string) []reflect.Type {
-	types := []reflect.Type{reflect.TypeFor[Config]()}
-	at := ""
-	for _, step := range pathStep.FindAllString(path, -1) {
-		at += step
-		var next []reflect.Type
-		for _, t := range types {
-			next = append(next, typesUnder(t, strings.TrimPrefix(step, "."))...)
-		}
-		types = next
-		if len(types) == 1 && types[0] == reflect.TypeFor[ScrapeConfig]() {
-			types = scrapeTypes()
-		}
-		// A probe's entry has its type's keys, too.
-		if len(types) == 1 && types[0] == reflect.TypeFor[ProbeConfig]() {
-			if n := d.value(at + ".type"); n != nil {
-				if s := newSettings(n.Value); s != nil {
-					types = append(types, reflect.TypeOf(s).Elem())
-				}
-			}
-		}
+	var types []reflect.Type
+	for _, s := range d.shapesAt(path) {
+		types = append(types, s.Type)
 	}
 	return types
-}
-
-var pathStep = regexp.MustCompile(`\.?[^.\[]+|\[\d+\]`)
-
-// typesUnder is the type of t's element at step, or nothing where that is not known.
-func typesUnder(t reflect.Type, step string) []reflect.Type {
-	var to reflect.Type
-	switch {
-	case strings.HasPrefix(step, "["):
-		if t.Kind() != reflect.Slice {
-			return nil
-		}
-		to = t.Elem()
-	case t.Kind() == reflect.Map:
-		to = t.Elem()
-	default:
-		for _, f := range yamlFields(t) {
-			if f.key == step {
-				to = f.typ
-			}
-		}
-	}
-	if to == nil {
-		return nil
-	}
-	for to.Kind() == reflect.Pointer {
-		to = to.Elem()
-	}
-	return []reflect.Type{to}
 }
 
 type yamlField struct {

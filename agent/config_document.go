@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
+
+	"hwsagent/redact"
 )
 
 // Bounds of a configuration file. Both are far above any real one and keep a
@@ -31,10 +33,15 @@ type document struct {
 	keys     map[string]*yaml.Node // the key's own node, by the same path
 	valuesAt map[place]string
 	keysAt   map[place]string
-	byLine   map[int][]scalarAt // the scalar values that begin on a line
+	byLine   map[int][]scalarAt // the keys and scalar values that begin on a line
+
+	shapes        map[string][]redact.Shape // by path; see shapesAt
+	keysOfSecrets map[string]bool           // see sensitive; nil until it is needed
 
 	// written holds scalars whose value was expanded, as they are in the file.
 	written map[*yaml.Node]string
+	// given are the parts of such a scalar that were put in.
+	given map[*yaml.Node][]part
 	// masks replaces what must not appear in a message.
 	masks []mask
 
@@ -55,6 +62,7 @@ type place struct{ line, column int }
 type scalarAt struct {
 	path string
 	n    *yaml.Node
+	key  bool // n is the key itself
 }
 
 type mask struct{ secret, shown string }
@@ -65,8 +73,8 @@ func parse(name string, text []byte) (*document, error) {
 		name: name, lines: strings.Split(string(text), "\n"),
 		values: map[string]*yaml.Node{}, keys: map[string]*yaml.Node{},
 		valuesAt: map[place]string{}, keysAt: map[place]string{},
-		written: map[*yaml.Node]string{}, unexpanded: map[place]bool{}, broken: map[string]bool{},
-		byLine: map[int][]scalarAt{},
+		written: map[*yaml.Node]string{}, given: map[*yaml.Node][]part{}, unexpanded: map[place]bool{}, broken: map[string]bool{},
+		byLine: map[int][]scalarAt{}, shapes: map[string][]redact.Shape{},
 	}
 	if len(text) > maxConfigBytes {
 		return d, d.refuse(fmt.Sprintf("the file has %d bytes, more than the limit of %d", len(text), maxConfigBytes))
@@ -116,6 +124,9 @@ func (d *document) failed() error {
 
 var unquotedVariable = regexp.MustCompile(`[:,\[{]\s*[^"'\s,]*\$\{`)
 
+// quotedWord is what a message of the YAML package repeats of a file.
+var quotedWord = regexp.MustCompile("'[^']*'|`[^`]*`|\"[^\"]*\"")
+
 var secondDocument = regexp.MustCompile(`^---(\s|$)`)
 
 // syntaxError turns the parser's complaint into a mistake with a place.
@@ -149,6 +160,11 @@ func (d *document) syntaxError(err error) error {
 		msg = one.ContextMsg + ": " + msg
 	}
 	line, column := one.Mark.Line, one.Mark.Column
+	if line > 0 && line <= len(d.lines) {
+		if _, hid := d.rawSource(line); hid { // as it is for an alias that does not exist
+			msg = quotedWord.ReplaceAllString(msg, hidden)
+		}
+	}
 	if line > len(d.lines) || line == len(d.lines) && d.lines[line-1] == "" {
 		line, column = one.ContextMark.Line, one.ContextMark.Column
 	}
@@ -197,7 +213,7 @@ func (d *document) index(n *yaml.Node, path string) {
 	}
 	switch n.Kind {
 	case yaml.ScalarNode:
-		d.byLine[n.Line] = append(d.byLine[n.Line], scalarAt{path, n})
+		d.byLine[n.Line] = append(d.byLine[n.Line], scalarAt{path, n, false})
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			key := n.Content[i]
@@ -209,6 +225,7 @@ func (d *document) index(n *yaml.Node, path string) {
 				d.keys[p] = key
 			}
 			d.keysAt[place{key.Line, key.Column}] = p
+			d.byLine[key.Line] = append(d.byLine[key.Line], scalarAt{p, key, true})
 			d.index(n.Content[i+1], p)
 		}
 	case yaml.SequenceNode:
@@ -260,7 +277,7 @@ func (d *document) errorAt(path, message, hint string) {
 func (d *document) warnAt(path, message, hint string) {
 	line, column := d.placeOf(path)
 	d.warns = append(d.warns, Warning{File: d.name, Line: line, Column: column,
-		Path: d.shown(path), Message: d.hide(message), Hint: hint})
+		Path: d.hide(d.shown(path)), Message: d.hide(message), Hint: hint})
 }
 
 // errorAtKey is errorAt, shown at the key.
@@ -292,7 +309,7 @@ func (d *document) add(line, column int, path, message, hint string) {
 	if d.unexpanded[place{line, column}] || len(d.errs) >= maxMistakes {
 		return
 	}
-	e := ConfigError{File: d.name, Line: line, Column: column, Path: d.shown(path), Message: d.hide(message), Hint: hint}
+	e := ConfigError{File: d.name, Line: line, Column: column, Path: d.hide(d.shown(path)), Message: d.hide(message), Hint: hint}
 	if line > 0 && line <= len(d.lines) {
 		e.Source, e.caret, e.width = d.source(line, column)
 	}
@@ -325,9 +342,17 @@ func (d *document) collectMasks() {
 			continue
 		}
 		if w, ok := d.written[n]; ok && w != n.Value {
-			d.masks = append(d.masks, mask{n.Value, maskScalar(path, w)})
-		} else if m := maskScalar(path, n.Value); m != n.Value {
+			d.masks = append(d.masks, mask{n.Value, d.masked(path, w)})
+		} else if m := d.masked(path, n.Value); m != n.Value {
 			d.masks = append(d.masks, mask{n.Value, m})
+			if m == hidden && n.Style&yaml.TaggedStyle != 0 {
+				d.masks = append(d.masks, mask{n.Tag, hidden})
+			}
+		}
+	}
+	for path, k := range d.keys {
+		if d.hiddenKey(path, k.Value) {
+			d.masks = append(d.masks, mask{k.Value, hidden})
 		}
 	}
 	d.sortMasks()

@@ -70,7 +70,7 @@ func (x *expander) scalar(d *document, n *yaml.Node) {
 	if !strings.Contains(n.Value, "${") {
 		return
 	}
-	value, err := x.text(n.Value)
+	value, given, err := x.text(n.Value)
 	if err != nil {
 		hint := "for a literal \"${\" write \"$${\""
 		if errors.Is(err, errUnset) {
@@ -80,7 +80,7 @@ func (x *expander) scalar(d *document, n *yaml.Node) {
 		d.unexpanded[place{n.Line, n.Column}] = true
 		return
 	}
-	d.written[n] = n.Value
+	d.written[n], d.given[n] = n.Value, given
 	n.Value = value
 	n.Tag = "!!str"
 	if n.Style == 0 && expandedScalar.MatchString(value) {
@@ -90,14 +90,14 @@ func (x *expander) scalar(d *document, n *yaml.Node) {
 
 var errUnset = errors.New("is not set")
 
-// text expands one scalar.
-func (x *expander) text(s string) (string, error) {
+// text expands one scalar. given are the parts of it that were not there before.
+func (x *expander) text(s string) (text string, given []part, err error) {
 	var b strings.Builder
 	for {
 		i := strings.Index(s, "${")
 		if i < 0 {
 			b.WriteString(s)
-			return b.String(), nil
+			return b.String(), given, nil
 		}
 		if i > 0 && s[i-1] == '$' {
 			b.WriteString(s[:i-1] + "${")
@@ -107,14 +107,15 @@ func (x *expander) text(s string) (string, error) {
 		b.WriteString(s[:i])
 		end := strings.IndexByte(s[i:], '}')
 		if end < 0 {
-			return "", errors.New(`"${" without "}"`)
+			return "", nil, errors.New(`"${" without "}"`)
 		}
 		expr := s[i+2 : i+end]
 		v, err := x.lookup(expr)
 		if err != nil {
-			return "", err
+			return "", nil, err
 		}
 		x.values = append(x.values, mask{v, "${" + expr + "}"})
+		given = append(given, part{b.Len(), b.Len() + len(v)})
 		b.WriteString(v)
 		s = s[i+end+1:]
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"go.yaml.in/yaml/v4"
+
+	"hwsagent/probes/exec"
 )
 
 // Redacted is the configuration in force as YAML, defaults included, for people:
@@ -31,6 +33,9 @@ func (p ProbeConfig) MarshalYAML() (any, error) {
 	}
 	for i := 0; i+1 < len(theirs.Content); i += 2 {
 		key, value := theirs.Content[i], theirs.Content[i+1]
+		if e, ok := p.Settings.(*exec.Config); ok {
+			cutTree(e.Hide, value)
+		}
 		empty := value.Kind == yaml.ScalarNode && (value.Value == "" || value.Value == "0s") ||
 			value.Kind != yaml.ScalarNode && len(value.Content) == 0
 		if key.Value != "target" && !empty {

@@ -11,23 +11,24 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"hwsagent/redact"
 	"hwsagent/remotewrite"
 )
 
-// canaryConfig is testdata/canary.yaml as the running agent has it, but for what the
+// canaryConfig is a file of testdata as the running agent has it, but for what the
 // end-to-end test fills in.
-func canaryConfig(t *testing.T) []byte {
+func canaryConfig(t *testing.T, file string) []byte {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", "canary.yaml"))
+	text, err := os.ReadFile(filepath.Join("testdata", file))
 	if err != nil {
 		t.Fatal(err)
 	}
-	fill := strings.NewReplacer("ECHO", "echo.example", "SECURE", "secure.example", "PROXY", "proxy.example:3128", "DIR/", "/etc/", "PEM", "pem")
+	fill := strings.NewReplacer("http://ECHO/x/${file:DIR/path-token}/phrase", "http://127.0.0.1/x/${TOKEN}/phrase", "${file:DIR/path-token}", "${TOKEN}", "${file:DIR/argument}", "${TOKEN}", "DEVICE", "127.0.0.1:1", "PORT1", "9465", "PORT2", "9466", "WEBFILE", "/etc/web.yml", "ECHO", "echo.example", "SECURE", "secure.example", "PROXY", "proxy.example:3128", "DIR/", "/etc/", "PEM", "pem")
 	return []byte(fill.Replace(string(text)))
 }
 
 func TestRedacted(t *testing.T) {
-	cfg, _, err := LoadBytes("agent.yaml", canaryConfig(t), testEnv)
+	cfg, _, err := LoadBytes("agent.yaml", canaryConfig(t, "canary.yaml"), testEnv)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,12 +55,14 @@ func TestRedacted(t *testing.T) {
 // configuration, holds a canary in testdata/canary.yaml, or names a file that does. The
 // end-to-end test TestNoSecretShows runs the agent with that.
 func TestCanariesEverywhere(t *testing.T) {
-	var doc any
-	if err := yaml.Load(canaryConfig(t), &doc); err != nil {
-		t.Fatal(err)
-	}
 	there := map[string]bool{}
-	canaries(doc, "", there)
+	for _, file := range []string{"canary.yaml", "canary-scrape.yaml"} {
+		var doc any
+		if err := yaml.Load(canaryConfig(t, file), &doc); err != nil {
+			t.Fatal(err)
+		}
+		canaries(doc, "", there)
+	}
 	if len(there) < 20 {
 		t.Fatalf("found only %v", there)
 	}
@@ -68,6 +71,11 @@ func TestCanariesEverywhere(t *testing.T) {
 		secretKeys(reflect.TypeOf(newSettings(kind)), "probes[]", &want)
 	}
 	secretKeys(reflect.TypeFor[Config](), "", &want)
+	for _, key := range secretShapes(t) {
+		if !noSecret(key) {
+			want = append(want, key)
+		}
+	}
 	slices.Sort(want)
 	want = slices.Compact(want)
 	for _, key := range []string{ // the search works
@@ -105,7 +113,7 @@ func canaries(v any, path string, found map[string]bool) {
 			canaries(value, path+"[]", found)
 		}
 	case string:
-		if strings.Contains(v, "CANARY") || strings.HasPrefix(v, "/etc/") {
+		if strings.Contains(v, "CANARY") || strings.Contains(v, "${TOKEN}") || strings.HasPrefix(v, "/etc/") {
 			found[path] = true
 		}
 	}
@@ -120,8 +128,10 @@ func noSecret(key string) bool {
 		return true // public
 	case strings.HasSuffix(key, ".client_certificate_key_id"):
 		return true // a name, sent in clear with each assertion
-	case key == "web.config_file", strings.HasSuffix(key, ".web_config_file"), key == "probes[].journal_file", key == "global.scrape_failure_log_file":
+	case key == "web.config_file", strings.HasSuffix(key, ".web_config_file"), key == "probes[].journal_file", strings.HasSuffix(key, ".scrape_failure_log_file"):
 		return true // exporter-toolkit's own, with hashes; written by the agent
+	case key == "probes[].target", key == "scrape_configs[].static_configs[].targets[]":
+		return true // the label instance; SNMP and scraping refuse one with a user
 	case strings.HasSuffix(key, ".auth.auth_protocol"), strings.HasSuffix(key, ".auth.priv_protocol"):
 		return true
 	}
@@ -142,7 +152,7 @@ func secretKeys(t reflect.Type, path string, found *[]string) {
 	switch {
 	case t.Name() == "Secret", t == reflect.TypeFor[remotewrite.URL](), t.Name() == "URL":
 		add(path)
-	case t == reflect.TypeFor[remotewrite.Headers](), key == "endpoint_params":
+	case t == reflect.TypeFor[redact.Headers](), key == "endpoint_params":
 		add(path + ".*")
 	case t.Kind() == reflect.Slice:
 		secretKeys(t.Elem(), path+"[]", found)

@@ -14,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"hwsagent/redact"
 	"hwsagent/web"
 )
 
@@ -115,7 +116,7 @@ func entriesOf(d *document, dir string) []scrapeEntry {
 		return nil
 	}
 	if list.Kind != yaml.SequenceNode {
-		d.errorAt("scrape_configs", "want a list, got "+got(list), `begin each entry with "- "`)
+		d.errorAt("scrape_configs", "want a list, got "+d.got("scrape_configs", list), `begin each entry with "- "`)
 		return nil
 	}
 	entries := make([]scrapeEntry, len(list.Content))
@@ -140,7 +141,7 @@ func (c *Config) decodeScrape(d *document, x *expander) {
 	for _, e := range entries {
 		n := e.in.value(e.path)
 		if n.Kind != yaml.MappingNode {
-			e.in.errorAt(e.path, "want a mapping (lines of key: value), got "+got(n), "a job needs at least job_name and static_configs")
+			e.in.errorAt(e.path, "want a mapping (lines of key: value), got "+e.in.got(e.path, n), "a job needs at least job_name and static_configs")
 			continue
 		}
 		if name := e.in.value(e.path + ".job_name"); name != nil && name.Kind == yaml.ScalarNode {
@@ -152,17 +153,19 @@ func (c *Config) decodeScrape(d *document, x *expander) {
 		theirs, own := e.split(n)
 		src.Entries = append(src.Entries, scrapeText{entry: e, Text: e.in.flowText(theirs), Dir: e.dir, MaxSeries: own.MaxSeries})
 	}
+	c.hideGivenScrape(entries)
+	src.Hidden = c.scrapeHidden
 	c.scrape = parseScrape(d, src)
 	if c.scrape == nil {
 		return
 	}
-	if err := c.showScrape(); err != nil {
+	if err := c.showScrape(d); err != nil {
 		d.errorAt("scrape_configs", err.Error(), "")
 	}
 }
 
 // showScrape makes what the configuration in force shows of the jobs.
-func (c *Config) showScrape() error {
+func (c *Config) showScrape(d *document) error {
 	text, err := c.scrape.YAML()
 	if err != nil {
 		return fmt.Errorf("write scrape_configs: %w", err)
@@ -172,7 +175,8 @@ func (c *Config) showScrape() error {
 		return fmt.Errorf("write scrape_configs: %w", err)
 	}
 	for i, n := range list.Content[0].Content {
-		maskTree("scrape_configs", n)
+		maskTree(d, "scrape_configs[0]", n)
+		cutTree(c.scrapeHidden, n)
 		if limit := c.scrape.MaxSeries(c.scrape.Names()[i]); limit > 0 {
 			var own yaml.Node
 			if err := own.Encode(map[string]scrapeOwn{"hwsagent": {limit}}); err != nil {
@@ -183,27 +187,6 @@ func (c *Config) showScrape() error {
 		c.ScrapeConfigs = append(c.ScrapeConfigs, ScrapeConfig{n})
 	}
 	return nil
-}
-
-// maskTree masks the scalars below path that must not be shown.
-func maskTree(path string, n *yaml.Node) {
-	switch n.Kind {
-	case yaml.ScalarNode:
-		if m := maskScalar(path, n.Value); m != n.Value {
-			n.Value, n.Tag = m, "!!str"
-		}
-	case yaml.SequenceNode:
-		for _, item := range n.Content {
-			maskTree(path, item)
-		}
-	case yaml.MappingNode:
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			// A rule's regex may look like a URL, and holds no secret.
-			if key := n.Content[i].Value; !strings.HasSuffix(key, "relabel_configs") {
-				maskTree(path+"."+key, n.Content[i+1])
-			}
-		}
-	}
 }
 
 // scrapeOwn is what is ours in an entry, below the key hwsagent.
@@ -267,6 +250,7 @@ func (c *Config) scrapeGlobal(d *document) string {
 type (
 	scrapeSource struct {
 		Global  string
+		Hidden  *redact.Secrets // what is shown nowhere
 		Entries []scrapeText
 	}
 	scrapeText struct {

@@ -34,6 +34,8 @@ func (d *document) scrapeMistake(src scrapeSource, m scrapeMistake) {
 		in.add(line, column, parent, fmt.Sprintf("unknown key %q", m.Key), in.hintForKey(parent, m.Key))
 	case wrongInto.MatchString(m.Text):
 		in.addValueError(place{line, column}, at, strings.Replace(m.Text, "unmarshal", "construct", 1))
+	case in.notURL(at, m.Text):
+		in.add(line, column, at, "not a URL", "write it like https://host:port/path")
 	default:
 		hint := ""
 		if n := in.value(at); n != nil && n.Kind == yaml.ScalarNode && strings.Contains(m.Text, "duration") && strings.Contains(m.Text, n.Value) {

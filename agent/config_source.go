@@ -1,91 +1,14 @@
 package agent
 
 import (
-	"regexp"
 	"sort"
 	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
+
+	"hwsagent/redact"
 )
-
-const hidden = "<secret>"
-
-var (
-	urlUser  = regexp.MustCompile(`://[^/?#\s"'` + "`" + `]*@`)
-	urlQuery = regexp.MustCompile(`(://[^?\s"'` + "`" + `]*)\?[^\s"'` + "`" + `]+`)
-	// secretLine finds secrets in a file that cannot be parsed.
-	secretLine = regexp.MustCompile(`(?i)((?:passw\w*|pasw\w*|\w*token|tok\w*|secrets?|credentials|community|key|authorization|headers?|values|endpoint_params)["']?\s*:\s*)\S.*`)
-)
-
-// secretKey reports whether the value under key is a secret as such. So is one under a key
-// that is misspelled, or of another program. Keys that end in _file or _ref name a secret and
-// are none.
-func secretKey(key string) bool {
-	for _, end := range []string{"_file", "_ref", "_url", "_id"} {
-		if strings.HasSuffix(key, end) {
-			return false
-		}
-	}
-	for _, known := range []string{
-		"password", "bearer_token", "credentials", "client_secret", "client_certificate_key", "community",
-		"auth_password", "priv_password", "key", "secret", "secret_key", "secrets",
-	} {
-		if key == known || len(known) > 5 && distance(key, known) <= len(known)/4 {
-			return true
-		}
-	}
-	for _, part := range []string{"passw", "secret", "token", "credential"} {
-		if strings.Contains(key, part) {
-			return true
-		}
-	}
-	return false
-}
-
-// headerShown lists the headers whose values may be shown: they name a tenant or a
-// program, and a person looking for a mistake needs them.
-func headerShown(name string) bool {
-	switch strings.ToLower(name) {
-	case "x-scope-orgid", "user-agent", "x-prometheus-remote-write-version":
-		return true
-	}
-	return false
-}
-
-// maskScalar is the scalar at path as it may be shown.
-func maskScalar(path, value string) string {
-	steps := strings.Split(listStep.ReplaceAllString(path, ""), ".")
-	for i, s := range steps {
-		if secretKey(s) {
-			return hidden
-		}
-		if (s == "endpoint_params" || s == "env") && i+1 < len(steps) {
-			return hidden
-		}
-		if s == "http_headers" && i+2 < len(steps) && steps[i+2] == "values" && !headerShown(steps[i+1]) {
-			return hidden
-		}
-		if (s == "headers" || s == "proxy_connect_header") && i+1 < len(steps) && !headerShown(strings.Join(steps[i+1:], ".")) {
-			return hidden
-		}
-	}
-	if last := steps[len(steps)-1]; last == "url" || strings.HasSuffix(last, "_url") {
-		if at := strings.LastIndexByte(value, '@'); at >= 0 && !strings.Contains(value, "://") {
-			return hidden + value[at:] // an address without //
-		}
-	}
-	return maskURL(value)
-}
-
-// maskURL hides user, password and query of the URLs in s.
-func maskURL(s string) string {
-	if !strings.Contains(s, "://") {
-		return s
-	}
-	s = urlUser.ReplaceAllString(s, "://"+hidden+"@")
-	return urlQuery.ReplaceAllString(s, "${1}?"+hidden)
-}
 
 // source is a line of the file without its secrets, and where the marker for column
 // goes and how wide it is. Counts are in characters.
@@ -93,7 +16,7 @@ func (d *document) source(line, column int) (text string, caret, width int) {
 	text = strings.TrimRight(d.lines[line-1], "\r")
 	caret, width = column, 1
 	if d.root == nil {
-		text = maskURL(secretLine.ReplaceAllString(text, "${1}"+hidden))
+		text, _ = d.rawSource(line)
 		return window(text, min(caret, utf8.RuneCountInString(text)+1), width)
 	}
 	if d.inBlock(line) {
@@ -105,15 +28,19 @@ func (d *document) source(line, column int) (text string, caret, width int) {
 	}
 	var spans []span
 	for _, at := range d.byLine[line] {
-		path, n := at.path, at.n
+		n := at.n
 		start := byteOffset(text, n.Column)
 		end := scalarEnd(text, start, n, d.asWritten(n))
 		raw := text[start:end]
 		if n.Column == column {
 			width = utf8.RuneCountInString(raw)
 		}
+		m := d.shownScalar(at)
+		if from := withProperties(text, start); !at.key && (from < start || start < end && (text[start] == '&' || text[start] == '!')) && d.masked(at.path, "x") == hidden {
+			start, m = from, hidden
+		}
 		// A key without a value has nothing to hide, and what follows it is not its own.
-		if m := maskScalar(path, d.asWritten(n)); d.asWritten(n) != "" && m != d.asWritten(n) {
+		if start < end && m != d.asWritten(n) {
 			if raw != "" && (raw[0] == '"' || raw[0] == '\'') {
 				m = raw[:1] + m + raw[:1]
 			}
@@ -139,7 +66,31 @@ func (d *document) source(line, column int) (text string, caret, width int) {
 		}
 		text = text[:s.start] + s.with + text[s.end:]
 	}
-	return window(maskURL(text), caret, max(1, width))
+	return window(redact.Text(text), caret, max(1, width))
+}
+
+// shownScalar is a scalar as it may be shown, as it is written in the file.
+func (d *document) shownScalar(at scalarAt) string {
+	text := d.asWritten(at.n)
+	if !at.key {
+		return d.masked(at.path, text)
+	}
+	if d.hiddenKey(at.path, text) {
+		return hidden
+	}
+	return text
+}
+
+// withProperties is where the tag or anchor begins that belongs to what begins at start.
+func withProperties(text string, start int) int {
+	for {
+		before := strings.TrimRight(text[:start], " ")
+		i := strings.LastIndexAny(before, " \t{[,") + 1
+		if i == len(before) || before[i] != '&' && before[i] != '!' {
+			return start
+		}
+		start = i
+	}
 }
 
 // widest is how much of a line is shown, in characters.
@@ -175,7 +126,7 @@ func (d *document) inBlock(line int) bool {
 			return false
 		}
 	}
-	return from > 0 && from < line && maskScalar(nearest, "x") == hidden
+	return from > 0 && from < line && d.masked(nearest, "x") == hidden
 }
 
 // asWritten is a scalar's value as in the file, before expansion.

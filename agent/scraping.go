@@ -17,6 +17,7 @@ import (
 	"hwsagent/inputs"
 	"hwsagent/inputs/panics"
 	"hwsagent/receivers/scrape"
+	"hwsagent/redact"
 	"hwsagent/web"
 )
 
@@ -41,7 +42,7 @@ func parseScrape(d *document, src scrapeSource) scrapeJobs {
 	if jobs == nil {
 		return nil
 	}
-	parsed := parsedJobs{jobs, map[string]int{}}
+	parsed := parsedJobs{Jobs: jobs, hidden: src.Hidden, limits: map[string]int{}}
 	for i, name := range jobs.Names() {
 		parsed.limits[name] = limits[i]
 	}
@@ -50,6 +51,7 @@ func parseScrape(d *document, src scrapeSource) scrapeJobs {
 
 type parsedJobs struct {
 	*scrape.Jobs
+	hidden *redact.Secrets
 	limits map[string]int // of series, by the job's name
 }
 
@@ -71,6 +73,7 @@ type runningScraper struct {
 	s    *scrape.Scraper
 	path *inputs.Path
 	jobs *atomic.Pointer[parsedJobs] // in force
+	cut  func(string) string         // takes what the jobs' paths were given out of a text
 }
 
 func newScraper(cfg *Config, path *inputs.Path, reg prometheus.Registerer, logger *slog.Logger) scraper {
@@ -82,7 +85,14 @@ func newScraper(cfg *Config, path *inputs.Path, reg prometheus.Registerer, logge
 		}
 		return path.Input(inputScrape, job, inputs.Settings{Interval: interval, MaxSeries: limit})
 	}
-	return runningScraper{path: path, jobs: jobs, s: scrape.New(scrape.Options{
+	cut := func(text string) string {
+		if j := jobs.Load(); j != nil {
+			return j.hidden.Cut(text)
+		}
+		return text
+	}
+	logger = slog.New(redact.Handler(logger.Handler(), func(text string) string { return cut(redact.Text(text)) }))
+	return runningScraper{path: path, jobs: jobs, cut: cut, s: scrape.New(scrape.Options{
 		Out: out, Registerer: reg, Logger: logger, StartTimestamps: cfg.Global.ScrapeStartTimestamps,
 		Guard: func(job string) *panics.Guard { return path.Guard(inputScrape, job) },
 	})}
@@ -90,7 +100,26 @@ func newScraper(cfg *Config, path *inputs.Path, reg prometheus.Registerer, logge
 
 func (r runningScraper) Run(ctx context.Context) error { return r.s.Run(ctx) }
 
-func (r runningScraper) ServeHTTP(w http.ResponseWriter, req *http.Request) { r.s.ServeHTTP(w, req) }
+// ServeHTTP answers with what the scraper does, without what is hidden. A cut takes no quote of the
+// JSON away.
+func (r runningScraper) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if j := r.jobs.Load(); j == nil || j.hidden == nil {
+		r.s.ServeHTTP(w, req)
+		return
+	}
+	r.s.ServeHTTP(&cutWriter{w, r.cut}, req)
+}
+
+// cutWriter is a ResponseWriter whose body is written at once.
+type cutWriter struct {
+	http.ResponseWriter
+	cut func(string) string
+}
+
+func (w *cutWriter) Write(p []byte) (int, error) {
+	_, err := w.ResponseWriter.Write([]byte(w.cut(string(p))))
+	return len(p), err
+}
 
 func (r runningScraper) Apply(jobs scrapeJobs) error {
 	theirs, ok := jobs.(parsedJobs)
@@ -108,11 +137,11 @@ func (r runningScraper) Apply(jobs scrapeJobs) error {
 func (r runningScraper) Status(now time.Time) []web.ScrapeStatus {
 	var all []web.ScrapeStatus
 	for _, j := range r.s.Status() {
-		s := web.ScrapeStatus{Job: j.Name, Error: j.Error, Dropped: j.Dropped}
+		s := web.ScrapeStatus{Job: j.Name, Error: r.cut(redact.Text(j.Error)), Dropped: j.Dropped}
 		for _, t := range j.Targets {
 			s.Targets = append(s.Targets, web.ScrapeTargetStatus{
-				URL: maskURL(t.URL), Health: t.Health, LastScrape: byClock(now, t.Last), Took: t.Took,
-				LastError: maskURL(t.LastError), Interval: t.Interval, Labels: t.Labels.Map(),
+				URL: r.cut(redact.Text(t.URL)), Health: t.Health, LastScrape: byClock(now, t.Last), Took: t.Took,
+				LastError: r.cut(redact.Text(t.LastError)), Interval: t.Interval, Labels: t.Labels.Map(),
 			})
 		}
 		all = append(all, s)

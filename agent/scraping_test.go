@@ -70,13 +70,13 @@ func TestPastedScrapeConfigs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, secret := range []string{secretCanary, "pw@"} {
+	for _, secret := range []string{secretCanary, "pw@", `job:.*`} {
 		if strings.Contains(string(shown), secret) {
 			t.Errorf("the configuration in force shows %q:\n%s", secret, shown)
 		}
 	}
 	for _, want := range []string{
-		`match[]`, `'{__name__=~"job:.*"}'`, `(.*)://([^:/]+)(:\d+)?,?[a-z]{2}`, "replacement: ${1}-$2", "/etc/hwsagent/a.key",
+		`match[]`, `(.*)://([^:/]+)(:\d+)?,?[a-z]{2}`, "replacement: ${1}-$2", "/etc/hwsagent/a.key",
 		"max_series: 20000", "/etc/hwsagent/targets/*.json", "scrape_interval: 1m30s", "sample_limit: 50000", "convert_classic_histograms_to_nhcb: true", "scrape_native_histograms: true",
 		`"on": "yes"`, `tier: "1"`,
 	} {

@@ -92,11 +92,11 @@ func (a *Agent) run(ctx context.Context, stopping chan<- struct{}) error {
 
 	// The web server failing ends the agent: an operator who cannot see it must know.
 	g, ctx := errgroup.WithContext(ctx)
-	part(g, webCtx, "the page", a.web.Run)
-	part(g, webCtx, "the control socket", func(ctx context.Context) error { return a.web.Serve(ctx, a.socket) })
-	part(g, webCtx, "the pull endpoint", func(ctx context.Context) error { a.pull.Run(ctx); return nil })
-	part(g, ctx, "the rates", func(ctx context.Context) error { a.watchRates(ctx); return nil })
-	part(g, ctx, "the clock", func(ctx context.Context) error { a.clock.run(ctx); return nil })
+	runPart(g, webCtx, "the page", a.web.Run)
+	runPart(g, webCtx, "the control socket", func(ctx context.Context) error { return a.web.Serve(ctx, a.socket) })
+	runPart(g, webCtx, "the pull endpoint", func(ctx context.Context) error { a.pull.Run(ctx); return nil })
+	runPart(g, ctx, "the rates", func(ctx context.Context) error { a.watchRates(ctx); return nil })
+	runPart(g, ctx, "the clock", func(ctx context.Context) error { a.clock.run(ctx); return nil })
 	queues := make(chan struct{})
 	go func() {
 		defer close(queues)
@@ -125,8 +125,8 @@ func (a *Agent) run(ctx context.Context, stopping chan<- struct{}) error {
 	return err
 }
 
-// part runs a part of the agent under its name in g.
-func part(g *errgroup.Group, ctx context.Context, name string, run func(context.Context) error) {
+// runPart runs a part of the agent under its name in g.
+func runPart(g *errgroup.Group, ctx context.Context, name string, run func(context.Context) error) {
 	g.Go(func() (err error) {
 		watchdog.Do(ctx, name, func(ctx context.Context) { err = run(ctx) })
 		return err
@@ -136,10 +136,10 @@ func part(g *errgroup.Group, ctx context.Context, name string, run func(context.
 // runInputs runs what brings data until ctx ends.
 func (a *Agent) runInputs(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	part(g, ctx, "the probes", a.runner.Run)
-	part(g, ctx, "the receivers", func(ctx context.Context) error { a.intake.Run(ctx); return nil })
+	runPart(g, ctx, "the probes", a.runner.Run)
+	runPart(g, ctx, "the receivers", func(ctx context.Context) error { a.intake.Run(ctx); return nil })
 	if a.scraper != nil {
-		part(g, ctx, "the scrape jobs", a.scraper.Run)
+		runPart(g, ctx, "the scrape jobs", a.scraper.Run)
 	}
 	return g.Wait()
 }

@@ -1,149 +1,33 @@
 package e2e
 
 import (
-	"bufio"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
-	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
-	"io/fs"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"hwsagent/agent/demo/receiver"
 )
 
-// echo is the other side of each target of the canary configuration: receiver, token
-// endpoint and proxy. It refuses everything, and says again all that it was sent.
-type echo struct {
-	mu    sync.Mutex
-	hits  map[string]int  // by path, "proxy" for the proxy
-	shown map[string]bool // what it was shown to be let in: none of it may appear anywhere
-}
-
-func (e *echo) note(path string, secrets ...string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.hits[path]++
-	for _, s := range secrets {
-		if _, bare, ok := strings.Cut(s, " "); ok { // the scheme of Authorization
-			s = bare
-		}
-		if s != "" {
-			e.shown[s] = true
-		}
-	}
-}
-
-func (e *echo) seen() (hits map[string]int, secrets []string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	hits = map[string]int{}
-	for path, n := range e.hits {
-		hits[path] = n
-	}
-	for s := range e.shown {
-		secrets = append(secrets, s)
-	}
-	return hits, secrets
-}
-
-func (e *echo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	token := strings.Contains(r.URL.Path, "token")
-	if token {
-		_ = r.ParseForm()
-	}
-	body, _ := io.ReadAll(r.Body)
-	e.note(r.URL.Path, r.Header.Get("Authorization"), r.PostForm.Get("assertion"), r.PostForm.Get("client_secret"))
-	// Just where an answer is cut off, half a secret would stand.
-	said := fmt.Sprint(r.URL.String(), " ", r.Header, " ", r.PostForm, " ", strings.Repeat(".", 700), r.Header, strings.Repeat("CANARY-query CANARY-header ", 100))
-	status := 0
-	switch path := r.URL.Path; path {
-	case "/token":
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"access_token": "CANARY-issued", "expires_in": 3600}`)
-		return
-	case "/notoken":
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusUnauthorized)
-		_ = json.NewEncoder(w).Encode(map[string]string{"error": "invalid_client", "error_description": said})
-		return
-	case "/hang":
-		<-r.Context().Done()
-		return
-	case "/raw":
-		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
-			_, _ = fmt.Fprintf(conn, "%s\r\n\r\n", r.Header)
-			_ = conn.Close()
-		}
-		return
-	case "/302":
-		w.Header().Set("Location", "http://127.0.0.1:1/?"+r.Header.Get("Authorization"))
-		status = http.StatusFound
-	default:
-		_, _ = fmt.Sscanf(path, "/%d", &status)
-	}
-	if len(body) < 4 && (status == http.StatusBadRequest || status == http.StatusUnprocessableEntity) {
-		return // an empty write: it is the samples that are refused
-	}
-	if status == 0 {
-		status = http.StatusNotFound
-	}
-	w.WriteHeader(status)
-	_, _ = io.WriteString(w, said)
-}
-
-// proxy refuses each request and says it again.
-func (e *echo) proxy(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			wg.Go(func() {
-				defer conn.Close()
-				req, err := http.ReadRequest(bufio.NewReader(conn))
-				if err != nil {
-					return
-				}
-				e.note("proxy", req.Header.Get("Proxy-Authorization"), req.Header.Get("X-Proxy"))
-				said := strings.NewReplacer("\r", "", "\n", "").Replace(fmt.Sprint(req.Header))
-				_, _ = fmt.Fprintf(conn, "HTTP/1.1 407 No %s\r\nContent-Length: %d\r\n\r\n%s", said, len(said), said)
-			})
-		}
-	})
-	t.Cleanup(func() {
-		l.Close()
-		wg.Wait()
-	})
-	return l.Addr().String()
-}
-
 // canaryAgent is the agent with the configuration in which each key that can hold a secret
 // holds one, and what must not show of its files.
-func canaryAgent(t *testing.T, e *echo) (a *agent, secrets []string) {
+func canaryAgent(t *testing.T, e *echo, file string) (a *agent, secrets []string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "agent", "testdata", "canary.yaml"))
+	text, err := os.ReadFile(filepath.Join("..", "agent", "testdata", file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,9 +55,11 @@ func canaryAgent(t *testing.T, e *echo) (a *agent, secrets []string) {
 		}
 		return string(b)
 	}
-	for _, name := range []string{"community", "auth", "priv", "header", "bearer", "credentials", "user", "password", "client-secret"} {
+	for _, name := range []string{"community", "auth", "priv", "header", "bearer", "credentials", "user", "password", "client-secret", "path-token", "argument"} {
 		writeFile(t, filepath.Join(dir, name), "CANARY-file-"+name+"\n")
 	}
+	web := writeFile(t, filepath.Join(dir, "web.yml"), "tls_server_config: {cert_file: server.pem, key_file: server.key}\nbasic_auth_users: {sender: $2a$04$IUl8PuF2eY.RPNhpNvNqyueEd2LWUKWAcZE9vsI01hCFsT.3EhFne}\n")
+	secrets = append(secrets, "IUl8PuF2eY.RPNhpNvNqyueEd2LWUKWAcZE9vsI01hCFsT.3EhFne")
 	writeFile(t, filepath.Join(dir, "two-lines"), "CANARY-first\nCANARY-second\n")
 	writeFile(t, filepath.Join(dir, "not-a-key"), "-----BEGIN PRIVATE KEY-----\nCANARYCANARY\n-----END PRIVATE KEY-----\n")
 	writeFile(t, filepath.Join(dir, "rsa.key"), "CANARY-key\n"+signing)
@@ -186,6 +72,7 @@ func canaryAgent(t *testing.T, e *echo) (a *agent, secrets []string) {
 	}
 	quote := func(s string) string { return strings.ReplaceAll(s, "\n", `\n`) }
 	config := strings.NewReplacer(
+		"WEBFILE", web, "PORT1", strconv.Itoa(freePort(t)), "PORT2", strconv.Itoa(freePort(t)), "DEVICE", e.device(t),
 		"ECHO", plain.Listener.Addr().String(), "SECURE", secure.Listener.Addr().String(), "PROXY", e.proxy(t), "DIR", dir,
 		"PEMCERT", `"`+quote(read(pki.CertFile))+`"`, "PEMKEY", quote(read(pki.KeyFile)), "PEMRSA", quote(signing),
 	).Replace(string(text))
@@ -199,8 +86,8 @@ func canaryAgent(t *testing.T, e *echo) (a *agent, secrets []string) {
 // canaries in all that comes out of the agent, a crash's dump included.
 func TestNoSecretShows(t *testing.T) {
 	t.Parallel()
-	e := &echo{hits: map[string]int{}, shown: map[string]bool{}}
-	a, secrets := canaryAgent(t, e)
+	e := newEcho()
+	a, secrets := canaryAgent(t, e, "canary.yaml")
 	a.run()
 	t.Cleanup(a.kill)
 
@@ -211,12 +98,12 @@ func TestNoSecretShows(t *testing.T) {
 		"refused": "connection refused", "not-tls": "HTTP response to HTTPS client", "unknown": "x509", "tls": "401 Unauthorized", "bad-key": "not-a-key", "two-lines": "two-lines",
 		"proxy": "407", "tunnel": "407", "proxy-down": "refused", "socks-down": "refused", "token": "401 Unauthorized", "token-refused": "invalid_client",
 		"token-proxy": "407", "token-tls": "500 Internal", "signed": "invalid_client", "signed-file": "401 Unauthorized",
-		"tenants": "401 Unauthorized",
+		"tenants": "401 Unauthorized", "path": "400 Bad Request", "path-down": "refused", "path-token": "invalid_client", "odd-header": "401 Unauthorized",
 	}
 	eventually(t, 60*time.Second, func() string {
 		s := a.status()
-		if len(s.Targets) != len(want) {
-			t.Fatalf("%d targets, the test knows of %d", len(s.Targets), len(want))
+		if len(s.Targets) != len(want)+1 {
+			t.Fatalf("%d targets, the test knows of %d", len(s.Targets), len(want)+1)
 		}
 		for _, tg := range s.Targets {
 			if told := tg.Why + " " + tg.LastError; !strings.Contains(told, want[tg.Name]) {
@@ -227,16 +114,17 @@ func TestNoSecretShows(t *testing.T) {
 			}
 		}
 		for _, p := range s.Probes {
-			if strings.HasPrefix(p.Name, "v") && p.LastError == "" {
+			if p.Name != "data" && p.Name != "hwsagent" && p.LastError == "" {
 				return fmt.Sprintf("probe %s has not failed", p.Name)
 			}
 		}
 		return ""
 	})
+	senders(t, a)
 	hits, shown := e.seen()
-	for _, path := range []string{"/400", "/401", "/403", "/422", "/500", "/302", "/raw", "/hang", "/token", "/notoken", "proxy"} {
-		if hits[path] == 0 {
-			t.Errorf("nothing came to %s: %v", path, hits)
+	for _, what := range []string{"400", "401", "403", "422", "500", "302", "raw", "hang", "token", "notoken", "phrase", "device", "proxy"} {
+		if hits[what] == 0 {
+			t.Errorf("nothing came to %s: %v", what, hits)
 		}
 	}
 	if len(shown) < 15 {
@@ -246,75 +134,57 @@ func TestNoSecretShows(t *testing.T) {
 	for _, user := range []string{"CANARY-user:CANARY-pass", "CANARY-puser:CANARY-proxy", "u:CANARY-basic", "id:CANARY-client"} {
 		secrets = append(secrets, base64.StdEncoding.EncodeToString([]byte(user)))
 	}
-
-	out := map[string]string{} // all that comes out, by where
-	for _, path := range []string{"/", "/metrics", "/api/v1/status", "/api/v1/config", "/debug/pprof/goroutine?debug=2", "/debug/pprof/cmdline", "/-/ready"} {
-		code, body, err := a.ask(http.MethodGet, path)
-		if err != nil || code != http.StatusOK {
-			t.Errorf("%s: %d %v", path, code, err)
-		}
-		out["GET "+path] = body
-	}
-	command := func(args ...string) {
-		stdout, stderr, _ := runToEnd(t, time.Minute, a.name, append(args, "--config.file", a.config, "--storage.path", a.storage, "--log.level", "debug")...)
-		out["hwsagent "+strings.Join(args, " ")] = stdout + stderr
-		if stdout+stderr == "" {
-			t.Errorf("%v prints nothing", args)
-		}
-	}
+	o := outputs{t: t, a: a, found: map[string]string{}}
+	o.pages()
 	for _, more := range [][]string{nil, {"--json"}} {
-		for _, args := range [][]string{{"status"}, {"check"}, {"targets"}, {"targets", "rejected", "url"}, {"targets", "rejected", "headers"}, {"targets", "test", "token-refused"}, {"targets", "test", "proxy"}, {"wal", "inspect"}, {"probe", "v3-file"}} {
-			command(append(args, more...)...)
+		for _, args := range [][]string{{"status"}, {"check"}, {"targets"}, {"targets", "rejected", "url"}, {"targets", "rejected", "headers"}, {"targets", "rejected", "path"}, {"targets", "test", "token-refused"}, {"targets", "test", "proxy"}, {"wal", "inspect"}, {"probe", "v3-file"}} {
+			o.command(append(args, more...)...)
 		}
 	}
-	if !strings.Contains(out["hwsagent targets rejected url"], "400") {
-		t.Errorf("dead letters show nothing:\n%s", out["hwsagent targets rejected url"])
+	if !strings.Contains(o.found["hwsagent targets rejected url"], "400") {
+		t.Errorf("dead letters show nothing:\n%s", o.found["hwsagent targets rejected url"])
 	}
-	// A reload that fails at each key.
-	whole, err := os.ReadFile(a.config)
+	if page := o.found["GET /metrics"]; !strings.Contains(page, `/w/<secret>/400`) {
+		t.Errorf("the label url has not the address without its token")
+	}
+	o.brokenReloads()
+	o.crash()
+	o.files()
+	o.search(secrets)
+	t.Logf("%d outputs, %d secrets, %d requests", len(o.found), len(secrets), len(hits))
+}
+
+// senders sends to the agent's receivers with a wrong password, with one in the query, over plain
+// HTTP to a port with TLS, and from another site.
+func senders(t *testing.T, a *agent) {
+	t.Helper()
+	text, err := os.ReadFile(a.config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	broken := strings.NewReplacer("url: ", "ulr: ", "token: ", "tokn: ", "password: ", "pasword: ", "{name: ", "{bogus: 1, name: ").Replace(string(whole))
-	writeFile(t, a.config, broken)
-	for _, more := range [][]string{nil, {"--json"}} {
-		command(append([]string{"reload"}, more...)...)
-		command(append([]string{"check", "--no-network"}, more...)...)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}, Timeout: 10 * time.Second} // #nosec G402 -- who it is does not matter
+	ports := regexp.MustCompile(`listen: "127.0.0.1:(\d+)"`).FindAllStringSubmatch(string(text), -1)
+	if len(ports) != 2 {
+		t.Fatalf("listeners %v", ports)
 	}
-	writeFile(t, a.config, strings.Replace(string(whole), "remote_write:", "remote_write: [", 1)) // what cannot be parsed
-	command("reload")
-	if _, body, err := a.ask(http.MethodGet, "/"); err == nil {
-		out["GET / after the reload"] = body
-	}
-
-	// A crash: all goroutines with what they do.
-	if err := a.cmd.Process.Signal(syscall.SIGQUIT); err != nil {
-		t.Fatal(err)
-	}
-	<-a.done
-	dump := a.logText()
-	if !strings.Contains(dump, "SIGQUIT: quit") || !strings.Contains(dump, "goroutine ") || !strings.Contains(dump, "level=DEBUG") && !strings.Contains(dump, "level=debug") {
-		t.Errorf("the log has no dump, or nothing at debug:\n%s", a.tail(30))
-	}
-	out["log and crash"] = dump
-	err = filepath.WalkDir(a.storage, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		b, err := os.ReadFile(path)
-		out["file "+path] = string(b)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for where, text := range out {
-		for _, s := range append(secrets, "CANARY") {
-			if i := strings.Index(text, s); i >= 0 {
-				t.Errorf("%s shows a secret: …%s…", where, text[max(0, i-200):min(len(text), i+80)])
-				break
+	for _, port := range ports {
+		for _, scheme := range []string{"http", "https"} {
+			for _, path := range []string{"/api/v1/write", "/api/v1/import/prometheus", "/CANARY-place"} {
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, scheme+"://127.0.0.1:"+port[1]+path+"?token=CANARY-sender-query", strings.NewReader("CANARY-body{"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				req.SetBasicAuth("sender", "CANARY-sender")
+				req.Header.Set("Origin", "http://CANARY-origin.example")
+				resp, err := client.Do(req)
+				if err != nil {
+					continue // closed without an answer
+				}
+				_ = resp.Body.Close()
+				if resp.StatusCode/100 == 2 {
+					t.Errorf("%s with a wrong password: %s", req.URL.Path, resp.Status)
+				}
 			}
 		}
 	}
-	t.Logf("%d outputs, %d secrets, %d requests", len(out), len(secrets), len(hits))
 }

@@ -43,8 +43,8 @@ func importRules() []importRule {
 		{dir: "wal", ours: []string{"refs"}, never: []string{"net/http"}},
 		{dir: "watchdog"},
 		{dir: "remotewrite", ours: []string{"redact", "httpbound", "wal"}, never: []string{promModule + "tsdb/wlog", promModule + "scrape"}},
-		{dir: "probes", ours: []string{"watchdog", "inputs/panics", "inputs/exposition"}},
-		{dir: "receivers", ours: []string{"watchdog", "inputs/panics", "inputs/exposition"}},
+		{dir: "probes", ours: []string{"redact", "watchdog", "inputs/panics", "inputs/exposition"}},
+		{dir: "receivers", ours: []string{"redact", "httpbound", "watchdog", "inputs/panics", "inputs/exposition"}},
 		{dir: "inputs", ours: []string{"refs"}},
 		{dir: "inputs/panics"},
 		{dir: "receivers/otlp", ours: []string{"receivers", "inputs/panics"}, except: []string{promModule + "config", promModule + "storage/remote/otlptranslator"}},
@@ -205,6 +205,11 @@ func TestImportRulesBite(t *testing.T) {
 		path   string
 		broken bool
 	}{
+		{"redact", false, "hwsagent/remotewrite", true},
+		{"remotewrite", false, "hwsagent/redact", false},
+		{"probes/exec", false, "hwsagent/redact", false},
+		{"receivers/scrape", false, "hwsagent/redact", false},
+		{"wal", false, "hwsagent/redact", true},
 		{"wal", false, "hwsagent/remotewrite", true},
 		{"wal", false, "net/http", true},
 		{"wal", true, "net/http", false},

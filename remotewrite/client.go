@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/prometheus/common/config"
+
+	"hwsagent/redact"
 )
 
 // Limits on what a receiver can make a client do.
@@ -64,7 +66,8 @@ type Client struct {
 	header  [numVersions]http.Header
 	version Version // the newest that the entry asks for
 	timeout time.Duration
-	secrets []string // of headers and query
+	secrets *redact.Secrets // of headers and query
+	hide    *redact.Secrets // of addresses' paths; may be nil
 	opts    ClientOptions
 	files   bool // the entry names credential files
 	changed chan struct{}
@@ -101,6 +104,8 @@ func NewClient(c *Config, o ClientOptions) (*Client, error) {
 		opts:    o,
 		files:   len(c.CredentialFiles()) > 0,
 		changed: make(chan struct{}, 1),
+		secrets: redact.New(),
+		hide:    c.hide,
 	}
 	if c.newerProtocol() {
 		client.version = V2
@@ -111,16 +116,12 @@ func NewClient(c *Config, o ClientOptions) (*Client, error) {
 		u.User = nil
 	}
 	client.url = u.String()
-	for _, values := range u.Query() {
-		for _, v := range values {
-			client.secrets = append(client.secrets, v, url.QueryEscape(v))
-		}
-	}
+	client.secrets.AddURL(u)
 	header := http.Header{}
 	for name, value := range c.Headers {
 		header.Set(name, value)
-		if !openHeader(name) {
-			client.secrets = append(client.secrets, value)
+		if !redact.OpenHeader(name) {
+			client.secrets.Add(value)
 		}
 	}
 	c.tenantHeader(header)
@@ -344,6 +345,9 @@ func (c *Client) blamed(l *line) {
 // and, unless atOnce, if it has been seen twice.
 func (c *Client) reload(atOnce bool) error {
 	creds, err := loadCredentials(&c.http)
+	if err == nil {
+		creds.hide = c.hide
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil {

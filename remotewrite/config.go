@@ -1,7 +1,6 @@
 package remotewrite
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -9,6 +8,8 @@ import (
 	"github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/relabel"
+
+	"hwsagent/redact"
 )
 
 // Config is one entry of remote_write, spelled as Prometheus spells it, with the
@@ -18,7 +19,7 @@ type Config struct {
 	URL                  URL               `yaml:"url"`
 	Name                 string            `yaml:"name,omitempty"`
 	RemoteTimeout        model.Duration    `yaml:"remote_timeout,omitempty"`
-	Headers              Headers           `yaml:"headers,omitempty"`
+	Headers              redact.Headers    `yaml:"headers,omitempty"`
 	WriteRelabelConfigs  []*relabel.Config `yaml:"write_relabel_configs,omitempty"`
 	SendExemplars        bool              `yaml:"send_exemplars,omitempty"`
 	SendNativeHistograms bool              `yaml:"send_native_histograms,omitempty"`
@@ -39,6 +40,8 @@ type Config struct {
 	// Of a target in a family, see [TenantConfig].
 	role   tenantRole
 	tenant string
+
+	hide *redact.Secrets // see Hide; may be nil
 }
 
 // QueueConfig is queue_config.
@@ -140,6 +143,13 @@ func (c *Config) TargetName() string {
 	return c.URL.Place()
 }
 
+// Hide says which parts of the paths of the entry's addresses are shown nowhere, since a variable or
+// a file gave them: they may be tokens. Call it before the entry is used.
+func (c *Config) Hide(parts ...string) {
+	c.hide = redact.New(parts...)
+	c.URL.hide = c.hide
+}
+
 // Policy is what of the entry bears on outcomes.
 func (c *Config) Policy() Policy {
 	return Policy{OnRefusal: c.Target.OnRefusal, RetryOnRateLimit: c.Queue.RetryOnRateLimit}
@@ -156,38 +166,6 @@ func (c *Config) SetDirectory(dir string) {
 		o.ClientCertificateKeyFile = config.JoinDir(dir, o.ClientCertificateKeyFile)
 	}
 }
-
-// Headers are the extra headers of each request. Their values are masked wherever
-// they are printed, unless the name is known to carry no secret.
-type Headers map[string]string
-
-// openHeader reports whether a header carries no secret: the tenant.
-func openHeader(name string) bool {
-	return strings.EqualFold(name, "X-Scope-OrgID") || strings.EqualFold(name, "THANOS-TENANT")
-}
-
-func (h Headers) masked() map[string]string {
-	m := make(map[string]string, len(h))
-	for name, value := range h {
-		m[name] = hidden
-		if openHeader(name) {
-			m[name] = value
-		}
-	}
-	return m
-}
-
-// String prints the masked headers.
-func (h Headers) String() string { return fmt.Sprint(h.masked()) }
-
-// GoString keeps %#v from printing secrets.
-func (h Headers) GoString() string { return h.String() }
-
-// MarshalYAML writes the masked headers.
-func (h Headers) MarshalYAML() (any, error) { return h.masked(), nil }
-
-// MarshalJSON writes the masked headers.
-func (h Headers) MarshalJSON() ([]byte, error) { return json.Marshal(h.masked()) }
 
 // String spells the policy as the configuration does.
 func (r Refusal) String() string { return [...]string{"hold", "drop"}[r] }

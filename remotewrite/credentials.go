@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,6 +17,8 @@ import (
 	"github.com/prometheus/common/config"
 	"golang.org/x/net/http/httpguts"
 	"golang.org/x/net/http/httpproxy"
+
+	"hwsagent/redact"
 )
 
 // credentials are what a target is shown: tokens, passwords, certificates, as the
@@ -34,7 +35,8 @@ type credentials struct {
 	header http.Header
 
 	// secrets are cut out of whatever text is shown.
-	secrets []string
+	secrets redact.Secrets
+	hide    *redact.Secrets // of addresses' paths; may be nil
 
 	// ends tells for each role of the metrics when the earliest certificate or token ends;
 	// expiries is the same for people.
@@ -144,7 +146,7 @@ func (c *credentials) loadAuth(l *fileLoader, from *config.HTTPClientConfig) {
 		if a.CredentialsFile != "" {
 			a.Credentials, a.CredentialsFile = config.Secret(l.line(a.CredentialsFile)), ""
 		}
-		c.hide(string(a.Credentials))
+		c.secrets.Add(string(a.Credentials))
 		if e := jwtValidity(string(a.Credentials)); !e.Until.IsZero() {
 			e.What = "token"
 			c.note("bearer", e)
@@ -159,7 +161,7 @@ func (c *credentials) loadAuth(l *fileLoader, from *config.HTTPClientConfig) {
 		if b.PasswordFile != "" {
 			b.Password, b.PasswordFile = config.Secret(l.line(b.PasswordFile)), ""
 		}
-		c.hideBasic(b.Username, string(b.Password))
+		c.secrets.AddBasic(b.Username, string(b.Password))
 		c.http.BasicAuth = &b
 	}
 }
@@ -184,49 +186,37 @@ func (c *credentials) loadOAuth2(l *fileLoader, from *config.OAuth2) {
 			l.errs = append(l.errs, fmt.Errorf("use the key %s to sign: %w", key, err))
 		}
 	}
-	c.hide(string(o.ClientCertificateKey), url.QueryEscape(string(o.ClientSecret)))
-	c.hideBasic(o.ClientID, string(o.ClientSecret))
-	c.hideBasic(url.QueryEscape(o.ClientID), url.QueryEscape(string(o.ClientSecret))) // RFC 6749, 2.3.1
+	c.secrets.Add(string(o.ClientCertificateKey))
+	c.secrets.AddBasic(o.ClientID, string(o.ClientSecret))
+	c.secrets.AddBasic(url.QueryEscape(o.ClientID), url.QueryEscape(string(o.ClientSecret))) // RFC 6749, 2.3.1
 	for name, value := range o.EndpointParams {
-		if !openParameter(name) {
-			c.hide(value, url.QueryEscape(value))
+		if !redact.OpenParameter(name) {
+			c.secrets.Add(value)
 		}
 	}
 	if u, err := url.Parse(o.TokenURL); err == nil {
-		c.hideURL(u)
+		c.secrets.AddURL(u)
 	}
 	c.loadTLS(l, &o.TLSConfig, "oauth2_")
 	c.hideProxy(&o.ProxyConfig)
 	c.http.OAuth2 = &o
 }
 
-// hideURL hides password and query of an address.
-func (c *credentials) hideURL(u *url.URL) {
-	if password, ok := u.User.Password(); ok {
-		c.hideBasic(u.User.Username(), password)
-	}
-	for _, values := range u.Query() {
-		for _, v := range values {
-			c.hide(v, url.QueryEscape(v))
-		}
-	}
-}
-
 func (c *credentials) hideProxy(p *config.ProxyConfig) {
 	if p.ProxyURL.URL != nil {
-		c.hideURL(p.ProxyURL.URL)
+		c.secrets.AddURL(p.ProxyURL.URL)
 	}
 	if p.ProxyFromEnvironment {
 		env := httpproxy.FromEnvironment()
 		for _, s := range []string{env.HTTPProxy, env.HTTPSProxy} {
 			if u, err := url.Parse(s); err == nil {
-				c.hideURL(u)
+				c.secrets.AddURL(u)
 			}
 		}
 	}
 	for _, values := range p.ProxyConnectHeader {
 		for _, v := range values {
-			c.hide(string(v))
+			c.secrets.Add(string(v))
 		}
 	}
 }
@@ -244,10 +234,10 @@ func (c *credentials) loadHeaders(l *fileLoader, from *config.HTTPClientConfig) 
 			secrets = append(secrets, config.Secret(l.line(f)))
 		}
 		for _, s := range secrets {
-			c.hide(string(s))
+			c.secrets.Add(string(s))
 		}
-		if !openHeader(name) {
-			c.hide(h.Values...)
+		if !redact.OpenHeader(name) {
+			c.secrets.Add(h.Values...)
 		}
 		headers[name] = config.Header{Values: h.Values, Secrets: secrets}
 	}
@@ -284,7 +274,7 @@ func (c *credentials) loadTLS(l *fileLoader, t *config.TLSConfig, of string) {
 		s, keyOK = l.read(t.KeyFile)
 		t.Key, t.KeyFile = config.Secret(s), ""
 	}
-	c.hide(string(t.Key))
+	c.secrets.Add(string(t.Key))
 	if t.Cert == "" || !certOK || !keyOK {
 		return
 	}
@@ -314,14 +304,4 @@ func named(of, what string) string {
 		return what
 	}
 	return what + " for the token endpoint"
-}
-
-// hide has text cut out of whatever is shown.
-func (c *credentials) hide(texts ...string) {
-	c.secrets = append(c.secrets, texts...)
-}
-
-// hideBasic does so with a password, alone and as a header carries it (RFC 7617, 2).
-func (c *credentials) hideBasic(user, password string) {
-	c.hide(password, base64.StdEncoding.EncodeToString([]byte(user+":"+password)))
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http/httpguts"
+
+	"hwsagent/redact"
 )
 
 const (
@@ -48,8 +50,8 @@ type tokens struct {
 	accepted bool   // the receiver took it once
 	asked    int    // how often the endpoint answered, or failed to
 	askedAt  time.Time
-	err      error    // of the last time
-	shown    []string // the last tokens, which a receiver may repeat
+	err      error     // of the last time
+	shown    [2]string // the last tokens, which a receiver may repeat
 }
 
 // newTokens makes the source for credentials with oauth2.
@@ -58,7 +60,8 @@ func newTokens(c *credentials, agent string, dial DialFunc, got func(end time.Ti
 	if err != nil {
 		return nil, fmt.Errorf("oauth2: %w", err)
 	}
-	e.secrets = c.secrets
+	e.secrets, e.hide = &c.secrets, c.hide
+	e.place.hide = c.hide
 	return &tokens{endpoint: e, got: got, turn: make(chan struct{}, 1)}, nil
 }
 
@@ -115,7 +118,7 @@ func (t *tokens) ask(ctx context.Context, count int) (*token, error) {
 		return nil, err
 	}
 	t.token, t.accepted = k, false
-	t.shown = append(t.shown[max(0, len(t.shown)-1):len(t.shown):len(t.shown)], k.secret)
+	t.shown = [2]string{t.shown[1], k.secret}
 	t.got(k.end)
 	return k, nil
 }
@@ -139,7 +142,7 @@ func (t *tokens) fetch(ctx context.Context) (*token, error) {
 		k.end = time.Time{} // nonsense; a 401 will tell when it is over
 	}
 	if got.AccessToken == "" || !httpguts.ValidHeaderFieldValue(k.header) {
-		return nil, &tokenError{place: t.endpoint.place, status: http.StatusOK, text: "the answer has no access_token that can be sent"}
+		return nil, &tokenError{place: t.endpoint.place.String(), status: http.StatusOK, text: "the answer has no access_token that can be sent"}
 	}
 	return k, nil
 }
@@ -166,13 +169,13 @@ func (t *tokens) note(k *token, a Answer) (again bool) {
 }
 
 // secrets are the tokens that may stand in a text.
-func (t *tokens) secrets() []string {
+func (t *tokens) secrets() *redact.Secrets {
 	if t == nil {
 		return nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.shown
+	return redact.New(t.shown[:]...)
 }
 
 // expiry is of the present token; false without one, or if it does not say.

@@ -290,7 +290,7 @@ func TestOAuth2Failures(t *testing.T) {
 		"endless":      {func(w http.ResponseWriter, r *http.Request) { drip(w, r, strings.Repeat("a", 1<<16)) }, "cannot parse json", Hold, 5 * time.Second},
 		"drips":        {func(w http.ResponseWriter, r *http.Request) { drip(w, r, "{") }, "no answer within 10s", Retry, 10 * time.Second},
 		"hangs":        {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "no answer within 10s", Retry, 10 * time.Second},
-		"down":         {text(500, "text/plain", "CANARY-secret Q0FOQVJZ"), "500 Internal Server Error: <secret> Q0FOQVJZ", Retry, 0},
+		"down":         {text(500, "text/plain", "CANARY-secret Q0FOQVJZ"), "500 Internal Server Error: <secret> <secret>", Retry, 0},
 		"busy":         {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Retry-After", "7"); w.WriteHeader(429) }, "429 Too Many Requests", Retry, 0},
 		"redirect":     {http.RedirectHandler("http://other.example/", http.StatusTemporaryRedirect).ServeHTTP, "307 Temporary Redirect", Hold, 0},
 		"resets":       {func(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) }, "EOF", Retry, 0},

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/prometheus/common/config"
-)
 
-const hidden = "<secret>"
+	"hwsagent/redact"
+)
 
 // MarshalYAML writes the entry for people: besides what its types hide by themselves, user
 // and query of addresses, parameters for the token endpoint, and values of headers, unless
@@ -21,14 +21,14 @@ func (c Config) MarshalYAML() (any, error) {
 		o := *c.HTTP.OAuth2
 		o.ProxyURL = openURL(o.ProxyURL)
 		if u, err := url.Parse(o.TokenURL); err == nil {
-			o.TokenURL = URL{u}.String()
+			o.TokenURL = URL{u, c.hide}.String()
 		} else {
-			o.TokenURL = hidden
+			o.TokenURL = redact.Mark
 		}
 		o.EndpointParams = make(map[string]string, len(o.EndpointParams))
 		for name, value := range c.HTTP.OAuth2.EndpointParams {
-			o.EndpointParams[name] = hidden
-			if openParameter(name) {
+			o.EndpointParams[name] = redact.Mark
+			if redact.OpenParameter(name) {
 				o.EndpointParams[name] = value
 			}
 		}
@@ -37,10 +37,10 @@ func (c Config) MarshalYAML() (any, error) {
 	if c.HTTP.HTTPHeaders != nil {
 		masked := &config.Headers{Headers: make(map[string]config.Header)}
 		for name, h := range c.HTTP.HTTPHeaders.Headers {
-			if !openHeader(name) {
+			if !redact.OpenHeader(name) {
 				h.Values = slices.Clone(h.Values)
 				for i := range h.Values {
-					h.Values[i] = hidden
+					h.Values[i] = redact.Mark
 				}
 			}
 			masked.Headers[name] = h
@@ -58,35 +58,9 @@ func openURL(u config.URL) config.URL {
 	return config.URL{URL: &url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}}
 }
 
-// openParameter reports whether a parameter of a token request carries no secret.
-func openParameter(name string) bool {
-	switch name {
-	case "audience", "grant_type", "resource", "scope", "tenant":
-		return true
-	}
-	return false
-}
-
-// shortest is the length from which on a secret is looked for in texts.
-const shortest = 4
-
 // redact cuts secrets out of a text.
 func (c *Client) redact(l *line, text string) string {
-	return without(text, slices.Concat(c.secrets, l.creds.secrets, l.creds.tokens.secrets()))
-}
-
-// without is text without the secrets. It changes their order.
-func without(text string, all []string) string {
-	if text == "" {
-		return ""
-	}
-	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) }) // none in part only
-	for _, s := range all {
-		if len(s) >= shortest {
-			text = strings.ReplaceAll(text, s, hidden)
-		}
-	}
-	return text
+	return redact.Cut(text, c.secrets, c.hide, &l.creds.secrets, l.creds.tokens.secrets())
 }
 
 // redacted is err, or its text without the secrets that are in it.
@@ -104,7 +78,7 @@ func (c *Client) quote(l *line, status int, body []byte) string {
 
 // quoted is what a server said, for people. Secrets are cut out before it is shortened, which
 // could leave half of one, and once more out of what was escaped.
-func quoted(status int, body []byte, redact func(string) string) string {
-	text := []rune(redact(said(status, []byte(redact(string(body))))))
+func quoted(status int, body []byte, cut func(string) string) string {
+	text := []rune(cut(said(status, []byte(cut(string(body))))))
 	return strings.TrimSpace(string(text[:min(len(text), keptText)]))
 }

@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 
 	"hwsagent/httpbound"
+	"hwsagent/redact"
 )
 
 // The grants that can be configured: by a secret (RFC 6749, 4.4), or by a signed assertion
@@ -32,10 +32,11 @@ const (
 // tokenEndpoint asks for access tokens. It follows no redirect: the client's secret would
 // go along. Safe for concurrent use.
 type tokenEndpoint struct {
-	place     string // for people
+	place     URL    // which is shown to people
 	proxy     string // "" if there is none
 	agent     string // the User-Agent header
-	secrets   []string
+	secrets   *redact.Secrets
+	hide      *redact.Secrets // of addresses' paths; may be nil
 	transport *http.Transport
 	grant     interface { // *clientcredentials.Config or *config.JwtGrantTypeConfig
 		TokenSource(ctx context.Context) oauth2.TokenSource
@@ -48,7 +49,7 @@ func newTokenEndpoint(o *config.OAuth2, agent string, dial DialFunc) (*tokenEndp
 	if err != nil {
 		return nil, err
 	}
-	e := &tokenEndpoint{place: place.String(), agent: agent}
+	e := &tokenEndpoint{place: place, agent: agent}
 	if e.transport, err = newTransport(&o.TLSConfig, o.ProxyConfig, false, dial); err != nil {
 		return nil, err
 	}
@@ -104,10 +105,10 @@ func (e *tokenEndpoint) ask(ctx context.Context) (*oauth2.Token, error) {
 	if err == nil {
 		return got, nil
 	}
-	failed := &tokenError{place: e.place, status: call.status, after: call.after}
-	redact := func(s string) string { return without(s, slices.Concat(e.secrets, call.sent)) }
+	failed := &tokenError{place: e.place.String(), status: call.status, after: call.after}
+	cut := func(s string) string { return redact.Cut(s, e.secrets, e.hide, &call.sent) }
 	if said, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
-		failed.text = whyNoToken(said, redact)
+		failed.text = whyNoToken(said, cut)
 		return nil, failed
 	}
 	if cause := context.Cause(ctx); cause != nil {
@@ -117,7 +118,7 @@ func (e *tokenEndpoint) ask(ctx context.Context) (*oauth2.Token, error) {
 		err = wrapped.Err
 	}
 	if failed.status != 0 && ctx.Err() == nil {
-		failed.text = redact(strings.TrimPrefix(err.Error(), "oauth2: "))
+		failed.text = cut(strings.TrimPrefix(err.Error(), "oauth2: "))
 		return nil, failed
 	}
 	failed.status, failed.err = 0, through(e.proxy, withoutPort(err))
@@ -126,20 +127,20 @@ func (e *tokenEndpoint) ask(ctx context.Context) (*oauth2.Token, error) {
 
 // whyNoToken is what a token endpoint said: error and error_description (RFC 6749, 5.2), or
 // the beginning of what it sent instead.
-func whyNoToken(e *oauth2.RetrieveError, redact func(string) string) string {
+func whyNoToken(e *oauth2.RetrieveError, cut func(string) string) string {
 	var told struct {
 		Error       string `json:"error"`
 		Description string `json:"error_description"`
 	}
 	told.Error, told.Description = e.ErrorCode, e.ErrorDescription
 	if told.Error == "" && json.Unmarshal(e.Body, &told) != nil || told.Error == "" {
-		return quoted(e.Response.StatusCode, e.Body, redact)
+		return quoted(e.Response.StatusCode, e.Body, cut)
 	}
 	text := told.Error
 	if told.Description != "" {
 		text += ": " + told.Description
 	}
-	return quoted(e.Response.StatusCode, []byte(text), redact)
+	return quoted(e.Response.StatusCode, []byte(text), cut)
 }
 
 // tokenCall carries the requests of one call of ask, which the grants do not all bind to
@@ -149,7 +150,7 @@ type tokenCall struct {
 	agent string
 	next  http.RoundTripper
 
-	sent []string // assertions, which would let in whoever has them
+	sent redact.Secrets // assertions, which would let in whoever has them
 
 	// Of the last answer.
 	status int
@@ -184,7 +185,7 @@ func (c *tokenCall) noteAssertion(req *http.Request) error {
 	}
 	form, err := url.ParseQuery(string(text))
 	if err == nil {
-		c.sent = append(c.sent, form["assertion"]...)
+		c.sent.Add(form["assertion"]...)
 	}
 	return err
 }

@@ -4,11 +4,16 @@ import (
 	"errors"
 	"net/url"
 	"strings"
+
+	"hwsagent/redact"
 )
 
-// URL is the address of a target. However it is printed, user, password and the
-// values of the query are left out; only [URL.Full] has them.
-type URL struct{ full *url.URL }
+// URL is the address of a target. However it is printed, user, password, query and those parts of the
+// path that [Config.Hide] names are left out; only [URL.Full] has them.
+type URL struct {
+	full *url.URL
+	hide *redact.Secrets // parts of the path that are not shown either; see Config.Hide
+}
 
 // ParseURL reads an address. Its errors do not repeat the input, which may hold a
 // password.
@@ -17,7 +22,7 @@ func ParseURL(s string) (URL, error) {
 	if err != nil {
 		return URL{}, errors.New("not a URL (write it like https://host:port/path)")
 	}
-	return URL{u}, nil
+	return URL{full: u}, nil
 }
 
 // Full is a copy of the whole URL, secrets included. It is nil for the zero URL.
@@ -34,7 +39,7 @@ func (u URL) Place() string {
 	if u.full == nil {
 		return ""
 	}
-	return u.full.Host + strings.TrimRight(u.full.Path, "/")
+	return u.full.Host + u.hide.Cut(strings.TrimRight(u.full.Path, "/"))
 }
 
 // String is the URL without user, password and query.
@@ -43,7 +48,12 @@ func (u URL) String() string {
 		return ""
 	}
 	// Without // it is no host that follows the scheme, and may be user:password@host.
-	return (&url.URL{Scheme: u.full.Scheme, Host: u.full.Host, Path: u.full.Path}).String()
+	place := (&url.URL{Scheme: u.full.Scheme, Host: u.full.Host}).String()
+	whole := (&url.URL{Scheme: u.full.Scheme, Host: u.full.Host, Path: u.full.Path}).String()
+	if path, ok := strings.CutPrefix(whole, place); ok {
+		return place + u.hide.Cut(path)
+	}
+	return u.hide.Cut(whole)
 }
 
 // GoString keeps %#v from printing secrets.

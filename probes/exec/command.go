@@ -13,9 +13,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/prometheus/common/config"
-
 	"hwsagent/inputs/panics"
+	"hwsagent/redact"
 )
 
 // drain is how long output is read on after the command has ended, if something that has left its
@@ -52,7 +51,7 @@ func command(c *Config, out, errs io.Writer) *exec.Cmd {
 // run runs the command to its end and returns what it printed. Nothing of its group is left when
 // it returns.
 func run(ctx context.Context, c *Config, guard *panics.Guard) ([]byte, error) {
-	said := &tail{hide: c.Env}
+	said := &tail{hide: c.secrets()}
 	out := &bounded{limit: c.limit(), full: make(chan struct{})}
 	cmd := command(c, guarded{out, guard}, guarded{said, guard})
 	if err := cmd.Start(); err != nil {
@@ -128,7 +127,7 @@ func (b *bounded) over() bool {
 
 // tail keeps the end of what is written. It is safe for concurrent use.
 type tail struct {
-	hide map[string]config.Secret // values that are not shown; immutable
+	hide *redact.Secrets // which are not shown
 
 	mu   sync.Mutex
 	text []byte
@@ -146,12 +145,7 @@ func (t *tail) Write(p []byte) (int, error) {
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all := string(t.text)
-	for _, secret := range t.hide {
-		if len(secret) >= 4 {
-			all = strings.ReplaceAll(all, string(secret), "<secret>")
-		}
-	}
+	all := t.hide.Cut(string(t.text))
 	text := strings.Join(strings.Fields(strings.ToValidUTF8(all, string(utf8.RuneError))), " ")
 	if text == "" {
 		return ""

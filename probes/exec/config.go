@@ -16,6 +16,8 @@ import (
 	"strings"
 
 	"github.com/prometheus/common/config"
+
+	"hwsagent/redact"
 )
 
 // Bounds of Config.MaxOutput, in bytes.
@@ -40,18 +42,23 @@ type Config struct {
 	// ScrapeURL makes the command an exporter that runs on and is scraped at that address. With
 	// {{port}}, a free port is put there, and into command and env.
 	ScrapeURL URL `yaml:"scrape_url,omitempty"`
+
+	// Hide is what of command and address is shown nowhere besides; nil: nothing.
+	Hide *redact.Secrets `yaml:"-"`
 }
 
-// URL is an address whose query is not shown.
+// secrets are what must not show in a text about the probe.
+func (c *Config) secrets() *redact.Secrets {
+	s := redact.Hold(c.with("1")).Secrets() // with a port the address can be read
+	s.Join(c.Hide)
+	return s
+}
+
+// URL is an address whose user and query are not shown.
 type URL string
 
-// String is the address without its query.
-func (u URL) String() string {
-	if shown, _, ok := strings.Cut(string(u), "?"); ok {
-		return shown + "?<secret>"
-	}
-	return string(u)
-}
+// String is the address without user and query.
+func (u URL) String() string { return redact.URL(string(u)) }
 
 // MarshalYAML writes String.
 func (u URL) MarshalYAML() (any, error) { return u.String(), nil }

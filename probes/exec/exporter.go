@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"hwsagent/inputs/panics"
+	"hwsagent/redact"
 )
 
 // How an exporter is started again: after 1 s, doubled to a minute; from the beginning if it ran
@@ -28,6 +29,7 @@ var errStarting = errors.New("the exporter is being started")
 // exporter keeps a command running.
 type exporter struct {
 	config Config
+	hide   *redact.Secrets
 	log    *slog.Logger
 	guard  *panics.Guard
 	stop   context.CancelFunc
@@ -41,7 +43,7 @@ type exporter struct {
 // startExporter starts the command, and starts it again whenever it ends, until close.
 func startExporter(c Config, log *slog.Logger, guard *panics.Guard) *exporter {
 	ctx, cancel := context.WithCancel(context.Background())
-	e := &exporter{config: c, log: log, guard: guard, stop: cancel, done: make(chan struct{}), why: errStarting}
+	e := &exporter{config: c, hide: c.secrets(), log: log, guard: guard, stop: cancel, done: make(chan struct{}), why: errStarting}
 	go func() {
 		defer close(e.done)
 		_ = e.guard.Run(func() { e.run(ctx) }) // the guard tells people
@@ -80,7 +82,7 @@ func (e *exporter) run(ctx context.Context) {
 			pause = leastPause
 		}
 		e.set("", fmt.Errorf("%w; it is started again after %s", err, pause))
-		e.log.Warn("The exporter ended and is started again", "command", e.config.Command[0], "err", err, "pause", pause)
+		e.log.Warn("The exporter ended and is started again", "command", e.hide.Cut(e.config.Command[0]), "err", e.hide.Error(err), "pause", pause)
 		wait := time.NewTimer(pause)
 		select {
 		case <-wait.C:
@@ -98,7 +100,7 @@ func (e *exporter) once(ctx context.Context) error {
 		return err
 	}
 	c := e.config.with(number)
-	said := &tail{hide: c.Env}
+	said := &tail{hide: c.secrets()}
 	out := guarded{said, e.guard}
 	cmd := command(&c, out, out)
 	if err := cmd.Start(); err != nil {
@@ -118,7 +120,7 @@ func (e *exporter) attend(ctx context.Context, cmd *exec.Cmd, url URL, exited <-
 		<-exited
 		err = finish()
 	}()
-	e.log.Info("The exporter was started", "command", e.config.Command[0], "pid", cmd.Process.Pid, "scrape_url", url)
+	e.log.Info("The exporter was started", "command", e.hide.Cut(e.config.Command[0]), "pid", cmd.Process.Pid, "scrape_url", e.hide.Cut(url.String()))
 	e.set(url, nil)
 	select {
 	case <-exited:

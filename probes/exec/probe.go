@@ -14,6 +14,7 @@ import (
 	"hwsagent/inputs/panics"
 	"hwsagent/probes"
 	"hwsagent/probes/exposition"
+	"hwsagent/redact"
 )
 
 // tryAgain is how long a scrape waits when an exporter that has just been started does not listen yet.
@@ -22,6 +23,7 @@ const tryAgain = 50 * time.Millisecond
 // Probe implements [probes.Probe].
 type Probe struct {
 	config   Config
+	hide     *redact.Secrets
 	log      *slog.Logger
 	guard    *panics.Guard
 	client   *http.Client
@@ -41,12 +43,16 @@ func New(c Config, logger *slog.Logger, guard *panics.Guard) (*Probe, error) {
 		Transport:     &http.Transport{MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	return &Probe{config: c, log: logger, guard: guard, client: client}, nil
+	return &Probe{config: c, hide: c.secrets(), log: logger, guard: guard, client: client}, nil
 }
 
 // Collect runs the command, or scrapes the exporter. Output of a command that fails, and text that is
-// malformed, adds nothing.
+// malformed, adds nothing. No error repeats a secret, whatever a command or exporter says.
 func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
+	return p.hide.Error(p.collect(ctx, r))
+}
+
+func (p *Probe) collect(ctx context.Context, r *probes.Round) error {
 	if p.config.ScrapeURL == "" {
 		out, err := run(ctx, &p.config, p.guard)
 		if err != nil {

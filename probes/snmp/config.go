@@ -12,6 +12,8 @@ import (
 
 	"github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
+
+	"hwsagent/redact"
 )
 
 // Config is one device to read. The zero value of every key but Target and Modules is
@@ -232,25 +234,25 @@ func parseTarget(s string) (endpoint, error) {
 			if inner, ok := strings.CutPrefix(s, "["); ok && strings.HasSuffix(inner, "]") {
 				host, port = strings.TrimSuffix(inner, "]"), "161"
 			} else {
-				return e, fmt.Errorf("%q is not host:port", s)
+				return e, fmt.Errorf("%q is not host:port", redact.URL(s))
 			}
 		}
 		n, err := strconv.ParseUint(port, 10, 16)
 		if err != nil || n == 0 {
-			return e, fmt.Errorf("%q is not a port between 1 and 65535", port)
+			return e, errors.New("what follows the colon is not a port between 1 and 65535")
 		}
 		e.host, e.port = host, uint16(n)
 	}
 	if strings.Count(e.host, ":") > 0 {
 		if _, err := netip.ParseAddr(e.host); err != nil {
-			return e, fmt.Errorf("%q is not host:port or an IPv6 address", s)
+			return e, fmt.Errorf("%q is not host:port or an IPv6 address", redact.URL(s))
 		}
 	}
 	switch {
 	case e.host == "":
 		return e, errors.New("is missing; write host or host:port, as in 192.0.2.7:161")
 	case strings.ContainsAny(e.host, "/ \t"):
-		return e, fmt.Errorf("%q is not a host name or address; write host:port without a scheme", e.host)
+		return e, fmt.Errorf("%q is not a host name or address; write host:port without a scheme", redact.URL(e.host))
 	}
 	return e, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"hwsagent/probes"
+	"hwsagent/redact"
 )
 
 // Probe reads one device. It implements [probes.Probe] and [probes.Closer]; its calls
@@ -18,6 +19,7 @@ type Probe struct {
 	session *session
 	modules []*emitter
 	log     *slog.Logger
+	hide    *redact.Holder
 }
 
 // New checks c and makes its probe. Nothing is sent before the first Collect.
@@ -29,7 +31,7 @@ func New(c Config, logger *slog.Logger) (*Probe, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Probe{session: s, log: logger}
+	p := &Probe{session: s, log: logger, hide: redact.Hold(&c)}
 	for _, name := range c.Modules {
 		p.modules = append(p.modules, newEmitter(compile(name, builtin[name])))
 	}
@@ -57,6 +59,9 @@ func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 	}()
 	err := p.collect(ctx, r)
 	clean = true
+	if err != nil { // which may repeat what a device said
+		err = p.hide.Secrets().Error(err)
+	}
 	return err
 }
 
