@@ -23,7 +23,8 @@ import (
 
 // asker is a peer that asks the agent by one of the ways in, or to be shown something.
 type asker struct {
-	name    string
+	sort    string
+	name    string // its sort and a number
 	address string
 	tls     *tls.Config // nil: none
 	http2   bool
@@ -39,7 +40,7 @@ type asker struct {
 
 	mu       sync.Mutex
 	statuses map[int]int // of answers, 0 for none
-	wellDone int         // right requests that got 2xx
+	taken    int         // right requests that got 2xx
 }
 
 // askEvery is the pause between the requests of one peer.
@@ -131,7 +132,7 @@ func (a *asker) ask(ctx context.Context, rnd *rand.Rand, n int) {
 	}
 	a.statuses[status]++
 	if !wrong && status/100 == 2 {
-		a.wellDone++
+		a.taken++
 	}
 }
 

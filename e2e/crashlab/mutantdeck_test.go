@@ -109,6 +109,21 @@ func (d *deck) deal(peer string, kinds []mutate.Kind) (s mutate.Script, ok bool)
 	return kinds[i].Make(rnd), true
 }
 
+// dealt reports whether each kind had its turn.
+func (d *decks) dealt() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, one := range d.all {
+		one.mu.Lock()
+		n, kinds := len(one.fired), len(one.names)
+		one.mu.Unlock()
+		if n < kinds {
+			return false
+		}
+	}
+	return true
+}
+
 // note remembers the last things that were played.
 func (d *decks) note(line string) {
 	const most = 400

@@ -292,7 +292,7 @@ func (r *rig) askers() string {
 	web := r.file("web.yml", fmt.Sprintf("tls_server_config: {cert_file: %q, key_file: %q}\n", r.file("cert.pem", string(cert)), r.file("key.pem", string(key))))
 	add := func(sort, group, format string, set func(a *asker)) {
 		for range some(ofAskers) {
-			a := &asker{name: r.name(sort), patience: r.m.patience}
+			a := &asker{sort: sort, name: r.name(sort), patience: r.m.patience}
 			set(a)
 			over := "HTTP/1.1"
 			if a.http2 {
