@@ -23,7 +23,7 @@ import (
 // The bounds of TestMutants.
 const (
 	mostMemory     = 256 << 10 // KiB of the resident set, at any time
-	mostGoroutines = 5        // more than before, when all peers have gone
+	mostGoroutines = 5         // more than before, when all peers have gone
 	mostCPU        = 0.5       // of a core, when all peers have gone
 	mostStop       = 2 * time.Second
 	// mostNoise is how late this process may be, of a round's second, so that a round of the
