@@ -56,6 +56,7 @@ func importRules() []importRule {
 		{dir: "cmd/hwsagent", ours: []string{"agent", "watchdog"}},
 		{dir: "e2e", ours: []string{"agent/demo/receiver"}},
 		{dir: "e2e/hostile"},
+		{dir: "e2e/mutate"},
 		{dir: "e2e/results"},
 	}
 }

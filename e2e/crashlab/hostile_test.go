@@ -241,7 +241,7 @@ func (z *zoo) allFresh(limit time.Duration, which func(*beast) bool) {
 	})
 }
 
-func (z *zoo) byName() map[string]target {
+func (z *lab) byName() map[string]target {
 	z.t.Helper()
 	var body string
 	eventually(z.t, 30*time.Second, func() string { // there are many, and the machine may be busy
@@ -260,7 +260,7 @@ func (z *zoo) byName() map[string]target {
 }
 
 // running is how many goroutines the agent has.
-func (z *zoo) running() int {
+func (z *lab) running() int {
 	z.t.Helper()
 	body, err := z.get("/debug/pprof/goroutine?debug=1")
 	if err != nil {
@@ -463,7 +463,7 @@ func (z *zoo) account(name string) {
 
 // readable fails the test unless all that the agent said are lines of its log, in which no
 // receiver could write, and no token is in it.
-func (z *zoo) readable() {
+func (z *lab) readable() {
 	z.t.Helper()
 	b, err := os.ReadFile(z.log())
 	if err != nil {

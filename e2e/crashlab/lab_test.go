@@ -64,6 +64,8 @@ type options struct {
 	interval time.Duration
 	targets  string                    // the entries of remote_write; default: the lab's own receiver
 	more     string                    // of the configuration
+	scrape   time.Duration             // the interval of what says no other, default 1 s
+	global   string                    // more of global: {…}
 	inside   *netns                    // where the agent runs; nil: where the test does
 	also     func([]prompb.TimeSeries) // is given what the receiver stores, too; nil: nobody is
 }
@@ -138,15 +140,15 @@ const ownTarget = `
 func (l *lab) configure(on bool) {
 	l.t.Helper()
 	text := fmt.Sprintf(`
-global: {scrape_interval: 1s, scrape_timeout: 1s}
+global: {scrape_interval: %s, scrape_timeout: %[1]s%s}
 wal: {%s}
 probes:
   - {name: hwsagent, type: self, enabled: false}
-  - {name: canary, type: canary, enabled: %t, series: %d, interval: %s, timeout: %[4]s, journal_file: %q}
+  - {name: canary, type: canary, enabled: %t, series: %d, interval: %s, timeout: %[6]s, journal_file: %q}
 %s
 remote_write:
 %s
-`, l.wal, on, l.series, l.interval, l.journalFile(), l.more, cmp.Or(l.targets, fmt.Sprintf(ownTarget, l.recv.URL())))
+`, cmp.Or(l.scrape, time.Second), l.global, l.wal, on, l.series, l.interval, l.journalFile(), l.more, cmp.Or(l.targets, fmt.Sprintf(ownTarget, l.recv.URL())))
 	if err := os.WriteFile(filepath.Join(l.dir, "agent.yaml"), []byte(text), 0o600); err != nil {
 		l.t.Fatal(err)
 	}

@@ -56,13 +56,22 @@ func NewCerts() (*Certs, error) {
 	return &c, nil
 }
 
-// config is that of a server which is well.
-func (c *Certs) config(http2 bool) *tls.Config {
+// Config is that of a server which is well, and speaks HTTP/1.1 or HTTP/2.
+func (c *Certs) Config(http2 bool) *tls.Config {
 	conf := &tls.Config{Certificates: []tls.Certificate{c.good}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
 	if http2 {
 		conf.NextProtos = []string{"h2"}
 	}
 	return conf
+}
+
+// PEM are the certificate and the key of a server which is well.
+func (c *Certs) PEM() (cert, key []byte, err error) {
+	der, err := x509.MarshalPKCS8PrivateKey(c.good.PrivateKey)
+	if err != nil {
+		return nil, nil, fmt.Errorf("write a key: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.good.Certificate[0]}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
 
 // issue makes a certificate and its key, signed by another or by itself; with no host it

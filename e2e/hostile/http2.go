@@ -2,6 +2,7 @@ package hostile
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"strconv"
@@ -42,27 +43,40 @@ func (c *conn) http2(b *Behaviour) {
 
 // request reads frames until a request is complete.
 func (f *frames) request() bool {
+	stream, req, err := ReadHTTP2(f.Framer)
+	if err != nil {
+		return false
+	}
+	f.stream, f.req = stream, req
+	f.c.s.met(req)
+	return true
+}
+
+// ReadHTTP2 reads frames as a server until a request is complete, and answers SETTINGS, PING
+// and DATA. The error says that no request will come.
+func ReadHTTP2(f *http2.Framer) (stream uint32, req *http.Request, err error) {
 	var body bytes.Buffer
 	head := http.Header{}
-	decoder := hpack.NewDecoder(4096, nil)
-	f.ReadMetaHeaders = decoder
+	if f.ReadMetaHeaders == nil { // it keeps the connection's table of headers
+		f.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	}
 	for {
 		frame, err := f.ReadFrame()
 		if err != nil {
-			return false
+			return 0, nil, err
 		}
 		ends := false
 		switch frame := frame.(type) {
 		case *http2.SettingsFrame:
-			if !frame.IsAck() && f.WriteSettingsAck() != nil {
-				return false
+			if !frame.IsAck() {
+				err = f.WriteSettingsAck()
 			}
 		case *http2.PingFrame:
-			if !frame.IsAck() && f.WritePing(true, frame.Data) != nil {
-				return false
+			if !frame.IsAck() {
+				err = f.WritePing(true, frame.Data)
 			}
 		case *http2.MetaHeadersFrame:
-			f.stream = frame.StreamID
+			stream = frame.StreamID
 			for _, h := range frame.RegularFields() {
 				head.Add(h.Name, h.Value)
 			}
@@ -70,18 +84,17 @@ func (f *frames) request() bool {
 		case *http2.DataFrame:
 			body.Write(frame.Data())
 			if n := uint32(len(frame.Data())); n > 0 {
-				if f.WriteWindowUpdate(0, n) != nil || f.WriteWindowUpdate(frame.StreamID, n) != nil {
-					return false
-				}
+				err = errors.Join(f.WriteWindowUpdate(0, n), f.WriteWindowUpdate(frame.StreamID, n))
 			}
 			ends = frame.StreamEnded()
 		case *http2.GoAwayFrame:
-			return false
+			err = io.EOF
+		}
+		if err != nil {
+			return 0, nil, err
 		}
 		if ends {
-			f.req = &http.Request{Method: http.MethodPost, Header: head, Body: io.NopCloser(&body)}
-			f.c.s.met(f.req)
-			return true
+			return stream, &http.Request{Method: http.MethodPost, Header: head, Body: io.NopCloser(&body)}, nil
 		}
 	}
 }

@@ -214,7 +214,7 @@ func (s *Server) serve(tcp *net.TCPConn) {
 
 // handshake makes TLS of the connection.
 func (c *conn) handshake(b *Behaviour) bool {
-	conf := c.s.o.Certs.config(c.s.o.HTTP2)
+	conf := c.s.o.Certs.Config(c.s.o.HTTP2)
 	if b != nil && b.shake != nil {
 		c.s.fired()
 		b.shake(conf, c.s.o.Certs)

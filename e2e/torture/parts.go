@@ -19,14 +19,15 @@ type part struct {
 	builds bool
 }
 
-// Which tests the parts have. Those of alone measure how fast something is, and get the
-// machine for themselves.
+// Which tests the parts have. Those of alone measure how fast something is, and those
+// of peers how much of the machine the agent takes: they get it for themselves.
 const (
 	damages = "OpenAfter"
 
 	kills = "Kill|OutOfMemory"
 	disks = "PowerCut|Disk|StickyErrors|EveryErrorOnce|ReadOnly"
 	ins   = "Inputs"
+	peers = "Mutants"
 	alone = "Gigabytes"
 )
 
@@ -38,6 +39,7 @@ func parts() []part {
 		{name: "kills", pkg: lab, run: kills, parallel: 8, limit: 40 * time.Minute},
 		{name: "disk", pkg: lab, run: disks, parallel: 8, limit: 40 * time.Minute},
 		{name: "inputs", pkg: lab, run: ins, parallel: 4, limit: 30 * time.Minute},
+		{name: "mutants", pkg: lab, run: peers, parallel: 1, limit: 20 * time.Minute},
 		{name: "others", pkg: lab, parallel: 4, limit: 30 * time.Minute},
 		{name: "size", pkg: lab, run: alone, parallel: 1, limit: 45 * time.Minute},
 		{name: "replants", pkg: "./e2e/replant", run: "^TestReplant$", parallel: 2, limit: 30 * time.Minute, builds: true},

@@ -96,7 +96,7 @@ func (v *Receiver) decode(r *receivers.Request, body []byte, json bool) (pmetric
 	if err != nil {
 		return req, fmt.Errorf("read the request: %w", err)
 	}
-	return req, nil
+	return req, checkAttributes(req.Metrics(), max(maxAttributes, r.Limits().Labels))
 }
 
 // store puts the metrics of a request into the log, in one commit. Of a request of which

@@ -77,6 +77,9 @@ func read(r *receivers.Request) (map[string]*dto.MetricFamily, error) {
 	if err := exposition.CheckText(r.Body, r.Limits().Labels); err != nil {
 		return nil, err
 	}
+	if err := checkLabels(r.Body, r.Limits().Labels); err != nil {
+		return nil, err
+	}
 	lines, pairs := bytes.Count(r.Body, []byte("\n"))+1, bytes.Count(r.Body, []byte("="))
 	if most := r.Limits().Samples; lines > 2*most {
 		return nil, receivers.Refuse(receivers.TooManySamples, http.StatusRequestEntityTooLarge, "the request has %d lines, more than twice limits.samples (%d)", lines, most)

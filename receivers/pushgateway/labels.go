@@ -1,0 +1,42 @@
+package pushgateway
+
+import (
+	"bytes"
+	"net/http"
+
+	"hwsagent/receivers"
+)
+
+// checkLabels refuses a text of which a line has more labels than a series may have. The parser
+// of text compares each label with all before it: a line of a megabyte would take it hours.
+func checkLabels(body []byte, most int) error {
+	for line := range bytes.Lines(body) {
+		// A bucket or a quantile has one label that is none of the series.
+		if n := countLabels(line); n > most+1 {
+			return receivers.Refuse(receivers.TooManyLabels, http.StatusBadRequest, "a line has %d labels, more than limits.labels (%d)", n, most)
+		}
+	}
+	return nil
+}
+
+// countLabels is how many labels a line of text has: one for each = outside quotes. A value has
+// no line feed, so that quotes end with the line.
+func countLabels(line []byte) (n int) {
+	if trimmed := bytes.TrimLeft(line, " \t"); len(trimmed) > 0 && trimmed[0] == '#' {
+		return 0
+	}
+	quoted, escaped := false, false
+	for _, c := range line {
+		switch {
+		case escaped:
+			escaped = false
+		case quoted && c == '\\':
+			escaped = true
+		case c == '"':
+			quoted = !quoted
+		case c == '=' && !quoted:
+			n++
+		}
+	}
+	return n
+}
