@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"hwsagent/inputs/panics"
 	"hwsagent/watchdog"
 	"hwsagent/web"
 )
@@ -54,7 +55,10 @@ func (c *changes) do(what string, change func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		var err error
-		watchdog.Do(context.Background(), what, func(context.Context) { err = change() })
+		watchdog.Do(context.Background(), what, func(context.Context) {
+			var guard *panics.Guard // a panic is the error of this change
+			err = guard.Do(change)
+		})
 		c.begin("")
 		<-c.turn
 		done <- err

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -72,7 +73,7 @@ func TestPullSlowReaders(t *testing.T) {
 		for { // a megabyte a second
 			m, err := io.CopyN(io.Discard, resp.Body, 100_000)
 			n += m
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				err = nil
 			}
 			if err != nil || m < 100_000 {

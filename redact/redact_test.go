@@ -54,7 +54,7 @@ func echoes() map[string]func(string) string {
 		"JSON of query": func(s string) string { return inJSON(url.QueryEscape(s)) },
 		"ASCII JSON": func(s string) string {
 			var b strings.Builder
-			for _, u := range []rune(s) {
+			for _, u := range s {
 				if u > 0xffff {
 					return ""
 				}

@@ -105,7 +105,11 @@ func makeDirectory(path string, sync func(path string) error) error {
 		}
 		err = os.Mkdir(path, 0o700)
 	}
-	if err != nil && !errors.Is(err, fs.ErrExist) {
+	if errors.Is(err, fs.ErrExist) {
+		if info, statErr := os.Stat(path); statErr == nil && !info.IsDir() {
+			return &fs.PathError{Op: "mkdir", Path: path, Err: syscall.ENOTDIR}
+		}
+	} else if err != nil {
 		return err
 	}
 	err = sync(parent)

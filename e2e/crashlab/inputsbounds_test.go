@@ -52,13 +52,14 @@ func TestInputsBounded(t *testing.T) {
 	}()
 	for i := range slow {
 		to := []string{in.write + "/api/v1/write", in.push + "/metrics/job/slow", in.text + "/api/v1/import/prometheus", in.otlp + "/v1/metrics"}[i%4]
+		contentType := []string{"application/x-protobuf", "text/plain", "text/plain", "application/x-protobuf"}[i%4]
 		host, path, _ := strings.Cut(to, "/")
 		c, err := net.Dial("tcp", host)
 		if err != nil {
 			t.Fatalf("client %d: %v", i, err)
 		}
 		conns = append(conns, c)
-		fmt.Fprintf(c, "POST /%s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/x-protobuf\r\nContent-Length: 1000000\r\n\r\nslow", path, host)
+		fmt.Fprintf(c, "POST /%s HTTP/1.1\r\nHost: %s\r\nContent-Type: %s\r\nContent-Length: 1000000\r\n\r\nslow", path, host, contentType)
 	}
 	stalled := in.stall(calls)
 	stopped := in.stopAmid(programs)

@@ -36,6 +36,7 @@ func TestDoReturnsTheError(t *testing.T) {
 
 func TestDoContainsPanics(t *testing.T) {
 	var nothing []int
+	noURL, noValue := func() *url.URL { return nil }(), func() any { return nil }()
 	for _, tc := range []struct {
 		name  string
 		f     func() error
@@ -43,8 +44,8 @@ func TestDoContainsPanics(t *testing.T) {
 	}{
 		{"constant", func() error { panic("String too long to encode as label.") }, "String too long to encode as label."},
 		{"index", func() error { return fmt.Errorf("%d", nothing[len(nothing)+5]) }, "runtime error: index out of range [5] with length 0"},
-		{"nil pointer", func() error { var u *url.URL; return errors.New(u.Host) }, "runtime error: invalid memory address or nil pointer dereference"},
-		{"nil", func() error { panic(any(nil)) }, "panic called with nil argument"},
+		{"nil pointer", func() error { return errors.New(noURL.Host) }, "runtime error: invalid memory address or nil pointer dereference"},
+		{"nil", func() error { panic(noValue) }, "panic called with nil argument"},
 		{"error", func() error { panic(errors.New("it broke")) }, "it broke (*errors.errorString)"},
 		{"struct", func() error { panic(struct{ Password string }{"canary"}) }, "a value of type struct { Password string }"},
 		{"broken error", func() error { panic((*broken)(nil)) }, "its text panics, too (*panics.broken)"},
@@ -77,7 +78,7 @@ func (b *broken) Error() string { return b.text }
 // The place is the line that panicked, and the line of ours that called it.
 func TestPlaceInALibrary(t *testing.T) {
 	g, _ := logged("probe host")
-	e := As(g.Run(func() { strings.Repeat("x", -1) }))
+	e := As(g.Run(func() { _ = strings.Repeat("x", -1) }))
 	if e == nil || !strings.HasPrefix(e.Place, "strings/strings.go:") || !strings.Contains(e.Place, "(called at inputs/panics/panics_test.go:") {
 		t.Errorf("got %+v", e)
 	}

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,7 +17,6 @@ type paced struct {
 	size   int
 	pause  time.Duration
 
-	mu  sync.Mutex
 	end chan struct{} // closed by the deadline
 	n   int           // bytes of this turn
 	all int
