@@ -52,7 +52,7 @@ func TestOpenWhereTheParentCannotBeSynced(t *testing.T) {
 		{os.ErrPermission, false}, {syscall.EINVAL, false}, {errors.ErrUnsupported, false},
 	} {
 		fired := 0
-		l, err := Open(Options{Dir: filepath.Join(t.TempDir(), "log"), syncPath: func(path string) error {
+		l, err := Open(Options{Dir: filepath.Join(t.TempDir(), "a", "log"), syncPath: func(path string) error {
 			fired++
 			return fmt.Errorf("sync %s: %w", path, c.cause)
 		}})

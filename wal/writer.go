@@ -293,8 +293,8 @@ func (w *writer) tryBegin(b *batch) error {
 	e.header(h)
 	start := e.pages.end()
 	for _, r := range w.retained {
-		if err := e.commit(r, w.series, w.epoch); err != nil {
-			return err // impossible: it was written before
+		if err := e.commit(r, w.series, w.epoch); err != nil { // not reached: it was written before, and metadata that has grown since is left out
+			return err
 		}
 	}
 	if b != nil {
