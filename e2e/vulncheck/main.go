@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -39,6 +40,7 @@ func main() {
 
 // check runs the program on packages. What it prints goes to out, and the warning, too.
 func check(ctx context.Context, out io.Writer, program string, packages []string) error {
+	out = &shared{to: out}
 	cmd := exec.CommandContext(ctx, program, packages...)
 	cmd.WaitDelay = time.Second
 	var said bytes.Buffer
@@ -61,6 +63,19 @@ func check(ctx context.Context, out io.Writer, program string, packages []string
 		return errors.New("a known vulnerability is reached: update the module that is named above, or stop calling what is vulnerable")
 	}
 	return fmt.Errorf("%s failed (exit code %d)", program, exit.ExitCode())
+}
+
+// shared is a writer for the two outputs of a program, which come at the same time.
+type shared struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+// Write implements [io.Writer].
+func (s *shared) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.to.Write(b)
 }
 
 // Exit codes of govulncheck in its text mode.
