@@ -30,7 +30,7 @@ type changes struct {
 
 	mu    sync.Mutex
 	what  string // is under way, for people: "the reload"; "" if nothing is
-	step  string // what it does at present: `stopping target "up"`
+	step  string // the work that it is at now: `stopping target "up"`
 	since time.Time
 }
 

@@ -94,7 +94,7 @@ func shapeUnder(s redact.Shape, step string) (redact.Shape, bool) {
 	if strings.HasPrefix(step, "[") {
 		return s.Elem()
 	}
-	if step == "<<" { // what it merges in belongs to the same mapping
+	if step == "<<" { // the keys of a merged mapping belong to this mapping
 		return s, true
 	}
 	return s.Under(step)

@@ -13,7 +13,7 @@ const (
 	maxValue = 160
 	// maxWord is how long a word of a message may be, in bytes, to be shown.
 	maxWord = 20
-	// hidden stands for what is not shown.
+	// hidden stands in a text for the part that is left out of it.
 	hidden = "…"
 )
 

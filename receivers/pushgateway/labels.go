@@ -8,7 +8,7 @@ import (
 )
 
 // checkLabels refuses a text of which a line has more labels than a series may have. The parser
-// of text compares each label with all before it: a line of a megabyte would take it hours.
+// of text compares each label with all before it: a line of 320 KB takes it more than a minute.
 func checkLabels(body []byte, most int) error {
 	for line := range bytes.Lines(body) {
 		// A bucket or a quantile has one label that is none of the series.
