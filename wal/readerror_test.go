@@ -217,6 +217,7 @@ func TestOpenKeepsASegmentThatItCouldNotRead(t *testing.T) {
 				time.Sleep(1500 * time.Millisecond) // it is durable
 				commit(again, 2)
 				failed := false
+				segments.mu.Lock()
 				segments.fault = func(op string) (int, error) {
 					if op != "sync" || failed {
 						return 0, nil
@@ -224,6 +225,7 @@ func TestOpenKeepsASegmentThatItCouldNotRead(t *testing.T) {
 					failed = true
 					return 0, errDisk
 				}
+				segments.mu.Unlock()
 				time.Sleep(1500 * time.Millisecond) // the fsync fails, and the next segment begins with the commit again
 				for i := range rounds {
 					commit(each, int64(10+i))

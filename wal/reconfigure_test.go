@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -28,16 +29,16 @@ func TestSyncSettingChangesWhileACommitWaits(t *testing.T) {
 					if err := commitFloats(l, 1, 1, 1); err != nil {
 						t.Fatal(err)
 					}
-					broken := false
+					var broken atomic.Bool
 					segments.mu.Lock()
 					segments.linger = func(op string) {
 						if op == "sync" {
 							time.Sleep(100 * time.Millisecond)
-							broken = true
+							broken.Store(true)
 						}
 					}
 					segments.fault = func(string) (int, error) {
-						if broken {
+						if broken.Load() {
 							return 0, syscall.EIO
 						}
 						return 0, nil
@@ -59,7 +60,7 @@ func TestSyncSettingChangesWhileACommitWaits(t *testing.T) {
 					wg.Go(func() { commit(3) })
 					wg.Wait()
 					time.Sleep(2 * time.Second) // the fsync fails at the latest now
-					if !broken {
+					if !broken.Load() {
 						t.Error("no fsync failed")
 					}
 
