@@ -153,6 +153,9 @@ func (s *session) request(ctx context.Context, size int, do func(g *gosnmp.GoSNM
 			}
 		}
 		p, err := s.send(ctx, func(g *gosnmp.GoSNMP) (*gosnmp.SnmpPacket, error) { return do(g, size) })
+		if err == nil && p.PDUType != gosnmp.GetResponse {
+			err = fmt.Errorf("%w: it answers a request with a %s", errNotAnAgent, p.PDUType)
+		}
 		if err == nil {
 			return p, size, nil
 		}
@@ -177,6 +180,10 @@ func (s *session) request(ctx context.Context, size int, do func(g *gosnmp.GoSNM
 		}
 	}
 }
+
+// errNotAnAgent is an answer that gosnmp decodes although it is no Response-PDU, the only kind
+// that answers a request (RFC 3416 section 4.2). An echo service sends the request itself back.
+var errNotAnAgent = errors.New("an echo or another program listens there, not an SNMP agent")
 
 // over is why ctx has ended. The socket has ctx's deadline, too, and may see it a moment
 // before ctx does.

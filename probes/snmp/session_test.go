@@ -273,6 +273,33 @@ func TestMalformedAnswer(t *testing.T) {
 	}
 }
 
+// Only a Response-PDU answers a request. An echo sends the request itself back, which decodes
+// and holds no value: taken for an answer, it would make a device that does not exist look well.
+func TestAnswerIsNoResponse(t *testing.T) {
+	kinds := []gosnmp.PDUType{gosnmp.GetRequest, gosnmp.GetNextRequest, gosnmp.GetBulkRequest, gosnmp.SetRequest, gosnmp.InformRequest, gosnmp.SNMPv2Trap, gosnmp.Report}
+	for _, version := range []int{1, 2} {
+		for _, module := range []string{"system", "if_mib"} {
+			for _, kind := range kinds {
+				t.Run(fmt.Sprintf("v%d %s %s", version, module, kind), func(t *testing.T) {
+					a := newFakeAgent(t, interfaces(1)...)
+					a.misbehave(func(r *gosnmp.SnmpPacket) (*gosnmp.SnmpPacket, bool) {
+						p := *r
+						p.PDUType = kind
+						return &p, true
+					})
+					c := a.config(module)
+					c.Auth.Version = version
+					p := newProbe(t, c)
+					if _, err := collect(t, p); err == nil || !strings.Contains(err.Error(), "not an SNMP agent") {
+						t.Errorf("error: %v", err)
+					}
+					a.faults(t)
+				})
+			}
+		}
+	}
+}
+
 // A device that invents rows for ever is cut off.
 func TestWalkIsBounded(t *testing.T) {
 	a := newFakeAgent(t)
