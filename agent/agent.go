@@ -112,7 +112,7 @@ func (a *Agent) build(cfg *Config) error {
 	a.inputs = inputs.NewPath(a.log, a.logger)
 	a.runner = probes.NewRunner(a.log, a.logger) // each probe has an input of its own
 	a.scraper = newScraper(cfg, a.inputs, a.registry, a.logger)
-	a.intake, a.pull = receivers.NewSet(a.logger), receivers.NewSet(a.logger)
+	a.intake, a.pull = receivers.NewSet(a.logger, intakeGrace), receivers.NewSet(a.logger, shownGrace)
 	a.pulling = panics.New(pullName, a.logger)
 	a.registry.MustRegister(newAccounts(a), newIntakeMetrics(a.intake))
 

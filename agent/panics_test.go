@@ -261,7 +261,7 @@ func TestPanicInPull(t *testing.T) {
 		return all
 	}})
 	guard := panics.New(pullName, slog.New(slog.DiscardHandler))
-	set := receivers.NewSet(slog.New(slog.DiscardHandler))
+	set := receivers.NewSet(slog.New(slog.DiscardHandler), time.Second)
 	plan, err := set.Plan([]receivers.Spec{{
 		Name: pullName, Listen: "127.0.0.1:0", Handler: h,
 		Gate: receivers.NewGate(receivers.GateOptions{Name: pullName, Limits: receivers.DefaultLimits(), Logger: slog.New(slog.DiscardHandler), Guard: guard}),

@@ -16,7 +16,9 @@ import (
 // is left behind. So the process ends within two seconds, whatever hangs.
 const (
 	inputsWithin = 200 * time.Millisecond  // then the queues begin to stop, beside an input that has not ended
-	webUntil     = 1200 * time.Millisecond // the page is shown for so long at most
+	intakeGrace  = time.Second             // for requests that bring samples
+	webUntil     = 1200 * time.Millisecond // the page and the pull endpoint are served for so long at most
+	shownGrace   = 250 * time.Millisecond  // then, for requests under way there
 	stopWithin   = 1600 * time.Millisecond
 	closeWithin  = 200 * time.Millisecond // for closing the log, after stopWithin
 )

@@ -419,7 +419,7 @@ func TestBodyThatNobodyReads(t *testing.T) {
 
 func TestSet(t *testing.T) {
 	l := &receivertest.Log{}
-	set := receivers.NewSet(slog.New(slog.DiscardHandler))
+	set := receivers.NewSet(slog.New(slog.DiscardHandler), time.Second)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	apply := func(identity string, h http.HandlerFunc) error {

@@ -44,7 +44,6 @@ const (
 	readTimeout   = 30 * time.Second       // how long it then takes to make samples of it
 	writeTimeout  = 90 * time.Second       // from the head of a request to the end of its answer; a slow disk takes its time
 	idleTimeout   = 2 * time.Minute
-	stopTimeout   = time.Second
 
 	maxHeaderBytes = 32 << 10
 )

@@ -50,16 +50,21 @@ type Status struct {
 
 // Set runs receivers until its context ends.
 type Set struct {
-	log *slog.Logger
+	log   *slog.Logger
+	grace time.Duration // for requests under way when a receiver ends; then they are cut
 
 	mu      sync.Mutex
 	ctx     context.Context // set while Run runs
+	closed  bool            // by Close: no receiver runs any more
 	servers map[string]*server
 	order   []string
 }
 
-// NewSet makes a set that runs nothing yet.
-func NewSet(logger *slog.Logger) *Set { return &Set{log: logger, servers: map[string]*server{}} }
+// NewSet makes a set that runs nothing yet. When a receiver ends, requests under way have the
+// time grace to end; then their connections are closed.
+func NewSet(logger *slog.Logger, grace time.Duration) *Set {
+	return &Set{log: logger, grace: grace, servers: map[string]*server{}}
+}
 
 // Plan is a set of receivers whose sockets are open.
 type Plan struct {
@@ -164,10 +169,18 @@ func (p *Plan) Abandon() error {
 }
 
 // Apply makes the plan's receivers those that run. One whose Identity is unchanged goes on
-// undisturbed; the others end their requests first, and what comes meanwhile waits.
+// undisturbed; the others end their requests first, and requests that come meanwhile wait. After
+// Close it abandons the plan: a stop can overtake a reload, and the sockets that the plan would
+// have taken over are closed.
 func (s *Set) Apply(p *Plan) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		if err := p.Abandon(); err != nil {
+			s.log.Warn("Cannot close the sockets of receivers that were to start", "err", err)
+		}
+		return
+	}
 	next, sockets, order := map[string]*server{}, p.opened, []string{}
 	for _, spec := range p.specs {
 		if old := s.servers[spec.Name]; old != nil && old.spec.Identity == spec.Identity {
@@ -186,7 +199,7 @@ func (s *Set) Apply(p *Plan) {
 		if next[spec.Name] != nil {
 			continue
 		}
-		v := &server{spec: spec, log: s.log.With("receiver", spec.Name), socket: sockets[spec.Listen]}
+		v := &server{spec: spec, log: s.log.With("receiver", spec.Name), grace: s.grace, socket: sockets[spec.Listen]}
 		delete(sockets, spec.Listen)
 		next[spec.Name] = v
 		if s.ctx != nil {
@@ -214,11 +227,11 @@ func (s *Set) Run(ctx context.Context) {
 	s.Close()
 }
 
-// Close ends every receiver, also one that never ran.
+// Close ends every receiver, also one that never ran, for good.
 func (s *Set) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ctx = nil
+	s.ctx, s.closed = nil, true
 	var wg sync.WaitGroup
 	for _, v := range s.servers {
 		wg.Go(func() {
@@ -246,6 +259,7 @@ func (s *Set) Status() []Status {
 type server struct {
 	spec   Spec
 	log    *slog.Logger
+	grace  time.Duration // as in Set
 	socket *socket
 
 	cancel context.CancelFunc // nil before start
@@ -314,7 +328,7 @@ func (v *server) serveOnce(ctx context.Context) error {
 		return err
 	case <-ctx.Done():
 	}
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), v.grace)
 	defer cancel()
 	if srv.Shutdown(stop) != nil {
 		_ = srv.Close() // cuts who is slow; no answer means that nothing was promised

@@ -81,7 +81,7 @@ func TestWebConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := &receivertest.Log{}
-	set := receivers.NewSet(slog.New(slog.DiscardHandler))
+	set := receivers.NewSet(slog.New(slog.DiscardHandler), time.Second)
 	p, err := set.Plan([]receivers.Spec{{
 		Name: "x", Listen: "0.0.0.0:0", WebConfigFile: file, Gate: l.Gate("x", receivers.DefaultLimits()), HTTP2: true,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }),

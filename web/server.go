@@ -63,7 +63,7 @@ const (
 	readTimeout       = 10 * time.Second
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 32 << 10
-	shutdownTimeout   = 500 * time.Millisecond
+	shutdownTimeout   = 250 * time.Millisecond
 )
 
 // Server is the agent's own HTTP server.
