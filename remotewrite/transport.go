@@ -35,10 +35,9 @@ func newTransport(t *config.TLSConfig, p config.ProxyConfig, http2 bool, dial Di
 		IdleConnTimeout:        5 * time.Minute,
 	}
 	if http2 {
-		tr.Protocols = &http.Protocols{}
-		tr.Protocols.SetHTTP1(true)
-		tr.Protocols.SetHTTP2(true)
-		tr.HTTP2 = &http.HTTP2Config{SendPingTimeout: time.Minute}
+		if err := httpbound.SpeakHTTP2(tr); err != nil {
+			return nil, err
+		}
 	}
 	return tr, nil
 }

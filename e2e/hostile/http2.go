@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -200,6 +201,9 @@ func http2s() []Behaviour {
 		}},
 		{Name: "frames that make no sense", State: retrying, frames: func(f *frames) {
 			_ = f.ready() && f.request() && f.WriteRawFrame(http2.FrameData, 0, 0, []byte("on stream 0")) == nil && f.c.wait()
+		}},
+		{Name: "the window of a stream beyond its bound", State: retrying, Says: "FLOW_CONTROL_ERROR", frames: func(f *frames) {
+			_ = f.ready() && f.request() && f.WriteWindowUpdate(f.stream, math.MaxInt32) == nil && f.c.wait()
 		}},
 		{Name: "HTTP/1.1 where HTTP/2 was agreed on", State: retrying, frames: func(f *frames) {
 			_ = f.c.say("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n") && f.c.wait()

@@ -1,10 +1,8 @@
 package scrape
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -39,28 +37,22 @@ type client struct {
 
 // newClient makes a client. With a socket it connects to that Unix domain socket, whatever the
 // host of a request is.
-func newClient(c commonconfig.HTTPClientConfig, name string, params url.Values, socket string) (*client, error) {
-	var options []commonconfig.HTTPClientOption
-	if socket != "" {
-		options = append(options, commonconfig.WithDialContextFunc(func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-		}))
-	}
+func newClient(c commonconfig.HTTPClientConfig, params url.Values, socket string) (*client, error) {
 	made := &client{config: c, params: params}
 	known := c
 	known.HTTPHeaders, known.OAuth2 = nil, nil // which sender and tokens add
-	own, err := commonconfig.NewRoundTripperFromConfig(known, name, options...)
+	own, err := newTransport(&known, socket)
 	if err != nil {
 		return nil, fmt.Errorf("make the HTTP client: %w", err)
 	}
 	if c.OAuth2 != nil {
-		if made.tokens, err = newTokens(c.OAuth2, name); err != nil {
+		if made.tokens, err = newTokens(c.OAuth2); err != nil {
 			return nil, fmt.Errorf("make the HTTP client: %w", err)
 		}
 	}
 	bare := commonconfig.HTTPClientConfig{TLSConfig: c.TLSConfig, ProxyConfig: c.ProxyConfig, EnableHTTP2: c.EnableHTTP2}
 	bare.TLSConfig.Cert, bare.TLSConfig.CertFile, bare.TLSConfig.Key, bare.TLSConfig.KeyFile = "", "", "", ""
-	other, err := commonconfig.NewRoundTripperFromConfig(bare, name, options...)
+	other, err := newTransport(&bare, socket)
 	if err != nil {
 		return nil, fmt.Errorf("make the HTTP client: %w", err)
 	}

@@ -25,7 +25,7 @@ func configOf(t testing.TB, entry string) *config.ScrapeConfig {
 func getAt(t *testing.T, entry, address string) (page string, err error) {
 	t.Helper()
 	cfg := configOf(t, entry)
-	c, err := newClient(cfg.HTTPClientConfig, "j", cfg.Params, "")
+	c, err := newClient(cfg.HTTPClientConfig, cfg.Params, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestErrorsHideSecrets(t *testing.T) {
 				query = ""
 			}
 			cfg := configOf(t, "{job_name: j, "+entry+"}")
-			c, err := newClient(cfg.HTTPClientConfig, "j", cfg.Params, "")
+			c, err := newClient(cfg.HTTPClientConfig, cfg.Params, "")
 			if err != nil {
 				t.Fatal(err)
 			}

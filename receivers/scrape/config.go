@@ -201,7 +201,7 @@ func (j *Jobs) Files() []File {
 func (j *Jobs) clientErrors() map[string]error {
 	bad := map[string]error{}
 	for _, s := range j.scrapeConfigs() {
-		c, err := newClient(s.HTTPClientConfig, s.JobName, nil, "")
+		c, err := newClient(s.HTTPClientConfig, nil, "")
 		if err != nil {
 			bad[s.JobName] = err
 			continue

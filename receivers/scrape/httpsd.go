@@ -74,7 +74,7 @@ func (f *finder) refresh(ctx context.Context) (found []*targetgroup.Group, err e
 
 func (f *finder) ask(ctx context.Context) ([]*targetgroup.Group, error) {
 	if f.client == nil {
-		c, err := newClient(f.config.HTTPClientConfig, "http", nil, "")
+		c, err := newClient(f.config.HTTPClientConfig, nil, "")
 		if err != nil {
 			return nil, err
 		}

@@ -69,7 +69,7 @@ func (p *pool) client(socket string) (*client, error) {
 	if c := p.clients[socket]; c != nil {
 		return c, nil
 	}
-	c, err := newClient(p.cfg.HTTPClientConfig, p.cfg.JobName, p.cfg.Params, socket)
+	c, err := newClient(p.cfg.HTTPClientConfig, p.cfg.Params, socket)
 	if err != nil {
 		return nil, err
 	}

@@ -37,8 +37,8 @@ type tokens struct {
 	signed []string // assertions that were sent for the newest token
 }
 
-func newTokens(c *commonconfig.OAuth2, name string) (*tokens, error) {
-	transport, err := commonconfig.NewRoundTripperFromConfig(commonconfig.HTTPClientConfig{TLSConfig: c.TLSConfig, ProxyConfig: c.ProxyConfig}, name)
+func newTokens(c *commonconfig.OAuth2) (*tokens, error) {
+	transport, err := newTransport(&commonconfig.HTTPClientConfig{TLSConfig: c.TLSConfig, ProxyConfig: c.ProxyConfig}, "")
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,99 @@
+package scrape
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	commonconfig "github.com/prometheus/common/config"
+
+	"hwsagent/httpbound"
+)
+
+// Bounds of the connections of a client. Each request is bounded by its context besides.
+const (
+	maxIdleConns        = 1000 // to all hosts
+	handshakeTimeout    = 10 * time.Second
+	idleConnTimeout     = 5 * time.Minute
+	maxAnswerHeadBytes  = 1 << 20
+	continueWaitTimeout = time.Second
+)
+
+// newTransport makes a pool of connections with the TLS settings, the proxy and the credentials
+// of c, but for OAuth 2.0 and http_headers. It reads the files of c again when they change, as
+// Prometheus does. With a socket it connects to that Unix domain socket, whatever the host of a
+// request is.
+//
+// Prometheus' library has a function for this. It cannot be used, since it cannot be given
+// another implementation of HTTP/2 than net/http's, which hangs ([httpbound.SpeakHTTP2]).
+func newTransport(c *commonconfig.HTTPClientConfig, socket string) (http.RoundTripper, error) {
+	dial := (&net.Dialer{}).DialContext
+	if socket != "" {
+		dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		}
+	}
+	pool := func(t *tls.Config) (http.RoundTripper, error) {
+		tr := &http.Transport{
+			Proxy:                  c.Proxy(),
+			ProxyConnectHeader:     c.GetProxyConnectHeader(),
+			DialContext:            dial,
+			TLSClientConfig:        t,
+			TLSHandshakeTimeout:    handshakeTimeout,
+			MaxIdleConns:           maxIdleConns,
+			MaxIdleConnsPerHost:    maxIdleConns,
+			IdleConnTimeout:        idleConnTimeout,
+			ExpectContinueTimeout:  continueWaitTimeout,
+			MaxResponseHeaderBytes: maxAnswerHeadBytes,
+			DisableCompression:     true, // the request says which it takes
+		}
+		if c.EnableHTTP2 {
+			if err := httpbound.SpeakHTTP2(tr); err != nil {
+				return nil, err
+			}
+		}
+		return withCredentials(tr, c), nil
+	}
+	t := &c.TLSConfig
+	tlsConfig, err := commonconfig.NewTLSConfig(t)
+	if err != nil {
+		return nil, err
+	}
+	if t.CAFile == "" && t.CertFile == "" && t.KeyFile == "" {
+		return pool(tlsConfig)
+	}
+	files := commonconfig.TLSRoundTripperSettings{CA: secret(t.CA, t.CAFile), Cert: secret(t.Cert, t.CertFile), Key: secret(string(t.Key), t.KeyFile)}
+	rt, err := commonconfig.NewTLSRoundTripperWithContext(context.Background(), tlsConfig, files, pool)
+	if err != nil {
+		return nil, fmt.Errorf("read the files of tls_config: %w", err)
+	}
+	return rt, nil
+}
+
+// withCredentials adds those of c to the requests that next carries.
+func withCredentials(next http.RoundTripper, c *commonconfig.HTTPClientConfig) http.RoundTripper {
+	if a := c.Authorization; a != nil {
+		next = commonconfig.NewAuthorizationCredentialsRoundTripper(a.Type, secret(string(a.Credentials), a.CredentialsFile), next)
+	}
+	if c.BearerToken != "" || c.BearerTokenFile != "" {
+		next = commonconfig.NewAuthorizationCredentialsRoundTripper("Bearer", secret(string(c.BearerToken), c.BearerTokenFile), next)
+	}
+	if b := c.BasicAuth; b != nil {
+		next = commonconfig.NewBasicAuthRoundTripper(secret(b.Username, b.UsernameFile), secret(string(b.Password), b.PasswordFile), next)
+	}
+	return next
+}
+
+// secret reads a value that stands in the configuration or in a file; nil if it is in neither.
+func secret(text, file string) commonconfig.SecretReader {
+	switch {
+	case text != "":
+		return commonconfig.NewInlineSecret(text)
+	case file != "":
+		return commonconfig.NewFileSecret(file)
+	}
+	return nil
+}
