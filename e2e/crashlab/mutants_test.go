@@ -51,10 +51,10 @@ func TestMutants(t *testing.T) {
 	openAll(t, m.peers)
 	m.decks.calm.Store(false)
 	began, rnd := time.Now(), seeded(t)
-	for most := began.Add(3 * m.lasting); ; {
+	for most := began.Add(3 * m.lasting / 2); ; {
 		m.live(between(rnd, m.life/2, m.life*3/2))
-		// A machine with other work may take longer until each kind has had its turn. The last
-		// life is not stopped: of what it went through nothing may be left.
+		// It may take longer until each kind has had its turn. The last life is not stopped: of all
+		// that it went through nothing may be left.
 		if lasted := time.Since(began); lasted > m.lasting && (m.decks.dealt() || time.Now().After(most)) {
 			break
 		}
