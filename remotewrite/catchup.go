@@ -107,7 +107,7 @@ func (l *lane) runBehind(ctx context.Context) {
 			if _, more := l.source.Reach(); !more {
 				l.log.Info("What was missed is delivered")
 			}
-		case errors.Is(err, errLetGo):
+		case errors.Is(err, errLetGo), errors.Is(err, errDoubted):
 			l.gate.awaitOpen(ctx, letGoAfter)
 		case errors.Is(err, errAllLate):
 			if reach, _ = l.source.Reach(); told != reach.Acked {

@@ -190,7 +190,7 @@ func (s *shard) askTime(ctx context.Context, p pass) error {
 		return nil
 	case v == Hold:
 		s.q.noteAnswer(a)
-		g.refused(p, a.String())
+		s.q.refused(p, a)
 		return nil
 	default: // it refuses empty writes
 		s.q.emptyRefused.Store(&refusal{a, time.Now()})

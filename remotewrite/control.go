@@ -114,7 +114,7 @@ func (q *Queue) waitDown(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if p.test && !g.view().emptyPasses || !time.Now().Before(again) {
+		if v := g.view(); p.test && (!v.emptyPasses || v.byData) || !time.Now().Before(again) {
 			g.release(p) // only data can tell
 			return nil
 		}
@@ -132,7 +132,7 @@ func (q *Queue) waitDown(ctx context.Context) error {
 			g.release(p)
 			return nil
 		case p.test:
-			g.refused(p, a.String())
+			q.refused(p, a)
 		case v == Retry:
 			g.failed(p, a.String(), a.RetryAfter, a.Status != 0)
 		default:
@@ -171,7 +171,7 @@ func (q *Queue) observe(s Status) {
 	if s.State == StateHeld || s.State == StateRetrying {
 		level = slog.LevelWarn
 	}
-	q.log.LogAttrs(context.Background(), level, "The target's state changed", attrs...)
+	q.logAt(level, "The target's state changed", attrs...)
 }
 
 // The states of a target.
@@ -247,6 +247,9 @@ func (q *Queue) Status() Status {
 		s.State = StateStarting
 	default:
 		s.State = StateOK
+	}
+	if s.Why == "" {
+		s.Why = q.limit.why()
 	}
 	if v.state == gateHeld || v.state == gatePaused {
 		s.NextTry = v.until

@@ -85,7 +85,7 @@ func (s *shard) deliver(ctx context.Context, l *parcel) error {
 			if len(l.points) > 1 {
 				return s.halve(ctx, l)
 			}
-			if done, err := s.tooLargeAlone(ctx, l.points, a); done || err != nil {
+			if done, err := s.tooLargeAlone(ctx, l, a); done || err != nil {
 				return err
 			}
 		case refused:
@@ -98,7 +98,10 @@ func (s *shard) deliver(ctx context.Context, l *parcel) error {
 			case l.unsure:
 				return s.resend(ctx, l.points, 1)
 			}
-			return s.isolate(ctx, l.points, a)
+			if done, err := s.isolate(ctx, l, a); done || err != nil {
+				return err
+			}
+			*l = parcel{points: l.points, attempts: l.attempts}
 		case stuck:
 			if s.q.guardsLate() && saysLate(a) { // Prometheus 2 answers 500 to what is beyond its window
 				return errAllLate
@@ -126,7 +129,8 @@ func (s *shard) halve(ctx context.Context, l *parcel) error {
 
 // try sends the parcel until something is known about its samples. On settled they have
 // their outcomes; otherwise l.points are those that have not. The answer is the last.
-// The error is ctx's, or errDoubted.
+// The error is ctx's, or errDoubted: so ends a part of a refused batch, too, while the target is held
+// because it refuses samples.
 func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, Answer, error) {
 	for {
 		c := s.q.choose(l)
@@ -145,6 +149,10 @@ func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, Answer, error
 		if s.q.choose(l) != c { // since then
 			s.q.gate.release(p)
 			continue
+		}
+		if p.test && m != patient && s.q.gate.view().byData {
+			s.q.gate.release(p)
+			return 0, Answer{}, errDoubted
 		}
 		if p.test {
 			if err := s.test(p, l, m); err != nil {
@@ -239,6 +247,7 @@ func (s *shard) judge(p pass, l *parcel, a Answer, m mode, c choice) (f fate, kn
 		g.release(p)
 		return tooLarge, true
 	case Suspect:
+		s.heardLate(l.points, a)
 		if m != patient {
 			// What was refused while another request found out that the target refuses
 			// everything proves nothing.
@@ -255,7 +264,7 @@ func (s *shard) judge(p pass, l *parcel, a Answer, m mode, c choice) (f fate, kn
 		if a.denied() && g.view().emptyPassedSince {
 			l.denials++
 		}
-		g.refused(p, a.String())
+		s.q.refused(p, a)
 	case Retry:
 		l.unsure = true
 		s.q.failed(p, a)
@@ -302,6 +311,10 @@ func (s *shard) refusalIsReal(p pass, l *parcel, a Answer, version Version) bool
 		g.release(p)
 		return false
 	}
+	if saysLate(a) { // the receiver's database speaks
+		g.release(p)
+		return true
+	}
 	if l.hasty > 0 { // it may have failed because it came so soon
 		if err := sleep(s.sending, g.pause()); err != nil || !g.current(p) {
 			g.release(p)
@@ -334,9 +347,17 @@ func (s *shard) refusalIsReal(p pass, l *parcel, a Answer, version Version) bool
 		l.hasty++
 		g.failed(p, e.String(), e.RetryAfter, e.Status != 0)
 	} else {
-		g.refused(p, a.String())
+		s.q.refused(p, a)
 	}
 	return false
+}
+
+// heardLate notes that the receiver's database refused a sample alone as late: it will do so again, as long
+// as the way to it is good.
+func (s *shard) heardLate(points []point, a Answer) {
+	if len(points) == 1 && saysLate(a) {
+		s.late, s.hasLate = points[0], true
+	}
 }
 
 // tookDataSince reports whether the target takes data although it refused these samples:

@@ -43,6 +43,10 @@ type gate struct {
 	backoff backoff
 	holds   holdSchedule
 
+	// byData: the target is held because it refuses samples. An empty write that it takes says
+	// nothing about them: it is tested with samples.
+	byData bool
+
 	troubles uint64 // how often a request failed as such, ever
 	refusals uint64 // of these, how often requests as such were refused
 	pokes    uint64 // how often poke was called, ever
@@ -172,7 +176,12 @@ func (g *gate) failed(p pass, why string, after time.Duration, answered bool) {
 }
 
 // refused gives p back after an answer that refuses requests as such.
-func (g *gate) refused(p pass, why string) {
+func (g *gate) refused(p pass, why string) { g.hold(p, why, false) }
+
+// refusedData is refused for a target that refuses samples, and perhaps nothing else.
+func (g *gate) refusedData(p pass, why string) { g.hold(p, why, true) }
+
+func (g *gate) hold(p pass, why string, byData bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.takeBack(p)
@@ -182,7 +191,8 @@ func (g *gate) refused(p pass, why string) {
 	now := time.Now()
 	g.trouble(now, why, true)
 	g.refusals++
-	g.until = now.Add(g.holds.next(g.rand()))
+	g.byData = byData
+	g.until = now.Add(g.holds.next(g.rand(), byData))
 	if p.pokes != g.pokes {
 		// A credential changed while the request was under way: what was refused may be
 		// the old one, and nobody will poke again.
@@ -322,6 +332,13 @@ func (g *gate) pause() time.Duration {
 	return g.backoff.last
 }
 
+// random is a random number in [0, 1).
+func (g *gate) random() float64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.rand()
+}
+
 // takesEmpty reports whether the target has accepted an empty write.
 func (g *gate) takesEmpty() bool {
 	g.mu.Lock()
@@ -341,10 +358,11 @@ type gateView struct {
 	answered         bool
 	troubles         uint64
 	refusals         uint64
+	byData           bool // held, and tested with samples
 }
 
 func (g *gate) view() gateView {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return gateView{g.state, g.why, g.since, g.until, g.emptyPasses, g.emptyPassedSince, g.emptyAnswered, g.answered, g.troubles, g.refusals}
+	return gateView{g.state, g.why, g.since, g.until, g.emptyPasses, g.emptyPassedSince, g.emptyAnswered, g.answered, g.troubles, g.refusals, g.state == gateHeld && g.byData}
 }

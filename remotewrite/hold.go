@@ -1,17 +1,16 @@
 package remotewrite
 
 import (
-	"context"
 	"slices"
-	"time"
 )
 
 // test finds out whether a held target takes requests again, and gives p back. Where an
-// empty write is no evidence, one of the held samples is sent; if it is taken, it is
-// settled and leaves the parcel. A target whose time is not known is asked for that first.
+// empty write is no evidence, and where samples were refused, one of the samples that wait is sent;
+// if it is taken, it is settled and leaves the parcel. A target whose time is not known is asked for that first.
 func (s *shard) test(p pass, l *parcel, m mode) error {
 	g := s.q.gate
-	passes := g.view().emptyPasses
+	v := g.view()
+	passes := v.emptyPasses && !v.byData
 	if passes || s.q.timeUnknown() && s.q.asksTime() {
 		a := s.q.sendEmpty(s.sending, s.q.proto.chooseTest(testEmpty).version)
 		if a.Version == V2 && a.Status == statusUnsupported {
@@ -26,7 +25,7 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 			return nil
 		case passes:
 			s.q.noteAnswer(a)
-			g.refused(p, a.String())
+			s.q.refused(p, a)
 			return nil
 		case v == Retry:
 			s.q.noTime(a)
@@ -46,8 +45,8 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 	if alone {
 		later = nil
 	}
-	v, a, err := s.testWith(p, l, sample, c)
-	if v == Suspect && m == patient && len(later) > 0 {
+	verdict, a, err := s.testWith(p, l, sample, c)
+	if verdict == Suspect && m == patient && len(later) > 0 && !saysLate(*a) {
 		// Every series' oldest sample was refused by now: perhaps these are bad. The next
 		// one of this series tells, if it is taken at the same moment.
 		refusal, late := a, s.mayHaveSuccessor(sample[0])
@@ -57,33 +56,36 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 			i, read = s.q.depth(key, refusal.String(), len(later), all)
 		}
 		if read {
-			v, a, err = s.testWith(p, l, later[i:i+1:i+1], c)
+			verdict, a, err = s.testWith(p, l, later[i:i+1:i+1], c)
 		}
 		switch {
 		case !read:
-		case v == Delivered && !late:
+		case verdict == Delivered && !late:
 			s.buryEach(sample, []Answer{*refusal}, 0)
 			s.forget(l, sample[0])
-		case v == Suspect && deep:
+		case verdict == Suspect && deep:
 			s.q.deepen(key) // only now: one that was not refused is not passed over
 		}
 	}
 	switch {
 	case err != nil || a == nil:
 		return err
-	case v == Delivered:
+	case verdict == Delivered:
+		if v.byData {
+			s.q.restoreBatch()
+		}
 		g.delivered(p)
-	case v == Older && a.Status/100 == 2:
+	case verdict == Older && a.Status/100 == 2:
 		l.unsure = true
 		g.resume(p) // it takes requests; see what it says to 1.0
-	case v == Suspect && m != patient:
-		// Taking a batch apart, which had shown that the way is good: the hold had
+	case verdict == Suspect && (m != patient || saysLate(*a)):
+		// The receiver's database speaks. Or, taking a batch apart, which had shown that the way is good: the hold had
 		// another reason, and that is gone. What is refused is this sample.
 		g.resume(p)
 	default:
 		s.q.noteAnswer(*a)
-		g.refused(p, a.String())
-		if deep && v == Suspect {
+		s.q.refused(p, *a)
+		if deep && verdict == Suspect {
 			g.testSoon() // there may be many to go through
 		}
 	}
@@ -101,14 +103,15 @@ func (s *shard) testTaken(p pass, taken point, c choice) error {
 	switch v := Classify(a, s.q.cfg.Policy()); {
 	case v == Delivered:
 		s.accepted(&one)
+		s.q.restoreBatch()
 		s.q.gate.delivered(p)
 		return nil
-	case v == Older && a.Status/100 == 2:
+	case v == Older && a.Status/100 == 2, v == Suspect && saysLate(a):
 		s.q.gate.resume(p)
 		return nil
 	}
 	s.q.noteAnswer(a)
-	s.q.gate.refused(p, a.String())
+	s.q.refused(p, a)
 	if s.resending && Classify(a, s.q.cfg.Policy()) == Suspect {
 		s.q.gate.testSoon() // it is old by now; the search among the held ones goes on
 	}
@@ -127,6 +130,7 @@ func (s *shard) testWith(p pass, l *parcel, sample []point, c choice) (Verdict, 
 		return Hold, nil, err
 	}
 	v := Classify(a, s.q.cfg.Policy())
+	s.heardLate(sample, a)
 	if v == Delivered {
 		s.accepted(&one)
 		s.forget(l, sample[0])
@@ -166,15 +170,15 @@ func (s *shard) heldSamples(l *parcel, m mode, version Version) (sample, later [
 	if n%2 == 1 {
 		i = len(first) - 1 - i
 	}
-	pairs := n - min(len(first), singleTests)
+	pairs := n - singleTests
+	if _, taken := s.q.lastGood(); pairs < 0 || taken { // what was taken is a test, too
+		return first[i : i+1 : i+1], nil, false
+	}
 	deep = s.resending && pairs >= pairTests
 	if deep {
 		i = 0
 	}
 	sample = first[i : i+1 : i+1]
-	if pairs < 0 {
-		return sample, nil, false
-	}
 	// Its successor shows that it is bad. If it may be stored already it may be late, and
 	// so may some of its successors be: go on with the one after it each time, at one
 	// series, so that none is skipped that was not refused.
@@ -188,11 +192,15 @@ func (s *shard) heldSamples(l *parcel, m mode, version Version) (sample, later [
 	return sample, later, deep
 }
 
-// So many samples are tested with alone, before a second one is sent to see whether the
-// first is bad; and so many such pairs, before the second is one further on.
 const (
-	singleTests = 4
-	pairTests   = 6
+	// singleTests is how many times a held target is tested with single samples before a second one of
+	// the same series is sent, to see whether the first is bad. That is no full contrast, so it is for a
+	// target that refused all of these, and that is not known to have taken any sample.
+	singleTests = 8
+	// pairTests is how many such pairs are sent before the second sample is one further on.
+	pairTests = 6
+	// takenFrom is how many tests come before those with a sample that was taken before.
+	takenFrom = 4
 )
 
 // forget takes a point that was sent on its own out of the parcel, or out of what
@@ -208,65 +216,5 @@ func (s *shard) forget(l *parcel, p point) {
 	defer s.mu.Unlock()
 	if i := slices.IndexFunc(s.queue.points(), p.same); i >= 0 {
 		s.queue.remove(i)
-	}
-}
-
-// confirm finds out, before samples are given up that were refused, whether the way to
-// the receiver was good all the time: it sends an empty write where that is evidence,
-// else, or if data is asked for, a sample that was taken before; a series' newest
-// sample may be sent again everywhere. False means that something was wrong meanwhile,
-// and is over: the refusals prove nothing. The error is ctx's.
-func (s *shard) confirm(ctx context.Context, data bool) (clean bool, err error) {
-	taken, clean, err := s.reach(ctx, data)
-	return taken && clean, err
-}
-
-// reach is confirm that tells apart whether the receiver took what was sent, in the end, and
-// whether nothing was wrong until then.
-func (s *shard) reach(ctx context.Context, data bool) (taken, clean bool, err error) {
-	g := s.q.gate
-	if before := g.view().troubles; data || !g.view().emptyPasses {
-		good, has := s.good, s.hasGood
-		if !has {
-			// Another shard's success is evidence, and its trouble is evidence against it. Without
-			// either, nobody is about to send anything newer of what was delivered last, and that
-			// tells; if that is nothing the refusals count: there may be nothing else to send.
-			begin := time.Now()
-			for time.Since(begin) < moment && !s.q.deliveredSince(begin) {
-				if err := sleep(ctx, moment/20); err != nil {
-					return false, false, err
-				}
-			}
-			good, has = s.q.lastGood()
-			if !has || s.q.deliveredSince(begin) {
-				return true, g.view().troubles == before, nil
-			}
-		}
-		l := parcel{points: []point{good}, again: true}
-		f, _, err := s.try(ctx, &l, patient)
-		return f == settled, g.view().troubles == before, err
-	}
-	for clean = true; ; clean = false {
-		p, err := s.q.enter(ctx)
-		if err != nil {
-			return false, false, err
-		}
-		a := s.q.sendEmpty(s.sending, s.q.proto.forEmpty(p.test))
-		switch {
-		case s.sending.Err() != nil && a.Status == 0:
-			g.release(p)
-			return false, false, s.sending.Err()
-		case a.took() && p.test:
-			g.passed(p)
-			return true, false, nil
-		case a.took():
-			g.release(p)
-			return true, clean, nil
-		case Classify(a, Policy{RetryOnRateLimit: true}) == Retry && !p.test:
-			g.failed(p, a.String(), a.RetryAfter, a.Status != 0)
-		default:
-			g.refused(p, a.String())
-		}
-		s.q.noteAnswer(a)
 	}
 }

@@ -46,7 +46,6 @@ type isolation struct {
 	prev   []int   // the one before, -1 for none
 	todo   []piece // of the present round, a stack
 	sent   piece   // what next returned last
-	repeat bool    // return it again
 
 	done  []bool         // by index: needs nothing more
 	took  []bool         // by index: was taken
@@ -150,6 +149,7 @@ func (p *isolation) later() bool {
 	if len(p.todo) == 0 || p.sent.put {
 		return false
 	}
+	p.fails++
 	p.todo = slices.Insert(p.todo, 0, piece{at: p.sent.at, put: true})
 	return true
 }
@@ -167,15 +167,8 @@ func (p *isolation) leaveRest() {
 	p.resting, p.rounds = false, nil
 }
 
-// again makes next return the same samples once more: the answer does not count.
-func (p *isolation) again() { p.repeat = true }
-
 // next returns the samples to send next, in order, or false at the end.
 func (p *isolation) next() ([]int, bool) {
-	if p.repeat {
-		p.repeat = false
-		return p.sent.at, true
-	}
 	for p.budget > 0 {
 		switch {
 		case p.probing:
@@ -283,17 +276,19 @@ func (p *isolation) tookAlone(settled func(i int) bool) []int {
 	return p.sent.at
 }
 
-// refused says that the receiver refused what next returned, with these words, which say that
-// it is too old, or not.
-func (p *isolation) refused(words string, tooOld bool) {
+// refused says that the receiver refused what next returned, with these words; late, that they
+// are its database's, about the order or the age of samples; tooOld, about the age.
+func (p *isolation) refused(words string, late, tooOld bool) {
 	p.fails++
 	if i := p.sent.at[0]; len(p.sent.at) == 1 {
 		p.words[i] = withoutDigits(words)
 		p.tooOld = p.tooOld || tooOld
 	}
 	switch {
-	case p.probing:
+	case p.probing && late:
 		p.probed(false)
+	case p.probing:
+		p.probedBad()
 	case p.resting:
 		p.resting = false
 	case len(p.sent.at) == 1:

@@ -12,10 +12,11 @@ type modelReceiver struct {
 	keeps  bool
 	bad    map[int]bool
 	newest map[uint64]int // by series: the round stored last
+	late   bool           // why the last was refused
 }
 
 func (m *modelReceiver) send(at []int, series []uint64, round []int) (taken bool) {
-	taken = true
+	taken, m.late = true, false
 	before := map[uint64]int{}
 	for _, i := range at {
 		h := series[i]
@@ -27,8 +28,10 @@ func (m *modelReceiver) send(at []int, series []uint64, round []int) (taken bool
 			}
 		}
 		switch {
-		case m.bad[i], ok && round[i] < last:
+		case m.bad[i]:
 			taken = false
+		case ok && round[i] < last:
+			taken, m.late = false, true
 		default:
 			m.newest[h] = round[i]
 		}
@@ -84,7 +87,7 @@ func TestIsolationFindsBadSamples(t *testing.T) {
 			if m.send(at, hashes, round) {
 				p.accepted()
 			} else {
-				p.refused("", false)
+				p.refused("", m.late, false)
 			}
 		}
 		bad, stored, unknown, suspects := p.result()

@@ -53,7 +53,7 @@ func (b lockedBacklog) isolate(budget int) (p *isolation, sent int) {
 			sent++
 			p.spent(1) // the empty write that confirms it
 		}
-		p.refused("out of order sample", false)
+		p.refused("out of order sample", true, false)
 	}
 }
 

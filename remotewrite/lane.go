@@ -39,8 +39,6 @@ type lane struct {
 	noSplit     time.Time     // none before: there were too many
 	splitIn     time.Time     // when the outage began in which it was split last; of the goroutine that watches
 
-	large atomic.Pointer[tooLargeOne] // outlives a window, which is let go while the target is held
-
 	shards atomic.Int32 // of the present window
 	window atomic.Pointer[window]
 	read   atomic.Pointer[readTo]

@@ -3,6 +3,7 @@ package remotewrite
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"hwsagent/wal"
@@ -113,18 +114,18 @@ func firstPart(points []point) (part, others []point, is standing) {
 	return part, others, is
 }
 
-// isolate delivers the good samples of a refused batch and gives up the bad ones, when
-// it is certain that the refusals meant them. Each turn brings a part to its outcomes, and
-// looks anew at what is left: what was late for a sample before it is not, if that was
-// refused. The error is ctx's.
-func (s *shard) isolate(ctx context.Context, points []point, a Answer) error {
-	points = s.withoutExemplars(points)
-	budget, askedLate, doubts := isolateBudget, false, 0
+// isolate delivers the good samples of a refused batch and gives up the bad ones. Each turn brings a
+// part to its outcomes, and looks anew at what is left: what was late for a sample before it is not,
+// if that was refused. If nothing shows that the samples are at fault, the target is held, done is
+// false, and the parcel has what is left. The error is ctx's.
+func (s *shard) isolate(ctx context.Context, l *parcel, a Answer) (done bool, err error) {
+	points := s.withoutExemplars(l.points)
+	budget, askedLate := isolateBudget, false
 	if saysBeyondWindow(a) {
-		l := parcel{points: points}
-		spent, err := s.deliverNewest(ctx, &l)
+		l.points = points
+		spent, err := s.deliverNewest(ctx, l)
 		if err != nil {
-			return err
+			return false, notHeld(err)
 		}
 		points, budget = l.points, budget-spent
 	}
@@ -133,7 +134,7 @@ func (s *shard) isolate(ctx context.Context, points []point, a Answer) error {
 		if s.q.behind { // where late data is taken, the order is no reason
 			part, others, is = points, nil, fresh
 		}
-		job := cutting{mode: parts, known: whole && len(others) == 0, budget: budget, rollsBack: s.q.behind, resent: s.resending && is != late}
+		job := cutting{mode: parts, known: whole && len(others) == 0, budget: budget, rollsBack: s.q.behind, resent: s.resending}
 		asking := s.q.learning.Load() < learnBudget
 		switch {
 		case is == unproven && asking:
@@ -152,20 +153,14 @@ func (s *shard) isolate(ctx context.Context, points []point, a Answer) error {
 		}
 		r, err := s.cut(ctx, part, job)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if len(r.doubted) > 0 {
 			s.putBack(r.doubted, true)
 		}
-		clean := true
-		if r.refusedLast {
-			if clean, err = s.certain(ctx, false, &doubts); err != nil {
-				return err
-			}
-		}
-		if !clean {
-			points, budget = inLogOrder(append(r.left(), others...)), isolateBudget
-			continue
+		if r.held {
+			l.points = inLogOrder(append(r.left(), others...))
+			return len(l.points) == 0, nil
 		}
 		s.w.noteTaken(r.stored)
 		s.w.settleAll(r.stored, one(wal.Resent))
@@ -194,9 +189,46 @@ func (s *shard) isolate(ctx context.Context, points []point, a Answer) error {
 			}
 		}
 		budget = max(budget-r.requests, 0)
-		s.bury(r.unknown, a, wal.Unconfirmed)
+		if left, err := s.giveUpUnknown(ctx, r.unknown, a); err != nil || len(left) > 0 {
+			l.points = inLogOrder(append(left, points...))
+			return false, err
+		}
 	}
-	return nil
+	return true, nil
+}
+
+// notHeld is the error unless it says that the target is held.
+func notHeld(err error) error {
+	if errors.Is(err, errDoubted) {
+		return nil
+	}
+	return err
+}
+
+// giveUpUnknown gives up, all with one letter, samples that the budget did not suffice for, if they are
+// refused together while others are taken, or the receiver's database has said of the batch that it
+// is late. It returns those that have no outcome, because the target is held. The error is ctx's.
+func (s *shard) giveUpUnknown(ctx context.Context, points []point, a Answer) (left []point, err error) {
+	for len(points) > 0 {
+		n := len(points)
+		if !final(a, points...) {
+			n = min(n, s.q.batchLimit())
+			l := parcel{points: slices.Clone(points[:n])}
+			c, err := s.contrast(ctx, &l, a)
+			switch {
+			case c.blame == blameTarget || err != nil:
+				return slices.Concat(l.points, points[n:]), err
+			case l.unsure: // an answer was lost: what is refused now may be stored
+				s.putBack(l.points, true)
+			case c.blame == blameSamples:
+				s.bury(l.points, a, wal.Unconfirmed)
+			}
+		} else {
+			s.bury(points, a, wal.Unconfirmed)
+		}
+		points = points[n:]
+	}
+	return nil, nil
 }
 
 // noteRefused notes that samples were refused alone: where the target is not known to have

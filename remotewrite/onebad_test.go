@@ -53,8 +53,8 @@ func TestBadSamplesCostWhatTheyBring(t *testing.T) {
 					r.start()
 					r.round(series)
 					r.drained(time.Minute)
-					before := r.to.count()
-					r.to.set(func() { r.to.poison = func(s smp) bool { return (int64(s.v)-s.t)%int64(every) == 0 } })
+					before, taken := r.to.count(), r.time // what was taken before is taken again
+					r.to.set(func() { r.to.poison = func(s smp) bool { return s.t > taken && (int64(s.v)-s.t)%int64(every) == 0 } })
 					r.round(series)
 					r.drained(time.Minute)
 					r.end()

@@ -57,6 +57,23 @@ func (p *isolation) probed(taken bool) {
 	}
 }
 
+// probedBad takes a probe, which was refused alone and not for its order, for bad. It says nothing
+// about what the receiver keeps.
+func (p *isolation) probedBad() {
+	i := p.sent.at[0]
+	p.done[i] = true
+	p.bad = append(p.bad, i)
+	if p.walk < 0 {
+		return
+	}
+	switch p.walk = p.then[i]; {
+	case p.reached: // the one before was the newest that is stored
+		p.conclude()
+	case p.walk < 0:
+		p.nextWalk()
+	}
+}
+
 // nextWalk follows the series of another refused probe.
 func (p *isolation) nextWalk() {
 	if len(p.walks) == 0 { // whole series are refused: that tells nothing

@@ -56,7 +56,7 @@ type Queue struct {
 	empty   [numVersions]Request
 	born    time.Time // with a monotonic reading: no step of the wall clock changes what is measured from it
 
-	limit        atomic.Int64                // samples in a request at most; 413 lowers it
+	limit        *batchLimit
 	receiver     [numVersions]atomic.Int32   // a receiver: what it does with the good part of a refused request
 	asked        atomic.Bool                 // whether it takes empty writes
 	clock        atomic.Pointer[targetClock] // nil: not known
@@ -69,8 +69,11 @@ type Queue struct {
 	batches      atomic.Uint64 // requests that delivered samples
 	slowed       atomic.Int64  // when an answer last asked to go slower, ns since born; 0: never
 	tests        atomic.Int64  // how many held samples were sent as tests
+	vouched      atomic.Int64  // when samples were last proven bad in full, ns since born; 0: never, or a control was refused since
+	distrusted   atomic.Int64  // when a control was last refused, ns since born; 0: never
 	slowedBehind atomic.Int64  // the same, for the backlog
 
+	toldLimit     atomic.Int64 // when a log line said that requests are too large, ns since born; 0: never
 	toldUnwritten atomic.Int64 // when a log line said that a receiver writes less than it accepts, ns since born; 0: never
 
 	lateRefused atomic.Int64 // late samples that were refused alone since one was taken
@@ -135,7 +138,7 @@ func New(o Options) (*Queue, error) {
 		empty: [numVersions]Request{V1: EmptyRequest(V1), V2: EmptyRequest(V2)},
 		born:  time.Now(),
 	}
-	q.limit.Store(int64(c.MaxSamplesPerSend))
+	q.limit = newBatchLimit(c.MaxSamplesPerSend)
 	reach, _ := o.Source.Reach()
 	q.late.store = o.Memory
 	if err := q.late.load(reach.Acked.Log); err != nil {
@@ -253,25 +256,6 @@ func (q *Queue) sendEmpty(ctx context.Context, v Version) Answer {
 	return a
 }
 
-// batchLimit is how many samples a request may have.
-func (q *Queue) batchLimit() int { return int(q.limit.Load()) }
-
-// shrinkBatch remembers that n samples were too many for a request.
-func (q *Queue) shrinkBatch(n int) {
-	for {
-		old := q.limit.Load()
-		half := int64(max(n/2, 1))
-		if half >= old {
-			return
-		}
-		if q.limit.CompareAndSwap(old, half) {
-			q.metrics.SetMaxSamples(int(half))
-			q.log.Info("The receiver finds a request too large; sending smaller ones", slog.Int64("max_samples_per_send", half))
-			return
-		}
-	}
-}
-
 // mayGroup reports whether several samples of a series may share a request. When one is
 // refused, it must be possible to find out what became of it: not at a receiver that
 // keeps the good part, where all but the newest samples are late then, nor where no
@@ -283,16 +267,6 @@ func (q *Queue) mayGroup() bool {
 // kind is what the target does with the good part of a refused request: as 2.0, Prometheus
 // stores it, as 1.0 nothing.
 func (q *Queue) kind() receiver { return receiver(q.receiver[q.proto.version()].Load()) }
-
-// forgiveBatch takes it back: what was too large was one sample, alone too. Whether there
-// is another limit is found out again, in a few requests.
-func (q *Queue) forgiveBatch() {
-	n := q.cfg.Queue.MaxSamplesPerSend
-	if int(q.limit.Swap(int64(n))) != n {
-		q.metrics.SetMaxSamples(n)
-		q.log.Info("One sample alone is too large for the receiver; sending requests of full size again", slog.Int("max_samples_per_send", n))
-	}
-}
 
 // learn remembers what the receiver does with the good part of a refused request.
 func (q *Queue) learn(r receiver) {
@@ -313,6 +287,7 @@ func (q *Queue) delivered(points []point) {
 	q.sent.Add(uint64(n[classSample] + n[classHistogram]))
 	q.batches.Add(1)
 	q.metrics.Delivered(newest)
+	q.growBatch()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.lastSuccess = time.Now()
@@ -325,11 +300,11 @@ func (q *Queue) delivered(points []point) {
 }
 
 // takenBefore returns a sample that the target took before, when it is its turn as a test:
-// each second time, after held samples were tried often. All that is held may be late,
-// for the clock was set back by more than a window reaches.
+// each second time, after a few of those that wait were refused. These may all be bad, or late
+// because the clock was set back.
 func (q *Queue) takenBefore() (point, bool) {
 	n := q.tests.Load()
-	if n < singleTests+pairTests || n%2 == 0 {
+	if n < takenFrom || n%2 == 0 {
 		return point{}, false
 	}
 	q.mu.Lock()
@@ -348,10 +323,13 @@ func (q *Queue) sawGood(p point) {
 	q.good, q.hasGood = p, true
 }
 
-// lastGood returns the last sample that any shard delivered.
+// lastGood returns the last sample that any shard delivered, or one of an earlier process.
 func (q *Queue) lastGood() (point, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if !q.hasGood {
+		return q.taken, q.hasTaken
+	}
 	return q.good, q.hasGood
 }
 
@@ -374,6 +352,11 @@ func (q *Queue) noteAnswer(a Answer) {
 	if a.Version != V2 || !a.took() {
 		q.note(a.String())
 	}
+}
+
+// logAt logs.
+func (q *Queue) logAt(level slog.Level, text string, attrs ...slog.Attr) {
+	q.log.LogAttrs(context.Background(), level, text, attrs...)
 }
 
 // sleep waits for d or ctx, whose error it returns.

@@ -32,6 +32,9 @@ const resendChunk = 500
 // so many lanes, by hash. It owns the points, of which there may be many: there is no second
 // copy. The error is ctx's.
 func (s *shard) resend(ctx context.Context, points []point, n int) error {
+	if points = s.settleTaken(points); len(points) == 0 {
+		return nil
+	}
 	r := resender{s: s, lanes: newLanes(points, n), believed: map[pointKey]bool{}}
 	s.resending, s.behind = true, r.lanes.sort(points)
 	defer func() { s.resending, s.behind = false, nil }()
@@ -166,7 +169,7 @@ func (r *resender) chunk(ctx context.Context, chunk []point) error {
 			r.s.putBack(l.points, true)
 			return nil
 		case f == tooLarge:
-			done, err := r.s.tooLargeAlone(ctx, l.points, a)
+			done, err := r.s.tooLargeAlone(ctx, &l, a)
 			if !done && err == nil {
 				r.s.putBack(l.points, true)
 			}
@@ -295,6 +298,7 @@ func (f *found) open() []point { return unmarked(f.chunk, f.taken) }
 // conclude notes which samples of a chunk are stored, and returns those that are not.
 func (r *resender) conclude(ctx context.Context, f *found) (left []point, err error) {
 	late := make([]bool, len(f.chunk))
+	var stored []point
 	for _, i := range f.order[:f.find.lo] {
 		late[i] = true
 	}
@@ -303,29 +307,22 @@ func (r *resender) conclude(ctx context.Context, f *found) (left []point, err er
 		case f.taken[i]:
 		case late[i] && f.find.lo == 1 && len(f.order) > 1 && !r.expect:
 			// Nothing else was stored that has a successor: this sample is bad.
-			stored, _, err := r.s.storedAsLate(ctx, p, f.why[i])
-			if err != nil {
+			is, _, err := r.s.storedAsLate(ctx, p, f.why[i])
+			switch {
+			case err != nil:
 				return nil, err
-			}
-			if stored {
-				r.stored = append(r.stored, p)
-				continue
-			}
-			clean, err := r.s.confirm(ctx, false)
-			if err != nil {
-				return nil, err
-			}
-			if clean {
+			case is:
+				stored = append(stored, p)
+			default:
 				r.s.buryEach([]point{p}, []Answer{f.why[i]}, 0)
-			} else {
-				left = append(left, p)
 			}
 		case late[i]:
-			r.stored = append(r.stored, p)
+			stored = append(stored, p)
 		default:
 			left = append(left, p) // stored and the newest, or fresh: it is taken
 		}
 	}
+	r.stored = append(r.stored, stored...)
 	return left, nil
 }
 
@@ -343,10 +340,19 @@ func (r *resender) deliver(ctx context.Context, points []point) error {
 	return r.s.deliver(ctx, &parcel{points: inLogOrder(points)})
 }
 
-// ask sends one sample.
+// ask sends one sample. A refusal counts only if the receiver's database says that it is late, or with
+// contrast: else the error is errDoubted.
 func (r *resender) ask(ctx context.Context, p point) (taken bool, a Answer, err error) {
-	f, a, err := r.s.try(ctx, &parcel{points: []point{p}, unsure: true, trusted: &r.trust}, parts)
-	return err == nil && f == settled, a, err
+	l := parcel{points: []point{p}, unsure: true, trusted: &r.trust}
+	f, a, err := r.s.try(ctx, &l, parts)
+	if err != nil || f == settled || saysLate(a) {
+		return err == nil && f == settled, a, err
+	}
+	c, err := r.s.contrast(ctx, &l, a)
+	if err == nil && c.blame == blameTarget {
+		err = errDoubted
+	}
+	return err == nil && c.blame == blameNone, c.answer, err
 }
 
 // bySuccessor returns the samples of a chunk that may be late, as indices.

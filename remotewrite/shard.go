@@ -40,6 +40,8 @@ type shard struct {
 	wouldGroup bool
 	good       point // the last sample that was taken: the newest of its series
 	hasGood    bool
+	late       point // the last sample that the receiver's database refused alone as late
+	hasLate    bool
 	lateTurn   int // which late samples are asked for next
 }
 

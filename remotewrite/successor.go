@@ -3,6 +3,8 @@ package remotewrite
 import (
 	"context"
 	"slices"
+
+	"hwsagent/wal"
 )
 
 // bySuccessor returns the samples of a chunk, as indices, that have a successor in later,
@@ -39,6 +41,26 @@ func (s *shard) mayHaveSuccessor(p point) bool {
 	}) || slices.ContainsFunc(s.queue.points(), later)
 }
 
+// settleTaken settles as stored those samples of which a later one of the series was taken by this
+// process, and returns the others. A shard sends no sample before those that come before it in its
+// series have their outcome, so these had theirs in an earlier window; what was given up then is
+// known, and not among them.
+func (s *shard) settleTaken(points []point) []point {
+	var taken, others []point
+	for _, p := range points {
+		if p.kind != exemplarPoint && p.t <= p.series.newest && p.series.newestIn > s.w.commitOf(p.seq) {
+			taken = append(taken, p)
+		} else {
+			others = append(others, p)
+		}
+	}
+	if len(taken) == 0 {
+		return points
+	}
+	s.w.settleAll(taken, one(wal.Resent))
+	return others
+}
+
 // successorsAsked is how many successors of a sample are asked for to find out whether it is stored.
 const successorsAsked = 3
 
@@ -46,10 +68,13 @@ const successorsAsked = 3
 // the receiver says that it comes too late, and takes a successor that may be stored as well,
 // so it has nothing newer than that of the series. A successor that is taken has no outcome
 // yet: its turn comes. One that shall not be sent is not asked for. requests is how many it took.
-// The error is ctx's.
+// The error is ctx's, or errDoubted.
 func (s *shard) storedAsLate(ctx context.Context, p point, why Answer) (stored bool, requests int, err error) {
 	if !s.resending || !saysLate(why) || saysTooOld(why) {
 		return false, 0, nil
+	}
+	if p.t <= p.series.newest && p.series.newestIn < s.w.commitOf(p.seq) {
+		return false, 0, nil // it was late when it was first sent
 	}
 	for _, next := range s.successors(p, successorsAsked) {
 		l := parcel{points: []point{next}, again: true, unsure: true}
@@ -61,9 +86,20 @@ func (s *shard) storedAsLate(ctx context.Context, p point, why Answer) (stored b
 		if err != nil || f == settled {
 			return err == nil, requests, err
 		}
-		if !saysLate(a) {
-			break // it is bad
+		if saysLate(a) {
+			continue
 		}
+		c, err := s.contrast(ctx, &l, a)
+		requests += c.requests
+		switch {
+		case err != nil:
+			return false, requests, err
+		case c.blame == blameTarget:
+			return false, requests, errDoubted
+		case c.blame == blameNone:
+			return true, requests, nil
+		}
+		break // it is bad
 	}
 	return false, requests, nil
 }

@@ -37,7 +37,11 @@ func (s *shard) refusedBehind(ctx context.Context, l *parcel, a Answer) error {
 		s.discard(l.points, a)
 		return nil
 	}
-	return s.isolate(ctx, l.points, a)
+	done, err := s.isolate(ctx, l, a)
+	if !done && err == nil {
+		err = errDoubted
+	}
+	return err
 }
 
 // tookAsOld reports whether most of a batch was taken, and some of it is as old as the oldest
@@ -116,6 +120,7 @@ func (s *shard) deliverNewest(ctx context.Context, l *parcel) (requests int, err
 		f, _, err := s.try(ctx, &part, parts)
 		switch {
 		case err != nil:
+			l.points = inLogOrder(points[:hi])
 			return requests, err
 		case f == settled:
 			hi = mid
@@ -161,5 +166,5 @@ func (l *lane) failed(p pass, a Answer) {
 		return
 	}
 	l.gate.release(p)
-	l.rested = time.Now().Add(max(l.pauses.next(l.gate.rand(), false), retryLate(a.RetryAfter, l.gate.rand())))
+	l.rested = time.Now().Add(max(l.pauses.next(l.gate.random(), false), retryLate(a.RetryAfter, l.gate.random())))
 }

@@ -180,6 +180,9 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 			}
 			add(SeverityWarning, text, "")
 		}
+		if t.Why != "" && t.MissedSamples == 0 {
+			add(SeverityNote, brief(t, t.Why), "")
+		}
 	}
 	if !t.Ledger.Balanced && (t.Ledger.Appended > 0 || t.Ledger.Delivered > 0) {
 		add(SeverityError, "its account of samples does not add up", "report it with the output of `hwsagent status --json`")

@@ -1,0 +1,200 @@
+package remotewrite
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"hwsagent/wal"
+)
+
+// refusesData is one case of a target that refuses every request with samples for a while.
+type refusesData struct {
+	status  int
+	when    string // it begins to: "from the start", "running", "after an outage", "after a restart", "after a kill"
+	empties bool   // it takes empty writes meanwhile
+	message string // protobuf_message
+}
+
+func (c refusesData) String() string {
+	return fmt.Sprintf("%d %s/empty writes pass=%t/%s", c.status, c.when, c.empties, c.message)
+}
+
+// A target that refuses all data, for whatever reason, loses nothing: it is held, says why, and
+// gets everything soon after it takes data again.
+func TestRefusesAllData(t *testing.T) {
+	for _, status := range []int{400, 409, 413, 422} {
+		for _, when := range []string{"from the start", "running", "after an outage", "after a restart", "after a kill"} {
+			for _, empties := range []bool{true, false} {
+				for _, message := range []string{protobufMessageV1, protobufMessageV2} {
+					c := refusesData{status, when, empties, message}
+					t.Run(c.String(), func(t *testing.T) { synctest.Test(t, c.run) })
+				}
+			}
+		}
+	}
+}
+
+func (c refusesData) run(t *testing.T) {
+	down, ill := false, false
+	to := &fakeReceiver{latency: 5 * time.Millisecond}
+	to.script = func(q fakeRequest) (Answer, bool) {
+		switch {
+		case down:
+			return Answer{Err: errDown}, true
+		case ill && (!c.empties || len(q.samples) > 0):
+			return Answer{Status: c.status, Text: "refused by the test"}, true
+		}
+		return Answer{}, false
+	}
+	r := newRig(t, to).timed()
+	r.cfg.ProtobufMessage = c.message
+	const series = 200
+	rounds := func(n int) {
+		for range n {
+			r.round(series)
+			time.Sleep(15 * time.Second)
+		}
+	}
+	set := func(d, i bool) { to.set(func() { down, ill = d, i }) }
+	if c.when == "from the start" {
+		set(false, true)
+	}
+	r.start()
+	switch c.when {
+	case "running":
+		rounds(4)
+	case "after an outage":
+		rounds(4)
+		set(true, false)
+		rounds(4)
+	case "after a restart":
+		rounds(4)
+		r.end()
+		r.start()
+	case "after a kill":
+		rounds(4)
+		r.end()
+		r.log.crash()
+		r.start()
+	}
+	set(false, true)
+	before := to.count()
+	rounds(40)
+	if o := r.log.outcome(); o.Lost() != 0 || o.Dropped[wal.Resent] != 0 {
+		t.Errorf("while everything is refused: outcomes %+v", o)
+	}
+	if s := r.q.Status(); s.State != StateHeld || !strings.Contains(s.Why, "refused by the test") {
+		t.Errorf("state %q, why %q", s.State, s.Why)
+	}
+	if n := to.count() - before; n > 150 {
+		t.Errorf("%d requests in ten minutes", n)
+	}
+	set(false, false)
+	well, stored := time.Now(), len(to.has)
+	r.until("a sample is stored", 15*time.Second, func() bool {
+		to.mu.Lock()
+		defer to.mu.Unlock()
+		return len(to.has) > stored
+	})
+	r.drained(time.Minute)
+	t.Logf("%d requests while ill; all delivered %s after it was well", to.count()-before, time.Since(well))
+	if n := r.q.Status().BatchSize; n != r.cfg.Queue.MaxSamplesPerSend {
+		t.Errorf("%d samples in a request at most", n)
+	}
+	r.end()
+	r.everySampleIsStored()
+}
+
+// everySampleIsStored is verify without the account, which a kill loses.
+func (r *rig) everySampleIsStored() {
+	r.t.Helper()
+	missing := 0
+	for _, e := range r.log.entries {
+		for _, s := range e.Samples {
+			if !r.to.has[smpOf(s)] {
+				missing++
+			}
+		}
+	}
+	if missing > 0 {
+		r.t.Errorf("the receiver does not have %d samples", missing)
+	}
+}
+
+// Two receivers behind a balancer, of which one refuses all data for ten minutes: what the other
+// one takes is no proof against the samples that the first one refused.
+func TestOneOfTwoBackendsRefusesAllData(t *testing.T) {
+	for _, status := range []int{400, 413, 422} {
+		for _, when := range []string{"from the start", "running", "after a restart"} {
+			for _, balancer := range []string{"round robin", "random"} {
+				t.Run(fmt.Sprintf("%d %s/%s", status, when, balancer), func(t *testing.T) {
+					seeds := uint64(20)
+					if testing.Short() {
+						seeds = 3
+					}
+					refused := 0
+					for seed := range seeds {
+						synctest.Test(t, func(t *testing.T) { refused += oneOfTwo(t, seed, status, when, balancer == "random") })
+						if t.Failed() {
+							t.Fatalf("seed %d", seed)
+						}
+					}
+					if refused < 10 {
+						t.Errorf("%d requests were refused: the fault did not happen", refused)
+					}
+				})
+			}
+		}
+	}
+}
+
+// oneOfTwo returns how many requests were refused.
+func oneOfTwo(t *testing.T, seed uint64, status int, when string, random bool) (refused int) {
+	ill, n := when == "from the start", 0
+	dice := rand.New(rand.NewPCG(seed, 7))
+	to := &fakeReceiver{latency: 5 * time.Millisecond}
+	to.script = func(q fakeRequest) (Answer, bool) {
+		n++
+		bad := n%2 == 0
+		if random {
+			bad = dice.IntN(2) == 0
+		}
+		if !ill || len(q.samples) == 0 || !bad {
+			return Answer{}, false
+		}
+		refused++
+		return Answer{Status: status, Text: "refused by the test"}, true
+	}
+	r := newRig(t, to).timed()
+	var chance = rand.New(rand.NewPCG(seed, 8))
+	r.rand = chance.Float64
+	r.start()
+	rounds := func(n int) {
+		for range n {
+			r.round(50 + dice.IntN(200))
+			time.Sleep(time.Duration(dice.IntN(15_000)) * time.Millisecond)
+		}
+	}
+	rounds(4)
+	to.set(func() { ill = true })
+	if when == "after a restart" {
+		r.end()
+		r.log.crash()
+		r.start()
+	}
+	rounds(80)
+	to.set(func() { ill = false })
+	r.drained(5 * time.Minute)
+	r.end()
+	if o := r.log.outcome(); o.Lost() != 0 {
+		t.Errorf("outcomes %+v", o)
+		t.Log(r.letters.all())
+		t.Log(to.dump())
+	}
+	r.everySampleIsStored()
+	return refused
+}
