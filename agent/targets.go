@@ -227,6 +227,7 @@ func (ts *targets) open(e planned) (_ *target, err error) {
 		Memory:         t.letters,
 		Metrics:        t.metrics,
 		Tenants:        tenants,
+		ClockSynced:    clockSynced,
 		Splay:          min(time.Duration(e.config.Queue.BatchSendDeadline), maxSplay),
 		Logger:         ts.logger,
 	})

@@ -22,12 +22,16 @@ func (w *window) read(ctx context.Context) error {
 				return err
 			}
 		}
-		e, err := w.q.source.Next(ctx)
+		e, err := w.q.nextEntry(ctx)
 		if errors.Is(err, wal.ErrCaughtUp) {
 			w.draining.Store(true)
 			return nil
 		}
 		if err != nil {
+			return err
+		}
+		if err := w.awaitClock(ctx, e); err != nil {
+			w.q.unread = e
 			return err
 		}
 		waiting := w.q.moreUnsure()
@@ -43,9 +47,12 @@ func (w *window) read(ctx context.Context) error {
 // readRest moves what is in the log by now into the shards, as far as there is room.
 func (w *window) readRest(ctx context.Context) error {
 	for head := w.q.source.Head(); w.q.readBefore(head) && w.hasRoom(); {
-		e, err := w.q.source.Next(ctx)
+		e, err := w.q.nextEntry(ctx)
 		if err != nil {
 			return err
+		}
+		if w.q.aheadFor(e) > 0 {
+			return nil // the queue ends: the next process reads it
 		}
 		w.admit(e)
 	}
@@ -142,7 +149,7 @@ func (w *window) accept(s *wal.Series, t int64, l limits, out *wal.Outcome) *ser
 	case t < l.oldest:
 		out.Dropped[wal.TooOld]++
 		return nil
-	case t > l.newest:
+	case t > l.future:
 		out.Dropped[wal.Future]++
 		return nil
 	}

@@ -96,13 +96,14 @@ func (l *lane) runBehind(ctx context.Context) {
 			}
 			continue
 		}
-		l.source.Rewind()
+		l.rewind()
 		l.read.Store(&readTo{mark: reach.Acked})
 		err := l.runWindow(ctx)
 		l.refusedLate.Store(errors.Is(err, errAllLate))
 		switch {
 		case ctx.Err() != nil, errors.Is(err, wal.ErrClosed):
 			return
+		case errors.Is(err, errAhead):
 		case errors.Is(err, errReshard):
 			if _, more := l.source.Reach(); !more {
 				l.log.Info("What was missed is delivered")

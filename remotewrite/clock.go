@@ -13,6 +13,10 @@ import (
 type targetClock struct {
 	date time.Time // the target's time; zero: it was asked, and does not tell
 	at   time.Time // when it was that, by both of this host's clocks
+
+	// absurd: it is off by more than a day although this host's clock is synchronised. It is shown, and
+	// nothing goes by it.
+	absurd bool
 }
 
 const (
@@ -23,9 +27,12 @@ const (
 	// maxSlip is how far this host's two clocks may run apart meanwhile. When it was
 	// suspended the monotonic one stood still, and the target's did not.
 	maxSlip = time.Second
+
+	// maxSkew is how far a target's clock may be off that is believed against a synchronised clock.
+	maxSkew = 24 * time.Hour
 )
 
-func (c *targetClock) tells() bool    { return !c.date.IsZero() }
+func (c *targetClock) tells() bool    { return !c.date.IsZero() && !c.absurd }
 func (c *targetClock) now() time.Time { return c.date.Add(time.Since(c.at)) }
 
 // fresh reports whether the target said so lately, as far as this host can know.
@@ -58,7 +65,9 @@ func tellsTime(a Answer) bool { return ofTarget(a) && !a.Date.IsZero() }
 func (q *Queue) sawDate(a Answer) {
 	switch {
 	case tellsTime(a):
-		q.clock.Store(&targetClock{date: a.Date.Add(a.Took / 2), at: time.Now()})
+		c := &targetClock{date: a.Date.Add(a.Took / 2), at: time.Now()}
+		c.absurd = c.at.Sub(c.date).Abs() > maxSkew && q.synced()
+		q.clock.Store(c)
 		q.timeAsked.Store(0)
 		skew, _ := q.skew()
 		q.metrics.SetSkew(skew)
@@ -70,34 +79,42 @@ func (q *Queue) sawDate(a Answer) {
 // skew is this host's clock minus the target's, if that is known.
 func (q *Queue) skew() (d time.Duration, known bool) {
 	c := q.clock.Load()
-	if c == nil || !c.tells() || c.slipped() {
+	if c == nil || c.date.IsZero() || c.slipped() {
 		return 0, false
 	}
 	return time.Now().Round(0).Sub(c.now().Round(0)), true
 }
 
-// limits are the bounds of timestamps in milliseconds that are sent.
-type limits struct{ oldest, newest int64 }
+// limits are the bounds of timestamps in milliseconds that are sent now. What is older than oldest or newer
+// than future is dropped; what lies between newest and future waits. future is at least newest.
+type limits struct{ oldest, newest, future int64 }
+
+// unlimited are the limits of a target whose clock is not known.
+func unlimited() limits { return limits{math.MinInt64, math.MaxInt64, math.MaxInt64} }
 
 // limits tells which samples are sent: not those older than the age limit, nor those
 // ahead of the target's clock by more than the future limit. The clock is the target's,
-// since this host's may be a year off without anybody's having noticed: nothing is dropped
-// before the target has told its time lately, or was asked and does not tell.
+// since this host's may be a year off unnoticed: nothing is dropped before the target has told
+// its time lately, or was asked and does not tell. What is ahead of the target's clock only, and
+// not of this host's, waits.
 func (q *Queue) limits() limits {
 	if c := q.clock.Load(); c != nil && c.fresh() {
 		return q.bounds(c)
 	}
-	return limits{math.MinInt64, math.MaxInt64}
+	return unlimited()
 }
 
 // bounds are the limits at a target with this clock. Where it does not tell its time the
 // age is by this host's clock, and nothing is ahead.
 func (q *Queue) bounds(c *targetClock) limits {
-	l, now := limits{math.MinInt64, math.MaxInt64}, time.Now()
+	l, now := unlimited(), time.Now()
 	if c.tells() {
 		now = c.now()
 		if d := time.Duration(q.cfg.Target.FutureLimit); d > 0 {
 			l.newest = now.Add(d).UnixMilli()
+			if l.future = l.newest; q.cfg.Target.OnFuture == FutureWait {
+				l.future = max(l.future, time.Now().Add(d).UnixMilli())
+			}
 		}
 	}
 	if d := time.Duration(q.cfg.Queue.SampleAgeLimit); d > 0 {
@@ -166,18 +183,21 @@ func (q *Queue) timeUnknown() bool { return q.clock.Load() == nil && q.cfg.Targe
 // askTime finds out by an empty write what time it is at the target, and gives p back. If
 // the answer does not tell, that is known for a while. The write is of 1.0 where nothing
 // else is proven: so is the one that would follow a refusal.
-func (s *shard) askTime(ctx context.Context, p pass) error {
-	g, version := s.q.gate, V1
-	if s.q.proto.isProven() {
-		version = s.q.proto.forEmpty(false)
+func (s *shard) askTime(ctx context.Context, p pass) error { return s.q.askTime(ctx, s.sending, p) }
+
+// askTime is the same; sending is the request's context.
+func (q *Queue) askTime(ctx, sending context.Context, p pass) error {
+	g, version := q.gate, V1
+	if q.proto.isProven() {
+		version = q.proto.forEmpty(false)
 	}
-	a := s.q.sendEmpty(s.sending, version)
+	a := q.sendEmpty(sending, version)
 	if ctx.Err() != nil && a.Status == 0 {
 		g.release(p)
 		return ctx.Err()
 	}
 	v := Classify(a, Policy{RetryOnRateLimit: true})
-	if v == Hold && (a.Status == statusUnsupported || a.Status/100 == 4 && s.q.cfg.Target.OnRefusal == RefusalDrop) {
+	if v == Hold && (a.Status == statusUnsupported || a.Status/100 == 4 && q.cfg.Target.OnRefusal == RefusalDrop) {
 		v = Suspect // it is the version that is refused; or the policy holds nothing for a 4xx
 	}
 	switch {
@@ -185,19 +205,19 @@ func (s *shard) askTime(ctx context.Context, p pass) error {
 		g.sawEmptyPass()
 		g.release(p)
 	case v == Retry:
-		s.q.noTime(a)
+		q.noTime(a)
 		g.failed(p, a.String(), a.RetryAfter, a.Status != 0)
 		return nil
 	case v == Hold:
-		s.q.noteAnswer(a)
-		s.q.refused(p, a)
+		q.noteAnswer(a)
+		q.refused(p, a)
 		return nil
 	default: // it refuses empty writes
-		s.q.emptyRefused.Store(&refusal{a, time.Now()})
+		q.emptyRefused.Store(&refusal{a, time.Now()})
 		g.release(p)
 	}
 	if !tellsTime(a) {
-		s.q.clock.Store(&targetClock{at: time.Now()})
+		q.clock.Store(&targetClock{at: time.Now()})
 	}
 	return nil
 }

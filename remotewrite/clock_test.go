@@ -11,39 +11,44 @@ import (
 	"hwsagent/wal"
 )
 
-// A receiver whose clock is wrong for a while: when it is right again samples go through.
+// A receiver whose clock is wrong for a while: when it is right again samples go through, and those of
+// before unless they are dropped.
 func TestFutureEndsWithTheWrongClock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		off := time.Duration(0)
-		r := newRig(t, &fakeReceiver{}).timed()
-		r.to.script = func(q fakeRequest) (Answer, bool) {
-			a := r.to.answerPlain(q)
-			a.Date = time.Now().Add(off)
-			return a, true
+	for _, on := range []OnFuture{FutureWait, FutureDrop} {
+		t.Run(on.String(), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { futureEnds(t, on) }) })
+	}
+}
+
+func futureEnds(t *testing.T, on OnFuture) {
+	off := time.Duration(0)
+	r := newRig(t, &fakeReceiver{}).timed()
+	r.to.script = func(q fakeRequest) (Answer, bool) {
+		a := r.to.answerPlain(q)
+		a.Date = time.Now().Add(off)
+		return a, true
+	}
+	r.cfg.Metadata.Send, r.cfg.Target.OnFuture = false, on
+	r.start()
+	for i := range 120 {
+		switch i {
+		case 10:
+			r.to.change(func() { off = -time.Hour })
+		case 60:
+			r.to.change(func() { off = 0 })
 		}
-		r.cfg.Metadata.Send = false
-		r.start()
-		for i := range 120 {
-			switch i {
-			case 10:
-				r.to.change(func() { off = -time.Hour })
-			case 60:
-				r.to.change(func() { off = 0 })
-			}
-			r.time = time.Now().UnixMilli()
-			r.round(10)
-			time.Sleep(time.Second)
-		}
-		r.drained(time.Minute)
-		r.end()
-		o := r.log.outcome()
-		if n := o.Dropped[wal.Future]; n < 400 || n > 900 {
-			t.Errorf("outcomes %+v, want about 50 to 80 rounds of 10 dropped: the clock was wrong for 50 s", o)
-		}
-		if n := r.to.empties(); n == 0 || n > 5 {
-			t.Errorf("%d empty writes to ask for the time in 120 s", n)
-		}
-	})
+		r.time = time.Now().UnixMilli()
+		r.round(10)
+		time.Sleep(time.Second)
+	}
+	r.drained(time.Minute)
+	r.end()
+	o := r.log.outcome()
+	if n := o.Dropped[wal.Future]; on == FutureDrop && (n < 400 || n > 900) || on == FutureWait && (n > 0 || o.Delivered != 1200) {
+		t.Errorf("outcomes %+v, on_future: drop wants about 50 to 80 rounds of 10 dropped: the clock was wrong for 50 s", o)
+	}
+	if n := r.to.empties(); n == 0 || n > 5 {
+		t.Errorf("%d empty writes to ask for the time in 120 s", n)
+	}
 }
 
 // What a gateway says about the time is not the target's word; a target that stops telling
@@ -60,6 +65,7 @@ func TestWhoTellsTime(t *testing.T) {
 			a.Date = date
 			return a, true
 		}
+		r.cfg.Target.OnFuture = FutureDrop
 		r.start()
 		r.time = time.Now().UnixMilli()
 		r.round(10)

@@ -74,9 +74,20 @@ type TargetConfig struct {
 
 	MaxBacklog  Bytes          `yaml:"max_backlog,omitempty"` // of the log, for this target; 0: only the log's own budget
 	CatchUp     CatchUp        `yaml:"catch_up"`
-	FutureLimit model.Duration `yaml:"future_limit"`     // samples further ahead of the target's clock are dropped; 0: none are
+	FutureLimit model.Duration `yaml:"future_limit"`     // samples further ahead of the target's clock are not sent; 0: all are
+	OnFuture    OnFuture       `yaml:"on_future"`        // what becomes of these
 	Tenant      *TenantConfig  `yaml:"tenant,omitempty"` // nil: the entry is one target
 }
+
+// OnFuture is what becomes of samples that are ahead of the target's clock by more than future_limit: the
+// hwsagent.on_future key. Those that are ahead of this host's present clock as well are dropped.
+type OnFuture uint8
+
+// The policies.
+const (
+	FutureWait OnFuture = iota // they wait until the target's clock is there
+	FutureDrop                 // they are dropped
+)
 
 // StartAt is where in the log a target begins that the log does not know.
 type StartAt uint8
@@ -176,6 +187,17 @@ func (r Refusal) MarshalYAML() (any, error) { return r.String(), nil }
 // UnmarshalYAML reads hold or drop.
 func (r *Refusal) UnmarshalYAML(unmarshal func(any) error) error {
 	return oneOf(unmarshal, r, RefusalHold, RefusalDrop)
+}
+
+// String spells the policy as the configuration does.
+func (f OnFuture) String() string { return [...]string{"wait", "drop"}[f] }
+
+// MarshalYAML spells the policy as the configuration does.
+func (f OnFuture) MarshalYAML() (any, error) { return f.String(), nil }
+
+// UnmarshalYAML reads wait or drop.
+func (f *OnFuture) UnmarshalYAML(unmarshal func(any) error) error {
+	return oneOf(unmarshal, f, FutureWait, FutureDrop)
 }
 
 // String spells the place as the configuration does.

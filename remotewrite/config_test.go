@@ -33,7 +33,7 @@ func mustLoad(t testing.TB, text string) *Config {
 func TestConfigDefaults(t *testing.T) {
 	c := mustLoad(t, `url: https://prometheus.example:9090/api/v1/write`)
 	got := fmt.Sprint(c.TargetName(), " ", c.RemoteTimeout, " ", c.Queue, " ", c.Metadata, " ", c.Target, " ", c.SendExemplars, c.SendNativeHistograms)
-	want := "prometheus.example:9090/api/v1/write 30s {10000 50 1 2000 5s 30ms 5s true 0s} {true 1m 2000} {hold now 0 0B in_order 10m <nil>} false false"
+	want := "prometheus.example:9090/api/v1/write 30s {10000 50 1 2000 5s 30ms 5s true 0s} {true 1m 2000} {hold now 0 0B in_order 10m wait <nil>} false false"
 	if got != want {
 		t.Errorf("defaults are\n%s, want\n%s", got, want)
 	}
@@ -66,7 +66,7 @@ enable_http2: true
 http_headers: {X-B: {values: [c], secrets: [d], files: [e]}}
 queue_config: {capacity: 2500, max_shards: 20, min_shards: 2, max_samples_per_send: 500, batch_send_deadline: 1s, min_backoff: 1s, max_backoff: 10s, retry_on_http_429: false, sample_age_limit: 5m}
 metadata_config: {send: false, send_interval: 2m, max_samples_per_send: 100}
-hwsagent: {on_refusal: drop, start_at: oldest, max_backlog: 1GiB, future_limit: 1h}
+hwsagent: {on_refusal: drop, start_at: oldest, max_backlog: 1GiB, future_limit: 1h, on_future: drop}
 `)
 	c.SetDirectory("/etc/hwsagent")
 	for _, tc := range []struct {
@@ -81,7 +81,7 @@ hwsagent: {on_refusal: drop, start_at: oldest, max_backlog: 1GiB, future_limit: 
 		{"http2", c.HTTP.EnableHTTP2, true},
 		{"queue", c.Queue, QueueConfig{2500, 20, 2, 500, d(time.Second), d(time.Second), d(10 * time.Second), false, d(5 * time.Minute)}},
 		{"metadata", c.Metadata, MetadataConfig{false, d(2 * time.Minute), 100}},
-		{"target", c.Target, TargetConfig{OnRefusal: RefusalDrop, StartAt: StartOldest, MaxBacklog: 1 << 30, FutureLimit: d(time.Hour)}},
+		{"target", c.Target, TargetConfig{OnRefusal: RefusalDrop, StartAt: StartOldest, MaxBacklog: 1 << 30, FutureLimit: d(time.Hour), OnFuture: FutureDrop}},
 		{"policy", c.Policy(), Policy{RefusalDrop, false}},
 	} {
 		if d := cmp.Diff(tc.want, tc.got); d != "" {

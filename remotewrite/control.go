@@ -1,6 +1,7 @@
 package remotewrite
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -237,6 +238,8 @@ func (q *Queue) Status() Status {
 		s.State = StateHeld
 	case !v.since.IsZero():
 		s.State = StateRetrying
+	case q.waitsForClock.Load():
+		s.State = StateHeld
 	case s.Backlog >= uint64(q.cfg.Queue.MaxSamplesPerSend):
 		s.State = StateBehind
 	case s.Missed > 0:
@@ -249,7 +252,7 @@ func (q *Queue) Status() Status {
 		s.State = StateOK
 	}
 	if s.Why == "" {
-		s.Why = q.limit.why()
+		s.Why = cmp.Or(q.clockWhy(), q.limit.why())
 	}
 	if v.state == gateHeld || v.state == gatePaused {
 		s.NextTry = v.until

@@ -134,7 +134,9 @@ func (s *shard) halve(ctx context.Context, l *parcel) error {
 func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, Answer, error) {
 	for {
 		c := s.q.choose(l)
-		s.expire(l, c.version)
+		if s.expire(l, c.version) {
+			return 0, Answer{}, errAhead
+		}
 		if len(l.points) == 0 {
 			return settled, Answer{}, nil
 		}
@@ -372,20 +374,22 @@ func (s *shard) tookDataSince(l *parcel) bool {
 const moment = 2 * time.Second
 
 // expire settles the samples of the parcel that have become too old, or are known to be
-// ahead of the receiver's clock, or that the version does not carry.
-func (s *shard) expire(l *parcel, version Version) {
+// ahead of the receiver's clock and of this host's, or that the version does not carry. It reports
+// whether others have to wait for the receiver's clock.
+func (s *shard) expire(l *parcel, version Version) (ahead bool) {
 	if l.again {
-		return // they have their outcome
+		return false // they have their outcome
 	}
 	lim := s.q.limits()
 	bad := 0
 	for i := range l.points {
 		if p := &l.points[i]; p.t < lim.oldest || p.t > lim.newest || p.kind != float && !s.q.cfg.carries(version, p) {
 			bad++
+			ahead = ahead || p.t > lim.newest && p.t <= lim.future && p.kind != exemplarPoint
 		}
 	}
-	if bad == 0 {
-		return
+	if bad == 0 || ahead {
+		return ahead
 	}
 	kept := l.points[:0]
 	for i := range l.points {
@@ -395,7 +399,7 @@ func (s *shard) expire(l *parcel, version Version) {
 			kept = append(kept, p)
 		case p.t < lim.oldest:
 			s.w.settle(p.seq, one(wal.TooOld))
-		case p.t > lim.newest:
+		case p.t > lim.future:
 			s.w.settle(p.seq, one(wal.Future))
 		case !s.q.cfg.carries(version, &p):
 			s.w.settle(p.seq, one(wal.Unsupported))
@@ -404,4 +408,5 @@ func (s *shard) expire(l *parcel, version Version) {
 		}
 	}
 	l.points = kept
+	return false
 }

@@ -581,6 +581,7 @@ type rig struct {
 	rand    func() float64
 	metrics *Metrics
 	logger  *slog.Logger
+	synced  func() bool // as in Options.ClockSynced
 }
 
 func newRig(t testing.TB, to *fakeReceiver) *rig {
@@ -599,7 +600,7 @@ func (r *rig) timed() *rig {
 
 func (r *rig) start() {
 	r.t.Helper()
-	q, err := New(Options{Name: "test", Config: r.cfg, Source: r.log, Backlog: &memBacklog{m: r.log}, Split: r.log.Split, Sender: r.to, DeadLetters: r.letters, Memory: r.letters, Metrics: r.metrics, Logger: r.logger, Splay: r.splay, Rand: r.rand})
+	q, err := New(Options{Name: "test", Config: r.cfg, Source: r.log, Backlog: &memBacklog{m: r.log}, Split: r.log.Split, Sender: r.to, DeadLetters: r.letters, Memory: r.letters, Metrics: r.metrics, Logger: r.logger, ClockSynced: r.synced, Splay: r.splay, Rand: r.rand})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -31,7 +31,9 @@ type lane struct {
 	growth growth // of the goroutine that watches the present window
 
 	// Of the goroutine that reads.
-	mayRead time.Time // not before, for the rate limit
+	mayRead time.Time  // not before, for the rate limit
+	unread  *wal.Entry // was read, and is not in a window: its samples wait for the target's clock. Valid until the source is asked for another
+	waited  bool       // samples of the entry that is read waited for the target's clock
 
 	splitting   atomic.Bool   // the present window ends for a split
 	refusedLate atomic.Bool   // the target refuses the backlog for being late
@@ -92,12 +94,13 @@ func (l *lane) doubt() {
 func (l *lane) run(ctx context.Context) error {
 	for {
 		err := l.runWindow(ctx)
-		if !errors.Is(err, errReshard) {
-			l.source.Rewind()
+		if !errors.Is(err, errReshard) || ctx.Err() != nil && l.unread != nil {
+			l.rewind()
 		}
 		switch {
 		case ctx.Err() != nil, errors.Is(err, wal.ErrClosed):
 			return nil
+		case errors.Is(err, errAhead):
 		case errors.Is(err, errReshard), errors.Is(err, errSplit):
 			l.splitIfDue()
 		case errors.Is(err, errLetGo):

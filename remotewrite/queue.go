@@ -29,6 +29,7 @@ type Options struct {
 	Metrics        *Metrics       // nil: none
 	Tenants        *Tenants       // needed where Config is from [Config.ForRest]
 	Rand           func() float64 // in [0, 1); nil: the runtime's
+	ClockSynced    func() bool    // whether the kernel calls this host's clock synchronised; nil: no
 	Splay          time.Duration  // the first request goes at random within it; 0: at once
 	Logger         *slog.Logger   // nil: none
 }
@@ -53,25 +54,27 @@ type Queue struct {
 	gate    *gate
 	meta    *metadataSender
 	proto   *protocol
+	synced  func() bool
 	empty   [numVersions]Request
 	born    time.Time // with a monotonic reading: no step of the wall clock changes what is measured from it
 
-	limit        *batchLimit
-	receiver     [numVersions]atomic.Int32   // a receiver: what it does with the good part of a refused request
-	asked        atomic.Bool                 // whether it takes empty writes
-	clock        atomic.Pointer[targetClock] // nil: not known
-	timeAsked    atomic.Int64                // when it was first asked for in vain since it was told, ns since born; 0: not
-	timeTurn     atomic.Int32                // see asksTime
-	emptyRefused atomic.Pointer[refusal]     // the answer to an empty write which asked for it, and was refused
-	retries      atomic.Uint64
-	sent         atomic.Uint64 // samples delivered by this process
-	requests     atomic.Uint64
-	batches      atomic.Uint64 // requests that delivered samples
-	slowed       atomic.Int64  // when an answer last asked to go slower, ns since born; 0: never
-	tests        atomic.Int64  // how many held samples were sent as tests
-	vouched      atomic.Int64  // when samples were last proven bad in full, ns since born; 0: never, or a control was refused since
-	distrusted   atomic.Int64  // when a control was last refused, ns since born; 0: never
-	slowedBehind atomic.Int64  // the same, for the backlog
+	limit         *batchLimit
+	receiver      [numVersions]atomic.Int32   // a receiver: what it does with the good part of a refused request
+	asked         atomic.Bool                 // whether it takes empty writes
+	clock         atomic.Pointer[targetClock] // nil: not known
+	timeAsked     atomic.Int64                // when it was first asked for in vain since it was told, ns since born; 0: not
+	waitsForClock atomic.Bool                 // samples that are live wait for the target's clock, or those before them did
+	timeTurn      atomic.Int32                // see asksTime
+	emptyRefused  atomic.Pointer[refusal]     // the answer to an empty write which asked for it, and was refused
+	retries       atomic.Uint64
+	sent          atomic.Uint64 // samples delivered by this process
+	requests      atomic.Uint64
+	batches       atomic.Uint64 // requests that delivered samples
+	slowed        atomic.Int64  // when an answer last asked to go slower, ns since born; 0: never
+	tests         atomic.Int64  // how many held samples were sent as tests
+	vouched       atomic.Int64  // when samples were last proven bad in full, ns since born; 0: never, or a control was refused since
+	distrusted    atomic.Int64  // when a control was last refused, ns since born; 0: never
+	slowedBehind  atomic.Int64  // the same, for the backlog
 
 	toldLimit     atomic.Int64 // when a log line said that requests are too large, ns since born; 0: never
 	toldUnwritten atomic.Int64 // when a log line said that a receiver writes less than it accepts, ns since born; 0: never
@@ -112,6 +115,9 @@ func New(o Options) (*Queue, error) {
 	if o.Rand == nil {
 		o.Rand = rand.Float64
 	}
+	if o.ClockSynced == nil {
+		o.ClockSynced = func() bool { return false }
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -136,7 +142,7 @@ func New(o Options) (*Queue, error) {
 		meta:  newMetadata(o.Config.Metadata, o.Sender, o.Metrics),
 		proto: &protocol{newer: o.Config.newerProtocol()},
 		empty: [numVersions]Request{V1: EmptyRequest(V1), V2: EmptyRequest(V2)},
-		born:  time.Now(),
+		born:  time.Now(), synced: o.ClockSynced,
 	}
 	q.limit = newBatchLimit(c.MaxSamplesPerSend)
 	reach, _ := o.Source.Reach()

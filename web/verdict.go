@@ -251,6 +251,8 @@ func tryHeld(t TargetStatus) string {
 	switch {
 	case strings.Contains(text, "get a token from"):
 		return "look at oauth2: client_id, client_secret_file, scopes and token_url; files are re-read by themselves"
+	case strings.Contains(t.Why, "the receiver's clock is"):
+		return tryClock + ", the receiver's or this host's: the one that is wrong"
 	case strings.Contains(text, "the proxy "):
 		return "look at proxy_url and its user, and at what the proxy lets through"
 	case strings.Contains(text, "401") || strings.Contains(text, "403") || strings.Contains(text, "407"):

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package agent
+
+// clockSynced is not known here.
+func clockSynced() bool { return false }

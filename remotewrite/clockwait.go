@@ -1,0 +1,153 @@
+package remotewrite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"hwsagent/wal"
+)
+
+// Samples that are ahead of the target's clock by more than future_limit, and not of this host's: the
+// target's clock is slow, or this host's is fast and was not put right yet. The reader stops before the
+// first commit that has one, so nothing of it is sent, and what comes before it gets its outcome.
+
+// errAhead ends a window that holds such samples: they were read before the target had told its time.
+var errAhead = errors.New("samples wait for the target's clock")
+
+// askClockEvery is how often a target is asked for its time while samples wait for it: it may have been
+// set right.
+const askClockEvery = time.Minute
+
+// nextEntry is the entry that was read and waited for the clock when the window before ended, or the next.
+func (l *lane) nextEntry(ctx context.Context) (*wal.Entry, error) {
+	if e := l.unread; e != nil {
+		l.unread = nil
+		return e, nil
+	}
+	return l.source.Next(ctx)
+}
+
+// rewind makes the source start again at the savepoint.
+func (l *lane) rewind() {
+	l.unread = nil
+	l.source.Rewind()
+}
+
+// aheadFor is how long it takes until the target's clock lets every sample of the entry through that is
+// not dropped, as far as is known; 0 if none waits.
+func (q *Queue) aheadFor(e *wal.Entry) time.Duration {
+	c := q.clock.Load()
+	if c == nil || !c.tells() {
+		return 0
+	}
+	b := q.bounds(c)
+	if e.MaxT <= b.newest || b.newest == b.future {
+		return 0
+	}
+	newest := b.newest
+	for i := range e.Samples {
+		if t := e.Samples[i].T; t <= b.future {
+			newest = max(newest, t)
+		}
+	}
+	for i := range e.Histograms {
+		if t := e.Histograms[i].T; t <= b.future {
+			newest = max(newest, t)
+		}
+	}
+	return time.Duration(newest-b.newest) * time.Millisecond
+}
+
+// awaitClock waits until no sample of the entry is ahead of the target's clock. The error is ctx's.
+func (w *window) awaitClock(ctx context.Context, e *wal.Entry) error {
+	for {
+		wait := w.q.aheadFor(e)
+		if wait <= 0 {
+			if !w.q.behind {
+				w.q.waitsForClock.Store(w.q.waited)
+			}
+			w.q.waited = false
+			return nil
+		}
+		w.q.waited = true
+		if !w.q.behind {
+			w.q.waitsForClock.Store(true)
+		}
+		w.flush()
+		known := w.q.clock.Load()
+		if due := askClockEvery - time.Since(known.at); due > 0 && !known.slipped() {
+			wait = min(wait, due)
+		} else if err := w.askClock(ctx); err != nil {
+			return err
+		} else if wait = min(wait, askClockEvery); w.q.clock.Load() != known {
+			continue
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// askClock asks the target for its time. A target that is held is tested by what waits in the shards, or
+// by this. The error is ctx's.
+func (w *window) askClock(ctx context.Context) error {
+	p, err := w.q.enter(ctx)
+	if err != nil {
+		return err
+	}
+	if !p.test {
+		return w.q.askTime(ctx, ctx, p)
+	}
+	a := w.q.sendEmpty(ctx, w.q.proto.forEmpty(true))
+	switch {
+	case ctx.Err() != nil:
+		w.q.gate.release(p)
+		return ctx.Err()
+	case a.took():
+		w.q.gate.passed(p)
+	default:
+		w.q.noteAnswer(a)
+		w.q.refused(p, a)
+	}
+	return nil
+}
+
+// clockWhy says in words that samples wait for the target's clock, or that it is not believed; "" if
+// neither is so.
+func (q *Queue) clockWhy() string {
+	skew, known := q.skew()
+	c := q.clock.Load()
+	if !known {
+		return ""
+	}
+	how := fmt.Sprintf("the receiver's clock is %s behind this host's", short(skew))
+	if skew < 0 {
+		how = fmt.Sprintf("the receiver's clock is %s ahead of this host's", short(-skew))
+	}
+	switch {
+	case c.absurd:
+		return how + ", which is synchronised: the receiver's is not believed"
+	case q.waitsForClock.Load():
+		return how + ": samples wait until it is there, as future_limit says; put it right, or this host's if that is the wrong one"
+	}
+	return ""
+}
+
+// short rounds a duration, to minutes from ten of them on, and leaves out what is zero at its end: 11m, 1h, 2h5m.
+func short(d time.Duration) string {
+	if d = d.Round(time.Second); d >= 10*time.Minute {
+		d = d.Round(time.Minute)
+	}
+	switch s := d; {
+	case s%time.Hour == 0 && s > 0:
+		return fmt.Sprintf("%dh", s/time.Hour)
+	case s >= time.Hour:
+		return fmt.Sprintf("%dh%dm", s/time.Hour, s%time.Hour/time.Minute)
+	case s%time.Minute == 0 && s > 0:
+		return fmt.Sprintf("%dm", s/time.Minute)
+	default:
+		return s.String()
+	}
+}

@@ -1,0 +1,152 @@
+package remotewrite
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"hwsagent/wal"
+)
+
+// slowClock is a receiver whose clock is off by what the test sets.
+func slowClock(r *rig, off *time.Duration) {
+	r.to.script = func(q fakeRequest) (Answer, bool) {
+		a := r.to.stores(q)
+		a.Date = time.Now().Add(*off)
+		return a, true
+	}
+}
+
+// A receiver whose clock is eleven minutes slow, one more than future_limit: every sample waits until
+// that clock is there, in order, and none is dropped or sent twice.
+func TestSamplesWaitForASlowReceiversClock(t *testing.T) {
+	for _, fromStart := range []bool{true, false} {
+		t.Run(fmt.Sprintf("from the start=%t", fromStart), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, &fakeReceiver{latency: 5 * time.Millisecond}).timed()
+				off := time.Duration(0)
+				slowClock(r, &off)
+				if fromStart {
+					off = -11 * time.Minute
+				}
+				rounds := func(n int) {
+					for range n {
+						r.time = time.Now().UnixMilli() - 1000
+						r.round(100)
+						time.Sleep(15 * time.Second)
+					}
+				}
+				r.start()
+				rounds(8)
+				r.to.set(func() { off = -11 * time.Minute })
+				rounds(40)
+				o, s := r.log.outcome(), r.q.Status()
+				if o.Lost() != 0 || o.Delivered == 0 {
+					t.Errorf("outcomes %+v", o)
+				}
+				if s.State != StateHeld || !strings.Contains(s.Why, "the receiver's clock is 11m") {
+					t.Errorf("state %q, why %q", s.State, s.Why)
+				}
+				if n := r.log.pending(); n > 700 {
+					t.Errorf("%d samples wait: those of more than a minute", n)
+				}
+				r.to.set(func() { off = 0 })
+				r.drained(2 * time.Minute)
+				rounds(4)
+				if s := r.q.Status(); s.State != StateOK || s.Why != "" {
+					t.Errorf("the clock is right: state %q, why %q", s.State, s.Why)
+				}
+				r.drained(time.Minute)
+				r.end()
+				r.verify()
+				if o := r.log.outcome(); o.Lost() != 0 || r.to.again != 0 {
+					t.Errorf("outcomes %+v, %d samples were sent twice", o, r.to.again)
+				}
+			})
+		})
+	}
+}
+
+// What the log has of a time that is ahead of this host's present clock, too, is dropped and counted:
+// this host's clock was wrong when it was collected. With on_future: drop the receiver's clock decides.
+func TestWhichFutureIsDropped(t *testing.T) {
+	for _, tc := range []struct {
+		name         string
+		off          time.Duration // of the receiver's clock
+		ahead        time.Duration // of the samples, to this host's present clock
+		on           OnFuture
+		synced       bool
+		drop, wait   bool
+		why          string
+		deliveredAll bool
+	}{
+		{name: "ahead of both", ahead: time.Hour, drop: true},
+		{name: "ahead of both, synchronised", ahead: time.Hour, synced: true, drop: true},
+		{name: "ahead of the receiver only", off: -time.Hour, wait: true, why: "the receiver's clock is 1h behind"},
+		{name: "ahead of the receiver only, drop", off: -time.Hour, on: FutureDrop, drop: true},
+		{name: "within the limit", ahead: 9 * time.Minute, deliveredAll: true},
+		{name: "a year slow", off: -365 * 24 * time.Hour, wait: true, why: "the receiver's clock is 8760h"},
+		{name: "a year slow, this host synchronised", off: -365 * 24 * time.Hour, synced: true, deliveredAll: true, why: "not believed"},
+		{name: "a year slow, this host synchronised, drop", off: -365 * 24 * time.Hour, on: FutureDrop, synced: true, deliveredAll: true, why: "not believed"},
+		{name: "an hour slow, this host synchronised", off: -time.Hour, synced: true, wait: true, why: "the receiver's clock is 1h"},
+		{name: "a year fast, this host synchronised", off: 365 * 24 * time.Hour, synced: true, deliveredAll: true, why: "not believed"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, &fakeReceiver{anyOrder: true, latency: time.Millisecond}).timed()
+				r.cfg.Target.OnFuture = tc.on
+				r.synced = func() bool { return tc.synced }
+				off := tc.off
+				slowClock(r, &off)
+				r.time = time.Now().Add(tc.ahead).UnixMilli()
+				r.round(10)
+				r.start()
+				time.Sleep(20 * time.Second)
+				o, s := r.log.outcome(), r.q.Status()
+				want := wal.Outcome{}
+				switch {
+				case tc.drop:
+					want.Dropped[wal.Future] = 10
+				case tc.deliveredAll:
+					want.Delivered = 10
+				}
+				if o != want || !strings.Contains(s.Why, tc.why) || tc.why == "" && s.Why != "" || tc.wait != (s.State == StateHeld) {
+					t.Errorf("outcomes %+v, want %+v; state %q, why %q\n%s", o, want, s.State, s.Why, r.to.dump())
+				}
+				if n := r.to.count(); n > 5 {
+					t.Errorf("%d requests in 20 s", n)
+				}
+				r.end()
+			})
+		})
+	}
+}
+
+// A stop while samples wait for the receiver's clock takes no time and loses nothing; what comes in
+// front of them is delivered.
+func TestStopWhileSamplesWaitForAClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, &fakeReceiver{latency: time.Millisecond}).timed()
+		off := -time.Hour
+		slowClock(r, &off)
+		r.time = time.Now().Add(-2 * time.Hour).UnixMilli()
+		r.round(10)
+		r.time = time.Now().UnixMilli()
+		r.round(10)
+		r.start()
+		time.Sleep(10 * time.Second)
+		if o := r.log.outcome(); o.Delivered != 10 || o.Lost() != 0 {
+			t.Errorf("outcomes %+v", o)
+		}
+		if d := r.end(); d > 2*time.Second {
+			t.Errorf("the stop took %s", d)
+		}
+		r.to.set(func() { off = 0 })
+		r.start()
+		r.drained(time.Minute)
+		r.end()
+		r.verify()
+	})
+}
