@@ -131,6 +131,8 @@ func (x *cutter) next(ctx context.Context) (more bool, err error) {
 	}
 	x.last = a
 	switch {
+	case f == stuck && x.c.mode == parts:
+		err = x.stuck(ctx, &part)
 	case x.c.mode == parts && x.plan.resting && part.unsure:
 		x.r.doubted = inLogOrder(part.points)
 		x.plan.leaveRest()
@@ -145,6 +147,20 @@ func (x *cutter) next(ctx context.Context) (more bool, err error) {
 		err = x.failedAlone(ctx, at[0], &part)
 	}
 	return true, err
+}
+
+// stuck looks for samples that make the receiver fail in a part of a refused batch. If that is not decided,
+// the batch is put together again. The error is ctx's.
+func (x *cutter) stuck(ctx context.Context, part *parcel) error {
+	done, err := x.s.takeApart(ctx, part, x.last)
+	if done && err == nil {
+		x.plan.accepted()
+		return nil
+	}
+	x.plan.tookAlone(func(i int) bool { return !slices.ContainsFunc(part.points, x.points[i].same) })
+	x.s.q.gate.doubtEmpty()
+	x.r.held = true
+	return err
 }
 
 func (x *cutter) refused() { x.plan.refused(x.last.String(), saysLate(x.last), saysTooOld(x.last)) }

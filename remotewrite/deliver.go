@@ -65,7 +65,7 @@ type mode uint8
 const (
 	// patient: try again without end; find out whether a refusal means the samples.
 	patient mode = iota
-	// parts of a refused batch: a refusal is a refusal, all else is patient.
+	// parts of a refused batch: a refusal is a refusal; else as patient.
 	parts
 	// once, for the parts of a stuck batch: failures and denials are answers.
 	once
@@ -282,7 +282,7 @@ func (s *shard) judge(p pass, l *parcel, a Answer, m mode, c choice) (f fate, kn
 			}
 		}
 	}
-	return stuck, m == patient && l.stuck(time.Now())
+	return stuck, m != once && l.stuck(time.Now())
 }
 
 // accepted gives the samples of a parcel their outcome after a 2xx.

@@ -348,6 +348,9 @@ func (r *resender) ask(ctx context.Context, p point) (taken bool, a Answer, err 
 	if err != nil || f == settled || saysLate(a) {
 		return err == nil && f == settled, a, err
 	}
+	if f == stuck {
+		return false, a, errDoubted
+	}
 	c, err := r.s.contrast(ctx, &l, a)
 	if err == nil && c.blame == blameTarget {
 		err = errDoubted
