@@ -20,6 +20,7 @@ import (
 	"hwsagent/inputs/panics"
 	"hwsagent/probes"
 	"hwsagent/receivers"
+	"hwsagent/remotewrite"
 	"hwsagent/wal"
 	"hwsagent/web"
 )
@@ -106,7 +107,8 @@ func New(o Options) (*Agent, error) {
 // build makes everything above the log.
 func (a *Agent) build(cfg *Config) error {
 	a.targets = &targets{
-		log: a.log, dir: a.o.StoragePath, version: Version, registry: a.registry,
+		encoders: remotewrite.NewEncoderPool(),
+		log:      a.log, dir: a.o.StoragePath, version: Version, registry: a.registry,
 		logger: a.logger, running: map[string]*target{}, families: map[string]*family{}, found: make(chan struct{}, 1),
 	}
 	a.inputs = inputs.NewPath(a.log, a.logger)

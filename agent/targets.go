@@ -27,6 +27,7 @@ type targets struct {
 	version  string
 	registry prometheus.Registerer
 	logger   *slog.Logger
+	encoders *remotewrite.EncoderPool
 
 	// shown is what the methods that only look see: they never wait for a change, which may wait
 	// for a target or a file that hangs. See publish.
@@ -227,6 +228,7 @@ func (ts *targets) open(e planned) (_ *target, err error) {
 		Memory:         t.letters,
 		Metrics:        t.metrics,
 		Tenants:        tenants,
+		Encoders:       ts.encoders,
 		ClockSynced:    clockSynced,
 		Splay:          min(time.Duration(e.config.Queue.BatchSendDeadline), maxSplay),
 		Logger:         ts.logger,

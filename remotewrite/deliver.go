@@ -195,7 +195,7 @@ func (s *shard) post(p pass, l *parcel, c choice) (_ Answer, sent bool, _ error)
 		return Answer{}, false, nil
 	}
 	n, exemplars := count(l.points), 0
-	s.body, exemplars = s.q.press.body(s.body[:0], c.version, l.points)
+	s.body, exemplars = s.q.encoders.body(s.body[:0], c.version, l.points)
 	n[classExemplar] = exemplars
 	s.q.metrics.Sending(n, len(s.body), l.attempts > 0)
 	if l.attempts > 0 {

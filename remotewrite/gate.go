@@ -51,6 +51,12 @@ type gate struct {
 	refusals uint64 // of these, how often requests as such were refused
 	pokes    uint64 // how often poke was called, ever
 
+	peace time.Time // for so long the receiver asked to be left in peace, by Retry-After
+
+	// started: no request was answered yet, and the backoff is that of a fleet that starts, too: it paces
+	// the first successes, and is not for the first failure.
+	started bool
+
 	// emptyPasses: the target accepted an empty write once, so its refusal of one
 	// means something.
 	emptyPasses bool
@@ -85,7 +91,7 @@ func newGate(minBackoff, maxBackoff, splay time.Duration, rand func() float64) *
 	}
 	if splay > 0 {
 		g.until = time.Now().Add(time.Duration(rand() * float64(splay)))
-		g.backoff.last = min(splay, maxBackoff) // others start, too: as after an outage
+		g.backoff.last, g.started = min(splay, maxBackoff), true // others start, too: as after an outage
 	}
 	return g
 }
@@ -137,7 +143,7 @@ func (g *gate) delivered(p pass) {
 	if p.turn != g.turn {
 		return
 	}
-	g.until = time.Time{}
+	g.until, g.started = time.Time{}, false
 	if wait := g.backoff.ease(g.rand()); wait > 0 {
 		g.until = time.Now().Add(wait)
 	}
@@ -165,13 +171,19 @@ func (g *gate) failed(p pass, why string, after time.Duration, answered bool) {
 		// Another request of the same turn failed before. Only a longer wait counts.
 		if g.state == gatePaused && now.Add(after).After(g.until) {
 			g.until = now.Add(retryLate(after, g.rand()))
+			g.peace = g.until
 			g.wake()
 		}
 		return
 	}
 	g.trouble(now, why, answered)
 	brief := !answered && now.Sub(g.since) < longAway
-	g.until = now.Add(max(g.backoff.next(g.rand(), brief), retryLate(after, g.rand())))
+	if g.started {
+		g.started, g.backoff.last = false, 0
+	}
+	wait := retryLate(after, g.rand())
+	g.peace = now.Add(wait)
+	g.until = now.Add(max(g.backoff.next(g.rand(), brief), wait))
 	g.set(gatePaused)
 }
 
@@ -256,8 +268,23 @@ func (g *gate) current(p pass) bool {
 func (g *gate) poke() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.peace = time.Time{}
+	g.due()
+}
+
+// retry is poke that does not end the time for which the receiver asked to be left in peace.
+func (g *gate) retry() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.due()
+}
+
+// due makes the target due as soon as it may be. g.mu is held.
+func (g *gate) due() {
 	g.pokes++
-	g.until = time.Time{}
+	if g.until = (time.Time{}); time.Now().Before(g.peace) {
+		g.until = g.peace
+	}
 	g.wake()
 }
 

@@ -29,6 +29,7 @@ type Options struct {
 	Metrics        *Metrics       // nil: none
 	Tenants        *Tenants       // needed where Config is from [Config.ForRest]
 	Rand           func() float64 // in [0, 1); nil: the runtime's
+	Encoders       *EncoderPool   // shared by all queues of a process; nil: the queue's own
 	ClockSynced    func() bool    // whether the kernel calls this host's clock synchronised; nil: no
 	Splay          time.Duration  // the first request goes at random within it; 0: at once
 	Logger         *slog.Logger   // nil: none
@@ -41,22 +42,22 @@ const maxShards = 16
 // Queue delivers the log to one target. New makes one, Run runs it once. The other
 // methods may be called from any goroutine at any time.
 type Queue struct {
-	cfg     Config
-	live    *lane
-	back    *lane       // of the backlog; nil if there never is one
-	split   func() bool // nil: no
-	sender  Sender
-	letters DeadLetters
-	late    lateMemory
-	metrics *Metrics
-	log     *slog.Logger
-	press   *press
-	gate    *gate
-	meta    *metadataSender
-	proto   *protocol
-	synced  func() bool
-	empty   [numVersions]Request
-	born    time.Time // with a monotonic reading: no step of the wall clock changes what is measured from it
+	cfg      Config
+	live     *lane
+	back     *lane       // of the backlog; nil if there never is one
+	split    func() bool // nil: no
+	sender   Sender
+	letters  DeadLetters
+	late     lateMemory
+	metrics  *Metrics
+	log      *slog.Logger
+	encoders *EncoderPool
+	gate     *gate
+	meta     *metadataSender
+	proto    *protocol
+	synced   func() bool
+	empty    [numVersions]Request
+	born     time.Time // with a monotonic reading: no step of the wall clock changes what is measured from it
 
 	limit         *batchLimit
 	receiver      [numVersions]atomic.Int32   // a receiver: what it does with the good part of a refused request
@@ -115,6 +116,9 @@ func New(o Options) (*Queue, error) {
 	if o.Rand == nil {
 		o.Rand = rand.Float64
 	}
+	if o.Encoders == nil {
+		o.Encoders = NewEncoderPool()
+	}
 	if o.ClockSynced == nil {
 		o.ClockSynced = func() bool { return false }
 	}
@@ -136,13 +140,13 @@ func New(o Options) (*Queue, error) {
 	}
 	q := &Queue{
 		cfg: o.Config, split: o.Split, sender: o.Sender, letters: o.DeadLetters, metrics: o.Metrics,
-		log:   o.Logger.With(slog.String("target", o.Name)),
-		press: newPress(),
-		gate:  newGate(time.Duration(c.MinBackoff), time.Duration(c.MaxBackoff), o.Splay, o.Rand),
-		meta:  newMetadata(o.Config.Metadata, o.Sender, o.Metrics),
-		proto: &protocol{newer: o.Config.newerProtocol()},
-		empty: [numVersions]Request{V1: EmptyRequest(V1), V2: EmptyRequest(V2)},
-		born:  time.Now(), synced: o.ClockSynced,
+		log:      o.Logger.With(slog.String("target", o.Name)),
+		encoders: o.Encoders,
+		gate:     newGate(time.Duration(c.MinBackoff), time.Duration(c.MaxBackoff), o.Splay, o.Rand),
+		meta:     newMetadata(o.Config.Metadata, o.Sender, o.Metrics),
+		proto:    &protocol{newer: o.Config.newerProtocol()},
+		empty:    [numVersions]Request{V1: EmptyRequest(V1), V2: EmptyRequest(V2)},
+		born:     time.Now(), synced: o.ClockSynced,
 	}
 	q.limit = newBatchLimit(c.MaxSamplesPerSend)
 	reach, _ := o.Source.Reach()
@@ -242,8 +246,9 @@ func (q *Queue) deepen(k depthKey) {
 // Poke makes the target due now if it is held or waits to retry.
 func (q *Queue) Poke() { q.gate.poke() }
 
-// CredentialsChanged makes a held target due now: what it refused may be allowed now.
-func (q *Queue) CredentialsChanged() { q.gate.poke() }
+// CredentialsChanged makes the target due now if it is held or waits to retry, as what it refused may be
+// allowed now, but not before the time for which it asked to be left in peace.
+func (q *Queue) CredentialsChanged() { q.gate.retry() }
 
 // send sends a request and notes what every answer tells.
 func (q *Queue) send(ctx context.Context, r Request) Answer {

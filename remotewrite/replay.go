@@ -48,7 +48,7 @@ type ReplayOptions struct {
 type Replay struct {
 	o       ReplayOptions
 	cache   *seriesCache
-	press   *press
+	press   *EncoderPool
 	backoff backoff
 	version Version // 2.0 if the entry asks for it, until the target does not take it
 	limit   int     // samples in a request; 413 lowers it
@@ -89,7 +89,7 @@ func NewReplay(o ReplayOptions) (*Replay, error) {
 		cache.tenant = newTenantFilter(&o.Config, nil)
 	}
 	return &Replay{
-		o: o, version: version, press: newPress(), limit: q.MaxSamplesPerSend,
+		o: o, version: version, press: NewEncoderPool(), limit: q.MaxSamplesPerSend,
 		cache:   cache,
 		backoff: backoff{min: time.Duration(q.MinBackoff), max: time.Duration(q.MaxBackoff)},
 		matched: map[uint64]bool{}, series: map[uint64]bool{},

@@ -1,0 +1,53 @@
+package remotewrite
+
+import (
+	"bytes"
+	"runtime"
+	"sync"
+	"testing"
+)
+
+// Shards that encode at the same time each get their own body, and a body does not change
+// when others are made after it.
+func TestEncoderPoolKeepsBodiesApart(t *testing.T) {
+	p := NewEncoderPool()
+	var wg sync.WaitGroup
+	for i := range 8 * runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			points := benchPoints(50+i, 1)
+			var e encoder
+			want := e.encode(points)
+			for range 20 {
+				if got, _ := p.body(nil, V1, points); !bytes.Equal(got, want) {
+					t.Errorf("%d points: a body of %d bytes, want %d", len(points), len(got), len(want))
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if len(p.places) != 0 || len(p.free) == 0 || len(p.free) > cap(p.places) {
+		t.Errorf("%d encoders are in use, %d are free, want at most %d", len(p.places), len(p.free), cap(p.places))
+	}
+}
+
+// One goroutine at a time uses one encoder, however many there may be: the others' memory is not needed.
+func TestEncoderPoolIsAStack(t *testing.T) {
+	p := &EncoderPool{places: make(chan struct{}, 8)}
+	for range 8 { // as after a moment in which eight shards encoded at once
+		p.free = append(p.free, &requestEncoder{})
+	}
+	points := benchPoints(2000, 1)
+	for range 16 {
+		p.body(nil, V1, points)
+	}
+	used := 0
+	for _, e := range p.free {
+		if cap(e.enc.raw) > 0 {
+			used++
+		}
+	}
+	if used != 1 {
+		t.Errorf("%d of 8 encoders have grown", used)
+	}
+}

@@ -1,0 +1,65 @@
+package remotewrite
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A change of credentials ends a hold and a pause, but not the time for which the receiver asked to be
+// left in peace; a person's poke ends all of them.
+func TestCredentialsDoNotEndRetryAfter(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		answer Answer
+		poke   func(*Queue)
+		most   time.Duration // until the next request
+		least  time.Duration
+	}{
+		{"429 with Retry-After, credentials", Answer{Status: 429, RetryAfter: time.Minute}, (*Queue).CredentialsChanged, 75 * time.Second, 50 * time.Second},
+		{"429 with Retry-After, poke", Answer{Status: 429, RetryAfter: time.Minute}, (*Queue).Poke, time.Second, 0},
+		{"503, credentials", Answer{Status: 503}, (*Queue).CredentialsChanged, time.Second, 0},
+		{"401, credentials", Answer{Status: 401}, (*Queue).CredentialsChanged, time.Second, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ill := true
+				r := newRig(t, &fakeReceiver{script: func(fakeRequest) (Answer, bool) { return tc.answer, ill }})
+				r.start()
+				r.round(10)
+				r.until("the first request", time.Minute, func() bool { return r.to.count() > 0 })
+				time.Sleep(time.Millisecond)
+				r.to.set(func() { ill = false })
+				asked := time.Now()
+				tc.poke(r.q)
+				r.drained(2 * time.Minute)
+				if took := time.Since(asked); took < tc.least || took > tc.most {
+					t.Errorf("the next request came after %s", took)
+				}
+				r.end()
+			})
+		})
+	}
+}
+
+// After a start with a splay the first pause after a failure is min_backoff, as it is later.
+func TestFirstPauseAfterAStart(t *testing.T) {
+	for _, splay := range []time.Duration{0, 5 * time.Second} {
+		t.Run(fmt.Sprint(splay), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, &fakeReceiver{})
+				r.splay = splay
+				r.to.script = func(q fakeRequest) (Answer, bool) { return Answer{Status: 503}, q.n == 0 }
+				r.start()
+				r.round(10)
+				r.drained(time.Minute)
+				r.end()
+				log := r.to.log()
+				if gap := log[1].at.Sub(log[0].at); gap > 2*time.Duration(r.cfg.Queue.MinBackoff) {
+					t.Errorf("the second request came after %s", gap)
+				}
+			})
+		})
+	}
+}
