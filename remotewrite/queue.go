@@ -83,6 +83,8 @@ type Queue struct {
 	lateRefused atomic.Int64 // late samples that were refused alone since one was taken
 	learning    atomic.Int64 // requests spent to find out which series are late after the start
 
+	refusals onceAMinute // that were logged
+
 	down atomic.Int64 // unix ns of the outage that was logged last
 
 	mu          sync.Mutex

@@ -95,7 +95,7 @@ func (s *shard) judgeVersion(p pass, l *parcel, a Answer, m mode, c choice) (f f
 		}
 		return 0, false, true
 	case v == Suspect && m == parts && !q.proto.isProven() && q.mayTryOlder(l, a),
-		v == Discard && m == patient && !q.proto.isProven() && a.Status == http.StatusBadRequest && q.mayTryOlder(l, a) && q.proto.spendTry():
+		v == Discard && q.cfg.ProtobufMessage == protobufMessageAuto && m == patient && !q.proto.isProven() && a.Status == http.StatusBadRequest && q.mayTryOlder(l, a) && q.proto.spendTry():
 		l.tryOlder()
 		g.release(p)
 		return 0, false, true
