@@ -15,6 +15,7 @@ import (
 var (
 	chaosSeed  = flag.Uint64("chaos.seed", 0, "replay this seed of TestChaos only")
 	chaosSeeds = flag.Int("chaos.seeds", 800, "how many seeds TestChaos runs")
+	chaosFrom  = flag.Uint64("chaos.from", 1, "the first of them")
 )
 
 // TestChaos runs random faults against random receivers. Whatever happens: the account
@@ -30,7 +31,7 @@ func TestChaos(t *testing.T) {
 	// of 1.0 and what is late, was held for ever.
 	lives := []uint64{1214, 1930}
 	for i := range seeds {
-		lives = append(lives, uint64(i+1))
+		lives = append(lives, *chaosFrom+uint64(i))
 	}
 	for _, seed := range lives {
 		if *chaosSeed != 0 {

@@ -11,6 +11,16 @@ func (g *gate) enter(ctx context.Context) (pass, error) {
 	return g.enterWhen(ctx, g.admit)
 }
 
+// enterOpen is enter for a request that is no test of the target: it waits until the target takes data.
+func (g *gate) enterOpen(ctx context.Context) (pass, error) {
+	return g.enterWhen(ctx, func(now time.Time) (pass, time.Duration, bool) {
+		if g.state != gateOpen {
+			return pass{}, 0, false
+		}
+		return g.admit(now)
+	})
+}
+
 // enterBehind is enter for a request of the backlog: while the target takes data it takes
 // none of the places of the others, and one of its own; otherwise it lets the others go
 // first.

@@ -2,6 +2,7 @@ package remotewrite
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -79,14 +80,15 @@ func appendMetadata(dst []byte, families []family) []byte {
 // sends everything again.
 type metadataSender struct {
 	config  MetadataConfig
-	sender  Sender
+	post    func(context.Context, Request) Answer // counts and notes it
+	gate    *gate
 	metrics *Metrics
 	pending chan []family // of length 1: the newest round
 	next    time.Time     // of the reader's goroutine
 }
 
-func newMetadata(c MetadataConfig, s Sender, m *Metrics) *metadataSender {
-	return &metadataSender{config: c, sender: s, metrics: m, pending: make(chan []family, 1)}
+func newMetadata(c MetadataConfig, post func(context.Context, Request) Answer, g *gate, m *Metrics) *metadataSender {
+	return &metadataSender{config: c, post: post, gate: g, metrics: m, pending: make(chan []family, 1)}
 }
 
 // due reports whether it is time for another round. It is cheap.
@@ -133,9 +135,17 @@ func (m *metadataSender) send(ctx context.Context, e *encoder, batch []family) b
 	e.raw = appendMetadata(e.raw[:0], batch)
 	body := e.compress()
 	counts := Counts{classMetadata: len(batch)}
+	p, err := m.gate.enterOpen(ctx)
+	if err != nil {
+		return false
+	}
 	m.metrics.Sending(counts, len(body), false)
-	a := m.sender.Send(ctx, Request{Body: body})
-	m.metrics.Answered(a)
+	a := m.post(ctx, Request{Body: body})
+	if a.RetryAfter > 0 || a.Status == http.StatusTooManyRequests {
+		m.gate.failed(p, a.String(), a.RetryAfter, true) // it is the target's, not this request's
+	} else {
+		m.gate.release(p)
+	}
 	if !a.took() {
 		m.metrics.Failed(counts)
 		return false

@@ -110,7 +110,7 @@ func TestMetadataConfig(t *testing.T) {
 				}
 				return Answer{Status: 200}
 			})
-			m := newMetadata(tc.config, sender, nil)
+			m := newMetadata(tc.config, sender.Send, openGate(), nil)
 			stop := start(m)
 			defer stop()
 			empty, c := newSeriesCache(labels.EmptyLabels(), nil), metaCache(t, 100)
@@ -135,7 +135,7 @@ func TestMetadataRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		requests := 0
 		m := newMetadata(MetadataConfig{Send: true, SendInterval: d(time.Minute), MaxSamplesPerSend: 10},
-			senderFunc(func(context.Context, Request) Answer { requests++; return Answer{Status: 400} }), nil)
+			func(context.Context, Request) Answer { requests++; return Answer{Status: 400} }, openGate(), nil)
 		stop := start(m)
 		defer stop()
 		c := metaCache(t, 100)
@@ -151,11 +151,11 @@ func TestMetadataRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		requests := 0
 		m := newMetadata(MetadataConfig{Send: true, SendInterval: d(time.Minute), MaxSamplesPerSend: 1000},
-			senderFunc(func(ctx context.Context, _ Request) Answer {
+			func(ctx context.Context, _ Request) Answer {
 				requests++
 				<-ctx.Done()
 				return Answer{Err: ctx.Err()}
-			}), nil)
+			}, openGate(), nil)
 		stop := start(m)
 		c := metaCache(t, 100)
 		for range 10 {
@@ -179,7 +179,7 @@ func start(m *metadataSender) (stop func()) {
 
 func BenchmarkMetadataOffer(b *testing.B) {
 	c := metaCache(b, 500)
-	m := newMetadata(MetadataConfig{Send: true, SendInterval: d(time.Hour), MaxSamplesPerSend: 1}, nil, nil)
+	m := newMetadata(MetadataConfig{Send: true, SendInterval: d(time.Hour), MaxSamplesPerSend: 1}, nil, nil, nil)
 	now := time.Now()
 	m.offer(now, c)
 	b.ReportAllocs()
@@ -196,4 +196,11 @@ func TestMetadataHelp(t *testing.T) {
 	if err := got.Unmarshal(raw); err != nil || got.Metadata[0].Help != help {
 		t.Errorf("%v", err)
 	}
+}
+
+// openGate is the gate of a target that takes data.
+func openGate() *gate {
+	g := newGate(time.Millisecond, time.Second, 0, func() float64 { return 0.5 })
+	g.set(gateOpen)
+	return g
 }

@@ -145,11 +145,11 @@ func New(o Options) (*Queue, error) {
 		log:      o.Logger.With(slog.String("target", o.Name)),
 		encoders: o.Encoders,
 		gate:     newGate(time.Duration(c.MinBackoff), time.Duration(c.MaxBackoff), o.Splay, o.Rand),
-		meta:     newMetadata(o.Config.Metadata, o.Sender, o.Metrics),
 		proto:    &protocol{newer: o.Config.newerProtocol()},
 		empty:    [numVersions]Request{V1: EmptyRequest(V1), V2: EmptyRequest(V2)},
 		born:     time.Now(), synced: o.ClockSynced,
 	}
+	q.meta = newMetadata(o.Config.Metadata, q.send, q.gate, o.Metrics)
 	q.limit = newBatchLimit(c.MaxSamplesPerSend)
 	reach, _ := o.Source.Reach()
 	q.late.store = o.Memory
