@@ -1,6 +1,7 @@
 package remotewrite
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -172,14 +173,16 @@ func TestRestartWhileTheClockIsBehind(t *testing.T) {
 	}
 }
 
+var setBackSeeds = flag.Uint64("setback.seeds", 60, "how many seeds TestClockSetBackAtRandom runs")
+
 // The clock is set back at random, at a receiver that takes nothing out of order, with
 // outages, lost answers, and series that come and go. No sample that is newer than all
 // before it of its series is lost, and all that is missing is counted and has a letter; after
 // a stop in such a time it is counted.
 func TestClockSetBackAtRandom(t *testing.T) {
-	seeds := uint64(60)
+	seeds := *setBackSeeds
 	if testing.Short() {
-		seeds = 15
+		seeds = min(seeds, 15)
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
