@@ -53,10 +53,6 @@ type gate struct {
 
 	peace time.Time // for so long the receiver asked to be left in peace, by Retry-After
 
-	// started: no request was answered yet, and the backoff is that of a fleet that starts, too: it paces
-	// the first successes, and is not for the first failure.
-	started bool
-
 	// emptyPasses: the target accepted an empty write once, so its refusal of one
 	// means something.
 	emptyPasses bool
@@ -91,7 +87,7 @@ func newGate(minBackoff, maxBackoff, splay time.Duration, rand func() float64) *
 	}
 	if splay > 0 {
 		g.until = time.Now().Add(time.Duration(rand() * float64(splay)))
-		g.backoff.last, g.started = min(splay, maxBackoff), true // others start, too: as after an outage
+		g.backoff.last = min(splay, maxBackoff) // others start, too: as after an outage
 	}
 	return g
 }
@@ -143,7 +139,7 @@ func (g *gate) delivered(p pass) {
 	if p.turn != g.turn {
 		return
 	}
-	g.until, g.started = time.Time{}, false
+	g.until = time.Time{}
 	if wait := g.backoff.ease(g.rand()); wait > 0 {
 		g.until = time.Now().Add(wait)
 	}
@@ -178,9 +174,6 @@ func (g *gate) failed(p pass, why string, after time.Duration, answered bool) {
 	}
 	g.trouble(now, why, answered)
 	brief := !answered && now.Sub(g.since) < longAway
-	if g.started {
-		g.started, g.backoff.last = false, 0
-	}
 	wait := retryLate(after, g.rand())
 	g.peace = now.Add(wait)
 	g.until = now.Add(max(g.backoff.next(g.rand(), brief), wait))

@@ -1,7 +1,6 @@
 package remotewrite
 
 import (
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,27 +37,6 @@ func TestCredentialsDoNotEndRetryAfter(t *testing.T) {
 					t.Errorf("the next request came after %s", took)
 				}
 				r.end()
-			})
-		})
-	}
-}
-
-// After a start with a splay the first pause after a failure is min_backoff, as it is later.
-func TestFirstPauseAfterAStart(t *testing.T) {
-	for _, splay := range []time.Duration{0, 5 * time.Second} {
-		t.Run(fmt.Sprint(splay), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, &fakeReceiver{})
-				r.splay = splay
-				r.to.script = func(q fakeRequest) (Answer, bool) { return Answer{Status: 503}, q.n == 0 }
-				r.start()
-				r.round(10)
-				r.drained(time.Minute)
-				r.end()
-				log := r.to.log()
-				if gap := log[1].at.Sub(log[0].at); gap > 2*time.Duration(r.cfg.Queue.MinBackoff) {
-					t.Errorf("the second request came after %s", gap)
-				}
 			})
 		})
 	}
