@@ -1,6 +1,7 @@
 package remotewrite
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
@@ -75,7 +76,7 @@ func (q *Queue) shrinkBatch(n int) {
 		q.toldLimit.Store(now)
 		level = slog.LevelInfo
 	}
-	q.logAt(level, "The receiver finds a request too large; sending smaller ones for a while", slog.Int("max_samples_per_send", q.batchLimit()))
+	q.log.LogAttrs(context.Background(), level, "The receiver finds a request too large; sending smaller ones for a while", slog.Int("max_samples_per_send", q.batchLimit()))
 }
 
 // growBatch takes note of a success.

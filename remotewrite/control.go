@@ -172,7 +172,7 @@ func (q *Queue) observe(s Status) {
 	if s.State == StateHeld || s.State == StateRetrying {
 		level = slog.LevelWarn
 	}
-	q.logAt(level, "The target's state changed", attrs...)
+	q.log.LogAttrs(context.Background(), level, "The target's state changed", attrs...)
 }
 
 // The states of a target.

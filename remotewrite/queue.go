@@ -367,11 +367,6 @@ func (q *Queue) noteAnswer(a Answer) {
 	}
 }
 
-// logAt logs.
-func (q *Queue) logAt(level slog.Level, text string, attrs ...slog.Attr) {
-	q.log.LogAttrs(context.Background(), level, text, attrs...)
-}
-
 // sleep waits for d or ctx, whose error it returns.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)

@@ -1,6 +1,7 @@
 package remotewrite
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -158,7 +159,7 @@ func (q *Queue) fellBack(why string) {
 	case q.cfg.ProtobufMessage == protobufMessageV2:
 		level = slog.LevelWarn // somebody expects 2.0
 	}
-	q.logAt(level, "The target does not take remote write 2.0; it gets 1.0",
+	q.log.LogAttrs(context.Background(), level, "The target does not take remote write 2.0; it gets 1.0",
 		slog.String("why", why), slog.Duration("ask_again_after", fallbackTime))
 }
 
