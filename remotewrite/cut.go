@@ -17,7 +17,8 @@ type apart struct {
 	doubted              []point // sent together, all of them or none are stored
 	answers              []Answer
 	passed               int
-	requests             int    // that it took
+	requests             int    // that it took, or that are kept for a proof
+	proofs               int    // of these, what proofs took
 	held                 bool   // not all was asked for: nothing shows that it is the samples that are refused
 	open                 []bool // by index in points: has no outcome
 }
@@ -34,8 +35,8 @@ func (r *apart) left() []point {
 }
 
 // goodEnough reports whether what was spent delivered enough to go on with what is left of
-// the batch as if it were another: half a good sample for each request.
-func (r *apart) goodEnough() bool { return 2*r.passed >= r.requests }
+// the batch as if it were another: a third of a good sample for each request, proofs aside.
+func (r *apart) goodEnough() bool { return 3*r.passed >= r.requests-r.proofs }
 
 // cutting is how a batch is taken apart.
 type cutting struct {
@@ -81,6 +82,7 @@ func (s *shard) cut(ctx context.Context, points []point, c cutting) (*apart, err
 			x.reserve = proofCost
 		}
 	}
+	x.r.proofs = x.reserve
 	x.plan = newIsolation(kind, hashes, spans, c.known, c.budget-x.reserve)
 	x.plan.doubt = c.mode == once
 	for more := true; more && !x.r.held; {
@@ -189,6 +191,7 @@ func (x *cutter) refusedAlone(ctx context.Context, i int, part *parcel) error {
 			x.reserve, c.requests = quickCost, quickCost
 		}
 		x.plan.spent(c.requests)
+		x.r.proofs += c.requests
 		switch {
 		case err != nil:
 			return err
