@@ -135,3 +135,21 @@ func TestGrouping(t *testing.T) {
 		}
 	}
 }
+
+// At a receiver that keeps the good part the older samples of a series count as stored once its newest is
+// taken, but not if the receiver called one sample too old: then these may be too old as well.
+func TestIsolationTakesNothingTooOldForStored(t *testing.T) {
+	for _, tooOld := range []bool{false, true} {
+		p := newIsolation(keepsGood, []uint64{0, 1, 2, 0, 1, 2}, []span{{0, 3}, {3, 6}}, true, isolateBudget)
+		for at, ok := p.next(); ok; at, ok = p.next() {
+			if slices.ContainsFunc(at, func(i int) bool { return i%3 == 0 }) {
+				p.refused("refused", true, tooOld)
+			} else {
+				p.accepted()
+			}
+		}
+		if _, stored, _, _ := p.result(); (len(stored) == 0) != tooOld {
+			t.Errorf("too old=%t: samples %v count as stored", tooOld, stored)
+		}
+	}
+}

@@ -203,11 +203,13 @@ func TestLiveFirstBacklogFails(t *testing.T) {
 // stored does not count as resent either.
 func TestOutOfBoundsInsideABatch(t *testing.T) {
 	for _, keeps := range []bool{false, true} {
-		for inside := range 4 {
-			t.Run(fmt.Sprint("keepsGood=", keeps, " inside=", inside), func(t *testing.T) {
+		for n := range 8 {
+			inside, aged := n%4, time.Duration(n/4)*2*time.Hour // samples under an hour old need more proof
+			t.Run(fmt.Sprint("keepsGood=", keeps, " inside=", inside, " aged=", aged), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					to := &fakeReceiver{keepsGood: keeps, window: time.Hour, windowSays: "out of bounds"}
 					r := newRig(t, to)
+					r.time -= aged.Milliseconds()
 					r.round(5)
 					r.start()
 					r.drained(time.Minute)
