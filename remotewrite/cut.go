@@ -17,10 +17,10 @@ type apart struct {
 	doubted              []point // sent together, all of them or none are stored
 	answers              []Answer
 	passed               int
-	requests             int    // that it took, or that are kept for a proof
-	proofs               int    // of these, what proofs took
-	held                 bool   // not all was asked for: nothing shows that it is the samples that are refused
-	open                 []bool // by index in points: has no outcome
+	requests             int    // how many it took; those that are kept for a proof count
+	proofs               int    // how many of these were for proofs
+	held                 bool   // it ended early: nothing shows that the samples are at fault
+	open                 []bool // by index in points: the sample has no outcome
 }
 
 // left returns all samples that are not settled, but for the doubted, in the log's order.
@@ -34,9 +34,17 @@ func (r *apart) left() []point {
 	return inLogOrder(left)
 }
 
-// goodEnough reports whether what was spent delivered enough to go on with what is left of
-// the batch as if it were another: a third of a good sample for each request, proofs aside.
-func (r *apart) goodEnough() bool { return 3*r.passed >= r.requests-r.proofs }
+// pay adds up what taking a batch apart has cost and brought so far.
+type pay struct{ requests, delivered int }
+
+func (p *pay) add(r *apart) {
+	p.requests += r.requests - r.proofs
+	p.delivered += r.passed
+}
+
+// goodEnough reports whether so much was delivered that the samples that are left are worth another
+// 64 requests: one sample for three requests, proofs aside.
+func (p *pay) goodEnough() bool { return 3*p.delivered >= p.requests }
 
 // cutting is how a batch is taken apart.
 type cutting struct {
@@ -45,6 +53,9 @@ type cutting struct {
 	budget    int  // in requests
 	rollsBack bool // do not find out what the receiver does with the good part
 	resent    bool // samples may be stored already
+	// unproven: the target has taken no sample of their series since the process began. None of them is put
+	// off until another one is taken, as perhaps all of them are bad.
+	unproven bool
 }
 
 // cutter carries out an isolation.
@@ -53,13 +64,13 @@ type cutter struct {
 	c       cutting
 	plan    *isolation
 	points  []point
-	answers map[int]Answer // to what was refused alone
-	last    Answer         // to what was refused last
+	answers map[int]Answer // by index in points, of samples that were refused alone
+	last    Answer         // the last refusal
 	r       *apart
 	reserve int // of the budget, for a proof
 
-	// contrasted: the receiver's database has spoken, or a sample was taken. Before that the refusals may
-	// have nothing to do with the samples.
+	// contrasted: the receiver's database has spoken, or another sample was taken, now or in a proof within
+	// the last minute. Before that the refusals may have nothing to do with the samples.
 	contrasted bool
 }
 
@@ -76,7 +87,7 @@ func (s *shard) cut(ctx context.Context, points []point, c cutting) (*apart, err
 	if c.mode == once || c.rollsBack {
 		kind = rollsBack // a failure says nothing about what is kept
 	}
-	x := &cutter{s: s, c: c, points: points, answers: make(map[int]Answer), r: &apart{points: points}}
+	x := &cutter{s: s, c: c, points: points, answers: make(map[int]Answer), r: &apart{points: points}, contrasted: c.unproven && s.q.proofTurns() == quickTurns}
 	if c.mode == parts && c.budget == isolateBudget {
 		if x.reserve = quickCost; s.q.proofTurns() != quickTurns {
 			x.reserve = proofCost
@@ -178,12 +189,12 @@ func (x *cutter) buryProven() {
 	}
 }
 
-// refusedAlone finds out whether the sample i, which was refused alone, is to blame. The error is ctx's
+// refusedAlone finds out whether the sample i, which was refused alone, is at fault. The error is ctx's
 // or errDoubted.
 func (x *cutter) refusedAlone(ctx context.Context, i int, part *parcel) error {
 	switch {
 	case final(x.last, part.points...):
-	case x.plan.passed == 0 && !x.plan.probing && x.plan.later():
+	case x.plan.passed == 0 && !(x.contrasted && x.c.unproven) && !x.plan.probing && x.plan.later():
 		return nil // if another one is taken first, that is contrast
 	default:
 		c, err := x.s.contrast(ctx, part, x.last)
@@ -203,6 +214,9 @@ func (x *cutter) refusedAlone(ctx context.Context, i int, part *parcel) error {
 			return nil
 		}
 		x.last = c.answer
+	}
+	if !final(x.last, part.points...) && x.c.mode == parts {
+		x.s.noteRefusedSeries(part.points[0])
 	}
 	x.contrasted, x.answers[i] = true, x.last
 	if x.c.resent {

@@ -233,6 +233,7 @@ type fakeReceiver struct {
 	keepsGood   bool                              // stores the good part of a request that it refuses
 	keepsAll    bool                              // stores all of it, what is bad too
 	refuses     int                               // the status of a refusal; 0: 400
+	says        string                            // the text of a refusal of what is poison; "": one with the series' name
 	anyOrder    bool                              // takes late samples
 	floatsOnly  bool                              // of these, no histograms
 	windowSays  string                            // of those; "": too old sample
@@ -472,7 +473,7 @@ func (r *fakeReceiver) noteNewest(stored []smp) {
 // store stores a sample, or says why not.
 func (r *fakeReceiver) store(s smp) (refusal string, added bool) {
 	if r.poison != nil && r.poison(s) {
-		return badSample(s), false
+		return cmp.Or(r.says, badSample(s)), false
 	}
 	return r.keep(s)
 }

@@ -148,7 +148,7 @@ func (s *shard) heldSamples(l *parcel, m mode, version Version) (sample, later [
 	hands := [][]point{l.points}
 	if m == patient && !l.again {
 		s.mu.Lock()
-		hands = append(hands, s.behind, slices.Clone(s.queue.points()))
+		hands = append(hands, s.behind, s.aside, slices.Clone(s.queue.points()))
 		s.mu.Unlock()
 	}
 	var first []point
@@ -206,7 +206,7 @@ const (
 // forget takes a point that was sent on its own out of the parcel, or out of what
 // comes after it.
 func (s *shard) forget(l *parcel, p point) {
-	for _, held := range []*[]point{&l.points, &s.behind} {
+	for _, held := range []*[]point{&l.points, &s.behind, &s.aside} {
 		if i := slices.IndexFunc(*held, p.same); i >= 0 {
 			*held = slices.Delete(*held, i, i+1)
 			return

@@ -20,9 +20,10 @@ import (
 type standing uint8
 
 const (
-	fresh    standing = iota // newer than what the target took: its order is no reason to refuse it
-	unproven                 // the target took nothing of its series since the process began
-	late                     // not newer than what the target took, or than one before it in the batch
+	fresh         standing = iota // newer than what the target took: its order is no reason to refuse it
+	unproven                      // the target took nothing of its series since the process began
+	refusedSeries                 // the target refuses the whole series, as far as is known; see refusedseries.go
+	late                          // not newer than what the target took, or than one before it in the batch
 )
 
 const (
@@ -31,9 +32,6 @@ const (
 	lateBudget = 8
 	// lateWitnesses are how many late samples are asked for there, of different series.
 	lateWitnesses = 3
-	// learnBudget is how many requests a queue may spend, beyond a batch's budget, to find out
-	// which series are late after a start, when it knows of none what the target has.
-	learnBudget = 20_000
 )
 
 // noteTaken notes what the target has of each series. The points are a shard's, whose
@@ -88,6 +86,8 @@ func standings(points []point) []standing {
 			before = t
 		}
 		switch {
+		case has == noneTakenOneRefused && p.series.isRefused() && (p.series.speaksForAll() || !many[p.series.hash]):
+			is[i] = refusedSeries
 		case p.t <= max(has, before), has == noneTakenOneRefused && !many[p.series.hash]:
 			is[i] = late
 		case has <= noneTakenOneRefused:
@@ -121,6 +121,7 @@ func firstPart(points []point) (part, others []point, is standing) {
 func (s *shard) isolate(ctx context.Context, l *parcel, a Answer) (done bool, err error) {
 	points := s.withoutExemplars(l.points)
 	budget, askedLate := isolateBudget, false
+	var paid pay // in the turns with fresh samples
 	if saysBeyondWindow(a) {
 		l.points = points
 		spent, err := s.deliverNewest(ctx, l)
@@ -134,10 +135,18 @@ func (s *shard) isolate(ctx context.Context, l *parcel, a Answer) (done bool, er
 		if s.q.behind { // where late data is taken, the order is no reason
 			part, others, is = points, nil, fresh
 		}
-		job := cutting{mode: parts, known: whole && len(others) == 0, budget: budget, rollsBack: s.q.behind, resent: s.resending}
-		asking := s.q.learning.Load() < learnBudget
+		if is == refusedSeries {
+			again, left, err := s.giveUpRefused(ctx, part, a)
+			points = inLogOrder(append(again, others...))
+			if err != nil || len(left) > 0 {
+				l.points = inLogOrder(append(left, points...))
+				return false, notHeld(err)
+			}
+			continue
+		}
+		job := cutting{mode: parts, unproven: is == unproven, known: whole && len(others) == 0, budget: budget, rollsBack: s.q.behind, resent: s.resending}
 		switch {
-		case is == unproven && asking:
+		case is == unproven:
 			job.budget = isolateBudget
 		case is == late:
 			// What is late is refused beside what is newer: that tells nothing of the receiver's kind.
@@ -167,8 +176,11 @@ func (s *shard) isolate(ctx context.Context, l *parcel, a Answer) (done bool, er
 		s.buryEach(r.bad, r.answers, len(r.givenUp))
 		s.buryOneOf(r.suspects, a)
 		points = others
+		if is == fresh {
+			paid.add(r)
+		}
 		switch decided := len(part) > len(r.unknown); {
-		case is == fresh && len(r.unknown) > 0 && r.goodEnough():
+		case is == fresh && len(r.unknown) > 0 && paid.goodEnough():
 			points, budget = inLogOrder(append(r.unknown, others...)), isolateBudget
 			continue
 		case is == late:
@@ -182,8 +194,7 @@ func (s *shard) isolate(ctx context.Context, l *parcel, a Answer) (done bool, er
 			}
 		case is == unproven:
 			noteRefused(append(r.givenUp, r.bad...))
-			s.q.learning.Add(int64(r.requests))
-			if asking && decided { // go on with what is left, until each is known
+			if decided { // go on with what is left, until each is known
 				r.unknown, points = nil, inLogOrder(append(r.unknown, others...))
 				continue
 			}
@@ -246,7 +257,7 @@ func noteRefused(points []point) {
 func forgetRefused(points []point) {
 	for i := range points {
 		if s := points[i].series; s.newest == noneTakenOneRefused {
-			s.newest = noneTaken
+			s.newest, s.newestIn = noneTaken, 0
 		}
 	}
 }

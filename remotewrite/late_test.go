@@ -6,8 +6,11 @@ import (
 )
 
 func TestStandings(t *testing.T) {
-	ss := testSeries(5)
+	ss := testSeries(6)
 	taken, refusedOne, unknown, twin := ss[0], ss[1], ss[2], ss[3]
+	refusedTwice, refusedOften := ss[4], ss[5]
+	refusedTwice.newest, refusedTwice.newestIn = noneTakenOneRefused, refusedSamples-1
+	refusedOften.newest, refusedOften.newestIn = noneTakenOneRefused, refusedSamples
 	taken.newest, refusedOne.newest, unknown.newest = 100, noneTakenOneRefused, noneTaken
 	twin.hash, twin.newest = taken.hash, noneTaken // relabelling has made them one
 	for _, tc := range []struct {
@@ -22,6 +25,9 @@ func TestStandings(t *testing.T) {
 		{"one refused", []point{{series: refusedOne, t: 5}}, []standing{late}},
 		{"one refused, several come", []point{{series: refusedOne, t: 5}, {series: refusedOne, t: 6}}, []standing{unproven, unproven}},
 		{"two that are one", []point{{series: twin, t: 100}, {series: twin, t: 101}, {series: taken, t: 101}}, []standing{late, fresh, late}},
+		{"refused for its series", []point{{series: refusedTwice, t: 5}}, []standing{refusedSeries}},
+		{"perhaps refused for its series, several come", []point{{series: refusedTwice, t: 5}, {series: refusedTwice, t: 6}}, []standing{unproven, unproven}},
+		{"refused for its series, several come", []point{{series: refusedOften, t: 5}, {series: refusedOften, t: 6}}, []standing{refusedSeries, refusedSeries}},
 		{"each by itself", []point{{series: unknown, t: 1}, {series: taken, t: 1}, {series: taken, t: 200}}, []standing{unproven, late, fresh}},
 	} {
 		if got := standings(tc.points); !slices.Equal(got, tc.want) {

@@ -81,7 +81,8 @@ type Queue struct {
 	toldUnwritten atomic.Int64 // when a log line said that a receiver writes less than it accepts, ns since born; 0: never
 
 	lateRefused atomic.Int64 // late samples that were refused alone since one was taken
-	learning    atomic.Int64 // requests spent to find out which series are late after the start
+	// refusesSeries: there is a refused series, or was; see refusedseries.go.
+	refusesSeries atomic.Bool
 
 	refusals onceAMinute // that were logged
 

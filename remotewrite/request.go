@@ -90,8 +90,10 @@ type series struct {
 	// newest is the time, in ms, of the newest sample that the target is known to have
 	// taken since this process began; or noneTaken, or noneTakenOneRefused. It is not
 	// part of what is immutable: it belongs to the goroutine of the series' shard.
-	newest   int64
-	newestIn uint64 // the commit that it came in; 0 before there was one
+	newest int64
+	// newestIn is the commit that newest came in; 0 before there was one. While newest is noneTakenOneRefused
+	// it is what refusals returns.
+	newestIn uint64
 }
 
 // Where no sample of a series was taken yet. Both are before every sample.

@@ -38,7 +38,8 @@ type shard struct {
 	seen  hashSet
 	// wouldGroup: the batch was cut short because a series came again.
 	wouldGroup bool
-	good       point // the last sample that was taken: the newest of its series
+	aside      []point // of the batch, of refused series: they are sent after the others
+	good       point   // the last sample that was taken: the newest of its series
 	hasGood    bool
 	late       point // the last sample that the receiver's database refused alone as late
 	hasLate    bool
@@ -104,7 +105,7 @@ func (s *shard) run(ctx, sending context.Context) error {
 			s.batch = nil // much larger than a batch
 		} else {
 			s.askForGrouping()
-			err = s.deliver(ctx, &parcel{points: s.batch})
+			err = s.deliverBatch(ctx)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -218,18 +219,18 @@ func (s *shard) putBack(points []point, unsure bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.queue.unread(points)
-	s.flush = true
 	if unsure && !s.q.behind {
 		s.unsure = max(s.unsure, points[len(points)-1].seq)
 	}
+	s.queue.unread(inLogOrder(slices.Concat(points, s.aside)))
+	s.aside, s.flush = nil, true
 }
 
 // topUp moves more points of the queue behind those of a batch that cannot be
 // delivered: if the fault is in them, others must show that the target is well.
 func (s *shard) topUp(batch []point) []point {
-	if s.resending {
-		return batch
+	if s.resending || len(s.aside) > 0 {
+		return batch // nothing overtakes those before it of its series
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,0 +1,194 @@
+package remotewrite
+
+import (
+	"fmt"
+	"hash/fnv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"hwsagent/wal"
+)
+
+// seriesLimit is one case of a receiver that refuses a part of the series for ever, as one does
+// that has reached a limit of series.
+type seriesLimit struct {
+	percent uint32 // of the series
+	words   string // of a refusal
+	keeps   bool   // the receiver keeps the good part of a request that it refuses
+	backlog int    // rounds that wait when the agent starts
+}
+
+func (c seriesLimit) String() string {
+	return fmt.Sprintf("%d percent/%s/keeps=%t/%d rounds wait", c.percent, c.words, c.keeps, c.backlog)
+}
+
+// bad reports whether the receiver refuses a series. The refused series are spread evenly.
+func (c seriesLimit) bad(series string) bool {
+	h := fnv.New32a()
+	h.Write([]byte(series))
+	return h.Sum32()%100 < c.percent
+}
+
+// A receiver that refuses some of the series for ever gets every sample of the others, soon, whatever
+// its words are and whatever it does with the good part of a request; and it costs few requests.
+func TestSeriesRefusedForEver(t *testing.T) {
+	for _, percent := range []uint32{1, 5, 30} {
+		for _, words := range []string{"bad request", "per-user series limit of 1400 exceeded", "label name too long"} {
+			for _, keeps := range []bool{false, true} {
+				for _, backlog := range []int{0, 10} {
+					c := seriesLimit{percent, words, keeps, backlog}
+					t.Run(c.String(), func(t *testing.T) { synctest.Test(t, c.run) })
+				}
+			}
+		}
+	}
+}
+
+func (c seriesLimit) run(t *testing.T) {
+	const (
+		series = 2000
+		rounds = 40
+		every  = 15 * time.Second
+	)
+	to := &fakeReceiver{latency: 50 * time.Millisecond, keepsGood: c.keeps, keepsGood2: c.keeps, says: c.words}
+	to.poison = func(s smp) bool { return c.bad(s.series) }
+	r := newRig(t, to).timed()
+	for range c.backlog {
+		r.round(series)
+	}
+	r.start()
+	before := 0
+	for i := range rounds - c.backlog {
+		if i == rounds/2 {
+			before = to.count()
+		}
+		r.round(series)
+		time.Sleep(every)
+	}
+	extra := float64(to.count()-before)/float64(rounds/2-c.backlog) - 1
+	all := to.count() - rounds
+	pending := r.log.pending()
+	good := 0
+	for i := range series {
+		if !c.bad(fmt.Sprintf("m%04d", i)) {
+			good += rounds
+		}
+	}
+	bad := uint64(series*rounds - good)
+	r.drained(time.Hour)
+	r.end()
+	o := r.log.outcome()
+	t.Logf("%d extra requests, %.1f a round in the second half, %d pending; outcomes %+v", all, extra, pending, o)
+	if len(to.has) != good {
+		t.Errorf("%d of %d good samples are stored; outcomes %+v", len(to.has), good, o)
+	}
+	if o.Delivered != uint64(good) || o.Dropped[wal.Rejected]+o.Dropped[wal.Unconfirmed] != bad {
+		t.Errorf("outcomes %+v for %d good samples and %d bad ones", o, good, bad)
+	}
+	if pending > 0 {
+		t.Errorf("%d samples wait after ten minutes", pending)
+	}
+	// A quarter of the series is asked for in each round, and there is a proof.
+	if most := 10 + float64(bad)/rounds/4; extra > most && c.backlog == 0 {
+		t.Errorf("%.1f extra requests a round, want at most %.0f", extra, most)
+	}
+}
+
+// A series that the receiver begins to take again is delivered again within refusedFor, whether all
+// series are taken again or only some; and once none is refused, a round is one request.
+func TestRefusedSeriesHeal(t *testing.T) {
+	for _, keeps := range []bool{false, true} {
+		for _, share := range []uint32{100, 50, 3} { // percent of the refused series that heal
+			t.Run(fmt.Sprintf("keeps=%t/%d percent heal", keeps, share), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { refusedSeriesHeal(t, keeps, share) })
+			})
+		}
+	}
+}
+
+func refusedSeriesHeal(t *testing.T, keeps bool, share uint32) {
+	const (
+		series = 1000
+		every  = 15 * time.Second
+	)
+	c := seriesLimit{percent: 10}
+	heals := func(name string) bool { return seriesLimit{percent: share}.bad("healed" + name) }
+	healed := false
+	to := &fakeReceiver{latency: 5 * time.Millisecond, keepsGood: keeps, says: "bad request"}
+	to.poison = func(s smp) bool { return c.bad(s.series) && !(healed && heals(s.series)) }
+	r := newRig(t, to).timed()
+	r.start()
+	rounds := func(n int) {
+		for range n {
+			r.round(series)
+			time.Sleep(every)
+		}
+	}
+	rounds(20)
+	to.set(func() { healed = true })
+	rounds(int(refusedFor/every) + 2)
+	since, before := r.time, to.count()
+	rounds(10)
+	requests := to.count() - before
+	r.drained(time.Minute)
+	r.end()
+	missing := 0
+	for _, e := range r.log.entries {
+		for _, s := range e.Samples {
+			if s := smpOf(s); !to.has[s] && (s.t > since || !c.bad(s.series)) && !to.poison(s) {
+				missing++
+			}
+		}
+	}
+	if missing > 0 {
+		t.Errorf("%d good samples are not stored", missing)
+	}
+	t.Logf("%d requests in the last ten rounds, outcomes %+v", requests, r.log.outcome())
+	if share == 100 && requests > 10 {
+		t.Errorf("%d requests for ten rounds", requests)
+	}
+}
+
+// Samples that are refused for themselves, and not for their series, do not cost the good samples
+// of their series.
+func TestRefusedSamplesAreNoRefusedSeries(t *testing.T) {
+	for _, backlog := range []bool{false, true} {
+		for _, percent := range []uint32{1, 5} {
+			t.Run(fmt.Sprintf("backlog=%t/%d percent", backlog, percent), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					const series, rounds = 1000, 20
+					to := &fakeReceiver{latency: 5 * time.Millisecond, says: "bad request"}
+					bad := func(s smp) bool { return seriesLimit{percent: percent}.bad(fmt.Sprint(s.series, s.t)) }
+					to.poison = bad
+					r := newRig(t, to).timed()
+					good := 0
+					for i := range rounds {
+						if i == rounds/2 && backlog {
+							r.start()
+						} else if i == 0 && !backlog {
+							r.start()
+						}
+						r.round(series)
+						if i >= rounds/2 || !backlog {
+							time.Sleep(15 * time.Second)
+						}
+					}
+					r.drained(time.Hour)
+					r.end()
+					for _, e := range r.log.entries {
+						for _, s := range e.Samples {
+							if !bad(smpOf(s)) {
+								good++
+							}
+						}
+					}
+					if o := r.log.outcome(); len(to.has) != good || o.Delivered != uint64(good) {
+						t.Errorf("%d of %d good samples are stored, outcomes %+v", len(to.has), good, o)
+					}
+					t.Logf("%d requests, outcomes %+v", to.count(), r.log.outcome())
+				})
+			})
+		}
+	}
+}
