@@ -141,11 +141,12 @@ func (s *shard) control(ctx context.Context, a Answer) (taken, clean bool, err e
 	return false, false, nil
 }
 
-// controlSample picks the sample that control sends. None of its series may wait before it. Not ok
+// controlSample picks the sample that control sends. None of its series may wait before it, but in a backlog,
+// where the target takes late samples: there it is one of the backlog, which is about as old. Not ok
 // with a sample means that another shard has just delivered that one; without one, that the target is
 // not known to have taken any. The error is ctx's.
 func (s *shard) controlSample(ctx context.Context) (p point, ok bool, err error) {
-	if s.hasGood && !s.q.behind {
+	if s.hasGood {
 		return s.good, true, nil
 	}
 	// A sample that another shard delivered is its series' newest only while that shard delivers nothing.
@@ -161,7 +162,7 @@ func (s *shard) controlSample(ctx context.Context) (p point, ok bool, err error)
 	if s.hasLate {
 		return s.late, true, nil
 	}
-	return s.good, s.hasGood, nil
+	return point{}, false, nil
 }
 
 // holdForData holds the target because it refuses samples of which nothing shows that they are bad.
