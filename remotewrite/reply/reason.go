@@ -1,0 +1,113 @@
+package reply
+
+// Reason is a known reason for a refusal.
+type Reason uint8
+
+// The reasons. Their values are not stable, their names (String) are.
+const (
+	Unknown Reason = iota
+	OutOfOrder
+	DuplicateTimestamp
+	OutsideWindow
+	OutOfBounds
+	TooFarInFuture
+	TooFrequent
+	Conflict
+	SeriesLimit
+	MetadataLimit
+	InvalidLabel
+	InvalidLabelValue
+	InvalidMetricName
+	MissingMetricName
+	LabelNameTooLong
+	LabelValueTooLong
+	LabelsTooLarge
+	TooManyLabels
+	DuplicateLabel
+	LabelsNotSorted
+	EmptyLabel
+	TypeConflict
+	InvalidHistogram
+	HistogramTooLarge
+	HistogramsDisabled
+	NoSample
+	SampleTooLarge
+	InvalidExemplar
+	LateExemplar
+	InvalidMetadata
+	RateLimit
+	TooManyReplicas
+	Overloaded
+	RequestTooLarge
+	Malformed
+	UnsupportedMessage
+	Blocked
+	ReceiverDisabled
+	reasons // how many there are
+)
+
+// words are a reason's stable name and what it says to people.
+type words struct{ name, text string }
+
+func (r Reason) words() words {
+	if r >= reasons {
+		r = Unknown
+	}
+	return [reasons]words{
+		Unknown:            {"unknown", "the receiver does not say why in words that are known"},
+		OutOfOrder:         {"out-of-order", "the receiver has a newer sample of the series and takes none out of order"},
+		DuplicateTimestamp: {"duplicate-timestamp", "the receiver has another value of the series at the same time"},
+		OutsideWindow:      {"outside-window", "the sample is older than the receiver's window in time"},
+		OutOfBounds:        {"out-of-bounds", "the sample is older than the receiver's database takes (Thanos says so of one in the future, too)"},
+		TooFarInFuture:     {"too-far-in-future", "the sample is too far in the future by the receiver's clock"},
+		TooFrequent:        {"too-frequent", "the series has more samples than the receiver takes in a time"},
+		Conflict:           {"conflict", "the receiver has something that conflicts with the request and does not say what"},
+		SeriesLimit:        {"series-limit", "the receiver's limit of series is reached"},
+		MetadataLimit:      {"metadata-limit", "the receiver's limit of metadata is reached"},
+		InvalidLabel:       {"invalid-label", "a label has a name that the receiver does not take"},
+		InvalidLabelValue:  {"invalid-label-value", "a label has a value that the receiver does not take"},
+		InvalidMetricName:  {"invalid-metric-name", "the receiver does not take the metric's name"},
+		MissingMetricName:  {"missing-metric-name", "the series has no metric name"},
+		LabelNameTooLong:   {"label-name-too-long", "a label's name is longer than the receiver's limit"},
+		LabelValueTooLong:  {"label-value-too-long", "a label's value is longer than the receiver's limit"},
+		LabelsTooLarge:     {"labels-too-large", "the series' labels together are larger than the receiver's limit"},
+		TooManyLabels:      {"too-many-labels", "the series has more labels than the receiver's limit"},
+		DuplicateLabel:     {"duplicate-label", "the series has a label twice"},
+		LabelsNotSorted:    {"labels-not-sorted", "the series' labels are not sorted"},
+		EmptyLabel:         {"empty-label", "the series has a label without a name or a value"},
+		TypeConflict:       {"type-conflict", "the sample's type is not the one that the receiver has for the metric, or takes"},
+		InvalidHistogram:   {"invalid-histogram", "the native histogram contradicts itself or has a schema that the receiver does not take"},
+		HistogramTooLarge:  {"histogram-too-large", "the native histogram has more buckets than the receiver's limit"},
+		HistogramsDisabled: {"histograms-disabled", "the receiver does not take native histograms"},
+		NoSample:           {"no-sample", "a series without a sample was sent"},
+		SampleTooLarge:     {"sample-too-large", "one series alone is larger than the receiver's limit"},
+		InvalidExemplar:    {"invalid-exemplar", "the receiver does not take an exemplar"},
+		LateExemplar:       {"late-exemplar", "the receiver has an exemplar that is as new or newer"},
+		InvalidMetadata:    {"invalid-metadata", "the receiver does not take the metadata"},
+		RateLimit:          {"rate-limit", "more is sent than the receiver's rate limit allows"},
+		TooManyReplicas:    {"too-many-replicas", "the receiver's limit of high-availability clusters is reached"},
+		Overloaded:         {"overloaded", "the receiver has more to do than it can"},
+		RequestTooLarge:    {"request-too-large", "the request is larger than the receiver's limit"},
+		Malformed:          {"malformed", "the receiver cannot read the request"},
+		UnsupportedMessage: {"unsupported-message", "the receiver does not take this version of remote write"},
+		Blocked:            {"blocked", "the receiver's operator blocks the request"},
+		ReceiverDisabled:   {"receiver-disabled", "the receiver has remote write switched off"},
+	}[r]
+}
+
+// String returns the reason's stable key: lower case, words joined by "-".
+func (r Reason) String() string { return r.words().name }
+
+// Text says the reason in words for people, as a part of a sentence.
+func (r Reason) Text() string { return r.words().text }
+
+// final reports whether the reason lies in the sample although some receivers answer 500 for it, which asks for the
+// same request again: Prometheus up to 2.48 for what is beyond its window, and to this day for native histograms
+// that are switched off and labels that occur twice.
+func (r Reason) final() bool {
+	switch r {
+	case OutsideWindow, TooFarInFuture, HistogramsDisabled, DuplicateLabel, EmptyLabel, InvalidHistogram:
+		return true
+	}
+	return false
+}
