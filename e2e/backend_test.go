@@ -109,15 +109,21 @@ func startPrometheus3With(t *testing.T, b backend, flags ...string) endpoint {
 }
 
 // startVictoria is Debian's victoria-metrics, a single node.
-func startVictoria(t *testing.T, _ backend) endpoint {
+func startVictoria(t *testing.T, b backend) endpoint {
+	t.Helper()
+	return startVictoriaWith(t, b)
+}
+
+// startVictoriaWith is startVictoria with further flags.
+func startVictoriaWith(t *testing.T, _ backend, flags ...string) endpoint {
 	t.Helper()
 	addr := fmt.Sprintf("127.0.0.1:%d", freePort(t))
-	p := startProcess(t, needs(t, "victoria-metrics"), []string{
+	p := startProcess(t, needs(t, "victoria-metrics"), append([]string{
 		"-storageDataPath=" + filepath.Join(t.TempDir(), "data"),
 		"-httpListenAddr=" + addr,
 		"-memory.allowedPercent=5",
 		"-loggerLevel=WARN",
-	}, nil)
+	}, flags...), nil)
 	base := "http://" + addr
 	ready(t, p, base+"/health")
 	return endpoint{

@@ -55,7 +55,7 @@ func importRules() []importRule {
 		{dir: "agent", ours: []string{"redact", "httpbound", "watchdog", "wal", "remotewrite", "probes", "receivers", "inputs", "web"}},
 		{dir: "agent/demo/receiver"},
 		{dir: "cmd/hwsagent", ours: []string{"agent", "watchdog"}},
-		{dir: "e2e", ours: []string{"agent/demo/receiver"}},
+		{dir: "e2e", ours: []string{"agent/demo/receiver", "remotewrite/reply"}},
 		{dir: "e2e/hostile"},
 		{dir: "e2e/mutate"},
 		{dir: "e2e/results"},

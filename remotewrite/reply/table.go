@@ -52,6 +52,8 @@ var wrappers = []wrapper{
 	{"forwarding request to endpoint #: ", false, thanosHandler},
 	{"writing locally: ", false, thanosHandler},
 	{"# errors: ", true, thanosHandler},
+	{"remoteAddr: \"#\"; requestURI: #; ", false, "VictoriaMetrics/VictoriaMetrics lib/httpserver/httpserver.go, up to 1.9x"},
+	{"remoteAddr: \"#, X-Forwarded-For: #\"; requestURI: #; ", false, "VictoriaMetrics/VictoriaMetrics lib/httpserver/httpserver.go, up to 1.9x"},
 }
 
 // prometheus are the texts of Prometheus 2 and 3; several of them may follow one another in an answer to 2.0.
@@ -91,6 +93,7 @@ var prometheus = []row{
 	{"request body exceeds the # bytes limit", nothing, TooLarge, RequestTooLarge, promClient},
 	{"decoded size exceeds the # bytes limit", nothing, TooLarge, RequestTooLarge, promClient},
 	{"snappy: corrupt input", nothing, Opaque, Malformed, "golang/snappy decode.go"},
+	{"s2: corrupt input", nothing, Opaque, Malformed, "klauspost/compress s2/decode.go"},
 	{"prometheus.WriteRequest protobuf message is not accepted by this server; only accepts ", anything, Opaque, UnsupportedMessage, promClient},
 	{"io.prometheus.write.v2.Request protobuf message is not accepted by this server; only accepts ", anything, Opaque, UnsupportedMessage, promClient},
 	{"remote write receiver needs to be enabled with --web.enable-remote-write-receiver", nothing, Opaque, ReceiverDisabled, promAPI},
@@ -127,6 +130,7 @@ var victoria = []row{
 	{"cannot read snappy-encoded data block because its' size exceeds # bytes", nothing, TooLarge, RequestTooLarge, vmReader},
 	{"cannot decompress snappy-encoded request with length #: ", anything, Opaque, Malformed, vmParser},
 	{"cannot decompress zstd-encoded request with length #: ", anything, Opaque, Malformed, vmParser},
+	{"cannot decompress request with length #: ", anything, Opaque, Malformed, vmParser},
 	{"cannot decode snappy-encoded data block: ", anything, Opaque, Malformed, vmReader},
 	{"cannot unmarshal prompb.WriteRequest with size # bytes: ", anything, Opaque, Malformed, vmParser},
 	{"cannot process insert request for # seconds because # concurrent insert requests are executed. ", anything, Opaque, Overloaded, vmLimiter},
