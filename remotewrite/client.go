@@ -243,10 +243,12 @@ func (c *Client) send(ctx context.Context, l *line, k *token, r Request) Answer 
 	buf := make([]byte, readBody)
 	n, _ := io.ReadFull(resp.Body, buf)
 
+	page := isPage(plain(buf[:n]))
 	a := Answer{
 		Version: r.Version, Samples: r.Samples,
 		Status: resp.StatusCode,
-		Page:   resp.StatusCode/100 == 2 && isPage(plain(buf[:n])),
+		Page:   page && resp.StatusCode/100 == 2,
+		HTML:   page,
 		Text:   c.quote(l, resp.StatusCode, buf[:n]),
 		Took:   time.Since(start),
 	}

@@ -131,7 +131,7 @@ func (s *shard) control(ctx context.Context, a Answer) (taken, clean bool, err e
 		return false, false, nil
 	case err != nil:
 		return false, false, err
-	case f == settled, saysLate(answer):
+	case f == settled, fromDatabase(answer):
 		return true, g.view().troubles == before, nil
 	case f == refused, f == tooLarge:
 		s.q.distrusted.Store(s.q.sinceBorn())
@@ -205,9 +205,9 @@ func blamesData(a Answer) bool {
 const freshFor = time.Hour
 
 // final reports whether a refusal is the last word on all of the points: the receiver's database says
-// that they are late, or too old.
+// that they are late or too old, or that it has other values at their times.
 func final(a Answer, points ...point) bool {
-	if !saysLate(a) {
+	if !fromDatabase(a) {
 		return false
 	}
 	if !saysTooOld(a) {

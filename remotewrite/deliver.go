@@ -313,7 +313,7 @@ func (s *shard) refusalIsReal(p pass, l *parcel, a Answer, version Version) bool
 		g.release(p)
 		return false
 	}
-	if saysLate(a) { // the receiver's database speaks
+	if fromDatabase(a) { // the receiver's database speaks
 		g.release(p)
 		return true
 	}
@@ -357,7 +357,7 @@ func (s *shard) refusalIsReal(p pass, l *parcel, a Answer, version Version) bool
 // heardLate notes that the receiver's database refused a sample alone as late: it will do so again, as long
 // as the way to it is good.
 func (s *shard) heardLate(points []point, a Answer) {
-	if len(points) == 1 && saysLate(a) {
+	if len(points) == 1 && fromDatabase(a) {
 		s.late, s.hasLate = points[0], true
 	}
 }

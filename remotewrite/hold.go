@@ -46,7 +46,7 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 		later = nil
 	}
 	verdict, a, err := s.testWith(p, l, sample, c)
-	if verdict == Suspect && m == patient && len(later) > 0 && !saysLate(*a) {
+	if verdict == Suspect && m == patient && len(later) > 0 && !fromDatabase(*a) {
 		// Every series' oldest sample was refused by now: perhaps these are bad. The next
 		// one of this series tells, if it is taken at the same moment.
 		refusal, late := a, s.mayHaveSuccessor(sample[0])
@@ -78,7 +78,7 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 	case verdict == Older && a.Status/100 == 2:
 		l.unsure = true
 		g.resume(p) // it takes requests; see what it says to 1.0
-	case verdict == Suspect && (m != patient || saysLate(*a)):
+	case verdict == Suspect && (m != patient || fromDatabase(*a)):
 		// The receiver's database speaks. Or, taking a batch apart, which had shown that the way is good: the hold had
 		// another reason, and that is gone. What is refused is this sample.
 		g.resume(p)
@@ -106,7 +106,7 @@ func (s *shard) testTaken(p pass, taken point, c choice) error {
 		s.q.restoreBatch()
 		s.q.gate.delivered(p)
 		return nil
-	case v == Older && a.Status/100 == 2, v == Suspect && saysLate(a):
+	case v == Older && a.Status/100 == 2, v == Suspect && fromDatabase(a):
 		s.q.gate.resume(p)
 		return nil
 	}

@@ -154,7 +154,7 @@ func (p *protocol) saw(c choice, a Answer, v Verdict) (why string, fellBack bool
 		if p.olderToo = true; c.trial {
 			return p.fall("takes as remote write 1.0 what it did not take as 2.0")
 		}
-	case c.trial && v == Suspect && saysLate(a):
+	case c.trial && v == Suspect && fromDatabase(a):
 		return p.fall("answers for samples as remote write 1.0 only")
 	case c.failing && (v == Suspect || v == Split):
 		return p.fall("fails at remote write 2.0")

@@ -38,6 +38,7 @@ type Answer struct {
 	Err        error         // why there was none; credentials and query strings are removed
 	Blocked    bool          // Err is a refusal on the way to the receiver that lasts until somebody mends it
 	Page       bool          // a 2xx with a web page: a portal or a login answers, and no receiver
+	HTML       bool          // the body is a web page, so no receiver wrote it; Text is its title, if it has one
 	Text       string        // the body's beginning, at most 1 KiB, for people
 	RetryAfter time.Duration // as the header said, at least 0 and clamped; 0 when absent or unreadable
 	Date       time.Time     // the response's Date header, zero when absent

@@ -4,8 +4,9 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"time"
+
+	"hwsagent/remotewrite/reply"
 )
 
 // A backlog that is refused. A receiver that takes late data takes what it has once more, so
@@ -138,23 +139,37 @@ func (s *shard) deliverNewest(ctx context.Context, l *parcel) (requests int, err
 // is no reason to give it up where live_first has made it late.
 func (l *lane) guardsLate() bool { return l.behind && l.cfg.Target.CatchUp == LiveFirst }
 
-// saysLate reports whether a receiver's words are about the order or the age of samples.
+// reply is what the answer says by its status and in words that are known. The words of a web page are not the
+// receiver's.
+func (a Answer) reply() reply.Reply {
+	if a.HTML {
+		return reply.Of(a.Status, "<html>")
+	}
+	return reply.Of(a.Status, a.Text)
+}
+
+// fromDatabase reports whether the receiver's own database refuses the samples for their place in time: they are
+// late, too old, or it has another value at the same time.
+func fromDatabase(a Answer) bool {
+	k := a.reply().Kind
+	return k == reply.Late || k == reply.TooOld
+}
+
+// saysLate reports whether a receiver's words are about the order or the age of samples. Another value at the same
+// time is neither: the sample itself is not stored then.
 func saysLate(a Answer) bool {
-	return says(a, "out of order", "out-of-order") || saysTooOld(a)
+	return a.reply().Reason == reply.OutOfOrder && fromDatabase(a) || saysTooOld(a)
 }
 
 // saysTooOld reports whether a receiver's words are about a sample's age, not about what it has
 // of the series: that sample need not be stored.
-func saysTooOld(a Answer) bool { return saysBeyondWindow(a) || says(a, "out of bounds") }
+func saysTooOld(a Answer) bool { return a.reply().Kind == reply.TooOld }
 
 // saysBeyondWindow reports whether a receiver says that a sample is older than its out-of-order
-// window. The words are those of Prometheus (too old sample), Mimir (too old), Thanos (too old)
-// and Cortex (too far behind).
-func saysBeyondWindow(a Answer) bool { return says(a, "too old", "too-old", "too far behind") }
-
-func says(a Answer, words ...string) bool {
-	text := strings.ToLower(a.String())
-	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
+// window.
+func saysBeyondWindow(a Answer) bool {
+	r := a.reply()
+	return r.Kind == reply.TooOld && r.Reason == reply.OutsideWindow
 }
 
 // failed gives p back after a failure that passes by itself. What a request of the backlog is

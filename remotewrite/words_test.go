@@ -1,0 +1,119 @@
+package remotewrite
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"hwsagent/wal"
+)
+
+// TestWords: only the words of a receiver's database say that a sample is late or too old, and only for the
+// statuses that it uses.
+func TestWords(t *testing.T) {
+	type says struct{ order, tooOld, window, database bool }
+	late, bounds := says{order: true, database: true}, says{order: true, tooOld: true, database: true}
+	window := says{order: true, tooOld: true, window: true, database: true}
+	for _, tc := range []struct {
+		answer Answer
+		want   says
+	}{
+		{Answer{Status: 400, Text: "out of order sample"}, late},
+		{Answer{Status: 409, Text: "store locally for endpoint a:1: add 2 samples: out of order sample"}, late},
+		{Answer{Status: 400, Text: `user=1: err: out of order sample. timestamp=2021-06-11T15:44:36Z, series={a="b"}`}, late},
+		{Answer{Status: 400, Text: "out of bounds"}, bounds},
+		{Answer{Status: 400, Text: "too old sample"}, window},
+		{Answer{Status: 500, Text: "too old sample"}, window},
+		{Answer{Status: 400, Text: `timestamp too old: 5 metric: "up"`}, window},
+
+		{Answer{Status: 400, Text: "duplicate sample for timestamp"}, says{database: true}},
+		{Answer{Status: 400, Text: "the sample has been rejected because another sample with the same timestamp, but a different value, has already been ingested (err-mimir-sample-duplicate-timestamp). The affected"}, says{database: true}},
+
+		{Answer{Status: 400, Text: "out of bounds: timestamp is too far in the future"}, says{}},
+		{Answer{Status: 409, Text: "store locally for endpoint a:1: add 2 series: out of order labels"}, says{}},
+		{Answer{Status: 409, Text: "store locally for endpoint a:1: add 2 exemplars: out of order exemplar"}, says{}},
+		{Answer{Status: 400, Text: "received a series whose label value length exceeds the limit, label: 'a', value: 'out of order sample' (truncated)"}, says{}},
+		{Answer{Status: 400, Text: "Out of order: the service is being repaired"}, says{}},
+		{Answer{Status: 403, Text: "out of order sample"}, says{}},
+		{Answer{Status: 404, Text: "too old sample"}, says{}},
+		{Answer{Status: 400, Text: "out of order sample", HTML: true}, says{}},
+	} {
+		a := tc.answer
+		if got := (says{saysLate(a), saysTooOld(a), saysBeyondWindow(a), fromDatabase(a)}); got != tc.want {
+			t.Errorf("%d %q, a page: %t: %+v, want %+v", a.Status, a.Text, a.HTML, got, tc.want)
+		}
+	}
+}
+
+// TestPageIsNotTheDatabase: a web page is not taken for the receiver, whatever its title says.
+func TestPageIsNotTheDatabase(t *testing.T) {
+	for body, want := range map[string]bool{
+		"out of order sample\n": true,
+		"<html><head><title>out of order sample</title></head></html>": false,
+		"<!doctype html>\n<title>400 out of order sample</title>":      false,
+	} {
+		s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, body)
+		})
+		a := newClient(t, "url: "+s.URL, "", ClientOptions{}).Send(t.Context(), Request{Body: []byte("x")})
+		if saysLate(a) != want || a.Text != "out of order sample" {
+			t.Errorf("%q: late: %t, text %q", body, saysLate(a), a.Text)
+		}
+	}
+}
+
+// TestBorrowedWords: a target that refuses everything in words that only resemble those of a database loses nothing.
+func TestBorrowedWords(t *testing.T) {
+	for _, a := range []Answer{
+		{Status: 400, Text: "Out of order: the service is being repaired"},
+		{Status: 409, Text: "the plan is too old, contact sales"},
+		{Status: 400, Text: "out of order sample", HTML: true},
+		{Status: 400, Text: "received a series whose label value length exceeds the limit, label: 'a', value: 'out of order sample' (truncated) series: 'up' (err-mimir-label-value-too-long)"},
+	} {
+		t.Run(fmt.Sprint(a.Status, " ", a.Text), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				to := &fakeReceiver{latency: 5 * time.Millisecond}
+				r := newRig(t, to).timed()
+				ill := true
+				to.script = func(q fakeRequest) (Answer, bool) { return a, ill && len(q.samples) > 0 }
+				r.start()
+				for range 20 {
+					r.round(20)
+					time.Sleep(15 * time.Second)
+				}
+				if o := r.log.outcome(); o.Lost() != 0 || o.Dropped[wal.Resent] != 0 {
+					t.Errorf("while everything is refused: outcomes %+v", o)
+				}
+				to.set(func() { ill = false })
+				r.drained(2 * time.Minute)
+				r.end()
+				r.everySampleIsStored()
+			})
+		})
+	}
+}
+
+// TestDuplicates: a sample of which the receiver's database has another value at the same time is given up, also where the
+// target takes no other sample; it is not counted as sent before.
+func TestDuplicates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		to := &fakeReceiver{latency: 5 * time.Millisecond}
+		r := newRig(t, to).timed()
+		to.script = func(q fakeRequest) (Answer, bool) {
+			return Answer{Status: 400, Text: "duplicate sample for timestamp 1700000000000; overrides not allowed: existing 1, new value 2"}, len(q.samples) > 0
+		}
+		r.start()
+		for range 8 {
+			r.round(4)
+			time.Sleep(15 * time.Second)
+		}
+		if o, s := r.log.outcome(), r.q.Status(); o.Lost() < 28 || o.Dropped[wal.Rejected] == 0 || o.Delivered+o.Dropped[wal.Resent] > 0 || s.State == StateHeld {
+			t.Errorf("outcomes %+v, state %q (%s)", o, s.State, s.Why)
+		}
+		r.end()
+	})
+}
