@@ -12,6 +12,7 @@ import (
 
 	"hwsagent/remotewrite"
 	"hwsagent/remotewrite/deadletter"
+	"hwsagent/remotewrite/reply"
 	"hwsagent/wal"
 )
 
@@ -63,6 +64,9 @@ func (r Rejections) WriteText(w io.Writer) error {
 		head := fmt.Sprintf("%s %s, %d: %s", l.Time.UTC().Format(time.RFC3339), l.Reason, l.Status, printable(l.Text))
 		if key := fmt.Sprint(l.Reason, l.Status, l.Text); key != said {
 			said = key
+			if why := reply.Of(l.Status, l.Text).Reason; why != reply.Unknown {
+				head += " (" + why.Text() + ")"
+			}
 			fmt.Fprintln(&b, head)
 		}
 		many := ""
