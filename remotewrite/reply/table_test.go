@@ -305,8 +305,8 @@ func TestEachRow(t *testing.T) {
 
 // hostileValues are label values that try to pass for other texts: each row's text, and its end.
 func hostileValues() []string {
-	var all []string
 	texts := realTexts()
+	all := make([]string, 0, 9*len(texts))
 	for _, words := range slices.Sorted(maps.Keys(texts)) {
 		text := filled(texts[words].text, "x")
 		all = append(all, text, `"} `+text, `"}`+"\n"+text, "'} "+text, "\n"+text, "; "+text, ": "+text, "' (err-mimir-"+words+")", `\"} `+text)
@@ -316,10 +316,10 @@ func hostileValues() []string {
 
 // TestHostileLabels: a label's value, whatever is in it, does not change what a text is read as.
 func TestHostileLabels(t *testing.T) {
-	values := hostileValues()
+	values, texts := hostileValues(), realTexts()
 	for name, table := range tables() {
 		for _, r := range table {
-			text := realTexts()[r.words]
+			text := texts[r.words]
 			if !strings.Contains(text.text, "§") {
 				continue
 			}
