@@ -162,6 +162,9 @@ func (s *shard) controlSample(ctx context.Context) (p point, ok bool, err error)
 	if s.hasLate {
 		return s.late, true, nil
 	}
+	if p, ok = s.q.lastLate(); ok && !s.q.behind {
+		return p, true, nil
+	}
 	return point{}, false, nil
 }
 

@@ -359,6 +359,9 @@ func (s *shard) refusalIsReal(p pass, l *parcel, a Answer, version Version) bool
 func (s *shard) heardLate(points []point, a Answer) {
 	if len(points) == 1 && fromDatabase(a) {
 		s.late, s.hasLate = points[0], true
+		if !s.q.behind {
+			s.q.noteLate(points[0])
+		}
 	}
 }
 

@@ -108,6 +108,10 @@ type Queue struct {
 	// it is its series' newest at the target. Its seq is 0.
 	good    point
 	hasGood bool
+	// refusedAsLate is the last sample that the receiver's database refused, alone, for its order or age, in any
+	// shard. The target refuses it again in these words as long as that database answers. Its seq is 0.
+	refusedAsLate    point
+	hasRefusedAsLate bool
 }
 
 // New makes a queue. It reads the savepoint: what an earlier process may have sent is
@@ -345,6 +349,20 @@ func (q *Queue) lastGood() (point, bool) {
 		return q.taken, q.hasTaken
 	}
 	return q.good, q.hasGood
+}
+
+// lastLate returns the last sample that the receiver's database refused as late, in any shard.
+func (q *Queue) lastLate() (point, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.refusedAsLate, q.hasRefusedAsLate
+}
+
+func (q *Queue) noteLate(p point) {
+	p.seq = 0
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.refusedAsLate, q.hasRefusedAsLate = p, true
 }
 
 func (q *Queue) deliveredSince(t time.Time) bool {
