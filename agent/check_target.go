@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/common/config"
 
 	"hwsagent/remotewrite"
+	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
 
@@ -181,8 +182,8 @@ func checkWrite(ctx context.Context, t *remotewrite.Config) []Step {
 	}
 	defer client.Close()
 	answer := client.EmptyWrite(ctx)
-	if answer.Version == remotewrite.V2 && !answer.Written.Known && answer.Err == nil {
-		if older := client.Send(ctx, remotewrite.EmptyRequest(remotewrite.V1)); older.Status/100 == 2 {
+	if answer.Version == wire.V2 && !answer.Written.Known && answer.Err == nil {
+		if older := client.Send(ctx, remotewrite.EmptyRequest(wire.V1)); older.Status/100 == 2 {
 			return []Step{checkVersion(t, answer)}
 		}
 	}

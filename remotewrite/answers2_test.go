@@ -19,7 +19,7 @@ import (
 // Headers): the same samples go out as 1.0, and each is counted once.
 func Test2xxWithoutWrittenIs415(t *testing.T) {
 	for _, status := range []int{200, 202, 204, 415} {
-		all, o := wire(t, "protobuf_message: io.prometheus.write.v2.Request", everyKind, func(_ int, r *wired, h http.Header) int {
+		all, o := overHTTP(t, "protobuf_message: io.prometheus.write.v2.Request", everyKind, func(_ int, r *wired, h http.Header) int {
 			if r.v2 != nil {
 				return status
 			}
@@ -48,7 +48,7 @@ func Test2xxWithoutWrittenIs415(t *testing.T) {
 // was written": one header is enough for a receiver of 2.0.
 func TestOneWrittenHeaderIsEnough(t *testing.T) {
 	for _, name := range []string{"Samples", "Histograms"} {
-		all, o := wire(t, "protobuf_message: io.prometheus.write.v2.Request", everyKind, func(_ int, r *wired, h http.Header) int {
+		all, o := overHTTP(t, "protobuf_message: io.prometheus.write.v2.Request", everyKind, func(_ int, r *wired, h http.Header) int {
 			h.Set("X-Prometheus-Remote-Write-"+name+"-Written", "1")
 			return 204
 		})
@@ -67,7 +67,7 @@ func TestOneWrittenHeaderIsEnough(t *testing.T) {
 // Protobuf Message": headers on answers to 1.0 mean nothing, nor does their absence.
 func TestWrittenMeansNothingIn1(t *testing.T) {
 	for _, written := range []string{"", "0", "1"} {
-		_, o := wire(t, "protobuf_message: prometheus.WriteRequest", everyKind, func(_ int, r *wired, h http.Header) int {
+		_, o := overHTTP(t, "protobuf_message: prometheus.WriteRequest", everyKind, func(_ int, r *wired, h http.Header) int {
 			if written != "" {
 				h.Set("X-Prometheus-Remote-Write-Samples-Written", written)
 			}
@@ -82,7 +82,7 @@ func TestWrittenMeansNothingIn1(t *testing.T) {
 // "Senders MUST NOT assume what Remote Write specification version the Receiver implements
 // from the remote write response headers": what a receiver says to 1.0 does not make it one of 2.0.
 func TestHeadersDoNotTellTheVersion(t *testing.T) {
-	all, _ := wire(t, "protobuf_message: prometheus.WriteRequest", everyKind, func(_ int, r *wired, h http.Header) int {
+	all, _ := overHTTP(t, "protobuf_message: prometheus.WriteRequest", everyKind, func(_ int, r *wired, h http.Header) int {
 		h.Set("X-Prometheus-Remote-Write-Version", "2.0.0")
 		r.confirm(h)
 		return 204

@@ -1,6 +1,10 @@
 package remotewrite
 
-import "net/http"
+import (
+	"net/http"
+
+	"hwsagent/remotewrite/wire"
+)
 
 // Verdict says what an answer means for the samples of the request.
 type Verdict uint8
@@ -80,8 +84,8 @@ func Classify(a Answer, p Policy) Verdict {
 		return Hold
 	case s == 0, s >= 500 && s <= 599:
 		return Retry
-	case a.Version == V2 && s == http.StatusUnsupportedMediaType,
-		a.Version == V2 && s/100 == 2 && a.Samples > 0 && a.Written.samples(a.Samples) == 0:
+	case a.Version == wire.V2 && s == http.StatusUnsupportedMediaType,
+		a.Version == wire.V2 && s/100 == 2 && a.Samples > 0 && a.Written.samples(a.Samples) == 0:
 		return Older
 	case a.took():
 		return Delivered

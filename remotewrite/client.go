@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/common/config"
 
 	"hwsagent/redact"
+	"hwsagent/remotewrite/wire"
 )
 
 // Limits on what a receiver can make a client do.
@@ -63,8 +64,8 @@ type Client struct {
 	name    string
 	url     string // with the query, without a user
 	place   string // for people
-	header  [numVersions]http.Header
-	version Version // the newest that the entry asks for
+	header  [wire.NumVersions]http.Header
+	version wire.Version // the newest that the entry asks for
 	timeout time.Duration
 	secrets *redact.Secrets // of headers and query
 	hide    *redact.Secrets // of addresses' paths; may be nil
@@ -108,7 +109,7 @@ func NewClient(c *Config, o ClientOptions) (*Client, error) {
 		hide:    c.hide,
 	}
 	if c.newerProtocol() {
-		client.version = V2
+		client.version = wire.V2
 	}
 	if u.User != nil {
 		password, _ := u.User.Password()
@@ -128,9 +129,9 @@ func NewClient(c *Config, o ClientOptions) (*Client, error) {
 	// Remote write 1.0 and 2.0, "Protocol".
 	header.Set("Content-Encoding", "snappy")
 	header.Set("User-Agent", "hwsagent/"+o.Version)
-	for v, of := range [numVersions]struct{ contentType, version string }{
-		V1: {"application/x-protobuf", "0.1.0"},
-		V2: {"application/x-protobuf;proto=" + protobufMessageV2, "2.0.0"},
+	for v, of := range [wire.NumVersions]struct{ contentType, version string }{
+		wire.V1: {"application/x-protobuf", "0.1.0"},
+		wire.V2: {"application/x-protobuf;proto=" + protobufMessageV2, "2.0.0"},
 	} {
 		client.header[v] = header.Clone()
 		client.header[v].Set("Content-Type", of.contentType)
@@ -255,7 +256,7 @@ func (c *Client) send(ctx context.Context, l *line, k *token, r Request) Answer 
 	if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
 		a.Date = date
 	}
-	if r.Version == V2 {
+	if r.Version == wire.V2 {
 		a.Written = parseWritten(resp.Header)
 	}
 	a.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), a.Date, time.Now())
@@ -372,7 +373,7 @@ func (c *Client) reload(atOnce bool) error {
 func (c *Client) use(creds *credentials) error {
 	if creds.http.OAuth2 != nil {
 		var err error
-		if creds.tokens, err = newTokens(creds, c.header[V1].Get("User-Agent"), c.opts.Dial, c.opts.Metrics.setTokenEnd); err != nil {
+		if creds.tokens, err = newTokens(creds, c.header[wire.V1].Get("User-Agent"), c.opts.Dial, c.opts.Metrics.setTokenEnd); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"net/http"
 	"time"
+
+	"hwsagent/remotewrite/wire"
 )
 
 // targetClock is what a target said about its time. It goes on by this host's monotonic
@@ -187,7 +189,7 @@ func (s *shard) askTime(ctx context.Context, p pass) error { return s.q.askTime(
 
 // askTime is the same; sending is the request's context.
 func (q *Queue) askTime(ctx, sending context.Context, p pass) error {
-	g, version := q.gate, V1
+	g, version := q.gate, wire.V1
 	if q.proto.isProven() {
 		version = q.proto.forEmpty(false)
 	}
@@ -230,7 +232,7 @@ type refusal struct {
 
 // emptyAgain sends an empty write, unless one was refused a moment ago: then that answer will
 // do, and a target that refuses everything is not knocked at a third time.
-func (q *Queue) emptyAgain(ctx context.Context, v Version) Answer {
+func (q *Queue) emptyAgain(ctx context.Context, v wire.Version) Answer {
 	if r := q.emptyRefused.Swap(nil); r != nil && r.Version == v && time.Since(r.at) < moment {
 		return r.Answer
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
 
@@ -210,7 +211,7 @@ func (s *shard) post(p pass, l *parcel, c choice) (_ Answer, sent bool, _ error)
 		s.w.mayHave(newest)
 	}
 	s.q.learnVersion(c, a, v)
-	if v == Delivered && a.Version == V2 {
+	if v == Delivered && a.Version == wire.V2 {
 		s.q.sawWritten(a, exemplars)
 	}
 	if s.sending.Err() != nil && a.Status == 0 {
@@ -228,7 +229,7 @@ func (s *shard) judge(p pass, l *parcel, a Answer, m mode, c choice) (f fate, kn
 	if v != Delivered {
 		s.q.noteAnswer(a)
 	}
-	if c.version == V2 || c.trial {
+	if c.version == wire.V2 || c.trial {
 		if f, known, done := s.judgeVersion(p, l, a, m, c); done {
 			return f, known
 		}
@@ -287,7 +288,7 @@ func (s *shard) judge(p pass, l *parcel, a Answer, m mode, c choice) (f fate, kn
 
 // accepted gives the samples of a parcel their outcome after a 2xx.
 func (s *shard) accepted(l *parcel) {
-	if p := l.points[len(l.points)-1]; !l.again && s.q.cfg.carries(V1, &p) { // it may be sent as either
+	if p := l.points[len(l.points)-1]; !l.again && s.q.cfg.carries(wire.V1, &p) { // it may be sent as either
 		s.good, s.hasGood = p, true
 		if !s.q.behind && p.kind != exemplarPoint {
 			s.q.sawGood(p)
@@ -307,7 +308,7 @@ func (s *shard) accepted(l *parcel) {
 // receiver is broken: a proxy answers a missing client certificate with 400, too. It
 // gives p back. False means that the target is held now, or that something has changed
 // meanwhile, and the parcel must be tried again. version is that of the empty write.
-func (s *shard) refusalIsReal(p pass, l *parcel, a Answer, version Version) bool {
+func (s *shard) refusalIsReal(p pass, l *parcel, a Answer, version wire.Version) bool {
 	g := s.q.gate
 	if !g.current(p) {
 		g.release(p)
@@ -328,9 +329,9 @@ func (s *shard) refusalIsReal(p pass, l *parcel, a Answer, version Version) bool
 		// Perhaps each second request fails, as with one of two receivers down, and this was that.
 		e = s.q.sendEmpty(s.sending, version)
 	}
-	if e.Status == statusUnsupported && version == V1 && a.Version == V2 && a.Status != statusUnsupported {
+	if e.Status == statusUnsupported && version == wire.V1 && a.Version == wire.V2 && a.Status != statusUnsupported {
 		l.triedOlder = true // 1.0 is not what it takes instead
-		e = s.q.sendEmpty(s.sending, V2)
+		e = s.q.sendEmpty(s.sending, wire.V2)
 	}
 	if e.took() {
 		g.sawEmptyPass()
@@ -379,7 +380,7 @@ const moment = 2 * time.Second
 // expire settles the samples of the parcel that have become too old, or are known to be
 // ahead of the receiver's clock and of this host's, or that the version does not carry. It reports
 // whether others have to wait for the receiver's clock.
-func (s *shard) expire(l *parcel, version Version) (ahead bool) {
+func (s *shard) expire(l *parcel, version wire.Version) (ahead bool) {
 	if l.again {
 		return false // they have their outcome
 	}

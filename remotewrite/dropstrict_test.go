@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
 
@@ -29,7 +30,7 @@ func TestDropNeverSendsA400AgainAs1(t *testing.T) {
 				r.end()
 				older := 0
 				for _, q := range r.to.log() {
-					if q.version == V1 && len(q.samples) > 0 {
+					if q.version == wire.V1 && len(q.samples) > 0 {
 						older++
 					}
 				}

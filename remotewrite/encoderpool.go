@@ -3,6 +3,8 @@ package remotewrite
 import (
 	"runtime"
 	"sync"
+
+	"hwsagent/remotewrite/wire"
 )
 
 // EncoderPool makes the bodies of requests for all queues of a process. Encoding takes much more memory
@@ -19,8 +21,7 @@ type EncoderPool struct {
 // requestEncoder is what one body takes to be made.
 type requestEncoder struct {
 	grp  grouper
-	enc  encoder
-	enc2 *encoder2 // nil until the first request of 2.0
+	wire wire.Encoder
 }
 
 // NewEncoderPool makes a pool.
@@ -49,16 +50,27 @@ func (p *EncoderPool) put(e *requestEncoder) {
 }
 
 // body appends the body of a request with the points to dst; their order may change, but
-// not within a series. exemplars is how many of them are in it.
-func (p *EncoderPool) body(dst []byte, v Version, points []point) (_ []byte, exemplars int) {
+// not within a series. exemplars is how many of them are in it: 2.0 has none beside no
+// sample of their series.
+func (p *EncoderPool) body(dst []byte, v wire.Version, points []point) (_ []byte, exemplars int) {
 	e := p.take()
 	defer p.put(e)
-	points = e.grp.group(points)
-	if v == V2 {
-		if e.enc2 == nil {
-			e.enc2 = newEncoder2()
+	encode(&e.wire, v, e.grp.group(points))
+	dst = e.wire.AppendBody(dst)
+	return dst, e.wire.Exemplars()
+}
+
+// encode has e encode the points, in their order.
+func encode(e *wire.Encoder, v wire.Version, points []point) {
+	e.Begin(v)
+	for i := range points {
+		switch p, s := &points[i], &points[i].series.wire; p.kind {
+		case float:
+			e.Float(s, p.st, p.t, p.v)
+		case exemplarPoint:
+			e.Exemplar(s, p.t, p.v, p.aux.labels)
+		default:
+			e.Histogram(s, p.st, p.t, p.aux.h, p.aux.fh)
 		}
-		return append(dst, e.enc2.encode(points)...), e.enc2.exemplars
 	}
-	return append(dst, e.enc.encode(points)...), count(points)[classExemplar]
 }

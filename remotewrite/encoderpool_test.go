@@ -2,9 +2,12 @@ package remotewrite
 
 import (
 	"bytes"
+	"reflect"
 	"runtime"
 	"sync"
 	"testing"
+
+	"hwsagent/remotewrite/wire"
 )
 
 // Shards that encode at the same time each get their own body, and a body does not change
@@ -14,11 +17,12 @@ func TestEncoderPoolKeepsBodiesApart(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 8 * runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
-			points := benchPoints(50+i, 1)
-			var e encoder
-			want := e.encode(points)
+			points := benchPoints(50 + i)
+			var e wire.Encoder
+			encode(&e, wire.V1, points)
+			want := e.AppendBody(nil)
 			for range 20 {
-				if got, _ := p.body(nil, V1, points); !bytes.Equal(got, want) {
+				if got, _ := p.body(nil, wire.V1, points); !bytes.Equal(got, want) {
 					t.Errorf("%d points: a body of %d bytes, want %d", len(points), len(got), len(want))
 					return
 				}
@@ -37,13 +41,13 @@ func TestEncoderPoolIsAStack(t *testing.T) {
 	for range 8 { // as after a moment in which eight shards encoded at once
 		p.free = append(p.free, &requestEncoder{})
 	}
-	points := benchPoints(2000, 1)
+	points := benchPoints(2000)
 	for range 16 {
-		p.body(nil, V1, points)
+		p.body(nil, wire.V1, points)
 	}
 	used := 0
 	for _, e := range p.free {
-		if cap(e.enc.raw) > 0 {
+		if !reflect.ValueOf(e.wire).IsZero() {
 			used++
 		}
 	}

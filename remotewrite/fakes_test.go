@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 
+	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
 
@@ -280,9 +281,9 @@ const (
 )
 
 // notTaken is the answer to a request of a version that is not taken.
-func (s speech) notTaken(v Version) (Answer, bool) {
+func (s speech) notTaken(v wire.Version) (Answer, bool) {
 	switch {
-	case s == speaksBoth, v == V1 && s != speaksTwo, v == V2 && s == speaksTwo:
+	case s == speaksBoth, v == wire.V1 && s != speaksTwo, v == wire.V2 && s == speaksTwo:
 		return Answer{}, false
 	case s == speaksOneSilent:
 		return Answer{Status: 204}, true
@@ -296,7 +297,7 @@ func (s speech) notTaken(v Version) (Answer, bool) {
 
 type fakeRequest struct {
 	n       int
-	version Version
+	version wire.Version
 	at      time.Time
 	attempt int
 	samples []smp // grouped as in the request
@@ -341,7 +342,7 @@ func readFake(req Request) fakeRequest {
 		panic(err)
 	}
 	q := fakeRequest{version: req.Version, at: time.Now(), attempt: req.Attempt}
-	if req.Version == V2 {
+	if req.Version == wire.V2 {
 		var wr writev2.Request
 		if err := wr.Unmarshal(raw); err != nil {
 			panic(err)
@@ -440,7 +441,7 @@ func (r *fakeReceiver) stores(q fakeRequest) Answer {
 		}
 	}
 	keeps := r.keepsGood
-	if q.version == V2 {
+	if q.version == wire.V2 {
 		keeps = r.keepsGood2
 	}
 	if refusal != "" {
@@ -454,13 +455,13 @@ func (r *fakeReceiver) stores(q fakeRequest) Answer {
 			fresh = nil
 		}
 		r.noteNewest(fresh)
-		return Answer{Status: cmp.Or(r.refuses, 400), Text: refusal, Written: Written{Known: q.version == V2 && !r.hidesWritten, Samples: written}}
+		return Answer{Status: cmp.Or(r.refuses, 400), Text: refusal, Written: Written{Known: q.version == wire.V2 && !r.hidesWritten, Samples: written}}
 	}
 	if r.loseAnswer != nil && r.loseAnswer(q) {
 		return Answer{Err: errors.New("connection reset")}
 	}
 	r.noteNewest(fresh)
-	return Answer{Status: 204, Written: Written{Known: q.version == V2, Samples: written}}
+	return Answer{Status: 204, Written: Written{Known: q.version == wire.V2, Samples: written}}
 }
 
 // noteNewest moves the window's end: after a request, not within.

@@ -2,6 +2,8 @@ package remotewrite
 
 import (
 	"slices"
+
+	"hwsagent/remotewrite/wire"
 )
 
 // test finds out whether a held target takes requests again, and gives p back. Where an
@@ -13,8 +15,8 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 	passes := v.emptyPasses && !v.byData
 	if passes || s.q.timeUnknown() && s.q.asksTime() {
 		a := s.q.sendEmpty(s.sending, s.q.proto.chooseTest(testEmpty).version)
-		if a.Version == V2 && a.Status == statusUnsupported {
-			a = s.q.sendEmpty(s.sending, V1)
+		if a.Version == wire.V2 && a.Status == statusUnsupported {
+			a = s.q.sendEmpty(s.sending, wire.V1)
 		}
 		switch v := Classify(a, s.q.cfg.Policy()); {
 		case s.sending.Err() != nil && a.Status == 0:
@@ -122,8 +124,8 @@ func (s *shard) testTaken(p pass, taken point, c choice) error {
 // Without an answer p is given back.
 func (s *shard) testWith(p pass, l *parcel, sample []point, c choice) (Verdict, *Answer, error) {
 	one := parcel{points: sample, again: l.again}
-	if !s.q.cfg.carries(V1, &sample[0]) {
-		c = choice{version: V2}
+	if !s.q.cfg.carries(wire.V1, &sample[0]) {
+		c = choice{version: wire.V2}
 	}
 	a, sent, err := s.post(p, &one, c)
 	if err != nil || !sent {
@@ -143,7 +145,7 @@ func (s *shard) testWith(p pass, l *parcel, sample []point, c choice) (Verdict, 
 // hold the target for ever. It is the oldest of its series that the shard has, so that
 // sending it early does not break the order. When several were tried before, it also
 // returns one that follows it in its series, if the shard has that.
-func (s *shard) heldSamples(l *parcel, m mode, version Version) (sample, later []point, deep bool) {
+func (s *shard) heldSamples(l *parcel, m mode, version wire.Version) (sample, later []point, deep bool) {
 	const most = 256
 	hands := [][]point{l.points}
 	if m == patient && !l.again {

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 
+	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
 
@@ -44,7 +45,7 @@ func throughQueue(t *testing.T, keys string, fill func(*memLog), answer func(n i
 		n := 0
 		o.mu.Lock()
 		seen := len(o.at)
-		if r.Version == V2 {
+		if r.Version == wire.V2 {
 			req := decodeRequest2(t, r.Body)
 			for _, ts := range req.Timeseries {
 				n += len(ts.Samples) + len(ts.Histograms)

@@ -7,8 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/prometheus/model/metadata"
-
+	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
 
@@ -65,7 +64,7 @@ func newLane(q *Queue, source Source, o *Options) *lane {
 		pauses: backoff{min: time.Duration(q.cfg.Queue.MinBackoff), max: time.Duration(q.cfg.Queue.MaxBackoff)},
 	}
 	if q.proto.newer {
-		l.cache.moderns = map[metadata.Metadata]*modern{}
+		l.cache.encoder = wire.NewSeriesEncoder(wire.V2)
 	}
 	if q.cfg.role != roleNone {
 		l.cache.tenant = newTenantFilter(&q.cfg, o.Tenants)
@@ -172,7 +171,7 @@ func (l *lane) readUpTo(e *wal.Entry) {
 	if e.Count() > 0 {
 		l.metrics.Read(e.MaxT)
 	}
-	if l.meta.due(now) && l.proto.version() == V1 && l.gate.view().state == gateOpen {
+	if l.meta.due(now) && l.proto.version() == wire.V1 && l.gate.view().state == gateOpen {
 		l.meta.offer(now, l.cache)
 	}
 }

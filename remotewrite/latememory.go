@@ -9,6 +9,7 @@ import (
 	"math"
 	"sync"
 
+	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
 
@@ -185,7 +186,7 @@ func (q *Queue) saveLate(final bool) {
 	q.mu.Lock()
 	var taken *takenSample
 	if q.hasTaken && q.taken.kind == float {
-		taken = &takenSample{q.taken.series.hash, q.taken.t, math.Float64bits(q.taken.v), []byte(q.taken.series.encoded)}
+		taken = &takenSample{q.taken.series.hash, q.taken.t, math.Float64bits(q.taken.v), []byte(q.taken.series.wire.Encoded())}
 	}
 	q.mu.Unlock()
 	v := q.gate.view()
@@ -200,7 +201,7 @@ func (q *Queue) saveLate(final bool) {
 // that it gets. For 2.0 its series has to be seen first.
 func (q *Queue) recallTaken() {
 	if t := q.late.taken; t != nil && !q.proto.newer && len(t.Labels) > 0 {
-		q.taken, q.hasTaken = point{series: &series{hash: t.Hash, encoded: string(t.Labels)}, t: t.T, v: math.Float64frombits(t.Bits)}, true
+		q.taken, q.hasTaken = point{series: &series{hash: t.Hash, wire: wire.SeriesOf(string(t.Labels))}, t: t.T, v: math.Float64frombits(t.Bits)}, true
 	}
 }
 

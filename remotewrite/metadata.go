@@ -2,6 +2,7 @@ package remotewrite
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -9,26 +10,20 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/prompb"
+
+	"hwsagent/remotewrite/wire"
 )
 
 // maxFamilies bounds the families whose metadata is sent to a target, so that a
 // runaway probe cannot fill memory and wire with help texts.
 const maxFamilies = 20000
 
-// family is the metadata of one metric family.
-type family struct {
-	name string // legal for remote write 1.0
-	typ  prompb.MetricMetadata_MetricType
-	help string
-	unit string
-}
-
 // families lists the metadata of all families that have a series which is sent, by
 // name, at most maxFamilies. Names are those that the appender gave, as with
 // Prometheus: rules that rename metrics do not rename families. Where series of one
 // family differ, one of them counts.
-func (c *seriesCache) families() []family {
-	all := map[string]family{}
+func (c *seriesCache) families() []prompb.MetricMetadata {
+	all := map[string]prompb.MetricMetadata{}
 	for i := range c.slots {
 		s := c.slots[i].to
 		if s == nil || s.dropped() || len(all) == maxFamilies {
@@ -42,37 +37,19 @@ func (c *seriesCache) families() []family {
 		if name == "" {
 			name = s.from.Labels.Get(model.MetricNameLabel)
 		}
-		if name == "" || all[name] != (family{}) {
+		if _, known := all[name]; known || name == "" {
 			continue
 		}
-		all[name] = family{
-			name: model.EscapeName(name, model.UnderscoreEscaping),
-			typ:  prompb.FromMetadataType(m.Type),
-			help: strings.ToValidUTF8(m.Help, "\uFFFD"),
-			unit: strings.ToValidUTF8(m.Unit, "\uFFFD"),
+		all[name] = prompb.MetricMetadata{
+			MetricFamilyName: model.EscapeName(name, model.UnderscoreEscaping), // legal for remote write 1.0
+			Type:             prompb.FromMetadataType(m.Type),
+			Help:             strings.ToValidUTF8(m.Help, "\uFFFD"),
+			Unit:             strings.ToValidUTF8(m.Unit, "\uFFFD"),
 		}
 	}
-	list := make([]family, 0, len(all))
-	for _, f := range all {
-		list = append(list, f)
-	}
-	slices.SortFunc(list, func(a, b family) int { return strings.Compare(a.name, b.name) })
-	return list
-}
-
-// appendMetadata appends the protobuf encoding of a prometheus.WriteRequest that has
-// the families' metadata and no series.
-func appendMetadata(dst []byte, families []family) []byte {
-	for _, f := range families {
-		var at int
-		dst, at = open(dst, keyMetadata, 2)
-		dst = appendVarint(dst, keyFamilyType, uint64(f.typ))
-		dst = appendString(dst, keyFamilyName, f.name)
-		dst = appendString(dst, keyFamilyHelp, f.help)
-		dst = appendString(dst, keyFamilyUnit, f.unit)
-		dst = shut(dst, at, 2)
-	}
-	return dst
+	return slices.SortedFunc(maps.Values(all), func(a, b prompb.MetricMetadata) int {
+		return strings.Compare(a.MetricFamilyName, b.MetricFamilyName)
+	})
 }
 
 // metadataSender sends metric metadata to a target every send_interval, as remote write 1.0
@@ -83,12 +60,12 @@ type metadataSender struct {
 	post    func(context.Context, Request) Answer // counts and notes it
 	gate    *gate
 	metrics *Metrics
-	pending chan []family // of length 1: the newest round
-	next    time.Time     // of the reader's goroutine
+	pending chan []prompb.MetricMetadata // of length 1: the newest round
+	next    time.Time                    // of the reader's goroutine
 }
 
 func newMetadata(c MetadataConfig, post func(context.Context, Request) Answer, g *gate, m *Metrics) *metadataSender {
-	return &metadataSender{config: c, post: post, gate: g, metrics: m, pending: make(chan []family, 1)}
+	return &metadataSender{config: c, post: post, gate: g, metrics: m, pending: make(chan []prompb.MetricMetadata, 1)}
 }
 
 // due reports whether it is time for another round. It is cheap.
@@ -116,14 +93,13 @@ func (m *metadataSender) offer(now time.Time, c *seriesCache) {
 // run sends what is offered until ctx is done. A round ends at the first request that
 // is not taken: the rest comes with the next.
 func (m *metadataSender) run(ctx context.Context) {
-	var e encoder
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case round := <-m.pending:
 			for batch := range slices.Chunk(round, m.config.MaxSamplesPerSend) {
-				if ctx.Err() != nil || !m.send(ctx, &e, batch) {
+				if ctx.Err() != nil || !m.send(ctx, batch) {
 					break
 				}
 			}
@@ -131,9 +107,8 @@ func (m *metadataSender) run(ctx context.Context) {
 	}
 }
 
-func (m *metadataSender) send(ctx context.Context, e *encoder, batch []family) bool {
-	e.raw = appendMetadata(e.raw[:0], batch)
-	body := e.compress()
+func (m *metadataSender) send(ctx context.Context, batch []prompb.MetricMetadata) bool {
+	body := wire.Body(&prompb.WriteRequest{Metadata: batch})
 	counts := Counts{classMetadata: len(batch)}
 	p, err := m.gate.enterOpen(ctx)
 	if err != nil {

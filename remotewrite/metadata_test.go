@@ -43,22 +43,15 @@ func metaCache(t testing.TB, n int) *seriesCache {
 	return c
 }
 
-func TestMetadataEncoding(t *testing.T) {
-	raw := appendMetadata(nil, metaCache(t, 2).families())
-	var got prompb.WriteRequest
-	if err := got.Unmarshal(raw); err != nil {
-		t.Fatal(err)
-	}
+func TestMetadataFamilies(t *testing.T) {
+	got := metaCache(t, 2).families()
 	want := []prompb.MetricMetadata{
 		{Type: prompb.MetricMetadata_HISTOGRAM, MetricFamilyName: "hist_x", Help: "a\uFFFDb"},
 		{Type: prompb.MetricMetadata_GAUGE, MetricFamilyName: "m0000", Help: "help 0", Unit: "bytes"},
 		{Type: prompb.MetricMetadata_GAUGE, MetricFamilyName: "m0001", Help: "help 1", Unit: "bytes"},
 	}
-	if d := cmp.Diff(want, got.Metadata); d != "" {
+	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
-	}
-	if library, err := (&prompb.WriteRequest{Metadata: want}).Marshal(); err != nil || string(library) != string(raw) {
-		t.Errorf("not the bytes that prompb writes: %v", err)
 	}
 }
 
@@ -71,7 +64,7 @@ func TestMetadataTypes(t *testing.T) {
 	} {
 		c := newSeriesCache(labels.EmptyLabels(), nil)
 		c.get(&wal.Series{Labels: labels.FromStrings("__name__", "m"), About: &wal.About{Meta: metadata.Metadata{Type: typ, Help: "h"}}})
-		if got := c.families(); len(got) != 1 || got[0].typ != want {
+		if got := c.families(); len(got) != 1 || got[0].Type != want {
 			t.Errorf("%s: %v", typ, got)
 		}
 	}
@@ -191,10 +184,16 @@ func BenchmarkMetadataOffer(b *testing.B) {
 // A help text is sent as it is: long, with line breaks.
 func TestMetadataHelp(t *testing.T) {
 	help := strings.Repeat("line\n", 5000)
-	raw := appendMetadata(nil, []family{{name: "m", help: help}})
-	var got prompb.WriteRequest
-	if err := got.Unmarshal(raw); err != nil || got.Metadata[0].Help != help {
-		t.Errorf("%v", err)
+	c := newSeriesCache(labels.EmptyLabels(), nil)
+	c.get(&wal.Series{Labels: labels.FromStrings("__name__", "m"), About: &wal.About{Meta: metadata.Metadata{Help: help}}})
+	m := newMetadata(DefaultConfig().Metadata, func(_ context.Context, r Request) Answer {
+		if got := decode(t, r.Body).Metadata; len(got) != 1 || got[0].Help != help || got[0].MetricFamilyName != "m" {
+			t.Errorf("%v", got)
+		}
+		return Answer{Status: 204}
+	}, openGate(), nil)
+	if !m.send(t.Context(), c.families()) {
+		t.Error("not sent")
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
 
@@ -177,7 +178,7 @@ func (m *Metrics) addOwn(l prometheus.Labels) {
 	for _, kind := range []string{"samples", "exemplars"} {
 		m.unwritten.WithLabelValues(kind)
 	}
-	m.SetProtocol(V1)
+	m.SetProtocol(wire.V1)
 	m.SetState(targetStates[0])
 }
 
@@ -332,12 +333,12 @@ func (m *Metrics) Held(d time.Duration) {
 }
 
 // SetProtocol shows the version in use.
-func (m *Metrics) SetProtocol(v Version) {
+func (m *Metrics) SetProtocol(v wire.Version) {
 	if m == nil {
 		return
 	}
 	m.protocol.WithLabelValues(v.String()).Set(1)
-	m.protocol.WithLabelValues((V2 - v).String()).Set(0)
+	m.protocol.WithLabelValues((wire.V2 - v).String()).Set(0)
 }
 
 // FellBack counts that the target did not take remote write 2.0.

@@ -3,21 +3,9 @@ package remotewrite
 import (
 	"sync"
 	"time"
+
+	"hwsagent/remotewrite/wire"
 )
-
-// Version is a version of the remote-write protocol.
-type Version uint8
-
-// The versions.
-const (
-	V1 Version = iota // 1.0, prometheus.WriteRequest
-	V2                // 2.0, io.prometheus.write.v2.Request
-
-	numVersions
-)
-
-// String is the version as metrics, status and logs show it.
-func (v Version) String() string { return [numVersions]string{"1.0", "2.0"}[v] }
 
 // fallbackTime is how long a target gets 1.0 that does not take 2.0. Then one request asks
 // again: receivers are upgraded.
@@ -34,15 +22,15 @@ type protocol struct {
 	newer bool // the entry asks for 2.0, or leaves the choice
 
 	mu       sync.Mutex
-	until    time.Time // 1.0 is in use until then; zero: nothing speaks against 2.0
-	why      string    // for people
-	proven   bool      // the target confirmed data as 2.0 and did not refuse 2.0 since
-	olderToo bool      // it took data as 1.0
-	silent   bool      // it answers 2xx to 2.0, which it does not read: to an empty write, too
-	tried    time.Time // see spendTry
-	turn     uint64    // grows with each change of the version in use
-	empty    Version   // of the last empty write that was accepted
-	emptyOK  bool      // there was one
+	until    time.Time    // 1.0 is in use until then; zero: nothing speaks against 2.0
+	why      string       // for people
+	proven   bool         // the target confirmed data as 2.0 and did not refuse 2.0 since
+	olderToo bool         // it took data as 1.0
+	silent   bool         // it answers 2xx to 2.0, which it does not read: to an empty write, too
+	tried    time.Time    // see spendTry
+	turn     uint64       // grows with each change of the version in use
+	empty    wire.Version // of the last empty write that was accepted
+	emptyOK  bool         // there was one
 	tests    [numTests]int
 }
 
@@ -59,25 +47,25 @@ const (
 // choice is the version of a request. A trial is sent as 1.0 although 2.0 is in use: if it
 // is taken, the target does not take 2.0.
 type choice struct {
-	version Version
+	version wire.Version
 	trial   bool
 	failing bool // a trial because 2.0 gets 5xx only: any verdict on the samples tells
 	turn    uint64
 }
 
 // version is the version in use.
-func (p *protocol) version() Version {
+func (p *protocol) version() wire.Version {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.inUse()
 }
 
 // inUse is version; p.mu is held.
-func (p *protocol) inUse() Version {
+func (p *protocol) inUse() wire.Version {
 	if !p.newer || time.Now().Before(p.until) {
-		return V1
+		return wire.V1
 	}
-	return V2
+	return wire.V2
 }
 
 // olderAfter is after how many answers of 5xx in a row to a batch it is sent as 1.0 once,
@@ -90,11 +78,11 @@ func (p *protocol) choose(older, carried bool, failures int) choice {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := choice{version: p.inUse(), turn: p.turn}
-	if c.version == V1 || !carried {
+	if c.version == wire.V1 || !carried {
 		return c
 	}
 	if older || !p.proven && failures%(olderAfter+1) == olderAfter {
-		c.version, c.trial, c.failing = V1, true, !older
+		c.version, c.trial, c.failing = wire.V1, true, !older
 	}
 	return c
 }
@@ -106,18 +94,18 @@ func (p *protocol) chooseTest(of testOf) choice {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := choice{version: p.inUse(), turn: p.turn}
-	if !p.newer || p.proven || c.version == V1 && (p.olderToo || p.silent) {
+	if !p.newer || p.proven || c.version == wire.V1 && (p.olderToo || p.silent) {
 		return c
 	}
 	if p.tests[of]++; p.tests[of]%2 == 0 {
-		c.version = V2 - c.version
+		c.version = wire.V2 - c.version
 	}
-	c.trial = c.version == V1 && p.inUse() == V2
+	c.trial = c.version == wire.V1 && p.inUse() == wire.V2
 	return c
 }
 
 // forEmpty is the version for an empty write: one in which the target took one before.
-func (p *protocol) forEmpty(test bool) Version {
+func (p *protocol) forEmpty(test bool) wire.Version {
 	if test {
 		return p.chooseTest(testEmpty).version
 	}
@@ -139,13 +127,13 @@ func (p *protocol) saw(c choice, a Answer, v Verdict) (why string, fellBack bool
 	defer p.mu.Unlock()
 	switch {
 	case v == Older && a.Status/100 == 2:
-		p.silent, p.emptyOK = true, p.emptyOK && p.empty == V1
+		p.silent, p.emptyOK = true, p.emptyOK && p.empty == wire.V1
 		return p.fall("answers " + a.String() + " to remote write 2.0 and writes nothing")
 	case v == Delivered && a.Samples == 0:
 		p.empty, p.emptyOK = a.Version, true
 	case v == Older:
 		p.proven = false // what became of the target is to be found out
-	case v == Delivered && a.Version == V2:
+	case v == Delivered && a.Version == wire.V2:
 		if c.turn == p.turn { // else it was sent before the target showed that it does not take 2.0
 			p.proven, p.silent = true, false
 			p.ask()
@@ -158,7 +146,7 @@ func (p *protocol) saw(c choice, a Answer, v Verdict) (why string, fellBack bool
 		return p.fall("answers for samples as remote write 1.0 only")
 	case c.failing && (v == Suspect || v == Split):
 		return p.fall("fails at remote write 2.0")
-	case a.Status == statusUnsupported && a.Version == V1:
+	case a.Status == statusUnsupported && a.Version == wire.V1:
 		p.olderToo = false
 		p.ask() // 2.0 is all that is left
 	}
@@ -169,15 +157,15 @@ func (p *protocol) saw(c choice, a Answer, v Verdict) (why string, fellBack bool
 func (p *protocol) fall(why string) (string, bool) {
 	before := p.inUse()
 	p.proven, p.why, p.until = false, why, time.Now().Add(fallbackTime)
-	if before == V2 {
+	if before == wire.V2 {
 		p.turn++
 	}
-	return why, before == V2
+	return why, before == wire.V2
 }
 
 // ask makes 2.0 the version in use. p.mu is held.
 func (p *protocol) ask() {
-	if p.inUse() == V1 {
+	if p.inUse() == wire.V1 {
 		p.turn++
 	}
 	p.until, p.why = time.Time{}, ""
@@ -228,7 +216,7 @@ func (p *protocol) isProven() bool {
 func (p *protocol) fallback() (why string, until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.inUse() == V2 || !p.newer {
+	if p.inUse() == wire.V2 || !p.newer {
 		return "", time.Time{}
 	}
 	return p.why, p.until

@@ -15,13 +15,14 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
 
+	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
 
 var newerMessages = []string{protobufMessageV2, protobufMessageAuto}
 
 // versions counts requests with samples by version.
-func (r *fakeReceiver) versions(from int) (n [numVersions]int) {
+func (r *fakeReceiver) versions(from int) (n [wire.NumVersions]int) {
 	for _, q := range r.log()[from:] {
 		if len(q.samples) > 0 {
 			n[q.version]++
@@ -54,9 +55,9 @@ func TestEveryReceiverGetsItsVersion(t *testing.T) {
 							t.Errorf("%d samples came again", to.again)
 						}
 						n := to.versions(0)
-						want, other, most := V1, V2, 1
+						want, other, most := wire.V1, wire.V2, 1
 						if speaks == speaksBoth || speaks == speaksTwo {
-							want, other, most = V2, V1, 0
+							want, other, most = wire.V2, wire.V1, 0
 						}
 						switch {
 						case speaks == speaksOne500:
@@ -64,7 +65,7 @@ func TestEveryReceiverGetsItsVersion(t *testing.T) {
 						case speaks == speaksOne && refuseEmpty, speaks == speaksOne400 && refuseEmpty:
 							most = 2 // and one of the tests of the hold
 						}
-						if s.Protocol != want.String() || (s.Fallback != "") != (want == V1) || n[other] > most || n[want] < 50 {
+						if s.Protocol != want.String() || (s.Fallback != "") != (want == wire.V1) || n[other] > most || n[want] < 50 {
 							t.Errorf("in use %s (%s), requests %v, want at most %d of %v\n%s", s.Protocol, s.Fallback, n, most, other, to.dump())
 						}
 						if o := r.log.outcome(); o.Delivered != 120*20 {
@@ -89,7 +90,7 @@ func TestFallbackIsAskedAgain(t *testing.T) {
 			r := newRig(t, to)
 			r.cfg.ProtobufMessage = protobufMessageAuto
 			r.start()
-			run := func(d time.Duration) [numVersions]int {
+			run := func(d time.Duration) [wire.NumVersions]int {
 				from := to.count()
 				for range int(d / (15 * time.Second)) {
 					r.round(3)
@@ -98,18 +99,18 @@ func TestFallbackIsAskedAgain(t *testing.T) {
 				return to.versions(from)
 			}
 			run(time.Minute)
-			if n := run(fallbackTime - 2*time.Minute); n[V2] != 0 {
-				t.Errorf("answer %d: %d requests of 2.0 while 1.0 is known to be what it takes", speaks, n[V2])
+			if n := run(fallbackTime - 2*time.Minute); n[wire.V2] != 0 {
+				t.Errorf("answer %d: %d requests of 2.0 while 1.0 is known to be what it takes", speaks, n[wire.V2])
 			}
-			if n := run(fallbackTime); n[V2] != 1 {
-				t.Errorf("answer %d: %d requests of 2.0 in an hour, want 1", speaks, n[V2])
+			if n := run(fallbackTime); n[wire.V2] != 1 {
+				t.Errorf("answer %d: %d requests of 2.0 in an hour, want 1", speaks, n[wire.V2])
 			}
 			to.set(func() { to.speaks = speaksBoth })
-			if n := run(2 * fallbackTime); n[V2] < 240 || r.q.Status().Protocol != "2.0" {
+			if n := run(2 * fallbackTime); n[wire.V2] < 240 || r.q.Status().Protocol != "2.0" {
 				t.Errorf("answer %d: upgraded, and requests %v", speaks, n)
 			}
 			to.set(func() { to.speaks = speaks })
-			if n := run(5 * time.Minute); n[V2] > 1 || n[V1] < 19 {
+			if n := run(5 * time.Minute); n[wire.V2] > 1 || n[wire.V1] < 19 {
 				t.Errorf("answer %d: downgraded, and requests %v", speaks, n)
 			}
 			r.drained(time.Minute)
@@ -197,7 +198,7 @@ func TestMixedReceivers(t *testing.T) {
 			r.drained(time.Minute)
 			r.end()
 			r.verify()
-			if n := to.versions(0); n[V2] > 20 || to.again > 0 {
+			if n := to.versions(0); n[wire.V2] > 20 || to.again > 0 {
 				t.Errorf("answer %d: requests %v, %d samples came again", speaks, n, to.again)
 			}
 		})
@@ -301,7 +302,7 @@ func TestAcceptedAndNotWritten(t *testing.T) {
 		r.drained(time.Minute)
 		r.end()
 		r.verify()
-		requests := to.versions(0)[V2]
+		requests := to.versions(0)[wire.V2]
 		if got := testutil.ToFloat64(m.unwritten.WithLabelValues("samples")); got != float64(2*requests) || requests < 2 {
 			t.Errorf("%v samples counted in %d requests", got, requests)
 		}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
+
+	"hwsagent/remotewrite/wire"
 )
 
 // Options are what a queue is made of. Source, Sender and Config are needed.
@@ -56,17 +58,17 @@ type Queue struct {
 	meta     *metadataSender
 	proto    *protocol
 	synced   func() bool
-	empty    [numVersions]Request
+	empty    [wire.NumVersions]Request
 	born     time.Time // with a monotonic reading: no step of the wall clock changes what is measured from it
 
 	limit         *batchLimit
-	receiver      [numVersions]atomic.Int32   // a receiver: what it does with the good part of a refused request
-	asked         atomic.Bool                 // whether it takes empty writes
-	clock         atomic.Pointer[targetClock] // nil: not known
-	timeAsked     atomic.Int64                // when it was first asked for in vain since it was told, ns since born; 0: not
-	waitsForClock atomic.Bool                 // samples that are live wait for the target's clock, or those before them did
-	timeTurn      atomic.Int32                // see asksTime
-	emptyRefused  atomic.Pointer[refusal]     // the answer to an empty write which asked for it, and was refused
+	receiver      [wire.NumVersions]atomic.Int32 // a receiver: what it does with the good part of a refused request
+	asked         atomic.Bool                    // whether it takes empty writes
+	clock         atomic.Pointer[targetClock]    // nil: not known
+	timeAsked     atomic.Int64                   // when it was first asked for in vain since it was told, ns since born; 0: not
+	waitsForClock atomic.Bool                    // samples that are live wait for the target's clock, or those before them did
+	timeTurn      atomic.Int32                   // see asksTime
+	emptyRefused  atomic.Pointer[refusal]        // the answer to an empty write which asked for it, and was refused
 	retries       atomic.Uint64
 	sent          atomic.Uint64 // samples delivered by this process
 	requests      atomic.Uint64
@@ -151,7 +153,7 @@ func New(o Options) (*Queue, error) {
 		encoders: o.Encoders,
 		gate:     newGate(time.Duration(c.MinBackoff), time.Duration(c.MaxBackoff), o.Splay, o.Rand),
 		proto:    &protocol{newer: o.Config.newerProtocol()},
-		empty:    [numVersions]Request{V1: EmptyRequest(V1), V2: EmptyRequest(V2)},
+		empty:    [wire.NumVersions]Request{wire.V1: EmptyRequest(wire.V1), wire.V2: EmptyRequest(wire.V2)},
 		born:     time.Now(), synced: o.ClockSynced,
 	}
 	q.meta = newMetadata(o.Config.Metadata, q.send, q.gate, o.Metrics)
@@ -202,7 +204,7 @@ func (q *Queue) Run(ctx context.Context) error {
 // depthKey: what is refused in one version of the protocol may be taken in the other.
 type depthKey struct {
 	series  uint64 // its hash
-	version Version
+	version wire.Version
 }
 
 // depth is how far the tests of a held target have gone in a series, and why its oldest
@@ -268,7 +270,7 @@ func (q *Queue) send(ctx context.Context, r Request) Answer {
 }
 
 // sendEmpty sends an empty write.
-func (q *Queue) sendEmpty(ctx context.Context, v Version) Answer {
+func (q *Queue) sendEmpty(ctx context.Context, v wire.Version) Answer {
 	a := q.send(ctx, q.empty[v])
 	q.learnVersion(choice{version: v}, a, Classify(a, Policy{}))
 	return a
@@ -298,7 +300,7 @@ func (q *Queue) delivered(points []point) {
 	newest, sample := int64(math.MinInt64), -1
 	for i := range points {
 		newest = max(newest, points[i].t)
-		if q.cfg.carries(V1, &points[i]) && points[i].kind != exemplarPoint && (sample < 0 || points[i].t >= points[sample].t) {
+		if q.cfg.carries(wire.V1, &points[i]) && points[i].kind != exemplarPoint && (sample < 0 || points[i].t >= points[sample].t) {
 			sample = i
 		}
 	}
@@ -381,7 +383,7 @@ func (q *Queue) note(text string) {
 // noteAnswer remembers an answer that is an error. A 2xx that stores nothing of remote write
 // 2.0 is none: the target gets 1.0 for it, and [Status.Fallback] tells why.
 func (q *Queue) noteAnswer(a Answer) {
-	if a.Version != V2 || !a.took() {
+	if a.Version != wire.V2 || !a.took() {
 		q.note(a.String())
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
+	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
 
@@ -50,8 +51,8 @@ type Replay struct {
 	cache   *seriesCache
 	press   *EncoderPool
 	backoff backoff
-	version Version // 2.0 if the entry asks for it, until the target does not take it
-	limit   int     // samples in a request; 413 lowers it
+	version wire.Version // 2.0 if the entry asks for it, until the target does not take it
+	limit   int          // samples in a request; 413 lowers it
 
 	matched map[uint64]bool // by hash of the final labels
 	series  map[uint64]bool // those of which a sample was selected
@@ -77,9 +78,9 @@ func NewReplay(o ReplayOptions) (*Replay, error) {
 	if o.Rand == nil {
 		o.Rand = rand.Float64
 	}
-	version := V1
+	version := wire.V1
 	if o.Config.newerProtocol() {
-		version = V2
+		version = wire.V2
 	}
 	cache := newSeriesCache(o.ExternalLabels, o.Config.WriteRelabelConfigs)
 	if o.Config.role != roleNone {

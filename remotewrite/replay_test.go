@@ -12,6 +12,8 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/relabel"
+
+	"hwsagent/remotewrite/wire"
 )
 
 // replayRig is a log and a receiver, and replays of the one to the other.
@@ -272,7 +274,7 @@ func TestReplayInterrupted(t *testing.T) {
 // Where the entry asks for 2.0, that is what is sent, and 1.0 where it is not taken.
 func TestReplayVersions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for speaks, want := range map[speech]Version{speaksBoth: V2, speaksOne: V1, speaksOneSilent: V1, speaksOne400: V1, speaksOne500: V1, speaksTwo: V2} {
+		for speaks, want := range map[speech]wire.Version{speaksBoth: wire.V2, speaksOne: wire.V1, speaksOneSilent: wire.V1, speaksOne400: wire.V1, speaksOne500: wire.V1, speaksTwo: wire.V2} {
 			to := &fakeReceiver{speaks: speaks}
 			r := newReplayRig(t, 50, 30, to)
 			r.o.Config.ProtobufMessage = protobufMessageV2

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"hwsagent/remotewrite/wire"
 )
 
 // sendBatch sends the first samples of the batch, as many as a request may have. They leave
@@ -25,7 +27,7 @@ func (r *Replay) sendBatch(ctx context.Context) error {
 	taken, extra := r.count.Delivered, replayExtra
 	last, err := r.deliver(ctx, r.batch[:n:n], &extra)
 	if errors.Is(err, errNotNewer) {
-		r.version = V1
+		r.version = wire.V1
 		return r.sendBatch(ctx)
 	}
 	if err != nil {
@@ -81,7 +83,7 @@ func (r *Replay) deliver(ctx context.Context, points []point, extra *int) (refus
 		r.count.Delivered += written
 		r.count.Unconfirmed += n - written
 		return Answer{}, nil
-	case !r.tested && r.version == V2 && (v == Older || v == Suspect && !a.Written.Known || v == Retry && a.Status != 0):
+	case !r.tested && r.version == wire.V2 && (v == Older || v == Suspect && !a.Written.Known || v == Retry && a.Status != 0):
 		return a, errNotNewer
 	case v == Hold, v == Discard, v == Older, v == Retry: // Retry: for too long
 		return a, r.stopped(points[0], a)

@@ -6,33 +6,30 @@ import (
 
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/prompb"
 
+	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
 
 // Request is one encoded remote-write request.
 type Request struct {
-	Body    []byte  // compressed; not changed by the sender, free for reuse after Send
-	Version Version // of the message in it
-	Samples int     // in it, histograms included
-	Attempt int     // 0 for the first time that this body is sent (the Retry-Attempt header)
+	Body    []byte       // compressed; not changed by the sender, free for reuse after Send
+	Version wire.Version // of the message in it
+	Samples int          // in it, histograms included
+	Attempt int          // 0 for the first time that this body is sent (the Retry-Attempt header)
 }
 
 // EmptyRequest is a request without samples. A receiver that takes it answers 2xx, so it
 // tells whether the route to the receiver works without handing over a sample.
-func EmptyRequest(v Version) Request {
-	if v == V2 {
-		return Request{Version: v, Body: newEncoder2().encode(nil)}
-	}
-	return Request{Body: emptyRequest()}
+func EmptyRequest(v wire.Version) Request {
+	return Request{Version: v, Body: wire.Empty(v)}
 }
 
 // Answer is what came of one request. Exactly one of Status and Err is set.
 type Answer struct {
-	Version Version // of the request
-	Samples int     // of the request
-	Written Written // only of a request of version 2.0
+	Version wire.Version // of the request
+	Samples int          // of the request
+	Written Written      // only of a request of version 2.0
 
 	Status     int           // the HTTP status, 0 when there was no response
 	Err        error         // why there was none; credentials and query strings are removed
@@ -78,11 +75,7 @@ type pointAux struct {
 type series struct {
 	from *wal.Series // what it was made of; a cache entry is stale when this differs
 	hash uint64      // of the final labels; picks the shard
-	// encoded is the label part of a prompb TimeSeries, tags included, ready to copy
-	// into a request; empty when relabelling removed the series. It is the only form in
-	// which the final labels are kept: there is one for each series and target.
-	encoded string
-	modern  *modern // nil: nothing, or the target gets 1.0 only
+	wire wire.Series // the final labels, encoded; empty if relabelling removed the series
 
 	// owner is whose it may be, of the target of the rest of an entry with tenants; see
 	// [seriesCache.at]. Else nil.
@@ -104,16 +97,15 @@ const (
 )
 
 // dropped reports whether write_relabel_configs removed the series.
-func (s *series) dropped() bool { return s.encoded == "" }
+func (s *series) dropped() bool { return s.wire.IsEmpty() }
 
 // labels decodes the final labels.
 func (s *series) labels() labels.Labels {
-	var ts prompb.TimeSeries
-	if err := ts.Unmarshal([]byte(s.encoded)); err != nil {
-		return s.from.Labels // cannot be: this package encoded it
+	ls, err := s.wire.Labels()
+	if err != nil {
+		return s.from.Labels // cannot be: the labels were encoded here
 	}
-	b := labels.NewScratchBuilder(len(ts.Labels))
-	return ts.ToLabels(&b, nil)
+	return ls
 }
 
 // Letter is one refused sample in the dead-letter store, or several where a refused

@@ -29,7 +29,7 @@ type rule struct {
 }
 
 func checkRules(t *testing.T, entry string, rules []rule) {
-	all, o := wire(t, entry, everyKind, nil)
+	all, o := overHTTP(t, entry, everyKind, nil)
 	if o.Lost() != o.Dropped[wal.Unsupported] || len(all) == 0 {
 		t.Fatalf("%d requests, outcome %+v", len(all), o)
 	}

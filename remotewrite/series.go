@@ -1,20 +1,16 @@
 package remotewrite
 
 import (
-	"strings"
-	"unicode/utf8"
-
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/model/relabel"
-	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 
+	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
 
 // nameValidation is for the names in relabelling rules. Names may be any UTF-8 there, as
-// in Prometheus 3; see [seriesCache.legal] for what is sent.
+// in Prometheus 3; see [wire.SeriesEncoder.Legal] for what is sent.
 const nameValidation = model.UTF8Validation
 
 // seriesCache turns the log's series into what one target is sent: external labels
@@ -26,9 +22,7 @@ const nameValidation = model.UTF8Validation
 type seriesCache struct {
 	external labels.Labels
 	rules    []*relabel.Config
-	// moderns are those without labels of their own, by metadata; nil where the target gets
-	// remote write 1.0 only.
-	moderns map[metadata.Metadata]*modern
+	encoder  *wire.SeriesEncoder
 
 	// tenant leaves out what belongs to another target of the entry; nil: nothing.
 	tenant *tenantFilter
@@ -39,8 +33,6 @@ type seriesCache struct {
 	removed *series  // what all that is not sent becomes
 	nobodys *series  // what belongs to no tenant becomes, where there is no default
 	builder *labels.Builder
-	scratch labels.ScratchBuilder
-	encoded []byte // scratch
 }
 
 // cached is what a series became.
@@ -49,7 +41,7 @@ type cached struct {
 	to   *series
 }
 
-// newSeriesCache makes a cache. The rules must be valid (see [Config.Validate]).
+// newSeriesCache makes a cache of series for remote write 1.0. The rules must be valid (see [Config.Validate]).
 func newSeriesCache(external labels.Labels, rules []*relabel.Config) *seriesCache {
 	return &seriesCache{
 		external: external,
@@ -57,7 +49,7 @@ func newSeriesCache(external labels.Labels, rules []*relabel.Config) *seriesCach
 		removed:  &series{},
 		nobodys:  &series{},
 		builder:  labels.NewBuilder(labels.EmptyLabels()),
-		scratch:  labels.NewScratchBuilder(16),
+		encoder:  wire.NewSeriesEncoder(wire.V1),
 	}
 }
 
@@ -136,110 +128,13 @@ func (c *seriesCache) derive(s *wal.Series, whole bool) *series {
 			return c.nobodys
 		}
 	}
-	utf8Names := c.builder.Labels()
-	ls := c.legal(utf8Names)
+	encoded, ls := c.encoder.Encode(c.builder.Labels(), s.Meta())
 	if ls.IsEmpty() {
 		return c.removed
 	}
-	c.encoded = appendLabels(c.encoded[:0], keySeriesLabel, ls)
-	to := &series{from: s, hash: ls.Hash(), encoded: string(c.encoded), newest: noneTaken, owner: o}
-	if c.moderns != nil {
-		to.modern = c.modern(s.Meta(), utf8Names, to.encoded)
-	}
+	to := &series{from: s, hash: ls.Hash(), wire: encoded, newest: noneTaken, owner: o}
 	if c.recall != nil {
 		c.recall(to)
 	}
 	return to
-}
-
-// modern makes what remote write 2.0 adds to a series with these labels.
-func (c *seriesCache) modern(meta metadata.Metadata, ls labels.Labels, legal string) *modern {
-	c.encoded = appendLabels(c.encoded[:0], keySeriesLabel, c.valid(ls))
-	m := modern{
-		typ:  byte(writev2.FromMetadataType(meta.Type)),
-		help: strings.ToValidUTF8(meta.Help, "\uFFFD"),
-		unit: strings.ToValidUTF8(meta.Unit, "\uFFFD"),
-	}
-	if string(c.encoded) != legal {
-		m.labels = string(c.encoded)
-		return &m
-	}
-	if m == (modern{}) {
-		return nil
-	}
-	if shared := c.moderns[meta]; shared != nil {
-		return shared
-	}
-	if len(c.moderns) >= maxFamilies { // of which many are gone
-		clear(c.moderns)
-	}
-	c.moderns[meta] = &m
-	return &m
-}
-
-// valid returns ls as the specification of remote write 2.0 allows it: names may be any
-// UTF-8. Wrong bytes become U+FFFD; if that makes names equal, legal's form is sent.
-func (c *seriesCache) valid(ls labels.Labels) labels.Labels {
-	ok := true
-	ls.Range(func(l labels.Label) { ok = ok && utf8.ValidString(l.Name) && utf8.ValidString(l.Value) })
-	if ok {
-		return ls
-	}
-	c.scratch.Reset()
-	ls.Range(func(l labels.Label) {
-		c.scratch.Add(strings.ToValidUTF8(l.Name, "\uFFFD"), strings.ToValidUTF8(l.Value, "\uFFFD"))
-	})
-	c.scratch.Sort()
-	valid := c.scratch.Labels()
-	if _, twice := valid.HasDuplicateLabelNames(); twice {
-		return c.legal(ls)
-	}
-	return valid
-}
-
-// legal returns ls as the specification of remote write 1.0 allows it: metric names
-// of [a-zA-Z_:][a-zA-Z0-9_:]*, label names of [a-zA-Z_][a-zA-Z0-9_]*, and valid UTF-8,
-// which protocol buffers demand of every string. Other runes of a name become
-// underscores, as in Prometheus' underscore escaping; when that makes two label names
-// of a series equal, their values are joined by ";" in the order of the original
-// names, as the OpenTelemetry translation does. A wrong byte of a value becomes U+FFFD.
-// A receiver would refuse such a sample for ever; this way it arrives.
-func (c *seriesCache) legal(ls labels.Labels) labels.Labels {
-	ok := true
-	ls.Range(func(l labels.Label) {
-		switch {
-		case l.Name == model.MetricNameLabel:
-			ok = ok && model.LegacyValidation.IsValidMetricName(l.Value)
-		default:
-			ok = ok && model.LegacyValidation.IsValidLabelName(l.Name) && utf8.ValidString(l.Value)
-		}
-	})
-	if ok {
-		return ls
-	}
-	values := map[string]string{}
-	ls.Range(func(l labels.Label) {
-		name, value := l.Name, strings.ToValidUTF8(l.Value, "\uFFFD")
-		if name == model.MetricNameLabel {
-			value = model.EscapeName(value, model.UnderscoreEscaping)
-		} else {
-			name = legalLabelName(name)
-		}
-		if before, twice := values[name]; twice {
-			value = before + ";" + value
-		}
-		values[name] = value
-	})
-	c.scratch.Reset()
-	for name, value := range values {
-		c.scratch.Add(name, value)
-	}
-	c.scratch.Sort()
-	return c.scratch.Labels()
-}
-
-// legalLabelName differs from a metric name in the colon.
-func legalLabelName(name string) string {
-	name = model.EscapeName(name, model.UnderscoreEscaping)
-	return strings.ReplaceAll(name, ":", "_")
 }

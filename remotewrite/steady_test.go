@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/metadata"
 
+	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
 
@@ -64,7 +65,7 @@ type yes struct{ bytes, requests atomic.Int64 }
 func (s *yes) Send(_ context.Context, r Request) Answer {
 	s.bytes.Add(int64(len(r.Body)))
 	s.requests.Add(1)
-	return Answer{Status: 204, Written: Written{Known: r.Version == V2, Samples: uint64(r.Samples)}}
+	return Answer{Status: 204, Written: Written{Known: r.Version == wire.V2, Samples: uint64(r.Samples)}}
 }
 
 // runTreadmill starts a queue that reads a treadmill. turn has it deliver one commit.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/histogram"
 
+	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
 
@@ -16,8 +17,8 @@ import (
 
 // carries reports whether a version carries the point. Custom buckets are not part of 1.0;
 // send_native_histograms is about 1.0 only, as in Prometheus.
-func (c *Config) carries(v Version, p *point) bool {
-	if v == V2 || p.kind == float || p.kind == exemplarPoint {
+func (c *Config) carries(v wire.Version, p *point) bool {
+	if v == wire.V2 || p.kind == float || p.kind == exemplarPoint {
 		return true
 	}
 	return c.carriesHistogram(p.aux.h, p.aux.fh)
@@ -34,7 +35,7 @@ func (c *Config) carriesHistogram(h *histogram.Histogram, fh *histogram.FloatHis
 // allCarried reports whether 1.0 carries all points.
 func (q *Queue) allCarried(points []point) bool {
 	for i := range points {
-		if p := &points[i]; p.kind != float && !q.cfg.carries(V1, p) {
+		if p := &points[i]; p.kind != float && !q.cfg.carries(wire.V1, p) {
 			return false
 		}
 	}
@@ -54,7 +55,7 @@ func (q *Queue) choose(l *parcel) choice {
 // from 1.x Receivers" (remote write 2.0, "Protocol"). One that tells how much it wrote has
 // read it.
 func (q *Queue) mayTryOlder(l *parcel, a Answer) bool {
-	return a.Version == V2 && !a.Written.Known && !l.triedOlder && q.allCarried(l.points)
+	return a.Version == wire.V2 && !a.Written.Known && !l.triedOlder && q.allCarried(l.points)
 }
 
 // tryOlder makes the next attempt 1.0's.
@@ -74,7 +75,7 @@ func (s *shard) judgeVersion(p pass, l *parcel, a Answer, m mode, c choice) (f f
 		g.release(p)
 	case v == Older:
 		// At a target that says so to everything, it is no answer.
-		if !s.refusalIsReal(p, l, a, V1) {
+		if !s.refusalIsReal(p, l, a, wire.V1) {
 			return 0, false, true
 		}
 	case c.trial && a.Status == statusUnsupported:
@@ -91,7 +92,7 @@ func (s *shard) judgeVersion(p pass, l *parcel, a Answer, m mode, c choice) (f f
 		}
 		return 0, false, false
 	case v == Suspect && m == patient && q.mayTryOlder(l, a):
-		if s.refusalIsReal(p, l, a, V1) && !l.triedOlder {
+		if s.refusalIsReal(p, l, a, wire.V1) && !l.triedOlder {
 			l.tryOlder()
 		}
 		return 0, false, true
@@ -132,7 +133,7 @@ func (q *Queue) learnVersion(c choice, a Answer, v Verdict) {
 		q.fellBack(why)
 		return
 	}
-	if v != Delivered || a.Version != V2 || a.Samples == 0 || q.proto.version() == V1 {
+	if v != Delivered || a.Version != wire.V2 || a.Samples == 0 || q.proto.version() == wire.V1 {
 		return
 	}
 	q.mu.Lock()
@@ -191,14 +192,14 @@ func (q *Queue) sawWritten(a Answer, exemplars int) {
 // a part of a request" tell how much.
 func wroteAllSamples(a Answer, l *parcel) bool {
 	n := count(l.points)
-	return a.Version == V2 && a.Written.Known && n[classExemplar] > 0 && a.Samples > 0 && a.Written.samples(a.Samples) == a.Samples
+	return a.Version == wire.V2 && a.Written.Known && n[classExemplar] > 0 && a.Samples > 0 && a.Written.samples(a.Samples) == a.Samples
 }
 
 // wrotePart reports whether the target has stored some samples of a request that it
 // refused.
 func wrotePart(a Answer) bool {
 	n := a.Written.samples(a.Samples)
-	return a.Version == V2 && 0 < n && n < a.Samples
+	return a.Version == wire.V2 && 0 < n && n < a.Samples
 }
 
 // placeExemplars moves each exemplar behind the last sample of its series, in place. The

@@ -1,4 +1,4 @@
-package remotewrite
+package wire
 
 import (
 	"fmt"
@@ -14,41 +14,35 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
-
-	"hwsagent/wal"
 )
 
-// testSeries2 makes n series as testSeries does, some with metadata, some with names that
+// manySeries2 makes n series as manySeries does, some with metadata, some with names that
 // only remote write 2.0 carries.
-func testSeries2(n int) []*series {
-	c := newSeriesCache(labels.FromStrings("site", "fra1"), nil)
-	c.moderns = map[metadata.Metadata]*modern{}
+func manySeries2(n int) []*testSeries {
+	e := NewSeriesEncoder(V2)
 	types := []model.MetricType{model.MetricTypeCounter, model.MetricTypeGauge, model.MetricTypeHistogram, model.MetricTypeGaugeHistogram,
 		model.MetricTypeSummary, model.MetricTypeInfo, model.MetricTypeStateset, model.MetricTypeUnknown}
-	all := make([]*series, n)
+	all := make([]*testSeries, n)
 	for i := range all {
-		s := &wal.Series{Slot: i, Labels: labels.FromStrings(
-			model.MetricNameLabel, fmt.Sprintf("node_disk_written_bytes_%d_total", i%40),
-			"device", fmt.Sprintf("nvme%dn1", i/40), "instance", "host-0123.example.com", "job", "host",
-		)}
+		ls, meta := hostLabels(i), metadata.Metadata{}
 		switch i % 10 {
 		case 0:
-			s.Labels = labels.FromStrings(model.MetricNameLabel, fmt.Sprintf("hw.temperature_%d", i), "hw.id", strings.Repeat("ä", i%200))
+			ls = labels.FromStrings(model.MetricNameLabel, fmt.Sprintf("hw.temperature_%d", i), "hw.id", strings.Repeat("ä", i%200))
 		case 1:
 		default:
-			s.About = &wal.About{Meta: metadata.Metadata{Type: types[i%len(types)], Help: fmt.Sprintf("Bytes written, of kind %d.", i%40), Unit: []string{"", "bytes"}[i%2]}}
+			meta = metadata.Metadata{Type: types[i%len(types)], Help: fmt.Sprintf("Bytes written, of kind %d.", i%40), Unit: []string{"", "bytes"}[i%2]}
 		}
-		all[i] = c.get(s)
+		all[i] = newTestSeries(e, ls, meta)
 	}
 	return all
 }
 
-// randomPoints2 makes points with what only remote write 2.0 carries, too.
-func randomPoints2(r *rand.Rand, all []*series, n int) []point {
-	points := randomPoints(r, all, n)
-	for i := range points {
-		p := &points[i]
-		if p.kind == exemplarPoint {
+// randomSamples2 makes samples with what only remote write 2.0 carries, too.
+func randomSamples2(r *rand.Rand, all []*testSeries, n int) []sample {
+	samples := randomSamples(r, all, n)
+	for i := range samples {
+		p := &samples[i]
+		if p.kind == exemplar {
 			continue
 		}
 		if r.IntN(2) == 0 {
@@ -61,16 +55,16 @@ func randomPoints2(r *rand.Rand, all []*series, n int) []point {
 		switch {
 		case r.IntN(2) == 0:
 		case p.kind == intHistogram:
-			p.aux.h.Schema, p.aux.h.CustomValues = histogram.CustomBucketsSchema, bounds
+			p.h.Schema, p.h.CustomValues = histogram.CustomBucketsSchema, bounds
 		case p.kind == floatHistogram:
-			p.aux.fh.Schema, p.aux.fh.CustomValues = histogram.CustomBucketsSchema, bounds
+			p.fh.Schema, p.fh.CustomValues = histogram.CustomBucketsSchema, bounds
 		}
 	}
-	return points
+	return samples
 }
 
-// series2 is a writev2.TimeSeries with its references resolved.
-type series2 struct {
+// decoded2 is a writev2.TimeSeries with its references resolved.
+type decoded2 struct {
 	Labels     string
 	Samples    []writev2.Sample
 	Histograms []writev2.Histogram
@@ -84,36 +78,33 @@ type exemplar2 struct {
 	V      float64
 }
 
-// message2 is what points must decode to, made with the library's own types.
-func message2(points []point) (all []series2) {
-	for len(points) > 0 {
-		n, exemplars := sameSeries(points)
+// message2 is what samples must decode to, made with the library's own types.
+func message2(samples []sample) (all []decoded2) {
+	for len(samples) > 0 {
+		n, exemplars := sameSeries(samples)
 		if exemplars == n {
-			points = points[n:]
+			samples = samples[n:]
 			continue
 		}
-		from := points[0].series
-		s := series2{Labels: from.from.Labels.String()}
-		if b := labels.NewBuilder(from.from.Labels); b.Get("site") == "" {
-			s.Labels = b.Set("site", "fra1").Labels().String()
-		}
-		if s.Meta = from.from.Meta(); s.Meta.Type == "" {
+		from := samples[0].series
+		s := decoded2{Labels: from.from.String()}
+		if s.Meta = from.meta; s.Meta.Type == "" {
 			s.Meta.Type = model.MetricTypeUnknown
 		}
-		for _, p := range points[:n] {
+		for _, p := range samples[:n] {
 			switch p.kind {
 			case float:
 				s.Samples = append(s.Samples, writev2.Sample{Value: p.v, Timestamp: p.t, StartTimestamp: p.st})
-			case exemplarPoint:
-				s.Exemplars = append(s.Exemplars, exemplar2{p.aux.labels.String(), p.t, p.v})
+			case exemplar:
+				s.Exemplars = append(s.Exemplars, exemplar2{p.labels.String(), p.t, p.v})
 			case intHistogram:
-				s.Histograms = append(s.Histograms, writev2.FromIntHistogram(p.st, p.t, p.aux.h))
+				s.Histograms = append(s.Histograms, writev2.FromIntHistogram(p.st, p.t, p.h))
 			case floatHistogram:
-				s.Histograms = append(s.Histograms, writev2.FromFloatHistogram(p.st, p.t, p.aux.fh))
+				s.Histograms = append(s.Histograms, writev2.FromFloatHistogram(p.st, p.t, p.fh))
 			}
 		}
 		all = append(all, s)
-		points = points[n:]
+		samples = samples[n:]
 	}
 	return all
 }
@@ -132,7 +123,7 @@ func decodeRequest2(t testing.TB, body []byte) *writev2.Request {
 }
 
 // decode2 decodes a body with the library's unmarshaller and helpers.
-func decode2(t testing.TB, body []byte) (all []series2) {
+func decode2(t testing.TB, body []byte) (all []decoded2) {
 	t.Helper()
 	req := decodeRequest2(t, body)
 	b := labels.NewScratchBuilder(0)
@@ -141,7 +132,7 @@ func decode2(t testing.TB, body []byte) (all []series2) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := series2{Labels: ls.String(), Samples: ts.Samples, Histograms: ts.Histograms}
+		s := decoded2{Labels: ls.String(), Samples: ts.Samples, Histograms: ts.Histograms}
 		if s.Meta, err = ts.ToMetadata(req.Symbols); err != nil {
 			t.Fatal(err)
 		}
@@ -161,11 +152,11 @@ func TestEncode2EqualsLibrary(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	all := testSeries2(400)
-	e := newEncoder2()
+	all := manySeries2(400)
+	var e Encoder
 	for round := range 100 {
-		points := randomPoints2(r, all[:1+r.IntN(len(all))], r.IntN(60))
-		if d := cmp.Diff(message2(points), decode2(t, e.encode(points)), compareBits); d != "" {
+		samples := randomSamples2(r, all[:1+r.IntN(len(all))], r.IntN(60))
+		if d := cmp.Diff(message2(samples), decode2(t, encode(&e, V2, samples)), compareBits); d != "" {
 			t.Fatalf("seed %d, round %d (-want +got):\n%s", seed, round, d)
 		}
 	}
@@ -174,10 +165,10 @@ func TestEncode2EqualsLibrary(t *testing.T) {
 func FuzzEncode2(f *testing.F) {
 	f.Add(uint64(1), uint16(3))
 	f.Add(uint64(2), uint16(200))
-	all := testSeries2(50)
+	all := manySeries2(50)
 	f.Fuzz(func(t *testing.T, seed uint64, n uint16) {
-		points := randomPoints2(rand.New(rand.NewPCG(seed, 0)), all, int(n%512))
-		if d := cmp.Diff(message2(points), decode2(t, newEncoder2().encode(points)), compareBits); d != "" {
+		samples := randomSamples2(rand.New(rand.NewPCG(seed, 0)), all, int(n%512))
+		if d := cmp.Diff(message2(samples), decode2(t, encode(new(Encoder), V2, samples)), compareBits); d != "" {
 			t.Fatalf("(-want +got):\n%s", d)
 		}
 	})
@@ -186,13 +177,11 @@ func FuzzEncode2(f *testing.F) {
 // Texts of any length keep the length prefixes right: of 1, 2, 3 and 4 bytes.
 func TestEncode2Lengths(t *testing.T) {
 	for _, n := range []int{1, 90, 97, 98, 99, 100, 125, 126, 127, 128, 129, 16000, 16383, 16384, 16400, 1 << 21, 1<<21 + 5} {
-		c := newSeriesCache(labels.EmptyLabels(), nil)
-		c.moderns = map[metadata.Metadata]*modern{}
 		long := strings.Repeat("x", n)
-		s := c.get(&wal.Series{Labels: labels.FromStrings(model.MetricNameLabel, "m", "a"+long, long), About: &wal.About{Meta: metadata.Metadata{Help: long}}})
-		got := decode2(t, newEncoder2().encode([]point{{series: s, t: 1, v: 2}}))
-		want := []series2{{
-			Labels: s.from.Labels.String(), Samples: []writev2.Sample{{Value: 2, Timestamp: 1}},
+		s := newTestSeries(NewSeriesEncoder(V2), labels.FromStrings(model.MetricNameLabel, "m", "a"+long, long), metadata.Metadata{Help: long})
+		got := decode2(t, encode(new(Encoder), V2, []sample{{series: s, t: 1, v: 2}}))
+		want := []decoded2{{
+			Labels: s.from.String(), Samples: []writev2.Sample{{Value: 2, Timestamp: 1}},
 			Meta: metadata.Metadata{Type: model.MetricTypeUnknown, Help: long},
 		}}
 		if d := cmp.Diff(want, got, compareBits); d != "" {
@@ -203,21 +192,21 @@ func TestEncode2Lengths(t *testing.T) {
 
 // More symbols than the table had room for, and references of one to three bytes.
 func TestEncode2ManySymbols(t *testing.T) {
-	all := testSeries2(6_000) // and more symbols than two bytes can refer to
-	var points []point
+	all := manySeries2(6_000) // and more symbols than two bytes can refer to
+	var samples []sample
 	for i, s := range all {
-		points = append(points, point{series: s, t: int64(i + 1), v: 1})
+		samples = append(samples, sample{series: s, t: int64(i + 1), v: 1})
 	}
 	for i := range 9_000 {
-		x := &pointAux{labels: labels.FromStrings(fmt.Sprint("n", i), fmt.Sprint("v", i))}
-		points = append(points, point{series: all[len(all)-1], t: int64(i), kind: exemplarPoint, aux: x})
+		ls := labels.FromStrings(fmt.Sprint("n", i), fmt.Sprint("v", i))
+		samples = append(samples, sample{series: all[len(all)-1], t: int64(i), kind: exemplar, labels: ls})
 	}
-	e := newEncoder2()
+	var e Encoder
 	for range 2 { // grown, and reused
-		if d := cmp.Diff(message2(points), decode2(t, e.encode(points)), compareBits); d != "" {
+		if d := cmp.Diff(message2(samples), decode2(t, encode(&e, V2, samples)), compareBits); d != "" {
 			t.Fatalf("(-want +got):\n%.400s", d)
 		}
-		points = points[3_000:]
+		samples = samples[3_000:]
 	}
 }
 
@@ -238,10 +227,10 @@ func TestSymbolsTurnOver(t *testing.T) {
 }
 
 func TestEncode2AllocatesNothing(t *testing.T) {
-	points := benchPoints2(2000, 1)
-	e := newEncoder2()
-	e.encode(points)
-	if n := testing.AllocsPerRun(20, func() { e.encode(points) }); n > 0 {
+	samples := benchSamples2(2000, 1)
+	var e Encoder
+	encode(&e, V2, samples)
+	if n := testing.AllocsPerRun(20, func() { encode(&e, V2, samples) }); n > 0 {
 		t.Errorf("encoding allocates %v times a batch, want 0", n)
 	}
 }
@@ -249,74 +238,72 @@ func TestEncode2AllocatesNothing(t *testing.T) {
 // What is gone from the log must not be kept alive by the encoder for longer than until its
 // next request.
 func TestEncode2ForgetsTexts(t *testing.T) {
-	e := newEncoder2()
-	e.encode(benchPoints2(100, 1))
-	e.encode(nil)
-	for _, text := range e.symbols.texts[:cap(e.symbols.texts)] {
+	var e Encoder
+	encode(&e, V2, benchSamples2(100, 1))
+	encode(&e, V2, nil)
+	for _, text := range e.refs.symbols.texts[:cap(e.refs.symbols.texts)] {
 		if text != "" {
 			t.Fatalf("still refers to %q", text)
 		}
 	}
-	for _, b := range e.before[:cap(e.before)] {
+	for _, b := range e.refs.before[:cap(e.refs.before)] {
 		if b.label != "" {
 			t.Fatalf("still refers to %q", b.label)
 		}
 	}
 }
 
-// benchPoints2 is benchPoints with metadata and start timestamps.
-func benchPoints2(n, run int) []point {
-	c := newSeriesCache(labels.FromStrings("site", "fra1"), nil)
-	c.moderns = map[metadata.Metadata]*modern{}
-	points := benchPoints(n, run)
-	var s *series
-	for i := range points {
+// benchSamples2 is benchSamples with metadata and start timestamps.
+func benchSamples2(n, run int) []sample {
+	e := NewSeriesEncoder(V2)
+	samples := benchSamples(n, run)
+	var s *testSeries
+	for i := range samples {
 		if i%run == 0 {
-			from := *points[i].series.from
-			from.About = &wal.About{Meta: metadata.Metadata{Type: model.MetricTypeCounter, Help: "Bytes written to " + from.Labels.Get(model.MetricNameLabel) + " since the start."}}
-			s = c.get(&from)
+			from := samples[i].series.from
+			s = newTestSeries(e, from, metadata.Metadata{Type: model.MetricTypeCounter, Help: "Bytes written to " + from.Get(model.MetricNameLabel) + " since the start."})
 		}
-		points[i].series = s
+		samples[i].series = s
 	}
-	return points
+	return samples
 }
 
 // BenchmarkEncode2 is BenchmarkEncode for remote write 2.0, with metadata; and what the
 // library makes of the same.
 func BenchmarkEncode2(b *testing.B) {
 	for _, run := range []int{1, 10} {
-		points := benchPoints2(2000, run)
+		samples := benchSamples2(2000, run)
 		b.Run(fmt.Sprintf("adjacent=%d", run), func(b *testing.B) {
-			e := newEncoder2()
+			var e Encoder
 			b.ReportAllocs()
 			for b.Loop() {
-				e.encode(points)
+				encode(&e, V2, samples)
 			}
-			perSample(b, len(points), len(e.compressed))
+			perSample(b, len(samples), len(e.compressed))
 		})
 	}
-	points := benchPoints2(2000, 1)
-	final := make([]labels.Labels, len(points))
-	for i := range points {
-		final[i] = points[i].series.labels()
+	samples := benchSamples2(2000, 1)
+	final := make([]labels.Labels, len(samples))
+	for i := range samples {
+		final[i] = samples[i].series.labels
 	}
 	b.Run("library", func(b *testing.B) {
 		table := writev2.NewSymbolTable()
-		req := writev2.Request{Timeseries: make([]writev2.TimeSeries, len(points))}
+		req := writev2.Request{Timeseries: make([]writev2.TimeSeries, len(samples))}
 		var raw, out []byte
 		b.ReportAllocs()
 		for b.Loop() {
 			table.Reset()
-			for i, p := range points {
+			for i, p := range samples {
 				ts := &req.Timeseries[i]
 				ts.LabelsRefs = table.SymbolizeLabels(final[i], ts.LabelsRefs)
 				ts.Samples = append(ts.Samples[:0], writev2.Sample{Value: p.v, Timestamp: p.t})
-				ts.Metadata = writev2.Metadata{Type: writev2.Metadata_METRIC_TYPE_COUNTER, HelpRef: table.Symbolize(p.series.modern.help)}
+				ts.Metadata = writev2.Metadata{Type: writev2.Metadata_METRIC_TYPE_COUNTER, HelpRef: table.Symbolize(p.series.wire.v2.help)}
 			}
 			req.Symbols = table.Symbols()
 			raw, _ = req.OptimizedMarshal(raw)
 			out = snappy.Encode(out[:cap(out)], raw)
 		}
-		perSample(b, len(points), len(out))
+		perSample(b, len(samples), len(out))
 	})
 }

@@ -1,4 +1,4 @@
-package remotewrite
+package wire
 
 import (
 	"fmt"
@@ -12,7 +12,9 @@ import (
 // docs/adr.
 func BenchmarkCompress(b *testing.B) {
 	for _, run := range []int{1, 10} {
-		raw := appendRequest(nil, benchPoints(2000, run))
+		var e Encoder
+		encode(&e, V1, benchSamples(2000, run))
+		raw := e.buf
 		for _, c := range []struct {
 			name   string
 			encode func(dst, src []byte) []byte

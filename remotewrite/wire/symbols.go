@@ -1,6 +1,9 @@
-package remotewrite
+package wire
 
-import "hash/maphash"
+import (
+	"encoding/binary"
+	"hash/maphash"
+)
 
 // symbols is the symbol table of one request of remote write 2.0: each distinct text has a
 // number, by which the rest of the request refers to it. It lives no longer than the
@@ -71,4 +74,13 @@ func (s *symbols) grow() {
 		}
 		s.slots[i] = slot
 	}
+}
+
+// appendTo appends the table as the field symbols of a Request.
+func (s *symbols) appendTo(dst []byte) []byte {
+	for _, text := range s.texts {
+		dst = binary.AppendUvarint(append(dst, keySymbol), uint64(len(text)))
+		dst = append(dst, text...)
+	}
+	return dst
 }

@@ -50,9 +50,9 @@ func (s *wiredSeries) name() string {
 	return ""
 }
 
-// wire runs a queue and a client with the entry until all of the log has its outcome, and
+// overHTTP runs a queue and a client with the entry until all of the log has its outcome, and
 // returns what came. answer may be nil: everything is stored.
-func wire(t *testing.T, entry string, fill func(*memLog), answer func(n int, r *wired, h http.Header) int) (got []*wired, o wal.Outcome) {
+func overHTTP(t *testing.T, entry string, fill func(*memLog), answer func(n int, r *wired, h http.Header) int) (got []*wired, o wal.Outcome) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex

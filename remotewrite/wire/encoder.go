@@ -1,0 +1,190 @@
+package wire
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+)
+
+// Encoder writes the samples of one request after the other. It keeps its buffers, so it
+// allocates nothing once they have grown. The zero value needs Begin before anything else.
+// Not safe for concurrent use.
+//
+// Adjacent samples of one series share a TimeSeries as far as the protocol allows: they
+// must be in the order of their time, and floats and native histograms never share one,
+// because a receiver appends all floats of a TimeSeries before its histograms.
+type Encoder struct {
+	version    Version
+	buf        []byte // the encoded TimeSeries
+	refs       *references
+	raw        []byte // a message of 2.0: symbols, then buf
+	compressed []byte
+	exemplars  int // in the message
+
+	// Of the TimeSeries that is being written.
+	series  *Series // nil: none
+	at      int     // where its content begins in buf
+	last    int64   // time of its newest sample, in milliseconds
+	content content
+	traces  int // its exemplars
+}
+
+// content says which kinds of samples a TimeSeries has.
+type content uint8
+
+const (
+	floats content = 1 << iota
+	histograms
+)
+
+// Begin begins a request.
+func (e *Encoder) Begin(v Version) {
+	e.version = v
+	e.buf, e.series, e.exemplars = e.buf[:0], nil, 0
+	if v == V2 {
+		if e.refs == nil {
+			e.refs = newReferences()
+		}
+		e.refs.reset()
+	}
+}
+
+// Float adds a sample. st is the start timestamp, 0 if it is unknown; 1.0 does not carry
+// it. Times are in milliseconds. s must not change before the request is complete.
+func (e *Encoder) Float(s *Series, st, t int64, v float64) {
+	if s != e.series || t < e.last || e.content&histograms != 0 {
+		e.next(s)
+	}
+	e.last, e.content = t, e.content|floats
+	if e.version == V1 {
+		st = 0
+	}
+	e.buf = appendSample(e.buf, st, t, v)
+}
+
+// Histogram adds a native histogram: h, or fh if h is nil. The rest is as for [Encoder.Float].
+// 1.0 carries no custom buckets: the caller leaves such histograms out.
+func (e *Encoder) Histogram(s *Series, st, t int64, h *histogram.Histogram, fh *histogram.FloatHistogram) {
+	if s != e.series || t < e.last || e.content&floats != 0 {
+		e.next(s)
+	}
+	e.last, e.content = t, e.content|histograms
+	key := byte(keySeriesHistogram2)
+	if e.version == V1 {
+		key, st = keySeriesHistogram, 0
+	}
+	if h != nil {
+		e.buf = appendIntHistogram(e.buf, key, st, t, h)
+	} else {
+		e.buf = appendFloatHistogram(e.buf, key, st, t, fh)
+	}
+}
+
+// Exemplar adds an exemplar to the samples of its series that were added just before.
+// Without any, 2.0 leaves it out: there a TimeSeries must have a sample.
+func (e *Encoder) Exemplar(s *Series, t int64, v float64, ls labels.Labels) {
+	if s != e.series {
+		e.next(s)
+	}
+	e.traces++
+	e.exemplars++
+	if e.version == V2 {
+		e.buf = e.refs.exemplar(e.buf, t, v, ls)
+		return
+	}
+	dst, at := open(e.buf, keySeriesExemplar, 1)
+	dst = appendLabels(dst, keyExemplarLabel, ls)
+	dst = appendDouble(dst, keyExemplarValue, v)
+	dst = appendVarint(dst, keyExemplarTime, uint64(t))
+	e.buf = shut(dst, at, 1)
+}
+
+// Exemplars returns how many exemplars the request has. It is right after AppendBody.
+func (e *Encoder) Exemplars() int { return e.exemplars }
+
+// AppendBody ends the request and appends its body to dst: the message as a snappy block
+// (1.0 and 2.0, "Protocol": the block format, not the framed one).
+func (e *Encoder) AppendBody(dst []byte) []byte {
+	e.compressed = compress(e.compressed, e.message())
+	return append(dst, e.compressed...)
+}
+
+// message ends the request and returns the message; it is valid until the next Begin.
+func (e *Encoder) message() []byte {
+	e.end()
+	e.series = nil
+	if e.version == V1 {
+		return e.buf
+	}
+	// Symbols first, so that a receiver can decode the message in one pass.
+	e.raw = append(e.refs.symbols.appendTo(e.raw[:0]), e.buf...)
+	return e.raw
+}
+
+// Guesses for the number of bytes that the length of a TimeSeries takes.
+const (
+	width1 = 2
+	width2 = 1
+)
+
+// next ends the present TimeSeries and begins one of s.
+func (e *Encoder) next(s *Series) {
+	e.end()
+	e.series, e.last, e.content, e.traces = s, math.MinInt64, 0, 0
+	if e.version == V1 {
+		e.buf, e.at = open(e.buf, keyTimeSeries, width1)
+		e.buf = append(e.buf, s.labels...)
+		return
+	}
+	e.buf, e.at = open(e.buf, keyTimeSeries2, width2)
+	e.buf = e.refs.labels(e.buf, s.labels2())
+}
+
+// end ends the present TimeSeries, if there is one.
+func (e *Encoder) end() {
+	switch {
+	case e.series == nil:
+	case e.version == V1:
+		e.buf = shut(e.buf, e.at, width1)
+	case e.content == 0:
+		e.buf = e.buf[:e.at-width2-1]
+		e.exemplars -= e.traces
+	default:
+		if m := e.series.v2; m != nil {
+			e.buf = e.refs.metadata(e.buf, m)
+		}
+		e.buf = shut(e.buf, e.at, width2)
+	}
+}
+
+// maxSample is the most bytes of an encoded Sample: key, length, a value, and two times.
+const maxSample = 2 + 9 + 11 + 11
+
+// appendSample appends a Sample of either version. Its length is below 128, so it takes
+// one byte, which is written last.
+func appendSample(dst []byte, st, t int64, v float64) []byte {
+	at := len(dst)
+	dst = slices.Grow(dst, maxSample)
+	b := dst[at : at+maxSample]
+	n := 2
+	if v := math.Float64bits(v); v != 0 {
+		b[n] = keySampleValue
+		binary.LittleEndian.PutUint64(b[n+1:], v)
+		n += 9
+	}
+	if t != 0 {
+		b[n] = keySampleTime
+		n++
+		n += binary.PutUvarint(b[n:], uint64(t))
+	}
+	if st != 0 {
+		b[n] = keySampleStart
+		n++
+		n += binary.PutUvarint(b[n:], uint64(st))
+	}
+	b[0], b[1] = keySeriesSample, byte(n-2)
+	return dst[:at+n]
+}
