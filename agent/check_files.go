@@ -19,6 +19,7 @@ import (
 
 	"hwsagent/receivers"
 	"hwsagent/remotewrite"
+	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
 
@@ -70,7 +71,7 @@ func (c *Config) files() []namedFile {
 
 // tokensOf are the tenants that have a token in the entry's directory, the default as well
 // if it has none.
-func tokensOf(t *remotewrite.Config) []string {
+func tokensOf(t *config.Config) []string {
 	c := t.Target.Tenant
 	if c == nil || c.CredentialsDir == "" {
 		return nil
@@ -81,7 +82,7 @@ func tokensOf(t *remotewrite.Config) []string {
 	}
 	entries, _ := os.ReadDir(c.CredentialsDir) // an error is told for the directory
 	for _, e := range entries {
-		if info, err := os.Stat(filepath.Join(c.CredentialsDir, e.Name())); err == nil && info.Mode().IsRegular() && remotewrite.CheckTenant(e.Name()) == nil {
+		if info, err := os.Stat(filepath.Join(c.CredentialsDir, e.Name())); err == nil && info.Mode().IsRegular() && config.CheckTenant(e.Name()) == nil {
 			ids = append(ids, e.Name())
 		}
 	}
@@ -89,7 +90,7 @@ func tokensOf(t *remotewrite.Config) []string {
 }
 
 // checkTokenDir looks at the directory that has the tokens of an entry's tenants.
-func checkTokenDir(t *remotewrite.Config) (Step, bool) {
+func checkTokenDir(t *config.Config) (Step, bool) {
 	if t.Target.Tenant == nil || t.Target.Tenant.CredentialsDir == "" {
 		return Step{}, false
 	}
@@ -183,7 +184,7 @@ func checkFiles(c *Config, now time.Time) Group {
 
 // checkCredentials asks the client whether it could work with a target's files: whether
 // certificate and key belong together, and the like.
-func checkCredentials(t *remotewrite.Config) (Step, bool) {
+func checkCredentials(t *config.Config) (Step, bool) {
 	client, err := remotewrite.NewClient(t, remotewrite.ClientOptions{Version: Version})
 	if err == nil {
 		err = client.CredentialError()
@@ -289,7 +290,7 @@ func roughly(n int64) string {
 	for n>>shift >= 10<<10 && shift < 40 {
 		shift += 10
 	}
-	return remotewrite.Bytes(n >> shift << shift).String()
+	return config.Bytes(n >> shift << shift).String()
 }
 
 // tryWrite writes, syncs and removes a file.

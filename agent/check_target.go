@@ -13,9 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/common/config"
+	promconfig "github.com/prometheus/common/config"
 
 	"hwsagent/remotewrite"
+	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
@@ -28,7 +29,7 @@ const (
 
 // checkTarget goes the whole way to a receiver, step by step: name, connection, TLS,
 // and a write without samples through the agent's own client.
-func checkTarget(ctx context.Context, t *remotewrite.Config) []Step {
+func checkTarget(ctx context.Context, t *config.Config) []Step {
 	var steps []Step
 	if t.Target.Tenant != nil && t.Tenant() == "" {
 		t = t.ForRest()
@@ -49,7 +50,7 @@ func checkTarget(ctx context.Context, t *remotewrite.Config) []Step {
 }
 
 // checkRoute goes as far as TLS; it ends with the first step that fails.
-func checkRoute(ctx context.Context, t *remotewrite.Config) []Step {
+func checkRoute(ctx context.Context, t *config.Config) []Step {
 	u := t.URL.Full()
 	host, port := u.Hostname(), u.Port()
 	if port == "" {
@@ -105,9 +106,9 @@ func shortDialError(err error) string {
 
 // checkTLS shakes hands as the client will. That the receiver accepts a client
 // certificate shows only with the write.
-func checkTLS(ctx context.Context, t *remotewrite.Config, conn net.Conn, host string) Step {
+func checkTLS(ctx context.Context, t *config.Config, conn net.Conn, host string) Step {
 	s := Step{Name: "tls", Result: Fail}
-	cfg, err := config.NewTLSConfig(&t.HTTP.TLSConfig)
+	cfg, err := promconfig.NewTLSConfig(&t.HTTP.TLSConfig)
 	if err != nil {
 		s.Text, s.Try = plainTLS(err), tryFile(err, "look at the files that tls_config names")
 		return s
@@ -173,7 +174,7 @@ func tryTLS(err error) string {
 
 // checkWrite sends a write without samples: it stores nothing, and whoever accepts it
 // takes data over this route with these credentials.
-func checkWrite(ctx context.Context, t *remotewrite.Config) []Step {
+func checkWrite(ctx context.Context, t *config.Config) []Step {
 	s := Step{Name: "write", Result: Fail}
 	client, err := remotewrite.NewClient(t, remotewrite.ClientOptions{Version: Version})
 	if err != nil {
@@ -225,7 +226,7 @@ func checkWrite(ctx context.Context, t *remotewrite.Config) []Step {
 }
 
 // checkVersion tells that a receiver does not take remote write 2.0 and does take 1.0.
-func checkVersion(t *remotewrite.Config, a remotewrite.Answer) Step {
+func checkVersion(t *config.Config, a remotewrite.Answer) Step {
 	s := Step{Name: "write", Result: OK, Took: a.Took}
 	s.Text = fmt.Sprintf("an empty write is accepted as remote write 1.0, which is what the target gets; to 2.0 it answers %d and does not say what it wrote", a.Status)
 	if t.ProtobufMessage != "auto" {
@@ -259,7 +260,7 @@ func blamesCertificate(text string) bool {
 
 // blamesScheme reports whether the text of a refusal is about http:// on a port for TLS, as
 // nginx's and Go's are with status 400.
-func blamesScheme(t *remotewrite.Config, text string) bool {
+func blamesScheme(t *config.Config, text string) bool {
 	return t.URL.Full().Scheme == "http" && strings.Contains(strings.ToUpper(text), "HTTPS")
 }
 
@@ -268,7 +269,7 @@ const writePaths = "/api/v1/write (Prometheus, started with --web.enable-remote-
 	"/api/v1/push (Cortex, Mimir), /api/v1/receive (Thanos)"
 
 // tryAnswer is what to do about an answer that is no success.
-func tryAnswer(t *remotewrite.Config, a remotewrite.Answer) string {
+func tryAnswer(t *config.Config, a remotewrite.Answer) string {
 	files := strings.Join(slices.DeleteFunc(t.CredentialFiles(), func(f string) bool { return f == t.HTTP.TLSConfig.CAFile }), ", ")
 	switch code := a.Status; {
 	case a.Err != nil && strings.Contains(a.Err.Error(), "get a token from"):

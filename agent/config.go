@@ -12,20 +12,20 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"hwsagent/redact"
-	"hwsagent/remotewrite"
+	"hwsagent/remotewrite/config"
 )
 
 // Config is a whole agent.yaml: checked, defaults filled in, variables expanded, and
 // paths made absolute. It is plain data and holds secrets: to show it, use
 // [Config.Redacted].
 type Config struct {
-	Global      GlobalConfig          `yaml:"global"`
-	WAL         WALConfig             `yaml:"wal"`
-	Probes      []ProbeConfig         `yaml:"probes"`
-	Pull        *PullConfig           `yaml:"pull,omitempty"` // nil: off
-	Receivers   ReceiversConfig       `yaml:"receivers,omitempty"`
-	Web         WebConfig             `yaml:"web"`
-	RemoteWrite []*remotewrite.Config `yaml:"remote_write"`
+	Global      GlobalConfig     `yaml:"global"`
+	WAL         WALConfig        `yaml:"wal"`
+	Probes      []ProbeConfig    `yaml:"probes"`
+	Pull        *PullConfig      `yaml:"pull,omitempty"` // nil: off
+	Receivers   ReceiversConfig  `yaml:"receivers,omitempty"`
+	Web         WebConfig        `yaml:"web"`
+	RemoteWrite []*config.Config `yaml:"remote_write"`
 
 	// What is scraped, as in Prometheus. The jobs of both keys are checked and complete.
 	ScrapeConfigs     []ScrapeConfig  `yaml:"scrape_configs"`
@@ -55,12 +55,12 @@ func (g *GlobalConfig) Labels() labels.Labels { return labels.FromMap(g.External
 
 // WALConfig bounds the log. Where it lies is a flag, --storage.path.
 type WALConfig struct {
-	Sync         SyncMode          `yaml:"sync"`           // default 1s
-	MaxBytes     remotewrite.Bytes `yaml:"max_bytes"`      // of the whole log; default 2GiB
-	MinFreeBytes remotewrite.Bytes `yaml:"min_free_bytes"` // left free on the file system; default 256MiB
-	OnFull       string            `yaml:"on_full"`        // drop_oldest (the default) or reject
-	Retain       model.Duration    `yaml:"retain"`         // how long delivered data is kept; default 0s
-	OrphanTTL    model.Duration    `yaml:"orphan_ttl"`     // how long a removed target's queue is kept; default 24h
+	Sync         SyncMode       `yaml:"sync"`           // default 1s
+	MaxBytes     config.Bytes   `yaml:"max_bytes"`      // of the whole log; default 2GiB
+	MinFreeBytes config.Bytes   `yaml:"min_free_bytes"` // left free on the file system; default 256MiB
+	OnFull       string         `yaml:"on_full"`        // drop_oldest (the default) or reject
+	Retain       model.Duration `yaml:"retain"`         // how long delivered data is kept; default 0s
+	OrphanTTL    model.Duration `yaml:"orphan_ttl"`     // how long a removed target's queue is kept; default 24h
 }
 
 // The values of [WALConfig.OnFull].

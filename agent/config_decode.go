@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"hwsagent/redact"
-	"hwsagent/remotewrite"
+	"hwsagent/remotewrite/config"
 )
 
 // decode fills cfg from the tree, strictly. What does not fit is added to d.
@@ -38,7 +38,7 @@ func (d *document) decode(cfg *Config) {
 		err := lists.Probes[i].Load(&cfg.Probes[i], yaml.WithKnownFields())
 		d.entry(fmt.Sprintf("probes[%d]", i), err)
 	}
-	cfg.RemoteWrite = make([]*remotewrite.Config, len(lists.RemoteWrite))
+	cfg.RemoteWrite = make([]*config.Config, len(lists.RemoteWrite))
 	for i := range lists.RemoteWrite {
 		err := lists.RemoteWrite[i].Load(&cfg.RemoteWrite[i], yaml.WithKnownFields())
 		d.entry(fmt.Sprintf("remote_write[%d]", i), err)

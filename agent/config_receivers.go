@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/prometheus/model/relabel"
 
 	"hwsagent/receivers"
-	"hwsagent/remotewrite"
+	"hwsagent/remotewrite/config"
 )
 
 // pushgatewayName is the name of the receiver of pushed metrics, and of the probe that
@@ -102,17 +102,17 @@ func (c *OTLPConfig) validate(d *document) {
 
 // LimitsConfig is [receivers.Limits]; 0 stands for the default.
 type LimitsConfig struct {
-	BodyBytes       remotewrite.Bytes `yaml:"body_bytes,omitempty"`
-	DecodedBytes    remotewrite.Bytes `yaml:"decoded_bytes,omitempty"`
-	MemoryBytes     remotewrite.Bytes `yaml:"memory_bytes,omitempty"`
-	Series          int               `yaml:"series,omitempty"`
-	Samples         int               `yaml:"samples,omitempty"`
-	ActiveSeries    int               `yaml:"active_series,omitempty"`
-	Labels          int               `yaml:"labels,omitempty"`
-	LabelNameBytes  remotewrite.Bytes `yaml:"label_name_bytes,omitempty"`
-	LabelValueBytes remotewrite.Bytes `yaml:"label_value_bytes,omitempty"`
-	Requests        int               `yaml:"requests,omitempty"`
-	Connections     int               `yaml:"connections,omitempty"`
+	BodyBytes       config.Bytes `yaml:"body_bytes,omitempty"`
+	DecodedBytes    config.Bytes `yaml:"decoded_bytes,omitempty"`
+	MemoryBytes     config.Bytes `yaml:"memory_bytes,omitempty"`
+	Series          int          `yaml:"series,omitempty"`
+	Samples         int          `yaml:"samples,omitempty"`
+	ActiveSeries    int          `yaml:"active_series,omitempty"`
+	Labels          int          `yaml:"labels,omitempty"`
+	LabelNameBytes  config.Bytes `yaml:"label_name_bytes,omitempty"`
+	LabelValueBytes config.Bytes `yaml:"label_value_bytes,omitempty"`
+	Requests        int          `yaml:"requests,omitempty"`
+	Connections     int          `yaml:"connections,omitempty"`
 }
 
 // limits are c with the defaults filled in.
@@ -123,7 +123,7 @@ func (c LimitsConfig) limits() receivers.Limits {
 			*to = n
 		}
 	}
-	size := func(to *int64, n remotewrite.Bytes) {
+	size := func(to *int64, n config.Bytes) {
 		if n > 0 {
 			*to = int64(n)
 		}
@@ -269,7 +269,7 @@ func (c *IntakeConfig) validate(d *document, path string) {
 		}
 	}
 	if full := l.limits(); full.MemoryBytes < 2*full.DecodedBytes {
-		d.errorAt(path+".limits.memory_bytes", fmt.Sprintf("%s leave no room for a request of decoded_bytes (%s)", remotewrite.Bytes(full.MemoryBytes), remotewrite.Bytes(full.DecodedBytes)),
+		d.errorAt(path+".limits.memory_bytes", fmt.Sprintf("%s leave no room for a request of decoded_bytes (%s)", config.Bytes(full.MemoryBytes), config.Bytes(full.DecodedBytes)),
 			"give memory_bytes at least twice as much")
 	}
 }

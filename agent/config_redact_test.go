@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"hwsagent/redact"
-	"hwsagent/remotewrite"
+	"hwsagent/remotewrite/config"
 )
 
 // canaryConfig is a file of testdata as the running agent has it, but for what the
@@ -150,7 +150,7 @@ func secretKeys(t reflect.Type, path string, found *[]string) {
 	}
 	_, key, _ := cutLast(path, ".")
 	switch {
-	case t.Name() == "Secret", t == reflect.TypeFor[remotewrite.URL](), t.Name() == "URL":
+	case t.Name() == "Secret", t == reflect.TypeFor[config.URL](), t.Name() == "URL":
 		add(path)
 	case t == reflect.TypeFor[redact.Headers](), key == "endpoint_params":
 		add(path + ".*")

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"hwsagent/remotewrite"
+	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/deadletter"
 	"hwsagent/wal"
 	"hwsagent/watchdog"
@@ -179,21 +180,21 @@ func (ts *targets) tenants(name string) *web.TenantsStatus {
 
 // inFamily is the configuration of a target of that name in an entry with tenants; nil if it
 // has none.
-func inFamily(c *remotewrite.Config, name string) *remotewrite.Config {
+func inFamily(c *config.Config, name string) *config.Config {
 	if c.Target.Tenant == nil {
 		return nil
 	}
 	if name == c.TargetName() {
 		return c.ForRest()
 	}
-	if id, ok := wal.MemberOf(c.TargetName(), name); ok && remotewrite.CheckTenant(id) == nil {
+	if id, ok := wal.MemberOf(c.TargetName(), name); ok && config.CheckTenant(id) == nil {
 		return c.ForTenant(id)
 	}
 	return nil
 }
 
 // sharedName says with which tenant's target an entry would share its name.
-func sharedName(family *remotewrite.Config, name string) error {
+func sharedName(family *config.Config, name string) error {
 	if family.Target.Tenant != nil && inFamily(family, name) != nil && name != family.TargetName() {
 		return fmt.Errorf("%q is how a tenant of %q is called", name, family.TargetName())
 	}

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"hwsagent/remotewrite"
+	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 	"hwsagent/web"
 )
@@ -257,7 +257,7 @@ func (m TargetManager) tenantsOf(log *wal.Log, from, to string) ([]string, error
 	for _, t := range cfg.RemoteWrite {
 		name := t.TargetName()
 		family = family || t.Target.Tenant != nil && (name == from || name == to)
-		ids = slices.DeleteFunc(ids, func(id string) bool { return name == wal.Member(from, id) || remotewrite.CheckTenant(id) != nil })
+		ids = slices.DeleteFunc(ids, func(id string) bool { return name == wal.Member(from, id) || config.CheckTenant(id) != nil })
 	}
 	if !family {
 		return nil, nil

@@ -19,6 +19,7 @@ import (
 
 	"hwsagent/e2e/results"
 	"hwsagent/remotewrite"
+	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
 
@@ -126,7 +127,7 @@ func TestThreeDaysOutage(t *testing.T) {
 			t.Fatal(err)
 		}
 		to := &outageReceiver{back: time.Now().Add(outage), next: map[string]uint64{}}
-		cfg := remotewrite.DefaultConfig()
+		cfg := config.DefaultConfig()
 		cfg.Queue.MaxBackoff = model.Duration(20 * time.Second) // the test's own time: fewer knocks
 		queue, err := remotewrite.New(remotewrite.Options{Name: "away", Config: cfg, Source: reader, Sender: to})
 		if err != nil {

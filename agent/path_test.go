@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"hwsagent/remotewrite"
+	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
 
@@ -52,7 +53,7 @@ func newPath(tb testing.TB, series int) *path {
 		series: realisticSeries(series), refs: make([]storage.SeriesRef, series),
 		rand: rand.New(rand.NewPCG(1, 2)), t: 1_790_000_000_000,
 	}
-	cfg := remotewrite.DefaultConfig()
+	cfg := config.DefaultConfig()
 	cfg.Queue.MaxShards = 1                                             // one: the others would be added, or not, by the clock
 	cfg.Queue.BatchSendDeadline = model.Duration(50 * time.Millisecond) // of what is left at the end
 	queue, err := remotewrite.New(remotewrite.Options{

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"hwsagent/remotewrite"
+	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/deadletter"
 	"hwsagent/wal"
 	"hwsagent/web"
@@ -76,10 +77,10 @@ type plan struct {
 // planned is one target of a plan.
 type planned struct {
 	name, identity string
-	config         *remotewrite.Config
+	config         *config.Config
 	external       labels.Labels
-	changed        bool                // false: the running one stays
-	family         *remotewrite.Config // of an entry with tenants: as it was written; else nil
+	changed        bool           // false: the running one stays
+	family         *config.Config // of an entry with tenants: as it was written; else nil
 }
 
 // plan sees what is new or changed and whether it can be made. It changes nothing.
@@ -92,7 +93,7 @@ func (ts *targets) plan(cfg *Config, ids *identities) (*plan, error) {
 		name := c.TargetName()
 		e := planned{name: name, config: c, external: cfg.Global.Labels()}
 		e.identity = ids.of("target "+name, struct {
-			*remotewrite.Config
+			*config.Config
 			external string
 		}{c, e.external.String()})
 		if old := ts.running[name]; old == nil || old.identity != e.identity {
@@ -123,7 +124,7 @@ func (ts *targets) enroll(p *plan) error {
 	var list []wal.Enrolment
 	for _, e := range p.entries {
 		n := wal.Enrolment{Name: e.name, Family: e.family != nil}
-		if e.config.Target.StartAt == remotewrite.StartOldest {
+		if e.config.Target.StartAt == config.StartOldest {
 			n.StartAt = wal.StartOldest
 		}
 		list = append(list, n)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"hwsagent/remotewrite"
+	"hwsagent/remotewrite/config"
 )
 
 // TargetTest is how far the way to a target goes: its credential files, name, connection,
@@ -44,7 +44,7 @@ func TestTarget(ctx context.Context, storage, configFile, target string) (Target
 }
 
 // target is the entry of that name.
-func (c *Config) target(name string) (*remotewrite.Config, error) {
+func (c *Config) target(name string) (*config.Config, error) {
 	var names []string
 	for _, t := range c.RemoteWrite {
 		if in := inFamily(t, name); in != nil {
@@ -90,10 +90,10 @@ func (a *Agent) testTarget(ctx context.Context, name string) (TargetTest, error)
 }
 
 // tryTarget goes the whole way.
-func tryTarget(ctx context.Context, c *remotewrite.Config, running bool) TargetTest {
+func tryTarget(ctx context.Context, c *config.Config, running bool) TargetTest {
 	t := TargetTest{Schema: 1, Target: c.TargetName(), URL: c.URL.String(), Running: running, Result: OK}
 	if len(c.CredentialFiles()) > 0 {
-		t.Steps = append(t.Steps, checkFiles(&Config{RemoteWrite: []*remotewrite.Config{c}}, time.Now()).Steps...)
+		t.Steps = append(t.Steps, checkFiles(&Config{RemoteWrite: []*config.Config{c}}, time.Now()).Steps...)
 	}
 	t.Steps = append(t.Steps, checkTarget(ctx, c)...)
 	for _, s := range t.Steps {

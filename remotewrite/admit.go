@@ -92,7 +92,7 @@ func (w *window) admit(e *wal.Entry) {
 	}
 	for i := range e.Histograms {
 		h := &e.Histograms[i]
-		if sent := q.cache.at(h.Series, w.commit); sent != nil && !sent.dropped() && !q.proto.newer && !q.cfg.carriesHistogram(h.H, h.FH) {
+		if sent := q.cache.at(h.Series, w.commit); sent != nil && !sent.dropped() && !q.proto.newer && !q.cfg.CarriesHistogram(h.H, h.FH) {
 			now.Dropped[wal.Unsupported]++
 			continue
 		}

@@ -6,31 +6,12 @@ import (
 	"log/slog"
 	"time"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
 
 // Live first: what a target has not got while it was down is left to a second lane, once it
 // takes data again, so that fresh samples come at once. See docs/adr for the why.
-
-// CatchUp says in which order a target gets what it missed.
-type CatchUp uint8
-
-// The orders.
-const (
-	InOrder   CatchUp = iota // oldest first
-	LiveFirst                // fresh samples at once, the backlog beside them
-)
-
-// String spells the order as the configuration does.
-func (c CatchUp) String() string { return [...]string{"in_order", "live_first"}[c] }
-
-// MarshalYAML spells the order as the configuration does.
-func (c CatchUp) MarshalYAML() (any, error) { return c.String(), nil }
-
-// UnmarshalYAML reads in_order or live_first.
-func (c *CatchUp) UnmarshalYAML(unmarshal func(any) error) error {
-	return oneOf(unmarshal, c, InOrder, LiveFirst)
-}
 
 const (
 	// catchUpFrom is how old a sample is at least that counts as backlog.
@@ -57,7 +38,7 @@ const allLate = "it refuses its backlog as too late, so that waits: give it an o
 // due to its age: then once in an outage.
 func (l *lane) splitDue(now time.Time, v gateView) bool {
 	well := v.state == gateOpen || v.state == gatePaused && v.answered && v.emptyPassedSince && l.splitIn != v.since
-	if l.behind || l.split == nil || l.cfg.Target.CatchUp != LiveFirst || !well || now.Before(l.noSplit) {
+	if l.behind || l.split == nil || l.cfg.Target.CatchUp != config.LiveFirst || !well || now.Before(l.noSplit) {
 		return false
 	}
 	at := l.read.Load()

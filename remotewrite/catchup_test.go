@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
 
@@ -21,7 +22,7 @@ type lateRig struct {
 	*testing.T
 	dir    string
 	to     *fakeReceiver
-	cfg    Config
+	cfg    config.Config
 	down   atomic.Bool
 	rounds int // of every series
 
@@ -34,11 +35,11 @@ type lateRig struct {
 const lateRigSeries = 20
 
 func newLateRig(t *testing.T) *lateRig {
-	r := &lateRig{T: t, dir: t.TempDir(), to: &fakeReceiver{anyOrder: true, latency: 100 * time.Millisecond}, cfg: DefaultConfig()}
+	r := &lateRig{T: t, dir: t.TempDir(), to: &fakeReceiver{anyOrder: true, latency: 100 * time.Millisecond}, cfg: config.DefaultConfig()}
 	r.to.script = func(fakeRequest) (Answer, bool) { return Answer{Err: errDown}, r.down.Load() }
 	r.cfg.Queue.BatchSendDeadline = model.Duration(time.Second)
 	r.cfg.Queue.MaxSamplesPerSend, r.cfg.Queue.Capacity, r.cfg.Queue.MaxShards = 100, 500, 1
-	r.cfg.Target.CatchUp = LiveFirst
+	r.cfg.Target.CatchUp = config.LiveFirst
 	return r
 }
 
@@ -195,7 +196,7 @@ func TestLiveFirstAgainAndAgain(t *testing.T) {
 // A target that refuses late data gets what is fresh, loses nothing of the backlog, and is
 // told to its people; once it takes late data, it gets the rest.
 func TestLiveFirstAtReceiverInOrder(t *testing.T) {
-	for _, refusal := range []Refusal{RefusalHold, RefusalDrop} {
+	for _, refusal := range []config.Refusal{config.RefusalHold, config.RefusalDrop} {
 		t.Run(refusal.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newLateRig(t)
@@ -227,7 +228,7 @@ func TestLiveFirstAtReceiverInOrder(t *testing.T) {
 func TestCatchUpRateLimitInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newLateRig(t)
-		r.cfg.Target.CatchUp, r.cfg.Target.CatchUpRateLimit = InOrder, 20
+		r.cfg.Target.CatchUp, r.cfg.Target.CatchUpRateLimit = config.InOrder, 20
 		r.start()
 		r.down.Store(true)
 		r.collect(10 * time.Minute)
@@ -279,7 +280,7 @@ func TestCatchUpRateLimit(t *testing.T) {
 
 // Of more than max_backlog the oldest is let go, and counted; the rest comes, in either order.
 func TestMaxBacklog(t *testing.T) {
-	for _, order := range []CatchUp{InOrder, LiveFirst} {
+	for _, order := range []config.CatchUp{config.InOrder, config.LiveFirst} {
 		t.Run(order.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newLateRig(t)

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
 
@@ -80,10 +81,10 @@ var faults = []struct {
 }
 
 // chaosVersions picks what a target is written to in, and what it takes.
-func chaosVersions(seed uint64, to *fakeReceiver, cfg *Config) {
+func chaosVersions(seed uint64, to *fakeReceiver, cfg *config.Config) {
 	rnd := rand.New(rand.NewPCG(seed, 101))
-	cfg.ProtobufMessage = []string{protobufMessageV1, protobufMessageV2, protobufMessageAuto}[rnd.IntN(3)]
-	if to.keepsGood2, to.hidesWritten = to.keepsGood || rnd.IntN(2) == 0, rnd.IntN(3) == 0; cfg.newerProtocol() {
+	cfg.ProtobufMessage = []string{config.MessageV1, config.MessageV2, config.MessageAuto}[rnd.IntN(3)]
+	if to.keepsGood2, to.hidesWritten = to.keepsGood || rnd.IntN(2) == 0, rnd.IntN(3) == 0; cfg.AsksForV2() {
 		to.speaks = speech(rnd.IntN(int(numSpeeches)))
 	}
 }
@@ -98,12 +99,12 @@ const (
 
 // chaosLanes decides whether a target gets fresh samples first, and from what is fresh then to
 // the slowest backlog. It takes late data then.
-func chaosLanes(seed uint64, to *fakeReceiver, cfg *Config) bool {
+func chaosLanes(seed uint64, to *fakeReceiver, cfg *config.Config) bool {
 	rnd := rand.New(rand.NewPCG(seed, 102))
 	if rnd.IntN(3) > 0 {
 		return false
 	}
-	to.anyOrder, cfg.Target.CatchUp = true, LiveFirst
+	to.anyOrder, cfg.Target.CatchUp = true, config.LiveFirst
 	cfg.Target.CatchUpRateLimit = float64(rnd.IntN(3) * (50 + rnd.IntN(500)))
 	return true
 }

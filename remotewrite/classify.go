@@ -3,6 +3,7 @@ package remotewrite
 import (
 	"net/http"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
 )
 
@@ -34,22 +35,6 @@ func (v Verdict) String() string {
 	return [...]string{"delivered", "retry", "split", "suspect", "hold", "discard", "older"}[v]
 }
 
-// Refusal is what a target does with samples whose request was answered by a 4xx:
-// the hwsagent.on_refusal key.
-type Refusal uint8
-
-// The refusal policies.
-const (
-	RefusalHold Refusal = iota // keep them until the receiver takes them, or prove them bad
-	RefusalDrop                // the specification to the letter: a 4xx is never sent again
-)
-
-// Policy is what of a target's configuration bears on outcomes.
-type Policy struct {
-	OnRefusal        Refusal
-	RetryOnRateLimit bool // queue_config.retry_on_http_429
-}
-
 // Classify decides what an answer means. It is pure.
 //
 //	answer                          hold (default)   on_refusal: drop
@@ -78,7 +63,7 @@ type Policy struct {
 // Remote write 2.0, "Required Written Response Headers": 2xx without any Written header is
 // to be taken for 415. It comes from receivers of 1.0 which do not look at the
 // Content-Type; they find nothing in the message.
-func Classify(a Answer, p Policy) Verdict {
+func Classify(a Answer, p config.Policy) Verdict {
 	switch s := a.Status; {
 	case a.Blocked, a.Page:
 		return Hold
@@ -96,7 +81,7 @@ func Classify(a Answer, p Policy) Verdict {
 			return Retry
 		}
 		return Discard
-	case p.OnRefusal == RefusalDrop:
+	case p.OnRefusal == config.RefusalDrop:
 		return Discard
 	case s == http.StatusBadRequest, s == http.StatusConflict, s == http.StatusUnprocessableEntity:
 		return Suspect

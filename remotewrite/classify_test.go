@@ -3,14 +3,16 @@ package remotewrite
 import (
 	"errors"
 	"testing"
+
+	"hwsagent/remotewrite/config"
 )
 
 // The outcome table, whole: every status that HTTP can bring, under every policy.
 func TestClassify(t *testing.T) {
-	hold := Policy{OnRefusal: RefusalHold, RetryOnRateLimit: true}
-	drop := Policy{OnRefusal: RefusalDrop, RetryOnRateLimit: true}
-	holdNo429 := Policy{OnRefusal: RefusalHold}
-	dropNo429 := Policy{OnRefusal: RefusalDrop}
+	hold := config.Policy{OnRefusal: config.RefusalHold, RetryOnRateLimit: true}
+	drop := config.Policy{OnRefusal: config.RefusalDrop, RetryOnRateLimit: true}
+	holdNo429 := config.Policy{OnRefusal: config.RefusalHold}
+	dropNo429 := config.Policy{OnRefusal: config.RefusalDrop}
 
 	special := map[int][2]Verdict{ // status: hold, drop
 		400: {Suspect, Discard}, 409: {Suspect, Discard}, 422: {Suspect, Discard},
@@ -50,7 +52,7 @@ func TestClassify(t *testing.T) {
 			t.Errorf("%d, drop, no retry on 429: %v, want %v", status, got, want[1])
 		}
 	}
-	for _, p := range []Policy{hold, drop, holdNo429, dropNo429} {
+	for _, p := range []config.Policy{hold, drop, holdNo429, dropNo429} {
 		if got := Classify(Answer{Err: errors.New("connection refused")}, p); got != Retry {
 			t.Errorf("no response, %+v: %v, want %v", p, got, Retry)
 		}

@@ -16,9 +16,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/prometheus/common/config"
+	promconfig "github.com/prometheus/common/config"
 
 	"hwsagent/redact"
+	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
 )
 
@@ -60,7 +61,7 @@ type ClientOptions struct {
 //
 // All methods are safe for concurrent use.
 type Client struct {
-	http    config.HTTPClientConfig
+	http    promconfig.HTTPClientConfig
 	name    string
 	url     string // with the query, without a user
 	place   string // for people
@@ -83,7 +84,7 @@ type Client struct {
 
 // NewClient makes a client for a valid entry. Credential files that are missing or
 // faulty are no error here: requests fail with the reason until the files are right.
-func NewClient(c *Config, o ClientOptions) (*Client, error) {
+func NewClient(c *config.Config, o ClientOptions) (*Client, error) {
 	u := c.URL.Full()
 	if u == nil {
 		return nil, errors.New("make remote-write client: no url")
@@ -106,14 +107,14 @@ func NewClient(c *Config, o ClientOptions) (*Client, error) {
 		files:   len(c.CredentialFiles()) > 0,
 		changed: make(chan struct{}, 1),
 		secrets: redact.New(),
-		hide:    c.hide,
+		hide:    c.Hidden(),
 	}
-	if c.newerProtocol() {
+	if c.AsksForV2() {
 		client.version = wire.V2
 	}
 	if u.User != nil {
 		password, _ := u.User.Password()
-		client.http.BasicAuth = &config.BasicAuth{Username: u.User.Username(), Password: config.Secret(password)}
+		client.http.BasicAuth = &promconfig.BasicAuth{Username: u.User.Username(), Password: promconfig.Secret(password)}
 		u.User = nil
 	}
 	client.url = u.String()
@@ -125,13 +126,13 @@ func NewClient(c *Config, o ClientOptions) (*Client, error) {
 			client.secrets.Add(value)
 		}
 	}
-	c.tenantHeader(header)
+	c.SetTenantHeader(header)
 	// Remote write 1.0 and 2.0, "Protocol".
 	header.Set("Content-Encoding", "snappy")
 	header.Set("User-Agent", "hwsagent/"+o.Version)
 	for v, of := range [wire.NumVersions]struct{ contentType, version string }{
 		wire.V1: {"application/x-protobuf", "0.1.0"},
-		wire.V2: {"application/x-protobuf;proto=" + protobufMessageV2, "2.0.0"},
+		wire.V2: {"application/x-protobuf;proto=" + config.MessageV2, "2.0.0"},
 	} {
 		client.header[v] = header.Clone()
 		client.header[v].Set("Content-Type", of.contentType)

@@ -19,6 +19,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v4"
+
+	"hwsagent/remotewrite/config"
 )
 
 // serve runs a real server until the test ends.
@@ -266,7 +268,7 @@ func TestSendMeetsWebPage(t *testing.T) {
 	} {
 		s := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) })
 		a := newClient(t, "url: "+s.URL, "", ClientOptions{}).Send(t.Context(), Request{Body: []byte("x")})
-		if a.Status != 200 || a.Page != page || a.took() == page || (Classify(a, Policy{}) == Delivered) == page {
+		if a.Status != 200 || a.Page != page || a.took() == page || (Classify(a, config.Policy{}) == Delivered) == page {
 			t.Errorf("body %q: %+v", body, a)
 		}
 	}
@@ -355,7 +357,7 @@ func TestNewClientFaults(t *testing.T) {
 		{"tls_config: {ca: nonsense}", "ca"},
 		{"tls_config: {cert: a, key: b}", "client certificate"},
 	} {
-		var c Config
+		var c config.Config
 		if err := yaml.Unmarshal([]byte("url: https://h.example/\n"+tc.entry), &c); err != nil {
 			t.Fatal(err)
 		}
@@ -363,7 +365,7 @@ func TestNewClientFaults(t *testing.T) {
 			t.Errorf("%s: %v", tc.entry, err)
 		}
 	}
-	if _, err := NewClient(&Config{}, ClientOptions{}); err == nil {
+	if _, err := NewClient(&config.Config{}, ClientOptions{}); err == nil {
 		t.Error("no url is no error")
 	}
 }

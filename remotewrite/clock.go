@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
 )
 
@@ -114,7 +115,7 @@ func (q *Queue) bounds(c *targetClock) limits {
 		now = c.now()
 		if d := time.Duration(q.cfg.Target.FutureLimit); d > 0 {
 			l.newest = now.Add(d).UnixMilli()
-			if l.future = l.newest; q.cfg.Target.OnFuture == FutureWait {
+			if l.future = l.newest; q.cfg.Target.OnFuture == config.FutureWait {
 				l.future = max(l.future, time.Now().Add(d).UnixMilli())
 			}
 		}
@@ -198,8 +199,8 @@ func (q *Queue) askTime(ctx, sending context.Context, p pass) error {
 		g.release(p)
 		return ctx.Err()
 	}
-	v := Classify(a, Policy{RetryOnRateLimit: true})
-	if v == Hold && (a.Status == statusUnsupported || a.Status/100 == 4 && q.cfg.Target.OnRefusal == RefusalDrop) {
+	v := Classify(a, config.Policy{RetryOnRateLimit: true})
+	if v == Hold && (a.Status == statusUnsupported || a.Status/100 == 4 && q.cfg.Target.OnRefusal == config.RefusalDrop) {
 		v = Suspect // it is the version that is refused; or the policy holds nothing for a 4xx
 	}
 	switch {

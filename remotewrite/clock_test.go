@@ -8,18 +8,19 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
 
 // A receiver whose clock is wrong for a while: when it is right again samples go through, and those of
 // before unless they are dropped.
 func TestFutureEndsWithTheWrongClock(t *testing.T) {
-	for _, on := range []OnFuture{FutureWait, FutureDrop} {
+	for _, on := range []config.OnFuture{config.FutureWait, config.FutureDrop} {
 		t.Run(on.String(), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { futureEnds(t, on) }) })
 	}
 }
 
-func futureEnds(t *testing.T, on OnFuture) {
+func futureEnds(t *testing.T, on config.OnFuture) {
 	off := time.Duration(0)
 	r := newRig(t, &fakeReceiver{}).timed()
 	r.to.script = func(q fakeRequest) (Answer, bool) {
@@ -43,7 +44,7 @@ func futureEnds(t *testing.T, on OnFuture) {
 	r.drained(time.Minute)
 	r.end()
 	o := r.log.outcome()
-	if n := o.Dropped[wal.Future]; on == FutureDrop && (n < 400 || n > 900) || on == FutureWait && (n > 0 || o.Delivered != 1200) {
+	if n := o.Dropped[wal.Future]; on == config.FutureDrop && (n < 400 || n > 900) || on == config.FutureWait && (n > 0 || o.Delivered != 1200) {
 		t.Errorf("outcomes %+v, on_future: drop wants about 50 to 80 rounds of 10 dropped: the clock was wrong for 50 s", o)
 	}
 	if n := r.to.empties(); n == 0 || n > 5 {
@@ -65,7 +66,7 @@ func TestWhoTellsTime(t *testing.T) {
 			a.Date = date
 			return a, true
 		}
-		r.cfg.Target.OnFuture = FutureDrop
+		r.cfg.Target.OnFuture = config.FutureDrop
 		r.start()
 		r.time = time.Now().UnixMilli()
 		r.round(10)
@@ -304,7 +305,7 @@ func TestFutureIsNeverSentFirst(t *testing.T) {
 				}
 				r.cfg.Metadata.Send = false
 				if tc.drop {
-					r.cfg.Target.OnRefusal = RefusalDrop
+					r.cfg.Target.OnRefusal = config.RefusalDrop
 				}
 				r.start()
 				for i := range 90 {

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
 
@@ -76,7 +77,7 @@ func TestWhichFutureIsDropped(t *testing.T) {
 		name         string
 		off          time.Duration // of the receiver's clock
 		ahead        time.Duration // of the samples, to this host's present clock
-		on           OnFuture
+		on           config.OnFuture
 		synced       bool
 		drop, wait   bool
 		why          string
@@ -85,11 +86,11 @@ func TestWhichFutureIsDropped(t *testing.T) {
 		{name: "ahead of both", ahead: time.Hour, drop: true},
 		{name: "ahead of both, synchronised", ahead: time.Hour, synced: true, drop: true},
 		{name: "ahead of the receiver only", off: -time.Hour, wait: true, why: "the receiver's clock is 1h behind"},
-		{name: "ahead of the receiver only, drop", off: -time.Hour, on: FutureDrop, drop: true},
+		{name: "ahead of the receiver only, drop", off: -time.Hour, on: config.FutureDrop, drop: true},
 		{name: "within the limit", ahead: 9 * time.Minute, deliveredAll: true},
 		{name: "a year slow", off: -365 * 24 * time.Hour, wait: true, why: "the receiver's clock is 8760h"},
 		{name: "a year slow, this host synchronised", off: -365 * 24 * time.Hour, synced: true, deliveredAll: true, why: "not believed"},
-		{name: "a year slow, this host synchronised, drop", off: -365 * 24 * time.Hour, on: FutureDrop, synced: true, deliveredAll: true, why: "not believed"},
+		{name: "a year slow, this host synchronised, drop", off: -365 * 24 * time.Hour, on: config.FutureDrop, synced: true, deliveredAll: true, why: "not believed"},
 		{name: "an hour slow, this host synchronised", off: -time.Hour, synced: true, wait: true, why: "the receiver's clock is 1h"},
 		{name: "a year fast, this host synchronised", off: 365 * 24 * time.Hour, synced: true, deliveredAll: true, why: "not believed"},
 	} {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
 
@@ -121,7 +122,7 @@ func (q *Queue) waitDown(ctx context.Context) error {
 		}
 		a := q.sendEmpty(ctx, q.proto.forEmpty(p.test))
 		q.observe(q.Status())
-		switch v := Classify(a, Policy{RetryOnRateLimit: true}); {
+		switch v := Classify(a, config.Policy{RetryOnRateLimit: true}); {
 		case ctx.Err() != nil:
 			g.release(p)
 			return ctx.Err()
@@ -246,7 +247,7 @@ func (q *Queue) Status() Status {
 		if s.State = StateBehind; q.back.refusedLate.Load() {
 			s.Why = allLate
 		}
-	case s.LastSuccess.IsZero() && (q.cfg.role != roleRest || q.cfg.tenant != ""):
+	case s.LastSuccess.IsZero() && (q.cfg.Role() != config.RoleDefault || q.cfg.Tenant() != ""):
 		s.State = StateStarting
 	default:
 		s.State = StateOK

@@ -14,11 +14,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prometheus/common/config"
+	promconfig "github.com/prometheus/common/config"
 	"golang.org/x/net/http/httpguts"
 	"golang.org/x/net/http/httpproxy"
 
 	"hwsagent/redact"
+	"hwsagent/remotewrite/config"
 )
 
 // credentials are what a target is shown: tokens, passwords, certificates, as the
@@ -26,7 +27,7 @@ import (
 type credentials struct {
 	// http is the entry's transport configuration with the files' contents in place of
 	// their names. So a connection never meets a file that is being replaced.
-	http config.HTTPClientConfig
+	http promconfig.HTTPClientConfig
 
 	// print tells contents apart.
 	print [sha256.Size]byte
@@ -48,33 +49,10 @@ type credentials struct {
 	tokens *tokens
 }
 
-// CredentialFiles lists the files that the entry names: tokens, passwords, header
-// values, certificates, keys.
-func (c *Config) CredentialFiles() []string { return credentialFiles(&c.HTTP) }
-
-func credentialFiles(c *config.HTTPClientConfig) []string {
-	names := []string{c.TLSConfig.CAFile, c.TLSConfig.CertFile, c.TLSConfig.KeyFile, c.BearerTokenFile}
-	if o := c.OAuth2; o != nil {
-		names = append(names, o.ClientSecretFile, o.ClientCertificateKeyFile, o.TLSConfig.CAFile, o.TLSConfig.CertFile, o.TLSConfig.KeyFile)
-	}
-	if a := c.Authorization; a != nil {
-		names = append(names, a.CredentialsFile)
-	}
-	if b := c.BasicAuth; b != nil {
-		names = append(names, b.UsernameFile, b.PasswordFile)
-	}
-	if c.HTTPHeaders != nil {
-		for _, name := range slices.Sorted(maps.Keys(c.HTTPHeaders.Headers)) {
-			names = append(names, c.HTTPHeaders.Headers[name].Files...)
-		}
-	}
-	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
-}
-
 // loadCredentials reads all files and checks that they can be used: a token is one
 // line and not empty, certificates parse, certificate and key belong together. All
 // faults are in the error, none with a secret in it.
-func loadCredentials(from *config.HTTPClientConfig) (*credentials, error) {
+func loadCredentials(from *promconfig.HTTPClientConfig) (*credentials, error) {
 	c := &credentials{http: *from, ends: map[string]time.Time{}}
 	l := &fileLoader{sum: sha256.New().Sum(nil)}
 	c.loadAuth(l, from)
@@ -140,11 +118,11 @@ func (l *fileLoader) line(name string) string {
 	return s
 }
 
-func (c *credentials) loadAuth(l *fileLoader, from *config.HTTPClientConfig) {
+func (c *credentials) loadAuth(l *fileLoader, from *promconfig.HTTPClientConfig) {
 	if from.Authorization != nil {
 		a := *from.Authorization
 		if a.CredentialsFile != "" {
-			a.Credentials, a.CredentialsFile = config.Secret(l.line(a.CredentialsFile)), ""
+			a.Credentials, a.CredentialsFile = promconfig.Secret(l.line(a.CredentialsFile)), ""
 		}
 		c.secrets.Add(string(a.Credentials))
 		if e := jwtValidity(string(a.Credentials)); !e.Until.IsZero() {
@@ -159,28 +137,28 @@ func (c *credentials) loadAuth(l *fileLoader, from *config.HTTPClientConfig) {
 			b.Username, b.UsernameFile = l.line(b.UsernameFile), ""
 		}
 		if b.PasswordFile != "" {
-			b.Password, b.PasswordFile = config.Secret(l.line(b.PasswordFile)), ""
+			b.Password, b.PasswordFile = promconfig.Secret(l.line(b.PasswordFile)), ""
 		}
 		c.secrets.AddBasic(b.Username, string(b.Password))
 		c.http.BasicAuth = &b
 	}
 }
 
-func (c *credentials) loadOAuth2(l *fileLoader, from *config.OAuth2) {
+func (c *credentials) loadOAuth2(l *fileLoader, from *promconfig.OAuth2) {
 	if from == nil {
 		return
 	}
 	o := *from
 	if o.ClientSecretFile != "" {
-		o.ClientSecret, o.ClientSecretFile = config.Secret(l.line(o.ClientSecretFile)), ""
+		o.ClientSecret, o.ClientSecretFile = promconfig.Secret(l.line(o.ClientSecretFile)), ""
 	}
-	if o.GrantType == grantJWT {
+	if o.GrantType == config.GrantJWT {
 		key, ok := "client_certificate_key", true
 		if o.ClientCertificateKeyFile != "" {
 			var s string
 			key = o.ClientCertificateKeyFile
 			s, ok = l.read(key)
-			o.ClientCertificateKey, o.ClientCertificateKeyFile = config.Secret(s), ""
+			o.ClientCertificateKey, o.ClientCertificateKeyFile = promconfig.Secret(s), ""
 		}
 		if err := checkSigningKey(string(o.ClientCertificateKey)); err != nil && ok {
 			l.errs = append(l.errs, fmt.Errorf("use the key %s to sign: %w", key, err))
@@ -202,7 +180,7 @@ func (c *credentials) loadOAuth2(l *fileLoader, from *config.OAuth2) {
 	c.http.OAuth2 = &o
 }
 
-func (c *credentials) hideProxy(p *config.ProxyConfig) {
+func (c *credentials) hideProxy(p *promconfig.ProxyConfig) {
 	if p.ProxyURL.URL != nil {
 		c.secrets.AddURL(p.ProxyURL.URL)
 	}
@@ -221,17 +199,17 @@ func (c *credentials) hideProxy(p *config.ProxyConfig) {
 	}
 }
 
-func (c *credentials) loadHeaders(l *fileLoader, from *config.HTTPClientConfig) {
+func (c *credentials) loadHeaders(l *fileLoader, from *promconfig.HTTPClientConfig) {
 	if from.HTTPHeaders == nil {
 		return
 	}
-	headers := make(map[string]config.Header, len(from.HTTPHeaders.Headers))
+	headers := make(map[string]promconfig.Header, len(from.HTTPHeaders.Headers))
 	// In the order of names, so that the sum does not change by itself.
 	for _, name := range slices.Sorted(maps.Keys(from.HTTPHeaders.Headers)) {
 		h := from.HTTPHeaders.Headers[name]
 		secrets := slices.Clone(h.Secrets)
 		for _, f := range h.Files {
-			secrets = append(secrets, config.Secret(l.line(f)))
+			secrets = append(secrets, promconfig.Secret(l.line(f)))
 		}
 		for _, s := range secrets {
 			c.secrets.Add(string(s))
@@ -239,14 +217,14 @@ func (c *credentials) loadHeaders(l *fileLoader, from *config.HTTPClientConfig) 
 		if !redact.OpenHeader(name) {
 			c.secrets.Add(h.Values...)
 		}
-		headers[name] = config.Header{Values: h.Values, Secrets: secrets}
+		headers[name] = promconfig.Header{Values: h.Values, Secrets: secrets}
 	}
-	c.http.HTTPHeaders = &config.Headers{Headers: headers}
+	c.http.HTTPHeaders = &promconfig.Headers{Headers: headers}
 }
 
 // loadTLS puts the contents of a tls_config's files in place of their names. of is what
 // the expiries are called by: "" or "oauth2_".
-func (c *credentials) loadTLS(l *fileLoader, t *config.TLSConfig, of string) {
+func (c *credentials) loadTLS(l *fileLoader, t *promconfig.TLSConfig, of string) {
 	ca, cert, key := "ca", "cert", "key" // what an error calls them
 	ok := true
 	if t.CAFile != "" {
@@ -272,7 +250,7 @@ func (c *credentials) loadTLS(l *fileLoader, t *config.TLSConfig, of string) {
 		var s string
 		key = t.KeyFile
 		s, keyOK = l.read(t.KeyFile)
-		t.Key, t.KeyFile = config.Secret(s), ""
+		t.Key, t.KeyFile = promconfig.Secret(s), ""
 	}
 	c.secrets.Add(string(t.Key))
 	if t.Cert == "" || !certOK || !keyOK {

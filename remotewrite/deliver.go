@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
@@ -206,7 +207,7 @@ func (s *shard) post(p pass, l *parcel, c choice) (_ Answer, sent bool, _ error)
 	a := s.q.send(s.sending, Request{Body: s.body, Version: c.version, Samples: n[classSample] + n[classHistogram], Attempt: l.attempts})
 	s.q.took(time.Since(began))
 	l.attempts++
-	v := Classify(a, Policy{RetryOnRateLimit: true})
+	v := Classify(a, config.Policy{RetryOnRateLimit: true})
 	if v != Hold && v != Split && a.Status != statusUnsupported {
 		s.w.mayHave(newest)
 	}
@@ -288,7 +289,7 @@ func (s *shard) judge(p pass, l *parcel, a Answer, m mode, c choice) (f fate, kn
 
 // accepted gives the samples of a parcel their outcome after a 2xx.
 func (s *shard) accepted(l *parcel) {
-	if p := l.points[len(l.points)-1]; !l.again && s.q.cfg.carries(wire.V1, &p) { // it may be sent as either
+	if p := l.points[len(l.points)-1]; !l.again && carries(&s.q.cfg, wire.V1, &p) { // it may be sent as either
 		s.good, s.hasGood = p, true
 		if !s.q.behind && p.kind != exemplarPoint {
 			s.q.sawGood(p)
@@ -325,7 +326,7 @@ func (s *shard) refusalIsReal(p pass, l *parcel, a Answer, version wire.Version)
 		}
 	}
 	e := s.q.emptyAgain(s.sending, version)
-	if l.hasty >= maxDoubts && e.RetryAfter == 0 && Classify(e, Policy{RetryOnRateLimit: true}) == Retry {
+	if l.hasty >= maxDoubts && e.RetryAfter == 0 && Classify(e, config.Policy{RetryOnRateLimit: true}) == Retry {
 		// Perhaps each second request fails, as with one of two receivers down, and this was that.
 		e = s.q.sendEmpty(s.sending, version)
 	}
@@ -346,7 +347,7 @@ func (s *shard) refusalIsReal(p pass, l *parcel, a Answer, version wire.Version)
 	if l.refusedAt.IsZero() {
 		l.refusedAt = time.Now()
 	}
-	if Classify(e, Policy{RetryOnRateLimit: true}) == Retry {
+	if Classify(e, config.Policy{RetryOnRateLimit: true}) == Retry {
 		l.hasty++
 		g.failed(p, e.String(), e.RetryAfter, e.Status != 0)
 	} else {
@@ -387,7 +388,7 @@ func (s *shard) expire(l *parcel, version wire.Version) (ahead bool) {
 	lim := s.q.limits()
 	bad := 0
 	for i := range l.points {
-		if p := &l.points[i]; p.t < lim.oldest || p.t > lim.newest || p.kind != float && !s.q.cfg.carries(version, p) {
+		if p := &l.points[i]; p.t < lim.oldest || p.t > lim.newest || p.kind != float && !carries(&s.q.cfg, version, p) {
 			bad++
 			ahead = ahead || p.t > lim.newest && p.t <= lim.future && p.kind != exemplarPoint
 		}
@@ -405,7 +406,7 @@ func (s *shard) expire(l *parcel, version wire.Version) (ahead bool) {
 			s.w.settle(p.seq, one(wal.TooOld))
 		case p.t > lim.future:
 			s.w.settle(p.seq, one(wal.Future))
-		case !s.q.cfg.carries(version, &p):
+		case !carries(&s.q.cfg, version, &p):
 			s.w.settle(p.seq, one(wal.Unsupported))
 		default:
 			kept = append(kept, p)

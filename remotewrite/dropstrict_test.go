@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
@@ -16,11 +17,11 @@ import (
 // With on_refusal: drop and 2.0 asked for by name, a 400 is never sent again as 1.0: the specification
 // allows that for 415 alone. auto asks for 1.0 where 2.0 is not taken, so there it is tried once.
 func TestDropNeverSendsA400AgainAs1(t *testing.T) {
-	for message, want := range map[string]int{protobufMessageV2: 0, protobufMessageAuto: 1} {
+	for message, want := range map[string]int{config.MessageV2: 0, config.MessageAuto: 1} {
 		t.Run(message, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t, &fakeReceiver{script: func(fakeRequest) (Answer, bool) { return Answer{Status: 400, Text: "no"}, true }})
-				r.cfg.ProtobufMessage, r.cfg.Target.OnRefusal, r.cfg.Metadata.Send = message, RefusalDrop, false
+				r.cfg.ProtobufMessage, r.cfg.Target.OnRefusal, r.cfg.Metadata.Send = message, config.RefusalDrop, false
 				r.start()
 				for range 5 {
 					r.round(10)
@@ -53,7 +54,7 @@ func TestRefusalsAreLoggedOnceAMinute(t *testing.T) {
 		r := newRig(t, &fakeReceiver{script: func(q fakeRequest) (Answer, bool) {
 			return Answer{Status: 400, Text: fmt.Sprintf("%s: request %d", text, q.n)}, true
 		}})
-		r.cfg.Target.OnRefusal = RefusalDrop
+		r.cfg.Target.OnRefusal = config.RefusalDrop
 		r.logger = slog.New(slog.NewTextHandler(&log, nil))
 		r.start()
 		for range 30 { // five minutes

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hwsagent/remotewrite/config"
 )
 
 // memConns is a network in memory on which each connection is served by hand.
@@ -110,7 +112,7 @@ func endlessAnswers() map[string]struct {
 // ends.
 func TestNoAnswerHangs(t *testing.T) {
 	const token = "{url: http://h.example/, remote_timeout: 7s, oauth2: {client_id: a, client_secret: CANARY, token_url: 'http://idp.example/token'}}"
-	jwt := "{url: http://h.example/, remote_timeout: 7s, oauth2: {client_id: a, grant_type: '" + grantJWT + "', client_certificate_key_file: key.pem, token_url: 'http://idp.example/token'}}"
+	jwt := "{url: http://h.example/, remote_timeout: 7s, oauth2: {client_id: a, grant_type: '" + config.GrantJWT + "', client_certificate_key_file: key.pem, token_url: 'http://idp.example/token'}}"
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +153,7 @@ func TestNoAnswerHangs(t *testing.T) {
 							t.Error("nobody was asked")
 						}
 						if one.status == http.StatusSwitchingProtocols {
-							if v := Classify(a, Policy{}); v != Hold {
+							if v := Classify(a, config.Policy{}); v != Hold {
 								t.Errorf("101 is %s, want %s: %s", v, Hold, a)
 							}
 							if !strings.Contains(a.String(), "101 Switching Protocols") || !strings.Contains(a.String(), "WebSocket") {

@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
@@ -574,7 +575,7 @@ type rig struct {
 	log     *memLog
 	to      *fakeReceiver
 	letters *memLetters
-	cfg     Config
+	cfg     config.Config
 	splay   time.Duration
 	q       *Queue
 	stop    context.CancelFunc
@@ -587,7 +588,7 @@ type rig struct {
 }
 
 func newRig(t testing.TB, to *fakeReceiver) *rig {
-	cfg := DefaultConfig()
+	cfg := config.DefaultConfig()
 	cfg.Queue.BatchSendDeadline = model.Duration(time.Second)
 	cfg.Target.FutureLimit = 0 // so that the first request has data; see timed
 	return &rig{t: t, log: newMemLog(t), to: to, letters: &memLetters{}, cfg: cfg, time: time.Now().UnixMilli(), rand: func() float64 { return 0.5 }}
@@ -596,7 +597,7 @@ func newRig(t testing.TB, to *fakeReceiver) *rig {
 // timed makes the queue ask for the target's time before it sends any data, as it does by
 // default.
 func (r *rig) timed() *rig {
-	r.cfg.Target.FutureLimit = DefaultConfig().Target.FutureLimit
+	r.cfg.Target.FutureLimit = config.DefaultConfig().Target.FutureLimit
 	return r
 }
 

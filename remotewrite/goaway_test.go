@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"hwsagent/remotewrite/config"
 )
 
 // TestServerThatEndsEachConnection: an HTTP/2 server that says GOAWAY to every connection
@@ -56,7 +58,7 @@ func TestServerThatEndsEachConnection(t *testing.T) {
 				if n.count() == 0 || n.count() > maxDials {
 					t.Errorf("%d connections for one request, want at most %d", n.count(), maxDials)
 				}
-				if v := Classify(a, Policy{}); v != Retry || a.Err == nil || !strings.Contains(a.Err.Error(), "ended 3 new connections in a row") {
+				if v := Classify(a, config.Policy{}); v != Retry || a.Err == nil || !strings.Contains(a.Err.Error(), "ended 3 new connections in a row") {
 					t.Errorf("%s: %s", v, a)
 				}
 				if a.Took > 10*time.Second {

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hwsagent/remotewrite/config"
 )
 
 // simulate runs growth against a receiver whose rate by the number of shards is given, for
@@ -81,7 +83,7 @@ func TestGrowth(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := &growth{min: max(c.min, 1), max: c.max}
 			if g.shards = g.min; g.max == 0 {
-				g.max = maxShards
+				g.max = config.MaxShards
 			}
 			if got := simulate(g, c.ticks, c.rate, c.look); !slices.Equal(got, c.want) {
 				t.Errorf("shards went %v, want %v", got, c.want)

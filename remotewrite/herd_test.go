@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hwsagent/remotewrite/config"
 )
 
 // A simulation of many agents that lose their one receiver for a while, in virtual time.
@@ -203,7 +205,7 @@ func (h *herdling) run(ctx context.Context) error {
 				work = h.s.asking // as askTime and waitDown do
 			}
 			a := h.s.send(work)
-			if Classify(a, Policy{RetryOnRateLimit: true}) != Delivered {
+			if Classify(a, config.Policy{RetryOnRateLimit: true}) != Delivered {
 				g.failed(p, a.String(), a.RetryAfter, a.Status != 0)
 				continue
 			}

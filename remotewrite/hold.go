@@ -124,7 +124,7 @@ func (s *shard) testTaken(p pass, taken point, c choice) error {
 // Without an answer p is given back.
 func (s *shard) testWith(p pass, l *parcel, sample []point, c choice) (Verdict, *Answer, error) {
 	one := parcel{points: sample, again: l.again}
-	if !s.q.cfg.carries(wire.V1, &sample[0]) {
+	if !carries(&s.q.cfg, wire.V1, &sample[0]) {
 		c = choice{version: wire.V2}
 	}
 	a, sent, err := s.post(p, &one, c)
@@ -158,7 +158,7 @@ func (s *shard) heldSamples(l *parcel, m mode, version wire.Version) (sample, la
 	s.seen.clear(most)
 	for _, points := range hands {
 		for _, p := range points {
-			if p.t <= newest && p.kind != exemplarPoint && s.q.cfg.carries(version, &p) && len(first) < most && s.seen.add(p.series.hash) {
+			if p.t <= newest && p.kind != exemplarPoint && carries(&s.q.cfg, version, &p) && len(first) < most && s.seen.add(p.series.hash) {
 				first = append(first, p)
 			}
 		}
@@ -186,7 +186,7 @@ func (s *shard) heldSamples(l *parcel, m mode, version wire.Version) (sample, la
 	// series, so that none is skipped that was not refused.
 	for _, points := range hands {
 		for _, p := range points {
-			if p.kind != exemplarPoint && s.q.cfg.carries(version, &p) && p.series.hash == first[i].series.hash && p.seq > first[i].seq {
+			if p.kind != exemplarPoint && carries(&s.q.cfg, version, &p) && p.series.hash == first[i].series.hash && p.seq > first[i].seq {
 				later = append(later, p)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
@@ -66,7 +67,7 @@ func newLane(q *Queue, source Source, o *Options) *lane {
 	if q.proto.newer {
 		l.cache.encoder = wire.NewSeriesEncoder(wire.V2)
 	}
-	if q.cfg.role != roleNone {
+	if q.cfg.Role() != config.RoleNone {
 		l.cache.tenant = newTenantFilter(&q.cfg, o.Tenants)
 	}
 	l.shards.Store(1) // a backlog's share
@@ -83,8 +84,8 @@ func (l *lane) doubt() {
 		return
 	}
 	l.stored = reach.High
-	if l.spread = reach.Shards; l.spread < 1 || l.spread > maxShards || l.spread&(l.spread-1) != 0 {
-		l.spread = maxShards // unknown: none can have been more
+	if l.spread = reach.Shards; l.spread < 1 || l.spread > config.MaxShards || l.spread&(l.spread-1) != 0 {
+		l.spread = config.MaxShards // unknown: none can have been more
 	}
 	l.recall()
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"hwsagent/remotewrite/config"
 )
 
 // A redirect is answered as it is: neither body nor credentials go anywhere else, be
@@ -36,7 +38,7 @@ func TestSendFollowsNoRedirect(t *testing.T) {
 				if a.Status != status || requests != 1 {
 					t.Errorf("%d to %s: answer %+v after %d requests", status, to, a, requests)
 				}
-				if v := Classify(a, Policy{}); v != Hold {
+				if v := Classify(a, config.Policy{}); v != Hold {
 					t.Errorf("%d is %v, want hold", status, v)
 				}
 			}
@@ -58,7 +60,7 @@ func TestRedirectToNothing(t *testing.T) {
 				w.WriteHeader(status)
 			})
 			a := newClient(t, "url: "+s.URL, "", ClientOptions{}).Send(t.Context(), Request{Body: []byte("samples")})
-			if v := Classify(a, Policy{}); a.Status != status || v != Hold || requests != 1 {
+			if v := Classify(a, config.Policy{}); a.Status != status || v != Hold || requests != 1 {
 				t.Errorf("%d to %q: %v of %+v after %d requests, want hold", status, to, v, a, requests)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/prompb"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
 )
 
@@ -56,7 +57,7 @@ func (c *seriesCache) families() []prompb.MetricMetadata {
 // does it: in requests of their own. It is not kept in any ledger: the next round
 // sends everything again.
 type metadataSender struct {
-	config  MetadataConfig
+	config  config.MetadataConfig
 	post    func(context.Context, Request) Answer // counts and notes it
 	gate    *gate
 	metrics *Metrics
@@ -64,7 +65,7 @@ type metadataSender struct {
 	next    time.Time                    // of the reader's goroutine
 }
 
-func newMetadata(c MetadataConfig, post func(context.Context, Request) Answer, g *gate, m *Metrics) *metadataSender {
+func newMetadata(c config.MetadataConfig, post func(context.Context, Request) Answer, g *gate, m *Metrics) *metadataSender {
 	return &metadataSender{config: c, post: post, gate: g, metrics: m, pending: make(chan []prompb.MetricMetadata, 1)}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/prompb"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
 
@@ -83,14 +84,14 @@ func TestMetadataBounded(t *testing.T) {
 // Each key of metadata_config changes what is sent.
 func TestMetadataConfig(t *testing.T) {
 	for _, tc := range []struct {
-		config   MetadataConfig
+		config   config.MetadataConfig
 		requests int // in 150 s
 		families int
 	}{
-		{MetadataConfig{Send: true, SendInterval: d(time.Minute), MaxSamplesPerSend: 2000}, 3, 303},
-		{MetadataConfig{Send: true, SendInterval: d(50 * time.Second), MaxSamplesPerSend: 2000}, 4, 404},
-		{MetadataConfig{Send: true, SendInterval: d(time.Minute), MaxSamplesPerSend: 40}, 9, 303},
-		{MetadataConfig{Send: false, SendInterval: d(time.Minute), MaxSamplesPerSend: 40}, 0, 0},
+		{config.MetadataConfig{Send: true, SendInterval: d(time.Minute), MaxSamplesPerSend: 2000}, 3, 303},
+		{config.MetadataConfig{Send: true, SendInterval: d(50 * time.Second), MaxSamplesPerSend: 2000}, 4, 404},
+		{config.MetadataConfig{Send: true, SendInterval: d(time.Minute), MaxSamplesPerSend: 40}, 9, 303},
+		{config.MetadataConfig{Send: false, SendInterval: d(time.Minute), MaxSamplesPerSend: 40}, 0, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			requests, families := 0, 0
@@ -127,7 +128,7 @@ func TestMetadataConfig(t *testing.T) {
 func TestMetadataRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		requests := 0
-		m := newMetadata(MetadataConfig{Send: true, SendInterval: d(time.Minute), MaxSamplesPerSend: 10},
+		m := newMetadata(config.MetadataConfig{Send: true, SendInterval: d(time.Minute), MaxSamplesPerSend: 10},
 			func(context.Context, Request) Answer { requests++; return Answer{Status: 400} }, openGate(), nil)
 		stop := start(m)
 		defer stop()
@@ -143,7 +144,7 @@ func TestMetadataRefused(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		requests := 0
-		m := newMetadata(MetadataConfig{Send: true, SendInterval: d(time.Minute), MaxSamplesPerSend: 1000},
+		m := newMetadata(config.MetadataConfig{Send: true, SendInterval: d(time.Minute), MaxSamplesPerSend: 1000},
 			func(ctx context.Context, _ Request) Answer {
 				requests++
 				<-ctx.Done()
@@ -172,7 +173,7 @@ func start(m *metadataSender) (stop func()) {
 
 func BenchmarkMetadataOffer(b *testing.B) {
 	c := metaCache(b, 500)
-	m := newMetadata(MetadataConfig{Send: true, SendInterval: d(time.Hour), MaxSamplesPerSend: 1}, nil, nil, nil)
+	m := newMetadata(config.MetadataConfig{Send: true, SendInterval: d(time.Hour), MaxSamplesPerSend: 1}, nil, nil, nil)
 	now := time.Now()
 	m.offer(now, c)
 	b.ReportAllocs()
@@ -186,7 +187,7 @@ func TestMetadataHelp(t *testing.T) {
 	help := strings.Repeat("line\n", 5000)
 	c := newSeriesCache(labels.EmptyLabels(), nil)
 	c.get(&wal.Series{Labels: labels.FromStrings("__name__", "m"), About: &wal.About{Meta: metadata.Metadata{Help: help}}})
-	m := newMetadata(DefaultConfig().Metadata, func(_ context.Context, r Request) Answer {
+	m := newMetadata(config.DefaultConfig().Metadata, func(_ context.Context, r Request) Answer {
 		if got := decode(t, r.Body).Metadata; len(got) != 1 || got[0].Help != help || got[0].MetricFamilyName != "m" {
 			t.Errorf("%v", got)
 		}

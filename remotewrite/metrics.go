@@ -83,7 +83,7 @@ func count(points []point) (c Counts) {
 var targetStates = []string{"starting", "ok", "behind", "retrying", "held", "paused"}
 
 // NewMetrics registers the metrics of a target. The url must be without secrets (see
-// [URL.String]). It fails when metrics of the same name and url are registered. With a
+// [config.URL.String]). It fails when metrics of the same name and url are registered. With a
 // nil registerer the metrics count and nobody sees them.
 func NewMetrics(reg prometheus.Registerer, name, url string) (*Metrics, error) {
 	m := &Metrics{reg: reg}

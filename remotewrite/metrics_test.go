@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
 
@@ -17,7 +18,7 @@ import (
 // show after a day's events.
 func TestMetricsCompatible(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
-	u, err := ParseURL("https://u:secret@h.example/push?token=secret")
+	u, err := config.ParseURL("https://u:secret@h.example/push?token=secret")
 	if err != nil {
 		t.Fatal(err)
 	}

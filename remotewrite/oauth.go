@@ -61,7 +61,7 @@ func newTokens(c *credentials, agent string, dial DialFunc, got func(end time.Ti
 		return nil, fmt.Errorf("oauth2: %w", err)
 	}
 	e.secrets, e.hide = &c.secrets, c.hide
-	e.place.hide = c.hide
+	e.place = e.place.Hiding(c.hide)
 	return &tokens{endpoint: e, got: got, turn: make(chan struct{}, 1)}, nil
 }
 

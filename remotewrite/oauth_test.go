@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
 
@@ -183,7 +184,7 @@ func TestOAuth2Renewal(t *testing.T) {
 		sendUntil(last.Add(-31 * time.Second))
 		time.Sleep(time.Until(last.Add(-9 * time.Second)))
 		a := r.EmptyWrite(t.Context())
-		if want := "post to http://h.example/: get a token from http://idp.example/token: 503 Service Unavailable"; a.Err == nil || a.Err.Error() != want || a.Blocked || Classify(a, Policy{}) != Retry {
+		if want := "post to http://h.example/: get a token from http://idp.example/token: 503 Service Unavailable"; a.Err == nil || a.Err.Error() != want || a.Blocked || Classify(a, config.Policy{}) != Retry {
 			t.Errorf("%+v", a)
 		}
 		if n := r.issuer.count(); n > 12+2*31 { // every ten seconds for five minutes, each time in both ways of authentication
@@ -217,7 +218,7 @@ func TestOAuth2Unauthorized(t *testing.T) {
 			t.Fatalf("%+v after %d tokens, %d refusals", a, r.issuer.count(), r.guard.refusals())
 		}
 		for range 600 {
-			if a := r.EmptyWrite(t.Context()); a.Status != 401 || Classify(a, Policy{}) != Hold {
+			if a := r.EmptyWrite(t.Context()); a.Status != 401 || Classify(a, config.Policy{}) != Hold {
 				t.Fatalf("%+v", a)
 			}
 			time.Sleep(time.Second)
@@ -308,7 +309,7 @@ func TestOAuth2Failures(t *testing.T) {
 				if a.Err == nil || !strings.HasPrefix(a.Err.Error(), "post to http://h.example/: get a token from http://idp.example/token: ") || !strings.Contains(a.Err.Error(), tc.says) || strings.Contains(a.Err.Error(), "CANARY") {
 					t.Errorf("%v, want %q", a.Err, tc.says)
 				}
-				for _, p := range []Policy{{}, {OnRefusal: RefusalDrop}} {
+				for _, p := range []config.Policy{{}, {OnRefusal: config.RefusalDrop}} {
 					if v := Classify(a, p); v != tc.want {
 						t.Errorf("%s: %v, want %s", v, a.Err, tc.want)
 					}
@@ -357,7 +358,7 @@ func TestOAuth2MutualTLS(t *testing.T) {
 		}
 		r, stop = newOAuthRig(t, dir, "tls_config: {cert_file: cert.pem, key_file: key.pem}", server)
 		defer stop()
-		if a := r.EmptyWrite(t.Context()); a.Err == nil || !strings.Contains(a.Err.Error(), "get a token from https://idp.example/token: tls: ") || Classify(a, Policy{}) != Retry {
+		if a := r.EmptyWrite(t.Context()); a.Err == nil || !strings.Contains(a.Err.Error(), "get a token from https://idp.example/token: tls: ") || Classify(a, config.Policy{}) != Retry {
 			t.Errorf("%+v", a)
 		}
 	})

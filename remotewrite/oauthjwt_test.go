@@ -16,6 +16,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hwsagent/remotewrite/config"
 )
 
 // The grant of RFC 7523, 2.1: an assertion, signed with a key that is read from a file, and
@@ -40,12 +42,12 @@ func TestOAuth2Assertion(t *testing.T) {
 		idp, g := &issuer{life: 3600}, &guard{}
 		endpoint, receiver := serve(t, idp.ServeHTTP), serve(t, g.handler(bearer))
 		c := newClient(t, fmt.Sprintf("{url: %q, oauth2: {client_id: agent, grant_type: '%s', client_certificate_key_file: %s, client_certificate_key_id: k1, token_url: %q, scopes: [a, b], claims: {tenant: plant, nested: {x: [1]}}, endpoint_params: {resource: r}%s}}",
-			receiver.URL, grantJWT, tc.file, endpoint.URL, tc.more), dir, ClientOptions{})
+			receiver.URL, config.GrantJWT, tc.file, endpoint.URL, tc.more), dir, ClientOptions{})
 		if a := c.EmptyWrite(t.Context()); a.Status != 200 || g.count("token-1") != 1 {
 			t.Fatalf("%+v", a)
 		}
 		form := idp.forms[0]
-		if form.Get("grant_type") != grantJWT || form.Get("scope") != "a b" || form.Get("resource") != "r" || idp.basics[0] != "" {
+		if form.Get("grant_type") != config.GrantJWT || form.Get("scope") != "a b" || form.Get("resource") != "r" || idp.basics[0] != "" {
 			t.Errorf("asked by %v, %q", form, idp.basics[0])
 		}
 		parts := strings.Split(form.Get("assertion"), ".")
@@ -84,7 +86,7 @@ func TestOAuth2KeyFaults(t *testing.T) {
 	_, elliptic := ca.issue("x")
 	dir := files(t, map[string]string{"text": "CANARY", "elliptic.pem": elliptic, "cert.pem": ca.pem})
 	for file, says := range map[string]string{"text": "it is not PEM", "elliptic.pem": "no RSA key", "cert.pem": "no RSA key", "missing": "no such file"} {
-		c := newClient(t, fmt.Sprintf("{url: http://h.example/, oauth2: {client_id: agent, grant_type: '%s', client_certificate_key_file: %s, token_url: http://idp.example/}}", grantJWT, file), dir, ClientOptions{})
+		c := newClient(t, fmt.Sprintf("{url: http://h.example/, oauth2: {client_id: agent, grant_type: '%s', client_certificate_key_file: %s, token_url: http://idp.example/}}", config.GrantJWT, file), dir, ClientOptions{})
 		a := c.EmptyWrite(t.Context())
 		if a.Err == nil || !strings.Contains(a.Err.Error(), says) || !strings.Contains(a.Err.Error(), file) || strings.Contains(a.Err.Error(), "CANARY") {
 			t.Errorf("%s: %v, want %q", file, a.Err, says)

@@ -6,15 +6,16 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
 
 // One bad sample in 10,000: 9,999 are delivered and the account says so, within 64 extra
 // requests, whatever the receiver does with a request that it refuses, by 400, 409 or 422.
 func TestOneBadSampleOf10000(t *testing.T) {
-	for _, version := range []string{protobufMessageV1, protobufMessageV2} {
+	for _, version := range []string{config.MessageV1, config.MessageV2} {
 		for _, kind := range []string{"stores nothing", "stores the good part", "stores everything"} {
-			if kind == "stores everything" && version == protobufMessageV2 {
+			if kind == "stores everything" && version == config.MessageV2 {
 				continue // and says that it has not written all: there is no such receiver
 			}
 			for _, batch := range []int{2000, 10_000} {
@@ -44,7 +45,7 @@ func TestOneBadSampleOf10000(t *testing.T) {
 // more only where they pay: three for each good sample that they deliver, and a proof for each that
 // is given up. Up to a fifth of a batch may be bad, and no good sample of it is lost.
 func TestBadSamplesCostWhatTheyBring(t *testing.T) {
-	for _, version := range []string{protobufMessageV1, protobufMessageV2} {
+	for _, version := range []string{config.MessageV1, config.MessageV2} {
 		for _, every := range []int{1, 2, 3, 5, 6, 7, 8, 9, 10, 100} {
 			t.Run(fmt.Sprintf("%s/each %dth", version, every), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {

@@ -15,11 +15,12 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
 
-var newerMessages = []string{protobufMessageV2, protobufMessageAuto}
+var newerMessages = []string{config.MessageV2, config.MessageAuto}
 
 // versions counts requests with samples by version.
 func (r *fakeReceiver) versions(from int) (n [wire.NumVersions]int) {
@@ -88,7 +89,7 @@ func TestFallbackIsAskedAgain(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			to := &fakeReceiver{speaks: speaks}
 			r := newRig(t, to)
-			r.cfg.ProtobufMessage = protobufMessageAuto
+			r.cfg.ProtobufMessage = config.MessageAuto
 			r.start()
 			run := func(d time.Duration) [wire.NumVersions]int {
 				from := to.count()
@@ -188,7 +189,7 @@ func TestMixedReceivers(t *testing.T) {
 				return Answer{}, false
 			}
 			r := newRig(t, to)
-			r.cfg.ProtobufMessage = protobufMessageAuto
+			r.cfg.ProtobufMessage = config.MessageAuto
 			r.cfg.Queue.MinShards, r.cfg.Queue.MaxSamplesPerSend = 4, 50
 			r.start()
 			for range 200 {
@@ -215,7 +216,7 @@ func TestHeldTargetWithoutVersion2Recovers(t *testing.T) {
 				to := &fakeReceiver{speaks: speaks, refuseEmpty: refuseEmpty}
 				to.script = func(fakeRequest) (Answer, bool) { return Answer{Status: 403, Text: "expired"}, denied }
 				r := newRig(t, to)
-				r.cfg.ProtobufMessage = protobufMessageAuto
+				r.cfg.ProtobufMessage = config.MessageAuto
 				r.start()
 				load := func(d time.Duration) {
 					for range int(d / time.Second) {
@@ -286,7 +287,7 @@ func TestAcceptedAndNotWritten(t *testing.T) {
 			return a, true
 		}
 		r := newRig(t, to)
-		r.cfg.ProtobufMessage = protobufMessageAuto
+		r.cfg.ProtobufMessage = config.MessageAuto
 		var out bytes.Buffer
 		reg := prometheus.NewRegistry()
 		m, err := NewMetrics(reg, "test", "http://h/")
@@ -368,7 +369,7 @@ func TestMetadataRequestsStopWhile2CarriesIt(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			to := &fakeReceiver{speaks: tc.speaks}
 			r := newRig(t, to)
-			r.cfg.ProtobufMessage = protobufMessageAuto
+			r.cfg.ProtobufMessage = config.MessageAuto
 			reg := prometheus.NewRegistry()
 			m, err := NewMetrics(reg, "test", "http://h/")
 			if err != nil {

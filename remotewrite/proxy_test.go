@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"hwsagent/remotewrite/config"
 )
 
 // httpProxy is an HTTP proxy that leads every name to one address. It keeps all that it
@@ -258,7 +260,7 @@ func TestProxyRefuses(t *testing.T) {
 			if !strings.HasPrefix(a.Err.Error(), want) || strings.Contains(a.Err.Error(), "CANARY") || strings.Contains(a.Err.Error(), "puser") {
 				t.Errorf("%v\nwant %s", a.Err, want)
 			}
-			for _, policy := range []Policy{{}, {OnRefusal: RefusalDrop}} {
+			for _, policy := range []config.Policy{{}, {OnRefusal: config.RefusalDrop}} {
 				if v := Classify(a, policy); v != tc.want {
 					t.Errorf("%s, want %s", v, tc.want)
 				}
@@ -303,7 +305,7 @@ func TestProxyUnreachable(t *testing.T) {
 			if a.Err == nil || !strings.HasPrefix(a.Err.Error(), want) || !strings.Contains(a.Err.Error(), tc.says) || strings.Contains(a.Err.Error(), "CANARY") {
 				t.Errorf("%v\nwant %s … %s", a.Err, want, tc.says)
 			}
-			if v := Classify(a, Policy{OnRefusal: RefusalDrop}); v != Retry {
+			if v := Classify(a, config.Policy{OnRefusal: config.RefusalDrop}); v != Retry {
 				t.Errorf("%s: %v", v, a.Err)
 			}
 			again := c.Send(t.Context(), Request{Body: []byte("x")})

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"math/bits"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -14,13 +13,14 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
 )
 
 // Options are what a queue is made of. Source, Sender and Config are needed.
 type Options struct {
 	Name           string
-	Config         Config
+	Config         config.Config
 	ExternalLabels labels.Labels // of every series that does not have them
 	Source         Source
 	Backlog        Source      // of what Split leaves behind; nil: nothing ever
@@ -37,14 +37,10 @@ type Options struct {
 	Logger         *slog.Logger   // nil: none
 }
 
-// maxShards is the most shards that a queue uses, whatever max_shards allows: one host
-// that needs more has another trouble.
-const maxShards = 16
-
 // Queue delivers the log to one target. New makes one, Run runs it once. The other
 // methods may be called from any goroutine at any time.
 type Queue struct {
-	cfg      Config
+	cfg      config.Config
 	live     *lane
 	back     *lane       // of the backlog; nil if there never is one
 	split    func() bool // nil: no
@@ -138,7 +134,7 @@ func New(o Options) (*Queue, error) {
 	if c.Capacity < 1 || c.MaxSamplesPerSend < 1 || c.MinShards < 1 || c.MaxShards < c.MinShards || c.MinBackoff <= 0 || c.MaxBackoff < c.MinBackoff {
 		return nil, fmt.Errorf("make queue of target %q: queue_config is out of bounds: %+v", o.Name, *c)
 	}
-	if o.Config.role == roleRest {
+	if o.Config.Role() == config.RoleDefault {
 		if o.Tenants == nil {
 			return nil, fmt.Errorf("make queue of target %q: it needs to know the tenants", o.Name)
 		}
@@ -152,7 +148,7 @@ func New(o Options) (*Queue, error) {
 		log:      o.Logger.With(slog.String("target", o.Name)),
 		encoders: o.Encoders,
 		gate:     newGate(time.Duration(c.MinBackoff), time.Duration(c.MaxBackoff), o.Splay, o.Rand),
-		proto:    &protocol{newer: o.Config.newerProtocol()},
+		proto:    &protocol{newer: o.Config.AsksForV2()},
 		empty:    [wire.NumVersions]Request{wire.V1: EmptyRequest(wire.V1), wire.V2: EmptyRequest(wire.V2)},
 		born:     time.Now(), synced: o.ClockSynced,
 	}
@@ -180,11 +176,8 @@ func New(o Options) (*Queue, error) {
 
 // minShards and maxShards are powers of two, so that a shard's samples were one shard's,
 // or some shards', whatever the number was before.
-func (q *Queue) minShards() int { return powerOfTwo(min(q.cfg.Queue.MinShards, maxShards)) }
-func (q *Queue) maxShards() int { return powerOfTwo(min(q.cfg.Queue.MaxShards, maxShards)) }
-
-// powerOfTwo is the largest that is at most n; n is at least 1.
-func powerOfTwo(n int) int { return 1 << (bits.Len(uint(n)) - 1) }
+func (q *Queue) minShards() int { return config.ShardsInUse(q.cfg.Queue.MinShards) }
+func (q *Queue) maxShards() int { return config.ShardsInUse(q.cfg.Queue.MaxShards) }
 
 // Run delivers until ctx ends; then it sends what is waiting, once, if the target takes data
 // (see [window.close]), and requests under way get a moment to end: at most 1.3 s in all.
@@ -272,7 +265,7 @@ func (q *Queue) send(ctx context.Context, r Request) Answer {
 // sendEmpty sends an empty write.
 func (q *Queue) sendEmpty(ctx context.Context, v wire.Version) Answer {
 	a := q.send(ctx, q.empty[v])
-	q.learnVersion(choice{version: v}, a, Classify(a, Policy{}))
+	q.learnVersion(choice{version: v}, a, Classify(a, config.Policy{}))
 	return a
 }
 
@@ -300,7 +293,7 @@ func (q *Queue) delivered(points []point) {
 	newest, sample := int64(math.MinInt64), -1
 	for i := range points {
 		newest = max(newest, points[i].t)
-		if q.cfg.carries(wire.V1, &points[i]) && points[i].kind != exemplarPoint && (sample < 0 || points[i].t >= points[sample].t) {
+		if carries(&q.cfg, wire.V1, &points[i]) && points[i].kind != exemplarPoint && (sample < 0 || points[i].t >= points[sample].t) {
 			sample = i
 		}
 	}

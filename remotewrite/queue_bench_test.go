@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
 
@@ -64,7 +65,7 @@ func BenchmarkQueueDrain(b *testing.B) {
 				src.entry.Samples = append(src.entry.Samples, wal.Sample{Series: &wal.Series{Slot: i, Labels: ls}, T: 1_700_000_000_000, V: float64(i)})
 			}
 			to := &sink{}
-			q, err := New(Options{Name: "bench", Config: DefaultConfig(), Source: src, Sender: to})
+			q, err := New(Options{Name: "bench", Config: config.DefaultConfig(), Source: src, Sender: to})
 			if err != nil {
 				b.Fatal(err)
 			}

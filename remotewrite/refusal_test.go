@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
 
@@ -120,7 +121,7 @@ func TestEndpointRefusesEverything(t *testing.T) {
 // A portal or a login page that answers 200 takes nothing: the target is held, the status
 // says why, and all is delivered when a receiver answers again.
 func TestWebPageIsNoReceiver(t *testing.T) {
-	for _, policy := range []Refusal{RefusalHold, RefusalDrop} {
+	for _, policy := range []config.Refusal{config.RefusalHold, config.RefusalDrop} {
 		synctest.Test(t, func(t *testing.T) {
 			portal := true
 			r := newRig(t, &fakeReceiver{script: func(fakeRequest) (Answer, bool) {

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
 
@@ -29,7 +30,7 @@ func TestRefusesAllData(t *testing.T) {
 	for _, status := range []int{400, 409, 413, 422} {
 		for _, when := range []string{"from the start", "running", "after an outage", "after a restart", "after a kill"} {
 			for _, empties := range []bool{true, false} {
-				for _, message := range []string{protobufMessageV1, protobufMessageV2} {
+				for _, message := range []string{config.MessageV1, config.MessageV2} {
 					c := refusesData{status, when, empties, message}
 					t.Run(c.String(), func(t *testing.T) { synctest.Test(t, c.run) })
 				}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
@@ -27,7 +28,7 @@ var errNotNewer = errors.New("the target may not take remote write 2.0")
 
 // ReplayOptions say what a replay sends, and to whom.
 type ReplayOptions struct {
-	Config         Config // the target's
+	Config         config.Config // the target's
 	ExternalLabels labels.Labels
 	Sender         Sender // nil: nothing is sent, all is counted
 
@@ -79,12 +80,12 @@ func NewReplay(o ReplayOptions) (*Replay, error) {
 		o.Rand = rand.Float64
 	}
 	version := wire.V1
-	if o.Config.newerProtocol() {
+	if o.Config.AsksForV2() {
 		version = wire.V2
 	}
 	cache := newSeriesCache(o.ExternalLabels, o.Config.WriteRelabelConfigs)
-	if o.Config.role != roleNone {
-		if o.Config.tenant == "" {
+	if o.Config.Role() != config.RoleNone {
+		if o.Config.Tenant() == "" {
 			return nil, fmt.Errorf("make replay to %q: the entry has tenants and no default: name one of them, %s/TENANT", o.Config.TargetName(), o.Config.TargetName())
 		}
 		cache.tenant = newTenantFilter(&o.Config, nil)

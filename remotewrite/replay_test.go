@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/relabel"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
 )
 
@@ -34,7 +35,7 @@ func newReplayRig(t *testing.T, rounds, series int, to *fakeReceiver) *replayRig
 		}
 		r.log.append(all...)
 	}
-	c := DefaultConfig()
+	c := config.DefaultConfig()
 	c.Queue.MaxSamplesPerSend = 100
 	r.o = ReplayOptions{Config: c, Sender: to, From: time.UnixMilli(0), To: time.UnixMilli(1 << 40), Rand: func() float64 { return 0.5 }}
 	return r
@@ -80,7 +81,7 @@ func TestReplaySelects(t *testing.T) {
 	r := newReplayRig(t, 50, 20, &fakeReceiver{})
 	r.o.ExternalLabels = labels.FromStrings("site", "fra1")
 	r.o.Config.WriteRelabelConfigs = []*relabel.Config{{
-		SourceLabels: model.LabelNames{"__name__"}, Regex: relabel.MustNewRegexp("s1[0-9]"), Action: relabel.Drop, NameValidationScheme: nameValidation,
+		SourceLabels: model.LabelNames{"__name__"}, Regex: relabel.MustNewRegexp("s1[0-9]"), Action: relabel.Drop, NameValidationScheme: config.NameValidation,
 	}}
 	r.o.From, r.o.To = time.UnixMilli(10_000), time.UnixMilli(30_000)
 	r.o.Matchers = []*labels.Matcher{
@@ -277,7 +278,7 @@ func TestReplayVersions(t *testing.T) {
 		for speaks, want := range map[speech]wire.Version{speaksBoth: wire.V2, speaksOne: wire.V1, speaksOneSilent: wire.V1, speaksOne400: wire.V1, speaksOne500: wire.V1, speaksTwo: wire.V2} {
 			to := &fakeReceiver{speaks: speaks}
 			r := newReplayRig(t, 50, 30, to)
-			r.o.Config.ProtobufMessage = protobufMessageV2
+			r.o.Config.ProtobufMessage = config.MessageV2
 			c, err := r.run(t.Context(), 0)
 			if err != nil || c.Delivered != 1500 || c.Selected != 1500 {
 				t.Errorf("%v: %+v, %v", speaks, c, err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
 )
 
@@ -53,7 +54,7 @@ func (r *Replay) sendBatch(ctx context.Context) error {
 // leaveOut counts what the version does not carry.
 func (r *Replay) leaveOut() {
 	r.batch = slices.DeleteFunc(r.batch, func(p point) bool {
-		carried := r.o.Config.carries(r.version, &p)
+		carried := carries(&r.o.Config, r.version, &p)
 		if !carried {
 			r.count.Unsupported++
 		}
@@ -74,7 +75,7 @@ func (r *Replay) deliver(ctx context.Context, points []point, extra *int) (refus
 		return a, err
 	}
 	n := uint64(len(points))
-	switch v := Classify(a, Policy{RetryOnRateLimit: true}); {
+	switch v := Classify(a, config.Policy{RetryOnRateLimit: true}); {
 	case v == Delivered:
 		written := n
 		if a.Written.Known {
@@ -145,7 +146,7 @@ func (r *Replay) send(ctx context.Context, points []point) (Answer, error) {
 		switch {
 		case ctx.Err() != nil && a.Status == 0:
 			return a, ctx.Err()
-		case Classify(a, Policy{RetryOnRateLimit: true}) != Retry:
+		case Classify(a, config.Policy{RetryOnRateLimit: true}) != Retry:
 			r.backoff.ease(r.o.Rand())
 			return a, nil
 		}

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
 
@@ -203,7 +204,7 @@ func TestMemoryOfResend(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if q.live.spread != maxShards {
+		if q.live.spread != config.MaxShards {
 			t.Fatalf("%d lanes: the savepoint is not lost", q.live.spread)
 		}
 		ctx, cancel := context.WithCancel(t.Context())

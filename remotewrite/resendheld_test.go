@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hwsagent/remotewrite/config"
 )
 
 // stored makes the first n samples of the log, counted in its order, what an earlier process
@@ -54,7 +56,7 @@ func TestStartAtReceiverThatRefusesEmptyAndLate(t *testing.T) {
 						to := &fakeReceiver{refuseEmpty: true, speaks: tc.speaks, latency: 8 * time.Millisecond, stored: map[string][]smp{}, has: map[smp]bool{}}
 						r := newRig(t, to)
 						if tc.newer {
-							r.cfg.ProtobufMessage = protobufMessageV2
+							r.cfg.ProtobufMessage = config.MessageV2
 						}
 						r.cfg.Queue.Capacity, r.cfg.Queue.MaxSamplesPerSend = 200, 70
 						r.log.slow = func() time.Duration { return slow }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hwsagent/remotewrite/config"
 )
 
 // guard is a receiver that lets requests in by their credentials, and notes which it
@@ -249,7 +251,7 @@ func TestFilesComeLater(t *testing.T) {
 		defer stop()
 		c := newClient(t, "{url: http://h.example/, bearer_token_file: token}", dir, ClientOptions{Dial: n.dial})
 		defer run(t, c)()
-		if a := c.EmptyWrite(t.Context()); a.Err == nil || !strings.Contains(a.Err.Error(), "token") || Classify(a, Policy{}) != Retry {
+		if a := c.EmptyWrite(t.Context()); a.Err == nil || !strings.Contains(a.Err.Error(), "token") || Classify(a, config.Policy{}) != Retry {
 			t.Errorf("%+v", a)
 		}
 		if _, all := n.counts(); all > 0 {

@@ -10,12 +10,13 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
 
 // ScoutOptions are what a scout is made of. All but the logger are needed.
 type ScoutOptions struct {
-	Config         Config // the entry as it was written
+	Config         config.Config // the entry as it was written
 	ExternalLabels labels.Labels
 	Source         ScoutSource
 	Tenants        *Tenants

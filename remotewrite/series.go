@@ -1,17 +1,12 @@
 package remotewrite
 
 import (
-	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/relabel"
 
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
-
-// nameValidation is for the names in relabelling rules. Names may be any UTF-8 there, as
-// in Prometheus 3; see [wire.SeriesEncoder.Legal] for what is sent.
-const nameValidation = model.UTF8Validation
 
 // seriesCache turns the log's series into what one target is sent: external labels
 // merged, write_relabel_configs applied, names made legal for remote write 1.0, the
@@ -41,7 +36,7 @@ type cached struct {
 	to   *series
 }
 
-// newSeriesCache makes a cache of series for remote write 1.0. The rules must be valid (see [Config.Validate]).
+// newSeriesCache makes a cache of series for remote write 1.0. The rules must be valid (see [config.Config.Validate]).
 func newSeriesCache(external labels.Labels, rules []*relabel.Config) *seriesCache {
 	return &seriesCache{
 		external: external,

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/prometheus/model/relabel"
 	"go.yaml.in/yaml/v4"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
 
@@ -19,7 +20,7 @@ func rules(t testing.TB, text string) []*relabel.Config {
 		t.Fatal(err)
 	}
 	for _, r := range rules {
-		if err := r.Validate(nameValidation); err != nil {
+		if err := r.Validate(config.NameValidation); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -128,8 +129,8 @@ func TestNoCustomBucketsIn1(t *testing.T) {
 		{wal.Histogram{H: &histogram.Histogram{Schema: histogram.CustomBucketsSchema}}, false},
 		{wal.Histogram{FH: &histogram.FloatHistogram{Schema: histogram.CustomBucketsSchema}}, false},
 	} {
-		q := &Queue{cfg: Config{SendNativeHistograms: true}}
-		if got := q.cfg.carriesHistogram(tc.h.H, tc.h.FH); got != tc.want {
+		q := &Queue{cfg: config.Config{SendNativeHistograms: true}}
+		if got := q.cfg.CarriesHistogram(tc.h.H, tc.h.FH); got != tc.want {
 			t.Errorf("1.0 carries %+v: %v", tc.h, got)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"sort"
 	"sync"
 	"time"
+
+	"hwsagent/remotewrite/config"
 )
 
 // shard sends the samples of some of the series, in order, one request at a time.
@@ -203,7 +205,7 @@ func (s *shard) askForGrouping() {
 	a := s.q.sendEmpty(s.sending, s.q.proto.forEmpty(false))
 	if a.took() {
 		g.sawEmptyPass()
-	} else if Classify(a, Policy{RetryOnRateLimit: true}) == Retry {
+	} else if Classify(a, config.Policy{RetryOnRateLimit: true}) == Retry {
 		s.q.asked.Store(false) // that was no answer to the question
 	}
 	g.release(p)

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
 
@@ -33,7 +34,7 @@ func dropped(t *testing.T, code int) {
 		answer = Answer{Err: errDown}
 	}
 	r := newRig(t, &fakeReceiver{script: func(q fakeRequest) (Answer, bool) { return answer, q.n == 0 }})
-	r.cfg.Target.OnRefusal = RefusalDrop
+	r.cfg.Target.OnRefusal = config.RefusalDrop
 	r.start()
 	var lost []smp
 	r.round(50)

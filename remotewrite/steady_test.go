@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/metadata"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
@@ -71,7 +72,7 @@ func (s *yes) Send(_ context.Context, r Request) Answer {
 // runTreadmill starts a queue that reads a treadmill. turn has it deliver one commit.
 func runTreadmill(tb testing.TB, message string, series int) (_ *yes, turn func()) {
 	m, to := newTreadmill(series), &yes{}
-	cfg := DefaultConfig()
+	cfg := config.DefaultConfig()
 	cfg.Queue.MaxShards, cfg.ProtobufMessage = 1, message
 	q, err := New(Options{Name: "steady", Config: cfg, Source: m, Sender: to})
 	if err != nil {
@@ -94,7 +95,7 @@ func runTreadmill(tb testing.TB, message string, series int) (_ *yes, turn func(
 
 // BenchmarkQueue is a commit's way through relabelling cache, window, shard and encoder.
 func BenchmarkQueue(b *testing.B) {
-	for _, message := range []string{protobufMessageV1, protobufMessageV2} {
+	for _, message := range []string{config.MessageV1, config.MessageV2} {
 		b.Run(message, func(b *testing.B) {
 			const series = 10_000
 			to, turn := runTreadmill(b, message, series)
@@ -112,7 +113,7 @@ func BenchmarkQueue(b *testing.B) {
 // TestSteadyStateAllocatesNothing: what is left is of each commit and each request, none
 // of each sample.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
-	for _, message := range []string{protobufMessageV1, protobufMessageV2} {
+	for _, message := range []string{config.MessageV1, config.MessageV2} {
 		t.Run(message, func(t *testing.T) { steady(t, message) })
 	}
 }

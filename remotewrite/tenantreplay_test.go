@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
 
@@ -14,7 +15,7 @@ import (
 func TestReplayToTenant(t *testing.T) {
 	c := mustLoad(t, "url: http://h.example/\nname: m\nhwsagent: {tenant: {label: team, default: d}}")
 	for _, tc := range []struct {
-		to   *Config
+		to   *config.Config
 		want string
 	}{
 		{c.ForTenant("a"), "a"},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
 
@@ -17,7 +18,7 @@ import (
 // have a target, from which commit on, and how far the [Scout] has read. It is safe for
 // concurrent use.
 type Tenants struct {
-	config TenantConfig
+	config config.TenantConfig
 	named  func(id string) error // why no target can have that name
 
 	mu      sync.Mutex
@@ -51,7 +52,7 @@ func (o *owner) has(commit uint64) bool {
 // NewTenants begins with the tenants that have a target, each with the number of the commit
 // before its first. named tells why the target of a tenant cannot be named after it; nil if
 // it can.
-func NewTenants(c *Config, known map[string]uint64, named func(id string) error) *Tenants {
+func NewTenants(c *config.Config, known map[string]uint64, named func(id string) error) *Tenants {
 	t := &Tenants{config: *c.Target.Tenant, named: named, owners: map[string]*owner{}, odd: map[string]string{}, moved: make(chan struct{})}
 	for id, before := range known {
 		t.give(t.add(id), before)
@@ -83,7 +84,7 @@ func (t *Tenants) owner(value string) *owner {
 	if value != "" && value == t.config.Default {
 		return nil
 	}
-	err := CheckTenant(value)
+	err := config.CheckTenant(value)
 	if err == nil {
 		err = t.named(value)
 	}
@@ -196,16 +197,16 @@ func (t *Tenants) Strangers() []Stranger {
 
 // tenantFilter leaves to one target of an entry with tenants what is its own.
 type tenantFilter struct {
-	config  TenantConfig
-	role    tenantRole
+	config  config.TenantConfig
+	role    config.TenantRole
 	id      string   // "": the target of the rest, and there is no default
 	tenants *Tenants // nil for a member, and where nobody knows who had a target when
 }
 
 // newTenantFilter makes the filter of a target in a family. Without tenants, the rest is what
 // can be no tenant's but the default's.
-func newTenantFilter(c *Config, tenants *Tenants) *tenantFilter {
-	return &tenantFilter{config: *c.Target.Tenant, role: c.role, id: c.tenant, tenants: tenants}
+func newTenantFilter(c *config.Config, tenants *Tenants) *tenantFilter {
+	return &tenantFilter{config: *c.Target.Tenant, role: c.Role(), id: c.Tenant(), tenants: tenants}
 }
 
 // sort looks at final labels: owner is whose they are as far as that changes, and mine is
@@ -213,10 +214,10 @@ func newTenantFilter(c *Config, tenants *Tenants) *tenantFilter {
 func (f *tenantFilter) sort(b *labels.Builder) (o *owner, mine bool) {
 	value := b.Get(f.config.Label)
 	switch {
-	case f.role == roleMember:
+	case f.role == config.RoleTenant:
 		mine = value == f.id
 	case f.tenants == nil:
-		mine = value == f.id || CheckTenant(value) != nil
+		mine = value == f.id || config.CheckTenant(value) != nil
 	default:
 		o, mine = f.tenants.owner(value), true
 	}

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -16,75 +14,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/prometheus/model/labels"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
-
-func TestTenantConfig(t *testing.T) {
-	const url = "url: http://h.example/\n"
-	c := mustLoad(t, url+"name: m\nhwsagent: {tenant: {label: team, default: anonymous, drop_label: true, credentials_dir: tokens}}")
-	if len(c.Validate()) > 0 || c.Target.Tenant.Header != "X-Scope-OrgID" || c.Target.Tenant.MaxTenants != 20 {
-		t.Fatalf("%+v: %v", c.Target.Tenant, c.Validate())
-	}
-	c.SetDirectory("/etc/hwsagent")
-	a, rest := c.ForTenant("a"), c.ForRest()
-	for _, tc := range []struct {
-		what      string
-		got, want any
-	}{
-		{"name", a.TargetName(), "m/a"},
-		{"name of the rest", rest.TargetName(), "m"},
-		{"tenant", a.Tenant(), "a"},
-		{"tenant of the rest", rest.Tenant(), "anonymous"},
-		{"token", a.CredentialFiles(), []string{filepath.FromSlash("/etc/hwsagent/tokens/a")}},
-		{"token of the rest", rest.CredentialFiles(), []string{filepath.FromSlash("/etc/hwsagent/tokens/anonymous")}},
-		{"token of the entry", c.CredentialFiles(), []string{}},
-		{"the entry is left alone", c.HTTP.Authorization == nil, true},
-	} {
-		if d := cmp.Diff(tc.want, tc.got); d != "" {
-			t.Errorf("%s (-want +got):\n%s", tc.what, d)
-		}
-	}
-	for _, tc := range []struct{ entry, want string }{
-		{"tenant: {}", "label: missing"},
-		{"tenant: {label: __name__}", "not the name of a label"},
-		{"tenant: {label: a, header: \"\"}", "header: is empty"},
-		{"tenant: {label: a, header: 'a b'}", "not a header name"},
-		{"tenant: {label: a, header: Authorization}", "cannot be set here"},
-		{"tenant: {label: a, header: x-tenant}", "X-Tenant as well"},
-		{"tenant: {label: a, default: a/b}", "only letters"},
-		{"tenant: {label: a, max_tenants: 0}", "not between 1 and 1000"},
-		{"tenant: {label: a, max_tenants: 1001}", "not between 1 and 1000"},
-		{"tenant: {label: a, credentials_dir: d}", "at most one is possible"},
-	} {
-		c, err := load(url + "headers: {X-Tenant: b}\nbearer_token_file: f\nhwsagent: {" + tc.entry + "}")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := fmt.Sprint(c.Validate()); !strings.Contains(got, tc.want) {
-			t.Errorf("%s: %s, want %q", tc.entry, got, tc.want)
-		}
-	}
-}
-
-// The rules of Mimir, "Tenant ID naming restrictions".
-func TestCheckTenant(t *testing.T) {
-	for _, good := range []string{"a", "Team-1", "a_b.c", "!-_.*'()", "...", strings.Repeat("x", 150)} {
-		if err := CheckTenant(good); err != nil {
-			t.Errorf("%q: %v", good, err)
-		}
-	}
-	for _, bad := range []string{"", ".", "..", "a/b", "a b", "a|b", "ü", "a\r\nX: y", "a\x00", "__mimir_cluster", strings.Repeat("x", 151)} {
-		if CheckTenant(bad) == nil {
-			t.Errorf("%q is taken for a tenant", bad)
-		}
-	}
-}
 
 // familyRig is an entry with tenants over logs in memory: one for each reader, all with the
 // same commits.
 type familyRig struct {
 	t       *testing.T
-	cfg     *Config
+	cfg     *config.Config
 	tenants *Tenants
 	scout   *Scout
 	ctx     context.Context
@@ -155,7 +93,7 @@ func (f *familyRig) enroll(id string, after wal.Mark) (uint64, error) {
 }
 
 // open starts the queue of a target that begins after that commit.
-func (f *familyRig) open(id string, cfg *Config, after uint64) {
+func (f *familyRig) open(id string, cfg *config.Config, after uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	log := newMemLog(f.t)
@@ -170,7 +108,7 @@ func (f *familyRig) open(id string, cfg *Config, after uint64) {
 	f.logs[id] = log
 	f.got[cfg.Tenant()] = map[smp]time.Time{}
 	o := Options{Name: cfg.TargetName(), Config: *cfg, Source: log, Sender: f.sender(cfg.Tenant()), DeadLetters: &memLetters{}, Rand: func() float64 { return 0.5 }}
-	if cfg.role == roleRest {
+	if cfg.Role() == config.RoleDefault {
 		o.Tenants = f.tenants
 	}
 	q, err := New(o)
@@ -329,7 +267,7 @@ func TestMaxTenants(t *testing.T) {
 		defer f.stop()
 		f.commit("a_m", "b_m", "c_m", "anonymous_m", "x/y_m")
 		time.Sleep(time.Minute)
-		want := []Stranger{{"c", "there are 2 tenants, max_tenants"}, {"x/y", CheckTenant("x/y").Error()}}
+		want := []Stranger{{"c", "there are 2 tenants, max_tenants"}, {"x/y", config.CheckTenant("x/y").Error()}}
 		if d := cmp.Diff(want, f.tenants.Strangers()); d != "" {
 			t.Errorf("strangers (-want +got):\n%s", d)
 		}
@@ -390,7 +328,7 @@ func TestNoTenant(t *testing.T) {
 // External labels and rules decide who it is.
 func TestTenantOfFinalLabels(t *testing.T) {
 	c := newSeriesCache(labels.FromStrings("team", "a"), nil)
-	c.tenant = &tenantFilter{config: TenantConfig{Label: "team", DropLabel: true}, role: roleMember, id: "a"}
+	c.tenant = &tenantFilter{config: config.TenantConfig{Label: "team", DropLabel: true}, role: config.RoleTenant, id: "a"}
 	for _, tc := range []struct {
 		ls   labels.Labels
 		want string

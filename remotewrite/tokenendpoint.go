@@ -14,27 +14,21 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
-	"github.com/prometheus/common/config"
+	promconfig "github.com/prometheus/common/config"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 
 	"hwsagent/httpbound"
 	"hwsagent/redact"
-)
-
-// The grants that can be configured: by a secret (RFC 6749, 4.4), or by a signed assertion
-// (RFC 7523, 2.1).
-const (
-	grantClient = "client_credentials"
-	grantJWT    = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+	"hwsagent/remotewrite/config"
 )
 
 // tokenEndpoint asks for access tokens. It follows no redirect: the client's secret would
 // go along. Safe for concurrent use.
 type tokenEndpoint struct {
-	place     URL    // which is shown to people
-	proxy     string // "" if there is none
-	agent     string // the User-Agent header
+	place     config.URL // which is shown to people
+	proxy     string     // "" if there is none
+	agent     string     // the User-Agent header
 	secrets   *redact.Secrets
 	hide      *redact.Secrets // of addresses' paths; may be nil
 	transport *http.Transport
@@ -44,8 +38,8 @@ type tokenEndpoint struct {
 }
 
 // newTokenEndpoint makes one. The contents of files must be in place of their names.
-func newTokenEndpoint(o *config.OAuth2, agent string, dial DialFunc) (*tokenEndpoint, error) {
-	place, err := ParseURL(o.TokenURL)
+func newTokenEndpoint(o *promconfig.OAuth2, agent string, dial DialFunc) (*tokenEndpoint, error) {
+	place, err := config.ParseURL(o.TokenURL)
 	if err != nil {
 		return nil, err
 	}
@@ -61,8 +55,8 @@ func newTokenEndpoint(o *config.OAuth2, agent string, dial DialFunc) (*tokenEndp
 	for name, value := range o.EndpointParams {
 		params.Set(name, value)
 	}
-	if o.GrantType == grantJWT {
-		e.grant = &config.JwtGrantTypeConfig{
+	if o.GrantType == config.GrantJWT {
+		e.grant = &promconfig.JwtGrantTypeConfig{
 			PrivateKey: []byte(o.ClientCertificateKey), PrivateKeyID: o.ClientCertificateKeyID, SigningAlgorithm: signing(o.SignatureAlgorithm),
 			Iss: either(o.Iss, o.ClientID), Subject: o.ClientID, Audience: o.Audience, PrivateClaims: o.Claims,
 			Scopes: o.Scopes, TokenURL: o.TokenURL, EndpointParams: params,

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/reply"
 )
 
@@ -32,9 +33,9 @@ func (s *shard) refusedBehind(ctx context.Context, l *parcel, a Answer) error {
 	switch {
 	case err != nil || len(l.points) == 0:
 		return err
-	case is.late && s.q.cfg.Target.CatchUp == LiveFirst:
+	case is.late && s.q.cfg.Target.CatchUp == config.LiveFirst:
 		return errAllLate
-	case s.q.cfg.Target.OnRefusal == RefusalDrop:
+	case s.q.cfg.Target.OnRefusal == config.RefusalDrop:
 		s.discard(l.points, a)
 		return nil
 	}
@@ -137,7 +138,7 @@ func (s *shard) deliverNewest(ctx context.Context, l *parcel) (requests int, err
 
 // guardsLate reports whether what is refused may be refused for nothing but its place: that
 // is no reason to give it up where live_first has made it late.
-func (l *lane) guardsLate() bool { return l.behind && l.cfg.Target.CatchUp == LiveFirst }
+func (l *lane) guardsLate() bool { return l.behind && l.cfg.Target.CatchUp == config.LiveFirst }
 
 // reply is what the answer says by its status and in words that are known. The words of a web page are not the
 // receiver's.

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
 
@@ -83,7 +84,7 @@ func TestBackInOrderBeyondTheWindow(t *testing.T) {
 				r.down.Store(false)
 				r.collect(time.Minute)
 				r.stop()
-				r.cfg.Target.CatchUp = InOrder
+				r.cfg.Target.CatchUp = config.InOrder
 				r.start()
 				for end := time.Now().Add(time.Hour); r.r.Ledger().Pending > 0; time.Sleep(time.Second) {
 					if time.Now().After(end) {

@@ -10,15 +10,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/common/config"
+	promconfig "github.com/prometheus/common/config"
 
 	"hwsagent/httpbound"
+	"hwsagent/remotewrite/config"
 )
 
 // newTransport makes a pool of connections for the entry's TLS and proxy settings. The
 // contents of files must be in place of their names.
-func newTransport(t *config.TLSConfig, p config.ProxyConfig, http2 bool, dial DialFunc) (*http.Transport, error) {
-	tlsConfig, err := config.NewTLSConfig(t)
+func newTransport(t *promconfig.TLSConfig, p promconfig.ProxyConfig, http2 bool, dial DialFunc) (*http.Transport, error) {
+	tlsConfig, err := promconfig.NewTLSConfig(t)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +31,7 @@ func newTransport(t *config.TLSConfig, p config.ProxyConfig, http2 bool, dial Di
 		TLSClientConfig:        tlsConfig,
 		TLSHandshakeTimeout:    10 * time.Second,
 		DisableCompression:     true,
-		MaxIdleConnsPerHost:    maxShards + 1, // with metadata
+		MaxIdleConnsPerHost:    config.MaxShards + 1, // with metadata
 		MaxResponseHeaderBytes: readHead,
 		IdleConnTimeout:        5 * time.Minute,
 	}
@@ -161,7 +162,7 @@ func (e *reworded) Error() string { return e.text }
 func (e *reworded) Unwrap() error { return e.err }
 
 // authHeader is what the entry's credentials add to each request.
-func authHeader(c *config.HTTPClientConfig) http.Header {
+func authHeader(c *promconfig.HTTPClientConfig) http.Header {
 	req := http.Request{Header: http.Header{}}
 	if b := c.BasicAuth; b != nil {
 		req.SetBasicAuth(b.Username, string(b.Password))

@@ -7,35 +7,25 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prometheus/prometheus/model/histogram"
-
+	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
 
 // What a queue does about the two versions of the protocol.
 
-// carries reports whether a version carries the point. Custom buckets are not part of 1.0;
-// send_native_histograms is about 1.0 only, as in Prometheus.
-func (c *Config) carries(v wire.Version, p *point) bool {
+// carries reports whether a version carries the point.
+func carries(c *config.Config, v wire.Version, p *point) bool {
 	if v == wire.V2 || p.kind == float || p.kind == exemplarPoint {
 		return true
 	}
-	return c.carriesHistogram(p.aux.h, p.aux.fh)
-}
-
-// carriesHistogram is carries for 1.0 and a native histogram; one of both is nil.
-func (c *Config) carriesHistogram(h *histogram.Histogram, fh *histogram.FloatHistogram) bool {
-	if h != nil {
-		return c.SendNativeHistograms && !h.UsesCustomBuckets()
-	}
-	return c.SendNativeHistograms && !fh.UsesCustomBuckets()
+	return c.CarriesHistogram(p.aux.h, p.aux.fh)
 }
 
 // allCarried reports whether 1.0 carries all points.
 func (q *Queue) allCarried(points []point) bool {
 	for i := range points {
-		if p := &points[i]; p.kind != float && !q.cfg.carries(wire.V1, p) {
+		if p := &points[i]; p.kind != float && !carries(&q.cfg, wire.V1, p) {
 			return false
 		}
 	}
@@ -71,7 +61,7 @@ func (s *shard) judgeVersion(p pass, l *parcel, a Answer, m mode, c choice) (f f
 		l.unsure = true
 		g.release(p)
 		return 0, false, true
-	case v == Older && (q.proto.takesOlder() || q.cfg.Target.OnRefusal == RefusalDrop):
+	case v == Older && (q.proto.takesOlder() || q.cfg.Target.OnRefusal == config.RefusalDrop):
 		g.release(p)
 	case v == Older:
 		// At a target that says so to everything, it is no answer.
@@ -97,7 +87,7 @@ func (s *shard) judgeVersion(p pass, l *parcel, a Answer, m mode, c choice) (f f
 		}
 		return 0, false, true
 	case v == Suspect && m == parts && !q.proto.isProven() && q.mayTryOlder(l, a),
-		v == Discard && q.cfg.ProtobufMessage == protobufMessageAuto && m == patient && !q.proto.isProven() && a.Status == http.StatusBadRequest && q.mayTryOlder(l, a) && q.proto.spendTry():
+		v == Discard && q.cfg.ProtobufMessage == config.MessageAuto && m == patient && !q.proto.isProven() && a.Status == http.StatusBadRequest && q.mayTryOlder(l, a) && q.proto.spendTry():
 		l.tryOlder()
 		g.release(p)
 		return 0, false, true
@@ -157,7 +147,7 @@ func (q *Queue) fellBack(why string) {
 	switch {
 	case known:
 		level = slog.LevelDebug
-	case q.cfg.ProtobufMessage == protobufMessageV2:
+	case q.cfg.ProtobufMessage == config.MessageV2:
 		level = slog.LevelWarn // somebody expects 2.0
 	}
 	q.log.LogAttrs(context.Background(), level, "The target does not take remote write 2.0; it gets 1.0",

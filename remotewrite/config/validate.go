@@ -1,4 +1,4 @@
-package remotewrite
+package config
 
 import (
 	"fmt"
@@ -51,7 +51,7 @@ func (c *Config) Validate() []Problem {
 		path := fmt.Sprintf("write_relabel_configs[%d]", i)
 		if r == nil {
 			f.add(path, "the rule is empty")
-		} else if err := r.Validate(nameValidation); err != nil {
+		} else if err := r.Validate(NameValidation); err != nil {
 			f.add(path, err.Error())
 		}
 	}
@@ -59,10 +59,10 @@ func (c *Config) Validate() []Problem {
 		f.hint("hwsagent.catch_up_rate_limit", fmt.Sprintf("%v is no number of samples a second", rate), "write 0 for no limit, or what of the backlog may be sent in a second")
 	}
 	switch c.ProtobufMessage {
-	case protobufMessageV1, protobufMessageV2, protobufMessageAuto:
+	case MessageV1, MessageV2, MessageAuto:
 	default:
 		f.hint("protobuf_message", fmt.Sprintf("unknown message %q", c.ProtobufMessage),
-			"write "+protobufMessageV1+", "+protobufMessageV2+" or "+protobufMessageAuto)
+			"write "+MessageV1+", "+MessageV2+" or "+MessageAuto)
 	}
 	return f
 }
@@ -140,8 +140,8 @@ func (c *Config) Warnings() []Problem {
 
 // warnShards tells where the queue uses fewer shards than are written.
 func warnShards(f *findings, path string, n int) {
-	if used := powerOfTwo(min(n, maxShards)); used != n {
-		f.hint(path, fmt.Sprintf("%d has the effect of %d: shards come in powers of two, at most %d", n, used, maxShards), "4 carry 80,000 samples a second")
+	if used := ShardsInUse(n); used != n {
+		f.hint(path, fmt.Sprintf("%d has the effect of %d: shards come in powers of two, at most %d", n, used, MaxShards), "4 carry 80,000 samples a second")
 	}
 }
 

@@ -1,4 +1,4 @@
-package remotewrite
+package config
 
 import (
 	"fmt"

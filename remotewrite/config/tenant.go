@@ -1,4 +1,4 @@
-package remotewrite
+package config
 
 import (
 	"fmt"
@@ -71,19 +71,19 @@ func CheckTenant(id string) error {
 	return nil
 }
 
-// tenantRole is which target of an entry with tenants a configuration is of.
-type tenantRole uint8
+// TenantRole is which target of an entry with tenants a configuration is of.
+type TenantRole uint8
 
 const (
-	roleNone   tenantRole = iota // of the entry as it was written
-	roleMember                   // of one tenant
-	roleRest                     // of what belongs to no tenant that has a target
+	RoleNone    TenantRole = iota // of the entry as it was written
+	RoleTenant                    // of one tenant
+	RoleDefault                   // of what belongs to no tenant that has a target
 )
 
 // ForTenant is the configuration of the target of one tenant. What concerns the entry as a
 // whole only is left out, so that a change of it leaves the tenant's target alone.
 func (c *Config) ForTenant(id string) *Config {
-	m := c.inFamily(roleMember, id)
+	m := c.forTarget(RoleTenant, id)
 	m.Name = c.TargetName() + "/" + id
 	m.Target.Tenant = &TenantConfig{Label: c.Target.Tenant.Label, Header: c.Target.Tenant.Header, DropLabel: c.Target.Tenant.DropLabel}
 	return m
@@ -91,9 +91,9 @@ func (c *Config) ForTenant(id string) *Config {
 
 // ForRest is the configuration of the target of what belongs to no tenant that has one of
 // its own: it has the entry's name, and the default tenant.
-func (c *Config) ForRest() *Config { return c.inFamily(roleRest, c.Target.Tenant.Default) }
+func (c *Config) ForRest() *Config { return c.forTarget(RoleDefault, c.Target.Tenant.Default) }
 
-func (c *Config) inFamily(role tenantRole, id string) *Config {
+func (c *Config) forTarget(role TenantRole, id string) *Config {
 	m := *c
 	m.role, m.tenant = role, id
 	if dir := c.Target.Tenant.CredentialsDir; dir != "" && id != "" {
@@ -105,8 +105,8 @@ func (c *Config) inFamily(role tenantRole, id string) *Config {
 // Tenant is the tenant that the target's requests are for: "" if it has none.
 func (c *Config) Tenant() string { return c.tenant }
 
-// tenantHeader adds the header that tells the tenant.
-func (c *Config) tenantHeader(h http.Header) {
+// SetTenantHeader adds the header that tells the tenant.
+func (c *Config) SetTenantHeader(h http.Header) {
 	if c.tenant != "" {
 		h.Set(c.Target.Tenant.Header, c.tenant)
 	}

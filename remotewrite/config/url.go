@@ -1,4 +1,4 @@
-package remotewrite
+package config
 
 import (
 	"errors"
@@ -55,6 +55,9 @@ func (u URL) String() string {
 	}
 	return u.hide.Cut(whole)
 }
+
+// Hiding returns the address with those parts of its path hidden; hide may be nil.
+func (u URL) Hiding(hide *redact.Secrets) URL { return URL{u.full, hide} }
 
 // GoString keeps %#v from printing secrets.
 func (u URL) GoString() string { return u.String() }

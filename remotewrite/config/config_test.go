@@ -1,4 +1,4 @@
-package remotewrite
+package config
 
 import (
 	"errors"
@@ -12,15 +12,15 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-func load(text string) (*Config, error) {
+func parse(text string) (*Config, error) {
 	var c Config
 	err := yaml.Load([]byte(text), &c, yaml.WithKnownFields())
 	return &c, err
 }
 
-func mustLoad(t testing.TB, text string) *Config {
+func mustParse(t testing.TB, text string) *Config {
 	t.Helper()
-	c, err := load(text)
+	c, err := parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func mustLoad(t testing.TB, text string) *Config {
 }
 
 func TestConfigDefaults(t *testing.T) {
-	c := mustLoad(t, `url: https://prometheus.example:9090/api/v1/write`)
+	c := mustParse(t, `url: https://prometheus.example:9090/api/v1/write`)
 	got := fmt.Sprint(c.TargetName(), " ", c.RemoteTimeout, " ", c.Queue, " ", c.Metadata, " ", c.Target, " ", c.SendExemplars, c.SendNativeHistograms)
 	want := "prometheus.example:9090/api/v1/write 30s {10000 50 1 2000 5s 30ms 5s true 0s} {true 1m 2000} {hold now 0 0B in_order 10m wait <nil>} false false"
 	if got != want {
@@ -44,7 +44,7 @@ func TestConfigDefaults(t *testing.T) {
 
 // Every key of a Prometheus entry, pasted.
 func TestConfigPasted(t *testing.T) {
-	c := mustLoad(t, `
+	c := mustParse(t, `
 url: https://mimir.example/api/v1/push
 name: mimir
 remote_timeout: 10s
@@ -79,9 +79,9 @@ hwsagent: {on_refusal: drop, start_at: oldest, max_backlog: 1GiB, future_limit: 
 		{"cert", c.HTTP.TLSConfig.CertFile, "/etc/c.pem"},
 		{"header file", c.HTTP.HTTPHeaders.Headers["X-B"].Files[0], "/etc/hwsagent/e"},
 		{"http2", c.HTTP.EnableHTTP2, true},
-		{"queue", c.Queue, QueueConfig{2500, 20, 2, 500, d(time.Second), d(time.Second), d(10 * time.Second), false, d(5 * time.Minute)}},
-		{"metadata", c.Metadata, MetadataConfig{false, d(2 * time.Minute), 100}},
-		{"target", c.Target, TargetConfig{OnRefusal: RefusalDrop, StartAt: StartOldest, MaxBacklog: 1 << 30, FutureLimit: d(time.Hour), OnFuture: FutureDrop}},
+		{"queue", c.Queue, QueueConfig{2500, 20, 2, 500, duration(time.Second), duration(time.Second), duration(10 * time.Second), false, duration(5 * time.Minute)}},
+		{"metadata", c.Metadata, MetadataConfig{false, duration(2 * time.Minute), 100}},
+		{"target", c.Target, TargetConfig{OnRefusal: RefusalDrop, StartAt: StartOldest, MaxBacklog: 1 << 30, FutureLimit: duration(time.Hour), OnFuture: FutureDrop}},
 		{"policy", c.Policy(), Policy{RefusalDrop, false}},
 	} {
 		if d := cmp.Diff(tc.want, tc.got); d != "" {
@@ -98,16 +98,16 @@ hwsagent: {on_refusal: drop, start_at: oldest, max_backlog: 1GiB, future_limit: 
 	}
 }
 
-func d(t time.Duration) model.Duration { return model.Duration(t) }
+func duration(t time.Duration) model.Duration { return model.Duration(t) }
 
 // A part that is written as null or left open keeps its defaults.
 func TestConfigEmptyParts(t *testing.T) {
-	c := mustLoad(t, "url: http://localhost/w\nqueue_config:\nmetadata_config: {}\nhwsagent: {}\ntls_config:\nheaders:\n")
-	want := mustLoad(t, "url: http://localhost/w")
+	c := mustParse(t, "url: http://localhost/w\nqueue_config:\nmetadata_config: {}\nhwsagent: {}\ntls_config:\nheaders:\n")
+	want := mustParse(t, "url: http://localhost/w")
 	if c.Queue != want.Queue || c.Metadata != want.Metadata || c.Target != want.Target {
 		t.Errorf("got %+v %+v %+v", c.Queue, c.Metadata, c.Target)
 	}
-	c = mustLoad(t, "url: http://localhost/w\nqueue_config: {capacity: 5}\nmetadata_config: {send_interval: 5m}\nhwsagent: {start_at: oldest}")
+	c = mustParse(t, "url: http://localhost/w\nqueue_config: {capacity: 5}\nmetadata_config: {send_interval: 5m}\nhwsagent: {start_at: oldest}")
 	if c.Queue.MaxShards != 50 || !c.Queue.RetryOnRateLimit || !c.Metadata.Send || c.Target.FutureLimit != want.Target.FutureLimit {
 		t.Errorf("a part that is given in part loses defaults: %+v %+v %+v", c.Queue, c.Metadata, c.Target)
 	}
@@ -115,7 +115,7 @@ func TestConfigEmptyParts(t *testing.T) {
 
 // What cannot be decoded is reported with its line, all of it at once.
 func TestConfigStrict(t *testing.T) {
-	_, err := load(`url: http://localhost/w
+	_, err := parse(`url: http://localhost/w
 bearer_tokn_file: x
 remote_timeout: 30
 tls_config: {ca_fil: x, min_version: TLS9}
@@ -194,7 +194,7 @@ func TestConfigProblems(t *testing.T) {
 		{`{url: http://h/, http_headers: {Transfer-Encoding: {values: [x]}}}`, "http_headers.Transfer-Encoding", "HTTP itself sets it"},
 		{`{url: http://h/, http_headers: {X-Amz-Date: {values: [x]}}}`, "http_headers.X-Amz-Date", "SigV4"},
 	} {
-		c, err := load(tc.text)
+		c, err := parse(tc.text)
 		if err != nil {
 			t.Errorf("%s: %v", tc.text, err)
 			continue
@@ -233,7 +233,7 @@ func TestConfigWarnings(t *testing.T) {
 		{`{url: "http://[::ffff:127.0.0.2]:9090/", bearer_token: x}`, "", ""},
 		{`{url: http://localhost:9090/, basic_auth: {username: x}}`, "", ""},
 	} {
-		got := mustLoad(t, tc.text).Warnings()
+		got := mustParse(t, tc.text).Warnings()
 		if tc.path == "" {
 			if len(got) > 0 {
 				t.Errorf("%s: %v", tc.text, got)
@@ -251,7 +251,7 @@ func TestConfigWarnings(t *testing.T) {
 }
 
 func TestConfigHeaderTwice(t *testing.T) {
-	c, err := load(`{url: http://h/, headers: {X-A: x, x-a: y}}`)
+	c, err := parse(`{url: http://h/, headers: {X-A: x, x-a: y}}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func TestConfigHeaderTwice(t *testing.T) {
 
 // However an entry is printed, no secret shows.
 func TestConfigRedaction(t *testing.T) {
-	c, err := load(`
+	c, err := parse(`
 url: https://user-CANARY:CANARY@h.example/push?token=CANARY
 headers: {X-Api-Key: CANARY, x-scope-orgid: tenant}
 authorization: {credentials: CANARY}
@@ -304,7 +304,7 @@ tls_config: {key: CANARY, cert: public}
 		t.Error("showing the entry has changed it")
 	}
 	for _, bad := range []string{"https://u:CANARY@h:port/", "https://u:CAN/ARY@h/%zz", "://CANARY"} {
-		if _, err := load("url: " + `"` + bad + `"`); err == nil || strings.Contains(err.Error(), "CAN") {
+		if _, err := parse("url: " + `"` + bad + `"`); err == nil || strings.Contains(err.Error(), "CAN") {
 			t.Errorf("%s: error is %v", bad, err)
 		}
 	}

@@ -1,12 +1,14 @@
-package remotewrite
+package config
 
 import (
-	"fmt"
-	"strings"
+	"maps"
+	"math/bits"
+	"slices"
 	"time"
 
 	"github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/relabel"
 
 	"hwsagent/redact"
@@ -38,7 +40,7 @@ type Config struct {
 	GoogleIAM any `yaml:"google_iam,omitempty"`
 
 	// Of a target in a family, see [TenantConfig].
-	role   tenantRole
+	role   TenantRole
 	tenant string
 
 	hide *redact.Secrets // see Hide; may be nil
@@ -79,37 +81,18 @@ type TargetConfig struct {
 	Tenant      *TenantConfig  `yaml:"tenant,omitempty"` // nil: the entry is one target
 }
 
-// OnFuture is what becomes of samples that are ahead of the target's clock by more than future_limit: the
-// hwsagent.on_future key. Those that are ahead of this host's present clock as well are dropped.
-type OnFuture uint8
-
-// The policies.
-const (
-	FutureWait OnFuture = iota // they wait until the target's clock is there
-	FutureDrop                 // they are dropped
-)
-
-// StartAt is where in the log a target begins that the log does not know.
-type StartAt uint8
-
-// The places to start at.
-const (
-	StartNow    StartAt = iota // the end of the log
-	StartOldest                // the oldest sample that is kept
-)
-
 // The values of protobuf_message: the messages of the two protocol versions.
 const (
-	protobufMessageV1 = "prometheus.WriteRequest"
-	protobufMessageV2 = "io.prometheus.write.v2.Request"
+	MessageV1 = "prometheus.WriteRequest"
+	MessageV2 = "io.prometheus.write.v2.Request"
 
-	// protobufMessageAuto is ours: 2.0, and 1.0 where the receiver does not take that.
-	protobufMessageAuto = "auto"
+	// MessageAuto is ours: 2.0, and 1.0 where the receiver does not take that.
+	MessageAuto = "auto"
 )
 
-// newerProtocol reports whether the target gets remote write 2.0, if it takes it.
-func (c *Config) newerProtocol() bool {
-	return c.ProtobufMessage != protobufMessageV1 && c.ProtobufMessage != ""
+// AsksForV2 reports whether the target gets remote write 2.0, if it takes it.
+func (c *Config) AsksForV2() bool {
+	return c.ProtobufMessage != MessageV1 && c.ProtobufMessage != ""
 }
 
 // DefaultConfig is an entry before anything is read. It is Prometheus' with three
@@ -119,7 +102,7 @@ func (c *Config) newerProtocol() bool {
 func DefaultConfig() Config {
 	return Config{
 		RemoteTimeout:   model.Duration(30 * time.Second),
-		ProtobufMessage: protobufMessageV1,
+		ProtobufMessage: MessageV1,
 		Queue: QueueConfig{
 			Capacity:          10000,
 			MaxShards:         50,
@@ -161,11 +144,6 @@ func (c *Config) Hide(parts ...string) {
 	c.URL.hide = c.hide
 }
 
-// Policy is what of the entry bears on outcomes.
-func (c *Config) Policy() Policy {
-	return Policy{OnRefusal: c.Target.OnRefusal, RetryOnRateLimit: c.Queue.RetryOnRateLimit}
-}
-
 // SetDirectory makes relative file names relative to dir, where the configuration
 // file is.
 func (c *Config) SetDirectory(dir string) {
@@ -178,51 +156,52 @@ func (c *Config) SetDirectory(dir string) {
 	}
 }
 
-// String spells the policy as the configuration does.
-func (r Refusal) String() string { return [...]string{"hold", "drop"}[r] }
+// MaxShards is the most shards that a queue uses, whatever max_shards allows: one host
+// that needs more has another problem.
+const MaxShards = 16
 
-// MarshalYAML spells the policy as the configuration does.
-func (r Refusal) MarshalYAML() (any, error) { return r.String(), nil }
+// ShardsInUse returns how many shards a queue uses where min_shards or max_shards is n: a
+// power of two, so that a series which changes its shard was in one shard before.
+func ShardsInUse(n int) int { return 1 << (bits.Len(uint(min(n, MaxShards))) - 1) }
 
-// UnmarshalYAML reads hold or drop.
-func (r *Refusal) UnmarshalYAML(unmarshal func(any) error) error {
-	return oneOf(unmarshal, r, RefusalHold, RefusalDrop)
-}
+// NameValidation is for the names in relabelling rules. They may be any UTF-8 there, as in
+// Prometheus 3; package wire makes them legal where the protocol demands it.
+const NameValidation = model.UTF8Validation
 
-// String spells the policy as the configuration does.
-func (f OnFuture) String() string { return [...]string{"wait", "drop"}[f] }
-
-// MarshalYAML spells the policy as the configuration does.
-func (f OnFuture) MarshalYAML() (any, error) { return f.String(), nil }
-
-// UnmarshalYAML reads wait or drop.
-func (f *OnFuture) UnmarshalYAML(unmarshal func(any) error) error {
-	return oneOf(unmarshal, f, FutureWait, FutureDrop)
-}
-
-// String spells the place as the configuration does.
-func (s StartAt) String() string { return [...]string{"now", "oldest"}[s] }
-
-// MarshalYAML spells the place as the configuration does.
-func (s StartAt) MarshalYAML() (any, error) { return s.String(), nil }
-
-// UnmarshalYAML reads now or oldest.
-func (s *StartAt) UnmarshalYAML(unmarshal func(any) error) error {
-	return oneOf(unmarshal, s, StartNow, StartOldest)
-}
-
-// oneOf decodes a word that must be the String of one of the values.
-func oneOf[T fmt.Stringer](unmarshal func(any) error, to *T, values ...T) error {
-	var word string
-	if err := unmarshal(&word); err != nil {
-		return err
+// CredentialFiles lists the files that the entry names: tokens, passwords, header
+// values, certificates, keys.
+func (e *Config) CredentialFiles() []string {
+	c := &e.HTTP
+	names := []string{c.TLSConfig.CAFile, c.TLSConfig.CertFile, c.TLSConfig.KeyFile, c.BearerTokenFile}
+	if o := c.OAuth2; o != nil {
+		names = append(names, o.ClientSecretFile, o.ClientCertificateKeyFile, o.TLSConfig.CAFile, o.TLSConfig.CertFile, o.TLSConfig.KeyFile)
 	}
-	names := make([]string, len(values))
-	for i, v := range values {
-		if names[i] = v.String(); names[i] == word {
-			*to = v
-			return nil
+	if a := c.Authorization; a != nil {
+		names = append(names, a.CredentialsFile)
+	}
+	if b := c.BasicAuth; b != nil {
+		names = append(names, b.UsernameFile, b.PasswordFile)
+	}
+	if c.HTTPHeaders != nil {
+		for _, name := range slices.Sorted(maps.Keys(c.HTTPHeaders.Headers)) {
+			names = append(names, c.HTTPHeaders.Headers[name].Files...)
 		}
 	}
-	return fmt.Errorf("%q is not one of %s", word, strings.Join(names, ", "))
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
 }
+
+// CarriesHistogram reports whether 1.0 carries the native histogram h, or fh if h is nil.
+// Custom buckets are not part of 1.0; send_native_histograms is about 1.0 only, as in
+// Prometheus.
+func (c *Config) CarriesHistogram(h *histogram.Histogram, fh *histogram.FloatHistogram) bool {
+	if h != nil {
+		return c.SendNativeHistograms && !h.UsesCustomBuckets()
+	}
+	return c.SendNativeHistograms && !fh.UsesCustomBuckets()
+}
+
+// Role returns which target of an entry with tenants the configuration is of.
+func (c *Config) Role() TenantRole { return c.role }
+
+// Hidden returns what [Config.Hide] named; it may be nil.
+func (c *Config) Hidden() *redact.Secrets { return c.hide }

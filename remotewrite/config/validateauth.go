@@ -1,4 +1,4 @@
-package remotewrite
+package config
 
 import (
 	"fmt"
@@ -61,7 +61,7 @@ func (c *Config) validateOAuth2(f *findings) {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Fragment != "":
 		f.hint("oauth2.token_url", "not an address to ask for a token", "write it like https://host:port/path")
 	}
-	if o.GrantType == grantJWT {
+	if o.GrantType == GrantJWT {
 		if o.ClientCertificateKey == "" && o.ClientCertificateKeyFile == "" {
 			f.hint("oauth2.client_certificate_key_file", "missing: this grant_type signs with it", "name a file with an RSA key in PEM")
 		}
@@ -200,8 +200,8 @@ func (c *Config) warnAuth(f *findings) {
 	if o.TLSConfig.InsecureSkipVerify {
 		f.hint("oauth2.tls_config.insecure_skip_verify", "anyone on the way can read secret and token", "use ca_file")
 	}
-	if o.GrantType != "" && o.GrantType != grantClient && o.GrantType != grantJWT {
-		f.hint("oauth2.grant_type", fmt.Sprintf("%q has the effect of %s", o.GrantType, grantClient), "write "+grantClient+" or "+grantJWT+"; endpoint_params may have another grant_type")
+	if o.GrantType != "" && o.GrantType != grantClient && o.GrantType != GrantJWT {
+		f.hint("oauth2.grant_type", fmt.Sprintf("%q has the effect of %s", o.GrantType, grantClient), "write "+grantClient+" or "+GrantJWT+"; endpoint_params may have another grant_type")
 	}
 }
 
@@ -219,3 +219,10 @@ func (c *Config) sendsSecret() bool {
 	}
 	return h.BasicAuth != nil || h.Authorization != nil || h.OAuth2 != nil || h.BearerToken != "" || h.BearerTokenFile != "" || c.URL.full.User != nil
 }
+
+// The grants that can be configured: by a secret (RFC 6749, 4.4), or by a signed assertion
+// (RFC 7523, 2.1).
+const (
+	grantClient = "client_credentials"
+	GrantJWT    = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+)

@@ -1,0 +1,115 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Refusal is what a target does with samples whose request was answered by a 4xx:
+// the hwsagent.on_refusal key.
+type Refusal uint8
+
+// The refusal policies.
+const (
+	RefusalHold Refusal = iota // keep them until the receiver takes them, or prove them bad
+	RefusalDrop                // the specification to the letter: a 4xx is never sent again
+)
+
+// Policy is what of a target's configuration bears on outcomes.
+type Policy struct {
+	OnRefusal        Refusal
+	RetryOnRateLimit bool // queue_config.retry_on_http_429
+}
+
+// String spells the policy as the configuration does.
+func (r Refusal) String() string { return [...]string{"hold", "drop"}[r] }
+
+// MarshalYAML spells the policy as the configuration does.
+func (r Refusal) MarshalYAML() (any, error) { return r.String(), nil }
+
+// UnmarshalYAML reads hold or drop.
+func (r *Refusal) UnmarshalYAML(unmarshal func(any) error) error {
+	return oneOf(unmarshal, r, RefusalHold, RefusalDrop)
+}
+
+// CatchUp says in which order a target gets what it missed.
+type CatchUp uint8
+
+// The orders.
+const (
+	InOrder   CatchUp = iota // oldest first
+	LiveFirst                // fresh samples at once, the backlog beside them
+)
+
+// String spells the order as the configuration does.
+func (c CatchUp) String() string { return [...]string{"in_order", "live_first"}[c] }
+
+// MarshalYAML spells the order as the configuration does.
+func (c CatchUp) MarshalYAML() (any, error) { return c.String(), nil }
+
+// UnmarshalYAML reads in_order or live_first.
+func (c *CatchUp) UnmarshalYAML(unmarshal func(any) error) error {
+	return oneOf(unmarshal, c, InOrder, LiveFirst)
+}
+
+// OnFuture is what becomes of samples that are ahead of the target's clock by more than future_limit: the
+// hwsagent.on_future key. Those that are ahead of this host's present clock as well are dropped.
+type OnFuture uint8
+
+// The policies.
+const (
+	FutureWait OnFuture = iota // they wait until the target's clock is there
+	FutureDrop                 // they are dropped
+)
+
+// StartAt is where in the log a target begins that the log does not know.
+type StartAt uint8
+
+// The places to start at.
+const (
+	StartNow    StartAt = iota // the end of the log
+	StartOldest                // the oldest sample that is kept
+)
+
+// String spells the policy as the configuration does.
+func (f OnFuture) String() string { return [...]string{"wait", "drop"}[f] }
+
+// MarshalYAML spells the policy as the configuration does.
+func (f OnFuture) MarshalYAML() (any, error) { return f.String(), nil }
+
+// UnmarshalYAML reads wait or drop.
+func (f *OnFuture) UnmarshalYAML(unmarshal func(any) error) error {
+	return oneOf(unmarshal, f, FutureWait, FutureDrop)
+}
+
+// String spells the place as the configuration does.
+func (s StartAt) String() string { return [...]string{"now", "oldest"}[s] }
+
+// MarshalYAML spells the place as the configuration does.
+func (s StartAt) MarshalYAML() (any, error) { return s.String(), nil }
+
+// UnmarshalYAML reads now or oldest.
+func (s *StartAt) UnmarshalYAML(unmarshal func(any) error) error {
+	return oneOf(unmarshal, s, StartNow, StartOldest)
+}
+
+// oneOf decodes a word that must be the String of one of the values.
+func oneOf[T fmt.Stringer](unmarshal func(any) error, to *T, values ...T) error {
+	var word string
+	if err := unmarshal(&word); err != nil {
+		return err
+	}
+	names := make([]string, len(values))
+	for i, v := range values {
+		if names[i] = v.String(); names[i] == word {
+			*to = v
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is not one of %s", word, strings.Join(names, ", "))
+}
+
+// Policy is what of the entry bears on outcomes.
+func (c *Config) Policy() Policy {
+	return Policy{OnRefusal: c.Target.OnRefusal, RetryOnRateLimit: c.Queue.RetryOnRateLimit}
+}
