@@ -18,7 +18,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"hwsagent/receivers"
-	"hwsagent/remotewrite"
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
@@ -185,10 +185,10 @@ func checkFiles(c *Config, now time.Time) Group {
 // checkCredentials asks the client whether it could work with a target's files: whether
 // certificate and key belong together, and the like.
 func checkCredentials(t *config.Config) (Step, bool) {
-	client, err := remotewrite.NewClient(t, remotewrite.ClientOptions{Version: Version})
+	c, err := client.New(t, client.Options{Version: Version})
 	if err == nil {
-		err = client.CredentialError()
-		client.Close()
+		err = c.CredentialError()
+		c.Close()
 	}
 	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return Step{}, false // the file itself is told
@@ -215,7 +215,7 @@ func checkFile(f namedFile, now time.Time) []Step {
 	if info, err := os.Stat(f.path); err == nil && f.secret && runtime.GOOS != "windows" && info.Mode().Perm()&0o007 != 0 {
 		steps = append(steps, Step{Name: f.path, Result: Warn, Text: fmt.Sprintf("holds a secret and every user of this host may read it (%#o)", info.Mode().Perm()), Try: "chmod 600 " + f.path})
 	}
-	if e, ends := remotewrite.ExpiryOf(body); ends {
+	if e, ends := client.ExpiryOf(body); ends {
 		left := e.Until.Sub(now)
 		steps[0].Text = e.What + " valid for " + days(left)
 		switch {

@@ -15,7 +15,7 @@ import (
 
 	promconfig "github.com/prometheus/common/config"
 
-	"hwsagent/remotewrite"
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
@@ -131,7 +131,7 @@ func checkTLS(ctx context.Context, t *config.Config, conn net.Conn, host string)
 		leaf := state.PeerCertificates[0]
 		left := time.Until(leaf.NotAfter)
 		s.Text += fmt.Sprintf(", its certificate is valid for %s", days(left))
-		if !time.Now().Before((remotewrite.Expiry{From: leaf.NotBefore, Until: leaf.NotAfter}).WarnAt()) {
+		if !time.Now().Before((client.Expiry{From: leaf.NotBefore, Until: leaf.NotAfter}).WarnAt()) {
 			s.Result, s.Try = Warn, "the receiver's operator must renew its certificate"
 		}
 	}
@@ -176,15 +176,15 @@ func tryTLS(err error) string {
 // takes data over this route with these credentials.
 func checkWrite(ctx context.Context, t *config.Config) []Step {
 	s := Step{Name: "write", Result: Fail}
-	client, err := remotewrite.NewClient(t, remotewrite.ClientOptions{Version: Version})
+	sender, err := client.New(t, client.Options{Version: Version})
 	if err != nil {
 		s.Text = err.Error()
 		return []Step{s}
 	}
-	defer client.Close()
-	answer := client.EmptyWrite(ctx)
+	defer sender.Close()
+	answer := sender.EmptyWrite(ctx)
 	if answer.Version == wire.V2 && !answer.Written.Known && answer.Err == nil {
-		if older := client.Send(ctx, remotewrite.EmptyRequest(wire.V1)); older.Status/100 == 2 {
+		if older := sender.Send(ctx, client.EmptyRequest(wire.V1)); older.Status/100 == 2 {
 			return []Step{checkVersion(t, answer)}
 		}
 	}
@@ -226,7 +226,7 @@ func checkWrite(ctx context.Context, t *config.Config) []Step {
 }
 
 // checkVersion tells that a receiver does not take remote write 2.0 and does take 1.0.
-func checkVersion(t *config.Config, a remotewrite.Answer) Step {
+func checkVersion(t *config.Config, a client.Answer) Step {
 	s := Step{Name: "write", Result: OK, Took: a.Took}
 	s.Text = fmt.Sprintf("an empty write is accepted as remote write 1.0, which is what the target gets; to 2.0 it answers %d and does not say what it wrote", a.Status)
 	if t.ProtobufMessage != "auto" {
@@ -269,7 +269,7 @@ const writePaths = "/api/v1/write (Prometheus, started with --web.enable-remote-
 	"/api/v1/push (Cortex, Mimir), /api/v1/receive (Thanos)"
 
 // tryAnswer is what to do about an answer that is no success.
-func tryAnswer(t *config.Config, a remotewrite.Answer) string {
+func tryAnswer(t *config.Config, a client.Answer) string {
 	files := strings.Join(slices.DeleteFunc(t.CredentialFiles(), func(f string) bool { return f == t.HTTP.TLSConfig.CAFile }), ", ")
 	switch code := a.Status; {
 	case a.Err != nil && strings.Contains(a.Err.Error(), "get a token from"):

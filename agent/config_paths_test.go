@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"hwsagent/probes/exec"
-	"hwsagent/remotewrite"
+	"hwsagent/remotewrite/client"
 )
 
 // givenConfig has a token that a variable gives in the path of each address, and one address that is
@@ -43,15 +43,15 @@ func TestGivenPathsShowNowhere(t *testing.T) {
 	out := string(shown) + fmt.Sprint(warns)
 	for _, c := range cfg.RemoteWrite {
 		out += fmt.Sprintf(" %s %s %+v", c.TargetName(), c.URL, c.URL)
-		client, err := remotewrite.NewClient(c, remotewrite.ClientOptions{})
+		c, err := client.New(c, client.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		a := client.Send(ctx, remotewrite.Request{Body: []byte("x")})
+		a := c.Send(ctx, client.Request{Body: []byte("x")})
 		out += fmt.Sprint(a.Err)
-		client.Close()
+		c.Close()
 	}
 	s, ok := cfg.Probes[0].Settings.(*exec.Config)
 	if !ok || s.Hide == nil {

@@ -19,6 +19,7 @@ import (
 
 	"hwsagent/e2e/results"
 	"hwsagent/remotewrite"
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
@@ -34,13 +35,13 @@ type outageReceiver struct {
 	knocks int // requests while it was away
 }
 
-func (o *outageReceiver) Send(_ context.Context, r remotewrite.Request) remotewrite.Answer {
+func (o *outageReceiver) Send(_ context.Context, r client.Request) client.Answer {
 	time.Sleep(5 * time.Millisecond) // virtual, as all time here
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if time.Now().Before(o.back) {
 		o.knocks++
-		return remotewrite.Answer{Err: errors.New("connection refused")}
+		return client.Answer{Err: errors.New("connection refused")}
 	}
 	raw, err := snappy.Decode(nil, r.Body)
 	var w prompb.WriteRequest
@@ -48,7 +49,7 @@ func (o *outageReceiver) Send(_ context.Context, r remotewrite.Request) remotewr
 		err = w.Unmarshal(raw)
 	}
 	if err != nil {
-		return remotewrite.Answer{Status: 400, Text: err.Error()}
+		return client.Answer{Status: 400, Text: err.Error()}
 	}
 	for _, ts := range w.Timeseries {
 		var name string
@@ -65,7 +66,7 @@ func (o *outageReceiver) Send(_ context.Context, r remotewrite.Request) remotewr
 			o.got++
 		}
 	}
-	return remotewrite.Answer{Status: 204, Date: time.Now()}
+	return client.Answer{Status: 204, Date: time.Now()}
 }
 
 func (o *outageReceiver) received() uint64 {

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"hwsagent/remotewrite"
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
@@ -134,12 +135,12 @@ type discard struct {
 	requests atomic.Int64
 }
 
-func (d *discard) Send(_ context.Context, r remotewrite.Request) remotewrite.Answer {
+func (d *discard) Send(_ context.Context, r client.Request) client.Answer {
 	d.slow.RLock()
 	defer d.slow.RUnlock()
 	d.bytes.Add(int64(len(r.Body)))
 	d.requests.Add(1)
-	return remotewrite.Answer{Status: 204}
+	return client.Answer{Status: 204}
 }
 
 // seriesOf is one series of a host, whose value moves as such a metric's does.

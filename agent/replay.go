@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"hwsagent/remotewrite"
+	"hwsagent/remotewrite/client"
 	"hwsagent/wal"
 )
 
@@ -111,16 +112,16 @@ func Replay(ctx context.Context, o ReplayOptions) (ReplayResult, error) {
 	defer archive.Close() // read-only: nothing to lose
 
 	ro := remotewrite.ReplayOptions{Config: *c, ExternalLabels: cfg.Global.Labels(), From: o.From, To: o.To, Matchers: matchers, Rate: o.Rate}
-	ro.Retrying = func(a remotewrite.Answer) {
+	ro.Retrying = func(a client.Answer) {
 		o.Logger.Warn("The target does not take the request now; trying again for two minutes", "target", o.Target, "answer", a.String())
 	}
 	if !o.DryRun {
-		client, err := remotewrite.NewClient(c, remotewrite.ClientOptions{Version: Version, Logger: o.Logger})
+		sender, err := client.New(c, client.Options{Version: Version, Logger: o.Logger})
 		if err != nil {
 			return res, err
 		}
-		defer runClient(client)()
-		ro.Sender = client
+		defer runClient(sender)()
+		ro.Sender = sender
 	}
 	r, err := remotewrite.NewReplay(ro)
 	if err != nil {
@@ -144,10 +145,10 @@ func Replay(ctx context.Context, o ReplayOptions) (ReplayResult, error) {
 }
 
 // runClient keeps the client's credentials fresh until stop.
-func runClient(client *remotewrite.Client) (stop func()) {
+func runClient(c *client.Client) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
-	wg.Go(func() { _ = client.Run(ctx) })
+	wg.Go(func() { _ = c.Run(ctx) })
 	return func() { cancel(); wg.Wait() }
 }
 

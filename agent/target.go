@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hwsagent/remotewrite"
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/deadletter"
 	"hwsagent/wal"
 	"hwsagent/watchdog"
@@ -24,7 +25,7 @@ import (
 type target struct {
 	planned
 	url     string // for people: without user, password and query
-	client  *remotewrite.Client
+	client  *client.Client
 	reader  *wal.Reader
 	letters *deadletter.Store
 	queue   *remotewrite.Queue

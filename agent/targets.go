@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"hwsagent/remotewrite"
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/deadletter"
 	"hwsagent/wal"
@@ -99,12 +100,12 @@ func (ts *targets) plan(cfg *Config, ids *identities) (*plan, error) {
 		if old := ts.running[name]; old == nil || old.identity != e.identity {
 			// Made to see that it can be; the one that is used is made in open, with metrics
 			// that can be registered only when the old target has let go of theirs.
-			probe, err := remotewrite.NewClient(c, remotewrite.ClientOptions{Version: ts.version})
+			test, err := client.New(c, client.Options{Version: ts.version})
 			if err != nil {
 				errs = append(errs, fmt.Errorf("target %q: %w", name, err))
 				continue
 			}
-			probe.Close()
+			test.Close()
 			e.changed = true
 		}
 		if c.Target.Tenant != nil {
@@ -201,7 +202,7 @@ func (ts *targets) open(e planned) (_ *target, err error) {
 	if t.metrics, err = remotewrite.NewMetrics(ts.registry, e.name, t.url); err != nil {
 		return nil, err
 	}
-	t.client, err = remotewrite.NewClient(e.config, remotewrite.ClientOptions{Version: ts.version, Logger: logger, Metrics: t.metrics})
+	t.client, err = client.New(e.config, client.Options{Version: ts.version, Logger: logger, Metrics: t.metrics})
 	if err != nil {
 		return nil, err
 	}

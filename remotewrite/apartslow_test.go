@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hwsagent/remotewrite/client"
 )
 
 // A batch with a bad sample is taken apart while each so many requests fail: a balancer with a
@@ -21,8 +23,8 @@ func TestTakenApartWhileRequestsFail(t *testing.T) {
 						r := newRig(t, to)
 						bad := smp{}
 						to.poison = func(s smp) bool { return s == bad }
-						to.script = func(q fakeRequest) (Answer, bool) {
-							return Answer{Status: status, Text: "no"}, q.n%every == every-1
+						to.script = func(q fakeRequest) (client.Answer, bool) {
+							return client.Answer{Status: status, Text: "no"}, q.n%every == every-1
 						}
 						r.start()
 						r.round(series)
@@ -59,12 +61,12 @@ func TestTakenApartWhereRequestsMustBeApart(t *testing.T) {
 					bad := smp{}
 					to.poison = func(s smp) bool { return s == bad }
 					var last time.Time
-					to.script = func(q fakeRequest) (Answer, bool) {
+					to.script = func(q fakeRequest) (client.Answer, bool) {
 						if q.at.Sub(last) < apart {
-							return Answer{Status: 503, Text: "slow down"}, true
+							return client.Answer{Status: 503, Text: "slow down"}, true
 						}
 						last = q.at
-						return Answer{}, false
+						return client.Answer{}, false
 					}
 					r.start()
 					r.round(series)
@@ -90,12 +92,12 @@ func TestTooLargeWhereRequestsMustBeApart(t *testing.T) {
 		to := &fakeReceiver{latency: 10 * time.Millisecond}
 		r := newRig(t, to)
 		large, last := smp{}, time.Time{}
-		to.script = func(q fakeRequest) (Answer, bool) {
+		to.script = func(q fakeRequest) (client.Answer, bool) {
 			if q.at.Sub(last) < 100*time.Millisecond {
-				return Answer{Status: 503, Text: "slow down"}, true
+				return client.Answer{Status: 503, Text: "slow down"}, true
 			}
 			last = q.at
-			return Answer{Status: 413}, slices.Contains(q.samples, large)
+			return client.Answer{Status: 413}, slices.Contains(q.samples, large)
 		}
 		r.start()
 		r.round(4)

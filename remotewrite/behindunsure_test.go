@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/wal"
 )
 
@@ -19,7 +20,7 @@ func TestHalfOfABacklogsBatchIsNotResent(t *testing.T) {
 func halfOfABacklogsBatch(t *testing.T, says string) {
 	r := newLateRig(t)
 	down, halved, parts := r.to.script, false, 0
-	r.to.script = func(q fakeRequest) (Answer, bool) {
+	r.to.script = func(q fakeRequest) (client.Answer, bool) {
 		if a, is := down(q); is || len(q.samples) == 0 || time.Since(time.UnixMilli(q.samples[0].t)) < 5*time.Minute {
 			return a, is
 		}
@@ -27,13 +28,13 @@ func halfOfABacklogsBatch(t *testing.T, says string) {
 			if parts++; parts == 2 {
 				r.to.window, r.to.windowSays = time.Minute, says
 			}
-			return Answer{}, false
+			return client.Answer{}, false
 		}
 		if q.attempt == 0 {
-			return Answer{Status: 503}, true
+			return client.Answer{Status: 503}, true
 		}
 		halved = true
-		return Answer{Status: 413}, true
+		return client.Answer{Status: 413}, true
 	}
 	r.start()
 	r.collect(time.Minute)

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
@@ -36,7 +37,7 @@ const lateRigSeries = 20
 
 func newLateRig(t *testing.T) *lateRig {
 	r := &lateRig{T: t, dir: t.TempDir(), to: &fakeReceiver{anyOrder: true, latency: 100 * time.Millisecond}, cfg: config.DefaultConfig()}
-	r.to.script = func(fakeRequest) (Answer, bool) { return Answer{Err: errDown}, r.down.Load() }
+	r.to.script = func(fakeRequest) (client.Answer, bool) { return client.Answer{Err: errDown}, r.down.Load() }
 	r.cfg.Queue.BatchSendDeadline = model.Duration(time.Second)
 	r.cfg.Queue.MaxSamplesPerSend, r.cfg.Queue.Capacity, r.cfg.Queue.MaxShards = 100, 500, 1
 	r.cfg.Target.CatchUp = config.LiveFirst

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
@@ -64,20 +65,28 @@ func smpOf(s wal.Sample) smp { return smp{s.Series.Labels.Get("__name__"), s.T, 
 // faults are answers instead of the receiver's.
 var faults = []struct {
 	name   string
-	answer func(r *rand.Rand, q fakeRequest) (Answer, bool)
+	answer func(r *rand.Rand, q fakeRequest) (client.Answer, bool)
 }{
-	{"network", func(*rand.Rand, fakeRequest) (Answer, bool) { return Answer{Err: errDown}, true }},
-	{"5xx", func(*rand.Rand, fakeRequest) (Answer, bool) { return Answer{Status: 503, Text: "busy"}, true }},
-	{"5xx now and then", func(r *rand.Rand, _ fakeRequest) (Answer, bool) { return Answer{Status: 500}, r.IntN(3) == 0 }},
-	{"429", func(*rand.Rand, fakeRequest) (Answer, bool) {
-		return Answer{Status: 429, RetryAfter: 3 * time.Second}, true
+	{"network", func(*rand.Rand, fakeRequest) (client.Answer, bool) { return client.Answer{Err: errDown}, true }},
+	{"5xx", func(*rand.Rand, fakeRequest) (client.Answer, bool) {
+		return client.Answer{Status: 503, Text: "busy"}, true
 	}},
-	{"401", func(*rand.Rand, fakeRequest) (Answer, bool) { return Answer{Status: 401}, true }},
-	{"404", func(*rand.Rand, fakeRequest) (Answer, bool) { return Answer{Status: 404}, true }},
-	{"proxy says 400", func(*rand.Rand, fakeRequest) (Answer, bool) { return Answer{Status: 400, Text: "<html>"}, true }},
-	{"redirect", func(*rand.Rand, fakeRequest) (Answer, bool) { return Answer{Status: 307}, true }},
-	{"415", func(*rand.Rand, fakeRequest) (Answer, bool) { return Answer{Status: 415}, true }},
-	{"413", func(_ *rand.Rand, q fakeRequest) (Answer, bool) { return Answer{Status: 413}, len(q.samples) > 70 }},
+	{"5xx now and then", func(r *rand.Rand, _ fakeRequest) (client.Answer, bool) {
+		return client.Answer{Status: 500}, r.IntN(3) == 0
+	}},
+	{"429", func(*rand.Rand, fakeRequest) (client.Answer, bool) {
+		return client.Answer{Status: 429, RetryAfter: 3 * time.Second}, true
+	}},
+	{"401", func(*rand.Rand, fakeRequest) (client.Answer, bool) { return client.Answer{Status: 401}, true }},
+	{"404", func(*rand.Rand, fakeRequest) (client.Answer, bool) { return client.Answer{Status: 404}, true }},
+	{"proxy says 400", func(*rand.Rand, fakeRequest) (client.Answer, bool) {
+		return client.Answer{Status: 400, Text: "<html>"}, true
+	}},
+	{"redirect", func(*rand.Rand, fakeRequest) (client.Answer, bool) { return client.Answer{Status: 307}, true }},
+	{"415", func(*rand.Rand, fakeRequest) (client.Answer, bool) { return client.Answer{Status: 415}, true }},
+	{"413", func(_ *rand.Rand, q fakeRequest) (client.Answer, bool) {
+		return client.Answer{Status: 413}, len(q.samples) > 70
+	}},
 }
 
 // chaosVersions picks what a target is written to in, and what it takes.
@@ -155,9 +164,9 @@ func chaos(t *testing.T, seed uint64, fired map[string]int) {
 		r.log.slow = func() time.Duration { return time.Duration(reads.IntN(1<<(5*lag))) * time.Microsecond }
 	}
 	to.loseAnswer = func(fakeRequest) bool { return loses && dice.IntN(4) == 0 }
-	to.script = func(q fakeRequest) (Answer, bool) {
+	to.script = func(q fakeRequest) (client.Answer, bool) {
 		if fault < 0 {
-			return Answer{}, false
+			return client.Answer{}, false
 		}
 		a, ok := faults[fault].answer(dice, q)
 		if ok {

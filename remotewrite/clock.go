@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
 )
@@ -52,20 +53,20 @@ func slipped(wall, monotonic time.Duration) bool { return (wall - monotonic).Abs
 
 // ofTarget reports whether an answer is the target's own. Others come from whatever
 // stands in between, too: gateways, login pages.
-func ofTarget(a Answer) bool {
+func ofTarget(a client.Answer) bool {
 	switch a.Status {
 	case http.StatusBadRequest, http.StatusConflict, http.StatusRequestEntityTooLarge,
 		http.StatusUnprocessableEntity, http.StatusUnsupportedMediaType:
 		return true
 	}
-	return a.took()
+	return a.Accepted()
 }
 
 // tellsTime reports whether an answer's Date is the target's.
-func tellsTime(a Answer) bool { return ofTarget(a) && !a.Date.IsZero() }
+func tellsTime(a client.Answer) bool { return ofTarget(a) && !a.Date.IsZero() }
 
 // sawDate remembers the time that an answer tells, or that the target does not tell it.
-func (q *Queue) sawDate(a Answer) {
+func (q *Queue) sawDate(a client.Answer) {
 	switch {
 	case tellsTime(a):
 		c := &targetClock{date: a.Date.Add(a.Took / 2), at: time.Now()}
@@ -175,7 +176,7 @@ func (q *Queue) asksTime() bool {
 }
 
 // noTime notes that the target was asked and did not answer, or not as itself.
-func (q *Queue) noTime(a Answer) {
+func (q *Queue) noTime(a client.Answer) {
 	q.timeAsked.CompareAndSwap(0, max(1, int64(time.Since(q.born))))
 	q.noteAnswer(a)
 }
@@ -199,19 +200,19 @@ func (q *Queue) askTime(ctx, sending context.Context, p pass) error {
 		g.release(p)
 		return ctx.Err()
 	}
-	v := Classify(a, config.Policy{RetryOnRateLimit: true})
-	if v == Hold && (a.Status == statusUnsupported || a.Status/100 == 4 && q.cfg.Target.OnRefusal == config.RefusalDrop) {
-		v = Suspect // it is the version that is refused; or the policy holds nothing for a 4xx
+	v := client.Classify(a, config.Policy{RetryOnRateLimit: true})
+	if v == client.Hold && (a.Status == client.StatusUnsupported || a.Status/100 == 4 && q.cfg.Target.OnRefusal == config.RefusalDrop) {
+		v = client.Suspect // it is the version that is refused; or the policy holds nothing for a 4xx
 	}
 	switch {
-	case a.took():
+	case a.Accepted():
 		g.sawEmptyPass()
 		g.release(p)
-	case v == Retry:
+	case v == client.Retry:
 		q.noTime(a)
 		g.failed(p, a.String(), a.RetryAfter, a.Status != 0)
 		return nil
-	case v == Hold:
+	case v == client.Hold:
 		q.noteAnswer(a)
 		q.refused(p, a)
 		return nil
@@ -227,13 +228,13 @@ func (q *Queue) askTime(ctx, sending context.Context, p pass) error {
 
 // refusal is an answer and when it came.
 type refusal struct {
-	Answer
+	client.Answer
 	at time.Time
 }
 
 // emptyAgain sends an empty write, unless one was refused a moment ago: then that answer will
 // do, and a target that refuses everything is not knocked at a third time.
-func (q *Queue) emptyAgain(ctx context.Context, v wire.Version) Answer {
+func (q *Queue) emptyAgain(ctx context.Context, v wire.Version) client.Answer {
 	if r := q.emptyRefused.Swap(nil); r != nil && r.Version == v && time.Since(r.at) < moment {
 		return r.Answer
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
@@ -23,7 +24,7 @@ func TestFutureEndsWithTheWrongClock(t *testing.T) {
 func futureEnds(t *testing.T, on config.OnFuture) {
 	off := time.Duration(0)
 	r := newRig(t, &fakeReceiver{}).timed()
-	r.to.script = func(q fakeRequest) (Answer, bool) {
+	r.to.script = func(q fakeRequest) (client.Answer, bool) {
 		a := r.to.answerPlain(q)
 		a.Date = time.Now().Add(off)
 		return a, true
@@ -58,9 +59,9 @@ func TestWhoTellsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		date, status := time.Now().Add(-time.Hour), http.StatusBadGateway
 		r := newRig(t, &fakeReceiver{}).timed()
-		r.to.script = func(q fakeRequest) (Answer, bool) {
+		r.to.script = func(q fakeRequest) (client.Answer, bool) {
 			if status != 0 {
-				return Answer{Status: status, Date: date}, true
+				return client.Answer{Status: status, Date: date}, true
 			}
 			a := r.to.answerPlain(q)
 			a.Date = date
@@ -106,8 +107,8 @@ func TestAskingForTheTimeEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		off := -time.Hour
 		r := newRig(t, &fakeReceiver{}).timed()
-		r.to.script = func(q fakeRequest) (Answer, bool) {
-			a := Answer{Status: 503}
+		r.to.script = func(q fakeRequest) (client.Answer, bool) {
+			a := client.Answer{Status: 503}
 			if len(q.samples) > 0 {
 				a = r.to.answerPlain(q)
 			}
@@ -148,7 +149,7 @@ func (r *fakeReceiver) empties() (n int) {
 }
 
 // answerPlain is the answer without the script.
-func (r *fakeReceiver) answerPlain(q fakeRequest) Answer {
+func (r *fakeReceiver) answerPlain(q fakeRequest) client.Answer {
 	script := r.script
 	r.script = nil
 	defer func() { r.script = script }()
@@ -175,9 +176,9 @@ func TestAgeIsByTheTargetsClock(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				up := false
 				r := newRig(t, &fakeReceiver{}).timed()
-				r.to.script = func(q fakeRequest) (Answer, bool) {
+				r.to.script = func(q fakeRequest) (client.Answer, bool) {
 					if !up {
-						return Answer{Err: errDown}, true
+						return client.Answer{Err: errDown}, true
 					}
 					a := r.to.answerPlain(q)
 					if tc.tells {
@@ -210,7 +211,7 @@ func TestAgeIsByTheTargetsClock(t *testing.T) {
 func TestFutureBacklogOfAnEarlierProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &fakeReceiver{}).timed()
-		r.to.script = func(q fakeRequest) (Answer, bool) {
+		r.to.script = func(q fakeRequest) (client.Answer, bool) {
 			for _, s := range q.samples {
 				if s.t > time.Now().Add(time.Hour).UnixMilli() {
 					t.Errorf("sent %+v", s)
@@ -241,39 +242,39 @@ func TestFutureIsNeverSentFirst(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		tells bool
-		drop  bool                                         // on_refusal: drop
-		empty func(n int, at time.Duration) (Answer, bool) // to the nth empty write
-		all   func(at time.Duration) (Answer, bool)        // to everything
-		safe  bool                                         // it can be known
-		begin time.Duration                                // a sample is sent at the latest, where it can be
+		drop  bool                                                // on_refusal: drop
+		empty func(n int, at time.Duration) (client.Answer, bool) // to the nth empty write
+		all   func(at time.Duration) (client.Answer, bool)        // to everything
+		safe  bool                                                // it can be known
+		begin time.Duration                                       // a sample is sent at the latest, where it can be
 	}{
 		{name: "takes empty writes", tells: true, safe: true},
 		{name: "does not tell", begin: time.Second},
 		{name: "refuses empty writes", tells: true, safe: true,
-			empty: func(int, time.Duration) (Answer, bool) { return Answer{Status: 400}, true }},
+			empty: func(int, time.Duration) (client.Answer, bool) { return client.Answer{Status: 400}, true }},
 		{name: "refuses empty writes, does not tell", begin: time.Second,
-			empty: func(int, time.Duration) (Answer, bool) { return Answer{Status: 400}, true }},
+			empty: func(int, time.Duration) (client.Answer, bool) { return client.Answer{Status: 400}, true }},
 		{name: "forbids empty writes", tells: true, begin: 15 * time.Second,
-			empty: func(int, time.Duration) (Answer, bool) { return Answer{Status: 403}, true }},
+			empty: func(int, time.Duration) (client.Answer, bool) { return client.Answer{Status: 403}, true }},
 		{name: "forbids empty writes, drops", tells: true, drop: true, begin: time.Second,
-			empty: func(int, time.Duration) (Answer, bool) { return Answer{Status: 403}, true }},
+			empty: func(int, time.Duration) (client.Answer, bool) { return client.Answer{Status: 403}, true }},
 		{name: "fails at empty writes", tells: true, begin: time.Minute,
-			empty: func(int, time.Duration) (Answer, bool) { return Answer{Status: 500}, true }},
+			empty: func(int, time.Duration) (client.Answer, bool) { return client.Answer{Status: 500}, true }},
 		{name: "fails at the first", tells: true, safe: true,
-			empty: func(n int, _ time.Duration) (Answer, bool) { return Answer{Status: 503}, n == 0 }},
+			empty: func(n int, _ time.Duration) (client.Answer, bool) { return client.Answer{Status: 503}, n == 0 }},
 		{name: "hangs up on empty writes", begin: 5 * time.Minute,
-			empty: func(int, time.Duration) (Answer, bool) { return Answer{Err: errDown}, true }},
+			empty: func(int, time.Duration) (client.Answer, bool) { return client.Answer{Err: errDown}, true }},
 		{name: "is away at first", tells: true, safe: true,
-			all: func(at time.Duration) (Answer, bool) { return Answer{Err: errDown}, at < 5*time.Minute }},
+			all: func(at time.Duration) (client.Answer, bool) { return client.Answer{Err: errDown}, at < 5*time.Minute }},
 		{name: "is busy at first", tells: true, safe: true,
-			all: func(at time.Duration) (Answer, bool) { return Answer{Status: 503}, at < 10*time.Second }},
+			all: func(at time.Duration) (client.Answer, bool) { return client.Answer{Status: 503}, at < 10*time.Second }},
 		{name: "token expired at first", tells: true, safe: true,
-			all: func(at time.Duration) (Answer, bool) { return Answer{Status: 401}, at < 50*time.Second }},
+			all: func(at time.Duration) (client.Answer, bool) { return client.Answer{Status: 401}, at < 50*time.Second }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, n, begin, first := newRig(t, &fakeReceiver{anyOrder: true}).timed(), 0, time.Now(), time.Duration(-1)
-				r.to.script = func(q fakeRequest) (Answer, bool) {
+				r.to.script = func(q fakeRequest) (client.Answer, bool) {
 					at := time.Since(begin)
 					if tc.all != nil {
 						if a, ok := tc.all(at); ok {

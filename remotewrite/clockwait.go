@@ -105,7 +105,7 @@ func (w *window) askClock(ctx context.Context) error {
 	case ctx.Err() != nil:
 		w.q.gate.release(p)
 		return ctx.Err()
-	case a.took():
+	case a.Accepted():
 		w.q.gate.passed(p)
 	default:
 		w.q.noteAnswer(a)

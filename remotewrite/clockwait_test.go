@@ -7,13 +7,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
 
 // slowClock is a receiver whose clock is off by what the test sets.
 func slowClock(r *rig, off *time.Duration) {
-	r.to.script = func(q fakeRequest) (Answer, bool) {
+	r.to.script = func(q fakeRequest) (client.Answer, bool) {
 		a := r.to.stores(q)
 		a.Date = time.Now().Add(*off)
 		return a, true

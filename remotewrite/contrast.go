@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"time"
+
+	"hwsagent/remotewrite/client"
 )
 
 // A refusal does not say whether the samples are at fault or whatever answers: a firewall, a proxy
@@ -50,13 +52,13 @@ func controls(turn, offset, turns int) int {
 // contrast is what came of a proof.
 type contrast struct {
 	blame    blame
-	answer   Answer // the last refusal of the samples in question
-	requests int    // that it took
+	answer   client.Answer // the last refusal of the samples in question
+	requests int           // that it took
 }
 
 // contrast finds out who is at fault for the refusal a of the parcel, which was the last answer to it. The
 // error is ctx's.
-func (s *shard) contrast(ctx context.Context, l *parcel, a Answer) (contrast, error) {
+func (s *shard) contrast(ctx context.Context, l *parcel, a client.Answer) (contrast, error) {
 	c := contrast{blame: blameTarget, answer: a}
 	turns := s.q.proofTurns()
 	if turns == 0 {
@@ -113,7 +115,7 @@ func (q *Queue) sinceBorn() int64 { return max(1, int64(time.Since(q.born))) }
 // reports whether it answers so again; clean, whether no request failed meanwhile. A target that
 // refuses it, and one that is not known to have taken any sample, is held because of the refusal a.
 // The error is ctx's.
-func (s *shard) control(ctx context.Context, a Answer) (taken, clean bool, err error) {
+func (s *shard) control(ctx context.Context, a client.Answer) (taken, clean bool, err error) {
 	g := s.q.gate
 	before := g.view().troubles
 	sample, ok, err := s.controlSample(ctx)
@@ -169,7 +171,7 @@ func (s *shard) controlSample(ctx context.Context) (p point, ok bool, err error)
 }
 
 // holdForData holds the target because it refuses samples of which nothing shows that they are bad.
-func (s *shard) holdForData(ctx context.Context, a Answer) error {
+func (s *shard) holdForData(ctx context.Context, a client.Answer) error {
 	p, err := s.q.enter(ctx)
 	if err != nil {
 		return err
@@ -186,7 +188,7 @@ func (s *shard) holdForData(ctx context.Context, a Answer) error {
 const refusesAll = "it takes no sample at all: "
 
 // refused gives p back after an answer for which the target is held.
-func (q *Queue) refused(p pass, a Answer) {
+func (q *Queue) refused(p pass, a client.Answer) {
 	if blamesData(a) {
 		q.gate.refusedData(p, a.String())
 	} else {
@@ -195,7 +197,7 @@ func (q *Queue) refused(p pass, a Answer) {
 }
 
 // blamesData reports whether an answer says that the samples are at fault, or their number.
-func blamesData(a Answer) bool {
+func blamesData(a client.Answer) bool {
 	switch a.Status {
 	case http.StatusBadRequest, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
 		return true
@@ -209,7 +211,7 @@ const freshFor = time.Hour
 
 // final reports whether a refusal is the last word on all of the points: the receiver's database says
 // that they are late or too old, or that it has other values at their times.
-func final(a Answer, points ...point) bool {
+func final(a client.Answer, points ...point) bool {
 	if !fromDatabase(a) {
 		return false
 	}

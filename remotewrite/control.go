@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
@@ -122,20 +123,20 @@ func (q *Queue) waitDown(ctx context.Context) error {
 		}
 		a := q.sendEmpty(ctx, q.proto.forEmpty(p.test))
 		q.observe(q.Status())
-		switch v := Classify(a, config.Policy{RetryOnRateLimit: true}); {
+		switch v := client.Classify(a, config.Policy{RetryOnRateLimit: true}); {
 		case ctx.Err() != nil:
 			g.release(p)
 			return ctx.Err()
-		case v == Delivered && p.test:
+		case v == client.Delivered && p.test:
 			g.passed(p)
 			return nil
-		case v == Delivered:
+		case v == client.Delivered:
 			g.sawEmptyPass()
 			g.release(p)
 			return nil
 		case p.test:
 			q.refused(p, a)
-		case v == Retry:
+		case v == client.Retry:
 			g.failed(p, a.String(), a.RetryAfter, a.Status != 0)
 		default:
 			g.sawEmptyAnswer() // what it thinks of data is to be seen

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
@@ -20,8 +21,8 @@ func TestTooLargeSampleDoesNotShrinkForEver(t *testing.T) {
 		r := newRig(t, &fakeReceiver{})
 		r.round(1000)
 		first := r.time
-		r.to.script = func(q fakeRequest) (Answer, bool) {
-			return Answer{Status: 413, Text: "label too long"}, slices.ContainsFunc(q.samples, func(s smp) bool { return s.series == "m0007" && s.t == first })
+		r.to.script = func(q fakeRequest) (client.Answer, bool) {
+			return client.Answer{Status: 413, Text: "label too long"}, slices.ContainsFunc(q.samples, func(s smp) bool { return s.series == "m0007" && s.t == first })
 		}
 		r.round(1000)
 		r.start()
@@ -44,7 +45,7 @@ func TestDownWhileDraining(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		down := false
 		r := newRig(t, &fakeReceiver{latency: 300 * time.Millisecond})
-		r.to.script = func(q fakeRequest) (Answer, bool) { return Answer{Err: errDown}, down }
+		r.to.script = func(q fakeRequest) (client.Answer, bool) { return client.Answer{Err: errDown}, down }
 		for range 200 {
 			r.round(500)
 		}
@@ -100,14 +101,14 @@ func TestDeniedWhileIsolating(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var broken time.Time
 					to := &fakeReceiver{refuseEmpty: true}
-					to.script = func(q fakeRequest) (Answer, bool) {
+					to.script = func(q fakeRequest) (client.Answer, bool) {
 						if broken.IsZero() && q.n >= first {
 							broken = time.Now()
 						}
 						if !broken.IsZero() && time.Since(broken) < 10*time.Second {
-							return Answer{Status: 401, Text: "expired"}, true
+							return client.Answer{Status: 401, Text: "expired"}, true
 						}
-						return Answer{}, false
+						return client.Answer{}, false
 					}
 					r := newRig(t, to)
 					at := series * 3 / 5
@@ -167,12 +168,12 @@ func TestGroupingIsAskedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
 		r := newRig(t, &fakeReceiver{latency: time.Millisecond})
-		r.to.script = func(q fakeRequest) (Answer, bool) {
+		r.to.script = func(q fakeRequest) (client.Answer, bool) {
 			if len(q.samples) > 0 {
-				return Answer{}, false
+				return client.Answer{}, false
 			}
 			asked++
-			return Answer{Err: errDown}, asked == 1
+			return client.Answer{Err: errDown}, asked == 1
 		}
 		for range 2000 {
 			r.round(10)
@@ -206,7 +207,7 @@ func TestRefusalInAHoldProvesNothing(t *testing.T) {
 		q.gate.delivered(pass())
 		q.gate.setLimit(2)
 		part := &parcel{points: []point{{series: testSeries(1)[0], seq: 1, t: r.time}}}
-		no := Answer{Status: 400, Samples: 1}
+		no := client.Answer{Status: 400, Samples: 1}
 		s := newWindow(q.live, 1).shards[0]
 		if _, known := s.judge(pass(), part, no, parts, choice{}); !known {
 			t.Error("a refusal of a part is not known as one")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/wal"
 )
 
@@ -15,7 +16,7 @@ type apart struct {
 	bad, stored, unknown []point // in no particular order among each other
 	suspects             []point // likewise; at least one is bad, the others are stored
 	doubted              []point // sent together, all of them or none are stored
-	answers              []Answer
+	answers              []client.Answer
 	passed               int
 	requests             int    // how many it took; those that are kept for a proof count
 	proofs               int    // how many of these were for proofs
@@ -64,8 +65,8 @@ type cutter struct {
 	c       cutting
 	plan    *isolation
 	points  []point
-	answers map[int]Answer // by index in points, of samples that were refused alone
-	last    Answer         // the last refusal
+	answers map[int]client.Answer // by index in points, of samples that were refused alone
+	last    client.Answer         // the last refusal
 	r       *apart
 	reserve int // of the budget, for a proof
 
@@ -87,7 +88,7 @@ func (s *shard) cut(ctx context.Context, points []point, c cutting) (*apart, err
 	if c.mode == once || c.rollsBack {
 		kind = rollsBack // a failure says nothing about what is kept
 	}
-	x := &cutter{s: s, c: c, points: points, answers: make(map[int]Answer), r: &apart{points: points}, contrasted: c.unproven && s.q.proofTurns() == quickTurns}
+	x := &cutter{s: s, c: c, points: points, answers: make(map[int]client.Answer), r: &apart{points: points}, contrasted: c.unproven && s.q.proofTurns() == quickTurns}
 	if c.mode == parts && c.budget == isolateBudget {
 		if x.reserve = quickCost; s.q.proofTurns() != quickTurns {
 			x.reserve = proofCost
@@ -184,7 +185,7 @@ func (x *cutter) buryProven() {
 		return
 	}
 	for _, i := range x.plan.bad[len(x.r.givenUp):] {
-		x.s.buryEach(x.points[i:i+1], []Answer{x.answers[i]}, len(x.r.givenUp))
+		x.s.buryEach(x.points[i:i+1], []client.Answer{x.answers[i]}, len(x.r.givenUp))
 		x.r.givenUp = append(x.r.givenUp, x.points[i])
 	}
 }

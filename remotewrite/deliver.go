@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
@@ -133,22 +134,22 @@ func (s *shard) halve(ctx context.Context, l *parcel) error {
 // their outcomes; otherwise l.points are those that have not. The answer is the last.
 // The error is ctx's, or errDoubted: so ends a part of a refused batch, too, while the target is held
 // because it refuses samples.
-func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, Answer, error) {
+func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, client.Answer, error) {
 	for {
 		c := s.q.choose(l)
 		if s.expire(l, c.version) {
-			return 0, Answer{}, errAhead
+			return 0, client.Answer{}, errAhead
 		}
 		if len(l.points) == 0 {
-			return settled, Answer{}, nil
+			return settled, client.Answer{}, nil
 		}
 		p, err := s.q.enter(ctx)
 		if err != nil {
-			return 0, Answer{}, err
+			return 0, client.Answer{}, err
 		}
 		if l.trusted != nil && l.trusted.broken(s.q.gate.view()) {
 			s.q.gate.release(p)
-			return 0, Answer{}, errDoubted
+			return 0, client.Answer{}, errDoubted
 		}
 		if s.q.choose(l) != c { // since then
 			s.q.gate.release(p)
@@ -156,17 +157,17 @@ func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, Answer, error
 		}
 		if p.test && m != patient && s.q.gate.view().byData {
 			s.q.gate.release(p)
-			return 0, Answer{}, errDoubted
+			return 0, client.Answer{}, errDoubted
 		}
 		if p.test {
 			if err := s.test(p, l, m); err != nil {
-				return 0, Answer{}, err
+				return 0, client.Answer{}, err
 			}
 			continue
 		}
 		if s.mustAskTime(l) {
 			if err := s.askTime(ctx, p); err != nil {
-				return 0, Answer{}, err
+				return 0, client.Answer{}, err
 			}
 			continue
 		}
@@ -186,7 +187,7 @@ func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, Answer, error
 
 // post sends the parcel once. When it was not sent, or when s.sending has ended, which is
 // the error, p is given back.
-func (s *shard) post(p pass, l *parcel, c choice) (_ Answer, sent bool, _ error) {
+func (s *shard) post(p pass, l *parcel, c choice) (_ client.Answer, sent bool, _ error) {
 	newest := uint64(0)
 	for i := range l.points {
 		newest = max(newest, l.points[i].seq)
@@ -194,7 +195,7 @@ func (s *shard) post(p pass, l *parcel, c choice) (_ Answer, sent bool, _ error)
 	if err := s.w.reserve(newest); err != nil {
 		s.q.gate.failed(p, err.Error(), 0, false)
 		s.q.note(err.Error())
-		return Answer{}, false, nil
+		return client.Answer{}, false, nil
 	}
 	n, exemplars := count(l.points), 0
 	s.body, exemplars = s.q.encoders.body(s.body[:0], c.version, l.points)
@@ -204,15 +205,15 @@ func (s *shard) post(p pass, l *parcel, c choice) (_ Answer, sent bool, _ error)
 		s.q.retries.Add(1)
 	}
 	began := time.Now()
-	a := s.q.send(s.sending, Request{Body: s.body, Version: c.version, Samples: n[classSample] + n[classHistogram], Attempt: l.attempts})
+	a := s.q.send(s.sending, client.Request{Body: s.body, Version: c.version, Samples: n[classSample] + n[classHistogram], Attempt: l.attempts})
 	s.q.took(time.Since(began))
 	l.attempts++
-	v := Classify(a, config.Policy{RetryOnRateLimit: true})
-	if v != Hold && v != Split && a.Status != statusUnsupported {
+	v := client.Classify(a, config.Policy{RetryOnRateLimit: true})
+	if v != client.Hold && v != client.Split && a.Status != client.StatusUnsupported {
 		s.w.mayHave(newest)
 	}
 	s.q.learnVersion(c, a, v)
-	if v == Delivered && a.Version == wire.V2 {
+	if v == client.Delivered && a.Version == wire.V2 {
 		s.q.sawWritten(a, exemplars)
 	}
 	if s.sending.Err() != nil && a.Status == 0 {
@@ -224,10 +225,10 @@ func (s *shard) post(p pass, l *parcel, c choice) (_ Answer, sent bool, _ error)
 
 // judge gives p back with what the answer says about the target, and returns what it
 // says about its samples, if it does.
-func (s *shard) judge(p pass, l *parcel, a Answer, m mode, c choice) (f fate, known bool) {
+func (s *shard) judge(p pass, l *parcel, a client.Answer, m mode, c choice) (f fate, known bool) {
 	g := s.q.gate
-	v := Classify(a, s.q.cfg.Policy())
-	if v != Delivered {
+	v := client.Classify(a, s.q.cfg.Policy())
+	if v != client.Delivered {
 		s.q.noteAnswer(a)
 	}
 	if c.version == wire.V2 || c.trial {
@@ -236,21 +237,21 @@ func (s *shard) judge(p pass, l *parcel, a Answer, m mode, c choice) (f fate, kn
 		}
 	}
 	switch v {
-	case Delivered:
+	case client.Delivered:
 		s.accepted(l)
 		g.delivered(p)
 		return settled, true
-	case Discard:
+	case client.Discard:
 		g.release(p)
 		if m != patient || s.q.guardsLate() {
 			return refused, true
 		}
 		s.discard(l.points, a)
 		return settled, true
-	case Split:
+	case client.Split:
 		g.release(p)
 		return tooLarge, true
-	case Suspect:
+	case client.Suspect:
 		s.heardLate(l.points, a)
 		if m != patient {
 			// What was refused while another request found out that the target refuses
@@ -260,16 +261,16 @@ func (s *shard) judge(p pass, l *parcel, a Answer, m mode, c choice) (f fate, kn
 			return refused, before
 		}
 		return refused, s.refusalIsReal(p, l, a, c.version)
-	case Hold:
-		if m == once && a.denied() {
+	case client.Hold:
+		if m == once && a.Denied() {
 			g.failed(p, a.String(), 0, true)
 			return failed, true
 		}
-		if a.denied() && g.view().emptyPassedSince {
+		if a.Denied() && g.view().emptyPassedSince {
 			l.denials++
 		}
 		s.q.refused(p, a)
-	case Retry:
+	case client.Retry:
 		l.unsure = true
 		s.q.failed(p, a)
 		if a.Status >= 500 || a.Status == http.StatusTooManyRequests {
@@ -309,7 +310,7 @@ func (s *shard) accepted(l *parcel) {
 // receiver is broken: a proxy answers a missing client certificate with 400, too. It
 // gives p back. False means that the target is held now, or that something has changed
 // meanwhile, and the parcel must be tried again. version is that of the empty write.
-func (s *shard) refusalIsReal(p pass, l *parcel, a Answer, version wire.Version) bool {
+func (s *shard) refusalIsReal(p pass, l *parcel, a client.Answer, version wire.Version) bool {
 	g := s.q.gate
 	if !g.current(p) {
 		g.release(p)
@@ -326,15 +327,15 @@ func (s *shard) refusalIsReal(p pass, l *parcel, a Answer, version wire.Version)
 		}
 	}
 	e := s.q.emptyAgain(s.sending, version)
-	if l.hasty >= maxDoubts && e.RetryAfter == 0 && Classify(e, config.Policy{RetryOnRateLimit: true}) == Retry {
+	if l.hasty >= maxDoubts && e.RetryAfter == 0 && client.Classify(e, config.Policy{RetryOnRateLimit: true}) == client.Retry {
 		// Perhaps each second request fails, as with one of two receivers down, and this was that.
 		e = s.q.sendEmpty(s.sending, version)
 	}
-	if e.Status == statusUnsupported && version == wire.V1 && a.Version == wire.V2 && a.Status != statusUnsupported {
+	if e.Status == client.StatusUnsupported && version == wire.V1 && a.Version == wire.V2 && a.Status != client.StatusUnsupported {
 		l.triedOlder = true // 1.0 is not what it takes instead
 		e = s.q.sendEmpty(s.sending, wire.V2)
 	}
-	if e.took() {
+	if e.Accepted() {
 		g.sawEmptyPass()
 		g.release(p)
 		return true
@@ -347,7 +348,7 @@ func (s *shard) refusalIsReal(p pass, l *parcel, a Answer, version wire.Version)
 	if l.refusedAt.IsZero() {
 		l.refusedAt = time.Now()
 	}
-	if Classify(e, config.Policy{RetryOnRateLimit: true}) == Retry {
+	if client.Classify(e, config.Policy{RetryOnRateLimit: true}) == client.Retry {
 		l.hasty++
 		g.failed(p, e.String(), e.RetryAfter, e.Status != 0)
 	} else {
@@ -358,7 +359,7 @@ func (s *shard) refusalIsReal(p pass, l *parcel, a Answer, version wire.Version)
 
 // heardLate notes that the receiver's database refused a sample alone as late: it will do so again, as long
 // as the way to it is good.
-func (s *shard) heardLate(points []point, a Answer) {
+func (s *shard) heardLate(points []point, a client.Answer) {
 	if len(points) == 1 && fromDatabase(a) {
 		s.late, s.hasLate = points[0], true
 		if !s.q.behind {

@@ -15,6 +15,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
 
+	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/internal/testnet"
 	"hwsagent/wal"
 )
 
@@ -22,9 +24,9 @@ import (
 type delivery struct {
 	t   *testing.T
 	log *memLog
-	g   *guard
-	net *memNet
-	c   *Client
+	g   *testnet.Guard
+	net *testnet.Net
+	c   *client.Client
 	q   *Queue
 	end func()
 
@@ -36,21 +38,21 @@ type delivery struct {
 // deliver starts it. who names a request's sender for the guard.
 func deliver(t *testing.T, entry, dir string, server *tls.Config, who func(*http.Request) string) *delivery {
 	t.Helper()
-	d := &delivery{t: t, log: newMemLog(t), g: &guard{}, samples: map[string][]int64{}}
-	let := d.g.handler(who)
+	d := &delivery{t: t, log: newMemLog(t), g: &testnet.Guard{}, samples: map[string][]int64{}}
+	let := d.g.Handler(who)
 	var stopServer func()
-	d.net, stopServer = memServe(t, server, func(w http.ResponseWriter, r *http.Request) {
+	d.net, stopServer = testnet.Serve(t, server, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		refused := d.g.refusals()
+		refused := d.g.Refusals()
 		let(w, r)
-		if d.g.refusals() == refused {
+		if d.g.Refusals() == refused {
 			d.take(body)
 		}
 	})
 	cfg := mustLoad(t, entry)
 	cfg.SetDirectory(dir)
 	var err error
-	if d.c, err = NewClient(cfg, ClientOptions{Dial: d.net.dial}); err != nil {
+	if d.c, err = client.New(cfg, client.Options{Dial: d.net.Dial}); err != nil {
 		t.Fatal(err)
 	}
 	d.q, err = New(Options{Name: "test", Config: *cfg, Source: d.log, Sender: d.c, DeadLetters: &memLetters{}})
@@ -102,7 +104,7 @@ func (d *delivery) load(length time.Duration) {
 // that the account says delivered for all.
 func (d *delivery) complete() {
 	d.t.Helper()
-	within(d.t, time.Minute, "everything delivered", func() bool { return d.log.pending() == 0 })
+	testnet.Within(d.t, time.Minute, "everything delivered", func() bool { return d.log.pending() == 0 })
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	total := 0
@@ -125,21 +127,21 @@ const quick = "queue_config: {batch_send_deadline: 200ms}\n"
 // for a moment, nothing is lost or sent twice, and within ten seconds all is well.
 func TestDeliveryTokenRevoked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dir := files(t, map[string]string{"token": "old"})
-		d := deliver(t, "url: http://h.example/\nbearer_token_file: token\n"+quick, dir, nil, bearer)
+		dir := testnet.WriteFiles(t, map[string]string{"token": "old"})
+		d := deliver(t, "url: http://h.example/\nbearer_token_file: token\n"+quick, dir, nil, testnet.Bearer)
 		defer d.end()
-		d.g.allow("old")
+		d.g.Allow("old")
 		d.load(20 * time.Second)
-		write(t, filepath.Join(dir, "token"), "new")
-		d.g.allow("new")
+		testnet.WriteFile(t, filepath.Join(dir, "token"), "new")
+		d.g.Allow("new")
 		go func() { d.load(20 * time.Second) }()
-		took := within(t, 10*time.Second, "new token in use", func() bool { return d.g.count("new") > 0 })
+		took := testnet.Within(t, 10*time.Second, "new token in use", func() bool { return d.g.Count("new") > 0 })
 		time.Sleep(21 * time.Second)
 		d.complete()
-		if d.g.refusals() == 0 || d.g.refusals() > 2 {
-			t.Errorf("%d refusals", d.g.refusals())
+		if d.g.Refusals() == 0 || d.g.Refusals() > 2 {
+			t.Errorf("%d refusals", d.g.Refusals())
 		}
-		t.Logf("in use after %s, %d refusals", took, d.g.refusals())
+		t.Logf("in use after %s, %d refusals", took, d.g.Refusals())
 	})
 }
 
@@ -147,42 +149,42 @@ func TestDeliveryTokenRevoked(t *testing.T) {
 // within ten seconds of the file's change.
 func TestDeliveryTokenExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dir := files(t, map[string]string{"token": "old"})
-		d := deliver(t, "url: http://h.example/\nbearer_token_file: token\n"+quick, dir, nil, bearer)
+		dir := testnet.WriteFiles(t, map[string]string{"token": "old"})
+		d := deliver(t, "url: http://h.example/\nbearer_token_file: token\n"+quick, dir, nil, testnet.Bearer)
 		defer d.end()
-		d.g.allow("old")
+		d.g.Allow("old")
 		d.load(5 * time.Second)
-		d.g.allow("new")
+		d.g.Allow("new")
 		d.load(10 * time.Minute)
 		if s := d.q.Status(); s.State != StateHeld {
 			t.Errorf("state is %+v", s)
 		}
-		if n := d.g.refusals(); n > 30 {
+		if n := d.g.Refusals(); n > 30 {
 			t.Errorf("%d refused requests in ten minutes", n)
 		}
-		write(t, filepath.Join(dir, "token"), "new")
-		took := within(t, 10*time.Second, "delivering again", func() bool { return d.q.Status().State != StateHeld && d.g.count("new") > 1 })
+		testnet.WriteFile(t, filepath.Join(dir, "token"), "new")
+		took := testnet.Within(t, 10*time.Second, "delivering again", func() bool { return d.q.Status().State != StateHeld && d.g.Count("new") > 1 })
 		d.complete()
-		t.Logf("delivering after %s, %d refusals", took, d.g.refusals())
+		t.Logf("delivering after %s, %d refusals", took, d.g.Refusals())
 	})
 }
 
 // A client certificate is replaced under load.
 func TestDeliveryCertificateRotation(t *testing.T) {
-	ca := newAuthority(t)
-	cert, key := ca.issue("old")
-	newCert, newKey := ca.issue("new")
-	server := ca.server()
+	ca := testnet.NewAuthority(t)
+	cert, key := ca.Issue("old")
+	newCert, newKey := ca.Issue("new")
+	server := ca.Server()
 	synctest.Test(t, func(t *testing.T) {
-		dir := files(t, map[string]string{"ca.pem": ca.pem, "cert.pem": cert, "key.pem": key})
-		d := deliver(t, "url: https://localhost/\ntls_config: {ca_file: ca.pem, cert_file: cert.pem, key_file: key.pem}\n"+quick, dir, server, commonName)
+		dir := testnet.WriteFiles(t, map[string]string{"ca.pem": ca.Pem, "cert.pem": cert, "key.pem": key})
+		d := deliver(t, "url: https://localhost/\ntls_config: {ca_file: ca.pem, cert_file: cert.pem, key_file: key.pem}\n"+quick, dir, server, testnet.CommonName)
 		defer d.end()
 		d.load(10 * time.Second)
 		go func() { d.load(20 * time.Second) }()
-		write(t, filepath.Join(dir, "key.pem"), newKey)
+		testnet.WriteFile(t, filepath.Join(dir, "key.pem"), newKey)
 		time.Sleep(time.Second)
-		write(t, filepath.Join(dir, "cert.pem"), newCert)
-		took := within(t, 10*time.Second, "new certificate in use", func() bool { return d.g.count("new") > 0 })
+		testnet.WriteFile(t, filepath.Join(dir, "cert.pem"), newCert)
+		took := testnet.Within(t, 10*time.Second, "new certificate in use", func() bool { return d.g.Count("new") > 0 })
 		time.Sleep(21 * time.Second)
 		d.complete()
 		if s := d.q.Status(); s.Retries > 0 || s.LastError != "" {
@@ -195,7 +197,7 @@ func TestDeliveryCertificateRotation(t *testing.T) {
 // Metadata follows the samples, each minute, and not while the target is held.
 func TestDeliveryMetadata(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := deliver(t, "url: http://h.example/\nbearer_token: x\n"+quick, "", nil, bearer)
+		d := deliver(t, "url: http://h.example/\nbearer_token: x\n"+quick, "", nil, testnet.Bearer)
 		defer d.end()
 		for i, name := range []string{"a", "b"} {
 			d.log.series[name] = &wal.Series{Slot: i, Labels: labels.FromStrings("__name__", name), About: &wal.About{Meta: metadata.Metadata{Type: model.MetricTypeGauge, Help: name}}}
@@ -207,11 +209,11 @@ func TestDeliveryMetadata(t *testing.T) {
 		}
 		d.mu.Unlock()
 		d.complete()
-		d.g.allow("y") // nobody
+		d.g.Allow("y") // nobody
 		d.load(10 * time.Minute)
-		before := d.g.count("x")
+		before := d.g.Count("x")
 		d.load(10 * time.Minute)
-		if n := d.g.count("x") - before; n > 12 {
+		if n := d.g.Count("x") - before; n > 12 {
 			t.Errorf("a held target sees %d requests in ten minutes", n)
 		}
 		d.mu.Lock()

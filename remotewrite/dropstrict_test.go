@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
@@ -20,7 +21,7 @@ func TestDropNeverSendsA400AgainAs1(t *testing.T) {
 	for message, want := range map[string]int{config.MessageV2: 0, config.MessageAuto: 1} {
 		t.Run(message, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, &fakeReceiver{script: func(fakeRequest) (Answer, bool) { return Answer{Status: 400, Text: "no"}, true }})
+				r := newRig(t, &fakeReceiver{script: func(fakeRequest) (client.Answer, bool) { return client.Answer{Status: 400, Text: "no"}, true }})
 				r.cfg.ProtobufMessage, r.cfg.Target.OnRefusal, r.cfg.Metadata.Send = message, config.RefusalDrop, false
 				r.start()
 				for range 5 {
@@ -51,8 +52,8 @@ func TestRefusalsAreLoggedOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		text := "series limit of 5000 is reached"
-		r := newRig(t, &fakeReceiver{script: func(q fakeRequest) (Answer, bool) {
-			return Answer{Status: 400, Text: fmt.Sprintf("%s: request %d", text, q.n)}, true
+		r := newRig(t, &fakeReceiver{script: func(q fakeRequest) (client.Answer, bool) {
+			return client.Answer{Status: 400, Text: fmt.Sprintf("%s: request %d", text, q.n)}, true
 		}})
 		r.cfg.Target.OnRefusal = config.RefusalDrop
 		r.logger = slog.New(slog.NewTextHandler(&log, nil))

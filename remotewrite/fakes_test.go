@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
@@ -252,7 +253,7 @@ type fakeReceiver struct {
 
 	// script answers instead of the receiver when it returns true. n counts requests
 	// from 0.
-	script func(r fakeRequest) (Answer, bool)
+	script func(r fakeRequest) (client.Answer, bool)
 	// loseAnswer stores and then answers with a network error.
 	loseAnswer func(r fakeRequest) bool
 
@@ -282,18 +283,18 @@ const (
 )
 
 // notTaken is the answer to a request of a version that is not taken.
-func (s speech) notTaken(v wire.Version) (Answer, bool) {
+func (s speech) notTaken(v wire.Version) (client.Answer, bool) {
 	switch {
 	case s == speaksBoth, v == wire.V1 && s != speaksTwo, v == wire.V2 && s == speaksTwo:
-		return Answer{}, false
+		return client.Answer{}, false
 	case s == speaksOneSilent:
-		return Answer{Status: 204}, true
+		return client.Answer{Status: 204}, true
 	case s == speaksOne400:
-		return Answer{Status: 400, Text: "cannot decode"}, true
+		return client.Answer{Status: 400, Text: "cannot decode"}, true
 	case s == speaksOne500:
-		return Answer{Status: 500, Text: "cannot decode"}, true
+		return client.Answer{Status: 500, Text: "cannot decode"}, true
 	}
-	return Answer{Status: 415, Text: "not this message"}, true
+	return client.Answer{Status: 415, Text: "not this message"}, true
 }
 
 type fakeRequest struct {
@@ -307,7 +308,7 @@ type fakeRequest struct {
 	status  int
 }
 
-func (r *fakeReceiver) Send(ctx context.Context, req Request) Answer {
+func (r *fakeReceiver) Send(ctx context.Context, req client.Request) client.Answer {
 	q := readFake(req)
 	r.mu.Lock()
 	q.n = len(r.requests)
@@ -324,7 +325,7 @@ func (r *fakeReceiver) Send(ctx context.Context, req Request) Answer {
 			r.mu.Lock()
 			r.flying--
 			r.mu.Unlock()
-			return Answer{Err: err}
+			return client.Answer{Err: err}
 		}
 	}
 	r.mu.Lock()
@@ -337,7 +338,7 @@ func (r *fakeReceiver) Send(ctx context.Context, req Request) Answer {
 }
 
 // readFake decodes a request.
-func readFake(req Request) fakeRequest {
+func readFake(req client.Request) fakeRequest {
 	raw, err := snappy.Decode(nil, req.Body)
 	if err != nil {
 		panic(err)
@@ -396,7 +397,7 @@ func (r *fakeReceiver) set(change func()) {
 	change()
 }
 
-func (r *fakeReceiver) answer(q fakeRequest) Answer {
+func (r *fakeReceiver) answer(q fakeRequest) client.Answer {
 	if r.script != nil {
 		if a, ok := r.script(q); ok {
 			return a
@@ -407,18 +408,18 @@ func (r *fakeReceiver) answer(q fakeRequest) Answer {
 }
 
 // stores is the receiver's own answer.
-func (r *fakeReceiver) stores(q fakeRequest) Answer {
+func (r *fakeReceiver) stores(q fakeRequest) client.Answer {
 	if a, not := r.speaks.notTaken(q.version); not {
 		return a
 	}
 	if len(q.samples) == 0 {
 		if r.refuseEmpty {
-			return Answer{Status: 400, Text: "empty write"}
+			return client.Answer{Status: 400, Text: "empty write"}
 		}
-		return Answer{Status: 204}
+		return client.Answer{Status: 204}
 	}
 	if r.maxSamples > 0 && len(q.samples) > r.maxSamples {
-		return Answer{Status: 413, Text: "too large"}
+		return client.Answer{Status: 413, Text: "too large"}
 	}
 	if r.stored == nil {
 		r.stored, r.has = map[string][]smp{}, map[smp]bool{}
@@ -456,13 +457,13 @@ func (r *fakeReceiver) stores(q fakeRequest) Answer {
 			fresh = nil
 		}
 		r.noteNewest(fresh)
-		return Answer{Status: cmp.Or(r.refuses, 400), Text: refusal, Written: Written{Known: q.version == wire.V2 && !r.hidesWritten, Samples: written}}
+		return client.Answer{Status: cmp.Or(r.refuses, 400), Text: refusal, Written: client.Written{Known: q.version == wire.V2 && !r.hidesWritten, Samples: written}}
 	}
 	if r.loseAnswer != nil && r.loseAnswer(q) {
-		return Answer{Err: errors.New("connection reset")}
+		return client.Answer{Err: errors.New("connection reset")}
 	}
 	r.noteNewest(fresh)
-	return Answer{Status: 204, Written: Written{Known: q.version == wire.V2, Samples: written}}
+	return client.Answer{Status: 204, Written: client.Written{Known: q.version == wire.V2, Samples: written}}
 }
 
 // noteNewest moves the window's end: after a request, not within.

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hwsagent/remotewrite/client"
 )
 
 // A change of credentials ends a hold and a pause, but not the time for which the receiver asked to be
@@ -11,20 +13,20 @@ import (
 func TestCredentialsDoNotEndRetryAfter(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
-		answer Answer
+		answer client.Answer
 		poke   func(*Queue)
 		most   time.Duration // until the next request
 		least  time.Duration
 	}{
-		{"429 with Retry-After, credentials", Answer{Status: 429, RetryAfter: time.Minute}, (*Queue).CredentialsChanged, 75 * time.Second, 50 * time.Second},
-		{"429 with Retry-After, poke", Answer{Status: 429, RetryAfter: time.Minute}, (*Queue).Poke, time.Second, 0},
-		{"503, credentials", Answer{Status: 503}, (*Queue).CredentialsChanged, time.Second, 0},
-		{"401, credentials", Answer{Status: 401}, (*Queue).CredentialsChanged, time.Second, 0},
+		{"429 with Retry-After, credentials", client.Answer{Status: 429, RetryAfter: time.Minute}, (*Queue).CredentialsChanged, 75 * time.Second, 50 * time.Second},
+		{"429 with Retry-After, poke", client.Answer{Status: 429, RetryAfter: time.Minute}, (*Queue).Poke, time.Second, 0},
+		{"503, credentials", client.Answer{Status: 503}, (*Queue).CredentialsChanged, time.Second, 0},
+		{"401, credentials", client.Answer{Status: 401}, (*Queue).CredentialsChanged, time.Second, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ill := true
-				r := newRig(t, &fakeReceiver{script: func(fakeRequest) (Answer, bool) { return tc.answer, ill }})
+				r := newRig(t, &fakeReceiver{script: func(fakeRequest) (client.Answer, bool) { return tc.answer, ill }})
 				r.start()
 				r.round(10)
 				r.until("the first request", time.Minute, func() bool { return r.to.count() > 0 })

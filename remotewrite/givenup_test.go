@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/wal"
 )
 
@@ -23,14 +24,14 @@ func TestGivenUpStaysGivenUp(t *testing.T) {
 			r.cfg.Queue.MinShards, r.cfg.Queue.MaxShards = 2, 2
 			down := true
 			var mine []string // what shares a shard with the bad sample: delivered; the other shard waits
-			to.script = func(q fakeRequest) (Answer, bool) {
+			to.script = func(q fakeRequest) (client.Answer, bool) {
 				if down && mine == nil && slices.ContainsFunc(q.samples, bad) {
 					for _, s := range q.samples {
 						mine = append(mine, s.series)
 					}
 				}
 				other := slices.ContainsFunc(q.samples, func(s smp) bool { return !slices.Contains(mine, s.series) })
-				return Answer{Status: 503}, down && other
+				return client.Answer{Status: 503}, down && other
 			}
 			r.round(30)
 			r.start()

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 )
 
@@ -96,11 +97,11 @@ type site struct {
 }
 
 // send is a request of so much work.
-func (s *site) send(work float64) Answer {
+func (s *site) send(work float64) client.Answer {
 	now := time.Now()
 	at := now.Sub(s.begin)
 	if at >= s.well && at < s.well+s.outage {
-		return Answer{Err: errDown}
+		return client.Answer{Err: errDown}
 	}
 	s.mu.Lock()
 	of := &s.load.seconds[min(int(at/time.Second), len(s.load.seconds)-1)]
@@ -120,7 +121,7 @@ func (s *site) send(work float64) Answer {
 	}
 	s.mu.Unlock()
 	time.Sleep(time.Until(end) + s.roundTrip)
-	return Answer{Status: status}
+	return client.Answer{Status: status}
 }
 
 func later(a, b time.Time) time.Time {
@@ -205,7 +206,7 @@ func (h *herdling) run(ctx context.Context) error {
 				work = h.s.asking // as askTime and waitDown do
 			}
 			a := h.s.send(work)
-			if Classify(a, config.Policy{RetryOnRateLimit: true}) != Delivered {
+			if client.Classify(a, config.Policy{RetryOnRateLimit: true}) != client.Delivered {
 				g.failed(p, a.String(), a.RetryAfter, a.Status != 0)
 				continue
 			}

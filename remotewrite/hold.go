@@ -3,6 +3,7 @@ package remotewrite
 import (
 	"slices"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/wire"
 )
 
@@ -15,21 +16,21 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 	passes := v.emptyPasses && !v.byData
 	if passes || s.q.timeUnknown() && s.q.asksTime() {
 		a := s.q.sendEmpty(s.sending, s.q.proto.chooseTest(testEmpty).version)
-		if a.Version == wire.V2 && a.Status == statusUnsupported {
+		if a.Version == wire.V2 && a.Status == client.StatusUnsupported {
 			a = s.q.sendEmpty(s.sending, wire.V1)
 		}
-		switch v := Classify(a, s.q.cfg.Policy()); {
+		switch v := client.Classify(a, s.q.cfg.Policy()); {
 		case s.sending.Err() != nil && a.Status == 0:
 			g.release(p)
 			return s.sending.Err()
-		case a.took():
+		case a.Accepted():
 			g.passed(p)
 			return nil
 		case passes:
 			s.q.noteAnswer(a)
 			s.q.refused(p, a)
 			return nil
-		case v == Retry:
+		case v == client.Retry:
 			s.q.noTime(a)
 			g.refused(p, a.String())
 			return nil
@@ -48,7 +49,7 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 		later = nil
 	}
 	verdict, a, err := s.testWith(p, l, sample, c)
-	if verdict == Suspect && m == patient && len(later) > 0 && !fromDatabase(*a) {
+	if verdict == client.Suspect && m == patient && len(later) > 0 && !fromDatabase(*a) {
 		// Every series' oldest sample was refused by now: perhaps these are bad. The next
 		// one of this series tells, if it is taken at the same moment.
 		refusal, late := a, s.mayHaveSuccessor(sample[0])
@@ -62,32 +63,32 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 		}
 		switch {
 		case !read:
-		case verdict == Delivered && !late:
-			s.buryEach(sample, []Answer{*refusal}, 0)
+		case verdict == client.Delivered && !late:
+			s.buryEach(sample, []client.Answer{*refusal}, 0)
 			s.forget(l, sample[0])
-		case verdict == Suspect && deep:
+		case verdict == client.Suspect && deep:
 			s.q.deepen(key) // only now: one that was not refused is not passed over
 		}
 	}
 	switch {
 	case err != nil || a == nil:
 		return err
-	case verdict == Delivered:
+	case verdict == client.Delivered:
 		if v.byData {
 			s.q.restoreBatch()
 		}
 		g.delivered(p)
-	case verdict == Older && a.Status/100 == 2:
+	case verdict == client.Older && a.Status/100 == 2:
 		l.unsure = true
 		g.resume(p) // it takes requests; see what it says to 1.0
-	case verdict == Suspect && (m != patient || fromDatabase(*a)):
+	case verdict == client.Suspect && (m != patient || fromDatabase(*a)):
 		// The receiver's database speaks. Or, taking a batch apart, which had shown that the way is good: the hold had
 		// another reason, and that is gone. What is refused is this sample.
 		g.resume(p)
 	default:
 		s.q.noteAnswer(*a)
 		s.q.refused(p, *a)
-		if deep && verdict == Suspect {
+		if deep && verdict == client.Suspect {
 			g.testSoon() // there may be many to go through
 		}
 	}
@@ -102,19 +103,19 @@ func (s *shard) testTaken(p pass, taken point, c choice) error {
 	if err != nil || !sent {
 		return err // p was given back
 	}
-	switch v := Classify(a, s.q.cfg.Policy()); {
-	case v == Delivered:
+	switch v := client.Classify(a, s.q.cfg.Policy()); {
+	case v == client.Delivered:
 		s.accepted(&one)
 		s.q.restoreBatch()
 		s.q.gate.delivered(p)
 		return nil
-	case v == Older && a.Status/100 == 2, v == Suspect && fromDatabase(a):
+	case v == client.Older && a.Status/100 == 2, v == client.Suspect && fromDatabase(a):
 		s.q.gate.resume(p)
 		return nil
 	}
 	s.q.noteAnswer(a)
 	s.q.refused(p, a)
-	if s.resending && Classify(a, s.q.cfg.Policy()) == Suspect {
+	if s.resending && client.Classify(a, s.q.cfg.Policy()) == client.Suspect {
 		s.q.gate.testSoon() // it is old by now; the search among the held ones goes on
 	}
 	return nil
@@ -122,18 +123,18 @@ func (s *shard) testTaken(p pass, taken point, c choice) error {
 
 // testWith sends one held sample. If it is taken it is settled and leaves the parcel.
 // Without an answer p is given back.
-func (s *shard) testWith(p pass, l *parcel, sample []point, c choice) (Verdict, *Answer, error) {
+func (s *shard) testWith(p pass, l *parcel, sample []point, c choice) (client.Verdict, *client.Answer, error) {
 	one := parcel{points: sample, again: l.again}
 	if !carries(&s.q.cfg, wire.V1, &sample[0]) {
 		c = choice{version: wire.V2}
 	}
 	a, sent, err := s.post(p, &one, c)
 	if err != nil || !sent {
-		return Hold, nil, err
+		return client.Hold, nil, err
 	}
-	v := Classify(a, s.q.cfg.Policy())
+	v := client.Classify(a, s.q.cfg.Policy())
 	s.heardLate(sample, a)
-	if v == Delivered {
+	if v == client.Delivered {
 		s.accepted(&one)
 		s.forget(l, sample[0])
 		s.early = append(s.early, sample[0])

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/wal"
 )
 
@@ -24,12 +25,12 @@ func TestHoldEndsByItselfWithoutEmptyWrites(t *testing.T) {
 							begin := time.Now()
 							denied := 0
 							to := &fakeReceiver{refuseEmpty: true, keepsGood: keeps, latency: time.Millisecond}
-							to.script = func(fakeRequest) (Answer, bool) {
+							to.script = func(fakeRequest) (client.Answer, bool) {
 								if d := time.Since(begin); d >= from && d < from+45*time.Second {
 									denied++
-									return Answer{Status: 401, Text: "expired"}, true
+									return client.Answer{Status: 401, Text: "expired"}, true
 								}
-								return Answer{}, false
+								return client.Answer{}, false
 							}
 							r := newRig(t, to)
 							bad := smp{fmt.Sprintf("m%04d", series/2), r.time + int64(poisoned+1)*1000, 0}
@@ -73,14 +74,14 @@ func TestRouteBreaksWhileIsolating(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var broken time.Time
 					to := &fakeReceiver{refuseEmpty: !empties}
-					to.script = func(q fakeRequest) (Answer, bool) {
+					to.script = func(q fakeRequest) (client.Answer, bool) {
 						if broken.IsZero() && q.n >= first {
 							broken = time.Now()
 						}
 						if !broken.IsZero() && time.Since(broken) < 30*time.Second {
-							return Answer{Status: 400, Text: "<html>No required SSL certificate was sent</html>"}, true
+							return client.Answer{Status: 400, Text: "<html>No required SSL certificate was sent</html>"}, true
 						}
-						return Answer{}, false
+						return client.Answer{}, false
 					}
 					r := newRig(t, to)
 					bad := smp{"m0300", r.time + 1000, float64(r.time+1000) + 300}
@@ -111,11 +112,11 @@ func TestRouteBreaksForANewShard(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				broken, refused := false, 0
 				to := &fakeReceiver{refuseEmpty: true, latency: 20 * time.Millisecond}
-				to.script = func(fakeRequest) (Answer, bool) {
+				to.script = func(fakeRequest) (client.Answer, bool) {
 					if broken {
 						refused++
 					}
-					return Answer{Status: 400, Text: "No required SSL certificate was sent"}, broken
+					return client.Answer{Status: 400, Text: "No required SSL certificate was sent"}, broken
 				}
 				r := newRig(t, to)
 				r.cfg.Queue.MinShards, r.cfg.Queue.MaxShards = 2, 2
@@ -153,7 +154,7 @@ func TestRouteBreaksForANewShard(t *testing.T) {
 func TestCredentialsChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		good := false
-		r := newRig(t, &fakeReceiver{script: func(fakeRequest) (Answer, bool) { return Answer{Status: 401}, !good }})
+		r := newRig(t, &fakeReceiver{script: func(fakeRequest) (client.Answer, bool) { return client.Answer{Status: 401}, !good }})
 		r.start()
 		r.round(10)
 		time.Sleep(200 * time.Second)
@@ -174,11 +175,13 @@ func TestCredentialsChanged(t *testing.T) {
 
 // SIGTERM in an outage, with requests that hang: out in time, nothing lost.
 func TestStopInOutage(t *testing.T) {
-	for name, script := range map[string]func(fakeRequest) (Answer, bool){
-		"refused":    func(fakeRequest) (Answer, bool) { return Answer{Err: errDown}, true },
-		"held":       func(fakeRequest) (Answer, bool) { return Answer{Status: 403}, true },
-		"overloaded": func(fakeRequest) (Answer, bool) { return Answer{Status: 429, RetryAfter: 5 * time.Minute}, true },
-		"hanging":    nil,
+	for name, script := range map[string]func(fakeRequest) (client.Answer, bool){
+		"refused": func(fakeRequest) (client.Answer, bool) { return client.Answer{Err: errDown}, true },
+		"held":    func(fakeRequest) (client.Answer, bool) { return client.Answer{Status: 403}, true },
+		"overloaded": func(fakeRequest) (client.Answer, bool) {
+			return client.Answer{Status: 429, RetryAfter: 5 * time.Minute}, true
+		},
+		"hanging": nil,
 	} {
 		for _, after := range []time.Duration{0, time.Second, 5 * time.Second, 45 * time.Second, 10 * time.Minute} {
 			t.Run(fmt.Sprintf("%s after %v", name, after), func(t *testing.T) {
@@ -213,7 +216,7 @@ func TestStopInOutage(t *testing.T) {
 
 // A target that is down for long: nothing is held in memory, and it comes back.
 func TestLongOutageHoldsNothing(t *testing.T) {
-	for name, a := range map[string]Answer{
+	for name, a := range map[string]client.Answer{
 		"network": {Err: errDown}, "5xx": {Status: 503}, "held": {Status: 401},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -223,7 +226,7 @@ func TestLongOutageHoldsNothing(t *testing.T) {
 				if testing.Short() {
 					down = 2 * time.Hour
 				}
-				r := newRig(t, &fakeReceiver{script: func(fakeRequest) (Answer, bool) { return a, time.Since(begin) < down }})
+				r := newRig(t, &fakeReceiver{script: func(fakeRequest) (client.Answer, bool) { return a, time.Since(begin) < down }})
 				r.start()
 				held, looks := 0, 0
 				for time.Since(begin) < down {

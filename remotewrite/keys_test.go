@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
@@ -33,7 +34,7 @@ type keyObservation struct {
 
 // throughQueue runs a queue with the entry against answer until the time is over, and
 // returns what came and the queue's outcome. fill appends to the log before the start.
-func throughQueue(t *testing.T, keys string, fill func(*memLog), answer func(n int) Answer, takes, length time.Duration) (*keyObservation, wal.Outcome, Status) {
+func throughQueue(t *testing.T, keys string, fill func(*memLog), answer func(n int) client.Answer, takes, length time.Duration) (*keyObservation, wal.Outcome, Status) {
 	t.Helper()
 	if !strings.Contains(keys, "hwsagent:") {
 		keys += "\nhwsagent: {future_limit: 0s}"
@@ -41,7 +42,7 @@ func throughQueue(t *testing.T, keys string, fill func(*memLog), answer func(n i
 	cfg := mustLoad(t, "url: http://h.example/\n"+keys)
 	log, o := newMemLog(t), &keyObservation{}
 	fill(log)
-	send := senderFunc(func(ctx context.Context, r Request) Answer {
+	send := senderFunc(func(ctx context.Context, r client.Request) client.Answer {
 		n := 0
 		o.mu.Lock()
 		seen := len(o.at)
@@ -70,10 +71,10 @@ func throughQueue(t *testing.T, keys string, fill func(*memLog), answer func(n i
 			o.mu.Unlock()
 		}()
 		if sleep(ctx, takes) != nil {
-			return Answer{Err: ctx.Err()}
+			return client.Answer{Err: ctx.Err()}
 		}
 		if n == 0 {
-			return Answer{Status: 204}
+			return client.Answer{Status: 204}
 		}
 		return answer(seen)
 	})
@@ -108,8 +109,8 @@ func secondsOf(n, series int) func(*memLog) {
 	}
 }
 
-func alwaysStatus(status int) func(int) Answer {
-	return func(int) Answer { return Answer{Status: status} }
+func alwaysStatus(status int) func(int) client.Answer {
+	return func(int) client.Answer { return client.Answer{Status: status} }
 }
 
 // Every key of queue_config changes what happens: the same thing is measured with two
@@ -172,7 +173,7 @@ func TestQueueConfigKeys(t *testing.T) {
 		key: "max_backoff", values: [2]string{"1s", "10s"},
 		run: func(t *testing.T, keys string) float64 { // between attempts, after many failures
 			longest := 0.0
-			o, _, _ := throughQueue(t, keys, secondsOf(1, 1), func(int) Answer { return Answer{Status: 429} }, 0, 2*time.Minute)
+			o, _, _ := throughQueue(t, keys, secondsOf(1, 1), func(int) client.Answer { return client.Answer{Status: 429} }, 0, 2*time.Minute)
 			for i := range len(o.at) - 1 {
 				longest = max(longest, gap(o, i).Seconds())
 			}
@@ -182,11 +183,11 @@ func TestQueueConfigKeys(t *testing.T) {
 	}, {
 		key: "retry_on_http_429", values: [2]string{"true", "false"},
 		run: func(t *testing.T, keys string) float64 { // samples dropped for one 429
-			_, o, _ := throughQueue(t, keys, secondsOf(1, 10), func(n int) Answer {
+			_, o, _ := throughQueue(t, keys, secondsOf(1, 10), func(n int) client.Answer {
 				if n == 0 {
-					return Answer{Status: 429, Text: "slow down"}
+					return client.Answer{Status: 429, Text: "slow down"}
 				}
-				return Answer{Status: 200}
+				return client.Answer{Status: 200}
 			}, 0, time.Minute)
 			if o.Sum() != 10 {
 				t.Errorf("outcome %+v", o)

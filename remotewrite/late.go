@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/wal"
 )
 
@@ -118,7 +119,7 @@ func firstPart(points []point) (part, others []point, is standing) {
 // part to its outcomes, and looks anew at what is left: what was late for a sample before it is not,
 // if that was refused. If nothing shows that the samples are at fault, the target is held, done is
 // false, and the parcel has what is left. The error is ctx's.
-func (s *shard) isolate(ctx context.Context, l *parcel, a Answer) (done bool, err error) {
+func (s *shard) isolate(ctx context.Context, l *parcel, a client.Answer) (done bool, err error) {
 	points := s.withoutExemplars(l.points)
 	budget, askedLate := isolateBudget, false
 	var paid pay // in the turns with fresh samples
@@ -219,7 +220,7 @@ func notHeld(err error) error {
 // giveUpUnknown gives up, all with one letter, samples that the budget did not suffice for, if they are
 // refused together while others are taken, or the receiver's database has said of the batch that it
 // is late. It returns those that have no outcome, because the target is held. The error is ctx's.
-func (s *shard) giveUpUnknown(ctx context.Context, points []point, a Answer) (left []point, err error) {
+func (s *shard) giveUpUnknown(ctx context.Context, points []point, a client.Answer) (left []point, err error) {
 	for len(points) > 0 {
 		n := len(points)
 		if !final(a, points...) {

@@ -5,18 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/prometheus/prometheus/model/value"
+
+	"hwsagent/remotewrite/client"
 	"hwsagent/wal"
 )
 
 // letterOf makes the letter of a refused sample, which stands for n of them.
-func letterOf(p point, n int, a Answer, why wal.Reason) Letter {
+func letterOf(p point, n int, a client.Answer, why wal.Reason) Letter {
 	l := Letter{
 		Time:      time.Now(),
 		Series:    p.series.labels().String(),
@@ -108,25 +109,4 @@ func inLogOrder(points []point) []point {
 // same reports whether q is the same sample of the log.
 func (p point) same(q point) bool {
 	return q.series == p.series && q.seq == p.seq && q.t == p.t && q.kind == p.kind
-}
-
-// String is the answer in one line, for people.
-func (a Answer) String() string {
-	switch {
-	case a.Status == 0 && a.Err != nil:
-		return a.Err.Error()
-	case a.Page:
-		return fmt.Sprintf("%d %s with a web page, which no remote-write receiver sends: %s", a.Status, http.StatusText(a.Status), cmp.Or(a.Text, "it has no title"))
-	case a.Status == http.StatusSwitchingProtocols:
-		return "answered " + statusText(a.Status, "") + ", not remote write"
-	}
-	return statusText(a.Status, a.Text)
-}
-
-// took reports whether a receiver took the request.
-func (a Answer) took() bool { return a.Status/100 == 2 && !a.Page }
-
-// denied reports whether the answer is about credentials.
-func (a Answer) denied() bool {
-	return a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/prompb"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
 )
@@ -58,14 +59,14 @@ func (c *seriesCache) families() []prompb.MetricMetadata {
 // sends everything again.
 type metadataSender struct {
 	config  config.MetadataConfig
-	post    func(context.Context, Request) Answer // counts and notes it
+	post    func(context.Context, client.Request) client.Answer // counts and notes it
 	gate    *gate
 	metrics *Metrics
 	pending chan []prompb.MetricMetadata // of length 1: the newest round
 	next    time.Time                    // of the reader's goroutine
 }
 
-func newMetadata(c config.MetadataConfig, post func(context.Context, Request) Answer, g *gate, m *Metrics) *metadataSender {
+func newMetadata(c config.MetadataConfig, post func(context.Context, client.Request) client.Answer, g *gate, m *Metrics) *metadataSender {
 	return &metadataSender{config: c, post: post, gate: g, metrics: m, pending: make(chan []prompb.MetricMetadata, 1)}
 }
 
@@ -116,13 +117,13 @@ func (m *metadataSender) send(ctx context.Context, batch []prompb.MetricMetadata
 		return false
 	}
 	m.metrics.Sending(counts, len(body), false)
-	a := m.post(ctx, Request{Body: body})
+	a := m.post(ctx, client.Request{Body: body})
 	if a.RetryAfter > 0 || a.Status == http.StatusTooManyRequests {
 		m.gate.failed(p, a.String(), a.RetryAfter, true) // it is the target's, not this request's
 	} else {
 		m.gate.release(p)
 	}
-	if !a.took() {
+	if !a.Accepted() {
 		m.metrics.Failed(counts)
 		return false
 	}

@@ -15,14 +15,15 @@ import (
 	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/prompb"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
 
 // senderFunc is a Sender made of a function.
-type senderFunc func(context.Context, Request) Answer
+type senderFunc func(context.Context, client.Request) client.Answer
 
-func (f senderFunc) Send(ctx context.Context, r Request) Answer { return f(ctx, r) }
+func (f senderFunc) Send(ctx context.Context, r client.Request) client.Answer { return f(ctx, r) }
 
 // metaCache is a cache that has met series of n families, one of them without
 // metadata, one dropped by a rule, one histogram of three series.
@@ -95,14 +96,14 @@ func TestMetadataConfig(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			requests, families := 0, 0
-			sender := senderFunc(func(_ context.Context, r Request) Answer {
+			sender := senderFunc(func(_ context.Context, r client.Request) client.Answer {
 				requests++
 				got := decode(t, r.Body)
 				families += len(got.Metadata)
 				if len(got.Timeseries) > 0 {
 					t.Error("a metadata request has series")
 				}
-				return Answer{Status: 200}
+				return client.Answer{Status: 200}
 			})
 			m := newMetadata(tc.config, sender.Send, openGate(), nil)
 			stop := start(m)
@@ -129,7 +130,7 @@ func TestMetadataRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		requests := 0
 		m := newMetadata(config.MetadataConfig{Send: true, SendInterval: d(time.Minute), MaxSamplesPerSend: 10},
-			func(context.Context, Request) Answer { requests++; return Answer{Status: 400} }, openGate(), nil)
+			func(context.Context, client.Request) client.Answer { requests++; return client.Answer{Status: 400} }, openGate(), nil)
 		stop := start(m)
 		defer stop()
 		c := metaCache(t, 100)
@@ -145,10 +146,10 @@ func TestMetadataRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		requests := 0
 		m := newMetadata(config.MetadataConfig{Send: true, SendInterval: d(time.Minute), MaxSamplesPerSend: 1000},
-			func(ctx context.Context, _ Request) Answer {
+			func(ctx context.Context, _ client.Request) client.Answer {
 				requests++
 				<-ctx.Done()
-				return Answer{Err: ctx.Err()}
+				return client.Answer{Err: ctx.Err()}
 			}, openGate(), nil)
 		stop := start(m)
 		c := metaCache(t, 100)
@@ -187,11 +188,11 @@ func TestMetadataHelp(t *testing.T) {
 	help := strings.Repeat("line\n", 5000)
 	c := newSeriesCache(labels.EmptyLabels(), nil)
 	c.get(&wal.Series{Labels: labels.FromStrings("__name__", "m"), About: &wal.About{Meta: metadata.Metadata{Help: help}}})
-	m := newMetadata(config.DefaultConfig().Metadata, func(_ context.Context, r Request) Answer {
+	m := newMetadata(config.DefaultConfig().Metadata, func(_ context.Context, r client.Request) client.Answer {
 		if got := decode(t, r.Body).Metadata; len(got) != 1 || got[0].Help != help || got[0].MetricFamilyName != "m" {
 			t.Errorf("%v", got)
 		}
-		return Answer{Status: 204}
+		return client.Answer{Status: 204}
 	}, openGate(), nil)
 	if !m.send(t.Context(), c.families()) {
 		t.Error("not sent")

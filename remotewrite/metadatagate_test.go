@@ -7,6 +7,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"hwsagent/remotewrite/client"
 )
 
 // Metadata passes the target's gate: none goes while the receiver has asked to be left in peace, and
@@ -18,17 +20,17 @@ func TestMetadataPassesTheGate(t *testing.T) {
 				var limited time.Time
 				early, since := 0, 0
 				recv := &fakeReceiver{latency: 5 * time.Millisecond}
-				recv.script = func(q fakeRequest) (Answer, bool) {
+				recv.script = func(q fakeRequest) (client.Answer, bool) {
 					switch {
 					case !limited.IsZero() && time.Since(limited) < 5*time.Minute:
 						early++
 					case limited.IsZero() && q.n > 20 && (len(q.samples) > 0) == (to == "samples"):
 						limited = time.Now()
-						return Answer{Status: 429, RetryAfter: 5 * time.Minute}, true
+						return client.Answer{Status: 429, RetryAfter: 5 * time.Minute}, true
 					case !limited.IsZero():
 						since++
 					}
-					return Answer{}, false
+					return client.Answer{}, false
 				}
 				r := newRig(t, recv)
 				m, err := NewMetrics(prometheus.NewRegistry(), "test", "http://h/")

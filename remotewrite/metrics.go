@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
@@ -207,7 +208,7 @@ func (m *Metrics) Sending(c Counts, bytes int, retry bool) {
 }
 
 // Answered counts the answer to a request.
-func (m *Metrics) Answered(a Answer) {
+func (m *Metrics) Answered(a client.Answer) {
 	if m == nil {
 		return
 	}
@@ -361,18 +362,6 @@ func (m *Metrics) Letters(n int) {
 	if m != nil {
 		m.letters.Add(float64(n))
 	}
-}
-
-// reloaded counts a change of credential or certificate files.
-func (m *Metrics) reloaded(err error) {
-	if m == nil {
-		return
-	}
-	result := "ok"
-	if err != nil {
-		result = "failed"
-	}
-	m.reloads.WithLabelValues(result).Inc()
 }
 
 // maxGauge is a gauge of seconds that only rises, as a rule.

@@ -2,7 +2,6 @@ package remotewrite
 
 import (
 	"errors"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
@@ -30,8 +30,8 @@ func TestMetricsCompatible(t *testing.T) {
 	m.Sending(batch, 100, false)
 	m.Sending(batch, 100, true)
 	m.Sending(Counts{classMetadata: 7}, 50, false)
-	m.Answered(Answer{Status: 200, Took: 30 * time.Millisecond})
-	m.Answered(Answer{Err: errors.New("x"), Took: time.Second})
+	m.Answered(client.Answer{Status: 200, Took: 30 * time.Millisecond})
+	m.Answered(client.Answer{Err: errors.New("x"), Took: time.Second})
 	m.Failed(Counts{classSample: 1})
 	m.SetPending(6)
 	m.Read(5_500)
@@ -147,7 +147,7 @@ func TestMetricsNil(t *testing.T) {
 	}
 	for _, m := range []*Metrics{nil, unregistered} {
 		m.Sending(Counts{1, 1, 1, 1}, 1, true)
-		m.Answered(Answer{Status: 200})
+		m.Answered(client.Answer{Status: 200})
 		m.Failed(Counts{1})
 		m.Settled(wal.Outcome{Filtered: 1})
 		m.SetPending(1)
@@ -161,8 +161,8 @@ func TestMetricsNil(t *testing.T) {
 		m.SetSkew(1)
 		m.Held(1)
 		m.Letters(1)
-		m.reloaded(nil)
-		m.setExpiry("ca", time.Now())
+		m.Reloaded(nil)
+		m.SetExpiry("ca", time.Now())
 		m.Unregister()
 	}
 	if n := testutil.ToFloat64(unregistered.total[classSample]); n != 1 {
@@ -172,49 +172,29 @@ func TestMetricsNil(t *testing.T) {
 
 // The ends of certificates and the reloads of files show.
 func TestMetricsCredentials(t *testing.T) {
-	ca := newAuthority(t)
-	cert, key := ca.issue("client")
-	dir := files(t, map[string]string{"ca.pem": ca.pem, "cert.pem": cert, "key.pem": key})
 	m, err := NewMetrics(nil, "a", "u")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := newClient(t, "{url: https://h.example/, tls_config: {ca_file: ca.pem, cert_file: cert.pem, key_file: key.pem}}", dir, ClientOptions{Metrics: m})
-	if got := testutil.ToFloat64(m.expiry.WithLabelValues("client")); got != float64(time.Date(2098, 1, 1, 0, 0, 0, 0, time.UTC).Unix()) {
-		t.Errorf("client certificate ends at %v", got)
-	}
-	if got := testutil.ToFloat64(m.expiry.WithLabelValues("ca")); got != float64(ca.cert.NotAfter.Unix()) {
-		t.Errorf("authority ends at %v", got)
-	}
-	write(t, filepath.Join(dir, "key.pem"), "x")
-	for range 3 { // one failure, seen three times
-		if c.reload(true) == nil {
-			t.Error("no error")
+	m.SetExpiry("server", time.Unix(1, 0))
+	m.SetExpiries(map[string]time.Time{"client": time.Unix(2, 0), "ca": time.Unix(3, 0), "bearer": time.Unix(4, 0)})
+	m.SetExpiries(map[string]time.Time{"client": time.Unix(5, 0)})
+	for role, want := range map[string]float64{"server": 1, "client": 5} {
+		if got := testutil.ToFloat64(m.expiry.WithLabelValues(role)); got != want {
+			t.Errorf("%s ends at %v, want %v", role, got, want)
 		}
 	}
-	write(t, filepath.Join(dir, "key.pem"), key)
-	if err := c.reload(true); err != nil {
-		t.Error(err)
+	if n, tokens := testutil.CollectAndCount(m.expiry), testutil.CollectAndCount(m.token); n != 2 || tokens != 0 {
+		t.Errorf("%d certificates and %d tokens, want 2 and 0", n, tokens)
 	}
-	cert, key = ca.issue("client")
-	write(t, filepath.Join(dir, "cert.pem"), cert)
-	write(t, filepath.Join(dir, "key.pem"), key)
-	if err := c.reload(true); err != nil {
-		t.Error(err)
+	m.SetTokenEnd(time.Unix(6, 0))
+	if got := testutil.ToFloat64(m.token); got != 6 {
+		t.Errorf("the token ends at %v", got)
 	}
+	m.Reloaded(nil)
+	m.Reloaded(errors.New("no"))
 	if failed, ok := testutil.ToFloat64(m.reloads.WithLabelValues("failed")), testutil.ToFloat64(m.reloads.WithLabelValues("ok")); failed != 1 || ok != 1 {
 		t.Errorf("%v reloads failed, %v did not; want 1 and 1", failed, ok)
-	}
-}
-
-func TestCredentialFiles(t *testing.T) {
-	c := mustLoad(t, `{url: http://h/, basic_auth: {username_file: u, password_file: p}, tls_config: {ca_file: ca, cert_file: /c, key_file: k}, http_headers: {B: {files: [b]}, A: {files: [a]}}}`)
-	c.SetDirectory("/d")
-	if got := strings.Join(c.CredentialFiles(), " "); got != "/d/ca /c /d/k /d/u /d/p /d/a /d/b" {
-		t.Error(got)
-	}
-	if got := mustLoad(t, `{url: http://h/, bearer_token: x}`).CredentialFiles(); len(got) > 0 {
-		t.Error(got)
 	}
 }
 

@@ -18,6 +18,8 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 
+	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/internal/testnet"
 	"hwsagent/wal"
 )
 
@@ -56,7 +58,7 @@ func overHTTP(t *testing.T, entry string, fill func(*memLog), answer func(n int,
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
-		n, stop := memServe(t, nil, func(w http.ResponseWriter, r *http.Request) {
+		n, stop := testnet.Serve(t, nil, func(w http.ResponseWriter, r *http.Request) {
 			x := readWire(t, r)
 			mu.Lock()
 			got = append(got, x)
@@ -72,7 +74,7 @@ func overHTTP(t *testing.T, entry string, fill func(*memLog), answer func(n int,
 		})
 		defer stop()
 		cfg := mustLoad(t, "url: http://h.example/api/v1/write?x=y\nsend_exemplars: true\nsend_native_histograms: true\nhwsagent: {future_limit: 0s}\n"+entry)
-		c, err := NewClient(cfg, ClientOptions{Dial: n.dial, Version: "1.2.3"})
+		c, err := client.New(cfg, client.Options{Dial: n.Dial, Version: "1.2.3"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +88,7 @@ func overHTTP(t *testing.T, entry string, fill func(*memLog), answer func(n int,
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- q.Run(ctx) }()
-		within(t, 10*time.Minute, "all has its outcome", func() bool { return log.pending() == 0 })
+		testnet.Within(t, 10*time.Minute, "all has its outcome", func() bool { return log.pending() == 0 })
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/wal"
 )
 
@@ -26,12 +27,12 @@ func TestPoisonCutsTheConnection(t *testing.T) {
 				at := r.time + 2000
 				bad := smp{"m0000", at, float64(at)}
 				cuts := 0
-				r.to.script = func(q fakeRequest) (Answer, bool) {
+				r.to.script = func(q fakeRequest) (client.Answer, bool) {
 					if !slices.Contains(q.samples, bad) {
-						return Answer{}, false
+						return client.Answer{}, false
 					}
 					cuts++
-					return Answer{Err: errDown}, true
+					return client.Answer{Err: errDown}, true
 				}
 				r.start()
 				r.round(1 + c.others)
@@ -71,15 +72,15 @@ func TestBrokenNetworkIsNoPoison(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					rnd, up := rand.New(rand.NewPCG(seed, 7)), time.Now().Add(3*time.Hour)
 					broken := 0
-					r := newRig(t, &fakeReceiver{latency: time.Millisecond, script: func(q fakeRequest) (Answer, bool) {
+					r := newRig(t, &fakeReceiver{latency: time.Millisecond, script: func(q fakeRequest) (client.Answer, bool) {
 						if time.Now().After(up) || through(rnd, q) {
-							return Answer{}, false
+							return client.Answer{}, false
 						}
 						broken++
 						if seed%2 == 0 {
-							return Answer{Err: errDown}, true
+							return client.Answer{Err: errDown}, true
 						}
-						return Answer{Status: 502}, true
+						return client.Answer{Status: 502}, true
 					}})
 					r.start()
 					for time.Now().Before(up.Add(time.Minute)) {
@@ -110,8 +111,8 @@ func TestPoisonInBrokenNetwork(t *testing.T) {
 				r := newRig(t, &fakeReceiver{latency: time.Millisecond})
 				at, series := r.time+3000, 2+rnd.IntN(200)
 				bad := smp{"m0001", at, float64(at) + 1}
-				failure := []Answer{{Err: errDown}, {Status: 500}}[seed%2]
-				r.to.script = func(q fakeRequest) (Answer, bool) {
+				failure := []client.Answer{{Err: errDown}, {Status: 500}}[seed%2]
+				r.to.script = func(q fakeRequest) (client.Answer, bool) {
 					return failure, slices.Contains(q.samples, bad) || rnd.IntN(10) == 0
 				}
 				r.start()

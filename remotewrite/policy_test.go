@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/wal"
 )
 
@@ -47,8 +48,8 @@ func TestTooLargeIsHalvedAndRemembered(t *testing.T) {
 func TestOneSampleTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &fakeReceiver{})
-		r.to.script = func(q fakeRequest) (Answer, bool) {
-			return Answer{Status: 413, Text: "label too long"}, slices.ContainsFunc(q.samples, func(s smp) bool { return s.series == "m0007" })
+		r.to.script = func(q fakeRequest) (client.Answer, bool) {
+			return client.Answer{Status: 413, Text: "label too long"}, slices.ContainsFunc(q.samples, func(s smp) bool { return s.series == "m0007" })
 		}
 		r.round(20)
 		r.start()
@@ -74,8 +75,8 @@ func TestEverythingTooLarge(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, large := newRig(t, &fakeReceiver{}), false
-				r.to.script = func(q fakeRequest) (Answer, bool) {
-					return Answer{Status: 413}, large && (!c.empties || len(q.samples) > 0)
+				r.to.script = func(q fakeRequest) (client.Answer, bool) {
+					return client.Answer{Status: 413}, large && (!c.empties || len(q.samples) > 0)
 				}
 				r.start()
 				for range c.before {
@@ -112,16 +113,16 @@ func TestRetryAfterIsTargetWide(t *testing.T) {
 		var until time.Time
 		early, asked := 0, 0
 		to := &fakeReceiver{latency: 20 * time.Millisecond}
-		to.script = func(q fakeRequest) (Answer, bool) {
+		to.script = func(q fakeRequest) (client.Answer, bool) {
 			if q.at.Before(until) && q.at.After(until.Add(-60*time.Second+25*time.Millisecond)) {
 				early++
 			}
 			if q.n == 30 {
 				asked++
 				until = time.Now().Add(60 * time.Second)
-				return Answer{Status: 429, RetryAfter: 60 * time.Second}, true
+				return client.Answer{Status: 429, RetryAfter: 60 * time.Second}, true
 			}
-			return Answer{}, false
+			return client.Answer{}, false
 		}
 		r := newRig(t, to)
 		r.cfg.Queue.MinShards = 4
@@ -148,12 +149,12 @@ func TestPoison5xx(t *testing.T) {
 				at := r.time + 1000
 				bad := func(s smp) bool { return s.series == "m0000" && s.t == at }
 				fails := 0
-				r.to.script = func(q fakeRequest) (Answer, bool) {
+				r.to.script = func(q fakeRequest) (client.Answer, bool) {
 					if slices.ContainsFunc(q.samples, bad) {
 						fails++
-						return Answer{Status: 500, Text: "panic"}, true
+						return client.Answer{Status: 500, Text: "panic"}, true
 					}
-					return Answer{}, false
+					return client.Answer{}, false
 				}
 				r.round(1 + others)
 				r.start()
@@ -182,8 +183,8 @@ func TestLong5xxDropsNothing(t *testing.T) {
 		t.Run(fmt.Sprintf("empty writes pass=%v", empties), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				up := time.Now().Add(3 * time.Hour)
-				r := newRig(t, &fakeReceiver{script: func(q fakeRequest) (Answer, bool) {
-					return Answer{Status: 502}, time.Now().Before(up) && (!empties || len(q.samples) > 0)
+				r := newRig(t, &fakeReceiver{script: func(q fakeRequest) (client.Answer, bool) {
+					return client.Answer{Status: 502}, time.Now().Before(up) && (!empties || len(q.samples) > 0)
 				}})
 				r.start()
 				for time.Now().Before(up.Add(time.Minute)) {
@@ -207,9 +208,9 @@ func TestReturnsWhileABatchIsTakenApart(t *testing.T) {
 			up := time.Now().Add(back)
 			r := newRig(t, &fakeReceiver{})
 			parts := false
-			r.to.script = func(q fakeRequest) (Answer, bool) {
+			r.to.script = func(q fakeRequest) (client.Answer, bool) {
 				parts = parts || len(q.samples) == 1
-				return Answer{Status: 502}, time.Now().Before(up)
+				return client.Answer{Status: 502}, time.Now().Before(up)
 			}
 			r.start()
 			for range 3 {
@@ -243,12 +244,12 @@ func TestPoisonDenied(t *testing.T) {
 func denied(t *testing.T, code int) {
 	r := newRig(t, &fakeReceiver{})
 	n := 0
-	r.to.script = func(q fakeRequest) (Answer, bool) {
+	r.to.script = func(q fakeRequest) (client.Answer, bool) {
 		if slices.ContainsFunc(q.samples, func(s smp) bool { return s.series == "m0003" }) {
 			n++
-			return Answer{Status: code, Text: "not your series"}, true
+			return client.Answer{Status: code, Text: "not your series"}, true
 		}
-		return Answer{}, false
+		return client.Answer{}, false
 	}
 	r.start()
 	r.q.gate.sawEmptyPass()
@@ -265,11 +266,11 @@ func TestAgeAndFutureLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		skew := -90 * time.Second // this host is behind the receiver
 		up := false
-		r := newRig(t, &fakeReceiver{script: func(fakeRequest) (Answer, bool) {
+		r := newRig(t, &fakeReceiver{script: func(fakeRequest) (client.Answer, bool) {
 			if !up {
-				return Answer{Err: errDown}, true
+				return client.Answer{Err: errDown}, true
 			}
-			return Answer{Status: 204, Date: time.Now().Add(-skew)}, true
+			return client.Answer{Status: 204, Date: time.Now().Add(-skew)}, true
 		}})
 		r.cfg.Queue.SampleAgeLimit = model.Duration(10 * time.Minute)
 		r.cfg.Target.FutureLimit = model.Duration(5 * time.Minute)

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/wire"
 )
 
@@ -119,34 +120,34 @@ func (p *protocol) forEmpty(test bool) wire.Version {
 
 // saw takes what an answer says about the versions. It reports whether the target is known
 // not to take 2.0 since this answer, and the reason.
-func (p *protocol) saw(c choice, a Answer, v Verdict) (why string, fellBack bool) {
+func (p *protocol) saw(c choice, a client.Answer, v client.Verdict) (why string, fellBack bool) {
 	if !p.newer {
 		return "", false
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case v == Older && a.Status/100 == 2:
+	case v == client.Older && a.Status/100 == 2:
 		p.silent, p.emptyOK = true, p.emptyOK && p.empty == wire.V1
 		return p.fall("answers " + a.String() + " to remote write 2.0 and writes nothing")
-	case v == Delivered && a.Samples == 0:
+	case v == client.Delivered && a.Samples == 0:
 		p.empty, p.emptyOK = a.Version, true
-	case v == Older:
+	case v == client.Older:
 		p.proven = false // what became of the target is to be found out
-	case v == Delivered && a.Version == wire.V2:
+	case v == client.Delivered && a.Version == wire.V2:
 		if c.turn == p.turn { // else it was sent before the target showed that it does not take 2.0
 			p.proven, p.silent = true, false
 			p.ask()
 		}
-	case v == Delivered:
+	case v == client.Delivered:
 		if p.olderToo = true; c.trial {
 			return p.fall("takes as remote write 1.0 what it did not take as 2.0")
 		}
-	case c.trial && v == Suspect && fromDatabase(a):
+	case c.trial && v == client.Suspect && fromDatabase(a):
 		return p.fall("answers for samples as remote write 1.0 only")
-	case c.failing && (v == Suspect || v == Split):
+	case c.failing && (v == client.Suspect || v == client.Split):
 		return p.fall("fails at remote write 2.0")
-	case a.Status == statusUnsupported && a.Version == wire.V1:
+	case a.Status == client.StatusUnsupported && a.Version == wire.V1:
 		p.olderToo = false
 		p.ask() // 2.0 is all that is left
 	}
@@ -172,7 +173,7 @@ func (p *protocol) ask() {
 }
 
 // fallBack is fall for a target that says that it does not take 2.0.
-func (p *protocol) fallBack(a Answer) (why string, fellBack bool) {
+func (p *protocol) fallBack(a client.Answer) (why string, fellBack bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.fall("answers " + a.String() + " to remote write 2.0")

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
@@ -134,7 +135,7 @@ func TestRefusalOfEverythingCostsTwoRequestsIn2(t *testing.T) {
 		}
 		for _, message := range newerMessages {
 			synctest.Test(t, func(t *testing.T) {
-				to := &fakeReceiver{script: func(fakeRequest) (Answer, bool) { return Answer{Status: status}, true }}
+				to := &fakeReceiver{script: func(fakeRequest) (client.Answer, bool) { return client.Answer{Status: status}, true }}
 				r := newRig(t, to)
 				r.cfg.ProtobufMessage = message
 				r.timed()
@@ -182,11 +183,11 @@ func TestMixedReceivers(t *testing.T) {
 	for _, speaks := range []speech{speaksOne, speaksOneSilent, speaksOne400} {
 		synctest.Test(t, func(t *testing.T) {
 			to := &fakeReceiver{latency: 20 * time.Millisecond}
-			to.script = func(q fakeRequest) (Answer, bool) {
+			to.script = func(q fakeRequest) (client.Answer, bool) {
 				if q.n%3 == 2 {
 					return speaks.notTaken(q.version)
 				}
-				return Answer{}, false
+				return client.Answer{}, false
 			}
 			r := newRig(t, to)
 			r.cfg.ProtobufMessage = config.MessageAuto
@@ -214,7 +215,7 @@ func TestHeldTargetWithoutVersion2Recovers(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				denied := false
 				to := &fakeReceiver{speaks: speaks, refuseEmpty: refuseEmpty}
-				to.script = func(fakeRequest) (Answer, bool) { return Answer{Status: 403, Text: "expired"}, denied }
+				to.script = func(fakeRequest) (client.Answer, bool) { return client.Answer{Status: 403, Text: "expired"}, denied }
 				r := newRig(t, to)
 				r.cfg.ProtobufMessage = config.MessageAuto
 				r.start()
@@ -256,11 +257,11 @@ func TestHistogramsFollowTheVersion(t *testing.T) {
 	for _, tc := range []struct {
 		name                   string
 		keys                   string
-		answer                 func(n int) Answer
+		answer                 func(n int) client.Answer
 		delivered, unsupported uint64
 	}{
-		{"2.0 carries both, whatever send_native_histograms says", "", func(int) Answer {
-			return Answer{Status: 200, Written: Written{Known: true, Histograms: 8}}
+		{"2.0 carries both, whatever send_native_histograms says", "", func(int) client.Answer {
+			return client.Answer{Status: 200, Written: client.Written{Known: true, Histograms: 8}}
 		}, 8, 0},
 		{"1.0 carries one kind", "send_native_histograms: true", alwaysStatus(200), 4, 4},
 		{"1.0 carries none", "", alwaysStatus(200), 0, 8},
@@ -278,9 +279,9 @@ func TestHistogramsFollowTheVersion(t *testing.T) {
 func TestAcceptedAndNotWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to := &fakeReceiver{}
-		to.script = func(q fakeRequest) (Answer, bool) {
+		to.script = func(q fakeRequest) (client.Answer, bool) {
 			if len(q.samples) == 0 {
-				return Answer{}, false
+				return client.Answer{}, false
 			}
 			a := to.stores(q)
 			a.Written.Samples -= 2
@@ -326,8 +327,8 @@ func TestRefusedExemplarsOnly(t *testing.T) {
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
-		got, o, _ := throughQueue(t, "protobuf_message: auto\nsend_exemplars: true", fill, func(int) Answer {
-			return Answer{Status: 400, Text: "out of order exemplar", Written: Written{Known: true, Samples: 1}}
+		got, o, _ := throughQueue(t, "protobuf_message: auto\nsend_exemplars: true", fill, func(int) client.Answer {
+			return client.Answer{Status: 400, Text: "out of order exemplar", Written: client.Written{Known: true, Samples: 1}}
 		}, 0, 20*time.Second)
 		if o.Delivered != 1 || len(got.at) != 1 {
 			t.Errorf("%d requests, %+v", len(got.at), o)
@@ -340,19 +341,19 @@ func TestRefusedExemplarsOnly(t *testing.T) {
 func TestDropCountsWhatWasWritten(t *testing.T) {
 	for _, tc := range []struct {
 		name                string
-		answer              Answer
+		answer              client.Answer
 		delivered, rejected uint64
 		requests            int
 	}{
-		{"a part", Answer{Status: 400, Written: Written{Known: true, Samples: 7}}, 7, 3, 1},
-		{"nothing", Answer{Status: 400, Written: Written{Known: true}}, 0, 10, 1},
-		{"it does not say: 1.0 is tried once", Answer{Status: 400}, 0, 10, 2},
-		{"another status than a 1.0 receiver has for what it cannot decode", Answer{Status: 422}, 0, 10, 1},
-		{"neither version", Answer{Status: 415}, 0, 10, 2},
+		{"a part", client.Answer{Status: 400, Written: client.Written{Known: true, Samples: 7}}, 7, 3, 1},
+		{"nothing", client.Answer{Status: 400, Written: client.Written{Known: true}}, 0, 10, 1},
+		{"it does not say: 1.0 is tried once", client.Answer{Status: 400}, 0, 10, 2},
+		{"another status than a 1.0 receiver has for what it cannot decode", client.Answer{Status: 422}, 0, 10, 1},
+		{"neither version", client.Answer{Status: 415}, 0, 10, 2},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			got, o, _ := throughQueue(t, "protobuf_message: auto\nhwsagent: {on_refusal: drop, future_limit: 0s}", secondsOf(1, 10),
-				func(int) Answer { return tc.answer }, 0, 20*time.Second)
+				func(int) client.Answer { return tc.answer }, 0, 20*time.Second)
 			if o.Delivered != tc.delivered || o.Dropped[wal.Rejected] != tc.rejected || len(got.at) != tc.requests {
 				t.Errorf("%s: %d requests, %+v", tc.name, len(got.at), o)
 			}
@@ -414,8 +415,8 @@ func TestExemplarsStayWithTheirSample(t *testing.T) {
 		m.entries = append(m.entries, e)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		got, o, _ := throughQueue(t, "protobuf_message: auto\nsend_exemplars: true\nqueue_config: {max_samples_per_send: 2, max_shards: 1}", fill, func(int) Answer {
-			return Answer{Status: 200, Written: Written{Known: true, Samples: 2, Exemplars: 99}}
+		got, o, _ := throughQueue(t, "protobuf_message: auto\nsend_exemplars: true\nqueue_config: {max_samples_per_send: 2, max_shards: 1}", fill, func(int) client.Answer {
+			return client.Answer{Status: 200, Written: client.Written{Known: true, Samples: 2, Exemplars: 99}}
 		}, 0, 20*time.Second)
 		n := 0
 		for _, r := range got.requests2 {

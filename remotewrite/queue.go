@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
 )
@@ -54,7 +55,7 @@ type Queue struct {
 	meta     *metadataSender
 	proto    *protocol
 	synced   func() bool
-	empty    [wire.NumVersions]Request
+	empty    [wire.NumVersions]client.Request
 	born     time.Time // with a monotonic reading: no step of the wall clock changes what is measured from it
 
 	limit         *batchLimit
@@ -149,7 +150,7 @@ func New(o Options) (*Queue, error) {
 		encoders: o.Encoders,
 		gate:     newGate(time.Duration(c.MinBackoff), time.Duration(c.MaxBackoff), o.Splay, o.Rand),
 		proto:    &protocol{newer: o.Config.AsksForV2()},
-		empty:    [wire.NumVersions]Request{wire.V1: EmptyRequest(wire.V1), wire.V2: EmptyRequest(wire.V2)},
+		empty:    [wire.NumVersions]client.Request{wire.V1: client.EmptyRequest(wire.V1), wire.V2: client.EmptyRequest(wire.V2)},
 		born:     time.Now(), synced: o.ClockSynced,
 	}
 	q.meta = newMetadata(o.Config.Metadata, q.send, q.gate, o.Metrics)
@@ -253,7 +254,7 @@ func (q *Queue) Poke() { q.gate.poke() }
 func (q *Queue) CredentialsChanged() { q.gate.retry() }
 
 // send sends a request and notes what every answer tells.
-func (q *Queue) send(ctx context.Context, r Request) Answer {
+func (q *Queue) send(ctx context.Context, r client.Request) client.Answer {
 	q.requests.Add(1)
 	a := q.sender.Send(ctx, r)
 	a.Version, a.Samples = r.Version, r.Samples
@@ -263,9 +264,9 @@ func (q *Queue) send(ctx context.Context, r Request) Answer {
 }
 
 // sendEmpty sends an empty write.
-func (q *Queue) sendEmpty(ctx context.Context, v wire.Version) Answer {
+func (q *Queue) sendEmpty(ctx context.Context, v wire.Version) client.Answer {
 	a := q.send(ctx, q.empty[v])
-	q.learnVersion(choice{version: v}, a, Classify(a, config.Policy{}))
+	q.learnVersion(choice{version: v}, a, client.Classify(a, config.Policy{}))
 	return a
 }
 
@@ -375,8 +376,8 @@ func (q *Queue) note(text string) {
 
 // noteAnswer remembers an answer that is an error. A 2xx that stores nothing of remote write
 // 2.0 is none: the target gets 1.0 for it, and [Status.Fallback] tells why.
-func (q *Queue) noteAnswer(a Answer) {
-	if a.Version != wire.V2 || !a.took() {
+func (q *Queue) noteAnswer(a client.Answer) {
+	if a.Version != wire.V2 || !a.Accepted() {
 		q.note(a.String())
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
@@ -14,9 +15,9 @@ import (
 // sink takes everything.
 type sink struct{ bytes int }
 
-func (s *sink) Send(_ context.Context, r Request) Answer {
+func (s *sink) Send(_ context.Context, r client.Request) client.Answer {
 	s.bytes += len(r.Body)
-	return Answer{Status: 204}
+	return client.Answer{Status: 204}
 }
 
 // endless yields the same entry, with new times, until enough samples were acknowledged.

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hwsagent/remotewrite/client"
 )
 
 func TestQueueDelivers(t *testing.T) {
@@ -35,12 +37,12 @@ func TestQueueOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up := time.Now().Add(90 * time.Second)
 		fired := 0
-		r := newRig(t, &fakeReceiver{script: func(fakeRequest) (Answer, bool) {
+		r := newRig(t, &fakeReceiver{script: func(fakeRequest) (client.Answer, bool) {
 			if time.Now().Before(up) {
 				fired++
-				return Answer{Err: errDown}, true
+				return client.Answer{Err: errDown}, true
 			}
-			return Answer{}, false
+			return client.Answer{}, false
 		}})
 		r.start()
 		for range 120 {

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
@@ -68,8 +69,8 @@ func TestEndpointRefusesEverything(t *testing.T) {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				up := time.Now().Add(10 * time.Minute)
-				r := newRig(t, &fakeReceiver{script: func(fakeRequest) (Answer, bool) {
-					return Answer{Status: code, Text: "no"}, time.Now().Before(up)
+				r := newRig(t, &fakeReceiver{script: func(fakeRequest) (client.Answer, bool) {
+					return client.Answer{Status: code, Text: "no"}, time.Now().Before(up)
 				}})
 				r.timed()
 				r.start()
@@ -124,8 +125,8 @@ func TestWebPageIsNoReceiver(t *testing.T) {
 	for _, policy := range []config.Refusal{config.RefusalHold, config.RefusalDrop} {
 		synctest.Test(t, func(t *testing.T) {
 			portal := true
-			r := newRig(t, &fakeReceiver{script: func(fakeRequest) (Answer, bool) {
-				return Answer{Status: 200, Page: true, Text: "Please log in"}, portal
+			r := newRig(t, &fakeReceiver{script: func(fakeRequest) (client.Answer, bool) {
+				return client.Answer{Status: 200, Page: true, Text: "Please log in"}, portal
 			}})
 			r.cfg.Target.OnRefusal = policy
 			r.start()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/wal"
 )
 
@@ -115,8 +116,8 @@ type refusedPart struct {
 	s       *shard
 	points  []point
 	settled []bool         // by index in points: it has its outcome, or was put back
-	answers map[int]Answer // by index in points, of those that were refused alone
-	last    Answer         // the last refusal of any of them
+	answers map[int]client.Answer // by index in points, of those that were refused alone
+	last    client.Answer         // the last refusal of any of them
 }
 
 // giveUpRefused brings samples of refused series to their outcomes, after they were refused together with the
@@ -124,8 +125,8 @@ type refusedPart struct {
 // meanwhile, those that are refused alone count as rejected, and the rest as unconfirmed. It returns in again
 // the samples whose series turned out to be none that speaks for all its samples, and in left all that have no
 // outcome because the target is held. The error is ctx's.
-func (s *shard) giveUpRefused(ctx context.Context, points []point, a Answer) (again, left []point, err error) {
-	x := &refusedPart{s: s, points: points, settled: make([]bool, len(points)), answers: make(map[int]Answer), last: a}
+func (s *shard) giveUpRefused(ctx context.Context, points []point, a client.Answer) (again, left []point, err error) {
+	x := &refusedPart{s: s, points: points, settled: make([]bool, len(points)), answers: make(map[int]client.Answer), last: a}
 	if held, err := x.ask(ctx); held || err != nil {
 		return nil, unmarked(points, x.settled), err
 	}
@@ -207,7 +208,7 @@ func (x *refusedPart) giveUp(ctx context.Context, at []int) (held bool, err erro
 	c, err := x.s.contrast(ctx, &l, x.last)
 	all := len(l.points) == len(at) // if not, the target was held, and took some as tests
 	var alone, others []point
-	var answers []Answer
+	var answers []client.Answer
 	for _, i := range at {
 		p := x.points[i]
 		switch x.settled[i] = c.blame == blameNone || !all && !slices.ContainsFunc(l.points, p.same); {

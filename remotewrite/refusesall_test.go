@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
@@ -42,14 +43,14 @@ func TestRefusesAllData(t *testing.T) {
 func (c refusesData) run(t *testing.T) {
 	down, ill := false, false
 	to := &fakeReceiver{latency: 5 * time.Millisecond}
-	to.script = func(q fakeRequest) (Answer, bool) {
+	to.script = func(q fakeRequest) (client.Answer, bool) {
 		switch {
 		case down:
-			return Answer{Err: errDown}, true
+			return client.Answer{Err: errDown}, true
 		case ill && (!c.empties || len(q.samples) > 0):
-			return Answer{Status: c.status, Text: "refused by the test"}, true
+			return client.Answer{Status: c.status, Text: "refused by the test"}, true
 		}
-		return Answer{}, false
+		return client.Answer{}, false
 	}
 	r := newRig(t, to).timed()
 	r.cfg.ProtobufMessage = c.message
@@ -158,17 +159,17 @@ func oneOfTwo(t *testing.T, seed uint64, status int, when string, random bool) (
 	ill, n := when == "from the start", 0
 	dice := rand.New(rand.NewPCG(seed, 7))
 	to := &fakeReceiver{latency: 5 * time.Millisecond}
-	to.script = func(q fakeRequest) (Answer, bool) {
+	to.script = func(q fakeRequest) (client.Answer, bool) {
 		n++
 		bad := n%2 == 0
 		if random {
 			bad = dice.IntN(2) == 0
 		}
 		if !ill || len(q.samples) == 0 || !bad {
-			return Answer{}, false
+			return client.Answer{}, false
 		}
 		refused++
-		return Answer{Status: status, Text: "refused by the test"}, true
+		return client.Answer{Status: status, Text: "refused by the test"}, true
 	}
 	r := newRig(t, to).timed()
 	var chance = rand.New(rand.NewPCG(seed, 8))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
@@ -36,8 +37,8 @@ type ReplayOptions struct {
 	Matchers []*labels.Matcher // of the labels as they are sent; all must match
 	Rate     float64           // samples per second at most; 0: no limit
 
-	Retrying func(Answer)   // told of a failure that passes, for the first of a request; may be nil
-	Rand     func() float64 // in [0, 1); nil: the runtime's
+	Retrying func(client.Answer) // told of a failure that passes, for the first of a request; may be nil
+	Rand     func() float64      // in [0, 1); nil: the runtime's
 }
 
 // Replay sends a part of the log to a target once more, beside the target's queue. Samples

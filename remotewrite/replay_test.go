@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/relabel"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
 )
@@ -113,8 +114,8 @@ func TestReplaySelects(t *testing.T) {
 
 // Where the first sample is not taken, nothing else is sent, and the error says why.
 func TestReplayTestsOneSampleFirst(t *testing.T) {
-	for _, a := range []Answer{{Status: 400, Text: "out of bounds"}, {Status: 401, Text: "no token"}, {Status: 404}, {Status: 413}} {
-		r := newReplayRig(t, 50, 20, &fakeReceiver{script: func(fakeRequest) (Answer, bool) { return a, true }})
+	for _, a := range []client.Answer{{Status: 400, Text: "out of bounds"}, {Status: 401, Text: "no token"}, {Status: 404}, {Status: 413}} {
+		r := newReplayRig(t, 50, 20, &fakeReceiver{script: func(fakeRequest) (client.Answer, bool) { return a, true }})
 		c, err := r.run(t.Context(), 0)
 		var stopped *ReplayError
 		if !errors.As(err, &stopped) || !stopped.First || stopped.Answer.Status != a.Status || stopped.Series != `{__name__="s0", job="test"}` || !strings.Contains(err.Error(), a.Text) {
@@ -161,12 +162,12 @@ func TestReplayLeavesBadSamplesBehind(t *testing.T) {
 // rest.
 func TestReplayGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for what, a := range map[string]Answer{
+		for what, a := range map[string]client.Answer{
 			"unauthorized": {Status: 401}, "bad request": {Status: 400, Text: "no"}, "down": {Err: errors.New("connection refused")}, "overloaded": {Status: 503, RetryAfter: time.Second},
 		} {
 			to := &fakeReceiver{anyOrder: true}
 			r := newReplayRig(t, 50, 30, to)
-			to.script = func(q fakeRequest) (Answer, bool) { return a, q.n >= 5 }
+			to.script = func(q fakeRequest) (client.Answer, bool) { return a, q.n >= 5 }
 			began := time.Now()
 			c, err := r.run(t.Context(), 0)
 			var stopped *ReplayError
@@ -194,14 +195,14 @@ func TestReplayWaits(t *testing.T) {
 		to := &fakeReceiver{maxSamples: 40}
 		r := newReplayRig(t, 50, 30, to)
 		told := 0
-		r.o.Retrying = func(a Answer) {
+		r.o.Retrying = func(a client.Answer) {
 			if told++; a.Status != 503 {
 				t.Errorf("told of %s", a)
 			}
 		}
 		began := time.Now()
-		to.script = func(fakeRequest) (Answer, bool) {
-			return Answer{Status: 503}, time.Since(began) < time.Minute
+		to.script = func(fakeRequest) (client.Answer, bool) {
+			return client.Answer{Status: 503}, time.Since(began) < time.Minute
 		}
 		c, err := r.run(t.Context(), 0)
 		if err != nil || c.Delivered != 1500 || c.Refused+c.Unconfirmed != 0 {
@@ -241,11 +242,11 @@ func TestReplayInterrupted(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			to := &fakeReceiver{anyOrder: true, latency: time.Second}
 			r := newReplayRig(t, 50, 30, to)
-			to.script = func(q fakeRequest) (Answer, bool) {
+			to.script = func(q fakeRequest) (client.Answer, bool) {
 				if q.n == cut {
 					cancel()
 				}
-				return Answer{}, false
+				return client.Answer{}, false
 			}
 			if cut%3 == 0 { // it hangs
 				to.latency = time.Hour

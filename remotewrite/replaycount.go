@@ -3,6 +3,8 @@ package remotewrite
 import (
 	"fmt"
 	"time"
+
+	"hwsagent/remotewrite/client"
 )
 
 // ReplayCount is what came of a replay so far. It has nothing to do with the ledger of the
@@ -49,7 +51,7 @@ const maxRefusals = 20
 // queue's concern.
 type ReplayError struct {
 	First  bool // it was the first sample, alone: nothing else was sent
-	Answer Answer
+	Answer client.Answer
 	Series string    // of the first sample that was not taken
 	Time   time.Time // its timestamp
 }
@@ -92,7 +94,7 @@ func (r *Replay) note(s *series, t int64) {
 }
 
 // refused counts a sample that was refused alone.
-func (r *Replay) refused(p point, a Answer) {
+func (r *Replay) refused(p point, a client.Answer) {
 	if t, ok := r.newest[p.series.hash]; ok && t != p.t {
 		r.count.Unconfirmed++
 		return

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
 )
@@ -63,37 +64,37 @@ func (r *Replay) leaveOut() {
 }
 
 // stopped is the error of a sample that the target does not take.
-func (r *Replay) stopped(p point, a Answer) error {
+func (r *Replay) stopped(p point, a client.Answer) error {
 	return &ReplayError{First: !r.tested, Answer: a, Series: p.series.labels().String(), Time: time.UnixMilli(p.t)}
 }
 
 // deliver sends samples, in parts if they are refused together, until each has its outcome.
 // It returns the last answer that was a refusal.
-func (r *Replay) deliver(ctx context.Context, points []point, extra *int) (refusal Answer, err error) {
+func (r *Replay) deliver(ctx context.Context, points []point, extra *int) (refusal client.Answer, err error) {
 	a, err := r.send(ctx, points)
 	if err != nil {
 		return a, err
 	}
 	n := uint64(len(points))
-	switch v := Classify(a, config.Policy{RetryOnRateLimit: true}); {
-	case v == Delivered:
+	switch v := client.Classify(a, config.Policy{RetryOnRateLimit: true}); {
+	case v == client.Delivered:
 		written := n
 		if a.Written.Known {
-			written = uint64(a.Written.samples(len(points)))
+			written = uint64(a.Written.Stored(len(points)))
 		}
 		r.count.Delivered += written
 		r.count.Unconfirmed += n - written
-		return Answer{}, nil
-	case !r.tested && r.version == wire.V2 && (v == Older || v == Suspect && !a.Written.Known || v == Retry && a.Status != 0):
+		return client.Answer{}, nil
+	case !r.tested && r.version == wire.V2 && (v == client.Older || v == client.Suspect && !a.Written.Known || v == client.Retry && a.Status != 0):
 		return a, errNotNewer
-	case v == Hold, v == Discard, v == Older, v == Retry: // Retry: for too long
+	case v == client.Hold, v == client.Discard, v == client.Older, v == client.Retry: // Retry: for too long
 		return a, r.stopped(points[0], a)
 	case n == 1:
 		if r.tested {
 			r.refused(points[0], a)
 		}
 		return a, nil
-	case v == Split:
+	case v == client.Split:
 		r.limit = max(min(r.limit, len(points)/2), 1)
 	case *extra < 2:
 		r.count.Unconfirmed += n
@@ -130,15 +131,15 @@ func (r *Replay) blame(points []point) {
 }
 
 // send sends one request, again while its failure is one that passes. The error is ctx's.
-func (r *Replay) send(ctx context.Context, points []point) (Answer, error) {
+func (r *Replay) send(ctx context.Context, points []point) (client.Answer, error) {
 	r.body, _ = r.press.body(r.body[:0], r.version, points)
 	if r.o.Sender == nil {
 		r.count.Requests++
 		r.count.Bytes += uint64(len(r.body))
-		return Answer{Status: 204}, ctx.Err()
+		return client.Answer{Status: 204}, ctx.Err()
 	}
 	if err := r.pace(ctx, len(points)); err != nil {
-		return Answer{}, err
+		return client.Answer{}, err
 	}
 	began := time.Now()
 	for attempt := 0; ; attempt++ {
@@ -146,7 +147,7 @@ func (r *Replay) send(ctx context.Context, points []point) (Answer, error) {
 		switch {
 		case ctx.Err() != nil && a.Status == 0:
 			return a, ctx.Err()
-		case Classify(a, config.Policy{RetryOnRateLimit: true}) != Retry:
+		case client.Classify(a, config.Policy{RetryOnRateLimit: true}) != client.Retry:
 			r.backoff.ease(r.o.Rand())
 			return a, nil
 		}
@@ -164,7 +165,7 @@ func (r *Replay) send(ctx context.Context, points []point) (Answer, error) {
 }
 
 // post sends the body. When ctx ends, the request gets a moment to end.
-func (r *Replay) post(ctx context.Context, n, attempt int) Answer {
+func (r *Replay) post(ctx context.Context, n, attempt int) client.Answer {
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
@@ -179,7 +180,7 @@ func (r *Replay) post(ctx context.Context, n, attempt int) Answer {
 	defer stop()
 	r.count.Requests++
 	r.count.Bytes += uint64(len(r.body))
-	a := r.o.Sender.Send(sending, Request{Body: r.body, Version: r.version, Samples: n, Attempt: attempt})
+	a := r.o.Sender.Send(sending, client.Request{Body: r.body, Version: r.version, Samples: n, Attempt: attempt})
 	a.Version, a.Samples = r.version, n
 	return a
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"slices"
 	"sort"
+
+	"hwsagent/remotewrite/client"
 )
 
 // Samples that may be stored already are sent in chunks of one sample per series, in
@@ -121,8 +123,8 @@ type found struct {
 	chunk []point
 	order []int // of its samples that may be late; see bySuccessor
 	find  lateSearch
-	taken []bool   // by index in chunk
-	why   []Answer // likewise, of those that were refused
+	taken []bool          // by index in chunk
+	why   []client.Answer // likewise, of those that were refused
 }
 
 // isBefore reports whether the chunk has a sample of the series that was not asked for alone.
@@ -197,7 +199,7 @@ func (r *resender) search(ctx context.Context, chunk []point) (err error) {
 	}
 	rest, chunk := r.s.w.setBack(chunk)
 	order := r.bySuccessor(chunk)
-	f := &found{chunk: chunk, order: order, find: newLateSearch(len(order), r.turn), taken: make([]bool, len(chunk)), why: make([]Answer, len(chunk))}
+	f := &found{chunk: chunk, order: order, find: newLateSearch(len(order), r.turn), taken: make([]bool, len(chunk)), why: make([]client.Answer, len(chunk))}
 	r.turn++
 	defer func() {
 		if errors.Is(err, errDoubted) {
@@ -314,7 +316,7 @@ func (r *resender) conclude(ctx context.Context, f *found) (left []point, err er
 			case is:
 				stored = append(stored, p)
 			default:
-				r.s.buryEach([]point{p}, []Answer{f.why[i]}, 0)
+				r.s.buryEach([]point{p}, []client.Answer{f.why[i]}, 0)
 			}
 		case late[i]:
 			stored = append(stored, p)
@@ -342,7 +344,7 @@ func (r *resender) deliver(ctx context.Context, points []point) error {
 
 // ask sends one sample. A refusal counts only if the receiver's database says that it is late, or with
 // contrast: else the error is errDoubted.
-func (r *resender) ask(ctx context.Context, p point) (taken bool, a Answer, err error) {
+func (r *resender) ask(ctx context.Context, p point) (taken bool, a client.Answer, err error) {
 	l := parcel{points: []point{p}, unsure: true, trusted: &r.trust}
 	f, a, err := r.s.try(ctx, &l, parts)
 	if err != nil || f == settled || saysLate(a) {

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
@@ -178,9 +179,9 @@ func TestBySuccessor(t *testing.T) {
 // blocked is a sender that never answers.
 type blocked struct{}
 
-func (blocked) Send(ctx context.Context, _ Request) Answer {
+func (blocked) Send(ctx context.Context, _ client.Request) client.Answer {
 	<-ctx.Done()
-	return Answer{Err: ctx.Err()}
+	return client.Answer{Err: ctx.Err()}
 }
 
 // A savepoint was lost: all of a long log may be stored already. No more of it is in memory

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hwsagent/remotewrite/client"
 )
 
 // A start after a kill, at a receiver that answers 429 to each so many requests. It is found out
@@ -20,8 +22,8 @@ func TestResendAtAReceiverThatLimitsTheRate(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					to := &fakeReceiver{refuseEmpty: refuseEmpty, latency: 10 * time.Millisecond, stored: map[string][]smp{}, has: map[smp]bool{}}
 					r := newRig(t, to)
-					to.script = func(q fakeRequest) (Answer, bool) {
-						return Answer{Status: 429, Text: "slow down"}, q.n%every == every-1
+					to.script = func(q fakeRequest) (client.Answer, bool) {
+						return client.Answer{Status: 429, Text: "slow down"}, q.n%every == every-1
 					}
 					for range rounds {
 						r.round(series)

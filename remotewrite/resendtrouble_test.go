@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hwsagent/remotewrite/client"
 )
 
 // A start after a kill, and a proxy that answers 400 to everything for some seconds while it is
@@ -21,11 +23,11 @@ func TestProxyRefusesWhileItIsFoundOutWhatIsStored(t *testing.T) {
 						r := newRig(t, to)
 						r.cfg.Queue.MinShards, r.cfg.Queue.MaxShards = 2, 2
 						var began time.Time
-						to.script = func(q fakeRequest) (Answer, bool) {
+						to.script = func(q fakeRequest) (client.Answer, bool) {
 							if q.n == from {
 								began = time.Now()
 							}
-							return Answer{Status: 400, Text: "<html>"}, !began.IsZero() && time.Since(began) < 10*time.Second
+							return client.Answer{Status: 400, Text: "<html>"}, !began.IsZero() && time.Since(began) < 10*time.Second
 						}
 						for range rounds {
 							r.round(series)

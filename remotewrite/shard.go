@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 )
 
@@ -203,9 +204,9 @@ func (s *shard) askForGrouping() {
 		return
 	}
 	a := s.q.sendEmpty(s.sending, s.q.proto.forEmpty(false))
-	if a.took() {
+	if a.Accepted() {
 		g.sawEmptyPass()
-	} else if Classify(a, config.Policy{RetryOnRateLimit: true}) == Retry {
+	} else if client.Classify(a, config.Policy{RetryOnRateLimit: true}) == client.Retry {
 		s.q.asked.Store(false) // that was no answer to the question
 	}
 	g.release(p)

@@ -2,7 +2,9 @@ package remotewrite
 
 import (
 	"context"
+	"time"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/wal"
 )
 
@@ -46,7 +48,7 @@ type Source interface {
 // once where a kept connection turned out to be broken before the request was read.
 // It is safe for concurrent use. *Client implements it.
 type Sender interface {
-	Send(ctx context.Context, r Request) Answer
+	Send(ctx context.Context, r client.Request) client.Answer
 }
 
 // DeadLetters keeps samples that a receiver refused. Put returns when the letters
@@ -55,4 +57,17 @@ type Sender interface {
 type DeadLetters interface {
 	Put(letters []Letter) error
 	List() ([]Letter, error)
+}
+
+// Letter is one refused sample in the dead-letter store, or several where a refused
+// batch could not be taken apart within the limit.
+type Letter struct {
+	Time      time.Time `json:"time"`              // when it was refused
+	Series    string    `json:"series"`            // labels as sent, in the exposition notation
+	Timestamp int64     `json:"timestamp_ms"`      // the sample's
+	Value     string    `json:"value"`             // formatted so that NaN and stale markers survive
+	Reason    string    `json:"reason"`            // a wal.Reason
+	Status    int       `json:"status"`            // the HTTP status of the refusal, 0 if there was no answer
+	Text      string    `json:"text"`              // what the server said, at most 1 KiB; without an answer, why there was none
+	Samples   int       `json:"samples,omitempty"` // how many samples the letter stands for, if not one
 }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
@@ -29,11 +30,11 @@ func TestDropFollowsTheSpecification(t *testing.T) {
 }
 
 func dropped(t *testing.T, code int) {
-	answer := Answer{Status: code, Text: "no"}
+	answer := client.Answer{Status: code, Text: "no"}
 	if code == 0 {
-		answer = Answer{Err: errDown}
+		answer = client.Answer{Err: errDown}
 	}
-	r := newRig(t, &fakeReceiver{script: func(q fakeRequest) (Answer, bool) { return answer, q.n == 0 }})
+	r := newRig(t, &fakeReceiver{script: func(q fakeRequest) (client.Answer, bool) { return answer, q.n == 0 }})
 	r.cfg.Target.OnRefusal = config.RefusalDrop
 	r.start()
 	var lost []smp
@@ -65,7 +66,7 @@ func dropped(t *testing.T, code int) {
 // one before, for the target as a whole, however many shards it has, and they keep to
 // max_backoff; also while the batch is taken apart.
 func TestRetryGapsNeverShrink(t *testing.T) {
-	for _, a := range []Answer{{Err: errDown}, {Status: 500}, {Status: 502, Text: "bad gateway"}, {Status: 503}, {Status: 504}, {Status: 599}} {
+	for _, a := range []client.Answer{{Err: errDown}, {Status: 500}, {Status: 502, Text: "bad gateway"}, {Status: 503}, {Status: 504}, {Status: 599}} {
 		for shards := 1; shards <= 8; shards *= 8 {
 			for seed := range uint64(5) {
 				t.Run(fmt.Sprintf("%s/%d shards/seed=%d", a, shards, seed), func(t *testing.T) {
@@ -76,9 +77,9 @@ func TestRetryGapsNeverShrink(t *testing.T) {
 	}
 }
 
-func gaps(t *testing.T, a Answer, shards int, seed uint64) {
+func gaps(t *testing.T, a client.Answer, shards int, seed uint64) {
 	down := time.Time{}
-	r := newRig(t, &fakeReceiver{latency: 3 * time.Millisecond, script: func(fakeRequest) (Answer, bool) { return a, !down.IsZero() }})
+	r := newRig(t, &fakeReceiver{latency: 3 * time.Millisecond, script: func(fakeRequest) (client.Answer, bool) { return a, !down.IsZero() }})
 	r.rand = rand.New(rand.NewPCG(seed, 11)).Float64
 	r.cfg.Queue.MinShards, r.cfg.Queue.MaxShards = shards, shards
 	r.start()

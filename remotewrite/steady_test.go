@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/metadata"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
@@ -63,10 +64,10 @@ func (m *treadmill) Advance(to wal.Mark, _ wal.Outcome) {
 // yes answers every request with 204, and says that it wrote everything.
 type yes struct{ bytes, requests atomic.Int64 }
 
-func (s *yes) Send(_ context.Context, r Request) Answer {
+func (s *yes) Send(_ context.Context, r client.Request) client.Answer {
 	s.bytes.Add(int64(len(r.Body)))
 	s.requests.Add(1)
-	return Answer{Status: 204, Written: Written{Known: r.Version == wire.V2, Samples: uint64(r.Samples)}}
+	return client.Answer{Status: 204, Written: client.Written{Known: r.Version == wire.V2, Samples: uint64(r.Samples)}}
 }
 
 // runTreadmill starts a queue that reads a treadmill. turn has it deliver one commit.

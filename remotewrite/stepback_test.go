@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/wal"
 )
 
@@ -197,7 +198,7 @@ func setBackAtRandom(t *testing.T, rnd *rand.Rand) {
 	r.cfg.Queue.MaxSamplesPerSend = 50 + rnd.IntN(500)
 	lost, down, loses := false, false, false // the receiver's, under to.mu
 	dice := rand.New(rand.NewPCG(rnd.Uint64(), 22))
-	to.script = func(fakeRequest) (Answer, bool) { return Answer{Err: errDown}, down }
+	to.script = func(fakeRequest) (client.Answer, bool) { return client.Answer{Err: errDown}, down }
 	to.loseAnswer = func(fakeRequest) bool { return loses && dice.IntN(4) == 0 }
 	r.start()
 	mayRestart := rnd.IntN(2) == 0

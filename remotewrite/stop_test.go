@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
+
+	"hwsagent/remotewrite/client"
 )
 
 // A batch that has not filled is sent when the queue stops, also of a commit that was not
@@ -39,18 +41,18 @@ func TestStopFlushesOnce(t *testing.T) {
 func TestStopIsBounded(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		answer  Answer
+		answer  client.Answer
 		latency time.Duration
 		trouble bool // before the stop
 		asks    int  // requests after the stop
 	}{
-		{name: "server error", answer: Answer{Status: 503}, asks: 1},
-		{name: "refused", answer: Answer{Status: 401}, asks: 1},
-		{name: "no connection", answer: Answer{Err: errDown}, asks: 1},
+		{name: "server error", answer: client.Answer{Status: 503}, asks: 1},
+		{name: "refused", answer: client.Answer{Status: 401}, asks: 1},
+		{name: "no connection", answer: client.Answer{Err: errDown}, asks: 1},
 		{name: "hangs", latency: time.Hour, asks: 1},
-		{name: "server errors since long", answer: Answer{Status: 503}, trouble: true},
-		{name: "refused since long", answer: Answer{Status: 403}, trouble: true},
-		{name: "no connection since long", answer: Answer{Err: errDown}, trouble: true},
+		{name: "server errors since long", answer: client.Answer{Status: 503}, trouble: true},
+		{name: "refused since long", answer: client.Answer{Status: 403}, trouble: true},
+		{name: "no connection since long", answer: client.Answer{Err: errDown}, trouble: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -58,7 +60,7 @@ func TestStopIsBounded(t *testing.T) {
 				r := newRig(t, &fakeReceiver{})
 				r.cfg.Queue.BatchSendDeadline = model.Duration(time.Hour)
 				r.cfg.Queue.MaxSamplesPerSend = 10
-				r.to.script = func(fakeRequest) (Answer, bool) { return c.answer, bad && c.latency == 0 }
+				r.to.script = func(fakeRequest) (client.Answer, bool) { return c.answer, bad && c.latency == 0 }
 				r.start()
 				r.round(10)
 				r.drained(time.Minute)

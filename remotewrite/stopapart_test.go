@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/wal"
 )
 
@@ -63,15 +64,15 @@ func answerLostApart(t *testing.T, life apartLife) bool {
 	}
 	to.poison = func(s smp) bool { return s == lost }
 	fired, down, at := false, false, life.at
-	to.script = func(q fakeRequest) (Answer, bool) {
+	to.script = func(q fakeRequest) (client.Answer, bool) {
 		if q.n == at {
 			fired, down = true, life.then != "it goes on"
 			if life.stored {
 				to.stores(q)
 			}
-			return Answer{Err: errDown}, true
+			return client.Answer{Err: errDown}, true
 		}
-		return Answer{Err: errDown}, down
+		return client.Answer{Err: errDown}, down
 	}
 	r.start()
 	r.q.gate.sawEmptyPass() // so that the rounds are one batch

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/wal"
 )
 
@@ -69,7 +70,7 @@ const successorsAsked = 3
 // so it has nothing newer than that of the series. A successor that is taken has no outcome
 // yet: its turn comes. One that shall not be sent is not asked for. requests is how many it took.
 // The error is ctx's, or errDoubted.
-func (s *shard) storedAsLate(ctx context.Context, p point, why Answer) (stored bool, requests int, err error) {
+func (s *shard) storedAsLate(ctx context.Context, p point, why client.Answer) (stored bool, requests int, err error) {
 	if !s.resending || !saysLate(why) || saysTooOld(why) {
 		return false, 0, nil
 	}

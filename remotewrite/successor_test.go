@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/wal"
 )
 
@@ -81,7 +82,7 @@ func TestNothingStoredIsLostWhereTheOrderIsSaid(t *testing.T) {
 func TestSuccessorAheadOfTheClockIsNotAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to := &fakeReceiver{stored: map[string][]smp{}, has: map[smp]bool{}}
-		to.script = func(q fakeRequest) (Answer, bool) {
+		to.script = func(q fakeRequest) (client.Answer, bool) {
 			a := to.stores(q)
 			a.Date = time.Now()
 			return a, true

@@ -8,13 +8,14 @@ import (
 	"strconv"
 	"strings"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/wal"
 )
 
 // takeApart looks for samples that make the receiver fail: parts of the batch are sent
 // once each. A sample is given up only if other parts were taken before and after the
 // last failure; what cannot be decided stays in l, and done is false.
-func (s *shard) takeApart(ctx context.Context, l *parcel, a Answer) (done bool, err error) {
+func (s *shard) takeApart(ctx context.Context, l *parcel, a client.Answer) (done bool, err error) {
 	s.q.log.Warn("A batch fails again and again; trying its parts", slog.String("answer", a.String()), slog.Int("samples", len(l.points)))
 	points := s.withoutExemplars(l.points)
 	r, err := s.cut(ctx, points, cutting{mode: once, known: true, budget: isolateBudget})
@@ -47,7 +48,7 @@ func (s *shard) failsAlone(ctx context.Context, part *parcel) (fate, error) {
 		return stuck, nil
 	}
 	for range poisonAlone - 1 {
-		taken, clean, err := s.control(ctx, Answer{})
+		taken, clean, err := s.control(ctx, client.Answer{})
 		if err != nil || !taken || !clean {
 			return stuck, err
 		}
@@ -74,7 +75,7 @@ func (s *shard) withoutExemplars(points []point) []point {
 
 // buryEach gives up samples that were refused alone, each with its own answer. before is how
 // many of the batch were given up before them: the log tells of the first few only.
-func (s *shard) buryEach(points []point, answers []Answer, before int) {
+func (s *shard) buryEach(points []point, answers []client.Answer, before int) {
 	letters := make([]Letter, 0, len(points))
 	for i := range points {
 		letters = append(letters, letterOf(points[i], 1, answers[i], wal.Rejected))
@@ -83,7 +84,7 @@ func (s *shard) buryEach(points []point, answers []Answer, before int) {
 }
 
 // bury gives up samples together: one letter stands for all.
-func (s *shard) bury(points []point, a Answer, why wal.Reason) {
+func (s *shard) bury(points []point, a client.Answer, why wal.Reason) {
 	if n := count(points); n[classSample]+n[classHistogram] > 0 {
 		s.giveUp(points, []Letter{letterOf(points[0], n[classSample]+n[classHistogram], a, why)}, why, 0)
 	}
@@ -91,7 +92,7 @@ func (s *shard) bury(points []point, a Answer, why wal.Reason) {
 
 // buryOneOf gives up one of the points, for it cannot be told which; the others are stored.
 // It is the one that the receiver named when it refused all together, if it did.
-func (s *shard) buryOneOf(points []point, a Answer) {
+func (s *shard) buryOneOf(points []point, a client.Answer) {
 	if len(points) == 0 {
 		return
 	}

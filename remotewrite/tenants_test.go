@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/prometheus/model/labels"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
@@ -120,11 +121,11 @@ func (f *familyRig) open(id string, cfg *config.Config, after uint64) {
 }
 
 func (f *familyRig) sender(id string) Sender {
-	return senderFunc(func(ctx context.Context, r Request) Answer {
+	return senderFunc(func(ctx context.Context, r client.Request) client.Answer {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if code := f.refuse[id]; code != 0 {
-			return Answer{Status: code, Text: "no", Err: nil}
+			return client.Answer{Status: code, Text: "no", Err: nil}
 		}
 		for _, ts := range decode(f.t, r.Body).Timeseries {
 			var name, team string
@@ -147,7 +148,7 @@ func (f *familyRig) sender(id string) Sender {
 				f.got[id][k] = time.Now()
 			}
 		}
-		return Answer{Status: 204}
+		return client.Answer{Status: 204}
 	})
 }
 

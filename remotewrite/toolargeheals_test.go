@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hwsagent/remotewrite/client"
 )
 
 // A receiver that takes one sample in a request for five minutes: requests are of full size again
@@ -13,12 +15,12 @@ func TestBatchLimitHealsAfter413(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		small, large := false, 0
 		to := &fakeReceiver{latency: time.Millisecond}
-		to.script = func(q fakeRequest) (Answer, bool) {
+		to.script = func(q fakeRequest) (client.Answer, bool) {
 			if small && len(q.samples) > 1 {
 				large++
-				return Answer{Status: 413, Text: "proxy: too large"}, true
+				return client.Answer{Status: 413, Text: "proxy: too large"}, true
 			}
-			return Answer{}, false
+			return client.Answer{}, false
 		}
 		r := newRig(t, to).timed()
 		r.start()

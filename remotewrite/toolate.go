@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/reply"
 )
@@ -21,7 +22,7 @@ const lateAsked = 3
 
 // refusedBehind brings a refused batch of the backlog to its outcomes, or returns errAllLate.
 // Otherwise the error is ctx's.
-func (s *shard) refusedBehind(ctx context.Context, l *parcel, a Answer) error {
+func (s *shard) refusedBehind(ctx context.Context, l *parcel, a client.Answer) error {
 	batch := l.points
 	is, err := s.askLate(ctx, l, a)
 	if is.ends && err == nil {
@@ -77,7 +78,7 @@ type lateness struct {
 
 // askLate asks for some samples of a refused batch alone, of different series, from the oldest
 // to the newest; those that are taken leave the parcel.
-func (s *shard) askLate(ctx context.Context, l *parcel, a Answer) (lateness, error) {
+func (s *shard) askLate(ctx context.Context, l *parcel, a client.Answer) (lateness, error) {
 	if len(l.points) == 1 { // it was asked for alone
 		return lateness{late: saysLate(a), said: saysLate(a)}, nil
 	}
@@ -140,43 +141,34 @@ func (s *shard) deliverNewest(ctx context.Context, l *parcel) (requests int, err
 // is no reason to give it up where live_first has made it late.
 func (l *lane) guardsLate() bool { return l.behind && l.cfg.Target.CatchUp == config.LiveFirst }
 
-// reply is what the answer says by its status and in words that are known. The words of a web page are not the
-// receiver's.
-func (a Answer) reply() reply.Reply {
-	if a.HTML {
-		return reply.Of(a.Status, "<html>")
-	}
-	return reply.Of(a.Status, a.Text)
-}
-
 // fromDatabase reports whether the receiver's own database refuses the samples for their place in time: they are
 // late, too old, or it has another value at the same time.
-func fromDatabase(a Answer) bool {
-	k := a.reply().Kind
+func fromDatabase(a client.Answer) bool {
+	k := a.Reply().Kind
 	return k == reply.Late || k == reply.TooOld
 }
 
 // saysLate reports whether a receiver's words are about the order or the age of samples. Another value at the same
 // time is neither: the sample itself is not stored then.
-func saysLate(a Answer) bool {
-	return a.reply().Reason == reply.OutOfOrder && fromDatabase(a) || saysTooOld(a)
+func saysLate(a client.Answer) bool {
+	return a.Reply().Reason == reply.OutOfOrder && fromDatabase(a) || saysTooOld(a)
 }
 
 // saysTooOld reports whether a receiver's words are about a sample's age, not about what it has
 // of the series: that sample need not be stored.
-func saysTooOld(a Answer) bool { return a.reply().Kind == reply.TooOld }
+func saysTooOld(a client.Answer) bool { return a.Reply().Kind == reply.TooOld }
 
 // saysBeyondWindow reports whether a receiver says that a sample is older than its out-of-order
 // window.
-func saysBeyondWindow(a Answer) bool {
-	r := a.reply()
+func saysBeyondWindow(a client.Answer) bool {
+	r := a.Reply()
 	return r.Kind == reply.TooOld && r.Reason == reply.OutsideWindow
 }
 
 // failed gives p back after a failure that passes by itself. What a request of the backlog is
 // answered while what is live goes through slows the backlog down, and nothing else: one batch
 // may be too much, or what the receiver fails at.
-func (l *lane) failed(p pass, a Answer) {
+func (l *lane) failed(p pass, a client.Answer) {
 	if !p.behind || a.Status == 0 {
 		l.gate.failed(p, a.String(), a.RetryAfter, a.Status != 0)
 		return

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
@@ -117,7 +118,9 @@ func TestWindowEndsInsideABatch(t *testing.T) {
 					r.round(10)
 					r.start()
 					r.drained(time.Minute)
-					to.set(func() { to.script = func(fakeRequest) (Answer, bool) { return Answer{Err: errDown}, true } })
+					to.set(func() {
+						to.script = func(fakeRequest) (client.Answer, bool) { return client.Answer{Err: errDown}, true }
+					})
 					for range 8 {
 						r.round(10)
 					}
@@ -149,26 +152,26 @@ func TestWindowEndsInsideABatch(t *testing.T) {
 // nothing old is taken from the beginning, what is fresh has to wait until that is clear.
 func TestLiveFirstBacklogFails(t *testing.T) {
 	for _, tc := range []struct {
-		a      Answer
+		a      client.Answer
 		before bool // the two part
 	}{
-		{Answer{Status: 503}, false},
-		{Answer{Status: 500}, true},
-		{Answer{Status: 429, RetryAfter: 2 * time.Minute}, false},
+		{client.Answer{Status: 503}, false},
+		{client.Answer{Status: 500}, true},
+		{client.Answer{Status: 429, RetryAfter: 2 * time.Minute}, false},
 	} {
 		t.Run(fmt.Sprint(tc.a.Status), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newLateRig(t)
 				fails, failed := tc.before, 0
-				r.to.script = func(q fakeRequest) (Answer, bool) {
+				r.to.script = func(q fakeRequest) (client.Answer, bool) {
 					switch {
 					case r.down.Load():
-						return Answer{Err: errDown}, true
+						return client.Answer{Err: errDown}, true
 					case fails && len(q.samples) > 0 && q.at.Sub(time.UnixMilli(q.samples[0].t)) > time.Minute:
 						failed++
 						return tc.a, true
 					}
-					return Answer{}, false
+					return client.Answer{}, false
 				}
 				r.start()
 				r.collect(time.Minute)
@@ -214,7 +217,9 @@ func TestOutOfBoundsInsideABatch(t *testing.T) {
 					r.round(5)
 					r.start()
 					r.drained(time.Minute)
-					to.set(func() { to.script = func(fakeRequest) (Answer, bool) { return Answer{Err: errDown}, true } })
+					to.set(func() {
+						to.script = func(fakeRequest) (client.Answer, bool) { return client.Answer{Err: errDown}, true }
+					})
 					for range 8 {
 						r.round(5)
 					}

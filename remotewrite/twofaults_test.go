@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/wal"
 )
 
@@ -23,15 +24,15 @@ func TestBadAndPoisonousSampleInOneBatch(t *testing.T) {
 					return func(s smp) bool { return s.series == names[i] && s.t == r.log.entries[0].MaxT }
 				}
 				failed := 0
-				to.script = func(q fakeRequest) (Answer, bool) {
+				to.script = func(q fakeRequest) (client.Answer, bool) {
 					switch {
 					case slices.ContainsFunc(q.samples, is(0)):
-						return Answer{Status: 400, Text: "bad sample"}, true
+						return client.Answer{Status: 400, Text: "bad sample"}, true
 					case slices.ContainsFunc(q.samples, is(1)):
 						failed++
-						return Answer{Status: 500, Text: "boom"}, true
+						return client.Answer{Status: 500, Text: "boom"}, true
 					}
-					return Answer{}, false
+					return client.Answer{}, false
 				}
 				r.start()
 				time.Sleep(10 * time.Second)

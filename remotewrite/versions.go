@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
@@ -44,7 +45,7 @@ func (q *Queue) choose(l *parcel) choice {
 // target cannot read it. "Senders SHOULD expect 400 HTTP Bad Request for the above reasons
 // from 1.x Receivers" (remote write 2.0, "Protocol"). One that tells how much it wrote has
 // read it.
-func (q *Queue) mayTryOlder(l *parcel, a Answer) bool {
+func (q *Queue) mayTryOlder(l *parcel, a client.Answer) bool {
 	return a.Version == wire.V2 && !a.Written.Known && !l.triedOlder && q.allCarried(l.points)
 }
 
@@ -52,42 +53,42 @@ func (q *Queue) mayTryOlder(l *parcel, a Answer) bool {
 func (l *parcel) tryOlder() { l.older, l.triedOlder = true, true }
 
 // judgeVersion is the part of judge that is about the version. If done, p was given back.
-func (s *shard) judgeVersion(p pass, l *parcel, a Answer, m mode, c choice) (f fate, known, done bool) {
+func (s *shard) judgeVersion(p pass, l *parcel, a client.Answer, m mode, c choice) (f fate, known, done bool) {
 	g, q := s.q.gate, s.q
-	v := Classify(a, q.cfg.Policy())
+	v := client.Classify(a, q.cfg.Policy())
 	switch {
-	case v == Older && a.Status/100 == 2:
+	case v == client.Older && a.Status/100 == 2:
 		// It fell back when the answer came. Headers may have been lost on the way.
 		l.unsure = true
 		g.release(p)
 		return 0, false, true
-	case v == Older && (q.proto.takesOlder() || q.cfg.Target.OnRefusal == config.RefusalDrop):
+	case v == client.Older && (q.proto.takesOlder() || q.cfg.Target.OnRefusal == config.RefusalDrop):
 		g.release(p)
-	case v == Older:
+	case v == client.Older:
 		// At a target that says so to everything, it is no answer.
 		if !s.refusalIsReal(p, l, a, wire.V1) {
 			return 0, false, true
 		}
-	case c.trial && a.Status == statusUnsupported:
+	case c.trial && a.Status == client.StatusUnsupported:
 		l.older, l.triedOlder = false, true // it was refused for what it is
 		g.release(p)
 		return 0, false, true
-	case v == Suspect && wroteAllSamples(a, l):
+	case v == client.Suspect && wroteAllSamples(a, l):
 		s.accepted(l)
 		g.delivered(p)
 		return settled, true, true
-	case v == Suspect && wrotePart(a):
+	case v == client.Suspect && wrotePart(a):
 		if q.kind() != keepsGood {
 			q.learn(keepsGood)
 		}
 		return 0, false, false
-	case v == Suspect && m == patient && q.mayTryOlder(l, a):
+	case v == client.Suspect && m == patient && q.mayTryOlder(l, a):
 		if s.refusalIsReal(p, l, a, wire.V1) && !l.triedOlder {
 			l.tryOlder()
 		}
 		return 0, false, true
-	case v == Suspect && m == parts && !q.proto.isProven() && q.mayTryOlder(l, a),
-		v == Discard && q.cfg.ProtobufMessage == config.MessageAuto && m == patient && !q.proto.isProven() && a.Status == http.StatusBadRequest && q.mayTryOlder(l, a) && q.proto.spendTry():
+	case v == client.Suspect && m == parts && !q.proto.isProven() && q.mayTryOlder(l, a),
+		v == client.Discard && q.cfg.ProtobufMessage == config.MessageAuto && m == patient && !q.proto.isProven() && a.Status == http.StatusBadRequest && q.mayTryOlder(l, a) && q.proto.spendTry():
 		l.tryOlder()
 		g.release(p)
 		return 0, false, true
@@ -102,28 +103,28 @@ func (s *shard) judgeVersion(p pass, l *parcel, a Answer, m mode, c choice) (f f
 
 // discard gives up samples after a 4xx that is not to be followed by anything. What the
 // target says that it wrote of them is delivered: which ones these are it does not say.
-func (s *shard) discard(points []point, a Answer) {
+func (s *shard) discard(points []point, a client.Answer) {
 	if !wrotePart(a) {
 		s.bury(points, a, wal.Rejected)
 		return
 	}
 	samples := s.withoutExemplars(points)
-	n := a.Written.samples(a.Samples)
+	n := a.Written.Stored(a.Samples)
 	s.w.settleAll(samples[:n], wal.Outcome{Delivered: 1})
 	s.bury(samples[n:], a, wal.Rejected)
 }
 
 // learnVersion takes what an answer says about the versions that the target takes.
-func (q *Queue) learnVersion(c choice, a Answer, v Verdict) {
+func (q *Queue) learnVersion(c choice, a client.Answer, v client.Verdict) {
 	why, fellBack := q.proto.saw(c, a, v)
-	if v == Older && !q.proto.emptyTells() {
+	if v == client.Older && !q.proto.emptyTells() {
 		q.gate.forgetEmpty()
 	}
 	if fellBack {
 		q.fellBack(why)
 		return
 	}
-	if v != Delivered || a.Version != wire.V2 || a.Samples == 0 || q.proto.version() == wire.V1 {
+	if v != client.Delivered || a.Version != wire.V2 || a.Samples == 0 || q.proto.version() == wire.V1 {
 		return
 	}
 	q.mu.Lock()
@@ -161,8 +162,8 @@ const toldEvery = time.Hour
 // MUST NOT return a 2xx HTTP status code if any of the pieces of sent data known to the
 // Receiver were NOT written": one that does cannot be asked which they were, and some
 // leave out what they have already. So the samples count as delivered, and this is told.
-func (q *Queue) sawWritten(a Answer, exemplars int) {
-	samples, x := a.Written.unwritten(a.Samples, exemplars)
+func (q *Queue) sawWritten(a client.Answer, exemplars int) {
+	samples, x := a.Written.Unwritten(a.Samples, exemplars)
 	if samples == 0 && x == 0 {
 		return
 	}
@@ -180,15 +181,15 @@ func (q *Queue) sawWritten(a Answer, exemplars int) {
 
 // wroteAllSamples reports whether a refusal is about exemplars only: "Receivers that write
 // a part of a request" tell how much.
-func wroteAllSamples(a Answer, l *parcel) bool {
+func wroteAllSamples(a client.Answer, l *parcel) bool {
 	n := count(l.points)
-	return a.Version == wire.V2 && a.Written.Known && n[classExemplar] > 0 && a.Samples > 0 && a.Written.samples(a.Samples) == a.Samples
+	return a.Version == wire.V2 && a.Written.Known && n[classExemplar] > 0 && a.Samples > 0 && a.Written.Stored(a.Samples) == a.Samples
 }
 
 // wrotePart reports whether the target has stored some samples of a request that it
 // refused.
-func wrotePart(a Answer) bool {
-	n := a.Written.samples(a.Samples)
+func wrotePart(a client.Answer) bool {
+	n := a.Written.Stored(a.Samples)
 	return a.Version == wire.V2 && 0 < n && n < a.Samples
 }
 

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/wal"
 )
 
@@ -18,28 +20,28 @@ func TestWords(t *testing.T) {
 	late, bounds := says{order: true, database: true}, says{order: true, tooOld: true, database: true}
 	window := says{order: true, tooOld: true, window: true, database: true}
 	for _, tc := range []struct {
-		answer Answer
+		answer client.Answer
 		want   says
 	}{
-		{Answer{Status: 400, Text: "out of order sample"}, late},
-		{Answer{Status: 409, Text: "store locally for endpoint a:1: add 2 samples: out of order sample"}, late},
-		{Answer{Status: 400, Text: `user=1: err: out of order sample. timestamp=2021-06-11T15:44:36Z, series={a="b"}`}, late},
-		{Answer{Status: 400, Text: "out of bounds"}, bounds},
-		{Answer{Status: 400, Text: "too old sample"}, window},
-		{Answer{Status: 500, Text: "too old sample"}, window},
-		{Answer{Status: 400, Text: `timestamp too old: 5 metric: "up"`}, window},
+		{client.Answer{Status: 400, Text: "out of order sample"}, late},
+		{client.Answer{Status: 409, Text: "store locally for endpoint a:1: add 2 samples: out of order sample"}, late},
+		{client.Answer{Status: 400, Text: `user=1: err: out of order sample. timestamp=2021-06-11T15:44:36Z, series={a="b"}`}, late},
+		{client.Answer{Status: 400, Text: "out of bounds"}, bounds},
+		{client.Answer{Status: 400, Text: "too old sample"}, window},
+		{client.Answer{Status: 500, Text: "too old sample"}, window},
+		{client.Answer{Status: 400, Text: `timestamp too old: 5 metric: "up"`}, window},
 
-		{Answer{Status: 400, Text: "duplicate sample for timestamp"}, says{database: true}},
-		{Answer{Status: 400, Text: "the sample has been rejected because another sample with the same timestamp, but a different value, has already been ingested (err-mimir-sample-duplicate-timestamp). The affected"}, says{database: true}},
+		{client.Answer{Status: 400, Text: "duplicate sample for timestamp"}, says{database: true}},
+		{client.Answer{Status: 400, Text: "the sample has been rejected because another sample with the same timestamp, but a different value, has already been ingested (err-mimir-sample-duplicate-timestamp). The affected"}, says{database: true}},
 
-		{Answer{Status: 400, Text: "out of bounds: timestamp is too far in the future"}, says{}},
-		{Answer{Status: 409, Text: "store locally for endpoint a:1: add 2 series: out of order labels"}, says{}},
-		{Answer{Status: 409, Text: "store locally for endpoint a:1: add 2 exemplars: out of order exemplar"}, says{}},
-		{Answer{Status: 400, Text: "received a series whose label value length exceeds the limit, label: 'a', value: 'out of order sample' (truncated)"}, says{}},
-		{Answer{Status: 400, Text: "Out of order: the service is being repaired"}, says{}},
-		{Answer{Status: 403, Text: "out of order sample"}, says{}},
-		{Answer{Status: 404, Text: "too old sample"}, says{}},
-		{Answer{Status: 400, Text: "out of order sample", HTML: true}, says{}},
+		{client.Answer{Status: 400, Text: "out of bounds: timestamp is too far in the future"}, says{}},
+		{client.Answer{Status: 409, Text: "store locally for endpoint a:1: add 2 series: out of order labels"}, says{}},
+		{client.Answer{Status: 409, Text: "store locally for endpoint a:1: add 2 exemplars: out of order exemplar"}, says{}},
+		{client.Answer{Status: 400, Text: "received a series whose label value length exceeds the limit, label: 'a', value: 'out of order sample' (truncated)"}, says{}},
+		{client.Answer{Status: 400, Text: "Out of order: the service is being repaired"}, says{}},
+		{client.Answer{Status: 403, Text: "out of order sample"}, says{}},
+		{client.Answer{Status: 404, Text: "too old sample"}, says{}},
+		{client.Answer{Status: 400, Text: "out of order sample", HTML: true}, says{}},
 	} {
 		a := tc.answer
 		if got := (says{saysLate(a), saysTooOld(a), saysBeyondWindow(a), fromDatabase(a)}); got != tc.want {
@@ -55,11 +57,17 @@ func TestPageIsNotTheDatabase(t *testing.T) {
 		"<html><head><title>out of order sample</title></head></html>": false,
 		"<!doctype html>\n<title>400 out of order sample</title>":      false,
 	} {
-		s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusBadRequest)
 			_, _ = io.WriteString(w, body)
-		})
-		a := newClient(t, "url: "+s.URL, "", ClientOptions{}).Send(t.Context(), Request{Body: []byte("x")})
+		}))
+		defer s.Close()
+		c, err := client.New(mustLoad(t, "url: "+s.URL), client.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		a := c.Send(t.Context(), client.Request{Body: []byte("x")})
 		if saysLate(a) != want || a.Text != "out of order sample" {
 			t.Errorf("%q: late: %t, text %q", body, saysLate(a), a.Text)
 		}
@@ -68,7 +76,7 @@ func TestPageIsNotTheDatabase(t *testing.T) {
 
 // TestBorrowedWords: a target that refuses everything in words that only resemble those of a database loses nothing.
 func TestBorrowedWords(t *testing.T) {
-	for _, a := range []Answer{
+	for _, a := range []client.Answer{
 		{Status: 400, Text: "Out of order: the service is being repaired"},
 		{Status: 409, Text: "the plan is too old, contact sales"},
 		{Status: 400, Text: "out of order sample", HTML: true},
@@ -79,7 +87,7 @@ func TestBorrowedWords(t *testing.T) {
 				to := &fakeReceiver{latency: 5 * time.Millisecond}
 				r := newRig(t, to).timed()
 				ill := true
-				to.script = func(q fakeRequest) (Answer, bool) { return a, ill && len(q.samples) > 0 }
+				to.script = func(q fakeRequest) (client.Answer, bool) { return a, ill && len(q.samples) > 0 }
 				r.start()
 				for range 20 {
 					r.round(20)
@@ -103,8 +111,8 @@ func TestDuplicates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to := &fakeReceiver{latency: 5 * time.Millisecond}
 		r := newRig(t, to).timed()
-		to.script = func(q fakeRequest) (Answer, bool) {
-			return Answer{Status: 400, Text: "duplicate sample for timestamp 1700000000000; overrides not allowed: existing 1, new value 2"}, len(q.samples) > 0
+		to.script = func(q fakeRequest) (client.Answer, bool) {
+			return client.Answer{Status: 400, Text: "duplicate sample for timestamp 1700000000000; overrides not allowed: existing 1, new value 2"}, len(q.samples) > 0
 		}
 		r.start()
 		for range 8 {

@@ -339,3 +339,14 @@ func TestBytes(t *testing.T) {
 		t.Errorf("marshalled as %q, %v", y, err)
 	}
 }
+
+func TestCredentialFiles(t *testing.T) {
+	c := mustParse(t, `{url: http://h/, basic_auth: {username_file: u, password_file: p}, tls_config: {ca_file: ca, cert_file: /c, key_file: k}, http_headers: {B: {files: [b]}, A: {files: [a]}}}`)
+	c.SetDirectory("/d")
+	if got := strings.Join(c.CredentialFiles(), " "); got != "/d/ca /c /d/k /d/u /d/p /d/a /d/b" {
+		t.Error(got)
+	}
+	if got := mustParse(t, `{url: http://h/, bearer_token: x}`).CredentialFiles(); len(got) > 0 {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,94 @@
+package client
+
+import (
+	"net/http"
+
+	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/wire"
+)
+
+// Verdict says what an answer means for the samples of the request.
+type Verdict uint8
+
+// The verdicts.
+const (
+	// Delivered: the receiver has the samples.
+	Delivered Verdict = iota
+	// Retry: nothing is known of the samples; send the same request again after a
+	// growing pause or Retry-After.
+	Retry
+	// Split: the request is too large; halve it and remember the smaller limit.
+	Split
+	// Suspect: the receiver refuses these samples, or the way to it is broken; an
+	// empty write tells which.
+	Suspect
+	// Hold: the target takes nothing at present; stop sending, drop nothing.
+	Hold
+	// Discard: the samples are not sent again; they are counted as rejected.
+	Discard
+	// Older: the receiver does not take remote write 2.0; send the samples as 1.0.
+	Older
+)
+
+// String returns the verdict's name in lower case.
+func (v Verdict) String() string {
+	return [...]string{"delivered", "retry", "split", "suspect", "hold", "discard", "older"}[v]
+}
+
+// Classify decides what an answer means. It is pure.
+//
+//	answer                          hold (default)   on_refusal: drop
+//	2xx                             Delivered        Delivered
+//	2xx with a web page             Hold             Hold
+//	400 409 422                     Suspect          Discard
+//	408 425                         Retry            Discard
+//	413                             Split            Discard
+//	429                             Retry            Retry
+//	429, retry_on_http_429: false   Discard          Discard
+//	other 4xx                       Hold             Discard
+//	1xx 3xx                         Hold             Hold
+//	5xx, no response                Retry            Retry
+//	refused on the way (Blocked)    Hold             Hold
+//	anything else                   Hold             Hold
+//	to a request of version 2.0:
+//	2xx, no sample written          Older            Older
+//	415                             Older            Older
+//
+// The specification (remote write 1.0, "Retries & Backoff") demands that 5xx is
+// retried and that a 4xx other than 429 is not. Holding deviates on purpose: an
+// expired token would cost data otherwise. 409 is what Thanos answers to samples that
+// it has or that are out of order; 413, 408 and 425 say nothing about the samples. A
+// redirect is never followed, whatever the policy, and nothing is dropped for one.
+//
+// Remote write 2.0, "Required Written Response Headers": 2xx without any Written header is
+// to be taken for 415. It comes from receivers of 1.0 which do not look at the
+// Content-Type; they find nothing in the message.
+func Classify(a Answer, p config.Policy) Verdict {
+	switch s := a.Status; {
+	case a.Blocked, a.Page:
+		return Hold
+	case s == 0, s >= 500 && s <= 599:
+		return Retry
+	case a.Version == wire.V2 && s == http.StatusUnsupportedMediaType,
+		a.Version == wire.V2 && s/100 == 2 && a.Samples > 0 && a.Written.Stored(a.Samples) == 0:
+		return Older
+	case a.Accepted():
+		return Delivered
+	case s < 400 || s > 499:
+		return Hold
+	case s == http.StatusTooManyRequests:
+		if p.RetryOnRateLimit {
+			return Retry
+		}
+		return Discard
+	case p.OnRefusal == config.RefusalDrop:
+		return Discard
+	case s == http.StatusBadRequest, s == http.StatusConflict, s == http.StatusUnprocessableEntity:
+		return Suspect
+	case s == http.StatusRequestTimeout, s == http.StatusTooEarly:
+		return Retry
+	case s == http.StatusRequestEntityTooLarge:
+		return Split
+	}
+	return Hold
+}

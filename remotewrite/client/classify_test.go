@@ -1,0 +1,71 @@
+package client
+
+import (
+	"errors"
+	"testing"
+
+	"hwsagent/remotewrite/config"
+)
+
+// The outcome table, whole: every status that HTTP can bring, under every policy.
+func TestClassify(t *testing.T) {
+	hold := config.Policy{OnRefusal: config.RefusalHold, RetryOnRateLimit: true}
+	drop := config.Policy{OnRefusal: config.RefusalDrop, RetryOnRateLimit: true}
+	holdNo429 := config.Policy{OnRefusal: config.RefusalHold}
+	dropNo429 := config.Policy{OnRefusal: config.RefusalDrop}
+
+	special := map[int][2]Verdict{ // status: hold, drop
+		400: {Suspect, Discard}, 409: {Suspect, Discard}, 422: {Suspect, Discard},
+		408: {Retry, Discard}, 425: {Retry, Discard},
+		413: {Split, Discard},
+		429: {Retry, Retry},
+	}
+	for status := 100; status < 700; status++ {
+		var want [2]Verdict
+		switch {
+		case status/100 == 2:
+			want = [2]Verdict{Delivered, Delivered}
+		case status/100 == 4:
+			want = [2]Verdict{Hold, Discard}
+		case status/100 == 5:
+			want = [2]Verdict{Retry, Retry}
+		default:
+			want = [2]Verdict{Hold, Hold}
+		}
+		if w, ok := special[status]; ok {
+			want = w
+		}
+		a := Answer{Status: status}
+		if got := Classify(a, hold); got != want[0] {
+			t.Errorf("%d, hold: %v, want %v", status, got, want[0])
+		}
+		if got := Classify(a, drop); got != want[1] {
+			t.Errorf("%d, drop: %v, want %v", status, got, want[1])
+		}
+		if status == 429 {
+			want = [2]Verdict{Discard, Discard}
+		}
+		if got := Classify(a, holdNo429); got != want[0] {
+			t.Errorf("%d, hold, no retry on 429: %v, want %v", status, got, want[0])
+		}
+		if got := Classify(a, dropNo429); got != want[1] {
+			t.Errorf("%d, drop, no retry on 429: %v, want %v", status, got, want[1])
+		}
+	}
+	for _, p := range []config.Policy{hold, drop, holdNo429, dropNo429} {
+		if got := Classify(Answer{Err: errors.New("connection refused")}, p); got != Retry {
+			t.Errorf("no response, %+v: %v, want %v", p, got, Retry)
+		}
+	}
+}
+
+func TestVerdictNames(t *testing.T) {
+	seen := map[string]bool{}
+	for v := Delivered; v <= Discard; v++ {
+		if s := v.String(); s == "" || seen[s] {
+			t.Errorf("verdict %d is called %q", v, s)
+		} else {
+			seen[s] = true
+		}
+	}
+}

@@ -1,0 +1,423 @@
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	promconfig "github.com/prometheus/common/config"
+
+	"hwsagent/redact"
+	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/wire"
+)
+
+// Limits on what a receiver can make a client do.
+const (
+	keptText   = 1 << 10         // of a response body, for people
+	readBody   = 4 << 10         // at most, to be able to use the connection again
+	readHead   = 256 << 10       // at most; net/http would take 10 MB of each answer
+	drainLimit = 2 * time.Second // for reading it
+)
+
+// defaultConnectionAge is how long connections are used: a name that resolves to
+// another address, or a server behind a load balancer that was added, is found within
+// this time.
+const defaultConnectionAge = 5 * time.Minute
+
+// pollFiles is how often credential files are read. A change counts when two reads in
+// a row agree, so it is in use after at most twice this time; after an answer that
+// blames the credentials one read is enough.
+const pollFiles = 2 * time.Second
+
+// Options are what a client needs beside its configuration.
+type Options struct {
+	Version string       // of the agent, for the User-Agent header
+	Logger  *slog.Logger // nil: no logs
+	Metrics Metrics      // nil: none
+
+	Dial          DialFunc      // nil: TCP
+	ConnectionAge time.Duration // 0: five minutes
+}
+
+// ClientMetrics shows how a client's credentials are.
+type Metrics interface {
+	// Reloaded counts a change of the credential files: err says why they cannot be used.
+	Reloaded(err error)
+	// SetExpiry shows when the earliest certificate of a role ends.
+	SetExpiry(role string, t time.Time)
+	// SetExpiries shows when the certificates and the token of new credentials end, by role,
+	// in place of those of the former.
+	SetExpiries(ends map[string]time.Time)
+	// SetTokenEnd shows when the access token in use ends; the zero time if it does not say.
+	SetTokenEnd(t time.Time)
+}
+
+// noMetrics shows nothing.
+type noMetrics struct{}
+
+func (noMetrics) Reloaded(error)                   {}
+func (noMetrics) SetExpiry(string, time.Time)      {}
+func (noMetrics) SetExpiries(map[string]time.Time) {}
+func (noMetrics) SetTokenEnd(time.Time)            {}
+
+// Client sends requests to one target over HTTP. It implements [Sender].
+//
+// It sends a request again only where a kept connection turned out to be closed by
+// the server before anything of an answer came, and then once. Redirects are never
+// followed. Credential files are read again when they change, while [Client.Run] runs;
+// connections made with former contents are closed as they fall idle. A file that
+// cannot be used leaves the former contents in use.
+//
+// All methods are safe for concurrent use.
+type Client struct {
+	http    promconfig.HTTPClientConfig
+	name    string
+	url     string // with the query, without a user
+	place   string // for people
+	header  [wire.NumVersions]http.Header
+	version wire.Version // the newest that the entry asks for
+	timeout time.Duration
+	secrets *redact.Secrets // of headers and query
+	hide    *redact.Secrets // of addresses' paths; may be nil
+	opts    Options
+	files   bool // the entry names credential files
+	changed chan struct{}
+
+	mu      sync.Mutex
+	current *generation // nil until the credentials could be read
+	seen    [32]byte
+	err     error // of the last reading of credentials
+
+	server atomic.Pointer[x509.Certificate] // the receiver's that ends first; nil until seen
+}
+
+// New makes a client for a valid entry. Credential files that are missing or
+// faulty are no error here: requests fail with the reason until the files are right.
+func New(c *config.Config, o Options) (*Client, error) {
+	u := c.URL.Full()
+	if u == nil {
+		return nil, errors.New("make remote-write client: no url")
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Metrics == nil {
+		o.Metrics = noMetrics{}
+	}
+	if o.Dial == nil {
+		o.Dial = newDial(c.RoundRobinDNS, time.Duration(c.RemoteTimeout))
+	}
+	if o.ConnectionAge <= 0 {
+		o.ConnectionAge = defaultConnectionAge
+	}
+	client := &Client{
+		http:    c.HTTP,
+		name:    c.TargetName(),
+		place:   c.URL.String(),
+		timeout: time.Duration(c.RemoteTimeout),
+		opts:    o,
+		files:   len(c.CredentialFiles()) > 0,
+		changed: make(chan struct{}, 1),
+		secrets: redact.New(),
+		hide:    c.Hidden(),
+	}
+	if c.AsksForV2() {
+		client.version = wire.V2
+	}
+	if u.User != nil {
+		password, _ := u.User.Password()
+		client.http.BasicAuth = &promconfig.BasicAuth{Username: u.User.Username(), Password: promconfig.Secret(password)}
+		u.User = nil
+	}
+	client.url = u.String()
+	client.secrets.AddURL(u)
+	header := http.Header{}
+	for name, value := range c.Headers {
+		header.Set(name, value)
+		if !redact.OpenHeader(name) {
+			client.secrets.Add(value)
+		}
+	}
+	c.SetTenantHeader(header)
+	// Remote write 1.0 and 2.0, "Protocol".
+	header.Set("Content-Encoding", "snappy")
+	header.Set("User-Agent", "hwsagent/"+o.Version)
+	for v, of := range [wire.NumVersions]struct{ contentType, version string }{
+		wire.V1: {"application/x-protobuf", "0.1.0"},
+		wire.V2: {"application/x-protobuf;proto=" + config.MessageV2, "2.0.0"},
+	} {
+		client.header[v] = header.Clone()
+		client.header[v].Set("Content-Type", of.contentType)
+		client.header[v].Set("X-Prometheus-Remote-Write-Version", of.version)
+	}
+
+	if err := client.reload(true); err != nil && !client.files {
+		return nil, fmt.Errorf("make remote-write client: %w", err)
+	}
+	return client, nil
+}
+
+// Run reads credential files again from time to time, and renews an OAuth2 token before
+// its end, until ctx is done.
+func (c *Client) Run(ctx context.Context) error {
+	defer c.Close()
+	if !c.files && c.http.OAuth2 == nil {
+		<-ctx.Done()
+		return nil
+	}
+	tick := time.NewTicker(pollFiles)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if c.files {
+			_ = c.reload(false) // kept for CredentialError, and logged when it is a new one
+		}
+		if t := c.source(); t != nil {
+			t.renew(ctx)
+		}
+	}
+}
+
+// Close closes idle connections; those in use are closed after their request.
+func (c *Client) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.current != nil {
+		c.current.retire()
+	}
+}
+
+// CredentialsChanged receives after the contents of credential files have changed and
+// the new ones are in use: a held target may be worth a try.
+func (c *Client) CredentialsChanged() <-chan struct{} { return c.changed }
+
+// CredentialError says why the credential files cannot be used as they are now; nil
+// when they can.
+func (c *Client) CredentialError() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// EmptyWrite sends a request without samples, in the newest version that the entry asks
+// for. What accepts it takes requests over this route with these credentials.
+func (c *Client) EmptyWrite(ctx context.Context) Answer {
+	return c.Send(ctx, EmptyRequest(c.version))
+}
+
+// Send implements [Sender]. The answer's error names the target's URL without its
+// query; credentials are cut out of error and text.
+func (c *Client) Send(ctx context.Context, r Request) Answer {
+	start := time.Now()
+	l, err := c.take()
+	if err != nil {
+		return Answer{Err: err, Took: time.Since(start)}
+	}
+	defer c.release(l)
+	source := l.creds.tokens
+	if source == nil {
+		return c.send(ctx, l, nil, r)
+	}
+	var a Answer
+	for range 2 { // a token that was taken before and is not any more is exchanged once
+		k, err := source.get(ctx)
+		if err != nil {
+			return c.noToken(l, err, time.Since(start))
+		}
+		if a = c.send(ctx, l, k, r); !source.note(k, a) {
+			break
+		}
+	}
+	return a
+}
+
+// send sends a request over l; k is nil without OAuth2.
+func (c *Client) send(ctx context.Context, l *generation, k *token, r Request) Answer {
+	start := time.Now()
+	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, errNoAnswer)
+	defer cancel()
+	body := &lentBody{data: r.Body}
+	defer body.revoke()
+	resp, err := l.post(ctx, c.url, c.header[r.Version], k, body, r.Attempt)
+	if err != nil {
+		if errors.Is(context.Cause(ctx), errNoAnswer) || errors.Is(err, syscall.ETIMEDOUT) {
+			c.leave(l)
+		}
+		return Answer{Err: c.explain(ctx, l, err), Blocked: blocks(err), Took: time.Since(start)}
+	}
+	c.noteServer(resp.TLS)
+	defer func() { _ = resp.Body.Close() }() // what matters of it is read
+
+	// The status is known now; a body that does not end within drainLimit changes nothing. To
+	// close one that has not ended gives the connection up.
+	buf := make([]byte, readBody)
+	n, _ := io.ReadFull(resp.Body, buf)
+
+	page := isPage(plain(buf[:n]))
+	a := Answer{
+		Version: r.Version, Samples: r.Samples,
+		Status: resp.StatusCode,
+		Page:   page && resp.StatusCode/100 == 2,
+		HTML:   page,
+		Text:   c.quote(l, resp.StatusCode, buf[:n]),
+		Took:   time.Since(start),
+	}
+	if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+		a.Date = date
+	}
+	if r.Version == wire.V2 {
+		a.Written = parseWritten(resp.Header)
+	}
+	a.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), a.Date, time.Now())
+	switch a.Status {
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
+		c.blamed(l)
+	}
+	return a
+}
+
+var errNoAnswer = errors.New("no answer within remote_timeout")
+
+// explain makes an error for people of one that net/http returned, whose text may
+// hold the whole URL. Where TLS is to blame, the certificate files are read again.
+func (c *Client) explain(ctx context.Context, l *generation, err error) error {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		err = wrapped.Err
+	}
+	err = through(l.proxy, withoutPort(err))
+	if v, ok := errors.AsType[*tls.CertificateVerificationError](err); ok && l.proxy == "" { // else it may be the proxy's
+		c.noteServer(&tls.ConnectionState{PeerCertificates: v.UnverifiedCertificates})
+	}
+	if strings.Contains(err.Error(), "tls: ") || strings.Contains(err.Error(), "x509: ") {
+		c.blamed(l)
+	}
+	if cause := context.Cause(ctx); errors.Is(cause, errNoAnswer) {
+		return fmt.Errorf("post to %s: %w", c.place, through(l.proxy, fmt.Errorf("%w (%s)", cause, c.timeout)))
+	}
+	if cause := context.Cause(ctx); errors.Is(err, context.DeadlineExceeded) && cause != nil {
+		err = cause // whoever asked set the deadline, and says why
+	}
+	return fmt.Errorf("post to %s: %w", c.place, c.redacted(l, err))
+}
+
+// take returns the line to send on, a new one when the present one is too old.
+func (c *Client) take() (*generation, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.current == nil {
+		return nil, fmt.Errorf("post to %s: %w", c.place, c.err)
+	}
+	if time.Since(c.current.born) >= c.opts.ConnectionAge {
+		next, err := c.newGeneration(c.current.creds)
+		if err != nil {
+			return nil, fmt.Errorf("post to %s: %w", c.place, err)
+		}
+		c.current.retire()
+		c.current = next
+	}
+	c.current.users++
+	return c.current, nil
+}
+
+// leave has all further requests go over new connections: those of l may be dead without
+// a word. Over HTTP/2, giving a request up does not end its connection, and the next one
+// would wait on it as well.
+func (c *Client) leave(l *generation) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.current != l {
+		return
+	}
+	if next, err := c.newGeneration(l.creds); err == nil { // it was made of the same before
+		l.retire()
+		c.current = next
+	}
+}
+
+func (c *Client) release(l *generation) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l.users--; l.retired && l.users == 0 {
+		l.retire() // connections that fell idle since
+	}
+}
+
+// blamed reads the credential files at once, unless that has led to another line
+// already.
+func (c *Client) blamed(l *generation) {
+	c.mu.Lock()
+	same := c.current == l
+	c.mu.Unlock()
+	if same && c.files {
+		_ = c.reload(true) // as in Run
+	}
+}
+
+// reload reads the credential files, and takes what they hold into use if it is new
+// and, unless atOnce, if it has been seen twice.
+func (c *Client) reload(atOnce bool) error {
+	creds, err := loadCredentials(&c.http)
+	if err == nil {
+		creds.hide = c.hide
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil {
+		known := c.current != nil && c.current.creds.print == creds.print
+		settled := atOnce || c.current == nil || c.seen == creds.print
+		c.seen = creds.print
+		if !known && settled {
+			err = c.use(creds)
+		}
+	}
+	if err != nil && (c.err == nil || c.err.Error() != err.Error()) {
+		c.opts.Logger.Warn("Cannot use the credentials", "target", c.name, "former_in_use", c.current != nil, "err", err)
+		c.opts.Metrics.Reloaded(err)
+	}
+	c.err = err
+	return err
+}
+
+// use makes creds those in use. c.mu is held.
+func (c *Client) use(creds *credentials) error {
+	if creds.http.OAuth2 != nil {
+		var err error
+		if creds.tokens, err = newTokens(creds, c.header[wire.V1].Get("User-Agent"), c.opts.Dial, c.opts.Metrics.SetTokenEnd); err != nil {
+			return err
+		}
+	}
+	next, err := c.newGeneration(creds)
+	if err != nil {
+		return err
+	}
+	c.opts.Metrics.SetExpiries(creds.ends)
+	if c.current != nil || c.err != nil { // not the first, or the first were faulty
+		c.opts.Logger.Info("Credentials changed", "target", c.name)
+		c.opts.Metrics.Reloaded(nil)
+		select {
+		case c.changed <- struct{}{}:
+		default: // one notice is waiting already
+		}
+	}
+	if c.current != nil {
+		c.current.retire()
+	}
+	c.current = next
+	return nil
+}

@@ -1,0 +1,285 @@
+package client
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"time"
+
+	promconfig "github.com/prometheus/common/config"
+	"golang.org/x/net/http/httpguts"
+	"golang.org/x/net/http/httpproxy"
+
+	"hwsagent/redact"
+	"hwsagent/remotewrite/config"
+)
+
+// credentials are what a target is shown: tokens, passwords, certificates, as the
+// files of its entry hold them at one moment. Immutable.
+type credentials struct {
+	// http is the entry's transport configuration with the files' contents in place of
+	// their names. So a connection never meets a file that is being replaced.
+	http promconfig.HTTPClientConfig
+
+	// print tells contents apart.
+	print [sha256.Size]byte
+
+	// header is what they add to each request; an OAuth2 token is added to that.
+	header http.Header
+
+	// secrets are cut out of whatever text is shown.
+	secrets redact.Secrets
+	hide    *redact.Secrets // of addresses' paths; may be nil
+
+	// ends tells for each role of the metrics when the earliest certificate or token ends;
+	// expiries is the same for people.
+	ends     map[string]time.Time
+	expiries []Expiry
+
+	// tokens is the source of OAuth2 tokens, nil without oauth2. It is made when the
+	// credentials are taken into use.
+	tokens *tokens
+}
+
+// loadCredentials reads all files and checks that they can be used: a token is one
+// line and not empty, certificates parse, certificate and key belong together. All
+// faults are in the error, none with a secret in it.
+func loadCredentials(from *promconfig.HTTPClientConfig) (*credentials, error) {
+	c := &credentials{http: *from, ends: map[string]time.Time{}}
+	l := &fileLoader{sum: sha256.New().Sum(nil)}
+	c.loadAuth(l, from)
+	c.loadOAuth2(l, from.OAuth2)
+	c.loadHeaders(l, from)
+	c.loadTLS(l, &c.http.TLSConfig, "")
+	c.hideProxy(&from.ProxyConfig)
+	c.header = authHeader(&c.http)
+	if err := errors.Join(l.errs...); err != nil {
+		return nil, err
+	}
+	c.print = sha256.Sum256(l.sum)
+	return c, nil
+}
+
+// fileLoader reads files, collects the faults, and sums up what was read.
+type fileLoader struct {
+	sum  []byte
+	errs []error
+}
+
+// maxCredential bounds a credential file in bytes: a bundle of certificates is much shorter.
+const maxCredential = 4 << 20
+
+// readRegular reads a regular file. Anything else (a pipe that nobody writes to) could keep
+// the reader for ever, and with it the end of the program.
+func readRegular(name string) ([]byte, error) {
+	info, err := os.Stat(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a regular file", name)
+	case info.Size() > maxCredential:
+		return nil, fmt.Errorf("%s has %d bytes, more than the %d that are allowed", name, info.Size(), maxCredential)
+	}
+	return os.ReadFile(name)
+}
+
+// read returns the file's content without surrounding space.
+func (l *fileLoader) read(name string) (string, bool) {
+	b, err := readRegular(name)
+	if err != nil {
+		l.errs = append(l.errs, fmt.Errorf("read credentials: %w", err)) // has the name
+		return "", false
+	}
+	b = bytes.TrimSpace(b)
+	if len(b) == 0 {
+		l.errs = append(l.errs, fmt.Errorf("read credentials: %s is empty", name))
+		return "", false
+	}
+	part := sha256.Sum256(b)
+	l.sum = append(l.sum, part[:]...)
+	return string(b), true
+}
+
+// current reads a file whose content goes into a header.
+func (l *fileLoader) line(name string) string {
+	s, _ := l.read(name)
+	if !httpguts.ValidHeaderFieldValue(s) {
+		l.errs = append(l.errs, fmt.Errorf("read credentials: %s has more than one line, or control characters", name))
+	}
+	return s
+}
+
+func (c *credentials) loadAuth(l *fileLoader, from *promconfig.HTTPClientConfig) {
+	if from.Authorization != nil {
+		a := *from.Authorization
+		if a.CredentialsFile != "" {
+			a.Credentials, a.CredentialsFile = promconfig.Secret(l.line(a.CredentialsFile)), ""
+		}
+		c.secrets.Add(string(a.Credentials))
+		if e := jwtValidity(string(a.Credentials)); !e.Until.IsZero() {
+			e.What = "token"
+			c.note("bearer", e)
+		}
+		c.http.Authorization = &a
+	}
+	if from.BasicAuth != nil {
+		b := *from.BasicAuth
+		if b.UsernameFile != "" {
+			b.Username, b.UsernameFile = l.line(b.UsernameFile), ""
+		}
+		if b.PasswordFile != "" {
+			b.Password, b.PasswordFile = promconfig.Secret(l.line(b.PasswordFile)), ""
+		}
+		c.secrets.AddBasic(b.Username, string(b.Password))
+		c.http.BasicAuth = &b
+	}
+}
+
+func (c *credentials) loadOAuth2(l *fileLoader, from *promconfig.OAuth2) {
+	if from == nil {
+		return
+	}
+	o := *from
+	if o.ClientSecretFile != "" {
+		o.ClientSecret, o.ClientSecretFile = promconfig.Secret(l.line(o.ClientSecretFile)), ""
+	}
+	if o.GrantType == config.GrantJWT {
+		key, ok := "client_certificate_key", true
+		if o.ClientCertificateKeyFile != "" {
+			var s string
+			key = o.ClientCertificateKeyFile
+			s, ok = l.read(key)
+			o.ClientCertificateKey, o.ClientCertificateKeyFile = promconfig.Secret(s), ""
+		}
+		if err := checkSigningKey(string(o.ClientCertificateKey)); err != nil && ok {
+			l.errs = append(l.errs, fmt.Errorf("use the key %s to sign: %w", key, err))
+		}
+	}
+	c.secrets.Add(string(o.ClientCertificateKey))
+	c.secrets.AddBasic(o.ClientID, string(o.ClientSecret))
+	c.secrets.AddBasic(url.QueryEscape(o.ClientID), url.QueryEscape(string(o.ClientSecret))) // RFC 6749, 2.3.1
+	for name, value := range o.EndpointParams {
+		if !redact.OpenParameter(name) {
+			c.secrets.Add(value)
+		}
+	}
+	if u, err := url.Parse(o.TokenURL); err == nil {
+		c.secrets.AddURL(u)
+	}
+	c.loadTLS(l, &o.TLSConfig, "oauth2_")
+	c.hideProxy(&o.ProxyConfig)
+	c.http.OAuth2 = &o
+}
+
+func (c *credentials) hideProxy(p *promconfig.ProxyConfig) {
+	if p.ProxyURL.URL != nil {
+		c.secrets.AddURL(p.ProxyURL.URL)
+	}
+	if p.ProxyFromEnvironment {
+		env := httpproxy.FromEnvironment()
+		for _, s := range []string{env.HTTPProxy, env.HTTPSProxy} {
+			if u, err := url.Parse(s); err == nil {
+				c.secrets.AddURL(u)
+			}
+		}
+	}
+	for _, values := range p.ProxyConnectHeader {
+		for _, v := range values {
+			c.secrets.Add(string(v))
+		}
+	}
+}
+
+func (c *credentials) loadHeaders(l *fileLoader, from *promconfig.HTTPClientConfig) {
+	if from.HTTPHeaders == nil {
+		return
+	}
+	headers := make(map[string]promconfig.Header, len(from.HTTPHeaders.Headers))
+	// In the order of names, so that the sum does not change by itself.
+	for _, name := range slices.Sorted(maps.Keys(from.HTTPHeaders.Headers)) {
+		h := from.HTTPHeaders.Headers[name]
+		secrets := slices.Clone(h.Secrets)
+		for _, f := range h.Files {
+			secrets = append(secrets, promconfig.Secret(l.line(f)))
+		}
+		for _, s := range secrets {
+			c.secrets.Add(string(s))
+		}
+		if !redact.OpenHeader(name) {
+			c.secrets.Add(h.Values...)
+		}
+		headers[name] = promconfig.Header{Values: h.Values, Secrets: secrets}
+	}
+	c.http.HTTPHeaders = &promconfig.Headers{Headers: headers}
+}
+
+// loadTLS puts the contents of a tls_config's files in place of their names. of is what
+// the expiries are called by: "" or "oauth2_".
+func (c *credentials) loadTLS(l *fileLoader, t *promconfig.TLSConfig, of string) {
+	ca, cert, key := "ca", "cert", "key" // what an error calls them
+	ok := true
+	if t.CAFile != "" {
+		ca = t.CAFile
+		t.CA, ok = l.read(t.CAFile)
+		t.CAFile = ""
+	}
+	if ok && t.CA != "" {
+		certs, err := certificates(t.CA)
+		if err != nil {
+			l.errs = append(l.errs, fmt.Errorf("read certificates of %s: %w", ca, err))
+		} else {
+			c.noteCA(of, certs)
+		}
+	}
+	certOK, keyOK := true, true
+	if t.CertFile != "" {
+		cert = t.CertFile
+		t.Cert, certOK = l.read(t.CertFile)
+		t.CertFile = ""
+	}
+	if t.KeyFile != "" {
+		var s string
+		key = t.KeyFile
+		s, keyOK = l.read(t.KeyFile)
+		t.Key, t.KeyFile = promconfig.Secret(s), ""
+	}
+	c.secrets.Add(string(t.Key))
+	if t.Cert == "" || !certOK || !keyOK {
+		return
+	}
+	pair, err := tls.X509KeyPair([]byte(t.Cert), []byte(t.Key))
+	if err != nil {
+		l.errs = append(l.errs, fmt.Errorf("use client certificate %s with key %s: %w", cert, key, err))
+		return
+	}
+	c.note(of+"client", Expiry{What: named(of, "client certificate"), From: pair.Leaf.NotBefore, Until: pair.Leaf.NotAfter})
+}
+
+// noteCA notes when the earliest certificate of an authority ends. People are told of
+// the last one: the bundle of a system always has some that are over.
+func (c *credentials) noteCA(of string, certs []*x509.Certificate) {
+	first, last := slices.MinFunc(certs, endsFirst), slices.MaxFunc(certs, endsFirst)
+	c.note(of+"ca", Expiry{What: named(of, "certificate of the authority"), From: last.NotBefore, Until: last.NotAfter})
+	c.ends[of+"ca"] = first.NotAfter
+}
+
+func (c *credentials) note(role string, e Expiry) {
+	c.expiries = append(c.expiries, e)
+	c.ends[role] = e.Until
+}
+
+func named(of, what string) string {
+	if of == "" {
+		return what
+	}
+	return what + " for the token endpoint"
+}

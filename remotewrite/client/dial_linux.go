@@ -1,0 +1,27 @@
+package client
+
+import (
+	"errors"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// limitUnconfirmed has the kernel give a connection up when data that was sent is not
+// confirmed for so long. Left to itself it sends again for a quarter of an hour.
+func limitUnconfirmed(d time.Duration) func(network, address string, c syscall.RawConn) error {
+	return func(_, _ string, c syscall.RawConn) error {
+		var err error
+		set := func(fd uintptr) {
+			err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(max(1, d.Milliseconds())))
+		}
+		if controlErr := c.Control(set); controlErr != nil {
+			return controlErr
+		}
+		if errors.Is(err, unix.ENOPROTOOPT) { // a kernel that is not Linux itself, such as gVisor's, may lack it
+			return nil
+		}
+		return err
+	}
+}

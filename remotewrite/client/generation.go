@@ -1,0 +1,88 @@
+package client
+
+import (
+	"context"
+	"io"
+	"maps"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/hashicorp/go-retryablehttp"
+
+	"hwsagent/httpbound"
+)
+
+// current is a pool of connections made with one set of credentials, for a limited time.
+type generation struct {
+	creds *credentials
+	proxy string // through which it goes, for people; "" if there is none
+	http  *http.Client
+	retry *retryablehttp.Client
+	born  time.Time
+
+	// Guarded by Client.mu.
+	users   int // requests on it
+	retired bool
+}
+
+func (c *Client) newGeneration(creds *credentials) (*generation, error) {
+	rt, err := newTransport(&creds.http.TLSConfig, creds.http.ProxyConfig, creds.http.EnableHTTP2, c.opts.Dial)
+	if err != nil {
+		return nil, err
+	}
+	l := &generation{creds: creds, born: time.Now()}
+	if l.proxy, err = proxyFor(rt, c.url); err != nil {
+		return nil, err
+	}
+	l.http = &http.Client{Transport: noRedirects{httpbound.Transport{Next: rt, Limit: drainLimit}}}
+	l.retry = &retryablehttp.Client{
+		HTTPClient:   l.http,
+		RetryMax:     1,
+		CheckRetry:   l.brokenBefore,
+		Backoff:      func(_, _ time.Duration, _ int, _ *http.Response) time.Duration { return 0 },
+		ErrorHandler: retryablehttp.PassthroughErrorHandler,
+	}
+	return l, nil
+}
+
+// retire closes the idle connections, and makes those in use close when they are
+// idle. Client.mu is held.
+func (l *generation) retire() {
+	l.retired = true
+	l.http.CloseIdleConnections()
+}
+
+// post sends one request. k is nil without OAuth2.
+func (l *generation) post(ctx context.Context, to string, header http.Header, k *token, body *lentBody, attempt int) (*http.Response, error) {
+	req, err := retryablehttp.NewRequestWithContext(withTrace(ctx), http.MethodPost, to, retryablehttp.ReaderFunc(body.open))
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(req.Header, header)
+	addHeader(req.Header, l.creds.header)
+	if k != nil {
+		req.Header.Set("Authorization", k.header)
+	}
+	if attempt > 0 {
+		req.Header.Set("Retry-Attempt", strconv.Itoa(attempt))
+	}
+	resp, err := l.retry.Do(req)
+	if err == nil && l.proxy != "" && req.URL.Scheme == "http" && ownAnswer(resp) {
+		defer resp.Body.Close()
+		text := make([]byte, keptText)
+		n, _ := io.ReadFull(resp.Body, text) // as much as comes in time
+		return nil, &proxyError{status: resp.StatusCode, text: bodyText(resp.StatusCode, text[:n])}
+	}
+	return resp, err
+}
+
+// brokenBefore lets a request be sent again whose kept connection was closed by the
+// server before anything of an answer came.
+func (l *generation) brokenBefore(ctx context.Context, _ *http.Response, err error) (bool, error) {
+	if err == nil || ctx.Err() != nil || !traceOf(ctx).unanswered() {
+		return false, nil
+	}
+	l.http.CloseIdleConnections() // the others are likely broken too
+	return true, nil
+}

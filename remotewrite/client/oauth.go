@@ -1,0 +1,238 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+
+	"hwsagent/redact"
+)
+
+const (
+	tokenTimeout = 10 * time.Second // for the token endpoint, its body included
+	tokenRetry   = 10 * time.Second // between attempts to renew a token that is still good
+	tokenPatient = 30 * time.Second // until a token that the receiver never took is exchanged
+)
+
+// token is one access token. Immutable.
+type token struct {
+	header string // the value of Authorization
+	secret string
+	born   time.Time
+	end    time.Time // zero: it does not say
+}
+
+// usable leaves some time for the way to the receiver.
+func (k *token) usable(now time.Time) bool {
+	return k != nil && (k.end.IsZero() || now.Before(k.end.Add(-min(10*time.Second, k.end.Sub(k.born)/10))))
+}
+
+// due says whether to renew it: a fifth of its life before the end, five minutes at most.
+func (k *token) due(now time.Time) bool {
+	return k != nil && !k.end.IsZero() && !now.Before(k.end.Add(-min(5*time.Minute, k.end.Sub(k.born)/5)))
+}
+
+// tokens gets the access tokens of one set of credentials and keeps each until it ends.
+// Safe for concurrent use.
+type tokens struct {
+	endpoint *tokenEndpoint
+	got      func(end time.Time) // told of each new token
+
+	turn chan struct{} // held by the one who asks the endpoint
+
+	mu       sync.Mutex
+	token    *token // nil: none
+	accepted bool   // the receiver took it once
+	asked    int    // how often the endpoint answered, or failed to
+	askedAt  time.Time
+	err      error     // of the last time
+	shown    [2]string // the last tokens, which a receiver may repeat
+}
+
+// newTokens makes the source for credentials with oauth2.
+func newTokens(c *credentials, agent string, dial DialFunc, got func(end time.Time)) (*tokens, error) {
+	e, err := newTokenEndpoint(c.http.OAuth2, agent, dial)
+	if err != nil {
+		return nil, fmt.Errorf("oauth2: %w", err)
+	}
+	e.secrets, e.hide = &c.secrets, c.hide
+	e.place = e.place.Hiding(c.hide)
+	return &tokens{endpoint: e, got: got, turn: make(chan struct{}, 1)}, nil
+}
+
+// get returns a token that can be used now. The endpoint is asked by one at a time; those
+// who waited for it share its answer.
+func (t *tokens) get(ctx context.Context) (*token, error) {
+	t.mu.Lock()
+	k, asked := t.token, t.asked
+	t.mu.Unlock()
+	if k.usable(time.Now()) {
+		return k, nil
+	}
+	return t.ask(ctx, asked)
+}
+
+// renew gets a new token while the present one is still good, if it is time.
+func (t *tokens) renew(ctx context.Context) {
+	t.mu.Lock()
+	now, asked := time.Now(), t.asked
+	due := t.token.due(now) && (t.err == nil || now.Sub(t.askedAt) >= tokenRetry)
+	t.mu.Unlock()
+	if due {
+		_, _ = t.ask(ctx, asked) // the old one is used until its end; then the error is told
+	}
+}
+
+// ask gets a new token, unless the endpoint was asked since that count was taken.
+func (t *tokens) ask(ctx context.Context, count int) (*token, error) {
+	select {
+	case t.turn <- struct{}{}:
+		defer func() { <-t.turn }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	t.mu.Lock()
+	k, err, asked := t.token, t.err, t.asked
+	t.mu.Unlock()
+	switch {
+	case asked == count:
+	case err != nil:
+		return nil, err
+	case k.usable(time.Now()):
+		return k, nil
+	}
+	k, err = t.fetch(ctx)
+	if err != nil && ctx.Err() != nil {
+		return nil, err // it says nothing about the endpoint
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.asked++
+	t.askedAt, t.err = time.Now(), err
+	if err != nil {
+		return nil, err
+	}
+	t.token, t.accepted = k, false
+	t.shown = [2]string{t.shown[1], k.secret}
+	t.got(k.end)
+	return k, nil
+}
+
+// fetch asks the endpoint for a token.
+func (t *tokens) fetch(ctx context.Context) (*token, error) {
+	begin := time.Now()
+	ctx, cancel := context.WithTimeoutCause(ctx, tokenTimeout, errNoToken)
+	defer cancel()
+	got, err := t.endpoint.ask(ctx)
+	if err != nil {
+		return nil, err
+	}
+	k := &token{header: got.Type() + " " + got.AccessToken, secret: got.AccessToken, born: begin, end: got.Expiry}
+	if got.Expiry.IsZero() {
+		// By the issuer's clock, which may differ from ours: only its length counts.
+		if v := jwtValidity(got.AccessToken); !v.From.IsZero() && v.Until.After(v.From) {
+			k.end = begin.Add(v.Until.Sub(v.From))
+		}
+	} else if !k.end.After(begin) {
+		k.end = time.Time{} // nonsense; a 401 will tell when it is over
+	}
+	if got.AccessToken == "" || !httpguts.ValidHeaderFieldValue(k.header) {
+		return nil, &tokenError{place: t.endpoint.place.String(), status: http.StatusOK, text: "the answer has no access_token that can be sent"}
+	}
+	return k, nil
+}
+
+// note notes what the receiver thinks of the token. It returns whether the request is worth
+// sending again at once, with another: this one had been taken before.
+func (t *tokens) note(k *token, a Answer) (again bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case a.Status == 0:
+		return false
+	case !a.Denied():
+		t.accepted = t.accepted || t.token == k
+		return false
+	case t.token != k:
+		return a.Status == http.StatusUnauthorized // there is another one already
+	}
+	again = t.accepted && a.Status == http.StatusUnauthorized
+	if again || time.Since(k.born) >= tokenPatient {
+		t.token = nil // roles are in the token: what was granted meanwhile is in the next one
+	}
+	return again
+}
+
+// secrets are the tokens that may stand in a text.
+func (t *tokens) secrets() *redact.Secrets {
+	if t == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return redact.New(t.shown[:]...)
+}
+
+// expiry is of the present token; false without one, or if it does not say.
+func (t *tokens) expiry() (Expiry, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.token == nil || t.token.end.IsZero() {
+		return Expiry{}, false
+	}
+	return Expiry{What: "OAuth2 token", From: t.token.born, Until: t.token.end, Renewed: true}, true
+}
+
+var errNoToken = errors.New("no answer within 10s")
+
+// tokenError says why there is no access token.
+type tokenError struct {
+	place  string // of the endpoint, for people
+	status int    // of its answer; 0 if there was none
+	after  time.Duration
+	text   string // what it said
+	err    error  // if there was no answer
+}
+
+func (e *tokenError) Unwrap() error { return e.err }
+
+func (e *tokenError) Error() string {
+	s := "get a token from " + e.place
+	switch {
+	case e.err != nil:
+		return s + ": " + e.err.Error()
+	case e.status/100 != 2:
+		return s + ": " + statusText(e.status, e.text)
+	}
+	if e.text != "" {
+		s += ": " + e.text
+	}
+	return s
+}
+
+// noToken is the answer to a request that was not sent.
+func (c *Client) noToken(l *generation, err error, took time.Duration) Answer {
+	a := Answer{Err: fmt.Errorf("post to %s: %w", c.place, c.redacted(l, err)), Blocked: blocks(err), Took: took}
+	if t, ok := errors.AsType[*tokenError](err); ok {
+		a.RetryAfter = t.after
+	}
+	if a.Blocked {
+		c.blamed(l)
+	}
+	return a
+}
+
+// source is the present source of OAuth2 tokens, nil if there is none.
+func (c *Client) source() *tokens {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.current == nil {
+		return nil
+	}
+	return c.current.creds.tokens
+}

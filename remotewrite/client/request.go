@@ -1,0 +1,72 @@
+package client
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"time"
+
+	"hwsagent/remotewrite/reply"
+	"hwsagent/remotewrite/wire"
+)
+
+// Request is one encoded remote-write request.
+type Request struct {
+	Body    []byte       // compressed; not changed by the sender, free for reuse after Send
+	Version wire.Version // of the message in it
+	Samples int          // in it, histograms included
+	Attempt int          // 0 for the first time that this body is sent (the Retry-Attempt header)
+}
+
+// EmptyRequest is a request without samples. A receiver that takes it answers 2xx, so it
+// tells whether the route to the receiver works without handing over a sample.
+func EmptyRequest(v wire.Version) Request {
+	return Request{Version: v, Body: wire.Empty(v)}
+}
+
+// Answer is what came of one request. Exactly one of Status and Err is set.
+type Answer struct {
+	Version wire.Version // of the request
+	Samples int          // of the request
+	Written Written      // only of a request of version 2.0
+
+	Status     int           // the HTTP status, 0 when there was no response
+	Err        error         // why there was none; credentials and query strings are removed
+	Blocked    bool          // Err is a refusal on the way to the receiver that lasts until somebody mends it
+	Page       bool          // a 2xx with a web page: a portal or a login answers, and no receiver
+	HTML       bool          // the body is a web page, so no receiver wrote it; Text is its title, if it has one
+	Text       string        // the body's beginning, at most 1 KiB, for people
+	RetryAfter time.Duration // as the header said, at least 0 and clamped; 0 when absent or unreadable
+	Date       time.Time     // the response's Date header, zero when absent
+	Took       time.Duration // from the call of Send, connecting included, to the last byte read
+}
+
+// String is the answer in one line, for people.
+func (a Answer) String() string {
+	switch {
+	case a.Status == 0 && a.Err != nil:
+		return a.Err.Error()
+	case a.Page:
+		return fmt.Sprintf("%d %s with a web page, which no remote-write receiver sends: %s", a.Status, http.StatusText(a.Status), cmp.Or(a.Text, "it has no title"))
+	case a.Status == http.StatusSwitchingProtocols:
+		return "answered " + statusText(a.Status, "") + ", not remote write"
+	}
+	return statusText(a.Status, a.Text)
+}
+
+// Accepted reports whether a receiver took the request.
+func (a Answer) Accepted() bool { return a.Status/100 == 2 && !a.Page }
+
+// Denied reports whether the answer is about credentials.
+func (a Answer) Denied() bool {
+	return a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden
+}
+
+// Reply returns the meaning of the answer's status and of its words, as far as the table of package
+// reply knows them. The words of a web page are not the receiver's.
+func (a Answer) Reply() reply.Reply {
+	if a.HTML {
+		return reply.Of(a.Status, "<html>")
+	}
+	return reply.Of(a.Status, a.Text)
+}

@@ -1,0 +1,33 @@
+package client
+
+import (
+	"errors"
+	"strings"
+
+	"hwsagent/redact"
+)
+
+// redact cuts secrets out of a text.
+func (c *Client) redact(l *generation, text string) string {
+	return redact.Cut(text, c.secrets, c.hide, &l.creds.secrets, l.creds.tokens.secrets())
+}
+
+// redacted is err, or its text without the secrets that are in it.
+func (c *Client) redacted(l *generation, err error) error {
+	if text := c.redact(l, err.Error()); text != err.Error() {
+		return errors.New(text)
+	}
+	return err
+}
+
+// quote is what a server said, for people.
+func (c *Client) quote(l *generation, status int, body []byte) string {
+	return quoted(status, body, func(s string) string { return c.redact(l, s) })
+}
+
+// quoted is what a server said, for people. Secrets are cut out before it is shortened, which
+// could leave half of one, and once more out of what was escaped.
+func quoted(status int, body []byte, cut func(string) string) string {
+	text := []rune(cut(bodyText(status, []byte(cut(string(body))))))
+	return strings.TrimSpace(string(text[:min(len(text), keptText)]))
+}

@@ -1,0 +1,72 @@
+package client
+
+import (
+	"fmt"
+	"html"
+	"net/http"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"hwsagent/httpbound"
+)
+
+// bodyText is what a server said, for people: of a web page, as proxies answer with, its title;
+// nothing that the status says already.
+func bodyText(status int, body []byte) string {
+	text := plain(body)
+	if title := pageTitle(text); title != "" {
+		text = title
+	}
+	if words := strings.TrimPrefix(text, strconv.Itoa(status)+" "); !strings.EqualFold(words, http.StatusText(status)) {
+		return words
+	}
+	return ""
+}
+
+// statusText is a status and what the server said with it, which may be "", for people.
+func statusText(status int, text string) string {
+	s := fmt.Sprintf("%d %s", status, http.StatusText(status))
+	if status == http.StatusSwitchingProtocols {
+		text = httpbound.Switched // what follows is in no protocol that the agent has asked for
+	}
+	if text != "" {
+		s += ": " + text
+	}
+	return s
+}
+
+// isPage reports whether text begins as an HTML page does.
+func isPage(text string) bool {
+	begins := func(with string) bool { return len(text) >= len(with) && strings.EqualFold(text[:len(with)], with) }
+	return begins("<html") || begins("<!doctype html")
+}
+
+// pageTitle is the title of an HTML page, "" if text is none.
+func pageTitle(text string) string {
+	page := strings.ToLower(text)
+	if !isPage(text) || len(page) != len(text) {
+		return ""
+	}
+	_, after, _ := strings.Cut(page, "<title>")
+	title, _, ended := strings.Cut(after, "</title>")
+	if !ended {
+		return ""
+	}
+	begin := len(page) - len(after)
+	return plain([]byte(html.UnescapeString(strings.TrimSpace(text[begin : begin+len(title)]))))
+}
+
+// plain makes text for one line of a log out of what a server sent.
+func plain(b []byte) string {
+	s := strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(string(b), ""))
+	return strings.Join(strings.Fields(s), " ")
+}

@@ -1,0 +1,201 @@
+package client
+
+import (
+	"context"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	promconfig "github.com/prometheus/common/config"
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
+
+	"hwsagent/httpbound"
+	"hwsagent/redact"
+	"hwsagent/remotewrite/config"
+)
+
+// tokenEndpoint asks for access tokens. It follows no redirect: the client's secret would
+// go along. Safe for concurrent use.
+type tokenEndpoint struct {
+	place     config.URL // which is shown to people
+	proxy     string     // "" if there is none
+	agent     string     // the User-Agent header
+	secrets   *redact.Secrets
+	hide      *redact.Secrets // of addresses' paths; may be nil
+	transport *http.Transport
+	grant     interface { // *clientcredentials.Config or *config.JwtGrantTypeConfig
+		TokenSource(ctx context.Context) oauth2.TokenSource
+	}
+}
+
+// newTokenEndpoint makes one. The contents of files must be in place of their names.
+func newTokenEndpoint(o *promconfig.OAuth2, agent string, dial DialFunc) (*tokenEndpoint, error) {
+	place, err := config.ParseURL(o.TokenURL)
+	if err != nil {
+		return nil, err
+	}
+	e := &tokenEndpoint{place: place, agent: agent}
+	if e.transport, err = newTransport(&o.TLSConfig, o.ProxyConfig, false, dial); err != nil {
+		return nil, err
+	}
+	e.transport.DisableKeepAlives = true // it is asked once an hour
+	if e.proxy, err = proxyFor(e.transport, o.TokenURL); err != nil {
+		return nil, err
+	}
+	params := url.Values{}
+	for name, value := range o.EndpointParams {
+		params.Set(name, value)
+	}
+	if o.GrantType == config.GrantJWT {
+		e.grant = &promconfig.JwtGrantTypeConfig{
+			PrivateKey: []byte(o.ClientCertificateKey), PrivateKeyID: o.ClientCertificateKeyID, SigningAlgorithm: signing(o.SignatureAlgorithm),
+			Iss: either(o.Iss, o.ClientID), Subject: o.ClientID, Audience: o.Audience, PrivateClaims: o.Claims,
+			Scopes: o.Scopes, TokenURL: o.TokenURL, EndpointParams: params,
+		}
+	} else {
+		e.grant = &clientcredentials.Config{
+			ClientID: o.ClientID, ClientSecret: string(o.ClientSecret),
+			Scopes: o.Scopes, TokenURL: o.TokenURL, EndpointParams: params,
+		}
+	}
+	return e, nil
+}
+
+func either(s, otherwise string) string {
+	if s != "" {
+		return s
+	}
+	return otherwise
+}
+
+func signing(algorithm string) *jwt.SigningMethodRSA {
+	switch algorithm {
+	case jwt.SigningMethodRS384.Name:
+		return jwt.SigningMethodRS384
+	case jwt.SigningMethodRS512.Name:
+		return jwt.SigningMethodRS512
+	}
+	return jwt.SigningMethodRS256
+}
+
+// ask asks once, or twice where it is not known yet how the endpoint wants the secret. Its
+// errors are *tokenError.
+func (e *tokenEndpoint) ask(ctx context.Context) (*oauth2.Token, error) {
+	call := &tokenCall{ctx: ctx, agent: e.agent, next: httpbound.Transport{Next: e.transport}}
+	client := &http.Client{
+		Transport:     call,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	got, err := e.grant.TokenSource(context.WithValue(ctx, oauth2.HTTPClient, client)).Token()
+	if err == nil {
+		return got, nil
+	}
+	failed := &tokenError{place: e.place.String(), status: call.status, after: call.after}
+	cut := func(s string) string { return redact.Cut(s, e.secrets, e.hide, &call.sent) }
+	if said, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
+		failed.text = whyNoToken(said, cut)
+		return nil, failed
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	if wrapped, ok := errors.AsType[*url.Error](err); ok { // its text may hold the whole URL
+		err = wrapped.Err
+	}
+	if failed.status != 0 && ctx.Err() == nil {
+		failed.text = cut(strings.TrimPrefix(err.Error(), "oauth2: "))
+		return nil, failed
+	}
+	failed.status, failed.err = 0, through(e.proxy, withoutPort(err))
+	return nil, failed
+}
+
+// whyNoToken is what a token endpoint said: error and error_description (RFC 6749, 5.2), or
+// the beginning of what it sent instead.
+func whyNoToken(e *oauth2.RetrieveError, cut func(string) string) string {
+	var told struct {
+		Error       string `json:"error"`
+		Description string `json:"error_description"`
+	}
+	told.Error, told.Description = e.ErrorCode, e.ErrorDescription
+	if told.Error == "" && json.Unmarshal(e.Body, &told) != nil || told.Error == "" {
+		return quoted(e.Response.StatusCode, e.Body, cut)
+	}
+	text := told.Error
+	if told.Description != "" {
+		text += ": " + told.Description
+	}
+	return quoted(e.Response.StatusCode, []byte(text), cut)
+}
+
+// tokenCall carries the requests of one call of ask, which the grants do not all bind to
+// their context.
+type tokenCall struct {
+	ctx   context.Context
+	agent string
+	next  http.RoundTripper
+
+	sent redact.Secrets // assertions, which would let in whoever has them
+
+	// Of the last answer.
+	status int
+	after  time.Duration
+}
+
+func (c *tokenCall) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(c.ctx)
+	req.Header.Set("User-Agent", c.agent)
+	c.status, c.after = 0, 0
+	if err := c.noteAssertion(req); err != nil {
+		return nil, err
+	}
+	resp, err := c.next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	date, _ := http.ParseTime(resp.Header.Get("Date")) // zero if there is none
+	c.status, c.after = resp.StatusCode, retryAfter(resp.Header.Get("Retry-After"), date, time.Now())
+	return resp, nil
+}
+
+// noteAssertion notes what is signed in the form that req sends.
+func (c *tokenCall) noteAssertion(req *http.Request) error {
+	body, err := req.GetBody()
+	if err != nil {
+		return err
+	}
+	text, err := io.ReadAll(body)
+	if err != nil {
+		return err
+	}
+	form, err := url.ParseQuery(string(text))
+	if err == nil {
+		c.sent.Add(form["assertion"]...)
+	}
+	return err
+}
+
+// checkSigningKey tells whether a text holds what assertions can be signed with.
+func checkSigningKey(text string) error {
+	block, _ := pem.Decode([]byte(text))
+	if block == nil {
+		return errors.New("it is not PEM")
+	}
+	if _, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
+		return nil
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if _, ok := key.(*rsa.PrivateKey); !ok || err != nil {
+		return errors.New("it has no RSA key (PKCS #1 or PKCS #8, without a passphrase)")
+	}
+	return nil
+}

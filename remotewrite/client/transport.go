@@ -1,0 +1,191 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	promconfig "github.com/prometheus/common/config"
+
+	"hwsagent/httpbound"
+	"hwsagent/remotewrite/config"
+)
+
+// newTransport makes a pool of connections for the entry's TLS and proxy settings. The
+// contents of files must be in place of their names.
+func newTransport(t *promconfig.TLSConfig, p promconfig.ProxyConfig, http2 bool, dial DialFunc) (*http.Transport, error) {
+	tlsConfig, err := promconfig.NewTLSConfig(t)
+	if err != nil {
+		return nil, err
+	}
+	tr := &http.Transport{
+		Proxy:                  p.Proxy(),
+		ProxyConnectHeader:     p.GetProxyConnectHeader(),
+		OnProxyConnectResponse: tunnelled,
+		DialContext:            limitDials(dial),
+		TLSClientConfig:        tlsConfig,
+		TLSHandshakeTimeout:    10 * time.Second,
+		DisableCompression:     true,
+		MaxIdleConnsPerHost:    config.MaxShards + 1, // with metadata
+		MaxResponseHeaderBytes: readHead,
+		IdleConnTimeout:        5 * time.Minute,
+	}
+	if http2 {
+		if err := httpbound.SpeakHTTP2(tr); err != nil {
+			return nil, err
+		}
+	}
+	return tr, nil
+}
+
+// noRedirects is a transport whose answers lead nowhere: without a Location http.Client follows no
+// redirect, and returns the answer. It reads a Location before it asks whether to follow, and
+// takes one that cannot be read for no answer at all.
+type noRedirects struct{ httpbound.Transport }
+
+// RoundTrip implements [http.RoundTripper].
+func (u noRedirects) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := u.Transport.RoundTrip(req)
+	if err == nil {
+		resp.Header.Del("Location")
+	}
+	return resp, err
+}
+
+// proxyFor is the proxy through which requests to the address go, "" if there is none:
+// scheme, host and port, for people.
+func proxyFor(t *http.Transport, to string) (string, error) {
+	if t.Proxy == nil {
+		return "", nil
+	}
+	u, err := url.Parse(to)
+	if err != nil {
+		return "", errors.New("find the proxy: not a URL")
+	}
+	proxy, err := t.Proxy(&http.Request{URL: u})
+	if err != nil || proxy == nil {
+		return "", err
+	}
+	return proxy.Scheme + "://" + proxy.Host, nil
+}
+
+// through names the proxy in an error on the way through it.
+func through(proxy string, err error) error {
+	switch p, refused := errors.AsType[*proxyError](err); {
+	case proxy == "":
+		return err
+	case refused:
+		named := *p
+		named.proxy = proxy
+		return &named
+	}
+	return fmt.Errorf("through the proxy %s: %w", proxy, err)
+}
+
+// proxyError is a refusal by a proxy: nothing of the request has reached the receiver.
+type proxyError struct {
+	proxy  string // scheme, host and port
+	status int
+	text   string // what it said; may be ""
+}
+
+func (e *proxyError) Error() string {
+	return fmt.Sprintf("the proxy %s answers %s", e.proxy, statusText(e.status, e.text))
+}
+
+// tunnelled judges the answer to a CONNECT, which is the proxy's and never the receiver's
+// (RFC 9110, 9.3.6).
+func tunnelled(_ context.Context, _ *url.URL, _ *http.Request, resp *http.Response) error {
+	if resp.StatusCode == http.StatusOK {
+		return nil
+	}
+	_, reason, _ := strings.Cut(resp.Status, " ")
+	return &proxyError{status: resp.StatusCode, text: bodyText(resp.StatusCode, []byte(reason))}
+}
+
+// ownAnswer reports whether a proxy that passes on plain HTTP has answered itself, as far
+// as that can be told: 407 is a proxy's (RFC 9110, 15.5.8), Proxy-Status with an error says
+// so (RFC 9209, 2.1.1), and so does Squid.
+func ownAnswer(resp *http.Response) bool {
+	return resp.StatusCode == http.StatusProxyAuthRequired ||
+		strings.Contains(resp.Header.Get("Proxy-Status"), "error=") ||
+		resp.Header.Get("X-Squid-Error") != ""
+}
+
+// lasts reports whether a status on the way to the receiver will be the same until somebody
+// mends something.
+func lasts(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return false
+	}
+	return status < 500
+}
+
+// blocks reports whether an error will be the same until somebody mends something: who
+// answered is a proxy or the token endpoint.
+func blocks(err error) bool {
+	if p, ok := errors.AsType[*proxyError](err); ok {
+		return lasts(p.status)
+	}
+	t, ok := errors.AsType[*tokenError](err)
+	return ok && t.status != 0 && (t.status/100 == 2 || lasts(t.status))
+}
+
+// withoutPort takes our own port out of an error: it is another one each time, so that
+// equal errors would differ.
+func withoutPort(err error) error {
+	text := err.Error()
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		if op, ok := e.(*net.OpError); ok && op.Source != nil { //nolint:errorlint // each one of the chain
+			text = strings.ReplaceAll(text, op.Source.String()+"->", "")
+		}
+	}
+	if text == err.Error() {
+		return err
+	}
+	return &reworded{text: text, err: err}
+}
+
+// reworded is an error with another text.
+type reworded struct {
+	text string
+	err  error
+}
+
+func (e *reworded) Error() string { return e.text }
+func (e *reworded) Unwrap() error { return e.err }
+
+// authHeader is what the entry's credentials add to each request.
+func authHeader(c *promconfig.HTTPClientConfig) http.Header {
+	req := http.Request{Header: http.Header{}}
+	if b := c.BasicAuth; b != nil {
+		req.SetBasicAuth(b.Username, string(b.Password))
+	}
+	if a := c.Authorization; a != nil {
+		req.Header.Set("Authorization", a.Type+" "+string(a.Credentials))
+	}
+	if c.HTTPHeaders != nil {
+		for name, h := range c.HTTPHeaders.Headers {
+			for _, v := range h.Values {
+				req.Header.Add(name, v)
+			}
+			for _, v := range h.Secrets {
+				req.Header.Add(name, string(v))
+			}
+		}
+	}
+	return req.Header
+}
+
+// addHeader appends the values of more to those of h.
+func addHeader(h, more http.Header) {
+	for name, values := range more {
+		h[name] = append(h[name][:len(h[name]):len(h[name])], values...)
+	}
+}

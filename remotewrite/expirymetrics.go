@@ -1,0 +1,49 @@
+package remotewrite
+
+import "time"
+
+// Reloaded counts a change of credential or certificate files.
+func (m *Metrics) Reloaded(err error) {
+	if m == nil {
+		return
+	}
+	result := "ok"
+	if err != nil {
+		result = "failed"
+	}
+	m.reloads.WithLabelValues(result).Inc()
+}
+
+// SetExpiry shows when the earliest certificate of a role ends.
+func (m *Metrics) SetExpiry(role string, t time.Time) {
+	if m != nil {
+		m.expiry.WithLabelValues(role).Set(float64(t.Unix()))
+	}
+}
+
+// SetExpiries shows when the certificates and the token of new credentials end, and nothing
+// of what the former had. The receiver's certificate is none of them.
+func (m *Metrics) SetExpiries(ends map[string]time.Time) {
+	if m == nil {
+		return
+	}
+	for _, role := range []string{"client", "ca", "oauth2_client", "oauth2_ca"} {
+		if t, ok := ends[role]; ok {
+			m.SetExpiry(role, t)
+		} else {
+			m.expiry.DeleteLabelValues(role)
+		}
+	}
+	m.SetTokenEnd(ends["bearer"])
+}
+
+// SetTokenEnd shows when the token in use ends; zero if there is none that says.
+func (m *Metrics) SetTokenEnd(t time.Time) {
+	if m == nil {
+		return
+	}
+	m.token.Reset()
+	if !t.IsZero() {
+		m.token.WithLabelValues().Set(float64(t.Unix()))
+	}
+}

@@ -1,0 +1,77 @@
+package testnet
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Guard is a receiver that lets requests in by their credentials, and notes which it
+// saw.
+type Guard struct {
+	mu      sync.Mutex
+	allowed map[string]bool // nil: all
+	Seen    map[string]int
+	refused int
+}
+
+// handler asks who for the name under which a request counts.
+func (g *Guard) Handler(who func(*http.Request) string) http.HandlerFunc {
+	g.Seen = map[string]int{}
+	return func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		name := who(r)
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.Seen[name]++
+		if g.allowed != nil && !g.allowed[name] {
+			g.refused++
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	}
+}
+
+func (g *Guard) Allow(names ...string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.allowed = map[string]bool{}
+	for _, n := range names {
+		g.allowed[n] = true
+	}
+}
+
+func (g *Guard) Count(name string) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.Seen[name]
+}
+
+func (g *Guard) Refusals() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.refused
+}
+
+func Bearer(r *http.Request) string {
+	return strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+}
+
+func CommonName(r *http.Request) string { return r.TLS.PeerCertificates[0].Subject.CommonName }
+
+// within waits in virtual time until the condition holds and returns how long it took.
+func Within(t *testing.T, limit time.Duration, what string, ok func() bool) time.Duration {
+	t.Helper()
+	start := time.Now()
+	for !ok() {
+		if time.Since(start) > limit {
+			t.Fatalf("not within %s: %s", limit, what)
+		}
+		time.Sleep(10 * time.Millisecond)
+		synctest.Wait()
+	}
+	return time.Since(start)
+}

@@ -1,0 +1,77 @@
+package remotewrite
+
+import (
+	"math"
+
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+
+	"hwsagent/remotewrite/wire"
+	"hwsagent/wal"
+)
+
+// kind says what a point is.
+type kind uint8
+
+const (
+	float kind = iota
+	intHistogram
+	floatHistogram
+	exemplarPoint
+)
+
+// point is one sample (or exemplar) on its way to a target. Points are values: a
+// batch owns its slice, nothing of it aliases the log's buffers.
+type point struct {
+	series *series
+	seq    uint64 // of the entry in Progress that waits for the outcome
+	st, t  int64
+	v      float64
+	kind   kind
+	aux    *pointAux // nil for a float
+}
+
+// pointAux holds what few points have, so that a float stays small.
+type pointAux struct {
+	h      *histogram.Histogram
+	fh     *histogram.FloatHistogram
+	labels labels.Labels // of an exemplar
+}
+
+// series is a log series as one target sends it: external labels merged,
+// write_relabel_configs applied, labels encoded once.
+type series struct {
+	from *wal.Series // what it was made of; a cache entry is stale when this differs
+	hash uint64      // of the final labels; picks the shard
+	wire wire.Series // the final labels, encoded; empty if relabelling removed the series
+
+	// owner is whose it may be, of the target of the rest of an entry with tenants; see
+	// [seriesCache.at]. Else nil.
+	owner *owner
+
+	// newest is the time, in ms, of the newest sample that the target is known to have
+	// taken since this process began; or noneTaken, or noneTakenOneRefused. It is not
+	// part of what is immutable: it belongs to the goroutine of the series' shard.
+	newest int64
+	// newestIn is the commit that newest came in; 0 before there was one. While newest is noneTakenOneRefused
+	// it is what refusals returns.
+	newestIn uint64
+}
+
+// Where no sample of a series was taken yet. Both are before every sample.
+const (
+	noneTaken           = math.MinInt64
+	noneTakenOneRefused = math.MinInt64 + 1 // alone: it may have been late
+)
+
+// dropped reports whether write_relabel_configs removed the series.
+func (s *series) dropped() bool { return s.wire.IsEmpty() }
+
+// labels decodes the final labels.
+func (s *series) labels() labels.Labels {
+	ls, err := s.wire.Labels()
+	if err != nil {
+		return s.from.Labels // cannot be: the labels were encoded here
+	}
+	return ls
+}
