@@ -115,7 +115,7 @@ func splitRefused(points []point) (others, refused []point) {
 type refusedPart struct {
 	s       *shard
 	points  []point
-	settled []bool         // by index in points: it has its outcome, or was put back
+	settled []bool                // by index in points: it has its outcome, or was put back
 	answers map[int]client.Answer // by index in points, of those that were refused alone
 	last    client.Answer         // the last refusal of any of them
 }
