@@ -8,9 +8,9 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
-	"hwsagent/remotewrite"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/deadletter"
+	"hwsagent/remotewrite/tenant"
 	"hwsagent/wal"
 	"hwsagent/watchdog"
 	"hwsagent/web"
@@ -21,7 +21,7 @@ import (
 // tenants.
 type family struct {
 	entry   planned
-	tenants *remotewrite.Tenants
+	tenants *tenant.Registry
 
 	// Set while the scout runs.
 	cancel context.CancelFunc
@@ -44,7 +44,7 @@ func (ts *targets) establish() {
 	for _, e := range ts.plain {
 		if e.family != nil && ts.families[e.name] == nil {
 			named := func(id string) error { return wal.CheckName(wal.Member(e.name, id)) }
-			ts.families[e.name] = &family{entry: e, tenants: remotewrite.NewTenants(e.family, ts.log.Members(e.name), named)}
+			ts.families[e.name] = &family{entry: e, tenants: tenant.NewRegistry(e.family, ts.log.Members(e.name), named)}
 		}
 	}
 }
@@ -64,8 +64,8 @@ func (ts *targets) sendScouts() {
 		var ctx context.Context
 		ctx, f.cancel = context.WithCancel(ts.ctx)
 		f.done = make(chan struct{})
-		scout := remotewrite.NewScout(remotewrite.ScoutOptions{
-			Config: *f.entry.family, ExternalLabels: f.entry.external, Source: source, Tenants: f.tenants,
+		scout := tenant.NewDiscovery(tenant.Options{
+			Config: *f.entry.family, ExternalLabels: f.entry.external, Source: source, Registry: f.tenants,
 			Enroll: func(id string, after wal.Mark) (uint64, error) {
 				defer ts.tellFound()
 				return ts.log.EnrollMember(name, id, after)
@@ -172,7 +172,7 @@ func (ts *targets) tenants(name string) *web.TenantsStatus {
 	}
 	c := f.entry.family.Target.Tenant
 	s := &web.TenantsStatus{Label: c.Label, Header: c.Header, Default: c.Default, Max: c.MaxTenants, Known: len(f.tenants.Known())}
-	for _, v := range f.tenants.Strangers() {
+	for _, v := range f.tenants.Unrouted() {
 		s.Strangers = append(s.Strangers, web.StrangerStatus{Value: v.Value, Why: v.Why})
 	}
 	return s

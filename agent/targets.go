@@ -18,6 +18,7 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/deadletter"
+	"hwsagent/remotewrite/tenant"
 	"hwsagent/wal"
 	"hwsagent/web"
 )
@@ -214,7 +215,7 @@ func (ts *targets) open(e planned) (_ *target, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var tenants *remotewrite.Tenants
+	var tenants *tenant.Registry
 	if f := ts.families[e.name]; f != nil {
 		tenants = f.tenants
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/tenant"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
@@ -68,7 +69,7 @@ func newLane(q *Queue, source Source, o *Options) *lane {
 		l.cache.encoder = wire.NewSeriesEncoder(wire.V2)
 	}
 	if q.cfg.Role() != config.RoleNone {
-		l.cache.tenant = newTenantFilter(&q.cfg, o.Tenants)
+		l.cache.tenant = tenant.NewFilter(&q.cfg, o.Tenants)
 	}
 	l.shards.Store(1) // a backlog's share
 	l.growth = growth{shards: q.minShards(), min: q.minShards(), max: q.maxShards()}

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 
+	"hwsagent/remotewrite/tenant"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
@@ -47,7 +48,7 @@ type series struct {
 
 	// owner is whose it may be, of the target of the rest of an entry with tenants; see
 	// [seriesCache.at]. Else nil.
-	owner *owner
+	owner *tenant.Tenant
 
 	// newest is the time, in ms, of the newest sample that the target is known to have
 	// taken since this process began; or noneTaken, or noneTakenOneRefused. It is not

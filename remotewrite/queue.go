@@ -15,6 +15,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/tenant"
 	"hwsagent/remotewrite/wire"
 )
 
@@ -27,15 +28,15 @@ type Options struct {
 	Backlog        Source      // of what Split leaves behind; nil: nothing ever
 	Split          func() bool // see [wal.Reader.Split]; nil: never
 	Sender         Sender
-	DeadLetters    DeadLetters    // nil: refused samples are only logged
-	Memory         Memory         // nil: which series are late is forgotten at the end
-	Metrics        *Metrics       // nil: none
-	Tenants        *Tenants       // needed where Config is from [Config.ForRest]
-	Rand           func() float64 // in [0, 1); nil: the runtime's
-	Encoders       *EncoderPool   // shared by all queues of a process; nil: the queue's own
-	ClockSynced    func() bool    // whether the kernel calls this host's clock synchronised; nil: no
-	Splay          time.Duration  // the first request goes at random within it; 0: at once
-	Logger         *slog.Logger   // nil: none
+	DeadLetters    DeadLetters      // nil: refused samples are only logged
+	Memory         Memory           // nil: which series are late is forgotten at the end
+	Metrics        *Metrics         // nil: none
+	Tenants        *tenant.Registry // needed where Config is from [Config.ForRest]
+	Rand           func() float64   // in [0, 1); nil: the runtime's
+	Encoders       *EncoderPool     // shared by all queues of a process; nil: the queue's own
+	ClockSynced    func() bool      // whether the kernel calls this host's clock synchronised; nil: no
+	Splay          time.Duration    // the first request goes at random within it; 0: at once
+	Logger         *slog.Logger     // nil: none
 }
 
 // Queue delivers the log to one target. New makes one, Run runs it once. The other

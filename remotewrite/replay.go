@@ -11,6 +11,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/tenant"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
@@ -89,7 +90,7 @@ func NewReplay(o ReplayOptions) (*Replay, error) {
 		if o.Config.Tenant() == "" {
 			return nil, fmt.Errorf("make replay to %q: the entry has tenants and no default: name one of them, %s/TENANT", o.Config.TargetName(), o.Config.TargetName())
 		}
-		cache.tenant = newTenantFilter(&o.Config, nil)
+		cache.tenant = tenant.NewFilter(&o.Config, nil)
 	}
 	return &Replay{
 		o: o, version: version, press: NewEncoderPool(), limit: q.MaxSamplesPerSend,

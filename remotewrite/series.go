@@ -4,6 +4,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/relabel"
 
+	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/tenant"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
@@ -15,19 +17,17 @@ import (
 //
 // Not safe for concurrent use: it belongs to the goroutine that reads the log.
 type seriesCache struct {
-	external labels.Labels
-	rules    []*relabel.Config
-	encoder  *wire.SeriesEncoder
+	labels  *config.Relabeler
+	encoder *wire.SeriesEncoder
 
 	// tenant leaves out what belongs to another target of the entry; nil: nothing.
-	tenant *tenantFilter
+	tenant *tenant.Filter
 
 	recall func(*series) // nil: nothing is known of a series that is new
 
 	slots   []cached // by wal.Series.Slot
 	removed *series  // what all that is not sent becomes
 	nobodys *series  // what belongs to no tenant becomes, where there is no default
-	builder *labels.Builder
 }
 
 // cached is what a series became.
@@ -39,12 +39,10 @@ type cached struct {
 // newSeriesCache makes a cache of series for remote write 1.0. The rules must be valid (see [config.Config.Validate]).
 func newSeriesCache(external labels.Labels, rules []*relabel.Config) *seriesCache {
 	return &seriesCache{
-		external: external,
-		rules:    rules,
-		removed:  &series{},
-		nobodys:  &series{},
-		builder:  labels.NewBuilder(labels.EmptyLabels()),
-		encoder:  wire.NewSeriesEncoder(wire.V1),
+		labels:  config.NewRelabeler(external, rules),
+		removed: &series{},
+		nobodys: &series{},
+		encoder: wire.NewSeriesEncoder(wire.V1),
 	}
 }
 
@@ -73,7 +71,7 @@ func (c *seriesCache) add(s *wal.Series, whole bool) *series {
 // at returns the target's form of s as it is in that commit; nil if it is nobody's.
 func (c *seriesCache) at(s *wal.Series, commit uint64) *series {
 	to := c.get(s)
-	if to.owner != nil && to.owner.gone.Load() {
+	if to.owner != nil && to.owner.IsGone() {
 		to = c.add(s, false)
 	}
 	switch {
@@ -81,9 +79,9 @@ func (c *seriesCache) at(s *wal.Series, commit uint64) *series {
 		return nil
 	case to.owner == nil:
 		return to
-	case to.owner.has(commit):
+	case to.owner.Has(commit):
 		return c.removed
-	case c.tenant.id == "":
+	case c.tenant.Id == "":
 		return nil
 	case to.dropped():
 		return c.add(s, true)
@@ -91,39 +89,27 @@ func (c *seriesCache) at(s *wal.Series, commit uint64) *series {
 	return to
 }
 
-// relabel leaves the series' final labels in the builder; false if the rules remove it.
-// External labels do not override labels that the series has, and they are there for the
-// rules to see, as in Prometheus.
-func (c *seriesCache) relabel(s *wal.Series) bool {
-	c.builder.Reset(s.Labels)
-	c.external.Range(func(l labels.Label) {
-		if !s.Labels.Has(l.Name) {
-			c.builder.Set(l.Name, l.Value)
-		}
-	})
-	return relabel.ProcessBuilder(c.builder, c.rules...)
-}
-
 // derive makes the series; whole is as in add.
 func (c *seriesCache) derive(s *wal.Series, whole bool) *series {
-	if !c.relabel(s) {
+	final := c.labels.Apply(s.Labels)
+	if final == nil {
 		return c.removed
 	}
-	var o *owner
+	var o *tenant.Tenant
 	if c.tenant != nil {
 		var mine bool
-		o, mine = c.tenant.sort(c.builder)
+		o, mine = c.tenant.Sort(final)
 		if !mine {
 			return c.removed
 		}
 		switch {
 		case o != nil && !whole:
 			return &series{from: s, owner: o}
-		case c.tenant.id == "":
+		case c.tenant.Id == "":
 			return c.nobodys
 		}
 	}
-	encoded, ls := c.encoder.Encode(c.builder.Labels(), s.Meta())
+	encoded, ls := c.encoder.Encode(final.Labels(), s.Meta())
 	if ls.IsEmpty() {
 		return c.removed
 	}

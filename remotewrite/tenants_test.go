@@ -16,6 +16,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/tenant"
 	"hwsagent/wal"
 )
 
@@ -24,8 +25,8 @@ import (
 type familyRig struct {
 	t       *testing.T
 	cfg     *config.Config
-	tenants *Tenants
-	scout   *Scout
+	tenants *tenant.Registry
+	scout   *tenant.Discovery
 	ctx     context.Context
 	cancel  context.CancelFunc
 	running sync.WaitGroup
@@ -44,16 +45,16 @@ const familyRules = "url: http://h.example/\nname: m\nwrite_relabel_configs: [{s
 	"queue_config: {batch_send_deadline: 1s}\nmetadata_config: {send: false}\n"
 
 // newFamily makes the rig of an entry whose tenant is what a series' name says: a_m is a's.
-func newFamily(t *testing.T, tenant string) *familyRig {
+func newFamily(t *testing.T, keys string) *familyRig {
 	f := &familyRig{
-		t: t, cfg: mustLoad(t, familyRules+"hwsagent: {future_limit: 0s, tenant: {label: team"+tenant+"}}"),
+		t: t, cfg: mustLoad(t, familyRules+"hwsagent: {future_limit: 0s, tenant: {label: team"+keys+"}}"),
 		logs: map[string]*memLog{}, refuse: map[string]int{}, got: map[string]map[smp]time.Time{},
 	}
 	f.ctx, f.cancel = context.WithCancel(t.Context())
-	f.tenants = NewTenants(f.cfg, nil, func(string) error { return nil })
+	f.tenants = tenant.NewRegistry(f.cfg, nil, func(string) error { return nil })
 	f.logs["scout"] = newMemLog(t)
-	f.scout = NewScout(ScoutOptions{
-		Config: *f.cfg, Source: scoutLog{f.logs["scout"]}, Tenants: f.tenants, Enroll: f.enroll,
+	f.scout = tenant.NewDiscovery(tenant.Options{
+		Config: *f.cfg, Source: scoutLog{f.logs["scout"]}, Registry: f.tenants, Enroll: f.enroll,
 		Release: func(id string, last uint64) { f.let = append(f.let, id); f.tenants.Forget(id) },
 	})
 	f.open("", f.cfg.ForRest(), 0)
@@ -268,8 +269,8 @@ func TestMaxTenants(t *testing.T) {
 		defer f.stop()
 		f.commit("a_m", "b_m", "c_m", "anonymous_m", "x/y_m")
 		time.Sleep(time.Minute)
-		want := []Stranger{{"c", "there are 2 tenants, max_tenants"}, {"x/y", config.CheckTenant("x/y").Error()}}
-		if d := cmp.Diff(want, f.tenants.Strangers()); d != "" {
+		want := []tenant.Unrouted{{Value: "c", Why: "there are 2 tenants, max_tenants"}, {Value: "x/y", Why: config.CheckTenant("x/y").Error()}}
+		if d := cmp.Diff(want, f.tenants.Unrouted()); d != "" {
 			t.Errorf("strangers (-want +got):\n%s", d)
 		}
 		for range 70 { // a is silent
@@ -317,7 +318,7 @@ func TestNoTenant(t *testing.T) {
 			t.Errorf("account of the rest (-want +got):\n%s", d)
 		}
 		var values []string
-		for _, s := range f.tenants.Strangers() {
+		for _, s := range f.tenants.Unrouted() {
 			values = append(values, s.Value)
 		}
 		if d := cmp.Diff([]string{"", "b", "x/y"}, values); d != "" {
@@ -329,7 +330,8 @@ func TestNoTenant(t *testing.T) {
 // External labels and rules decide who it is.
 func TestTenantOfFinalLabels(t *testing.T) {
 	c := newSeriesCache(labels.FromStrings("team", "a"), nil)
-	c.tenant = &tenantFilter{config: config.TenantConfig{Label: "team", DropLabel: true}, role: config.RoleTenant, id: "a"}
+	entry := config.Config{Target: config.TargetConfig{Tenant: &config.TenantConfig{Label: "team", DropLabel: true}}}
+	c.tenant = tenant.NewFilter(entry.ForTenant("a"), nil)
 	for _, tc := range []struct {
 		ls   labels.Labels
 		want string
@@ -352,7 +354,7 @@ func TestTenantOfFinalLabels(t *testing.T) {
 func TestBacklogAfterScout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := mustLoad(t, familyRules+"hwsagent: {catch_up: live_first, tenant: {label: team}}")
-		tenants := NewTenants(cfg, nil, func(string) error { return nil })
+		tenants := tenant.NewRegistry(cfg, nil, func(string) error { return nil })
 		live, back := newMemLog(t), newMemLog(t)
 		q, err := New(Options{Name: "m", Config: *cfg.ForRest(), Source: live, Backlog: back, Tenants: tenants, Sender: &fakeReceiver{}})
 		if err != nil {
@@ -372,11 +374,11 @@ func TestBacklogAfterScout(t *testing.T) {
 			if len(got) > 0 {
 				t.Errorf("%s: yields what the scout has not read", what)
 			}
-			tenants.pass(1)
+			tenants.Pass(1)
 			if err := <-got; err != nil {
 				t.Error(err)
 			}
-			tenants.pass(0)
+			tenants.Pass(0)
 		}
 	})
 }

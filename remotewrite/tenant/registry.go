@@ -1,4 +1,4 @@
-package remotewrite
+package tenant
 
 import (
 	"context"
@@ -11,18 +11,17 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"hwsagent/remotewrite/config"
-	"hwsagent/wal"
 )
 
-// Tenants is what the targets of an entry with tenants know of one another: which tenants
+// Registry is what the targets of an entry with tenants know of one another: which tenants
 // have a target, from which commit on, and how far the [Scout] has read. It is safe for
 // concurrent use.
-type Tenants struct {
+type Registry struct {
 	config config.TenantConfig
 	named  func(id string) error // why no target can have that name
 
 	mu      sync.Mutex
-	owners  map[string]*owner
+	owners  map[string]*Tenant
 	targets int // of owners, how many have one
 	odd     map[string]string
 	passed  uint64        // the last commit that the scout is done with
@@ -32,8 +31,8 @@ type Tenants struct {
 // maxTold bounds how many values that get no target are told to people.
 const maxTold = 10
 
-// owner is a value of the label that may be a tenant.
-type owner struct {
+// find is a value of the label that may be a tenant.
+type Tenant struct {
 	id string
 
 	// from is the first commit whose samples go to the tenant's own target; 0: it has none.
@@ -43,17 +42,20 @@ type owner struct {
 	gone atomic.Bool
 }
 
-// has reports whether the samples of that commit are for the tenant's own target.
-func (o *owner) has(commit uint64) bool {
+// Has reports whether the samples of that commit are for the tenant's own target.
+func (o *Tenant) Has(commit uint64) bool {
 	from := o.from.Load()
 	return from != 0 && commit >= from
 }
 
+// IsGone reports whether the tenant was forgotten.
+func (o *Tenant) IsGone() bool { return o.gone.Load() }
+
 // NewTenants begins with the tenants that have a target, each with the number of the commit
 // before its first. named tells why the target of a tenant cannot be named after it; nil if
 // it can.
-func NewTenants(c *config.Config, known map[string]uint64, named func(id string) error) *Tenants {
-	t := &Tenants{config: *c.Target.Tenant, named: named, owners: map[string]*owner{}, odd: map[string]string{}, moved: make(chan struct{})}
+func NewRegistry(c *config.Config, known map[string]uint64, named func(id string) error) *Registry {
+	t := &Registry{config: *c.Target.Tenant, named: named, owners: map[string]*Tenant{}, odd: map[string]string{}, moved: make(chan struct{})}
 	for id, before := range known {
 		t.give(t.add(id), before)
 	}
@@ -61,21 +63,21 @@ func NewTenants(c *config.Config, known map[string]uint64, named func(id string)
 }
 
 // add adds an owner without a target. t.mu is held, or nobody else knows t.
-func (t *Tenants) add(id string) *owner {
-	o := &owner{id: id}
+func (t *Registry) add(id string) *Tenant {
+	o := &Tenant{id: id}
 	t.owners[id] = o
 	return o
 }
 
 // give gives an owner a target that begins after that commit. As add.
-func (t *Tenants) give(o *owner, before uint64) {
+func (t *Registry) give(o *Tenant, before uint64) {
 	o.from.Store(before + 1)
 	t.targets++
 }
 
-// owner is whose a sample with that value is; nil: nobody's, or the default's. A tenant that
+// Tenant is whose a sample with that value is; nil: nobody's, or the default's. A tenant that
 // has a target keeps it when it becomes the default.
-func (t *Tenants) owner(value string) *owner {
+func (t *Registry) find(value string) *Tenant {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if o := t.owners[value]; o != nil {
@@ -101,7 +103,7 @@ func (t *Tenants) owner(value string) *owner {
 }
 
 // full says why no further tenant gets a target; "" if one does.
-func (t *Tenants) full() string {
+func (t *Registry) full() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.targets < t.config.MaxTenants {
@@ -110,15 +112,15 @@ func (t *Tenants) full() string {
 	return fmt.Sprintf("there are %d tenants, max_tenants", t.targets)
 }
 
-// enrolled notes that a tenant has got a target.
-func (t *Tenants) enrolled(o *owner, before uint64) {
+// registered notes that a tenant has got a target.
+func (t *Registry) registered(o *Tenant, before uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.give(o, before)
 }
 
 // Forget forgets a tenant: it has no target any more. When it comes again it is a new one.
-func (t *Tenants) Forget(id string) {
+func (t *Registry) Forget(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	o := t.owners[id]
@@ -132,8 +134,8 @@ func (t *Tenants) Forget(id string) {
 	o.gone.Store(true)
 }
 
-// pass notes that the scout is done with a commit.
-func (t *Tenants) pass(commit uint64) {
+// Pass notes that the scout is done with a commit.
+func (t *Registry) Pass(commit uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.passed = commit
@@ -142,7 +144,7 @@ func (t *Tenants) pass(commit uint64) {
 }
 
 // wait waits until the scout is done with a commit. The error is ctx's.
-func (t *Tenants) wait(ctx context.Context, commit uint64) error {
+func (t *Registry) Wait(ctx context.Context, commit uint64) error {
 	for {
 		t.mu.Lock()
 		passed, moved := t.passed, t.moved
@@ -159,7 +161,7 @@ func (t *Tenants) wait(ctx context.Context, commit uint64) error {
 }
 
 // Known are the tenants that have a target, in order.
-func (t *Tenants) Known() []string {
+func (t *Registry) Known() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var ids []string
@@ -172,88 +174,57 @@ func (t *Tenants) Known() []string {
 	return ids
 }
 
-// Stranger is a value of the label that has no target, and why.
-type Stranger struct{ Value, Why string }
+// Unrouted is a value of the label that has no target, and why.
+type Unrouted struct{ Value, Why string }
 
-// Strangers are values that came and have no target of their own, at most twenty. Their
+// Unrouted are values that came and have no target of their own, at most twenty. Their
 // samples are the default's, or dropped where there is none.
-func (t *Tenants) Strangers() []Stranger {
+func (t *Registry) Unrouted() []Unrouted {
 	full := t.full()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var all []Stranger
+	var all []Unrouted
 	for value, why := range t.odd {
-		all = append(all, Stranger{value, why})
+		all = append(all, Unrouted{value, why})
 	}
 	others := len(all) + maxTold
 	for id, o := range t.owners {
 		if o.from.Load() == 0 && full != "" && len(all) < others {
-			all = append(all, Stranger{id, full})
+			all = append(all, Unrouted{id, full})
 		}
 	}
-	slices.SortFunc(all, func(a, b Stranger) int { return strings.Compare(a.Value, b.Value) })
+	slices.SortFunc(all, func(a, b Unrouted) int { return strings.Compare(a.Value, b.Value) })
 	return all
 }
 
 // tenantFilter leaves to one target of an entry with tenants what is its own.
-type tenantFilter struct {
+type Filter struct {
 	config  config.TenantConfig
 	role    config.TenantRole
-	id      string   // "": the target of the rest, and there is no default
-	tenants *Tenants // nil for a member, and where nobody knows who had a target when
+	Id      string    // "": the target of the rest, and there is no default
+	tenants *Registry // nil for a member, and where nobody knows who had a target when
 }
 
-// newTenantFilter makes the filter of a target in a family. Without tenants, the rest is what
+// NewFilter makes the filter of a target in a family. Without tenants, the rest is what
 // can be no tenant's but the default's.
-func newTenantFilter(c *config.Config, tenants *Tenants) *tenantFilter {
-	return &tenantFilter{config: *c.Target.Tenant, role: c.Role(), id: c.Tenant(), tenants: tenants}
+func NewFilter(c *config.Config, tenants *Registry) *Filter {
+	return &Filter{config: *c.Target.Tenant, role: c.Role(), Id: c.Tenant(), tenants: tenants}
 }
 
 // sort looks at final labels: owner is whose they are as far as that changes, and mine is
 // false where they are never the target's. It removes the label where the header says the same.
-func (f *tenantFilter) sort(b *labels.Builder) (o *owner, mine bool) {
+func (f *Filter) Sort(b *labels.Builder) (o *Tenant, mine bool) {
 	value := b.Get(f.config.Label)
 	switch {
 	case f.role == config.RoleTenant:
-		mine = value == f.id
+		mine = value == f.Id
 	case f.tenants == nil:
-		mine = value == f.id || config.CheckTenant(value) != nil
+		mine = value == f.Id || config.CheckTenant(value) != nil
 	default:
-		o, mine = f.tenants.owner(value), true
+		o, mine = f.tenants.find(value), true
 	}
-	if mine && value == f.id && f.config.DropLabel {
+	if mine && value == f.Id && f.config.DropLabel {
 		b.Del(f.config.Label)
 	}
 	return o, mine
-}
-
-// afterScout is the source of the target of the rest: it yields only what the scout is done
-// with, so that whose a sample is has been decided, durably.
-type afterScout struct {
-	Source
-	tenants *Tenants
-	waiting *wal.Entry // read, and not yielded yet
-}
-
-// Next implements [Source].
-func (s *afterScout) Next(ctx context.Context) (*wal.Entry, error) {
-	if s.waiting == nil {
-		e, err := s.Source.Next(ctx)
-		if err != nil {
-			return nil, err
-		}
-		s.waiting = e
-	}
-	e := s.waiting
-	if err := s.tenants.wait(ctx, e.End.Commit); err != nil {
-		return nil, err
-	}
-	s.waiting = nil
-	return e, nil
-}
-
-// Rewind implements [Source].
-func (s *afterScout) Rewind() {
-	s.waiting = nil
-	s.Source.Rewind()
 }
