@@ -80,7 +80,8 @@ BENCHTIME ?= 1s
 bench: ## what a sample costs on its way, beside what it should; docs/performance.md explains the figures
 	@sed -n '/^<!-- aims -->/,/^<!-- end of aims -->/{/^<!--/d;p}' docs/performance.md
 	$(GO) test -run '^$$' -bench 'AppendCommit|CursorNext' -benchtime $(BENCHTIME) ./wal
-	$(GO) test -run '^$$' -bench 'Encode2?$$|Queue' -benchtime $(BENCHTIME) ./remotewrite
+	$(GO) test -run '^$$' -bench 'Encode2?$$' -benchtime $(BENCHTIME) ./remotewrite/wire
+	$(GO) test -run '^$$' -bench 'Queue' -benchtime $(BENCHTIME) ./remotewrite
 	$(GO) test -run '^$$' -bench 'Path|Receive' -benchtime $(BENCHTIME) ./inputs ./agent
 
 bench-process: ## the built agent under load and after an outage, three minutes: CPU, memory, bytes, time to catch up

@@ -28,6 +28,10 @@ type importRule struct {
 	// ours are the directories of this module that may be imported, each with what is
 	// below it. A package may always import what is below its own rule's directory.
 	ours []string
+	// not are those below the rule's directory that it must not import all the same.
+	not []string
+	// tests are directories of this module that only tests may import.
+	tests []string
 	// never are import paths (and what is below them) that no file outside tests may name.
 	never []string
 	// except are exceptions from neverAnywhere.
@@ -36,14 +40,21 @@ type importRule struct {
 
 // importRules is the table of CONTRIBUTING.md.
 func importRules() []importRule {
+	testnet := []string{"remotewrite/internal/testnet"}
 	return []importRule{
 		{dir: "refs"},
 		{dir: "redact"},
 		{dir: "httpbound"},
 		{dir: "wal", ours: []string{"refs"}, never: []string{"net/http"}},
 		{dir: "watchdog"},
-		{dir: "remotewrite", ours: []string{"redact", "httpbound", "wal"}, never: []string{promModule + "tsdb/wlog", promModule + "scrape"}},
 		{dir: "remotewrite/reply"},
+		{dir: "remotewrite/wire", tests: testnet},
+		{dir: "remotewrite/config", ours: []string{"redact"}},
+		{dir: "remotewrite/client", ours: []string{"remotewrite/config", "remotewrite/wire", "remotewrite/reply", "redact", "httpbound"}, tests: testnet},
+		{dir: "remotewrite/tenant", ours: []string{"remotewrite/config", "wal"}},
+		{dir: "remotewrite/deadletter", ours: []string{"remotewrite"}},
+		{dir: "remotewrite/internal/testnet"},
+		{dir: "remotewrite", ours: []string{"wal"}, not: []string{"remotewrite/deadletter", "remotewrite/internal"}, tests: testnet, never: []string{promModule + "tsdb/wlog", promModule + "scrape"}},
 		{dir: "probes", ours: []string{"redact", "watchdog", "inputs/panics", "inputs/exposition"}},
 		{dir: "receivers", ours: []string{"redact", "httpbound", "watchdog", "inputs/panics", "inputs/exposition"}},
 		{dir: "inputs", ours: []string{"refs"}},
@@ -169,10 +180,17 @@ func broken(rules []importRule, dir string, isTest bool, p string) string {
 		if isTest && ours == "e2e/results" {
 			return "" // every test may write its figures down
 		}
+		within := func(dir string) bool { return below(ours, dir) }
+		if isTest && slices.ContainsFunc(rule.tests, within) {
+			return ""
+		}
+		if slices.ContainsFunc(rule.not, within) {
+			return fmt.Sprintf("%s must never import %v", rule.dir, rule.not)
+		}
 		if below(ours, rule.dir) {
 			return ""
 		}
-		if slices.ContainsFunc(rule.ours, func(o string) bool { return below(ours, o) }) {
+		if slices.ContainsFunc(rule.ours, within) {
 			return ""
 		}
 		return fmt.Sprintf("%s may import only %v of ours", rule.dir, rule.ours)
@@ -208,7 +226,19 @@ func TestImportRulesBite(t *testing.T) {
 		broken bool
 	}{
 		{"redact", false, "hwsagent/remotewrite", true},
-		{"remotewrite", false, "hwsagent/redact", false},
+		{"remotewrite", false, "hwsagent/redact", true},
+		{"remotewrite", false, "hwsagent/remotewrite/client", false},
+		{"remotewrite", false, "hwsagent/remotewrite/deadletter", true},
+		{"remotewrite", false, "hwsagent/remotewrite/internal/testnet", true},
+		{"remotewrite", true, "hwsagent/remotewrite/internal/testnet", false},
+		{"remotewrite/client", false, "hwsagent/remotewrite", true},
+		{"remotewrite/client", false, "hwsagent/remotewrite/wire", false},
+		{"remotewrite/client", false, "hwsagent/wal", true},
+		{"remotewrite/client", false, "hwsagent/remotewrite/internal/testnet", true},
+		{"remotewrite/config", false, "hwsagent/remotewrite/wire", true},
+		{"remotewrite/wire", false, "hwsagent/wal", true},
+		{"remotewrite/tenant", false, "hwsagent/remotewrite", true},
+		{"remotewrite/tenant", false, "hwsagent/wal", false},
 		{"probes/exec", false, "hwsagent/redact", false},
 		{"receivers/scrape", false, "hwsagent/redact", false},
 		{"wal", false, "hwsagent/redact", true},
