@@ -81,7 +81,7 @@ func (c *seriesCache) at(s *wal.Series, commit uint64) *series {
 		return to
 	case to.owner.Has(commit):
 		return c.removed
-	case c.tenant.Id == "":
+	case c.tenant.Tenant() == "":
 		return nil
 	case to.dropped():
 		return c.add(s, true)
@@ -105,7 +105,7 @@ func (c *seriesCache) derive(s *wal.Series, whole bool) *series {
 		switch {
 		case o != nil && !whole:
 			return &series{from: s, owner: o}
-		case c.tenant.Id == "":
+		case c.tenant.Tenant() == "":
 			return c.nobodys
 		}
 	}

@@ -14,27 +14,27 @@ import (
 	"hwsagent/wal"
 )
 
-// Options are what a scout is made of. All but the logger are needed.
+// Options are what a [Discovery] is made of. Only the logger may be missing.
 type Options struct {
 	Config         config.Config // the entry as it was written
 	ExternalLabels labels.Labels
 	Source         Source
 	Registry       *Registry
 
-	// Enroll makes a target for a tenant that gets everything after that mark. When it
-	// returns nil, the target's place in the log is durable. before is the number of the
-	// commit before its first.
+	// Enroll makes a target for a tenant that gets everything after a mark. When err is nil,
+	// the target's position in the log is durable. before is the number of the commit before
+	// the target's first.
 	Enroll func(id string, after wal.Mark) (before uint64, err error)
 
-	// Release lets the target of a tenant go whose last sample came in the commit last, if
-	// everything up to there has its final outcome, at the target of the rest as well, and
-	// calls [Tenants.Forget] if it did.
+	// Release removes the target of an idle tenant, whose last sample came in the commit last,
+	// if everything up to there has its final outcome, at the default target as well. Then it
+	// calls [Registry.Forget].
 	Release func(id string, last uint64)
 
 	Logger *slog.Logger // nil: none
 }
 
-// Source is the log as a scout reads it, from where the target of the rest is.
+// Source is the log as a Discovery reads it, from the default target's savepoint on.
 // *wal.Reader implements it, see [wal.Log.Scout].
 type Source interface {
 	Next(ctx context.Context) (*wal.Entry, error)
@@ -43,24 +43,24 @@ type Source interface {
 	Head() wal.Mark
 }
 
-// Discovery reads the log for an entry with tenants and delivers nothing. Before it is done with
-// a commit, each tenant that has a sample there has a target that gets it, durably, or it was
-// decided that it gets none. The target of the rest (the default's, and what is nobody's)
-// reads behind the scout; those of the tenants need not.
+// Discovery reads the log for an entry with tenants and delivers nothing. Before it finishes a
+// commit, each tenant that has a sample in it has a target whose position is durable, or it is
+// decided that the tenant gets none. The default target reads behind the discovery; the
+// tenants' own targets need not. For one goroutine.
 type Discovery struct {
 	o      Options
 	log    *slog.Logger
 	labels *config.Relabeler
 	seen   []discovered           // by wal.Series.Slot
-	last   map[*Tenant]lastSample // of each owner that is not gone
-	told   int                    // values that the log was told of
-	review time.Time              // when it is next looked for tenants that are gone
+	last   map[*Tenant]lastSample // of each tenant that is not forgotten
+	told   int                    // how many label values without a target were logged
+	review time.Time              // when to look for idle tenants next
 }
 
-// discovered is whose a series is.
+// discovered is the tenant of a series.
 type discovered struct {
 	from *wal.Series
-	of   *Tenant // nil: nobody's
+	of   *Tenant // nil: the series belongs to the default target
 }
 
 // lastSample is when a tenant's sample came last.
@@ -69,13 +69,13 @@ type lastSample struct {
 	at     time.Time
 }
 
-// How long a scout waits after an error, and how often it looks for tenants that are gone.
+// The pause after an error, and how often idle tenants are looked for.
 const (
 	retryAfter  = time.Second
 	reviewEvery = time.Minute
 )
 
-// NewDiscovery makes a scout.
+// NewDiscovery makes a discovery.
 func NewDiscovery(o Options) *Discovery {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

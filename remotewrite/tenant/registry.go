@@ -1,3 +1,10 @@
+// Package tenant finds the tenants in an entry that has hwsagent.tenant, and decides which
+// target a series belongs to.
+//
+// Each tenant gets a target of its own. The default target, which has the entry's name, gets
+// the samples of all other label values: those of the default tenant, and those that can have
+// no target. [Discovery] reads the log ahead of the default target and registers new tenants
+// in a [Registry]; [Filter] uses the registry to sort series.
 package tenant
 
 import (
@@ -13,36 +20,35 @@ import (
 	"hwsagent/remotewrite/config"
 )
 
-// Registry is what the targets of an entry with tenants know of one another: which tenants
-// have a target, from which commit on, and how far the [Scout] has read. It is safe for
-// concurrent use.
+// Registry is shared by the targets of an entry with tenants: it records which tenants have a
+// target, from which commit on, and how far [Discovery] has read. Safe for concurrent use.
 type Registry struct {
 	config config.TenantConfig
-	named  func(id string) error // why no target can have that name
+	named  func(id string) error // returns why no target can have that name
 
 	mu      sync.Mutex
 	owners  map[string]*Tenant
-	targets int // of owners, how many have one
-	odd     map[string]string
-	passed  uint64        // the last commit that the scout is done with
-	moved   chan struct{} // closed when that grows
+	targets int               // how many of the owners have a target
+	odd     map[string]string // label values that cannot be tenants, and why
+	passed  uint64            // the last commit that discovery has finished
+	moved   chan struct{}     // closed and replaced when passed grows
 }
 
-// maxTold bounds how many values that get no target are told to people.
+// maxTold bounds how many label values without a target are listed for people.
 const maxTold = 10
 
-// find is a value of the label that may be a tenant.
+// Tenant is a label value that may have a target of its own.
 type Tenant struct {
 	id string
 
-	// from is the first commit whose samples go to the tenant's own target; 0: it has none.
+	// from is the first commit whose samples go to the tenant's own target; 0: it has no target.
 	from atomic.Uint64
 
-	// gone says that it was forgotten: what holds on to it must ask again.
+	// gone is set when the tenant was forgotten: whoever holds this pointer must look it up again.
 	gone atomic.Bool
 }
 
-// Has reports whether the samples of that commit are for the tenant's own target.
+// Has reports whether samples of that commit go to the tenant's own target.
 func (o *Tenant) Has(commit uint64) bool {
 	from := o.from.Load()
 	return from != 0 && commit >= from
@@ -51,9 +57,9 @@ func (o *Tenant) Has(commit uint64) bool {
 // IsGone reports whether the tenant was forgotten.
 func (o *Tenant) IsGone() bool { return o.gone.Load() }
 
-// NewTenants begins with the tenants that have a target, each with the number of the commit
-// before its first. named tells why the target of a tenant cannot be named after it; nil if
-// it can.
+// NewRegistry makes a registry for an entry. known are the tenants that have a target already,
+// each with the number of the commit before its first. named returns why a target cannot be
+// named after a tenant, nil if it can.
 func NewRegistry(c *config.Config, known map[string]uint64, named func(id string) error) *Registry {
 	t := &Registry{config: *c.Target.Tenant, named: named, owners: map[string]*Tenant{}, odd: map[string]string{}, moved: make(chan struct{})}
 	for id, before := range known {
@@ -62,21 +68,21 @@ func NewRegistry(c *config.Config, known map[string]uint64, named func(id string
 	return t
 }
 
-// add adds an owner without a target. t.mu is held, or nobody else knows t.
+// add adds a tenant without a target. t.mu is held, or t is not shared yet.
 func (t *Registry) add(id string) *Tenant {
 	o := &Tenant{id: id}
 	t.owners[id] = o
 	return o
 }
 
-// give gives an owner a target that begins after that commit. As add.
+// give records that a tenant has a target that begins after that commit. Locking as for add.
 func (t *Registry) give(o *Tenant, before uint64) {
 	o.from.Store(before + 1)
 	t.targets++
 }
 
-// Tenant is whose a sample with that value is; nil: nobody's, or the default's. A tenant that
-// has a target keeps it when it becomes the default.
+// find returns the tenant for a label value; nil if its samples belong to the default target.
+// A tenant that has a target keeps it when it becomes the default tenant.
 func (t *Registry) find(value string) *Tenant {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -102,7 +108,7 @@ func (t *Registry) find(value string) *Tenant {
 	return nil
 }
 
-// full says why no further tenant gets a target; "" if one does.
+// full returns why no further tenant gets a target; "" if one can.
 func (t *Registry) full() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -112,14 +118,15 @@ func (t *Registry) full() string {
 	return fmt.Sprintf("there are %d tenants, max_tenants", t.targets)
 }
 
-// registered notes that a tenant has got a target.
+// registered records that a tenant has a target now.
 func (t *Registry) registered(o *Tenant, before uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.give(o, before)
 }
 
-// Forget forgets a tenant: it has no target any more. When it comes again it is a new one.
+// Forget removes a tenant, whose target is gone. If its label value comes again it is a new
+// tenant.
 func (t *Registry) Forget(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -134,7 +141,7 @@ func (t *Registry) Forget(id string) {
 	o.gone.Store(true)
 }
 
-// Pass notes that the scout is done with a commit.
+// Pass records that discovery has finished a commit.
 func (t *Registry) Pass(commit uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -143,7 +150,7 @@ func (t *Registry) Pass(commit uint64) {
 	t.moved = make(chan struct{})
 }
 
-// wait waits until the scout is done with a commit. The error is ctx's.
+// Wait waits until discovery has finished a commit. The error is ctx's.
 func (t *Registry) Wait(ctx context.Context, commit uint64) error {
 	for {
 		t.mu.Lock()
@@ -160,7 +167,7 @@ func (t *Registry) Wait(ctx context.Context, commit uint64) error {
 	}
 }
 
-// Known are the tenants that have a target, in order.
+// Known returns the tenants that have a target, in order.
 func (t *Registry) Known() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -174,11 +181,11 @@ func (t *Registry) Known() []string {
 	return ids
 }
 
-// Unrouted is a value of the label that has no target, and why.
+// Unrouted is a label value that has no target of its own, and the reason.
 type Unrouted struct{ Value, Why string }
 
-// Unrouted are values that came and have no target of their own, at most twenty. Their
-// samples are the default's, or dropped where there is none.
+// Unrouted returns label values that came and have no target of their own, at most twenty.
+// Their samples go to the default tenant, or are dropped if there is none.
 func (t *Registry) Unrouted() []Unrouted {
 	full := t.full()
 	t.mu.Lock()
@@ -197,33 +204,37 @@ func (t *Registry) Unrouted() []Unrouted {
 	return all
 }
 
-// tenantFilter leaves to one target of an entry with tenants what is its own.
+// Filter selects the series of one target of an entry with tenants.
 type Filter struct {
 	config  config.TenantConfig
 	role    config.TenantRole
-	Id      string    // "": the target of the rest, and there is no default
-	tenants *Registry // nil for a member, and where nobody knows who had a target when
+	id      string    // the tenant; "" for the default target of an entry without a default tenant
+	tenants *Registry // nil for a tenant's own target, and where it is not known who had a target when
 }
 
-// NewFilter makes the filter of a target in a family. Without tenants, the rest is what
-// can be no tenant's but the default's.
+// NewFilter makes the filter for the target that c is of (see [config.Config.Role]). Without a
+// registry, the default target gets only those series that can belong to no other tenant.
 func NewFilter(c *config.Config, tenants *Registry) *Filter {
-	return &Filter{config: *c.Target.Tenant, role: c.Role(), Id: c.Tenant(), tenants: tenants}
+	return &Filter{config: *c.Target.Tenant, role: c.Role(), id: c.Tenant(), tenants: tenants}
 }
 
-// sort looks at final labels: owner is whose they are as far as that changes, and mine is
-// false where they are never the target's. It removes the label where the header says the same.
+// Tenant returns the tenant that the target is for; "" if it has none.
+func (f *Filter) Tenant() string { return f.id }
+
+// Sort looks at the final labels of a series. mine is false if the series never belongs to this
+// target. If that depends on whether a tenant has a target, o is that tenant. It removes the
+// tenant's label where drop_label asks for that.
 func (f *Filter) Sort(b *labels.Builder) (o *Tenant, mine bool) {
 	value := b.Get(f.config.Label)
 	switch {
 	case f.role == config.RoleTenant:
-		mine = value == f.Id
+		mine = value == f.id
 	case f.tenants == nil:
-		mine = value == f.Id || config.CheckTenant(value) != nil
+		mine = value == f.id || config.CheckTenant(value) != nil
 	default:
 		o, mine = f.tenants.find(value), true
 	}
-	if mine && value == f.Id && f.config.DropLabel {
+	if mine && value == f.id && f.config.DropLabel {
 		b.Del(f.config.Label)
 	}
 	return o, mine

@@ -13,7 +13,6 @@ import (
 // number is below 16, so each key is one byte; those above are 2.0's (see encode2.go).
 const (
 	keyTimeSeries = 1<<3 | wireBytes // WriteRequest.timeseries
-	keyMetadata   = 3<<3 | wireBytes // WriteRequest.metadata
 
 	keySeriesLabel     = 1<<3 | wireBytes // TimeSeries
 	keySeriesSample    = 2<<3 | wireBytes
@@ -49,10 +48,6 @@ const (
 	keySpanOffset = 1<<3 | wireVarint // BucketSpan
 	keySpanLength = 2<<3 | wireVarint
 
-	keyFamilyType = 1<<3 | wireVarint // MetricMetadata
-	keyFamilyName = 2<<3 | wireBytes
-	keyFamilyHelp = 4<<3 | wireBytes
-	keyFamilyUnit = 5<<3 | wireBytes
 )
 
 // Keys of the messages of remote write 2.0, from

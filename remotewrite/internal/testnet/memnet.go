@@ -38,7 +38,7 @@ func Serve(t testing.TB, config *tls.Config, h http.HandlerFunc) (n *Net, stop f
 		defer handlers.Done()
 		h(w, r)
 	}
-	s := &http.Server{Handler: http.HandlerFunc(counted), TLSConfig: config, ConnState: n.state, ErrorLog: Discard()}
+	s := &http.Server{Handler: http.HandlerFunc(counted), TLSConfig: config, ConnState: n.state, ErrorLog: Discard(), ReadHeaderTimeout: time.Hour}
 	done := make(chan error, 1)
 	go func() {
 		if config != nil {
