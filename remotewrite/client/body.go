@@ -10,8 +10,8 @@ import (
 )
 
 // lentBody lends a request's body to net/http, which may go on reading it after the
-// response is there. After revoke nobody reads it, so its owner may use the memory
-// again.
+// response has come. After revoke it is not read any more, so the owner may reuse the
+// memory.
 type lentBody struct {
 	mu   sync.RWMutex
 	data []byte // nil once revoked
@@ -57,7 +57,7 @@ func (r *bodyReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// trace tells what became of the last attempt of a request.
+// trace records the connections of a request.
 type trace struct {
 	dials    atomic.Int32 // connections opened for the request, all attempts together
 	reused   atomic.Bool  // on a connection that had carried requests before

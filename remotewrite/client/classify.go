@@ -7,7 +7,7 @@ import (
 	"hwsagent/remotewrite/wire"
 )
 
-// Verdict says what an answer means for the samples of the request.
+// Verdict is the meaning of an answer for the samples of the request.
 type Verdict uint8
 
 // The verdicts.
@@ -19,8 +19,8 @@ const (
 	Retry
 	// Split: the request is too large; halve it and remember the smaller limit.
 	Split
-	// Suspect: the receiver refuses these samples, or the way to it is broken; an
-	// empty write tells which.
+	// Suspect: the receiver refuses these samples, or something on the route refuses
+	// everything; only other requests can show which.
 	Suspect
 	// Hold: the target takes nothing at present; stop sending, drop nothing.
 	Hold

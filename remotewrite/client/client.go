@@ -1,3 +1,8 @@
+// Package client sends the requests of remote write to one target over HTTP: TLS, proxies,
+// credentials from files that change, OAuth2, and connections that are replaced in time.
+//
+// [Client.Send] sends one request and returns an [Answer]; [Classify] decides what the answer
+// means for the samples in the request. The client keeps no queue and drops nothing.
 package client
 
 import (
@@ -23,11 +28,11 @@ import (
 	"hwsagent/remotewrite/wire"
 )
 
-// Limits on what a receiver can make a client do.
+// Bounds on the resources that a receiver can make a client use.
 const (
 	keptText   = 1 << 10         // of a response body, for people
-	readBody   = 4 << 10         // at most, to be able to use the connection again
-	readHead   = 256 << 10       // at most; net/http would take 10 MB of each answer
+	readBody   = 4 << 10         // of a response body, so that the connection can be used again
+	readHead   = 256 << 10       // of a response's header; the default of net/http is 10 MB
 	drainLimit = 2 * time.Second // for reading it
 )
 
@@ -41,7 +46,7 @@ const defaultConnectionAge = 5 * time.Minute
 // blames the credentials one read is enough.
 const pollFiles = 2 * time.Second
 
-// Options are what a client needs beside its configuration.
+// Options are the parts of a client that its configuration does not name.
 type Options struct {
 	Version string       // of the agent, for the User-Agent header
 	Logger  *slog.Logger // nil: no logs
@@ -51,7 +56,7 @@ type Options struct {
 	ConnectionAge time.Duration // 0: five minutes
 }
 
-// ClientMetrics shows how a client's credentials are.
+// Metrics shows how a client's credentials are.
 type Metrics interface {
 	// Reloaded counts a change of the credential files: err says why they cannot be used.
 	Reloaded(err error)
@@ -216,7 +221,7 @@ func (c *Client) CredentialError() error {
 }
 
 // EmptyWrite sends a request without samples, in the newest version that the entry asks
-// for. What accepts it takes requests over this route with these credentials.
+// for. A receiver that accepts it accepts requests over this route with these credentials.
 func (c *Client) EmptyWrite(ctx context.Context) Answer {
 	return c.Send(ctx, EmptyRequest(c.version))
 }
@@ -262,7 +267,7 @@ func (c *Client) send(ctx context.Context, l *generation, k *token, r Request) A
 		return Answer{Err: c.explain(ctx, l, err), Blocked: blocks(err), Took: time.Since(start)}
 	}
 	c.noteServer(resp.TLS)
-	defer func() { _ = resp.Body.Close() }() // what matters of it is read
+	defer func() { _ = resp.Body.Close() }() // the part that matters was read
 
 	// The status is known now; a body that does not end within drainLimit changes nothing. To
 	// close one that has not ended gives the connection up.
@@ -311,12 +316,12 @@ func (c *Client) explain(ctx context.Context, l *generation, err error) error {
 		return fmt.Errorf("post to %s: %w", c.place, through(l.proxy, fmt.Errorf("%w (%s)", cause, c.timeout)))
 	}
 	if cause := context.Cause(ctx); errors.Is(err, context.DeadlineExceeded) && cause != nil {
-		err = cause // whoever asked set the deadline, and says why
+		err = cause // the caller set the deadline and its cause
 	}
 	return fmt.Errorf("post to %s: %w", c.place, c.redacted(l, err))
 }
 
-// take returns the line to send on, a new one when the present one is too old.
+// take returns the generation of connections to use: a new one if the present one is too old.
 func (c *Client) take() (*generation, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -335,8 +340,8 @@ func (c *Client) take() (*generation, error) {
 	return c.current, nil
 }
 
-// leave has all further requests go over new connections: those of l may be dead without
-// a word. Over HTTP/2, giving a request up does not end its connection, and the next one
+// leave makes all further requests use new connections, because those of l may be dead without
+// notice. Over HTTP/2, cancelling a request does not close its connection, so the next request
 // would wait on it as well.
 func (c *Client) leave(l *generation) {
 	c.mu.Lock()
@@ -358,8 +363,8 @@ func (c *Client) release(l *generation) {
 	}
 }
 
-// blamed reads the credential files at once, unless that has led to another line
-// already.
+// blamed reads the credential files at once after an answer that blames the credentials, unless
+// they were replaced since the request was sent.
 func (c *Client) blamed(l *generation) {
 	c.mu.Lock()
 	same := c.current == l
@@ -369,8 +374,8 @@ func (c *Client) blamed(l *generation) {
 	}
 }
 
-// reload reads the credential files, and takes what they hold into use if it is new
-// and, unless atOnce, if it has been seen twice.
+// reload reads the credential files. New contents are used if atOnce is set or if two reads in a
+// row agree.
 func (c *Client) reload(atOnce bool) error {
 	creds, err := loadCredentials(&c.http)
 	if err == nil {
@@ -394,7 +399,7 @@ func (c *Client) reload(atOnce bool) error {
 	return err
 }
 
-// use makes creds those in use. c.mu is held.
+// use replaces the credentials in use by creds. c.mu is held.
 func (c *Client) use(creds *credentials) error {
 	if creds.http.OAuth2 != nil {
 		var err error

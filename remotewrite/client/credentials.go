@@ -22,25 +22,25 @@ import (
 	"hwsagent/remotewrite/config"
 )
 
-// credentials are what a target is shown: tokens, passwords, certificates, as the
-// files of its entry hold them at one moment. Immutable.
+// credentials are the tokens, passwords and certificates that a target gets, as the files of its
+// entry hold them at one moment. Immutable.
 type credentials struct {
 	// http is the entry's transport configuration with the files' contents in place of
 	// their names. So a connection never meets a file that is being replaced.
 	http promconfig.HTTPClientConfig
 
-	// print tells contents apart.
+	// print is a checksum of the contents.
 	print [sha256.Size]byte
 
-	// header is what they add to each request; an OAuth2 token is added to that.
+	// header is added to each request; an OAuth2 token comes on top.
 	header http.Header
 
-	// secrets are cut out of whatever text is shown.
+	// secrets are cut out of each text that is shown.
 	secrets redact.Secrets
 	hide    *redact.Secrets // of addresses' paths; may be nil
 
-	// ends tells for each role of the metrics when the earliest certificate or token ends;
-	// expiries is the same for people.
+	// ends has, by the metrics' role, when the earliest certificate or token ends; expiries is
+	// the same for people.
 	ends     map[string]time.Time
 	expiries []Expiry
 
@@ -68,7 +68,7 @@ func loadCredentials(from *promconfig.HTTPClientConfig) (*credentials, error) {
 	return c, nil
 }
 
-// fileLoader reads files, collects the faults, and sums up what was read.
+// fileLoader reads files, collects the errors, and keeps a checksum of the contents.
 type fileLoader struct {
 	sum  []byte
 	errs []error
@@ -77,8 +77,8 @@ type fileLoader struct {
 // maxCredential bounds a credential file in bytes: a bundle of certificates is much shorter.
 const maxCredential = 4 << 20
 
-// readRegular reads a regular file. Anything else (a pipe that nobody writes to) could keep
-// the reader for ever, and with it the end of the program.
+// readRegular reads a regular file. Reading anything else, such as a pipe without a writer, could
+// block for ever, and with it the end of the program.
 func readRegular(name string) ([]byte, error) {
 	info, err := os.Stat(name)
 	switch {
@@ -109,7 +109,7 @@ func (l *fileLoader) read(name string) (string, bool) {
 	return string(b), true
 }
 
-// current reads a file whose content goes into a header.
+// line reads a file whose content becomes the value of a header.
 func (l *fileLoader) line(name string) string {
 	s, _ := l.read(name)
 	if !httpguts.ValidHeaderFieldValue(s) {
@@ -225,7 +225,7 @@ func (c *credentials) loadHeaders(l *fileLoader, from *promconfig.HTTPClientConf
 // loadTLS puts the contents of a tls_config's files in place of their names. of is what
 // the expiries are called by: "" or "oauth2_".
 func (c *credentials) loadTLS(l *fileLoader, t *promconfig.TLSConfig, of string) {
-	ca, cert, key := "ca", "cert", "key" // what an error calls them
+	ca, cert, key := "ca", "cert", "key" // how an error names them
 	ok := true
 	if t.CAFile != "" {
 		ca = t.CAFile
@@ -264,8 +264,8 @@ func (c *credentials) loadTLS(l *fileLoader, t *promconfig.TLSConfig, of string)
 	c.note(of+"client", Expiry{What: named(of, "client certificate"), From: pair.Leaf.NotBefore, Until: pair.Leaf.NotAfter})
 }
 
-// noteCA notes when the earliest certificate of an authority ends. People are told of
-// the last one: the bundle of a system always has some that are over.
+// noteCA records when the certificates of an authority end. The metric shows the earliest end,
+// people see the latest: a system's bundle always has some that are over.
 func (c *credentials) noteCA(of string, certs []*x509.Certificate) {
 	first, last := slices.MinFunc(certs, endsFirst), slices.MaxFunc(certs, endsFirst)
 	c.note(of+"ca", Expiry{What: named(of, "certificate of the authority"), From: last.NotBefore, Until: last.NotAfter})

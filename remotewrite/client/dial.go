@@ -11,7 +11,7 @@ import (
 // DialFunc opens a connection, as [net.Dialer.DialContext] does.
 type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Of connections: while one is idle, the other side must answer a question within
+// Keep-alive probes: while a connection is idle, the other side must answer one within
 // idleDeath.
 const (
 	askIdle   = 15 * time.Second
@@ -26,11 +26,11 @@ const (
 // sent again, and net/http does so without a pause for as long as the request may last.
 const maxDials = 3
 
-// errEndsEach is the error of a request that would open more connections than that.
+// errEndsEach is the error of a request that would open more than maxDials connections.
 var errEndsEach = fmt.Errorf("the server ended %d new connections in a row before it took the request (GOAWAY)", maxDials)
 
-// limitDials lets each request open at most maxDials connections. The request then fails, and
-// the target pauses as after any other error of the network.
+// limitDials returns a DialFunc that opens at most maxDials connections for one request. A request
+// that needs more fails, and the target pauses as after any other network error.
 func limitDials(dial DialFunc) DialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		if t := traceOf(ctx); t != nil && t.dials.Add(1) > maxDials {
@@ -40,10 +40,10 @@ func limitDials(dial DialFunc) DialFunc {
 	}
 }
 
-// newDial opens connections that notice that the other side is gone: within half a minute
-// while they are idle, and before timeout, which a request has, when what was sent is not
-// confirmed. With spread it chooses at random among the addresses that a name has
-// (round_robin_dns), instead of always the first that answers.
+// newDial returns a DialFunc whose connections notice that the other side is gone: within half a
+// minute while they are idle, and before timeout, which a request has, while sent data is not
+// acknowledged. With spread it picks one of a name's addresses at random (round_robin_dns)
+// instead of the first that answers.
 func newDial(spread bool, timeout time.Duration) DialFunc {
 	dialer := &net.Dialer{
 		Timeout:         10 * time.Second,
@@ -56,10 +56,9 @@ func newDial(spread bool, timeout time.Duration) DialFunc {
 	return spreadDial(net.DefaultResolver.LookupHost, dialer.DialContext)
 }
 
-// unconfirmed is how long what was sent may be unconfirmed by the other side's kernel: not
-// as long as a request has for its answer, so that the next request finds another connection,
-// and not longer than an idle connection lives, since the limit holds for the questions as
-// well (tcp(7), TCP_USER_TIMEOUT).
+// unconfirmed returns how long sent data may stay unacknowledged by the other side's kernel. It is
+// less than a request's timeout, so that the next request finds another connection, and at most
+// idleDeath, because the limit also holds for keep-alive probes (tcp(7), TCP_USER_TIMEOUT).
 func unconfirmed(timeout time.Duration) time.Duration { return min(timeout*2/3, idleDeath) }
 
 // spreadDial dials one of a name's addresses at random, and the others where that

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Expiry is when something ends that a target lets the agent in by.
+// Expiry is the validity of a certificate or token on which access to a target depends.
 type Expiry struct {
 	What    string    // for people: "client certificate"
 	From    time.Time // when it began; zero if that is not known
@@ -21,12 +21,13 @@ type Expiry struct {
 	Renewed bool      // the agent gets a new one by itself
 }
 
-// The longest time before its end that somebody is told. What lives shorter than ten times
-// that is replaced by a program, which has until a tenth of its life is left.
+// warnBefore is the longest time between a warning and the end. Certificates and tokens that live
+// less than ten times as long are renewed by a program, which has until a tenth of the life is
+// left.
 const warnBefore = 14 * 24 * time.Hour
 
-// WarnAt is when somebody should be told: two weeks before the end, or when a tenth of its
-// life is left if that is later. Zero for what the agent renews.
+// WarnAt returns when to warn: two weeks before the end, or when a tenth of the life is left if that
+// is later. It is zero if the agent renews it.
 func (e Expiry) WarnAt() time.Time {
 	switch life := e.Until.Sub(e.From); {
 	case e.Renewed:
@@ -38,20 +39,20 @@ func (e Expiry) WarnAt() time.Time {
 	}
 }
 
-// ExpiryOf is when the content of a credential file ends: the earliest of its certificates,
-// or a JSON web token by its own word, which is not verified. False if it has no end.
-func ExpiryOf(content []byte) (Expiry, bool) {
+// ExpiryOf returns when the content of a credential file ends: the earliest end of its certificates,
+// or the unverified claim of a JSON web token. ok is false if it has no end.
+func ExpiryOf(content []byte) (e Expiry, ok bool) {
 	if certs, err := certificates(string(content)); err == nil {
 		first := slices.MinFunc(certs, endsFirst)
 		return Expiry{What: "certificate", From: first.NotBefore, Until: first.NotAfter}, true
 	}
-	e := jwtValidity(strings.TrimSpace(string(content)))
+	e = jwtValidity(strings.TrimSpace(string(content)))
 	e.What = "token"
 	return e, !e.Until.IsZero()
 }
 
-// jwtValidity is what a JSON web token says of its time (RFC 7519, 4.1.4 to 4.1.6). Zero
-// for anything else; From is zero if it says the end alone.
+// jwtValidity returns the validity that a JSON web token claims (RFC 7519, 4.1.4 to 4.1.6); the zero
+// Expiry for any other text. From is zero if the token has only an end.
 func jwtValidity(text string) (e Expiry) {
 	parts := strings.Split(text, ".")
 	if len(parts) != 3 {
@@ -103,8 +104,8 @@ func certificates(text string) ([]*x509.Certificate, error) {
 
 func endsFirst(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) }
 
-// tlsValidity is when the earliest certificate ends that a server is believed by: of the
-// chain that lasts longest, or its own where nothing was verified. Nil without any.
+// tlsValidity returns the certificate that ends first in the chain that lasts longest, or the
+// server's own if nothing was verified; nil without any. Trust in the server ends with it.
 func tlsValidity(shown []*x509.Certificate, chains [][]*x509.Certificate) *x509.Certificate {
 	var last *x509.Certificate
 	for _, chain := range chains {
@@ -118,8 +119,8 @@ func tlsValidity(shown []*x509.Certificate, chains [][]*x509.Certificate) *x509.
 	return last
 }
 
-// Expiries tells what ends, and when: certificates and tokens that are in use, and the
-// receiver's certificate once it was seen.
+// Expiries returns the ends of the certificates and tokens in use, and of the receiver's certificate
+// once a connection has shown it.
 func (c *Client) Expiries() []Expiry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,7 +139,7 @@ func (c *Client) Expiries() []Expiry {
 	return all
 }
 
-// noteServer notes the certificate by which the receiver is believed.
+// noteServer records the certificate on which trust in the receiver depends.
 func (c *Client) noteServer(s *tls.ConnectionState) {
 	if s == nil {
 		return

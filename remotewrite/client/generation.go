@@ -13,10 +13,11 @@ import (
 	"hwsagent/httpbound"
 )
 
-// current is a pool of connections made with one set of credentials, for a limited time.
+// generation is a pool of connections that were made with one set of credentials. It is used for
+// a limited time.
 type generation struct {
 	creds *credentials
-	proxy string // through which it goes, for people; "" if there is none
+	proxy string // the proxy in use, for people; "" if there is none
 	http  *http.Client
 	retry *retryablehttp.Client
 	born  time.Time
@@ -77,8 +78,8 @@ func (l *generation) post(ctx context.Context, to string, header http.Header, k 
 	return resp, err
 }
 
-// brokenBefore lets a request be sent again whose kept connection was closed by the
-// server before anything of an answer came.
+// brokenBefore reports whether to send a request again: it went over a kept connection that the
+// server closed before it sent anything of an answer.
 func (l *generation) brokenBefore(ctx context.Context, _ *http.Response, err error) (bool, error) {
 	if err == nil || ctx.Err() != nil || !traceOf(ctx).unanswered() {
 		return false, nil

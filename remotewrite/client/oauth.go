@@ -27,12 +27,13 @@ type token struct {
 	end    time.Time // zero: it does not say
 }
 
-// usable leaves some time for the way to the receiver.
+// usable reports whether the token lives long enough to reach the receiver.
 func (k *token) usable(now time.Time) bool {
 	return k != nil && (k.end.IsZero() || now.Before(k.end.Add(-min(10*time.Second, k.end.Sub(k.born)/10))))
 }
 
-// due says whether to renew it: a fifth of its life before the end, five minutes at most.
+// due reports whether to renew the token: when a fifth of its life is left, but at most five minutes
+// before its end.
 func (k *token) due(now time.Time) bool {
 	return k != nil && !k.end.IsZero() && !now.Before(k.end.Add(-min(5*time.Minute, k.end.Sub(k.born)/5)))
 }
@@ -41,9 +42,9 @@ func (k *token) due(now time.Time) bool {
 // Safe for concurrent use.
 type tokens struct {
 	endpoint *tokenEndpoint
-	got      func(end time.Time) // told of each new token
+	got      func(end time.Time) // called with the end of each new token
 
-	turn chan struct{} // held by the one who asks the endpoint
+	turn chan struct{} // held by the caller that asks the endpoint
 
 	mu       sync.Mutex
 	token    *token // nil: none
@@ -51,7 +52,7 @@ type tokens struct {
 	asked    int    // how often the endpoint answered, or failed to
 	askedAt  time.Time
 	err      error     // of the last time
-	shown    [2]string // the last tokens, which a receiver may repeat
+	shown    [2]string // the last two tokens: a receiver's text may repeat them
 }
 
 // newTokens makes the source for credentials with oauth2.
@@ -65,8 +66,8 @@ func newTokens(c *credentials, agent string, dial DialFunc, got func(end time.Ti
 	return &tokens{endpoint: e, got: got, turn: make(chan struct{}, 1)}, nil
 }
 
-// get returns a token that can be used now. The endpoint is asked by one at a time; those
-// who waited for it share its answer.
+// get returns a token that can be used now. One caller at a time asks the endpoint; callers that
+// waited for it share its answer.
 func (t *tokens) get(ctx context.Context) (*token, error) {
 	t.mu.Lock()
 	k, asked := t.token, t.asked
@@ -84,7 +85,7 @@ func (t *tokens) renew(ctx context.Context) {
 	due := t.token.due(now) && (t.err == nil || now.Sub(t.askedAt) >= tokenRetry)
 	t.mu.Unlock()
 	if due {
-		_, _ = t.ask(ctx, asked) // the old one is used until its end; then the error is told
+		_, _ = t.ask(ctx, asked) // the old token is used until its end; then the error shows
 	}
 }
 
@@ -108,7 +109,7 @@ func (t *tokens) ask(ctx context.Context, count int) (*token, error) {
 	}
 	k, err = t.fetch(ctx)
 	if err != nil && ctx.Err() != nil {
-		return nil, err // it says nothing about the endpoint
+		return nil, err // the end of ctx says nothing about the endpoint
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -139,7 +140,7 @@ func (t *tokens) fetch(ctx context.Context) (*token, error) {
 			k.end = begin.Add(v.Until.Sub(v.From))
 		}
 	} else if !k.end.After(begin) {
-		k.end = time.Time{} // nonsense; a 401 will tell when it is over
+		k.end = time.Time{} // not plausible; a 401 shows when it is over
 	}
 	if got.AccessToken == "" || !httpguts.ValidHeaderFieldValue(k.header) {
 		return nil, &tokenError{place: t.endpoint.place.String(), status: http.StatusOK, text: "the answer has no access_token that can be sent"}
@@ -147,8 +148,8 @@ func (t *tokens) fetch(ctx context.Context) (*token, error) {
 	return k, nil
 }
 
-// note notes what the receiver thinks of the token. It returns whether the request is worth
-// sending again at once, with another: this one had been taken before.
+// note records whether the receiver accepted the token. It returns whether to send the request again
+// at once with another token: the receiver had accepted this one before.
 func (t *tokens) note(k *token, a Answer) (again bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -195,7 +196,7 @@ type tokenError struct {
 	place  string // of the endpoint, for people
 	status int    // of its answer; 0 if there was none
 	after  time.Duration
-	text   string // what it said
+	text   string // its words
 	err    error  // if there was no answer
 }
 

@@ -18,13 +18,13 @@ type Request struct {
 	Attempt int          // 0 for the first time that this body is sent (the Retry-Attempt header)
 }
 
-// EmptyRequest is a request without samples. A receiver that takes it answers 2xx, so it
-// tells whether the route to the receiver works without handing over a sample.
+// EmptyRequest returns a request without samples. A receiver that accepts it answers 2xx, so it
+// tests the route to the receiver without handing over a sample.
 func EmptyRequest(v wire.Version) Request {
 	return Request{Version: v, Body: wire.Empty(v)}
 }
 
-// Answer is what came of one request. Exactly one of Status and Err is set.
+// Answer is the result of one request. Exactly one of Status and Err is set.
 type Answer struct {
 	Version wire.Version // of the request
 	Samples int          // of the request
@@ -32,16 +32,16 @@ type Answer struct {
 
 	Status     int           // the HTTP status, 0 when there was no response
 	Err        error         // why there was none; credentials and query strings are removed
-	Blocked    bool          // Err is a refusal on the way to the receiver that lasts until somebody mends it
-	Page       bool          // a 2xx with a web page: a portal or a login answers, and no receiver
+	Blocked    bool          // Err is a refusal by a proxy or token endpoint that lasts until a person fixes it
+	Page       bool          // a 2xx with a web page: a portal or a login answered, not a receiver
 	HTML       bool          // the body is a web page, so no receiver wrote it; Text is its title, if it has one
 	Text       string        // the body's beginning, at most 1 KiB, for people
-	RetryAfter time.Duration // as the header said, at least 0 and clamped; 0 when absent or unreadable
+	RetryAfter time.Duration // from the header, between 0 and five minutes; 0 when absent or unreadable
 	Date       time.Time     // the response's Date header, zero when absent
 	Took       time.Duration // from the call of Send, connecting included, to the last byte read
 }
 
-// String is the answer in one line, for people.
+// String returns the answer in one line, for people.
 func (a Answer) String() string {
 	switch {
 	case a.Status == 0 && a.Err != nil:
@@ -54,7 +54,7 @@ func (a Answer) String() string {
 	return statusText(a.Status, a.Text)
 }
 
-// Accepted reports whether a receiver took the request.
+// Accepted reports whether a receiver accepted the request: a 2xx that is no web page.
 func (a Answer) Accepted() bool { return a.Status/100 == 2 && !a.Page }
 
 // Denied reports whether the answer is about credentials.

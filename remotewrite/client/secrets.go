@@ -20,13 +20,13 @@ func (c *Client) redacted(l *generation, err error) error {
 	return err
 }
 
-// quote is what a server said, for people.
+// quote returns the readable part of a response body without secrets.
 func (c *Client) quote(l *generation, status int, body []byte) string {
 	return quoted(status, body, func(s string) string { return c.redact(l, s) })
 }
 
-// quoted is what a server said, for people. Secrets are cut out before it is shortened, which
-// could leave half of one, and once more out of what was escaped.
+// quoted returns the readable part of a response body. Secrets are cut out before the text is
+// shortened, which could leave half of one, and again after HTML escapes were decoded.
 func quoted(status int, body []byte, cut func(string) string) string {
 	text := []rune(cut(bodyText(status, []byte(cut(string(body))))))
 	return strings.TrimSpace(string(text[:min(len(text), keptText)]))

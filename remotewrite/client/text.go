@@ -11,8 +11,8 @@ import (
 	"hwsagent/httpbound"
 )
 
-// bodyText is what a server said, for people: of a web page, as proxies answer with, its title;
-// nothing that the status says already.
+// bodyText returns the readable part of a response body in one line: the title of a web page, such as
+// proxies answer with, else the text; "" if it only repeats the status.
 func bodyText(status int, body []byte) string {
 	text := plain(body)
 	if title := pageTitle(text); title != "" {
@@ -24,7 +24,7 @@ func bodyText(status int, body []byte) string {
 	return ""
 }
 
-// statusText is a status and what the server said with it, which may be "", for people.
+// statusText returns a status and the text that came with it, which may be "".
 func statusText(status int, text string) string {
 	s := fmt.Sprintf("%d %s", status, http.StatusText(status))
 	if status == http.StatusSwitchingProtocols {
@@ -57,7 +57,7 @@ func pageTitle(text string) string {
 	return plain([]byte(html.UnescapeString(strings.TrimSpace(text[begin : begin+len(title)]))))
 }
 
-// plain makes text for one line of a log out of what a server sent.
+// plain makes one printable line out of bytes that a server sent.
 func plain(b []byte) string {
 	s := strings.Map(func(r rune) rune {
 		switch {

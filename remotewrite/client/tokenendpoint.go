@@ -119,8 +119,8 @@ func (e *tokenEndpoint) ask(ctx context.Context) (*oauth2.Token, error) {
 	return nil, failed
 }
 
-// whyNoToken is what a token endpoint said: error and error_description (RFC 6749, 5.2), or
-// the beginning of what it sent instead.
+// whyNoToken returns a token endpoint's error and error_description (RFC 6749, 5.2), or the beginning
+// of its answer if it has neither.
 func whyNoToken(e *oauth2.RetrieveError, cut func(string) string) string {
 	var told struct {
 		Error       string `json:"error"`
@@ -184,7 +184,7 @@ func (c *tokenCall) noteAssertion(req *http.Request) error {
 	return err
 }
 
-// checkSigningKey tells whether a text holds what assertions can be signed with.
+// checkSigningKey checks that a text is a private key that can sign assertions.
 func checkSigningKey(text string) error {
 	block, _ := pem.Decode([]byte(text))
 	if block == nil {

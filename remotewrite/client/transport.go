@@ -43,9 +43,9 @@ func newTransport(t *promconfig.TLSConfig, p promconfig.ProxyConfig, http2 bool,
 	return tr, nil
 }
 
-// noRedirects is a transport whose answers lead nowhere: without a Location http.Client follows no
-// redirect, and returns the answer. It reads a Location before it asks whether to follow, and
-// takes one that cannot be read for no answer at all.
+// noRedirects is a transport that removes Location from answers, so that http.Client returns a
+// redirect instead of following it. Without that, http.Client parses a Location before it asks
+// whether to follow it, and reports one that it cannot parse as an error without an answer.
 type noRedirects struct{ httpbound.Transport }
 
 // RoundTrip implements [http.RoundTripper].
@@ -91,7 +91,7 @@ func through(proxy string, err error) error {
 type proxyError struct {
 	proxy  string // scheme, host and port
 	status int
-	text   string // what it said; may be ""
+	text   string // its words; may be ""
 }
 
 func (e *proxyError) Error() string {
@@ -108,17 +108,16 @@ func tunnelled(_ context.Context, _ *url.URL, _ *http.Request, resp *http.Respon
 	return &proxyError{status: resp.StatusCode, text: bodyText(resp.StatusCode, []byte(reason))}
 }
 
-// ownAnswer reports whether a proxy that passes on plain HTTP has answered itself, as far
-// as that can be told: 407 is a proxy's (RFC 9110, 15.5.8), Proxy-Status with an error says
-// so (RFC 9209, 2.1.1), and so does Squid.
+// ownAnswer reports whether an answer to a plain HTTP request is the proxy's own, as far as it shows:
+// 407 is a proxy's (RFC 9110, 15.5.8), Proxy-Status with an error says so (RFC 9209, 2.1.1), and so
+// does Squid's header.
 func ownAnswer(resp *http.Response) bool {
 	return resp.StatusCode == http.StatusProxyAuthRequired ||
 		strings.Contains(resp.Header.Get("Proxy-Status"), "error=") ||
 		resp.Header.Get("X-Squid-Error") != ""
 }
 
-// lasts reports whether a status on the way to the receiver will be the same until somebody
-// mends something.
+// lasts reports whether a proxy or token endpoint will repeat a status until a person acts.
 func lasts(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
@@ -127,8 +126,8 @@ func lasts(status int) bool {
 	return status < 500
 }
 
-// blocks reports whether an error will be the same until somebody mends something: who
-// answered is a proxy or the token endpoint.
+// blocks reports whether an error is a refusal by a proxy or the token endpoint that lasts until a
+// person acts.
 func blocks(err error) bool {
 	if p, ok := errors.AsType[*proxyError](err); ok {
 		return lasts(p.status)
@@ -161,7 +160,7 @@ type reworded struct {
 func (e *reworded) Error() string { return e.text }
 func (e *reworded) Unwrap() error { return e.err }
 
-// authHeader is what the entry's credentials add to each request.
+// authHeader returns the header that the entry's credentials add to each request.
 func authHeader(c *promconfig.HTTPClientConfig) http.Header {
 	req := http.Request{Header: http.Header{}}
 	if b := c.BasicAuth; b != nil {

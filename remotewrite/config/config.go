@@ -1,3 +1,6 @@
+// Package config is one entry of remote_write: decoding, defaults, validation with hints, the
+// tenants' block, and what of an entry is hidden when it is printed. It opens no file but
+// knows their names, and makes no connection.
 package config
 
 import (
@@ -203,5 +206,5 @@ func (c *Config) CarriesHistogram(h *histogram.Histogram, fh *histogram.FloatHis
 // Role returns which target of an entry with tenants the configuration is of.
 func (c *Config) Role() TenantRole { return c.role }
 
-// Hidden returns what [Config.Hide] named; it may be nil.
+// Hidden returns the secrets that [Config.Hide] set; it may be nil.
 func (c *Config) Hidden() *redact.Secrets { return c.hide }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Refusal is what a target does with samples whose request was answered by a 4xx:
-// the hwsagent.on_refusal key.
+// Refusal is the hwsagent.on_refusal key: how a target treats samples whose request was answered by a
+// 4xx.
 type Refusal uint8
 
 // The refusal policies.
@@ -15,7 +15,7 @@ const (
 	RefusalDrop                // the specification to the letter: a 4xx is never sent again
 )
 
-// Policy is what of a target's configuration bears on outcomes.
+// Policy is the part of an entry that decides about the outcome of refused samples.
 type Policy struct {
 	OnRefusal        Refusal
 	RetryOnRateLimit bool // queue_config.retry_on_http_429
@@ -32,7 +32,7 @@ func (r *Refusal) UnmarshalYAML(unmarshal func(any) error) error {
 	return oneOf(unmarshal, r, RefusalHold, RefusalDrop)
 }
 
-// CatchUp says in which order a target gets what it missed.
+// CatchUp is the hwsagent.catch_up key: the order in which a target gets its backlog.
 type CatchUp uint8
 
 // The orders.
@@ -52,8 +52,8 @@ func (c *CatchUp) UnmarshalYAML(unmarshal func(any) error) error {
 	return oneOf(unmarshal, c, InOrder, LiveFirst)
 }
 
-// OnFuture is what becomes of samples that are ahead of the target's clock by more than future_limit: the
-// hwsagent.on_future key. Those that are ahead of this host's present clock as well are dropped.
+// OnFuture is the hwsagent.on_future key: how a target treats samples that are ahead of its clock by
+// more than future_limit. Samples that are ahead of this host's present clock as well are dropped.
 type OnFuture uint8
 
 // The policies.
@@ -109,7 +109,7 @@ func oneOf[T fmt.Stringer](unmarshal func(any) error, to *T, values ...T) error 
 	return fmt.Errorf("%q is not one of %s", word, strings.Join(names, ", "))
 }
 
-// Policy is what of the entry bears on outcomes.
+// Policy returns the entry's policy.
 func (c *Config) Policy() Policy {
 	return Policy{OnRefusal: c.Target.OnRefusal, RetryOnRateLimit: c.Queue.RetryOnRateLimit}
 }

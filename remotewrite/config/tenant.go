@@ -13,14 +13,14 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// TenantConfig says that an entry stands for several tenants of one receiver: the value of a
-// label tells whose a sample is, and a header tells the receiver. Each tenant gets a target
-// of its own, see [Scout].
+// TenantConfig makes an entry stand for several tenants of one receiver. The value of a label
+// is a sample's tenant; a header names the tenant to the receiver. Each tenant gets a target of
+// its own, see package tenant.
 type TenantConfig struct {
 	// Label is looked at after external labels and write_relabel_configs.
 	Label     string `yaml:"label"`
 	Header    string `yaml:"header"`
-	Default   string `yaml:"default,omitempty"` // of samples that belong to nobody else; "": these are dropped
+	Default   string `yaml:"default,omitempty"` // the tenant of samples that belong to no other; "": they are dropped
 	DropLabel bool   `yaml:"drop_label,omitempty"`
 
 	MaxTenants  int            `yaml:"max_tenants"`  // besides the default
@@ -46,10 +46,9 @@ func (c *TenantConfig) UnmarshalYAML(unmarshal func(any) error) error {
 // maxTenantID is the most bytes of a tenant's ID.
 const maxTenantID = 150
 
-// CheckTenant tells why a receiver would not take a tenant's ID: the rules are those of
-// Mimir, which are also Cortex' and Loki's, and none of its characters can do harm in a
-// header or lead out of a directory. They are letters, digits and !-_.*'() , at most 150,
-// neither "." nor "..".
+// CheckTenant returns why a receiver would not accept a tenant's ID. The rules are those of Mimir,
+// which Cortex and Loki share: letters, digits and !-_.*'(), at most 150 bytes, neither "." nor
+// "..". So no character can do harm in a header or lead out of a directory.
 func CheckTenant(id string) error {
 	switch {
 	case id == "":
@@ -80,8 +79,8 @@ const (
 	RoleDefault                   // of what belongs to no tenant that has a target
 )
 
-// ForTenant is the configuration of the target of one tenant. What concerns the entry as a
-// whole only is left out, so that a change of it leaves the tenant's target alone.
+// ForTenant returns the configuration of one tenant's target. It leaves out the keys that concern only
+// the whole entry, so that a change of these does not restart the tenant's target.
 func (c *Config) ForTenant(id string) *Config {
 	m := c.forTarget(RoleTenant, id)
 	m.Name = c.TargetName() + "/" + id
@@ -89,8 +88,8 @@ func (c *Config) ForTenant(id string) *Config {
 	return m
 }
 
-// ForRest is the configuration of the target of what belongs to no tenant that has one of
-// its own: it has the entry's name, and the default tenant.
+// ForRest returns the configuration of the default target: it has the entry's name and the default
+// tenant, and gets the samples of all tenants without a target of their own.
 func (c *Config) ForRest() *Config { return c.forTarget(RoleDefault, c.Target.Tenant.Default) }
 
 func (c *Config) forTarget(role TenantRole, id string) *Config {
@@ -102,10 +101,10 @@ func (c *Config) forTarget(role TenantRole, id string) *Config {
 	return &m
 }
 
-// Tenant is the tenant that the target's requests are for: "" if it has none.
+// Tenant returns the tenant that the target's requests are for; "" if it has none.
 func (c *Config) Tenant() string { return c.tenant }
 
-// SetTenantHeader adds the header that tells the tenant.
+// SetTenantHeader adds the header that names the tenant, if there is one.
 func (c *Config) SetTenantHeader(h http.Header) {
 	if c.tenant != "" {
 		h.Set(c.Target.Tenant.Header, c.tenant)

@@ -97,7 +97,7 @@ func (c *Config) validateQueue(f *findings) {
 	atLeast("queue_config.max_shards", q.MaxShards, 1)
 	atLeast("queue_config.min_shards", q.MinShards, 1)
 	atLeast("queue_config.max_samples_per_send", q.MaxSamplesPerSend, 1)
-	if q.MaxShards >= 1 && q.MinShards > q.MaxShards { // else the one mistake is told already
+	if q.MaxShards >= 1 && q.MinShards > q.MaxShards { // else that mistake is reported already
 		f.add("queue_config.min_shards", fmt.Sprintf("%d is above max_shards, %d", q.MinShards, q.MaxShards))
 	}
 	positive("queue_config.batch_send_deadline", q.BatchSendDeadline)
@@ -138,7 +138,7 @@ func (c *Config) Warnings() []Problem {
 	return f
 }
 
-// warnShards tells where the queue uses fewer shards than are written.
+// warnShards warns if the queue uses fewer shards than the entry asks for.
 func warnShards(f *findings, path string, n int) {
 	if used := ShardsInUse(n); used != n {
 		f.hint(path, fmt.Sprintf("%d has the effect of %d: shards come in powers of two, at most %d", n, used, MaxShards), "4 carry 80,000 samples a second")

@@ -28,7 +28,7 @@ func (c *Config) validateAuth(f *findings) {
 	}
 	before := len(*f)
 	c.validateOAuth2(f)
-	if len(*f) == before { // else the one mistake is told already
+	if len(*f) == before { // else that mistake is reported already
 		if err := c.HTTP.Validate(); err != nil {
 			f.add("", err.Error())
 		}

@@ -47,7 +47,6 @@ const (
 
 	keySpanOffset = 1<<3 | wireVarint // BucketSpan
 	keySpanLength = 2<<3 | wireVarint
-
 )
 
 // Keys of the messages of remote write 2.0, from

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// Guard is a receiver that lets requests in by their credentials, and notes which it
-// saw.
+// Guard is a receiver that accepts or refuses requests by their credentials and counts them.
 type Guard struct {
 	mu      sync.Mutex
 	allowed map[string]bool // nil: all
@@ -19,7 +18,7 @@ type Guard struct {
 	refused int
 }
 
-// handler asks who for the name under which a request counts.
+// Handler serves requests; who returns the name under which a request is counted.
 func (g *Guard) Handler(who func(*http.Request) string) http.HandlerFunc {
 	g.Seen = map[string]int{}
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -62,7 +61,7 @@ func Bearer(r *http.Request) string {
 
 func CommonName(r *http.Request) string { return r.TLS.PeerCertificates[0].Subject.CommonName }
 
-// within waits in virtual time until the condition holds and returns how long it took.
+// Within waits in virtual time until the condition holds and returns how long that took.
 func Within(t *testing.T, limit time.Duration, what string, ok func() bool) time.Duration {
 	t.Helper()
 	start := time.Now()

@@ -27,8 +27,8 @@ type Net struct {
 	all  int // ever
 }
 
-// memServe runs an HTTP server on a network in memory. With TLS where config is not
-// nil. The returned stop ends it and its handlers, and must be called inside the bubble.
+// Serve runs an HTTP server on a network in memory, with TLS if config is not nil. The returned
+// stop ends it and its handlers; call it inside the bubble.
 func Serve(t testing.TB, config *tls.Config, h http.HandlerFunc) (n *Net, stop func()) {
 	t.Helper()
 	n = &Net{conns: make(chan net.Conn), closed: make(chan struct{})}
@@ -76,7 +76,7 @@ func (n *Net) Counts() (open, all int) {
 	return n.open, n.all
 }
 
-// dial implements DialFunc.
+// Dial implements client.DialFunc.
 func (n *Net) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	client, server := net.Pipe()
 	s := NewSocket(server, &n.pumps)
