@@ -18,7 +18,7 @@ type EncoderPool struct {
 	free []*requestEncoder // a stack
 }
 
-// requestEncoder is what one body takes to be made.
+// requestEncoder has the buffers for one body.
 type requestEncoder struct {
 	grp  grouper
 	wire wire.Encoder

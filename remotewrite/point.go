@@ -11,7 +11,7 @@ import (
 	"hwsagent/wal"
 )
 
-// kind says what a point is.
+// kind is the kind of a point.
 type kind uint8
 
 const (
@@ -21,8 +21,8 @@ const (
 	exemplarPoint
 )
 
-// point is one sample (or exemplar) on its way to a target. Points are values: a
-// batch owns its slice, nothing of it aliases the log's buffers.
+// point is one sample or exemplar on its way to a target. A batch owns its points: they share
+// no memory with the log's buffers.
 type point struct {
 	series *series
 	seq    uint64 // of the entry in Progress that waits for the outcome
@@ -32,7 +32,7 @@ type point struct {
 	aux    *pointAux // nil for a float
 }
 
-// pointAux holds what few points have, so that a float stays small.
+// pointAux has the parts of histograms and exemplars, so that a float stays small.
 type pointAux struct {
 	h      *histogram.Histogram
 	fh     *histogram.FloatHistogram
@@ -42,12 +42,12 @@ type pointAux struct {
 // series is a log series as one target sends it: external labels merged,
 // write_relabel_configs applied, labels encoded once.
 type series struct {
-	from *wal.Series // what it was made of; a cache entry is stale when this differs
+	from *wal.Series // the log's series; a cache entry is stale when this differs
 	hash uint64      // of the final labels; picks the shard
 	wire wire.Series // the final labels, encoded; empty if relabelling removed the series
 
-	// owner is whose it may be, of the target of the rest of an entry with tenants; see
-	// [seriesCache.at]. Else nil.
+	// owner is set at the default target of an entry with tenants: the tenant that the series
+	// belongs to as soon as that has a target; see [seriesCache.at]. Else nil.
 	owner *tenant.Tenant
 
 	// newest is the time, in ms, of the newest sample that the target is known to have

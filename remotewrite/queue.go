@@ -140,9 +140,9 @@ func New(o Options) (*Queue, error) {
 		if o.Tenants == nil {
 			return nil, fmt.Errorf("make queue of target %q: it needs to know the tenants", o.Name)
 		}
-		o.Source = &afterScout{Source: o.Source, tenants: o.Tenants}
+		o.Source = &afterDiscovery{Source: o.Source, tenants: o.Tenants}
 		if o.Backlog != nil {
-			o.Backlog = &afterScout{Source: o.Backlog, tenants: o.Tenants}
+			o.Backlog = &afterDiscovery{Source: o.Backlog, tenants: o.Tenants}
 		}
 	}
 	q := &Queue{

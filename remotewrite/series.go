@@ -10,7 +10,7 @@ import (
 	"hwsagent/wal"
 )
 
-// seriesCache turns the log's series into what one target is sent: external labels
+// seriesCache turns the log's series into the form that one target is sent: external labels
 // merged, write_relabel_configs applied, names made legal for remote write 1.0, the
 // labels' bytes encoded. It does so once per series, so a sample costs one lookup.
 // A cache lives as long as its rules do; a reload with other rules makes a new one.
@@ -20,17 +20,17 @@ type seriesCache struct {
 	labels  *config.Relabeler
 	encoder *wire.SeriesEncoder
 
-	// tenant leaves out what belongs to another target of the entry; nil: nothing.
+	// tenant leaves out series that belong to another target of the entry; nil: none.
 	tenant *tenant.Filter
 
 	recall func(*series) // nil: nothing is known of a series that is new
 
 	slots   []cached // by wal.Series.Slot
-	removed *series  // what all that is not sent becomes
-	nobodys *series  // what belongs to no tenant becomes, where there is no default
+	removed *series  // stands for every series that is not sent
+	unowned *series  // stands for every series without a tenant if there is no default tenant
 }
 
-// cached is what a series became.
+// cached is a series of the log and its form at the target.
 type cached struct {
 	from *wal.Series
 	to   *series
@@ -41,7 +41,7 @@ func newSeriesCache(external labels.Labels, rules []*relabel.Config) *seriesCach
 	return &seriesCache{
 		labels:  config.NewRelabeler(external, rules),
 		removed: &series{},
-		nobodys: &series{},
+		unowned: &series{},
 		encoder: wire.NewSeriesEncoder(wire.V1),
 	}
 }
@@ -57,8 +57,8 @@ func (c *seriesCache) get(s *wal.Series) *series {
 	return c.add(s, false)
 }
 
-// add derives the series and keeps the result. whole says that the target of the rest has
-// to send it, although it may belong to a tenant.
+// add derives the series and keeps the result. whole says that the default target has to send
+// it, although its tenant may get a target later.
 func (c *seriesCache) add(s *wal.Series, whole bool) *series {
 	to := c.derive(s, whole)
 	for s.Slot >= len(c.slots) {
@@ -68,14 +68,14 @@ func (c *seriesCache) add(s *wal.Series, whole bool) *series {
 	return to
 }
 
-// at returns the target's form of s as it is in that commit; nil if it is nobody's.
+// at returns the target's form of s in a commit; nil if no target sends it.
 func (c *seriesCache) at(s *wal.Series, commit uint64) *series {
 	to := c.get(s)
 	if to.owner != nil && to.owner.IsGone() {
 		to = c.add(s, false)
 	}
 	switch {
-	case to == c.nobodys:
+	case to == c.unowned:
 		return nil
 	case to.owner == nil:
 		return to
@@ -106,7 +106,7 @@ func (c *seriesCache) derive(s *wal.Series, whole bool) *series {
 		case o != nil && !whole:
 			return &series{from: s, owner: o}
 		case c.tenant.Tenant() == "":
-			return c.nobodys
+			return c.unowned
 		}
 	}
 	encoded, ls := c.encoder.Encode(final.Labels(), s.Meta())

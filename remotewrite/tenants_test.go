@@ -364,7 +364,7 @@ func TestBacklogAfterScout(t *testing.T) {
 			if l.cache.tenant == nil {
 				t.Errorf("%s: does not know the tenants", what)
 			}
-			l.source.(*afterScout).Source.(*memLog).append(smp{"a_m", 1, 1})
+			l.source.(*afterDiscovery).Source.(*memLog).append(smp{"a_m", 1, 1})
 			got := make(chan error, 1)
 			go func() {
 				_, err := l.source.Next(t.Context())

@@ -7,16 +7,16 @@ import (
 	"hwsagent/wal"
 )
 
-// afterScout is the source of the target of the rest: it yields only what the scout is done
-// with, so that whose a sample is has been decided, durably.
-type afterScout struct {
+// afterDiscovery is the source of the default target. It yields only commits that the discovery of
+// tenants has finished, so that it is decided, durably, which target gets each sample.
+type afterDiscovery struct {
 	Source
 	tenants *tenant.Registry
 	waiting *wal.Entry // read, and not yielded yet
 }
 
 // Next implements [Source].
-func (s *afterScout) Next(ctx context.Context) (*wal.Entry, error) {
+func (s *afterDiscovery) Next(ctx context.Context) (*wal.Entry, error) {
 	if s.waiting == nil {
 		e, err := s.Source.Next(ctx)
 		if err != nil {
@@ -33,7 +33,7 @@ func (s *afterScout) Next(ctx context.Context) (*wal.Entry, error) {
 }
 
 // Rewind implements [Source].
-func (s *afterScout) Rewind() {
+func (s *afterDiscovery) Rewind() {
 	s.waiting = nil
 	s.Source.Rewind()
 }
