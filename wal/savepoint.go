@@ -130,8 +130,13 @@ func (s *Savepoint) settle(end Mark) uint64 {
 			continue
 		}
 		joined.High, joined.Shards = r.High, r.Shards // of the gap after it
-		if r.To.Commit > end.Commit {
+		switch {
+		case r.To.Commit > end.Commit:
 			joined.To = r.To
+		case r.To.Total > joined.To.Total:
+			// end is where a power cut has taken the last commits, and some of them had been
+			// sent: the total of end counts none of them.
+			joined.To.Total = r.To.Total
 		}
 	}
 	s.Done = append(append(s.Done[:0], joined), rest...)
