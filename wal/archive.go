@@ -130,12 +130,12 @@ func (l *archiveTail) find(log ID) error {
 	for i := range l.refs {
 		l.seal(i)
 	}
-	var next segmentRef
+	var later segmentRef
 	for i := range slices.Backward(l.refs) {
 		ref := &l.refs[i]
-		ref.Before, ref.Next = next.Before, next.Next
+		ref.Before, ref.Next = later.Before, later.Next
 		if h, err := readHeader(l, *ref); err == nil && h.names(log, ref.Number) {
-			next.Before, next.Next = h.Commit, true
+			later.follows(h.Commit)
 		}
 	}
 	scan := segmentScanner{decode: newEntryDecoder(nil)}

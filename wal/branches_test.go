@@ -145,6 +145,7 @@ func TestRollNowFails(t *testing.T) {
 		}
 		ops, fired := faultPlan{from: 1, to: 1, op: "sync", err: syscall.EIO}.inject(d)
 		l.writer.rollNow()
+		synctest.Wait() // for the fsync
 		if fired.Load() != 1 {
 			t.Fatalf("%d syncs, none failed", ops.Load())
 		}

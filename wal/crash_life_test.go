@@ -24,7 +24,6 @@ type crashLife struct {
 	pace    time.Duration // of commits
 	targets []*crashTarget
 	labels  [3][]labels.Labels // by committer and index
-	faulty  bool               // the disk fails now and then
 
 	broken error // the first thing that was wrong
 	actors sync.WaitGroup
@@ -80,6 +79,7 @@ func newCrashLife(seed uint64, dir string) *crashLife {
 	if rng.IntN(5) == 0 {
 		c.options.OnFull = Reject
 	}
+	c.always = c.options.Sync == SyncAlways
 	c.slow = c.options.MaxBytes == 0 // else a commit may wait for savepoints
 	c.targets = []*crashTarget{
 		{name: "fast", pace: 50 * time.Millisecond},
@@ -122,7 +122,8 @@ func (c *crashLife) run(t testing.TB) {
 				l.Reconfigure(c.options.Settings)
 				c.runs(l)
 				l.series.ref = 1 << 20 // so that sizes are the same in each run
-				c.note("opened", fmt.Sprint(c.reopened(l, since, c.tally)))
+				view := c.reopened(l, since, c.tally)
+				c.note("opened", fmt.Sprint(view))
 				since = crash{}
 			}
 			c.live(t, l, n, last)
@@ -254,7 +255,11 @@ func (c *crashLife) committer(ctx context.Context, l *Log, k int, rng *rand.Rand
 				c.fail("append: %v", err)
 			}
 		}
+		c.committing++
 		err := app.Commit()
+		if c.committing--; err == nil {
+			c.ended("commit")
+		}
 		time.Sleep(time.Duration(k)) // one fsync answers several at the same instant: in the order of their numbers
 		if c.off {
 			return // nobody hears the answer

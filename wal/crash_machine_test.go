@@ -22,6 +22,7 @@ type machine struct {
 
 	log    *Log      // that runs; nil while it is being opened
 	booted time.Time // when log was opened
+	always bool      // what sync is, but for the first moments
 	slow   bool      // so is making savepoints durable; only if no commit waits for them
 
 	fuse    fuse
@@ -34,6 +35,9 @@ type machine struct {
 	saving    bool // one of a savepoint runs: its mutex is held
 	callers   int  // how many others than the housekeeping make savepoints durable
 
+	committing int // how many commits have begun and not returned
+
+	faulty      bool          // the disk fails now and then
 	brokenUntil time.Time     // until then operations may fail
 	brokenErr   syscall.Errno // with that
 	full        bool          // only what needs space fails then, and always
@@ -61,7 +65,7 @@ func newMachine(rng *rand.Rand) *machine {
 // boot makes the machine ready for a process, which the fuse will end.
 func (m *machine) boot(f fuse) {
 	m.log, m.off, m.fuse, m.crashed, m.lingering = nil, false, f, make(chan struct{}), false
-	m.saving, m.callers = false, 0
+	m.saving, m.callers, m.committing = false, 0, 0
 	m.brokenUntil, m.uncut = time.Time{}, false
 	for name, d := range map[string]*memDir{segmentDir: m.segments, savepointDir: m.saves} {
 		d.chance = m.rng
@@ -96,6 +100,14 @@ func (m *machine) breaks(dir, op string) (int, error) {
 	m.fault = time.Now()
 	if dir == segmentDir && (op == "sync" || op == "syncdir") {
 		m.unsynced = m.fault
+	}
+	switch {
+	case m.full:
+		m.ended("full disk")
+	case op == "sync":
+		m.ended("failed fsync")
+	case op == "write":
+		m.ended("failed write")
 	}
 	m.note("fault in", op)
 	m.uncut = m.uncut || op == "truncate"
@@ -135,9 +147,22 @@ func (m *machine) linger(dir, op string) {
 		m.saving = false
 	case l.writer.syncing && !m.lingering:
 		// This is the one fsync without the writer's mutex.
+		if m.faulty && l.writer.before != nil && m.rng.IntN(8) == 0 {
+			m.full, m.brokenErr, m.brokenUntil = true, syscall.ENOSPC, time.Now().Add(500*time.Millisecond)
+		}
 		m.lingering = true
 		time.Sleep(d)
 		m.lingering = false
+		if m.committing > 0 && !m.always {
+			m.ended("second end that waits")
+		}
+	}
+}
+
+// ended counts what has come, if a segment that has ended is being synced.
+func (m *machine) ended(what string) {
+	if l := m.log; l != nil && l.writer.before != nil && l.writer.syncing {
+		m.tally.Ended[what]++
 	}
 }
 
@@ -161,6 +186,7 @@ func (m *machine) struck(dir, op, file string) error {
 // crash ends the process, in the middle of that.
 func (m *machine) crash(where string) {
 	m.off, m.at = true, time.Now()
+	m.ended(map[bool]string{false: "kill", true: "power cut"}[m.fuse.power])
 	kind := "kill in "
 	m.left = [2]*memDir{m.segments.kill(), m.saves.kill()}
 	if m.fuse.power {

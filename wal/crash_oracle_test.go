@@ -186,7 +186,7 @@ func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 	for _, s := range o.view {
 		id, c := s.id, &o.commits[s.id]
 		prefix = prefix && !there[id]
-		if prefix && s.segment < first && len(now) > 0 && (!c.doubted || !after.power) {
+		if prefix && s.segment < first && len(now) > 0 && !o.mayBeCut(c, after) {
 			continue // let go while the log was opened; the targets' ledgers will tell
 		}
 		if there[id] {
@@ -259,6 +259,12 @@ func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 	o.settled(now)
 	o.total(l)
 	return now
+}
+
+// mayBeCut reports whether a power cut may have taken a commit together with all that its
+// segment had: that was not durable when the next segment began, and some of that survived.
+func (o *oracle) mayBeCut(c *asked, after crash) bool {
+	return after.power && (c.doubted || c.fate == acked && !c.safe && after.at.Sub(c.at) <= acceptableLoss)
 }
 
 // mostDamage is how many samples may count as damage: none if no commit was lost before

@@ -17,15 +17,21 @@ type tally struct {
 	Unforgiven int           // acknowledged commits beyond that
 	Survivors  int           // commits that nobody had an answer of and that were taken in
 	Holes      int           // lives in which a cut took a commit and left one behind it
+
+	// Ended counts what came while a segment that had ended was synced behind the next one.
+	Ended map[string]int
 }
 
-func newTally() *tally { return &tally{Struck: map[string]int{}} }
+func newTally() *tally { return &tally{Struck: map[string]int{}, Ended: map[string]int{}} }
 
 func (s *tally) add(o *tally) {
 	s.Lives += o.Lives
 	s.Commits += o.Commits
 	for k, n := range o.Struck {
 		s.Struck[k] += n
+	}
+	for k, n := range o.Ended {
+		s.Ended[k] += n
 	}
 	s.Faults += o.Faults
 	s.Torn += o.Torn

@@ -207,6 +207,11 @@ func (s *tally) fired(t *testing.T) {
 			}
 		}
 	}
+	for _, what := range []string{"commit", "second end that waits", "kill", "power cut", "failed fsync", "failed write", "full disk"} {
+		if s.Ended[what] == 0 {
+			t.Errorf("there was no %s while a segment that had ended was synced", what)
+		}
+	}
 	for what, n := range map[string]int{
 		"file was torn": s.Torn, "error of the disk came": s.Faults, "commit was lost": s.Lost, "hole was left": s.Holes,
 		"slot of a savepoint was torn": s.Doubts, "commit without an answer survived": s.Survivors,

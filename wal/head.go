@@ -45,14 +45,21 @@ type segmentRef struct {
 	// the file's size.
 	Size int64
 
-	// Before is the number of the last commit that lies before the next segment of which
-	// the header can be read, as that says, if Next says that there is one. Commits beyond
+	// Before is the smallest commit number that the header of a later segment names as the
+	// last one before that segment, if Next says that there is a readable one. Commits beyond
 	// it may stand here, but stand there as well.
 	Before uint64
 	Next   bool
 }
 
-// comesAgain reports whether the next segment has the commit of that number, too.
+// follows notes that a later segment follows on the commit of that number.
+func (s *segmentRef) follows(commit uint64) {
+	if !s.Next || commit < s.Before {
+		s.Before, s.Next = commit, true
+	}
+}
+
+// comesAgain reports whether a later segment has the commit of that number, too.
 func (s segmentRef) comesAgain(number uint64) bool { return s.Next && number > s.Before }
 
 // segmentFile is one segment opened for reading.

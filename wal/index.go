@@ -14,7 +14,7 @@ type segment struct {
 	size   int64 // of the file, bytes
 
 	// end is how many of these bytes may be read. What a file holds beyond is not part
-	// of the log: see writer.abandon.
+	// of the log: see recover.go.
 	end int64
 
 	// before is the header's Commit and Found: what a target has if it has all that
@@ -139,11 +139,11 @@ func (ix *index) segments() []segmentRef {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	refs := make([]segmentRef, len(ix.list))
-	var next segmentRef // what the segments behind say
+	var later segmentRef // has what the headers of later segments say
 	for i, s := range slices.Backward(ix.list) {
-		refs[i] = segmentRef{Number: s.number, Size: s.end, Before: next.Before, Next: next.Next}
+		refs[i] = segmentRef{Number: s.number, Size: s.end, Before: later.Before, Next: later.Next}
 		if s.known {
-			next.Before, next.Next = s.before.Commit, true
+			later.follows(s.before.Commit)
 		}
 	}
 	return refs
@@ -181,6 +181,11 @@ func (ix *index) oldest() (s segment, end Mark, ok bool) {
 	s = ix.list[0]
 	if len(ix.list) > 1 && ix.list[1].known {
 		end = ix.list[1].before
+		for _, later := range ix.list[2:] {
+			if later.known && later.before.Commit < end.Commit {
+				end = later.before // what lies behind that stands there once more
+			}
+		}
 	}
 	end.Position, end.SegmentID = Position{Segment: s.number, Offset: s.end}, s.id
 	return s, end, true

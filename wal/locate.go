@@ -48,6 +48,7 @@ func locate(t tail, after Mark) (segment int) {
 	// The segment is gone, or another one has its number: a power cut took it, or its
 	// header is damaged. A header says which commits are in the segments before.
 	head := t.head()
+	again := false // a later segment has what follows, perhaps once more
 	for i, s := range slices.Backward(segments) {
 		if s.Number > head.Segment {
 			continue // it could not be begun: its header says what came before an error
@@ -55,10 +56,10 @@ func locate(t tail, after Mark) (segment int) {
 		h, err := readHeader(t, s)
 		switch {
 		case err != nil || !h.names(after.Log, s.Number) || h.Commit > after.Commit:
-		case i > 0 && h.PrevID != (ID{}):
+		case !again && i > 0 && h.PrevID != (ID{}):
 			// It may have been begun after an error, with what was not durable then. If a power
-			// cut has torn it, the one before has that still.
-			return segments[i-1].Number
+			// cut has torn it, that is in one of those before still.
+			again = true
 		default:
 			return s.Number
 		}

@@ -168,7 +168,7 @@ func (l *Log) open(o Options) (err error) {
 	l.writer = &writer{
 		dir: l.dir, logger: l.logger, series: l.series, index: l.index, metrics: l.metrics, now: o.Now,
 		makeRoom: l.budget.makeRoom, full: l.budget.full, config: l.budget.config,
-		inPlace: l.inPlace, segmentBytes: o.SegmentBytes,
+		inPlace: l.inPlace, segmentBytes: o.SegmentBytes, rolled: make(chan struct{}, 1),
 	}
 	l.writer.cond.L = &l.writer.mu
 	return l.restore()

@@ -47,6 +47,14 @@ type Header struct {
 	// this to the sizes that cursors get to see.)
 	PrevID  ID
 	PrevEnd int64
+
+	// DurableCommit and DurableTotal are those of the last commit that was known to survive a
+	// power cut when the segment began: Commit and Total, unless the segment before was still
+	// being synced.
+	//
+	// Invariant: DurableCommit <= Commit and DurableTotal <= Total.
+	DurableCommit uint64
+	DurableTotal  uint64
 }
 
 // names reports whether h is the header of that segment of that log. It is not when it is
@@ -86,7 +94,9 @@ func appendHeader(b []byte, h Header) []byte {
 	b = binary.AppendUvarint(b, h.Total)
 	b = binary.AppendUvarint(b, h.Found)
 	b = append(b, h.PrevID[:]...)
-	return binary.AppendVarint(b, h.PrevEnd)
+	b = binary.AppendVarint(b, h.PrevEnd)
+	b = binary.AppendUvarint(b, h.DurableCommit)
+	return binary.AppendUvarint(b, h.DurableTotal)
 }
 
 // decodeHeader decodes a header record, its type byte included. A newer format
@@ -111,6 +121,10 @@ func decodeHeader(rec []byte) (Header, error) {
 	h.Found = d.uvarint()
 	copy(h.PrevID[:], d.bytes(uint64(len(h.PrevID))))
 	h.PrevEnd = d.varint()
+	h.DurableCommit, h.DurableTotal = h.Commit, h.Total
+	if len(d.b) > 0 { // not in segments of the first builds, which began none before that was so
+		h.DurableCommit, h.DurableTotal = d.uvarint(), d.uvarint()
+	}
 	if d.err != nil {
 		return h, fmt.Errorf("decode segment header: %w", d.err)
 	}

@@ -60,33 +60,42 @@ func (w *writer) recover(err error, b *batch) error {
 	return err
 }
 
-// recoverWrite does so after a write of the active segment failed, and syncs what was
-// published of the segment if no new one can be begun.
+// recoverWrite does so after a write of the active segment failed. If no new segment can be
+// begun, it syncs what was published of the segment, after the one before.
 func (w *writer) recoverWrite(err error, b *batch) error {
 	w.failed(err)
-	f, newName, published := w.file, w.newName, w.index.mark()
+	last := endedSegment{file: w.file, newName: w.newName, end: w.index.mark()}
 	w.detach(w.cut())
-	defer w.close(f)
+	defer w.close(last.file)
 	if w.begin(b) == nil {
 		return nil
 	}
 	w.failUnpublished()
-	w.salvage(f, newName, published)
+	w.salvage(last)
 	return err
 }
 
-// salvage syncs f, the abandoned file that ends with published, without holding w.mu
-// meanwhile.
-func (w *writer) salvage(f file, newName bool, published Mark) {
-	for w.syncing {
-		w.cond.Wait() // its error would be missing from the fsync below
+// salvage syncs the abandoned segment s, after the one before it, without holding w.mu
+// meanwhile. An fsync of s that began earlier must end first: an error of that would be missing
+// from the next fsync.
+func (w *writer) salvage(s endedSegment) {
+	before := w.before
+	for w.syncing || before != nil && w.before == before {
+		if w.syncing {
+			w.cond.Wait()
+		} else {
+			w.sync()
+		}
 	}
-	if w.unsynced == f || published.Commit <= w.durable.Commit {
+	if before != nil && w.durable.Commit < before.end.Commit {
+		return // both are logged again
+	}
+	if w.unsynced == s.file || s.end.Commit <= w.durable.Commit {
 		return
 	}
 	w.syncing = true
 	w.mu.Unlock()
-	err := w.syncFile(f, newName)
+	err := w.syncFile(s.file, s.newName)
 	w.mu.Lock()
 	w.syncing = false
 	w.cond.Broadcast()
@@ -94,7 +103,7 @@ func (w *writer) salvage(f file, newName bool, published Mark) {
 		w.logger.Error("Cannot sync a segment after a failed write; what a power cut may take is logged again as soon as that is possible", "err", err)
 		return
 	}
-	w.settle(published)
+	w.settle(s.end)
 }
 
 // errPanicked is why a segment is given up amid a panic.

@@ -47,7 +47,8 @@ func (l *Log) restore() error {
 		}
 	}
 	id := ownLog(headers, l.targets.serve)
-	told := Mark{Log: id} // what is known to have been durable once
+	told := Mark{Log: id}    // what headers say that there was
+	durable := Mark{Log: id} // what of that was durable once
 	for i, h := range headers {
 		s := &list[i]
 		if h.Version == 0 {
@@ -59,6 +60,7 @@ func (l *Log) restore() error {
 			continue
 		}
 		told = later(told, Mark{Log: id, Commit: h.Commit, Total: h.Total})
+		durable = later(durable, Mark{Log: id, Commit: h.DurableCommit, Total: h.DurableTotal})
 		if !h.names(id, s.number) {
 			l.logger.Error("A segment begins like another one; where it holds what it should, that is read", "segment", segmentName(s.number), "like", segmentName(h.Number))
 			continue
@@ -81,7 +83,7 @@ func (l *Log) restore() error {
 	if err != nil {
 		return err
 	}
-	return l.resume(told, last, passed)
+	return l.resume(told, durable, last, passed)
 }
 
 // ownLog is the ID of the log that segments with these headers are of: where a segment of
@@ -142,7 +144,7 @@ var tailPatience = [...]time.Duration{100 * time.Millisecond, 300 * time.Millise
 // Only a segment that was read to its end, without an error of the disk, may be removed.
 func (l *Log) lastCommit(told uint64) (last Mark, passed bool, err error) {
 	list := l.index.list
-	removable := false // the segment after the i-th was read to its end
+	removable := true // those after the i-th were read to their ends
 	for i := range slices.Backward(list) {
 		s := &list[i]
 		info, err := l.scanPatiently(s)
@@ -165,16 +167,20 @@ func (l *Log) lastCommit(told uint64) (last Mark, passed bool, err error) {
 				}
 				return before, false, nil
 			}
-			if next := i + 1; next < len(list) && removable && list[next].known && list[next].before.Commit < last.Commit {
-				// The same, but not even a beginning can be read. Its header would tell everybody
-				// that the commits behind the one that it names come once more.
-				l.budget.note("remove a segment that was being begun", l.unbegin(next))
+			again := i + 1
+			for again < len(list) && (!list[again].known || list[again].before.Commit >= last.Commit) {
+				again++
+			}
+			if again < len(list) && removable {
+				// The same, but not even a beginning can be read. Its header would say that the
+				// commits behind the one that it names come once more.
+				l.budget.note("remove a segment that was being begun", l.unbegin(again))
 				return last, passed, nil
 			}
 			l.budget.note("sync the newest segments", l.syncSegments(list[max(0, i-1):]))
 			return last, passed, nil
 		}
-		removable = info.Refused == nil
+		removable = removable && info.Refused == nil
 	}
 	if n := len(list); n > 0 {
 		s := list[n-1]
@@ -238,7 +244,7 @@ func (l *Log) unbegin(i int) error {
 	prev, gone := l.index.list[i-1], slices.Clone(l.index.list[i:])
 	l.index.list = l.index.list[:i]
 	l.writer.prevID, l.writer.prevEnd = prev.id, prev.end
-	errs := []error{l.syncSegments([]segment{prev})}
+	errs := []error{l.syncSegments(l.index.list[max(0, i-2):])} // the process was about to log again what was in these
 	for _, s := range gone {
 		errs = append(errs, l.dir.remove(segmentName(s.number)))
 	}
@@ -269,8 +275,7 @@ func (l *Log) disown(s *segment, info segmentInfo) {
 }
 
 // syncSegments makes durable what a process that was killed had written and not yet
-// synced. That is in the newest segment that has a commit, or in the one before it, if
-// the process was about to log again what a failed write had left in doubt. The header
+// synced. That is in the newest segment that has a commit and in the one before it. The header
 // of a segment without a commit may say where the one before it ends: if a power cut
 // took that, what failed would come back.
 func (l *Log) syncSegments(newest []segment) error {
@@ -291,7 +296,9 @@ func (l *Log) syncSegments(newest []segment) error {
 // damage, and cursors find out by the totals; the rest was lost to a power cut, and the
 // next segment's header says so. If the last commit is passed, cursors need a later one to
 // find out.
-func (l *Log) resume(told, last Mark, passed bool) error {
+//
+// told is what headers say that there was, and durable what of that they say was durable.
+func (l *Log) resume(told, durable, last Mark, passed bool) error {
 	w, id := l.writer, told.Log
 	known := l.targets.highest(id) // savepoints of another log say nothing about this one
 	if id == (ID{}) {
@@ -309,13 +316,13 @@ func (l *Log) resume(told, last Mark, passed bool) error {
 	}
 	if last.Commit == 0 {
 		// No commit can be read, but a header may say how many there had been.
-		last.Commit, last.Total = told.Commit, told.Total
+		last.Commit, last.Total = durable.Commit, durable.Total
 	}
 	last.Log = id
 	l.index.floor, l.index.head = w.next, last
 
-	durable := later(later(last, told), l.targets.durable(id))
-	all := later(durable, known)
+	durable = later(later(last, durable), l.targets.durable(id))
+	all := later(later(durable, told), known)
 	w.written = last
 	w.written.Commit, w.written.Total = all.Commit, all.Total
 	w.durable = w.written

@@ -31,9 +31,13 @@ func (w *writer) await(b *batch) error {
 	return b.err
 }
 
-// sync runs one fsync of the active segment, without holding w.mu meanwhile.
+// sync runs one fsync, without holding w.mu meanwhile: of the segment before the active one
+// if there is one, otherwise of the active one.
 func (w *writer) sync() {
 	f, target, newName := w.file, w.written, w.newName
+	if w.before != nil {
+		f, target, newName = w.before.file, w.before.end, w.before.newName
+	}
 	w.syncing = true
 	w.mu.Unlock()
 	err := w.syncFile(f, newName)
@@ -43,12 +47,22 @@ func (w *writer) sync() {
 	if err != nil {
 		w.unsynced = f
 	}
+	ended := w.before != nil && w.before.file == f // perhaps since this fsync began
 	switch {
-	case w.file != f:
+	case !ended && w.file != f:
 		// A write failed meanwhile, and what was not durable is in another segment: this
 		// fsync says nothing about that, nor about a file cut short under it.
 	case err != nil:
+		if ended {
+			w.forgetBefore()
+		}
 		_ = w.recover(err, nil) // noted; the batches know
+	case ended:
+		w.before.newName = w.before.newName && !newName
+		w.settle(target)
+		if target.Commit == w.before.end.Commit {
+			w.forgetBefore()
+		}
 	default:
 		w.newName = w.newName && !newName
 		w.becameDurable(target)
@@ -115,12 +129,11 @@ func (w *writer) tick() {
 			return
 		}
 	}
-	switch {
-	case w.err != nil && w.file == nil:
+	if w.err != nil && w.file == nil {
 		_ = w.begin(nil) // noted
-	case w.file != nil && w.durable.Commit < w.written.Commit:
-		w.sync()
+		return
 	}
+	w.syncThrough(w.written.Commit)
 }
 
 // missing says why what is written to the active segment now would be acknowledged, and
@@ -139,15 +152,21 @@ func (w *writer) missing() error {
 	return nil
 }
 
-// run ticks once per interval until ctx ends.
+// run ticks once per interval until ctx ends, and syncs each segment that ends.
 func (w *writer) run(ctx context.Context) {
 	timer := time.NewTimer(w.config().interval())
 	defer timer.Stop()
 	for {
+		due := false
 		select {
 		case <-ctx.Done():
 			return
+		case <-w.rolled:
 		case <-timer.C:
+			due = true
+		}
+		w.syncBefore()
+		if due {
 			w.tick()
 			timer.Reset(w.config().interval())
 		}
@@ -162,12 +181,10 @@ func (w *writer) shut() error {
 	for w.syncing {
 		w.cond.Wait()
 	}
-	if w.file == nil && len(w.retained) > 0 {
+	if w.file == nil && w.before == nil && len(w.retained) > 0 {
 		_ = w.begin(nil)
 	}
-	if w.file != nil && w.durable.Commit < w.written.Commit {
-		w.sync()
-	}
+	w.syncThrough(w.written.Commit)
 	var err error
 	if n := len(w.retained); n > 0 {
 		err = fmt.Errorf("make the last %d commits durable: %w", n, w.err)

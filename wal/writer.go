@@ -40,20 +40,30 @@ type writer struct {
 	epoch     uint32 // names the file in memSeries.epoch; never used twice
 	announced int64  // bytes of it that announce series
 	newName   bool   // the directory entry is not durable yet
+	ends      bool   // it takes no more commits
 
 	next    int    // number of the segment after the active one, if that gets published
 	prevID  ID     // Header.PrevID and PrevEnd for segment number next
 	prevEnd int64  //
 	lost    uint64 // Total - Found of the first segment; 0 once one is durable that says so
 
+	// before is the segment before the active one, while that is not durable; see roll.go.
+	//
+	// Invariant: while before is not nil, nothing in the active segment is durable.
+	before *endedSegment
+	rolled chan struct{} // wakes run to sync before; has room for one
+
 	// Invariant: durable.Commit <= written.Commit <= number.
 	durable Mark   // of the last commit that a power cut cannot take
 	written Mark   // of the last commit in the log
 	number  uint64 // commit number given out last
 
-	retained      []*batch // written but not durable, in order
+	// retained are the batches that are written but not durable, in order. If before is not
+	// nil, they are in that segment and the active one, otherwise in the active one, or if
+	// there is none, in one that had an error.
+	retained      []*batch
 	retainedBytes int
-	syncing       bool // an fsync runs without mu, of file or of one that was abandoned meanwhile
+	syncing       bool // an fsync runs without mu: of before, of file, or of one that was given up meanwhile
 	unsynced      file // the file whose fsync failed last: no later fsync of it proves anything
 
 	err      error     // why there is no active segment; nil when all is well
@@ -131,7 +141,8 @@ func (w *writer) commit(b *batch) error {
 	return err
 }
 
-// log writes b into the active segment, or begins one.
+// log writes b into the active segment, or begins one. It starts over after the active
+// segment has ended, and after each wait, during which others may have written or ended it.
 func (w *writer) log(b *batch) error {
 	for {
 		if w.closed {
@@ -148,6 +159,10 @@ func (w *writer) log(b *batch) error {
 				return w.err
 			}
 			return w.begin(b)
+		}
+		if w.ends {
+			w.end()
+			continue
 		}
 		e := &w.encoder
 		e.reset(w.offset)
@@ -173,13 +188,7 @@ func (w *writer) log(b *batch) error {
 			return nil
 		}
 		w.epoch++ // what was built is not written
-		if w.syncing {
-			w.cond.Wait() // others may commit or roll meanwhile: start over
-			continue
-		}
-		if err := w.roll(); err != nil {
-			return w.recover(err, b)
-		}
+		w.ends = true
 	}
 }
 
@@ -256,8 +265,9 @@ func (w *writer) segmentLimit(announced int64) int64 {
 	return limit
 }
 
-// begin makes a new segment the active one. It starts with what is not durable yet,
-// then b, if that is not nil. After an error it counts only once it is durable.
+// begin makes a new segment the active one. It starts with what is not durable yet, unless
+// that is in the segment before it and nothing has failed; then comes b, if that is not nil.
+// After an error the segment counts only once it is durable.
 func (w *writer) begin(b *batch) error {
 	w.makeRoom(w.segmentLimit(0)) // at once, so that few of its commits have to wait for that
 	if err := w.tryBegin(b); errors.Is(err, ErrFull) {
@@ -281,18 +291,13 @@ func (w *writer) tryBegin(b *batch) error {
 		return err
 	}
 	recovering := w.err != nil
-	h := Header{
-		Version: formatVersion, Log: w.written.Log, Number: w.next, CreatedAt: w.now().UnixMilli(),
-		Commit: w.durable.Commit, Total: w.durable.Total, Found: w.durable.Total - w.lost,
-		PrevID: w.prevID, PrevEnd: w.prevEnd,
-	}
-	_, _ = rand.Read(h.Segment[:]) // it never fails
+	h, again := w.nextHeader(recovering)
 	w.epoch++
 	e := &w.encoder
 	e.reset(0)
 	e.header(h)
 	start := e.pages.end()
-	for _, r := range w.retained {
+	for _, r := range again {
 		if err := e.commit(r, w.series, w.epoch); err != nil { // not reached: it was written before, and metadata that has grown since is left out
 			return err
 		}
@@ -304,8 +309,10 @@ func (w *writer) tryBegin(b *batch) error {
 		}
 	}
 
-	if err := w.fit(h.Segment); err != nil && !recovering {
-		return err // what was acknowledged is logged again in any case
+	// What was acknowledged is logged again in any case, and so is the empty commit of mark:
+	// without it, a target that is ahead of the log would wait, and its queue stay, for ever.
+	if err := w.fit(h.Segment); err != nil && !recovering && !(b != nil && b.empty()) {
+		return err
 	}
 	f, err := w.dir.open(segmentName(h.Number), os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
@@ -321,14 +328,15 @@ func (w *writer) tryBegin(b *batch) error {
 
 	w.file, w.header, w.newName = f, h, !recovering
 	w.start, w.offset, w.announced = start, e.pages.end(), e.announced
-	if n := len(w.retained); n > 0 {
-		w.written = w.markOf(w.retained[n-1])
+	if n := len(again); n > 0 {
+		w.written = w.markOf(again[n-1])
 	}
 	if b != nil {
 		w.took(b)
 	}
 	switch {
 	case recovering:
+		w.forgetBefore()
 		w.becameDurable(w.written)
 	case b != nil && !b.always:
 		w.index.publish(w.header, w.written)
@@ -337,55 +345,20 @@ func (w *writer) tryBegin(b *batch) error {
 	return nil
 }
 
-// roll seals the active segment, durably, so that there is never more than one file
-// to sync and a segment is never older on disk than the one after it. No sync may be
-// running.
-func (w *writer) roll() error {
-	if w.durable.Commit < w.written.Commit {
-		if err := w.syncFile(w.file, w.newName); err != nil {
-			return err
-		}
-		w.becameDurable(w.written)
+// nextHeader is the header of the next segment, and the batches that are logged again at its
+// beginning.
+func (w *writer) nextHeader(recovering bool) (h Header, again []*batch) {
+	h = Header{
+		Version: formatVersion, Log: w.written.Log, Number: w.next, CreatedAt: w.now().UnixMilli(),
+		PrevID: w.prevID, PrevEnd: w.prevEnd,
+		DurableCommit: w.durable.Commit, DurableTotal: w.durable.Total,
 	}
-	w.seal(w.offset)
-	return nil
-}
-
-// seal closes the active segment, whose file has size bytes. If nothing of it was
-// published, its number is free.
-func (w *writer) seal(size int64) {
-	f := w.file
-	w.detach(size)
-	w.close(f)
-}
-
-// detach makes the active segment, whose file has size bytes, an inactive one. The file
-// stays open.
-func (w *writer) detach(size int64) {
-	w.file = nil
-	if head := w.index.mark(); head.Segment == w.header.Number && head.SegmentID == w.header.Segment {
-		w.next, w.prevID, w.prevEnd = w.header.Number+1, w.header.Segment, head.Offset
-		w.index.seal(size, time.Now())
+	_, _ = rand.Read(h.Segment[:]) // it never fails
+	if w.before != nil && !recovering {
+		last := w.before.end
+		h.Commit, h.Total, h.Found = last.Commit, last.Total, last.Total
+		return h, nil
 	}
-}
-
-// rollNow seals the active segment, if there is anything in it, so that the budget
-// can let it go.
-func (w *writer) rollNow() {
-	if !w.mu.TryLock() {
-		return // busy, perhaps with a disk that hangs: the next time will do
-	}
-	defer w.mu.Unlock()
-	if w.closed || w.syncing || w.file == nil || w.offset <= w.start {
-		return
-	}
-	if err := w.roll(); err != nil {
-		_ = w.recover(err, nil) // noted
-	}
-}
-
-func (w *writer) close(f file) {
-	if err := f.Close(); err != nil {
-		w.logger.Warn("Cannot close segment", "err", err)
-	}
+	h.Commit, h.Total, h.Found = w.durable.Commit, w.durable.Total, w.durable.Total-w.lost
+	return h, w.retained
 }
