@@ -46,6 +46,7 @@ func importRules() []importRule {
 		{dir: "redact"},
 		{dir: "httpbound"},
 		{dir: "wal", ours: []string{"refs"}, never: []string{"net/http"}},
+		{dir: "wal/stock"},
 		{dir: "watchdog"},
 		{dir: "remotewrite/reply"},
 		{dir: "remotewrite/wire", tests: testnet},

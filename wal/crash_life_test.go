@@ -124,6 +124,7 @@ func (c *crashLife) run(t testing.TB) {
 				l.series.ref = 1 << 20 // so that sizes are the same in each run
 				view := c.reopened(l, since, c.tally)
 				c.note("opened", fmt.Sprint(view))
+				c.readStock(l, view)
 				since = crash{}
 			}
 			c.live(t, l, n, last)

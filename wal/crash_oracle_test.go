@@ -39,7 +39,10 @@ type asked struct {
 }
 
 // seen is a commit that was read, and from which segment.
-type seen struct{ id, segment int }
+type seen struct {
+	id, segment int
+	end         Mark
+}
 
 // oracle knows what a log was asked for and what it answered. It knows nothing of how
 // the log works.
@@ -143,7 +146,7 @@ func (o *oracle) read(l *Log) (view []seen, damage, hollow uint64) {
 			hollow += e.Missing.Dropped[Damage]
 		}
 		if id := o.identify(e); id >= 0 {
-			view = append(view, seen{id, e.End.Segment})
+			view = append(view, seen{id, e.End.Segment, e.End})
 		}
 	}
 }

@@ -17,6 +17,7 @@ type tally struct {
 	Unforgiven int           // acknowledged commits beyond that
 	Survivors  int           // commits that nobody had an answer of and that were taken in
 	Holes      int           // lives in which a cut took a commit and left one behind it
+	Stock      int           // logs in which Prometheus' reader found the same commits
 
 	// Ended counts what came while a segment that had ended was synced behind the next one.
 	Ended map[string]int
@@ -43,6 +44,7 @@ func (s *tally) add(o *tally) {
 	s.Unforgiven += o.Unforgiven
 	s.Survivors += o.Survivors
 	s.Holes += o.Holes
+	s.Stock += o.Stock
 }
 
 func (s *tally) crashes() (n int) {

@@ -215,7 +215,7 @@ func (s *tally) fired(t *testing.T) {
 	for what, n := range map[string]int{
 		"file was torn": s.Torn, "error of the disk came": s.Faults, "commit was lost": s.Lost, "hole was left": s.Holes,
 		"slot of a savepoint was torn": s.Doubts, "commit without an answer survived": s.Survivors,
-		"backlog was left by a crash": s.Gaps, "newest came first": s.Splits,
+		"backlog was left by a crash": s.Gaps, "newest came first": s.Splits, "log was read with Prometheus' reader": s.Stock / s.Lives,
 	} {
 		if n == 0 {
 			t.Errorf("no %s", what)

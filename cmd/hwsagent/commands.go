@@ -204,28 +204,7 @@ func (c *cli) reload() *cobra.Command {
 
 func (c *cli) wal() *cobra.Command {
 	wal := &cobra.Command{Use: "wal", Short: "Look at the log on disk, and send a part of it once more", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	wal.AddCommand(&cobra.Command{
-		Use:   "inspect",
-		Short: "Say what each segment holds, what is damaged, and where each target is; changes nothing, also beside a running agent",
-		Args:  cobra.NoArgs,
-		RunE: c.command(func(*cobra.Command, []string) error {
-			in, err := agent.InspectLog(c.storage, c.progress(time.Now))
-			if in.Schema == 0 {
-				return err
-			}
-			if c.json {
-				c.printJSON(in)
-			} else if err := in.WriteText(c.stdout); err != nil {
-				return err
-			}
-			if err != nil {
-				fmt.Fprintf(c.stderr, "hwsagent: %v\n", err)
-				return exited{exitCode(err)}
-			}
-			return nil
-		}),
-	})
-	wal.AddCommand(c.replay())
+	wal.AddCommand(c.inspect(), c.dump(), c.verify(), c.replay())
 	return wal
 }
 

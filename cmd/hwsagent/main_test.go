@@ -77,6 +77,11 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"reload", "--storage.path", storage}, exitNotRunning, "", "Try:"},
 		{[]string{"status", "--storage.path", t.TempDir()}, exitNotRunning, "", "no agent is running"},
 		{[]string{"wal", "inspect", "--storage.path", t.TempDir()}, exitFailed, "", "there is no log"},
+		{[]string{"wal", "dump", "--storage.path", t.TempDir()}, exitFailed, "", "there is no log"},
+		{[]string{"wal", "verify", "--storage.path", t.TempDir()}, exitFailed, "", "there is no log"},
+		{[]string{"wal", "dump", "--series", "{"}, exitUsage, "", "parse selector"},
+		{[]string{"wal", "dump", "--from", "yesterday"}, exitUsage, "", "is no time"},
+		{[]string{"wal", "dump", "--from", "1m", "--to", "2m"}, exitUsage, "", "is not before"},
 	} {
 		code, stdout, stderr := hwsagent(t, c.args...)
 		if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) {
@@ -146,7 +151,19 @@ func TestRunStatusReload(t *testing.T) {
 	if code, stdout, stderr := hwsagent(t, "wal", "inspect", "--storage.path", storage); code != exitOK || !strings.Contains(stdout, "00000000") {
 		t.Errorf("wal inspect: exit %d\n%s%s", code, stdout, stderr)
 	}
+	if code, stdout, stderr := hwsagent(t, "wal", "verify", "--storage.path", storage); code != exitOK || !strings.Contains(stdout, "both readings agree") {
+		t.Errorf("wal verify: exit %d\n%s%s", code, stdout, stderr)
+	}
+	if code, stdout, stderr := hwsagent(t, "wal", "dump", "--series", `{__name__=~".+"}`, "--from", "1h", "--to", "now", "--storage.path", storage); code != exitOK || !strings.Contains(stdout, "00000000:") {
+		t.Errorf("wal dump: exit %d\n%s%s", code, stdout, stderr)
+	}
 	damage(t, storage)
+	for _, sub := range []string{"dump", "verify"} {
+		code, stdout, stderr := hwsagent(t, "wal", sub, "--json", "--storage.path", storage)
+		if (code == exitOK) != (sub == "verify" && strings.Contains(stdout, `"agree": true`)) || !json.Valid([]byte(stdout)) || !strings.Contains(stdout, `"stopped"`) {
+			t.Errorf("wal %s of a damaged log: exit %d\n%s%s", sub, code, stdout, stderr)
+		}
+	}
 	if code, stdout, stderr := hwsagent(t, "wal", "inspect", "--json", "--storage.path", storage); code != exitDamaged || !json.Valid([]byte(stdout)) || !strings.Contains(stderr, "unreadable") {
 		t.Errorf("wal inspect of a damaged log: exit %d\n%s%s", code, stdout, stderr)
 	}

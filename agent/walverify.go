@@ -1,0 +1,284 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+
+	"hwsagent/wal"
+	"hwsagent/wal/stock"
+)
+
+// ErrDiffer means that Prometheus' reader finds something else in a log than hwsagent's.
+var ErrDiffer = errors.New("the two readings of the log differ")
+
+// Verification is what came of comparing the two readings of a log.
+type Verification struct {
+	Schema     int            `json:"schema"` // 1
+	Agree      bool           `json:"agree"`
+	Commits    uint64         `json:"commits"` // that are the same; so are what follows
+	Samples    uint64         `json:"samples"`
+	Histograms uint64         `json:"histograms"`
+	Exemplars  uint64         `json:"exemplars"`
+	Missing    uint64         `json:"missing"` // samples that were acknowledged and cannot be read any more
+	Stopped    []LogStop      `json:"stopped"` // where Prometheus' reader stopped before the end of a segment
+	Difference *LogDifference `json:"difference,omitempty"`
+}
+
+// LogDifference is the first place where the two readings differ.
+type LogDifference struct {
+	Segment    int    `json:"segment"`
+	Offset     int64  `json:"offset"`     // where the commit ends
+	Hwsagent   string `json:"hwsagent"`   // what hwsagent's reader has there
+	Prometheus string `json:"prometheus"` // what Prometheus' reader has
+}
+
+// verifyTries is how often a difference is looked at when the agent has removed or shortened
+// segments meanwhile.
+const verifyTries = 3
+
+// VerifyLog reads the log in a storage directory twice, with hwsagent's reader and with
+// Prometheus', and compares commit by commit and sample by sample. It changes nothing, and works
+// beside a running agent: what that one writes meanwhile is left out. It keeps one commit and
+// the series of a segment in memory, twice. The error is ErrDiffer, with the difference, or says
+// why the log cannot be read.
+func VerifyLog(ctx context.Context, storage string, progress wal.Progress) (v Verification, err error) {
+	for range verifyTries {
+		before := segmentSizes(storage)
+		if v, err = verifyLog(ctx, storage, progress); !errors.Is(err, ErrDiffer) || !shrunk(before, segmentSizes(storage)) {
+			break
+		}
+	}
+	return v, err
+}
+
+// segmentSizes are the sizes of a log's files by name.
+func segmentSizes(storage string) map[string]int64 {
+	sizes := map[string]int64{}
+	entries, err := os.ReadDir(filepath.Join(storage, "wal"))
+	if err != nil {
+		return sizes // reading the log fails for the same reason, and says so
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			sizes[e.Name()] = info.Size()
+		}
+	}
+	return sizes
+}
+
+// shrunk reports whether a file has gone or become shorter.
+func shrunk(before, after map[string]int64) bool {
+	for name, size := range before {
+		if now, ok := after[name]; !ok || now < size {
+			return true
+		}
+	}
+	return false
+}
+
+func verifyLog(ctx context.Context, storage string, progress wal.Progress) (v Verification, err error) {
+	v = Verification{Schema: 1, Stopped: []LogStop{}}
+	ours, err := wal.OpenArchive(storage, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Verification{}, noLog(storage)
+	}
+	if err != nil {
+		return Verification{}, err
+	}
+	defer func() { err = errors.Join(err, ours.Close()) }()
+	reader, err := stock.Open(storage) // later, so that it has all that the other one has
+	if err != nil {
+		return Verification{}, err
+	}
+	defer func() { err = errors.Join(err, reader.Close()) }()
+	head := ours.Head()
+	theirs := stock.Commits{Reader: reader, Log: stock.ID(head.Log)}
+	for {
+		if err := ctx.Err(); err != nil {
+			return v, err
+		}
+		if progress != nil {
+			progress(ours.Progress())
+		}
+		e, err := ours.Next()
+		if err != nil && !errors.Is(err, io.EOF) {
+			return v, err
+		}
+		s, err := theirs.Next()
+		if err != nil && !errors.Is(err, io.EOF) {
+			return v, err
+		}
+		if s != nil && s.Commit.Number > head.Commit {
+			s = nil // written since
+		}
+		if e == nil && s == nil {
+			break
+		}
+		if v.Difference = difference(e, s); v.Difference != nil {
+			break
+		}
+		v.count(e)
+	}
+	v.Stopped, v.Agree = logStops(reader.Stops()), v.Difference == nil
+	if v.Agree {
+		return v, nil
+	}
+	if n := len(v.Stopped); n > 0 {
+		v.Difference.Prometheus += "; it stopped before: " + v.Stopped[n-1].String()
+	}
+	d := v.Difference
+	return v, fmt.Errorf("%w at %08d:%d: hwsagent has %s; Prometheus has %s", ErrDiffer, d.Segment, d.Offset, d.Hwsagent, d.Prometheus)
+}
+
+// count adds a commit that is the same in both readings.
+func (v *Verification) count(e *wal.Entry) {
+	v.Commits++
+	v.Samples += uint64(len(e.Samples))
+	v.Histograms += uint64(len(e.Histograms))
+	v.Exemplars += uint64(len(e.Exemplars))
+	v.Missing += e.Missing.Lost()
+}
+
+// difference is what differs between a commit in our reading and in Prometheus'; nil if
+// nothing does. One of them may be nil: the end of the log.
+func difference(e *wal.Entry, s *stock.Entry) *LogDifference {
+	ours, theirs := "the end of the log", "the end of the log"
+	d := LogDifference{Segment: math.MaxInt}
+	if e != nil {
+		ours = fmt.Sprintf("commit %d at %s with %d samples, %d histograms and %d exemplars",
+			e.End.Commit, e.End.Position, len(e.Samples), len(e.Histograms), len(e.Exemplars))
+		d.Segment, d.Offset = e.End.Segment, e.End.Offset
+	}
+	if s != nil {
+		theirs = s.String()
+		if s.Segment < d.Segment || s.Segment == d.Segment && s.Offset < d.Offset {
+			d.Segment, d.Offset = s.Segment, s.Offset
+		}
+	}
+	d.Hwsagent, d.Prometheus = ours, theirs
+	switch {
+	case e == nil || s == nil:
+		return &d
+	case e.End.Commit != s.Commit.Number || // but the place may differ: what was logged again after an error stands twice
+		len(e.Samples) != len(s.Samples) || len(e.Histograms) != len(s.Histograms) || len(e.Exemplars) != len(s.Exemplars):
+		return &d
+	case e.End.Total != s.Commit.Total:
+		d.Hwsagent, d.Prometheus = fmt.Sprintf("%s, %d in all", ours, e.End.Total), fmt.Sprintf("%s, %d in all", theirs, s.Commit.Total)
+		return &d
+	}
+	ours, theirs, differ := firstDifference(e, s)
+	if !differ {
+		return nil
+	}
+	d.Hwsagent, d.Prometheus = d.Hwsagent+", "+ours, d.Prometheus+", "+theirs
+	return &d
+}
+
+// firstDifference is the first sample, histogram or exemplar that differs between two commits
+// that have as many of each.
+func firstDifference(e *wal.Entry, s *stock.Entry) (ours, theirs string, differ bool) {
+	for i := range e.Samples {
+		a, b := &e.Samples[i], &s.Samples[i]
+		if a.ST != b.ST || a.T != b.T || !sameValue(a.V, b.V) || !sameSeries(a.Series, b.Series) {
+			return itemText("sample", i, a.ST, a.T, bits(a.V), ourSeries(a.Series)), itemText("sample", i, b.ST, b.T, bits(b.V), stockSeries(b.Series)), true
+		}
+	}
+	for i := range e.Histograms {
+		a, b := &e.Histograms[i], &s.Histograms[i]
+		if a.ST != b.ST || a.T != b.T || !sameHistogram(a, b) || !sameSeries(a.Series, b.Series) {
+			return itemText("histogram", i, a.ST, a.T, histogramText(a.H, a.FH), ourSeries(a.Series)),
+				itemText("histogram", i, b.ST, b.T, histogramText(b.H, b.FH), stockSeries(b.Series)), true
+		}
+	}
+	for i := range e.Exemplars {
+		a, b := &e.Exemplars[i], &s.Exemplars[i]
+		if a.T != b.T || !sameValue(a.V, b.V) || !labels.Equal(a.Labels, b.Labels) || !sameSeries(a.Series, b.Series) {
+			return itemText("exemplar", i, 0, a.T, bits(a.V)+" "+a.Labels.String(), ourSeries(a.Series)),
+				itemText("exemplar", i, 0, b.T, bits(b.V)+" "+b.Labels.String(), stockSeries(b.Series)), true
+		}
+	}
+	return "", "", false
+}
+
+func itemText(kind string, i int, start, t int64, value, series string) string {
+	return fmt.Sprintf("%s %d: %s start %d time %d value %s", kind, i, series, start, t, value)
+}
+
+// bits is a value with its bits, which tell one NaN from another.
+func bits(v float64) string { return fmt.Sprintf("%s (%016x)", valueText(v), math.Float64bits(v)) }
+
+func sameValue(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) }
+
+// sameSeries compares labels, and what the segment of b has announced; a may know more, from
+// segments before.
+func sameSeries(a *wal.Series, b stock.Series) bool {
+	if !labels.Equal(a.Labels, b.Labels) || b.About == nil {
+		return labels.Equal(a.Labels, b.Labels)
+	}
+	meta, about := a.Meta(), b.About
+	if about.Type != "" && (string(meta.Type) != about.Type || meta.Unit != about.Unit || meta.Help != about.Help) {
+		return false
+	}
+	return about.Family == "" || about.Family == a.Family()
+}
+
+func ourSeries(s *wal.Series) string {
+	return seriesText(s.Labels, string(s.Meta().Type), s.Meta().Unit, s.Meta().Help, s.Family())
+}
+
+func stockSeries(s stock.Series) string {
+	if s.About == nil {
+		return s.Labels.String()
+	}
+	return seriesText(s.Labels, s.About.Type, s.About.Unit, s.About.Help, s.About.Family)
+}
+
+func seriesText(ls labels.Labels, kind, unit, help, family string) string {
+	return fmt.Sprintf("%s (%s, unit %q, help %q, family %q)", ls, kind, unit, help, family)
+}
+
+func sameHistogram(a *wal.Histogram, b *stock.Histogram) bool {
+	switch {
+	case a.H != nil && b.H != nil:
+		return a.H.Equals(b.H) && a.H.CounterResetHint == b.H.CounterResetHint
+	case a.FH != nil && b.FH != nil:
+		return a.FH.Equals(b.FH) && a.FH.CounterResetHint == b.FH.CounterResetHint
+	}
+	return false
+}
+
+func histogramText(h *histogram.Histogram, fh *histogram.FloatHistogram) string {
+	if h != nil {
+		return "of integers " + h.String()
+	}
+	return "of floats " + fh.String()
+}
+
+// WriteText prints the verification for people.
+func (v Verification) WriteText(w io.Writer) error {
+	verdict := "both readings agree"
+	if !v.Agree {
+		verdict = "the readings differ, after these that agree"
+	}
+	fmt.Fprintf(w, "%s: %d commits with %d samples, %d histograms and %d exemplars\n", verdict, v.Commits, v.Samples, v.Histograms, v.Exemplars)
+	if v.Missing > 0 {
+		fmt.Fprintf(w, "%d samples that were acknowledged cannot be read any more, with either reader\n", v.Missing)
+	}
+	for _, s := range v.Stopped {
+		fmt.Fprintln(w, s)
+	}
+	if d := v.Difference; d != nil {
+		_, err := fmt.Fprintf(w, "first difference at %08d:%d\n  hwsagent:   %s\n  Prometheus: %s\n", d.Segment, d.Offset, d.Hwsagent, d.Prometheus)
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"hwsagent/agent"
+)
+
+func (c *cli) inspect() *cobra.Command {
+	return &cobra.Command{
+		Use:   "inspect",
+		Short: "Say what each segment holds, what is damaged, and where each target is; changes nothing, also beside a running agent",
+		Args:  cobra.NoArgs,
+		RunE: c.command(func(*cobra.Command, []string) error {
+			in, err := agent.InspectLog(c.storage, c.progress(time.Now))
+			if in.Schema == 0 {
+				return err
+			}
+			if c.json {
+				c.printJSON(in)
+			} else if err := in.WriteText(c.stdout); err != nil {
+				return err
+			}
+			if err != nil {
+				fmt.Fprintf(c.stderr, "hwsagent: %v\n", err)
+				return exited{exitCode(err)}
+			}
+			return nil
+		}),
+	}
+}
+
+func (c *cli) dump() *cobra.Command {
+	o := agent.DumpOptions{}
+	var from, to string
+	cmd := &cobra.Command{
+		Use:   "dump",
+		Short: "Print the records of the log, as Prometheus' own reader finds them; changes nothing, also beside a running agent",
+		Long: "dump prints the records of the log in the order of its files, read with the reader and decoder of Prometheus' WAL and none of hwsagent's.\n" +
+			"Each line begins with the segment and the offset at which the record ends. With --series, --from or --to it prints only what matches.\n\n" + timeHelp,
+		Example: "  hwsagent wal dump --series '{job=\"host\"}' --from 10m\n" +
+			"  hwsagent wal dump --series 'node_load1' --from 2026-11-20T06:00:00Z --to 2026-11-20T06:05:00Z --json",
+		Args: cobra.NoArgs,
+		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
+			now := time.Now()
+			for _, t := range []struct {
+				flag, text string
+				at         *time.Time
+			}{{"from", from, &o.From}, {"to", to, &o.To}} {
+				if t.text == "" {
+					continue
+				}
+				var err error
+				if *t.at, err = parseTime(t.text, now); err != nil {
+					c.started = false
+					return fmt.Errorf("--%s: %w", t.flag, err)
+				}
+			}
+			if from != "" && to != "" && !o.From.Before(o.To) {
+				c.started = false
+				return fmt.Errorf("--from %s is not before --to %s: %s and %s", quote(from), quote(to), stamp(o.From), stamp(o.To))
+			}
+			o.Storage, o.JSON = c.storage, c.json
+			out := &notedWriter{to: c.stdout}
+			err := agent.DumpLog(cmd.Context(), o, out)
+			if err == nil || !out.written {
+				return err
+			}
+			fmt.Fprintf(c.stderr, "hwsagent: %v\n", err) // the JSON value has it, too: there must not be another one
+			return exited{exitCode(err)}
+		}),
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Series, "series", "", "only what series have that this `selector` matches")
+	f.StringVar(&from, "from", "", "only samples and exemplars of this `time` and later")
+	f.StringVar(&to, "to", "", "only samples and exemplars before this `time`")
+	return cmd
+}
+
+func (c *cli) verify() *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify",
+		Short: "Read the log with hwsagent's reader and with Prometheus', and compare; changes nothing, also beside a running agent",
+		Long: "verify reads the log twice, with the reader that hwsagent sends from and with the reader of Prometheus' WAL, and compares every commit, sample,\n" +
+			"histogram, exemplar and label set. It prints how many are the same, or the first difference.\n\n" +
+			"Exit code 0: the readings agree; 1: they differ, or the log cannot be read. Behind damage they differ, since Prometheus' reader does not go on there.",
+		Example: "  hwsagent wal verify\n  hwsagent wal verify --storage.path /var/lib/hwsagent --json",
+		Args:    cobra.NoArgs,
+		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
+			v, err := agent.VerifyLog(cmd.Context(), c.storage, c.progress(time.Now))
+			if err != nil && !errors.Is(err, agent.ErrDiffer) {
+				return err
+			}
+			if c.json {
+				c.printJSON(v)
+			} else if err := v.WriteText(c.stdout); err != nil {
+				return err
+			}
+			if err != nil {
+				return exited{exitFailed}
+			}
+			return nil
+		}),
+	}
+}
+
+// notedWriter notes whether something was written.
+type notedWriter struct {
+	to      io.Writer
+	written bool
+}
+
+func (w *notedWriter) Write(p []byte) (int, error) {
+	w.written = true
+	return w.to.Write(p)
+}
