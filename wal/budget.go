@@ -23,12 +23,12 @@ type budget struct {
 	low  atomic.Bool  // less than MinFreeBytes is free, as of the last check
 	free atomic.Int64 // bytes free at the last check
 
-	configMu sync.Mutex
-	settings Settings
+	mu      sync.Mutex // held while segments are removed, over I/O; guards garbage
+	garbage []int      // numbers of segments whose files could not be removed yet
 
-	mu      sync.Mutex // held while segments are let go
-	garbage []int      // let go, but their files could not be removed yet
-	noted   map[string]string
+	configMu sync.Mutex // guards settings and noted; never held during I/O
+	settings Settings
+	noted    map[string]string // by action: the error that was logged last; see note
 }
 
 func (s Settings) policy() OnFull {

@@ -30,7 +30,7 @@ type segment struct {
 // index is what there is to read: the kept segments and the head. It is where
 // cursors, status and writer meet, and its mutex is never held over a disk call.
 type index struct {
-	mu     sync.Mutex
+	mu     sync.Mutex // guards everything below
 	head   Mark
 	safe   Mark      // the last commit that a power cut cannot take
 	list   []segment // by number; holes are legal

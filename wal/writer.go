@@ -10,8 +10,10 @@ import (
 	"time"
 )
 
-// writer logs batches into the active segment. What it does about errors is in recover.go.
+// writer logs batches into the active segment. How a segment ends is in roll.go, what happens
+// after errors in recover.go.
 type writer struct {
+	// These do not change.
 	dir     directory
 	logger  *slog.Logger
 	series  *seriesMap
@@ -26,11 +28,14 @@ type writer struct {
 	config   func() Settings // at present
 	inPlace  func() error    // why a later process would not find the log; nil if it would
 
-	mu   sync.Mutex
-	cond sync.Cond // a sync has ended
-
 	segmentBytes int64
-	encoder      encoder
+	rolled       chan struct{} // wakes run to sync before; has room for one
+	free         sync.Pool     // of *batch
+
+	mu   sync.Mutex // guards everything below, and batches from Commit on
+	cond sync.Cond  // of mu: an fsync has ended, or a batch has become durable or has failed
+
+	encoder encoder
 
 	// The active segment; file is nil when there is none.
 	file      file
@@ -51,7 +56,6 @@ type writer struct {
 	//
 	// Invariant: while before is not nil, nothing in the active segment is durable.
 	before *endedSegment
-	rolled chan struct{} // wakes run to sync before; has room for one
 
 	// Invariant: durable.Commit <= written.Commit <= number.
 	durable Mark   // of the last commit that a power cut cannot take
@@ -70,8 +74,6 @@ type writer struct {
 	errSince time.Time // of the first error since all was well
 	nextTry  time.Time // before this, a Commit does not try a new segment
 	closed   bool
-
-	free sync.Pool // of *batch
 }
 
 // retainBytes is how much memory the batches that are not durable yet may take, in
