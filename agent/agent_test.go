@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -340,6 +341,21 @@ func TestLetterDir(t *testing.T) {
 		dir := letterDir("/s", name)
 		if filepath.Dir(dir) != "/s/deadletters" || strings.Contains(filepath.Base(dir), ".") {
 			t.Errorf("letters of %q go to %s", name, dir)
+		}
+	}
+	devices := []string{"con", "PRN", "Aux", "nul"}
+	for i := range 10 {
+		devices = append(devices, fmt.Sprintf("com%d", i), fmt.Sprintf("LPT%d", i))
+	}
+	for _, name := range devices {
+		base := filepath.Base(letterDir("/s", name))
+		if back, err := url.QueryUnescape(base); err != nil || back != name || strings.EqualFold(base, name) {
+			t.Errorf("letters of %q go to %s, which is no directory on Windows", name, base)
+		}
+	}
+	for _, name := range []string{"console", "com", "com10", "lpt", "comx", "a"} {
+		if base := filepath.Base(letterDir("/s", name)); base != name {
+			t.Errorf("letters of %q go to %s", name, base)
 		}
 	}
 }

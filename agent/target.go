@@ -49,9 +49,25 @@ const lettersDir = "deadletters"
 func besideLog() []string { return []string{lettersDir, pushgatewayDir} }
 
 // letterDir is the directory of a target's dead letters. The name is escaped, its dots
-// too, so that it is one element of a path, whatever it is.
+// too, so that it is one element of a path, whatever it is. So is the first letter of a name
+// that Windows keeps for a device, such as con or lpt1: no directory can have it there.
 func letterDir(storage, target string) string {
-	return filepath.Join(storage, lettersDir, strings.ReplaceAll(url.QueryEscape(target), ".", "%2E"))
+	name := strings.ReplaceAll(url.QueryEscape(target), ".", "%2E")
+	if isDevice(name) {
+		name = fmt.Sprintf("%%%02X", name[0]) + name[1:]
+	}
+	return filepath.Join(storage, lettersDir, name)
+}
+
+// isDevice reports whether Windows keeps a name, which has no dot, for a device. See
+// https://learn.microsoft.com/windows/win32/fileio/naming-a-file.
+func isDevice(name string) bool {
+	name = strings.ToLower(name)
+	switch name {
+	case "con", "prn", "aux", "nul":
+		return true
+	}
+	return len(name) == 4 && (name[:3] == "com" || name[:3] == "lpt") && '0' <= name[3] && name[3] <= '9'
 }
 
 // close lets go of what open made, as far as it got.
