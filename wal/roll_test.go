@@ -63,6 +63,7 @@ func newEndedLog(t *testing.T) *endedLog {
 	o.SegmentBytes = 2000
 	e.log = openLog(t, o)
 	e.reader = openReader(t, e.log, "live", ReaderOptions{})
+	t.Cleanup(func() { close(e.answer) }) // a test that has failed ends, too
 	e.segments.mu.Lock()
 	held := false
 	var err error // of the operation that is next
