@@ -149,6 +149,9 @@ func (m *machine) linger(dir, op string) {
 		// This is the one fsync without the writer's mutex.
 		if m.faulty && l.writer.before != nil && m.rng.IntN(8) == 0 {
 			m.full, m.brokenErr, m.brokenUntil = true, syscall.ENOSPC, time.Now().Add(500*time.Millisecond)
+			if m.rng.IntN(2) == 0 {
+				m.full, m.brokenErr = false, syscall.EIO
+			}
 		}
 		m.lingering = true
 		time.Sleep(d)
