@@ -14,7 +14,7 @@ import (
 
 // answerWithin is how long a reload, or a command about a target, may take before whoever asked
 // gets an answer: that it has not ended, and what it waits for. A stop of a healthy target
-// takes 1.3 s at most.
+// takes 1.1 s at most.
 const answerWithin = 8 * time.Second
 
 // errStopping means that a change was not made since the agent is about to stop.

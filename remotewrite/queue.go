@@ -182,7 +182,7 @@ func (q *Queue) minShards() int { return config.ShardsInUse(q.cfg.Queue.MinShard
 func (q *Queue) maxShards() int { return config.ShardsInUse(q.cfg.Queue.MaxShards) }
 
 // Run delivers until ctx ends; then it sends what is waiting, once, if the target takes data
-// (see [window.close]), and requests under way get a moment to end: at most 1.3 s in all.
+// (see [window.close]), and requests under way get a moment to end: at most 1.1 s in all.
 // Everything else stays in the log. It returns nil after ctx has ended, when the log is closed, or
 // the error that makes going on senseless. All goroutines have ended.
 func (q *Queue) Run(ctx context.Context) error {

@@ -31,7 +31,7 @@ const (
 	// flushFor is how long a window goes on when the queue stops, to send what is waiting.
 	flushFor = 600 * time.Millisecond
 	// grace is how long requests under way may last when a window ends.
-	grace = 700 * time.Millisecond
+	grace = 450 * time.Millisecond
 )
 
 // window is the part of a queue that holds samples: a reader, shards, and the Progress
