@@ -235,7 +235,7 @@ func tryProbe(p *ProbeConfig, st probes.Status) string {
 	if st.State == "hung" {
 		return "look at the device or mount that it reads"
 	}
-	return "mend that, and try it alone: hwsagent probe " + p.Name
+	return "correct that, and try it alone: hwsagent probe " + p.Name
 }
 
 func chosen(names []string, name string) bool { return len(names) == 0 || slices.Contains(names, name) }

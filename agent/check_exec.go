@@ -29,9 +29,9 @@ func checkCommand(probe, path string) Step {
 	owner := "for probe " + probe + ": "
 	switch {
 	case err != nil:
-		return Step{Name: path, Result: Fail, Text: owner + err.Error(), Try: "install it, or mend command"}
+		return Step{Name: path, Result: Fail, Text: owner + err.Error(), Try: "install it, or correct command"}
 	case !info.Mode().IsRegular():
-		return Step{Name: path, Result: Fail, Text: owner + "is no regular file", Try: "mend command"}
+		return Step{Name: path, Result: Fail, Text: owner + "is no regular file", Try: "correct command"}
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o111 == 0:
 		return Step{Name: path, Result: Fail, Text: owner + fmt.Sprintf("is not executable (%#o)", info.Mode().Perm()), Try: "chmod 755 " + path}
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o002 != 0:

@@ -9,7 +9,7 @@ import (
 )
 
 // ConfigError is one mistake in a configuration file, told so that its reader can
-// find and mend it. Nothing in it holds a secret: values that were expanded appear
+// find and correct it. Nothing in it holds a secret: values that were expanded appear
 // as they are written in the file, and values of secret keys are masked.
 type ConfigError struct {
 	File    string `json:"file"`

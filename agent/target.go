@@ -70,7 +70,7 @@ func isDevice(name string) bool {
 	return len(name) == 4 && (name[:3] == "com" || name[:3] == "lpt") && '0' <= name[3] && name[3] <= '9'
 }
 
-// close lets go of what open made, as far as it got.
+// close closes everything that open has opened.
 func (t *target) close() error {
 	var errs []error
 	if t.client != nil {
@@ -152,7 +152,7 @@ func (t *target) rest(ctx context.Context) error {
 	}
 }
 
-// stop ends the queue, saves the savepoint and lets go of everything.
+// stop ends the queue, saves the savepoint and closes everything.
 func (t *target) stop(logger *slog.Logger) {
 	watchdog.Do(context.Background(), t.part(), func(context.Context) {
 		if t.cancel != nil {

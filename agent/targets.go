@@ -141,7 +141,7 @@ func (ts *targets) enroll(p *plan) error {
 // from their savepoint with the new settings, removed ones keep their queue in the log.
 // A target that cannot be opened (its dead letters) is tried again until it can; the others
 // run. It is enrolled, so the log keeps what it has to get.
-// at is told each step that may take long.
+// at is called with the name of each step that may take long.
 func (ts *targets) apply(p *plan, at func(step string)) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -241,7 +241,7 @@ func (ts *targets) open(e planned) (_ *target, err error) {
 
 // around stops what runs of these targets, does something to their queues on disk, and
 // starts again what is configured.
-// at is told each step that may take long.
+// at is called with the name of each step that may take long.
 func (ts *targets) around(at func(step string), change func() error, names ...string) error {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

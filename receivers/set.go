@@ -236,7 +236,7 @@ func (s *Set) Close() {
 	for _, v := range s.servers {
 		wg.Go(func() {
 			v.stop()
-			_ = v.socket.tcp.Close() // nobody asks for it any more
+			_ = v.socket.tcp.Close() // no receiver takes it over
 		})
 	}
 	wg.Wait()
@@ -351,7 +351,7 @@ func (v *server) http() *http.Server {
 		// For bodies that no handler reads: the server waits for their end before it answers.
 		ReadTimeout:    unreadTimeout,
 		MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(v.log.Handler(), slog.LevelDebug),
-		// What the server holds of bodies that nobody reads yet.
+		// Bounds of the bytes of bodies that wait to be read.
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 64, MaxReceiveBufferPerConnection: 256 << 10, MaxReceiveBufferPerStream: 128 << 10},
 	}
 	if v.spec.HTTP2 {

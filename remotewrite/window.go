@@ -127,10 +127,10 @@ func (w *window) run(parent context.Context) error {
 	return context.Cause(ctx)
 }
 
-// close sends once, when the queue stops, what would have waited for its batch to fill: a
-// log that nobody reads any more may never be read again. It ends the window when all of it
-// has its outcome, at the first sign of trouble (a target that is down is left in peace), or
-// after flushFor; what is left stays in the log.
+// close sends the samples that wait for their batch to fill when the queue stops: the
+// agent may never be started again. It ends the window when every sample has its outcome, at the
+// first request that fails (the target may be down), or after flushFor. Samples without an outcome
+// stay in the log.
 func (w *window) close(parent, ctx context.Context, end context.CancelCauseFunc) {
 	select {
 	case <-ctx.Done():

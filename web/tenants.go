@@ -21,7 +21,7 @@ func strangers(t *TenantsStatus) (severity, text, try string) {
 		names = append(names, fmt.Sprintf("%q (%s)", s.Value, s.Why))
 	}
 	text = "samples come that have no tenant of their own: " + strings.Join(names, ", ")
-	try = "raise hwsagent.tenant.max_tenants, or mend the label " + t.Label + " with write_relabel_configs"
+	try = "raise hwsagent.tenant.max_tenants, or correct the label " + t.Label + " with write_relabel_configs"
 	if t.Default != "" {
 		return SeverityNote, text + "; they are sent as those of " + t.Default, try
 	}

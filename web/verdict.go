@@ -99,7 +99,7 @@ func logProblems(s Status) []Problem {
 			text += " since " + clock(s.Now, w.ErrorSince)
 		}
 		all = append(all, Problem{SeverityError, "wal", fmt.Sprintf("%s: %s. What is collected meanwhile is refused (%s so far)", text, w.Error, samples(w.Refused)),
-			"make room or mend the file system at " + w.Dir + "; the agent goes on by itself"})
+			"make room or repair the file system at " + w.Dir + "; the agent goes on by itself"})
 	}
 	for _, t := range s.Targets {
 		if w.MaxBytes > 0 && float64(t.PendingBytes) >= fillWarn*float64(w.MaxBytes) {
@@ -161,7 +161,7 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 			add(SeverityNote, fmt.Sprintf("is paused since %s, and stays so when the agent runs again", clock(s.Now, t.PausedSince)), "hwsagent targets resume "+t.Name)
 		}
 		if s.Running {
-			add(SeverityError, "does not run: "+why(t), "mend what is said here; the agent tries again by itself")
+			add(SeverityError, "does not run: "+why(t), "correct that; the agent tries again by itself")
 		} else if t.Why != "" {
 			add(SeverityError, t.Why, "")
 		}
@@ -194,7 +194,7 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 		add(SeverityNote, fmt.Sprintf("%s refused by the receiver and kept as dead letters", samples(uint64(t.DeadLetters))), "")
 	}
 	if t.Credentials != "" {
-		add(SeverityWarning, "its credential files cannot be used: "+firstLine(t.Credentials), "mend the file: it is read again by itself; until then what it held before is used, if it was good at the start")
+		add(SeverityWarning, "its credential files cannot be used: "+firstLine(t.Credentials), "correct the file: it is read again by itself; until then what it held before is used, if it was good at the start")
 	}
 	if t.Tenants != nil && len(t.Tenants.Strangers) > 0 {
 		add(strangers(t.Tenants))

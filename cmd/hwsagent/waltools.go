@@ -76,7 +76,7 @@ func (c *cli) dump() *cobra.Command {
 		}),
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Series, "series", "", "only what series have that this `selector` matches")
+	f.StringVar(&o.Series, "series", "", "print only the records of series that this `selector` matches")
 	f.StringVar(&from, "from", "", "only samples and exemplars of this `time` and later")
 	f.StringVar(&to, "to", "", "only samples and exemplars before this `time`")
 	return cmd

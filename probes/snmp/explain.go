@@ -39,7 +39,7 @@ func (t *tap) report() byte {
 	return t.last[i+len(usmStats)]
 }
 
-// explain turns a fault into words for the person who has to mend it.
+// explain turns a fault into words for the person who has to repair it.
 func (s *session) explain(ctx context.Context, err error, packets int, took time.Duration) error {
 	if cause := ctx.Err(); errors.Is(cause, context.Canceled) {
 		return cause
