@@ -123,7 +123,9 @@ func (c *crashLife) run(t testing.TB) {
 				c.runs(l)
 				l.series.ref = 1 << 20 // so that sizes are the same in each run
 				view := c.reopened(l, since, c.tally)
-				c.note("opened", fmt.Sprint(view))
+				for _, s := range view { // but for the IDs of log and segments, which are random
+					c.note("opened with", fmt.Sprint(s.id, s.segment, s.end.Position, s.end.Commit, s.end.Total))
+				}
 				c.readStock(l, view)
 				since = crash{}
 			}

@@ -14,6 +14,8 @@ import (
 
 	"github.com/golang/snappy"
 	"github.com/prometheus/prometheus/prompb"
+	"golang.org/x/net/http2"
+
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 	"go.uber.org/goleak"
 )
@@ -114,7 +116,10 @@ func try(t *testing.T, b Behaviour, certs *Certs, v2 bool) error {
 func send(t *testing.T, url string, certs *Certs, v2 bool, limit time.Duration) (int, error) {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(certs.CA)
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}
+	if _, err := http2.ConfigureTransports(transport); err != nil { //nolint:staticcheck // net/http's own hangs at one of the behaviours
+		t.Fatal(err)
+	}
 	defer transport.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
