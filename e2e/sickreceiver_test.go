@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"cmp"
-	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -138,5 +137,5 @@ func sickReceiver(t *testing.T, is illness) {
 	if is.held != "" && is.within == 0 && most < 2000 {
 		t.Errorf("the largest request after the recovery had %d samples", most)
 	}
-	t.Log(fmt.Sprintf("%d requests refused; the first sample %s after the recovery, %d samples in the largest request", refused, took.Round(time.Millisecond), most))
+	t.Logf("%d requests refused; the first sample %s after the recovery, %d samples in the largest request", refused, took.Round(time.Millisecond), most)
 }

@@ -2,7 +2,6 @@ package httpbound
 
 import (
 	"fmt"
-	"math"
 	"net/http"
 	"time"
 
@@ -15,19 +14,16 @@ const silentFor = time.Minute
 
 // SpeakHTTP2 makes t use HTTP/2 where the server agrees to it in the TLS handshake (ALPN), and
 // HTTP/1.1 otherwise. Call it before the first request; Protocols and HTTP2 of t must be unset.
+// The bound on the head of an answer is t's MaxResponseHeaderBytes.
 //
 // It takes the implementation of golang.org/x/net. The one in net/http of Go 1.26 locks a mutex
 // that it holds when a server raises the window of a stream beyond 2^31-1 bytes (RFC 9113,
 // section 6.9.1): that connection hangs for ever, and so does each later request of the
 // transport and CloseIdleConnections, whatever their contexts say.
 func SpeakHTTP2(t *http.Transport) error {
-	h2, err := http2.ConfigureTransports(t) //nolint:staticcheck // deprecated in favour of net/http's, which can hang, as said above
-	if err != nil {
+	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: silentFor}
+	if _, err := http2.ConfigureTransports(t); err != nil { //nolint:staticcheck // deprecated in favour of net/http's, which can hang, as said above
 		return fmt.Errorf("set up HTTP/2: %w", err)
-	}
-	h2.ReadIdleTimeout = silentFor
-	if n := t.MaxResponseHeaderBytes; n > 0 && n < math.MaxUint32 {
-		h2.MaxHeaderListSize = uint32(n)
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ func TestWindowOfAStreamBeyondItsBound(t *testing.T) {
 			}}
 			s.StartTLS()
 			defer s.Close()
-			tr := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // a server of the test
+			tr := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 			if err := SpeakHTTP2(tr); err != nil {
 				t.Fatal(err)
 			}
