@@ -157,7 +157,7 @@ func TestOneOfTwoBackendsRefusesAllData(t *testing.T) {
 // oneOfTwo returns how many requests were refused.
 func oneOfTwo(t *testing.T, seed uint64, status int, when string, random bool) (refused int) {
 	ill, n := when == "from the start", 0
-	dice := rand.New(rand.NewPCG(seed, 7))
+	dice, pace := rand.New(rand.NewPCG(seed, 7)), rand.New(rand.NewPCG(seed, 9)) // the receiver's, and the test's
 	to := &fakeReceiver{latency: 5 * time.Millisecond}
 	to.script = func(q fakeRequest) (client.Answer, bool) {
 		n++
@@ -177,8 +177,8 @@ func oneOfTwo(t *testing.T, seed uint64, status int, when string, random bool) (
 	r.start()
 	rounds := func(n int) {
 		for range n {
-			r.round(50 + dice.IntN(200))
-			time.Sleep(time.Duration(dice.IntN(15_000)) * time.Millisecond)
+			r.round(50 + pace.IntN(200))
+			time.Sleep(time.Duration(pace.IntN(15_000)) * time.Millisecond)
 		}
 	}
 	rounds(4)

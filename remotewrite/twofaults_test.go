@@ -20,8 +20,9 @@ func TestBadAndPoisonousSampleInOneBatch(t *testing.T) {
 				to := &fakeReceiver{latency: 5 * time.Millisecond}
 				r := newRig(t, to).timed()
 				r.round(100)
+				first := r.log.entries[0].MaxT
 				is := func(i int) func(smp) bool {
-					return func(s smp) bool { return s.series == names[i] && s.t == r.log.entries[0].MaxT }
+					return func(s smp) bool { return s.series == names[i] && s.t == first }
 				}
 				failed := 0
 				to.script = func(q fakeRequest) (client.Answer, bool) {

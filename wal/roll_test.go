@@ -3,6 +3,7 @@ package wal
 import (
 	"errors"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -65,22 +66,24 @@ func newEndedLog(t *testing.T) *endedLog {
 	e.reader = openReader(t, e.log, "live", ReaderOptions{})
 	t.Cleanup(func() { close(e.answer) }) // a test that has failed ends, too
 	e.segments.mu.Lock()
-	held := false
-	var err error // of the operation that is next
+	var held atomic.Bool
+	next := make(chan error, 1) // the error of the fsync that is next
 	e.segments.struck = func(op, name string) error {
-		if op == "sync" && name == segmentName(0) && !held {
-			held = true
-			err = <-e.answer
+		if op == "sync" && name == segmentName(0) && held.CompareAndSwap(false, true) {
+			next <- <-e.answer
 		}
 		return nil
 	}
 	e.segments.fault = func(op string) (int, error) {
-		failed := err
-		if op == "sync" {
-			err = nil
-			return 0, failed
+		if op != "sync" {
+			return 0, nil
 		}
-		return 0, nil
+		select {
+		case err := <-next:
+			return 0, err
+		default:
+			return 0, nil
+		}
 	}
 	e.segments.mu.Unlock()
 	for e.log.head().Segment == 0 {
@@ -88,8 +91,8 @@ func newEndedLog(t *testing.T) *endedLog {
 	}
 	e.commit()
 	synctest.Wait()
-	if !held || e.log.index.durable().Commit != 0 {
-		t.Fatalf("the fsync of segment 0 began: %v; durable is %+v", held, e.log.index.durable())
+	if !held.Load() || e.log.index.durable().Commit != 0 {
+		t.Fatalf("the fsync of segment 0 began: %v; durable is %+v", held.Load(), e.log.index.durable())
 	}
 	return e
 }
