@@ -183,7 +183,11 @@ func TestUnsyncedSavepointFreesNothing(t *testing.T) {
 	}
 	dir.fault = nil
 	left := dir.kill()
-	if seq := memTargets(t, left.crash(), targetsOptions{}).byName["a"].file.seq; seq >= memTargets(t, left, targetsOptions{}).byName["a"].file.seq {
+	acked := func(d *memDir) uint64 {
+		sp := memTargets(t, d, targetsOptions{}).byName["a"].savepoint()
+		return sp.Acked().Commit
+	}
+	if acked(left.crash()) >= acked(left) {
 		t.Fatal("the killed process had synced the savepoint")
 	}
 	ts = memTargets(t, left, targetsOptions{})

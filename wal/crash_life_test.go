@@ -25,6 +25,7 @@ type crashLife struct {
 	targets []*crashTarget
 	labels  [3][]labels.Labels // by committer and index
 
+	cut    bool  // a power cut was among the crashes
 	broken error // the first thing that was wrong
 	actors sync.WaitGroup
 }
@@ -134,6 +135,7 @@ func (c *crashLife) run(t testing.TB) {
 		since.uncut = since.uncut || c.uncut
 		if c.off {
 			since.power = since.power || c.fuse.power
+			c.cut = c.cut || c.fuse.power
 			since.at = c.at
 			since.fault, since.unsynced = c.machine.fault, c.machine.unsynced
 		}
@@ -162,11 +164,11 @@ func (c *crashLife) drawFuse(n int, last bool) fuse {
 		f.n = 1 + c.rng.IntN(map[string]int{"write": 40, "sync": 20, "synced": 20}[f.op]+3)
 	default:
 		f.dir = savepointDir
-		f.op = pick(c.rng, "write", "sync", "synced", "create", "rename", "rename", "syncdir", "syncdired")
-		f.n = 1 + c.rng.IntN(map[string]int{"write": 20, "sync": 20, "synced": 20}[f.op]+3)
+		f.op = pick(c.rng, "write", "sync", "synced", "create", "syncdir", "syncdired")
+		f.n = 1 + c.rng.IntN(map[string]int{"write": 60, "sync": 20, "synced": 20}[f.op]+3)
 	}
-	if f.op == "rename" && n > 0 {
-		f.op = "write"
+	if n > 0 && (f.op == "create" || f.op == "syncdir" || f.op == "syncdired") && f.dir == savepointDir {
+		f.op = "write" // the files are there
 	}
 	return f
 }

@@ -92,8 +92,8 @@ func (m *machine) breaks(dir, op string) (int, error) {
 	if op == "remove" || !time.Now().Before(m.brokenUntil) {
 		return 0, nil
 	}
-	// Files of savepoints have all their space from the beginning.
-	needsSpace := op == "create" || op == "write" && dir == segmentDir
+	// Files of savepoints have their space before it is needed.
+	needsSpace := op == "create" || op == "write" && (dir == segmentDir || m.saves.growing)
 	if m.full && !needsSpace || !m.full && m.rng.IntN(3) == 0 {
 		return 0, nil
 	}

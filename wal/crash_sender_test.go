@@ -15,8 +15,8 @@ func (c *crashLife) openTargets(l *Log, n int, last bool) {
 		switch {
 		case t == nil && f.known:
 			c.fail("the savepoint of %s, which was durable, is gone", f.name)
-		case t != nil && t.isLost():
-			c.fail("both slots of %s are bad", f.name)
+		case f.known && l.targets.store.isLost(f.name):
+			c.fail("savepoints count as lost, that of %s perhaps", f.name)
 		case t != nil:
 			c.judge(f, t, l)
 		}
@@ -54,9 +54,6 @@ func (f *crashTarget) again(l *crashLane) {
 // judge looks at the savepoint that a crash has left.
 func (c *crashLife) judge(f *crashTarget, t *target, l *Log) {
 	sp := t.savepoint()
-	if t.doubt {
-		c.tally.Doubts++
-	}
 	position := f.saved.Acked()
 	if ahead, ok := beyond(sp, f.saved); ok && f.known && sp.Outcome.Dropped[Budget] <= f.saved.Outcome.Dropped[Budget] {
 		c.fail("the savepoint of %s has %v, ahead of what had an outcome: %v", f.name, ahead, f.saved.Done)
@@ -64,11 +61,11 @@ func (c *crashLife) judge(f *crashTarget, t *target, l *Log) {
 	if position.Commit > f.told && sp.Outcome.Dropped[Budget] == 0 && c.options.MaxBytes == 0 && f.opts.MaxBacklog == 0 && f.told > 0 {
 		c.fail("the savepoint of %s moved to %d, beyond %d, which was told", f.name, position.Commit, f.told)
 	}
-	if sp.High.Commit < f.live.sent && !t.doubt {
+	if sp.High.Commit < f.live.sent {
 		c.fail("%s was sent commit %d, its reservation went to %d", f.name, f.live.sent, sp.High.Commit)
 	}
 	from, to, ok := sp.gap()
-	if sent := f.back.sent; ok && from.Commit < sent && sent <= to.Commit && sp.Done[0].High.Commit < sent && !t.doubt {
+	if sent := f.back.sent; ok && from.Commit < sent && sent <= to.Commit && sp.Done[0].High.Commit < sent {
 		c.fail("%s was sent commit %d of its backlog, its reservation went to %d", f.name, sent, sp.Done[0].High.Commit)
 	}
 	if ok {

@@ -8,7 +8,6 @@ type tally struct {
 	Struck         map[string]int // crashes by their kind and operation
 	Faults         int            // operations of the disk that failed
 	Torn           int            // files with a write of which a cut left a part
-	Doubts         int            // savepoints with a slot that a cut has torn
 	Splits         int            // how often the newest was let go first
 	Gaps           int            // savepoints with a backlog that a crash has left
 
@@ -36,7 +35,6 @@ func (s *tally) add(o *tally) {
 	}
 	s.Faults += o.Faults
 	s.Torn += o.Torn
-	s.Doubts += o.Doubts
 	s.Splits += o.Splits
 	s.Gaps += o.Gaps
 	s.Lost += o.Lost

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"log/slog"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -66,7 +67,7 @@ func (w *writtenLog) options(segments, saves *memDir) Options {
 // about a half.
 func writeLog(t testing.TB) *writtenLog {
 	t.Helper()
-	w := &writtenLog{t: t, dir: t.TempDir()}
+	w := &writtenLog{t: t, dir: memTempDir(t)}
 	if err := os.Chmod(w.dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -226,6 +227,16 @@ type harm struct {
 	touched func(c writtenCommit) bool
 }
 
+// newest is the savepoint file with the newest snapshot.
+func (w *writtenLog) newest() string {
+	_, saves := w.dirs(harm{})
+	files, _, err := readSavepointFiles(saves, slog.New(slog.DiscardHandler))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return savepointNames[mergeSavepoints(files).base]
+}
+
 func (w *writtenLog) bytes(n int) []byte { return w.segments[segmentName(n)] }
 
 // flip changes one byte.
@@ -283,7 +294,7 @@ func (w *writtenLog) survives(h harm) (lost uint64) {
 	defer func() { _ = l.Close() }()
 	ledgers := map[string]Ledger{}
 	readers := map[string]*Reader{}
-	for name := range w.saves {
+	for _, name := range []string{"all", "half"} {
 		if readers[name], err = l.Reader(name, ReaderOptions{}); err != nil {
 			w.t.Fatalf("%s: %v", h.what, err)
 		}
@@ -586,5 +597,5 @@ func TestOpenAfterSegmentsMoved(t *testing.T) {
 	}
 	try(harm{what: "foreign files", segment: map[string][]byte{
 		"README": []byte("hello"), "0000000a": {1}, "00000001.bak": w.bytes(2), "lost+found": {2},
-	}, saves: map[string][]byte{"README": []byte("hello"), creating + "x": {1}}})
+	}, saves: map[string][]byte{"README": []byte("hello"), "x": {1}}})
 }

@@ -4,15 +4,16 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// keeps opens the log with a damaged savepoint of the target "half", and checks that it
-// gets everything that it has not acknowledged, and the other target what it should.
-func (w *writtenLog) keeps(what string, file []byte) {
+// keeps opens the log with damaged savepoint files, and checks that each target gets
+// everything that it has not acknowledged.
+func (w *writtenLog) keeps(what string, files map[string][]byte) {
 	w.t.Helper()
-	h := harm{what: what, saves: map[string][]byte{"half": file}, touched: func(writtenCommit) bool { return false }}
+	h := harm{what: what, saves: files, touched: func(writtenCommit) bool { return false }}
 	segments, saves := w.dirs(h)
 	l, err := Open(w.options(segments, saves))
 	if err != nil {
@@ -49,40 +50,34 @@ func (w *writtenLog) keeps(what string, file []byte) {
 	}
 }
 
-// A savepoint may become anything: no target loses a sample by it.
+// A savepoint file may become anything: no target loses a sample by it.
 func TestOpenAfterSavepointDamage(t *testing.T) {
 	w := writeLog(t)
-	own, other := w.saves["half"], w.saves["all"]
-	slots := func(a, b []byte) []byte {
-		return append(bytes.Clone(a[:min(len(a), slotSize)]), b[min(len(b), slotSize):]...)
-	}
-	garbage := make([]byte, 2*slotSize)
+	newest := w.newest()
 	rng := rand.New(rand.NewPCG(73, 0))
-	for i := range garbage {
-		garbage[i] = byte(rng.Uint32())
-	}
-	zeros := make([]byte, 2*slotSize)
-	for what, file := range map[string][]byte{
-		"empty": {}, "ten bytes": own[:10], "one slot": own[:slotSize], "one slot and a bit": own[:slotSize+20],
-		"zeros": zeros, "garbage": garbage, "another target's": other, "a segment": w.bytes(1),
-		"zeros first": slots(zeros, own), "zeros last": slots(own, zeros),
-		"garbage first": slots(garbage, own), "garbage last": slots(own, garbage),
-		"another target's first": slots(other, own), "another target's last": slots(own, other),
-		"slots swapped": append(bytes.Clone(own[slotSize:]), own[:slotSize]...),
-		"twice":         append(bytes.Clone(own), own...),
-	} {
-		w.keeps(what, bytes.Clone(file))
-	}
-	var places []int
-	for slot := range 2 {
-		for at := range 600 {
-			places = append(places, slot*slotSize+at)
+	for _, name := range savepointNames {
+		own, other := w.saves[name], w.saves[savepointNames[1-slices.Index(savepointNames[:], name)]]
+		garbage := make([]byte, len(own))
+		for i := range garbage {
+			garbage[i] = byte(rng.Uint32())
+		}
+		for what, file := range map[string][]byte{
+			"empty": {}, "ten bytes": own[:10], "half": own[:len(own)/2], "a page": own[:4096], "a cell and a bit": own[:cellSize+20],
+			"garbage": garbage, "zeros": make([]byte, len(own)), "the other one": other, "a segment": w.bytes(1), "gone": nil,
+			"zeros first": slices.Concat(make([]byte, 4096), own[4096:]), "garbage first": slices.Concat(garbage[:4096], own[4096:]),
+			"twice": slices.Concat(own, own),
+		} {
+			w.keeps(name+" "+what, map[string][]byte{name: bytes.Clone(file)})
 		}
 	}
-	sampled(t, len(places), 100, func(i int) {
-		b := bytes.Clone(own)
-		b[places[i]] ^= 1 << rng.IntN(8)
-		w.keeps(fmt.Sprintf("byte %d", places[i]), b)
+	for what, file := range map[string][]byte{"gone": nil, "empty": {}, "garbage": bytes.Repeat([]byte("garbage "), 9999), "zeros": make([]byte, minSavepointFile)} {
+		w.keeps("both "+what, map[string][]byte{savepointNames[0]: bytes.Clone(file), savepointNames[1]: bytes.Clone(file)})
+	}
+	used := bytes.LastIndexFunc(w.saves[newest], func(r rune) bool { return r != 0 }) + 1
+	sampled(t, used, 100, func(at int) {
+		b := bytes.Clone(w.saves[newest])
+		b[at] ^= 1 << rng.IntN(8)
+		w.keeps(fmt.Sprintf("byte %d", at), map[string][]byte{newest: b})
 	})
 }
 
@@ -110,19 +105,13 @@ func TestOpenRefusesNewerFormat(t *testing.T) {
 		copy(b, e.pages.buf)
 		return b
 	}
-	slot := bytes.Clone(w.saves["half"])
-	st, _, err := (&savepointFile{name: "half", f: &memFile{d: newMemDir(), i: &inode{data: slot}}}).load()
-	if err != nil {
-		t.Fatal(err)
+	var harms []harm
+	for _, name := range savepointNames {
+		b := bytes.Clone(w.saves[name])
+		b[2] = cellVersion + 1
+		fixIdentity(b[:identitySize])
+		harms = append(harms, harm{what: name, saves: map[string][]byte{name: b}})
 	}
-	b, err := appendSlot(nil, 99, st)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b[4] = savepointVersion + 1
-	fixChecksum(b, len(b)-4)
-	copy(slot, b)
-	harms := []harm{{what: "savepoint", saves: map[string][]byte{"half": slot}}}
 	for _, n := range []int{0, 1, 3} {
 		name := segmentName(n)
 		harms = append(harms, harm{what: name, segment: map[string][]byte{name: newer(n)}})

@@ -61,6 +61,28 @@
 // of that series in it. So damage stays in one segment, making room is removing the oldest
 // file, and there is no checkpoint and no replay at the start. No commit spans two segments.
 //
+// # Savepoints
+//
+// A savepoint says how far a target is, how far sending may have gone, and what became of every sample: the ledger. They live
+// beside the log and not in it: they change all the time, and must not keep segments from being removed. They stand in
+// two files of checksummed records. A file begins with a snapshot of all targets; records are appended, and when
+// there are many, a snapshot is written to the other file:
+//
+//	records.0  | snapshot 7: log, a, b, c | log | b | a | b | drop c | (older records, or zeros)
+//	records.1  | snapshot 6: log, a, b, c | log | a | a | ...
+//
+// Of each target the record with the greatest sequence number counts; a target that the newest complete snapshot does not
+// name has ended. A record is one cell of 512 bytes, or several:
+//
+//	 0 identity  magic "hw", version, kind, generation, sequence number, hash of the name, checksum (32 bytes)
+//	32           part, parts, length of the payload, count, checksum of the cell (12 bytes)
+//	44           payload (up to 436 bytes)
+//	480 identity, once more
+//
+// A record counts as soon as it is written: a kill leaves it. It is synced with the next reservation, at most a second later,
+// and nothing rests on it before. This assumes that the disk writes a sector of 512 bytes whole or not at all, and
+// that writing one leaves its neighbours as they were.
+//
 // # Data flow
 //
 //	Appender.Commit ──> writer ──> segment files ──> cursor ──> Lane.Next ──> (remotewrite)
@@ -127,15 +149,15 @@
 //	start        read headers and the newest segments;   it changes nothing that it could not read to
 //	             fsync of those; an empty commit if a    its end; killed, the next start does the same
 //	             power cut took samples
+//	savepoint    WriteAt behind the last record; fsync  each cell has a sector to itself: no write touches
+//	             each second, and with a reservation    what is durable. Torn, it does not count
+//	snapshot of  (a longer file: zeros, fsync;) write   the other file has everything, and is not written
+//	savepoints   and fsync of the file that is not      meanwhile but behind what is durable. A snapshot
+//	             active; from then on it is             with missing cells does not count
+//	rename or    one record of both names; fsync        there or not; the snapshot that follows does not
+//	drop                                                name the target that has ended
 //	make the     mkdir, fsync of the parent              nothing is acknowledged before the parents
 //	directory                                            of every new directory are synced
-//
-// # Savepoints
-//
-// A savepoint says how far a target is, how far sending may have gone, and what became of every
-// sample: the ledger. Savepoints are checksummed, so that a torn one is noticed, and damage to
-// one does not touch another target's. They live beside the log and not in it: they change every
-// second, and must not keep segments from being removed.
 //
 // # What is assumed of the disk and the system
 //
@@ -158,7 +180,7 @@
 //
 // A goroutine that holds one of these may take those further right only:
 //
-//	Lane.nextMu > writer.mu > budget.mu > targets.mu > target.fileMu > target.mu
+//	Lane.nextMu > writer.mu > budget.mu > targets.mu > savepointStore.mu > targets.stateMu > target.mu
 //	leaves, taken last and held for no other: seriesMap.mu, index.mu, budget.configMu,
 //	pendingTimes.mu, and the registry of metrics
 //

@@ -1,9 +1,7 @@
 package wal
 
 import (
-	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 )
@@ -25,8 +23,7 @@ type Enrolment struct {
 // for the budget, which is in its ledger.
 //
 // A target that is not in the list, and whose reader is closed, is an orphan. After an
-// error nothing has changed: what was enrolled still is, and the savepoints that were
-// made have been removed. One that the disk refuses to remove is an orphan's.
+// error nothing has changed: what was enrolled still is, and the targets that were made are gone again.
 func (l *Log) Enroll(list []Enrolment) error {
 	// No segment may go between the moment at which a target begins with it and the one
 	// from which the target is seen to need it.
@@ -44,24 +41,40 @@ func (ts *targets) enroll(t tail, list []Enrolment) error {
 	defer ts.mu.Unlock()
 	enrolled := make(map[*target]bool, len(list))
 	var made []*target
+	err := ts.store.check()
+	if err != nil {
+		return err
+	}
 	for _, e := range ts.withMembers(list) {
-		known := ts.byName[e.Name] != nil
-		tg, err := ts.find(t, e.Name, e.StartAt)
-		if err == nil {
-			if !known {
-				made = append(made, tg)
-			}
-			err = tg.save() // of a savepoint that had to be replaced
+		var tg *target
+		var isNew bool
+		if tg, isNew, err = ts.find(t, e.Name, e.StartAt); err != nil {
+			err = fmt.Errorf("target %q: %w", e.Name, err)
+			break
 		}
-		if err != nil {
-			return errors.Join(fmt.Errorf("target %q: %w", e.Name, err), ts.withdraw(made))
+		if isNew {
+			made = append(made, tg)
 		}
 		enrolled[tg] = true
 	}
+	if err == nil {
+		err = ts.store.flush()
+		if err != nil && len(made) > 0 {
+			err = fmt.Errorf("target %q: %w", made[0].name, err)
+		}
+	}
+	if err != nil {
+		ts.withdraw(made...)
+		return err
+	}
 	now := ts.o.Now()
-	for _, tg := range ts.byName {
+	for _, tg := range ts.all() {
 		tg.enroll(enrolled[tg], now)
 	}
+	ts.stateMu.Lock()
+	ts.waiting = false
+	ts.stateMu.Unlock()
+	ts.store.found(true, made...)
 	return nil
 }
 
@@ -69,24 +82,20 @@ func (ts *targets) enroll(t tail, list []Enrolment) error {
 func (ts *targets) withMembers(list []Enrolment) []Enrolment {
 	all := slices.Clone(list)
 	for _, e := range list {
-		for _, name := range slices.Sorted(maps.Keys(ts.byName)) {
-			if e.Family && memberOf(e.Name, name) {
-				all = append(all, Enrolment{Name: name})
+		for _, t := range ts.all() {
+			if e.Family && memberOf(e.Name, t.name) {
+				all = append(all, Enrolment{Name: t.name})
 			}
 		}
 	}
 	return all
 }
 
-// withdraw removes targets that nobody has opened; ts.mu is held.
-func (ts *targets) withdraw(list []*target) error {
-	var errs []error
+// withdraw removes targets that could not be made durable; mu is held.
+func (ts *targets) withdraw(list ...*target) {
 	for _, tg := range list {
-		if err := tg.remove(); err != nil {
-			errs = append(errs, fmt.Errorf("target %q: %w", tg.name, err))
-			continue
-		}
-		delete(ts.byName, tg.name)
+		tg.retire(true)
+		ts.set(tg.name, nil)
 	}
-	return errors.Join(errs...)
+	ts.store.renew()
 }

@@ -98,17 +98,20 @@ func (f *brokenFile) Close() error { return errors.Join(f.ask("close"), f.file.C
 // and what is missing is counted.
 func TestEveryOperation(t *testing.T) {
 	w := writeLog(t)
-	noHeaders := harm{what: "headers of 1 and 2", segment: map[string][]byte{}, saves: map[string][]byte{creating + "x": {1}}}
+	noHeaders := harm{what: "headers of 1 and 2", segment: map[string][]byte{}, saves: map[string][]byte{"x": {1}}}
 	for _, n := range []int{1, 2} {
 		b := append([]byte(nil), w.bytes(n)...)
 		b[20] ^= 1
 		noHeaders.segment[segmentName(n)] = b
 	}
-	lost := harm{what: "a savepoint", saves: map[string][]byte{"half": {}}}
+	lost := harm{what: "a file of savepoints", saves: map[string][]byte{w.newest(): {}}}
 	for _, h := range []harm{{what: "nothing"}, noHeaders, lost} {
 		for _, cause := range []error{errDisk, fs.ErrNotExist} {
-			fired := 0
-			for at := 1; ; at++ {
+			fired, step := 0, 1
+			if underRace {
+				step = 4
+			}
+			for at := 1; ; at += step {
 				var mu sync.Mutex // the log's goroutines ask as well
 				ops, hit := 0, ""
 				synctest.Test(t, func(t *testing.T) {
@@ -130,7 +133,7 @@ func TestEveryOperation(t *testing.T) {
 				}
 				fired++
 			}
-			if t.Logf("damaged: %s; %v: %d operations failed", h.what, cause, fired); fired < 50 {
+			if t.Logf("damaged: %s; %v: %d operations failed", h.what, cause, fired); fired*step < 50 {
 				t.Errorf("only %d faults fired", fired)
 			}
 		}
@@ -188,7 +191,7 @@ func (w *writtenLog) live(t *testing.T, h harm, ask func(op string) error) {
 	l.budget.enforce(0)
 	time.Sleep(3 * time.Second) // of the bubble: savepoints, syncs
 	for _, tg := range l.targets.all() {
-		if g := tg.ledger(l.head()); !tg.isLost() && !g.Balanced() {
+		if g := tg.ledger(l.head()); !g.Balanced() {
 			t.Errorf("%s: ledger %+v", tg.name, g)
 		}
 	}
@@ -276,16 +279,8 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	_, err = Open(Options{Dir: filepath.Join(t.TempDir(), "log"), Registerer: reg})
 	says("metrics registered twice", err, "register metrics")
 
-	_, err = first.Reader(strings.Repeat("X", 200), ReaderOptions{})
-	says("a name too long for a file", err, "too long")
-	_, err = createSavepointFile(newMemDir(), storedSavepoint{Name: "a", Savepoint: Savepoint{Done: manyRanges()}})
-	says("too many ranges", err, "too many ranges")
-	s, err := createSavepointFile(newMemDir(), storedSavepoint{Name: "a"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	says("too many ranges", s.write(storedSavepoint{Name: "a", Savepoint: Savepoint{Done: manyRanges()}}), "too many ranges")
-
+	_, err = first.Reader(strings.Repeat("X", 300), ReaderOptions{})
+	says("a name that is too long", err, "too long")
 	d, err := openDirectory(filepath.Join(t.TempDir(), "d"), syncPath)
 	if err != nil {
 		t.Fatal(err)
@@ -313,12 +308,4 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	if Damage.String() != "damage" || Reason(200).String() != "reason(200)" {
 		t.Error("names of reasons")
 	}
-}
-
-func manyRanges() []Range {
-	all := make([]Range, 1000)
-	for i := range all {
-		all[i].From.Commit, all[i].To.Commit = uint64(2*i), uint64(2*i+1)
-	}
-	return all
 }

@@ -25,18 +25,12 @@ func memberOf(family, name string) bool {
 	return ok
 }
 
-// CheckName tells why no target can have that name; nil if one can.
-func CheckName(name string) error {
-	_, err := escapeName(name)
-	return err
-}
-
 // Members are the members of a family that the log has a queue of, without the family's
 // name, and where each begins, by the number of the commit before its first.
 func (l *Log) Members(family string) map[string]uint64 {
 	members := map[string]uint64{}
 	for _, t := range l.targets.all() {
-		if member, ok := MemberOf(family, t.name); ok && !t.isLost() {
+		if member, ok := MemberOf(family, t.name); ok {
 			members[member] = t.savepoint().Start.Commit
 		}
 	}
@@ -54,8 +48,8 @@ func (l *Log) Scout(family string) (*Reader, error) {
 	}
 	sp := t.savepoint()
 	start := sp.Acked()
-	// Nobody else knows it, and gone keeps it from being saved.
-	shadow := &target{name: family, sp: Savepoint{Start: start, High: start}, gone: true}
+	// No one else knows it, and gone keeps it from being written.
+	shadow := &target{name: family, store: l.targets.store, sp: Savepoint{Start: start, High: start}, gone: true}
 	return l.targets.reader(l, shadow), nil
 }
 
@@ -78,11 +72,11 @@ func (l *Log) EnrollMember(family, member string, after Mark) (from uint64, err 
 func (ts *targets) enrollMember(t tail, family, name string, after Mark) (from uint64, err error) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	base := ts.byName[family]
+	base := ts.get(family)
 	if base == nil || !base.isEnrolled() || !memberOf(family, name) {
 		return 0, ErrNoTarget
 	}
-	tg, err := ts.findAt(t, name, func() (Mark, error) {
+	tg, made, err := ts.findAt(t, name, func() (Mark, error) {
 		if all := t.segments(); len(all) == 0 || all[0].Number <= after.Segment {
 			return after, nil
 		}
@@ -92,9 +86,13 @@ func (ts *targets) enrollMember(t tail, family, name string, after Mark) (from u
 	if err != nil {
 		return 0, err
 	}
-	if err := tg.save(); err != nil { // of a savepoint that had to be replaced
+	if err := tg.save(); err != nil {
+		if made {
+			ts.withdraw(tg)
+		}
 		return 0, err
 	}
+	ts.store.found(false, tg)
 	tg.enroll(true, ts.o.Now())
 	return tg.savepoint().Start.Commit, nil
 }
@@ -106,17 +104,16 @@ func (l *Log) Release(family, member string) error {
 	ts := l.targets
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	t := ts.byName[name]
+	t := ts.get(name)
 	if t == nil || !memberOf(family, name) {
 		return fmt.Errorf("release target %q: %w", name, ErrNoTarget)
 	}
 	if t.isOpen() {
 		return fmt.Errorf("release target %q: %w", name, ErrWanted)
 	}
-	if err := t.remove(); err != nil {
+	if err := ts.remove(t); err != nil {
 		return fmt.Errorf("release target %q: %w", name, err)
 	}
-	delete(ts.byName, name)
 	return nil
 }
 

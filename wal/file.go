@@ -15,7 +15,7 @@ import (
 // What a log's directory holds.
 const (
 	segmentDir   = "wal"        // the segments, named as tsdb/wlog names them
-	savepointDir = "savepoints" // one file per target
+	savepointDir = "savepoints" // savepointNames
 	lockName     = "lock"       // held by the process that owns the directory
 )
 
@@ -52,9 +52,8 @@ type directory interface {
 	// open opens a file with os.O_ flags; one that is created has mode 0600.
 	open(name string, flag int) (file, error)
 	remove(name string) error
-	rename(from, to string) error
 	list() ([]fileInfo, error) // regular files only, in no particular order
-	sync() error               // makes creations, removals and renames durable
+	sync() error               // makes creations and removals durable
 	free() (int64, error)      // bytes that this process may still write on the file system
 	close() error
 }
@@ -173,11 +172,10 @@ func (d *osDirectory) open(name string, flag int) (file, error) {
 	return &osFile{f}, nil
 }
 
-func (d *osDirectory) remove(name string) error     { return d.root.Remove(name) }
-func (d *osDirectory) rename(from, to string) error { return d.root.Rename(from, to) }
-func (d *osDirectory) close() error                 { return d.root.Close() }
-func (d *osDirectory) sync() error                  { return syncDirectory(d.root) }
-func (d *osDirectory) free() (int64, error)         { return freeSpace(d.path) }
+func (d *osDirectory) remove(name string) error { return d.root.Remove(name) }
+func (d *osDirectory) close() error             { return d.root.Close() }
+func (d *osDirectory) sync() error              { return syncDirectory(d.root) }
+func (d *osDirectory) free() (int64, error)     { return freeSpace(d.path) }
 
 func (d *osDirectory) list() ([]fileInfo, error) {
 	entries, err := fs.ReadDir(d.root.FS(), ".")

@@ -2,19 +2,13 @@ package wal
 
 import (
 	"bytes"
-	"encoding/binary"
-	"hash/crc32"
 	"log/slog"
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
-
-// fixChecksum makes a savepoint slot valid whose payload ends at n.
-func fixChecksum(slot []byte, n int) {
-	binary.BigEndian.PutUint32(slot[n:], crc32.Checksum(slot[:n], castagnoli))
-}
 
 // FuzzSavepoint: no bytes make the decoder fail otherwise than by an error, and what
 // it accepts is encoded to the same again.
@@ -26,36 +20,59 @@ func FuzzSavepoint(f *testing.F) {
 	full.Done = []Range{{From: full.Start, To: Mark{Position{2, 2}, ID{3}, ID{4}, 15, 60}}}
 	full.Outcome.Delivered = 54
 	f.Add(appendSavepoint(nil, full))
-	full.Orphan = 86_400_000
-	f.Add(appendSavepoint(nil, full))
+	full.Orphan, full.Control = 86_400_000, []byte("control")
 	full.Done[0].High = full.Done[0].To
 	full.Done = append(full.Done, Range{From: Mark{Position{3, 2}, ID{3}, ID{4}, 25, 90}, To: Mark{Position{3, 9}, ID{3}, ID{4}, 26, 90}})
 	f.Add(appendSavepoint(nil, full))
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		if len(payload) > slotSize-slotHeaderSize-4 {
-			return
-		}
-		slot := make([]byte, slotSize)
-		copy(slot, slotMagic)
-		slot[4] = savepointOneRange + byte(len(payload)%2)
-		slot[12] = 1 // sequence number
-		binary.BigEndian.PutUint32(slot[slotHeaderSize-4:], uint32(len(payload)))
-		copy(slot[slotHeaderSize:], payload)
-		fixChecksum(slot, slotHeaderSize+len(payload))
-		_, st, err := decodeSlot(slot)
+		_, _ = decodeLog(payload) // must return
+		st, err := decodeSavepoint(payload)
 		if err != nil {
 			return
 		}
-		b, err := appendSlot(nil, 1, st)
-		if err != nil {
-			return // shorter numbers than they need be made room for more ranges
-		}
-		_, again, err := decodeSlot(append(b, make([]byte, slotSize-len(b))...))
+		again, err := decodeSavepoint(appendSavepoint(nil, st))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(st, again, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatal(diff)
+		}
+	})
+}
+
+// FuzzSavepointFiles: no two files make the reader of savepoints panic, and whatever it takes from them, a
+// process goes on with and finds again.
+func FuzzSavepointFiles(f *testing.F) {
+	dir := newMemDir()
+	store, _, err := openSavepointStore(dir, slog.New(slog.DiscardHandler), func() []*target { return nil })
+	if err != nil {
+		f.Fatal(err)
+	}
+	if err := store.flush(); err != nil {
+		f.Fatal(err)
+	}
+	one := appendRecord(nil, identity{kindSavepoint, false, 2, 9, ownerOf("a")}, 1, appendSavepoint(nil, storedSavepoint{Name: "a"}))
+	f.Add(dir.entries[savepointNames[0]].data[:4*cellSize], append(bytes.Clone(dir.entries[savepointNames[1]].data[:cellSize]), one...))
+	f.Add([]byte{}, one)
+	f.Fuzz(func(t *testing.T, a, b []byte) {
+		dir := newMemDir()
+		for i, data := range [][]byte{a, b} {
+			dir.entries[savepointNames[i]] = fresh(data)
+		}
+		dir.durable = maps.Clone(dir.entries)
+		ts, err := openTargets(dir, targetsOptions{})
+		if err != nil {
+			return
+		}
+		if err := ts.begin(Mark{}); err != nil {
+			t.Fatal(err)
+		}
+		again, err := openTargets(dir.crash(), targetsOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(again.byName) != len(ts.byName) {
+			t.Fatalf("%d targets, %d after a power cut", len(ts.byName), len(again.byName))
 		}
 	})
 }

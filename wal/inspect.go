@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +20,9 @@ type Inspection struct {
 	Head     Mark                `json:"head"` // the last commit that can be read
 	Segments []SegmentInspection `json:"segments"`
 	Targets  []TargetInspection  `json:"targets"` // in the order of names
+
+	// Problem is what damage to the savepoints may cost. Empty: they are whole.
+	Problem string `json:"savepoints_problem,omitempty"`
 }
 
 // SegmentInspection is what one segment holds.
@@ -160,54 +165,36 @@ func openExisting(path string) (*osDirectory, error) {
 	return &osDirectory{path: path, root: root}, nil
 }
 
-// readTargets reads all savepoints. One that cannot be read has a Problem and no
-// savepoint.
+// readTargets reads all savepoints.
 func (in *Inspection) readTargets(dir directory) (map[string]Savepoint, error) {
-	infos, err := dir.list()
-	if err != nil {
-		return nil, fmt.Errorf("list savepoints: %w", err)
-	}
-	stored, adopted := map[string]Savepoint{}, map[string]Savepoint{}
-	for _, info := range infos {
-		name, ok := unescapeName(info.name)
-		if !ok {
-			continue
+	var saved savedTargets
+	for range scanTries { // a running agent may be in the middle of a write
+		files, _, err := readSavepointFiles(dir, slog.New(slog.DiscardHandler))
+		if newer := (*newerSavepointError)(nil); errors.As(err, &newer) || errors.Is(err, errEarlierFormat) {
+			in.Problem = err.Error()
+			return nil, nil
 		}
-		t := TargetInspection{Name: name}
-		st, err := readSavepoint(dir, info.name)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			continue
-		case errors.Is(err, errSavepointDamaged):
-			t.Problem = "savepoint is unreadable: the target will get everything that the log has"
-		case err != nil:
-			t.Problem = err.Error()
-		default:
-			stored[name] = st.Savepoint
-			t.LastOpen, t.PausedSince = time.UnixMilli(st.LastOpen), pausedAt(st.Paused)
-			if st.Adopted != "" {
-				adopted[st.Adopted] = st.Savepoint
-			}
+		if err != nil {
+			return nil, err
+		}
+		if saved = mergeSavepoints(files); saved.damaged == 0 {
+			break
+		}
+	}
+	if saved.damaged > 0 || saved.log.Lost.any() {
+		in.Problem = "savepoints are damaged: targets may get some of what the log has twice"
+	}
+	stored := map[string]Savepoint{}
+	for _, name := range slices.Sorted(maps.Keys(saved.byName)) {
+		st := saved.byName[name]
+		stored[name] = st.Savepoint
+		t := TargetInspection{Name: name, LastOpen: time.UnixMilli(st.LastOpen), PausedSince: pausedAt(st.Paused)}
+		if st.doubt {
+			t.Problem = "a newer savepoint may be unreadable: the target may get some of what the log has twice"
 		}
 		in.Targets = append(in.Targets, t)
 	}
-	in.Targets = slices.DeleteFunc(in.Targets, func(t TargetInspection) bool {
-		taken, ok := adopted[t.Name]
-		return ok && !supersedes(stored[t.Name], taken) // see targets.disinherit
-	})
-	slices.SortFunc(in.Targets, func(a, b TargetInspection) int { return cmp.Compare(a.Name, b.Name) })
 	return stored, nil
-}
-
-// readSavepoint reads a savepoint file without changing it.
-func readSavepoint(dir directory, name string) (storedSavepoint, error) {
-	f, err := dir.open(name, os.O_RDONLY)
-	if err != nil {
-		return storedSavepoint{}, err
-	}
-	s := savepointFile{name: name, f: f}
-	st, _, err := s.load()
-	return st, errors.Join(err, f.Close())
 }
 
 // listSegments lists the segments in dir.

@@ -134,35 +134,6 @@ func TestSplitIsDurable(t *testing.T) {
 	}
 }
 
-// A savepoint without a backlog is one that an older build can read, before and after one.
-func TestSavepointVersionByRanges(t *testing.T) {
-	dir := newMemDir()
-	ts := memTargets(t, dir, targetsOptions{})
-	version := func() byte {
-		if err := ts.save(); err != nil {
-			t.Fatal(err)
-		}
-		f := ts.byName["a"].file
-		return dir.entries[f.name].data[f.slot*slotSize+4]
-	}
-	p := newPlan(1, 4, 2)
-	l := p.log()
-	l.setHead(p.commits[2].mark)
-	r := openTestReader(t, ts, l, "a", ReaderOptions{StartAt: StartOldest})
-	deliver(t, r, 1)
-	if v := version(); v != 1 {
-		t.Errorf("version %d before", v)
-	}
-	r.Split()
-	if v := version(); v != 2 {
-		t.Errorf("version %d with a backlog", v)
-	}
-	deliverLane(t, r, r.Backlog(), 99)
-	if v := version(); v != 1 {
-		t.Errorf("version %d afterwards", v)
-	}
-}
-
 // There is no split where nothing waits, where what may have been sent goes further, and
 // where there are too many ranges; outages one after the other leave one gap each.
 func TestManySplits(t *testing.T) {

@@ -171,7 +171,13 @@ func (l *Log) open(o Options) (err error) {
 		inPlace: l.inPlace, segmentBytes: o.SegmentBytes, rolled: make(chan struct{}, 1),
 	}
 	l.writer.cond.L = &l.writer.mu
-	return l.restore()
+	if err := l.restore(); err != nil {
+		return err
+	}
+	if err := l.targets.begin(l.head()); err != nil {
+		return fmt.Errorf("keep savepoints in %s: %w: make the disk writable, with some space, and start again", filepath.Join(o.Dir, savepointDir), err)
+	}
+	return nil
 }
 
 // inPlace says why a process that is started now would not find this log.
@@ -218,6 +224,8 @@ func (l *Log) keep(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-l.targets.store.crowded:
+			l.budget.note("save savepoints", l.targets.store.flush())
 		case <-ticker.C:
 			l.series.evict(int64(time.Since(began) / time.Second))
 			l.budget.note("save savepoints", l.targets.save())

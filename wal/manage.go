@@ -12,6 +12,8 @@ var (
 	ErrNoTarget = errors.New("the log has no queue of this target")
 	ErrWanted   = errors.New("target is in use")
 	ErrOwnData  = errors.New("target has a queue of its own")
+
+	errSavepointDamaged = errors.New("its savepoint is unreadable")
 )
 
 // Pause makes durable that nothing shall be sent to a target, or that it shall again. The
@@ -133,34 +135,28 @@ func (l *Log) Forget(name string) (Ledger, error) {
 	ts := l.targets
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	t := ts.byName[name]
+	t := ts.get(name)
 	if t == nil {
 		return Ledger{}, fmt.Errorf("drop target %q: %w", name, ErrNoTarget)
 	}
 	if _, _, orphan := t.orphaned(); !orphan {
 		return Ledger{}, fmt.Errorf("drop target %q: %w", name, ErrWanted)
 	}
-	var account Ledger
-	if !t.isLost() {
-		account = t.ledger(head)
-	}
-	if err := t.remove(); err != nil {
+	account := t.ledger(head)
+	if err := ts.remove(t); err != nil {
 		return account, fmt.Errorf("drop target %q: %w", name, err)
 	}
-	delete(ts.byName, name)
 	return account, nil
 }
 
 // known is a target whose savepoint can be used.
 func (ts *targets) known(name string) (*target, error) {
-	ts.mu.Lock()
-	t := ts.byName[name]
-	ts.mu.Unlock()
-	if t == nil {
-		return nil, ErrNoTarget
-	}
-	if t.isLost() {
+	t := ts.get(name)
+	switch {
+	case t == nil && ts.store.isLost(name):
 		return nil, errSavepointDamaged
+	case t == nil:
+		return nil, ErrNoTarget
 	}
 	return t, nil
 }

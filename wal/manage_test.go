@@ -200,7 +200,7 @@ func TestForget(t *testing.T) {
 			t.Errorf("orphans %+v", o)
 		}
 		saves.fault = func(op string) (int, error) {
-			if op == "syncdir" {
+			if op == "sync" {
 				return 0, errDisk
 			}
 			return 0, nil
@@ -213,8 +213,8 @@ func TestForget(t *testing.T) {
 		if err != nil || account.Pending != 6 || account.Delivered != 3 {
 			t.Errorf("%+v, %v", account, err)
 		}
-		if err := l.targets.save(); err != nil || len(saves.names()) != 0 || len(l.Orphans()) != 0 {
-			t.Errorf("%v; left: %q", err, saves.names())
+		if err := l.targets.save(); err != nil || len(savedIn(t, saves.crash())) != 0 || len(l.Orphans()) != 0 {
+			t.Errorf("%v; left: %q", err, savedIn(t, saves.crash()))
 		}
 		if _, err := l.Forget("a"); !errors.Is(err, ErrNoTarget) {
 			t.Errorf("dropped twice: %v", err)
@@ -232,12 +232,12 @@ func TestRemovedStaysRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	tg := ts.byName["a"]
-	if err := tg.remove(); err != nil {
+	if err := ts.remove(tg); err != nil {
 		t.Fatal(err)
 	}
 	tg.setShards(live, 4)
-	if err := tg.save(); err != nil || saves.files() != 0 {
-		t.Errorf("%v; %q", err, saves.names())
+	if err := tg.save(); err != nil || len(savedIn(t, saves)) != 0 {
+		t.Errorf("%v; %q", err, savedIn(t, saves))
 	}
 	if n, moved := tg.drop(Mark{Commit: 99}, Budget); n != 0 || moved {
 		t.Errorf("dropped %d", n)

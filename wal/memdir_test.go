@@ -21,13 +21,15 @@ type memDir struct {
 	mu      sync.Mutex
 	entries map[string]*inode
 	durable map[string]*inode // as of the last sync of the directory
-	changes []rename          // of entries since then, in order
+	changes []entryChange     // since then, in order
 	off     bool              // every change fails from now on
 	torn    int               // files of which the cut that left this has torn a write
 
-	// fault is asked before each operation (create, write, sync, truncate, remove, rename,
+	// fault is asked before each operation (create, write, sync, truncate, remove,
 	// syncdir; not reads). An error fails it; for a write, n bytes are written first.
 	fault func(op string) (n int, err error)
+
+	growing bool // the write that fault is asked about goes beyond the end of its file
 
 	// linger is called before each write and sync, if it is set, so that others get a
 	// turn meanwhile.
@@ -51,11 +53,11 @@ type memDir struct {
 	freeBytes int64
 }
 
-// rename is one change of a directory's entries: from is "" for a creation, to is ""
-// for a removal.
-type rename struct {
-	from, to string
-	i        *inode
+// entryChange is one change of a directory's entries.
+type entryChange struct {
+	name    string
+	removed bool
+	i       *inode
 }
 
 func newMemDir() *memDir {
@@ -89,19 +91,18 @@ func (d *memDir) cut(rng *rand.Rand) *memDir {
 	left := maps.Clone(d.durable)
 	luck := drawLuck(rng)
 	broken := map[string]bool{} // names whose last change was lost: later ones rest on it
-	// Creations, renames and removals survive in any combination, but removals among
+	// Creations and removals survive in any combination, but removals among
 	// themselves in order: there is no disk that unlinks the second file only.
 	removing := true
 	for _, r := range d.changes {
-		removal := r.to == ""
-		if broken[r.from] || broken[r.to] || removal && !removing || !luck.kept(rng) {
-			broken[r.from], broken[r.to] = r.from != "", r.to != ""
-			removing = removing && !removal
+		if broken[r.name] || r.removed && !removing || !luck.kept(rng) {
+			broken[r.name] = true
+			removing = removing && !r.removed
 			continue
 		}
-		delete(left, r.from)
-		if r.to != "" {
-			left[r.to] = r.i
+		delete(left, r.name)
+		if !r.removed {
+			left[r.name] = r.i
 		}
 	}
 	c := newMemDir()
@@ -135,7 +136,7 @@ func (d *memDir) kill() *memDir {
 		c.durable[name] = twin(i)
 	}
 	for _, r := range d.changes {
-		c.changes = append(c.changes, rename{r.from, r.to, twin(r.i)})
+		c.changes = append(c.changes, entryChange{r.name, r.removed, twin(r.i)})
 	}
 	return c
 }
@@ -201,7 +202,7 @@ func (d *memDir) find(name string, flag int) (i *inode, created bool, err error)
 	if i == nil {
 		i = &inode{}
 		d.entries[name] = i
-		d.changes = append(d.changes, rename{"", name, i})
+		d.changes = append(d.changes, entryChange{name, false, i})
 	}
 	if flag&os.O_TRUNC != 0 {
 		i.truncate(0)
@@ -209,22 +210,15 @@ func (d *memDir) find(name string, flag int) (i *inode, created bool, err error)
 	return i, flag&os.O_CREATE != 0, nil
 }
 
-func (d *memDir) remove(name string) error { return d.move("remove", name, "") }
-
-func (d *memDir) rename(from, to string) error { return d.move("rename", from, to) }
-
-func (d *memDir) move(op, from, to string) error {
+func (d *memDir) remove(name string) error {
 	d.mu.Lock()
-	_, err := d.fails(op)
-	if i := d.entries[from]; err == nil && i != nil {
-		delete(d.entries, from)
-		if to != "" {
-			d.entries[to] = i
-		}
-		d.changes = append(d.changes, rename{from, to, i})
+	_, err := d.fails("remove")
+	if i := d.entries[name]; err == nil && i != nil {
+		delete(d.entries, name)
+		d.changes = append(d.changes, entryChange{name, true, i})
 	}
 	d.mu.Unlock()
-	return d.strike(op, from, err)
+	return d.strike("remove", name, err)
 }
 
 func (d *memDir) list() ([]fileInfo, error) {
@@ -291,6 +285,7 @@ func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
 func (f *memFile) WriteAt(p []byte, off int64) (int, error) {
 	f.d.pause("write")
 	f.d.mu.Lock()
+	f.d.growing = int(off)+len(p) > len(f.i.data)
 	n, err := f.d.fails("write")
 	if err != nil {
 		p = p[:min(n, len(p))]

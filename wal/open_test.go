@@ -86,8 +86,8 @@ func TestModes(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil || files != 3 {
-		t.Errorf("%d files, %v: want lock, segment and savepoint", files, err)
+	if err != nil || files != 4 {
+		t.Errorf("%d files, %v: want lock, segment and two of savepoints", files, err)
 	}
 }
 

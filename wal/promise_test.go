@@ -164,7 +164,9 @@ func TestSavepointOfAnotherSegment(t *testing.T) {
 	st.Start = Mark{Log: ID{9}}
 	st.High, st.Done = acked, []Range{{From: st.Start, To: acked}}
 	st.Outcome.Delivered = acked.Total
-	if _, err := createSavepointFile(dir, st); err != nil {
+	ts := memTargets(t, dir, targetsOptions{})
+	ts.set("a", newTarget(ts.store, st))
+	if err := ts.save(); err != nil {
 		t.Fatal(err)
 	}
 	r := openTestReader(t, memTargets(t, dir, targetsOptions{}), p.log(), "a", ReaderOptions{})

@@ -50,13 +50,21 @@ type Reader struct {
 func (ts *targets) open(t tail, name string, o ReaderOptions) (*Reader, error) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	tg, err := ts.prepare(t, name, o)
+	tg, made, err := ts.find(t, name, o.StartAt)
+	if err == nil {
+		err = tg.enter(t.head(), ts.o.Now(), o.MaxBacklog)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open target %q: %w", name, err)
 	}
-	if err := tg.save(); err != nil {
+	if !made {
+		ts.store.write(tg)
+	} else if err := tg.save(); err != nil {
 		tg.leave(ts.o.Now())
+		ts.withdraw(tg)
 		return nil, fmt.Errorf("open target %q: %w", name, err)
+	} else {
+		ts.store.found(false, tg)
 	}
 	return ts.reader(t, tg), nil
 }
@@ -71,17 +79,8 @@ func (ts *targets) reader(t tail, tg *target) *Reader {
 	return &Reader{Lane: lane(live), behind: lane(backlog), now: ts.o.Now, close: cancel}
 }
 
-// prepare finds or makes the target and opens it; mu is held.
-func (ts *targets) prepare(t tail, name string, o ReaderOptions) (*target, error) {
-	tg, err := ts.find(t, name, o.StartAt)
-	if err != nil {
-		return nil, err
-	}
-	return tg, tg.enter(t.head(), ts.o.Now(), o.MaxBacklog)
-}
-
 // find finds the target, or makes it; mu is held.
-func (ts *targets) find(t tail, name string, at StartAt) (*target, error) {
+func (ts *targets) find(t tail, name string, at StartAt) (tg *target, made bool, err error) {
 	return ts.findAt(t, name, func() (Mark, error) {
 		if at == StartOldest {
 			return oldest(t)
@@ -90,45 +89,39 @@ func (ts *targets) find(t tail, name string, at StartAt) (*target, error) {
 	})
 }
 
-// findAt finds the target, or makes it with a savepoint that is durable and begins at
-// start. A savepoint that says nothing about this log is replaced, which is not durable
-// yet; mu is held.
-func (ts *targets) findAt(t tail, name string, start func() (Mark, error)) (*target, error) {
-	tg := ts.byName[name]
-	if tg == nil {
-		for _, other := range ts.byName {
-			if other.adoptedFrom() != name {
-				continue
-			}
-			if err := ts.finishAdoption(other); err != nil {
-				return nil, err // the new one would be taken for what it adopted
-			}
-		}
-		start, err := start()
-		if err != nil {
-			return nil, err
-		}
-		now := ts.o.Now()
-		sp := Savepoint{Start: start, High: start}
-		f, err := createSavepointFile(ts.dir, storedSavepoint{Name: name, LastOpen: now.UnixMilli(), Savepoint: sp})
-		if err != nil {
-			return nil, err
-		}
-		tg = &target{name: name, file: f, sp: sp, acked: start, high: [numLanes]Mark{live: start}, lastOpen: now, touched: now}
-		ts.byName[name] = tg
+// findAt finds the target, or makes it so that it begins at start. If its savepoint is lost, or says nothing about this
+// log, it begins with the oldest data. What was made or changed is to be saved; mu is held.
+func (ts *targets) findAt(t tail, name string, start func() (Mark, error)) (tg *target, made bool, err error) {
+	tg = ts.get(name)
+	foreign := tg != nil && tg.savepoint().Start.Log != t.head().Log
+	lost := tg == nil && ts.store.isLost(name)
+	if tg != nil && !foreign {
+		return tg, false, nil
 	}
-	if was := tg.savepoint().Start.Log; tg.isLost() || was != t.head().Log {
-		start, err := oldest(t)
-		if err != nil {
-			return nil, err
-		}
-		if !tg.isLost() {
-			ts.o.Logger.Error("Savepoint belongs to another log: the target gets everything that this one has",
-				"target", name, "log", was.String())
-		}
-		tg.replace(Savepoint{Start: start, High: start})
+	if err := CheckName(name); err != nil {
+		return nil, false, err
 	}
-	return tg, nil
+	if foreign || lost {
+		start = func() (Mark, error) { return oldest(t) }
+	}
+	at, err := start()
+	if err != nil {
+		return nil, false, err
+	}
+	sp := Savepoint{Start: at, High: at}
+	if foreign {
+		ts.o.Logger.Error("Savepoint belongs to another log: the target gets everything that this one has",
+			"target", name, "log", tg.savepoint().Start.Log.String())
+		tg.replace(sp)
+		return tg, false, nil
+	}
+	if lost {
+		ts.o.Logger.Error("The savepoint is unreadable: the target will get everything that the log still has, so a part of it twice", "target", name)
+		sp.doubtHigh(t.head())
+	}
+	tg = newTarget(ts.store, storedSavepoint{Name: name, LastOpen: ts.o.Now().UnixMilli(), Savepoint: sp})
+	ts.set(name, tg)
+	return tg, true, nil
 }
 
 // Savepoint is the present savepoint, including what is not durable yet.
@@ -181,7 +174,10 @@ func (r *Reader) Skipped() (bytes, segments int64) {
 	return bytes, segments
 }
 
-// Close ends Next, makes the savepoint durable and leaves the target to the registry,
+// SetControl changes what is kept beside the target's position, see [Savepoint]. It is written with whatever changes next.
+func (r *Reader) SetControl(b []byte) error { return r.target.setControl(b) }
+
+// Close ends Next, writes the savepoint, which is durable within a second, and leaves the target to the registry,
 // which keeps its queue for a while. It may be called more than once.
 func (r *Reader) Close() error {
 	if r.closing.Err() != nil {
@@ -194,5 +190,6 @@ func (r *Reader) Close() error {
 		l.cursor.close()
 	}
 	r.target.leave(r.now())
-	return r.target.save()
+	r.target.store.write(r.target)
+	return nil
 }

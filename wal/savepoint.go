@@ -40,6 +40,9 @@ type Savepoint struct {
 	//
 	// Invariant: Outcome.Sum() = Σ (To.Total - From.Total) over Done.
 	Outcome Outcome
+
+	// Control is what the sender keeps beside its position, MaxControl bytes at most. The log does not look at it.
+	Control []byte
 }
 
 // Acked is the mark up to which everything since Start has a final outcome.

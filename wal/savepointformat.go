@@ -4,82 +4,93 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
+	"maps"
+	"math"
+	"slices"
+	"time"
 )
 
-// newerSavepointError says that a newer build wrote the savepoint. Overwriting it
-// would lose the position.
-type newerSavepointError struct{ version byte }
+const (
+	// MaxControl bounds [Savepoint.Control], in bytes.
+	MaxControl = 2048
 
-func (e *newerSavepointError) Error() string {
-	return fmt.Sprintf("savepoint has format version %d, this build reads up to %d: use a newer hwsagent or another --storage.path", e.version, savepointVersion)
+	maxNameBytes = 245 // of a target's name as part of a path, see CheckName
+	maxOrphan    = uint64(math.MaxInt64 / time.Millisecond)
+)
+
+// storedSavepoint is what a record says of a target.
+type storedSavepoint struct {
+	Name     string // of the target
+	LastOpen int64  // when it was last known to be open, milliseconds since the epoch; for people
+	Savepoint
+
+	// Orphan is for how long an agent has run without this target, milliseconds.
+	Orphan int64
+
+	// Paused is since when sending is paused, milliseconds since the epoch; 0: it is not.
+	Paused int64
 }
 
-// appendSlot appends the encoding of a slot to b.
-func appendSlot(b []byte, seq uint64, st storedSavepoint) ([]byte, error) {
-	start := len(b)
-	b = append(b, slotMagic...)
-	b = append(b, st.version())
-	b = binary.BigEndian.AppendUint64(b, seq)
-	b = append(b, 0, 0, 0, 0)
-	b = appendSavepoint(b, st)
-	binary.BigEndian.PutUint32(b[start+slotHeaderSize-4:], uint32(len(b)-start-slotHeaderSize))
-	b = binary.BigEndian.AppendUint32(b, crc32.Checksum(b[start:], castagnoli))
-	if len(b)-start > slotSize {
-		return b[:start], fmt.Errorf("encode savepoint of %q: %w: %d ranges", st.Name, errSavepointTooLong, len(st.Done))
-	}
-	return b, nil
+// logRecord is what the savepoint files say of the log as a whole.
+type logRecord struct {
+	// Durable is the last commit of the log that was durable at that time. Without it, samples at the
+	// log's end that become unreadable would not be missed.
+	Durable Mark
+
+	Lost lostTargets
 }
 
-// decodeSlot decodes a slot, which has slotSize bytes.
-func decodeSlot(b []byte) (seq uint64, st storedSavepoint, err error) {
-	damaged := func(what string) (uint64, storedSavepoint, error) {
-		return 0, storedSavepoint{}, fmt.Errorf("decode savepoint: %s: %w", what, errSavepointDamaged)
-	}
-	if len(b) < slotHeaderSize || string(b[:4]) != slotMagic {
-		return damaged("no magic")
-	}
-	n := uint64(binary.BigEndian.Uint32(b[slotHeaderSize-4:]))
-	if n > uint64(len(b)-slotHeaderSize-4) {
-		return damaged("length")
-	}
-	end := slotHeaderSize + int(n)
-	if crc32.Checksum(b[:end], castagnoli) != binary.BigEndian.Uint32(b[end:]) {
-		return damaged("checksum")
-	}
-	if b[4] > savepointVersion {
-		return 0, st, &newerSavepointError{b[4]}
-	}
-	seq = binary.BigEndian.Uint64(b[5:])
-	if seq == 0 {
-		return damaged("sequence number 0")
-	}
-	if st, err = decodeSavepoint(b[slotHeaderSize:end], b[4]); err != nil {
-		return damaged(err.Error())
-	}
-	return seq, st, nil
+// lostTargets are targets without a readable savepoint: each begins with the oldest data as soon as the
+// log is asked for it.
+type lostTargets struct {
+	All    bool            // any target that has no savepoint may be one
+	Owners map[uint64]bool // ownerOf its name
 }
 
-// version is that of the oldest format which has room for what the savepoint says.
-func (st *storedSavepoint) version() byte {
-	if len(st.Done) > 1 {
-		return savepointVersion
+// maxLostOwners bounds the owners that are remembered one by one.
+const maxLostOwners = 200
+
+func (l *lostTargets) any() bool { return l.All || len(l.Owners) > 0 }
+
+func (l *lostTargets) has(name string) bool { return l.All || l.Owners[ownerOf(name)] }
+
+func (l *lostTargets) add(owner uint64) {
+	if l.Owners == nil {
+		l.Owners = map[uint64]bool{}
 	}
-	return savepointOneRange
+	l.Owners[owner] = true
+	l.All = l.All || len(l.Owners) > maxLostOwners
 }
 
+// CheckName tells why no target can have that name; nil if one can. Beside the log, a target has files of its own, in which
+// all bytes of the name but small letters, digits, '-' and '_' may take three.
+func CheckName(name string) error {
+	if name == "" {
+		return errors.New("target has no name")
+	}
+	n := len(name)
+	for _, c := range []byte(name) {
+		if !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '_') {
+			n += 2
+		}
+	}
+	if n > maxNameBytes {
+		return fmt.Errorf("target's name %q is too long for a file name: give it a shorter one", name)
+	}
+	return nil
+}
+
+// appendSavepoint appends the payload of a kindSavepoint. With maxRanges ranges that is less than maxCells cells.
 func appendSavepoint(b []byte, st storedSavepoint) []byte {
-	b = binary.AppendUvarint(b, uint64(len(st.Name)))
-	b = append(b, st.Name...)
+	b = appendText(b, st.Name)
 	b = binary.AppendVarint(b, st.LastOpen)
 	b = appendMark(b, st.Start)
 	b = appendMark(b, st.High)
+	b = binary.AppendUvarint(b, uint64(st.Shards))
 	b = binary.AppendUvarint(b, uint64(len(st.Done)))
 	for _, r := range st.Done {
 		b = appendMark(appendMark(b, r.From), r.To)
-		if st.version() > savepointOneRange {
-			b = binary.AppendUvarint(appendMark(b, r.High), uint64(r.Shards))
-		}
+		b = binary.AppendUvarint(appendMark(b, r.High), uint64(r.Shards))
 	}
 	b = binary.AppendUvarint(b, st.Outcome.Delivered)
 	b = binary.AppendUvarint(b, st.Outcome.Filtered)
@@ -87,39 +98,19 @@ func appendSavepoint(b []byte, st storedSavepoint) []byte {
 	for _, n := range st.Outcome.Dropped {
 		b = binary.AppendUvarint(b, n)
 	}
-	b = binary.AppendUvarint(b, uint64(st.Shards))
-	// What follows is left out where it says nothing, so that builds that do not know it
-	// can read that.
-	adopted := st.Adopted != ""
-	paused := st.Paused != 0 || adopted
-	known := st.Durable != (Mark{}) || paused
-	if st.Orphan > 0 || known {
-		b = binary.AppendUvarint(b, uint64(st.Orphan))
-	}
-	if known {
-		b = appendMark(b, st.Durable)
-	}
-	if paused {
-		b = binary.AppendVarint(b, st.Paused)
-	}
-	if adopted {
-		b = binary.AppendUvarint(b, uint64(len(st.Adopted)))
-		b = append(b, st.Adopted...)
-	}
-	return b
+	b = binary.AppendUvarint(b, uint64(st.Orphan))
+	b = binary.AppendVarint(b, st.Paused)
+	return appendText(b, string(st.Control))
 }
 
-func decodeSavepoint(b []byte, version byte) (storedSavepoint, error) {
+func decodeSavepoint(b []byte) (storedSavepoint, error) {
 	d := decoder{b: b}
-	st := storedSavepoint{Name: string(d.bytes(d.uvarint())), LastOpen: d.varint()}
+	st := storedSavepoint{Name: d.text(), LastOpen: d.varint()}
 	st.Start = d.mark()
 	st.High = d.mark()
+	st.Shards = d.shards()
 	for n := d.uvarint(); n > 0 && d.err == nil; n-- {
-		r := Range{From: d.mark(), To: d.mark()}
-		if version > savepointOneRange {
-			r.High, r.Shards = d.mark(), int(min(d.uvarint(), 1<<16))
-		}
-		st.Done = append(st.Done, r)
+		st.Done = append(st.Done, Range{From: d.mark(), To: d.mark(), High: d.mark(), Shards: d.shards()})
 	}
 	if n := len(st.Done); n > 0 {
 		st.Done[n-1].High, st.Done[n-1].Shards = Mark{}, 0 // behind it, High says it
@@ -132,26 +123,14 @@ func decodeSavepoint(b []byte, version byte) (storedSavepoint, error) {
 		// still adds up.
 		st.Outcome.Dropped[min(i, uint64(NumReasons)-1)] += d.uvarint()
 	}
-	if d.err == nil {
-		st.Shards = int(min(d.uvarint(), 1<<16))
+	st.Orphan = int64(min(d.uvarint(), maxOrphan))
+	st.Paused = d.varint()
+	st.Control = []byte(d.text())
+	if len(st.Control) == 0 {
+		st.Control = nil
 	}
-	if d.err == nil && len(d.b) > 0 {
-		st.Orphan = int64(min(d.uvarint(), maxOrphan))
-	}
-	if d.err == nil && len(d.b) > 0 {
-		st.Durable = d.mark()
-	}
-	if d.err == nil && len(d.b) > 0 {
-		st.Paused = d.varint()
-	}
-	if d.err == nil && len(d.b) > 0 {
-		st.Adopted = string(d.bytes(d.uvarint()))
-	}
-	if d.err != nil {
-		return storedSavepoint{}, d.err
-	}
-	if len(d.b) > 0 {
-		return storedSavepoint{}, errors.New("bytes left over")
+	if err := d.end(); err != nil {
+		return storedSavepoint{}, err
 	}
 	at := st.Start
 	for _, r := range st.Done {
@@ -161,6 +140,50 @@ func decodeSavepoint(b []byte, version byte) (storedSavepoint, error) {
 		at = r.To
 	}
 	return st, nil
+}
+
+// appendLog appends the payload of a kindLog.
+func appendLog(b []byte, l logRecord) []byte {
+	b = appendMark(b, l.Durable)
+	if l.Lost.All {
+		return append(b, 1, 0)
+	}
+	b = binary.AppendUvarint(append(b, 0), uint64(len(l.Lost.Owners)))
+	for _, owner := range slices.Sorted(maps.Keys(l.Lost.Owners)) {
+		b = binary.BigEndian.AppendUint64(b, owner)
+	}
+	return b
+}
+
+func decodeLog(b []byte) (l logRecord, err error) {
+	d := decoder{b: b}
+	l.Durable = d.mark()
+	l.Lost.All = d.uvarint() != 0
+	for n := d.uvarint(); n > 0 && d.err == nil; n-- {
+		if owner := d.bytes(8); d.err == nil {
+			l.Lost.add(binary.BigEndian.Uint64(owner))
+		}
+	}
+	if err := d.end(); err != nil {
+		return logRecord{}, err
+	}
+	return l, nil
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+func (d *decoder) text() string { return string(d.bytes(d.uvarint())) }
+
+func (d *decoder) shards() int { return int(min(d.uvarint(), 1<<16)) }
+
+// end is the error of what was decoded, bytes that are left over included.
+func (d *decoder) end() error {
+	if d.err == nil && len(d.b) > 0 {
+		return errors.New("bytes left over")
+	}
+	return d.err
 }
 
 func appendMark(b []byte, m Mark) []byte {

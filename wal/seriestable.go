@@ -2,6 +2,7 @@ package wal
 
 import (
 	"hash/maphash"
+	"unique"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
@@ -32,12 +33,17 @@ type seriesTable struct {
 	live    func(ref uint64) labels.Labels // see tail.labelsOf; may be nil
 }
 
+// longLabels is from how many bytes on the cursors of this process share the labels of a series: sharing
+// takes about 100 bytes, and a label may have a megabyte.
+const longLabels = 512
+
 // known is one series across segments.
 type known struct {
 	series *Series
-	made   uint64 // the entry in which series was made: until that is handed out it may change
-	seen   int    // the segment that announced it last
-	next   *known // with the same hash
+	shared unique.Handle[labels.Labels] // keeps labels of longLabels and more shared; else zero
+	made   uint64                       // the entry in which series was made: until that is handed out it may change
+	seen   int                          // the segment that announced it last
+	next   *known                       // with the same hash
 }
 
 func newSeriesTable(live func(ref uint64) labels.Labels) *seriesTable {
@@ -122,6 +128,10 @@ func (t *seriesTable) intern(ref uint64, encoded []byte) *known {
 		t.slots++
 	}
 	k := &known{series: &Series{Slot: slot, Labels: ls}, made: t.entries, next: first}
+	if len(encoded) >= longLabels {
+		k.shared = unique.Make(ls)
+		k.series.Labels = k.shared.Value()
+	}
 	t.byLabels[hash] = k
 	return k
 }

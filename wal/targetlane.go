@@ -1,6 +1,9 @@
 package wal
 
-import "time"
+import (
+	"bytes"
+	"fmt"
+)
 
 // laneKind tells the two lanes of a target apart.
 type laneKind uint8
@@ -29,7 +32,7 @@ func (t *target) reach(l laneKind) (r Reach, ok bool) {
 func (t *target) split(at Mark) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.lost || t.gone || !t.sp.split(at) {
+	if t.gone || !t.sp.split(at) {
 		return false
 	}
 	clear(t.overtaken[live][:])
@@ -39,6 +42,13 @@ func (t *target) split(at Mark) bool {
 
 // advance is [Lane.Advance].
 func (t *target) advance(l laneKind, to Mark, outcome Outcome) {
+	if t.settle(l, to, outcome) {
+		t.store.write(t) // an error is the housekeeping's
+	}
+}
+
+// settle is advance in memory. It reports whether anything has changed.
+func (t *target) settle(l laneKind, to Mark, outcome Outcome) (changed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	at, settle := t.sp.Last(), t.sp.settleLast
@@ -59,13 +69,14 @@ func (t *target) advance(l laneKind, to Mark, outcome Outcome) {
 		found = found || n > 0
 	}
 	if !moves && !found {
-		return
+		return false
 	}
 	t.sp.Outcome.Add(outcome)
 	if moves {
 		clear(overtaken[:]) // outcomes come in order: none from before is left
 	}
 	t.version++
+	return true
 }
 
 // reserve is [Lane.Reserve].
@@ -85,16 +96,10 @@ func (t *target) reserve(l laneKind, high Mark) error {
 		t.version++
 	}
 	t.mu.Unlock()
-	err := t.save()
-	if err == nil {
-		return nil
+	if err := t.save(); err != nil && t.store.refusedFor() < reservePatience {
+		return err
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if since := t.unsavedSince; !since.IsZero() && time.Since(since) >= reservePatience {
-		return nil // the housekeeping tells of the error, and goes on trying to save
-	}
-	return err
+	return nil // or the housekeeping tells of the error, and goes on trying to save
 }
 
 // setShards is [Lane.SetShards].
@@ -119,4 +124,18 @@ func (t *target) rewound(l laneKind) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	clear(t.overtaken[l][:])
+}
+
+// setControl is [Reader.SetControl].
+func (t *target) setControl(b []byte) error {
+	if len(b) > MaxControl {
+		return fmt.Errorf("keep %d bytes beside the savepoint of target %q: %d at most", len(b), t.name, MaxControl)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !bytes.Equal(t.sp.Control, b) {
+		t.sp.Control = bytes.Clone(b)
+		t.version++
+	}
+	return nil
 }

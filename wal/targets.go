@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -26,23 +25,26 @@ type targetsOptions struct {
 	Durable func() Mark
 }
 
-// targets is the registry of everything that still wants the log: one target per
-// savepoint file. A target that is neither enrolled nor open is an orphan (its entry is
+// targets is the registry of everything that still wants the log. A target that is neither enrolled nor open is an orphan (its entry is
 // gone from the configuration, or not read yet); it keeps its queue until agents have run
 // for OrphanTTL without it. All methods are safe for concurrent use.
 type targets struct {
-	dir    directory
 	o      targetsOptions
+	store  *savepointStore
 	opened time.Time // with a monotonic reading, as is looked
 
-	mu     sync.Mutex // guards what follows; taken before a target's locks
-	byName map[string]*target
-	ttl    time.Duration
-	looked time.Time // until when the time of orphans is counted
+	// mu is held while targets come, go or are renamed, also while that becomes durable. It is taken before store.mu.
+	mu sync.Mutex
+
+	stateMu sync.Mutex // guards what follows; taken after mu and store.mu, never held during I/O
+	byName  map[string]*target
+	ttl     time.Duration
+	looked  time.Time // until when the time of orphans is counted
+	waiting bool      // for an Enroll, before which no segment goes that a lost target may want
 }
 
-// openTargets reads all savepoints in dir. The directory stays the caller's. An
-// unreadable savepoint is no error: its target gets the oldest data that is kept. One
+// openTargets reads all savepoints in dir, which stays the caller's. It changes nothing yet. A
+// savepoint that is unreadable is no error: its target gets the oldest data that is kept. One
 // of a newer format version is.
 func openTargets(dir directory, o targetsOptions) (*targets, error) {
 	if o.Now == nil {
@@ -55,48 +57,52 @@ func openTargets(dir directory, o targetsOptions) (*targets, error) {
 		o.Durable = func() Mark { return Mark{} }
 	}
 	now := time.Now()
-	ts := &targets{dir: dir, o: o, opened: now, looked: now, ttl: o.OrphanTTL, byName: map[string]*target{}}
-	infos, err := dir.list()
+	ts := &targets{o: o, opened: now, looked: now, ttl: o.OrphanTTL, byName: map[string]*target{}}
+	store, saved, err := openSavepointStore(dir, o.Logger, ts.all)
 	if err != nil {
-		return nil, fmt.Errorf("list savepoints: %w", err)
+		return nil, err
 	}
-	for _, info := range infos {
-		if strings.HasPrefix(info.name, creating) {
-			if err := dir.remove(info.name); err != nil {
-				o.Logger.Warn("Cannot remove an incomplete savepoint", "file", info.name, "err", err)
-			}
-			continue
-		}
-		name, ok := unescapeName(info.name)
-		if !ok {
-			o.Logger.Warn("Ignoring a foreign file among the savepoints", "file", info.name)
-			continue
-		}
-		t, err := loadTarget(dir, name, info, o)
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("load savepoint of target %q: %w", name, err), ts.close())
-		}
+	ts.store, ts.waiting = store, saved.log.Lost.any()
+	for name, st := range saved.byName {
+		t := newTarget(store, st.storedSavepoint)
+		t.doubt = st.doubt
 		ts.byName[name] = t
 	}
-	if err := ts.disinherit(); err != nil {
-		return nil, errors.Join(fmt.Errorf("close savepoint: %w", err), ts.close())
-	}
-	if len(ts.byName) > 0 {
-		// A process that was killed may have made one whose name a power cut would still take.
-		if err := dir.sync(); err != nil {
-			return nil, errors.Join(fmt.Errorf("make savepoints durable: %w", err), ts.close())
-		}
-	}
-	if err := ts.finishAdoptions(); err != nil {
-		o.Logger.Warn("Cannot remove the savepoint of a target that was renamed; trying again", "err", err)
+	if saved.damaged > 0 {
+		o.Logger.Error("Savepoints are damaged: targets may get some of what the log has twice", "places", saved.damaged)
 	}
 	return ts, nil
 }
 
+// begin makes durable what openTargets found, which a process that was killed may not have got as far as
+// doing, and what follows from damage.
+func (ts *targets) begin(head Mark) error {
+	for _, t := range ts.all() {
+		t.mu.Lock()
+		t.resolve(head)
+		t.mu.Unlock()
+	}
+	switch {
+	case head.Commit == 0:
+		// Nothing was ever collected: a process ended while it was making the files.
+		ts.store.found(true)
+		ts.waiting = false
+	case ts.store.generation == 0:
+		// The files are made before anything is collected, so somebody has removed them.
+		ts.o.Logger.Error("The files of savepoints are missing: each target gets everything that the log has")
+		ts.store.missAll()
+		ts.waiting = true
+	}
+	if err := ts.store.flush(); err != nil {
+		return fmt.Errorf("make savepoints durable: %w", err)
+	}
+	return nil
+}
+
 // all is every target, in the order of names.
 func (ts *targets) all() []*target {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
+	ts.stateMu.Lock()
+	defer ts.stateMu.Unlock()
 	var all []*target
 	for _, name := range slices.Sorted(maps.Keys(ts.byName)) {
 		all = append(all, ts.byName[name])
@@ -112,7 +118,7 @@ func (ts *targets) highest(log ID) Mark {
 	var top Mark
 	for _, t := range ts.all() {
 		sp := t.savepoint()
-		marks := []Mark{sp.Start, sp.High, t.knownDurable()}
+		marks := []Mark{sp.Start, sp.High}
 		for _, r := range sp.Done {
 			marks = append(marks, r.To)
 		}
@@ -123,19 +129,19 @@ func (ts *targets) highest(log ID) Mark {
 			top = later(top, m)
 		}
 	}
+	if d := ts.store.durableLog(); d.Log != (ID{}) && (log == (ID{}) || d.Log == log) {
+		top = later(top, d)
+	}
 	return top
 }
 
-// durable has the greatest commit number and the greatest total that were durable in that
-// log, as far as the savepoints tell. What the disk has less was not lost to a power cut.
+// durable is the last commit that was durable in that log, as far as the savepoints tell. What the disk has less was
+// not lost to a power cut.
 func (ts *targets) durable(log ID) Mark {
-	var top Mark
-	for _, t := range ts.all() {
-		if m := t.knownDurable(); m.Log == log {
-			top = later(top, m)
-		}
+	if d := ts.store.durableLog(); d.Log == log {
+		return d
 	}
-	return top
+	return Mark{}
 }
 
 // serve reports whether any savepoint is one of that log.
@@ -146,6 +152,12 @@ func (ts *targets) serve(log ID) bool {
 // lowest is the oldest segment that any target still needs by its durable savepoint,
 // orphans included; not ok if there are no targets.
 func (ts *targets) lowest() (segment int, ok bool) {
+	ts.stateMu.Lock()
+	waiting := ts.waiting
+	ts.stateMu.Unlock()
+	if waiting {
+		return 0, true
+	}
 	for _, t := range ts.all() {
 		if at := t.needs(); !ok || at < segment {
 			segment, ok = at, true
@@ -159,15 +171,13 @@ func (ts *targets) lowest() (segment int, ok bool) {
 // savepoint moves to end. That is durable when dropThrough returns nil, and only then
 // may the caller unlink. After an error it may be called again.
 func (ts *targets) dropThrough(end Mark) error {
-	var errs []error
 	for _, t := range ts.all() {
 		if n, moved := t.drop(end, Budget); moved {
 			ts.o.Logger.Warn("Dropping undelivered samples for the disk budget",
 				"target", t.name, "samples", n, "segment", end.Segment)
 		}
-		errs = append(errs, t.save())
 	}
-	return errors.Join(errs...)
+	return ts.store.flush()
 }
 
 // enforceBacklog lets the oldest segments go, each target for itself only, while its
@@ -190,7 +200,7 @@ func (ts *targets) enforceBacklog(t tail) error {
 		if n, moved := target.drop(end, Budget); moved {
 			ts.o.Logger.Warn("Dropping undelivered samples beyond the target's max_backlog",
 				"target", target.name, "samples", n, "max_backlog", limit, "segment", end.Segment)
-			errs = append(errs, target.save())
+			ts.store.write(target) // the next second's sync tells of an error
 		}
 	}
 	return errors.Join(errs...)
@@ -265,13 +275,11 @@ type Orphan struct {
 // Orphans are those that have something pending, by name.
 func (l *Log) Orphans() []Orphan {
 	head, segments := l.head(), l.index.segments()
-	l.targets.mu.Lock()
-	ttl := l.targets.ttl
-	l.targets.mu.Unlock()
+	ttl := l.targets.orphanTTL()
 	var orphans []Orphan
 	for _, t := range l.targets.all() {
 		since, seen, orphan := t.orphaned()
-		if !orphan || t.isLost() {
+		if !orphan {
 			continue
 		}
 		if ledger := t.ledger(head); ledger.Pending > 0 {
@@ -289,37 +297,49 @@ func (l *Log) Orphans() []Orphan {
 // the log it has still to get; zero for one that the log does not know.
 func (l *Log) Account(name string) (ledger Ledger, pending int64) {
 	head, segments := l.head(), l.index.segments()
-	l.targets.mu.Lock()
-	t := l.targets.byName[name]
-	l.targets.mu.Unlock()
-	if t == nil || t.isLost() {
+	t := l.targets.get(name)
+	if t == nil {
 		return Ledger{}, 0
 	}
 	return t.ledger(head), t.pendingBytes(segments, head)
+}
+
+// get is the target of that name; nil if there is none.
+func (ts *targets) get(name string) *target {
+	ts.stateMu.Lock()
+	defer ts.stateMu.Unlock()
+	return ts.byName[name]
+}
+
+// set says which target has that name; nil: none has.
+func (ts *targets) set(name string, t *target) {
+	ts.stateMu.Lock()
+	defer ts.stateMu.Unlock()
+	if ts.byName[name] = t; t == nil {
+		delete(ts.byName, name)
+	}
 }
 
 // save makes all savepoints durable that have changed, and removes orphans that are
 // overdue. The log calls it each second.
 func (ts *targets) save() error {
 	ts.touch(false)
-	var errs []error
-	for _, t := range ts.all() {
-		errs = append(errs, t.save())
-	}
-	return errors.Join(append(errs, ts.finishAdoptions(), ts.expire())...)
+	return errors.Join(ts.store.check(), ts.store.flush(), ts.expire())
 }
 
 // touch notes which targets are open, and for how long the others have not been.
 func (ts *targets) touch(ending bool) {
-	ts.mu.Lock()
+	ts.stateMu.Lock()
 	now := time.Now()
 	passed := now.Sub(ts.looked)
 	ts.looked = now
-	ts.mu.Unlock()
-	durable := ts.o.Durable()
-	for _, t := range ts.all() {
-		t.learn(durable, ending)
+	ts.stateMu.Unlock()
+	all := ts.all()
+	for _, t := range all {
 		t.touch(ts.o.Now(), passed, ending)
+	}
+	if len(all) > 0 {
+		ts.store.learn(ts.o.Durable())
 	}
 }
 
@@ -327,41 +347,57 @@ func (ts *targets) touch(ending bool) {
 func (ts *targets) expire() error {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	if ts.ttl <= 0 || time.Since(ts.opened) < min(orphanGrace, ts.ttl) {
+	ttl := ts.orphanTTL()
+	if ttl <= 0 || time.Since(ts.opened) < min(orphanGrace, ttl) {
 		return nil
 	}
 	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(ts.byName)) {
-		t := ts.byName[name]
+	for _, t := range ts.all() {
 		since, seen, orphan := t.orphaned()
-		if !orphan || seen < ts.ttl {
+		if !orphan || seen < ttl {
 			continue
 		}
-		if err := t.remove(); err != nil {
+		if err := ts.remove(t); err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		delete(ts.byName, name)
 		ts.o.Logger.Warn("Removed the queue of a target that is no longer configured",
-			"target", name, "last_open", since, "acknowledged", t.position().Position)
+			"target", t.name, "last_open", since, "acknowledged", t.position().Position)
 	}
 	return errors.Join(errs...)
 }
 
+// remove removes a target and its savepoint. After an error it is as it was; mu is held.
+func (ts *targets) remove(t *target) error {
+	err := ts.store.end(t.name, nil, func() {
+		t.retire(true)
+		ts.set(t.name, nil)
+	})
+	if err != nil {
+		t.retire(false)
+		ts.set(t.name, t)
+		ts.store.renew()
+		return fmt.Errorf("remove savepoint of target %q: %w", t.name, err)
+	}
+	return nil
+}
+
 // setOrphanTTL changes the time that orphans keep their queue; 0 means for ever.
 func (ts *targets) setOrphanTTL(ttl time.Duration) {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
+	ts.stateMu.Lock()
+	defer ts.stateMu.Unlock()
 	ts.ttl = ttl
+}
+
+func (ts *targets) orphanTTL() time.Duration {
+	ts.stateMu.Lock()
+	defer ts.stateMu.Unlock()
+	return ts.ttl
 }
 
 // close makes everything durable and closes the files. Readers should be closed by
 // then.
 func (ts *targets) close() error {
 	ts.touch(true)
-	var errs []error
-	for _, t := range ts.all() {
-		errs = append(errs, t.save(), t.closeFile())
-	}
-	return errors.Join(errs...)
+	return ts.store.close()
 }

@@ -230,8 +230,8 @@ func TestOrphans(t *testing.T) {
 			t.Error("removed before targets had time to be opened")
 		}
 		run(2 * time.Minute)
-		if n := len(dir.crash().entries); n != 0 {
-			t.Errorf("%d files are left", n)
+		if left := savedIn(t, dir.crash()); len(left) != 0 {
+			t.Errorf("%q are left", left)
 		}
 	})
 }
@@ -334,11 +334,15 @@ func TestSavepointLost(t *testing.T) {
 			}
 			switch what {
 			case "garbage":
-				for i := range dir.entries["a"].data {
-					dir.entries["a"].data[i] = byte(i * 7)
+				for _, name := range savepointNames {
+					for i := range dir.entries[name].data {
+						dir.entries[name].data[i] = byte(i * 7)
+					}
 				}
 			case "empty":
-				dir.entries["a"].data = nil
+				for _, name := range savepointNames {
+					dir.entries[name].data = nil
+				}
 			case "other log":
 				l = newFakeLog()
 				for n, s := range p.segments {
@@ -539,6 +543,9 @@ func TestSaveOnlyWhatChanged(t *testing.T) {
 	p := newPlan(1, 6, 5)
 	a := openTestReader(t, ts, p.log(), "a", ReaderOptions{StartAt: StartOldest})
 	openTestReader(t, ts, p.log(), "b", ReaderOptions{StartAt: StartOldest})
+	if err := ts.save(); err != nil { // that they were made
+		t.Fatal(err)
+	}
 	writes := 0
 	dir.fault = func(op string) (int, error) {
 		if op == "write" {
@@ -558,8 +565,8 @@ func TestSaveOnlyWhatChanged(t *testing.T) {
 	if err := ts.save(); err != nil {
 		t.Fatal(err)
 	}
-	if writes != 1 {
-		t.Errorf("%d writes for one change", writes)
+	if writes != 2 {
+		t.Errorf("%d writes for two outcomes", writes)
 	}
 	sp := memTargets(t, dir.crash(), targetsOptions{}).byName["a"].savepoint()
 	if sp.Acked() != end || sp.Outcome.Delivered != 10 {

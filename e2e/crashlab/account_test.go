@@ -70,6 +70,9 @@ func (l *lab) client(timeout time.Duration) *http.Client {
 func (l *lab) get(path string) (string, error) {
 	resp, err := l.client(3 * time.Second).Get("http://" + l.web + path)
 	if err != nil {
+		if l.gone() {
+			err = fmt.Errorf("the agent has ended, %s: %w", l.cmd.ProcessState, err)
+		}
 		return "", err
 	}
 	defer resp.Body.Close()

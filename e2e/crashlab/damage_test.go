@@ -47,7 +47,10 @@ type logFiles struct {
 	memory   int    // that an agent takes to deliver it, KiB
 }
 
-const savepoint = "savepoints/lab"
+const savepoint = "savepoints/records.0"
+
+// savepointTwin is the other one. What is done to one of them costs little, so it is done to both.
+const savepointTwin = "savepoints/records.1"
 
 func damagedOptions() options {
 	return options{series: 3000, interval: 50 * time.Millisecond, wal: "max_bytes: 1MiB, min_free_bytes: 1MiB"}
@@ -111,7 +114,7 @@ func (f *logFiles) damage(rnd *rand.Rand, n int, foreign []byte) harm {
 		return harm{what: what, files: map[string][]byte{name: contents}, harmful: harmful}
 	}
 	save := func(what string, contents []byte) harm {
-		return harm{what: "savepoint " + what, files: map[string][]byte{savepoint: contents}, doubt: true}
+		return harm{what: "savepoint " + what, files: map[string][]byte{savepoint: contents, savepointTwin: contents}, doubt: true}
 	}
 	switch n % 16 {
 	case 0, 1:
@@ -171,11 +174,8 @@ func (f *logFiles) damage(rnd *rand.Rand, n int, foreign []byte) harm {
 	}
 	if n%32 < 16 {
 		s := bytes.Clone(f.files[savepoint])
-		for at := 0; at+17 < len(s); at += len(s) / 2 { // both slots: magic, version, sequence, length
-			end := at + 17 + int(bigendian.BigEndian.Uint32(s[at+13:]))
-			s[at+4] = 0xff
-			bigendian.BigEndian.PutUint32(s[end:], crc32.Checksum(s[at:end], crc32.MakeTable(crc32.Castagnoli)))
-		}
+		s[2] = 0xff // magic, version, kind, generation, sequence, owner, checksum
+		bigendian.BigEndian.PutUint32(s[28:], crc32.Checksum(s[:28], crc32.MakeTable(crc32.Castagnoli)))
 		h := save("of a newer format", s)
 		h.refused = true
 		return h

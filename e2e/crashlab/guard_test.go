@@ -42,7 +42,7 @@ func (l *lab) refused(storage string, uid uint32) refusal {
 	var out strings.Builder
 	cmd.Stderr = &out
 	began := time.Now()
-	if err := cmd.Start(); err != nil {
+	if err := children.start(cmd.Start); err != nil {
 		l.t.Fatal(err)
 	}
 	late := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
@@ -189,15 +189,11 @@ func TestTwoAtOnce(t *testing.T) {
 			both[i] = exec.Command(l.args[0], append(slices.Clone(l.args[1:len(l.args)-1]), "127.0.0.1:0")...)
 			both[i].SysProcAttr, both[i].Stderr, ended[i] = dieWithParent(), &said[i], make(chan struct{})
 		}
-		var starting sync.WaitGroup
 		began := time.Now()
 		for i, cmd := range both {
-			starting.Go(func() {
-				if err := cmd.Start(); err != nil {
-					t.Error(err)
-				}
-			})
-			starting.Wait() // the threads that start them must outlive them
+			if err := children.start(cmd.Start); err != nil {
+				t.Fatal(err)
+			}
 			go func() {
 				defer close(ended[i])
 				_ = cmd.Wait() // how it ended is in ProcessState

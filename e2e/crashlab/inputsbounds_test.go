@@ -230,7 +230,7 @@ func (in *inputs) stopAmid(n int) (stopped []*exec.Cmd) {
 	for i := range n {
 		cmd := exec.Command("/bin/sh", "-c", `while echo "slow 1"; do sleep 0.02; done | `+curl+` -sS -H Expect: -T - "$0"`, in.url(byText, i))
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-		if err := cmd.Start(); err != nil {
+		if err := children.start(cmd.Start); err != nil {
 			in.t.Fatal(err)
 		}
 		in.t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }) // it has ended

@@ -172,3 +172,43 @@ func (l *lab) reloadCommand(setting string) *exec.Cmd {
 	}
 	return exec.Command(l.args[0], "reload", "--config.file", file, "--storage.path", l.storage)
 }
+
+// underWay is how long before a kill a request may have begun to arrive that is sent again: its answer, and what the sender makes
+// of that, take their time.
+const underWay = 150 * time.Millisecond
+
+// TestKillSendsAgainOnlyWhatWasUnderWay kills an agent that delivers 10,000 samples a second: nothing comes twice but what
+// was on its way at that moment.
+func TestKillSendsAgainOnlyWhatWasUnderWay(t *testing.T) {
+	t.Parallel()
+	rnd := seeded(t)
+	l := newLab(t, options{series: 500, interval: 50 * time.Millisecond})
+	kills := tier(8, 100)
+	for range kills {
+		l.run()
+		time.Sleep(between(rnd, 1500, 2600)) // the fault's own schedule
+		l.crash()
+	}
+	l.run()
+	l.acked(5)
+	r, g := l.settle()
+	l.complete(r, g)
+	var suspects uint64
+	window := underWay + 2*l.witness.slippedBy()
+	for _, s := range l.recv.Seen() {
+		for _, f := range l.faults {
+			if s.At.After(f.Add(-window)) && s.At.Before(f.Add(pace)) {
+				suspects += uint64(s.Samples)
+				break
+			}
+		}
+	}
+	t.Logf("%d kills at %d samples/s: %d samples came twice, %.0f a kill; %d arrived within %s of a kill", kills, 500*20, r.Duplicated, float64(r.Duplicated)/float64(kills), suspects, window)
+	if r.Duplicated > suspects {
+		t.Errorf("%d samples came twice; only %d arrived within %s before a kill", r.Duplicated, suspects, window)
+	}
+	results.Add(t, results.Line{
+		What: "kill -9 at 10,000 samples a second", Count: kills, Lost: int(r.Missing), Seed: seed(t),
+		Figures: map[string]float64{"came_twice": float64(r.Duplicated), "of": float64(r.Appended)},
+	})
+}

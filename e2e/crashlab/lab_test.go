@@ -171,11 +171,11 @@ func (l *lab) spawn(program string, args, env []string, stdin, more *os.File) {
 	}
 	// Whatever ends the test ends the agent as well.
 	cmd.SysProcAttr = dieWithParent()
-	start := cmd.Start
+	start := children.start
 	if l.inside != nil {
-		start = func() error { return l.inside.do(cmd.Start) }
+		start = l.inside.do
 	}
-	if err := start(); err != nil {
+	if err := start(cmd.Start); err != nil {
 		l.t.Fatal(err)
 	}
 	done := make(chan struct{})

@@ -28,7 +28,11 @@ func TestMain(m *testing.M) {
 	if os.Getenv("HWSAGENT_E2E") != "" {
 		ownMounts()
 	}
+	ended := make(chan struct{})
+	go func() { defer close(ended); children.run() }()
 	code := m.Run()
+	children.end()
+	<-ended
 	if dir := builtDir.Load(); dir != nil {
 		_ = os.RemoveAll(*dir)
 	}

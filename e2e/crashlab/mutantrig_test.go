@@ -20,19 +20,25 @@ import (
 	"hwsagent/e2e/mutate"
 )
 
-// How many peers there are of each sort in the full tier: 200 in all. The short tier has a
-// quarter of them, but all endpoints: a target whose token is refused asks again only after a
-// while.
+// How many peers there are of each sort: 200 in all.
 const (
-	ofExporters = 8  // of each format, over HTTP/1.1, and as many over HTTP/2
+	ofExporters = 11 // of each format, over HTTP/1.1, and as many over HTTP/2
 	ofLists     = 3  // of targets, over HTTP/1.1 and over HTTP/2
 	ofCommands  = 4  // that are exporters
 	ofFiles     = 3  // of each sort
 	ofDevices   = 8  // that speak SNMP
-	ofReceivers = 5  // of each version, over HTTP/1.1 and over HTTP/2
+	ofReceivers = 2  // of each version, over HTTP/1.1 and over HTTP/2
 	ofEndpoints = 16 // of tokens, which are asked over HTTP/1.1 alone
+	ofTokens    = 4  // of them, for targets of remote write; the others are for scrape jobs
 	ofAskers    = 6  // of each way in
 )
+
+// mostSeries bounds the series of each input, as an operator bounds inputs that are not trusted: what a
+// series takes in memory is due for each target that is behind.
+const mostSeries = 300
+
+// limited is the same for a scrape job.
+const limited = "hwsagent: {max_series: 300}"
 
 // rig puts an agent and its peers together.
 type rig struct {
@@ -45,21 +51,7 @@ type rig struct {
 
 	probes, jobs, targets strings.Builder // of the configuration
 	names                 map[string]int  // of peers, by sort
-}
-
-func some(n int) int {
-	if os.Getenv("HWSAGENT_TORTURE") == "" {
-		return max(1, (n+2)/4)
-	}
-	return n
-}
-
-// everyOne is what [some] makes n of.
-func everyOne(n int) int {
-	if some(4) < 4 {
-		return 4 * n
-	}
-	return n
+	listed                string          // host:port of the exporter that lists name
 }
 
 // name gives a peer its name.
@@ -68,26 +60,17 @@ func (r *rig) name(sort string) string {
 	return fmt.Sprintf("%s %d", sort, r.names[sort])
 }
 
-// deckOf is the deck of one sort of peer. In the short tier, whose peers have not the time to
-// play each kind, those of a group share one.
-func (r *rig) deckOf(sort, group, what string, kinds []mutate.Kind) *deck {
-	if os.Getenv("HWSAGENT_TORTURE") == "" {
-		sort = group
-	}
-	return r.m.decks.add(sort+", "+what, kinds)
-}
-
 // servers makes some, over HTTP/1.1, or HTTP/2 with TLS. format is that of the contents.
-func (r *rig) servers(n int, group, sort, format string, h2 bool, right func(*rand.Rand) mutate.Answer, contents []mutate.Content) (all []*server) {
-	for range some(n) {
+func (r *rig) servers(n int, sort, format string, h2 bool, right func(*rand.Rand) mutate.Answer, contents []mutate.Content) (all []*server) {
+	for range n {
 		s := &server{name: r.name(sort), address: freeAddress(r.t), right: right, contents: contents, compress: true}
 		over := "HTTP/1.1"
 		if h2 {
 			s.tls, over = r.certs.Config(true), "HTTP/2"
 		}
 		protocol, content := s.kinds(1)
-		s.protocol = r.deckOf(sort, group, over, protocol)
-		s.content = r.deckOf(sort, group, format, content)
+		s.protocol = r.m.decks.add(sort+", "+over, protocol)
+		s.content = r.m.decks.add(sort+", "+format, content)
 		r.m.peers, all = append(r.m.peers, s), append(all, s)
 	}
 	return all
@@ -121,7 +104,7 @@ func newMutants(t *testing.T) *mutants {
 	t.Helper()
 	endToEnd(t)
 	m := &mutants{
-		decks: newDecks(t), patience: time.Duration(tier(1500, 7000)) * time.Millisecond, lasting: time.Duration(tier(9, 600)) * time.Second, life: tier(4000, 30_000), calmly: 1500 * time.Millisecond,
+		decks: newDecks(t), patience: 7 * time.Second, lasting: time.Duration(tier(9, 600)) * time.Second, life: 30 * time.Second, calmly: 1500 * time.Millisecond,
 		rounds: hostRounds{ups: map[int64]float64{}, of: map[int64]int{}},
 	}
 	certs, err := hostile.NewCerts()
@@ -138,7 +121,7 @@ func newMutants(t *testing.T) *mutants {
 	receivers := r.askers()
 	t.Cleanup(m.away)
 	m.lab = newLab(t, options{
-		interval: time.Second, scrape: time.Duration(tier(500, 1000)) * time.Millisecond, global: ", scrape_start_timestamps: true", wal: "max_bytes: 512MiB, min_free_bytes: 1MiB", also: m.rounds.add,
+		interval: time.Second, scrape: time.Second, global: ", scrape_start_timestamps: true", wal: "max_bytes: 512MiB, min_free_bytes: 1MiB", also: m.rounds.add,
 		more: "  - {name: host, type: host, interval: 1s, timeout: 1s}\n" + r.probes.String() + "scrape_configs:" + r.jobs.String() + receivers + "\nweb: {pprof: true}",
 	})
 	m.web, m.args[len(m.args)-1] = r.page, r.page
@@ -181,44 +164,45 @@ func answerOf(contentType string, body func(*rand.Rand) []byte) func(*rand.Rand)
 func (r *rig) exporters() {
 	for _, f := range formats() {
 		for _, h2 := range []bool{false, true} {
-			all := r.servers(ofExporters, "exporters", "exporter, "+f.name, f.name, h2, answerOf(f.contentType, f.right), f.contents)
+			all := r.servers(ofExporters, "exporter, "+f.name, f.name, h2, answerOf(f.contentType, f.right), f.contents)
 			fmt.Fprintf(&r.jobs, `
-  - {job_name: %q, %s, scrape_protocols: [%s], scrape_native_histograms: true, static_configs: [{targets: [%s]}]}`,
-				fmt.Sprint(f.name, h2), r.scheme(h2), f.protocol, addressesOf(all))
+  - {job_name: %q, %s, scrape_protocols: [%s], scrape_native_histograms: true, static_configs: [{targets: [%s]}], %s}`,
+				fmt.Sprint(f.name, h2), r.scheme(h2), f.protocol, addressesOf(all), limited)
 		}
 	}
 	for i, f := range formats()[:2] {
-		for n, s := range r.servers(ofCommands/2, "exporters", "exporter of a command, "+f.name, f.name, false, answerOf(f.contentType, f.right), f.contents) {
+		for n, s := range r.servers(ofCommands/2, "exporter of a command, "+f.name, f.name, false, answerOf(f.contentType, f.right), f.contents) {
 			s.compress = false // such an exporter is not asked for it
-			fmt.Fprintf(&r.probes, "  - {name: exporter-%d-%d, type: exec, command: [/bin/sleep, \"100000\"], scrape_url: %q}\n", i, n, s.url("/metrics"))
+			fmt.Fprintf(&r.probes, "  - {name: exporter-%d-%d, type: exec, command: [/bin/sleep, \"100000\"], scrape_url: %q, max_series: %d}\n", i, n, s.url("/metrics"), mostSeries)
 		}
 	}
 }
 
 // lists are of targets. Whatever they say, it is one exporter of this test that is scraped.
 func (r *rig) lists() {
-	only := r.servers(1, "exporters", "exporter that lists name", formats()[0].name, false, answerOf(formats()[0].contentType, formats()[0].right), formats()[0].contents)[0]
+	only := r.servers(1, "exporter that lists name", formats()[0].name, false, answerOf(formats()[0].contentType, formats()[0].right), formats()[0].contents)[0]
+	r.listed = only.address
 	valid := fmt.Appendf(nil, `[{"targets":[%q],"labels":{"a":"b"}}]`, only.address)
 	contents := mutate.Targets(valid)
 	relabel := fmt.Sprintf("relabel_configs: [{target_label: __address__, replacement: %q}, {target_label: __scheme__, replacement: http}, {regex: __param_.*, action: labeldrop}]", only.address)
 	for _, h2 := range []bool{false, true} {
-		for i, s := range r.servers(ofLists, "exporters", "list of targets", "list", h2, answerOf("application/json", func(*rand.Rand) []byte { return valid }), contents) {
+		for i, s := range r.servers(ofLists, "list of targets", "list", h2, answerOf("application/json", func(*rand.Rand) []byte { return valid }), contents) {
 			secure := ""
 			if h2 {
 				secure = fmt.Sprintf(", tls_config: {ca_file: %q}", r.ca)
 			}
-			fmt.Fprintf(&r.jobs, "\n  - {job_name: list-%d-%t, %s, http_sd_configs: [{url: %q, refresh_interval: 1s%s}]}", i, h2, relabel, s.url("/targets"), secure)
+			fmt.Fprintf(&r.jobs, "\n  - {job_name: list-%d-%t, %s, http_sd_configs: [{url: %q, refresh_interval: 1s%s}], %s}", i, h2, relabel, s.url("/targets"), secure, limited)
 		}
 	}
 	for i, w := range r.writers("targets-%d.json", "file of targets", func(*rand.Rand) []byte { return valid }, contents) {
-		fmt.Fprintf(&r.jobs, "\n  - {job_name: file-%d, %s, file_sd_configs: [{files: [%q], refresh_interval: 1s}]}", i, relabel, w.file)
+		fmt.Fprintf(&r.jobs, "\n  - {job_name: file-%d, %s, file_sd_configs: [{files: [%q], refresh_interval: 1s}], %s}", i, relabel, w.file, limited)
 	}
 }
 
 // writers make some peers that write files.
 func (r *rig) writers(file, sort string, right func(*rand.Rand) []byte, contents []mutate.Content) (all []*writer) {
 	d := r.m.decks.add(sort, mutate.Plain(contents))
-	for i := range some(ofFiles) {
+	for i := range ofFiles {
 		w := &writer{name: r.name(sort), file: r.file(fmt.Sprintf(file, i), ""), deck: d, right: right, contents: contents}
 		all = append(all, w)
 		r.m.peers = append(r.m.peers, w)
@@ -230,16 +214,16 @@ func (r *rig) writers(file, sort string, right func(*rand.Rand) []byte, contents
 func (r *rig) files() {
 	text := formats()[0]
 	r.writers("mutant-%d.prom", "textfile", text.right, text.contents)
-	fmt.Fprintf(&r.probes, "  - {name: files, type: textfile, directory: %q}\n", r.dir)
+	fmt.Fprintf(&r.probes, "  - {name: files, type: textfile, directory: %q, max_series: %d}\n", r.dir, mostSeries)
 	for i, w := range r.writers("printed-%d", "command", text.right, text.contents) {
-		fmt.Fprintf(&r.probes, "  - {name: command-%d, type: exec, command: [/bin/cat, %q]}\n", i, w.file)
+		fmt.Fprintf(&r.probes, "  - {name: command-%d, type: exec, command: [/bin/cat, %q], max_series: %d}\n", i, w.file, mostSeries)
 	}
 }
 
 // devices speak SNMP.
 func (r *rig) devices() {
 	d := r.m.decks.add("device", deviceKinds(&gosnmp.SnmpPacket{Version: gosnmp.Version2c}))
-	for i := range some(ofDevices) {
+	for i := range ofDevices {
 		dev := &device{name: r.name("device"), deck: d, address: freeAddress(r.t)}
 		r.m.peers = append(r.m.peers, dev)
 		fmt.Fprintf(&r.probes, "  - {name: device-%d, type: snmp, target: %q, auth: {version: 2, community: public}, modules: [system, if_mib], packet_timeout: 200ms, retries: 1}\n", i, dev.address)
@@ -260,7 +244,7 @@ func (r *rig) receivers() {
 	secure := fmt.Sprintf("\n    tls_config: {ca_file: %q}\n    enable_http2: true", r.ca)
 	for _, message := range []string{"prometheus.WriteRequest", "io.prometheus.write.v2.Request", "auto"} {
 		for _, h2 := range []bool{false, true} {
-			for i, s := range r.servers(ofReceivers, "receivers", "receiver, "+message, "words", h2, nothing, text) {
+			for i, s := range r.servers(ofReceivers, "receiver, "+message, "words", h2, nothing, text) {
 				more := "\n    protobuf_message: " + message
 				if h2 {
 					more += secure
@@ -275,8 +259,13 @@ func (r *rig) receivers() {
 	}
 	r.t.Cleanup(well.Stop)
 	token := []byte(`{"access_token":"token","token_type":"Bearer","expires_in":1}`)
-	for i, s := range r.servers(everyOne(ofEndpoints), "receivers", "token endpoint", "token", false, answerOf("application/json", func(*rand.Rand) []byte { return token }), mutate.Tokens(token)) {
-		entry(fmt.Sprintf("token-%d", i), well.URL(), fmt.Sprintf("\n    oauth2: {client_id: agent, client_secret: mutant, token_url: %q}", s.url("/token")))
+	for i, s := range r.servers(ofEndpoints, "token endpoint", "token", false, answerOf("application/json", func(*rand.Rand) []byte { return token }), mutate.Tokens(token)) {
+		oauth := fmt.Sprintf("oauth2: {client_id: agent, client_secret: mutant, token_url: %q}", s.url("/token"))
+		if i < ofTokens {
+			entry(fmt.Sprintf("token-%d", i), well.URL(), "\n    "+oauth)
+			continue
+		}
+		fmt.Fprintf(&r.jobs, "\n  - {job_name: token-%d, %s, static_configs: [{targets: [%q]}], %s}", i, oauth, r.listed, limited)
 	}
 }
 
@@ -293,8 +282,8 @@ func (r *rig) askers() string {
 		r.t.Fatal(err)
 	}
 	web := r.file("web.yml", fmt.Sprintf("tls_server_config: {cert_file: %q, key_file: %q}\n", r.file("cert.pem", string(cert)), r.file("key.pem", string(key))))
-	add := func(sort, group, format string, set func(a *asker)) {
-		for range some(ofAskers) {
+	add := func(sort, format string, set func(a *asker)) {
+		for range ofAskers {
 			a := &asker{sort: sort, name: r.name(sort), patience: r.m.patience}
 			set(a)
 			over := "HTTP/1.1"
@@ -302,7 +291,7 @@ func (r *rig) askers() string {
 				over = "HTTP/2"
 			}
 			protocol, content := a.kinds()
-			a.protocol, a.content = r.deckOf(sort, group, over, protocol), r.deckOf(sort, group, format, content)
+			a.protocol, a.content = r.m.decks.add(sort+", "+over, protocol), r.m.decks.add(sort+", "+format, content)
 			r.m.peers, r.m.askers = append(r.m.peers, a), append(r.m.askers, a)
 		}
 	}
@@ -312,7 +301,7 @@ func (r *rig) askers() string {
 			over = []bool{false, true}
 		}
 		for _, h2 := range over {
-			add(fmt.Sprint("client, ", w, map[bool]string{true: " over HTTP/2"}[h2]), "clients", string(w), func(a *asker) {
+			add(fmt.Sprint("client, ", w, map[bool]string{true: " over HTTP/2"}[h2]), string(w), func(a *asker) {
 				a.http2 = h2
 				a.way(w, in)
 				if w == byWrite1 || w == byWrite2 {
@@ -322,9 +311,9 @@ func (r *rig) askers() string {
 		}
 	}
 	for _, what := range []string{"OpenMetrics import", "protobuf push", "OTLP as JSON", "pull", "page"} {
-		add("client, "+what, "clients", what, func(a *asker) { a.other(what, in, r.page, shown) })
+		add("client, "+what, what, func(a *asker) { a.other(what, in, r.page, shown) })
 	}
-	const limits = "limits: {body_bytes: 2MiB, decoded_bytes: 8MiB, memory_bytes: 32MiB, active_series: 20000}"
+	limits := fmt.Sprintf("limits: {body_bytes: 2MiB, decoded_bytes: 8MiB, memory_bytes: 32MiB, active_series: %d}", mostSeries)
 	return fmt.Sprintf(`
 receivers:
   remote_write: {listen: %q, web_config_file: %q, %[7]s}

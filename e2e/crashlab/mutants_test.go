@@ -52,7 +52,7 @@ func TestMutants(t *testing.T) {
 	m.decks.calm.Store(false)
 	began, rnd := time.Now(), seeded(t)
 	for most := began.Add(3 * m.lasting / 2); ; {
-		m.live(between(rnd, m.life/2, m.life*3/2))
+		m.live(between(rnd, int(m.life.Milliseconds())/2, int(m.life.Milliseconds())*3/2))
 		// It may take longer until each kind has had its turn. The last life is not stopped: of all
 		// that it went through nothing may be left.
 		if lasted := time.Since(began); lasted > m.lasting && (m.decks.dealt() || time.Now().After(most)) {
@@ -78,7 +78,7 @@ type mutants struct {
 	rounds   hostRounds
 	patience time.Duration // of askers
 	lasting  time.Duration // of the mutations
-	life     int           // milliseconds, on average
+	life     time.Duration // of the agent, on average
 	calmly   time.Duration
 
 	base    int           // goroutines when all peers have gone

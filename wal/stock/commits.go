@@ -73,7 +73,8 @@ type Commits struct {
 
 	last    uint64
 	segment int
-	foreign bool // the segment belongs to another log
+	foreign bool   // the segment belongs to another log
+	through uint64 // commits of the segment with greater numbers stand in a later one, too
 	about   map[chunks.HeadSeriesRef]*About
 
 	entry   Entry
@@ -93,6 +94,7 @@ func (c *Commits) Next() (*Entry, error) {
 		}
 		if rec.Segment != c.segment || c.about == nil {
 			c.segment, c.foreign, c.about = rec.Segment, false, map[chunks.HeadSeriesRef]*About{}
+			c.through = c.Reader.through(c.Log)
 			c.reset()
 		}
 		switch {
@@ -114,7 +116,7 @@ func (c *Commits) Next() (*Entry, error) {
 
 // counts reports whether the commit record confirms the records before it, and is new.
 func (c *Commits) counts(r Commit) bool {
-	return !c.foreign && r.Records == c.records && r.CRC == c.crc && r.Number > c.last
+	return !c.foreign && r.Records == c.records && r.CRC == c.crc && r.Number > c.last && r.Number <= c.through
 }
 
 func (c *Commits) reset() {

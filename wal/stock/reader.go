@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -60,6 +61,7 @@ type Reader struct {
 	dir      fs.FS
 	close    func() error // closes dir
 	segments []segment
+	headers  map[int]*Header // of segments that through has looked at; nil: not readable
 	stops    []Stop
 
 	open    fs.File // the segment that is being read; nil if none is
@@ -91,7 +93,7 @@ func Open(storage string) (*Reader, error) {
 
 // New reads the segments that dir has now.
 func New(dir fs.FS) (*Reader, error) {
-	r := &Reader{dir: dir, close: func() error { return nil }}
+	r := &Reader{dir: dir, headers: map[int]*Header{}, close: func() error { return nil }}
 	if err := r.list(); err != nil {
 		return nil, fmt.Errorf("list segments: %w", err)
 	}
@@ -192,6 +194,23 @@ func (r *Reader) begin() error {
 	r.labels = map[chunks.HeadSeriesRef]labels.Labels{}
 	r.rec = Record{Segment: s.number}
 	return nil
+}
+
+// through is the number of the last commit of the present segment that no later segment of that log has once more: the
+// least number that one of their headers names as the last commit before it.
+func (r *Reader) through(log ID) uint64 {
+	least := uint64(math.MaxUint64)
+	for _, s := range r.segments {
+		h, ok := r.headers[s.number]
+		if !ok {
+			h = r.header(s.number)
+			r.headers[s.number] = h
+		}
+		if h != nil && h.Log == log && int(h.Number) == s.number {
+			least = min(least, h.Commit)
+		}
+	}
+	return least
 }
 
 // header is the first record of a segment, if that is a header that can be read.

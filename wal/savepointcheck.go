@@ -1,0 +1,86 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// trace is what a file must have if it is the one that this process writes; the zero value says nothing.
+type trace struct {
+	first, last identity // of its records
+	at          int64    // where the last one begins, bytes
+}
+
+// check looks whether the files are still there, and the same. One that is not is written anew by the next sync.
+func (s *savepointStore) check() error {
+	for i := range savepointNames {
+		s.mu.Lock()
+		wants, size := s.traces[i], s.sizes[i]
+		s.mu.Unlock()
+		if what, err := s.gone(i, wants, size); err != nil {
+			return fmt.Errorf("check savepoints: %w", err)
+		} else if what != "" {
+			s.vanished(i)
+		}
+	}
+	return nil
+}
+
+// gone says what has happened to the i-th file if a process that is started now would not find in it what this one has
+// written; "" if it would, or if that cannot be told.
+func (s *savepointStore) gone(i int, wants trace, size int64) (what string, err error) {
+	f, err := s.dir.open(savepointNames[i], os.O_RDWR)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "removed", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	if wants == (trace{}) {
+		return "", nil
+	}
+	differs := func(at int64, n int, same func(b []byte) bool) bool {
+		b := make([]byte, n)
+		if _, err := f.ReadAt(b, at); err != nil {
+			return errors.Is(err, io.EOF) // else it is damage, which a start finds
+		}
+		return !same(b)
+	}
+	is := func(want identity) func(b []byte) bool {
+		return func(b []byte) bool {
+			id, ok, err := decodeIdentity(b)
+			return err == nil && ok && id == want
+		}
+	}
+	switch {
+	case differs(size-1, 1, func([]byte) bool { return true }):
+		return "cut short", nil
+	case differs(0, identitySize, is(wants.first)), differs(wants.at, identitySize, is(wants.last)):
+		return "replaced", nil
+	}
+	return "", nil
+}
+
+// vanished has the i-th file written anew, unless that is to be done already.
+func (s *savepointStore) vanished(i int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settled()
+	if s.blank[i] {
+		return
+	}
+	what, err := s.gone(i, s.traces[i], s.sizes[i]) // once more, for a snapshot may have been written meanwhile
+	if err != nil || what == "" {
+		return
+	}
+	s.logger.Error("A savepoint file was changed under the running agent; writing it anew", "file", savepointNames[i], "change", what)
+	if s.files[i] != nil {
+		_ = s.files[i].Close() // it has no name any more
+	}
+	s.files[i], s.sizes[i], s.blank[i], s.traces[i] = nil, 0, true, trace{}
+	s.active, s.compact = 1-i, true
+}

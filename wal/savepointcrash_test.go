@@ -1,0 +1,435 @@
+package wal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A power cut is no damage, whatever it takes: while the files grow, while records of several sectors are appended, and
+// while a snapshot is written. No target is doubted, none counts as lost, and each has what was durable or something later.
+func TestPowerCutIsNoDamage(t *testing.T) {
+	for seed := range uint64(3) {
+		rng := rand.New(rand.NewPCG(43, seed))
+		dir := newMemDir()
+		ts := registryOf(t, dir, "a", "b", "c")
+		durable, moments := map[string]uint64{}, 0
+		judge := func(op string) {
+			if t.Failed() || op == "write" && !dir.growing && rng.IntN(20) > 0 {
+				return
+			}
+			for _, left := range []*memDir{dir.crash(), dir.cut(rng), dir.cut(rng)} {
+				moments++
+				got := loadSavepoints(t, left)
+				if got.damaged > 0 || got.log.Lost.any() {
+					t.Errorf("seed %d, %s: %d places count as damaged, lost %+v", seed, op, got.damaged, got.log.Lost)
+				}
+				for name, n := range durable {
+					if st := got.byName[name]; st == nil || st.doubt || st.Outcome.Delivered < n {
+						t.Errorf("seed %d, %s: %s is %+v, durable was %d", seed, op, name, st, n)
+					}
+				}
+			}
+		}
+		dir.struck = func(op, _ string) error { judge(op); return nil }
+		moves := func() {
+			for _, tg := range ts.all() {
+				tg.mu.Lock()
+				tg.sp.Outcome.Delivered += 1000
+				tg.sp.Control = make([]byte, rng.IntN(MaxControl))
+				tg.version++
+				tg.mu.Unlock()
+				ts.store.write(tg)
+			}
+		}
+		for i := range 30 {
+			moves()
+			if i == 15 {
+				for n := range 60 { // more than a file of the smallest size has room for
+					name := fmt.Sprint("new ", n)
+					ts.set(name, newTarget(ts.store, storedSavepoint{Name: name, Savepoint: Savepoint{Control: make([]byte, MaxControl)}}))
+				}
+			}
+			if err := ts.save(); err != nil {
+				t.Fatal(err)
+			}
+			for _, tg := range ts.all() {
+				durable[tg.name] = tg.savepoint().Outcome.Delivered
+			}
+		}
+		if dir.struck = nil; ts.store.sizes[0] <= minSavepointFile {
+			t.Fatal("the files have not grown")
+		}
+		if moments < 200 {
+			t.Errorf("only %d cuts", moments)
+		}
+	}
+}
+
+// A file of any length that it is ever made is not taken for one that is cut off.
+func TestEveryLengthIsWhole(t *testing.T) {
+	for n := int64(1); n < 1<<30; n += n/7 + 1 {
+		if size := savepointCapacity(n); !wholeLength(size) {
+			t.Errorf("a file of %d bytes, made for a snapshot of %d, counts as cut off", size, n)
+		}
+	}
+	for _, size := range []int64{1, 511, 512, 4096, minSavepointFile / 2, minSavepointFile + 512, 3 * minSavepointFile, -1} {
+		if wholeLength(size) {
+			t.Errorf("a file of %d bytes counts as whole", size)
+		}
+	}
+}
+
+// One file is overwritten with a copy of the other: what was in it is missed.
+func TestSavepointFileCopiedOverTheOther(t *testing.T) {
+	names := targetNames(3)
+	for file := range 2 {
+		p := newSavepointPair(names)
+		p.bytes[1-file] = bytes.Clone(p.bytes[file])
+		got := p.merged(t)
+		for name, st := range got.byName {
+			if !st.doubt && st.Outcome.Delivered != p.newest[name] {
+				t.Errorf("copy of file %d: %s is behind, and nothing says so", file, name)
+			}
+		}
+		if got.damaged == 0 || len(got.byName) != len(names) {
+			t.Errorf("copy of file %d: %d targets, %d damaged", file, len(got.byName), got.damaged)
+		}
+	}
+}
+
+// TestZeroedSnapshot: when a page of the newest snapshot turns to zeros, the targets that had their newest record there
+// are doubted, also if nothing has changed since the snapshot was written.
+func TestZeroedSnapshot(t *testing.T) {
+	dir := newMemDir()
+	ts := registryOf(t, dir, targetNames(40)...)
+	for _, tg := range ts.all() {
+		tg.setShards(live, 8)
+	}
+	compactNow(t, ts)
+	if err := ts.save(); err != nil { // of the next second
+		t.Fatal(err)
+	}
+	newest := savepointNames[ts.store.active]
+	for at := 0; at < 40*cellSize; at += 4096 {
+		left := dir.crash()
+		clear(left.entries[newest].data[at : at+4096])
+		got := loadSavepoints(t, left)
+		for _, name := range targetNames(40) {
+			if st := got.byName[name]; st == nil || st.Shards != 8 && !st.doubt {
+				t.Fatalf("page at %d: %s is %+v", at, name, st)
+			}
+		}
+	}
+}
+
+// TestDamagedAgainAfterAStart: a start makes up for damage in both files, so that the next damage costs no more than the first.
+func TestDamagedAgainAfterAStart(t *testing.T) {
+	dir := newMemDir()
+	if err := registryOf(t, dir, "a", "b").save(); err != nil {
+		t.Fatal(err)
+	}
+	spoil := func(d *memDir) {
+		newest := d.entries[savepointNames[loadSavepoints(t, d).base]]
+		hit := 0
+		for at := 0; at+cellSize <= len(newest.data); at += cellSize {
+			if c, err := decodeCell(newest.data[at : at+cellSize]); err == nil && c.owner == ownerOf("a") {
+				newest.data[at+cellHead]++
+				hit++
+			}
+		}
+		if hit == 0 {
+			t.Fatal("nothing was damaged")
+		}
+	}
+	for i := range 3 {
+		left := dir.crash()
+		spoil(left)
+		for name, x := range left.entries {
+			left.entries[name] = fresh(x.data)
+		}
+		left.durable = maps.Clone(left.entries)
+		if got := loadSavepoints(t, left); got.byName["a"] == nil || !got.byName["a"].doubt || got.byName["b"].doubt {
+			t.Fatalf("damaged for the %d. time: %+v, lost %+v", i+1, got.byName["a"], got.log.Lost)
+		}
+		ts := memTargets(t, left, targetsOptions{})
+		if err := errors.Join(ts.begin(Mark{Commit: 1}), ts.save()); err != nil {
+			t.Fatal(err)
+		}
+		dir = left
+	}
+}
+
+// A file that is replaced under the agent, by a copy or by something else, or cut short, is written anew as if it had been removed.
+func TestSavepointFileReplaced(t *testing.T) {
+	for _, file := range savepointNames {
+		for _, how := range []string{"copy", "older copy", "empty", "garbage", "the other one", "cut short"} {
+			t.Run(file+" "+how, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					saves := newMemDir()
+					var said bytes.Buffer
+					o := memOptions(t, newMemDir(), saves)
+					o.Logger = slog.New(slog.NewTextHandler(&said, nil))
+					l := openLog(t, o)
+					defer l.Close()
+					r := openReader(t, l, "a", ReaderOptions{})
+					work := func(n int) {
+						for i := range n {
+							if err := commitFloats(l, 3, int64(i), 1); err != nil {
+								t.Fatal(err)
+							}
+							deliver(t, r, 1)
+						}
+					}
+					old := bytes.Clone(saves.kill().entries[file].data)
+					work(2)
+					time.Sleep(1500 * time.Millisecond)
+					with := bytes.Clone(saves.kill().entries[file].data)
+					switch how {
+					case "older copy":
+						with = old
+					case "empty":
+						with = nil
+					case "garbage":
+						with = bytes.Repeat([]byte("garbage."), len(with)/8)
+					case "the other one":
+						with = bytes.Clone(saves.kill().entries[savepointNames[1-slices.Index(savepointNames[:], file)]].data)
+					case "cut short":
+						f, err := saves.open(file, os.O_RDWR)
+						if err != nil || f.Truncate(0) != nil {
+							t.Fatal(err)
+						}
+					}
+					if how != "cut short" {
+						saves.mu.Lock()
+						saves.entries[file] = fresh(with)
+						saves.durable[file] = saves.entries[file]
+						saves.mu.Unlock()
+					}
+					work(1)
+					time.Sleep(2500 * time.Millisecond)
+					for what, left := range map[string]*memDir{"kill": saves.kill(), "power cut": saves.crash()} {
+						s := loadSavepoints(t, left)
+						if st := s.byName["a"]; st == nil || st.Outcome.Delivered != 9 || st.doubt || s.log.Lost.any() || s.damaged > 0 {
+							t.Errorf("after a %s: %+v, lost %+v", what, st, s.log.Lost)
+						}
+					}
+					active := l.targets.store.active == slices.Index(savepointNames[:], file)
+					if said := strings.Contains(said.String(), "under the running agent"); !said && !(strings.HasSuffix(how, "copy") && !active) {
+						t.Errorf("nothing was said")
+					}
+					if err := r.Close(); err != nil {
+						t.Error(err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestOutcomesAtAHighRate: many targets whose outcomes fill a file in less than a second leave nothing unwritten: after a kill at any moment
+// each has its newest outcome.
+func TestOutcomesAtAHighRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mem := newMemDir()
+		o := memOptions(t, nil, nil)
+		o.wrap = func(name string, real directory) directory {
+			_ = real.close()
+			if name == savepointDir {
+				return &slowSyncs{directory: mem, takes: 20 * time.Millisecond}
+			}
+			return newMemDir()
+		}
+		l := openLog(t, o)
+		var readers []*Reader
+		for i := range 10 {
+			readers = append(readers, openReader(t, l, fmt.Sprint(i), ReaderOptions{}))
+		}
+		time.Sleep(100 * time.Millisecond)
+		for i := range uint64(400) { // 1,000 outcomes a second
+			time.Sleep(10 * time.Millisecond)
+			for _, r := range readers {
+				r.target.mu.Lock()
+				r.target.sp.Outcome.Delivered = i
+				r.target.version++
+				r.target.mu.Unlock()
+				l.targets.store.write(r.target)
+			}
+			for name, st := range loadSavepoints(t, mem.kill()).byName {
+				if st.Outcome.Delivered != i {
+					t.Fatalf("after outcome %d: a kill leaves %d of %s", i, st.Outcome.Delivered, name)
+				}
+			}
+		}
+		for _, r := range readers {
+			if err := r.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		_ = l.Close()
+	})
+}
+
+// Closing takes a few fsyncs, however many targets there are and whatever changed of each.
+func TestCloseSyncsOnce(t *testing.T) {
+	for _, n := range []int{1, 47, 1000} {
+		synctest.Test(t, func(t *testing.T) {
+			o := memOptions(t, nil, nil)
+			dirs := map[string]*slowSyncs{}
+			o.wrap = func(name string, real directory) directory {
+				_ = real.close()
+				dirs[name] = &slowSyncs{directory: newMemDir(), takes: 20 * time.Millisecond}
+				return dirs[name]
+			}
+			l := openLog(t, o)
+			var list []Enrolment
+			for i := range n {
+				list = append(list, Enrolment{Name: fmt.Sprint(i)})
+			}
+			if err := l.Enroll(list); err != nil {
+				t.Fatal(err)
+			}
+			if err := commitFloats(l, 3, 1, 1); err != nil {
+				t.Fatal(err)
+			}
+			var readers []*Reader
+			for _, e := range list {
+				r := openReader(t, l, e.Name, ReaderOptions{})
+				deliver(t, r, 1)
+				readers = append(readers, r)
+			}
+			time.Sleep(2500 * time.Millisecond)
+			for _, r := range readers {
+				if err := r.SetControl([]byte("x")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := dirs[savepointDir].count() + dirs[segmentDir].count()
+			var errs []error
+			for _, r := range readers {
+				errs = append(errs, r.Close())
+			}
+			if err := errors.Join(append(errs, l.Close())...); err != nil {
+				t.Error(err)
+			}
+			if took := dirs[savepointDir].count() + dirs[segmentDir].count() - before; took > 3 {
+				t.Errorf("%d targets: %d fsyncs to close", n, took)
+			}
+		})
+	}
+}
+
+// What is noted of the log while a snapshot is being written is durable afterwards, as what is noted of a target.
+func TestLogNotedAmidASnapshot(t *testing.T) {
+	dir := newMemDir()
+	ts := registryOf(t, dir, "a")
+	ts.store.learn(Mark{Log: ID{1}, Commit: 5})
+	once := false
+	dir.struck = func(op, _ string) error {
+		if op == "sync" && !once {
+			once = true
+			ts.store.learn(Mark{Log: ID{1}, Commit: 6})
+			ts.store.mu.Lock()
+			ts.store.putAll()
+			ts.store.mu.Unlock()
+		}
+		return nil
+	}
+	compactNow(t, ts)
+	dir.struck = nil
+	if err := ts.save(); err != nil {
+		t.Fatal(err)
+	}
+	if got := loadSavepoints(t, dir.crash()).log.Durable.Commit; got != 6 {
+		t.Errorf("durable up to commit %d", got)
+	}
+}
+
+// TestThousandTenants: of a thousand tenants one is held, and all others have everything. Damage to the newest record of any one costs the
+// others nothing, and the held one still gets what waits for it.
+func TestThousandTenants(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		segments, saves := newMemDir(), newMemDir()
+		l := openLog(t, memOptions(t, segments, saves))
+		if err := l.Enroll([]Enrolment{{Name: "e", Family: true}}); err != nil {
+			t.Fatal(err)
+		}
+		names := targetNames(1000)
+		const held = "e/500"
+		readers := map[string]*Reader{}
+		for _, name := range names {
+			member, _ := MemberOf("e", name)
+			if _, err := l.EnrollMember("e", member, l.head()); err != nil {
+				t.Fatal(err)
+			}
+			readers[name] = openReader(t, l, name, ReaderOptions{})
+		}
+		for i := range 3 {
+			if err := commitFloats(l, 3, int64(i), 1); err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range names {
+				if name != held {
+					deliver(t, readers[name], 1)
+				}
+			}
+			time.Sleep(1500 * time.Millisecond)
+		}
+		head := l.head()
+		for _, r := range readers {
+			if err := r.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		newest := savepointNames[loadSavepoints(t, saves).base]
+		for _, victim := range []string{held, "e/0", "e/999"} {
+			left, damaged := saves.crash(), 0
+			b := left.entries[newest].data
+			for at := len(b) - cellSize; at >= 0 && damaged == 0; at -= cellSize {
+				if c, err := decodeCell(b[at : at+cellSize]); err == nil && c.known && c.owner == ownerOf(victim) {
+					b[at+cellHead]++
+					damaged++
+				}
+			}
+			again := openLog(t, memOptions(t, segments.crash(), left))
+			if err := again.Enroll([]Enrolment{{Name: "e", Family: true}}); err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range names {
+				tg := again.targets.get(name)
+				if tg == nil {
+					t.Fatalf("damage to %s: %s is gone", victim, name)
+				}
+				sp := tg.savepoint()
+				switch {
+				case name == victim && sp.High.Commit < head.Commit, name == held && sp.Settled() > 0:
+					t.Errorf("damage to %s: it is at %v, and %v may have been sent", victim, sp.Acked(), sp.High)
+				case name != victim && name != held && sp.Acked().Commit != head.Commit:
+					t.Errorf("damage to %s: %s is at %v", victim, name, sp.Acked())
+				case name != victim && sp.High.Commit > sp.Last().Commit:
+					t.Errorf("damage to %s: of %s something may have been sent", victim, name)
+				}
+			}
+			r := openReader(t, again, held, ReaderOptions{})
+			deliver(t, r, 3)
+			if g := r.Ledger(); damaged != 1 || g.Delivered != 9 || g.Pending != 0 {
+				t.Errorf("damage to %s, %d times: %+v", victim, damaged, g)
+			}
+			if err := errors.Join(r.Close(), again.Close()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

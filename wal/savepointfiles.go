@@ -1,0 +1,126 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"math"
+	"os"
+	"slices"
+	"time"
+)
+
+// errEarlierFormat says that savepoints are of the format with one file for each target.
+var errEarlierFormat = errors.New("savepoints are of an earlier format, which this build does not read; nothing was changed: " +
+	"run the hwsagent that wrote them until no target has anything pending, stop it, and start this one with another --storage.path")
+
+// readSavepointFiles reads both files, and how long they are. Damage is no error, and neither is a page that the disk
+// refuses to read. Anything else in the directory is left alone, but for savepoints of an earlier format: these are refused.
+func readSavepointFiles(dir directory, logger *slog.Logger) (files [2]savepointFile, sizes [2]int64, err error) {
+	infos, err := dir.list()
+	if err != nil {
+		return files, sizes, fmt.Errorf("list savepoints: %w", err)
+	}
+	files[1].index = 1
+	for _, info := range infos {
+		i := slices.Index(savepointNames[:], info.name)
+		if i < 0 {
+			if err := checkForeign(dir, info.name); err != nil {
+				return files, sizes, fmt.Errorf("savepoint file %s: %w", info.name, err)
+			}
+			logger.Warn("Ignoring a foreign file among the savepoints", "file", info.name)
+			continue
+		}
+		if files[i], err = readSavepointFile(dir, i, info.size, logger); err != nil {
+			return files, sizes, fmt.Errorf("savepoint file %s: %w", info.name, err)
+		}
+		sizes[i] = info.size / cellSize * cellSize
+	}
+	return files, sizes, nil
+}
+
+// checkForeign says whether a file is a savepoint of the earlier format: it had two slots, each with this at its beginning.
+func checkForeign(dir directory, name string) error {
+	const magic, slot = "hwsp", 16 * 1024
+	f, err := dir.open(name, os.O_RDONLY)
+	if err != nil {
+		return nil //nolint:nilerr // a file that cannot be read is left alone as any foreign one
+	}
+	defer f.Close()
+	for i := range int64(2) {
+		var b [len(magic)]byte
+		if n, _ := f.ReadAt(b[:], i*slot); string(b[:n]) == magic {
+			return errEarlierFormat
+		}
+	}
+	return nil
+}
+
+// refreshFile makes durable what can be read of a file. The process that wrote it may have been killed before its fsync, or
+// after one that had failed: such a system takes what it could not write for written. So the same bytes are written once more.
+func refreshFile(dir directory, name string, size int64) (err error) {
+	f, err := dir.open(name, os.O_RDWR)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	b := make([]byte, readPiece)
+	for at := int64(0); at < size; at += readPiece {
+		n, err := f.ReadAt(b[:min(readPiece, size-at)], at)
+		if err != nil && !errors.Is(err, io.EOF) || allZero(b[:n]) {
+			continue // what cannot be read was not taken in, and zeros say nothing
+		}
+		if _, err := f.WriteAt(b[:n], at); err != nil {
+			return err
+		}
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	return dir.sync()
+}
+
+// readPiece is how much of a savepoint file is given up together where the disk refuses to read it, in bytes.
+const readPiece = 4096
+
+// readSavepointFile reads one file, a piece at a time.
+func readSavepointFile(dir directory, index int, size int64, logger *slog.Logger) (savepointFile, error) {
+	f, err := dir.open(savepointNames[index], os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return savepointFile{index: index}, nil // it has gone meanwhile
+	}
+	if err != nil {
+		return savepointFile{}, err
+	}
+	defer f.Close()
+	var cells []cell
+	for at := int64(0); at < size; at += readPiece {
+		b := make([]byte, min(readPiece, size-at))
+		n, err := f.ReadAt(b, at)
+		for tries := 0; err != nil && !errors.Is(err, io.EOF) && tries < len(tailPatience); tries++ {
+			time.Sleep(tailPatience[tries])
+			n, err = f.ReadAt(b, at)
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			logger.Error("A page of the savepoints cannot be read", "file", savepointNames[index], "offset", at, "err", err)
+			for i := range b {
+				b[i] = 0xff // no cell
+			}
+			n = len(b)
+		}
+		for b = b[:n]; len(b) >= cellSize; b = b[cellSize:] {
+			c, err := decodeCell(b[:cellSize])
+			if err != nil {
+				return savepointFile{}, err
+			}
+			cells = append(cells, c)
+		}
+	}
+	s := scanCells(index, cells)
+	if s.generation > 0 && !wholeLength(size) {
+		s.bad = append(s.bad, badCell{at: math.MaxInt}) // the records that were cut off may have been of any target
+	}
+	return s, nil
+}

@@ -1,0 +1,137 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+)
+
+// rewrite writes a snapshot to the file that is not active, and makes that the active one. mu is held, but not while
+// it waits for the disk: if there is room in the active file, appending goes on there meanwhile. grew says that the file has
+// become longer.
+func (s *savepointStore) rewrite() (grew bool, err error) {
+	to := 1 - s.active
+	s.tried++
+	snapshot, begins, credits := s.snapshot()
+	through, size := s.sequence, s.sizes[to]
+	s.unsynced, s.traces[to] = nil, trace{}
+	s.mu.Unlock()
+	if s.unsure {
+		err = refreshFile(s.dir, savepointNames[s.active], s.sizes[s.active])
+	}
+	if err == nil {
+		size, err = s.replace(to, size, snapshot)
+	}
+	s.mu.Lock()
+	grew, s.sizes[to] = size > s.sizes[to], size
+	if err != nil {
+		s.compact = true // the records that were appended before are not durable
+		return grew, fmt.Errorf("write savepoints: %w", err)
+	}
+	if s.unsure && !s.harmed {
+		s.blank[1-to] = false // it has been refreshed
+	}
+	s.unsure, s.harmed = false, false
+	s.active, s.generation, s.synced, s.compact, s.blank[to] = to, begins.generation, through, false, false
+	s.traces[to] = trace{first: begins, last: begins}
+	s.used, s.durable = int64(len(snapshot)), int64(len(snapshot))
+	for _, c := range credits {
+		c.t.relyOn(c)
+	}
+	for _, c := range s.unsynced {
+		c.t.unwritten() // it is in the other file only
+	}
+	s.unsynced = nil
+	s.logOld = true // a record behind it proves that the snapshot is durable
+	s.putAll()
+	return grew, nil
+}
+
+// snapshot encodes everything, and notes that it is written. begins is its first record; mu is held.
+func (s *savepointStore) snapshot() (b []byte, begins identity, credits []credit) {
+	type record struct {
+		identity
+		payload []byte
+	}
+	var records []record
+	cells := 0
+	add := func(kind recordKind, owner uint64, payload []byte) {
+		s.sequence++
+		cells += cellsFor(len(payload))
+		records = append(records, record{identity{kind, true, s.tried, s.sequence, owner}, payload})
+	}
+	add(kindLog, 0, appendLog(nil, s.log))
+	s.logOld, s.single = false, false
+	for _, t := range s.all() {
+		if payload, c, ok := t.encode(nil, true); ok {
+			add(kindSavepoint, ownerOf(t.name), payload)
+			credits = append(credits, c)
+		}
+	}
+	for _, r := range records {
+		b = appendRecord(b, r.identity, cells, r.payload)
+	}
+	return b, records[0].identity, credits
+}
+
+// replace makes a file begin with a snapshot, durably, and have room for what will follow, if there is some. It returns the size of
+// the file.
+func (s *savepointStore) replace(to int, size int64, snapshot []byte) (int64, error) {
+	if s.files[to] == nil {
+		flag := os.O_RDWR
+		if size == 0 {
+			flag |= os.O_CREATE | os.O_TRUNC // a file that is there is not the one that this process wrote
+		}
+		f, err := s.dir.open(savepointNames[to], flag)
+		if err != nil {
+			return size, err
+		}
+		s.files[to] = f
+	}
+	f := s.files[to]
+	size, err := growFile(f, size, savepointCapacity(int64(len(snapshot))))
+	if size >= int64(len(snapshot)) { // else an error says why
+		if _, err = f.WriteAt(snapshot, 0); err == nil {
+			err = f.Sync()
+		}
+	}
+	if err == nil && s.blank[to] {
+		err = s.dir.sync()
+	}
+	if err != nil {
+		err = errors.Join(err, f.Close())
+		s.files[to] = nil // a new descriptor next time
+	}
+	return size, err
+}
+
+// growFile gives a file that is about to be overwritten a length that wholeLength knows, durably: the one that is wanted, with zeros
+// written there, or a smaller one if the disk refuses that. It returns the length.
+func growFile(f file, size, want int64) (int64, error) {
+	if size > 0 && !wholeLength(size) { // a power cut came while it grew
+		whole := int64(minSavepointFile)
+		for 2*whole <= size {
+			whole *= 2
+		}
+		if whole > size {
+			whole = 0
+		}
+		if err := f.Truncate(whole); err != nil {
+			return size, err
+		}
+		size = whole
+	}
+	if want <= size {
+		return size, nil
+	}
+	zeros := make([]byte, minSavepointFile)
+	for at := size; at < want; at += minSavepointFile {
+		if _, err := f.WriteAt(zeros, at); err != nil {
+			return size, errors.Join(err, f.Truncate(size)) // a file of another length would look cut off
+		}
+	}
+	if err := f.Sync(); err != nil {
+		return size, errors.Join(err, f.Truncate(size))
+	}
+	return want, nil
+}

@@ -1,0 +1,359 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// savepointNames are the two files below savepointDir. No savepoint file of an earlier format has such a name.
+var savepointNames = [2]string{"records.0", "records.1"}
+
+// savepointStore keeps the savepoints of all targets in two files. One of them is active: it begins with a snapshot,
+// and records are appended to it. When half of it is used, or it has had an error, a new snapshot is written to
+// the other one, which is active from then on. So there is always a file that was durable as a whole and that no write
+// touches but behind what is durable.
+//
+// What is written counts after a kill; it is durable when sync returns.
+//
+// Invariant: nothing is appended to a file before its snapshot is durable.
+// Invariant: a file that had an error is not appended to, and not synced, until a new snapshot is in it.
+type savepointStore struct {
+	dir    directory
+	logger *slog.Logger
+	all    func() []*target // in the order of names; called with mu held
+
+	mu         sync.Mutex // guards what follows; taken before a target's; never held during an fsync
+	cond       sync.Cond  // a sync has ended
+	buf, cells []byte     // of the record that is being written
+
+	active     int      // index of the file that is appended to
+	unsure     bool     // the active file is an earlier process', and may not be durable
+	harmed     bool     // and has damage
+	files      [2]file  // nil: not open, or not to be trusted
+	sizes      [2]int64 // bytes
+	blank      [2]bool  // has no snapshot that is durable, as far as this process knows
+	traces     [2]trace
+	used       int64  // bytes of the active file
+	durable    int64  // of these
+	generation uint64 // of the active file
+	tried      uint64 // the greatest generation that was tried
+
+	sequence uint64 // of the record written last
+	synced   uint64 // of the last one that is durable
+	unsynced []credit
+	compact  bool // nothing may be appended before the next snapshot
+	single   bool // a target has records in the active file only: any page of that may be damaged
+	due      bool // the next round writes a snapshot because of that
+	changed  bool // something was to be written since it was opened
+	closed   bool
+
+	crowded chan struct{} // has one when a snapshot is due before the next second
+
+	// A round makes durable whatever has changed before it began. Rounds are numbered, and run one after the other.
+	began, ended uint64    // the last one that has
+	well         uint64    // the last one without an error
+	err          error     // of the last one that had one
+	since        time.Time // when rounds began to fail; zero if the last one was well
+	settling     int       // how many wait for the present round, and that no other one begins
+
+	log    logRecord
+	logOld bool // log has changed since it was written
+}
+
+// credit is what a target may rely on once a record of it is durable.
+type credit struct {
+	t     *target
+	first bool // there was no record before
+	acked Mark
+	high  [numLanes]Mark
+}
+
+// openSavepointStore reads the savepoint files in dir. It changes nothing: the first sync does.
+func openSavepointStore(dir directory, logger *slog.Logger, all func() []*target) (*savepointStore, savedTargets, error) {
+	files, sizes, err := readSavepointFiles(dir, logger)
+	if err != nil {
+		return nil, savedTargets{}, err
+	}
+	saved := mergeSavepoints(files)
+	s := &savepointStore{
+		dir: dir, logger: logger, all: all, active: saved.base, sizes: sizes, blank: [2]bool{true, true}, unsure: saved.generation > 0,
+		harmed: saved.damaged > 0, generation: saved.generation, tried: saved.generation, sequence: saved.sequence, compact: true,
+		log: saved.log, crowded: make(chan struct{}, 1),
+	}
+	s.cond.L = &s.mu
+	return s, saved, nil
+}
+
+// write writes the record of a target that has changed. What it returns is to be given to sync. An error shows there,
+// and nowhere else: the record is written again as part of the next snapshot.
+func (s *savepointStore) write(t *target) (ticket uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changed = true
+	s.put(t)
+	return s.ticket()
+}
+
+// ticket is the round that makes durable what has changed by now; 0 if everything is. mu is held.
+func (s *savepointStore) ticket() uint64 {
+	if !s.compact && !s.due && !s.closed && s.synced == s.sequence {
+		return 0
+	}
+	return s.began + 1
+}
+
+// put is write; mu is held.
+func (s *savepointStore) put(t *target) {
+	if s.compact || s.closed {
+		return
+	}
+	payload, c, ok := t.encode(s.buf[:0], false)
+	s.buf = payload
+	if !ok {
+		return
+	}
+	if !s.append(kindSavepoint, t.name, payload) {
+		t.unwritten()
+		return
+	}
+	s.unsynced = append(s.unsynced, c)
+	s.single = s.single || c.first
+}
+
+// append appends a record to the active file. If that cannot be, everything waits for the next snapshot; mu is held.
+func (s *savepointStore) append(kind recordKind, name string, payload []byte) bool {
+	s.sequence++
+	id := identity{kind: kind, generation: s.generation, sequence: s.sequence}
+	if kind != kindLog {
+		id.owner = ownerOf(name)
+	}
+	s.cells = appendRecord(s.cells[:0], id, int(s.durable/cellSize), payload)
+	if s.used+int64(len(s.cells)) > s.sizes[s.active] {
+		s.compact = true
+		return false
+	}
+	if _, err := s.files[s.active].WriteAt(s.cells, s.used); err != nil {
+		s.distrust(fmt.Errorf("write: %w", err))
+		return false
+	}
+	s.traces[s.active].last, s.traces[s.active].at = id, s.used
+	was := compactionDue(s.used, s.sizes[s.active])
+	s.used += int64(len(s.cells))
+	if !was && compactionDue(s.used, s.sizes[s.active]) {
+		select {
+		case s.crowded <- struct{}{}:
+		default: // the housekeeping will see the one that is there
+		}
+	}
+	return true
+}
+
+// distrust leaves the active file as it is; mu is held.
+func (s *savepointStore) distrust(err error) {
+	s.logger.Warn("A savepoint file had an error; going on in the other one", "file", savepointNames[s.active], "err", err)
+	s.compact = true
+}
+
+// end makes durable that a target has no queue any more. If to is not nil, it has the queue from now on. change does the
+// same in memory; no snapshot is being written while it runs. After an error the caller takes back what change did: the next
+// snapshot names those targets that there are.
+func (s *savepointStore) end(name string, to *target, change func()) error {
+	s.mu.Lock()
+	s.settled()
+	change()
+	if s.compact || s.closed {
+		// The next snapshot tells.
+	} else if payload := appendText(nil, name); to == nil {
+		s.append(kindDrop, name, payload)
+	} else {
+		payload, c, _ := to.encode(payload, true)
+		if s.append(kindRename, to.name, payload) {
+			s.unsynced = append(s.unsynced, c)
+		} else {
+			to.unwritten()
+		}
+	}
+	ticket := s.began + 1
+	s.mu.Unlock()
+	return s.sync(ticket)
+}
+
+// settled waits until no round runs, and none begins before the caller releases mu, which is held. The next one waits for it, so
+// that there is an end to this also while reservations are made without a pause.
+func (s *savepointStore) settled() {
+	s.settling++
+	for s.began > s.ended {
+		s.cond.Wait()
+	}
+	s.settling--
+	s.cond.Broadcast()
+}
+
+// renew has the next round write a snapshot, because the files may have a target that is none.
+func (s *savepointStore) renew() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settled()
+	s.due = true
+}
+
+// learn notes how much of the log is durable.
+func (s *savepointStore) learn(durable Mark) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if was := s.log.Durable; durable.Log != (ID{}) && (durable.Log != was.Log || durable.Commit > was.Commit) {
+		s.log.Durable, s.logOld = durable, true
+	}
+}
+
+// durableLog is what learn was told last, or an earlier process.
+func (s *savepointStore) durableLog() Mark {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.log.Durable
+}
+
+// isLost reports whether a target without a savepoint had one that is unreadable now.
+func (s *savepointStore) isLost(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.log.Lost.has(name)
+}
+
+// missAll says that any target may have had a savepoint.
+func (s *savepointStore) missAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.log.Lost.All, s.logOld = true, true
+}
+
+// found says that these targets have a savepoint again, and, if all is set, that no others are missed but those that are known
+// by their owner.
+func (s *savepointStore) found(all bool, list ...*target) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.log.Lost.any() {
+		return
+	}
+	s.logOld = true
+	s.log.Lost.All = s.log.Lost.All && !all
+	for _, t := range list {
+		delete(s.log.Lost.Owners, ownerOf(t.name))
+	}
+}
+
+// flush writes whatever has changed, and makes it durable.
+func (s *savepointStore) flush() error {
+	s.mu.Lock()
+	s.changed = true
+	s.putAll()
+	s.due = s.due || s.single
+	ticket := s.ticket()
+	s.mu.Unlock()
+	return s.sync(ticket)
+}
+
+// putAll writes the records of all targets that have changed, and that of the log; mu is held.
+func (s *savepointStore) putAll() {
+	for _, t := range s.all() {
+		s.put(t)
+	}
+	if s.logOld && !s.compact && !s.closed && s.append(kindLog, "", appendLog(nil, s.log)) {
+		s.logOld = false
+	}
+}
+
+// sync returns when the round with that number has ended. Whoever finds none running runs one; the others wait for it.
+func (s *savepointStore) sync(ticket uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.ended < ticket {
+		switch {
+		case s.closed:
+			return ErrClosed
+		case s.began > s.ended, s.settling > 0:
+			s.cond.Wait()
+		default:
+			s.round()
+		}
+	}
+	if s.well < ticket {
+		return s.err
+	}
+	return nil
+}
+
+// round is one round; mu is held, but not while it waits for the disk.
+func (s *savepointStore) round() {
+	s.began++
+	rewrite := s.compact || s.due || compactionDue(s.used, s.sizes[s.active])
+	s.due = false
+	if !rewrite {
+		s.syncActive()
+		rewrite = s.compact // there was an error
+	}
+	var err error
+	for range 2 { // once more if the other file has no durable snapshot, or less room
+		if err == nil && (rewrite || s.blank[1-s.active]) {
+			rewrite, err = s.rewrite()
+		}
+	}
+	s.ended++
+	if err == nil {
+		s.well, s.since = s.ended, time.Time{}
+	} else if s.err = err; s.since.IsZero() {
+		s.since = time.Now()
+	}
+	s.cond.Broadcast()
+}
+
+// syncActive makes durable what was appended; mu is held, but not during the fsync.
+func (s *savepointStore) syncActive() {
+	f, through, used, credits := s.files[s.active], s.sequence, s.used, s.unsynced
+	s.unsynced = nil
+	s.mu.Unlock()
+	err := f.Sync()
+	s.mu.Lock()
+	if err != nil {
+		s.distrust(fmt.Errorf("sync: %w", err))
+		return
+	}
+	s.synced, s.durable = through, used
+	for _, c := range credits {
+		c.t.relyOn(c)
+	}
+}
+
+// refusedFor is for how long syncs have failed; 0 if the last one was well.
+func (s *savepointStore) refusedFor() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.since.IsZero() {
+		return 0
+	}
+	return time.Since(s.since)
+}
+
+// close makes everything durable and closes the files.
+func (s *savepointStore) close() (err error) {
+	s.mu.Lock()
+	changed := s.changed && !s.closed // else the log may have been refused, and stays as it is
+	s.mu.Unlock()
+	if changed {
+		err = s.flush()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settled()
+	s.closed = true
+	for i, f := range s.files {
+		if f != nil {
+			err = errors.Join(err, f.Close())
+			s.files[i] = nil
+		}
+	}
+	return err
+}

@@ -1,0 +1,638 @@
+package wal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// loadSavepoints is what a process finds in a directory.
+func loadSavepoints(t testing.TB, d directory) savedTargets {
+	t.Helper()
+	files, _, err := readSavepointFiles(d, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mergeSavepoints(files)
+}
+
+// Whichever operation fails, once or from then on, and however much of a write reached the disk: after a
+// kill there is what was written last or something later, after a power cut what was reported durable or something later.
+func TestSavepointFaults(t *testing.T) {
+	for _, lasting := range []int{0, 2, 1000} {
+		fired := true
+		for at := 1; fired; at += 1 + 2*min(lasting, 2) {
+			rng := rand.New(rand.NewPCG(34, uint64(at)))
+			dir := newMemDir()
+			dir.chance = rng
+			ts := memTargets(t, dir, targetsOptions{})
+			tg := newTarget(ts.store, storedSavepoint{Name: "a"})
+			ts.set("a", tg)
+			if err := ts.begin(Mark{Commit: 1}); err != nil {
+				t.Fatal(err)
+			}
+			op := 0
+			dir.fault = func(string) (int, error) {
+				if op++; op >= at && op <= at+lasting {
+					return rng.IntN(1000), errDisk
+				}
+				return 0, nil
+			}
+			durable, n := uint64(0), uint64(0)
+			for range 50 {
+				n++
+				tg.mu.Lock()
+				tg.sp.Outcome.Delivered = n
+				tg.sp.Control = make([]byte, MaxControl)
+				tg.version++
+				tg.mu.Unlock()
+				if rng.IntN(3) > 0 {
+					ts.store.write(tg) // as an acknowledgement is
+				} else if tg.save() == nil {
+					durable = n
+				}
+				lefts := map[string]*memDir{"power cut": dir.cut(rng)}
+				if n%4 == 0 {
+					lefts["kill"] = dir.kill()
+				}
+				for what, left := range lefts {
+					got := loadSavepoints(t, left).byName["a"]
+					if got == nil || got.Outcome.Delivered < durable || got.Outcome.Delivered > n {
+						t.Fatalf("fault at %d for %d, after a %s: %+v, durable %d of %d", at, lasting, what, got, durable, n)
+					}
+				}
+			}
+			if fired = op >= at; fired && at > 40 && lasting == 0 && durable == 0 {
+				t.Fatalf("fault at %d: nothing was durable", at)
+			}
+			dir.fault = nil
+			if err := tg.save(); err != nil || loadSavepoints(t, dir.crash()).byName["a"].Outcome.Delivered != n {
+				t.Fatalf("fault at %d for %d: not durable on a disk that is well: %v", at, lasting, err)
+			}
+		}
+	}
+}
+
+// A crash while the files are made leaves nothing, or everything, and no target is taken for lost because of it.
+func TestSavepointCreationCrashes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(35, 0))
+	dir := newMemDir()
+	var lefts []*memDir
+	dir.struck = func(string, string) error {
+		lefts = append(lefts, dir.kill(), dir.crash(), dir.cut(rng))
+		return nil
+	}
+	ts := memTargets(t, dir, targetsOptions{})
+	if err := ts.begin(Mark{}); err != nil {
+		t.Fatal(err)
+	}
+	dir.struck = nil
+	for i, left := range lefts {
+		again := memTargets(t, left, targetsOptions{})
+		if err := again.begin(Mark{}); err != nil {
+			t.Fatal(err)
+		}
+		if len(again.byName) != 0 || again.store.isLost("a") || again.waiting {
+			t.Errorf("crash %d: %v, lost %+v", i, again.byName, again.store.log.Lost)
+		}
+		if s := loadSavepoints(t, left.crash()); s.damaged > 0 || s.generation < 2 {
+			t.Errorf("crash %d: the next process leaves %+v", i, s)
+		}
+	}
+	if len(lefts) < 20 {
+		t.Errorf("only %d crashes", len(lefts))
+	}
+}
+
+// slowSyncs is a directory whose fsyncs take their time, and are counted.
+type slowSyncs struct {
+	directory
+	takes time.Duration
+	mu    sync.Mutex
+	syncs []time.Time
+	files []string
+}
+
+func (d *slowSyncs) note(name string) {
+	d.mu.Lock()
+	d.syncs, d.files = append(d.syncs, time.Now()), append(d.files, name)
+	d.mu.Unlock()
+	time.Sleep(d.takes)
+}
+
+func (d *slowSyncs) count() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.syncs)
+}
+
+// last is the file that was synced last.
+func (d *slowSyncs) last() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.files[len(d.files)-1]
+}
+
+func (d *slowSyncs) open(name string, flag int) (file, error) {
+	f, err := d.directory.open(name, flag)
+	return slowFile{f, d, name}, err
+}
+
+func (d *slowSyncs) sync() error {
+	d.note("")
+	return d.directory.sync()
+}
+
+type slowFile struct {
+	file
+	d    *slowSyncs
+	name string
+}
+
+func (f slowFile) Sync() error {
+	f.d.note(f.name)
+	return f.file.Sync()
+}
+
+// TestSavepointSyncsAreShared: with 100 targets, 99 of them down, on a disk whose fsync takes 20 ms there are at most two
+// fsyncs a second beside those of reservations, no commit waits, and the housekeeping keeps its pace.
+func TestSavepointSyncsAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := memOptions(t, nil, nil)
+		dirs := map[string]*slowSyncs{}
+		o.wrap = func(name string, real directory) directory {
+			_ = real.close()
+			dirs[name] = &slowSyncs{directory: newMemDir(), takes: 20 * time.Millisecond}
+			return dirs[name]
+		}
+		l := openLog(t, o)
+		var list []Enrolment
+		for i := range 100 {
+			list = append(list, Enrolment{Name: fmt.Sprintf("target %03d", i)})
+		}
+		before := dirs[savepointDir].count()
+		if err := l.Enroll(list); err != nil {
+			t.Fatal(err)
+		}
+		if n := dirs[savepointDir].count() - before; n > 5 {
+			t.Errorf("enrolling 100 targets took %d fsyncs", n)
+		}
+		var readers []*Reader
+		before = dirs[savepointDir].count()
+		for _, e := range list {
+			readers = append(readers, openReader(t, l, e.Name, ReaderOptions{}))
+		}
+		if n := dirs[savepointDir].count() - before; n > 0 {
+			t.Errorf("opening 100 targets took %d fsyncs", n)
+		}
+		time.Sleep(2500 * time.Millisecond)
+		count := func() int { return dirs[savepointDir].count() + dirs[segmentDir].count() }
+		const seconds = 120
+		began, reserved, latest := count(), 0, time.Duration(0)
+		start := time.Now()
+		for i := range seconds * 10 {
+			time.Sleep(time.Until(start.Add(time.Duration(i) * 100 * time.Millisecond)))
+			now := time.Now()
+			if err := commitFloats(l, 10, int64(i), 1); err != nil {
+				t.Fatal(err)
+			}
+			latest = max(latest, time.Since(now), now.Sub(start)-time.Duration(i)*100*time.Millisecond)
+			e := mustNext(t, readers[0]) // one is up
+			if i%10 == 0 {
+				if err := readers[0].Reserve(e.End); err != nil {
+					t.Fatal(err)
+				}
+				reserved++
+			}
+			readers[0].Advance(e.End, Outcome{Delivered: e.Count()})
+		}
+		n := count() - began - reserved
+		t.Logf("%d fsyncs in %d s beside %d reservations; the slowest commit took %s", n, seconds, reserved, latest)
+		if n > 2*seconds+10 { // and a snapshot now and then
+			t.Errorf("%d fsyncs in %d s", n, seconds)
+		}
+		if latest > 25*time.Millisecond {
+			t.Errorf("a commit took %s", latest)
+		}
+		_ = l.Close()
+	})
+}
+
+// Reservations that are made at once share an fsync, and a target that does nothing costs nothing.
+func TestReservationsShareAnFsync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := &slowSyncs{directory: newMemDir(), takes: 20 * time.Millisecond}
+		ts, err := openTargets(dir, targetsOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := newPlan(2, 6, 5)
+		l := p.log()
+		if err := ts.enroll(l, []Enrolment{{Name: "idle"}}); err != nil {
+			t.Fatal(err)
+		}
+		var readers []*Reader
+		for i := range 100 {
+			readers = append(readers, openTestReader(t, ts, l, fmt.Sprint(i), ReaderOptions{StartAt: StartOldest}))
+		}
+		ts.store.renew() // so that the files have grown to what 100 targets need
+		if err := ts.save(); err != nil {
+			t.Fatal(err)
+		}
+		for round := range 3 {
+			before, began := dir.count(), time.Now()
+			var all sync.WaitGroup
+			for _, r := range readers {
+				all.Go(func() {
+					if err := r.Reserve(p.commits[round].mark); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+			if n, took := dir.count()-before, time.Since(began); n > 3 || took > 60*time.Millisecond {
+				t.Errorf("100 reservations took %d fsyncs and %s", n, took)
+			}
+		}
+		before := dir.count()
+		for range 100 {
+			time.Sleep(time.Second)
+			if err := ts.save(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := dir.count() - before; n > 1 {
+			t.Errorf("%d fsyncs while nothing happened", n)
+		}
+		if err := ts.close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// What is acknowledged while an fsync hangs, or while a snapshot is being written, is in a file at once: a kill costs nothing.
+func TestWrittenWhileTheDiskHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mem := newMemDir()
+		dir := &slowSyncs{directory: mem}
+		ts, err := openTargets(dir, targetsOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := newPlan(1, 2, 5).log()
+		if err := ts.begin(l.head()); err != nil {
+			t.Fatal(err)
+		}
+		r := openTestReader(t, ts, l, "a", ReaderOptions{StartAt: StartOldest})
+		dir.takes = 5 * time.Second
+		files := map[string]bool{}
+		for i := range uint64(600) {
+			r.target.mu.Lock()
+			r.target.sp.Outcome.Delivered = i
+			r.target.version++
+			r.target.mu.Unlock()
+			began := time.Now()
+			ts.store.write(r.target)
+			if took := time.Since(began); took > 0 {
+				t.Fatalf("writing took %s", took)
+			}
+			if i%20 == 0 {
+				go func() { _ = ts.save() }()
+				time.Sleep(time.Second)
+				files[dir.last()] = true
+			}
+			if got := loadSavepoints(t, mem.kill()).byName["a"]; got == nil || got.Outcome.Delivered != i {
+				t.Fatalf("after a kill at %d: %+v", i, got)
+			}
+		}
+		time.Sleep(time.Minute)
+		if len(files) != 2 {
+			t.Errorf("no snapshot was being written meanwhile: %v", files)
+		}
+		if err := ts.close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestSavepointFileRemoved: a file that is removed under the agent is written anew within a second, loudly, and what was in it is
+// there after a kill and a power cut.
+func TestSavepointFileRemoved(t *testing.T) {
+	for _, gone := range [][]string{{savepointNames[0]}, {savepointNames[1]}, savepointNames[:]} {
+		synctest.Test(t, func(t *testing.T) {
+			saves := newMemDir()
+			var said bytes.Buffer
+			o := memOptions(t, newMemDir(), saves)
+			o.Logger = slog.New(slog.NewTextHandler(&said, nil))
+			l := openLog(t, o)
+			defer l.Close()
+			r := openReader(t, l, "a", ReaderOptions{})
+			for i := range 4 {
+				if err := commitFloats(l, 3, int64(i), 1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			deliver(t, r, 2)
+			time.Sleep(1500 * time.Millisecond)
+			for _, name := range gone {
+				if err := saves.remove(name); err != nil {
+					t.Fatal(err)
+				}
+			}
+			deliver(t, r, 1)
+			time.Sleep(1500 * time.Millisecond)
+			for what, left := range map[string]*memDir{"kill": saves.kill(), "power cut": saves.crash()} {
+				s := loadSavepoints(t, left)
+				if st := s.byName["a"]; st == nil || st.Outcome.Delivered != 9 || st.doubt || s.log.Lost.any() || left.files() != 2 {
+					t.Errorf("%q removed, after a %s: %+v, lost %+v, %d files", gone, what, st, s.log.Lost, left.files())
+				}
+			}
+			if n := strings.Count(said.String(), "change=removed"); n != len(gone) {
+				t.Errorf("%q removed, and it was said %d times: %s", gone, n, said.String())
+			}
+			if err := r.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Savepoints go on when not a byte more can be written to the disk, for as long as there are no more targets than before.
+func TestSavepointsOnAFullDisk(t *testing.T) {
+	dir := newMemDir()
+	ts := memTargets(t, dir, targetsOptions{})
+	l := newPlan(1, 2, 5).log()
+	var list []Enrolment
+	for i := range 300 {
+		list = append(list, Enrolment{Name: fmt.Sprint(i)})
+	}
+	if err := ts.enroll(l, list); err != nil {
+		t.Fatal(err)
+	}
+	refused := 0
+	dir.fault = func(op string) (int, error) {
+		if op == "write" && dir.growing || op == "create" {
+			refused++
+			return 0, syscall.ENOSPC
+		}
+		return 0, nil
+	}
+	for round := range 20 {
+		for _, tg := range ts.all() {
+			tg.setShards(live, 1<<(round%5))
+		}
+		if err := ts.save(); err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+	}
+	if s := loadSavepoints(t, dir.crash()); len(s.byName) != 300 || s.byName["7"].Shards != 1<<4 || s.generation < 5 {
+		t.Errorf("%d targets, %+v, generation %d", len(s.byName), s.byName["7"], s.generation)
+	}
+	for i := range 5000 {
+		list = append(list, Enrolment{Name: fmt.Sprint("more ", i)})
+	}
+	if err := ts.enroll(l, list); !errors.Is(err, syscall.ENOSPC) || refused == 0 {
+		t.Errorf("5,000 more targets: %v", err)
+	}
+	if err := ts.save(); err != nil {
+		t.Errorf("after that: %v", err)
+	}
+	if s := loadSavepoints(t, dir.crash()); len(s.byName) != 300 || s.damaged > 0 {
+		t.Errorf("after that: %d targets, %d damaged", len(s.byName), s.damaged)
+	}
+	dir.fault = nil
+	if err := ts.enroll(l, list); err != nil || len(loadSavepoints(t, dir.crash()).byName) != 5300 {
+		t.Errorf("with space again: %v", err)
+	}
+}
+
+// Savepoints of the earlier format are refused, and stay as they are.
+func TestEarlierFormatIsRefused(t *testing.T) {
+	for _, at := range []int64{0, 16 * 1024} {
+		dir := filepath.Join(t.TempDir(), "log")
+		l := openLog(t, Options{Dir: dir})
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		old := make([]byte, 32*1024)
+		copy(old[at:], "hwsp\x01")
+		path := filepath.Join(dir, savepointDir, "prod")
+		if err := os.WriteFile(path, old, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		read := func() map[string][]byte {
+			files := map[string][]byte{}
+			for _, inner := range []string{segmentDir, savepointDir} {
+				list, err := os.ReadDir(filepath.Join(dir, inner))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, e := range list {
+					if files[e.Name()], err = os.ReadFile(filepath.Join(dir, inner, e.Name())); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			return files
+		}
+		before := read()
+		_, err := Open(Options{Dir: dir})
+		for _, says := range []string{"prod", "earlier format", "nothing was changed", "until no target has anything pending", "another --storage.path"} {
+			if err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("%v, which does not say %q", err, says)
+			}
+		}
+		if in, err := Inspect(dir); err != nil || !strings.Contains(in.Problem, "earlier format") {
+			t.Errorf("inspected: %q, %v", in.Problem, err)
+		}
+		if diff := cmp.Diff(before, read()); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+// A page of the savepoints that the disk refuses to read is damage like any other, for a moment it is none.
+func TestSavepointPageUnreadable(t *testing.T) {
+	for _, lasts := range []int{1, 1000} {
+		synctest.Test(t, func(t *testing.T) {
+			segments, saves := newMemDir(), newMemDir()
+			l := openLog(t, memOptions(t, segments, saves))
+			r := openReader(t, l, "a", ReaderOptions{})
+			if err := commitFloats(l, 3, 1, 1); err != nil {
+				t.Fatal(err)
+			}
+			deliver(t, r, 1)
+			if err := errors.Join(r.Close(), l.Close()); err != nil {
+				t.Fatal(err)
+			}
+			newest := savepointNames[loadSavepoints(t, saves).base]
+			fired := 0
+			saves.unreadable = func(name string, off int64) error {
+				if name == newest && off == 0 && fired < lasts {
+					fired++
+					return errDisk
+				}
+				return nil
+			}
+			l = openLog(t, memOptions(t, segments, saves))
+			defer l.Close()
+			tg := l.targets.get("a")
+			if tg == nil || fired == 0 {
+				t.Fatalf("the target is gone, after %d faults", fired)
+			}
+			sp := tg.savepoint()
+			if delivered := sp.Outcome.Delivered == 3; delivered != (lasts == 1) && sp.High != l.head() {
+				t.Errorf("refused %d times: %+v", fired, sp)
+			}
+		})
+	}
+}
+
+// What the sender keeps beside its position is bounded, and there after a restart.
+func TestControlIsKept(t *testing.T) {
+	dir := newMemDir()
+	ts := memTargets(t, dir, targetsOptions{})
+	r := openTestReader(t, ts, newPlan(1, 2, 3).log(), "a", ReaderOptions{})
+	want := bytes.Repeat([]byte{9}, MaxControl)
+	if err := r.SetControl(make([]byte, MaxControl+1)); err == nil {
+		t.Error("it is not bounded")
+	}
+	if err := errors.Join(r.SetControl(want), ts.save()); err != nil {
+		t.Fatal(err)
+	}
+	if got := memTargets(t, dir.crash(), targetsOptions{}).get("a").savepoint().Control; !bytes.Equal(got, want) {
+		t.Errorf("%d bytes", len(got))
+	}
+	writes := ts.store.sequence
+	if err := errors.Join(r.SetControl(want), ts.save()); err != nil || ts.store.sequence != writes {
+		t.Errorf("the same again is written again: %v", err)
+	}
+}
+
+// A closed registry says so, and a file that cannot be looked at is an error.
+func TestSavepointStoreErrors(t *testing.T) {
+	dir := newMemDir()
+	ts := memTargets(t, dir, targetsOptions{})
+	l := newPlan(1, 2, 3).log()
+	r := openTestReader(t, ts, l, "a", ReaderOptions{})
+	if err := ts.close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Reserve(Mark{Commit: 99}); !errors.Is(err, ErrClosed) {
+		t.Errorf("reserved: %v", err)
+	}
+	ask := func(op string) error {
+		if strings.HasPrefix(op, "open") {
+			return errDisk
+		}
+		return nil
+	}
+	store, _, err := openSavepointStore(brokenDir{newMemDir(), func(string) error { return nil }}, slog.New(slog.DiscardHandler), func() []*target { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	store.dir = brokenDir{newMemDir(), ask}
+	if err := store.check(); !errors.Is(err, errDisk) {
+		t.Errorf("checked: %v", err)
+	}
+	ts.store.dir = brokenDir{dir, ask}
+	if err := ts.enroll(l, nil); !errors.Is(err, errDisk) {
+		t.Errorf("enrolled: %v", err)
+	}
+	broken := newMemDir()
+	broken.entries["x"] = fresh([]byte("hwsp"))
+	if _, _, err := readSavepointFiles(brokenDir{broken, ask}, slog.New(slog.DiscardHandler)); err != nil {
+		t.Errorf("a foreign file that cannot be opened: %v", err)
+	}
+}
+
+// contentsOf are copies of the files of a directory.
+func contentsOf(d *memDir) map[string][]byte {
+	files := map[string][]byte{}
+	for name, i := range d.entries {
+		files[name] = bytes.Clone(i.data)
+	}
+	return files
+}
+
+// A newer format is refused by name, wherever a record of it is, and nothing is changed.
+func TestNewerSavepointsAreRefused(t *testing.T) {
+	dir := newMemDir()
+	ts := memTargets(t, dir, targetsOptions{})
+	openTestReader(t, ts, newPlan(1, 2, 3).log(), "a", ReaderOptions{})
+	for _, name := range savepointNames {
+		for at := range 2 {
+			left := dir.kill()
+			b := left.entries[name].data[at*cellSize : at*cellSize+identitySize]
+			b[2] = cellVersion + 1
+			fixIdentity(b)
+			before := contentsOf(left)
+			_, err := openTargets(left, targetsOptions{})
+			if err == nil || !strings.Contains(err.Error(), "newer hwsagent") || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s, cell %d: %v", name, at, err)
+			}
+			if !maps.EqualFunc(before, contentsOf(left), slices.Equal) {
+				t.Errorf("%s, cell %d: something was changed", name, at)
+			}
+		}
+	}
+}
+
+// What keeps a new target from being made, in whichever way, is an error, and the target is not there afterwards; on a disk that is well it
+// can be made.
+func TestNewTargetRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		saves := newMemDir()
+		l := openLog(t, memOptions(t, newMemDir(), saves))
+		defer l.Close()
+		family := []Enrolment{{Name: "e", Family: true}}
+		if err := l.Enroll(family); err != nil {
+			t.Fatal(err)
+		}
+		long := strings.Repeat("x", maxNameBytes+1)
+		ways := map[string]func(name string) error{
+			"reader": func(name string) error {
+				r, err := l.Reader(name, ReaderOptions{})
+				if err == nil {
+					err = r.Close()
+				}
+				return err
+			},
+			"enrol":  func(name string) error { return l.Enroll(append(slices.Clone(family), Enrolment{Name: name})) },
+			"member": func(name string) error { _, err := l.EnrollMember("e", name, l.head()); return err },
+		}
+		for way, create := range ways {
+			if err := create(long); err == nil || !strings.Contains(err.Error(), "too long") {
+				t.Errorf("%s, a name that is too long: %v", way, err)
+			}
+			failing(saves, "write", "sync")
+			if err := create("new " + way); !errors.Is(err, syscall.EIO) {
+				t.Errorf("%s, the disk refuses: %v", way, err)
+			}
+			saves.fault = nil
+			if err := l.targets.save(); err != nil {
+				t.Error(err)
+			}
+			if got := savedIn(t, saves.crash()); slices.ContainsFunc(got, func(name string) bool { return strings.HasSuffix(name, "new "+way) }) {
+				t.Errorf("%s: refused, and there is %q", way, got)
+			}
+			if err := create("new " + way); err != nil {
+				t.Errorf("%s, the disk is well: %v", way, err)
+			}
+		}
+	})
+}
