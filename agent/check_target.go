@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -188,35 +187,27 @@ func checkWrite(ctx context.Context, t *config.Config) []Step {
 			return []Step{checkVersion(t, answer)}
 		}
 	}
-	s.Took = answer.Took
+	s.Took, s.Text, s.Try = answer.Took, answer.String(), answer.Failure.Hint(t)
 	if answer.Err != nil {
-		s.Text, s.Try = answer.Err.Error(), tryAnswer(t, answer)
 		return []Step{s}
 	}
 	said := fmt.Sprintf("%d %s", answer.Status, http.StatusText(answer.Status))
 	if answer.Text != "" {
 		said += fmt.Sprintf(" %q", cutText(answer.Text, 200))
 	}
-	switch code := answer.Status; {
-	case answer.Page:
-		s.Text, s.Try = answer.String(), tryAnswer(t, answer)
-	case code == http.StatusSwitchingProtocols:
-		s.Text, s.Try = answer.String(), tryAnswer(t, answer)
-	case code/100 == 2:
-		s.Result, s.Text = OK, fmt.Sprintf("an empty write is accepted: %d in %s", code, took(answer.Took))
-	case code == http.StatusUnauthorized, code == http.StatusForbidden, code == http.StatusProxyAuthRequired:
-		s.Name, s.Text, s.Try = "auth", said, tryAnswer(t, answer)
-	case code == http.StatusBadRequest || code == http.StatusConflict || code == http.StatusUnprocessableEntity:
+	switch answer.Failure {
+	case client.NoFailure:
+		s.Result, s.Text = OK, fmt.Sprintf("an empty write is accepted: %d in %s", answer.Status, took(answer.Took))
+	case client.Page:
+	case client.Credentials, client.ClientCertificate:
+		s.Name, s.Text = "auth", said
+	case client.Refused:
 		// Some receivers refuse a write without samples and take others.
-		s.Result, s.Text, s.Try = Warn, "an empty write is refused, others may not be: "+said, tryAnswer(t, answer)
-		switch {
-		case blamesCertificate(answer.Text):
-			s.Result, s.Name, s.Text = Fail, "auth", said
-		case blamesScheme(t, answer.Text):
-			s.Result, s.Text = Fail, said
-		}
+		s.Result, s.Text = Warn, "an empty write is refused, others may not be: "+said
 	default:
-		s.Text, s.Try = said, tryAnswer(t, answer)
+		if answer.Status != http.StatusSwitchingProtocols {
+			s.Text = said
+		}
 	}
 	steps := []Step{s}
 	if !answer.Date.IsZero() {
@@ -249,61 +240,6 @@ func checkClock(skew time.Duration) Step {
 		s.Result, s.Try = Warn, "set the clock (chrony, systemd-timesyncd): receivers refuse samples that are too old or in the future"
 	}
 	return s
-}
-
-// blamesCertificate reports whether the text of a refusal is about the client
-// certificate, as nginx's is with status 400.
-func blamesCertificate(text string) bool {
-	text = strings.ToLower(text)
-	return strings.Contains(text, "ssl certificate") || strings.Contains(text, "client certificate")
-}
-
-// blamesScheme reports whether the text of a refusal is about http:// on a port for TLS, as
-// nginx's and Go's are with status 400.
-func blamesScheme(t *config.Config, text string) bool {
-	return t.URL.Full().Scheme == "http" && strings.Contains(strings.ToUpper(text), "HTTPS")
-}
-
-// writePaths is where writes go at receivers that people have.
-const writePaths = "/api/v1/write (Prometheus, started with --web.enable-remote-write-receiver), " +
-	"/api/v1/push (Cortex, Mimir), /api/v1/receive (Thanos)"
-
-// tryAnswer is what to do about an answer that is no success.
-func tryAnswer(t *config.Config, a client.Answer) string {
-	files := strings.Join(slices.DeleteFunc(t.CredentialFiles(), func(f string) bool { return f == t.HTTP.TLSConfig.CAFile }), ", ")
-	switch code := a.Status; {
-	case a.Err != nil && strings.Contains(a.Err.Error(), "get a token from"):
-		return tryFile(a.Err, "look at oauth2: client_id, client_secret_file, scopes, token_url, and its tls_config and proxy_url")
-	case a.Err != nil && strings.Contains(a.Err.Error(), "the proxy "):
-		return "look at proxy_url and its user, and at what the proxy lets through"
-	case a.Err != nil && (strings.Contains(a.Err.Error(), "tls: ") || strings.Contains(a.Err.Error(), "certificate")):
-		return "the receiver may want another client certificate: look at tls_config.cert_file and key_file, and at its log"
-	case a.Err != nil:
-		return tryFile(a.Err, "look at the receiver's log, and at what lies between")
-	case blamesCertificate(a.Text) && t.HTTP.TLSConfig.CertFile != "":
-		return "the receiver refuses " + t.HTTP.TLSConfig.CertFile + ": has it expired, and is it of an authority that the receiver knows?"
-	case blamesCertificate(a.Text):
-		return "give the client certificate that the receiver wants in tls_config: cert_file and key_file"
-	case (code == http.StatusUnauthorized || code == http.StatusForbidden) && files != "":
-		return "put a valid token, password or certificate into " + files + "; the agent re-reads it by itself"
-	case code == http.StatusUnauthorized || code == http.StatusForbidden:
-		return "the receiver wants credentials: bearer_token_file, basic_auth or tls_config, or a tenant's header (X-Scope-OrgID)"
-	case code == http.StatusNotFound || code == http.StatusMethodNotAllowed || code == http.StatusSwitchingProtocols:
-		return "change the path of url: to where writes go: " + writePaths
-	case blamesScheme(t, a.Text):
-		return "use https:// in url:"
-	case code == http.StatusBadRequest || code == http.StatusConflict || code == http.StatusUnprocessableEntity:
-		return "if that is not about an empty write, change the path of url: to where writes go: " + writePaths
-	case a.Page:
-		return "a login or a portal answers here: write to the receiver itself, or give it credentials; writes go to " + writePaths
-	case code/100 == 3:
-		return "redirects are not followed, since credentials leak that way: write the final URL"
-	case code == http.StatusUnsupportedMediaType:
-		return "if this receiver takes remote write 2.0 only, write protobuf_message: auto"
-	case code == http.StatusTooManyRequests || code/100 == 5:
-		return "the receiver is there and does not take data at present; the agent would keep it and retry"
-	}
-	return ""
 }
 
 // cutText shortens what a receiver said.

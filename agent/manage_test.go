@@ -220,11 +220,12 @@ func TestAdoptTakenBack(t *testing.T) {
 	s := newSink(t)
 	r := startAgent(t, storage, entry("old", s.URL, ""))
 	until(t, "it receives", func() bool { return s.last() > 3 })
-	blockSavepoint(t, storage, "third")
+	free := blockSavepoints(t, storage)
 	r.configure(entry("new", s.URL, ""), entry("third", s.URL, ""))
 	if _, err := (TargetManager{Storage: storage}).Adopt(t.Context(), "old", "new"); err == nil || !strings.Contains(err.Error(), "the queue is back") {
 		t.Fatalf("adopted: %v", err)
 	}
+	free()
 	before := s.last()
 	until(t, "the old name receives", func() bool { return s.last() > before+3 })
 	if all := r.Status().Targets; len(all) != 1 || all[0].Name != "old" || !all[0].Ledger.Balanced {

@@ -111,6 +111,9 @@ func InspectLog(storage string, progress wal.Progress) (Inspection, error) {
 			return in, fmt.Errorf("%w: segment %d: %s", ErrDamaged, s.Number, s.Problem)
 		}
 	}
+	if in.Problem != "" {
+		return in, fmt.Errorf("%w: %s", ErrDamaged, in.Problem)
+	}
 	for _, t := range in.Targets {
 		if t.Problem != "" {
 			return in, fmt.Errorf("%w: target %s: %s", ErrDamaged, t.Name, t.Problem)
@@ -134,6 +137,9 @@ func (in Inspection) WriteText(w io.Writer) error {
 		}
 		fmt.Fprintf(table, "%08d\t%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", s.Number, roughly(s.Bytes), s.Commits, s.Samples, s.Series,
 			stamp(s.From), stamp(s.To), dash(strings.Join(s.NeededBy, ", ")), state)
+	}
+	if in.Problem != "" {
+		fmt.Fprintf(table, "\n%s\n", in.Problem)
 	}
 	if len(in.Targets) > 0 {
 		fmt.Fprint(table, "\nTARGET\tAT\tPENDING\tSIZE\tDELIVERED\tFILTERED\tDROPPED\tADDS UP\tPROBLEM\n")

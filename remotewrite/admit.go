@@ -69,7 +69,7 @@ func (w *window) hasRoom() bool {
 func (w *window) admit(e *wal.Entry) {
 	q := w.q
 	var now wal.Outcome // outcomes that are known at once
-	limits := q.limits()
+	limits, _ := q.limits()
 
 	w.mu.Lock()
 	seq := w.progress.Begin(e.End, e.Count(), e.Missing)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"net/http"
+	"slices"
 	"time"
 
 	"hwsagent/remotewrite/client"
@@ -96,16 +97,21 @@ type limits struct{ oldest, newest, future int64 }
 // unlimited are the limits of a target whose clock is not known.
 func unlimited() limits { return limits{math.MinInt64, math.MaxInt64, math.MaxInt64} }
 
+// exclude reports whether one of the points is not sent now.
+func (l limits) exclude(points []point) bool {
+	return slices.ContainsFunc(points, func(p point) bool { return p.t < l.oldest || p.t > l.newest })
+}
+
 // limits tells which samples are sent: not those older than the age limit, nor those
 // ahead of the target's clock by more than the future limit. The clock is the target's,
 // since this host's may be a year off unnoticed: nothing is dropped before the target has told
-// its time lately, or was asked and does not tell. What is ahead of the target's clock only, and
-// not of this host's, waits.
-func (q *Queue) limits() limits {
+// its time lately, or was asked and does not tell; until then known is false, and nothing is
+// limited. What is ahead of the target's clock only, and not of this host's, waits.
+func (q *Queue) limits() (l limits, known bool) {
 	if c := q.clock.Load(); c != nil && c.fresh() {
-		return q.bounds(c)
+		return q.bounds(c), true
 	}
-	return unlimited()
+	return unlimited(), false
 }
 
 // bounds are the limits at a target with this clock. Where it does not tell its time the
@@ -135,44 +141,76 @@ func (q *Queue) newest() int64 {
 	return math.MaxInt64
 }
 
-// mustAskTime reports whether the target is asked for its time before the parcel is sent.
-// That is so before anything else, as this host's clock may be ahead; and when the parcel has
-// samples that would be dropped for their time, as far as is known, but the target has not
-// told its time for long.
-func (s *shard) mustAskTime(l *parcel) bool {
+// question is how a target is asked for its time before a parcel is sent.
+type question int
+
+const (
+	noQuestion question = iota // the parcel is sent
+	byEmpty                    // an empty write
+	byTaken                    // a sample that the target took before
+)
+
+// askTimeBy reports how the target is asked for its time before the parcel is sent. That is so when the
+// parcel has samples that would be dropped or wait for their time, but the target has not told its
+// time for long. Before it has told it at all this host's clock must do, so that is rare: samples
+// that are too old, or that a clock which was ahead has left in the log. Otherwise the answer to the
+// first data tells.
+func (s *shard) askTimeBy(l *parcel) question {
 	c := s.q.clock.Load()
 	switch {
 	case l.again, c != nil && c.fresh():
-		return false
-	case c == nil && s.q.cfg.Target.FutureLimit > 0:
-		return s.q.asksTime()
-	case c == nil: // what this host's clock says must do
+		return noQuestion
+	case c == nil:
 		now := time.Now()
 		c = &targetClock{date: now, at: now}
 	}
-	b := s.q.bounds(c)
-	for i := range l.points {
-		if t := l.points[i].t; t < b.oldest || t > b.newest {
-			return s.q.asksTime()
-		}
+	if !s.q.bounds(c).exclude(l.points) {
+		return noQuestion
 	}
-	return false
+	return s.q.nextQuestion()
+}
+
+// refusedForTime reports whether an answer refuses a parcel, and is the first that tells the target's time, by which some of
+// these samples are dropped or wait: their time may be what it was refused for. If so, p is given back.
+func (s *shard) refusedForTime(p pass, l *parcel, a client.Answer, clockWasKnown bool) bool {
+	if clockWasKnown || l.again || !ofTarget(a) || a.Accepted() {
+		return false
+	}
+	lim, _ := s.q.limits()
+	if !lim.exclude(l.points) {
+		return false
+	}
+	s.q.noteAnswer(a)
+	s.q.gate.release(p)
+	return true
 }
 
 const (
 	// askTimeFor is how long samples wait for the time at a target that fails at empty
-	// writes. It may take data all the same: after that each dataTurn-th request is data.
+	// writes. It may take data all the same: after that each dataTurn-th request is data, the
+	// last sample that it took, or what waits at a target that has taken nothing yet.
 	askTimeFor = 30 * time.Second
 	dataTurn   = 4
 )
 
-// asksTime reports whether the next request, if it depends on the time, is to ask for it.
+// asksTime reports whether the next request, if it depends on the time, is to ask for it by an empty write.
 func (q *Queue) asksTime() bool {
 	first := q.timeAsked.Load()
 	if first == 0 || time.Since(q.born)-time.Duration(first) < askTimeFor {
 		return true
 	}
 	return q.timeTurn.Add(1)%dataTurn != 0
+}
+
+// nextQuestion is how the next request, which depends on the time, asks for it.
+func (q *Queue) nextQuestion() question {
+	if q.asksTime() {
+		return byEmpty
+	}
+	if _, ok := q.lastGood(); ok {
+		return byTaken
+	}
+	return noQuestion
 }
 
 // noTime notes that the target was asked and did not answer, or not as itself.
@@ -184,46 +222,66 @@ func (q *Queue) noTime(a client.Answer) {
 // timeUnknown reports whether the target has yet to tell its time, or that it does not.
 func (q *Queue) timeUnknown() bool { return q.clock.Load() == nil && q.cfg.Target.FutureLimit > 0 }
 
+// learnTime asks the target for its time if that is due before the parcel is sent, and gives p back then.
+func (s *shard) learnTime(ctx context.Context, p pass, l *parcel) (asked bool, err error) {
+	switch s.askTimeBy(l) {
+	case byEmpty:
+		return true, s.askTime(ctx, p)
+	case byTaken:
+		taken, _ := s.q.lastGood() // there is one: see nextQuestion
+		return true, s.q.askByTaken(s.sending, p, taken)
+	}
+	return false, nil
+}
+
 // askTime finds out by an empty write what time it is at the target, and gives p back. If
-// the answer does not tell, that is known for a while. The write is of 1.0 where nothing
-// else is proven: so is the one that would follow a refusal.
+// the answer does not tell, that is known for a while.
 func (s *shard) askTime(ctx context.Context, p pass) error { return s.q.askTime(ctx, s.sending, p) }
 
 // askTime is the same; sending is the request's context.
 func (q *Queue) askTime(ctx, sending context.Context, p pass) error {
-	g, version := q.gate, wire.V1
-	if q.proto.isProven() {
-		version = q.proto.forEmpty(false)
+	a := q.sendEmpty(sending, q.proto.forEmpty(false))
+	if failed, err := q.questionFailed(ctx, p, a); failed {
+		return err
 	}
-	a := q.sendEmpty(sending, version)
+	if a.Accepted() {
+		q.gate.sawEmptyPass()
+	} else { // it refuses empty writes
+		q.emptyRefused.Store(&refusal{a, time.Now()})
+	}
+	q.gate.release(p)
+	q.questionAnswered(a)
+	return nil
+}
+
+// questionFailed reports whether the answer to a request that asked for the time shows that the target
+// fails, or refuses every request, and gives p back then. The error is ctx's.
+func (q *Queue) questionFailed(ctx context.Context, p pass, a client.Answer) (failed bool, err error) {
 	if ctx.Err() != nil && a.Status == 0 {
-		g.release(p)
-		return ctx.Err()
+		q.gate.release(p)
+		return true, ctx.Err()
 	}
-	v := client.Classify(a, config.Policy{RetryOnRateLimit: true})
-	if v == client.Hold && (a.Status == client.StatusUnsupported || a.Status/100 == 4 && q.cfg.Target.OnRefusal == config.RefusalDrop) {
-		v = client.Suspect // it is the version that is refused; or the policy holds nothing for a 4xx
-	}
-	switch {
-	case a.Accepted():
-		g.sawEmptyPass()
-		g.release(p)
-	case v == client.Retry:
+	switch client.Classify(a, config.Policy{RetryOnRateLimit: true}) {
+	case client.Retry:
 		q.noTime(a)
-		g.failed(p, a.String(), a.RetryAfter, a.Status != 0)
-		return nil
-	case v == client.Hold:
+		q.gate.failed(p, a.String(), a.RetryAfter, a.Status != 0)
+		return true, nil
+	case client.Hold:
+		if a.Status == client.StatusUnsupported || a.Status/100 == 4 && q.cfg.Target.OnRefusal == config.RefusalDrop {
+			return false, nil // it is the version that is refused; or the policy holds nothing for a 4xx
+		}
 		q.noteAnswer(a)
 		q.refused(p, a)
-		return nil
-	default: // it refuses empty writes
-		q.emptyRefused.Store(&refusal{a, time.Now()})
-		g.release(p)
+		return true, nil
 	}
+	return false, nil
+}
+
+// questionAnswered notes, for a while, that the target does not tell its time if the answer has none.
+func (q *Queue) questionAnswered(a client.Answer) {
 	if !tellsTime(a) {
 		q.clock.Store(&targetClock{at: time.Now()})
 	}
-	return nil
 }
 
 // refusal is an answer and when it came.

@@ -1,6 +1,7 @@
 package remotewrite
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -232,6 +233,61 @@ func TestFutureBacklogOfAnEarlierProcess(t *testing.T) {
 			t.Errorf("outcomes %+v, want ten delivered, ten of the future\n%s", o, r.to.dump())
 		}
 	})
+}
+
+// All shards have samples of a time that has not come, at a target that has not told its time for
+// minutes: whichever shard asks for it, by whatever request, no shard sends such a sample. The target
+// takes data again although its database may refuse a sample that it took before.
+func TestFutureIsNotSentByTheShardThatDidNotAsk(t *testing.T) {
+	for _, shards := range []int{1, 8} {
+		for _, away := range []time.Duration{askTimeFor / 2, 2 * askTimeFor, 2*askTimeFor + 7*time.Second, 20 * askTimeFor} {
+			for _, emptyFails := range []bool{false, true} {
+				for _, again := range []int{204, 400} {
+					t.Run(fmt.Sprintf("%d shards, away for %s, empty writes fail=%t, a sample again is answered %d", shards, away, emptyFails, again), func(t *testing.T) {
+						synctest.Test(t, func(t *testing.T) { futureAfterOutage(t, shards, away, emptyFails, again) })
+					})
+				}
+			}
+		}
+	}
+}
+
+func futureAfterOutage(t *testing.T, shards int, away time.Duration, emptyFails bool, again int) {
+	r := newRig(t, &fakeReceiver{latency: 20 * time.Millisecond, anyOrder: true}).timed()
+	r.cfg.Queue.MinShards, r.cfg.Queue.MaxShards, r.cfg.Queue.MaxSamplesPerSend, r.cfg.Metadata.Send = shards, shards, 10, false
+	down, began, ahead := false, time.Now(), 0
+	r.to.script = func(q fakeRequest) (client.Answer, bool) {
+		if down || emptyFails && len(q.samples) == 0 && time.Since(began) > time.Second {
+			return client.Answer{Status: 503}, true
+		}
+		for _, s := range q.samples {
+			if s.t > time.Now().Add(time.Hour).UnixMilli() {
+				ahead++
+			}
+		}
+		a := client.Answer{Status: again}
+		if len(q.samples) != 1 || again == 204 {
+			a = r.to.answerPlain(q)
+		}
+		a.Date = time.Now()
+		return a, true
+	}
+	r.start()
+	r.time = time.Now().UnixMilli()
+	r.round(80)
+	r.drained(time.Minute)
+	r.to.change(func() { down = true })
+	time.Sleep(time.Minute)
+	r.time = time.Now().Add(365 * 24 * time.Hour).UnixMilli()
+	r.round(80)
+	r.round(80)
+	time.Sleep(away)
+	r.to.change(func() { down = false })
+	r.drained(20 * time.Minute)
+	r.end()
+	if o := r.log.outcome(); o.Delivered != 80 || o.Dropped[wal.Future] != 160 || ahead > 0 {
+		t.Errorf("outcomes %+v, want 160 dropped as of the future; %d of them were sent", o, ahead)
+	}
 }
 
 // The host's clock is two hours ahead from the first moment: nothing of that time is ever

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
 
@@ -90,12 +92,16 @@ func (w *window) awaitClock(ctx context.Context, e *wal.Entry) error {
 	}
 }
 
-// askClock asks the target for its time. A target that is held is tested by what waits in the shards, or
-// by this. The error is ctx's.
+// askClock asks the target for its time: by the last sample that it took, or by an empty write if there is
+// none. A target that is held is tested by the samples that wait in the shards, or by an empty write. The
+// error is ctx's.
 func (w *window) askClock(ctx context.Context) error {
 	p, err := w.q.enter(ctx)
 	if err != nil {
 		return err
+	}
+	if taken, ok := w.q.lastGood(); ok && !p.test {
+		return w.q.askByTaken(ctx, p, taken)
 	}
 	if !p.test {
 		return w.q.askTime(ctx, ctx, p)
@@ -111,6 +117,27 @@ func (w *window) askClock(ctx context.Context) error {
 		w.q.noteAnswer(a)
 		w.q.refused(p, a)
 	}
+	return nil
+}
+
+// askByTaken sends a sample once more that the target took, to learn its time from the answer, and gives p back: some
+// targets fail at empty writes. The error is ctx's.
+func (q *Queue) askByTaken(ctx context.Context, p pass, taken point) error {
+	version := q.proto.version()
+	body, _ := q.encoders.body(nil, version, []point{taken}, inTime)
+	a := q.send(ctx, client.Request{Body: body, Version: version, Samples: 1})
+	v := client.Classify(a, config.Policy{RetryOnRateLimit: true})
+	q.learnVersion(choice{version: version}, a, v)
+	if failed, err := q.questionFailed(ctx, p, a); failed {
+		return err
+	}
+	if v == client.Delivered {
+		q.gate.delivered(p)
+	} else { // the target has the sample, or takes nothing that old
+		q.noteAnswer(a)
+		q.gate.release(p)
+	}
+	q.questionAnswered(a)
 	return nil
 }
 

@@ -208,9 +208,11 @@ type Status struct {
 	LastSuccess time.Time
 	LastError   string
 	LastErrorAt time.Time
-	DownSince   time.Time // zero unless retrying or held
-	NextTry     time.Time // zero unless waiting for it
+	Failure     client.Failure // what LastError is about, if it is an answer or the lack of one
+	DownSince   time.Time      // zero unless retrying or held
+	NextTry     time.Time      // zero unless waiting for it
 
+	AwaitsClock    bool          // samples wait for the receiver's clock
 	ClockSkew      time.Duration // this host's clock minus the receiver's
 	ClockSkewKnown bool
 }
@@ -231,7 +233,7 @@ func (q *Queue) Status() Status {
 		s.Window = w.open()
 	}
 	q.mu.Lock()
-	s.LastSuccess, s.LastError, s.LastErrorAt = q.lastSuccess, q.lastError, q.lastErrorAt
+	s.LastSuccess, s.LastError, s.LastErrorAt, s.Failure = q.lastSuccess, q.lastError, q.lastErrorAt, q.lastFailure
 	q.mu.Unlock()
 	s.Backlog = backlog(q.live.read.Load().mark, head)
 	s.Missed = q.missed()
@@ -241,7 +243,7 @@ func (q *Queue) Status() Status {
 	case !v.since.IsZero():
 		s.State = StateRetrying
 	case q.waitsForClock.Load():
-		s.State = StateHeld
+		s.State, s.AwaitsClock = StateHeld, true
 	case s.Backlog >= uint64(q.cfg.Queue.MaxSamplesPerSend):
 		s.State = StateBehind
 	case s.Missed > 0:

@@ -151,11 +151,12 @@ func TestExpireLeavesWhatIsSentAgain(t *testing.T) {
 		w.progress.Begin(markAt(1, 2), 2, wal.Outcome{})
 		old := point{series: testSeries(1)[0], seq: 1, t: r.time - 120_000}
 		s := w.shards[0]
-		s.expire(&parcel{points: []point{old}, again: true}, wire.V1)
+		lim, _ := q.limits()
+		s.expire(&parcel{points: []point{old}, again: true}, wire.V1, lim)
 		if n := w.open(); n != 2 {
 			t.Errorf("%d samples open, want both", n)
 		}
-		s.expire(&parcel{points: []point{old}}, wire.V1)
+		s.expire(&parcel{points: []point{old}}, wire.V1, lim)
 		if n := w.open(); n != 1 {
 			t.Errorf("%d samples open, want one: the other is too old", n)
 		}

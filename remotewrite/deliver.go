@@ -137,7 +137,8 @@ func (s *shard) halve(ctx context.Context, l *parcel) error {
 func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, client.Answer, error) {
 	for {
 		c := s.q.choose(l)
-		if s.expire(l, c.version) {
+		lim, known := s.q.limits()
+		if s.expire(l, c.version, lim) {
 			return 0, client.Answer{}, errAhead
 		}
 		if len(l.points) == 0 {
@@ -151,7 +152,7 @@ func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, client.Answer
 			s.q.gate.release(p)
 			return 0, client.Answer{}, errDoubted
 		}
-		if s.q.choose(l) != c { // since then
+		if _, knownNow := s.q.limits(); s.q.choose(l) != c || knownNow && !known { // since then
 			s.q.gate.release(p)
 			continue
 		}
@@ -165,19 +166,22 @@ func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, client.Answer
 			}
 			continue
 		}
-		if s.mustAskTime(l) {
-			if err := s.askTime(ctx, p); err != nil {
-				return 0, client.Answer{}, err
-			}
+		if asked, err := s.learnTime(ctx, p, l); err != nil {
+			return 0, client.Answer{}, err
+		} else if asked {
 			continue
 		}
 		l.before = s.q.gate.view().trust()
+		clockWasKnown := s.q.clock.Load() != nil
 		a, sent, err := s.post(p, l, c)
 		if err != nil {
 			return 0, a, err
 		}
 		if !sent {
 			continue
+		}
+		if s.refusedForTime(p, l, a, clockWasKnown) {
+			continue // see expire
 		}
 		if f, known := s.judge(p, l, a, m, c); known {
 			return f, a, nil
@@ -198,7 +202,7 @@ func (s *shard) post(p pass, l *parcel, c choice) (_ client.Answer, sent bool, _
 		return client.Answer{}, false, nil
 	}
 	n, exemplars := count(l.points), 0
-	s.body, exemplars = s.q.encoders.body(s.body[:0], c.version, l.points)
+	s.body, exemplars = s.q.encoders.body(s.body[:0], c.version, l.points, s.q.order())
 	n[classExemplar] = exemplars
 	s.q.metrics.Sending(n, len(s.body), l.attempts > 0)
 	if l.attempts > 0 {
@@ -379,14 +383,13 @@ func (s *shard) tookDataSince(l *parcel) bool {
 // empty write does not tell.
 const moment = 2 * time.Second
 
-// expire settles the samples of the parcel that have become too old, or are known to be
-// ahead of the receiver's clock and of this host's, or that the version does not carry. It reports
-// whether others have to wait for the receiver's clock.
-func (s *shard) expire(l *parcel, version wire.Version) (ahead bool) {
+// expire settles the samples of the parcel that are older than lim allows, or ahead of the receiver's
+// clock and of this host's, or that the version does not carry. It reports whether others have to wait
+// for the receiver's clock.
+func (s *shard) expire(l *parcel, version wire.Version, lim limits) (ahead bool) {
 	if l.again {
 		return false // they have their outcome
 	}
-	lim := s.q.limits()
 	bad := 0
 	for i := range l.points {
 		if p := &l.points[i]; p.t < lim.oldest || p.t > lim.newest || p.kind != float && !carries(&s.q.cfg, version, p) {

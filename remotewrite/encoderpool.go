@@ -49,13 +49,27 @@ func (p *EncoderPool) put(e *requestEncoder) {
 	<-p.places
 }
 
-// body appends the body of a request with the points to dst; their order may change, but
-// not within a series. exemplars is how many of them are in it: 2.0 has none beside no
+// order says in which order a request has its samples.
+type order uint8
+
+const (
+	// inTime is the order of the log: times in the request do not go back.
+	inTime order = iota
+	// bySeries puts all samples of a series into one TimeSeries, which takes a third of the time and bytes
+	// where a request has many rounds.
+	bySeries
+)
+
+// body appends the body of a request with the points to dst. A series' samples keep their order
+// in either order. exemplars is how many of them the request has: 2.0 leaves out those without a
 // sample of their series.
-func (p *EncoderPool) body(dst []byte, v wire.Version, points []point) (_ []byte, exemplars int) {
+func (p *EncoderPool) body(dst []byte, v wire.Version, points []point, by order) (_ []byte, exemplars int) {
 	e := p.take()
 	defer p.put(e)
-	encode(&e.wire, v, e.grp.group(points))
+	if by == bySeries {
+		points = e.grp.group(points)
+	}
+	encode(&e.wire, v, points)
 	dst = e.wire.AppendBody(dst)
 	return dst, e.wire.Exemplars()
 }

@@ -53,6 +53,10 @@ type gate struct {
 
 	peace time.Time // for so long the receiver asked to be left in peace, by Retry-After
 
+	// restart is within how long, at random, the first failure after a start is tried again; 0 once a request
+	// was delivered or has failed. The backoff of a start is for the pauses after that one.
+	restart time.Duration
+
 	// emptyPasses: the target accepted an empty write once, so its refusal of one
 	// means something.
 	emptyPasses bool
@@ -88,6 +92,7 @@ func newGate(minBackoff, maxBackoff, splay time.Duration, rand func() float64) *
 	if splay > 0 {
 		g.until = time.Now().Add(time.Duration(rand() * float64(splay)))
 		g.backoff.last = min(splay, maxBackoff) // others start, too: as after an outage
+		g.restart = g.backoff.last / 2
 	}
 	return g
 }
@@ -139,7 +144,7 @@ func (g *gate) delivered(p pass) {
 	if p.turn != g.turn {
 		return
 	}
-	g.until = time.Time{}
+	g.until, g.restart = time.Time{}, 0
 	if wait := g.backoff.ease(g.rand()); wait > 0 {
 		g.until = time.Now().Add(wait)
 	}
@@ -176,7 +181,12 @@ func (g *gate) failed(p pass, why string, after time.Duration, answered bool) {
 	brief := !answered && now.Sub(g.since) < longAway
 	wait := retryLate(after, g.rand())
 	g.peace = now.Add(wait)
-	g.until = now.Add(max(g.backoff.next(g.rand(), brief), wait))
+	pause := g.backoff.min + time.Duration(g.rand()*float64(g.restart))
+	if g.restart == 0 {
+		pause = g.backoff.next(g.rand(), brief)
+	}
+	g.restart = 0
+	g.until = now.Add(max(pause, wait))
 	g.set(gatePaused)
 }
 

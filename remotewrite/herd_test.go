@@ -190,7 +190,6 @@ func (h *herdling) run(ctx context.Context) error {
 		splay = h.s.deadline
 	}
 	g := newGate(30*time.Millisecond, 5*time.Second, splay, h.rand.Float64)
-	timeKnown := h.s.started == 0
 	for {
 		n, err := h.next(ctx)
 		if err != nil {
@@ -202,8 +201,8 @@ func (h *herdling) run(ctx context.Context) error {
 				return err
 			}
 			v, work := g.view(), 1.0
-			if !timeKnown || letGo(v, time.Now()) {
-				work = h.s.asking // as askTime and waitDown do
+			if letGo(v, time.Now()) {
+				work = h.s.asking // as waitDown does
 			}
 			a := h.s.send(work)
 			if client.Classify(a, config.Policy{RetryOnRateLimit: true}) != client.Delivered {
@@ -211,7 +210,6 @@ func (h *herdling) run(ctx context.Context) error {
 				continue
 			}
 			if work < 1 {
-				timeKnown = true
 				g.sawEmptyPass()
 				g.release(p)
 				continue
@@ -297,9 +295,6 @@ func TestHerd(t *testing.T) {
 	f := small
 	if *herdDocs != "" {
 		f = f.times(10)
-	}
-	if testing.Short() {
-		f.agents, f.capacity = f.agents/5, f.capacity/5
 	}
 	together := f
 	together.well, together.outage, together.started = 0, 0, f.outage

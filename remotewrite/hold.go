@@ -9,12 +9,12 @@ import (
 
 // test finds out whether a held target takes requests again, and gives p back. Where an
 // empty write is no evidence, and where samples were refused, one of the samples that wait is sent;
-// if it is taken, it is settled and leaves the parcel. A target whose time is not known is asked for that first.
+// if it is taken, it is settled and leaves the parcel.
 func (s *shard) test(p pass, l *parcel, m mode) error {
 	g := s.q.gate
 	v := g.view()
 	passes := v.emptyPasses && !v.byData
-	if passes || s.q.timeUnknown() && s.q.asksTime() {
+	if passes || s.q.timeUnknown() && s.askTimeBy(l) == byEmpty {
 		a := s.q.sendEmpty(s.sending, s.q.proto.chooseTest(testEmpty).version)
 		if a.Version == wire.V2 && a.Status == client.StatusUnsupported {
 			a = s.q.sendEmpty(s.sending, wire.V1)

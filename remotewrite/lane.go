@@ -146,6 +146,15 @@ func (l *lane) runWindow(ctx context.Context) error {
 	return err
 }
 
+// order is the order of samples in a request: that of time while the lane keeps up with the log, as receivers expect
+// it; by series where a batch or more waits to be read, as in an outage's backlog.
+func (l *lane) order() order {
+	if l.behind || backlog(l.read.Load().mark, l.source.Head()) >= uint64(l.cfg.Queue.MaxSamplesPerSend) {
+		return bySeries
+	}
+	return inTime
+}
+
 // mayBeStored reports whether samples of the entry that ends at mark may have been sent
 // before, by an earlier process or window. In a backlog that is not asked: who takes late
 // data takes it twice, and what is refused there need not be stored.

@@ -94,6 +94,7 @@ type Queue struct {
 	fallback    string // why the target got 1.0 last, as logged
 	lastError   string
 	lastErrorAt time.Time
+	lastFailure client.Failure
 	lastSuccess time.Time
 	lastData    time.Time // when the target last took data
 
@@ -274,9 +275,10 @@ func (q *Queue) sendEmpty(ctx context.Context, v wire.Version) client.Answer {
 // mayGroup reports whether several samples of a series may share a request. When one is
 // refused, it must be possible to find out what became of it: not at a receiver that
 // keeps the good part, where all but the newest samples are late then, nor where no
-// empty write can tell whether the refusal meant the samples.
+// empty write can tell whether the refusal meant the samples. With on_refusal: drop a refusal is the
+// end of all samples of the request.
 func (q *Queue) mayGroup() bool {
-	return q.kind() != keepsGood && q.gate.takesEmpty()
+	return q.kind() != keepsGood && (q.gate.takesEmpty() || q.cfg.Target.OnRefusal == config.RefusalDrop)
 }
 
 // kind is what the target does with the good part of a refused request: as 2.0, Prometheus
@@ -369,17 +371,19 @@ func (q *Queue) deliveredSince(t time.Time) bool {
 }
 
 // note remembers an error for the status; the log tells transitions only.
-func (q *Queue) note(text string) {
+func (q *Queue) note(text string) { q.noteFailure(text, client.NoFailure) }
+
+func (q *Queue) noteFailure(text string, f client.Failure) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.lastError, q.lastErrorAt = text, time.Now()
+	q.lastError, q.lastErrorAt, q.lastFailure = text, time.Now(), f
 }
 
 // noteAnswer remembers an answer that is an error. A 2xx that stores nothing of remote write
 // 2.0 is none: the target gets 1.0 for it, and [Status.Fallback] tells why.
 func (q *Queue) noteAnswer(a client.Answer) {
 	if a.Version != wire.V2 || !a.Accepted() {
-		q.note(a.String())
+		q.noteFailure(a.String(), a.Failure)
 	}
 }
 

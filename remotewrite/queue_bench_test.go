@@ -3,6 +3,7 @@ package remotewrite
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -47,7 +48,7 @@ func (e *endless) Rewind()                  {}
 func (e *endless) Reserve(wal.Mark) error   { return nil }
 func (e *endless) SetShards(int)            {}
 func (e *endless) Reach() (wal.Reach, bool) { return wal.Reach{}, true }
-func (e *endless) Head() wal.Mark           { return wal.Mark{} }
+func (e *endless) Head() wal.Mark           { return wal.Mark{Commit: math.MaxUint64, Total: e.upTo} } // a backlog
 func (e *endless) Advance(to wal.Mark, _ wal.Outcome) {
 	if e.acked = to; to.Total >= e.upTo {
 		e.done()

@@ -157,7 +157,7 @@ func TestOneOfTwoBackendsRefusesAllData(t *testing.T) {
 // oneOfTwo returns how many requests were refused.
 func oneOfTwo(t *testing.T, seed uint64, status int, when string, random bool) (refused int) {
 	ill, n := when == "from the start", 0
-	dice, pace := rand.New(rand.NewPCG(seed, 7)), rand.New(rand.NewPCG(seed, 9)) // the receiver's, and the test's
+	dice, pace := rand.New(rand.NewPCG(seed, 27)), rand.New(rand.NewPCG(seed, 9)) // the receiver's, and the test's
 	to := &fakeReceiver{latency: 5 * time.Millisecond}
 	to.script = func(q fakeRequest) (client.Answer, bool) {
 		n++

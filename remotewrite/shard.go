@@ -191,11 +191,13 @@ func (s *shard) take(limit int) (unsure bool) {
 }
 
 // askForGrouping finds out by an empty write, until one is answered, when it would pay to
-// send several samples of a series in a request, and data goes through (see
+// send several samples of a series in a request, and the target has answered data (see
 // [Queue.mayGroup]).
 func (s *shard) askForGrouping() {
 	g := s.q.gate
-	if !s.wouldGroup || s.q.behind || g.view().state != gateOpen || s.q.asked.Swap(true) {
+	state := g.view().state
+	answers := state == gateOpen || state == gateUnproven && s.q.clock.Load() != nil
+	if !s.wouldGroup || !answers || s.q.asked.Swap(true) {
 		return
 	}
 	p, ok := g.try()

@@ -79,7 +79,7 @@ func (s *shard) storedAsLate(ctx context.Context, p point, why client.Answer) (s
 	}
 	for _, next := range s.successors(p, successorsAsked) {
 		l := parcel{points: []point{next}, again: true, unsure: true}
-		if lim := s.q.limits(); next.t < lim.oldest || next.t > lim.newest || !carries(&s.q.cfg, s.q.choose(&l).version, &next) {
+		if lim, _ := s.q.limits(); next.t < lim.oldest || next.t > lim.newest || !carries(&s.q.cfg, s.q.choose(&l).version, &next) {
 			continue
 		}
 		requests++

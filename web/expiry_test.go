@@ -43,15 +43,19 @@ func TestExpiries(t *testing.T) {
 	}
 }
 
-// What a proxy or a token endpoint says sends nobody to the receiver's credentials.
-func TestHeldOnTheWay(t *testing.T) {
-	for why, try := range map[string]string{
-		"post to x: get a token from https://idp/: 401 Unauthorized: invalid_client":   "look at oauth2",
-		"post to x: the proxy http://p:3128 answers 407 Proxy Authentication Required": "look at proxy_url",
-		"401 Unauthorized": "put a valid token",
+// What to do about a held target is what the failure of its last request says, and what its clock says.
+func TestTryHeld(t *testing.T) {
+	for _, tc := range []struct {
+		target TargetStatus
+		want   string
+	}{
+		{TargetStatus{Try: "look at proxy_url"}, "look at proxy_url"},
+		{TargetStatus{}, "hwsagent check"},
+		{TargetStatus{AwaitsClock: true}, tryClock},
 	} {
-		if got := tryHeld(TargetStatus{State: StateHeld, Why: why}); !strings.Contains(got, try) {
-			t.Errorf("%s: %s", why, got)
+		tc.target.State, tc.target.Why = StateHeld, "401 Unauthorized: the proxy get a token from 404" // no text is read
+		if got := tryHeld(tc.target); !strings.Contains(got, tc.want) {
+			t.Errorf("%+v: %s, want %s", tc.target, got, tc.want)
 		}
 	}
 }

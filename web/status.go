@@ -96,9 +96,12 @@ type TargetStatus struct {
 	LastSuccess time.Time     `json:"last_success,omitzero"`
 	LastError   string        `json:"last_error,omitempty"`
 	LastErrorAt time.Time     `json:"last_error_at,omitzero"`
-	NextTry     time.Time     `json:"next_try,omitzero"` // when backing off or held
-	ClockSkew   time.Duration `json:"clock_skew_ns"`     // this host's clock minus the receiver's Date; 0 if unknown
-	FutureLimit time.Duration `json:"future_limit_ns"`   // samples further ahead of the receiver's clock are not sent; 0: no limit
+	Failure     string        `json:"failure,omitempty"`      // what last_error is about, in a word: credentials, path, proxy, …
+	Try         string        `json:"try,omitempty"`          // what a person may do about that, while no data goes through
+	NextTry     time.Time     `json:"next_try,omitzero"`      // when backing off or held
+	AwaitsClock bool          `json:"awaits_clock,omitempty"` // samples wait for the receiver's clock, which is behind
+	ClockSkew   time.Duration `json:"clock_skew_ns"`          // this host's clock minus the receiver's Date; 0 if unknown
+	FutureLimit time.Duration `json:"future_limit_ns"`        // samples further ahead of the receiver's clock are not sent; 0: no limit
 	DeadLetters int           `json:"dead_letters"`
 
 	Expiries []ExpiryStatus `json:"expiries,omitempty"`

@@ -246,21 +246,12 @@ func more(s string) string {
 	return line
 }
 
+// tryHeld is what to do about a target that is held.
 func tryHeld(t TargetStatus) string {
-	text := t.Why + " " + t.LastError
-	switch {
-	case strings.Contains(text, "get a token from"):
-		return "look at oauth2: client_id, client_secret_file, scopes and token_url; files are re-read by themselves"
-	case strings.Contains(t.Why, "the receiver's clock is"):
+	if t.AwaitsClock {
 		return tryClock + ", the receiver's or this host's: the one that is wrong"
-	case strings.Contains(text, "the proxy "):
-		return "look at proxy_url and its user, and at what the proxy lets through"
-	case strings.Contains(text, "401") || strings.Contains(text, "403") || strings.Contains(text, "407"):
-		return "put a valid token, password or certificate where the configuration names it: files are re-read by themselves"
-	case strings.Contains(text, "101 Switching Protocols") || strings.Contains(text, "404") || strings.Contains(text, "405") || strings.Contains(text, "30"):
-		return "look at the path of " + t.URL + ": receivers want their write path, such as /api/v1/write or /api/v1/push"
 	}
-	return "`hwsagent check` shows each step to the receiver; delivery goes on by itself when it lets data in"
+	return cmp.Or(t.Try, "`hwsagent check` shows each step to the receiver; delivery goes on by itself when it lets data in")
 }
 
 func reasons(dropped map[string]uint64) string {

@@ -232,7 +232,7 @@ func (c *Client) Send(ctx context.Context, r Request) Answer {
 	start := time.Now()
 	l, err := c.take()
 	if err != nil {
-		return Answer{Err: err, Took: time.Since(start)}
+		return Answer{Err: err, Failure: failureOf(err), Took: time.Since(start)}
 	}
 	defer c.release(l)
 	source := l.creds.tokens
@@ -264,7 +264,7 @@ func (c *Client) send(ctx context.Context, l *generation, k *token, r Request) A
 		if errors.Is(context.Cause(ctx), errNoAnswer) || errors.Is(err, syscall.ETIMEDOUT) {
 			c.leave(l)
 		}
-		return Answer{Err: c.explain(ctx, l, err), Blocked: blocks(err), Took: time.Since(start)}
+		return Answer{Err: c.explain(ctx, l, err), Failure: failureOf(through(l.proxy, err)), Blocked: blocks(err), Took: time.Since(start)}
 	}
 	c.noteServer(resp.TLS)
 	defer func() { _ = resp.Body.Close() }() // the part that matters was read
@@ -290,6 +290,7 @@ func (c *Client) send(ctx context.Context, l *generation, k *token, r Request) A
 		a.Written = parseWritten(resp.Header)
 	}
 	a.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), a.Date, time.Now())
+	a.Failure = failureOfStatus(a, strings.HasPrefix(c.url, "http://"))
 	switch a.Status {
 	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
 		c.blamed(l)

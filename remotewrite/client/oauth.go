@@ -218,7 +218,7 @@ func (e *tokenError) Error() string {
 
 // noToken is the answer to a request that was not sent.
 func (c *Client) noToken(l *generation, err error, took time.Duration) Answer {
-	a := Answer{Err: fmt.Errorf("post to %s: %w", c.place, c.redacted(l, err)), Blocked: blocks(err), Took: took}
+	a := Answer{Err: fmt.Errorf("post to %s: %w", c.place, c.redacted(l, err)), Failure: failureOf(err), Blocked: blocks(err), Took: took}
 	if t, ok := errors.AsType[*tokenError](err); ok {
 		a.RetryAfter = t.after
 	}

@@ -32,6 +32,7 @@ type Answer struct {
 
 	Status     int           // the HTTP status, 0 when there was no response
 	Err        error         // why there was none; credentials and query strings are removed
+	Failure    Failure       // what a person goes by; NoFailure of a success
 	Blocked    bool          // Err is a refusal by a proxy or token endpoint that lasts until a person fixes it
 	Page       bool          // a 2xx with a web page: a portal or a login answered, not a receiver
 	HTML       bool          // the body is a web page, so no receiver wrote it; Text is its title, if it has one

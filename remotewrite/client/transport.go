@@ -84,8 +84,17 @@ func through(proxy string, err error) error {
 		named.proxy = proxy
 		return &named
 	}
-	return fmt.Errorf("through the proxy %s: %w", proxy, err)
+	return &throughError{proxy, err}
 }
+
+// throughError is an error on the way through a proxy.
+type throughError struct {
+	proxy string // scheme, host and port
+	err   error
+}
+
+func (e *throughError) Error() string { return "through the proxy " + e.proxy + ": " + e.err.Error() }
+func (e *throughError) Unwrap() error { return e.err }
 
 // proxyError is a refusal by a proxy: nothing of the request has reached the receiver.
 type proxyError struct {

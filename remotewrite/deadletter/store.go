@@ -69,8 +69,16 @@ func Open(dir string, o Options) (*Store, error) {
 }
 
 func (s *Store) open() error {
+	if err := noLink(s.dir); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
+	}
+	for _, name := range []string{current, previous} {
+		if err := noLink(filepath.Join(s.dir, name)); err != nil {
+			return err
+		}
 	}
 	old, err := read(filepath.Join(s.dir, previous), nil)
 	if err != nil {
@@ -93,6 +101,19 @@ func (s *Store) open() error {
 	}
 	s.file = f
 	return syncDir(s.dir)
+}
+
+// noLink refuses a path that is a symbolic link: it would lead out of the storage directory. Only the agent's user
+// may write there, so none comes after this.
+func noLink(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return fmt.Errorf("%s is a symbolic link: remove it, and the agent makes what belongs there", path)
+	}
+	return err
 }
 
 // wholeLines is the offset behind the last line end.

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/golang/snappy"
 	"github.com/google/go-cmp/cmp"
@@ -366,5 +368,35 @@ func TestCompressLeavesRoom(t *testing.T) {
 	}
 	if times > 5 {
 		t.Errorf("%d of 1,000 messages took new memory", times)
+	}
+}
+
+// TestTargetsShareLongLabels: a label of a megabyte is encoded for many targets, and in memory once.
+func TestTargetsShareLongLabels(t *testing.T) {
+	for _, n := range []int{10, longLabels, 1 << 20} {
+		ls := labels.FromStrings("x", strings.Repeat("v", n))
+		a, _ := NewSeriesEncoder(V1).Encode(ls, metadata.Metadata{})
+		b, _ := NewSeriesEncoder(V2).Encode(ls, metadata.Metadata{})
+		if a.Encoded() != b.Encoded() || len(a.Encoded()) < n {
+			t.Errorf("labels of %d bytes: %d and %d bytes encoded", n, len(a.Encoded()), len(b.Encoded()))
+		}
+		if shared := unsafe.StringData(a.Encoded()) == unsafe.StringData(b.Encoded()); shared != (len(a.Encoded()) >= longLabels) {
+			t.Errorf("labels of %d bytes: shared=%t", n, shared)
+		}
+	}
+}
+
+// The types that gogo/protobuf generated lose the sign of a negative zero, which Prometheus takes for another value: it
+// refuses such a sample as a duplicate if it has the right one. So whatever has samples goes through Encoder, also where
+// speed is no reason: a replay, and a sample that is sent once more.
+func TestOnlyEncoderKeepsNegativeZero(t *testing.T) {
+	s := manySeries(1)[0]
+	zero := math.Copysign(0, -1)
+	got := decode(t, encode(new(Encoder), V1, []sample{{series: s, t: 1, v: zero}}))
+	if v := got.Timeseries[0].Samples[0].Value; !math.Signbit(v) {
+		t.Errorf("Encoder sends %v, want -0", v)
+	}
+	if got = decode(t, Body(got)); math.Signbit(got.Timeseries[0].Samples[0].Value) {
+		t.Error("the library keeps the sign: messages that are rare can be made of its types")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+	"unique"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
@@ -18,8 +19,13 @@ type Series struct {
 	// labels is the label part of a prompb TimeSeries, keys included. It is the only form in
 	// which the labels are kept.
 	labels string
-	v2     *series2 // nil: nothing, or the series was made for 1.0
+	shared unique.Handle[string] // keeps labels of longLabels bytes and more shared; else zero
+	v2     *series2              // nil: nothing, or the series was made for 1.0
 }
+
+// longLabels is from how many bytes on the targets of this process share the labels of a series: sharing
+// takes about 100 bytes, and a label may have a megabyte.
+const longLabels = 512
 
 // series2 is what remote write 2.0 says of a series beyond what 1.0 says of it. Series with
 // the same metadata share one.
@@ -85,7 +91,12 @@ func (e *SeriesEncoder) Encode(ls labels.Labels, meta metadata.Metadata) (s Seri
 		return Series{}, legal
 	}
 	e.encoded = appendLabels(e.encoded[:0], keySeriesLabel, legal)
-	s.labels = string(e.encoded)
+	if len(e.encoded) < longLabels {
+		s.labels = string(e.encoded)
+	} else {
+		s.shared = unique.Make(string(e.encoded))
+		s.labels = s.shared.Value()
+	}
 	if e.shared != nil {
 		s.v2 = e.encode2(meta, ls, s.labels)
 	}

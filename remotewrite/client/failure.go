@@ -1,0 +1,167 @@
+package client
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io/fs"
+	"net"
+	"net/http"
+	"strings"
+
+	"hwsagent/remotewrite/config"
+)
+
+// Failure says which part of the way to a receiver an answer speaks of. It is what a person goes by; what
+// becomes of the samples is [Classify]'s business.
+type Failure uint8
+
+// The failures. Their names are part of the status' JSON.
+const (
+	NoFailure         Failure = iota
+	FileMissing               // a file of credentials does not exist
+	FileForbidden             // the agent may not read a file of credentials
+	Token                     // the endpoint of oauth2 gave no token
+	Proxy                     // the proxy refused, or could not be used
+	Handshake                 // TLS: no connection was agreed on
+	ClientCertificate         // the receiver refuses the client certificate, or wants one
+	Credentials               // 401, 403, 407
+	Path                      // the URL's path is not where writes go: 404, 405, 101
+	Scheme                    // http:// to a port for TLS, or https:// to one without
+	Page                      // a web page: a portal or a login
+	Redirect                  // 3xx
+	Refused                   // 400, 409, 422
+	Message                   // 415: not this version of remote write
+	Busy                      // 429, 5xx
+	Network                   // no answer
+	OtherStatus               // any other status that is no success
+	numFailures
+)
+
+// String returns the failure's name, "" for NoFailure.
+func (f Failure) String() string {
+	return [numFailures]string{"", "file_missing", "file_forbidden", "token", "proxy", "handshake", "client_certificate", "credentials", "path", "scheme",
+		"page", "redirect", "refused", "message", "busy", "network", "other_status"}[f]
+}
+
+// failureOf is the failure of a request that got no answer, nil for none. It must see err itself: with
+// secrets cut out an error is a text.
+func failureOf(err error) Failure {
+	var (
+		token     *tokenError
+		proxy     *proxyError
+		through   *throughError
+		operation *net.OpError
+		verify    *tls.CertificateVerificationError
+		invalid   x509.CertificateInvalidError
+		record    tls.RecordHeaderError
+	)
+	switch {
+	case err == nil:
+		return NoFailure
+	case errors.Is(err, fs.ErrNotExist):
+		return FileMissing
+	case errors.Is(err, fs.ErrPermission):
+		return FileForbidden
+	case errors.As(err, &token):
+		return Token
+	case errors.As(err, &proxy), errors.As(err, &through):
+		return Proxy
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return Scheme
+	case errors.As(err, &operation) && (operation.Op == "remote error" || operation.Op == "local error"), // an alert, see crypto/tls
+		errors.As(err, &verify), errors.As(err, &invalid), errors.As(err, &record),
+		strings.Contains(err.Error(), "tls: "), strings.Contains(err.Error(), "x509: "): // most errors of crypto/tls have no type
+		return Handshake
+	}
+	return Network
+}
+
+// failureOfStatus is the failure of an answer with a status; plain says that it came over http://.
+func failureOfStatus(a Answer, plain bool) Failure {
+	switch code := a.Status; {
+	case a.Page:
+		return Page
+	case code/100 == 2:
+		return NoFailure
+	case a.blamesCertificate():
+		return ClientCertificate
+	case code == http.StatusUnauthorized, code == http.StatusForbidden, code == http.StatusProxyAuthRequired:
+		return Credentials
+	case code == http.StatusNotFound, code == http.StatusMethodNotAllowed, code == http.StatusSwitchingProtocols:
+		return Path
+	case code == http.StatusBadRequest && plain && strings.Contains(strings.ToUpper(a.Text), "HTTPS"): // as nginx and Go say it
+		return Scheme
+	case code == http.StatusBadRequest, code == http.StatusConflict, code == http.StatusUnprocessableEntity:
+		return Refused
+	case code/100 == 3:
+		return Redirect
+	case code == http.StatusUnsupportedMediaType:
+		return Message
+	case code == http.StatusTooManyRequests, code/100 == 5:
+		return Busy
+	}
+	return OtherStatus
+}
+
+// blamesCertificate reports whether the text of a refusal is about the client certificate, as nginx's is with status 400.
+func (a Answer) blamesCertificate() bool {
+	text := strings.ToLower(a.Text)
+	return a.Status/100 == 4 && (strings.Contains(text, "ssl certificate") || strings.Contains(text, "client certificate"))
+}
+
+// writePaths is where writes go at receivers that people have.
+const writePaths = "/api/v1/write (Prometheus, started with --web.enable-remote-write-receiver), " +
+	"/api/v1/push (Cortex, Mimir), /api/v1/receive (Thanos)"
+
+// Hint is what a person may do about the failure at the target with that entry; "" where nothing is to be done.
+func (f Failure) Hint(c *config.Config) string {
+	switch f {
+	case FileMissing:
+		return "put the file there; the agent finds it by itself"
+	case FileForbidden:
+		return "give the file to the agent's user: chown"
+	case Token:
+		return "look at oauth2: client_id, client_secret_file, scopes, token_url, and its tls_config and proxy_url; files are read again by themselves"
+	case Proxy:
+		return "look at proxy_url and its user, and at what the proxy lets through"
+	case Handshake:
+		return "the receiver may want another client certificate: look at tls_config.cert_file and key_file, and at its log"
+	case ClientCertificate:
+		if file := c.HTTP.TLSConfig.CertFile; file != "" {
+			return "the receiver refuses " + file + ": has it expired, and is it of an authority that the receiver knows?"
+		}
+		return "give the client certificate that the receiver wants in tls_config: cert_file and key_file"
+	case Credentials:
+		var files []string
+		for _, file := range c.CredentialFiles() {
+			if file != c.HTTP.TLSConfig.CAFile {
+				files = append(files, file)
+			}
+		}
+		if len(files) > 0 {
+			return "put a valid token, password or certificate into " + strings.Join(files, ", ") + "; the agent reads it again by itself"
+		}
+		return "the receiver wants credentials: bearer_token_file, basic_auth or tls_config, or a tenant's header (X-Scope-OrgID)"
+	case Path:
+		return "change the path of url: to where writes go: " + writePaths
+	case Scheme:
+		if u := c.URL.Full(); u != nil && u.Scheme == "https" {
+			return "the receiver does not speak TLS on this port: use http:// or its TLS port"
+		}
+		return "use https:// in url:"
+	case Page:
+		return "a login or a portal answers here: write to the receiver itself, or give it credentials; writes go to " + writePaths
+	case Redirect:
+		return "redirects are not followed, since credentials leak that way: write the final URL"
+	case Refused:
+		return "if the receiver's words are not about samples, or about an empty write, change the path of url: to where writes go: " + writePaths
+	case Message:
+		return "if this receiver takes remote write 2.0 only, write protobuf_message: auto"
+	case Busy:
+		return "the receiver is there and does not take data at present; the agent keeps it and goes on to retry"
+	case Network:
+		return "look at the receiver's log, and at what lies between"
+	}
+	return ""
+}

@@ -1,0 +1,112 @@
+package client
+
+import (
+	"crypto/tls"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"hwsagent/remotewrite/config"
+)
+
+// Each answer of a server, over http:// and https://, and what a person is told to do about it.
+func TestFailureOfStatus(t *testing.T) {
+	for _, tc := range []struct {
+		status int
+		body   string
+		want   Failure
+		hint   string
+	}{
+		{204, "", NoFailure, ""},
+		{200, "<html><title>Sign in</title></html>", Page, "a login or a portal"},
+		{301, "", Redirect, "write the final URL"},
+		{400, "out of order sample", Refused, "change the path"},
+		{400, "<html><title>400 No required SSL certificate was sent</title></html>", ClientCertificate, "cert_file and key_file"},
+		{400, "The plain HTTP request was sent to HTTPS port", Scheme, "https://"},
+		{401, "", Credentials, "wants credentials"},
+		{403, "", Credentials, "wants credentials"},
+		{404, "", Path, "/api/v1/push"},
+		{405, "", Path, "/api/v1/push"},
+		{409, "", Refused, "change the path"},
+		{413, "", OtherStatus, ""},
+		{415, "", Message, "protobuf_message: auto"},
+		{422, "", Refused, "change the path"},
+		{429, "", Busy, "retry"},
+		{503, "", Busy, "retry"},
+	} {
+		t.Run(http.StatusText(tc.status), func(t *testing.T) {
+			s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Location", "http://127.0.0.1:1/")
+				w.WriteHeader(tc.status)
+				_, _ = w.Write([]byte(tc.body)) // a 204 has none
+			})
+			c := newClient(t, "url: "+s.URL, "", Options{})
+			a := c.EmptyWrite(t.Context())
+			if a.Failure != tc.want || !strings.Contains(a.Failure.Hint(&config.Config{}), tc.hint) {
+				t.Errorf("%v, hint %q, want %v, %q", a.Failure, a.Failure.Hint(&config.Config{}), tc.want, tc.hint)
+			}
+		})
+	}
+}
+
+// Requests without an answer of the receiver. The text of an error decides nothing, so secrets in it, which are cut
+// out, change nothing.
+func TestFailureWithoutAnAnswer(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "secret"), []byte("refused"), 0o600); err != nil { // a word of the errors
+		t.Fatal(err)
+	}
+	deaf, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := "http://" + deaf.Addr().String()
+	_ = deaf.Close() // so that a connection is refused
+	picky := httptest.NewUnstartedServer(http.NotFoundHandler())
+	picky.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS12}
+	picky.Config.ErrorLog = log.New(io.Discard, "", 0)
+	picky.StartTLS()
+	defer picky.Close()
+	plain := serve(t, func(http.ResponseWriter, *http.Request) {})
+	denying := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
+
+	for _, tc := range []struct {
+		name, entry string
+		want        Failure
+	}{
+		{"refused connection", "url: " + closed, Network},
+		{"refused connection, its text is a secret", "url: " + closed + "\nauthorization: {credentials_file: secret}", Network},
+		{"no such file", "url: " + closed + "\nauthorization: {credentials_file: missing}", FileMissing},
+		{"proxy away", "url: " + plain.URL + "\nproxy_url: " + closed, Proxy},
+		{"proxy denies the tunnel", "url: " + picky.URL + "\nproxy_url: " + denying.URL, Proxy},
+		{"no token", "url: " + plain.URL + "\noauth2: {client_id: x, client_secret_file: secret, token_url: " + denying.URL + "}", Token},
+		{"unknown authority", "url: " + picky.URL, Handshake},
+		{"no client certificate", "url: " + picky.URL + "\ntls_config: {insecure_skip_verify: true}", Handshake},
+		{"no TLS", "url: " + strings.Replace(plain.URL, "http:", "https:", 1), Scheme},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := newClient(t, tc.entry, dir, Options{})
+			a := c.EmptyWrite(t.Context())
+			if a.Failure != tc.want || a.Err == nil || a.Failure.Hint(&config.Config{}) == "" {
+				t.Errorf("%v (hint %q), want %v: %v", a.Failure, a.Failure.Hint(&config.Config{}), tc.want, a.Err)
+			}
+		})
+	}
+}
+
+// A name per failure, all different.
+func TestFailureNames(t *testing.T) {
+	seen := map[string]bool{}
+	for f := range numFailures {
+		if seen[f.String()] || f.String() == "" != (f == NoFailure) {
+			t.Errorf("%d is called %q", f, f)
+		}
+		seen[f.String()] = true
+	}
+}

@@ -1,0 +1,36 @@
+package remotewrite
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"hwsagent/remotewrite/client"
+)
+
+// After a start the first failure is tried again within half of the splay, at random, so that a receiver that fails once
+// does not cost seconds. A second failure waits as a fleet must that starts together.
+func TestFirstPauseAfterAStart(t *testing.T) {
+	for _, splay := range []time.Duration{0, 5 * time.Second} {
+		for _, random := range []float64{0, 0.5, 0.999} {
+			t.Run(fmt.Sprint(splay, " ", random), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r := newRig(t, &fakeReceiver{})
+					r.splay, r.rand = splay, func() float64 { return random }
+					r.to.script = func(q fakeRequest) (client.Answer, bool) { return client.Answer{Status: 503}, q.n < 2 }
+					r.start()
+					r.round(10)
+					r.drained(time.Minute)
+					r.end()
+					log := r.to.log()
+					first, second := log[1].at.Sub(log[0].at), log[2].at.Sub(log[1].at)
+					least := time.Duration(r.cfg.Queue.MinBackoff)
+					if first < least || first > 2*least+splay/2 || second < splay*4/5 {
+						t.Errorf("pauses of %s and %s", first, second)
+					}
+				})
+			})
+		}
+	}
+}

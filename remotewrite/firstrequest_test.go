@@ -1,0 +1,134 @@
+package remotewrite
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/wire"
+	"hwsagent/wal"
+)
+
+// The first request has data and is of the version that the entry asks for: a receiver that answers 500 to it must get
+// the same samples again, and one of 2.0 must see no message of 1.0.
+func TestFirstRequestHasData(t *testing.T) {
+	for _, message := range []string{config.MessageV1, config.MessageV2, config.MessageAuto} {
+		for _, fails := range []bool{false, true} {
+			t.Run(message+map[bool]string{true: " first answer 500"}[fails], func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r := newRig(t, &fakeReceiver{}).timed()
+					r.cfg.ProtobufMessage = message
+					r.to.script = func(q fakeRequest) (client.Answer, bool) {
+						a := client.Answer{Status: 500}
+						if q.n > 0 || !fails {
+							a = r.to.answerPlain(q)
+						}
+						a.Date = time.Now()
+						return a, true
+					}
+					r.start()
+					r.round(10)
+					r.drained(time.Minute)
+					r.end()
+					want := wire.V2
+					if message == config.MessageV1 {
+						want = wire.V1
+					}
+					log := r.to.log()
+					for _, q := range log {
+						if len(q.samples) == 0 || q.version != want {
+							t.Errorf("a request of %v with %d samples, want only data of %v\n%s", q.version, len(q.samples), want, r.to.dump())
+						}
+					}
+					if fails && !slices.Equal(log[0].samples, log[1].samples) {
+						t.Errorf("after the answer 500 other samples are sent\n%s", r.to.dump())
+					}
+					r.verify()
+				})
+			})
+		}
+	}
+}
+
+// A receiver that refuses the first request because this host's clock is ahead of it, or its own is slow, says in the same
+// answer what time it is. The samples are then judged by that, not as refused, whatever on_refusal says.
+func TestFirstRequestIsRefusedForItsTime(t *testing.T) {
+	for _, refusal := range []config.Refusal{config.RefusalHold, config.RefusalDrop} {
+		for _, tc := range []struct {
+			name        string
+			host        time.Duration // the samples' times minus this host's clock
+			receiver    time.Duration // the receiver's clock minus this host's
+			future      uint64
+			deliveredIn time.Duration
+		}{
+			{"samples ahead of both clocks", 2 * time.Hour, 0, 10, time.Minute},
+			{"receiver's clock slow", 0, -30 * time.Minute, 0, 25 * time.Minute},
+		} {
+			t.Run(map[config.Refusal]string{config.RefusalHold: "hold, ", config.RefusalDrop: "drop, "}[refusal]+tc.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r := newRig(t, &fakeReceiver{}).timed()
+					r.cfg.Target.OnRefusal = refusal
+					r.to.script = func(q fakeRequest) (client.Answer, bool) {
+						at := time.Now().Add(tc.receiver)
+						a := client.Answer{Status: 400, Text: "bad"}
+						if !slices.ContainsFunc(q.samples, func(s smp) bool { return s.t > at.Add(10*time.Minute).UnixMilli() }) {
+							a = r.to.answerPlain(q)
+						}
+						a.Date = at
+						return a, true
+					}
+					r.start()
+					r.time = time.Now().Add(tc.host).UnixMilli()
+					r.round(10)
+					r.drained(tc.deliveredIn)
+					r.end()
+					if o := r.log.outcome(); o.Dropped[wal.Future] != tc.future || o.Delivered != 10-tc.future || len(r.letters.all()) > 0 {
+						t.Errorf("outcomes %+v, %d dead letters, want %d of the future and the others delivered\n%s", o, len(r.letters.all()), tc.future, r.to.dump())
+					}
+				})
+			})
+		}
+	}
+}
+
+// Rounds that share a request go in the order of their time while the target keeps up; grouped by series they would take
+// less, and go back in time with each series. In a backlog they are grouped.
+func TestRoundsInOneRequestAreInTheOrderOfTime(t *testing.T) {
+	for _, backlog := range []bool{false, true} {
+		t.Run(map[bool]string{false: "keeps up", true: "backlog"}[backlog], func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, &fakeReceiver{})
+				r.cfg.Queue.MaxSamplesPerSend, r.cfg.Queue.Capacity = 100, 400
+				if backlog {
+					for range 200 {
+						r.round(10)
+					}
+				}
+				r.start()
+				for range 60 {
+					r.round(10)
+					time.Sleep(200 * time.Millisecond)
+				}
+				r.drained(time.Minute)
+				r.end()
+				shared, grouped := 0, 0
+				for _, q := range r.to.log() {
+					if len(q.samples) <= 10 {
+						continue
+					}
+					shared++
+					if !slices.IsSortedFunc(q.samples, func(a, b smp) int { return int(a.t - b.t) }) {
+						grouped++
+					}
+				}
+				if shared == 0 || !backlog && grouped > 0 || backlog && grouped == 0 {
+					t.Errorf("%d requests of several rounds, of which %d go back in time\n%s", shared, grouped, r.to.dump())
+				}
+				r.verify()
+			})
+		})
+	}
+}
