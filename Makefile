@@ -13,7 +13,11 @@ LINT         := .cache/golangci-lint-$(LINT_VERSION)/golangci-lint
 VULN_VERSION := v1.8.0
 VULN         := .cache/govulncheck-$(VULN_VERSION)/govulncheck
 
-.PHONY: all build minimal run test cover race lint fmt-check tidy-check cross bench bench-process herd e2e faults torture guarantees replant fuzz notice notice-check vulncheck ci clean
+# And nfpm, which makes packages. v2.46 and later need a module that is not published everywhere.
+NFPM_VERSION := v2.45.2
+NFPM         := .cache/nfpm-$(NFPM_VERSION)/nfpm
+
+.PHONY: all build minimal run test cover race lint fmt-check tidy-check cross bench bench-process conformance herd e2e faults torture guarantees replant fuzz notice notice-check vulncheck ci clean install packages release
 
 all: build test
 
@@ -87,6 +91,9 @@ bench: ## what a sample costs on its way, beside what it should; docs/performanc
 bench-process: ## the built agent under load and after an outage, three minutes: CPU, memory, bytes, time to catch up
 	HWSAGENT_E2E=1 HWSAGENT_BENCH=60s $(GO) test -count=1 -timeout 8m -run "TestProcessFigures|TestScrapeFigures" -v ./e2e
 
+conformance: build ## the public suites for senders, five minutes: make conformance COMPLIANCE=… (a clone of prometheus/compliance)
+	e2e/conformance/run '$(COMPLIANCE)' $(BIN)/hwsagent
+
 herd: ## ten thousand simulated agents whose receiver comes back: docs/herd.md and its picture
 	$(GO) test -count=1 -run '^TestHerd$$' -v ./remotewrite -herd.docs '$(CURDIR)/docs'
 
@@ -97,6 +104,8 @@ lint: $(LINT) ## vet and the linters of .golangci.yml
 	$(GO) vet ./...
 	$(GO) -C e2e/prometheus3 vet ./...
 	$(GO) -C e2e/otelsdk vet ./...
+	$(GO) -C e2e/kubernetes vet ./...
+	$(GO) -C e2e/kubernetes test ./...
 	$(LINT) run ./...
 
 notice: ## writes NOTICE: the licences of all that is linked
@@ -121,6 +130,7 @@ tidy-check:
 	$(GO) mod tidy -diff
 	$(GO) -C e2e/prometheus3 mod tidy -diff
 	$(GO) -C e2e/otelsdk mod tidy -diff
+	$(GO) -C e2e/kubernetes mod tidy -diff
 	$(GO) mod verify
 
 minimal: ## the agent without scraping, and the tests that it has
@@ -135,5 +145,75 @@ cross: ## every platform that is released
 	GOOS=windows GOARCH=amd64 $(GO) build -o /dev/null ./cmd/hwsagent
 	GOOS=darwin  GOARCH=arm64 $(GO) build -o /dev/null ./cmd/hwsagent
 
+# What is installed. The times of all files are those of the commit: the same commit gives the same packages.
+DESTDIR ?=
+PREFIX  ?= /usr/local
+STAGE   ?= .cache/stage
+DIST    ?= dist
+ARCH    ?= $(shell $(GO) env GOARCH)
+export SOURCE_DATE_EPOCH ?= $(shell git show -s --format=%ct HEAD 2>/dev/null || echo 0)
+PACKAGE_VERSION ?= $(shell TZ=UTC sh deploy/package/version.sh '$(VERSION)')
+
+.PHONY: stage
+stage: build ## manual pages, completion and changelog, which the program and the source give
+	rm -rf $(STAGE) && mkdir -p $(STAGE)/man
+	$(BIN)/hwsagent man $(STAGE)/man
+	gzip -9n $(STAGE)/man/*.1
+	for shell in bash zsh fish; do $(BIN)/hwsagent completion $$shell >$(STAGE)/completion.$$shell || exit 1; done
+	$(BIN)/hwsagent config schema >$(STAGE)/agent.schema.json
+	gzip -9nc CHANGELOG.md >$(STAGE)/changelog.gz
+
+install: stage ## below PREFIX (/usr/local) of DESTDIR; the service and an empty configuration as well
+	install -D -m 755 $(BIN)/hwsagent $(DESTDIR)$(PREFIX)/bin/hwsagent
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1 && install -m 644 $(STAGE)/man/* $(DESTDIR)$(PREFIX)/share/man/man1
+	install -D -m 644 $(STAGE)/completion.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/hwsagent
+	install -D -m 644 $(STAGE)/completion.zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_hwsagent
+	install -D -m 644 $(STAGE)/completion.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/hwsagent.fish
+	install -d $(DESTDIR)/etc/systemd/system $(DESTDIR)$(PREFIX)/share/hwsagent/systemd
+	sed 's|/usr/bin/|$(PREFIX)/bin/|; s|/usr/share/|$(PREFIX)/share/|' deploy/package/hwsagent.service >$(DESTDIR)/etc/systemd/system/hwsagent.service
+	install -m 644 $(STAGE)/agent.schema.json $(DESTDIR)$(PREFIX)/share/hwsagent
+	install -m 644 deploy/package/dropins/* $(DESTDIR)$(PREFIX)/share/hwsagent/systemd
+	@# As in the packages: made once, by whoever may make users.
+	[ -n '$(DESTDIR)' ] || sh deploy/package/before-install.sh
+	install -d -m 750 $(DESTDIR)/etc/hwsagent $(DESTDIR)/etc/hwsagent/conf.d
+	[ -e $(DESTDIR)/etc/hwsagent/agent.yaml ] || install -m 640 deploy/package/agent.yaml $(DESTDIR)/etc/hwsagent/agent.yaml
+	[ -n '$(DESTDIR)' ] || chgrp hwsagent /etc/hwsagent /etc/hwsagent/conf.d /etc/hwsagent/agent.yaml
+
+$(NFPM):
+	GOBIN=$(CURDIR)/$(@D) $(GO) install github.com/goreleaser/nfpm/v2/cmd/nfpm@$(NFPM_VERSION)
+
+# package makes deb and rpm of the program at $(STAGE)/hwsagent.
+package = for kind in deb rpm; do \
+		STAGE=$(STAGE) ARCH=$(subst arm,arm7,$(filter arm,$(ARCH)))$(filter-out arm,$(ARCH)) VERSION=$(PACKAGE_VERSION) \
+			$(NFPM) package -f deploy/package/nfpm.yaml -p $$kind -t $(DIST)/ || exit 1; \
+	done
+
+packages: $(NFPM) stage ## deb and rpm of ARCH (this machine's), in DIST
+	mkdir -p $(DIST)
+	if [ $(ARCH) = "$$($(GO) env GOARCH)" ]; then cp $(BIN)/hwsagent $(STAGE)/hwsagent; else \
+		GOOS=linux GOARCH=$(ARCH) $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(STAGE)/hwsagent ./cmd/hwsagent; fi
+	$(package)
+
+# The platforms of a release: GOOS/GOARCH. Linux has packages, too.
+PLATFORMS ?= linux/amd64 linux/arm64 linux/arm windows/amd64 darwin/arm64
+release: $(NFPM) stage ## archives, packages, bills of materials (CycloneDX) and checksums of all PLATFORMS, in DIST
+	rm -rf $(DIST) && mkdir -p $(DIST)
+	for platform in $(PLATFORMS); do \
+		$(MAKE) --no-print-directory release-of GOOS=$${platform%/*} ARCH=$${platform#*/} || exit 1; \
+	done
+	cd $(DIST) && sha256sum * >SHA256SUMS
+
+.PHONY: release-of
+release-of: NAME = hwsagent-$(PACKAGE_VERSION)-$(GOOS)-$(ARCH)
+release-of: PROGRAM = hwsagent$(if $(filter windows,$(GOOS)),.exe)
+release-of:
+	rm -rf $(STAGE)/$(NAME) && mkdir $(STAGE)/$(NAME)
+	GOOS=$(GOOS) GOARCH=$(ARCH) $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(STAGE)/$(NAME)/$(PROGRAM) ./cmd/hwsagent
+	cp -R LICENSE NOTICE README.md CHANGELOG.md agent.yaml $(STAGE)/man $(STAGE)/agent.schema.json $(STAGE)/completion.* deploy/package/hwsagent.service $(STAGE)/$(NAME)
+	tar -C $(STAGE) --sort=name --mtime=@$(SOURCE_DATE_EPOCH) --owner=0 --group=0 --numeric-owner -cf - $(NAME) | gzip -9n >$(DIST)/$(NAME).tar.gz
+	env -u GOOS -u GOARCH $(GO) run ./e2e/sbom -version '$(VERSION)' -time $(SOURCE_DATE_EPOCH) $(STAGE)/$(NAME)/$(PROGRAM) >$(DIST)/$(NAME).cdx.json
+	[ $(GOOS) != linux ] || { cp $(STAGE)/$(NAME)/hwsagent $(STAGE)/hwsagent && $(package); }
+	rm -rf $(STAGE)/$(NAME)
+
 clean:
-	rm -rf $(BIN)
+	rm -rf $(BIN) $(STAGE) dist

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"hwsagent/agent/control"
+	"hwsagent/agent/systemd"
 	"hwsagent/inputs"
 	"hwsagent/inputs/panics"
 	"hwsagent/probes"
@@ -32,6 +33,7 @@ type Options struct {
 	WebListen   string // overrides web.listen if not empty
 	Logger      *slog.Logger
 	Env         func(string) (string, bool) // of the configuration's ${VAR}; nil: os.LookupEnv
+	Manager     *systemd.Manager            // gets the agent's state; nil: no service manager started it
 }
 
 // Agent is the whole program but for its command line.
@@ -244,6 +246,8 @@ func (a *Agent) Reload() error {
 
 // tryReload is Reload in its turn.
 func (a *Agent) tryReload() error {
+	a.o.Manager.Reloading()
+	defer a.o.Manager.Ready() // also where it fails: the configuration in force stays
 	a.changes.at("reading the configuration")
 	err := a.reload()
 	if err != nil {

@@ -145,7 +145,7 @@ func (r *Report) checkConfig(o CheckOptions) *Config {
 	readFile := readSmallFile
 	if o.Level == SyntaxOnly {
 		// A machine that has the file need not have the secrets.
-		readFile = func(string) ([]byte, error) { return []byte("placeholder"), nil }
+		readFile = placeholder
 	}
 	cfg, warns, err := loadFile(o.ConfigFile, o.Env, readFile)
 	g := Group{Kind: GroupConfig, About: o.ConfigFile}
@@ -188,7 +188,11 @@ func summary(cfg *Config) string {
 	if n := len(cfg.Receivers.listeners()); n > 0 {
 		received = ", " + counted(n, "receiver")
 	}
-	return counted(n, "probe") + self + jobs + received + ", " + counted(len(cfg.RemoteWrite), "target")
+	further := ""
+	if n := len(cfg.Further); n > 0 {
+		further = "; with " + counted(n, "file") + " of " + confDir
+	}
+	return counted(n, "probe") + self + jobs + received + ", " + counted(len(cfg.RemoteWrite), "target") + further
 }
 
 func counted(n int, noun string) string {

@@ -33,9 +33,11 @@ type Config struct {
 	scrape            scrapeJobs      // nil in a build that cannot scrape
 	scrapeHidden      *redact.Secrets // what variables and files gave to the paths of their addresses
 
-	// File is the path it was loaded from, absolute; Dir is its directory.
-	File string `yaml:"-"`
-	Dir  string `yaml:"-"`
+	// File is the path it was loaded from, absolute; Dir is its directory. Further are the files of
+	// conf.d there that belong to it, in their order.
+	File    string   `yaml:"-"`
+	Dir     string   `yaml:"-"`
+	Further []string `yaml:"-"`
 }
 
 // GlobalConfig holds the defaults of every probe and what every target gets.
@@ -158,7 +160,8 @@ func defaultConfig() *Config {
 	}
 }
 
-// Load reads, expands and checks a configuration file. env looks up environment
+// Load reads, expands and checks a configuration file and those of the directory conf.d beside it,
+// *.yaml in the order of their names. env looks up environment
 // variables (os.LookupEnv). Files named by ${file:…} are read; files that keys name
 // (certificates, tokens) are not, see [Check]. Every mistake that can be found is
 // found: the error is then a *[ConfigErrors].
@@ -167,35 +170,39 @@ func Load(path string, env func(string) (string, bool)) (*Config, []Warning, err
 }
 
 func loadFile(path string, env func(string) (string, bool), readFile func(string) ([]byte, error)) (*Config, []Warning, error) {
-	text, err := readAtMost(path, maxConfigBytes)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read configuration: %w", err)
-	}
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read configuration: %w", err)
 	}
-	cfg, warns, err := loadText(path, filepath.Dir(abs), text, env, readFile)
+	files, early, err := readConfig(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg, warns, err := loadTexts(files, filepath.Dir(abs), env, readFile)
 	if cfg != nil {
 		cfg.File = abs
+		for _, f := range files[1:] {
+			cfg.Further = append(cfg.Further, f.name)
+		}
 	}
-	return cfg, warns, err
+	return cfg, append(early, warns...), err
 }
 
 // LoadBytes is [Load] of a text that is already read. path is for messages, and its
 // directory is what relative paths in the text are relative to.
 func LoadBytes(path string, text []byte, env func(string) (string, bool)) (*Config, []Warning, error) {
-	cfg, warns, err := loadText(path, filepath.Dir(path), text, env, readSmallFile)
+	cfg, warns, err := loadTexts([]configText{{path, text}}, filepath.Dir(path), env, readSmallFile)
 	if cfg != nil {
 		cfg.File = path
 	}
 	return cfg, warns, err
 }
 
-// loadText does the work: parse, expand, decode, fill in, check. Each stage after the
-// first goes on after mistakes, so that all are told at once.
-func loadText(name, dir string, text []byte, env func(string) (string, bool), readFile func(string) ([]byte, error)) (*Config, []Warning, error) {
-	d, err := parse(name, text)
+// loadTexts does the work: parse, expand, decode, fill in, check. Each stage after the
+// first goes on after mistakes, so that all are reported at once. Paths in the files are relative
+// to dir, in whichever file they are.
+func loadTexts(files []configText, dir string, env func(string) (string, bool), readFile func(string) ([]byte, error)) (*Config, []Warning, error) {
+	d, err := parseAll(files)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -211,10 +218,10 @@ func loadText(name, dir string, text []byte, env func(string) (string, bool), re
 	cfg.decodeScrape(d, x)
 	cfg.validate(d)
 	if err := d.allFailed(); err != nil {
-		return nil, d.warns, err
+		return nil, d.warnings(), err
 	}
 	cfg.absolutePaths()
-	return cfg, d.warns, nil
+	return cfg, d.warnings(), nil
 }
 
 func readLimited(r io.Reader, limit int) ([]byte, error) {

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -110,7 +111,9 @@ func (d *document) addLoadError(e *yaml.LoadError) {
 	case isKey && doubleKey.MatchString(e.Message):
 		m := doubleKey.FindStringSubmatch(e.Message)
 		name := d.keys[key].Value
-		d.add(at.line, at.column, holder(key, name), fmt.Sprintf("key %s is there twice; the first is on line %s", m[1], m[2]), "keep one of them")
+		first, _ := strconv.Atoi(m[2]) // digits, by the pattern
+		_, first = d.fileOf(first)
+		d.add(at.line, at.column, holder(key, name), fmt.Sprintf("key %s is there twice; the first is on line %d", m[1], first), "keep one of them")
 	case isValue:
 		d.addValueError(at, value, e.Message)
 	default:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -53,6 +54,7 @@ type document struct {
 	errs  []ConfigError
 	warns []Warning
 
+	parts []filePart  // the files of which this is the whole, see join; none if it is one file
 	inner []*document // the files that scrape_config_files names
 }
 
@@ -67,15 +69,19 @@ type scalarAt struct {
 
 type mask struct{ secret, shown string }
 
-// parse reads text into a document. The error is a *ConfigErrors.
-func parse(name string, text []byte) (*document, error) {
-	d := &document{
-		name: name, lines: strings.Split(string(text), "\n"),
+func newDocument(name string, lines []string) *document {
+	return &document{
+		name: name, lines: lines,
 		values: map[string]*yaml.Node{}, keys: map[string]*yaml.Node{},
 		valuesAt: map[place]string{}, keysAt: map[place]string{},
 		written: map[*yaml.Node]string{}, given: map[*yaml.Node][]part{}, unexpanded: map[place]bool{}, broken: map[string]bool{},
 		byLine: map[int][]scalarAt{}, shapes: map[string][]redact.Shape{},
 	}
+}
+
+// parse reads text into a document. The error is a *ConfigErrors.
+func parse(name string, text []byte) (*document, error) {
+	d := newDocument(name, strings.Split(string(text), "\n"))
 	if len(text) > maxConfigBytes {
 		return d, d.refuse(fmt.Sprintf("the file has %d bytes, more than the limit of %d", len(text), maxConfigBytes))
 	}
@@ -114,12 +120,25 @@ func (d *document) refuse(why string) error {
 	return d.failed()
 }
 
-// failed is what was found so far as one error, or nil.
+// failed is what was found so far as one error, or nil. Its lines are those of the files.
 func (d *document) failed() error {
 	if len(d.errs) == 0 {
 		return nil
 	}
-	return &ConfigErrors{Errors: sortErrors(d.errs)}
+	found := sortErrors(slices.Clone(d.errs))
+	for i := range found {
+		found[i].File, found[i].Line = d.fileOf(found[i].Line)
+	}
+	return &ConfigErrors{Errors: found}
+}
+
+// warnings are those found so far, with the lines of the files.
+func (d *document) warnings() []Warning {
+	found := slices.Clone(d.warns)
+	for i := range found {
+		found[i].File, found[i].Line = d.fileOf(found[i].Line)
+	}
+	return found
 }
 
 var unquotedVariable = regexp.MustCompile(`[:,\[{]\s*[^"'\s,]*\$\{`)
@@ -251,7 +270,7 @@ func parentPath(path string) string {
 
 var listStep = regexp.MustCompile(`\[\d+\]`)
 
-// shown is path for people: list entries that have a name carry it.
+// shown is path for people: list entries that have a name carry it, and are counted as in their file.
 func (d *document) shown(path string) string {
 	var b strings.Builder
 	last := 0
@@ -263,6 +282,11 @@ func (d *document) shown(path string) string {
 		}
 	}
 	b.WriteString(path[last:])
+	if local := d.inFile(path); local != path {
+		bare, _, _ := strings.Cut(path, "]")
+		own, _, _ := strings.Cut(local, "]")
+		return own + strings.TrimPrefix(b.String(), bare)
+	}
 	return b.String()
 }
 

@@ -21,7 +21,7 @@ var (
 	expandedScalar = regexp.MustCompile(`^(-?(0|[1-9][0-9]*)(\.[0-9]+)?|true|false)$`)
 )
 
-// expander replaces ${VAR}, ${VAR:-default} and ${file:PATH} in the scalar values of
+// expander replaces ${VAR}, ${VAR:-default}, ${file:PATH} and ${host:FACT} in the scalar values of
 // a document. It works on the tree: what a variable holds cannot become structure.
 type expander struct {
 	env      func(string) (string, bool)
@@ -114,8 +114,10 @@ func (x *expander) text(s string) (text string, given []part, err error) {
 		if err != nil {
 			return "", nil, err
 		}
-		x.values = append(x.values, mask{v, "${" + expr + "}"})
-		given = append(given, part{b.Len(), b.Len() + len(v)})
+		if !strings.HasPrefix(expr, hostFacts) { // which are no secrets
+			x.values = append(x.values, mask{v, "${" + expr + "}"})
+			given = append(given, part{b.Len(), b.Len() + len(v)})
+		}
 		b.WriteString(v)
 		s = s[i+end+1:]
 	}
@@ -124,6 +126,9 @@ func (x *expander) text(s string) (text string, given []part, err error) {
 func (x *expander) lookup(expr string) (string, error) {
 	if path, ok := strings.CutPrefix(expr, "file:"); ok {
 		return x.file(path)
+	}
+	if fact, ok := strings.CutPrefix(expr, hostFacts); ok {
+		return hostFact(fact, machineIDFile)
 	}
 	name, standby, hasDefault := strings.Cut(expr, ":-")
 	if !variableName.MatchString(name) {
@@ -139,6 +144,37 @@ func (x *expander) lookup(expr string) (string, error) {
 	}
 	return v, nil
 }
+
+// hostFacts begins an expression that stands for a fact about this host.
+const hostFacts = "host:"
+
+// machineIDFile has the machine's ID, see machine-id(5).
+const machineIDFile = "/etc/machine-id"
+
+// hostFact is a fact about this host, by which hosts that share a configuration differ.
+func hostFact(fact, machineID string) (string, error) {
+	switch fact {
+	case "name":
+		name, err := os.Hostname()
+		if err != nil {
+			return "", fmt.Errorf("find out the host's name for ${host:name}: %w", err)
+		}
+		return name, nil
+	case "machine_id":
+		text, err := readAtMost(machineID, maxExpandedFile)
+		if err != nil {
+			return "", fmt.Errorf("read the machine's ID for ${host:machine_id}: %w", err)
+		}
+		id := strings.TrimSpace(string(text))
+		if !machineIDForm.MatchString(id) {
+			return "", fmt.Errorf("%s has no machine ID for ${host:machine_id}: want 32 hexadecimal digits", machineID)
+		}
+		return id, nil
+	}
+	return "", fmt.Errorf("there is no fact %q about a host: there are ${host:name} and ${host:machine_id}", fact)
+}
+
+var machineIDForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
 func (x *expander) file(path string) (string, error) {
 	if path == "" {

@@ -146,7 +146,11 @@ func (c *Config) decodeScrape(d *document, x *expander) {
 		}
 		if name := e.in.value(e.path + ".job_name"); name != nil && name.Kind == yaml.ScalarNode {
 			if first, taken := jobs[name.Value]; taken {
-				e.in.errorAt(e.path+".job_name", fmt.Sprintf("the name %q is that of %s in %s, too", name.Value, first.path, first.in.name), "give each job a name of its own")
+				where := first.in.cite(first.path)
+				if where == first.path {
+					where += " in " + first.in.name
+				}
+				e.in.errorAt(e.path+".job_name", fmt.Sprintf("the name %q is that of %s, too", name.Value, where), "give each job a name of its own")
 			}
 			jobs[name.Value] = e
 		}

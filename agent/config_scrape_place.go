@@ -45,59 +45,27 @@ func (d *document) scrapeMistake(src scrapeSource, m scrapeMistake) {
 	}
 }
 
-// onLine finds what a mistake below path is about: the key of that name, or the value, on
+// spot is a key or a value in a document, and where it begins.
+type spot struct {
+	path         string
+	line, column int
+}
+
+// onLine finds the spot of a mistake below path: the key of that name, or the value, on
 // its line; without a line, the value or key that its text names, else the whole.
 func (d *document) onLine(path string, m scrapeMistake) (at string, line, column int) {
-	below := func(p string) bool { return strings.HasPrefix(p, path+".") || p == path }
-	type candidate struct {
-		path         string
-		line, column int
+	keys, values := d.placesBelow(path)
+	quoted := quotedIn(m.Text)
+	named := func(p spot) bool {
+		return !strings.HasSuffix(p.path, ".job_name") && m.names(d.values[p.path].Value, quoted) // that says which job it is; the mistake is elsewhere
 	}
-	var keys, values []candidate
-	for p, k := range d.keys {
-		if below(p) {
-			keys = append(keys, candidate{p, k.Line, k.Column})
-		}
-	}
-	for p, n := range d.values {
-		if below(p) && n.Kind == yaml.ScalarNode {
-			values = append(values, candidate{p, n.Line, n.Column})
-		}
-	}
-	first := func(all []candidate, fits func(candidate) bool) *candidate {
-		var best *candidate
-		for i, c := range all {
-			if fits(c) && (best == nil || c.line < best.line || c.line == best.line && c.column < best.column) {
-				best = &all[i]
-			}
-		}
-		return best
-	}
-	var quoted []string
-	for _, q := range quotedValue.FindAllStringSubmatch(m.Text, -1) {
-		quoted = append(quoted, q[1])
-	}
-	if w := wrongInto.FindStringSubmatch(m.Text); w != nil {
-		quoted = append(quoted, w[2])
-	}
-	named := func(c candidate) bool {
-		v := d.values[c.path].Value
-		if strings.HasSuffix(c.path, ".job_name") {
-			return false // which job it is; the mistake is elsewhere
-		}
-		// As in "unknown unit x in 12x", and as relabelling wraps a regex.
-		if v != "" && (strings.HasSuffix(m.Text, " "+v) || strings.Contains(m.Text, "`^(?s:"+v+")$`")) {
-			return true
-		}
-		return v != "" && slices.ContainsFunc(quoted, func(q string) bool { return q == v || len(q) > 9 && strings.HasPrefix(v, strings.TrimSuffix(q, "...")) })
-	}
-	var found *candidate
+	var found *spot
 	switch {
 	case m.Key != "":
-		found = first(keys, func(c candidate) bool { return c.line == m.Line && d.keys[c.path].Value == m.Key })
+		found = first(keys, func(p spot) bool { return p.line == m.Line && d.keys[p.path].Value == m.Key })
 	case m.Line > 0:
-		if found = first(values, func(c candidate) bool { return c.line == m.Line && named(c) }); found == nil {
-			found = first(keys, func(c candidate) bool { return c.line == m.Line })
+		if found = first(values, func(p spot) bool { return p.line == m.Line && named(p) }); found == nil {
+			found = first(keys, func(p spot) bool { return p.line == m.Line })
 		}
 	default:
 		found = first(values, named)
@@ -108,8 +76,63 @@ func (d *document) onLine(path string, m scrapeMistake) (at string, line, column
 	case m.Line > 0:
 		return path, m.Line, 1
 	}
-	// Such as "scrape timeout greater than scrape interval": the key that is named first.
-	told := strings.ReplaceAll(m.Text, " ", "_")
+	return d.keyNamedFirst(path, m.Text)
+}
+
+// placesBelow are the keys and the scalar values of path and below it, in any order.
+func (d *document) placesBelow(path string) (keys, values []spot) {
+	below := func(p string) bool { return strings.HasPrefix(p, path+".") || p == path }
+	for p, k := range d.keys {
+		if below(p) {
+			keys = append(keys, spot{p, k.Line, k.Column})
+		}
+	}
+	for p, n := range d.values {
+		if below(p) && n.Kind == yaml.ScalarNode {
+			values = append(values, spot{p, n.Line, n.Column})
+		}
+	}
+	return keys, values
+}
+
+// first is the spot nearest to the beginning that fits, nil if none does.
+func first(all []spot, fits func(spot) bool) *spot {
+	var best *spot
+	for i, p := range all {
+		if fits(p) && (best == nil || p.line < best.line || p.line == best.line && p.column < best.column) {
+			best = &all[i]
+		}
+	}
+	return best
+}
+
+// quotedIn are the values that the text of a mistake has in quotes, or says that it could not read.
+func quotedIn(text string) (quoted []string) {
+	for _, q := range quotedValue.FindAllStringSubmatch(text, -1) {
+		quoted = append(quoted, q[1])
+	}
+	if w := wrongInto.FindStringSubmatch(text); w != nil {
+		quoted = append(quoted, w[2])
+	}
+	return quoted
+}
+
+// names reports whether the text of the mistake, which has these values in quotes, names the value v.
+func (m scrapeMistake) names(v string, quoted []string) bool {
+	if v == "" {
+		return false
+	}
+	// As in "unknown unit x in 12x", and as relabelling wraps a regex.
+	if strings.HasSuffix(m.Text, " "+v) || strings.Contains(m.Text, "`^(?s:"+v+")$`") {
+		return true
+	}
+	return slices.ContainsFunc(quoted, func(q string) bool { return q == v || len(q) > 9 && strings.HasPrefix(v, strings.TrimSuffix(q, "...")) })
+}
+
+// keyNamedFirst is the key of path that a text names first, such as "scrape timeout greater than scrape interval"; path
+// itself if it names none.
+func (d *document) keyNamedFirst(path, text string) (at string, line, column int) {
+	told := strings.ReplaceAll(text, " ", "_")
 	best := len(told)
 	for p, k := range d.keys {
 		if holder(p, k.Value) != path {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -223,8 +224,15 @@ func FuzzLoad(f *testing.F) {
 		}
 		f.Add(text)
 	}
+	const cut = "\n--8<--\n" // where the text of the next file begins
+	f.Add([]byte("global: {external_labels: {a: \"${TOKEN}\"}}\nprobes: [{type: host}]" + cut + "global: {external_labels: {a: b, c: \"${TOKEN}\"}}\nprobes: [{type: x}]" + cut + "remote_write: [{bearer_token: x}]"))
+	f.Add([]byte("remote_write: {bearer_token: \"${TOKEN}\"}" + cut + "remote_write: [{url: 'http://h/'}]\nwal: &a\nweb: *a"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		cfg, warns, err := LoadBytes("/nowhere/agent.yaml", text, testEnv)
+		var parts []configText
+		for i, part := range bytes.Split(text, []byte(cut)) {
+			parts = append(parts, configText{fmt.Sprintf("/nowhere/%d.yaml", i), part})
+		}
+		cfg, warns, err := loadTexts(parts, "/nowhere", testEnv, readSmallFile)
 		if (cfg == nil) == (err == nil) {
 			t.Fatalf("configuration %v and error %v", cfg, err)
 		}

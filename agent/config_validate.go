@@ -94,7 +94,7 @@ func (c *Config) validate(d *document) {
 		}
 		d.within(path, func() { p.validate(d, path) })
 		if first, ok := names[p.Name]; ok && p.Name != "" {
-			d.errorAt(nameOrEntry(d, path), fmt.Sprintf("the name %q is that of probes[%d], too", p.Name, first), "give each probe a name of its own")
+			d.errorAt(nameOrEntry(d, path), fmt.Sprintf("the name %q is that of %s, too", p.Name, d.cite(fmt.Sprintf("probes[%d]", first))), "give each probe a name of its own")
 		} else {
 			names[p.Name] = i
 		}
@@ -164,9 +164,9 @@ func (c *Config) validateTargets(d *document) {
 		case !taken:
 			names[name] = i
 		case explicit:
-			d.errorAt(path+".name", fmt.Sprintf("the name %q is that of remote_write[%d], too", name, first), "give each target a name of its own")
+			d.errorAt(path+".name", fmt.Sprintf("the name %q is that of %s, too", name, d.cite(fmt.Sprintf("remote_write[%d]", first))), "give each target a name of its own")
 		default:
-			d.errorAt(path+".url", fmt.Sprintf("without a name this target is called %q, as remote_write[%d] is", name, first),
+			d.errorAt(path+".url", fmt.Sprintf("without a name this target is called %q, as %s is", name, d.cite(fmt.Sprintf("remote_write[%d]", first))),
 				"name them: add name: to both")
 		}
 	}

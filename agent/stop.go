@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hwsagent/watchdog"
+	"hwsagent/web"
 )
 
 // How long the agent takes to stop, counted from the beginning of the stop. The parts of an
@@ -107,6 +108,9 @@ func (a *Agent) run(ctx context.Context, stopping chan<- struct{}) error {
 	a.logger.Info("The agent is running", "version", Version, "config", a.o.ConfigFile, "storage", a.o.StoragePath,
 		"targets", len(a.targets.all()), "probes", len(a.runner.Status()), "receivers", len(a.intake.Status()))
 
+	a.o.Manager.Ready()
+	runPart(g, webCtx, "the service manager", func(ctx context.Context) error { a.o.Manager.Run(ctx, a.verdict); return nil })
+
 	inputs := make(chan error, 1)
 	go func() { inputs <- a.runInputs(ctx) }()
 	g.Go(func() error {
@@ -117,6 +121,7 @@ func (a *Agent) run(ctx context.Context, stopping chan<- struct{}) error {
 		case <-ctx.Done():
 		}
 		close(stopping)
+		a.o.Manager.Stopping()
 		a.changes.refuse()
 		return a.stop(inputs, queues, stopQueues, stopWeb)
 	})
@@ -134,6 +139,10 @@ func runPart(g *errgroup.Group, ctx context.Context, name string, run func(conte
 		return err
 	})
 }
+
+// verdict says in a line how the agent is. Like all of the status it waits for no disk, target or
+// probe; the watchdog of the service manager depends on that.
+func (a *Agent) verdict() string { return web.VerdictOf(a.Status()).Text }
 
 // runInputs runs what brings data until ctx ends.
 func (a *Agent) runInputs(ctx context.Context) error {

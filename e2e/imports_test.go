@@ -70,6 +70,7 @@ func importRules() []importRule {
 		{dir: "e2e", ours: []string{"agent/demo/receiver", "remotewrite/reply"}},
 		{dir: "e2e/hostile"},
 		{dir: "e2e/mutate"},
+		{dir: "e2e/sbom"},
 		{dir: "e2e/results"},
 	}
 }

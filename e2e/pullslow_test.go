@@ -60,10 +60,11 @@ func TestPullSlowReaders(t *testing.T) {
 		bytes int64
 		err   error
 	}
-	steady := make(chan outcome, 1)
+	steady, answered := make(chan outcome, 1), make(chan struct{})
 	c := askSlowly(t, port)
 	go func() {
 		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		close(answered)
 		if err != nil {
 			steady <- outcome{0, err}
 			return
@@ -83,6 +84,7 @@ func TestPullSlowReaders(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 	}()
+	<-answered     // so that it has a place: the agent accepts connections in any order
 	for range 12 { // three have a place, the others wait for one
 		askSlowly(t, port)
 	}

@@ -16,8 +16,7 @@ import (
 // TestScrapeEveryMisbehaviour scrapes, and asks for a list of targets, at each kind of server that
 // remote write is tested against, of HTTP/1.1 and of HTTP/2: what hangs one client of the agent may
 // hang another. Each costs its own job only; a reload and the stop do not wait for any of them.
-func TestScrapeEveryMisbehaviour(t *testing.T) {
-	t.Parallel()
+func TestScrapeEveryMisbehaviour(t *testing.T) { // alone: 450 jobs take a core, and the time of the stop is judged
 	endToEnd(t)
 	certs, err := hostile.NewCerts()
 	if err != nil {

@@ -24,7 +24,13 @@ func (c *cli) root() *cobra.Command {
 			"Prometheus remote-write targets. What was collected arrives, whatever happens to the network or the agent meanwhile.\n\n" + exitCodes,
 		SilenceErrors: true, SilenceUsage: true,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	version := root.Flags().Bool("version", false, "print version, source revision and platform")
+	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *version {
+			return c.command(c.printVersion)(cmd, nil)
+		}
+		return cmd.Help()
 	}
 	f := root.PersistentFlags()
 	f.StringVar(&c.config, "config.file", defaultConfig(), "the configuration `file`; by default $HWSAGENT_CONFIG, /etc/hwsagent/agent.yaml or ./agent.yaml")
@@ -33,7 +39,8 @@ func (c *cli) root() *cobra.Command {
 	f.StringVar(&c.logLevel, "log.level", "info", "debug, info, warn or error")
 	f.StringVar(&c.logFormat, "log.format", "logfmt", "logfmt or json")
 	f.BoolVar(&c.json, "json", false, "print one JSON value on stdout")
-	root.AddCommand(c.run(), c.demo(), c.check(), c.configuration(), c.probe(), c.status(), c.targets(), c.reload(), c.wal(), c.version())
+	root.AddCommand(c.run(), c.demo(), c.check(), c.configuration(), c.probe(), c.status(), c.targets(), c.reload(), c.wal(), c.bugreport(), c.man(), c.version())
+	c.completeFlags(root)
 	return root
 }
 
@@ -116,6 +123,8 @@ func (c *cli) check() *cobra.Command {
 	f.StringSliceVar(&o.Targets, "target", nil, "try only the target of this `name`")
 	f.StringSliceVar(&o.Probes, "probe", nil, "try only the probe of this `name`")
 	cmd.MarkFlagsMutuallyExclusive("syntax-only", "no-network")
+	complete(cmd, "target", c.targetNames)
+	complete(cmd, "probe", c.probeNames)
 	return cmd
 }
 
@@ -129,6 +138,7 @@ func (c *cli) probe() *cobra.Command {
 			}
 			return nil
 		},
+		ValidArgsFunction: c.completeProbe,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
 			if !cmd.Flags().Changed("log.level") {
 				c.logLevel = "error" // what went wrong with the round is in its result
@@ -225,16 +235,18 @@ func (c *cli) version() *cobra.Command {
 		Use:   "version",
 		Short: "Print version, source revision and platform",
 		Args:  cobra.NoArgs,
-		RunE: c.command(func(*cobra.Command, []string) error {
-			b := agent.Build()
-			if c.json {
-				c.printJSON(b)
-				return nil
-			}
-			fmt.Fprintf(c.stdout, "hwsagent %s (%s, %s, %s)\n", b.Version, cmp.Or(b.Revision, "no revision"), b.Go, b.Platform)
-			return nil
-		}),
+		RunE:  c.command(c.printVersion),
 	}
+}
+
+func (c *cli) printVersion(*cobra.Command, []string) error {
+	b := agent.Build()
+	if c.json {
+		c.printJSON(b)
+		return nil
+	}
+	fmt.Fprintf(c.stdout, "hwsagent %s (%s, %s, %s)\n", b.Version, cmp.Or(b.Revision, "no revision"), b.Go, b.Platform)
+	return nil
 }
 
 func (c *cli) demo() *cobra.Command {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hwsagent/agent"
 	"hwsagent/agent/convert"
 )
 
@@ -16,9 +17,29 @@ const maxConvert = 1<<20 + 1
 
 // config is the group of what is done with configurations.
 func (c *cli) configuration() *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "Make a configuration from that of another program", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	cmd.AddCommand(c.convert())
+	cmd := &cobra.Command{Use: "config", Short: "Make a configuration from that of another program, or print the schema of configurations", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd.AddCommand(c.convert(), c.schema())
 	return cmd
+}
+
+func (c *cli) schema() *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON schema of agent.yaml, for editors",
+		Long: "schema prints the JSON schema (draft 2020-12) of the configuration files of this very program. An editor with a language\n" +
+			"server for YAML uses it by the first line of the file:\n" +
+			"# yaml-language-server: $schema=agent.schema.json",
+		Example: "  hwsagent config schema >agent.schema.json",
+		Args:    cobra.NoArgs,
+		RunE: c.command(func(*cobra.Command, []string) error {
+			text, err := agent.Schema()
+			if err != nil {
+				return err
+			}
+			_, err = c.stdout.Write(text)
+			return err
+		}),
+	}
 }
 
 func (c *cli) convert() *cobra.Command {

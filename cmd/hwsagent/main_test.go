@@ -52,6 +52,7 @@ func TestExitCodes(t *testing.T) {
 		stdout, stderr string // a part of each
 	}{
 		{[]string{"version"}, exitOK, "hwsagent ", ""},
+		{[]string{"--version"}, exitOK, "hwsagent ", ""},
 		{[]string{"--help"}, exitOK, "Exit codes:", ""},
 		{[]string{"completion", "bash"}, exitOK, "bash completion", ""},
 		{[]string{"--nope"}, exitUsage, "", "unknown flag"},
@@ -100,6 +101,35 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
+// reportsBug checks that a report has the running agent's metrics, is for its owner only and replaces no file.
+func reportsBug(t *testing.T, config, storage string) {
+	t.Helper()
+	archive := filepath.Join(t.TempDir(), "report.tar.gz")
+	args := []string{"bugreport", "--config.file", config, "--storage.path", storage, "--output", archive}
+	code, stdout, stderr := hwsagent(t, append(args, "--json")...)
+	var report struct {
+		File  string
+		Files []struct {
+			Name string
+			Size int
+		}
+	}
+	if err := json.Unmarshal([]byte(stdout), &report); code != exitOK || err != nil || report.File != archive {
+		t.Errorf("bugreport: exit %d, %v, %s%s", code, err, stdout, stderr)
+	}
+	for _, f := range report.Files {
+		if f.Name == "metrics.txt" && f.Size < 5000 || f.Name == "status.json" && f.Size < 1000 {
+			t.Errorf("%s of a running agent has %d bytes", f.Name, f.Size)
+		}
+	}
+	if info, err := os.Stat(archive); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the report is %v, %v", info, err)
+	}
+	if code, _, stderr := hwsagent(t, args...); code != exitFailed || !strings.Contains(stderr, "file exists") {
+		t.Errorf("a report in the place of a file: exit %d, %s", code, stderr)
+	}
+}
+
 func TestRunStatusReload(t *testing.T) {
 	storage := filepath.Join(t.TempDir(), "data")
 	file := write(t, "agent.yaml", "probes: [{name: c, type: canary, series: 20000, interval: 1s}]\nwal: {min_free_bytes: 1MiB}\n")
@@ -128,6 +158,7 @@ func TestRunStatusReload(t *testing.T) {
 	if code, _, stderr := hwsagent(t, "run", "--config.file", file, "--storage.path", storage); code != exitFailed || !strings.Contains(stderr, "in use") {
 		t.Errorf("a second agent on the directory: exit %d, %s", code, stderr)
 	}
+	reportsBug(t, file, storage)
 	if code, stdout, stderr := hwsagent(t, "reload", "--storage.path", storage); code != exitOK || stdout != "reloaded\n" {
 		t.Errorf("reload: exit %d, %s%s", code, stdout, stderr)
 	}

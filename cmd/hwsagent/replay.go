@@ -54,6 +54,7 @@ func (c *cli) replay() *cobra.Command {
 	f.BoolVar(&o.DryRun, "dry-run", false, "send nothing; say what would be sent")
 	f.Float64Var(&o.Rate, "rate", 10_000, "`samples` per second at most; 0 for no limit")
 	f.Uint64Var(&o.After, "after", 0, "go on after this `commit`, as a replay that ended early says")
+	complete(cmd, "target", c.targetNames)
 	for _, name := range []string{"target", "from"} {
 		_ = cmd.MarkFlagRequired(name) // it is there
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hwsagent/agent"
+	"hwsagent/agent/systemd"
 )
 
 // gcPercent is how much garbage may be beside what lives, unless the environment variable
@@ -37,7 +38,9 @@ func (c *cli) run() *cobra.Command {
 			// asked for, with what it said. That is for debugging.
 			log.SetFlags(0)
 			log.SetOutput(slog.NewLogLogger(logger.Handler(), slog.LevelDebug).Writer())
-			a, err := agent.New(agent.Options{ConfigFile: c.config, StoragePath: c.storage, WebListen: c.listen, Logger: logger})
+			manager := systemd.FromEnvironment(os.LookupEnv)
+			manager.Status("Reading the log")
+			a, err := agent.New(agent.Options{ConfigFile: c.config, StoragePath: c.storage, WebListen: c.listen, Logger: logger, Manager: manager})
 			if err != nil {
 				return err
 			}

@@ -98,7 +98,7 @@ func (c *cli) testTarget() *cobra.Command {
 	return &cobra.Command{
 		Use:   "test NAME",
 		Short: "Go the way to a target step by step, up to a write without samples; a target that is held is tried again if that works",
-		Args:  named(1, "test NAME"),
+		Args:  named(1, "test NAME"), ValidArgsFunction: c.completeTarget,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
 			var t agent.TargetTest
 			var err error
@@ -161,7 +161,7 @@ func (c *cli) pauseTarget() *cobra.Command {
 	return &cobra.Command{
 		Use:   "pause NAME",
 		Short: "Send nothing to a target until it is resumed, also after a restart; what is collected waits in the log",
-		Args:  named(1, "pause NAME"),
+		Args:  named(1, "pause NAME"), ValidArgsFunction: c.completeTarget,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
 			ch, err := c.ask(func(m agent.TargetManager) (agent.TargetChange, error) { return m.Pause(cmd.Context(), args[0]) })
 			if err != nil {
@@ -177,7 +177,7 @@ func (c *cli) resumeTarget() *cobra.Command {
 	return &cobra.Command{
 		Use:   "resume NAME",
 		Short: "Send to a target again that was paused",
-		Args:  named(1, "resume NAME"),
+		Args:  named(1, "resume NAME"), ValidArgsFunction: c.completeTarget,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
 			ch, err := c.ask(func(m agent.TargetManager) (agent.TargetChange, error) { return m.Resume(cmd.Context(), args[0]) })
 			if err != nil {
@@ -197,7 +197,7 @@ func (c *cli) skipTarget() *cobra.Command {
 		Short: "Give up what waits for a target and is older than a time; it counts as skipped",
 		Long: "skip gives up the beginning of a target's queue, up to the first commit with a sample that is not older than the time.\n" +
 			"Without --yes it only says what that would be.\n\n" + timeHelp,
-		Args: named(1, "skip NAME --before TIME"),
+		Args: named(1, "skip NAME --before TIME"), ValidArgsFunction: c.completeTarget,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
 			at, err := parseTime(before, time.Now())
 			if err != nil {
@@ -247,7 +247,7 @@ func (c *cli) adoptTarget() *cobra.Command {
 		Long: "adopt gives the queue of the target OLD to NEW: what waits, the account, a pause, the dead letters. Give the entry its new\n" +
 			"name in the configuration file first, and do not reload: a running agent reloads it in the same step. It is refused when\n" +
 			"NEW has delivered something of its own.",
-		Args: named(2, "adopt OLD NEW"),
+		Args: named(2, "adopt OLD NEW"), ValidArgsFunction: c.completeAdopt,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
 			ch, err := c.ask(func(m agent.TargetManager) (agent.TargetChange, error) {
 				return m.Adopt(cmd.Context(), args[0], args[1])
@@ -266,7 +266,7 @@ func (c *cli) dropTarget() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drop NAME --yes",
 		Short: "Remove the queue and the dead letters of a target that is no longer configured",
-		Args:  named(1, "drop NAME --yes"),
+		Args:  named(1, "drop NAME --yes"), ValidArgsFunction: c.completeQueue,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
 			if !yes {
 				c.started = false
@@ -315,6 +315,7 @@ func (c *cli) rejected() *cobra.Command {
 			}
 			return errors.New("write: hwsagent targets rejected NAME, or hwsagent targets rejected NAME clear")
 		},
+		ValidArgsFunction: c.completeTarget,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
 			return show(cmd, args[0], empty || len(args) == 2)
 		}),

@@ -14,6 +14,9 @@ import (
 // options: HWSAGENT_MUTATIONS of them, ten times as fast as the fuzzer, which looks for new paths.
 func TestMutations(t *testing.T) {
 	n := 20_000
+	if testing.Short() { // one goroutine, which the race detector has nothing to say about
+		n = 2000
+	}
 	if text := os.Getenv("HWSAGENT_MUTATIONS"); text != "" {
 		var err error
 		if n, err = strconv.Atoi(text); err != nil {

@@ -10,7 +10,9 @@ import (
 )
 
 // ownGroup puts a command into a process group of its own. The kernel kills it when the agent is
-// killed, so that no exporter is left behind.
+// killed, so that no exporter is left behind. The signal is sent when the thread ends that started the
+// command (prctl(2), PR_SET_PDEATHSIG), so no goroutine of the agent may end while it is locked to its
+// thread.
 func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

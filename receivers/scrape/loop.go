@@ -1,11 +1,9 @@
 package scrape
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,7 +26,7 @@ type shared struct {
 	// requests ends when scrapes under way must end, a moment after the loops were told to.
 	requests   context.Context
 	startTimes bool
-	buffers    sync.Pool // of *bytes.Buffer
+	pages      pages
 }
 
 // guards are what contains panics, by the job whose work panics.
@@ -171,17 +169,11 @@ func (l *loop) begin() *appender {
 
 // page gets the page and appends its samples.
 func (l *loop) page(batch *appender, t int64) (o outcome) {
-	buf, ok := l.buffers.Get().(*bytes.Buffer)
-	if !ok {
-		buf = new(bytes.Buffer)
-	}
-	defer func() {
-		buf.Reset()
-		l.buffers.Put(buf)
-	}()
+	buf := l.pages.take()
+	defer func() { l.pages.give(buf, o.err != nil) }()
 	ctx, cancel := context.WithTimeout(l.requests, l.target.timeout)
 	defer cancel()
-	contentType, err := l.request.get(ctx, buf)
+	contentType, err := l.request.get(ctx, buf, &l.pages)
 	if err != nil {
 		if errors.Is(err, errBodySize) {
 			l.metrics.bodySize.Inc()

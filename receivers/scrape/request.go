@@ -64,9 +64,9 @@ func accepted(protocols []config.ScrapeProtocol, escaping model.EscapingScheme) 
 	return strings.Join(all, ",")
 }
 
-// get appends the target's page to buf and returns its content type. It ends with ctx. Its errors
-// have no secrets.
-func (r *requester) get(ctx context.Context, buf *bytes.Buffer) (contentType string, err error) {
+// get reads the target's page into buf, which is empty, and returns its content type. It ends with ctx.
+// Its errors have no secrets.
+func (r *requester) get(ctx context.Context, buf *bytes.Buffer, memory *pages) (contentType string, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url, http.NoBody)
 	if err != nil {
 		return "", r.hidden(err)
@@ -84,7 +84,7 @@ func (r *requester) get(ctx context.Context, buf *bytes.Buffer) (contentType str
 		return "", r.hidden(fmt.Errorf("server returned HTTP status %s", resp.Status))
 	}
 	buf.Grow(r.last)
-	if err := readBody(resp, buf, r.limit); err != nil {
+	if err := readBody(resp, buf, r.limit, memory); err != nil {
 		if errors.Is(err, errBodySize) {
 			return "", err
 		}
@@ -100,7 +100,7 @@ func (r *requester) get(ctx context.Context, buf *bytes.Buffer) (contentType str
 func (r *requester) hidden(err error) error { return r.client.hidden(err, r.url) }
 
 // readBody reads an answer, uncompressed, of less than limit bytes.
-func readBody(resp *http.Response, to io.Writer, limit int64) error {
+func readBody(resp *http.Response, to *bytes.Buffer, limit int64, memory *pages) error {
 	var from io.Reader = resp.Body
 	switch encoding := resp.Header.Get("Content-Encoding"); encoding {
 	case "gzip":
@@ -113,7 +113,7 @@ func readBody(resp *http.Response, to io.Writer, limit int64) error {
 	case "zstd":
 		return errors.New("the answer is compressed with zstd, which was not asked for")
 	}
-	switch n, err := io.Copy(to, io.LimitReader(from, limit)); {
+	switch n, err := memory.read(to, from, limit); {
 	case err != nil:
 		return fmt.Errorf("read the answer: %w", err)
 	case n >= limit:

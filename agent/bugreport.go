@@ -1,0 +1,149 @@
+package agent
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"hwsagent/agent/control"
+)
+
+// BugReportOptions say what a report is about.
+type BugReportOptions struct {
+	ConfigFile  string
+	StoragePath string
+	Env         func(string) (string, bool) // of the configuration's ${VAR}; nil: os.LookupEnv
+}
+
+// ReportFile is one file of a report.
+type ReportFile struct {
+	Name string `json:"name"`
+	Size int    `json:"size"` // bytes
+	What string `json:"what"`
+
+	text []byte
+}
+
+// maxReportFile bounds a file of a report, in bytes; more is cut off.
+const maxReportFile = 16 << 20
+
+// BugReport collects what a person who knows the program needs to understand a fault: no sample, no secret.
+// What cannot be had is in the report as the reason why. The log is not read, so that a report takes a
+// few seconds also beside a full one.
+func BugReport(ctx context.Context, o BugReportOptions) []ReportFile {
+	if o.Env == nil {
+		o.Env = os.LookupEnv
+	}
+	var files []ReportFile
+	add := func(name, what string, text []byte, err error) {
+		if err != nil {
+			text = append(text, "\ncould not be had: "+err.Error()+"\n"...)
+		}
+		if len(text) > maxReportFile {
+			text = append(text[:maxReportFile:maxReportFile], "\n… cut off\n"...)
+		}
+		files = append(files, ReportFile{Name: name, Size: len(text), What: what, text: text})
+	}
+	asJSON := func(v any) []byte {
+		b, err := json.MarshalIndent(v, "", "  ")
+		if err != nil {
+			return []byte(err.Error())
+		}
+		return append(b, '\n')
+	}
+
+	add("version.json", "the program", asJSON(Build()), nil)
+	add("system.txt", "the operating system", []byte(systemFacts()), nil)
+	add("config.yaml", "the configuration with defaults, without secrets; or its mistakes", configForReport(o), nil)
+	report := Check(ctx, CheckOptions{ConfigFile: o.ConfigFile, StoragePath: o.StoragePath, Level: NoNetwork, Env: o.Env})
+	var text bytes.Buffer
+	err := report.WriteText(&text)
+	add("check.txt", "hwsagent check --no-network", text.Bytes(), err)
+
+	status, err := FetchStatus(ctx, o.StoragePath)
+	add("status.json", "hwsagent status --json", asJSON(status), err)
+	for _, page := range []struct{ name, path, what string }{
+		{"metrics.txt", "/metrics", "the agent's own metrics"},
+		{"targets.json", "/api/v1/targets", "the targets of scrape jobs"},
+		{"goroutines.txt", "/debug/pprof/goroutine?debug=1", "what the agent is doing; only with web.pprof: true"},
+	} {
+		body, err := fetchPage(ctx, o.StoragePath, page.path)
+		add(page.name, page.what, body, err)
+	}
+	return files
+}
+
+// configForReport is the configuration as it may be shown.
+func configForReport(o BugReportOptions) []byte {
+	cfg, warns, err := Load(o.ConfigFile, o.Env)
+	if err != nil {
+		return []byte(err.Error() + "\n")
+	}
+	text, err := cfg.Redacted()
+	if err != nil {
+		return []byte(err.Error() + "\n")
+	}
+	for _, w := range warns {
+		text = append(text, "# "+w.String()+"\n"...)
+	}
+	return text
+}
+
+// fetchPage is a page of the running agent.
+func fetchPage(ctx context.Context, storage, path string) ([]byte, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, silentAfter, ErrSilent)
+	defer cancel()
+	code, body, err := control.Do(ctx, storage, http.MethodGet, path)
+	switch {
+	case err != nil && errors.Is(context.Cause(ctx), ErrSilent):
+		return nil, ErrSilent
+	case err != nil:
+		return nil, err
+	case code != http.StatusOK:
+		return nil, fmt.Errorf("the agent answers %d", code)
+	}
+	return body, nil
+}
+
+// systemFacts are what matters of a host: names of the system, memory and file systems.
+func systemFacts() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s/%s, %d processors\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	for _, file := range []string{"/proc/version", "/etc/os-release", "/proc/meminfo", "/proc/loadavg", "/proc/pressure/io", "/proc/self/mountinfo"} {
+		text, err := readAtMost(file, 64<<10)
+		if err != nil {
+			continue // not every system has each
+		}
+		fmt.Fprintf(&b, "\n==> %s\n%s\n", file, bytes.TrimSpace(text))
+	}
+	return b.String()
+}
+
+// WriteBugReport writes the files as a tar archive, compressed with gzip.
+func WriteBugReport(w io.Writer, files []ReportFile, now time.Time) error {
+	z := gzip.NewWriter(w)
+	t := tar.NewWriter(z)
+	for _, f := range files {
+		head := &tar.Header{Name: "hwsagent-bugreport/" + f.Name, Mode: 0o600, Size: int64(len(f.text)), ModTime: now}
+		if err := t.WriteHeader(head); err != nil {
+			return fmt.Errorf("write %s: %w", f.Name, err)
+		}
+		if _, err := t.Write(f.text); err != nil {
+			return fmt.Errorf("write %s: %w", f.Name, err)
+		}
+	}
+	if err := errors.Join(t.Close(), z.Close()); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package agent
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"hwsagent/redact"
+)
+
+// TestBugReportHidesSecrets: whatever is a secret in a configuration is in no file of a report, whether the
+// configuration is right or wrong.
+func TestBugReportHidesSecrets(t *testing.T) {
+	const secret = "s3cr3t-of-a-bug-report"
+	file := filepath.Join(t.TempDir(), "agent.yaml")
+	places := 0
+	eachShape(t, func(p secretPlace) bool {
+		if p.shape.Kind != redact.Secret || len(p.steps) == 0 {
+			return true
+		}
+		places++
+		if err := os.WriteFile(file, []byte(p.text(secret)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if text := configForReport(BugReportOptions{ConfigFile: file, Env: os.LookupEnv}); bytes.Contains(text, []byte(secret)) {
+			t.Errorf("%s is in the report:\n%s", p, text)
+		}
+		return false
+	})
+	if places < 20 {
+		t.Errorf("only %d places of secrets were tried", places)
+	}
+	good := "probes: [{type: host}]\nremote_write: [{name: a, url: 'http://user:" + secret + "@127.0.0.1:1/" + "?x=" + secret + "', bearer_token: " + secret + "}]\n"
+	bad := good + "prober: " + secret + "\n"
+	for name, text := range map[string]string{"right": good, "wrong": strings.Replace(bad, "prober: "+secret, "prober: 1", 1)} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var archive bytes.Buffer
+		files := BugReport(t.Context(), BugReportOptions{ConfigFile: file, StoragePath: t.TempDir(), Env: os.LookupEnv})
+		if err := WriteBugReport(&archive, files, time.Unix(1, 0)); err != nil {
+			t.Fatal(err)
+		}
+		got := untar(t, &archive)
+		if len(got) != len(files) || len(got) < 8 {
+			t.Errorf("%s: %d files in the archive, want %d", name, len(got), len(files))
+		}
+		for f, content := range got {
+			if strings.Contains(content, secret) {
+				t.Errorf("%s: %s has the secret:\n%s", name, f, content)
+			}
+		}
+		if c := got["hwsagent-bugreport/config.yaml"]; name == "right" && !strings.Contains(c, "bearer_token: <secret>") && !strings.Contains(c, "<secret>") || name == "wrong" && !strings.Contains(c, `unknown key "prober"`) {
+			t.Errorf("%s: config.yaml is\n%s", name, c)
+		}
+		if s := got["hwsagent-bugreport/status.json"]; !strings.Contains(s, "could not be had: no agent is running") {
+			t.Errorf("%s: status.json is\n%s", name, s)
+		}
+	}
+}
+
+func untar(t *testing.T, r io.Reader) map[string]string {
+	t.Helper()
+	z, err := gzip.NewReader(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for archive := tar.NewReader(z); ; {
+		head, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(archive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[head.Name] = string(text)
+	}
+}

@@ -1,0 +1,282 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// confDir is the directory beside the configuration file with further parts of the configuration.
+const confDir = "conf.d"
+
+// maxConfigFiles bounds how many files a configuration has.
+const maxConfigFiles = 1000
+
+// configText is one file of a configuration.
+type configText struct {
+	name string // for messages
+	text []byte
+}
+
+// readConfig reads the configuration file, and those of conf.d beside it in the order of their
+// names. At most maxConfigBytes are read of all together.
+func readConfig(path string) ([]configText, []Warning, error) {
+	text, err := readAtMost(path, maxConfigBytes)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read configuration: %w", err)
+	}
+	files := []configText{{path, text}}
+	names, warns, err := confNames(filepath.Join(filepath.Dir(path), confDir))
+	if err != nil {
+		return nil, nil, fmt.Errorf("read configuration: %w", err)
+	}
+	size := len(text)
+	for _, name := range names {
+		text, err := readAtMost(name, maxConfigBytes)
+		if err != nil {
+			return nil, nil, fmt.Errorf("read configuration: %w", err)
+		}
+		if size += len(text); size > maxConfigBytes {
+			return nil, nil, &ConfigErrors{[]ConfigError{{File: name, Message: fmt.Sprintf("up to this file the configuration has more bytes than the limit of %d", maxConfigBytes)}}}
+		}
+		files = append(files, configText{name, text})
+	}
+	return files, warns, nil
+}
+
+// confNames are the files in dir that belong to the configuration: *.yaml but for hidden ones. A
+// dir that does not exist has none.
+func confNames(dir string) (names []string, warns []Warning, err error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, e := range entries {
+		name := filepath.Join(dir, e.Name())
+		switch {
+		case strings.HasPrefix(e.Name(), "."):
+		case filepath.Ext(name) == ".yaml":
+			names = append(names, name)
+		case filepath.Ext(name) == ".yml":
+			warns = append(warns, Warning{File: name, Message: "the file is not read: only *.yaml is", Hint: "rename it to " + strings.TrimSuffix(e.Name(), ".yml") + ".yaml"})
+		}
+	}
+	if len(names) > maxConfigFiles {
+		return nil, nil, fmt.Errorf("%s has %d files, more than the limit of %d", dir, len(names), maxConfigFiles)
+	}
+	return names, warns, nil
+}
+
+// parseAll reads several files into one document. Mistakes of syntax in all of them are found.
+func parseAll(files []configText) (*document, error) {
+	parts := make([]*document, len(files))
+	all := &document{}
+	for i, f := range files {
+		var err error
+		if parts[i], err = parse(f.name, f.text); err != nil {
+			all.inner = append(all.inner, parts[i])
+		}
+	}
+	if err := all.allFailed(); err != nil {
+		return nil, err
+	}
+	if len(parts) == 1 {
+		return parts[0], nil
+	}
+	return join(parts)
+}
+
+// filePart is where a file begins in a document of several files.
+type filePart struct {
+	name  string
+	lines int // how many lines of the document are before it
+	// entries is how many entries of a list at the top are before it, by the list's key.
+	entries map[string]int
+}
+
+// join makes one document of several files, as if they were one text: the lines of a file follow
+// those of the file before, and failed tells them apart again. Lists at the top are appended,
+// mappings are joined key by key; any other key that two files have is a mistake.
+func join(parts []*document) (*document, error) {
+	d := newDocument(parts[0].name, nil)
+	twice := []givenTwice{}
+	for _, p := range parts {
+		part := filePart{name: p.name, lines: len(d.lines), entries: map[string]int{}}
+		shift(p.root, part.lines, map[*yaml.Node]bool{})
+		d.lines = append(d.lines, p.lines...)
+		switch {
+		case p.root == nil:
+		case d.root == nil:
+			root := *p.root
+			d.root = &root
+		default:
+			for i := 0; i+1 < len(d.root.Content); i += 2 {
+				if v := d.root.Content[i+1]; v.Kind == yaml.SequenceNode {
+					part.entries[d.root.Content[i].Value] = len(v.Content)
+				}
+			}
+			twice = append(twice, joinMappings(d.root, p.root, "")...)
+		}
+		d.parts = append(d.parts, part)
+	}
+	if d.root == nil {
+		return d, nil
+	}
+	if countNodes(d.root, map[*yaml.Node]int{}) > maxConfigNodes {
+		return d, d.refuse("the files are too large together, once their aliases are followed")
+	}
+	d.index(d.root, "")
+	for _, g := range twice {
+		d.cover(g.value, g.path)
+		if d.keys[g.path] == nil {
+			d.keys[g.path] = g.key
+		}
+		d.keysAt[place{g.key.Line, g.key.Column}] = g.path
+		d.byLine[g.key.Line] = append(d.byLine[g.key.Line], scalarAt{g.path, g.key, true})
+	}
+	for _, g := range twice {
+		file, line := d.fileOf(g.first.Line)
+		d.add(g.key.Line, g.key.Column, holder(g.path, g.key.Value), fmt.Sprintf("key %q is given twice; the first is at %s:%d", g.key.Value, file, line), "keep one of them")
+	}
+	return d, nil
+}
+
+// shift moves the places of all nodes below n by some lines.
+func shift(n *yaml.Node, lines int, seen map[*yaml.Node]bool) {
+	if n == nil || seen[n] {
+		return
+	}
+	seen[n] = true
+	n.Line += lines
+	shift(n.Alias, lines, seen)
+	for _, inner := range n.Content {
+		shift(inner, lines, seen)
+	}
+}
+
+// givenTwice is a key that two files have, of which the first counts.
+type givenTwice struct {
+	path              string
+	first, key, value *yaml.Node
+}
+
+// joinMappings puts the keys of more into the mapping at path. A merge key ("<<") stands for keys
+// that are not seen here, so it may not be in a mapping that several files have.
+func joinMappings(mapping, more *yaml.Node, path string) (twice []givenTwice) {
+	merge := func(n *yaml.Node) *yaml.Node {
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if n.Content[i].Value == "<<" {
+				return n.Content[i]
+			}
+		}
+		return nil
+	}
+	if m := merge(mapping); m != nil && len(more.Content) > 0 {
+		return []givenTwice{{strings.TrimPrefix(path+"."+more.Content[0].Value, "."), m, more.Content[0], more.Content[1]}}
+	}
+	own := slices.Clone(mapping.Content)
+	for i := 0; i+1 < len(more.Content); i += 2 {
+		key, value := more.Content[i], more.Content[i+1]
+		at := strings.TrimPrefix(path+"."+key.Value, ".")
+		j := keyIndex(own, key.Value)
+		switch {
+		case j < 0 && key.Value == "<<" && len(own) > 0:
+			twice = append(twice, givenTwice{at, own[0], key, value})
+		case j < 0:
+			mapping.Content = append(mapping.Content, key, value)
+		case value.ShortTag() == "!!null" && value.Kind == yaml.ScalarNode: // such as "probes:" with all entries commented out
+		case own[j+1].ShortTag() == "!!null" && own[j+1].Kind == yaml.ScalarNode:
+			mapping.Content[j], mapping.Content[j+1] = key, value
+		case path == "" && own[j+1].Kind == yaml.SequenceNode && value.Kind == yaml.SequenceNode:
+			list := *own[j+1]
+			list.Content = append(slices.Clone(list.Content), value.Content...)
+			mapping.Content[j+1] = &list
+		case own[j+1].Kind == yaml.MappingNode && value.Kind == yaml.MappingNode:
+			inner := *own[j+1]
+			inner.Content = slices.Clone(inner.Content)
+			twice = append(twice, joinMappings(&inner, value, at)...)
+			mapping.Content[j+1] = &inner
+		default:
+			twice = append(twice, givenTwice{at, own[j], key, value})
+		}
+	}
+	return twice
+}
+
+// keyIndex is where a key stands in the contents of a mapping, -1 if it is not there.
+func keyIndex(content []*yaml.Node, key string) int {
+	for i := 0; i+1 < len(content); i += 2 {
+		if content[i].Value == key {
+			return i
+		}
+	}
+	return -1
+}
+
+// cover lets what is below n be hidden where its lines are shown, though it is not in the tree.
+func (d *document) cover(n *yaml.Node, path string) {
+	switch n.Kind {
+	case yaml.ScalarNode:
+		d.byLine[n.Line] = append(d.byLine[n.Line], scalarAt{path, n, false})
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key := n.Content[i]
+			d.byLine[key.Line] = append(d.byLine[key.Line], scalarAt{path + "." + key.Value, key, true})
+			d.cover(n.Content[i+1], path+"."+key.Value)
+		}
+	case yaml.SequenceNode:
+		for i, item := range n.Content {
+			d.cover(item, path+"["+strconv.Itoa(i)+"]")
+		}
+	}
+}
+
+// partOf is the file that a line of the document is of; nil where it has one file only.
+func (d *document) partOf(line int) *filePart {
+	for i := len(d.parts) - 1; i >= 0; i-- {
+		if line > d.parts[i].lines {
+			return &d.parts[i]
+		}
+	}
+	return nil
+}
+
+// fileOf is the file of a line of the document, and the line's number there.
+func (d *document) fileOf(line int) (name string, number int) {
+	if p := d.partOf(line); p != nil {
+		return p.name, line - p.lines
+	}
+	return d.name, line
+}
+
+// inFile is the path of an entry of a list at the top as its own file counts it; other paths are
+// as they are.
+func (d *document) inFile(path string) string {
+	list, rest, ok := strings.Cut(path, "[")
+	digits, rest, closed := strings.Cut(rest, "]")
+	n, err := strconv.Atoi(digits)
+	if !ok || !closed || err != nil || len(d.parts) == 0 || d.values[list+"["+digits+"]"] == nil {
+		return path
+	}
+	before := d.partOf(d.values[list+"["+digits+"]"].Line).entries[list]
+	return fmt.Sprintf("%s[%d]%s", list, n-before, rest)
+}
+
+// cite names an entry of a list for a mistake that is shown at another entry.
+func (d *document) cite(path string) string {
+	if n := d.values[path]; n != nil && len(d.parts) > 0 {
+		file, line := d.fileOf(n.Line)
+		return fmt.Sprintf("%s (%s:%d)", d.inFile(path), file, line)
+	}
+	return path
+}

@@ -1,0 +1,169 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	promconfig "github.com/prometheus/common/config"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/relabel"
+
+	"hwsagent/redact"
+	"hwsagent/remotewrite/config"
+)
+
+// Schema is the JSON schema (draft 2020-12) of a configuration file, for editors. It is made of the
+// types that the file is decoded into, so it has exactly their keys. It knows kinds of values and
+// fixed words; what else must hold, `hwsagent check` says. A value may be ${VAR} wherever the file may
+// have that. The same program gives the same bytes.
+func Schema() ([]byte, error) {
+	s := &schemas{defs: map[string]any{}}
+	top := s.object(redact.ShapeOf(reflect.TypeFor[Config]()))
+	top["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	top["title"] = "hwsagent's agent.yaml"
+	top["$defs"] = s.defs
+	b, err := json.MarshalIndent(top, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("write the schema: %w", err)
+	}
+	return append(b, '\n'), nil
+}
+
+// schemas makes the schemas of types; those of structs have names, which others refer to.
+type schemas struct{ defs map[string]any }
+
+type schemaNode = map[string]any
+
+// of is the schema of a value of that shape. Any value may be left empty, which is null in YAML.
+func (s *schemas) of(shape redact.Shape) any {
+	t := shape.Type
+	if words := fixedWords(t); words != nil {
+		return schemaNode{"anyOf": []any{schemaNode{"enum": words}, variable, null}}
+	}
+	switch {
+	case t == reflect.TypeFor[ProbeConfig]():
+		return s.refer(t, func() any { return s.probe(shape) })
+	case t == reflect.TypeFor[ScrapeConfig]():
+		types := scrapeTypes()
+		if len(types) == 0 { // this build cannot scrape
+			return schemaNode{"type": "object"}
+		}
+		return s.of(redact.ShapeOf(types[0]))
+	case textForm(t):
+		return schemaNode{"type": []string{"string", "number", "boolean", "null"}}
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		return s.refer(t, func() any { return s.object(shape) })
+	case reflect.Map:
+		return schemaNode{"type": []string{"object", "null"}, "additionalProperties": s.of(redact.ShapeOf(t.Elem()))}
+	case reflect.Slice:
+		return schemaNode{"type": []string{"array", "null"}, "items": s.of(redact.ShapeOf(t.Elem()))}
+	case reflect.Bool:
+		return schemaNode{"anyOf": []any{schemaNode{"type": "boolean"}, variable, null}}
+	case reflect.Float32, reflect.Float64:
+		return schemaNode{"anyOf": []any{schemaNode{"type": "number"}, variable, null}}
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		return schemaNode{"anyOf": []any{schemaNode{"type": "integer"}, variable, null}}
+	case reflect.Uint, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return schemaNode{"anyOf": []any{schemaNode{"type": "integer", "minimum": 0}, variable, null}}
+	}
+	return true // such as a claim of OAuth2: any value
+}
+
+var (
+	null     = schemaNode{"type": "null"}
+	variable = schemaNode{"type": "string", "pattern": `\$\{`}
+)
+
+// refer names the schema of a type and refers to it.
+func (s *schemas) refer(t reflect.Type, make func() any) any {
+	name := strings.NewReplacer("/", ".", "hwsagent/", "").Replace(t.PkgPath()) + "." + t.Name()
+	if t.Name() == "" {
+		return make()
+	}
+	if _, ok := s.defs[name]; !ok {
+		s.defs[name] = true // a type may contain itself
+		s.defs[name] = make()
+	}
+	return schemaNode{"$ref": "#/$defs/" + name}
+}
+
+// object is the schema of a mapping with the keys of a struct.
+func (s *schemas) object(shape redact.Shape) schemaNode {
+	keys, open := shape.Keys()
+	properties := schemaNode{}
+	for _, k := range keys {
+		if shape.Type == reflect.TypeFor[config.Config]() && k.Shape.Type.Kind() == reflect.Interface {
+			continue // it is known so that it can be refused by its name
+		}
+		properties[k.Name] = s.of(k.Shape)
+	}
+	more := any(false)
+	if open.Type != nil {
+		more = s.of(open)
+	}
+	return schemaNode{"type": []string{"object", "null"}, "properties": properties, "additionalProperties": more}
+}
+
+// probe is the schema of an entry of probes: its type decides which keys it has beside the common ones.
+func (s *schemas) probe(shape redact.Shape) any {
+	common := s.object(shape)["properties"].(schemaNode)
+	var cases []any
+	for _, kind := range probeTypes {
+		properties := schemaNode{}
+		theirs := s.object(redact.ShapeOf(reflect.TypeOf(newSettings(kind))))["properties"].(schemaNode)
+		for _, some := range []schemaNode{theirs, common} {
+			for key, v := range some {
+				properties[key] = v
+			}
+		}
+		properties["type"] = schemaNode{"const": kind}
+		cases = append(cases, schemaNode{
+			"if":   schemaNode{"properties": schemaNode{"type": schemaNode{"const": kind}}, "required": []string{"type"}},
+			"then": schemaNode{"properties": properties, "additionalProperties": false},
+		})
+	}
+	return schemaNode{"type": "object", "required": []string{"type"}, "properties": schemaNode{"type": schemaNode{"enum": probeTypes}}, "allOf": cases}
+}
+
+// fixedWords are the words that a value of type t may be; nil if it is no such type.
+func fixedWords(t reflect.Type) []string {
+	switch t {
+	case reflect.TypeFor[config.Refusal]():
+		return []string{config.RefusalHold.String(), config.RefusalDrop.String()}
+	case reflect.TypeFor[config.CatchUp]():
+		return []string{config.InOrder.String(), config.LiveFirst.String()}
+	case reflect.TypeFor[config.OnFuture]():
+		return []string{config.FutureWait.String(), config.FutureDrop.String()}
+	case reflect.TypeFor[config.StartAt]():
+		return []string{config.StartNow.String(), config.StartOldest.String()}
+	case reflect.TypeFor[promconfig.TLSVersion]():
+		var words []string
+		for name := range promconfig.TLSVersions {
+			words = append(words, name)
+		}
+		slices.Sort(words)
+		return words
+	case reflect.TypeFor[model.ValidationScheme]():
+		return []string{model.LegacyValidation.String(), model.UTF8Validation.String()}
+	}
+	return nil
+}
+
+// textForm reports whether a value of type t is written as one text, number or truth value, which its
+// own code reads.
+func textForm(t reflect.Type) bool {
+	if t.Kind() == reflect.String {
+		return true
+	}
+	switch t {
+	case reflect.TypeFor[model.Duration](), reflect.TypeFor[SyncMode](), reflect.TypeFor[config.Bytes](), reflect.TypeFor[relabel.Regexp](), reflect.TypeFor[config.URL](), reflect.TypeFor[promconfig.URL]():
+		return true
+	}
+	_, reads := reflect.PointerTo(t).MethodByName("UnmarshalText")
+	return reads
+}

@@ -1,0 +1,16 @@
+package systemd
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// monotonic is the system's monotonic clock, by which the manager tells a reload from an older one.
+func monotonic() time.Duration {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		return 0
+	}
+	return time.Duration(now.Nano())
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"hwsagent/agent"
+)
+
+func (c *cli) bugreport() *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "bugreport",
+		Short: "Collect what helps to understand a fault in one file, without samples and secrets",
+		Long: "bugreport writes a .tar.gz with the version, facts about the system, the configuration without secrets, what check says, the\n" +
+			"status, metrics, scrape targets and, with web.pprof: true, what the agent is doing. It prints what is in it. It reads\n" +
+			"nothing of the log, and works without a running agent, too. Host names, addresses and labels are in it: look before you\n" +
+			"send it to somebody.",
+		Example: "  hwsagent bugreport --output report.tar.gz",
+		Args:    cobra.NoArgs,
+		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
+			now := time.Now()
+			if output == "" {
+				output = "hwsagent-bugreport-" + now.UTC().Format("20060102-150405") + ".tar.gz"
+			}
+			var files []agent.ReportFile
+			c.slowly("collecting …", func() {
+				files = agent.BugReport(cmd.Context(), agent.BugReportOptions{ConfigFile: c.config, StoragePath: c.storage})
+			})
+			f, err := os.OpenFile(output, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // #nosec G304 -- the user names it
+			if err != nil {
+				return fmt.Errorf("write the report: %w", err)
+			}
+			if err := errors.Join(agent.WriteBugReport(f, files, now), f.Close()); err != nil {
+				return err
+			}
+			if c.json {
+				c.printJSON(map[string]any{"schema": 1, "file": output, "files": files})
+				return nil
+			}
+			table := tabwriter.NewWriter(c.stdout, 0, 0, 2, ' ', 0)
+			for _, r := range files {
+				fmt.Fprintf(table, "%s\t%d bytes\t%s\n", r.Name, r.Size, r.What)
+			}
+			if err := table.Flush(); err != nil {
+				return err
+			}
+			fmt.Fprintf(c.stdout, "%s\n", output)
+			return nil
+		}),
+	}
+	cmd.Flags().StringVar(&output, "output", "", "write this `file`, which must not be there yet; by default one named by the time, here")
+	return cmd
+}
