@@ -35,7 +35,7 @@ type tracker struct {
 	current uint64
 	marked  int
 
-	key []byte
+	key []byte // of the series that find returned last
 	lb  *labels.Builder
 }
 
@@ -117,6 +117,12 @@ func (t *tracker) first(tr *tracked, round uint64) bool {
 	}
 	t.seen[tr.hash] = round
 	return true
+}
+
+// forget forgets the series that find returned last, and that no round has had.
+func (t *tracker) forget(tr *tracked) {
+	delete(t.known, string(t.key))
+	delete(t.seen, tr.hash)
 }
 
 // mark notes that the round has the series.

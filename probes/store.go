@@ -141,6 +141,12 @@ func (l *loop) appendRound(app storage.AppenderV2, now int64, round *Round) (app
 			if fail != nil && errors.Is(fail, &storage.AppendPartialError{}) {
 				fail = nil // the sample is in; only an exemplar is not
 			}
+			if fail == nil && ref == 0 && tr.round == 0 {
+				// The probe has as many series as it may: what is refused takes no memory either.
+				l.tracker.forget(tr)
+				appended++
+				continue
+			}
 			if fail == nil {
 				tr.ref = ref
 			}

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	neturl "net/url"
 	"syscall"
 	"time"
 
+	"hwsagent/inputs/pages"
 	"hwsagent/inputs/panics"
 	"hwsagent/probes"
 	"hwsagent/probes/exposition"
@@ -27,6 +27,7 @@ type Probe struct {
 	log      *slog.Logger
 	guard    *panics.Guard
 	client   *http.Client
+	pages    pages.Buffers
 	exporter *exporter // nil until the first round, and for a command that is run each time
 }
 
@@ -98,7 +99,7 @@ func (p *Probe) scrape(ctx context.Context, r *probes.Round) error {
 	}
 }
 
-func (p *Probe) get(ctx context.Context, url URL, r *probes.Round) error {
+func (p *Probe) get(ctx context.Context, url URL, r *probes.Round) (failed error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, string(url), nil)
 	if err != nil {
 		return fmt.Errorf("scrape exporter: %w", err)
@@ -116,14 +117,15 @@ func (p *Probe) get(ctx context.Context, url URL, r *probes.Round) error {
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("scrape exporter: %s answers %s", url, resp.Status)
 	}
-	text, err := io.ReadAll(io.LimitReader(resp.Body, int64(p.config.limit())+1))
-	if err != nil {
+	page := p.pages.Take()
+	defer func() { p.pages.Give(page, failed != nil) }()
+	switch n, err := p.pages.Read(page, resp.Body, int64(p.config.limit())+1); {
+	case err != nil:
 		return fmt.Errorf("scrape exporter: %w", err)
-	}
-	if len(text) > p.config.limit() {
+	case n > int64(p.config.limit()):
 		return fmt.Errorf("scrape exporter: %w (%d bytes)", errTooMuch, p.config.limit())
 	}
-	if err := exposition.Parse(ctx, text, exposition.Options{ContentType: resp.Header.Get("Content-Type")}, r); err != nil {
+	if err := exposition.Parse(ctx, page.Bytes(), exposition.Options{ContentType: resp.Header.Get("Content-Type")}, r); err != nil {
 		return fmt.Errorf("read the metrics of %s: %w", p.config.Command[0], err)
 	}
 	return nil

@@ -189,7 +189,10 @@ func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, 
 	if err != nil && !errors.Is(err, &storage.AppendPartialError{}) {
 		return got, err
 	}
-	if shown != nil && got != 0 {
+	if got == 0 {
+		return 0, err // refused, as the input has as many series as it may
+	}
+	if shown != nil {
 		a.sink.remember(got, shown)
 	}
 	a.count++

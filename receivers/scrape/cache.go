@@ -40,7 +40,7 @@ type series struct {
 	gone    bool   // it is not in the cache any more
 
 	labels  labels.Labels
-	ref     storage.SeriesRef // 0 if the log has not taken a sample
+	ref     storage.SeriesRef // 0 if the log has never taken a sample
 	seen    uint32            // last scrape that showed it
 	tracked uint32            // last scrape of which a sample was taken whose end is to be marked
 	next    *series           // what followed it in the last scrape; nil if gone

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/config"
+
+	"hwsagent/inputs/pages"
 )
 
 // configOf is the configuration of the only job of an entry.
@@ -36,7 +38,7 @@ func getAt(t *testing.T, entry, address string) (page string, err error) {
 	}
 	r := newRequester(c, &target{url: u.String(), timeout: 10 * time.Second}, cfg)
 	var buf bytes.Buffer
-	_, err = r.get(t.Context(), &buf, new(pages))
+	_, err = r.get(t.Context(), &buf, new(pages.Buffers))
 	return buf.String(), err
 }
 
@@ -163,7 +165,7 @@ func TestErrorsHideSecrets(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := newRequester(c, &target{url: address + query, timeout: 10 * time.Second}, cfg)
-			_, err = r.get(t.Context(), new(bytes.Buffer), new(pages))
+			_, err = r.get(t.Context(), new(bytes.Buffer), new(pages.Buffers))
 			c.close()
 			if err == nil {
 				t.Errorf("%s at %s: no error", name, at)

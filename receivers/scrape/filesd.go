@@ -1,6 +1,7 @@
 package scrape
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -154,10 +155,12 @@ func readList(name string, info fs.FileInfo) ([]listed, error) {
 		return nil, err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxListBytes+1))
-	if err != nil {
+	var buf bytes.Buffer
+	buf.Grow(int(min(info.Size(), maxListBytes)) + bytes.MinRead)
+	if _, err := buf.ReadFrom(io.LimitReader(f, maxListBytes+1)); err != nil {
 		return nil, err
 	}
+	text := buf.Bytes()
 	if len(text) > maxListBytes {
 		return nil, fmt.Errorf("%s has more than %d bytes", name, maxListBytes)
 	}

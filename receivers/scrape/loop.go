@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
+	"hwsagent/inputs/pages"
 	"hwsagent/inputs/panics"
 )
 
@@ -26,7 +27,7 @@ type shared struct {
 	// requests ends when scrapes under way must end, a moment after the loops were told to.
 	requests   context.Context
 	startTimes bool
-	pages      pages
+	pages      pages.Buffers
 }
 
 // guards are what contains panics, by the job whose work panics.
@@ -169,8 +170,8 @@ func (l *loop) begin() *appender {
 
 // page gets the page and appends its samples.
 func (l *loop) page(batch *appender, t int64) (o outcome) {
-	buf := l.pages.take()
-	defer func() { l.pages.give(buf, o.err != nil) }()
+	buf := l.pages.Take()
+	defer func() { l.pages.Give(buf, o.err != nil) }()
 	ctx, cancel := context.WithTimeout(l.requests, l.target.timeout)
 	defer cancel()
 	contentType, err := l.request.get(ctx, buf, &l.pages)

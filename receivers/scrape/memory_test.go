@@ -24,9 +24,11 @@ type memory struct {
 	refused int // commits
 	refs    map[string]storage.SeriesRef
 	newest  map[string]int64
-	jobs    map[string]bool // that something was asked for
-	dropped int             // that relabelling removed of what was committed
-	broken  string          // panics: at this series, or at each "commit"
+	jobs    map[string]bool   // that something was asked for
+	dropped int               // that relabelling removed of what was committed
+	last    storage.SeriesRef // that was given
+	most    int               // series that it takes at a time; 0 is no limit
+	broken  string            // panics: at this series, or at each "commit"
 }
 
 type sample struct {
@@ -104,7 +106,11 @@ func (b *batch) Append(_ storage.SeriesRef, ls labels.Labels, _, t int64, v floa
 		return 0, storage.ErrOutOfOrderSample
 	}
 	if b.m.refs[name] == 0 {
-		b.m.refs[name] = storage.SeriesRef(len(b.m.refs) + 1)
+		if b.m.most > 0 && len(b.m.refs) >= b.m.most {
+			return 0, nil
+		}
+		b.m.last++
+		b.m.refs[name] = b.m.last
 	}
 	b.samples = append(b.samples, sample{name, o.MetricFamilyName, t, v, value.IsStaleNaN(v), len(o.Exemplars)})
 	return b.m.refs[name], nil
@@ -124,6 +130,9 @@ func (b *batch) Commit() error {
 	b.m.dropped += b.dropped
 	for _, s := range b.samples {
 		b.m.newest[s.series] = max(b.m.newest[s.series], s.t)
+		if s.stale && b.m.most > 0 {
+			delete(b.m.refs, s.series)
+		}
 	}
 	return nil
 }

@@ -201,13 +201,17 @@ func (p *pass) sample(text []byte, at *int64, v point) error {
 	if err != nil {
 		return err
 	}
+	if took && s.ref == 0 {
+		p.outcome.kept++
+		return nil // the input has as many series as it may: what is refused takes no memory either
+	}
 	if took && !known {
 		p.cache.add(s)
 		if p.sampleLimit == nil && p.bucketLimit == nil {
 			p.outcome.added++
 		}
 	}
-	if took && s.ref != 0 && (!timed || p.trackTimed) {
+	if took && (!timed || p.trackTimed) {
 		p.cache.track(s)
 	}
 	p.outcome.kept++

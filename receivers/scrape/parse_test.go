@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -145,6 +147,39 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 	if n := len(c.series); n > 1500 {
 		t.Errorf("%d series are remembered", n)
+	}
+}
+
+// Series that the input refuses, since it has as many as it may, are not remembered; they are taken as soon
+// as others have ended.
+func TestRefusedSeriesTakeNoMemory(t *testing.T) {
+	m, c := newMemory(), newCache()
+	m.most = 2
+	for i, want := range []struct {
+		page, kept  string
+		taken, post int
+	}{
+		{"a b c d", "a b", 2, 4},
+		{"a b c d e", "a b", 2, 5},
+		{"d c b a", "a b", 2, 4},
+		{"c b", "b", 2, 2}, // a ends here
+		{"c b d", "b c", 2, 3},
+		{"c d", "c", 2, 2},
+		{"c d", "c d", 2, 2},
+	} {
+		p, batch := passOf(t, m, c, "{job_name: j}")
+		p.t = int64(1000 * (i + 1))
+		page := strings.ReplaceAll(want.page, " ", " 1\n") + " 1\n"
+		if err := p.page([]byte(page), "text/plain"); err != nil {
+			t.Fatal(err)
+		}
+		batch.commit()
+		if got := strings.Join(slices.Sorted(maps.Keys(c.series)), " "); got != want.kept {
+			t.Errorf("page %d, %q: %q are remembered, want %q", i, want.page, got, want.kept)
+		}
+		if got := len(m.commits[len(m.commits)-1]); got != want.taken || p.outcome.kept != want.post {
+			t.Errorf("page %d, %q: %d samples are committed and %d counted, want %d and %d", i, want.page, got, p.outcome.kept, want.taken, want.post)
+		}
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/config"
+
+	"hwsagent/inputs/pages"
 )
 
 const userAgent = "hwsagent"
@@ -66,7 +68,7 @@ func accepted(protocols []config.ScrapeProtocol, escaping model.EscapingScheme) 
 
 // get reads the target's page into buf, which is empty, and returns its content type. It ends with ctx.
 // Its errors have no secrets.
-func (r *requester) get(ctx context.Context, buf *bytes.Buffer, memory *pages) (contentType string, err error) {
+func (r *requester) get(ctx context.Context, buf *bytes.Buffer, memory *pages.Buffers) (contentType string, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url, http.NoBody)
 	if err != nil {
 		return "", r.hidden(err)
@@ -83,7 +85,7 @@ func (r *requester) get(ctx context.Context, buf *bytes.Buffer, memory *pages) (
 	if resp.StatusCode != http.StatusOK {
 		return "", r.hidden(fmt.Errorf("server returned HTTP status %s", resp.Status))
 	}
-	buf.Grow(r.last)
+	buf.Grow(min(r.last, pages.MaxKept)) // the page before may have been large by mistake
 	if err := readBody(resp, buf, r.limit, memory); err != nil {
 		if errors.Is(err, errBodySize) {
 			return "", err
@@ -100,7 +102,7 @@ func (r *requester) get(ctx context.Context, buf *bytes.Buffer, memory *pages) (
 func (r *requester) hidden(err error) error { return r.client.hidden(err, r.url) }
 
 // readBody reads an answer, uncompressed, of less than limit bytes.
-func readBody(resp *http.Response, to *bytes.Buffer, limit int64, memory *pages) error {
+func readBody(resp *http.Response, to *bytes.Buffer, limit int64, memory *pages.Buffers) error {
 	var from io.Reader = resp.Body
 	switch encoding := resp.Header.Get("Content-Encoding"); encoding {
 	case "gzip":
@@ -113,7 +115,7 @@ func readBody(resp *http.Response, to *bytes.Buffer, limit int64, memory *pages)
 	case "zstd":
 		return errors.New("the answer is compressed with zstd, which was not asked for")
 	}
-	switch n, err := memory.read(to, from, limit); {
+	switch n, err := memory.Read(to, from, limit); {
 	case err != nil:
 		return fmt.Errorf("read the answer: %w", err)
 	case n >= limit:

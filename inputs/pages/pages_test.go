@@ -1,4 +1,4 @@
-package scrape
+package pages
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ func TestPagesRead(t *testing.T) {
 		}
 		return b
 	}
-	var p pages
+	var p Buffers
 	for _, room := range []int{0, 1, 100, 3 * partSize} {
 		for _, size := range []int{0, 1, 99, 100, 101, partSize - 1, partSize, partSize + 1, 5*partSize + 3} {
 			for name, from := range map[string]func(io.Reader) io.Reader{
@@ -32,9 +32,9 @@ func TestPagesRead(t *testing.T) {
 						continue
 					}
 					want := text(size)
-					buf := p.take()
+					buf := p.Take()
 					buf.Grow(room)
-					n, err := p.read(buf, from(bytes.NewReader(want)), int64(limit))
+					n, err := p.Read(buf, from(bytes.NewReader(want)), int64(limit))
 					what := fmt.Sprintf("room for %d bytes, %d bytes, %s, limit %d", room, size, name, limit)
 					switch {
 					case limit > size && (name == "fails" && !errors.Is(err, broken) || name == "torn" && !errors.Is(err, io.ErrUnexpectedEOF)):
@@ -44,7 +44,7 @@ func TestPagesRead(t *testing.T) {
 					case limit <= size && (n != int64(limit) || err != nil):
 						t.Errorf("%s: %d bytes, error %v", what, n, err)
 					}
-					p.give(buf, err != nil)
+					p.Give(buf, err != nil)
 				}
 			}
 		}
@@ -54,17 +54,18 @@ func TestPagesRead(t *testing.T) {
 // A page beyond the limit leaves far less than its size to the garbage collector: a buffer that doubles
 // leaves twice as much.
 func TestEndlessPagesAllocateLittle(t *testing.T) {
-	var p pages
-	buf := p.take()
+	const limit = 15 << 20
+	var p Buffers
+	buf := p.Take()
 	allocated := testing.Benchmark(func(b *testing.B) {
 		for b.Loop() {
-			if n, err := p.read(buf, endless{}, defaultBodySize); n != int64(defaultBodySize) || err != nil {
+			if n, err := p.Read(buf, endless{}, limit); n != int64(limit) || err != nil {
 				b.Fatal(n, err)
 			}
 		}
 	}).AllocedBytesPerOp()
-	if allocated > defaultBodySize/2 { // under the race detector a pool drops each fourth thing
-		t.Errorf("%d bytes are allocated for a page that is cut off at %d", allocated, defaultBodySize)
+	if allocated > limit/2 { // under the race detector a pool drops each fourth thing
+		t.Errorf("%d bytes are allocated for a page that is cut off at %d", allocated, limit)
 	}
 }
 

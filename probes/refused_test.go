@@ -1,0 +1,54 @@
+package probes
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+)
+
+// limited is a log that refuses the series of wild as an input does that has as many as it may.
+type limited struct {
+	discard
+	taken *[]string
+}
+
+func (l limited) AppenderV2(context.Context) storage.AppenderV2 { return l }
+
+func (l limited) Append(_ storage.SeriesRef, ls labels.Labels, _, _ int64, _ float64, _ *histogram.Histogram, _ *histogram.FloatHistogram, _ storage.AOptions) (storage.SeriesRef, error) {
+	if strings.HasPrefix(ls.Get("x"), "wild") {
+		return 0, nil
+	}
+	*l.taken = append(*l.taken, ls.Get("__name__")+ls.Get("x"))
+	return storage.SeriesRef(ls.Hash() | 1), nil
+}
+
+// Series that the input refuses, since it has as many as it may, are not remembered, and those that it takes
+// are stored as ever.
+func TestRefusedSeriesTakeNoMemory(t *testing.T) {
+	var taken []string
+	l := newLoop(spec("p", &probeFunc{}), limited{taken: &taken}, slog.New(slog.DiscardHandler), &sync.Pool{})
+	for n := range 3 {
+		round := NewRound(0)
+		round.Add(famA, 1, "x", "tame")
+		for i := range 100 {
+			round.Add(famA, 1, "x", fmt.Sprint("wild", n, ".", i))
+			round.Add(famA, 1, "x", fmt.Sprint("wild", i))
+		}
+		taken = nil
+		l.finish(t.Context(), time.Now(), result{round: round})
+		if len(l.tracker.known) != 1 || len(l.tracker.seen) != 1 {
+			t.Errorf("round %d: %d series and %d sets of labels are remembered, want the one that is taken", n, len(l.tracker.known), len(l.tracker.seen))
+		}
+		if len(taken) == 0 || taken[0] != "atame" {
+			t.Errorf("round %d: %q are taken", n, taken)
+		}
+	}
+}
