@@ -36,7 +36,7 @@ type lateRig struct {
 const lateRigSeries = 20
 
 func newLateRig(t *testing.T) *lateRig {
-	r := &lateRig{T: t, dir: t.TempDir(), to: &fakeReceiver{anyOrder: true, latency: 100 * time.Millisecond}, cfg: config.DefaultConfig()}
+	r := &lateRig{T: t, dir: memoryDir(t), to: &fakeReceiver{anyOrder: true, latency: 100 * time.Millisecond}, cfg: config.DefaultConfig()}
 	r.to.script = func(fakeRequest) (client.Answer, bool) { return client.Answer{Err: errDown}, r.down.Load() }
 	r.cfg.Queue.BatchSendDeadline = model.Duration(time.Second)
 	r.cfg.Queue.MaxSamplesPerSend, r.cfg.Queue.Capacity, r.cfg.Queue.MaxShards = 100, 500, 1

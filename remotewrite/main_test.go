@@ -1,9 +1,39 @@
 package remotewrite
 
 import (
+	"flag"
+	"os"
+	"runtime/debug"
 	"testing"
 
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain collects garbage seldom while tests run, and not while benchmarks do: a fifth of the time of chaos
+// is the collector's otherwise.
+func TestMain(m *testing.M) {
+	if flag.Parse(); os.Getenv("GOGC") == "" && flag.Lookup("test.bench").Value.String() == "" {
+		debug.SetGCPercent(400)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// memoryDir returns an empty directory, in memory where the system has such a file system: the disk's time
+// is the only one that is not virtual.
+func memoryDir(t *testing.T) string {
+	t.Helper()
+	const memory = "/dev/shm"
+	if info, err := os.Stat(memory); err != nil || !info.IsDir() {
+		return t.TempDir()
+	}
+	dir, err := os.MkdirTemp(memory, "hwsagent-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}

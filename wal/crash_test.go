@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"reflect"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"sync"
@@ -77,7 +76,6 @@ func TestCrashes(t *testing.T) {
 	sum, dir := newTally(), memTempDir(t)
 	if n < manyLives {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-		defer debug.SetGCPercent(debug.SetGCPercent(400)) // half of the time would be the collector's
 		failures := 0
 		for seed := first; seed < first+n && failures < 5; seed++ {
 			c := liveCrashes(t, seed, dir)

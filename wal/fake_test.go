@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"io"
 	"io/fs"
 	"maps"
+	"os"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"testing"
@@ -15,8 +18,13 @@ import (
 	"go.uber.org/goleak"
 )
 
+// TestMain collects garbage seldom while tests run, and not while benchmarks do: half of the time of lives
+// in memory is the collector's otherwise.
 func TestMain(m *testing.M) {
 	crashFlags()
+	if flag.Parse(); os.Getenv("GOGC") == "" && flag.Lookup("test.bench").Value.String() == "" {
+		debug.SetGCPercent(400)
+	}
 	goleak.VerifyTestMain(m)
 }
 
