@@ -93,7 +93,10 @@ func New(o Options) (*Agent, error) {
 	}
 	a := &Agent{o: o, logger: o.Logger, hostname: hostname, started: time.Now(), registry: prometheus.NewRegistry(), changes: newChanges(answerWithin)}
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	a.metrics, a.clock = newMetrics(a.registry), newClock(a.registry, o.Logger)
+	a.metrics, a.clock = newMetrics(), newClock(o.Logger)
+	if err := errors.Join(a.metrics.set.Register(a.registry), a.clock.set.Register(a.registry)); err != nil {
+		return nil, err
+	}
 
 	a.log, err = wal.Open(wal.Options{Dir: o.StoragePath, Beside: besideLog(), Settings: logSettings(cfg), Logger: o.Logger, Registerer: a.registry})
 	if err != nil {

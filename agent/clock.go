@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hwsagent/meter"
 	"hwsagent/web"
 )
 
@@ -54,6 +55,7 @@ type clock struct {
 	read   func() (clockReading, bool) // false: not this time
 	logger *slog.Logger
 
+	set      *meter.Set
 	steps    *prometheus.CounterVec // by direction
 	suspends prometheus.Counter
 
@@ -75,21 +77,16 @@ func (o *occurrence) happened(at time.Time, size time.Duration) {
 	o.count, o.at, o.size = o.count+1, at, size
 }
 
-func newClock(reg prometheus.Registerer, logger *slog.Logger) *clock {
+func newClock(logger *slog.Logger) *clock {
+	set := meter.NewSet("hwsagent_clock_")
 	c := &clock{
-		read: readClocks(time.Now()), logger: logger,
-		steps: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "hwsagent_clock_steps_total",
-			Help: "How often this host's wall clock was set, by the direction: forward, back.",
-		}, []string{"direction"}),
-		suspends: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "hwsagent_clock_suspends_total",
-			Help: "How often this host was suspended.",
-		}),
+		read: readClocks(time.Now()), logger: logger, set: set,
+		steps: set.CounterVec(meter.Sent, "steps_total",
+			"How often this host's wall clock was set, by the direction: forward, back. Changes below 0.3 s, and what a time server slews, do not count.", "direction"),
+		suspends: set.Counter(meter.Shown, "suspends_total", "How often this host was suspended; told apart from steps on Linux only."),
 	}
 	c.steps.WithLabelValues(forward)
 	c.steps.WithLabelValues(back)
-	reg.MustRegister(c.steps, c.suspends)
 	return c
 }
 

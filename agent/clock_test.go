@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"hwsagent/web"
@@ -50,7 +49,7 @@ func TestClockChange(t *testing.T) {
 func TestClockTellsOfSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said bytes.Buffer
-		c := newClock(prometheus.NewRegistry(), slog.New(slog.NewTextHandler(&said, nil)))
+		c := newClock(slog.New(slog.NewTextHandler(&said, nil)))
 		began := time.Now()
 		var off, slept time.Duration
 		missed := false

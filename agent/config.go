@@ -139,9 +139,19 @@ type ProbeConfig struct {
 	Settings any `yaml:"-"`
 }
 
-// SelfConfig is the configuration of the probe that reports the agent itself. It has
-// no keys of its own.
-type SelfConfig struct{}
+// SelfConfig is the configuration of the probe that reports the agent itself.
+type SelfConfig struct {
+	Level SelfLevel `yaml:"level,omitempty"` // [SelfBrief] if empty
+}
+
+// SelfLevel says how many of the agent's own series are sent. /metrics has all of them.
+type SelfLevel string
+
+// The levels.
+const (
+	SelfBrief SelfLevel = "brief" // what dashboards and alerts read
+	SelfFull  SelfLevel = "full"
+)
 
 // SelfName is the name of the self probe where the file does not configure one, and
 // so the job of the agent's own series.

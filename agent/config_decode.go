@@ -253,7 +253,7 @@ var foreign = map[string]map[string]string{
 		"storage":     "where the log lies is a flag, --storage.path; its bounds stand under wal:",
 		"tracing":     "the agent sends no traces; remove this key",
 		"otlp":        "write it under receivers:, with an address to listen on",
-		"self":        "write an entry {type: self, enabled: false} under probes: to switch it off",
+		"self":        "write an entry of type self under probes: {type: self, level: full} sends all of the agent's series, {type: self, enabled: false} none",
 	},
 	"global": {
 		"evaluation_interval": "there are no rules here; remove this key",

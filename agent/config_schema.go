@@ -133,6 +133,8 @@ func (s *schemas) probe(shape redact.Shape) any {
 // fixedWords are the words that a value of type t may be; nil if it is no such type.
 func fixedWords(t reflect.Type) []string {
 	switch t {
+	case reflect.TypeFor[SelfLevel]():
+		return []string{string(SelfBrief), string(SelfFull)}
 	case reflect.TypeFor[config.Refusal]():
 		return []string{config.RefusalHold.String(), config.RefusalDrop.String()}
 	case reflect.TypeFor[config.CatchUp]():

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"hwsagent/agent/demo"
+	"hwsagent/meter"
 	"hwsagent/remotewrite"
 	"hwsagent/wal"
 	"hwsagent/web"
@@ -36,13 +38,68 @@ func documented(t *testing.T, page, pattern string) map[string]bool {
 	return words
 }
 
-// TestMetricsAreDocumented: every metric of ours that a working agent exports stands in
-// docs/metrics.md, and what stands there is exported, but for what needs an event to
-// appear. Each target's account adds up in the metrics, too.
-func TestMetricsAreDocumented(t *testing.T) {
-	const ours = `^(hwsagent|prometheus_remote_storage)_`
+// TestMetricsPage: the tables of docs/metrics.md are those that the code gives. With -update it
+// writes them.
+func TestMetricsPage(t *testing.T) {
+	if len(scrapeMetrics()) == 0 {
+		t.Skip("this build cannot scrape, the page is that of one that can")
+	}
+	file := filepath.Join("..", "docs", "metrics.md")
+	page, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics, shown := describedMetrics(), 0
+	made := regexp.MustCompile(`(?s)(<!-- metrics(: | of )([a-z_ ]+) -->\n).*?(<!-- end of metrics -->)`).ReplaceAllStringFunc(string(page), func(block string) string {
+		head, _, _ := strings.Cut(block, "\n")
+		body := "`" + strings.Join(runtimeSent, "`, `") + "`.\n"
+		if list, ok := strings.CutPrefix(strings.TrimSuffix(head, " -->"), "<!-- metrics: "); ok {
+			var n int
+			body, n = metricsTable(metrics, strings.Fields(list))
+			shown += n
+		}
+		return head + "\n" + body + "<!-- end of metrics -->"
+	})
+	if shown != len(metrics) {
+		t.Errorf("the tables have %d metrics of %d", shown, len(metrics))
+	}
+	if made == string(page) {
+		return
+	}
+	if !*update {
+		t.Fatal("docs/metrics.md is not what the code gives: go test ./agent -run TestMetricsPage -update")
+	}
+	if err := os.WriteFile(file, []byte(made), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// metricsTable is the table of the metrics that begin with one of the prefixes, and how many these are.
+func metricsTable(metrics []meter.Metric, prefixes []string) (table string, n int) {
+	var b strings.Builder
+	b.WriteString("| metric | type | labels | sent | meaning |\n|---|---|---|---|---|\n")
+	for _, m := range metrics {
+		if !slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(m.Name, p) }) {
+			continue
+		}
+		labels := ""
+		if len(m.Labels) > 0 {
+			labels = "`" + strings.Join(m.Labels, "`, `") + "`"
+		}
+		sent := map[meter.Level]string{meter.Sent: "yes", meter.NotZero: "not 0", meter.Shown: "full"}[m.Level]
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", m.Name, m.Kind, labels, sent, strings.TrimSuffix(m.Help, "."))
+		n++
+	}
+	return b.String(), n
+}
+
+// TestMetricsAreDescribed: every metric of ours that a working agent exports is described as it is, so it
+// has a level and stands in docs/metrics.md; and what is described is exported, but for what needs
+// an event to appear. Each target's account adds up in the metrics, too.
+func TestMetricsAreDescribed(t *testing.T) {
+	const ours = `^(hwsagent|prometheus_remote_storage|prometheus_tsdb|prometheus_wal)_`
 	afterAnEvent := []string{
-		"hwsagent_canary", "hwsagent_scrape_refused_samples_total", "hwsagent_wal_deleted_bytes_total", "hwsagent_target_certificate_expiry_timestamp_seconds",
+		"hwsagent_scrape_refused_samples_total", "hwsagent_wal_deleted_bytes_total", "hwsagent_target_certificate_expiry_timestamp_seconds",
 		"hwsagent_target_token_expiry_timestamp_seconds", "hwsagent_duplicate_series", "hwsagent_duplicate_samples_total",
 		"prometheus_remote_storage_samples_dropped_total",
 		"hwsagent_receiver_refused_requests_total", "hwsagent_receiver_refused_samples_total",
@@ -58,20 +115,31 @@ func TestMetricsAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inDocs, exported := documented(t, "metrics.md", ours), map[string]bool{}
+	described, exported := map[string]meter.Metric{}, map[string]bool{}
+	for _, m := range describedMetrics() {
+		if _, twice := described[m.Name]; twice {
+			t.Errorf("%s is described twice", m.Name)
+		}
+		described[m.Name] = m
+	}
 	for _, f := range families {
 		name := f.GetName()
 		if !regexp.MustCompile(ours).MatchString(name) {
 			continue
 		}
 		exported[name] = true
-		if !inDocs[name] {
-			t.Errorf("docs/metrics.md lacks %s: %s", name, f.GetHelp())
+		m := described[name]
+		var labels []string
+		for _, l := range f.GetMetric()[0].GetLabel() {
+			labels = append(labels, l.GetName())
+		}
+		if string(m.Kind) != strings.ToLower(f.GetType().String()) || m.Help != f.GetHelp() || !slices.Equal(slices.Sorted(slices.Values(m.Labels)), labels) {
+			t.Errorf("%s, a %v of %v, is described as %+v", name, f.GetType(), labels, m)
 		}
 	}
-	for name := range inDocs {
-		if !exported[name] && !slices.Contains(afterAnEvent, name) {
-			t.Errorf("docs/metrics.md has %s, which the agent does not export", name)
+	for name := range described {
+		if regexp.MustCompile(ours).MatchString(name) && !exported[name] && !slices.Contains(afterAnEvent, name) {
+			t.Errorf("%s is described and not exported", name)
 		}
 	}
 

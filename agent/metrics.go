@@ -5,34 +5,27 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hwsagent/meter"
 	"hwsagent/wal"
 )
 
 // metrics are the agent's own, beside those of its parts.
 type metrics struct {
+	set              *meter.Set
 	reloadSuccessful prometheus.Gauge
 	reloadTime       prometheus.Gauge
 }
 
-func newMetrics(reg prometheus.Registerer) *metrics {
+func newMetrics() *metrics {
+	set := meter.NewSet("hwsagent_")
 	m := &metrics{
-		reloadSuccessful: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "hwsagent_config_last_reload_successful",
-			Help: "Whether the last load of the configuration succeeded (1) or failed (0).",
-		}),
-		reloadTime: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "hwsagent_config_last_reload_success_timestamp_seconds",
-			Help: "When the configuration in force was loaded.",
-		}),
+		set:              set,
+		reloadSuccessful: set.Gauge(meter.Sent, "config_last_reload_successful", "1 if the last load of the configuration succeeded, else 0."),
+		reloadTime:       set.Gauge(meter.Sent, "config_last_reload_success_timestamp_seconds", "When the configuration in force was loaded."),
 	}
 	b := Build()
-	build := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name:        "hwsagent_build_info",
-		Help:        "Always 1; the labels identify the build.",
-		ConstLabels: prometheus.Labels{"version": b.Version, "revision": b.Revision, "goversion": b.Go},
-	})
-	build.Set(1)
-	reg.MustRegister(m.reloadSuccessful, m.reloadTime, build)
+	set.GaugeVec(meter.Sent, "build_info", "Always 1; the labels identify the build.", "version", "revision", "goversion").
+		WithLabelValues(b.Version, b.Revision, b.Go).Set(1)
 	return m
 }
 
@@ -47,48 +40,57 @@ func (m *metrics) reloadFailed() { m.reloadSuccessful.Set(0) }
 // room the log has. What it counts is on disk, so its counters go on after a restart.
 type accounts struct {
 	agent *Agent
+	own   *meter.Set // hwsagent_*
+	prom  *meter.Set // prometheus_*
 
-	appended, delivered, filtered, dropped *prometheus.Desc
-	pending, missed, pendingBytes, lag     *prometheus.Desc
-	skipped, refused                       *prometheus.Desc
-	maxBytes, freeBytes                    *prometheus.Desc
+	appended, delivered, filtered, dropped, lost *prometheus.Desc
+	pending, missed, pendingBytes, lag           *prometheus.Desc
+	skipped, refused                             *prometheus.Desc
+	maxBytes, freeBytes                          *prometheus.Desc
 
 	inputSeries, inputFiltered, inputRefused, inputPanics *prometheus.Desc
 	twiceSeries, twiceSamples                             *prometheus.Desc
+
+	samplesIn, segment, readSegment *prometheus.Desc
 }
 
 func newAccounts(a *Agent) *accounts {
-	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc("hwsagent_"+name, help, labels, nil)
-	}
+	own, prom := meter.NewSet("hwsagent_"), meter.NewSet("prometheus_")
 	return &accounts{
-		agent:        a,
-		appended:     desc("target_appended_samples_total", "Samples that the log took since the target was first known.", "target"),
-		delivered:    desc("target_delivered_samples_total", "Samples that the receiver accepted.", "target"),
-		filtered:     desc("target_filtered_samples_total", "Samples that write_relabel_configs removed.", "target"),
-		dropped:      desc("target_dropped_samples_total", "Samples given up, by reason; all but resent are lost.", "target", "reason"),
-		pending:      desc("target_pending_samples", "Samples in the log that wait for the target.", "target"),
-		missed:       desc("target_missed_samples", "Of the samples that wait for the target, those that follow beside what is fresh.", "target"),
-		pendingBytes: desc("target_pending_bytes", "Bytes of the log that wait for the target.", "target"),
-		lag:          desc("target_lag_seconds", "Age of the oldest sample that waits; 0 if none does.", "target"),
-		skipped:      desc("probe_skipped_rounds_total", "Rounds that did not begin because the one before was not over.", "probe"),
-		refused:      desc("probe_refused_samples_total", "Samples that were invalid or that the log did not take.", "probe"),
-		maxBytes:     desc("wal_max_bytes", "The log's budget, wal.max_bytes."),
-		freeBytes:    desc("wal_free_bytes", "Bytes free on the log's file system."),
+		agent: a, own: own, prom: prom,
+		appended:     own.Desc(meter.Sent, meter.Counter, "target_appended_samples_total", "Samples that the log took since the target was first known.", "target"),
+		delivered:    own.Desc(meter.Sent, meter.Counter, "target_delivered_samples_total", "Samples that the receiver accepted.", "target"),
+		filtered:     own.Desc(meter.Sent, meter.Counter, "target_filtered_samples_total", "Samples that write_relabel_configs removed.", "target"),
+		dropped:      own.Desc(meter.NotZero, meter.Counter, "target_dropped_samples_total", "Samples given up, by reason; all but resent are lost.", "target", "reason"),
+		lost:         own.Desc(meter.Sent, meter.Counter, "target_lost_samples_total", "Samples given up for any reason but resent.", "target"),
+		pending:      own.Desc(meter.Sent, meter.Gauge, "target_pending_samples", "Samples in the log that wait for the target.", "target"),
+		missed:       own.Desc(meter.NotZero, meter.Gauge, "target_missed_samples", "Of the samples that wait for the target, those that follow beside what is fresh; 0 in order.", "target"),
+		pendingBytes: own.Desc(meter.Sent, meter.Gauge, "target_pending_bytes", "Bytes of the log that wait for the target.", "target"),
+		lag:          own.Desc(meter.Sent, meter.Gauge, "target_lag_seconds", "Age of the oldest sample that waits; 0 if none does.", "target"),
+		skipped:      own.Desc(meter.NotZero, meter.Counter, "probe_skipped_rounds_total", "Rounds that did not begin because the one before was not over.", "probe"),
+		refused:      own.Desc(meter.NotZero, meter.Counter, "probe_refused_samples_total", "Samples that were invalid or that the log did not take.", "probe"),
+		maxBytes:     own.Desc(meter.Sent, meter.Gauge, "wal_max_bytes", "The log's budget, wal.max_bytes."),
+		freeBytes:    own.Desc(meter.Sent, meter.Gauge, "wal_free_bytes", "Bytes free on the log's file system."),
 
-		inputSeries:   desc("input_series", "Series that an input brings at present.", "input"),
-		inputFiltered: desc("input_filtered_samples_total", "Samples that the metric_relabel_configs of a probe or receiver dropped.", "input"),
-		inputRefused:  desc("input_refused_samples_total", "Samples of series beyond the input's max_series.", "input"),
-		inputPanics:   desc("input_panics_total", "Panics in an input's work, each of which cost a round or a request of it.", "input"),
-		twiceSeries:   desc("duplicate_series", "Series that two inputs bring at present.", "input", "other"),
-		twiceSamples:  desc("duplicate_samples_total", "Samples that another input brought of series that are the input's.", "input", "other"),
+		inputSeries: own.Desc(meter.Sent, meter.Gauge, "input_series", "Series that an input (probe host, scrape node, receiver otlp) brings at present.", "input"),
+		inputFiltered: own.Desc(meter.NotZero, meter.Counter, "input_filtered_samples_total",
+			"Samples that the metric_relabel_configs of a probe or receiver dropped; of scrapes that succeed, scrape_samples_scraped less scrape_samples_post_metric_relabeling.", "input"),
+		inputRefused: own.Desc(meter.NotZero, meter.Counter, "input_refused_samples_total", "Samples of series beyond the input's max_series.", "input"),
+		inputPanics:  own.Desc(meter.NotZero, meter.Counter, "input_panics_total", "Panics in the work of an input, or of pull: bugs, each of which cost a round or a request.", "input"),
+		twiceSeries:  own.Desc(meter.NotZero, meter.Gauge, "duplicate_series", "Series that two inputs bring at present; input had them first.", "input", "other"),
+		twiceSamples: own.Desc(meter.NotZero, meter.Counter, "duplicate_samples_total", "Samples that the other input brought of them.", "input", "other"),
+
+		samplesIn:   prom.Desc(meter.Sent, meter.Counter, "remote_storage_samples_in_total", "Samples committed to the log since the start."),
+		segment:     prom.Desc(meter.Sent, meter.Gauge, "tsdb_wal_segment_current", "Number of the segment of the log that is written."),
+		readSegment: prom.Desc(meter.Sent, meter.Gauge, "wal_watcher_current_segment", "Number of the segment up to which a target is done.", "consumer"),
 	}
 }
 
 func (c *accounts) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.appended, c.delivered, c.filtered, c.dropped, c.pending, c.missed, c.pendingBytes, c.lag,
+	for _, d := range []*prometheus.Desc{c.appended, c.delivered, c.filtered, c.dropped, c.lost, c.pending, c.missed, c.pendingBytes, c.lag,
 		c.skipped, c.refused, c.maxBytes, c.freeBytes,
-		c.inputSeries, c.inputFiltered, c.inputRefused, c.inputPanics, c.twiceSeries, c.twiceSamples} {
+		c.inputSeries, c.inputFiltered, c.inputRefused, c.inputPanics, c.twiceSeries, c.twiceSamples,
+		c.samplesIn, c.segment, c.readSegment} {
 		ch <- d
 	}
 }
@@ -103,15 +105,22 @@ func (c *accounts) Collect(ch chan<- prometheus.Metric) {
 		send(c.appended, prometheus.CounterValue, float64(l.Appended), t.name)
 		send(c.delivered, prometheus.CounterValue, float64(l.Delivered), t.name)
 		send(c.filtered, prometheus.CounterValue, float64(l.Filtered), t.name)
+		lost := uint64(0)
 		for r, n := range l.Dropped {
+			if wal.Reason(r) != wal.Resent {
+				lost += n
+			}
 			send(c.dropped, prometheus.CounterValue, float64(n), t.name, wal.Reason(r).String())
 		}
+		send(c.lost, prometheus.CounterValue, float64(lost), t.name)
 		send(c.pending, prometheus.GaugeValue, float64(l.Pending), t.name)
 		q := t.queue.Status()
 		send(c.missed, prometheus.GaugeValue, float64(q.Missed), t.name)
 		s := t.backlog(l, q.DownSince, c.agent.clock.lastStep(), now)
 		send(c.pendingBytes, prometheus.GaugeValue, float64(s.bytes), t.name)
 		send(c.lag, prometheus.GaugeValue, s.lag.Seconds(), t.name)
+		save := t.reader.Savepoint()
+		send(c.readSegment, prometheus.GaugeValue, float64(save.Acked().Segment), t.name)
 	}
 	for _, p := range c.agent.runner.Status() {
 		send(c.skipped, prometheus.CounterValue, float64(p.Skipped), p.Name)
@@ -132,4 +141,6 @@ func (c *accounts) Collect(ch chan<- prometheus.Metric) {
 	s := c.agent.log.Status()
 	send(c.maxBytes, prometheus.GaugeValue, float64(s.MaxBytes))
 	send(c.freeBytes, prometheus.GaugeValue, float64(s.Free))
+	send(c.samplesIn, prometheus.CounterValue, float64(s.Appended))
+	send(c.segment, prometheus.GaugeValue, float64(s.Head.Segment))
 }

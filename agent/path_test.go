@@ -201,16 +201,16 @@ func realisticSeries(n int) []seriesOf {
 	}
 }
 
-// meter counts what a benchmark allocates in all goroutines.
-type meter struct{ before runtime.MemStats }
+// allocations counts what a benchmark allocates in all goroutines.
+type allocations struct{ before runtime.MemStats }
 
-func newMeter() *meter {
-	m := &meter{}
+func newAllocations() *allocations {
+	m := &allocations{}
 	runtime.ReadMemStats(&m.before)
 	return m
 }
 
-func (m *meter) perSample(b *testing.B, samples int) {
+func (m *allocations) perSample(b *testing.B, samples int) {
 	var after runtime.MemStats
 	runtime.ReadMemStats(&after)
 	n := float64(samples)
@@ -230,7 +230,7 @@ func BenchmarkPathSteady(b *testing.B) {
 				p.round(b)
 				p.delivered()
 			}
-			bytes, m := p.sender.bytes.Load(), newMeter()
+			bytes, m := p.sender.bytes.Load(), newAllocations()
 			for b.Loop() {
 				for range 10_000 / series {
 					p.round(b)
@@ -253,7 +253,7 @@ func BenchmarkPathCatchUp(b *testing.B) {
 			p.round(b)
 			p.round(b)
 			p.delivered()
-			bytes, m := p.sender.bytes.Load(), newMeter()
+			bytes, m := p.sender.bytes.Load(), newAllocations()
 			for b.Loop() {
 				b.StopTimer()
 				p.sender.slow.Lock()

@@ -3,28 +3,29 @@ package agent
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hwsagent/meter"
 	"hwsagent/receivers"
 )
 
 // intakeMetrics shows what came to each receiver.
 type intakeMetrics struct {
 	set *receivers.Set
+	own *meter.Set
 
 	requests, samples, active      *prometheus.Desc
 	refusedRequests, refusedSample *prometheus.Desc
 }
 
 func newIntakeMetrics(set *receivers.Set) *intakeMetrics {
-	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc("hwsagent_receiver_"+name, help, append([]string{"receiver"}, labels...), nil)
-	}
+	own := meter.NewSet("hwsagent_receiver_")
 	return &intakeMetrics{
 		set:             set,
-		requests:        desc("requests_total", "Requests that came, whatever was answered."),
-		samples:         desc("samples_total", "Samples that the log took, histograms included."),
-		active:          desc("active_series", "Different series of the last one to two hours."),
-		refusedRequests: desc("refused_requests_total", "Requests that got another answer than 2xx, by reason.", "reason"),
-		refusedSample:   desc("refused_samples_total", "Single samples, exemplars and metadata that were not taken, by reason.", "reason"),
+		own:             own,
+		requests:        own.Desc(meter.Sent, meter.Counter, "requests_total", "Requests that came, whatever was answered.", "receiver"),
+		samples:         own.Desc(meter.Sent, meter.Counter, "samples_total", "Samples that the log took, histograms included.", "receiver"),
+		active:          own.Desc(meter.Sent, meter.Gauge, "active_series", "Different series of the last one to two hours.", "receiver"),
+		refusedRequests: own.Desc(meter.NotZero, meter.Counter, "refused_requests_total", "Requests that got another answer than 2xx, by reason.", "receiver", "reason"),
+		refusedSample:   own.Desc(meter.NotZero, meter.Counter, "refused_samples_total", "Single samples, exemplars and metadata that were not taken, by reason.", "receiver", "reason"),
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"hwsagent/inputs"
 	"hwsagent/inputs/panics"
+	"hwsagent/meter"
 	"hwsagent/receivers/scrape"
 	"hwsagent/redact"
 	"hwsagent/web"
@@ -75,6 +76,9 @@ type runningScraper struct {
 	jobs *atomic.Pointer[parsedJobs] // in force
 	cut  func(string) string         // takes what the jobs' paths were given out of a text
 }
+
+// scrapeMetrics are the metrics of scraping.
+func scrapeMetrics() []meter.Metric { return scrape.Metrics() }
 
 func newScraper(cfg *Config, path *inputs.Path, reg prometheus.Registerer, logger *slog.Logger) scraper {
 	jobs := new(atomic.Pointer[parsedJobs])

@@ -42,7 +42,7 @@ func newProbe(c *ProbeConfig, own prometheus.Gatherer, logger *slog.Logger, guar
 	case *canary.Config:
 		return canary.New(*s)
 	case *SelfConfig:
-		return self.New(own), nil
+		return self.New(ownSeries(s.Level, own)), nil
 	default:
 		return nil, fmt.Errorf("probe type %q has no constructor", c.Type)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hwsagent/meter"
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
@@ -21,8 +22,8 @@ import (
 //
 // All methods may be called on a nil *Metrics and from any goroutine.
 type Metrics struct {
-	reg prometheus.Registerer
-	all []prometheus.Collector
+	reg  prometheus.Registerer // nil: not registered
+	sets []*meter.Set
 
 	total, failed, retried [numClasses]prometheus.Counter
 	dropped                *prometheus.CounterVec // by reason
@@ -87,16 +88,12 @@ var targetStates = []string{"starting", "ok", "behind", "retrying", "held", "pau
 // [config.URL.String]). It fails when metrics of the same name and url are registered. With a
 // nil registerer the metrics count and nobody sees them.
 func NewMetrics(reg prometheus.Registerer, name, url string) (*Metrics, error) {
-	m := &Metrics{reg: reg}
-	m.addCompatible(prometheus.Labels{"remote_name": name, "url": url})
-	m.addOwn(prometheus.Labels{"target": name})
-	if reg == nil {
-		return m, nil
-	}
-	for i, c := range m.all {
-		if err := reg.Register(c); err != nil {
-			for _, done := range m.all[:i] {
-				reg.Unregister(done)
+	m := newMetrics(name, url)
+	m.reg = reg
+	for i, set := range m.sets {
+		if err := set.Register(reg); err != nil {
+			for _, done := range m.sets[:i] {
+				done.Unregister(reg)
 			}
 			if _, twice := errors.AsType[prometheus.AlreadyRegisteredError](err); twice {
 				return nil, fmt.Errorf("register metrics of target %q: another target has the same name and URL", name)
@@ -107,85 +104,89 @@ func NewMetrics(reg prometheus.Registerer, name, url string) (*Metrics, error) {
 	return m, nil
 }
 
+func newMetrics(name, url string) *Metrics {
+	m := new(Metrics)
+	m.addCompatible(meter.NewSet("prometheus_remote_storage_", "remote_name", name, "url", url))
+	m.addOwn(meter.NewSet("hwsagent_target_", "target", name))
+	return m
+}
+
+// Described are the metrics of every target.
+func Described() (all []meter.Metric) {
+	for _, set := range newMetrics("", "").sets {
+		all = append(all, set.Metrics()...)
+	}
+	return all
+}
+
 // Unregister removes the metrics from the registry.
 func (m *Metrics) Unregister() {
-	if m == nil || m.reg == nil {
+	if m == nil {
 		return
 	}
-	for _, c := range m.all {
-		m.reg.Unregister(c)
+	for _, set := range m.sets {
+		set.Unregister(m.reg)
 	}
 }
 
 // addCompatible makes the set that Prometheus' own sender has, with its names.
-func (m *Metrics) addCompatible(l prometheus.Labels) {
-	opts := func(name, help string) prometheus.Opts {
-		return prometheus.Opts{Namespace: "prometheus", Subsystem: "remote_storage", Name: name, Help: help, ConstLabels: l}
-	}
-	counter := func(name, help string) prometheus.Counter {
-		return add(m, prometheus.NewCounter(prometheus.CounterOpts(opts(name, help))))
-	}
-	gauge := func(name, help string) prometheus.Gauge {
-		return add(m, prometheus.NewGauge(prometheus.GaugeOpts(opts(name, help))))
-	}
+//
+// What the dashboard and the alerts of Prometheus' mixin read is sent:
+// https://github.com/prometheus/prometheus/tree/main/documentation/prometheus-mixin.
+func (m *Metrics) addCompatible(set *meter.Set) {
+	m.sets = append(m.sets, set)
 	for c, name := range classNames {
-		m.total[c] = counter(name+"_total", "How many "+name+" were sent in requests, each attempt counted.")
-		m.failed[c] = counter(name+"_failed_total", "How many "+name+" the receiver refused for good.")
-		m.retried[c] = counter(name+"_retried_total", "How many "+name+" were sent again, each time counted.")
+		level := meter.Shown
+		if class(c) == classSample {
+			level = meter.Sent
+		}
+		m.total[c] = set.Counter(level, name+"_total", "How many "+name+" were sent in requests, each attempt counted.")
+		m.failed[c] = set.Counter(level, name+"_failed_total", "How many "+name+" the receiver refused for good.")
+		m.retried[c] = set.Counter(level, name+"_retried_total", "How many "+name+" were sent again, each time counted.")
 	}
-	m.dropped = add(m, prometheus.NewCounterVec(prometheus.CounterOpts(opts("samples_dropped_total",
-		"How many samples, histograms included, were read from the log and not sent, by reason; dropped_series are those that write_relabel_configs removed.")), []string{"reason"}))
-	m.pending = gauge("samples_pending", "How many samples, histograms included, were read from the log and have no final outcome yet.")
-	m.bytes = counter("bytes_total", "Compressed bytes of requests with samples that were sent.")
-	m.metadataBytes = counter("metadata_bytes_total", "Compressed bytes of requests with metadata that were sent.")
-	m.enqueueRetries = counter("enqueue_retries_total", "How often reading the log waited because a shard was full.")
-	duration := prometheus.HistogramOpts{
-		Namespace: "prometheus", Subsystem: "remote_storage", Name: "sent_batch_duration_seconds", ConstLabels: l,
-		Help:                           "How long requests took, whatever came of them.",
+	m.dropped = set.CounterVec(meter.NotZero, "samples_dropped_total",
+		"How many samples, histograms included, were read from the log and not sent, by reason; dropped_series are those that write_relabel_configs removed.", "reason")
+	m.pending = set.Gauge(meter.Sent, "samples_pending", "How many samples, histograms included, were read from the log and have no final outcome yet; not what waits in the log.")
+	m.bytes = set.Counter(meter.Sent, "bytes_total", "Compressed bytes of requests with samples that were sent.")
+	m.metadataBytes = set.Counter(meter.Shown, "metadata_bytes_total", "Compressed bytes of requests with metadata that were sent.")
+	m.enqueueRetries = set.Counter(meter.Sent, "enqueue_retries_total", "How often reading the log waited because a shard was full.")
+	m.batchDuration = set.Histogram(meter.Shown, "sent_batch_duration_seconds", "How long requests took, whatever came of them.", prometheus.HistogramOpts{
 		Buckets:                        append(slices.Clone(prometheus.DefBuckets), 25, 60, 120, 300),
 		NativeHistogramBucketFactor:    1.1,
 		NativeHistogramMaxBucketNumber: 100, NativeHistogramMinResetDuration: time.Hour,
-	}
-	m.batchDuration = add(m, prometheus.NewHistogram(duration))
-	m.highest = &maxGauge{gauge: gauge("queue_highest_timestamp_seconds", "Highest timestamp read from the log, in seconds since the epoch; 0 before the first.")}
-	m.highestSent = &maxGauge{gauge: gauge("queue_highest_sent_timestamp_seconds", "Highest timestamp delivered, in seconds since the epoch; 0 before the first.")}
-	m.shards = gauge("shards", "How many requests may be in flight at present.")
-	m.minShards = gauge("shards_min", "The fewest requests that may be in flight, queue_config.min_shards.")
-	m.maxShards = gauge("shards_max", "The most requests that may be in flight, queue_config.max_shards.")
-	m.desired = gauge("shards_desired", "How many requests the backlog calls for.")
-	m.capacity = gauge("shard_capacity", "How many samples a shard may hold, queue_config.capacity.")
-	m.maxSamples = gauge("max_samples_per_send", "The most samples in a request at present: queue_config.max_samples_per_send, or less where the receiver found requests too large.")
+	})
+	m.highest = &maxGauge{gauge: set.Gauge(meter.Sent, "queue_highest_timestamp_seconds", "Highest timestamp read from the log, in seconds since the epoch; 0 before the first, and lower again after this host's clock was set back by more than an hour.")}
+	m.highestSent = &maxGauge{gauge: set.Gauge(meter.Sent, "queue_highest_sent_timestamp_seconds", "Highest timestamp delivered, likewise.")}
+	m.shards = set.Gauge(meter.Sent, "shards", "How many requests may be in flight at present.")
+	m.minShards = set.Gauge(meter.Sent, "shards_min", "The fewest requests that may be in flight, queue_config.min_shards.")
+	m.maxShards = set.Gauge(meter.Sent, "shards_max", "The most requests that may be in flight, queue_config.max_shards.")
+	m.desired = set.Gauge(meter.Sent, "shards_desired", "How many requests the backlog calls for.")
+	m.capacity = set.Gauge(meter.Sent, "shard_capacity", "How many samples a shard may hold, queue_config.capacity.")
+	m.maxSamples = set.Gauge(meter.Shown, "max_samples_per_send", "The most samples in a request at present: queue_config.max_samples_per_send, or less where the receiver found requests too large.")
 }
 
 // addOwn makes what the compatible set has no place for.
-func (m *Metrics) addOwn(l prometheus.Labels) {
-	opts := func(name, help string) prometheus.Opts {
-		return prometheus.Opts{Namespace: "hwsagent", Name: name, Help: help, ConstLabels: l}
-	}
-	m.state = add(m, prometheus.NewGaugeVec(prometheus.GaugeOpts(opts("target_state", "1 for the state that the target is in, 0 for the others.")), []string{"state"}))
-	m.requests = add(m, prometheus.NewCounterVec(prometheus.CounterOpts(opts("target_requests_total", "Requests, by HTTP status; error where no response came.")), []string{"code"}))
-	m.letters = add(m, prometheus.NewCounter(prometheus.CounterOpts(opts("target_dead_letters_total", "Letters put into the dead-letter store."))))
-	m.skew = add(m, prometheus.NewGauge(prometheus.GaugeOpts(opts("target_clock_skew_seconds", "This host's clock minus the receiver's; 0 while unknown."))))
-	m.held = add(m, prometheus.NewCounter(prometheus.CounterOpts(opts("target_held_seconds_total", "How long the target was held, in ended and present holds."))))
-	m.reloads = add(m, prometheus.NewCounterVec(prometheus.CounterOpts(opts("target_credential_reloads_total", "Changes of credential and certificate files, by whether they could be used.")), []string{"result"}))
-	m.expiry = add(m, prometheus.NewGaugeVec(prometheus.GaugeOpts(opts("target_certificate_expiry_timestamp_seconds", "When the earliest certificate of the role ends, in seconds since the epoch.")), []string{"role"}))
-	m.token = add(m, prometheus.NewGaugeVec(prometheus.GaugeOpts(opts("target_token_expiry_timestamp_seconds", "When the token in use ends, as it says itself or the token endpoint said, in seconds since the epoch.")), nil))
+func (m *Metrics) addOwn(set *meter.Set) {
+	m.sets = append(m.sets, set)
+	m.state = set.GaugeVec(meter.NotZero, "state", "1 for the state that the target is in, 0 for the others.", "state")
+	m.requests = set.CounterVec(meter.NotZero, "requests_total", "Requests, by HTTP status; error where no response came.", "code")
+	m.letters = set.Counter(meter.Shown, "dead_letters_total", "Letters put into the dead-letter store since the start.")
+	m.skew = set.Gauge(meter.Sent, "clock_skew_seconds", "This host's clock minus the receiver's; 0 while unknown.")
+	m.held = set.Counter(meter.Sent, "held_seconds_total", "How long the target was held, in ended and present holds.")
+	m.reloads = set.CounterVec(meter.Shown, "credential_reloads_total", "Changes of credential and certificate files, by whether they could be used: ok, failed.", "result")
+	m.expiry = set.GaugeVec(meter.Sent, "certificate_expiry_timestamp_seconds", "When the earliest certificate of the role ends, in seconds since the epoch: client, ca, server (the receiver's, once seen), oauth2_client, oauth2_ca.", "role")
+	m.token = set.GaugeVec(meter.Sent, "token_expiry_timestamp_seconds", "When the token in use ends, in seconds since the epoch, as it says itself (a JSON web token) or the token endpoint said; absent if neither says.")
 	for _, r := range []string{"ok", "failed"} {
 		m.reloads.WithLabelValues(r)
 	}
-	m.protocol = add(m, prometheus.NewGaugeVec(prometheus.GaugeOpts(opts("target_protocol", "1 for the version of remote write that the target is written to in, 0 for the other.")), []string{"version"}))
-	m.fallbacks = add(m, prometheus.NewCounter(prometheus.CounterOpts(opts("target_protocol_fallbacks_total", "How often the target did not take remote write 2.0 and got 1.0 from then on, for a time."))))
-	m.unwritten = add(m, prometheus.NewCounterVec(prometheus.CounterOpts(opts("target_unwritten_total", "What was in accepted requests and the receiver says that it did not write, by kind; samples include histograms and count as delivered.")), []string{"kind"}))
+	m.protocol = set.GaugeVec(meter.Shown, "protocol", "1 for the version of remote write that the target is written to in, 0 for the other.", "version")
+	m.fallbacks = set.Counter(meter.Shown, "protocol_fallbacks_total", "How often the target did not take remote write 2.0 and got 1.0 from then on, for an hour.")
+	m.unwritten = set.CounterVec(meter.NotZero, "unwritten_total", "What was in accepted requests and the receiver says that it did not write, by kind: samples (which include histograms and count as delivered), exemplars.", "kind")
 	for _, kind := range []string{"samples", "exemplars"} {
 		m.unwritten.WithLabelValues(kind)
 	}
 	m.SetProtocol(wire.V1)
 	m.SetState(targetStates[0])
-}
-
-func add[C prometheus.Collector](m *Metrics, c C) C {
-	m.all = append(m.all, c)
-	return c
 }
 
 // Sending counts a request that is about to go out. What is in a retry counts as sent

@@ -41,7 +41,7 @@ func BenchmarkCursorNext(b *testing.B) {
 		}
 	}
 	read()
-	m := newMeter()
+	m := newAllocations()
 	samples := 0
 	for b.Loop() {
 		samples += read()

@@ -161,7 +161,8 @@ func (l *Log) open(o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	if l.metrics, err = newMetrics(o.Registerer, l); err != nil {
+	l.metrics = newMetrics(o.Registerer, l)
+	if err := l.metrics.register(); err != nil {
 		return err
 	}
 	l.budget = &budget{dir: l.dir, index: l.index, targets: l.targets, metrics: l.metrics, logger: l.logger, settings: o.Settings}

@@ -45,16 +45,16 @@ func (s *steady) commit(tb testing.TB) {
 	}
 }
 
-// meter counts what a benchmark allocates in all goroutines.
-type meter struct{ before runtime.MemStats }
+// allocations counts what a benchmark allocates in all goroutines.
+type allocations struct{ before runtime.MemStats }
 
-func newMeter() *meter {
-	m := &meter{}
+func newAllocations() *allocations {
+	m := &allocations{}
 	runtime.ReadMemStats(&m.before)
 	return m
 }
 
-func (m *meter) perSample(b *testing.B, samples int) {
+func (m *allocations) perSample(b *testing.B, samples int) {
 	var after runtime.MemStats
 	runtime.ReadMemStats(&after)
 	n := float64(samples)
@@ -68,7 +68,7 @@ func BenchmarkAppendCommit(b *testing.B) {
 		b.Run(fmt.Sprintf("series=%d", n), func(b *testing.B) {
 			s := newSteady(b, n)
 			s.commit(b)
-			m := newMeter()
+			m := newAllocations()
 			for b.Loop() {
 				s.commit(b)
 			}

@@ -15,6 +15,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
+
+	"hwsagent/meter"
 )
 
 // maxEnded bounds how many stale markers of a job wait while the log takes nothing.
@@ -32,6 +34,7 @@ const commitBytes = 64 << 20
 // use.
 type sink struct {
 	out     func(job string, interval time.Duration) storage.AppendableV2
+	set     *meter.Set
 	refused *prometheus.CounterVec // samples, by job
 	logger  *slog.Logger
 
@@ -57,12 +60,11 @@ type marker struct {
 }
 
 func newSink(out func(job string, interval time.Duration) storage.AppendableV2, logger *slog.Logger) *sink {
+	set := meter.NewSet("hwsagent_scrape_")
 	return &sink{
-		out: out, logger: logger,
-		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "hwsagent_scrape_refused_samples_total",
-			Help: "Scraped samples that the log did not take, stale markers and the scrape's report included.",
-		}, []string{"job"}),
+		out: out, logger: logger, set: set,
+		refused: set.CounterVec(meter.NotZero, "refused_samples_total",
+			"Scraped samples that the log did not take, stale markers and the scrape's report included.", "job"),
 		ended:     make(map[string][]marker),
 		exemplars: make(map[storage.SeriesRef][]exemplar.Exemplar),
 	}

@@ -1,13 +1,15 @@
 package scrape
 
 import (
-	"errors"
-
 	"github.com/prometheus/client_golang/prometheus"
+
+	"hwsagent/meter"
 )
 
 // metrics are those of scraping. They have the names and meanings that they have in Prometheus.
 type metrics struct {
+	set *meter.Set
+
 	interval     *prometheus.SummaryVec // by interval
 	syncTook     *prometheus.SummaryVec // by job, as are the next four
 	syncs        *prometheus.CounterVec
@@ -25,31 +27,25 @@ type metrics struct {
 }
 
 func newMetrics() *metrics {
-	counter := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{Name: "prometheus_target_" + name, Help: help})
-	}
-	counters := func(name, help string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "prometheus_target_" + name, Help: help}, []string{"scrape_job"})
-	}
-	gauges := func(name, help string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "prometheus_target_" + name, Help: help}, []string{"scrape_job"})
-	}
+	set := meter.NewSet("prometheus_target_")
+	// Those that an alert of Prometheus' mixin reads are sent.
+	counter := func(name, help string) prometheus.Counter { return set.Counter(meter.NotZero, name, help) }
+	rare := func(name, help string) prometheus.Counter { return set.Counter(meter.Shown, name, help) }
 	summaries := func(name, help, label string) *prometheus.SummaryVec {
-		return prometheus.NewSummaryVec(prometheus.SummaryOpts{
-			Name: "prometheus_target_" + name, Help: help, Objectives: map[float64]float64{0.01: 0.001, 0.05: 0.005, 0.5: 0.05, 0.90: 0.01, 0.99: 0.001},
-		}, []string{label})
+		return set.SummaryVec(meter.Shown, name, help, map[float64]float64{0.01: 0.001, 0.05: 0.005, 0.5: 0.05, 0.90: 0.01, 0.99: 0.001}, label)
 	}
 	return &metrics{
+		set:          set,
 		interval:     summaries("interval_length_seconds", "Time between two scrapes of a target.", "interval"),
 		syncTook:     summaries("sync_length_seconds", "How long it took to make the targets of a job of what discovery found.", "scrape_job"),
-		syncs:        counters("scrape_pool_sync_total", "How often the targets of a job were made of what discovery found."),
-		syncFailed:   counters("sync_failed_total", "Targets that could not be made of what discovery found."),
-		targets:      gauges("scrape_pool_targets", "Targets of a job that are scraped."),
-		targetLimit:  gauges("scrape_pool_target_limit", "The target_limit of a job; 0 if it has none."),
-		jobs:         counter("scrape_pools_total", "Attempts to start a job."),
-		jobsFailed:   counter("scrape_pools_failed_total", "Attempts to start a job that failed."),
-		reloads:      counter("scrape_pool_reloads_total", "Attempts to change a job to another configuration."),
-		reloadFailed: counter("scrape_pool_reloads_failed_total", "Attempts to change a job to another configuration that failed."),
+		syncs:        set.CounterVec(meter.Shown, "scrape_pool_sync_total", "How often the targets of a job were made of what discovery found.", "scrape_job"),
+		syncFailed:   set.CounterVec(meter.NotZero, "sync_failed_total", "Targets that could not be made of what discovery found.", "scrape_job"),
+		targets:      set.GaugeVec(meter.Sent, "scrape_pool_targets", "Targets of a job that are scraped.", "scrape_job"),
+		targetLimit:  set.GaugeVec(meter.Shown, "scrape_pool_target_limit", "The target_limit of a job; 0 if it has none.", "scrape_job"),
+		jobs:         rare("scrape_pools_total", "Attempts to start a job."),
+		jobsFailed:   rare("scrape_pools_failed_total", "Attempts to start a job that failed."),
+		reloads:      rare("scrape_pool_reloads_total", "Attempts to change a job to another configuration."),
+		reloadFailed: rare("scrape_pool_reloads_failed_total", "Attempts to change a job to another configuration that failed."),
 		overTargets:  counter("scrape_pool_exceeded_target_limit_total", "How often a job was found to have more targets than its target_limit."),
 		labelLimits:  counter("scrape_pool_exceeded_label_limits_total", "Scrapes that failed because of label_limit and the limits of lengths."),
 		bodySize:     counter("scrapes_exceeded_body_size_limit_total", "Scrapes that failed because of body_size_limit."),
@@ -58,20 +54,13 @@ func newMetrics() *metrics {
 		repeated:     counter("scrapes_sample_duplicate_timestamp_total", "Samples that were refused since their scrape had one of the same series and time before."),
 		old:          counter("scrapes_sample_out_of_order_total", "Samples that were refused since they were too old."),
 		ahead:        counter("scrapes_sample_out_of_bounds_total", "Samples that were refused since their time was more than ten minutes ahead."),
-		flushed:      counter("scrapes_cache_flush_forced_total", "How often what is remembered of a target was cut since scrapes that failed showed ever new series."),
+		flushed:      rare("scrapes_cache_flush_forced_total", "How often what is remembered of a target was cut since scrapes that failed showed ever new series."),
 	}
 }
 
-// register registers all.
-func (m *metrics) register(reg prometheus.Registerer) error {
-	var errs []error
-	for _, c := range []prometheus.Collector{
-		m.interval, m.syncTook, m.syncs, m.syncFailed, m.targets, m.targetLimit, m.jobs, m.jobsFailed, m.reloads, m.reloadFailed,
-		m.overTargets, m.labelLimits, m.bodySize, m.samples, m.buckets, m.repeated, m.old, m.ahead, m.flushed,
-	} {
-		errs = append(errs, reg.Register(c))
-	}
-	return errors.Join(errs...)
+// Metrics are all that scraping registers, but for those of discovery.
+func Metrics() []meter.Metric {
+	return append(newMetrics().set.Metrics(), newSink(nil, nil).set.Metrics()...)
 }
 
 // forget removes a job.

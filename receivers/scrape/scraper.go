@@ -116,7 +116,7 @@ func (s *Scraper) build() error {
 		return errors.New("prepare discovery: the reason is logged")
 	}
 	m := newMetrics()
-	if err := errors.Join(m.register(s.o.Registerer), s.o.Registerer.Register(s.sink.refused)); err != nil {
+	if err := errors.Join(m.set.Register(s.o.Registerer), s.sink.set.Register(s.o.Registerer)); err != nil {
 		endFind()
 		return fmt.Errorf("prepare scraping: %w", err)
 	}

@@ -1,0 +1,47 @@
+package agent
+
+import (
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"hwsagent/meter"
+	"hwsagent/remotewrite"
+	"hwsagent/wal"
+)
+
+// describedMetrics are all metrics of the agent's own that its code makes. Those of the Go runtime,
+// the process and Prometheus' discovery come from libraries.
+func describedMetrics() (all []meter.Metric) {
+	accounts := newAccounts(nil)
+	for _, of := range [][]meter.Metric{
+		newMetrics().set.Metrics(), newClock(nil).set.Metrics(), accounts.own.Metrics(), remotewrite.Described(), wal.Metrics(),
+		newIntakeMetrics(nil).own.Metrics(), accounts.prom.Metrics(), scrapeMetrics(),
+	} {
+		all = append(all, of...)
+	}
+	return all
+}
+
+// runtimeSent are the metrics of the Go runtime and the process that are sent at [SelfBrief].
+var runtimeSent = []string{
+	"go_goroutines", "go_memstats_alloc_bytes_total", "go_memstats_heap_inuse_bytes",
+	"process_cpu_seconds_total", "process_max_fds", "process_open_fds", "process_resident_memory_bytes", "process_start_time_seconds",
+}
+
+// ownSeries is what the probe self gathers of the registry at that level.
+func ownSeries(level SelfLevel, all prometheus.Gatherer) prometheus.Gatherer {
+	if level == SelfFull {
+		return all
+	}
+	return meter.Brief(all, describedMetrics(), runtimeSent...)
+}
+
+// Validate reports what is wrong with c.
+func (c *SelfConfig) Validate() error {
+	switch c.Level {
+	case "", SelfBrief, SelfFull:
+		return nil
+	}
+	return fmt.Errorf("level: unknown level %q: write %s or %s", c.Level, SelfBrief, SelfFull)
+}
