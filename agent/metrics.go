@@ -45,7 +45,7 @@ type accounts struct {
 
 	appended, delivered, filtered, dropped, lost *prometheus.Desc
 	pending, missed, pendingBytes, lag           *prometheus.Desc
-	skipped, refused                             *prometheus.Desc
+	failing, skipped, refused                    *prometheus.Desc
 	maxBytes, freeBytes                          *prometheus.Desc
 
 	inputSeries, inputFiltered, inputRefused, inputPanics *prometheus.Desc
@@ -67,6 +67,7 @@ func newAccounts(a *Agent) *accounts {
 		missed:       own.Desc(meter.NotZero, meter.Gauge, "target_missed_samples", "Of the samples that wait for the target, those that follow beside what is fresh; 0 in order.", "target"),
 		pendingBytes: own.Desc(meter.Sent, meter.Gauge, "target_pending_bytes", "Bytes of the log that wait for the target.", "target"),
 		lag:          own.Desc(meter.Sent, meter.Gauge, "target_lag_seconds", "Age of the oldest sample that waits; 0 if none does.", "target"),
+		failing:      own.Desc(meter.NotZero, meter.Gauge, "probe_failing", "1 while a probe reads nothing: its last round failed or hangs; else 0.", "probe"),
 		skipped:      own.Desc(meter.NotZero, meter.Counter, "probe_skipped_rounds_total", "Rounds that did not begin because the one before was not over.", "probe"),
 		refused:      own.Desc(meter.NotZero, meter.Counter, "probe_refused_samples_total", "Samples that were invalid or that the log did not take.", "probe"),
 		maxBytes:     own.Desc(meter.Sent, meter.Gauge, "wal_max_bytes", "The log's budget, wal.max_bytes."),
@@ -88,7 +89,7 @@ func newAccounts(a *Agent) *accounts {
 
 func (c *accounts) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{c.appended, c.delivered, c.filtered, c.dropped, c.lost, c.pending, c.missed, c.pendingBytes, c.lag,
-		c.skipped, c.refused, c.maxBytes, c.freeBytes,
+		c.failing, c.skipped, c.refused, c.maxBytes, c.freeBytes,
 		c.inputSeries, c.inputFiltered, c.inputRefused, c.inputPanics, c.twiceSeries, c.twiceSamples,
 		c.samplesIn, c.segment, c.readSegment} {
 		ch <- d
@@ -123,6 +124,7 @@ func (c *accounts) Collect(ch chan<- prometheus.Metric) {
 		send(c.readSegment, prometheus.GaugeValue, float64(save.Acked().Segment), t.name)
 	}
 	for _, p := range c.agent.runner.Status() {
+		send(c.failing, prometheus.GaugeValue, oneIf(p.State == "failing" || p.State == "hung"), p.Name)
 		send(c.skipped, prometheus.CounterValue, float64(p.Skipped), p.Name)
 		send(c.refused, prometheus.CounterValue, float64(p.Refused), p.Name)
 	}
@@ -143,4 +145,12 @@ func (c *accounts) Collect(ch chan<- prometheus.Metric) {
 	send(c.freeBytes, prometheus.GaugeValue, float64(s.Free))
 	send(c.samplesIn, prometheus.CounterValue, float64(s.Appended))
 	send(c.segment, prometheus.GaugeValue, float64(s.Head.Segment))
+}
+
+// oneIf is 1 for true and 0 for false.
+func oneIf(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
 }
