@@ -20,8 +20,8 @@ type Config struct {
 	RootFSPath string `yaml:"rootfs_path"` // what the mount points lie under; default /
 	UdevPath   string `yaml:"udev_path"`   // udev's database; default /run/udev/data
 
-	// Collectors are the collectors to run; empty means all. With a minus before each
-	// name, all but these: [-netclass, -infiniband].
+	// Collectors are the collectors to run; empty means the usual ones, all but processes, tcpstat and interrupts.
+	// With a minus before a name, the usual ones but these, and with a plus these as well: [-netclass, +processes].
 	Collectors []string `yaml:"collectors"`
 
 	// ReadTimeout is how long a mount point, a sensor chip or another device may take
@@ -50,7 +50,13 @@ var collectorNames = []string{
 	"netstat", "conntrack", "softnet", "schedstat", "arp", "udp_queues",
 	"cpufreq", "netclass", "bonding", "hwmon", "thermal_zone", "powersupplyclass", "edac",
 	"nvme", "rapl", "dmi", "mdadm", "infiniband", "watchdog",
+	"xfs", "zfs", "nfs", "nfsd", "ipvs", "fibrechannel", "tapestats", "selinux", "kernel_hung",
+	"processes", "tcpstat", "interrupts",
 }
+
+// askedFor are the collectors that run only where the configuration names them: they cost more the more a
+// machine does, and node_exporter has them off, too.
+var askedFor = []string{"processes", "tcpstat", "interrupts"}
 
 // settings are a Config with defaults filled in and patterns compiled.
 type settings struct {
@@ -120,29 +126,36 @@ func (c *Config) Validate() error {
 
 // choose turns the configured list into the collectors to run.
 func choose(list []string) ([]string, error) {
-	if len(list) == 0 {
-		return collectorNames, nil
-	}
-	named := make(map[string]bool)
-	minus := 0
-	for _, item := range list {
-		name, without := strings.CutPrefix(item, "-")
-		if !slices.Contains(collectorNames, name) {
-			return nil, fmt.Errorf("there is no collector %q; there are %s", name, strings.Join(collectorNames, ", "))
-		}
-		if without {
-			minus++
-		}
-		named[name] = true
-	}
-	if minus > 0 && minus < len(list) {
-		return nil, errors.New("either all names have a minus (all collectors but these) or none has (these only)")
-	}
-	var chosen []string
+	chosen := make(map[string]bool)
+	changes := 0 // names with a sign
 	for _, name := range collectorNames {
-		if named[name] == (minus == 0) {
-			chosen = append(chosen, name)
+		chosen[name] = !slices.Contains(askedFor, name)
+	}
+	for _, item := range list {
+		name := strings.TrimLeft(item, "+-")
+		if len(item)-len(name) > 1 || !slices.Contains(collectorNames, name) {
+			return nil, fmt.Errorf("there is no collector %q; there are %s", strings.TrimPrefix(strings.TrimPrefix(item, "-"), "+"), strings.Join(collectorNames, ", "))
+		}
+		if name == item {
+			continue
+		}
+		changes++
+		chosen[name] = item[0] == '+'
+	}
+	switch {
+	case changes > 0 && changes < len(list):
+		return nil, errors.New("either all names have a minus or a plus (the usual collectors without or with these) or none has (these only)")
+	case changes == 0 && len(list) > 0:
+		clear(chosen)
+		for _, name := range list {
+			chosen[name] = true
 		}
 	}
-	return chosen, nil
+	var run []string
+	for _, name := range collectorNames {
+		if chosen[name] {
+			run = append(run, name)
+		}
+	}
+	return run, nil
 }

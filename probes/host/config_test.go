@@ -25,11 +25,16 @@ func TestConfigMistakesAreAllNamed(t *testing.T) {
 }
 
 func TestChoose(t *testing.T) {
-	all := strings.Join(collectorNames, " ")
+	all := strings.TrimSuffix(strings.Join(collectorNames, " "), " processes tcpstat interrupts")
 	for _, c := range []struct{ list, want, err string }{
 		{"", all, ""},
 		{"hwmon cpu", "cpu hwmon", ""},
 		{"-hwmon -cpu", strings.Replace(strings.TrimPrefix(all, "cpu "), "hwmon ", "", 1), ""},
+		{"+interrupts", all + " interrupts", ""},
+		{"-cpu +processes", strings.TrimPrefix(all, "cpu ") + " processes", ""},
+		{"tcpstat cpu", "cpu tcpstat", ""},
+		{"+cpu", all, ""},
+		{"+-cpu", "", `there is no collector "-cpu"`},
 		{"-hwmon cpu", "", "either all names have a minus"},
 		{"CPU", "", `there is no collector "CPU"`},
 	} {
@@ -67,7 +72,7 @@ netstat_fields: ^i
 		t.Fatal(err)
 	}
 	if s.ProcPath != "/host/proc" || s.SysPath != "/host/sys" || s.RootFSPath != "/host" || s.UdevPath != "/host/run/udev/data" ||
-		s.limit != time.Minute || c.ReadTimeout != model.Duration(time.Minute) || len(s.enabled) != len(collectorNames)-2 {
+		s.limit != time.Minute || c.ReadTimeout != model.Duration(time.Minute) || len(s.enabled) != len(collectorNames)-len(askedFor)-2 {
 		t.Errorf("read %+v", s)
 	}
 	for field, want := range map[*string]string{

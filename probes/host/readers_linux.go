@@ -38,5 +38,17 @@ func readerMakers() map[string]func(*environment) reader {
 		"mdadm":            newMdadm,
 		"infiniband":       newInfiniband,
 		"watchdog":         newWatchdog,
+		"xfs":              newXFS,
+		"zfs":              newZFS,
+		"nfs":              newNFS,
+		"nfsd":             newNFSd,
+		"ipvs":             newIPVS,
+		"fibrechannel":     newFibreChannel,
+		"tapestats":        newTape,
+		"selinux":          newSELinux,
+		"kernel_hung":      newKernelHung,
+		"processes":        newProcesses,
+		"tcpstat":          newTCPStat,
+		"interrupts":       newInterrupts,
 	}
 }
