@@ -57,7 +57,8 @@ type Agent struct {
 	pulling  *panics.Guard  // contains the panics of the pull endpoint
 	web      *web.Server
 	socket   net.Listener
-	appended rate
+	appended rate // samples of the log
+	written  rate // bytes of the log
 	clock    *clock
 
 	closeLog    func() error  // log.Close

@@ -62,7 +62,10 @@ type WALConfig struct {
 	MinFreeBytes config.Bytes   `yaml:"min_free_bytes"` // left free on the file system; default 256MiB
 	OnFull       string         `yaml:"on_full"`        // drop_oldest (the default) or reject
 	Retain       model.Duration `yaml:"retain"`         // how long delivered data is kept; default 0s
-	OrphanTTL    model.Duration `yaml:"orphan_ttl"`     // how long a removed target's queue is kept; default 24h
+	// WarnFullWithin: a target that takes nothing is a problem of the log once the log lasts less long
+	// than that; default 24h, 0s: never before it is nearly full.
+	WarnFullWithin model.Duration `yaml:"warn_full_within"`
+	OrphanTTL      model.Duration `yaml:"orphan_ttl"` // how long a removed target's queue is kept; default 24h
 }
 
 // The values of [WALConfig.OnFull].
@@ -160,11 +163,12 @@ const SelfName = "hwsagent"
 func defaultConfig() *Config {
 	return &Config{
 		WAL: WALConfig{
-			Sync:         SyncMode{Every: time.Second},
-			MaxBytes:     2 << 30,
-			MinFreeBytes: 256 << 20,
-			OnFull:       DropOldest,
-			OrphanTTL:    model.Duration(24 * time.Hour),
+			Sync:           SyncMode{Every: time.Second},
+			MaxBytes:       2 << 30,
+			MinFreeBytes:   256 << 20,
+			OnFull:         DropOldest,
+			OrphanTTL:      model.Duration(24 * time.Hour),
+			WarnFullWithin: model.Duration(24 * time.Hour),
 		},
 		Web: WebConfig{Listen: "127.0.0.1:9464"},
 	}

@@ -50,8 +50,7 @@ func OfflineStatus(storage string, now time.Time) (web.Status, error) {
 	for _, t := range in.Targets {
 		s.Targets = append(s.Targets, offlineTarget(t, now))
 	}
-	s.Problems = web.Problems(s)
-	return s, nil
+	return web.Judged(s), nil
 }
 
 // offlineTarget is a target's status.

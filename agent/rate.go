@@ -57,7 +57,9 @@ func (a *Agent) watchRates(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		now := time.Now()
-		a.appended.observe(now, a.log.Status().Appended)
+		log := a.log.Status()
+		a.appended.observe(now, log.Appended)
+		a.written.observe(now, uint64(log.Written))
 		for _, t := range a.targets.all() {
 			t.rate.observe(now, t.reader.Ledger().Delivered)
 		}

@@ -26,7 +26,7 @@ func (a *Agent) Status() web.Status {
 		Config: cfgStatus,
 		WAL:    logStatus(a.log.Status(), cfg, a.o.StoragePath, now),
 	}
-	s.WAL.SamplesPerSec = a.appended.perSecond()
+	s.WAL.SamplesPerSec, s.WAL.BytesPerSec = a.appended.perSecond(), a.written.perSecond()
 	for _, t := range a.targets.all() {
 		ts := t.status(a.clock.lastStep(), now)
 		ts.Tenants = a.targets.tenants(t.name)
@@ -57,8 +57,7 @@ func (a *Agent) Status() web.Status {
 	for _, r := range a.intake.Status() {
 		s.Receivers = append(s.Receivers, receiverStatus(r, now))
 	}
-	s.Problems = web.Problems(s)
-	return s
+	return web.Judged(s)
 }
 
 // logStatus describes the log. dir is where it lies.
@@ -66,8 +65,9 @@ func logStatus(l wal.Status, cfg *Config, dir string, now time.Time) web.WALStat
 	s := web.WALStatus{
 		Dir: dir, Sync: cfg.WAL.Sync.String(),
 		Segments: l.Segments, LastSegment: l.Head.Segment, FirstSegment: l.First,
-		Bytes: l.Bytes, MaxBytes: l.MaxBytes, FreeBytes: l.Free,
-		Appended: l.Appended, Refused: l.Refused, Series: l.Series,
+		Bytes: l.Bytes, MaxBytes: l.MaxBytes, FreeBytes: l.Free, MinFreeBytes: l.MinFree, OnFull: string(l.OnFull),
+		WarnFullSeconds: time.Duration(cfg.WAL.WarnFullWithin).Seconds(),
+		Appended:        l.Appended, Refused: l.Refused, Series: l.Series,
 	}
 	if l.Err != nil {
 		s.Error, s.ErrorSince = l.Err.Error(), byClock(now, l.Since)
@@ -80,10 +80,10 @@ func (t *target) status(stepped, now time.Time) web.TargetStatus {
 	l := t.reader.Ledger()
 	s := web.TargetStatus{
 		Name: t.name, URL: t.url, State: q.State, Why: q.Why, Tenant: t.config.Tenant(),
-		PendingSamples: l.Pending, MissedSamples: q.Missed,
+		PendingSamples: l.Pending, MissedSamples: q.Missed, MaxBacklogBytes: int64(t.config.Target.MaxBacklog),
 		Ledger:   ledgerStatus(l),
 		Protocol: q.Protocol, Fallback: q.Fallback, FallbackUntil: byClock(now, q.FallbackUntil),
-		Shards: q.Shards, MaxShards: q.MaxShards, Retries: q.Retries,
+		Shards: q.Shards, MaxShards: q.MaxShards, Retries: q.Retries, Failed: q.Failed,
 		LastSuccess: byClock(now, q.LastSuccess), LastError: q.LastError, LastErrorAt: byClock(now, q.LastErrorAt),
 		NextTry: byClock(now, q.NextTry), AwaitsClock: q.AwaitsClock, ClockSkew: q.ClockSkew, FutureLimit: time.Duration(t.config.Target.FutureLimit), DeadLetters: t.letters.Count(),
 	}

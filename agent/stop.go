@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hwsagent/watchdog"
-	"hwsagent/web"
 )
 
 // How long the agent takes to stop, counted from the beginning of the stop. The parts of an
@@ -142,7 +141,7 @@ func runPart(g *errgroup.Group, ctx context.Context, name string, run func(conte
 
 // verdict says in a line how the agent is. Like all of the status it waits for no disk, target or
 // probe; the watchdog of the service manager depends on that.
-func (a *Agent) verdict() string { return web.VerdictOf(a.Status()).Text }
+func (a *Agent) verdict() string { return a.Status().Verdict.Text }
 
 // runInputs runs what brings data until ctx ends.
 func (a *Agent) runInputs(ctx context.Context) error {

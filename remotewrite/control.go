@@ -204,6 +204,7 @@ type Status struct {
 	Sent      uint64 // samples delivered since this queue was made
 	Requests  uint64 // of any kind, since then
 	Retries   uint64 // requests with samples that were sent before
+	Failed    uint64 // requests of any kind that the receiver did not accept
 
 	LastSuccess time.Time
 	LastError   string
@@ -223,7 +224,7 @@ func (q *Queue) Status() Status {
 	head := q.live.source.Head()
 	s := Status{
 		Shards: int(q.live.shards.Load()), MaxShards: q.maxShards(), BatchSize: q.batchLimit(),
-		Sent: q.sent.Load(), Requests: q.requests.Load(), Retries: q.retries.Load(),
+		Sent: q.sent.Load(), Requests: q.requests.Load(), Retries: q.retries.Load(), Failed: q.failed.Load(),
 		DownSince: v.since, Why: v.why,
 	}
 	s.ClockSkew, s.ClockSkewKnown = q.skew()

@@ -68,6 +68,7 @@ type Queue struct {
 	timeTurn      atomic.Int32                   // see asksTime
 	emptyRefused  atomic.Pointer[refusal]        // the answer to an empty write which asked for it, and was refused
 	retries       atomic.Uint64
+	failed        atomic.Uint64
 	sent          atomic.Uint64 // samples delivered by this process
 	requests      atomic.Uint64
 	batches       atomic.Uint64 // requests that delivered samples
@@ -261,6 +262,9 @@ func (q *Queue) send(ctx context.Context, r client.Request) client.Answer {
 	a := q.sender.Send(ctx, r)
 	a.Version, a.Samples = r.Version, r.Samples
 	q.metrics.Answered(a)
+	if !a.Accepted() {
+		q.failed.Add(1)
+	}
 	q.sawDate(a)
 	return a
 }

@@ -38,6 +38,8 @@ type index struct {
 	wake   chan struct{}
 	closed bool
 
+	written int64 // bytes that were published since the start
+
 	fault error     // why commits fail now; nil when all is well
 	since time.Time // when that began
 }
@@ -72,6 +74,7 @@ func (ix *index) publish(h Header, m Mark) {
 		ix.list = append(ix.list, segment{number: m.Segment, id: h.Segment, before: before, known: true})
 	}
 	last := &ix.list[len(ix.list)-1]
+	ix.written += m.Offset - last.size
 	last.end, last.size = m.Offset, m.Offset
 	ix.head = m
 	if ix.wake != nil {
@@ -157,6 +160,13 @@ func (ix *index) usage() (segments int, bytes int64) {
 		bytes += ix.list[i].size
 	}
 	return len(ix.list), bytes
+}
+
+// bytesWritten is how many bytes were published since the start.
+func (ix *index) bytesWritten() int64 {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	return ix.written
 }
 
 // growth is how many bytes more than usage says there are once the segment of that ID

@@ -285,10 +285,12 @@ type Status struct {
 	Series   int           // label sets that had a sample in the last hour, but for those marked stale
 	Sync     time.Duration // as in Settings; SyncAlways or more than 0
 	MaxBytes int64         // as in Settings
+	MinFree  int64         // Settings.MinFreeBytes
 	OnFull   OnFull
 
 	Appended uint64 // samples committed since Open
 	Refused  uint64 // samples whose Commit failed since Open
+	Written  int64  // bytes of commits since Open
 
 	// Err is why samples are being refused now; nil when all is well. Since is when
 	// that began.
@@ -300,12 +302,13 @@ type Status struct {
 func (l *Log) Status() Status {
 	s := l.budget.config()
 	st := Status{
-		Head: l.head(), Series: l.series.size(), MaxBytes: s.MaxBytes, OnFull: s.policy(), Sync: s.Sync,
+		Head: l.head(), Series: l.series.size(), MaxBytes: s.MaxBytes, MinFree: s.MinFreeBytes, OnFull: s.policy(), Sync: s.Sync,
 		Appended: l.metrics.appended.Load(), Refused: l.metrics.refused.Load(),
 	}
 	if !s.always() {
 		st.Sync = s.interval()
 	}
+	st.Written = l.index.bytesWritten()
 	st.First, st.Free = l.first(), l.budget.free.Load()
 	st.Segments, st.Bytes = l.index.usage()
 	st.Since, st.Err = l.index.trouble()

@@ -36,7 +36,7 @@ type logView struct {
 	Fill                         int // of the budget, in percent, at least 1 when not empty
 	Bytes, Max, Free, In, Series string
 	Appended, Refused, Error     string
-	Segments                     string
+	Segments, Lasts              string
 }
 
 type laneView struct {
@@ -55,7 +55,7 @@ type probeView struct {
 }
 
 func newView(s Status) view {
-	v := view{Status: s, Verdict: VerdictOf(s), At: s.Now.Format("2006-01-02 15:04:05 MST"), LoadedAt: clock(s.Now, s.Config.LoadedAt)}
+	v := view{Status: s, Verdict: s.verdict(), At: s.Now.Format("2006-01-02 15:04:05 MST"), LoadedAt: clock(s.Now, s.Config.LoadedAt)}
 	if !s.Started.IsZero() {
 		v.Up = span(s.Now.Sub(s.Started))
 	}
@@ -63,6 +63,9 @@ func newView(s Status) view {
 	v.Log = logView{
 		Fill: percent(w.Bytes, w.MaxBytes), Bytes: size(w.Bytes), Max: size(w.MaxBytes), Free: size(w.FreeBytes), In: rate(w.SamplesPerSec),
 		Series: count(uint64(max(0, w.Series))), Appended: count(w.Appended), Segments: count(uint64(max(0, w.Segments))), Error: w.Error,
+	}
+	if d, ok := Lasts(s); ok {
+		v.Log.Lasts = lasting(d)
 	}
 	if w.Refused > 0 {
 		v.Log.Refused = count(w.Refused)
@@ -85,19 +88,19 @@ func newView(s Status) view {
 func newLane(s Status, t TargetStatus) laneView {
 	l := laneView{
 		TargetStatus: t, Level: LevelOK, Lag: span(seconds(t.LagSeconds)), Waiting: count(t.PendingSamples), Size: size(t.PendingBytes),
-		Oldest: clock(s.Now, t.OldestPending), Sent: rate(t.SentPerSec), Retry: count(t.Retries), Refused: count(t.Ledger.Dropped["rejected"]),
+		Oldest: clock(s.Now, t.OldestPending), Sent: rate(t.SentPerSec), Retry: count(t.Failed), Refused: count(t.Ledger.Dropped["rejected"]),
 		Delivered: count(t.Ledger.Delivered), Success: ago(s.Now, t.LastSuccess), Backlog: percent(t.PendingBytes, s.WAL.MaxBytes),
 	}
-	for _, p := range targetProblems(s, t) {
-		if severity(p.Severity) < severity(SeverityNote) && l.Level != SeverityError {
+	for _, p := range s.Problems {
+		if p.Subject == "target "+t.Name && severity(p.Severity) < severity(SeverityNote) && l.Level != SeverityError {
 			l.Level = p.Severity
 		}
 	}
-	if t.State == StateOrphan || t.State == StateStarting {
+	if l.Level == LevelOK && deliveryOf(s, t) != Delivering {
 		l.Level = SeverityNote
 	}
 	if d, ok := FullIn(s, t); ok {
-		l.FullIn = "log full in " + span(d)
+		l.FullIn = "lasts " + lasting(d) + " at this rate"
 	}
 	if t.Ledger.Lost > 0 {
 		l.LostText = count(t.Ledger.Lost) + " (" + reasons(t.Ledger.Dropped) + ")"

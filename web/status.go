@@ -24,7 +24,9 @@ type Status struct {
 	Scrape     []ScrapeStatus    `json:"scrape,omitempty"`
 
 	Receivers []ReceiverStatus `json:"receivers,omitempty"` // what others may send to the agent
-	Problems  []Problem        `json:"problems"`            // worst first; empty when all is well
+	Losses    []LossStatus     `json:"losses,omitempty"`    // of the last 24 hours
+	Problems  []Problem        `json:"problems"`            // worst first
+	Verdict   *Verdict         `json:"verdict,omitempty"`   // what follows from all that; see [Judged]
 }
 
 // ConfigStatus tells which configuration is in force.
@@ -50,14 +52,24 @@ type ClockStatus struct {
 
 // WALStatus describes the log.
 type WALStatus struct {
-	Dir           string    `json:"dir"`
-	Sync          string    `json:"sync"`
-	Segments      int       `json:"segments"`
-	FirstSegment  int       `json:"first_segment"`
-	LastSegment   int       `json:"last_segment"`
-	Bytes         int64     `json:"bytes"`
-	MaxBytes      int64     `json:"max_bytes"`
-	FreeBytes     int64     `json:"free_bytes"` // of the file system
+	Dir          string  `json:"dir"`
+	Sync         string  `json:"sync"`
+	Segments     int     `json:"segments"`
+	FirstSegment int     `json:"first_segment"`
+	LastSegment  int     `json:"last_segment"`
+	Bytes        int64   `json:"bytes"`
+	MaxBytes     int64   `json:"max_bytes"`
+	FreeBytes    int64   `json:"free_bytes"` // of the file system
+	MinFreeBytes int64   `json:"min_free_bytes,omitempty"`
+	OnFull       string  `json:"on_full,omitempty"` // drop_oldest or reject
+	BytesPerSec  float64 `json:"bytes_per_second"`  // that the log takes
+
+	// LastsSeconds is for how long all that comes in can be kept if no target takes any of it, at the
+	// present rate; 0: not known, or no room is left. WarnFullSeconds is wal.warn_full_within: with less
+	// left for a target that takes nothing there is a problem.
+	LastsSeconds    float64 `json:"lasts_seconds,omitempty"`
+	WarnFullSeconds float64 `json:"warn_full_within_seconds,omitempty"`
+
 	Appended      uint64    `json:"samples_appended"`
 	Refused       uint64    `json:"samples_refused"` // not acknowledged: Commit failed
 	Series        int       `json:"series"`
@@ -71,17 +83,21 @@ type TargetStatus struct {
 	Name  string `json:"name"`
 	URL   string `json:"url"`   // without user, password and query
 	State string `json:"state"` // ok, behind, retrying, held, paused, starting, orphan, stopped
+	// Delivery is what becomes of its data, see [Judged]: delivering, never_delivered, behind, held, losing, lost,
+	// paused, unknown.
+	Delivery string `json:"delivery,omitempty"`
 	// Why says what the target waits for, in words, when State is not ok.
 	Why string `json:"why,omitempty"`
 
 	PausedSince time.Time `json:"paused_since,omitzero"` // a person wants nothing to be sent
 
-	LagSeconds     float64   `json:"lag_seconds"` // age of the oldest sample without an outcome; 0 if none
-	OldestPending  time.Time `json:"oldest_pending,omitzero"`
-	PendingSamples uint64    `json:"pending_samples"`
-	PendingBytes   int64     `json:"pending_bytes"`
-	MissedSamples  uint64    `json:"missed_samples,omitempty"` // of these, what follows beside what is fresh: see catch_up
-	SentPerSec     float64   `json:"sent_per_second"`
+	LagSeconds      float64   `json:"lag_seconds"` // age of the oldest sample without an outcome; 0 if none
+	OldestPending   time.Time `json:"oldest_pending,omitzero"`
+	PendingSamples  uint64    `json:"pending_samples"`
+	PendingBytes    int64     `json:"pending_bytes"`
+	MaxBacklogBytes int64     `json:"max_backlog_bytes,omitempty"` // how much may wait for it; 0: as much as the log takes
+	MissedSamples   uint64    `json:"missed_samples,omitempty"`    // of these, what follows beside what is fresh: see catch_up
+	SentPerSec      float64   `json:"sent_per_second"`
 
 	Ledger LedgerStatus `json:"ledger"`
 
@@ -91,7 +107,8 @@ type TargetStatus struct {
 
 	Shards      int           `json:"shards"`
 	MaxShards   int           `json:"max_shards"`
-	Retries     uint64        `json:"retries"`
+	Retries     uint64        `json:"retries"`                     // requests with samples that were sent before
+	Failed      uint64        `json:"failed_requests"`             // of any kind, that the receiver did not accept
 	Credentials string        `json:"credentials_error,omitempty"` // why credential files cannot be used as they are now; the former contents are in use
 	LastSuccess time.Time     `json:"last_success,omitzero"`
 	LastError   string        `json:"last_error,omitempty"`

@@ -9,10 +9,10 @@ import (
 )
 
 // WriteText renders s for a terminal, problems last so that they are not scrolled
-// away. It expects s.Problems to be filled in.
+// away. It expects what [Judged] returns.
 func WriteText(out io.Writer, s Status) error {
 	b := bufio.NewWriter(out)
-	v := VerdictOf(s)
+	v := s.verdict()
 	mark := map[string]string{LevelOK: "OK", SeverityWarning: "WARNING", SeverityError: "ERROR"}[v.Level]
 	fmt.Fprintf(b, "%s: %s\n\n", mark, v.Text)
 
@@ -36,6 +36,9 @@ func WriteText(out io.Writer, s Status) error {
 		fmt.Fprintf(b, ", at most %s; %s series, %s in", size(w.MaxBytes), count(uint64(max(0, w.Series))), rate(w.SamplesPerSec))
 	}
 	fmt.Fprintf(b, "; %s free at %s\n", size(w.FreeBytes), w.Dir)
+	if d, ok := Lasts(s); ok {
+		fmt.Fprintf(b, "if no target takes data, the log lasts %s at this rate\n", lasting(d))
+	}
 
 	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	switch {

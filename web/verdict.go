@@ -1,355 +1,265 @@
 package web
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 )
 
-// The severities of a [Problem] and levels of a [Verdict], worst first. A note is a fact
-// to know, such as a sample lost last week; it does not change the verdict.
-const (
-	SeverityError   = "error"
-	SeverityWarning = "warning"
-	SeverityNote    = "note"
-	LevelOK         = "ok"
-)
-
-// The states of a target, see [TargetStatus].
-const (
-	StateOK       = "ok"
-	StateBehind   = "behind"
-	StateRetrying = "retrying"
-	StateHeld     = "held"
-	StatePaused   = "paused"
-	StateStarting = "starting"
-	StateOrphan   = "orphan"
-	StateStopped  = "stopped"
-)
-
-// Bounds beyond which something is worth a person's attention.
-const (
-	lagWarn  = time.Minute      // a target that keeps up lags a few seconds
-	lagError = 15 * time.Minute // of a target that takes nothing
-	skewWarn = 30 * time.Second // receivers refuse samples too far from their own clock
-	fillWarn = 0.8              // of the log's budget, taken by undelivered data
-)
-
-// Verdict answers "is my data arriving" in one line.
+// Verdict answers "is my data arriving" in one line. Page, JSON, command line and its exit code
+// show this one value.
 type Verdict struct {
 	Level string `json:"level"` // ok, warning, error
 	Text  string `json:"text"`
+
+	// ExitCode is what `hwsagent status` exits with: one of the Exit constants.
+	ExitCode int `json:"exit_code"`
 }
 
-// Problems is what needs a person, or will, as far as it can be told from the other
-// fields of s, worst first; never nil. It is pure: the time is s.Now.
-func Problems(s Status) []Problem {
-	all := append(append(append([]Problem{}, configProblems(s)...), logProblems(s)...), clockProblems(s)...)
-	for _, t := range s.Targets {
-		all = append(all, targetProblems(s, t)...)
+// The exit codes of `hwsagent status` for an agent that answers, and for one that does not run.
+const (
+	ExitAllWell    = 0
+	ExitTarget     = 4 // a target is not well
+	ExitAttention  = 5 // something else needs a person
+	ExitNotRunning = 7
+)
+
+// What becomes of a target's data. Only [Delivering] is good.
+const (
+	Delivering     = "delivering"
+	DeliveryNever  = "never_delivered" // something was to be sent, and nothing has arrived since the target was first known
+	DeliveryBehind = "behind"          // something waits for longer than it should, or the last request failed
+	DeliveryHeld   = "held"            // nothing is sent until a cause is gone
+	DeliveryLosing = "losing"          // samples were lost in the last minutes
+	DeliveryLost   = "lost"            // samples were lost in the last 24 hours, and nobody has acknowledged it
+	DeliveryPaused = "paused"          // a person wants nothing to be sent
+	DeliveryIdle   = "unknown"         // nothing was to be sent yet, or what waits is of unknown age, or the agent does not run
+)
+
+// Bounds of the verdict.
+const (
+	// grace is how long a sample may wait beyond its interval: for a batch to fill, a request and
+	// a savepoint.
+	grace = 30 * time.Second
+
+	// defaultInterval is the default of global.scrape_interval: it counts where no input says how
+	// often it brings samples.
+	defaultInterval = 15 * time.Second
+
+	// losingFor is for how long after a loss more is to be expected.
+	losingFor = 5 * time.Minute
+
+	// LossesFor is for how long a loss that nobody has acknowledged is a warning.
+	LossesFor = 24 * time.Hour
+)
+
+// Judged returns s with what follows from its other fields: how long the log lasts, what becomes of each
+// target's data, the problems and the verdict. It is pure: the time is s.Now.
+func Judged(s Status) Status {
+	s.Targets = slices.Clone(s.Targets)
+	for i := range s.Targets {
+		s.Targets[i].Delivery = deliveryOf(s, s.Targets[i])
+	}
+	if d, ok := Lasts(s); ok {
+		s.WAL.LastsSeconds = d.Seconds()
+	}
+	s.Problems = Problems(s)
+	v := VerdictOf(s)
+	s.Verdict = &v
+	return s
+}
+
+// verdict is the verdict of s, also where it is read from an agent that did not send one.
+func (s Status) verdict() Verdict {
+	if s.Verdict != nil {
+		return *s.Verdict
+	}
+	return VerdictOf(s)
+}
+
+// ExitCode is what `hwsagent status` exits with.
+func (s Status) ExitCode() int { return s.verdict().ExitCode }
+
+// late is how old a sample may be that waits while all is well: the shortest interval at which
+// samples come, and grace. The shortest one, since what waits is not known to be of a slower input.
+func late(s Status) time.Duration {
+	shortest := time.Duration(0)
+	take := func(d time.Duration) {
+		if d > 0 && (shortest == 0 || d < shortest) {
+			shortest = d
+		}
 	}
 	for _, p := range s.Probes {
-		if p.State == "failing" && s.WAL.Error != "" && strings.Contains(p.LastError, logErrorEnd(s.WAL.Error)) {
-			continue // it reads well; that the log does not take it is told
-		}
-		all = append(all, probeProblems(p)...)
+		take(p.Interval)
 	}
 	for _, j := range s.Scrape {
-		all = append(all, scrapeProblems(j)...)
-	}
-	all = append(all, inputProblems(s)...)
-	for _, r := range s.Receivers {
-		all = append(all, receiverProblems(s, r)...)
-	}
-	if s.Running && len(s.Targets) == 0 {
-		all = append(all, Problem{SeverityWarning, "config", "no targets are configured: samples go into the log and nowhere else",
-			"add an entry under remote_write: and reload"})
-	}
-	slices.SortStableFunc(all, func(a, b Problem) int { return cmp.Compare(severity(a.Severity), severity(b.Severity)) })
-	return all
-}
-
-func severity(s string) int {
-	return slices.Index([]string{SeverityError, SeverityWarning, SeverityNote}, s)
-}
-
-func configProblems(s Status) []Problem {
-	var all []Problem
-	if u := s.Config.Underway; u != "" {
-		all = append(all, Problem{SeverityError, "config", u + ". Until that ends no other reload begins, nor a command that changes a target",
-			"look at the file, disk or host that is named; restart the agent if it does not answer any more"})
-	}
-	if s.Config.ReloadError == "" {
-		return all
-	}
-	return append(all, Problem{SeverityError, "config",
-		fmt.Sprintf("the reload at %s failed and changed nothing; what was loaded at %s is in force. %s",
-			clock(s.Now, s.Config.ReloadedAt), clock(s.Now, s.Config.LoadedAt), more(s.Config.ReloadError)),
-		"correct " + s.Config.File + ", look with `hwsagent check --no-network`, reload"})
-}
-
-func logProblems(s Status) []Problem {
-	var all []Problem
-	w := s.WAL
-	if w.Error != "" {
-		text := "the log cannot be written"
-		if !w.ErrorSince.IsZero() {
-			text += " since " + clock(s.Now, w.ErrorSince)
-		}
-		all = append(all, Problem{SeverityError, "wal", fmt.Sprintf("%s: %s. What is collected meanwhile is refused (%s so far)", text, w.Error, samples(w.Refused)),
-			"make room or repair the file system at " + w.Dir + "; the agent goes on by itself"})
-	}
-	for _, t := range s.Targets {
-		if w.MaxBytes > 0 && float64(t.PendingBytes) >= fillWarn*float64(w.MaxBytes) {
-			text := fmt.Sprintf("%s of the log's %s wait for %s", size(t.PendingBytes), size(w.MaxBytes), t.Name)
-			if d, ok := FullIn(s, t); ok {
-				text += "; it is full in about " + span(d)
+		for _, t := range j.Targets {
+			if d, err := time.ParseDuration(t.Interval); err == nil { // of a day and more it is not the shortest
+				take(d)
 			}
-			all = append(all, Problem{SeverityError, "wal", text + "; then the oldest samples are dropped",
-				"bring the target back, or raise wal.max_bytes and reload"})
-			break
 		}
 	}
-	return all
+	if shortest == 0 {
+		shortest = defaultInterval
+	}
+	return shortest + grace
 }
 
-// logErrorEnd is the cause in an error of the log, without the segment, which changes.
-func logErrorEnd(text string) string {
-	if i := strings.LastIndex(text, ": "); i >= 0 {
-		return text[i+len(": "):]
-	}
-	return text
-}
-
-// FullIn estimates when what waits for t fills the log at the present rate of samples.
-// It knows nothing where nothing waits or the target takes data.
-func FullIn(s Status, t TargetStatus) (time.Duration, bool) {
-	stuck := t.State == StateHeld || t.State == StateRetrying || t.State == StatePaused
-	if !stuck || t.PendingSamples == 0 || t.PendingBytes <= 0 || s.WAL.SamplesPerSec <= 0 || s.WAL.MaxBytes <= t.PendingBytes {
-		return 0, false
-	}
-	perSecond := s.WAL.SamplesPerSec * float64(t.PendingBytes) / float64(t.PendingSamples)
-	return seconds(float64(s.WAL.MaxBytes-t.PendingBytes) / perSecond), true
-}
-
-func targetProblems(s Status, t TargetStatus) []Problem {
-	var all []Problem
-	add := func(severity, text, try string) {
-		all = append(all, Problem{severity, "target " + t.Name, text, try})
-	}
-	lag := seconds(t.LagSeconds)
-	waiting := fmt.Sprintf("nothing is lost; %s wait on disk", samples(t.PendingSamples))
-	if t.Ledger.Dropped["budget"] > 0 || s.WAL.Error != "" {
-		waiting = samples(t.PendingSamples) + " wait on disk"
-	}
-	switch t.State {
-	case StateHeld:
-		add(SeverityError, fmt.Sprintf("the receiver does not let the data in: %s. Held for %s; %s", why(t), span(lag), waiting), tryHeld(t))
-	case StateRetrying:
-		level := SeverityWarning
-		if lag > lagError {
-			level = SeverityError
-		}
-		add(level, fmt.Sprintf("no delivery: %s. %s behind; %s", why(t), span(lag), waiting),
-			"the agent keeps trying by itself; `hwsagent check` shows each step to the receiver")
-	case StatePaused:
-		add(SeverityWarning, fmt.Sprintf("is paused since %s: nothing is sent; %s", clock(s.Now, t.PausedSince), waiting), "hwsagent targets resume "+t.Name)
-	case StateStopped:
-		if !s.Running && !t.PausedSince.IsZero() {
-			add(SeverityNote, fmt.Sprintf("is paused since %s, and stays so when the agent runs again", clock(s.Now, t.PausedSince)), "hwsagent targets resume "+t.Name)
-		}
-		if s.Running {
-			add(SeverityError, "does not run: "+why(t), "correct that; the agent tries again by itself")
-		} else if t.Why != "" {
-			add(SeverityError, t.Why, "")
-		}
-	case StateOrphan:
-		add(SeverityNote, fmt.Sprintf("is %s; %s wait for it", why(t), samples(t.PendingSamples)),
-			"hwsagent targets adopt "+t.Name+" NEW, if it has another name now; hwsagent targets drop "+t.Name+", if nobody wants them")
-	default:
-		if t.MissedSamples > 0 {
-			add(SeverityWarning, missed(s, t), "")
-		} else if lag > lagWarn {
-			text := fmt.Sprintf("%s behind, %s to go at %s", span(lag), samples(t.PendingSamples), rate(t.SentPerSec))
-			if gain := t.SentPerSec - s.WAL.SamplesPerSec; gain > 0 {
-				text += "; caught up in about " + span(seconds(float64(t.PendingSamples)/gain))
-			} else {
-				text += "; not catching up"
-			}
-			add(SeverityWarning, text, "")
-		}
-		if t.Why != "" && t.MissedSamples == 0 {
-			add(SeverityNote, brief(t, t.Why), "")
-		}
-	}
-	if !t.Ledger.Balanced && (t.Ledger.Appended > 0 || t.Ledger.Delivered > 0) {
-		add(SeverityError, "its account of samples does not add up", "report it with the output of `hwsagent status --json`")
-	}
-	if t.Ledger.Lost > 0 {
-		add(SeverityNote, samples(t.Ledger.Lost)+" lost since it was first known: "+reasons(t.Ledger.Dropped), "")
-	}
-	if t.DeadLetters > 0 {
-		add(SeverityNote, fmt.Sprintf("%s refused by the receiver and kept as dead letters", samples(uint64(t.DeadLetters))), "")
-	}
-	if t.Credentials != "" {
-		add(SeverityWarning, "its credential files cannot be used: "+firstLine(t.Credentials), "correct the file: it is read again by itself; until then what it held before is used, if it was good at the start")
-	}
-	if t.Tenants != nil && len(t.Tenants.Strangers) > 0 {
-		add(strangers(t.Tenants))
-	}
-	all = append(all, expiryProblems(s, t)...)
-	all = append(all, skewProblems(s.Now, t)...)
-	return all
-}
-
-// missed tells of a backlog beside what is fresh.
-func missed(s Status, t TargetStatus) string {
-	text := "what is fresh arrives; a backlog of " + samples(t.MissedSamples)
-	if !t.OldestPending.IsZero() {
-		text += " since " + clock(s.Now, t.OldestPending)
-	}
-	if t.Why != "" {
-		return text + " waits: " + brief(t, t.Why)
-	}
-	return text + " follows beside it"
-}
-
-// why is the reason that a target itself gives, or its last error.
-func why(t TargetStatus) string {
+// deliveryOf says what becomes of t's data, the worst first.
+func deliveryOf(s Status, t TargetStatus) string {
+	l := t.Ledger
+	old, last := lossesOf(s, t.Name)
 	switch {
-	case t.Why != "":
-		return brief(t, t.Why)
-	case t.LastError != "":
-		return brief(t, t.LastError)
+	case !s.Running:
+		return DeliveryIdle
+	case t.State == StatePaused:
+		return DeliveryPaused
+	case last.After(s.Now.Add(-losingFor)) || dropsFuture(t):
+		return DeliveryLosing
+	case t.State == StateHeld || t.State == StateStopped || t.State == StateOrphan && t.PendingSamples > 0:
+		return DeliveryHeld
+	case arrived(l) == 0 && l.Appended > l.Filtered:
+		return DeliveryNever
+	case t.State == StateRetrying || t.MissedSamples > 0 || seconds(t.LagSeconds) > late(s):
+		return DeliveryBehind
+	case old > 0:
+		return DeliveryLost
+	case arrived(l) == 0 || t.PendingSamples > 0 && t.OldestPending.IsZero() && t.LagSeconds == 0:
+		return DeliveryIdle
 	}
-	return "reason unknown"
+	return Delivering
 }
 
-// brief is the first line of what happened at t, without the URL that stands beside it.
-func brief(t TargetStatus, text string) string {
-	return firstLine(strings.TrimPrefix(text, "post to "+t.URL+": "))
-}
+// arrived is how many samples the receiver is known to have taken.
+func arrived(l LedgerStatus) uint64 { return l.Delivered + l.Dropped["resent"] }
 
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	return strings.TrimSuffix(strings.TrimSpace(line), ".")
-}
-
-// more is the first line of s, with a mark if there are others.
-func more(s string) string {
-	line, rest, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	if rest != "" {
-		line += " …"
-	}
-	return line
-}
-
-// tryHeld is what to do about a target that is held.
-func tryHeld(t TargetStatus) string {
-	if t.AwaitsClock {
-		return tryClock + ", the receiver's or this host's: the one that is wrong"
-	}
-	return cmp.Or(t.Try, "`hwsagent check` shows each step to the receiver; delivery goes on by itself when it lets data in")
-}
-
-func reasons(dropped map[string]uint64) string {
-	var parts []string
-	for reason, n := range dropped {
-		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%s %s", count(n), strings.ReplaceAll(reason, "_", " ")))
-		}
-	}
-	slices.Sort(parts)
-	if len(parts) == 0 {
-		return "reason unknown"
-	}
-	return strings.Join(parts, ", ")
-}
-
-func probeProblems(p ProbeStatus) []Problem {
-	subject := "probe " + p.Name
-	var all []Problem
-	switch p.State {
-	case "failing":
-		times := "once"
-		if p.Failures > 1 {
-			times = fmt.Sprintf("%d times in a row", p.Failures)
-		}
-		all = append(all, Problem{SeverityWarning, subject, fmt.Sprintf("failed %s: %s", times, firstLine(p.LastError)),
-			"`hwsagent probe " + p.Name + "` runs it once and shows what it reads"})
-	case "hung":
-		all = append(all, Problem{SeverityWarning, subject, "hangs and does not come back; the others are not affected", "look at the device or mount that it reads"})
-	case "ok":
-		if p.LastError != "" {
-			all = append(all, Problem{SeverityNote, subject, firstLine(p.LastError), "`hwsagent probe " + p.Name + "` runs it once and shows what it reads"})
-		}
-	}
-	if p.Refused > 0 {
-		all = append(all, Problem{SeverityNote, subject, samples(p.Refused) + " were invalid or refused by the log", ""})
-	}
-	return all
-}
-
-// VerdictOf says whether the data is arriving. It expects
-// s.Problems to be filled in, see [Problems].
+// VerdictOf says whether the data is arriving. It expects s.Problems to be filled in, see
+// [Judged].
 func VerdictOf(s Status) Verdict {
-	level := LevelOK
-	for _, p := range s.Problems {
-		if p.Severity == SeverityError || p.Severity == SeverityWarning && level == LevelOK {
-			level = p.Severity
+	v := Verdict{Level: LevelOK}
+	raise := func(level string, code int) {
+		if v.Level == LevelOK || level == SeverityError {
+			v.Level = level
+		}
+		if v.ExitCode != ExitTarget {
+			v.ExitCode = code
 		}
 	}
-	worst, pending, missed := time.Duration(0), uint64(0), uint64(0)
-	var stuck []string
-	live := 0
+	for _, p := range s.Problems {
+		switch {
+		case p.Severity == SeverityNote:
+		case strings.HasPrefix(p.Subject, "target "):
+			raise(p.Severity, ExitTarget)
+		default:
+			raise(p.Severity, ExitAttention)
+		}
+	}
+	c := countTargets(s)
+	if c.good < c.live && !c.idleOnly() {
+		raise(SeverityWarning, ExitTarget)
+	}
+	if c.good == 0 {
+		raise(SeverityWarning, ExitAttention) // nothing is known to arrive
+	}
+	if !s.Running {
+		v.Level, v.ExitCode = SeverityError, ExitNotRunning
+	}
+	v.Text = verdictText(s, c, v.Level)
+	return v
+}
+
+// tally counts the targets that are configured by what becomes of their data.
+type tally struct {
+	live, good, idle, never int
+	stuck, losing           []string      // names of those that get nothing, and that lose something
+	worst                   time.Duration // how far the others are behind, at most
+	pending, missed, lost   uint64        // samples
+}
+
+// idleOnly says that every target that is not well had nothing to get yet.
+func (c tally) idleOnly() bool { return c.good+c.idle == c.live }
+
+func countTargets(s Status) (c tally) {
 	for _, t := range s.Targets {
-		pending = max(pending, t.PendingSamples)
+		c.pending = max(c.pending, t.PendingSamples)
 		if t.State == StateOrphan {
 			continue
 		}
-		live++
-		if t.State == StateBehind && t.MissedSamples > 0 {
-			missed += t.MissedSamples
+		c.live++
+		old, _ := lossesOf(s, t.Name)
+		c.lost += old
+		switch d := deliveryOf(s, t); d {
+		case Delivering:
+			c.good++
+		case DeliveryIdle:
+			if t.PendingSamples == 0 {
+				c.idle++
+			}
+		case DeliveryNever:
+			c.never++
+			c.stuck = append(c.stuck, t.Name)
+		case DeliveryLosing:
+			c.losing = append(c.losing, t.Name)
+		}
+		switch {
+		case t.State == StateBehind && t.MissedSamples > 0:
+			c.missed += t.MissedSamples
 			continue
+		case t.State == StateHeld, t.State == StateRetrying, t.State == StatePaused, t.State == StateStopped:
+			if !slices.Contains(c.stuck, t.Name) {
+				c.stuck = append(c.stuck, t.Name)
+			}
 		}
-		worst = max(worst, seconds(t.LagSeconds))
-		if t.State == StateHeld || t.State == StateRetrying || t.State == StatePaused || t.State == StateStopped {
-			stuck = append(stuck, t.Name)
-		}
+		c.worst = max(c.worst, seconds(t.LagSeconds))
 	}
-	switch {
-	case !s.Running:
-		return Verdict{SeverityError, "The agent is not running" + waitingText(pending)}
-	case s.WAL.Error != "":
-		return Verdict{SeverityError, "The log cannot be written: new samples are refused"}
-	case slices.ContainsFunc(s.Targets, dropsFuture):
-		return Verdict{level, "Samples are dropped: the receiver's clock and this host's differ too much"}
-	case len(stuck) == live && live > 0:
-		return Verdict{level, "No data arrives" + behindText(worst) + waitingText(pending)}
-	case len(stuck) > 0:
-		return Verdict{level, fmt.Sprintf("Data arrives at %d of %d targets; not at %s", live-len(stuck), live, strings.Join(stuck, ", "))}
-	case live == 0:
-		return Verdict{level, "Samples are kept in the log; there is no target to send them to"}
-	case worst > lagWarn:
-		return Verdict{level, "Data arrives, up to " + span(worst) + " late"}
-	case missed > 0:
-		return Verdict{level, "Fresh data arrives; " + samples(missed) + " of a backlog follow"}
-	case s.WAL.Appended == 0:
-		return Verdict{level, "Ready; nothing collected yet"}
-	case level != LevelOK:
-		return Verdict{level, arrivesText(worst) + "; something needs attention"}
-	}
-	return Verdict{level, arrivesText(worst)}
+	old, _ := lossesOf(s, "")
+	c.lost += old
+	return c
 }
 
-// arrivesText is of targets that all keep up.
-func arrivesText(d time.Duration) string {
-	if d <= 0 {
+// verdictText is the verdict in words.
+func verdictText(s Status, c tally, level string) string {
+	switch {
+	case !s.Running:
+		return "The agent is not running" + waitingText(c.pending)
+	case s.WAL.Error != "":
+		return "The log cannot be written: new samples are refused"
+	case slices.ContainsFunc(s.Targets, dropsFuture):
+		return "Samples are dropped: the receiver's clock and this host's differ too much"
+	case c.live == 0:
+		return "Samples are kept in the log; there is no target to send them to"
+	case len(c.losing) > 0:
+		return fmt.Sprintf("Samples are being lost: %s so far, at %s", samples(c.lost), someOf(c.losing))
+	case c.never == c.live:
+		return "Nothing was ever delivered" + waitingText(c.pending)
+	case len(c.stuck) == c.live:
+		return "No data arrives" + behindText(c.worst) + waitingText(c.pending)
+	case len(c.stuck) > 0:
+		return fmt.Sprintf("Data arrives at %d of %d targets; not at %s", c.live-len(c.stuck), c.live, someOf(c.stuck))
+	case c.worst > late(s):
+		return "Data arrives, up to " + span(c.worst) + " late"
+	case c.missed > 0:
+		return "Fresh data arrives; " + samples(c.missed) + " of a backlog follow"
+	case s.WAL.Appended == 0 || c.idle == c.live:
+		return "Ready; nothing collected yet"
+	case c.lost > 0:
+		return "Data arrives" + behindText(c.worst) + "; " + samples(c.lost) + " were lost in the last 24 hours"
+	case level != LevelOK:
+		return "Data arrives" + behindText(c.worst) + "; something needs attention"
+	case c.worst <= 0:
 		return "All data is delivered"
 	}
-	return "All data arrives, " + span(d) + " behind"
+	return "All data arrives" + behindText(c.worst)
+}
+
+// someOf are names for one line.
+func someOf(names []string) string {
+	const most = 4
+	if len(names) <= most+1 {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
 func behindText(d time.Duration) string {

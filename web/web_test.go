@@ -36,8 +36,7 @@ func load(t *testing.T, name string) Status {
 	if err := json.Unmarshal(text, &s); err != nil {
 		t.Fatal(err)
 	}
-	s.Problems = Problems(s)
-	return s
+	return Judged(s)
 }
 
 var statuses = []string{"ok", "held", "full", "down", "new", "notargets", "clock", "missed", "scrape", "inputs"}
@@ -67,13 +66,13 @@ func TestWriteText(t *testing.T) {
 
 func TestVerdict(t *testing.T) {
 	for name, want := range map[string]Verdict{
-		"missed":    {SeverityWarning, "Fresh data arrives; 4\u202f300\u202f000 samples of a backlog follow"},
-		"ok":        {LevelOK, "All data arrives, 1.2 s behind"},
-		"held":      {SeverityError, "Data arrives at 2 of 3 targets; not at vm"},
-		"full":      {SeverityError, "The log cannot be written: new samples are refused"},
-		"down":      {SeverityError, "The agent is not running; 412 samples wait on disk"},
-		"new":       {LevelOK, "Ready; nothing collected yet"},
-		"notargets": {SeverityWarning, "Samples are kept in the log; there is no target to send them to"},
+		"missed":    {SeverityWarning, "Fresh data arrives; 4\u202f300\u202f000 samples of a backlog follow", ExitTarget},
+		"ok":        {LevelOK, "All data arrives, 1.2 s behind", ExitAllWell},
+		"held":      {SeverityError, "Data arrives at 2 of 3 targets; not at vm", ExitTarget},
+		"full":      {SeverityError, "The log cannot be written: new samples are refused", ExitTarget},
+		"down":      {SeverityError, "The agent is not running; 412 samples wait on disk", ExitNotRunning},
+		"new":       {SeverityWarning, "Ready; nothing collected yet", ExitAttention},
+		"notargets": {SeverityWarning, "Samples are kept in the log; there is no target to send them to", ExitAttention},
 	} {
 		if diff := cmp.Diff(want, VerdictOf(load(t, name))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -310,7 +309,7 @@ func TestPaused(t *testing.T) {
 	s := Status{Running: true, Now: now, Targets: []TargetStatus{
 		{Name: "a", State: StateOK, Ledger: LedgerStatus{Appended: 9, Delivered: 9, Balanced: true}},
 		{Name: "b", State: StatePaused, PausedSince: now.Add(-time.Hour), PendingSamples: 9, PendingBytes: 100, LagSeconds: 3600, Ledger: LedgerStatus{Appended: 9, Pending: 9, Balanced: true}},
-	}, WAL: WALStatus{MaxBytes: 1000, SamplesPerSec: 1, Appended: 9}}
+	}, WAL: WALStatus{MaxBytes: 1000, SamplesPerSec: 1, BytesPerSec: 1, Appended: 9}}
 	s.Problems = Problems(s)
 	if len(s.Problems) != 1 || s.Problems[0].Severity != SeverityWarning || s.Problems[0].Try != "hwsagent targets resume b" {
 		t.Errorf("problems %+v", s.Problems)

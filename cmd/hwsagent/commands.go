@@ -174,7 +174,9 @@ func (c *cli) status() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "Is my data arriving, how far behind, and if not, why not; also while the agent is down",
-		Args:  cobra.NoArgs,
+		Long: "status shows the verdict, every target and input, and what needs a person, with what to do.\n" +
+			"It exits with 0 only if all is well: 4 if a target is not, 5 if something else needs a person, 7 if the agent is not running.\n\n" + exitCodes,
+		Args: cobra.NoArgs,
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
 			s, err := agent.FetchStatus(cmd.Context(), c.storage)
 			if s.Schema == 0 {
@@ -187,6 +189,9 @@ func (c *cli) status() *cobra.Command {
 			}
 			if err != nil {
 				return exited{exitCode(err)}
+			}
+			if code := s.ExitCode(); code != exitOK {
+				return exited{code}
 			}
 			return nil
 		}),

@@ -29,8 +29,8 @@ const (
 	exitFailed     = 1 // at run time
 	exitUsage      = 2
 	exitConfig     = 3 // the configuration or a file that it names is wrong
-	exitTarget     = 4
-	exitProbe      = 5
+	exitTarget     = 4 // of status: a target is not well
+	exitProbe      = 5 // of status: something else needs a person
 	exitDamaged    = 6 // the log
 	exitNotRunning = 7
 	exitSilent     = 8 // an agent is running, and does not answer
@@ -42,8 +42,8 @@ const exitCodes = `Exit codes:
   1  failed at run time
   2  wrong usage
   3  the configuration, or a file that it names, is wrong
-  4  a target failed
-  5  a probe failed
+  4  a target failed; of status: a target is not well
+  5  a probe failed; of status: something else needs a person
   6  the log is damaged
   7  the agent is not running
   8  the agent does not answer

@@ -147,12 +147,12 @@ func TestRunStatusReload(t *testing.T) {
 				Appended uint64 `json:"samples_appended"`
 			} `json:"wal"`
 		}
-		if err := json.Unmarshal([]byte(stdout), &s); code != exitOK || err != nil || !s.Running || s.WAL.Appended < 40_000 { // two rounds
+		if err := json.Unmarshal([]byte(stdout), &s); code != exitProbe || err != nil || !s.Running || s.WAL.Appended < 40_000 { // two rounds
 			return fmt.Errorf("exit %d, %w, %+v, %s", code, err, s, stderr)
 		}
 		return nil
 	})
-	if code, stdout, _ := hwsagent(t, "status", "--storage.path", storage); code != exitOK || !strings.Contains(stdout, "canary") || !strings.Contains(stdout, "no targets") {
+	if code, stdout, _ := hwsagent(t, "status", "--storage.path", storage); code != exitProbe || !strings.Contains(stdout, "canary") || !strings.Contains(stdout, "no targets") {
 		t.Errorf("status: exit %d\n%s", code, stdout)
 	}
 	if code, _, stderr := hwsagent(t, "run", "--config.file", file, "--storage.path", storage); code != exitFailed || !strings.Contains(stderr, "in use") {
@@ -168,7 +168,7 @@ func TestRunStatusReload(t *testing.T) {
 	if code, _, stderr := hwsagent(t, "reload", "--storage.path", storage); code != exitConfig || !strings.Contains(stderr, `did you mean "probes"?`) {
 		t.Errorf("reload of a mistake: exit %d, %s", code, stderr)
 	}
-	if code, stdout, _ := hwsagent(t, "status", "--storage.path", storage); code != exitOK || !strings.Contains(stdout, "the reload at") {
+	if code, stdout, _ := hwsagent(t, "status", "--storage.path", storage); code != exitProbe || !strings.Contains(stdout, "the reload at") {
 		t.Errorf("status after it: exit %d\n%s", code, stdout)
 	}
 	stop()

@@ -209,7 +209,7 @@ func (s *sized) command(args ...string) (out []byte, took time.Duration, memory 
 	cmd.Stderr = &errs
 	out, err := cmd.Output()
 	const notRunning = 7
-	if code := cmd.ProcessState.ExitCode(); code != 0 && code != notRunning {
+	if code := cmd.ProcessState.ExitCode(); code != 0 && code != notWell && code != notRunning {
 		s.t.Fatalf("%v: %v\n%s", args, err, errs.String())
 	}
 	return out, time.Since(began), cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10

@@ -1,0 +1,121 @@
+package web
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Lasts is for how long the log can keep everything that comes in from now on if no target takes any
+// of it: until wal.max_bytes is reached, or free space wal.min_free_bytes. It is not known before
+// there is a rate.
+func Lasts(s Status) (time.Duration, bool) {
+	var waits int64
+	for _, t := range s.Targets {
+		waits = max(waits, t.PendingBytes)
+	}
+	return lastsBeyond(s, waits, 0)
+}
+
+// lastsFor is for how long what comes in can be kept for t if it takes none of it.
+func lastsFor(s Status, t TargetStatus) (time.Duration, bool) {
+	return lastsBeyond(s, t.PendingBytes, t.MaxBacklogBytes)
+}
+
+// lastsBeyond is for how long there is room beside so many bytes that wait, with a limit of them
+// beside the log's; 0: none. What does not wait goes first, so it is room.
+func lastsBeyond(s Status, waits, limit int64) (time.Duration, bool) {
+	w := s.WAL
+	if !s.Running || w.Error != "" || w.BytesPerSec <= 0 {
+		return 0, false
+	}
+	room := int64(math.MaxInt64)
+	if w.MaxBytes > 0 {
+		room = w.MaxBytes - waits
+	}
+	if limit > 0 {
+		room = min(room, limit-waits)
+	}
+	if w.FreeBytes > 0 {
+		room = min(room, w.FreeBytes-w.MinFreeBytes+max(0, w.Bytes-waits))
+	}
+	return seconds(float64(max(0, room)) / w.BytesPerSec), true
+}
+
+// FullIn estimates when what waits for t fills its share of the log at the present rate. It knows nothing
+// where nothing waits or the target takes data.
+func FullIn(s Status, t TargetStatus) (time.Duration, bool) {
+	stuck := t.State == StateHeld || t.State == StateRetrying || t.State == StatePaused || t.State == StateStopped
+	if !stuck || t.PendingSamples == 0 || t.PendingBytes <= 0 {
+		return 0, false
+	}
+	return lastsFor(s, t)
+}
+
+// roomProblems tells of what is going to be lost, or refused, for want of room.
+func roomProblems(s Status) []Problem {
+	var all []Problem
+	w := s.WAL
+	then := "then the oldest samples are dropped"
+	if w.OnFull == "reject" {
+		then = "then new samples are refused"
+	}
+	warn := time.Duration(w.WarnFullSeconds * float64(time.Second))
+	for _, t := range s.Targets {
+		left, known := FullIn(s, t)
+		full := w.MaxBytes > 0 && float64(t.PendingBytes) >= fillWarn*float64(w.MaxBytes)
+		if !full && (!known || left >= warn) {
+			continue
+		}
+		p := Problem{SeverityWarning, "wal", fmt.Sprintf("%s of the log's %s wait for %s", size(t.PendingBytes), size(w.MaxBytes), t.Name),
+			"bring the target back, or raise wal.max_bytes and reload"}
+		if full {
+			p.Severity = SeverityError
+		}
+		if known {
+			p.Text += "; it lasts " + lasting(left) + " at this rate"
+		}
+		p.Text += "; " + then
+		all = append(all, p)
+		break
+	}
+	if free := freeProblem(w); free != nil {
+		all = append(all, *free)
+	}
+	return all
+}
+
+// freeProblem tells that little is free on the file system, before the log is bounded by it.
+func freeProblem(w WALStatus) *Problem {
+	if w.MinFreeBytes <= 0 || w.FreeBytes <= 0 || w.FreeBytes >= freeWarn*w.MinFreeBytes {
+		return nil
+	}
+	replaced := "what comes in replaces the oldest samples"
+	if w.OnFull == "reject" {
+		replaced = "new samples are refused"
+	}
+	p := &Problem{SeverityWarning, "wal", fmt.Sprintf("%s are free at %s. Below wal.min_free_bytes, %s, the log does not grow: %s",
+		size(w.FreeBytes), w.Dir, size(w.MinFreeBytes), replaced), "make room on that file system"}
+	if w.FreeBytes < w.MinFreeBytes {
+		p.Severity = SeverityError
+		p.Text = fmt.Sprintf("%s are free at %s, less than wal.min_free_bytes, %s: the log does not grow, and where it would, %s",
+			size(w.FreeBytes), w.Dir, size(w.MinFreeBytes), replaced)
+	}
+	return p
+}
+
+// lasting is a length of time in its two largest units.
+func lasting(d time.Duration) string {
+	days, hours, minutes := int64(d/(24*time.Hour)), int64(d/time.Hour)%24, int64(d/time.Minute)%60
+	switch {
+	case d >= 1000*24*time.Hour:
+		return "years"
+	case days > 0:
+		return fmt.Sprintf("%d d %d h", days, hours)
+	case hours > 0:
+		return fmt.Sprintf("%d h %d min", hours, minutes)
+	case minutes > 0:
+		return fmt.Sprintf("%d min", minutes)
+	}
+	return "less than a minute"
+}

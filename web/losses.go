@@ -1,0 +1,129 @@
+package web
+
+import (
+	"fmt"
+	"time"
+)
+
+// LossStatus is what was lost of one target for one reason in the last 24 hours.
+type LossStatus struct {
+	Target  string `json:"target,omitempty"` // empty: samples that the log refused, so no target gets them
+	Reason  string `json:"reason"`           // as in dropped; refused: by the log
+	Samples uint64 `json:"samples"`
+
+	// The losses were noticed between these times. FirstAt is zero if they are older than what the
+	// agent remembers.
+	FirstAt time.Time `json:"first_at,omitzero"`
+	LastAt  time.Time `json:"last_at"`
+
+	Acknowledged bool `json:"acknowledged"` // a person knows: hwsagent events ack
+}
+
+// ReasonRefused is the reason of samples that the log refused.
+const ReasonRefused = "refused"
+
+// alarms reports whether a loss is a warning.
+func (l LossStatus) alarms(now time.Time) bool {
+	return !l.Acknowledged && l.Samples > 0 && now.Sub(l.LastAt) < LossesFor
+}
+
+// lossesOf sums what was lost of a target, "" for the log, that nobody has acknowledged.
+func lossesOf(s Status, target string) (samples uint64, last time.Time) {
+	for _, l := range s.Losses {
+		if l.Target != target || !l.alarms(s.Now) {
+			continue
+		}
+		samples += l.Samples
+		if l.LastAt.After(last) {
+			last = l.LastAt
+		}
+	}
+	return samples, last
+}
+
+// lossProblems tells of each loss when, why, how many and what to do.
+func lossProblems(s Status) []Problem {
+	var all []Problem
+	for _, l := range s.Losses {
+		if !l.alarms(s.Now) {
+			continue
+		}
+		p := Problem{Severity: SeverityWarning, Subject: "wal", Text: lossText(s.Now, l), Try: lossTry(l)}
+		if l.Target != "" {
+			p.Subject = "target " + l.Target
+		}
+		if l.LastAt.After(s.Now.Add(-losingFor)) {
+			p.Severity = SeverityError
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+func lossText(now time.Time, l LossStatus) string {
+	when := "at " + clock(now, l.LastAt)
+	switch {
+	case l.FirstAt.IsZero():
+		when = "before " + clock(now, l.LastAt)
+	case l.LastAt.Sub(l.FirstAt) >= time.Minute:
+		when = "between " + clock(now, l.FirstAt) + " and " + clock(now, l.LastAt)
+	}
+	verb := "were"
+	if l.Samples == 1 {
+		verb = "was"
+	}
+	return fmt.Sprintf("%s %s lost %s: %s", samples(l.Samples), verb, when, lossCause(l))
+}
+
+// lossCause is a reason in words.
+func lossCause(l LossStatus) string {
+	switch l.Reason {
+	case "budget":
+		return "the log, or the target's max_backlog, was full, and the oldest samples went"
+	case "too_old":
+		return "they were older than queue_config.sample_age_limit"
+	case "rejected":
+		return "the receiver refused them"
+	case "unconfirmed":
+		return "they were in refused requests, and which of them are bad could not be found out"
+	case "damage":
+		return "a part of the log cannot be read"
+	case "power_cut":
+		return "the power, or the system, went down before they were durable"
+	case "future":
+		return "they were ahead of the receiver's clock by more than future_limit"
+	case "unsupported":
+		return "the protocol or the target's settings exclude samples of their kind"
+	case "no_tenant":
+		return "they belong to no tenant, and there is no default"
+	case ReasonRefused:
+		return "the log did not take them"
+	}
+	return l.Reason
+}
+
+// lossTry is what to do so that it does not happen again.
+func lossTry(l LossStatus) string {
+	const seen = "; `hwsagent events ack` ends this warning"
+	switch l.Reason {
+	case "budget":
+		return "raise wal.max_bytes, or the target's max_backlog, or make room on the disk; bring the target back" + seen
+	case "too_old":
+		return "raise or remove queue_config.sample_age_limit" + seen
+	case "rejected", "unconfirmed":
+		return "`hwsagent targets rejected " + l.Target + "` shows them with the receiver's words" + seen
+	case "damage":
+		return "look at the disk: `hwsagent wal inspect`, dmesg, smartctl" + seen
+	case "power_cut":
+		return "wal.sync: always, if not even that may happen" + seen
+	case "future":
+		return tryClock + seen
+	case "unsupported":
+		return "protobuf_message and send_native_histograms of the target say which kinds are sent; drop the others by write_relabel_configs" + seen
+	case "no_tenant":
+		return "write a default under hwsagent.tenant of the target" + seen
+	case ReasonRefused:
+		return "make room or repair the file system" + seen
+	}
+	return "`hwsagent events ack` ends this warning"
+}

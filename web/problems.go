@@ -1,0 +1,274 @@
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The severities of a [Problem] and levels of a [Verdict], worst first. A note is a fact
+// to know, such as a sample lost last week; it does not change the verdict.
+const (
+	SeverityError   = "error"
+	SeverityWarning = "warning"
+	SeverityNote    = "note"
+	LevelOK         = "ok"
+)
+
+// The states of a target, see [TargetStatus].
+const (
+	StateOK       = "ok"
+	StateBehind   = "behind"
+	StateRetrying = "retrying"
+	StateHeld     = "held"
+	StatePaused   = "paused"
+	StateStarting = "starting"
+	StateOrphan   = "orphan"
+	StateStopped  = "stopped"
+)
+
+// Bounds beyond which something is worth a person's attention.
+const (
+	lagError = 15 * time.Minute // of a target that takes nothing
+	skewWarn = 30 * time.Second // receivers refuse samples too far from their own clock
+	fillWarn = 0.8              // of the log's budget, taken by undelivered data
+	freeWarn = 2                // times min_free_bytes, of free space
+)
+
+// Problems is what needs a person, or will, as far as it can be told from the other
+// fields of s, worst first; never nil. It is pure: the time is s.Now.
+func Problems(s Status) []Problem {
+	all := slices.Concat([]Problem{}, configProblems(s), logProblems(s), roomProblems(s), clockProblems(s), lossProblems(s))
+	for _, t := range s.Targets {
+		all = append(all, targetProblems(s, t)...)
+	}
+	for _, p := range s.Probes {
+		if p.State == "failing" && s.WAL.Error != "" && strings.Contains(p.LastError, logErrorEnd(s.WAL.Error)) {
+			continue // it reads well; that the log does not take it is told
+		}
+		all = append(all, probeProblems(p)...)
+	}
+	for _, j := range s.Scrape {
+		all = append(all, scrapeProblems(j)...)
+	}
+	all = append(all, inputProblems(s)...)
+	for _, r := range s.Receivers {
+		all = append(all, receiverProblems(s, r)...)
+	}
+	if s.Running && len(s.Targets) == 0 {
+		all = append(all, Problem{SeverityWarning, "config", "no targets are configured: samples go into the log and nowhere else",
+			"add an entry under remote_write: and reload"})
+	}
+	slices.SortStableFunc(all, func(a, b Problem) int { return cmp.Compare(severity(a.Severity), severity(b.Severity)) })
+	return all
+}
+
+func severity(s string) int {
+	return slices.Index([]string{SeverityError, SeverityWarning, SeverityNote}, s)
+}
+
+func configProblems(s Status) []Problem {
+	var all []Problem
+	if u := s.Config.Underway; u != "" {
+		all = append(all, Problem{SeverityError, "config", u + ". Until that ends no other reload begins, nor a command that changes a target",
+			"look at the file, disk or host that is named; restart the agent if it does not answer any more"})
+	}
+	if s.Config.ReloadError == "" {
+		return all
+	}
+	return append(all, Problem{SeverityError, "config",
+		fmt.Sprintf("the reload at %s failed and changed nothing; what was loaded at %s is in force. %s",
+			clock(s.Now, s.Config.ReloadedAt), clock(s.Now, s.Config.LoadedAt), more(s.Config.ReloadError)),
+		"correct " + s.Config.File + ", look with `hwsagent check --no-network`, reload"})
+}
+
+func logProblems(s Status) []Problem {
+	var all []Problem
+	w := s.WAL
+	if w.Error != "" {
+		text := "the log cannot be written"
+		if !w.ErrorSince.IsZero() {
+			text += " since " + clock(s.Now, w.ErrorSince)
+		}
+		all = append(all, Problem{SeverityError, "wal", fmt.Sprintf("%s: %s. What is collected meanwhile is refused (%s so far)", text, w.Error, samples(w.Refused)),
+			"make room or repair the file system at " + w.Dir + "; the agent goes on by itself"})
+	}
+	return all
+}
+
+// logErrorEnd is the cause in an error of the log, without the segment, which changes.
+func logErrorEnd(text string) string {
+	if i := strings.LastIndex(text, ": "); i >= 0 {
+		return text[i+len(": "):]
+	}
+	return text
+}
+
+func targetProblems(s Status, t TargetStatus) []Problem {
+	var all []Problem
+	add := func(severity, text, try string) {
+		all = append(all, Problem{severity, "target " + t.Name, text, try})
+	}
+	lag := seconds(t.LagSeconds)
+	waiting := fmt.Sprintf("nothing is lost; %s wait on disk", samples(t.PendingSamples))
+	if t.Ledger.Dropped["budget"] > 0 || s.WAL.Error != "" {
+		waiting = samples(t.PendingSamples) + " wait on disk"
+	}
+	if never := deliveryOf(s, t) != DeliveryIdle && arrived(t.Ledger) == 0 && t.Ledger.Appended > t.Ledger.Filtered; never {
+		waiting += "; nothing was ever delivered to it"
+	}
+	switch t.State {
+	case StateHeld:
+		add(SeverityError, fmt.Sprintf("the receiver does not let the data in: %s. Held for %s; %s", why(t), span(lag), waiting), tryHeld(t))
+	case StateRetrying:
+		level := SeverityWarning
+		if lag > lagError {
+			level = SeverityError
+		}
+		add(level, fmt.Sprintf("no delivery: %s. %s behind; %s", why(t), span(lag), waiting),
+			cmp.Or(t.Try, "the agent keeps trying by itself; `hwsagent check` shows each step to the receiver"))
+	case StatePaused:
+		add(SeverityWarning, fmt.Sprintf("is paused since %s: nothing is sent; %s", clock(s.Now, t.PausedSince), waiting), "hwsagent targets resume "+t.Name)
+	case StateStopped:
+		if !s.Running && !t.PausedSince.IsZero() {
+			add(SeverityNote, fmt.Sprintf("is paused since %s, and stays so when the agent runs again", clock(s.Now, t.PausedSince)), "hwsagent targets resume "+t.Name)
+		}
+		if s.Running {
+			add(SeverityError, "does not run: "+why(t), "correct that; the agent tries again by itself")
+		} else if t.Why != "" {
+			add(SeverityError, t.Why, "")
+		}
+	case StateOrphan:
+		level := SeverityNote
+		if t.PendingSamples > 0 {
+			level = SeverityWarning
+		}
+		add(level, fmt.Sprintf("is %s; %s wait for it", why(t), samples(t.PendingSamples)),
+			"hwsagent targets adopt "+t.Name+" NEW, if it has another name now; hwsagent targets drop "+t.Name+", if nobody wants them")
+	default:
+		if t.MissedSamples > 0 {
+			add(SeverityWarning, missed(s, t), "")
+		} else if lag > late(s) {
+			text := fmt.Sprintf("%s behind, %s to go at %s", span(lag), samples(t.PendingSamples), rate(t.SentPerSec))
+			if gain := t.SentPerSec - s.WAL.SamplesPerSec; gain > 0 {
+				text += "; caught up in about " + span(seconds(float64(t.PendingSamples)/gain))
+			} else {
+				text += "; not catching up"
+			}
+			add(SeverityWarning, text, "")
+		} else if s.Running && arrived(t.Ledger) == 0 && t.Ledger.Appended > t.Ledger.Filtered {
+			add(SeverityWarning, waiting, "wait for the first request; `hwsagent check` shows each step to the receiver")
+		}
+		if t.Why != "" && t.MissedSamples == 0 {
+			add(SeverityNote, brief(t, t.Why), "")
+		}
+	}
+	if !t.Ledger.Balanced && (t.Ledger.Appended > 0 || t.Ledger.Delivered > 0) {
+		add(SeverityError, "its account of samples does not add up", "report it with the output of `hwsagent status --json`")
+	}
+	if t.Ledger.Lost > 0 {
+		add(SeverityNote, samples(t.Ledger.Lost)+" lost since it was first known: "+reasons(t.Ledger.Dropped), "")
+	}
+	if t.DeadLetters > 0 {
+		add(SeverityNote, fmt.Sprintf("%s refused by the receiver and kept as dead letters", samples(uint64(t.DeadLetters))), "")
+	}
+	if t.Credentials != "" {
+		add(SeverityWarning, "its credential files cannot be used: "+firstLine(t.Credentials), "correct the file: it is read again by itself; until then what it held before is used, if it was good at the start")
+	}
+	if t.Tenants != nil && len(t.Tenants.Strangers) > 0 {
+		add(strangers(t.Tenants))
+	}
+	all = append(all, expiryProblems(s, t)...)
+	all = append(all, skewProblems(s.Now, t)...)
+	return all
+}
+
+// missed tells of a backlog beside what is fresh.
+func missed(s Status, t TargetStatus) string {
+	text := "what is fresh arrives; a backlog of " + samples(t.MissedSamples)
+	if !t.OldestPending.IsZero() {
+		text += " since " + clock(s.Now, t.OldestPending)
+	}
+	if t.Why != "" {
+		return text + " waits: " + brief(t, t.Why)
+	}
+	return text + " follows beside it"
+}
+
+// why is the reason that a target itself gives, or its last error.
+func why(t TargetStatus) string {
+	switch {
+	case t.Why != "":
+		return brief(t, t.Why)
+	case t.LastError != "":
+		return brief(t, t.LastError)
+	}
+	return "reason unknown"
+}
+
+// brief is the first line of what happened at t, without the URL that stands beside it.
+func brief(t TargetStatus, text string) string {
+	return firstLine(strings.TrimPrefix(text, "post to "+t.URL+": "))
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return strings.TrimSuffix(strings.TrimSpace(line), ".")
+}
+
+// more is the first line of s, with a mark if there are others.
+func more(s string) string {
+	line, rest, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	if rest != "" {
+		line += " …"
+	}
+	return line
+}
+
+// tryHeld is what to do about a target that is held.
+func tryHeld(t TargetStatus) string {
+	if t.AwaitsClock {
+		return tryClock + ", the receiver's or this host's: the one that is wrong"
+	}
+	return cmp.Or(t.Try, "`hwsagent check` shows each step to the receiver; delivery goes on by itself when it lets data in")
+}
+
+func reasons(dropped map[string]uint64) string {
+	var parts []string
+	for reason, n := range dropped {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %s", count(n), strings.ReplaceAll(reason, "_", " ")))
+		}
+	}
+	slices.Sort(parts)
+	if len(parts) == 0 {
+		return "reason unknown"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func probeProblems(p ProbeStatus) []Problem {
+	subject := "probe " + p.Name
+	var all []Problem
+	switch p.State {
+	case "failing":
+		times := "once"
+		if p.Failures > 1 {
+			times = fmt.Sprintf("%d times in a row", p.Failures)
+		}
+		all = append(all, Problem{SeverityWarning, subject, fmt.Sprintf("failed %s: %s", times, firstLine(p.LastError)),
+			"`hwsagent probe " + p.Name + "` runs it once and shows what it reads"})
+	case "hung":
+		all = append(all, Problem{SeverityWarning, subject, "hangs and does not come back; the others are not affected", "look at the device or mount that it reads"})
+	case "ok":
+		if p.LastError != "" {
+			all = append(all, Problem{SeverityNote, subject, firstLine(p.LastError), "`hwsagent probe " + p.Name + "` runs it once and shows what it reads"})
+		}
+	}
+	if p.Refused > 0 {
+		all = append(all, Problem{SeverityNote, subject, samples(p.Refused) + " were invalid or refused by the log", ""})
+	}
+	return all
+}

@@ -1,0 +1,315 @@
+package web
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// history is what really happened to each sample: the oracle of [TestAllIsWell] looks at nothing
+// else.
+type history struct {
+	rnd     *rand.Rand
+	now     time.Time
+	inputs  []time.Duration // their intervals
+	targets []*fate
+}
+
+// fate is what happened to the samples of one target.
+type fate struct {
+	name              string
+	state             string
+	waiting           []waits
+	delivered, filter uint64
+	lost              []loss
+	removed           bool // from the configuration
+}
+
+type waits struct {
+	at    time.Time
+	every time.Duration
+}
+
+type loss struct {
+	at   time.Time
+	n    uint64
+	seen bool // acknowledged
+}
+
+func newHistory(rnd *rand.Rand) *history {
+	h := &history{rnd: rnd, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
+	for range 1 + rnd.IntN(3) {
+		h.inputs = append(h.inputs, time.Duration(1+rnd.IntN(120))*time.Second)
+	}
+	for i := range 1 + rnd.IntN(3) {
+		h.targets = append(h.targets, &fate{name: fmt.Sprint("t", i), state: StateOK})
+	}
+	return h
+}
+
+// step lets some time pass and some things happen.
+func (h *history) step() {
+	h.now = h.now.Add([]time.Duration{time.Second, 20 * time.Second, time.Minute, time.Hour, 13 * time.Hour}[h.rnd.IntN(5)])
+	for _, f := range h.targets {
+		if h.rnd.IntN(12) == 0 {
+			f.state = []string{StateOK, StateOK, StateOK, StateBehind, StateRetrying, StateHeld, StatePaused, StateStarting}[h.rnd.IntN(8)]
+			f.removed = h.rnd.IntN(15) == 0
+		}
+		if h.rnd.IntN(10) > 0 {
+			h.collect(f)
+		}
+		switch h.rnd.IntN(20) {
+		case 0:
+			f.lose(h.now, h.rnd.IntN(len(f.waiting)+1))
+		case 1:
+			for i := range f.lost {
+				f.lost[i].seen = true
+			}
+		case 2:
+			n := h.rnd.IntN(len(f.waiting) + 1)
+			f.waiting, f.filter = f.waiting[n:], f.filter+uint64(n)
+		default:
+			if f.state == StateOK || f.state == StateBehind {
+				n := len(f.waiting)
+				if h.rnd.IntN(4) == 0 {
+					n = h.rnd.IntN(n + 1)
+				}
+				f.waiting, f.delivered = f.waiting[n:], f.delivered+uint64(n)
+			}
+		}
+	}
+}
+
+func (h *history) collect(f *fate) {
+	for _, every := range h.inputs {
+		f.waiting = append(f.waiting, waits{h.now.Add(-time.Duration(h.rnd.Int64N(int64(every)))), every})
+	}
+}
+
+func (f *fate) lose(now time.Time, n int) {
+	if n > 0 {
+		f.waiting = f.waiting[n:]
+		f.lost = append(f.lost, loss{at: now, n: uint64(n)})
+	}
+}
+
+// allIsWell is the promise of the words, sample by sample.
+func (h *history) allIsWell() (bool, string) {
+	for _, f := range h.targets {
+		for _, w := range f.waiting {
+			if h.now.Sub(w.at) > w.every+30*time.Second {
+				return false, fmt.Sprintf("a sample of %v waits for %s since %v", w.every, f.name, h.now.Sub(w.at))
+			}
+		}
+		had := uint64(len(f.waiting)) + f.delivered
+		for _, l := range f.lost {
+			if had += l.n; !l.seen && h.now.Sub(l.at) < 24*time.Hour {
+				return false, fmt.Sprintf("%d samples of %s were lost %v ago", l.n, f.name, h.now.Sub(l.at))
+			}
+		}
+		if had > 0 && f.delivered == 0 {
+			return false, f.name + " took nothing"
+		}
+	}
+	return true, ""
+}
+
+// status is what the agent would know of it.
+func (h *history) status() Status {
+	s := Status{Schema: 1, Running: true, Now: h.now}
+	for i, every := range h.inputs {
+		s.Probes = append(s.Probes, ProbeStatus{Name: fmt.Sprint("p", i), Interval: every, State: "ok"})
+	}
+	for _, f := range h.targets {
+		t := TargetStatus{Name: f.name, State: f.state, PendingSamples: uint64(len(f.waiting))}
+		if f.removed {
+			if t.State = StateOrphan; len(f.waiting) == 0 {
+				t.State = StatePaused // an agent does not tell of an orphan that has nothing
+			}
+		}
+		lost := uint64(0)
+		for _, l := range f.lost {
+			lost += l.n
+			if len(s.Losses) > 0 && s.Losses[len(s.Losses)-1].Target == f.name && s.Losses[len(s.Losses)-1].Acknowledged == l.seen {
+				last := &s.Losses[len(s.Losses)-1]
+				last.Samples, last.LastAt = last.Samples+l.n, l.at
+				continue
+			}
+			s.Losses = append(s.Losses, LossStatus{Target: f.name, Reason: "budget", Samples: l.n, FirstAt: l.at, LastAt: l.at, Acknowledged: l.seen})
+		}
+		for _, w := range f.waiting {
+			if t.OldestPending.IsZero() || w.at.Before(t.OldestPending) {
+				t.OldestPending = w.at
+			}
+		}
+		if h.rnd.IntN(10) == 0 {
+			t.OldestPending = time.Time{} // not read yet
+		}
+		if !t.OldestPending.IsZero() {
+			t.LagSeconds = h.now.Sub(t.OldestPending).Seconds()
+		}
+		t.Ledger = LedgerStatus{Delivered: f.delivered, Filtered: f.filter, Dropped: map[string]uint64{"budget": lost}, Lost: lost, Pending: t.PendingSamples, Balanced: true}
+		t.Ledger.Appended = f.delivered + f.filter + lost + t.PendingSamples
+		s.WAL.Appended = max(s.WAL.Appended, t.Ledger.Appended)
+		s.Targets = append(s.Targets, t)
+	}
+	return Judged(s)
+}
+
+// TestAllIsWell: whatever happens to the samples, the verdict says that all is well only if nothing waits for
+// longer than its interval and 30 s, each target that had something took it, and nothing was lost
+// since yesterday that nobody knows of. Words, level, exit code and severities agree.
+func TestAllIsWell(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	if s := os.Getenv("VERDICT_SEED"); s != "" {
+		seed, _ = strconv.ParseUint(s, 10, 64)
+	}
+	t.Logf("VERDICT_SEED=%d", seed)
+	well, states, ill := 0, map[string]int{}, 0
+	for round := range uint64(3000) {
+		h := newHistory(rand.New(rand.NewPCG(seed, round)))
+		for range 30 {
+			h.step()
+			s := h.status()
+			for _, target := range s.Targets {
+				states[target.Delivery]++
+			}
+			really, why := h.allIsWell()
+			if !really {
+				ill++
+			}
+			v := *s.Verdict
+			switch {
+			case v.Level == LevelOK && !really:
+				t.Fatalf("round %d: %q, but %s", round, v.Text, why)
+			case (v.Level == LevelOK) != (v.ExitCode == ExitAllWell):
+				t.Fatalf("round %d: level %s, exit code %d", round, v.Level, v.ExitCode)
+			case v.Level != LevelOK && strings.HasPrefix(v.Text, "All "):
+				t.Fatalf("round %d: level %s says %q", round, v.Level, v.Text)
+			}
+			if v.Level == LevelOK {
+				well++
+			}
+		}
+	}
+	if well < 100 || ill < 100 {
+		t.Errorf("%d verdicts were good, and %d histories were not: the histories are too much alike", well, ill)
+	}
+	for _, want := range []string{Delivering, DeliveryNever, DeliveryBehind, DeliveryHeld, DeliveryLosing, DeliveryLost, DeliveryPaused, DeliveryIdle} {
+		if states[want] == 0 {
+			t.Errorf("no target was ever %s: %v", want, states)
+		}
+	}
+	t.Logf("%d good verdicts; %v", well, states)
+}
+
+// A target that is well is said to be, and each thing that is not well is named and has its exit code.
+func TestEachThingCounts(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	good := func() Status {
+		return Status{Running: true, Now: now, WAL: WALStatus{Appended: 9, MaxBytes: 1 << 30, FreeBytes: 1 << 40, MinFreeBytes: 1 << 28},
+			Probes:  []ProbeStatus{{Name: "host", State: "ok", Interval: 15 * time.Second}},
+			Targets: []TargetStatus{{Name: "a", State: StateOK, Ledger: LedgerStatus{Appended: 9, Delivered: 9, Balanced: true}}, {Name: "b", State: StateOK, Ledger: LedgerStatus{Appended: 9, Delivered: 9, Balanced: true}}}}
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*Status)
+		code   int
+		text   string // in the verdict
+		state  string // of the first target
+	}{
+		{"all is well", func(*Status) {}, ExitAllWell, "All data is delivered", Delivering},
+		{"never delivered", func(s *Status) {
+			s.Targets[0].Ledger = LedgerStatus{Appended: 9, Pending: 9, Balanced: true}
+		}, ExitTarget, "not at a", DeliveryNever},
+		{"held", func(s *Status) { s.Targets[0].State = StateHeld }, ExitTarget, "not at a", DeliveryHeld},
+		{"behind", func(s *Status) { s.Targets[0].LagSeconds = 46 }, ExitTarget, "up to 46 s late", DeliveryBehind},
+		{"nearly behind", func(s *Status) { s.Targets[0].LagSeconds = 44 }, ExitAllWell, "All data arrives, 44 s behind", Delivering},
+		{"of unknown age", func(s *Status) { s.Targets[0].PendingSamples = 5 }, ExitTarget, "Data arrives", DeliveryIdle},
+		{"losing", func(s *Status) {
+			s.Losses = []LossStatus{{Target: "a", Reason: "budget", Samples: 144329, FirstAt: now.Add(-time.Hour), LastAt: now.Add(-time.Minute)}}
+		}, ExitTarget, "are being lost", DeliveryLosing},
+		{"lost", func(s *Status) {
+			s.Losses = []LossStatus{{Target: "a", Reason: "budget", Samples: 144329, FirstAt: now.Add(-2 * time.Hour), LastAt: now.Add(-time.Hour)}}
+		}, ExitTarget, "144\u202f329 samples were lost", DeliveryLost},
+		{"lost and acknowledged", func(s *Status) {
+			s.Losses = []LossStatus{{Target: "a", Reason: "budget", Samples: 144329, LastAt: now.Add(-time.Hour), Acknowledged: true}}
+		}, ExitAllWell, "All data", Delivering},
+		{"lost two days ago", func(s *Status) {
+			s.Losses = []LossStatus{{Target: "a", Reason: "budget", Samples: 144329, LastAt: now.Add(-48 * time.Hour)}}
+		}, ExitAllWell, "All data", Delivering},
+		{"refused by the log", func(s *Status) {
+			s.Losses = []LossStatus{{Reason: ReasonRefused, Samples: 7, FirstAt: now.Add(-time.Hour), LastAt: now.Add(-time.Hour)}}
+		}, ExitAttention, "7 samples were lost", Delivering},
+		{"paused", func(s *Status) { s.Targets[0].State = StatePaused }, ExitTarget, "not at a", DeliveryPaused},
+		{"a reload failed", func(s *Status) { s.Config.ReloadError = "x" }, ExitAttention, "something needs attention", Delivering},
+		{"a probe fails", func(s *Status) { s.Probes[0].State = "failing" }, ExitAttention, "something needs attention", Delivering},
+		{"little is free", func(s *Status) { s.WAL.FreeBytes = 1<<29 - 1 }, ExitAttention, "something needs attention", Delivering},
+		{"not running", func(s *Status) { s.Running = false }, ExitNotRunning, "not running", DeliveryIdle},
+		{"an orphan waits", func(s *Status) { s.Targets[0].State, s.Targets[0].PendingSamples = StateOrphan, 5 }, ExitTarget, "something needs attention", DeliveryHeld},
+		{"it lasts a day and no more", func(s *Status) {
+			s.WAL.BytesPerSec, s.WAL.WarnFullSeconds = 12000, 86400
+			s.Targets[0].State, s.Targets[0].PendingSamples, s.Targets[0].PendingBytes = StateHeld, 5, 1<<26
+		}, ExitTarget, "not at a", DeliveryHeld},
+	} {
+		s := good()
+		c.change(&s)
+		s = Judged(s)
+		if v := *s.Verdict; v.ExitCode != c.code || !strings.Contains(v.Text, c.text) || (v.Level == LevelOK) != (c.code == ExitAllWell) {
+			t.Errorf("%s: %+v, want exit code %d and %q", c.name, v, c.code, c.text)
+		}
+		if s.Targets[0].Delivery != c.state {
+			t.Errorf("%s: target a is %s, want %s", c.name, s.Targets[0].Delivery, c.state)
+		}
+		for _, p := range s.Problems {
+			if p.Severity != SeverityNote && (p.Text == "" || p.Try == "" && !strings.Contains(p.Text, "behind")) {
+				t.Errorf("%s: the problem %+v does not say what to do", c.name, p)
+			}
+		}
+	}
+}
+
+// A loss says when, why, how many and what to do.
+func TestLossIsTold(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	s := Judged(Status{Running: true, Now: now, Losses: []LossStatus{
+		{Target: "a", Reason: "budget", Samples: 144329, FirstAt: now.Add(-2 * time.Hour), LastAt: now.Add(-time.Hour)},
+		{Target: "a", Reason: "rejected", Samples: 1, LastAt: now.Add(-time.Hour)},
+	}, Targets: []TargetStatus{{Name: "a", State: StateOK}}})
+	var said strings.Builder
+	for _, p := range s.Problems {
+		fmt.Fprintln(&said, p.Severity, p.Subject, p.Text, p.Try)
+	}
+	for _, want := range []string{"144\u202f329 samples were lost between 10:00:00 and 11:00:00: the log", "wal.max_bytes", "events ack",
+		"1 sample was lost before 11:00:00: the receiver refused", "hwsagent targets rejected a"} {
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("%q is not told:\n%s", want, said.String())
+		}
+	}
+}
+
+func TestLasts(t *testing.T) {
+	s := Status{Running: true, WAL: WALStatus{MaxBytes: 1000_000, Bytes: 400_000, FreeBytes: 500_000, MinFreeBytes: 100_000, BytesPerSec: 1},
+		Targets: []TargetStatus{{Name: "a", PendingBytes: 300_000}}}
+	// The budget has room for 700,000, the file system for 400,000 and what is delivered of the log.
+	if d, ok := Lasts(s); !ok || d != 500_000*time.Second {
+		t.Errorf("lasts %v, %v", d, ok)
+	}
+	s.WAL.FreeBytes = 1 << 40
+	if d, _ := Lasts(s); d != 700_000*time.Second {
+		t.Errorf("lasts %v with much free space", d)
+	}
+	s.Targets[0].State, s.Targets[0].PendingSamples, s.Targets[0].MaxBacklogBytes = StateHeld, 1, 300_060
+	if d, ok := FullIn(s, s.Targets[0]); !ok || d != time.Minute {
+		t.Errorf("the target's share lasts %v, %v", d, ok)
+	}
+	for d, want := range map[time.Duration]string{76 * time.Hour: "3 d 4 h", 250 * time.Minute: "4 h 10 min", 59 * time.Second: "less than a minute", 2 * time.Minute: "2 min", 1 << 62: "years"} {
+		if got := lasting(d); got != want {
+			t.Errorf("%v: %s, want %s", d, got, want)
+		}
+	}
+}
