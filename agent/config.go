@@ -59,7 +59,7 @@ func (g *GlobalConfig) Labels() labels.Labels { return labels.FromMap(g.External
 type WALConfig struct {
 	Sync         SyncMode       `yaml:"sync"`           // default 1s
 	MaxBytes     config.Bytes   `yaml:"max_bytes"`      // of the whole log; default 2GiB
-	MinFreeBytes config.Bytes   `yaml:"min_free_bytes"` // left free on the file system; default 256MiB
+	MinFreeBytes config.Bytes   `yaml:"min_free_bytes"` // with less free the log does not grow; default 256MiB
 	OnFull       string         `yaml:"on_full"`        // drop_oldest (the default) or reject
 	Retain       model.Duration `yaml:"retain"`         // how long delivered data is kept; default 0s
 	// WarnFullWithin: a target that takes nothing is a problem of the log once the log lasts less long

@@ -22,6 +22,7 @@ type budget struct {
 
 	low  atomic.Bool  // less than MinFreeBytes is free, as of the last check
 	free atomic.Int64 // bytes free at the last check
+	most atomic.Int64 // bytes that the log may have for want of free space; 0: there is enough. See bound
 
 	mu      sync.Mutex // held while segments are removed, over I/O; guards garbage
 	garbage []int      // numbers of segments whose files could not be removed yet
@@ -67,6 +68,14 @@ func (g *budget) full(bytes int64) error {
 	return nil
 }
 
+// fits reports whether so many bytes more are within the bounds, as far as they were last seen.
+func (g *budget) fits(bytes int64) bool {
+	s := g.config()
+	_, used := g.index.usage()
+	most := g.most.Load()
+	return (s.MaxBytes <= 0 || used+bytes <= s.MaxBytes) && (most <= 0 || used+bytes <= most)
+}
+
 // makeRoom makes room for so many bytes, if letting segments go can. It waits for whoever
 // is at it already: going on without would go beyond the budget.
 func (g *budget) makeRoom(bytes int64) { g.enforce(bytes) }
@@ -79,17 +88,18 @@ func (g *budget) enforce(reserve int64) (active bool) {
 	s := g.config()
 	g.collect()
 
-	for g.over(s, reserve) || s.Retain <= 0 || g.expired(s) {
+	for g.over(s, reserve) || g.low.Load() || s.Retain <= 0 || g.expired(s) {
 		if ok := g.dropDelivered(); !ok {
 			break
 		}
 	}
+	g.bound(s)
 	for s.policy() == DropOldest && g.over(s, reserve) {
 		seg, end, ok := g.index.oldest()
 		if !ok {
 			// What is being written may be the problem, once there is something to gain.
 			_, used := g.index.usage()
-			return s.MaxBytes > 0 && used > s.MaxBytes || used > minDroppable
+			return s.MaxBytes > 0 && used > s.MaxBytes || g.most.Load() > 0 && used > max(g.most.Load(), minDroppable)
 		}
 		if err := g.drop(seg, end); err != nil {
 			g.note("let the oldest segment go", err)
@@ -99,22 +109,45 @@ func (g *budget) enforce(reserve int64) (active bool) {
 	return false
 }
 
+// bound keeps the log from growing while less than MinFreeBytes is free: it may be as long as it was when
+// that began, once what is delivered had gone. What waits is not let go to make room for the files of others.
+func (g *budget) bound(s Settings) {
+	if !g.low.Load() || g.most.Load() > 0 {
+		return
+	}
+	_, used := g.index.usage()
+	least := min(leastLog, s.MinFreeBytes/4, used+g.free.Load())
+	g.most.Store(max(used, least, 1))
+}
+
+// unbound ends that when there is room for the log to be as long as it may be, and MinFreeBytes beside it: else each
+// segment that makes room for the next would end it, and the log lose the room that others take meanwhile.
+func (g *budget) unbound(s Settings, free int64) {
+	_, used := g.index.usage()
+	if most := g.most.Load(); most > 0 && (s.MinFreeBytes <= 0 || free >= s.MinFreeBytes+max(0, most-used)) {
+		g.most.Store(0)
+	}
+}
+
+// leastLog is how long a log may become although less than MinFreeBytes is free, in bytes, if that is a
+// quarter of MinFreeBytes at most: two segments of the usual length, since a segment cannot go before
+// it has ended, nor, without a loss, before it is delivered.
+const leastLog = 2 * defaultSegmentBytes
+
 // minDroppable is how long an active segment is at least that is sealed for want of
 // free space, in bytes: shorter ones free nothing worth the loss.
 const minDroppable = 1 << 20
 
-// over reports whether there is too little room for so many bytes.
+// over looks how much is free, and reports whether there is too little room for so many bytes.
 func (g *budget) over(s Settings, reserve int64) bool {
-	if _, used := g.index.usage(); s.MaxBytes > 0 && used+reserve > s.MaxBytes {
-		return true
-	}
 	free, err := g.dir.free()
 	g.note("check free space", err)
 	if err == nil {
 		g.free.Store(free)
+		g.unbound(s, free)
 	}
 	g.low.Store(err == nil && s.MinFreeBytes > 0 && free < s.MinFreeBytes)
-	return g.low.Load()
+	return !g.fits(reserve)
 }
 
 // expired reports whether the oldest segment was sealed longer ago than Retain.

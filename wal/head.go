@@ -3,6 +3,7 @@ package wal
 import (
 	"context"
 	"io"
+	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
 )
@@ -44,6 +45,8 @@ type segmentRef struct {
 	// could not be truncated (in an earlier process too: see [Header.PrevEnd]); else
 	// the file's size.
 	Size int64
+
+	Created time.Time // when it began, by the wall clock of that time; zero if not known
 
 	// Before is the smallest commit number that the header of a later segment names as the
 	// last one before that segment, if Next says that there is a readable one. Commits beyond

@@ -22,6 +22,9 @@ type segment struct {
 	before Mark
 	known  bool
 
+	// created is when it began, by the wall clock of that time; zero if the header is unreadable.
+	created time.Time
+
 	// sealed is when it was written last, with a monotonic reading, so that a step of the
 	// wall clock does not make it older; zero while it is active.
 	sealed time.Time
@@ -71,7 +74,7 @@ func (ix *index) publish(h Header, m Mark) {
 	defer ix.mu.Unlock()
 	if n := len(ix.list); n == 0 || ix.list[n-1].number != m.Segment {
 		before := Mark{Log: h.Log, Commit: h.Commit, Total: h.Found}
-		ix.list = append(ix.list, segment{number: m.Segment, id: h.Segment, before: before, known: true})
+		ix.list = append(ix.list, segment{number: m.Segment, id: h.Segment, before: before, known: true, created: time.UnixMilli(h.CreatedAt)})
 	}
 	last := &ix.list[len(ix.list)-1]
 	ix.written += m.Offset - last.size
@@ -144,7 +147,7 @@ func (ix *index) segments() []segmentRef {
 	refs := make([]segmentRef, len(ix.list))
 	var later segmentRef // has what the headers of later segments say
 	for i, s := range slices.Backward(ix.list) {
-		refs[i] = segmentRef{Number: s.number, Size: s.end, Before: later.Before, Next: later.Next}
+		refs[i] = segmentRef{Number: s.number, Size: s.end, Created: s.created, Before: later.Before, Next: later.Next}
 		if s.known {
 			later.follows(s.before.Commit)
 		}

@@ -41,7 +41,7 @@ type Settings struct {
 	Sync time.Duration
 
 	MaxBytes     int64         // of all segments together; 0: no limit
-	MinFreeBytes int64         // to leave free on the file system; 0: no limit
+	MinFreeBytes int64         // with less free on the file system the log does not grow; 0: no limit
 	OnFull       OnFull        // "" means DropOldest
 	Retain       time.Duration // how long segments are kept after they were sealed, if delivered and the budget permitting
 	OrphanTTL    time.Duration // how long a Log is open and a target is neither enrolled nor open before its queue goes, all lives together; 0: for ever
@@ -168,7 +168,7 @@ func (l *Log) open(o Options) (err error) {
 	l.budget = &budget{dir: l.dir, index: l.index, targets: l.targets, metrics: l.metrics, logger: l.logger, settings: o.Settings}
 	l.writer = &writer{
 		dir: l.dir, logger: l.logger, series: l.series, index: l.index, metrics: l.metrics, now: o.Now,
-		makeRoom: l.budget.makeRoom, full: l.budget.full, config: l.budget.config,
+		makeRoom: l.budget.makeRoom, full: l.budget.full, fits: l.budget.fits, config: l.budget.config,
 		inPlace: l.inPlace, segmentBytes: o.SegmentBytes, rolled: make(chan struct{}, 1),
 	}
 	l.writer.cond.L = &l.writer.mu

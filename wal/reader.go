@@ -153,15 +153,38 @@ func (r *Reader) Split() bool {
 func (r *Reader) Pending() int64 { return r.target.pendingBytes(r.tail.segments(), r.tail.head()) }
 
 // OldestPending is the timestamp of the oldest sample without a final outcome among
-// those that were read; the zero time if there is none. It may be somewhat earlier
-// when a great many entries wait.
+// those that were read. It may be somewhat earlier when a great many entries wait. If none was read of what waits
+// it is when the segment began where that begins, which is where the log let the older ones go; else the
+// zero time.
 func (r *Reader) OldestPending() time.Time {
 	if _, ok := r.behind.Reach(); ok {
 		if t := r.behind.oldestPending(); !t.IsZero() {
 			return t
 		}
 	}
-	return r.oldestPending()
+	if t := r.oldestPending(); !t.IsZero() {
+		return t
+	}
+	return r.oldestUnread()
+}
+
+// oldestUnread is when what waits was given to the log, if that is the beginning of a segment.
+func (r *Reader) oldestUnread() time.Time {
+	sp := r.Savepoint()
+	open := sp.open(r.tail.head())
+	if len(open) == 0 {
+		return time.Time{}
+	}
+	from := open[0].From
+	for _, s := range r.tail.segments() {
+		switch {
+		case s.Number > from.Segment:
+			return s.Created
+		case s.Number == from.Segment && s.Size > from.Offset:
+			return time.Time{}
+		}
+	}
+	return time.Time{}
 }
 
 // Skipped is what the reader met since it was opened: bytes of the log skipped as

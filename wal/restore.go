@@ -65,7 +65,7 @@ func (l *Log) restore() error {
 			l.logger.Error("A segment begins like another one; where it holds what it should, that is read", "segment", segmentName(s.number), "like", segmentName(h.Number))
 			continue
 		}
-		s.id, s.known = h.Segment, true
+		s.id, s.known, s.created = h.Segment, true, time.UnixMilli(h.CreatedAt)
 		s.before = Mark{Log: h.Log, Commit: h.Commit, Total: h.Found}
 		if i > 0 && list[i-1].number == h.Number-1 && h.PrevID != (ID{}) {
 			prev := &list[i-1]

@@ -25,8 +25,9 @@ type writer struct {
 	// would go beyond the budget. full says why so many more must be refused.
 	makeRoom func(bytes int64)
 	full     func(bytes int64) error
-	config   func() Settings // at present
-	inPlace  func() error    // why a later process would not find the log; nil if it would
+	fits     func(bytes int64) bool // reports whether so many more are within the bounds already
+	config   func() Settings        // at present
+	inPlace  func() error           // why a later process would not find the log; nil if it would
 
 	segmentBytes int64
 	rolled       chan struct{} // wakes run to sync before; has room for one
@@ -196,9 +197,8 @@ func (w *writer) log(b *batch) error {
 
 // fit makes room for what the encoder has built of that segment, or says why there is none.
 func (w *writer) fit(id ID) error {
-	most := w.config().MaxBytes
 	bytes := w.index.growth(id, w.encoder.pages.end())
-	if _, used := w.index.usage(); most <= 0 || used+bytes <= most {
+	if w.fits(bytes) {
 		return nil
 	}
 	w.makeRoom(bytes)
