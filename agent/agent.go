@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"hwsagent/agent/control"
+	"hwsagent/agent/events"
 	"hwsagent/agent/systemd"
 	"hwsagent/inputs"
 	"hwsagent/inputs/panics"
@@ -60,6 +61,7 @@ type Agent struct {
 	appended rate // samples of the log
 	written  rate // bytes of the log
 	clock    *clock
+	events   *events.Journal
 
 	closeLog    func() error  // log.Close
 	closeWithin time.Duration // see there
@@ -103,6 +105,7 @@ func New(o Options) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.openEvents()
 	a.closeLog, a.closeWithin = a.log.Close, closeWithin
 	if err := a.build(cfg); err != nil {
 		return nil, errors.Join(err, a.log.Close())

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"hwsagent/wal"
 	"hwsagent/watchdog"
@@ -18,6 +19,13 @@ func (a *Agent) control() http.Handler {
 	mux.HandleFunc("POST /control/test", func(w http.ResponseWriter, h *http.Request) {
 		t, err := a.testTarget(h.Context(), h.URL.Query().Get("target"))
 		answer(w, t, err)
+	})
+	mux.HandleFunc("POST /control/events/ack", func(w http.ResponseWriter, _ *http.Request) {
+		n, err := a.acknowledge()
+		answer(w, EventsAck{Schema: 1, Samples: n, Running: true}, err)
+	})
+	mux.HandleFunc("POST /control/events/list", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, EventList{Schema: 1, Running: true, Events: a.events.Events(time.Now())}, nil)
 	})
 	mux.HandleFunc("POST /control/{action}", func(w http.ResponseWriter, h *http.Request) {
 		r, err := parseRequest(h)

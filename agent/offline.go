@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"hwsagent/agent/events"
 	"hwsagent/wal"
 	"hwsagent/web"
 )
@@ -50,6 +51,8 @@ func OfflineStatus(storage string, now time.Time) (web.Status, error) {
 	for _, t := range in.Targets {
 		s.Targets = append(s.Targets, offlineTarget(t, now))
 	}
+	journal, _ := events.Open(storage) // what cannot be read is in the ledgers, without its time
+	s.Losses = journal.Account(s)
 	return web.Judged(s), nil
 }
 

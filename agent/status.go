@@ -57,6 +57,7 @@ func (a *Agent) Status() web.Status {
 	for _, r := range a.intake.Status() {
 		s.Receivers = append(s.Receivers, receiverStatus(r, now))
 	}
+	s.Losses = a.events.Account(s)
 	return web.Judged(s)
 }
 
@@ -93,6 +94,7 @@ func (t *target) status(stepped, now time.Time) web.TargetStatus {
 	if !t.paused.IsZero() {
 		s.State, s.Why, s.PausedSince = web.StatePaused, "paused with hwsagent targets pause", byClock(now, t.paused)
 	}
+	s.CredentialsAt = byClock(now, t.client.CredentialsRenewed())
 	if err := t.client.CredentialError(); err != nil {
 		s.Credentials = err.Error()
 	}

@@ -48,7 +48,7 @@ func lossProblems(s Status) []Problem {
 		if !l.alarms(s.Now) {
 			continue
 		}
-		p := Problem{Severity: SeverityWarning, Subject: "wal", Text: lossText(s.Now, l), Try: lossTry(l)}
+		p := Problem{Severity: SeverityWarning, Subject: "wal", Text: l.Text(s.Now), Try: lossTry(l)}
 		if l.Target != "" {
 			p.Subject = "target " + l.Target
 		}
@@ -60,7 +60,8 @@ func lossProblems(s Status) []Problem {
 	return all
 }
 
-func lossText(now time.Time, l LossStatus) string {
+// Text says how many samples were lost, when, and why.
+func (l LossStatus) Text(now time.Time) string {
 	when := "at " + clock(now, l.LastAt)
 	switch {
 	case l.FirstAt.IsZero():

@@ -197,6 +197,9 @@ func missed(s Status, t TargetStatus) string {
 	return text + " follows beside it"
 }
 
+// Brief says in a line why a target takes nothing.
+func Brief(t TargetStatus) string { return why(t) }
+
 // why is the reason that a target itself gives, or its last error.
 func why(t TargetStatus) string {
 	switch {
@@ -212,6 +215,9 @@ func why(t TargetStatus) string {
 func brief(t TargetStatus, text string) string {
 	return firstLine(strings.TrimPrefix(text, "post to "+t.URL+": "))
 }
+
+// FirstLine is the first line of a text, without its period.
+func FirstLine(s string) string { return firstLine(s) }
 
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")

@@ -105,21 +105,22 @@ type TargetStatus struct {
 	Fallback      string    `json:"protocol_fallback,omitempty"` // why that is 1.0 although 2.0 was asked for
 	FallbackUntil time.Time `json:"protocol_fallback_until,omitzero"`
 
-	Shards      int           `json:"shards"`
-	MaxShards   int           `json:"max_shards"`
-	Retries     uint64        `json:"retries"`                     // requests with samples that were sent before
-	Failed      uint64        `json:"failed_requests"`             // of any kind, that the receiver did not accept
-	Credentials string        `json:"credentials_error,omitempty"` // why credential files cannot be used as they are now; the former contents are in use
-	LastSuccess time.Time     `json:"last_success,omitzero"`
-	LastError   string        `json:"last_error,omitempty"`
-	LastErrorAt time.Time     `json:"last_error_at,omitzero"`
-	Failure     string        `json:"failure,omitempty"`      // what last_error is about, in a word: credentials, path, proxy, …
-	Try         string        `json:"try,omitempty"`          // what a person may do about that, while no data goes through
-	NextTry     time.Time     `json:"next_try,omitzero"`      // when backing off or held
-	AwaitsClock bool          `json:"awaits_clock,omitempty"` // samples wait for the receiver's clock, which is behind
-	ClockSkew   time.Duration `json:"clock_skew_ns"`          // this host's clock minus the receiver's Date; 0 if unknown
-	FutureLimit time.Duration `json:"future_limit_ns"`        // samples further ahead of the receiver's clock are not sent; 0: no limit
-	DeadLetters int           `json:"dead_letters"`
+	Shards        int           `json:"shards"`
+	MaxShards     int           `json:"max_shards"`
+	Retries       uint64        `json:"retries"`                     // requests with samples that were sent before
+	Failed        uint64        `json:"failed_requests"`             // of any kind, that the receiver did not accept
+	Credentials   string        `json:"credentials_error,omitempty"` // why credential files cannot be used as they are now; the former contents are in use
+	CredentialsAt time.Time     `json:"credentials_at,omitzero"`     // when the credentials in use were read, if they have changed since the start
+	LastSuccess   time.Time     `json:"last_success,omitzero"`
+	LastError     string        `json:"last_error,omitempty"`
+	LastErrorAt   time.Time     `json:"last_error_at,omitzero"`
+	Failure       string        `json:"failure,omitempty"`      // what last_error is about, in a word: credentials, path, proxy, …
+	Try           string        `json:"try,omitempty"`          // what a person may do about that, while no data goes through
+	NextTry       time.Time     `json:"next_try,omitzero"`      // when backing off or held
+	AwaitsClock   bool          `json:"awaits_clock,omitempty"` // samples wait for the receiver's clock, which is behind
+	ClockSkew     time.Duration `json:"clock_skew_ns"`          // this host's clock minus the receiver's Date; 0 if unknown
+	FutureLimit   time.Duration `json:"future_limit_ns"`        // samples further ahead of the receiver's clock are not sent; 0: no limit
+	DeadLetters   int           `json:"dead_letters"`
 
 	Expiries []ExpiryStatus `json:"expiries,omitempty"`
 

@@ -103,7 +103,8 @@ type Client struct {
 	mu      sync.Mutex
 	current *generation // nil until the credentials could be read
 	seen    [32]byte
-	err     error // of the last reading of credentials
+	err     error     // of the last reading of credentials
+	renewed time.Time // when credentials were replaced last
 
 	server atomic.Pointer[x509.Certificate] // the receiver's that ends first; nil until seen
 }
@@ -218,6 +219,14 @@ func (c *Client) CredentialError() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
+}
+
+// CredentialsRenewed is when the credentials of the start were replaced last by others that files held then;
+// zero if they were not.
+func (c *Client) CredentialsRenewed() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.renewed
 }
 
 // EmptyWrite sends a request without samples, in the newest version that the entry asks
@@ -414,6 +423,7 @@ func (c *Client) use(creds *credentials) error {
 	}
 	c.opts.Metrics.SetExpiries(creds.ends)
 	if c.current != nil || c.err != nil { // not the first, or the first were faulty
+		c.renewed = time.Now()
 		c.opts.Logger.Info("Credentials changed", "target", c.name)
 		c.opts.Metrics.Reloaded(nil)
 		select {

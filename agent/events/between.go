@@ -1,0 +1,84 @@
+package events
+
+import (
+	"fmt"
+	"time"
+
+	"hwsagent/web"
+)
+
+// Between is what happened between two statuses, as far as they tell. It is pure.
+func Between(before, after web.Status) []Event {
+	var all []Event
+	add := func(kind, subject, text string) {
+		all = append(all, Event{after.Now, kind, subject, text})
+	}
+	// Times are compared by their distance from the start: a clock that is set moves all of them.
+	newer := func(is, was time.Time) bool {
+		return !is.IsZero() && is.Sub(after.Started) > was.Sub(before.Started)+tolerance
+	}
+	if c := after.Config; newer(c.LoadedAt, before.Config.LoadedAt) {
+		add(Reloaded, "config", "loaded "+c.File)
+	}
+	if c := after.Config; c.ReloadError != "" && newer(c.ReloadedAt, before.Config.ReloadedAt) {
+		add(ReloadFailed, "config", "the reload failed and changed nothing: "+web.FirstLine(c.ReloadError))
+	}
+	switch was, is := before.WAL.Error != "", after.WAL.Error != ""; {
+	case is && !was:
+		add(Down, "wal", "the log cannot be written: "+web.FirstLine(after.WAL.Error))
+	case was && !is:
+		add(Up, "wal", "the log is written again")
+	}
+	known := map[string]web.TargetStatus{}
+	for _, t := range before.Targets {
+		known[t.Name] = t
+	}
+	for _, t := range after.Targets {
+		was, ok := known[t.Name]
+		if !ok {
+			was.State = web.StateStarting
+		}
+		subject := "target " + t.Name
+		if kind, text := turn(was, t); kind != "" {
+			add(kind, subject, text)
+		}
+		if ok && newer(t.CredentialsAt, was.CredentialsAt) {
+			add(Credentials, subject, "its credential files have changed, and what they hold now is in use")
+		}
+	}
+	return all
+}
+
+// tolerance is for the rounding of times that went through a clock that is set.
+const tolerance = 100 * time.Millisecond
+
+// turn is what the change of a target's state means; "" if nothing.
+func turn(was, is web.TargetStatus) (kind, text string) {
+	from, to := flow(was.State), flow(is.State)
+	switch {
+	case from == to:
+		return "", ""
+	case to == Paused:
+		return Paused, "somebody has paused it"
+	case to == Held, to == Down:
+		return to, web.Brief(is)
+	case from == Paused:
+		return Resumed, "somebody has resumed it"
+	case from == Held, from == Down:
+		return Up, fmt.Sprintf("takes data again; it was %s", from)
+	}
+	return "", ""
+}
+
+// flow is what matters of a state.
+func flow(state string) string {
+	switch state {
+	case web.StateHeld:
+		return Held
+	case web.StateRetrying, web.StateStopped:
+		return Down
+	case web.StatePaused:
+		return Paused
+	}
+	return Up
+}

@@ -1,0 +1,269 @@
+// Package events remembers what happened to the agent in the last 24 hours, and what was lost, over restarts.
+//
+// Losses are not events that must be caught: they are the difference between what each target's ledger
+// says, which is durable before anything is let go, and what the file of events has accounted for. So a kill
+// between the two loses no loss, and a file that is missing or damaged makes what the ledgers have old
+// losses of unknown time.
+package events
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"hwsagent/web"
+)
+
+// Bounds of what is remembered.
+const (
+	// For is for how long.
+	For = web.LossesFor
+
+	// maxEvents is how many events there are at most; the oldest go.
+	maxEvents = 500
+
+	// oneLoss: losses of one target for one reason that follow each other by less are told as one.
+	oneLoss = 10 * time.Minute
+
+	// maxLosses is how many losses are told apart; beyond it those of one target for one reason are
+	// told as one, whenever they were.
+	maxLosses = 200
+)
+
+// The kinds of an event.
+const (
+	Started      = "restart"
+	Stopped      = "stop"
+	Down         = "down"
+	Held         = "held"
+	Up           = "up"
+	Paused       = "paused"
+	Resumed      = "resumed"
+	Lost         = "lost"
+	Reloaded     = "reload"
+	ReloadFailed = "reload_failed"
+	Credentials  = "credentials" // a token, password or certificate was replaced
+	Acknowledged = "acknowledged"
+)
+
+// Event is one thing that happened.
+type Event struct {
+	Time    time.Time `json:"time"`
+	Kind    string    `json:"kind"`
+	Subject string    `json:"subject"` // "target mimir", "wal", "config", "agent"
+	Text    string    `json:"text"`
+}
+
+// Journal is what is remembered. It is safe for concurrent use; only [Journal.Save] waits for a disk.
+type Journal struct {
+	file string
+
+	mu      sync.Mutex // guards what follows; never held during I/O
+	s       state
+	last    *web.Status // as of the last Observe
+	refused uint64      // samples that the log has refused since it was opened, as accounted for
+	changes uint64      // of s; a new event counts at once
+	growing bool        // losses have grown since the last save
+
+	saveMu sync.Mutex // held during a save
+	saved  uint64     // changes that are on disk
+	at     time.Time  // of the last save
+}
+
+// state is what is in the file.
+type state struct {
+	Schema  int  `json:"schema"` // 1
+	Running bool `json:"running"`
+
+	// Looked is when the ledgers were last looked at; Accounted is what they said, by target.
+	Looked    time.Time          `json:"looked_at,omitzero"`
+	Accounted map[string]account `json:"accounted,omitempty"`
+
+	Losses []web.LossStatus `json:"losses,omitempty"` // in the order of FirstAt
+	Events []Event          `json:"events,omitempty"` // oldest first
+}
+
+// account is what a ledger said.
+type account struct {
+	Appended uint64            `json:"appended"`
+	Dropped  map[string]uint64 `json:"dropped,omitempty"`
+}
+
+// noLoss are the reasons of dropped that are no loss to be told: the receiver has the samples, or a person has
+// let them go by a command.
+func noLoss(reason string) bool { return reason == "resent" || reason == "skipped" }
+
+// Account notes what was lost since it was last called, by the ledgers of the status, and returns the losses
+// of the last 24 hours.
+func (j *Journal) Account(s web.Status) []web.LossStatus {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	since := j.s.Looked
+	for _, t := range s.Targets {
+		j.account(t.Name, account{t.Ledger.Appended, t.Ledger.Dropped}, since, s.Now)
+	}
+	if n := s.WAL.Refused; s.Running && n > j.refused {
+		j.lose("", web.ReasonRefused, n-j.refused, since, s.Now)
+		j.refused = n
+	}
+	j.s.Looked = s.Now
+	j.forget(s.Now)
+	return slices.Clone(j.s.Losses)
+}
+
+// account takes what a ledger says. What was looked at before and has no entry had lost nothing.
+func (j *Journal) account(target string, is account, since, now time.Time) {
+	was := j.s.Accounted[target]
+	if is.Appended < was.Appended && sum(is.Dropped) < sum(was.Dropped) {
+		was = account{} // another queue has the name by now
+	}
+	for reason, n := range is.Dropped {
+		if more := n - min(n, was.Dropped[reason]); more > 0 && !noLoss(reason) {
+			j.lose(target, reason, more, since, now)
+		}
+	}
+	for reason, n := range was.Dropped {
+		if back := n - min(n, is.Dropped[reason]); back > 0 {
+			j.regain(target, reason, back)
+		}
+	}
+	if maps.Equal(was.Dropped, is.Dropped) && j.s.Accounted != nil {
+		return
+	}
+	if j.s.Accounted == nil {
+		j.s.Accounted = map[string]account{}
+	}
+	is.Dropped = maps.Clone(is.Dropped)
+	j.s.Accounted[target] = is
+	j.growing = true
+}
+
+// regain notes that samples were not lost after all: requests that were under way when the log let them go
+// have been answered.
+func (j *Journal) regain(target, reason string, n uint64) {
+	for i := range slices.Backward(j.s.Losses) {
+		if l := &j.s.Losses[i]; l.Target == target && l.Reason == reason {
+			l.Samples -= min(l.Samples, n)
+			break
+		}
+	}
+	j.s.Losses = slices.DeleteFunc(j.s.Losses, func(l web.LossStatus) bool { return l.Samples == 0 })
+}
+
+// lose notes a loss between since, which may be zero, and now.
+func (j *Journal) lose(target, reason string, n uint64, since, now time.Time) {
+	j.growing = true
+	for i := range slices.Backward(j.s.Losses) {
+		l := &j.s.Losses[i]
+		if l.Target != target || l.Reason != reason || l.Acknowledged {
+			continue
+		}
+		if now.Sub(l.LastAt) < oneLoss || len(j.s.Losses) >= maxLosses {
+			l.Samples, l.LastAt = l.Samples+n, now
+			return
+		}
+		break
+	}
+	j.s.Losses = append(j.s.Losses, web.LossStatus{Target: target, Reason: reason, Samples: n, FirstAt: since, LastAt: now})
+	j.changes++
+}
+
+// forget lets go what is older than a day.
+func (j *Journal) forget(now time.Time) {
+	j.s.Losses = slices.DeleteFunc(j.s.Losses, func(l web.LossStatus) bool { return now.Sub(l.LastAt) >= For })
+	j.s.Events = slices.DeleteFunc(j.s.Events, func(e Event) bool { return now.Sub(e.Time) >= For })
+	if n := len(j.s.Events) - maxEvents; n > 0 {
+		j.s.Events = slices.Delete(j.s.Events, 0, n)
+	}
+}
+
+// Observe notes what has changed since it was last called.
+func (j *Journal) Observe(s web.Status) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.last != nil {
+		for _, e := range Between(*j.last, s) {
+			j.add(e)
+		}
+	}
+	j.last = &s
+}
+
+// Add notes an event.
+func (j *Journal) Add(e Event) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.add(e)
+}
+
+func (j *Journal) add(e Event) {
+	j.s.Events = append(j.s.Events, e)
+	j.changes++
+	j.forget(e.Time)
+}
+
+// Begin notes that the agent has started.
+func (j *Journal) Begin(now time.Time, version string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	text := "started, version " + version
+	if j.s.Running {
+		text += "; it had not stopped in order before"
+	}
+	j.s.Running = true
+	j.add(Event{now, Started, "agent", text})
+}
+
+// End notes that the agent stops in order.
+func (j *Journal) End(now time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.s.Running = false
+	j.add(Event{now, Stopped, "agent", "stopped"})
+}
+
+// Acknowledge ends the warnings of all losses so far, and returns how many samples they are of.
+func (j *Journal) Acknowledge(now time.Time) (samples uint64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for i := range j.s.Losses {
+		if l := &j.s.Losses[i]; !l.Acknowledged {
+			l.Acknowledged = true
+			samples += l.Samples
+		}
+	}
+	if samples > 0 {
+		j.add(Event{now, Acknowledged, "agent", "somebody has seen what was lost"})
+	}
+	return samples
+}
+
+// Events are those of the last 24 hours, losses included, oldest first.
+func (j *Journal) Events(now time.Time) []Event {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.forget(now)
+	all := slices.Clone(j.s.Events)
+	for _, l := range j.s.Losses {
+		subject := "wal"
+		if l.Target != "" {
+			subject = "target " + l.Target
+		}
+		text := l.Text(now)
+		if l.Acknowledged {
+			text += " (acknowledged)"
+		}
+		all = append(all, Event{l.LastAt, Lost, subject, text})
+	}
+	slices.SortStableFunc(all, func(a, b Event) int { return cmp.Compare(a.Time.UnixNano(), b.Time.UnixNano()) })
+	return all
+}
+
+func sum(m map[string]uint64) (n uint64) {
+	for _, v := range m {
+		n += v
+	}
+	return n
+}

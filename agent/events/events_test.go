@@ -1,0 +1,233 @@
+package events
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"hwsagent/web"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func open(t *testing.T, dir string) *Journal {
+	t.Helper()
+	j, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+// at is a status with one target that has dropped so much of its samples for a reason.
+func at(now time.Time, appended uint64, dropped map[string]uint64) web.Status {
+	return web.Status{Running: true, Now: now, Started: start, Targets: []web.TargetStatus{
+		{Name: "a", State: web.StateOK, Ledger: web.LedgerStatus{Appended: appended, Delivered: 1, Dropped: dropped, Balanced: true}}}}
+}
+
+// TestLossesSurviveKills: whatever happens between the saves, the losses that are told are, in total, what the
+// ledger has lost in the last 24 hours and nobody has acknowledged, and what was told before a kill is told after it.
+func TestLossesSurviveKills(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	kills, acks := 0, 0
+	for round := range uint64(60) {
+		rnd := rand.New(rand.NewPCG(seed, round))
+		dir := t.TempDir()
+		j, now := open(t, dir), start
+		ledger, unseen, appended := uint64(0), uint64(0), uint64(1000) // unseen: lost and not acknowledged
+		for range 60 {
+			now = now.Add(time.Duration(rnd.IntN(600)) * time.Second)
+			if rnd.IntN(3) == 0 {
+				n := uint64(rnd.IntN(100))
+				ledger, unseen, appended = ledger+n, unseen+n, appended+n
+			}
+			got := uint64(0)
+			for _, l := range j.Account(at(now, appended, map[string]uint64{"budget": ledger, "resent": 7, "skipped": 9})) {
+				if !l.Acknowledged {
+					got += l.Samples
+				}
+				if l.Reason != "budget" || l.LastAt.After(now) {
+					t.Fatalf("round %d: loss %+v", round, l)
+				}
+			}
+			if got != unseen {
+				t.Fatalf("round %d: %d lost samples are told, want %d", round, got, unseen)
+			}
+			switch rnd.IntN(6) {
+			case 0:
+				if err := j.Save(now); err != nil {
+					t.Fatal(err)
+				}
+			case 1:
+				j.Acknowledge(now)
+				if err := j.Save(now); err != nil {
+					t.Fatal(err)
+				}
+				unseen = 0
+				acks++
+			case 2:
+				j = open(t, dir) // killed: what was not saved is in the ledger
+				kills++
+			}
+		}
+	}
+	if kills < 30 || acks < 30 {
+		t.Errorf("%d kills, %d acknowledgements", kills, acks)
+	}
+}
+
+// A loss is over after a day; one of an unknown time says so; a new queue of the same name has an account of its own.
+func TestLossesEnd(t *testing.T) {
+	j := open(t, t.TempDir())
+	now := start
+	losses := j.Account(at(now, 1000, map[string]uint64{"rejected": 5}))
+	if len(losses) != 1 || !losses[0].FirstAt.IsZero() || losses[0].Samples != 5 {
+		t.Fatalf("what was lost before anybody looked: %+v", losses)
+	}
+	now = now.Add(time.Hour)
+	losses = j.Account(at(now, 1000, map[string]uint64{"rejected": 8}))
+	if len(losses) != 2 || !losses[1].FirstAt.Equal(start) || !losses[1].LastAt.Equal(now) || losses[1].Samples != 3 {
+		t.Fatalf("losses %+v", losses)
+	}
+	if losses = j.Account(at(now.Add(time.Minute), 1000, map[string]uint64{"rejected": 6})); len(losses) != 2 || losses[1].Samples != 1 {
+		t.Errorf("after two of them turned out to be delivered: %+v", losses)
+	}
+	if losses = j.Account(at(now.Add(2*time.Minute), 10, map[string]uint64{"rejected": 2})); len(losses) != 2 || losses[1].Samples != 3 {
+		t.Errorf("with another queue of that name: %+v", losses)
+	}
+	if losses = j.Account(at(now.Add(25*time.Hour), 10, map[string]uint64{"rejected": 2})); len(losses) != 0 {
+		t.Errorf("a day later: %+v", losses)
+	}
+	s := at(now.Add(26*time.Hour), 10, map[string]uint64{"rejected": 2})
+	s.WAL.Refused = 4
+	if losses = j.Account(s); len(losses) != 1 || losses[0].Target != "" || losses[0].Reason != web.ReasonRefused || losses[0].Samples != 4 {
+		t.Errorf("refused by the log: %+v", losses)
+	}
+}
+
+func TestBetween(t *testing.T) {
+	base := at(start.Add(time.Hour), 1, nil)
+	base.Config.LoadedAt = start
+	state := func(s string) func(*web.Status) {
+		return func(st *web.Status) { st.Targets[0].State, st.Targets[0].Why = s, "the reason" }
+	}
+	both := func(a, b func(*web.Status)) [2]func(*web.Status) { return [2]func(*web.Status){a, b} }
+	same := func(*web.Status) {}
+	for _, c := range []struct {
+		change [2]func(*web.Status)
+		want   string // kinds
+	}{
+		{both(same, same), ""},
+		{both(same, state(web.StateRetrying)), Down},
+		{both(same, state(web.StateHeld)), Held},
+		{both(state(web.StateRetrying), state(web.StateHeld)), Held},
+		{both(state(web.StateHeld), same), Up},
+		{both(state(web.StateRetrying), state(web.StateBehind)), Up},
+		{both(same, state(web.StateBehind)), ""},
+		{both(same, state(web.StatePaused)), Paused},
+		{both(state(web.StatePaused), same), Resumed},
+		{both(state(web.StatePaused), state(web.StateHeld)), Held},
+		{both(same, state(web.StateStopped)), Down},
+		{both(same, func(s *web.Status) { s.Config.LoadedAt = start.Add(time.Minute) }), Reloaded},
+		{both(same, func(s *web.Status) { s.Config.ReloadedAt, s.Config.ReloadError = start.Add(time.Minute), "a\nb" }), ReloadFailed},
+		{both(same, func(s *web.Status) { s.Targets[0].CredentialsAt = start.Add(time.Minute) }), Credentials},
+		{both(same, func(s *web.Status) { s.WAL.Error = "disk full" }), Down},
+		{both(func(s *web.Status) { s.WAL.Error = "disk full" }, same), Up},
+		{both(same, func(s *web.Status) { s.Targets = nil }), ""},
+		// The clock was set: every time moves, and nothing has happened.
+		{both(same, func(s *web.Status) {
+			s.Now, s.Started, s.Config.LoadedAt = s.Now.Add(time.Hour), s.Started.Add(time.Hour), s.Config.LoadedAt.Add(time.Hour)
+		}), ""},
+	} {
+		before, after := base, base
+		before.Targets, after.Targets = []web.TargetStatus{base.Targets[0]}, []web.TargetStatus{base.Targets[0]}
+		c.change[0](&before)
+		c.change[1](&after)
+		var kinds []string
+		for _, e := range Between(before, after) {
+			kinds = append(kinds, e.Kind)
+			if e.Text == "" || e.Subject == "" || strings.Contains(e.Text, "\n") {
+				t.Errorf("event %+v", e)
+			}
+		}
+		if got := strings.Join(kinds, " "); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
+
+// The file is for its owner, bounded, and says after a kill that there was no orderly stop.
+func TestFile(t *testing.T) {
+	dir := t.TempDir()
+	j := open(t, dir)
+	j.Begin(start, "v1")
+	for i := range 2000 {
+		j.Add(Event{start.Add(time.Duration(i) * time.Second), Down, "target a", "no route to host"})
+	}
+	if err := j.Save(start); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(filepath.Join(dir, FileName))
+	if err != nil || info.Mode().Perm() != 0o600 || info.Size() > 100<<10 {
+		t.Errorf("the file is %v, %v", info, err)
+	}
+	j = open(t, dir)
+	j.Begin(start.Add(time.Hour), "v1")
+	if all := j.Events(start.Add(time.Hour)); len(all) != maxEvents || !strings.Contains(all[len(all)-1].Text, "not stopped in order") {
+		t.Errorf("%d events, the last %+v", len(all), all[len(all)-1])
+	}
+	j.End(start.Add(2 * time.Hour))
+	if err := j.Save(start.Add(2 * time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	j = open(t, dir)
+	j.Begin(start.Add(3*time.Hour), "v1")
+	if all := j.Events(start.Add(3 * time.Hour)); strings.Contains(all[len(all)-1].Text, "not stopped in order") {
+		t.Errorf("after an orderly stop: %+v", all[len(all)-1])
+	}
+	if all := j.Events(start.Add(48 * time.Hour)); len(all) != 0 {
+		t.Errorf("%d events of two days ago", len(all))
+	}
+	if err := os.WriteFile(filepath.Join(dir, FileName), []byte(`{"schema": 1, "losses`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if j, err := Open(dir); err == nil || len(j.Account(at(start, 10, map[string]uint64{"budget": 3}))) != 1 {
+		t.Errorf("a damaged file: %v", err)
+	}
+}
+
+// A save that fails leaves the former file, and the next one has everything.
+func TestSaveFails(t *testing.T) {
+	dir := t.TempDir()
+	j := open(t, dir)
+	j.Add(Event{start, Down, "target a", "first"})
+	if err := j.Save(start); err != nil {
+		t.Fatal(err)
+	}
+	blocked := filepath.Join(dir, FileName+".new")
+	if err := os.MkdirAll(filepath.Join(blocked, "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	j.Add(Event{start.Add(time.Second), Up, "target a", "second"})
+	if err := j.Save(start); err == nil {
+		t.Fatal("the fault did not take")
+	}
+	if n := len(open(t, dir).Events(start)); n != 1 {
+		t.Errorf("%d events in the former file", n)
+	}
+	if err := os.RemoveAll(blocked); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Save(start); err != nil || fmt.Sprint(len(open(t, dir).Events(start))) != "2" {
+		t.Errorf("the next save: %v", err)
+	}
+}

@@ -1,0 +1,111 @@
+package events
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// FileName is the journal's file in the storage directory.
+const FileName = "events.json"
+
+// maxFile bounds what is read of it, in bytes: maxEvents and maxLosses with the accounts of a thousand targets are a
+// fraction of that.
+const maxFile = 8 << 20
+
+// growEvery is how often the file is written when nothing has happened but that losses grow. What is not
+// in the file is in the ledgers.
+const growEvery = time.Minute
+
+// Open reads the journal in the storage directory; none is an empty one. If it cannot be read the error says why,
+// and the journal is empty.
+func Open(storage string) (*Journal, error) {
+	j := &Journal{file: filepath.Join(storage, FileName), s: state{Schema: 1}}
+	f, err := os.Open(j.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return j, nil
+	}
+	if err != nil {
+		return j, fmt.Errorf("read events: %w", err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	b, err := io.ReadAll(io.LimitReader(f, maxFile))
+	if err != nil {
+		return j, fmt.Errorf("read events: %w", err)
+	}
+	var s state
+	if err := json.Unmarshal(b, &s); err != nil {
+		return j, fmt.Errorf("read events of %s: %w", j.file, err)
+	}
+	if s.Schema != 1 {
+		return j, fmt.Errorf("read events of %s: its schema is %d, not 1", j.file, s.Schema)
+	}
+	j.s = s
+	return j, nil
+}
+
+// Save makes the journal durable, if there is anything to be: after an error or a kill the file is the former one.
+func (j *Journal) Save(now time.Time) error {
+	j.saveMu.Lock()
+	defer j.saveMu.Unlock()
+	j.mu.Lock()
+	changes, growing := j.changes, j.growing
+	if changes == j.saved && !(growing && now.Sub(j.at).Abs() >= growEvery) {
+		j.mu.Unlock()
+		return nil
+	}
+	b, err := json.Marshal(j.s)
+	j.growing = false
+	j.mu.Unlock()
+	if err == nil {
+		err = replace(j.file, b)
+	}
+	if err != nil {
+		j.mu.Lock()
+		j.growing = j.growing || growing
+		j.mu.Unlock()
+		return fmt.Errorf("save events: %w", err)
+	}
+	j.saved, j.at = changes, now
+	return nil
+}
+
+// replace replaces a file by one with that content, for its owner only. The new one is durable before it gets
+// the name, and the name before replace returns.
+func replace(name string, content []byte) (err error) {
+	f, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(name+".new", name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(name+".new"))
+	}
+	return syncDir(filepath.Dir(name))
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	// fsync(2), EINVAL: the file system does not sync directories; their names are as durable as they get.
+	if runtime.GOOS == "windows" || errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+		err = nil
+	}
+	return errors.Join(err, d.Close())
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"hwsagent/agent"
+)
+
+func (c *cli) events() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "events",
+		Short: "What happened in the last 24 hours: targets down, held and up again, losses, reloads, restarts, replaced credentials",
+		Example: "  hwsagent events          # also while the agent is down\n" +
+			"  hwsagent events ack      # what was lost is known: no warning any more",
+		Args: cobra.NoArgs,
+		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
+			list, err := agent.FetchEvents(cmd.Context(), c.storage)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				c.printJSON(list)
+				return nil
+			}
+			return list.WriteText(c.stdout)
+		}),
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use:   "ack",
+		Short: "End the warnings of what was lost so far; losses after that are told again",
+		Args:  cobra.NoArgs,
+		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
+			ack, err := agent.AcknowledgeEvents(cmd.Context(), c.storage)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				c.printJSON(ack)
+				return nil
+			}
+			_, err = fmt.Fprintf(c.stdout, "acknowledged: %d lost samples are no warning any more\n", ack.Samples)
+			return err
+		}),
+	})
+	return cmd
+}
