@@ -263,9 +263,11 @@ func (a *Agent) tryReload() error {
 		a.status.ReloadError, a.status.ReloadedAt = err.Error(), time.Now()
 		a.mu.Unlock()
 		a.metrics.reloadFailed()
+		a.events.Add(events.Event{Time: time.Now(), Kind: events.ReloadFailed, Subject: "config", Text: "the reload failed and changed nothing: " + web.FirstLine(err.Error())})
 		return err
 	}
 	a.logger.Info("The configuration was reloaded", "file", a.o.ConfigFile)
+	a.events.Add(events.Event{Time: time.Now(), Kind: events.Reloaded, Subject: "config", Text: "loaded " + a.o.ConfigFile})
 	return nil
 }
 

@@ -17,12 +17,6 @@ func Between(before, after web.Status) []Event {
 	newer := func(is, was time.Time) bool {
 		return !is.IsZero() && is.Sub(after.Started) > was.Sub(before.Started)+tolerance
 	}
-	if c := after.Config; newer(c.LoadedAt, before.Config.LoadedAt) {
-		add(Reloaded, "config", "loaded "+c.File)
-	}
-	if c := after.Config; c.ReloadError != "" && newer(c.ReloadedAt, before.Config.ReloadedAt) {
-		add(ReloadFailed, "config", "the reload failed and changed nothing: "+web.FirstLine(c.ReloadError))
-	}
 	switch was, is := before.WAL.Error != "", after.WAL.Error != ""; {
 	case is && !was:
 		add(Down, "wal", "the log cannot be written: "+web.FirstLine(after.WAL.Error))

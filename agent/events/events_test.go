@@ -116,7 +116,7 @@ func TestLossesEnd(t *testing.T) {
 
 func TestBetween(t *testing.T) {
 	base := at(start.Add(time.Hour), 1, nil)
-	base.Config.LoadedAt = start
+	base.Targets[0].CredentialsAt = start
 	state := func(s string) func(*web.Status) {
 		return func(st *web.Status) { st.Targets[0].State, st.Targets[0].Why = s, "the reason" }
 	}
@@ -137,15 +137,14 @@ func TestBetween(t *testing.T) {
 		{both(state(web.StatePaused), same), Resumed},
 		{both(state(web.StatePaused), state(web.StateHeld)), Held},
 		{both(same, state(web.StateStopped)), Down},
-		{both(same, func(s *web.Status) { s.Config.LoadedAt = start.Add(time.Minute) }), Reloaded},
-		{both(same, func(s *web.Status) { s.Config.ReloadedAt, s.Config.ReloadError = start.Add(time.Minute), "a\nb" }), ReloadFailed},
 		{both(same, func(s *web.Status) { s.Targets[0].CredentialsAt = start.Add(time.Minute) }), Credentials},
 		{both(same, func(s *web.Status) { s.WAL.Error = "disk full" }), Down},
 		{both(func(s *web.Status) { s.WAL.Error = "disk full" }, same), Up},
 		{both(same, func(s *web.Status) { s.Targets = nil }), ""},
 		// The clock was set: every time moves, and nothing has happened.
 		{both(same, func(s *web.Status) {
-			s.Now, s.Started, s.Config.LoadedAt = s.Now.Add(time.Hour), s.Started.Add(time.Hour), s.Config.LoadedAt.Add(time.Hour)
+			s.Now, s.Started = s.Now.Add(time.Hour), s.Started.Add(time.Hour)
+			s.Targets[0].CredentialsAt = s.Targets[0].CredentialsAt.Add(time.Hour)
 		}), ""},
 	} {
 		before, after := base, base
