@@ -37,12 +37,14 @@ func (m *metrics) loaded(at time.Time) {
 func (m *metrics) reloadFailed() { m.reloadSuccessful.Set(0) }
 
 // accounts shows each target's account and each probe's mishaps as metrics, and how much
-// room the log has. What it counts is on disk, so its counters go on after a restart.
+// room the log has. Counters start at 0 with the process; the account on disk is shown by gauges.
 type accounts struct {
-	agent *Agent
-	own   *meter.Set // hwsagent_*
-	prom  *meter.Set // prometheus_*
+	agent    *Agent
+	own      *meter.Set // hwsagent_*
+	prom     *meter.Set // prometheus_*
+	counters counters
 
+	account, accountDropped                      *prometheus.Desc
 	appended, delivered, filtered, dropped, lost *prometheus.Desc
 	pending, missed, pendingBytes, lag           *prometheus.Desc
 	failing, skipped, refused                    *prometheus.Desc
@@ -58,20 +60,22 @@ func newAccounts(a *Agent) *accounts {
 	own, prom := meter.NewSet("hwsagent_"), meter.NewSet("prometheus_")
 	return &accounts{
 		agent: a, own: own, prom: prom,
-		appended:     own.Desc(meter.Sent, meter.Counter, "target_appended_samples_total", "Samples that the log took since the target was first known.", "target"),
-		delivered:    own.Desc(meter.Sent, meter.Counter, "target_delivered_samples_total", "Samples that the receiver accepted.", "target"),
-		filtered:     own.Desc(meter.Sent, meter.Counter, "target_filtered_samples_total", "Samples that write_relabel_configs removed.", "target"),
-		dropped:      own.Desc(meter.NotZero, meter.Counter, "target_dropped_samples_total", "Samples given up, by reason; all but resent are lost.", "target", "reason"),
-		lost:         own.Desc(meter.Sent, meter.Counter, "target_lost_samples_total", "Samples given up for any reason but resent.", "target"),
-		pending:      own.Desc(meter.Sent, meter.Gauge, "target_pending_samples", "Samples in the log that wait for the target.", "target"),
-		missed:       own.Desc(meter.NotZero, meter.Gauge, "target_missed_samples", "Of the samples that wait for the target, those that follow beside what is fresh; 0 in order.", "target"),
-		pendingBytes: own.Desc(meter.Sent, meter.Gauge, "target_pending_bytes", "Bytes of the log that wait for the target.", "target"),
-		lag:          own.Desc(meter.Sent, meter.Gauge, "target_lag_seconds", "Age of the oldest sample that waits; 0 if none does.", "target"),
-		failing:      own.Desc(meter.NotZero, meter.Gauge, "probe_failing", "1 while a probe reads nothing: its last round failed or hangs; else 0.", "probe"),
-		skipped:      own.Desc(meter.NotZero, meter.Counter, "probe_skipped_rounds_total", "Rounds that did not begin because the one before was not over.", "probe"),
-		refused:      own.Desc(meter.NotZero, meter.Counter, "probe_refused_samples_total", "Samples that were invalid or that the log did not take.", "probe"),
-		maxBytes:     own.Desc(meter.Sent, meter.Gauge, "wal_max_bytes", "The log's budget, wal.max_bytes."),
-		freeBytes:    own.Desc(meter.Sent, meter.Gauge, "wal_free_bytes", "Bytes free on the log's file system."),
+		appended:       own.Desc(meter.Sent, meter.Counter, "target_appended_samples_total", "Samples that the log took for the target since the agent started.", "target"),
+		delivered:      own.Desc(meter.Sent, meter.Counter, "target_delivered_samples_total", "Samples that the receiver accepted since the agent started.", "target"),
+		filtered:       own.Desc(meter.Sent, meter.Counter, "target_filtered_samples_total", "Samples that write_relabel_configs removed since the agent started.", "target"),
+		dropped:        own.Desc(meter.NotZero, meter.Counter, "target_dropped_samples_total", "Samples given up since the agent started, by reason; all but resent are lost.", "target", "reason"),
+		lost:           own.Desc(meter.Sent, meter.Counter, "target_lost_samples_total", "Samples given up since the agent started for any reason but resent.", "target"),
+		account:        own.Desc(meter.Shown, meter.Gauge, "target_account_samples", "Samples of the target's account since it was first known, over restarts, by outcome: appended, delivered, filtered.", "target", "outcome"),
+		accountDropped: own.Desc(meter.Shown, meter.Gauge, "target_account_dropped_samples", "Samples of the target's account that were given up since it was first known, by reason.", "target", "reason"),
+		pending:        own.Desc(meter.Sent, meter.Gauge, "target_pending_samples", "Samples in the log that wait for the target.", "target"),
+		missed:         own.Desc(meter.NotZero, meter.Gauge, "target_missed_samples", "Of the samples that wait for the target, those that follow beside what is fresh; 0 in order.", "target"),
+		pendingBytes:   own.Desc(meter.Sent, meter.Gauge, "target_pending_bytes", "Bytes of the log that wait for the target.", "target"),
+		lag:            own.Desc(meter.Sent, meter.Gauge, "target_lag_seconds", "Age of the oldest sample that waits; 0 if none does.", "target"),
+		failing:        own.Desc(meter.NotZero, meter.Gauge, "probe_failing", "1 while a probe reads nothing: its last round failed or hangs; else 0.", "probe"),
+		skipped:        own.Desc(meter.NotZero, meter.Counter, "probe_skipped_rounds_total", "Rounds that did not begin because the one before was not over.", "probe"),
+		refused:        own.Desc(meter.NotZero, meter.Counter, "probe_refused_samples_total", "Samples that were invalid or that the log did not take.", "probe"),
+		maxBytes:       own.Desc(meter.Sent, meter.Gauge, "wal_max_bytes", "The log's budget, wal.max_bytes."),
+		freeBytes:      own.Desc(meter.Sent, meter.Gauge, "wal_free_bytes", "Bytes free on the log's file system."),
 
 		inputSeries: own.Desc(meter.Sent, meter.Gauge, "input_series", "Series that an input (probe host, scrape node, receiver otlp) brings at present.", "input"),
 		inputFiltered: own.Desc(meter.NotZero, meter.Counter, "input_filtered_samples_total",
@@ -88,7 +92,7 @@ func newAccounts(a *Agent) *accounts {
 }
 
 func (c *accounts) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.appended, c.delivered, c.filtered, c.dropped, c.lost, c.pending, c.missed, c.pendingBytes, c.lag,
+	for _, d := range []*prometheus.Desc{c.account, c.accountDropped, c.appended, c.delivered, c.filtered, c.dropped, c.lost, c.pending, c.missed, c.pendingBytes, c.lag,
 		c.failing, c.skipped, c.refused, c.maxBytes, c.freeBytes,
 		c.inputSeries, c.inputFiltered, c.inputRefused, c.inputPanics, c.twiceSeries, c.twiceSamples,
 		c.samplesIn, c.segment, c.readSegment} {
@@ -103,15 +107,21 @@ func (c *accounts) Collect(ch chan<- prometheus.Metric) {
 	now := time.Now()
 	for _, t := range c.agent.targets.all() {
 		l := t.reader.Ledger()
-		send(c.appended, prometheus.CounterValue, float64(l.Appended), t.name)
-		send(c.delivered, prometheus.CounterValue, float64(l.Delivered), t.name)
-		send(c.filtered, prometheus.CounterValue, float64(l.Filtered), t.name)
-		lost := uint64(0)
+		since, lost := c.agent.targets.ledgers.count(t.name, l), uint64(0)
+		send(c.appended, prometheus.CounterValue, float64(since.Appended), t.name)
+		send(c.delivered, prometheus.CounterValue, float64(since.Delivered), t.name)
+		send(c.filtered, prometheus.CounterValue, float64(since.Filtered), t.name)
+		send(c.account, prometheus.GaugeValue, float64(l.Appended), t.name, "appended")
+		send(c.account, prometheus.GaugeValue, float64(l.Delivered), t.name, "delivered")
+		send(c.account, prometheus.GaugeValue, float64(l.Filtered), t.name, "filtered")
 		for r, n := range l.Dropped {
 			if wal.Reason(r) != wal.Resent {
-				lost += n
+				lost += since.Dropped[r]
 			}
-			send(c.dropped, prometheus.CounterValue, float64(n), t.name, wal.Reason(r).String())
+			send(c.dropped, prometheus.CounterValue, float64(since.Dropped[r]), t.name, wal.Reason(r).String())
+			if n > 0 {
+				send(c.accountDropped, prometheus.GaugeValue, float64(n), t.name, wal.Reason(r).String())
+			}
 		}
 		send(c.lost, prometheus.CounterValue, float64(lost), t.name)
 		send(c.pending, prometheus.GaugeValue, float64(l.Pending), t.name)
@@ -125,20 +135,20 @@ func (c *accounts) Collect(ch chan<- prometheus.Metric) {
 	}
 	for _, p := range c.agent.runner.Status() {
 		send(c.failing, prometheus.GaugeValue, oneIf(p.State == "failing" || p.State == "hung"), p.Name)
-		send(c.skipped, prometheus.CounterValue, float64(p.Skipped), p.Name)
-		send(c.refused, prometheus.CounterValue, float64(p.Refused), p.Name)
+		ch <- c.counters.metric(c.skipped, p.Skipped, p.Name)
+		ch <- c.counters.metric(c.refused, p.Refused, p.Name)
 	}
 	for _, in := range c.agent.inputs.Status() {
 		name := in.Kind + " " + in.Name
 		send(c.inputSeries, prometheus.GaugeValue, float64(in.Series), name)
-		send(c.inputFiltered, prometheus.CounterValue, float64(in.Filtered), name)
-		send(c.inputRefused, prometheus.CounterValue, float64(in.Refused), name)
-		send(c.inputPanics, prometheus.CounterValue, float64(in.Panics.Count), name)
+		ch <- c.counters.metric(c.inputFiltered, in.Filtered, name)
+		ch <- c.counters.metric(c.inputRefused, in.Refused, name)
+		ch <- c.counters.metric(c.inputPanics, in.Panics.Count, name)
 	}
 	send(c.inputPanics, prometheus.CounterValue, float64(c.agent.pulling.Count()), pullName)
 	for _, d := range c.agent.inputs.Duplicates() {
 		send(c.twiceSeries, prometheus.GaugeValue, float64(d.Series), d.Input, d.Other)
-		send(c.twiceSamples, prometheus.CounterValue, float64(d.Samples), d.Input, d.Other)
+		ch <- c.counters.metric(c.twiceSamples, d.Samples, d.Input, d.Other)
 	}
 	s := c.agent.log.Status()
 	send(c.maxBytes, prometheus.GaugeValue, float64(s.MaxBytes))

@@ -9,8 +9,9 @@ import (
 
 // intakeMetrics shows what came to each receiver.
 type intakeMetrics struct {
-	set *receivers.Set
-	own *meter.Set
+	set      *receivers.Set
+	own      *meter.Set
+	counters counters
 
 	requests, samples, active      *prometheus.Desc
 	refusedRequests, refusedSample *prometheus.Desc
@@ -39,14 +40,14 @@ func (m *intakeMetrics) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements [prometheus.Collector].
 func (m *intakeMetrics) Collect(ch chan<- prometheus.Metric) {
 	for _, r := range m.set.Status() {
-		ch <- prometheus.MustNewConstMetric(m.requests, prometheus.CounterValue, float64(r.Requests), r.Name)
-		ch <- prometheus.MustNewConstMetric(m.samples, prometheus.CounterValue, float64(r.Samples), r.Name)
+		ch <- m.counters.metric(m.requests, r.Requests, r.Name)
+		ch <- m.counters.metric(m.samples, r.Samples, r.Name)
 		ch <- prometheus.MustNewConstMetric(m.active, prometheus.GaugeValue, float64(r.ActiveSeries), r.Name)
 		for reason, n := range r.RefusedRequests {
-			ch <- prometheus.MustNewConstMetric(m.refusedRequests, prometheus.CounterValue, float64(n), r.Name, string(reason))
+			ch <- m.counters.metric(m.refusedRequests, n, r.Name, string(reason))
 		}
 		for reason, n := range r.RefusedSamples {
-			ch <- prometheus.MustNewConstMetric(m.refusedSample, prometheus.CounterValue, float64(n), r.Name, string(reason))
+			ch <- m.counters.metric(m.refusedSample, n, r.Name, string(reason))
 		}
 	}
 }

@@ -31,6 +31,7 @@ type targets struct {
 	registry prometheus.Registerer
 	logger   *slog.Logger
 	encoders *remotewrite.EncoderPool
+	ledgers  ledgers // since the start
 
 	// shown is what the methods that only look see: they never wait for a change, which may wait
 	// for a target or a file that hangs. See publish.
@@ -39,11 +40,12 @@ type targets struct {
 	mu       sync.Mutex      // held during a change, however long it takes; guards what follows
 	ctx      context.Context // of the queues, while they run
 	running  map[string]*target
-	families map[string]*family // of the entries with tenants
-	plain    []planned          // the entries of the configuration, in its order
-	entries  []planned          // with the tenants that are known, each behind its family
-	failed   map[string]error   // why an entry has no running target: the disk
-	found    chan struct{}      // of length 1: there are new tenants
+	families map[string]*family              // of the entries with tenants
+	plain    []planned                       // the entries of the configuration, in its order
+	entries  []planned                       // with the tenants that are known, each behind its family
+	kept     map[string]*remotewrite.Metrics // by name and URL, so that counters go on when a target is opened again
+	failed   map[string]error                // why an entry has no running target: the disk
+	found    chan struct{}                   // of length 1: there are new tenants
 }
 
 // shownTargets is a copy of what targets has, which is not changed any more.
@@ -200,7 +202,7 @@ func (ts *targets) open(e planned) (_ *target, err error) {
 			err = errors.Join(err, t.close())
 		}
 	}()
-	if t.metrics, err = remotewrite.NewMetrics(ts.registry, e.name, t.url); err != nil {
+	if t.metrics, err = ts.metricsOf(t); err != nil {
 		return nil, err
 	}
 	t.client, err = client.New(e.config, client.Options{Version: ts.version, Logger: logger, Metrics: t.metrics})
@@ -215,6 +217,7 @@ func (ts *targets) open(e planned) (_ *target, err error) {
 	if err != nil {
 		return nil, err
 	}
+	ts.ledgers.begin(e.name, t.reader.Ledger())
 	var tenants *tenant.Registry
 	if f := ts.families[e.name]; f != nil {
 		tenants = f.tenants
@@ -237,6 +240,26 @@ func (ts *targets) open(e planned) (_ *target, err error) {
 		Logger:         ts.logger,
 	})
 	return t, err
+}
+
+// metricsOf registers the metrics of a target: those that it had before, if it was open under that URL. ts.mu is held.
+func (ts *targets) metricsOf(t *target) (*remotewrite.Metrics, error) {
+	key := t.name + "\n" + t.url
+	if m := ts.kept[key]; m != nil {
+		if err := m.Register(); err != nil {
+			return nil, fmt.Errorf("register metrics of target %q: %w", t.name, err)
+		}
+		return m, nil
+	}
+	m, err := remotewrite.NewMetrics(ts.registry, t.name, t.url)
+	if err != nil {
+		return nil, err
+	}
+	if ts.kept == nil {
+		ts.kept = map[string]*remotewrite.Metrics{}
+	}
+	ts.kept[key] = m
+	return m, nil
 }
 
 // around stops what runs of these targets, does something to their queues on disk, and

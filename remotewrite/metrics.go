@@ -90,16 +90,8 @@ var targetStates = []string{"starting", "ok", "behind", "retrying", "held", "pau
 func NewMetrics(reg prometheus.Registerer, name, url string) (*Metrics, error) {
 	m := newMetrics(name, url)
 	m.reg = reg
-	for i, set := range m.sets {
-		if err := set.Register(reg); err != nil {
-			for _, done := range m.sets[:i] {
-				done.Unregister(reg)
-			}
-			if _, twice := errors.AsType[prometheus.AlreadyRegisteredError](err); twice {
-				return nil, fmt.Errorf("register metrics of target %q: another target has the same name and URL", name)
-			}
-			return nil, fmt.Errorf("register metrics of target %q: %w", name, err)
-		}
+	if err := m.Register(); err != nil {
+		return nil, fmt.Errorf("register metrics of target %q: %w", name, err)
 	}
 	return m, nil
 }
@@ -108,6 +100,7 @@ func newMetrics(name, url string) *Metrics {
 	m := new(Metrics)
 	m.addCompatible(meter.NewSet("prometheus_remote_storage_", "remote_name", name, "url", url))
 	m.addOwn(meter.NewSet("hwsagent_target_", "target", name))
+	m.SetProtocol(wire.V1)
 	return m
 }
 
@@ -117,6 +110,23 @@ func Described() (all []meter.Metric) {
 		all = append(all, set.Metrics()...)
 	}
 	return all
+}
+
+// Register adds the metrics to the registry once more after [Metrics.Unregister], for the same target: its counters go on.
+func (m *Metrics) Register() error {
+	m.SetState(targetStates[0])
+	for i, set := range m.sets {
+		if err := set.Register(m.reg); err != nil {
+			for _, done := range m.sets[:i] {
+				done.Unregister(m.reg)
+			}
+			if _, twice := errors.AsType[prometheus.AlreadyRegisteredError](err); twice {
+				return errors.New("another target has the same name and URL")
+			}
+			return err
+		}
+	}
+	return nil
 }
 
 // Unregister removes the metrics from the registry.
@@ -185,8 +195,6 @@ func (m *Metrics) addOwn(set *meter.Set) {
 	for _, kind := range []string{"samples", "exemplars"} {
 		m.unwritten.WithLabelValues(kind)
 	}
-	m.SetProtocol(wire.V1)
-	m.SetState(targetStates[0])
 }
 
 // Sending counts a request that is about to go out. What is in a retry counts as sent

@@ -1,0 +1,96 @@
+package agent
+
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"hwsagent/wal"
+)
+
+// ledgers counts what ledgers say from the start of the process on. A ledger is an account: it goes on from the
+// process before, and it is corrected, when requests that were under way are answered after the log let their samples go. A
+// counter starts at 0 and never goes backwards. It is safe for concurrent use.
+type ledgers struct {
+	mu     sync.Mutex
+	counts map[string]*tallied // by target; also those that are gone, and may come back
+}
+
+// tallied is one target's part of it.
+type tallied struct {
+	seen, since wal.Ledger // the highest of each figure of its queue, and what that was more since the start
+}
+
+// begin notes what the ledger of a target says before anything is done for it.
+func (c *ledgers) begin(target string, l wal.Ledger) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.counts == nil {
+		c.counts = map[string]*tallied{}
+	}
+	if c.counts[target] == nil {
+		c.counts[target] = &tallied{seen: l}
+	}
+}
+
+// count returns the counters of a target, whose ledger says l.
+func (c *ledgers) count(target string, l wal.Ledger) wal.Ledger {
+	c.begin(target, l)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.counts[target]
+	if l.Appended < t.seen.Appended {
+		t.seen = wal.Ledger{} // another queue has the name by now
+	}
+	grow(&t.since.Appended, &t.seen.Appended, l.Appended)
+	grow(&t.since.Delivered, &t.seen.Delivered, l.Delivered)
+	grow(&t.since.Filtered, &t.seen.Filtered, l.Filtered)
+	for r, n := range l.Dropped {
+		grow(&t.since.Dropped[r], &t.seen.Dropped[r], n)
+	}
+	return t.since
+}
+
+// grow adds to a sum what a figure is more than it ever was.
+func grow(sum, seen *uint64, now uint64) {
+	if now > *seen {
+		*sum += now - *seen
+		*seen = now
+	}
+}
+
+// counters makes counters of the figures of parts that a reload replaces, which begin at 0 then. It is safe
+// for concurrent use.
+type counters struct {
+	mu   sync.Mutex
+	sums map[counterKey]*[2]uint64 // the last figure, and the sum
+}
+
+// counterKey is a counter's description and its first two labels.
+type counterKey struct {
+	desc *prometheus.Desc
+	a, b string
+}
+
+// metric is the counter for a figure.
+func (c *counters) metric(d *prometheus.Desc, now uint64, labels ...string) prometheus.Metric {
+	key := counterKey{desc: d, a: labels[0]}
+	if len(labels) > 1 {
+		key.b = labels[1]
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sums == nil {
+		c.sums = map[counterKey]*[2]uint64{}
+	}
+	s := c.sums[key]
+	if s == nil {
+		s = &[2]uint64{}
+		c.sums[key] = s
+	}
+	if now < s[0] {
+		s[0] = 0 // it began anew
+	}
+	s[0], s[1] = now, s[1]+now-s[0]
+	return prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(s[1]), labels...)
+}
