@@ -292,6 +292,10 @@ func (c *Client) send(ctx context.Context, l *generation, k *token, r Request) A
 		Text:   c.quote(l, resp.StatusCode, buf[:n]),
 		Took:   time.Since(start),
 	}
+	if to := leadsTo(resp); to != "" {
+		shown := []rune(c.redact(l, to))
+		a.Text = strings.TrimSuffix("to "+string(shown[:min(len(shown), keptText)])+": "+a.Text, ": ")
+	}
 	if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
 		a.Date = date
 	}
@@ -315,7 +319,7 @@ func (c *Client) explain(ctx context.Context, l *generation, err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
 	}
-	err = through(l.proxy, withoutPort(err))
+	err = through(l.proxy, withoutPort(withChain(err)))
 	if v, ok := errors.AsType[*tls.CertificateVerificationError](err); ok && l.proxy == "" { // else it may be the proxy's
 		c.noteServer(&tls.ConnectionState{PeerCertificates: v.UnverifiedCertificates})
 	}

@@ -24,8 +24,10 @@ const (
 	Token                     // the endpoint of oauth2 gave no token
 	Proxy                     // the proxy refused, or could not be used
 	Handshake                 // TLS: no connection was agreed on
+	ServerCertificate         // TLS: the receiver's certificate could not be verified
 	ClientCertificate         // the receiver refuses the client certificate, or wants one
 	Credentials               // 401, 403, 407
+	ReceiverOff               // 404 of a Prometheus that does not receive
 	Path                      // the URL's path is not where writes go: 404, 405, 101
 	Scheme                    // http:// to a port for TLS, or https:// to one without
 	Page                      // a web page: a portal or a login
@@ -40,7 +42,7 @@ const (
 
 // String returns the failure's name, "" for NoFailure.
 func (f Failure) String() string {
-	return [numFailures]string{"", "file_missing", "file_forbidden", "token", "proxy", "handshake", "client_certificate", "credentials", "path", "scheme",
+	return [numFailures]string{"", "file_missing", "file_forbidden", "token", "proxy", "handshake", "server_certificate", "client_certificate", "credentials", "receiver_off", "path", "scheme",
 		"page", "redirect", "refused", "message", "busy", "network", "other_status"}[f]
 }
 
@@ -69,8 +71,10 @@ func failureOf(err error) Failure {
 		return Proxy
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return Scheme
+	case errors.As(err, &verify):
+		return ServerCertificate
 	case errors.As(err, &operation) && (operation.Op == "remote error" || operation.Op == "local error"), // an alert, see crypto/tls
-		errors.As(err, &verify), errors.As(err, &invalid), errors.As(err, &record),
+		errors.As(err, &invalid), errors.As(err, &record),
 		strings.Contains(err.Error(), "tls: "), strings.Contains(err.Error(), "x509: "): // most errors of crypto/tls have no type
 		return Handshake
 	}
@@ -88,6 +92,8 @@ func failureOfStatus(a Answer, plain bool) Failure {
 		return ClientCertificate
 	case code == http.StatusUnauthorized, code == http.StatusForbidden, code == http.StatusProxyAuthRequired:
 		return Credentials
+	case code == http.StatusNotFound && strings.Contains(a.Text, receiverFlag):
+		return ReceiverOff
 	case code == http.StatusNotFound, code == http.StatusMethodNotAllowed, code == http.StatusSwitchingProtocols:
 		return Path
 	case code == http.StatusBadRequest && plain && strings.Contains(strings.ToUpper(a.Text), "HTTPS"): // as nginx and Go say it
@@ -110,6 +116,9 @@ func (a Answer) blamesCertificate() bool {
 	return a.Status/100 == 4 && (strings.Contains(text, "ssl certificate") || strings.Contains(text, "client certificate"))
 }
 
+// receiverFlag is what Prometheus names in its 404 when it is not to receive (web/api/v1, remoteWrite).
+const receiverFlag = "--web.enable-remote-write-receiver"
+
 // writePaths is where writes go at receivers that people have.
 const writePaths = "/api/v1/write (Prometheus, started with --web.enable-remote-write-receiver), " +
 	"/api/v1/push (Cortex, Mimir), /api/v1/receive (Thanos)"
@@ -127,20 +136,22 @@ func (f Failure) Hint(c *config.Config) string {
 		return "look at proxy_url and its user, and at what the proxy lets through"
 	case Handshake:
 		return "the receiver may want another client certificate: look at tls_config.cert_file and key_file, and at its log"
+	case ServerCertificate:
+		file := "tls_config.ca_file"
+		if c.HTTP.TLSConfig.CAFile != "" {
+			file = c.HTTP.TLSConfig.CAFile
+		}
+		return "if the issuer that is named is the right one, put its certificate into " + file + "; if a name or a date is wrong, the receiver needs another certificate, or url: another name"
+	case ReceiverOff:
+		return "start that Prometheus with " + receiverFlag
 	case ClientCertificate:
 		if file := c.HTTP.TLSConfig.CertFile; file != "" {
 			return "the receiver refuses " + file + ": has it expired, and is it of an authority that the receiver knows?"
 		}
 		return "give the client certificate that the receiver wants in tls_config: cert_file and key_file"
 	case Credentials:
-		var files []string
-		for _, file := range c.CredentialFiles() {
-			if file != c.HTTP.TLSConfig.CAFile {
-				files = append(files, file)
-			}
-		}
-		if len(files) > 0 {
-			return "put a valid token, password or certificate into " + strings.Join(files, ", ") + "; the agent reads it again by itself"
+		if files := secretFiles(c); files != "" {
+			return "put a valid token, password or certificate into " + files + "; the agent reads it again by itself"
 		}
 		return "the receiver wants credentials: bearer_token_file, basic_auth or tls_config, or a tenant's header (X-Scope-OrgID)"
 	case Path:
@@ -151,9 +162,13 @@ func (f Failure) Hint(c *config.Config) string {
 		}
 		return "use https:// in url:"
 	case Page:
-		return "a login or a portal answers here: write to the receiver itself, or give it credentials; writes go to " + writePaths
+		credentials := "give it credentials"
+		if files := secretFiles(c); files != "" {
+			credentials = "put valid credentials into " + files
+		}
+		return "a login or a portal answers here: write to the receiver itself, or " + credentials + "; writes go to " + writePaths
 	case Redirect:
-		return "redirects are not followed, since credentials leak that way: write the final URL"
+		return "redirects are not followed, since credentials leak that way: write the URL that it leads to into url:, if that is your receiver's"
 	case Refused:
 		return "if the receiver's words are not about samples, or about an empty write, change the path of url: to where writes go: " + writePaths
 	case Message:
@@ -164,4 +179,15 @@ func (f Failure) Hint(c *config.Config) string {
 		return "look at the receiver's log, and at what lies between"
 	}
 	return ""
+}
+
+// secretFiles names the files of an entry that let the agent in.
+func secretFiles(c *config.Config) string {
+	var files []string
+	for _, file := range c.CredentialFiles() {
+		if file != c.HTTP.TLSConfig.CAFile {
+			files = append(files, file)
+		}
+	}
+	return strings.Join(files, ", ")
 }

@@ -25,13 +25,14 @@ func TestFailureOfStatus(t *testing.T) {
 	}{
 		{204, "", NoFailure, ""},
 		{200, "<html><title>Sign in</title></html>", Page, "a login or a portal"},
-		{301, "", Redirect, "write the final URL"},
+		{301, "", Redirect, "write the URL that it leads to"},
 		{400, "out of order sample", Refused, "change the path"},
 		{400, "<html><title>400 No required SSL certificate was sent</title></html>", ClientCertificate, "cert_file and key_file"},
 		{400, "The plain HTTP request was sent to HTTPS port", Scheme, "https://"},
 		{401, "", Credentials, "wants credentials"},
 		{403, "", Credentials, "wants credentials"},
 		{404, "", Path, "/api/v1/push"},
+		{404, "remote write receiver needs to be enabled with --web.enable-remote-write-receiver", ReceiverOff, "start that Prometheus with --web.enable-remote-write-receiver"},
 		{405, "", Path, "/api/v1/push"},
 		{409, "", Refused, "change the path"},
 		{413, "", OtherStatus, ""},
@@ -86,7 +87,7 @@ func TestFailureWithoutAnAnswer(t *testing.T) {
 		{"proxy away", "url: " + plain.URL + "\nproxy_url: " + closed, Proxy},
 		{"proxy denies the tunnel", "url: " + picky.URL + "\nproxy_url: " + denying.URL, Proxy},
 		{"no token", "url: " + plain.URL + "\noauth2: {client_id: x, client_secret_file: secret, token_url: " + denying.URL + "}", Token},
-		{"unknown authority", "url: " + picky.URL, Handshake},
+		{"unknown authority", "url: " + picky.URL, ServerCertificate},
 		{"no client certificate", "url: " + picky.URL + "\ntls_config: {insecure_skip_verify: true}", Handshake},
 		{"no TLS", "url: " + strings.Replace(plain.URL, "http:", "https:", 1), Scheme},
 	} {
@@ -108,5 +109,37 @@ func TestFailureNames(t *testing.T) {
 			t.Errorf("%d is called %q", f, f)
 		}
 		seen[f.String()] = true
+	}
+}
+
+// A redirect says where it leads, without secrets; a refused certificate whose it is and who issued it; a page and a
+// refusal name the file of the token.
+func TestFailureTellsWhere(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "token"), []byte("CANARY-token"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	moved := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", "https://user:CANARY-pass@other.example/CANARY-token/write?key=CANARY-key")
+		w.WriteHeader(http.StatusPermanentRedirect)
+	})
+	c := newClient(t, "url: "+moved.URL+"\nauthorization: {credentials_file: token}", dir, Options{})
+	if a := c.EmptyWrite(t.Context()); a.Failure != Redirect || !strings.Contains(a.String(), "to https://other.example/<secret>/write") || strings.Contains(a.String(), "CANARY") {
+		t.Errorf("a redirect: %v, %s", a.Failure, a.String())
+	}
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	defer s.Close()
+	c = newClient(t, "url: "+s.URL, dir, Options{})
+	if a := c.EmptyWrite(t.Context()); a.Failure != ServerCertificate || !strings.Contains(a.String(), `certificate of "O=Acme Co", issued by itself`) {
+		t.Errorf("an unknown authority: %v, %s", a.Failure, a.String())
+	}
+	entry := &config.Config{}
+	entry.HTTP.BearerTokenFile = "/etc/a.token"
+	for _, f := range []Failure{Page, Credentials} {
+		if hint := f.Hint(entry); len(entry.CredentialFiles()) > 0 && !strings.Contains(hint, "/etc/a.token") {
+			t.Errorf("%v: %s", f, hint)
+		}
 	}
 }

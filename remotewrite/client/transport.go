@@ -43,7 +43,10 @@ func newTransport(t *promconfig.TLSConfig, p promconfig.ProxyConfig, http2 bool,
 	return tr, nil
 }
 
-// noRedirects is a transport that removes Location from answers, so that http.Client returns a
+// location is where noRedirects keeps the header Location. No server can send a header of that name.
+const location = ":location"
+
+// noRedirects is a transport that takes Location out of answers, so that http.Client returns a
 // redirect instead of following it. Without that, http.Client parses a Location before it asks
 // whether to follow it, and reports one that it cannot parse as an error without an answer.
 type noRedirects struct{ httpbound.Transport }
@@ -52,7 +55,9 @@ type noRedirects struct{ httpbound.Transport }
 func (u noRedirects) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := u.Transport.RoundTrip(req)
 	if err == nil {
+		to := resp.Header["Location"]
 		resp.Header.Del("Location")
+		resp.Header[location] = to
 	}
 	return resp, err
 }

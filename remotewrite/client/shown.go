@@ -1,0 +1,76 @@
+package client
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// What of a failure a person cannot see elsewhere: the certificate that was refused, and where a redirect leads.
+
+// maxShownChain is how many certificates of a chain are named: a server may send any number.
+const maxShownChain = 4
+
+// withChain adds to the error of a certificate that was refused whose it is, who issued it, and the chain that came with it.
+func withChain(err error) error {
+	v, ok := errors.AsType[*tls.CertificateVerificationError](err)
+	if !ok || len(v.UnverifiedCertificates) == 0 {
+		return err
+	}
+	leaf := v.UnverifiedCertificates[0]
+	text := fmt.Sprintf("certificate of %s, issued by %s", nameOf(leaf), issuerOf(leaf))
+	if rest := v.UnverifiedCertificates[1:]; len(rest) > 0 {
+		var names []string
+		for _, c := range rest[:min(len(rest), maxShownChain)] {
+			names = append(names, nameOf(c)+", issued by "+issuerOf(c))
+		}
+		if len(rest) > maxShownChain {
+			names = append(names, fmt.Sprintf("and %d more", len(rest)-maxShownChain))
+		}
+		text += "; sent with it: " + strings.Join(names, "; ")
+	} else {
+		text += "; no certificate of an authority was sent with it"
+	}
+	return fmt.Errorf("%w (%s)", err, text)
+}
+
+// maxShownName bounds the name in a certificate, in bytes.
+const maxShownName = 120
+
+func nameOf(c *x509.Certificate) string { return shortName(c.Subject.String(), c.DNSNames) }
+
+func issuerOf(c *x509.Certificate) string {
+	if c.Subject.String() == c.Issuer.String() {
+		return "itself"
+	}
+	return shortName(c.Issuer.String(), nil)
+}
+
+func shortName(name string, dns []string) string {
+	if name == "" && len(dns) > 0 {
+		name = dns[0]
+	}
+	name = plain([]byte(name))
+	if len(name) > maxShownName {
+		name = plain([]byte(name[:maxShownName])) + "…"
+	}
+	return fmt.Sprintf("%q", name)
+}
+
+// leadsTo is where a redirect leads, without user, password and query; "" if the answer is none or does not say.
+func leadsTo(resp *http.Response) string {
+	said := resp.Header[location]
+	if resp.StatusCode/100 != 3 || len(said) == 0 || resp.Request == nil {
+		return ""
+	}
+	to, err := resp.Request.URL.Parse(said[0])
+	if err != nil {
+		return ""
+	}
+	shown := url.URL{Scheme: to.Scheme, Host: to.Host, Path: to.Path}
+	return plain([]byte(shown.String()))
+}
