@@ -86,7 +86,7 @@ func (t *target) status(stepped, now time.Time) web.TargetStatus {
 		Protocol: q.Protocol, Fallback: q.Fallback, FallbackUntil: byClock(now, q.FallbackUntil),
 		Shards: q.Shards, MaxShards: q.MaxShards, Retries: q.Retries, Failed: q.Failed,
 		LastSuccess: byClock(now, q.LastSuccess), LastError: q.LastError, LastErrorAt: byClock(now, q.LastErrorAt),
-		NextTry: byClock(now, q.NextTry), AwaitsClock: q.AwaitsClock, ClockSkew: q.ClockSkew, FutureLimit: time.Duration(t.config.Target.FutureLimit), DeadLetters: t.letters.Count(),
+		DownSince: byClock(now, q.DownSince), NextTry: byClock(now, q.NextTry), AwaitsClock: q.AwaitsClock, ClockSkew: q.ClockSkew, FutureLimit: time.Duration(t.config.Target.FutureLimit), DeadLetters: t.letters.Count(),
 	}
 	if s.State == web.StateHeld && !q.AwaitsClock || s.State == web.StateRetrying {
 		s.Failure, s.Try = q.Failure.String(), q.Failure.Hint(t.config)

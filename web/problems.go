@@ -121,7 +121,7 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 	}
 	switch t.State {
 	case StateHeld:
-		add(SeverityError, fmt.Sprintf("the receiver does not let the data in: %s. Held for %s; %s", why(t), span(lag), waiting), tryHeld(t))
+		add(SeverityError, fmt.Sprintf("the receiver does not let the data in: %s. Held for %s; %s", why(t), span(downFor(s, t)), waiting), tryHeld(t))
 	case StateRetrying:
 		level := SeverityWarning
 		if lag > lagError {
@@ -168,7 +168,7 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 	if !t.Ledger.Balanced && (t.Ledger.Appended > 0 || t.Ledger.Delivered > 0) {
 		add(SeverityError, "its account of samples does not add up", "report it with the output of `hwsagent status --json`")
 	}
-	if t.Ledger.Lost > 0 {
+	if told, _ := lossesOf(s, t.Name); t.Ledger.Lost > told {
 		add(SeverityNote, samples(t.Ledger.Lost)+" lost since it was first known: "+reasons(t.Ledger.Dropped), "")
 	}
 	if t.DeadLetters > 0 {
@@ -195,6 +195,14 @@ func missed(s Status, t TargetStatus) string {
 		return text + " waits: " + brief(t, t.Why)
 	}
 	return text + " follows beside it"
+}
+
+// downFor is for how long t takes nothing. What waits may be younger: the log lets the oldest go.
+func downFor(s Status, t TargetStatus) time.Duration {
+	if t.DownSince.IsZero() {
+		return seconds(t.LagSeconds)
+	}
+	return max(s.Now.Sub(t.DownSince), 0)
 }
 
 // Brief says in a line why a target takes nothing.

@@ -116,6 +116,7 @@ type TargetStatus struct {
 	LastErrorAt   time.Time     `json:"last_error_at,omitzero"`
 	Failure       string        `json:"failure,omitempty"`      // what last_error is about, in a word: credentials, path, proxy, …
 	Try           string        `json:"try,omitempty"`          // what a person may do about that, while no data goes through
+	DownSince     time.Time     `json:"down_since,omitzero"`    // since when it takes nothing
 	NextTry       time.Time     `json:"next_try,omitzero"`      // when backing off or held
 	AwaitsClock   bool          `json:"awaits_clock,omitempty"` // samples wait for the receiver's clock, which is behind
 	ClockSkew     time.Duration `json:"clock_skew_ns"`          // this host's clock minus the receiver's Date; 0 if unknown
