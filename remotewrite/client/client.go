@@ -221,14 +221,6 @@ func (c *Client) CredentialError() error {
 	return c.err
 }
 
-// CredentialsRenewed is when the credentials of the start were replaced last by others that files held then;
-// zero if they were not.
-func (c *Client) CredentialsRenewed() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.renewed
-}
-
 // EmptyWrite sends a request without samples, in the newest version that the entry asks
 // for. A receiver that accepts it accepts requests over this route with these credentials.
 func (c *Client) EmptyWrite(ctx context.Context) Answer {

@@ -150,3 +150,11 @@ func (c *Client) noteServer(s *tls.ConnectionState) {
 		c.opts.Metrics.SetExpiry("server", cert.NotAfter)
 	}
 }
+
+// CredentialsRenewed is when the credentials of the start were replaced last by others that files held then;
+// zero if they were not.
+func (c *Client) CredentialsRenewed() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.renewed
+}

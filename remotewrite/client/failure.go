@@ -168,7 +168,7 @@ func (f Failure) Hint(c *config.Config) string {
 		}
 		return "a login or a portal answers here: write to the receiver itself, or " + credentials + "; writes go to " + writePaths
 	case Redirect:
-		return "redirects are not followed, since credentials leak that way: write the URL that it leads to into url:, if that is your receiver's"
+		return "redirects are not followed, since credentials leak that way: write the final URL, to which this one leads, if it is your receiver's"
 	case Refused:
 		return "if the receiver's words are not about samples, or about an empty write, change the path of url: to where writes go: " + writePaths
 	case Message:

@@ -25,7 +25,7 @@ func TestFailureOfStatus(t *testing.T) {
 	}{
 		{204, "", NoFailure, ""},
 		{200, "<html><title>Sign in</title></html>", Page, "a login or a portal"},
-		{301, "", Redirect, "write the URL that it leads to"},
+		{301, "", Redirect, "write the final URL"},
 		{400, "out of order sample", Refused, "change the path"},
 		{400, "<html><title>400 No required SSL certificate was sent</title></html>", ClientCertificate, "cert_file and key_file"},
 		{400, "The plain HTTP request was sent to HTTPS port", Scheme, "https://"},
