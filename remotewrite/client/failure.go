@@ -162,11 +162,11 @@ func (f Failure) Hint(c *config.Config) string {
 		}
 		return "use https:// in url:"
 	case Page:
-		credentials := "give it credentials"
+		letIn := "give it credentials"
 		if files := secretFiles(c); files != "" {
-			credentials = "put valid credentials into " + files
+			letIn = "put valid credentials into " + files
 		}
-		return "a login or a portal answers here: write to the receiver itself, or " + credentials + "; writes go to " + writePaths
+		return "a login or a portal answers here: write to the receiver itself, or " + letIn + "; writes go to " + writePaths
 	case Redirect:
 		return "redirects are not followed, since credentials leak that way: write the final URL, to which this one leads, if it is your receiver's"
 	case Refused:
