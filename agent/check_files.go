@@ -161,6 +161,7 @@ func checkFiles(c *Config, now time.Time) Group {
 		}
 	}
 	g.Steps = append(g.Steps, checkCommands(c)...)
+	g.Steps = append(g.Steps, checkModules(c)...)
 	for _, t := range c.RemoteWrite {
 		if s, ok := checkTokenDir(t); ok {
 			g.Steps = append(g.Steps, s)

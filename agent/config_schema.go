@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/relabel"
 
+	"hwsagent/probes/snmp"
 	"hwsagent/redact"
 	"hwsagent/remotewrite/config"
 )
@@ -52,6 +53,8 @@ func (s *schemas) of(shape redact.Shape) any {
 			return schemaNode{"type": "object"}
 		}
 		return s.of(redact.ShapeOf(types[0]))
+	case t == reflect.TypeFor[snmp.Auth](): // or the name of one
+		return schemaNode{"anyOf": []any{s.refer(t, func() any { return s.object(shape) }), schemaNode{"type": "string"}}}
 	case textForm(t):
 		return schemaNode{"type": []string{"string", "number", "boolean", "null"}}
 	}

@@ -198,7 +198,7 @@ func TestWrongTypeOfASecretSaysWhatIsWanted(t *testing.T) {
 		{"remote_write: [{url: http://h/w, http_headers: {X-Key: CANARY}}]", `got text\n.*\n.*as in X-Key: \{files: \[/etc/hwsagent/value\]\}`},
 		{"remote_write: [{url: http://h/w, tls_config: CANARY}]", `got text\n.*\n.*as in tls_config: \{ca_file: `},
 		{"remote_write: [{url: http://h/w, bearer_token: [CANARY]}]", `want a text, got a list`},
-		{"probes: [{type: snmp, target: h, auth: CANARY}]", `got text\n.*\n.*as in auth: \{community_file: `},
+		{"probes: [{type: snmp, target: h, auth: CANARY}]", `auth.*: is the name of a login, but no config_files are given(.*\n)*.*auth: <secret>`},
 		{"probes: [{type: exec, command: [/x], env: CANARY}]", `got text\n.*\n.*as in env: \{NAME: value\}`},
 		{"scrape_configs: [{job_name: j, authorization: Bearer CANARY}]", `want a mapping \(lines of key: value\), got text\n.*authorization: <secret>.*\n.*as in authorization: \{credentials_file: `},
 	} {

@@ -13,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/prometheus/common/model"
+
+	"hwsagent/probes/snmp"
 )
 
 const (
@@ -310,6 +312,11 @@ func (c *Config) absolutePaths() {
 	}
 	for i := range c.Probes {
 		joinFiles(reflect.ValueOf(c.Probes[i].Settings), join)
+		if s, ok := c.Probes[i].Settings.(*snmp.Config); ok {
+			for k := range s.ConfigFiles {
+				join(&s.ConfigFiles[k])
+			}
+		}
 	}
 	for _, t := range c.RemoteWrite {
 		t.SetDirectory(c.Dir)

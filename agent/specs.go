@@ -110,6 +110,20 @@ func closeProbes(specs []probes.Spec) error {
 	return errors.Join(errs...)
 }
 
+// madeOf is what a probe was made of: its entry, and files that it read.
+type madeOf struct {
+	entry   *ProbeConfig
+	version string
+}
+
+// version is that of the files that a probe read when it was made.
+func version(p probes.Probe) string {
+	if v, ok := p.(interface{ Version() string }); ok {
+		return v.Version()
+	}
+	return ""
+}
+
 // probeSpec adds what a scrape would: job is the probe's name, instance its target.
 func probeSpec(c *ProbeConfig, p probes.Probe, hostname string, ids *identities) probes.Spec {
 	instance := c.Target
@@ -128,7 +142,7 @@ func probeSpec(c *ProbeConfig, p probes.Probe, hostname string, ids *identities)
 		Name:       c.Name,
 		Type:       c.Type,
 		Host:       hostname,
-		Identity:   ids.of("probe "+c.Name, c),
+		Identity:   ids.of("probe "+c.Name, madeOf{c, version(p)}),
 		Probe:      p,
 		Interval:   time.Duration(c.Interval),
 		Timeout:    time.Duration(c.Timeout),

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gosnmp/gosnmp"
 	"github.com/prometheus/common/config"
+	"go.yaml.in/yaml/v4"
 )
 
 // The three security levels of RFC 3411 section 3.4.3, as snmp.yml spells them.
@@ -64,6 +65,25 @@ func (a *Auth) securityLevel() string {
 		return authNoPriv
 	}
 	return noAuthNoPriv
+}
+
+// UnmarshalYAML reads a login, or the name of one of a file.
+func (a *Auth) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode && n.ShortTag() != "!!null" {
+		*a = Auth{Name: n.Value}
+		return nil
+	}
+	type plain Auth
+	return n.Load((*plain)(a), yaml.WithKnownFields())
+}
+
+// MarshalYAML writes what UnmarshalYAML reads.
+func (a Auth) MarshalYAML() (any, error) {
+	if a.Name != "" {
+		return a.Name, nil
+	}
+	type plain Auth
+	return plain(a), nil
 }
 
 // secrets are the passwords in use. They are compared before each round, so that a

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,14 +23,20 @@ type Config struct {
 	// Target is [udp:|tcp:]host[:port]; UDP and port 161 when they are left out.
 	Target string `yaml:"target"`
 	Auth   Auth   `yaml:"auth,omitempty"`
-	// Modules are read in this order; see [Modules] for the names.
+	// ConfigFiles are files in the format of snmp_exporter's snmp.yml, or patterns of
+	// filepath.Glob. [New] reads them. Of two modules or logins of one name the later file's
+	// counts, and a module of a file hides the built-in one.
+	ConfigFiles []string `yaml:"config_files,omitempty"`
+	// Modules are read in this order; see [Modules] for the names of the built-in ones.
 	Modules []string `yaml:"modules"`
-	// MaxRepetitions is how many variables one GETBULK asks for, 1 to 255; 0 means
-	// [DefaultMaxRepetitions]. More than about 30 no longer fits an Ethernet frame.
+	// MaxRepetitions is how many variables one GETBULK asks for, 1 to 255; 0 means what a
+	// module of a file says, or else [DefaultMaxRepetitions]. More than about 30 no longer fits an Ethernet frame.
 	MaxRepetitions int `yaml:"max_repetitions,omitempty"`
-	// Retries is how often a packet is sent again; nil means [DefaultRetries].
+	// Retries is how often a packet is sent again; nil means what a
+	// module of a file says, or else [DefaultRetries].
 	Retries *int `yaml:"retries,omitempty"`
-	// PacketTimeout is how long one answer may take; 0 means [DefaultPacketTimeout].
+	// PacketTimeout is how long one answer may take; 0 means what a module of a file
+	// says, or else [DefaultPacketTimeout].
 	// The probe's own timeout bounds the whole round.
 	PacketTimeout model.Duration `yaml:"packet_timeout,omitempty"`
 }
@@ -41,9 +48,15 @@ const (
 	DefaultPacketTimeout  = 5 * time.Second
 )
 
+// maxRepetitions is the most variables that one GETBULK asks for.
+const maxRepetitions = 255
+
 // Auth is how to log in, spelled as in the auths section of an snmp.yml. A secret is
 // given in place or in a file, which is read again before each round.
 type Auth struct {
+	// Name refers to a login of ConfigFiles; nothing else is set then. It is written in the
+	// place of the mapping: auth: NAME.
+	Name string `yaml:"-"`
 	// Version is 1, 2 (v2c; the default) or 3.
 	Version       int           `yaml:"version,omitempty"`
 	Community     config.Secret `yaml:"community,omitempty"` // v1 and v2c; "public" by default
@@ -85,13 +98,13 @@ func (c *Config) Validate() error {
 	for i, m := range c.Modules {
 		key := fmt.Sprintf("modules[%d]", i)
 		switch _, ok := builtin[m]; {
-		case !ok:
-			v.add(key, fmt.Sprintf("there is no module %q; there are %s", m, strings.Join(Modules(), ", ")))
+		case !ok && len(c.ConfigFiles) == 0:
+			v.add(key, fmt.Sprintf("there is no module %q; there are %s, and those of an snmp.yml that config_files names", m, strings.Join(Modules(), ", ")))
 		case slices.Contains(c.Modules[:i], m):
 			v.add(key, fmt.Sprintf("%q is listed twice", m))
 		}
 	}
-	if c.MaxRepetitions < 0 || c.MaxRepetitions > 255 {
+	if c.MaxRepetitions < 0 || c.MaxRepetitions > maxRepetitions {
 		v.add("max_repetitions", fmt.Sprintf("%d is not between 1 and 255", c.MaxRepetitions))
 	}
 	if c.Retries != nil && (*c.Retries < 0 || *c.Retries > 100) {
@@ -99,6 +112,17 @@ func (c *Config) Validate() error {
 	}
 	if c.PacketTimeout < 0 {
 		v.add("packet_timeout", "must not be negative")
+	}
+	for i, f := range c.ConfigFiles {
+		if _, err := filepath.Match(f, ""); f == "" || err != nil {
+			v.add(fmt.Sprintf("config_files[%d]", i), "is not a path or a pattern of paths")
+		}
+	}
+	if c.Auth.Name != "" {
+		if len(c.ConfigFiles) == 0 {
+			v.add("auth", "is the name of a login, but no config_files are given that could have it; name an snmp.yml there, or write the login, as in auth: {community_file: /etc/hwsagent/community}")
+		}
+		return errors.Join(v...)
 	}
 	c.Auth.validate(&v)
 	return errors.Join(v...)

@@ -1,8 +1,10 @@
 package snmp
 
 import (
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/prometheus/common/model"
 
@@ -22,7 +24,10 @@ func newEmitter(m *compiled) *emitter {
 	e := &emitter{module: m, derived: make(map[string]*probes.Family), families: make([]probes.Family, len(m.metrics))}
 	for i := range m.metrics {
 		x := &m.metrics[i]
-		f := probes.Family{Name: x.name, Help: x.help + " - " + x.oid, Type: model.MetricTypeGauge}
+		f := probes.Family{Name: x.name, Help: x.help, Type: model.MetricTypeGauge}
+		if !strings.HasSuffix(f.Help, x.oid) { // as the generator of snmp.yml ends it
+			f.Help += " - " + x.oid
+		}
 		switch x.typ {
 		case typeCounter:
 			f.Type = model.MetricTypeCounter
@@ -56,13 +61,12 @@ func (e *emitter) sample(h *harvest, m *compiledMetric, rest oid, v *variable) {
 	ls := h.labels(m, rest)
 	family := &e.families[m.family]
 	switch m.typ {
-	case typeGauge, typeCounter, typeInteger32:
+	case typeGauge, typeCounter, typeInteger32, typeFloat, typeDouble:
 		if n, ok := v.number(m.typ); ok {
 			e.round.Add(family, m.scaled(n), ls.pairs...)
 		}
-	case typeDateAndTime:
-		b, _ := v.value.([]byte)
-		if n, ok := dateAndTime(b); ok {
+	case typeDateAndTime, typeParseDateAndTime, typeNTPTimeStamp:
+		if n, ok := v.time(&m.metric); ok {
 			e.round.Add(family, m.scaled(n), ls.pairs...)
 		}
 	case typeEnumAsInfo:
@@ -71,32 +75,81 @@ func (e *emitter) sample(h *harvest, m *compiledMetric, rest oid, v *variable) {
 		}
 	case typeEnumAsStateSet:
 		if n, ok := v.integer(); ok && ls.place(m.name) < 0 {
-			e.stateSet(family, m, n, ls.pairs)
+			e.states(family, m, ls.pairs, func(s int) bool { return int64(s) == n }, int(n))
+		}
+	case typeBits:
+		if b, ok := v.value.([]byte); ok && ls.place(m.name) < 0 {
+			e.states(family, m, ls.pairs, func(s int) bool { return bit(b, s) })
 		}
 	default:
-		if ls.place(m.name) < 0 {
-			ls.pairs = append(ls.pairs, m.name, v.text(m.typ, nil))
-		}
-		e.round.Add(family, 1, ls.pairs...)
+		e.text(h, m, rest, v, &ls)
 	}
 }
 
-func (e *emitter) stateSet(f *probes.Family, m *compiledMetric, current int64, pairs []string) {
-	states := make([]int, 0, len(m.enumValues)+1)
-	for s := range m.enumValues {
-		states = append(states, s)
-	}
-	if _, ok := m.enumValues[int(current)]; !ok {
-		states = append(states, int(current))
-	}
-	slices.Sort(states)
-	for _, s := range states {
-		v := 0.0
-		if int64(s) == current {
-			v = 1
+// text adds a value that is text: as a label of a series that is always 1, or as the
+// numbers found in it.
+func (e *emitter) text(h *harvest, m *compiledMetric, rest oid, v *variable, ls *labelSet) {
+	typ := m.typ
+	if combined[typ] != nil {
+		inner, ok := h.innerType(typ, m.at, rest)
+		if typ = inner; !ok {
+			typ = typeOctetString
 		}
-		e.round.Add(f, v, append(slices.Clone(pairs), m.name, enumText(int64(s), m.enumValues))...)
 	}
+	text := v.hinted(typ, m.displayHint)
+	if len(m.extracts) > 0 {
+		e.extract(m, text, ls.pairs)
+		return
+	}
+	if ls.place(m.name) < 0 {
+		ls.pairs = append(ls.pairs, m.name, text)
+	}
+	e.round.Add(&e.families[m.family], m.scaled(1), ls.pairs...)
+}
+
+// extract adds, for each suffix, the number that the first rule finds that matches and finds
+// one.
+func (e *emitter) extract(m *compiledMetric, text string, pairs []string) {
+	for _, x := range m.extracts {
+		for _, rule := range x.rules {
+			at := rule.regex.FindStringSubmatchIndex(text)
+			if at == nil {
+				continue
+			}
+			v, err := strconv.ParseFloat(string(rule.regex.ExpandString(nil, rule.value, text, at)), 64)
+			if err == nil {
+				e.gauge(m.name+x.suffix, m.help, m.scaled(v), pairs...)
+				break
+			}
+		}
+	}
+}
+
+// states adds one series for each name of the enumeration, 1 where on says so. more are
+// numbers that may have no name.
+func (e *emitter) states(f *probes.Family, m *compiledMetric, pairs []string, on func(int) bool, more ...int) {
+	numbers := append(slices.Collect(maps.Keys(m.enumValues)), more...)
+	slices.Sort(numbers)
+	values := make(map[string]float64, len(numbers)) // two numbers may share a name
+	var names []string
+	for _, n := range numbers {
+		name := enumText(int64(n), m.enumValues)
+		if _, ok := values[name]; !ok {
+			names, values[name] = append(names, name), 0
+		}
+		if on(n) {
+			values[name] = 1
+		}
+	}
+	for _, name := range names {
+		e.round.Add(f, values[name], append(slices.Clone(pairs), m.name, name)...)
+	}
+}
+
+// bit is the bit of that number in a value of the type BITS, the first one being the
+// highest of the first octet: RFC 2578 section 7.1.4.
+func bit(b []byte, n int) bool {
+	return n >= 0 && n < 8*len(b) && b[n/8]&(0x80>>(n%8)) != 0
 }
 
 func (m *metric) scaled(v float64) float64 {
@@ -133,7 +186,17 @@ func (h *harvest) labels(m *compiledMetric, rest oid) labelSet {
 		if k, ok := v.integer(); ok {
 			arcs = oid{uint32(k)}
 		}
-		ls.set(l.labelname, v.text(l.typ, l.enumValues), arcs)
+		typ := l.typ
+		if combined[typ] != nil {
+			if inner, ok := h.innerType(typ, m.lookupOIDs[i], row[len(m.lookupOIDs[i]):]); ok {
+				typ = inner
+			}
+		}
+		text := v.hinted(typ, l.displayHint)
+		if k, ok := v.integer(); ok && typ == typeEnumAsInfo {
+			text = enumText(k, l.enumValues)
+		}
+		ls.set(l.labelname, text, arcs)
 	}
 	return ls
 }
@@ -147,5 +210,3 @@ func (e *emitter) gauge(name, help string, v float64, labels ...string) {
 	}
 	e.round.Add(f, v, labels...)
 }
-
-func formatFloat(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }

@@ -191,7 +191,7 @@ func (h *harvest) rows(column oid) (rows []uint32) {
 func (h *harvest) name(row uint32, columns ...string) string {
 	for _, c := range columns {
 		if v := h.lookup(append(mustOID(c), row)); v != nil {
-			if s := strings.TrimSpace(v.text(typeDisplayString, nil)); s != "" {
+			if s := strings.TrimSpace(v.text(typeDisplayString)); s != "" {
 				return s
 			}
 		}

@@ -38,6 +38,14 @@ func (x *index) take(o oid) (arcs oid, text string, rest oid) {
 			arcs = append(append(make(oid, 0, len(content)+1), length...), content...)
 		}
 		return arcs, stringOf(x.typ, bytesOf(content)), rest
+	case typeInetAddress, typeInetAddressMissingSize, typeLldpPortID:
+		return takeCombined(x.typ, o)
+	case typeInetAddressIPv4:
+		arcs, rest = cut(o, 4)
+		return arcs, inetAddressIPv4(arcs), rest
+	case typeInetAddressIPv6:
+		arcs, rest = cut(o, 16)
+		return arcs, inetAddressIPv6(arcs), rest
 	case typePhysAddress48:
 		arcs, rest = cut(o, 6)
 		return arcs, physAddress(bytesOf(arcs)), rest
@@ -68,14 +76,30 @@ func bytesOf(o oid) []byte {
 	return b
 }
 
-// stringOf is the text of bytes by type; it is always valid UTF-8.
+func oidOf(b []byte) oid {
+	o := make(oid, len(b))
+	for i, v := range b {
+		o[i] = uint32(v)
+	}
+	return o
+}
+
+// stringOf is the text of bytes by type; it is always valid UTF-8. Bytes that should be a
+// number or an address are read as the arcs of an index of that type.
 func stringOf(t metricType, b []byte) string {
 	switch t {
 	case typeDisplayString:
 		return strings.ToValidUTF8(string(b), "\uFFFD")
 	case typePhysAddress48:
 		return physAddress(b)
+	case typeOctetString, typeBits, "":
+		return octets(b)
 	}
+	_, text, _ := (&index{typ: t}).take(oidOf(b))
+	return text
+}
+
+func octets(b []byte) string {
 	if len(b) == 0 {
 		return ""
 	}

@@ -1,6 +1,11 @@
 package snmp
 
-// The model has the structure and the words of snmp_exporter's snmp.yml, so that a
+import (
+	"regexp"
+	"time"
+)
+
+// The model has the structure and the words of snmp_exporter's snmp.yml, so that the
 // loader for such files has only to fill these types.
 
 // module says what to read and what to make of it.
@@ -8,22 +13,60 @@ type module struct {
 	walk    []string // roots of subtrees
 	get     []string // single objects
 	metrics []metric
+	filters []filter
+	params  walkParams
 	// derive, if set, turns what was read into further samples: what a table cannot
 	// say, such as a scale that differs from row to row.
 	derive func(*harvest, *emitter)
 }
 
+// walkParams are how a module wants to be read. What the probe's own configuration says
+// goes first, the defaults of [Config] last.
+type walkParams struct {
+	maxRepetitions int // 0: not said
+	retries        *int
+	timeout        time.Duration // of one packet; 0: not said
+	// nonIncreasing takes a table whose OIDs are out of order, from broken agents.
+	nonIncreasing bool
+	// unconnected takes answers from any address, for devices that answer from another
+	// than they are asked at.
+	unconnected bool
+}
+
+// filter reads only some rows of the targets: those whose value in the column oid matches
+// one of values. It compares the last arc of the row's index only, as snmp_exporter does.
+type filter struct {
+	oid     string
+	targets []string
+	values  []*regexp.Regexp
+}
+
 // metric is one object of a MIB: a scalar or a column of a table.
 type metric struct {
-	name       string
-	oid        string
-	typ        metricType
-	help       string
-	indexes    []index
-	lookups    []lookup
-	enumValues map[int]string
-	scale      float64 // value × scale + offset; 0 means 1
-	offset     float64
+	name        string
+	oid         string
+	typ         metricType
+	help        string
+	indexes     []index
+	lookups     []lookup
+	enumValues  map[int]string
+	scale       float64 // value × scale + offset; 0 means 1
+	offset      float64
+	extracts    []extract // numbers found in the text, in place of the text
+	timePattern string    // of ParseDateAndTime, as strptime(3) has it
+	displayHint string    // of OctetString: RFC 2579 section 3.1
+}
+
+// extract makes the metric name+suffix of the first rule that matches a text.
+type extract struct {
+	suffix string
+	rules  []extractRule
+}
+
+// extractRule matches the whole text; value is the number, with $1 for a group.
+type extractRule struct {
+	regex *regexp.Regexp
+	value string
 }
 
 // metricType is how a value becomes samples.
@@ -42,6 +85,19 @@ const (
 	// typeInteger32 is our own: a Gauge32 that means a signed number. LM-SENSORS-MIB
 	// declares temperatures so.
 	typeInteger32 metricType = "Integer32"
+
+	typeFloat            metricType = "Float"
+	typeDouble           metricType = "Double"
+	typeBits             metricType = "Bits"
+	typeParseDateAndTime metricType = "ParseDateAndTime"
+	typeNTPTimeStamp     metricType = "NTPTimeStamp"
+	typeInetAddressIPv4  metricType = "InetAddressIPv4"
+	typeInetAddressIPv6  metricType = "InetAddressIPv6"
+
+	// The type of these stands in the column before; see combined.
+	typeInetAddress            metricType = "InetAddress"
+	typeInetAddressMissingSize metricType = "InetAddressMissingSize"
+	typeLldpPortID             metricType = "LldpPortId"
 )
 
 // index is one part of a table's index; it becomes the label labelname.
@@ -56,11 +112,12 @@ type index struct {
 // lookup sets the label labelname to the value of another column in the row that the
 // given labels name. Without labels it removes labelname.
 type lookup struct {
-	labels     []string
-	labelname  string
-	oid        string
-	typ        metricType
-	enumValues map[int]string
+	labels      []string
+	labelname   string
+	oid         string
+	typ         metricType
+	enumValues  map[int]string
+	displayHint string
 }
 
 // compiled is a module ready for use. It is never changed.
@@ -68,6 +125,8 @@ type compiled struct {
 	name    string
 	walk    []oid
 	get     []string
+	filters []filter
+	params  walkParams
 	tree    node
 	derive  func(*harvest, *emitter)
 	metrics []compiledMetric
@@ -75,6 +134,7 @@ type compiled struct {
 
 type compiledMetric struct {
 	metric
+	at         oid
 	lookupOIDs []oid
 	family     int // place in emitter.families
 }
@@ -113,15 +173,18 @@ func (n *node) add(o oid, m *compiledMetric) {
 }
 
 // compile parses a module's OIDs. It panics on a bad one: modules are tables of this
-// package, and a test compiles them all.
+// package, which a test compiles, or come from a file whose OIDs were checked.
 func compile(name string, m module) *compiled {
-	c := &compiled{name: name, get: m.get, derive: m.derive, metrics: make([]compiledMetric, len(m.metrics))}
+	c := &compiled{
+		name: name, get: m.get, filters: m.filters, params: m.params, derive: m.derive,
+		metrics: make([]compiledMetric, len(m.metrics)),
+	}
 	for _, w := range m.walk {
 		c.walk = append(c.walk, mustOID(w))
 	}
 	for i := range m.metrics {
 		cm := &c.metrics[i]
-		cm.metric, cm.family = m.metrics[i], i
+		cm.metric, cm.at, cm.family = m.metrics[i], mustOID(m.metrics[i].oid), i
 		for _, l := range cm.lookups {
 			var o oid
 			if len(l.labels) > 0 {
@@ -129,7 +192,7 @@ func compile(name string, m module) *compiled {
 			}
 			cm.lookupOIDs = append(cm.lookupOIDs, o)
 		}
-		c.tree.add(mustOID(cm.oid), cm)
+		c.tree.add(cm.at, cm)
 	}
 	return c
 }

@@ -20,23 +20,39 @@ type Probe struct {
 	modules []*emitter
 	log     *slog.Logger
 	hide    *redact.Holder
+	version string
 }
 
-// New checks c and makes its probe. Nothing is sent before the first Collect.
+// New checks c, reads the files of modules that it names, and makes its probe. Nothing is
+// sent before the first Collect.
 func New(c Config, logger *slog.Logger) (*Probe, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
+	plan, err := newPlan(&c)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range plan.notes {
+		if n.Severe {
+			logger.Warn("A file of modules has something of no effect", "file", n.File, "line", n.Line, "reason", n.Text, "hint", n.Try)
+		}
+	}
+	c.Auth = plan.auth
 	s, err := newSession(&c, logger)
 	if err != nil {
 		return nil, err
 	}
-	p := &Probe{session: s, log: logger, hide: redact.Hold(&c)}
-	for _, name := range c.Modules {
-		p.modules = append(p.modules, newEmitter(compile(name, builtin[name])))
+	p := &Probe{session: s, log: logger, hide: redact.Hold(&c), version: plan.version}
+	for _, m := range plan.modules {
+		p.modules = append(p.modules, newEmitter(m))
+		s.unconnected = s.unconnected || m.params.unconnected
 	}
 	return p, nil
 }
+
+// Version differs between two probes of one configuration whose files say different things.
+func (p *Probe) Version() string { return p.version }
 
 // Close drops the connection.
 func (p *Probe) Close() error {
@@ -91,18 +107,9 @@ func (p *Probe) read(ctx context.Context, m *emitter, r *probes.Round) error {
 	s := p.session
 	s.stats = stats{}
 	start := time.Now()
+	s.tune(m.module.params)
 	h := newHarvest()
-	err := func() error {
-		if err := s.get(ctx, m.module.get, h); err != nil {
-			return err
-		}
-		for _, root := range m.module.walk {
-			if err := s.walk(ctx, root, h); err != nil {
-				return err
-			}
-		}
-		return nil
-	}()
+	err := s.readModule(ctx, m.module, h)
 	walked := time.Since(start)
 	if err == nil {
 		m.emit(h, r)

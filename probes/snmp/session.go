@@ -1,6 +1,7 @@
 package snmp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,10 +30,13 @@ type session struct {
 	met     bool
 	secrets secrets // that g was made with
 
-	// bulk is how many variables one GETBULK asks for. It starts at the configured
-	// number and only shrinks: to what the device was seen to answer after it had
+	// bulk is how many variables one GETBULK asks for: what the module wants, and at most
+	// learned, which only shrinks: to what the device was seen to answer after it had
 	// refused or not answered more.
-	bulk int
+	bulk, learned int
+	config        Config
+	// unconnected takes answers from any address.
+	unconnected bool
 	// renewed says that this round has used its one new connection.
 	renewed bool
 	stats   stats
@@ -46,20 +50,21 @@ func newSession(c *Config, log *slog.Logger) (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parse target: %w", err)
 	}
-	s := &session{
-		endpoint: e, auth: c.Auth, log: log,
-		timeout: time.Duration(c.PacketTimeout), retries: DefaultRetries, bulk: c.MaxRepetitions,
-	}
-	if s.timeout == 0 {
-		s.timeout = DefaultPacketTimeout
-	}
-	if c.Retries != nil {
-		s.retries = *c.Retries
-	}
-	if s.bulk == 0 {
-		s.bulk = DefaultMaxRepetitions
-	}
+	s := &session{endpoint: e, auth: c.Auth, log: log, config: *c, learned: maxRepetitions}
+	s.tune(walkParams{})
 	return s, nil
+}
+
+// tune sets how packets are sent from now on: as the probe's configuration says, else as the
+// module wants it, else by default.
+func (s *session) tune(p walkParams) {
+	c := &s.config
+	s.timeout = cmp.Or(time.Duration(c.PacketTimeout), p.timeout, DefaultPacketTimeout)
+	s.bulk = min(s.learned, cmp.Or(c.MaxRepetitions, p.maxRepetitions, DefaultMaxRepetitions))
+	s.retries = *cmp.Or(c.Retries, p.retries, new(DefaultRetries))
+	if s.g != nil {
+		s.g.Timeout = s.timeout
+	}
 }
 
 // begin makes the connection ready for a round: a replaced password file retires the
@@ -89,6 +94,11 @@ func (s *session) connect(ctx context.Context) error {
 	s.auth.apply(g, s.secrets)
 	if err := g.Connect(); err != nil {
 		return fmt.Errorf("connect to %s: %w", s.endpoint, err)
+	}
+	if s.unconnected && s.endpoint.network == "udp" {
+		if err := unconnect(g); err != nil {
+			return fmt.Errorf("open a socket for answers from any address: %w", err)
+		}
 	}
 	s.tap, s.met = &tap{Conn: g.Conn}, false
 	g.Conn = s.tap

@@ -318,7 +318,7 @@ func TestWalkIsBounded(t *testing.T) {
 		}
 		h := newHarvest()
 		h.maxVars, h.maxBytes = tc.vars, tc.bytes
-		if err := p.session.walk(t.Context(), mustOID("1.3.6.1.2.1.2"), h); !errors.Is(err, errTooMuch) {
+		if err := p.session.walk(t.Context(), mustOID("1.3.6.1.2.1.2"), increasing, h); !errors.Is(err, errTooMuch) {
 			t.Errorf("error: %v", err)
 		}
 		if n := len(h.vars); n > 100 {

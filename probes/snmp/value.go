@@ -1,9 +1,13 @@
 package snmp
 
 import (
+	"encoding/binary"
 	"math"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/itchyny/timefmt-go"
 )
 
 // wrap is where 64-bit counters are made to wrap. A float64 holds every integer only up
@@ -46,22 +50,60 @@ func (v *variable) integer() (int64, bool) {
 }
 
 // text is a value as a label value, by type.
-func (v *variable) text(t metricType, enum map[int]string) string {
+func (v *variable) text(t metricType) string {
 	switch x := v.value.(type) {
 	case []byte:
 		return stringOf(t, x)
 	case string: // an OID or an address
 		return strings.ToValidUTF8(strings.TrimPrefix(x, "."), "\uFFFD")
-	}
-	if t == typeInteger32 {
-		f, _ := v.number(t)
-		return formatFloat(f)
-	}
-	if n, ok := v.integer(); ok {
-		return enumText(n, enum)
+	case float32:
+		return strconv.FormatFloat(float64(x), 'f', -1, 32)
+	case float64:
+		return strconv.FormatFloat(x, 'f', -1, 64)
+	case int:
+		return strconv.Itoa(x)
+	case uint64: // a Counter64 in full: only numbers wrap
+		return strconv.FormatUint(x, 10)
 	}
 	f, _ := v.number(t)
-	return formatFloat(f)
+	return strconv.FormatFloat(f, 'f', -1, 64)
+}
+
+// hinted is text by a DISPLAY-HINT, which counts for octets only.
+func (v *variable) hinted(t metricType, hint string) string {
+	if b, ok := v.value.([]byte); ok && hint != "" && (t == typeOctetString || t == "") {
+		if text, ok := applyHint(hint, b); ok {
+			return text
+		}
+	}
+	return v.text(t)
+}
+
+// time is a value that tells a time, in Unix seconds; ok is false if it tells none.
+func (v *variable) time(m *metric) (float64, bool) {
+	b, ok := v.value.([]byte)
+	if m.typ == typeParseDateAndTime {
+		t, err := timefmt.Parse(v.text(typeDisplayString), m.timePattern)
+		return float64(t.Unix()), err == nil
+	}
+	if !ok {
+		return 0, false
+	}
+	if m.typ == typeNTPTimeStamp {
+		return ntpTimeStamp(b)
+	}
+	return dateAndTime(b)
+}
+
+// ntpEpoch is how many seconds 1900 was before 1970: RFC 5905 section 6.
+const ntpEpoch = 2208988800
+
+// ntpTimeStamp reads the whole seconds of NtpTimeStamp (RFC 5907).
+func ntpTimeStamp(b []byte) (float64, bool) {
+	if len(b) < 8 {
+		return 0, false
+	}
+	return float64(int64(binary.BigEndian.Uint32(b)) - ntpEpoch), true
 }
 
 // dateAndTime reads the textual convention DateAndTime of RFC 2579 as Unix seconds. ok
@@ -72,6 +114,9 @@ func dateAndTime(b []byte) (float64, bool) {
 	}
 	zone := time.UTC
 	if len(b) == 11 {
+		if b[8] != '+' && b[8] != '-' {
+			return 0, false
+		}
 		offset := int(b[9])*3600 + int(b[10])*60
 		if b[8] == '-' {
 			offset = -offset

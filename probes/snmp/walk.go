@@ -69,7 +69,7 @@ func (s *session) get(ctx context.Context, oids []string, h *harvest) error {
 		}
 		switch {
 		case p.Error == gosnmp.TooBig && n > 1:
-			s.bulk = max(1, n/2)
+			s.shrink(n/2, "tooBig")
 			continue
 		case p.Error == gosnmp.NoSuchName:
 		case p.Error != gosnmp.NoError:
@@ -89,12 +89,27 @@ func (s *session) get(ctx context.Context, oids []string, h *harvest) error {
 	return nil
 }
 
+// order is what a walk demands of the OIDs that it is given.
+type order bool
+
+const (
+	increasing order = false
+	anyOrder   order = true
+)
+
 // walk reads the subtree under root by GETBULK, or by GETNEXT from v1 devices.
-func (s *session) walk(ctx context.Context, root oid, h *harvest) error {
+func (s *session) walk(ctx context.Context, root oid, order order, h *harvest) error {
 	at := root
+	asked := make(map[string]bool) // where the walk has been, in any order
 	for {
-		asked := s.bulk
-		p, size, err := s.request(ctx, asked, func(g *gosnmp.GoSNMP, size int) (*gosnmp.SnmpPacket, error) {
+		if order == anyOrder {
+			if asked[at.key()] {
+				return fmt.Errorf("walk %s: the device leads back to %s; its agent is broken there and would be read for ever", root, at)
+			}
+			asked[at.key()] = true
+		}
+		wanted := s.bulk
+		p, size, err := s.request(ctx, wanted, func(g *gosnmp.GoSNMP, size int) (*gosnmp.SnmpPacket, error) {
 			if g.Version == gosnmp.Version1 {
 				return g.GetNext([]string{at.String()})
 			}
@@ -103,7 +118,7 @@ func (s *session) walk(ctx context.Context, root oid, h *harvest) error {
 		if err != nil {
 			return err
 		}
-		if size < asked {
+		if size < wanted {
 			s.shrink(size, "timeouts")
 		}
 		switch p.Error {
@@ -119,7 +134,7 @@ func (s *session) walk(ctx context.Context, root oid, h *harvest) error {
 		default:
 			return fmt.Errorf("walk %s at %s: %s", root, at, statusText(p.Error))
 		}
-		next, more, err := s.take(root, at, p.Variables, h)
+		next, more, err := s.take(root, at, order, p.Variables, h)
 		if err != nil || !more {
 			return err
 		}
@@ -128,7 +143,7 @@ func (s *session) walk(ctx context.Context, root oid, h *harvest) error {
 }
 
 // take adds one answer's variables and says where to go on, if there is more.
-func (s *session) take(root, at oid, pdus []gosnmp.SnmpPDU, h *harvest) (next oid, more bool, err error) {
+func (s *session) take(root, at oid, order order, pdus []gosnmp.SnmpPDU, h *harvest) (next oid, more bool, err error) {
 	for _, pdu := range pdus {
 		if pdu.Type == gosnmp.EndOfMibView {
 			return at, false, nil
@@ -137,8 +152,8 @@ func (s *session) take(root, at oid, pdus []gosnmp.SnmpPDU, h *harvest) (next oi
 		if err != nil {
 			return at, false, fmt.Errorf("walk %s: the device returned an %w", root, err)
 		}
-		if name.compare(at) <= 0 {
-			return at, false, fmt.Errorf("walk %s: OID not increasing: after %s the device returned %s; its agent is broken there and would be read for ever", root, at, name)
+		if order == increasing && name.compare(at) <= 0 {
+			return at, false, fmt.Errorf("walk %s: OID not increasing: after %s the device returned %s; its agent is broken there and would be read for ever (a module of an snmp.yml may set allow_nonincreasing_oids)", root, at, name)
 		}
 		at = name
 		if !name.hasPrefix(root) {
@@ -161,6 +176,7 @@ func (s *session) shrink(to int, why string) {
 	s.log.Info("Asking for fewer variables at once from now on", "device", s.endpoint.String(),
 		"max_repetitions", to, "before", s.bulk, "reason", why)
 	s.bulk = max(1, to)
+	s.learned = s.bulk
 }
 
 // decode takes over one variable; ok is false where the device has no value.

@@ -1,0 +1,60 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+
+	"hwsagent/probes/snmp"
+)
+
+// checkModules reads the files of SNMP modules that probes name, and tells what of them has no
+// effect and what differs from snmp_exporter with the same files.
+func checkModules(c *Config) (steps []Step) {
+	for i := range c.Probes {
+		p := &c.Probes[i]
+		s, ok := p.Settings.(*snmp.Config)
+		if !ok || !p.Enabled || len(s.ConfigFiles) == 0 {
+			continue
+		}
+		name := "modules of probe " + p.Name
+		notes, err := s.Examine()
+		if err != nil {
+			steps = append(steps, failedModules(name, err)...)
+			continue
+		}
+		steps = append(steps, Step{Name: name, Result: OK, Text: counted(len(s.Modules), "module") + " of " + counted(len(s.ConfigFiles), "entry of config_files")})
+		for _, n := range notes {
+			step := Step{Name: name, Result: OK, Text: placeOfNote(n) + n.Text, Try: n.Try}
+			if n.Severe {
+				step.Result = Warn
+			}
+			steps = append(steps, step)
+		}
+	}
+	return steps
+}
+
+// failedModules are the mistakes of err, each a step.
+func failedModules(name string, err error) (steps []Step) {
+	all := []error{err}
+	var joined interface{ Unwrap() []error }
+	if errors.As(err, &joined) {
+		all = joined.Unwrap()
+	}
+	for _, one := range all {
+		step := Step{Name: name, Result: Fail, Text: one.Error()}
+		var n *snmp.Note
+		if errors.As(one, &n) {
+			step.Text, step.Try = placeOfNote(n)+n.Text, n.Try
+		}
+		steps = append(steps, step)
+	}
+	return steps
+}
+
+func placeOfNote(n *snmp.Note) string {
+	if n.Line == 0 {
+		return n.File + ": "
+	}
+	return fmt.Sprintf("%s:%d:%d: ", n.File, n.Line, n.Column)
+}

@@ -1,0 +1,267 @@
+package snmp
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// defaultAuth is the login that snmp_exporter takes where a request names none.
+const defaultAuth = "public_v2"
+
+// plan is what a configuration comes to once its files are read.
+type plan struct {
+	auth    Auth
+	modules []*compiled
+	notes   []*Note
+	version string // of what was read of files; empty without files
+}
+
+// Examine reads the files of c and tells what is to know about them: what has no effect, and
+// what differs from snmp_exporter with the same files. The error is that of [New].
+func (c *Config) Examine() ([]*Note, error) {
+	p, err := newPlan(c)
+	if err != nil {
+		return nil, err
+	}
+	return p.notes, nil
+}
+
+// newPlan reads the files that c names and looks its modules and login up.
+func newPlan(c *Config) (*plan, error) {
+	files, err := readFiles(c)
+	if err != nil {
+		return nil, err
+	}
+	p := &plan{auth: c.Auth}
+	sum := sha256.New()
+	for _, f := range files {
+		p.notes = append(p.notes, f.notes...)
+		sum.Write(f.digest[:])
+	}
+	if len(files) > 0 {
+		p.version = hex.EncodeToString(sum.Sum(nil))
+	}
+	var errs []error
+	var found []*ymlModule
+	for _, name := range c.Modules {
+		m := p.module(files, name)
+		own, isOwn := builtin[name]
+		switch {
+		case m != nil:
+			found = append(found, m)
+			p.modules = append(p.modules, compile(name, m.module))
+			p.notes = append(p.notes, differences(c, name, m)...)
+			if isOwn {
+				p.notes = append(p.notes, m.place.with(fmt.Sprintf("the module %s is read in place of the built-in one of that name", name), ""))
+			}
+		case isOwn:
+			p.modules = append(p.modules, compile(name, own))
+		default:
+			errs = append(errs, unknownModule(files, name))
+		}
+	}
+	if err := p.login(c, files, found); err != nil {
+		errs = append(errs, err)
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return p, nil
+}
+
+// with is a note about the same place.
+func (n Note) with(text, try string) *Note {
+	n.Text, n.Try = text, try
+	return &n
+}
+
+// module is the module of that name in the last file that has it, nil if none has.
+func (p *plan) module(files []*ymlFile, name string) (m *ymlModule) {
+	for _, f := range files {
+		next := f.modules[name]
+		if next == nil {
+			continue
+		}
+		if m != nil {
+			p.notes = append(p.notes, next.place.with(fmt.Sprintf("the module %s replaces that of %s:%d", name, m.place.File, m.place.Line), ""))
+		}
+		m = next
+	}
+	return m
+}
+
+// login finds the login that c refers to, or the one that the files imply where c has none.
+func (p *plan) login(c *Config, files []*ymlFile, modules []*ymlModule) error {
+	var known []string
+	var a *ymlAuth
+	name := c.Auth.Name
+	if c.Auth == (Auth{}) {
+		name = defaultAuth
+	}
+	for _, f := range files {
+		for n, x := range f.auths {
+			known = append(known, n)
+			if n == name {
+				a = x
+			}
+		}
+	}
+	switch {
+	case a != nil:
+		p.auth = a.Auth
+	case c.Auth.Name != "":
+		slices.Sort(known)
+		return &FieldError{Key: "auth", Message: "no file of config_files has a login of that name; there are: " + strings.Join(slices.Compact(known), ", ")}
+	case c.Auth != (Auth{}):
+		return nil
+	default:
+		var err error
+		if a, err = loginOfModules(modules); a == nil || err != nil {
+			return err
+		}
+		p.auth = a.Auth
+	}
+	if a.expands {
+		p.notes = append(p.notes, severe(a.place.with("a value of the login has ${…}, which stands for itself here; snmp_exporter expands it with --config.expand-environment-variables",
+			"write auth: as a mapping with password_file or ${NAME} in the agent's configuration")))
+	}
+	if info, err := os.Stat(a.place.File); err == nil && info.Mode().Perm()&0o007 != 0 && a.secret() {
+		p.notes = append(p.notes, severe(a.place.with(fmt.Sprintf("the file holds a secret and every user of this host may read it (%#o)", info.Mode().Perm()), "chmod 600 "+a.place.File)))
+	}
+	return nil
+}
+
+func severe(n *Note) *Note {
+	n.Severe = true
+	return n
+}
+
+// secret reports whether the login has a secret: a community that everybody knows is none.
+func (a *Auth) secret() bool {
+	return a.AuthPassword != "" || a.PrivPassword != "" || a.Community != "" && a.Community != "public"
+}
+
+// loginOfModules is the login that modules of the old format have; nil if they have none.
+func loginOfModules(modules []*ymlModule) (a *ymlAuth, err error) {
+	for _, m := range modules {
+		switch {
+		case m.auth == nil:
+		case a == nil:
+			a = m.auth
+		case a.Auth != m.auth.Auth:
+			return nil, m.place.with(fmt.Sprintf("the module logs in otherwise than that of line %d, and a probe has one login", a.place.Line),
+				"write auth: in the probe's configuration, or make two probes")
+		}
+	}
+	return a, nil
+}
+
+// differences are what snmp_exporter does otherwise with a module.
+func differences(c *Config, name string, m *ymlModule) (notes []*Note) {
+	say := func(format string, args ...any) {
+		notes = append(notes, m.place.with("module "+name+": "+fmt.Sprintf(format, args...), ""))
+	}
+	if len(m.filters) > 0 {
+		say("where the column of a filter cannot be read the module fails; snmp_exporter reads every row then")
+	}
+	for _, x := range m.metrics {
+		if x.typ == typeParseDateAndTime && x.timePattern == "" {
+			notes = append(notes, severe(m.place.with(fmt.Sprintf("module %s: %s has no datetime_pattern and gives nothing", name, x.name), "write one, such as \"%Y-%m-%d %H:%M:%S\"")))
+		}
+	}
+	if i := slices.IndexFunc(m.metrics, func(x metric) bool { return x.typ == typeDateAndTime }); i >= 0 {
+		say("a date with a month or day of 0, which stands for never, gives no sample of %s; snmp_exporter gives a time before 1970", m.metrics[i].name)
+	}
+	if slices.ContainsFunc(m.metrics, func(x metric) bool {
+		return slices.ContainsFunc(x.indexes, func(i index) bool { return i.typ == typeLldpPortID })
+	}) {
+		say("an LldpPortId in an index is read with its length once; snmp_exporter reads the length twice and gets another text")
+	}
+	if m.params.maxRepetitions != 0 && c.MaxRepetitions != 0 {
+		say("max_repetitions is %d, as the probe's configuration says, not %d", c.MaxRepetitions, m.params.maxRepetitions)
+	}
+	if m.params.retries != nil && c.Retries != nil {
+		say("retries is %d, as the probe's configuration says, not %d", *c.Retries, *m.params.retries)
+	}
+	if m.params.timeout != 0 && c.PacketTimeout != 0 {
+		say("the timeout of a packet is %s, as packet_timeout of the probe's configuration says, not %s", c.PacketTimeout, m.params.timeout)
+	}
+	return notes
+}
+
+// unknownModule is the error for a module that neither a file nor this package has.
+func unknownModule(files []*ymlFile, name string) error {
+	have := Modules()
+	for _, f := range files {
+		have = append(have, f.names...)
+	}
+	slices.Sort(have)
+	have = slices.Compact(have)
+	near := slices.DeleteFunc(slices.Clone(have), func(n string) bool {
+		return !strings.Contains(strings.ToLower(n), strings.ToLower(name)) && !strings.Contains(strings.ToLower(name), strings.ToLower(n))
+	})
+	hint := fmt.Sprintf("there are %s", strings.Join(have[:min(len(have), 80)], ", "))
+	if len(near) > 0 {
+		hint = "the nearest are " + strings.Join(near, ", ")
+	}
+	return &FieldError{Key: "modules", Message: fmt.Sprintf("no module %q is built in or in a file of config_files; %s", name, hint)}
+}
+
+// maxYMLFiles bounds what patterns match.
+const maxYMLFiles = 100
+
+// readFiles reads every file of c, as far as its modules are wanted. Its error has every
+// mistake.
+func readFiles(c *Config) (files []*ymlFile, err error) {
+	var errs []error
+	for i, pattern := range c.ConfigFiles {
+		paths, err := filepath.Glob(pattern)
+		if err != nil || len(paths) == 0 {
+			errs = append(errs, &FieldError{Key: fmt.Sprintf("config_files[%d]", i), Message: fmt.Sprintf("no file matches %s; put an snmp.yml there", pattern)})
+			continue
+		}
+		for _, path := range paths {
+			if len(files) == maxYMLFiles {
+				return nil, &FieldError{Key: "config_files", Message: fmt.Sprintf("more than %d files match; name fewer", maxYMLFiles)}
+			}
+			text, err := readBounded(path)
+			if err != nil {
+				errs = append(errs, &FieldError{Key: fmt.Sprintf("config_files[%d]", i), Message: err.Error()})
+				continue
+			}
+			f, broken := parseYML(path, text, func(name string) bool { return slices.Contains(c.Modules, name) })
+			for _, n := range broken {
+				errs = append(errs, n)
+			}
+			files = append(files, f)
+		}
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return files, nil
+}
+
+// readBounded reads a regular file that is not larger than what is parsed.
+func readBounded(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read modules: %w", err)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("read modules: %s is not a file", path)
+	case info.Size() > maxYMLBytes:
+		return nil, fmt.Errorf("read modules: %s has %d bytes, more than %d; split it", path, info.Size(), maxYMLBytes)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read modules: %w", err)
+	}
+	return text, nil
+}

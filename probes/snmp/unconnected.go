@@ -1,0 +1,45 @@
+package snmp
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"github.com/gosnmp/gosnmp"
+)
+
+// anyPeer is a UDP socket that sends to one address and takes answers from any, for devices
+// with several addresses that answer from another than they are asked at. Whether an answer
+// belongs to the request is decided by its request ID and, in v3, its signature.
+type anyPeer struct {
+	*net.UDPConn
+	to *net.UDPAddr
+}
+
+// Write sends one packet.
+func (c *anyPeer) Write(b []byte) (int, error) { return c.WriteToUDP(b, c.to) }
+
+// Read takes one packet.
+func (c *anyPeer) Read(b []byte) (int, error) {
+	n, _, err := c.ReadFromUDP(b)
+	return n, err
+}
+
+// unconnect replaces the socket of g, which is connected to a UDP address.
+func unconnect(g *gosnmp.GoSNMP) error {
+	to, ok := g.Conn.RemoteAddr().(*net.UDPAddr)
+	if !ok {
+		return fmt.Errorf("%s is no UDP address", g.Conn.RemoteAddr())
+	}
+	local := ":0"
+	if to.IP.IsLoopback() { // what is asked on this machine answers on it
+		local = net.JoinHostPort(to.IP.String(), "0")
+	}
+	c, err := new(net.ListenConfig).ListenPacket(context.Background(), "udp", local)
+	if err != nil {
+		return err
+	}
+	_ = g.Conn.Close()
+	g.Conn = &anyPeer{c.(*net.UDPConn), to}
+	return nil
+}

@@ -1,0 +1,163 @@
+package snmp
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Bounds of a file of modules. The published one has 2 MB; what remains of a file after
+// sifting may have as many marks of YAML as four of them.
+const (
+	maxYMLBytes = 64 << 20
+	maxYMLMarks = 2_000_000
+)
+
+// ymlFile is what a file of modules says, as far as it is wanted.
+type ymlFile struct {
+	name    string
+	auths   map[string]*ymlAuth
+	modules map[string]*ymlModule // the wanted ones
+	names   []string              // of all modules
+	old     bool                  // the format of before 0.23: modules at the top, with a login each
+	notes   []*Note
+	digest  [sha256.Size]byte // of the lines that were read
+}
+
+// ymlModule is a module and where it stands.
+type ymlModule struct {
+	module
+	place  Note     // File, Line and Column
+	auth   *ymlAuth // of the old format; nil if it has none
+	static []staticFilter
+}
+
+// parseYML reads an snmp.yml. Modules that want does not ask for are only named. The
+// mistakes it returns have places, and no text that may be a secret.
+func parseYML(name string, text []byte, want func(string) bool) (*ymlFile, []*Note) {
+	f := &ymlFile{name: name, auths: map[string]*ymlAuth{}, modules: map[string]*ymlModule{}}
+	refuse := func(text, try string) (*ymlFile, []*Note) {
+		return f, []*Note{{File: name, Text: text, Try: try}}
+	}
+	switch {
+	case len(text) > maxYMLBytes:
+		return refuse(fmt.Sprintf("the file has %d bytes, more than %d", len(text), maxYMLBytes), "split it")
+	case !utf8.Valid(text):
+		return refuse("the file is not UTF-8 text", "name an snmp.yml")
+	}
+	some := sift(text, want)
+	root, note := f.tree(some.text)
+	if note != nil && !some.whole {
+		// A line that looked like the begin of a module may have been none.
+		some = sifted{text: text, whole: true}
+		root, note = f.tree(text)
+	}
+	if note != nil {
+		return f, []*Note{note}
+	}
+	f.digest = sha256.Sum256(slices.Concat(slices.DeleteFunc(bytes.Split(some.text, []byte("\n")), ignored)...))
+	r := &ymlReader{file: name}
+	f.names = some.names
+	f.read(r, root, want)
+	f.notes = r.unknown
+	return f, r.broken
+}
+
+// tree is the text's top node, nil for an empty text.
+func (f *ymlFile) tree(text []byte) (*yaml.Node, *Note) {
+	if n := marks(text); n > maxYMLMarks {
+		return nil, &Note{File: f.name, Text: fmt.Sprintf("what is to be read of the file has over %d keys and values", maxYMLMarks),
+			Try: "write it in block style without anchors, so that only the modules in use are read, or split it"}
+	}
+	var top yaml.Node
+	if err := yaml.Load(text, &top, yaml.WithAllDocuments(false)); err != nil {
+		return nil, syntaxNote(f.name, err)
+	}
+	if top.Kind == yaml.DocumentNode {
+		if len(top.Content) == 0 {
+			return nil, nil
+		}
+		return top.Content[0], nil
+	}
+	return &top, nil
+}
+
+// marks is at least half the number of nodes that YAML makes of a text.
+func marks(text []byte) (n int) {
+	last := byte('\n')
+	for _, c := range text {
+		switch c {
+		case ':', ',', '-', '[', '{', '?':
+			n++
+		case '\n':
+			if last != '\n' {
+				n++
+			}
+		}
+		last = c
+	}
+	return n
+}
+
+var quoted = regexp.MustCompile("`[^`]*`|'[^']*'|\"[^\"]*\"")
+
+// syntaxNote is a mistake in the YAML, without what the parser quotes of the file; nil for a
+// file without content.
+func syntaxNote(file string, err error) *Note {
+	n := &Note{File: file, Text: "the file cannot be read as YAML", Try: "correct the YAML there"}
+	var one *yaml.LoadError
+	var many *yaml.LoadErrors
+	if errors.As(err, &many) && len(many.Errors) > 0 {
+		one = many.Errors[0]
+	} else if !errors.As(err, &one) {
+		return n
+	}
+	if strings.Contains(one.Message, "no documents") {
+		return nil
+	}
+	n.Line, n.Column = one.Mark.Line, max(1, one.Mark.Column)
+	n.Text += ": " + quoted.ReplaceAllString(strings.TrimPrefix(one.Message, "yaml: "), "…")
+	return n
+}
+
+// read takes over what the file's top says, in either format.
+func (f *ymlFile) read(r *ymlReader, root *yaml.Node, want func(string) bool) {
+	if root == nil {
+		return
+	}
+	var top []string
+	plain := root
+	for i := 0; plain.Kind == yaml.MappingNode && i+1 < len(plain.Content); i += 2 {
+		top = append(top, plain.Content[i].Value)
+	}
+	f.old = len(top) > 0 && !slices.Contains(top, "modules") && !slices.Contains(top, "auths")
+	if f.old {
+		f.readModules(r, root, want)
+		return
+	}
+	r.mapping(root, "the file",
+		field{"auths", func(n *yaml.Node) {
+			r.entries(n, "auths", func(k, v *yaml.Node) { f.auths[k.Value] = readAuth(r, k, v, nil) })
+		}},
+		field{"modules", func(n *yaml.Node) { f.readModules(r, n, want) }},
+		field{"version", func(*yaml.Node) {}},
+	)
+}
+
+func (f *ymlFile) readModules(r *ymlReader, n *yaml.Node, want func(string) bool) {
+	r.entries(n, "modules", func(k, v *yaml.Node) {
+		if !slices.Contains(f.names, k.Value) {
+			f.names = append(f.names, k.Value)
+		}
+		if want(k.Value) {
+			f.modules[k.Value] = readModule(r, k, v, f.old)
+		}
+	})
+}
