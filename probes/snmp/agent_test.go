@@ -25,6 +25,8 @@ type fakeAgent struct {
 	fault func(req *gosnmp.SnmpPacket) (answer *gosnmp.SnmpPacket, handled bool)
 	// raw, if set, is sent in place of every answer.
 	raw []byte
+	// from, if set, is the socket that answers.
+	from net.PacketConn
 	// late is sent just before the next answer: one that the network held back.
 	late  []byte
 	seen  []*gosnmp.SnmpPacket // every request
@@ -110,10 +112,19 @@ func (a *fakeAgent) run() {
 		held, out := a.answer(req)
 		for _, b := range [][]byte{held, out} {
 			if b != nil {
-				_, _ = a.conn.WriteTo(b, from)
+				_, _ = a.answerer().WriteTo(b, from)
 			}
 		}
 	}
+}
+
+func (a *fakeAgent) answerer() net.PacketConn {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.from != nil {
+		return a.from
+	}
+	return a.conn
 }
 
 // answer is what to send: a late answer to another request, if there is one, and the
@@ -194,4 +205,20 @@ func (a *fakeAgent) serve(req *gosnmp.SnmpPacket) *gosnmp.SnmpPacket {
 		}
 	}
 	return respond(req, gosnmp.NoError, out...)
+}
+
+// startOtherAddress answers from another port than it is asked at, as a device with several
+// addresses may, and returns where it is asked.
+func startOtherAddress(t *testing.T) string {
+	t.Helper()
+	other, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := newFakeAgent(t)
+	a.mu.Lock()
+	a.from = other
+	a.mu.Unlock()
+	t.Cleanup(func() { _ = other.Close() })
+	return a.conn.LocalAddr().String()
 }

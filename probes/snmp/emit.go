@@ -193,8 +193,8 @@ func (h *harvest) labels(m *compiledMetric, rest oid) labelSet {
 			}
 		}
 		text := v.hinted(typ, l.displayHint)
-		if k, ok := v.integer(); ok && typ == typeEnumAsInfo {
-			text = enumText(k, l.enumValues)
+		if k, ok := v.integer(); ok && typ == typeEnumAsInfo && l.enumValues[int(k)] != "" {
+			text = l.enumValues[int(k)]
 		}
 		ls.set(l.labelname, text, arcs)
 	}

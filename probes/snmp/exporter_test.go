@@ -3,6 +3,7 @@ package snmp
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"os"
@@ -55,7 +56,15 @@ func exporterConfig(name string, m module) ([]byte, error) {
 // startExporter runs Debian's snmp_exporter and returns its address.
 func startExporter(t *testing.T, conf []byte) string {
 	t.Helper()
-	path := needProgram(t, "prometheus-snmp-exporter")
+	return startExporterProgram(t, "", conf)
+}
+
+// startExporterProgram runs the snmp_exporter at path, or Debian's if path is empty.
+func startExporterProgram(t *testing.T, path string, conf []byte) string {
+	t.Helper()
+	if path == "" {
+		path = needProgram(t, "prometheus-snmp-exporter")
+	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "snmp.yml")
 	if err := os.WriteFile(file, conf, 0o600); err != nil {
@@ -97,6 +106,10 @@ func scrape(t *testing.T, addr, target, module string) map[string]*dto.MetricFam
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		b, _ := io.ReadAll(io.LimitReader(resp.Body, 4000))
+		t.Fatalf("scrape the exporter: %s: %s", resp.Status, b)
+	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {

@@ -1,12 +1,13 @@
 package snmp
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
-	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 // Every module of a published file loads, alone and with all others, without a note of
@@ -47,19 +48,63 @@ func TestPublishedFiles(t *testing.T) {
 			}
 			metrics += len(p.modules[0].metrics)
 		}
-		start := time.Now()
-		p, err := newPlan(&Config{ConfigFiles: []string{all}, Modules: whole.names[:1]})
-		took := time.Since(start)
-		runtime.GC()
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		runtime.KeepAlive(p)
-		p, whole.modules = nil, nil
-		runtime.GC()
-		runtime.ReadMemStats(&after)
-		t.Logf("%s: old=%v, %d modules, %d metrics, one module in %s; %v", path, whole.old, len(whole.names), metrics, took, err)
-		if strings.Contains(path, "0.21") != whole.old {
-			t.Errorf("old = %v", whole.old)
+		t.Logf("%s: old=%v, %d modules, %d metrics", path, whole.old, len(whole.names), metrics)
+	}
+}
+
+// Every module of a published file that Debian's snmpd answers gives the series and values of
+// snmp_exporter: of Debian's for the old format, of SNMP_EXPORTER for the new one.
+func TestPublishedAsExporter(t *testing.T) {
+	list, newer := os.Getenv("SNMP_YML"), os.Getenv("SNMP_EXPORTER")
+	if list == "" {
+		t.Skip("SNMP_YML names no file; see TestPublishedFiles")
+	}
+	d := startSnmpd(t)
+	for _, path := range filepath.SplitList(list) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
 		}
+		whole, _ := parseYML(path, text, func(string) bool { return false })
+		program := ""
+		if !slices.Contains(whole.names, "default") && bytes.Contains(text, []byte("\nmodules:")) {
+			if program = newer; newer == "" {
+				continue
+			}
+		}
+		addr, samples, answered := startExporterProgram(t, program, text), 0, 0
+		for _, name := range whole.names {
+			p := newProbe(t, Config{Target: d.target("udp"), ConfigFiles: []string{path}, Modules: []string{name}})
+			before, err := collect(t, p)
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			theirs := exporterLines(t, addr, "127.0.0.1:"+strconv.Itoa(d.port), name)
+			after, err := collect(t, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lo, hi := withoutScrape(lines(before)), withoutScrape(lines(after))
+			for s, v := range theirs {
+				a, ok := lo[s]
+				slack := 0.0
+				if strings.HasPrefix(s, "hrStorage") || strings.HasPrefix(s, "mem") {
+					slack = 0.05 * a // memory goes up and down
+				}
+				if b := hi[s]; !ok || v < min(a, b)-slack || v > max(a, b)+slack {
+					t.Errorf("%s: %s = %v to %v (%v), the exporter says %v", name, s, a, b, ok, v)
+				}
+			}
+			for s := range lo {
+				if _, ok := theirs[s]; !ok {
+					t.Errorf("%s: the exporter does not have %s", name, s)
+				}
+			}
+			if samples += len(theirs); len(theirs) > 0 {
+				answered++
+			}
+		}
+		t.Logf("%s: %d of %d modules answer, %d samples", path, answered, len(whole.names), samples)
 	}
 }
