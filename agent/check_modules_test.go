@@ -1,0 +1,82 @@
+package agent
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hwsagent/probes/snmp"
+)
+
+// The files of modules that a probe names are read, and what is broken, unknown or different in them
+// is told with its place, without a secret.
+func TestCheckModules(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("good.yml", "auths:\n  site: {community: CANARY, future: 1}\nmodules:\n  system:\n    get: [1.3.6.1.2.1.1.3.0]\n    metrics: [{name: up, oid: 1.3.6.1.2.1.1.3, type: DateAndTime}]\n")
+	write("bad.yml", "auths:\n  site: {community: [CANARY]}\nmodules:\n  m:\n    walk: [ifTable]\n")
+	write("agent.yaml", `probes:
+  - {name: good, type: snmp, target: h, config_files: [good.yml], auth: site, modules: [system]}
+  - {name: bad, type: snmp, target: h, config_files: [bad.yml], auth: site, modules: [m]}
+  - {name: none, type: snmp, target: h, config_files: [none.yml], modules: [system]}
+`)
+	r := Check(t.Context(), CheckOptions{ConfigFile: filepath.Join(dir, "agent.yaml"), Level: NoNetwork})
+	var got []string
+	for _, g := range r.Groups {
+		for _, s := range g.Steps {
+			if strings.HasPrefix(s.Name, "modules of") {
+				got = append(got, fmt.Sprintf("%s %s: %s", s.Result, s.Name, strings.ReplaceAll(s.Text, dir+string(filepath.Separator), "")))
+			}
+		}
+	}
+	want := []string{
+		"ok modules of probe good: 1 module of 1 entry of config_files",
+		"warn modules of probe good: good.yml:2:29: the key of a login is not known and has no effect",
+		"ok modules of probe good: good.yml:4:3: module system: a date with a month or day of 0, which stands for never, gives no sample of up; snmp_exporter gives a time before 1970",
+		"ok modules of probe good: good.yml:4:3: the module system is read in place of the built-in one of that name",
+		"fail modules of probe bad: bad.yml:2:21: community must be a text or number",
+		`fail modules of probe bad: bad.yml:5:12: walk of module "m" is "ifTable", not an OID`,
+		"fail modules of probe none: config_files[0]: no file matches none.yml; put an snmp.yml there",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if strings.Contains(fmt.Sprint(r), "CANARY") {
+		t.Error("the report has a secret")
+	}
+}
+
+// A reload makes a probe anew when the modules that it reads have changed, and only then.
+func TestVersionOfModules(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "snmp.yml")
+	c := &ProbeConfig{Name: "p", Type: "snmp", Settings: &snmp.Config{Target: "h", ConfigFiles: []string{path}, Modules: []string{"m"}}}
+	var ids identities
+	identity := func(text string) string {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p, err := newProbe(c, nil, slog.New(slog.DiscardHandler), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return probeSpec(c, p, "host", &ids).Identity
+	}
+	first := identity("modules:\n  m:\n    walk: [1.3.6]\n  n:\n    walk: [1.3.7]\n")
+	if again := identity("modules:\n  m:\n    walk: [1.3.6]\n  n:\n    walk: [1.3.8]\n"); again != first {
+		t.Errorf("%s, then %s, though only another module changed", first, again)
+	}
+	if other := identity("modules:\n  m:\n    walk: [1.3.9]\n"); other == first {
+		t.Error("the module changed, and the probe is kept")
+	}
+}
