@@ -222,3 +222,10 @@ func startOtherAddress(t *testing.T) string {
 	t.Cleanup(func() { _ = other.Close() })
 	return a.conn.LocalAddr().String()
 }
+
+// faultsSoFar is how often the fault fired until now.
+func (a *fakeAgent) faultsSoFar() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.fired
+}

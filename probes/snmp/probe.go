@@ -21,6 +21,7 @@ type Probe struct {
 	log     *slog.Logger
 	hide    *redact.Holder
 	version string
+	silence silence
 }
 
 // New checks c, reads the files of modules that it names, and makes its probe. Nothing is
@@ -64,7 +65,7 @@ func (p *Probe) Close() error {
 const sysUpTime = "1.3.6.1.2.1.1.3.0"
 
 // Collect reads every module once. A device that does not answer costs one packet and
-// its retries; a module that fails is left out and named in the error, and the next
+// its retries, and once it has been silent for long one packet at growing distances; a module that fails is left out and named in the error, and the next
 // one is read.
 func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 	clean := false
@@ -82,10 +83,21 @@ func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 }
 
 func (p *Probe) collect(ctx context.Context, r *probes.Round) error {
+	start := time.Now()
+	if err := p.silence.wait(start); err != nil {
+		return err
+	}
 	if err := p.session.begin(ctx); err != nil {
 		return err
 	}
-	if err := p.session.get(ctx, []string{sysUpTime}, newHarvest()); err != nil {
+	if p.session.tune(walkParams{}); p.silence.impatient() {
+		p.session.retries = 0
+	}
+	err := p.session.get(ctx, []string{sysUpTime}, newHarvest())
+	if !errors.Is(err, context.Canceled) { // the agent's end says nothing about the device
+		p.silence.heard(start, err)
+	}
+	if err != nil {
 		return err
 	}
 	var errs []error

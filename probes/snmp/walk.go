@@ -56,8 +56,9 @@ func (h *harvest) add(v variable) error {
 
 // get reads single objects. What the device does not have is left out.
 func (s *session) get(ctx context.Context, oids []string, h *harvest) error {
+	most := gosnmp.MaxOids // less after a genErr, which may be about one object or too many
 	for len(oids) > 0 {
-		n := min(len(oids), s.bulk, gosnmp.MaxOids)
+		n := min(len(oids), s.bulk, most)
 		if s.auth.version() == 1 {
 			n = 1 // one missing object would fail the others
 		}
@@ -70,6 +71,9 @@ func (s *session) get(ctx context.Context, oids []string, h *harvest) error {
 		switch {
 		case p.Error == gosnmp.TooBig && n > 1:
 			s.shrink(n/2, "tooBig")
+			continue
+		case p.Error == gosnmp.GenErr && n > 1:
+			most = n / 2
 			continue
 		case p.Error == gosnmp.NoSuchName:
 		case p.Error != gosnmp.NoError:
@@ -100,15 +104,10 @@ const (
 // walk reads the subtree under root by GETBULK, or by GETNEXT from v1 devices.
 func (s *session) walk(ctx context.Context, root oid, order order, h *harvest) error {
 	at := root
-	asked := make(map[string]bool) // where the walk has been, in any order
+	been := map[string]bool{root.key(): true} // in any order, where the walk has been
+	most := maxRepetitions                    // less after a genErr: some agents mean that it is too much
 	for {
-		if order == anyOrder {
-			if asked[at.key()] {
-				return fmt.Errorf("walk %s: the device leads back to %s; its agent is broken there and would be read for ever", root, at)
-			}
-			asked[at.key()] = true
-		}
-		wanted := s.bulk
+		wanted := min(s.bulk, most)
 		p, size, err := s.request(ctx, wanted, func(g *gosnmp.GoSNMP, size int) (*gosnmp.SnmpPacket, error) {
 			if g.Version == gosnmp.Version1 {
 				return g.GetNext([]string{at.String()})
@@ -130,13 +129,25 @@ func (s *session) walk(ctx context.Context, root oid, order order, h *harvest) e
 				s.shrink(size/2, "tooBig")
 				continue
 			}
-			fallthrough
+			return fmt.Errorf("walk %s at %s: %s", root, at, statusText(p.Error))
+		case gosnmp.GenErr:
+			if size > 1 && p.Version != gosnmp.Version1 {
+				most = size / 2
+				continue
+			}
+			return fmt.Errorf("walk %s at %s: %s", root, at, statusText(p.Error))
 		default:
 			return fmt.Errorf("walk %s at %s: %s", root, at, statusText(p.Error))
 		}
 		next, more, err := s.take(root, at, order, p.Variables, h)
 		if err != nil || !more {
 			return err
+		}
+		if order == anyOrder {
+			if been[next.key()] {
+				return fmt.Errorf("walk %s: the device leads back to %s; its agent is broken there and would be read for ever", root, next)
+			}
+			been[next.key()] = true
 		}
 		at = next
 	}
