@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -10,13 +11,16 @@ import (
 // checkModules reads the files of SNMP modules that probes name, and tells what of them has no
 // effect and what differs from snmp_exporter with the same files.
 func checkModules(c *Config) (steps []Step) {
+	seen := map[string]bool{}
 	for i := range c.Probes {
 		p := &c.Probes[i]
 		s, ok := p.Settings.(*snmp.Config)
-		if !ok || !p.Enabled || len(s.ConfigFiles) == 0 {
+		job := cmp.Or(p.Job, p.Name)
+		if !ok || !p.Enabled || len(s.ConfigFiles) == 0 || seen[job] { // the devices of a list are one
 			continue
 		}
-		name := "modules of probe " + p.Name
+		seen[job] = true
+		name := "modules of probe " + job
 		notes, err := s.Examine()
 		if err != nil {
 			steps = append(steps, failedModules(name, err)...)
@@ -36,12 +40,7 @@ func checkModules(c *Config) (steps []Step) {
 
 // failedModules are the mistakes of err, each a step.
 func failedModules(name string, err error) (steps []Step) {
-	all := []error{err}
-	var joined interface{ Unwrap() []error }
-	if errors.As(err, &joined) {
-		all = joined.Unwrap()
-	}
-	for _, one := range all {
+	for _, one := range unjoined(err) {
 		step := Step{Name: name, Result: Fail, Text: one.Error()}
 		var n *snmp.Note
 		if errors.As(one, &n) {

@@ -66,7 +66,7 @@ func TestVersionOfModules(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		p, err := newProbe(c, nil, slog.New(slog.DiscardHandler), nil)
+		p, err := newProbe(c, nil, slog.New(slog.DiscardHandler), nil, new(snmp.Plans))
 		if err != nil {
 			t.Fatal(err)
 		}

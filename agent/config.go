@@ -124,11 +124,15 @@ func (s SyncMode) MarshalYAML() (any, error) { return s.String(), nil }
 
 // ProbeConfig is one entry of probes: what every type has, and Settings.
 type ProbeConfig struct {
-	Name     string         `yaml:"name"` // default: the type
-	Type     string         `yaml:"type"`
-	Enabled  bool           `yaml:"enabled"`          // default true; false keeps the entry without running it
-	Target   string         `yaml:"target,omitempty"` // becomes the label instance; empty: this host
-	Interval model.Duration `yaml:"interval"`         // default global.scrape_interval
+	Name    string `yaml:"name"` // default: the type
+	Type    string `yaml:"type"`
+	Enabled bool   `yaml:"enabled"`          // default true; false keeps the entry without running it
+	Target  string `yaml:"target,omitempty"` // becomes the label instance; empty: this host
+	// Targets stands for several entries, one for each target. Load leaves none behind.
+	Targets []TargetGroup `yaml:"targets,omitempty"`
+	// Job is the label job: the name of the entry that had the list; empty: Name.
+	Job      string         `yaml:"-"`
+	Interval model.Duration `yaml:"interval"` // default global.scrape_interval
 	// Timeout is at most Interval; default global.scrape_timeout, or Interval if
 	// that is shorter.
 	Timeout              model.Duration    `yaml:"timeout"`
@@ -235,6 +239,7 @@ func loadTexts(files []configText, dir string, env func(string) (string, bool), 
 		return nil, d.warnings(), err
 	}
 	cfg.absolutePaths()
+	cfg.expandTargets()
 	return cfg, d.warnings(), nil
 }
 

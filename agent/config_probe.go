@@ -124,11 +124,15 @@ func (p *ProbeConfig) validate(d *document, path string) {
 			d.errorAt(at, err.Error(), "")
 		}
 	}
+	if p.Targets != nil {
+		p.validateTargets(d, path)
+		return
+	}
 	if v, ok := p.Settings.(interface{ Validate() error }); ok {
 		d.errorsAt(path, v.Validate())
 	}
 }
 
 func probeKeys() []string {
-	return []string{"name", "type", "enabled", "target", "interval", "timeout", "labels", "metric_relabel_configs", "max_samples", "max_series"}
+	return []string{"name", "type", "enabled", "target", "targets", "interval", "timeout", "labels", "metric_relabel_configs", "max_samples", "max_series"}
 }

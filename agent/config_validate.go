@@ -100,6 +100,7 @@ func (c *Config) validate(d *document) {
 		} else {
 			names[p.Name] = i
 		}
+		d.checkListed(path, p, names, i)
 		if p.Name == pushgatewayName && c.Receivers.Pushgateway != nil {
 			d.errorAt(nameOrEntry(d, path), fmt.Sprintf("the name %q is that of the receiver", p.Name), "give the probe another name")
 		}

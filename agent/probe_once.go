@@ -13,6 +13,7 @@ import (
 
 	"hwsagent/inputs/panics"
 	"hwsagent/probes"
+	"hwsagent/probes/snmp"
 )
 
 // ErrProbe means that a probe could not be read.
@@ -90,7 +91,7 @@ func runOnce(ctx context.Context, p *ProbeConfig, logger *slog.Logger) (*capture
 	if err != nil {
 		return nil, probes.Status{}, fmt.Errorf("find out the host's name: %w", err)
 	}
-	probe, err := newProbe(p, prometheus.NewRegistry(), logger, panics.New(inputProbe+" "+p.Name, logger))
+	probe, err := newProbe(p, prometheus.NewRegistry(), logger, panics.New(inputProbe+" "+p.Name, logger), new(snmp.Plans))
 	if err != nil {
 		return nil, probes.Status{}, err
 	}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -27,8 +28,8 @@ import (
 const maxSamples = 200_000
 
 // newProbe makes the probe that an entry describes. The guard contains the panics of what the
-// probe starts.
-func newProbe(c *ProbeConfig, own prometheus.Gatherer, logger *slog.Logger, guard *panics.Guard) (probes.Probe, error) {
+// probe starts; plans are shared by the probes of one entry.
+func newProbe(c *ProbeConfig, own prometheus.Gatherer, logger *slog.Logger, guard *panics.Guard, plans *snmp.Plans) (probes.Probe, error) {
 	logger = logger.With("probe", c.Name)
 	switch s := c.Settings.(type) {
 	case *exec.Config:
@@ -36,7 +37,7 @@ func newProbe(c *ProbeConfig, own prometheus.Gatherer, logger *slog.Logger, guar
 	case *host.Config:
 		return host.New(*s, logger, guard)
 	case *snmp.Config:
-		return snmp.New(*s, logger)
+		return plans.New(*s, logger)
 	case *textfile.Config:
 		return textfile.New(*s)
 	case *canary.Config:
@@ -78,13 +79,14 @@ func (ids *identities) of(name string, config any) string {
 func (a *Agent) probeSpecs(cfg *Config) ([]probes.Spec, error) {
 	var specs []probes.Spec
 	var errs []error
+	var plans snmp.Plans
 	for i := range cfg.Probes {
 		c := &cfg.Probes[i]
 		if !c.Enabled {
 			continue
 		}
 		guard := a.inputs.Guard(inputProbe, c.Name)
-		p, err := newProbe(c, a.registry, a.logger, guard)
+		p, err := newProbe(c, a.registry, a.logger, guard, &plans)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("probe %q: %w", c.Name, err))
 			continue
@@ -130,7 +132,7 @@ func probeSpec(c *ProbeConfig, p probes.Probe, hostname string, ids *identities)
 	if instance == "" {
 		instance = hostname
 	}
-	lb := labels.NewBuilder(labels.FromStrings(model.JobLabel, c.Name, model.InstanceLabel, instance))
+	lb := labels.NewBuilder(labels.FromStrings(model.JobLabel, cmp.Or(c.Job, c.Name), model.InstanceLabel, instance))
 	for name, value := range c.Labels {
 		lb.Set(name, value)
 	}

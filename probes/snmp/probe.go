@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -24,31 +25,55 @@ type Probe struct {
 	silence silence
 }
 
+// Plans makes probes that share what they read of files, and the modules: those of devices that
+// differ in nothing but the target. It is for one goroutine. The zero value is ready for use.
+type Plans struct {
+	config Config // of plan, without a target
+	plan   *plan
+}
+
 // New checks c, reads the files of modules that it names, and makes its probe. Nothing is
 // sent before the first Collect.
-func New(c Config, logger *slog.Logger) (*Probe, error) {
+func New(c Config, logger *slog.Logger) (*Probe, error) { return new(Plans).New(c, logger) }
+
+// New is the function New; files that the probe made last has read are not read again.
+func (s *Plans) New(c Config, logger *slog.Logger) (*Probe, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	plan, err := newPlan(&c)
+	plan, err := s.of(c, logger)
 	if err != nil {
 		return nil, err
 	}
-	for _, n := range plan.notes {
+	c.Auth = plan.auth
+	session, err := newSession(&c, logger)
+	if err != nil {
+		return nil, err
+	}
+	p := &Probe{session: session, log: logger, hide: redact.Hold(&c), version: plan.version}
+	for _, m := range plan.modules {
+		p.modules = append(p.modules, newEmitter(m))
+		session.unconnected = session.unconnected || m.params.unconnected
+	}
+	return p, nil
+}
+
+// of is the plan of c: the last one if it is for the same.
+func (s *Plans) of(c Config, logger *slog.Logger) (*plan, error) {
+	c.Target = ""
+	if s.plan != nil && reflect.DeepEqual(s.config, c) {
+		return s.plan, nil
+	}
+	p, err := newPlan(&c)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range p.notes {
 		if n.Severe {
 			logger.Warn("A file of modules has something of no effect", "file", n.File, "line", n.Line, "reason", n.Text, "hint", n.Try)
 		}
 	}
-	c.Auth = plan.auth
-	s, err := newSession(&c, logger)
-	if err != nil {
-		return nil, err
-	}
-	p := &Probe{session: s, log: logger, hide: redact.Hold(&c), version: plan.version}
-	for _, m := range plan.modules {
-		p.modules = append(p.modules, newEmitter(m))
-		s.unconnected = s.unconnected || m.params.unconnected
-	}
+	s.config, s.plan = c, p
 	return p, nil
 }
 

@@ -456,3 +456,26 @@ func FuzzYML(f *testing.F) {
 		}
 	})
 }
+
+// Devices that differ in nothing but the target share what was read.
+func TestPlansAreShared(t *testing.T) {
+	var plans Plans
+	c := Config{ConfigFiles: []string{write(t, twoLogins)}, Modules: []string{"m", "system"}}
+	made := make([]*Probe, 3)
+	for i, target := range []string{"a", "b", "c"} {
+		c.Target = target
+		if i == 2 {
+			c.Modules = []string{"m"}
+		}
+		p, err := plans.New(c, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if made[i] = p; p.session.endpoint.host != target || p.session.auth.Community != "from-file" {
+			t.Errorf("%s is asked with %+v", p.session.endpoint, p.session.auth)
+		}
+	}
+	if made[0].modules[0].module != made[1].modules[0].module || made[1].modules[0].module == made[2].modules[0].module {
+		t.Error("modules are shared by the wrong devices")
+	}
+}
