@@ -12,31 +12,30 @@ import (
 )
 
 // emitter turns what a module read into samples of a round. It is kept between rounds
-// for its families.
+// for the families that only a device tells.
 type emitter struct {
-	module   *compiled
-	families []probes.Family           // one for each metric, aligned with module.metrics
-	derived  map[string]*probes.Family // of module.derive, by name
-	round    *probes.Round             // of the running call
+	module  *compiled
+	derived map[string]*probes.Family // of module.derive and extracts, by name
+	round   *probes.Round             // of the running call
 }
 
 func newEmitter(m *compiled) *emitter {
-	e := &emitter{module: m, derived: make(map[string]*probes.Family), families: make([]probes.Family, len(m.metrics))}
-	for i := range m.metrics {
-		x := &m.metrics[i]
-		f := probes.Family{Name: x.name, Help: x.help, Type: model.MetricTypeGauge}
-		if !strings.HasSuffix(f.Help, x.oid) { // as the generator of snmp.yml ends it
-			f.Help += " - " + x.oid
-		}
-		switch x.typ {
-		case typeCounter:
-			f.Type = model.MetricTypeCounter
-		case typeEnumAsInfo:
-			f.Name += "_info"
-		}
-		e.families[i] = f
+	return &emitter{module: m, derived: make(map[string]*probes.Family)}
+}
+
+// family is what the samples of a metric have in common.
+func (m *metric) family() probes.Family {
+	f := probes.Family{Name: m.name, Help: m.help, Type: model.MetricTypeGauge}
+	if !strings.HasSuffix(f.Help, m.oid) { // as the generator of snmp.yml ends it
+		f.Help += " - " + m.oid
 	}
-	return e
+	switch m.typ {
+	case typeCounter:
+		f.Type = model.MetricTypeCounter
+	case typeEnumAsInfo:
+		f.Name += "_info"
+	}
+	return f
 }
 
 // emit adds everything in h to r.
@@ -59,7 +58,7 @@ func (e *emitter) emit(h *harvest, r *probes.Round) {
 
 func (e *emitter) sample(h *harvest, m *compiledMetric, rest oid, v *variable) {
 	ls := h.labels(m, rest)
-	family := &e.families[m.family]
+	family := &m.family
 	switch m.typ {
 	case typeGauge, typeCounter, typeInteger32, typeFloat, typeDouble:
 		if n, ok := v.number(m.typ); ok {
@@ -104,7 +103,7 @@ func (e *emitter) text(h *harvest, m *compiledMetric, rest oid, v *variable, ls 
 	if ls.place(m.name) < 0 {
 		ls.pairs = append(ls.pairs, m.name, text)
 	}
-	e.round.Add(&e.families[m.family], m.scaled(1), ls.pairs...)
+	e.round.Add(&m.family, m.scaled(1), ls.pairs...)
 }
 
 // extract adds, for each suffix, the number that the first rule finds that matches and finds

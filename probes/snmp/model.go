@@ -3,6 +3,8 @@ package snmp
 import (
 	"regexp"
 	"time"
+
+	"hwsagent/probes"
 )
 
 // The model has the structure and the words of snmp_exporter's snmp.yml, so that the
@@ -120,7 +122,7 @@ type lookup struct {
 	displayHint string
 }
 
-// compiled is a module ready for use. It is never changed.
+// compiled is a module ready for use. It is never changed: several devices share it.
 type compiled struct {
 	name    string
 	walk    []oid
@@ -136,7 +138,7 @@ type compiledMetric struct {
 	metric
 	at         oid
 	lookupOIDs []oid
-	family     int // place in emitter.families
+	family     probes.Family
 }
 
 // node is a tree over the arcs of the metrics' OIDs.
@@ -184,7 +186,7 @@ func compile(name string, m module) *compiled {
 	}
 	for i := range m.metrics {
 		cm := &c.metrics[i]
-		cm.metric, cm.at, cm.family = m.metrics[i], mustOID(m.metrics[i].oid), i
+		cm.metric, cm.at, cm.family = m.metrics[i], mustOID(m.metrics[i].oid), m.metrics[i].family()
 		for _, l := range cm.lookups {
 			var o oid
 			if len(l.labels) > 0 {

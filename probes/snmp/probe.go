@@ -70,7 +70,7 @@ func (s *Plans) of(c Config, logger *slog.Logger) (*plan, error) {
 	}
 	for _, n := range p.notes {
 		if n.Severe {
-			logger.Warn("A file of modules has something of no effect", "file", n.File, "line", n.Line, "reason", n.Text, "hint", n.Try)
+			logger.Warn("A file of modules is not as it should be", "file", n.File, "line", n.Line, "reason", n.Text, "hint", n.Try)
 		}
 	}
 	s.config, s.plan = c, p
@@ -112,11 +112,11 @@ func (p *Probe) collect(ctx context.Context, r *probes.Round) error {
 	if err := p.silence.wait(start); err != nil {
 		return err
 	}
-	if err := p.session.begin(ctx); err != nil {
-		return err
-	}
 	if p.session.tune(walkParams{}); p.silence.impatient() {
 		p.session.retries = 0
+	}
+	if err := p.session.begin(ctx); err != nil {
+		return err
 	}
 	err := p.session.get(ctx, []string{sysUpTime}, newHarvest())
 	if !errors.Is(err, context.Canceled) { // the agent's end says nothing about the device

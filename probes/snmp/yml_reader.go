@@ -18,7 +18,8 @@ type Note struct {
 	Line, Column int    // 0 if it is about the whole file
 	Text         string // what
 	Try          string // what to do; may be empty
-	// Severe says that the file is not used as its author may think: a key is unknown.
+	// Severe says that the file is not as it should be: a key is unknown, or others may read a
+	// secret.
 	Severe bool
 }
 
