@@ -128,8 +128,8 @@ type ProbeConfig struct {
 	Type    string `yaml:"type"`
 	Enabled bool   `yaml:"enabled"`          // default true; false keeps the entry without running it
 	Target  string `yaml:"target,omitempty"` // becomes the label instance; empty: this host
-	// Targets stands for several entries, one for each target. Load leaves none behind.
-	Targets []TargetGroup `yaml:"targets,omitempty"`
+	// StaticConfigs stand for several entries, one for each target. Load leaves none behind.
+	StaticConfigs []TargetGroup `yaml:"static_configs,omitempty"`
 	// Job is the label job: the name of the entry that had the list; empty: Name.
 	Job      string         `yaml:"-"`
 	Interval model.Duration `yaml:"interval"` // default global.scrape_interval

@@ -124,7 +124,7 @@ func (p *ProbeConfig) validate(d *document, path string) {
 			d.errorAt(at, err.Error(), "")
 		}
 	}
-	if p.Targets != nil {
+	if p.StaticConfigs != nil {
 		p.validateTargets(d, path)
 		return
 	}
@@ -134,5 +134,5 @@ func (p *ProbeConfig) validate(d *document, path string) {
 }
 
 func probeKeys() []string {
-	return []string{"name", "type", "enabled", "target", "targets", "interval", "timeout", "labels", "metric_relabel_configs", "max_samples", "max_series"}
+	return []string{"name", "type", "enabled", "target", "static_configs", "interval", "timeout", "labels", "metric_relabel_configs", "max_samples", "max_series"}
 }

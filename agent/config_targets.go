@@ -32,17 +32,17 @@ func (p *ProbeConfig) about(target string) any {
 // validateTargets checks the list of targets, and the settings with the first of them.
 func (p *ProbeConfig) validateTargets(d *document, path string) {
 	if p.about("") == nil {
-		d.errorAtKey(path+".targets", fmt.Sprintf("a probe of type %s reads no list of targets", p.Type), "targets belong to the type snmp")
+		d.errorAtKey(path+".static_configs", fmt.Sprintf("a probe of type %s reads no list of targets", p.Type), "static_configs belong to the type snmp")
 		return
 	}
 	if p.Target != "" {
-		d.errorAt(path+".target", "an entry has target or targets, not both", "move it to the list")
+		d.errorAt(path+".target", "an entry has target or static_configs, not both", "move it to the list")
 	}
 	seen := map[string]bool{}
-	for i, g := range p.Targets {
-		d.checkLabels(fmt.Sprintf("%s.targets[%d].labels", path, i), g.Labels)
+	for i, g := range p.StaticConfigs {
+		d.checkLabels(fmt.Sprintf("%s.static_configs[%d].labels", path, i), g.Labels)
 		for j, target := range g.Targets {
-			at := fmt.Sprintf("%s.targets[%d].targets[%d]", path, i, j)
+			at := fmt.Sprintf("%s.static_configs[%d].targets[%d]", path, i, j)
 			switch {
 			case seen[target]:
 				d.errorAt(at, fmt.Sprintf("the target %q is listed twice", target), "take one out")
@@ -65,18 +65,18 @@ func (p *ProbeConfig) validateTargets(d *document, path string) {
 		}
 	}
 	if len(seen) == 0 {
-		d.errorAtKey(path+".targets", "the list names no target", "write targets: [{targets: [192.0.2.7, 192.0.2.8]}]")
+		d.errorAtKey(path+".static_configs", "the list names no target", "write static_configs: [{targets: [192.0.2.7, 192.0.2.8]}]")
 	}
 }
 
 // checkListed refuses a target whose probe would have the name of another one, and adds the others to
 // names.
 func (d *document) checkListed(path string, p *ProbeConfig, names map[string]int, entry int) {
-	for i, g := range p.Targets {
+	for i, g := range p.StaticConfigs {
 		for j, target := range g.Targets {
 			name := p.Name + "/" + target
 			if first, ok := names[name]; ok && first != entry {
-				d.errorAt(fmt.Sprintf("%s.targets[%d].targets[%d]", path, i, j), fmt.Sprintf("the name %q of its probe is that of %s, too", name, d.cite(fmt.Sprintf("probes[%d]", first))), "give one of the entries another name")
+				d.errorAt(fmt.Sprintf("%s.static_configs[%d].targets[%d]", path, i, j), fmt.Sprintf("the name %q of its probe is that of %s, too", name, d.cite(fmt.Sprintf("probes[%d]", first))), "give one of the entries another name")
 			}
 			names[name] = entry
 		}
@@ -100,14 +100,14 @@ func unjoined(err error) []error {
 func (c *Config) expandTargets() {
 	var all []ProbeConfig
 	for _, p := range c.Probes {
-		if len(p.Targets) == 0 {
+		if len(p.StaticConfigs) == 0 {
 			all = append(all, p)
 			continue
 		}
-		for _, g := range p.Targets {
+		for _, g := range p.StaticConfigs {
 			for _, target := range g.Targets {
 				one := p
-				one.Name, one.Job, one.Target, one.Targets, one.Settings = p.Name+"/"+target, p.Name, target, nil, p.about(target)
+				one.Name, one.Job, one.Target, one.StaticConfigs, one.Settings = p.Name+"/"+target, p.Name, target, nil, p.about(target)
 				one.Labels = maps.Clone(p.Labels)
 				if one.Labels == nil {
 					one.Labels = map[string]string{}

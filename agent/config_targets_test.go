@@ -17,7 +17,7 @@ func TestTargetsOfAnEntry(t *testing.T) {
 	cfg, _, err := LoadBytes("agent.yaml", []byte(`probes:
   - name: switches
     type: snmp
-    targets:
+    static_configs:
       - {targets: ["192.0.2.7", "192.0.2.8:1161"], labels: {site: fra1, rack: b4}}
       - {targets: ["tcp:[2001:db8::1]:161"]}
     labels: {rack: none}
@@ -58,17 +58,17 @@ func TestTargetsOfAnEntry(t *testing.T) {
 
 func TestBrokenTargets(t *testing.T) {
 	for text, want := range map[string]string{
-		"{type: snmp, modules: [system], targets: []}":                                                 "names no target",
-		"{type: snmp, modules: [system], targets: [{targets: [a, 'http://b']}]}":                       "targets[0].targets[1]: what follows the colon is not a port",
-		"{type: snmp, modules: [system], targets: [{targets: [a]}, {targets: [a]}]}":                   "listed twice",
-		"{type: snmp, modules: [system], target: b, targets: [{targets: [a]}]}":                        "not both",
-		"{type: snmp, modules: [none], targets: [{targets: [a, b]}]}":                                  "there is no module \"none\"",
-		"{type: snmp, modules: [system], targets: [{targets: [a], labels: {'a b': c}}]}":               "a b",
-		"{type: host, targets: [{targets: [a]}]}":                                                      "reads no list",
-		"{type: snmp, modules: [system], targets: [a]}":                                                "targets",
-		"{name: x, type: snmp, modules: [system], targets: [{targets: [a]}]}, {name: x/a, type: host}": "the name \"x/a\"",
-		"{name: x/a, type: host}, {name: x, type: snmp, modules: [system], targets: [{targets: [a]}]}": "the name \"x/a\"",
-		"{type: snmp, modules: [system], targets: [{targets: [b], extra: 1}]}":                         "extra",
+		"{type: snmp, modules: [system], static_configs: []}":                                                 "names no target",
+		"{type: snmp, modules: [system], static_configs: [{targets: [a, 'http://b']}]}":                       "static_configs[0].targets[1]: what follows the colon is not a port",
+		"{type: snmp, modules: [system], static_configs: [{targets: [a]}, {targets: [a]}]}":                   "listed twice",
+		"{type: snmp, modules: [system], target: b, static_configs: [{targets: [a]}]}":                        "not both",
+		"{type: snmp, modules: [none], static_configs: [{targets: [a, b]}]}":                                  "there is no module \"none\"",
+		"{type: snmp, modules: [system], static_configs: [{targets: [a], labels: {'a b': c}}]}":               "a b",
+		"{type: host, static_configs: [{targets: [a]}]}":                                                      "reads no list",
+		"{type: snmp, modules: [system], static_configs: [a]}":                                                "static_configs",
+		"{name: x, type: snmp, modules: [system], static_configs: [{targets: [a]}]}, {name: x/a, type: host}": "the name \"x/a\"",
+		"{name: x/a, type: host}, {name: x, type: snmp, modules: [system], static_configs: [{targets: [a]}]}": "the name \"x/a\"",
+		"{type: snmp, modules: [system], static_configs: [{targets: [b], extra: 1}]}":                         "extra",
 	} {
 		_, _, err := LoadBytes("agent.yaml", []byte("probes: ["+text+"]"), testEnv)
 		if err == nil || !strings.Contains(err.Error(), want) {
