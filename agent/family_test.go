@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/golang/snappy"
+	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/prompb"
 )
 
@@ -70,6 +71,9 @@ func (s *tenantSink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.strays = append(s.strays, of["job"]+" at "+id)
 		}
 		for _, smp := range ts.Samples {
+			if value.IsStaleNaN(smp.Value) {
+				continue // the canary's round took longer than its timeout
+			}
 			s.values[id+"/"+of["job"]] = append(s.values[id+"/"+of["job"]], smp.Value)
 		}
 	}
