@@ -1,0 +1,98 @@
+package hw
+
+import (
+	"math"
+
+	"hwsagent/probes"
+)
+
+// Component says which piece of hardware something is said of.
+type Component struct {
+	Kind Kind
+
+	// ID tells the component from all others of its kind on the same instance, over reboots and
+	// over changes of the order in which a kernel or controller numbers its devices.
+	ID string
+
+	// Name is what people call it, such as the kernel's name; it may change. Parent is the ID of
+	// the component that it is a part of. Both may be "".
+	Name, Parent string
+
+	// Facts are the labels of hw_component_info beside those above: name, value, name, value, …;
+	// the names are the constants Vendor, Model, …. Empty values are left out.
+	Facts []string
+}
+
+// Labels of hw_component_info, from the attributes that the conventions have for components.
+// UUID and Device are the project's own.
+const (
+	Vendor          = "hw_vendor"
+	Model           = "hw_model"
+	Serial          = "hw_serial_number" // the same from each source: by it and UUID they are joined
+	UUID            = "hw_uuid"
+	Firmware        = "hw_firmware_version"
+	Driver          = "hw_driver_version"
+	BIOS            = "hw_bios_version"
+	Chemistry       = "hw_battery_chemistry"
+	EnclosureType   = "hw_enclosure_type"
+	MemoryType      = "hw_memory_type"
+	PhysicalAddress = "hw_network_physical_address"
+	DiskType        = "hw_physical_disk_type" // hdd, ssd or nvme
+	Device          = "hw_device"             // the operating system's name at present, for joins with node_*
+)
+
+// Reading is one value of a component, in the metric's unit.
+type Reading struct {
+	Metric Metric
+	Value  float64
+	// Attributes are further labels, which the metric's row names: name, value, name, value, ….
+	// They are only read, so many readings may share them.
+	Attributes []string
+}
+
+// Report is what one round says of one component.
+type Report struct {
+	Component
+	Status   Status
+	Readings []Reading
+}
+
+// Add adds one reading.
+func (p *Report) Add(m Metric, v float64, attributes ...string) {
+	p.Readings = append(p.Readings, Reading{Metric: m, Value: v, Attributes: attributes})
+}
+
+// AddTo adds the samples of the report to a round: hw_component_info, hw_status with each state
+// (unless the status is the zero one), and the readings but those that are no finite number. It
+// allocates nothing once the round's memory has grown.
+func (p *Report) AddTo(r *probes.Round) {
+	var memory [40]string
+	base := append(memory[:0], "hw_id", p.ID, "hw_name", p.Name, "hw_parent", p.Parent)
+	if !p.Kind.host() {
+		r.Add(&families[Info], 1, append(append(base, "hw_type", p.Kind.String()), p.Facts...)...)
+	}
+	if p.Status != 0 {
+		labels := append(base, "hw_type", p.Kind.String(), "hw_state", "")
+		for i, state := range states {
+			labels[len(labels)-1] = state
+			v := 0.0
+			if p.Status&(1<<i) != 0 {
+				v = 1
+			}
+			r.Add(&families[StatusOf], v, labels...)
+		}
+	}
+	for _, reading := range p.Readings {
+		if math.IsNaN(reading.Value) || math.IsInf(reading.Value, 0) {
+			continue
+		}
+		labels := base
+		if p.Kind.host() {
+			labels = memory[:0]
+		}
+		if table[reading.Metric].typed {
+			labels = append(labels, "hw_type", p.Kind.String())
+		}
+		r.Add(&families[reading.Metric], reading.Value, append(labels, reading.Attributes...)...)
+	}
+}

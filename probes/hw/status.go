@@ -1,0 +1,55 @@
+package hw
+
+import "math/bits"
+
+// Status is the set of states that a component is in. The zero Status means that its source says
+// nothing of its health, ever: such a component has no hw_status.
+type Status uint8
+
+// The states, from hw.state of the conventions; Unknown is the project's own.
+const (
+	OK               Status = 1 << iota
+	Degraded                // it works, but not as it should
+	Failed                  // it does not work, or is beyond a critical limit
+	PredictedFailure        // it works and says that it will not for long; beside OK or Degraded
+	NeedsCleaning           // as of tape drives; beside OK or Degraded
+	Unknown                 // the source tells the health of such components, but not of this one now
+)
+
+// states are the values of the label hw_state, in the order of the bits.
+var states = [...]string{"ok", "degraded", "failed", "predicted_failure", "needs_cleaning", "unknown"}
+
+// health are the states of which a component has one at most.
+const health = OK | Degraded | Failed
+
+// Join is the status of a component of which two sources say s and t: the worse of ok, degraded
+// and failed, each warning of either, and unknown only if there is nothing else.
+func (s Status) Join(t Status) Status {
+	all := s | t
+	worst := Status(0)
+	if h := all & health; h != 0 {
+		worst = 1 << (bits.Len8(uint8(h)) - 1)
+	}
+	if known := worst | all&(PredictedFailure|NeedsCleaning); known != 0 {
+		return known
+	}
+	return all & Unknown
+}
+
+// Is reports whether the component is in all the states of t.
+func (s Status) Is(t Status) bool { return s&t == t }
+
+// String is the states' names with plus signs between them; "" for the zero Status.
+func (s Status) String() string {
+	text := ""
+	for i, name := range states {
+		if s&(1<<i) == 0 {
+			continue
+		}
+		if text != "" {
+			text += "+"
+		}
+		text += name
+	}
+	return text
+}

@@ -1,0 +1,240 @@
+package hw
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/prometheus/common/model"
+
+	"hwsagent/probes"
+)
+
+// Kind is a kind of component: the label hw_type.
+type Kind uint8
+
+// The kinds of hw.type of the conventions, and after them the project's own.
+const (
+	Battery Kind = iota
+	CPU
+	DiskController
+	Enclosure
+	Fan
+	GPU
+	LogicalDisk
+	Memory
+	Network
+	PhysicalDisk
+	PowerSupply
+	TapeDrive
+	Temperature
+	Voltage
+
+	CoolingDevice // what the system makes stronger or weaker to cool: a fan's step, a throttle
+	Current       // a sensor
+	Humidity      // a sensor
+	Intrusion     // a contact that tells whether a case was opened
+	PCIDevice
+	PowerMeter // a sensor of electric power or energy that belongs to no other component
+
+	// Host is the whole machine. It is no component: its metrics have no hw_id.
+	Host
+)
+
+var kinds = [...]string{
+	"battery", "cpu", "disk_controller", "enclosure", "fan", "gpu", "logical_disk", "memory", "network",
+	"physical_disk", "power_supply", "tape_drive", "temperature", "voltage",
+	"cooling_device", "current", "humidity", "intrusion", "pci_device", "power_meter", "host",
+}
+
+// String is the value of the label hw_type.
+func (k Kind) String() string { return kinds[k] }
+
+func (k Kind) host() bool { return k == Host }
+
+// Metric is a row of the table.
+type Metric uint8
+
+// The metrics. Their units are in the table.
+const (
+	Info Metric = iota
+	StatusOf
+	Errors
+	Energy
+	Power
+	PowerLimit
+
+	BatteryCharge
+	BatteryChargeLimit
+	BatteryTimeLeft
+	BatteryCycles
+	BatteryHealth
+	CoolingRatio
+	CPUSpeed
+	CPUSpeedLimit
+	CPUThrottles
+	CurrentNow
+	CurrentLimit
+	FanSpeed
+	FanSpeedLimit
+	FanSpeedRatio
+	GPUIO
+	GPUMemoryLimit
+	GPUMemoryUtilization
+	GPUMemoryUsage
+	GPUUtilization
+	HostAmbient
+	HostEnergy
+	HostHeatingMargin
+	HostPower
+	HumidityNow
+	HumidityLimit
+	LogicalDiskLimit
+	LogicalDiskUsage
+	LogicalDiskUtilization
+	LogicalDiskMembers
+	MemorySize
+	NetworkBandwidthLimit
+	NetworkBandwidthUtilization
+	NetworkIO
+	NetworkPackets
+	NetworkUp
+	DiskEndurance
+	DiskSize
+	DiskSMART
+	PowerSupplyLimit
+	PowerSupplyUtilization
+	PowerSupplyUsage
+	TapeOperations
+	TemperatureNow
+	TemperatureLimit
+	VoltageNow
+	VoltageLimit
+	VoltageNominal
+)
+
+// instrument is what OpenTelemetry calls the form of a metric.
+type instrument string
+
+const (
+	gauge   instrument = "gauge"
+	upDown  instrument = "updowncounter" // a gauge in Prometheus
+	counter instrument = "counter"
+)
+
+// row is one metric.
+type row struct {
+	convention string // its name in the conventions, or in their style if own
+	own        bool   // the conventions have no such metric
+	instrument instrument
+	unit       string // of the conventions, a UCUM code
+	typed      bool   // it has the label hw_type
+	attributes string // labels beside hw_id, hw_name, hw_parent and hw_type, with blanks between them
+	kinds      []Kind // of components that may have it; nil: all
+	help       string
+}
+
+// families are those of the table's rows.
+var families = familiesOf(table[:])
+
+func familiesOf(rows []row) []probes.Family {
+	all := make([]probes.Family, len(rows))
+	for i := range rows {
+		all[i] = rows[i].family()
+	}
+	return all
+}
+
+// family makes the Prometheus family of a row, by the rules with which OpenTelemetry's metrics are
+// translated: https://opentelemetry.io/docs/specs/otel/compatibility/prometheus_and_openmetrics/.
+func (r *row) family() probes.Family {
+	name, unit := strings.ReplaceAll(r.convention, ".", "_"), units[r.unit]
+	if r.unit == "1" && r.instrument == gauge {
+		unit = "ratio"
+	}
+	if unit != "" && !strings.HasSuffix(name, "_"+unit) {
+		name += "_" + unit
+	}
+	typ := model.MetricTypeGauge
+	if r.instrument == counter {
+		name, typ = name+"_total", model.MetricTypeCounter
+	}
+	return probes.Family{Name: name, Help: r.help, Type: typ, Unit: unit}
+}
+
+// units are Prometheus' words for UCUM's codes. What is counted, such as {error}, has none.
+var units = map[string]string{
+	"A": "amperes", "By": "bytes", "By/s": "bytes_per_second", "Cel": "celsius", "Hz": "hertz", "J": "joules",
+	"rpm": "rpm", "s": "seconds", "V": "volts", "W": "watts",
+}
+
+// Family is what the metric's samples have in common. The same metric has the same family always.
+func (m Metric) Family() *probes.Family { return &families[m] }
+
+// Allows reports whether a component of that kind may have a reading of the metric with these
+// attributes: name, value, name, value, ….
+func (m Metric) Allows(k Kind, attributes []string) bool {
+	r := &table[m]
+	for i := 0; i < len(attributes); i += 2 {
+		if !slices.Contains(strings.Fields(r.attributes), attributes[i]) {
+			return false
+		}
+	}
+	return len(attributes)%2 == 0 && (r.kinds == nil || slices.Contains(r.kinds, k))
+}
+
+var table = [...]row{
+	Info:       {"hw.component.info", true, upDown, "1", true, strings.Join([]string{Vendor, Model, Serial, UUID, Firmware, Driver, BIOS, Chemistry, EnclosureType, MemoryType, PhysicalAddress, DiskType, Device}, " "), nil, "What the component is; always 1."},
+	StatusOf:   {"hw.status", false, upDown, "1", true, "hw_state", nil, "1 for each state that the component is in, 0 for the others."},
+	Errors:     {"hw.errors", false, counter, "{error}", true, "error_type network_io_direction", nil, "Errors of the component since it was started."},
+	Energy:     {"hw.energy", false, counter, "J", true, "", nil, "Energy that the component took."},
+	Power:      {"hw.power", false, gauge, "W", true, "", nil, "Power that the component takes at present."},
+	PowerLimit: {"hw.power.limit", true, gauge, "W", true, "hw_limit_type", nil, "Power of the component that is a limit."},
+
+	BatteryCharge:               {"hw.battery.charge", false, gauge, "1", false, "", []Kind{Battery}, "Charge that is left."},
+	BatteryChargeLimit:          {"hw.battery.charge.limit", false, gauge, "1", false, "hw_limit_type", []Kind{Battery}, "Charge that is a limit."},
+	BatteryTimeLeft:             {"hw.battery.time_left", false, gauge, "s", false, "hw_state hw_battery_state", []Kind{Battery}, "Time until the battery is empty (discharging) or full (charging)."},
+	BatteryCycles:               {"hw.battery.cycles", true, counter, "{cycle}", false, "", []Kind{Battery}, "Times that the battery was charged and discharged."},
+	BatteryHealth:               {"hw.battery.health", true, gauge, "1", false, "", []Kind{Battery}, "What the battery holds when it is full, as a part of what it was made for."},
+	CoolingRatio:                {"hw.cooling_device.level", true, gauge, "1", false, "", []Kind{CoolingDevice}, "How much the device cools, as a part of what it can."},
+	CPUSpeed:                    {"hw.cpu.speed", false, gauge, "Hz", false, "", []Kind{CPU}, "Clock of the processor."},
+	CPUSpeedLimit:               {"hw.cpu.speed.limit", false, gauge, "Hz", false, "hw_limit_type", []Kind{CPU}, "Clock of the processor that is a limit."},
+	CPUThrottles:                {"hw.cpu.throttles", true, counter, "{event}", false, "hw_throttle_scope", []Kind{CPU}, "How often the processor slowed down because it was hot."},
+	CurrentNow:                  {"hw.current", true, gauge, "A", false, "hw_sensor_location", nil, "Electric current."},
+	CurrentLimit:                {"hw.current.limit", true, gauge, "A", false, "hw_sensor_location hw_limit_type", nil, "Electric current that is a limit."},
+	FanSpeed:                    {"hw.fan.speed", false, gauge, "rpm", false, "hw_sensor_location", []Kind{Fan}, "Speed of the fan."},
+	FanSpeedLimit:               {"hw.fan.speed.limit", false, gauge, "rpm", false, "hw_sensor_location hw_limit_type", []Kind{Fan}, "Speed of the fan that is a limit."},
+	FanSpeedRatio:               {"hw.fan.speed_ratio", false, gauge, "1", false, "hw_sensor_location", []Kind{Fan}, "Speed of the fan as a part of its highest."},
+	GPUIO:                       {"hw.gpu.io", false, counter, "By", false, "network_io_direction", []Kind{GPU}, "Bytes that the GPU received and sent."},
+	GPUMemoryLimit:              {"hw.gpu.memory.limit", false, upDown, "By", false, "", []Kind{GPU}, "Size of the GPU's memory."},
+	GPUMemoryUtilization:        {"hw.gpu.memory.utilization", false, gauge, "1", false, "", []Kind{GPU}, "Part of the GPU's memory that is in use."},
+	GPUMemoryUsage:              {"hw.gpu.memory.usage", false, upDown, "By", false, "", []Kind{GPU}, "GPU memory in use."},
+	GPUUtilization:              {"hw.gpu.utilization", false, gauge, "1", false, "hw_gpu_task", []Kind{GPU}, "Part of the time in which the GPU works."},
+	HostAmbient:                 {"hw.host.ambient_temperature", false, gauge, "Cel", false, "", []Kind{Host}, "Temperature around the machine."},
+	HostEnergy:                  {"hw.host.energy", false, counter, "J", false, "hw_quality", []Kind{Host}, "Energy that the whole machine took."},
+	HostHeatingMargin:           {"hw.host.heating_margin", false, gauge, "Cel", false, "", []Kind{Host}, "How far the temperature that is nearest to its limit is below it."},
+	HostPower:                   {"hw.host.power", false, gauge, "W", false, "hw_quality", []Kind{Host}, "Power that the whole machine takes at present."},
+	HumidityNow:                 {"hw.humidity", true, gauge, "1", false, "hw_sensor_location", []Kind{Humidity}, "Relative humidity."},
+	HumidityLimit:               {"hw.humidity.limit", true, gauge, "1", false, "hw_sensor_location hw_limit_type", []Kind{Humidity}, "Relative humidity that is a limit."},
+	LogicalDiskLimit:            {"hw.logical_disk.limit", false, upDown, "By", false, "hw_logical_disk_raid_level", []Kind{LogicalDisk}, "Size of the logical disk."},
+	LogicalDiskUsage:            {"hw.logical_disk.usage", false, upDown, "By", false, "hw_logical_disk_raid_level hw_logical_disk_state", []Kind{LogicalDisk}, "Space that is used or free."},
+	LogicalDiskUtilization:      {"hw.logical_disk.utilization", false, gauge, "1", false, "hw_logical_disk_raid_level hw_logical_disk_state", []Kind{LogicalDisk}, "Space that is used or free, as a part of all."},
+	LogicalDiskMembers:          {"hw.logical_disk.members", true, upDown, "{disk}", false, "hw_member_state", []Kind{LogicalDisk}, "Disks or paths of the logical disk, by state."},
+	MemorySize:                  {"hw.memory.size", false, upDown, "By", false, "", []Kind{Memory}, "Size of the memory module."},
+	NetworkBandwidthLimit:       {"hw.network.bandwidth.limit", false, upDown, "By/s", false, "", []Kind{Network}, "Speed of the link."},
+	NetworkBandwidthUtilization: {"hw.network.bandwidth.utilization", false, gauge, "1", false, "", []Kind{Network}, "Part of the link's speed that is in use."},
+	NetworkIO:                   {"hw.network.io", false, counter, "By", false, "network_io_direction", []Kind{Network}, "Bytes received and transmitted."},
+	NetworkPackets:              {"hw.network.packets", false, counter, "{packet}", false, "network_io_direction", []Kind{Network}, "Packets received and transmitted."},
+	NetworkUp:                   {"hw.network.up", false, upDown, "1", false, "", []Kind{Network}, "Whether there is a link."},
+	DiskEndurance:               {"hw.physical_disk.endurance_utilization", false, gauge, "1", false, "hw_physical_disk_state", []Kind{PhysicalDisk}, "Part of the disk's endurance that remains."},
+	DiskSize:                    {"hw.physical_disk.size", false, upDown, "By", false, "", []Kind{PhysicalDisk}, "Size of the disk."},
+	DiskSMART:                   {"hw.physical_disk.smart", false, gauge, "1", false, "hw_physical_disk_smart_attribute", []Kind{PhysicalDisk}, "Value of a SMART attribute."},
+	PowerSupplyLimit:            {"hw.power_supply.limit", false, upDown, "W", false, "hw_limit_type", []Kind{PowerSupply}, "Power that the supply can give."},
+	PowerSupplyUtilization:      {"hw.power_supply.utilization", false, gauge, "1", false, "", []Kind{PowerSupply}, "Part of the supply's power that is in use."},
+	PowerSupplyUsage:            {"hw.power_supply.usage", false, upDown, "W", false, "", []Kind{PowerSupply}, "Power that the supply gives at present."},
+	TapeOperations:              {"hw.tape_drive.operations", false, counter, "{operation}", false, "hw_tape_drive_operation_type", []Kind{TapeDrive}, "Operations of the tape drive."},
+	TemperatureNow:              {"hw.temperature", false, gauge, "Cel", false, "hw_sensor_location", nil, "Temperature."},
+	TemperatureLimit:            {"hw.temperature.limit", false, gauge, "Cel", false, "hw_sensor_location hw_limit_type", nil, "Temperature that is a limit."},
+	VoltageNow:                  {"hw.voltage", false, gauge, "V", false, "hw_sensor_location", nil, "Voltage."},
+	VoltageLimit:                {"hw.voltage.limit", false, gauge, "V", false, "hw_sensor_location hw_limit_type", nil, "Voltage that is a limit."},
+	VoltageNominal:              {"hw.voltage.nominal", false, gauge, "V", false, "hw_sensor_location", nil, "Voltage that is meant."},
+}
