@@ -24,6 +24,10 @@ type Config struct {
 	// With a minus before a name, the usual ones but these, and with a plus these as well: [-netclass, +processes].
 	Collectors []string `yaml:"collectors"`
 
+	// HW says whether hw_* are given beside node_*: false for none, true for all, whatever
+	// Collectors says. Without it Collectors decides, and without that, all are.
+	HW *bool `yaml:"hw"`
+
 	// ReadTimeout is how long a mount point, a sensor chip or another device may take
 	// to answer in one round before it counts as stuck; default 2s.
 	ReadTimeout model.Duration `yaml:"read_timeout"`
@@ -58,11 +62,17 @@ var collectorNames = []string{
 // machine does, and node_exporter has them off, too.
 var askedFor = []string{"processes", "tcpstat", "interrupts"}
 
+// hardwareNames are the collectors of hw_*, in the order in which they run, after the others. The
+// last adds up what those before it found.
+var hardwareNames = []string{
+	"hw_sensors", "hw_thermal", "hw_power", "hw_cpu", "hw_memory", "hw_disks", "hw_network", "hw_pci", "hw_host",
+}
+
 // settings are a Config with defaults filled in and patterns compiled.
 type settings struct {
 	Config
 	limit    time.Duration              // ReadTimeout
-	enabled  []string                   // a subset of collectorNames, in that order
+	enabled  []string                   // of collectorNames and hardwareNames, in that order
 	patterns map[*string]*regexp.Regexp // by the field of the embedded Config
 }
 
@@ -112,7 +122,7 @@ func newSettings(c Config) (*settings, error) {
 		s.limit = 2 * time.Second
 	}
 	var err error
-	if s.enabled, err = choose(c.Collectors); err != nil {
+	if s.enabled, err = choose(c.Collectors, c.HW); err != nil {
 		errs = append(errs, fmt.Errorf("collectors: %w", err))
 	}
 	return s, errors.Join(errs...)
@@ -124,17 +134,18 @@ func (c *Config) Validate() error {
 	return err
 }
 
-// choose turns the configured list into the collectors to run.
-func choose(list []string) ([]string, error) {
+// choose turns the configured list and hw into the collectors to run.
+func choose(list []string, hw *bool) ([]string, error) {
+	all := slices.Concat(collectorNames, hardwareNames)
 	chosen := make(map[string]bool)
 	changes := 0 // names with a sign
-	for _, name := range collectorNames {
+	for _, name := range all {
 		chosen[name] = !slices.Contains(askedFor, name)
 	}
 	for _, item := range list {
 		name := strings.TrimLeft(item, "+-")
-		if len(item)-len(name) > 1 || !slices.Contains(collectorNames, name) {
-			return nil, fmt.Errorf("there is no collector %q; there are %s", strings.TrimPrefix(strings.TrimPrefix(item, "-"), "+"), strings.Join(collectorNames, ", "))
+		if len(item)-len(name) > 1 || !slices.Contains(all, name) {
+			return nil, fmt.Errorf("there is no collector %q; there are %s", strings.TrimPrefix(strings.TrimPrefix(item, "-"), "+"), strings.Join(all, ", "))
 		}
 		if name == item {
 			continue
@@ -152,7 +163,10 @@ func choose(list []string) ([]string, error) {
 		}
 	}
 	var run []string
-	for _, name := range collectorNames {
+	for i, name := range all {
+		if i >= len(collectorNames) && hw != nil {
+			chosen[name] = *hw
+		}
 		if chosen[name] {
 			run = append(run, name)
 		}

@@ -26,19 +26,42 @@ func TestConfigMistakesAreAllNamed(t *testing.T) {
 
 func TestChoose(t *testing.T) {
 	all := strings.TrimSuffix(strings.Join(collectorNames, " "), " processes tcpstat interrupts")
+	hardware := strings.Join(hardwareNames, " ")
+	yes, no := true, false
+	for _, c := range []struct {
+		list string
+		hw   *bool
+		want string
+	}{
+		{"", nil, all + " " + hardware},
+		{"", &yes, all + " " + hardware},
+		{"", &no, all},
+		{"cpu", nil, "cpu"},
+		{"cpu", &yes, "cpu " + hardware},
+		{"cpu hw_disks", nil, "cpu hw_disks"},
+		{"cpu hw_disks", &no, "cpu"},
+		{"-hw_disks", &yes, all + " " + hardware},
+		{strings.Join(hardwareNames, " "), nil, hardware},
+	} {
+		if got, err := choose(strings.Fields(c.list), c.hw); err != nil || strings.Join(got, " ") != c.want {
+			t.Errorf("%q gives %v, %v", c.list, got, err)
+		}
+	}
+	usual := all
+	all += " " + hardware
 	for _, c := range []struct{ list, want, err string }{
 		{"", all, ""},
 		{"hwmon cpu", "cpu hwmon", ""},
 		{"-hwmon -cpu", strings.Replace(strings.TrimPrefix(all, "cpu "), "hwmon ", "", 1), ""},
-		{"+interrupts", all + " interrupts", ""},
-		{"-cpu +processes", strings.TrimPrefix(all, "cpu ") + " processes", ""},
+		{"+interrupts", usual + " interrupts " + hardware, ""},
+		{"-cpu +processes", strings.TrimPrefix(usual, "cpu ") + " processes " + hardware, ""},
 		{"tcpstat cpu", "cpu tcpstat", ""},
 		{"+cpu", all, ""},
 		{"+-cpu", "", `there is no collector "-cpu"`},
 		{"-hwmon cpu", "", "either all names have a minus"},
 		{"CPU", "", `there is no collector "CPU"`},
 	} {
-		got, err := choose(strings.Fields(c.list))
+		got, err := choose(strings.Fields(c.list), nil)
 		if strings.Join(got, " ") != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%q gives %v, %v", c.list, got, err)
 		}
@@ -53,6 +76,7 @@ sys_path: /host/sys
 rootfs_path: /host
 udev_path: /host/run/udev/data
 collectors: [-netclass, -arp]
+hw: false
 read_timeout: 1m
 mount_points_exclude: ^/a
 fs_types_exclude: ^b

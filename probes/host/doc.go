@@ -3,7 +3,8 @@
 //
 // Metrics carry the names, labels and types that node_exporter (1.5 and later)
 // gives them, so that its dashboards and alerts work unchanged. A collector here is
-// named as there: cpu, meminfo, hwmon, ….
+// named as there: cpu, meminfo, hwmon, …. Beside them the collectors hw_* say the same of the
+// hardware in the words of package hw.
 //
 // # Rules
 //

@@ -14,26 +14,39 @@ import (
 	"hwsagent/probes"
 )
 
-// hwmon reads the sensor chips (the kernel's Documentation/hwmon/sysfs-interface.rst).
-// Each chip is read under guard: a value may come over a slow or hung bus.
+// hwmon gives the node_hwmon_* of the sensor chips.
 type hwmon struct {
-	dir      string
-	exclude  *regexp.Regexp
-	guard    guard[[]sensor]
+	chips    *sensorChips
 	families map[hwmonKind]hwmonFamily
 
 	chipNames, sensorLabel *probes.Family
 }
 
-// sensor is what a chip's files tell of one sensor, such as temp1.
-type sensor struct {
-	kind       string // temp, in, fan, …
-	name       string // kind and number
-	properties []property
+// sensorChips reads the sensor chips (the kernel's Documentation/hwmon/sysfs-interface.rst), once
+// in a round for all who ask. Each chip is read under guard: a value may come over a slow or hung bus.
+type sensorChips struct {
+	dir     string
+	exclude *regexp.Regexp
+	guard   guard[chipContent]
+	origin  func(dir string) origin // nil: not wanted
+
+	read  bool // in this round
+	found []chipSensors
+	err   error
 }
 
-// property is one file of a sensor: temp1_max has the name max, pwm1 the name "".
-type property struct{ name, value string }
+// chipSensors is a chip with what it told in this round, or why it did not.
+type chipSensors struct {
+	chip
+	chipContent
+	err error
+}
+
+// chipContent is what is read from a chip.
+type chipContent struct {
+	sensors []sensor
+	origin  origin
+}
 
 // chip is one directory of the class.
 type chip struct {
@@ -44,9 +57,7 @@ type chip struct {
 
 func newHwmon(e *environment) reader {
 	return &hwmon{
-		dir:         e.sys("class/hwmon"),
-		exclude:     e.pattern(&e.HwmonExclude),
-		guard:       guard[[]sensor]{limit: e.limit, panics: e.panics},
+		chips:       e.chips,
 		families:    make(map[hwmonKind]hwmonFamily),
 		chipNames:   gauge("node_hwmon_chip_names", "What the driver calls the chip; always 1."),
 		sensorLabel: gauge("node_hwmon_sensor_label", "What the driver calls the sensor; always 1."),
@@ -54,62 +65,96 @@ func newHwmon(e *environment) reader {
 }
 
 func (h *hwmon) read(ctx context.Context, r *probes.Round) error {
-	chips, err := h.chips()
+	chips, err := h.chips.get(ctx)
 	if err != nil {
 		return err
 	}
-	dirs := make([]string, len(chips))
-	for i, c := range chips {
-		dirs[i] = c.dir
+	var errs []error
+	for _, c := range chips {
 		if name := clean(c.name); name != "" {
 			r.Add(h.chipNames, 1, "chip", c.label, "chip_name", name)
 		}
-	}
-	var errs []error
-	for i, o := range h.guard.all(ctx, dirs, readChip) {
-		if o.err != nil {
-			errs = append(errs, fmt.Errorf("chip %s: %w", chips[i].label, o.err))
+		if c.err != nil {
+			errs = append(errs, fmt.Errorf("chip %s: %w", c.label, c.err))
 		}
-		for _, s := range o.value {
-			h.add(r, chips[i].label, s)
+		for _, s := range c.sensors {
+			h.add(r, c.label, s)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// chips lists the chips and gives them labels. It asks the drivers for nothing but
+func newSensorChips(e *environment) *sensorChips {
+	return &sensorChips{dir: e.sys("class/hwmon"), exclude: e.pattern(&e.HwmonExclude), guard: guard[chipContent]{limit: e.limit, panics: e.panics}}
+}
+
+// begin forgets what the round before read.
+func (c *sensorChips) begin() { c.read, c.found, c.err = false, nil, nil }
+
+// get returns the chips of this round. An error means that there are none.
+func (c *sensorChips) get(ctx context.Context) ([]chipSensors, error) {
+	if c.read {
+		return c.found, c.err
+	}
+	c.read = true
+	chips, err := c.list()
+	if err != nil {
+		c.err = err
+		return nil, err
+	}
+	dirs := make([]string, len(chips))
+	for i := range chips {
+		dirs[i] = chips[i].dir
+	}
+	c.found = make([]chipSensors, len(chips))
+	for i, o := range c.guard.all(ctx, dirs, c.content) {
+		c.found[i] = chipSensors{chips[i], o.value, o.err}
+	}
+	return c.found, nil
+}
+
+// content reads one chip. It is what may hang.
+func (c *sensorChips) content(dir string) chipContent {
+	content := chipContent{sensors: readChip(dir)}
+	if c.origin != nil {
+		content.origin = c.origin(dir)
+	}
+	return content
+}
+
+// list lists the chips and gives them labels. It asks the drivers for nothing but
 // names, which they have at hand.
-func (h *hwmon) chips() ([]chip, error) {
-	names, err := list(h.dir)
+func (c *sensorChips) list() ([]chip, error) {
+	names, err := list(c.dir)
 	if err != nil {
 		return nil, err
 	}
 	chips := make([]chip, 0, len(names))
 	same, alike := make(map[string]int), make(map[string]int)
 	for _, n := range names {
-		c := chip{dir: h.dir + "/" + n}
-		c.name = text(c.dir + "/name")
-		if c.label = chipLabel(c.dir, c.name); c.label == "" {
+		one := chip{dir: c.dir + "/" + n}
+		one.name = text(one.dir + "/name")
+		if one.label = chipLabel(one.dir, one.name); one.label == "" {
 			continue
 		}
-		same[c.label]++
-		alike[c.label+"\x00"+c.name]++
-		chips = append(chips, c)
+		same[one.label]++
+		alike[one.label+"\x00"+one.name]++
+		chips = append(chips, one)
 	}
 	// Several chips may sit on one device: then the driver's name tells them apart, and
 	// if that is the same as well, the kernel's number.
 	for i := range chips {
-		c := &chips[i]
-		if same[c.label] < 2 {
+		one := &chips[i]
+		if same[one.label] < 2 {
 			continue
 		}
-		suffix := clean(c.name)
-		if suffix == "" || alike[c.label+"\x00"+c.name] > 1 {
-			suffix = filepath.Base(c.dir)
+		suffix := clean(one.name)
+		if suffix == "" || alike[one.label+"\x00"+one.name] > 1 {
+			suffix = filepath.Base(one.dir)
 		}
-		c.label += "_" + suffix
+		one.label += "_" + suffix
 	}
-	return slices.DeleteFunc(chips, func(c chip) bool { return h.exclude.MatchString(c.label) }), nil
+	return slices.DeleteFunc(chips, func(one chip) bool { return c.exclude.MatchString(one.label) }), nil
 }
 
 // chipLabel is where the chip is (bus and device, which survive a reboot), else what
@@ -142,7 +187,7 @@ func clean(s string) string {
 	return strings.Trim(s, "_")
 }
 
-// readChip reads the chip's sensors. It is what may hang.
+// readChip reads the chip's sensors.
 func readChip(dir string) []sensor {
 	var sensors []sensor
 	// Old drivers have their files one level higher.
@@ -173,15 +218,6 @@ func readChip(dir string) []sensor {
 		}
 	}
 	return sensors
-}
-
-func (s *sensor) find(name string) *property {
-	for i := range s.properties {
-		if s.properties[i].name == name {
-			return &s.properties[i]
-		}
-	}
-	return nil
 }
 
 // splitSensorFile splits temp1_crit_alarm into temp, 1, crit_alarm. A file without a

@@ -26,6 +26,9 @@ type environment struct {
 	*settings
 	now    func() time.Time
 	panics *panics.Guard
+
+	chips   *sensorChips
+	machine *machine
 }
 
 // proc and sys are paths below the two roots.
@@ -37,6 +40,7 @@ func (e *environment) sys(name string) string  { return e.SysPath + "/" + name }
 type Probe struct {
 	log        *slog.Logger
 	panics     *panics.Guard
+	env        *environment
 	collectors []*collector
 
 	duration, success *probes.Family
@@ -60,9 +64,11 @@ func New(c Config, log *slog.Logger, guard *panics.Guard) (*Probe, error) {
 		return nil, fmt.Errorf("host probe: %w", err)
 	}
 	env := &environment{settings: s, now: time.Now, panics: guard}
+	env.chips, env.machine = newSensorChips(env), newMachine()
 	p := &Probe{
 		log:      log,
 		panics:   guard,
+		env:      env,
 		duration: gauge("node_scrape_collector_duration_seconds", "How long the collector took."),
 		success:  gauge("node_scrape_collector_success", "Whether the collector succeeded (1) or failed (0)."),
 	}
@@ -84,6 +90,8 @@ func New(c Config, log *slog.Logger, guard *panics.Guard) (*Probe, error) {
 func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 	var errs []error
 	useful := false
+	p.env.chips.begin()
+	p.env.machine.begin()
 	for i, c := range p.collectors {
 		if ctx.Err() != nil {
 			errs = append(errs, fmt.Errorf("not read: %s: %w", strings.Join(names(p.collectors[i:]), ", "), context.Cause(ctx)))

@@ -26,7 +26,7 @@ var hostOnly = []string{"-filesystem", "-uname", "-os", "-time", "-timex"}
 // TestGolden reads the fixtures and compares everything with testdata/golden.prom.
 func TestGolden(t *testing.T) {
 	c := fixtures(t)
-	c.Collectors = hostOnly
+	c.Collectors, c.HW = hostOnly, new(bool) // hw_* has a file of its own
 	p, err := New(c, quiet(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -89,13 +89,14 @@ func BenchmarkCollect(b *testing.B) {
 // TestEveryCollectorHasAReader holds the two lists together.
 func TestEveryCollectorHasAReader(t *testing.T) {
 	makers := readerMakers()
-	for _, name := range collectorNames {
+	all := slices.Concat(collectorNames, hardwareNames)
+	for _, name := range all {
 		if makers[name] == nil {
 			t.Errorf("%s has no reader", name)
 		}
 	}
-	if len(makers) != len(collectorNames) {
-		t.Errorf("there are %d readers for %d names", len(makers), len(collectorNames))
+	if len(makers) != len(all) {
+		t.Errorf("there are %d readers for %d names", len(makers), len(all))
 	}
 }
 
@@ -106,7 +107,7 @@ func TestDocumentation(t *testing.T) {
 		t.Fatal(err)
 	}
 	doc := string(text)
-	for _, name := range collectorNames {
+	for _, name := range slices.Concat(collectorNames, hardwareNames) {
 		if !strings.Contains(doc, "\n| `"+name+"` |") {
 			t.Errorf("the collector %s is not in the table", name)
 		}
@@ -118,7 +119,7 @@ func TestDocumentation(t *testing.T) {
 		}
 	}
 	var patterns []*regexp.Regexp
-	for _, m := range regexp.MustCompile("`(node_[a-z0-9_*]+)`").FindAllStringSubmatch(doc, -1) {
+	for _, m := range regexp.MustCompile("`((?:node|hw)_[a-z0-9_*]+)`").FindAllStringSubmatch(doc, -1) {
 		patterns = append(patterns, regexp.MustCompile("^"+strings.ReplaceAll(m[1], "*", ".*")+"$"))
 	}
 	c := fixtures(t)

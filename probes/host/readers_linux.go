@@ -1,6 +1,6 @@
 package host
 
-// readerMakers has one entry for each of collectorNames.
+// readerMakers has one entry for each of collectorNames and hardwareNames.
 func readerMakers() map[string]func(*environment) reader {
 	return map[string]func(*environment) reader{
 		"cpu":              newCPU,
@@ -50,5 +50,15 @@ func readerMakers() map[string]func(*environment) reader {
 		"processes":        newProcesses,
 		"tcpstat":          newTCPStat,
 		"interrupts":       newInterrupts,
+
+		"hw_sensors": newHardwareSensors,
+		"hw_thermal": newHardwareThermal,
+		"hw_power":   newHardwarePower,
+		"hw_cpu":     newHardwareCPU,
+		"hw_memory":  newHardwareMemory,
+		"hw_disks":   newHardwareDisks,
+		"hw_network": newHardwareNetwork,
+		"hw_pci":     newHardwarePCI,
+		"hw_host":    newHardwareHost,
 	}
 }

@@ -15,7 +15,7 @@ func DiskID(wwn, model, serial string) string {
 	case w != "" && strings.Trim(w, "0") != "" && !strings.HasPrefix(w, "t10."):
 		return "wwn:" + w
 	case strings.TrimSpace(serial) != "":
-		return "serial:" + words(model) + ":" + words(serial)
+		return "serial:" + strings.TrimPrefix(words(model)+":", ":") + words(serial)
 	case w != "" && strings.Trim(w, "0") != "":
 		return "t10:" + words(strings.TrimPrefix(w, "t10.")) // vendor, model and serial in one
 	}

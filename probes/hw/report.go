@@ -24,7 +24,7 @@ type Component struct {
 }
 
 // Labels of hw_component_info, from the attributes that the conventions have for components.
-// UUID and Device are the project's own.
+// UUID, DriverName and Device are the project's own.
 const (
 	Vendor          = "hw_vendor"
 	Model           = "hw_model"
@@ -38,7 +38,8 @@ const (
 	MemoryType      = "hw_memory_type"
 	PhysicalAddress = "hw_network_physical_address"
 	DiskType        = "hw_physical_disk_type" // hdd, ssd or nvme
-	Device          = "hw_device"             // the operating system's name at present, for joins with node_*
+	DriverName      = "hw_driver"
+	Device          = "hw_device" // the operating system's name at present, for joins with node_*
 )
 
 // Reading is one value of a component, in the metric's unit.

@@ -183,7 +183,7 @@ func (m Metric) Allows(k Kind, attributes []string) bool {
 }
 
 var table = [...]row{
-	Info:       {"hw.component.info", true, upDown, "1", true, strings.Join([]string{Vendor, Model, Serial, UUID, Firmware, Driver, BIOS, Chemistry, EnclosureType, MemoryType, PhysicalAddress, DiskType, Device}, " "), nil, "What the component is; always 1."},
+	Info:       {"hw.component.info", true, upDown, "1", true, strings.Join([]string{Vendor, Model, Serial, UUID, Firmware, Driver, BIOS, Chemistry, EnclosureType, MemoryType, PhysicalAddress, DiskType, DriverName, Device}, " "), nil, "What the component is; always 1."},
 	StatusOf:   {"hw.status", false, upDown, "1", true, "hw_state", nil, "1 for each state that the component is in, 0 for the others."},
 	Errors:     {"hw.errors", false, counter, "{error}", true, "error_type network_io_direction", nil, "Errors of the component since it was started."},
 	Energy:     {"hw.energy", false, counter, "J", true, "", nil, "Energy that the component took."},

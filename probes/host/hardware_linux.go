@@ -1,0 +1,153 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"hwsagent/probes"
+	"hwsagent/probes/hw"
+)
+
+// enclosureID is the ID of the machine's case, of which each machine has one.
+const enclosureID = "enclosure"
+
+// hardware gives the hw_* of some classes of devices. Each device is read under guard.
+type hardware struct {
+	machine *machine
+	guard   guard[[]hw.Report]
+	classes []hardwareClass
+}
+
+// hardwareClass is a directory with a device in each of its directories.
+type hardwareClass struct {
+	dir string
+	// wanted tells which names in dir are devices to read; nil: all.
+	wanted func(name string) bool
+	// query reads the device in a directory. It runs concurrently with itself and changes nothing
+	// that it did not make.
+	query func(dir string) []hw.Report
+}
+
+func (e *environment) hardware(classes ...hardwareClass) *hardware {
+	return &hardware{machine: e.machine, guard: guard[[]hw.Report]{limit: e.limit, panics: e.panics}, classes: classes}
+}
+
+func (h *hardware) read(ctx context.Context, r *probes.Round) error {
+	var errs []error
+	var dirs []string
+	queries := make(map[string]func(string) []hw.Report)
+	for _, c := range h.classes {
+		names, err := list(c.dir)
+		if err != nil {
+			if !errors.Is(err, errAbsent) {
+				errs = append(errs, err)
+			}
+			continue
+		}
+		for _, name := range names {
+			if c.wanted == nil || c.wanted(name) {
+				dir := c.dir + "/" + name
+				dirs, queries[dir] = append(dirs, dir), c.query
+			}
+		}
+	}
+	found := false
+	for i, o := range h.guard.all(ctx, dirs, func(dir string) []hw.Report { return queries[dir](dir) }) {
+		if o.err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", dirs[i], o.err))
+		}
+		for j := range o.value {
+			h.machine.add(r, &o.value[j])
+			found = true
+		}
+	}
+	if !found && len(errs) == 0 {
+		return errAbsent
+	}
+	return errors.Join(errs...)
+}
+
+// machine is what the collectors of hw_* know of each other in one round. It is used by the
+// goroutine of Collect alone.
+type machine struct {
+	given map[componentKey]int // IDs that were given in this round, and how often
+
+	// What the readings say of the whole machine.
+	margin   float64            // the least distance of a temperature to its limit, +Inf: none
+	measured float64            // watts of the whole machine; NaN: nothing measures them
+	parts    map[string]float64 // joules of processors and memory, by ID
+	platform float64            // joules by the platform's own counter; NaN: it has none
+	battery  float64            // watts that batteries give; NaN: none is in use
+}
+
+type componentKey struct {
+	kind hw.Kind
+	id   string
+}
+
+func newMachine() *machine {
+	m := &machine{given: make(map[componentKey]int), parts: make(map[string]float64)}
+	m.begin()
+	return m
+}
+
+// begin forgets the round before.
+func (m *machine) begin() {
+	clear(m.given)
+	clear(m.parts)
+	m.margin, m.measured, m.platform, m.battery = math.Inf(1), math.NaN(), math.NaN(), math.NaN()
+}
+
+// add adds a report to the round, under an ID of its own, and notes what concerns the whole machine. A
+// report of kind [hw.Host] is only noted: hw_host sends one for all.
+func (m *machine) add(r *probes.Round, p *hw.Report) {
+	m.note(p)
+	if p.Kind == hw.Host {
+		return
+	}
+	key := componentKey{p.Kind, p.ID}
+	m.given[key]++
+	if n := m.given[key]; n > 1 {
+		p.ID = fmt.Sprintf("%s#%d", p.ID, n)
+	}
+	p.AddTo(r)
+}
+
+func (m *machine) note(p *hw.Report) {
+	now, limit := math.NaN(), math.NaN()
+	for _, v := range p.Readings {
+		switch v.Metric {
+		case hw.TemperatureNow:
+			now = v.Value
+		case hw.TemperatureLimit:
+			if high := v.Attributes[1]; high == "high.critical" || high == "high.degraded" {
+				limit = min(v.Value, nanIs(limit, math.Inf(1)))
+			}
+		case hw.HostPower:
+			m.measured = nanIs(m.measured, v.Value)
+		case hw.HostEnergy:
+			m.platform = nanIs(m.platform, v.Value)
+		case hw.Energy:
+			if p.Kind == hw.CPU || p.Kind == hw.Memory {
+				m.parts[p.ID] = v.Value
+			}
+		case hw.Power:
+			if p.Kind == hw.Battery && v.Value < 0 { // it gives
+				m.battery = nanIs(m.battery, 0) - v.Value
+			}
+		}
+	}
+	if p.Kind == hw.Temperature && limit-now < m.margin {
+		m.margin = limit - now
+	}
+}
+
+// nanIs is v, or other if v is no number.
+func nanIs(v, other float64) float64 {
+	if math.IsNaN(v) {
+		return other
+	}
+	return v
+}

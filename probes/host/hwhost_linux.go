@@ -1,0 +1,153 @@
+package host
+
+import (
+	"context"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"hwsagent/probes"
+	"hwsagent/probes/hw"
+)
+
+// newHardwarePCI reads the errors that PCI Express devices report (the kernel's
+// Documentation/ABI/testing/sysfs-bus-pci-devices-aer).
+func newHardwarePCI(e *environment) reader {
+	dir := e.sys("bus/pci/devices")
+	return e.hardware(hardwareClass{
+		dir: dir,
+		wanted: func(name string) bool {
+			_, err := os.Lstat(dir + "/" + name + "/aer_dev_fatal")
+			return err == nil
+		},
+		query: pciDevice,
+	})
+}
+
+func pciDevice(dir string) []hw.Report {
+	address := filepath.Base(dir)
+	device := hw.Report{Component: hw.Component{Kind: hw.PCIDevice, ID: "pci:" + address, Name: address, Parent: enclosureID, Facts: []string{
+		hw.Vendor, text(dir + "/vendor"), hw.Model, text(dir + "/device"), hw.DriverName, linkName(dir + "/driver")}}}
+	for _, severity := range [...]string{"correctable", "nonfatal", "fatal"} {
+		if v, ok := aerTotal(text(dir + "/aer_dev_" + severity)); ok {
+			device.Add(hw.Errors, v, "error_type", severity)
+		}
+	}
+	if len(device.Readings) == 0 {
+		return nil
+	}
+	return []hw.Report{device}
+}
+
+// aerTotal is the total of a file of counts: a line for each error, its name and its number, and
+// at last TOTAL_ERR_… and the sum.
+func aerTotal(file string) (float64, bool) {
+	for line := range strings.Lines(file) {
+		if name, count, ok := strings.Cut(strings.TrimSpace(line), " "); ok && strings.HasPrefix(name, "TOTAL_ERR_") {
+			return numeral(strings.TrimSpace(count))
+		}
+	}
+	return 0, false
+}
+
+// supplyEfficiency is the part of the power from the wall that reaches the parts of a computer: what the
+// programme 80 PLUS asks of a Gold power supply at half its load.
+const supplyEfficiency = 0.9
+
+// hardwareHost says what the machine is and adds up what the other collectors found.
+type hardwareHost struct {
+	machine *machine
+	now     func() time.Time
+	dmi     string
+	asked   bool     // the firmware, which says the same until the next boot
+	facts   []string // nil: it says nothing
+
+	before time.Time // when the round before was; zero: there was none
+	joules float64   // what hw_host_energy_joules_total shows
+	parts  map[string]float64
+	watts  float64 // of the parts, in the round before
+	psys   float64
+}
+
+func newHardwareHost(e *environment) reader {
+	return &hardwareHost{machine: e.machine, now: e.now, dmi: e.sys("class/dmi/id"), parts: make(map[string]float64), psys: math.NaN()}
+}
+
+func (h *hardwareHost) read(_ context.Context, r *probes.Round) error {
+	if !h.asked {
+		h.asked = true
+		if vendor := text(h.dmi + "/sys_vendor"); vendor != "" {
+			h.facts = append(texts(h.dmi, hw.Model, "product_name", hw.Serial, "product_serial", hw.UUID, "product_uuid", hw.BIOS, "bios_version"),
+				hw.Vendor, vendor, hw.EnclosureType, "Computer")
+		}
+	}
+	if h.facts != nil {
+		p := hw.Report{Component: hw.Component{Kind: hw.Enclosure, ID: enclosureID, Name: h.facts[1], Facts: h.facts}}
+		p.AddTo(r)
+	}
+	whole := hw.Report{Component: hw.Component{Kind: hw.Host}}
+	if !math.IsInf(h.machine.margin, 0) {
+		whole.Add(hw.HostHeatingMargin, h.machine.margin)
+	}
+	h.addPower(&whole)
+	whole.AddTo(r)
+	if h.facts == nil && len(whole.Readings) == 0 {
+		return errAbsent
+	}
+	return nil
+}
+
+// addPower adds the power of the whole machine and the energy so far: measured by a meter, by the
+// platform's own counter or by the battery that it runs on; else estimated as what processors and memory take,
+// divided by [supplyEfficiency], which leaves out disks, fans and boards.
+func (h *hardwareHost) addPower(p *hw.Report) {
+	now := h.now()
+	seconds := now.Sub(h.before).Seconds()
+	if h.before.IsZero() || seconds <= 0 {
+		seconds = 0
+	}
+	h.before = now
+	parts := h.grown(seconds)
+	platform := (h.machine.platform - h.psys) / seconds // NaN or infinite without a round before
+	h.psys = h.machine.platform
+	watts, quality := math.NaN(), "measured"
+	switch {
+	case !math.IsNaN(h.machine.measured):
+		watts = h.machine.measured
+	case platform >= 0 && !math.IsInf(platform, 0):
+		watts = platform
+	case !math.IsNaN(h.machine.battery):
+		watts = h.machine.battery
+	case parts > 0:
+		watts, quality = parts/supplyEfficiency, "estimated"
+	}
+	if math.IsNaN(watts) {
+		return
+	}
+	h.joules += watts * seconds
+	p.Add(hw.HostPower, watts, "hw_quality", quality)
+	p.Add(hw.HostEnergy, h.joules, "hw_quality", quality)
+}
+
+// grown is the power of processors and memory since the round before, in watts; 0 if it is not known. In
+// a round in which a counter wrapped it is what it was.
+func (h *hardwareHost) grown(seconds float64) float64 {
+	sum := 0.0
+	for id, joules := range h.machine.parts {
+		before, ok := h.parts[id]
+		switch {
+		case ok && joules < before:
+			sum = math.NaN()
+		case ok && seconds > 0:
+			sum += (joules - before) / seconds
+		}
+	}
+	clear(h.parts)
+	for id, joules := range h.machine.parts {
+		h.parts[id] = joules
+	}
+	h.watts = nanIs(sum, h.watts)
+	return h.watts
+}
