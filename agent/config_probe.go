@@ -12,12 +12,13 @@ import (
 	"hwsagent/probes/canary"
 	"hwsagent/probes/exec"
 	"hwsagent/probes/host"
+	"hwsagent/probes/smart"
 	"hwsagent/probes/snmp"
 	"hwsagent/probes/textfile"
 )
 
 // probeTypes are the types of probes, as they are written in agent.yaml.
-var probeTypes = []string{"canary", "exec", "host", "self", "snmp", "textfile"}
+var probeTypes = []string{"canary", "exec", "host", "self", "smart", "snmp", "textfile"}
 
 // newSettings makes an empty configuration of a probe type, or nil for an unknown
 // type.
@@ -31,6 +32,8 @@ func newSettings(probeType string) any {
 		return new(host.Config)
 	case "self":
 		return new(SelfConfig)
+	case "smart":
+		return new(smart.Config)
 	case "snmp":
 		return new(snmp.Config)
 	case "textfile":

@@ -19,6 +19,7 @@ import (
 	"hwsagent/probes/exec"
 	"hwsagent/probes/host"
 	"hwsagent/probes/self"
+	"hwsagent/probes/smart"
 	"hwsagent/probes/snmp"
 	"hwsagent/probes/textfile"
 )
@@ -36,6 +37,8 @@ func newProbe(c *ProbeConfig, own prometheus.Gatherer, logger *slog.Logger, guar
 		return exec.New(*s, logger, guard)
 	case *host.Config:
 		return host.New(*s, logger, guard)
+	case *smart.Config:
+		return smart.New(*s, guard)
 	case *snmp.Config:
 		return plans.New(*s, logger)
 	case *textfile.Config:

@@ -48,9 +48,11 @@ func command(c *Config, out, errs io.Writer) *exec.Cmd {
 	return cmd
 }
 
-// run runs the command to its end and returns what it printed. Nothing of its group is left when
-// it returns.
-func run(ctx context.Context, c *Config, guard *panics.Guard) ([]byte, error) {
+// Run runs the command of c to its end, as the probe does, and returns what it printed: at most
+// MaxOutput bytes. With an error that wraps an [exec.ExitError] the output is that of a command that ended by
+// itself with another status than 0; with another error there is none. Nothing of its group is left when it
+// returns, which may be long after ctx has ended if the kernel does not let go of a process.
+func Run(ctx context.Context, c *Config, guard *panics.Guard) ([]byte, error) {
 	said := &tail{hide: c.secrets()}
 	out := &bounded{limit: c.limit(), full: make(chan struct{})}
 	cmd := command(c, guarded{out, guard}, guarded{said, guard})
@@ -80,7 +82,7 @@ func run(ctx context.Context, c *Config, guard *panics.Guard) ([]byte, error) {
 	case out.over():
 		return nil, fmt.Errorf("run %s: %w (%d bytes)", c.Command[0], errTooMuch, c.limit())
 	case err != nil && !errors.Is(err, exec.ErrWaitDelay): // what left the group keeps the output open; the command itself is done
-		return nil, fmt.Errorf("run %s: %w%s", c.Command[0], err, said)
+		return out.bytes, fmt.Errorf("run %s: %w%s", c.Command[0], err, said)
 	}
 	return out.bytes, nil
 }

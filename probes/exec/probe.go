@@ -55,7 +55,7 @@ func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 
 func (p *Probe) collect(ctx context.Context, r *probes.Round) error {
 	if p.config.ScrapeURL == "" {
-		out, err := run(ctx, &p.config, p.guard)
+		out, err := Run(ctx, &p.config, p.guard)
 		if err != nil {
 			return err
 		}

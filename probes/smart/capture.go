@@ -1,0 +1,201 @@
+package smart
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// capture is what smartctl --json says of one disk, as far as it is used. What a disk does not have is
+// absent, and nil here.
+type capture struct {
+	Smartctl struct {
+		ExitStatus int `json:"exit_status"`
+		Messages   []struct {
+			String string `json:"string"`
+		} `json:"messages"`
+	} `json:"smartctl"`
+	Device struct {
+		Name     string `json:"name"`
+		InfoName string `json:"info_name"`
+		Type     string `json:"type"`
+		Protocol string `json:"protocol"`
+	} `json:"device"`
+	ModelFamily string `json:"model_family"`
+	ModelName   string `json:"model_name"`
+	Vendor      string `json:"scsi_vendor"`
+	Serial      string `json:"serial_number"`
+	Firmware    string `json:"firmware_version"`
+	Revision    string `json:"scsi_revision"`
+	FormFactor  named  `json:"form_factor"`
+	ATAVersion  named  `json:"ata_version"`
+	SATAVersion named  `json:"sata_version"`
+	WWN         *struct {
+		NAA uint64 `json:"naa"`
+		OUI uint64 `json:"oui"`
+		ID  uint64 `json:"id"`
+	} `json:"wwn"`
+	LogicalUnit string `json:"logical_unit_id"`
+	Capacity    *struct {
+		Blocks *float64 `json:"blocks"`
+		Bytes  *float64 `json:"bytes"`
+	} `json:"user_capacity"`
+	LogicalBlock   *float64 `json:"logical_block_size"`
+	PhysicalBlock  *float64 `json:"physical_block_size"`
+	Rotation       *float64 `json:"rotation_rate"`
+	InterfaceSpeed map[string]struct {
+		UnitsPerSecond float64 `json:"units_per_second"`
+		BitsPerUnit    float64 `json:"bits_per_unit"`
+	} `json:"interface_speed"`
+	Status *struct {
+		Passed *bool `json:"passed"`
+	} `json:"smart_status"`
+	Temperature map[string]any `json:"temperature"`
+	PowerOn     *struct {
+		Hours   float64 `json:"hours"`
+		Minutes float64 `json:"minutes"`
+	} `json:"power_on_time"`
+	PowerCycles *float64 `json:"power_cycle_count"`
+	Attributes  struct {
+		Table []attribute `json:"table"`
+	} `json:"ata_smart_attributes"`
+	SCT struct {
+		State *float64 `json:"device_state"`
+	} `json:"ata_sct_status"`
+	ErrorLog    map[string]logCount `json:"ata_smart_error_log"`
+	SelfTestLog map[string]logCount `json:"ata_smart_self_test_log"`
+	NVMe        *nvmeHealth         `json:"nvme_smart_health_information_log"`
+	NVMeSize    *float64            `json:"nvme_total_capacity"`
+	Defects     *float64            `json:"scsi_grown_defect_list"`
+	SCSIErrors  map[string]struct {
+		Corrected   *float64 `json:"errors_corrected_by_rereads_rewrites"`
+		Uncorrected *float64 `json:"total_uncorrected_errors"`
+	} `json:"scsi_error_counter_log"`
+}
+
+type named struct {
+	Name   string `json:"name"`
+	String string `json:"string"`
+}
+
+type logCount struct {
+	Count  *float64 `json:"count"`
+	Errors *float64 `json:"error_count_total"`
+}
+
+// attribute is one of ATA's SMART attributes.
+type attribute struct {
+	ID         int     `json:"id"`
+	Name       string  `json:"name"`
+	Value      float64 `json:"value"`
+	Worst      float64 `json:"worst"`
+	Thresh     float64 `json:"thresh"`
+	WhenFailed string  `json:"when_failed"` // now, past or ""
+	Flags      struct {
+		String        string `json:"string"`
+		Prefailure    bool   `json:"prefailure"`
+		UpdatedOnline bool   `json:"updated_online"`
+		Performance   bool   `json:"performance"`
+		ErrorRate     bool   `json:"error_rate"`
+		EventCount    bool   `json:"event_count"`
+		AutoKeep      bool   `json:"auto_keep"`
+	} `json:"flags"`
+	Raw struct {
+		Value float64 `json:"value"`
+	} `json:"raw"`
+}
+
+// nvmeHealth is the log SMART / Health Information of NVM Express, base specification 2.0, 5.16.1.3.
+type nvmeHealth struct {
+	Warning        *float64 `json:"critical_warning"`
+	Spare          *float64 `json:"available_spare"`
+	SpareThreshold *float64 `json:"available_spare_threshold"`
+	Used           *float64 `json:"percentage_used"`
+	UnitsRead      *float64 `json:"data_units_read"`
+	UnitsWritten   *float64 `json:"data_units_written"`
+	MediaErrors    *float64 `json:"media_errors"`
+	ErrorEntries   *float64 `json:"num_err_log_entries"`
+}
+
+// Bits of smartctl's exit status (smartctl(8), EXIT STATUS).
+const (
+	bitCommandLine = 1 << 0
+	bitOpen        = 1 << 1 // or, with -n, the disk sleeps
+	bitFailing     = 1 << 3 // the disk itself says that it fails
+	bitPrefail     = 1 << 4 // a prefailure attribute is at or below its threshold
+)
+
+// parseCapture reads smartctl's JSON. A value of another type than expected costs itself only.
+func parseCapture(b []byte) (*capture, error) {
+	c := new(capture)
+	if err := lenient(json.Unmarshal(b, c)); err != nil {
+		return nil, fmt.Errorf("read the JSON of smartctl: %w", err)
+	}
+	return c, nil
+}
+
+// parseScan reads the JSON of smartctl --scan. Entries that are no devices are left out.
+func parseScan(b []byte) ([]Device, error) {
+	var scan struct {
+		Devices []struct {
+			Name string `json:"name"`
+			Type string `json:"type"`
+		} `json:"devices"`
+	}
+	if err := lenient(json.Unmarshal(b, &scan)); err != nil {
+		return nil, fmt.Errorf("read the JSON of smartctl --scan: %w", err)
+	}
+	var found []Device
+	for _, d := range scan.Devices {
+		if one := (Device{Device: d.Name, Type: d.Type}); one.check() == nil {
+			found = append(found, one)
+		}
+	}
+	return found, nil
+}
+
+// lenient lets values of a wrong type pass: encoding/json reads the rest.
+func lenient(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) && wrong.Field != "" {
+		return nil
+	}
+	return err
+}
+
+// said is what smartctl says of a failure, in one line.
+func (c *capture) said() string {
+	var all []string
+	for _, m := range c.Smartctl.Messages {
+		all = append(all, strings.Join(strings.Fields(m.String), " "))
+	}
+	text := strings.Join(all, "; ")
+	return strings.ToValidUTF8(text[:min(len(text), 300)], "")
+}
+
+// asleep reports whether smartctl left the disk alone because it sleeps.
+func (c *capture) asleep() bool {
+	said := strings.ToUpper(c.said())
+	return c.Smartctl.ExitStatus&bitOpen != 0 && (strings.Contains(said, "STANDBY") || strings.Contains(said, "SLEEP"))
+}
+
+// label is the value of the label device, as smartctl_exporter has it: sda, nvme0, or for members of a
+// controller bus_0_megaraid_disk_01.
+func (c *capture) label(d Device) string {
+	name := strings.TrimPrefix(d.Device, "/dev/")
+	if !strings.Contains(d.Type, ",") {
+		return name
+	}
+	if c.Device.InfoName != "" {
+		name = strings.TrimPrefix(c.Device.InfoName, "/dev/")
+	} else {
+		name += "_" + d.Type
+	}
+	return strings.Trim(strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, strings.NewReplacer(" [", "_", "]", "").Replace(name)), "_")
+}

@@ -1,0 +1,154 @@
+package smart
+
+import (
+	"fmt"
+	"strings"
+
+	"hwsagent/probes/hw"
+)
+
+// passed is what the disk says of itself as a whole, and whether it says anything.
+func (c *capture) passed() (passed, known bool) {
+	if c.Status == nil || c.Status.Passed == nil {
+		return false, false
+	}
+	return *c.Status.Passed, true
+}
+
+// Bits of an NVMe disk's critical warning (NVM Express, base specification 2.0, figure 207).
+const (
+	warnSpare       = 1 << 0 // spare blocks below their threshold
+	warnTemperature = 1 << 1
+	warnReliability = 1 << 2 // too many media errors
+	warnReadOnly    = 1 << 3
+	warnBackup      = 1 << 4 // the volatile memory's backup failed
+)
+
+// status is how the disk is. A disk that says that it fails still works: that is its prediction.
+func (c *capture) status() hw.Status {
+	passed, known := c.passed()
+	if c.NVMe != nil && c.NVMe.Warning != nil {
+		st, bits := hw.OK, int(*c.NVMe.Warning)
+		for _, w := range [...]struct {
+			bit  int
+			made hw.Status
+		}{
+			{warnSpare, hw.PredictedFailure}, {warnTemperature, hw.Degraded}, {warnReliability, hw.Degraded | hw.PredictedFailure},
+			{warnReadOnly, hw.Failed}, {warnBackup, hw.Degraded},
+		} {
+			if bits&w.bit != 0 {
+				st = st.Join(w.made)
+			}
+		}
+		return st
+	}
+	failing := c.Smartctl.ExitStatus&(bitFailing|bitPrefail) != 0 || known && !passed
+	switch {
+	case failing:
+		return hw.OK | hw.PredictedFailure
+	case known:
+		return hw.OK
+	}
+	return hw.Unknown
+}
+
+// wwn is the World Wide Name; "" if it is not known.
+func (c *capture) wwn() string {
+	if c.WWN != nil && c.WWN.NAA < 16 && c.WWN.OUI < 1<<24 && c.WWN.ID < 1<<36 {
+		return fmt.Sprintf("%016x", c.WWN.NAA<<60|c.WWN.OUI<<36|c.WWN.ID)
+	}
+	return c.LogicalUnit
+}
+
+// watched are the ATA attributes whose raw values go before most failures: sectors that were replaced, errors
+// that were not corrected, sectors that wait to be replaced or cannot be read.
+var watched = map[int]string{
+	5: "reallocated_sectors", 187: "reported_uncorrectable", 197: "pending_sectors", 198: "offline_uncorrectable",
+}
+
+// component is the disk in the words of package hw.
+func (c *capture) component(device string) hw.Report {
+	kind, model, firmware := "ssd", c.ModelName, c.Firmware
+	if firmware == "" {
+		firmware = c.Revision
+	}
+	switch {
+	case strings.EqualFold(c.Device.Protocol, "NVMe"):
+		kind = "nvme"
+	case c.Rotation == nil:
+		kind = ""
+	case *c.Rotation > 0:
+		kind = "hdd"
+	}
+	p := hw.Report{Status: c.status(), Component: hw.Component{Kind: hw.PhysicalDisk, Name: device, Parent: "enclosure", Facts: []string{
+		hw.Vendor, c.Vendor, hw.Model, model, hw.Serial, c.Serial, hw.Firmware, firmware, hw.DiskType, kind, hw.Device, device}}}
+	wwn := c.wwn()
+	if kind == "nvme" {
+		wwn = "" // that of a namespace; host names the disk by its serial number
+	}
+	if p.ID = hw.DiskID(wwn, model, c.Serial); p.ID == "" {
+		p.ID = "disk:" + device
+	}
+	c.readings(&p)
+	return p
+}
+
+func (c *capture) readings(p *hw.Report) {
+	size := c.NVMeSize
+	if size == nil && c.Capacity != nil {
+		size = c.Capacity.Bytes
+	}
+	if size != nil {
+		p.Add(hw.DiskSize, *size)
+	}
+	if v, ok := c.Temperature["current"].(float64); ok {
+		p.Add(hw.TemperatureNow, v)
+	}
+	if v, ok := c.limit("op_limit_max"); ok {
+		p.Add(hw.TemperatureLimit, v, "hw_limit_type", "high.degraded")
+	}
+	if v, ok := c.limit("drive_trip", "critical_limit_max", "limit_max"); ok { // of SCSI, NVMe and ATA
+		p.Add(hw.TemperatureLimit, v, "hw_limit_type", "high.critical")
+	}
+	for i := range c.Attributes.Table {
+		a := &c.Attributes.Table[i]
+		if name := watched[a.ID]; name != "" {
+			p.Add(hw.DiskSMART, a.Raw.Value, "hw_physical_disk_smart_attribute", name)
+		}
+	}
+	if n := c.NVMe; n != nil {
+		if n.Used != nil {
+			p.Add(hw.DiskEndurance, max(0, 1-*n.Used/100), "hw_physical_disk_state", "remaining")
+		}
+		if n.MediaErrors != nil {
+			p.Add(hw.Errors, *n.MediaErrors, "error_type", "media")
+		}
+	}
+	for _, way := range [...]string{"read", "write"} {
+		if v := c.SCSIErrors[way].Uncorrected; v != nil {
+			p.Add(hw.Errors, *v, "error_type", way)
+		}
+	}
+}
+
+// limit is the first of these temperatures that is set.
+func (c *capture) limit(names ...string) (float64, bool) {
+	for _, name := range names {
+		if v, ok := c.Temperature[name].(float64); ok && v > 0 {
+			return v, true
+		}
+	}
+	return 0, false
+}
+
+// still is the component without what moves: what is known of a disk that sleeps.
+func still(p hw.Report) hw.Report {
+	all := p.Readings
+	p.Readings = nil
+	for _, r := range all {
+		if r.Metric == hw.DiskSize || r.Metric == hw.TemperatureLimit {
+			p.Readings = append(p.Readings, r)
+		}
+	}
+	return p
+}

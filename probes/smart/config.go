@@ -1,0 +1,89 @@
+package smart
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+)
+
+// Config is the probe's own part of an entry of probes.
+type Config struct {
+	// Command is smartctl with its absolute path, behind sudo for one: [/usr/bin/sudo, -n, /usr/sbin/smartctl];
+	// default [/usr/sbin/smartctl]. There is no shell.
+	Command []string `yaml:"command,omitempty"`
+	// Devices are the disks to read; without any, all that smartctl --scan names.
+	Devices []Device `yaml:"devices,omitempty"`
+	// Scan says whether --scan is asked although Devices are given.
+	Scan bool `yaml:"scan,omitempty"`
+	// Exclude is a regular expression (RE2, not anchored) of devices to leave out, by path.
+	Exclude string `yaml:"exclude,omitempty"`
+	// ReadTimeout is how long one disk may take; default 30s.
+	ReadTimeout model.Duration `yaml:"read_timeout,omitempty"`
+}
+
+// Device is a disk.
+type Device struct {
+	Device string `yaml:"device"`         // the path, such as /dev/sda
+	Type   string `yaml:"type,omitempty"` // for smartctl -d, such as sat or megaraid,3; default: what smartctl finds
+}
+
+// key tells devices apart: members of a controller have one path.
+func (d Device) key() string { return d.Device + " " + d.Type }
+
+// deviceType is what smartctl -d takes, so that no word of a configuration or of a scan is taken for an option.
+var deviceType = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9,+/._:-]*$`)
+
+func (d Device) check() error {
+	switch {
+	case !strings.HasPrefix(d.Device, "/dev/") || strings.ContainsAny(d.Device, "\x00\n"):
+		return fmt.Errorf("device: %q is no path below /dev", d.Device)
+	case d.Type != "" && !deviceType.MatchString(d.Type):
+		return fmt.Errorf("type: %q is no type of smartctl -d; as in sat, or megaraid,3", d.Type)
+	}
+	return nil
+}
+
+// Validate reports every mistake at once, joined, each beginning with its key.
+func (c *Config) Validate() error {
+	var errs []error
+	if len(c.Command) > 0 && !filepath.IsAbs(c.Command[0]) {
+		errs = append(errs, fmt.Errorf("command: %q is not an absolute path; there is no PATH and no shell", c.Command[0]))
+	}
+	if _, err := regexp.Compile(c.Exclude); err != nil {
+		errs = append(errs, fmt.Errorf("exclude: %w", err))
+	}
+	if c.ReadTimeout < 0 {
+		errs = append(errs, fmt.Errorf("read_timeout: %v is negative", c.ReadTimeout))
+	}
+	seen := make(map[string]bool)
+	for i, d := range c.Devices {
+		if err := d.check(); err != nil {
+			errs = append(errs, fmt.Errorf("devices[%d].%w", i, err))
+		}
+		if seen[d.key()] {
+			errs = append(errs, fmt.Errorf("devices[%d]: %s is there twice", i, d.Device))
+		}
+		seen[d.key()] = true
+	}
+	return errors.Join(errs...)
+}
+
+// command and limit are Command and ReadTimeout or their defaults.
+func (c *Config) command() []string {
+	if len(c.Command) == 0 {
+		return []string{"/usr/sbin/smartctl"}
+	}
+	return c.Command
+}
+
+func (c *Config) limit() time.Duration {
+	if c.ReadTimeout == 0 {
+		return 30 * time.Second
+	}
+	return time.Duration(c.ReadTimeout)
+}

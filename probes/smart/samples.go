@@ -1,0 +1,177 @@
+package smart
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/common/model"
+
+	"hwsagent/probes"
+)
+
+// families are those of smartctl_exporter. The help is ours.
+type families map[string]*probes.Family
+
+func newFamilies() families {
+	f := make(families)
+	for _, row := range [...]struct {
+		typ  model.MetricType
+		name string
+		help string
+	}{
+		{model.MetricTypeGauge, "device", "What the disk is; always 1."},
+		{model.MetricTypeGauge, "devices", "Disks that are read."},
+		{model.MetricTypeGauge, "device_smartctl_exit_status", "Exit status of smartctl: a mask of bits, 0 if all is well."},
+		{model.MetricTypeGauge, "device_capacity_blocks", "Size of the disk in its blocks."},
+		{model.MetricTypeGauge, "device_capacity_bytes", "Size of the disk in bytes."},
+		{model.MetricTypeGauge, "device_nvme_capacity_bytes", "Size of the NVMe disk with all its namespaces in bytes."},
+		{model.MetricTypeGauge, "device_block_size", "Size of a block in bytes."},
+		{model.MetricTypeGauge, "device_interface_speed", "Speed of the disk's interface in bits per second."},
+		{model.MetricTypeGauge, "device_attribute", "A SMART attribute: its value, worst value, threshold and raw value."},
+		{model.MetricTypeCounter, "device_power_on_seconds", "How long the disk has been on."},
+		{model.MetricTypeGauge, "device_rotation_rate", "Rotations per minute."},
+		{model.MetricTypeGauge, "device_temperature", "Temperatures of the disk, and their limits, in degrees Celsius."},
+		{model.MetricTypeCounter, "device_power_cycle_count", "How often the disk was switched on."},
+		{model.MetricTypeGauge, "device_smart_status", "Whether the disk says that it is well (1) or fails (0)."},
+		{model.MetricTypeGauge, "device_status", "The same as smartctl_device_smart_status."},
+		{model.MetricTypeGauge, "device_state", "State of the disk by SCT: 0 active, 1 standby, 2 sleep, 3 and 4 self-tests, 5 a command of SCT."},
+		{model.MetricTypeGauge, "device_error_log_count", "Entries of the disk's log of errors."},
+		{model.MetricTypeGauge, "device_self_test_log_count", "Entries of the disk's log of self-tests."},
+		{model.MetricTypeGauge, "device_self_test_log_error_count", "Entries of the disk's log of self-tests that are failures."},
+		{model.MetricTypeCounter, "device_percentage_used", "How much of the disk's life is used, in percent; it may be more than 100."},
+		{model.MetricTypeCounter, "device_available_spare", "Spare blocks that remain, in percent."},
+		{model.MetricTypeCounter, "device_available_spare_threshold", "Spare blocks below which the disk warns, in percent."},
+		{model.MetricTypeCounter, "device_critical_warning", "Warnings of the NVMe disk: a mask of bits, 0 if there is none."},
+		{model.MetricTypeCounter, "device_media_errors", "Errors of the NVMe disk's data that were not corrected."},
+		{model.MetricTypeCounter, "device_num_err_log_entries", "Entries that the NVMe disk ever put into its log of errors."},
+		{model.MetricTypeCounter, "device_bytes_read", "Bytes read from the NVMe disk."},
+		{model.MetricTypeCounter, "device_bytes_written", "Bytes written to the NVMe disk."},
+		{model.MetricTypeCounter, "scsi_grown_defect_list", "Blocks that the SCSI disk replaced."},
+		{model.MetricTypeCounter, "read_errors_corrected_by_rereads_rewrites", "Reads that succeeded only when repeated."},
+		{model.MetricTypeCounter, "read_total_uncorrected_errors", "Reads that failed."},
+		{model.MetricTypeCounter, "write_errors_corrected_by_rereads_rewrites", "Writes that succeeded only when repeated."},
+		{model.MetricTypeCounter, "write_total_uncorrected_errors", "Writes that failed."},
+	} {
+		f[row.name] = &probes.Family{Name: "smartctl_" + row.name, Help: row.help, Type: row.typ}
+	}
+	return f
+}
+
+// dataUnit is the unit of an NVMe disk's counts of data: a thousand blocks of 512 bytes, whatever its own
+// blocks are (NVM Express, base specification 2.0, figure 207).
+const dataUnit = 512_000
+
+// writer adds the samples of one disk.
+type writer struct {
+	families
+	round  *probes.Round
+	device string
+}
+
+// add adds a value if there is one.
+func (w *writer) add(name string, v *float64, labels ...string) {
+	if v != nil {
+		w.round.Add(w.families[name], *v, append([]string{"device", w.device}, labels...)...)
+	}
+}
+
+func (w *writer) set(name string, v float64, labels ...string) { w.add(name, &v, labels...) }
+
+// native adds the smartctl_* of a capture.
+func (w *writer) native(c *capture) {
+	w.set("device_smartctl_exit_status", float64(c.Smartctl.ExitStatus))
+	w.set("device", 1, "interface", c.Device.Type, "protocol", c.Device.Protocol, "model_family", c.ModelFamily, "model_name", c.ModelName,
+		"serial_number", c.Serial, "firmware_version", c.Firmware, "ata_version", c.ATAVersion.String, "sata_version", c.SATAVersion.String, "form_factor", c.FormFactor.Name)
+	if c.Capacity != nil {
+		w.add("device_capacity_blocks", c.Capacity.Blocks)
+		w.add("device_capacity_bytes", c.Capacity.Bytes)
+	}
+	w.add("device_nvme_capacity_bytes", c.NVMeSize)
+	w.add("device_block_size", c.LogicalBlock, "blocks_type", "logical")
+	w.add("device_block_size", c.PhysicalBlock, "blocks_type", "physical")
+	for kind, speed := range c.InterfaceSpeed {
+		w.set("device_interface_speed", speed.UnitsPerSecond*speed.BitsPerUnit, "speed_type", kind)
+	}
+	if c.PowerOn != nil {
+		w.set("device_power_on_seconds", c.PowerOn.Hours*3600+c.PowerOn.Minutes*60)
+	}
+	if c.Rotation != nil && *c.Rotation > 0 {
+		w.add("device_rotation_rate", c.Rotation)
+	}
+	for kind, v := range c.Temperature {
+		if degrees, ok := v.(float64); ok {
+			w.set("device_temperature", degrees, "temperature_type", kind)
+		}
+	}
+	w.add("device_power_cycle_count", c.PowerCycles)
+	if passed, ok := c.passed(); ok {
+		v := 0.0
+		if passed {
+			v = 1
+		}
+		w.set("device_smart_status", v)
+		w.set("device_status", v)
+	}
+	w.add("device_state", c.SCT.State)
+	for kind, log := range c.ErrorLog {
+		w.add("device_error_log_count", log.Count, "error_log_type", kind)
+	}
+	for kind, log := range c.SelfTestLog {
+		w.add("device_self_test_log_count", log.Count, "self_test_log_type", kind)
+		w.add("device_self_test_log_error_count", log.Errors, "self_test_log_type", kind)
+	}
+	for i := range c.Attributes.Table {
+		w.attribute(&c.Attributes.Table[i])
+	}
+	w.nvme(c.NVMe)
+	w.scsi(c)
+}
+
+func (w *writer) attribute(a *attribute) {
+	var long []string
+	for _, flag := range [...]struct {
+		on   bool
+		name string
+	}{
+		{a.Flags.Prefailure, "prefailure"}, {a.Flags.UpdatedOnline, "updated_online"}, {a.Flags.Performance, "performance"},
+		{a.Flags.ErrorRate, "error_rate"}, {a.Flags.EventCount, "event_count"}, {a.Flags.AutoKeep, "auto_keep"},
+	} {
+		if flag.on {
+			long = append(long, flag.name)
+		}
+	}
+	for _, v := range [...]struct {
+		kind  string
+		value float64
+	}{{"value", a.Value}, {"worst", a.Worst}, {"thresh", a.Thresh}, {"raw", a.Raw.Value}} {
+		w.set("device_attribute", v.value, "attribute_name", a.Name, "attribute_flags_short", strings.TrimSpace(a.Flags.String),
+			"attribute_flags_long", strings.Join(long, ","), "attribute_value_type", v.kind, "attribute_id", strconv.Itoa(a.ID))
+	}
+}
+
+func (w *writer) nvme(n *nvmeHealth) {
+	if n == nil {
+		return
+	}
+	w.add("device_percentage_used", n.Used)
+	w.add("device_available_spare", n.Spare)
+	w.add("device_available_spare_threshold", n.SpareThreshold)
+	w.add("device_critical_warning", n.Warning)
+	w.add("device_media_errors", n.MediaErrors)
+	w.add("device_num_err_log_entries", n.ErrorEntries)
+	if n.UnitsRead != nil {
+		w.set("device_bytes_read", *n.UnitsRead*dataUnit)
+	}
+	if n.UnitsWritten != nil {
+		w.set("device_bytes_written", *n.UnitsWritten*dataUnit)
+	}
+}
+
+func (w *writer) scsi(c *capture) {
+	which := []string{"model_family", c.ModelFamily, "model_name", c.ModelName, "serial_number", c.Serial}
+	w.add("scsi_grown_defect_list", c.Defects, which...)
+	for _, way := range [...]string{"read", "write"} {
+		w.add(way+"_errors_corrected_by_rereads_rewrites", c.SCSIErrors[way].Corrected, which...)
+		w.add(way+"_total_uncorrected_errors", c.SCSIErrors[way].Uncorrected, which...)
+	}
+}

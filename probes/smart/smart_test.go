@@ -1,0 +1,318 @@
+//go:build linux
+
+package smart
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/common/model"
+	"go.uber.org/goleak"
+	"go.yaml.in/yaml/v4"
+
+	"hwsagent/probes"
+	"hwsagent/probes/hw"
+)
+
+var update = flag.Bool("update", false, "write testdata/golden.prom anew")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// machine is a directory with a smartctl that prints captures.
+func machine(t *testing.T, captures map[string]string) (dir string, c Config) {
+	t.Helper()
+	dir = t.TempDir()
+	put := func(from, to string, mode os.FileMode) {
+		text, err := os.ReadFile(filepath.Join("testdata", from))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, to), text, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("smartctl", "smartctl", 0o700)
+	put("scan.json", "scan.json", 0o600)
+	for device, capture := range captures {
+		put(capture, device+".json", 0o600)
+	}
+	return dir, Config{Command: []string{"/bin/sh", filepath.Join(dir, "smartctl")}}
+}
+
+func newProbe(t *testing.T, c Config) *Probe {
+	t.Helper()
+	p, err := New(c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// round is what a round says, sorted, and its error.
+func round(t *testing.T, p *Probe) (string, error) {
+	t.Helper()
+	r := probes.NewRound(0)
+	err := p.Collect(t.Context(), r)
+	var lines []string
+	for _, s := range r.Samples() {
+		var labels []string
+		for i := 0; i < len(s.Labels); i += 2 {
+			if s.Labels[i+1] != "" {
+				labels = append(labels, fmt.Sprintf("%s=%q", s.Labels[i], s.Labels[i+1]))
+			}
+		}
+		slices.Sort(labels)
+		lines = append(lines, fmt.Sprintf("%s{%s} %v\n", s.Family.Name, strings.Join(labels, ","), s.Value))
+	}
+	slices.Sort(lines)
+	if n := len(slices.Compact(slices.Clone(lines))); n != len(lines) {
+		t.Errorf("%d of %d samples are there twice", len(lines)-n, len(lines))
+	}
+	return strings.Join(lines, ""), err
+}
+
+var whole = map[string]string{"sda": "ata.json", "nvme0": "nvme.json", "bus_0": "sas.json", "sdb": "refused.json"}
+
+func TestGolden(t *testing.T) {
+	dir, c := machine(t, whole)
+	got, err := round(t, newProbe(t, c))
+	if !errors.Is(err, probes.ErrPartial) || !strings.Contains(err.Error(), "/dev/sdb scsi: smartctl refuses: Smartctl open device: /dev/sdb failed: Permission denied; smartctl needs root") {
+		t.Errorf("the error is %v", err)
+	}
+	golden := filepath.Join("testdata", "golden.prom")
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); d != "" {
+		t.Errorf("the captures read differently (-want +got):\n%s", d)
+	}
+	calls, err := os.ReadFile(filepath.Join(dir, "calls"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for call := range strings.Lines(string(calls)) {
+		if !strings.Contains(call, "--scan") && !strings.Contains(call, "--nocheck=standby") {
+			t.Errorf("a disk may be woken by %s", call)
+		}
+		if strings.Contains(call, "--all") || strings.Contains(call, "--device=-x") {
+			t.Errorf("a word of the scan became an option: %s", call)
+		}
+	}
+}
+
+// TestSleeping: a disk that falls asleep keeps what does not move, is not an error, and comes back.
+func TestSleeping(t *testing.T) {
+	dir, c := machine(t, map[string]string{"sda": "ata.json"})
+	c.Devices = []Device{{Device: "/dev/sda"}}
+	p := newProbe(t, c)
+	awake, err := round(t, p)
+	if err != nil || !strings.Contains(awake, "smartctl_device_temperature") || !strings.Contains(awake, "hw_temperature_celsius{") {
+		t.Errorf("%v\n%s", err, awake)
+	}
+	asleep, err := os.ReadFile("testdata/sleeps.json")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "sda.json"), asleep, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := round(t, p)
+	if err != nil || strings.Contains(got, "hw_temperature_celsius{") || strings.Contains(got, "smartctl_device_temperature") ||
+		!strings.Contains(got, "hw_component_info{") || !strings.Contains(got, `hw_state="predicted_failure",hw_type="physical_disk"} 1`) ||
+		!strings.Contains(got, `smartctl_device_smartctl_exit_status{device="sda"} 2`) {
+		t.Errorf("asleep: %v\n%s", err, got)
+	}
+	if got, err := round(t, newProbe(t, c)); err != nil || strings.Contains(got, "hw_") {
+		t.Errorf("never seen awake: %v\n%s", err, got)
+	}
+}
+
+// TestHanging: a disk that does not answer costs its own series, and its processes end.
+func TestHanging(t *testing.T) {
+	dir, c := machine(t, whole)
+	if err := os.WriteFile(filepath.Join(dir, "nvme0.hang"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.ReadTimeout = model.Duration(2 * time.Second)
+	c.Exclude = "sdb"
+	p := newProbe(t, c)
+	for range 2 {
+		got, err := round(t, p)
+		if !errors.Is(err, probes.ErrPartial) || !strings.Contains(err.Error(), "/dev/nvme0 nvme: ") || !strings.Contains(err.Error(), "killed") {
+			t.Errorf("the error is %v", err)
+		}
+		if strings.Contains(got, `device="nvme0"`) || !strings.Contains(got, `hw_device="sda"`) || !strings.Contains(got, `device="bus_0_megaraid_disk_01"`) {
+			t.Errorf("the round has\n%s", got)
+		}
+	}
+	if len(p.flying) != 0 {
+		t.Errorf("%d are still on their way", len(p.flying))
+	}
+}
+
+// TestStuck has smartctls that do not end even when they are killed: they are not started again, and take nobody's turn.
+func TestStuck(t *testing.T) {
+	_, c := machine(t, whole)
+	c.Devices = []Device{{Device: "/dev/sda"}, {Device: "/dev/nvme0"}}
+	p := newProbe(t, c)
+	never := make(chan answer, 1)
+	p.flying["/dev/sda "] = never
+	got, err := round(t, p)
+	if err == nil || !strings.Contains(err.Error(), "/dev/sda: smartctl of an earlier round has not ended") || !strings.Contains(got, `device="nvme0"`) {
+		t.Errorf("%v\n%s", err, got)
+	}
+	never <- answer{}
+	if got, err := round(t, p); err != nil || !strings.Contains(got, `device="sda"`) {
+		t.Errorf("after it ended: %v\n%s", err, got)
+	}
+}
+
+func TestNoSmartctl(t *testing.T) {
+	_, err := round(t, newProbe(t, Config{Command: []string{"/nonexistent/smartctl"}}))
+	if !errors.Is(err, os.ErrNotExist) || !strings.HasPrefix(err.Error(), "scan for disks: ") {
+		t.Errorf("the error is %v", err)
+	}
+	_, c := machine(t, whole)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := newProbe(t, c).Collect(ctx, probes.NewRound(0)); err == nil {
+		t.Error("a round that is over is no error")
+	}
+}
+
+func TestStatus(t *testing.T) {
+	for _, tc := range []struct {
+		json string
+		want hw.Status
+	}{
+		{`{"smart_status":{"passed":true}}`, hw.OK},
+		{`{"smart_status":{"passed":false}}`, hw.OK | hw.PredictedFailure},
+		{`{"smart_status":{"passed":true},"smartctl":{"exit_status":16}}`, hw.OK | hw.PredictedFailure},
+		{`{"smart_status":{"passed":true},"smartctl":{"exit_status":64}}`, hw.OK}, // old entries in its log
+		{`{}`, hw.Unknown},
+		{`{"nvme_smart_health_information_log":{"critical_warning":0}}`, hw.OK},
+		{`{"nvme_smart_health_information_log":{"critical_warning":1}}`, hw.OK | hw.PredictedFailure},
+		{`{"nvme_smart_health_information_log":{"critical_warning":2}}`, hw.Degraded},
+		{`{"nvme_smart_health_information_log":{"critical_warning":4}}`, hw.Degraded | hw.PredictedFailure},
+		{`{"nvme_smart_health_information_log":{"critical_warning":8}}`, hw.Failed},
+		{`{"nvme_smart_health_information_log":{"critical_warning":16}}`, hw.Degraded},
+		{`{"smart_status":"rubbish"}`, hw.Unknown},
+	} {
+		c, err := parseCapture([]byte(tc.json))
+		if err != nil {
+			t.Errorf("%s: %v", tc.json, err)
+		} else if got := c.status(); got != tc.want {
+			t.Errorf("%s is %q, want %q", tc.json, got, tc.want)
+		}
+	}
+}
+
+func TestLabel(t *testing.T) {
+	for _, tc := range []struct {
+		d    Device
+		info string
+		want string
+	}{
+		{Device{"/dev/sda", "sat"}, "/dev/sda [SAT]", "sda"},
+		{Device{"/dev/nvme0", ""}, "", "nvme0"},
+		{Device{"/dev/bus/0", "megaraid,1"}, "/dev/bus/0 [megaraid_disk_01]", "bus_0_megaraid_disk_01"},
+		{Device{"/dev/sg1", "cciss,3"}, "", "sg1_cciss_3"},
+		{Device{"/dev/twa0", "3ware,2"}, "/dev/twa0 [3ware_disk_02]", "twa0_3ware_disk_02"},
+	} {
+		c := new(capture)
+		c.Device.InfoName = tc.info
+		if got := c.label(tc.d); got != tc.want {
+			t.Errorf("%+v is %q", tc, got)
+		}
+	}
+}
+
+func TestConfig(t *testing.T) {
+	var c Config
+	err := yaml.Unmarshal([]byte("command: [smartctl]\nexclude: (\nread_timeout: 5s\nscan: true\ndevices: [{device: sda}, {device: /dev/sdb, type: --all}, {device: /dev/sdc}, {device: /dev/sdc}]\n"), &c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = c.Validate()
+	for _, want := range []string{`command: "smartctl" is not an absolute path`, "exclude: error parsing", `devices[0].device: "sda" is no path`, `devices[1].type: "--all" is no type`, "devices[3]: /dev/sdc is there twice"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error lacks %q:\n%v", want, err)
+		}
+	}
+	if (&Config{}).Validate() != nil || (&Config{}).command()[0] != "/usr/sbin/smartctl" || (&Config{}).limit() != 30*time.Second || c.limit() != 5*time.Second {
+		t.Error("the defaults are wrong")
+	}
+}
+
+// FuzzCapture has any bytes for the JSON of a disk.
+func FuzzCapture(f *testing.F) {
+	for _, name := range []string{"ata.json", "nvme.json", "sas.json", "sleeps.json", "scan.json"} {
+		text, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	p, err := New(Config{}, nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if devices, err := parseScan(b); err == nil {
+			for _, d := range devices {
+				if strings.HasPrefix(d.Device, "-") || strings.HasPrefix(d.Type, "-") {
+					t.Errorf("%+v is an option", d)
+				}
+			}
+		}
+		c, err := parseCapture(b)
+		if err != nil {
+			return
+		}
+		r := probes.NewRound(0)
+		p.add(r, Device{Device: "/dev/sda"}, c, map[string]bool{})
+		if n := len(r.Samples()); n > 200+len(b) {
+			t.Errorf("%d samples of %d bytes", n, len(b))
+		}
+		for _, s := range r.Samples() {
+			if len(s.Labels)%2 != 0 || math.IsNaN(s.Value) {
+				t.Errorf("%+v", s)
+			}
+		}
+	})
+}
+
+// TestDocumentation holds docs/probes/smart.md and the code together.
+func TestDocumentation(t *testing.T) {
+	text, err := os.ReadFile("../../docs/probes/smart.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range newFamilies() {
+		if !regexp.MustCompile("`smartctl_" + name + "[`{]").Match(text) {
+			t.Errorf("smartctl_%s is not in the table", name)
+		}
+	}
+	for _, name := range watched {
+		if !strings.Contains(string(text), "`"+name+"`") {
+			t.Errorf("the attribute %s is not in the text", name)
+		}
+	}
+}
