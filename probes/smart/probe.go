@@ -143,7 +143,7 @@ func (p *Probe) ask(ctx context.Context, devices []Device) []answer {
 	// Each takes its turn, and each may take its time: then all are over, or hang.
 	patience := time.NewTimer(time.Duration(len(devices)/atOnce+1)*p.config.limit() + grace)
 	defer patience.Stop()
-	over := context.AfterFunc(ctx, func() { patience.Reset(grace) })
+	over := context.AfterFunc(ctx, func() { _ = p.guard.Run(func() { patience.Reset(grace) }) })
 	defer over()
 	for i, done := range started {
 		if done == nil {
@@ -174,7 +174,7 @@ func (p *Probe) read(ctx context.Context, d Device, slots chan struct{}) answer 
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.config.limit())
 	defer cancel()
-	context.AfterFunc(ctx, func() { <-slots }) // the turn ends with the time, whether or not the process does
+	context.AfterFunc(ctx, func() { _ = p.guard.Run(func() { <-slots }) }) // the turn ends with the time, whether or not the process does
 	args := []string{"--json=c", "--nocheck=standby", "--info", "--health", "--attributes", "--log=error", "--log=selftest", "--tolerance=verypermissive"}
 	if d.Type != "" {
 		args = append(args, "--device="+d.Type)
