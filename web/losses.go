@@ -48,16 +48,31 @@ func lossProblems(s Status) []Problem {
 		if !l.alarms(s.Now) {
 			continue
 		}
-		p := Problem{Severity: SeverityWarning, Subject: "wal", Text: l.Text(s.Now), Try: lossTry(l)}
-		if l.Target != "" {
-			p.Subject = "target " + l.Target
-		}
-		if l.LastAt.After(s.Now.Add(-losingFor)) {
-			p.Severity = SeverityError
-		}
-		all = append(all, p)
+		all = append(all, lossProblem(s, l))
 	}
 	return all
+}
+
+// lossProblem is a loss that alarms.
+func lossProblem(s Status, l LossStatus) Problem {
+	p := Problem{Severity: SeverityWarning, Subject: "wal", Text: l.Text(s.Now), Try: lossTry(l)}
+	if l.Target != "" {
+		p.Subject = "target " + l.Target
+	}
+	if l.LastAt.After(s.Now.Add(-losingFor)) {
+		p.Severity = SeverityError
+	}
+	return p
+}
+
+// lost24 is how many samples of a target were lost in the last 24 hours, acknowledged or not.
+func lost24(s Status, target string) (n uint64) {
+	for _, l := range s.Losses {
+		if l.Target == target && s.Now.Sub(l.LastAt) < LossesFor {
+			n += l.Samples
+		}
+	}
+	return n
 }
 
 // Text says how many samples were lost, when, and why.

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
-	"strings"
-	"time"
 )
 
 //go:embed assets/page.html assets/targets.html assets/page.css assets/page.js
@@ -25,28 +23,21 @@ type view struct {
 	Verdict  Verdict
 	Up, At   string
 	LoadedAt string
+	Findings []finding
 	Log      logView
-	Lanes    []laneView
+	Rows     []rowView
+	Many     bool // rows
 	Probes   []probeView
 	Jobs     []scrapeView
 	Intakes  []receiverView
+	Events   eventsView
 }
 
 type logView struct {
 	Fill                         int // of the budget, in percent, at least 1 when not empty
 	Bytes, Max, Free, In, Series string
-	Appended, Refused, Error     string
+	Appended, Refused            string
 	Segments, Lasts              string
-}
-
-type laneView struct {
-	TargetStatus
-	Level                              string // the lane's colour: ok, warning, error, note
-	Lag, Waiting, Size, Oldest, FullIn string
-	Sent, Retry, Refused, LostText     string
-	Delivered, Success, Error, Next    string
-	Skew, Account, Ends, Missed        string
-	Backlog                            int // of the log's budget, in percent
 }
 
 type probeView struct {
@@ -54,15 +45,15 @@ type probeView struct {
 	Level, Last, TookText, Count, Every, Error string
 }
 
-func newView(s Status) view {
-	v := view{Status: s, Verdict: s.verdict(), At: s.Now.Format("2006-01-02 15:04:05 MST"), LoadedAt: clock(s.Now, s.Config.LoadedAt)}
+func newView(s Status, events []Event) view {
+	v := view{Status: s, Verdict: s.verdict(), At: s.Now.Format("2006-01-02 15:04:05 MST"), LoadedAt: clock(s.Now, s.Config.LoadedAt), Findings: findings(s)}
 	if !s.Started.IsZero() {
 		v.Up = span(s.Now.Sub(s.Started))
 	}
 	w := s.WAL
 	v.Log = logView{
 		Fill: percent(w.Bytes, w.MaxBytes), Bytes: size(w.Bytes), Max: size(w.MaxBytes), Free: size(w.FreeBytes), In: rate(w.SamplesPerSec),
-		Series: count(uint64(max(0, w.Series))), Appended: count(w.Appended), Segments: count(uint64(max(0, w.Segments))), Error: w.Error,
+		Series: count(uint64(max(0, w.Series))), Appended: count(w.Appended), Segments: count(uint64(max(0, w.Segments))),
 	}
 	if d, ok := Lasts(s); ok {
 		v.Log.Lasts = lasting(d)
@@ -70,9 +61,8 @@ func newView(s Status) view {
 	if w.Refused > 0 {
 		v.Log.Refused = count(w.Refused)
 	}
-	for _, t := range s.Targets {
-		v.Lanes = append(v.Lanes, newLane(s, t))
-	}
+	v.Rows = newRows(s, v.Findings)
+	v.Many = len(v.Rows) > manyRows
 	for _, p := range s.Probes {
 		v.Probes = append(v.Probes, newProbe(s, p))
 	}
@@ -82,52 +72,8 @@ func newView(s Status) view {
 	for _, r := range s.Receivers {
 		v.Intakes = append(v.Intakes, newReceiver(s, r))
 	}
+	v.Events = newEvents(s, events)
 	return v
-}
-
-func newLane(s Status, t TargetStatus) laneView {
-	l := laneView{
-		TargetStatus: t, Level: LevelOK, Lag: span(seconds(t.LagSeconds)), Waiting: count(t.PendingSamples), Size: size(t.PendingBytes),
-		Oldest: clock(s.Now, t.OldestPending), Sent: rate(t.SentPerSec), Retry: count(t.Failed), Refused: count(t.Ledger.Dropped["rejected"]),
-		Delivered: count(t.Ledger.Delivered), Success: ago(s.Now, t.LastSuccess), Backlog: percent(t.PendingBytes, s.WAL.MaxBytes),
-	}
-	for _, p := range s.Problems {
-		if p.Subject == "target "+t.Name && severity(p.Severity) < severity(SeverityNote) && l.Level != SeverityError {
-			l.Level = p.Severity
-		}
-	}
-	if l.Level == LevelOK && deliveryOf(s, t) != Delivering {
-		l.Level = SeverityNote
-	}
-	if d, ok := FullIn(s, t); ok {
-		l.FullIn = "lasts " + lasting(d) + " at this rate"
-	}
-	if t.Ledger.Lost > 0 {
-		l.LostText = count(t.Ledger.Lost) + " (" + reasons(t.Ledger.Dropped) + ")"
-	}
-	if t.LastError != "" {
-		l.Error = fmt.Sprintf("%s, %s", clock(s.Now, t.LastErrorAt), ago(s.Now, t.LastErrorAt))
-	}
-	l.Why, l.LastError = brief(t, t.Why), brief(t, t.LastError)
-	if t.NextTry.After(s.Now) {
-		l.Next = until(s.Now, t.NextTry)
-	}
-	if t.ClockSkew.Abs() > time.Second {
-		l.Skew = span(t.ClockSkew)
-		if t.ClockSkew > 0 {
-			l.Skew += " ahead of the receiver"
-		} else {
-			l.Skew += " behind the receiver"
-		}
-	}
-	l.Ends = expiries(s, t)
-	if t.MissedSamples > 0 && t.State == StateBehind {
-		l.Missed, l.Why = missed(s, t), ""
-	}
-	a := t.Ledger
-	l.Account = fmt.Sprintf("%s appended = %s delivered + %s filtered + %s dropped + %s waiting",
-		count(a.Appended), count(a.Delivered), count(a.Filtered), count(sum(a.Dropped)), count(a.Pending))
-	return l
 }
 
 func newProbe(s Status, p ProbeStatus) probeView {
@@ -136,13 +82,15 @@ func newProbe(s Status, p ProbeStatus) probeView {
 		v.TookText = span(p.Took)
 	}
 	switch p.State {
-	case "failing", "hung":
-		v.Level, v.Error = SeverityWarning, p.LastError
+	case "failing":
+		v.Level = SeverityWarning
+	case "hung":
+		v.Level, v.Error = SeverityWarning, p.LastError // the problem is that it hangs; this is older
 	case "waiting":
 		v.Level = SeverityNote
 	case "ok":
 		if p.LastError != "" { // a part that could not be read
-			v.Level, v.Error = SeverityNote, p.LastError
+			v.Level = SeverityNote
 		}
 	}
 	return v
@@ -170,7 +118,11 @@ func (h *handlers) targets(w http.ResponseWriter, _ *http.Request) { h.render(w,
 // render answers with a template of the status.
 func (h *handlers) render(w http.ResponseWriter, t *template.Template) {
 	var b bytes.Buffer
-	v := newView(h.o.Status())
+	var events []Event
+	if h.o.Events != nil {
+		events = h.o.Events()
+	}
+	v := newView(h.o.Status(), events)
 	if err := t.Execute(&b, v); err != nil {
 		text(w, http.StatusInternalServerError, fmt.Sprintf("render the page: %v\n", err))
 		return
@@ -191,6 +143,3 @@ func (h *handlers) asset(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-cache")
 	write(w, body)
 }
-
-// Short is the state in the word that the page shows.
-func (l laneView) Short() string { return strings.ReplaceAll(l.State, "_", " ") }

@@ -37,6 +37,9 @@ const (
 	freeWarn = 2                // times min_free_bytes, of free space
 )
 
+// tryProbe is what to do about a probe that reads nothing, or not all.
+const tryProbe = "`hwsagent probe " + nameHere + "` runs it once and shows what it reads"
+
 // Problems is what needs a person, or will, as far as it can be told from the other
 // fields of s, worst first; never nil. It is pure: the time is s.Now.
 func Problems(s Status) []Problem {
@@ -112,25 +115,11 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 		all = append(all, Problem{severity, "target " + t.Name, text, try})
 	}
 	lag := seconds(t.LagSeconds)
-	waiting := fmt.Sprintf("nothing is lost; %s wait on disk", samples(t.PendingSamples))
-	if t.Ledger.Dropped["budget"] > 0 || s.WAL.Error != "" {
-		waiting = samples(t.PendingSamples) + " wait on disk"
-	}
-	if never := deliveryOf(s, t) != DeliveryIdle && arrived(t.Ledger) == 0 && t.Ledger.Appended > t.Ledger.Filtered; never {
-		waiting += "; nothing was ever delivered to it"
+	if b, ok := stuck(s, t); ok {
+		all = append(all, b.problem("target", t.Name))
 	}
 	switch t.State {
-	case StateHeld:
-		add(SeverityError, fmt.Sprintf("the receiver does not let the data in: %s. Held for %s; %s", why(t), span(downFor(s, t)), waiting), tryHeld(t))
-	case StateRetrying:
-		level := SeverityWarning
-		if lag > lagError {
-			level = SeverityError
-		}
-		add(level, fmt.Sprintf("no delivery: %s. %s behind; %s", why(t), span(lag), waiting),
-			cmp.Or(t.Try, "the agent keeps trying by itself; `hwsagent check` shows each step to the receiver"))
-	case StatePaused:
-		add(SeverityWarning, fmt.Sprintf("is paused since %s: nothing is sent; %s", clock(s.Now, t.PausedSince), waiting), "hwsagent targets resume "+t.Name)
+	case StateHeld, StateRetrying, StatePaused:
 	case StateStopped:
 		if !s.Running && !t.PausedSince.IsZero() {
 			add(SeverityNote, fmt.Sprintf("is paused since %s, and stays so when the agent runs again", clock(s.Now, t.PausedSince)), "hwsagent targets resume "+t.Name)
@@ -159,7 +148,7 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 			}
 			add(SeverityWarning, text, "")
 		} else if s.Running && arrived(t.Ledger) == 0 && t.Ledger.Appended > t.Ledger.Filtered {
-			add(SeverityWarning, waiting, "wait for the first request; `hwsagent check` shows each step to the receiver")
+			add(SeverityWarning, waiting(s, t), "wait for the first request; `hwsagent check` shows each step to the receiver")
 		}
 		if t.Why != "" && t.MissedSamples == 0 {
 			add(SeverityNote, brief(t, t.Why), "")
@@ -183,6 +172,42 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 	all = append(all, expiryProblems(s, t)...)
 	all = append(all, skewProblems(s.Now, t)...)
 	return all
+}
+
+// waiting is what a target that takes nothing costs.
+func waiting(s Status, t TargetStatus) string {
+	text := fmt.Sprintf("nothing is lost; %s wait on disk", samples(t.PendingSamples))
+	if t.Ledger.Dropped["budget"] > 0 || s.WAL.Error != "" {
+		text = samples(t.PendingSamples) + " wait on disk"
+	}
+	if neverDelivered(s, t) {
+		text += "; nothing was ever delivered to it"
+	}
+	return text
+}
+
+// neverDelivered says that a target had something to get, and got nothing since it was first known.
+func neverDelivered(s Status, t TargetStatus) bool {
+	return deliveryOf(s, t) != DeliveryIdle && arrived(t.Ledger) == 0 && t.Ledger.Appended > t.Ledger.Filtered
+}
+
+// stuck is the trouble of a target that takes nothing.
+func stuck(s Status, t TargetStatus) (trouble, bool) {
+	lag := seconds(t.LagSeconds)
+	switch t.State {
+	case StateHeld:
+		return trouble{SeverityError, "the receiver does not let the data in: " + why(t), "Held for " + span(downFor(s, t)) + "; " + waiting(s, t), tryHeld(t)}, true
+	case StateRetrying:
+		level := SeverityWarning
+		if lag > lagError {
+			level = SeverityError
+		}
+		return trouble{level, "no delivery: " + why(t), span(lag) + " behind; " + waiting(s, t),
+			cmp.Or(t.Try, "the agent keeps trying by itself; `hwsagent check` shows each step to the receiver")}, true
+	case StatePaused:
+		return trouble{SeverityWarning, "is paused: nothing is sent", "Paused since " + clock(s.Now, t.PausedSince) + "; " + waiting(s, t), "hwsagent targets resume " + nameHere}, true
+	}
+	return trouble{}, false
 }
 
 // missed tells of a backlog beside what is fresh.
@@ -266,23 +291,31 @@ func reasons(dropped map[string]uint64) string {
 func probeProblems(p ProbeStatus) []Problem {
 	subject := "probe " + p.Name
 	var all []Problem
+	if b, ok := failing(p); ok {
+		all = append(all, b.problem("probe", p.Name))
+	}
 	switch p.State {
-	case "failing":
-		times := "once"
-		if p.Failures > 1 {
-			times = fmt.Sprintf("%d times in a row", p.Failures)
-		}
-		all = append(all, Problem{SeverityWarning, subject, fmt.Sprintf("failed %s: %s", times, firstLine(p.LastError)),
-			"`hwsagent probe " + p.Name + "` runs it once and shows what it reads"})
 	case "hung":
 		all = append(all, Problem{SeverityWarning, subject, "hangs and does not come back; the others are not affected", "look at the device or mount that it reads"})
 	case "ok":
 		if p.LastError != "" {
-			all = append(all, Problem{SeverityNote, subject, firstLine(p.LastError), "`hwsagent probe " + p.Name + "` runs it once and shows what it reads"})
+			all = append(all, Problem{SeverityNote, subject, firstLine(p.LastError), strings.ReplaceAll(tryProbe, nameHere, p.Name)})
 		}
 	}
 	if p.Refused > 0 {
 		all = append(all, Problem{SeverityNote, subject, samples(p.Refused) + " were invalid or refused by the log", ""})
 	}
 	return all
+}
+
+// failing is the trouble of a probe whose rounds fail.
+func failing(p ProbeStatus) (trouble, bool) {
+	if p.State != "failing" {
+		return trouble{}, false
+	}
+	times := "once"
+	if p.Failures > 1 {
+		times = fmt.Sprintf("%d times in a row", p.Failures)
+	}
+	return trouble{SeverityWarning, fmt.Sprintf("failed %s: %s", times, firstLine(p.LastError)), "", tryProbe}, true
 }

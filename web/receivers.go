@@ -63,7 +63,7 @@ func newReceiver(s Status, r ReceiverStatus) receiverView {
 	if refusing(s, r) {
 		v.Level = SeverityWarning
 	}
-	if r.LastError != "" {
+	if r.LastError != "" && len(receiverProblems(s, r)) == 0 { // it stands among the problems
 		v.Error = fmt.Sprintf("%s, %s: %s", clock(s.Now, r.LastErrorAt), ago(s.Now, r.LastErrorAt), cut(firstLine(r.LastError), 300))
 	}
 	return v

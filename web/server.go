@@ -42,6 +42,7 @@ type Options struct {
 	Pprof          bool // serve /debug/pprof/
 
 	Status  func() Status          // called for each page; must be quick and safe for concurrent use
+	Events  func() []Event         // of the last 24 hours, oldest first, for the page; as Status
 	Metrics http.Handler           // GET /metrics
 	Reload  func() error           // POST /-/reload; the error's text is the answer, see ErrNotBegun, ErrGoesOn
 	Ready   func() error           // GET /-/ready; nil when the agent is collecting

@@ -1,8 +1,24 @@
 // The page is complete without this. With it, it refreshes in place every two seconds,
-// keeps the reader's scroll position, and says when the agent does not answer.
+// keeps the reader's scroll position, the rows that were opened or closed, and the focus, and says when the agent does not answer.
 (function () {
   "use strict";
   var main = document.getElementById("main");
+  var chosen = {}; // by the id of what a row opens to: whether the reader wants it open
+  function rows(root, each) {
+    root.querySelectorAll("details > [id]").forEach(function (body) { each(body.parentNode, body.id); });
+  }
+  document.addEventListener("click", function (e) {
+    var s = e.target.closest && e.target.closest("summary");
+    if (s) { chosen[s.nextElementSibling.id] = !s.parentNode.open; }
+    var link = e.target.closest && e.target.closest("a[href^='#t-']");
+    var body = link && document.getElementById(decodeURIComponent(link.hash.slice(1)));
+    if (body) { chosen[body.id] = body.parentNode.open = true; }
+  });
+  function keep(old, fresh) {
+    rows(fresh, function (row, id) { if (id in chosen) { row.open = chosen[id]; } });
+    var focused = document.activeElement;
+    return focused && focused.matches("summary") && old.contains(focused) ? focused.nextElementSibling.id : "";
+  }
   function selecting() {
     var s = window.getSelection();
     return s && !s.isCollapsed;
@@ -25,8 +41,10 @@
         var fresh = next.getElementById("main");
         if (!fresh) { throw new Error("no page"); }
         document.title = next.title;
+        var focused = keep(main, fresh);
         main.replaceWith(fresh);
         main = fresh;
+        if (focused) { rows(main, function (row, id) { if (id === focused) { row.firstElementChild.focus({ preventScroll: true }); } }); }
       })
       .catch(lost);
   }

@@ -1,0 +1,104 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"testing"
+)
+
+// chromium is a browser without a screen; a test without one is skipped.
+func chromium(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	t.Skip("there is no chromium on this machine")
+	return ""
+}
+
+// measure shows a page in frames of both widths and writes down how large it is there.
+const measure = `<!DOCTYPE html><body><script>
+[1280, 390].forEach(function (width) {
+  var f = document.createElement("iframe");
+  f.style.width = width + "px"; f.style.height = "900px"; f.style.border = "0"; f.src = "/?" + width;
+  f.onload = function () {
+    var d = f.contentDocument, worst = 0;
+    d.querySelectorAll("main *").forEach(function (e) { worst = Math.max(worst, e.getBoundingClientRect().right); });
+    var p = document.createElement("p");
+    p.textContent = "width " + width + " inside " + d.documentElement.clientWidth + " content " + d.documentElement.scrollWidth +
+      " right " + Math.ceil(worst) + " height " + d.documentElement.scrollHeight + " open " + d.querySelectorAll("details[open]").length + ";";
+    document.body.append(p);
+  };
+  document.body.append(f);
+});
+</script></body>`
+
+// measured are the figures of one width.
+var measured = regexp.MustCompile(`width (\d+) inside (\d+) content (\d+) right (\d+) height (\d+) open (\d+);`)
+
+// A browser shows 50 targets of which 3 are broken on two screens of 1280 by 900, and nothing is wider than a screen
+// of 1280, or a phone's of 390.
+func TestPageFitsChromium(t *testing.T) {
+	browser := chromium(t)
+	s, events := brokenFleet(50)
+	s.Scrape = []ScrapeStatus{{Job: "kafka", Targets: []ScrapeTargetStatus{{URL: "http://127.0.0.1:9308/metrics", Health: healthUp, Interval: "15s", LastScrape: s.Now}}}}
+	h := newHandler(Options{Status: func() Status { return s }, Events: func() []Event { return events }})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/measure" {
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			fmt.Fprint(w, measure)
+			return
+		}
+		h.ServeHTTP(unframed{w}, r)
+	}))
+	defer srv.Close()
+	out, err := exec.CommandContext(t.Context(), browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--user-data-dir="+t.TempDir(),
+		"--virtual-time-budget=5000", "--dump-dom", srv.URL+"/measure").Output()
+	if err != nil {
+		t.Fatalf("run %s: %v", browser, err)
+	}
+	all := measured.FindAllStringSubmatch(string(out), -1)
+	if len(all) != 2 {
+		t.Fatalf("the browser measured nothing:\n%s", out)
+	}
+	for _, m := range all {
+		var n [7]int
+		for i := range m[1:] {
+			if n[i+1], err = strconv.Atoi(m[i+1]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		width, inside, content, right, height, open := n[1], n[2], n[3], n[4], n[5], n[6]
+		t.Logf("%d wide: %d high", width, height)
+		if content > inside || right > inside {
+			t.Errorf("%d wide: the page is %d wide and something ends at %d, beyond the screen's %d", width, content, right, inside)
+		}
+		if open != 3 {
+			t.Errorf("%d wide: %d rows are open", width, open)
+		}
+		if width == 1280 && height > 2*900 {
+			t.Errorf("%d wide: %d high, more than two screens of 900", width, height)
+		}
+	}
+}
+
+// unframed leaves out the headers that forbid frames.
+type unframed struct{ http.ResponseWriter }
+
+func (u unframed) WriteHeader(code int) {
+	u.Header().Del("X-Frame-Options")
+	u.Header().Del("Content-Security-Policy")
+	u.ResponseWriter.WriteHeader(code)
+}
+
+func (u unframed) Write(p []byte) (int, error) {
+	u.Header().Del("X-Frame-Options")
+	u.Header().Del("Content-Security-Policy")
+	return u.ResponseWriter.Write(p)
+}

@@ -1,0 +1,70 @@
+package web
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Event is one thing that happened.
+type Event struct {
+	Time    time.Time
+	Kind    string // restart, stop, down, held, up, paused, resumed, lost, reload, reload_failed, credentials, acknowledged
+	Subject string // "target mimir", "wal", "config", "agent"
+	Text    string
+}
+
+// maxEvents is how many lines of events the page shows.
+const maxEvents = 8
+
+// eventsView are the newest events as the page shows them.
+type eventsView struct {
+	Lines []eventLine
+	More  int // older events that are left out
+}
+
+type eventLine struct {
+	At, Kind, Level, Subject, Text string
+}
+
+// newEvents are the events of the last 24 hours, the newest first. Equal ones that follow each other are one line, and
+// a text that stands among the problems is not repeated.
+func newEvents(s Status, events []Event) eventsView {
+	var v eventsView
+	var last Event
+	for _, e := range slices.Backward(events) {
+		if s.Now.Sub(e.Time) > LossesFor {
+			break
+		}
+		if n := len(v.Lines); n > 0 && e.Kind == last.Kind && e.Text == last.Text && last.Time.Sub(e.Time) < time.Minute {
+			if l := &v.Lines[n-1]; !slices.Contains(strings.Split(l.Subject, ", "), e.Subject) {
+				l.Subject += ", " + e.Subject
+			}
+			continue
+		}
+		if len(v.Lines) == maxEvents {
+			v.More++
+			continue
+		}
+		last = e
+		l := eventLine{At: clock(s.Now, e.Time), Kind: strings.ReplaceAll(e.Kind, "_", " "), Level: eventLevel(e.Kind), Subject: e.Subject, Text: e.Text}
+		if slices.ContainsFunc(s.Problems, func(p Problem) bool { return strings.Contains(p.Text, e.Text) }) {
+			l.Text = ""
+		}
+		v.Lines = append(v.Lines, l)
+	}
+	return v
+}
+
+// eventLevel is the colour of an event.
+func eventLevel(kind string) string {
+	switch kind {
+	case "down", "held", "lost", "reload_failed":
+		return SeverityError
+	case "paused":
+		return SeverityWarning
+	case "up", "resumed", "reload":
+		return LevelOK
+	}
+	return SeverityNote
+}

@@ -1,0 +1,195 @@
+package web
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// trouble is why a target or a probe does not work, in the parts that are told apart where several have the same.
+type trouble struct {
+	severity string
+	cause    string // what and why
+	cost     string // since when, and what waits; empty: the cause says it
+	try      string // what to do; nameHere stands for the name
+}
+
+// nameHere stands in a [trouble] for the name of the target or probe.
+const nameHere = "NAME"
+
+// problem is the trouble of one target or probe.
+func (t trouble) problem(kind, name string) Problem {
+	p := Problem{t.severity, kind + " " + name, t.cause, strings.ReplaceAll(t.try, nameHere, name)}
+	if t.cost != "" {
+		p.Text += ". " + t.cost
+	}
+	return p
+}
+
+// finding is one or several problems as the page shows them: what is equal is said once, with the names.
+type finding struct {
+	Severity string
+	Kind     string   // target, probe, config, …; in the plural if there are several names
+	Names    []string // none where the kind says all
+	Text     string
+	Tries    []advice
+}
+
+// advice is what to do; For is whom it concerns, empty if all.
+type advice struct {
+	For, Text string
+}
+
+// Targets reports whether the names are of targets, which have rows on the page.
+func (f finding) Targets() bool { return strings.HasPrefix(f.Kind, "target") }
+
+// member is a problem with what is needed to say it together with others.
+type member struct {
+	problem    Problem
+	kind, name string
+	key        string // equal where the cause is
+	cause      string // without what differs between the members
+	target     TargetStatus
+	loss       LossStatus
+	join       func(s Status, all []member) string
+}
+
+// findings are the problems that a person should see first, worst first. The notes on targets stand in their rows.
+func findings(s Status) []finding {
+	known := members(s)
+	var order []string
+	groups := map[string][]member{}
+	for _, p := range s.Problems {
+		kind, name, _ := strings.Cut(p.Subject, " ")
+		if kind == "target" && p.Severity == SeverityNote {
+			continue
+		}
+		m, ok := known[p]
+		if !ok {
+			m = member{key: p.Severity + "\x00" + p.Text + "\x00" + p.Try, join: func(_ Status, all []member) string { return all[0].problem.Text }}
+		}
+		m.problem, m.kind, m.name = p, kind, name
+		key := kind + "\x00" + m.key
+		if groups[key] == nil {
+			order = append(order, key)
+		}
+		groups[key] = append(groups[key], m)
+	}
+	all := make([]finding, 0, len(order))
+	for _, key := range order {
+		all = append(all, newFinding(s, groups[key]))
+	}
+	return all
+}
+
+// newFinding says at once what all of a group have; the first one is the worst.
+func newFinding(s Status, group []member) finding {
+	first := group[0]
+	f := finding{Severity: first.problem.Severity, Kind: first.kind, Text: first.problem.Text}
+	var whom [][]string // of each advice
+	for _, m := range group {
+		if m.name != "" && !slices.Contains(f.Names, m.name) {
+			f.Names = append(f.Names, m.name)
+		}
+		try := m.problem.Try
+		if len(group) > 1 && m.name != "" {
+			try = strings.ReplaceAll(try, " "+m.name, " "+nameHere)
+		}
+		i := slices.IndexFunc(f.Tries, func(a advice) bool { return a.Text == try })
+		if i < 0 && try != "" {
+			f.Tries, whom, i = append(f.Tries, advice{Text: try}), append(whom, nil), len(f.Tries)
+		}
+		if i >= 0 {
+			whom[i] = append(whom[i], m.name)
+		}
+	}
+	if len(f.Tries) > 1 {
+		for i := range f.Tries {
+			f.Tries[i].For = strings.Join(whom[i], ", ")
+		}
+	}
+	if len(group) > 1 {
+		f.Text = first.join(s, group)
+	}
+	if len(f.Names) > 1 {
+		f.Kind += "s"
+	}
+	return f
+}
+
+// members are the problems that can be said together with others of the same cause.
+func members(s Status) map[Problem]member {
+	known := map[Problem]member{}
+	for _, t := range s.Targets {
+		if b, ok := stuck(s, t); ok {
+			cause := impersonal(b.cause, t.URL)
+			known[b.problem("target", t.Name)] = member{key: cause, cause: cause, target: t, join: joinStuck}
+		}
+	}
+	for _, p := range s.Probes {
+		if b, ok := failing(p); ok {
+			cause := impersonal(firstLine(p.LastError), p.Target)
+			known[b.problem("probe", p.Name)] = member{key: cause, cause: cause, join: func(_ Status, all []member) string { return "fail: " + all[0].cause }}
+		}
+	}
+	for _, l := range s.Losses {
+		if l.alarms(s.Now) {
+			known[lossProblem(s, l)] = member{key: "loss\x00" + l.Reason, loss: l, join: joinLosses}
+		}
+	}
+	return known
+}
+
+// impersonal is a text without the address that it is about, so that the same failure of two is the same text.
+func impersonal(text, address string) string {
+	if address == "" {
+		return text
+	}
+	text = strings.ReplaceAll(text, address, "its address")
+	if u, err := url.Parse(address); err == nil && u.Host != "" {
+		text = strings.ReplaceAll(text, u.Host, "its address")
+	}
+	return text
+}
+
+// joinStuck tells the cost of several targets that take nothing for one cause; what waits for each stands in its row.
+func joinStuck(s Status, all []member) string {
+	var behind time.Duration
+	var waiting uint64
+	never, whole := 0, s.WAL.Error == ""
+	for _, m := range all {
+		behind = max(behind, seconds(m.target.LagSeconds))
+		waiting += m.target.PendingSamples
+		whole = whole && m.target.Ledger.Dropped["budget"] == 0
+		if neverDelivered(s, m.target) {
+			never++
+		}
+	}
+	text := all[0].cause + ". Up to " + span(behind) + " behind"
+	if whole {
+		text += "; nothing is lost"
+	}
+	text += "; " + samples(waiting) + " wait on disk, all targets added up"
+	if never > 0 {
+		text += fmt.Sprintf("; nothing was ever delivered to %d of them", never)
+	}
+	return text
+}
+
+// joinLosses tells of what several targets lost for one reason.
+func joinLosses(s Status, all []member) string {
+	sum := all[0].loss
+	sum.Samples = 0
+	for _, m := range all {
+		sum.Samples += m.loss.Samples
+		if m.loss.LastAt.After(sum.LastAt) {
+			sum.LastAt = m.loss.LastAt
+		}
+		if m.loss.FirstAt.Before(sum.FirstAt) {
+			sum.FirstAt = m.loss.FirstAt
+		}
+	}
+	return sum.Text(s.Now) + " (all targets added up)"
+}
