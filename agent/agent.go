@@ -144,6 +144,7 @@ func (a *Agent) build(cfg *Config) error {
 		InsecureListen: cfg.Web.InsecureListen,
 		Pprof:          cfg.Web.Pprof,
 		Status:         a.Status,
+		Events:         a.shownEvents,
 		Metrics:        promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}),
 		Reload:         a.Reload,
 		Ready:          func() error { return nil }, // it listens from when everything is built

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hwsagent/agent/events"
+	"hwsagent/web"
 )
 
 // lookEvery is how often the status is looked at for events, and they become durable. What comes and goes between is none.
@@ -54,6 +55,16 @@ func (a *Agent) saveEvents() {
 	if err := a.events.Save(time.Now()); err != nil {
 		a.logger.Error("The last events cannot be saved", "err", err)
 	}
+}
+
+// shownEvents are the events of the last 24 hours as the page takes them.
+func (a *Agent) shownEvents() []web.Event {
+	all := a.events.Events(time.Now())
+	shown := make([]web.Event, len(all))
+	for i, e := range all {
+		shown[i] = web.Event(e)
+	}
+	return shown
 }
 
 // acknowledge ends the warnings of losses, durably.
