@@ -24,21 +24,26 @@ type eventsView struct {
 }
 
 type eventLine struct {
-	At, Kind, Level, Subject, Text string
+	At, Kind, Level, Text string
+	Subjects              []string
 }
 
 // newEvents are the events of the last 24 hours, the newest first. Equal ones that follow each other are one line, and
 // a text that stands among the problems is not repeated.
 func newEvents(s Status, events []Event) eventsView {
 	var v eventsView
-	var last Event
+	var last time.Time
 	for _, e := range slices.Backward(events) {
 		if s.Now.Sub(e.Time) > LossesFor {
 			break
 		}
-		if n := len(v.Lines); n > 0 && e.Kind == last.Kind && e.Text == last.Text && last.Time.Sub(e.Time) < time.Minute {
-			if l := &v.Lines[n-1]; !slices.Contains(strings.Split(l.Subject, ", "), e.Subject) {
-				l.Subject += ", " + e.Subject
+		l := eventLine{At: clock(s.Now, e.Time), Kind: strings.ReplaceAll(e.Kind, "_", " "), Level: eventLevel(e.Kind), Subjects: []string{e.Subject}, Text: e.Text}
+		if slices.ContainsFunc(s.Problems, func(p Problem) bool { return strings.Contains(p.Text, e.Text) }) {
+			l.Text = ""
+		}
+		if n := len(v.Lines); n > 0 && v.More == 0 && v.Lines[n-1].Kind == l.Kind && v.Lines[n-1].Text == l.Text && last.Sub(e.Time) < time.Minute {
+			if before := &v.Lines[n-1].Subjects; !slices.Contains(*before, e.Subject) {
+				*before = append(*before, e.Subject)
 			}
 			continue
 		}
@@ -46,12 +51,7 @@ func newEvents(s Status, events []Event) eventsView {
 			v.More++
 			continue
 		}
-		last = e
-		l := eventLine{At: clock(s.Now, e.Time), Kind: strings.ReplaceAll(e.Kind, "_", " "), Level: eventLevel(e.Kind), Subject: e.Subject, Text: e.Text}
-		if slices.ContainsFunc(s.Problems, func(p Problem) bool { return strings.Contains(p.Text, e.Text) }) {
-			l.Text = ""
-		}
-		v.Lines = append(v.Lines, l)
+		v.Lines, last = append(v.Lines, l), e.Time
 	}
 	return v
 }

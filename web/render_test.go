@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // render is the page of a status.
@@ -104,5 +106,72 @@ func TestPageOfManyTargets(t *testing.T) {
 	}
 	if strings.Contains(body, "an event of yesterday") || !strings.Contains(body, "somebody has paused it") {
 		t.Error("the events of the last 24 hours are not those on the page")
+	}
+}
+
+// What several have is said once, with all names: failures that differ by the address only, and losses for one reason.
+func TestEqualProblemsAreSaidOnce(t *testing.T) {
+	s := fleet(6)
+	for i := range 3 {
+		why := fmt.Sprintf("dial tcp mimir-%02d.plant.example: connect: connection refused", i)
+		breakTarget(&s.Targets[i], s.Now, StateRetrying, why, time.Duration(i+5)*time.Minute, 1000)
+		s.Targets[i].Try = "start it"
+	}
+	s.Targets[2].Try = "start the third"
+	for i := range 2 {
+		s.Probes[i].State, s.Probes[i].Failures, s.Probes[i].LastError = "failing", i+3, s.Probes[i].Target+": timeout"
+		s.Losses = append(s.Losses, LossStatus{Target: s.Targets[4+i].Name, Reason: "rejected", Samples: 40, FirstAt: s.Now.Add(-time.Hour), LastAt: s.Now.Add(-time.Hour)})
+	}
+	s = Judged(s)
+	var got []string
+	for _, f := range findings(s) {
+		text := f.Severity + " " + f.Kind + " " + strings.Join(f.Names, ",") + ": " + f.Text
+		for _, a := range f.Tries {
+			text += " | " + a.For + ": " + a.Text
+		}
+		got = append(got, text)
+	}
+	want := []string{
+		"warning targets receiver-04,receiver-05: 80 samples were lost at 11:00:00: the receiver refused them (all targets added up) | : `hwsagent targets rejected NAME` shows them with the receiver's words; `hwsagent events ack` ends this warning",
+		"warning targets receiver-00,receiver-01,receiver-02: no delivery: dial tcp its address: connect: connection refused. Up to 7 min behind; nothing is lost; 3\u202f000 samples wait on disk, all targets added up" +
+			" | receiver-00, receiver-01: start it | receiver-02: start the third",
+		"warning probes probe-0,probe-1: fail: its address: timeout | : `hwsagent probe NAME` runs it once and shows what it reads",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	body := render(t, s, nil)
+	for _, w := range []string{"connection refused", "timeout", "the receiver refused them"} {
+		if n := strings.Count(body, w); w != "connection refused" && n != 1 {
+			t.Errorf("%q is said %d times", w, n)
+		}
+	}
+	if strings.Contains(body, "<details class=\"warning\" open>") {
+		t.Error("a row is open whose trouble others share")
+	}
+}
+
+// Equal events that follow each other are one line; what stands among the problems is not repeated; old ones are left out.
+func TestEventsOfThePage(t *testing.T) {
+	s := fleet(3)
+	breakTarget(&s.Targets[0], s.Now, StateHeld, "401 Unauthorized", time.Minute, 9)
+	s = Judged(s)
+	at := func(d time.Duration) time.Time { return s.Now.Add(-d) }
+	events := []Event{{at(25 * time.Hour), "restart", "agent", "of yesterday"}}
+	for i := range maxEvents {
+		events = append(events, Event{at(time.Duration(20-i) * time.Hour), "reload", "config", fmt.Sprintf("loaded %d", i)})
+	}
+	events = append(events, Event{at(9 * time.Minute), "down", "target receiver-01", "no such host"}, Event{at(9 * time.Minute), "down", "target receiver-02", "no such host"},
+		Event{at(time.Minute), "held", "target receiver-00", "401 Unauthorized"})
+	v := newEvents(s, events)
+	if len(v.Lines) != maxEvents || v.More != 2 {
+		t.Fatalf("%d lines and %d more", len(v.Lines), v.More)
+	}
+	want := []eventLine{
+		{At: "11:59:00", Kind: "held", Level: SeverityError, Subjects: []string{"target receiver-00"}},
+		{At: "11:51:00", Kind: "down", Level: SeverityError, Subjects: []string{"target receiver-02", "target receiver-01"}, Text: "no such host"},
+	}
+	if diff := cmp.Diff(want, v.Lines[:2]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
