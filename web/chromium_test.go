@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"testing"
+	"time"
 )
 
 // chromium is a browser without a screen; a test without one is skipped.
@@ -31,8 +32,10 @@ const measure = `<!DOCTYPE html><body><script>
     var d = f.contentDocument, worst = 0;
     d.querySelectorAll("main *").forEach(function (e) { worst = Math.max(worst, e.getBoundingClientRect().right); });
     var p = document.createElement("p");
+    var cut = 0;
+    d.querySelectorAll("summary span").forEach(function (e) { if (e.scrollWidth > e.clientWidth && e.clientWidth > 0) { cut++; } });
     p.textContent = "width " + width + " inside " + d.documentElement.clientWidth + " content " + d.documentElement.scrollWidth +
-      " right " + Math.ceil(worst) + " height " + d.documentElement.scrollHeight + " open " + d.querySelectorAll("details[open]").length + ";";
+      " right " + Math.ceil(worst) + " height " + d.documentElement.scrollHeight + " open " + d.querySelectorAll("details[open]").length + " cut " + cut + ";";
     document.body.append(p);
   };
   document.body.append(f);
@@ -40,13 +43,15 @@ const measure = `<!DOCTYPE html><body><script>
 </script></body>`
 
 // measured are the figures of one width.
-var measured = regexp.MustCompile(`width (\d+) inside (\d+) content (\d+) right (\d+) height (\d+) open (\d+);`)
+var measured = regexp.MustCompile(`width (\d+) inside (\d+) content (\d+) right (\d+) height (\d+) open (\d+) cut (\d+);`)
 
 // A browser shows 50 targets of which 3 are broken on two screens of 1280 by 900, and nothing is wider than a screen
 // of 1280, or a phone's of 390.
 func TestPageFitsChromium(t *testing.T) {
 	browser := chromium(t)
 	s, events := brokenFleet(50)
+	s.Targets[30].PendingSamples, s.Targets[30].Name = 1_234_567_890, "a-receiver-with-a-name-that-is-longer-than-its-column-and-than-a-phone-is-wide"
+	s.Losses = []LossStatus{{Target: s.Targets[31].Name, Reason: "budget", Samples: 123_456_789, LastAt: s.Now.Add(-time.Hour), Acknowledged: true}}
 	s.Scrape = []ScrapeStatus{{Job: "kafka", Targets: []ScrapeTargetStatus{{URL: "http://127.0.0.1:9308/metrics", Health: healthUp, Interval: "15s", LastScrape: s.Now}}}}
 	h := newHandler(Options{Status: func() Status { return s }, Events: func() []Event { return events }})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -68,16 +73,19 @@ func TestPageFitsChromium(t *testing.T) {
 		t.Fatalf("the browser measured nothing:\n%s", out)
 	}
 	for _, m := range all {
-		var n [7]int
+		var n [8]int
 		for i := range m[1:] {
 			if n[i+1], err = strconv.Atoi(m[i+1]); err != nil {
 				t.Fatal(err)
 			}
 		}
-		width, inside, content, right, height, open := n[1], n[2], n[3], n[4], n[5], n[6]
+		width, inside, content, right, height, open, cut := n[1], n[2], n[3], n[4], n[5], n[6], n[7]
 		t.Logf("%d wide: %d high", width, height)
 		if content > inside || right > inside {
 			t.Errorf("%d wide: the page is %d wide and something ends at %d, beyond the screen's %d", width, content, right, inside)
+		}
+		if cut > 0 {
+			t.Errorf("%d wide: %d figures are cut off", width, cut)
 		}
 		if open != 3 {
 			t.Errorf("%d wide: %d rows are open", width, open)
