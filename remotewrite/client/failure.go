@@ -92,7 +92,7 @@ func failureOfStatus(a Answer, plain bool) Failure {
 		return ClientCertificate
 	case code == http.StatusUnauthorized, code == http.StatusForbidden, code == http.StatusProxyAuthRequired:
 		return Credentials
-	case code == http.StatusNotFound && strings.Contains(a.Text, receiverFlag):
+	case code == http.StatusNotFound && strings.Contains(a.Text, receiverWords):
 		return ReceiverOff
 	case code == http.StatusNotFound, code == http.StatusMethodNotAllowed, code == http.StatusSwitchingProtocols:
 		return Path
@@ -116,8 +116,12 @@ func (a Answer) blamesCertificate() bool {
 	return a.Status/100 == 4 && (strings.Contains(text, "ssl certificate") || strings.Contains(text, "client certificate"))
 }
 
-// receiverFlag is what Prometheus names in its 404 when it is not to receive (web/api/v1, remoteWrite).
-const receiverFlag = "--web.enable-remote-write-receiver"
+// receiverWords are what Prometheus says in its 404 when it is not to receive (web/api/v1, remoteWrite), and
+// receiverFlag is the flag that makes it. Prometheus 2.42 names the flag of versions before 2.33 there.
+const (
+	receiverWords = "remote write receiver needs to be enabled"
+	receiverFlag  = "--web.enable-remote-write-receiver"
+)
 
 // writePaths is where writes go at receivers that people have.
 const writePaths = "/api/v1/write (Prometheus, started with --web.enable-remote-write-receiver), " +

@@ -33,6 +33,7 @@ func TestFailureOfStatus(t *testing.T) {
 		{403, "", Credentials, "wants credentials"},
 		{404, "", Path, "/api/v1/push"},
 		{404, "remote write receiver needs to be enabled with --web.enable-remote-write-receiver", ReceiverOff, "start that Prometheus with --web.enable-remote-write-receiver"},
+		{404, "remote write receiver needs to be enabled with --enable-feature=remote-write-receiver", ReceiverOff, "start that Prometheus with --web.enable-remote-write-receiver"},
 		{405, "", Path, "/api/v1/push"},
 		{409, "", Refused, "change the path"},
 		{413, "", OtherStatus, ""},
