@@ -5,6 +5,7 @@ package host
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,10 +18,11 @@ import (
 // has come back.
 func TestOnceThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, release, asked := gauge("node_x", "X."), make(chan struct{}), 0
+		f, release := gauge("node_x", "X."), make(chan struct{})
+		var asked atomic.Int64 // a question that hangs goes on beside the rounds
 		e := &environment{settings: &settings{limit: 2 * time.Second}, panics: panics.New("test", quiet())}
 		o := newOnce(e, func() (s samples, err error) {
-			asked++
+			asked.Add(1)
 			<-release
 			s.add(f, 1)
 			return s, nil
@@ -28,8 +30,8 @@ func TestOnceThatHangs(t *testing.T) {
 		for i := range 3 {
 			began := time.Now()
 			err := o.read(t.Context(), probes.NewRound(0))
-			if _, stuck := errors.AsType[stuckError](err); !stuck || asked != 1 {
-				t.Errorf("round %d: %v, asked %d times", i, err, asked)
+			if _, stuck := errors.AsType[stuckError](err); !stuck || asked.Load() != 1 {
+				t.Errorf("round %d: %v, asked %d times", i, err, asked.Load())
 			}
 			if took, want := time.Since(began), map[bool]time.Duration{true: 2 * time.Second}[i == 0]; took != want {
 				t.Errorf("round %d took %v, want %v", i, took, want)
@@ -38,8 +40,8 @@ func TestOnceThatHangs(t *testing.T) {
 		close(release)
 		synctest.Wait()
 		r := probes.NewRound(0)
-		if err := o.read(t.Context(), r); err != nil || len(r.Samples()) != 1 || asked != 2 {
-			t.Errorf("when it answers again: %v, %d samples, asked %d times", err, len(r.Samples()), asked)
+		if err := o.read(t.Context(), r); err != nil || len(r.Samples()) != 1 || asked.Load() != 2 {
+			t.Errorf("when it answers again: %v, %d samples, asked %d times", err, len(r.Samples()), asked.Load())
 		}
 	})
 }
