@@ -13,7 +13,7 @@ import (
 type Level uint8
 
 const (
-	// Shown is what is only at /metrics, unless the probe self has level: full.
+	// Shown metrics are at /metrics only, unless the probe self has level: full.
 	Shown Level = iota
 	// NotZero is sent to targets as well, but for series that are 0: states and reasons
 	// of which most never occur.

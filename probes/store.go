@@ -142,7 +142,7 @@ func (l *loop) appendRound(app storage.AppenderV2, now int64, round *Round) (app
 				fail = nil // the sample is in; only an exemplar is not
 			}
 			if fail == nil && ref == 0 && tr.round == 0 {
-				// The probe has as many series as it may: what is refused takes no memory either.
+				// The probe has as many series as it may: refused series take no memory either.
 				l.tracker.forget(tr)
 				appended++
 				continue

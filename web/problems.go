@@ -49,7 +49,7 @@ func Problems(s Status) []Problem {
 	}
 	for _, p := range s.Probes {
 		if p.State == "failing" && s.WAL.Error != "" && strings.Contains(p.LastError, logErrorEnd(s.WAL.Error)) {
-			continue // it reads well; that the log does not take it is told
+			continue // the probe reads well: the problem of the log says why its samples are refused
 		}
 		all = append(all, probeProblems(p)...)
 	}

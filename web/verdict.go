@@ -32,7 +32,7 @@ const (
 	DeliveryBehind = "behind"          // something waits for longer than it should, or the last request failed
 	DeliveryHeld   = "held"            // nothing is sent until a cause is gone
 	DeliveryLosing = "losing"          // samples were lost in the last minutes
-	DeliveryLost   = "lost"            // samples were lost in the last 24 hours, and nobody has acknowledged it
+	DeliveryLost   = "lost"            // samples were lost in the last 24 hours, and no person has acknowledged it
 	DeliveryPaused = "paused"          // a person wants nothing to be sent
 	DeliveryIdle   = "unknown"         // nothing was to be sent yet, or what waits is of unknown age, or the agent does not run
 )

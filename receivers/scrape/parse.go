@@ -203,7 +203,7 @@ func (p *pass) sample(text []byte, at *int64, v point) error {
 	}
 	if took && s.ref == 0 {
 		p.outcome.kept++
-		return nil // the input has as many series as it may: what is refused takes no memory either
+		return nil // the input has as many series as it may: refused series take no memory either
 	}
 	if took && !known {
 		p.cache.add(s)
