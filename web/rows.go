@@ -21,7 +21,7 @@ type rowView struct {
 	Open                              bool
 	Word                              string // state or delivery
 	Lag, Waiting, Sent, Lost24        string // the row
-	Size, Oldest, FullIn, Retry       string // and what it opens to
+	Size, Oldest, FullIn, Retry       string // shown when the row is open
 	Refused, Delivered, Success, Skew string
 	Error, Next, Account, Ends        string
 	Notes                             []string

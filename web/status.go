@@ -96,7 +96,7 @@ type TargetStatus struct {
 	PendingSamples  uint64    `json:"pending_samples"`
 	PendingBytes    int64     `json:"pending_bytes"`
 	MaxBacklogBytes int64     `json:"max_backlog_bytes,omitempty"` // how much may wait for it; 0: as much as the log takes
-	MissedSamples   uint64    `json:"missed_samples,omitempty"`    // of these, what follows beside what is fresh: see catch_up
+	MissedSamples   uint64    `json:"missed_samples,omitempty"`    // of these, the samples of a backlog that is sent beside fresh ones: see catch_up
 	SentPerSec      float64   `json:"sent_per_second"`
 
 	Ledger LedgerStatus `json:"ledger"`

@@ -50,7 +50,7 @@ const (
 	// losingFor is for how long after a loss more is to be expected.
 	losingFor = 5 * time.Minute
 
-	// LossesFor is for how long a loss that nobody has acknowledged is a warning.
+	// LossesFor is how long a loss stays a warning unless a person acknowledges it.
 	LossesFor = 24 * time.Hour
 )
 

@@ -77,7 +77,7 @@ type state struct {
 	Schema  int  `json:"schema"` // 1
 	Running bool `json:"running"`
 
-	// Looked is when the ledgers were last looked at; Accounted is what they said, by target.
+	// Looked is the time of the last comparison of the ledgers; Accounted has their figures of that time, by target.
 	Looked    time.Time          `json:"looked_at,omitzero"`
 	Accounted map[string]account `json:"accounted,omitempty"`
 

@@ -19,7 +19,7 @@ type plan struct {
 	auth    Auth
 	modules []*compiled
 	notes   []*Note
-	version string // of what was read of files; empty without files
+	version string // a digest of the lines that were read from files; empty without files
 }
 
 // Examine reads the files of c and tells what is to know about them: what has no effect, and

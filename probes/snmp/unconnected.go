@@ -32,7 +32,7 @@ func unconnect(g *gosnmp.GoSNMP) error {
 		return fmt.Errorf("%s is no UDP address", g.Conn.RemoteAddr())
 	}
 	local := ":0"
-	if to.IP.IsLoopback() { // what is asked on this machine answers on it
+	if to.IP.IsLoopback() { // a device on this machine answers from an address of this machine
 		local = net.JoinHostPort(to.IP.String(), "0")
 	}
 	c, err := new(net.ListenConfig).ListenPacket(context.Background(), "udp", local)
