@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -145,6 +146,51 @@ func TestMetrics(t *testing.T) {
 	if err := again.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestFailingMetric reads the metric while the disk is full, and after it has space again.
+func TestFailingMetric(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		segments, reg := newMemDir(), prometheus.NewPedanticRegistry()
+		o := memOptions(t, segments, newMemDir())
+		o.Registerer = reg
+		l := openLog(t, o)
+		defer l.Close()
+		failing := func() float64 {
+			t.Helper()
+			families, err := reg.Gather()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range families {
+				if f.GetName() == "hwsagent_wal_failing" {
+					return f.Metric[0].GetGauge().GetValue()
+				}
+			}
+			t.Fatal("there is no hwsagent_wal_failing")
+			return 0
+		}
+		var full atomic.Bool
+		segments.mu.Lock()
+		segments.fault = func(op string) (int, error) {
+			if full.Load() && (op == "write" || op == "create") {
+				return 0, syscall.ENOSPC
+			}
+			return 0, nil
+		}
+		segments.mu.Unlock()
+		for i, disk := range []bool{false, true, false} {
+			full.Store(disk)
+			err := commitFloats(l, 1, int64(i+1), 1)
+			if (err != nil) != disk {
+				t.Fatalf("commit %d with a full disk %v: %v", i, disk, err)
+			}
+			if got := failing(); (got == 1) != disk {
+				t.Errorf("hwsagent_wal_failing is %v with a full disk %v", got, disk)
+			}
+			time.Sleep(time.Minute)
+		}
+	})
 }
 
 // TestPowerCutIsCounted takes a second of samples away that targets had acknowledged
