@@ -94,6 +94,7 @@ func (s *savepointStore) replace(to int, size int64, snapshot []byte) (int64, er
 		if _, err = f.WriteAt(snapshot, 0); err == nil {
 			err = f.Sync()
 		}
+		uncache(f)
 	}
 	if err == nil && s.blank[to] {
 		err = s.dir.sync()
