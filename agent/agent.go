@@ -66,6 +66,7 @@ type Agent struct {
 	closeLog    func() error  // log.Close
 	closeWithin time.Duration // see there
 
+	lists   lists      // of the change that is under way, but for its files
 	changes *changes   // a configuration is put in place by one of these
 	ids     identities // of the change that is under way
 
@@ -164,6 +165,21 @@ func (a *Agent) build(cfg *Config) error {
 // put puts a configuration in place: first everything that can fail is made, then it is
 // swapped in. It is called by a change (see [changes]), or before anything runs.
 func (a *Agent) put(cfg *Config) error {
+	a.follow(cfg)
+	if err := a.swap(cfg); err != nil {
+		return err
+	}
+	now := time.Now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.cfg = cfg
+	a.status = web.ConfigStatus{File: cfg.File, LoadedAt: now}
+	a.metrics.loaded(now)
+	return nil
+}
+
+// swap is put, but for what is said of the configuration.
+func (a *Agent) swap(cfg *Config) error {
 	plan, err := a.targets.plan(cfg, &a.ids)
 	if err != nil {
 		return err
@@ -215,12 +231,6 @@ func (a *Agent) put(cfg *Config) error {
 	a.intake.Apply(intake)
 	keepReceivers(a.inputs, intake)
 	a.pull.Apply(pull)
-	now := time.Now()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.cfg = cfg
-	a.status = web.ConfigStatus{File: cfg.File, LoadedAt: now}
-	a.metrics.loaded(now)
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"hwsagent/probes/devices"
 	"hwsagent/probes/snmp"
 )
 
@@ -66,7 +67,7 @@ func TestVersionOfModules(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		p, err := newProbe(c, nil, slog.New(slog.DiscardHandler), nil, new(snmp.Plans))
+		p, err := newProbe(c, nil, slog.New(slog.DiscardHandler), nil, new(snmp.Plans), new(devices.Paces))
 		if err != nil {
 			t.Fatal(err)
 		}

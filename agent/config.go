@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/prometheus/model/relabel"
 	"go.yaml.in/yaml/v4"
 
+	"hwsagent/probes/devices"
 	"hwsagent/redact"
 	"hwsagent/remotewrite/config"
 )
@@ -32,6 +33,9 @@ type Config struct {
 	ScrapeConfigFiles []string        `yaml:"scrape_config_files"`
 	scrape            scrapeJobs      // nil in a build that cannot scrape
 	scrapeHidden      *redact.Secrets // what variables and files gave to the paths of their addresses
+
+	entries      []ProbeConfig     // of the file; Probes are made of them, see expandTargets
+	listProblems []devices.Problem // of the files of targets, as they were when this was loaded
 
 	// File is the path it was loaded from, absolute; Dir is its directory. Further are the files of
 	// conf.d there that belong to it, in their order.
@@ -128,8 +132,9 @@ type ProbeConfig struct {
 	Type    string `yaml:"type"`
 	Enabled bool   `yaml:"enabled"`          // default true; false keeps the entry without running it
 	Target  string `yaml:"target,omitempty"` // becomes the label instance; empty: this host
-	// StaticConfigs stand for several entries, one for each target. Load leaves none behind.
-	StaticConfigs []TargetGroup `yaml:"static_configs,omitempty"`
+	// Devices are the list of an entry that stands for several probes, one for each target. Load leaves
+	// no list behind.
+	Devices devices.List `yaml:",inline"`
 	// Job is the label job: the name of the entry that had the list; empty: Name.
 	Job      string         `yaml:"-"`
 	Interval model.Duration `yaml:"interval"` // default global.scrape_interval
@@ -239,7 +244,8 @@ func loadTexts(files []configText, dir string, env func(string) (string, bool), 
 		return nil, d.warnings(), err
 	}
 	cfg.absolutePaths()
-	cfg.expandTargets()
+	cfg.entries = cfg.Probes
+	cfg.listProblems = cfg.expandTargets(new(devices.Files))
 	return cfg, d.warnings(), nil
 }
 

@@ -127,8 +127,8 @@ func (p *ProbeConfig) validate(d *document, path string) {
 			d.errorAt(at, err.Error(), "")
 		}
 	}
-	if p.StaticConfigs != nil {
-		p.validateTargets(d, path)
+	p.validateTargets(d, path)
+	if p.Devices.IsSet() {
 		return
 	}
 	if v, ok := p.Settings.(interface{ Validate() error }); ok {
@@ -137,5 +137,10 @@ func (p *ProbeConfig) validate(d *document, path string) {
 }
 
 func probeKeys() []string {
-	return []string{"name", "type", "enabled", "target", "static_configs", "interval", "timeout", "labels", "metric_relabel_configs", "max_samples", "max_series"}
+	return append(listKeys(), "name", "type", "enabled", "target", "interval", "timeout", "labels", "metric_relabel_configs", "max_samples", "max_series")
+}
+
+// listKeys are the keys of [devices.List].
+func listKeys() []string {
+	return []string{"targets", "static_configs", "file_sd_configs", "shard", "max_requests_per_second", "max_requests_per_second_per_device"}
 }

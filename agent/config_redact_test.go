@@ -130,7 +130,9 @@ func noSecret(key string) bool {
 		return true // a name, sent in clear with each assertion
 	case key == "web.config_file", strings.HasSuffix(key, ".web_config_file"), key == "probes[].journal_file", strings.HasSuffix(key, ".scrape_failure_log_file"):
 		return true // exporter-toolkit's own, with hashes; written by the agent
-	case key == "probes[].target", key == "probes[].static_configs[].targets[]", key == "scrape_configs[].static_configs[].targets[]":
+	case key == "probes[].file_sd_configs[].files[]":
+		return true // the path of a list of targets, which check names
+	case key == "probes[].target", key == "probes[].targets[]", key == "probes[].static_configs[].targets[]", key == "scrape_configs[].static_configs[].targets[]":
 		return true // the label instance; SNMP and scraping refuse one with a user
 	case strings.HasSuffix(key, ".auth.auth_protocol"), strings.HasSuffix(key, ".auth.priv_protocol"):
 		return true

@@ -4,82 +4,71 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 
-	"hwsagent/probes/snmp"
+	"hwsagent/probes/devices"
 )
 
-// TargetGroup is a list of devices that one entry of probes is about, and labels that they have in
-// addition to the entry's: as in Prometheus' static_configs.
-type TargetGroup struct {
-	Targets []string          `yaml:"targets"`
-	Labels  map[string]string `yaml:"labels,omitempty"`
+// remote is implemented by the settings of the types that read remote devices, which an entry may
+// have a list of.
+type remote interface {
+	// CheckTarget judges the form of a target.
+	CheckTarget(target string) error
+	// ForDevice is the settings of one device of a list. The error is about its secrets.
+	ForDevice(d devices.Device) (any, error)
 }
 
-// maxListed bounds the devices of one entry.
-const maxListed = 10_000
-
-// about is the type's settings for one of several targets; nil where the type reads no device.
-func (p *ProbeConfig) about(target string) any {
-	s, ok := p.Settings.(*snmp.Config)
-	if !ok {
-		return nil
-	}
-	one := *s
-	one.Target = target
-	return &one
-}
-
-// validateTargets checks the list of targets, and the settings with the first of them.
+// validateTargets checks the list of targets and what belongs to it, and the settings that all of them
+// share.
 func (p *ProbeConfig) validateTargets(d *document, path string) {
-	if p.about("") == nil {
-		d.errorAtKey(path+".static_configs", fmt.Sprintf("a probe of type %s reads no list of targets", p.Type), "static_configs belong to the type snmp")
+	r, ok := p.Settings.(remote)
+	if !ok {
+		for _, key := range listKeys() {
+			if d.values[path+"."+key] != nil {
+				d.errorAtKey(path+"."+key, fmt.Sprintf("a probe of type %s reads no list of targets", p.Type), key+" belongs to types of remote devices, such as snmp")
+			}
+		}
 		return
 	}
-	if p.Target != "" {
+	if p.Target != "" && p.Devices.IsSet() {
 		d.errorAt(path+".target", "an entry has target or static_configs, not both", "move it to the list")
 	}
-	seen := map[string]bool{}
-	for i, g := range p.StaticConfigs {
-		d.checkLabels(fmt.Sprintf("%s.static_configs[%d].labels", path, i), g.Labels)
-		for j, target := range g.Targets {
-			at := fmt.Sprintf("%s.static_configs[%d].targets[%d]", path, i, j)
-			switch {
-			case seen[target]:
-				d.errorAt(at, fmt.Sprintf("the target %q is listed twice", target), "take one out")
-				continue
-			case len(seen) == maxListed:
-				d.errorAt(at, fmt.Sprintf("the entry has more than %d targets", maxListed), "make several entries of it")
-				return
-			}
-			err := p.about(target).(interface{ Validate() error }).Validate()
-			for _, one := range unjoined(err) {
-				var f *snmp.FieldError
-				switch {
-				case errors.As(one, &f) && f.Key == "target":
-					d.errorAt(at, f.Message, "")
-				case len(seen) == 0: // the same for each of them
-					d.errorsAt(path, one)
-				}
-			}
-			seen[target] = true
+	for _, one := range unjoined(p.Devices.Validate(r.CheckTarget)) {
+		var f *devices.FieldError
+		switch {
+		case !errors.As(one, &f):
+		case strings.HasSuffix(f.Key, "]"):
+			d.errorAt(path+"."+f.Key, f.Message, f.Hint)
+		default:
+			d.errorAtKey(path+"."+f.Key, f.Message, f.Hint)
 		}
 	}
-	if len(seen) == 0 {
-		d.errorAtKey(path+".static_configs", "the list names no target", "write static_configs: [{targets: [192.0.2.7, 192.0.2.8]}]")
+	v, ok := p.Settings.(interface{ Validate() error })
+	if !ok || !p.Devices.IsSet() {
+		return
+	}
+	for _, one := range unjoined(v.Validate()) {
+		if !strings.HasPrefix(one.Error(), "target: ") { // each device has its own
+			d.errorsAt(path, one)
+		}
 	}
 }
 
 // checkListed refuses a target whose probe would have the name of another one, and adds the others to
 // names.
 func (d *document) checkListed(path string, p *ProbeConfig, names map[string]int, entry int) {
-	for i, g := range p.StaticConfigs {
-		for j, target := range g.Targets {
+	check := func(key string, targets []string) {
+		for j, target := range targets {
 			name := p.Name + "/" + target
 			if first, ok := names[name]; ok && first != entry {
-				d.errorAt(fmt.Sprintf("%s.static_configs[%d].targets[%d]", path, i, j), fmt.Sprintf("the name %q of its probe is that of %s, too", name, d.cite(fmt.Sprintf("probes[%d]", first))), "give one of the entries another name")
+				d.errorAt(fmt.Sprintf("%s.%s[%d]", path, key, j), fmt.Sprintf("the name %q of its probe is that of %s, too", name, d.cite(fmt.Sprintf("probes[%d]", first))), "give one of the entries another name")
 			}
 			names[name] = entry
 		}
+	}
+	check("targets", p.Devices.Targets)
+	for i, g := range p.Devices.StaticConfigs {
+		check(fmt.Sprintf("static_configs[%d].targets", i), g.Targets)
 	}
 }
 
@@ -95,27 +84,63 @@ func unjoined(err error) []error {
 	return []error{err}
 }
 
-// expandTargets makes a probe for each target of a list: of its own name, with its own connection,
-// phase, deadline and state.
-func (c *Config) expandTargets() {
+// expandTargets makes the probes of the entries: for each target of a list one of its own name, with
+// its own connection, phase, deadline and state. What is wrong with files of targets is returned and
+// changes nothing else.
+func (c *Config) expandTargets(files *devices.Files) (problems []devices.Problem) {
 	var all []ProbeConfig
-	for _, p := range c.Probes {
-		if len(p.StaticConfigs) == 0 {
+	names := map[string]bool{}
+	for i := range c.entries {
+		if !c.entries[i].Devices.IsSet() {
+			names[c.entries[i].Name] = true
+		}
+	}
+	for _, p := range c.entries {
+		r, ok := p.Settings.(remote)
+		if !ok || !p.Devices.IsSet() {
 			all = append(all, p)
 			continue
 		}
-		for _, g := range p.StaticConfigs {
-			for _, target := range g.Targets {
-				one := p
-				one.Name, one.Job, one.Target, one.StaticConfigs, one.Settings = p.Name+"/"+target, p.Name, target, nil, p.about(target)
-				one.Labels = maps.Clone(p.Labels)
-				if one.Labels == nil {
-					one.Labels = map[string]string{}
-				}
-				maps.Copy(one.Labels, g.Labels)
-				all = append(all, one)
+		list, wrong := p.Devices.Devices(files, r.CheckTarget)
+		problems = append(problems, wrong...)
+		for _, d := range list {
+			one, err := p.oneOf(r, d)
+			if err == nil && names[one.Name] {
+				err = fmt.Errorf("another probe has the name %q", one.Name)
 			}
+			if err != nil {
+				problems = append(problems, devices.Problem{File: p.Name, Text: fmt.Sprintf("target %q left out: %v", d.Target, err)})
+				continue
+			}
+			names[one.Name] = true
+			all = append(all, one)
 		}
 	}
 	c.Probes = all
+	return problems
+}
+
+// oneOf is the probe of one device of the entry's list.
+func (p *ProbeConfig) oneOf(r remote, d devices.Device) (ProbeConfig, error) {
+	one := *p
+	one.Name, one.Job, one.Target = p.Name+"/"+d.Target, p.Name, d.Target
+	one.Devices = devices.List{MaxRequests: p.Devices.MaxRequests, MaxRequestsPerDevice: p.Devices.MaxRequestsPerDevice}
+	one.Labels = maps.Clone(p.Labels)
+	if one.Labels == nil {
+		one.Labels = map[string]string{}
+	}
+	maps.Copy(one.Labels, d.SeriesLabels())
+	var err error
+	one.Settings, err = r.ForDevice(d)
+	return one, err
+}
+
+// listFiles are the paths and patterns of the files of targets.
+func (c *Config) listFiles() (all []string) {
+	for i := range c.entries {
+		if p := &c.entries[i]; p.Enabled {
+			all = append(all, p.Devices.Patterns()...)
+		}
+	}
+	return all
 }

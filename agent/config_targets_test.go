@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"hwsagent/probes/devices"
 	"hwsagent/probes/snmp"
 )
 
@@ -35,7 +36,7 @@ func TestTargetsOfAnEntry(t *testing.T) {
 		if !ok {
 			continue
 		}
-		probe, err := newProbe(p, nil, slog.New(slog.DiscardHandler), nil, new(snmp.Plans))
+		probe, err := newProbe(p, nil, slog.New(slog.DiscardHandler), nil, new(snmp.Plans), new(devices.Paces))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,6 +70,13 @@ func TestBrokenTargets(t *testing.T) {
 		"{name: x, type: snmp, modules: [system], static_configs: [{targets: [a]}]}, {name: x/a, type: host}": "the name \"x/a\"",
 		"{name: x/a, type: host}, {name: x, type: snmp, modules: [system], static_configs: [{targets: [a]}]}": "the name \"x/a\"",
 		"{type: snmp, modules: [system], static_configs: [{targets: [b], extra: 1}]}":                         "extra",
+		"{type: snmp, modules: [system], targets: [a], shard: {index: 1, total: 1}}":                          "shard: index 1 of total 1 is no share",
+		"{type: snmp, modules: [system], target: a, shard: {index: 0, total: 1}}":                             "there is no list to share",
+		"{type: snmp, modules: [system], targets: [a, a]}":                                                    "targets[1]: the target \"a\" is listed twice",
+		"{type: snmp, modules: [system], file_sd_configs: [{files: ['[x']}]}":                                 "file_sd_configs[0].files[0]: is not a path",
+		"{type: snmp, modules: [system], target: a, max_requests_per_second: -1}":                             "max_requests_per_second: -1 is not between",
+		"{type: host, max_requests_per_second: 1}":                                                            "reads no list",
+		"{name: x, type: snmp, modules: [system], targets: [a]}, {name: x/a, type: host}":                     "the name \"x/a\"",
 	} {
 		_, _, err := LoadBytes("agent.yaml", []byte("probes: ["+text+"]"), testEnv)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -313,6 +313,11 @@ func (c *Config) absolutePaths() {
 	}
 	for i := range c.Probes {
 		joinFiles(reflect.ValueOf(c.Probes[i].Settings), join)
+		for _, sd := range c.Probes[i].Devices.FileSD {
+			for k := range sd.Files {
+				join(&sd.Files[k])
+			}
+		}
 		if s, ok := c.Probes[i].Settings.(*snmp.Config); ok {
 			for k := range s.ConfigFiles {
 				join(&s.ConfigFiles[k])

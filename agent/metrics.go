@@ -14,6 +14,7 @@ type metrics struct {
 	set              *meter.Set
 	reloadSuccessful prometheus.Gauge
 	reloadTime       prometheus.Gauge
+	listProblems     prometheus.Gauge
 }
 
 func newMetrics() *metrics {
@@ -23,6 +24,7 @@ func newMetrics() *metrics {
 		reloadSuccessful: set.Gauge(meter.Sent, "config_last_reload_successful", "1 if the last load of the configuration succeeded, else 0."),
 		reloadTime:       set.Gauge(meter.Sent, "config_last_reload_success_timestamp_seconds", "When the configuration in force was loaded."),
 	}
+	m.listProblems = set.Gauge(meter.NotZero, "target_list_problems", "Files of targets of probes that are broken, and targets in them that cannot be read.")
 	b := Build()
 	set.GaugeVec(meter.Sent, "build_info", "Always 1; the labels identify the build.", "version", "revision", "goversion").
 		WithLabelValues(b.Version, b.Revision, b.Go).Set(1)

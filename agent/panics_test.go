@@ -31,6 +31,7 @@ import (
 	"hwsagent/inputs/pull"
 	"hwsagent/probes"
 	"hwsagent/probes/canary"
+	"hwsagent/probes/devices"
 	"hwsagent/probes/exec"
 	"hwsagent/probes/host"
 	"hwsagent/probes/snmp"
@@ -98,7 +99,7 @@ func minedProbeOf(t *testing.T, path *inputs.Path, name string, settings any) mi
 	c.Interval, c.Timeout = model.Duration(5*time.Second), model.Duration(5*time.Second)
 	guard := path.Guard(inputProbe, name)
 	return minedInput{guard, func() (int, string) {
-		p, err := newProbe(c, prometheus.NewRegistry(), slog.New(slog.DiscardHandler), guard, new(snmp.Plans))
+		p, err := newProbe(c, prometheus.NewRegistry(), slog.New(slog.DiscardHandler), guard, new(snmp.Plans), new(devices.Paces))
 		if err != nil {
 			t.Fatal(err)
 		}

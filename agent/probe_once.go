@@ -13,6 +13,7 @@ import (
 
 	"hwsagent/inputs/panics"
 	"hwsagent/probes"
+	"hwsagent/probes/devices"
 	"hwsagent/probes/snmp"
 )
 
@@ -91,7 +92,7 @@ func runOnce(ctx context.Context, p *ProbeConfig, logger *slog.Logger) (*capture
 	if err != nil {
 		return nil, probes.Status{}, fmt.Errorf("find out the host's name: %w", err)
 	}
-	probe, err := newProbe(p, prometheus.NewRegistry(), logger, panics.New(inputProbe+" "+p.Name, logger), new(snmp.Plans))
+	probe, err := newProbe(p, prometheus.NewRegistry(), logger, panics.New(inputProbe+" "+p.Name, logger), new(snmp.Plans), new(devices.Paces))
 	if err != nil {
 		return nil, probes.Status{}, err
 	}

@@ -16,6 +16,7 @@ import (
 	"hwsagent/inputs/panics"
 	"hwsagent/probes"
 	"hwsagent/probes/canary"
+	"hwsagent/probes/devices"
 	"hwsagent/probes/exec"
 	"hwsagent/probes/host"
 	"hwsagent/probes/self"
@@ -29,8 +30,9 @@ import (
 const maxSamples = 200_000
 
 // newProbe makes the probe that an entry describes. The guard contains the panics of what the
-// probe starts; plans are shared by the probes of one entry.
-func newProbe(c *ProbeConfig, own prometheus.Gatherer, logger *slog.Logger, guard *panics.Guard, plans *snmp.Plans) (probes.Probe, error) {
+// probe starts; plans are shared by the probes of one
+// entry, and so are limits of requests.
+func newProbe(c *ProbeConfig, own prometheus.Gatherer, logger *slog.Logger, guard *panics.Guard, plans *snmp.Plans, paces *devices.Paces) (probes.Probe, error) {
 	logger = logger.With("probe", c.Name)
 	switch s := c.Settings.(type) {
 	case *exec.Config:
@@ -40,7 +42,7 @@ func newProbe(c *ProbeConfig, own prometheus.Gatherer, logger *slog.Logger, guar
 	case *smart.Config:
 		return smart.New(*s, guard)
 	case *snmp.Config:
-		return plans.New(*s, logger)
+		return plans.New(*s, paces.For(cmp.Or(c.Job, c.Name), &c.Devices), logger)
 	case *textfile.Config:
 		return textfile.New(*s)
 	case *canary.Config:
@@ -89,7 +91,7 @@ func (a *Agent) probeSpecs(cfg *Config) ([]probes.Spec, error) {
 			continue
 		}
 		guard := a.inputs.Guard(inputProbe, c.Name)
-		p, err := newProbe(c, a.registry, a.logger, guard, &plans)
+		p, err := newProbe(c, a.registry, a.logger, guard, &plans, &a.lists.paces)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("probe %q: %w", c.Name, err))
 			continue

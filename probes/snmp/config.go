@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
 
+	"hwsagent/probes/devices"
 	"hwsagent/redact"
 )
 
@@ -75,6 +76,26 @@ type Auth struct {
 	PrivPassword     config.Secret `yaml:"priv_password,omitempty"`
 	PrivPasswordFile string        `yaml:"priv_password_file,omitempty"`
 	ContextName      string        `yaml:"context_name,omitempty"`
+}
+
+// CheckTarget judges the form of a target.
+func (c *Config) CheckTarget(target string) error {
+	_, err := parseTarget(target)
+	return err
+}
+
+// ForDevice is the configuration of one device of a list: a *Config with its target, and with the
+// words of the device in the paths of its secrets.
+func (c *Config) ForDevice(d devices.Device) (any, error) {
+	one := *c
+	one.Target = d.Target
+	for _, path := range []*string{&one.Auth.CommunityFile, &one.Auth.AuthPasswordFile, &one.Auth.PrivPasswordFile} {
+		var err error
+		if *path, err = d.Fill(*path); err != nil {
+			return nil, err
+		}
+	}
+	return &one, nil
 }
 
 // FieldError is a mistake in one key of a [Config].
@@ -230,6 +251,9 @@ func (a *Auth) version() int {
 	}
 	return a.Version
 }
+
+// own reports whether the login stands in the configuration itself, not in a file of modules.
+func (a *Auth) own() bool { return a.Name == "" && *a != (Auth{}) }
 
 // endpoint is a parsed target.
 type endpoint struct {

@@ -86,7 +86,7 @@ func TestValidate(t *testing.T) {
 			if diff := cmp.Diff(tc.want, keysOf(t, err)); diff != "" {
 				t.Errorf("%s\n%v", diff, err)
 			}
-			if p, nerr := New(tc.c, nil); (nerr == nil) != (err == nil) || (p == nil) != (err != nil) {
+			if p, nerr := New(tc.c, nil, nil); (nerr == nil) != (err == nil) || (p == nil) != (err != nil) {
 				t.Errorf("New gives %v, %v", p, nerr)
 			}
 		})

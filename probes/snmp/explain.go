@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/gosnmp/gosnmp"
+
+	"hwsagent/probes/devices"
 )
 
 // usmStats are the counters of RFC 3414 section 5 that a Report names, encoded: 1.3.6.1.6.3.15.1.1.
@@ -48,11 +50,11 @@ func (s *session) explain(ctx context.Context, err error, packets int, took time
 		return fmt.Errorf("the time for this round is over: %w", err)
 	}
 	if isTimeout(err) || ctx.Err() != nil {
-		return fmt.Errorf("no answer from %s to %s in %s: %s", s.endpoint, count(packets, "packet"),
-			took.Round(time.Millisecond), s.silence())
+		return because(s.silentReason(), fmt.Errorf("no answer from %s to %s in %s: %s", s.endpoint, count(packets, "packet"),
+			took.Round(time.Millisecond), s.silence()))
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Errorf("%s: %w: no SNMP agent listens there", s.endpoint, syscall.ECONNREFUSED)
+		return because(devices.Refused, fmt.Errorf("%s: %w: no SNMP agent listens there", s.endpoint, syscall.ECONNREFUSED))
 	}
 	if strings.HasPrefix(err.Error(), "recover: ") { // a panic, with its stack
 		s.log.Debug("The SNMP decoder panicked", "device", s.endpoint.String(), "err", err)
@@ -60,10 +62,18 @@ func (s *session) explain(ctx context.Context, err error, packets int, took time
 	}
 	if s.auth.version() == 3 {
 		if text := s.loginFault(err); text != "" {
-			return fmt.Errorf("%s refuses the login: %s", s.endpoint, text)
+			return because(devices.Login, fmt.Errorf("%s refuses the login: %s", s.endpoint, text))
 		}
 	}
 	return fmt.Errorf("ask %s: %w", s.endpoint, err)
+}
+
+// silentReason is why there is no answer: a device that answers without a login refuses it.
+func (s *session) silentReason() devices.Reason {
+	if s.auth.version() == 3 && s.met {
+		return devices.Login
+	}
+	return devices.NoAnswer
 }
 
 // silence says what a missing answer may mean.

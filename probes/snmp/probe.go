@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"hwsagent/probes"
+	"hwsagent/probes/devices"
 	"hwsagent/redact"
 )
 
@@ -22,22 +23,24 @@ type Probe struct {
 	log     *slog.Logger
 	hide    *redact.Holder
 	version string
-	silence silence
+	contact devices.Contact
 }
 
 // Plans makes probes that share what they read of files, and the modules: those of devices that
 // differ in nothing but the target. It is for one goroutine. The zero value is ready for use.
 type Plans struct {
-	config Config // of plan, without a target
+	config Config // of plan, without what differs between devices
 	plan   *plan
 }
 
 // New checks c, reads the files of modules that it names, and makes its probe. Nothing is
-// sent before the first Collect.
-func New(c Config, logger *slog.Logger) (*Probe, error) { return new(Plans).New(c, logger) }
+// sent before the first Collect. A nil pace is no limit.
+func New(c Config, pace *devices.Pace, logger *slog.Logger) (*Probe, error) {
+	return new(Plans).New(c, pace, logger)
+}
 
 // New is the function New; files that the probe made last has read are not read again.
-func (s *Plans) New(c Config, logger *slog.Logger) (*Probe, error) {
+func (s *Plans) New(c Config, pace *devices.Pace, logger *slog.Logger) (*Probe, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
@@ -45,11 +48,14 @@ func (s *Plans) New(c Config, logger *slog.Logger) (*Probe, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Auth = plan.auth
+	if !c.Auth.own() {
+		c.Auth = plan.auth
+	}
 	session, err := newSession(&c, logger)
 	if err != nil {
 		return nil, err
 	}
+	session.pace = pace
 	p := &Probe{session: session, log: logger, hide: redact.Hold(&c), version: plan.version}
 	for _, m := range plan.modules {
 		p.modules = append(p.modules, newEmitter(m))
@@ -61,6 +67,9 @@ func (s *Plans) New(c Config, logger *slog.Logger) (*Probe, error) {
 // of is the plan of c: the last one if it is for the same.
 func (s *Plans) of(c Config, logger *slog.Logger) (*plan, error) {
 	c.Target = ""
+	if c.Auth.own() { // may differ from device to device; the plan has none of it
+		c.Auth = Auth{Version: c.Auth.version()}
+	}
 	if s.plan != nil && reflect.DeepEqual(s.config, c) {
 		return s.plan, nil
 	}
@@ -108,20 +117,13 @@ func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 }
 
 func (p *Probe) collect(ctx context.Context, r *probes.Round) error {
+	defer p.contact.Report(r)
 	start := time.Now()
-	if err := p.silence.wait(start); err != nil {
+	if err := p.contact.Wait(start); err != nil {
 		return err
 	}
-	if p.session.tune(walkParams{}); p.silence.impatient() {
-		p.session.retries = 0
-	}
-	if err := p.session.begin(ctx); err != nil {
-		return err
-	}
-	err := p.session.get(ctx, []string{sysUpTime}, newHarvest())
-	if !errors.Is(err, context.Canceled) { // the agent's end says nothing about the device
-		p.silence.heard(start, err)
-	}
+	err := p.greet(ctx)
+	p.note(start, err)
 	if err != nil {
 		return err
 	}
@@ -136,6 +138,30 @@ func (p *Probe) collect(ctx context.Context, r *probes.Round) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// greet asks the device for its sysUpTime.
+func (p *Probe) greet(ctx context.Context) error {
+	if p.session.tune(walkParams{}); p.contact.Impatient() {
+		p.session.retries = 0
+	}
+	if err := p.session.begin(ctx); err != nil {
+		return err
+	}
+	return p.session.get(ctx, []string{sysUpTime}, newHarvest())
+}
+
+// note takes over what came of a greeting at now.
+func (p *Probe) note(now time.Time, err error) {
+	switch why := reasonOf(err); {
+	case err == nil:
+		p.contact.Answered(now)
+	case errors.Is(err, context.Canceled): // the agent's end says nothing about the device
+	case why == devices.Secret || why == devices.Name || why == devices.Limit: // it was not asked
+		p.contact.Unasked(now, why)
+	default:
+		p.contact.Failed(now, why, p.hide.Secrets().Error(err))
+	}
 }
 
 // read reads one module. A module that was read only in part gives nothing: missing

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/gosnmp/gosnmp"
+
+	"hwsagent/probes/devices"
 )
 
 // session is the kept connection to one device. It is used by one goroutine at a time.
@@ -37,6 +39,7 @@ type session struct {
 	config        Config
 	// unconnected takes answers from any address.
 	unconnected bool
+	pace        *devices.Pace
 	// renewed says that this round has used its one new connection.
 	renewed bool
 	stats   stats
@@ -73,7 +76,7 @@ func (s *session) begin(ctx context.Context) error {
 	s.renewed = false
 	now, err := s.auth.load()
 	if err != nil {
-		return err
+		return because(devices.Secret, err)
 	}
 	if now != s.secrets {
 		s.close()
@@ -93,7 +96,7 @@ func (s *session) connect(ctx context.Context) error {
 	}
 	s.auth.apply(g, s.secrets)
 	if err := g.Connect(); err != nil {
-		return fmt.Errorf("connect to %s: %w", s.endpoint, err)
+		return because(connectReason(err), fmt.Errorf("connect to %s: %w", s.endpoint, err))
 	}
 	if s.unconnected && s.endpoint.network == "udp" {
 		if err := unconnect(g); err != nil {
@@ -161,6 +164,9 @@ func (s *session) request(ctx context.Context, size int, do func(g *gosnmp.GoSNM
 			if err := s.connect(ctx); err != nil {
 				return nil, size, err
 			}
+		}
+		if err := s.pace.Wait(ctx); err != nil {
+			return nil, size, err
 		}
 		p, err := s.send(ctx, func(g *gosnmp.GoSNMP) (*gosnmp.SnmpPacket, error) { return do(g, size) })
 		if err == nil && p.PDUType != gosnmp.GetResponse {

@@ -10,42 +10,8 @@ import (
 	"github.com/gosnmp/gosnmp"
 
 	"hwsagent/probes"
+	"hwsagent/probes/devices"
 )
-
-// A device that is down for a day is asked about every round at first, and then every five
-// minutes; an answer makes it as good as new.
-func TestSilenceGrows(t *testing.T) {
-	var s silence
-	now := time.Unix(1_800_000_000, 0)
-	down := errors.New("no answer")
-	asked := map[int]int{} // by hour
-	for minute := range 24 * 60 {
-		at := now.Add(time.Duration(minute) * time.Minute)
-		if err := s.wait(at); err != nil {
-			if !errors.Is(err, down) || !strings.Contains(err.Error(), "since 2027-01-15 08:00:00") {
-				t.Fatal(err)
-			}
-			continue
-		}
-		if got, want := s.impatient(), minute >= patientRounds; got != want {
-			t.Errorf("minute %d: impatient = %t", minute, got)
-		}
-		s.heard(at, down)
-		asked[minute/60]++
-	}
-	if asked[0] < 15 || asked[0] > 30 {
-		t.Errorf("asked %d times in the first hour", asked[0])
-	}
-	for hour := 1; hour < 24; hour++ {
-		if asked[hour] != 12 {
-			t.Errorf("asked %d times in hour %d", asked[hour], hour)
-		}
-	}
-	s.heard(now, nil)
-	if s != (silence{}) || s.wait(now) != nil || s.impatient() {
-		t.Errorf("%+v after an answer", s)
-	}
-}
 
 // A dead device costs its retries twice, then one packet, then none until it is time; it is read
 // again in the first round in which it is asked and answers.
@@ -55,12 +21,8 @@ func TestDeadDeviceCostsLess(t *testing.T) {
 	c := a.config("system")
 	c.Retries = new(2)
 	p := newProbe(t, c)
-	for round, want := range []int{3, 3, 1, 0} {
+	for round, want := range []int{3, 3, 1} {
 		before := a.faultsSoFar()
-		if round == 3 { // as if it had been silent for an hour
-			p.silence.since = p.silence.since.Add(-time.Hour)
-			p.silence.heard(time.Now(), p.silence.reason)
-		}
 		if _, err := collect(t, p); err == nil {
 			t.Fatal("no error")
 		}
@@ -68,11 +30,16 @@ func TestDeadDeviceCostsLess(t *testing.T) {
 			t.Errorf("round %d: %d packets, want %d", round, got, want)
 		}
 	}
+	p.contact.Failed(time.Now().Add(time.Hour), devices.NoAnswer, errors.New("no answer")) // as if time had passed
 	a.misbehave(nil)
-	if _, err := collect(t, p); err == nil || !strings.Contains(err.Error(), "not asked before") {
+	r, err := collectAll(t, p)
+	if err == nil || !strings.Contains(err.Error(), "not asked before") {
 		t.Errorf("%v", err)
 	}
-	p.silence.next = time.Now()
+	if got := lines(r); got[`hwsagent_device_up{}`] != 0 || got[`hwsagent_device_down{reason="timeout"}`] != 1 {
+		t.Errorf("%v", got)
+	}
+	p.contact.Ask()
 	if _, err := collect(t, p); err != nil {
 		t.Error(err)
 	}
@@ -86,10 +53,11 @@ func TestCanceledIsNoSilence(t *testing.T) {
 	p := newProbe(t, newFakeAgent(t).config("system"))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := p.Collect(ctx, probes.NewRound(0)); !errors.Is(err, context.Canceled) {
+	r := probes.NewRound(0)
+	if err := p.Collect(ctx, r); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	if p.silence.rounds != 0 {
-		t.Errorf("%+v", p.silence)
+	if p.contact.Wait(time.Now()) != nil || len(r.Samples()) != 0 {
+		t.Errorf("%+v", p.contact)
 	}
 }

@@ -260,7 +260,7 @@ func TestSecretsOfFiles(t *testing.T) {
 	}
 	// A login by name is hidden in what a device says, as one in the configuration is.
 	path := write(t, "auths:\n  a: {community: "+canary+"}\nmodules:\n  m: {walk: [1.3.6], metrics: []}\n")
-	p, err := New(Config{Target: "127.0.0.1:1", ConfigFiles: []string{path}, Auth: Auth{Name: "a"}, Modules: []string{"m"}}, slog.New(slog.DiscardHandler))
+	p, err := New(Config{Target: "127.0.0.1:1", ConfigFiles: []string{path}, Auth: Auth{Name: "a"}, Modules: []string{"m"}}, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +311,7 @@ func TestPlansAreShared(t *testing.T) {
 		if i == 2 {
 			c.Modules = []string{"m"}
 		}
-		p, err := plans.New(c, slog.New(slog.DiscardHandler))
+		p, err := plans.New(c, nil, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

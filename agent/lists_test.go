@@ -1,0 +1,107 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// names are the probes of the running agent that belong to the list.
+func (r *running) listed() string {
+	var all []string
+	for _, p := range r.runner.Status() {
+		if name, ok := strings.CutPrefix(p.Name, "list/"); ok {
+			all = append(all, name)
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// A list in a file is followed while the agent runs: what it gains and loses comes and goes, the
+// others are left alone; a broken one changes nothing, over a reload, too.
+func TestListInAFile(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "devices.json")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(`[{"targets": ["127.0.0.1:1", "127.0.0.1:2"], "labels": {"site": "a"}}]`)
+	r := &running{t: t, file: filepath.Join(dir, "agent.yaml"), done: make(chan error, 1)}
+	r.extra = "  - {name: list, type: snmp, file_sd_configs: [{files: ['*.json']}], auth: {community_file: '{site}.txt'}, modules: [system], retries: 0, packet_timeout: 10ms, interval: 1h}\n"
+	if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("public"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.configure()
+	startAgentWith(t, r, t.TempDir(), "127.0.0.1:0")
+	put := func(what, text, want string, problems int) {
+		t.Helper()
+		write(text)
+		if err := r.changes.do("a test", r.putLists); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.listed(); got != want || len(r.lists.shown) != problems {
+			t.Errorf("%s: probes %q, problems %v; want %q, %d", what, got, r.lists.shown, want, problems)
+		}
+	}
+	if got := r.listed(); got != "127.0.0.1:1 127.0.0.1:2" {
+		t.Fatalf("%q", got)
+	}
+	kept := r.ids.known["probe list/127.0.0.1:2"].n
+	loaded := r.Status().Config.LoadedAt
+	put("one comes, one goes", `[{"targets": ["127.0.0.1:2", "127.0.0.1:3"], "labels": {"site": "a"}}]`, "127.0.0.1:2 127.0.0.1:3", 0)
+	if n := r.ids.known["probe list/127.0.0.1:2"].n; n != kept {
+		t.Error("a device that stays was replaced")
+	}
+	put("broken", "[{", "127.0.0.1:2 127.0.0.1:3", 1)
+	if got := r.Status().Config.LoadedAt; !got.Equal(loaded) {
+		t.Error("a list counts as a load of the configuration")
+	}
+	if err := r.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.listed(); got != "127.0.0.1:2 127.0.0.1:3" {
+		t.Errorf("after a reload with a broken list: %q", got)
+	}
+	put("a device whose secret has no place", `[{"targets": ["127.0.0.1:4"]}, {"targets": ["127.0.0.1:5"], "labels": {"site": "a"}}]`, "127.0.0.1:5", 1)
+	put("well again", `[]`, "", 0)
+
+	// The loop itself sees a change.
+	write(`[{"targets": ["127.0.0.1:6"], "labels": {"site": "a"}}]`)
+	until(t, "the changed list", func() bool { return r.listed() == "127.0.0.1:6" })
+}
+
+// What check says of a broken list, and that shares do not overlap.
+func TestListsOfAConfiguration(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "x.yml"), []byte("- targets: [a, b, c, d, e, f, g, h]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, index := range []string{"0", "1"} {
+		cfg, _, err := LoadBytes(filepath.Join(dir, "agent.yaml"), []byte("probes: [{type: snmp, modules: [system], auth: {community: public}, file_sd_configs: [{files: [x.yml, y.yml]}], shard: {index: "+index+", total: 2}}]"), testEnv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range cfg.Probes {
+			if p.Target != "" {
+				all = append(all, p.Target)
+			}
+		}
+		if len(cfg.listProblems) != 1 || !strings.Contains(cfg.listProblems[0].Error(), "y.yml: the file does not exist; none of its devices is read until it is right") {
+			t.Errorf("%v", cfg.listProblems)
+		}
+		if cfg.Probes[0].Timeout > cfg.Probes[0].Interval || time.Duration(cfg.Probes[0].Interval) == 0 {
+			t.Errorf("%+v", cfg.Probes[0])
+		}
+	}
+	slices.Sort(all)
+	if got := strings.Join(all, ""); got != "abcdefgh" {
+		t.Errorf("%q", got)
+	}
+}

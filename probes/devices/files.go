@@ -1,0 +1,216 @@
+package devices
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// maxFile bounds a file of targets: MaxListed of them with many labels take less than 4 MiB.
+const maxFile = 16 << 20
+
+// maxFiles bounds the files that one pattern names.
+const maxFiles = 1000
+
+// Files reads files of targets. Of a file that is broken it keeps the last good content. The
+// zero value is ready for use, and safe for concurrent use.
+type Files struct {
+	mu      sync.Mutex
+	known   map[string]*file // by path
+	changes uint64
+}
+
+// file is what is known of one file.
+type file struct {
+	sum    [sha256.Size]byte // of what was read last
+	read   bool              // sum is of something
+	groups []Group           // of the last good content
+	good   bool              // there was one
+	err    error             // of the last reading
+}
+
+// Content is the last good content of a file.
+type Content struct {
+	Path   string
+	Groups []Group
+}
+
+// Problem is something wrong with a file of targets.
+type Problem struct{ File, Text string }
+
+// Error gives file and text.
+func (p Problem) Error() string { return p.File + ": " + p.Text }
+
+// Read reads the files that pattern names now. A file that a plain path names and that is gone
+// is broken, so its devices stay; one of a pattern takes its devices with it.
+func (f *Files) Read(pattern string) (contents []Content, problems []Problem) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	paths, err := f.expand(pattern)
+	if err != nil {
+		problems = append(problems, Problem{pattern, err.Error()})
+	}
+	for _, path := range paths {
+		k := f.look(path)
+		if k.good {
+			contents = append(contents, Content{path, k.groups})
+		}
+		if k.err != nil {
+			problems = append(problems, Problem{path, k.wrong()})
+		}
+	}
+	return contents, problems
+}
+
+// Changes looks at the files of the patterns and returns a number that differs from the one
+// before exactly if what Read returns for one of them may differ.
+func (f *Files) Changes(patterns []string) uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range patterns {
+		paths, _ := f.expand(p) // Read tells
+		for _, path := range paths {
+			f.look(path)
+		}
+	}
+	return f.changes
+}
+
+// wrong says what the file's error means for its devices.
+func (k *file) wrong() string {
+	if !k.good {
+		return k.err.Error() + "; none of its devices is read until it is right"
+	}
+	n := 0
+	for _, g := range k.groups {
+		n += len(g.Targets)
+	}
+	return fmt.Sprintf("%v; the %d targets that it had before stay", k.err, n)
+}
+
+// expand are the files that pattern names. What it does not name any more is forgotten.
+func (f *Files) expand(pattern string) ([]string, error) {
+	if !strings.ContainsAny(pattern, `*?[`) {
+		return []string{pattern}, nil
+	}
+	paths, err := filepath.Glob(pattern)
+	if err != nil {
+		return nil, err
+	}
+	if len(paths) > maxFiles {
+		return paths[:maxFiles], fmt.Errorf("names %d files; only the first %d are read", len(paths), maxFiles)
+	}
+	named := map[string]bool{}
+	for _, p := range paths {
+		named[p] = true
+	}
+	for p := range f.known {
+		if ok, _ := filepath.Match(pattern, p); ok && !named[p] {
+			delete(f.known, p)
+			f.changes++
+		}
+	}
+	if len(paths) == 0 {
+		return nil, errors.New("no file matches the pattern")
+	}
+	return paths, nil
+}
+
+// look reads the file, and parses it if it says something else than before.
+func (f *Files) look(path string) *file {
+	k := f.known[path]
+	if k == nil {
+		k = &file{}
+		if f.known == nil {
+			f.known = map[string]*file{}
+		}
+		f.known[path] = k
+		f.changes++
+	}
+	text, err := readFile(path)
+	if err != nil {
+		if k.err == nil || k.err.Error() != err.Error() {
+			f.changes++
+		}
+		k.err, k.read = err, false
+		return k
+	}
+	sum := sha256.Sum256(text)
+	if k.read && sum == k.sum {
+		return k
+	}
+	f.changes++
+	k.sum, k.read = sum, true
+	groups, err := Parse(text)
+	if k.err = err; err == nil {
+		k.groups, k.good = groups, true
+	}
+	return k
+}
+
+// readFile reads a regular file.
+func readFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, errors.New("the file does not exist")
+	case err != nil:
+		return nil, fmt.Errorf("look at the file: %w", withoutPath(err))
+	case !info.Mode().IsRegular():
+		return nil, errors.New("is not a regular file") // reading a pipe would wait
+	}
+	r, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open the file: %w", withoutPath(err))
+	}
+	defer func() { _ = r.Close() }()
+	text, err := io.ReadAll(io.LimitReader(r, maxFile+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read the file: %w", withoutPath(err))
+	case len(text) > maxFile:
+		return nil, fmt.Errorf("is longer than %d MiB", maxFile>>20)
+	}
+	return text, nil
+}
+
+// withoutPath is the cause of an error that repeats the path.
+func withoutPath(err error) error {
+	var p *os.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// Parse reads a list of groups in YAML or JSON (which is YAML). A file that is empty is no
+// list: a program that writes it in place may be about to.
+func Parse(text []byte) ([]Group, error) {
+	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil, errors.New("the file is empty; write [] for no devices")
+	}
+	var groups []Group
+	if err := yaml.Load(text, &groups, yaml.WithKnownFields()); err != nil {
+		return nil, fmt.Errorf("parse: %w; a file of targets has the form [{targets: [192.0.2.7], labels: {site: fra1}}]", err)
+	}
+	if groups == nil {
+		return nil, errors.New("the file has no list; write [] for no devices")
+	}
+	for i, g := range groups {
+		for name, value := range g.Labels {
+			if why := wrongLabel(name, value); why != "" {
+				return nil, fmt.Errorf("group %d, label %q: %s", i+1, name, why)
+			}
+		}
+	}
+	return groups, nil
+}
