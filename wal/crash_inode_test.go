@@ -33,6 +33,15 @@ func fresh(b []byte) *inode {
 	return &inode{data: slices.Clone(b), durable: slices.Clone(b)}
 }
 
+// memory is about how much it takes, in bytes.
+func (i *inode) memory() int {
+	n := cap(i.data) + cap(i.durable)
+	for _, c := range i.changes {
+		n += cap(c.sectors)
+	}
+	return n
+}
+
 func (i *inode) write(p []byte, off int) {
 	i.data = extend(i.data, off+len(p))
 	copy(i.data[off:], p)

@@ -51,6 +51,7 @@ type memDir struct {
 	chance *rand.Rand
 
 	freeBytes int64
+	handles   int // files that are open
 }
 
 // entryChange is one change of a directory's entries.
@@ -69,6 +70,27 @@ func (d *memDir) files() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.entries)
+}
+
+// memory is about how much memory the files take, in bytes; mu is held.
+func (d *memDir) memory() (n int) {
+	counted := map[*inode]bool{}
+	count := func(i *inode) {
+		if !counted[i] {
+			counted[i] = true
+			n += i.memory()
+		}
+	}
+	for _, i := range d.entries {
+		count(i)
+	}
+	for _, i := range d.durable {
+		count(i)
+	}
+	for _, c := range d.changes {
+		count(c.i)
+	}
+	return n
 }
 
 // crash is what is left after a power cut of a disk that had written nothing but what
@@ -184,7 +206,10 @@ func (d *memDir) open(name string, flag int) (file, error) {
 			return nil, err
 		}
 	}
-	return &memFile{d, i, name}, nil
+	d.mu.Lock()
+	d.handles++
+	d.mu.Unlock()
+	return &memFile{d: d, i: i, name: name}, nil
 }
 
 func (d *memDir) find(name string, flag int) (i *inode, created bool, err error) {
@@ -262,6 +287,7 @@ type memFile struct {
 	d    *memDir
 	i    *inode
 	name string
+	shut bool
 }
 
 func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
@@ -334,4 +360,13 @@ func (f *memFile) Size() (int64, error) {
 	return int64(len(f.i.data)), nil
 }
 
-func (f *memFile) Close() error { return nil }
+func (f *memFile) Close() error {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	if f.shut {
+		return fs.ErrClosed
+	}
+	f.shut = true
+	f.d.handles--
+	return nil
+}
