@@ -166,8 +166,10 @@ func (r *Report) checkConfig(o CheckOptions) *Config {
 	for _, w := range warns {
 		g.Steps = append(g.Steps, Step{Name: "warning", Result: Warn, Text: ConfigError{File: w.File, Line: w.Line, Column: w.Column, Path: w.Path, Message: w.Message}.Error(), Try: w.Hint})
 	}
-	for _, p := range cfg.listProblems {
-		g.Steps = append(g.Steps, Step{Name: "list of targets", Result: Warn, Text: p.Error(), Try: "correct the file: a running agent reads it again when it changes, and keeps what it had before"})
+	if cfg != nil {
+		for _, p := range cfg.listProblems {
+			g.Steps = append(g.Steps, Step{Name: "list of targets", Result: Warn, Text: p.Error(), Try: "correct the file: a running agent reads it again when it changes, and keeps what it had before"})
+		}
 	}
 	r.Groups = append(r.Groups, g)
 	return cfg
