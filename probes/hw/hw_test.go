@@ -78,7 +78,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s has the unit %s", f.Name, f.Unit)
 		}
 	}
-	if int(VoltageNominal)+1 != len(table) || int(Host)+1 != len(kinds) {
+	if int(OpticalPowerLimit)+1 != len(table) || int(Host)+1 != len(kinds) {
 		t.Error("a constant and its table differ in length")
 	}
 }

@@ -35,6 +35,8 @@ const (
 	Intrusion     // a contact that tells whether a case was opened
 	PCIDevice
 	PowerMeter // a sensor of electric power or energy that belongs to no other component
+	Module     // a card, a unit of a stack, or another part of a device that has a state and no kind of its own
+	Frequency  // a sensor, as of a mains
 
 	// Host is the whole machine. It is no component: its metrics have no hw_id.
 	Host
@@ -43,11 +45,17 @@ const (
 var kinds = [...]string{
 	"battery", "cpu", "disk_controller", "enclosure", "fan", "gpu", "logical_disk", "memory", "network",
 	"physical_disk", "power_supply", "tape_drive", "temperature", "voltage",
-	"cooling_device", "current", "humidity", "intrusion", "pci_device", "power_meter", "host",
+	"cooling_device", "current", "humidity", "intrusion", "pci_device", "power_meter", "module", "frequency", "host",
 }
 
 // String is the value of the label hw_type.
 func (k Kind) String() string { return kinds[k] }
+
+// KindOf is the kind of that name.
+func KindOf(name string) (Kind, bool) {
+	i := slices.Index(kinds[:], name)
+	return Kind(max(i, 0)), i >= 0
+}
 
 func (k Kind) host() bool { return k == Host }
 
@@ -110,6 +118,9 @@ const (
 	VoltageNow
 	VoltageLimit
 	VoltageNominal
+	FrequencyNow
+	OpticalPower
+	OpticalPowerLimit
 )
 
 // instrument is what OpenTelemetry calls the form of a metric.
@@ -237,4 +248,7 @@ var table = [...]row{
 	VoltageNow:                  {"hw.voltage", false, gauge, "V", false, "hw_sensor_location", nil, "Voltage."},
 	VoltageLimit:                {"hw.voltage.limit", false, gauge, "V", false, "hw_sensor_location hw_limit_type", nil, "Voltage that is a limit."},
 	VoltageNominal:              {"hw.voltage.nominal", false, gauge, "V", false, "hw_sensor_location", nil, "Voltage that is meant."},
+	FrequencyNow:                {"hw.frequency", true, gauge, "Hz", false, "hw_sensor_location", nil, "Frequency, as of an alternating current."},
+	OpticalPower:                {"hw.optical_power.dbm", true, gauge, "{dBm}", false, "hw_sensor_location", nil, "Power of light in decibels above a milliwatt."},
+	OpticalPowerLimit:           {"hw.optical_power_limit.dbm", true, gauge, "{dBm}", false, "hw_sensor_location hw_limit_type", nil, "Power of light that is a limit, in decibels above a milliwatt."},
 }

@@ -30,6 +30,9 @@ type Config struct {
 	ConfigFiles []string `yaml:"config_files,omitempty"`
 	// Modules are read in this order; see [Modules] for the names of the built-in ones.
 	Modules []string `yaml:"modules"`
+	// Definitions are directories of definitions of hardware (*.yaml), which the module hardware reads after its own; one of the
+	// same name takes the place of an own one.
+	Definitions []string `yaml:"snmp_definitions,omitempty"`
 	// MaxRepetitions is how many variables one GETBULK asks for, 1 to 255; 0 means what a
 	// module of a file says, or else [DefaultMaxRepetitions]. More than about 30 no longer fits an Ethernet frame.
 	MaxRepetitions int `yaml:"max_repetitions,omitempty"`
@@ -118,7 +121,7 @@ func (c *Config) Validate() error {
 	}
 	for i, m := range c.Modules {
 		key := fmt.Sprintf("modules[%d]", i)
-		switch _, ok := builtin[m]; {
+		switch ok := slices.Contains(Modules(), m); {
 		case !ok && len(c.ConfigFiles) == 0:
 			v.add(key, fmt.Sprintf("there is no module %q; there are %s, and those of an snmp.yml that config_files names", m, strings.Join(Modules(), ", ")))
 		case slices.Contains(c.Modules[:i], m):

@@ -17,10 +17,16 @@ type emitter struct {
 	module  *compiled
 	derived map[string]*probes.Family // of module.derive and extracts, by name
 	round   *probes.Round             // of the running call
+	// device, if set, reads in place of the module's lists.
+	device *libraryReader
 }
 
 func newEmitter(m *compiled) *emitter {
-	return &emitter{module: m, derived: make(map[string]*probes.Family)}
+	e := &emitter{module: m, derived: make(map[string]*probes.Family)}
+	if m.library != nil {
+		e.device = &libraryReader{library: m.library}
+	}
+	return e
 }
 
 // family is what the samples of a metric have in common.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"hwsagent/probes"
+	"hwsagent/probes/snmp/library"
 )
 
 // The model has the structure and the words of snmp_exporter's snmp.yml, so that the
@@ -132,6 +133,7 @@ type compiled struct {
 	tree    node
 	derive  func(*harvest, *emitter)
 	metrics []compiledMetric
+	library *library.Library // of the module hardware, which has nothing else
 }
 
 type compiledMetric struct {

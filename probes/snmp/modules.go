@@ -16,7 +16,9 @@ var builtin = map[string]module{
 }
 
 // Modules are the names of the built-in modules, sorted.
-func Modules() []string { return slices.Sorted(maps.Keys(builtin)) }
+func Modules() []string {
+	return slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(builtin)), hardwareModule)))
+}
 
 // column is one line of a table's description.
 type column struct {

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"hwsagent/probes/snmp/library"
 )
 
 // defaultAuth is the login that snmp_exporter takes where a request names none.
@@ -62,6 +64,12 @@ func newPlan(c *Config) (*plan, error) {
 			}
 		case isOwn:
 			p.modules = append(p.modules, compile(name, own))
+		case name == hardwareModule:
+			known, err := library.Load(c.Definitions...)
+			if err != nil {
+				errs = append(errs, err)
+			}
+			p.modules = append(p.modules, &compiled{name: name, library: known})
 		default:
 			errs = append(errs, unknownModule(files, name))
 		}

@@ -171,12 +171,7 @@ func (p *Probe) read(ctx context.Context, m *emitter, r *probes.Round) error {
 	s.stats = stats{}
 	start := time.Now()
 	s.tune(m.module.params)
-	h := newHarvest()
-	err := s.readModule(ctx, m.module, h)
-	walked := time.Since(start)
-	if err == nil {
-		m.emit(h, r)
-	}
+	walked, err := p.readInto(ctx, m, r)
 	name := m.module.name
 	r.Add(&walkDuration, walked.Seconds(), "module", name)
 	r.Add(&packetsSent, float64(s.stats.sent), "module", name)
@@ -184,6 +179,22 @@ func (p *Probe) read(ctx context.Context, m *emitter, r *probes.Round) error {
 	r.Add(&pdusReturned, float64(s.stats.pdus), "module", name)
 	r.Add(&scrapeDuration, time.Since(start).Seconds(), "module", name)
 	return err
+}
+
+// readInto reads one module and adds its samples; walked is how long the device took.
+func (p *Probe) readInto(ctx context.Context, m *emitter, r *probes.Round) (walked time.Duration, err error) {
+	start := time.Now()
+	if m.device != nil {
+		err = m.device.read(ctx, p.session, r)
+		return time.Since(start), err
+	}
+	h := newHarvest()
+	err = p.session.readModule(ctx, m.module, h)
+	walked = time.Since(start)
+	if err == nil {
+		m.emit(h, r)
+	}
+	return walked, err
 }
 
 // What a round costs, under the names that snmp_exporter gives. They are gauges: each

@@ -1,0 +1,222 @@
+package library
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"hwsagent/probes/hw"
+)
+
+// Finding says what became of one object: the account of an evaluation.
+type Finding struct {
+	Definition, MIB, Object string
+	OID                     OID
+	Metric                  hw.Metric // StatusOf for a state
+	Value                   float64   // in the metric's unit
+	Status                  hw.Status
+	Limit                   string // hw_limit_type
+}
+
+// Result is what the library makes of one round's values.
+type Result struct {
+	Reports  []hw.Report
+	Findings []Finding
+}
+
+// Evaluate makes reports of what a device returned.
+func (d *Device) Evaluate(tree *Tree) Result {
+	e := evaluation{tree: tree, ids: map[string]int{}}
+	for _, def := range d.definitions {
+		for _, t := range def.tables {
+			e.table(def, t)
+		}
+	}
+	return e.result
+}
+
+type evaluation struct {
+	tree   *Tree
+	ids    map[string]int // how often an ID was given to a kind
+	result Result
+}
+
+// table adds the components of one table, row by row.
+func (e *evaluation) table(d *Definition, t *table) {
+	for _, index := range t.rows(e.tree) {
+		r := row{e.tree, t, index}
+		if !r.passes(t.when) {
+			continue
+		}
+		e.row(d, r)
+	}
+}
+
+// rows are the indexes that any column of a value has, in order.
+func (t *table) rows(tree *Tree) (all []OID) {
+	for _, v := range t.values {
+		base := v.column.base(t)
+		for _, x := range tree.below(base) {
+			if len(x.OID) > len(base) {
+				all = append(all, x.OID[len(base):])
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b OID) int { return slices.Compare(a, b) })
+	return slices.CompactFunc(all, func(a, b OID) bool { return slices.Equal(a, b) })
+}
+
+// passes reports whether the row meets all conditions.
+func (r row) passes(all []condition) bool {
+	for _, c := range all {
+		v := r.at(c.column)
+		if has := v != nil && c.values[strings.ToLower(v.text())]; has == c.not {
+			return false
+		}
+	}
+	return true
+}
+
+// row adds the component of a row, and those of its sensors.
+func (e *evaluation) row(d *Definition, r row) {
+	main := hw.Report{Component: hw.Component{Kind: r.table.kind, Name: r.table.name.render(r)}}
+	if main.Name == "" {
+		main.Name = r.table.object + " " + r.index.String()
+	}
+	for _, f := range r.table.facts {
+		if text := f.text.render(r); text != "" {
+			main.Facts = append(main.Facts, f.label, text)
+		}
+	}
+	var sensors []hw.Report
+	said := false
+	for _, v := range r.table.values {
+		x := r.at(v.column)
+		if x == nil || v.not[strings.ToLower(x.text())] || !r.passes(v.when) {
+			continue
+		}
+		f, q, ok := v.finding(r, x)
+		if !ok {
+			continue
+		}
+		f.Definition, f.MIB = d.Name, r.table.mib
+		e.result.Findings = append(e.result.Findings, f)
+		into := &main
+		kind := v.kindFor(r.table, q)
+		if sensor := v.sensor.render(r); sensor != "" || kind != r.table.kind {
+			name := strings.TrimSpace(main.Name + " " + sensor)
+			i := slices.IndexFunc(sensors, func(s hw.Report) bool { return s.Kind == kind && s.Name == name })
+			if i < 0 {
+				i = len(sensors)
+				sensors = append(sensors, hw.Report{Component: hw.Component{Kind: kind, Name: name}})
+			}
+			into = &sensors[i]
+		} else {
+			said = true
+		}
+		take(into, f, v.at)
+	}
+	if said || len(main.Facts) > 0 {
+		main.ID = e.id(d, &main, r.index)
+		e.result.Reports = append(e.result.Reports, main)
+	}
+	for _, s := range sensors {
+		s.ID, s.Parent = e.id(d, &s, r.index), main.ID
+		e.result.Reports = append(e.result.Reports, s)
+	}
+}
+
+// take adds what was found to a report.
+func take(p *hw.Report, f Finding, at string) {
+	if f.Metric == hw.StatusOf {
+		p.Status = p.Status.Join(f.Status)
+		return
+	}
+	var attributes []string
+	if at != "" {
+		attributes = append(attributes, "hw_sensor_location", at)
+	}
+	if f.Limit != "" {
+		attributes = append(attributes, "hw_limit_type", f.Limit)
+	}
+	same := func(x hw.Reading) bool { return x.Metric == f.Metric && slices.Equal(x.Attributes, attributes) }
+	if !slices.ContainsFunc(p.Readings, same) { // two objects that say the same: the first one counts
+		p.Add(f.Metric, f.Value, attributes...)
+	}
+}
+
+// id is made of the definition and the component's name, which outlive a restart that numbers the rows
+// anew; components that share a name get the index of their row on top.
+func (e *evaluation) id(d *Definition, p *hw.Report, index OID) string {
+	id := d.Name + "/" + p.Name
+	key := p.Kind.String() + "/" + id
+	if e.ids[key]++; e.ids[key] == 1 {
+		return id
+	}
+	id += "#" + index.String()
+	key = p.Kind.String() + "/" + id
+	if e.ids[key]++; e.ids[key] > 1 {
+		id += "#" + string(rune('0'+min(e.ids[key], 9)))
+	}
+	return id
+}
+
+// finding is what a variable says; ok is false if it says nothing.
+func (v *value) finding(r row, x *Variable) (f Finding, q *quantity, ok bool) {
+	f = Finding{Object: v.object, OID: x.OID, Limit: v.limit}
+	if v.states != nil {
+		f.Metric = hw.StatusOf
+		status, known := v.states[strings.ToLower(x.text())]
+		if !known {
+			status = v.other
+		}
+		f.Status = status
+		return f, nil, status != 0
+	}
+	if q = v.quantity; v.metricBy != nil {
+		if q, ok = chosen(v.metricBy, r); !ok {
+			return f, nil, false
+		}
+	}
+	n, ok := x.number()
+	if !ok {
+		return f, nil, false
+	}
+	if v.signed && n > math.MaxInt32 && n <= math.MaxUint32 {
+		n -= 1 << 32
+	}
+	if v.scaleBy != nil {
+		by, ok := chosen(v.scaleBy, r)
+		if !ok {
+			return f, nil, false
+		}
+		n = scaled(n, by)
+	}
+	if v.precision != nil {
+		if p := r.at(*v.precision); p != nil && p.Numeric && p.Number > 0 {
+			n /= math.Pow10(int(min(p.Number, 9)))
+		}
+	}
+	f.Value = scaled(n, v.scale) + v.offset
+	if f.Metric = q.metric; v.limit != "" {
+		f.Metric = q.limit
+	}
+	return f, q, true
+}
+
+// scaled is n times by. Where 1/by is a whole number it divides, which rounds once: 235 / 10 is 23.5.
+func scaled(n, by float64) float64 {
+	if inverse := math.Round(1 / by); math.Abs(by) < 1 && inverse != 0 && 1/inverse == by {
+		return n / inverse
+	}
+	return n * by
+}
+
+func chosen[T any](c *choice[T], r row) (v T, ok bool) {
+	x := r.at(c.column)
+	if x == nil {
+		return v, false
+	}
+	v, ok = c.values[strings.ToLower(x.text())]
+	return v, ok
+}

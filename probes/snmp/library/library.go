@@ -1,0 +1,110 @@
+package library
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+//go:embed definitions/*.yaml
+var embedded embed.FS
+
+// Library is a set of definitions that belong together. It is never changed: devices share it.
+type Library struct {
+	definitions []*Definition // by name
+	byName      map[string]*Definition
+}
+
+// maxFiles bounds the files of one directory.
+const maxFiles = 2000
+
+// Load reads the embedded definitions and then the files *.yaml and *.yml of directories, in order; a later
+// definition takes the place of an earlier one of its name. The error has every mistake of every file.
+func Load(dirs ...string) (*Library, error) {
+	own, err := fs.Sub(embedded, "definitions")
+	if err != nil {
+		return nil, fmt.Errorf("open the built-in definitions: %w", err)
+	}
+	l := &Library{byName: map[string]*Definition{}}
+	var errs []error
+	errs = append(errs, l.read(own, ""))
+	for _, dir := range dirs {
+		if info, err := os.Stat(dir); err != nil {
+			errs = append(errs, fmt.Errorf("read definitions: %w", err))
+		} else if !info.IsDir() {
+			errs = append(errs, fmt.Errorf("read definitions: %s is not a directory", dir))
+		} else {
+			errs = append(errs, l.read(os.DirFS(dir), dir))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	l.definitions = slices.SortedFunc(maps.Values(l.byName), func(a, b *Definition) int { return strings.Compare(a.Name, b.Name) })
+	return l, l.check()
+}
+
+// read takes the definitions of one directory.
+func (l *Library) read(dir fs.FS, name string) error {
+	entries, err := fs.ReadDir(dir, ".")
+	if err != nil {
+		return fmt.Errorf("read definitions: %w", err)
+	}
+	var errs []error
+	here := map[string]string{}
+	for _, e := range entries {
+		if ext := filepath.Ext(e.Name()); e.IsDir() || ext != ".yaml" && ext != ".yml" {
+			continue
+		}
+		file := filepath.Join(name, e.Name())
+		if len(here) == maxFiles {
+			return fmt.Errorf("read definitions: %s has more than %d files", name, maxFiles)
+		}
+		info, err := e.Info()
+		if err == nil && info.Size() > maxFileBytes {
+			err = fmt.Errorf("%s has %d bytes, more than %d; split it", file, info.Size(), maxFileBytes)
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		text, err := fs.ReadFile(dir, e.Name())
+		if err != nil {
+			errs = append(errs, fmt.Errorf("read definitions: %w", err))
+			continue
+		}
+		d, err := Parse(file, text)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if first := here[d.Name]; first != "" {
+			errs = append(errs, fmt.Errorf("%s:%d: %s has a definition %s, too", file, d.line, first, d.Name))
+		}
+		here[d.Name] = file
+		l.byName[d.Name] = d
+	}
+	return errors.Join(errs...)
+}
+
+// check finds includes that lead nowhere. Circles are harmless: a definition counts once.
+func (l *Library) check() error {
+	var errs []error
+	for _, d := range l.definitions {
+		for _, name := range d.includes {
+			if l.byName[name] == nil {
+				errs = append(errs, fmt.Errorf("%s:%d: includes %s, which no file defines", d.file, d.line, name))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Definitions are all, by name.
+func (l *Library) Definitions() []*Definition { return l.definitions }

@@ -1,0 +1,90 @@
+package library
+
+import (
+	"regexp"
+
+	"hwsagent/probes/hw"
+)
+
+// Definition is what is known of one family of devices, or of one standard MIB.
+type Definition struct {
+	Name     string // the word by which others include it
+	Vendor   string // "" for a standard
+	detects  []detect
+	includes []string
+	tables   []*table
+	file     string
+	line     int
+}
+
+// detect is one way to recognise a device; what is not said counts as met.
+type detect struct {
+	objectIDs []OID          // sysObjectID is one of these or below it
+	descr     *regexp.Regexp // sysDescr matches
+	present   OID            // the device has this object
+	always    bool
+	family    string
+}
+
+// table is one table of a MIB, or a group of scalars, which is a table with the index 0.
+type table struct {
+	object  string // its name in the MIB
+	mib     string
+	entry   OID
+	scalar  bool
+	kind    hw.Kind
+	name    template
+	when    []condition
+	values  []*value
+	facts   []fact
+	columns []OID // what is read: of the values, the name, conditions and facts
+}
+
+// fact is a label of hw_component_info.
+type fact struct {
+	label string
+	text  template
+}
+
+// column is a column of the table by its number below the entry, or of another table by its OID; the index
+// is the row's.
+type column struct {
+	arcs     OID
+	absolute bool
+}
+
+// condition keeps the rows whose column has one of the values, or, negated, none of them.
+type condition struct {
+	column column
+	values map[string]bool
+	not    bool
+}
+
+// value is one column that is a reading, a limit or a state.
+type value struct {
+	object   string
+	column   column
+	quantity *quantity // nil for a state and where metricBy says it
+	states   map[string]hw.Status
+	other    hw.Status // of a value that states does not have
+	scale    float64
+	offset   float64
+	signed   bool
+	limit    string
+	at       string   // hw_sensor_location
+	sensor   template // the value is a component of its own, with this name
+	kind     hw.Kind  // of that component
+	hasKind  bool
+	not      map[string]bool
+	when     []condition
+
+	metricBy  *choice[*quantity]
+	scaleBy   *choice[float64]
+	precision *column // how many of the digits are decimals
+}
+
+// choice takes a property from another column of the row.
+type choice[T any] struct {
+	column column
+	values map[string]T
+}

@@ -1,0 +1,260 @@
+package library
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"hwsagent/probes/hw"
+)
+
+// Bounds of a file of definitions.
+const (
+	maxFileBytes = 1 << 20
+	maxTables    = 500 // of one definition
+	maxValues    = 200 // of one table
+	maxIncludes  = 50
+)
+
+// Parse reads the definition in a file. The error has every mistake, as file:line: text.
+func Parse(file string, text []byte) (*Definition, error) {
+	r := &reader{file: file}
+	if len(text) > maxFileBytes {
+		return nil, fmt.Errorf("%s: the file has %d bytes, more than %d; split it", file, len(text), maxFileBytes)
+	}
+	var top yaml.Node
+	if err := yaml.Load(text, &top, yaml.WithAllDocuments(false)); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if bytes.Contains(text, []byte("<<:")) {
+		return nil, fmt.Errorf("%s: the dialect has no merge keys; write includes", file)
+	}
+	root := &top
+	if top.Kind == yaml.DocumentNode && len(top.Content) == 1 {
+		root = top.Content[0]
+	}
+	d := r.definition(root)
+	return d, errors.Join(r.errs...)
+}
+
+func (r *reader) definition(n *yaml.Node) *Definition {
+	d := &Definition{file: r.file, line: n.Line}
+	var mib string
+	var tables *yaml.Node
+	r.mapping(n, "a definition", fields{
+		"definition": func(v *yaml.Node) { d.Name = r.text(v) },
+		"vendor":     func(v *yaml.Node) { d.Vendor = r.text(v) },
+		"mib":        func(v *yaml.Node) { mib = r.text(v) },
+		"detect":     func(v *yaml.Node) { r.list(v, func(i *yaml.Node) { d.detects = append(d.detects, r.detect(i)) }) },
+		"includes":   func(v *yaml.Node) { d.includes = r.texts(v) },
+		"tables":     func(v *yaml.Node) { tables = v },
+	})
+	if d.Name == "" || strings.Trim(d.Name, "abcdefghijklmnopqrstuvwxyz0123456789_-") != "" {
+		r.fail(n, "definition: must be a name of small letters, digits, - and _")
+	}
+	if len(d.includes) > maxIncludes {
+		r.fail(n, "a definition includes at most %d others", maxIncludes)
+	}
+	if tables != nil {
+		r.list(tables, func(i *yaml.Node) {
+			if len(d.tables) == maxTables {
+				r.fail(i, "a definition has at most %d tables", maxTables)
+			} else if len(d.tables) < maxTables {
+				d.tables = append(d.tables, r.table(i, mib))
+			}
+		})
+	}
+	return d
+}
+
+func (r *reader) detect(n *yaml.Node) (d detect) {
+	r.mapping(n, "an entry of detect", fields{
+		"sysObjectID": func(v *yaml.Node) { d.objectIDs = r.oids(v) },
+		"sysDescr": func(v *yaml.Node) {
+			re, err := regexp.Compile("(?i:" + r.text(v) + ")")
+			if err != nil {
+				r.fail(v, "sysDescr is no regular expression: %v", err)
+			}
+			d.descr = re
+		},
+		"present": func(v *yaml.Node) { d.present = r.oid(v) },
+		"always":  func(v *yaml.Node) { d.always = r.flag(v) },
+		"family":  func(v *yaml.Node) { d.family = r.text(v) },
+	})
+	if len(d.objectIDs) == 0 && d.descr == nil && d.present == nil && !d.always {
+		r.fail(n, "an entry of detect needs sysObjectID, sysDescr, present or always: true")
+	}
+	return d
+}
+
+func (r *reader) table(n *yaml.Node, mib string) *table {
+	t := &table{mib: mib, kind: hw.Module}
+	r.mapping(n, "a table", fields{
+		"table":  func(v *yaml.Node) { t.object = r.text(v) },
+		"mib":    func(v *yaml.Node) { t.mib = r.text(v) },
+		"entry":  func(v *yaml.Node) { t.entry = r.oid(v) },
+		"scalar": func(v *yaml.Node) { t.scalar = r.flag(v) },
+		"kind":   func(v *yaml.Node) { t.kind = r.kind(v) },
+		"name":   func(v *yaml.Node) { t.name = r.template(v) },
+		"only":   func(v *yaml.Node) { t.when = append(t.when, r.conditions(v, false)...) },
+		"not":    func(v *yaml.Node) { t.when = append(t.when, r.conditions(v, true)...) },
+		"facts": func(v *yaml.Node) {
+			r.entries(v, "facts", func(k, v *yaml.Node) {
+				label := "hw_" + k.Value
+				if !hw.Info.Allows(t.kind, []string{label, ""}) {
+					r.fail(k, "%q is no label of hw_component_info without its hw_", k.Value)
+				}
+				t.facts = append(t.facts, fact{label, r.template(v)})
+			})
+		},
+		"values": func(v *yaml.Node) { r.list(v, func(i *yaml.Node) { t.values = append(t.values, r.value(i)) }) },
+	})
+	switch {
+	case t.object == "" || t.mib == "":
+		r.fail(n, "a table needs the name that its MIB gives it, and mib: of the table or of the definition")
+	case t.entry == nil:
+		r.fail(n, "a table needs entry:, the OID of its rows")
+	case len(t.values) == 0 || len(t.values) > maxValues:
+		r.fail(n, "a table needs 1 to %d values", maxValues)
+	}
+	for _, v := range t.values {
+		r.allowed(n, t, v)
+	}
+	t.columns = t.read()
+	return t
+}
+
+// allowed checks that the vocabulary lets such a component have such a reading.
+func (r *reader) allowed(n *yaml.Node, t *table, v *value) {
+	var all []*quantity
+	if v.quantity != nil {
+		all = append(all, v.quantity)
+	}
+	for _, q := range v.metricBy.all() {
+		all = append(all, q)
+	}
+	for _, q := range all {
+		m, attributes := q.metric, []string(nil)
+		if v.limit != "" {
+			m, attributes = q.limit, []string{"hw_limit_type", v.limit}
+		}
+		if v.at != "" {
+			attributes = append(attributes, "hw_sensor_location", v.at)
+		}
+		if k := v.kindFor(t, q); m == hw.Info || !m.Allows(k, attributes) {
+			r.fail(n, "%s: a component of the kind %s has no such metric with such labels; docs/hardware.md has the table", v.object, k)
+		}
+	}
+}
+
+// all are the properties that it can choose.
+func (c *choice[T]) all() (all []T) {
+	if c != nil {
+		for _, k := range words(c.values) {
+			all = append(all, c.values[k])
+		}
+	}
+	return all
+}
+
+// kindFor is the kind of the component that the value belongs to.
+func (v *value) kindFor(t *table, q *quantity) hw.Kind {
+	switch {
+	case v.hasKind:
+		return v.kind
+	case v.sensor.parts != nil && q != nil, v.metricBy != nil:
+		return q.kind
+	}
+	return t.kind
+}
+
+func (r *reader) value(n *yaml.Node) *value {
+	v := &value{scale: 1, other: hw.Unknown}
+	r.mapping(n, "a value", fields{
+		"object": func(x *yaml.Node) { v.object = r.text(x) },
+		"column": func(x *yaml.Node) { v.column = r.column(x) },
+		"metric": func(x *yaml.Node) { v.quantity = r.quantity(x) },
+		"states": func(x *yaml.Node) { v.states = r.states(x) },
+		"other":  func(x *yaml.Node) { v.other = r.status(x) },
+		"scale":  func(x *yaml.Node) { v.scale = r.number(x) },
+		"offset": func(x *yaml.Node) { v.offset = r.number(x) },
+		"signed": func(x *yaml.Node) { v.signed = r.flag(x) },
+		"limit":  func(x *yaml.Node) { v.limit = r.oneOf(x, limits) },
+		"at":     func(x *yaml.Node) { v.at = r.text(x) },
+		"sensor": func(x *yaml.Node) { v.sensor = r.template(x) },
+		"kind":   func(x *yaml.Node) { v.kind, v.hasKind = r.kind(x), true },
+		"not":    func(x *yaml.Node) { v.not = r.set(x) },
+		"only":   func(x *yaml.Node) { v.when = append(v.when, r.conditions(x, false)...) },
+		"metric_by": func(x *yaml.Node) {
+			v.metricBy = readChoice(r, x, r.quantity)
+		},
+		"scale_by": func(x *yaml.Node) {
+			v.scaleBy = readChoice(r, x, r.number)
+		},
+		"precision_by": func(x *yaml.Node) { c := r.column(x); v.precision = &c },
+	})
+	means := 0
+	for _, said := range []bool{v.quantity != nil, v.states != nil, v.metricBy != nil} {
+		if said {
+			means++
+		}
+	}
+	switch {
+	case v.object == "" || v.column.arcs == nil:
+		r.fail(n, "a value needs object:, its name in the MIB, and column:")
+	case means != 1:
+		r.fail(n, "%s: write one of metric, metric_by and states", v.object)
+	case v.scale == 0:
+		r.fail(n, "%s: scale must not be 0", v.object)
+	}
+	return v
+}
+
+// read are the columns that the table needs.
+func (t *table) read() (all []OID) {
+	seen := map[string]bool{}
+	add := func(c column) {
+		if o := c.base(t); c.arcs != nil && !seen[o.String()] {
+			seen[o.String()] = true
+			all = append(all, o)
+		}
+	}
+	fromTemplate := func(m template) {
+		for _, p := range m.parts {
+			for _, x := range p.refs {
+				if add(x.column); x.pointer != nil {
+					add(*x.pointer)
+				}
+			}
+		}
+	}
+	conditions := func(all []condition) {
+		for _, c := range all {
+			add(c.column)
+		}
+	}
+	fromTemplate(t.name)
+	conditions(t.when)
+	for _, f := range t.facts {
+		fromTemplate(f.text)
+	}
+	for _, v := range t.values {
+		add(v.column)
+		fromTemplate(v.sensor)
+		conditions(v.when)
+		if v.metricBy != nil {
+			add(v.metricBy.column)
+		}
+		if v.scaleBy != nil {
+			add(v.scaleBy.column)
+		}
+		if v.precision != nil {
+			add(*v.precision)
+		}
+	}
+	return all
+}

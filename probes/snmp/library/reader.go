@@ -1,0 +1,227 @@
+package library
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"hwsagent/probes/hw"
+)
+
+// maxMistakes bounds what is told of one file.
+const maxMistakes = 30
+
+// reader reads values off a tree and keeps the mistakes with their lines.
+type reader struct {
+	file  string
+	errs  []error
+	depth int
+}
+
+func (r *reader) fail(n *yaml.Node, format string, args ...any) {
+	if len(r.errs) < maxMistakes {
+		r.errs = append(r.errs, fmt.Errorf("%s:%d: %s", r.file, n.Line, fmt.Sprintf(format, args...)))
+	}
+}
+
+// fields are what reads the values of a mapping, by key.
+type fields map[string]func(*yaml.Node)
+
+func (r *reader) mapping(n *yaml.Node, what string, known fields) {
+	r.entries(n, what, func(k, v *yaml.Node) {
+		if read := known[k.Value]; read != nil {
+			read(v)
+		} else {
+			r.fail(k, "%s has no key %.40q; there are %s", what, k.Value, strings.Join(words(known), ", "))
+		}
+	})
+}
+
+func (r *reader) entries(n *yaml.Node, what string, read func(k, v *yaml.Node)) {
+	if n.Kind != yaml.MappingNode {
+		r.fail(n, "%s must be a mapping", what)
+		return
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k := n.Content[i]
+		if seen[k.Value] {
+			r.fail(k, "%s has the key %.40q twice", what, k.Value)
+			continue
+		}
+		seen[k.Value] = true
+		read(k, n.Content[i+1])
+	}
+}
+
+func (r *reader) list(n *yaml.Node, read func(*yaml.Node)) {
+	if n.Kind != yaml.SequenceNode {
+		r.fail(n, "a list is expected here")
+		return
+	}
+	for _, i := range n.Content {
+		read(i)
+	}
+}
+
+func (r *reader) text(n *yaml.Node) string {
+	if n.Kind != yaml.ScalarNode || n.Value == "" {
+		r.fail(n, "a text is expected here")
+		return ""
+	}
+	return n.Value
+}
+
+// texts are those of a list, or a single one.
+func (r *reader) texts(n *yaml.Node) (all []string) {
+	if n.Kind == yaml.ScalarNode {
+		return []string{r.text(n)}
+	}
+	r.list(n, func(i *yaml.Node) { all = append(all, r.text(i)) })
+	return all
+}
+
+func (r *reader) set(n *yaml.Node) map[string]bool {
+	all := map[string]bool{}
+	for _, s := range r.texts(n) {
+		all[strings.ToLower(valueOf(s))] = true
+	}
+	return all
+}
+
+func (r *reader) number(n *yaml.Node) float64 {
+	v, err := strconv.ParseFloat(r.text(n), 64)
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+		r.fail(n, "%.40q is not a number", n.Value)
+	}
+	return v
+}
+
+func (r *reader) flag(n *yaml.Node) bool {
+	return r.oneOf(n, []string{"true", "false"}) == "true"
+}
+
+func (r *reader) oneOf(n *yaml.Node, all []string) string {
+	s := r.text(n)
+	if !slices.Contains(all, s) {
+		r.fail(n, "%.40q is not one of %s", s, strings.Join(all, ", "))
+	}
+	return s
+}
+
+func (r *reader) oid(n *yaml.Node) OID {
+	o, err := ParseOID(r.text(n))
+	if err == nil && len(o) < 4 {
+		err = fmt.Errorf("%s is too short", o)
+	}
+	if err != nil {
+		r.fail(n, "%v", err)
+		return nil
+	}
+	return o
+}
+
+func (r *reader) oids(n *yaml.Node) (all []OID) {
+	if n.Kind == yaml.ScalarNode {
+		return []OID{r.oid(n)}
+	}
+	r.list(n, func(i *yaml.Node) { all = append(all, r.oid(i)) })
+	return all
+}
+
+func (r *reader) column(n *yaml.Node) column { return r.columnText(n, r.text(n)) }
+
+func (r *reader) columnText(n *yaml.Node, s string) column {
+	c, err := parseColumn(s)
+	if err != nil {
+		r.fail(n, "a column is its number, or the OID of one of another table: %v", err)
+	}
+	return c
+}
+
+func (r *reader) template(n *yaml.Node) template {
+	t, err := parseTemplate(r.text(n))
+	if err != nil {
+		r.fail(n, "%.60q: %v", n.Value, err)
+	}
+	return t
+}
+
+func (r *reader) kind(n *yaml.Node) hw.Kind {
+	k, ok := hw.KindOf(r.text(n))
+	if !ok || k == hw.Host {
+		r.fail(n, "%.40q is no kind of component; docs/hardware.md has them", n.Value)
+	}
+	return k
+}
+
+func (r *reader) quantity(n *yaml.Node) *quantity {
+	q, ok := quantities[r.text(n)]
+	if !ok {
+		r.fail(n, "%.40q is no metric; there are %s", n.Value, strings.Join(words(quantities), ", "))
+	}
+	return &q
+}
+
+func (r *reader) status(n *yaml.Node) hw.Status {
+	s := r.text(n)
+	if s == "none" { // the row says nothing of a component
+		return 0
+	}
+	status, ok := statuses[s]
+	if !ok {
+		r.fail(n, "%.40q is no state; there are none, %s", s, strings.Join(words(statuses), ", "))
+	}
+	return status
+}
+
+// named is a value as MIBs write it: its name with its number.
+var named = regexp.MustCompile(`^[\w-]+\((-?\d+)\)$`)
+
+// valueOf is the number of name(number), and any other text as it is.
+func valueOf(s string) string {
+	if m := named.FindStringSubmatch(s); m != nil {
+		return m[1]
+	}
+	return s
+}
+
+// states reads normal(1): ok. A key may also be a number or a text, which is compared without regard to case.
+func (r *reader) states(n *yaml.Node) map[string]hw.Status {
+	all := map[string]hw.Status{}
+	r.entries(n, "states", func(k, v *yaml.Node) {
+		key := strings.ToLower(valueOf(k.Value))
+		if _, twice := all[key]; twice {
+			r.fail(k, "states has the value %.40q twice", key)
+		}
+		all[key] = r.status(v)
+	})
+	return all
+}
+
+// conditions reads {COLUMN: [value, …]}.
+func (r *reader) conditions(n *yaml.Node, not bool) (all []condition) {
+	r.entries(n, "only and not of a table", func(k, v *yaml.Node) {
+		all = append(all, condition{column: r.columnText(k, k.Value), values: r.set(v), not: not})
+	})
+	return all
+}
+
+func readChoice[T any](r *reader, n *yaml.Node, read func(*yaml.Node) T) *choice[T] {
+	c := &choice[T]{values: map[string]T{}}
+	r.mapping(n, "a choice", fields{
+		"column": func(v *yaml.Node) { c.column = r.column(v) },
+		"is": func(v *yaml.Node) {
+			r.entries(v, "is", func(k, v *yaml.Node) { c.values[strings.ToLower(valueOf(k.Value))] = read(v) })
+		},
+	})
+	if c.column.arcs == nil || len(c.values) == 0 {
+		r.fail(n, "column and is are missing")
+	}
+	return c
+}

@@ -1,0 +1,46 @@
+package library
+
+import (
+	"maps"
+	"slices"
+
+	"hwsagent/probes/hw"
+)
+
+// quantity is what a word of the dialect stands for: a row of the vocabulary, its limits, and the
+// kind of a sensor that is a component of its own.
+type quantity struct {
+	metric, limit hw.Metric // limit is hw.Info where there is none
+	kind          hw.Kind
+}
+
+// quantities are the words that a definition may write for a metric. Values are scaled to the
+// metric's unit: ratios from 0 to 1, seconds, degrees Celsius.
+var quantities = map[string]quantity{
+	"temperature": {hw.TemperatureNow, hw.TemperatureLimit, hw.Temperature},
+	"voltage":     {hw.VoltageNow, hw.VoltageLimit, hw.Voltage},
+	"current":     {hw.CurrentNow, hw.CurrentLimit, hw.Current},
+	"power":       {hw.Power, hw.PowerLimit, hw.PowerMeter},
+	"energy":      {hw.Energy, hw.Info, hw.PowerMeter},
+	"fan_speed":   {hw.FanSpeed, hw.FanSpeedLimit, hw.Fan},
+	"fan_ratio":   {hw.FanSpeedRatio, hw.Info, hw.Fan},
+	"humidity":    {hw.HumidityNow, hw.HumidityLimit, hw.Humidity},
+	"frequency":   {hw.FrequencyNow, hw.Info, hw.Frequency},
+	"optical":     {hw.OpticalPower, hw.OpticalPowerLimit, hw.Network},
+	"charge":      {hw.BatteryCharge, hw.BatteryChargeLimit, hw.Battery},
+	"time_left":   {hw.BatteryTimeLeft, hw.Info, hw.Battery},
+	"load":        {hw.PowerSupplyUtilization, hw.Info, hw.PowerSupply},
+	"endurance":   {hw.DiskEndurance, hw.Info, hw.PhysicalDisk},
+	"disk_size":   {hw.DiskSize, hw.Info, hw.PhysicalDisk},
+}
+
+// limits are the values of hw_limit_type.
+var limits = []string{"high.critical", "high.degraded", "low.critical", "low.degraded"}
+
+// statuses are the words for what a state means.
+var statuses = map[string]hw.Status{
+	"ok": hw.OK, "degraded": hw.Degraded, "failed": hw.Failed, "predicted_failure": hw.OK | hw.PredictedFailure,
+	"needs_cleaning": hw.OK | hw.NeedsCleaning, "unknown": hw.Unknown,
+}
+
+func words[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,325 @@
+package snmp
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha1"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"hwsagent/probes"
+	"hwsagent/probes/hw"
+	"hwsagent/probes/snmp/library"
+	"hwsagent/probes/snmp/recording"
+)
+
+// TestOracle reads recorded devices with the module hardware, over the network, and compares with the results
+// that a directory has beside them: NAME.snmprec below tests/snmpsim and NAME.json below tests/data. The directory
+// is no part of the repository: make oracle CORPUS=DIR. It prints recall, wrong values and missing
+// detections by vendor, and fails on an error of a probe or a critical state called ok.
+func TestOracle(t *testing.T) {
+	corpus := os.Getenv("CORPUS")
+	if corpus == "" {
+		t.Skip("needs recordings and results: make oracle CORPUS=DIR")
+	}
+	files, err := filepath.Glob(filepath.Join(corpus, "tests/snmpsim/*.snmprec"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no recordings below %s: %v", corpus, err)
+	}
+	files = slices.DeleteFunc(files, func(f string) bool { return !seen(f) || !strings.Contains(f, os.Getenv("ORACLE_ONLY")) })
+	total := &score{vendors: map[string]*tally{}, tables: map[string]int{}, families: map[string]int{}}
+	work := make(chan string)
+	var lock sync.Mutex
+	var all sync.WaitGroup
+	for range 4 * runtime.GOMAXPROCS(0) {
+		all.Go(func() {
+			for f := range work {
+				judge(t, corpus, f, total, &lock)
+			}
+		})
+	}
+	for _, f := range files {
+		work <- f
+	}
+	close(work)
+	all.Wait()
+	total.print(t, len(files))
+}
+
+// seen reports whether a recording is of the half that may be looked at: the SHA-1 of its system's name begins with an even digit.
+func seen(file string) bool {
+	name, _, _ := strings.Cut(filepath.Base(file), ".")
+	name, _, _ = strings.Cut(name, "_")
+	return sha1.Sum([]byte(name))[0]>>4%2 == 0
+}
+
+// expected is a file of results, as far as it is compared.
+type expected struct {
+	OS struct {
+		Discovery struct {
+			Devices []struct{ OS string } `json:"devices"`
+		} `json:"discovery"`
+	} `json:"os"`
+	Sensors struct {
+		Discovery struct {
+			Sensors []sensorResult `json:"sensors"`
+			States  []struct {
+				Name  string      `json:"state_name"`
+				Value json.Number `json:"state_value"`
+				Means int         `json:"state_generic_value"`
+			} `json:"state_indexes"`
+		} `json:"discovery"`
+	} `json:"sensors"`
+}
+
+type sensorResult struct {
+	Class      string      `json:"sensor_class"`
+	OID        string      `json:"sensor_oid"`
+	Divisor    float64     `json:"sensor_divisor"`
+	Multiplier float64     `json:"sensor_multiplier"`
+	Current    json.Number `json:"sensor_current"`
+	State      string      `json:"state_name"`
+	Descr      string      `json:"sensor_descr"`
+}
+
+// classes are the classes of hardware sensors with the metrics that they may be, and what turns our
+// unit into theirs.
+var classes = map[string]struct {
+	metrics []hw.Metric
+	factor  float64
+}{
+	"state": {nil, 1}, "temperature": {[]hw.Metric{hw.TemperatureNow}, 1}, "voltage": {[]hw.Metric{hw.VoltageNow}, 1},
+	"current": {[]hw.Metric{hw.CurrentNow}, 1}, "power": {[]hw.Metric{hw.Power, hw.PowerSupplyUsage}, 1},
+	"fanspeed": {[]hw.Metric{hw.FanSpeed}, 1}, "humidity": {[]hw.Metric{hw.HumidityNow}, 100}, "charge": {[]hw.Metric{hw.BatteryCharge}, 100},
+	"runtime": {[]hw.Metric{hw.BatteryTimeLeft}, 1. / 60}, "load": {[]hw.Metric{hw.PowerSupplyUtilization, hw.FanSpeedRatio}, 100},
+	"frequency": {[]hw.Metric{hw.FrequencyNow}, 1}, "dbm": {[]hw.Metric{hw.OpticalPower}, 1}, "airflow": {nil, 1},
+}
+
+// tally counts sensors of one vendor or standard.
+type tally struct{ sensors, read, wrong, otherState, criticalOK, devices, complete int }
+
+type score struct {
+	vendors  map[string]*tally
+	tables   map[string]int // of what is not read
+	families map[string]int
+	wrong    []string
+	states   map[string]int
+	errors   int
+	known    int
+}
+
+// judge reads one recording and compares.
+func judge(t *testing.T, corpus, file string, total *score, lock *sync.Mutex) {
+	name := strings.TrimSuffix(filepath.Base(file), ".snmprec")
+	f, err := os.Open(file)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer f.Close()
+	rec, _, err := recording.Parse(f)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	reader, err := readHardware(rec)
+	lock.Lock()
+	defer lock.Unlock()
+	if err != nil {
+		total.errors++
+		t.Errorf("%s: %v", name, err)
+		return
+	}
+	text, err := os.ReadFile(filepath.Join(corpus, "tests/data", name+".json"))
+	if err != nil {
+		return // a recording without results
+	}
+	var want expected
+	if err := json.Unmarshal(text, &want); err != nil {
+		t.Errorf("%s: %v", name, err)
+		return
+	}
+	total.detection(&want, reader.device)
+	total.sensors(name, &want, reader.last.Findings)
+}
+
+// readHardware runs a probe against the recording.
+func readHardware(rec *recording.Recording) (*libraryReader, error) {
+	a, err := recording.Serve(rec)
+	if err != nil {
+		return nil, err
+	}
+	defer a.Close()
+	c := Config{Target: a.Addr(), Modules: []string{hardwareModule}, PacketTimeout: model.Duration(20 * time.Second), MaxRepetitions: 60}
+	p, err := New(c, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	l := p.modules[0].device
+	return l, p.Collect(context.Background(), probes.NewRound(0))
+}
+
+func (s *score) detection(want *expected, got *library.Device) {
+	if len(want.OS.Discovery.Devices) == 1 && got.Vendor != "" {
+		s.known++
+		s.families[got.Vendor+" "+got.Family+" = "+want.OS.Discovery.Devices[0].OS]++
+	}
+}
+
+// severities are the words of state_generic_value.
+var severities = []string{"ok", "warning", "critical", "unknown"}
+
+func severity(s hw.Status) string {
+	switch {
+	case s.Is(hw.Failed):
+		return "critical"
+	case s.Is(hw.Degraded), s.Is(hw.PredictedFailure), s.Is(hw.NeedsCleaning):
+		return "warning"
+	case s.Is(hw.OK):
+		return "ok"
+	}
+	return "unknown"
+}
+
+func (s *score) sensors(name string, want *expected, findings []library.Finding) {
+	byOID := map[string][]library.Finding{}
+	for _, f := range findings {
+		byOID[f.OID.String()] = append(byOID[f.OID.String()], f)
+	}
+	touched := map[string]*tally{}
+	sensors, read := 0, 0
+	for _, x := range want.Sensors.Discovery.Sensors {
+		if _, ok := classes[x.Class]; !ok {
+			continue
+		}
+		oid := strings.TrimPrefix(x.OID, ".")
+		vendor := vendorOf(oid)
+		if s.vendors[vendor] == nil {
+			s.vendors[vendor] = &tally{}
+		}
+		v := s.vendors[vendor]
+		touched[vendor] = v
+		v.sensors++
+		sensors++
+		found := byOID[oid]
+		if len(found) == 0 {
+			arcs := strings.Split(oid, ".")
+			s.tables[x.Class+" "+strings.Join(arcs[:max(min(len(arcs)-1, 12), len(arcs)-3)], ".")+" "+name]++
+			continue
+		}
+		ok, note := s.compare(x, want, found, v)
+		if ok {
+			v.read++
+			read++
+		} else {
+			s.wrong = append(s.wrong, fmt.Sprintf("%s %s %s %q: %s", name, oid, found[0].Object, x.Descr, note))
+		}
+	}
+	for _, v := range touched {
+		v.devices++
+		if sensors > 0 && float64(read) >= 0.9*float64(sensors) {
+			v.complete++
+		}
+	}
+}
+
+// compare counts one sensor that was read; ok is false if the values differ.
+func (s *score) compare(x sensorResult, want *expected, found []library.Finding, v *tally) (ok bool, note string) {
+	if x.Class == "state" {
+		means := 3
+		for _, st := range want.Sensors.Discovery.States {
+			if st.Name == x.State && st.Value == x.Current {
+				means = st.Means
+			}
+		}
+		theirs := severities[min(max(means, 0), 3)]
+		best := ""
+		for _, f := range found {
+			if f.Metric == hw.StatusOf {
+				if best = severity(f.Status); best == theirs {
+					return true, ""
+				}
+			}
+		}
+		if theirs == "critical" && best == "ok" {
+			v.criticalOK++
+		}
+		v.otherState++
+		return false, fmt.Sprintf("STATE %s of %s is %q, theirs %s", x.State, x.Current, best, theirs)
+	}
+	e, err := strconv.ParseFloat(x.Current.String(), 64)
+	if err != nil {
+		e = 0
+	}
+	c := classes[x.Class]
+	step := cmp.Or(x.Multiplier, 1) / cmp.Or(x.Divisor, 1)
+	for _, f := range found {
+		got := f.Value * c.factor
+		if slices.Contains(c.metrics, f.Metric) && (math.Abs(got-e) <= 1e-6*math.Abs(e) || math.Abs(got-e) < math.Abs(step)*1.001) {
+			return true, ""
+		}
+	}
+	v.wrong++
+	f := found[0]
+	return false, fmt.Sprintf("WRONG %s %v is %s %v", x.Class, e, f.Metric.Family().Name, f.Value*c.factor)
+}
+
+// vendorOf is the enterprise of an OID, or the standard MIB.
+func vendorOf(oid string) string {
+	arcs := strings.Split(oid, ".")
+	return strings.Join(arcs[:min(len(arcs), 7)], ".")
+}
+
+func (s *score) print(t *testing.T, recordings int) {
+	var sum tally
+	for _, v := range s.vendors {
+		sum.sensors, sum.read, sum.wrong = sum.sensors+v.sensors, sum.read+v.read, sum.wrong+v.wrong
+		sum.otherState, sum.criticalOK = sum.otherState+v.otherState, sum.criticalOK+v.criticalOK
+		sum.devices, sum.complete = sum.devices+v.devices, sum.complete+v.complete
+	}
+	fmt.Printf("%-28s %7s %7s %7s %6s %7s %8s\n", "vendor", "sensors", "read", "recall", "wrong", "states≠", "crit=ok")
+	for _, name := range slices.SortedFunc(maps.Keys(s.vendors), func(a, b string) int { return s.vendors[b].sensors - s.vendors[a].sensors }) {
+		v := s.vendors[name]
+		fmt.Printf("%-28s %7d %7d %6.1f%% %6d %7d %8d\n", name, v.sensors, v.read, 100*float64(v.read)/float64(v.sensors), v.wrong, v.otherState, v.criticalOK)
+	}
+	fmt.Printf("TOTAL %d recordings, %d errors: sensors %d read %d recall %.2f%% wrong %d (%.2f%%) states that differ %d, critical called ok %d, devices %d, with 90%% %d\n",
+		recordings, s.errors, sum.sensors, sum.read, 100*float64(sum.read)/float64(sum.sensors), sum.wrong,
+		100*float64(sum.wrong)/float64(max(1, sum.read+sum.wrong)), sum.otherState, sum.criticalOK, sum.devices, sum.complete)
+	fmt.Printf("recognised %d devices with results\n", s.known)
+	if dir := os.Getenv("ORACLE_DETAILS"); dir != "" {
+		slices.Sort(s.wrong)
+		write := func(name string, lines []string) {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+				t.Error(err)
+			}
+		}
+		write("differ.txt", s.wrong)
+		write("missing.txt", counted(s.tables))
+		write("families.txt", counted(s.families))
+	}
+	if sum.criticalOK > 0 {
+		t.Errorf("%d critical states are called ok", sum.criticalOK)
+	}
+}
+
+func counted(m map[string]int) (lines []string) {
+	for _, k := range slices.SortedFunc(maps.Keys(m), func(a, b string) int { return cmp.Or(m[b]-m[a], strings.Compare(a, b)) }) {
+		lines = append(lines, fmt.Sprintf("%d %s", m[k], k))
+	}
+	return lines
+}
