@@ -47,8 +47,9 @@ func TestOracle(t *testing.T) {
 	var all sync.WaitGroup
 	for range 4 * runtime.GOMAXPROCS(0) {
 		all.Go(func() {
+			var plans Plans
 			for f := range work {
-				judge(t, corpus, f, total, &lock)
+				judge(t, corpus, f, &plans, total, &lock)
 			}
 		})
 	}
@@ -123,7 +124,7 @@ type score struct {
 }
 
 // judge reads one recording and compares.
-func judge(t *testing.T, corpus, file string, total *score, lock *sync.Mutex) {
+func judge(t *testing.T, corpus, file string, plans *Plans, total *score, lock *sync.Mutex) {
 	name := strings.TrimSuffix(filepath.Base(file), ".snmprec")
 	f, err := os.Open(file)
 	if err != nil {
@@ -136,7 +137,7 @@ func judge(t *testing.T, corpus, file string, total *score, lock *sync.Mutex) {
 		t.Error(err)
 		return
 	}
-	reader, err := readHardware(rec)
+	reader, err := readHardware(plans, rec)
 	lock.Lock()
 	defer lock.Unlock()
 	if err != nil {
@@ -158,14 +159,14 @@ func judge(t *testing.T, corpus, file string, total *score, lock *sync.Mutex) {
 }
 
 // readHardware runs a probe against the recording.
-func readHardware(rec *recording.Recording) (*libraryReader, error) {
+func readHardware(plans *Plans, rec *recording.Recording) (*libraryReader, error) {
 	a, err := recording.Serve(rec)
 	if err != nil {
 		return nil, err
 	}
 	defer a.Close()
 	c := Config{Target: a.Addr(), Modules: []string{hardwareModule}, PacketTimeout: model.Duration(20 * time.Second), MaxRepetitions: 60}
-	p, err := New(c, slog.New(slog.DiscardHandler))
+	p, err := plans.New(c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}
@@ -218,8 +219,7 @@ func (s *score) sensors(name string, want *expected, findings []library.Finding)
 		sensors++
 		found := byOID[oid]
 		if len(found) == 0 {
-			arcs := strings.Split(oid, ".")
-			s.tables[x.Class+" "+strings.Join(arcs[:max(min(len(arcs)-1, 12), len(arcs)-3)], ".")+" "+name]++
+			s.tables[x.Class+" "+oid+" "+name]++
 			continue
 		}
 		ok, note := s.compare(x, want, found, v)

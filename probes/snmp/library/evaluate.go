@@ -182,6 +182,9 @@ func (v *value) finding(r row, x *Variable) (f Finding, q *quantity, ok bool) {
 	if !ok {
 		return f, nil, false
 	}
+	if n < v.least || n > v.most {
+		return f, nil, false
+	}
 	if v.signed && n > math.MaxInt32 && n <= math.MaxUint32 {
 		n -= 1 << 32
 	}
@@ -198,6 +201,11 @@ func (v *value) finding(r row, x *Variable) (f Finding, q *quantity, ok bool) {
 		}
 	}
 	f.Value = scaled(n, v.scale) + v.offset
+	if v.convert != nil {
+		if f.Value, ok = v.convert(f.Value); !ok {
+			return f, nil, false
+		}
+	}
 	if f.Metric = q.metric; v.limit != "" {
 		f.Metric = q.limit
 	}

@@ -76,6 +76,9 @@ type value struct {
 	kind     hw.Kind  // of that component
 	hasKind  bool
 	not      map[string]bool
+	least    float64 // values below it or above most say nothing; as the device gives them
+	most     float64
+	convert  func(float64) (float64, bool) // after scale and offset
 	when     []condition
 
 	metricBy  *choice[*quantity]

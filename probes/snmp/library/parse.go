@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"strings"
 
@@ -173,7 +174,7 @@ func (v *value) kindFor(t *table, q *quantity) hw.Kind {
 }
 
 func (r *reader) value(n *yaml.Node) *value {
-	v := &value{scale: 1, other: hw.Unknown}
+	v := &value{scale: 1, other: hw.Unknown, least: math.Inf(-1), most: math.Inf(1)}
 	r.mapping(n, "a value", fields{
 		"object": func(x *yaml.Node) { v.object = r.text(x) },
 		"column": func(x *yaml.Node) { v.column = r.column(x) },
@@ -188,6 +189,9 @@ func (r *reader) value(n *yaml.Node) *value {
 		"sensor": func(x *yaml.Node) { v.sensor = r.template(x) },
 		"kind":   func(x *yaml.Node) { v.kind, v.hasKind = r.kind(x), true },
 		"not":    func(x *yaml.Node) { v.not = r.set(x) },
+		"least":  func(x *yaml.Node) { v.least = r.number(x) },
+		"most":   func(x *yaml.Node) { v.most = r.number(x) },
+		"from":   func(x *yaml.Node) { v.convert = conversions[r.oneOf(x, words(conversions))] },
 		"only":   func(x *yaml.Node) { v.when = append(v.when, r.conditions(x, false)...) },
 		"metric_by": func(x *yaml.Node) {
 			v.metricBy = readChoice(r, x, r.quantity)

@@ -2,6 +2,7 @@ package library
 
 import (
 	"maps"
+	"math"
 	"slices"
 
 	"hwsagent/probes/hw"
@@ -32,6 +33,14 @@ var quantities = map[string]quantity{
 	"load":        {hw.PowerSupplyUtilization, hw.Info, hw.PowerSupply},
 	"endurance":   {hw.DiskEndurance, hw.Info, hw.PhysicalDisk},
 	"disk_size":   {hw.DiskSize, hw.Info, hw.PhysicalDisk},
+}
+
+// conversions are from units that no factor leads from.
+var conversions = map[string]func(float64) (float64, bool){
+	"fahrenheit": func(v float64) (float64, bool) { return (v - 32) * 5 / 9, true },
+	"kelvin":     func(v float64) (float64, bool) { return v - 273.15, true },
+	// To decibels above a milliwatt. Darkness has no logarithm.
+	"milliwatts": func(v float64) (float64, bool) { return 10 * math.Log10(v), v > 0 },
 }
 
 // limits are the values of hw_limit_type.
