@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gosnmp/gosnmp"
 	"github.com/prometheus/common/model"
 
 	"hwsagent/probes"
@@ -84,17 +85,47 @@ func (l *libraryReader) recognise(ctx context.Context, s *session) error {
 	if l.device != nil && id.ObjectID == l.id.ObjectID && id.Descr == l.id.Descr {
 		return nil
 	}
-	questions := newHarvest()
-	if err := s.get(ctx, l.library.Questions(), questions); err != nil {
-		return err
-	}
-	for i := range questions.vars {
-		id.Present[questions.vars[i].oid.String()] = true
+	for questions := l.library.Questions(); len(questions) > 0; {
+		n, err := s.has(ctx, questions, id.Present)
+		if err != nil {
+			return err
+		}
+		questions = questions[n:]
 	}
 	l.id, l.device = id, l.library.Recognise(id)
 	l.tables = l.device.Tables()
 	l.absent = make([]int, len(l.tables))
 	return nil
+}
+
+// has asks by GETNEXT whether the device has an object below the first roots; n is how many it asked about.
+func (s *session) has(ctx context.Context, roots []library.OID, present map[string]bool) (n int, err error) {
+	n = min(len(roots), s.bulk, gosnmp.MaxOids)
+	if s.auth.version() == 1 {
+		n = 1 // the end of the tree below one root would fail the others
+	}
+	p, n, err := s.request(ctx, n, func(g *gosnmp.GoSNMP, size int) (*gosnmp.SnmpPacket, error) {
+		names := make([]string, size)
+		for i := range names {
+			names[i] = roots[i].String()
+		}
+		return g.GetNext(names)
+	})
+	switch {
+	case err != nil:
+		return n, err
+	case (p.Error == gosnmp.TooBig || p.Error == gosnmp.GenErr) && n > 1:
+		s.shrink(n/2, p.Error.String())
+		return 0, nil
+	case p.Error != gosnmp.NoError: // it has none, or cannot say
+		return n, nil
+	}
+	for i, pdu := range p.Variables {
+		if v, ok := decode(pdu); ok && i < n && v.oid.hasPrefix(oid(roots[i])) {
+			present[roots[i].String()] = true
+		}
+	}
+	return n, nil
 }
 
 // table reads one table. Without a value in it, names and conditions are of no use.

@@ -4,7 +4,7 @@ package library
 type Identity struct {
 	ObjectID string          // sysObjectID of SNMPv2-MIB, dotted
 	Descr    string          // sysDescr
-	Present  map[string]bool // the objects of [Library.Questions] that it has, dotted
+	Present  map[string]bool // those of [Library.Questions] at or below which it has an object, dotted
 }
 
 // Device is what the library knows of one device.
@@ -13,22 +13,23 @@ type Device struct {
 	definitions    []*Definition
 }
 
-// Questions are the objects whose presence tells devices apart, dotted, in order.
-func (l *Library) Questions() (all []string) {
+// Questions are the subtrees whose presence tells devices apart, in order.
+func (l *Library) Questions() (all []OID) {
 	seen := map[string]bool{}
 	for _, d := range l.definitions {
 		for _, x := range d.detects {
 			if x.present != nil && !seen[x.present.String()] {
 				seen[x.present.String()] = true
-				all = append(all, x.present.String())
+				all = append(all, x.present)
 			}
 		}
 	}
 	return all
 }
 
-// Recognise finds the definitions that apply. Vendor and family are those of the entry that says most: an
-// object that is there before a longer sysObjectID before a sysDescr alone.
+// Recognise finds the definitions that apply. Vendor and family are those of the entry that says most: a
+// longer sysObjectID before a shorter one before a sysDescr alone before an object that is there: what an
+// agent calls itself, it is, and many agents call themselves by the name of their software only.
 func (l *Library) Recognise(id Identity) *Device {
 	objectID, err := ParseOID(id.ObjectID)
 	if err != nil {
@@ -89,7 +90,7 @@ func (x *detect) meets(objectID OID, id Identity) (weight int, ok bool) {
 		if !id.Present[x.present.String()] {
 			return 0, false
 		}
-		weight += 1000
+		weight += 1
 	}
 	return weight, true
 }

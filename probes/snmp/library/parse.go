@@ -102,7 +102,7 @@ func (r *reader) table(n *yaml.Node, mib string) *table {
 		"kind":   func(v *yaml.Node) { t.kind = r.kind(v) },
 		"name":   func(v *yaml.Node) { t.name = r.template(v) },
 		"only":   func(v *yaml.Node) { t.when = append(t.when, r.conditions(v, false)...) },
-		"not":    func(v *yaml.Node) { t.when = append(t.when, r.conditions(v, true)...) },
+		"unless": func(v *yaml.Node) { t.when = append(t.when, r.conditions(v, true)...) },
 		"facts": func(v *yaml.Node) {
 			r.entries(v, "facts", func(k, v *yaml.Node) {
 				label := "hw_" + k.Value
@@ -193,6 +193,7 @@ func (r *reader) value(n *yaml.Node) *value {
 		"most":   func(x *yaml.Node) { v.most = r.number(x) },
 		"from":   func(x *yaml.Node) { v.convert = conversions[r.oneOf(x, words(conversions))] },
 		"only":   func(x *yaml.Node) { v.when = append(v.when, r.conditions(x, false)...) },
+		"unless": func(x *yaml.Node) { v.when = append(v.when, r.conditions(x, true)...) },
 		"metric_by": func(x *yaml.Node) {
 			v.metricBy = readChoice(r, x, r.quantity)
 		},
