@@ -17,7 +17,7 @@ VULN         := .cache/govulncheck-$(VULN_VERSION)/govulncheck
 NFPM_VERSION := v2.45.2
 NFPM         := .cache/nfpm-$(NFPM_VERSION)/nfpm
 
-.PHONY: all build minimal run test cover race lint fmt-check tidy-check cross bench bench-process conformance herd e2e faults torture guarantees replant fuzz notice notice-check vulncheck ci clean install packages release
+.PHONY: all build minimal run test cover race lint fmt-check tidy-check cross bench bench-process conformance herd e2e oracle faults torture guarantees replant fuzz notice notice-check vulncheck ci clean install packages release
 
 all: build test
 
@@ -78,6 +78,9 @@ fuzz: ## every fuzz target for FUZZTIME; their corpora also run in make test
 		echo "$$package $$target"; \
 		$(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x "$$package" || exit 1; \
 	done
+
+oracle: ## the library of SNMP hardware against recorded devices and their results: make oracle CORPUS=DIR (no part of the repository)
+	CORPUS=$(if $(CORPUS),$(abspath $(CORPUS))) $(GO) test -count=1 -v -run TestOracle ./probes/snmp
 
 BENCHTIME ?= 1s
 

@@ -16,7 +16,7 @@ func checkModules(c *Config) (steps []Step) {
 		p := &c.Probes[i]
 		s, ok := p.Settings.(*snmp.Config)
 		job := cmp.Or(p.Job, p.Name)
-		if !ok || !p.Enabled || len(s.ConfigFiles) == 0 || seen[job] { // the devices of a list are one
+		if !ok || !p.Enabled || len(s.ConfigFiles)+len(s.Definitions) == 0 || seen[job] { // the devices of a list are one
 			continue
 		}
 		seen[job] = true
@@ -26,7 +26,9 @@ func checkModules(c *Config) (steps []Step) {
 			steps = append(steps, failedModules(name, err)...)
 			continue
 		}
-		steps = append(steps, Step{Name: name, Result: OK, Text: counted(len(s.Modules), "module") + " of " + counted(len(s.ConfigFiles), "entry of config_files")})
+		if len(s.ConfigFiles) > 0 {
+			steps = append(steps, Step{Name: name, Result: OK, Text: counted(len(s.Modules), "module") + " of " + counted(len(s.ConfigFiles), "entry of config_files")})
+		}
 		for _, n := range notes {
 			step := Step{Name: name, Result: OK, Text: placeOfNote(n) + n.Text, Try: n.Try}
 			if n.Severe {

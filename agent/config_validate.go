@@ -322,6 +322,9 @@ func (c *Config) absolutePaths() {
 			for k := range s.ConfigFiles {
 				join(&s.ConfigFiles[k])
 			}
+			for k := range s.Definitions {
+				join(&s.Definitions[k])
+			}
 		}
 	}
 	for _, t := range c.RemoteWrite {

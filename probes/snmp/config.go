@@ -28,8 +28,9 @@ type Config struct {
 	// filepath.Glob. [New] reads them. Of two modules or logins of one name the later file's
 	// counts, and a module of a file hides the built-in one.
 	ConfigFiles []string `yaml:"config_files,omitempty"`
-	// Modules are read in this order; see [Modules] for the names of the built-in ones.
-	Modules []string `yaml:"modules"`
+	// Modules are read in this order; see [Modules] for the names of the built-in ones. Without any they are
+	// [DefaultModules].
+	Modules []string `yaml:"modules,omitempty"`
 	// Definitions are directories of definitions of hardware (*.yaml), which the module hardware reads after its own; one of the
 	// same name takes the place of an own one.
 	Definitions []string `yaml:"snmp_definitions,omitempty"`
@@ -51,6 +52,17 @@ const (
 	DefaultRetries        = 3
 	DefaultPacketTimeout  = 5 * time.Second
 )
+
+// DefaultModules are read where a configuration names none: what the device is, and its hardware.
+func DefaultModules() []string { return []string{"system", hardwareModule} }
+
+// modules are those that are read.
+func (c *Config) modules() []string {
+	if len(c.Modules) == 0 {
+		return DefaultModules()
+	}
+	return c.Modules
+}
 
 // maxRepetitions is the most variables that one GETBULK asks for.
 const maxRepetitions = 255
@@ -116,8 +128,10 @@ func (c *Config) Validate() error {
 	if _, err := parseTarget(c.Target); err != nil {
 		v.add("target", err.Error())
 	}
-	if len(c.Modules) == 0 {
-		v.add("modules", "name at least one of "+strings.Join(Modules(), ", "))
+	for i, d := range c.Definitions {
+		if d == "" {
+			v.add(fmt.Sprintf("snmp_definitions[%d]", i), "is empty; name a directory")
+		}
 	}
 	for i, m := range c.Modules {
 		key := fmt.Sprintf("modules[%d]", i)

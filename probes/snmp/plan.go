@@ -51,7 +51,7 @@ func newPlan(c *Config) (*plan, error) {
 	}
 	var errs []error
 	var found []*ymlModule
-	for _, name := range c.Modules {
+	for _, name := range c.modules() {
 		m := p.module(files, name)
 		own, isOwn := builtin[name]
 		switch {
@@ -67,7 +67,7 @@ func newPlan(c *Config) (*plan, error) {
 		case name == hardwareModule:
 			known, err := library.Load(c.Definitions...)
 			if err != nil {
-				errs = append(errs, err)
+				errs = append(errs, fmt.Errorf("load the definitions of hardware: %w", err))
 			}
 			p.modules = append(p.modules, &compiled{name: name, library: known})
 		default:
@@ -243,7 +243,7 @@ func readFiles(c *Config) (files []*ymlFile, err error) {
 				errs = append(errs, &FieldError{Key: fmt.Sprintf("config_files[%d]", i), Message: err.Error()})
 				continue
 			}
-			f, broken := parseYML(path, text, func(name string) bool { return slices.Contains(c.Modules, name) })
+			f, broken := parseYML(path, text, func(name string) bool { return slices.Contains(c.modules(), name) })
 			for _, n := range broken {
 				errs = append(errs, n)
 			}

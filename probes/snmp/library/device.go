@@ -1,5 +1,7 @@
 package library
 
+import "slices"
+
 // Identity is what a device says of itself.
 type Identity struct {
 	ObjectID string          // sysObjectID of SNMPv2-MIB, dotted
@@ -36,7 +38,7 @@ func (l *Library) Recognise(id Identity) *Device {
 		objectID = nil
 	}
 	dev := &Device{}
-	best := -1
+	best, replaced := -1, map[string]bool{}
 	seen := map[string]bool{}
 	for _, d := range l.definitions {
 		applies := false
@@ -51,6 +53,12 @@ func (l *Library) Recognise(id Identity) *Device {
 			l.include(dev, d, seen)
 		}
 	}
+	for _, d := range dev.definitions {
+		for _, name := range d.replaces {
+			replaced[name] = true
+		}
+	}
+	dev.definitions = slices.DeleteFunc(dev.definitions, func(d *Definition) bool { return replaced[d.Name] })
 	return dev
 }
 

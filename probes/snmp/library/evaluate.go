@@ -26,7 +26,7 @@ type Result struct {
 
 // Evaluate makes reports of what a device returned.
 func (d *Device) Evaluate(tree *Tree) Result {
-	e := evaluation{tree: tree, ids: map[string]int{}}
+	e := evaluation{tree: tree, ids: map[string]int{}, scalars: map[string]int{}}
 	for _, def := range d.definitions {
 		for _, t := range def.tables {
 			e.table(def, t)
@@ -36,9 +36,11 @@ func (d *Device) Evaluate(tree *Tree) Result {
 }
 
 type evaluation struct {
-	tree   *Tree
-	ids    map[string]int // how often an ID was given to a kind
-	result Result
+	tree *Tree
+	ids  map[string]int // how often an ID was given to a kind
+	// scalars are the reports of components that single objects of several groups describe, by kind and ID.
+	scalars map[string]int
+	result  Result
 }
 
 // table adds the components of one table, row by row.
@@ -88,6 +90,9 @@ func (e *evaluation) row(d *Definition, r row) {
 			main.Facts = append(main.Facts, f.label, text)
 		}
 	}
+	if q := r.measures(); q != nil {
+		main.Kind = q.kind
+	}
 	var sensors []hw.Report
 	said := false
 	for _, v := range r.table.values {
@@ -102,8 +107,11 @@ func (e *evaluation) row(d *Definition, r row) {
 		f.Definition, f.MIB = d.Name, r.table.mib
 		e.result.Findings = append(e.result.Findings, f)
 		into := &main
-		kind := v.kindFor(r.table, q)
-		if sensor := v.sensor.render(r); sensor != "" || kind != r.table.kind {
+		kind := main.Kind
+		if v.hasKind || v.sensor.parts != nil {
+			kind = v.kindFor(r.table, q)
+		}
+		if sensor := v.sensor.render(r); sensor != "" || kind != main.Kind {
 			name := strings.TrimSpace(main.Name + " " + sensor)
 			i := slices.IndexFunc(sensors, func(s hw.Report) bool { return s.Kind == kind && s.Name == name })
 			if i < 0 {
@@ -117,13 +125,43 @@ func (e *evaluation) row(d *Definition, r row) {
 		take(into, f, v.at)
 	}
 	if said || len(main.Facts) > 0 {
-		main.ID = e.id(d, &main, r.index)
-		e.result.Reports = append(e.result.Reports, main)
+		main.ID = e.add(d, main, r)
 	}
 	for _, s := range sensors {
-		s.ID, s.Parent = e.id(d, &s, r.index), main.ID
-		e.result.Reports = append(e.result.Reports, s)
+		s.Parent = main.ID
+		e.add(d, s, r)
 	}
+}
+
+// measures is what a row measures whose metric stands in the row, nil of other rows.
+func (r row) measures() *quantity {
+	for _, v := range r.table.values {
+		if v.metricBy != nil && v.sensor.parts == nil && !v.hasKind {
+			if q, ok := chosen(v.metricBy, r); ok {
+				return q
+			}
+		}
+	}
+	return nil
+}
+
+// add gives the component its ID and adds it; single objects of several groups may describe one.
+func (e *evaluation) add(d *Definition, p hw.Report, r row) (id string) {
+	key := p.Kind.String() + "/" + d.Name + "/" + p.Name
+	if i, ok := e.scalars[key]; ok && r.table.scalar {
+		first := &e.result.Reports[i]
+		first.Status = first.Status.Join(p.Status)
+		for _, x := range p.Readings {
+			addReading(first, x)
+		}
+		return first.ID
+	}
+	p.ID = e.id(d, &p, r.index)
+	if r.table.scalar {
+		e.scalars[key] = len(e.result.Reports)
+	}
+	e.result.Reports = append(e.result.Reports, p)
+	return p.ID
 }
 
 // take adds what was found to a report.
@@ -139,9 +177,14 @@ func take(p *hw.Report, f Finding, at string) {
 	if f.Limit != "" {
 		attributes = append(attributes, "hw_limit_type", f.Limit)
 	}
-	same := func(x hw.Reading) bool { return x.Metric == f.Metric && slices.Equal(x.Attributes, attributes) }
-	if !slices.ContainsFunc(p.Readings, same) { // two objects that say the same: the first one counts
-		p.Add(f.Metric, f.Value, attributes...)
+	addReading(p, hw.Reading{Metric: f.Metric, Value: f.Value, Attributes: attributes})
+}
+
+// addReading adds a reading unless an object before it said the same of the component.
+func addReading(p *hw.Report, x hw.Reading) {
+	same := func(y hw.Reading) bool { return x.Metric == y.Metric && slices.Equal(x.Attributes, y.Attributes) }
+	if !slices.ContainsFunc(p.Readings, same) {
+		p.Readings = append(p.Readings, x)
 	}
 }
 
@@ -188,19 +231,20 @@ func (v *value) finding(r row, x *Variable) (f Finding, q *quantity, ok bool) {
 	if v.signed && n > math.MaxInt32 && n <= math.MaxUint32 {
 		n -= 1 << 32
 	}
+	factor := v.scale
 	if v.scaleBy != nil {
 		by, ok := chosen(v.scaleBy, r)
 		if !ok {
 			return f, nil, false
 		}
-		n = scaled(n, by)
+		factor *= by
 	}
 	if v.precision != nil {
 		if p := r.at(*v.precision); p != nil && p.Numeric && p.Number > 0 {
-			n /= math.Pow10(int(min(p.Number, 9)))
+			factor /= math.Pow10(int(min(p.Number, 9)))
 		}
 	}
-	f.Value = scaled(n, v.scale) + v.offset
+	f.Value = scaled(n, factor) + v.offset
 	if v.convert != nil {
 		if f.Value, ok = v.convert(f.Value); !ok {
 			return f, nil, false
@@ -214,7 +258,7 @@ func (v *value) finding(r row, x *Variable) (f Finding, q *quantity, ok bool) {
 
 // scaled is n times by. Where 1/by is a whole number it divides, which rounds once: 235 / 10 is 23.5.
 func scaled(n, by float64) float64 {
-	if inverse := math.Round(1 / by); math.Abs(by) < 1 && inverse != 0 && 1/inverse == by {
+	if inverse := math.Round(1 / by); math.Abs(by) < 1 && inverse != 0 && math.Abs(inverse*by-1) < 1e-12 {
 		return n / inverse
 	}
 	return n * by

@@ -97,9 +97,11 @@ func (l *Library) read(dir fs.FS, name string) error {
 func (l *Library) check() error {
 	var errs []error
 	for _, d := range l.definitions {
-		for _, name := range d.includes {
-			if l.byName[name] == nil {
-				errs = append(errs, fmt.Errorf("%s:%d: includes %s, which no file defines", d.file, d.line, name))
+		for verb, names := range map[string][]string{"includes": d.includes, "replaces": d.replaces} {
+			for _, name := range names {
+				if l.byName[name] == nil {
+					errs = append(errs, fmt.Errorf("%s:%d: %s %s, which no file defines", d.file, d.line, verb, name))
+				}
 			}
 		}
 	}

@@ -12,6 +12,7 @@ type Definition struct {
 	Vendor   string // "" for a standard
 	detects  []detect
 	includes []string
+	replaces []string // definitions that say less of such a device, and are not read
 	tables   []*table
 	file     string
 	line     int

@@ -51,6 +51,7 @@ func (r *reader) definition(n *yaml.Node) *Definition {
 		"vendor":     func(v *yaml.Node) { d.Vendor = r.text(v) },
 		"mib":        func(v *yaml.Node) { mib = r.text(v) },
 		"detect":     func(v *yaml.Node) { r.list(v, func(i *yaml.Node) { d.detects = append(d.detects, r.detect(i)) }) },
+		"replaces":   func(v *yaml.Node) { d.replaces = r.texts(v) },
 		"includes":   func(v *yaml.Node) { d.includes = r.texts(v) },
 		"tables":     func(v *yaml.Node) { tables = v },
 	})

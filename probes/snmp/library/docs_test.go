@@ -1,0 +1,122 @@
+package library
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the table in docs/snmp-library.md anew")
+
+// page is the table of definitions as the documentation has it.
+func page(t *testing.T) string {
+	l, err := Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	b.WriteString("| vendor or standard | definition | families | MIBs | components | values |\n|---|---|---|---|---|---|\n")
+	all := slices.Clone(l.Definitions())
+	slices.SortStableFunc(all, func(a, b *Definition) int {
+		return strings.Compare(strings.ToLower(a.Vendor), strings.ToLower(b.Vendor))
+	})
+	for _, d := range all {
+		families, mibs, kinds := map[string]bool{}, map[string]bool{}, map[string]bool{}
+		values := 0
+		for _, x := range d.detects {
+			if x.family != "" {
+				families["`"+x.family+"`"] = true
+			}
+		}
+		for _, x := range d.tables {
+			mibs[x.mib] = true
+			values += len(x.values)
+			for _, v := range x.values {
+				if v.metricBy != nil {
+					for _, q := range v.metricBy.all() {
+						kinds[q.kind.String()] = true
+					}
+					continue
+				}
+				kinds[v.kindFor(x, v.quantity).String()] = true
+			}
+		}
+		list := func(m map[string]bool) string { return strings.Join(slices.Sorted(maps.Keys(m)), ", ") }
+		vendor := d.Vendor
+		if vendor == "" {
+			vendor = "standard"
+		}
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s | %d |\n", vendor, d.Name, list(families), list(mibs), list(kinds), values)
+	}
+	return b.String()
+}
+
+// TestDocumentation holds docs/snmp-library.md to the definitions and to the words.
+func TestDocumentation(t *testing.T) {
+	const name, begin, end = "../../../docs/snmp-library.md", "<!-- definitions, written by go test ./probes/snmp/library -run Documentation -update -->\n", "<!-- end of definitions -->\n"
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), begin)
+	has, after, found := strings.Cut(rest, end)
+	if !ok || !found {
+		t.Fatalf("%s lacks the two lines around the table", name)
+	}
+	if *update {
+		if err := os.WriteFile(name, []byte(before+begin+page(t)+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if d := cmp.Diff(page(t), has); d != "" {
+		t.Errorf("the table is old; go test ./probes/snmp/library -run Documentation -update writes it (-want +got):\n%s", d)
+	}
+	for _, w := range append(append(words(quantities), words(statuses)...), append(words(conversions), limits...)...) {
+		if !strings.Contains(after, "`"+w+"`") {
+			t.Errorf("the word %s is not explained", w)
+		}
+	}
+	_, example, _ := strings.Cut(after, "<!-- definition -->\n```yaml\n")
+	example, _, _ = strings.Cut(example, "```")
+	if _, err := Parse("example", []byte(example)); err != nil || example == "" {
+		t.Errorf("the example is wrong: %v", err)
+	}
+}
+
+// TestBuiltIn holds the built-in definitions to what a reader of them expects.
+func TestBuiltIn(t *testing.T) {
+	l, err := Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(l.Definitions()) < 50 {
+		t.Errorf("only %d definitions", len(l.Definitions()))
+	}
+	for _, d := range l.Definitions() {
+		if d.file != d.Name+".yaml" {
+			t.Errorf("%s is in %s", d.Name, d.file)
+		}
+		if len(d.detects) == 0 {
+			t.Errorf("%s is never recognised", d.Name)
+		}
+		for _, x := range d.detects {
+			if d.Vendor != "" && x.family == "" {
+				t.Errorf("%s names no family", d.Name)
+			}
+		}
+		for _, x := range d.tables {
+			for _, v := range x.values {
+				if strings.Contains(v.object, "?") {
+					t.Errorf("%s: %s has a value without an object", d.Name, x.object)
+				}
+			}
+		}
+	}
+}

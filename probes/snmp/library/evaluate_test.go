@@ -1,0 +1,187 @@
+package library
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hwsagent/probes/hw"
+)
+
+// tree has a variable for each line: OID, blank, number or text in quotes.
+func tree(t *testing.T, lines string) *Tree {
+	t.Helper()
+	var vars []Variable
+	for line := range strings.Lines(lines) {
+		name, value, ok := strings.Cut(strings.TrimSpace(line), " ")
+		if !ok {
+			continue
+		}
+		o, err := ParseOID(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := Variable{OID: o}
+		if _, err := fmt.Sscanf(value, "%g", &v.Number); err == nil {
+			v.Numeric = true
+		} else {
+			v.Text = strings.Trim(value, `"`)
+		}
+		vars = append(vars, v)
+	}
+	return NewTree(vars)
+}
+
+// evaluated is what a definition makes of the variables, a line for each component.
+func evaluated(t *testing.T, values, lines string) string {
+	t.Helper()
+	d, err := Parse("f.yaml", []byte(values))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, p := range (&Device{definitions: []*Definition{d}}).Evaluate(tree(t, lines)).Reports {
+		fmt.Fprintf(&b, "%s %q %q<%q %s", p.Kind, p.ID, p.Name, p.Parent, p.Status)
+		for _, r := range p.Readings {
+			fmt.Fprintf(&b, " %s%v=%v", r.Metric.Family().Name, r.Attributes, r.Value)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+func TestEvaluate(t *testing.T) {
+	const e = "1.3.6.1.4.1.1.2.1."
+	for _, c := range []struct{ name, values, lines, want string }{
+		{"a scale that is divided by, an offset, a limit, a place", `  - {object: o, column: 3, metric: temperature, scale: 0.1, offset: 1, at: inlet}
+  - {object: p, column: 4, metric: temperature, limit: high.critical}`, e + "3.1 235\n" + e + "4.1 80",
+			`module "d/t 1" "t 1"<""  hw_temperature_celsius[hw_sensor_location inlet]=24.5 hw_temperature_limit_celsius[hw_limit_type high.critical]=80`},
+		{"numbers in texts", `  - {object: o, column: 3, metric: voltage}`, e + `3.1 "+12.5 V"` + "\n" + e + `3.2 "N/A"` + "\n" + e + `3.3 "1.2.3"` + "\n" + e + `3.4 "-3"`,
+			`module "d/t 1" "t 1"<""  hw_voltage_volts[]=12.5` + "\n" + `module "d/t 4" "t 4"<""  hw_voltage_volts[]=-3`},
+		{"values that say nothing", `  - {object: o, column: 3, metric: voltage, not: [-1, x(7)], least: -5, most: 100}`,
+			e + "3.1 -1\n" + e + "3.2 7\n" + e + "3.3 101\n" + e + "3.4 -6\n" + e + "3.5 5", `module "d/t 5" "t 5"<""  hw_voltage_volts[]=5`},
+		{"states: the worse counts, texts without case, others", `  - {object: o, column: 3, states: {up(1): ok, down(2): failed, Bad: failed, gone(3): none}}
+  - {object: p, column: 4, states: {a(1): degraded}, other: ok}`,
+			e + "3.1 1\n" + e + "4.1 1\n" + e + `3.2 "bad"` + "\n" + e + "3.3 9\n" + e + "4.4 8\n" + e + "3.5 3",
+			`module "d/t 1" "t 1"<"" degraded` + "\n" + `module "d/t 2" "t 2"<"" failed` + "\n" + `module "d/t 3" "t 3"<"" unknown` + "\n" + `module "d/t 4" "t 4"<"" ok`},
+		{"a sensor is a component of its own", `  - {object: o, column: 3, states: {up(1): ok}}
+  - {object: p, column: 4, metric: fan_speed, sensor: "fan {2}"}`, e + "3.1 1\n" + e + "4.1 900\n" + e + `2.1 "left"`,
+			`module "d/t 1" "t 1"<"" ok` + "\n" + `fan "d/t 1 fan left" "t 1 fan left"<"d/t 1"  hw_fan_speed_rpm[]=900`},
+		{"metric, scale and precision by row", `  - object: o
+    column: 3
+    metric_by: {column: 4, is: {v(1): voltage, c(2): temperature}}
+    scale_by: {column: 5, is: {milli(1): 1e-3, one(2): 1}}
+    precision_by: 6`, e + "3.1 12345\n" + e + "4.1 1\n" + e + "5.1 1\n" + e + "6.1 1\n" + e + "3.2 235\n" + e + "4.2 2\n" + e + "5.2 2\n" + e + "6.2 1\n" + e + "3.3 1\n" + e + "4.3 9\n" + e + "5.3 1",
+			`voltage "d/t 1" "t 1"<""  hw_voltage_volts[]=1.2345` + "\n" + `temperature "d/t 2" "t 2"<""  hw_temperature_celsius[]=23.5`},
+		{"rows by a condition", `  - {object: o, column: 3, metric: power, only: {4: [yes(1)]}}
+  - {object: p, column: 5, metric: voltage, unless: {4: [yes(1)]}}`, e + "3.1 1\n" + e + "4.1 1\n" + e + "5.1 2\n" + e + "3.2 3\n" + e + "5.2 4",
+			`module "d/t 1" "t 1"<""  hw_power_watts[]=1` + "\n" + `module "d/t 2" "t 2"<""  hw_voltage_volts[]=4`},
+		{"conversions, and a wrapped number", `  - {object: o, column: 3, metric: temperature, from: fahrenheit}
+  - {object: p, column: 4, metric: optical, scale: 0.0001, from: milliwatts}
+  - {object: q, column: 5, metric: voltage, signed: true}`, e + "3.1 212\n" + e + "4.1 10000\n" + e + "4.2 0\n" + e + "5.1 4294967295",
+			`module "d/t 1" "t 1"<""  hw_temperature_celsius[]=100 hw_optical_power_dbm[]=0 hw_voltage_volts[]=-1`},
+	} {
+		got := evaluated(t, head+c.values, c.lines)
+		if d := cmp.Diff(c.want+"\n", got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, d)
+		}
+	}
+}
+
+func TestGroupsOfOneComponent(t *testing.T) {
+	text := strings.Replace(head, "  kind: module\n", "  kind: battery\n  name: B\n  scalar: true\n", 1) + `  - {object: o, column: 1, states: {1: ok}}
+- table: u
+  entry: 1.3.6.1.4.1.1.2.2
+  kind: battery
+  name: B
+  scalar: true
+  values: [{object: p, column: 1, metric: charge, scale: 0.01}, {object: q, column: 2, states: {1: degraded}}]
+`
+	got := evaluated(t, text, "1.3.6.1.4.1.1.2.1.1.0 1\n1.3.6.1.4.1.1.2.2.1.0 87\n1.3.6.1.4.1.1.2.2.2.0 1")
+	if want := `battery "d/B" "B"<"" degraded hw_battery_charge_ratio[]=0.87` + "\n"; got != want {
+		t.Errorf("got %s want %s", got, want)
+	}
+}
+
+func TestIDs(t *testing.T) {
+	values := strings.Replace(head, "  kind: module\n", "  kind: module\n  name: 'S {2}'\n", 1) + "  - {object: o, column: 3, metric: power}"
+	const e = "1.3.6.1.4.1.1.2.1."
+	got := evaluated(t, values, e+`2.1 "a"`+"\n"+e+`2.2 "a"`+"\n"+e+`2.3 "b"`+"\n"+e+"3.1 1\n"+e+"3.2 1\n"+e+"3.3 1")
+	want := `module "d/S a" "S a"<""  hw_power_watts[]=1` + "\n" + `module "d/S a#2" "S a"<""  hw_power_watts[]=1` + "\n" + `module "d/S b" "S b"<""  hw_power_watts[]=1` + "\n"
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+func TestTemplate(t *testing.T) {
+	tb := &table{entry: OID{1, 3, 6, 1, 4, 1, 1, 2, 1}}
+	r := row{tree: tree(t, "1.3.6.1.4.1.1.2.1.2.5.65 \" a  b \"\n1.3.6.1.4.1.1.2.1.4.5.65 9\n1.3.6.1.2.1.2.2.1.2.9 \"eth\"\n1.3.6.1.2.1.2.2.1.3.5 \"five\"\n1.3.6.1.2.1.2.2.1.4.65 \"last\""), table: tb, index: OID{5, 65}}
+	for text, want := range map[string]string{
+		"plain": "plain", "{2}": "a b", "x {3} y": "x y", "{3|2}": "a b", "{#}": "5.65", "{#1}/{#2}": "5/65", "{#7}": "", "{#text}": "5.65",
+		"{1.3.6.1.2.1.2.2.1.2@4}": "eth", "{1.3.6.1.2.1.2.2.1.3[1]}": "five", "{1.3.6.1.2.1.2.2.1.4[2:]}": "last", "{1.3.6.1.2.1.2.2.1.2@2}": "",
+	} {
+		m, err := parseTemplate(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+		} else if got := m.render(r); got != want {
+			t.Errorf("%s is %q, want %q", text, got, want)
+		}
+	}
+	if got := indexText(OID{2, 65, 66}); got != "AB" {
+		t.Errorf("an index with its length is %q", got)
+	}
+}
+
+func TestRecognise(t *testing.T) {
+	l := &Library{byName: map[string]*Definition{}}
+	for _, text := range []string{
+		"definition: a\nvendor: A\ndetect: [{sysObjectID: 1.3.6.1.4.1.1, family: general}, {sysObjectID: 1.3.6.1.4.1.1, sysDescr: 'special', family: special}, {sysObjectID: [1.3.6.1.4.1.1.7], family: seven}]",
+		"definition: b\nvendor: B\ndetect: [{present: 1.3.6.1.4.1.2, family: b}]\nincludes: [c]",
+		"definition: c\nincludes: [b]",
+		"definition: s\ndetect: [{always: true}]",
+		"definition: z\ndetect: [{sysObjectID: 1.3.6.1.4.1.3}]\nreplaces: s",
+	} {
+		d, err := Parse("f.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.definitions, l.byName[d.Name] = append(l.definitions, d), d
+	}
+	for _, c := range []struct {
+		id     Identity
+		family string
+		has    string
+	}{
+		{Identity{ObjectID: "1.3.6.1.4.1.1.3", Descr: "x"}, "general", "a s"},
+		{Identity{ObjectID: ".1.3.6.1.4.1.1.3", Descr: "a Special one"}, "special", "a s"},
+		{Identity{ObjectID: "1.3.6.1.4.1.1.7.9", Descr: "special"}, "seven", "a s"},
+		{Identity{ObjectID: "1.3.6.1.4.1.11"}, "", "s"},
+		{Identity{ObjectID: "rubbish", Present: map[string]bool{"1.3.6.1.4.1.2": true}}, "b", "c b s"},
+		{Identity{ObjectID: "1.3.6.1.4.1.1", Present: map[string]bool{"1.3.6.1.4.1.2": true}}, "general", "a c b s"},
+		{Identity{ObjectID: "1.3.6.1.4.1.3.1"}, "", "z"},
+	} {
+		dev := l.Recognise(c.id)
+		var names []string
+		for _, d := range dev.definitions {
+			names = append(names, d.Name)
+		}
+		if dev.Family != c.family || strings.Join(names, " ") != c.has {
+			t.Errorf("%+v is %q with %v, want %q with %s", c.id, dev.Family, names, c.family, c.has)
+		}
+	}
+}
+
+// TestWordsFitTheVocabulary: each word's sensor may have its reading, and its limit.
+func TestWordsFitTheVocabulary(t *testing.T) {
+	for word, q := range quantities {
+		if !q.metric.Allows(q.kind, nil) || q.limit != hw.Info && !q.limit.Allows(q.kind, []string{"hw_limit_type", limits[0]}) {
+			t.Errorf("%s does not fit", word)
+		}
+	}
+	if v, ok := conversions["kelvin"](273.15); !ok || math.Abs(v) > 1e-9 {
+		t.Errorf("0 °C is %v", v)
+	}
+}
