@@ -123,6 +123,7 @@ var reviewed = map[string]string{
 	"breakerCurrent current":                         "hundredths of an ampere",
 	"fsFiberBias current":                            "microamperes",
 	"mpduMpscom8ActivePower power":                   "hundredths of a kilowatt",
+	"jnxPMCurTxLaserBiasCurrent current":             "UNITS .1 mA",
 	"upsInputVoltage voltage":                        "volts in RFC 1628; one device sends tenths",
 }
 
@@ -130,13 +131,13 @@ var reviewed = map[string]string{
 type tally struct{ sensors, read, wrong, reviewed, states, otherState, criticalOK int }
 
 type score struct {
-	vendors           map[string]*tally
-	tables            map[string]int // of what is not read
-	families          map[string]int
-	wrong             []string
-	errors            int
-	known             int
-	devices, complete int // with sensors, and those of which nine in ten are read
+	vendors                        map[string]*tally
+	tables                         map[string]int // of what is not read
+	families                       map[string]int
+	wrong                          []string
+	errors                         int
+	known, vendorOnly, rightFamily int // devices recognised; without a family; with the right one
+	devices, complete              int // with sensors, and those of which nine in ten are read
 }
 
 // judge reads one recording and compares.
@@ -193,7 +194,13 @@ func readHardware(plans *Plans, rec *recording.Recording) (*libraryReader, error
 
 func (s *score) detection(want *expected, got *library.Device) {
 	if len(want.OS.Discovery.Devices) == 1 && got.Vendor != "" {
-		s.known++
+		os := want.OS.Discovery.Devices[0].OS
+		switch s.known++; {
+		case got.Family == "":
+			s.vendorOnly++
+		case strings.HasPrefix(os, got.Family):
+			s.rightFamily++
+		}
 		s.families[got.Vendor+" "+got.Family+" = "+want.OS.Discovery.Devices[0].OS]++
 	}
 }
@@ -319,7 +326,8 @@ func (s *score) print(t *testing.T, recordings int) {
 	fmt.Printf("TOTAL %d recordings, %d errors: %d sensors, %d read, recall %.2f%%; wrong %d (%.2f%%), reviewed %d; of %d states %d differ, critical called ok %d; of %d devices %d have 90%% of their sensors\n",
 		recordings, s.errors, sum.sensors, sum.read, 100*float64(sum.read)/float64(sum.sensors), sum.wrong, 100*float64(sum.wrong)/float64(max(1, sum.read+sum.wrong)),
 		sum.reviewed, sum.states, sum.otherState, sum.criticalOK, s.devices, s.complete)
-	fmt.Printf("recognised %d devices with results\n", s.known)
+	fmt.Printf("recognised %d devices with results, of %d only the vendor; of %d families %d are right (%.1f%%)\n", s.known, s.vendorOnly,
+		s.known-s.vendorOnly, s.rightFamily, 100*float64(s.rightFamily)/float64(max(1, s.known-s.vendorOnly)))
 	if dir := os.Getenv("ORACLE_DETAILS"); dir != "" {
 		slices.Sort(s.wrong)
 		write := func(name string, lines []string) {
