@@ -158,6 +158,9 @@ tables:
 	c := a.config(hardwareModule)
 	c.Definitions = []string{dir}
 	r, err := collect(t, newProbe(t, c))
+	if newProbe(t, a.config(hardwareModule)).Version() != "" || newProbe(t, c).Version() == "" {
+		t.Error("a change of a definition does not start the probe anew")
+	}
 	if got := lines(r); err != nil || got[`hw_fan_speed_rpm{hw_id="mine/Fan 3",hw_name="Fan 3"}`] != 1200 {
 		t.Errorf("%v, %v", got, err)
 	}

@@ -183,7 +183,7 @@ func readHardware(plans *Plans, rec *recording.Recording) (*libraryReader, error
 	}
 	defer a.Close()
 	c := Config{Target: a.Addr(), Modules: []string{hardwareModule}, PacketTimeout: model.Duration(20 * time.Second), MaxRepetitions: 60}
-	p, err := plans.New(c, slog.New(slog.DiscardHandler))
+	p, err := plans.New(c, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}

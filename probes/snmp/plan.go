@@ -35,7 +35,10 @@ func (c *Config) Examine() ([]*Note, error) {
 }
 
 // newPlan reads the files that c names and looks its modules and login up.
-func newPlan(c *Config) (*plan, error) {
+func newPlan(c *Config) (*plan, error) { return planWith(c, library.Load) }
+
+// planWith is newPlan with a library of hardware that load gives.
+func planWith(c *Config, load func(dirs ...string) (*library.Library, error)) (*plan, error) {
 	files, err := readFiles(c)
 	if err != nil {
 		return nil, err
@@ -65,10 +68,12 @@ func newPlan(c *Config) (*plan, error) {
 		case isOwn:
 			p.modules = append(p.modules, compile(name, own))
 		case name == hardwareModule:
-			known, err := library.Load(c.Definitions...)
+			known, err := load(c.Definitions...)
 			if err != nil {
 				errs = append(errs, fmt.Errorf("load the definitions of hardware: %w", err))
+				continue
 			}
+			p.version += known.Version()
 			p.modules = append(p.modules, &compiled{name: name, library: known})
 		default:
 			errs = append(errs, unknownModule(files, name))

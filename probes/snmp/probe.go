@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
 
 	"hwsagent/probes"
 	"hwsagent/probes/devices"
+	"hwsagent/probes/snmp/library"
 	"hwsagent/redact"
 )
 
@@ -31,6 +33,8 @@ type Probe struct {
 type Plans struct {
 	config Config // of plan, without what differs between devices
 	plan   *plan
+	// libraries are those that were loaded, by their directories: parsing the definitions costs more than all else.
+	libraries map[string]*library.Library
 }
 
 // New checks c, reads the files of modules that it names, and makes its probe. Nothing is
@@ -73,7 +77,7 @@ func (s *Plans) of(c Config, logger *slog.Logger) (*plan, error) {
 	if s.plan != nil && reflect.DeepEqual(s.config, c) {
 		return s.plan, nil
 	}
-	p, err := newPlan(&c)
+	p, err := planWith(&c, s.library)
 	if err != nil {
 		return nil, err
 	}
@@ -84,6 +88,23 @@ func (s *Plans) of(c Config, logger *slog.Logger) (*plan, error) {
 	}
 	s.config, s.plan = c, p
 	return p, nil
+}
+
+// library is the one with these directories.
+func (s *Plans) library(dirs ...string) (*library.Library, error) {
+	key := strings.Join(dirs, "\x00")
+	if l := s.libraries[key]; l != nil {
+		return l, nil
+	}
+	l, err := library.Load(dirs...)
+	if err != nil {
+		return nil, err
+	}
+	if s.libraries == nil {
+		s.libraries = map[string]*library.Library{}
+	}
+	s.libraries[key] = l
+	return l, nil
 }
 
 // Version differs between two probes of one configuration whose files say different things.

@@ -1,9 +1,12 @@
 package library
 
 import (
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io/fs"
 	"maps"
 	"os"
@@ -19,6 +22,8 @@ var embedded embed.FS
 type Library struct {
 	definitions []*Definition // by name
 	byName      map[string]*Definition
+	sum         hash.Hash // of the files of users
+	own         bool      // there are such files
 }
 
 // maxFiles bounds the files of one directory.
@@ -31,7 +36,7 @@ func Load(dirs ...string) (*Library, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the built-in definitions: %w", err)
 	}
-	l := &Library{byName: map[string]*Definition{}}
+	l := &Library{byName: map[string]*Definition{}, sum: sha256.New()}
 	var errs []error
 	errs = append(errs, l.read(own, ""))
 	for _, dir := range dirs {
@@ -79,6 +84,10 @@ func (l *Library) read(dir fs.FS, name string) error {
 			errs = append(errs, fmt.Errorf("read definitions: %w", err))
 			continue
 		}
+		if name != "" {
+			l.own = true
+			_, _ = l.sum.Write(text) // a hash takes everything
+		}
 		d, err := Parse(file, text)
 		if err != nil {
 			errs = append(errs, err)
@@ -106,6 +115,14 @@ func (l *Library) check() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// Version differs between libraries of which the users' files differ; it is empty without such files.
+func (l *Library) Version() string {
+	if !l.own {
+		return ""
+	}
+	return hex.EncodeToString(l.sum.Sum(nil))
 }
 
 // Definitions are all, by name.

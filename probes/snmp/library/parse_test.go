@@ -112,3 +112,11 @@ func FuzzParse(f *testing.F) {
 		dev.Evaluate(NewTree(vars))
 	})
 }
+
+func BenchmarkLoad(b *testing.B) {
+	for b.Loop() {
+		if _, err := Load(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
