@@ -135,7 +135,7 @@ func TestLibraryPartFails(t *testing.T) {
 }
 
 func TestDefaultModules(t *testing.T) {
-	a := newFakeAgent(t, pdu("1.3.6.1.2.1.1.5.0", gosnmp.OctetString, []byte("sw")), pdu("1.3.6.1.4.1.9.9.13.1.4.1.3.1", gosnmp.Integer, 1), pdu(sysObjectID, gosnmp.ObjectIdentifier, ".1.3.6.1.4.1.9.1.1"))
+	a := newFakeAgent(t, pdu(sysDescr, gosnmp.OctetString, []byte("Cisco IOS Software, …")), pdu("1.3.6.1.2.1.1.5.0", gosnmp.OctetString, []byte("sw")), pdu("1.3.6.1.4.1.9.9.13.1.4.1.3.1", gosnmp.Integer, 1), pdu(sysObjectID, gosnmp.ObjectIdentifier, ".1.3.6.1.4.1.9.1.1"))
 	r, err := collect(t, newProbe(t, a.config()))
 	got := lines(r)
 	if err != nil || got[`sysName{sysName="sw"}`] != 1 || got[`snmp_device_info{family="ios",vendor="Cisco"}`] != 1 {
