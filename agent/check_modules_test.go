@@ -30,7 +30,12 @@ func TestCheckModules(t *testing.T) {
   - {name: good, type: snmp, target: h, config_files: [good.yml], auth: site, modules: [system]}
   - {name: bad, type: snmp, target: h, config_files: [bad.yml], auth: site, modules: [m]}
   - {name: none, type: snmp, target: h, config_files: [none.yml], modules: [system]}
+  - {name: own, type: snmp, target: h, snmp_definitions: [own]}
 `)
+	if err := os.Mkdir(filepath.Join(dir, "own"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write("own/a.yaml", "definition: a\nfoo: 1\n")
 	r := Check(t.Context(), CheckOptions{ConfigFile: filepath.Join(dir, "agent.yaml"), Level: NoNetwork})
 	var got []string
 	for _, g := range r.Groups {
@@ -48,6 +53,7 @@ func TestCheckModules(t *testing.T) {
 		"fail modules of probe bad: bad.yml:2:21: community must be a text or number",
 		`fail modules of probe bad: bad.yml:5:12: walk of module "m" is "ifTable", not an OID`,
 		"fail modules of probe none: config_files[0]: no file matches none.yml; put an snmp.yml there",
+		`fail modules of probe own: own/a.yaml:2: a definition has no key "foo"; there are definition, detect, includes, mib, replaces, tables, vendor`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -70,7 +70,7 @@ func planWith(c *Config, load func(dirs ...string) (*library.Library, error)) (*
 		case name == hardwareModule:
 			known, err := load(c.Definitions...)
 			if err != nil {
-				errs = append(errs, fmt.Errorf("load the definitions of hardware: %w", err))
+				errs = append(errs, err)
 				continue
 			}
 			p.version += known.Version()

@@ -136,9 +136,7 @@ func (r *reader) allowed(n *yaml.Node, t *table, v *value) {
 	if v.quantity != nil {
 		all = append(all, v.quantity)
 	}
-	for _, q := range v.metricBy.all() {
-		all = append(all, q)
-	}
+	all = append(all, v.metricBy.all()...)
 	for _, q := range all {
 		m, attributes := q.metric, []string(nil)
 		if v.limit != "" {

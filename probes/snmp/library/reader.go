@@ -18,9 +18,8 @@ const maxMistakes = 30
 
 // reader reads values off a tree and keeps the mistakes with their lines.
 type reader struct {
-	file  string
-	errs  []error
-	depth int
+	file string
+	errs []error
 }
 
 func (r *reader) fail(n *yaml.Node, format string, args ...any) {
