@@ -96,8 +96,12 @@ func readSavepointFile(dir directory, index int, size int64, logger *slog.Logger
 	}
 	defer f.Close()
 	var cells []cell
+	var piece []byte // its cells keep parts of it, unless all are blank
 	for at := int64(0); at < size; at += readPiece {
-		b := make([]byte, min(readPiece, size-at))
+		if piece == nil {
+			piece = make([]byte, readPiece)
+		}
+		b := piece[:min(readPiece, size-at)]
 		n, err := f.ReadAt(b, at)
 		for tries := 0; err != nil && !errors.Is(err, io.EOF) && tries < len(tailPatience); tries++ {
 			time.Sleep(tailPatience[tries])
@@ -115,7 +119,9 @@ func readSavepointFile(dir directory, index int, size int64, logger *slog.Logger
 			if err != nil {
 				return savepointFile{}, err
 			}
-			cells = append(cells, c)
+			if cells = append(cells, c); !c.blank {
+				piece = nil
+			}
 		}
 	}
 	s := scanCells(index, cells)
