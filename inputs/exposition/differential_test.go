@@ -102,6 +102,9 @@ func compare(t *testing.T, body []byte, s setup) (valid bool) {
 // For each body of Prometheus' own tests, in each format and with each option, the parser
 // gives the same as Prometheus' parser.
 func TestSameAsPrometheus(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out with -short: one goroutine, which the race detector has nothing to say about")
+	}
 	valid, bodies := map[string]int{}, 0
 	for _, of := range corpus(t) {
 		for _, body := range of {

@@ -17,6 +17,9 @@ import (
 // body may take, never panics, gives labels that are sorted, and, within its bounds, gives the same as
 // Prometheus' parser where that ends.
 func FuzzParser(f *testing.F) {
+	if testing.Short() {
+		f.Skip("left out with -short: one goroutine, which the race detector has nothing to say about")
+	}
 	all, seeds := setups(), 0
 	add := func(contentType string, body []byte) {
 		seeds++ // each with other options: the fuzzer tries the rest
