@@ -298,11 +298,12 @@ func TestHerd(t *testing.T) {
 	}
 	together := f
 	together.well, together.outage, together.started = 0, 0, f.outage
-	h := herds{
-		fleet:    f,
-		ours:     f.simulate(t, (*herdling).run),
-		prom:     f.simulate(t, (*herdling).runPrometheus),
-		together: together.simulate(t, (*herdling).run),
+	h := herds{fleet: f, together: together.simulate(t, (*herdling).run)}
+	if testing.Short() { // the race detector sees the same goroutines in each fleet
+		h.ours = h.together
+	} else {
+		h.ours = f.simulate(t, (*herdling).run)
+		h.prom = f.simulate(t, (*herdling).runPrometheus)
 	}
 	t.Logf("hwsagent: %s", &h.ours)
 	t.Logf("Prometheus: %s", &h.prom)
@@ -315,7 +316,7 @@ func TestHerd(t *testing.T) {
 			t.Errorf("drained after %s; it can be in 75 s", c.drained)
 		}
 	}
-	if ours, prom := h.ours.refused(), h.prom.refused(); ours > prom*6/10 {
+	if ours, prom := h.ours.refused(), h.prom.refused(); !testing.Short() && ours > prom*6/10 {
 		t.Errorf("%d requests refused, %d of Prometheus' rule", ours, prom)
 	}
 	if *herdDocs != "" {

@@ -20,6 +20,9 @@ func TestOneBadSampleOf10000(t *testing.T) {
 			}
 			for _, batch := range []int{2000, 10_000} {
 				for _, series := range []int{10_000, 1000, 100} {
+					if testing.Short() && (batch != 2000 || series != 1000) {
+						continue // more of the same for the race detector
+					}
 					for _, at := range []int{0, 4321, 9999} {
 						for _, known := range []bool{false, true} { // whether empty writes pass
 							t.Run(fmt.Sprintf("%s/%s/batches of %d/%d series/at %d/known=%t", version, kind, batch, series, at, known), func(t *testing.T) {
@@ -47,6 +50,9 @@ func TestOneBadSampleOf10000(t *testing.T) {
 func TestBadSamplesCostWhatTheyBring(t *testing.T) {
 	for _, version := range []string{config.MessageV1, config.MessageV2} {
 		for _, every := range []int{1, 2, 3, 5, 6, 7, 8, 9, 10, 100} {
+			if testing.Short() && every != 2 && every != 7 && every != 100 {
+				continue // more of the same for the race detector
+			}
 			t.Run(fmt.Sprintf("%s/each %dth", version, every), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					const series = 1800

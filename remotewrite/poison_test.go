@@ -68,6 +68,9 @@ func TestBrokenNetworkIsNoPoison(t *testing.T) {
 		"small ones only":      func(_ *rand.Rand, q fakeRequest) bool { return len(q.samples) < 8 },
 	} {
 		for seed := range uint64(4) {
+			if testing.Short() && seed > 1 {
+				continue // more of the same for the race detector: an odd one has other errors
+			}
 			t.Run(fmt.Sprintf("%s/seed=%d", name, seed), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					rnd, up := rand.New(rand.NewPCG(seed, 7)), time.Now().Add(3*time.Hour)
