@@ -181,6 +181,7 @@ func TestFailingMetric(t *testing.T) {
 		segments.mu.Unlock()
 		for i, disk := range []bool{false, true, false} {
 			full.Store(disk)
+			time.Sleep(2500 * time.Millisecond) // the log tries again each second, and a commit not sooner than half a second after that
 			err := commitFloats(l, 1, int64(i+1), 1)
 			if (err != nil) != disk {
 				t.Fatalf("commit %d with a full disk %v: %v", i, disk, err)
