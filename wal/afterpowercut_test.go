@@ -42,11 +42,11 @@ func TestPowerCutOnAFullLog(t *testing.T) {
 		}
 		left, leftSaves := segments.kill(), saves.kill()
 		first := left.entries[segmentName(0)]
-		first.data = first.data[:commitEnds(t, first.data)[1]]
+		first.data.truncate(int(commitEnds(t, first.data.bytes())[1]))
 		_ = errors.Join(r.Close(), l.Close()) // of the process that has ended
 
 		o := memOptions(t, left, leftSaves)
-		o.OnFull, o.MaxBytes = Reject, int64(len(first.data))+20
+		o.OnFull, o.MaxBytes = Reject, int64(first.data.size)+20
 		l = openLog(t, o)
 		if head := l.head(); head.Commit != 4 || head.Total != 60 {
 			t.Errorf("the head is %+v, the target has 60 samples", head)

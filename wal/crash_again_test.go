@@ -48,7 +48,7 @@ func TestAnnouncementLostBeforeLoggingAgain(t *testing.T) {
 		}
 
 		left := d.kill()
-		clear(left.entries[segmentName(0)].data[from+20 : to-60]) // as a power cut may
+		left.entries[segmentName(0)].data.edit(func(b []byte) { clear(b[from+20 : to-60]) }) // as a power cut may
 		l = openLog(t, memOptions(t, left, saves.kill()))
 		if r, err = l.Reader("a", ReaderOptions{}); err != nil {
 			t.Fatal(err)
@@ -95,9 +95,9 @@ func TestTornBesideLoggingAgain(t *testing.T) {
 				commitOverFailedWrite(t, l, d, 3, 3)
 
 				left := d.kill()
-				torn := left.entries[segmentName(tc.torn)].data
-				second := commitEnds(t, torn)[0]
-				torn[second+12] ^= 1 // for what a power cut may leave
+				left.entries[segmentName(tc.torn)].data.edit(func(b []byte) {
+					b[commitEnds(t, b)[0]+12] ^= 1 // in the second commit, for what a power cut may leave
+				})
 				l = openLog(t, memOptions(t, left, saves.kill()))
 				if r, err = l.Reader("a", ReaderOptions{}); err != nil {
 					t.Fatal(err)
@@ -198,7 +198,7 @@ func headerOnly(t *testing.T, lives int, damage func([]byte)) (*Log, *Reader) {
 	for n := range lives {
 		d, saves = d.kill(), saves.kill()
 		if damage != nil && n == lives-1 {
-			damage(d.entries[segmentName(0)].data)
+			d.entries[segmentName(0)].data.edit(damage)
 		}
 		l = openLog(t, memOptions(t, d, saves))
 		if r, err = l.Reader("a", ReaderOptions{}); err != nil {

@@ -68,7 +68,7 @@ func TestCrashWhileLoggingAgain(t *testing.T) {
 				}
 				left, leftSaves := d.kill(), saves.kill()
 				i := left.entries[segmentName(1)]
-				if info, err := scanSegment(&memFile{d: left, i: i}, int64(len(i.data))); err == nil && info.Commits > 0 && info.Commits < 6 {
+				if info, err := scanSegment(&memFile{d: left, i: i}, int64(i.data.size)); err == nil && info.Commits > 0 && info.Commits < 6 {
 					torn++
 				}
 				got := found(left, leftSaves.kill())

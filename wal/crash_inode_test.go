@@ -16,8 +16,8 @@ const sectorSize = 512
 // zeros where the file has grown. So there are tails of zeros, holes, and old sectors
 // between new ones, in any order.
 type inode struct {
-	data    []byte   // what a reader gets
-	durable []byte   // what is on the disk for certain
+	data    image    // what a reader gets
+	durable image    // what is on the disk for certain
 	changes []change // since, in order; those that a failed sync has dropped are not there
 }
 
@@ -29,13 +29,14 @@ type change struct {
 }
 
 // fresh is the inode of a file that is durable.
-func fresh(b []byte) *inode {
-	return &inode{data: slices.Clone(b), durable: slices.Clone(b)}
-}
+func fresh(b []byte) *inode { return durableInode(imageOf(b)) }
 
-// memory is about how much it takes, in bytes.
-func (i *inode) memory() int {
-	n := cap(i.data) + cap(i.durable)
+// durableInode is fresh of an image, which is the inode's from now on.
+func durableInode(m image) *inode { return &inode{data: m, durable: m.copy()} }
+
+// memory is about how much it takes, in bytes, but for the pieces in counted.
+func (i *inode) memory(counted map[*imagePiece]bool) int {
+	n := i.data.memory(counted) + i.durable.memory(counted)
 	for _, c := range i.changes {
 		n += cap(c.sectors)
 	}
@@ -43,24 +44,15 @@ func (i *inode) memory() int {
 }
 
 func (i *inode) write(p []byte, off int) {
-	i.data = extend(i.data, off+len(p))
-	copy(i.data[off:], p)
+	i.data.writeAt(p, off)
 	from := off / sectorSize * sectorSize
-	to := min(len(i.data), (off+len(p)+sectorSize-1)/sectorSize*sectorSize)
-	i.changes = append(i.changes, change{from, slices.Clone(i.data[from:to]), len(i.data)})
+	to := min(i.data.size, (off+len(p)+sectorSize-1)/sectorSize*sectorSize)
+	i.changes = append(i.changes, change{from, i.data.slice(from, to), i.data.size})
 }
 
 func (i *inode) truncate(size int) {
-	i.data = extend(i.data, size)[:size]
+	i.data.truncate(size)
 	i.changes = append(i.changes, change{size: size})
-}
-
-// extend makes b n bytes long at least.
-func extend(b []byte, n int) []byte {
-	if n > len(b) {
-		b = append(b, make([]byte, n-len(b))...)
-	}
-	return b
 }
 
 // flush makes the first n changes durable, or as many as there are.
@@ -68,14 +60,13 @@ func (i *inode) flush(n int) {
 	n = min(n, len(i.changes))
 	for _, c := range i.changes[:n] {
 		if c.sectors == nil {
-			i.durable = i.durable[:min(c.size, len(i.durable))]
+			i.durable.truncate(min(c.size, i.durable.size))
 		}
-		i.durable = extend(i.durable, c.off+len(c.sectors))
-		copy(i.durable[c.off:], c.sectors)
+		i.durable.writeAt(c.sectors, c.off)
 	}
 	i.changes = slices.Clone(i.changes[n:])
 	if len(i.changes) == 0 { // the size, after a sync that failed
-		i.durable = extend(i.durable, len(i.data))[:len(i.data)]
+		i.durable.truncate(i.data.size)
 	}
 }
 
@@ -89,8 +80,8 @@ func (i *inode) drop(rng *rand.Rand) {
 }
 
 // cut is what a power cut leaves. torn says that of some write it leaves a part.
-func (i *inode) cut(rng *rand.Rand) (b []byte, torn bool) {
-	b = slices.Clone(i.durable)
+func (i *inode) cut(rng *rand.Rand) (b image, torn bool) {
+	b = i.durable.copy()
 	if len(i.changes) == 0 {
 		return b, false
 	}
@@ -99,7 +90,7 @@ func (i *inode) cut(rng *rand.Rand) (b []byte, torn bool) {
 	for kept < len(i.changes) && sizes.kept(rng) {
 		kept++
 	}
-	size := len(b)
+	size := b.size
 	if kept > 0 {
 		size = i.changes[kept-1].size
 	}
@@ -111,7 +102,7 @@ func (i *inode) cut(rng *rand.Rand) (b []byte, torn bool) {
 			if n >= kept {
 				break // what follows rests on it
 			}
-			b = b[:min(c.size, len(b))]
+			b.truncate(min(c.size, b.size))
 			continue
 		}
 		lost := 0
@@ -121,12 +112,12 @@ func (i *inode) cut(rng *rand.Rand) (b []byte, torn bool) {
 				continue
 			}
 			sector := c.sectors[at:min(at+sectorSize, len(c.sectors))]
-			b = extend(b, c.off+at+len(sector))
-			copy(b[c.off+at:], sector)
+			b.writeAt(sector, c.off+at)
 		}
 		torn = torn || lost > 0 && lost*sectorSize < len(c.sectors)
 	}
-	return extend(b, size)[:size], torn
+	b.truncate(size)
+	return b, torn
 }
 
 // luck is how likely it is that something survives, of 16; one of 0, 16 or between.

@@ -58,7 +58,8 @@ func TestEveryOperationForAWhile(t *testing.T) {
 					continue // a savepoint is read at the start only
 				}
 				t.Run(fmt.Sprintf("segments=%v,saves=%v,reads=%v,short=%d,sync=%v", where[0], where[1], cause.reads, cause.short, sync), func(t *testing.T) {
-					fired := 0
+					t.Parallel()
+					cause, fired := cause, 0
 					for _, cause.lasts = range []time.Duration{0, 2500 * time.Millisecond} {
 						hit := true
 						for cause.n = 1; hit; cause.n++ {

@@ -18,7 +18,7 @@ func filesOf(d *memDir) fstest.MapFS {
 	defer d.mu.Unlock()
 	files := fstest.MapFS{}
 	for name, i := range d.entries {
-		files[name] = &fstest.MapFile{Data: slices.Clone(i.data)}
+		files[name] = &fstest.MapFile{Data: i.data.bytes()}
 	}
 	return files
 }

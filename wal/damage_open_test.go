@@ -31,6 +31,7 @@ type writtenLog struct {
 	dir      string // a real directory, for the lock
 	segments map[string][]byte
 	saves    map[string][]byte
+	images   map[string]image // of all these
 	commits  []writtenCommit
 	half     int // the target "half" has acknowledged so many of the commits
 }
@@ -67,7 +68,7 @@ func (w *writtenLog) options(segments, saves *memDir) Options {
 // about a half.
 func writeLog(t testing.TB) *writtenLog {
 	t.Helper()
-	w := &writtenLog{t: t, dir: memTempDir(t)}
+	w := &writtenLog{t: t, dir: memTempDir(t), images: map[string]image{}}
 	if err := os.Chmod(w.dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +121,8 @@ func writeLog(t testing.TB) *writtenLog {
 	contents := func(d *memDir) map[string][]byte {
 		m := map[string][]byte{}
 		for name, i := range d.entries {
-			m[name] = i.data
+			m[name] = i.data.bytes()
+			w.images[name] = i.data
 		}
 		return m
 	}
@@ -256,23 +258,21 @@ func (w *writtenLog) replaced(what string, n int, b []byte, from, to int64) harm
 
 // dirs are the directories after the harm.
 func (w *writtenLog) dirs(h harm) (segments, saves *memDir) {
-	d := func(files, changed map[string][]byte, private bool) *memDir {
+	d := func(files, changed map[string][]byte) *memDir {
 		d := newMemDir()
-		for name, b := range files {
-			if private {
-				b = bytes.Clone(b)
-			}
-			d.entries[name] = &inode{data: b}
+		for name := range files {
+			whole := w.images[name]
+			d.entries[name] = &inode{data: whole.copy()}
 		}
 		for name, b := range changed {
 			delete(d.entries, name)
 			if b != nil {
-				d.entries[name] = &inode{data: b}
+				d.entries[name] = &inode{data: imageOf(b)}
 			}
 		}
 		return d
 	}
-	return d(w.segments, h.segment, false), d(w.saves, h.saves, true)
+	return d(w.segments, h.segment), d(w.saves, h.saves)
 }
 
 // survives opens the log after the harm, reads all that is left for both targets, and
@@ -404,13 +404,18 @@ func exhaustive() bool { return os.Getenv("HWSAGENT_TORTURE") != "" }
 
 // thinned is the step of a loop over every byte: 1 in the full tier, where all are tried.
 func thinned(step int) int {
-	switch {
-	case exhaustive():
+	if exhaustive() {
 		return 1
-	case testing.Short():
-		return 4*step + 1
 	}
 	return step
+}
+
+// oneGoroutine leaves out a test of one goroutine, of which the race detector has nothing to say.
+func oneGoroutine(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("left out with -short: one goroutine")
+	}
 }
 
 // sampled tries so many of all, the same ones each time. In the full tier it tries twenty
@@ -421,7 +426,7 @@ func sampled(t *testing.T, all, some int, try func(i int)) {
 	if exhaustive() {
 		seed, some = testSeed(t), 20*some
 	} else if testing.Short() {
-		some /= 4
+		some /= 16 // the race detector sees the same goroutines each time
 	}
 	t.Logf("seed %d, %d of %d", seed, min(some, all), all)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -445,6 +450,7 @@ func TestWrittenLogIsWhole(t *testing.T) {
 
 // Any byte may change, in any segment, the one that was written last included.
 func TestOpenAfterFlip(t *testing.T) {
+	t.Parallel()
 	w := writeLog(t)
 	masks := []byte{0x01, 0x80, 0xff}
 	type place struct {
@@ -472,6 +478,7 @@ func TestOpenAfterFlip(t *testing.T) {
 
 // A segment may be cut off anywhere.
 func TestOpenAfterTruncation(t *testing.T) {
+	t.Parallel()
 	w := writeLog(t)
 	type place struct{ n, size int }
 	var all []place

@@ -128,7 +128,7 @@ func TestOpenRefusesNewerFormat(t *testing.T) {
 			t.Errorf("%s: the error is %q", h.what, err)
 		}
 		for name, b := range w.segments {
-			if h.segment[name] == nil && !bytes.Equal(segments.entries[name].data, b) {
+			if h.segment[name] == nil && !bytes.Equal(segments.entries[name].data.bytes(), b) {
 				t.Errorf("%s: %s was changed", h.what, name)
 			}
 		}

@@ -137,6 +137,8 @@ func pageOf(segment int, from, to int64) func(c plannedCommit) bool {
 // Whichever byte is damaged, at most the commits that touch its page are lost, and
 // what refers to series announced there.
 func TestFlipEveryByte(t *testing.T) {
+	oneGoroutine(t)
+	t.Parallel()
 	t.Run("plain", func(t *testing.T) { flipBytes(t, damagePlan(11, 0), 5) })
 	t.Run("snappy", func(t *testing.T) { flipBytes(t, damagePlan(11, flagSnappy), 23) })
 	t.Run("zstd", func(t *testing.T) { flipBytes(t, damagePlan(11, flagZstd), 101) })
@@ -169,6 +171,8 @@ func flipBytes(t *testing.T, p *plan, step int) {
 
 // Wherever a segment is cut off, what lies before is delivered.
 func TestTruncateEverywhere(t *testing.T) {
+	oneGoroutine(t)
+	t.Parallel()
 	p := damagePlan(12, 0)
 	l := p.log()
 	step := thinned(5)

@@ -141,7 +141,7 @@ func TestEveryFault(t *testing.T) {
 	var plans []faultPlan
 	step := 1
 	if underRace {
-		step = 4
+		step = 8 // make test fails each of them
 	}
 	for _, length := range []int{1, 4, 1000} {
 		for from := 1; from <= 40; from += step {
@@ -158,6 +158,7 @@ func TestEveryFault(t *testing.T) {
 	for _, sync := range []time.Duration{0, SyncAlways} {
 		for _, truncates := range []bool{true, false} {
 			t.Run(fmt.Sprintf("sync=%v,truncates=%v", sync, truncates), func(t *testing.T) {
+				t.Parallel()
 				fired := 0
 				for _, p := range plans {
 					synctest.Test(t, func(t *testing.T) { fired += testFault(t, p, sync, truncates) })

@@ -52,7 +52,7 @@ func FuzzSavepointFiles(f *testing.F) {
 		f.Fatal(err)
 	}
 	one := appendRecord(nil, identity{kindSavepoint, false, 2, 9, ownerOf("a")}, 1, appendSavepoint(nil, storedSavepoint{Name: "a"}))
-	f.Add(dir.entries[savepointNames[0]].data[:4*cellSize], append(bytes.Clone(dir.entries[savepointNames[1]].data[:cellSize]), one...))
+	f.Add(dir.entries[savepointNames[0]].data.bytes()[:4*cellSize], append(bytes.Clone(dir.entries[savepointNames[1]].data.bytes()[:cellSize]), one...))
 	f.Add([]byte{}, one)
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		dir := newMemDir()

@@ -60,7 +60,12 @@ func (f *life) read(t *testing.T, l *Log, n int) (missing Outcome) {
 // at most, and of that only what was not durable and not reserved for any target goes without being counted: everything else that
 // never comes is in the target's ledger.
 func TestRandomLife(t *testing.T) {
-	for seed := range uint64(12) {
+	t.Parallel()
+	seeds := uint64(12)
+	if underRace {
+		seeds = 3 // make test lives them all
+	}
+	for seed := range seeds {
 		for _, cuts := range []bool{false, true} {
 			for _, limit := range []int64{0, 40_000} {
 				t.Run(fmt.Sprintf("seed=%d,cuts=%v,limit=%d", seed, cuts, limit), func(t *testing.T) {

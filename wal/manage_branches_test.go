@@ -14,11 +14,13 @@ import (
 // forgetRecords damages every record of a target, in the one place that leaves its owner readable.
 func forgetRecords(saves *memDir, name string) {
 	for _, file := range savepointNames {
-		for b := saves.entries[file].data; len(b) >= cellSize; b = b[cellSize:] {
-			if c, err := decodeCell(b[:cellSize]); err == nil && c.known && c.owner == ownerOf(name) {
-				b[cellHead] ^= 1
+		saves.entries[file].data.edit(func(b []byte) {
+			for ; len(b) >= cellSize; b = b[cellSize:] {
+				if c, err := decodeCell(b[:cellSize]); err == nil && c.known && c.owner == ownerOf(name) {
+					b[cellHead] ^= 1
+				}
 			}
-		}
+		})
 	}
 }
 

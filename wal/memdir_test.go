@@ -74,11 +74,11 @@ func (d *memDir) files() int {
 
 // memory is about how much memory the files take, in bytes; mu is held.
 func (d *memDir) memory() (n int) {
-	counted := map[*inode]bool{}
+	counted, pieces := map[*inode]bool{}, map[*imagePiece]bool{}
 	count := func(i *inode) {
 		if !counted[i] {
 			counted[i] = true
-			n += i.memory()
+			n += i.memory(pieces)
 		}
 	}
 	for _, i := range d.entries {
@@ -100,7 +100,7 @@ func (d *memDir) crash() *memDir {
 	defer d.mu.Unlock()
 	c := newMemDir()
 	for name, i := range d.durable {
-		c.entries[name] = fresh(i.durable)
+		c.entries[name] = durableInode(i.durable.copy())
 	}
 	c.durable = maps.Clone(c.entries)
 	return c
@@ -130,7 +130,7 @@ func (d *memDir) cut(rng *rand.Rand) *memDir {
 	c := newMemDir()
 	for _, name := range slices.Sorted(maps.Keys(left)) {
 		b, torn := left[name].cut(rng)
-		c.entries[name] = fresh(b)
+		c.entries[name] = durableInode(b)
 		if torn {
 			c.torn++
 		}
@@ -147,7 +147,7 @@ func (d *memDir) kill() *memDir {
 	copies := map[*inode]*inode{}
 	twin := func(i *inode) *inode {
 		if copies[i] == nil {
-			copies[i] = &inode{slices.Clone(i.data), slices.Clone(i.durable), slices.Clone(i.changes)}
+			copies[i] = &inode{i.data.copy(), i.durable.copy(), slices.Clone(i.changes)}
 		}
 		return copies[i]
 	}
@@ -254,7 +254,7 @@ func (d *memDir) list() ([]fileInfo, error) {
 	}
 	var infos []fileInfo
 	for _, name := range slices.Sorted(maps.Keys(d.entries)) {
-		infos = append(infos, fileInfo{name: name, size: int64(len(d.entries[name].data)), modTime: time.Now()})
+		infos = append(infos, fileInfo{name: name, size: int64(d.entries[name].data.size), modTime: time.Now()})
 	}
 	return infos, nil
 }
@@ -298,10 +298,7 @@ func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
 			return 0, err
 		}
 	}
-	if off >= int64(len(f.i.data)) {
-		return 0, io.EOF
-	}
-	n := copy(p, f.i.data[off:])
+	n := f.i.data.readAt(p, int(off))
 	if n < len(p) {
 		return n, io.EOF
 	}
@@ -311,7 +308,7 @@ func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
 func (f *memFile) WriteAt(p []byte, off int64) (int, error) {
 	f.d.pause("write")
 	f.d.mu.Lock()
-	f.d.growing = int(off)+len(p) > len(f.i.data)
+	f.d.growing = int(off)+len(p) > f.i.data.size
 	n, err := f.d.fails("write")
 	if err != nil {
 		p = p[:min(n, len(p))]
@@ -357,7 +354,7 @@ func (f *memFile) Truncate(size int64) error {
 func (f *memFile) Size() (int64, error) {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
-	return int64(len(f.i.data)), nil
+	return int64(f.i.data.size), nil
 }
 
 func (f *memFile) Close() error {

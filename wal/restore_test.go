@@ -109,7 +109,7 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	noisyLog(t, o, 1)
 	var p pageWriter
 	p.fragments(appendHeader(nil, Header{Version: formatVersion + 1, Number: 1}), 0)
-	d.entries["00000001"] = &inode{data: p.buf}
+	d.entries["00000001"] = &inode{data: imageOf(p.buf)}
 	if l, err := Open(o); !errors.Is(err, errNewerFormat) {
 		t.Errorf("error = %v", err)
 		if l != nil {
@@ -133,7 +133,7 @@ func TestDropBeforeADamagedHeader(t *testing.T) {
 		_ = r.Close()
 		_ = l.Close()
 		noisyLog(t, o, 80)
-		d.entries["00000001"].data[3] ^= 1
+		d.entries["00000001"].data.edit(func(b []byte) { b[3] ^= 1 })
 		o.MaxBytes = 600_000
 		l = openLog(t, o)
 		r = openReader(t, l, "slow", ReaderOptions{})

@@ -223,10 +223,10 @@ func TestPowerCutWhileSegmentEnds(t *testing.T) {
 		}
 		left, saves := e.segments.kill(), e.saves.kill()
 		first := left.entries[segmentName(0)]
-		ends := commitEnds(t, first.data)
-		first.data = first.data[:ends[len(ends)-2]]
+		ends := commitEnds(t, first.data.bytes())
+		first.data.truncate(int(ends[len(ends)-2]))
 		second := left.entries[segmentName(1)]
-		second.data = second.data[:commitEnds(t, second.data)[0]-1]
+		second.data.truncate(int(commitEnds(t, second.data.bytes())[0]) - 1)
 		e.answer <- nil
 		_ = errors.Join(e.reader.Close(), e.log.Close()) // of the process that has ended
 

@@ -18,6 +18,8 @@ import (
 // A power cut is no damage, whatever it takes: while the files grow, while records of several sectors are appended, and
 // while a snapshot is written. No target is doubted, none counts as lost, and each has what was durable or something later.
 func TestPowerCutIsNoDamage(t *testing.T) {
+	oneGoroutine(t)
+	t.Parallel()
 	for seed := range uint64(3) {
 		rng := rand.New(rand.NewPCG(43, seed))
 		dir := newMemDir()
@@ -122,7 +124,7 @@ func TestZeroedSnapshot(t *testing.T) {
 	newest := savepointNames[ts.store.active]
 	for at := 0; at < 40*cellSize; at += 4096 {
 		left := dir.crash()
-		clear(left.entries[newest].data[at : at+4096])
+		left.entries[newest].data.edit(func(b []byte) { clear(b[at : at+4096]) })
 		got := loadSavepoints(t, left)
 		for _, name := range targetNames(40) {
 			if st := got.byName[name]; st == nil || st.Shards != 8 && !st.doubt {
@@ -139,14 +141,15 @@ func TestDamagedAgainAfterAStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	spoil := func(d *memDir) {
-		newest := d.entries[savepointNames[loadSavepoints(t, d).base]]
 		hit := 0
-		for at := 0; at+cellSize <= len(newest.data); at += cellSize {
-			if c, err := decodeCell(newest.data[at : at+cellSize]); err == nil && c.owner == ownerOf("a") {
-				newest.data[at+cellHead]++
-				hit++
+		d.entries[savepointNames[loadSavepoints(t, d).base]].data.edit(func(b []byte) {
+			for at := 0; at+cellSize <= len(b); at += cellSize {
+				if c, err := decodeCell(b[at : at+cellSize]); err == nil && c.owner == ownerOf("a") {
+					b[at+cellHead]++
+					hit++
+				}
 			}
-		}
+		})
 		if hit == 0 {
 			t.Fatal("nothing was damaged")
 		}
@@ -155,7 +158,7 @@ func TestDamagedAgainAfterAStart(t *testing.T) {
 		left := dir.crash()
 		spoil(left)
 		for name, x := range left.entries {
-			left.entries[name] = fresh(x.data)
+			left.entries[name] = durableInode(x.data)
 		}
 		left.durable = maps.Clone(left.entries)
 		if got := loadSavepoints(t, left); got.byName["a"] == nil || !got.byName["a"].doubt || got.byName["b"].doubt {
@@ -190,10 +193,10 @@ func TestSavepointFileReplaced(t *testing.T) {
 							deliver(t, r, 1)
 						}
 					}
-					old := bytes.Clone(saves.kill().entries[file].data)
+					old := saves.kill().entries[file].data.bytes()
 					work(2)
 					time.Sleep(1500 * time.Millisecond)
-					with := bytes.Clone(saves.kill().entries[file].data)
+					with := saves.kill().entries[file].data.bytes()
 					switch how {
 					case "older copy":
 						with = old
@@ -202,7 +205,7 @@ func TestSavepointFileReplaced(t *testing.T) {
 					case "garbage":
 						with = bytes.Repeat([]byte("garbage."), len(with)/8)
 					case "the other one":
-						with = bytes.Clone(saves.kill().entries[savepointNames[1-slices.Index(savepointNames[:], file)]].data)
+						with = saves.kill().entries[savepointNames[1-slices.Index(savepointNames[:], file)]].data.bytes()
 					case "cut short":
 						f, err := saves.open(file, os.O_RDWR)
 						if err != nil || f.Truncate(0) != nil {
@@ -396,13 +399,14 @@ func TestThousandTenants(t *testing.T) {
 		newest := savepointNames[loadSavepoints(t, saves).base]
 		for _, victim := range []string{held, "e/0", "e/999"} {
 			left, damaged := saves.crash(), 0
-			b := left.entries[newest].data
-			for at := len(b) - cellSize; at >= 0 && damaged == 0; at -= cellSize {
-				if c, err := decodeCell(b[at : at+cellSize]); err == nil && c.known && c.owner == ownerOf(victim) {
-					b[at+cellHead]++
-					damaged++
+			left.entries[newest].data.edit(func(b []byte) {
+				for at := len(b) - cellSize; at >= 0 && damaged == 0; at -= cellSize {
+					if c, err := decodeCell(b[at : at+cellSize]); err == nil && c.known && c.owner == ownerOf(victim) {
+						b[at+cellHead]++
+						damaged++
+					}
 				}
-			}
+			})
 			again := openLog(t, memOptions(t, segments.crash(), left))
 			if err := again.Enroll([]Enrolment{{Name: "e", Family: true}}); err != nil {
 				t.Fatal(err)

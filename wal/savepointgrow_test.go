@@ -40,7 +40,7 @@ func TestGrowFile(t *testing.T) {
 				failing(dir, refuses)
 			}
 			got, err := growFile(f, c.size, c.want)
-			if length := int64(len(dir.entries["x"].data)); got != want || length != want || (err != nil) != (refuses != "") {
+			if length := int64(dir.entries["x"].data.size); got != want || length != want || (err != nil) != (refuses != "") {
 				t.Errorf("%d bytes, wanted %d, refused %q: %d, the file has %d: %v", c.size, c.want, refuses, got, length, err)
 			}
 		}

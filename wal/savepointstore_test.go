@@ -33,6 +33,8 @@ func loadSavepoints(t testing.TB, d directory) savedTargets {
 // Whichever operation fails, once or from then on, and however much of a write reached the disk: after a
 // kill there is what was written last or something later, after a power cut what was reported durable or something later.
 func TestSavepointFaults(t *testing.T) {
+	oneGoroutine(t)
+	t.Parallel()
 	for _, lasting := range []int{0, 2, 1000} {
 		fired := true
 		for at := 1; fired; at += 1 + 2*min(lasting, 2) {
@@ -564,7 +566,7 @@ func TestSavepointStoreErrors(t *testing.T) {
 func contentsOf(d *memDir) map[string][]byte {
 	files := map[string][]byte{}
 	for name, i := range d.entries {
-		files[name] = bytes.Clone(i.data)
+		files[name] = i.data.bytes()
 	}
 	return files
 }
@@ -577,9 +579,11 @@ func TestNewerSavepointsAreRefused(t *testing.T) {
 	for _, name := range savepointNames {
 		for at := range 2 {
 			left := dir.kill()
-			b := left.entries[name].data[at*cellSize : at*cellSize+identitySize]
-			b[2] = cellVersion + 1
-			fixIdentity(b)
+			left.entries[name].data.edit(func(b []byte) {
+				b = b[at*cellSize : at*cellSize+identitySize]
+				b[2] = cellVersion + 1
+				fixIdentity(b)
+			})
 			before := contentsOf(left)
 			_, err := openTargets(left, targetsOptions{})
 			if err == nil || !strings.Contains(err.Error(), "newer hwsagent") || !strings.Contains(err.Error(), name) {

@@ -396,7 +396,7 @@ func (s *soak) usage() usage {
 		d.mu.Lock()
 		u.descriptors += d.handles
 		for _, i := range d.entries {
-			u.disk += len(i.data)
+			u.disk += i.data.size
 		}
 		u.heap -= d.memory()
 		d.mu.Unlock()

@@ -335,13 +335,15 @@ func TestSavepointLost(t *testing.T) {
 			switch what {
 			case "garbage":
 				for _, name := range savepointNames {
-					for i := range dir.entries[name].data {
-						dir.entries[name].data[i] = byte(i * 7)
-					}
+					dir.entries[name].data.edit(func(b []byte) {
+						for i := range b {
+							b[i] = byte(i * 7)
+						}
+					})
 				}
 			case "empty":
 				for _, name := range savepointNames {
-					dir.entries[name].data = nil
+					dir.entries[name].data = image{}
 				}
 			case "other log":
 				l = newFakeLog()
