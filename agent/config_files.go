@@ -77,23 +77,29 @@ func confNames(dir string) (names []string, warns []Warning, err error) {
 	return names, warns, nil
 }
 
-// parseAll reads several files into one document. Mistakes of syntax in all of them are found.
+// parseAll reads several files into one document. A file that is no YAML is left out of it, and its mistake
+// is among those of the document. The error is that of a configuration that has nothing else to look at.
 func parseAll(files []configText) (*document, error) {
 	parts := make([]*document, len(files))
-	all := &document{}
+	var failed []*document
 	for i, f := range files {
 		var err error
 		if parts[i], err = parse(f.name, f.text); err != nil {
-			all.inner = append(all.inner, parts[i])
+			failed = append(failed, parts[i])
+			parts[i] = newDocument(f.name, nil)
 		}
 	}
-	if err := all.allFailed(); err != nil {
-		return nil, err
+	if len(failed) == len(files) {
+		return nil, (&document{inner: failed}).allFailed()
 	}
 	if len(parts) == 1 {
 		return parts[0], nil
 	}
-	return join(parts)
+	d, err := join(parts)
+	if d != nil {
+		d.inner = failed
+	}
+	return d, err
 }
 
 // filePart is where a file begins in a document of several files.

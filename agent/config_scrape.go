@@ -128,9 +128,6 @@ func entriesOf(d *document, dir string) []scrapeEntry {
 
 // decodeScrape checks all scrape configurations and makes the jobs of them.
 func (c *Config) decodeScrape(d *document, x *expander) {
-	if c.Global.ScrapeTimeout > c.Global.ScrapeInterval || len(d.errs) > 0 && d.wrongBelow("global") {
-		return // every job would repeat it
-	}
 	entries := c.scrapeEntries(d, x)
 	if len(entries) > 0 && !canScrape {
 		entries[0].in.errorAtKey("scrape_configs", "this build of the agent cannot scrape", "it was built with -tags minimal; use the usual one, or remove the key")
@@ -138,6 +135,9 @@ func (c *Config) decodeScrape(d *document, x *expander) {
 	}
 	jobs := map[string]scrapeEntry{}
 	src := scrapeSource{Global: c.scrapeGlobal(d)}
+	if c.Global.ScrapeTimeout > c.Global.ScrapeInterval || d.wrongBelow("global") {
+		src.Global = anyGlobal // every job would repeat the mistake
+	}
 	for _, e := range entries {
 		n := e.in.value(e.path)
 		if n.Kind != yaml.MappingNode {
@@ -155,7 +155,7 @@ func (c *Config) decodeScrape(d *document, x *expander) {
 			jobs[name.Value] = e
 		}
 		theirs, own := e.split(n)
-		src.Entries = append(src.Entries, scrapeText{entry: e, Text: e.in.flowText(theirs), Dir: e.dir, MaxSeries: own.MaxSeries})
+		src.Entries = append(src.Entries, scrapeText{entry: e, node: theirs, Text: e.in.flowText(theirs), Dir: e.dir, MaxSeries: own.MaxSeries})
 	}
 	c.hideGivenScrape(entries)
 	src.Hidden = c.scrapeHidden
@@ -259,6 +259,7 @@ type (
 	}
 	scrapeText struct {
 		entry     scrapeEntry
+		node      *yaml.Node // that Text is of
 		Text, Dir string
 		MaxSeries int
 	}

@@ -21,8 +21,8 @@ var (
 	quotedValue = regexp.MustCompile(`"((?:[^"\\]|\\.)*)"`)
 )
 
-// scrapeMistake tells one mistake at its place in its file.
-func (d *document) scrapeMistake(src scrapeSource, m scrapeMistake) {
+// scrapeMistake tells one mistake at its place in its file, and returns the path of that place.
+func (d *document) scrapeMistake(src scrapeSource, m scrapeMistake) (path string) {
 	in, path := d, "global"
 	if m.Entry >= 0 {
 		in, path = src.Entries[m.Entry].entry.in, src.Entries[m.Entry].entry.path
@@ -43,6 +43,7 @@ func (d *document) scrapeMistake(src scrapeSource, m scrapeMistake) {
 		}
 		in.add(line, column, at, m.Text, hint)
 	}
+	return at
 }
 
 // spot is a key or a value in a document, and where it begins.
@@ -129,22 +130,32 @@ func (m scrapeMistake) names(v string, quoted []string) bool {
 	return slices.ContainsFunc(quoted, func(q string) bool { return q == v || len(q) > 9 && strings.HasPrefix(v, strings.TrimSuffix(q, "...")) })
 }
 
-// keyNamedFirst is the key of path that a text names first, such as "scrape timeout greater than scrape interval"; path
-// itself if it names none.
+// keyNamedFirst is the key of path that a text names first, such as "scrape timeout greater than scrape interval", or
+// one below these; path itself if it names none.
 func (d *document) keyNamedFirst(path, text string) (at string, line, column int) {
-	told := strings.ReplaceAll(text, " ", "_")
-	best := len(told)
-	for p, k := range d.keys {
-		if holder(p, k.Value) != path {
-			continue
+	words := "_" + notInKeys.ReplaceAllString(strings.ReplaceAll(text, " ", "_"), "_") + "_"
+	for _, deep := range []bool{false, true} {
+		var best spot
+		first := len(words)
+		for p, k := range d.keys {
+			if !strings.HasPrefix(p, path+".") || deep == (holder(p, k.Value) == path) {
+				continue
+			}
+			i := strings.Index(words, k.Value)
+			if deep {
+				i = strings.Index(words, "_"+k.Value+"_")
+			}
+			if i >= 0 && (i < first || i == first && p < best.path) {
+				first, best = i, spot{p, k.Line, k.Column}
+			}
 		}
-		if i := strings.Index(told, k.Value); i >= 0 && i < best {
-			best, at, line, column = i, p, k.Line, k.Column
+		if best.path != "" {
+			return best.path, best.line, best.column
 		}
 	}
-	if at == "" {
-		line, column = d.placeOf(path)
-		at = path
-	}
-	return at, line, column
+	line, column = d.placeOf(path)
+	return path, line, column
 }
+
+// notInKeys are the characters that no key has.
+var notInKeys = regexp.MustCompile(`[^a-z0-9_]+`)

@@ -30,24 +30,52 @@ func scrapeTypes() []reflect.Type { return []reflect.Type{scrape.Schema()} }
 
 // parseScrape makes jobs of all scrape configurations, or tells their mistakes.
 func parseScrape(d *document, src scrapeSource) scrapeJobs {
-	theirs := scrape.Source{Global: src.Global}
-	limits := make([]int, len(src.Entries))
-	for i, e := range src.Entries {
-		theirs.Entries = append(theirs.Entries, scrape.Entry{Text: e.Text, Dir: e.Dir})
-		limits[i] = e.MaxSeries
+	jobs, mistakes := scrape.Parse(src.theirs())
+	if len(mistakes) > 0 && mistakes[0].Entry < 0 {
+		for _, m := range mistakes {
+			d.scrapeMistake(src, scrapeMistake(m))
+		}
+		src.Global = anyGlobal
+		_, mistakes = scrape.Parse(src.theirs())
 	}
-	jobs, mistakes := scrape.Parse(theirs)
+	byEntry := make([][]scrapeMistake, len(src.Entries))
 	for _, m := range mistakes {
-		d.scrapeMistake(src, scrapeMistake(m))
+		if m.Entry >= 0 {
+			byEntry[m.Entry] = append(byEntry[m.Entry], scrapeMistake(m))
+		}
+	}
+	for i, found := range byEntry {
+		if len(found) > 0 {
+			d.furtherMistakes(src, i, found, checkScrape)
+		}
 	}
 	if jobs == nil {
 		return nil
 	}
 	parsed := parsedJobs{Jobs: jobs, hidden: src.Hidden, limits: map[string]int{}}
 	for i, name := range jobs.Names() {
-		parsed.limits[name] = limits[i]
+		parsed.limits[name] = src.Entries[i].MaxSeries
 	}
 	return parsed
+}
+
+// theirs is the source as the scraper takes it.
+func (s scrapeSource) theirs() scrape.Source {
+	source := scrape.Source{Global: s.Global}
+	for _, e := range s.Entries {
+		source.Entries = append(source.Entries, scrape.Entry{Text: e.Text, Dir: e.Dir})
+	}
+	return source
+}
+
+// checkScrape finds mistakes of one entry.
+func checkScrape(e scrapeText, global string) []scrapeMistake {
+	_, mistakes := scrape.Parse(scrapeSource{Global: global, Entries: []scrapeText{e}}.theirs())
+	var found []scrapeMistake
+	for _, m := range mistakes {
+		found = append(found, scrapeMistake(m))
+	}
+	return found
 }
 
 type parsedJobs struct {

@@ -24,7 +24,7 @@ import (
 // TestBadScrapeConfigs: every mistake in scrape_configs, and in the files that
 // scrape_config_files names, is told at its own line.
 func TestBadScrapeConfigs(t *testing.T) {
-	for _, name := range []string{"many", "global"} {
+	for _, name := range []string{"many", "global", "further"} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join("testdata", "scrape", name+".bad")
 			text, err := os.ReadFile(file + ".yaml")
