@@ -250,56 +250,6 @@ func logSettings(cfg *Config) wal.Settings {
 	return s
 }
 
-// Reload reads the configuration file again and puts it in place. On an error nothing
-// has changed, and the error stays in the status until a reload succeeds. The errors
-// [web.ErrNotBegun] and [web.ErrGoesOn] come after ten seconds at most, when something hangs:
-// the status then says what.
-func (a *Agent) Reload() error {
-	err := a.changes.do("the reload", a.tryReload)
-	if errors.Is(err, web.ErrNotBegun) || errors.Is(err, web.ErrGoesOn) {
-		a.logger.Error("The reload has not ended", "file", a.o.ConfigFile, "err", err)
-	}
-	return err
-}
-
-// tryReload is Reload in its turn.
-func (a *Agent) tryReload() error {
-	a.o.Manager.Reloading()
-	defer a.o.Manager.Ready() // also where it fails: the configuration in force stays
-	a.changes.at("reading the configuration")
-	err := a.reload()
-	if err != nil {
-		a.logger.Error("The configuration was not reloaded; the one in force stays", "file", a.o.ConfigFile, "err", err)
-		a.mu.Lock()
-		a.status.ReloadError, a.status.ReloadedAt = err.Error(), time.Now()
-		a.mu.Unlock()
-		a.metrics.reloadFailed()
-		a.events.Add(events.Event{Time: time.Now(), Kind: events.ReloadFailed, Subject: "config", Text: "the reload failed and changed nothing: " + web.FirstLine(err.Error())})
-		return err
-	}
-	a.logger.Info("The configuration was reloaded", "file", a.o.ConfigFile)
-	a.events.Add(events.Event{Time: time.Now(), Kind: events.Reloaded, Subject: "config", Text: "loaded " + a.o.ConfigFile})
-	return nil
-}
-
-func (a *Agent) reload() error {
-	cfg, warns, err := Load(a.o.ConfigFile, a.o.Env)
-	if err != nil {
-		return err
-	}
-	logWarnings(a.logger, warns)
-	a.mu.Lock()
-	before, timestamps := a.cfg.Web, a.cfg.Global.ScrapeStartTimestamps
-	a.mu.Unlock()
-	if cfg.Web != before {
-		a.logger.Warn("A change below web takes effect at the next start")
-	}
-	if cfg.Global.ScrapeStartTimestamps != timestamps {
-		a.logger.Warn("A change of global.scrape_start_timestamps takes effect at the next start")
-	}
-	return a.put(cfg)
-}
-
 // config is the configuration in force, without secrets.
 func (a *Agent) config() ([]byte, error) {
 	a.mu.Lock()

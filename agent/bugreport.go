@@ -65,9 +65,9 @@ func BugReport(ctx context.Context, o BugReportOptions) []ReportFile {
 	add("version.json", "the program", asJSON(Build()), nil)
 	add("system.txt", "the operating system", []byte(systemFacts()), nil)
 	add("config.yaml", "the configuration with defaults, without secrets; or its mistakes", configForReport(o), nil)
-	report := Check(ctx, CheckOptions{ConfigFile: o.ConfigFile, StoragePath: o.StoragePath, Level: NoNetwork, Env: o.Env})
+	report, err := Check(ctx, CheckOptions{ConfigFile: o.ConfigFile, StoragePath: o.StoragePath, Level: NoNetwork, Env: o.Env})
 	var text bytes.Buffer
-	err := report.WriteText(&text)
+	err = errors.Join(err, report.WriteText(&text))
 	add("check.txt", "hwsagent check --no-network", text.Bytes(), err)
 
 	status, err := FetchStatus(ctx, o.StoragePath)

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,6 +76,7 @@ type Report struct {
 	ConfigText string `json:"-"`
 
 	level Level
+	part  bool // only some targets and probes were tried
 }
 
 // CheckOptions say what to check.
@@ -84,8 +86,9 @@ type CheckOptions struct {
 	Level       Level
 	Env         func(string) (string, bool) // nil: os.LookupEnv
 	Logger      *slog.Logger                // of probes and clients; nil: none
-	Targets     []string                    // names of targets and probes to try, nil for all
-	Probes      []string
+	// Targets and Probes are names. Where there is any, only these are tried, and of files only
+	// theirs are looked at.
+	Targets, Probes []string
 }
 
 // parallel bounds how many targets and probes are tried at the same time.
@@ -94,7 +97,9 @@ const parallel = 8
 // Check looks at everything that must be right for the agent to do its work, with the
 // same constructors as the agent itself. It changes nothing but the temporary file that
 // proves that the storage can be written, and sends no sample to any target.
-func Check(ctx context.Context, o CheckOptions) Report {
+//
+// A name that the configuration does not have is ErrNoSuchTarget or ErrNoSuchProbe.
+func Check(ctx context.Context, o CheckOptions) (Report, error) {
 	r := Report{Schema: 1, Version: Version, File: o.ConfigFile, Groups: []Group{}, Errors: []ConfigError{}, Warnings: []Warning{}, level: o.Level}
 	if o.Env == nil {
 		o.Env = os.LookupEnv
@@ -103,16 +108,56 @@ func Check(ctx context.Context, o CheckOptions) Report {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	cfg := r.checkConfig(o)
-	if cfg == nil || o.Level == SyntaxOnly {
+	if cfg == nil {
 		r.finish()
-		return r
+		return r, nil
 	}
-	r.Groups = append(r.Groups, checkFiles(cfg, time.Now()), checkStorage(ctx, cfg, o.StoragePath))
+	chosen, err := cfg.only(o.Targets, o.Probes)
+	if err != nil {
+		return r, err
+	}
+	r.part = chosen != cfg
+	if o.Level > SyntaxOnly {
+		r.Groups = append(r.Groups, checkFiles(chosen, time.Now()))
+	}
+	if o.Level > SyntaxOnly && !r.part {
+		r.Groups = append(r.Groups, checkStorage(ctx, cfg, o.StoragePath))
+	}
 	if o.Level == Live {
-		r.Groups = append(r.Groups, checkLive(ctx, cfg, o)...)
+		r.Groups = append(r.Groups, checkLive(ctx, chosen, o)...)
 	}
 	r.finish()
-	return r
+	return r, nil
+}
+
+// only is the part of a configuration that is about the targets and probes of these names; all of it where there are none.
+// Of an entry with a list of devices the name is that of the entry, or of one device.
+func (c *Config) only(targets, probes []string) (*Config, error) {
+	if len(targets)+len(probes) == 0 {
+		return c, nil
+	}
+	part := &Config{File: c.File, Dir: c.Dir, Global: c.Global, WAL: c.WAL}
+	for _, name := range targets {
+		t, err := c.target(name)
+		if err != nil {
+			return nil, err
+		}
+		part.RemoteWrite = append(part.RemoteWrite, t)
+	}
+	for _, name := range probes {
+		known := len(part.Probes)
+		for _, p := range c.Probes {
+			if p.Type != "self" && (p.Name == name || p.Job == name) {
+				p.Enabled = true // who names it wants it tried
+				part.Probes = append(part.Probes, p)
+			}
+		}
+		if len(part.Probes) == known {
+			_, err := findProbe(c, name)
+			return nil, cmp.Or(err, fmt.Errorf("%w that can be tried: %q reports the agent itself", ErrNoSuchProbe, name))
+		}
+	}
+	return part, nil
 }
 
 // finish sets the results of groups and report from those of the steps.
@@ -212,14 +257,12 @@ func counted(n int, noun string) string {
 func checkLive(ctx context.Context, cfg *Config, o CheckOptions) []Group {
 	var tasks []func() Group
 	for _, t := range cfg.RemoteWrite {
-		if chosen(o.Targets, t.TargetName()) {
-			tasks = append(tasks, func() Group {
-				return Group{Kind: GroupTarget, Name: t.TargetName(), About: t.URL.String(), Steps: checkTarget(ctx, t)}
-			})
-		}
+		tasks = append(tasks, func() Group {
+			return Group{Kind: GroupTarget, Name: t.TargetName(), About: t.URL.String(), Steps: checkTarget(ctx, t)}
+		})
 	}
 	for i := range cfg.Probes {
-		if p := &cfg.Probes[i]; p.Enabled && p.Type != "self" && chosen(o.Probes, p.Name) {
+		if p := &cfg.Probes[i]; p.Enabled && p.Type != "self" {
 			tasks = append(tasks, func() Group {
 				return Group{Kind: GroupProbe, Name: p.Name, About: strings.TrimSpace(p.Type + " " + p.Target), Steps: checkProbe(ctx, p, o.Logger)}
 			})
@@ -246,8 +289,6 @@ func tryProbe(p *ProbeConfig, st probes.Status) string {
 	}
 	return "correct that, and try it alone: hwsagent probe " + p.Name
 }
-
-func chosen(names []string, name string) bool { return len(names) == 0 || slices.Contains(names, name) }
 
 // checkProbe runs a probe once.
 func checkProbe(ctx context.Context, p *ProbeConfig, logger *slog.Logger) []Step {

@@ -36,7 +36,10 @@ func TestCheckModules(t *testing.T) {
 		t.Fatal(err)
 	}
 	write("own/a.yaml", "definition: a\nfoo: 1\n")
-	r := Check(t.Context(), CheckOptions{ConfigFile: filepath.Join(dir, "agent.yaml"), Level: NoNetwork})
+	r, err := Check(t.Context(), CheckOptions{ConfigFile: filepath.Join(dir, "agent.yaml"), Level: NoNetwork})
+	if err != nil {
+		t.Fatal(err)
+	}
 	var got []string
 	for _, g := range r.Groups {
 		for _, s := range g.Steps {

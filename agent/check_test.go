@@ -10,6 +10,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -17,7 +18,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -70,7 +73,16 @@ func check(t *testing.T, level Level, config string) Report {
 	t.Helper()
 	dir := t.TempDir()
 	file := write(t, filepath.Join(dir, "agent.yaml"), config, 0o600)
-	return Check(t.Context(), CheckOptions{ConfigFile: file, StoragePath: filepath.Join(dir, "data"), Level: level, Env: testEnv})
+	return checked(t, CheckOptions{ConfigFile: file, StoragePath: filepath.Join(dir, "data"), Level: level, Env: testEnv})
+}
+
+func checked(t *testing.T, o CheckOptions) Report {
+	t.Helper()
+	r, err := Check(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 func group(t *testing.T, r Report, kind string) Group {
@@ -271,7 +283,7 @@ func TestCheckLevels(t *testing.T) {
 	if !r.Failed(GroupConfig) || len(r.Errors) != 1 || r.Errors[0].Hint != `did you mean "probes"?` {
 		t.Errorf("mistake: %+v", r)
 	}
-	if r := Check(t.Context(), CheckOptions{ConfigFile: filepath.Join(dir, "none.yaml")}); !r.Failed(GroupConfig) {
+	if r := checked(t, CheckOptions{ConfigFile: filepath.Join(dir, "none.yaml")}); !r.Failed(GroupConfig) {
 		t.Errorf("no file: %+v", r.Groups)
 	}
 }
@@ -319,5 +331,62 @@ func TestCheckProbe(t *testing.T) {
 	}
 	if len(results) != 2 || results["c"] != OK || results["dead"] != Fail {
 		t.Errorf("probes %v, want c ok and dead fail", results)
+	}
+}
+
+// TestCheckOnly: with names, nothing else is tried, nor are the files of others looked at.
+func TestCheckOnly(t *testing.T) {
+	asked := map[string]int{}
+	var mu sync.Mutex
+	srv := receiver(t, false, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked[r.URL.Path]++
+		w.WriteHeader(http.StatusNoContent)
+	})
+	dir := t.TempDir()
+	file := write(t, filepath.Join(dir, "agent.yaml"), "probes:\n  - {name: c, type: canary}\n  - {name: off, type: canary, enabled: false}\n"+
+		"  - {name: list, type: snmp, static_configs: [{targets: ['127.0.0.1:1']}], modules: [system], interval: 2s, timeout: 200ms, retries: 0, packet_timeout: 100ms}\n"+
+		"remote_write:\n  - {name: a, url: '"+srv.URL+"/a'}\n  - {name: b, url: '"+srv.URL+"/b', bearer_token_file: gone}\n", 0o600)
+	for name, c := range map[string]struct {
+		targets, probes []string
+		want            []string
+		asked           string
+	}{
+		"a target":            {targets: []string{"a"}, want: []string{"target a ok"}, asked: "/a"},
+		"a broken target":     {targets: []string{"b"}, want: []string{"target b fail"}},
+		"a probe":             {probes: []string{"c"}, want: []string{"probe c ok"}},
+		"a probe that is off": {probes: []string{"off"}, want: []string{"probe off ok"}},
+		"devices of a list":   {probes: []string{"list"}, want: []string{"probe list/127.0.0.1:1 fail"}},
+		"one device":          {probes: []string{"list/127.0.0.1:1"}, want: []string{"probe list/127.0.0.1:1 fail"}},
+		"both":                {targets: []string{"a"}, probes: []string{"c"}, want: []string{"target a ok", "probe c ok"}, asked: "/a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clear(asked)
+			r := checked(t, CheckOptions{ConfigFile: file, StoragePath: filepath.Join(dir, "data"), Level: Live, Env: testEnv, Targets: c.targets, Probes: c.probes})
+			var got []string
+			for _, g := range r.Groups {
+				if g.Kind == GroupTarget || g.Kind == GroupProbe {
+					got = append(got, fmt.Sprintf("%s %s %s", g.Kind, g.Name, g.Result))
+				}
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("tried %q, want %q", got, c.want)
+			}
+			if r.Failed(GroupFiles) != slices.Contains(c.targets, "b") {
+				t.Errorf("files: %+v", group(t, r, GroupFiles))
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if len(asked) > 1 || c.asked != "" && asked[c.asked] == 0 {
+				t.Errorf("asked %v, want only %q", asked, c.asked)
+			}
+		})
+	}
+	for want, o := range map[error]CheckOptions{ErrNoSuchTarget: {Targets: []string{"x"}}, ErrNoSuchProbe: {Probes: []string{"hwsagent"}}} {
+		o.ConfigFile, o.Level, o.Env = file, Live, testEnv
+		if _, err := Check(t.Context(), o); !errors.Is(err, want) {
+			t.Errorf("%+v: %v, want %v", o, err, want)
+		}
 	}
 }

@@ -60,10 +60,12 @@ func (r *Report) verdict() string {
 	case warnings > 0:
 		return "no problem, " + counted(warnings, "warning")
 	}
-	switch r.level {
-	case SyntaxOnly:
+	switch {
+	case r.level == Live && r.part:
+		return "all is well with what was tried; nothing else was"
+	case r.level == SyntaxOnly:
 		return "all is well with the file; nothing else was looked at"
-	case NoNetwork:
+	case r.level == NoNetwork:
 		return "all is well on this machine; targets and probes were not tried"
 	}
 	return "all is well"

@@ -50,24 +50,6 @@ func FetchStatus(ctx context.Context, storage string) (web.Status, error) {
 // WriteStatus prints a status for people.
 func WriteStatus(w io.Writer, s web.Status) error { return web.WriteText(w, s) }
 
-// RequestReload makes the agent that runs on the storage directory read its configuration
-// again. Where that fails, the error is ErrReload with the agent's whole answer; ErrSilent if it
-// does not answer at all. Where something that hangs keeps it from an answer the error says
-// what: within ten seconds.
-func RequestReload(ctx context.Context, storage string) error {
-	code, body, err := ask(ctx, storage, http.MethodPost, "/-/reload")
-	if err != nil {
-		return err
-	}
-	switch code {
-	case http.StatusOK:
-		return nil
-	case http.StatusAccepted, http.StatusServiceUnavailable:
-		return errors.New(strings.TrimRight(string(body), "\n"))
-	}
-	return fmt.Errorf("%w:\n%s", ErrReload, strings.TrimPrefix(strings.TrimRight(string(body), "\n"), web.ReloadFailed))
-}
-
 func firstLine(b []byte) string {
 	line, _, _ := strings.Cut(string(b), "\n")
 	return line

@@ -292,6 +292,8 @@ type scrapeJobs interface {
 	Names() []string
 	// MaxSeries is how many series the job of that name may have at a time; 0: no limit.
 	MaxSeries(job string) int
+	// Same reports whether the job of that name is the same in other, or is not in one of the two.
+	Same(other scrapeJobs, job string) bool
 	// YAML is the list with defaults filled in and secrets hidden.
 	YAML() ([]byte, error)
 	// Check tells which jobs cannot work with the files that they name.

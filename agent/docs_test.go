@@ -179,7 +179,7 @@ func TestJSONIsDocumented(t *testing.T) {
 	inDocs := documented(t, "status.md", `^[a-z]`)
 	seen := map[reflect.Type]bool{}
 	keys := map[string]string{} // to the type that has it
-	for _, v := range []any{web.Status{}, Report{}, ProbeResult{}, Inspection{}, BuildInfo{}, demo.Result{}, remotewrite.Letter{}, TargetChange{}, TargetTest{}, EventList{}, EventsAck{}, Rejections{}, ReplayResult{}} {
+	for _, v := range []any{web.Status{}, Report{}, ProbeResult{}, Inspection{}, BuildInfo{}, demo.Result{}, remotewrite.Letter{}, TargetChange{}, TargetTest{}, EventList{}, Reloaded{}, EventsAck{}, Rejections{}, ReplayResult{}} {
 		jsonKeys(reflect.TypeOf(v), seen, keys)
 	}
 	if len(keys) < 60 {

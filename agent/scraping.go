@@ -86,6 +86,11 @@ type parsedJobs struct {
 
 func (j parsedJobs) MaxSeries(job string) int { return j.limits[job] }
 
+func (j parsedJobs) Same(other scrapeJobs, job string) bool {
+	o, ok := other.(parsedJobs)
+	return !ok || j.Jobs.Same(o.Jobs, job)
+}
+
 func (j parsedJobs) Files() []namedFile {
 	var all []namedFile
 	for _, f := range j.Jobs.Files() {

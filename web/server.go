@@ -273,9 +273,16 @@ func (h *handlers) ready(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (h *handlers) reload(w http.ResponseWriter, _ *http.Request) {
-	switch err := h.o.Reload(); {
-	case err == nil:
-		text(w, http.StatusOK, "reloaded\n")
+	if err := h.o.Reload(); err != nil {
+		AnswerReload(w, err)
+		return
+	}
+	text(w, http.StatusOK, "reloaded\n")
+}
+
+// AnswerReload answers that a reload did not end well, by its error.
+func AnswerReload(w http.ResponseWriter, err error) {
+	switch {
 	case errors.Is(err, ErrNotBegun):
 		text(w, http.StatusServiceUnavailable, err.Error()+"\n")
 	case errors.Is(err, ErrGoesOn):

@@ -88,7 +88,10 @@ func (c *cli) check() *cobra.Command {
 		Use:   "check",
 		Short: "Check configuration, files, storage, every target and every probe, and say what to do about what fails",
 		Long: "check goes as far as a real write to every target (an empty one, which stores nothing) and one round of every probe.\n" +
-			"It uses the same code as run.\n\n" + exitCodes,
+			"It uses the same code as run. With --target or --probe it tries these only.\n\n" + exitCodes,
+		Example: "  hwsagent check --no-network --config.file new.yaml   # before a reload\n" +
+			"  hwsagent check --target mimir                        # one target, and no probe\n" +
+			"  hwsagent check --probe core-switch",
 		Args: cobra.NoArgs,
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
 			switch {
@@ -98,7 +101,10 @@ func (c *cli) check() *cobra.Command {
 				o.Level = agent.NoNetwork
 			}
 			o.ConfigFile, o.StoragePath = c.config, c.storage
-			r := agent.Check(cmd.Context(), o)
+			r, err := agent.Check(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
 			if c.json {
 				c.printJSON(r)
 			} else if err := r.WriteText(c.stdout); err != nil {
@@ -120,8 +126,8 @@ func (c *cli) check() *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVar(&syntaxOnly, "syntax-only", false, "the configuration file alone; files that it names need not be there")
 	f.BoolVar(&noNetwork, "no-network", false, "configuration, files, certificates and storage; no target, no probe")
-	f.StringSliceVar(&o.Targets, "target", nil, "try only the target of this `name`")
-	f.StringSliceVar(&o.Probes, "probe", nil, "try only the probe of this `name`")
+	f.StringSliceVar(&o.Targets, "target", nil, "try the target of this `name` only, with its files")
+	f.StringSliceVar(&o.Probes, "probe", nil, "try the probe of this `name` only, with its files")
 	cmd.MarkFlagsMutuallyExclusive("syntax-only", "no-network")
 	complete(cmd, "target", c.targetNames)
 	complete(cmd, "probe", c.probeNames)
@@ -199,22 +205,29 @@ func (c *cli) status() *cobra.Command {
 }
 
 func (c *cli) reload() *cobra.Command {
-	return &cobra.Command{
+	var dryRun bool
+	cmd := &cobra.Command{
 		Use:   "reload",
-		Short: "Make the running agent read its configuration again; a mistake in it changes nothing",
-		Args:  cobra.NoArgs,
+		Short: "Make the running agent read its configuration again, and print what changed; a mistake in it changes nothing",
+		Long: "reload prints how the configuration differs from the one that was in force: + added, - removed, ~ changed, by key. Values of secrets\n" +
+			"are not shown. --dry-run prints the same and changes nothing.",
+		Example: "  hwsagent reload --dry-run   # what would change\n" +
+			"  hwsagent reload",
+		Args: cobra.NoArgs,
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
-			if err := agent.RequestReload(cmd.Context(), c.storage); err != nil {
+			r, err := agent.RequestReload(cmd.Context(), c.storage, dryRun)
+			if err != nil {
 				return err
 			}
 			if c.json {
-				c.printJSON(map[string]any{"schema": 1, "reloaded": true})
+				c.printJSON(r)
 				return nil
 			}
-			fmt.Fprintln(c.stdout, "reloaded")
-			return nil
+			return r.WriteText(c.stdout)
 		}),
 	}
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "change nothing")
+	return cmd
 }
 
 func (c *cli) wal() *cobra.Command {

@@ -138,6 +138,18 @@ func (j *Jobs) Names() []string {
 	return names
 }
 
+// Same reports whether the job of that name is the same in other, or is not in one of the two.
+func (j *Jobs) Same(other *Jobs, name string) bool {
+	for _, a := range j.scrapeConfigs() {
+		for _, b := range other.scrapeConfigs() {
+			if a.JobName == name && b.JobName == name {
+				return reflect.DeepEqual(a, b)
+			}
+		}
+	}
+	return true
+}
+
 func (j *Jobs) scrapeConfigs() []*config.ScrapeConfig {
 	if j == nil {
 		return nil

@@ -1,0 +1,225 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"hwsagent/agent/confdiff"
+	"hwsagent/agent/events"
+	"hwsagent/web"
+)
+
+// Reloaded is what a reload did, or with DryRun would do.
+type Reloaded struct {
+	Schema   int               `json:"schema"`   // 1
+	Reloaded bool              `json:"reloaded"` // false: nothing was changed
+	DryRun   bool              `json:"dry_run"`
+	File     string            `json:"file"`
+	Changes  []confdiff.Change `json:"changes"`  // never null
+	Warnings []Warning         `json:"warnings"` // never null
+}
+
+// maxChanges bounds the changes that WriteText prints.
+const maxChanges = 200
+
+// WriteText prints the changes for people.
+func (r Reloaded) WriteText(w io.Writer) error {
+	var b strings.Builder
+	for i, c := range r.Changes {
+		if i == maxChanges {
+			fmt.Fprintf(&b, "and %d further changes: --json has them all\n", len(r.Changes)-i)
+			break
+		}
+		b.WriteString(printable(c.String()) + "\n")
+	}
+	for _, warning := range r.Warnings {
+		fmt.Fprintf(&b, "warning: %s\n", printable(warning.String()))
+	}
+	did := "reloaded " + r.File
+	if r.DryRun {
+		did = r.File + " can be loaded; it was not"
+	}
+	if len(r.Changes) == 0 {
+		did += "; it says what is in force"
+	}
+	b.WriteString(did + "\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// Reload reads the configuration file again and puts it in place. On an error nothing
+// has changed, and the error stays in the status until a reload succeeds. The errors
+// [web.ErrNotBegun] and [web.ErrGoesOn] come after ten seconds at most, when something hangs:
+// the status then says what.
+func (a *Agent) Reload() error {
+	_, err := a.reloadShown()
+	return err
+}
+
+// reloadShown is Reload with what it did.
+func (a *Agent) reloadShown() (Reloaded, error) {
+	done := make(chan Reloaded, 1)
+	err := a.changes.do("the reload", func() error {
+		r, err := a.tryReload()
+		done <- r
+		return err
+	})
+	if errors.Is(err, web.ErrNotBegun) || errors.Is(err, web.ErrGoesOn) {
+		a.logger.Error("The reload has not ended", "file", a.o.ConfigFile, "err", err)
+	}
+	if err != nil {
+		return Reloaded{}, err
+	}
+	return <-done, nil
+}
+
+// tryReload is Reload in its turn.
+func (a *Agent) tryReload() (Reloaded, error) {
+	a.o.Manager.Reloading()
+	defer a.o.Manager.Ready() // also where it fails: the configuration in force stays
+	a.changes.at("reading the configuration")
+	r, cfg, err := a.compared()
+	if err == nil {
+		err = a.reload(cfg, r.Warnings)
+	}
+	if err != nil {
+		a.logger.Error("The configuration was not reloaded; the one in force stays", "file", a.o.ConfigFile, "err", err)
+		a.mu.Lock()
+		a.status.ReloadError, a.status.ReloadedAt = err.Error(), time.Now()
+		a.mu.Unlock()
+		a.metrics.reloadFailed()
+		a.events.Add(events.Event{Time: time.Now(), Kind: events.ReloadFailed, Subject: "config", Text: "the reload failed and changed nothing: " + web.FirstLine(err.Error())})
+		return Reloaded{}, err
+	}
+	a.logger.Info("The configuration was reloaded", "file", a.o.ConfigFile, "changes", len(r.Changes))
+	a.events.Add(events.Event{Time: time.Now(), Kind: events.Reloaded, Subject: "config", Text: "loaded " + a.o.ConfigFile})
+	r.Reloaded = true
+	return r, nil
+}
+
+func (a *Agent) reload(cfg *Config, warns []Warning) error {
+	logWarnings(a.logger, warns)
+	a.mu.Lock()
+	before, timestamps := a.cfg.Web, a.cfg.Global.ScrapeStartTimestamps
+	a.mu.Unlock()
+	if cfg.Web != before {
+		a.logger.Warn("A change below web takes effect at the next start")
+	}
+	if cfg.Global.ScrapeStartTimestamps != timestamps {
+		a.logger.Warn("A change of global.scrape_start_timestamps takes effect at the next start")
+	}
+	return a.put(cfg)
+}
+
+// compared reads the configuration file, and tells how it differs from what is in force.
+func (a *Agent) compared() (Reloaded, *Config, error) {
+	cfg, warns, err := Load(a.o.ConfigFile, a.o.Env)
+	if err != nil {
+		return Reloaded{}, nil, err
+	}
+	a.mu.Lock()
+	before := a.cfg
+	a.mu.Unlock()
+	r := Reloaded{Schema: 1, File: cfg.File, Changes: []confdiff.Change{}, Warnings: append([]Warning{}, warns...)}
+	changes, err := unlike(before, cfg)
+	r.Changes = append(r.Changes, changes...)
+	return r, cfg, err
+}
+
+// unlike tells how after differs from before. Where only something changed that is not shown, such as a
+// secret, that is told of the entry or section that has it.
+func unlike(before, after *Config) ([]confdiff.Change, error) {
+	var old, fresh yaml.Node
+	if err := errors.Join(old.Encode(before), fresh.Encode(after)); err != nil {
+		return nil, fmt.Errorf("compare configurations: %w", err)
+	}
+	changes := confdiff.Of(&old, &fresh)
+	hidden := func(path string, same bool) {
+		told := func(c confdiff.Change) bool { return c.Path == path || strings.HasPrefix(c.Path, path+".") }
+		if same || slices.ContainsFunc(changes, told) {
+			return
+		}
+		changes = append(changes, confdiff.Change{Path: path, Change: confdiff.Changed, Hidden: true})
+	}
+	hidden("global", reflect.DeepEqual(before.Global, after.Global))
+	hidden("receivers", reflect.DeepEqual(before.Receivers, after.Receivers))
+	for _, p := range after.Probes {
+		for _, o := range before.Probes {
+			if o.Name == p.Name {
+				hidden(confdiff.Named("probes", p.Name), reflect.DeepEqual(o, p))
+			}
+		}
+	}
+	for _, t := range after.RemoteWrite {
+		for _, o := range before.RemoteWrite {
+			if shown := cmp.Or(t.Name, t.URL.String()); o.TargetName() == t.TargetName() && shown == cmp.Or(o.Name, o.URL.String()) {
+				hidden(confdiff.Named("remote_write", shown), reflect.DeepEqual(o, t))
+			}
+		}
+	}
+	if before.scrape != nil && after.scrape != nil {
+		for _, job := range after.scrape.Names() {
+			hidden(confdiff.Named("scrape_configs", job), after.scrape.Same(before.scrape, job))
+		}
+	}
+	for i := range changes {
+		path := changes[i].Path
+		changes[i].AtStart = strings.HasPrefix(path, "web.") || path == "global.scrape_start_timestamps"
+	}
+	return changes, nil
+}
+
+// answerReload serves POST /control/reload: the answers are those of POST /-/reload, but that what was done is
+// told as a [Reloaded].
+func (a *Agent) answerReload(w http.ResponseWriter, h *http.Request) {
+	var r Reloaded
+	var err error
+	if h.URL.Query().Get("dry_run") == "true" {
+		r, _, err = a.compared()
+		r.DryRun = true
+	} else {
+		r, err = a.reloadShown()
+	}
+	if err != nil {
+		web.AnswerReload(w, err)
+		return
+	}
+	answer(w, r, nil)
+}
+
+// RequestReload makes the agent that runs on the storage directory read its configuration
+// again; with dryRun it only tells what that would change. Where the configuration is refused, the error is ErrReload with
+// the agent's whole answer; ErrSilent if it does not answer at all. Where something that hangs keeps it from an answer the
+// error says what: within ten seconds.
+func RequestReload(ctx context.Context, storage string, dryRun bool) (Reloaded, error) {
+	path := "/control/reload"
+	if dryRun {
+		path += "?dry_run=true"
+	}
+	var r Reloaded
+	code, body, err := ask(ctx, storage, http.MethodPost, path)
+	if err != nil {
+		return r, err
+	}
+	switch code {
+	case http.StatusOK:
+		if err := json.Unmarshal(body, &r); err != nil {
+			return r, fmt.Errorf("read the agent's answer: %w", err)
+		}
+		return r, nil
+	case http.StatusAccepted, http.StatusServiceUnavailable:
+		return r, errors.New(strings.TrimRight(string(body), "\n"))
+	}
+	return r, fmt.Errorf("%w:\n%s", ErrReload, strings.TrimPrefix(strings.TrimRight(string(body), "\n"), web.ReloadFailed))
+}
