@@ -18,6 +18,7 @@ import (
 	"hwsagent/agent/control"
 	"hwsagent/agent/events"
 	"hwsagent/agent/systemd"
+	"hwsagent/agent/tap"
 	"hwsagent/inputs"
 	"hwsagent/inputs/panics"
 	"hwsagent/probes"
@@ -62,6 +63,7 @@ type Agent struct {
 	written  rate // bytes of the log
 	clock    *clock
 	events   *events.Journal
+	taps     tap.Hub
 
 	closeLog    func() error  // log.Close
 	closeWithin time.Duration // see there
@@ -120,8 +122,10 @@ func (a *Agent) build(cfg *Config) error {
 		encoders: remotewrite.NewEncoderPool(),
 		log:      a.log, dir: a.o.StoragePath, version: Version, registry: a.registry,
 		logger: a.logger, running: map[string]*target{}, families: map[string]*family{}, found: make(chan struct{}, 1),
+		observer: observer{&a.taps},
 	}
 	a.inputs = inputs.NewPath(a.log, a.logger)
+	a.inputs.Observe(observer{&a.taps})
 	a.runner = probes.NewRunner(a.log, a.logger) // each probe has an input of its own
 	a.scraper = newScraper(cfg, a.inputs, a.registry, a.logger)
 	a.intake, a.pull = receivers.NewSet(a.logger, intakeGrace), receivers.NewSet(a.logger, shownGrace)

@@ -14,6 +14,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"hwsagent/agent/demo"
+	"hwsagent/agent/tap"
 	"hwsagent/meter"
 	"hwsagent/remotewrite"
 	"hwsagent/wal"
@@ -179,7 +180,7 @@ func TestJSONIsDocumented(t *testing.T) {
 	inDocs := documented(t, "status.md", `^[a-z]`)
 	seen := map[reflect.Type]bool{}
 	keys := map[string]string{} // to the type that has it
-	for _, v := range []any{web.Status{}, Report{}, ProbeResult{}, Inspection{}, BuildInfo{}, demo.Result{}, remotewrite.Letter{}, TargetChange{}, TargetTest{}, EventList{}, Reloaded{}, EventsAck{}, Rejections{}, ReplayResult{}} {
+	for _, v := range []any{web.Status{}, Report{}, ProbeResult{}, Inspection{}, BuildInfo{}, demo.Result{}, remotewrite.Letter{}, TargetChange{}, TargetTest{}, EventList{}, Reloaded{}, tap.Item{}, EventsAck{}, Rejections{}, ReplayResult{}} {
 		jsonKeys(reflect.TypeOf(v), seen, keys)
 	}
 	if len(keys) < 60 {

@@ -21,6 +21,7 @@ func (a *Agent) control() http.Handler {
 		answer(w, t, err)
 	})
 	mux.HandleFunc("POST /control/reload", a.answerReload)
+	mux.HandleFunc("POST /control/tap", a.answerTap)
 	mux.HandleFunc("POST /control/events/ack", func(w http.ResponseWriter, _ *http.Request) {
 		n, err := a.acknowledge()
 		answer(w, EventsAck{Schema: 1, Samples: n, Running: true}, err)

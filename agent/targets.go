@@ -31,6 +31,7 @@ type targets struct {
 	registry prometheus.Registerer
 	logger   *slog.Logger
 	encoders *remotewrite.EncoderPool
+	observer remotewrite.Observer
 	ledgers  ledgers // since the start
 
 	// shown is what the methods that only look see: they never wait for a change, which may wait
@@ -237,6 +238,7 @@ func (ts *targets) open(e planned) (_ *target, err error) {
 		Encoders:       ts.encoders,
 		ClockSynced:    clockSynced,
 		Splay:          min(time.Duration(e.config.Queue.BatchSendDeadline), maxSplay),
+		Observer:       ts.observer,
 		Logger:         ts.logger,
 	})
 	return t, err

@@ -187,8 +187,26 @@ func (a *appender) Commit() error {
 		a.end(false)
 		return err
 	}
-	_ = a.in.guard.Run(func() { a.end(true) }) // the guard tells people
+	_ = a.in.guard.Run(func() { // the guard tells people
+		if o := a.in.path.observer; o != nil && a.taken != nil && o.Active() {
+			o.Taken(a.in.kind, a.in.name, a.shown)
+		}
+		a.end(true)
+	})
 	return nil
+}
+
+// shown are the samples of the batch for an observer.
+func (a *appender) shown(yield func(Shown) bool) {
+	for _, one := range *a.taken {
+		s := Shown{Labels: one.s.labels, T: one.t, V: one.v}
+		if one.native != nil {
+			s.H, s.FH = one.native.h, one.native.fh
+		}
+		if !yield(s) {
+			return
+		}
+	}
 }
 
 // Rollback implements [storage.AppenderV2].

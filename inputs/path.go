@@ -2,6 +2,7 @@ package inputs
 
 import (
 	"cmp"
+	"iter"
 	"log/slog"
 	"slices"
 	"strings"
@@ -43,7 +44,30 @@ type Path struct {
 	swept  uint32                       // tick of the last sweep
 
 	samples sync.Pool // of *[]sample: one of a large batch takes a megabyte
+
+	observer Observer // nil: none
 }
+
+// Observer looks at what inputs have appended. It must not wait.
+type Observer interface {
+	// Active reports whether it wants to see anything; called for each batch.
+	Active() bool
+	// Taken shows the samples of a batch that is in the log, and the input's kind and name. What it
+	// is given is not valid after the call.
+	Taken(kind, name string, samples iter.Seq[Shown])
+}
+
+// Shown is a sample that an [Observer] sees.
+type Shown struct {
+	Labels labels.Labels
+	T      int64 // ms
+	V      float64
+	H      *histogram.Histogram // nil, or the value
+	FH     *histogram.FloatHistogram
+}
+
+// Observe has an observer look at each batch. It must be called before the first.
+func (p *Path) Observe(o Observer) { p.observer = o }
 
 // Settings are what the configuration decides about an input.
 type Settings struct {

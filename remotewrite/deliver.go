@@ -301,6 +301,7 @@ func (s *shard) accepted(l *parcel) {
 		}
 	}
 	s.q.delivered(l.points)
+	s.q.show(l.points)
 	if s.q.behind {
 		s.q.pauses.ease(0)
 	}

@@ -36,6 +36,7 @@ type Options struct {
 	Encoders       *EncoderPool     // shared by all queues of a process; nil: the queue's own
 	ClockSynced    func() bool      // whether the kernel calls this host's clock synchronised; nil: no
 	Splay          time.Duration    // the first request goes at random within it; 0: at once
+	Observer       Observer         // nil: none
 	Logger         *slog.Logger     // nil: none
 }
 
@@ -50,6 +51,8 @@ type Queue struct {
 	letters  DeadLetters
 	late     lateMemory
 	metrics  *Metrics
+	name     string
+	observer Observer // nil: none
 	log      *slog.Logger
 	encoders *EncoderPool
 	gate     *gate
@@ -154,7 +157,7 @@ func New(o Options) (*Queue, error) {
 		gate:     newGate(time.Duration(c.MinBackoff), time.Duration(c.MaxBackoff), o.Splay, o.Rand),
 		proto:    &protocol{newer: o.Config.AsksForV2()},
 		empty:    [wire.NumVersions]client.Request{wire.V1: client.EmptyRequest(wire.V1), wire.V2: client.EmptyRequest(wire.V2)},
-		born:     time.Now(), synced: o.ClockSynced,
+		born:     time.Now(), synced: o.ClockSynced, observer: o.Observer, name: o.Name,
 	}
 	q.meta = newMetadata(o.Config.Metadata, q.send, q.gate, o.Metrics)
 	q.limit = newBatchLimit(c.MaxSamplesPerSend)

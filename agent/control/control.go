@@ -91,7 +91,31 @@ func cutOff(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
+// Stream posts to the agent that runs on dir, and returns the status of its answer and the body, which may
+// go on until ctx ends. The body must be closed. The error is ErrNotRunning when nobody listens.
+func Stream(ctx context.Context, dir, path string) (status int, body io.ReadCloser, err error) {
+	resp, err := send(ctx, dir, http.MethodPost, path)
+	if err != nil {
+		return 0, nil, err
+	}
+	return resp.StatusCode, resp.Body, nil
+}
+
 func do(ctx context.Context, dir, method, path string) (status int, body []byte, err error) {
+	resp, err := send(ctx, dir, method, path)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	body, err = io.ReadAll(io.LimitReader(resp.Body, maxReply))
+	if err != nil {
+		return resp.StatusCode, body, fmt.Errorf("read the agent's answer: %w", err)
+	}
+	return resp.StatusCode, body, nil
+}
+
+// send sends a request and returns the beginning of its answer.
+func send(ctx context.Context, dir, method, path string) (*http.Response, error) {
 	client := http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -106,21 +130,16 @@ func do(ctx context.Context, dir, method, path string) (status int, body []byte,
 	}}
 	req, err := http.NewRequestWithContext(ctx, method, "http://localhost"+path, nil)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	resp, err := client.Do(req)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-			return 0, nil, fmt.Errorf("%w: %s", ErrNotRunning, dir)
+			return nil, fmt.Errorf("%w: %s", ErrNotRunning, dir)
 		}
-		return 0, nil, fmt.Errorf("ask the agent: %w", err)
+		return nil, fmt.Errorf("ask the agent: %w", err)
 	}
-	defer resp.Body.Close()
-	body, err = io.ReadAll(io.LimitReader(resp.Body, maxReply))
-	if err != nil {
-		return resp.StatusCode, body, fmt.Errorf("read the agent's answer: %w", err)
-	}
-	return resp.StatusCode, body, nil
+	return resp, nil
 }
 
 // socketPath is a path to the socket that is short enough for the system. release must

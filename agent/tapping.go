@@ -1,0 +1,196 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+
+	"hwsagent/agent/control"
+	"hwsagent/agent/tap"
+	"hwsagent/inputs"
+	"hwsagent/remotewrite"
+	"hwsagent/remotewrite/config"
+)
+
+// observer shows what inputs and queues have to those who follow it.
+type observer struct{ hub *tap.Hub }
+
+func (o observer) Active() bool { return o.hub.Active() }
+
+func (o observer) Taken(kind, name string, samples iter.Seq[inputs.Shown]) {
+	o.hub.Taken(kind, name, func(yield func(tap.Sample) bool) {
+		for s := range samples {
+			if !yield(tap.Sample(s)) {
+				return
+			}
+		}
+	})
+}
+
+func (o observer) Delivered(target string, samples iter.Seq[remotewrite.Sample]) {
+	o.hub.Delivered(target, func(yield func(tap.Sample) bool) {
+		for s := range samples {
+			if !yield(tap.Sample(s)) {
+				return
+			}
+		}
+	})
+}
+
+// TapOptions say what to follow; see [tap.Options].
+type TapOptions struct {
+	Point         tap.Point
+	Target, Input string
+	Match         string // a selector of series; empty: all
+	Rate          int
+	Limit         int // samples, then it ends; 0: it goes on
+}
+
+// Tap follows samples of the agent that runs on the storage directory, until ctx ends, the limit is reached or the agent
+// ends, which is ErrNotRunning. The error of each ends it.
+func Tap(ctx context.Context, storage string, o TapOptions, each func(tap.Item) error) error {
+	if _, err := parseSelector(o.Match); err != nil {
+		return fmt.Errorf("%w: %w", ErrUsage, err)
+	}
+	q := url.Values{"point": {string(o.Point)}, "target": {o.Target}, "input": {o.Input}, "match": {o.Match}, "rate": {strconv.Itoa(o.Rate)}}
+	code, body, err := control.Stream(ctx, storage, "/control/tap?"+q.Encode())
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	if code != http.StatusOK {
+		var no refused
+		if err := json.NewDecoder(body).Decode(&no); err != nil || no.Error == "" {
+			return fmt.Errorf("ask the agent: %d", code)
+		}
+		if no.NoSuchTarget {
+			return &plainError{no.Error, ErrNoSuchTarget}
+		}
+		return errors.New(no.Error)
+	}
+	lines := json.NewDecoder(body)
+	for n := 0; o.Limit == 0 || n < o.Limit; {
+		var item tap.Item
+		if err := lines.Decode(&item); err != nil {
+			switch {
+			case ctx.Err() != nil:
+				return nil
+			case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+				return fmt.Errorf("%w any more: it has ended", ErrNotRunning)
+			}
+			return fmt.Errorf("read the agent's answer: %w", err)
+		}
+		if item.Labels != nil {
+			n++
+		}
+		if item.Labels == nil && item.Missed == 0 {
+			continue // a sign of life
+		}
+		if err := each(item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// WriteTapped prints an item for people, in one line.
+func WriteTapped(w io.Writer, i tap.Item) error {
+	if i.Labels == nil {
+		_, err := fmt.Fprintf(w, "… %d further samples: beyond --rate, or faster than they are read\n", i.Missed)
+		return err
+	}
+	name := i.Labels[model.MetricNameLabel]
+	rest := labels.NewBuilder(labels.FromMap(i.Labels)).Del(model.MetricNameLabel).Labels()
+	if !rest.IsEmpty() || name == "" {
+		name += rest.String()
+	}
+	_, err := fmt.Fprintln(w, printable(i.Time.Local().Format("15:04:05.000")+" "+i.Of+"  "+name+" "+i.Value))
+	return err
+}
+
+// tellMissed is how often a reader hears how many samples it missed, and at least that the agent lives.
+const tellMissed = time.Second
+
+// slowReader is how long a reader may take for what is written to it.
+const slowReader = 10 * time.Second
+
+// answerTap serves POST /control/tap: a line of JSON for each sample, until the reader goes or the agent stops.
+func (a *Agent) answerTap(w http.ResponseWriter, h *http.Request) {
+	o, err := a.tapOptions(h.URL.Query())
+	if err != nil {
+		answer(w, nil, err)
+		return
+	}
+	t, err := a.taps.Open(o)
+	if err != nil {
+		answer(w, nil, err)
+		return
+	}
+	defer a.taps.Close(t)
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	out, enc := http.NewResponseController(w), json.NewEncoder(w)
+	tick := time.NewTicker(tellMissed)
+	defer tick.Stop()
+	for err := out.Flush(); err == nil; {
+		select {
+		case <-h.Context().Done():
+			return
+		case <-a.changes.quit:
+			return
+		case item := <-t.Items():
+			err = errors.Join(out.SetWriteDeadline(time.Now().Add(slowReader)), enc.Encode(item))
+			for err == nil && len(t.Items()) > 0 {
+				err = enc.Encode(<-t.Items())
+			}
+		case <-tick.C:
+			err = errors.Join(out.SetWriteDeadline(time.Now().Add(slowReader)), enc.Encode(tap.Item{Missed: t.Missed()}))
+		}
+		err = errors.Join(err, out.Flush())
+	}
+}
+
+// tapOptions are what a person asks to follow.
+func (a *Agent) tapOptions(q url.Values) (tap.Options, error) {
+	o := tap.Options{Point: tap.Point(q.Get("point")), Target: q.Get("target"), Input: q.Get("input")}
+	if !slices.Contains(tap.Points(), o.Point) {
+		return o, fmt.Errorf("there is no point called %q", o.Point)
+	}
+	var err error
+	if o.Match, err = parseSelector(q.Get("match")); err != nil {
+		return o, err
+	}
+	if o.Rate, err = strconv.Atoi(q.Get("rate")); err != nil {
+		return o, fmt.Errorf("parse rate: %w", err)
+	}
+	if o.Target == "" {
+		return o, nil
+	}
+	a.mu.Lock()
+	cfg := a.cfg
+	a.mu.Unlock()
+	c, err := cfg.target(o.Target)
+	if err != nil {
+		return o, err
+	}
+	if o.Point == tap.Relabelled {
+		rules := config.NewRelabeler(cfg.Global.Labels(), c.WriteRelabelConfigs)
+		o.Relabel = func(ls labels.Labels) labels.Labels {
+			if b := rules.Apply(ls); b != nil {
+				return b.Labels()
+			}
+			return labels.EmptyLabels()
+		}
+	}
+	return o, nil
+}
