@@ -18,8 +18,8 @@ const (
 	clockTick  = time.Second
 	clockNoise = 20 * time.Millisecond // that a reading of all clocks may take
 
-	// minStep is what counts as a step; clocks that are slewed, by up to a tenth, do not.
-	minStep = 200 * time.Millisecond
+	// minStep is what counts as a step between two looks, a clockTick apart; clocks that are slewed, by up to a tenth, do not.
+	minStep = 300 * time.Millisecond
 
 	// minSuspend is what counts as a suspend. The clock that goes on meanwhile counts whole
 	// seconds on many boards: a step is what is off by more than resumeError after one.
@@ -38,7 +38,7 @@ type clockReading struct {
 // positive), and for how long the host was suspended; 0: not at all.
 func clockChange(before, now clockReading) (step, suspended time.Duration) {
 	mono := now.mono - before.mono
-	tolerance := minStep + mono/10
+	tolerance := minStep + max(0, mono-clockTick)/10 // a look that comes late sees more of a slew
 	if suspended = now.boot - before.boot - mono; suspended < minSuspend {
 		suspended = 0
 	} else {

@@ -29,7 +29,7 @@ func (a *Agent) watchEvents(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	var failing bool
-	for {
+	for ctx.Err() == nil {
 		a.events.Observe(a.Status())
 		err := a.events.Save(time.Now())
 		if err != nil && !failing {
@@ -44,9 +44,10 @@ func (a *Agent) watchEvents(ctx context.Context) {
 	}
 }
 
-// endEvents notes that the agent stops in order.
+// endEvents notes that the agent has stopped in order, and what was lost until then. That targets are
+// stopped by then is no event.
 func (a *Agent) endEvents() {
-	a.events.Observe(a.Status())
+	a.Status() // it takes the account of losses
 	a.events.End(time.Now())
 }
 

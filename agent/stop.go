@@ -122,6 +122,7 @@ func (a *Agent) run(ctx context.Context, stopping chan<- struct{}) error {
 		case <-ctx.Done():
 		}
 		close(stopping)
+		a.events.Observe(a.Status()) // for the last time: what stops from here on is not down
 		a.o.Manager.Stopping()
 		a.changes.refuse()
 		return a.stop(inputs, queues, stopQueues, stopWeb)

@@ -80,7 +80,7 @@ func newLoop(s Spec, out storage.AppendableV2, logger *slog.Logger, rounds *sync
 		spec: s, out: out, log: logger, guard: guard, rounds: rounds,
 		tracker: newTracker(s.sampleLabels(), s.Relabel),
 		done:    make(chan struct{}),
-		status:  Status{Name: s.Name, Type: s.Type, Interval: s.Interval, State: "waiting", Instance: s.Labels.Get(model.InstanceLabel)},
+		status:  Status{Name: s.Name, Type: s.Type, Interval: s.Interval, State: waiting, Instance: s.Labels.Get(model.InstanceLabel)},
 	}
 	l.up = l.reportSeries("up")
 	l.took = l.reportSeries("scrape_duration_seconds")
@@ -130,7 +130,12 @@ func (l *loop) attempt(ctx context.Context) {
 // runRound collects once and commits what came of it.
 func (l *loop) runRound(ctx context.Context) {
 	start := time.Now()
-	l.set(func(s *Status) { s.State, s.LastRun = "running", start })
+	l.set(func(s *Status) {
+		s.LastRun = start
+		if s.State == waiting { // else the outcome of the last round stands until there is another
+			s.State = "running"
+		}
+	})
 	if l.hung != nil {
 		select {
 		case <-l.hung: // it came back; what it read then is too old to be used

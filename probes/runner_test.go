@@ -446,3 +446,41 @@ func (discard) Append(_ storage.SeriesRef, _ labels.Labels, _, _ int64, _ float6
 }
 func (discard) Commit() error   { return nil }
 func (discard) Rollback() error { return nil }
+
+// TestStateDuringARound: while a round is under way the outcome of the last one stands.
+func TestStateDuringARound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := &probeFunc{f: func(_ context.Context, n int, r *Round) error {
+			time.Sleep(2 * time.Second)
+			if n == 1 {
+				r.Add(famA, 1)
+				return nil
+			}
+			return errors.New("no answer")
+		}}
+		s := spec("slow", slow)
+		var r *Runner
+		seen := map[string]bool{}
+		r = NewRunner(&recorder{}, slog.New(slog.DiscardHandler))
+		r.Apply([]Spec{s})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); _ = r.Run(ctx) }()
+		for range 60 * 5 {
+			time.Sleep(200 * time.Millisecond)
+			seen[fmt.Sprint(slow.n, " ", r.Status()[0].State)] = true
+		}
+		cancel()
+		<-done
+		for _, want := range []string{"0 waiting", "1 running", "1 ok", "2 ok", "2 failing", "3 failing"} {
+			if !seen[want] {
+				t.Errorf("never round %s: %v", want, seen)
+			}
+		}
+		for _, never := range []string{"2 running", "3 running", "1 waiting"} {
+			if seen[never] {
+				t.Errorf("round %s: %v", never, seen)
+			}
+		}
+	})
+}

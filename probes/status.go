@@ -10,7 +10,7 @@ type Status struct {
 	Name, Type string
 	Instance   string // the target label
 	Interval   time.Duration
-	State      string // waiting, running, ok, failing, hung
+	State      string // waiting, running (the first round), and then how the last round that has ended went: ok, failing, hung
 	LastRun    time.Time
 	Took       time.Duration
 	Samples    int    // appended in the last round
@@ -19,6 +19,9 @@ type Status struct {
 	Refused    uint64 // samples that the log did not take, or that were invalid
 	LastError  string // of the last failed round, until one succeeds
 }
+
+// waiting is the state before the first round.
+const waiting = "waiting"
 
 // report updates the status and logs what changed.
 func (l *loop) report(res result, appended, refused int, appendErr error) {
