@@ -1,0 +1,138 @@
+// Package top shows the status of an agent on a terminal again and again.
+package top
+
+import (
+	"context"
+	"io"
+	"strings"
+	"time"
+
+	"hwsagent/web"
+)
+
+// Terminal is what top is shown on.
+type Terminal struct {
+	Out io.Writer
+	// Size is how many characters and lines it has now.
+	Size func() (columns, rows int)
+	// Keys are what is typed, a byte each; closed at the end of input.
+	Keys   <-chan byte
+	Colour bool
+}
+
+// Escape codes of ECMA-48 and xterm.
+const (
+	enter     = "\x1b[?1049h\x1b[?25l" // another screen, without a cursor
+	leave     = "\x1b[?25h\x1b[?1049l"
+	home      = "\x1b[H"
+	endOfLine = "\x1b[K\r\n"
+	below     = "\x1b[K\x1b[J" // clear the rest
+)
+
+// lookAtSize is how often the terminal's size is looked at.
+const lookAtSize = 200 * time.Millisecond
+
+// interrupt is Ctrl-C as a terminal in raw mode gives it.
+const interrupt = 0x03
+
+// Status is the status that is shown.
+type Status = web.Status
+
+// Fetch gets a status. Where there is none its Schema is 0, and the error says why.
+type Fetch func(context.Context) (web.Status, error)
+
+// fetched is what a Fetch returned.
+type fetched struct {
+	status web.Status
+	err    error
+}
+
+// Run shows what fetch gets, each interval, until q is typed or ctx ends. A terminal that shows nothing any more is
+// an error.
+func Run(ctx context.Context, t Terminal, fetch Fetch, interval time.Duration) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	got := make(chan fetched)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		again(ctx, fetch, interval, got)
+	}()
+	defer func() { cancel(); <-ended }()
+	if _, err := io.WriteString(t.Out, enter); err != nil {
+		return err
+	}
+	defer func() {
+		if _, end := io.WriteString(t.Out, leave); err == nil {
+			err = end
+		}
+	}()
+	resized := time.NewTicker(lookAtSize)
+	defer resized.Stop()
+	var last fetched
+	var columns, rows int
+	for keys := t.Keys; ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case key, open := <-keys:
+			if !open {
+				keys = nil
+			}
+			if key == 'q' || key == 'Q' || key == interrupt {
+				return nil
+			}
+			continue
+		case next := <-got:
+			if next.status.Schema == 0 {
+				next.status = last.status // the last that is known, under the error
+			}
+			last = next
+		case <-resized.C:
+			if c, r := t.Size(); c == columns && r == rows {
+				continue
+			}
+		}
+		columns, rows = t.Size()
+		if _, err := io.WriteString(t.Out, home+strings.Join(Lines(last.status, last.err, columns, rows, t.Colour), endOfLine)+below); err != nil {
+			return err
+		}
+	}
+}
+
+// again fetches each interval until ctx ends.
+func again(ctx context.Context, fetch Fetch, interval time.Duration, got chan<- fetched) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		s, err := fetch(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case got <- fetched{s, err}:
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// Lines are what is shown: a status, under the error if it could not be had anew.
+func Lines(s web.Status, err error, columns, rows int, colour bool) []string {
+	if err == nil || s.Schema != 0 && !s.Running {
+		if s.Schema == 0 {
+			return []string{"asking the agent …"}
+		}
+		return web.Screen(s, columns, rows, colour)
+	}
+	first := web.FirstLine(err.Error())
+	if r := []rune(first); len(r) > columns {
+		first = string(r[:max(0, columns)])
+	}
+	if s.Schema == 0 {
+		return []string{first}
+	}
+	lines := append([]string{first, "what follows is of " + s.Now.Format("15:04:05")}, web.Screen(s, columns, rows-2, false)...)
+	return lines[:max(0, min(len(lines), rows))]
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"hwsagent/agent"
+	"hwsagent/agent/top"
+)
+
+// The size of a screen that is printed elsewhere than on a terminal.
+const (
+	plainColumns = 120
+	plainRows    = 200
+)
+
+func (c *cli) top() *cobra.Command {
+	var once bool
+	interval := time.Second
+	cmd := &cobra.Command{
+		Use:   "top",
+		Short: "Show the status on the terminal, again and again: targets, and the slowest probes and scrape jobs",
+		Long: "top shows the verdict, the log, the targets (those that are not well first, with their last error) and the slowest inputs. q ends it.\n" +
+			"It shows the last state of an agent that is down.",
+		Example: "  hwsagent top\n" +
+			"  hwsagent top --interval 5s\n" +
+			"  hwsagent top --once         # print it once, for a log or a pipe",
+		Args: cobra.NoArgs,
+		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
+			fetch := func(ctx context.Context) (top.Status, error) { return agent.FetchStatus(ctx, c.storage) }
+			screen, isFile := c.stdout.(*os.File)
+			if once || c.json || !isFile || !term.IsTerminal(int(screen.Fd())) { // #nosec G115 -- a descriptor
+				return c.topOnce(cmd.Context(), fetch)
+			}
+			return live(cmd.Context(), screen, fetch, max(interval, 100*time.Millisecond))
+		}),
+	}
+	f := cmd.Flags()
+	f.BoolVar(&once, "once", false, "print it once, and exit as hwsagent status does; so does output that is no terminal")
+	f.DurationVar(&interval, "interval", interval, "how often the agent is asked, as a `duration`; at least 100ms")
+	return cmd
+}
+
+// topOnce prints one screen.
+func (c *cli) topOnce(ctx context.Context, fetch top.Fetch) error {
+	s, err := fetch(ctx)
+	if s.Schema == 0 {
+		return err
+	}
+	if c.json {
+		c.printJSON(s)
+	} else {
+		columns, rows := plainColumns, plainRows
+		if f, ok := c.stdout.(*os.File); ok {
+			if w, _, err := term.GetSize(int(f.Fd())); err == nil { // #nosec G115 -- a descriptor
+				columns = w
+			}
+		}
+		lines := top.Lines(s, nil, columns, rows, false)
+		text := strings.TrimRight(strings.Join(lines[:len(lines)-1], "\n"), "\n") // without the help for keys
+		if _, err := fmt.Fprintln(c.stdout, text); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return exited{exitCode(err)}
+	}
+	if code := s.ExitCode(); code != exitOK {
+		return exited{code}
+	}
+	return nil
+}
+
+// live shows it on a terminal until q.
+func live(ctx context.Context, screen *os.File, fetch top.Fetch, interval time.Duration) error {
+	in := int(os.Stdin.Fd()) // #nosec G115 -- a descriptor
+	if before, err := term.MakeRaw(in); err == nil {
+		defer func() { _ = term.Restore(in, before) }() // the terminal has gone otherwise
+	}
+	keys := make(chan byte)
+	go func() { // until the process ends: a read of a terminal cannot be ended
+		defer close(keys)
+		for r := bufio.NewReader(os.Stdin); ; {
+			b, err := r.ReadByte()
+			if err != nil {
+				return
+			}
+			keys <- b
+		}
+	}()
+	err := top.Run(ctx, top.Terminal{Out: screen, Keys: keys, Colour: os.Getenv("NO_COLOR") == "", Size: func() (columns, rows int) {
+		columns, rows, err := term.GetSize(int(screen.Fd())) // #nosec G115 -- a descriptor
+		if err != nil {
+			return 80, 24
+		}
+		return columns, rows
+	}}, fetch, interval)
+	if errors.Is(err, io.ErrClosedPipe) || errors.Is(err, os.ErrClosed) {
+		return nil
+	}
+	return err
+}
