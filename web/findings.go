@@ -28,22 +28,23 @@ func (t trouble) problem(kind, name string) Problem {
 	return p
 }
 
-// finding is one or several problems as the page shows them: what is equal is said once, with the names.
-type finding struct {
-	Severity string
-	Kind     string   // target, probe, config, …; in the plural if there are several names
-	Names    []string // none where the kind says all
-	Text     string
-	Tries    []advice
+// Finding is one or several problems: what is equal is said once, with the names.
+type Finding struct {
+	Severity string   `json:"severity"`
+	Kind     string   `json:"kind"`            // target, probe, config, …; in the plural if there are several names
+	Names    []string `json:"names,omitempty"` // none where the kind says all
+	Text     string   `json:"text"`
+	Tries    []Advice `json:"tries,omitempty"`
 }
 
-// advice is what to do; For is whom it concerns, empty if all.
-type advice struct {
-	For, Text string
+// Advice is what to do; For is whom it concerns, empty if all.
+type Advice struct {
+	For  string `json:"for,omitempty"`
+	Text string `json:"text"`
 }
 
 // Targets reports whether the names are of targets, which have rows on the page.
-func (f finding) Targets() bool { return strings.HasPrefix(f.Kind, "target") }
+func (f Finding) Targets() bool { return strings.HasPrefix(f.Kind, "target") }
 
 // member is a problem with what is needed to say it together with others.
 type member struct {
@@ -56,16 +57,13 @@ type member struct {
 	join       func(s Status, all []member) string
 }
 
-// findings are the problems that a person should see first, worst first. The notes on targets stand in their rows.
-func findings(s Status) []finding {
+// findings are the problems, worst first, with those that are equal together.
+func findings(s Status) []Finding {
 	known := members(s)
 	var order []string
 	groups := map[string][]member{}
 	for _, p := range s.Problems {
 		kind, name, _ := strings.Cut(p.Subject, " ")
-		if kind == "target" && p.Severity == SeverityNote {
-			continue
-		}
 		m, ok := known[p]
 		if !ok {
 			m = member{key: p.Severity + "\x00" + p.Text + "\x00" + p.Try, join: func(_ Status, all []member) string { return all[0].problem.Text }}
@@ -77,17 +75,34 @@ func findings(s Status) []finding {
 		}
 		groups[key] = append(groups[key], m)
 	}
-	all := make([]finding, 0, len(order))
+	all := make([]Finding, 0, len(order))
 	for _, key := range order {
 		all = append(all, newFinding(s, groups[key]))
 	}
 	return all
 }
 
+// maxNames bounds the names of a finding in words.
+const maxNames = 12
+
+// subject is whom the finding is about, in words.
+func (f Finding) subject() string {
+	names := f.Names
+	left := ""
+	if len(names) > maxNames {
+		left = fmt.Sprintf(" and %d more", len(names)-maxNames)
+		names = names[:maxNames]
+	}
+	return strings.TrimSpace(f.Kind + " " + strings.Join(names, ", ") + left)
+}
+
+// inRow reports whether the page says it in the target's row.
+func (f Finding) inRow() bool { return f.Severity == SeverityNote && f.Targets() }
+
 // newFinding says at once what all of a group have; the first one is the worst.
-func newFinding(s Status, group []member) finding {
+func newFinding(s Status, group []member) Finding {
 	first := group[0]
-	f := finding{Severity: first.problem.Severity, Kind: first.kind, Text: first.problem.Text}
+	f := Finding{Severity: first.problem.Severity, Kind: first.kind, Text: first.problem.Text}
 	var whom [][]string // of each advice
 	for _, m := range group {
 		if m.name != "" && !slices.Contains(f.Names, m.name) {
@@ -97,9 +112,9 @@ func newFinding(s Status, group []member) finding {
 		if len(group) > 1 && m.name != "" {
 			try = strings.ReplaceAll(try, " "+m.name, " "+nameHere)
 		}
-		i := slices.IndexFunc(f.Tries, func(a advice) bool { return a.Text == try })
+		i := slices.IndexFunc(f.Tries, func(a Advice) bool { return a.Text == try })
 		if i < 0 && try != "" {
-			f.Tries, whom, i = append(f.Tries, advice{Text: try}), append(whom, nil), len(f.Tries)
+			f.Tries, whom, i = append(f.Tries, Advice{Text: try}), append(whom, nil), len(f.Tries)
 		}
 		if i >= 0 {
 			whom[i] = append(whom[i], m.name)

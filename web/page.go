@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"slices"
 )
 
 //go:embed assets/page.html assets/targets.html assets/page.css assets/page.js
@@ -23,7 +24,7 @@ type view struct {
 	Verdict  Verdict
 	Up, At   string
 	LoadedAt string
-	Findings []finding
+	Findings []Finding
 	Log      logView
 	Rows     []rowView
 	Many     bool // rows
@@ -46,7 +47,7 @@ type probeView struct {
 }
 
 func newView(s Status, events []Event) view {
-	v := view{Status: s, Verdict: s.verdict(), At: s.Now.Format("2006-01-02 15:04:05 MST"), LoadedAt: clock(s.Now, s.Config.LoadedAt), Findings: findings(s)}
+	v := view{Status: s, Verdict: s.verdict(), At: s.Now.Format("2006-01-02 15:04:05 MST"), LoadedAt: clock(s.Now, s.Config.LoadedAt), Findings: slices.DeleteFunc(findings(s), Finding.inRow)}
 	if !s.Started.IsZero() {
 		v.Up = span(s.Now.Sub(s.Started))
 	}

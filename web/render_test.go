@@ -140,6 +140,14 @@ func TestEqualProblemsAreSaidOnce(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	if diff := cmp.Diff(findings(s), s.Findings); diff != "" {
+		t.Errorf("JSON has others (-want +got):\n%s", diff)
+	}
+	var words strings.Builder
+	if err := WriteText(&words, s); err != nil || strings.Count(words.String(), "connection refused.") != 1 ||
+		!strings.Contains(words.String(), "Warning targets receiver-00, receiver-01, receiver-02: no delivery") || !strings.Contains(words.String(), "    Try (receiver-02): start the third\n") {
+		t.Errorf("in words (%v):\n%s", err, words.String())
+	}
 	body := render(t, s, nil)
 	for _, w := range []string{"connection refused", "timeout", "the receiver refused them"} {
 		if n := strings.Count(body, w); w != "connection refused" && n != 1 {

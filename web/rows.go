@@ -29,7 +29,7 @@ type rowView struct {
 }
 
 // newRows has the targets that are not well first. Those whose trouble no other target shares are open.
-func newRows(s Status, said []finding) []rowView {
+func newRows(s Status, said []Finding) []rowView {
 	rows := make([]rowView, 0, len(s.Targets))
 	for _, t := range s.Targets {
 		rows = append(rows, newRow(s, t))

@@ -87,16 +87,25 @@ func WriteText(out io.Writer, s Status) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	for i, p := range s.Problems {
+	writeFindings(b, findings(s))
+	return b.Flush()
+}
+
+// writeFindings prints what needs a person, and what to do.
+func writeFindings(b io.Writer, all []Finding) {
+	for i, f := range all {
 		if i == 0 {
 			fmt.Fprint(b, "\n")
 		}
-		fmt.Fprintf(b, "%s %s: %s\n", strings.ToUpper(p.Severity[:1])+p.Severity[1:], p.Subject, indent(p.Text))
-		if p.Try != "" {
-			fmt.Fprintf(b, "    Try: %s\n", plain(p.Try))
+		fmt.Fprintf(b, "%s %s: %s\n", strings.ToUpper(f.Severity[:1])+f.Severity[1:], plain(f.subject()), indent(f.Text))
+		for _, a := range f.Tries {
+			whom := ""
+			if a.For != "" {
+				whom = " (" + plain(a.For) + ")"
+			}
+			fmt.Fprintf(b, "    Try%s: %s\n", whom, plain(a.Text))
 		}
 	}
-	return b.Flush()
 }
 
 // lastError is what went wrong last at t, if it has not gone right since.

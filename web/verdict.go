@@ -65,6 +65,7 @@ func Judged(s Status) Status {
 		s.WAL.LastsSeconds = d.Seconds()
 	}
 	s.Problems = Problems(s)
+	s.Findings = findings(s)
 	v := VerdictOf(s)
 	s.Verdict = &v
 	return s
