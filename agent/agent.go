@@ -17,6 +17,7 @@ import (
 
 	"hwsagent/agent/control"
 	"hwsagent/agent/events"
+	"hwsagent/agent/history"
 	"hwsagent/agent/systemd"
 	"hwsagent/agent/tap"
 	"hwsagent/inputs"
@@ -64,6 +65,7 @@ type Agent struct {
 	clock    *clock
 	events   *events.Journal
 	taps     tap.Hub
+	history  *history.Store
 
 	closeLog    func() error  // log.Close
 	closeWithin time.Duration // see there
@@ -109,6 +111,7 @@ func New(o Options) (*Agent, error) {
 		return nil, err
 	}
 	a.openEvents()
+	a.openHistory()
 	a.closeLog, a.closeWithin = a.log.Close, closeWithin
 	if err := a.build(cfg); err != nil {
 		return nil, errors.Join(err, a.log.Close())
@@ -150,6 +153,7 @@ func (a *Agent) build(cfg *Config) error {
 		Pprof:          cfg.Web.Pprof,
 		Status:         a.Status,
 		Events:         a.shownEvents,
+		History:        a.figures,
 		Metrics:        promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}),
 		Reload:         a.Reload,
 		Ready:          func() error { return nil }, // it listens from when everything is built

@@ -46,7 +46,7 @@ const maxSplay = 5 * time.Second
 const lettersDir = "deadletters"
 
 // besideLog are the directories of the storage path that are not the log's.
-func besideLog() []string { return []string{lettersDir, pushgatewayDir} }
+func besideLog() []string { return []string{lettersDir, pushgatewayDir, historyDir} }
 
 // letterDir is the directory of a target's dead letters. The name is escaped, its dots
 // too, so that it is one element of a path, whatever it is. So is the first letter of a name

@@ -57,7 +57,9 @@ func TestPageFitsChromium(t *testing.T) {
 	s.Targets[30].PendingSamples, s.Targets[30].Name = 1_234_567_890, "a-receiver-with-a-name-that-is-longer-than-its-column-and-than-a-phone-is-wide"
 	s.Losses = []LossStatus{{Target: s.Targets[31].Name, Reason: "budget", Samples: 123_456_789, LastAt: s.Now.Add(-time.Hour), Acknowledged: true}}
 	s.Scrape = []ScrapeStatus{{Job: "kafka", Targets: []ScrapeTargetStatus{{URL: "http://127.0.0.1:9308/metrics", Health: healthUp, Interval: "15s", LastScrape: s.Now}}}}
-	h := newHandler(Options{Status: func() Status { return s }, Events: func() []Event { return events }})
+	h := newHandler(Options{Status: func() Status { return s }, Events: func() []Event { return events }, History: func(string) []Figures {
+		return day(time.Now(), 1440, func(i int) float64 { return float64(i % 100) })
+	}})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/measure" {
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")

@@ -119,17 +119,29 @@ func (h *handlers) targets(w http.ResponseWriter, _ *http.Request) { h.render(w,
 // render answers with a template of the status.
 func (h *handlers) render(w http.ResponseWriter, t *template.Template) {
 	var b bytes.Buffer
-	var events []Event
-	if h.o.Events != nil {
-		events = h.o.Events()
-	}
-	v := newView(h.o.Status(), events)
-	if err := t.Execute(&b, v); err != nil {
+	if err := t.Execute(&b, h.look()); err != nil {
 		text(w, http.StatusInternalServerError, fmt.Sprintf("render the page: %v\n", err))
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	write(w, b.Bytes())
+}
+
+// look is the status at this moment as the page shows it.
+func (h *handlers) look() view {
+	var events []Event
+	if h.o.Events != nil {
+		events = h.o.Events()
+	}
+	v := newView(h.o.Status(), events)
+	if h.o.History != nil && v.Running {
+		for i := range v.Rows {
+			if v.Rows[i].State != StateOrphan {
+				v.Rows[i].Plots = plotsOf(v.Rows[i].Name, v.Now)
+			}
+		}
+	}
+	return v
 }
 
 func (h *handlers) asset(w http.ResponseWriter, r *http.Request) {

@@ -25,6 +25,7 @@ type rowView struct {
 	Refused, Delivered, Success, Skew string
 	Error, Next, Account, Ends        string
 	Notes                             []string
+	Plots                             []plotView
 	Backlog                           int // of the log's budget, in percent
 }
 

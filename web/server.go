@@ -41,12 +41,13 @@ type Options struct {
 	InsecureListen bool
 	Pprof          bool // serve /debug/pprof/
 
-	Status  func() Status          // called for each page; must be quick and safe for concurrent use
-	Events  func() []Event         // of the last 24 hours, oldest first, for the page; as Status
-	Metrics http.Handler           // GET /metrics
-	Reload  func() error           // POST /-/reload; the error's text is the answer, see ErrNotBegun, ErrGoesOn
-	Ready   func() error           // GET /-/ready; nil when the agent is collecting
-	Config  func() ([]byte, error) // GET /api/v1/config: the configuration in force, without secrets
+	Status  func() Status                 // called for each page; must be quick and safe for concurrent use
+	Events  func() []Event                // of the last 24 hours, oldest first, for the page; as Status
+	History func(target string) []Figures // of the last 24 hours, oldest first, for GET /plot; as Status
+	Metrics http.Handler                  // GET /metrics
+	Reload  func() error                  // POST /-/reload; the error's text is the answer, see ErrNotBegun, ErrGoesOn
+	Ready   func() error                  // GET /-/ready; nil when the agent is collecting
+	Config  func() ([]byte, error)        // GET /api/v1/config: the configuration in force, without secrets
 
 	// Control answers below /control/, and to [Server.Serve] only: whoever can reach the
 	// page's address may not do what it does.
@@ -73,13 +74,15 @@ type Server struct {
 	handler  http.Handler
 	listener net.Listener // nil without Options.Listen
 	loopback bool
+	streams  *streams
 }
 
 // New opens the listener, so that an address in use is known at once; [Server.Run]
 // serves and closes it. An address that other hosts can reach is refused unless
 // WebConfigFile or InsecureListen is given.
 func New(o Options) (*Server, error) {
-	s := &Server{o: o, handler: newHandler(o)}
+	h := newHandlers(o)
+	s := &Server{o: o, handler: h.routes(), streams: h.streams}
 	if o.Listen == "" {
 		return s, nil
 	}
@@ -161,6 +164,7 @@ func (s *Server) serve(ctx context.Context, handler http.Handler, run func(*http
 		return fmt.Errorf("serve the page: %w", err)
 	case <-ctx.Done():
 	}
+	s.streams.end()
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	if err := srv.Shutdown(stop); err != nil {
@@ -175,15 +179,25 @@ func (s *Server) serve(ctx context.Context, handler http.Handler, run func(*http
 	return nil
 }
 
-// newHandler serves the page and its API. It checks only that a POST does not come from
+// newHandler serves the page and its API.
+func newHandler(o Options) http.Handler { return newHandlers(o).routes() }
+
+func newHandlers(o Options) *handlers {
+	return &handlers{o: o, streams: &streams{ending: make(chan struct{})}}
+}
+
+// routes serves the page and its API. It checks only that a POST does not come from
 // another site's page.
-func newHandler(o Options) http.Handler {
-	mux := http.NewServeMux()
-	h := &handlers{o: o}
+func (h *handlers) routes() http.Handler {
+	mux, o := http.NewServeMux(), h.o
 	mux.HandleFunc("GET /{$}", h.page)
 	mux.HandleFunc("GET /targets", h.targets)
 	mux.HandleFunc("GET /assets/{name}", h.asset)
 	mux.HandleFunc("GET /api/v1/status", h.status)
+	mux.HandleFunc("GET /api/v1/stream", h.stream)
+	if o.History != nil {
+		mux.HandleFunc("GET /plot", h.plot)
+	}
 	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "hwsagent is healthy\n") })
 	if o.Ready != nil {
 		mux.HandleFunc("GET /-/ready", h.ready)
@@ -252,7 +266,10 @@ func loopbackHost(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-type handlers struct{ o Options }
+type handlers struct {
+	o       Options
+	streams *streams
+}
 
 func (h *handlers) status(w http.ResponseWriter, _ *http.Request) {
 	body, err := json.MarshalIndent(h.o.Status(), "", "  ")

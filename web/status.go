@@ -26,7 +26,7 @@ type Status struct {
 	Receivers []ReceiverStatus `json:"receivers,omitempty"` // what others may send to the agent
 	Losses    []LossStatus     `json:"losses,omitempty"`    // of the last 24 hours
 	Problems  []Problem        `json:"problems"`            // worst first
-	Findings  []Finding        `json:"findings,omitempty"` // the problems, with what is equal said once
+	Findings  []Finding        `json:"findings,omitempty"`  // the problems, with what is equal said once
 	Verdict   *Verdict         `json:"verdict,omitempty"`   // what follows from all that; see [Judged]
 }
 

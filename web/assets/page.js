@@ -1,4 +1,4 @@
-// The page is complete without this. With it, it refreshes in place every two seconds,
+// The page is complete without this. With it, it changes in place as the agent sends what is new,
 // keeps the reader's scroll position, the rows that were opened or closed, and the focus, and says when the agent does not answer.
 (function () {
   "use strict";
@@ -32,22 +32,47 @@
     if (mark) mark.textContent = "✗";
     if (h) h.textContent = "The agent does not answer; what is below is old";
   }
+  function show(html) {
+    if (selecting()) { return; }
+    var fresh = new DOMParser().parseFromString(html, "text/html").getElementById("main");
+    if (!fresh) { throw new Error("no page"); }
+    document.title = fresh.dataset.title;
+    var focused = keep(main, fresh);
+    main.replaceWith(fresh);
+    main = fresh;
+    if (focused) { rows(main, function (row, id) { if (id === focused) { row.firstElementChild.focus({ preventScroll: true }); } }); }
+  }
+  // The agent sends what is in the page. Where it cannot, the page asks for itself.
+  var source, silent, asking;
   function refresh() {
     if (document.hidden || selecting()) { return; }
     fetch(location.pathname, { cache: "no-store", signal: AbortSignal.timeout(5000) })
       .then(function (r) { if (!r.ok) { throw new Error(String(r.status)); } return r.text(); })
-      .then(function (html) {
-        var next = new DOMParser().parseFromString(html, "text/html");
-        var fresh = next.getElementById("main");
-        if (!fresh) { throw new Error("no page"); }
-        document.title = next.title;
-        var focused = keep(main, fresh);
-        main.replaceWith(fresh);
-        main = fresh;
-        if (focused) { rows(main, function (row, id) { if (id === focused) { row.firstElementChild.focus({ preventScroll: true }); } }); }
-      })
-      .catch(lost);
+      .then(show).catch(lost);
   }
-  setInterval(refresh, 2000);
-  document.addEventListener("visibilitychange", refresh);
+  function ask() { asking = asking || setInterval(refresh, 2000); }
+  function waits() {
+    clearTimeout(silent);
+    silent = setTimeout(lost, 7000);
+  }
+  function close() {
+    clearTimeout(silent);
+    if (source) { source.close(); source = null; }
+  }
+  function listen() {
+    close();
+    if (document.hidden || asking) { refresh(); return; }
+    if (!window.EventSource) { ask(); return; }
+    source = new EventSource("/api/v1/stream?page=" + encodeURIComponent(location.pathname));
+    source.addEventListener("main", function (e) { waits(); show(e.data); });
+    source.onerror = function () {
+      var over = source.readyState === EventSource.CLOSED;
+      lost();
+      if (over) { close(); ask(); }
+    };
+    waits();
+  }
+  document.addEventListener("visibilitychange", listen);
+  window.addEventListener("pagehide", close);
+  window.addEventListener("pageshow", listen);
 })();

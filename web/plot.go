@@ -1,0 +1,160 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Figures are what a target did in one minute.
+type Figures struct {
+	Time    time.Time
+	In, Out float64 // samples a second
+	Lag     float64 // seconds
+	Backlog float64 // bytes
+}
+
+// plotKind is one of the plots of a target.
+type plotKind struct {
+	Name, Label string
+	of          func(Figures) float64
+	text        func(float64) string
+	highest     bool // of several minutes the highest is drawn, not the mean
+}
+
+// plotKinds are the plots of a target, in their order.
+func plotKinds() []plotKind {
+	return []plotKind{
+		{"in", "in", func(f Figures) float64 { return f.In }, rate, false},
+		{"out", "sent", func(f Figures) float64 { return f.Out }, rate, false},
+		{"lag", "behind", func(f Figures) float64 { return f.Lag }, func(v float64) string { return span(seconds(v)) }, true},
+		{"backlog", "waiting", func(f Figures) float64 { return f.Backlog }, func(v float64) string { return size(int64(v)) }, true},
+	}
+}
+
+// plotView is a plot as the page refers to it.
+type plotView struct{ Label, URL string }
+
+// plotsOf are the plots of a target. Their address changes each minute, as they do.
+func plotsOf(target string, now time.Time) (views []plotView) {
+	for _, k := range plotKinds() {
+		q := url.Values{"of": {k.Name}, "target": {target}, "at": {strconv.FormatInt(now.Unix()/60, 10)}}
+		views = append(views, plotView{k.Label, "/plot?" + q.Encode()})
+	}
+	return views
+}
+
+// The size of a plot, in its own units, and how much time it shows at least.
+const (
+	plotWidth, plotHeight = 160, 34
+	plotTop               = 12 // room for the text
+	plotColumns           = 80
+	leastPlot             = time.Hour
+)
+
+// plot serves GET /plot.
+func (h *handlers) plot(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	for _, k := range plotKinds() {
+		if k.Name != q.Get("of") {
+			continue
+		}
+		head := w.Header()
+		head.Set("Content-Type", "image/svg+xml")
+		head.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'") // the picture's own style, and nothing else
+		head.Set("Cache-Control", "private, max-age=120")
+		write(w, []byte(plotSVG(k, h.o.History(q.Get("target")), time.Now())))
+		return
+	}
+	http.NotFound(w, r)
+}
+
+// plotSVG draws the figures, which are in the order of their time. It is pure.
+func plotSVG(k plotKind, figures []Figures, now time.Time) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d"><style>text{font:9px system-ui,sans-serif;fill:#59626d}`+
+		`.l{fill:none;stroke:#2f6fb0;stroke-width:1.2}.a{fill:#2f6fb0;fill-opacity:.16;stroke:none}.b{stroke:#dfe3e8}`+
+		`@media(prefers-color-scheme:dark){text{fill:#9aa4af}.l{stroke:#7fb2e5}.a{fill:#7fb2e5}.b{stroke:#30363d}}</style>`, plotWidth, plotHeight)
+	fmt.Fprintf(&b, `<path class="b" d="M0 %d.5H%d"/>`, plotHeight-1, plotWidth)
+	if len(figures) == 0 {
+		fmt.Fprintf(&b, `<text x="0" y="9">%s: no figures yet</text></svg>`, k.Label)
+		return b.String()
+	}
+	from := figures[0].Time
+	if now.Sub(from) < leastPlot {
+		from = now.Add(-leastPlot)
+	}
+	columns, most := plotBuckets(k, figures, from, now)
+	fmt.Fprintf(&b, `<text x="0" y="9">%s</text><text x="%d" y="9" text-anchor="end">%s</text>`, k.Label+", at most "+k.text(most), plotWidth, span(now.Sub(from)))
+	scale := most
+	if scale == 0 {
+		scale = 1
+	}
+	for i := 0; i < len(columns); i++ {
+		if columns[i] == nil {
+			continue
+		}
+		first := i
+		var line strings.Builder
+		for ; i < len(columns) && columns[i] != nil; i++ {
+			y := float64(plotHeight-1) - *columns[i]/scale*float64(plotHeight-1-plotTop)
+			fmt.Fprintf(&line, "L%d %.1f", (i+1)*plotWidth/plotColumns, y)
+		}
+		points := strings.TrimPrefix(line.String(), "L")
+		if i == first+1 { // one alone: a dash
+			points = fmt.Sprintf("%sH%d", points, first*plotWidth/plotColumns)
+		}
+		fmt.Fprintf(&b, `<path class="a" d="M%d %dL%sL%d %dZ"/><path class="l" d="M%s"/>`, (first+1)*plotWidth/plotColumns, plotHeight-1, points, i*plotWidth/plotColumns, plotHeight-1, points)
+	}
+	b.WriteString("</svg>")
+	return b.String()
+}
+
+// plotBuckets are the values of the columns of a plot, nil where nothing is known, and the highest of them.
+func plotBuckets(k plotKind, figures []Figures, from, now time.Time) (columns [plotColumns]*float64, most float64) {
+	var count [plotColumns]float64
+	width := max(now.Sub(from), time.Nanosecond)
+	each := width / plotColumns
+	for _, f := range figures {
+		i := int(f.Time.Sub(from) / max(each, 1))
+		if i < 0 || f.Time.After(now) {
+			continue
+		}
+		i = min(i, plotColumns-1)
+		v := k.of(f)
+		switch {
+		case columns[i] == nil:
+			columns[i] = &v
+		case k.highest:
+			*columns[i] = max(*columns[i], v)
+		default:
+			*columns[i] = (*columns[i]*count[i] + v) / (count[i] + 1)
+		}
+		count[i]++
+	}
+	fillGaps(&columns, each)
+	for _, c := range columns {
+		if c != nil {
+			most = max(most, *c)
+		}
+	}
+	return columns, most
+}
+
+// fillGaps carries values over columns that are shorter than the minute that figures are of.
+func fillGaps(columns *[plotColumns]*float64, each time.Duration) {
+	reach := int(90*time.Second/max(each, time.Second)) + 1
+	last := -1
+	for i := range columns {
+		switch {
+		case columns[i] != nil:
+			for j := last + 1; last >= 0 && i-last <= reach && j < i; j++ {
+				columns[j] = columns[last]
+			}
+			last = i
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package web
+
+import (
+	"bytes"
+	"html/template"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Server-sent events, see https://html.spec.whatwg.org/multipage/server-sent-events.html.
+const (
+	streamEvery = 2 * time.Second
+	maxStreams  = 32               // at a time
+	slowReader  = 10 * time.Second // until a reader that takes nothing is let go
+)
+
+// streams is how many readers there are.
+type streams struct {
+	open   atomic.Int32
+	ending chan struct{} // closed when the server stops
+	once   sync.Once
+}
+
+// end ends all of them.
+func (s *streams) end() { s.once.Do(func() { close(s.ending) }) }
+
+// stream serves GET /api/v1/stream: what is in the page's main element, again and again. Beyond maxStreams the answer is 503,
+// and the page asks for itself.
+func (h *handlers) stream(w http.ResponseWriter, r *http.Request) {
+	t, ok := map[string]*template.Template{"/": pageTemplate, "/targets": targetsTemplate}[r.URL.Query().Get("page")]
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	if h.streams.open.Add(1) > maxStreams {
+		h.streams.open.Add(-1)
+		text(w, http.StatusServiceUnavailable, "too many pages are open\n")
+		return
+	}
+	defer h.streams.open.Add(-1)
+	w.Header().Set("Content-Type", "text/event-stream")
+	out := http.NewResponseController(w)
+	tick := time.NewTicker(streamEvery)
+	defer tick.Stop()
+	for {
+		var b bytes.Buffer
+		if err := t.ExecuteTemplate(&b, "main", h.look()); err != nil {
+			return // the page itself says why
+		}
+		if err := out.SetWriteDeadline(time.Now().Add(slowReader)); err != nil {
+			return
+		}
+		if _, err := w.Write(event("main", b.String())); err != nil {
+			return
+		}
+		if err := out.Flush(); err != nil {
+			return
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-h.streams.ending:
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// event is one event with its data, a line for each of the data's.
+func event(name, data string) []byte {
+	data = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(data)
+	return []byte("event: " + name + "\ndata: " + strings.ReplaceAll(data, "\n", "\ndata: ") + "\n\n")
+}

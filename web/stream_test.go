@@ -1,0 +1,123 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// TestStream: the page's main element comes at once, and again with what is new, one line of data each; as many as may be are
+// served; and the end of the server ends them.
+func TestStream(t *testing.T) {
+	var version atomic.Value
+	version.Store("one")
+	s, err := New(Options{Listen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler), Status: func() Status {
+		s := fleet(1)
+		s.Version = version.Load().(string)
+		return Judged(s)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- s.Run(ctx) }()
+	address := "http://" + s.Addr().String() + "/api/v1/stream?page="
+	open := func(page string) *http.Response {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+page, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = resp.Body.Close() })
+		return resp
+	}
+	resp := open("%2F")
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "text/event-stream" || resp.Header.Get("Cache-Control") != "no-store" {
+		t.Fatalf("%d %v", resp.StatusCode, resp.Header)
+	}
+	lines := bufio.NewScanner(resp.Body)
+	next := func() string {
+		t.Helper()
+		var data strings.Builder
+		for lines.Scan() {
+			line := lines.Text()
+			if line == "" {
+				return data.String()
+			}
+			if line != "event: main" && !strings.HasPrefix(line, "data: ") {
+				t.Fatalf("the line %q", line)
+			}
+			data.WriteString(strings.TrimPrefix(line, "data: ") + "\n")
+		}
+		return ""
+	}
+	if got := next(); !strings.HasPrefix(got, "event: main\n<main id=\"main\" data-title=") || !strings.Contains(got, "hwsagent one") || !strings.Contains(got, "</main>") {
+		t.Errorf("at first %.300s", got)
+	}
+	version.Store("two")
+	if got := next(); !strings.Contains(got, "hwsagent two") {
+		t.Errorf("and then %.300s", got)
+	}
+	if got := open("%2Ftargets"); got.StatusCode != http.StatusOK {
+		t.Errorf("the targets' page: %d", got.StatusCode)
+	}
+	if got := open("x"); got.StatusCode != http.StatusNotFound {
+		t.Errorf("an unknown page: %d", got.StatusCode)
+	}
+	for range maxStreams - 2 {
+		open("%2F")
+	}
+	if got := open("%2F"); got.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("one more than may be: %d", got.StatusCode)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("the server ended with %v", err)
+	}
+	if lines.Scan() && next() != "" && lines.Err() == nil && lines.Scan() {
+		t.Error("the stream goes on after the end of the server")
+	}
+}
+
+// TestStreamEndsWithItsReader: a reader that goes makes room for another.
+func TestStreamEndsWithItsReader(t *testing.T) {
+	h := newHandlers(Options{Status: func() Status { return Judged(fleet(1)) }})
+	srv := httptest.NewServer(h.routes())
+	defer srv.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, srv.URL+"/api/v1/stream?page=/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if n := h.streams.open.Load(); n != 1 {
+		t.Errorf("%d readers", n)
+	}
+	cancel()
+	for deadline := time.Now().Add(30 * time.Second); h.streams.open.Load() > 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the reader still counts")
+		}
+	}
+}
+
+func TestEvent(t *testing.T) {
+	if got, want := string(event("main", "a\r\nb\rc\nd")), "event: main\ndata: a\ndata: b\ndata: c\ndata: d\n\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
