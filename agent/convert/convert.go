@@ -43,24 +43,9 @@ type Result struct {
 // Convert reads the text of a file in a format of [Formats], or of the format that its keys
 // show where that is "". An error means that it is no such file.
 func Convert(format, file string, text []byte) (Result, error) {
-	if len(text) > maxBytes {
-		return Result{}, fmt.Errorf("convert %s: the file has more than %d bytes", file, maxBytes)
-	}
-	var top yaml.Node
-	if err := yaml.Load(text, &top); err != nil {
-		return Result{}, fmt.Errorf("convert %s: %w", file, err)
-	}
-	root := &top
-	if top.Kind == yaml.DocumentNode && len(top.Content) > 0 {
-		root = top.Content[0]
-	}
-	left := maxNodes
-	root, ok := resolve(root, &left)
-	if !ok {
-		return Result{}, fmt.Errorf("convert %s: the file is too large, or endless, once its aliases are followed", file)
-	}
-	if root.Kind != yaml.MappingNode {
-		return Result{}, fmt.Errorf("convert %s: the file holds no keys", file)
+	root, err := parsed(file, text)
+	if err != nil {
+		return Result{}, err
 	}
 	if format == "" {
 		if format = detect(root); format == "" {
@@ -79,6 +64,30 @@ func Convert(format, file string, text []byte) (Result, error) {
 		return Result{}, fmt.Errorf("convert %s: unknown format %q: one of %s", file, format, strings.Join(Formats(), ", "))
 	}
 	return c.result()
+}
+
+// parsed is the mapping in the text of a file.
+func parsed(file string, text []byte) (*yaml.Node, error) {
+	if len(text) > maxBytes {
+		return nil, fmt.Errorf("convert %s: the file has more than %d bytes", file, maxBytes)
+	}
+	var top yaml.Node
+	if err := yaml.Load(text, &top); err != nil {
+		return nil, fmt.Errorf("convert %s: %w", file, err)
+	}
+	root := &top
+	if top.Kind == yaml.DocumentNode && len(top.Content) > 0 {
+		root = top.Content[0]
+	}
+	left := maxNodes
+	root, ok := resolve(root, &left)
+	if !ok {
+		return nil, fmt.Errorf("convert %s: the file is too large, or endless, once its aliases are followed", file)
+	}
+	if root.Kind != yaml.MappingNode {
+		return nil, fmt.Errorf("convert %s: the file holds no keys", file)
+	}
+	return root, nil
 }
 
 // detect tells a file's format by the keys at its top; "" is none. The file of

@@ -50,14 +50,19 @@ func (c *cli) convert() *cobra.Command {
 		Long: "convert reads FILE, - for standard input, and prints an agent.yaml. At its head, and on standard error, stands what was\n" +
 			"not carried over, or differs, each with its line. Check the result with `hwsagent check`.\n" +
 			"The formats are prometheus, vmagent (-promscrape.config), otelcol (OpenTelemetry Collector) and hws (Hardware\n" +
-			"Sentry's hws-config.yaml, metricshub.yaml); the keys of FILE tell it, but for vmagent, whose are Prometheus'.",
-		Args: cobra.ExactArgs(1),
-		RunE: c.command(func(cmd *cobra.Command, args []string) error {
-			text, err := readInput(cmd.InOrStdin(), args[0])
-			if err != nil {
-				return fmt.Errorf("read %s: %w", args[0], err)
+			"Sentry's hws-config.yaml, metricshub.yaml); the keys of FILE tell it, but for vmagent, whose are Prometheus'.\n" +
+			"Of a vmagent its flags can be given in the place of FILE, behind --; the file of -promscrape.config is read, too.",
+		Example: "  hwsagent config convert prometheus.yml >agent.yaml\n" +
+			"  hwsagent config convert --from vmagent -- -remoteWrite.url=http://vm:8428/api/v1/write -promscrape.config=scrape.yml",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if from == "vmagent" && cmd.ArgsLenAtDash() == 0 && len(args) > 0 {
+				return nil
 			}
-			r, err := convert.Convert(from, args[0], text)
+			return cobra.ExactArgs(1)(cmd, args)
+		},
+		RunE: c.command(func(cmd *cobra.Command, args []string) error {
+			read := func(name string) ([]byte, error) { return readInput(cmd.InOrStdin(), name) }
+			r, err := converted(from, args, cmd.ArgsLenAtDash() == 0, read)
 			if err != nil {
 				return err
 			}
@@ -76,6 +81,18 @@ func (c *cli) convert() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&from, "from", "", "the `format` of FILE: "+strings.Join(convert.Formats(), ", ")+"; by default what its keys show")
 	return cmd
+}
+
+// converted converts a file, or the flags of a vmagent.
+func converted(from string, args []string, flags bool, read func(string) ([]byte, error)) (convert.Result, error) {
+	if flags && from == "vmagent" && args[0] != "-" && args[0][0] == '-' {
+		return convert.Flags(args, read)
+	}
+	text, err := read(args[0])
+	if err != nil {
+		return convert.Result{}, fmt.Errorf("read %s: %w", args[0], err)
+	}
+	return convert.Convert(from, args[0], text)
 }
 
 // readInput reads a file, or in for "-".

@@ -1,0 +1,197 @@
+package convert
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// vmFlag is a flag of vmagent as it was given; at is its place, from 1.
+type vmFlag struct {
+	name, value string
+	at          int
+}
+
+// Flags makes an agent.yaml from the flags of a vmagent, such as -remoteWrite.url=…, and the file that its
+// -promscrape.config names, which read gets. Notes on flags have their place as line.
+func Flags(args []string, read func(file string) ([]byte, error)) (Result, error) {
+	c := &converter{file: "flags", format: "vmagent", out: mapping()}
+	flags, err := vmFlags(args)
+	if err != nil {
+		return Result{}, err
+	}
+	root := mapping()
+	scraped := ""
+	for _, f := range flags {
+		if f.name == "promscrape.config" {
+			scraped = f.value
+		}
+	}
+	c.vmTargets(flags)
+	if scraped != "" {
+		text, err := read(scraped)
+		if err != nil {
+			return Result{}, fmt.Errorf("read -promscrape.config: %w", err)
+		}
+		if root, err = parsed(scraped, text); err != nil {
+			return Result{}, err
+		}
+		c.file = scraped
+	}
+	c.prometheus(root)
+	c.file = "flags"
+	c.vmLabels(flags)
+	return c.result()
+}
+
+// vmFlags reads -name=value, --name=value and -name value.
+func vmFlags(args []string) (flags []vmFlag, err error) {
+	for i := 0; i < len(args); i++ {
+		name := strings.TrimLeft(args[i], "-")
+		if name == args[i] || name == "" {
+			return nil, fmt.Errorf("convert flags: %q is no flag: write -name=value", args[i])
+		}
+		f := vmFlag{at: i + 1}
+		var given bool
+		if f.name, f.value, given = strings.Cut(name, "="); !given {
+			f.value = "true"
+			if i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") {
+				i++
+				f.value = args[i]
+			}
+		}
+		flags = append(flags, f)
+	}
+	return flags, nil
+}
+
+// vmKeys are the flags of -remoteWrite that have a counterpart in each entry.
+func vmKeys() map[string][]string {
+	return map[string][]string{
+		"basicAuth.username": {"basic_auth", "username"}, "basicAuth.password": {"basic_auth", "password"}, "basicAuth.passwordFile": {"basic_auth", "password_file"},
+		"bearerToken": {"bearer_token"}, "bearerTokenFile": {"bearer_token_file"},
+		"tlsCAFile": {"tls_config", "ca_file"}, "tlsCertFile": {"tls_config", "cert_file"}, "tlsKeyFile": {"tls_config", "key_file"},
+		"tlsServerName": {"tls_config", "server_name"}, "tlsInsecureSkipVerify": {"tls_config", "insecure_skip_verify"},
+		"sendTimeout": {"remote_timeout"}, "proxyURL": {"proxy_url"}, "headers": {"headers"},
+	}
+}
+
+// vmTargets makes an entry of each -remoteWrite.url. Of other flags the first value is for the first URL, and so on; a single one is for all.
+func (c *converter) vmTargets(flags []vmFlag) {
+	values := map[string][]string{}
+	for _, f := range flags {
+		values[f.name] = append(values[f.name], vmValues(f.value)...)
+	}
+	var entries []*yaml.Node
+	for _, address := range values["remoteWrite.url"] {
+		own := mapping()
+		set(own, "url", str(literal(address)))
+		entries = append(entries, own)
+	}
+	for _, f := range flags {
+		key, remote := strings.CutPrefix(f.name, "remoteWrite.")
+		path := vmKeys()[key]
+		switch {
+		case f.name == "promscrape.config", key == "url" && remote, key == "label" && remote:
+		case !remote || path == nil:
+			c.note(&yaml.Node{Line: f.at}, f.name, "%s", whyVM(f.name))
+		default:
+			c.vmSet(entries, f, path, values[f.name])
+		}
+	}
+	for _, own := range entries {
+		c.target(own)
+	}
+}
+
+// vmSet sets a key of the entries.
+func (c *converter) vmSet(entries []*yaml.Node, f vmFlag, path, values []string) {
+	for i, own := range entries {
+		value := values[0]
+		if len(values) > 1 && i < len(values) {
+			value = values[i]
+		} else if len(values) > 1 {
+			continue
+		}
+		at := own
+		for _, step := range path[:len(path)-1] {
+			at = ensure(at, step, mapping)
+		}
+		switch key := path[len(path)-1]; {
+		case value == "":
+		case key == "headers":
+			for _, h := range strings.Split(value, "^^") {
+				name, text, ok := strings.Cut(h, ":")
+				if !ok {
+					c.note(&yaml.Node{Line: f.at}, f.name, "is no header: NAME:VALUE")
+					continue
+				}
+				set(ensure(at, key, mapping), strings.TrimSpace(name), str(literal(strings.TrimSpace(text))))
+			}
+		case key == "insecure_skip_verify":
+			set(at, key, raw(value))
+		default:
+			set(at, key, str(literal(value)))
+		}
+	}
+}
+
+// vmLabels are the labels of -remoteWrite.label=name=value.
+func (c *converter) vmLabels(flags []vmFlag) {
+	for _, f := range flags {
+		if f.name != "remoteWrite.label" {
+			continue
+		}
+		for _, one := range vmValues(f.value) {
+			name, value, ok := strings.Cut(one, "=")
+			if !ok {
+				c.note(&yaml.Node{Line: f.at}, f.name, "is no label: NAME=VALUE")
+				continue
+			}
+			set(ensure(ensure(c.out, "global", mapping), "external_labels", mapping), name, str(literal(value)))
+		}
+	}
+}
+
+// vmValues are the values of a flag that may have several, which commas part outside of quotes.
+func vmValues(text string) (values []string) {
+	var quote rune
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote == 0 && slices.Contains([]rune{'"', '\'', '`'}, r) && b.Len() == 0:
+			quote = r
+		case quote == 0 && r == ',':
+			values = append(values, b.String())
+			b.Reset()
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return append(values, b.String())
+}
+
+// whyVM says of a flag without a counterpart what became of it.
+func whyVM(name string) string {
+	switch {
+	case name == "remoteWrite.tmpDataPath":
+		return "where data waits is a flag here, too: --storage.path"
+	case name == "remoteWrite.maxDiskUsagePerURL":
+		return "how much may wait is wal.max_bytes for all, and hwsagent.max_backlog of an entry for one"
+	case name == "remoteWrite.urlRelabelConfig", name == "remoteWrite.relabelConfig":
+		return "write the rules of the file under write_relabel_configs of the entries"
+	case strings.HasPrefix(name, "remoteWrite.oauth2."):
+		return "write oauth2: into the entry"
+	case name == "httpListenAddr", name == "httpListenAddr.useProxyProtocol":
+		return "the page is at web.listen; what others may send is under receivers"
+	case strings.HasPrefix(name, "promscrape."):
+		return "is set in scrape_configs, or has no counterpart here"
+	case strings.HasPrefix(name, "remoteWrite."):
+		return "has no counterpart in the entry; see queue_config"
+	}
+	return "has no counterpart here"
+}
