@@ -46,12 +46,12 @@ func (r Reloaded) WriteText(w io.Writer) error {
 	for _, warning := range r.Warnings {
 		fmt.Fprintf(&b, "warning: %s\n", printable(warning.String()))
 	}
-	did := "reloaded " + r.File
+	did, nothing := "reloaded "+r.File, "; nothing has changed"
 	if r.DryRun {
-		did = r.File + " can be loaded; it was not"
+		did, nothing = r.File+" can be loaded, and was not", "; nothing would change"
 	}
 	if len(r.Changes) == 0 {
-		did += "; it says what is in force"
+		did += nothing
 	}
 	b.WriteString(did + "\n")
 	_, err := io.WriteString(w, b.String())

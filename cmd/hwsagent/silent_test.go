@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -70,16 +71,17 @@ func TestSlowAgentIsNotSilent(t *testing.T) {
 	dir, l := silentStorage(t)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/-/healthy", func(http.ResponseWriter, *http.Request) {})
-	mux.HandleFunc("/-/reload", func(_ http.ResponseWriter, h *http.Request) {
+	mux.HandleFunc("POST /control/reload", func(w http.ResponseWriter, h *http.Request) {
 		select {
 		case <-time.After(6 * time.Second):
+			_, _ = io.WriteString(w, `{"schema":1,"reloaded":true,"file":"agent.yaml","changes":[],"warnings":[]}`)
 		case <-h.Context().Done():
 		}
 	})
 	srv := &http.Server{Handler: mux}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
-	if code, stdout, stderr := hwsagent(t, "reload", "--storage.path", dir); code != exitOK || stdout != "reloaded\n" {
+	if code, stdout, stderr := hwsagent(t, "reload", "--storage.path", dir); code != exitOK || stdout != "reloaded agent.yaml; nothing has changed\n" {
 		t.Errorf("exit %d\n%s%s", code, stdout, stderr)
 	}
 	if err := srv.Close(); err != nil {
