@@ -12,13 +12,14 @@ import (
 	"hwsagent/probes/canary"
 	"hwsagent/probes/exec"
 	"hwsagent/probes/host"
+	"hwsagent/probes/nut"
 	"hwsagent/probes/smart"
 	"hwsagent/probes/snmp"
 	"hwsagent/probes/textfile"
 )
 
 // probeTypes are the types of probes, as they are written in agent.yaml.
-var probeTypes = []string{"canary", "exec", "host", "self", "smart", "snmp", "textfile"}
+var probeTypes = []string{"canary", "exec", "host", "nut", "self", "smart", "snmp", "textfile"}
 
 // newSettings makes an empty configuration of a probe type, or nil for an unknown
 // type.
@@ -30,6 +31,8 @@ func newSettings(probeType string) any {
 		return new(exec.Config)
 	case "host":
 		return new(host.Config)
+	case "nut":
+		return new(nut.Config)
 	case "self":
 		return new(SelfConfig)
 	case "smart":

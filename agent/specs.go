@@ -19,6 +19,7 @@ import (
 	"hwsagent/probes/devices"
 	"hwsagent/probes/exec"
 	"hwsagent/probes/host"
+	"hwsagent/probes/nut"
 	"hwsagent/probes/self"
 	"hwsagent/probes/smart"
 	"hwsagent/probes/snmp"
@@ -39,6 +40,8 @@ func newProbe(c *ProbeConfig, own prometheus.Gatherer, logger *slog.Logger, guar
 		return exec.New(*s, logger, guard)
 	case *host.Config:
 		return host.New(*s, logger, guard)
+	case *nut.Config:
+		return nut.New(*s)
 	case *smart.Config:
 		return smart.New(*s, guard)
 	case *snmp.Config:

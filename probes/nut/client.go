@@ -1,0 +1,242 @@
+package nut
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Bounds of what an upsd may say.
+const (
+	maxLine    = 16 << 10 // bytes; upsd's own lines have 1 KiB at most
+	maxDevices = 1000
+	maxVars    = 5000 // of one device; the largest known has about 300
+)
+
+// refusal is upsd's answer ERR (RFC 9271, section 4.3): it is well, and says no.
+type refusal struct{ code string }
+
+func (e *refusal) Error() string {
+	switch e.code {
+	case "DATA-STALE":
+		return "DATA-STALE: its driver runs, but hears nothing of the device: look at the cable"
+	case "DRIVER-NOT-CONNECTED":
+		return "DRIVER-NOT-CONNECTED: its driver does not run: start it (systemctl status nut-driver@NAME) and see what it says"
+	case "UNKNOWN-UPS":
+		return "UNKNOWN-UPS: upsd has no device of this name: look at ups.conf, or list them by upsc -l"
+	case "ACCESS-DENIED":
+		return "ACCESS-DENIED: upsd refuses this user or this address: look at upsd.users"
+	case "FEATURE-NOT-CONFIGURED":
+		return "FEATURE-NOT-CONFIGURED: upsd has no certificate for TLS: set CERTFILE in upsd.conf, or leave starttls out"
+	case "FEATURE-NOT-SUPPORTED":
+		return "FEATURE-NOT-SUPPORTED: this upsd was built without TLS: leave starttls out"
+	case "USERNAME-REQUIRED", "PASSWORD-REQUIRED":
+		return e.code + ": upsd wants username and password"
+	}
+	return e.code
+}
+
+// ofDevice reports whether err says something of one device only: the connection is as before.
+func ofDevice(err error) bool {
+	var r *refusal
+	return errors.As(err, &r) && (r.code == "DATA-STALE" || r.code == "DRIVER-NOT-CONNECTED" || r.code == "UNKNOWN-UPS" || r.code == "ACCESS-DENIED")
+}
+
+// device is a UPS as upsd lists it.
+type device struct{ name, description string }
+
+// variable is one of a device's variables.
+type variable struct{ name, value string }
+
+// client is one connection.
+type client struct {
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+// dial connects. The connection ends with ctx; close must be called in any case.
+func dial(ctx context.Context, address string) (c *client, done func(), err error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return nil, nil, fmt.Errorf("connect to upsd: %w: no upsd listens there; by default it does on 127.0.0.1 only (LISTEN in upsd.conf)", err)
+	} else if err != nil {
+		return nil, nil, fmt.Errorf("connect to upsd: %w", err)
+	}
+	if d, ok := ctx.Deadline(); ok {
+		err = conn.SetDeadline(d)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	return &client{conn: conn, in: bufio.NewReaderSize(conn, maxLine)}, func() { stop(); _ = conn.Close() }, err
+}
+
+// startTLS encrypts the connection from here on.
+func (c *client) startTLS(ctx context.Context, conf *tls.Config) error {
+	if err := c.command("STARTTLS"); err != nil {
+		return fmt.Errorf("begin TLS: %w", err)
+	}
+	if c.in.Buffered() > 0 {
+		return errors.New("begin TLS: upsd sends more than its answer in clear")
+	}
+	secure := tls.Client(c.conn, conf)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		return fmt.Errorf("begin TLS: %w", err)
+	}
+	c.conn, c.in = secure, bufio.NewReaderSize(secure, maxLine)
+	return nil
+}
+
+// login says who asks. upsd answers OK to any name and password; it looks at them when something is changed.
+func (c *client) login(user, password string) error {
+	if user == "" {
+		return nil
+	}
+	if err := c.command("USERNAME " + user); err != nil {
+		return fmt.Errorf("send username: %w", err)
+	}
+	if password == "" {
+		return nil
+	}
+	if strings.ContainsAny(password, "\r\n\x00") {
+		return errors.New("send password: it has more than one line")
+	}
+	if err := c.command("PASSWORD " + quote(password)); err != nil {
+		return fmt.Errorf("send password: %w", err)
+	}
+	return nil
+}
+
+// logout ends the session in order. upsd does not need it, but logs less with it.
+func (c *client) logout() { _, _ = io.WriteString(c.conn, "LOGOUT\n") }
+
+// command sends a command that is answered by one line, OK.
+func (c *client) command(text string) error {
+	if _, err := io.WriteString(c.conn, text+"\n"); err != nil {
+		return err
+	}
+	words, err := c.line()
+	if err == nil && words[0] != "OK" {
+		err = fmt.Errorf("upsd answers with the word %q, not OK: is it upsd that listens there?", words[0])
+	}
+	return err
+}
+
+// devices are all that upsd has.
+func (c *client) devices() ([]device, error) {
+	var all []device
+	err := c.list("UPS", maxDevices, func(args []string) {
+		if len(args) > 0 && plain(args[0]) {
+			all = append(all, device{name: args[0], description: strings.Join(args[1:], " ")})
+		}
+	})
+	return all, err
+}
+
+// variables are those of a device.
+func (c *client) variables(name string) ([]variable, error) {
+	var all []variable
+	err := c.list("VAR "+name, maxVars, func(args []string) {
+		if len(args) == 2 {
+			all = append(all, variable{name: args[0], value: args[1]})
+		}
+	})
+	return all, err
+}
+
+// list asks for a list (RFC 9271, section 4.2.4) and calls each with the words of its lines behind those of what.
+func (c *client) list(what string, limit int, each func([]string)) error {
+	if _, err := io.WriteString(c.conn, "LIST "+what+"\n"); err != nil {
+		return err
+	}
+	words, err := c.line()
+	if err != nil {
+		return err
+	}
+	prefix := strings.Fields(what)
+	if got := strings.Join(words, " "); got != "BEGIN LIST "+what {
+		return fmt.Errorf("upsd answers with %.40q, not with a list: is it upsd that listens there?", got)
+	}
+	for n := 0; ; n++ {
+		words, err := c.line()
+		switch {
+		case err != nil:
+			return err
+		case strings.Join(words, " ") == "END LIST "+what:
+			return nil
+		case n == limit:
+			return fmt.Errorf("the list %s has more than %d lines", what, limit)
+		case len(words) < len(prefix) || strings.Join(words[:len(prefix)], " ") != what:
+			return fmt.Errorf("the list %s has a line of something else, that begins with %.40q", what, words[0])
+		}
+		each(words[len(prefix):])
+	}
+}
+
+// line reads a line, of at least one word; ERR is an error.
+func (c *client) line() ([]string, error) {
+	line, err := c.in.ReadSlice('\n')
+	switch {
+	case errors.Is(err, bufio.ErrBufferFull):
+		return nil, fmt.Errorf("upsd sends a line of more than %d bytes: is it upsd that listens there?", maxLine)
+	case errors.Is(err, io.EOF):
+		return nil, fmt.Errorf("upsd closed the connection: %w", io.ErrUnexpectedEOF)
+	case err != nil:
+		return nil, err
+	}
+	words, err := split(string(line))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(words) == 0:
+		return nil, errors.New("upsd sends an empty line")
+	case words[0] == "ERR" && len(words) > 1:
+		return nil, &refusal{code: strings.ToValidUTF8(words[1], "\uFFFD")}
+	}
+	return words, nil
+}
+
+// split cuts a line into words. A word in quotes may have blanks; a backslash takes its meaning from what follows it
+// (RFC 9271, section 4.1).
+func split(line string) ([]string, error) {
+	var words []string
+	var word strings.Builder
+	inWord, quoted, escaped := false, false, false
+	for _, b := range []byte(strings.TrimRight(line, "\r\n")) {
+		switch {
+		case escaped:
+			word.WriteByte(b)
+			escaped = false
+		case b == '\\':
+			escaped, inWord = true, true
+		case b == '"':
+			quoted, inWord = !quoted, true
+		case (b == ' ' || b == '\t') && !quoted:
+			if inWord {
+				words = append(words, word.String())
+				word.Reset()
+			}
+			inWord = false
+		default:
+			word.WriteByte(b)
+			inWord = true
+		}
+	}
+	if quoted || escaped {
+		return nil, errors.New("upsd sends a line with an open quote")
+	}
+	if inWord {
+		words = append(words, word.String())
+	}
+	return words, nil
+}
+
+// quote is a word as it is sent.
+func quote(word string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(word) + `"`
+}

@@ -1,0 +1,120 @@
+package nut
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/common/config"
+)
+
+// port is that of upsd (IANA, nut).
+const port = "3493"
+
+// Config is the probe's own part of an entry of probes: one upsd.
+type Config struct {
+	// Target is host or host:port of upsd; 127.0.0.1:3493 if it is left out.
+	Target string `yaml:"target,omitempty"`
+	// UPS are the names, in upsd, of the devices to read; without any, all.
+	UPS []string `yaml:"ups,omitempty"`
+
+	// Username and Password are sent before anything is asked. upsd answers without them; a proxy may not.
+	Username     string        `yaml:"username,omitempty"`
+	Password     config.Secret `yaml:"password,omitempty"`
+	PasswordFile string        `yaml:"password_file,omitempty"` // read again before each round
+
+	// StartTLS says that nothing is asked, and no password sent, before the connection is encrypted.
+	StartTLS  bool              `yaml:"starttls,omitempty"`
+	TLSConfig *config.TLSConfig `yaml:"tls_config,omitempty"`
+
+	// Raw says whether each variable is given under its own name, beside hw_*; true if it is left out.
+	Raw *bool `yaml:"raw,omitempty"`
+}
+
+// FieldError is a mistake in one key of a [Config].
+type FieldError struct {
+	Key     string // below the probe's entry
+	Message string // the mistake, and what to do
+}
+
+// Error gives key and message.
+func (e *FieldError) Error() string { return e.Key + ": " + e.Message }
+
+// Validate reports every mistake at once, joined, each a [*FieldError].
+func (c *Config) Validate() error {
+	var errs []error
+	add := func(key, format string, args ...any) {
+		errs = append(errs, &FieldError{Key: key, Message: fmt.Sprintf(format, args...)})
+	}
+	address, err := c.address()
+	if err != nil {
+		add("target", "%v", err)
+	}
+	seen := make(map[string]bool)
+	for i, name := range c.UPS {
+		switch key := fmt.Sprintf("ups[%d]", i); {
+		case !plain(name):
+			add(key, "%q is not a name that upsd can have; it stands in brackets in ups.conf", name)
+		case seen[name]:
+			add(key, "%q is listed twice", name)
+		}
+		seen[name] = true
+	}
+	secret := c.Password != "" || c.PasswordFile != ""
+	switch {
+	case c.Password != "" && c.PasswordFile != "":
+		add("password", "give password or password_file, not both")
+	case secret && c.Username == "":
+		add("username", "is missing beside the password")
+	case c.Username != "" && !plain(c.Username):
+		add("username", "has a blank, a quote or a control character, which upsd takes in no name")
+	case secret && !c.StartTLS && err == nil && !loopback(address):
+		add("password", "would go over the network in clear: write starttls: true, or leave it out, as upsd answers questions without it")
+	}
+	if c.TLSConfig != nil {
+		if !c.StartTLS {
+			add("tls_config", "is not used without starttls: true")
+		} else if err := c.TLSConfig.Validate(); err != nil {
+			add("tls_config", "%v", err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// address is host:port.
+func (c *Config) address() (string, error) {
+	s := c.Target
+	if s == "" {
+		s = "127.0.0.1"
+	}
+	host, p := strings.TrimSuffix(strings.TrimPrefix(s, "["), "]"), port
+	if _, err := netip.ParseAddr(host); err != nil && strings.Contains(s, ":") {
+		if host, p, err = net.SplitHostPort(s); err != nil {
+			return "", errors.New("is not host or host:port; an IPv6 address with a port stands in brackets")
+		}
+	}
+	if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {
+		return "", errors.New("what follows the colon is not a port between 1 and 65535")
+	}
+	if host == "" || strings.ContainsAny(host, "/@ \t\n") {
+		return "", errors.New("is not a host name or address; write host or host:port, without a scheme")
+	}
+	return net.JoinHostPort(host, p), nil
+}
+
+// plain reports whether a word needs no quotes in the protocol.
+func plain(word string) bool {
+	return word != "" && !strings.ContainsFunc(word, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '"' || r == '\\' })
+}
+
+// loopback reports whether an address stays on this machine.
+func loopback(address string) bool {
+	host, _, _ := net.SplitHostPort(address)
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+func (c *Config) raw() bool { return c.Raw == nil || *c.Raw }

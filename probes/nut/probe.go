@@ -1,0 +1,179 @@
+package nut
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/common/config"
+
+	"hwsagent/probes"
+	"hwsagent/probes/hw"
+	"hwsagent/redact"
+)
+
+// Probe implements [probes.Probe]. It holds nothing open between rounds.
+type Probe struct {
+	config   Config
+	address  string
+	families *families
+	hide     *redact.Holder
+
+	known map[string][]hw.Report // of each device, what it had when it was last read
+}
+
+// New makes the probe; nothing is asked before the first round.
+func New(c Config) (*Probe, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	address, err := c.address()
+	if err != nil {
+		return nil, err
+	}
+	return &Probe{config: c, address: address, families: newFamilies(), hide: redact.Hold(&c), known: make(map[string][]hw.Report)}, nil
+}
+
+// Collect reads each device. One that upsd knows nothing of at present costs its own readings: its components have the
+// state unknown.
+func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
+	err := p.collect(ctx, r)
+	if err != nil {
+		err = p.hide.Secrets().Error(err) // which may repeat what upsd said
+	}
+	return err
+}
+
+func (p *Probe) collect(ctx context.Context, r *probes.Round) error {
+	c, done, err := dial(ctx, p.address)
+	if done != nil {
+		defer done()
+	}
+	if err != nil {
+		return err
+	}
+	if err := p.begin(ctx, c); err != nil {
+		return p.why(ctx, err)
+	}
+	names, err := p.names(c)
+	if err != nil {
+		return p.why(ctx, err)
+	}
+	maps.DeleteFunc(p.known, func(name string, _ []hw.Report) bool { return !slices.Contains(names, name) })
+	var errs []error
+	for _, name := range names {
+		vars, err := c.variables(name)
+		switch {
+		case err == nil:
+			p.add(r, name, vars)
+		case ofDevice(err):
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+			p.unknown(r, name)
+		default: // the connection is of no use any more
+			return errors.Join(append(errs, fmt.Errorf("%s: %w", name, p.why(ctx, err)))...)
+		}
+	}
+	c.logout()
+	if len(errs) > 0 && len(errs) < len(names) {
+		return fmt.Errorf("%w: %w", probes.ErrPartial, errors.Join(errs...))
+	}
+	return errors.Join(errs...)
+}
+
+// begin encrypts the connection and says who asks, as far as the configuration wants it.
+func (p *Probe) begin(ctx context.Context, c *client) error {
+	if p.config.StartTLS {
+		settings := p.config.TLSConfig
+		if settings == nil {
+			settings = &config.TLSConfig{}
+		}
+		conf, err := config.NewTLSConfig(settings)
+		if err != nil {
+			return fmt.Errorf("tls_config: %w", err)
+		}
+		if conf.ServerName == "" {
+			conf.ServerName, _, _ = net.SplitHostPort(p.address)
+		}
+		if err := c.startTLS(ctx, conf); err != nil {
+			return err
+		}
+	}
+	password := string(p.config.Password)
+	if p.config.PasswordFile != "" {
+		text, err := os.ReadFile(p.config.PasswordFile)
+		if err != nil {
+			return fmt.Errorf("read password_file: %w", err)
+		}
+		password = strings.TrimSpace(string(text))
+	}
+	return c.login(p.config.Username, password)
+}
+
+// names are the devices to read.
+func (p *Probe) names(c *client) ([]string, error) {
+	if len(p.config.UPS) > 0 {
+		return p.config.UPS, nil
+	}
+	devices, err := c.devices()
+	if err != nil {
+		return nil, fmt.Errorf("list devices: %w", err)
+	}
+	var names []string
+	for _, d := range devices {
+		if !slices.Contains(names, d.name) {
+			names = append(names, d.name)
+		}
+	}
+	if len(names) == 0 {
+		return nil, errors.New("upsd has no device: look at ups.conf")
+	}
+	return names, nil
+}
+
+// why says of a connection that failed because the time is over that it did.
+func (p *Probe) why(ctx context.Context, err error) error {
+	var timeout net.Error
+	if ctx.Err() != nil || errors.As(err, &timeout) && timeout.Timeout() {
+		return fmt.Errorf("upsd does not answer in time: %w", err)
+	}
+	return err
+}
+
+func (p *Probe) add(r *probes.Round, name string, vars []variable) {
+	if p.config.raw() {
+		p.families.add(r, name, vars)
+	}
+	all := components(name, vars)
+	p.known[name] = all
+	for i := range all {
+		valid(&all[i])
+		all[i].AddTo(r)
+	}
+}
+
+// unknown adds the states of a device of which upsd has nothing at present.
+func (p *Probe) unknown(r *probes.Round, name string) {
+	all := p.known[name]
+	if all == nil {
+		all = []hw.Report{{Status: hw.Unknown, Component: hw.Component{Kind: hw.PowerSupply, ID: "ups:" + name, Name: name}}}
+	}
+	for _, c := range all {
+		c.Readings = nil
+		if c.Status != 0 {
+			c.Status = hw.Unknown
+		}
+		c.AddTo(r)
+	}
+}
+
+// valid makes the labels of a component UTF-8.
+func valid(p *hw.Report) {
+	for i := range p.Facts {
+		p.Facts[i] = strings.ToValidUTF8(p.Facts[i], "\uFFFD")
+	}
+}
