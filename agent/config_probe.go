@@ -13,13 +13,14 @@ import (
 	"hwsagent/probes/exec"
 	"hwsagent/probes/host"
 	"hwsagent/probes/nut"
+	"hwsagent/probes/nvidia"
 	"hwsagent/probes/smart"
 	"hwsagent/probes/snmp"
 	"hwsagent/probes/textfile"
 )
 
 // probeTypes are the types of probes, as they are written in agent.yaml.
-var probeTypes = []string{"canary", "exec", "host", "nut", "self", "smart", "snmp", "textfile"}
+var probeTypes = []string{"canary", "exec", "host", "nut", "nvidia", "self", "smart", "snmp", "textfile"}
 
 // newSettings makes an empty configuration of a probe type, or nil for an unknown
 // type.
@@ -33,6 +34,8 @@ func newSettings(probeType string) any {
 		return new(host.Config)
 	case "nut":
 		return new(nut.Config)
+	case "nvidia":
+		return new(nvidia.Config)
 	case "self":
 		return new(SelfConfig)
 	case "smart":

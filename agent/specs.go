@@ -20,6 +20,7 @@ import (
 	"hwsagent/probes/exec"
 	"hwsagent/probes/host"
 	"hwsagent/probes/nut"
+	"hwsagent/probes/nvidia"
 	"hwsagent/probes/self"
 	"hwsagent/probes/smart"
 	"hwsagent/probes/snmp"
@@ -42,6 +43,8 @@ func newProbe(c *ProbeConfig, own prometheus.Gatherer, logger *slog.Logger, guar
 		return host.New(*s, logger, guard)
 	case *nut.Config:
 		return nut.New(*s)
+	case *nvidia.Config:
+		return nvidia.New(*s, guard)
 	case *smart.Config:
 		return smart.New(*s, guard)
 	case *snmp.Config:

@@ -32,8 +32,8 @@ type Probe struct {
 	guard    *panics.Guard
 	families families
 
-	known  map[string]hw.Report   // what disks were when they were awake, by key
-	flying map[string]chan answer // of disks whose smartctl has not come back, by key
+	known   map[string]hw.Report  // what disks were when they were awake, by key
+	flights *exec.Flights[answer] // of smartctl, by key
 }
 
 // answer is what became of one run of smartctl.
@@ -48,7 +48,7 @@ func New(c Config, guard *panics.Guard) (*Probe, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	p := &Probe{config: c, guard: guard, families: newFamilies(), known: make(map[string]hw.Report), flying: make(map[string]chan answer)}
+	p := &Probe{config: c, guard: guard, families: newFamilies(), known: make(map[string]hw.Report), flights: exec.NewFlights[answer](guard)}
 	if c.Exclude != "" {
 		p.exclude = regexp.MustCompile(c.Exclude)
 	}
@@ -117,50 +117,27 @@ func (p *Probe) run(ctx context.Context, args ...string) ([]byte, error) {
 func (p *Probe) ask(ctx context.Context, devices []Device) []answer {
 	out := make([]answer, len(devices))
 	slots := make(chan struct{}, atOnce)
-	started := make([]chan answer, len(devices))
-	for key, late := range p.flying {
-		select {
-		case <-late:
-			delete(p.flying, key)
-		default:
-		}
-	}
+	failed := func(err error) answer { return answer{err: err} }
 	for i, d := range devices {
-		if p.flying[d.key()] != nil {
+		if !p.flights.Start(d.key(), func() answer { return p.read(ctx, d, slots) }, failed) {
 			out[i].err = errors.New("smartctl of an earlier round has not ended: the kernel does not let go of it")
-			continue
 		}
-		done := make(chan answer, 1)
-		p.flying[d.key()], started[i] = done, done
-		go func() {
-			var a answer
-			if err := p.guard.Run(func() { a = p.read(ctx, d, slots) }); err != nil {
-				a.err = err
-			}
-			done <- a
-		}()
 	}
 	// Each takes its turn, and each may take its time: then all are over, or hang.
 	patience := time.NewTimer(time.Duration(len(devices)/atOnce+1)*p.config.limit() + grace)
 	defer patience.Stop()
 	over := context.AfterFunc(ctx, func() { _ = p.guard.Run(func() { patience.Reset(grace) }) })
 	defer over()
-	for i, done := range started {
-		if done == nil {
+	for i, d := range devices {
+		if out[i].err != nil {
 			continue
 		}
-		select {
-		case out[i] = <-done:
-			delete(p.flying, devices[i].key())
-		case <-patience.C:
+		landed, ok := p.flights.Wait(d.key(), patience.C)
+		if !ok {
 			patience.Reset(0) // for those that follow, too
-			select {
-			case out[i] = <-done:
-				delete(p.flying, devices[i].key())
-			default:
-				out[i].err = errors.New("smartctl does not end, although it was killed")
-			}
+			landed.err = errors.New("smartctl does not end, although it was killed")
 		}
+		out[i] = landed
 	}
 	return out
 }

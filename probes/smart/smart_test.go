@@ -162,8 +162,8 @@ func TestHanging(t *testing.T) {
 			t.Errorf("the round has\n%s", got)
 		}
 	}
-	if len(p.flying) != 0 {
-		t.Errorf("%d are still on their way", len(p.flying))
+	if n := p.flights.Len(); n != 0 {
+		t.Errorf("%d are still on their way", n)
 	}
 }
 
@@ -172,13 +172,18 @@ func TestStuck(t *testing.T) {
 	_, c := machine(t, whole)
 	c.Devices = []Device{{Device: "/dev/sda"}, {Device: "/dev/nvme0"}}
 	p := newProbe(t, c)
-	never := make(chan answer, 1)
-	p.flying["/dev/sda "] = never
+	over, never := make(chan time.Time), make(chan answer)
+	close(over)
+	p.flights.Start("/dev/sda ", func() answer { return <-never }, nil)
+	if _, ok := p.flights.Wait("/dev/sda ", over); ok {
+		t.Fatal("what hangs has come back")
+	}
 	got, err := round(t, p)
 	if err == nil || !strings.Contains(err.Error(), "/dev/sda: smartctl of an earlier round has not ended") || !strings.Contains(got, `device="nvme0"`) {
 		t.Errorf("%v\n%s", err, got)
 	}
 	never <- answer{}
+	p.flights.Wait("/dev/sda ", nil)
 	if got, err := round(t, p); err != nil || !strings.Contains(got, `device="sda"`) {
 		t.Errorf("after it ended: %v\n%s", err, got)
 	}

@@ -1,0 +1,157 @@
+package nvidia
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	osexec "os/exec"
+	"strings"
+	"time"
+
+	"hwsagent/inputs/panics"
+	"hwsagent/probes"
+	"hwsagent/probes/exec"
+)
+
+const (
+	maxOutput = 32 << 20 // bytes of XML: 16 GPUs with a hundred processes each have about 2 MB
+	// grace is how long a process that was killed may take to end, before it counts as one that hangs.
+	grace = time.Second
+)
+
+// Probe implements [probes.Probe].
+type Probe struct {
+	config   Config
+	guard    *panics.Guard
+	families families
+	flights  *exec.Flights[printed]
+}
+
+// printed is what became of one run of nvidia-smi.
+type printed struct {
+	out []byte
+	err error
+}
+
+// New makes the probe; nothing is run before the first round. The guard contains the panics of the goroutines that run
+// nvidia-smi; it may be nil.
+func New(c Config, guard *panics.Guard) (*Probe, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	return &Probe{config: c, guard: guard, families: newFamilies(), flights: exec.NewFlights[printed](guard)}, nil
+}
+
+// Collect runs nvidia-smi once, and twice more with nvlink.
+func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
+	out, err := p.run(ctx, "-q", "-x")
+	if err != nil {
+		return err
+	}
+	log, err := parse(out)
+	if err != nil {
+		return err
+	}
+	p.add(r, log)
+	if !p.config.NVLink {
+		return nil
+	}
+	var errs []error
+	met := make(map[[3]string]bool)
+	for _, option := range [...]string{"--status", "--errorcounters"} {
+		out, err := p.run(ctx, "nvlink", option)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("nvlink %s: %w", option, err))
+			continue
+		}
+		p.addLinks(r, parseLinks(string(out)), met)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("%w: %w", probes.ErrPartial, err)
+	}
+	return nil
+}
+
+// run runs nvidia-smi. One that does not even end when it is killed, as with a driver that hangs, is not started again
+// until it has ended.
+func (p *Probe) run(ctx context.Context, args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.config.limit())
+	defer cancel()
+	work := func() (done printed) {
+		command := append(append([]string(nil), p.config.command()...), args...)
+		done.out, done.err = exec.Run(ctx, &exec.Config{Command: command, MaxOutput: maxOutput}, p.guard)
+		return done
+	}
+	if !p.flights.Start("", work, func(err error) printed { return printed{err: err} }) {
+		return nil, errors.New("nvidia-smi of an earlier round has not ended: the driver does not let go of it; see what the kernel says (journalctl -k -g NVRM)")
+	}
+	over := time.NewTimer(p.config.limit() + grace)
+	defer over.Stop()
+	stop := context.AfterFunc(ctx, func() { _ = p.guard.Run(func() { over.Reset(grace) }) })
+	defer stop()
+	done, ok := p.flights.Wait("", over.C)
+	var status *osexec.ExitError
+	switch {
+	case !ok:
+		return nil, errors.New("nvidia-smi does not end, although it was killed")
+	case errors.As(done.err, &status) && strings.Contains(string(done.out), "<gpu "):
+		return done.out, nil // it complains of one GPU, and says the rest
+	case errors.As(done.err, &status):
+		return nil, fmt.Errorf("nvidia-smi refuses (%w): %s", done.err, refusal(string(done.out)))
+	}
+	return done.out, done.err
+}
+
+// refusal is what nvidia-smi says of a failure, in one line, and what to do.
+func refusal(said string) string {
+	text := valid(strings.Join(strings.Fields(said), " "))
+	text = valid(text[:min(len(text), 300)])
+	switch {
+	case strings.Contains(said, "couldn't communicate with the NVIDIA driver"):
+		return text + "; the driver is not loaded: see modprobe nvidia, and journalctl -k -g NVRM"
+	case strings.Contains(said, "Insufficient Permissions"):
+		return text + "; this user may not open /dev/nvidia*: docs/probes/nvidia.md has what the service needs"
+	}
+	return text
+}
+
+func (p *Probe) add(r *probes.Round, log *node) {
+	driver := log.say("driver_version")
+	r.Add(p.families["driver_info"], 1, "driver_version", driver, "cuda_version", log.say("cuda_version"))
+	met := make(map[string]bool)
+	for _, g := range log.all("gpu") {
+		id := identity(g)
+		if met[id] {
+			continue
+		}
+		met[id] = true
+		w := writer{families: p.families, round: r, uuid: id}
+		w.native(g)
+		if p.config.Processes {
+			w.processes(g)
+		}
+		seen := make(map[string]bool)
+		for _, c := range components(g, driver) {
+			if !seen[c.ID] {
+				seen[c.ID] = true
+				c.AddTo(r)
+			}
+		}
+	}
+	r.Add(p.families["gpus"], float64(len(met)))
+}
+
+// addLinks adds links that are not met yet.
+func (p *Probe) addLinks(r *probes.Round, links []link, met map[[3]string]bool) {
+	for _, l := range links {
+		if key := [3]string{l.uuid, l.number, l.errors}; !met[key] {
+			met[key] = true
+			w := writer{families: p.families, round: r, uuid: l.uuid}
+			if l.errors == "" {
+				w.set("gpu_nvlink_speed_bytes_per_second", l.value, "link", l.number)
+			} else {
+				w.set("gpu_nvlink_errors_total", l.value, "link", l.number, "error", l.errors)
+			}
+		}
+	}
+}
