@@ -12,6 +12,7 @@ import (
 	"hwsagent/probes/canary"
 	"hwsagent/probes/exec"
 	"hwsagent/probes/host"
+	"hwsagent/probes/ipmi"
 	"hwsagent/probes/nut"
 	"hwsagent/probes/nvidia"
 	"hwsagent/probes/smart"
@@ -20,7 +21,7 @@ import (
 )
 
 // probeTypes are the types of probes, as they are written in agent.yaml.
-var probeTypes = []string{"canary", "exec", "host", "nut", "nvidia", "self", "smart", "snmp", "textfile"}
+var probeTypes = []string{"canary", "exec", "host", "ipmi", "nut", "nvidia", "self", "smart", "snmp", "textfile"}
 
 // newSettings makes an empty configuration of a probe type, or nil for an unknown
 // type.
@@ -32,6 +33,8 @@ func newSettings(probeType string) any {
 		return new(exec.Config)
 	case "host":
 		return new(host.Config)
+	case "ipmi":
+		return new(ipmi.Config)
 	case "nut":
 		return new(nut.Config)
 	case "nvidia":

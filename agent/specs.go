@@ -19,6 +19,7 @@ import (
 	"hwsagent/probes/devices"
 	"hwsagent/probes/exec"
 	"hwsagent/probes/host"
+	"hwsagent/probes/ipmi"
 	"hwsagent/probes/nut"
 	"hwsagent/probes/nvidia"
 	"hwsagent/probes/self"
@@ -41,6 +42,8 @@ func newProbe(c *ProbeConfig, own prometheus.Gatherer, logger *slog.Logger, guar
 		return exec.New(*s, logger, guard)
 	case *host.Config:
 		return host.New(*s, logger, guard)
+	case *ipmi.Config:
+		return ipmi.New(*s, logger)
 	case *nut.Config:
 		return nut.New(*s)
 	case *nvidia.Config:

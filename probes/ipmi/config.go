@@ -1,0 +1,142 @@
+package ipmi
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/config"
+	"github.com/prometheus/common/model"
+)
+
+// Config is the probe's own part of an entry of probes: one BMC.
+type Config struct {
+	// Target is host or host:port of a BMC, UDP port 623 if it is left out; or a device of this machine, as /dev/ipmi0.
+	Target string `yaml:"target"`
+
+	Username     string        `yaml:"username,omitempty"`
+	Password     config.Secret `yaml:"password,omitempty"`
+	PasswordFile string        `yaml:"password_file,omitempty"` // read again before each round
+	// Privilege is what the session asks for: user (the default), operator or administrator.
+	Privilege string `yaml:"privilege,omitempty"`
+	// CipherSuite is 17 or 3; without it 17 is tried, then 3, and which the BMC takes is remembered.
+	CipherSuite int `yaml:"cipher_suite,omitempty"`
+
+	// PacketTimeout is how long an answer to one packet may take; default 1s. Retries is how often a packet is sent again; default 3.
+	PacketTimeout model.Duration `yaml:"packet_timeout,omitempty"`
+	Retries       *int           `yaml:"retries,omitempty"`
+
+	// Native says whether ipmi_* are given beside hw_*; true if it is left out.
+	Native *bool `yaml:"native,omitempty"`
+}
+
+// FieldError is a mistake in one key of a [Config].
+type FieldError struct {
+	Key     string // below the probe's entry
+	Message string // the mistake, and what to do
+}
+
+// Error gives key and message.
+func (e *FieldError) Error() string { return e.Key + ": " + e.Message }
+
+// Bounds of names and passwords (sections 22.28 and 22.30).
+const (
+	maxUser     = 16
+	maxPassword = 20
+)
+
+var privileges = map[string]byte{"": 2, "user": 2, "operator": 3, "administrator": 4}
+
+// Validate reports every mistake at once, joined, each a [*FieldError].
+func (c *Config) Validate() error {
+	var errs []error
+	add := func(key, format string, args ...any) {
+		errs = append(errs, &FieldError{Key: key, Message: fmt.Sprintf(format, args...)})
+	}
+	_, local := c.device()
+	if !local {
+		if _, err := c.address(); err != nil {
+			add("target", "%v", err)
+		}
+	}
+	secret := c.Password != "" || c.PasswordFile != ""
+	switch {
+	case local && (c.Username != "" || secret || c.CipherSuite != 0 || c.Privilege != ""):
+		add("username", "a device of this machine has no login: leave out username, password, privilege and cipher_suite")
+	case !local && c.Username == "":
+		add("username", "is missing; a BMC wants one")
+	case len(c.Username) > maxUser:
+		add("username", "is longer than %d bytes, which IPMI allows", maxUser)
+	}
+	switch {
+	case c.Password != "" && c.PasswordFile != "":
+		add("password", "give password or password_file, not both")
+	case !local && !secret:
+		add("password", "is missing; give it, or password_file")
+	case len(c.Password) > maxPassword:
+		add("password", "is longer than %d bytes, which IPMI allows", maxPassword)
+	}
+	if _, known := privileges[c.Privilege]; !known {
+		add("privilege", "%q is not one of user, operator, administrator", c.Privilege)
+	}
+	if c.CipherSuite != 0 && c.CipherSuite != 3 && c.CipherSuite != 17 {
+		add("cipher_suite", "%d is not 17 or 3, which are the ones that encrypt and that BMCs have", c.CipherSuite)
+	}
+	if c.PacketTimeout < 0 {
+		add("packet_timeout", "must not be negative")
+	}
+	if c.Retries != nil && (*c.Retries < 0 || *c.Retries > 20) {
+		add("retries", "%d is not between 0 and 20", *c.Retries)
+	}
+	return errors.Join(errs...)
+}
+
+// device is the number of a device of this machine.
+func (c *Config) device() (n int32, ok bool) {
+	digits, ok := strings.CutPrefix(c.Target, "/dev/ipmi")
+	if !ok {
+		return 0, false
+	}
+	v, err := strconv.ParseUint(digits, 10, 8)
+	return int32(v), err == nil
+}
+
+// address is host:port.
+func (c *Config) address() (string, error) {
+	if c.Target == "" {
+		return "", errors.New("is missing; write the BMC's host or address, or /dev/ipmi0 for that of this machine")
+	}
+	host, port := strings.TrimSuffix(strings.TrimPrefix(c.Target, "["), "]"), "623"
+	if _, err := netip.ParseAddr(host); err != nil && strings.Contains(c.Target, ":") {
+		if host, port, err = net.SplitHostPort(c.Target); err != nil {
+			return "", errors.New("is not host or host:port; an IPv6 address with a port stands in brackets")
+		}
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return "", errors.New("what follows the colon is not a port between 1 and 65535")
+	}
+	if host == "" || strings.ContainsAny(host, "/@ \t\n") {
+		return "", errors.New("is not a host name or address; write host or host:port, without a scheme, or /dev/ipmi0")
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+func (c *Config) patience() time.Duration {
+	if c.PacketTimeout == 0 {
+		return time.Second
+	}
+	return time.Duration(c.PacketTimeout)
+}
+
+func (c *Config) retries() int {
+	if c.Retries == nil {
+		return 3
+	}
+	return *c.Retries
+}
+
+func (c *Config) native() bool { return c.Native == nil || *c.Native }

@@ -1,0 +1,194 @@
+package ipmi
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/common/model"
+
+	"hwsagent/probes"
+	"hwsagent/probes/hw"
+)
+
+// Base units (table 43-15) that have a place of their own.
+const (
+	unitCelsius    = 1
+	unitFahrenheit = 2
+	unitKelvin     = 3
+	unitVolts      = 4
+	unitAmps       = 5
+	unitWatts      = 6
+	unitRPM        = 18
+)
+
+// families are those of ipmi_exporter, and a few of our own. The help is ours.
+type families map[string]*probes.Family
+
+func newFamilies() families {
+	f := make(families)
+	for _, row := range [...]struct {
+		typ        model.MetricType
+		name, help string
+	}{
+		{model.MetricTypeGauge, "up", "Whether this part of the BMC could be read (1)."},
+		{model.MetricTypeGauge, "bmc_info", "Firmware and maker of the BMC; always 1."},
+		{model.MetricTypeGauge, "temperature_celsius", "Temperature in degrees Celsius."},
+		{model.MetricTypeGauge, "temperature_state", "State of a temperature: 0 nominal, 1 warning, 2 critical."},
+		{model.MetricTypeGauge, "fan_speed_rpm", "Speed of a fan in rotations per minute."},
+		{model.MetricTypeGauge, "fan_speed_ratio", "Speed of a fan as a part of its highest."},
+		{model.MetricTypeGauge, "fan_speed_state", "State of a fan: 0 nominal, 1 warning, 2 critical."},
+		{model.MetricTypeGauge, "voltage_volts", "Voltage in volts."},
+		{model.MetricTypeGauge, "voltage_state", "State of a voltage: 0 nominal, 1 warning, 2 critical."},
+		{model.MetricTypeGauge, "current_amperes", "Electric current in amperes."},
+		{model.MetricTypeGauge, "current_state", "State of a current: 0 nominal, 1 warning, 2 critical."},
+		{model.MetricTypeGauge, "power_watts", "Power in watts."},
+		{model.MetricTypeGauge, "power_state", "State of a power: 0 nominal, 1 warning, 2 critical."},
+		{model.MetricTypeGauge, "sensor_value", "Value of another sensor, in its own unit."},
+		{model.MetricTypeGauge, "sensor_state", "State of another sensor: 0 nominal, 1 warning, 2 critical."},
+		{model.MetricTypeGauge, "chassis_power_state", "Whether the machine is on (1)."},
+		{model.MetricTypeGauge, "chassis_drive_fault_state", "Whether the drives are well (1), or one has a fault (0)."},
+		{model.MetricTypeGauge, "chassis_cooling_fault_state", "Whether the cooling is well (1), or has a fault (0)."},
+		{model.MetricTypeGauge, "sel_logs_count", "Entries of the system event log."},
+		{model.MetricTypeGauge, "sel_free_space_bytes", "Free space of the system event log in bytes."},
+		{model.MetricTypeGauge, "sel_latest_timestamp_seconds", "Time of the newest entry that was read of the system event log, by the BMC's clock."},
+		{model.MetricTypeCounter, "sel_new_entries_total", "Entries that came into the system event log since the agent was started, by type of sensor."},
+		{model.MetricTypeGauge, "dcmi_power_consumption_watts", "Power that the machine takes at present, by DCMI."},
+		{model.MetricTypeGauge, "sensors", "Sensors that the BMC's records describe."},
+		{model.MetricTypeGauge, "records_unread", "Sensor data records that could not be read or understood."},
+	} {
+		f[row.name] = &probes.Family{Name: "ipmi_" + row.name, Help: row.help, Type: row.typ}
+	}
+	return f
+}
+
+// family is where a sensor's value belongs in ipmi_exporter's names; value "" is none.
+func (s *sensor) family() (value, state string) {
+	switch known := s.analog && !s.combined; {
+	case s.percent && s.kind == typeFan && s.analog:
+		return "fan_speed_ratio", "fan_speed_state"
+	case s.percent || !known && s.analog:
+	case known && (s.unit == unitCelsius || s.unit == unitFahrenheit || s.unit == unitKelvin):
+		return "temperature_celsius", "temperature_state"
+	case known && s.unit == unitRPM:
+		return "fan_speed_rpm", "fan_speed_state"
+	case known && s.unit == unitVolts:
+		return "voltage_volts", "voltage_state"
+	case known && s.unit == unitAmps:
+		return "current_amperes", "current_state"
+	case known && s.unit == unitWatts:
+		return "power_watts", "power_state"
+	}
+	return "sensor_value", "sensor_state"
+}
+
+// base converts a value into the base unit of its metric.
+func (s *sensor) base(v float64) float64 {
+	switch {
+	case s.percent && s.kind == typeFan:
+		return v / 100
+	case s.percent || s.combined:
+		return v
+	case s.unit == unitFahrenheit:
+		return (v - 32) * 5 / 9
+	case s.unit == unitKelvin:
+		return v - 273.15
+	}
+	return v
+}
+
+// native adds a reading under ipmi_exporter's names.
+func (f families) native(r *probes.Round, one *reading) {
+	value, named := one.family()
+	labels := []string{"id", strconv.Itoa(int(one.record)), "name", one.name}
+	if value == "sensor_value" {
+		labels = append(labels, "type", kindName(one.kind))
+	}
+	if one.valued {
+		r.Add(f[value], one.base(one.value), labels...)
+	}
+	if v, known := state(one.status()); known {
+		r.Add(f[named], v, labels...)
+	}
+}
+
+// kindNames are the types of sensors (table 42-3).
+var kindNames = [...]string{
+	"Reserved", "Temperature", "Voltage", "Current", "Fan", "Physical Security", "Platform Security Violation Attempt", "Processor", "Power Supply", "Power Unit",
+	"Cooling Device", "Other Units Based Sensor", "Memory", "Drive Slot", "POST Memory Resize", "System Firmware Progress", "Event Logging Disabled", "Watchdog 1", "System Event",
+	"Critical Interrupt", "Button/Switch", "Module/Board", "Microcontroller/Coprocessor", "Add In Card", "Chassis", "Chip Set", "Other FRU", "Cable/Interconnect", "Terminator",
+	"System Boot Initiated", "Boot Error", "OS Boot", "OS Critical Stop", "Slot/Connector", "System ACPI Power State", "Watchdog 2", "Platform Alert", "Entity Presence",
+	"Monitor ASIC/IC", "LAN", "Management Subsystem Health", "Battery", "Session Audit", "Version Change", "FRU State",
+}
+
+func kindName(kind byte) string {
+	if int(kind) < len(kindNames) {
+		return kindNames[kind]
+	}
+	return fmt.Sprintf("OEM %02Xh", kind)
+}
+
+// entities are the names of parts that sensors belong to (table 43-13), as far as they are usual.
+var entities = map[byte]string{
+	3: "processor", 4: "disk", 7: "board", 8: "memory_module", 10: "power_supply", 11: "add_in_card", 15: "drive_backplane", 19: "power_unit", 20: "power_module", 21: "power_distribution",
+	23: "chassis", 26: "disk_bay", 29: "fan", 30: "cooling_unit", 32: "memory", 40: "battery", 55: "air_inlet", 64: "air_inlet",
+}
+
+// parent is the ID of the part that a sensor belongs to.
+func (s *sensor) parent() string {
+	name := entities[s.entity]
+	if name == "" {
+		name = fmt.Sprintf("entity%d", s.entity)
+	}
+	return fmt.Sprintf("ipmi:%s.%d", name, s.instance&0x7f)
+}
+
+// component is a reading in the words of package hw; false if it has no place there.
+func (r *reading) component() (hw.Report, bool) {
+	kind, metric, limits, ok := r.kindOf()
+	if !ok {
+		return hw.Report{}, false
+	}
+	p := hw.Report{Status: r.status(), Component: hw.Component{
+		// The number is the sensor's own, the same as long as the BMC's firmware is.
+		Kind: kind, ID: fmt.Sprintf("ipmi:%02x.%d.%02x", r.owner, r.lun, r.number), Name: r.name, Parent: r.parent(),
+	}}
+	if !r.there && !r.analog {
+		p.Status = hw.Unknown
+	}
+	if r.valued && metric != hw.Info {
+		p.Add(metric, r.base(r.value))
+	}
+	for i, l := range r.limits {
+		if l.set && limits != hw.Info && !strings.HasSuffix(limitTypes[i], "nonrecoverable") {
+			p.Add(limits, r.base(l.value), "hw_limit_type", limitTypes[i])
+		}
+	}
+	return p, true
+}
+
+// kindOf is what kind of component a sensor is, and which metrics its value and its limits are; Info stands for none.
+func (r *reading) kindOf() (kind hw.Kind, value, limit hw.Metric, ok bool) {
+	if r.analog {
+		switch family, _ := r.family(); family {
+		case "temperature_celsius":
+			return hw.Temperature, hw.TemperatureNow, hw.TemperatureLimit, true
+		case "fan_speed_rpm":
+			return hw.Fan, hw.FanSpeed, hw.FanSpeedLimit, true
+		case "fan_speed_ratio":
+			return hw.Fan, hw.FanSpeedRatio, hw.Info, true
+		case "voltage_volts":
+			return hw.Voltage, hw.VoltageNow, hw.VoltageLimit, true
+		case "current_amperes":
+			return hw.Current, hw.CurrentNow, hw.CurrentLimit, true
+		case "power_watts":
+			return hw.PowerMeter, hw.Power, hw.PowerLimit, true
+		}
+		return 0, 0, 0, false
+	}
+	kind, ok = map[byte]hw.Kind{
+		typeTemperature: hw.Temperature, typeVoltage: hw.Voltage, typeCurrent: hw.Current, typeFan: hw.Fan, typeIntrusion: hw.Intrusion, typeProcessor: hw.CPU,
+		typePowerSupply: hw.PowerSupply, typePowerUnit: hw.PowerSupply, typeCooling: hw.CoolingDevice, typeMemory: hw.Memory, typeDriveSlot: hw.PhysicalDisk, typeBattery: hw.Battery,
+	}[r.kind]
+	return kind, hw.Info, hw.Info, ok
+}

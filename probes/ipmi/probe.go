@@ -1,0 +1,283 @@
+package ipmi
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"hwsagent/probes"
+	"hwsagent/probes/hw"
+	"hwsagent/redact"
+)
+
+// Probe implements [probes.Probe]. It has a session with the BMC during a round only.
+type Probe struct {
+	config   Config
+	open     func(context.Context) (link, error)
+	log      *slog.Logger
+	hide     *redact.Holder
+	families families
+
+	records   *repository
+	events    eventLog
+	counts    map[string]float64 // of new entries of the event log, by type of sensor
+	machine   *product           // nil if it is not known
+	inventory time.Time          // when the machine's inventory was read
+	noPower   time.Time          // when the BMC said that it has no power reading
+}
+
+// again is how long what hardly changes is not asked for again.
+const again = 10 * time.Minute
+
+// New makes the probe; nothing is sent before the first round.
+func New(c Config, logger *slog.Logger) (*Probe, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	p := &Probe{config: c, log: logger, hide: redact.Hold(&c), families: newFamilies(), counts: make(map[string]float64)}
+	d := &door{config: &p.config}
+	if _, local := c.device(); !local {
+		var err error
+		if d.address, err = c.address(); err != nil {
+			return nil, err
+		}
+	}
+	p.open = d.open
+	return p, nil
+}
+
+// Collect reads the BMC in one session. Parts that fail cost their own series.
+func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
+	err := p.collect(ctx, r)
+	if err != nil {
+		err = p.hide.Secrets().Error(err)
+	}
+	return err
+}
+
+func (p *Probe) collect(ctx context.Context, r *probes.Round) error {
+	l, err := p.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.close(ctx)
+	var errs []error
+	read := 0
+	for _, part := range []struct {
+		name string
+		read func(context.Context, link, *probes.Round) error
+	}{{"bmc", p.bmc}, {"chassis", p.chassis}, {"ipmi", p.sensors}, {"sel", p.eventLog}, {"dcmi", p.power}} {
+		up := 0.0
+		switch err := part.read(ctx, l, r); {
+		case err == nil:
+			read, up = read+1, 1
+		case errors.Is(err, errNone):
+		default:
+			errs = append(errs, fmt.Errorf("%s: %w", part.name, err))
+		}
+		p.native(r, "up", up, "collector", part.name)
+		if ctx.Err() != nil || errors.Is(errors.Join(errs...), errSilent) {
+			errs = append(errs, errors.New("the rest was not read"))
+			break // what stops answering is not asked on
+		}
+	}
+	if read > 0 && len(errs) > 0 {
+		return fmt.Errorf("%w: %w", probes.ErrPartial, errors.Join(errs...))
+	}
+	return errors.Join(errs...)
+}
+
+// errNone means that the BMC has no such part; nobody needs to know.
+var errNone = errors.New("the BMC has none")
+
+func (p *Probe) native(r *probes.Round, name string, v float64, labels ...string) {
+	if p.config.native() {
+		r.Add(p.families[name], v, labels...)
+	}
+}
+
+// bmc reads who the BMC is (section 20.1), and the machine's inventory.
+func (p *Probe) bmc(ctx context.Context, l link, r *probes.Round) error {
+	b, err := l.ask(ctx, 0, netApp, getDeviceID)
+	if err != nil {
+		return err
+	}
+	if len(b) < 11 {
+		return errShort
+	}
+	firmware := fmt.Sprintf("%d.%02x", b[2]&0x7f, b[3])
+	maker := fmt.Sprint(int(b[6]) | int(b[7])<<8 | int(b[8]&0xf)<<16)
+	p.native(r, "bmc_info", 1, "firmware_revision", firmware, "manufacturer_id", maker)
+	if now := time.Now(); p.inventory.IsZero() || now.Sub(p.inventory) >= again {
+		unit, err := readInventory(ctx, l, 0)
+		var refused completion
+		switch {
+		case err == nil:
+			p.machine, p.inventory = &unit, now
+		case errors.As(err, &refused), errors.Is(err, errInventory), errors.Is(err, errShort):
+			p.machine, p.inventory = nil, now
+		default:
+			return fmt.Errorf("inventory: %w", err)
+		}
+	}
+	return nil
+}
+
+// chassis reads the machine's power and faults (section 28.2).
+func (p *Probe) chassis(ctx context.Context, l link, r *probes.Round) error {
+	b, err := l.ask(ctx, 0, netChassis, getChassis)
+	if err != nil {
+		return err
+	}
+	if len(b) < 3 {
+		return errShort
+	}
+	bit := func(v byte, n int) float64 { return float64(v >> n & 1) }
+	p.native(r, "chassis_power_state", bit(b[0], 0))
+	p.native(r, "chassis_drive_fault_state", 1-bit(b[2], 2))
+	p.native(r, "chassis_cooling_fault_state", 1-bit(b[2], 3))
+	st := hw.OK
+	if b[0]&0x1a != 0 || b[2]&0x0c != 0 { // overload, power fault, power control fault; drive fault, cooling fault
+		st = hw.Degraded
+	}
+	box := hw.Report{Status: st, Component: hw.Component{Kind: hw.Enclosure, ID: "enclosure", Name: "machine"}}
+	if m := p.machine; m != nil {
+		box.Facts = []string{hw.Vendor, m.maker, hw.Model, m.name, hw.Serial, m.serial}
+		if m.name != "" {
+			box.Name = m.name
+		}
+	}
+	box.AddTo(r)
+	return nil
+}
+
+// sensors reads the records if they changed, and each sensor's reading.
+func (p *Probe) sensors(ctx context.Context, l link, r *probes.Round) error {
+	records, err := readRepository(ctx, l, p.records)
+	if err != nil {
+		return err
+	}
+	p.records = records
+	p.native(r, "sensors", float64(len(records.sensors)))
+	p.native(r, "records_unread", float64(records.unread))
+	met := make(map[string]bool)
+	var first error
+	failed := 0
+	for i := range records.sensors {
+		s := &records.sensors[i]
+		if s.owner != bmc { // of another controller behind the BMC; its numbers are its own
+			continue
+		}
+		err := s.readLimits(ctx, l)
+		var one reading
+		if err == nil {
+			one, err = s.read(ctx, l)
+		}
+		if err != nil {
+			if failed++; first == nil {
+				first = fmt.Errorf("sensor %q: %w", s.name, err)
+			}
+			var refused completion
+			if !errors.As(err, &refused) && !errors.Is(err, errShort) {
+				break // the BMC does not answer any more
+			}
+			continue
+		}
+		p.add(r, &one, met)
+	}
+	switch {
+	case failed > 1:
+		return fmt.Errorf("%d sensors could not be read; the first: %w", failed, first)
+	case failed == 0 && records.unread > 0:
+		p.log.Debug("Records of a BMC are not understood", "bmc", p.config.Target, "records", records.unread, "err", records.firstErr)
+	}
+	return first
+}
+
+// add adds a reading. Of two sensors of one name and number the first counts.
+func (p *Probe) add(r *probes.Round, one *reading, met map[string]bool) {
+	one.name = strings.ToValidUTF8(one.name, "\uFFFD")
+	key := fmt.Sprintf("%d/%s", one.record, one.name)
+	if c, ok := one.component(); ok && !met[c.ID] {
+		met[c.ID] = true
+		c.AddTo(r)
+	}
+	if p.config.native() && one.there && !met[key] {
+		met[key] = true
+		p.families.native(r, one)
+	}
+}
+
+// eventLog reads how much the event log has, and its new entries.
+func (p *Probe) eventLog(ctx context.Context, l link, r *probes.Round) error {
+	fresh, err := p.events.read(ctx, l)
+	for _, e := range fresh {
+		kind := "OEM"
+		if e.system {
+			kind = kindName(e.kind)
+		}
+		p.counts[kind]++
+		p.log.Info("The BMC has a new event", "bmc", p.config.Target, "entry", e.id, "time", e.when, "sensor", p.sensorName(e.number), "type", kind, "state", e.offset, "recovered", e.recovers)
+	}
+	for kind, n := range p.counts {
+		p.native(r, "sel_new_entries_total", n, "type", kind)
+	}
+	if err != nil {
+		var refused completion
+		if errors.As(err, &refused) && refused == invalidCommand {
+			return errNone
+		}
+		return err
+	}
+	p.native(r, "sel_logs_count", float64(p.events.entries))
+	p.native(r, "sel_free_space_bytes", float64(p.events.free))
+	if at := p.events.newest; !at.IsZero() {
+		p.native(r, "sel_latest_timestamp_seconds", float64(at.Unix()))
+	}
+	return nil
+}
+
+// sensorName is the name of the BMC's sensor of that number; "" if no record has it.
+func (p *Probe) sensorName(number byte) string {
+	if p.records != nil {
+		for i := range p.records.sensors {
+			if s := &p.records.sensors[i]; s.number == number && s.owner == bmc {
+				return s.name
+			}
+		}
+	}
+	return ""
+}
+
+// power reads the machine's power by DCMI. A BMC that has none is asked again after a while.
+func (p *Probe) power(ctx context.Context, l link, r *probes.Round) error {
+	now := time.Now()
+	if !p.noPower.IsZero() && now.Sub(p.noPower) < again {
+		return errNone
+	}
+	p.noPower = time.Time{}
+	b, err := l.ask(ctx, 0, netGroup, getPower, groupDCMI, 1, 0, 0)
+	var refused completion
+	switch {
+	case errors.As(err, &refused): // also that the privilege is too low, which BMCs without DCMI say, too
+		p.noPower = now
+		return errNone
+	case err != nil:
+		return err
+	case len(b) < 18 || b[0] != groupDCMI:
+		return errShort
+	}
+	if active := b[17]&0x40 != 0; !active {
+		return errNone
+	}
+	watts := float64(binary.LittleEndian.Uint16(b[1:]))
+	p.native(r, "dcmi_power_consumption_watts", watts)
+	whole := hw.Report{Component: hw.Component{Kind: hw.Host}}
+	whole.Add(hw.HostPower, watts, "hw_quality", "measured")
+	whole.AddTo(r)
+	return nil
+}
