@@ -43,9 +43,9 @@ func newProbe(c *ProbeConfig, own prometheus.Gatherer, logger *slog.Logger, guar
 	case *host.Config:
 		return host.New(*s, logger, guard)
 	case *ipmi.Config:
-		return ipmi.New(*s, logger)
+		return ipmi.New(*s, paces.For(cmp.Or(c.Job, c.Name), &c.Devices), logger)
 	case *nut.Config:
-		return nut.New(*s)
+		return nut.New(*s, paces.For(cmp.Or(c.Job, c.Name), &c.Devices))
 	case *nvidia.Config:
 		return nvidia.New(*s, guard)
 	case *smart.Config:

@@ -103,7 +103,7 @@ func newFake(records ...[]byte) *fake {
 func probeOf(t *testing.T, f *fake) *Probe {
 	t.Helper()
 	p := newProbe(t, Config{Target: "192.0.2.1", Username: "u", Password: "pass-word"})
-	p.open = func(context.Context) (link, error) { return f, nil }
+	p.open = func(context.Context, bool) (link, error) { return f, nil }
 	return p
 }
 
@@ -424,7 +424,7 @@ func (n *network) talk(conn net.PacketConn) {
 
 func quick(address string) Config {
 	retries := 1
-	return Config{Target: address, Username: "u", Password: "pass-word", PacketTimeout: model.Duration(300 * time.Millisecond), Retries: &retries}
+	return Config{Target: address, Username: "u", Password: "pass-word", PacketTimeout: model.Duration(5 * time.Second), Retries: &retries}
 }
 
 // TestSuites: 17 is tried first, then 3, and what the BMC took is remembered; each round has one session, which is closed.
@@ -501,13 +501,14 @@ func TestVexing(t *testing.T) {
 func TestLost(t *testing.T) {
 	sent := 0
 	n := &network{suites: []*suite{suite17}, password: "pass-word", vexing: func(p []byte) [][]byte {
-		if sent++; sent%7 == 3 {
+		if sent++; sent == 2 || sent == 9 {
 			return nil
 		}
 		return [][]byte{p}
 	}}
 	c := quick(n.serve(t))
-	c.PacketTimeout = model.Duration(100 * time.Millisecond)
+	retries := 5
+	c.PacketTimeout, c.Retries = model.Duration(time.Second), &retries
 	if got, err := round(t, newProbe(t, c)); err != nil || !strings.Contains(got, `name="b"} 42`) || sent < 14 {
 		t.Errorf("%d sent: %v\n%s", sent, err, got)
 	}
@@ -541,6 +542,11 @@ func TestRefusals(t *testing.T) {
 	c.PacketTimeout = model.Duration(20 * time.Millisecond)
 	if _, err := round(t, newProbe(t, c)); err == nil || !strings.Contains(err.Error(), "the BMC is down") {
 		t.Errorf("silence: %v", err)
+	}
+	away := newProbe(t, c)
+	r := probes.NewRound(0)
+	if err := away.Collect(t.Context(), r); err == nil || len(r.Samples()) != 3 || r.Samples()[2].Labels[1] != "timeout" {
+		t.Errorf("silence: %v, %v", err, r.Samples())
 	}
 	if _, err := round(t, newProbe(t, Config{Target: "/dev/ipmi250"})); err == nil || !strings.Contains(err.Error(), "modprobe ipmi_devintf") {
 		t.Errorf("no device: %v", err)
@@ -609,12 +615,12 @@ func FuzzPacket(f *testing.F) {
 func FuzzAnswers(f *testing.F) {
 	f.Add([]byte{0x20, 1, 9, 8, 2, 0, 0x91, 0x12, 0, 1, 0}, uint8(11))
 	f.Fuzz(func(t *testing.T, b []byte, size uint8) {
-		p, err := New(Config{Target: "192.0.2.1", Username: "u", Password: "pass-word"}, slog.New(slog.DiscardHandler))
+		p, err := New(Config{Target: "192.0.2.1", Username: "u", Password: "pass-word"}, nil, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
 		l := &rubbish{b: b, size: int(size%40) + 1}
-		p.open = func(context.Context) (link, error) { return l, nil }
+		p.open = func(context.Context, bool) (link, error) { return l, nil }
 		r := probes.NewRound(0)
 		_ = p.Collect(context.Background(), r)
 		for _, s := range r.Samples() {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
+
+	"hwsagent/probes/devices"
 )
 
 // Config is the probe's own part of an entry of probes: one BMC.
@@ -93,6 +95,26 @@ func (c *Config) Validate() error {
 		add("retries", "%d is not between 0 and 20", *c.Retries)
 	}
 	return errors.Join(errs...)
+}
+
+// CheckTarget judges the form of a target.
+func (c *Config) CheckTarget(target string) error {
+	one := Config{Target: target}
+	if _, local := one.device(); local {
+		return nil
+	}
+	_, err := one.address()
+	return err
+}
+
+// ForDevice is the configuration of one device of a list: a *Config with its target, and with the words of the device in the
+// path of its password.
+func (c *Config) ForDevice(d devices.Device) (any, error) {
+	one := *c
+	one.Target = d.Target
+	var err error
+	one.PasswordFile, err = d.Fill(one.PasswordFile)
+	return &one, err
 }
 
 // device is the number of a device of this machine.

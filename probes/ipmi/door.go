@@ -5,16 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"strings"
 	"syscall"
 	"time"
+
+	"hwsagent/probes/devices"
 )
 
 // door opens a way to the BMC, and knows what it learned by it.
 type door struct {
 	config  *Config
 	address string
+	pace    *devices.Pace
 
 	taken    *suite    // the cipher suite that the BMC took last
 	refused  error     // the login was refused; it is tried again at next, or with another password
@@ -25,8 +29,14 @@ type door struct {
 // afterRefusal is how long a refused login is not tried again: BMCs lock accounts after a few.
 const afterRefusal = 5 * time.Minute
 
-// open returns a link.
-func (d *door) open(ctx context.Context) (link, error) {
+// errWaits means that a refused login is not tried again yet.
+var errWaits = errors.New("not tried again yet, so that the BMC does not lock the account")
+
+// errSecret means that the password cannot be read.
+var errSecret = errors.New("read password_file")
+
+// open returns a link. An impatient one asks once.
+func (d *door) open(ctx context.Context, impatient bool) (link, error) {
 	if n, local := d.config.device(); local {
 		l, err := openDevice(ctx, n)
 		return l, explainDevice(d.config.Target, err)
@@ -35,16 +45,19 @@ func (d *door) open(ctx context.Context) (link, error) {
 	if d.config.PasswordFile != "" {
 		text, err := os.ReadFile(d.config.PasswordFile)
 		if err != nil {
-			return nil, fmt.Errorf("read password_file: %w", err)
+			return nil, fmt.Errorf("%w: %w", errSecret, err)
 		}
 		if password = strings.TrimSpace(string(text)); len(password) > maxPassword {
-			return nil, fmt.Errorf("password_file: the password is longer than %d bytes, which IPMI allows", maxPassword)
+			return nil, fmt.Errorf("%w: the password is longer than %d bytes, which IPMI allows", errSecret, maxPassword)
 		}
 	}
 	if d.refused != nil && password == d.password && time.Now().Before(d.next) {
-		return nil, fmt.Errorf("not tried before %s, so that the BMC does not lock the account: %w", d.next.UTC().Format(time.TimeOnly), d.refused)
+		return nil, fmt.Errorf("%w, but at %s: %w", errWaits, d.next.UTC().Format(time.TimeOnly), d.refused)
 	}
-	l := &login{address: d.address, user: d.config.Username, password: password, privilege: privileges[d.config.Privilege], patience: d.config.patience(), retries: d.config.retries()}
+	l := &login{address: d.address, user: d.config.Username, password: password, privilege: privileges[d.config.Privilege], patience: d.config.patience(), retries: d.config.retries(), pace: d.pace}
+	if impatient {
+		l.retries = 0
+	}
 	session, err := d.try(ctx, l)
 	if d.refused = nil; refusedLogin(err) {
 		d.refused, d.password, d.next = d.explain(err), password, time.Now().Add(afterRefusal)
@@ -137,6 +150,28 @@ func (d *door) explain(err error) error {
 		return fmt.Errorf("%s: %w; %s", d.address, err, hint)
 	}
 	return fmt.Errorf("%s: %w", d.address, err)
+}
+
+// reasonOf is why a BMC was not reached.
+func reasonOf(err error) devices.Reason {
+	var name *net.DNSError
+	switch {
+	case errors.Is(err, errSecret):
+		return devices.Secret
+	case errors.Is(err, devices.ErrPace):
+		return devices.Limit
+	case errors.As(err, &name):
+		return devices.Name
+	case refusedLogin(err), errors.Is(err, errWaits):
+		return devices.Login
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return devices.Refused
+	case errors.Is(err, errSilent), errors.Is(err, context.DeadlineExceeded):
+		return devices.NoAnswer
+	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
+		return devices.NoRoute
+	}
+	return devices.Protocol
 }
 
 // explainDevice says what a failure to open a device means.

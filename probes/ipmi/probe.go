@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hwsagent/probes"
+	"hwsagent/probes/devices"
 	"hwsagent/probes/hw"
 	"hwsagent/redact"
 )
@@ -17,10 +18,11 @@ import (
 // Probe implements [probes.Probe]. It has a session with the BMC during a round only.
 type Probe struct {
 	config   Config
-	open     func(context.Context) (link, error)
+	open     func(ctx context.Context, impatient bool) (link, error)
 	log      *slog.Logger
 	hide     *redact.Holder
 	families families
+	contact  devices.Contact
 
 	records   *repository
 	events    eventLog
@@ -33,13 +35,13 @@ type Probe struct {
 // again is how long what hardly changes is not asked for again.
 const again = 10 * time.Minute
 
-// New makes the probe; nothing is sent before the first round.
-func New(c Config, logger *slog.Logger) (*Probe, error) {
+// New makes the probe; nothing is sent before the first round. A nil pace is no limit of packets.
+func New(c Config, pace *devices.Pace, logger *slog.Logger) (*Probe, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
 	p := &Probe{config: c, log: logger, hide: redact.Hold(&c), families: newFamilies(), counts: make(map[string]float64)}
-	d := &door{config: &p.config}
+	d := &door{config: &p.config, pace: pace}
 	if _, local := c.device(); !local {
 		var err error
 		if d.address, err = c.address(); err != nil {
@@ -60,7 +62,13 @@ func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 }
 
 func (p *Probe) collect(ctx context.Context, r *probes.Round) error {
-	l, err := p.open(ctx)
+	defer p.contact.Report(r)
+	start := time.Now()
+	if err := p.contact.Wait(start); err != nil {
+		return err
+	}
+	l, err := p.open(ctx, p.contact.Impatient())
+	p.note(start, err)
 	if err != nil {
 		return err
 	}
@@ -89,6 +97,19 @@ func (p *Probe) collect(ctx context.Context, r *probes.Round) error {
 		return fmt.Errorf("%w: %w", probes.ErrPartial, errors.Join(errs...))
 	}
 	return errors.Join(errs...)
+}
+
+// note takes over what came of a login at now.
+func (p *Probe) note(now time.Time, err error) {
+	switch why := reasonOf(err); {
+	case err == nil:
+		p.contact.Answered(now)
+	case errors.Is(err, context.Canceled): // the agent's end says nothing about the BMC
+	case why == devices.Secret || why == devices.Name || why == devices.Limit || errors.Is(err, errWaits): // it was not asked
+		p.contact.Unasked(now, why)
+	default:
+		p.contact.Failed(now, why, p.hide.Secrets().Error(err))
+	}
 }
 
 // errNone means that the BMC has no such part; nobody needs to know.

@@ -12,6 +12,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"hwsagent/probes/devices"
 )
 
 // completion is an answer that says that a command was not done (table 5-2).
@@ -56,6 +58,7 @@ type lan struct {
 	conn     net.Conn
 	patience time.Duration // for an answer to one packet
 	retries  int
+	pace     *devices.Pace
 	keys     *keys
 	sequence byte
 	buffer   [2048]byte // more than any packet: payloads have 16-bit lengths, but BMCs a message of 272 bytes at most
@@ -69,6 +72,7 @@ type login struct {
 	privilege byte
 	patience  time.Duration
 	retries   int
+	pace      *devices.Pace // of packets
 }
 
 // errSilent means that a packet and its retries got no answer.
@@ -96,7 +100,7 @@ func (l *login) open(ctx context.Context, s *suite) (*lan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open a socket: %w", err)
 	}
-	c := &lan{conn: conn, patience: l.patience, retries: l.retries}
+	c := &lan{conn: conn, patience: l.patience, retries: l.retries, pace: l.pace}
 	if err := c.begin(ctx, l, s); err != nil {
 		_ = conn.Close()
 		return nil, err
@@ -213,6 +217,9 @@ func (c *lan) exchange(ctx context.Context, packet func() []byte, take func([]by
 	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	for range c.retries + 1 {
+		if err := c.pace.Wait(ctx); err != nil {
+			return nil, err
+		}
 		if err := c.conn.SetDeadline(time.Now().Add(c.patience)); err != nil {
 			return nil, err
 		}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"hwsagent/probes/devices"
 )
 
 // Bounds of what an upsd may say.
@@ -49,6 +51,40 @@ func ofDevice(err error) bool {
 	return errors.As(err, &r) && (r.code == "DATA-STALE" || r.code == "DRIVER-NOT-CONNECTED" || r.code == "UNKNOWN-UPS" || r.code == "ACCESS-DENIED")
 }
 
+// errSecret means that the password cannot be read.
+var errSecret = errors.New("read password_file")
+
+// reasonOf is why upsd was not reached.
+func reasonOf(err error) devices.Reason {
+	var (
+		name    *net.DNSError
+		no      *refusal
+		timeout net.Error
+	)
+	switch {
+	case errors.Is(err, errSecret):
+		return devices.Secret
+	case errors.Is(err, devices.ErrPace):
+		return devices.Limit
+	case errors.As(err, &name):
+		return devices.Name
+	case errors.As(err, &no) && strings.HasPrefix(no.code, "FEATURE-"), errors.Is(err, errTLS):
+		return devices.TLS
+	case errors.As(err, &no):
+		return devices.Login
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET):
+		return devices.Refused
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return devices.NoAnswer
+	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
+		return devices.NoRoute
+	}
+	return devices.Protocol
+}
+
+// errTLS means that the connection cannot be encrypted.
+var errTLS = errors.New("begin TLS")
+
 // device is a UPS as upsd lists it.
 type device struct{ name, description string }
 
@@ -65,9 +101,9 @@ type client struct {
 func dial(ctx context.Context, address string) (c *client, done func(), err error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, nil, fmt.Errorf("connect to upsd: %w: no upsd listens there; by default it does on 127.0.0.1 only (LISTEN in upsd.conf)", err)
+		return nil, func() {}, fmt.Errorf("connect to upsd: %w: no upsd listens there; by default it does on 127.0.0.1 only (LISTEN in upsd.conf)", err)
 	} else if err != nil {
-		return nil, nil, fmt.Errorf("connect to upsd: %w", err)
+		return nil, func() {}, fmt.Errorf("connect to upsd: %w", err)
 	}
 	if d, ok := ctx.Deadline(); ok {
 		err = conn.SetDeadline(d)
@@ -86,7 +122,7 @@ func (c *client) startTLS(ctx context.Context, conf *tls.Config) error {
 	}
 	secure := tls.Client(c.conn, conf)
 	if err := secure.HandshakeContext(ctx); err != nil {
-		return fmt.Errorf("begin TLS: %w", err)
+		return fmt.Errorf("%w: %w", errTLS, err)
 	}
 	c.conn, c.in = secure, bufio.NewReaderSize(secure, maxLine)
 	return nil

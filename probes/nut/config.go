@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/prometheus/common/config"
+
+	"hwsagent/probes/devices"
 )
 
 // port is that of upsd (IANA, nut).
@@ -82,6 +84,23 @@ func (c *Config) Validate() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// CheckTarget judges the form of a target.
+func (c *Config) CheckTarget(target string) error {
+	one := Config{Target: target}
+	_, err := one.address()
+	return err
+}
+
+// ForDevice is the configuration of one device of a list: a *Config with its target, and with the words of the device in the
+// path of its password.
+func (c *Config) ForDevice(d devices.Device) (any, error) {
+	one := *c
+	one.Target = d.Target
+	var err error
+	one.PasswordFile, err = d.Fill(one.PasswordFile)
+	return &one, err
 }
 
 // address is host:port.

@@ -45,7 +45,7 @@ func unit(name string) float64 {
 func compare(t *testing.T, file, dump string) (numbers, wrong, inHW int) {
 	t.Helper()
 	vars := parseDev(dump)
-	p, err := New(Config{})
+	p, err := New(Config{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,10 +9,12 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/prometheus/common/config"
 
 	"hwsagent/probes"
+	"hwsagent/probes/devices"
 	"hwsagent/probes/hw"
 	"hwsagent/redact"
 )
@@ -23,12 +25,14 @@ type Probe struct {
 	address  string
 	families *families
 	hide     *redact.Holder
+	pace     *devices.Pace
+	contact  devices.Contact
 
 	known map[string][]hw.Report // of each device, what it had when it was last read
 }
 
-// New makes the probe; nothing is asked before the first round.
-func New(c Config) (*Probe, error) {
+// New makes the probe; nothing is asked before the first round. A nil pace is no limit of connections.
+func New(c Config, pace *devices.Pace) (*Probe, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
@@ -36,7 +40,7 @@ func New(c Config) (*Probe, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Probe{config: c, address: address, families: newFamilies(), hide: redact.Hold(&c), known: make(map[string][]hw.Report)}, nil
+	return &Probe{config: c, address: address, families: newFamilies(), hide: redact.Hold(&c), pace: pace, known: make(map[string][]hw.Report)}, nil
 }
 
 // Collect reads each device. One that upsd knows nothing of at present costs its own readings: its components have the
@@ -50,17 +54,14 @@ func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 }
 
 func (p *Probe) collect(ctx context.Context, r *probes.Round) error {
-	c, done, err := dial(ctx, p.address)
-	if done != nil {
-		defer done()
-	}
-	if err != nil {
+	defer p.contact.Report(r)
+	start := time.Now()
+	if err := p.contact.Wait(start); err != nil {
 		return err
 	}
-	if err := p.begin(ctx, c); err != nil {
-		return p.why(ctx, err)
-	}
-	names, err := p.names(c)
+	c, names, done, err := p.greet(ctx)
+	defer done()
+	p.note(start, err)
 	if err != nil {
 		return p.why(ctx, err)
 	}
@@ -85,6 +86,34 @@ func (p *Probe) collect(ctx context.Context, r *probes.Round) error {
 	return errors.Join(errs...)
 }
 
+// greet connects and finds out which devices there are. done closes the connection.
+func (p *Probe) greet(ctx context.Context) (c *client, names []string, done func(), err error) {
+	if err := p.pace.Wait(ctx); err != nil {
+		return nil, nil, func() {}, err
+	}
+	c, done, err = dial(ctx, p.address)
+	if err == nil {
+		err = p.begin(ctx, c)
+	}
+	if err == nil {
+		names, err = p.names(c)
+	}
+	return c, names, done, err
+}
+
+// note takes over what came of a greeting at now.
+func (p *Probe) note(now time.Time, err error) {
+	switch why := reasonOf(err); {
+	case err == nil:
+		p.contact.Answered(now)
+	case errors.Is(err, context.Canceled): // the agent's end says nothing about upsd
+	case why == devices.Secret || why == devices.Name || why == devices.Limit: // it was not asked
+		p.contact.Unasked(now, why)
+	default:
+		p.contact.Failed(now, why, p.hide.Secrets().Error(err))
+	}
+}
+
 // begin encrypts the connection and says who asks, as far as the configuration wants it.
 func (p *Probe) begin(ctx context.Context, c *client) error {
 	if p.config.StartTLS {
@@ -107,7 +136,7 @@ func (p *Probe) begin(ctx context.Context, c *client) error {
 	if p.config.PasswordFile != "" {
 		text, err := os.ReadFile(p.config.PasswordFile)
 		if err != nil {
-			return fmt.Errorf("read password_file: %w", err)
+			return fmt.Errorf("%w: %w", errSecret, err)
 		}
 		password = strings.TrimSpace(string(text))
 	}
