@@ -91,29 +91,34 @@ func components(name string, vars []variable) []hw.Report {
 		return &all[at[key]]
 	}
 	for _, v := range vars {
-		if stem, ok := strings.CutSuffix(v.name, ".status"); ok {
-			if place, q, ok := meaning(stem); ok && place != "" && place != "battery" {
-				c := component(place, q.kind)
-				c.Status = c.Status.Join(rating(strings.TrimSpace(v.value)))
-			}
-			continue
-		}
-		place, q, ok := meaning(v.name)
-		value, isNumber := number(v)
-		if limit := strings.HasSuffix(v.name, ".low") || strings.HasSuffix(v.name, ".high"); limit && text[v.name+".warning"] != "" {
-			continue // it has a name that is more exact
-		}
-		if !ok || !isNumber || text["ups.realpower"] != "" && v.name == "output.realpower" {
-			continue
-		}
-		if v.name == "output.realpower" { // the same as ups.realpower by another name
-			place, q = "", quantity{hw.PowerSupply, hw.PowerSupplyUsage, 1, nil}
-		}
-		if c := component(place, q.kind); !has(c, &q) {
-			c.Add(q.metric, scaled(value, q.scale), q.attributes...)
-		}
+		addVariable(v, text, component)
 	}
 	return all
+}
+
+// addVariable adds what a variable says to the component that it is about.
+func addVariable(v variable, text map[string]string, component func(place string, kind hw.Kind) *hw.Report) {
+	if stem, ok := strings.CutSuffix(v.name, ".status"); ok {
+		if place, q, ok := meaning(stem); ok && place != "" && place != "battery" {
+			c := component(place, q.kind)
+			c.Status = c.Status.Join(rating(strings.TrimSpace(v.value)))
+		}
+		return
+	}
+	place, q, ok := meaning(v.name)
+	value, isNumber := number(v)
+	if limit := strings.HasSuffix(v.name, ".low") || strings.HasSuffix(v.name, ".high"); limit && text[v.name+".warning"] != "" {
+		return // it has a name that is more exact
+	}
+	if !ok || !isNumber || text["ups.realpower"] != "" && v.name == "output.realpower" {
+		return
+	}
+	if v.name == "output.realpower" { // the same as ups.realpower by another name
+		place, q = "", quantity{hw.PowerSupply, hw.PowerSupplyUsage, 1, nil}
+	}
+	if c := component(place, q.kind); !has(c, &q) {
+		c.Add(q.metric, scaled(value, q.scale), q.attributes...)
+	}
 }
 
 // has reports whether the component has this reading already: of two variables that say the same the first counts.

@@ -1,0 +1,108 @@
+package ipmi
+
+import (
+	"bytes"
+	"context"
+	"crypto/aes"
+	"log/slog"
+	"math"
+	"testing"
+
+	"hwsagent/probes"
+)
+
+func FuzzRecord(f *testing.F) {
+	f.Add(fullRecord(1, 1, "name"))
+	f.Add([]byte{2, 0, 0x51, compactSensor, 30, bmc, 0, 7, 3, 1, 0, 0, 8, specific, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x13, 0x82, 0, 0, 0, 0, 0, 0, 0xc3, 'a', 'b', 'c'})
+	f.Add([]byte{3, 0, 0x51, fruLocator, 13, bmc, 1, 0x80, 0, 0, 0, 0, 10, 1, 0, 0xc2, 'x', 'y'})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		sensors, _, err := parseRecord(b)
+		if err != nil {
+			return
+		}
+		for i := range sensors {
+			s := &sensors[i]
+			if v, ok := s.value(0x80); ok && (math.IsNaN(v) || math.IsInf(v, 0)) {
+				t.Errorf("%+v gives %v", s, v)
+			}
+			one := reading{sensor: s, there: true, known: true, states: 0xff, value: 1, valued: s.analog}
+			_, _ = one.component()
+			_ = one.status()
+		}
+	})
+}
+
+func FuzzInventory(f *testing.F) {
+	f.Add([]byte{1, 0, 0, 1, 0, 0, 0, 0xfe, 1, 2, 0, 0, 0, 0, 0xc2, 'a', 'b', 0xc1, 0, 0, 0, 0, 0, 0})
+	f.Fuzz(func(_ *testing.T, b []byte) {
+		if len(b) > 7 {
+			b[7] = checksum(b[:7])
+		}
+		_, _ = parseInventory(b)
+	})
+}
+
+// FuzzPacket has any bytes for a packet, before and within a session, also rightly signed.
+func FuzzPacket(f *testing.F) {
+	k, err := newKeys(suite17, []byte("key"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	k.ours, k.theirs = 7, 7
+	f.Add(k.seal(message(0, netApp, getDeviceID, 1, nil), [aes.BlockSize]byte{}))
+	f.Add(plain(payloadRAKP2, make([]byte, 80)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		_, _ = openPlain(b, payloadRAKP2)
+		if m, err := k.open(b); err == nil {
+			_, _, _ = parseMessage(m, netApp, getDeviceID, 1)
+		}
+		if len(b) > len(rmcp)+sessionHeader+k.suite.trail {
+			signed := b[:len(b)-k.suite.trail]
+			b = append(bytes.Clone(signed), k.suite.sign(k.signing, signed[len(rmcp):])[:k.suite.trail]...)
+			if m, err := k.open(b); err == nil {
+				_, _, _ = parseMessage(m, netApp, getDeviceID, 1)
+			}
+		}
+		if len(b) >= 16 {
+			_ = parseEvent(b[:16])
+		}
+	})
+}
+
+// FuzzAnswers has any bytes for the answers of a BMC, one after another.
+func FuzzAnswers(f *testing.F) {
+	f.Add([]byte{0x20, 1, 9, 8, 2, 0, 0x91, 0x12, 0, 1, 0}, uint8(11))
+	f.Fuzz(func(t *testing.T, b []byte, size uint8) {
+		p, err := New(Config{Target: "192.0.2.1", Username: "u", Password: "pass-word"}, nil, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := &rubbish{b: b, size: int(size%40) + 1}
+		p.open = func(context.Context, bool) (link, error) { return l, nil }
+		r := probes.NewRound(0)
+		_ = p.Collect(context.Background(), r)
+		for _, s := range r.Samples() {
+			if len(s.Labels)%2 != 0 {
+				t.Errorf("%+v", s)
+			}
+		}
+	})
+}
+
+// rubbish is a BMC that answers with any bytes, and at last with nothing.
+type rubbish struct {
+	b    []byte
+	size int
+}
+
+func (l *rubbish) ask(context.Context, byte, byte, byte, ...byte) ([]byte, error) {
+	if len(l.b) == 0 {
+		return nil, errSilent
+	}
+	n := min(l.size, len(l.b))
+	answer := l.b[:n:n]
+	l.b = l.b[n:]
+	return answer, nil
+}
+
+func (l *rubbish) close(context.Context) {}
