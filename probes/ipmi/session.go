@@ -165,7 +165,7 @@ func (c *lan) begin(ctx context.Context, l *login, s *suite) error {
 }
 
 // errPassword means that the two sides have different passwords.
-var errPassword = errors.New("the password is wrong")
+var errPassword = errors.New("its proof does not fit the password")
 
 // handshake sends a message of the login, and returns the body of its answer, of at least size bytes.
 func (c *lan) handshake(ctx context.Context, step string, payload, answer byte, body, ours []byte, size int) ([]byte, error) {
