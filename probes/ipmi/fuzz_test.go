@@ -14,9 +14,8 @@ import (
 func FuzzRecord(f *testing.F) {
 	f.Add(fullRecord(1, 1, "name"))
 	f.Add([]byte{2, 0, 0x51, compactSensor, 30, bmc, 0, 7, 3, 1, 0, 0, 8, specific, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x13, 0x82, 0, 0, 0, 0, 0, 0, 0xc3, 'a', 'b', 'c'})
-	f.Add([]byte{3, 0, 0x51, fruLocator, 13, bmc, 1, 0x80, 0, 0, 0, 0, 10, 1, 0, 0xc2, 'x', 'y'})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		sensors, _, err := parseRecord(b)
+		sensors, err := parseRecord(b)
 		if err != nil {
 			return
 		}

@@ -12,7 +12,6 @@ import (
 const (
 	fullSensor    = 0x01
 	compactSensor = 0x02
-	fruLocator    = 0x11
 	recordHeader  = 5 // bytes: ID, version, type, length of the rest
 )
 
@@ -45,39 +44,22 @@ type factors struct {
 	bExp, rExp int
 }
 
-// located is a FRU locator record: where the inventory of a part is.
-type located struct {
-	device, entity, instance byte
-	name                     string
-}
-
 var errRecord = errors.New("the record is shorter than its type needs")
 
-// parseRecord reads a record: a *sensor (two or more where one record describes several), located, or nothing where its type
-// is not read.
-func parseRecord(r []byte) (sensors []sensor, fru *located, err error) {
+// parseRecord reads a record: a sensor, several where one record describes them, or none where its type is not read.
+func parseRecord(r []byte) ([]sensor, error) {
 	if len(r) < recordHeader || len(r) < recordHeader+int(r[4]) {
-		return nil, nil, errRecord
+		return nil, errRecord
 	}
 	r = r[:recordHeader+int(r[4])]
 	switch r[3] {
 	case fullSensor:
 		s, err := parseFull(r)
-		return []sensor{s}, nil, err
+		return []sensor{s}, err
 	case compactSensor:
-		sensors, err = parseCompact(r)
-		return sensors, nil, err
-	case fruLocator:
-		if len(r) < 16 {
-			return nil, nil, errRecord
-		}
-		if logical := r[7]&0x80 != 0; !logical || r[5] != bmc {
-			return nil, nil, nil
-		}
-		name, err := parseName(r, 15)
-		return nil, &located{device: r[6], entity: r[12], instance: r[13], name: name}, err
+		return parseCompact(r)
 	}
-	return nil, nil, nil
+	return nil, nil
 }
 
 // parseCommon reads what full and compact records begin with.

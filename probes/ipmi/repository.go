@@ -20,10 +20,8 @@ const (
 type repository struct {
 	version  string // what the BMC says of its records: the same as long as they are
 	sensors  []sensor
-	frus     []located
 	unread   int // records that could not be read or understood
 	firstErr error
-	device   bool // the records are the BMC's own, not those of a repository
 }
 
 // source is where records are: in the repository (section 33), or in the BMC itself (section 35).
@@ -59,7 +57,7 @@ func readRepository(ctx context.Context, l link, old *repository) (*repository, 
 	if old != nil && old.version == version {
 		return old, nil
 	}
-	r := &repository{version: version, device: from == deviceSource}
+	r := &repository{version: version}
 	if err := r.read(ctx, l, from); err != nil {
 		return nil, fmt.Errorf("read the sensor data records: %w", err)
 	}
@@ -105,15 +103,12 @@ func (r *repository) read(ctx context.Context, l link, from source) error {
 }
 
 func (r *repository) add(record []byte) error {
-	sensors, fru, err := parseRecord(record)
+	sensors, err := parseRecord(record)
 	if err != nil {
 		return err
 	}
 	if len(r.sensors)+len(sensors) <= maxSensors {
 		r.sensors = append(r.sensors, sensors...)
-	}
-	if fru != nil && len(r.frus) < 64 {
-		r.frus = append(r.frus, *fru)
 	}
 	return nil
 }
