@@ -38,6 +38,15 @@ const (
 	Module     // a card, a unit of a stack, or another part of a device that has a state and no kind of its own
 	Frequency  // a sensor, as of a mains
 
+	EventLog      // a log of the hardware's events
+	FirmwareImage // software that a component runs
+	LeakDetector  // a sensor that tells whether liquid leaks
+	Manager       // a management controller
+	OtherDevice   // a part of a kind without a name here
+	Outlet        // an outlet or circuit that distributes power
+	Sensor        // of a quantity that no other kind measures: its unit is a label
+	System        // one of the computers behind a management controller
+
 	// Host is the whole machine. It is no component: its metrics have no hw_id.
 	Host
 )
@@ -45,7 +54,8 @@ const (
 var kinds = [...]string{
 	"battery", "cpu", "disk_controller", "enclosure", "fan", "gpu", "logical_disk", "memory", "network",
 	"physical_disk", "power_supply", "tape_drive", "temperature", "voltage",
-	"cooling_device", "current", "humidity", "intrusion", "pci_device", "power_meter", "module", "frequency", "host",
+	"cooling_device", "current", "humidity", "intrusion", "pci_device", "power_meter", "module", "frequency",
+	"event_log", "firmware", "leak_detector", "manager", "other_device", "outlet", "sensor", "system", "host",
 }
 
 // String is the value of the label hw_type.
@@ -100,6 +110,8 @@ const (
 	LogicalDiskUsage
 	LogicalDiskUtilization
 	LogicalDiskMembers
+	LogEntries
+	LogNewest
 	MemorySize
 	NetworkBandwidthLimit
 	NetworkBandwidthUtilization
@@ -112,6 +124,8 @@ const (
 	PowerSupplyLimit
 	PowerSupplyUtilization
 	PowerSupplyUsage
+	SensorValue
+	SensorLimit
 	TapeOperations
 	TemperatureNow
 	TemperatureLimit
@@ -230,6 +244,8 @@ var table = [...]row{
 	LogicalDiskUsage:            {"hw.logical_disk.usage", false, upDown, "By", false, "hw_logical_disk_raid_level hw_logical_disk_state", []Kind{LogicalDisk}, "Space that is used or free."},
 	LogicalDiskUtilization:      {"hw.logical_disk.utilization", false, gauge, "1", false, "hw_logical_disk_raid_level hw_logical_disk_state", []Kind{LogicalDisk}, "Space that is used or free, as a part of all."},
 	LogicalDiskMembers:          {"hw.logical_disk.members", true, upDown, "{disk}", false, "hw_member_state", []Kind{LogicalDisk}, "Disks or paths of the logical disk, by state."},
+	LogEntries:                  {"hw.log.entries", true, upDown, "{entry}", false, "", []Kind{EventLog}, "Entries that the log has."},
+	LogNewest:                   {"hw.log.newest_entry.timestamp", true, gauge, "s", false, "hw_severity", []Kind{EventLog}, "Time of the newest entry of that severity, in seconds since 1970."},
 	MemorySize:                  {"hw.memory.size", false, upDown, "By", false, "", []Kind{Memory}, "Size of the memory module."},
 	NetworkBandwidthLimit:       {"hw.network.bandwidth.limit", false, upDown, "By/s", false, "", []Kind{Network}, "Speed of the link."},
 	NetworkBandwidthUtilization: {"hw.network.bandwidth.utilization", false, gauge, "1", false, "", []Kind{Network}, "Part of the link's speed that is in use."},
@@ -242,6 +258,8 @@ var table = [...]row{
 	PowerSupplyLimit:            {"hw.power_supply.limit", false, upDown, "W", false, "hw_limit_type", []Kind{PowerSupply}, "Power that the supply can give."},
 	PowerSupplyUtilization:      {"hw.power_supply.utilization", false, gauge, "1", false, "", []Kind{PowerSupply}, "Part of the supply's power that is in use."},
 	PowerSupplyUsage:            {"hw.power_supply.usage", false, upDown, "W", false, "", []Kind{PowerSupply}, "Power that the supply gives at present."},
+	SensorValue:                 {"hw.sensor.value", true, gauge, "", false, "hw_sensor_unit hw_sensor_location", []Kind{Sensor}, "What the sensor measures, in the unit that the label names."},
+	SensorLimit:                 {"hw.sensor.limit", true, gauge, "", false, "hw_sensor_unit hw_sensor_location hw_limit_type", []Kind{Sensor}, "Value of the sensor that is a limit."},
 	TapeOperations:              {"hw.tape_drive.operations", false, counter, "{operation}", false, "hw_tape_drive_operation_type", []Kind{TapeDrive}, "Operations of the tape drive."},
 	TemperatureNow:              {"hw.temperature", false, gauge, "Cel", false, "hw_sensor_location", nil, "Temperature."},
 	TemperatureLimit:            {"hw.temperature.limit", false, gauge, "Cel", false, "hw_sensor_location hw_limit_type", nil, "Temperature that is a limit."},
