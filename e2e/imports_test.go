@@ -57,7 +57,7 @@ func importRules() []importRule {
 		{dir: "remotewrite/deadletter", ours: []string{"remotewrite"}},
 		{dir: "remotewrite/internal/testnet"},
 		{dir: "remotewrite", ours: []string{"meter", "wal"}, not: []string{"remotewrite/deadletter", "remotewrite/internal"}, tests: testnet, never: []string{promModule + "tsdb/wlog", promModule + "scrape"}},
-		{dir: "probes", ours: []string{"redact", "watchdog", "inputs/panics", "inputs/exposition", "inputs/pages"}},
+		{dir: "probes", ours: []string{"redact", "httpbound", "watchdog", "inputs/panics", "inputs/exposition", "inputs/pages"}},
 		{dir: "receivers", ours: []string{"redact", "httpbound", "watchdog", "inputs/panics", "inputs/exposition", "inputs/pages"}},
 		{dir: "inputs", ours: []string{"refs"}},
 		{dir: "inputs/panics"},

@@ -1,0 +1,191 @@
+package redfish
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/config"
+	"github.com/prometheus/common/model"
+
+	"hwsagent/probes/devices"
+	"hwsagent/redact"
+)
+
+// Config is one service to read. Every key but Target, Username and a password may be left out.
+type Config struct {
+	// Target is [https://]host[:port]. http:// is for services behind a tunnel of one's own: the password goes in clear.
+	Target   string        `yaml:"target"`
+	Username string        `yaml:"username"`
+	Password config.Secret `yaml:"password,omitempty"`
+	// PasswordFile has the password; it is read at each login.
+	PasswordFile string `yaml:"password_file,omitempty"`
+	// Auth is how to log in: [AuthAuto] if empty.
+	Auth string `yaml:"auth,omitempty"`
+	// TLSConfig is Prometheus' tls_config. TLS 1.2 is the least version without min_version.
+	TLSConfig config.TLSConfig `yaml:"tls_config,omitempty"`
+	// Fingerprint is the SHA-256 of the service's certificate in hexadecimal digits, with or without colons. Then that
+	// certificate is trusted and no other, whoever signed it and whatever names it has.
+	Fingerprint string `yaml:"fingerprint,omitempty"`
+	// OldTLS allows what controllers of about 2012 speak: TLS 1.0 and 1.1, and ciphers without forward secrecy.
+	OldTLS bool `yaml:"old_tls,omitempty"`
+	// RequestTimeout is how long one answer may take; [DefaultRequestTimeout] if 0.
+	RequestTimeout model.Duration `yaml:"request_timeout,omitempty"`
+	// InventoryInterval is after which time parts that seldom change are read again although nothing shows
+	// that they changed; [DefaultInventoryInterval] if 0.
+	InventoryInterval model.Duration `yaml:"inventory_interval,omitempty"`
+	// MaxRequests bounds the requests of a round; [DefaultMaxRequests] if 0.
+	MaxRequests int `yaml:"max_requests,omitempty"`
+}
+
+// CheckTarget judges the form of a target.
+func (c *Config) CheckTarget(target string) error {
+	_, err := parseTarget(target)
+	return err
+}
+
+// ForDevice is the configuration of one device of a list: a *Config with its target, and with the words of the device in
+// the paths of its secrets.
+func (c *Config) ForDevice(d devices.Device) (any, error) {
+	one := *c
+	one.Target = d.Target
+	for _, path := range []*string{&one.PasswordFile, &one.TLSConfig.CertFile, &one.TLSConfig.KeyFile, &one.TLSConfig.CAFile} {
+		var err error
+		if *path, err = d.Fill(*path); err != nil {
+			return nil, err
+		}
+	}
+	return &one, nil
+}
+
+// Ways to log in.
+const (
+	AuthAuto    = "auto"    // a session; where the service has none, or none left, HTTP basic authentication
+	AuthSession = "session" // a session only
+	AuthBasic   = "basic"   // a name and password with each request
+)
+
+// Defaults of [Config].
+const (
+	DefaultRequestTimeout    = 10 * time.Second
+	DefaultInventoryInterval = 5 * time.Minute
+	DefaultMaxRequests       = 2000
+)
+
+// FieldError is a mistake in one key of a [Config].
+type FieldError struct {
+	Key     string // dotted, below the probe's entry
+	Message string // what is wrong and what to do
+}
+
+// Error gives key and message.
+func (e *FieldError) Error() string { return e.Key + ": " + e.Message }
+
+// Validate reports every mistake at once, joined, each a [*FieldError].
+func (c *Config) Validate() error {
+	var errs []error
+	add := func(key, message string) { errs = append(errs, &FieldError{key, message}) }
+	base, err := parseTarget(c.Target)
+	if err != nil {
+		add("target", err.Error())
+	}
+	if c.Username == "" {
+		add("username", "is missing; a read-only account of the service is enough")
+	}
+	switch {
+	case c.Password != "" && c.PasswordFile != "":
+		add("password", "give password or password_file, not both")
+	case c.Password == "" && c.PasswordFile == "":
+		add("password_file", "is missing; name a file that has the password, or give password")
+	}
+	switch c.Auth {
+	case "", AuthAuto, AuthSession, AuthBasic:
+	default:
+		add("auth", fmt.Sprintf("%q is not auto, session or basic", c.Auth))
+	}
+	if err := c.TLSConfig.Validate(); err != nil {
+		add("tls_config", err.Error())
+	}
+	if c.Fingerprint != "" {
+		if _, err := c.fingerprint(); err != nil {
+			add("fingerprint", err.Error())
+		}
+		if t := c.TLSConfig; t.InsecureSkipVerify || t.CA != "" || t.CAFile != "" {
+			add("fingerprint", "trusts one certificate, so tls_config needs no CA and no insecure_skip_verify beside it")
+		}
+	}
+	if base != nil && base.Scheme == "http" && (c.Fingerprint != "" || c.OldTLS) {
+		add("target", "is plain http, so the keys of TLS have no effect; write https")
+	}
+	for _, d := range []struct {
+		key string
+		d   model.Duration
+	}{{"request_timeout", c.RequestTimeout}, {"inventory_interval", c.InventoryInterval}} {
+		if d.d < 0 {
+			add(d.key, "must not be negative")
+		}
+	}
+	if c.MaxRequests < 0 {
+		add("max_requests", "must not be negative")
+	}
+	return errors.Join(errs...)
+}
+
+// fingerprint is Fingerprint in bytes.
+func (c *Config) fingerprint() ([]byte, error) {
+	b, err := hex.DecodeString(strings.ReplaceAll(strings.TrimSpace(c.Fingerprint), ":", ""))
+	if err != nil || len(b) != 32 {
+		return nil, errors.New("is not a SHA-256 in 64 hexadecimal digits; hwsagent check shows that of the service's certificate")
+	}
+	return b, nil
+}
+
+func (c *Config) requestTimeout() time.Duration {
+	if c.RequestTimeout == 0 {
+		return DefaultRequestTimeout
+	}
+	return time.Duration(c.RequestTimeout)
+}
+
+func (c *Config) inventoryInterval() time.Duration {
+	if c.InventoryInterval == 0 {
+		return DefaultInventoryInterval
+	}
+	return time.Duration(c.InventoryInterval)
+}
+
+func (c *Config) maxRequests() int {
+	if c.MaxRequests == 0 {
+		return DefaultMaxRequests
+	}
+	return c.MaxRequests
+}
+
+// parseTarget is the service's address: scheme and host.
+func parseTarget(s string) (*url.URL, error) {
+	if s == "" {
+		return nil, errors.New("is missing; write host, host:port or https://host, as in 192.0.2.9")
+	}
+	text := s
+	if !strings.Contains(text, "://") {
+		if strings.Count(text, ":") > 1 && !strings.HasPrefix(text, "[") { // a bare IPv6 address
+			text = "[" + text + "]"
+		}
+		text = "https://" + text
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Host == "" || u.Hostname() == "":
+		return nil, fmt.Errorf("%q is not host, host:port or https://host", redact.URL(s))
+	case u.Scheme != "https" && u.Scheme != "http":
+		return nil, fmt.Errorf("%q: the scheme is https, or http behind a tunnel", redact.URL(s))
+	case u.User != nil:
+		return nil, errors.New("has a user in it; write username and password_file")
+	case strings.Trim(u.Path, "/") != "" && strings.Trim(u.Path, "/") != "redfish/v1", u.RawQuery != "", u.Fragment != "":
+		return nil, fmt.Errorf("%q has a path; the probe knows it: write the host alone", redact.URL(s))
+	}
+	return &url.URL{Scheme: u.Scheme, Host: u.Host}, nil
+}

@@ -1,0 +1,284 @@
+package redfish
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"hwsagent/probes/hw"
+)
+
+// mapper makes reports of a tree.
+type mapper struct {
+	tree    *tree
+	has     map[*node]map[quantity]bool // what a chassis tells by the newer schemas
+	sensors map[string]*node            // that were read, by sensorKey
+	claimed map[string]bool             // sensors whose reading a report has, by sensorKey
+	of      map[*node]*hw.Report        // of components
+	all     []*hw.Report
+	ids     map[string]bool // that are taken, with their kinds
+	disks   map[string]*node
+	host    *node // the chassis that is the whole machine; nil if none is
+	machine hw.Report
+}
+
+// reports are what a tree says: each reading and each health once. It changes nothing of the tree.
+func reports(t *tree) []hw.Report {
+	m := &mapper{tree: t, has: make(map[*node]map[quantity]bool), sensors: make(map[string]*node), claimed: make(map[string]bool),
+		of: make(map[*node]*hw.Report), ids: make(map[string]bool), disks: make(map[string]*node), host: wholeMachine(t)}
+	m.machine.Kind = hw.Host
+	for _, n := range t.nodes {
+		if c := n.chassis(); c != nil {
+			if m.has[c] == nil {
+				m.has[c] = make(map[quantity]bool)
+			}
+			tells(n, m.has[c])
+		}
+		if n.name == "sensor" {
+			m.sensors[n.path] = n
+		}
+	}
+	for _, n := range t.nodes {
+		if n.role.part && !n.gone() && !m.hidden(n) {
+			m.component(n)
+		}
+	}
+	m.readings()
+	out := make([]hw.Report, 0, len(m.all)+1)
+	for _, p := range m.all {
+		out = append(out, *p)
+	}
+	if len(m.machine.Readings) > 0 {
+		out = append(out, m.machine)
+	}
+	return out
+}
+
+// hidden reports whether n is told by the newer schemas, too.
+func (m *mapper) hidden(n *node) bool {
+	has := m.has[n.chassis()]
+	switch n.name {
+	case "oldTemperature":
+		return has[temperature]
+	case "oldFan":
+		return has[fanSpeed]
+	case "oldVoltage":
+		return has[voltage]
+	case "oldSupply":
+		return has[supply]
+	case "oldPower":
+		return has[power]
+	case "redundancy":
+		return statusOf(n.object) == 0 || n.parent.name == "thermal" && has[fanSpeed] || n.parent.name == "power" && has[supply]
+	}
+	return false
+}
+
+// wholeMachine is the one chassis that no other contains, or of several the one that a computer is in.
+func wholeMachine(t *tree) *node {
+	var roots, computers []*node
+	for _, n := range t.nodes {
+		if n.name != "chassis" || absent(n.object) {
+			continue
+		}
+		if path, ok := n.object.sub("Links.ContainedBy").link(); ok && t.byPath[path] != nil && path != n.path {
+			continue
+		}
+		roots = append(roots, n)
+		if len(n.object.list("Links.ComputerSystems")) > 0 {
+			computers = append(computers, n)
+		}
+	}
+	switch {
+	case len(roots) == 1:
+		return roots[0]
+	case len(computers) == 1:
+		return computers[0]
+	}
+	return nil
+}
+
+// component makes the report of a component, without the readings that sensors give.
+func (m *mapper) component(n *node) {
+	o := n.object
+	p := &hw.Report{Status: statusOf(o), Component: hw.Component{Kind: kindOf(n), Name: nameOf(n), Parent: m.parent(n), Facts: facts(n)}}
+	if p.ID = m.diskID(n); p.ID == "" {
+		if m.disks[n.path] != nil { // the same disk, found in another place
+			return
+		}
+		p.ID = n.id()
+	}
+	switch n.name {
+	case "drive":
+		p.Status = predicted(o, p.Status)
+	case "leakDetector":
+		p.Status = leakState(o, p.Status)
+	case "memory":
+		p.Status = p.Status.Join(healthOf(o.text("DIMMStatus")))
+	}
+	m.add(n, p)
+	m.values(n, o, p)
+	m.special(n, p)
+}
+
+// add takes in a report; n is nil for one that stands for no resource of its own.
+func (m *mapper) add(n *node, p *hw.Report) {
+	id := p.ID
+	for i := 2; m.ids[p.Kind.String()+" "+p.ID]; i++ {
+		p.ID = id + "#" + strconv.Itoa(i)
+	}
+	m.ids[p.Kind.String()+" "+p.ID] = true
+	m.all = append(m.all, p)
+	if n != nil {
+		m.of[n] = p
+	}
+}
+
+// parent is the ID of the component that n is a part of.
+func (m *mapper) parent(n *node) string {
+	if n.name == "chassis" {
+		if path, ok := n.object.sub("Links.ContainedBy").link(); ok && path != n.path && m.tree.byPath[path] != nil {
+			return m.tree.byPath[path].id()
+		}
+	}
+	if p := m.above(n); p != nil {
+		return p.ID
+	}
+	return ""
+}
+
+// above is the report of the nearest component above n.
+func (m *mapper) above(n *node) *hw.Report {
+	for up := n.parent; up != nil; up = up.parent {
+		if p := m.of[up]; p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+// diskID is the ID of a disk as the probes host and smart make it, "" of anything else. A disk that is found in two
+// collections has one report; two disks of one collection with one serial number keep their paths.
+func (m *mapper) diskID(n *node) string {
+	if n.name != "drive" {
+		return ""
+	}
+	wwn := ""
+	for _, i := range n.object.list("Identifiers") {
+		if f := i.text("DurableNameFormat"); strings.EqualFold(f, "NAA") && !strings.EqualFold(n.object.text("Protocol"), "NVMe") {
+			wwn = i.text("DurableName")
+		}
+	}
+	id := hw.DiskID(wwn, n.object.text("Model"), n.object.text("SerialNumber"))
+	if id == "" {
+		return ""
+	}
+	first := m.disks[id]
+	if first == nil {
+		m.disks[id] = n
+		return id
+	}
+	if first.object.text("Id") == n.object.text("Id") && collection(first.path) != collection(n.path) && !n.inline {
+		m.disks[n.path] = first
+	}
+	return ""
+}
+
+func collection(path string) string { return path[:max(0, strings.LastIndexByte(path, '/'))] }
+
+func kindOf(n *node) hw.Kind {
+	if n.name != "processor" {
+		return n.role.kind
+	}
+	switch typ := n.object.text("ProcessorType"); strings.ToUpper(typ) {
+	case "", "CPU":
+		return hw.CPU
+	case "GPU":
+		return hw.GPU
+	}
+	return hw.OtherDevice
+}
+
+func nameOf(n *node) string {
+	name := n.object.first("Name", "FanName", "DeviceName", "DeviceLocator", "Id")
+	if s := n.object.text("Id"); n.name == "processor" && strings.EqualFold(name, "Processor") && s != "" {
+		return s
+	}
+	if name != "" {
+		return name
+	}
+	last := n.id()[strings.LastIndexByte(n.id(), '/')+1:]
+	if n.inline { // the name of the property, too
+		return label(strings.ReplaceAll(strings.TrimPrefix(n.path, n.parent.path+"/"), "/", " "))
+	}
+	return last
+}
+
+// facts are what hw_component_info says of a resource.
+func facts(n *node) []string {
+	o := n.object
+	var out []string
+	for _, f := range []struct{ label, value string }{
+		{hw.Vendor, o.text("Manufacturer")}, {hw.Model, o.text("Model")}, {hw.Serial, o.text("SerialNumber")}, {hw.UUID, o.text("UUID")},
+		{hw.Firmware, o.first("FirmwareVersion", "FirmwareRevision", "Revision", "FirmwarePackageVersion")}, {hw.BIOS, o.text("BiosVersion")},
+		{hw.EnclosureType, o.text("ChassisType")}, {hw.MemoryType, o.text("MemoryDeviceType")}, {hw.PhysicalAddress, macAddress(o)},
+	} {
+		switch {
+		case f.label == hw.Firmware && n.name == "firmware":
+			f.value = o.text("Version")
+		case f.label == hw.Firmware && f.value == "" && n.name == "adapter":
+			if c := o.list("Controllers"); len(c) > 0 {
+				f.value = c[0].text("FirmwarePackageVersion")
+			}
+		}
+		if f.value != "" {
+			out = append(out, f.label, f.value)
+		}
+	}
+	if n.name == "drive" {
+		if kind := diskType(o); kind != "" {
+			out = append(out, hw.DiskType, kind)
+		}
+	}
+	return out
+}
+
+func macAddress(o object) string {
+	if s := o.first("MACAddress", "PermanentMACAddress", "MacAddress"); s != "" {
+		return strings.ToLower(s)
+	}
+	for _, path := range [...]string{"Ethernet.AssociatedMACAddresses", "AssociatedNetworkAddresses"} {
+		if all, _ := o.at(path).([]any); len(all) > 0 {
+			if s, ok := all[0].(string); ok {
+				return strings.ToLower(label(s))
+			}
+		}
+	}
+	return ""
+}
+
+func diskType(o object) string {
+	if strings.Contains(strings.ToLower(o.first("Protocol", "InterfaceType")), "nvme") {
+		return "nvme"
+	}
+	switch kind := strings.ToLower(o.text("MediaType")); kind {
+	case "hdd", "ssd":
+		return kind
+	}
+	return ""
+}
+
+// addOnce adds a reading unless the kind cannot have it, or the report has it already.
+func addOnce(p *hw.Report, metric hw.Metric, v float64, attributes ...string) bool {
+	if !metric.Allows(p.Kind, attributes) || slices.ContainsFunc(p.Readings, func(r hw.Reading) bool {
+		return r.Metric == metric && slices.Equal(r.Attributes, attributes)
+	}) {
+		return false
+	}
+	p.Add(metric, v, attributes...)
+	return true
+}
+
+// byLength compares keys so that a plain name comes before those that are made of it.
+func byLength(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }

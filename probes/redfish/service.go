@@ -1,0 +1,301 @@
+package redfish
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"hwsagent/probes/devices"
+)
+
+const (
+	maxCached    = 4 << 20  // bytes of resources that are kept between rounds
+	maxRoundSize = 64 << 20 // bytes of answers of a round
+	maxSlow      = 3        // answers that do not come in time, after which a round ends
+	// expansion asks for a collection with its members (DSP0266, "Query parameters for expand"): of what belongs to it, one level.
+	expansion    = "?$expand=.($levels=1)"
+	expansionAll = "?$expand=*($levels=1)"
+)
+
+// service is a source: resources by HTTP, with a memory of those that seldom change.
+type service struct {
+	config *Config
+	client *client
+	login  *login
+	now    func() time.Time
+
+	mu       sync.Mutex
+	cache    map[string]*kept
+	size     int // bytes of the cache's bodies
+	round    int
+	oldest   int    // what was read in rounds before this one is read again
+	expand   string // the query that expands; "" if the service cannot
+	plain    map[string]bool
+	requests int  // of this round
+	bytes    int  // of this round
+	slow     int  // answers of this round that did not come
+	answered bool // in this round, to credentials that it accepts
+}
+
+// kept is a resource that seldom changes, as the service sent it.
+type kept struct {
+	body  []byte
+	etag  string
+	at    time.Time
+	read  int // the round in which it was read
+	round int // in which it was last wanted
+}
+
+func newService(c *Config, pace *devices.Pace, now func() time.Time) (*service, error) {
+	cl, err := newClient(c, pace)
+	if err != nil {
+		return nil, err
+	}
+	return &service{config: c, client: cl, now: now, cache: make(map[string]*kept), plain: make(map[string]bool),
+		login: &login{config: c, client: cl, now: now, denied: make(map[string]bool)}}, nil
+}
+
+// reconnect reads the files of tls_config again. No request may be under way.
+func (s *service) reconnect() error {
+	c, err := newClient(s.config, s.client.pace)
+	if err != nil {
+		return err
+	}
+	s.client.close()
+	s.client, s.login.client = c, c
+	return nil
+}
+
+// begin begins a round.
+func (s *service) begin() {
+	s.login.begin()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.round++
+	s.requests, s.bytes, s.slow, s.answered = 0, 0, 0, false
+	for path, k := range s.cache {
+		if k.round < s.round-1 { // what nothing links to any more
+			s.size -= len(k.body)
+			delete(s.cache, path)
+		}
+	}
+}
+
+// stale implements source.
+func (s *service) stale() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.oldest = s.round
+}
+
+// read implements source.
+func (s *service) read(ctx context.Context, w want) (object, error) {
+	old := s.remembered(w.path)
+	if old != nil && s.young(old) {
+		return parse(old.body)
+	}
+	if query := s.expansion(w); query != "" {
+		o, err := s.get(ctx, w, w.path+query, old)
+		var status *statusError
+		switch {
+		case errors.As(err, &status), errors.Is(err, errLarge), o == nil && err == nil:
+			o, err = s.get(ctx, w, w.path, nil)
+			if err == nil && o != nil { // it was the query
+				s.mu.Lock()
+				s.plain[w.path] = true
+				if status != nil && (status.code == http.StatusBadRequest || status.code == http.StatusNotImplemented) {
+					s.expand = ""
+				}
+				s.mu.Unlock()
+			}
+		}
+		return o, err
+	}
+	o, err := s.get(ctx, w, w.path, old)
+	if w.path == rootPath && err == nil {
+		s.features(o)
+	}
+	return o, err
+}
+
+// features takes over which queries the service understands.
+func (s *service) features(root object) {
+	e := root.sub("ProtocolFeaturesSupported.ExpandQuery")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expand = ""
+	if yes, _ := e["NoLinks"].(bool); yes {
+		s.expand = expansion
+	} else if all, _ := e["ExpandAll"].(bool); all {
+		s.expand = expansionAll
+	}
+}
+
+func (s *service) expansion(w want) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !w.many || w.page > 0 || s.plain[w.path] || strings.Contains(w.path, "?") {
+		return ""
+	}
+	return s.expand
+}
+
+func (s *service) remembered(path string) *kept {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.cache[path]
+	if k != nil {
+		k.round = s.round
+	}
+	return k
+}
+
+func (s *service) young(k *kept) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now().Sub(k.at) < s.config.inventoryInterval() && k.read >= s.oldest
+}
+
+// statusError is an answer that is neither the resource nor that there is none.
+type statusError struct {
+	code  int
+	words string
+}
+
+func (e *statusError) Error() string {
+	text := fmt.Sprintf("status %d", e.code)
+	if e.words != "" {
+		text += " (" + e.words + ")"
+	}
+	if e.code == http.StatusForbidden {
+		text += ": this account may not read it"
+	}
+	return text
+}
+
+// get asks for a resource; nil if there is none.
+func (s *service) get(ctx context.Context, w want, path string, old *kept) (object, error) {
+	r, err := s.authorized(ctx, path, old)
+	if err != nil {
+		return nil, s.count(err)
+	}
+	s.mu.Lock()
+	s.answered = true
+	s.bytes += len(r.body)
+	over := s.bytes > maxRoundSize
+	s.mu.Unlock()
+	switch {
+	case over:
+		return nil, &fatalError{fmt.Errorf("the answers of this round are larger than %d MiB", maxRoundSize>>20), devices.Protocol}
+	case r.status == http.StatusNotModified && old != nil:
+		s.keep(w.path, &kept{body: old.body, etag: old.etag})
+		return parse(old.body)
+	case r.status == http.StatusNotFound, r.status == http.StatusGone, r.status == http.StatusMethodNotAllowed:
+		return nil, nil
+	case r.status != http.StatusOK:
+		return nil, &statusError{r.status, strings.TrimSpace(said(r.body) + redirected(r))}
+	}
+	o, err := parse(r.body)
+	if err != nil {
+		return nil, fmt.Errorf("read the JSON: %w", err)
+	}
+	if roles[w.role].seldom || bare(o) {
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, r.body); err == nil {
+			s.keep(w.path, &kept{body: bytes.Clone(compact.Bytes()), etag: r.header.Get("ETag")})
+		}
+	}
+	return o, nil
+}
+
+// bare reports whether an object is a collection of links alone.
+func bare(o object) bool {
+	members, ok := o["Members"].([]any)
+	for _, v := range members {
+		if m, isObject := v.(map[string]any); !isObject || whole(m) {
+			return false
+		}
+	}
+	return ok
+}
+
+// authorized sends a GET with credentials, and once more after a session ended.
+func (s *service) authorized(ctx context.Context, path string, old *kept) (*reply, error) {
+	if path == rootPath {
+		path += "/"
+	}
+	for {
+		s.mu.Lock()
+		s.requests++
+		over := s.requests > s.config.maxRequests()
+		s.mu.Unlock()
+		if over {
+			return nil, &fatalError{fmt.Errorf("more than %d requests in this round; max_requests allows more", s.config.maxRequests()), ""}
+		}
+		set, number, err := s.login.credentials(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r, err := s.client.send(ctx, http.MethodGet, path, nil, func(h http.Header) {
+			set(h)
+			if old != nil && old.etag != "" {
+				h.Set("If-None-Match", old.etag)
+			}
+		})
+		switch {
+		case err != nil:
+			return nil, err
+		case r.status != http.StatusUnauthorized:
+			if path != rootPath+"/" { // which needs none, so it says nothing about them
+				s.login.works(number)
+			}
+			return r, nil
+		}
+		if err := s.login.rejected(ctx, number, path, r); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// count makes an error fatal once too many answers did not come.
+func (s *service) count(err error) error {
+	var slow *slowError
+	if !errors.As(err, &slow) {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.slow++; s.slow >= maxSlow {
+		return &fatalError{fmt.Errorf("%d requests of this round had %w", s.slow, slow), devices.NoAnswer}
+	}
+	return err
+}
+
+// keep remembers a resource, while there is room.
+func (s *service) keep(path string, k *kept) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old := s.cache[path]; old != nil {
+		s.size -= len(old.body)
+		delete(s.cache, path)
+	}
+	if s.size+len(k.body) > maxCached {
+		return
+	}
+	k.at, k.read, k.round = s.now(), s.round, s.round
+	s.cache[path] = k
+	s.size += len(k.body)
+}
+
+// cost is what the round has cost so far, and whether the service has answered in it.
+func (s *service) cost() (requests, bytes int, answered bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.requests, s.bytes, s.answered
+}

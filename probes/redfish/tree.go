@@ -1,0 +1,271 @@
+package redfish
+
+import (
+	"strconv"
+	"strings"
+
+	"hwsagent/probes/hw"
+)
+
+const (
+	maxPages = 64     // of one collection
+	maxNodes = 20_000 // of one service
+)
+
+// tree is what one round has read of a service, and what is still to be read.
+type tree struct {
+	nodes    []*node          // in the order in which they were found
+	byPath   map[string]*node // those
+	seen     map[string]bool  // paths that were asked for or found, pages of collections included
+	deferred []want           // fallbacks
+	endless  string           // a collection with too many pages
+}
+
+// node is a resource, or a part of one that is a component.
+type node struct {
+	path   string // of a part: that of the resource, the property and the part's key
+	role   *role
+	name   string // of the role
+	object object
+	parent *node // whose link led here; nil for the root
+	inline bool
+}
+
+// want is a resource to read.
+type want struct {
+	path   string
+	role   string
+	parent *node
+	many   bool
+	page   int
+	when   fallback
+}
+
+func newTree() *tree {
+	t := &tree{byPath: make(map[string]*node), seen: make(map[string]bool)}
+	t.seen[rootPath] = true
+	return t
+}
+
+// place takes in what was read for w, and returns what is to be read next because of it.
+func (t *tree) place(w want, o object) []want {
+	if strings.HasPrefix(o.text("@odata.type"), "#Sensor.") { // behind a link that should lead elsewhere
+		w.role = "sensor"
+	}
+	r := roles[w.role]
+	members, isCollection := o["Members"].([]any)
+	if !isCollection || r.leaf && r.attached {
+		return t.add(&node{path: w.path, role: r, name: w.role, object: o, parent: w.parent})
+	}
+	next := t.targets(members, want{role: w.role, parent: w.parent})
+	more, ok := o["Members@odata.nextLink"].(string)
+	if !ok {
+		more, ok = o["@odata.nextLink"].(string)
+	}
+	if path, valid := resourcePath(more); ok && valid && !t.seen[path] {
+		if w.page+1 == maxPages {
+			t.endless = w.path
+			return next
+		}
+		t.seen[path] = true
+		next = append(next, want{path: path, role: w.role, parent: w.parent, page: w.page + 1})
+	}
+	return next
+}
+
+// targets are what links, or objects in the place of links, lead to. w has what they have in common.
+func (t *tree) targets(links []any, w want) []want {
+	var next []want
+	for _, v := range links {
+		o, _ := v.(map[string]any)
+		path, ok := object(o).link()
+		if !ok || t.seen[path] {
+			continue
+		}
+		t.seen[path] = true
+		w.path = path
+		if whole(o) {
+			next = append(next, t.place(w, o)...)
+		} else {
+			next = append(next, w)
+		}
+	}
+	return next
+}
+
+// whole reports whether an object in the place of a link is the resource itself.
+func whole(o object) bool {
+	for _, key := range [...]string{"Id", "@odata.type", "Status", "Members"} {
+		if _, ok := o[key]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// add takes in a resource, its parts, and returns what it links to.
+func (t *tree) add(n *node) []want {
+	if len(t.nodes) >= maxNodes || t.byPath[n.path] != nil {
+		return nil
+	}
+	t.nodes = append(t.nodes, n)
+	t.byPath[n.path] = n
+	if n.role.leaf || n.role.part && absent(n.object) {
+		return nil
+	}
+	var next []want
+	for i := range n.role.follow {
+		f := &n.role.follow[i]
+		if f.unless != "" && n.object.at(f.unless) != nil {
+			continue
+		}
+		if f.inline {
+			t.parts(n, f)
+			continue
+		}
+		links, ok := n.object.at(f.property).([]any)
+		if !ok {
+			links = []any{n.object.at(f.property)}
+		}
+		w := want{role: f.role, parent: n, many: f.many, when: f.fallback}
+		if f.fallback == always {
+			next = append(next, t.targets(links, w)...)
+			continue
+		}
+		for _, v := range links {
+			o, _ := v.(map[string]any)
+			if path, ok := object(o).link(); ok {
+				w.path = path
+				t.deferred = append(t.deferred, w)
+			}
+		}
+	}
+	return next
+}
+
+// parts takes in the objects of an array that are components of their own. Each has a key that does not depend on its
+// place in the array, if the service gives any: a part that is taken out changes nothing for the others.
+func (t *tree) parts(n *node, f *follow) {
+	all := n.object.list(f.property)
+	for i, o := range all {
+		key := f.property + "/" + partKey(o, i, all)
+		t.add(&node{path: n.path + "/" + key, role: roles[f.role], name: f.role, object: o, parent: n, inline: true})
+	}
+}
+
+// partKey is a sensor number, or a MemberId that is more than a count, or a name that no other part has, or else the
+// part's place.
+func partKey(o object, place int, all []object) string {
+	number, _ := o.number("SensorNumber")
+	id, name := o.text("MemberId"), o.first("Name", "FanName", "DeviceName", "GroupName")
+	same := func(of func(object) string) bool {
+		mine, n := of(o), 0
+		for _, other := range all {
+			if of(other) == mine {
+				n++
+			}
+		}
+		return n > 1
+	}
+	switch {
+	case number > 0 && !same(func(p object) string { return p.text("SensorNumber") }):
+		return "sensor " + strconv.FormatFloat(number, 'f', -1, 64)
+	case id != "" && strings.Trim(id, "0123456789") != "" && !same(func(p object) string { return p.text("MemberId") }):
+		return id
+	case name != "" && !same(func(p object) string { return p.first("Name", "FanName", "DeviceName", "GroupName") }):
+		return name
+	}
+	return strconv.Itoa(place)
+}
+
+// fallbacks returns those that are due, once all else is read.
+func (t *tree) fallbacks() []want {
+	var next []want
+	has := make(map[*node]map[quantity]bool)
+	adapters, drives := false, false
+	for _, n := range t.nodes {
+		adapters = adapters || n.name == "port"
+		drives = drives || n.name == "drive"
+		if c := n.chassis(); c != nil {
+			if has[c] == nil {
+				has[c] = make(map[quantity]bool)
+			}
+			tells(n, has[c])
+		}
+	}
+	for _, w := range t.deferred {
+		told := has[w.parent]
+		due := false
+		switch w.when {
+		case noThermal:
+			due = !told[temperature] || !told[fanSpeed]
+		case noPower:
+			due = !told[power] || !told[voltage] || !told[supply]
+		case noAdapters:
+			due = !adapters
+		case noNewDrives:
+			due = !drives
+		}
+		if due && !t.seen[w.path] {
+			t.seen[w.path] = true
+			next = append(next, w)
+		}
+	}
+	t.deferred = nil
+	return next
+}
+
+// chassis is the chassis that n is in; nil if it is in none.
+func (n *node) chassis() *node {
+	for ; n != nil; n = n.parent {
+		if n.name == "chassis" {
+			return n
+		}
+	}
+	return nil
+}
+
+// owner is the nearest component above n, or n itself; nil if there is none.
+func (n *node) owner() *node {
+	for ; n != nil; n = n.parent {
+		if n.role.part {
+			return n
+		}
+	}
+	return nil
+}
+
+// gone reports whether n, or what it is a part of, is absent.
+func (n *node) gone() bool {
+	for ; n != nil; n = n.parent {
+		if n.role.part && absent(n.object) {
+			return true
+		}
+	}
+	return false
+}
+
+// id is the hw_id of what n stands for, by its path.
+func (n *node) id() string { return pathID(n.path) }
+
+func pathID(path string) string {
+	return label(strings.TrimPrefix(strings.TrimPrefix(path, rootPath), "/"))
+}
+
+// health is what systems, chassis and storage say of the health of all that they have: a line for each, and whether one
+// of them is not well.
+func (t *tree) health() (lines []string, ill bool) {
+	for _, n := range t.nodes {
+		if n.name != "system" && n.name != "chassis" && n.name != "storage" {
+			continue
+		}
+		own, all := n.object.text("Status.Health"), n.object.first("Status.HealthRollup", "Status.HealthRollUp")
+		lines = append(lines, n.path+" "+own+" "+all)
+		for _, word := range [...]string{own, all} {
+			if h := healthOf(word); h != 0 && h != hw.OK {
+				ill = true
+			}
+		}
+	}
+	return lines, ill
+}

@@ -1,0 +1,196 @@
+package redfish
+
+import (
+	"strings"
+	"time"
+
+	"hwsagent/probes/hw"
+)
+
+// value is a number of a resource that is a reading of its component.
+type value struct {
+	path       string
+	metric     hw.Metric
+	scale      float64
+	attributes []string
+}
+
+var (
+	highest     = []string{"hw_limit_type", "max"}
+	received    = []string{"network_io_direction", "receive"}
+	transmitted = []string{"network_io_direction", "transmit"}
+	remaining   = []string{"hw_physical_disk_state", "remaining"}
+	input       = []string{"hw_sensor_location", "input"}
+)
+
+func kindOfError(kind string, more ...string) []string {
+	return append([]string{"error_type", kind}, more...)
+}
+
+// values are the numbers of the component in the resources of each role, and in those attached to them. Of
+// several for one reading the first that is there counts. Below Oem stands what a vendor's own schemas have: Dell's, HPE's
+// (and Hp's before), Lenovo's, Supermicro's, NVIDIA's.
+var values = map[string][]value{
+	"": {{"PowerLimitWatts.SetPoint", hw.PowerLimit, 1, highest}},
+	"processor": {
+		{"OperatingSpeedMHz", hw.CPUSpeed, 1e6, nil}, {"AverageFrequencyMHz", hw.CPUSpeed, 1e6, nil}, {"Oem.Lenovo.CurrentClockSpeedMHz", hw.CPUSpeed, 1e6, nil},
+		{"MaxSpeedMHz", hw.CPUSpeedLimit, 1e6, highest}, {"MaxTDPWatts", hw.PowerLimit, 1, highest}, {"TDPWatts", hw.PowerLimit, 1, highest},
+		{"TemperatureCelsius", hw.TemperatureNow, 1, nil}, {"ConsumedPowerWatt", hw.Power, 1, nil},
+		{"CacheMetricsTotal.LifeTime.CorrectableECCErrorCount", hw.Errors, 1, kindOfError("corrected")}, {"CacheMetricsTotal.LifeTime.UncorrectableECCErrorCount", hw.Errors, 1, kindOfError("uncorrected")},
+		{"CorrectableCoreErrorCount", hw.Errors, 1, kindOfError("core_corrected")}, {"UncorrectableCoreErrorCount", hw.Errors, 1, kindOfError("core_uncorrected")},
+		{"CorrectableOtherErrorCount", hw.Errors, 1, kindOfError("other_corrected")}, {"UncorrectableOtherErrorCount", hw.Errors, 1, kindOfError("other_uncorrected")},
+		{"PCIeErrors.CorrectableErrorCount", hw.Errors, 1, kindOfError("pcie_correctable")}, {"PCIeErrors.NonFatalErrorCount", hw.Errors, 1, kindOfError("pcie_nonfatal")}, {"PCIeErrors.FatalErrorCount", hw.Errors, 1, kindOfError("pcie_fatal")},
+		{"MemorySummary.TotalMemorySizeMiB", hw.GPUMemoryLimit, 1 << 20, nil},
+		{"Oem.Nvidia.SMUtilizationPercent", hw.GPUUtilization, 0.01, []string{"hw_gpu_task", "general"}}, {"Oem.Nvidia.NVDecUtilizationPercent", hw.GPUUtilization, 0.01, []string{"hw_gpu_task", "decoder"}},
+		{"Oem.Nvidia.PCIeRXBytes", hw.GPUIO, 1, received}, {"Oem.Nvidia.PCIeTXBytes", hw.GPUIO, 1, transmitted},
+	},
+	"memory": {
+		{"CapacityMiB", hw.MemorySize, 1 << 20, nil}, {"SizeMB", hw.MemorySize, 1 << 20, nil},
+		{"LifeTime.CorrectableECCErrorCount", hw.Errors, 1, kindOfError("corrected")}, {"LifeTime.UncorrectableECCErrorCount", hw.Errors, 1, kindOfError("uncorrected")},
+		{"CorrectedVolatileErrorCount", hw.Errors, 1, kindOfError("volatile_corrected")}, {"CorrectedPersistentErrorCount", hw.Errors, 1, kindOfError("persistent_corrected")},
+	},
+	"drive": {
+		{"CapacityBytes", hw.DiskSize, 1, nil}, {"CapacityMiB", hw.DiskSize, 1 << 20, nil}, {"PredictedMediaLifeLeftPercent", hw.DiskEndurance, 0.01, remaining},
+		{"Oem.Supermicro.Temperature", hw.TemperatureNow, 1, nil}, {"Oem.Hpe.CurrentTemperatureCelsius", hw.TemperatureNow, 1, nil}, {"CurrentTemperatureCelsius", hw.TemperatureNow, 1, nil},
+		{"NVMeSMART.CompositeTemperatureCelsius", hw.TemperatureNow, 1, nil}, {"NVMeSMART.MediaAndDataIntegrityErrors", hw.Errors, 1, kindOfError("media")},
+		{"UncorrectableIOReadErrorCount", hw.Errors, 1, kindOfError("read")}, {"UncorrectableIOWriteErrorCount", hw.Errors, 1, kindOfError("write")},
+		{"CorrectableIOReadErrorCount", hw.Errors, 1, kindOfError("read_corrected")}, {"CorrectableIOWriteErrorCount", hw.Errors, 1, kindOfError("write_corrected")},
+		{"BadBlockCount", hw.Errors, 1, kindOfError("bad_block")},
+	},
+	"supply": {
+		{"PowerCapacityWatts", hw.PowerSupplyLimit, 1, highest}, {"CapacityWatts", hw.PowerSupplyLimit, 1, highest},
+		{"PowerOutputWatts", hw.PowerSupplyUsage, 1, nil}, {"LastPowerOutputWatts", hw.PowerSupplyUsage, 1, nil}, {"Oem.Hpe.AveragePowerOutputWatts", hw.PowerSupplyUsage, 1, nil},
+		{"PowerInputWatts", hw.Power, 1, nil}, {"LineInputVoltage", hw.VoltageNow, 1, input},
+	},
+	"battery": {{"DischargeCycles", hw.BatteryCycles, 1, nil}},
+	"fan":     {{"RatedSpeedRPM", hw.FanSpeedLimit, 1, highest}},
+	"port": {
+		{"CurrentSpeedGbps", hw.NetworkBandwidthLimit, 1e9 / 8, nil}, {"CurrentLinkSpeedMbps", hw.NetworkBandwidthLimit, 1e6 / 8, nil}, {"SpeedMbps", hw.NetworkBandwidthLimit, 1e6 / 8, nil},
+		{"RXBytes", hw.NetworkIO, 1, received}, {"TXBytes", hw.NetworkIO, 1, transmitted},
+		{"Networking.RXFrames", hw.NetworkPackets, 1, received}, {"Networking.TXFrames", hw.NetworkPackets, 1, transmitted},
+		{"RXErrors", hw.Errors, 1, kindOfError("packet", received...)}, {"TXErrors", hw.Errors, 1, kindOfError("packet", transmitted...)},
+		{"Networking.RXDiscards", hw.Errors, 1, kindOfError("discard", received...)}, {"Networking.TXDiscards", hw.Errors, 1, kindOfError("discard", transmitted...)},
+	},
+	"outlet":   {{"RatedCurrentAmps", hw.CurrentLimit, 1, highest}},
+	"oldPower": {{"PowerLimit.LimitInWatts", hw.PowerLimit, 1, highest}},
+}
+
+// likeRole are roles whose numbers are those of another one.
+var likeRole = map[string]string{"oldSupply": "supply", "ethernet": "port"}
+
+// positive reports whether a metric says nothing where it is 0: a size or a limit that is not known.
+func positive(m hw.Metric) bool {
+	switch m {
+	case hw.MemorySize, hw.DiskSize, hw.CPUSpeed, hw.CPUSpeedLimit, hw.PowerLimit, hw.PowerSupplyLimit, hw.NetworkBandwidthLimit, hw.GPUMemoryLimit, hw.FanSpeedLimit, hw.CurrentLimit:
+		return true
+	}
+	return false
+}
+
+// values adds the numbers of o, which is n or attached to it, to n's report.
+func (m *mapper) values(n *node, o object, p *hw.Report) {
+	name := n.name
+	if like := likeRole[name]; like != "" {
+		name = like
+	}
+	for _, list := range [...][]value{values[name], values[""]} {
+		for i := range list {
+			v := &list[i]
+			if x, ok := o.number(v.path); ok && (x >= 0 || v.metric == hw.TemperatureNow) && !(positive(v.metric) && x == 0) {
+				addOnce(p, v.metric, x*v.scale, v.attributes...)
+			}
+		}
+	}
+	switch strings.ToLower(o.text("LinkStatus")) {
+	case "linkup", "up":
+		addOnce(p, hw.NetworkUp, 1)
+	case "linkdown", "down", "nolink", "starting", "training":
+		addOnce(p, hw.NetworkUp, 0)
+	}
+	if v, ok := o.number("SSDEnduranceUtilizationPercentage"); ok && p.Kind == hw.PhysicalDisk { // what is used, of iLO
+		addOnce(p, hw.DiskEndurance, max(0, 1-v/100), remaining...)
+	}
+	if p.Kind == hw.LogicalDisk {
+		m.volume(o, p)
+	}
+	if n.name == "memory" {
+		for alarm := range o.sub("HealthData.AlarmTrips") {
+			if on, _ := o.at("HealthData.AlarmTrips." + alarm).(bool); on {
+				p.Status = p.Status.Join(hw.Degraded)
+			}
+		}
+	}
+}
+
+func (m *mapper) volume(o object, p *hw.Report) {
+	level := []string{"hw_logical_disk_raid_level", o.first("RAIDType", "Raid", "VolumeType")}
+	for _, size := range [...]struct {
+		path  string
+		scale float64
+	}{{"CapacityBytes", 1}, {"Capacity.Data.AllocatedBytes", 1}, {"CapacityMiB", 1 << 20}} {
+		if v, ok := o.number(size.path); ok && v > 0 {
+			addOnce(p, hw.LogicalDiskLimit, v*size.scale, level...)
+		}
+	}
+	if v, ok := o.number("Capacity.Data.ConsumedBytes"); ok {
+		addOnce(p, hw.LogicalDiskUsage, v, append(level, "hw_logical_disk_state", "used")...)
+	}
+}
+
+// special adds what only components of one role have.
+func (m *mapper) special(n *node, p *hw.Report) {
+	o := n.object
+	switch n.name {
+	case "chassis":
+		if s := o.text("PhysicalSecurity.IntrusionSensor"); s != "" {
+			st := hw.Failed
+			if strings.EqualFold(s, "Normal") {
+				st = hw.OK
+			}
+			m.add(nil, &hw.Report{Status: st, Component: hw.Component{Kind: hw.Intrusion, ID: p.ID + "/PhysicalSecurity", Name: p.Name + " intrusion sensor", Parent: p.ID}})
+		}
+	case "storage":
+		if b := o.sub("Oem.Dell.DellControllerBattery"); b != nil {
+			m.add(nil, &hw.Report{Status: healthOf(b.text("PrimaryStatus")), Component: hw.Component{Kind: hw.Battery, ID: p.ID + "/DellControllerBattery", Name: b.first("Name", "Id"), Parent: p.ID}})
+		}
+	case "oldPower":
+		v, ok := o.number("PowerConsumedWatts")
+		if !ok {
+			v, ok = o.number("Oem.Hp.PowerConsumedWatts")
+		}
+		switch {
+		case !ok:
+		case m.host != nil && n.chassis() == m.host && addOnce(&m.machine, hw.HostPower, v, "hw_quality", "measured"):
+		default:
+			addOnce(p, hw.Power, v)
+		}
+	case "oldTemperature", "oldFan", "oldVoltage":
+		m.oldSensor(n, p)
+	}
+}
+
+// severities are the words of the schema LogEntry.
+var severities = map[string]string{"ok": "ok", "warning": "warning", "critical": "critical"}
+
+// entries adds what a log has: how many entries, and when the newest of each severity was made, among those
+// that the service's first answer shows.
+func entries(o object, p *hw.Report) {
+	members := o.list("Members")
+	n, ok := o.number("Members@odata.count")
+	if !ok {
+		n = float64(len(members))
+	}
+	addOnce(p, hw.LogEntries, n)
+	newest := make(map[string]time.Time)
+	for _, e := range members {
+		at, err := time.Parse(time.RFC3339, e.text("Created"))
+		if s := severities[strings.ToLower(e.text("Severity"))]; err == nil && s != "" && at.After(newest[s]) {
+			newest[s] = at
+		}
+	}
+	for _, s := range [...]string{"ok", "warning", "critical"} {
+		if at := newest[s]; !at.IsZero() {
+			addOnce(p, hw.LogNewest, float64(at.UnixMilli())/1000, "hw_severity", s)
+		}
+	}
+}

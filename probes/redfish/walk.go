@@ -1,0 +1,151 @@
+package redfish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"hwsagent/inputs/panics"
+	"hwsagent/probes/devices"
+)
+
+const (
+	atOnce    = 2             // requests to one service: many controllers answer one at a time
+	maxLevels = maxPages + 24 // links from the root
+)
+
+// source gives resources. It is safe for concurrent use.
+type source interface {
+	// read gives the resource of w, nil if there is none. An error that is a [*fatalError] ends the round.
+	read(ctx context.Context, w want) (object, error)
+	// stale says that what was read earlier must be read again.
+	stale()
+}
+
+// fatalError is one after which further requests of the round make no sense.
+type fatalError struct {
+	err error
+	why devices.Reason
+}
+
+func (e *fatalError) Error() string { return e.err.Error() }
+func (e *fatalError) Unwrap() error { return e.err }
+
+// answer is what came of one want.
+type answer struct {
+	object object
+	err    error
+}
+
+// walker reads a service.
+type walker struct {
+	source source
+	guard  *panics.Guard
+	// changed decides by what [tree.health] says of systems, chassis and storage whether the rest must be read anew.
+	changed func(lines []string, ill bool) bool
+}
+
+// walk reads the service from its root. The tree has what was read also when there is an error; an error of one
+// resource costs that resource and what only it links to.
+func (w *walker) walk(ctx context.Context) (*tree, error) {
+	t := newTree()
+	next := []want{{path: rootPath, role: "root"}}
+	var failed failures
+	asked, told := false, 0
+	for level := 0; len(next) > 0; level++ {
+		if level == maxLevels {
+			failed.add(fmt.Errorf("the links go further than %d levels from the root: the rest was not read", maxLevels))
+			break
+		}
+		answers := w.fetch(ctx, next)
+		var found []want
+		for i, a := range answers {
+			var fatal *fatalError
+			switch {
+			case errors.As(a.err, &fatal):
+				failed.add(a.err)
+				return t, failed.error()
+			case a.err != nil:
+				failed.add(fmt.Errorf("%s: %w", next[i].path, a.err))
+			case a.object != nil:
+				found = append(found, t.place(next[i], a.object)...)
+			}
+		}
+		if lines, ill := t.health(); !asked && len(lines) > told { // each time there are more of them, they may show more
+			told = len(lines)
+			if asked = w.changed(lines, ill); asked {
+				w.source.stale()
+			}
+		}
+		if len(found) == 0 {
+			found = t.fallbacks()
+		}
+		next = found
+	}
+	if t.endless != "" {
+		failed.add(fmt.Errorf("%s has more than %d pages: the rest was not read", t.endless, maxPages))
+	}
+	return t, failed.error()
+}
+
+// fetch reads several resources, atOnce at a time, and returns the answers in their order.
+func (w *walker) fetch(ctx context.Context, all []want) []answer {
+	answers := make([]answer, len(all))
+	if len(all) == 1 {
+		answers[0].object, answers[0].err = w.source.read(ctx, all[0])
+		return answers
+	}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	next, over := 0, false
+	take := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		if over || next == len(all) {
+			return -1
+		}
+		next++
+		return next - 1
+	}
+	for range min(atOnce, len(all)) {
+		wg.Go(func() {
+			for i := take(); i >= 0; i = take() {
+				if err := w.guard.Run(func() { answers[i].object, answers[i].err = w.source.read(ctx, all[i]) }); err != nil {
+					answers[i].err = err
+				}
+				var fatal *fatalError
+				if errors.As(answers[i].err, &fatal) {
+					mu.Lock()
+					over = true
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return answers
+}
+
+// failures are the errors of a round: a few in full, the rest as a count.
+type failures struct {
+	some []error
+	more int
+}
+
+const maxShown = 4
+
+func (f *failures) add(err error) {
+	if len(f.some) == maxShown {
+		f.more++
+		return
+	}
+	f.some = append(f.some, err)
+}
+
+func (f *failures) error() error {
+	if f.more > 0 {
+		return errors.Join(append(f.some, fmt.Errorf("and %d more", f.more))...)
+	}
+	return errors.Join(f.some...)
+}
