@@ -15,13 +15,14 @@ import (
 	"hwsagent/probes/ipmi"
 	"hwsagent/probes/nut"
 	"hwsagent/probes/nvidia"
+	"hwsagent/probes/redfish"
 	"hwsagent/probes/smart"
 	"hwsagent/probes/snmp"
 	"hwsagent/probes/textfile"
 )
 
 // probeTypes are the types of probes, as they are written in agent.yaml.
-var probeTypes = []string{"canary", "exec", "host", "ipmi", "nut", "nvidia", "self", "smart", "snmp", "textfile"}
+var probeTypes = []string{"canary", "exec", "host", "ipmi", "nut", "nvidia", "redfish", "self", "smart", "snmp", "textfile"}
 
 // newSettings makes an empty configuration of a probe type, or nil for an unknown
 // type.
@@ -39,6 +40,8 @@ func newSettings(probeType string) any {
 		return new(nut.Config)
 	case "nvidia":
 		return new(nvidia.Config)
+	case "redfish":
+		return new(redfish.Config)
 	case "self":
 		return new(SelfConfig)
 	case "smart":

@@ -22,6 +22,7 @@ import (
 	"hwsagent/probes/ipmi"
 	"hwsagent/probes/nut"
 	"hwsagent/probes/nvidia"
+	"hwsagent/probes/redfish"
 	"hwsagent/probes/self"
 	"hwsagent/probes/smart"
 	"hwsagent/probes/snmp"
@@ -48,6 +49,8 @@ func newProbe(c *ProbeConfig, own prometheus.Gatherer, logger *slog.Logger, guar
 		return nut.New(*s, paces.For(cmp.Or(c.Job, c.Name), &c.Devices))
 	case *nvidia.Config:
 		return nvidia.New(*s, guard)
+	case *redfish.Config:
+		return redfish.New(*s, paces.For(cmp.Or(c.Job, c.Name), &c.Devices), guard)
 	case *smart.Config:
 		return smart.New(*s, guard)
 	case *snmp.Config:
