@@ -16,7 +16,7 @@ func checkModules(c *Config) (steps []Step) {
 		p := &c.Probes[i]
 		s, ok := p.Settings.(*snmp.Config)
 		job := cmp.Or(p.Job, p.Name)
-		if !ok || !p.Enabled || len(s.ConfigFiles)+len(s.Definitions) == 0 || seen[job] { // the devices of a list are one
+		if !ok || !p.Enabled || len(s.ConfigFiles)+len(s.Definitions) == 0 && s.Auth.Version != 1 || seen[job] { // the devices of a list are one
 			continue
 		}
 		seen[job] = true

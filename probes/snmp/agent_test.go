@@ -39,6 +39,12 @@ func newFakeAgent(t testing.TB, tree ...gosnmp.SnmpPDU) *fakeAgent {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return newFakeAgentAt(t, conn, tree...)
+}
+
+// newFakeAgentAt answers at conn.
+func newFakeAgentAt(t testing.TB, conn net.PacketConn, tree ...gosnmp.SnmpPDU) *fakeAgent {
+	t.Helper()
 	a := &fakeAgent{conn: conn, done: make(chan struct{})}
 	a.tree = append(tree, pdu("1.3.6.1.2.1.1.3.0", gosnmp.TimeTicks, uint32(4711)))
 	slices.SortFunc(a.tree, func(x, y gosnmp.SnmpPDU) int { return mustOID(x.Name).compare(mustOID(y.Name)) })

@@ -85,6 +85,9 @@ func planWith(c *Config, load func(dirs ...string) (*library.Library, error)) (*
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
+	if p.auth.version() == 1 {
+		p.notes = append(p.notes, missingInV1(p.modules)...)
+	}
 	return p, nil
 }
 

@@ -26,6 +26,7 @@ type Probe struct {
 	hide    *redact.Holder
 	version string
 	contact devices.Contact
+	uptimes uptimes
 }
 
 // Plans makes probes that share what they read of files, and the modules: those of devices that
@@ -139,14 +140,18 @@ func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 
 func (p *Probe) collect(ctx context.Context, r *probes.Round) error {
 	defer p.contact.Report(r)
+	defer p.uptimes.report(r)
 	start := time.Now()
 	if err := p.contact.Wait(start); err != nil {
 		return err
 	}
-	err := p.greet(ctx)
+	up, err := p.greet(ctx)
 	p.note(start, err)
 	if err != nil {
 		return err
+	}
+	if up != nil && p.uptimes.note(*up, start) {
+		p.log.Info("The device has restarted", "device", p.session.endpoint.String(), "uptime", up.String())
 	}
 	var errs []error
 	for _, m := range p.modules {
@@ -161,15 +166,24 @@ func (p *Probe) collect(ctx context.Context, r *probes.Round) error {
 	return errors.Join(errs...)
 }
 
-// greet asks the device for its sysUpTime.
-func (p *Probe) greet(ctx context.Context) error {
+// greet asks the device for its sysUpTime; nil stands for a device without one.
+func (p *Probe) greet(ctx context.Context) (*time.Duration, error) {
 	if p.session.tune(walkParams{}); p.contact.Impatient() {
 		p.session.retries = 0
 	}
 	if err := p.session.begin(ctx); err != nil {
-		return err
+		return nil, err
 	}
-	return p.session.get(ctx, []string{sysUpTime}, newHarvest())
+	h := newHarvest()
+	if err := p.session.get(ctx, []string{sysUpTime}, h); err != nil {
+		return nil, err
+	}
+	for i := range h.vars {
+		if ticks, ok := h.vars[i].value.(uint32); ok {
+			return new(time.Duration(ticks) * tick), nil
+		}
+	}
+	return nil, nil
 }
 
 // note takes over what came of a greeting at now.
