@@ -111,6 +111,12 @@ func (s *Plans) library(dirs ...string) (*library.Library, error) {
 // Version differs between two probes of one configuration whose files say different things.
 func (p *Probe) Version() string { return p.version }
 
+// OnRead calls f with the OID of every variable that a round takes over from the device. It is called
+// before the first round.
+func (p *Probe) OnRead(f func(oid string)) {
+	p.session.read = func(o oid) { f(o.String()) }
+}
+
 // Close drops the connection.
 func (p *Probe) Close() error {
 	p.session.close()

@@ -42,7 +42,9 @@ type session struct {
 	pace        *devices.Pace
 	// renewed says that this round has used its one new connection.
 	renewed bool
-	stats   stats
+	// read, if set, hears of every variable that is taken over.
+	read  func(oid)
+	stats stats
 }
 
 // stats count what a module costs on the wire.

@@ -81,10 +81,9 @@ func (s *session) get(ctx context.Context, oids []string, h *harvest) error {
 		default:
 			for _, pdu := range p.Variables {
 				if v, ok := decode(pdu); ok {
-					if err := h.add(v); err != nil {
+					if err := s.keep(h, v); err != nil {
 						return err
 					}
-					s.stats.pdus++
 				}
 			}
 		}
@@ -174,12 +173,20 @@ func (s *session) take(root, at oid, order order, pdus []gosnmp.SnmpPDU, h *harv
 		if !ok {
 			continue
 		}
-		if err := h.add(v); err != nil {
+		if err := s.keep(h, v); err != nil {
 			return at, false, fmt.Errorf("walk %s: %w", root, err)
 		}
-		s.stats.pdus++
 	}
 	return at, len(pdus) > 0, nil
+}
+
+// keep takes over one variable.
+func (s *session) keep(h *harvest, v variable) error {
+	if s.read != nil {
+		s.read(v.oid)
+	}
+	s.stats.pdus++
+	return h.add(v)
 }
 
 // shrink remembers that the device takes only smaller requests.

@@ -1,0 +1,272 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"hwsagent/agent"
+	"hwsagent/agent/snmptool"
+)
+
+// snmpFlags are what the commands that ask a device share.
+type snmpFlags struct {
+	login   string
+	timeout time.Duration
+	retries int
+}
+
+func (f *snmpFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.login, "auth", "", "the `login`, as under auth: of a probe: '{community_file: FILE}'; by default version 2 with public")
+	cmd.Flags().DurationVar(&f.timeout, "packet-timeout", 5*time.Second, "how long one answer may take")
+	cmd.Flags().IntVar(&f.retries, "retries", 3, "how often a packet is sent again")
+	withoutFiles(cmd, "auth", "packet-timeout", "retries")
+}
+
+// withoutFiles lets the shell complete no file names for flags.
+func withoutFiles(cmd *cobra.Command, flags ...string) {
+	for _, name := range flags {
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions) // the flag exists
+	}
+}
+
+// options are those of a command about one device.
+func (c *cli) options(f *snmpFlags, target string) (snmptool.Options, error) {
+	o := snmptool.Options{Target: target, Timeout: f.timeout, Retries: f.retries}
+	if f.timeout <= 0 || f.retries < 0 || f.retries > 100 {
+		return o, fmt.Errorf("%w: --packet-timeout must be more than 0, and --retries between 0 and 100", agent.ErrUsage)
+	}
+	var err error
+	if o.Auth, err = snmptool.Login(f.login); err != nil {
+		return o, fmt.Errorf("%w: --auth: %w", agent.ErrUsage, err)
+	}
+	o.Logger, err = c.quietLogger()
+	return o, err
+}
+
+// quietLogger writes errors only, unless the command line asks for more: what a command finds is in its result.
+func (c *cli) quietLogger() (*slog.Logger, error) {
+	if c.logLevel == "info" {
+		c.logLevel = "error"
+	}
+	return c.logger(c.stderr)
+}
+
+func (c *cli) snmp() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "snmp",
+		Short: "Look at devices over SNMP: walk, record, test a recording, find devices, list their hardware",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(c.snmpWalk(), c.snmpRecord(), c.snmpTest(), c.snmpDiscover(), c.snmpInventory())
+	return cmd
+}
+
+func (c *cli) snmpWalk() *cobra.Command {
+	var f snmpFlags
+	cmd := &cobra.Command{
+		Use:               "walk HOST [ROOT]",
+		Short:             "Print what a device has below an OID, with the names that the built-in modules know",
+		Example:           "  hwsagent snmp walk 192.0.2.7 ifDescr\n  hwsagent snmp walk 192.0.2.7 1.3.6.1.4.1 --auth '{community_file: /etc/hwsagent/community}'",
+		Args:              cobra.RangeArgs(1, 2),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: c.command(func(cmd *cobra.Command, args []string) error {
+			o, err := c.options(&f, args[0])
+			if err != nil {
+				return err
+			}
+			objects, err := snmptool.Walk(cmd.Context(), o, append(args, "1.3.6.1")[1])
+			if c.json {
+				c.printJSON(objects)
+			}
+			for _, x := range objects {
+				if !c.json {
+					fmt.Fprintf(c.stdout, "%s = %s: %s\n", x.Name, x.Type, oneLine(x.Value))
+				}
+			}
+			return asProbe(err)
+		}),
+	}
+	f.add(cmd)
+	return cmd
+}
+
+// oneLine shows a value with line ends as they would be written in a program.
+func oneLine(s string) string { return strings.NewReplacer("\n", `\n`, "\r", `\r`).Replace(s) }
+
+// asProbe gives an error about a device the exit code of a probe's.
+func asProbe(err error) error {
+	if err == nil || errors.Is(err, agent.ErrUsage) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", agent.ErrProbe, err)
+}
+
+func (c *cli) snmpRecord() *cobra.Command {
+	var f snmpFlags
+	var keep []string
+	cmd := &cobra.Command{
+		Use:   "record HOST FILE",
+		Short: "Write all that a device tells to a file, without what tells whose device it is",
+		Long: "record walks the whole device and writes a recording in snmpsim's format (snmprec). Left out: communities, users and views, tables of\n" +
+			"addresses, programs and their parameters. Replaced by others of the same form: names, contacts and places, serial numbers, hardware and IP\n" +
+			"addresses, wherever they are recognised; --keep keeps some of them. Look through the file before you give it away.",
+		Args: cobra.ExactArgs(2),
+		RunE: c.command(func(cmd *cobra.Command, args []string) error {
+			o, err := c.options(&f, args[0])
+			if err != nil {
+				return err
+			}
+			done, err := snmptool.Record(cmd.Context(), o, args[1], keep)
+			if err != nil {
+				return asProbe(err)
+			}
+			if c.json {
+				c.printJSON(done)
+			} else {
+				fmt.Fprintf(c.stdout, "%s: %d variables; %d left out; replaced: %s\n", done.File, done.Variables, done.LeftOut, counts(done.Replaced))
+			}
+			if done.Problem != "" {
+				return fmt.Errorf("%w: the recording is not complete: %s", agent.ErrProbe, done.Problem)
+			}
+			return nil
+		}),
+	}
+	f.add(cmd)
+	cmd.Flags().StringSliceVar(&keep, "keep", nil, "`kinds` to keep: "+strings.Join(snmptool.Kinds(), ", "))
+	_ = cmd.RegisterFlagCompletionFunc("keep", cobra.FixedCompletions(snmptool.Kinds(), cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+	return cmd
+}
+
+// counts are numbers by name, in order.
+func counts(m map[string]int) string {
+	var parts []string
+	for name, n := range m {
+		parts = append(parts, fmt.Sprintf("%d %s", n, name))
+	}
+	slices.Sort(parts)
+	if len(parts) == 0 {
+		return "nothing"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (c *cli) snmpTest() *cobra.Command {
+	var modules []string
+	cmd := &cobra.Command{
+		Use:   "test FILE",
+		Short: "What the modules make of a recording, and what of it none of them reads, by vendor",
+		Args:  cobra.ExactArgs(1),
+		RunE: c.command(func(cmd *cobra.Command, args []string) error {
+			logger, err := c.quietLogger()
+			if err != nil {
+				return err
+			}
+			done, err := snmptool.Test(cmd.Context(), args[0], modules, logger)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				c.printJSON(done)
+				return nil
+			}
+			return done.Write(c.stdout)
+		}),
+	}
+	cmd.Flags().StringSliceVar(&modules, "module", nil, "read with the module of this `name` only; may be given several times")
+	_ = cmd.RegisterFlagCompletionFunc("module", cobra.FixedCompletions(snmptool.Modules(), cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+	return cmd
+}
+
+func (c *cli) snmpDiscover() *cobra.Command {
+	var logins []string
+	var s snmptool.Search
+	cmd := &cobra.Command{
+		Use:   "discover CIDR…",
+		Short: "Find devices in ranges of addresses and print configuration for them; changes nothing",
+		Long: "discover asks each address what it is, with each --auth in turn until one is answered, and prints entries of probes to paste. Each login is\n" +
+			"tried once for a device at most, and no packet is sent twice, so that no account is locked; a lost packet may hide a device.",
+		Example:           "  hwsagent snmp discover 192.0.2.0/24 --auth '{community_file: /etc/hwsagent/community}' --auth '{version: 3, username: ops, password_file: /etc/hwsagent/ops}'",
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: c.command(func(cmd *cobra.Command, args []string) error {
+			if s.Rate <= 0 || s.Rate > 10_000 || s.Port == 0 || s.Timeout <= 0 {
+				return fmt.Errorf("%w: --rate must be between 0 and 10000, --port a port, and --packet-timeout more than 0", agent.ErrUsage)
+			}
+			if len(logins) == 0 {
+				logins = []string{""}
+			}
+			for _, text := range logins {
+				login, err := snmptool.Login(text)
+				if err != nil {
+					return fmt.Errorf("%w: --auth: %w", agent.ErrUsage, err)
+				}
+				s.Logins = append(s.Logins, login)
+			}
+			var err error
+			if s.Logger, err = c.quietLogger(); err != nil {
+				return err
+			}
+			s.Ranges = args
+			if isTerminal(c.stderr) {
+				shown := time.Time{}
+				s.Progress = func(asked, all, found int) {
+					if now := time.Now(); now.Sub(shown) > 200*time.Millisecond || asked == all {
+						shown = now
+						fmt.Fprintf(c.stderr, "\r%d of %d addresses asked, %d devices\x1b[K", asked, all, found)
+					}
+				}
+				defer fmt.Fprintln(c.stderr)
+			}
+			found, err := snmptool.Discover(cmd.Context(), s)
+			if err != nil && found.Asked == 0 {
+				return fmt.Errorf("%w: %w", agent.ErrUsage, err)
+			}
+			if c.json {
+				c.printJSON(found)
+				return err
+			}
+			return errors.Join(err, found.Write(c.stdout, s.Logins))
+		}),
+	}
+	f := cmd.Flags()
+	f.StringArrayVar(&logins, "auth", nil, "a `login` to try, as under auth: of a probe; may be given several times; by default version 2 with public")
+	f.Float64Var(&s.Rate, "rate", 100, "requests per second in all")
+	f.Uint16Var(&s.Port, "port", 161, "the `port` of SNMP over UDP")
+	f.DurationVar(&s.Timeout, "packet-timeout", 2*time.Second, "how long one answer may take")
+	withoutFiles(cmd, "auth", "rate", "port", "packet-timeout")
+	return cmd
+}
+
+func (c *cli) snmpInventory() *cobra.Command {
+	var f snmpFlags
+	cmd := &cobra.Command{
+		Use:               "inventory HOST",
+		Short:             "Print a device's hardware as a tree: each component with its state and values",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: c.command(func(cmd *cobra.Command, args []string) error {
+			o, err := c.options(&f, args[0])
+			if err != nil {
+				return err
+			}
+			inv, err := snmptool.Take(cmd.Context(), o)
+			if err != nil {
+				return asProbe(err)
+			}
+			if c.json {
+				c.printJSON(inv)
+				return nil
+			}
+			return inv.Write(c.stdout)
+		}),
+	}
+	f.add(cmd)
+	return cmd
+}

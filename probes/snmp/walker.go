@@ -1,0 +1,183 @@
+package snmp
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+
+	"github.com/gosnmp/gosnmp"
+
+	"hwsagent/probes/devices"
+)
+
+// Variable is one variable that a device returned.
+type Variable struct {
+	OID  string // dotted, without a leading dot
+	Type gosnmp.Asn1BER
+	// Value is as gosnmp decodes it: int, uint, uint32, uint64, float32, float64, string (an OID or an
+	// address) or []byte.
+	Value any
+}
+
+// Text is the value for a person: text where it is text, else hexadecimal digits or a number.
+func (v *Variable) Text() string {
+	x := variable{value: v.Value}
+	if b, ok := v.Value.([]byte); ok && printable(b) {
+		return x.text(typeDisplayString)
+	}
+	return x.text(typeOctetString)
+}
+
+// printable reports whether all octets are ASCII text or white space.
+func printable(b []byte) bool {
+	for _, c := range b {
+		if (c < ' ' || c > '~') && c != '\n' && c != '\r' && c != '\t' {
+			return false
+		}
+	}
+	return true
+}
+
+// Walker reads a device for a person: commands use it. Its calls may not overlap.
+type Walker struct{ session *session }
+
+// maxWalked and maxWalkedBytes bound a walk of a whole device.
+const (
+	maxWalked      = 1_000_000
+	maxWalkedBytes = 256 << 20
+)
+
+// NewWalker makes a walker of the device of c, whose modules and files do not matter. Nothing is sent
+// yet. A nil pace is no limit.
+func NewWalker(c Config, pace *devices.Pace, logger *slog.Logger) (*Walker, error) {
+	var v mistakes
+	if c.Auth.Name != "" {
+		v.add("auth", "is the name of a login; write the login itself")
+	} else {
+		c.Auth.validate(&v)
+	}
+	if err := errors.Join(v...); err != nil {
+		return nil, err
+	}
+	s, err := newSession(&c, logger)
+	if err != nil {
+		return nil, err
+	}
+	s.pace = pace
+	return &Walker{s}, nil
+}
+
+// Close drops the connection.
+func (w *Walker) Close() { w.session.close() }
+
+// Identify asks once for sysDescr, sysObjectID and sysName. It tries the login once only, so that a
+// device that locks users after failures does not; it returns the values by OID.
+func (w *Walker) Identify(ctx context.Context) (map[string]Variable, error) {
+	if err := w.session.begin(ctx); err != nil {
+		return nil, err
+	}
+	w.session.renewed = true // no second attempt after a refusal
+	h := newHarvest()
+	if err := w.session.get(ctx, []string{SysDescr, SysObjectID, SysName}, h); err != nil {
+		return nil, err
+	}
+	found := map[string]Variable{}
+	for _, v := range h.variables() {
+		found[v.OID] = v
+	}
+	return found, nil
+}
+
+// Objects of the group system (RFC 3418).
+const (
+	SysDescr    = "1.3.6.1.2.1.1.1.0"
+	SysObjectID = "1.3.6.1.2.1.1.2.0"
+	SysName     = "1.3.6.1.2.1.1.5.0"
+)
+
+// Walk reads the subtree below root, and root itself where it is an object. What was read before an error
+// is returned with it.
+func (w *Walker) Walk(ctx context.Context, root string) ([]Variable, error) {
+	at, err := parseOID(root)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.session.begin(ctx); err != nil {
+		return nil, err
+	}
+	h := newHarvest()
+	h.maxVars, h.maxBytes = maxWalked, maxWalkedBytes
+	err = w.session.walk(ctx, at, increasing, h)
+	if err == nil && len(h.vars) == 0 {
+		err = w.session.get(ctx, []string{at.String()}, h)
+	}
+	return h.variables(), err
+}
+
+func (h *harvest) variables() []Variable {
+	all := make([]Variable, 0, len(h.vars))
+	for i := range h.vars {
+		all = append(all, Variable{OID: h.vars[i].oid.String(), Type: h.vars[i].typ, Value: h.vars[i].value})
+	}
+	return all
+}
+
+// Reason is why a device was not reached, for an error of a [Walker].
+func Reason(err error) devices.Reason { return reasonOf(err) }
+
+// Names gives objects the names that the built-in modules have for them. It is for one goroutine.
+type Names struct{ tree node }
+
+// NewNames knows the objects of the built-in modules.
+func NewNames() *Names {
+	n := &Names{}
+	for _, name := range Modules() {
+		m, ok := builtin[name]
+		if !ok {
+			continue
+		}
+		c := compile(name, m)
+		for i := range c.metrics {
+			n.tree.add(c.metrics[i].at, &c.metrics[i])
+			for k, l := range c.metrics[i].lookups {
+				if o := c.metrics[i].lookupOIDs[k]; o != nil {
+					n.tree.add(o, &compiledMetric{metric: metric{name: l.labelname}, at: o})
+				}
+			}
+		}
+	}
+	return n
+}
+
+// Name is the name of an object and its index, as ifDescr.7; the OID itself where no module knows it.
+func (n *Names) Name(name string) string {
+	o, err := parseOID(name)
+	if err != nil {
+		return name
+	}
+	m, rest := n.tree.find(o)
+	if m == nil {
+		return name
+	}
+	return strings.TrimSuffix(m.name+"."+rest.String(), ".")
+}
+
+// Root is the OID that a person means: dotted, or the name of an object that a module knows.
+func (n *Names) Root(text string) (string, bool) {
+	if o, err := parseOID(text); err == nil {
+		return o.String(), true
+	}
+	found := ""
+	var search func(x *node)
+	search = func(x *node) {
+		if x.metric != nil && x.metric.name == text {
+			found = x.metric.at.String()
+		}
+		for _, child := range x.children {
+			search(child)
+		}
+	}
+	search(&n.tree)
+	return found, found != ""
+}
