@@ -17,6 +17,7 @@ type emitter struct {
 	module  *compiled
 	derived map[string]*probes.Family // of module.derive and extracts, by name
 	round   *probes.Round             // of the running call
+	held    int                       // variables of the last round
 	// device, if set, reads in place of the module's lists.
 	device *libraryReader
 }
@@ -50,7 +51,7 @@ func (e *emitter) emit(h *harvest, r *probes.Round) {
 	defer func() { e.round = nil }()
 	for i := range h.vars {
 		v := &h.vars[i]
-		if h.byOID[v.oid.key()] != i {
+		if at, _ := h.place(v.oid); at != i {
 			continue // the device gave it again later
 		}
 		if m, rest := e.module.tree.find(v.oid); m != nil {
@@ -63,7 +64,7 @@ func (e *emitter) emit(h *harvest, r *probes.Round) {
 }
 
 func (e *emitter) sample(h *harvest, m *compiledMetric, rest oid, v *variable) {
-	ls := h.labels(m, rest)
+	ls := h.row(m, rest)
 	family := &m.family
 	switch m.typ {
 	case typeGauge, typeCounter, typeInteger32, typeFloat, typeDouble:
@@ -162,6 +163,28 @@ func (m *metric) scaled(v float64) float64 {
 		v *= m.scale
 	}
 	return v + m.offset
+}
+
+// row is labels, made once for all columns that have the same. What is appended to it has memory of its
+// own.
+func (h *harvest) row(m *compiledMetric, rest oid) labelSet {
+	rows := h.named[m.shape]
+	var room [4 * 32]byte
+	key := rest.appendKey(room[:0])
+	if ls, ok := rows[string(key)]; ok {
+		return ls
+	}
+	ls := h.labels(m, rest)
+	ls.pairs = slices.Clip(ls.pairs)
+	if rows == nil {
+		rows = map[string]labelSet{}
+		if h.named == nil {
+			h.named = map[int]map[string]labelSet{}
+		}
+		h.named[m.shape] = rows
+	}
+	rows[string(key)] = ls
+	return ls
 }
 
 // labels are those of one row: its index, then the lookups in order, as one may use

@@ -164,7 +164,7 @@ func (e *emitter) hardware(source string, sensors []sensor) {
 
 // lookup is the variable at o, or nil.
 func (h *harvest) lookup(o oid) *variable {
-	if i, ok := h.byOID[o.key()]; ok {
+	if i, ok := h.place(o); ok {
 		return &h.vars[i]
 	}
 	return nil
@@ -180,7 +180,10 @@ func (h *harvest) integer(o oid) (int64, bool) {
 // rows are the indexes of a column whose index is one number.
 func (h *harvest) rows(column oid) (rows []uint32) {
 	for i := range h.vars {
-		if o := h.vars[i].oid; len(o) == len(column)+1 && o.hasPrefix(column) && h.byOID[o.key()] == i {
+		if o := h.vars[i].oid; len(o) == len(column)+1 && o.hasPrefix(column) {
+			if at, _ := h.place(o); at != i {
+				continue // the device gave it again later
+			}
 			rows = append(rows, o[len(column)])
 		}
 	}

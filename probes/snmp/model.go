@@ -1,6 +1,7 @@
 package snmp
 
 import (
+	"fmt"
 	"regexp"
 	"time"
 
@@ -141,6 +142,8 @@ type compiledMetric struct {
 	at         oid
 	lookupOIDs []oid
 	family     probes.Family
+	// shape is equal for two metrics of a module whose indexes and lookups are the same.
+	shape int
 }
 
 // node is a tree over the arcs of the metrics' OIDs.
@@ -186,8 +189,14 @@ func compile(name string, m module) *compiled {
 	for _, w := range m.walk {
 		c.walk = append(c.walk, mustOID(w))
 	}
+	shapes := map[string]int{}
 	for i := range m.metrics {
 		cm := &c.metrics[i]
+		same := fmt.Sprintf("%#v %#v", m.metrics[i].indexes, m.metrics[i].lookups)
+		if _, ok := shapes[same]; !ok {
+			shapes[same] = len(shapes)
+		}
+		cm.shape = shapes[same]
 		cm.metric, cm.at, cm.family = m.metrics[i], mustOID(m.metrics[i].oid), m.metrics[i].family()
 		for _, l := range cm.lookups {
 			var o oid

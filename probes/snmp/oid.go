@@ -53,11 +53,16 @@ func (o oid) String() string {
 
 // key is a compact form for maps.
 func (o oid) key() string {
-	b := make([]byte, 0, 4*len(o))
+	var room [4 * 32]byte // of most OIDs
+	return string(o.appendKey(room[:0]))
+}
+
+// appendKey appends the key to b, for a question to a map that allocates nothing.
+func (o oid) appendKey(b []byte) []byte {
 	for _, v := range o {
 		b = append(b, byte(v>>24), byte(v>>16), byte(v>>8), byte(v))
 	}
-	return string(b)
+	return b
 }
 
 func (o oid) compare(p oid) int { return slices.Compare(o, p) }

@@ -229,8 +229,9 @@ func (p *Probe) readInto(ctx context.Context, m *emitter, r *probes.Round) (walk
 		err = m.device.read(ctx, p.session, r)
 		return time.Since(start), err
 	}
-	h := newHarvest()
+	h := newHarvestOf(m.held)
 	err = p.session.readModule(ctx, m.module, h)
+	m.held = len(h.vars)
 	walked = time.Since(start)
 	if err == nil {
 		m.emit(h, r)

@@ -28,12 +28,25 @@ type harvest struct {
 	vars  []variable
 	byOID map[string]int // key of the OID → place in vars; the last one of an OID counts
 	bytes int
+	// named are the labels of the rows of tables, by [compiledMetric.shape] and the key of the index:
+	// a table's columns share them. emit fills it.
+	named map[int]map[string]labelSet
 	// Limits, set apart from the constants by tests only.
 	maxVars, maxBytes int
 }
 
-func newHarvest() *harvest {
-	return &harvest{byOID: make(map[string]int), maxVars: maxVariables, maxBytes: maxBytes}
+func newHarvest() *harvest { return newHarvestOf(0) }
+
+// newHarvestOf has room for n variables, as many as the device had in the round before.
+func newHarvestOf(n int) *harvest {
+	return &harvest{vars: make([]variable, 0, n), byOID: make(map[string]int, n), maxVars: maxVariables, maxBytes: maxBytes}
+}
+
+// place is where in vars the variable at o is.
+func (h *harvest) place(o oid) (int, bool) {
+	var room [4 * 32]byte
+	i, ok := h.byOID[string(o.appendKey(room[:0]))]
+	return i, ok
 }
 
 var errTooMuch = errors.New("the device returns more than a module may hold")
@@ -169,7 +182,7 @@ func (s *session) take(root, at oid, order order, pdus []gosnmp.SnmpPDU, h *harv
 		if !name.hasPrefix(root) {
 			return at, false, nil
 		}
-		v, ok := decode(pdu)
+		v, ok := decodeAs(name, pdu)
 		if !ok {
 			continue
 		}
@@ -199,12 +212,20 @@ func (s *session) shrink(to int, why string) {
 
 // decode takes over one variable; ok is false where the device has no value.
 func decode(pdu gosnmp.SnmpPDU) (variable, bool) {
+	name, err := parseOID(pdu.Name)
+	if err != nil {
+		return variable{}, false
+	}
+	return decodeAs(name, pdu)
+}
+
+// decodeAs is decode of a variable whose name was parsed before.
+func decodeAs(name oid, pdu gosnmp.SnmpPDU) (variable, bool) {
 	switch pdu.Type {
 	case gosnmp.NoSuchObject, gosnmp.NoSuchInstance, gosnmp.EndOfMibView, gosnmp.Null, gosnmp.UnknownType:
 		return variable{}, false
 	}
-	name, err := parseOID(pdu.Name)
-	if err != nil || pdu.Value == nil {
+	if pdu.Value == nil {
 		return variable{}, false
 	}
 	value := pdu.Value
