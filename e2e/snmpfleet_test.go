@@ -192,7 +192,7 @@ func TestSNMPFleet(t *testing.T) {
 	}
 	fleet, targets := startFleet(t, n)
 	a := newAgent(t, fmt.Sprintf("probes:\n  - {name: fleet, type: snmp, file_sd_configs: [{files: [targets.json]}], auth: {community: public}, modules: [if_mib], interval: %s, timeout: %dms}\n",
-		interval, (interval / 2).Milliseconds()))
+		interval, (interval/2).Milliseconds()))
 	writeFile(t, filepath.Join(a.dir, "targets.json"), `[{"targets": ["`+strings.Join(targets, `", "`)+`"], "labels": {"site": "fra1"}}]`)
 	a.run()
 	t.Cleanup(a.kill)
