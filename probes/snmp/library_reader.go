@@ -17,12 +17,6 @@ import (
 // of definitions says what such a device has.
 const hardwareModule = "hardware"
 
-// Objects of the group system (RFC 3418) by which a device is recognised.
-const (
-	sysDescr    = "1.3.6.1.2.1.1.1.0"
-	sysObjectID = "1.3.6.1.2.1.1.2.0"
-)
-
 // patience is for how many rounds a table that the device does not have is not asked for.
 const patience = 20
 
@@ -72,7 +66,7 @@ func (l *libraryReader) read(ctx context.Context, s *session, r *probes.Round) e
 // recognise asks the device what it is; the definitions are looked up again when the answer changes.
 func (l *libraryReader) recognise(ctx context.Context, s *session) error {
 	h := newHarvest()
-	if err := s.get(ctx, []string{sysDescr, sysObjectID}, h); err != nil {
+	if err := s.get(ctx, []string{SysDescr, SysObjectID}, h); err != nil {
 		return err
 	}
 	text := func(o string) string {
@@ -81,7 +75,7 @@ func (l *libraryReader) recognise(ctx context.Context, s *session) error {
 		}
 		return ""
 	}
-	id := library.Identity{ObjectID: text(sysObjectID), Descr: text(sysDescr), Present: map[string]bool{}}
+	id := library.Identity{ObjectID: text(SysObjectID), Descr: text(SysDescr), Present: map[string]bool{}}
 	if l.device != nil && id.ObjectID == l.id.ObjectID && id.Descr == l.id.Descr {
 		return nil
 	}

@@ -85,7 +85,7 @@ func TestLibraryDevices(t *testing.T) {
 // TestLibraryCost: what a device does not have is not asked for in each round, and what is new is found later.
 func TestLibraryCost(t *testing.T) {
 	a := newFakeAgent(t,
-		pdu(sysObjectID, gosnmp.ObjectIdentifier, ".1.3.6.1.4.1.9.1.1"),
+		pdu(SysObjectID, gosnmp.ObjectIdentifier, ".1.3.6.1.4.1.9.1.1"),
 		pdu("1.3.6.1.4.1.9.9.13.1.4.1.3.1", gosnmp.Integer, 1))
 	p := newProbe(t, a.config(hardwareModule))
 	rounds := make([]int, patience+2)
@@ -114,7 +114,7 @@ func TestLibraryCost(t *testing.T) {
 // TestLibraryPartFails: a table that cannot be read is named, and the others are told.
 func TestLibraryPartFails(t *testing.T) {
 	a := newFakeAgent(t,
-		pdu(sysObjectID, gosnmp.ObjectIdentifier, ".1.3.6.1.4.1.9.1.1"),
+		pdu(SysObjectID, gosnmp.ObjectIdentifier, ".1.3.6.1.4.1.9.1.1"),
 		pdu("1.3.6.1.4.1.9.9.13.1.3.1.3.1", gosnmp.Gauge32, uint(41)),
 		pdu("1.3.6.1.4.1.9.9.13.1.4.1.3.1", gosnmp.Integer, 1))
 	a.misbehave(func(req *gosnmp.SnmpPacket) (*gosnmp.SnmpPacket, bool) {
@@ -135,7 +135,7 @@ func TestLibraryPartFails(t *testing.T) {
 }
 
 func TestDefaultModules(t *testing.T) {
-	a := newFakeAgent(t, pdu(sysDescr, gosnmp.OctetString, []byte("Cisco IOS Software, …")), pdu("1.3.6.1.2.1.1.5.0", gosnmp.OctetString, []byte("sw")), pdu("1.3.6.1.4.1.9.9.13.1.4.1.3.1", gosnmp.Integer, 1), pdu(sysObjectID, gosnmp.ObjectIdentifier, ".1.3.6.1.4.1.9.1.1"))
+	a := newFakeAgent(t, pdu(SysDescr, gosnmp.OctetString, []byte("Cisco IOS Software, …")), pdu("1.3.6.1.2.1.1.5.0", gosnmp.OctetString, []byte("sw")), pdu("1.3.6.1.4.1.9.9.13.1.4.1.3.1", gosnmp.Integer, 1), pdu(SysObjectID, gosnmp.ObjectIdentifier, ".1.3.6.1.4.1.9.1.1"))
 	r, err := collect(t, newProbe(t, a.config()))
 	got := lines(r)
 	if err != nil || got[`sysName{sysName="sw"}`] != 1 || got[`snmp_device_info{family="ios",vendor="Cisco"}`] != 1 {
@@ -154,7 +154,7 @@ tables:
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a := newFakeAgent(t, pdu(sysObjectID, gosnmp.ObjectIdentifier, ".1.3.6.1.4.1.99999.7"), pdu("1.3.6.1.4.1.99999.1.1.2.3", gosnmp.Integer, 1200))
+	a := newFakeAgent(t, pdu(SysObjectID, gosnmp.ObjectIdentifier, ".1.3.6.1.4.1.99999.7"), pdu("1.3.6.1.4.1.99999.1.1.2.3", gosnmp.Integer, 1200))
 	c := a.config(hardwareModule)
 	c.Definitions = []string{dir}
 	r, err := collect(t, newProbe(t, c))
