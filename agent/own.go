@@ -10,8 +10,8 @@ import (
 	"hwsagent/wal"
 )
 
-// describedMetrics are all metrics of the agent's own that its code makes. Those of the Go runtime,
-// the process and Prometheus' discovery come from libraries.
+// describedMetrics are all metrics of the agent's own that its code makes. Those of the Go runtime and
+// the process come from libraries.
 func describedMetrics() (all []meter.Metric) {
 	accounts := newAccounts(nil)
 	for _, of := range [][]meter.Metric{

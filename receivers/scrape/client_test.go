@@ -12,15 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/prometheus/config"
-
 	"hwsagent/inputs/pages"
 )
 
 // configOf is the configuration of the only job of an entry.
-func configOf(t testing.TB, entry string) *config.ScrapeConfig {
+func configOf(t testing.TB, entry string) *settings {
 	t.Helper()
-	return jobs(t, entry).scrapeConfigs()[0]
+	return jobs(t, entry).settings()[0]
 }
 
 // getAt gets the page at address by the settings of an entry.

@@ -3,18 +3,12 @@ package scrape
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
 
 	commonconfig "github.com/prometheus/common/config"
-	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/config"
-	"github.com/prometheus/prometheus/discovery/dns"
-	"github.com/prometheus/prometheus/discovery/file"
-	"github.com/prometheus/prometheus/discovery/http"
 	"go.yaml.in/yaml/v2"
 )
 
@@ -44,46 +38,54 @@ type Mistake struct {
 
 // Jobs are checked scrape configurations. They must not be changed.
 type Jobs struct {
-	config *config.Config
+	all []*settings // in the order of the configuration
 }
 
 // Parse checks configurations as Prometheus does, each by itself. Without mistakes it
 // returns the jobs. That names are unique is the caller's to check: they may come from
 // several files.
 func Parse(src Source) (*Jobs, []Mistake) {
+	common, err := parseGlobal(src.Global)
+	if err != nil {
+		return nil, mistakesOf(-1, err)
+	}
+	jobs := &Jobs{}
 	var mistakes []Mistake
-	load := func(entry int, text string) {
-		_, err := config.Load(text, slog.New(slog.DiscardHandler))
-		mistakes = append(mistakes, mistakesOf(entry, err)...)
-	}
-	load(-1, `{"global":`+src.Global+`}`)
-	if len(mistakes) > 0 {
-		return nil, mistakes // which every entry would repeat
-	}
-	global := `"global":` + oneLine(src.Global)
-	texts := make([]string, len(src.Entries))
 	for i, e := range src.Entries {
-		load(i, `{`+global+`,"scrape_configs":[`+e.Text+`]}`)
-		texts[i] = oneLine(e.Text)
+		s, err := parseEntry(e, common)
+		if err != nil {
+			mistakes = append(mistakes, mistakesOf(i, err)...)
+			continue
+		}
+		jobs.all = append(jobs.all, s)
 	}
 	if len(mistakes) > 0 {
 		return nil, mistakes
 	}
-	// Loaded as one, since only a loaded configuration may be put in place.
-	cfg, err := config.Load(`{`+global+`,"scrape_configs":[`+strings.Join(texts, ",")+`]}`, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return nil, mistakesOf(-1, err)
+	return jobs, nil
+}
+
+// parseGlobal reads what jobs have in common.
+func parseGlobal(text string) (*global, error) {
+	// A null is not unmarshalled, hence the second completion.
+	var common global
+	if err := yaml.UnmarshalStrict([]byte(text), &common); err != nil {
+		return nil, err
 	}
-	for i, s := range cfg.ScrapeConfigs {
-		s.SetDirectory(src.Entries[i].Dir)
-		if s.BodySizeLimit == 0 {
-			s.BodySizeLimit = defaultBodySize
-		}
-		if s.SampleLimit == 0 {
-			s.SampleLimit = defaultSamples
-		}
+	return &common, common.complete()
+}
+
+// parseEntry reads one configuration.
+func parseEntry(e Entry, common *global) (*settings, error) {
+	var s *settings
+	if err := yaml.UnmarshalStrict([]byte(e.Text), &s); err != nil {
+		return nil, err
 	}
-	return &Jobs{cfg}, nil
+	if err := s.complete(common); err != nil {
+		return nil, err
+	}
+	s.setDirectory(e.Dir)
+	return s, nil
 }
 
 // Limits of jobs that say nothing about them, in place of Prometheus' none.
@@ -94,9 +96,6 @@ const (
 	// defaultSamples bounds the memory that one page can take, at about 2 KB a series.
 	defaultSamples = 200_000
 )
-
-// oneLine takes the line breaks out of a flow text, in which they stand between tokens.
-func oneLine(flow string) string { return strings.ReplaceAll(flow, "\n", " ") }
 
 var (
 	atLine     = regexp.MustCompile(`^(?:yaml: )?line (\d+): (?s:(.*))$`)
@@ -132,7 +131,7 @@ func mistakesOf(entry int, err error) []Mistake {
 // Names of the jobs, in the order of the configuration; empty for nil Jobs.
 func (j *Jobs) Names() []string {
 	var names []string
-	for _, s := range j.scrapeConfigs() {
+	for _, s := range j.settings() {
 		names = append(names, s.JobName)
 	}
 	return names
@@ -140,8 +139,8 @@ func (j *Jobs) Names() []string {
 
 // Same reports whether the job of that name is the same in other, or is not in one of the two.
 func (j *Jobs) Same(other *Jobs, name string) bool {
-	for _, a := range j.scrapeConfigs() {
-		for _, b := range other.scrapeConfigs() {
+	for _, a := range j.settings() {
+		for _, b := range other.settings() {
 			if a.JobName == name && b.JobName == name {
 				return reflect.DeepEqual(a, b)
 			}
@@ -150,16 +149,16 @@ func (j *Jobs) Same(other *Jobs, name string) bool {
 	return true
 }
 
-func (j *Jobs) scrapeConfigs() []*config.ScrapeConfig {
+func (j *Jobs) settings() []*settings {
 	if j == nil {
 		return nil
 	}
-	return j.config.ScrapeConfigs
+	return j.all
 }
 
 // YAML is the list of configurations with defaults filled in and secrets hidden.
 func (j *Jobs) YAML() ([]byte, error) {
-	return yaml.Marshal(j.scrapeConfigs())
+	return yaml.Marshal(j.settings())
 }
 
 // File is a file that a configuration names.
@@ -171,7 +170,7 @@ type File struct {
 // Files are those that jobs read credentials and certificates from.
 func (j *Jobs) Files() []File {
 	var all []File
-	for _, s := range j.scrapeConfigs() {
+	for _, s := range j.settings() {
 		add := func(secret bool, paths ...string) {
 			for _, p := range paths {
 				if p != "" {
@@ -180,10 +179,8 @@ func (j *Jobs) Files() []File {
 			}
 		}
 		clients := []commonconfig.HTTPClientConfig{s.HTTPClientConfig}
-		for _, d := range s.ServiceDiscoveryConfigs {
-			if h, ok := d.(*http.SDConfig); ok {
-				clients = append(clients, h.HTTPClientConfig)
-			}
+		for _, h := range s.HTTP {
+			clients = append(clients, h.HTTPClientConfig)
 		}
 		for _, c := range clients {
 			add(false, c.TLSConfig.CAFile, c.TLSConfig.CertFile)
@@ -212,7 +209,7 @@ func (j *Jobs) Files() []File {
 // certificate is missing, for one.
 func (j *Jobs) clientErrors() map[string]error {
 	bad := map[string]error{}
-	for _, s := range j.scrapeConfigs() {
+	for _, s := range j.settings() {
 		c, err := newClient(s.HTTPClientConfig, nil, "")
 		if err != nil {
 			bad[s.JobName] = err
@@ -240,26 +237,14 @@ func Kinds() []string {
 	return []string{"static_configs", "file_sd_configs", "http_sd_configs", "dns_sd_configs"}
 }
 
-// schema is the shape of a scrape configuration as YAML, the lists of targets included,
-// which Prometheus' own type has no fields for.
+// schema is the shape of a scrape configuration as YAML, for hints about its keys.
 type schema struct {
-	config.ScrapeConfig `yaml:",inline"`
-
-	Static []staticConfig  `yaml:"static_configs"`
-	File   []file.SDConfig `yaml:"file_sd_configs"`
-	HTTP   []http.SDConfig `yaml:"http_sd_configs"`
-	DNS    []dns.SDConfig  `yaml:"dns_sd_configs"`
+	Settings settings `yaml:",inline"`
 
 	// Own is what the agent has beside Prometheus' keys; it is not for Parse.
 	Own struct {
 		MaxSeries int `yaml:"max_series"`
 	} `yaml:"hwsagent"`
-}
-
-// staticConfig is the shape of a target group, which reads itself.
-type staticConfig struct {
-	Targets []string       `yaml:"targets"`
-	Labels  model.LabelSet `yaml:"labels"`
 }
 
 // Schema is the type that a scrape configuration is like, for hints about its keys.

@@ -1,139 +1,227 @@
 package scrape
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
+	"context"
+	"log/slog"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/discovery"
-	"github.com/prometheus/prometheus/discovery/dns"
-	"github.com/prometheus/prometheus/discovery/file"
-	"github.com/prometheus/prometheus/discovery/http"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
-	"go.yaml.in/yaml/v2"
 )
 
-// maxListBytes bounds a list of targets, uncompressed.
-const maxListBytes = 15 << 20
+// gather is how long a change waits for others that come with it, as at a start.
+const gather = 50 * time.Millisecond
 
-// discoveries say how the targets of each job are found, by the job's name. The manager compares
-// them to find what a reload changes, so guards must be the same pointer each time.
-func (j *Jobs) discoveries(g *guards) map[string]discovery.Configs {
-	all := map[string]discovery.Configs{}
-	for _, s := range j.scrapeConfigs() {
-		configs := discovery.Configs{}
-		for _, c := range s.ServiceDiscoveryConfigs {
-			switch c := c.(type) {
-			case *http.SDConfig:
-				configs = append(configs, &listOverHTTP{*c, g})
-			case *file.SDConfig:
-				configs = append(configs, &listInFiles{*c, g})
-			default:
-				configs = append(configs, c)
-			}
+// discovery finds the targets of all jobs. Each place that lists targets is asked once, however many
+// jobs name it alike. It is safe for concurrent use.
+type discovery struct {
+	settle  time.Duration // at most once in that time are changes told, if they keep coming
+	guards  *guards
+	metrics *sdMetrics
+	logger  *slog.Logger
+	changed chan struct{} // holds a value if something has changed
+	due     chan struct{} // holds a value if groups should be taken up
+
+	mu      sync.Mutex
+	jobs    []string // names
+	lists   []*list
+	running context.Context // until end
+	end     context.CancelFunc
+	all     *sync.WaitGroup // of everything that runs for jobs
+}
+
+// list is one place that lists targets.
+type list struct {
+	settings any // of the place: *httpSettings, *fileSettings, *dnsSettings, or static lists
+	jobs     []string
+	end      context.CancelFunc
+	ended    bool
+	groups   map[string]*targetgroup.Group // those that have targets, by source
+}
+
+func newDiscovery(settle time.Duration, g *guards, m *sdMetrics, all *sync.WaitGroup, logger *slog.Logger) *discovery {
+	d := &discovery{
+		settle: settle, guards: g, metrics: m, logger: logger, all: all,
+		changed: make(chan struct{}, 1), due: make(chan struct{}, 1),
+	}
+	d.running, d.end = context.WithCancel(context.Background())
+	return d
+}
+
+// run tells by due that something has changed: soon after a single change, ever later while changes
+// keep coming, up to settle. It ends with the discovery.
+func (d *discovery) run() {
+	shortest := min(gather, d.settle)
+	gap, told := shortest, time.Time{}
+	for {
+		select {
+		case <-d.changed:
+		case <-d.running.Done():
+			return
 		}
-		all[s.JobName] = configs
+		gap = min(2*gap, d.settle)
+		if time.Since(told) > d.settle {
+			gap = shortest
+		}
+		if !wait(d.running, gap) {
+			return
+		}
+		select {
+		case <-d.changed: // what came meanwhile is told with the rest
+		default:
+		}
+		told = time.Now()
+		signal(d.due)
+	}
+}
+
+// signal leaves a value in a channel that holds one.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// apply makes the places of jobs those that are asked. A place that was asked before goes on.
+func (d *discovery) apply(jobs *Jobs) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	before := d.lists
+	for _, l := range before {
+		l.jobs = nil
+	}
+	gone := d.jobs
+	d.lists, d.jobs = nil, jobs.Names()
+	for _, s := range jobs.settings() {
+		for _, place := range s.places() {
+			d.ask(s.JobName, place, before)
+		}
+	}
+	for _, l := range before {
+		if len(l.jobs) == 0 {
+			l.ended = true
+			l.end()
+		}
+	}
+	for _, name := range gone {
+		if !slices.Contains(d.jobs, name) {
+			d.metrics.forget(name)
+		}
+	}
+	signal(d.changed)
+}
+
+// places are those that list targets of the job.
+func (s *settings) places() (all []any) {
+	for _, c := range s.DNS {
+		all = append(all, c)
+	}
+	for _, c := range s.Files {
+		all = append(all, c)
+	}
+	for _, c := range s.HTTP {
+		all = append(all, c)
+	}
+	if len(s.Static) > 0 {
+		all = append(all, s.Static)
 	}
 	return all
 }
 
-// listMetrics are those of the discoverers of this package.
-type listMetrics struct {
-	refresh discovery.RefreshMetricsInstantiator
-	reg     prometheus.Registerer
-	failed  prometheus.Counter
-}
-
-// Register implements [discovery.DiscovererMetrics].
-func (m *listMetrics) Register() error { return m.reg.Register(m.failed) }
-
-// Unregister implements [discovery.DiscovererMetrics].
-func (m *listMetrics) Unregister() { m.reg.Unregister(m.failed) }
-
-func newListMetrics(reg prometheus.Registerer, refresh discovery.RefreshMetricsInstantiator, name, help string) *listMetrics {
-	return &listMetrics{refresh, reg, prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})}
-}
-
-// newSDMetrics registers the metrics of all kinds of discovery.
-func newSDMetrics(reg prometheus.Registerer) (*discovery.SDMetrics, error) {
-	refresh := discovery.NewRefreshMetrics(reg)
-	all := &discovery.SDMetrics{RefreshManager: refresh, MechanismMetrics: map[string]discovery.DiscovererMetrics{}}
-	errs := []error{refresh.Register()}
-	for _, c := range []discovery.Config{&listInFiles{}, &listOverHTTP{}, &dns.SDConfig{}, discovery.StaticConfig{}} {
-		m := c.NewDiscovererMetrics(reg, refresh)
-		errs = append(errs, m.Register())
-		all.MechanismMetrics[c.Name()] = m
+// ask makes a job one of those for which a place is asked. The caller holds mu.
+func (d *discovery) ask(job string, place any, before []*list) {
+	same := func(l *list) bool { return reflect.DeepEqual(l.settings, place) }
+	if i := slices.IndexFunc(d.lists, same); i >= 0 {
+		d.lists[i].jobs = append(d.lists[i].jobs, job)
+		return
 	}
-	return all, errors.Join(errs...)
-}
-
-// listed is a group of targets as files and answers have it.
-type listed struct {
-	Targets []string       `json:"targets" yaml:"targets"`
-	Labels  model.LabelSet `json:"labels"  yaml:"labels"`
-}
-
-// readJSON reads a list of groups. It refuses a list of more targets than a job may have before it
-// makes anything of them.
-func readJSON(text []byte) ([]listed, error) {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	var all []*listed
-	if err := d.Decode(&all); err != nil {
-		return nil, err
+	l := &list{settings: place, groups: map[string]*targetgroup.Group{}}
+	if i := slices.IndexFunc(before, same); i >= 0 {
+		l = before[i]
+	} else {
+		d.start(l, job)
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is more after the list")
-	}
-	return checkList(all)
+	l.jobs = []string{job}
+	d.lists = append(d.lists, l)
 }
 
-// readYAML does so with YAML.
-func readYAML(text []byte) ([]listed, error) {
-	var all []*listed
-	if err := yaml.UnmarshalStrict(text, &all); err != nil {
-		return nil, err
-	}
-	return checkList(all)
-}
-
-func checkList(all []*listed) ([]listed, error) {
-	list := make([]listed, 0, len(all))
-	n := 0
-	for _, g := range all {
-		if g == nil {
-			return nil, errors.New("a group of the list is null")
+// start begins to ask a place, on behalf of a job. The caller holds mu.
+func (d *discovery) start(l *list, job string) {
+	var ctx context.Context
+	ctx, l.end = context.WithCancel(d.running)
+	found := func(groups []*targetgroup.Group) { d.take(l, groups) }
+	logger := d.logger.With("job", job)
+	guard := d.guards.of(job)
+	switch c := l.settings.(type) {
+	case []*listed:
+		d.put(l, staticGroups(c))
+	case *fileSettings:
+		r := &reader{
+			patterns: c.Files, interval: time.Duration(c.RefreshInterval), failed: d.metrics.fileFailed, logger: logger,
+			guard: guard, files: map[string]*listFile{},
 		}
-		n += len(g.Targets)
-		list = append(list, *g)
+		d.all.Go(func() { r.run(ctx, found) })
+	case *httpSettings:
+		f := &finder{config: c, failed: d.metrics.httpFailed, guard: guard}
+		r := &refresher{kind: "http", job: job, interval: time.Duration(c.RefreshInterval), refresh: f.refresh, metrics: d.metrics, logger: logger}
+		d.all.Go(func() { r.run(ctx, found) })
+	case *dnsSettings:
+		n := &lookups{config: c, metrics: d.metrics, guard: guard}
+		r := &refresher{kind: "dns", job: job, interval: time.Duration(c.RefreshInterval), refresh: n.refresh, metrics: d.metrics, logger: logger}
+		d.all.Go(func() { r.run(ctx, found) })
 	}
-	if n > maxTargets {
-		return nil, fmt.Errorf("it lists %d targets, more than the %d that a job may have", n, maxTargets)
-	}
-	return list, nil
 }
 
-// groups are the groups of a list that comes from source, with one more label. before is how many
-// groups the source had last time: those that it has no more come empty.
-func groups(list []listed, source string, label, value string, before int) []*targetgroup.Group {
-	var all []*targetgroup.Group
-	for i, g := range list {
-		group := &targetgroup.Group{Source: fmt.Sprintf("%s:%d", source, i), Labels: model.LabelSet{}}
-		for name, v := range g.Labels {
-			group.Labels[name] = v
-		}
-		group.Labels[model.LabelName(label)] = model.LabelValue(value)
-		for _, t := range g.Targets {
-			group.Targets = append(group.Targets, model.LabelSet{model.AddressLabel: model.LabelValue(t)})
-		}
-		all = append(all, group)
+// take takes up what a place has answered.
+func (d *discovery) take(l *list, groups []*targetgroup.Group) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if l.ended {
+		return
 	}
-	for i := len(list); i < before; i++ {
-		all = append(all, &targetgroup.Group{Source: fmt.Sprintf("%s:%d", source, i)})
+	d.metrics.updates.Inc()
+	d.put(l, groups)
+	signal(d.changed)
+}
+
+// put keeps groups by their sources; an empty one ends that of its source. The caller holds mu.
+func (d *discovery) put(l *list, groups []*targetgroup.Group) {
+	for _, g := range groups {
+		if len(g.Targets) == 0 {
+			delete(l.groups, g.Source)
+			continue
+		}
+		l.groups[g.Source] = g
 	}
+}
+
+// found are the groups of each job; a job without any has an empty list.
+func (d *discovery) found() map[string][]*targetgroup.Group {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := map[string][]*targetgroup.Group{}
+	for _, name := range d.jobs {
+		all[name] = nil
+	}
+	for _, l := range d.lists {
+		for _, source := range slices.Sorted(maps.Keys(l.groups)) {
+			for _, job := range l.jobs {
+				all[job] = append(all[job], l.groups[source])
+			}
+		}
+	}
+	for name, groups := range all {
+		n := 0
+		for _, g := range groups {
+			n += len(g.Targets)
+		}
+		d.metrics.discovered.WithLabelValues(name).Set(float64(n))
+		d.metrics.last.WithLabelValues(name).SetToCurrentTime()
+	}
+	d.metrics.told.Inc()
 	return all
 }

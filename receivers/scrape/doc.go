@@ -2,8 +2,8 @@
 // [storage.AppendableV2].
 //
 // [Parse] turns configurations into [Jobs], with the place of each mistake; a [Scraper] runs them.
-// Its parts, from the outside in: discovery (httpsd.go, filesd.go, and Prometheus' own for the rest)
-// finds groups of targets; a pool makes targets of those of one job (labels.go, target.go) and has a
+// Its parts, from the outside in: discovery (discovery.go; dnssd.go, filesd.go, httpsd.go) finds groups
+// of targets; a pool makes targets of those of one job (labels.go, target.go) and has a
 // loop for each; a loop gets a page at the target's point of each interval (request.go, client.go),
 // and a pass (parse.go) appends its samples to one batch with the stale markers of series that have
 // ended (cache.go) and the report (report.go). Between the loops and the log stands the sink
@@ -14,7 +14,4 @@
 // that, everything ends and is bounded, whatever a target or a list of targets answers: requests end
 // with their context, and labels are measured before the labels library sees them, which panics at
 // 16 MiB.
-//
-// The package links three clouds' SDKs, since Prometheus' config and discovery do; nothing else
-// imports it, and `-tags minimal` builds an agent without it.
 package scrape

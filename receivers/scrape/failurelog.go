@@ -1,18 +1,38 @@
 package scrape
 
 import (
+	"fmt"
 	"log/slog"
+	"os"
 
-	"github.com/prometheus/prometheus/util/logging"
+	"github.com/prometheus/common/promslog"
 )
 
 // failureLog is a scrape_failure_log_file. A nil one writes nothing.
-type failureLog struct{ file *logging.JSONFileLogger }
+type failureLog struct {
+	file  *os.File
+	lines *slog.Logger
+}
+
+// openFailureLog opens the file at path, which is made if there is none, to add lines to it. Each is
+// an object of JSON, as Prometheus writes it.
+func openFailureLog(path string) (*failureLog, error) {
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	format := promslog.NewFormat()
+	if err := format.Set("json"); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("write JSON: %w", err)
+	}
+	return &failureLog{file: file, lines: promslog.New(&promslog.Config{Format: format, Writer: file})}, nil
+}
 
 // write writes a line about a scrape that failed.
 func (f *failureLog) write(job, target string, err error) {
 	if f != nil {
-		slog.New(f.file).Error(err.Error(), "job_name", job, "target", target)
+		f.lines.Error(err.Error(), "job_name", job, "target", target)
 	}
 }
 
@@ -26,19 +46,19 @@ func (f *failureLog) close() {
 func (s *Scraper) openFailureLogs(jobs *Jobs, pools map[string]*pool) {
 	before := s.failures
 	s.failures = map[string]*failureLog{}
-	for _, cfg := range jobs.scrapeConfigs() {
+	for _, cfg := range jobs.settings() {
 		path := cfg.ScrapeFailureLogFile
 		if _, open := s.failures[path]; path == "" || open {
 			continue
 		}
-		file, err := logging.NewJSONFileLogger(path)
+		file, err := openFailureLog(path)
 		if err != nil {
 			s.o.Logger.Error("A scrape_failure_log_file cannot be opened", "job", cfg.JobName, "path", path, "err", err)
 			continue
 		}
-		s.failures[path] = &failureLog{file: file}
+		s.failures[path] = file
 	}
-	for _, cfg := range jobs.scrapeConfigs() {
+	for _, cfg := range jobs.settings() {
 		if p := pools[cfg.JobName]; p != nil {
 			p.failures.Store(s.failures[cfg.ScrapeFailureLogFile])
 		}

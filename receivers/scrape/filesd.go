@@ -14,8 +14,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/discovery"
-	"github.com/prometheus/prometheus/discovery/file"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 
 	"hwsagent/inputs/panics"
@@ -24,34 +22,11 @@ import (
 // lookEvery is how often files with targets are looked at for changes.
 const lookEvery = time.Second
 
-// listInFiles finds targets by a file_sd_configs entry.
-type listInFiles struct {
-	file.SDConfig
-	guards *guards
-}
-
-// NewDiscovererMetrics implements [discovery.Config].
-func (*listInFiles) NewDiscovererMetrics(reg prometheus.Registerer, r discovery.RefreshMetricsInstantiator) discovery.DiscovererMetrics {
-	return newListMetrics(reg, r, "prometheus_sd_file_read_errors_total", "The number of File-SD read errors.")
-}
-
-// NewDiscoverer implements [discovery.Config].
-func (c *listInFiles) NewDiscoverer(o discovery.DiscovererOptions) (discovery.Discoverer, error) {
-	m, ok := o.Metrics.(*listMetrics)
-	if !ok {
-		return nil, fmt.Errorf("discovery in files: metrics of another kind: %T", o.Metrics)
-	}
-	return &reader{
-		patterns: c.Files, interval: time.Duration(c.RefreshInterval), metrics: m, logger: o.Logger,
-		guard: c.guards.of(o.SetName), files: map[string]*listFile{},
-	}, nil
-}
-
-// reader reads files with targets when they change. It belongs to one goroutine.
+// reader finds targets by a file_sd_configs entry: it reads files when they change. It belongs to one goroutine.
 type reader struct {
 	patterns []string
 	interval time.Duration // after which all files are read again, changed or not
-	metrics  *listMetrics
+	failed   prometheus.Counter
 	logger   *slog.Logger
 	guard    *panics.Guard
 	files    map[string]*listFile // those that were there last time
@@ -67,19 +42,15 @@ type listFile struct {
 	failed  string // why it could not be read last time; "" if it could
 }
 
-// Run implements [discovery.Discoverer].
-func (r *reader) Run(ctx context.Context, to chan<- []*targetgroup.Group) {
+// run looks at the files until ctx ends.
+func (r *reader) run(ctx context.Context, to func([]*targetgroup.Group)) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
 		var found []*targetgroup.Group
 		_ = r.guard.Run(func() { found = r.look(time.Now()) }) // which counts and logs a panic
 		if len(found) > 0 {
-			select {
-			case to <- found:
-			case <-ctx.Done():
-				return
-			}
+			to(found)
 		}
 		select {
 		case <-tick.C:
@@ -134,7 +105,7 @@ func (r *reader) file(name string, always bool) []*targetgroup.Group {
 		list, err = readList(name, info)
 	}
 	if err != nil {
-		if r.metrics.failed.Inc(); f.failed != err.Error() {
+		if r.failed.Inc(); f.failed != err.Error() {
 			r.logger.Error("A file with targets cannot be read; its targets stay as they were", "path", name, "err", err)
 		}
 		f.failed = err.Error()

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	nethttp "net/http"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -15,46 +15,19 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/discovery"
-	"github.com/prometheus/prometheus/discovery/http"
-	"github.com/prometheus/prometheus/discovery/refresh"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 
 	"hwsagent/inputs/panics"
 	"hwsagent/redact"
 )
 
-// listOverHTTP finds targets by an http_sd_configs entry.
-type listOverHTTP struct {
-	http.SDConfig
-	guards *guards
-}
-
-// NewDiscovererMetrics implements [discovery.Config].
-func (*listOverHTTP) NewDiscovererMetrics(reg prometheus.Registerer, r discovery.RefreshMetricsInstantiator) discovery.DiscovererMetrics {
-	return newListMetrics(reg, r, "prometheus_sd_http_failures_total", "Number of HTTP service discovery refresh failures.")
-}
-
-// NewDiscoverer implements [discovery.Config].
-func (c *listOverHTTP) NewDiscoverer(o discovery.DiscovererOptions) (discovery.Discoverer, error) {
-	m, ok := o.Metrics.(*listMetrics)
-	if !ok {
-		return nil, fmt.Errorf("discovery over HTTP: metrics of another kind: %T", o.Metrics)
-	}
-	f := &finder{config: c, metrics: m, guard: c.guards.of(o.SetName)}
-	return refresh.NewDiscovery(refresh.Options{
-		Logger: o.Logger, Mech: "http", SetName: o.SetName, Interval: time.Duration(c.RefreshInterval),
-		RefreshF: f.refresh, MetricsInstantiator: m.refresh,
-	}), nil
-}
-
-// finder asks for a list of targets. It belongs to one goroutine.
+// finder finds targets by a http_sd_configs entry. It belongs to one goroutine.
 type finder struct {
-	config  *listOverHTTP
-	metrics *listMetrics
-	guard   *panics.Guard
-	client  *client // nil until it could be made
-	before  int     // groups of the last list
+	config *httpSettings
+	failed prometheus.Counter
+	guard  *panics.Guard
+	client *client // nil until it could be made
+	before int     // groups of the last list
 }
 
 // refresh asks once, for at most the refresh interval. Its errors have no secrets.
@@ -66,7 +39,7 @@ func (f *finder) refresh(ctx context.Context) (found []*targetgroup.Group, err e
 		return err
 	})
 	if err != nil {
-		f.metrics.failed.Inc()
+		f.failed.Inc()
 		return nil, err
 	}
 	return found, nil
@@ -92,7 +65,7 @@ func (f *finder) ask(ctx context.Context) ([]*targetgroup.Group, error) {
 
 // list gets the list.
 func (f *finder) list(ctx context.Context) ([]listed, error) {
-	req, err := nethttp.NewRequestWithContext(ctx, nethttp.MethodGet, f.config.URL, nethttp.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.config.URL, http.NoBody)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +80,7 @@ func (f *finder) list(ctx context.Context) ([]listed, error) {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != nethttp.StatusOK {
+	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("server returned HTTP status %s", resp.Status)
 	}
 	kind, params, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))

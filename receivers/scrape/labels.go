@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/relabel"
 )
@@ -35,7 +34,7 @@ func (e tooLongError) Error() string {
 
 // discovered sets b to the labels that a target has before relabelling: its own ones, those of
 // its group, and the settings of its job.
-func discovered(b *labels.Builder, cfg *config.ScrapeConfig, own, group model.LabelSet) {
+func discovered(b *labels.Builder, cfg *settings, own, group model.LabelSet) {
 	b.Reset(labels.EmptyLabels())
 	for name, value := range group {
 		b.Set(string(name), string(value))
@@ -53,9 +52,9 @@ func discovered(b *labels.Builder, cfg *config.ScrapeConfig, own, group model.La
 	unless(model.ScrapeTimeoutLabel, cfg.ScrapeTimeout.String())
 	unless(model.MetricsPathLabel, cfg.MetricsPath)
 	unless(model.SchemeLabel, cfg.Scheme)
-	unless(convertLabel, strconv.FormatBool(cfg.ConvertClassicHistogramsToNHCBEnabled()))
-	unless(classicLabel, strconv.FormatBool(cfg.AlwaysScrapeClassicHistogramsEnabled()))
-	unless(nativeLabel, strconv.FormatBool(cfg.ScrapeNativeHistogramsEnabled()))
+	unless(convertLabel, strconv.FormatBool(cfg.convert()))
+	unless(classicLabel, strconv.FormatBool(cfg.classic()))
+	unless(nativeLabel, strconv.FormatBool(cfg.native()))
 	for name, values := range cfg.Params {
 		if len(values) > 0 {
 			unless(model.ParamLabelPrefix+name, values[0])
@@ -76,7 +75,7 @@ func setBytes(sets ...model.LabelSet) (n int) {
 // targetLabels returns the labels of a target after relabelling, with those that begin with __,
 // but without those of discovery (__meta_). They are empty, without an error, if relabelling
 // drops the target.
-func targetLabels(b *labels.Builder, cfg *config.ScrapeConfig, own, group model.LabelSet) (labels.Labels, error) {
+func targetLabels(b *labels.Builder, cfg *settings, own, group model.LabelSet) (labels.Labels, error) {
 	if n := setBytes(own, group); n > maxLabelBytes {
 		return labels.EmptyLabels(), tooLongError{n}
 	}
@@ -111,7 +110,7 @@ func checkTarget(b *labels.Builder) error {
 	if address == "" {
 		return errors.New("it has no address: the label __address__ is empty")
 	}
-	if err := config.CheckTargetAddress(model.LabelValue(address)); err != nil {
+	if err := checkAddress(address); err != nil {
 		return err
 	}
 	interval, err := duration(b, model.ScrapeIntervalLabel)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math"
 
-	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/model/histogram"
 )
 
@@ -18,7 +17,7 @@ type limits struct {
 	schema  int32 // finest resolution of a native histogram
 }
 
-func newLimits(cfg *config.ScrapeConfig) limits {
+func newLimits(cfg *settings) limits {
 	return limits{
 		samples: int(cfg.SampleLimit),                                                                            // #nosec G115 -- more samples than fit are no limit
 		labels:  labelLimits{int(cfg.LabelLimit), int(cfg.LabelNameLengthLimit), int(cfg.LabelValueLengthLimit)}, // #nosec G115 -- likewise

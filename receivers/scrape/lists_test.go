@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
@@ -44,9 +43,9 @@ func quietGuard(t *testing.T) *panics.Guard {
 // it, and one that cannot be read keeps those that it had.
 func TestListFiles(t *testing.T) {
 	dir := t.TempDir()
-	m := newListMetrics(prometheus.NewRegistry(), nil, "failed", "")
+	failed := newSDMetrics().fileFailed
 	r := &reader{patterns: []string{filepath.Join(dir, "*.json"), filepath.Join(dir, "b.yml")}, interval: time.Hour,
-		metrics: m, logger: slog.New(slog.DiscardHandler), guard: quietGuard(t), files: map[string]*listFile{}}
+		failed: failed, logger: slog.New(slog.DiscardHandler), guard: quietGuard(t), files: map[string]*listFile{}}
 	now := time.Now()
 	write := func(name, text string) {
 		t.Helper()
@@ -60,11 +59,11 @@ func TestListFiles(t *testing.T) {
 	}
 	looks := func(what, want string, failures float64) {
 		t.Helper()
-		before := testutil.ToFloat64(m.failed)
+		before := testutil.ToFloat64(failed)
 		if got := told(r.look(now)); got != want {
 			t.Errorf("%s: %q, want %q", what, got, want)
 		}
-		if got := testutil.ToFloat64(m.failed) - before; got != failures {
+		if got := testutil.ToFloat64(failed) - before; got != failures {
 			t.Errorf("%s: %v failures, want %v", what, got, failures)
 		}
 	}
@@ -109,12 +108,8 @@ func TestListOverHTTP(t *testing.T) {
 	}))
 	defer s.Close()
 	j := jobs(t, fmt.Sprintf("{job_name: j, http_sd_configs: [{url: '%s/sd?t=CANARY'}]}", s.URL))
-	entry, ok := j.discoveries(nil)["j"][0].(*listOverHTTP)
-	if !ok {
-		t.Fatalf("%T", j.discoveries(nil)["j"][0])
-	}
-	m := newListMetrics(prometheus.NewRegistry(), nil, "failed", "")
-	f := &finder{config: entry, metrics: m, guard: quietGuard(t)}
+	failed := newSDMetrics().httpFailed
+	f := &finder{config: j.settings()[0].HTTP[0], failed: failed, guard: quietGuard(t)}
 	good := func(text string) func(http.ResponseWriter) {
 		return func(w http.ResponseWriter) {
 			w.Header().Set("Content-Type", "application/json; charset=utf-8")
@@ -154,7 +149,7 @@ func TestListOverHTTP(t *testing.T) {
 			}
 		}
 	}
-	if n := testutil.ToFloat64(m.failed); n != 4 {
+	if n := testutil.ToFloat64(failed); n != 4 {
 		t.Errorf("%v failures are counted", n)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -1,6 +1,8 @@
 package scrape
 
 import (
+	"slices"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hwsagent/meter"
@@ -58,9 +60,47 @@ func newMetrics() *metrics {
 	}
 }
 
-// Metrics are all that scraping registers, but for those of discovery.
+// sdMetrics are those of discovery. They have the names and meanings that they have in Prometheus.
+type sdMetrics struct {
+	set, of *meter.Set // of has a label more
+
+	discovered, last *prometheus.GaugeVec // by job
+
+	updates, told, fileFailed, httpFailed, dnsLookups, dnsFailed prometheus.Counter
+
+	refreshFailed *prometheus.CounterVec // by kind and job
+}
+
+func newSDMetrics() *sdMetrics {
+	set, of := meter.NewSet("prometheus_sd_"), meter.NewSet("prometheus_sd_", "name", "scrape")
+	counter := func(name, help string) prometheus.Counter { return set.Counter(meter.Shown, name, help) }
+	return &sdMetrics{
+		set: set, of: of,
+		discovered:    of.GaugeVec(meter.Shown, "discovered_targets", "Targets that discovery has found for a job, before relabelling.", "config"),
+		last:          of.GaugeVec(meter.Shown, "last_update_timestamp_seconds", "When the targets of a job were taken up last.", "config"),
+		updates:       of.Counter(meter.Shown, "received_updates_total", "Answers of places that list targets."),
+		told:          of.Counter(meter.Shown, "updates_total", "How often targets were taken up."),
+		fileFailed:    counter("file_read_errors_total", "Files with targets that could not be read."),
+		httpFailed:    counter("http_failures_total", "Lists of targets that could not be got over HTTP."),
+		dnsLookups:    counter("dns_lookups_total", "Names that were looked up for targets."),
+		dnsFailed:     counter("dns_lookup_failures_total", "Names that could not be looked up for targets."),
+		refreshFailed: set.CounterVec(meter.Shown, "refresh_failures_total", "Refreshes that failed, as a whole or for one of their names.", "mechanism", "config"),
+	}
+}
+
+// forget removes a job.
+func (m *sdMetrics) forget(job string) {
+	m.discovered.DeleteLabelValues(job)
+	m.last.DeleteLabelValues(job)
+	for _, kind := range []string{"http", "dns"} {
+		m.refreshFailed.DeleteLabelValues(kind, job)
+	}
+}
+
+// Metrics are all that scraping registers.
 func Metrics() []meter.Metric {
-	return append(newMetrics().set.Metrics(), newSink(nil, nil).set.Metrics()...)
+	sd := newSDMetrics()
+	return slices.Concat(newMetrics().set.Metrics(), newSink(nil, nil).set.Metrics(), sd.of.Metrics(), sd.set.Metrics())
 }
 
 // forget removes a job.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
@@ -41,14 +40,14 @@ type reading struct {
 	limits      limits
 }
 
-func newReading(cfg *config.ScrapeConfig, t *target, startTimes bool) reading {
+func newReading(cfg *settings, t *target, startTimes bool) reading {
 	return reading{
 		parser: textparse.ParserOptions{
-			IgnoreNativeHistograms:                  !t.flag(nativeLabel, cfg.ScrapeNativeHistogramsEnabled()),
-			ConvertClassicHistogramsToNHCB:          t.flag(convertLabel, cfg.ConvertClassicHistogramsToNHCBEnabled()),
-			KeepClassicOnClassicAndNativeHistograms: t.flag(classicLabel, cfg.AlwaysScrapeClassicHistogramsEnabled()),
+			IgnoreNativeHistograms:                  !t.flag(nativeLabel, cfg.native()),
+			ConvertClassicHistogramsToNHCB:          t.flag(convertLabel, cfg.convert()),
+			KeepClassicOnClassicAndNativeHistograms: t.flag(classicLabel, cfg.classic()),
 			OpenMetricsSkipSTSeries:                 startTimes,
-			FallbackContentType:                     cfg.ScrapeFallbackProtocol.HeaderMediaType(),
+			FallbackContentType:                     cfg.ScrapeFallbackProtocol.mediaType(),
 		},
 		honorLabels: cfg.HonorLabels, honorTimes: cfg.HonorTimestamps, trackTimed: cfg.TrackTimestampsStaleness,
 		startTimes: startTimes, rules: cfg.MetricRelabelConfigs, names: cfg.MetricNameValidationScheme,

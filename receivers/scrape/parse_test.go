@@ -17,7 +17,6 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
@@ -29,7 +28,7 @@ func passOf(t *testing.T, m *memory, c *cache, entry string) (*pass, *appender) 
 	return passBy(t, m, c, configOf(t, entry))
 }
 
-func passBy(t *testing.T, m *memory, c *cache, cfg *config.ScrapeConfig) (*pass, *appender) {
+func passBy(t *testing.T, m *memory, c *cache, cfg *settings) (*pass, *appender) {
 	t.Helper()
 	tg, err := newTarget(labels.NewBuilder(labels.EmptyLabels()), cfg, model.LabelSet{"__address__": "a:1", "instance": "i"}, nil)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 
 	commonconfig "github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 	"github.com/prometheus/prometheus/model/labels"
 
@@ -33,7 +32,7 @@ type pool struct {
 	failures atomic.Pointer[failureLog] // nil without scrape_failure_log_file
 
 	mu      sync.Mutex
-	cfg     *config.ScrapeConfig
+	cfg     *settings
 	clients map[string]*client // by the path of the Unix domain socket, "" without one
 	loops   map[uint64]*member // by the hash of the target
 	dropped []found            // by relabelling; at most keep_dropped_targets
@@ -52,7 +51,7 @@ type member struct {
 
 // newPool starts a job, which has no targets yet. It fails if the files that the job names cannot
 // be used.
-func newPool(s *shared, all *sync.WaitGroup, agent context.Context, cfg *config.ScrapeConfig) (*pool, error) {
+func newPool(s *shared, all *sync.WaitGroup, agent context.Context, cfg *settings) (*pool, error) {
 	p := &pool{shared: s, all: all, cfg: cfg, clients: map[string]*client{}, loops: map[uint64]*member{}, guard: s.guards.of(cfg.JobName)}
 	s.metrics.jobs.Inc()
 	if _, err := p.client(""); err != nil {
@@ -114,7 +113,7 @@ func (p *pool) release(clients map[string]*client, after []*loop) {
 // reload changes the configuration of the job, whose targets are what discovery has found last. A
 // target that is the same afterwards goes on without a gap, and keeps its state. A scrape under way
 // ends by its old configuration.
-func (p *pool) reload(cfg *config.ScrapeConfig, groups []*targetgroup.Group) error {
+func (p *pool) reload(cfg *settings, groups []*targetgroup.Group) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if reflect.DeepEqual(p.cfg, cfg) {
@@ -144,8 +143,8 @@ func (p *pool) reload(cfg *config.ScrapeConfig, groups []*targetgroup.Group) err
 
 // sameSeries reports whether the series of a target stay the same under another configuration, so
 // that what is remembered of them stays right.
-func sameSeries(a, b *config.ScrapeConfig) bool {
-	decisive := func(c config.ScrapeConfig) config.ScrapeConfig {
+func sameSeries(a, b *settings) bool {
+	decisive := func(c settings) settings {
 		c.ScrapeInterval, c.ScrapeTimeout, c.SampleLimit = 0, 0, 0
 		c.HTTPClientConfig = commonconfig.HTTPClientConfig{}
 		return c
@@ -277,7 +276,7 @@ func (p *pool) member(t *target, f found, old *member, reuse bool) error {
 	}
 	l := &loop{
 		shared: p.shared, target: t, job: p.cfg.JobName, reading: newReading(p.cfg, t, p.startTimes),
-		request: newRequester(c, t, p.cfg), report: newReport(t, p.cfg.ExtraScrapeMetricsEnabled()),
+		request: newRequester(c, t, p.cfg), report: newReport(t, p.cfg.extra()),
 		cache: newCache(), guard: p.guard, refusal: &p.refusal, failures: &p.failures, ended: make(chan struct{}),
 	}
 	l.scraping, l.end = context.WithCancel(p.running)

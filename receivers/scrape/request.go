@@ -12,7 +12,6 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/config"
 
 	"hwsagent/inputs/pages"
 )
@@ -31,13 +30,9 @@ type requester struct {
 	last   int   // size of the last page that was not empty
 }
 
-func newRequester(c *client, t *target, cfg *config.ScrapeConfig) *requester {
-	escaping, err := config.ToEscapingScheme(cfg.MetricNameEscapingScheme, cfg.MetricNameValidationScheme)
-	if err != nil {
-		escaping = model.UnderscoreEscaping // the configuration has been checked
-	}
+func newRequester(c *client, t *target, cfg *settings) *requester {
 	h := http.Header{}
-	h.Set("Accept", accepted(cfg.ScrapeProtocols, escaping))
+	h.Set("Accept", accepted(cfg.ScrapeProtocols, cfg.escaping()))
 	h.Set("Accept-Encoding", "identity")
 	if cfg.EnableCompression {
 		h.Set("Accept-Encoding", "gzip")
@@ -48,16 +43,17 @@ func newRequester(c *client, t *target, cfg *config.ScrapeConfig) *requester {
 }
 
 // accepted is the header Accept (RFC 9110, 12.5.1) for formats in the order of preference.
-func accepted(protocols []config.ScrapeProtocol, escaping model.EscapingScheme) string {
+func accepted(protocols []protocol, escaping model.EscapingScheme) string {
+	types := mediaTypes()
 	var all []string
-	weight := len(config.ScrapeProtocolsHeaders) + 1
+	weight := len(types) + 1
 	add := func(format string) {
 		all = append(all, fmt.Sprintf("%s;q=0.%d", format, weight))
 		weight--
 	}
 	for _, p := range protocols {
-		format := config.ScrapeProtocolsHeaders[p]
-		if p == config.PrometheusText1_0_0 || p == config.OpenMetricsText1_0_0 { // the older ones know no escaping
+		format := types[p]
+		if p == text100 || p == openMetrics1 { // the older ones know no escaping
 			format += ";" + model.EscapingKey + "=" + escaping.String()
 		}
 		add(format)

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/prometheus/config"
-	"github.com/prometheus/prometheus/discovery"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 	"github.com/prometheus/prometheus/storage"
 
@@ -64,8 +62,7 @@ type Scraper struct {
 
 	mu       sync.Mutex
 	shared   *shared // nil until there was a job, as are the next three
-	finder   *discovery.Manager
-	endFind  context.CancelFunc
+	finder   *discovery
 	latest   *Jobs
 	pools    map[string]*pool
 	problems map[string]error // why a job could not be started or changed
@@ -105,25 +102,14 @@ func (s *Scraper) Apply(jobs *Jobs) error {
 
 // build makes what jobs have in common. The caller holds the lock.
 func (s *Scraper) build() error {
-	sd, err := newSDMetrics(s.o.Registerer)
-	if err != nil {
-		return fmt.Errorf("prepare discovery: %w", err)
-	}
-	find, endFind := context.WithCancel(context.Background())
-	finder := discovery.NewManager(find, s.o.Logger, s.o.Registerer, sd, discovery.Name("scrape"), discovery.Updatert(s.o.Settle))
-	if finder == nil {
-		endFind()
-		return errors.New("prepare discovery: the reason is logged")
-	}
-	m := newMetrics()
-	if err := errors.Join(m.set.Register(s.o.Registerer), s.sink.set.Register(s.o.Registerer)); err != nil {
-		endFind()
+	m, sd := newMetrics(), newSDMetrics()
+	if err := errors.Join(m.set.Register(s.o.Registerer), s.sink.set.Register(s.o.Registerer), sd.of.Register(s.o.Registerer), sd.set.Register(s.o.Registerer)); err != nil {
 		return fmt.Errorf("prepare scraping: %w", err)
 	}
-	s.finder, s.endFind = finder, endFind
 	s.agent, s.endJobs = context.WithCancel(context.Background())
 	s.shared = &shared{sink: s.sink, metrics: m, logger: s.o.Logger, guards: &guards{s.o.Guard}, seed: hostSeed(), startTimes: s.o.StartTimestamps}
 	s.shared.requests, s.endRequests = context.WithCancel(context.Background())
+	s.finder = newDiscovery(s.o.Settle, s.shared.guards, sd, &s.loops, s.o.Logger)
 	return nil
 }
 
@@ -145,40 +131,30 @@ func (s *Scraper) Run(ctx context.Context) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.shared != nil {
-			s.endFind()
+			s.finder.end()
 			s.endJobs()
 			s.endRequests()
 		}
 		return nil
 	case <-s.changed: // from here on everything is built
 	}
-	failed := make(chan error, 1)
-	s.loops.Go(func() {
-		if err := s.finder.Run(); !errors.Is(err, context.Canceled) {
-			failed <- err
-		}
-	})
+	s.loops.Go(s.finder.run)
 	contained := func(f func()) { _ = s.guard.Run(f) } // which counts and logs a panic
 	contained(s.put)
 	retry := time.NewTicker(3 * s.o.Settle)
 	defer retry.Stop()
-	found := s.finder.SyncCh()
 	for {
 		select {
 		case <-s.changed:
 			contained(s.put)
-		case s.found = <-found:
+		case <-s.finder.due:
+			s.found = s.finder.found()
 			contained(s.sync)
 		case <-retry.C:
 			contained(s.retry)
 		case <-ctx.Done():
 			s.stop()
-			select {
-			case err := <-failed:
-				return err
-			default:
-				return nil
-			}
+			return nil
 		}
 	}
 }
@@ -199,7 +175,7 @@ func (s *Scraper) put() {
 	jobs, pools := s.jobs()
 	s.openFailureLogs(jobs, pools)
 	wanted := map[string]bool{}
-	for _, cfg := range jobs.scrapeConfigs() {
+	for _, cfg := range jobs.settings() {
 		wanted[cfg.JobName] = true
 		if p := pools[cfg.JobName]; p != nil {
 			if err := p.reload(cfg, s.found[cfg.JobName]); s.news(cfg.JobName, err) {
@@ -224,15 +200,13 @@ func (s *Scraper) put() {
 			p.stop()
 		}
 	}
-	if err := s.finder.ApplyConfig(jobs.discoveries(s.shared.guards)); err != nil {
-		s.o.Logger.Error("Not every discovery of targets could be started", "err", err)
-	}
+	s.finder.apply(jobs)
 }
 
 // sync takes up the targets that were found, and starts jobs that do not run yet.
 func (s *Scraper) sync() {
 	jobs, pools := s.jobs()
-	for _, cfg := range jobs.scrapeConfigs() {
+	for _, cfg := range jobs.settings() {
 		groups, known := s.found[cfg.JobName]
 		switch p := pools[cfg.JobName]; {
 		case !known:
@@ -247,7 +221,7 @@ func (s *Scraper) sync() {
 // retry starts and changes jobs that could not be before.
 func (s *Scraper) retry() {
 	jobs, pools := s.jobs()
-	for _, cfg := range jobs.scrapeConfigs() {
+	for _, cfg := range jobs.settings() {
 		groups, known := s.found[cfg.JobName]
 		switch p := pools[cfg.JobName]; {
 		case p != nil:
@@ -258,7 +232,7 @@ func (s *Scraper) retry() {
 	}
 }
 
-func (s *Scraper) start(cfg *config.ScrapeConfig, groups []*targetgroup.Group) {
+func (s *Scraper) start(cfg *settings, groups []*targetgroup.Group) {
 	p, err := newPool(s.shared, &s.loops, s.agent, cfg)
 	if s.news(cfg.JobName, err) {
 		s.o.Logger.Error("A scrape job cannot be started; it is tried again", "job", cfg.JobName, "err", err)
@@ -290,7 +264,7 @@ func (s *Scraper) news(job string, err error) bool {
 // stop ends everything.
 func (s *Scraper) stop() {
 	s.endJobs()
-	s.endFind()
+	s.finder.end()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

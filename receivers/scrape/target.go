@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/model/labels"
 
 	"hwsagent/redact"
@@ -43,7 +42,7 @@ type state struct {
 }
 
 // newTarget makes the target of labels that discovery found. It is nil if relabelling drops it.
-func newTarget(b *labels.Builder, cfg *config.ScrapeConfig, own, group model.LabelSet) (*target, error) {
+func newTarget(b *labels.Builder, cfg *settings, own, group model.LabelSet) (*target, error) {
 	all, err := targetLabels(b, cfg, own, group)
 	if err != nil || all.IsEmpty() {
 		return nil, err
@@ -74,7 +73,7 @@ func (t *target) duration(name string, otherwise model.Duration) time.Duration {
 
 // targetURL is the address that labels stand for. The first value of a parameter is that of its
 // label, further ones are those of the configuration.
-func targetURL(cfg *config.ScrapeConfig, all labels.Labels) *url.URL {
+func targetURL(cfg *settings, all labels.Labels) *url.URL {
 	params := url.Values{}
 	for name, values := range cfg.Params {
 		params[name] = append([]string(nil), values...)

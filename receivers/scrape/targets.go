@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/model/labels"
 )
 
@@ -66,7 +65,7 @@ func (s *Scraper) Status() []Job {
 
 // shownPool is what a job has at a moment.
 type shownPool struct {
-	cfg     *config.ScrapeConfig
+	cfg     *settings
 	members []*member // in the order of their addresses and labels
 	dropped []found
 	drops   int
@@ -164,7 +163,7 @@ func (s *Scraper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func newActive(b *labels.Builder, job string, cfg *config.ScrapeConfig, m *member) activeTarget {
+func newActive(b *labels.Builder, job string, cfg *settings, m *member) activeTarget {
 	t := m.target
 	discovered(b, cfg, m.found.own, m.found.group)
 	a := activeTarget{

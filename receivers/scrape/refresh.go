@@ -1,0 +1,56 @@
+package scrape
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/prometheus/discovery/targetgroup"
+)
+
+// refresher asks a place for targets at an interval.
+type refresher struct {
+	kind, job string
+	interval  time.Duration
+	// refresh asks once. What it has found is taken also if it returns an error.
+	refresh func(ctx context.Context) ([]*targetgroup.Group, error)
+	metrics *sdMetrics
+	logger  *slog.Logger
+	failed  string // the last error, "" if there was none
+}
+
+// run asks until ctx ends, the first time at once.
+func (r *refresher) run(ctx context.Context, found func([]*targetgroup.Group)) {
+	tick := time.NewTicker(r.interval)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		r.once(ctx, found)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (r *refresher) once(ctx context.Context, found func([]*targetgroup.Group)) {
+	groups, err := r.refresh(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	if len(groups) > 0 {
+		found(groups)
+	}
+	now := ""
+	if err != nil {
+		r.metrics.refreshFailed.WithLabelValues(r.kind, r.job).Inc()
+		now = err.Error()
+	}
+	switch {
+	case now == r.failed:
+	case now != "":
+		r.logger.Error("Targets could not be looked up; those that were found last stay", "discovery", r.kind, "err", err)
+	default:
+		r.logger.Info("Targets can be looked up again", "discovery", r.kind)
+	}
+	r.failed = now
+}

@@ -1,0 +1,165 @@
+package scrape
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/units"
+	commonconfig "github.com/prometheus/common/config"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/relabel"
+)
+
+// settings are one scrape configuration. The keys, their defaults and the order of their checks
+// are those of Prometheus (https://prometheus.io/docs/prometheus/latest/configuration/configuration/#scrape_config).
+// Checked settings must not be changed.
+type settings struct {
+	JobName                  string         `yaml:"job_name"`
+	HonorLabels              bool           `yaml:"honor_labels,omitempty"`
+	HonorTimestamps          bool           `yaml:"honor_timestamps"`
+	TrackTimestampsStaleness bool           `yaml:"track_timestamps_staleness"`
+	Params                   url.Values     `yaml:"params,omitempty"`
+	ScrapeInterval           model.Duration `yaml:"scrape_interval,omitempty"`
+	ScrapeTimeout            model.Duration `yaml:"scrape_timeout,omitempty"`
+	ScrapeProtocols          []protocol     `yaml:"scrape_protocols,omitempty"`
+	ScrapeFallbackProtocol   protocol       `yaml:"fallback_scrape_protocol,omitempty"`
+	// A switch that is nil is that of global.
+	ScrapeNativeHistograms         *bool            `yaml:"scrape_native_histograms,omitempty"`
+	AlwaysScrapeClassicHistograms  *bool            `yaml:"always_scrape_classic_histograms,omitempty"`
+	ConvertClassicHistogramsToNHCB *bool            `yaml:"convert_classic_histograms_to_nhcb,omitempty"`
+	ScrapeFailureLogFile           string           `yaml:"scrape_failure_log_file,omitempty"`
+	MetricsPath                    string           `yaml:"metrics_path,omitempty"`
+	Scheme                         string           `yaml:"scheme,omitempty"`
+	EnableCompression              bool             `yaml:"enable_compression"`
+	BodySizeLimit                  units.Base2Bytes `yaml:"body_size_limit,omitempty"` // uncompressed
+	// A limit of 0 is that of global, and none if that is 0, too.
+	SampleLimit                    uint                   `yaml:"sample_limit,omitempty"`
+	TargetLimit                    uint                   `yaml:"target_limit,omitempty"`
+	LabelLimit                     uint                   `yaml:"label_limit,omitempty"`
+	LabelNameLengthLimit           uint                   `yaml:"label_name_length_limit,omitempty"`  // bytes
+	LabelValueLengthLimit          uint                   `yaml:"label_value_length_limit,omitempty"` // bytes
+	NativeHistogramBucketLimit     uint                   `yaml:"native_histogram_bucket_limit,omitempty"`
+	NativeHistogramMinBucketFactor float64                `yaml:"native_histogram_min_bucket_factor,omitempty"`
+	KeepDroppedTargets             uint                   `yaml:"keep_dropped_targets,omitempty"`
+	MetricNameValidationScheme     model.ValidationScheme `yaml:"metric_name_validation_scheme,omitempty"`
+	MetricNameEscapingScheme       string                 `yaml:"metric_name_escaping_scheme,omitempty"`
+	ExtraScrapeMetrics             *bool                  `yaml:"extra_scrape_metrics,omitempty"`
+
+	HTTPClientConfig     commonconfig.HTTPClientConfig `yaml:",inline"`
+	RelabelConfigs       []*relabel.Config             `yaml:"relabel_configs,omitempty"`
+	MetricRelabelConfigs []*relabel.Config             `yaml:"metric_relabel_configs,omitempty"`
+
+	DNS    []*dnsSettings  `yaml:"dns_sd_configs,omitempty"`
+	Files  []*fileSettings `yaml:"file_sd_configs,omitempty"`
+	HTTP   []*httpSettings `yaml:"http_sd_configs,omitempty"`
+	Static []*listed       `yaml:"static_configs,omitempty"`
+}
+
+// UnmarshalYAML implements [yaml.Unmarshaler].
+func (s *settings) UnmarshalYAML(unmarshal func(any) error) error {
+	*s = settings{
+		MetricsPath: "/metrics", Scheme: "http", HonorTimestamps: true, EnableCompression: true,
+		HTTPClientConfig: commonconfig.DefaultHTTPClientConfig,
+	}
+	type plain settings
+	if err := unmarshal((*plain)(s)); err != nil {
+		return err
+	}
+	if err := s.checkLists(); err != nil {
+		return err
+	}
+	if s.JobName == "" {
+		return errors.New("job_name is empty")
+	}
+	if err := s.HTTPClientConfig.Validate(); err != nil {
+		return err
+	}
+	if len(s.RelabelConfigs) == 0 { // which could make an address of anything
+		for _, g := range s.Static {
+			for _, t := range g.Targets {
+				if err := checkAddress(t); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	for _, r := range s.RelabelConfigs {
+		if r == nil {
+			return errors.New("empty or null target relabeling rule in scrape config")
+		}
+	}
+	for _, r := range s.MetricRelabelConfigs {
+		if r == nil {
+			return errors.New("empty or null metric relabeling rule in scrape config")
+		}
+	}
+	return nil
+}
+
+// checkLists refuses entries of lists of targets that are null.
+func (s *settings) checkLists() error {
+	empty := func(key string) error { return fmt.Errorf("empty or null section in %s", key) }
+	if slices.Contains(s.DNS, nil) {
+		return empty("dns_sd_configs")
+	}
+	if slices.Contains(s.Files, nil) {
+		return empty("file_sd_configs")
+	}
+	if slices.Contains(s.HTTP, nil) {
+		return empty("http_sd_configs")
+	}
+	if slices.Contains(s.Static, nil) {
+		return empty("static_configs")
+	}
+	return nil
+}
+
+// checkAddress refuses a URL where an address belongs.
+func checkAddress(address string) error {
+	if strings.Contains(address, "/") {
+		return fmt.Errorf("%q is not a valid hostname", address)
+	}
+	return nil
+}
+
+// setDirectory makes relative paths relative to dir.
+func (s *settings) setDirectory(dir string) {
+	for _, f := range s.Files {
+		for i, name := range f.Files {
+			f.Files[i] = commonconfig.JoinDir(dir, name)
+		}
+	}
+	for _, h := range s.HTTP {
+		h.HTTPClientConfig.SetDirectory(dir)
+	}
+	s.HTTPClientConfig.SetDirectory(dir)
+	s.ScrapeFailureLogFile = commonconfig.JoinDir(dir, s.ScrapeFailureLogFile)
+}
+
+// native says whether native histograms are taken.
+func (s *settings) native() bool { return s.ScrapeNativeHistograms != nil && *s.ScrapeNativeHistograms }
+
+// convert says whether classic histograms become native ones.
+func (s *settings) convert() bool {
+	return s.ConvertClassicHistogramsToNHCB != nil && *s.ConvertClassicHistogramsToNHCB
+}
+
+// classic says whether a classic histogram is taken beside its native form.
+func (s *settings) classic() bool {
+	return s.AlwaysScrapeClassicHistograms != nil && *s.AlwaysScrapeClassicHistograms
+}
+
+// extra says whether a scrape has more series of its own.
+func (s *settings) extra() bool { return s.ExtraScrapeMetrics != nil && *s.ExtraScrapeMetrics }
+
+// escaping is how a target is asked to write names that the older formats do not allow.
+func (s *settings) escaping() model.EscapingScheme {
+	scheme, err := model.ToEscapingScheme(s.MetricNameEscapingScheme)
+	if err != nil {
+		return model.UnderscoreEscaping // the configuration has been checked
+	}
+	return scheme
+}
