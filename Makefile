@@ -42,6 +42,10 @@ WAL_SOURCES := $(wildcard wal/*.go)
 cover: .cache/wal.cover ## of wal: how many statements its tests execute, and which branches of errors they do not reach
 	$(GO) run ./e2e/reached -profile .cache/wal.cover -min 95 wal
 
+.PHONY: scrapediff
+scrapediff: ## what the agent stores of a page, compared with Prometheus' own scraper
+	$(GO) -C e2e/scrapediff test -timeout 10m .
+
 race: ## -short leaves out the exhaustive loops of one goroutine, which make test runs
 	CGO_ENABLED=1 $(GO) test -race -short -timeout 20m ./...
 
@@ -85,6 +89,7 @@ fuzz: ## every fuzz target for FUZZTIME; their corpora also run in make test
 		echo "$$package $$target"; \
 		$(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x "$$package" || exit 1; \
 	done
+	@case FuzzTwins in $(FUZZ)*) $(GO) -C e2e/scrapediff test -run '^$$' -fuzz '^FuzzTwins$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x . ;; esac
 
 oracle: ## the library of SNMP hardware against recorded devices and their results: make oracle CORPUS=DIR (no part of the repository)
 	CORPUS=$(if $(CORPUS),$(abspath $(CORPUS))) $(GO) test -count=1 -v -run TestOracle ./probes/snmp
@@ -117,6 +122,7 @@ lint: $(LINT) ## vet and the linters of .golangci.yml
 	$(GO) vet ./...
 	$(GO) -C e2e/prometheus3 vet ./...
 	$(GO) -C e2e/otelsdk vet ./...
+	$(GO) -C e2e/scrapediff vet ./...
 	$(GO) -C e2e/kubernetes vet ./...
 	$(GO) -C e2e/kubernetes test ./...
 	$(LINT) run ./...
@@ -143,6 +149,7 @@ tidy-check:
 	$(GO) mod tidy -diff
 	$(GO) -C e2e/prometheus3 mod tidy -diff
 	$(GO) -C e2e/otelsdk mod tidy -diff
+	$(GO) -C e2e/scrapediff mod tidy -diff
 	$(GO) -C e2e/kubernetes mod tidy -diff
 	$(GO) mod verify
 

@@ -1,6 +1,4 @@
-//go:build !minimal
-
-package agent
+package scrapediff
 
 import (
 	"context"

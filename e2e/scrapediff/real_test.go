@@ -1,6 +1,4 @@
-//go:build !minimal
-
-package agent
+package scrapediff
 
 import (
 	"context"
@@ -8,7 +6,6 @@ import (
 	"log/slog"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"sort"
@@ -20,10 +17,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/storage"
+	"go.yaml.in/yaml/v2"
 
 	"hwsagent/inputs"
+	ours "hwsagent/receivers/scrape"
 	"hwsagent/wal"
 )
 
@@ -46,10 +45,6 @@ func (s *stored) add(ls labels.Labels, t int64, v string) {
 }
 
 func aboutKey(series string, t int64) string { return fmt.Sprint(series, " @", t) }
-
-func aboutText(m metadata.Metadata) string {
-	return fmt.Sprintf("%s in %q: %q", m.Type, m.Unit, m.Help)
-}
 
 func number(v float64) string {
 	if value.IsStaleNaN(v) {
@@ -117,6 +112,25 @@ func jobOf(t *testing.T, series string) string {
 
 var ownJob = regexp.MustCompile(`[, ]job="(\w+)"`)
 
+const common500 = `{"scrape_interval": "500ms", "scrape_timeout": "500ms"}`
+
+// until waits for what comes by itself.
+func until(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(2 * time.Minute)
+	defer deadline.Stop()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !cond() {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Errorf("timed out waiting until %s", what)
+			return
+		}
+	}
+}
+
 // TestScrapeAsPrometheus scrapes one target with Prometheus' own scraper into its TSDB, which
 // takes samples out of order, and with ours into the log: the same series, values, times and
 // stale markers, in every format and with every option that changes what is stored.
@@ -182,13 +196,30 @@ func newStored() *stored {
 
 // scrapeByUs returns what the log has of the jobs.
 func scrapeByUs(t *testing.T, target *scripted, text string) *stored {
-	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o700); err != nil {
+	var all struct {
+		Global  yaml.MapSlice   `yaml:"global"`
+		Entries []yaml.MapSlice `yaml:"scrape_configs"`
+	}
+	if err := yaml.Unmarshal([]byte(text), &all); err != nil {
 		t.Error(err)
 		return nil
 	}
-	cfg, _, err := LoadBytes(filepath.Join(dir, "agent.yaml"), []byte(text), testEnv)
-	if err != nil {
+	src := ours.Source{Global: common500}
+	for _, e := range all.Entries {
+		one, err := yaml.Marshal(e)
+		if err != nil {
+			t.Error(err)
+			return nil
+		}
+		src.Entries = append(src.Entries, ours.Entry{Text: string(one), Dir: "/"})
+	}
+	jobs, mistakes := ours.Parse(src)
+	if len(mistakes) > 0 {
+		t.Error(mistakes)
+		return nil
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil {
 		t.Error(err)
 		return nil
 	}
@@ -204,8 +235,12 @@ func scrapeByUs(t *testing.T, target *scripted, text string) *stored {
 		return nil
 	}
 	defer reader.Close()
-	s := newScraper(cfg, inputs.NewPath(log, slog.New(slog.DiscardHandler)), prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
-	if err := s.Apply(cfg.scrape); err != nil {
+	path := inputs.NewPath(log, slog.New(slog.DiscardHandler))
+	s := ours.New(ours.Options{Registerer: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
+		Out: func(job string, interval time.Duration) storage.AppendableV2 {
+			return path.Input("scrape", job, inputs.Settings{Interval: interval})
+		}})
+	if err := s.Apply(jobs); err != nil {
 		t.Error(err)
 		return nil
 	}
@@ -217,7 +252,7 @@ func scrapeByUs(t *testing.T, target *scripted, text string) *stored {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	all := newStored()
+	got := newStored()
 	for head := log.Status().Head; ; {
 		e, err := reader.Next(context.Background())
 		if err != nil {
@@ -225,23 +260,23 @@ func scrapeByUs(t *testing.T, target *scripted, text string) *stored {
 			return nil
 		}
 		for _, x := range e.Samples {
-			all.add(x.Series.Labels, x.T, number(x.V))
-			all.about[aboutKey(x.Series.Labels.String(), x.T)] = aboutText(x.Series.Meta())
-			all.starts[x.Series.Labels.String()] = append(all.starts[x.Series.Labels.String()], x.ST)
+			got.add(x.Series.Labels, x.T, number(x.V))
+			got.about[aboutKey(x.Series.Labels.String(), x.T)] = aboutText(x.Series.Meta())
+			got.starts[x.Series.Labels.String()] = append(got.starts[x.Series.Labels.String()], x.ST)
 		}
 		for _, x := range e.Histograms {
-			all.about[aboutKey(x.Series.Labels.String(), x.T)] = aboutText(x.Series.Meta())
+			got.about[aboutKey(x.Series.Labels.String(), x.T)] = aboutText(x.Series.Meta())
 			if x.H != nil {
-				all.add(x.Series.Labels, x.T, "int "+x.H.ToFloat(nil).Compact(0).String())
+				got.add(x.Series.Labels, x.T, "int "+x.H.ToFloat(nil).Compact(0).String())
 			} else {
-				all.add(x.Series.Labels, x.T, "float "+x.FH.Copy().Compact(0).String())
+				got.add(x.Series.Labels, x.T, "float "+x.FH.Copy().Compact(0).String())
 			}
 		}
 		for _, x := range e.Exemplars {
-			all.exemplar(x.Series.Labels, x.Labels, x.V)
+			got.exemplar(x.Series.Labels, x.Labels, x.V)
 		}
 		if e.End.Commit >= head.Commit {
-			return all
+			return got
 		}
 	}
 }
@@ -252,42 +287,4 @@ func (s *stored) exemplar(series, own labels.Labels, v float64) {
 	key := series.String()
 	s.exemplars[key] = append(s.exemplars[key], fmt.Sprint(own, v))
 	slices.Sort(s.exemplars[key])
-}
-
-// TestScrapeStartTimestamps: they come with the samples if that is asked for, and the series
-// that brought them are none then.
-func TestScrapeStartTimestamps(t *testing.T) {
-	for _, keep := range []bool{false, true} {
-		target := &scripted{asked: map[string]int{}, pages: map[string][]page{"om": {{kind: openMetrics, body: "# TYPE c counter\nc_total 1\nc_created 1700000000.123\n# EOF\n"}}}}
-		server := httptest.NewServer(target)
-		defer server.Close()
-		all := scrapeByUs(t, target, fmt.Sprintf("global: {scrape_interval: 100ms, scrape_timeout: 100ms, scrape_start_timestamps: %t}\nscrape_configs:\n"+
-			"  - {job_name: om, metrics_path: /ours/om, static_configs: [{targets: [%q], labels: {instance: i}}]}\n", keep, strings.TrimPrefix(server.URL, "http://")))
-		starts := all.starts[`{__name__="c_total", instance="i", job="om"}`]
-		_, created := all.samples[`{__name__="c_created", instance="i", job="om"}`]
-		if want := map[bool]int64{false: 0, true: 1_700_000_000_123}[keep]; len(starts) == 0 || starts[0] != want || created == keep {
-			t.Errorf("with %t the start is %v, want %d; c_created is a series: %t", keep, starts, want, created)
-		}
-	}
-}
-
-// TestScrapeMaxSeries: series beyond a job's limit are refused, those that it has go on.
-func TestScrapeMaxSeries(t *testing.T) {
-	target := &scripted{asked: map[string]int{}, pages: map[string][]page{"wild": {
-		{kind: plainText, body: "a 1\n"}, {kind: plainText, body: "a 2\nb 1\nc 1\nd 1\n"}, {kind: plainText, body: "a 3\nb 2\ne 1\n"},
-	}}}
-	server := httptest.NewServer(target)
-	defer server.Close()
-	all := scrapeByUs(t, target, fmt.Sprintf("global: {scrape_interval: 100ms, scrape_timeout: 100ms}\nscrape_configs:\n"+
-		"  - {job_name: wild, metrics_path: /ours/wild, hwsagent: {max_series: 7}, static_configs: [{targets: [%q], labels: {instance: i}}]}\n", strings.TrimPrefix(server.URL, "http://")))
-	var got []string
-	for series := range all.samples { // five of them are the report
-		if !strings.Contains(series, "scrape_") && !strings.Contains(series, `"up"`) {
-			got = append(got, series)
-		}
-	}
-	slices.Sort(got)
-	if want := []string{`{__name__="a", instance="i", job="wild"}`, `{__name__="b", instance="i", job="wild"}`}; !slices.Equal(got, want) {
-		t.Errorf("series %q, want %q", got, want)
-	}
 }

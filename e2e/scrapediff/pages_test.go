@@ -1,6 +1,4 @@
-//go:build !minimal
-
-package agent
+package scrapediff
 
 import (
 	"bytes"
@@ -59,23 +57,17 @@ func (s *scripted) done(scraper string) bool {
 	return true
 }
 
-const (
-	plainText   = "text/plain; version=0.0.4; charset=utf-8"
-	openMetrics = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-	protobuf    = "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
-)
-
 // scripts are what the jobs of the differential test show.
 func scripts(t *testing.T, stamp int64) map[string][]page {
 	text := func(bodies ...string) (all []page) {
 		for _, b := range bodies {
-			all = append(all, page{kind: plainText, body: b})
+			all = append(all, page{kind: plain, body: b})
 		}
 		return all
 	}
 	om := func(bodies ...string) (all []page) {
 		for _, b := range bodies {
-			all = append(all, page{kind: openMetrics, body: b + "# EOF\n"})
+			all = append(all, page{kind: om1, body: b + "# EOF\n"})
 		}
 		return all
 	}
@@ -91,7 +83,7 @@ func scripts(t *testing.T, stamp int64) map[string][]page {
 		"a_total{x=\"\",y=\"1\"} 9\n",
 		"# TYPE s summary\ns{quantile=\"0.5\"} 1\ns_sum 2\ns_count 3\n# TYPE h histogram\nh_bucket{le=\"1\"} 1\nh_bucket{le=\"+Inf\"} 2\nh_sum 3\nh_count 2\n",
 	)
-	failing := append(append(base[:3:3], page{kind: plainText, body: "a_total 1\n", status: 503}), base[0], page{kind: "text/html", body: "<p>login"}, base[1])
+	failing := append(append(base[:3:3], page{kind: plain, body: "a_total 1\n", status: 503}), base[0], page{kind: "text/html", body: "<p>login"}, base[1])
 	at := func(ms int64) string { return fmt.Sprint(stamp + ms) }
 	timed := text(
 		"t "+"1 "+at(0)+"\nu 1\n", "t 1 "+at(0)+"\nu 2\n", "t 2 "+at(1000)+"\n", "t 3 "+at(1000)+"\nu 3\n", // same time, other value
@@ -119,7 +111,7 @@ func scripts(t *testing.T, stamp int64) map[string][]page {
 
 // nativePages are a native histogram, a classic one, and a counter with start timestamps,
 // as protobuf.
-func nativePages(t *testing.T, stamp int64) (all []page) {
+func nativePages(t testing.TB, stamp int64) (all []page) {
 	reg := prometheus.NewRegistry()
 	native := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "native_seconds", Help: "Native.", NativeHistogramBucketFactor: 1.1,
 		Buckets: []float64{1, 2}, NativeHistogramMaxExemplars: 4}, []string{"l"})
@@ -168,7 +160,7 @@ func nativePages(t *testing.T, stamp int64) (all []page) {
 
 // oddPages are native histograms that client_golang does not make, as protobuf: of floats, of
 // gauges, too fine, nearly too coarse, without buckets, of created times.
-func oddPages(t *testing.T, stamp int64) (all []page) {
+func oddPages(t testing.TB, stamp int64) (all []page) {
 	u, f, i := func(v uint64) *uint64 { return &v }, func(v float64) *float64 { return &v }, func(v int32) *int32 { return &v }
 	span := func(offset int32, length uint32) *dto.BucketSpan {
 		return &dto.BucketSpan{Offset: &offset, Length: &length}
