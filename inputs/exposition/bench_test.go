@@ -18,7 +18,11 @@ func BenchmarkParser(b *testing.B) {
 			"a_seconds_bucket{method=\"GET\",path=\"/api/v1/things\",status=\"200\",le=\"+Inf\"} 1823\na_seconds_sum{method=\"GET\",path=\"/api/v1/things\",status=\"200\"} 1.823\n" +
 			"a_seconds_count{method=\"GET\",path=\"/api/v1/things\",status=\"200\"} 1823\n")
 		body := append(bytes.Repeat(one, 1250), format.end...)
-		for name, parser := range map[string]func([]byte, string, *labels.SymbolTable, textparse.ParserOptions) (textparse.Parser, error){"checked": New, "prometheus": textparse.New} {
+		type newParser = func([]byte, string, *labels.SymbolTable, textparse.ParserOptions) (textparse.Parser, error)
+		checked := func(body []byte, kind string, st *labels.SymbolTable, o textparse.ParserOptions) (textparse.Parser, error) {
+			return New(body, kind, st, o)
+		}
+		for name, parser := range map[string]newParser{"checked": checked, "prometheus": textparse.New} {
 			b.Run(format.name+"/"+name, func(b *testing.B) {
 				b.SetBytes(int64(len(body)))
 				b.ReportAllocs()

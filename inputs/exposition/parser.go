@@ -63,7 +63,7 @@ const (
 //
 // A parser belongs to one goroutine. It keeps body, and may write one byte behind its end if
 // the capacity allows.
-func New(body []byte, contentType string, st *labels.SymbolTable, o textparse.ParserOptions) (textparse.Parser, error) {
+func New(body []byte, contentType string, st *labels.SymbolTable, o textparse.ParserOptions) (Known, error) {
 	if st == nil {
 		st = labels.NewSymbolTable()
 	}
@@ -85,7 +85,9 @@ func New(body []byte, contentType string, st *labels.SymbolTable, o textparse.Pa
 	case *textparse.OpenMetrics2Parser:
 		err = checkText(body, openMetrics2)
 	default:
-		err = checkText(body, promText)
+		if err = checkText(body, promText); err == nil && !o.ConvertClassicHistogramsToNHCB && !o.EnableTypeAndUnitLabels {
+			p = newKnown(body, st)
+		}
 	}
 	if o.ConvertClassicHistogramsToNHCB {
 		p = textparse.NewNHCBParser(&bucketBound{Parser: p}, st, o.KeepClassicOnClassicAndNativeHistograms, o.OpenMetricsSkipSTSeries)
@@ -93,7 +95,7 @@ func New(body []byte, contentType string, st *labels.SymbolTable, o textparse.Pa
 	return guard(p, warning, err)
 }
 
-func guard(p textparse.Parser, warning, err error) (textparse.Parser, error) {
+func guard(p textparse.Parser, warning, err error) (Known, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -128,6 +130,21 @@ func (g *guarded) Next() (entry textparse.Entry, err error) {
 		g.err = errors.New(cut(err.Error()))
 	}
 	return entry, err
+}
+
+// Takes implements [Known].
+func (g *guarded) Takes() bool {
+	_, takes := g.p.(*known)
+	return takes
+}
+
+// Take implements [Known].
+func (g *guarded) Take(size int, digest uint64, of func(text []byte) uint64) (at *int64, v float64, ok bool) {
+	k, takes := g.p.(*known)
+	if g.err != nil || !takes {
+		return nil, 0, false
+	}
+	return k.Take(size, digest, of)
 }
 
 // recovered keeps a panic as the error.

@@ -2,6 +2,8 @@ package scrape
 
 import (
 	"errors"
+	"hash/maphash"
+	"iter"
 	"math"
 	"strings"
 
@@ -16,28 +18,36 @@ import (
 // one that showed it.
 const familyScrapes = 10
 
-// cache is what a loop remembers of a target from one scrape to the next: the series by their
-// text, and the metric families. It belongs to one goroutine at a time.
+// cache is what a loop remembers of a target from one scrape to the next: the series by the
+// digests of their texts, and the metric families. It belongs to one goroutine at a time.
 type cache struct {
-	scrape   uint32 // number of the scrape under way
-	series   map[string]*series
-	families map[string]*family
-	steady   int // how many series and families the last scrape that succeeded left
+	scrape uint32 // number of the scrape under way
+	series map[uint64]*series
+	count  int // of series
+	// digest and second are two digests of a series' text as the target shows it. Their keys are random, so that no
+	// target can show texts with the same digests on purpose.
+	digest, second func(text []byte) uint64
+	families       map[string]*family
+	steady         int // how many series and families the last scrape that succeeded left
 
 	// How many series have seen, and tracked, equal to scrape; how many of the latter were tracked in
 	// the scrape before; and how many were tracked then.
 	seen, tracked, kept, before int
 
 	// Targets show their series in the same order each time: after the series before comes
-	// last.next, and the first is begin. This saves most look-ups by text.
+	// last.next, and the first is begin. This saves most look-ups, and most reading of labels.
 	begin, last *series
 }
 
 // series is a line of a target, without value and time.
 type series struct {
-	text    string // as the target shows it
-	dropped bool   // metric_relabel_configs drop it; the fields below are not used then
-	gone    bool   // it is not in the cache any more
+	digest  uint64 // of the text that the target shows, as is second, see cache.digest
+	second  uint64
+	same    *series // another one of the same digest
+	size    uint32  // bytes of the text
+	plain   bool    // the text is one of the text format
+	dropped bool    // metric_relabel_configs drop it; the fields below are not used then
+	gone    bool    // it is not in the cache any more
 
 	labels  labels.Labels
 	ref     storage.SeriesRef // 0 if the log has never taken a sample
@@ -54,23 +64,25 @@ type family struct {
 }
 
 func newCache() *cache {
-	return &cache{scrape: 2, series: map[string]*series{}, families: map[string]*family{}} // tracked and seen begin at 0
+	first, second := maphash.MakeSeed(), maphash.MakeSeed()
+	return &cache{
+		scrape: 2, // tracked and seen begin at 0
+		digest: func(text []byte) uint64 { return maphash.Bytes(first, text) },
+		second: func(text []byte) uint64 { return maphash.Bytes(second, text) },
+		series: map[uint64]*series{}, families: map[string]*family{},
+	}
 }
 
-// find returns the series of that text, or nil.
-func (c *cache) find(text []byte) *series {
+// guess is the series that the next line shows if the target shows its series in the order of the last scrape; nil if
+// there is none.
+func (c *cache) guess() *series {
 	guess := c.begin
 	if c.last != nil {
 		guess = c.last.next
 	}
-	if guess == nil || guess.gone || guess.text != string(text) {
-		if guess = c.series[string(text)]; guess == nil {
-			return nil
-		}
-		c.follow(guess)
-		return guess
+	if guess == nil || guess.gone {
+		return nil
 	}
-	c.last = guess
 	return guess
 }
 
@@ -84,11 +96,65 @@ func (c *cache) follow(s *series) {
 	c.last = s
 }
 
-// add notes a series that find did not find.
+// find is the series of a text, or nil. Both digests decide: that two texts have both alike is as good as impossible.
+func (c *cache) find(text []byte) *series {
+	digest, second := c.digest(text), c.second(text)
+	is := func(s *series) bool {
+		return s.digest == digest && s.second == second && int(s.size) == len(text)
+	}
+	if s := c.guess(); s != nil && is(s) {
+		return s
+	}
+	for s := c.series[digest]; s != nil; s = s.same {
+		if is(s) {
+			return s
+		}
+	}
+	return nil
+}
+
+// add notes a series that is not in the cache.
 func (c *cache) add(s *series) {
 	c.show(s)
-	c.series[s.text] = s
+	s.same = c.series[s.digest]
+	c.series[s.digest] = s
+	c.count++
 	c.follow(s)
+}
+
+// all are the series, in any order.
+func (c *cache) all() iter.Seq[*series] {
+	return func(yield func(*series) bool) {
+		for _, s := range c.series {
+			for ; s != nil; s = s.same {
+				if !yield(s) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// forget removes the series that the scrape under way did not show.
+func (c *cache) forget() {
+	for digest, s := range c.series {
+		var kept *series
+		for s != nil {
+			next := s.same
+			if s.seen == c.scrape {
+				s.same, kept = kept, s
+			} else {
+				s.gone, s.next = true, nil
+				c.count--
+			}
+			s = next
+		}
+		if kept == nil {
+			delete(c.series, digest)
+		} else {
+			c.series[digest] = kept
+		}
+	}
 }
 
 // show notes that the page shows a series. It reports whether it does so for the first time.
@@ -128,19 +194,14 @@ func (c *cache) family(name []byte) *family {
 // failed it does so only if the cache has grown a lot: a target whose scrapes all fail
 // may show other series each time. It reports whether it had to.
 func (c *cache) end(succeeded bool) (forced bool) {
-	count := len(c.series) + len(c.families)
+	count := c.count + len(c.families)
 	if succeeded {
 		c.steady = count
 	} else {
 		forced = count > 2*c.steady+1000
 	}
-	if (succeeded || forced) && c.seen < len(c.series) {
-		for text, s := range c.series {
-			if s.seen != c.scrape {
-				s.gone, s.next = true, nil
-				delete(c.series, text)
-			}
-		}
+	if (succeeded || forced) && c.seen < c.count {
+		c.forget()
 	}
 	if succeeded || forced {
 		for name, f := range c.families {
@@ -162,14 +223,14 @@ func (c *cache) markEnded(a *appender, t int64) error {
 		return nil
 	}
 	var ended []*series
-	for _, s := range c.series {
+	for s := range c.all() {
 		if s.tracked == c.scrape-1 {
 			ended = append(ended, s)
 		}
 	}
 	// Relabelling may make one series of several lines: it ends with the last of them.
 	goesOn := map[storage.SeriesRef]bool{}
-	for _, s := range c.series {
+	for s := range c.all() {
 		if s.tracked == c.scrape {
 			goesOn[s.ref] = true
 		}

@@ -59,7 +59,7 @@ func newReading(cfg *settings, t *target, startTimes bool) reading {
 type pass struct {
 	reading
 	ctx     context.Context // ends a pass over a large page when the agent stops
-	parser  textparse.Parser
+	parser  exposition.Known
 	target  *target
 	cache   *cache
 	to      *appender
@@ -120,6 +120,11 @@ func (p *pass) entries() error {
 		if n%1024 == 0 && p.ctx.Err() != nil {
 			return p.ctx.Err()
 		}
+		if took, err := p.expected(); err != nil {
+			return err
+		} else if took {
+			continue
+		}
 		entry, err := p.parser.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -165,27 +170,56 @@ type point struct {
 	fh *histogram.FloatHistogram
 }
 
+// expected takes the next line if it is that of the series that followed the one before last time. It reports whether
+// it is.
+func (p *pass) expected() (took bool, err error) {
+	s := p.cache.guess()
+	if s == nil || !s.plain {
+		return false, nil
+	}
+	at, v, took := p.parser.Take(int(s.size), s.digest, p.cache.digest)
+	if !took {
+		return false, nil
+	}
+	p.cache.last = s
+	p.outcome.scraped++
+	return true, p.again(s, at, point{v: v})
+}
+
 // sample takes one sample. Its errors end the scrape.
 func (p *pass) sample(text []byte, at *int64, v point) error {
 	p.outcome.scraped++
-	timed := at != nil && p.honorTimes
-	s := p.cache.find(text)
-	repeated := s != nil && !p.cache.show(s)
-	switch {
-	case s == nil:
-		made, err := p.newSeries(text)
-		if err != nil {
-			return err
-		}
-		if made.dropped {
-			p.cache.add(made)
-			return nil
-		}
-		s = made
-	case s.dropped:
+	if len(text) > maxLabelBytes {
+		return tooLongError{len(text)}
+	}
+	if s := p.cache.find(text); s != nil {
+		p.cache.follow(s)
+		s.plain = s.plain || p.parser.Takes()
+		return p.again(s, at, v)
+	}
+	made, err := p.newSeries(text)
+	if err != nil {
+		return err
+	}
+	if made.dropped {
+		p.cache.add(made)
 		return nil
 	}
-	known := s.seen == p.cache.scrape
+	return p.take(made, at, v, true, false)
+}
+
+// again takes a sample of a series that is in the cache.
+func (p *pass) again(s *series, at *int64, v point) error {
+	repeated := !p.cache.show(s)
+	if s.dropped {
+		return nil
+	}
+	return p.take(s, at, v, false, repeated)
+}
+
+// take takes a sample of a series, which is new or in the cache; repeated says that the page had one before.
+func (p *pass) take(s *series, at *int64, v point, isNew, repeated bool) error {
+	timed := at != nil && p.honorTimes
 	t := p.t
 	if timed {
 		t = *at
@@ -204,7 +238,7 @@ func (p *pass) sample(text []byte, at *int64, v point) error {
 		p.outcome.kept++
 		return nil // the input has as many series as it may: refused series take no memory either
 	}
-	if took && !known {
+	if took && isNew {
 		p.cache.add(s)
 		if p.sampleLimit == nil && p.bucketLimit == nil {
 			p.outcome.added++
@@ -217,12 +251,9 @@ func (p *pass) sample(text []byte, at *int64, v point) error {
 	return nil
 }
 
-// newSeries makes the series of a text that the cache does not have; it is not in the cache yet.
+// newSeries makes the series of the line that the parser is at, which the cache does not have; it is not in the cache yet.
 func (p *pass) newSeries(text []byte) (*series, error) {
-	if len(text) > maxLabelBytes {
-		return nil, tooLongError{len(text)}
-	}
-	s := &series{text: string(text)}
+	s := &series{digest: p.cache.digest(text), second: p.cache.second(text), size: uint32(len(text)), plain: p.parser.Takes()} // #nosec G115 -- at most maxLabelBytes
 	var shown labels.Labels
 	p.parser.Labels(&shown)
 	p.builder.Reset(shown)

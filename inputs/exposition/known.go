@@ -1,0 +1,125 @@
+package exposition
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/textparse"
+	"github.com/prometheus/prometheus/model/value"
+)
+
+// Known is a parser that can pass over a line whose series the caller knows. What [New] returns is one; for formats
+// other than the text format it takes nothing.
+type Known interface {
+	textparse.Parser
+	// Takes reports whether the body is in the text format, and Take may take something.
+	Takes() bool
+	// Take reads the next line if it shows a known series: if its first size bytes, which are the text of the series, have
+	// that digest by the function of, and all that follows is a value, and perhaps a time in milliseconds. Then the
+	// line is read, and the next call of Next or Take is about the one after it; none of the other methods may be
+	// called between. Otherwise nothing is read. The text must be one that Series has returned while Takes
+	// was true. at is valid until the next call.
+	Take(size int, digest uint64, of func(text []byte) uint64) (at *int64, v float64, ok bool)
+}
+
+// known is a parser of the text format that does not look at the text of series that the caller knows: the
+// lines that it is not sure of it leaves to Prometheus' parser, which begins anew behind the others.
+type known struct {
+	textparse.Parser // of the body from some line on
+	body             []byte
+	symbols          *labels.SymbolTable
+	at               int  // where the next line begins; -1 if that is not known
+	ahead            bool // the next line is not where Parser is
+	scaled           bool // the labels of a line depend on the family's type, which a parser that begins anew does not know
+	stamp            int64
+}
+
+func newKnown(body []byte, symbols *labels.SymbolTable) *known {
+	if cap(body) == len(body) {
+		body = append(body, '\n')[:len(body)] // each parser adds one behind the end, which must not copy the body
+	}
+	return &known{Parser: textparse.NewPromParser(body, symbols, false), body: body, symbols: symbols}
+}
+
+// Next implements [textparse.Parser].
+func (k *known) Next() (textparse.Entry, error) {
+	if k.ahead {
+		k.Parser, k.ahead = textparse.NewPromParser(k.body[k.at:], k.symbols, false), false
+	}
+	k.at = -1
+	entry, err := k.Parser.Next()
+	if err != nil {
+		return entry, err
+	}
+	var part []byte // of the line, or of its beginning if a name in it has line breaks
+	switch entry {
+	case textparse.EntrySeries:
+		part, _, _ = k.Parser.Series()
+	case textparse.EntryHelp:
+		part, _ = k.Parser.Help()
+	case textparse.EntryType:
+		var kind model.MetricType
+		part, kind = k.Parser.Type()
+		k.scaled = kind == model.MetricTypeHistogram || kind == model.MetricTypeSummary
+	default:
+		return entry, nil
+	}
+	// part is a piece of body, or of the same array: its capacity tells where it begins.
+	behind := cap(k.body) - cap(part) + len(part)
+	if n := bytes.IndexByte(k.body[min(behind, len(k.body)):], '\n'); n >= 0 {
+		k.at = behind + n + 1
+	}
+	return entry, nil
+}
+
+// Take implements [Known].
+func (k *known) Take(size int, digest uint64, of func(text []byte) uint64) (at *int64, v float64, ok bool) {
+	if k.at < 0 || k.scaled || size+1 >= len(k.body)-k.at {
+		return nil, 0, false
+	}
+	rest := k.body[k.at:]
+	if rest[size] != ' ' || of(rest[:size]) != digest {
+		return nil, 0, false
+	}
+	n := bytes.IndexByte(rest[size+1:], '\n')
+	if n < 0 {
+		return nil, 0, false
+	}
+	number, stamp, timed := bytes.Cut(rest[size+1:size+1+n], []byte{' '})
+	if v, ok = readValue(number); !ok {
+		return nil, 0, false
+	}
+	if timed {
+		if k.stamp, ok = readStamp(stamp); !ok {
+			return nil, 0, false
+		}
+		at = &k.stamp
+	}
+	k.at += size + 1 + n + 1
+	k.ahead = true
+	return at, v, true
+}
+
+// readValue reads a value as the text format has it. It leaves what is unusual to the parser.
+func readValue(text []byte) (v float64, ok bool) {
+	if bytes.ContainsAny(text, "pPxX_") {
+		return 0, false // strconv would take more than the text format
+	}
+	v, err := strconv.ParseFloat(string(text), 64)
+	if math.IsNaN(v) {
+		v = math.Float64frombits(value.NormalNaN)
+	}
+	return v, err == nil
+}
+
+// readStamp reads a time, which has digits only. It leaves what is unusual to the parser.
+func readStamp(text []byte) (ms int64, ok bool) {
+	if len(text) == 0 || text[0] < '0' || text[0] > '9' {
+		return 0, false
+	}
+	ms, err := strconv.ParseInt(string(text), 10, 64)
+	return ms, err == nil
+}

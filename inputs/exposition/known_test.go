@@ -1,0 +1,109 @@
+package exposition
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/textparse"
+)
+
+// shownLine is a series that a parser has read.
+type shownLine struct {
+	text, value string
+	labels      string // "" if the line was taken
+}
+
+// readKnowing reads a body as a caller does that expects the series of those texts in that order, and takes them if
+// that draws true. It returns what was read before the end or the first mistake, and that.
+func readKnowing(t testing.TB, body string, expected []string, of func([]byte) uint64, draw func() bool) (all []shownLine, taken int, err error) {
+	t.Helper()
+	p, err := New([]byte(body), "text/plain", nil, textparse.ParserOptions{})
+	if p == nil {
+		return nil, 0, err
+	}
+	for {
+		if len(expected) > 0 && draw() {
+			if at, v, ok := p.Take(len(expected[0]), of([]byte(expected[0])), of); ok {
+				all = append(all, shownLine{expected[0], valueText(at, v), ""})
+				expected, taken = expected[1:], taken+1
+				continue
+			}
+		}
+		entry, err := p.Next()
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return all, taken, err
+		}
+		if entry != textparse.EntrySeries {
+			continue
+		}
+		text, at, v := p.Series()
+		var ls labels.Labels
+		p.Labels(&ls)
+		all = append(all, shownLine{string(text), valueText(at, v), ls.String()})
+		if i := slices.Index(expected, string(text)); i >= 0 {
+			expected = expected[i+1:]
+		}
+	}
+}
+
+func valueText(at *int64, v float64) string {
+	if at == nil {
+		return fmt.Sprint(v)
+	}
+	return fmt.Sprint(v, " at ", *at)
+}
+
+// TestTake: a parser that passes over known series reads the same as one that does not, whichever it passes over,
+// and the same mistake ends it.
+func TestTake(t *testing.T) {
+	seed := maphash.MakeSeed()
+	of := func(text []byte) uint64 { return maphash.Bytes(seed, text) }
+	page := "# HELP a Of a.\n# TYPE a counter\na{x=\"1\"} 1\na{x=\"2\"} 2.5 1700000000000\n{\"ü\",y=\"\\n\"} +Inf\n\n  a{x=\"3\"} 3\na 4\n# TYPE h histogram\nh_bucket{le=\"1\"} 1\nh_bucket{le=\"2\"} 3\nh_sum 3\n" +
+		"# TYPE s summary\ns{quantile=\"0.50\"} 1\n# just a comment\ns_sum NaN\n# TYPE g gauge\ng 1\ng{le=\"1\"} 2\ng{x=\"}\"} -3\ng\t7\nend 1e3"
+	never, always := func() bool { return false }, func() bool { return true }
+	first, _, err := readKnowing(t, page, nil, of, never)
+	if err != nil || len(first) != 15 {
+		t.Fatalf("%v: %v", first, err)
+	}
+	var texts []string
+	for _, s := range first {
+		texts = append(texts, s.text)
+	}
+	for _, body := range []string{
+		page, page + "\n", strings.ReplaceAll(page, " 1\n", " 17\n"), strings.ReplaceAll(page, " 1\n", " 0x1p4\n"), strings.ReplaceAll(page, "g 1\n", "g 1_0\n"), strings.ReplaceAll(page, "g 1\n", "g {x=\"y\"} 2\n"),
+		strings.ReplaceAll(page, "g 1\n", "g 1 2 3\n"), strings.ReplaceAll(page, "g 1\n", "g 1  5 \n"), strings.ReplaceAll(page, "g 1\n", "g  1\n"), strings.ReplaceAll(page, "g 1\n", "g 1\r\n"), strings.ReplaceAll(page, "g 1\n", "g nan +5\n"),
+		strings.ReplaceAll(page, "g 1\n", "g inf -5\n"), strings.ReplaceAll(page, "a{x=\"2\"} 2.5 1700000000000\n", ""), strings.ReplaceAll(page, "TYPE g gauge", "TYPE g histogram"), strings.ReplaceAll(page, "# TYPE s summary\n", ""),
+		strings.ReplaceAll(page, "g 1\n", "g 1\nnew{le=\"1\"} 1\nnew 2\ng 1\n"), "a{x=\"1\"} 1", "", "\n", strings.ReplaceAll(page, "g 1\n", "g 1 99999999999999999999\n"), strings.ReplaceAll(page, "g 1\n", "g 1 \n"), strings.ReplaceAll(page, "g 1\n", "g 1 -5\n"), strings.ReplaceAll(page, "g 1\n", "g \n"),
+	} {
+		want, _, wantErr := readKnowing(t, body, nil, of, never)
+		random := rand.New(rand.NewPCG(1, 2))
+		for round := range 20 {
+			draw := func() bool { return random.IntN(3) > 0 }
+			if round == 0 {
+				draw = always
+			}
+			got, taken, gotErr := readKnowing(t, body, texts, of, draw)
+			for i := range got {
+				if got[i].labels == "" && i < len(want) {
+					got[i].labels = want[i].labels
+				}
+			}
+			if !slices.Equal(got, want) || (gotErr == nil) != (wantErr == nil) {
+				t.Fatalf("%q, %d taken:\n%v, %v, want\n%v, %v", body, taken, got, gotErr, want, wantErr)
+			}
+			if round == 0 && strings.HasPrefix(body, page) && taken < 7 {
+				t.Errorf("only %d lines were taken", taken)
+			}
+		}
+	}
+}
