@@ -19,8 +19,8 @@ type Known interface {
 	Takes() bool
 	// Take reads the next line if it shows a known series: if its first size bytes, which are the text of the series, have
 	// that digest by the function of, and all that follows is a value, and perhaps a time in milliseconds. Then the
-	// line is read, and the next call of Next or Take is about the one after it; none of the other methods may be
-	// called between. Otherwise nothing is read. The text must be one that Series has returned while Takes
+	// line is read, and the next call of Next or Take is about the one after it; between, only Exemplar and StartTimestamp
+	// may be called, which have nothing. Otherwise nothing is read. The text must be one that Series has returned while Takes
 	// was true. at is valid until the next call.
 	Take(size int, digest uint64, of func(text []byte) uint64) (at *int64, v float64, ok bool)
 }
