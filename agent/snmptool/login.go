@@ -2,6 +2,7 @@ package snmptool
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -10,9 +11,13 @@ import (
 	"hwsagent/probes/snmp"
 )
 
-// Login reads a login in the words of the configuration: {community_file: FILE}, {version: 3, …}.
+// Login reads a login in the words of the configuration: {community_file: FILE}, {version: 3, …}. An empty text is the login of a
+// probe without auth: version 2 with the community public.
 func Login(text string) (snmp.Auth, error) {
 	var a snmp.Auth
+	if strings.TrimSpace(text) == "" {
+		return a, nil
+	}
 	if err := yaml.Load([]byte(text), &a, yaml.WithKnownFields()); err != nil {
 		return a, fmt.Errorf("read the login: it is written as under auth: of a probe, such as '{community_file: FILE}' or '{version: 3, username: NAME, password_file: FILE}'") // the cause would repeat secrets
 	}

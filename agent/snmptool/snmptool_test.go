@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -324,6 +325,9 @@ func TestAddresses(t *testing.T) {
 func TestLogin(t *testing.T) {
 	if a, err := Login("{version: 3, username: u, password_file: f}"); err != nil || a.Username != "u" {
 		t.Errorf("%+v %v", a, err)
+	}
+	if a, err := Login(""); err != nil || !reflect.DeepEqual(a, snmp.Auth{}) {
+		t.Errorf("no login: %+v %v", a, err)
 	}
 	for _, text := range []string{"{comunity: CANARY}", "{community: [CANARY]}", "{community: CANARY"} {
 		if _, err := Login(text); err == nil || strings.Contains(err.Error(), "CANARY") {
