@@ -79,7 +79,7 @@ func TestRun(t *testing.T) {
 		s.mu.Lock()
 		s.columns, s.rows = 60, 10
 		s.mu.Unlock()
-		time.Sleep(lookAtSize)
+		time.Sleep(lookAtSize + time.Millisecond) // past the tick, not beside it
 		if got := s.shown(); !strings.HasPrefix(got, home+"✓ first") || strings.Count(got, endOfLine) != 9 {
 			t.Errorf("after a change of size %q", got)
 		}

@@ -164,15 +164,15 @@ func (d *discovery) start(l *list, job string) {
 			patterns: c.Files, interval: time.Duration(c.RefreshInterval), failed: d.metrics.fileFailed, logger: logger,
 			guard: guard, files: map[string]*listFile{},
 		}
-		d.all.Go(func() { r.run(ctx, found) })
+		d.all.Go(func() { _ = guard.Run(func() { r.run(ctx, found) }) }) // which counts and logs a panic
 	case *httpSettings:
 		f := &finder{config: c, failed: d.metrics.httpFailed, guard: guard}
 		r := &refresher{kind: "http", job: job, interval: time.Duration(c.RefreshInterval), refresh: f.refresh, metrics: d.metrics, logger: logger}
-		d.all.Go(func() { r.run(ctx, found) })
+		d.all.Go(func() { _ = guard.Run(func() { r.run(ctx, found) }) }) // which counts and logs a panic
 	case *dnsSettings:
 		n := &lookups{config: c, metrics: d.metrics, guard: guard}
 		r := &refresher{kind: "dns", job: job, interval: time.Duration(c.RefreshInterval), refresh: n.refresh, metrics: d.metrics, logger: logger}
-		d.all.Go(func() { r.run(ctx, found) })
+		d.all.Go(func() { _ = guard.Run(func() { r.run(ctx, found) }) }) // which counts and logs a panic
 	}
 }
 
