@@ -187,7 +187,8 @@ func addresses(ranges []string, port uint16) ([]string, error) {
 // place are not printed.
 func (f *Found) Write(w io.Writer, logins []snmp.Auth) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %d addresses asked, %d devices answer, %d refuse every login\n", f.Asked, len(f.Devices), len(f.Refused))
+	fmt.Fprintf(&b, "# %s asked, %s, %s every login\n", counted(f.Asked, "address", "addresses"),
+		counted(len(f.Devices), "device answers", "devices answer"), counted(len(f.Refused), "refuses", "refuse"))
 	for _, r := range f.Refused {
 		fmt.Fprintf(&b, "# refused: %s: %s\n", r.Target, oneLine(r.Why))
 	}
@@ -199,31 +200,44 @@ func (f *Found) Write(w io.Writer, logins []snmp.Auth) error {
 		if len(mine) == 0 {
 			continue
 		}
-		login, err := yaml.Dump(auth)
-		if err != nil {
-			return fmt.Errorf("write the login: %w", err)
-		}
 		fmt.Fprintf(&b, "  - name: snmp-%d\n    type: snmp\n    targets:\n", i+1)
 		for _, d := range mine {
 			fmt.Fprintf(&b, "      - %q  # %s\n", d.Target, oneLine(cmp.Or(d.Name, "no name")+": "+d.Description))
 		}
-		b.WriteString("    auth:\n")
-		for l := range strings.Lines(strings.TrimSpace(string(login))) {
-			b.WriteString("      " + strings.TrimRight(l, "\n") + "\n")
+		if err := writeLogin(&b, auth); err != nil {
+			return err
 		}
-		fmt.Fprintf(&b, "    modules: [%s]\n    interval: 60s\n    timeout: 30s\n", strings.Join(suggested(), ", "))
+		fmt.Fprintf(&b, "    modules: [%s]\n    interval: 60s\n    timeout: 30s\n", suggested)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// suggested are the modules that any device may have something for.
-func suggested() []string {
-	want := []string{"system", "if_mib", "entity_sensor"}
-	if slices.Contains(snmp.Modules(), "hardware") {
-		want[2] = "hardware"
+// writeLogin writes the key auth of an entry; nothing for the login that an entry without it has.
+func writeLogin(b *strings.Builder, auth snmp.Auth) error {
+	login, err := yaml.Dump(auth)
+	if err != nil {
+		return fmt.Errorf("write the login: %w", err)
 	}
-	return want
+	if strings.TrimSpace(string(login)) == "{}" {
+		return nil
+	}
+	b.WriteString("    auth:\n")
+	for l := range strings.Lines(strings.TrimSpace(string(login))) {
+		b.WriteString("      " + strings.TrimRight(l, "\n") + "\n")
+	}
+	return nil
+}
+
+// suggested are the modules that any device may have something for.
+const suggested = "system, if_mib, hardware"
+
+// counted is a number with its noun.
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // oneLine is a text for a comment: what a device says may have line ends.
