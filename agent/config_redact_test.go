@@ -134,6 +134,8 @@ func noSecret(key string) bool {
 		return true // the path of a list of targets, which check names
 	case key == "probes[].target", key == "probes[].targets[]", key == "probes[].static_configs[].targets[]", key == "scrape_configs[].static_configs[].targets[]":
 		return true // the label instance; SNMP and scraping refuse one with a user
+	case key == "probes[].auth":
+		return true // the name of a login in config_files, or of a way to log in
 	case strings.HasSuffix(key, ".auth.auth_protocol"), strings.HasSuffix(key, ".auth.priv_protocol"):
 		return true
 	}

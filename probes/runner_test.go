@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -450,7 +451,9 @@ func (discard) Rollback() error { return nil }
 // TestStateDuringARound: while a round is under way the outcome of the last one stands.
 func TestStateDuringARound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var rounds atomic.Int32
 		slow := &probeFunc{f: func(_ context.Context, n int, r *Round) error {
+			rounds.Add(1)
 			time.Sleep(2 * time.Second)
 			if n == 1 {
 				r.Add(famA, 1)
@@ -468,7 +471,8 @@ func TestStateDuringARound(t *testing.T) {
 		go func() { defer close(done); _ = r.Run(ctx) }()
 		for range 60 * 5 {
 			time.Sleep(200 * time.Millisecond)
-			seen[fmt.Sprint(slow.n, " ", r.Status()[0].State)] = true
+			synctest.Wait()
+			seen[fmt.Sprint(rounds.Load(), " ", r.Status()[0].State)] = true
 		}
 		cancel()
 		<-done
