@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -154,17 +155,20 @@ func TestSuites(t *testing.T) {
 
 // TestVexing: packets that are late, doubled, out of order, cut, longer than they are or changed on the way are passed over.
 func TestVexing(t *testing.T) {
-	var held []byte
-	for name, vexing := range map[string]func([]byte) [][]byte{
-		"doubled": func(p []byte) [][]byte { return [][]byte{p, p} },
-		"late": func(p []byte) [][]byte {
+	late := func() func([]byte) [][]byte {
+		var held []byte
+		return func(p []byte) [][]byte {
 			all := [][]byte{p}
 			if held != nil {
 				all = [][]byte{held, p}
 			}
 			held = p
 			return all
-		},
+		}
+	}
+	for name, vexing := range map[string]func([]byte) [][]byte{
+		"doubled": func(p []byte) [][]byte { return [][]byte{p, p} },
+		"late":    late(),
 		"cut": func(p []byte) [][]byte {
 			var all [][]byte
 			for i := 0; i < len(p); i += 3 {
@@ -190,7 +194,6 @@ func TestVexing(t *testing.T) {
 		},
 		"rubbish": func(p []byte) [][]byte { return [][]byte{{}, {6}, bytes.Repeat([]byte{0xff}, 1400), p} },
 	} {
-		held = nil
 		n := &network{suites: []*suite{suite17}, password: "pass-word", vexing: vexing}
 		got, err := round(t, newProbe(t, quick(n.serve(t))))
 		if err != nil || !strings.Contains(got, `name="a"} 41`) || !strings.Contains(got, `name="b"} 42`) {
@@ -201,9 +204,9 @@ func TestVexing(t *testing.T) {
 
 // TestLost: each packet's first answer is lost; retries make up for it.
 func TestLost(t *testing.T) {
-	sent := 0
+	var sent atomic.Int32
 	n := &network{suites: []*suite{suite17}, password: "pass-word", vexing: func(p []byte) [][]byte {
-		if sent++; sent == 2 || sent == 9 {
+		if n := sent.Add(1); n == 2 || n == 9 {
 			return nil
 		}
 		return [][]byte{p}
@@ -211,8 +214,8 @@ func TestLost(t *testing.T) {
 	c := quick(n.serve(t))
 	retries := 5
 	c.PacketTimeout, c.Retries = model.Duration(time.Second), &retries
-	if got, err := round(t, newProbe(t, c)); err != nil || !strings.Contains(got, `name="b"} 42`) || sent < 14 {
-		t.Errorf("%d sent: %v\n%s", sent, err, got)
+	if got, err := round(t, newProbe(t, c)); err != nil || !strings.Contains(got, `name="b"} 42`) || sent.Load() < 14 {
+		t.Errorf("%d sent: %v\n%s", sent.Load(), err, got)
 	}
 }
 
