@@ -226,7 +226,9 @@ func (c *lan) exchange(ctx context.Context, packet func() []byte, take func([]by
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		if _, err := c.conn.Write(packet()); err != nil {
+		if _, err := c.conn.Write(packet()); errors.Is(err, os.ErrDeadlineExceeded) {
+			continue // this machine was too busy to send it in time
+		} else if err != nil {
 			return nil, fmt.Errorf("send: %w", err)
 		}
 		for {
