@@ -95,6 +95,11 @@ func TestFailureWithoutAnAnswer(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			c := newClient(t, tc.entry, dir, Options{})
 			a := c.EmptyWrite(t.Context())
+			// With TLS 1.3 a server refuses a certificate after the handshake, while net/http may be writing: then the
+			// error can be that of the write, and the alert is lost. The next try of a target tells it.
+			for tries := 0; tc.want == Handshake && a.Failure == Network && tries < 20; tries++ {
+				a = c.EmptyWrite(t.Context())
+			}
 			if a.Failure != tc.want || a.Err == nil || a.Failure.Hint(&config.Config{}) == "" {
 				t.Errorf("%v (hint %q), want %v: %v", a.Failure, a.Failure.Hint(&config.Config{}), tc.want, a.Err)
 			}
