@@ -1,8 +1,9 @@
-package main
+package e2e
 
 import (
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,6 +13,8 @@ import (
 
 // TestSNMPCommands looks at a device without --auth, as a user does who has a new switch in front of them.
 func TestSNMPCommands(t *testing.T) {
+	t.Parallel()
+	endToEnd(t)
 	rec, _, err := recording.Parse(strings.NewReader(`1.3.6.1.2.1.1.1.0|4|A switch
 1.3.6.1.2.1.1.2.0|6|1.3.6.1.4.1.99999.1
 1.3.6.1.2.1.1.3.0|67|360000
@@ -50,13 +53,13 @@ func TestSNMPCommands(t *testing.T) {
 		{[]string{"inventory", device.Addr()}, []string{"Inlet", "23.5"}},
 		{[]string{"discover", "127.0.0.1/32", "--port", port}, []string{"type: snmp", "127.0.0.1:" + port}},
 	} {
-		code, stdout, stderr := hwsagent(t, append([]string{"snmp"}, c.args...)...)
-		if code != exitOK {
-			t.Errorf("hwsagent snmp %s: exit %d\n%s%s", strings.Join(c.args, " "), code, stdout, stderr)
+		said, err := exec.Command(binary(t), append([]string{"snmp"}, c.args...)...).CombinedOutput()
+		if err != nil {
+			t.Errorf("hwsagent snmp %s: %v\n%s", strings.Join(c.args, " "), err, said)
 		}
 		for _, want := range c.says {
-			if !strings.Contains(stdout+stderr, want) {
-				t.Errorf("hwsagent snmp %s does not say %q:\n%s%s", strings.Join(c.args, " "), want, stdout, stderr)
+			if !strings.Contains(string(said), want) {
+				t.Errorf("hwsagent snmp %s does not say %q:\n%s", strings.Join(c.args, " "), want, said)
 			}
 		}
 	}
