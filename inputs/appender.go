@@ -187,12 +187,11 @@ func (a *appender) Commit() error {
 		a.end(false)
 		return err
 	}
-	_ = a.in.guard.Run(func() { // the guard tells people
-		if o := a.in.path.observer; o != nil && a.taken != nil && o.Active() {
-			o.Taken(a.in.kind, a.in.name, a.shown)
-		}
-		a.end(true)
-	})
+	if o := a.in.path.observer; o != nil && a.taken != nil && o.Active() {
+		// Under a guard of its own, so that a panic of the observer does not keep the batch from its end.
+		_ = a.in.guard.Run(func() { o.Taken(a.in.kind, a.in.name, a.shown) }) // the guard logs it
+	}
+	_ = a.in.guard.Run(func() { a.end(true) }) // likewise
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"math"
 	"slices"
@@ -419,5 +420,34 @@ func TestConcurrentInputs(t *testing.T) {
 		if two.series < 0 || two.series > 15 {
 			t.Errorf("%v and %v share %d series", key[0], key[1], two.series)
 		}
+	}
+}
+
+// panicking is an observer that panics.
+type panicking struct{ seen int }
+
+func (*panicking) Active() bool { return true }
+
+func (o *panicking) Taken(_, _ string, samples iter.Seq[Shown]) {
+	for range samples {
+		o.seen++
+	}
+	panic("an observer")
+}
+
+// TestPanicOfAnObserver: what is in the log counts for its input, whatever the observer does.
+func TestPanicOfAnObserver(t *testing.T) {
+	r, o := newRig(), &panicking{}
+	r.Observe(o)
+	in := r.Input("probe", "x", Settings{MaxSeries: 2})
+	if n := send(t, in, 1, "a", "b"); n != 0 {
+		t.Errorf("%d skipped", n)
+	}
+	r.wants(t, "a=1", "b=1")
+	if n := send(t, in, 2, "c"); n != 1 {
+		t.Errorf("%d skipped beyond the limit", n)
+	}
+	if o.seen != 2 {
+		t.Errorf("the observer saw %d samples", o.seen)
 	}
 }

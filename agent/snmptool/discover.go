@@ -70,7 +70,7 @@ func Discover(ctx context.Context, s Search) (Found, error) {
 	if err != nil {
 		return Found{}, err
 	}
-	for i := range s.Logins { // a mistake in one is told before anything is sent
+	for i := range s.Logins { // a mistake in a login is reported before anything is sent
 		w, err := snmp.NewWalker(config(targets[0], s.Logins[i], s.Timeout, 0), nil, s.Logger)
 		if err != nil {
 			return Found{}, fmt.Errorf("login %d: %w", i+1, err)

@@ -15,7 +15,7 @@ type Terminal struct {
 	Out io.Writer
 	// Size is how many characters and lines it has now.
 	Size func() (columns, rows int)
-	// Keys are what is typed, a byte each; closed at the end of input.
+	// Keys has each byte that is typed; it is closed at the end of input.
 	Keys   <-chan byte
 	Colour bool
 }

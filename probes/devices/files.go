@@ -30,7 +30,7 @@ type Files struct {
 
 // file is what is known of one file.
 type file struct {
-	sum    [sha256.Size]byte // of what was read last
+	sum    [sha256.Size]byte // of the text that was read last
 	read   bool              // sum is of something
 	groups []Group           // of the last good content
 	good   bool              // there was one

@@ -56,7 +56,7 @@ func (l *List) IsSet() bool {
 // FieldError is a mistake in one key of a [List].
 type FieldError struct {
 	Key     string // dotted, below the entry: static_configs[0].targets[1]
-	Message string // what is wrong
+	Message string // the mistake
 	Hint    string // what to do; may be empty
 }
 

@@ -28,7 +28,7 @@ type Probe struct {
 	pace     *devices.Pace
 	contact  devices.Contact
 
-	known map[string][]hw.Report // of each device, what it had when it was last read
+	known map[string][]hw.Report // the reports of each device's last reading, by its name
 }
 
 // New makes the probe; nothing is asked before the first round. A nil pace is no limit of connections.

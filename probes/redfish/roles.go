@@ -23,8 +23,8 @@ type follow struct {
 	many     bool   // a collection: it may be asked for with its members
 	inline   bool   // an array of objects that are parts of this resource
 	unless   string // not where this property is there
-	// fallback is what this stands in for: it is followed only once all else is read, and it turns out
-	// that what it would tell is missing.
+	// fallback says when the link is followed: always, or after all others and only if they have not given
+	// what it leads to.
 	fallback fallback
 }
 

@@ -34,7 +34,7 @@ type service struct {
 	cache    map[string]*kept
 	size     int // bytes of the cache's bodies
 	round    int
-	oldest   int    // what was read in rounds before this one is read again
+	oldest   int    // resources that were read before this round are read again
 	expand   string // the query that expands; "" if the service cannot
 	plain    map[string]bool
 	requests int  // of this round

@@ -107,7 +107,7 @@ func (m *mapper) values(n *node, o object, p *hw.Report) {
 	case "linkdown", "down", "nolink", "starting", "training":
 		addOnce(p, hw.NetworkUp, 0)
 	}
-	if v, ok := o.number("SSDEnduranceUtilizationPercentage"); ok && p.Kind == hw.PhysicalDisk { // what is used, of iLO
+	if v, ok := o.number("SSDEnduranceUtilizationPercentage"); ok && p.Kind == hw.PhysicalDisk { // iLO gives the part of the endurance that is used up
 		addOnce(p, hw.DiskEndurance, max(0, 1-v/100), remaining...)
 	}
 	if p.Kind == hw.LogicalDisk {
