@@ -121,14 +121,15 @@ func New(o Options) (*Agent, error) {
 
 // build makes everything above the log.
 func (a *Agent) build(cfg *Config) error {
+	followers := observer{&a.taps, panics.New("tap", a.logger)}
 	a.targets = &targets{
 		encoders: remotewrite.NewEncoderPool(),
 		log:      a.log, dir: a.o.StoragePath, version: Version, registry: a.registry,
 		logger: a.logger, running: map[string]*target{}, families: map[string]*family{}, found: make(chan struct{}, 1),
-		observer: observer{&a.taps},
+		observer: followers,
 	}
 	a.inputs = inputs.NewPath(a.log, a.logger)
-	a.inputs.Observe(observer{&a.taps})
+	a.inputs.Observe(followers)
 	a.runner = probes.NewRunner(a.log, a.logger) // each probe has an input of its own
 	a.scraper = newScraper(cfg, a.inputs, a.registry, a.logger)
 	a.intake, a.pull = receivers.NewSet(a.logger, intakeGrace), receivers.NewSet(a.logger, shownGrace)

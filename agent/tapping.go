@@ -19,12 +19,16 @@ import (
 	"hwsagent/agent/control"
 	"hwsagent/agent/tap"
 	"hwsagent/inputs"
+	"hwsagent/inputs/panics"
 	"hwsagent/remotewrite"
 	"hwsagent/remotewrite/config"
 )
 
-// observer shows what inputs and queues have to those who follow it.
-type observer struct{ hub *tap.Hub }
+// observer shows samples of inputs and queues to those who follow them.
+type observer struct {
+	hub   *tap.Hub
+	guard *panics.Guard // a panic costs the followers a batch, not the target its queue
+}
 
 func (o observer) Active() bool { return o.hub.Active() }
 
@@ -39,12 +43,14 @@ func (o observer) Taken(kind, name string, samples iter.Seq[inputs.Shown]) {
 }
 
 func (o observer) Delivered(target string, samples iter.Seq[remotewrite.Sample]) {
-	o.hub.Delivered(target, func(yield func(tap.Sample) bool) {
-		for s := range samples {
-			if !yield(tap.Sample(s)) {
-				return
+	_ = o.guard.Run(func() { // the guard logs a panic
+		o.hub.Delivered(target, func(yield func(tap.Sample) bool) {
+			for s := range samples {
+				if !yield(tap.Sample(s)) {
+					return
+				}
 			}
-		}
+		})
 	})
 }
 
