@@ -74,6 +74,9 @@ type request struct {
 type TargetManager struct {
 	Storage string
 	Config  string // its configuration file: adopt and drop read it in the absence of the agent
+
+	// Progress, if not nil, gets how many bytes of the log a skip has read, and of how many, at least once a second.
+	Progress func(read, of int64)
 }
 
 // Pause makes the agent send nothing to the target, also after a restart, until Resume.
@@ -84,12 +87,6 @@ func (m TargetManager) Pause(ctx context.Context, target string) (TargetChange, 
 // Resume undoes Pause.
 func (m TargetManager) Resume(ctx context.Context, target string) (TargetChange, error) {
 	return m.do(ctx, request{action: ActionResume, target: target})
-}
-
-// Skip lets go what waits for the target and is older than before. It ends in front of the
-// first commit with a sample that is not.
-func (m TargetManager) Skip(ctx context.Context, target string, before time.Time, dryRun bool) (TargetChange, error) {
-	return m.do(ctx, request{action: ActionSkip, target: target, before: before, dryRun: dryRun})
 }
 
 // Adopt gives the queue of one target to another. A running agent must find the new name
@@ -112,7 +109,7 @@ func (m TargetManager) do(ctx context.Context, r request) (TargetChange, error) 
 	var c TargetChange
 	err := askAgent(ctx, m.Storage, r.path(), &c)
 	if errors.Is(err, ErrNotRunning) {
-		return m.doOffline(r)
+		return m.doOffline(ctx, r)
 	}
 	return c, err
 }
@@ -121,6 +118,22 @@ func (m TargetManager) do(ctx context.Context, r request) (TargetChange, error) 
 type refused struct {
 	Error        string `json:"error"`
 	NoSuchTarget bool   `json:"no_such_target"`
+}
+
+// err is the refusal as an error; nil if there is none.
+func (r refused) err() error {
+	switch {
+	case r.Error == "":
+		return nil
+	case r.NoSuchTarget:
+		return &plainError{r.Error, ErrNoSuchTarget}
+	}
+	return errors.New(r.Error)
+}
+
+// refusal is what the agent answers to a request that failed.
+func refusal(err error) refused {
+	return refused{Error: err.Error(), NoSuchTarget: errors.Is(err, ErrNoSuchTarget)}
 }
 
 // askAgent posts to the agent and decodes its answer.
@@ -134,10 +147,7 @@ func askAgent(ctx context.Context, storage, path string, answer any) error {
 		if json.Unmarshal(body, &no) != nil || no.Error == "" {
 			return fmt.Errorf("ask the agent: %d %s", code, firstLine(body))
 		}
-		if no.NoSuchTarget {
-			return &plainError{no.Error, ErrNoSuchTarget}
-		}
-		return errors.New(no.Error)
+		return no.err()
 	}
 	if err := json.Unmarshal(body, answer); err != nil {
 		return fmt.Errorf("read the agent's answer: %w", err)
@@ -201,7 +211,7 @@ func openOffline(storage string) (*wal.Log, error) {
 }
 
 // doOffline does it in the storage directory.
-func (m TargetManager) doOffline(r request) (c TargetChange, err error) {
+func (m TargetManager) doOffline(ctx context.Context, r request) (c TargetChange, err error) {
 	log, err := openOffline(m.Storage)
 	if err != nil {
 		return c, err
@@ -214,7 +224,7 @@ func (m TargetManager) doOffline(r request) (c TargetChange, err error) {
 		err = queue.pause(&c)
 	case ActionSkip:
 		var end wal.Mark
-		if end, err = queue.lookBefore(&c, r.before); err == nil && !r.dryRun {
+		if end, err = queue.lookBefore(ctx, &c, r.before, m.progress); err == nil && !r.dryRun {
 			err = queue.skip(&c, end)
 		}
 	case ActionAdopt:

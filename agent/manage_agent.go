@@ -22,6 +22,7 @@ func (a *Agent) control() http.Handler {
 	})
 	mux.HandleFunc("POST /control/reload", a.answerReload)
 	mux.HandleFunc("POST /control/tap", a.answerTap)
+	mux.HandleFunc("POST /control/"+ActionSkip, a.answerSkip)
 	mux.HandleFunc("POST /control/events/ack", func(w http.ResponseWriter, _ *http.Request) {
 		n, err := a.acknowledge()
 		answer(w, EventsAck{Schema: 1, Samples: n, Running: true}, err)
@@ -44,7 +45,7 @@ func (a *Agent) control() http.Handler {
 func answer(w http.ResponseWriter, v any, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	if err != nil {
-		v = refused{Error: err.Error(), NoSuchTarget: errors.Is(err, ErrNoSuchTarget)}
+		v = refusal(err)
 		w.WriteHeader(http.StatusConflict)
 	}
 	_ = json.NewEncoder(w).Encode(v) // who asked has gone, or gets it
@@ -52,14 +53,11 @@ func answer(w http.ResponseWriter, v any, err error) {
 
 // manage does something with a target's queue. What runs of the target stops meanwhile.
 func (a *Agent) manage(r request) (TargetChange, error) {
-	q, c := queues{a.log, a.o.StoragePath}, r.changed(true)
-	var end wal.Mark
-	if r.action == ActionSkip { // while everything goes on
-		var err error
-		if end, err = q.lookBefore(&c, r.before); err != nil || r.dryRun {
-			return c, err
-		}
-	}
+	return a.manageUpTo(queues{a.log, a.o.StoragePath}, r.changed(true), r, wal.Mark{})
+}
+
+// manageUpTo does something with a target's queue. end is the mark at which a skip ends, and c what is known of the change.
+func (a *Agent) manageUpTo(q queues, c TargetChange, r request, end wal.Mark) (TargetChange, error) {
 	made := make(chan TargetChange, 1)
 	err := a.changes.do("the command "+r.action, func() error {
 		c, err := a.change(q, c, r, end)

@@ -429,7 +429,7 @@ func TestRest(t *testing.T) {
 	}
 	oldest(1)
 	for second := range int64(3) {
-		s, err := log.Before("a", time.UnixMilli((second+1)*1000+1))
+		s, err := log.Before(t.Context(), "a", time.UnixMilli((second+1)*1000+1), func(_, _ int64) {})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -60,10 +61,10 @@ func (q queues) pause(c *TargetChange) error {
 	return nil
 }
 
-// lookBefore finds what would be skipped, and where that ends. It reads all of that, so it
-// may take a while.
-func (q queues) lookBefore(c *TargetChange, before time.Time) (end wal.Mark, err error) {
-	s, err := q.log.Before(c.Target, before)
+// lookBefore finds the samples that would be skipped, and the mark at which they end. It reads all of them,
+// which takes a minute for some gigabytes: progress gets how many bytes of how many have been read.
+func (q queues) lookBefore(ctx context.Context, c *TargetChange, before time.Time, progress func(read, of int64)) (end wal.Mark, err error) {
+	s, err := q.log.Before(ctx, c.Target, before, progress)
 	if err != nil {
 		return end, q.explain(c.Target, err)
 	}

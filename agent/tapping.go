@@ -80,10 +80,7 @@ func Tap(ctx context.Context, storage string, o TapOptions, each func(tap.Item) 
 		if err := json.NewDecoder(body).Decode(&no); err != nil || no.Error == "" {
 			return fmt.Errorf("ask the agent: %d", code)
 		}
-		if no.NoSuchTarget {
-			return &plainError{no.Error, ErrNoSuchTarget}
-		}
-		return errors.New(no.Error)
+		return no.err()
 	}
 	lines := json.NewDecoder(body)
 	for n := 0; o.Limit == 0 || n < o.Limit; {

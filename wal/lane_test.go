@@ -326,7 +326,7 @@ func TestAdoptWithBacklog(t *testing.T) {
 		if diff := cmp.Diff(want, r.Savepoint()); diff != "" {
 			t.Error(diff)
 		}
-		s, err := l.Before("new", time.UnixMilli(2))
+		s, err := l.Before(t.Context(), "new", time.UnixMilli(2), func(_, _ int64) {})
 		if err != nil || s.Samples != 6 {
 			t.Errorf("before: %+v, %v", s, err)
 		}

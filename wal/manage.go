@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -58,10 +59,11 @@ type Stretch struct {
 	Rest     time.Time // timestamp of the oldest sample in the first commit after it; zero if there is none
 }
 
-// Before finds what waits for a target of which every sample has a timestamp before t: it
-// ends in front of the first commit with a later one. It changes nothing, and reads the log
-// that far.
-func (l *Log) Before(name string, t time.Time) (Stretch, error) {
+// Before finds the beginning of a target's queue of which every sample has a timestamp before
+// t: it ends in front of the first commit with a later one. It changes nothing, and reads the
+// log that far, which takes a minute for some gigabytes: progress gets, after each commit, how
+// many bytes of those that wait have been read. The error is ctx's when that ends first.
+func (l *Log) Before(ctx context.Context, name string, t time.Time, progress func(read, of int64)) (Stretch, error) {
 	tg, err := l.targets.known(name)
 	if err != nil {
 		return Stretch{}, fmt.Errorf("look at target %q: %w", name, err)
@@ -76,8 +78,13 @@ func (l *Log) Before(name string, t time.Time) (Stretch, error) {
 	acked := sp.Acked()
 	c.place(acked, Mark{})
 	s := Stretch{End: acked}
+	segments := l.segments()
+	all := pendingBytes(segments, &sp, head)
 	for {
 		e, err := c.next(head)
+		if err == nil {
+			err = ctx.Err()
+		}
 		if err != nil {
 			return s, fmt.Errorf("look at target %q: %w", name, err)
 		}
@@ -92,8 +99,9 @@ func (l *Log) Before(name string, t time.Time) (Stretch, error) {
 			s.spread(time.UnixMilli(e.MinT), time.UnixMilli(e.MaxT))
 		}
 		s.End = e.End
+		progress(max(0, all-bytesAfter(segments, e.End, head)), all)
 	}
-	s.Bytes = pendingBytes(l.segments(), &sp, s.End)
+	s.Bytes = pendingBytes(segments, &sp, s.End)
 	s.Samples = sp.settle(s.End)
 	return s, nil
 }

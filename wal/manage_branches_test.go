@@ -68,11 +68,11 @@ func TestManageOnABrokenDisk(t *testing.T) {
 		}
 
 		segments.unreadable = func(string, int64) error { return syscall.EIO }
-		if _, err := l.Before(name, time.UnixMilli(2500)); !errors.Is(err, syscall.EIO) {
+		if _, err := l.Before(t.Context(), name, time.UnixMilli(2500), func(_, _ int64) {}); !errors.Is(err, syscall.EIO) {
 			t.Errorf("looked for what is old: %v", err)
 		}
 		segments.unreadable = nil
-		s, err := l.Before(name, time.UnixMilli(2500))
+		s, err := l.Before(t.Context(), name, time.UnixMilli(2500), func(_, _ int64) {})
 		if err != nil || s.Samples != 2 {
 			t.Fatalf("found %+v, %v", s, err)
 		}

@@ -34,7 +34,7 @@ func TestSkip(t *testing.T) {
 		defer l.Close()
 		deliver(t, r, 2)
 		mustNext(t, r) // second 3 is on its way
-		s, err := l.Before("a", time.UnixMilli(6000))
+		s, err := l.Before(t.Context(), "a", time.UnixMilli(6000), func(_, _ int64) {})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,12 +109,12 @@ func TestSkipStopsAtTheFirstYoungSample(t *testing.T) {
 			}
 		}
 		for before, want := range map[int64]uint64{0: 0, 1000: 0, 1001: 3, 5000: 9, 9000: 9, 9001: 15, 99_000: 18} {
-			s, err := l.Before("a", time.UnixMilli(before))
+			s, err := l.Before(t.Context(), "a", time.UnixMilli(before), func(_, _ int64) {})
 			if err != nil || s.Samples != want || s.Rest.IsZero() != (want == 18) {
 				t.Errorf("before %d: %+v, %v, want %d samples", before, s, err, want)
 			}
 		}
-		if _, err := l.Before("b", time.Now()); !errors.Is(err, ErrNoTarget) {
+		if _, err := l.Before(t.Context(), "b", time.Now(), func(_, _ int64) {}); !errors.Is(err, ErrNoTarget) {
 			t.Errorf("of a target that is not known: %v", err)
 		}
 		if _, err := l.Skip("a", Mark{Commit: 99}); err == nil {

@@ -205,7 +205,9 @@ func (c *cli) skipTarget() *cobra.Command {
 				return fmt.Errorf("--before: %w", err)
 			}
 			var ch agent.TargetChange
-			c.slowly("reading what waits …", func() { ch, err = c.manager().Skip(cmd.Context(), args[0], at, dryRun || !yes) })
+			m := c.manager()
+			m.Progress = c.progress(time.Now)
+			ch, err = m.Skip(cmd.Context(), args[0], at, dryRun || !yes)
 			if err != nil {
 				return err
 			}

@@ -1,0 +1,167 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"hwsagent/agent/control"
+	"hwsagent/inputs/panics"
+	"hwsagent/watchdog"
+)
+
+// skipLine is one line of the agent's answer to a skip: how far the search of the log is, at least each second, and at last
+// what came of it.
+type skipLine struct {
+	Read    int64         `json:"read"` // bytes of the log
+	Of      int64         `json:"of"`
+	Change  *TargetChange `json:"change,omitempty"`
+	Refused *refused      `json:"refused,omitempty"`
+}
+
+// tellProgress is how often whoever waits for a skip hears how far it is.
+const tellProgress = time.Second
+
+// Skip gives up the samples that wait for the target and are older than before. It ends in front of the first commit with a
+// sample that is not. It reads the log that far; when ctx ends first, nothing is changed.
+func (m TargetManager) Skip(ctx context.Context, target string, before time.Time, dryRun bool) (TargetChange, error) {
+	r := request{action: ActionSkip, target: target, before: before, dryRun: dryRun}
+	c, err := m.askSkip(ctx, r)
+	if errors.Is(err, ErrNotRunning) {
+		return m.doOffline(ctx, r)
+	}
+	return c, err
+}
+
+// progress passes on how far a search is.
+func (m TargetManager) progress(read, of int64) {
+	if m.Progress != nil {
+		m.Progress(read, of)
+	}
+}
+
+// askSkip asks the agent for a skip and reads its answer line by line. The agent shows by each line that it lives: without one
+// for five seconds the error is ErrSilent.
+func (m TargetManager) askSkip(ctx context.Context, r request) (TargetChange, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silent := time.AfterFunc(silentAfter, func() { cancel(ErrSilent) })
+	defer silent.Stop()
+	code, body, err := control.Stream(ctx, m.Storage, r.path())
+	if err != nil {
+		return TargetChange{}, skipFailed(ctx, err)
+	}
+	defer body.Close()
+	lines := json.NewDecoder(body)
+	if code != http.StatusOK {
+		var no refused
+		if err := lines.Decode(&no); err != nil || no.Error == "" {
+			return TargetChange{}, fmt.Errorf("ask the agent: %d", code)
+		}
+		return TargetChange{}, no.err()
+	}
+	for {
+		var line skipLine
+		if err := lines.Decode(&line); err != nil {
+			return TargetChange{}, skipFailed(ctx, fmt.Errorf("read the agent's answer: %w", err))
+		}
+		silent.Reset(silentAfter)
+		switch {
+		case line.Refused != nil:
+			return TargetChange{}, line.Refused.err()
+		case line.Change != nil:
+			return *line.Change, nil
+		}
+		m.progress(line.Read, line.Of)
+	}
+}
+
+// skipFailed is why there is no answer: the agent's silence rather than the canceled request that came of it.
+func skipFailed(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), ErrSilent) {
+		return ErrSilent
+	}
+	return err
+}
+
+// answerSkip serves POST /control/skip by lines of JSON. The search of the log ends when the reader goes or the agent stops.
+func (a *Agent) answerSkip(w http.ResponseWriter, h *http.Request) {
+	r, err := parseRequest(h)
+	if err != nil {
+		answer(w, nil, err)
+		return
+	}
+	r.action = ActionSkip
+	ctx, cancel := context.WithCancelCause(h.Context())
+	defer cancel(nil)
+	found := make(chan skipLine, 1)
+	var far progress
+	go watchdog.Do(ctx, "the command "+ActionSkip, func(ctx context.Context) { found <- a.skip(ctx, r, &far) })
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	out, enc := http.NewResponseController(w), json.NewEncoder(w)
+	tick := time.NewTicker(tellProgress)
+	defer tick.Stop()
+	quit := a.changes.quit
+	for {
+		var line skipLine
+		select {
+		case <-quit:
+			quit = nil
+			cancel(errStopping)
+			continue
+		case <-tick.C:
+			line = far.line()
+		case line = <-found:
+		}
+		err := errors.Join(out.SetWriteDeadline(time.Now().Add(slowReader)), enc.Encode(line), out.Flush())
+		if err != nil && ctx.Err() == nil {
+			cancel(fmt.Errorf("tell how far the skip is: %w", err))
+		}
+		if line.Change != nil || line.Refused != nil {
+			return
+		}
+	}
+}
+
+// skip searches the log while everything goes on, and then lets go what it found in a change of the agent.
+func (a *Agent) skip(ctx context.Context, r request, far *progress) skipLine {
+	q, c := queues{a.log, a.o.StoragePath}, r.changed(true)
+	var guard *panics.Guard // a panic is the error of this command
+	err := guard.Do(func() error {
+		end, err := q.lookBefore(ctx, &c, r.before, far.set)
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("nothing is skipped: %w", context.Cause(ctx))
+		case err == nil && !r.dryRun:
+			c, err = a.manageUpTo(q, c, r, end)
+		}
+		return err
+	})
+	if err != nil {
+		no := refusal(err)
+		return skipLine{Refused: &no}
+	}
+	return skipLine{Change: &c}
+}
+
+// progress is how far a search is. Safe for concurrent use.
+type progress struct {
+	mu       sync.Mutex
+	read, of int64
+}
+
+func (p *progress) set(read, of int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.read, p.of = read, of
+}
+
+func (p *progress) line() skipLine {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return skipLine{Read: p.read, Of: p.of}
+}

@@ -1,0 +1,106 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hwsagent/agent/control"
+)
+
+// TestSkipThatIsEnded: a search of the log that ends early, since the reader goes or the agent stops, skips nothing and says so.
+func TestSkipThatIsEnded(t *testing.T) {
+	storage := t.TempDir()
+	r := startAgent(t, storage, entry("a", "http://127.0.0.1:1", ""))
+	until(t, "something waits", func() bool { s, ok := r.target("a"); return ok && s.PendingSamples > 10 })
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errStopping)
+	line := r.skip(ctx, request{action: ActionSkip, target: "a", before: time.Now()}, new(progress))
+	if line.Change != nil || line.Refused == nil || line.Refused.Error != "nothing is skipped: the agent stops" {
+		t.Errorf("%+v", line)
+	}
+	if s, _ := r.target("a"); s.Ledger.Lost != 0 || s.PendingSamples == 0 {
+		t.Errorf("the ledger: %+v", s.Ledger)
+	}
+	r.end()
+
+	ctx, cancel = context.WithCancelCause(t.Context())
+	cancel(errors.New("interrupted"))
+	m := TargetManager{Storage: storage}
+	if _, err := m.Skip(ctx, "a", time.Now(), false); err == nil || !strings.Contains(err.Error(), "interrupted") {
+		t.Errorf("without an agent: %v", err)
+	}
+	c, err := m.Skip(t.Context(), "a", time.Now(), true)
+	if err != nil || c.Samples == 0 || c.Ledger.Lost != 0 {
+		t.Errorf("a dry run afterwards: %+v, %v", c, err)
+	}
+}
+
+// TestSkipProgress: the reader of a long search hears how far it is, without an agent and with one, whose answer may be cut.
+func TestSkipProgress(t *testing.T) {
+	storage := t.TempDir()
+	r := startAgent(t, storage, entry("a", "http://127.0.0.1:1", ""))
+	until(t, "something waits", func() bool { s, ok := r.target("a"); return ok && s.PendingSamples > 10 })
+	r.end()
+	var reads []int64
+	of := int64(0)
+	m := TargetManager{Storage: storage, Progress: func(read, all int64) { reads, of = append(reads, read), all }}
+	c, err := m.Skip(t.Context(), "a", time.Now(), true)
+	if err != nil || len(reads) < 3 || !slices.IsSorted(reads) || reads[0] <= 0 || reads[len(reads)-1] != c.Bytes || of != c.Bytes {
+		t.Errorf("%d bytes, progress %v of %d: %v", c.Bytes, reads, of, err)
+	}
+
+	for name, answered := range map[string]struct {
+		lines []skipLine
+		fail  string
+	}{
+		"found":   {[]skipLine{{Read: 1, Of: 9}, {Read: 5, Of: 9}, {Change: &TargetChange{Target: "a", Samples: 7}}}, ""},
+		"refused": {[]skipLine{{Read: 1, Of: 9}, {Read: 5, Of: 9}, {Refused: &refused{Error: "the disk"}}}, "the disk"},
+		"cut":     {[]skipLine{{Read: 1, Of: 9}, {Read: 5, Of: 9}}, "read the agent's answer: EOF"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			serveControl(t, dir, func(w http.ResponseWriter, h *http.Request) {
+				if h.URL.Path != "/control/skip" || h.URL.Query().Get("target") != "a" {
+					t.Errorf("the request is %s", h.URL)
+				}
+				for _, l := range answered.lines {
+					_ = json.NewEncoder(w).Encode(l)
+					_ = http.NewResponseController(w).Flush()
+				}
+			})
+			reads = nil
+			m := TargetManager{Storage: dir, Progress: m.Progress}
+			c, err := m.Skip(t.Context(), "a", time.Now(), true)
+			if !slices.Equal(reads, []int64{1, 5}) || of != 9 {
+				t.Errorf("progress %v of %d", reads, of)
+			}
+			if answered.fail == "" && (err != nil || c.Samples != 7) || answered.fail != "" && (err == nil || !strings.Contains(err.Error(), answered.fail)) {
+				t.Errorf("%+v, %v", c, err)
+			}
+		})
+	}
+}
+
+// serveControl answers at the control socket of a directory in place of an agent.
+func serveControl(t *testing.T, dir string, h http.HandlerFunc) {
+	t.Helper()
+	l, err := control.Listen(dir)
+	if err != nil {
+		t.Fatalf("listen in %s: %v", filepath.Base(dir), err)
+	}
+	s := &http.Server{Handler: h}
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(l) }()
+	t.Cleanup(func() {
+		if err := errors.Join(s.Close(), <-done); !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
+}
