@@ -26,6 +26,7 @@ type seriesCache struct {
 	recall func(*series) // nil: nothing is known of a series that is new
 
 	slots   []cached // by wal.Series.Slot
+	added   int      // series since those that are gone were looked for
 	removed *series  // stands for every series that is not sent
 	unowned *series  // stands for every series without a tenant if there is no default tenant
 }
@@ -64,8 +65,22 @@ func (c *seriesCache) add(s *wal.Series, whole bool) *series {
 	for s.Slot >= len(c.slots) {
 		c.slots = append(c.slots, cached{})
 	}
+	// A pass over all costs each series that is added two looks at most.
+	if c.added++; c.added > len(c.slots)/2 {
+		c.sweep()
+	}
 	c.slots[s.Slot] = cached{s, to}
 	return to
+}
+
+// sweep forgets the series that the log's cursors let go.
+func (c *seriesCache) sweep() {
+	c.added = 0
+	for i := range c.slots {
+		if e := &c.slots[i]; e.from != nil && e.from.Gone() {
+			*e = cached{}
+		}
+	}
 }
 
 // at returns the target's form of s in a commit; nil if no target sends it.
@@ -109,7 +124,7 @@ func (c *seriesCache) derive(s *wal.Series, whole bool) *series {
 			return c.unowned
 		}
 	}
-	encoded, ls := c.encoder.Encode(final.Labels(), s.Meta())
+	encoded, ls := c.encoder.Encode(final.Labels(), s.Meta(), s.Share)
 	if ls.IsEmpty() {
 		return c.removed
 	}

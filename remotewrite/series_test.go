@@ -1,15 +1,20 @@
 package remotewrite
 
 import (
+	"strconv"
+	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/relabel"
+	"github.com/prometheus/prometheus/storage"
 	"go.yaml.in/yaml/v4"
 
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
 
@@ -133,5 +138,89 @@ func TestNoCustomBucketsIn1(t *testing.T) {
 		if got := q.cfg.CarriesHistogram(tc.h.H, tc.h.FH); got != tc.want {
 			t.Errorf("1.0 carries %+v: %v", tc.h, got)
 		}
+	}
+}
+
+// TestTargetsShareEncodedLabels: targets that send the same labels of a series, by whatever version, have them in memory once.
+func TestTargetsShareEncodedLabels(t *testing.T) {
+	s := &wal.Series{Labels: labels.FromStrings("__name__", "up", "job", strings.Repeat("host", 50))}
+	encoded := func(c *seriesCache) string {
+		return c.get(s).wire.Encoded()
+	}
+	first := encoded(newSeriesCache(labels.FromStrings("site", "a"), nil))
+	for name, c := range map[string]struct {
+		cache  *seriesCache
+		shares bool
+	}{
+		"the same":              {newSeriesCache(labels.FromStrings("site", "a"), nil), true},
+		"rules without effect":  {newSeriesCache(labels.FromStrings("site", "a"), rules(t, `[{action: labeldrop, regex: gone}]`)), true},
+		"another external site": {newSeriesCache(labels.FromStrings("site", "b"), nil), false},
+	} {
+		got := encoded(c.cache)
+		if shares := unsafe.StringData(got) == unsafe.StringData(first); shares != c.shares || (got == first) != c.shares {
+			t.Errorf("%s: shares=%t, %q", name, shares, got)
+		}
+	}
+	v2 := newSeriesCache(labels.FromStrings("site", "a"), nil)
+	v2.encoder = wire.NewSeriesEncoder(wire.V2)
+	if got := encoded(v2); unsafe.StringData(got) != unsafe.StringData(first) {
+		t.Error("2.0 does not share")
+	}
+}
+
+// TestGoneSeriesAreForgotten: what a target made of series that no cursor has any more does not stay in memory.
+func TestGoneSeriesAreForgotten(t *testing.T) {
+	log, err := wal.Open(wal.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	read := func(name string) (c *seriesCache, end func()) {
+		r, err := log.Reader(name, wal.ReaderOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		app := log.AppenderV2(t.Context())
+		for i := range 100 {
+			if _, err := app.Append(0, labels.FromStrings("__name__", name, "i", strconv.Itoa(i)), 0, 1, 1, nil, nil, storage.AppendV2Options{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := app.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		e, err := r.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c = newSeriesCache(labels.EmptyLabels(), nil)
+		for _, s := range e.Samples {
+			c.get(s.Series)
+		}
+		return c, func() {
+			if err := r.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	kept := func(c *seriesCache) (n int) {
+		for _, e := range c.slots {
+			if e.from != nil {
+				n++
+			}
+		}
+		return n
+	}
+	c, end := read("a")
+	c.sweep()
+	if n := kept(c); n != 100 {
+		t.Errorf("%d of 100 series are kept while a cursor has them", n)
+	}
+	end()
+	for i := range 120 { // a cache looks for them by itself
+		c.get(&wal.Series{Slot: 100 + i, Labels: labels.FromStrings("__name__", "new", "i", strconv.Itoa(i))})
+	}
+	if n := kept(c); n != 120 {
+		t.Errorf("%d series are kept, 120 are there", n)
 	}
 }

@@ -8,8 +8,6 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
-
-	"github.com/prometheus/prometheus/model/labels"
 )
 
 // Archive reads what a log had when it was opened, commit by commit, for somebody who has
@@ -52,7 +50,7 @@ func (a *Archive) open(saves directory, after uint64) error {
 	if err != nil {
 		return err
 	}
-	a.tail = &archiveTail{fileTail: l}
+	a.tail = &archiveTail{fileTail: l, series: newSeriesPool(nil)}
 	id, err := l.log(stored)
 	if err != nil {
 		return err
@@ -114,14 +112,15 @@ func (a *Archive) Skipped() (bytes, segments int64) {
 
 // Close closes the files.
 func (a *Archive) Close() error {
-	a.cursor.close()
+	a.cursor.release()
 	return a.segments.close()
 }
 
 // archiveTail is the files of a log as a cursor sees it, with an end that stays.
 type archiveTail struct {
 	*fileTail
-	mark Mark
+	mark   Mark
+	series *seriesPool
 }
 
 // find finds where the log of that ID ends, and what its segments say of each other. The error
@@ -138,7 +137,7 @@ func (l *archiveTail) find(log ID) error {
 			later.follows(h.Commit)
 		}
 	}
-	scan := segmentScanner{decode: newEntryDecoder(nil)}
+	scan := segmentScanner{decode: newEntryDecoder(newSeriesPool(nil))}
 	for i := len(l.refs) - 1; i >= 0 && l.mark.Commit == 0; i-- {
 		ref := l.refs[i]
 		if scan.inspect(l.fileTail, ref, i == len(l.refs)-1); scan.err != nil {
@@ -156,7 +155,7 @@ func (l *archiveTail) find(log ID) error {
 
 func (l *archiveTail) head() Mark                       { return l.mark }
 func (l *archiveTail) segments() []segmentRef           { return l.refs }
-func (l *archiveTail) labelsOf(uint64) labels.Labels    { return labels.EmptyLabels() }
+func (l *archiveTail) pool() *seriesPool                { return l.series }
 func (l *archiveTail) wait(context.Context, Mark) error { return ErrClosed }
 
 func (l *archiveTail) first() int {

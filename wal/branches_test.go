@@ -77,7 +77,7 @@ func TestShortRecords(t *testing.T) {
 	whole, _ := testEncoder.HistogramSamples(hs, nil)
 	refused := 0
 	for size := 1; size < len(whole); size++ {
-		d := newEntryDecoder(nil)
+		d := newEntryDecoder(newSeriesPool(nil))
 		if err := d.decode(testEncoder.Series([]record.RefSeries{{Ref: chunks.HeadSeriesRef(1), Labels: testLabels(1)}}, nil)); err != nil {
 			t.Fatal(err)
 		}
@@ -92,10 +92,10 @@ func TestShortRecords(t *testing.T) {
 		t.Errorf("%d of %d beginnings are refused", refused, len(whole))
 	}
 
-	table := newEntryDecoder(nil).series
+	table := newEntryDecoder(newSeriesPool(nil)).series
 	for what, encoded := range map[string][]byte{"no count": {}, "no name": {1}, "too much": {0, 0}} {
-		if ls, ok := table.labels(1, encoded); ok {
-			t.Errorf("labels with %s: %v", what, ls)
+		if table.announce(1, encoded) {
+			t.Errorf("labels with %s are taken: %s", what, table.lookup(1).Labels)
 		}
 	}
 }

@@ -42,7 +42,7 @@ type cursor struct {
 }
 
 func newCursor(t tail, log *slog.Logger) *cursor {
-	return &cursor{tail: t, log: log, decode: newEntryDecoder(t.labelsOf), counted: -1, furthest: -1}
+	return &cursor{tail: t, log: log, decode: newEntryDecoder(t.pool()), counted: -1, furthest: -1}
 }
 
 // place makes the cursor go on after the given mark, which belongs to the tail's log, up
@@ -70,6 +70,12 @@ func (c *cursor) close() {
 		c.log.Warn("Cannot close segment", "segment", segmentName(c.want), "err", err)
 	}
 	c.file, c.places = nil, nil
+}
+
+// release closes the cursor for good: it lets go of its series.
+func (c *cursor) release() {
+	c.close()
+	c.decode.series.release()
 }
 
 // next is the entry after last, nil if there is none up to the head. After an error,
@@ -214,7 +220,6 @@ func (c *cursor) take(head Mark) *Entry {
 	if e.Count() < commit.Samples && c.comesAgain(commit.Number) {
 		return nil // whole, perhaps: what announced some of its series here is lost
 	}
-	d.series.entries++
 	e.End = markOf(c.reader.header, c.want, c.reader.offset(), commit)
 	e.End.Log = head.Log // a damaged segment has no header
 	e.MinT, e.MaxT = commit.MinT, commit.MaxT

@@ -51,9 +51,9 @@ func (d *entryDecoder) text(b []byte) string {
 
 var errMalformed = errors.New("record is malformed")
 
-// newEntryDecoder makes a decoder. live may be nil: see tail.labelsOf.
-func newEntryDecoder(live func(ref uint64) labels.Labels) *entryDecoder {
-	return &entryDecoder{series: newSeriesTable(live), texts: make(map[string]string), builder: labels.NewScratchBuilder(4)}
+// newEntryDecoder makes a decoder whose series are those of the pool.
+func newEntryDecoder(pool *seriesPool) *entryDecoder {
+	return &entryDecoder{series: newSeriesTable(pool), texts: make(map[string]string), builder: labels.NewScratchBuilder(4)}
 }
 
 // reset empties the entry; what it held is reused.
@@ -101,7 +101,7 @@ func (d *entryDecoder) announcements(b []byte) error {
 	for len(b) > 8 {
 		ref := binary.BigEndian.Uint64(b)
 		n := labelsLength(b[8:])
-		if n < 0 || d.series.announce(ref, b[8:8+n]) == nil {
+		if n < 0 || !d.series.announce(ref, b[8:8+n]) {
 			return errMalformed
 		}
 		b = b[8+n:]

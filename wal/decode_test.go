@@ -67,7 +67,7 @@ func TestDecodeRoundTrip(t *testing.T) {
 	for round := range 200 {
 		rng := rand.New(rand.NewPCG(seed, uint64(round)))
 		enc := record.Encoder{EnableSTStorage: round%2 == 0}
-		d := newEntryDecoder(nil)
+		d := newEntryDecoder(newSeriesPool(nil))
 		const series = 20
 		var announce []record.RefSeries
 		base := rng.Uint64()
@@ -197,7 +197,7 @@ func TestDecodeForeignSchemas(t *testing.T) {
 	rec, _ := testEncoder.HistogramSamples([]record.RefHistogramSample{
 		{Ref: 1, T: 1, H: h(10)}, {Ref: 1, T: 2, H: h(100)}, {Ref: 1, T: 3, H: h(3)},
 	}, nil)
-	d := newEntryDecoder(nil)
+	d := newEntryDecoder(newSeriesPool(nil))
 	if err := d.decode(seriesRecord(1)); err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +246,7 @@ func TestMetadataAndFamily(t *testing.T) {
 	if series[0].Meta() != counter || series[0].Family() != "sent" {
 		t.Errorf("first: %+v", series[0])
 	}
-	if series[2].Meta() != gauge || series[2].Family() != "sent" || series[2].Slot != series[0].Slot {
+	if series[2].Meta() != gauge || series[2].Family() != "sent" {
 		t.Errorf("after the change: %+v", series[2])
 	}
 }
@@ -286,7 +286,7 @@ func TestIdleSeriesAreForgotten(t *testing.T) {
 			slots[s.Series.Slot] = true
 		}
 	}
-	if n := len(c.decode.series.byLabels); n > (idleSegments+1)*per+1 {
+	if n := c.tail.pool().size; n > (idleSegments+1)*per+1 {
 		t.Errorf("%d series are kept", n)
 	}
 }

@@ -1,19 +1,21 @@
 package wal
 
 import (
+	"sync/atomic"
+
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
 )
 
-// Series is one label set as a cursor met it. A cursor hands out the same *Series
-// for the same labels, in whichever segment they appear, until it evicts the
-// series for being idle or its metadata changes; a consumer may therefore cache what
-// it derives from it. A Series never changes and may be read from any goroutine.
+// Series is one label set, with what was said about it, as the cursors of a log have it. A cursor hands
+// out the same *Series for the same labels, in whichever segment they appear, until it evicts the series
+// for being idle or its metadata changes; a consumer may therefore cache what it derives from it. All
+// cursors of the log share it. It may be read from any goroutine.
 type Series struct {
-	// Slot is a small dense index: below the greatest number of series that the cursor
-	// held at a time. A slot is reused after eviction and by the successor with other
-	// metadata, so a cache indexed by it must compare the *Series pointer too.
+	// Slot is a small dense index: below the greatest number of series that the cursors of the log held
+	// at a time. A slot is reused after eviction, so a cache indexed by it must compare the *Series
+	// pointer too.
 	Slot int
 
 	// Labels are immutable.
@@ -22,7 +24,31 @@ type Series struct {
 	// About is the newest that was announced about the series, nil if nothing was. Others of
 	// its family share it.
 	About *About
+
+	encoded atomic.Pointer[string] // see Share
+	gone    atomic.Bool            // see Gone
 }
+
+// Share returns encoded as a string, which all callers share that come with the same bytes: most targets send the same
+// labels of a series. The bytes that come first are kept for the others. Safe for concurrent use.
+func (s *Series) Share(encoded []byte) string {
+	kept := s.encoded.Load()
+	if kept == nil {
+		text := string(encoded)
+		if s.encoded.CompareAndSwap(nil, &text) {
+			return text
+		}
+		kept = s.encoded.Load()
+	}
+	if *kept == string(encoded) {
+		return *kept
+	}
+	return string(encoded)
+}
+
+// Gone reports whether no cursor has the series any more: none will hand it out again, and what was derived from it can be
+// forgotten. Safe for concurrent use.
+func (s *Series) Gone() bool { return s.gone.Load() }
 
 // Meta is the newest metadata announced for the series; zero if there is none.
 func (s *Series) Meta() metadata.Metadata {

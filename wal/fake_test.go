@@ -14,7 +14,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/prometheus/prometheus/model/labels"
 	"go.uber.org/goleak"
 )
 
@@ -37,11 +36,12 @@ type fakeLog struct {
 	changed chan struct{}
 	openErr error // of the next opening
 	readErr error // of all reads
+	series  *seriesPool
 	badPage int64 // number of a page of segment 1 that cannot be read; 0: none
 }
 
 func newFakeLog(segments ...*segmentBuilder) *fakeLog {
-	l := &fakeLog{files: map[int][]byte{}, changed: make(chan struct{})}
+	l := &fakeLog{files: map[int][]byte{}, changed: make(chan struct{}), series: newSeriesPool(nil)}
 	for _, s := range segments {
 		l.put(s)
 	}
@@ -154,4 +154,4 @@ func (f *fakeFile) Close() error { return nil }
 
 var errDisk = errors.New("input/output error")
 
-func (l *fakeLog) labelsOf(uint64) labels.Labels { return labels.EmptyLabels() }
+func (l *fakeLog) pool() *seriesPool { return l.series }

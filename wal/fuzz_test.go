@@ -126,7 +126,7 @@ func FuzzRecordReader(f *testing.F) {
 		if len(rec) == 0 {
 			return
 		}
-		d := newEntryDecoder(nil)
+		d := newEntryDecoder(newSeriesPool(nil))
 		_ = d.decode(seriesRecord(1, 2, 3)) // known to be good
 		for range 2 {
 			d.reset()

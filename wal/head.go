@@ -4,8 +4,6 @@ import (
 	"context"
 	"io"
 	"time"
-
-	"github.com/prometheus/prometheus/model/labels"
 )
 
 // tail is the writer's end of the log as cursors see it. *Log implements it. All
@@ -31,9 +29,8 @@ type tail interface {
 	// none. The file may be unlinked while it is open.
 	openSegment(n int) (segmentFile, error)
 
-	// labelsOf are the labels of a series that is being appended to under that reference,
-	// empty if there is none: a cursor that meets the same labels shares their memory.
-	labelsOf(ref uint64) labels.Labels
+	// pool has the series that cursors share.
+	pool() *seriesPool
 }
 
 // segmentRef is one segment in a listing.

@@ -222,7 +222,7 @@ func (in *Inspection) scanAll(l *fileTail, progress []Progress) {
 	for _, ref := range l.refs {
 		total += ref.Size
 	}
-	scan := segmentScanner{decode: newEntryDecoder(nil)}
+	scan := segmentScanner{decode: newEntryDecoder(newSeriesPool(nil))}
 	for i, ref := range l.refs {
 		s, ok := scan.inspect(l, ref, i == len(l.refs)-1)
 		read += ref.Size
@@ -249,7 +249,7 @@ func (in *Inspection) scanEnd(l *fileTail) {
 	for _, ref := range l.refs {
 		in.Segments = append(in.Segments, SegmentInspection{Number: ref.Number, Bytes: ref.Size})
 	}
-	scan := segmentScanner{decode: newEntryDecoder(nil)}
+	scan := segmentScanner{decode: newEntryDecoder(newSeriesPool(nil))}
 	for i := len(l.refs) - 1; i >= 0 && in.Head.Commit == 0; i-- {
 		l.seal(i) // shortens the one before, which is next
 		ref := l.refs[i]
@@ -299,7 +299,7 @@ func (sc *segmentScanner) inspect(l *fileTail, ref segmentRef, newest bool) (s S
 	} else if sc.info.Header.Version == 0 {
 		s.Problem = "header is unreadable"
 	}
-	s.Commits, s.Samples, s.Series = sc.info.Commits, sc.info.Samples, sc.decode.series.refs.Len()
+	s.Commits, s.Samples, s.Series = sc.info.Commits, sc.info.Samples, sc.decode.series.refs[0].Len()
 	s.Damaged, s.Broken = sc.info.Damaged, sc.info.Broken
 	if sc.info.Samples > 0 {
 		s.From, s.To = time.UnixMilli(sc.info.MinT), time.UnixMilli(sc.info.MaxT)

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/prometheus/model/labels"
 )
 
 // Errors of the log beside ErrClosed. Others wrap them: compare with errors.Is.
@@ -96,6 +95,7 @@ type Log struct {
 	saves   directory      // of the savepoints
 	lock    *lock
 	series  *seriesMap
+	read    *seriesPool // the series of all cursors
 	index   *index
 	writer  *writer
 	targets *targets
@@ -127,6 +127,7 @@ func Open(o Options) (*Log, error) {
 		o.syncPath = syncPath
 	}
 	l := &Log{logger: o.Logger, series: newSeriesMap(), index: &index{}}
+	l.read = newSeriesPool(l.series.labelsOf)
 	if err := l.open(o); err != nil {
 		return nil, errors.Join(fmt.Errorf("open log: %w", err), l.release())
 	}
@@ -322,7 +323,7 @@ func (l *Log) wait(ctx context.Context, past Mark) error { return l.index.wait(c
 func (l *Log) first() int                                { return l.index.first() }
 func (l *Log) segments() []segmentRef                    { return l.index.segments() }
 
-func (l *Log) labelsOf(ref uint64) labels.Labels { return l.series.labelsOf(ref) }
+func (l *Log) pool() *seriesPool { return l.read }
 
 func (l *Log) openSegment(n int) (segmentFile, error) {
 	return l.dir.open(segmentName(n), os.O_RDONLY)

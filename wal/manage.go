@@ -74,7 +74,7 @@ func (l *Log) Before(ctx context.Context, name string, t time.Time, progress fun
 		return Stretch{}, fmt.Errorf("look at target %q: its savepoint belongs to another log", name)
 	}
 	c := newCursor(l, slog.New(slog.DiscardHandler)) // damage is told by who delivers
-	defer c.close()
+	defer c.release()
 	acked := sp.Acked()
 	c.place(acked, Mark{})
 	s := Stretch{End: acked}

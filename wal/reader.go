@@ -210,7 +210,7 @@ func (r *Reader) Close() error {
 	for _, l := range []*Lane{r.Lane, r.behind} {
 		l.nextMu.Lock()
 		defer l.nextMu.Unlock()
-		l.cursor.close()
+		l.cursor.release()
 	}
 	r.target.leave(r.now())
 	r.target.store.write(r.target)

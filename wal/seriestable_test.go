@@ -2,30 +2,160 @@ package wal
 
 import (
 	"encoding/binary"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
-	"unsafe"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
 )
 
-// TestCursorsShareLongLabels: a label of a megabyte is in memory once, however many targets are behind.
-func TestCursorsShareLongLabels(t *testing.T) {
-	encoded := func(value string) []byte {
-		b := []byte{1, 1, 'x'}
-		return append(binary.AppendUvarint(b, uint64(len(value))), value...)
+// encodedLabel is the labels {x="value"} as an announcement has them.
+func encodedLabel(value string) []byte {
+	b := []byte{1, 1, 'x'}
+	return append(binary.AppendUvarint(b, uint64(len(value))), value...)
+}
+
+// TestPoolAgainstModel: cursors that announce, describe and turn at random have one *Series for equal labels of which the
+// same is said, keep it over segments, never share a slot between two that are held, and leave nothing behind.
+func TestPoolAgainstModel(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	pool := newSeriesPool(func(ref uint64) labels.Labels {
+		if ref%3 == 0 {
+			return labels.FromStrings("x", fmt.Sprint("wrong ", ref))
+		}
+		return labels.EmptyLabels()
+	})
+	const cursors, names = 4, 40
+	type holding struct {
+		value, help string
+		s           *Series
 	}
-	first, second := newSeriesTable(nil), newSeriesTable(nil)
-	for _, n := range []int{10, longLabels, 1 << 20} {
-		text := encoded(strings.Repeat("v", n))
-		a, b := first.announce(uint64(n), text), second.announce(uint64(n), text)
-		if a == nil || b == nil {
-			t.Fatalf("labels of %d bytes are refused", n)
+	tables := make([]*seriesTable, cursors)
+	now := make([]map[uint64]holding, cursors)      // the references of the present segment
+	before := make([][]map[uint64]holding, cursors) // and of those before
+	for i := range tables {
+		tables[i], now[i] = newSeriesTable(pool), map[uint64]holding{}
+	}
+	for step := range 4000 {
+		i := rnd.IntN(cursors)
+		table, ref := tables[i], uint64(1+rnd.IntN(2*names))
+		switch rnd.IntN(12) {
+		case 0:
+			table.turn()
+			before[i] = append([]map[uint64]holding{now[i]}, before[i]...)[:min(len(before[i])+1, idleSegments)]
+			now[i] = map[uint64]holding{}
+		case 1, 2:
+			if h, ok := now[i][ref]; ok {
+				h.help = fmt.Sprint(rnd.IntN(3))
+				table.describe(ref, metadata.Metadata{Type: "gauge", Help: h.help})
+				h.s = table.lookup(ref)
+				now[i][ref] = h
+			}
+		default:
+			h := holding{value: fmt.Sprint(ref % names)} // two references of the same labels
+			if !table.announce(ref, encodedLabel(h.value)) {
+				t.Fatal("refused")
+			}
+			got := table.lookup(ref)
+			if old, ok := now[i][ref]; ok && old.s != got {
+				t.Fatalf("step %d: a second announcement changed the series", step)
+			}
+			for _, segment := range before[i] {
+				if old, ok := segment[ref]; ok && now[i][ref].s == nil {
+					if old.s != got {
+						t.Fatalf("step %d: the series has another identity in the next segment", step)
+					}
+					break
+				}
+			}
+			h.s, h.help = got, got.Meta().Help
+			now[i][ref] = h
 		}
-		x, y := a.series.Labels.Get("x"), b.series.Labels.Get("x")
-		if x != y || len(x) != n {
-			t.Errorf("labels of %d bytes: %d and %d bytes", n, len(x), len(y))
+		held := map[string]*Series{}
+		slots := map[int]*Series{}
+		for n := range cursors {
+			for _, segment := range append([]map[uint64]holding{now[n]}, before[n]...) {
+				for _, h := range segment {
+					if h.s.Labels.Get("x") != h.value || h.s.Meta().Help != h.help || h.s.Gone() {
+						t.Fatalf("step %d: %+v is %s", step, h, h.s.Labels)
+					}
+					if other := slots[h.s.Slot]; other != nil && other != h.s {
+						t.Fatalf("step %d: two series in slot %d", step, h.s.Slot)
+					}
+					slots[h.s.Slot] = h.s
+					key := h.value + "\xff" + h.help
+					if other := held[key]; other != nil && other != h.s {
+						t.Fatalf("step %d: two series %s", step, h.s.Labels)
+					}
+					held[key] = h.s
+				}
+			}
 		}
-		if shared := unsafe.StringData(x) == unsafe.StringData(y); shared != (len(text) >= longLabels) {
-			t.Errorf("labels of %d bytes: shared=%t", n, shared)
+		if pool.size != len(held) || pool.slots < len(held) || pool.slots > (names+1)*4 {
+			t.Fatalf("step %d: %d series in %d slots, %d are held", step, pool.size, pool.slots, len(held))
+		}
+	}
+	last := slices.Collect(maps.Values(now[0]))
+	for _, table := range tables {
+		table.release()
+	}
+	if pool.size != 0 || len(pool.byHash) != 0 || len(pool.free) != pool.slots {
+		t.Errorf("%d series are left, %d of %d slots are free", pool.size, len(pool.free), pool.slots)
+	}
+	for _, h := range last {
+		if !h.s.Gone() {
+			t.Errorf("%s is not gone", h.s.Labels)
+		}
+	}
+}
+
+// TestAnnounceMalformed: labels that no writer wrote make no series, and hold nothing.
+func TestAnnounceMalformed(t *testing.T) {
+	pool := newSeriesPool(nil)
+	table := newSeriesTable(pool)
+	for name, encoded := range map[string][]byte{
+		"a name twice":  {2, 1, 'x', 1, 'v', 1, 'x', 1, 'v'},
+		"an empty name": {1, 0, 1, 'v'},
+		"cut":           {1, 1, 'x', 5, 'v'},
+		"more":          {1, 1, 'x', 1, 'v', 0},
+	} {
+		if table.announce(1, encoded) || table.lookup(1) != nil {
+			t.Errorf("%s: taken", name)
+		}
+	}
+	if pool.size != 0 {
+		t.Errorf("%d series", pool.size)
+	}
+}
+
+// TestCursorsShareSeries: a further cursor has the same *Series for the same labels, and those who encode them alike share that.
+func TestCursorsShareSeries(t *testing.T) {
+	pool := newSeriesPool(nil)
+	first, second := newSeriesTable(pool), newSeriesTable(pool)
+	for _, n := range []int{10, 1 << 20} {
+		text := encodedLabel(strings.Repeat("v", n))
+		first.announce(uint64(n), text)
+		second.announce(uint64(n+1), text)
+		a, b := first.lookup(uint64(n)), second.lookup(uint64(n+1))
+		if a == nil || a != b {
+			t.Fatalf("labels of %d bytes: %p and %p", n, a, b)
+		}
+		kept := a.Share([]byte("encoded"))
+		if again := b.Share([]byte("encoded")); again != kept {
+			t.Errorf("got %q", again)
+		}
+		if other := b.Share([]byte("relabelled")); other != "relabelled" {
+			t.Errorf("got %q", other)
+		}
+		if got := testing.AllocsPerRun(100, func() { a.Share([]byte("encoded")) }); got != 0 {
+			t.Errorf("sharing allocates %v times", got)
 		}
 	}
 }

@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"strings"
 	"testing"
-	"unsafe"
 
 	"github.com/golang/snappy"
 	"github.com/google/go-cmp/cmp"
@@ -31,7 +29,7 @@ type testSeries struct {
 func newTestSeries(e *SeriesEncoder, from labels.Labels, meta metadata.Metadata) *testSeries {
 	from = labels.NewBuilder(from).Labels() // without empty values
 	s := &testSeries{from: from, meta: meta}
-	s.wire, s.labels = e.Encode(from, meta)
+	s.wire, s.labels = e.Encode(from, meta, unshared)
 	return s
 }
 
@@ -371,21 +369,6 @@ func TestCompressLeavesRoom(t *testing.T) {
 	}
 }
 
-// TestTargetsShareLongLabels: a label of a megabyte is encoded for many targets, and in memory once.
-func TestTargetsShareLongLabels(t *testing.T) {
-	for _, n := range []int{10, longLabels, 1 << 20} {
-		ls := labels.FromStrings("x", strings.Repeat("v", n))
-		a, _ := NewSeriesEncoder(V1).Encode(ls, metadata.Metadata{})
-		b, _ := NewSeriesEncoder(V2).Encode(ls, metadata.Metadata{})
-		if a.Encoded() != b.Encoded() || len(a.Encoded()) < n {
-			t.Errorf("labels of %d bytes: %d and %d bytes encoded", n, len(a.Encoded()), len(b.Encoded()))
-		}
-		if shared := unsafe.StringData(a.Encoded()) == unsafe.StringData(b.Encoded()); shared != (len(a.Encoded()) >= longLabels) {
-			t.Errorf("labels of %d bytes: shared=%t", n, shared)
-		}
-	}
-}
-
 // The types that gogo/protobuf generated lose the sign of a negative zero, which Prometheus takes for another value: it
 // refuses such a sample as a duplicate if it has the right one. So whatever has samples goes through Encoder, also where
 // speed is no reason: a replay, and a sample that is sent once more.
@@ -400,3 +383,6 @@ func TestOnlyEncoderKeepsNegativeZero(t *testing.T) {
 		t.Error("the library keeps the sign: messages that are rare can be made of its types")
 	}
 }
+
+// unshared is what a series is given that shares its bytes with no other target.
+func unshared(encoded []byte) string { return string(encoded) }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
-	"unique"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
@@ -19,13 +18,8 @@ type Series struct {
 	// labels is the label part of a prompb TimeSeries, keys included. It is the only form in
 	// which the labels are kept.
 	labels string
-	shared unique.Handle[string] // keeps labels of longLabels bytes and more shared; else zero
-	v2     *series2              // nil: nothing, or the series was made for 1.0
+	v2     *series2 // nil: nothing, or the series was made for 1.0
 }
-
-// longLabels is from how many bytes on the targets of this process share the labels of a series: sharing
-// takes about 100 bytes, and a label may have a megabyte.
-const longLabels = 512
 
 // series2 is what remote write 2.0 says of a series beyond what 1.0 says of it. Series with
 // the same metadata share one.
@@ -84,19 +78,15 @@ func NewSeriesEncoder(newest Version) *SeriesEncoder {
 }
 
 // Encode encodes a series. No value in ls may be empty: that label does not exist. legal are
-// the labels as 1.0 sends them.
-func (e *SeriesEncoder) Encode(ls labels.Labels, meta metadata.Metadata) (s Series, legal labels.Labels) {
+// the labels as 1.0 sends them. share returns the bytes that it gets as a string; targets that send
+// the same labels of a series may have one string in common.
+func (e *SeriesEncoder) Encode(ls labels.Labels, meta metadata.Metadata, share func([]byte) string) (s Series, legal labels.Labels) {
 	legal = e.Legal(ls)
 	if legal.IsEmpty() {
 		return Series{}, legal
 	}
 	e.encoded = appendLabels(e.encoded[:0], keySeriesLabel, legal)
-	if len(e.encoded) < longLabels {
-		s.labels = string(e.encoded)
-	} else {
-		s.shared = unique.Make(string(e.encoded))
-		s.labels = s.shared.Value()
-	}
+	s.labels = share(e.encoded)
 	if e.shared != nil {
 		s.v2 = e.encode2(meta, ls, s.labels)
 	}

@@ -1,0 +1,173 @@
+package wal
+
+import (
+	"hash/maphash"
+	"sync"
+
+	"github.com/prometheus/prometheus/model/labels"
+
+	"hwsagent/refs"
+)
+
+// seriesPool has one *Series for each label set, and for each thing said about it, that the cursors of a log use: a further
+// cursor that reads the same series costs a pointer for each. It is safe for concurrent use.
+type seriesPool struct {
+	// live are the labels of a series that is being appended to under that reference, empty if there is none. Their memory
+	// is shared. It may be nil, and is called with mu held.
+	live func(ref uint64) labels.Labels
+	seed maphash.Seed
+
+	mu      sync.Mutex
+	byHash  map[uint64]*pooled // first of a chain, by hash of the encoded labels
+	size    int                // series in byHash
+	slots   int                // slots ever used
+	free    []int              // slots of series that were let go
+	abouts  *abouts
+	builder labels.ScratchBuilder
+}
+
+// pooled is a series of the pool. The pool's mutex guards all but the series.
+type pooled struct {
+	series Series
+
+	hash uint64
+	next *pooled // with the same hash
+	// holders is how many tables of cursors have it. At zero it leaves the pool, and its slot is free.
+	holders int
+}
+
+func newSeriesPool(live func(ref uint64) labels.Labels) *seriesPool {
+	return &seriesPool{
+		live: live, seed: maphash.MakeSeed(), byHash: map[uint64]*pooled{},
+		abouts: newAbouts(), builder: labels.NewScratchBuilder(16),
+	}
+}
+
+// hold finds the series with these encoded labels, which is announced as ref, or makes it, for one more holder. It is nil if
+// the labels are not well-formed. Of several with the same labels it is the one that was made last, of which the newest is
+// said.
+func (p *seriesPool) hold(ref uint64, encoded []byte) *pooled {
+	hash := maphash.Bytes(p.seed, encoded)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for s := p.byHash[hash]; s != nil; s = s.next {
+		if sameLabels(s.series.Labels, encoded) {
+			s.holders++
+			return s
+		}
+	}
+	ls, ok := p.labels(ref, encoded)
+	if !ok {
+		return nil
+	}
+	return p.make(ls, nil, hash)
+}
+
+// holdAgain adds a holder to a series that has one.
+func (p *seriesPool) holdAgain(s *pooled) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.holders++
+}
+
+// instead finds the series with the labels of s of which that is said, or makes it, for the holder of s, who gives s up.
+func (p *seriesPool) instead(s *pooled, about About) *pooled {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	shared := p.abouts.share(about)
+	other := p.byHash[s.hash]
+	for other != nil && (other.series.About != shared || !labels.Equal(other.series.Labels, s.series.Labels)) {
+		other = other.next
+	}
+	if other != nil {
+		other.holders++
+	} else {
+		other = p.make(s.series.Labels, shared, s.hash)
+	}
+	p.drop(s)
+	return other
+}
+
+// letGo ends that a table holds its series.
+func (p *seriesPool) letGo(table *refs.Table[pooled]) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	table.RemoveIf(func(s *pooled) bool {
+		p.drop(s)
+		return true
+	})
+}
+
+// make puts a series into the pool that has one holder. p.mu must be held.
+func (p *seriesPool) make(ls labels.Labels, about *About, hash uint64) *pooled {
+	slot := p.slots
+	if n := len(p.free); n > 0 {
+		slot, p.free = p.free[n-1], p.free[:n-1]
+	} else {
+		p.slots++
+	}
+	s := &pooled{series: Series{Slot: slot, Labels: ls, About: about}, hash: hash, next: p.byHash[hash], holders: 1}
+	p.byHash[hash] = s
+	p.size++
+	return s
+}
+
+// drop takes a holder off a series. p.mu must be held.
+func (p *seriesPool) drop(s *pooled) {
+	if s.holders--; s.holders > 0 {
+		return
+	}
+	s.series.gone.Store(true)
+	p.free = append(p.free, s.series.Slot)
+	p.size--
+	first := p.byHash[s.hash]
+	switch {
+	case first == s && s.next == nil:
+		delete(p.byHash, s.hash)
+	case first == s:
+		p.byHash[s.hash] = s.next
+	default:
+		for first.next != s {
+			first = first.next
+		}
+		first.next = s.next
+	}
+}
+
+// labels builds labels from their encoding: names ascending and not empty, as the
+// writer writes them. Where the appender has the same ones, it shares them. p.mu must be held.
+func (p *seriesPool) labels(ref uint64, encoded []byte) (labels.Labels, bool) {
+	if p.live != nil {
+		if ls := p.live(ref); !ls.IsEmpty() && sameLabels(ls, encoded) {
+			return ls, true
+		}
+	}
+	d := decoder{b: encoded}
+	p.builder.Reset()
+	last := ""
+	for n := d.uvarint(); n > 0 && d.err == nil; n-- {
+		name, value := string(d.bytes(d.uvarint())), string(d.bytes(d.uvarint()))
+		if name <= last {
+			return labels.EmptyLabels(), false
+		}
+		last = name
+		p.builder.Add(name, value)
+	}
+	if d.err != nil || len(d.b) > 0 {
+		return labels.EmptyLabels(), false
+	}
+	return p.builder.Labels(), true
+}
+
+// sameLabels reports whether encoded is the encoding of ls.
+func sameLabels(ls labels.Labels, encoded []byte) bool {
+	d := decoder{b: encoded}
+	if d.uvarint() != uint64(ls.Len()) {
+		return false
+	}
+	same := true
+	ls.Range(func(l labels.Label) {
+		same = same && string(d.bytes(d.uvarint())) == l.Name && string(d.bytes(d.uvarint())) == l.Value
+	})
+	return same && d.err == nil && len(d.b) == 0
+}
