@@ -11,6 +11,7 @@ import (
 
 	"hwsagent/agent/control"
 	"hwsagent/inputs/panics"
+	"hwsagent/wal"
 	"hwsagent/watchdog"
 )
 
@@ -100,7 +101,12 @@ func (a *Agent) answerSkip(w http.ResponseWriter, h *http.Request) {
 	defer cancel(nil)
 	found := make(chan skipLine, 1)
 	var far progress
-	go watchdog.Do(ctx, "the command "+ActionSkip, func(ctx context.Context) { found <- a.skip(ctx, r, &far) })
+	var guard *panics.Guard // a panic is the error of this command
+	go func() {
+		c := r.changed(true)
+		err := guard.Do(func() error { return a.skip(ctx, &c, r, &far) })
+		found <- lastLine(c, err)
+	}()
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	out, enc := http.NewResponseController(w), json.NewEncoder(w)
 	tick := time.NewTicker(tellProgress)
@@ -127,20 +133,25 @@ func (a *Agent) answerSkip(w http.ResponseWriter, h *http.Request) {
 	}
 }
 
-// skip searches the log while everything goes on, and then lets go what it found in a change of the agent.
-func (a *Agent) skip(ctx context.Context, r request, far *progress) skipLine {
-	q, c := queues{a.log, a.o.StoragePath}, r.changed(true)
-	var guard *panics.Guard // a panic is the error of this command
-	err := guard.Do(func() error {
-		end, err := q.lookBefore(ctx, &c, r.before, far.set)
+// skip searches the log while everything goes on, and then lets go what it found in a change of the agent. c becomes the
+// account of that.
+func (a *Agent) skip(ctx context.Context, c *TargetChange, r request, far *progress) (err error) {
+	watchdog.Do(ctx, "the command "+ActionSkip, func(ctx context.Context) {
+		q := queues{a.log, a.o.StoragePath}
+		var end wal.Mark
+		end, err = q.lookBefore(ctx, c, r.before, far.set)
 		switch {
 		case ctx.Err() != nil:
-			return fmt.Errorf("nothing is skipped: %w", context.Cause(ctx))
+			err = fmt.Errorf("nothing is skipped: %w", context.Cause(ctx))
 		case err == nil && !r.dryRun:
-			c, err = a.manageUpTo(q, c, r, end)
+			*c, err = a.manageUpTo(q, *c, r, end)
 		}
-		return err
 	})
+	return err
+}
+
+// lastLine ends the answer to a skip.
+func lastLine(c TargetChange, err error) skipLine {
 	if err != nil {
 		no := refusal(err)
 		return skipLine{Refused: &no}

@@ -21,7 +21,9 @@ func TestSkipThatIsEnded(t *testing.T) {
 	until(t, "something waits", func() bool { s, ok := r.target("a"); return ok && s.PendingSamples > 10 })
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errStopping)
-	line := r.skip(ctx, request{action: ActionSkip, target: "a", before: time.Now()}, new(progress))
+	asked := request{action: ActionSkip, target: "a", before: time.Now()}
+	c := asked.changed(true)
+	line := lastLine(c, r.skip(ctx, &c, asked, new(progress)))
 	if line.Change != nil || line.Refused == nil || line.Refused.Error != "nothing is skipped: the agent stops" {
 		t.Errorf("%+v", line)
 	}
@@ -36,8 +38,8 @@ func TestSkipThatIsEnded(t *testing.T) {
 	if _, err := m.Skip(ctx, "a", time.Now(), false); err == nil || !strings.Contains(err.Error(), "interrupted") {
 		t.Errorf("without an agent: %v", err)
 	}
-	c, err := m.Skip(t.Context(), "a", time.Now(), true)
-	if err != nil || c.Samples == 0 || c.Ledger.Lost != 0 {
+	var err error
+	if c, err = m.Skip(t.Context(), "a", time.Now(), true); err != nil || c.Samples == 0 || c.Ledger.Lost != 0 {
 		t.Errorf("a dry run afterwards: %+v, %v", c, err)
 	}
 }

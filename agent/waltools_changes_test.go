@@ -28,10 +28,10 @@ func stockEntry(t *testing.T, dir string, log wal.ID) *stock.Entry {
 func differences() map[string]func(*wal.Entry) {
 	series := func(change func(*wal.Series)) func(*wal.Series) *wal.Series {
 		return func(s *wal.Series) *wal.Series {
-			other, about := *s, *s.About
-			other.About = &about
-			change(&other)
-			return &other
+			about := *s.About
+			other := &wal.Series{Slot: s.Slot, Labels: s.Labels, About: &about}
+			change(other)
+			return other
 		}
 	}
 	named := series(func(s *wal.Series) { s.Labels = labels.FromStrings("__name__", "other") })
