@@ -99,13 +99,13 @@ func (a *Agent) answerSkip(w http.ResponseWriter, h *http.Request) {
 	r.action = ActionSkip
 	ctx, cancel := context.WithCancelCause(h.Context())
 	defer cancel(nil)
-	found := make(chan skipLine, 1)
+	found := make(chan struct{})
 	var far progress
 	var guard *panics.Guard // a panic is the error of this command
+	var c TargetChange
 	go func() {
-		c := r.changed(true)
-		err := guard.Do(func() error { return a.skip(ctx, &c, r, &far) })
-		found <- lastLine(c, err)
+		defer close(found)
+		err = guard.Do(func() error { return a.skip(ctx, &c, r, &far) })
 	}()
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	out, enc := http.NewResponseController(w), json.NewEncoder(w)
@@ -121,11 +121,12 @@ func (a *Agent) answerSkip(w http.ResponseWriter, h *http.Request) {
 			continue
 		case <-tick.C:
 			line = far.line()
-		case line = <-found:
+		case <-found:
+			line = lastLine(c, err)
 		}
-		err := errors.Join(out.SetWriteDeadline(time.Now().Add(slowReader)), enc.Encode(line), out.Flush())
-		if err != nil && ctx.Err() == nil {
-			cancel(fmt.Errorf("tell how far the skip is: %w", err))
+		gone := errors.Join(out.SetWriteDeadline(time.Now().Add(slowReader)), enc.Encode(line), out.Flush())
+		if gone != nil && ctx.Err() == nil {
+			cancel(fmt.Errorf("tell how far the skip is: %w", gone))
 		}
 		if line.Change != nil || line.Refused != nil {
 			return
@@ -138,6 +139,7 @@ func (a *Agent) answerSkip(w http.ResponseWriter, h *http.Request) {
 func (a *Agent) skip(ctx context.Context, c *TargetChange, r request, far *progress) (err error) {
 	watchdog.Do(ctx, "the command "+ActionSkip, func(ctx context.Context) {
 		q := queues{a.log, a.o.StoragePath}
+		*c = r.changed(true)
 		var end wal.Mark
 		end, err = q.lookBefore(ctx, c, r.before, far.set)
 		switch {
