@@ -91,8 +91,11 @@ fuzz: ## every fuzz target for FUZZTIME; their corpora also run in make test
 	done
 	@case FuzzTwins in $(FUZZ)*) $(GO) -C e2e/scrapediff test -run '^$$' -fuzz '^FuzzTwins$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x . ;; esac
 
-oracle: ## the library of SNMP hardware against recorded devices and their results: make oracle CORPUS=DIR (no part of the repository)
-	CORPUS=$(if $(CORPUS),$(abspath $(CORPUS))) $(GO) test -count=1 -v -run TestOracle ./probes/snmp
+# DIR is a recording's own tree or has it below: LibreNMS' (SNMP), DMTF's mockups (Redfish), smartctl_exporter's testdata, the dumps of
+# nut-ddl, telegraf's captures of nvidia-smi. What a directory lacks is skipped by name.
+oracle: ## what probes make of recorded hardware against what a plain look into the recordings finds: make oracle CORPUS=DIR (no part of the repository)
+	@test -n '$(CORPUS)' || { echo 'make oracle: name a directory with recordings: make oracle CORPUS=DIR' >&2; exit 2; }
+	CORPUS='$(abspath $(CORPUS))' $(GO) test -count=1 -v -run TestOracle ./probes/snmp ./probes/redfish ./probes/smart ./probes/nut ./probes/nvidia
 
 BENCHTIME ?= 1s
 

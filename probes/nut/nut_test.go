@@ -266,16 +266,23 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestOracle reads public dumps of devices: each number under its own name, and in hw_* in its unit. A directory
-// that HWSAGENT_CORPUS names has them, below nut-ddl.
+// TestOracle reads public dumps of devices: each number under its own name, and in hw_* in its unit. They are in directories of vendors
+// in a directory that is no part of the repository: make oracle CORPUS=DIR.
 func TestOracle(t *testing.T) {
-	root := os.Getenv("HWSAGENT_CORPUS")
+	root := os.Getenv("CORPUS")
 	if root == "" {
-		t.Skip("HWSAGENT_CORPUS names no directory")
+		t.Skip("needs dumps of devices: make oracle CORPUS=DIR")
 	}
-	files, err := filepath.Glob(filepath.Join(root, "nut-ddl", "*", "*.dev"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no dumps in %s: %v", root, err)
+	var files []string
+	for _, pattern := range []string{"*/*.dev", "*/*/*.dev"} {
+		found, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
+	}
+	if len(files) == 0 {
+		t.Skipf("there are no dumps of devices in %s", root)
 	}
 	read, numbers, wrong, inHW := 0, 0, 0, 0
 	for _, name := range files {

