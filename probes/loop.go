@@ -180,6 +180,7 @@ func (l *loop) newRound() *Round {
 		r = &Round{}
 	}
 	r.reset(l.spec.MaxSamples)
+	r.Source = l.spec.Type
 	return r
 }
 

@@ -34,6 +34,9 @@ type Family struct {
 // Round collects what a probe reads in one run. It is not safe for concurrent use:
 // a probe that reads in parallel adds from one goroutine.
 type Round struct {
+	// Source is the type of the probe that adds to the round; "" where nobody said.
+	Source string
+
 	samples []Sample
 	labels  []string // memory of the samples' Labels
 	limit   int

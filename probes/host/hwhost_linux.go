@@ -52,10 +52,6 @@ func aerTotal(file string) (float64, bool) {
 	return 0, false
 }
 
-// supplyEfficiency is the part of the power from the wall that reaches the parts of a computer: what the
-// programme 80 PLUS asks of a Gold power supply at half its load.
-const supplyEfficiency = 0.9
-
 // hardwareHost says what the machine is and adds up what the other collectors found.
 type hardwareHost struct {
 	machine *machine
@@ -65,7 +61,7 @@ type hardwareHost struct {
 	facts   []string // nil: it says nothing
 
 	before time.Time // when the round before was; zero: there was none
-	joules float64   // what hw_host_energy_joules_total shows
+	meter  hw.Meter  // what hw_host_energy_joules_total shows
 	parts  map[string]float64
 	watts  float64 // of the parts, in the round before
 	psys   float64
@@ -87,7 +83,7 @@ func (h *hardwareHost) read(_ context.Context, r *probes.Round) error {
 		p := hw.Report{Component: hw.Component{Kind: hw.Enclosure, ID: enclosureID, Name: h.facts[1], Facts: h.facts}}
 		p.AddTo(r)
 	}
-	whole := hw.Report{Component: hw.Component{Kind: hw.Host}}
+	whole := hw.Report{Component: hw.Component{Kind: hw.Host, Facts: h.facts}}
 	if !math.IsInf(h.machine.margin, 0) {
 		whole.Add(hw.HostHeatingMargin, h.machine.margin)
 	}
@@ -101,7 +97,7 @@ func (h *hardwareHost) read(_ context.Context, r *probes.Round) error {
 
 // addPower adds the power of the whole machine and the energy so far: measured by a meter, by the
 // platform's own counter or by the battery that it runs on; else estimated as what processors and memory take,
-// divided by [supplyEfficiency], which leaves out disks, fans and boards.
+// divided by [hw.SupplyEfficiency], which leaves out disks, fans and boards.
 func (h *hardwareHost) addPower(p *hw.Report) {
 	now := h.now()
 	seconds := now.Sub(h.before).Seconds()
@@ -112,7 +108,7 @@ func (h *hardwareHost) addPower(p *hw.Report) {
 	parts := h.grown(seconds)
 	platform := (h.machine.platform - h.psys) / seconds // NaN or infinite without a round before
 	h.psys = h.machine.platform
-	watts, quality := math.NaN(), "measured"
+	watts, quality := math.NaN(), hw.Measured
 	switch {
 	case !math.IsNaN(h.machine.measured):
 		watts = h.machine.measured
@@ -121,14 +117,13 @@ func (h *hardwareHost) addPower(p *hw.Report) {
 	case !math.IsNaN(h.machine.battery):
 		watts = h.machine.battery
 	case parts > 0:
-		watts, quality = parts/supplyEfficiency, "estimated"
+		watts, quality = parts/hw.SupplyEfficiency, hw.Estimated
 	}
 	if math.IsNaN(watts) {
 		return
 	}
-	h.joules += watts * seconds
 	p.Add(hw.HostPower, watts, "hw_quality", quality)
-	p.Add(hw.HostEnergy, h.joules, "hw_quality", quality)
+	p.Add(hw.HostEnergy, h.meter.Add(time.Duration(seconds*float64(time.Second)), watts), "hw_quality", quality)
 }
 
 // grown is the power of processors and memory since the round before, in watts; 0 if it is not known. In

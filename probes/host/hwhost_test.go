@@ -5,6 +5,7 @@ package host
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,7 +47,7 @@ func TestHostPower(t *testing.T) {
 			for _, s := range r.Samples() {
 				got = append(got, fmt.Sprintf("%.0f", s.Value))
 				if s.Family.Name == "hw_host_energy_joules_total" {
-					got = append(got, s.Labels[1])
+					got = append(got, s.Labels[slices.Index(s.Labels, "hw_quality")+1])
 				}
 			}
 			if text := strings.Join(got, " "); text != c.want || (err == nil) != (c.want != "") {

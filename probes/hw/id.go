@@ -24,3 +24,49 @@ func DiskID(wwn, model, serial string) string {
 
 // words is s with one underscore for each run of blanks.
 func words(s string) string { return strings.Join(strings.Fields(s), "_") }
+
+// identity appends the labels by which a machine is known.
+func (p *Report) identity(labels []string) []string {
+	for i := 0; i+1 < len(p.Facts); i += 2 {
+		if name := p.Facts[i]; name == Serial || name == UUID {
+			labels = append(labels, name, known(name, p.Facts[i+1]))
+		}
+	}
+	return labels
+}
+
+// placeholders are what makers leave in the place of a serial number: the defaults of American Megatrends', Insyde's and Phoenix'
+// firmware, and words for none.
+var placeholders = [...]string{
+	"To Be Filled By O.E.M.", "Default string", "System Serial Number", "Chassis Serial Number", "Not Specified", "Not Available", "Not Applicable", "None", "Unknown", "N/A", "NA", "Empty",
+	"INVALID", "NO DIMM", "0123456789", "123456789", "1234567890", "01234567890123456789AB",
+}
+
+// known is the value of a label of a component as every source gives it: a serial number without blanks around it, a UUID in lower
+// case; "" for one that tells nothing.
+func known(label, value string) string {
+	switch label {
+	case Serial:
+		value = strings.TrimSpace(value)
+		for _, p := range placeholders {
+			if strings.EqualFold(value, p) {
+				return ""
+			}
+		}
+		if oneCharacter(value) {
+			return ""
+		}
+	case UUID:
+		value = strings.ToLower(strings.TrimSpace(value))
+		switch {
+		case oneCharacter(strings.ReplaceAll(value, "-", "")): // none, or not set (SMBIOS, DSP0134, 7.2.1)
+			return ""
+		case value == "03000200-0400-0500-0006-000700080009", value == "00020003-0004-0005-0006-000700080009": // a default of boards without one
+			return ""
+		}
+	}
+	return value
+}
+
+// oneCharacter reports whether s is one character again and again, such as 0000.
+func oneCharacter(s string) bool { return s != "" && strings.Trim(s, s[:1]) == "" }

@@ -19,7 +19,8 @@ type Component struct {
 	Name, Parent string
 
 	// Facts are the labels of hw_component_info beside those above: name, value, name, value, …;
-	// the names are the constants Vendor, Model, …. Empty values are left out.
+	// the names are the constants Vendor, Model, …. Empty values are left out, and so are serial numbers and UUIDs that
+	// makers leave in place of one. Of the whole machine only serial number and UUID are labels, on each of its metrics.
 	Facts []string
 }
 
@@ -40,6 +41,10 @@ const (
 	DiskType        = "hw_physical_disk_type" // hdd, ssd or nvme
 	DriverName      = "hw_driver"
 	Device          = "hw_device" // the operating system's name at present, for joins with node_*
+
+	// Source is the type of the probe that says it, by the round: which source of one component counts
+	// in a sum is decided by it.
+	Source = "hw_source"
 )
 
 // Reading is one value of a component, in the metric's unit.
@@ -67,10 +72,16 @@ func (p *Report) Add(m Metric, v float64, attributes ...string) {
 // (unless the status is the zero one), and the readings but those that are no finite number. It
 // allocates nothing once the round's memory has grown.
 func (p *Report) AddTo(r *probes.Round) {
-	var memory [40]string
+	var memory [44]string
 	base := append(memory[:0], "hw_id", p.ID, "hw_name", p.Name, "hw_parent", p.Parent)
-	if !p.Kind.host() {
-		r.Add(&families[Info], 1, append(append(base, "hw_type", p.Kind.String()), p.Facts...)...)
+	if p.Kind.host() {
+		base = append(p.identity(memory[:0]), Source, r.Source)
+	} else {
+		labels := append(append(base, "hw_type", p.Kind.String()), p.Facts...)
+		for i := len(base) + 2; i+1 < len(labels); i += 2 {
+			labels[i+1] = known(labels[i], labels[i+1])
+		}
+		r.Add(&families[Info], 1, append(labels, Source, r.Source)...)
 	}
 	if p.Status != 0 {
 		labels := append(base, "hw_type", p.Kind.String(), "hw_state", "")
@@ -88,9 +99,6 @@ func (p *Report) AddTo(r *probes.Round) {
 			continue
 		}
 		labels := base
-		if p.Kind.host() {
-			labels = memory[:0]
-		}
 		if table[reading.Metric].typed {
 			labels = append(labels, "hw_type", p.Kind.String())
 		}

@@ -207,8 +207,11 @@ func (m Metric) Allows(k Kind, attributes []string) bool {
 	return len(attributes)%2 == 0 && (r.kinds == nil || slices.Contains(r.kinds, k))
 }
 
+// machineLabels are those of every metric of the whole machine.
+const machineLabels = Serial + " " + UUID + " " + Source
+
 var table = [...]row{
-	Info:       {"hw.component.info", true, upDown, "1", true, strings.Join([]string{Vendor, Model, Serial, UUID, Firmware, Driver, BIOS, Chemistry, EnclosureType, MemoryType, PhysicalAddress, DiskType, DriverName, Device}, " "), nil, "What the component is; always 1."},
+	Info:       {"hw.component.info", true, upDown, "1", true, strings.Join([]string{Vendor, Model, Serial, UUID, Firmware, Driver, BIOS, Chemistry, EnclosureType, MemoryType, PhysicalAddress, DiskType, DriverName, Device, Source}, " "), nil, "What the component is; always 1."},
 	StatusOf:   {"hw.status", false, upDown, "1", true, "hw_state", nil, "1 for each state that the component is in, 0 for the others."},
 	Errors:     {"hw.errors", false, counter, "{error}", true, "error_type network_io_direction", nil, "Errors of the component since it was started."},
 	Energy:     {"hw.energy", false, counter, "J", true, "", nil, "Energy that the component took."},
@@ -234,10 +237,10 @@ var table = [...]row{
 	GPUMemoryUtilization:        {"hw.gpu.memory.utilization", false, gauge, "1", false, "", []Kind{GPU}, "Part of the GPU's memory that is in use."},
 	GPUMemoryUsage:              {"hw.gpu.memory.usage", false, upDown, "By", false, "", []Kind{GPU}, "GPU memory in use."},
 	GPUUtilization:              {"hw.gpu.utilization", false, gauge, "1", false, "hw_gpu_task", []Kind{GPU}, "Part of the time in which the GPU works."},
-	HostAmbient:                 {"hw.host.ambient_temperature", false, gauge, "Cel", false, "", []Kind{Host}, "Temperature around the machine."},
-	HostEnergy:                  {"hw.host.energy", false, counter, "J", false, "hw_quality", []Kind{Host}, "Energy that the whole machine took."},
-	HostHeatingMargin:           {"hw.host.heating_margin", false, gauge, "Cel", false, "", []Kind{Host}, "How far the temperature that is nearest to its limit is below it."},
-	HostPower:                   {"hw.host.power", false, gauge, "W", false, "hw_quality", []Kind{Host}, "Power that the whole machine takes at present."},
+	HostAmbient:                 {"hw.host.ambient_temperature", false, gauge, "Cel", false, machineLabels, []Kind{Host}, "Temperature around the machine."},
+	HostEnergy:                  {"hw.host.energy", false, counter, "J", false, "hw_quality " + machineLabels, []Kind{Host}, "Energy that the whole machine took."},
+	HostHeatingMargin:           {"hw.host.heating_margin", false, gauge, "Cel", false, machineLabels, []Kind{Host}, "How far the temperature that is nearest to its limit is below it."},
+	HostPower:                   {"hw.host.power", false, gauge, "W", false, "hw_quality " + machineLabels, []Kind{Host}, "Power that the whole machine takes at present."},
 	HumidityNow:                 {"hw.humidity", true, gauge, "1", false, "hw_sensor_location", []Kind{Humidity}, "Relative humidity."},
 	HumidityLimit:               {"hw.humidity.limit", true, gauge, "1", false, "hw_sensor_location hw_limit_type", []Kind{Humidity}, "Relative humidity that is a limit."},
 	LogicalDiskLimit:            {"hw.logical_disk.limit", false, upDown, "By", false, "hw_logical_disk_raid_level", []Kind{LogicalDisk}, "Size of the logical disk."},

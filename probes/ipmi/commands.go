@@ -9,6 +9,7 @@ const (
 	netGroup   = 0x2c
 
 	getDeviceID      = 0x01 // App
+	getSystemGUID    = 0x37
 	setPrivilege     = 0x3b
 	closeSession     = 0x3c
 	getChassis       = 0x01 // Chassis

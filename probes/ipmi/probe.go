@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"strings"
 	"time"
 
@@ -28,8 +29,12 @@ type Probe struct {
 	events    eventLog
 	counts    map[string]float64 // of new entries of the event log, by type of sensor
 	machine   *product           // nil if it is not known
+	uuid      string             // of the machine; "" if it is not known
 	inventory time.Time          // when the machine's inventory was read
-	noPower   time.Time          // when the BMC said that it has no power reading
+	meter     hw.Meter
+	watts     float64     // of the machine by DCMI in this round; no number if it tells none
+	sensed    []hw.Report // of the sensors of this round
+	noPower   time.Time   // when the BMC said that it has no power reading
 }
 
 // again is how long what hardly changes is not asked for again.
@@ -40,7 +45,7 @@ func New(c Config, pace *devices.Pace, logger *slog.Logger) (*Probe, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	p := &Probe{config: c, log: logger, hide: redact.Hold(&c), families: newFamilies(), counts: make(map[string]float64)}
+	p := &Probe{config: c, log: logger, hide: redact.Hold(&c), families: newFamilies(), counts: make(map[string]float64), watts: math.NaN()}
 	d := &door{config: &p.config, pace: pace}
 	if _, local := c.device(); !local {
 		var err error
@@ -75,6 +80,7 @@ func (p *Probe) collect(ctx context.Context, r *probes.Round) error {
 	defer l.close(ctx)
 	var errs []error
 	read := 0
+	p.watts, p.sensed = math.NaN(), p.sensed[:0]
 	for _, part := range []struct {
 		name string
 		read func(context.Context, link, *probes.Round) error
@@ -93,6 +99,8 @@ func (p *Probe) collect(ctx context.Context, r *probes.Round) error {
 			break // what stops answering is not asked on
 		}
 	}
+	whole := p.whole(start)
+	whole.AddTo(r)
 	if read > 0 && len(errs) > 0 {
 		return fmt.Errorf("%w: %w", probes.ErrPartial, errors.Join(errs...))
 	}
@@ -144,6 +152,22 @@ func (p *Probe) bmc(ctx context.Context, l link, r *probes.Round) error {
 		default:
 			return fmt.Errorf("inventory: %w", err)
 		}
+		return p.identity(ctx, l)
+	}
+	return nil
+}
+
+// identity reads the machine's UUID (section 22.14), which not every BMC has.
+func (p *Probe) identity(ctx context.Context, l link) error {
+	b, err := l.ask(ctx, 0, netApp, getSystemGUID)
+	var refused completion
+	switch {
+	case errors.As(err, &refused):
+		p.uuid = ""
+	case err != nil:
+		return fmt.Errorf("UUID: %w", err)
+	default:
+		p.uuid = parseUUID(b)
 	}
 	return nil
 }
@@ -167,7 +191,7 @@ func (p *Probe) chassis(ctx context.Context, l link, r *probes.Round) error {
 	}
 	box := hw.Report{Status: st, Component: hw.Component{Kind: hw.Enclosure, ID: "enclosure", Name: "machine"}}
 	if m := p.machine; m != nil {
-		box.Facts = []string{hw.Vendor, m.maker, hw.Model, m.name, hw.Serial, m.serial}
+		box.Facts = []string{hw.Vendor, m.maker, hw.Model, m.name, hw.Serial, m.serial, hw.UUID, p.uuid}
 		if m.name != "" {
 			box.Name = m.name
 		}
@@ -226,6 +250,7 @@ func (p *Probe) add(r *probes.Round, one *reading, met map[string]bool) {
 	if c, ok := one.component(); ok && !met[c.ID] {
 		met[c.ID] = true
 		c.AddTo(r)
+		p.sensed = append(p.sensed, c)
 	}
 	if p.config.native() && one.there && !met[key] {
 		met[key] = true
@@ -297,8 +322,6 @@ func (p *Probe) power(ctx context.Context, l link, r *probes.Round) error {
 	}
 	watts := float64(binary.LittleEndian.Uint16(b[1:]))
 	p.native(r, "dcmi_power_consumption_watts", watts)
-	whole := hw.Report{Component: hw.Component{Kind: hw.Host}}
-	whole.Add(hw.HostPower, watts, "hw_quality", "measured")
-	whole.AddTo(r)
+	p.watts = watts
 	return nil
 }

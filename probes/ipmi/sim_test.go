@@ -167,7 +167,8 @@ func TestSim(t *testing.T) {
 				`hw_status{hw_id="ipmi:20.0.82",hw_name="DIMM 2",hw_parent="ipmi:memory_module.2",hw_state="degraded",hw_type="memory"} 1`,
 				`hw_temperature_limit_celsius{hw_id="ipmi:20.0.11",hw_limit_type="high.critical",hw_name="CPU A CORE",hw_parent="ipmi:processor.1"} 90`,
 				`hw_fan_speed_limit_rpm{hw_id="ipmi:20.0.21",hw_limit_type="low.degraded",hw_name="FAN FRONT",hw_parent="ipmi:fan.1"} 960`,
-				`hw_component_info{hw_id="enclosure",hw_model="Server 700",hw_name="Server 700",hw_serial_number="SRV-000700",hw_type="enclosure",hw_vendor="Example Systems"} 1`,
+				`hw_component_info{hw_id="enclosure",hw_model="Server 700",hw_name="Server 700",hw_serial_number="SRV-000700",hw_type="enclosure",hw_uuid="33221100-5544-7766-8899-aabbccddeeff",hw_vendor="Example Systems"} 1`,
+				`hw_host_power_watts{hw_quality="estimated",hw_serial_number="SRV-000700",hw_uuid="33221100-5544-7766-8899-aabbccddeeff"} 282`,
 				`ipmi_chassis_power_state{} 1`, `ipmi_chassis_drive_fault_state{} 1`, `ipmi_sel_logs_count{} 2`, `ipmi_up{collector="ipmi"} 1`, `ipmi_up{collector="dcmi"} 0`,
 				`ipmi_bmc_info{firmware_revision="9.08",manufacturer_id="4753"} 1`, `ipmi_sensors{} 16`, `ipmi_records_unread{} 0`,
 			} {
@@ -179,7 +180,10 @@ func TestSim(t *testing.T) {
 				t.Log(got)
 			}
 			records := p.records
-			if again, err := round(t, p); err != nil || again != got || p.records != records {
+			still := func(text string) string { // without what grows
+				return regexp.MustCompile(`hw_host_energy_joules_total\S+ \S+\n`).ReplaceAllString(text, "")
+			}
+			if again, err := round(t, p); err != nil || still(again) != still(got) || p.records != records {
 				t.Errorf("the second round: %v; the records were read again: %t", err, p.records != records)
 			}
 		})

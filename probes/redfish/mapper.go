@@ -23,7 +23,8 @@ type mapper struct {
 	machine hw.Report
 }
 
-// reports are what a tree says: each reading and each health once. It changes nothing of the tree.
+// reports are what a tree says: each reading and each health once, and, where one chassis is the whole machine, at last what it
+// says of that. It changes nothing of the tree.
 func reports(t *tree) []hw.Report {
 	m := &mapper{tree: t, has: make(map[*node]map[quantity]bool), sensors: make(map[string]*node), claimed: make(map[string]bool),
 		of: make(map[*node]*hw.Report), ids: make(map[string]bool), disks: make(map[string]*node), host: wholeMachine(t)}
@@ -49,8 +50,28 @@ func reports(t *tree) []hw.Report {
 	for _, p := range m.all {
 		out = append(out, *p)
 	}
-	if len(m.machine.Readings) > 0 {
+	if m.host != nil {
+		m.machine.Facts = m.identity()
 		out = append(out, m.machine)
+	}
+	return out
+}
+
+// identity is what the operating system of the machine knows it by, too: serial number and UUID of the one computer in it, and what that
+// lacks, of its chassis.
+func (m *mapper) identity() []string {
+	var of object
+	computers := m.host.object.list("Links.ComputerSystems")
+	if len(computers) == 1 {
+		if path, ok := computers[0].link(); ok && m.tree.byPath[path] != nil {
+			of = m.tree.byPath[path].object
+		}
+	}
+	out := []string{hw.Serial, of.text("SerialNumber"), hw.UUID, of.text("UUID")}
+	for i, key := range []string{"SerialNumber", "UUID"} {
+		if out[2*i+1] == "" && len(computers) < 2 {
+			out[2*i+1] = m.host.object.text(key)
+		}
 	}
 	return out
 }

@@ -13,6 +13,7 @@ import (
 	"hwsagent/inputs/panics"
 	"hwsagent/probes"
 	"hwsagent/probes/devices"
+	"hwsagent/probes/hw"
 	"hwsagent/redact"
 )
 
@@ -25,6 +26,7 @@ type Probe struct {
 	health  map[string]bool // lines of the last round
 	pace    *devices.Pace
 	contact devices.Contact
+	meter   hw.Meter
 }
 
 // New checks c and makes its probe. Nothing is read or sent before the first Collect. The pace bounds its requests, and the
@@ -72,6 +74,9 @@ func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 		return err
 	case len(t.nodes) > 1:
 		all := reports(t)
+		if last := len(all) - 1; last >= 0 && all[last].Kind == hw.Host {
+			all[last] = p.meter.Whole(start, all[last], all[:last])
+		}
 		for i := range all {
 			all[i].AddTo(r)
 		}

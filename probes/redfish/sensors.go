@@ -87,7 +87,7 @@ func (m *mapper) consumption(n *node, p *hw.Report) {
 		}
 		done := false
 		if m.host != nil && m.of[m.host] == p {
-			done = addOnce(&m.machine, c.ofMachine, v*c.scale, "hw_quality", "measured")
+			done = addOnce(&m.machine, c.ofMachine, v*c.scale, "hw_quality", hw.Measured)
 		} else {
 			done = addOnce(p, c.of, v*c.scale)
 		}

@@ -160,7 +160,7 @@ func (m *mapper) special(n *node, p *hw.Report) {
 		}
 		switch {
 		case !ok:
-		case m.host != nil && n.chassis() == m.host && addOnce(&m.machine, hw.HostPower, v, "hw_quality", "measured"):
+		case m.host != nil && n.chassis() == m.host && addOnce(&m.machine, hw.HostPower, v, "hw_quality", hw.Measured):
 		default:
 			addOnce(p, hw.Power, v)
 		}

@@ -1,0 +1,146 @@
+package hw
+
+import (
+	"math"
+	"strings"
+	"time"
+)
+
+// SupplyEfficiency is the part of the power from the wall that a power supply gives on: what the programme 80 PLUS asks of a Gold
+// power supply at half its load.
+const SupplyEfficiency = 0.9
+
+// The values of hw_quality.
+const (
+	Measured  = "measured"
+	Estimated = "estimated"
+)
+
+// maxGap is the longest time for which the power of one round stands: of a longer silence the energy is not known.
+const maxGap = 10 * time.Minute
+
+// Meter adds up the energy of a machine of which the power is known. The zero Meter has counted nothing. It is not safe for
+// concurrent use.
+type Meter struct {
+	before time.Time
+	joules float64
+}
+
+// Add counts watts for a time, at most ten minutes, and gives the joules so far.
+func (m *Meter) Add(gap time.Duration, watts float64) float64 {
+	m.joules += watts * min(max(gap, 0), maxGap).Seconds()
+	return m.joules
+}
+
+// Whole completes what a source says of the whole machine by what it says of its parts: the power by that of the power supplies, the
+// energy by the power over time, the temperature around the machine, and how far it is from too hot.
+func (m *Meter) Whole(now time.Time, machine Report, parts []Report) Report {
+	gap := now.Sub(m.before)
+	if m.before.IsZero() {
+		gap = 0
+	}
+	m.before = now
+	watts, quality := math.NaN(), Measured
+	energy := false
+	for _, r := range machine.Readings {
+		switch r.Metric {
+		case HostPower:
+			watts = r.Value
+		case HostEnergy:
+			energy = true
+		}
+	}
+	machine.Kind = Host
+	if math.IsNaN(watts) {
+		if watts, quality = SuppliedPower(parts); quality != "" {
+			machine.Add(HostPower, watts, "hw_quality", quality)
+		}
+	}
+	if !energy && !math.IsNaN(watts) {
+		machine.Add(HostEnergy, m.Add(gap, watts), "hw_quality", quality)
+	}
+	if around, ok := ambient(parts); ok {
+		machine.Add(HostAmbient, around)
+	}
+	if margin, ok := heatingMargin(parts); ok {
+		machine.Add(HostHeatingMargin, margin)
+	}
+	return machine
+}
+
+// SuppliedPower is the power of a machine by its power supplies. It is measured where each of them tells what it takes;
+// estimated where some tell only what they give, divided by [SupplyEfficiency], or where one that works tells neither. Without any
+// the quality is "" and the power no number.
+func SuppliedPower(parts []Report) (watts float64, quality string) {
+	told := 0
+	quality = Measured
+	for i := range parts {
+		p := &parts[i]
+		if p.Kind != PowerSupply {
+			continue
+		}
+		in, takes := p.reading(Power)
+		out, gives := p.reading(PowerSupplyUsage)
+		switch {
+		case takes:
+			watts += in
+		case gives:
+			watts += out / SupplyEfficiency
+			quality = Estimated
+		case p.Status&(Failed|Unknown) == 0 && p.Status != 0:
+			quality = Estimated
+		}
+		if takes || gives {
+			told++
+		}
+	}
+	if told == 0 || watts <= 0 {
+		return math.NaN(), ""
+	}
+	return watts, quality
+}
+
+// reading is the value of the first reading of a metric.
+func (p *Report) reading(m Metric) (float64, bool) {
+	for _, r := range p.Readings {
+		if r.Metric == m {
+			return r.Value, true
+		}
+	}
+	return 0, false
+}
+
+// ambient is the lowest temperature of the sensors in the air that comes in, which their names tell.
+func ambient(parts []Report) (lowest float64, ok bool) {
+	for i := range parts {
+		p := &parts[i]
+		name := strings.ToLower(p.Name)
+		if p.Kind != Temperature || !strings.Contains(name, "inlet") && !strings.Contains(name, "ambient") && !strings.Contains(name, "intake") {
+			continue
+		}
+		if v, there := p.reading(TemperatureNow); there && (!ok || v < lowest) {
+			lowest, ok = v, true
+		}
+	}
+	return lowest, ok
+}
+
+// heatingMargin is how far the temperature that is nearest to its lowest upper limit is below it.
+func heatingMargin(parts []Report) (margin float64, ok bool) {
+	for i := range parts {
+		p := &parts[i]
+		v, there := p.reading(TemperatureNow)
+		if p.Kind != Temperature || !there {
+			continue
+		}
+		for _, r := range p.Readings {
+			if r.Metric != TemperatureLimit || len(r.Attributes) < 2 || !strings.HasPrefix(r.Attributes[len(r.Attributes)-1], "high.") {
+				continue
+			}
+			if d := r.Value - v; !ok || d < margin {
+				margin, ok = d, true
+			}
+		}
+	}
+	return margin, ok
+}

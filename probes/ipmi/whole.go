@@ -1,0 +1,82 @@
+package ipmi
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"hwsagent/probes/hw"
+)
+
+// whole is what the round says of the whole machine: its power by DCMI, else by the sensors of its power supplies.
+func (p *Probe) whole(now time.Time) hw.Report {
+	machine := hw.Report{Component: hw.Component{Kind: hw.Host}}
+	if p.machine != nil {
+		machine.Facts = append(machine.Facts, hw.Serial, p.machine.serial)
+	}
+	machine.Facts = append(machine.Facts, hw.UUID, p.uuid)
+	if !math.IsNaN(p.watts) {
+		machine.Add(hw.HostPower, p.watts, "hw_quality", hw.Measured)
+	}
+	parts := supplies(p.sensed)
+	for i := range p.sensed {
+		if p.sensed[i].Kind != hw.PowerSupply {
+			parts = append(parts, p.sensed[i])
+		}
+	}
+	return p.meter.Whole(now, machine, parts)
+}
+
+// supplies are the power supplies of the sensors: how each is, and what it takes and gives by its sensors of power. Names tell the two apart,
+// as in PS1 Input Power, PSU2_POUT and PSU1 Power Out; a sensor whose name says neither is of the input.
+func supplies(sensed []hw.Report) []hw.Report {
+	var all []hw.Report
+	index := map[string]int{}
+	for i := range sensed {
+		s := &sensed[i]
+		if s.Kind != hw.PowerMeter && s.Kind != hw.PowerSupply || !strings.HasPrefix(s.Parent, "ipmi:power_supply.") {
+			continue
+		}
+		n, there := index[s.Parent]
+		if !there {
+			n = len(all)
+			index[s.Parent] = n
+			all = append(all, hw.Report{Component: hw.Component{Kind: hw.PowerSupply, ID: s.Parent}})
+		}
+		if s.Kind == hw.PowerSupply {
+			all[n].Status = all[n].Status.Join(s.Status)
+			continue
+		}
+		metric := hw.Power
+		if strings.Contains(strings.ToLower(s.Name), "out") {
+			metric = hw.PowerSupplyUsage
+		}
+		if len(s.Readings) > 0 && s.Readings[0].Metric == hw.Power {
+			all[n].Add(metric, s.Readings[0].Value)
+		}
+	}
+	return all
+}
+
+// parseUUID is a UUID in the order in which SMBIOS has it (DSP0134, section 7.2.1), in which IPMI has it (all bytes backwards, section
+// 20.8) or in which RFC 9562 has it, the first of these in which version and variant are those of a UUID; "" if none is.
+func parseUUID(b []byte) string {
+	if len(b) < 16 {
+		return ""
+	}
+	for _, order := range [...][16]int{
+		{3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15},
+		{15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0},
+		{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
+	} {
+		var u [16]byte
+		for i, from := range order {
+			u[i] = b[from]
+		}
+		if version := u[6] >> 4; version >= 1 && version <= 8 && u[8]&0xc0 == 0x80 {
+			return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
+		}
+	}
+	return ""
+}
