@@ -146,7 +146,7 @@ type ProbeConfig struct {
 	MaxSamples           int               `yaml:"max_samples,omitempty"` // a round; 0: the runner's own limit
 	MaxSeries            int               `yaml:"max_series,omitempty"`  // at a time; further ones are refused; 0: no limit
 
-	// Settings is the type's own configuration: *canary.Config, *exec.Config, *host.Config, *ipmi.Config, *nut.Config, *nvidia.Config, *redfish.Config, *smart.Config, *snmp.Config,
+	// Settings is the type's own configuration: *canary.Config, *exec.Config, *host.Config, *ipmi.Config, *nut.Config, *nvidia.Config, *redfish.Config, *site.Config, *smart.Config, *snmp.Config,
 	// *textfile.Config, or *SelfConfig.
 	Settings any `yaml:"-"`
 }

@@ -16,13 +16,14 @@ import (
 	"hwsagent/probes/nut"
 	"hwsagent/probes/nvidia"
 	"hwsagent/probes/redfish"
+	"hwsagent/probes/site"
 	"hwsagent/probes/smart"
 	"hwsagent/probes/snmp"
 	"hwsagent/probes/textfile"
 )
 
 // probeTypes are the types of probes, as they are written in agent.yaml.
-var probeTypes = []string{"canary", "exec", "host", "ipmi", "nut", "nvidia", "redfish", "self", "smart", "snmp", "textfile"}
+var probeTypes = []string{"canary", "exec", "host", "ipmi", "nut", "nvidia", "redfish", "self", "site", "smart", "snmp", "textfile"}
 
 // newSettings makes an empty configuration of a probe type, or nil for an unknown
 // type.
@@ -44,6 +45,8 @@ func newSettings(probeType string) any {
 		return new(redfish.Config)
 	case "self":
 		return new(SelfConfig)
+	case "site":
+		return new(site.Config)
 	case "smart":
 		return new(smart.Config)
 	case "snmp":

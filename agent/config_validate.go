@@ -105,6 +105,7 @@ func (c *Config) validate(d *document) {
 			d.errorAt(nameOrEntry(d, path), fmt.Sprintf("the name %q is that of the receiver", p.Name), "give the probe another name")
 		}
 	}
+	c.validateSites(d)
 	c.validateTargets(d)
 	if !c.hasInput(d) {
 		d.warnAt("", "no probes, receivers or scrape_configs are configured: only the agent's own metrics are collected",

@@ -24,6 +24,7 @@ import (
 	"hwsagent/probes/nvidia"
 	"hwsagent/probes/redfish"
 	"hwsagent/probes/self"
+	"hwsagent/probes/site"
 	"hwsagent/probes/smart"
 	"hwsagent/probes/snmp"
 	"hwsagent/probes/textfile"
@@ -51,6 +52,8 @@ func newProbe(c *ProbeConfig, own prometheus.Gatherer, logger *slog.Logger, guar
 		return nvidia.New(*s, guard)
 	case *redfish.Config:
 		return redfish.New(*s, paces.For(cmp.Or(c.Job, c.Name), &c.Devices), guard)
+	case *site.Config:
+		return site.New(*s)
 	case *smart.Config:
 		return smart.New(*s, guard)
 	case *snmp.Config:

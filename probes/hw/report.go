@@ -74,9 +74,12 @@ func (p *Report) Add(m Metric, v float64, attributes ...string) {
 func (p *Report) AddTo(r *probes.Round) {
 	var memory [44]string
 	base := append(memory[:0], "hw_id", p.ID, "hw_name", p.Name, "hw_parent", p.Parent)
-	if p.Kind.host() {
+	switch p.Kind {
+	case Site:
+		base = memory[:0]
+	case Host:
 		base = append(p.identity(memory[:0]), Source, r.Source)
-	} else {
+	default:
 		labels := append(append(base, "hw_type", p.Kind.String()), p.Facts...)
 		for i := len(base) + 2; i+1 < len(labels); i += 2 {
 			labels[i+1] = known(labels[i], labels[i+1])

@@ -13,7 +13,7 @@ import (
 // rules is where the alerts on hardware are.
 const rules = "../../deploy/mixin/hardware"
 
-// TestRules has promtool test the alerts.
+// TestRules has promtool test the alerts and the sums.
 func TestRules(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
@@ -22,14 +22,14 @@ func TestRules(t *testing.T) {
 		}
 		t.Skip("needs promtool, which is not installed")
 	}
-	cmd := exec.CommandContext(t.Context(), promtool, "test", "rules", "rules_test.yaml")
+	cmd := exec.CommandContext(t.Context(), promtool, "test", "rules", "rules_test.yaml", "sums_test.yaml")
 	cmd.Dir = rules
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
 
-// TestRulesUseTheVocabulary: each metric, state and kind that the alerts name is there, and each alert has a test.
+// TestRulesUseTheVocabulary: each metric, state and kind that the rules name is there, and each alert has a test.
 func TestRulesUseTheVocabulary(t *testing.T) {
 	read := func(name string) string {
 		text, err := os.ReadFile(filepath.Join(rules, name))
@@ -38,7 +38,7 @@ func TestRulesUseTheVocabulary(t *testing.T) {
 		}
 		return string(text)
 	}
-	text, tests := read("rules.yaml"), read("rules_test.yaml")
+	text, tests := read("rules.yaml")+read("sums.yaml"), read("rules_test.yaml")
 	var known []string
 	for i := range table {
 		known = append(known, Metric(i).Family().Name)

@@ -47,15 +47,16 @@ const (
 	Sensor        // of a quantity that no other kind measures: its unit is a label
 	System        // one of the computers behind a management controller
 
-	// Host is the whole machine. It is no component: its metrics have no hw_id.
+	// Host is the whole machine, Site the place where machines stand. They are no components: their metrics have no hw_id.
 	Host
+	Site
 )
 
 var kinds = [...]string{
 	"battery", "cpu", "disk_controller", "enclosure", "fan", "gpu", "logical_disk", "memory", "network",
 	"physical_disk", "power_supply", "tape_drive", "temperature", "voltage",
 	"cooling_device", "current", "humidity", "intrusion", "pci_device", "power_meter", "module", "frequency",
-	"event_log", "firmware", "leak_detector", "manager", "other_device", "outlet", "sensor", "system", "host",
+	"event_log", "firmware", "leak_detector", "manager", "other_device", "outlet", "sensor", "system", "host", "site",
 }
 
 // String is the value of the label hw_type.
@@ -66,8 +67,6 @@ func KindOf(name string) (Kind, bool) {
 	i := slices.Index(kinds[:], name)
 	return Kind(max(i, 0)), i >= 0
 }
-
-func (k Kind) host() bool { return k == Host }
 
 // Metric is a row of the table.
 type Metric uint8
@@ -126,6 +125,9 @@ const (
 	PowerSupplyUsage
 	SensorValue
 	SensorLimit
+	SiteCarbon
+	SiteCost
+	SitePUE
 	TapeOperations
 	TemperatureNow
 	TemperatureLimit
@@ -263,6 +265,9 @@ var table = [...]row{
 	PowerSupplyUsage:            {"hw.power_supply.usage", false, upDown, "W", false, "", []Kind{PowerSupply}, "Power that the supply gives at present."},
 	SensorValue:                 {"hw.sensor.value", true, gauge, "", false, "hw_sensor_unit hw_sensor_location", []Kind{Sensor}, "What the sensor measures, in the unit that the label names."},
 	SensorLimit:                 {"hw.sensor.limit", true, gauge, "", false, "hw_sensor_unit hw_sensor_location hw_limit_type", []Kind{Sensor}, "Value of the sensor that is a limit."},
+	SiteCarbon:                  {"hw.site.carbon_intensity", true, upDown, "{g/kW.h}", false, "site", []Kind{Site}, "Carbon dioxide that the electricity of the site makes, in grams for each kilowatt-hour."},
+	SiteCost:                    {"hw.site.electricity_cost", true, upDown, "{currency/kW.h}", false, "site currency", []Kind{Site}, "Price of the site's electricity for each kilowatt-hour."},
+	SitePUE:                     {"hw.site.pue", true, upDown, "1", false, "site", []Kind{Site}, "Power usage effectiveness: what the site takes for each watt that its machines take."},
 	TapeOperations:              {"hw.tape_drive.operations", false, counter, "{operation}", false, "hw_tape_drive_operation_type", []Kind{TapeDrive}, "Operations of the tape drive."},
 	TemperatureNow:              {"hw.temperature", false, gauge, "Cel", false, "hw_sensor_location", nil, "Temperature."},
 	TemperatureLimit:            {"hw.temperature.limit", false, gauge, "Cel", false, "hw_sensor_location hw_limit_type", nil, "Temperature that is a limit."},

@@ -153,7 +153,7 @@ func (r *reader) template(n *yaml.Node) template {
 
 func (r *reader) kind(n *yaml.Node) hw.Kind {
 	k, ok := hw.KindOf(r.text(n))
-	if !ok || k == hw.Host {
+	if !ok || k == hw.Host || k == hw.Site {
 		r.fail(n, "%.40q is no kind of component; docs/hardware.md has them", n.Value)
 	}
 	return k

@@ -1,0 +1,51 @@
+package agent
+
+import (
+	"fmt"
+
+	"hwsagent/probes/site"
+)
+
+// siteLabel is the label by which figures of a site and readings of its machines are joined.
+const siteLabel = "site"
+
+// validateSites finds sites that are there twice, and names that are on one side only: figures that join nothing, and machines
+// of a site without figures.
+func (c *Config) validateSites(d *document) {
+	figures, used := map[string]int{}, map[string]bool{c.Global.ExternalLabels[siteLabel]: true}
+	listed := false // files of targets may name any site
+	for i := range c.Probes {
+		p := &c.Probes[i]
+		s, ok := p.Settings.(*site.Config)
+		if !ok {
+			used[p.Labels[siteLabel]] = true
+			for _, g := range p.Devices.StaticConfigs {
+				used[g.Labels[siteLabel]] = true
+			}
+			listed = listed || p.Devices.FileSD != nil
+			continue
+		}
+		path := fmt.Sprintf("probes[%d].site", i)
+		if first, twice := figures[s.Site]; twice && s.Site != "" {
+			d.errorAt(path, fmt.Sprintf("the site %q is that of %s, too", s.Site, d.cite(fmt.Sprintf("probes[%d]", first))), "put its figures into one entry")
+		}
+		figures[s.Site] = i
+	}
+	if len(figures) == 0 {
+		return
+	}
+	for name, i := range figures {
+		if name != "" && !used[name] && !listed && c.Probes[i].Enabled {
+			d.warnAt(fmt.Sprintf("probes[%d].site", i), fmt.Sprintf("no probe has the label site: %s, so nothing of this file is joined with these figures", name),
+				"write labels: {site: "+name+"} in the probes of its machines, or in global.external_labels")
+		}
+	}
+	for i := range c.Probes {
+		p := &c.Probes[i]
+		if name := p.Labels[siteLabel]; name != "" {
+			if _, ok := figures[name]; !ok {
+				d.warnAt(fmt.Sprintf("probes[%d].labels.site", i), fmt.Sprintf("no entry of type site has figures of %q", name), "add one, or correct the name")
+			}
+		}
+	}
+}
