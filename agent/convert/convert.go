@@ -21,7 +21,7 @@ const (
 )
 
 // Formats are the programs whose configuration can be read, as they are named on the command line.
-func Formats() []string { return []string{"prometheus", "vmagent", "otelcol", "hws"} }
+func Formats() []string { return []string{"prometheus", "vmagent", "grafana-agent", "otelcol", "hws"} }
 
 // Note is something that was not carried over, or not as it was, and what to do about it.
 type Note struct {
@@ -56,6 +56,8 @@ func Convert(format, file string, text []byte) (Result, error) {
 	switch format {
 	case "prometheus", "vmagent":
 		c.prometheus(root)
+	case "grafana-agent":
+		c.grafana(root)
 	case "otelcol":
 		c.otelcol(root)
 	case "hws":
@@ -95,8 +97,9 @@ func parsed(file string, text []byte) (*yaml.Node, error) {
 func detect(root *yaml.Node) string {
 	for _, sign := range []struct{ key, format string }{
 		{"service", "otelcol"}, {"exporters", "otelcol"}, {"processors", "otelcol"},
-		{"scrape_configs", "prometheus"}, {"scrape_config_files", "prometheus"}, {"remote_write", "prometheus"},
 		{"resourceGroups", "hws"}, {"resources", "hws"}, {"targets", "hws"}, {"hosts", "hws"},
+		{"metrics", "grafana-agent"}, {"prometheus", "grafana-agent"}, {"integrations", "grafana-agent"},
+		{"scrape_configs", "prometheus"}, {"scrape_config_files", "prometheus"}, {"remote_write", "prometheus"},
 	} {
 		if get(root, sign.key) != nil {
 			return sign.format
@@ -153,6 +156,7 @@ type converter struct {
 	file, format string
 	out          *yaml.Node
 	notes        []Note
+	secrets      bool // hws: it was said that passwords may have to be written anew
 }
 
 // note says that what stands at n was not carried over, or differs.

@@ -27,6 +27,8 @@ func format(file string) string {
 	switch {
 	case strings.HasPrefix(name, "hws"), strings.HasPrefix(name, "metricshub"):
 		return "hws"
+	case strings.HasPrefix(name, "grafana-agent"):
+		return "grafana-agent"
 	}
 	return strings.TrimSuffix(strings.Split(name, "-")[0], ".yaml")
 }
@@ -149,6 +151,17 @@ func TestNothingIsDroppedInSilence(t *testing.T) {
 		{"otelcol", "exporters: {prometheusremotewrite: {endpoint: 'http://x', surprise: 1}}\nservice: {pipelines: {metrics: {exporters: [prometheusremotewrite]}}}\n", "exporters.prometheusremotewrite.surprise"},
 		{"otelcol", "processors: {surprise: {}}\nservice: {pipelines: {metrics: {processors: [surprise]}}}\n", "processors.surprise"},
 		{"otelcol", "extensions: {surprise: {}}\nservice: {extensions: [surprise]}\n", "extensions.surprise"},
+		{"grafana-agent", "surprise: 1\n", "surprise"},
+		{"grafana-agent", "metrics: {surprise: 1}\n", "metrics.surprise"},
+		{"grafana-agent", "metrics: {global: {surprise: 1}}\n", "global.surprise"},
+		{"grafana-agent", "metrics: {configs: [{name: a, surprise: 1}]}\n", "metrics.configs[0].surprise"},
+		{"grafana-agent", "metrics: {configs: [{name: a, scrape_configs: [{job_name: a, surprise: 1, static_configs: [{targets: [x]}]}]}]}\n", "metrics.configs[0].scrape_configs[0].surprise"},
+		{"grafana-agent", "integrations: {surprise: {enabled: true}}\n", "integrations.surprise"},
+		{"grafana-agent", "server: {surprise: 1}\n", "server.surprise"},
+		{"hws", "hosts: [{host: {hostname: a}, ipmi: {username: u, password: p, surprise: 1}}]\n", "hosts[0].ipmi.surprise"},
+		{"hws", "hosts: [{host: {hostname: a}, http: {username: u, password: p, surprise: 1}}]\n", "hosts[0].http.surprise"},
+		{"hws", "hosts: [{host: {hostname: a}, ipmi: {username: u}}]\n", "hosts[0].ipmi"},
+		{"hws", "extraMetrics: {hw.site.surprise: 1}\n", "extraMetrics.hw.site.surprise"},
 		{"hws", "surprise: 1\n", "surprise"},
 		{"hws", "hosts: [{host: {hostname: a}, surprise: {}}]\n", "hosts[0].surprise"},
 		{"hws", "resources: {a: {surprise: 1}}\n", "resources.a.surprise"},

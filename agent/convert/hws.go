@@ -1,7 +1,7 @@
 package convert
 
 import (
-	"fmt"
+	"net"
 	"slices"
 	"strings"
 
@@ -14,26 +14,26 @@ func (c *converter) hws(root *yaml.Node) {
 	rewrite(root, func(s string) string {
 		return strings.ReplaceAll(literal(s), "$${env::", "${")
 	})
-	pairs(root, func(key string, k, v *yaml.Node) {
+	pairs(root, func(key string, _, v *yaml.Node) { // what probes need
 		switch key {
 		case "collectPeriod":
 			set(ensure(c.out, "global", mapping), "scrape_interval", duration(v))
 		case "extraLabels", "attributes":
 			labels := ensure(ensure(c.out, "global", mapping), "external_labels", mapping)
 			pairs(v, func(name string, _, value *yaml.Node) { set(labels, labelName(name), str(value.Value)) })
+		}
+	})
+	pairs(root, func(key string, k, v *yaml.Node) {
+		switch key {
+		case "collectPeriod", "extraLabels", "attributes":
+		case "extraMetrics", "metrics":
+			c.site(key, v, text(c.out, "global", "external_labels", "site"))
 		case "targets", "hosts":
 			for i, e := range items(v) {
 				c.entry(at(key, i), strings.TrimSuffix(key, "s"), e)
 			}
 		case "resourceGroups":
-			pairs(v, func(group string, _, g *yaml.Node) {
-				pairs(g, func(part string, pk, _ *yaml.Node) {
-					if part != "resources" && part != "attributes" {
-						c.note(pk, key+"."+group+"."+part, "%s", whyHWS(part))
-					}
-				})
-				c.resources(get(g, "resources"), key+"."+group+".resources", get(g, "attributes"))
-			})
+			pairs(v, func(group string, _, g *yaml.Node) { c.group(key+"."+group, group, g) })
 		case "resources":
 			c.resources(v, key, nil)
 		default:
@@ -45,11 +45,30 @@ func (c *converter) hws(root *yaml.Node) {
 	c.note(nil, "pull", "shows every series at 127.0.0.1:24375/metrics, as the Collector's exporter did at :24375; remove it if nobody scrapes there")
 }
 
+// group converts a group of resources, which is a site where it has figures of one.
+func (c *converter) group(path, name string, g *yaml.Node) {
+	attributes := get(g, "attributes")
+	pairs(g, func(part string, pk, v *yaml.Node) {
+		switch part {
+		case "resources", "attributes":
+		case "metrics":
+			given := text(attributes, "site")
+			if site := c.site(path+".metrics", v, orDefault(given, name)); given == "" && site != "" {
+				attributes = ensure(g, "attributes", mapping)
+				set(attributes, "site", str(site))
+			}
+		default:
+			c.note(pk, path+"."+part, "%s", whyHWS(part))
+		}
+	})
+	c.resources(get(g, "resources"), path+".resources", attributes)
+}
+
 // whyHWS says of keys without a counterpart what became of them.
 func whyHWS(key string) string {
 	switch key {
 	case "extraMetrics", "metrics":
-		return "constants such as hw.site.pue: write them into a *.prom file and read it with a probe of type textfile"
+		return "a constant: write it into a *.prom file and read it with a probe of type textfile"
 	case "loggerLevel", "outputDirectory":
 		return "the log is set by --log.level and --log.format"
 	case "jobPoolSize", "sequential", "discoveryCycle":
@@ -124,6 +143,8 @@ func (c *converter) resources(v *yaml.Node, path string, group *yaml.Node) {
 		pairs(r, func(key string, k, value *yaml.Node) {
 			switch key {
 			case "attributes", "protocols", "collectPeriod":
+			case "metrics":
+				pairs(value, func(metric string, mk, _ *yaml.Node) { c.note(mk, d.path+".metrics."+metric, "%s", whyHWS("metrics")) })
 			default:
 				c.note(k, d.path+"."+key, "%s", whyHWS(key))
 			}
@@ -155,35 +176,49 @@ func (c *converter) device(d device) {
 				c.note(k, where, "is the probe host here, which needs no login and no commands")
 				return
 			}
-			c.note(k, where, "what is read on the host itself is read by an agent that runs there, with a probe of type host")
+			c.note(k, where, "stays out: what is read on %s itself is read by an agent that runs there, with a probe of type host", strings.Join(hosts, ", "))
 		case "ipmi":
-			c.later(k, where, "ipmi", hosts)
 		case "http":
-			c.later(k, where, "redfish", hosts)
+			if other := restOnly(d); other != "" {
+				c.note(k, where, "stays out: the connector %s reads %s by an interface that is not Redfish; run an exporter for it, by a probe of type exec with scrape_url or by scrape_configs", other, strings.Join(hosts, ", "))
+			}
 		case "wbem", "jdbc", "jmx":
-			c.later(k, where, key, hosts)
+			c.note(k, where, "stays out: there is no probe that speaks %s to %s; run an exporter for it, by a probe of type exec with scrape_url or by scrape_configs", strings.ToUpper(key), strings.Join(hosts, ", "))
 		case "ping":
 			c.note(k, where, "scrape a blackbox_exporter for it")
 		default:
 			c.note(k, where, "%s", whyHWS(key))
 		}
 	})
-	for _, key := range []string{"snmp", "snmpv3"} {
-		if v := get(d.protocols, key); v != nil {
-			for _, host := range hosts {
-				c.snmp(d, host, key, v)
+	for _, key := range []string{"snmp", "snmpv3", "ipmi", "http"} {
+		v := get(d.protocols, key)
+		if v == nil || key == "http" && restOnly(d) != "" {
+			continue
+		}
+		for i, host := range hosts {
+			at := own(v, host, i)
+			switch key {
+			case "ipmi":
+				c.bmc(d, host, at, d.path+".ipmi", "ipmi", v)
+			case "http":
+				c.bmc(d, host, at, d.path+".http", "redfish", v)
+			default:
+				c.snmp(d, host, at, key, v)
 			}
 		}
 	}
 }
 
-func local(hosts []string) bool {
-	return len(hosts) == 1 && slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, hosts[0])
+// own is the name under which the i-th host is reached by a protocol, which may have names of its own.
+func own(v *yaml.Node, host string, i int) string {
+	if names := items(get(v, "hostname")); i < len(names) {
+		return names[i].Value
+	}
+	return orDefault(text(v, "hostname"), host)
 }
 
-// later marks a protocol that this version has no probe for.
-func (c *converter) later(k *yaml.Node, where, probe string, hosts []string) {
-	c.note(k, where, "LATER: this version has no probe of type %s; until it has, run an exporter for %s, by a probe of type exec with scrape_url or by scrape_configs", probe, strings.Join(hosts, ", "))
+func local(hosts []string) bool {
+	return len(hosts) == 1 && slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, hosts[0])
 }
 
 // host adds the probe of this host, once.
@@ -226,28 +261,14 @@ func duration(n *yaml.Node) *yaml.Node {
 	return raw(n.Value)
 }
 
-// snmp adds the probe of a device that speaks SNMP.
-func (c *converter) snmp(d device, host, key string, v *yaml.Node) {
+// snmp adds the probe of a device that speaks SNMP: a host, which is reached at its own name or another.
+func (c *converter) snmp(d device, host, reached, key string, v *yaml.Node) {
 	where := d.path + "." + key
-	target := orDefault(text(v, "hostname"), host)
-	port := orDefault(text(v, "port"), "161")
-	if strings.Contains(target, ":") {
-		target = "[" + target + "]"
-	}
+	c.secretMade(v)
 	p := mapping()
-	name := orDefault(d.name, host)
-	if d.name != "" && host != text(d.about, "hostname") {
-		name = d.name + "-" + host
-	}
-	taken := func(n string) bool {
-		return slices.ContainsFunc(items(get(c.out, "probes")), func(o *yaml.Node) bool { return text(o, "name") == n })
-	}
-	for i, base := 2, name; taken(name); i++ {
-		name = fmt.Sprintf("%s-%d", base, i)
-	}
-	set(p, "name", str(name))
+	set(p, "name", str(c.free(d, host, "snmp")))
 	set(p, "type", str("snmp"))
-	set(p, "target", str(target+":"+port))
+	set(p, "target", str(net.JoinHostPort(strings.Trim(reached, "[]"), orDefault(text(v, "port"), "161"))))
 	auth := mapping()
 	version := strings.ToLower(text(v, "version"))
 	if key == "snmpv3" || strings.HasPrefix(version, "v3") || version == "3" {
@@ -259,7 +280,7 @@ func (c *converter) snmp(d device, host, key string, v *yaml.Node) {
 		set(auth, "community", str(orDefault(text(v, "community"), "public")))
 	}
 	set(p, "auth", flow(auth))
-	set(p, "modules", flow(list(str("system"), str("if_mib"), str("entity_sensor"))))
+	set(p, "modules", flow(list(str("system"), str("if_mib"), str("hardware"))))
 	c.common(p, d)
 	push(c.out, "probes", p)
 	pairs(v, func(part string, k, _ *yaml.Node) {

@@ -109,10 +109,10 @@ func (c *converter) external(s string) string {
 
 var vmVariable = regexp.MustCompile(`%\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
-// variables converts a program's way to name variables. Prometheus has none, and those of a
-// Collector have been converted in the whole file.
+// variables converts a program's way to name variables. Prometheus has none, those of a
+// Collector have been converted in the whole file, and the Grafana Agent's are the same.
 func (c *converter) variables(s string) string {
-	if c.format == "otelcol" {
+	if c.format == "otelcol" || c.format == "grafana-agent" { // which has ${VAR} with -config.expand-env
 		return s
 	}
 	s = literal(s)

@@ -49,8 +49,9 @@ func (c *cli) convert() *cobra.Command {
 		Short: "Print an agent.yaml made from another program's configuration, and what it could not carry over",
 		Long: "convert reads FILE, - for standard input, and prints an agent.yaml. At its head, and on standard error, stands what was\n" +
 			"not carried over, or differs, each with its line. Check the result with `hwsagent check`.\n" +
-			"The formats are prometheus, vmagent (-promscrape.config), otelcol (OpenTelemetry Collector) and hws (Hardware\n" +
-			"Sentry's hws-config.yaml, metricshub.yaml); the keys of FILE tell it, but for vmagent, whose are Prometheus'.\n" +
+			"The formats are prometheus, vmagent (-promscrape.config), grafana-agent (static mode), otelcol (OpenTelemetry\n" +
+			"Collector) and hws (Hardware Sentry's hws-config.yaml, metricshub.yaml); the keys of FILE tell it, but for vmagent,\n" +
+			"whose are Prometheus'.\n" +
 			"Of a vmagent its flags can be given in the place of FILE, behind --; the file of -promscrape.config is read, too.",
 		Example: "  hwsagent config convert prometheus.yml >agent.yaml\n" +
 			"  hwsagent config convert --from vmagent -- -remoteWrite.url=http://vm:8428/api/v1/write -promscrape.config=scrape.yml",

@@ -1,0 +1,177 @@
+package convert
+
+import (
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// grafana converts a configuration of the Grafana Agent in static mode: metrics (before version 0.24: prometheus) with its configs,
+// each of which has scrape_configs and remote_write of its own.
+func (c *converter) grafana(root *yaml.Node) {
+	pairs(root, func(key string, k, v *yaml.Node) {
+		switch key {
+		case "metrics", "prometheus":
+			c.grafanaMetrics(v, key)
+		case "integrations":
+			c.integrations(v)
+		case "server":
+			pairs(v, func(part string, pk, _ *yaml.Node) { c.note(pk, key+"."+part, "%s", whyGrafana(key)) })
+		default:
+			c.note(k, key, "%s", whyGrafana(key))
+		}
+	})
+	c.usualInterval()
+	if get(c.out, "remote_write") == nil {
+		c.note(nil, "remote_write", "there is no remote_write: add an entry with a url")
+	}
+}
+
+// whyGrafana says of keys without a counterpart what became of them.
+func whyGrafana(key string) string {
+	switch key {
+	case "logs", "loki", "traces", "tempo":
+		return "the agent reads metrics alone: keep another program for logs and traces"
+	case "server":
+		return "the agent's own page is set by web: listen and config_file; the log by --log.level and --log.format"
+	case "wal_directory":
+		return "the log lies at --storage.path"
+	case "wal_cleanup_age", "wal_cleanup_period", "wal_truncate_frequency", "min_wal_time", "max_wal_time", "remote_flush_deadline", "write_stale_on_shutdown":
+		return "is not needed: the log is bounded by wal.max_bytes, and what was not sent at the end is sent after the next start"
+	case "scraping_service", "host_filter", "host_filter_relabel_configs":
+		return "sharing jobs among agents is not there: give each agent its own file, or shard by relabelling with hashmod"
+	case "agent_management":
+		return "the configuration is a file here, which a reload reads again"
+	}
+	return why(key)
+}
+
+// grafanaMetrics converts what scrapes and sends. Each config has its own way there; here every target gets all.
+func (c *converter) grafanaMetrics(v *yaml.Node, path string) {
+	global := get(v, "global")
+	var shared *yaml.Node
+	if global != nil {
+		plain := mapping()
+		pairs(global, func(key string, _, value *yaml.Node) {
+			if key == "remote_write" {
+				shared = value
+				return
+			}
+			set(plain, key, value)
+		})
+		c.global(plain)
+	}
+	pairs(v, func(key string, k, value *yaml.Node) {
+		switch key {
+		case "global", "configs":
+		default:
+			c.note(k, path+"."+key, "%s", whyGrafana(key))
+		}
+		if key != "configs" {
+			return
+		}
+		senders, usesShared := 0, false
+		for i, config := range items(value) {
+			at := at(path+".configs", i)
+			c.grafanaConfig(config, at)
+			if own := get(config, "remote_write"); len(items(own)) > 0 {
+				senders++
+				c.writers(own, at+".remote_write")
+			} else {
+				usesShared = true
+			}
+		}
+		if usesShared && senders > 0 || senders > 1 {
+			c.note(k, path+".configs", "each of several configs had receivers of its own; here every entry of remote_write gets the samples of all jobs: keep those of some by write_relabel_configs with source_labels: [job]")
+		}
+		if usesShared {
+			c.writers(shared, path+".global.remote_write")
+			shared = nil
+		}
+	})
+	if get(v, "configs") == nil {
+		c.writers(shared, path+".global.remote_write") // integrations send there
+	}
+}
+
+// grafanaConfig converts the jobs of one of configs.
+func (c *converter) grafanaConfig(v *yaml.Node, path string) {
+	pairs(v, func(key string, k, value *yaml.Node) {
+		switch key {
+		case "name", "remote_write":
+		case "scrape_configs":
+			for i, job := range items(value) {
+				c.job(job, at(path+"."+key, i))
+			}
+		default:
+			c.note(k, path+"."+key, "%s", whyGrafana(key))
+		}
+	})
+	c.apart(v, path)
+}
+
+// apart gives the jobs of one name in two configs names of their own. Their series keep the label job.
+func (c *converter) apart(v *yaml.Node, path string) {
+	jobs := items(get(c.out, "scrape_configs"))
+	for i, one := range jobs {
+		name := text(one, "job_name")
+		for _, before := range jobs[:i] {
+			if name == "" || text(before, "job_name") != name {
+				continue
+			}
+			set(one, "job_name", str(fmt.Sprintf("%s-%d", name, i+1)))
+			rule := mapping()
+			set(rule, "target_label", str("job"))
+			set(rule, "replacement", str(strings.ReplaceAll(name, "$", "$$")))
+			push(one, "relabel_configs", flow(rule))
+			c.note(v, path, "the job %q is in two configs; the second one is %s-%d here, with the same label job", name, name, i+1)
+		}
+	}
+}
+
+func (c *converter) writers(list *yaml.Node, path string) {
+	for i, entry := range items(list) {
+		c.remoteWrite(entry, at(path, i))
+	}
+}
+
+// integrations names what the Grafana Agent collected by itself: what this program reads as well becomes a probe.
+func (c *converter) integrations(v *yaml.Node) {
+	pairs(v, func(key string, k, value *yaml.Node) {
+		where := "integrations." + key
+		if text(value, "enabled") == "false" {
+			return
+		}
+		name := strings.TrimSuffix(key, "_configs")
+		switch name {
+		case "node_exporter":
+			c.host(device{})
+			c.note(k, where, "is the probe host, with node_exporter's names and its usual collectors; what was changed here stands in docs/probes/host.md")
+		case "snmp", "snmp_exporter":
+			c.note(k, where, "is the probe snmp, which reads an snmp.yml by itself: write a probe with its targets")
+		case "agent":
+			c.note(k, where, "the agent's own metrics are collected by themselves as job hwsagent")
+		case "prometheus_remote_write":
+			for i, entry := range items(value) {
+				if !c.sends(text(entry, "url")) { // else every sample would go there twice
+					c.remoteWrite(entry, at(where, i))
+				}
+			}
+		case "scrape_integrations", "replace_instance_label", "integration_restart_backoff", "use_hostname_label", "autoscrape", "metrics":
+			c.note(k, where, "is not needed: each probe is an entry of its own, with labels")
+		default:
+			c.note(k, where, "the exporter %s was a part of that program: run it beside the agent, by a probe of type exec with scrape_url or by scrape_configs", strings.TrimSuffix(name, "_exporter"))
+		}
+	})
+}
+
+// sends reports whether there is a receiver of that address.
+func (c *converter) sends(url string) bool {
+	for _, entry := range items(get(c.out, "remote_write")) {
+		if text(entry, "url") == url {
+			return true
+		}
+	}
+	return false
+}
