@@ -50,6 +50,9 @@ type GlobalConfig struct {
 	ScrapeTimeout  model.Duration    `yaml:"scrape_timeout"`  // default 10s, or the interval if that is shorter
 	ExternalLabels map[string]string `yaml:"external_labels"` // added to every series that lacks them
 
+	// HWLabels is that of the probes that have none: see [ProbeConfig.HWLabels].
+	HWLabels string `yaml:"hw_labels,omitempty"`
+
 	// ScrapeStartTimestamps keeps the start timestamps that targets show. In OpenMetrics
 	// text they are series whose names end in _created, which then are none any more.
 	ScrapeStartTimestamps bool          `yaml:"scrape_start_timestamps,omitempty"`
@@ -143,8 +146,10 @@ type ProbeConfig struct {
 	Timeout              model.Duration    `yaml:"timeout"`
 	Labels               map[string]string `yaml:"labels,omitempty"` // override job and instance, too
 	MetricRelabelConfigs []*relabel.Config `yaml:"metric_relabel_configs,omitempty"`
-	MaxSamples           int               `yaml:"max_samples,omitempty"` // a round; 0: the runner's own limit
-	MaxSeries            int               `yaml:"max_series,omitempty"`  // at a time; further ones are refused; 0: no limit
+	// HWLabels says in which names hw_* are given: one of [hw.Dialects]; default global.hw_labels, or that of the conventions.
+	HWLabels   string `yaml:"hw_labels,omitempty"`
+	MaxSamples int    `yaml:"max_samples,omitempty"` // a round; 0: the runner's own limit
+	MaxSeries  int    `yaml:"max_series,omitempty"`  // at a time; further ones are refused; 0: no limit
 
 	// Settings is the type's own configuration: *canary.Config, *exec.Config, *host.Config, *ipmi.Config, *nut.Config, *nvidia.Config, *redfish.Config, *site.Config, *smart.Config, *snmp.Config,
 	// *textfile.Config, or *SelfConfig.

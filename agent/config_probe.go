@@ -127,6 +127,7 @@ func (p *ProbeConfig) validate(d *document, path string) {
 	} else if p.Timeout <= 0 {
 		d.errorAt(path+".timeout", "must be more than 0", "")
 	}
+	d.checkDialect(path+".hw_labels", p.HWLabels)
 	if p.MaxSamples < 0 {
 		d.errorAt(path+".max_samples", "must not be negative", "0 stands for no limit of its own")
 	}
@@ -152,7 +153,7 @@ func (p *ProbeConfig) validate(d *document, path string) {
 }
 
 func probeKeys() []string {
-	return append(listKeys(), "name", "type", "enabled", "target", "interval", "timeout", "labels", "metric_relabel_configs", "max_samples", "max_series")
+	return append(listKeys(), "name", "type", "enabled", "target", "interval", "timeout", "labels", "metric_relabel_configs", "hw_labels", "max_samples", "max_series")
 }
 
 // listKeys are the keys of [devices.List].

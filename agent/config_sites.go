@@ -2,7 +2,10 @@ package agent
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
+	"hwsagent/probes/hw"
 	"hwsagent/probes/site"
 )
 
@@ -47,5 +50,12 @@ func (c *Config) validateSites(d *document) {
 				d.warnAt(fmt.Sprintf("probes[%d].labels.site", i), fmt.Sprintf("no entry of type site has figures of %q", name), "add one, or correct the name")
 			}
 		}
+	}
+}
+
+// checkDialect refuses names for hardware that are not known.
+func (d *document) checkDialect(path, word string) {
+	if word != "" && !slices.Contains(hw.Dialects(), word) {
+		d.errorAt(path, fmt.Sprintf("unknown names %q for hardware", word), "write "+strings.Join(hw.Dialects(), " or "))
 	}
 }

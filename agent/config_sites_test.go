@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"hwsagent/probes"
+	"hwsagent/probes/hw"
 )
 
 // TestSites: names of sites that are on one side only, or twice, are told; each case with and without an entry of the other side.
@@ -36,5 +39,39 @@ func TestSites(t *testing.T) {
 	_, _, err := LoadBytes("/etc/hwsagent/agent.yaml", []byte("probes:\n- {type: site, site: a, pue: 0.5}\n"), testEnv)
 	if err == nil || !strings.Contains(err.Error(), "probes[0].pue") && !strings.Contains(err.Error(), "pue: 0.5 is not between") {
 		t.Errorf("a PUE of 0.5: %v", err)
+	}
+}
+
+// TestHWLabels: the names of hardware are those of the entry, else of global, else of the conventions; host_name is there in MetricsHub's only.
+func TestHWLabels(t *testing.T) {
+	for _, c := range []struct{ global, entry, labels, name, host string }{
+		{"", "", "", "hw_memory_size_bytes", ""}, {"metricshub", "", "", "hw_memory_limit_bytes", "h"}, {"metricshub", "semconv", "", "hw_memory_size_bytes", ""},
+		{"semconv", "metricshub", "", "hw_memory_limit_bytes", "h"}, {"metricshub", "", "host_name: other", "hw_memory_limit_bytes", "other"},
+	} {
+		key := func(v string) string {
+			if v == "" {
+				return ""
+			}
+			return "hw_labels: " + v
+		}
+		text := fmt.Sprintf("global: {%s}\nprobes: [{type: host, labels: {%s}%s}]\n", key(c.global), c.labels, strings.TrimSuffix(", "+key(c.entry), ", "))
+		cfg, _, err := LoadBytes("/etc/hwsagent/agent.yaml", []byte(text), testEnv)
+		if err != nil {
+			t.Fatalf("%s\n%v", text, err)
+		}
+		spec := probeSpec(&cfg.Probes[0], nil, "h", &identities{})
+		s := probes.Sample{Family: hw.MemorySize.Family()}
+		if spec.Translate != nil {
+			spec.Translate(&s)
+		}
+		if s.Family.Name != c.name || spec.Labels.Get("host_name") != c.host {
+			t.Errorf("%s\ngives %s and host_name %q, want %s and %q", text, s.Family.Name, spec.Labels.Get("host_name"), c.name, c.host)
+		}
+	}
+	for _, text := range []string{"global: {hw_labels: otel}\nprobes: [{type: host}, {type: smart}]\n", "probes: [{type: host, hw_labels: otel}]\n"} {
+		_, _, err := LoadBytes("/etc/hwsagent/agent.yaml", []byte(text), testEnv)
+		if err == nil || strings.Count(err.Error(), `unknown names "otel" for hardware`) != 1 {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }

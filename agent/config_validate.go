@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"hwsagent/probes/hw"
 	"hwsagent/probes/snmp"
 )
 
@@ -48,6 +49,9 @@ func (c *Config) fill(d *document) {
 			}
 		}
 		c.fillTimes(p)
+		if p.HWLabels == "" && slices.Contains(hw.Dialects(), c.Global.HWLabels) { // another one is a mistake of global alone
+			p.HWLabels = c.Global.HWLabels
+		}
 	}
 	if p := c.Receivers.Pushgateway; p != nil && p.Interval == 0 {
 		p.Interval = c.Global.ScrapeInterval
@@ -75,6 +79,7 @@ func (c *Config) validate(d *document) {
 			c.Global.ScrapeTimeout, c.Global.ScrapeInterval), "")
 	}
 	d.checkLabels("global.external_labels", c.Global.ExternalLabels)
+	d.checkDialect("global.hw_labels", c.Global.HWLabels)
 	c.WAL.validate(d)
 	c.Web.validate(d)
 	taken := map[string]string{c.Web.Listen: "web.listen"}

@@ -19,6 +19,7 @@ import (
 	"hwsagent/probes/devices"
 	"hwsagent/probes/exec"
 	"hwsagent/probes/host"
+	"hwsagent/probes/hw"
 	"hwsagent/probes/ipmi"
 	"hwsagent/probes/nut"
 	"hwsagent/probes/nvidia"
@@ -146,13 +147,20 @@ func version(p probes.Probe) string {
 	return ""
 }
 
+// hostNameLabel is MetricsHub's label of the machine.
+const hostNameLabel = "host_name"
+
 // probeSpec adds what a scrape would: job is the probe's name, instance its target.
 func probeSpec(c *ProbeConfig, p probes.Probe, hostname string, ids *identities) probes.Spec {
+	dialect := hw.NewDialect(c.HWLabels)
 	instance := c.Target
 	if instance == "" {
 		instance = hostname
 	}
 	lb := labels.NewBuilder(labels.FromStrings(model.JobLabel, cmp.Or(c.Job, c.Name), model.InstanceLabel, instance))
+	if dialect != nil {
+		lb.Set(hostNameLabel, instance) // MetricsHub's rules name the machine by it
+	}
 	for name, value := range c.Labels {
 		lb.Set(name, value)
 	}
@@ -160,7 +168,7 @@ func probeSpec(c *ProbeConfig, p probes.Probe, hostname string, ids *identities)
 	if limit == 0 {
 		limit = maxSamples
 	}
-	return probes.Spec{
+	spec := probes.Spec{
 		Name:       c.Name,
 		Type:       c.Type,
 		Host:       hostname,
@@ -172,4 +180,8 @@ func probeSpec(c *ProbeConfig, p probes.Probe, hostname string, ids *identities)
 		Relabel:    c.MetricRelabelConfigs,
 		MaxSamples: limit,
 	}
+	if dialect != nil {
+		spec.Translate = dialect.Translate
+	}
+	return spec
 }

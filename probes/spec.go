@@ -39,6 +39,9 @@ type Spec struct {
 	Bare    bool              // only up and scrape_duration_seconds get Labels: the samples have all of theirs
 	Relabel []*relabel.Config // metric_relabel_configs, applied last
 
+	// Translate gives a sample another name and other labels before anything else sees it, in the sample's own memory; nil: it stays as it is.
+	Translate func(*Sample)
+
 	MaxSamples int // of one round; 0 is no limit. More than that fails the round.
 }
 

@@ -116,6 +116,9 @@ func (l *loop) appendRound(app storage.AppenderV2, now int64, round *Round) (app
 	samples, filtered := round.Samples(), 0
 	for i := range samples {
 		s := &samples[i]
+		if l.spec.Translate != nil {
+			l.spec.Translate(s)
+		}
 		tr := l.tracker.find(s)
 		fail := tr.err
 		if fail == nil && tr.labels.IsEmpty() {

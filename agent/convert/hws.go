@@ -40,6 +40,8 @@ func (c *converter) hws(root *yaml.Node) {
 			c.note(k, key, "%s", whyHWS(key))
 		}
 	})
+	set(ensure(c.out, "global", mapping), "hw_labels", str("metricshub"))
+	c.note(nil, "hw_labels", "the probes give hw_* in MetricsHub's names, for its dashboards and rules; remove it for those of this project")
 	c.note(nil, "remote_write", "where the data goes stands in the Collector's configuration: convert that, too, and add its remote_write here")
 	set(c.out, "pull", flow(mapping()))
 	c.note(nil, "pull", "shows every series at 127.0.0.1:24375/metrics, as the Collector's exporter did at :24375; remove it if nobody scrapes there")

@@ -278,3 +278,30 @@ var table = [...]row{
 	OpticalPower:                {"hw.optical_power.dbm", true, gauge, "{dBm}", false, "hw_sensor_location", nil, "Power of light in decibels above a milliwatt."},
 	OpticalPowerLimit:           {"hw.optical_power_limit.dbm", true, gauge, "{dBm}", false, "hw_sensor_location hw_limit_type", nil, "Power of light that is a limit, in decibels above a milliwatt."},
 }
+
+// Words of hw_labels.
+const (
+	// SemanticConventions are the names of the conventions, which are the table's.
+	SemanticConventions = "semconv"
+	// MetricsHub are the names that MetricsHub gives its metrics and their attributes, as far as it has them.
+	MetricsHub = "metricshub"
+)
+
+// hubNames are MetricsHub's names of metrics that it calls otherwise, in the form of the conventions, with their units.
+var hubNames = map[Metric]struct{ name, unit string }{
+	MemorySize:            {"hw.memory.limit", "By"},
+	NetworkBandwidthLimit: {"hw.network.bandwidth.limit", "By"},
+	SensorValue:           {"hw.other_device.value", ""},
+	SensorLimit:           {"hw.other_device.value.limit", ""},
+}
+
+// hubEnclosure are its names of what an enclosure takes.
+var hubEnclosure = map[Metric]string{Energy: "hw.enclosure.energy", Power: "hw.enclosure.power"}
+
+// hubLabels are its names of labels: attributes without the word hw, but for kind and parent.
+var hubLabels = map[string]string{
+	"hw_id": "id", "hw_name": "name", "hw_parent": "hw_parent_id", "hw_state": "state", "hw_limit_type": "limit_type", "error_type": "hw_error_type", "network_io_direction": "direction",
+	"hw_sensor_location": "sensor_location", "hw_gpu_task": "task", "hw_physical_disk_state": "state", "hw_logical_disk_state": "state", "hw_logical_disk_raid_level": "raid_level",
+	"hw_tape_drive_operation_type": "type", "hw_quality": "quality", "hw_battery_state": "state", "hw_physical_disk_smart_attribute": "smart_attribute",
+	Vendor: "vendor", Model: "model", Serial: "serial_number", Firmware: "firmware_version", Driver: "driver_version", BIOS: "bios_version", PhysicalAddress: "physical_address",
+}
