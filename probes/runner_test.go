@@ -488,3 +488,24 @@ func TestStateDuringARound(t *testing.T) {
 		}
 	})
 }
+
+// TestTranslate: a sample has its other name before relabelling sees it, in each round once, and the round knows the type of its probe.
+func TestTranslate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		other, calls := &Family{Name: "other", Type: "gauge", Help: "O."}, 0
+		s := spec("p", &probeFunc{f: func(_ context.Context, _ int, r *Round) error {
+			r.Add(famA, 1, "source", r.Source)
+			return nil
+		}})
+		s.Translate = func(s *Sample) {
+			calls++
+			s.Family, s.Labels[0] = other, "from"
+		}
+		s.Relabel = []*relabel.Config{{SourceLabels: model.LabelNames{"__name__"}, Regex: relabel.MustNewRegexp("a"), Action: relabel.Drop}}
+		_, lines := runFor(t, &recorder{}, 25*time.Second, s)
+		got := without(lines, "up{", `"up"`, "scrape_duration_seconds")
+		if calls < 2 || len(got) != calls || !strings.Contains(got[0], `from="test"`) || !strings.Contains(got[0], "other") {
+			t.Errorf("%d calls gave\n%s", calls, strings.Join(lines, "\n"))
+		}
+	})
+}

@@ -53,12 +53,12 @@ func (c *converter) grafanaMetrics(v *yaml.Node, path string) {
 	var shared *yaml.Node
 	if global != nil {
 		plain := mapping()
-		pairs(global, func(key string, _, value *yaml.Node) {
+		pairs(global, func(key string, k, value *yaml.Node) {
 			if key == "remote_write" {
 				shared = value
 				return
 			}
-			set(plain, key, value)
+			plain.Content = append(plain.Content, k, value) // with its line
 		})
 		c.global(plain)
 	}
