@@ -57,7 +57,12 @@ func known(label, value string) string {
 			return ""
 		}
 	case UUID:
-		value = strings.ToLower(strings.TrimSpace(value))
+		value = strings.TrimSpace(value)
+		lower := strings.ToLower(value)
+		if strings.Trim(lower, "-0123456789abcdef") != "" { // a maker's own form, such as NVIDIA's GPU-…
+			return value
+		}
+		value = lower
 		switch {
 		case oneCharacter(strings.ReplaceAll(value, "-", "")): // none, or not set (SMBIOS, DSP0134, 7.2.1)
 			return ""

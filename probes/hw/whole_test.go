@@ -105,6 +105,7 @@ func TestKnown(t *testing.T) {
 		{Serial, "00A1", "00A1"}, {Serial, "NABC", "NABC"},
 		{UUID, "4C4C4544-0031-4410-8052-B4C04F304A32", "4c4c4544-0031-4410-8052-b4c04f304a32"}, {UUID, "00000000-0000-0000-0000-000000000000", ""},
 		{UUID, "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF", ""}, {UUID, "03000200-0400-0500-0006-000700080009", ""},
+		{UUID, "GPU-304A277d-3545-63b8-3a36-dfde3c992989", "GPU-304A277d-3545-63b8-3a36-dfde3c992989"}, {UUID, " AB-12 ", "ab-12"},
 		{Model, "None", "None"}, {Vendor, " x ", " x "},
 	} {
 		if got := known(c.label, c.value); got != c.want {
