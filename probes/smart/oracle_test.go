@@ -83,8 +83,8 @@ func TestOracle(t *testing.T) {
 	t.Logf("%d captures, %d readings", len(files), readings)
 }
 
-// judge compares the samples of a capture with what stands in it, and gives how many readings were compared.
-func judge(t *testing.T, text []byte, v map[string]any) int {
+// samplesOf are the values that a capture becomes, by metric, by metric and value of a label, and by metric and label=value.
+func samplesOf(t *testing.T, text []byte) map[string][]float64 {
 	t.Helper()
 	c, err := parseCapture(text)
 	if err != nil {
@@ -107,6 +107,13 @@ func judge(t *testing.T, text []byte, v map[string]any) int {
 			}
 		}
 	}
+	return got
+}
+
+// judge compares the samples of a capture with what stands in it, and gives how many readings were compared.
+func judge(t *testing.T, text []byte, v map[string]any) int {
+	t.Helper()
+	got := samplesOf(t, text)
 	expect := func(metric string, want ...float64) {
 		if fmt.Sprint(got[metric]) != fmt.Sprint(want) && len(got[metric])+len(want) > 0 {
 			t.Errorf("%s is %v, want %v", metric, got[metric], want)
