@@ -126,6 +126,10 @@ func noSecret(key string) bool {
 		return true // refused
 	case strings.HasSuffix(key, "tls_config.ca_file"), strings.HasSuffix(key, "tls_config.cert_file"):
 		return true // public
+	case key == "remote_write[].azuread.certificate.certificate_password":
+		return true // refused
+	case key == "remote_write[].sigv4.access_key":
+		return true // a name, sent in clear with each request
 	case strings.HasSuffix(key, ".client_certificate_key_id"):
 		return true // a name, sent in clear with each assertion
 	case key == "web.config_file", strings.HasSuffix(key, ".web_config_file"), key == "probes[].journal_file", strings.HasSuffix(key, ".scrape_failure_log_file"):

@@ -6,10 +6,12 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
 	"log"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -63,6 +65,17 @@ func canaryAgent(t *testing.T, e *echo, file string) (a *agent, secrets []string
 	writeFile(t, filepath.Join(dir, "two-lines"), "CANARY-first\nCANARY-second\n")
 	writeFile(t, filepath.Join(dir, "not-a-key"), "-----BEGIN PRIVATE KEY-----\nCANARYCANARY\n-----END PRIVATE KEY-----\n")
 	writeFile(t, filepath.Join(dir, "rsa.key"), "CANARY-key\n"+signing)
+	self := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(365 * 24 * time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, self, self, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(dir, "app.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
+	account, err := json.Marshal(map[string]string{"type": "service_account", "client_email": "a@b", "private_key": signing, "token_uri": plain.URL + "/notoken"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(dir, "google.json"), string(account))
 	for _, text := range []string{read(pki.KeyFile), signing} {
 		for _, line := range strings.Split(text, "\n") {
 			if len(line) > 40 && !strings.HasPrefix(line, "-") {
@@ -78,6 +91,7 @@ func canaryAgent(t *testing.T, e *echo, file string) (a *agent, secrets []string
 	).Replace(string(text))
 	a = newAgent(t, config)
 	a.args = append(a.args, "--log.level", "debug")
+	a.env = append(a.env, "AZURE_AUTHORITY_HOST="+plain.URL, "AWS_ENDPOINT_URL_STS="+plain.URL+"/notoken", "HOME="+dir)
 	return a, secrets
 }
 
@@ -98,6 +112,7 @@ func TestNoSecretShows(t *testing.T) {
 		"refused": "connection refused", "not-tls": "HTTP response to HTTPS client", "unknown": "x509", "tls": "401 Unauthorized", "bad-key": "not-a-key", "two-lines": "two-lines",
 		"proxy": "407", "tunnel": "407", "proxy-down": "refused", "socks-down": "refused", "token": "401 Unauthorized", "token-refused": "invalid_client",
 		"token-proxy": "407", "token-tls": "500 Internal", "signed": "invalid_client", "signed-file": "401 Unauthorized",
+		"sigv4": "403 Forbidden", "sigv4-role": "AWS keys", "azure-secret": "403 Forbidden", "azure-pod": "403 Forbidden", "azure-certificate": "403 Forbidden", "google": "invalid_client",
 		"tenants": "401 Unauthorized", "path": "400 Bad Request", "path-down": "refused", "path-token": "invalid_client", "odd-header": "401 Unauthorized",
 	}
 	eventually(t, 60*time.Second, func() string {

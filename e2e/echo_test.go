@@ -105,7 +105,7 @@ func (e *echo) seen() (hits map[string]int, secrets []string) {
 
 // canariesOf are the values of a request that hold a canary, with those that let it in.
 func canariesOf(r *http.Request) []string {
-	all := []string{r.Header.Get("Authorization"), r.Header.Get("Proxy-Authorization"), r.PostForm.Get("assertion"), r.PostForm.Get("client_secret")}
+	all := []string{r.Header.Get("Authorization"), r.Header.Get("Proxy-Authorization"), r.PostForm.Get("assertion"), r.PostForm.Get("client_assertion"), r.PostForm.Get("client_secret")}
 	for _, values := range []map[string][]string{r.Header, r.URL.Query(), r.PostForm} {
 		for _, of := range values {
 			for _, v := range of {

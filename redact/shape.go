@@ -176,6 +176,8 @@ func kindOfKey(key string, t reflect.Type) Kind {
 		return Path
 	case texts && strings.HasSuffix(key, "_file") && key != "ca_file" && key != "cert_file":
 		return File
+	case texts && (key == "token_file_path" || key == "certificate_path" || key == "certificate_key_path"): // of azuread; a certificate's file may have its key
+		return File
 	}
 	return Plain
 }

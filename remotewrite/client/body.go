@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"io"
 	"net/http/httptrace"
@@ -23,6 +24,13 @@ func (b *lentBody) revoke() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.data = nil
+}
+
+// sum is the checksum of the body.
+func (b *lentBody) sum() [sha256.Size]byte {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return sha256.Sum256(b.data)
 }
 
 // open starts reading from the beginning.

@@ -24,6 +24,7 @@ import (
 	promconfig "github.com/prometheus/common/config"
 
 	"hwsagent/redact"
+	"hwsagent/remotewrite/client/cloud"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
 )
@@ -46,37 +47,6 @@ const defaultConnectionAge = 5 * time.Minute
 // blames the credentials one read is enough.
 const pollFiles = 2 * time.Second
 
-// Options are the parts of a client that its configuration does not name.
-type Options struct {
-	Version string       // of the agent, for the User-Agent header
-	Logger  *slog.Logger // nil: no logs
-	Metrics Metrics      // nil: none
-
-	Dial          DialFunc      // nil: TCP
-	ConnectionAge time.Duration // 0: five minutes
-}
-
-// Metrics shows how a client's credentials are.
-type Metrics interface {
-	// Reloaded counts a change of the credential files: err says why they cannot be used.
-	Reloaded(err error)
-	// SetExpiry shows when the earliest certificate of a role ends.
-	SetExpiry(role string, t time.Time)
-	// SetExpiries shows when the certificates and the token of new credentials end, by role,
-	// in place of those of the former.
-	SetExpiries(ends map[string]time.Time)
-	// SetTokenEnd shows when the access token in use ends; the zero time if it does not say.
-	SetTokenEnd(t time.Time)
-}
-
-// noMetrics shows nothing.
-type noMetrics struct{}
-
-func (noMetrics) Reloaded(error)                   {}
-func (noMetrics) SetExpiry(string, time.Time)      {}
-func (noMetrics) SetExpiries(map[string]time.Time) {}
-func (noMetrics) SetTokenEnd(time.Time)            {}
-
 // Client sends requests to one target over HTTP. It implements [Sender].
 //
 // It sends a request again only where a kept connection turned out to be closed by
@@ -87,7 +57,9 @@ func (noMetrics) SetTokenEnd(time.Time)            {}
 //
 // All methods are safe for concurrent use.
 type Client struct {
-	http    promconfig.HTTPClientConfig
+	entry   *config.Config
+	http    promconfig.HTTPClientConfig // of entry, with the user that its URL has
+	env     cloud.Environment
 	name    string
 	url     string // with the query, without a user
 	place   string // for people
@@ -129,12 +101,14 @@ func New(c *config.Config, o Options) (*Client, error) {
 		o.ConnectionAge = defaultConnectionAge
 	}
 	client := &Client{
+		entry:   c,
 		http:    c.HTTP,
+		env:     environment(o.Getenv),
 		name:    c.TargetName(),
 		place:   c.URL.String(),
 		timeout: time.Duration(c.RemoteTimeout),
 		opts:    o,
-		files:   len(c.CredentialFiles()) > 0,
+		files:   len(c.CredentialFiles()) > 0 || c.UsesCloud(), // whose variables may name some
 		changed: make(chan struct{}, 1),
 		secrets: redact.New(),
 		hide:    c.Hidden(),
@@ -146,6 +120,9 @@ func New(c *config.Config, o Options) (*Client, error) {
 		password, _ := u.User.Password()
 		client.http.BasicAuth = &promconfig.BasicAuth{Username: u.User.Username(), Password: promconfig.Secret(password)}
 		u.User = nil
+	}
+	if c.SigV4 != nil {
+		cloud.CleanPath(u)
 	}
 	client.url = u.String()
 	client.secrets.AddURL(u)
@@ -179,7 +156,7 @@ func New(c *config.Config, o Options) (*Client, error) {
 // its end, until ctx is done.
 func (c *Client) Run(ctx context.Context) error {
 	defer c.Close()
-	if !c.files && c.http.OAuth2 == nil {
+	if !c.files && c.http.OAuth2 == nil { // else there are no tokens either
 		<-ctx.Done()
 		return nil
 	}
@@ -241,19 +218,24 @@ func (c *Client) Send(ctx context.Context, r Request) Answer {
 		return c.send(ctx, l, nil, r)
 	}
 	var a Answer
+	var before *token
 	for range 2 { // a token that was taken before and is not any more is exchanged once
 		k, err := source.get(ctx)
 		if err != nil {
 			return c.noToken(l, err, time.Since(start))
 		}
+		if k.same(before) {
+			break // keys that a file or the entry holds are what they were
+		}
 		if a = c.send(ctx, l, k, r); !source.note(k, a) {
 			break
 		}
+		before = k
 	}
 	return a
 }
 
-// send sends a request over l; k is nil without OAuth2.
+// send sends a request over l; k is nil without tokens.
 func (c *Client) send(ctx context.Context, l *generation, k *token, r Request) Answer {
 	start := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, errNoAnswer)
@@ -281,7 +263,7 @@ func (c *Client) send(ctx context.Context, l *generation, k *token, r Request) A
 		Status: resp.StatusCode,
 		Page:   page && resp.StatusCode/100 == 2,
 		HTML:   page,
-		Text:   c.quote(l, resp.StatusCode, buf[:n]),
+		Text:   c.quote(l, resp, buf[:n]),
 		Took:   time.Since(start),
 	}
 	if to := leadsTo(resp); to != "" {
@@ -296,6 +278,9 @@ func (c *Client) send(ctx context.Context, l *generation, k *token, r Request) A
 	}
 	a.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), a.Date, time.Now())
 	a.Failure = failureOfStatus(a, strings.HasPrefix(c.url, "http://"))
+	if k.signs() {
+		a.noteSkew(time.Now())
+	}
 	switch a.Status {
 	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
 		c.blamed(l)
@@ -383,7 +368,7 @@ func (c *Client) blamed(l *generation) {
 // reload reads the credential files. New contents are used if atOnce is set or if two reads in a
 // row agree.
 func (c *Client) reload(atOnce bool) error {
-	creds, err := loadCredentials(&c.http)
+	creds, err := loadCredentials(c.entry, &c.http, c.env)
 	if err == nil {
 		creds.hide = c.hide
 	}
@@ -407,7 +392,7 @@ func (c *Client) reload(atOnce bool) error {
 
 // use replaces the credentials in use by creds. c.mu is held.
 func (c *Client) use(creds *credentials) error {
-	if creds.http.OAuth2 != nil {
+	if creds.http.OAuth2 != nil || creds.cloud != nil {
 		var err error
 		if creds.tokens, err = newTokens(creds, c.header[wire.V1].Get("User-Agent"), c.opts.Dial, c.opts.Metrics.SetTokenEnd); err != nil {
 			return err

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/net/http/httpproxy"
 
 	"hwsagent/redact"
+	"hwsagent/remotewrite/client/cloud"
 	"hwsagent/remotewrite/config"
 )
 
@@ -44,7 +45,10 @@ type credentials struct {
 	ends     map[string]time.Time
 	expiries []Expiry
 
-	// tokens is the source of OAuth2 tokens, nil without oauth2. It is made when the
+	// cloud gets access from a cloud, nil for any other way.
+	cloud cloud.Source
+
+	// tokens is the source of tokens, nil without oauth2 and clouds. It is made when the
 	// credentials are taken into use.
 	tokens *tokens
 }
@@ -52,7 +56,8 @@ type credentials struct {
 // loadCredentials reads all files and checks that they can be used: a token is one
 // line and not empty, certificates parse, certificate and key belong together. All
 // faults are in the error, none with a secret in it.
-func loadCredentials(from *promconfig.HTTPClientConfig) (*credentials, error) {
+func loadCredentials(entry *config.Config, httpConfig *promconfig.HTTPClientConfig, env cloud.Environment) (*credentials, error) {
+	from := httpConfig
 	c := &credentials{http: *from, ends: map[string]time.Time{}}
 	l := &fileLoader{sum: sha256.New().Sum(nil)}
 	c.loadAuth(l, from)
@@ -60,6 +65,7 @@ func loadCredentials(from *promconfig.HTTPClientConfig) (*credentials, error) {
 	c.loadHeaders(l, from)
 	c.loadTLS(l, &c.http.TLSConfig, "")
 	c.hideProxy(&from.ProxyConfig)
+	c.loadCloud(l, entry, env)
 	c.header = authHeader(&c.http)
 	if err := errors.Join(l.errs...); err != nil {
 		return nil, err
@@ -94,19 +100,26 @@ func readRegular(name string) ([]byte, error) {
 
 // read returns the file's content without surrounding space.
 func (l *fileLoader) read(name string) (string, bool) {
+	s, err := l.Read(name)
+	if err != nil {
+		l.errs = append(l.errs, err)
+	}
+	return s, err == nil
+}
+
+// Read is read with the error for the caller. It implements [cloud.Files].
+func (l *fileLoader) Read(name string) (string, error) {
 	b, err := readRegular(name)
 	if err != nil {
-		l.errs = append(l.errs, fmt.Errorf("read credentials: %w", err)) // has the name
-		return "", false
+		return "", fmt.Errorf("read credentials: %w", err) // has the name
 	}
 	b = bytes.TrimSpace(b)
 	if len(b) == 0 {
-		l.errs = append(l.errs, fmt.Errorf("read credentials: %s is empty", name))
-		return "", false
+		return "", fmt.Errorf("read credentials: %s is empty", name)
 	}
 	part := sha256.Sum256(b)
 	l.sum = append(l.sum, part[:]...)
-	return string(b), true
+	return string(b), nil
 }
 
 // line reads a file whose content becomes the value of a header.

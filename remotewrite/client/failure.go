@@ -21,7 +21,7 @@ const (
 	NoFailure         Failure = iota
 	FileMissing               // a file of credentials does not exist
 	FileForbidden             // the agent may not read a file of credentials
-	Token                     // the endpoint of oauth2 gave no token
+	Token                     // the endpoint of oauth2, or of a cloud, gave no token
 	Proxy                     // the proxy refused, or could not be used
 	Handshake                 // TLS: no connection was agreed on
 	ServerCertificate         // TLS: the receiver's certificate could not be verified
@@ -36,6 +36,7 @@ const (
 	Message                   // 415: not this version of remote write
 	Busy                      // 429, 5xx
 	Network                   // no answer
+	ClockSkew                 // what was signed was signed at another time than the receiver's now
 	OtherStatus               // any other status that is no success
 	numFailures
 )
@@ -43,7 +44,7 @@ const (
 // String returns the failure's name, "" for NoFailure.
 func (f Failure) String() string {
 	return [numFailures]string{"", "file_missing", "file_forbidden", "token", "proxy", "handshake", "server_certificate", "client_certificate", "credentials", "receiver_off", "path", "scheme",
-		"page", "redirect", "refused", "message", "busy", "network", "other_status"}[f]
+		"page", "redirect", "refused", "message", "busy", "network", "clock_skew", "other_status"}[f]
 }
 
 // failureOf is the failure of a request that got no answer, nil for none. It must see err itself: with
@@ -66,6 +67,9 @@ func failureOf(err error) Failure {
 	case errors.Is(err, fs.ErrPermission):
 		return FileForbidden
 	case errors.As(err, &token):
+		if token.clock {
+			return ClockSkew
+		}
 		return Token
 	case errors.As(err, &proxy), errors.As(err, &through):
 		return Proxy
@@ -134,7 +138,12 @@ func (f Failure) Hint(c *config.Config) string {
 		return "put the file there; the agent finds it by itself"
 	case FileForbidden:
 		return "give the file to the agent's user: chown"
+	case ClockSkew:
+		return "set this host's clock, and keep it by chrony or systemd-timesyncd: what is signed with a clock that is more than 5 minutes wrong is refused"
 	case Token:
+		if hint := cloudTokenHint(c); hint != "" {
+			return hint
+		}
 		return "look at oauth2: client_id, client_secret_file, scopes, token_url, and its tls_config and proxy_url; files are read again by themselves"
 	case Proxy:
 		return "look at proxy_url and its user, and at what the proxy lets through"
@@ -154,6 +163,9 @@ func (f Failure) Hint(c *config.Config) string {
 		}
 		return "give the client certificate that the receiver wants in tls_config: cert_file and key_file"
 	case Credentials:
+		if hint := cloudRightHint(c); hint != "" {
+			return hint
+		}
 		if files := secretFiles(c); files != "" {
 			return "put a valid token, password or certificate into " + files + "; the agent reads it again by itself"
 		}

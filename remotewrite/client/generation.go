@@ -54,7 +54,7 @@ func (l *generation) retire() {
 	l.http.CloseIdleConnections()
 }
 
-// post sends one request. k is nil without OAuth2.
+// post sends one request. k is nil without tokens.
 func (l *generation) post(ctx context.Context, to string, header http.Header, k *token, body *lentBody, attempt int) (*http.Response, error) {
 	req, err := retryablehttp.NewRequestWithContext(withTrace(ctx), http.MethodPost, to, retryablehttp.ReaderFunc(body.open))
 	if err != nil {
@@ -62,9 +62,7 @@ func (l *generation) post(ctx context.Context, to string, header http.Header, k 
 	}
 	maps.Copy(req.Header, header)
 	addHeader(req.Header, l.creds.header)
-	if k != nil {
-		req.Header.Set("Authorization", k.header)
-	}
+	k.authorize(req.Request, body)
 	if attempt > 0 {
 		req.Header.Set("Retry-Attempt", strconv.Itoa(attempt))
 	}

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
-	"golang.org/x/net/http/httpguts"
-
 	"hwsagent/redact"
+	"hwsagent/remotewrite/client/cloud"
 )
 
 const (
@@ -19,12 +19,31 @@ const (
 	tokenPatient = 30 * time.Second // until a token that the receiver never took is exchanged
 )
 
-// token is one access token. Immutable.
+// token is one access token, or keys in its place that sign requests. Immutable.
 type token struct {
-	header string // the value of Authorization
-	secret string
-	born   time.Time
-	end    time.Time // zero: it does not say
+	header  string      // the value of Authorization; "" with keys
+	keys    *cloud.Keys // nil with a header
+	secrets []string
+	born    time.Time
+	end     time.Time // zero: it does not say
+}
+
+// same reports whether two tokens let in the same.
+func (k *token) same(other *token) bool {
+	return k != nil && other != nil && k.header == other.header && (k.keys == nil) == (other.keys == nil) && (k.keys == nil || *k.keys == *other.keys)
+}
+
+// signs reports whether requests are signed; k may be nil.
+func (k *token) signs() bool { return k != nil && k.keys != nil }
+
+// authorize puts a token into a request with that body; k may be nil.
+func (k *token) authorize(req *http.Request, body *lentBody) {
+	switch {
+	case k.signs():
+		k.keys.Sign(req, body.sum(), time.Now())
+	case k != nil:
+		req.Header.Set("Authorization", k.header)
+	}
 }
 
 // usable reports whether the token lives long enough to reach the receiver.
@@ -38,11 +57,18 @@ func (k *token) due(now time.Time) bool {
 	return k != nil && !k.end.IsZero() && !now.Before(k.end.Add(-min(5*time.Minute, k.end.Sub(k.born)/5)))
 }
 
+// giver asks an endpoint for a token.
+type giver interface {
+	// give asks within tokenTimeout, which ctx holds. Its errors are *tokenError.
+	give(ctx context.Context) (*token, error)
+	what() string // it gives, for people
+}
+
 // tokens gets the access tokens of one set of credentials and keeps each until it ends.
 // Safe for concurrent use.
 type tokens struct {
-	endpoint *tokenEndpoint
-	got      func(end time.Time) // called with the end of each new token
+	from giver
+	got  func(end time.Time) // called with the end of each new token
 
 	turn chan struct{} // held by the caller that asks the endpoint
 
@@ -51,19 +77,26 @@ type tokens struct {
 	accepted bool   // the receiver took it once
 	asked    int    // how often the endpoint answered, or failed to
 	askedAt  time.Time
-	err      error     // of the last time
-	shown    [2]string // the last two tokens: a receiver's text may repeat them
+	err      error       // of the last time
+	shown    [2][]string // the last two tokens: a receiver's text may repeat them
 }
 
-// newTokens makes the source for credentials with oauth2.
+// newTokens makes the source for credentials with oauth2, or of a cloud.
 func newTokens(c *credentials, agent string, dial DialFunc, got func(end time.Time)) (*tokens, error) {
+	t := &tokens{got: got, turn: make(chan struct{}, 1)}
+	if c.cloud != nil {
+		from, err := newCloudTokens(c, agent, dial)
+		t.from = from
+		return t, err
+	}
 	e, err := newTokenEndpoint(c.http.OAuth2, agent, dial)
 	if err != nil {
 		return nil, fmt.Errorf("oauth2: %w", err)
 	}
 	e.secrets, e.hide = &c.secrets, c.hide
 	e.place = e.place.Hiding(c.hide)
-	return &tokens{endpoint: e, got: got, turn: make(chan struct{}, 1)}, nil
+	t.from = e
+	return t, nil
 }
 
 // get returns a token that can be used now. One caller at a time asks the endpoint; callers that
@@ -119,33 +152,20 @@ func (t *tokens) ask(ctx context.Context, count int) (*token, error) {
 		return nil, err
 	}
 	t.token, t.accepted = k, false
-	t.shown = [2]string{t.shown[1], k.secret}
+	t.shown = [2][]string{t.shown[1], k.secrets}
 	t.got(k.end)
 	return k, nil
 }
 
 // fetch asks the endpoint for a token.
 func (t *tokens) fetch(ctx context.Context) (*token, error) {
-	begin := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, tokenTimeout, errNoToken)
 	defer cancel()
-	got, err := t.endpoint.ask(ctx)
-	if err != nil {
-		return nil, err
+	k, err := t.from.give(ctx)
+	if err == nil && !k.end.After(k.born) {
+		k.end = time.Time{} // not plausible, or it does not say; a refusal shows when it is over
 	}
-	k := &token{header: got.Type() + " " + got.AccessToken, secret: got.AccessToken, born: begin, end: got.Expiry}
-	if got.Expiry.IsZero() {
-		// By the issuer's clock, which may differ from ours: only its length counts.
-		if v := jwtValidity(got.AccessToken); !v.From.IsZero() && v.Until.After(v.From) {
-			k.end = begin.Add(v.Until.Sub(v.From))
-		}
-	} else if !k.end.After(begin) {
-		k.end = time.Time{} // not plausible; a 401 shows when it is over
-	}
-	if got.AccessToken == "" || !httpguts.ValidHeaderFieldValue(k.header) {
-		return nil, &tokenError{place: t.endpoint.place.String(), status: http.StatusOK, text: "the answer has no access_token that can be sent"}
-	}
-	return k, nil
+	return k, err
 }
 
 // note records whether the receiver accepted the token. It returns whether to send the request again
@@ -160,13 +180,19 @@ func (t *tokens) note(k *token, a Answer) (again bool) {
 		t.accepted = t.accepted || t.token == k
 		return false
 	case t.token != k:
-		return a.Status == http.StatusUnauthorized // there is another one already
+		return k.refusedBy(a) // there is another one already
 	}
-	again = t.accepted && a.Status == http.StatusUnauthorized
+	again = t.accepted && k.refusedBy(a)
 	if again || time.Since(k.born) >= tokenPatient {
 		t.token = nil // roles are in the token: what was granted meanwhile is in the next one
 	}
 	return again
+}
+
+// refusedBy reports whether an answer may be for the token's sake: 401, and 403 where requests are signed, since
+// Amazon's services answer that to keys that have ended.
+func (k *token) refusedBy(a Answer) bool {
+	return a.Status == http.StatusUnauthorized || k.signs() && a.Status == http.StatusForbidden
 }
 
 // secrets are the tokens that may stand in a text.
@@ -176,7 +202,7 @@ func (t *tokens) secrets() *redact.Secrets {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return redact.New(t.shown[:]...)
+	return redact.New(slices.Concat(t.shown[0], t.shown[1])...)
 }
 
 // expiry is of the present token; false without one, or if it does not say.
@@ -186,17 +212,19 @@ func (t *tokens) expiry() (Expiry, bool) {
 	if t.token == nil || t.token.end.IsZero() {
 		return Expiry{}, false
 	}
-	return Expiry{What: "OAuth2 token", From: t.token.born, Until: t.token.end, Renewed: true}, true
+	return Expiry{What: t.from.what(), From: t.token.born, Until: t.token.end, Renewed: true}, true
 }
 
 var errNoToken = errors.New("no answer within 10s")
 
 // tokenError says why there is no access token.
 type tokenError struct {
+	what   string // is missing, for people; "": a token
 	place  string // of the endpoint, for people
 	status int    // of its answer; 0 if there was none
 	after  time.Duration
 	text   string // its words
+	clock  bool   // they are about this host's clock
 	err    error  // if there was no answer
 }
 
@@ -204,6 +232,12 @@ func (e *tokenError) Unwrap() error { return e.err }
 
 func (e *tokenError) Error() string {
 	s := "get a token from " + e.place
+	if e.what != "" {
+		s = "get " + e.what
+		if e.place != "" {
+			s += " from " + e.place
+		}
+	}
 	switch {
 	case e.err != nil:
 		return s + ": " + e.err.Error()
@@ -228,7 +262,7 @@ func (c *Client) noToken(l *generation, err error, took time.Duration) Answer {
 	return a
 }
 
-// source is the present source of OAuth2 tokens, nil if there is none.
+// source is the present source of tokens, nil if there is none.
 func (c *Client) source() *tokens {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -2,6 +2,7 @@ package client
 
 import (
 	"errors"
+	"net/http"
 	"strings"
 
 	"hwsagent/redact"
@@ -20,9 +21,14 @@ func (c *Client) redacted(l *generation, err error) error {
 	return err
 }
 
-// quote returns the readable part of a response body without secrets.
-func (c *Client) quote(l *generation, status int, body []byte) string {
-	return quoted(status, body, func(s string) string { return c.redact(l, s) })
+// quote returns the readable part of a response body without secrets, the signature of the request among them.
+func (c *Client) quote(l *generation, resp *http.Response, body []byte) string {
+	var sent redact.Secrets
+	if resp.Request != nil {
+		_, signature, _ := strings.Cut(resp.Request.Header.Get("Authorization"), "Signature=")
+		sent.Add(signature)
+	}
+	return quoted(resp.StatusCode, body, func(s string) string { return sent.Cut(c.redact(l, s)) })
 }
 
 // quoted returns the readable part of a response body. Secrets are cut out before the text is

@@ -15,6 +15,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 	promconfig "github.com/prometheus/common/config"
+	"golang.org/x/net/http/httpguts"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 
@@ -85,6 +86,28 @@ func signing(algorithm string) *jwt.SigningMethodRSA {
 		return jwt.SigningMethodRS512
 	}
 	return jwt.SigningMethodRS256
+}
+
+func (e *tokenEndpoint) what() string { return "OAuth2 token" }
+
+// give implements [giver].
+func (e *tokenEndpoint) give(ctx context.Context) (*token, error) {
+	begin := time.Now()
+	got, err := e.ask(ctx)
+	if err != nil {
+		return nil, err
+	}
+	k := &token{header: got.Type() + " " + got.AccessToken, secrets: []string{got.AccessToken}, born: begin, end: got.Expiry}
+	if got.Expiry.IsZero() {
+		// By the issuer's clock, which may differ from ours: only its length counts.
+		if v := jwtValidity(got.AccessToken); !v.From.IsZero() && v.Until.After(v.From) {
+			k.end = begin.Add(v.Until.Sub(v.From))
+		}
+	}
+	if got.AccessToken == "" || !httpguts.ValidHeaderFieldValue(k.header) {
+		return nil, &tokenError{place: e.place.String(), status: http.StatusOK, text: "the answer has no access_token that can be sent"}
+	}
+	return k, nil
 }
 
 // ask asks once, or twice where it is not known yet how the endpoint wants the secret. Its

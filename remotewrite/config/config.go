@@ -37,10 +37,10 @@ type Config struct {
 	Metadata MetadataConfig          `yaml:"metadata_config,omitempty"`
 	Target   TargetConfig            `yaml:"hwsagent,omitempty"`
 
-	// Known, so that they are refused by name.
-	SigV4     any `yaml:"sigv4,omitempty"`
-	AzureAD   any `yaml:"azuread,omitempty"`
-	GoogleIAM any `yaml:"google_iam,omitempty"`
+	// At most one of these, and none beside another authentication method.
+	SigV4     *SigV4     `yaml:"sigv4,omitempty"`
+	AzureAD   *AzureAD   `yaml:"azuread,omitempty"`
+	GoogleIAM *GoogleIAM `yaml:"google_iam,omitempty"`
 
 	// Of a target in a family, see [TenantConfig].
 	role   TenantRole
@@ -157,6 +157,9 @@ func (c *Config) SetDirectory(dir string) {
 	if o := c.HTTP.OAuth2; o != nil { // which that leaves out
 		o.ClientCertificateKeyFile = config.JoinDir(dir, o.ClientCertificateKeyFile)
 	}
+	for _, name := range c.cloudFiles() {
+		*name = config.JoinDir(dir, *name)
+	}
 }
 
 // MaxShards is the most shards that a queue uses, whatever max_shards allows: one host
@@ -189,6 +192,9 @@ func (e *Config) CredentialFiles() []string {
 		for _, name := range slices.Sorted(maps.Keys(c.HTTPHeaders.Headers)) {
 			names = append(names, c.HTTPHeaders.Headers[name].Files...)
 		}
+	}
+	for _, name := range e.cloudFiles() {
+		names = append(names, *name)
 	}
 	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
 }

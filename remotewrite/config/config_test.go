@@ -138,6 +138,38 @@ hwsagent: {on_refusal: never, start_at: then, max_backlog: 3 apples, x: 1}
 	}
 }
 
+// What Prometheus takes of its ways to log in to three clouds: the good examples of its packages sigv4 and azuread.
+// A relative file counts from the configuration.
+func TestCloudsAsPrometheusHasThem(t *testing.T) {
+	const id = "00000000-a12b-3cd4-e56f-000000000000"
+	for text, file := range map[string]string{
+		`sigv4: {}`: "",
+		`sigv4: {region: us-east-2, access_key: AccessKey, secret_key: SecretKey, profile: profile, role_arn: "blah:role/arn", external_id: external123, use_fips_sts_endpoint: true, service_name: test}`: "",
+		`sigv4: {region: us-east-2, profile: profile, role_arn: "arn:aws:iam::123456789012:role/test-role", session_name: prometheus-instance-1, tags: {team: observability, cost-center: "12345"}}`:       "",
+		`azuread: {cloud: AzurePublic, managed_identity: {client_id: }}`: "",
+		`azuread: {managed_identity: {client_id: ` + id + `}}`:           "",
+		`azuread: {cloud: AzureChina, oauth: {client_id: ` + id + `, client_secret: "Cl1ent$ecret!", tenant_id: ` + id + `}, scope: "https://custom-app.com/.default"}`: "",
+		`azuread: {cloud: AzureGovernment, sdk: {tenant_id: ` + id + `}}`:                                                                                               "",
+		`azuread: {workload_identity: {client_id: ` + id + `, tenant_id: ` + id + `, token_file_path: token}}`:                                                          "/etc/hwsagent/token",
+		`azuread: {certificate: {client_id: ` + id + `, tenant_id: ` + id + `, certificate_path: /c.pem, certificate_key_path: /c.pem, send_certificate_chain: true}}`:  "/c.pem",
+		`google_iam: {credentials_file: key.json}`: "/etc/hwsagent/key.json",
+		`google_iam: {}`: "",
+	} {
+		c, err := parse("{url: https://h/, " + text + "}")
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		c.SetDirectory("/etc/hwsagent")
+		if p := append(c.Validate(), c.Warnings()...); len(p) > 0 || !c.UsesCloud() {
+			t.Errorf("%s: %v", text, p)
+		}
+		if f := c.CredentialFiles(); file == "" && len(f) > 0 || file != "" && (len(f) == 0 || f[0] != file) {
+			t.Errorf("%s: files %q", text, f)
+		}
+	}
+}
+
 func TestConfigProblems(t *testing.T) {
 	for _, tc := range []struct{ text, path, says string }{
 		{`name: x`, "url", "missing"},
@@ -145,9 +177,34 @@ func TestConfigProblems(t *testing.T) {
 		{`url: /api/v1/push`, "url", "scheme"},
 		{`url: "http:///x"`, "url", "no host"},
 		{`url: http://h/#x`, "url", "fragment"},
-		{`{url: http://h/, sigv4: {}}`, "sigv4", "not supported by this build (let a proxy that signs requests"},
-		{`{url: http://h/, azuread: {cloud: x}}`, "azuread", "not supported by this build (use oauth2 with client_id"},
-		{`{url: http://h/, google_iam: {credentials_file: x}}`, "google_iam", "not supported by this build (use bearer_token_file"},
+		{`{url: http://h/, sigv4: {access_key: x}}`, "sigv4.secret_key", "missing beside access_key"},
+		{`{url: http://h/, sigv4: {secret_key: x}}`, "sigv4.access_key", "missing beside secret_key"},
+		{`{url: http://h/, sigv4: {external_id: x}}`, "sigv4.external_id", "without role_arn"},
+		{`{url: http://h/, sigv4: {session_name: xy}}`, "sigv4.session_name", "without role_arn"},
+		{`{url: http://h/, sigv4: {tags: {a: b}}}`, "sigv4.tags", "without role_arn"},
+		{`{url: http://h/, sigv4: {role_arn: r, session_name: "a b"}}`, "sigv4.session_name", "not a name"},
+		{`{url: http://h/, sigv4: {role_arn: r, session_name: a}}`, "sigv4.session_name", "2 to 64"},
+		{`{url: http://h/, sigv4: {role_arn: r, tags: {"": b}}}`, "sigv4.tags.", "not a tag"},
+		{`{url: http://h/, sigv4: {region: "evil.example/"}}`, "sigv4.region", "not a region"},
+		{`{url: http://h/, azuread: {}}`, "azuread", "exactly one way"},
+		{`{url: http://h/, azuread: {managed_identity: {}, sdk: {}}}`, "azuread", "exactly one way"},
+		{`{url: http://h/, azuread: {cloud: x, sdk: {}}}`, "azuread.cloud", "AzurePublic, AzureGovernment or AzureChina"},
+		{`{url: http://h/, azuread: {scope: "a\"b", sdk: {}}}`, "azuread.scope", "characters"},
+		{`{url: http://h/, azuread: {managed_identity: {client_id: x}}}`, "azuread.managed_identity.client_id", "not an identifier"},
+		{`{url: http://h/, azuread: {workload_identity: {tenant_id: 00000000-0000-0000-0000-000000000000}}}`, "azuread.workload_identity.client_id", "missing"},
+		{`{url: http://h/, azuread: {workload_identity: {client_id: 00000000-0000-0000-0000-000000000000}}}`, "azuread.workload_identity.tenant_id", "missing"},
+		{`{url: http://h/, azuread: {oauth: {client_id: 00000000-0000-0000-0000-000000000000, tenant_id: a.example}}}`, "azuread.oauth.client_secret", "missing"},
+		{`{url: http://h/, azuread: {oauth: {client_id: 00000000-0000-0000-0000-000000000000, client_secret: x, tenant_id: a/b}}}`, "azuread.oauth.tenant_id", "not a tenant"},
+		{`{url: http://h/, azuread: {sdk: {tenant_id: a/b}}}`, "azuread.sdk.tenant_id", "not a tenant"},
+		{`{url: http://h/, azuread: {certificate: {client_id: 00000000-0000-0000-0000-000000000000, tenant_id: t}}}`, "azuread.certificate.certificate_path", "missing"},
+		{`{url: http://h/, azuread: {certificate: {client_id: 00000000-0000-0000-0000-000000000000, tenant_id: t, certificate_path: a.pfx}}}`, "azuread.certificate.certificate_path", "openssl pkcs12"},
+		{`{url: http://h/, azuread: {certificate: {client_id: 00000000-0000-0000-0000-000000000000, tenant_id: t, certificate_path: a.pem, certificate_password: x}}}`, "azuread.certificate.certificate_path", "openssl pkcs12"},
+		{`{url: http://h/, sigv4: {}, google_iam: {}}`, "", "sigv4, google_iam (leave one)"},
+		{`{url: http://h/, azuread: {sdk: {}}, basic_auth: {username: x}}`, "", "basic_auth, azuread"},
+		{`{url: http://h/, google_iam: {}, bearer_token_file: x}`, "", "authorization, google_iam"},
+		{`{url: http://h/, sigv4: {}, oauth2: {client_id: x, token_url: "http://i/"}}`, "", "oauth2, sigv4"},
+		{`{url: "http://u:p@h/", sigv4: {}}`, "", "sigv4, a user in url"},
+		{`{url: http://h/, sigv4: {}, hwsagent: {tenant: {label: t, credentials_dir: d}}}`, "", "sigv4, hwsagent.tenant.credentials_dir"},
 		{`{url: http://h/, basic_auth: {username_ref: x}}`, "basic_auth.username_ref", "not supported"},
 		{`{url: http://h/, authorization: {credentials_ref: x}}`, "authorization.credentials_ref", "not supported"},
 		{`{url: http://h/, tls_config: {ca_ref: x}}`, "tls_config.ca_ref", "not supported"},
@@ -192,7 +249,7 @@ func TestConfigProblems(t *testing.T) {
 		{`{url: http://h/, http_headers: {X-A: {secrets: ["a\nb"]}}}`, "http_headers.X-A.secrets[0]", "does not allow"},
 		{`{url: http://h/, http_headers: {Proxy-Authorization: {values: [x]}}}`, "http_headers.Proxy-Authorization", "between agent and proxy (write the user into proxy_url"},
 		{`{url: http://h/, http_headers: {Transfer-Encoding: {values: [x]}}}`, "http_headers.Transfer-Encoding", "HTTP itself sets it"},
-		{`{url: http://h/, http_headers: {X-Amz-Date: {values: [x]}}}`, "http_headers.X-Amz-Date", "SigV4"},
+		{`{url: http://h/, http_headers: {X-Amz-Date: {values: [x]}}}`, "http_headers.X-Amz-Date", "use sigv4"},
 	} {
 		c, err := parse(tc.text)
 		if err != nil {

@@ -13,19 +13,7 @@ import (
 )
 
 func (c *Config) validateAuth(f *findings) {
-	for _, k := range []struct {
-		name    string
-		is      bool
-		instead string
-	}{
-		{"sigv4", c.SigV4 != nil, "let a proxy that signs requests, such as aws-sigv4-proxy, stand before the receiver, and write its address as url"},
-		{"azuread", c.AzureAD != nil, "use oauth2 with client_id, client_secret_file, token_url https://login.microsoftonline.com/TENANT/oauth2/v2.0/token and scopes [https://monitor.azure.com/.default]"},
-		{"google_iam", c.GoogleIAM != nil, "use bearer_token_file and let another program keep a fresh token in that file"},
-	} {
-		if k.is {
-			f.hint(k.name, "not supported by this build", k.instead)
-		}
-	}
+	c.validateCloud(f)
 	before := len(*f)
 	c.validateOAuth2(f)
 	if len(*f) == before { // else that mistake is reported already
@@ -166,7 +154,7 @@ func reserved(canonical string) (why, try string) {
 	case "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection":
 		return "reserved: it is between agent and proxy", "write the user into proxy_url, or use proxy_connect_header"
 	case "X-Amz-Date", "X-Amz-Security-Token", "X-Amz-Content-Sha256":
-		return "reserved: it is part of a SigV4 signature, which this build does not make", ""
+		return "reserved: it is part of a signature", "use sigv4"
 	}
 	return "", ""
 }
@@ -217,7 +205,7 @@ func (c *Config) sendsSecret() bool {
 			}
 		}
 	}
-	return h.BasicAuth != nil || h.Authorization != nil || h.OAuth2 != nil || h.BearerToken != "" || h.BearerTokenFile != "" || c.URL.full.User != nil
+	return c.UsesCloud() || h.BasicAuth != nil || h.Authorization != nil || h.OAuth2 != nil || h.BearerToken != "" || h.BearerTokenFile != "" || c.URL.full.User != nil
 }
 
 // The grants that can be configured: by a secret (RFC 6749, 4.4), or by a signed assertion

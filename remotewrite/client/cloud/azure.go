@@ -1,0 +1,256 @@
+package cloud
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"hwsagent/remotewrite/config"
+)
+
+// azureCloud is where a cloud of Azure gives tokens, and the scope of its Azure Monitor, with the two slashes
+// that its receivers want.
+type azureCloud struct{ login, scope string }
+
+func azureCloudOf(name string) azureCloud {
+	switch name {
+	case config.AzureGovernment:
+		return azureCloud{"https://login.microsoftonline.us", "https://monitor.azure.us//.default"}
+	case config.AzureChina:
+		return azureCloud{"https://login.chinacloudapi.cn", "https://monitor.azure.cn//.default"}
+	}
+	return azureCloud{"https://login.microsoftonline.com", "https://monitor.azure.com//.default"}
+}
+
+// workloadToken is where a pod finds its token if the environment does not say.
+const workloadToken = "/var/run/secrets/azure/tokens/azure-identity-token"
+
+// Azure reads how tokens of Microsoft Entra ID are asked for.
+func Azure(c *config.AzureAD, env Environment, files Files) (Source, error) {
+	of := azureCloudOf(c.Cloud)
+	if c.Scope != "" {
+		of.scope = c.Scope
+	}
+	if own := env.Get("AZURE_AUTHORITY_HOST"); own != "" {
+		u, err := url.Parse(own)
+		if err != nil || u.Scheme != "https" && !(u.Scheme == "http" && nearby(u)) {
+			return nil, errors.New("azuread: AZURE_AUTHORITY_HOST is not an https address")
+		}
+		of.login = strings.TrimRight(own, "/")
+	}
+	s, err := azureSource(c, of, env, files)
+	if err != nil {
+		return nil, fmt.Errorf("azuread: %w", err)
+	}
+	return s, nil
+}
+
+func azureSource(c *config.AzureAD, of azureCloud, env Environment, files Files) (Source, error) {
+	switch {
+	case c.ManagedIdentity != nil:
+		return newManaged(c.ManagedIdentity.ClientID, of.scope, env), nil
+	case c.WorkloadIdentity != nil:
+		w := c.WorkloadIdentity
+		file := either(w.TokenFilePath, either(env.Get("AZURE_FEDERATED_TOKEN_FILE"), workloadToken))
+		return federated(of, w.TenantID, w.ClientID, file, files)
+	case c.OAuth != nil:
+		return withSecret(of, c.OAuth.TenantID, c.OAuth.ClientID, string(c.OAuth.ClientSecret)), nil
+	case c.Certificate != nil:
+		p := c.Certificate
+		return withCertificate(of, p.TenantID, p.ClientID, p.CertificatePath, p.CertificateKeyPath, p.SendCertificateChain, files)
+	case c.SDK != nil:
+		return fromEnvironment(of, c.SDK.TenantID, env, files)
+	}
+	return nil, errors.New("there is no way to log in")
+}
+
+// fromEnvironment takes what the environment says, in the order of Azure's SDKs.
+func fromEnvironment(of azureCloud, tenant string, env Environment, files Files) (Source, error) {
+	tenant = either(tenant, env.Get("AZURE_TENANT_ID"))
+	id := env.Get("AZURE_CLIENT_ID")
+	switch {
+	case tenant != "" && id != "" && env.Get("AZURE_CLIENT_SECRET") != "":
+		return withSecret(of, tenant, id, env.Get("AZURE_CLIENT_SECRET")), nil
+	case tenant != "" && id != "" && env.Get("AZURE_CLIENT_CERTIFICATE_PATH") != "":
+		return withCertificate(of, tenant, id, env.Get("AZURE_CLIENT_CERTIFICATE_PATH"), "", env.Get("AZURE_CLIENT_SEND_CERTIFICATE_CHAIN") == "true", files)
+	case tenant != "" && id != "" && env.Get("AZURE_FEDERATED_TOKEN_FILE") != "":
+		return federated(of, tenant, id, env.Get("AZURE_FEDERATED_TOKEN_FILE"), files)
+	}
+	return newManaged(id, of.scope, env), nil
+}
+
+// azureForm asks for tokens with a secret, or with an assertion in place of one (RFC 7521, 4.2).
+type azureForm struct {
+	to     string
+	values url.Values
+	sign   func() (assertion string, err error) // nil: there is one, or none
+}
+
+func newAzureForm(of azureCloud, tenant, id string) *azureForm {
+	return &azureForm{
+		to:     of.login + "/" + tenant + "/oauth2/v2.0/token",
+		values: url.Values{"grant_type": {"client_credentials"}, "client_id": {id}, "scope": {of.scope}},
+	}
+}
+
+func withSecret(of azureCloud, tenant, id, secret string) *azureForm {
+	f := newAzureForm(of, tenant, id)
+	f.values.Set("client_secret", secret)
+	return f
+}
+
+// assertionType is that of RFC 7523, 2.2.
+const assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+
+func federated(of azureCloud, tenant, id, file string, files Files) (Source, error) {
+	token, err := files.Read(file)
+	if err != nil {
+		return nil, err
+	}
+	f := newAzureForm(of, tenant, id)
+	f.values.Set("client_assertion_type", assertionType)
+	f.values.Set("client_assertion", token)
+	return f, nil
+}
+
+func withCertificate(of azureCloud, tenant, id, file, keyFile string, chain bool, files Files) (Source, error) {
+	f := newAzureForm(of, tenant, id)
+	f.values.Set("client_assertion_type", assertionType)
+	signer, err := readCertificate(file, keyFile, files)
+	if err != nil {
+		return nil, err
+	}
+	f.sign = func() (string, error) { return signer.azureAssertion(id, f.to, chain) }
+	return f, nil
+}
+
+func (f *azureForm) What() string { return "Azure token" }
+
+func (f *azureForm) Secrets() []string {
+	return append(append([]string{}, f.values["client_secret"]...), f.values["client_assertion"]...)
+}
+
+func (f *azureForm) Get(ctx context.Context, net Network) (Access, error) {
+	values := f.values
+	if f.sign != nil {
+		assertion, err := f.sign()
+		if err != nil {
+			return Access{}, err
+		}
+		values = url.Values{"client_assertion": {assertion}}
+		for name, v := range f.values {
+			values[name] = v
+		}
+	}
+	req, err := form(ctx, f.to, values)
+	if err != nil {
+		return Access{}, err
+	}
+	return askBearer(net, req, false)
+}
+
+// managed is the identity of the virtual machine (instance metadata service), of the app (App Service), or of
+// a server elsewhere that Azure Arc manages.
+type managed struct {
+	address string
+	header  string // that each request has
+	value   string
+	arc     string // the directory with the answers to the challenges of Azure Arc; "" without
+}
+
+func newManaged(id, scope string, env Environment) *managed {
+	query := url.Values{"resource": {strings.TrimSuffix(scope, "/.default")}} // these endpoints are older than scopes
+	if id != "" {
+		query.Set("client_id", id)
+	}
+	m := &managed{header: "Metadata", value: "true"}
+	switch endpoint := env.Get("IDENTITY_ENDPOINT"); {
+	case endpoint != "" && env.Get("IDENTITY_HEADER") != "":
+		m.header, m.value = "X-IDENTITY-HEADER", env.Get("IDENTITY_HEADER")
+		query.Set("api-version", "2019-08-01")
+		m.address = endpoint + "?" + query.Encode()
+	case endpoint != "" && env.Get("IMDS_ENDPOINT") != "":
+		m.arc = arcKeys
+		query.Del("client_id") // such a server has one identity
+		query.Set("api-version", "2019-11-01")
+		m.address = endpoint + "?" + query.Encode()
+	default:
+		query.Set("api-version", "2018-02-01")
+		m.address = "http://169.254.169.254/metadata/identity/oauth2/token?" + query.Encode()
+	}
+	return m
+}
+
+func (m *managed) What() string { return "Azure token" }
+
+func (m *managed) Secrets() []string {
+	if m.header == "Metadata" {
+		return nil
+	}
+	return []string{m.value}
+}
+
+func (m *managed) Get(ctx context.Context, net Network) (Access, error) {
+	req, err := get(ctx, m.address, m.header, m.value)
+	if err != nil {
+		return Access{}, err
+	}
+	if m.arc != "" {
+		if err := m.answerChallenge(req, net); err != nil {
+			return Access{}, err
+		}
+	}
+	return askBearer(net, req, true)
+}
+
+// arcKeys is where the agent of Azure Arc puts the answers to its challenges, and maxArcKey the most bytes
+// that one has.
+const (
+	arcKeys   = "/var/opt/azcmagent/tokens"
+	maxArcKey = 4096
+)
+
+// answerChallenge shows the agent of Azure Arc that this process may read its files: a refusal names one, whose
+// contents go into the next request.
+func (m *managed) answerChallenge(req *http.Request, net Network) error {
+	resp, refused := call(net, req.Clone(req.Context()), true, oauthWords)
+	if refused == nil || refused.Status != http.StatusUnauthorized {
+		if refused == nil {
+			return nil
+		}
+		return refused
+	}
+	_, file, ok := strings.Cut(resp.Header.Get("Www-Authenticate"), "realm=")
+	file = strings.Trim(file, `"`)
+	if !ok || filepath.Dir(file) != m.arc || filepath.Ext(file) != ".key" {
+		refused.Text = "the challenge of Azure Arc names no file in " + m.arc
+		return refused
+	}
+	key, err := readArcKey(file)
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("%w: add the agent's user to the group himds", err)
+	}
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Basic "+key)
+	return nil
+}
+
+func readArcKey(file string) (string, error) {
+	info, err := os.Lstat(file)
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxArcKey {
+		return "", fmt.Errorf("%s is no key of Azure Arc", file)
+	}
+	text, err := os.ReadFile(file)
+	return strings.TrimSpace(string(text)), err
+}

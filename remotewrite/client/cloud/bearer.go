@@ -1,0 +1,64 @@
+package cloud
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// number is a number that some endpoints write as a text.
+type number float64
+
+// UnmarshalJSON reads a number, or a text that is one.
+func (n *number) UnmarshalJSON(b []byte) error {
+	text := strings.Trim(string(b), `"`)
+	if text == "" || text == "null" {
+		return nil
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	*n = number(f)
+	return err
+}
+
+// askBearer sends a request whose answer is a token as RFC 6749, 5.1, has it, or an error as in 5.2.
+func askBearer(net Network, req *http.Request, near bool) (Access, error) {
+	begin := time.Now()
+	resp, refused := call(net, req, near, oauthWords)
+	if refused != nil {
+		return Access{}, refused
+	}
+	return bearer(req, resp, begin)
+}
+
+func oauthWords(body []byte) string {
+	var e struct {
+		Error       string `json:"error"`
+		Description string `json:"error_description"`
+	}
+	if json.Unmarshal(body, &e) != nil || e.Error == "" {
+		return ""
+	}
+	return strings.TrimSuffix(e.Error+": "+e.Description, ": ")
+}
+
+// bearer reads a token out of an answer to a request of that time.
+func bearer(req *http.Request, resp Response, begin time.Time) (Access, error) {
+	var t struct {
+		Token     string `json:"access_token"`
+		ExpiresIn number `json:"expires_in"`
+		ExpiresOn number `json:"expires_on"` // App Service of Azure has only this: a Unix time
+	}
+	if err := json.Unmarshal(resp.Body, &t); err != nil || t.Token == "" {
+		return Access{}, &Error{Place: place(req.URL), Status: resp.Status, Header: resp.Header, Text: either(oauthWords(resp.Body), "the answer has no access_token")}
+	}
+	a := Access{Authorization: "Bearer " + t.Token, Secrets: []string{t.Token}}
+	switch {
+	case t.ExpiresIn > 0 && t.ExpiresIn < 1e9:
+		a.End = begin.Add(time.Duration(t.ExpiresIn) * time.Second)
+	case t.ExpiresOn > 0 && t.ExpiresOn < 1e11:
+		a.End = time.Unix(int64(t.ExpiresOn), 0)
+	}
+	return a, nil
+}

@@ -1,0 +1,138 @@
+package cloud
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"path/filepath"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"hwsagent/remotewrite/config"
+)
+
+// googleScope lets samples be written, and googleTokens is where tokens are got that name no other place.
+const (
+	googleScope  = "https://www.googleapis.com/auth/monitoring.write"
+	googleTokens = "https://oauth2.googleapis.com/token"
+)
+
+// googleFile is what a file of credentials has, of a service account or of a person.
+type googleFile struct {
+	Type         string `json:"type"`
+	Email        string `json:"client_email"`
+	KeyID        string `json:"private_key_id"`
+	Key          string `json:"private_key"`
+	TokenURI     string `json:"token_uri"`
+	ClientID     string `json:"client_id"`
+	ClientSecret string `json:"client_secret"`
+	RefreshToken string `json:"refresh_token"`
+}
+
+// Google reads how tokens of Google are asked for: by the file of the entry, that of the environment, that of
+// the gcloud command, or else of the machine.
+func Google(c *config.GoogleIAM, env Environment, files Files) (Source, error) {
+	file, must := c.CredentialsFile, true
+	if file == "" {
+		file = env.Get("GOOGLE_APPLICATION_CREDENTIALS")
+	}
+	if file == "" && env.Home != "" {
+		file, must = filepath.Join(env.Home, ".config", "gcloud", "application_default_credentials.json"), false
+	}
+	if file != "" {
+		text, err := files.Read(file)
+		if err == nil {
+			s, err := googleFromFile(text)
+			if err != nil {
+				return nil, fmt.Errorf("google_iam: %s: %w", file, err)
+			}
+			return s, nil
+		}
+		if must || !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	host := either(env.Get("GCE_METADATA_HOST"), "169.254.169.254")
+	return googleMachine("http://" + host + "/computeMetadata/v1/instance/service-accounts/default/token?scopes=" + url.QueryEscape(googleScope)), nil
+}
+
+// googleFromFile reads a file of credentials. Errors have no part of its text.
+func googleFromFile(text string) (Source, error) {
+	var f googleFile
+	if json.Unmarshal([]byte(text), &f) != nil {
+		return nil, errors.New("it is not JSON as Google's console writes it")
+	}
+	g := &googleForm{to: either(f.TokenURI, googleTokens)}
+	if u, err := url.Parse(g.to); err != nil || u.Scheme != "https" && !(u.Scheme == "http" && nearby(u)) {
+		return nil, errors.New("its token_uri is not an https address")
+	}
+	switch f.Type {
+	case "service_account":
+		key, err := rsaKey(f.Key)
+		if err != nil {
+			return nil, fmt.Errorf("its private_key cannot be used: %w", err)
+		}
+		if f.Email == "" {
+			return nil, errors.New("it has no client_email")
+		}
+		g.hidden = []string{f.Key}
+		g.sign = func(now time.Time) (string, error) {
+			t := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.MapClaims{
+				"iss": f.Email, "scope": googleScope, "aud": g.to, "iat": now.Unix(), "exp": now.Add(assertionLife).Unix(),
+			})
+			t.Header["kid"] = f.KeyID
+			return t.SignedString(key)
+		}
+	case "authorized_user":
+		g.values = url.Values{"grant_type": {"refresh_token"}, "client_id": {f.ClientID}, "client_secret": {f.ClientSecret}, "refresh_token": {f.RefreshToken}}
+		g.hidden = []string{f.ClientSecret, f.RefreshToken}
+	default:
+		return nil, errors.New("its type is neither service_account nor authorized_user, which are those that this build supports")
+	}
+	return g, nil
+}
+
+// googleForm asks for tokens with what a file has.
+type googleForm struct {
+	to     string
+	values url.Values
+	sign   func(now time.Time) (assertion string, err error) // nil: values are all
+	hidden []string
+}
+
+func (g *googleForm) What() string      { return "Google token" }
+func (g *googleForm) Secrets() []string { return g.hidden }
+
+func (g *googleForm) Get(ctx context.Context, net Network) (Access, error) {
+	values := g.values
+	if g.sign != nil {
+		assertion, err := g.sign(time.Now())
+		if err != nil {
+			return Access{}, err
+		}
+		values = url.Values{"grant_type": {config.GrantJWT}, "assertion": {assertion}}
+	}
+	req, err := form(ctx, g.to, values)
+	if err != nil {
+		return Access{}, err
+	}
+	return askBearer(net, req, false)
+}
+
+// googleMachine is the address at the metadata server of the machine that gives tokens of its service account.
+type googleMachine string
+
+func (m googleMachine) What() string      { return "Google token" }
+func (m googleMachine) Secrets() []string { return nil }
+
+func (m googleMachine) Get(ctx context.Context, net Network) (Access, error) {
+	req, err := get(ctx, string(m), "Metadata-Flavor", "Google")
+	if err != nil {
+		return Access{}, err
+	}
+	return askBearer(net, req, true)
+}

@@ -1,0 +1,164 @@
+package cloud
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Keys sign requests for Amazon Web Services (Signature Version 4). Immutable.
+type Keys struct {
+	ID      string // names the keys; no secret
+	Secret  string
+	Session string // the token of temporary keys; "" for others
+	Region  string // of the scope that the signature is for
+	Service string
+}
+
+// The names that the algorithm gives itself, and its form of time: AWS General Reference, "Signature
+// Version 4 signing process".
+const (
+	algorithm  = "AWS4-HMAC-SHA256"
+	terminator = "aws4_request"
+	amzTime    = "20060102T150405Z"
+	amzDay     = "20060102"
+)
+
+// Sign sets the headers that a request needs to be let in: X-Amz-Date, X-Amz-Security-Token of temporary keys, and
+// Authorization. sum is the SHA-256 of the body. Signed are the host, Content-Type, Content-Encoding and what
+// begins with X-Amz-; so a proxy may change the others.
+func (k *Keys) Sign(req *http.Request, sum [sha256.Size]byte, now time.Time) {
+	req.Header.Set("X-Amz-Date", now.UTC().Format(amzTime))
+	if k.Session != "" {
+		req.Header.Set("X-Amz-Security-Token", k.Session)
+	}
+	signed := http.Header{}
+	for name, values := range req.Header {
+		if name == "Content-Type" || name == "Content-Encoding" || strings.HasPrefix(name, "X-Amz-") {
+			signed[name] = values
+		}
+	}
+	host := req.Host
+	if host == "" {
+		host = req.URL.Host
+	}
+	signed["Host"] = []string{host}
+	req.Header.Set("Authorization", k.authorization(req.Method, req.URL.EscapedPath(), req.URL.RawQuery, signed, sum, now))
+}
+
+// authorization is the value of that header for a request with exactly these headers, Host among them, and with
+// path and query as they are sent.
+func (k *Keys) authorization(method, path, query string, header http.Header, sum [sha256.Size]byte, now time.Time) string {
+	canonical, names := canonicalRequest(method, path, query, header, sum)
+	now = now.UTC()
+	scope := strings.Join([]string{now.Format(amzDay), k.Region, k.Service, terminator}, "/")
+	hashed := sha256.Sum256([]byte(canonical))
+	toSign := strings.Join([]string{algorithm, now.Format(amzTime), scope, hex.EncodeToString(hashed[:])}, "\n")
+	key := []byte("AWS4" + k.Secret)
+	for _, part := range []string{now.Format(amzDay), k.Region, k.Service, terminator, toSign} {
+		mac := hmac.New(sha256.New, key)
+		mac.Write([]byte(part))
+		key = mac.Sum(nil)
+	}
+	return algorithm + " Credential=" + k.ID + "/" + scope + ", SignedHeaders=" + names + ", Signature=" + hex.EncodeToString(key)
+}
+
+// canonicalRequest is the form of a request that is signed, and the names of the headers in it.
+func canonicalRequest(method, path, query string, header http.Header, sum [sha256.Size]byte) (text, signed string) {
+	lines := make(map[string]string, len(header))
+	var names []string
+	for name, values := range header {
+		lower := strings.ToLower(name)
+		names = append(names, lower)
+		trimmed := make([]string, len(values))
+		for i, v := range values {
+			trimmed[i] = strings.Join(strings.Fields(v), " ")
+		}
+		lines[lower] = strings.Join(trimmed, ",")
+	}
+	slices.Sort(names)
+	signed = strings.Join(names, ";")
+	var b strings.Builder
+	b.WriteString(method + "\n" + canonicalPath(path) + "\n" + canonicalQuery(query) + "\n")
+	for _, name := range names {
+		b.WriteString(name + ":" + lines[name] + "\n")
+	}
+	b.WriteString("\n" + signed + "\n" + hex.EncodeToString(sum[:]))
+	return b.String(), signed
+}
+
+// CleanPath takes dots and empty parts out of a URL's path. What is signed has none, and not every service
+// signs the same when it checks.
+func CleanPath(u *url.URL) {
+	if u.RawPath != "" {
+		return // a part has an escaped slash
+	}
+	clean := path.Clean("/" + u.Path)
+	if clean != "/" && strings.HasSuffix(u.Path, "/") {
+		clean += "/"
+	}
+	u.Path = clean
+}
+
+// canonicalPath is a path as it is sent, without dots and empty parts, and escaped once more, as all services but S3
+// want it.
+func canonicalPath(sent string) string {
+	clean := path.Clean("/" + sent)
+	if clean != "/" && strings.HasSuffix(sent, "/") {
+		clean += "/"
+	}
+	return escape(clean, "/")
+}
+
+// canonicalQuery is a query with its parameters in the order of their escaped names and values.
+func canonicalQuery(raw string) string {
+	if raw == "" {
+		return ""
+	}
+	type parameter struct{ name, value string }
+	var all []parameter
+	for part := range strings.SplitSeq(raw, "&") {
+		name, value, _ := strings.Cut(part, "=")
+		all = append(all, parameter{escape(unescape(name), ""), escape(unescape(value), "")})
+	}
+	slices.SortFunc(all, func(a, b parameter) int {
+		if c := strings.Compare(a.name, b.name); c != 0 {
+			return c
+		}
+		return strings.Compare(a.value, b.value)
+	})
+	var parts []string
+	for _, p := range all {
+		parts = append(parts, p.name+"="+p.value)
+	}
+	return strings.Join(parts, "&")
+}
+
+func unescape(s string) string {
+	if plain, err := url.QueryUnescape(s); err == nil {
+		return plain
+	}
+	return s
+}
+
+// escape escapes all but the unreserved characters of RFC 3986, 2.3, and those of keep.
+func escape(s, keep string) string {
+	const digits = "0123456789ABCDEF"
+	var b bytes.Buffer
+	for i := range len(s) {
+		c := s[i]
+		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-_.~"+keep, c) >= 0 {
+			b.WriteByte(c)
+			continue
+		}
+		b.Write([]byte{'%', digits[c>>4], digits[c&15]})
+	}
+	return b.String()
+}

@@ -1,0 +1,255 @@
+package client
+
+import (
+	"html"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/internal/testnet"
+)
+
+const roleEntry = "sigv4: {region: eu-central-1, access_key: AKIA, secret_key: CANARY-key, role_arn: arn:r}"
+
+// Keys of a role end after a quarter of an hour: over ten hours no request is refused for it.
+func TestCloudRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c, stop := newSky(t, roleEntry, "", nil)
+		defer stop()
+		s.life = 15 * time.Minute
+		defer run(t, c)()
+		for end := time.Now().Add(10 * time.Hour); time.Now().Before(end); time.Sleep(20 * time.Second) {
+			if a := c.EmptyWrite(t.Context()); a.Status != 200 {
+				t.Fatalf("%+v", a)
+			}
+		}
+		if n := s.given(); n < 45 || n > 55 { // each when a fifth of its life is left
+			t.Errorf("%d keys in ten hours", n)
+		}
+	})
+}
+
+// What was taken and is refused is exchanged once, and the request goes through: tokens at 401, keys at 403.
+// Keys that are the same again are not tried again.
+func TestCloudExchange(t *testing.T) {
+	for entry, names := range map[string][2]string{
+		roleEntry:                         {"ASIA1", "ASIA2"},
+		"azuread: {managed_identity: {}}": {"CANARY-token-1", "CANARY-token-2"},
+		"sigv4: {region: eu-central-1, access_key: AKIA, secret_key: CANARY-key}": {"AKIA", "AKIA"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s, c, stop := newSky(t, entry, "", nil)
+			defer stop()
+			if a := c.EmptyWrite(t.Context()); a.Status != 200 {
+				t.Fatalf("%+v", a)
+			}
+			same := names[0] == names[1]
+			s.valid = map[string]bool{names[1]: !same}
+			a := c.EmptyWrite(t.Context())
+			if want := names[0] + " " + names[0] + " " + names[1]; !same && (a.Status != 200 || strings.Join(s.seen, " ") != want) {
+				t.Errorf("%+v, the receiver saw %q", a, s.seen)
+			}
+			if same && (a.Status != 403 || len(s.seen) != 2) {
+				t.Errorf("%+v, the receiver saw %q", a, s.seen)
+			}
+			s.valid = map[string]bool{}
+			before := len(s.seen)
+			for range 100 {
+				if a := c.EmptyWrite(t.Context()); Classify(a, config.Policy{}) != Hold || a.Failure != Credentials || strings.Contains(a.Text, "CANARY") {
+					t.Fatalf("%+v", a)
+				}
+				time.Sleep(time.Second)
+			}
+			if n := len(s.seen) - before; n < 100 || n > 101 || s.given() > 10 {
+				t.Errorf("%d requests, %d times asked", n, s.given())
+			}
+		})
+	}
+}
+
+// What endpoints of clouds do wrong is told with address and reason, holds the target or has it retry, and
+// shows nothing of what they were sent.
+func TestCloudFailures(t *testing.T) {
+	dir, _, _ := cloudFiles(t)
+	say := func(status int, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, strings.ReplaceAll(body, "SENT", html.EscapeString(r.Form.Encode()+r.Header.Get("Authorization")+r.Header.Get("X-Amz-Security-Token")+r.Form.Get("assertion"))))
+		}
+	}
+	const web = "sigv4: {region: eu-central-1}"
+	webEnv := map[string]string{"AWS_WEB_IDENTITY_TOKEN_FILE": "DIR/web", "AWS_ROLE_ARN": "arn:web"}
+	const secret = "azuread: {oauth: {client_id: " + azureTestID + ", tenant_id: t, client_secret: CANARY-app}}"
+	const google = "google_iam: {credentials_file: google.json}"
+	for name, tc := range map[string]struct {
+		entry  string
+		env    map[string]string
+		answer http.HandlerFunc
+		says   string
+		want   Verdict
+		is     Failure
+		within time.Duration
+	}{
+		"no right":       {roleEntry, nil, say(403, `<ErrorResponse><Error><Type>Sender</Type><Code>AccessDenied</Code><Message>not SENT</Message></Error></ErrorResponse>`), "get AWS keys from http://localhost/: 403 Forbidden: AccessDenied: not", Hold, Token, 0},
+		"clock":          {roleEntry, nil, say(403, `<ErrorResponse><Error><Code>SignatureDoesNotMatch</Code><Message>Signature expired: 1 is now earlier than 2</Message></Error></ErrorResponse>`), "Signature expired", Hold, ClockSkew, 0},
+		"web":            {web, webEnv, say(400, `<ErrorResponse><Error><Code>InvalidIdentityToken</Code><Message>SENT</Message></Error></ErrorResponse>`), "400 Bad Request: InvalidIdentityToken", Hold, Token, 0},
+		"no keys":        {web, webEnv, say(200, `<x/>`), "the answer has no keys", Hold, Token, 0},
+		"no XML":         {web, webEnv, say(200, `SENT`), "the answer has no keys", Hold, Token, 0},
+		"busy":           {web, webEnv, say(503, `SENT`), "503 Service Unavailable", Retry, Token, 0},
+		"redirect":       {web, webEnv, http.RedirectHandler("http://other.example/", 307).ServeHTTP, "307 Temporary Redirect", Hold, Token, 0},
+		"endless":        {web, webEnv, func(w http.ResponseWriter, r *http.Request) { drip(w, r, strings.Repeat("a", 1<<16)) }, "more than 262144 bytes", Retry, Token, time.Second},
+		"hangs":          {web, webEnv, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "get AWS keys from http://localhost/: no answer within 10s", Retry, Token, 10 * time.Second},
+		"no role":        {web, nil, say(404, ""), "169.254.169.254/latest/api/token: 404", Hold, Token, 0},
+		"wrong secret":   {secret, nil, say(401, `{"error": "invalid_client", "error_description": "AADSTS7000215: Invalid client secret SENT"}`), "get Azure token from http://localhost/t/oauth2/v2.0/token: 401 Unauthorized: invalid_client: AADSTS7000215", Hold, Token, 0},
+		"no token":       {secret, nil, say(200, `{}`), "the answer has no access_token", Hold, Token, 0},
+		"two lines":      {secret, nil, say(200, `{"access_token": "a\nb"}`), "can be sent", Hold, Token, 0},
+		"error as ok":    {secret, nil, say(200, `{"error": "x"}`), ": x", Hold, Token, 0},
+		"no identity":    {"azuread: {managed_identity: {}}", nil, say(400, `{"error": "invalid_request", "error_description": "Identity not found"}`), "invalid_request: Identity not found", Hold, Token, 0},
+		"google refuses": {google, nil, say(400, `{"error": "invalid_grant", "error_description": "Invalid JWT Signature. SENT"}`), "get Google token from http://localhost/google/token: 400 Bad Request: invalid_grant: Invalid JWT Signature", Hold, Token, 0},
+		"google's time":  {google, nil, say(400, `{"error": "invalid_grant", "error_description": "Invalid JWT: Token must be a short-lived token and in a reasonable timeframe."}`), "reasonable timeframe", Hold, ClockSkew, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, c, stop := newSky(t, tc.entry, dir, tc.env)
+				defer stop()
+				s.fail = tc.answer
+				begin := time.Now()
+				a := c.EmptyWrite(t.Context())
+				if took := time.Since(begin); took > tc.within {
+					t.Errorf("took %s", took)
+				}
+				if a.Err == nil || !strings.Contains(a.Err.Error(), tc.says) || strings.Contains(a.Err.Error(), "CANARY") || a.Failure != tc.is || a.Failure.Hint(c.entry) == "" {
+					t.Errorf("%s: %v, want %q", a.Failure, a.Err, tc.says)
+				}
+				if sent := s.asked[0].form.Get("assertion"); sent != "" && strings.Contains(a.Err.Error(), sent[:40]) {
+					t.Errorf("the assertion shows: %v", a.Err)
+				}
+				for _, p := range []config.Policy{{}, {OnRefusal: config.RefusalDrop}} {
+					if v := Classify(a, p); v != tc.want {
+						t.Errorf("%s, want %s", v, tc.want)
+					}
+				}
+				if len(s.seen) > 0 {
+					t.Error("the receiver was asked")
+				}
+			})
+		})
+	}
+}
+
+// A clock that is wrong is told as that, with how wrong, where requests are signed; and it costs nothing.
+func TestCloudClockSkew(t *testing.T) {
+	for skew, says := range map[time.Duration]string{
+		12 * time.Minute: "(this host's clock is 12m0s behind the receiver's)", -2 * time.Hour: "(this host's clock is 2h0m0s ahead of the receiver's)", 4 * time.Minute: "",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s, c, stop := newSky(t, roleEntry, "", nil)
+			defer stop()
+			s.skew = skew
+			a := c.EmptyWrite(t.Context())
+			if says == "" {
+				if a.Status != 200 {
+					t.Errorf("%+v", a)
+				}
+				return
+			}
+			if a.Status != 403 || a.Failure != ClockSkew || a.Failure.String() != "clock_skew" || !strings.Contains(a.Text, says) || strings.Contains(a.String(), "CANARY") || strings.Contains(a.Failure.Hint(c.entry), "aps:") {
+				t.Errorf("%s: %+v", skew, a)
+			}
+			if strings.Contains(a.String(), "Signature=") && !strings.Contains(a.String(), "Signature=<secret>") {
+				t.Errorf("the signature shows: %s", a)
+			}
+			if Classify(a, config.Policy{}) != Hold {
+				t.Error("the target is not held")
+			}
+		})
+	}
+}
+
+// Files of credentials are read again when they change, and a target that waits is told.
+func TestCloudRotation(t *testing.T) {
+	for _, tc := range []struct {
+		entry, file, former, next string
+		env                       map[string]string
+	}{
+		{"sigv4: {region: eu-central-1}", "web", "CANARY-old", "CANARY-new", map[string]string{"AWS_WEB_IDENTITY_TOKEN_FILE": "DIR/web", "AWS_ROLE_ARN": "arn:web"}},
+		{"azuread: {workload_identity: {client_id: " + azureTestID + ", tenant_id: " + azureTestID + "}}", "token", "CANARY-old", "CANARY-new", map[string]string{"AZURE_FEDERATED_TOKEN_FILE": "DIR/token"}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			dir := testnet.WriteFiles(t, map[string]string{tc.file: tc.former})
+			s, c, stop := newSky(t, tc.entry, dir, tc.env)
+			defer stop()
+			refuse := func(w http.ResponseWriter, r *http.Request) {
+				w.WriteHeader(http.StatusUnauthorized)
+			}
+			s.fail = refuse
+			if a := c.EmptyWrite(t.Context()); !a.Blocked || notified(c) {
+				t.Fatalf("%+v", a)
+			}
+			testnet.WriteFile(t, filepath.Join(dir, tc.file), tc.next)
+			if a := c.EmptyWrite(t.Context()); !a.Blocked || !notified(c) {
+				t.Fatalf("%+v", a)
+			}
+			s.fail = nil
+			if a := c.EmptyWrite(t.Context()); a.Status != 200 {
+				t.Errorf("%+v", a)
+			}
+			f := s.asked[len(s.asked)-1].form
+			if got := f.Get("WebIdentityToken") + f.Get("client_assertion"); got != tc.next {
+				t.Errorf("asked with %q", got)
+			}
+		})
+	}
+}
+
+// What of files and environment cannot be used is told with its name before anything is sent.
+func TestCloudFaults(t *testing.T) {
+	dir, _, _ := cloudFiles(t)
+	testnet.WriteFile(t, filepath.Join(dir, "other.json"), `{"type": "external_account", "private_key": "CANARY"}`)
+	testnet.WriteFile(t, filepath.Join(dir, "bad.json"), `{"type": "service_account", "private_key": "CANARY", "client_email": "x"}`)
+	testnet.WriteFile(t, filepath.Join(dir, "evil.json"), `{"type": "authorized_user", "token_uri": "http://CANARY.example/"}`)
+	testnet.WriteFile(t, filepath.Join(dir, "text"), "CANARY")
+	files := map[string]string{"AWS_REGION": "eu-central-1", "AWS_CONFIG_FILE": "DIR/config", "AWS_SHARED_CREDENTIALS_FILE": "DIR/credentials"}
+	with := func(name, value string) map[string]string {
+		return map[string]string{"AWS_REGION": "eu-central-1", name: value}
+	}
+	app := "client_id: " + azureTestID + ", tenant_id: " + azureTestID
+	for _, tc := range []struct {
+		entry, says string
+		env         map[string]string
+	}{
+		{"sigv4: {access_key: a, secret_key: CANARY}", "no region: write region, or give AWS_REGION", nil},
+		{"sigv4: {profile: nobody}", `there is no profile "nobody" in ` + dir, files},
+		{"sigv4: {profile: circle}", `profile "circle": its source_profile leads in a circle`, files},
+		{"sigv4: {profile: sso}", "credential_process, sso and login are not supported by this build", files},
+		{"sigv4: {}", "AWS_EC2_METADATA_DISABLED forbids", with("AWS_EC2_METADATA_DISABLED", "true")},
+		{"sigv4: {}", "no AWS_ROLE_ARN", with("AWS_WEB_IDENTITY_TOKEN_FILE", "DIR/web")},
+		{"sigv4: {}", "neither https nor an address of this machine", with("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://CANARY.example/")},
+		{"azuread: {sdk: {}}", "AZURE_AUTHORITY_HOST is not an https address", map[string]string{"AZURE_AUTHORITY_HOST": "://x"}},
+		{"azuread: {workload_identity: {" + app + ", token_file_path: missing}}", "missing: no such file", nil},
+		{"azuread: {certificate: {" + app + ", certificate_path: text}}", "there is no certificate in PEM in " + dir, nil},
+		{"azuread: {certificate: {" + app + ", certificate_path: app.crt}}", "there is no RSA key in it", nil},
+		{"google_iam: {credentials_file: missing}", "missing: no such file", nil},
+		{"google_iam: {credentials_file: text}", "it is not JSON", nil},
+		{"google_iam: {credentials_file: other.json}", "neither service_account nor authorized_user", nil},
+		{"google_iam: {credentials_file: bad.json}", "its private_key cannot be used", nil},
+		{"google_iam: {credentials_file: evil.json}", "token_uri is not an https address", nil},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s, c, stop := newSky(t, tc.entry, dir, tc.env)
+			defer stop()
+			a := c.EmptyWrite(t.Context())
+			if a.Err == nil || !strings.Contains(a.Err.Error(), tc.says) || strings.Contains(a.Err.Error(), "CANARY") || s.given() > 0 {
+				t.Errorf("%s: %v, want %q", tc.entry, a.Err, tc.says)
+			}
+			if Classify(a, config.Policy{OnRefusal: config.RefusalDrop}) != Retry {
+				t.Errorf("%+v", a)
+			}
+		})
+	}
+}

@@ -1,0 +1,190 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"time"
+
+	promconfig "github.com/prometheus/common/config"
+	"golang.org/x/net/http/httpguts"
+
+	"hwsagent/httpbound"
+	"hwsagent/redact"
+	"hwsagent/remotewrite/client/cloud"
+	"hwsagent/remotewrite/config"
+)
+
+// environment is what of the process' environment is looked at for clouds. get may be nil: that of the process.
+func environment(get func(string) string) cloud.Environment {
+	if get == nil {
+		get = os.Getenv
+	}
+	return cloud.Environment{Get: get, Home: get("HOME")}
+}
+
+// loadCloud reads what a cloud's endpoints are asked with.
+func (c *credentials) loadCloud(l *fileLoader, from *config.Config, env cloud.Environment) {
+	var err error
+	switch {
+	case from.SigV4 != nil:
+		c.cloud, err = cloud.SigV4(from.SigV4, env, l)
+	case from.AzureAD != nil:
+		c.cloud, err = cloud.Azure(from.AzureAD, env, l)
+	case from.GoogleIAM != nil:
+		c.cloud, err = cloud.Google(from.GoogleIAM, env, l)
+	default:
+		return
+	}
+	if err != nil {
+		l.errs = append(l.errs, err)
+		return
+	}
+	c.secrets.Add(c.cloud.Secrets()...)
+	p := c.cloudProxy()
+	c.hideProxy(&p)
+}
+
+// cloudProxy is the proxy to endpoints: the entry's, or that of the environment, which the clouds' own programs
+// take.
+func (c *credentials) cloudProxy() promconfig.ProxyConfig {
+	p := c.http.ProxyConfig
+	if p.ProxyURL.URL == nil {
+		p.ProxyFromEnvironment = true
+	}
+	return p
+}
+
+// cloudTokens gets access from a cloud. It implements [giver].
+type cloudTokens struct {
+	source    cloud.Source
+	agent     string // the User-Agent header
+	secrets   *redact.Secrets
+	hide      *redact.Secrets // of addresses' paths; may be nil
+	far, near *http.Client    // with the proxy, and without
+}
+
+func newCloudTokens(c *credentials, agent string, dial DialFunc) (*cloudTokens, error) {
+	t := &cloudTokens{source: c.cloud, agent: agent, secrets: &c.secrets, hide: c.hide}
+	var err error
+	if t.far, err = oneShot(c.cloudProxy(), dial); err != nil {
+		return nil, err
+	}
+	t.near, err = oneShot(promconfig.ProxyConfig{}, dial)
+	return t, err
+}
+
+// oneShot is a client for requests that come once an hour.
+func oneShot(p promconfig.ProxyConfig, dial DialFunc) (*http.Client, error) {
+	tr, err := newTransport(&promconfig.TLSConfig{}, p, false, dial)
+	if err != nil {
+		return nil, err
+	}
+	tr.DisableKeepAlives = true
+	return &http.Client{
+		Transport:     httpbound.Transport{Next: tr},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}, nil
+}
+
+func (t *cloudTokens) what() string { return t.source.What() }
+
+// give asks once. Its errors are *tokenError.
+func (t *cloudTokens) give(ctx context.Context) (*token, error) {
+	begin := time.Now()
+	n := &cloudNet{cloudTokens: t}
+	a, err := t.source.Get(ctx, n)
+	if err == nil {
+		if !httpguts.ValidHeaderFieldValue(a.Authorization) {
+			return nil, &tokenError{what: t.source.What(), status: http.StatusOK, text: "the answer has no token that can be sent"}
+		}
+		return &token{header: a.Authorization, keys: a.Keys, secrets: a.Secrets, born: begin, end: a.End}, nil
+	}
+	cut := func(s string) string { return redact.Cut(s, t.secrets, t.hide, &n.sent) }
+	failed := &tokenError{what: t.source.What()}
+	said, ok := errors.AsType[*cloud.Error](err)
+	if !ok {
+		failed.err = fmt.Errorf("ask for access: %w", err)
+		return nil, failed
+	}
+	failed.place, failed.status = cut(said.Place), said.Status
+	if said.Err != nil {
+		failed.err = withoutPort(withChain(unwrapURL(said.Err)))
+		if cause := context.Cause(ctx); cause != nil {
+			failed.err = cause
+		}
+		return nil, failed
+	}
+	date, _ := http.ParseTime(said.Header.Get("Date")) // zero if there is none
+	failed.after = retryAfter(said.Header.Get("Retry-After"), date, time.Now())
+	failed.text = quoted(said.Status, []byte(said.Text), cut)
+	failed.clock = blamesClock(failed.text)
+	return nil, failed
+}
+
+// unwrapURL is the cause of an error of http.Client, whose text may hold the whole URL.
+func unwrapURL(err error) error {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		return wrapped.Err
+	}
+	return err
+}
+
+// cloudNet carries the requests of one call of give. It implements [cloud.Network].
+type cloudNet struct {
+	*cloudTokens
+	sent redact.Secrets // assertions and tokens of requests
+}
+
+// maxCloudAnswer bounds the answer of an endpoint, in bytes: tokens have some thousands.
+const maxCloudAnswer = 256 << 10
+
+// Do implements [cloud.Network].
+func (n *cloudNet) Do(req *http.Request, near bool) (cloud.Response, error) {
+	req.Header.Set("User-Agent", n.agent)
+	if err := n.noteSent(req); err != nil {
+		return cloud.Response{}, err
+	}
+	client := n.far
+	if near {
+		client = n.near
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return cloud.Response{}, err
+	}
+	defer func() { _ = resp.Body.Close() }() // the part that matters was read
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxCloudAnswer+1))
+	if err == nil && len(body) > maxCloudAnswer {
+		err = fmt.Errorf("the answer has more than %d bytes", maxCloudAnswer)
+	}
+	return cloud.Response{Status: resp.StatusCode, Header: resp.Header, Body: body}, err
+}
+
+// noteSent notes the secrets of a request, which the endpoint may repeat.
+func (n *cloudNet) noteSent(req *http.Request) error {
+	for _, name := range []string{"Authorization", "X-Aws-Ec2-Metadata-Token", "X-Amz-Security-Token", "X-Identity-Header"} {
+		n.sent.Add(req.Header.Get(name))
+	}
+	if req.GetBody == nil {
+		return nil
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = body.Close() }() // of memory
+	text, err := io.ReadAll(body)
+	if err != nil {
+		return err
+	}
+	values, err := url.ParseQuery(string(text))
+	for _, name := range []string{"assertion", "client_assertion", "client_secret", "refresh_token", "WebIdentityToken"} {
+		n.sent.Add(values[name]...)
+	}
+	return err
+}

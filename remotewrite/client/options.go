@@ -1,0 +1,38 @@
+package client
+
+import (
+	"log/slog"
+	"time"
+)
+
+// Options are the parts of a client that its configuration does not name.
+type Options struct {
+	Version string       // of the agent, for the User-Agent header
+	Logger  *slog.Logger // nil: no logs
+	Metrics Metrics      // nil: none
+
+	Dial          DialFunc                 // nil: TCP
+	Getenv        func(name string) string // what clouds' variables are set to; nil: os.Getenv
+	ConnectionAge time.Duration            // 0: five minutes
+}
+
+// Metrics shows how a client's credentials are.
+type Metrics interface {
+	// Reloaded counts a change of the credential files: err says why they cannot be used.
+	Reloaded(err error)
+	// SetExpiry shows when the earliest certificate of a role ends.
+	SetExpiry(role string, t time.Time)
+	// SetExpiries shows when the certificates and the token of new credentials end, by role,
+	// in place of those of the former.
+	SetExpiries(ends map[string]time.Time)
+	// SetTokenEnd shows when the access token in use ends; the zero time if it does not say.
+	SetTokenEnd(t time.Time)
+}
+
+// noMetrics shows nothing.
+type noMetrics struct{}
+
+func (noMetrics) Reloaded(error)                   {}
+func (noMetrics) SetExpiry(string, time.Time)      {}
+func (noMetrics) SetExpiries(map[string]time.Time) {}
+func (noMetrics) SetTokenEnd(time.Time)            {}

@@ -1,0 +1,46 @@
+package client
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// signatureLife is how far the clocks of signer and service may differ (AWS General Reference, "Signature Version
+// 4 signing process").
+const signatureLife = 5 * time.Minute
+
+// blamesClock reports whether the words of a refusal say that something was signed at another time than now: of
+// Amazon's services, of Microsoft Entra ID, of Google's token endpoint.
+func blamesClock(text string) bool {
+	text = strings.ToLower(text)
+	return slices.ContainsFunc([]string{
+		"signature expired", "signature not yet current", "requesttimetooskewed", "requestexpired",
+		"aadsts700024", "in a reasonable timeframe",
+	}, func(words string) bool { return strings.Contains(text, words) })
+}
+
+// noteSkew says of the refusal of a signed request whether it is for this host's clock. now is when the answer came.
+func (a *Answer) noteSkew(now time.Time) {
+	if a.Status != http.StatusForbidden && a.Status != http.StatusUnauthorized && a.Status != http.StatusBadRequest {
+		return
+	}
+	var ahead time.Duration // of the receiver
+	if !a.Date.IsZero() {
+		ahead = now.Sub(a.Date).Round(time.Second)
+	}
+	far := ahead.Abs() > signatureLife
+	if !far && !blamesClock(a.Text) {
+		return
+	}
+	a.Failure = ClockSkew
+	if far {
+		word := "ahead of"
+		if ahead < 0 {
+			word = "behind"
+		}
+		a.Text = strings.TrimPrefix(fmt.Sprintf("%s (this host's clock is %s %s the receiver's)", a.Text, ahead.Abs(), word), " ")
+	}
+}

@@ -1,0 +1,100 @@
+package config
+
+import (
+	"slices"
+
+	"github.com/prometheus/common/config"
+)
+
+// SigV4 is sigv4: requests are signed as Amazon Web Services want it. What it leaves out comes from the
+// environment, from the files of the AWS command line, or from the machine, in the order of Amazon's SDKs.
+type SigV4 struct {
+	Region             string            `yaml:"region,omitempty"`
+	AccessKey          string            `yaml:"access_key,omitempty"` // a name, no secret
+	SecretKey          config.Secret     `yaml:"secret_key,omitempty"`
+	Profile            string            `yaml:"profile,omitempty"`
+	RoleARN            string            `yaml:"role_arn,omitempty"` // a role that is assumed with the keys
+	ExternalID         string            `yaml:"external_id,omitempty"`
+	SessionName        string            `yaml:"session_name,omitempty"`
+	Tags               map[string]string `yaml:"tags,omitempty"`
+	UseFIPSSTSEndpoint bool              `yaml:"use_fips_sts_endpoint,omitempty"`
+	ServiceName        string            `yaml:"service_name,omitempty"` // "": aps, Amazon Managed Prometheus
+}
+
+// AzureAD is azuread: tokens of Microsoft Entra ID. Exactly one of the ways is set.
+type AzureAD struct {
+	ManagedIdentity  *AzureManagedIdentity  `yaml:"managed_identity,omitempty"`
+	WorkloadIdentity *AzureWorkloadIdentity `yaml:"workload_identity,omitempty"`
+	OAuth            *AzureOAuth            `yaml:"oauth,omitempty"`
+	SDK              *AzureSDK              `yaml:"sdk,omitempty"`
+	Certificate      *AzureCertificate      `yaml:"certificate,omitempty"`
+	Cloud            string                 `yaml:"cloud,omitempty"` // "": AzurePublic
+	Scope            string                 `yaml:"scope,omitempty"` // "": of Azure Monitor in that cloud
+}
+
+// AzureManagedIdentity is the identity of the virtual machine, the app, or the server that Azure Arc manages.
+type AzureManagedIdentity struct {
+	ClientID string `yaml:"client_id,omitempty"` // "": the one that the system assigned
+}
+
+// AzureWorkloadIdentity is the identity of a pod, by the token of its service account.
+type AzureWorkloadIdentity struct {
+	ClientID      string `yaml:"client_id,omitempty"`
+	TenantID      string `yaml:"tenant_id,omitempty"`
+	TokenFilePath string `yaml:"token_file_path,omitempty"` // "": as the environment says
+}
+
+// AzureOAuth is an application with a secret.
+type AzureOAuth struct {
+	ClientID     string        `yaml:"client_id,omitempty"`
+	ClientSecret config.Secret `yaml:"client_secret,omitempty"`
+	TenantID     string        `yaml:"tenant_id,omitempty"`
+}
+
+// AzureSDK takes what the environment says: an application's secret or certificate, a workload identity, or
+// else the machine's identity.
+type AzureSDK struct {
+	TenantID string `yaml:"tenant_id,omitempty"`
+}
+
+// AzureCertificate is an application with a certificate, in PEM.
+type AzureCertificate struct {
+	ClientID             string        `yaml:"client_id,omitempty"`
+	TenantID             string        `yaml:"tenant_id,omitempty"`
+	CertificatePath      string        `yaml:"certificate_path,omitempty"`
+	CertificateKeyPath   string        `yaml:"certificate_key_path,omitempty"` // "": the key is in the same file
+	CertificatePassword  config.Secret `yaml:"certificate_password,omitempty"`
+	SendCertificateChain bool          `yaml:"send_certificate_chain,omitempty"`
+}
+
+// The values of cloud.
+const (
+	AzurePublic     = "AzurePublic"
+	AzureGovernment = "AzureGovernment"
+	AzureChina      = "AzureChina"
+)
+
+// GoogleIAM is google_iam: tokens of Google's clouds.
+type GoogleIAM struct {
+	CredentialsFile string `yaml:"credentials_file,omitempty"` // "": as the environment says, or the machine's
+}
+
+// UsesCloud reports whether the target is let in by what a cloud gives: sigv4, azuread or google_iam.
+func (c *Config) UsesCloud() bool { return c.SigV4 != nil || c.AzureAD != nil || c.GoogleIAM != nil }
+
+// cloudFiles are where the names of credential files stand, some of which may be "". What clouds' own
+// environment variables name is not among them.
+func (c *Config) cloudFiles() (names []*string) {
+	if a := c.AzureAD; a != nil {
+		if w := a.WorkloadIdentity; w != nil {
+			names = append(names, &w.TokenFilePath)
+		}
+		if p := a.Certificate; p != nil {
+			names = append(names, &p.CertificatePath, &p.CertificateKeyPath)
+		}
+	}
+	if g := c.GoogleIAM; g != nil {
+		names = append(names, &g.CredentialsFile)
+	}
+	return slices.DeleteFunc(names, func(name *string) bool { return *name == "" })
+}
