@@ -167,7 +167,8 @@ func (n *cloudNet) Do(req *http.Request, near bool) (cloud.Response, error) {
 
 // noteSent notes the secrets of a request, which the endpoint may repeat.
 func (n *cloudNet) noteSent(req *http.Request) error {
-	for _, name := range []string{"Authorization", "X-Aws-Ec2-Metadata-Token", "X-Amz-Security-Token", "X-Identity-Header"} {
+	addAuthorization(&n.sent, req)
+	for _, name := range []string{"X-Aws-Ec2-Metadata-Token", "X-Amz-Security-Token", "X-Identity-Header"} {
 		n.sent.Add(req.Header.Get(name))
 	}
 	if req.GetBody == nil {

@@ -25,10 +25,17 @@ func (c *Client) redacted(l *generation, err error) error {
 func (c *Client) quote(l *generation, resp *http.Response, body []byte) string {
 	var sent redact.Secrets
 	if resp.Request != nil {
-		_, signature, _ := strings.Cut(resp.Request.Header.Get("Authorization"), "Signature=")
-		sent.Add(signature)
+		addAuthorization(&sent, resp.Request)
 	}
 	return quoted(resp.StatusCode, body, func(s string) string { return sent.Cut(c.redact(l, s)) })
+}
+
+// addAuthorization adds a request's header Authorization: whole, without its scheme, and the signature in it.
+func addAuthorization(s *redact.Secrets, req *http.Request) {
+	whole := req.Header.Get("Authorization")
+	_, bare, _ := strings.Cut(whole, " ")
+	_, signature, _ := strings.Cut(whole, "Signature=")
+	s.Add(whole, bare, signature)
 }
 
 // quoted returns the readable part of a response body. Secrets are cut out before the text is
