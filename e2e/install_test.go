@@ -114,8 +114,11 @@ func (m *machine) tutorial() {
 		}
 	}
 	// Debian's images for containers leave manual pages out; the package has them.
-	if pages := m.do("dpkg-deb -c hwsagent_*.deb"); !strings.Contains(pages, "/usr/share/man/man1/hwsagent-targets-test.1.gz") {
-		m.t.Errorf("the package has no manual pages:\n%s", pages)
+	list := m.do("dpkg-deb -c hwsagent_*.deb")
+	for _, file := range []string{"man/man1/hwsagent-targets-test.1.gz", "hwsagent/mixin/rules.yaml", "hwsagent/mixin/hardware-rules.yaml", "hwsagent/mixin/dashboards/fleet.json"} {
+		if !strings.Contains(list, "/usr/share/"+file) {
+			m.t.Errorf("the package has no /usr/share/%s:\n%s", file, list)
+		}
 	}
 	m.do(`bash -c '. /usr/share/bash-completion/bash_completion; . /usr/share/bash-completion/completions/hwsagent' 2>/dev/null || bash -n /usr/share/bash-completion/completions/hwsagent`)
 }

@@ -32,7 +32,7 @@ import (
 // expects.
 var newer = regexp.MustCompile(`^node_(cpu_(scaling_governor|online|frequency_avg_hertz)|edac_channel_.*|hwmon_freq_.*|` +
 	`md_(degraded|raid_disks)|nvme_namespace_.*|pressure_irq_.*|softnet_(cpu_collision_total|flow_limit_count_total|received_rps_total|backlog_len)|` +
-	`filesystem_mount_info|os_support_end_timestamp_seconds|watchdog_.*|kernel_hung_.*|fibrechannel_.*|nfsd_.*|zfs_(dbuf_.*|arc_memory_available_bytes))$`)
+	`filesystem_mount_info|os_support_end_timestamp_seconds|watchdog_.*|kernel_hung_.*|fibrechannel_.*|nfsd_.*|dmmultipath_.*|btrfs_.*commit.*|zfs_(dbuf_.*|arc_memory_available_bytes))$`)
 
 // newerLabels are labels that 1.5 does not have, by family.
 var newerLabels = map[string]string{
@@ -74,7 +74,7 @@ func exporter(t *testing.T, c Config, flags ...string) func() *scrape {
 		"--collector.vmstat.fields=" + s.VmstatFields,
 	}
 	for _, name := range s.enabled {
-		if name != "watchdog" && name != "kernel_hung" && !slices.Contains(hardwareNames, name) { // since 1.6 and 1.10, and ours alone
+		if name != "watchdog" && name != "kernel_hung" && name != "dmmultipath" && !slices.Contains(hardwareNames, name) { // since 1.6, 1.10 and 1.12, and ours alone
 			args = append(args, "--collector."+name)
 		}
 	}

@@ -1,0 +1,65 @@
+package host
+
+import (
+	"fmt"
+
+	"github.com/prometheus/procfs/btrfs"
+)
+
+// newBtrfs reads mounted btrfs file systems (/sys/fs/btrfs/UUID), as node_exporter does where it may not ask
+// by ioctl: a device has its name and size, and no errors.
+func newBtrfs(e *environment) reader {
+	info := gauge("node_btrfs_info", "Always 1; the labels describe the file system.")
+	size := gauge("node_btrfs_device_size_bytes", "Size of a device of the file system.")
+	reserve := gauge("node_btrfs_global_rsv_size_bytes", "Size of the global reserve.")
+	commits := counter("node_btrfs_commits_total", "Commits.")
+	last := gauge("node_btrfs_last_commit_seconds", "How long the last commit took.")
+	longest := gauge("node_btrfs_max_commit_seconds", "How long the longest commit took.")
+	spent := counter("node_btrfs_commit_seconds_total", "Time that all commits took.")
+	reserved := gauge("node_btrfs_reserved_bytes", "Space that is reserved for a kind of block group.")
+	used := gauge("node_btrfs_used_bytes", "Space in use, by kind of block group and profile.")
+	total := gauge("node_btrfs_size_bytes", "Space that is allocated, by kind of block group and profile.")
+	ratio := gauge("node_btrfs_allocation_ratio", "Bytes on disks for a byte of data, by kind of block group and profile.")
+	const milliseconds = 1e3
+	return newOnce(e, func() (samples, error) {
+		fs, err := btrfs.NewFS(e.SysPath)
+		if err != nil {
+			return nil, fmt.Errorf("open sysfs: %w", err)
+		}
+		all, err := fs.Stats()
+		if err != nil {
+			return nil, fmt.Errorf("read statistics of btrfs: %w", err)
+		}
+		if len(all) == 0 {
+			return nil, errAbsent
+		}
+		var s samples
+		for _, f := range all {
+			s.add(info, 1, "uuid", f.UUID, "label", f.Label)
+			s.add(reserve, float64(f.Allocation.GlobalRsvSize), "uuid", f.UUID)
+			s.add(commits, float64(f.CommitStats.Commits), "uuid", f.UUID)
+			s.add(last, float64(f.CommitStats.LastCommitMs)/milliseconds, "uuid", f.UUID)
+			s.add(longest, float64(f.CommitStats.MaxCommitMs)/milliseconds, "uuid", f.UUID)
+			s.add(spent, float64(f.CommitStats.TotalCommitMs)/milliseconds, "uuid", f.UUID)
+			for name, d := range f.Devices {
+				s.add(size, float64(d.Size), "uuid", f.UUID, "device", name)
+			}
+			for _, g := range []struct {
+				kind string
+				is   *btrfs.AllocationStats
+			}{{"data", f.Allocation.Data}, {"metadata", f.Allocation.Metadata}, {"system", f.Allocation.System}} {
+				if g.is == nil {
+					continue
+				}
+				s.add(reserved, float64(g.is.ReservedBytes), "uuid", f.UUID, "block_group_type", g.kind)
+				for profile, l := range g.is.Layouts {
+					labels := []string{"uuid", f.UUID, "block_group_type", g.kind, "mode", profile}
+					s.add(used, float64(l.UsedBytes), labels...)
+					s.add(total, float64(l.TotalBytes), labels...)
+					s.add(ratio, l.Ratio, labels...)
+				}
+			}
+		}
+		return s, nil
+	})
+}
