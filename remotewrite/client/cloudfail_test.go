@@ -145,7 +145,7 @@ func TestCloudFailures(t *testing.T) {
 // A clock that is wrong is told as that, with how wrong, where requests are signed; and it costs nothing.
 func TestCloudClockSkew(t *testing.T) {
 	for skew, says := range map[time.Duration]string{
-		12 * time.Minute: "(this host's clock is 12m0s behind the receiver's)", -2 * time.Hour: "(this host's clock is 2h0m0s ahead of the receiver's)", 4 * time.Minute: "",
+		12 * time.Minute: "(this host's clock is 12m behind the receiver's)", -2 * time.Hour: "(this host's clock is 2h0m ahead of the receiver's)", 4 * time.Minute: "",
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s, c, stop := newSky(t, roleEntry, "", nil)

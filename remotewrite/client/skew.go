@@ -29,18 +29,18 @@ func (a *Answer) noteSkew(now time.Time) {
 	}
 	var ahead time.Duration // of the receiver
 	if !a.Date.IsZero() {
-		ahead = now.Sub(a.Date).Round(time.Second)
+		ahead = now.Sub(a.Date)
 	}
 	far := ahead.Abs() > signatureLife
 	if !far && !blamesClock(a.Text) {
 		return
 	}
 	a.Failure = ClockSkew
-	if far {
+	if far { // in minutes, so that equal refusals have equal words
 		word := "ahead of"
 		if ahead < 0 {
 			word = "behind"
 		}
-		a.Text = strings.TrimPrefix(fmt.Sprintf("%s (this host's clock is %s %s the receiver's)", a.Text, ahead.Abs(), word), " ")
+		a.Text = strings.TrimPrefix(fmt.Sprintf("%s (this host's clock is %s %s the receiver's)", a.Text, strings.TrimSuffix(ahead.Abs().Round(time.Minute).String(), "0s"), word), " ")
 	}
 }
