@@ -12,6 +12,7 @@ import (
 
 	"hwsagent/probes/snmp"
 	"hwsagent/redact"
+	remoteconfig "hwsagent/remotewrite/config"
 )
 
 const hidden = redact.Mark
@@ -101,11 +102,11 @@ func shapeUnder(s redact.Shape, step string) (redact.Shape, bool) {
 }
 
 // credential reports whether the mapping at path stands for credentials: it is no entry of a list,
-// and one of its own keys is a secret.
+// and one of its own keys is a secret, or it is azuread, which has a mapping for each way to log in.
 func (d *document) credential(path string, s redact.Shape) bool {
 	keys, _ := s.Keys()
 	return path != "" && !strings.HasSuffix(path, "]") && s.Kind == redact.Plain &&
-		slices.ContainsFunc(keys, func(k redact.Key) bool { return k.Shape.Kind == redact.Secret })
+		(s.Type == reflect.TypeFor[remoteconfig.AzureAD]() || slices.ContainsFunc(keys, func(k redact.Key) bool { return k.Shape.Kind == redact.Secret }))
 }
 
 // misspelt is the shape under a key that a mapping of credentials does not have: that of the key that
