@@ -15,6 +15,7 @@ import (
 	"math/big"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -51,6 +52,26 @@ func (s *sky) given() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.asked)
+}
+
+// set changes what the sky does.
+func (s *sky) set(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+}
+
+// visits are those at the receiver, and calls those at the endpoints.
+func (s *sky) visits() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.seen)
+}
+
+func (s *sky) calls() []asked {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.asked)
 }
 
 // signer returns the ID of the keys that have signed a request as they must.
@@ -249,13 +270,13 @@ func TestCloudAccess(t *testing.T) {
 					}
 				}
 				var all []string
-				for _, a := range s.asked {
+				for _, a := range s.calls() {
 					all = append(all, a.host+a.path)
 				}
 				if got := strings.Join(all, " "); got != tc.asked {
 					t.Errorf("asked %q, want %q", got, tc.asked)
 				}
-				if got := strings.Join(s.seen, " "); got != tc.who+" "+tc.who+" "+tc.who {
+				if got := strings.Join(s.visits(), " "); got != tc.who+" "+tc.who+" "+tc.who {
 					t.Errorf("the receiver saw %q", got)
 				}
 				if ends := c.Expiries(); (len(ends) == 1 && ends[0].Renewed) != (tc.asked != "") {
@@ -271,8 +292,8 @@ func TestCloudAccess(t *testing.T) {
 func (s *sky) check(t *testing.T, name string) {
 	t.Helper()
 	last := asked{}
-	if len(s.asked) > 0 {
-		last = s.asked[len(s.asked)-1]
+	if len(s.calls()) > 0 {
+		last = s.calls()[len(s.calls())-1]
 	}
 	f := last.form
 	ok := true
@@ -282,7 +303,7 @@ func (s *sky) check(t *testing.T, name string) {
 	case "profile with role":
 		ok = last.by == "AKIA" && f.Get("RoleArn") == "arn:one" && f.Get("ExternalId") == "x1"
 	case "two roles":
-		ok = s.asked[0].by == "AKIA" && last.by == "ASIA1" && f.Get("RoleArn") == "arn:two"
+		ok = s.calls()[0].by == "AKIA" && last.by == "ASIA1" && f.Get("RoleArn") == "arn:two"
 	case "machine and role":
 		ok = last.by == "ASIA3" && f.Get("RoleArn") == "arn:placed"
 	case "web identity":
@@ -318,7 +339,7 @@ func TestCloudAssertions(t *testing.T) {
 			if a := c.EmptyWrite(t.Context()); a.Status != 200 {
 				t.Fatalf("%+v", a)
 			}
-			f := s.asked[0].form
+			f := s.calls()[0].form
 			parts := strings.Split(f.Get("assertion")+f.Get("client_assertion"), ".")
 			if len(parts) != 3 {
 				t.Fatalf("%v", f)

@@ -21,7 +21,7 @@ func TestCloudRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c, stop := newSky(t, roleEntry, "", nil)
 		defer stop()
-		s.life = 15 * time.Minute
+		s.set(func() { s.life = 15 * time.Minute })
 		defer run(t, c)()
 		for end := time.Now().Add(10 * time.Hour); time.Now().Before(end); time.Sleep(20 * time.Second) {
 			if a := c.EmptyWrite(t.Context()); a.Status != 200 {
@@ -49,23 +49,23 @@ func TestCloudExchange(t *testing.T) {
 				t.Fatalf("%+v", a)
 			}
 			same := names[0] == names[1]
-			s.valid = map[string]bool{names[1]: !same}
+			s.set(func() { s.valid = map[string]bool{names[1]: !same} })
 			a := c.EmptyWrite(t.Context())
-			if want := names[0] + " " + names[0] + " " + names[1]; !same && (a.Status != 200 || strings.Join(s.seen, " ") != want) {
-				t.Errorf("%+v, the receiver saw %q", a, s.seen)
+			if want := names[0] + " " + names[0] + " " + names[1]; !same && (a.Status != 200 || strings.Join(s.visits(), " ") != want) {
+				t.Errorf("%+v, the receiver saw %q", a, s.visits())
 			}
-			if same && (a.Status != 403 || len(s.seen) != 2) {
-				t.Errorf("%+v, the receiver saw %q", a, s.seen)
+			if same && (a.Status != 403 || len(s.visits()) != 2) {
+				t.Errorf("%+v, the receiver saw %q", a, s.visits())
 			}
-			s.valid = map[string]bool{}
-			before := len(s.seen)
+			s.set(func() { s.valid = map[string]bool{} })
+			before := len(s.visits())
 			for range 100 {
 				if a := c.EmptyWrite(t.Context()); Classify(a, config.Policy{}) != Hold || a.Failure != Credentials || strings.Contains(a.Text, "CANARY") {
 					t.Fatalf("%+v", a)
 				}
 				time.Sleep(time.Second)
 			}
-			if n := len(s.seen) - before; n < 100 || n > 101 || s.given() > 10 {
+			if n := len(s.visits()) - before; n < 100 || n > 101 || s.given() > 10 {
 				t.Errorf("%d requests, %d times asked", n, s.given())
 			}
 		})
@@ -117,7 +117,7 @@ func TestCloudFailures(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, c, stop := newSky(t, tc.entry, dir, tc.env)
 				defer stop()
-				s.fail = tc.answer
+				s.set(func() { s.fail = tc.answer })
 				begin := time.Now()
 				a := c.EmptyWrite(t.Context())
 				if took := time.Since(begin); took > tc.within {
@@ -126,7 +126,7 @@ func TestCloudFailures(t *testing.T) {
 				if a.Err == nil || !strings.Contains(a.Err.Error(), tc.says) || strings.Contains(a.Err.Error(), "CANARY") || a.Failure != tc.is || a.Failure.Hint(c.entry) == "" {
 					t.Errorf("%s: %v, want %q", a.Failure, a.Err, tc.says)
 				}
-				if sent := s.asked[0].form.Get("assertion"); sent != "" && strings.Contains(a.Err.Error(), sent[:40]) {
+				if sent := s.calls()[0].form.Get("assertion"); sent != "" && strings.Contains(a.Err.Error(), sent[:40]) {
 					t.Errorf("the assertion shows: %v", a.Err)
 				}
 				for _, p := range []config.Policy{{}, {OnRefusal: config.RefusalDrop}} {
@@ -134,7 +134,7 @@ func TestCloudFailures(t *testing.T) {
 						t.Errorf("%s, want %s", v, tc.want)
 					}
 				}
-				if len(s.seen) > 0 {
+				if len(s.visits()) > 0 {
 					t.Error("the receiver was asked")
 				}
 			})
@@ -150,7 +150,7 @@ func TestCloudClockSkew(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s, c, stop := newSky(t, roleEntry, "", nil)
 			defer stop()
-			s.skew = skew
+			s.set(func() { s.skew = skew })
 			a := c.EmptyWrite(t.Context())
 			if says == "" {
 				if a.Status != 200 {
@@ -187,7 +187,7 @@ func TestCloudRotation(t *testing.T) {
 			refuse := func(w http.ResponseWriter, r *http.Request) {
 				w.WriteHeader(http.StatusUnauthorized)
 			}
-			s.fail = refuse
+			s.set(func() { s.fail = refuse })
 			if a := c.EmptyWrite(t.Context()); !a.Blocked || notified(c) {
 				t.Fatalf("%+v", a)
 			}
@@ -195,11 +195,11 @@ func TestCloudRotation(t *testing.T) {
 			if a := c.EmptyWrite(t.Context()); !a.Blocked || !notified(c) {
 				t.Fatalf("%+v", a)
 			}
-			s.fail = nil
+			s.set(func() { s.fail = nil })
 			if a := c.EmptyWrite(t.Context()); a.Status != 200 {
 				t.Errorf("%+v", a)
 			}
-			f := s.asked[len(s.asked)-1].form
+			f := s.calls()[len(s.calls())-1].form
 			if got := f.Get("WebIdentityToken") + f.Get("client_assertion"); got != tc.next {
 				t.Errorf("asked with %q", got)
 			}
