@@ -75,11 +75,11 @@ func (l *libraryReader) recognise(ctx context.Context, s *session) error {
 		}
 		return ""
 	}
-	id := library.Identity{ObjectID: text(SysObjectID), Descr: text(SysDescr), Present: map[string]bool{}}
+	id := library.Identity{ObjectID: text(SysObjectID), Descr: text(SysDescr), Present: map[string]string{}}
 	if l.device != nil && id.ObjectID == l.id.ObjectID && id.Descr == l.id.Descr {
 		return nil
 	}
-	for questions := l.library.Questions(); len(questions) > 0; {
+	for questions := l.library.Questions(id); len(questions) > 0; {
 		n, err := s.has(ctx, questions, id.Present)
 		if err != nil {
 			return err
@@ -93,7 +93,7 @@ func (l *libraryReader) recognise(ctx context.Context, s *session) error {
 }
 
 // has asks by GETNEXT whether the device has an object below the first roots; n is how many it asked about.
-func (s *session) has(ctx context.Context, roots []library.OID, present map[string]bool) (n int, err error) {
+func (s *session) has(ctx context.Context, roots []library.OID, present map[string]string) (n int, err error) {
 	n = min(len(roots), s.bulk, gosnmp.MaxOids)
 	if s.auth.version() == 1 {
 		n = 1 // the end of the tree below one root would fail the others
@@ -116,7 +116,7 @@ func (s *session) has(ctx context.Context, roots []library.OID, present map[stri
 	}
 	for i, pdu := range p.Variables {
 		if v, ok := decode(pdu); ok && i < n && v.oid.hasPrefix(oid(roots[i])) {
-			present[roots[i].String()] = true
+			present[roots[i].String()] = v.text(typeDisplayString)
 		}
 	}
 	return n, nil

@@ -1,12 +1,17 @@
 package library
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
 // Identity is what a device says of itself.
 type Identity struct {
-	ObjectID string          // sysObjectID of SNMPv2-MIB, dotted
-	Descr    string          // sysDescr
-	Present  map[string]bool // those of [Library.Questions] at or below which it has an object, dotted
+	ObjectID string // sysObjectID of SNMPv2-MIB, dotted
+	Descr    string // sysDescr
+	// Present are those of [Library.Questions], dotted, at or below which it has an object, with the first one's value.
+	Present map[string]string
 }
 
 // Device is what the library knows of one device.
@@ -15,16 +20,42 @@ type Device struct {
 	definitions    []*Definition
 }
 
-// Questions are the subtrees whose presence tells devices apart, in order.
-func (l *Library) Questions() (all []OID) {
+// Questions are the subtrees whose presence tells devices apart that say this of themselves, in order.
+func (l *Library) Questions(id Identity) (all []OID) {
+	objectID := id.parsed()
 	seen := map[string]bool{}
 	for _, d := range l.definitions {
-		for _, x := range d.detects {
-			if x.present != nil && !seen[x.present.String()] {
-				seen[x.present.String()] = true
-				all = append(all, x.present)
+		for i := range d.detects {
+			for _, o := range d.detects[i].asks(objectID, id) {
+				if !seen[o.String()] {
+					seen[o.String()] = true
+					all = append(all, o)
+				}
 			}
 		}
+	}
+	return all
+}
+
+// parsed is the sysObjectID, nil if it is none.
+func (id Identity) parsed() OID {
+	objectID, err := ParseOID(id.ObjectID)
+	if err != nil {
+		return nil
+	}
+	return objectID
+}
+
+// asks are the objects by which the entry decides, if it depends on them.
+func (x *detect) asks(objectID OID, id Identity) (all []OID) {
+	if _, fits := x.fits(objectID, id); !fits {
+		return nil
+	}
+	if x.present != nil {
+		all = append(all, x.present)
+	}
+	for i := range x.unless {
+		all = append(all, x.unless[i].asks(objectID, id)...)
 	}
 	return all
 }
@@ -33,24 +64,40 @@ func (l *Library) Questions() (all []OID) {
 // longer sysObjectID before a shorter one before a sysDescr alone before an object that is there: what an
 // agent calls itself, it is, and many agents call themselves by the name of their software only.
 func (l *Library) Recognise(id Identity) *Device {
-	objectID, err := ParseOID(id.ObjectID)
-	if err != nil {
-		objectID = nil
-	}
+	objectID := id.parsed()
 	dev := &Device{}
 	best, replaced := -1, map[string]bool{}
 	seen := map[string]bool{}
+	var fills []filling
 	for _, d := range l.definitions {
-		applies := false
-		for i := range d.detects {
-			weight, ok := d.detects[i].meets(objectID, id)
-			applies = applies || ok
-			if ok && d.Vendor != "" && weight > best {
-				best, dev.Vendor, dev.Family = weight, d.Vendor, d.detects[i].family
+		heaviest, entry := d.meets(objectID, id)
+		switch {
+		case entry == nil:
+		case d.fills:
+			fills = append(fills, filling{d, entry, heaviest})
+		default:
+			if l.include(dev, d, seen); d.Vendor != "" && heaviest > best {
+				best, dev.Vendor, dev.Family = heaviest, d.Vendor, entry.family
 			}
 		}
-		if applies {
-			l.include(dev, d, seen)
+	}
+	slices.SortStableFunc(fills, func(a, b filling) int {
+		return cmp.Or(a.definition.rank-b.definition.rank, b.weight-a.weight)
+	})
+	chosen := map[string]bool{}
+	for _, f := range fills {
+		if group := f.definition.oneOf; group != "" {
+			if chosen[group] {
+				continue
+			}
+			chosen[group] = true
+		}
+		l.include(dev, f.definition, seen)
+		if dev.Vendor == "" {
+			dev.Vendor = f.definition.Vendor
+		}
+		if dev.Family == "" {
+			dev.Family = f.entry.family
 		}
 	}
 	for _, d := range dev.definitions {
@@ -74,8 +121,45 @@ func (l *Library) include(dev *Device, d *Definition, seen map[string]bool) {
 	dev.definitions = append(dev.definitions, d)
 }
 
+// filling is a definition that leaves alone what others have read, with the entry by which it applies.
+type filling struct {
+	definition *Definition
+	entry      *detect
+	weight     int
+}
+
+// meets finds the entry that says most of the device, nil if it is not of this kind.
+func (d *Definition) meets(objectID OID, id Identity) (heaviest int, entry *detect) {
+	for i := range d.detects {
+		if weight, ok := d.detects[i].meets(objectID, id); ok && (entry == nil || weight > heaviest) {
+			heaviest, entry = weight, &d.detects[i]
+		}
+	}
+	return heaviest, entry
+}
+
 // meets reports whether the device is of this kind, and how much that says.
 func (x *detect) meets(objectID OID, id Identity) (weight int, ok bool) {
+	if weight, ok = x.fits(objectID, id); !ok {
+		return 0, false
+	}
+	if x.present != nil {
+		value, there := id.Present[x.present.String()]
+		if !there || x.value != nil && !x.value.MatchString(value) {
+			return 0, false
+		}
+		weight++
+	}
+	for i := range x.unless {
+		if _, met := x.unless[i].meets(objectID, id); met {
+			return 0, false
+		}
+	}
+	return weight, true
+}
+
+// fits reports whether what the device says of itself is of this kind, and how much that says.
+func (x *detect) fits(objectID OID, id Identity) (weight int, ok bool) {
 	if len(x.objectIDs) > 0 {
 		longest := 0
 		for _, o := range x.objectIDs {
@@ -88,17 +172,17 @@ func (x *detect) meets(objectID OID, id Identity) (weight int, ok bool) {
 		}
 		weight += 10 * longest
 	}
+	if x.pattern != nil {
+		if !x.pattern.MatchString(strings.TrimPrefix(id.ObjectID, ".")) {
+			return 0, false
+		}
+		weight += 10 * max(1, len(objectID))
+	}
 	if x.descr != nil {
 		if !x.descr.MatchString(id.Descr) {
 			return 0, false
 		}
 		weight += 5
-	}
-	if x.present != nil {
-		if !id.Present[x.present.String()] {
-			return 0, false
-		}
-		weight += 1
 	}
 	return weight, true
 }
@@ -117,6 +201,12 @@ func (d *Device) Tables() (all []Table) {
 		for _, t := range def.tables {
 			var x Table
 			values := map[string]bool{}
+			for _, o := range t.objects {
+				if key := o.String(); !seen[key] {
+					seen[key] = true
+					x.Gets = append(x.Gets, key)
+				}
+			}
 			for _, v := range t.values {
 				values[v.column.base(t).String()] = true
 			}

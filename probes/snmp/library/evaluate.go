@@ -26,8 +26,14 @@ type Result struct {
 
 // Evaluate makes reports of what a device returned.
 func (d *Device) Evaluate(tree *Tree) Result {
-	e := evaluation{tree: tree, ids: map[string]int{}, scalars: map[string]int{}}
+	e := evaluation{tree: tree, ids: map[string]int{}, scalars: map[string]int{}, taken: map[string]bool{}}
+	said := 0
 	for _, def := range d.definitions {
+		if def.fills {
+			for ; said < len(e.result.Findings); said++ {
+				e.taken[e.result.Findings[said].OID.String()] = true
+			}
+		}
 		for _, t := range def.tables {
 			e.table(def, t)
 		}
@@ -40,6 +46,7 @@ type evaluation struct {
 	ids  map[string]int // how often an ID was given to a kind
 	// scalars are the reports of components that single objects of several groups describe, by kind and ID.
 	scalars map[string]int
+	taken   map[string]bool // the objects that definitions before one that fills have found, dotted
 	result  Result
 }
 
@@ -71,8 +78,12 @@ func (t *table) rows(tree *Tree) (all []OID) {
 // passes reports whether the row meets all conditions.
 func (r row) passes(all []condition) bool {
 	for _, c := range all {
-		v := r.at(c.column)
-		if has := v != nil && c.values[strings.ToLower(v.text())]; has == c.not {
+		text, there := c.ref.value(r)
+		has := there && c.values[strings.ToLower(text)]
+		if c.values == nil {
+			has = !slices.ContainsFunc(c.tests, func(holds func(string, bool) bool) bool { return !holds(text, there) })
+		}
+		if has == c.not {
 			return false
 		}
 	}
@@ -95,13 +106,18 @@ func (e *evaluation) row(d *Definition, r row) {
 	}
 	var sensors []hw.Report
 	said := false
+	var others []hw.Metric // readings that another definition has: their limits are its, too
 	for _, v := range r.table.values {
 		x := r.at(v.column)
 		if x == nil || v.not[strings.ToLower(x.text())] || !r.passes(v.when) {
 			continue
 		}
 		f, q, ok := v.finding(r, x)
-		if !ok {
+		if !ok || v.limit != "" && slices.Contains(others, q.metric) {
+			continue
+		}
+		if d.fills && e.taken[f.OID.String()] {
+			others = append(others, f.Metric)
 			continue
 		}
 		f.Definition, f.MIB = d.Name, r.table.mib
@@ -124,7 +140,7 @@ func (e *evaluation) row(d *Definition, r row) {
 		}
 		take(into, f, v.at)
 	}
-	if said || len(main.Facts) > 0 {
+	if said || len(main.Facts) > 0 && len(others) == 0 {
 		main.ID = e.add(d, main, r)
 	}
 	for _, s := range sensors {
@@ -245,8 +261,12 @@ func (v *value) finding(r row, x *Variable) (f Finding, q *quantity, ok bool) {
 		}
 	}
 	f.Value = scaled(n, factor) + v.offset
-	if v.convert != nil {
-		if f.Value, ok = v.convert(f.Value); !ok {
+	convert := v.convert
+	if convert == nil && q.metric == hw.TemperatureNow && !x.Numeric && strings.HasSuffix(strings.ToUpper(x.text()), "F") {
+		convert = conversions["fahrenheit"] // "70 F"
+	}
+	if convert != nil {
+		if f.Value, ok = convert(f.Value); !ok {
 			return f, nil, false
 		}
 	}

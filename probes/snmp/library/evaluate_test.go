@@ -83,6 +83,18 @@ func TestEvaluate(t *testing.T) {
   - {object: p, column: 4, metric: optical, scale: 0.0001, from: milliwatts}
   - {object: q, column: 5, metric: voltage, signed: true}`, e + "3.1 212\n" + e + "4.1 10000\n" + e + "4.2 0\n" + e + "5.1 4294967295",
 			`module "d/t 1" "t 1"<""  hw_temperature_celsius[]=100 hw_optical_power_dbm[]=0 hw_voltage_volts[]=-1`},
+		{"rows by tests on a column, on the index and on another table", `  - {object: o, column: 3, metric: power, only: [{4: {least: 2}}, {4: {most: 9}}], unless: {4: {above: 5, below: 8}}}
+  - {object: p, column: 5, metric: power, only: {"#": [2]}}
+  - {object: q, column: 6, metric: power, only: {"1.3.6.1.4.1.1.9.1[]": {matches: "^No"}}, unless: {7: {exists: true}}}`,
+			"1.3.6.1.4.1.1.9.1 \"north\"\n" + e + "3.1 1\n" + e + "4.1 1\n" + e + "3.2 2\n" + e + "4.2 2\n" + e + "3.3 3\n" + e + "4.3 6\n" + e + "3.4 4\n" + e + `4.4 "9 W"` + "\n" + e + "3.5 5\n" + e +
+				"5.1 1\n" + e + "5.2 5\n" + e + "6.3 1\n" + e + "7.3 1\n" + e + "6.5 2",
+			`module "d/t 2" "t 2"<""  hw_power_watts[]=2` + "\n" + `module "d/t 4" "t 4"<""  hw_power_watts[]=4` + "\n" + `module "d/t 5" "t 5"<""  hw_power_watts[]=2`},
+		{"a condition on what the device lacks", `  - {object: o, column: 3, metric: power, only: {4: {exists: false}}}
+  - {object: p, column: 5, metric: power, only: {4: {matches: "."}}}`, e + "3.1 1\n" + e + "3.2 2\n" + e + "4.2 1\n" + e + "5.1 3",
+			`module "d/t 1" "t 1"<""  hw_power_watts[]=1`},
+		{"texts in Fahrenheit", `  - {object: o, column: 3, metric: temperature}
+  - {object: p, column: 4, metric: voltage}`, e + `3.1 "212 F"` + "\n" + e + `3.2 "21.5 C"` + "\n" + e + `4.3 "3 F"`,
+			`module "d/t 1" "t 1"<""  hw_temperature_celsius[]=100` + "\n" + `module "d/t 2" "t 2"<""  hw_temperature_celsius[]=21.5` + "\n" + `module "d/t 3" "t 3"<""  hw_voltage_volts[]=3`},
 	} {
 		got := evaluated(t, head+c.values, c.lines)
 		if d := cmp.Diff(c.want+"\n", got); d != "" {
@@ -122,6 +134,7 @@ func TestTemplate(t *testing.T) {
 	for text, want := range map[string]string{
 		"plain": "plain", "{2}": "a b", "x {3} y": "x y", "{3|2}": "a b", "{#}": "5.65", "{#1}/{#2}": "5/65", "{#7}": "", "{#text}": "5.65",
 		"{1.3.6.1.2.1.2.2.1.2@4}": "eth", "{1.3.6.1.2.1.2.2.1.3[1]}": "five", "{1.3.6.1.2.1.2.2.1.4[2:]}": "last", "{1.3.6.1.2.1.2.2.1.2@2}": "",
+		"{1.3.6.1.2.1.2.2.1.4[2:2]}": "last", "{1.3.6.1.2.1.2.2.1.2.9[]}": "eth", "{2[1:2]}": "a b", "{2[1:9]}": "a b",
 	} {
 		m, err := parseTemplate(text)
 		if err != nil {
@@ -159,8 +172,8 @@ func TestRecognise(t *testing.T) {
 		{Identity{ObjectID: ".1.3.6.1.4.1.1.3", Descr: "a Special one"}, "special", "a s"},
 		{Identity{ObjectID: "1.3.6.1.4.1.1.7.9", Descr: "special"}, "seven", "a s"},
 		{Identity{ObjectID: "1.3.6.1.4.1.11"}, "", "s"},
-		{Identity{ObjectID: "rubbish", Present: map[string]bool{"1.3.6.1.4.1.2": true}}, "b", "c b s"},
-		{Identity{ObjectID: "1.3.6.1.4.1.1", Present: map[string]bool{"1.3.6.1.4.1.2": true}}, "general", "a c b s"},
+		{Identity{ObjectID: "rubbish", Present: map[string]string{"1.3.6.1.4.1.2": "x"}}, "b", "c b s"},
+		{Identity{ObjectID: "1.3.6.1.4.1.1", Present: map[string]string{"1.3.6.1.4.1.2": "x"}}, "general", "a c b s"},
 		{Identity{ObjectID: "1.3.6.1.4.1.3.1"}, "", "z"},
 	} {
 		dev := l.Recognise(c.id)
@@ -171,6 +184,109 @@ func TestRecognise(t *testing.T) {
 		if dev.Family != c.family || strings.Join(names, " ") != c.has {
 			t.Errorf("%+v is %q with %v, want %q with %s", c.id, dev.Family, names, c.family, c.has)
 		}
+	}
+}
+
+// loaded is a library of these definitions only.
+func loaded(t *testing.T, texts ...string) *Library {
+	t.Helper()
+	l := &Library{byName: map[string]*Definition{}}
+	for _, text := range texts {
+		d, err := Parse("f.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.definitions, l.byName[d.Name] = append(l.definitions, d), d
+	}
+	return l
+}
+
+// TestRecogniseByMore: patterns, values of objects, what must not hold, and the order of definitions that fill.
+func TestRecogniseByMore(t *testing.T) {
+	l := loaded(t,
+		"definition: a\nfills: true\nvendor: A\ndetect: [{sysObjectID: 1.3.6.1.4.1.1, family: a, unless: [{sysDescr: not this}, {present: 1.3.6.1.4.1.5, value: '^off'}]}]",
+		"definition: b\nfills: true\none_of: g\nrank: 2\nvendor: B\ndetect: [{sysObjectID: 1.3.6.1.4.1.2.3, family: b}]",
+		"definition: c\nfills: true\none_of: g\nrank: 1\nvendor: C\ndetect: [{sysObjectID: 1.3.6.1.4.1.2, family: c}, {sysObjectID_pattern: '^1\\.3\\.6\\.1\\.4\\.1\\.[67]$', family: p}]",
+		"definition: d\nfills: true\none_of: h\nvendor: D\ndetect: [{sysObjectID: 1.3.6.1.4.1.2, family: short}]",
+		"definition: e\nfills: true\none_of: h\nvendor: E\ndetect: [{sysObjectID: 1.3.6.1.4.1.2.3, family: long}]",
+		"definition: f\nvendor: F\ndetect: [{present: 1.3.6.1.4.1.5, value: 'on$'}]",
+		"definition: n\nfills: true\nvendor: N\ndetect: [{sysObjectID_pattern: '^$', family: none}]",
+	)
+	on, off := map[string]string{"1.3.6.1.4.1.5": "switched on"}, map[string]string{"1.3.6.1.4.1.5": "OFF"}
+	for _, c := range []struct {
+		id                  Identity
+		vendor, family, has string
+	}{
+		{Identity{ObjectID: "1.3.6.1.4.1.1.1"}, "A", "a", "a"},
+		{Identity{ObjectID: "1.3.6.1.4.1.1.1", Descr: "Not this"}, "", "", ""},
+		{Identity{ObjectID: "1.3.6.1.4.1.1.1", Present: off}, "", "", ""},
+		{Identity{ObjectID: "1.3.6.1.4.1.1.1", Present: on}, "F", "a", "f a"},
+		{Identity{ObjectID: "1.3.6.1.4.1.2.3"}, "E", "long", "e c"},
+		{Identity{ObjectID: "1.3.6.1.4.1.2.4"}, "D", "short", "d c"},
+		{Identity{ObjectID: ".1.3.6.1.4.1.7"}, "C", "p", "c"},
+		{Identity{ObjectID: "1.3.6.1.4.1.7.1"}, "", "", ""},
+		{Identity{}, "N", "none", "n"},
+	} {
+		dev := l.Recognise(c.id)
+		var names []string
+		for _, d := range dev.definitions {
+			names = append(names, d.Name)
+		}
+		if dev.Vendor != c.vendor || dev.Family != c.family || strings.Join(names, " ") != c.has {
+			t.Errorf("%+v is %q %q with %v, want %q %q with %s", c.id, dev.Vendor, dev.Family, names, c.vendor, c.family, c.has)
+		}
+	}
+	// What nothing depends on is not asked: of a device of A, whether it is off; of any, whether it is on.
+	l = loaded(t, "definition: a\ndetect: [{sysObjectID: 1.3.6.1.4.1.1, unless: [{sysDescr: x, present: 1.3.6.1.4.1.5}, {present: 1.3.6.1.4.1.6}]}]",
+		"definition: b\ndetect: [{present: 1.3.6.1.4.1.7}, {sysDescr: x, present: 1.3.6.1.4.1.8, value: v}]")
+	for _, c := range []struct{ objectID, descr, want string }{
+		{"1.3.6.1.4.1.1.1", "x", "[1.3.6.1.4.1.5 1.3.6.1.4.1.6 1.3.6.1.4.1.7 1.3.6.1.4.1.8]"}, {"1.3.6.1.4.1.1.1", "y", "[1.3.6.1.4.1.6 1.3.6.1.4.1.7]"},
+		{"1.3.6.1.4.1.2", "y", "[1.3.6.1.4.1.7]"}, {"", "", "[1.3.6.1.4.1.7]"},
+	} {
+		if got := fmt.Sprint(l.Questions(Identity{ObjectID: c.objectID, Descr: c.descr})); got != c.want {
+			t.Errorf("%q %q asks %s, want %s", c.objectID, c.descr, got, c.want)
+		}
+	}
+}
+
+// TestFills: what another definition has read is left to it, with its limits, row by row.
+func TestFills(t *testing.T) {
+	const fill = `definition: g
+fills: true
+mib: M-MIB
+detect: [{always: true}]
+tables:
+- table: u
+  entry: 1.3.6.1.4.1.1.2.1
+  kind: temperature
+  name: "filled {#}"
+  facts: {model: "{9}"}
+  values:
+  - {object: o, column: 3, metric: temperature}
+  - {object: l, column: 5, metric: temperature, limit: high.critical}
+  - {object: s, column: 4, states: {1: ok}}
+`
+	l := loaded(t, fill, head+"  - {object: o, column: 3, metric: temperature, scale: 0.1, unless: {6: [1]}}\n")
+	dev := l.Recognise(Identity{ObjectID: "1.3.6.1.4.1.1"})
+	const e = "1.3.6.1.4.1.1.2.1."
+	var got []string
+	for _, p := range dev.Evaluate(tree(t, e+"3.1 250\n"+e+"5.1 900\n"+e+"9.1 \"m\"\n"+e+"3.2 26\n"+e+"5.2 90\n"+e+"6.2 1\n"+e+"3.3 270\n"+e+"4.3 1\n"+e+"5.3 90")).Reports {
+		got = append(got, fmt.Sprintf("%s %s %v", p.ID, p.Status, p.Readings))
+	}
+	want := fmt.Sprintf("d/t 1  %v|d/t 3  %v|g/filled 2  %v|g/filled 3 ok []",
+		[]hw.Reading{{Metric: hw.TemperatureNow, Value: 25}}, []hw.Reading{{Metric: hw.TemperatureNow, Value: 27}},
+		[]hw.Reading{{Metric: hw.TemperatureNow, Value: 26}, {Metric: hw.TemperatureLimit, Value: 90, Attributes: []string{"hw_limit_type", "high.critical"}}})
+	if d := cmp.Diff(strings.Split(want, "|"), got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// TestSingleObjectsBesideRows are asked for by their own names.
+func TestSingleObjectsBesideRows(t *testing.T) {
+	l := loaded(t, strings.Replace(head, "  kind: module\n", "  kind: module\n  name: '{1.3.6.1.2.1.1.5.0[]} {2}'\n", 1)+"  - {object: o, column: 3, metric: power}")
+	tables := l.Recognise(Identity{ObjectID: "1.3.6.1.4.1.1"}).Tables()
+	if got := fmt.Sprint(tables); got != "[{[1.3.6.1.2.1.1.5.0] [1.3.6.1.4.1.1.2.1.3 1.3.6.1.4.1.1.2.1.2] 1}]" {
+		t.Errorf("read are %s", got)
 	}
 }
 

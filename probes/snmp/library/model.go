@@ -13,6 +13,9 @@ type Definition struct {
 	detects  []detect
 	includes []string
 	replaces []string // definitions that say less of such a device, and are not read
+	fills    bool     // it leaves alone what definitions before it have read
+	oneOf    string   // of the definitions that say the same here only the first is read
+	rank     int      // its place among those that fill
 	tables   []*table
 	file     string
 	line     int
@@ -21,8 +24,11 @@ type Definition struct {
 // detect is one way to recognise a device; what is not said counts as met.
 type detect struct {
 	objectIDs []OID          // sysObjectID is one of these or below it
+	pattern   *regexp.Regexp // the dotted sysObjectID matches
 	descr     *regexp.Regexp // sysDescr matches
 	present   OID            // the device has this object
+	value     *regexp.Regexp // and the first one at or below it has such a value
+	unless    []detect       // none of these is met
 	always    bool
 	family    string
 }
@@ -39,6 +45,7 @@ type table struct {
 	values  []*value
 	facts   []fact
 	columns []OID // what is read: of the values, the name, conditions and facts
+	objects []OID // single ones that are read beside them
 }
 
 // fact is a label of hw_component_info.
@@ -54,10 +61,11 @@ type column struct {
 	absolute bool
 }
 
-// condition keeps the rows whose column has one of the values, or, negated, none of them.
+// condition keeps the rows in which what is referred to has one of the values or passes all tests, or, negated, not.
 type condition struct {
-	column column
+	ref    ref
 	values map[string]bool
+	tests  []func(text string, there bool) bool
 	not    bool
 }
 

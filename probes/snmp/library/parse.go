@@ -52,11 +52,17 @@ func (r *reader) definition(n *yaml.Node) *Definition {
 		"mib":        func(v *yaml.Node) { mib = r.text(v) },
 		"detect":     func(v *yaml.Node) { r.list(v, func(i *yaml.Node) { d.detects = append(d.detects, r.detect(i)) }) },
 		"replaces":   func(v *yaml.Node) { d.replaces = r.texts(v) },
+		"fills":      func(v *yaml.Node) { d.fills = r.flag(v) },
+		"one_of":     func(v *yaml.Node) { d.oneOf = r.text(v) },
+		"rank":       func(v *yaml.Node) { d.rank = int(min(max(r.number(v), -1e6), 1e6)) },
 		"includes":   func(v *yaml.Node) { d.includes = r.texts(v) },
 		"tables":     func(v *yaml.Node) { tables = v },
 	})
 	if d.Name == "" || strings.Trim(d.Name, "abcdefghijklmnopqrstuvwxyz0123456789_-") != "" {
 		r.fail(n, "definition: must be a name of small letters, digits, - and _")
+	}
+	if (d.oneOf != "" || d.rank != 0) && !d.fills {
+		r.fail(n, "one_of and rank are for definitions with fills: true")
 	}
 	if len(d.includes) > maxIncludes {
 		r.fail(n, "a definition includes at most %d others", maxIncludes)
@@ -73,24 +79,41 @@ func (r *reader) definition(n *yaml.Node) *Definition {
 	return d
 }
 
-func (r *reader) detect(n *yaml.Node) (d detect) {
-	r.mapping(n, "an entry of detect", fields{
-		"sysObjectID": func(v *yaml.Node) { d.objectIDs = r.oids(v) },
-		"sysDescr": func(v *yaml.Node) {
-			re, err := regexp.Compile("(?i:" + r.text(v) + ")")
-			if err != nil {
-				r.fail(v, "sysDescr is no regular expression: %v", err)
-			}
-			d.descr = re
-		},
-		"present": func(v *yaml.Node) { d.present = r.oid(v) },
-		"always":  func(v *yaml.Node) { d.always = r.flag(v) },
-		"family":  func(v *yaml.Node) { d.family = r.text(v) },
-	})
-	if len(d.objectIDs) == 0 && d.descr == nil && d.present == nil && !d.always {
-		r.fail(n, "an entry of detect needs sysObjectID, sysDescr, present or always: true")
+func (r *reader) detect(n *yaml.Node) (d detect) { return r.detectEntry(n, true) }
+
+// detectEntry reads an entry of detect, or one of its unless, which has none itself.
+func (r *reader) detectEntry(n *yaml.Node, outer bool) (d detect) {
+	known := fields{
+		"sysObjectID":         func(v *yaml.Node) { d.objectIDs = r.oids(v) },
+		"sysObjectID_pattern": func(v *yaml.Node) { d.pattern = r.pattern(v, "sysObjectID_pattern") },
+		"sysDescr":            func(v *yaml.Node) { d.descr = r.pattern(v, "sysDescr") },
+		"present":             func(v *yaml.Node) { d.present = r.oid(v) },
+		"value":               func(v *yaml.Node) { d.value = r.pattern(v, "value") },
+	}
+	if outer {
+		known["always"] = func(v *yaml.Node) { d.always = r.flag(v) }
+		known["family"] = func(v *yaml.Node) { d.family = r.text(v) }
+		known["unless"] = func(v *yaml.Node) {
+			r.list(v, func(i *yaml.Node) { d.unless = append(d.unless, r.detectEntry(i, false)) })
+		}
+	}
+	r.mapping(n, "an entry of detect", known)
+	switch {
+	case len(d.objectIDs) == 0 && d.pattern == nil && d.descr == nil && d.present == nil && !d.always:
+		r.fail(n, "an entry of detect needs sysObjectID, sysObjectID_pattern, sysDescr, present or always: true")
+	case d.value != nil && d.present == nil:
+		r.fail(n, "value: is that of the object which present: names, which is missing")
 	}
 	return d
+}
+
+// pattern reads a regular expression, which takes no notice of case.
+func (r *reader) pattern(n *yaml.Node, what string) *regexp.Regexp {
+	re, err := regexp.Compile("(?i:" + r.text(n) + ")")
+	if err != nil {
+		r.fail(n, "%s is no regular expression: %v", what, err)
+	}
+	return re
 }
 
 func (r *reader) table(n *yaml.Node, mib string) *table {
@@ -126,7 +149,7 @@ func (r *reader) table(n *yaml.Node, mib string) *table {
 	for _, v := range t.values {
 		r.allowed(n, t, v)
 	}
-	t.columns = t.read()
+	t.columns, t.objects = t.read()
 	return t
 }
 
@@ -218,8 +241,8 @@ func (r *reader) value(n *yaml.Node) *value {
 	return v
 }
 
-// read are the columns that the table needs.
-func (t *table) read() (all []OID) {
+// read are the columns that the table needs, and the single objects beside them.
+func (t *table) read() (all, objects []OID) {
 	seen := map[string]bool{}
 	add := func(c column) {
 		if o := c.base(t); c.arcs != nil && !seen[o.String()] {
@@ -227,18 +250,25 @@ func (t *table) read() (all []OID) {
 			all = append(all, o)
 		}
 	}
+	reference := func(x ref) {
+		if x.noIndex {
+			objects = append(objects, x.column.base(t))
+			return
+		}
+		if add(x.column); x.pointer != nil {
+			add(*x.pointer)
+		}
+	}
 	fromTemplate := func(m template) {
 		for _, p := range m.parts {
 			for _, x := range p.refs {
-				if add(x.column); x.pointer != nil {
-					add(*x.pointer)
-				}
+				reference(x)
 			}
 		}
 	}
 	conditions := func(all []condition) {
 		for _, c := range all {
-			add(c.column)
+			reference(c.ref)
 		}
 	}
 	fromTemplate(t.name)
@@ -260,5 +290,5 @@ func (t *table) read() (all []OID) {
 			add(*v.precision)
 		}
 	}
-	return all
+	return all, objects
 }

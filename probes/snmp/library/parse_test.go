@@ -46,6 +46,15 @@ func TestParseSaysWhereAndWhat(t *testing.T) {
 		{head + "  - {object: o, column: 1, metric: power, sensor: '{x}'}", `f.yaml:10: "{x}": "x" is not an OID`},
 		{head + "  - {object: o, column: 1, metric: power, sensor: '{1'}", `a { has no }`},
 		{head + "  - {object: o, column: 1, metric_by: {column: 2}}", `column and is are missing`},
+		{"definition: d\nrank: 1", `one_of and rank are for definitions with fills: true`},
+		{"definition: d\ndetect: [{sysDescr: x, value: y}]", `f.yaml:2: value: is that of the object which present: names`},
+		{"definition: d\ndetect: [{sysObjectID_pattern: '('}]", `f.yaml:2: sysObjectID_pattern is no regular expression`},
+		{"definition: d\ndetect: [{sysDescr: x, unless: [{always: true}]}]", `f.yaml:2: an entry of detect has no key "always"`},
+		{head + "  - {object: o, column: 1, metric: power, only: {1: {about: 3}}}", `f.yaml:10: a condition has no key "about"; there are above, below, exists`},
+		{head + "  - {object: o, column: 1, metric: power, only: {1: {}}}", `f.yaml:10: a condition needs a test`},
+		{head + "  - {object: o, column: 1, metric: power, only: {x: [1]}}", `f.yaml:10: a condition is on a column or another part of the row`},
+		{head + "  - {object: o, column: 1, metric: power, only: [[1]]}", `f.yaml:10: only and unless are a mapping, or a list of mappings`},
+		{head + "  - {object: o, column: 1, metric: power, sensor: '{1[2:1]}'}", `in brackets stands a place in the index`},
 	} {
 		_, err := Parse("f.yaml", []byte(c.text))
 		if err == nil || !regexp.MustCompile(c.want).MatchString(err.Error()) {
@@ -96,6 +105,7 @@ func TestLoad(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add(head + "  - {object: o, column: 1, metric: power, sensor: '{2|#1} {1.3.6.1.2.1.2.2.1.2[1:]@4}', at: in, not: [-1], only: {3: [a(1)]}}")
 	f.Add(head + "  - {object: o, column: 1, metric_by: {column: 2, is: {1: power}}, scale_by: {column: 3, is: {1: 1e-3}}, precision_by: 4}")
+	f.Add("fills: true\none_of: g\n" + head + "  - {object: o, column: 1, metric: power, only: [{'#2': {least: 1, matches: x}}], unless: {'1.3.6.1.2.1.1.5.0[]': {exists: true}}, sensor: '{1[1:2]}'}")
 	f.Fuzz(func(t *testing.T, text string) {
 		d, err := Parse("f.yaml", []byte(text))
 		if err != nil {

@@ -203,11 +203,63 @@ func (r *reader) states(n *yaml.Node) map[string]hw.Status {
 	return all
 }
 
-// conditions reads {COLUMN: [value, …]}.
+// conditions reads {COLUMN: [value, …]}, or a list of such.
 func (r *reader) conditions(n *yaml.Node, not bool) (all []condition) {
-	r.entries(n, "only and not of a table", func(k, v *yaml.Node) {
-		all = append(all, condition{column: r.columnText(k, k.Value), values: r.set(v), not: not})
+	if n.Kind == yaml.SequenceNode {
+		for _, i := range n.Content {
+			if i.Kind == yaml.SequenceNode {
+				r.fail(i, "only and unless are a mapping, or a list of mappings")
+				continue
+			}
+			all = append(all, r.conditions(i, not)...)
+		}
+		return all
+	}
+	r.entries(n, "only and unless", func(k, v *yaml.Node) {
+		x, err := parseRef(k.Value)
+		if err != nil {
+			r.fail(k, "a condition is on a column or another part of the row, as in a template: %v", err)
+		}
+		c := condition{ref: x, not: not}
+		if v.Kind == yaml.MappingNode {
+			c.tests = r.tests(v)
+		} else {
+			c.values = r.set(v)
+		}
+		all = append(all, c)
 	})
+	return all
+}
+
+// tests reads {above: 5}: what a condition may ask of a value beside being one of a list.
+func (r *reader) tests(n *yaml.Node) (all []func(string, bool) bool) {
+	number := func(holds func(v, bound float64) bool) func(*yaml.Node) {
+		return func(x *yaml.Node) {
+			bound := r.number(x)
+			all = append(all, func(text string, there bool) bool {
+				v, ok := numberIn(text)
+				return there && ok && holds(v, bound)
+			})
+		}
+	}
+	r.mapping(n, "a condition", fields{
+		"least": number(func(v, bound float64) bool { return v >= bound }),
+		"most":  number(func(v, bound float64) bool { return v <= bound }),
+		"above": number(func(v, bound float64) bool { return v > bound }),
+		"below": number(func(v, bound float64) bool { return v < bound }),
+		"exists": func(x *yaml.Node) {
+			want := r.flag(x)
+			all = append(all, func(_ string, there bool) bool { return there == want })
+		},
+		"matches": func(x *yaml.Node) {
+			if re := r.pattern(x, "matches"); re != nil {
+				all = append(all, func(text string, there bool) bool { return there && re.MatchString(text) })
+			}
+		},
+	})
+	if len(n.Content) == 0 {
+		r.fail(n, "a condition needs a test")
+	}
 	return all
 }
 

@@ -16,13 +16,15 @@ type part struct {
 }
 
 // ref is one reference: to a column of the same row (3), to a column of another table with the same index
-// (1.3.6.1.2.1.47.1.1.1.1.7), with part of it ([1] for the first number, [2:] for those from the second on), or with
-// the index that a column of this row holds (…@4), or to the index itself (#, #1, #text).
+// (1.3.6.1.2.1.47.1.1.1.1.7), with part of it ([1] for the first number, [2:] for those from the second on, [1:2] for
+// the first two, [] for none: the object itself), or with the index that a column of this row holds (…@4), or to the
+// index itself (#, #1, #text).
 type ref struct {
 	column   column
 	isIndex  bool
 	isText   bool // the index as a text
-	from, to int  // of the index, from 0; to 0: its end
+	noIndex  bool
+	from, to int // of the index, from 0; to 0: its end
 	pointer  *column
 }
 
@@ -76,19 +78,34 @@ func parseRef(s string) (r ref, err error) {
 		s, r.pointer = before, &c
 	}
 	if before, rest, ok := strings.Cut(s, "["); ok {
-		rest, closed := strings.CutSuffix(rest, "]")
-		rest, open := strings.CutSuffix(rest, ":")
-		n, err := strconv.Atoi(rest)
-		if err != nil || !closed || n < 1 || n > maxArcs {
-			return r, errors.New("in brackets stands a place in the index, as [1] or [2:]")
-		}
-		if r.from, r.to = n-1, n; open {
-			r.to = 0
+		if err := r.places(rest); err != nil {
+			return r, err
 		}
 		s = before
 	}
 	r.column, err = parseColumn(s)
 	return r, err
+}
+
+// places reads what stands after a [: which part of the index counts.
+func (r *ref) places(s string) error {
+	s, closed := strings.CutSuffix(s, "]")
+	if r.noIndex = s == "" && closed; r.noIndex {
+		return nil
+	}
+	first, last, open := strings.Cut(s, ":")
+	from, err := strconv.Atoi(first)
+	to := from
+	if open && last != "" && err == nil {
+		to, err = strconv.Atoi(last)
+	}
+	if err != nil || !closed || from < 1 || to < from || to > maxArcs {
+		return errors.New("in brackets stands a place in the index, as [1], [2:] or [1:2], or nothing")
+	}
+	if r.from, r.to = from-1, to; open && last == "" {
+		r.to = 0
+	}
+	return nil
 }
 
 // parseColumn reads the number of a column, or an OID, which begins with 1.
@@ -123,7 +140,7 @@ func (t template) render(r row) string {
 	for _, p := range t.parts {
 		b.WriteString(p.text)
 		for _, x := range p.refs {
-			if s := x.text(r); s != "" {
+			if s, _ := x.value(r); s != "" {
 				b.WriteString(s)
 				break
 			}
@@ -132,12 +149,16 @@ func (t template) render(r row) string {
 	return strings.ToValidUTF8(strings.Join(strings.Fields(b.String()), " "), "\uFFFD")
 }
 
-func (x ref) text(r row) string {
+// value is the text that is referred to; there is false if the device does not have it.
+func (x ref) value(r row) (text string, there bool) {
 	index := r.index
+	if x.noIndex {
+		index = nil
+	}
 	if x.pointer != nil {
 		v := r.at(*x.pointer)
 		if v == nil || !v.Numeric || v.Number < 0 || v.Number > 1<<32-1 {
-			return ""
+			return "", false
 		}
 		index = OID{uint32(v.Number)}
 	}
@@ -147,15 +168,15 @@ func (x ref) text(r row) string {
 	}
 	index = index[min(x.from, to):to]
 	if x.isText {
-		return indexText(index)
+		return indexText(index), true
 	}
 	if x.isIndex {
-		return index.String()
+		return index.String(), true
 	}
 	if v := r.tree.get(x.column.base(r.table).join(index...)); v != nil {
-		return v.text()
+		return v.text(), true
 	}
-	return ""
+	return "", false
 }
 
 // indexText is an index that is a text, with or without its length before it.

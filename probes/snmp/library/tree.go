@@ -59,7 +59,11 @@ func (v *Variable) number() (n float64, ok bool) {
 	if v.Numeric {
 		return v.Number, true
 	}
-	s := strings.TrimLeft(strings.TrimSpace(v.Text), `"'+`)
+	return numberIn(v.Text)
+}
+
+func numberIn(text string) (n float64, ok bool) {
+	s := strings.TrimLeft(strings.TrimSpace(text), `"'+`)
 	end := 0
 	for end < len(s) && (s[end] >= '0' && s[end] <= '9' || s[end] == '.' || s[end] == '-' && end == 0) {
 		end++
