@@ -23,6 +23,7 @@ import (
 
 	"hwsagent/probes"
 	"hwsagent/probes/hw"
+	"hwsagent/probes/snmp/imports"
 	"hwsagent/probes/snmp/library"
 	"hwsagent/probes/snmp/recording"
 )
@@ -30,7 +31,8 @@ import (
 // TestOracle reads recorded devices with the module hardware, over the network, and compares with the results
 // that a directory has beside them: NAME.snmprec below tests/snmpsim and NAME.json below tests/data. The directory
 // is no part of the repository: make oracle CORPUS=DIR. It prints recall, wrong values and missing
-// detections by vendor, and fails on an error of a probe or a critical state called ok.
+// detections by vendor, and fails on an error of a probe or a critical state called ok. ORACLE_LIBRENMS
+// and ORACLE_PROFILES (with ORACLE_MIBS) name directories that are imported first, as by hwsagent snmp import.
 func TestOracle(t *testing.T) {
 	corpus := os.Getenv("CORPUS")
 	if corpus == "" {
@@ -41,6 +43,7 @@ func TestOracle(t *testing.T) {
 		t.Skipf("there are no recordings of SNMP below %s: %v", corpus, err)
 	}
 	files = slices.DeleteFunc(files, func(f string) bool { return !seen(f) || !strings.Contains(f, os.Getenv("ORACLE_ONLY")) })
+	dirs := importedDefinitions(t)
 	total := &score{vendors: map[string]*tally{}, tables: map[string]int{}, families: map[string]int{}}
 	work := make(chan string)
 	var lock sync.Mutex
@@ -49,7 +52,7 @@ func TestOracle(t *testing.T) {
 		all.Go(func() {
 			var plans Plans
 			for f := range work {
-				judge(t, corpus, f, &plans, total, &lock)
+				judge(t, corpus, f, dirs, &plans, total, &lock)
 			}
 		})
 	}
@@ -59,6 +62,38 @@ func TestOracle(t *testing.T) {
 	close(work)
 	all.Wait()
 	total.print(t, len(files))
+}
+
+// importedDefinitions imports what the environment names, and gives the directories of definitions.
+func importedDefinitions(t *testing.T) (dirs []string) {
+	profiles := func(dir string) (*imports.Result, error) { return imports.Profiles(dir, os.Getenv("ORACLE_MIBS")) }
+	for name, read := range map[string]func(string) (*imports.Result, error){"ORACLE_LIBRENMS": imports.LibreNMS, "ORACLE_PROFILES": profiles} {
+		from := os.Getenv(name)
+		if from == "" {
+			continue
+		}
+		start := time.Now()
+		r, err := read(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		for _, x := range r.Texts() {
+			if err := os.WriteFile(filepath.Join(dir, x.Name), x.Text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fmt.Printf("%s: %d definitions, %d values, %d not carried over, %s\n", name, r.Definitions, r.Values, r.Left, time.Since(start).Round(time.Millisecond))
+		if to := os.Getenv("ORACLE_DETAILS"); to != "" {
+			var b strings.Builder
+			_ = r.Write(&b, dir) // a builder takes everything
+			if err := os.WriteFile(filepath.Join(to, name+".txt"), []byte(b.String()), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		dirs = append(dirs, dir)
+	}
+	return dirs
 }
 
 // seen reports whether a recording is of the half that may be looked at: the SHA-1 of its system's name begins with an even digit.
@@ -124,7 +159,13 @@ var reviewed = map[string]string{
 	"fsFiberBias current":                            "microamperes",
 	"mpduMpscom8ActivePower power":                   "hundredths of a kilowatt",
 	"jnxPMCurTxLaserBiasCurrent current":             "UNITS .1 mA",
-	"upsInputVoltage voltage":                        "volts in RFC 1628; one device sends tenths",
+	// Of imports: what the files say, and why the results are not that.
+	"rectSysEstimatedBatteryRuntime runtime": "divisor: 16.66, the result is by 16",
+	"pdu01Value power":                       "num_oid is that of a current",
+	"txGnRfPower power":                      "num_oid is that of another power",
+	"genVL3NConm current":                    "num_oid is that of a voltage",
+	"informationTxPower dbm":                 "num_oid of the received power is that of the sent",
+	"upsInputVoltage voltage":                "volts in RFC 1628; one device sends tenths",
 }
 
 // tally counts sensors of one vendor or standard.
@@ -141,7 +182,7 @@ type score struct {
 }
 
 // judge reads one recording and compares.
-func judge(t *testing.T, corpus, file string, plans *Plans, total *score, lock *sync.Mutex) {
+func judge(t *testing.T, corpus, file string, dirs []string, plans *Plans, total *score, lock *sync.Mutex) {
 	name := strings.TrimSuffix(filepath.Base(file), ".snmprec")
 	f, err := os.Open(file)
 	if err != nil {
@@ -154,7 +195,7 @@ func judge(t *testing.T, corpus, file string, plans *Plans, total *score, lock *
 		t.Error(err)
 		return
 	}
-	reader, err := readHardware(plans, rec)
+	reader, err := readHardware(plans, rec, dirs)
 	lock.Lock()
 	defer lock.Unlock()
 	if err != nil {
@@ -176,13 +217,13 @@ func judge(t *testing.T, corpus, file string, plans *Plans, total *score, lock *
 }
 
 // readHardware runs a probe against the recording.
-func readHardware(plans *Plans, rec *recording.Recording) (*libraryReader, error) {
+func readHardware(plans *Plans, rec *recording.Recording, dirs []string) (*libraryReader, error) {
 	a, err := recording.Serve(rec)
 	if err != nil {
 		return nil, err
 	}
 	defer a.Close()
-	c := Config{Target: a.Addr(), Modules: []string{hardwareModule}, PacketTimeout: model.Duration(20 * time.Second), MaxRepetitions: 60}
+	c := Config{Target: a.Addr(), Modules: []string{hardwareModule}, Definitions: dirs, PacketTimeout: model.Duration(20 * time.Second), MaxRepetitions: 60}
 	p, err := plans.New(c, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err

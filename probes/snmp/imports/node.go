@@ -1,0 +1,162 @@
+package imports
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Bounds of the files that are read.
+const (
+	maxFileBytes = 4 << 20
+	maxFiles     = 5000
+	maxEntries   = 20_000 // of one file, with those that aliases repeat
+)
+
+// node is a part of a YAML file; the zero one stands for a part that is not there.
+type node struct{ n *yaml.Node }
+
+func parseNode(text []byte) (node, error) {
+	var top yaml.Node
+	if err := yaml.Load(text, &top); err != nil {
+		return node{}, err
+	}
+	n := &top
+	if n.Kind == yaml.DocumentNode && len(n.Content) == 1 {
+		n = n.Content[0]
+	}
+	if n.Kind != yaml.MappingNode {
+		return node{}, errors.New("the file is no mapping")
+	}
+	return node{n}, nil
+}
+
+func (x node) resolved() *yaml.Node {
+	if x.n != nil && x.n.Kind == yaml.AliasNode {
+		return x.n.Alias
+	}
+	return x.n
+}
+
+func (x node) there() bool { return x.n != nil && !x.null() }
+
+func (x node) null() bool {
+	n := x.resolved()
+	return n != nil && n.Kind == yaml.ScalarNode && n.Tag == "!!null"
+}
+
+// get is the value of a key of a mapping.
+func (x node) get(keys ...string) node {
+	for _, key := range keys {
+		n := x.resolved()
+		x = node{}
+		if n == nil || n.Kind != yaml.MappingNode {
+			return x
+		}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if n.Content[i].Value == key {
+				x = node{n.Content[i+1]}
+			}
+		}
+	}
+	return x
+}
+
+// entry is a key of a mapping with its value.
+type entry struct {
+	key   string
+	value node
+}
+
+func (x node) entries() (all []entry) {
+	if n := x.resolved(); n != nil && n.Kind == yaml.MappingNode {
+		for i := 0; i+1 < len(n.Content) && i < 2*maxEntries; i += 2 {
+			all = append(all, entry{n.Content[i].Value, node{n.Content[i+1]}})
+		}
+	}
+	return all
+}
+
+// list are the items of a list; something else is a list of itself.
+func (x node) list() (all []node) {
+	n := x.resolved()
+	if !x.there() {
+		return nil
+	}
+	if n.Kind != yaml.SequenceNode {
+		return []node{x}
+	}
+	for _, i := range n.Content[:min(len(n.Content), maxEntries)] {
+		all = append(all, node{i})
+	}
+	return all
+}
+
+// text is a scalar as it is written, "" of anything else.
+func (x node) text() string {
+	if n := x.resolved(); n != nil && n.Kind == yaml.ScalarNode && !x.null() {
+		return n.Value
+	}
+	return ""
+}
+
+func (x node) texts() (all []string) {
+	for _, i := range x.list() {
+		if s := i.text(); s != "" {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+func (x node) isMapping() bool { n := x.resolved(); return n != nil && n.Kind == yaml.MappingNode }
+
+// number is a scalar that is a number.
+func (x node) number() (v float64, ok bool) {
+	v, err := strconv.ParseFloat(x.text(), 64)
+	return v, err == nil && v-v == 0
+}
+
+// source is a file that was read.
+type source struct {
+	name string // relative to the directory
+	text []byte
+	err  error
+}
+
+// sources reads the YAML files below a directory whose paths match, in order.
+func sources(dir string) (all []source, err error) {
+	err = filepath.WalkDir(dir, func(file string, e os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if ext := filepath.Ext(file); !e.Type().IsRegular() || ext != ".yaml" && ext != ".yml" {
+			return nil
+		}
+		if len(all) == maxFiles {
+			return fmt.Errorf("%s has more than %d files", dir, maxFiles)
+		}
+		s := source{}
+		if s.name, err = filepath.Rel(dir, file); err != nil {
+			return err
+		}
+		s.name = filepath.ToSlash(s.name)
+		if info, err := e.Info(); err != nil {
+			s.err = err
+		} else if info.Size() > maxFileBytes {
+			s.err = fmt.Errorf("it has %d bytes, more than %d", info.Size(), maxFileBytes)
+		} else {
+			s.text, s.err = os.ReadFile(file) // #nosec G304 -- the user's own
+		}
+		all = append(all, s)
+		return nil
+	})
+	slices.SortFunc(all, func(a, b source) int { return strings.Compare(a.name, b.name) })
+	return all, err
+}

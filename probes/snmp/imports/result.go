@@ -1,0 +1,102 @@
+package imports
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Result is what an import made, and what it could not carry over.
+type Result struct {
+	Definitions int    `json:"definitions"`
+	Values      int    `json:"values"` // readings, limits and states
+	Left        int    `json:"left"`   // entries that are not carried over
+	Files       []File `json:"files"`  // those read, in order
+
+	texts []Text
+}
+
+// Text is a file to write.
+type Text struct {
+	Name string
+	Text []byte
+}
+
+// Texts are the files of definitions, in order.
+func (r *Result) Texts() []Text { return r.texts }
+
+// File says what became of one file.
+type File struct {
+	File       string `json:"file"`
+	Definition string `json:"definition,omitempty"` // "" if nothing of it was carried over
+	Values     int    `json:"values"`
+	Left       []Left `json:"left,omitempty"` // most first
+}
+
+// Left is what was not carried over for one reason.
+type Left struct {
+	Reason   string   `json:"reason"`
+	Count    int      `json:"count"`
+	Examples []string `json:"examples"`
+}
+
+const maxExamples = 3
+
+// leave counts one entry.
+func (f *File) leave(reason, example string) {
+	i := slices.IndexFunc(f.Left, func(l Left) bool { return l.Reason == reason })
+	if i < 0 {
+		i = len(f.Left)
+		f.Left = append(f.Left, Left{Reason: reason})
+	}
+	l := &f.Left[i]
+	if l.Count++; len(l.Examples) < maxExamples && example != "" {
+		l.Examples = append(l.Examples, example[:min(len(example), 200)])
+	}
+}
+
+// add takes a file with its definition, nil if there is nothing in it.
+func (r *Result) add(f File, d *definition, source string) {
+	if d != nil {
+		if text, err := d.text(source); err != nil {
+			f.leave(strings.Join(strings.Fields(err.Error()), " "), "")
+			f.Values = 0
+		} else {
+			f.Definition = d.Name
+			r.Definitions++
+			r.Values += f.Values
+			r.texts = append(r.texts, Text{d.Name + ".yaml", text})
+		}
+	}
+	slices.SortStableFunc(f.Left, func(a, b Left) int { return cmp.Or(b.Count-a.Count, strings.Compare(a.Reason, b.Reason)) })
+	for _, l := range f.Left {
+		r.Left += l.Count
+	}
+	r.Files = append(r.Files, f)
+}
+
+// Write prints the result for a person.
+func (r *Result) Write(w io.Writer, dir string) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d definitions with %d values in %s, of %d files\n", r.Definitions, r.Values, dir, len(r.Files))
+	if r.Left > 0 {
+		fmt.Fprintf(&b, "not carried over: %d entries\n", r.Left)
+	}
+	for _, f := range r.Files {
+		if len(f.Left) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "%s: %d values\n", f.File, f.Values)
+		for _, l := range f.Left {
+			fmt.Fprintf(&b, "  %d: %s", l.Count, l.Reason)
+			if len(l.Examples) > 0 {
+				fmt.Fprintf(&b, " (%s)", strings.Join(l.Examples, ", "))
+			}
+			b.WriteString("\n")
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
