@@ -40,7 +40,7 @@ func Take(ctx context.Context, o Options) (Inventory, error) {
 	c := config(o.Target, o.Auth, o.Timeout, o.Retries)
 	c.Modules = []string{"entity_sensor", "ucd_lmsensors"}
 	if slices.Contains(snmp.Modules(), "hardware") {
-		c.Modules = []string{"hardware"}
+		c.Modules, c.Definitions = []string{"hardware"}, o.Definitions
 	}
 	p, err := snmp.New(c, nil, o.Logger)
 	if err != nil {

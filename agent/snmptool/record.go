@@ -20,7 +20,9 @@ type Options struct {
 	Auth    snmp.Auth
 	Timeout time.Duration // of one packet
 	Retries int
-	Logger  *slog.Logger
+	// Definitions are directories of definitions of hardware beside those of the agent.
+	Definitions []string
+	Logger      *slog.Logger
 }
 
 func (o *Options) walker() (*snmp.Walker, error) {

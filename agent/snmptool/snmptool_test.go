@@ -156,7 +156,7 @@ func TestTest(t *testing.T) {
 	if err := os.WriteFile(file, []byte(ours+"rubbish\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	done, err := Test(t.Context(), file, []string{"system", "if_mib", "entity_sensor"}, slog.New(slog.DiscardHandler))
+	done, err := Test(t.Context(), file, []string{"system", "if_mib", "entity_sensor"}, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,8 +46,9 @@ type Unread struct {
 // tryWithin bounds what one module may take with a recording on this machine.
 const tryWithin = time.Minute
 
-// Test reads a recording with each of the modules, all built-in ones if none is named.
-func Test(ctx context.Context, file string, modules []string, logger *slog.Logger) (Tested, error) {
+// Test reads a recording with each of the modules, all built-in ones if none is named; definitions are directories of
+// definitions of hardware beside those of the agent.
+func Test(ctx context.Context, file string, modules, definitions []string, logger *slog.Logger) (Tested, error) {
 	done := Tested{File: file}
 	if len(modules) == 0 {
 		modules = snmp.Modules()
@@ -71,7 +72,7 @@ func Test(ctx context.Context, file string, modules []string, logger *slog.Logge
 	defer func() { _ = device.Close() }()
 	read := map[string]bool{}
 	for _, name := range modules {
-		m, err := try(ctx, device.Addr(), name, read, logger)
+		m, err := try(ctx, device.Addr(), name, definitions, read, logger)
 		if err != nil {
 			return done, err
 		}
@@ -99,10 +100,10 @@ func Test(ctx context.Context, file string, modules []string, logger *slog.Logge
 	return done, nil
 }
 
-func try(ctx context.Context, target, module string, read map[string]bool, logger *slog.Logger) (TestedModule, error) {
+func try(ctx context.Context, target, module string, definitions []string, read map[string]bool, logger *slog.Logger) (TestedModule, error) {
 	done := TestedModule{Name: module, Metrics: map[string]int{}}
 	c := config(target, snmp.Auth{}, 2*time.Second, 1)
-	c.Modules = []string{module}
+	c.Modules, c.Definitions = []string{module}, definitions
 	p, err := snmp.New(c, nil, logger)
 	if err != nil {
 		return done, err

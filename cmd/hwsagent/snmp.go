@@ -60,11 +60,11 @@ func (c *cli) quietLogger() (*slog.Logger, error) {
 func (c *cli) snmp() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "snmp",
-		Short: "Look at devices over SNMP: walk, record, test a recording, find devices, list their hardware",
+		Short: "Look at devices over SNMP: walk, record, test a recording, find devices, list their hardware, import definitions",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(c.snmpWalk(), c.snmpRecord(), c.snmpTest(), c.snmpDiscover(), c.snmpInventory())
+	cmd.AddCommand(c.snmpWalk(), c.snmpRecord(), c.snmpTest(), c.snmpDiscover(), c.snmpInventory(), c.snmpImport())
 	return cmd
 }
 
@@ -158,7 +158,7 @@ func counts(m map[string]int) string {
 }
 
 func (c *cli) snmpTest() *cobra.Command {
-	var modules []string
+	var modules, definitions []string
 	cmd := &cobra.Command{
 		Use:   "test FILE",
 		Short: "What the modules make of a recording, and what of it none of them reads, by vendor",
@@ -168,7 +168,7 @@ func (c *cli) snmpTest() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			done, err := snmptool.Test(cmd.Context(), args[0], modules, logger)
+			done, err := snmptool.Test(cmd.Context(), args[0], modules, definitions, logger)
 			if err != nil {
 				return err
 			}
@@ -179,6 +179,7 @@ func (c *cli) snmpTest() *cobra.Command {
 			return done.Write(c.stdout)
 		}),
 	}
+	definitionsFlag(cmd, &definitions)
 	cmd.Flags().StringSliceVar(&modules, "module", nil, "read with the module of this `name` only; may be given several times")
 	_ = cmd.RegisterFlagCompletionFunc("module", cobra.FixedCompletions(snmptool.Modules(), cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 	return cmd
@@ -244,8 +245,15 @@ func (c *cli) snmpDiscover() *cobra.Command {
 	return cmd
 }
 
+// definitionsFlag adds the directories that snmp_definitions names in a configuration.
+func definitionsFlag(cmd *cobra.Command, into *[]string) {
+	cmd.Flags().StringSliceVar(into, "definitions", nil, "a `directory` of definitions, as in snmp_definitions; may be given several times")
+	_ = cmd.MarkFlagDirname("definitions") // the flag exists
+}
+
 func (c *cli) snmpInventory() *cobra.Command {
 	var f snmpFlags
+	var definitions []string
 	cmd := &cobra.Command{
 		Use:               "inventory HOST",
 		Short:             "Print a device's hardware as a tree: each component with its state and values",
@@ -256,6 +264,7 @@ func (c *cli) snmpInventory() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			o.Definitions = definitions
 			inv, err := snmptool.Take(cmd.Context(), o)
 			if err != nil {
 				return asProbe(err)
@@ -267,6 +276,7 @@ func (c *cli) snmpInventory() *cobra.Command {
 			return inv.Write(c.stdout)
 		}),
 	}
+	definitionsFlag(cmd, &definitions)
 	f.add(cmd)
 	return cmd
 }

@@ -1,0 +1,139 @@
+package snmptool
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"hwsagent/probes/snmp/imports"
+	"hwsagent/probes/snmp/library"
+)
+
+// Imported says what an import wrote.
+type Imported struct {
+	Directory string `json:"directory"`
+	Removed   int    `json:"removed"` // files of an earlier import that this one does not make
+	*imports.Result
+}
+
+// Import makes definitions of the profiles below a directory, or of LibreNMS in one, and writes them to another, which
+// snmp_definitions may name; mibs is a folder of MIBs for profiles, or "".
+func Import(profiles, librenms, mibs, to string) (done Imported, err error) {
+	done.Directory = to
+	prefix := "librenms-"
+	if librenms != "" {
+		done.Result, err = imports.LibreNMS(librenms)
+	} else {
+		prefix = "profile-"
+		done.Result, err = imports.Profiles(profiles, mibs)
+	}
+	if err != nil {
+		return done, err
+	}
+	if len(done.Texts()) == 0 {
+		return done, fmt.Errorf("no file below %s has hardware that could be carried over; nothing is written", profiles+librenms)
+	}
+	if err := os.MkdirAll(to, 0o700); err != nil {
+		return done, fmt.Errorf("make the directory of definitions: %w", err)
+	}
+	if done.Removed, err = replace(to, prefix, done.Texts()); err != nil {
+		return done, err
+	}
+	if _, err := library.Load(to); err != nil {
+		return done, fmt.Errorf("the definitions in %s cannot be read: %w", to, err)
+	}
+	return done, nil
+}
+
+// replace writes files, and removes those of the same prefix that an earlier import made. It touches no file that
+// an import did not make.
+func replace(dir, prefix string, texts []imports.Text) (removed int, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return 0, fmt.Errorf("read the directory of definitions: %w", err)
+	}
+	old := map[string]bool{}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), prefix) || !strings.HasSuffix(e.Name(), ".yaml") {
+			continue
+		}
+		ours, err := isImported(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return 0, err
+		}
+		if old[e.Name()] = ours; !ours {
+			delete(old, e.Name())
+			for _, t := range texts {
+				if t.Name == e.Name() {
+					return 0, fmt.Errorf("%s is not of an import; move it, or name another directory", filepath.Join(dir, e.Name()))
+				}
+			}
+		}
+	}
+	for _, t := range texts {
+		if err := writeFile(filepath.Join(dir, t.Name), t.Text); err != nil {
+			return 0, err
+		}
+		delete(old, t.Name)
+	}
+	for name := range old {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			return removed, fmt.Errorf("remove a definition of an earlier import: %w", err)
+		}
+		removed++
+	}
+	return removed, nil
+}
+
+// isImported reports whether an import wrote the file.
+func isImported(file string) (bool, error) {
+	f, err := os.Open(file) // #nosec G304 -- in the user's directory
+	if err != nil {
+		return false, fmt.Errorf("read a definition of an earlier import: %w", err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	head := make([]byte, len(imports.Mark))
+	n, err := io.ReadFull(f, head)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+		return false, fmt.Errorf("read a definition of an earlier import: %w", err)
+	}
+	return bytes.Equal(head[:n], []byte(imports.Mark)), nil
+}
+
+// writeFile puts a file in place at once, so that an agent that loads the directory reads a whole one.
+func writeFile(file string, text []byte) error {
+	part := file + ".part"
+	err := os.WriteFile(part, text, 0o600)
+	if err == nil {
+		err = os.Rename(part, file)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("write a definition: %w", err), removeIfThere(part))
+	}
+	return nil
+}
+
+func removeIfThere(file string) error {
+	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Write prints what was made for a person.
+func (done *Imported) Write(w io.Writer) error {
+	if err := done.Result.Write(w, done.Directory); err != nil {
+		return err
+	}
+	if done.Removed > 0 {
+		if _, err := fmt.Fprintf(w, "removed: %d files of an earlier import\n", done.Removed); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(w, "to use them: snmp_definitions: [%s] in the probes of type snmp\n", done.Directory)
+	return err
+}
