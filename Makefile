@@ -27,11 +27,13 @@ build: ## the binary, at bin/hwsagent
 run: build ## the demo: mutual TLS, bearer token, an outage, nothing lost
 	$(BIN)/hwsagent demo
 
-# wal takes longest, so it begins first; what it covers is kept for make cover.
+# wal and remotewrite take longest, most of it on one core, so they begin first; what wal covers is
+# kept for make cover. -vet=all is what make lint asks of vet, so that one of the two has it from the cache.
+# -p 3: on two cores, one of three packages waits for something.
 test: build ## everything that needs no other program; what is skipped says why
 	@mkdir -p .cache
-	$(GO) test -coverprofile .cache/wal.cover ./wal & wal=$$!; others=0; \
-		$(GO) test $$($(GO) list ./... | grep -vx hwsagent/wal) || others=$$?; \
+	$(GO) test -vet=all -coverprofile .cache/wal.cover ./wal & wal=$$!; others=0; \
+		$(GO) test -vet=all -p 3 ./remotewrite $$($(GO) list ./... | grep -vx hwsagent/wal) || others=$$?; \
 		wait $$wal && exit $$others
 
 WAL_SOURCES := $(wildcard wal/*.go)
@@ -44,27 +46,32 @@ cover: .cache/wal.cover ## of wal: how many statements its tests execute, and wh
 
 .PHONY: scrapediff
 scrapediff: ## what the agent stores of a page, compared with Prometheus' own scraper
-	$(GO) -C e2e/scrapediff test -timeout 10m .
+	$(GO) -C e2e/scrapediff test -vet=off -timeout 10m .
 
+# -vet=off, here and below: vet would read all that is linked once more for each way of building it,
+# and make lint runs it on the same files.
 race: ## -short leaves out the exhaustive loops of one goroutine, which make test runs
-	CGO_ENABLED=1 $(GO) test -race -short -timeout 20m ./...
+	CGO_ENABLED=1 $(GO) test -race -short -vet=off -p 3 -timeout 20m ./wal ./remotewrite ./...
 
-e2e: build $(BIN)/prometheus3 $(BIN)/otelsdk ## the built binary against Debian's prometheus, victoria-metrics, nginx and snmpd, and Prometheus 3's receiver
+.PHONY: rigs
+rigs: $(BIN)/prometheus3 $(BIN)/otelsdk ## the programs that make e2e needs and Debian does not have
+
+e2e: build rigs ## the built binary against Debian's prometheus, victoria-metrics, nginx and snmpd, and Prometheus 3's receiver
 	HWSAGENT_E2E=1 HWSAGENT_BINARY=$(CURDIR)/$(BIN)/hwsagent HWSAGENT_PROMETHEUS3=$(CURDIR)/$(BIN)/prometheus3 HWSAGENT_OTELSDK=$(CURDIR)/$(BIN)/otelsdk \
-		$(GO) test -count=1 -parallel 6 -timeout 15m ./e2e
+		$(GO) test -count=1 -vet=off -parallel 6 -timeout 15m ./e2e
 
 .PHONY: $(BIN)/prometheus3
-$(BIN)/prometheus3: # a module of its own: what it needs is nothing that the agent may need
-	$(GO) -C e2e/prometheus3 build -trimpath -o $(CURDIR)/$@ .
+$(BIN)/prometheus3: # a module of its own: what it needs is nothing that the agent may need; without -trimpath, as tests are built, from whose cache most of it comes
+	$(GO) -C e2e/prometheus3 build -o $(CURDIR)/$@ .
 
 .PHONY: $(BIN)/otelsdk
 $(BIN)/otelsdk: # likewise
-	$(GO) -C e2e/otelsdk build -trimpath -o $(CURDIR)/$@ .
+	$(GO) -C e2e/otelsdk build -o $(CURDIR)/$@ .
 
 FAULTS_SEED ?= 1
 faults: build ## kills, power cuts, broken disks and networks: the short tier, the same faults each time
 	HWSAGENT_E2E=1 HWSAGENT_SEED=$(FAULTS_SEED) HWSAGENT_BINARY=$(CURDIR)/$(BIN)/hwsagent \
-		$(GO) test -count=1 -parallel 4 -timeout 15m ./e2e/crashlab
+		$(GO) test -count=1 -vet=off -parallel 4 -timeout 15m ./e2e/crashlab
 
 # HWSAGENT_TORTURE=10 is a tenth of it; HWSAGENT_SEED=… replays a run; PARTS=kills,disk
 # picks parts; RUN=Power picks tests of the crash lab.
@@ -162,7 +169,7 @@ tidy-check:
 minimal: ## the agent without scraping, and the tests that it has
 	$(GO) build -tags minimal -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/hwsagent-minimal ./cmd/hwsagent
 	$(GO) vet -tags minimal ./agent/... ./cmd/...
-	$(GO) test -tags minimal -run 'Config|Load|Check|Document|Example' ./agent
+	$(GO) test -tags minimal -vet=off -run 'Config|Load|Check|Document|Example' ./agent
 
 cross: ## every platform that is released
 	GOOS=linux   GOARCH=amd64 $(GO) build -o /dev/null ./cmd/hwsagent
