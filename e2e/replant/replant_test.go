@@ -94,10 +94,13 @@ func withoutMistakes(t *testing.T, all []mistake, slow bool) {
 		}
 	}
 	for _, group := range byPackage(proofs) {
-		out, failed := goTest(t, group, "")
-		if err := green(group, out, failed); err != nil {
-			t.Errorf("%v\n%s", err, tail(out))
-		}
+		t.Run(strings.TrimPrefix(group[0].pkg, "./"), func(t *testing.T) {
+			t.Parallel()
+			out, failed := goTest(t, group, "")
+			if err := green(group, out, failed); err != nil {
+				t.Errorf("%v\n%s", err, tail(out))
+			}
+		})
 	}
 }
 
