@@ -17,6 +17,9 @@ VULN         := .cache/govulncheck-$(VULN_VERSION)/govulncheck
 NFPM_VERSION := v2.45.2
 NFPM         := .cache/nfpm-$(NFPM_VERSION)/nfpm
 
+# The compiler collects garbage for an eighth of its time otherwise; wal and remotewrite ask for the same in their tests.
+test race minimal scrapediff cross replant: export GOGC ?= 400
+
 .PHONY: all build minimal run test cover race lint fmt-check tidy-check cross bench bench-process fleet conformance herd e2e oracle faults torture guarantees replant fuzz notice notice-check vulncheck ci clean install packages release
 
 all: build test
