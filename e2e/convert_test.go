@@ -11,6 +11,7 @@ import (
 // TestConvertAndRun: what `config convert` makes of a Prometheus' own configuration runs: the same targets are scraped,
 // and arrive at the same receiver with the same labels.
 func TestConvertAndRun(t *testing.T) {
+	t.Parallel()
 	p := startPrometheus(t, "")
 	dir := t.TempDir()
 	theirs := writeFile(t, filepath.Join(dir, "prometheus.yml"), `

@@ -19,6 +19,7 @@ import (
 // and has what the agent delivered to it: the same series and values, native histograms too. What a probe does not read
 // any more disappears.
 func TestPull(t *testing.T) {
+	t.Parallel()
 	needs(t, "prometheus")
 	dir := t.TempDir()
 	port := freePort(t)

@@ -88,6 +88,7 @@ func TestMetadataIsBounded(t *testing.T) {
 // A commit that no reader would accept is refused, whatever its batch says of its size, and
 // leaves the log as it was.
 func TestEncoderRefusesAHugeCommit(t *testing.T) {
+	oneGoroutine(t)
 	for _, first := range []bool{true, false} {
 		l := openLog(t, Options{})
 		r := openReader(t, l, "a", ReaderOptions{})
