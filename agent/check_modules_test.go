@@ -56,7 +56,7 @@ func TestCheckModules(t *testing.T) {
 		"fail modules of probe bad: bad.yml:2:21: community must be a text or number",
 		`fail modules of probe bad: bad.yml:5:12: walk of module "m" is "ifTable", not an OID`,
 		"fail modules of probe none: config_files[0]: no file matches none.yml; put an snmp.yml there",
-		`fail modules of probe own: own/a.yaml:2: a definition has no key "foo"; there are definition, detect, includes, mib, replaces, tables, vendor`,
+		`fail modules of probe own: own/a.yaml:2: a definition has no key "foo"; there are definition, detect, fills, includes, mib, one_of, rank, replaces, tables, vendor`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
