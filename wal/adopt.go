@@ -75,7 +75,7 @@ func (t *target) bequeath(next *target) (st storedSavepoint, err error) {
 	if t.open {
 		return st, fmt.Errorf("%w: %q", ErrWanted, t.name)
 	}
-	st = t.stored()
+	st = t.storedLocked()
 	st.Savepoint = t.sp.clone()
 	st.Orphan = 0
 	if next == nil {

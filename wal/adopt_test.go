@@ -83,7 +83,7 @@ func oneOwner(t *testing.T, when string, saves *memDir, mark Mark) (owner string
 			t.Errorf("%s: the old savepoint is still there", when)
 		}
 		// A target that gets the old name is its own, also for the process after this one.
-		if tg, _, err := ts.find(endOfLog{mark: mark}, "old", StartNow); err != nil || tg.save() != nil {
+		if tg, _, err := ts.findLocked(endOfLog{mark: mark}, "old", StartNow); err != nil || tg.save() != nil {
 			t.Fatal(err)
 		}
 		again, err := openTargets(saves.crash(), targetsOptions{})

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // The log lets a segment go behind which a power cut took commits 134 to 143. The target had
@@ -41,8 +43,8 @@ func TestPowerCutOnAFullLog(t *testing.T) {
 			t.Fatal(err)
 		}
 		left, leftSaves := segments.kill(), saves.kill()
-		first := left.entries[segmentName(0)]
-		first.data.truncate(int(commitEnds(t, first.data.bytes())[1]))
+		first := left.entries[segment.Name(0)]
+		first.data.truncate(int(commitEnds(t, 0, first.data.bytes())[1]))
 		_ = errors.Join(r.Close(), l.Close()) // of the process that has ended
 
 		o := memOptions(t, left, leftSaves)

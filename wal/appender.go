@@ -72,7 +72,7 @@ func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, 
 	s := m.byRef.Get(uint64(ref))
 	if s == nil {
 		var err error
-		if s, err = m.get(ls); err != nil {
+		if s, err = m.getLocked(ls); err != nil {
 			return 0, fmt.Errorf("append sample: %w", err)
 		}
 	}
@@ -81,16 +81,16 @@ func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, 
 	if h != nil || fh != nil {
 		l.native = &native{h, fh}
 	}
-	repeated, err := b.admit(s, l, opts.RejectOutOfOrder)
+	repeated, err := b.admitLocked(s, l, opts.RejectOutOfOrder)
 	if err != nil {
 		return 0, err
 	}
-	m.describe(s, &opts.Metadata, opts.MetricFamilyName)
+	m.describeLocked(s, &opts.Metadata, opts.MetricFamilyName)
 	if !repeated {
 		b.add(s.ref, st, l)
 	}
 	if len(opts.Exemplars) > 0 {
-		b.addExemplars(s, t, opts.Exemplars)
+		b.addExemplarsLocked(s, t, opts.Exemplars)
 	}
 	return storage.SeriesRef(s.ref), nil
 }
@@ -116,12 +116,12 @@ func (a *appender) AppendExemplar(ref storage.SeriesRef, ls labels.Labels, e exe
 	s := m.byRef.Get(uint64(ref))
 	if s == nil {
 		var err error
-		if s, err = m.get(ls); err != nil {
+		if s, err = m.getLocked(ls); err != nil {
 			return 0, fmt.Errorf("append exemplar: %w", err)
 		}
 	}
 	s.used = m.tick
-	a.b.addExemplars(s, e.Ts, []exemplar.Exemplar{e})
+	a.b.addExemplarsLocked(s, e.Ts, []exemplar.Exemplar{e})
 	return storage.SeriesRef(s.ref), nil
 }
 

@@ -15,6 +15,8 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/tsdbutil"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // nextEntry is the next entry of r.
@@ -260,7 +262,7 @@ func TestHugeHistogram(t *testing.T) {
 	l := openLog(t, Options{})
 	r := openReader(t, l, "a", ReaderOptions{})
 	app := l.AppenderV2(t.Context())
-	const buckets = maxRecord / 8
+	const buckets = segment.MaxRecord / 8
 	h := &histogram.Histogram{Count: buckets, PositiveSpans: []histogram.Span{{Length: buckets}}, PositiveBuckets: make([]int64, buckets)}
 	h.PositiveBuckets[0] = 1
 	if _, err := app.Append(0, sampleOf(1), 0, 1, 0, h, nil, storage.AppendV2Options{}); err == nil {

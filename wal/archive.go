@@ -1,13 +1,11 @@
 package wal
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"path/filepath"
-	"slices"
 )
 
 // Archive reads what a log had when it was opened, commit by commit, for somebody who has
@@ -16,7 +14,7 @@ import (
 // safe for concurrent use.
 type Archive struct {
 	segments directory
-	tail     *archiveTail
+	tail     *fileTail
 	cursor   *cursor
 	total    int64 // bytes of all segments
 	within   bool  // the first entry is not the log's: what is missing in front of it is not known
@@ -46,20 +44,17 @@ func (a *Archive) open(saves directory, after uint64) error {
 	if err != nil {
 		return err
 	}
-	l, err := listSegments(a.segments)
-	if err != nil {
+	if a.tail, err = listFiles(a.segments); err != nil {
 		return err
 	}
-	a.tail = &archiveTail{fileTail: l, series: newSeriesPool(nil)}
-	id, err := l.log(stored)
-	if err != nil {
+	if err := a.tail.catalogue(stored); err != nil {
 		return err
 	}
-	if err := a.tail.find(id); err != nil {
+	if err := a.tail.findHead(); err != nil {
 		return err
 	}
-	for _, ref := range l.refs {
-		a.total += ref.Size
+	for _, s := range a.tail.list {
+		a.total += s.End
 	}
 	a.cursor = newCursor(a.tail, slog.New(slog.DiscardHandler)) // damage is told by who delivers
 	start, err := oldest(a.tail)
@@ -90,12 +85,12 @@ func (a *Archive) Next() (*Entry, error) {
 
 // Progress is how many bytes of how many have been read, as far as segments tell.
 func (a *Archive) Progress() (read, total int64) {
-	for _, ref := range a.tail.refs {
+	for _, s := range a.tail.list {
 		switch {
-		case ref.Number < a.cursor.want:
-			read += ref.Size
-		case ref.Number == a.cursor.want && a.cursor.file != nil:
-			read += min(ref.Size, a.cursor.reader.offset())
+		case s.Number < a.cursor.want:
+			read += s.End
+		case s.Number == a.cursor.want && a.cursor.file != nil:
+			read += min(s.End, a.cursor.reader.Offset())
 		}
 	}
 	return read, a.total
@@ -114,53 +109,4 @@ func (a *Archive) Skipped() (bytes, segments int64) {
 func (a *Archive) Close() error {
 	a.cursor.release()
 	return a.segments.close()
-}
-
-// archiveTail is the files of a log as a cursor sees it, with an end that stays.
-type archiveTail struct {
-	*fileTail
-	mark   Mark
-	series *seriesPool
-}
-
-// find finds where the log of that ID ends, and what its segments say of each other. The error
-// is the disk's.
-func (l *archiveTail) find(log ID) error {
-	for i := range l.refs {
-		l.seal(i)
-	}
-	var later segmentRef
-	for i := range slices.Backward(l.refs) {
-		ref := &l.refs[i]
-		ref.Before, ref.Next = later.Before, later.Next
-		if h, err := readHeader(l, *ref); err == nil && h.names(log, ref.Number) {
-			later.follows(h.Commit)
-		}
-	}
-	scan := segmentScanner{decode: newEntryDecoder(newSeriesPool(nil))}
-	for i := len(l.refs) - 1; i >= 0 && l.mark.Commit == 0; i-- {
-		ref := l.refs[i]
-		if scan.inspect(l.fileTail, ref, i == len(l.refs)-1); scan.err != nil {
-			return fmt.Errorf("scan segment %08d: %w", ref.Number, scan.err)
-		}
-		if h := scan.info.Header; h.Version != 0 && h.Log != log || scan.info.Last.Commit == 0 {
-			continue
-		}
-		l.mark = scan.info.Last
-		l.mark.Position = Position{Segment: ref.Number, Offset: scan.info.End}
-	}
-	l.mark.Log = log
-	return nil
-}
-
-func (l *archiveTail) head() Mark                       { return l.mark }
-func (l *archiveTail) segments() []segmentRef           { return l.refs }
-func (l *archiveTail) pool() *seriesPool                { return l.series }
-func (l *archiveTail) wait(context.Context, Mark) error { return ErrClosed }
-
-func (l *archiveTail) first() int {
-	if len(l.refs) == 0 {
-		return 0
-	}
-	return l.refs[0].Number
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // readArchive reads the first value of each commit.
@@ -83,7 +85,7 @@ func TestArchive(t *testing.T) {
 		t.Fatal(err)
 	}
 	commit(3)
-	if err := os.Remove(filepath.Join(dir, segmentDir, segmentName(1))); err != nil {
+	if err := os.Remove(filepath.Join(dir, segmentDir, segment.Name(1))); err != nil {
 		t.Fatal(err)
 	}
 	n := 1
@@ -120,11 +122,11 @@ func TestArchiveOfDamagedLog(t *testing.T) {
 	if err := errors.Join(r.Close(), l.Close()); err != nil {
 		t.Fatal(err)
 	}
-	f, err := os.OpenFile(filepath.Join(dir, segmentDir, segmentName(0)), os.O_RDWR, 0)
+	f, err := os.OpenFile(filepath.Join(dir, segmentDir, segment.Name(0)), os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.WriteAt(make([]byte, 100), 2*pageSize+500); err != nil {
+	if _, err := f.WriteAt(make([]byte, 100), 2*segment.PageSize+500); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Close(); err != nil {

@@ -6,11 +6,13 @@ import (
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/tsdb/record"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // maxBatch bounds a batch, in bytes of its records without metadata. Whatever is appended
-// last, and with up to maxCommitMetadata, its commit stays below maxCommit.
-const maxBatch = maxCommit / 2
+// last, and with up to maxCommitMetadata, its commit stays below segment.MaxCommit.
+const maxBatch = segment.MaxCommit / 2
 
 // batchState is how far a batch has come.
 type batchState uint8
@@ -81,10 +83,10 @@ func (b *batch) reset() {
 	}
 }
 
-// admit checks a sample against the newest one of its series. The sample is to be
+// admitLocked checks a sample against the newest one of its series. The sample is to be
 // logged if the error is nil and repeated false; repeated is a sample that the log
-// has already. The series map's mutex must be held.
-func (b *batch) admit(s *memSeries, l lastSample, rejectOutOfOrder bool) (repeated bool, err error) {
+// has already.
+func (b *batch) admitLocked(s *memSeries, l lastSample, rejectOutOfOrder bool) (repeated bool, err error) {
 	newest := &s.last
 	var mine lastSample
 	switch {
@@ -151,11 +153,10 @@ func (b *batch) add(ref uint64, st int64, l lastSample) {
 	}
 }
 
-// addExemplars copies the exemplars that came with a sample of time t. Those that
+// addExemplarsLocked copies the exemplars that came with a sample of time t. Those that
 // come again with a repeated sample are logged again: receivers ignore them. One whose
-// labels are longer than maxExemplarBytes is left out. The
-// series map's mutex must be held.
-func (b *batch) addExemplars(s *memSeries, t int64, exemplars []exemplar.Exemplar) {
+// labels are longer than maxExemplarBytes is left out.
+func (b *batch) addExemplarsLocked(s *memSeries, t int64, exemplars []exemplar.Exemplar) {
 	for _, e := range exemplars {
 		if e.Labels.ByteSize() > maxExemplarBytes {
 			continue
@@ -172,9 +173,9 @@ func (b *batch) addExemplars(s *memSeries, t int64, exemplars []exemplar.Exempla
 // exemplarBytes bounds the encoding of e.
 func exemplarBytes(e *exemplar.Exemplar) int { return 32 + int(e.Labels.ByteSize()) }
 
-// finish gives the series back; committed says whether their newest samples are now
-// those of the batch. The series map's mutex must be held.
-func (b *batch) finish(committed bool) {
+// finishLocked gives the series back; committed says whether their newest samples are now
+// those of the batch.
+func (b *batch) finishLocked(committed bool) {
 	for _, s := range b.touched {
 		if s.owner == b {
 			if committed && (!s.last.known || s.pending.t > s.last.t) {

@@ -15,6 +15,9 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/tsdb/record"
 	"github.com/prometheus/prometheus/tsdb/tsdbutil"
+
+	"hwsagent/wal/internal/segment"
+	"hwsagent/wal/internal/segmenttest"
 )
 
 // A directory that cannot be one, is another one by now, or has gone is refused by name.
@@ -74,11 +77,11 @@ func TestShortRecords(t *testing.T) {
 	for i := range 3 {
 		hs = append(hs, record.RefHistogramSample{Ref: 1, T: int64(i), ST: int64(i * i), H: tsdbutil.GenerateTestHistogram(int64(i))})
 	}
-	whole, _ := testEncoder.HistogramSamples(hs, nil)
+	whole, _ := segmenttest.Encoder.HistogramSamples(hs, nil)
 	refused := 0
 	for size := 1; size < len(whole); size++ {
 		d := newEntryDecoder(newSeriesPool(nil))
-		if err := d.decode(testEncoder.Series([]record.RefSeries{{Ref: chunks.HeadSeriesRef(1), Labels: testLabels(1)}}, nil)); err != nil {
+		if err := d.decode(segmenttest.Encoder.Series([]record.RefSeries{{Ref: chunks.HeadSeriesRef(1), Labels: segmenttest.Labels(1)}}, nil)); err != nil {
 			t.Fatal(err)
 		}
 		if err := d.decode(whole[:size]); err != nil {
@@ -103,16 +106,16 @@ func TestShortRecords(t *testing.T) {
 // A header of a newer format is refused also where damage lies before it.
 func TestNewerFormatBehindDamage(t *testing.T) {
 	w := writeLog(t)
-	var s segmentBuilder
-	newer := appendHeader(nil, Header{Version: formatVersion, Log: ID{9}, Number: 3})
+	var s segmenttest.Builder
+	newer := segment.AppendHeader(nil, segment.Header{Version: segment.Version, Log: ID{9}, Number: 3})
 	newer[1]++
-	s.record(newer, 0)
+	s.Record(newer, 0)
 	b := append([]byte(nil), w.bytes(3)...)
-	clear(b[:pageSize])
-	copy(b[pageSize:], s.b)
-	segments, saves := w.dirs(harm{segment: map[string][]byte{segmentName(3): b}})
+	clear(b[:segment.PageSize])
+	copy(b[segment.PageSize:], s.B)
+	segments, saves := w.dirs(harm{segment: map[string][]byte{segment.Name(3): b}})
 	l, err := Open(w.options(segments, saves))
-	if !errors.Is(err, errNewerFormat) || !strings.Contains(err.Error(), segmentName(3)) {
+	if !errors.Is(err, segment.ErrOtherFormat) || !strings.Contains(err.Error(), segment.Name(3)) {
 		t.Errorf("opened: %v", err)
 	}
 	if err == nil {

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // budget lets segments go: those that nobody needs any more, and under DropOldest
@@ -153,7 +155,7 @@ func (g *budget) over(s Settings, reserve int64) bool {
 // expired reports whether the oldest segment was sealed longer ago than Retain.
 func (g *budget) expired(s Settings) bool {
 	seg, _, ok := g.index.oldest()
-	return ok && time.Since(seg.sealed) > s.Retain
+	return ok && time.Since(seg.Sealed) > s.Retain
 }
 
 // dropDelivered lets the oldest segment go if no target needs it.
@@ -162,18 +164,18 @@ func (g *budget) dropDelivered() bool {
 	if !ok {
 		return false
 	}
-	if lowest, any := g.targets.lowest(); any && lowest <= seg.number {
+	if lowest, any := g.targets.lowest(); any && lowest <= seg.Number {
 		return false
 	}
 	g.index.forget()
-	g.unlink(seg.number)
-	g.metrics.deletedBytes.WithLabelValues("delivered").Add(float64(seg.size))
+	g.unlink(seg.Number)
+	g.metrics.deletedBytes.WithLabelValues("delivered").Add(float64(seg.Size))
 	return true
 }
 
 // drop lets the oldest segment go although targets may need it. What they lose is in
 // their ledgers, durably, before the file goes.
-func (g *budget) drop(seg segment, end Mark) error {
+func (g *budget) drop(seg segment.Info, end Mark) error {
 	if end.Commit == 0 {
 		var err error
 		if end, err = g.scanEnd(seg, end); err != nil {
@@ -184,29 +186,24 @@ func (g *budget) drop(seg segment, end Mark) error {
 		return err
 	}
 	g.index.forget()
-	g.unlink(seg.number)
-	g.metrics.deletedBytes.WithLabelValues("budget").Add(float64(seg.size))
+	g.unlink(seg.Number)
+	g.metrics.deletedBytes.WithLabelValues("budget").Add(float64(seg.Size))
 	return nil
 }
 
 // scanEnd finds the last commit of a segment whose successor does not tell. A segment
 // that cannot be read is let go uncounted; its samples are missing between the marks
 // of what is read before and after, and count as damage.
-func (g *budget) scanEnd(seg segment, end Mark) (Mark, error) {
-	f, err := g.dir.open(segmentName(seg.number), 0)
+func (g *budget) scanEnd(seg segment.Info, end Mark) (Mark, error) {
+	f, err := g.dir.open(segment.Name(seg.Number), 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return end, nil
 	}
 	if err != nil {
 		return end, fmt.Errorf("open segment: %w", err)
 	}
-	info, err := scanSegment(f, seg.end)
+	info, err := segment.Scan(f, seg.Number, seg.End)
 	g.note("scan segment", cmp.Or(err, info.Refused))
-	for _, s := range g.index.segments() {
-		if s.Number == seg.number && s.comesAgain(info.Last.Commit) {
-			return end, f.Close() // it has changed places with a later one
-		}
-	}
 	if info.Last.Commit > 0 {
 		end.Log, end.Commit, end.Total = g.index.mark().Log, info.Last.Commit, info.Last.Total
 	}
@@ -223,7 +220,7 @@ func (g *budget) unlink(number int) {
 func (g *budget) collect() {
 	kept := g.garbage[:0]
 	for _, n := range g.garbage {
-		err := g.dir.remove(segmentName(n))
+		err := g.dir.remove(segment.Name(n))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			kept = append(kept, n)
 			g.note("remove segment", err)

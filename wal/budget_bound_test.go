@@ -13,6 +13,8 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // checkBudget checks the bound that docs/adr/0005 states: the log has no more bytes than
@@ -22,7 +24,7 @@ func checkBudget(t *testing.T, l *Log, budget int64, afterError bool) (larger bo
 	t.Helper()
 	l.index.mu.Lock()
 	defer l.index.mu.Unlock()
-	within := func(list []segment) bool {
+	within := func(list []segment.Info) bool {
 		used, newest := sizes(list)
 		return used <= max(budget, newest)
 	}
@@ -35,11 +37,11 @@ func checkBudget(t *testing.T, l *Log, budget int64, afterError bool) (larger bo
 }
 
 // sizes are the bytes of all segments and of the two newest.
-func sizes(list []segment) (all, newest int64) {
+func sizes(list []segment.Info) (all, newest int64) {
 	for i, s := range list {
-		all += s.size
+		all += s.Size
 		if i >= len(list)-2 {
-			newest += s.size
+			newest += s.Size
 		}
 	}
 	return all, newest

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // What TestCrashes has found, each in as few steps as it takes.
@@ -67,8 +69,8 @@ func TestCrashWhileLoggingAgain(t *testing.T) {
 					return got
 				}
 				left, leftSaves := d.kill(), saves.kill()
-				i := left.entries[segmentName(1)]
-				if info, err := scanSegment(&memFile{d: left, i: i}, int64(i.data.size)); err == nil && info.Commits > 0 && info.Commits < 6 {
+				i := left.entries[segment.Name(1)]
+				if info, err := segment.Scan(&memFile{d: left, i: i}, 1, int64(i.data.size)); err == nil && info.Commits > 0 && info.Commits < 6 {
 					torn++
 				}
 				got := found(left, leftSaves.kill())
@@ -205,7 +207,7 @@ func TestUnsyncedSavepointFreesNothing(t *testing.T) {
 // A file that cannot be opened cannot be cut off; that is told, and no more.
 func TestCutOffRefused(t *testing.T) {
 	l := openLog(t, memOptions(t, newMemDir(), newMemDir()))
-	if err := l.cutOff(&segment{number: 99}); !errors.Is(err, fs.ErrNotExist) {
+	if err := l.cutOff(&segment.Info{Number: 99}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("cut off a file that is not there: %v", err)
 	}
 	if err := l.Close(); err != nil {
@@ -214,18 +216,18 @@ func TestCutOffRefused(t *testing.T) {
 }
 
 // commitEnds are the offsets at which the commits of a segment end.
-func commitEnds(t *testing.T, segment []byte) (ends []int64) {
+func commitEnds(t *testing.T, number int, file []byte) (ends []int64) {
 	t.Helper()
-	var c commitReader
-	c.reset(bytes.NewReader(segment), int64(len(segment)), true)
+	var c segment.Reader
+	c.Reset(bytes.NewReader(file), number, int64(len(file)), true)
 	for {
-		what, err := c.next()
+		what, err := c.Next()
 		switch {
 		case err != nil:
 			t.Fatal(err)
-		case what == foundCommit:
-			ends = append(ends, c.offset())
-		case what == foundNothing:
+		case what == segment.FoundCommit:
+			ends = append(ends, c.Offset())
+		case what == segment.FoundNothing:
 			return ends
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"testing/fstest"
 	"testing/synctest"
 
+	"hwsagent/wal/internal/segment"
+	"hwsagent/wal/internal/segmenttest"
 	"hwsagent/wal/stock"
 )
 
@@ -100,11 +102,11 @@ func TestStockReadsWhatIsLoggedAgain(t *testing.T) {
 func TestStockReadsWhatIsLoggedAgainTwice(t *testing.T) {
 	files := fstest.MapFS{}
 	for n, holds := range [][2]uint64{{0, 2}, {4, 5}, {2, 6}} {
-		s := newSegment(n, ID{9}, holds[0], holds[0])
+		s := segmenttest.New(n, ID{9}, holds[0], holds[0])
 		for i := holds[0]; i < holds[1]; i++ {
-			s.commit(1, int64(i+1), int64(i+1), seriesRecord(1), samplesRecord(int64(i+1), 1))
+			s.Commit(1, int64(i+1), int64(i+1), segmenttest.Series(1), segmenttest.Samples(int64(i+1), 1))
 		}
-		files[segmentName(n)] = &fstest.MapFile{Data: s.b}
+		files[segment.Name(n)] = &fstest.MapFile{Data: s.B}
 	}
 	r, err := stock.New(files)
 	if err != nil {

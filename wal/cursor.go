@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"slices"
 	"sync/atomic"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // cursor reads the log commit by commit for one target. It is not safe for concurrent
@@ -26,8 +28,7 @@ type cursor struct {
 	// want is the segment to open next, or the one that is open.
 	want   int
 	file   segmentFile // nil if none is open
-	places *places     // of the commits in that segment; nil until that is asked
-	reader commitReader
+	reader segment.Reader
 	decode *entryDecoder
 
 	// powerCut is how many samples the headers that were passed since last declare lost.
@@ -48,9 +49,9 @@ func newCursor(t tail, log *slog.Logger) *cursor {
 // place makes the cursor go on after the given mark, which belongs to the tail's log, up
 // to the end, which may be zero.
 func (c *cursor) place(after, end Mark) {
-	segment := locate(c.tail, after)
+	number := locate(c.tail, after)
 	c.close()
-	c.last, c.end, c.want, c.powerCut = after, end, segment, 0
+	c.last, c.end, c.want, c.powerCut = after, end, number, 0
 }
 
 // arrived reports whether the cursor has handed out what there is up to its end.
@@ -61,15 +62,15 @@ func (c *cursor) close() {
 	if c.file == nil {
 		return
 	}
-	if n := c.reader.pages.skipped; n > 0 && c.want > c.counted {
+	if n := c.reader.Skipped(); n > 0 && c.want > c.counted {
 		c.damaged.Add(n)
 		c.counted = c.want
-		c.log.Warn("Skipped damage in the log", "segment", segmentName(c.want), "bytes", n)
+		c.log.Warn("Skipped damage in the log", "segment", segment.Name(c.want), "bytes", n)
 	}
 	if err := c.file.Close(); err != nil {
-		c.log.Warn("Cannot close segment", "segment", segmentName(c.want), "err", err)
+		c.log.Warn("Cannot close segment", "segment", segment.Name(c.want), "err", err)
 	}
-	c.file, c.places = nil, nil
+	c.file = nil
 }
 
 // release closes the cursor for good: it lets go of its series.
@@ -88,29 +89,25 @@ func (c *cursor) next(head Mark) (*Entry, error) {
 			}
 		}
 		c.extend(head)
-		found, err := c.reader.next()
+		found, err := c.reader.Next()
 		if err != nil {
-			return nil, fmt.Errorf("read segment %s: %w", segmentName(c.want), err)
+			return nil, fmt.Errorf("read segment %s: %w", segment.Name(c.want), err)
 		}
 		switch found {
-		case foundHeader:
-			if !c.pass(c.reader.header, head) {
+		case segment.FoundHeader:
+			if !c.pass(c.reader.Header, head) {
 				c.close()
 				c.want++
 			}
-		case foundDebris:
-			c.learn(c.reader.debris)
-		case foundCommit:
-			c.learn(c.reader.debris)
-			if c.outOfPlace() {
-				c.learn(c.reader.good)
-				continue
-			}
+		case segment.FoundDebris:
+			c.learn(c.reader.Debris)
+		case segment.FoundCommit:
+			c.learn(c.reader.Debris)
 			if e := c.take(head); e != nil {
 				return e, nil
 			}
-		case foundNothing:
-			if !c.reader.pages.final {
+		case segment.FoundNothing:
+			if !c.reader.IsFinal() {
 				return nil, nil
 			}
 			c.close()
@@ -123,7 +120,7 @@ func (c *cursor) next(head Mark) (*Entry, error) {
 // open opens the first segment that is there from want on, and not beyond the head.
 func (c *cursor) open(head Mark) (ok bool, err error) {
 	segments := c.tail.segments()
-	i, _ := slices.BinarySearchFunc(segments, c.want, func(s segmentRef, n int) int { return s.Number - n })
+	i, _ := slices.BinarySearchFunc(segments, c.want, func(s segment.Info, n int) int { return s.Number - n })
 	for ; i < len(segments) && segments[i].Number <= head.Segment; i++ {
 		s := segments[i]
 		f, err := c.tail.openSegment(s.Number)
@@ -131,18 +128,18 @@ func (c *cursor) open(head Mark) (ok bool, err error) {
 			continue // dropped meanwhile
 		}
 		if err != nil {
-			return false, fmt.Errorf("open segment %s: %w", segmentName(s.Number), err)
+			return false, fmt.Errorf("open segment %s: %w", segment.Name(s.Number), err)
 		}
 		if hole := s.Number - c.want; hole > 0 && s.Number > c.furthest {
 			c.holes.Add(int64(hole))
-			c.log.Warn("Segments of the log are missing", "from", segmentName(c.want), "to", segmentName(s.Number-1))
+			c.log.Warn("Segments of the log are missing", "from", segment.Name(c.want), "to", segment.Name(s.Number-1))
 		}
 		c.want, c.file, c.furthest = s.Number, f, max(c.furthest, s.Number)
 		c.decode.series.turn()
 		if s.Number == head.Segment {
-			c.reader.reset(f, head.Offset, false)
+			c.reader.Reset(f, s.Number, head.Offset, false)
 		} else {
-			c.reader.reset(f, s.Size, true)
+			c.reader.Reset(f, s.Number, s.End, true)
 		}
 		return true, nil
 	}
@@ -152,31 +149,25 @@ func (c *cursor) open(head Mark) (ok bool, err error) {
 // extend lets the reader of the segment at the head see what was written since, and
 // the reader of one that was the head's see its end.
 func (c *cursor) extend(head Mark) {
-	p := &c.reader.pages
-	if p.final {
-		return
-	}
-	if c.want == head.Segment {
-		p.limit = max(p.limit, head.Offset)
-		return
-	}
-	for _, s := range c.tail.segments() {
-		if s.Number == c.want {
-			p.limit = max(p.limit, s.Size)
+	switch {
+	case c.reader.IsFinal():
+	case c.want == head.Segment:
+		c.reader.Extend(head.Offset, false)
+	default:
+		end := int64(0)
+		if s := c.segment(); s != nil {
+			end = s.End
 		}
+		c.reader.Extend(end, true)
 	}
-	p.final = true
 }
 
 // pass takes note of a segment's header. It is false if the segment belongs to
 // another log, where commit numbers mean nothing.
-func (c *cursor) pass(h Header, head Mark) bool {
+func (c *cursor) pass(h segment.Header, head Mark) bool {
 	if h.Log != head.Log {
-		c.log.Warn("Skipping a segment of another log", "segment", segmentName(c.want), "log", h.Log.String())
+		c.log.Warn("Skipping a segment of another log", "segment", segment.Name(c.want), "log", h.Log.String())
 		return false
-	}
-	if !h.names(head.Log, c.want) {
-		return true
 	}
 	if from := max(h.Found, c.last.Total); h.Total > from {
 		c.powerCut += h.Total - from
@@ -185,8 +176,8 @@ func (c *cursor) pass(h Header, head Mark) bool {
 }
 
 // learn takes the announcements of records that belong to no commit that verifies.
-func (c *cursor) learn(rs records) {
-	rs.each(func(rec []byte) {
+func (c *cursor) learn(rs segment.Records) {
+	rs.Each(func(rec []byte) {
 		// What cannot be decoded was never written: it is damage that a checksum per
 		// fragment does not show, and costs nothing here.
 		_ = c.decode.learn(rec)
@@ -196,31 +187,34 @@ func (c *cursor) learn(rs records) {
 // take decodes the commit that the reader found. It is nil if it was handed out
 // before or cannot be what it says.
 func (c *cursor) take(head Mark) *Entry {
-	commit := c.reader.commit
+	commit := c.reader.Commit
 	switch {
 	case commit.Number <= c.last.Commit:
-		c.learn(c.reader.good)
+		c.learn(c.reader.Good)
 		return nil
 	case commit.Number > head.Commit || commit.Total > head.Total:
 		// Put together from pieces of other pages, or of another log.
-		c.log.Warn("Skipping a commit beyond the head of the log", "segment", segmentName(c.want), "commit", commit.Number)
-		c.learn(c.reader.good)
+		c.log.Warn("Skipping a commit beyond the head of the log", "segment", segment.Name(c.want), "commit", commit.Number)
+		c.learn(c.reader.Good)
+		return nil
+	case commit.Total-commit.Samples != c.last.Total && c.comesAgain(commit.Number):
+		c.learn(c.reader.Good) // a commit before it is lost here, and comes again, too
 		return nil
 	case c.end != (Mark{}) && commit.Number > c.end.Commit:
 		return c.stop()
 	}
 	d := c.decode
 	d.reset()
-	c.reader.good.each(func(rec []byte) {
+	c.reader.Good.Each(func(rec []byte) {
 		if err := d.decode(rec); err != nil {
-			c.log.Error("Cannot decode a record of the log", "segment", segmentName(c.want), "commit", commit.Number, "err", err)
+			c.log.Error("Cannot decode a record of the log", "segment", segment.Name(c.want), "commit", commit.Number, "err", err)
 		}
 	})
 	e := &d.entry
 	if e.Count() < commit.Samples && c.comesAgain(commit.Number) {
 		return nil // whole, perhaps: what announced some of its series here is lost
 	}
-	e.End = markOf(c.reader.header, c.want, c.reader.offset(), commit)
+	e.End = c.reader.Mark()
 	e.End.Log = head.Log // a damaged segment has no header
 	e.MinT, e.MaxT = commit.MinT, commit.MaxT
 	e.Missing = c.missing(commit, e.Count())
@@ -235,30 +229,37 @@ func (c *cursor) stop() *Entry {
 	e := &c.decode.entry
 	e.End = c.end
 	e.MinT, e.MaxT = 0, 0
-	e.Missing = c.missing(commitRecord{Number: c.end.Commit, Total: c.end.Total}, 0)
+	e.Missing = c.missing(segment.Commit{Number: c.end.Commit, Total: c.end.Total}, 0)
 	c.last, c.powerCut = c.end, 0
 	return e
 }
 
-// comesAgain reports whether the next segment has a commit of the open one once more: it
+// comesAgain reports whether a later segment has a commit of the open one once more: it
 // was begun after an error, with what was not durable then.
 func (c *cursor) comesAgain(number uint64) bool {
-	for _, s := range c.tail.segments() {
-		if s.Number == c.want {
-			return s.comesAgain(number)
+	s := c.segment()
+	return s != nil && s.ComesAgain(number)
+}
+
+// segment is what is known of the segment that is open; nil if it is gone.
+func (c *cursor) segment() *segment.Info {
+	list := c.tail.segments()
+	for i := range list {
+		if list[i].Number == c.want {
+			return &list[i]
 		}
 	}
-	return false
+	return nil
 }
 
 // missing counts what lies between last and the end of the commit and was not
 // decoded.
-func (c *cursor) missing(commit commitRecord, decoded uint64) Outcome {
+func (c *cursor) missing(commit segment.Commit, decoded uint64) Outcome {
 	var o Outcome
 	begin := commit.Total - commit.Samples
 	if begin < c.last.Total || commit.Samples < decoded {
 		// The totals contradict each other. Delivering comes first; the ledger shows it.
-		c.log.Error("The log's totals contradict each other", "segment", segmentName(c.want), "commit", commit.Number,
+		c.log.Error("The log's totals contradict each other", "segment", segment.Name(c.want), "commit", commit.Number,
 			"total", commit.Total, "samples", commit.Samples, "decoded", decoded, "total_before", c.last.Total)
 		return o
 	}
@@ -274,6 +275,6 @@ func (c *cursor) giveUp() bool {
 	if c.file == nil {
 		return false
 	}
-	c.reader.pages.skipPage()
+	c.reader.SkipPage()
 	return true
 }

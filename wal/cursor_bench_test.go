@@ -3,6 +3,8 @@ package wal
 import (
 	"log/slog"
 	"testing"
+
+	"hwsagent/wal/internal/segmenttest"
 )
 
 // BenchmarkCursorNext reads a log in the steady state: 5,000 series, each commit with
@@ -12,22 +14,22 @@ func BenchmarkCursorNext(b *testing.B) {
 		series, batch = 5000, 1000
 		commits       = 200
 	)
-	s := newSegment(0, ID{9}, 0, 0)
+	s := segmenttest.New(0, ID{9}, 0, 0)
 	for i := range commits {
 		from := i * batch % series
-		refs := refRange(from, from+batch)
+		refs := segmenttest.Refs(from, from+batch)
 		ts := 1_700_000_000_000 + int64(i)*3000
 		var recs [][]byte
 		if i < series/batch {
-			recs = append(recs, seriesRecord(refs...))
+			recs = append(recs, segmenttest.Series(refs...))
 		}
-		s.commit(batch, ts, ts, append(recs, samplesRecord(ts, refs...))...)
+		s.Commit(batch, ts, ts, append(recs, segmenttest.Samples(ts, refs...))...)
 	}
 	c := newCursor(newFakeLog(s), slog.New(slog.DiscardHandler))
 	defer c.close()
 	head := c.tail.head()
 	read := func() int {
-		c.place(Mark{Log: head.Log, SegmentID: s.header.Segment}, Mark{})
+		c.place(Mark{Log: head.Log, SegmentID: s.Header.Segment}, Mark{})
 		n := 0
 		for {
 			e, err := c.next(head)

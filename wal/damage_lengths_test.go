@@ -8,6 +8,9 @@ import (
 
 	"github.com/golang/snappy"
 	"github.com/prometheus/prometheus/tsdb/record"
+
+	"hwsagent/wal/internal/segment"
+	"hwsagent/wal/internal/segmenttest"
 )
 
 // allocated is how many bytes a function allocates in all, whether they are kept or not.
@@ -43,51 +46,39 @@ func TestHostileLengths(t *testing.T) {
 		b = append(number(b, 1, 1), make([]byte, 8)...) // counts, sum
 		return append(append(b, tail...), make([]byte, 50)...)
 	}
-	zstdClaim := func(n uint64) []byte { // a frame with one segment and no block that matters
-		b := []byte{0x28, 0xb5, 0x2f, 0xfd, 0xe0}
-		b = binary.LittleEndian.AppendUint64(b, n)
-		return append(b, 0x03, 0x00, 0x00, 0x01)
-	}
 	plain := map[string][]byte{
 		"labels of a series":     append([]byte{byte(record.Series)}, number(make([]byte, 8), huge)...),
 		"length of a label":      append([]byte{byte(record.Series)}, number(make([]byte, 8), 1, huge)...),
 		"fields of metadata":     number([]byte{byte(record.Metadata)}, 1, 0, huge),
 		"length of metadata":     append(number([]byte{byte(record.Metadata), 1, 0}, 1, 4), append([]byte("HELP"), number(nil, huge)...)...),
-		"length of a family":     number([]byte{typeFamily}, 1, huge),
+		"length of a family":     number([]byte{segment.TypeFamily}, 1, huge),
 		"spans":                  histogram(number(nil, huge)),
 		"negative spans":         histogram(number(nil, 0, huge)),
 		"buckets":                histogram(number(nil, 0, 0, huge)),
 		"as many spans as bytes": histogram(number(nil, 40)),
 		"labels of an exemplar":  append(append([]byte{byte(record.Exemplars)}, make([]byte, 16)...), append([]byte{2, 2}, number(make([]byte, 8), huge)...)...),
 		"a short sample":         {byte(record.SamplesV2), 2, 2, 2, 0},
-		"a short old sample":     {byte(record.Samples), 2, 2},
 		"a short exemplar":       {byte(record.Exemplars), 2, 2},
 		"nothing":                {byte(record.SamplesV2)},
-		"no old sample":          {byte(record.Samples)},
-		"no histogram":           {byte(record.HistogramSamples)},
+		"no histogram":           {byte(record.HistogramSamplesV2)},
 		"no exemplar":            {byte(record.Exemplars)},
 	}
 	packed := map[string]struct {
 		flags byte
 		rec   []byte
 	}{
-		"snappy, 1 TiB":    {flagSnappy, claim(1 << 40)},
-		"snappy, 4 GiB":    {flagSnappy, claim(1<<32 - 1)},
-		"snappy, 63 MiB":   {flagSnappy, claim(63 << 20)},
-		"snappy, 15 MiB":   {flagSnappy, claim(15 << 20)},
-		"snappy, no block": {flagSnappy, []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}},
-		"zstd, 1 TiB":      {flagZstd, zstdClaim(1 << 40)},
-		"zstd, 63 MiB":     {flagZstd, zstdClaim(63 << 20)},
-		"zstd, 15 MiB":     {flagZstd, zstdClaim(15 << 20)},
-		"zstd, no frame":   {flagZstd, []byte("not a frame")},
-		"two compressions": {flagSnappy | flagZstd, []byte("either")},
+		"snappy, 1 TiB":    {segment.FlagSnappy, claim(1 << 40)},
+		"snappy, 4 GiB":    {segment.FlagSnappy, claim(1<<32 - 1)},
+		"snappy, 63 MiB":   {segment.FlagSnappy, claim(63 << 20)},
+		"snappy, 15 MiB":   {segment.FlagSnappy, claim(15 << 20)},
+		"snappy, no block": {segment.FlagSnappy, []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}},
 	}
-	read := func(what string, write func(s *segmentBuilder)) {
+	read := func(what string, write func(s *segmenttest.Builder)) {
 		t.Helper()
-		s := newSegment(1, ID{9}, 0, 0)
-		s.commit(1, 1000, 1000, seriesRecord(1), samplesRecord(1000, 1))
+		s := segmenttest.New(1, ID{9}, 0, 0)
+		s.Commit(1, 1000, 1000, segmenttest.Series(1), segmenttest.Samples(1000, 1))
 		write(s)
-		s.commit(1, 2000, 2000, samplesRecord(2000, 1))
+		s.Commit(1, 2000, 2000, segmenttest.Samples(2000, 1))
 		entries := 0
 		n := allocated(func() {
 			l := newFakeLog(s)
@@ -104,9 +95,9 @@ func TestHostileLengths(t *testing.T) {
 				entries++
 			}
 		})
-		limit := uint64(maxRecord + 8<<20)
+		limit := uint64(segment.MaxRecord + 8<<20)
 		if what == endless {
-			limit = 8 * maxRecord // in all, while its buffer grows to maxRecord: no part is more than that and a quarter
+			limit = 8 * segment.MaxRecord // in all, while its buffer grows to maxRecord: no part is more than that and a quarter
 		}
 		if t.Logf("%s: %d KiB", what, n>>10); n > limit {
 			t.Errorf("%s: %d bytes are allocated", what, n)
@@ -116,36 +107,36 @@ func TestHostileLengths(t *testing.T) {
 		}
 	}
 	for what, rec := range plain {
-		read(what, func(s *segmentBuilder) { s.commit(0, 0, 0, rec) })
-		read(what+", undeclared", func(s *segmentBuilder) { s.record(rec, 0) }) // debris
+		read(what, func(s *segmenttest.Builder) { s.Commit(0, 0, 0, rec) })
+		read(what+", undeclared", func(s *segmenttest.Builder) { s.Record(rec, 0) }) // debris
 	}
 	for what, p := range packed {
-		read(what, func(s *segmentBuilder) {
-			var w pageWriter
-			w.reset(int64(len(s.b)))
-			w.fragments(p.rec, p.flags)
-			s.b = append(s.b, w.buf...)
+		read(what, func(s *segmenttest.Builder) {
+			var w segment.Pages
+			w.Reset(int64(len(s.B)))
+			w.Fragments(p.rec, p.flags)
+			s.B = append(s.B, w.Buf...)
 		})
 	}
-	read("records of a commit", func(s *segmentBuilder) {
-		s.record(appendCommit(nil, commitRecord{Number: 2, Records: 1<<32 - 1, Samples: 1, Total: 2}), 0)
+	read("records of a commit", func(s *segmenttest.Builder) {
+		s.Record(segment.AppendCommit(nil, segment.Commit{Number: 2, Records: 1<<32 - 1, Samples: 1, Total: 2}), 0)
 	})
-	read("samples of a commit", func(s *segmentBuilder) {
-		s.record(appendCommit(nil, commitRecord{Number: 2, Samples: 1 << 63, Total: 1<<63 + 1}), 0)
+	read("samples of a commit", func(s *segmenttest.Builder) {
+		s.Record(segment.AppendCommit(nil, segment.Commit{Number: 2, Samples: 1 << 63, Total: 1<<63 + 1}), 0)
 	})
-	read("a short commit", func(s *segmentBuilder) { s.record([]byte{typeCommit, 1}, 0) })
-	read("an empty record", func(s *segmentBuilder) { s.record(nil, 0) })
-	read(endless, func(s *segmentBuilder) {
-		body := make([]byte, pageSize-fragmentHeaderSize)
-		for range (maxRecord + 1<<20) / pageSize {
-			var w pageWriter
-			w.reset(int64(len(s.b)))
-			w.fragments(body[:pageSize-len(s.b)%pageSize-fragmentHeaderSize], 0)
-			w.buf[0] = fragmentBody
-			if len(s.b) < pageSize {
-				w.buf[0] = fragmentHead
+	read("a short commit", func(s *segmenttest.Builder) { s.Record([]byte{segment.TypeCommit, 1}, 0) })
+	read("an empty record", func(s *segmenttest.Builder) { s.Record(nil, 0) })
+	read(endless, func(s *segmenttest.Builder) {
+		body := make([]byte, segment.PageSize-segment.FragmentHeaderSize)
+		for range (segment.MaxRecord + 1<<20) / segment.PageSize {
+			var w segment.Pages
+			w.Reset(int64(len(s.B)))
+			w.Fragments(body[:segment.PageSize-len(s.B)%segment.PageSize-segment.FragmentHeaderSize], 0)
+			w.Buf[0] = segment.FragmentBody
+			if len(s.B) < segment.PageSize {
+				w.Buf[0] = segment.FragmentHead
 			}
-			s.b = append(s.b, w.buf...)
+			s.B = append(s.B, w.Buf...)
 		}
 	})
 }

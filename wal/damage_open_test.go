@@ -22,6 +22,8 @@ import (
 	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/tsdbutil"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // writtenLog is what an agent left on the disk, with every kind of sample in it: four
@@ -86,7 +88,7 @@ func writeLog(t testing.TB) *writtenLog {
 	last := Position{Segment: -1}
 	var announced map[string]bool
 	// The newest segment has three pages, and some commits of its last one lie all in that.
-	for i := 0; last.Segment < 3 || last.Offset < 2*pageSize+1500 || w.commits[len(w.commits)-3].start < 2*pageSize; i++ {
+	for i := 0; last.Segment < 3 || last.Offset < 2*segment.PageSize+1500 || w.commits[len(w.commits)-3].start < 2*segment.PageSize; i++ {
 		wrote := w.append(l, rng, i)
 		e := nextOf(t, r)
 		c := writtenCommit{number: e.End.Commit, segment: e.End.Segment, end: e.End.Offset, samples: fingerprints(e)}
@@ -239,7 +241,7 @@ func (w *writtenLog) newest() string {
 	return savepointNames[mergeSavepoints(files).base]
 }
 
-func (w *writtenLog) bytes(n int) []byte { return w.segments[segmentName(n)] }
+func (w *writtenLog) bytes(n int) []byte { return w.segments[segment.Name(n)] }
 
 // flip changes one byte.
 func (w *writtenLog) flip(n, at int, mask byte) harm {
@@ -250,8 +252,8 @@ func (w *writtenLog) flip(n, at int, mask byte) harm {
 
 // replaced gives a segment other contents, which differ in these bytes.
 func (w *writtenLog) replaced(what string, n int, b []byte, from, to int64) harm {
-	first, last := from/pageSize*pageSize, (to+pageSize-1)/pageSize*pageSize
-	return harm{what: what, segment: map[string][]byte{segmentName(n): b}, touched: func(c writtenCommit) bool {
+	first, last := from/segment.PageSize*segment.PageSize, (to+segment.PageSize-1)/segment.PageSize*segment.PageSize
+	return harm{what: what, segment: map[string][]byte{segment.Name(n): b}, touched: func(c writtenCommit) bool {
 		return c.segment == n && c.start < last && c.end > first
 	}}
 }
@@ -355,13 +357,13 @@ func (w *writtenLog) compare(l *Log, r *Reader, h harm, commits []writtenCommit)
 		r.Advance(e.End, o)
 	}
 	lost := map[string]bool{} // series whose announcement in the segment was touched
-	segment := -1
+	segmentNumber := -1
 	for _, c := range commits {
-		if c.segment != segment {
-			segment = c.segment
+		if c.segment != segmentNumber {
+			segmentNumber = c.segment
 			clear(lost)
 			for _, a := range w.commits {
-				if a.segment == segment && h.touched(a) {
+				if a.segment == segmentNumber && h.touched(a) {
 					for _, s := range a.announces {
 						lost[s] = true
 					}
@@ -515,21 +517,21 @@ func TestOpenAfterPagesMoved(t *testing.T) {
 	}
 	page := func(n, i int) []byte {
 		b := w.bytes(n)
-		return b[i*pageSize : min((i+1)*pageSize, len(b))]
+		return b[i*segment.PageSize : min((i+1)*segment.PageSize, len(b))]
 	}
 	span := func(b []byte, i int) (from, to int64) {
-		return int64(i) * pageSize, min(int64(i+1)*pageSize, int64(len(b)))
+		return int64(i) * segment.PageSize, min(int64(i+1)*segment.PageSize, int64(len(b)))
 	}
 	for n := range 4 {
 		whole := w.bytes(n)
-		pages := (len(whole) + pageSize - 1) / pageSize
+		pages := (len(whole) + segment.PageSize - 1) / segment.PageSize
 		for i := range pages {
 			from, to := span(whole, i)
 			zeroed := bytes.Clone(whole)
 			clear(zeroed[from:to])
 			try(w.replaced(fmt.Sprintf("segment %d, page %d zeroed", n, i), n, zeroed, from, to))
 			for m := range 4 {
-				for j := range (len(w.bytes(m)) + pageSize - 1) / pageSize {
+				for j := range (len(w.bytes(m)) + segment.PageSize - 1) / segment.PageSize {
 					if m == n && j == i {
 						continue
 					}
@@ -580,7 +582,7 @@ func TestOpenAfterSegmentsMoved(t *testing.T) {
 		}
 	}
 	for n := range 4 {
-		name := segmentName(n)
+		name := segment.Name(n)
 		try(harm{what: "segment gone: " + name, segment: map[string][]byte{name: nil}}, n)
 		try(harm{what: "segment empty: " + name, segment: map[string][]byte{name: {}}}, n)
 		for m := range 4 {
@@ -594,13 +596,13 @@ func TestOpenAfterSegmentsMoved(t *testing.T) {
 			try(harm{what: fmt.Sprintf("segment %d also as %d", m, n), segment: map[string][]byte{name: w.bytes(m)}}, n)
 			try(harm{
 				what:    fmt.Sprintf("segments %d and %d swapped", m, n),
-				segment: map[string][]byte{name: w.bytes(m), segmentName(m): w.bytes(n)},
+				segment: map[string][]byte{name: w.bytes(m), segment.Name(m): w.bytes(n)},
 			}, m, n)
 		}
 	}
 	for _, n := range []int{4, 5, 1000} {
-		try(harm{what: "a segment of another log after the last one", segment: map[string][]byte{segmentName(n): foreign.bytes(2)}})
-		try(harm{what: "a copy of a segment after the last one", segment: map[string][]byte{segmentName(n): w.bytes(1)}})
+		try(harm{what: "a segment of another log after the last one", segment: map[string][]byte{segment.Name(n): foreign.bytes(2)}})
+		try(harm{what: "a copy of a segment after the last one", segment: map[string][]byte{segment.Name(n): w.bytes(1)}})
 	}
 	try(harm{what: "foreign files", segment: map[string][]byte{
 		"README": []byte("hello"), "0000000a": {1}, "00000001.bak": w.bytes(2), "lost+found": {2},

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // keeps opens the log with damaged savepoint files, and checks that each target gets
@@ -85,24 +87,24 @@ func TestOpenAfterSavepointDamage(t *testing.T) {
 func TestOpenRefusesNewerFormat(t *testing.T) {
 	w := writeLog(t)
 	newer := func(n int) []byte {
-		h, err := readHeader(fileTailOf(w), segmentRef{Number: n, Size: pageSize})
+		h, err := readHeader(new(segment.Reader), fileTailOf(w), n, segment.PageSize)
 		if err != nil || h.Version == 0 {
 			t.Fatalf("header of segment %d: %+v, %v", n, h, err)
 		}
 		was := h
 		h.Version++
 		var e encoder
-		e.reset(0)
+		e.reset(n, 0)
 		e.header(h)
 		b := bytes.Clone(w.bytes(n))
-		size := len(e.pages.buf)
-		e.reset(0)
-		if e.header(was); !bytes.Equal(e.pages.buf, b[:size]) {
+		size := len(e.pages.Buf)
+		e.reset(n, 0)
+		if e.header(was); !bytes.Equal(e.pages.Buf, b[:size]) {
 			t.Fatal("the header is not what the test takes it for")
 		}
-		e.reset(0)
+		e.reset(n, 0)
 		e.header(h)
-		copy(b, e.pages.buf)
+		copy(b, e.pages.Buf)
 		return b
 	}
 	var harms []harm
@@ -113,7 +115,7 @@ func TestOpenRefusesNewerFormat(t *testing.T) {
 		harms = append(harms, harm{what: name, saves: map[string][]byte{name: b}})
 	}
 	for _, n := range []int{0, 1, 3} {
-		name := segmentName(n)
+		name := segment.Name(n)
 		harms = append(harms, harm{what: name, segment: map[string][]byte{name: newer(n)}})
 	}
 	for _, h := range harms {

@@ -8,6 +8,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/tsdb/record"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // entryDecoder decodes the records of tsdb/record straight into an Entry. The stock
@@ -17,9 +19,6 @@ import (
 type entryDecoder struct {
 	series *seriesTable
 	entry  Entry
-
-	// orphans counts samples whose series was not announced: damage took that.
-	orphans uint64
 
 	ints    arena[intHistogram]
 	floats  arena[floatHistogram]
@@ -60,7 +59,6 @@ func newEntryDecoder(pool *seriesPool) *entryDecoder {
 func (d *entryDecoder) reset() {
 	e := &d.entry
 	*e = Entry{Samples: e.Samples[:0], Histograms: e.Histograms[:0], Exemplars: e.Exemplars[:0]}
-	d.orphans = 0
 	d.ints.used, d.floats.used = 0, 0
 }
 
@@ -71,7 +69,7 @@ func (d *entryDecoder) learn(rec []byte) error {
 		return d.announcements(rec[1:])
 	case byte(record.Metadata):
 		return d.metadata(rec[1:])
-	case typeFamily:
+	case segment.TypeFamily:
 		return d.families(rec[1:])
 	}
 	return nil
@@ -82,15 +80,9 @@ func (d *entryDecoder) decode(rec []byte) error {
 	body := rec[1:]
 	switch record.Type(rec[0]) {
 	case record.SamplesV2:
-		return d.samplesV2(body)
-	case record.Samples:
-		return d.samplesV1(body)
+		return d.floatSamples(body)
 	case record.HistogramSamplesV2, record.FloatHistogramSamplesV2:
-		return d.histogramsV2(body, record.Type(rec[0]) == record.FloatHistogramSamplesV2)
-	case record.HistogramSamples, record.CustomBucketsHistogramSamples:
-		return d.histogramsV1(body, false)
-	case record.FloatHistogramSamples, record.CustomBucketsFloatHistogramSamples:
-		return d.histogramsV1(body, true)
+		return d.histogramSamples(body, record.Type(rec[0]) == record.FloatHistogramSamplesV2)
 	case record.Exemplars:
 		return d.exemplars(body)
 	}
@@ -115,25 +107,25 @@ func (d *entryDecoder) announcements(b []byte) error {
 // labelsLength is how many bytes of b the encoded labels at its beginning take, -1 if
 // they do not end in it.
 func labelsLength(b []byte) int {
-	d := decoder{b: b}
-	for n := d.uvarint(); n > 0 && d.err == nil; n-- {
-		d.bytes(d.uvarint())
-		d.bytes(d.uvarint())
+	d := segment.Decoder{B: b}
+	for n := d.Uvarint(); n > 0 && d.Err == nil; n-- {
+		d.Bytes(d.Uvarint())
+		d.Bytes(d.Uvarint())
 	}
-	if d.err != nil {
+	if d.Err != nil {
 		return -1
 	}
-	return len(b) - len(d.b)
+	return len(b) - len(d.B)
 }
 
 func (d *entryDecoder) metadata(b []byte) error {
-	r := decoder{b: b}
-	for len(r.b) > 0 && r.err == nil {
-		ref := r.uvarint()
-		typ := r.bytes(1)
+	r := segment.Decoder{B: b}
+	for len(r.B) > 0 && r.Err == nil {
+		ref := r.Uvarint()
+		typ := r.Bytes(1)
 		var unit, help []byte
-		for n := r.uvarint(); n > 0 && r.err == nil; n-- {
-			name, value := r.bytes(r.uvarint()), r.bytes(r.uvarint())
+		for n := r.Uvarint(); n > 0 && r.Err == nil; n-- {
+			name, value := r.Bytes(r.Uvarint()), r.Bytes(r.Uvarint())
 			switch string(name) {
 			case "UNIT":
 				unit = value
@@ -141,39 +133,39 @@ func (d *entryDecoder) metadata(b []byte) error {
 				help = value
 			}
 		}
-		if r.err == nil {
+		if r.Err == nil {
 			d.series.describe(ref, metadata.Metadata{
 				Type: record.ToMetricType(typ[0]), Unit: d.text(unit), Help: d.text(help),
 			})
 		}
 	}
-	return r.err
+	return r.Err
 }
 
 func (d *entryDecoder) families(b []byte) error {
-	r := decoder{b: b}
-	for len(r.b) > 0 && r.err == nil {
-		ref := r.uvarint()
-		if name := r.bytes(r.uvarint()); r.err == nil {
+	r := segment.Decoder{B: b}
+	for len(r.B) > 0 && r.Err == nil {
+		ref := r.Uvarint()
+		if name := r.Bytes(r.Uvarint()); r.Err == nil {
 			d.series.family(ref, d.text(name))
 		}
 	}
-	return r.err
+	return r.Err
 }
 
-// samplesV2 decodes floats: the first in full, the others as differences to the one
+// floatSamples decodes floats: the first in full, the others as differences to the one
 // before (ref) and to the first (times).
-func (d *entryDecoder) samplesV2(b []byte) error {
+func (d *entryDecoder) floatSamples(b []byte) error {
 	if len(b) == 0 {
 		return nil
 	}
-	r := decoder{b: b}
-	ref, firstT, firstST := r.varint(), r.varint(), r.varint()
-	if r.err != nil || len(r.b) < 8 {
+	r := segment.Decoder{B: b}
+	ref, firstT, firstST := r.Varint(), r.Varint(), r.Varint()
+	if r.Err != nil || len(r.B) < 8 {
 		return errMalformed
 	}
 	t, st := firstT, firstST
-	b = r.b
+	b = r.B
 	for {
 		d.sample(uint64(ref), st, t, binary.BigEndian.Uint64(b))
 		if b = b[8:]; len(b) == 0 {
@@ -205,37 +197,16 @@ func (d *entryDecoder) samplesV2(b []byte) error {
 	}
 }
 
-// How a V2 record says the start time of a sample that is not its first.
+// How a record says the start time of a sample that is not its first.
 const (
 	noStart   = 0 // none
 	sameStart = 1 // that of the sample before; anything else: a difference to the first follows
 )
 
-func (d *entryDecoder) samplesV1(b []byte) error {
-	if len(b) == 0 {
-		return nil
-	}
-	if len(b) < 16 {
-		return errMalformed
-	}
-	ref, t := binary.BigEndian.Uint64(b), int64(binary.BigEndian.Uint64(b[8:]))
-	for b = b[16:]; len(b) > 0; b = b[8:] {
-		var dref, dt int64
-		dref, b = cutVarint(b)
-		dt, b = cutVarint(b)
-		if len(b) < 8 {
-			return errMalformed
-		}
-		d.sample(ref+uint64(dref), 0, t+dt, binary.BigEndian.Uint64(b))
-	}
-	return nil
-}
-
 func (d *entryDecoder) sample(ref uint64, st, t int64, bits uint64) {
 	s := d.series.lookup(ref)
 	if s == nil {
-		d.orphans++
-		return
+		return // damage took its announcement
 	}
 	d.entry.Samples = append(d.entry.Samples, Sample{Series: s, ST: st, T: t, V: math.Float64frombits(bits)})
 }
@@ -261,15 +232,15 @@ func (d *entryDecoder) exemplars(b []byte) error {
 		return errMalformed
 	}
 	ref, t := binary.BigEndian.Uint64(b), int64(binary.BigEndian.Uint64(b[8:]))
-	r := decoder{b: b[16:]}
-	for len(r.b) > 0 {
-		dref, dt, v := r.varint(), r.varint(), r.be64()
+	r := segment.Decoder{B: b[16:]}
+	for len(r.B) > 0 {
+		dref, dt, v := r.Varint(), r.Varint(), r.Be64()
 		d.builder.Reset()
-		for n := r.uvarint(); n > 0 && r.err == nil; n-- {
-			name, value := r.bytes(r.uvarint()), r.bytes(r.uvarint())
+		for n := r.Uvarint(); n > 0 && r.Err == nil; n-- {
+			name, value := r.Bytes(r.Uvarint()), r.Bytes(r.Uvarint())
 			d.builder.Add(string(name), string(value))
 		}
-		if r.err != nil {
+		if r.Err != nil {
 			return errMalformed
 		}
 		if s := d.series.lookup(ref + uint64(dref)); s != nil {
@@ -281,62 +252,48 @@ func (d *entryDecoder) exemplars(b []byte) error {
 	return nil
 }
 
-// histogramsV2 decodes histograms with start times: refs and times as in samplesV2.
-func (d *entryDecoder) histogramsV2(b []byte, floats bool) error {
+// histogramSamples decodes histograms with start times: refs and times as in floatSamples.
+func (d *entryDecoder) histogramSamples(b []byte, floats bool) error {
 	if len(b) == 0 {
 		return nil
 	}
-	r := decoder{b: b}
-	ref, firstT, firstST := r.varint(), r.varint(), r.varint()
+	r := segment.Decoder{B: b}
+	ref, firstT, firstST := r.Varint(), r.Varint(), r.Varint()
 	t, st := firstT, firstST
-	for first := true; len(r.b) > 0 && r.err == nil; first = false {
+	for first := true; len(r.B) > 0 && r.Err == nil; first = false {
 		if !first {
-			ref += r.varint()
-			t = firstT + r.varint()
-			switch marker := r.bytes(1); {
-			case r.err != nil:
+			ref += r.Varint()
+			t = firstT + r.Varint()
+			switch marker := r.Bytes(1); {
+			case r.Err != nil:
 			case marker[0] == noStart:
 				st = 0
 			case marker[0] != sameStart:
-				st = firstST + r.varint()
+				st = firstST + r.Varint()
 			}
 		}
 		d.histogram(&r, uint64(ref), st, t, floats)
 	}
-	return r.err
-}
-
-func (d *entryDecoder) histogramsV1(b []byte, floats bool) error {
-	if len(b) == 0 {
-		return nil
-	}
-	r := decoder{b: b}
-	ref, t := r.be64(), int64(r.be64())
-	for len(r.b) > 0 && r.err == nil {
-		dref, dt := r.varint(), r.varint()
-		d.histogram(&r, ref+uint64(dref), 0, t+dt, floats)
-	}
-	return r.err
+	return r.Err
 }
 
 // histogram decodes one histogram. One whose schema is unknown is left out: nobody
 // could encode it.
-func (d *entryDecoder) histogram(r *decoder, ref uint64, st, t int64, floats bool) {
+func (d *entryDecoder) histogram(r *segment.Decoder, ref uint64, st, t int64, floats bool) {
 	h := Histogram{ST: st, T: t}
 	var ok bool
 	if floats {
 		h.FH = d.floats.take().decode(r)
-		ok = r.err == nil && readableFloat(h.FH)
+		ok = r.Err == nil && readableFloat(h.FH)
 	} else {
 		h.H = d.ints.take().decode(r)
-		ok = r.err == nil && readableInt(h.H)
+		ok = r.Err == nil && readableInt(h.H)
 	}
 	if !ok {
 		return
 	}
 	if h.Series = d.series.lookup(ref); h.Series == nil {
-		d.orphans++
-		return
+		return // damage took its announcement
 	}
 	d.entry.Histograms = append(d.entry.Histograms, h)
 }

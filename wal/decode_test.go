@@ -15,6 +15,9 @@ import (
 	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/tsdb/record"
+
+	"hwsagent/wal/internal/segment"
+	"hwsagent/wal/internal/segmenttest"
 )
 
 func randomHistogram(rng *rand.Rand, custom bool) *histogram.Histogram {
@@ -66,13 +69,13 @@ func TestDecodeRoundTrip(t *testing.T) {
 	t.Logf("seed %d", seed)
 	for round := range 200 {
 		rng := rand.New(rand.NewPCG(seed, uint64(round)))
-		enc := record.Encoder{EnableSTStorage: round%2 == 0}
+		enc := segmenttest.Encoder
 		d := newEntryDecoder(newSeriesPool(nil))
 		const series = 20
 		var announce []record.RefSeries
 		base := rng.Uint64()
 		for i := range series {
-			announce = append(announce, record.RefSeries{Ref: chunks.HeadSeriesRef(base + uint64(i*3)), Labels: testLabels(i)})
+			announce = append(announce, record.RefSeries{Ref: chunks.HeadSeriesRef(base + uint64(i*3)), Labels: segmenttest.Labels(i)})
 		}
 		if err := d.decode(enc.Series(announce, nil)); err != nil {
 			t.Fatal(err)
@@ -86,19 +89,17 @@ func TestDecodeRoundTrip(t *testing.T) {
 			last, when = int64(0), rng.Int64N(1 << 41)
 		)
 		show := func(what string, ref chunks.HeadSeriesRef, st, t int64, v any) string {
-			return fmt.Sprintf("%s %s %d %d %v", what, testLabels(int(uint64(ref)-base)/3), st, t, v)
+			return fmt.Sprintf("%s %s %d %d %v", what, segmenttest.Labels(int(uint64(ref)-base)/3), st, t, v)
 		}
 		pick := func() chunks.HeadSeriesRef { return announce[rng.IntN(series)].Ref }
 		start := func() int64 {
-			if last = randomStart(rng, last); !enc.EnableSTStorage {
-				return 0
-			}
+			last = randomStart(rng, last)
 			return last
 		}
 		for range rng.IntN(50) {
 			v := rng.NormFloat64()
 			if rng.IntN(5) == 0 {
-				v = staleNaN
+				v = segmenttest.StaleNaN
 			}
 			s := record.RefSample{Ref: pick(), ST: start(), T: when + rng.Int64N(1e6) - 5e5, V: v}
 			samples = append(samples, s)
@@ -120,16 +121,11 @@ func TestDecodeRoundTrip(t *testing.T) {
 
 		recs := [][]byte{enc.Samples(samples, nil)}
 		rec, rest := enc.HistogramSamples(ints, nil)
-		recs = append(recs, rec)
-		if len(rest) > 0 {
-			recs = append(recs, enc.CustomBucketsHistogramSamples(rest, nil))
-		}
 		frec, frest := enc.FloatHistogramSamples(floats, nil)
-		recs = append(recs, frec)
-		if len(frest) > 0 {
-			recs = append(recs, enc.CustomBucketsFloatHistogramSamples(frest, nil))
+		if len(rest)+len(frest) > 0 {
+			t.Fatal("the encoder has left histograms out")
 		}
-		recs = append(recs, enc.Exemplars(exemplars, nil))
+		recs = append(recs, rec, frec, enc.Exemplars(exemplars, nil))
 		for range 2 { // the second time in used memory
 			d.reset()
 			for _, rec := range recs {
@@ -151,7 +147,7 @@ func TestDecodeRoundTrip(t *testing.T) {
 			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Fatalf("round %d: %s", round, diff)
 			}
-			compareHistograms(t, e.Histograms, ints, floats, func(ref chunks.HeadSeriesRef) labels.Labels { return testLabels(int(uint64(ref)-base) / 3) })
+			compareHistograms(t, e.Histograms, ints, floats, func(ref chunks.HeadSeriesRef) labels.Labels { return segmenttest.Labels(int(uint64(ref)-base) / 3) })
 		}
 	}
 }
@@ -194,11 +190,11 @@ func TestDecodeForeignSchemas(t *testing.T) {
 			PositiveSpans: []histogram.Span{{Offset: 0, Length: 2}}, PositiveBuckets: []int64{1, 1},
 		}
 	}
-	rec, _ := testEncoder.HistogramSamples([]record.RefHistogramSample{
+	rec, _ := segmenttest.Encoder.HistogramSamples([]record.RefHistogramSample{
 		{Ref: 1, T: 1, H: h(10)}, {Ref: 1, T: 2, H: h(100)}, {Ref: 1, T: 3, H: h(3)},
 	}, nil)
 	d := newEntryDecoder(newSeriesPool(nil))
-	if err := d.decode(seriesRecord(1)); err != nil {
+	if err := d.decode(segmenttest.Series(1)); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.decode(rec); err != nil {
@@ -213,7 +209,7 @@ func TestDecodeForeignSchemas(t *testing.T) {
 }
 
 func metadataRecord(ref int, m metadata.Metadata) []byte {
-	return testEncoder.Metadata([]record.RefMetadata{{
+	return segmenttest.Encoder.Metadata([]record.RefMetadata{{
 		Ref: chunks.HeadSeriesRef(ref), Type: record.GetMetricType(m.Type), Unit: m.Unit, Help: m.Help,
 	}}, nil)
 }
@@ -223,12 +219,12 @@ func metadataRecord(ref int, m metadata.Metadata) []byte {
 func TestMetadataAndFamily(t *testing.T) {
 	counter := metadata.Metadata{Type: model.MetricTypeCounter, Unit: "bytes", Help: "Bytes sent."}
 	gauge := metadata.Metadata{Type: model.MetricTypeGauge, Help: "Something else."}
-	a := newSegment(0, ID{9}, 0, 0)
-	a.commit(1, 1, 1, seriesRecord(7), metadataRecord(7, counter), appendFamilies(nil, []family{{7, "sent"}}), samplesRecord(1, 7))
-	a.commit(1, 2, 2, metadataRecord(7, counter), samplesRecord(2, 7))
-	a.commit(1, 3, 3, metadataRecord(7, gauge), samplesRecord(3, 7))
-	b := newSegment(1, ID{9}, 3, 3)
-	b.commit(1, 4, 4, seriesRecord(7), metadataRecord(7, gauge), samplesRecord(4, 7))
+	a := segmenttest.New(0, ID{9}, 0, 0)
+	a.Commit(1, 1, 1, segmenttest.Series(7), metadataRecord(7, counter), segment.AppendFamilies(nil, []segment.Family{{Ref: 7, Name: "sent"}}), segmenttest.Samples(1, 7))
+	a.Commit(1, 2, 2, metadataRecord(7, counter), segmenttest.Samples(2, 7))
+	a.Commit(1, 3, 3, metadataRecord(7, gauge), segmenttest.Samples(3, 7))
+	b := segmenttest.New(1, ID{9}, 3, 3)
+	b.Commit(1, 4, 4, segmenttest.Series(7), metadataRecord(7, gauge), segmenttest.Samples(4, 7))
 
 	c := newCursor(newFakeLog(a, b), slog.New(slog.DiscardHandler))
 	defer c.close()
@@ -254,14 +250,14 @@ func TestMetadataAndFamily(t *testing.T) {
 // Series that no segment mentions any more are forgotten, and their slots are used
 // again; those in use keep their identity.
 func TestIdleSeriesAreForgotten(t *testing.T) {
-	var segments []*segmentBuilder
+	var segments []*segmenttest.Builder
 	var number, total uint64
 	const per = 1000
 	for n := range 20 {
-		s := newSegment(n, ID{9}, number, total)
-		refs := append([]int{0}, refRange(1+n*per, 1+(n+1)*per)...)
-		s.commit(uint64(len(refs)), 1, 1, seriesRecord(refs...), samplesRecord(1, refs...))
-		number, total = s.next.Number, s.next.Total
+		s := segmenttest.New(n, ID{9}, number, total)
+		refs := append([]int{0}, segmenttest.Refs(1+n*per, 1+(n+1)*per)...)
+		s.Commit(uint64(len(refs)), 1, 1, segmenttest.Series(refs...), segmenttest.Samples(1, refs...))
+		number, total = s.Next.Number, s.Next.Total
 		segments = append(segments, s)
 	}
 	c := newCursor(newFakeLog(segments...), slog.New(slog.DiscardHandler))

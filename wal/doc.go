@@ -38,7 +38,7 @@
 //	fragment  | type and flags: 1 byte | length: 2 | checksum: 4 | payload: length |
 //
 //	type      low 3 bits: 1 whole record, 2 first, 3 middle, 4 last fragment; 0: zeros follow
-//	flags     0x08: the record is compressed with snappy, 0x10: with zstd (read, never written)
+//	flags     0x08: the record is compressed with snappy
 //	checksum  CRC-32C of the payload
 //
 // Records are those of tsdb/record, and three of this package (uvarint and varint as in
@@ -46,10 +46,14 @@
 //
 //	0xC8 header   version 1 byte | log ID 16 | segment ID 16 | number uvarint | created varint, ms |
 //	              commit uvarint | total uvarint | found uvarint | previous ID 16 | previous end varint |
-//	              durable commit uvarint | durable total uvarint
-//	0xC9 commit   number uvarint | records uvarint | CRC-32C of their uncompressed bytes 4 |
-//	              samples uvarint | total uvarint | oldest varint, ms | newest varint, ms
+//	              relogged uvarint | durable commit uvarint | durable total uvarint
+//	0xC9 commit   number uvarint | records uvarint | checksum 4 | samples uvarint | total uvarint |
+//	              oldest varint, ms | newest varint, ms
 //	0xCA family   (reference uvarint | length uvarint | name of the metric family)...
+//
+// The checksum of a commit is the CRC-32C of its records' uncompressed bytes, of the number of the
+// segment (8 bytes) and of the offset at which the commit record begins (8 bytes). So a page
+// that stands in another place, or in another segment, confirms nothing: it is damage.
 //
 // The order of records in a segment (see [Header] for what its fields mean):
 //
@@ -115,9 +119,11 @@
 //	    A torn write leaves no valid commit record, or none whose checksum fits.
 //	12  The header of a segment names the last commit before it, and a reader that finds the
 //	    same number in two segments takes either, once. The smallest such number of all later
-//	    headers says from where on the commits of a segment stand there once more. (segmentRef)
+//	    headers says from where on the commits of a segment stand there once more. (segment.Info)
 //	13  A commit that no reader would accept is not written: encoder and reader share their
-//	    bounds (maxCommit, maxRecord).
+//	    bounds (segment.MaxCommit, segment.MaxRecord).
+//	14  A commit is valid in one place only, so those of a segment ascend in number, and nothing
+//	    that was moved or copied is delivered. (segment.AppendPlace)
 //
 // # Crash safety, operation by operation
 //
@@ -139,7 +145,8 @@
 //	failed write truncate to the published end, close;   if the truncation is lost, the next header
 //	             next segment: header, what is not       (PrevID, PrevEnd) disowns the rest. If the
 //	             durable, the new commit; fsync, then    next segment is torn, the one before still
-//	             publish                                 has all: a start removes the torn one
+//	             publish                                 has all: a start removes the torn one, which
+//	                                                     it knows by the header's Relogged
 //	failed fsync the same; the file is never synced      the data come from memory: the kernel may
 //	             again                                   have marked lost pages clean
 //	full disk    no next segment can be begun: fsync of  what was acknowledged before does not wait
@@ -183,6 +190,9 @@
 //	Lane.nextMu > writer.mu > budget.mu > targets.mu > savepointStore.mu > targets.stateMu > target.mu
 //	leaves, taken last and held for no other: seriesMap.mu, index.mu, budget.configMu,
 //	pendingTimes.mu, and the registry of metrics
+//
+// A mutex stands in its type above the fields that it guards. A method whose name ends in Locked is
+// called with the mutex of its type held (those of batch: seriesMap.mu); for writer, see there.
 //
 // index.mu, target.mu and the leaves are never held while waiting for the disk, so the status
 // page, cursors at the head and Reconfigure do not wait for it. writer.mu is held over WriteAt,

@@ -7,6 +7,8 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/tsdb/record"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // maxCommitMetadata bounds the metadata and families in one commit, in bytes; those of
@@ -19,8 +21,9 @@ const recordBytes = 1 << 20
 
 // encoder turns batches into the bytes of commits. Its buffers are reused.
 type encoder struct {
-	pages pageWriter
-	enc   record.Encoder
+	pages  segment.Pages
+	number int // of the segment
+	enc    record.Encoder
 
 	rec       []byte // the record being encoded
 	crc       uint32 // over the records of the commit so far
@@ -30,26 +33,27 @@ type encoder struct {
 
 	series   []record.RefSeries
 	metadata []record.RefMetadata
-	families []family
+	families []segment.Family
 }
 
-// reset begins building at offset start of a segment.
-func (e *encoder) reset(start int64) {
+// reset begins building at offset start of the segment of that number.
+func (e *encoder) reset(number int, start int64) {
+	e.number = number
 	e.enc.EnableSTStorage = true
-	e.pages.reset(start)
+	e.pages.Reset(start)
 	e.announced = 0
 }
 
 // header appends a segment's header. It is not compressed, so that it can be found
 // and read by eye.
-func (e *encoder) header(h Header) {
-	e.rec = appendHeader(e.rec[:0], h)
-	e.pages.fragments(e.rec, 0)
+func (e *encoder) header(h segment.Header) {
+	e.rec = segment.AppendHeader(e.rec[:0], h)
+	e.pages.Fragments(e.rec, 0)
 }
 
 // errHugeCommit means that a commit would take more than a reader accepts. Its caller has
 // to commit in smaller parts.
-var errHugeCommit = fmt.Errorf("commit takes more than %d bytes", maxCommit)
+var errHugeCommit = fmt.Errorf("commit takes more than %d bytes", segment.MaxCommit)
 
 // commit appends one commit, with announcements of the series that m says were not
 // announced in this epoch. From now on m says that they are: if what has been built
@@ -58,30 +62,31 @@ func (e *encoder) commit(b *batch, m *seriesMap, epoch uint32) error {
 	e.crc, e.records, e.bytes = 0, 0, 0
 	e.announce(b, m, epoch)
 	e.samples(b)
-	if e.bytes > maxCommit {
+	if e.bytes > segment.MaxCommit {
 		return errHugeCommit
 	}
-	c := commitRecord{
-		Number: b.number, Records: e.records, CRC: e.crc,
+	e.rec = segment.AppendPlace(e.rec[:0], e.number, e.pages.Place())
+	c := segment.Commit{
+		Number: b.number, Records: e.records, CRC: crc32.Update(e.crc, segment.Castagnoli, e.rec),
 		Samples: b.count(), Total: b.total,
 	}
 	if c.Samples > 0 {
 		c.MinT, c.MaxT = b.minT, b.maxT
 	}
-	e.rec = appendCommit(e.rec[:0], c)
-	e.pages.fragments(e.rec, 0)
+	e.rec = segment.AppendCommit(e.rec[:0], c)
+	e.pages.Fragments(e.rec, 0)
 	return nil
 }
 
 // emit appends the record in e.rec and counts it as one of the commit, unless the commit
 // has become too large to be written.
 func (e *encoder) emit() {
-	if e.bytes += len(e.rec); e.bytes > maxCommit {
+	if e.bytes += len(e.rec); e.bytes > segment.MaxCommit {
 		return
 	}
-	e.crc = crc32.Update(e.crc, castagnoli, e.rec)
+	e.crc = crc32.Update(e.crc, segment.Castagnoli, e.rec)
 	e.records++
-	e.pages.record(e.rec)
+	e.pages.Record(e.rec)
 }
 
 // announce appends series, metadata and family records.
@@ -103,7 +108,7 @@ func (e *encoder) announce(b *batch, m *seriesMap, epoch uint32) {
 				})
 			}
 			if about.Family != "" && about.Family != s.labels.Get(model.MetricNameLabel) {
-				e.families = append(e.families, family{Ref: s.ref, Name: about.Family})
+				e.families = append(e.families, segment.Family{Ref: s.ref, Name: about.Family})
 			}
 		}
 	}
@@ -112,7 +117,7 @@ func (e *encoder) announce(b *batch, m *seriesMap, epoch uint32) {
 		return
 	}
 
-	before := e.pages.end()
+	before := e.pages.End()
 	for s, n := e.series, 0; len(s) > 0; s = s[n:] {
 		n = prefix(s, func(s *record.RefSeries) int { return 16 + int(s.Labels.ByteSize()) })
 		e.rec = e.enc.Series(s[:n], e.rec[:0])
@@ -124,11 +129,11 @@ func (e *encoder) announce(b *batch, m *seriesMap, epoch uint32) {
 		e.emit()
 	}
 	for s, n := e.families, 0; len(s) > 0; s = s[n:] {
-		n = prefix(s, func(s *family) int { return 16 + len(s.Name) })
-		e.rec = appendFamilies(e.rec[:0], s[:n])
+		n = prefix(s, func(s *segment.Family) int { return 16 + len(s.Name) })
+		e.rec = segment.AppendFamilies(e.rec[:0], s[:n])
 		e.emit()
 	}
-	e.announced += e.pages.end() - before
+	e.announced += e.pages.End() - before
 	clear(e.series) // let go of the labels
 	clear(e.metadata)
 }
@@ -143,27 +148,13 @@ func (e *encoder) samples(b *batch) {
 	}
 	for s, n := b.histograms, 0; len(s) > 0; s = s[n:] {
 		n = prefix(s, func(s *record.RefHistogramSample) int { return histogramBytes(s.H) })
-		var custom []record.RefHistogramSample
-		e.rec, custom = e.enc.HistogramSamples(s[:n], e.rec[:0])
-		if len(e.rec) > 0 {
-			e.emit()
-		}
-		if len(custom) > 0 {
-			e.rec = e.enc.CustomBucketsHistogramSamples(custom, e.rec[:0])
-			e.emit()
-		}
+		e.rec, _ = e.enc.HistogramSamples(s[:n], e.rec[:0]) // with start times, it leaves none out
+		e.emit()
 	}
 	for s, n := b.floats, 0; len(s) > 0; s = s[n:] {
 		n = prefix(s, func(s *record.RefFloatHistogramSample) int { return floatHistogramBytes(s.FH) })
-		var custom []record.RefFloatHistogramSample
-		e.rec, custom = e.enc.FloatHistogramSamples(s[:n], e.rec[:0])
-		if len(e.rec) > 0 {
-			e.emit()
-		}
-		if len(custom) > 0 {
-			e.rec = e.enc.CustomBucketsFloatHistogramSamples(custom, e.rec[:0])
-			e.emit()
-		}
+		e.rec, _ = e.enc.FloatHistogramSamples(s[:n], e.rec[:0])
+		e.emit()
 	}
 	for s, n := b.exemplars, 0; len(s) > 0; s = s[n:] {
 		n = prefix(s, func(s *record.RefExemplar) int { return 32 + int(s.Labels.ByteSize()) })

@@ -45,10 +45,10 @@ func (ts *targets) enroll(t tail, list []Enrolment) error {
 	if err != nil {
 		return err
 	}
-	for _, e := range ts.withMembers(list) {
+	for _, e := range ts.withMembersLocked(list) {
 		var tg *target
 		var isNew bool
-		if tg, isNew, err = ts.find(t, e.Name, e.StartAt); err != nil {
+		if tg, isNew, err = ts.findLocked(t, e.Name, e.StartAt); err != nil {
 			err = fmt.Errorf("target %q: %w", e.Name, err)
 			break
 		}
@@ -64,7 +64,7 @@ func (ts *targets) enroll(t tail, list []Enrolment) error {
 		}
 	}
 	if err != nil {
-		ts.withdraw(made...)
+		ts.withdrawLocked(made...)
 		return err
 	}
 	now := ts.o.Now()
@@ -78,8 +78,8 @@ func (ts *targets) enroll(t tail, list []Enrolment) error {
 	return nil
 }
 
-// withMembers is the list with the members of its families; ts.mu is held.
-func (ts *targets) withMembers(list []Enrolment) []Enrolment {
+// withMembersLocked is the list with the members of its families.
+func (ts *targets) withMembersLocked(list []Enrolment) []Enrolment {
 	all := slices.Clone(list)
 	for _, e := range list {
 		for _, t := range ts.all() {
@@ -91,8 +91,8 @@ func (ts *targets) withMembers(list []Enrolment) []Enrolment {
 	return all
 }
 
-// withdraw removes targets that could not be made durable; mu is held.
-func (ts *targets) withdraw(list ...*target) {
+// withdrawLocked removes targets that could not be made durable.
+func (ts *targets) withdrawLocked(list ...*target) {
 	for _, tg := range list {
 		tg.retire(true)
 		ts.set(tg.name, nil)

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // brokenDir fails what memDir does not: opening, listing, reading, closing and asking for
@@ -103,7 +105,7 @@ func TestEveryOperation(t *testing.T) {
 	for _, n := range []int{1, 2} {
 		b := append([]byte(nil), w.bytes(n)...)
 		b[20] ^= 1
-		noHeaders.segment[segmentName(n)] = b
+		noHeaders.segment[segment.Name(n)] = b
 	}
 	lost := harm{what: "a file of savepoints", saves: map[string][]byte{w.newest(): {}}}
 	for _, h := range []harm{{what: "nothing"}, noHeaders, lost} {
@@ -180,7 +182,7 @@ func (w *writtenLog) live(t *testing.T, h harm, ask func(op string) error) {
 			o.Delivered = e.Count()
 			r.Advance(e.End, o)
 		}
-		_ = l.targets.enforceBacklog(l) // its error is noted by the housekeeping
+		l.targets.enforceBacklog(l)
 		if g := r.Ledger(); !g.Balanced() {
 			t.Errorf("%s: ledger %+v", name, g)
 		}
@@ -215,7 +217,7 @@ func TestUnreadablePage(t *testing.T) {
 					segments, saves := w.dirs(harm{})
 					fired := 0
 					unreadable := func(name string, off int64) error {
-						if name == segmentName(n) && off/pageSize == page {
+						if name == segment.Name(n) && off/segment.PageSize == page {
 							fired++
 							return errDisk
 						}
@@ -234,7 +236,7 @@ func TestUnreadablePage(t *testing.T) {
 					if err := commitFloats(l, 3, 1, 1); err != nil {
 						t.Fatal(err)
 					}
-					h := w.replaced(what, n, nil, page*pageSize, (page+1)*pageSize)
+					h := w.replaced(what, n, nil, page*segment.PageSize, (page+1)*segment.PageSize)
 					missing := w.compare(l, r, h, w.commits)
 					if g := r.Ledger(); fired == 0 || !g.Balanced() || g.Pending != 0 || missing == 0 || g.Dropped[Damage] != missing || g.Lost() != missing {
 						t.Errorf("%s: refused %d times, ledger %+v", h.what, fired, g)
@@ -296,14 +298,14 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	if err := id.UnmarshalText([]byte(ID{7}.String())); err != nil || id != (ID{7}) {
 		t.Errorf("%v, %v", id, err)
 	}
-	whole := appendHeader(nil, Header{Version: formatVersion})
-	_, err = decodeHeader(whole[:40])
+	whole := segment.AppendHeader(nil, segment.Header{Version: segment.Version})
+	_, err = segment.DecodeHeader(whole[:40])
 	says("a short header", err, "shorter")
 	first.index.fail(errDisk, time.Now())
 	if _, err := reg.Gather(); err != nil {
 		t.Error(err)
 	}
-	if a, b := (Position{1, 5}), (Position{1, 6}); !a.Before(b) || b.Before(a) || !a.Before(Position{2, 0}) || a.String() != "00000001:5" {
+	if a, b := (Position{Segment: 1, Offset: 5}), (Position{Segment: 1, Offset: 6}); !a.Before(b) || b.Before(a) || !a.Before(Position{Segment: 2, Offset: 0}) || a.String() != "00000001:5" {
 		t.Error("positions are out of order")
 	}
 	if Damage.String() != "damage" || Reason(200).String() != "reason(200)" {

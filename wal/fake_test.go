@@ -15,6 +15,9 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"hwsagent/wal/internal/segment"
+	"hwsagent/wal/internal/segmenttest"
 )
 
 // TestMain collects garbage seldom while tests run, and not while benchmarks do: half of the time of lives
@@ -38,9 +41,11 @@ type fakeLog struct {
 	readErr error // of all reads
 	series  *seriesPool
 	badPage int64 // number of a page of segment 1 that cannot be read; 0: none
+
+	headers segment.Reader // reads them for segments
 }
 
-func newFakeLog(segments ...*segmentBuilder) *fakeLog {
+func newFakeLog(segments ...*segmenttest.Builder) *fakeLog {
 	l := &fakeLog{files: map[int][]byte{}, changed: make(chan struct{}), series: newSeriesPool(nil)}
 	for _, s := range segments {
 		l.put(s)
@@ -49,14 +54,14 @@ func newFakeLog(segments ...*segmentBuilder) *fakeLog {
 }
 
 // put shows what the segment holds so far; its last commit is the head.
-func (l *fakeLog) put(s *segmentBuilder) {
-	s.start()
+func (l *fakeLog) put(s *segmenttest.Builder) {
+	s.Start()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.files[s.header.Number] = bytes.Clone(s.b)
+	l.files[s.Header.Number] = bytes.Clone(s.B)
 	l.mark = Mark{
-		Position: Position{s.header.Number, int64(len(s.b))},
-		Log:      s.header.Log, SegmentID: s.header.Segment, Commit: s.next.Number, Total: s.next.Total,
+		Position: Position{Segment: s.Header.Number, Offset: int64(len(s.B))},
+		Log:      s.Header.Log, SegmentID: s.Header.Segment, Commit: s.Next.Number, Total: s.Next.Total,
 	}
 	close(l.changed)
 	l.changed = make(chan struct{})
@@ -98,14 +103,17 @@ func (l *fakeLog) wait(ctx context.Context, past Mark) error {
 	}
 }
 
-func (l *fakeLog) segments() []segmentRef {
+func (l *fakeLog) segments() []segment.Info {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var refs []segmentRef
+	var list []segment.Info
 	for _, n := range slices.Sorted(maps.Keys(l.files)) {
-		refs = append(refs, segmentRef{Number: n, Size: int64(len(l.files[n]))})
+		l.headers.Reset(bytes.NewReader(l.files[n]), n, int64(min(len(l.files[n]), segment.PageSize)), true)
+		_, _ = l.headers.Next()
+		list = append(list, segment.Info{Number: n, Size: int64(len(l.files[n])), Header: l.headers.Header})
 	}
-	return refs
+	segment.Catalogue(list, func(id ID) bool { return id == l.mark.Log })
+	return list
 }
 
 func (l *fakeLog) openSegment(n int) (segmentFile, error) {
@@ -137,7 +145,7 @@ func (f *fakeFile) ReadAt(p []byte, off int64) (int, error) {
 	if f.log.readErr != nil {
 		return 0, f.log.readErr
 	}
-	if bad := f.log.badPage; bad > 0 && f.n == 1 && off/pageSize == bad {
+	if bad := f.log.badPage; bad > 0 && f.n == 1 && off/segment.PageSize == bad {
 		return 0, errDisk
 	}
 	if off > int64(len(f.last)) {

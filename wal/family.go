@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // A family is a target and those that are found as the log is read: their names are the
@@ -76,19 +78,19 @@ func (ts *targets) enrollMember(t tail, family, name string, after Mark) (from u
 	if base == nil || !base.isEnrolled() || !memberOf(family, name) {
 		return 0, ErrNoTarget
 	}
-	tg, made, err := ts.findAt(t, name, func() (Mark, error) {
+	tg, made, err := ts.findAtLocked(t, name, func() (Mark, error) {
 		if all := t.segments(); len(all) == 0 || all[0].Number <= after.Segment {
 			return after, nil
 		}
 		oldest, err := oldest(t)
-		return later(after, oldest), err
+		return segment.Later(after, oldest), err
 	})
 	if err != nil {
 		return 0, err
 	}
 	if err := tg.save(); err != nil {
 		if made {
-			ts.withdraw(tg)
+			ts.withdrawLocked(tg)
 		}
 		return 0, err
 	}
@@ -111,7 +113,7 @@ func (l *Log) Release(family, member string) error {
 	if t.isOpen() {
 		return fmt.Errorf("release target %q: %w", name, ErrWanted)
 	}
-	if err := ts.remove(t); err != nil {
+	if err := ts.removeLocked(t); err != nil {
 		return fmt.Errorf("release target %q: %w", name, err)
 	}
 	return nil

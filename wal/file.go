@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -18,23 +17,6 @@ const (
 	savepointDir = "savepoints" // savepointNames
 	lockName     = "lock"       // held by the process that owns the directory
 )
-
-// segmentName is the file name of a segment.
-func segmentName(n int) string { return fmt.Sprintf("%08d", n) }
-
-// parseSegmentName is the inverse of segmentName; foreign names are not ok.
-func parseSegmentName(name string) (n int, ok bool) {
-	if len(name) < 8 {
-		return 0, false
-	}
-	for _, c := range []byte(name) {
-		if c < '0' || c > '9' || n > (math.MaxInt-9)/10 {
-			return 0, false
-		}
-		n = n*10 + int(c-'0')
-	}
-	return n, name == segmentName(n)
-}
 
 // file is an open file. *osFile implements it over the operating system; tests wrap
 // it to inject faults. Its methods may be called concurrently, Close included.

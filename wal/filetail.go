@@ -1,35 +1,54 @@
 package wal
 
 import (
+	"cmp"
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
+
+	"hwsagent/wal/internal/segment"
 )
 
-// fileTail lists and opens the segments of a log that this process does not own.
+// fileTail is the segments of a log that this process does not own, as they were when they were
+// listed.
 type fileTail struct {
 	dir  directory
-	refs []segmentRef
+	list []segment.Info
+	log  ID
+	mark Mark // of the last commit, as findHead found it
+
+	series *seriesPool
 }
 
-func (l *fileTail) openSegment(n int) (segmentFile, error) {
-	return l.dir.open(segmentName(n), os.O_RDONLY)
-}
-
-// log is the ID of the log that the segments are of, going by their headers and by the
-// savepoints. If no header says so, the error is what kept them from being read.
-func (l *fileTail) log(stored map[string]Savepoint) (ID, error) {
-	headers := make([]Header, len(l.refs))
-	var errs []error
-	for i, ref := range l.refs {
-		h, err := readHeader(l, ref)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		headers[i] = h
+// listFiles lists the segments in dir.
+func listFiles(dir directory) (*fileTail, error) {
+	infos, err := dir.list()
+	if err != nil {
+		return nil, fmt.Errorf("list segments: %w", err)
 	}
-	id := ownLog(headers, func(id ID) bool {
+	l := &fileTail{dir: dir, series: newSeriesPool(nil)}
+	for _, info := range infos {
+		if n, ok := segment.ParseName(info.name); ok {
+			l.list = append(l.list, segment.Info{Number: n, Size: info.size})
+		}
+	}
+	slices.SortFunc(l.list, func(a, b segment.Info) int { return cmp.Compare(a.Number, b.Number) })
+	return l, nil
+}
+
+// catalogue reads the headers, and finds out which log the segments are of, going by them and by the
+// savepoints. If no header says so, the error is what kept them from being read.
+func (l *fileTail) catalogue(stored map[string]Savepoint) error {
+	var errs []error
+	var c segment.Reader
+	for i := range l.list {
+		h, err := readHeader(&c, l, l.list[i].Number, l.list[i].Size)
+		errs = append(errs, err)
+		l.list[i].Header = h
+	}
+	l.log = segment.Catalogue(l.list, func(id ID) bool {
 		for _, sp := range stored {
 			if sp.Start.Log == id {
 				return true
@@ -37,25 +56,48 @@ func (l *fileTail) log(stored map[string]Savepoint) (ID, error) {
 		}
 		return false
 	})
-	if slices.ContainsFunc(headers, func(h Header) bool { return h.Version != 0 && h.Log == id }) {
-		return id, nil
+	for i := range l.list {
+		if s := &l.list[i]; s.Foreign {
+			s.End = s.Size // to be looked at all the same
+		}
 	}
-	return id, errors.Join(errs...)
+	l.mark.Log = l.log
+	if slices.ContainsFunc(l.list, func(s segment.Info) bool { return s.Known() }) {
+		return nil
+	}
+	return errors.Join(errs...)
 }
 
-// seal shortens the segment before the i-th if the i-th one's header says where it ends.
-func (l *fileTail) seal(i int) {
-	if i == 0 || l.refs[i-1].Number != l.refs[i].Number-1 {
-		return
+// findHead finds where the log ends. The error is the disk's.
+func (l *fileTail) findHead() error {
+	scan := newSegmentScanner()
+	var errs []error
+	for i, s := range slices.Backward(l.list) {
+		_, _ = scan.inspect(l, &s, i == len(l.list)-1)
+		if scan.err != nil {
+			errs = append(errs, fmt.Errorf("scan segment %s: %w", segment.Name(s.Number), scan.err))
+		}
+		if last := scan.info.Last; last.Commit > 0 && !s.Foreign {
+			l.mark = last
+			break
+		}
 	}
-	h, err := readHeader(l, l.refs[i])
-	if err != nil || h.Number != l.refs[i].Number || h.PrevID == (ID{}) {
-		return // the scan meets the error again, and reports it
+	l.mark.Log = l.log // a damaged segment has no header
+	return errors.Join(errs...)
+}
+
+func (l *fileTail) openSegment(n int) (segmentFile, error) {
+	return l.dir.open(segment.Name(n), os.O_RDONLY)
+}
+
+func (l *fileTail) head() Mark                       { return l.mark }
+func (l *fileTail) segments() []segment.Info         { return l.list }
+func (l *fileTail) pool() *seriesPool                { return l.series }
+func (l *fileTail) wait(context.Context, Mark) error { return ErrClosed }
+
+func (l *fileTail) first() int {
+	if len(l.list) == 0 {
+		return 0
 	}
-	// A header that cannot be read says nothing against being the one that is meant.
-	if prev, err := readHeader(l, l.refs[i-1]); err == nil && prev.Version != 0 && prev.Segment != h.PrevID {
-		l.refs[i-1].Size = 0
-		return
-	}
-	l.refs[i-1].Size = min(l.refs[i-1].Size, h.PrevEnd)
+	return l.list[0].Number
 }

@@ -8,6 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"hwsagent/wal/internal/segment"
+	"hwsagent/wal/internal/segmenttest"
 )
 
 // FuzzSavepoint: no bytes make the decoder fail otherwise than by an error, and what
@@ -16,13 +19,13 @@ func FuzzSavepoint(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(appendSavepoint(nil, storedSavepoint{Name: "a"}))
 	full := storedSavepoint{Name: "prod", LastOpen: 1_700_000_000_000}
-	full.Start = Mark{Position{1, 2}, ID{3}, ID{4}, 5, 6}
-	full.Done = []Range{{From: full.Start, To: Mark{Position{2, 2}, ID{3}, ID{4}, 15, 60}}}
+	full.Start = Mark{Position: Position{Segment: 1, Offset: 2}, Log: ID{3}, SegmentID: ID{4}, Commit: 5, Total: 6}
+	full.Done = []Range{{From: full.Start, To: Mark{Position: Position{Segment: 2, Offset: 2}, Log: ID{3}, SegmentID: ID{4}, Commit: 15, Total: 60}}}
 	full.Outcome.Delivered = 54
 	f.Add(appendSavepoint(nil, full))
 	full.Orphan, full.Control = 86_400_000, []byte("control")
 	full.Done[0].High = full.Done[0].To
-	full.Done = append(full.Done, Range{From: Mark{Position{3, 2}, ID{3}, ID{4}, 25, 90}, To: Mark{Position{3, 9}, ID{3}, ID{4}, 26, 90}})
+	full.Done = append(full.Done, Range{From: Mark{Position: Position{Segment: 3, Offset: 2}, Log: ID{3}, SegmentID: ID{4}, Commit: 25, Total: 90}, To: Mark{Position: Position{Segment: 3, Offset: 9}, Log: ID{3}, SegmentID: ID{4}, Commit: 26, Total: 90}})
 	f.Add(appendSavepoint(nil, full))
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		_, _ = decodeLog(payload) // must return
@@ -81,16 +84,16 @@ func FuzzSavepointFiles(f *testing.F) {
 func FuzzSegment(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(make([]byte, 100))
-	for _, compress := range []byte{0, flagSnappy, flagZstd} {
-		s := newSegment(0, ID{9}, 0, 0)
-		s.compress = compress
-		s.commit(3, 1, 1, seriesRecord(1, 2, 3), samplesRecord(1, 1, 2, 3))
-		s.commit(1, 2, 2, appendFamilies(nil, []family{{1, "x"}}), samplesRecord(2, 2))
-		f.Add(s.b)
+	for _, compress := range []byte{0, segment.FlagSnappy} {
+		s := segmenttest.New(0, ID{9}, 0, 0)
+		s.Compress = compress
+		s.Commit(3, 1, 1, segmenttest.Series(1, 2, 3), segmenttest.Samples(1, 1, 2, 3))
+		s.Commit(1, 2, 2, segment.AppendFamilies(nil, []segment.Family{{Ref: 1, Name: "x"}}), segmenttest.Samples(2, 2))
+		f.Add(s.B)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		last := newSegment(1, ID{9}, 1<<20, 1<<30)
-		last.commit(1, 9, 9, seriesRecord(1), samplesRecord(9, 1))
+		last := segmenttest.New(1, ID{9}, 1<<20, 1<<30)
+		last.Commit(1, 9, 9, segmenttest.Series(1), segmenttest.Samples(9, 1))
 		l := newFakeLog(last)
 		l.files[0] = b
 		c := newCursor(l, slog.New(slog.DiscardHandler))
@@ -114,11 +117,11 @@ func FuzzSegment(f *testing.F) {
 // FuzzRecordReader: no bytes in a verified record make the decoders panic, hang or
 // allocate without bounds, and a record framed by the page reader comes back as it was.
 func FuzzRecordReader(f *testing.F) {
-	f.Add(seriesRecord(1, 2, 3))
-	f.Add(samplesRecord(5, 1, 2, 3))
-	f.Add(appendFamilies(nil, []family{{1, "x"}}))
-	f.Add(appendCommit(nil, commitRecord{Number: 1, Records: 1, Samples: 1, Total: 1}))
-	f.Add(appendHeader(nil, Header{Version: formatVersion, Number: 1}))
+	f.Add(segmenttest.Series(1, 2, 3))
+	f.Add(segmenttest.Samples(5, 1, 2, 3))
+	f.Add(segment.AppendFamilies(nil, []segment.Family{{Ref: 1, Name: "x"}}))
+	f.Add(segment.AppendCommit(nil, segment.Commit{Number: 1, Records: 1, Samples: 1, Total: 1}))
+	f.Add(segment.AppendHeader(nil, segment.Header{Version: segment.Version, Number: 1}))
 	for typ := range byte(15) {
 		f.Add([]byte{typ, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20})
 	}
@@ -127,23 +130,23 @@ func FuzzRecordReader(f *testing.F) {
 			return
 		}
 		d := newEntryDecoder(newSeriesPool(nil))
-		_ = d.decode(seriesRecord(1, 2, 3)) // known to be good
+		_ = d.decode(segmenttest.Series(1, 2, 3)) // known to be good
 		for range 2 {
 			d.reset()
 			_ = d.decode(rec) // must return; its error is as good as none here
 			_ = d.learn(rec)
 		}
-		if rec[0] == typeHeader {
-			_, _ = decodeHeader(rec)
+		if rec[0] == segment.TypeHeader {
+			_, _ = segment.DecodeHeader(rec)
 		}
-		_, _ = decodeCommit(rec)
+		_, _ = segment.DecodeCommit(rec)
 
-		for _, compress := range []byte{0, flagSnappy, flagZstd} {
-			var s segmentBuilder
-			s.record(rec, compress)
-			var p pageReader
-			p.reset(bytes.NewReader(s.b), int64(len(s.b)), true)
-			got, ok, err := p.next(nil)
+		for _, compress := range []byte{0, segment.FlagSnappy} {
+			var s segmenttest.Builder
+			s.Record(rec, compress)
+			var p segment.PageReader
+			p.Reset(bytes.NewReader(s.B), int64(len(s.B)), true)
+			got, ok, err := p.Next(nil)
 			if err != nil || !ok || !bytes.Equal(got, rec) {
 				t.Fatalf("got %x, %v, %v; want %x", got, ok, err, rec)
 			}

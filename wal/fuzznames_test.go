@@ -1,6 +1,10 @@
 package wal
 
-import "testing"
+import (
+	"testing"
+
+	"hwsagent/wal/internal/segment"
+)
 
 // FuzzNames: a file among the segments stands for one number, or for none.
 func FuzzNames(f *testing.F) {
@@ -8,7 +12,7 @@ func FuzzNames(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if n, ok := parseSegmentName(s); ok && (n < 0 || segmentName(n) != s) {
+		if n, ok := segment.ParseName(s); ok && (n < 0 || segment.Name(n) != s) {
 			t.Errorf("%q is segment %d", s, n)
 		}
 	})

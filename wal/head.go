@@ -3,7 +3,8 @@ package wal
 import (
 	"context"
 	"io"
-	"time"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // tail is the writer's end of the log as cursors see it. *Log implements it. All
@@ -23,7 +24,7 @@ type tail interface {
 
 	// segments lists the segments that are kept, in ascending order. Numbers may have
 	// holes.
-	segments() []segmentRef
+	segments() []segment.Info
 
 	// openSegment opens segment n for reading. The error is fs.ErrNotExist if there is
 	// none. The file may be unlinked while it is open.
@@ -32,35 +33,6 @@ type tail interface {
 	// pool has the series that cursors share.
 	pool() *seriesPool
 }
-
-// segmentRef is one segment in a listing.
-type segmentRef struct {
-	Number int
-
-	// Size is how many bytes of the file may be read. That is the head's offset for the
-	// active segment; the last good offset for one that a write error ended and that
-	// could not be truncated (in an earlier process too: see [Header.PrevEnd]); else
-	// the file's size.
-	Size int64
-
-	Created time.Time // when it began, by the wall clock of that time; zero if not known
-
-	// Before is the smallest commit number that the header of a later segment names as the
-	// last one before that segment, if Next says that there is a readable one. Commits beyond
-	// it may stand here, but stand there as well.
-	Before uint64
-	Next   bool
-}
-
-// follows notes that a later segment follows on the commit of that number.
-func (s *segmentRef) follows(commit uint64) {
-	if !s.Next || commit < s.Before {
-		s.Before, s.Next = commit, true
-	}
-}
-
-// comesAgain reports whether a later segment has the commit of that number, too.
-func (s segmentRef) comesAgain(number uint64) bool { return s.Next && number > s.Before }
 
 // segmentFile is one segment opened for reading.
 type segmentFile interface {

@@ -1,10 +1,11 @@
 package wal
 
 import (
-	"math"
 	"slices"
 
 	"github.com/prometheus/prometheus/model/histogram"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // arena hands out values that are reused from entry to entry.
@@ -30,21 +31,21 @@ type intHistogram struct {
 }
 
 // decode reads an integer histogram off the front of r.
-func (m *intHistogram) decode(r *decoder) *histogram.Histogram {
+func (m *intHistogram) decode(r *segment.Decoder) *histogram.Histogram {
 	m.h = histogram.Histogram{
-		CounterResetHint: histogram.CounterResetHint(r.byte()),
-		Schema:           int32(r.varint()),
-		ZeroThreshold:    r.float(),
-		ZeroCount:        r.uvarint(),
-		Count:            r.uvarint(),
-		Sum:              r.float(),
+		CounterResetHint: histogram.CounterResetHint(r.Byte()),
+		Schema:           int32(r.Varint()),
+		ZeroThreshold:    r.Float(),
+		ZeroCount:        r.Uvarint(),
+		Count:            r.Uvarint(),
+		Sum:              r.Float(),
 	}
 	m.h.PositiveSpans = decodeSpans(r, &m.positive)
 	m.h.NegativeSpans = decodeSpans(r, &m.negative)
-	m.h.PositiveBuckets = decodeList(r, &m.up, 1, (*decoder).varint)
-	m.h.NegativeBuckets = decodeList(r, &m.down, 1, (*decoder).varint)
+	m.h.PositiveBuckets = decodeList(r, &m.up, 1, (*segment.Decoder).Varint)
+	m.h.NegativeBuckets = decodeList(r, &m.down, 1, (*segment.Decoder).Varint)
 	if histogram.IsCustomBucketsSchema(m.h.Schema) {
-		m.h.CustomValues = decodeList(r, &m.custom, 8, (*decoder).float)
+		m.h.CustomValues = decodeList(r, &m.custom, 8, (*segment.Decoder).Float)
 	}
 	return &m.h
 }
@@ -57,41 +58,41 @@ type floatHistogram struct {
 }
 
 // decode reads a float histogram off the front of r.
-func (m *floatHistogram) decode(r *decoder) *histogram.FloatHistogram {
+func (m *floatHistogram) decode(r *segment.Decoder) *histogram.FloatHistogram {
 	m.h = histogram.FloatHistogram{
-		CounterResetHint: histogram.CounterResetHint(r.byte()),
-		Schema:           int32(r.varint()),
-		ZeroThreshold:    r.float(),
-		ZeroCount:        r.float(),
-		Count:            r.float(),
-		Sum:              r.float(),
+		CounterResetHint: histogram.CounterResetHint(r.Byte()),
+		Schema:           int32(r.Varint()),
+		ZeroThreshold:    r.Float(),
+		ZeroCount:        r.Float(),
+		Count:            r.Float(),
+		Sum:              r.Float(),
 	}
 	m.h.PositiveSpans = decodeSpans(r, &m.positive)
 	m.h.NegativeSpans = decodeSpans(r, &m.negative)
-	m.h.PositiveBuckets = decodeList(r, &m.up, 8, (*decoder).float)
-	m.h.NegativeBuckets = decodeList(r, &m.down, 8, (*decoder).float)
+	m.h.PositiveBuckets = decodeList(r, &m.up, 8, (*segment.Decoder).Float)
+	m.h.NegativeBuckets = decodeList(r, &m.down, 8, (*segment.Decoder).Float)
 	if histogram.IsCustomBucketsSchema(m.h.Schema) {
-		m.h.CustomValues = decodeList(r, &m.custom, 8, (*decoder).float)
+		m.h.CustomValues = decodeList(r, &m.custom, 8, (*segment.Decoder).Float)
 	}
 	return &m.h
 }
 
-func decodeSpans(r *decoder, mem *[]histogram.Span) []histogram.Span {
-	return decodeList(r, mem, 2, func(r *decoder) histogram.Span {
-		return histogram.Span{Offset: int32(r.varint()), Length: uint32(r.uvarint())}
+func decodeSpans(r *segment.Decoder, mem *[]histogram.Span) []histogram.Span {
+	return decodeList(r, mem, 2, func(r *segment.Decoder) histogram.Span {
+		return histogram.Span{Offset: int32(r.Varint()), Length: uint32(r.Uvarint())}
 	})
 }
 
 // decodeList reads a length and as many elements, which take size bytes each at the
 // least: a length that cannot be is noticed before anything is allocated. The list is
 // nil if it is empty, and lives in mem.
-func decodeList[T any](r *decoder, mem *[]T, size uint64, element func(*decoder) T) []T {
-	n := r.uvarint()
+func decodeList[T any](r *segment.Decoder, mem *[]T, size uint64, element func(*segment.Decoder) T) []T {
+	n := r.Uvarint()
 	if n == 0 {
 		return nil
 	}
-	if n > uint64(len(r.b))/size {
-		r.err = errShortRecord
+	if n > uint64(len(r.B))/size {
+		r.Err = segment.ErrShort
 		return nil
 	}
 	*mem = slices.Grow((*mem)[:0], int(n))[:n]
@@ -134,17 +135,3 @@ func fits(spans []histogram.Span, buckets int) bool {
 	}
 	return n == uint64(buckets)
 }
-
-func (d *decoder) byte() byte {
-	if b := d.bytes(1); d.err == nil {
-		return b[0]
-	}
-	return 0
-}
-
-func (d *decoder) be64() uint64 {
-	hi := uint64(d.be32())
-	return hi<<32 | uint64(d.be32())
-}
-
-func (d *decoder) float() float64 { return math.Float64frombits(d.be64()) }

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // image is what a file holds, as pieces that nothing ever changes: a copy of a file costs as much as a list of its pieces, and what
@@ -63,7 +65,7 @@ func (m *image) writeAt(p []byte, off int) {
 		part := p[n:min(len(p), n+imagePieceSize-at)]
 		n += len(part)
 		was := m.pieces[piece]
-		if zeros := allZero(part); zeros && was == nil {
+		if zeros := segment.AllZero(part); zeros && was == nil {
 			continue
 		} else if zeros && len(part) == imagePieceSize {
 			m.pieces[piece] = nil

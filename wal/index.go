@@ -5,39 +5,18 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"hwsagent/wal/internal/segment"
 )
-
-// segment is one segment file that is kept.
-type segment struct {
-	number int
-	id     ID
-	size   int64 // of the file, bytes
-
-	// end is how many of these bytes may be read. What a file holds beyond is not part
-	// of the log: see recover.go.
-	end int64
-
-	// before is the header's Commit and Found: what a target has if it has all that
-	// lies before this segment. known is false if the header is unreadable.
-	before Mark
-	known  bool
-
-	// created is when it began, by the wall clock of that time; zero if the header is unreadable.
-	created time.Time
-
-	// sealed is when it was written last, with a monotonic reading, so that a step of the
-	// wall clock does not make it older; zero while it is active.
-	sealed time.Time
-}
 
 // index is what there is to read: the kept segments and the head. It is where
 // cursors, status and writer meet, and its mutex is never held over a disk call.
 type index struct {
 	mu     sync.Mutex // guards everything below
 	head   Mark
-	safe   Mark      // the last commit that a power cut cannot take
-	list   []segment // by number; holes are legal
-	floor  int       // number of the first segment to come while list is empty
+	safe   Mark           // the last commit that a power cut cannot take
+	list   []segment.Info // by number; holes are legal
+	floor  int            // number of the first segment to come while list is empty
 	wake   chan struct{}
 	closed bool
 
@@ -69,16 +48,16 @@ func (ix *index) durable() Mark {
 }
 
 // publish moves the head to m, the end of a commit in the segment of h.
-func (ix *index) publish(h Header, m Mark) {
+func (ix *index) publish(h segment.Header, m Mark) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	if n := len(ix.list); n == 0 || ix.list[n-1].number != m.Segment {
-		before := Mark{Log: h.Log, Commit: h.Commit, Total: h.Found}
-		ix.list = append(ix.list, segment{number: m.Segment, id: h.Segment, before: before, known: true, created: time.UnixMilli(h.CreatedAt)})
+	if n := len(ix.list); n == 0 || ix.list[n-1].Number != m.Segment {
+		segment.Follow(ix.list, &h)
+		ix.list = append(ix.list, segment.Info{Number: m.Segment, Header: h})
 	}
 	last := &ix.list[len(ix.list)-1]
-	ix.written += m.Offset - last.size
-	last.end, last.size = m.Offset, m.Offset
+	ix.written += m.Offset - last.Size
+	last.End, last.Size = m.Offset, m.Offset
 	ix.head = m
 	if ix.wake != nil {
 		close(ix.wake)
@@ -91,7 +70,7 @@ func (ix *index) seal(size int64, now time.Time) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	last := &ix.list[len(ix.list)-1]
-	last.size, last.sealed = size, now
+	last.Size, last.Sealed = size, now
 }
 
 // wait is [tail.wait].
@@ -137,22 +116,14 @@ func (ix *index) first() int {
 	if len(ix.list) == 0 {
 		return ix.floor
 	}
-	return ix.list[0].number
+	return ix.list[0].Number
 }
 
 // segments is [tail.segments].
-func (ix *index) segments() []segmentRef {
+func (ix *index) segments() []segment.Info {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	refs := make([]segmentRef, len(ix.list))
-	var later segmentRef // has what the headers of later segments say
-	for i, s := range slices.Backward(ix.list) {
-		refs[i] = segmentRef{Number: s.number, Size: s.end, Created: s.created, Before: later.Before, Next: later.Next}
-		if s.known {
-			later.follows(s.before.Commit)
-		}
-	}
-	return refs
+	return slices.Clone(ix.list)
 }
 
 // usage is the number of segments and the bytes of their files.
@@ -160,7 +131,7 @@ func (ix *index) usage() (segments int, bytes int64) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	for i := range ix.list {
-		bytes += ix.list[i].size
+		bytes += ix.list[i].Size
 	}
 	return len(ix.list), bytes
 }
@@ -177,30 +148,31 @@ func (ix *index) bytesWritten() int64 {
 func (ix *index) growth(id ID, end int64) int64 {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	if n := len(ix.list); n > 0 && ix.list[n-1].id == id {
-		return end - ix.list[n-1].size
+	if n := len(ix.list); n > 0 && ix.list[n-1].Header.Segment == id {
+		return end - ix.list[n-1].Size
 	}
 	return end
 }
 
 // oldest is the oldest segment and the mark of its end; false if there is none that
 // is sealed and older than the head's.
-func (ix *index) oldest() (s segment, end Mark, ok bool) {
+func (ix *index) oldest() (s segment.Info, end Mark, ok bool) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	if len(ix.list) == 0 || ix.list[0].sealed.IsZero() || ix.list[0].number >= ix.head.Segment {
-		return segment{}, Mark{}, false
+	if len(ix.list) == 0 || ix.list[0].Sealed.IsZero() || ix.list[0].Number >= ix.head.Segment {
+		return segment.Info{}, Mark{}, false
 	}
 	s = ix.list[0]
-	if len(ix.list) > 1 && ix.list[1].known {
-		end = ix.list[1].before
-		for _, later := range ix.list[2:] {
-			if later.known && later.before.Commit < end.Commit {
-				end = later.before // what lies behind that stands there once more
+	if len(ix.list) > 1 && ix.list[1].Known() {
+		for i := range ix.list[1:] {
+			later := &ix.list[i+1]
+			if later.Known() && later.Header.Commit == s.Before { // what lies behind that stands there once more
+				end = later.Header.Before()
+				break
 			}
 		}
 	}
-	end.Position, end.SegmentID = Position{Segment: s.number, Offset: s.end}, s.id
+	end.Position, end.SegmentID = Position{Segment: s.Number, Offset: s.End}, s.Header.Segment
 	return s, end, true
 }
 
@@ -208,7 +180,7 @@ func (ix *index) oldest() (s segment, end Mark, ok bool) {
 func (ix *index) forget() {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	ix.floor = ix.list[0].number + 1
+	ix.floor = ix.list[0].Number + 1
 	ix.list = append(ix.list[:0], ix.list[1:]...)
 }
 

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // Inspection is what the files of a log say.
@@ -101,14 +103,15 @@ func (in *Inspection) read(segments, saves directory, scan func(*Inspection, *fi
 	if err != nil {
 		return err
 	}
-	l, err := listSegments(segments)
+	l, err := listFiles(segments)
 	if err != nil {
 		return err
 	}
-	in.Log, _ = l.log(stored) // the scan meets the error again, and reports it
+	_ = l.catalogue(stored) // the scan meets the error again, and reports it
+	in.Log = l.log
 	scan(in, l)
 	in.Head.Log = in.Log // a damaged segment has no header
-	in.account(stored, l.refs)
+	in.account(stored, l.list)
 	for i := range in.Targets {
 		if t := &in.Targets[i]; t.Pending > 0 {
 			sp := stored[t.Name]
@@ -121,14 +124,12 @@ func (in *Inspection) read(segments, saves directory, scan func(*Inspection, *fi
 // oldestAfter is the timestamp of the oldest sample in the first commit with samples
 // after acked; the zero time if there is none.
 func (l *fileTail) oldestAfter(acked Mark) time.Time {
-	for i, s := range l.refs {
-		if s.Number < acked.Segment {
+	for i := range l.list {
+		s := &l.list[i]
+		if s.Number < acked.Segment || s.Foreign {
 			continue
 		}
-		if i+1 < len(l.refs) {
-			l.seal(i + 1)
-		}
-		if t, ok := l.firstAfter(l.refs[i], acked.Commit); ok {
+		if t, ok := l.firstAfter(s, acked.Commit); ok {
 			return t
 		}
 	}
@@ -137,21 +138,21 @@ func (l *fileTail) oldestAfter(acked Mark) time.Time {
 
 // firstAfter is the oldest timestamp in the first commit of a segment with samples and a
 // number above commit.
-func (l *fileTail) firstAfter(s segmentRef, commit uint64) (time.Time, bool) {
+func (l *fileTail) firstAfter(s *segment.Info, commit uint64) (time.Time, bool) {
 	f, err := l.openSegment(s.Number)
 	if err != nil {
 		return time.Time{}, false // the segment has gone meanwhile, or its Problem says why
 	}
 	defer f.Close()
-	var c commitReader
-	c.reset(f, s.Size, true)
+	var c segment.Reader
+	c.Reset(f, s.Number, s.End, true)
 	for {
-		found, err := c.next()
+		found, err := c.Next()
 		switch {
-		case err != nil || found == foundNothing:
+		case err != nil || found == segment.FoundNothing:
 			return time.Time{}, false
-		case found == foundCommit && c.commit.Number > commit && c.commit.Samples > 0:
-			return time.UnixMilli(c.commit.MinT), true
+		case found == segment.FoundCommit && c.Commit.Number > commit && c.Commit.Samples > 0:
+			return time.UnixMilli(c.Commit.MinT), true
 		}
 	}
 }
@@ -168,7 +169,7 @@ func openExisting(path string) (*osDirectory, error) {
 // readTargets reads all savepoints.
 func (in *Inspection) readTargets(dir directory) (map[string]Savepoint, error) {
 	var saved savedTargets
-	for range scanTries { // a running agent may be in the middle of a write
+	for range segment.ScanTries { // a running agent may be in the middle of a write
 		files, _, err := readSavepointFiles(dir, slog.New(slog.DiscardHandler))
 		if newer := (*newerSavepointError)(nil); errors.As(err, &newer) || errors.Is(err, errEarlierFormat) {
 			in.Problem = err.Error()
@@ -197,35 +198,17 @@ func (in *Inspection) readTargets(dir directory) (map[string]Savepoint, error) {
 	return stored, nil
 }
 
-// listSegments lists the segments in dir.
-func listSegments(dir directory) (*fileTail, error) {
-	infos, err := dir.list()
-	if err != nil {
-		return nil, fmt.Errorf("list segments: %w", err)
-	}
-	l := &fileTail{dir: dir}
-	for _, info := range infos {
-		if n, ok := parseSegmentName(info.name); ok {
-			l.refs = append(l.refs, segmentRef{Number: n, Size: info.size})
-		}
-	}
-	slices.SortFunc(l.refs, func(a, b segmentRef) int { return a.Number - b.Number })
-	return l, nil
-}
-
 // scanAll reads all segments.
 func (in *Inspection) scanAll(l *fileTail, progress []Progress) {
-	for i := range l.refs {
-		l.seal(i)
-	}
 	var read, total int64
-	for _, ref := range l.refs {
-		total += ref.Size
+	for i := range l.list {
+		total += l.list[i].End
 	}
-	scan := segmentScanner{decode: newEntryDecoder(newSeriesPool(nil))}
-	for i, ref := range l.refs {
-		s, ok := scan.inspect(l, ref, i == len(l.refs)-1)
-		read += ref.Size
+	scan := newSegmentScanner()
+	for i := range l.list {
+		seg := &l.list[i]
+		s, ok := scan.inspect(l, seg, i == len(l.list)-1)
+		read += seg.End
 		for _, tell := range progress {
 			if tell != nil {
 				tell(read, total)
@@ -234,11 +217,10 @@ func (in *Inspection) scanAll(l *fileTail, progress []Progress) {
 		if !ok {
 			continue // unlinked meanwhile
 		}
-		if h := scan.info.Header; h.Version != 0 && h.Log != in.Log {
+		if seg.Foreign {
 			s.Problem = "it belongs to another log, and is left out"
 		} else if last := scan.info.Last; last.Commit > in.Head.Commit {
 			in.Head = last
-			in.Head.Segment = ref.Number
 		}
 		in.Segments = append(in.Segments, s)
 	}
@@ -246,39 +228,31 @@ func (in *Inspection) scanAll(l *fileTail, progress []Progress) {
 
 // scanEnd reads the newest segments, back to one with a commit.
 func (in *Inspection) scanEnd(l *fileTail) {
-	for _, ref := range l.refs {
-		in.Segments = append(in.Segments, SegmentInspection{Number: ref.Number, Bytes: ref.Size})
-	}
-	scan := segmentScanner{decode: newEntryDecoder(newSeriesPool(nil))}
-	for i := len(l.refs) - 1; i >= 0 && in.Head.Commit == 0; i-- {
-		l.seal(i) // shortens the one before, which is next
-		ref := l.refs[i]
-		in.Segments[i].Bytes = ref.Size
-		scan.inspect(l, ref, i == len(l.refs)-1)
-		if h := scan.info.Header; h.Version != 0 && h.Log != in.Log {
-			continue
-		}
-		if last := scan.info.Last; last.Commit > 0 {
-			in.Head = last
-			in.Head.Segment = ref.Number
-		}
+	_ = l.findHead() // what cannot be read is damage
+	in.Head = l.mark
+	for i := range l.list {
+		in.Segments = append(in.Segments, SegmentInspection{Number: l.list[i].Number, Bytes: l.list[i].End})
 	}
 }
 
 // segmentScanner inspects one segment after the other.
 type segmentScanner struct {
-	reader commitReader
+	reader segment.Reader
 	decode *entryDecoder
-	info   segmentInfo // of the last segment inspected
-	err    error       // what kept it from being read, but for damage
+	info   segment.Contents // of the last segment inspected
+	err    error            // what kept it from being read, but for damage
+}
+
+func newSegmentScanner() *segmentScanner {
+	return &segmentScanner{decode: newEntryDecoder(newSeriesPool(nil))}
 }
 
 // inspect scans a segment. The end of the newest one may be in the middle of being
 // written, so a torn commit there is no damage.
-func (sc *segmentScanner) inspect(l *fileTail, ref segmentRef, newest bool) (s SegmentInspection, ok bool) {
-	s = SegmentInspection{Number: ref.Number, Bytes: ref.Size}
-	sc.info, sc.err = segmentInfo{}, nil
-	f, err := l.openSegment(ref.Number)
+func (sc *segmentScanner) inspect(l *fileTail, seg *segment.Info, newest bool) (s SegmentInspection, ok bool) {
+	s = SegmentInspection{Number: seg.Number, Bytes: seg.End}
+	sc.info, sc.err = segment.Contents{}, nil
+	f, err := l.openSegment(seg.Number)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, false
 	}
@@ -288,11 +262,11 @@ func (sc *segmentScanner) inspect(l *fileTail, ref segmentRef, newest bool) (s S
 	}
 	defer f.Close()
 	sc.decode.series.turn()
-	sc.reader.reset(f, ref.Size, true)
-	sc.info, err = sc.reader.scan(sc.decode)
+	sc.reader.Reset(f, seg.Number, seg.End, true)
+	sc.info, err = sc.reader.Scan(func(rec []byte) { _ = sc.decode.learn(rec) })
 	if err == nil && newest && sc.info.Refused == nil && sc.info.Damaged > 0 {
-		sc.reader.reset(f, sc.info.End, true)
-		sc.info, err = sc.reader.scan(nil)
+		sc.reader.Reset(f, seg.Number, sc.info.End, true)
+		sc.info, err = sc.reader.Scan(nil)
 	}
 	if sc.err = cmp.Or(err, sc.info.Refused); sc.err != nil {
 		s.Problem = sc.err.Error()
@@ -308,7 +282,7 @@ func (sc *segmentScanner) inspect(l *fileTail, ref segmentRef, newest bool) (s S
 }
 
 // account fills in what savepoints and segments say of each other.
-func (in *Inspection) account(stored map[string]Savepoint, refs []segmentRef) {
+func (in *Inspection) account(stored map[string]Savepoint, segments []segment.Info) {
 	for i := range in.Targets {
 		t := &in.Targets[i]
 		sp, known := stored[t.Name]
@@ -329,7 +303,7 @@ func (in *Inspection) account(stored map[string]Savepoint, refs []segmentRef) {
 		l := (&target{sp: sp}).ledger(in.Head)
 		t.Acked, t.High = acked.Position, sp.High.Position
 		t.Appended, t.Delivered, t.Filtered, t.Pending = l.Appended, l.Delivered, l.Filtered, l.Pending
-		t.PendingBytes, t.Balanced = pendingBytes(refs, &sp, in.Head), l.Balanced()
+		t.PendingBytes, t.Balanced = pendingBytes(segments, &sp, in.Head), l.Balanced()
 		t.Dropped = map[string]uint64{}
 		for r, n := range l.Dropped {
 			if n > 0 {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // inspectJSON is what a reader of the JSON gets.
@@ -86,7 +88,7 @@ func TestGlanceReadsNoBacklog(t *testing.T) {
 		if s.Number == in.Head.Segment || s.Number >= at.Segment && s.Number <= at.Segment+1 {
 			continue
 		}
-		path := filepath.Join(dir, segmentDir, segmentName(s.Number))
+		path := filepath.Join(dir, segmentDir, segment.Name(s.Number))
 		if err := os.WriteFile(path, bytes.Repeat([]byte{0xa5}, int(s.Bytes)), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +116,7 @@ func TestGlanceAtASealedEnd(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	first := filepath.Join(dir, segmentDir, segmentName(0))
+	first := filepath.Join(dir, segmentDir, segment.Name(0))
 	b, err := os.ReadFile(first)
 	if err != nil {
 		t.Fatal(err)
@@ -123,17 +125,17 @@ func TestGlanceAtASealedEnd(t *testing.T) {
 	if err := os.WriteFile(first, append(b, b...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var c commitReader
-	c.reset(bytes.NewReader(b), int64(len(b)), true)
-	if f, err := c.next(); err != nil || f != foundHeader {
+	var c segment.Reader
+	c.Reset(bytes.NewReader(b), 0, int64(len(b)), true)
+	if f, err := c.Next(); err != nil || f != segment.FoundHeader {
 		t.Fatal(f, err)
 	}
-	h := c.header
+	h := c.Header
 	h.Number, h.PrevID, h.PrevEnd, h.Segment = 1, h.Segment, int64(len(b)), ID{1}
 	var e encoder
-	e.reset(0)
+	e.reset(1, 0)
 	e.header(h)
-	if err := os.WriteFile(filepath.Join(dir, segmentDir, segmentName(1)), e.pages.buf, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, segmentDir, segment.Name(1)), e.pages.Buf, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	in, err := Inspect(dir)
@@ -215,7 +217,7 @@ func TestInspect(t *testing.T) {
 	check(inspectJSON(t, dir))
 
 	// Damage is told, not stumbled over.
-	path := filepath.Join(dir, segmentDir, segmentName(1))
+	path := filepath.Join(dir, segmentDir, segment.Name(1))
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

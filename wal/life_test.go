@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // life is one target's view in a random run over a real log.
@@ -44,7 +46,7 @@ func (f *life) read(t *testing.T, l *Log, n int) (missing Outcome) {
 		if err := f.r.Reserve(e.End); err != nil {
 			t.Fatalf("%s: %v", f.name, err)
 		}
-		f.reserved = later(f.reserved, e.End)
+		f.reserved = segment.Later(f.reserved, e.End)
 		f.r.Advance(e.End, o)
 		missing.Add(e.Missing)
 	}

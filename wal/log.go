@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // Errors of the log beside ErrClosed. Others wrap them: compare with errors.Is.
@@ -90,7 +92,7 @@ const defaultSegmentBytes = 8 << 20
 type Log struct {
 	logger  *slog.Logger
 	base    *osDirectory   // Options.Dir
-	places  []*osDirectory // base, and those of the following two
+	inUse   []*osDirectory // base, and those of the following two
 	dir     directory      // of the segments
 	saves   directory      // of the savepoints
 	lock    *lock
@@ -142,7 +144,7 @@ func (l *Log) open(o Options) (err error) {
 	if l.base, err = openDirectory(o.Dir, o.syncPath); err != nil {
 		return err
 	}
-	l.places = append(l.places, l.base)
+	l.inUse = append(l.inUse, l.base)
 	// Before anything is changed, the lock file included.
 	for _, inner := range append([]string{segmentDir, savepointDir}, o.Beside...) {
 		if _, err := checkDirectory(filepath.Join(o.Dir, inner)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -184,7 +186,7 @@ func (l *Log) open(o Options) (err error) {
 
 // inPlace says why a process that is started now would not find this log.
 func (l *Log) inPlace() error {
-	for _, d := range l.places {
+	for _, d := range l.inUse {
 		if err := d.inPlace(); err != nil {
 			return err
 		}
@@ -198,7 +200,7 @@ func (l *Log) sub(o Options, name string) (directory, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.places = append(l.places, d)
+	l.inUse = append(l.inUse, d)
 	if o.wrap != nil {
 		return o.wrap(name, d), nil
 	}
@@ -231,7 +233,7 @@ func (l *Log) keep(ctx context.Context) {
 		case <-ticker.C:
 			l.series.evict(int64(time.Since(began) / time.Second))
 			l.budget.note("save savepoints", l.targets.save())
-			l.budget.note("enforce max_backlog", l.targets.enforceBacklog(l))
+			l.targets.enforceBacklog(l)
 			if l.budget.enforce(0) {
 				l.writer.rollNow()
 			}
@@ -321,10 +323,10 @@ func (l *Log) Status() Status {
 func (l *Log) head() Mark                                { return l.index.mark() }
 func (l *Log) wait(ctx context.Context, past Mark) error { return l.index.wait(ctx, past) }
 func (l *Log) first() int                                { return l.index.first() }
-func (l *Log) segments() []segmentRef                    { return l.index.segments() }
+func (l *Log) segments() []segment.Info                  { return l.index.segments() }
 
 func (l *Log) pool() *seriesPool { return l.read }
 
 func (l *Log) openSegment(n int) (segmentFile, error) {
-	return l.dir.open(segmentName(n), os.O_RDONLY)
+	return l.dir.open(segment.Name(n), os.O_RDONLY)
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/record"
 	"github.com/prometheus/prometheus/tsdb/wlog"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // openLog opens a log that is closed with the test.
@@ -69,10 +71,10 @@ func stockRead(t testing.TB, dir string) []string {
 	var seen uint64
 	for i, b := range files {
 		if i+1 < len(files) {
-			var c commitReader
-			c.reset(bytes.NewReader(files[i+1]), int64(len(files[i+1])), true)
-			if what, _ := c.next(); what == foundHeader && c.header.PrevID != (ID{}) {
-				b = b[:min(int64(len(b)), c.header.PrevEnd)]
+			var c segment.Reader
+			c.Reset(bytes.NewReader(files[i+1]), i+1, int64(len(files[i+1])), true)
+			if what, _ := c.Next(); what == segment.FoundHeader && c.Header.PrevID != (ID{}) {
+				b = b[:min(int64(len(b)), c.Header.PrevEnd)]
 			}
 		}
 		r := wlog.NewReader(bytes.NewReader(b))
@@ -102,8 +104,8 @@ func stockRead(t testing.TB, dir string) []string {
 					batch = append(batch, fmt.Sprintf("%s %d=%g", known[uint64(s.Ref)].Get("__name__"), s.T, s.V))
 				}
 			}
-			if rec[0] == typeCommit {
-				c, err := decodeCommit(rec)
+			if rec[0] == segment.TypeCommit {
+				c, err := segment.DecodeCommit(rec)
 				if err != nil {
 					t.Fatal(err)
 				}

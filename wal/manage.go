@@ -151,7 +151,7 @@ func (l *Log) Forget(name string) (Ledger, error) {
 		return Ledger{}, fmt.Errorf("drop target %q: %w", name, ErrWanted)
 	}
 	account := t.ledger(head)
-	if err := ts.remove(t); err != nil {
+	if err := ts.removeLocked(t); err != nil {
 		return account, fmt.Errorf("drop target %q: %w", name, err)
 	}
 	return account, nil

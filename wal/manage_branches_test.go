@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // forgetRecords damages every record of a target, in the one place that leaves its owner readable.
@@ -190,7 +192,7 @@ func TestArchiveOfABrokenDisk(t *testing.T) {
 		for call := 1; ; call++ {
 			n := 0
 			segments.unreadable = func(string, int64) error {
-				if n++; n >= call && n < call+scanTries {
+				if n++; n >= call && n < call+segment.ScanTries {
 					return syscall.EIO
 				}
 				return nil

@@ -232,7 +232,7 @@ func TestRemovedStaysRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	tg := ts.byName["a"]
-	if err := ts.remove(tg); err != nil {
+	if err := ts.removeLocked(tg); err != nil {
 		t.Fatal(err)
 	}
 	tg.setShards(live, 4)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hwsagent/wal/internal/segmenttest"
 )
 
 // An orphan whose queue is due to go goes, whichever operations on the disk fail first.
@@ -31,7 +33,7 @@ func TestOrphanRemovedAfterFaults(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l := newFakeLog(newSegment(0, ID{1}, 0, 0))
+			l := newFakeLog(segmenttest.New(0, ID{1}, 0, 0))
 			r, err := ts.open(l, "a", ReaderOptions{})
 			if err != nil {
 				t.Fatal(err)

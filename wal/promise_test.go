@@ -2,15 +2,13 @@ package wal
 
 import (
 	"os"
-	"runtime"
 	"slices"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/klauspost/compress/s2"
-	"github.com/klauspost/compress/zstd"
+	"hwsagent/wal/internal/segment"
 )
 
 // Under sync: always a commit is durable when Commit returns, and nobody reads it before.
@@ -45,7 +43,7 @@ func TestAlwaysIsDurable(t *testing.T) {
 // damage is there, all but the page that is hit.
 func TestOpenKeepsWhatIsBehindDamage(t *testing.T) {
 	o := memOptions(t, newMemDir(), newMemDir())
-	o.wrap, o.SegmentBytes = nil, 4*pageSize // real files: whoever deletes them by path is found out
+	o.wrap, o.SegmentBytes = nil, 4*segment.PageSize // real files: whoever deletes them by path is found out
 	// A page has 32 KiB, a commit of so much noise takes 8,000 bytes at least: a page is
 	// touched by at most six.
 	const commits, samples, touched = 60, 1000, 6
@@ -60,7 +58,7 @@ func TestOpenKeepsWhatIsBehindDamage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b[2*pageSize+100] ^= 1
+	b[2*segment.PageSize+100] ^= 1
 	if err := os.WriteFile(victim, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -173,37 +171,4 @@ func TestSavepointOfAnotherSegment(t *testing.T) {
 	if e := mustNext(t, r); e.End.Commit != acked.Commit+1 || e.Missing.Sum() != 0 {
 		t.Errorf("went on with commit %d, missing %+v; want commit %d", e.End.Commit, e.Missing, acked.Commit+1)
 	}
-}
-
-// What a record says about its uncompressed length is not believed: a few bytes make a
-// reader allocate no more than maxRecord.
-func TestBombs(t *testing.T) {
-	zeros := make([]byte, 4*maxRecord)
-	for name, c := range map[string]struct {
-		flags byte
-		bytes []byte
-	}{
-		"snappy, a length of 2 GiB": {flagSnappy, []byte{0xff, 0xff, 0xff, 0xff, 0x07, 0, 0}},
-		"snappy, true":              {flagSnappy, s2.EncodeSnappy(nil, zeros)},
-		"zstd, true":                {flagZstd, zstdOf(t, zeros)},
-	} {
-		p := pageReader{flags: c.flags}
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		_, ok := p.expand(nil, c.bytes)
-		runtime.ReadMemStats(&after)
-		if took := after.TotalAlloc - before.TotalAlloc; ok || took > 2*maxRecord {
-			t.Errorf("%s: %d bytes expand: %v, and allocate %d MiB", name, len(c.bytes), ok, took>>20)
-		}
-	}
-}
-
-func zstdOf(t *testing.T, b []byte) []byte {
-	t.Helper()
-	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
-	return w.EncodeAll(b, nil)
 }

@@ -50,7 +50,7 @@ type Reader struct {
 func (ts *targets) open(t tail, name string, o ReaderOptions) (*Reader, error) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	tg, made, err := ts.find(t, name, o.StartAt)
+	tg, made, err := ts.findLocked(t, name, o.StartAt)
 	if err == nil {
 		err = tg.enter(t.head(), ts.o.Now(), o.MaxBacklog)
 	}
@@ -61,7 +61,7 @@ func (ts *targets) open(t tail, name string, o ReaderOptions) (*Reader, error) {
 		ts.store.write(tg)
 	} else if err := tg.save(); err != nil {
 		tg.leave(ts.o.Now())
-		ts.withdraw(tg)
+		ts.withdrawLocked(tg)
 		return nil, fmt.Errorf("open target %q: %w", name, err)
 	} else {
 		ts.store.found(false, tg)
@@ -79,9 +79,9 @@ func (ts *targets) reader(t tail, tg *target) *Reader {
 	return &Reader{Lane: lane(live), behind: lane(backlog), now: ts.o.Now, close: cancel}
 }
 
-// find finds the target, or makes it; mu is held.
-func (ts *targets) find(t tail, name string, at StartAt) (tg *target, made bool, err error) {
-	return ts.findAt(t, name, func() (Mark, error) {
+// findLocked finds the target, or makes it.
+func (ts *targets) findLocked(t tail, name string, at StartAt) (tg *target, made bool, err error) {
+	return ts.findAtLocked(t, name, func() (Mark, error) {
 		if at == StartOldest {
 			return oldest(t)
 		}
@@ -89,9 +89,9 @@ func (ts *targets) find(t tail, name string, at StartAt) (tg *target, made bool,
 	})
 }
 
-// findAt finds the target, or makes it so that it begins at start. If its savepoint is lost, or says nothing about this
-// log, it begins with the oldest data. What was made or changed is to be saved; mu is held.
-func (ts *targets) findAt(t tail, name string, start func() (Mark, error)) (tg *target, made bool, err error) {
+// findAtLocked finds the target, or makes it so that it begins at start. If its savepoint is lost, or says nothing about this
+// log, it begins with the oldest data. What was made or changed is to be saved.
+func (ts *targets) findAtLocked(t tail, name string, start func() (Mark, error)) (tg *target, made bool, err error) {
 	tg = ts.get(name)
 	foreign := tg != nil && tg.savepoint().Start.Log != t.head().Log
 	lost := tg == nil && ts.store.isLost(name)
@@ -179,8 +179,8 @@ func (r *Reader) oldestUnread() time.Time {
 	for _, s := range r.tail.segments() {
 		switch {
 		case s.Number > from.Segment:
-			return s.Created
-		case s.Number == from.Segment && s.Size > from.Offset:
+			return s.Created()
+		case s.Number == from.Segment && s.End > from.Offset:
 			return time.Time{}
 		}
 	}

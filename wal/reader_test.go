@@ -8,12 +8,15 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hwsagent/wal/internal/segment"
+	"hwsagent/wal/internal/segmenttest"
 )
 
 // plan is a small log of several segments: series come and go, every commit tells
 // its samples apart by their values.
 type plan struct {
-	segments []*segmentBuilder
+	segments []*segmenttest.Builder
 	commits  []plannedCommit
 }
 
@@ -44,14 +47,14 @@ func newPlan(segments, commits, series int) *plan {
 	p := &plan{}
 	var number, total uint64
 	for n := range segments {
-		s := newSegment(n, ID{9}, number, total)
+		s := segmenttest.New(n, ID{9}, number, total)
 		announced := map[int]bool{}
 		for i := range commits {
 			from := 0
 			if i%4 == 3 {
 				from = series / 2
 			}
-			refs := refRange(from, from+series)
+			refs := segmenttest.Refs(from, from+series)
 			var news []int
 			for _, r := range refs {
 				if !announced[r] {
@@ -62,11 +65,11 @@ func newPlan(segments, commits, series int) *plan {
 			ts := int64(number+1) * 1000
 			var recs [][]byte
 			if len(news) > 0 {
-				recs = append(recs, seriesRecord(news...))
+				recs = append(recs, segmenttest.Series(news...))
 			}
-			s.commit(uint64(len(refs)), ts, ts, append(recs, samplesRecord(ts, refs...))...)
-			number, total = s.next.Number, s.next.Total
-			c := plannedCommit{mark: s.mark(i)}
+			s.Commit(uint64(len(refs)), ts, ts, append(recs, segmenttest.Samples(ts, refs...))...)
+			number, total = s.Next.Number, s.Next.Total
+			c := plannedCommit{mark: s.Mark(i)}
 			c.mark.Commit, c.mark.Total = number, total
 			for _, r := range refs {
 				c.samples = append(c.samples, testSampleOf(r, ts))
@@ -206,26 +209,26 @@ func TestReaderResumesAtEveryCommit(t *testing.T) { resumeEverywhere(t, newPlan(
 
 // A page that ends in 1 to 6 bytes of padding, or in none, must not confuse a resume.
 func TestReaderResumesAroundPadding(t *testing.T) {
-	for left := range fragmentHeaderSize {
+	for left := range segment.FragmentHeaderSize {
 		t.Run(fmt.Sprintf("%d bytes left", left), func(t *testing.T) {
-			s := newSegment(0, ID{9}, 0, 0)
-			p := &plan{segments: []*segmentBuilder{s}}
+			s := segmenttest.New(0, ID{9}, 0, 0)
+			p := &plan{segments: []*segmenttest.Builder{s}}
 			add := func(ref int, ts int64) {
-				c := plannedCommit{mark: s.mark(len(s.ends) - 1), samples: []testSample{testSampleOf(ref, ts)}}
-				c.mark.Commit, c.mark.Total = s.next.Number, s.next.Total
+				c := plannedCommit{mark: s.Mark(len(s.Ends) - 1), samples: []testSample{testSampleOf(ref, ts)}}
+				c.mark.Commit, c.mark.Total = s.Next.Number, s.Next.Total
 				p.commits = append(p.commits, c)
 			}
-			s.commit(1, 1, 1, seriesRecord(5), samplesRecord(1, 5))
+			s.Commit(1, 1, 1, segmenttest.Series(5), segmenttest.Samples(1, 5))
 			add(5, 1)
 			for page := range 3 {
 				ts := int64(10 * (page + 1))
-				s.padTo(t, left, ts, 6)
+				s.PadTo(t, left, ts, 6)
 				add(6, ts)
-				s.commit(1, ts+1, ts+1, samplesRecord(ts+1, 5))
+				s.Commit(1, ts+1, ts+1, segmenttest.Samples(ts+1, 5))
 				add(5, ts+1)
 			}
-			if len(s.b) < 3*pageSize {
-				t.Fatalf("the segment has only %d bytes", len(s.b))
+			if len(s.B) < 3*segment.PageSize {
+				t.Fatalf("the segment has only %d bytes", len(s.B))
 			}
 			resumeEverywhere(t, p)
 		})
@@ -242,11 +245,11 @@ func TestReaderFollows(t *testing.T) {
 	r := openTestReader(t, ts, l, "a", ReaderOptions{})
 	go func() {
 		for _, s := range p.segments {
-			grow := &segmentBuilder{header: s.header}
-			for i, end := range s.ends {
-				grow.b = s.b[:end]
-				grow.next.Number = s.header.Commit + uint64(i) + 1
-				grow.next.Total = s.header.Total + uint64(i+1)*50
+			grow := &segmenttest.Builder{Header: s.Header}
+			for i, end := range s.Ends {
+				grow.B = s.B[:end]
+				grow.Next.Number = s.Header.Commit + uint64(i) + 1
+				grow.Next.Total = s.Header.Total + uint64(i+1)*50
 				l.put(grow)
 			}
 		}

@@ -1,73 +1,14 @@
 package wal
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"math/rand/v2"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hwsagent/wal/internal/segment"
 )
-
-// stutter reads a part of what it is asked for, and fails: what an interrupted or failing
-// disk may do any number of times before it works again.
-type stutter struct {
-	io.ReaderAt
-	rng   *rand.Rand
-	fired int
-}
-
-func (s *stutter) ReadAt(p []byte, off int64) (int, error) {
-	n, err := s.ReaderAt.ReadAt(p[:s.rng.IntN(len(p)+1)], off)
-	if err == nil && n < len(p) {
-		s.fired++
-		err = errDisk
-	}
-	return n, err
-}
-
-// An error of the disk that passes costs nothing, wherever it happens: also not in a segment
-// that is complete.
-func TestReadErrorsPass(t *testing.T) {
-	const seed = 23
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 0))
-	for _, final := range []bool{false, true} {
-		for round := range 20 {
-			var s segmentBuilder
-			want := randomRecords(rng, 300)
-			for i, rec := range want {
-				s.record(rec, flagSnappy)
-				if left := pageSize - len(s.b)%pageSize; i%50 == 49 && left < pageSize {
-					s.b = append(s.b, make([]byte, left)...) // padding, as the stock writer makes it
-				}
-			}
-			r := &stutter{ReaderAt: bytes.NewReader(s.b), rng: rng}
-			var p pageReader
-			p.reset(r, int64(len(s.b)), final)
-			var got [][]byte
-			for {
-				rec, ok, err := p.next(nil)
-				if err != nil && !errors.Is(err, errDisk) {
-					t.Fatal(err)
-				}
-				if err != nil {
-					continue
-				}
-				if !ok {
-					break
-				}
-				got = append(got, append([]byte{}, rec...))
-			}
-			if !slices.EqualFunc(want, got, bytes.Equal) || p.skipped != 0 || r.fired == 0 {
-				t.Errorf("final %v, round %d: %d of %d records after %d errors, %d bytes skipped", final, round, len(got), len(want), r.fired, p.skipped)
-			}
-		}
-	}
-}
 
 // A reader that the disk refuses for a moment gets everything all the same.
 func TestUnreadableForAMoment(t *testing.T) {
@@ -167,7 +108,7 @@ func TestPageUnreadableForSeveralReadsAtOpen(t *testing.T) {
 					segments, saves := w.dirs(harm{})
 					left := times
 					segments.unreadable = func(name string, off int64) error {
-						if name != segmentName(n) || off/pageSize != page || left == 0 {
+						if name != segment.Name(n) || off/segment.PageSize != page || left == 0 {
 							return nil
 						}
 						left--
@@ -238,7 +179,7 @@ func TestOpenKeepsASegmentThatItCouldNotRead(t *testing.T) {
 
 				refused := 0
 				segments.unreadable = func(name string, off int64) error {
-					if name != segmentName(1) || off/pageSize != page || refused == 10 && !forGood {
+					if name != segment.Name(1) || off/segment.PageSize != page || refused == 10 && !forGood {
 						return nil
 					}
 					refused++

@@ -3,6 +3,8 @@ package wal
 import (
 	"errors"
 	"time"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // What a failure leaves behind. A failed commit must neither be delivered nor break
@@ -40,8 +42,8 @@ func (w *writer) cut() (size int64) {
 		size = head.Offset
 	}
 	if err := w.file.Truncate(size); err != nil {
-		size = max(w.offset, w.encoder.pages.end())
-		w.logger.Warn("Cannot cut a failed commit off its segment; the next segment's header disowns it", "segment", segmentName(w.header.Number), "err", err)
+		size = max(w.offset, w.encoder.pages.End())
+		w.logger.Warn("Cannot cut a failed commit off its segment; the next segment's header disowns it", "segment", segment.Name(w.header.Number), "err", err)
 	}
 	return size
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/model/value"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // The directory is deleted under the open log: commits fail, and succeed again when it
@@ -27,14 +29,14 @@ func TestSegmentRemoved(t *testing.T) {
 		time.Sleep(1500 * time.Millisecond) // durable
 
 		// The file only: the log goes on in another one.
-		if err := os.Remove(filepath.Join(dir, segmentName(0))); err != nil {
+		if err := os.Remove(filepath.Join(dir, segment.Name(0))); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Second)
 		if err := commitFloats(l, 10, 2, 2); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := os.Stat(filepath.Join(dir, segmentName(1))); err != nil {
+		if _, err := os.Stat(filepath.Join(dir, segment.Name(1))); err != nil {
 			t.Errorf("the log does not go on: %v", err)
 		}
 		if e := nextEntry(t, r); e.Count() != 10 || e.Missing != (Outcome{}) {

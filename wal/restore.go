@@ -1,7 +1,6 @@
 package wal
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/rand"
 	"errors"
@@ -9,6 +8,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // restore finds out what an earlier process left: the segments, where they end, and
@@ -16,119 +17,72 @@ import (
 // only the newest two segments whole. A disk that refuses to be read here and there costs
 // what lies there; it does not keep the agent from starting.
 func (l *Log) restore() error {
-	infos, err := l.dir.list()
-	if err != nil {
-		return fmt.Errorf("list segments: %w", err)
-	}
-	now := time.Now()
-	for _, info := range infos {
-		n, ok := parseSegmentName(info.name)
-		if !ok {
-			l.logger.Warn("A file that is not a segment lies among them", "file", info.name)
-			continue
-		}
-		if info.size == 0 {
-			// A segment that could not be begun.
-			l.budget.note("remove empty segment", l.dir.remove(info.name))
-			continue
-		}
-		// By now's monotonic reading from here on: a step of the wall clock makes none older.
-		s := segment{number: n, size: info.size, end: info.size, sealed: now.Add(-max(0, now.Sub(info.modTime)))}
-		l.index.list = append(l.index.list, s)
-	}
-	list := l.index.list
-	slices.SortFunc(list, func(a, b segment) int { return cmp.Compare(a.number, b.number) })
-
-	headers := make([]Header, len(list))
-	var c commitReader
-	for i := range list {
-		if headers[i], err = l.readHeader(&c, &list[i]); err != nil {
-			return fmt.Errorf("segment %s: %w", segmentName(list[i].number), err)
-		}
-	}
-	id := ownLog(headers, l.targets.serve)
-	told := Mark{Log: id}    // what headers say that there was
-	durable := Mark{Log: id} // what of that was durable once
-	for i, h := range headers {
-		s := &list[i]
-		if h.Version == 0 {
-			continue
-		}
-		if h.Log != id {
-			l.logger.Error("Leaving out a segment of another log", "segment", segmentName(s.number), "log", h.Log.String())
-			s.end = 0
-			continue
-		}
-		told = later(told, Mark{Log: id, Commit: h.Commit, Total: h.Total})
-		durable = later(durable, Mark{Log: id, Commit: h.DurableCommit, Total: h.DurableTotal})
-		if !h.names(id, s.number) {
-			l.logger.Error("A segment begins like another one; where it holds what it should, that is read", "segment", segmentName(s.number), "like", segmentName(h.Number))
-			continue
-		}
-		s.id, s.known, s.created = h.Segment, true, time.UnixMilli(h.CreatedAt)
-		s.before = Mark{Log: h.Log, Commit: h.Commit, Total: h.Found}
-		if i > 0 && list[i-1].number == h.Number-1 && h.PrevID != (ID{}) {
-			prev := &list[i-1]
-			switch {
-			case prev.known && prev.id != h.PrevID:
-				prev.end = 0
-			case h.PrevEnd < prev.end:
-				prev.end = h.PrevEnd
-				l.budget.note("cut off what had failed", l.cutOff(prev))
-			}
-		}
-	}
-
-	last, passed, err := l.lastCommit(told.Commit)
+	list, empty, err := l.listSegments()
 	if err != nil {
 		return err
 	}
-	return l.resume(told, durable, last, passed)
-}
-
-// ownLog is the ID of the log that segments with these headers are of: where a segment of
-// another log has got among them, that of the savepoints, or else of most segments. It is
-// zero if no header is readable.
-func ownLog(headers []Header, served func(ID) bool) ID {
-	segments := map[ID]int{}
-	for _, h := range headers {
-		if h.Version != 0 {
-			segments[h.Log]++
+	var c segment.Reader
+	for i := range list {
+		s := &list[i]
+		s.Header, err = readHeader(&c, l, s.Number, s.Size)
+		if errors.Is(err, segment.ErrOtherFormat) || errors.Is(err, errNotOpened) {
+			return err
+		}
+		if !s.Known() {
+			l.logger.Warn("Segment header is unreadable", "segment", segment.Name(s.Number), "err", err)
 		}
 	}
-	var own ID
-	for id, n := range segments {
-		switch a, b := served(id), served(own); {
-		case own == (ID{}), a && !b, a == b && n > segments[own]:
-			own = id
-		case a == b && n == segments[own] && bytes.Compare(id[:], own[:]) < 0:
-			own = id // any, but the same each time
+	// Nothing is changed before every header has been seen.
+	for _, name := range empty {
+		l.budget.note("remove empty segment", l.dir.remove(name))
+	}
+	l.index.list = list
+	id := segment.Catalogue(list, l.targets.serve)
+	told := Mark{Log: id}    // what headers say that there was
+	durable := Mark{Log: id} // what of that was durable once
+	for i := range list {
+		s := &list[i]
+		switch h := &s.Header; {
+		case s.Foreign:
+			l.logger.Error("Leaving out a segment of another log", "segment", segment.Name(s.Number))
+		case s.Known():
+			told = segment.Later(told, Mark{Log: id, Commit: h.Commit, Total: h.Total})
+			durable = segment.Later(durable, Mark{Log: id, Commit: h.DurableCommit, Total: h.DurableTotal})
+		}
+		if 0 < s.End && s.End < s.Size {
+			l.budget.note("cut off what had failed", l.cutOff(s))
 		}
 	}
-	return own
-}
-
-// readHeader reads a segment's header; its Version is 0 if it is unreadable. The
-// error says that the format is newer than this program, or is the disk's.
-func (l *Log) readHeader(c *commitReader, s *segment) (h Header, err error) {
-	f, err := l.dir.open(segmentName(s.number), os.O_RDONLY)
+	last, err := l.lastCommit(told.Commit)
 	if err != nil {
-		return h, fmt.Errorf("open: %w", err)
+		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	c.reset(f, min(s.size, pageSize), true)
-	what, err := c.next()
-	for tries := 1; err != nil && !errors.Is(err, errNewerFormat) && tries < scanTries; tries++ {
-		what, err = c.next()
+	return l.resume(told, durable, last)
+}
+
+// listSegments lists the files of segments, in the order of numbers, and the names of those that
+// are empty: they could not be begun.
+func (l *Log) listSegments() (list []segment.Info, empty []string, err error) {
+	infos, err := l.dir.list()
+	if err != nil {
+		return nil, nil, fmt.Errorf("list segments: %w", err)
 	}
-	if errors.Is(err, errNewerFormat) {
-		return h, err
+	now := time.Now()
+	for _, info := range infos {
+		n, ok := segment.ParseName(info.name)
+		switch {
+		case !ok:
+			l.logger.Warn("A file that is not a segment lies among them", "file", info.name)
+		case info.size == 0:
+			empty = append(empty, info.name)
+		default:
+			// By now's monotonic reading from here on: a step of the wall clock makes none older.
+			sealed := now.Add(-max(0, now.Sub(info.modTime)))
+			list = append(list, segment.Info{Number: n, Size: info.size, Sealed: sealed})
+		}
 	}
-	if err != nil || what != foundHeader {
-		l.logger.Warn("Segment header is unreadable", "segment", segmentName(s.number), "err", err)
-		return Header{}, nil
-	}
-	return c.header, nil
+	slices.SortFunc(list, func(a, b segment.Info) int { return cmp.Compare(a.Number, b.Number) })
+	return list, empty, nil
 }
 
 // tailPatience is how long a start waits, each time, before it asks the disk again for the
@@ -138,80 +92,56 @@ var tailPatience = [...]time.Duration{100 * time.Millisecond, 300 * time.Millise
 
 // lastCommit is the mark of the last commit that can be read, which is not before the one
 // of that number unless a header says where it belongs: a page of an older segment may lie
-// in a damaged one. It has no more than a Position if there is none. It is passed if it
-// lies before others, because pages changed places: cursors take those, and never come to it.
-//
-// Only a segment that was read to its end, without an error of the disk, may be removed.
-func (l *Log) lastCommit(told uint64) (last Mark, passed bool, err error) {
-	list := l.index.list
-	removable := true // those after the i-th were read to their ends
-	for i := range slices.Backward(list) {
-		s := &list[i]
-		info, err := l.scanPatiently(s)
+// in a damaged one. It has no more than a Position if there is none.
+func (l *Log) lastCommit(told uint64) (last Mark, err error) {
+	for i, s := range slices.Backward(l.index.list) {
+		info, err := l.scanPatiently(&s)
 		if err != nil {
-			return Mark{}, false, fmt.Errorf("segment %s: %w", segmentName(s.number), err)
+			return Mark{}, fmt.Errorf("segment %s: %w", segment.Name(s.Number), err)
 		}
 		if info.TailRefused {
-			l.disown(s, info)
+			l.disown(i, info)
 		} else if info.Refused != nil {
-			l.logger.Error("Pages of a segment cannot be read; what they hold is lost unless the disk recovers", "segment", segmentName(s.number), "err", info.Refused)
+			l.logger.Error("Pages of a segment cannot be read; what they hold is lost unless the disk recovers", "segment", segment.Name(s.Number), "err", info.Refused)
 		}
-		if info.Last.Commit > 0 && (s.known || info.Last.Commit > told) {
-			last, passed = info.Last, info.Last.Offset != info.End
-			last.Position, last.SegmentID = Position{Segment: s.number, Offset: info.End}, s.id
-			if before, ok := l.completeBefore(i, last); ok {
-				// The process ended while it logged again what a failed write had left in doubt.
-				// This segment has a beginning of that, the one before has all of it.
-				if info.Refused == nil {
-					l.budget.note("remove a segment that was being begun", l.unbegin(i))
-				}
-				return before, false, nil
-			}
-			again := i + 1
-			for again < len(list) && (!list[again].known || list[again].before.Commit >= last.Commit) {
-				again++
-			}
-			if again < len(list) && removable {
-				// The same, but not even a beginning can be read. Its header would say that the
-				// commits behind the one that it names come once more.
-				l.budget.note("remove a segment that was being begun", l.unbegin(again))
-				return last, passed, nil
-			}
-			l.budget.note("sync the newest segments", l.syncSegments(list[max(0, i-1):]))
-			return last, passed, nil
+		if l.unbegun(i, info) {
+			l.budget.note("remove a segment that was being begun", l.unbegin(i))
+			continue
 		}
-		removable = removable && info.Refused == nil
+		if info.Last.Commit > 0 && (s.Known() || info.Last.Commit > told) {
+			l.budget.note("sync the newest segments", l.syncSegments(l.index.list[max(0, i-1):]))
+			last = info.Last
+			last.SegmentID = s.Header.Segment
+			return last, nil
+		}
 	}
-	if n := len(list); n > 0 {
-		s := list[n-1]
-		return Mark{Position: Position{Segment: s.number, Offset: s.end}, SegmentID: s.id}, false, nil
+	if n := len(l.index.list); n > 0 {
+		s := &l.index.list[n-1]
+		return Mark{Position: Position{Segment: s.Number, Offset: s.End}, SegmentID: s.Header.Segment}, nil
 	}
-	return Mark{}, false, nil
+	return Mark{}, nil
 }
 
-// completeBefore is the last commit of the segment before the i-th one, if that segment
-// was read to its end and goes further than last, the last commit of the i-th.
-func (l *Log) completeBefore(i int, last Mark) (before Mark, ok bool) {
+// unbegun reports whether the i-th segment, the last one, may be removed: the process ended while
+// it began the segment with what a failed write had left in doubt. It has a part of that at most, and
+// the one before has all of it. Only segments that were read to their ends, without an error
+// of the disk, are judged.
+func (l *Log) unbegun(i int, info segment.Contents) bool {
 	list := l.index.list
-	if i == 0 || !list[i].known || !list[i-1].known {
-		return Mark{}, false
+	if i == 0 || i < len(list)-1 || info.Refused != nil || info.Last.Commit >= list[i].Header.Relogged || !list[i-1].Known() {
+		return false
 	}
-	info, err := l.scan(&list[i-1])
-	if err != nil || info.Refused != nil || info.Last.Commit <= last.Commit {
-		return Mark{}, false
-	}
-	before = info.Last
-	before.Position, before.SegmentID = Position{Segment: list[i-1].number, Offset: info.End}, list[i-1].id
-	return before, true
+	before, err := l.scan(&list[i-1])
+	return err == nil && before.Refused == nil && before.Last.Commit > info.Last.Commit
 }
 
 // scanPatiently reads a segment whole, and again while the disk refuses its end. A segment
 // that cannot be opened counts as one whose every page is refused. The error says that the
-// format is newer than this program.
-func (l *Log) scanPatiently(s *segment) (segmentInfo, error) {
+// segment is of another format.
+func (l *Log) scanPatiently(s *segment.Info) (segment.Contents, error) {
 	for tries := 0; ; tries++ {
 		info, err := l.scan(s)
-		if errors.Is(err, errNewerFormat) {
+		if errors.Is(err, segment.ErrOtherFormat) {
 			return info, err
 		}
 		if err != nil {
@@ -227,61 +157,59 @@ func (l *Log) scanPatiently(s *segment) (segmentInfo, error) {
 // cutOff makes a segment's file end where the next header says that the segment does, so
 // that it stays so without that header: the process that wrote it may have ended when an
 // fsync of it had failed, and then no other fsync makes it durable.
-func (l *Log) cutOff(s *segment) error {
-	f, err := l.dir.open(segmentName(s.number), os.O_RDWR)
+func (l *Log) cutOff(s *segment.Info) error {
+	f, err := l.dir.open(segment.Name(s.Number), os.O_RDWR)
 	if err != nil {
 		return err
 	}
-	if err = f.Truncate(s.end); err == nil {
-		s.size, err = s.end, f.Sync()
+	if err = f.Truncate(s.End); err == nil {
+		s.Size, err = s.End, f.Sync()
 	}
 	return errors.Join(err, f.Close())
 }
 
-// unbegin removes the segments from the i-th on, of which the one before has all commits
-// that can be read. The next header says in their place where that one ends.
+// unbegin removes the i-th segment, the last one, which is unbegun. The next header says in its place
+// where the one before ends.
 func (l *Log) unbegin(i int) error {
-	prev, gone := l.index.list[i-1], slices.Clone(l.index.list[i:])
-	l.index.list = l.index.list[:i]
-	l.writer.prevID, l.writer.prevEnd = prev.id, prev.end
-	errs := []error{l.syncSegments(l.index.list[max(0, i-2):])} // the process was about to log again what was in these
-	for _, s := range gone {
-		errs = append(errs, l.dir.remove(segmentName(s.number)))
-	}
-	return errors.Join(append(errs, l.dir.sync())...)
+	prev, gone := l.index.list[i-1], l.index.list[i]
+	l.index.list = segment.Unfollow(l.index.list)
+	l.writer.prevID, l.writer.prevEnd = prev.Header.Segment, prev.End
+	// The process was about to log again what was in these.
+	return errors.Join(l.syncSegments(l.index.list[max(0, i-2):]), l.dir.remove(segment.Name(gone.Number)), l.dir.sync())
 }
 
 // scan reads a segment whole.
-func (l *Log) scan(s *segment) (info segmentInfo, err error) {
-	f, err := l.dir.open(segmentName(s.number), os.O_RDONLY)
+func (l *Log) scan(s *segment.Info) (info segment.Contents, err error) {
+	f, err := l.dir.open(segment.Name(s.Number), os.O_RDONLY)
 	if err != nil {
 		return info, fmt.Errorf("open: %w", err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	return scanSegment(f, s.end)
+	return segment.Scan(f, s.Number, s.End)
 }
 
 // disown ends a segment whose last page the disk refused to read. What follows may hold
 // commits whose numbers and totals nobody knows, and which the next ones would
 // contradict, should the disk think better of it: the numbers skip as many as there
 // can be, and the next header says that the segment ends here.
-func (l *Log) disown(s *segment, info segmentInfo) {
-	l.logger.Error("Segment is unreadable from some point on; what follows is lost", "segment", segmentName(s.number), "offset", info.End, "err", info.Refused)
-	l.writer.number += uint64(s.end - info.End)
-	if s.number == l.index.list[len(l.index.list)-1].number {
-		l.writer.prevID, l.writer.prevEnd = s.id, info.End
+func (l *Log) disown(i int, info segment.Contents) {
+	s := &l.index.list[i]
+	l.logger.Error("Segment is unreadable from some point on; what follows is lost", "segment", segment.Name(s.Number), "offset", info.End, "err", info.Refused)
+	l.writer.number += uint64(s.End - info.End)
+	if i == len(l.index.list)-1 {
+		l.writer.prevID, l.writer.prevEnd = s.Header.Segment, info.End
 	}
-	s.end = info.End
+	s.End = info.End
 }
 
 // syncSegments makes durable what a process that was killed had written and not yet
 // synced. That is in the newest segment that has a commit and in the one before it. The header
 // of a segment without a commit may say where the one before it ends: if a power cut
 // took that, what failed would come back.
-func (l *Log) syncSegments(newest []segment) error {
+func (l *Log) syncSegments(newest []segment.Info) error {
 	var errs []error
 	for _, s := range newest {
-		f, err := l.dir.open(segmentName(s.number), os.O_RDWR)
+		f, err := l.dir.open(segment.Name(s.Number), os.O_RDWR)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -294,11 +222,10 @@ func (l *Log) syncSegments(newest []segment) error {
 // resume makes the numbers go on from the last commit that can be read, or from what
 // headers or savepoints know of, if that is more. What was durable and is missing is
 // damage, and cursors find out by the totals; the rest was lost to a power cut, and the
-// next segment's header says so. If the last commit is passed, cursors need a later one to
-// find out.
+// next segment's header says so.
 //
 // told is what headers say that there was, and durable what of that they say was durable.
-func (l *Log) resume(told, durable, last Mark, passed bool) error {
+func (l *Log) resume(told, durable, last Mark) error {
 	w, id := l.writer, told.Log
 	known := l.targets.highest(id) // savepoints of another log say nothing about this one
 	if id == (ID{}) {
@@ -312,7 +239,7 @@ func (l *Log) resume(told, durable, last Mark, passed bool) error {
 		w.next = 0
 	}
 	if n := len(l.index.list); n > 0 {
-		w.next = max(w.next, l.index.list[n-1].number+1)
+		w.next = max(w.next, l.index.list[n-1].Number+1)
 	}
 	if last.Commit == 0 {
 		// No commit can be read, but a header may say how many there had been.
@@ -321,8 +248,8 @@ func (l *Log) resume(told, durable, last Mark, passed bool) error {
 	last.Log = id
 	l.index.floor, l.index.head = w.next, last
 
-	durable = later(later(last, durable), l.targets.durable(id))
-	all := later(later(durable, told), known)
+	durable = segment.Later(segment.Later(last, durable), l.targets.durable(id))
+	all := segment.Later(segment.Later(durable, told), known)
 	w.written = last
 	w.written.Commit, w.written.Total = all.Commit, all.Total
 	w.durable = w.written
@@ -331,9 +258,6 @@ func (l *Log) resume(told, durable, last Mark, passed bool) error {
 	w.lost = all.Total - durable.Total
 	if damaged := durable.Total - last.Total; w.lost > 0 || damaged > 0 || all.Commit > last.Commit {
 		l.logger.Warn("Samples that were acknowledged are not on the disk any more", "power_cut", w.lost, "damage", damaged)
-		passed = true
-	}
-	if passed {
 		w.mark()
 	}
 	return nil

@@ -1,12 +1,17 @@
 package wal
 
 import (
+	"bytes"
 	"errors"
+	"maps"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // noisyLog writes a log of some segments of several pages and returns their files.
@@ -54,7 +59,7 @@ func TestOpenOverUnreadablePlaces(t *testing.T) {
 	}{
 		{"header of an old segment", "00000001", 0},
 		{"header of the newest segment", "00000003", 0},
-		{"middle of the newest segment", "00000003", 2 * pageSize},
+		{"middle of the newest segment", "00000003", 2 * segment.PageSize},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -67,7 +72,7 @@ func TestOpenOverUnreadablePlaces(t *testing.T) {
 				}
 				fired := 0
 				d.unreadable = func(name string, off int64) error {
-					if name == tc.segment && off >= tc.from && off < tc.from+pageSize {
+					if name == tc.segment && off >= tc.from && off < tc.from+segment.PageSize {
 						fired++
 						return syscall.EIO
 					}
@@ -103,21 +108,28 @@ func TestOpenOverUnreadablePlaces(t *testing.T) {
 	}
 }
 
+// A segment of another format is refused, with the way out, and nothing is changed.
 func TestNewerFormatIsRefused(t *testing.T) {
-	d := newMemDir()
-	o := memOptions(t, d, newMemDir())
-	noisyLog(t, o, 1)
-	var p pageWriter
-	p.fragments(appendHeader(nil, Header{Version: formatVersion + 1, Number: 1}), 0)
-	d.entries["00000001"] = &inode{data: imageOf(p.buf)}
-	if l, err := Open(o); !errors.Is(err, errNewerFormat) {
-		t.Errorf("error = %v", err)
-		if l != nil {
-			_ = l.Close()
+	for version, says := range map[uint8]string{
+		0: "another --storage.path", 1: "until no target has anything pending", segment.Version + 1: "use a newer hwsagent", 255: "use a newer hwsagent",
+	} {
+		d, saves := newMemDir(), newMemDir()
+		o := memOptions(t, d, saves)
+		noisyLog(t, o, 1)
+		var p segment.Pages
+		p.Fragments(segment.AppendHeader(nil, segment.Header{Version: version, Number: 1}), 0)
+		d.entries["00000001"] = &inode{data: imageOf(p.Buf)}
+		d.entries["00000002"] = &inode{data: imageOf(nil)} // which a start removes otherwise
+		before, savesBefore := contentsOf(d), contentsOf(saves)
+		if l, err := Open(o); !errors.Is(err, segment.ErrOtherFormat) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "00000001") {
+			t.Errorf("version %d: %v", version, err)
+			if l != nil {
+				_ = l.Close()
+			}
 		}
-	}
-	if n := d.files(); n != 2 {
-		t.Errorf("%d files, want both left alone", n)
+		if !maps.EqualFunc(before, contentsOf(d), bytes.Equal) || !maps.EqualFunc(savesBefore, contentsOf(saves), bytes.Equal) {
+			t.Errorf("version %d: something was changed", version)
+		}
 	}
 }
 

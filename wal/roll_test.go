@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // A commit does not wait for an fsync where a segment ends, however slow the disk is: not
@@ -69,7 +71,7 @@ func newEndedLog(t *testing.T) *endedLog {
 	var held atomic.Bool
 	next := make(chan error, 1) // the error of the fsync that is next
 	e.segments.struck = func(op, name string) error {
-		if op == "sync" && name == segmentName(0) && held.CompareAndSwap(false, true) {
+		if op == "sync" && name == segment.Name(0) && held.CompareAndSwap(false, true) {
 			next <- <-e.answer
 		}
 		return nil
@@ -133,7 +135,7 @@ func TestEndedSegmentCannotBeSynced(t *testing.T) {
 		if head := e.log.head(); head.Segment != 2 || e.log.index.durable() != head {
 			t.Errorf("the head is %+v, durable is %+v", head, e.log.index.durable())
 		}
-		h, err := readHeader(e.log, segmentRef{Number: 2, Size: pageSize})
+		h, err := readHeader(new(segment.Reader), e.log, 2, segment.PageSize)
 		if err != nil || h.Commit != 0 || h.DurableCommit != 0 {
 			t.Errorf("header %+v, %v", h, err)
 		}
@@ -222,11 +224,11 @@ func TestPowerCutWhileSegmentEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		left, saves := e.segments.kill(), e.saves.kill()
-		first := left.entries[segmentName(0)]
-		ends := commitEnds(t, first.data.bytes())
+		first := left.entries[segment.Name(0)]
+		ends := commitEnds(t, 0, first.data.bytes())
 		first.data.truncate(int(ends[len(ends)-2]))
-		second := left.entries[segmentName(1)]
-		second.data.truncate(int(commitEnds(t, second.data.bytes())[0]) - 1)
+		second := left.entries[segment.Name(1)]
+		second.data.truncate(int(commitEnds(t, 1, second.data.bytes())[0]) - 1)
 		e.answer <- nil
 		_ = errors.Join(e.reader.Close(), e.log.Close()) // of the process that has ended
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"hash/fnv"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // A savepoint file is an array of cells of one disk sector each, and a record is one or more
@@ -114,12 +116,12 @@ func (id identity) put(b []byte) {
 	binary.BigEndian.PutUint64(b[4:], id.generation)
 	binary.BigEndian.PutUint64(b[12:], id.sequence)
 	binary.BigEndian.PutUint64(b[20:], id.owner)
-	binary.BigEndian.PutUint32(b[identitySize-4:], crc32.Checksum(b[:identitySize-4], castagnoli))
+	binary.BigEndian.PutUint32(b[identitySize-4:], crc32.Checksum(b[:identitySize-4], segment.Castagnoli))
 }
 
 // cellChecksum covers everything in a cell but the checksum itself.
 func cellChecksum(c []byte) uint32 {
-	return crc32.Update(crc32.Checksum(c[:cellHead-4], castagnoli), castagnoli, c[cellHead:])
+	return crc32.Update(crc32.Checksum(c[:cellHead-4], segment.Castagnoli), segment.Castagnoli, c[cellHead:])
 }
 
 // newerSavepointError says that a newer build wrote a record. Going on without it would lose a position.
@@ -140,7 +142,7 @@ func decodeCell(b []byte) (c cell, err error) {
 	switch {
 	case err != nil:
 		return cell{}, err
-	case allZero(b[tail:]):
+	case segment.AllZero(b[tail:]):
 		return cell{blank: true}, nil
 	case !c.known:
 		c.identity, c.known = begins, ok
@@ -158,7 +160,7 @@ func decodeCell(b []byte) (c cell, err error) {
 
 // decodeIdentity decodes an identity; not ok if it is damaged. The error is a *newerSavepointError.
 func decodeIdentity(b []byte) (id identity, ok bool, err error) {
-	if string(b[:2]) != cellMagic || binary.BigEndian.Uint32(b[identitySize-4:]) != crc32.Checksum(b[:identitySize-4], castagnoli) {
+	if string(b[:2]) != cellMagic || binary.BigEndian.Uint32(b[identitySize-4:]) != crc32.Checksum(b[:identitySize-4], segment.Castagnoli) {
 		return id, false, nil
 	}
 	if b[2] > cellVersion {

@@ -69,7 +69,7 @@ func (s *savepointStore) gone(i int, wants trace, size int64) (what string, err 
 func (s *savepointStore) vanished(i int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.settled()
+	s.settledLocked()
 	if s.blank[i] {
 		return
 	}

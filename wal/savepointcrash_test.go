@@ -342,7 +342,7 @@ func TestLogNotedAmidASnapshot(t *testing.T) {
 			once = true
 			ts.store.learn(Mark{Log: ID{1}, Commit: 6})
 			ts.store.mu.Lock()
-			ts.store.putAll()
+			ts.store.putAllLocked()
 			ts.store.mu.Unlock()
 		}
 		return nil

@@ -46,7 +46,7 @@ func TestNameIsUsedAgain(t *testing.T) {
 			heir := ""
 			var err error
 			if end == "drop" {
-				err = ts.remove(ts.get("a"))
+				err = ts.removeLocked(ts.get("a"))
 			} else {
 				heir = end[len(end)-1:]
 				err = ts.adopt("a", heir)

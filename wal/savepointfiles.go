@@ -10,6 +10,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // errEarlierFormat says that savepoints are of the format with one file for each target.
@@ -69,7 +71,7 @@ func refreshFile(dir directory, name string, size int64) (err error) {
 	b := make([]byte, readPiece)
 	for at := int64(0); at < size; at += readPiece {
 		n, err := f.ReadAt(b[:min(readPiece, size-at)], at)
-		if err != nil && !errors.Is(err, io.EOF) || allZero(b[:n]) {
+		if err != nil && !errors.Is(err, io.EOF) || segment.AllZero(b[:n]) {
 			continue // what cannot be read was not taken in, and zeros say nothing
 		}
 		if _, err := f.WriteAt(b[:n], at); err != nil {

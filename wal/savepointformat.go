@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"hwsagent/wal/internal/segment"
 )
 
 const (
@@ -84,13 +86,13 @@ func CheckName(name string) error {
 func appendSavepoint(b []byte, st storedSavepoint) []byte {
 	b = appendText(b, st.Name)
 	b = binary.AppendVarint(b, st.LastOpen)
-	b = appendMark(b, st.Start)
-	b = appendMark(b, st.High)
+	b = segment.AppendMark(b, st.Start)
+	b = segment.AppendMark(b, st.High)
 	b = binary.AppendUvarint(b, uint64(st.Shards))
 	b = binary.AppendUvarint(b, uint64(len(st.Done)))
 	for _, r := range st.Done {
-		b = appendMark(appendMark(b, r.From), r.To)
-		b = binary.AppendUvarint(appendMark(b, r.High), uint64(r.Shards))
+		b = segment.AppendMark(segment.AppendMark(b, r.From), r.To)
+		b = binary.AppendUvarint(segment.AppendMark(b, r.High), uint64(r.Shards))
 	}
 	b = binary.AppendUvarint(b, st.Outcome.Delivered)
 	b = binary.AppendUvarint(b, st.Outcome.Filtered)
@@ -104,32 +106,32 @@ func appendSavepoint(b []byte, st storedSavepoint) []byte {
 }
 
 func decodeSavepoint(b []byte) (storedSavepoint, error) {
-	d := decoder{b: b}
-	st := storedSavepoint{Name: d.text(), LastOpen: d.varint()}
-	st.Start = d.mark()
-	st.High = d.mark()
-	st.Shards = d.shards()
-	for n := d.uvarint(); n > 0 && d.err == nil; n-- {
-		st.Done = append(st.Done, Range{From: d.mark(), To: d.mark(), High: d.mark(), Shards: d.shards()})
+	d := segment.Decoder{B: b}
+	st := storedSavepoint{Name: d.Text(), LastOpen: d.Varint()}
+	st.Start = d.Mark()
+	st.High = d.Mark()
+	st.Shards = shards(&d)
+	for n := d.Uvarint(); n > 0 && d.Err == nil; n-- {
+		st.Done = append(st.Done, Range{From: d.Mark(), To: d.Mark(), High: d.Mark(), Shards: shards(&d)})
 	}
 	if n := len(st.Done); n > 0 {
 		st.Done[n-1].High, st.Done[n-1].Shards = Mark{}, 0 // behind it, High says it
 	}
-	st.Outcome.Delivered = d.uvarint()
-	st.Outcome.Filtered = d.uvarint()
-	reasons := d.uvarint()
-	for i := uint64(0); i < reasons && d.err == nil; i++ {
+	st.Outcome.Delivered = d.Uvarint()
+	st.Outcome.Filtered = d.Uvarint()
+	reasons := d.Uvarint()
+	for i := uint64(0); i < reasons && d.Err == nil; i++ {
 		// A reason that a newer build added counts as the last one, so that the ledger
 		// still adds up.
-		st.Outcome.Dropped[min(i, uint64(NumReasons)-1)] += d.uvarint()
+		st.Outcome.Dropped[min(i, uint64(NumReasons)-1)] += d.Uvarint()
 	}
-	st.Orphan = int64(min(d.uvarint(), maxOrphan))
-	st.Paused = d.varint()
-	st.Control = []byte(d.text())
+	st.Orphan = int64(min(d.Uvarint(), maxOrphan))
+	st.Paused = d.Varint()
+	st.Control = []byte(d.Text())
 	if len(st.Control) == 0 {
 		st.Control = nil
 	}
-	if err := d.end(); err != nil {
+	if err := d.End(); err != nil {
 		return storedSavepoint{}, err
 	}
 	at := st.Start
@@ -144,7 +146,7 @@ func decodeSavepoint(b []byte) (storedSavepoint, error) {
 
 // appendLog appends the payload of a kindLog.
 func appendLog(b []byte, l logRecord) []byte {
-	b = appendMark(b, l.Durable)
+	b = segment.AppendMark(b, l.Durable)
 	if l.Lost.All {
 		return append(b, 1, 0)
 	}
@@ -156,15 +158,15 @@ func appendLog(b []byte, l logRecord) []byte {
 }
 
 func decodeLog(b []byte) (l logRecord, err error) {
-	d := decoder{b: b}
-	l.Durable = d.mark()
-	l.Lost.All = d.uvarint() != 0
-	for n := d.uvarint(); n > 0 && d.err == nil; n-- {
-		if owner := d.bytes(8); d.err == nil {
+	d := segment.Decoder{B: b}
+	l.Durable = d.Mark()
+	l.Lost.All = d.Uvarint() != 0
+	for n := d.Uvarint(); n > 0 && d.Err == nil; n-- {
+		if owner := d.Bytes(8); d.Err == nil {
 			l.Lost.add(binary.BigEndian.Uint64(owner))
 		}
 	}
-	if err := d.end(); err != nil {
+	if err := d.End(); err != nil {
 		return logRecord{}, err
 	}
 	return l, nil
@@ -174,34 +176,4 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-func (d *decoder) text() string { return string(d.bytes(d.uvarint())) }
-
-func (d *decoder) shards() int { return int(min(d.uvarint(), 1<<16)) }
-
-// end is the error of what was decoded, bytes that are left over included.
-func (d *decoder) end() error {
-	if d.err == nil && len(d.b) > 0 {
-		return errors.New("bytes left over")
-	}
-	return d.err
-}
-
-func appendMark(b []byte, m Mark) []byte {
-	b = append(b, m.Log[:]...)
-	b = append(b, m.SegmentID[:]...)
-	b = binary.AppendVarint(b, int64(m.Segment))
-	b = binary.AppendVarint(b, m.Offset)
-	b = binary.AppendUvarint(b, m.Commit)
-	return binary.AppendUvarint(b, m.Total)
-}
-
-func (d *decoder) mark() Mark {
-	var m Mark
-	copy(m.Log[:], d.bytes(uint64(len(m.Log))))
-	copy(m.SegmentID[:], d.bytes(uint64(len(m.SegmentID))))
-	m.Segment = int(d.varint())
-	m.Offset = d.varint()
-	m.Commit = d.uvarint()
-	m.Total = d.uvarint()
-	return m
-}
+func shards(d *segment.Decoder) int { return int(min(d.Uvarint(), 1<<16)) }

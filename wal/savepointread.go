@@ -3,6 +3,8 @@ package wal
 import (
 	"maps"
 	"slices"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // savepointRecord is one record of a savepoint file.
@@ -197,7 +199,7 @@ func (s *savedTargets) take(r savepointRecord) {
 			s.byName[t.Name] = t
 		}
 	}
-	d := decoder{b: r.payload}
+	d := segment.Decoder{B: r.payload}
 	switch r.kind {
 	case kindLog:
 		if l, err := decodeLog(r.payload); err == nil && r.sequence >= s.logAt {
@@ -210,10 +212,10 @@ func (s *savedTargets) take(r savepointRecord) {
 	}
 	var ended string
 	if r.kind != kindSavepoint {
-		ended = d.text()
+		ended = d.Text()
 	}
 	if r.kind != kindDrop {
-		st, err := decodeSavepoint(d.b)
+		st, err := decodeSavepoint(d.B)
 		if err != nil {
 			return
 		}

@@ -12,11 +12,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"hwsagent/wal/internal/segment"
 )
 
 func randomMark(rng *rand.Rand, after Mark) Mark {
 	m := Mark{
-		Position: Position{after.Segment + rng.IntN(3), rng.Int64N(1 << 30)},
+		Position: Position{Segment: after.Segment + rng.IntN(3), Offset: rng.Int64N(1 << 30)},
 		Log:      ID{1}, SegmentID: ID{2, byte(rng.Uint32())},
 		Commit: after.Commit + 1 + rng.Uint64N(1000),
 	}
@@ -83,7 +85,7 @@ func TestSavepointRecordRoundTrip(t *testing.T) {
 
 // The largest savepoint that there can be is one record, and not the largest one.
 func TestLargestSavepointFits(t *testing.T) {
-	m := Mark{Position{math.MaxInt, math.MaxInt64}, ID{1}, ID{2}, math.MaxUint64, math.MaxUint64}
+	m := Mark{Position: Position{Segment: math.MaxInt, Offset: math.MaxInt64}, Log: ID{1}, SegmentID: ID{2}, Commit: math.MaxUint64, Total: math.MaxUint64}
 	st := storedSavepoint{Name: strings.Repeat("x", maxNameBytes), LastOpen: math.MinInt64, Orphan: int64(maxOrphan), Paused: math.MinInt64}
 	st.Start, st.High, st.Control = m, m, make([]byte, MaxControl)
 	for range maxRanges {
@@ -252,7 +254,7 @@ func TestOneDamagedRecordOfAThousandTargets(t *testing.T) {
 // Whatever pages of a file are lost, in whatever way, a target whose newest record is gone is doubted or known to be lost.
 func TestSavepointPagesLost(t *testing.T) {
 	names := targetNames(40)
-	for _, page := range []int{cellSize, 4096, pageSize} {
+	for _, page := range []int{cellSize, 4096, segment.PageSize} {
 		for file := range 2 {
 			for how, fill := range map[string]byte{"zeroed": 0, "garbage": 0xa5} {
 				p := newSavepointPair(names)
@@ -434,5 +436,5 @@ func TestCheckName(t *testing.T) {
 
 // fixIdentity makes the checksum of an identity right.
 func fixIdentity(b []byte) {
-	binary.BigEndian.PutUint32(b[identitySize-4:], crc32.Checksum(b[:identitySize-4], castagnoli))
+	binary.BigEndian.PutUint32(b[identitySize-4:], crc32.Checksum(b[:identitySize-4], segment.Castagnoli))
 }

@@ -6,13 +6,13 @@ import (
 	"os"
 )
 
-// rewrite writes a snapshot to the file that is not active, and makes that the active one. mu is held, but not while
+// rewriteLocked writes a snapshot to the file that is not active, and makes that the active one. It lets mu go while
 // it waits for the disk: if there is room in the active file, appending goes on there meanwhile. grew says that the file has
 // become longer.
-func (s *savepointStore) rewrite() (grew bool, err error) {
+func (s *savepointStore) rewriteLocked() (grew bool, err error) {
 	to := 1 - s.active
 	s.tried++
-	snapshot, begins, credits := s.snapshot()
+	snapshot, begins, credits := s.snapshotLocked()
 	through, size := s.sequence, s.sizes[to]
 	s.unsynced, s.traces[to] = nil, trace{}
 	s.mu.Unlock()
@@ -43,12 +43,12 @@ func (s *savepointStore) rewrite() (grew bool, err error) {
 	}
 	s.unsynced = nil
 	s.logOld = true // a record behind it proves that the snapshot is durable
-	s.putAll()
+	s.putAllLocked()
 	return grew, nil
 }
 
-// snapshot encodes everything, and notes that it is written. begins is its first record; mu is held.
-func (s *savepointStore) snapshot() (b []byte, begins identity, credits []credit) {
+// snapshotLocked encodes everything, and notes that it is written. begins is its first record.
+func (s *savepointStore) snapshotLocked() (b []byte, begins identity, credits []credit) {
 	type record struct {
 		identity
 		payload []byte

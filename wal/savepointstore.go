@@ -93,20 +93,20 @@ func (s *savepointStore) write(t *target) (ticket uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.changed = true
-	s.put(t)
-	return s.ticket()
+	s.putLocked(t)
+	return s.ticketLocked()
 }
 
-// ticket is the round that makes durable what has changed by now; 0 if everything is. mu is held.
-func (s *savepointStore) ticket() uint64 {
+// ticketLocked is the round that makes durable what has changed by now; 0 if everything is.
+func (s *savepointStore) ticketLocked() uint64 {
 	if !s.compact && !s.due && !s.closed && s.synced == s.sequence {
 		return 0
 	}
 	return s.began + 1
 }
 
-// put is write; mu is held.
-func (s *savepointStore) put(t *target) {
+// putLocked is write.
+func (s *savepointStore) putLocked(t *target) {
 	if s.compact || s.closed {
 		return
 	}
@@ -115,7 +115,7 @@ func (s *savepointStore) put(t *target) {
 	if !ok {
 		return
 	}
-	if !s.append(kindSavepoint, t.name, payload) {
+	if !s.appendLocked(kindSavepoint, t.name, payload) {
 		t.unwritten()
 		return
 	}
@@ -123,8 +123,8 @@ func (s *savepointStore) put(t *target) {
 	s.single = s.single || c.first
 }
 
-// append appends a record to the active file. If that cannot be, everything waits for the next snapshot; mu is held.
-func (s *savepointStore) append(kind recordKind, name string, payload []byte) bool {
+// appendLocked appends a record to the active file. If that cannot be, everything waits for the next snapshot.
+func (s *savepointStore) appendLocked(kind recordKind, name string, payload []byte) bool {
 	s.sequence++
 	id := identity{kind: kind, generation: s.generation, sequence: s.sequence}
 	if kind != kindLog {
@@ -136,7 +136,7 @@ func (s *savepointStore) append(kind recordKind, name string, payload []byte) bo
 		return false
 	}
 	if _, err := s.files[s.active].WriteAt(s.cells, s.used); err != nil {
-		s.distrust(fmt.Errorf("write: %w", err))
+		s.distrustLocked(fmt.Errorf("write: %w", err))
 		return false
 	}
 	s.traces[s.active].last, s.traces[s.active].at = id, s.used
@@ -151,8 +151,8 @@ func (s *savepointStore) append(kind recordKind, name string, payload []byte) bo
 	return true
 }
 
-// distrust leaves the active file as it is; mu is held.
-func (s *savepointStore) distrust(err error) {
+// distrustLocked leaves the active file as it is.
+func (s *savepointStore) distrustLocked(err error) {
 	s.logger.Warn("A savepoint file had an error; going on in the other one", "file", savepointNames[s.active], "err", err)
 	s.compact = true
 }
@@ -162,15 +162,15 @@ func (s *savepointStore) distrust(err error) {
 // snapshot names those targets that there are.
 func (s *savepointStore) end(name string, to *target, change func()) error {
 	s.mu.Lock()
-	s.settled()
+	s.settledLocked()
 	change()
 	if s.compact || s.closed {
 		// The next snapshot tells.
 	} else if payload := appendText(nil, name); to == nil {
-		s.append(kindDrop, name, payload)
+		s.appendLocked(kindDrop, name, payload)
 	} else {
 		payload, c, _ := to.encode(payload, true)
-		if s.append(kindRename, to.name, payload) {
+		if s.appendLocked(kindRename, to.name, payload) {
 			s.unsynced = append(s.unsynced, c)
 		} else {
 			to.unwritten()
@@ -181,9 +181,9 @@ func (s *savepointStore) end(name string, to *target, change func()) error {
 	return s.sync(ticket)
 }
 
-// settled waits until no round runs, and none begins before the caller releases mu, which is held. The next one waits for it, so
+// settledLocked waits until no round runs, and none begins before the caller releases mu. The next one waits for it, so
 // that there is an end to this also while reservations are made without a pause.
-func (s *savepointStore) settled() {
+func (s *savepointStore) settledLocked() {
 	s.settling++
 	for s.began > s.ended {
 		s.cond.Wait()
@@ -196,7 +196,7 @@ func (s *savepointStore) settled() {
 func (s *savepointStore) renew() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.settled()
+	s.settledLocked()
 	s.due = true
 }
 
@@ -249,19 +249,19 @@ func (s *savepointStore) found(all bool, list ...*target) {
 func (s *savepointStore) flush() error {
 	s.mu.Lock()
 	s.changed = true
-	s.putAll()
+	s.putAllLocked()
 	s.due = s.due || s.single
-	ticket := s.ticket()
+	ticket := s.ticketLocked()
 	s.mu.Unlock()
 	return s.sync(ticket)
 }
 
-// putAll writes the records of all targets that have changed, and that of the log; mu is held.
-func (s *savepointStore) putAll() {
+// putAllLocked writes the records of all targets that have changed, and that of the log.
+func (s *savepointStore) putAllLocked() {
 	for _, t := range s.all() {
-		s.put(t)
+		s.putLocked(t)
 	}
-	if s.logOld && !s.compact && !s.closed && s.append(kindLog, "", appendLog(nil, s.log)) {
+	if s.logOld && !s.compact && !s.closed && s.appendLocked(kindLog, "", appendLog(nil, s.log)) {
 		s.logOld = false
 	}
 }
@@ -277,7 +277,7 @@ func (s *savepointStore) sync(ticket uint64) error {
 		case s.began > s.ended, s.settling > 0:
 			s.cond.Wait()
 		default:
-			s.round()
+			s.roundLocked()
 		}
 	}
 	if s.well < ticket {
@@ -286,19 +286,19 @@ func (s *savepointStore) sync(ticket uint64) error {
 	return nil
 }
 
-// round is one round; mu is held, but not while it waits for the disk.
-func (s *savepointStore) round() {
+// roundLocked is one round. It lets mu go while it waits for the disk.
+func (s *savepointStore) roundLocked() {
 	s.began++
 	rewrite := s.compact || s.due || compactionDue(s.used, s.sizes[s.active])
 	s.due = false
 	if !rewrite {
-		s.syncActive()
+		s.syncActiveLocked()
 		rewrite = s.compact // there was an error
 	}
 	var err error
 	for range 2 { // once more if the other file has no durable snapshot, or less room
 		if err == nil && (rewrite || s.blank[1-s.active]) {
-			rewrite, err = s.rewrite()
+			rewrite, err = s.rewriteLocked()
 		}
 	}
 	s.ended++
@@ -310,15 +310,15 @@ func (s *savepointStore) round() {
 	s.cond.Broadcast()
 }
 
-// syncActive makes durable what was appended; mu is held, but not during the fsync.
-func (s *savepointStore) syncActive() {
+// syncActiveLocked makes durable what was appended. It lets mu go during the fsync.
+func (s *savepointStore) syncActiveLocked() {
 	f, through, used, credits := s.files[s.active], s.sequence, s.used, s.unsynced
 	s.unsynced = nil
 	s.mu.Unlock()
 	err := f.Sync()
 	s.mu.Lock()
 	if err != nil {
-		s.distrust(fmt.Errorf("sync: %w", err))
+		s.distrustLocked(fmt.Errorf("sync: %w", err))
 		return
 	}
 	s.synced, s.durable = through, used
@@ -347,7 +347,7 @@ func (s *savepointStore) close() (err error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.settled()
+	s.settledLocked()
 	s.closed = true
 	for i, f := range s.files {
 		if f != nil {

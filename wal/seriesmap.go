@@ -30,7 +30,7 @@ const seriesStale = 5 * time.Minute
 const sweepEvery = 60
 
 // Bounds on what one series may bring along, in bytes. They keep every record far
-// below maxRecord. Longer help is cut; a longer unit or family is left out.
+// below segment.MaxRecord. Longer help is cut; a longer unit or family is left out.
 const (
 	maxLabelBytes  = 1 << 20
 	maxHelpBytes   = 4 << 10
@@ -119,8 +119,8 @@ func newSeriesMap() *seriesMap {
 	}
 }
 
-// get returns the series of ls, and makes it if there is none. m.mu must be held.
-func (m *seriesMap) get(ls labels.Labels) (*memSeries, error) {
+// getLocked returns the series of ls, and makes it if there is none.
+func (m *seriesMap) getLocked(ls labels.Labels) (*memSeries, error) {
 	ls = ls.WithoutEmpty()
 	hash := ls.Hash()
 	for s := m.byHash[hash]; s != nil; s = s.next {
@@ -161,9 +161,9 @@ func checkLabels(ls labels.Labels) error {
 	return nil
 }
 
-// describe notes the metadata and the family that came with a sample, within their
-// bounds. They are announced with the next commit that holds the series. m.mu must be held.
-func (m *seriesMap) describe(s *memSeries, meta *metadata.Metadata, family string) {
+// describeLocked notes the metadata and the family that came with a sample, within their
+// bounds. They are announced with the next commit that holds the series.
+func (m *seriesMap) describeLocked(s *memSeries, meta *metadata.Metadata, family string) {
 	said := bounded(*meta)
 	newMeta := !said.IsEmpty() && !said.Equals(s.about.Meta)
 	newFamily := family != "" && family != s.about.Family && len(family) <= maxFamilyBytes

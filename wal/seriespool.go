@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"hwsagent/refs"
+	"hwsagent/wal/internal/segment"
 )
 
 // seriesPool has one *Series for each label set, and for each thing said about it, that the cursors of a log use: a further
@@ -142,18 +143,18 @@ func (p *seriesPool) labels(ref uint64, encoded []byte) (labels.Labels, bool) {
 			return ls, true
 		}
 	}
-	d := decoder{b: encoded}
+	d := segment.Decoder{B: encoded}
 	p.builder.Reset()
 	last := ""
-	for n := d.uvarint(); n > 0 && d.err == nil; n-- {
-		name, value := string(d.bytes(d.uvarint())), string(d.bytes(d.uvarint()))
+	for n := d.Uvarint(); n > 0 && d.Err == nil; n-- {
+		name, value := string(d.Bytes(d.Uvarint())), string(d.Bytes(d.Uvarint()))
 		if name <= last {
 			return labels.EmptyLabels(), false
 		}
 		last = name
 		p.builder.Add(name, value)
 	}
-	if d.err != nil || len(d.b) > 0 {
+	if d.Err != nil || len(d.B) > 0 {
 		return labels.EmptyLabels(), false
 	}
 	return p.builder.Labels(), true
@@ -161,13 +162,13 @@ func (p *seriesPool) labels(ref uint64, encoded []byte) (labels.Labels, bool) {
 
 // sameLabels reports whether encoded is the encoding of ls.
 func sameLabels(ls labels.Labels, encoded []byte) bool {
-	d := decoder{b: encoded}
-	if d.uvarint() != uint64(ls.Len()) {
+	d := segment.Decoder{B: encoded}
+	if d.Uvarint() != uint64(ls.Len()) {
 		return false
 	}
 	same := true
 	ls.Range(func(l labels.Label) {
-		same = same && string(d.bytes(d.uvarint())) == l.Name && string(d.bytes(d.uvarint())) == l.Value
+		same = same && string(d.Bytes(d.Uvarint())) == l.Name && string(d.Bytes(d.Uvarint())) == l.Value
 	})
-	return same && d.err == nil && len(d.b) == 0
+	return same && d.Err == nil && len(d.B) == 0
 }

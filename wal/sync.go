@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // await returns when b is durable or has failed. Whoever finds no fsync running
@@ -142,12 +144,12 @@ func (w *writer) missing() error {
 	if err := w.inPlace(); err != nil {
 		return err
 	}
-	f, err := w.dir.open(segmentName(w.header.Number), os.O_RDONLY)
+	f, err := w.dir.open(segment.Name(w.header.Number), os.O_RDONLY)
 	if err == nil {
 		w.close(f)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("segment %s was removed", segmentName(w.header.Number))
+		return fmt.Errorf("segment %s was removed", segment.Name(w.header.Number))
 	}
 	return nil
 }
@@ -196,7 +198,7 @@ func (w *writer) shut() error {
 	empty := w.index.mark().SegmentID != w.header.Segment
 	w.seal(w.offset)
 	if empty {
-		err = errors.Join(err, w.dir.remove(segmentName(w.header.Number)))
+		err = errors.Join(err, w.dir.remove(segment.Name(w.header.Number)))
 	}
 	return err
 }

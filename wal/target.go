@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // target is one target's savepoint and ledger, in memory.
@@ -17,14 +19,9 @@ type target struct {
 	doubt bool // a newer savepoint may have been lost
 
 	open       bool
-	enrolled   bool      // the configuration has it: not open is not an orphan
-	lastOpen   time.Time // by the wall clock, for people: nothing is decided by it
-	maxBacklog int64     // bytes; 0: no limit
-
-	// orphan is how long this and earlier processes ran while the configuration did not have the
-	// target. It is measured by the monotonic clock, so a step of the wall clock does not change it, and
-	// it leaves out the time in which no agent ran. orphanSaved is its value in the newest record.
-	orphan, orphanSaved time.Duration
+	enrolled   bool  // the configuration has it: not open is not an orphan
+	maxBacklog int64 // bytes; 0: no limit
+	orphan     orphanClock
 
 	// overtaken is how many samples were let go, by lane and reason, that the sender had read
 	// already: their outcomes may still come.
@@ -42,18 +39,14 @@ type target struct {
 	high    [numLanes]Mark // what is durable of how far each lane may have sent
 }
 
-// orphanEvery is how often it is written for how long a target has not been wanted.
-const orphanEvery = time.Hour
-
 // reservePatience is for how long a disk must have refused savepoints before sending
 // goes on without them.
 const reservePatience = 2 * housekeeping
 
 // newTarget is a target with a savepoint that is not written yet.
 func newTarget(store *savepointStore, st storedSavepoint) *target {
-	orphan := time.Duration(st.Orphan) * time.Millisecond
 	return &target{
-		name: st.Name, store: store, sp: st.Savepoint, lastOpen: time.UnixMilli(st.LastOpen), orphan: orphan, orphanSaved: orphan,
+		name: st.Name, store: store, sp: st.Savepoint, orphan: orphanClockOf(&st),
 		paused: pausedAt(st.Paused), acked: st.Start, version: 1,
 	}
 }
@@ -79,7 +72,7 @@ func (t *target) encode(b []byte, always bool) (payload []byte, c credit, ok boo
 		c.high[backlog] = t.sp.Done[0].High
 	}
 	t.written = t.version
-	return appendSavepoint(b, t.stored()), c, true
+	return appendSavepoint(b, t.storedLocked()), c, true
 }
 
 // unwritten has the savepoint written once more.
@@ -99,11 +92,10 @@ func (t *target) relyOn(c credit) {
 	}
 }
 
-// stored is what a record is to say; mu is held.
-func (t *target) stored() storedSavepoint {
-	st := storedSavepoint{
-		Name: t.name, LastOpen: t.lastOpen.UnixMilli(), Savepoint: t.sp, Orphan: t.orphan.Milliseconds(),
-	}
+// storedLocked is what a record is to say.
+func (t *target) storedLocked() storedSavepoint {
+	st := storedSavepoint{Name: t.name, Savepoint: t.sp}
+	t.orphan.store(&st)
 	if !t.paused.IsZero() {
 		st.Paused = t.paused.UnixMilli()
 	}
@@ -136,7 +128,7 @@ func (t *target) backlogLimit() int64 {
 }
 
 // pendingBytes is how many bytes of the segments wait for the target, up to head.
-func (t *target) pendingBytes(segments []segmentRef, head Mark) int64 {
+func (t *target) pendingBytes(segments []segment.Info, head Mark) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return pendingBytes(segments, &t.sp, head)
@@ -184,8 +176,8 @@ func (t *target) enroll(has bool, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if has != t.enrolled {
-		t.enrolled, t.lastOpen = has, now
-		t.orphan, t.orphanSaved = 0, 0
+		t.enrolled = has
+		t.orphan.restart(now)
 		t.version++
 	}
 }
@@ -197,15 +189,15 @@ func (t *target) enter(head Mark, now time.Time, maxBacklog int64) error {
 	if t.open {
 		return errReaderOpen
 	}
-	t.resolve(head)
-	t.open, t.lastOpen, t.maxBacklog = true, now, maxBacklog
-	t.orphan, t.orphanSaved = 0, 0
+	t.resolveLocked(head)
+	t.open, t.maxBacklog = true, maxBacklog
+	t.orphan.restart(now)
 	t.version++
 	return nil
 }
 
-// resolve notes what may have been sent if a newer savepoint was lost; mu is held.
-func (t *target) resolve(head Mark) {
+// resolveLocked notes what may have been sent if a newer savepoint was lost.
+func (t *target) resolveLocked(head Mark) {
 	if t.doubt {
 		t.sp.doubtHigh(head)
 		t.doubt = false
@@ -217,7 +209,8 @@ func (t *target) resolve(head Mark) {
 func (t *target) leave(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.open, t.lastOpen = false, now
+	t.open = false
+	t.orphan.last = now
 	t.version++
 }
 
@@ -226,24 +219,20 @@ func (t *target) leave(now time.Time) {
 func (t *target) touch(now time.Time, passed time.Duration, ending bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.wanted() {
-		t.lastOpen = now
-		return
-	}
-	t.orphan += passed
-	if t.orphan-t.orphanSaved >= orphanEvery || ending && t.orphan > t.orphanSaved {
-		t.orphanSaved = t.orphan
+	if t.wantedLocked() {
+		t.orphan.last = now
+	} else if t.orphan.pass(passed, ending) {
 		t.version++
 	}
 }
 
-// wanted says that the target is no orphan; mu is held.
-func (t *target) wanted() bool { return t.open || t.enrolled }
+// wantedLocked says that the target is no orphan.
+func (t *target) wantedLocked() bool { return t.open || t.enrolled }
 
 // orphaned is when the target was last wanted, as far as the clock could be trusted, and
 // for how long it was seen not to be; ok if it is not now.
 func (t *target) orphaned() (since time.Time, seen time.Duration, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.lastOpen, t.orphan, !t.wanted()
+	return t.orphan.last, t.orphan.ran, !t.wantedLocked()
 }

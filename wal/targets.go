@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // orphanGrace is how long after the start even an overdue orphan is kept: the agent
@@ -79,7 +81,7 @@ func openTargets(dir directory, o targetsOptions) (*targets, error) {
 func (ts *targets) begin(head Mark) error {
 	for _, t := range ts.all() {
 		t.mu.Lock()
-		t.resolve(head)
+		t.resolveLocked(head)
 		t.mu.Unlock()
 	}
 	switch {
@@ -126,11 +128,11 @@ func (ts *targets) highest(log ID) Mark {
 			if m.Log == (ID{}) || log != (ID{}) && m.Log != log {
 				continue
 			}
-			top = later(top, m)
+			top = segment.Later(top, m)
 		}
 	}
 	if d := ts.store.durableLog(); d.Log != (ID{}) && (log == (ID{}) || d.Log == log) {
-		top = later(top, d)
+		top = segment.Later(top, d)
 	}
 	return top
 }
@@ -151,7 +153,7 @@ func (ts *targets) serve(log ID) bool {
 
 // lowest is the oldest segment that any target still needs by its durable savepoint,
 // orphans included; not ok if there are no targets.
-func (ts *targets) lowest() (segment int, ok bool) {
+func (ts *targets) lowest() (number int, ok bool) {
 	ts.stateMu.Lock()
 	waiting := ts.waiting
 	ts.stateMu.Unlock()
@@ -159,11 +161,11 @@ func (ts *targets) lowest() (segment int, ok bool) {
 		return 0, true
 	}
 	for _, t := range ts.all() {
-		if at := t.needs(); !ok || at < segment {
-			segment, ok = at, true
+		if at := t.needs(); !ok || at < number {
+			number, ok = at, true
 		}
 	}
-	return segment, ok
+	return number, ok
 }
 
 // dropThrough lets go everything up to and including end: for every target behind
@@ -182,18 +184,13 @@ func (ts *targets) dropThrough(end Mark) error {
 
 // enforceBacklog lets the oldest segments go, each target for itself only, while its
 // backlog is larger than its MaxBacklog. The log calls it each second.
-func (ts *targets) enforceBacklog(t tail) error {
-	var errs []error
+func (ts *targets) enforceBacklog(t tail) {
 	for _, target := range ts.all() {
 		limit := target.backlogLimit()
 		if limit <= 0 {
 			continue
 		}
-		end, ok, err := backlogEnd(t, target.savepoint(), limit)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
+		end, ok := backlogEnd(t, target.savepoint(), limit)
 		if !ok {
 			continue
 		}
@@ -203,13 +200,12 @@ func (ts *targets) enforceBacklog(t tail) error {
 			ts.store.write(target) // the next second's sync tells of an error
 		}
 	}
-	return errors.Join(errs...)
 }
 
 // backlogEnd is where a target with that savepoint must move to so that no more than
 // limit bytes wait for it, or as few as can be: the beginning of a segment. It is not ok if
 // the target need not or cannot move.
-func backlogEnd(t tail, sp Savepoint, limit int64) (end Mark, ok bool, err error) {
+func backlogEnd(t tail, sp Savepoint, limit int64) (end Mark, ok bool) {
 	segments, head := t.segments(), t.head()
 	waits := pendingBytes(segments, &sp, head)
 	for _, s := range segments {
@@ -220,22 +216,18 @@ func backlogEnd(t tail, sp Savepoint, limit int64) (end Mark, ok bool, err error
 		if s.Number <= acked.Segment || s.Number > head.Segment {
 			continue
 		}
-		h, err := readHeader(t, s)
-		if err != nil {
-			return end, ok, err
-		}
-		if !h.names(head.Log, s.Number) || h.Commit <= acked.Commit {
+		if !s.Known() || s.Header.Commit <= acked.Commit {
 			continue // a damaged header cannot say where it is: move beyond it, or stay before
 		}
-		end, ok = markBefore(h, s.Number), true
+		end, ok = s.Header.Before(), true
 		sp.settle(end)
 		waits = pendingBytes(segments, &sp, head)
 	}
-	return end, ok, nil
+	return end, ok
 }
 
 // pendingBytes is how many bytes of the segments hold what has no final outcome, up to head.
-func pendingBytes(segments []segmentRef, sp *Savepoint, head Mark) int64 {
+func pendingBytes(segments []segment.Info, sp *Savepoint, head Mark) int64 {
 	var n int64
 	for _, r := range sp.open(head) {
 		n += bytesAfter(segments, r.From, r.To)
@@ -248,15 +240,15 @@ func pendingBytes(segments []segmentRef, sp *Savepoint, head Mark) int64 {
 
 // bytesAfter is how many bytes of the segments lie after from, up to the end of that in
 // which end is.
-func bytesAfter(segments []segmentRef, from, end Mark) int64 {
+func bytesAfter(segments []segment.Info, from, end Mark) int64 {
 	var n int64
 	for _, s := range segments {
 		switch {
 		case s.Number < from.Segment || s.Number > end.Segment:
 		case s.Number == from.Segment:
-			n += max(0, s.Size-from.Offset)
+			n += max(0, s.End-from.Offset)
 		default:
-			n += s.Size
+			n += s.End
 		}
 	}
 	return n
@@ -357,7 +349,7 @@ func (ts *targets) expire() error {
 		if !orphan || seen < ttl {
 			continue
 		}
-		if err := ts.remove(t); err != nil {
+		if err := ts.removeLocked(t); err != nil {
 			errs = append(errs, err)
 			continue
 		}
@@ -367,8 +359,8 @@ func (ts *targets) expire() error {
 	return errors.Join(errs...)
 }
 
-// remove removes a target and its savepoint. After an error it is as it was; mu is held.
-func (ts *targets) remove(t *target) error {
+// removeLocked removes a target and its savepoint. After an error it is as it was.
+func (ts *targets) removeLocked(t *target) error {
 	err := ts.store.end(t.name, nil, func() {
 		t.retire(true)
 		ts.set(t.name, nil)

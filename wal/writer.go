@@ -8,10 +8,16 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // writer logs batches into the active segment. How a segment ends is in roll.go, what happens
 // after errors in recover.go.
+//
+// Its methods are called with mu held, but for newBatch, rollback, finish, commit, mark, run, tick,
+// syncBefore, rollNow and shut, which take it. sync, salvage and await let it go while an fsync runs: whoever
+// calls them looks at the fields anew.
 type writer struct {
 	// These do not change.
 	dir     directory
@@ -40,7 +46,7 @@ type writer struct {
 
 	// The active segment; file is nil when there is none.
 	file      file
-	header    Header
+	header    segment.Header
 	start     int64  // end of the header
 	offset    int64  // end of the last commit written
 	epoch     uint32 // names the file in memSeries.epoch; never used twice
@@ -108,7 +114,7 @@ func (w *writer) rollback(b *batch) {
 func (w *writer) finish(b *batch, committed bool) {
 	w.series.mu.Lock()
 	defer w.series.mu.Unlock()
-	b.finish(committed)
+	b.finishLocked(committed)
 }
 
 // commit logs b, and returns when b is as safe as the settings ask for.
@@ -168,14 +174,14 @@ func (w *writer) log(b *batch) error {
 			continue
 		}
 		e := &w.encoder
-		e.reset(w.offset)
+		e.reset(w.header.Number, w.offset)
 		w.enlist(b)
 		if err := e.commit(b, w.series, w.epoch); err != nil {
 			w.epoch++ // what was built is not written
 			return err
 		}
 		announced := w.announced + e.announced
-		if e.pages.end() <= w.segmentLimit(announced) || w.offset <= w.start {
+		if e.pages.End() <= w.segmentLimit(announced) || w.offset <= w.start {
 			if err := w.fit(w.header.Segment); err != nil {
 				w.epoch++
 				return w.refuse(err)
@@ -197,7 +203,7 @@ func (w *writer) log(b *batch) error {
 
 // fit makes room for what the encoder has built of that segment, or says why there is none.
 func (w *writer) fit(id ID) error {
-	bytes := w.index.growth(id, w.encoder.pages.end())
+	bytes := w.index.growth(id, w.encoder.pages.End())
 	if w.fits(bytes) {
 		return nil
 	}
@@ -220,8 +226,8 @@ func (w *writer) enlist(b *batch) {
 
 // write writes what the encoder has built.
 func (w *writer) write(f file, offset int64) error {
-	n, err := f.WriteAt(w.encoder.pages.buf, offset)
-	if err == nil && n < len(w.encoder.pages.buf) {
+	n, err := f.WriteAt(w.encoder.pages.Buf, offset)
+	if err == nil && n < len(w.encoder.pages.Buf) {
 		err = errors.New("short write")
 	}
 	if err != nil {
@@ -232,7 +238,7 @@ func (w *writer) write(f file, offset int64) error {
 
 // took notes that b is in the active segment, which now ends after it.
 func (w *writer) took(b *batch) {
-	w.offset = w.encoder.pages.end()
+	w.offset = w.encoder.pages.End()
 	w.written = w.markOf(b)
 	w.retain(b)
 }
@@ -281,7 +287,7 @@ func (w *writer) begin(b *batch) error {
 		return err
 	}
 	if w.err != nil {
-		w.logger.Info("The log is written again", "segment", segmentName(w.header.Number), "after", time.Since(w.errSince).Round(time.Millisecond))
+		w.logger.Info("The log is written again", "segment", segment.Name(w.header.Number), "after", time.Since(w.errSince).Round(time.Millisecond))
 		w.err = nil
 		w.index.heal()
 	}
@@ -296,9 +302,9 @@ func (w *writer) tryBegin(b *batch) error {
 	h, again := w.nextHeader(recovering)
 	w.epoch++
 	e := &w.encoder
-	e.reset(0)
+	e.reset(h.Number, 0)
 	e.header(h)
-	start := e.pages.end()
+	start := e.pages.End()
 	for _, r := range again {
 		if err := e.commit(r, w.series, w.epoch); err != nil { // not reached: it was written before, and metadata that has grown since is left out
 			return err
@@ -316,7 +322,7 @@ func (w *writer) tryBegin(b *batch) error {
 	if err := w.fit(h.Segment); err != nil && !recovering && !(b != nil && b.empty()) {
 		return err
 	}
-	f, err := w.dir.open(segmentName(h.Number), os.O_RDWR|os.O_CREATE|os.O_TRUNC)
+	f, err := w.dir.open(segment.Name(h.Number), os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		return fmt.Errorf("create segment: %w", err)
 	}
@@ -329,7 +335,7 @@ func (w *writer) tryBegin(b *batch) error {
 	}
 
 	w.file, w.header, w.newName = f, h, !recovering
-	w.start, w.offset, w.announced = start, e.pages.end(), e.announced
+	w.start, w.offset, w.announced = start, e.pages.End(), e.announced
 	if n := len(again); n > 0 {
 		w.written = w.markOf(again[n-1])
 	}
@@ -349,9 +355,9 @@ func (w *writer) tryBegin(b *batch) error {
 
 // nextHeader is the header of the next segment, and the batches that are logged again at its
 // beginning.
-func (w *writer) nextHeader(recovering bool) (h Header, again []*batch) {
-	h = Header{
-		Version: formatVersion, Log: w.written.Log, Number: w.next, CreatedAt: w.now().UnixMilli(),
+func (w *writer) nextHeader(recovering bool) (h segment.Header, again []*batch) {
+	h = segment.Header{
+		Version: segment.Version, Log: w.written.Log, Number: w.next, CreatedAt: w.now().UnixMilli(),
 		PrevID: w.prevID, PrevEnd: w.prevEnd,
 		DurableCommit: w.durable.Commit, DurableTotal: w.durable.Total,
 	}
@@ -362,5 +368,8 @@ func (w *writer) nextHeader(recovering bool) (h Header, again []*batch) {
 		return h, nil
 	}
 	h.Commit, h.Total, h.Found = w.durable.Commit, w.durable.Total, w.durable.Total-w.lost
+	if n := len(w.retained); n > 0 {
+		h.Relogged = w.retained[n-1].number
+	}
 	return h, w.retained
 }

@@ -102,6 +102,7 @@ func check(out io.Writer, profile io.Reader, dir string, least float64) error {
 // readProfile reads the blocks of the files that lie in a directory of that name.
 func readProfile(r io.Reader, dir string) (map[string][]block, error) {
 	files := map[string][]block{}
+	known := map[string]int{} // indices of blocks; the tests of several packages may have executed the same one
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
 		path, rest, ok := strings.Cut(lines.Text(), ":")
@@ -113,7 +114,14 @@ func readProfile(r io.Reader, dir string) (map[string][]block, error) {
 		if _, err := fmt.Sscanf(rest, "%d.%d,%d.%d %d %d", &b.line, &b.column, &endLine, &endColumn, &b.statements, &b.counts); err != nil {
 			return nil, fmt.Errorf("read profile: %q: %w", lines.Text(), err)
 		}
-		files[filepath.Base(path)] = append(files[filepath.Base(path)], b)
+		name := filepath.Base(path)
+		place := fmt.Sprint(name, b.line, " ", b.column, " ", endLine, " ", endColumn)
+		if i, ok := known[place]; ok {
+			files[name][i].counts += b.counts
+			continue
+		}
+		known[place] = len(files[name])
+		files[name] = append(files[name], b)
 	}
 	return files, lines.Err()
 }

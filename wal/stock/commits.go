@@ -1,6 +1,7 @@
 package stock
 
 import (
+	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 	"strings"
@@ -102,7 +103,7 @@ func (c *Commits) Next() (*Entry, error) {
 			c.foreign = rec.Header.Log != c.Log
 			c.reset()
 		case rec.Commit != nil:
-			if c.counts(*rec.Commit) {
+			if c.counts(*rec.Commit, rec) {
 				c.last = rec.Commit.Number
 				c.entry.Segment, c.entry.Offset, c.entry.Commit = rec.Segment, rec.Offset, *rec.Commit
 				return &c.entry, nil
@@ -114,9 +115,13 @@ func (c *Commits) Next() (*Entry, error) {
 	}
 }
 
-// counts reports whether the commit record confirms the records before it, and is new.
-func (c *Commits) counts(r Commit) bool {
-	return !c.foreign && r.Records == c.records && r.CRC == c.crc && r.Number > c.last && r.Number <= c.through
+// counts reports whether the commit record confirms the records before it, where it stands, and is new.
+func (c *Commits) counts(r Commit, at *Record) bool {
+	var place [16]byte
+	binary.BigEndian.PutUint64(place[:8], uint64(at.Segment))
+	binary.BigEndian.PutUint64(place[8:], uint64(at.began))
+	return !c.foreign && r.Records == c.records && r.CRC == crc32.Update(c.crc, castagnoli, place[:]) &&
+		r.Number > c.last && r.Number <= c.through
 }
 
 func (c *Commits) reset() {

@@ -29,13 +29,14 @@ type Header struct {
 	Found         uint64 // Total, less what a power cut took before
 	PrevID        ID     // of the segment before, which ends at PrevEnd; zero: at the end of its file
 	PrevEnd       int64  // bytes
+	Relogged      uint64 // the last commit that this segment has once more, after an error; 0: none
 }
 
 // Commit is the record that ends a commit. What has none was never acknowledged.
 type Commit struct {
 	Number     uint64
 	Records    uint64 // how many of its records precede this one
-	CRC        uint32 // Castagnoli, over the uncompressed bytes of these
+	CRC        uint32 // Castagnoli, over the uncompressed bytes of these, and the place of this record
 	Samples    uint64 // floats and histograms in it
 	Total      uint64 // of the log, up to and including it
 	MinT, MaxT int64  // of the samples, milliseconds
@@ -95,6 +96,7 @@ func decodeHeader(body []byte) (h Header, err error) {
 	h.Commit, h.Total, h.Found = f.uvarint(), f.uvarint(), f.uvarint()
 	copy(h.PrevID[:], f.bytes(uint64(len(h.PrevID))))
 	h.PrevEnd = f.varint()
+	h.Relogged = f.uvarint()
 	return h, f.err
 }
 

@@ -41,7 +41,8 @@ type Record struct {
 	FloatHistograms []record.RefFloatHistogramSample
 	Exemplars       []record.RefExemplar
 
-	raw []byte // uncompressed
+	raw   []byte // uncompressed
+	began int64  // where the record begins in the segment's file
 }
 
 // Stop is a place where Prometheus' reader gave a segment up before its end.
@@ -158,13 +159,23 @@ func (r *Reader) Next() (*Record, error) {
 			}
 			continue
 		}
-		r.rec = Record{Segment: r.rec.Segment, Offset: r.wal.Offset(), raw: r.wal.Record()}
+		r.rec = Record{Segment: r.rec.Segment, Offset: r.wal.Offset(), raw: r.wal.Record(), began: after(r.rec.Offset)}
 		if err := r.decode(); err != nil {
 			r.stops = append(r.stops, Stop{Segment: r.rec.Segment, Offset: r.rec.Offset, Err: err})
 			continue
 		}
 		return &r.rec, nil
 	}
+}
+
+// after is where the record begins that follows one which ends at that offset: on the next page if
+// no fragment's header (7 bytes) fits the rest of this one.
+func after(end int64) int64 {
+	const page, header = 32 << 10, 7
+	if left := page - end%page; left < header {
+		end += left
+	}
+	return end
 }
 
 // begin opens the next segment, of which what the one after it disowns is left out.

@@ -1,6 +1,7 @@
-package wal
+package segment
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 )
@@ -68,12 +69,33 @@ type Mark struct {
 	Total uint64 `json:"total"`
 }
 
-// later is m with the greater commit number and the greater total of the two.
-func later(m, n Mark) Mark {
+// Later is m with the greater commit number and the greater total of the two.
+func Later(m, n Mark) Mark {
 	total := max(m.Total, n.Total)
 	if n.Commit >= m.Commit {
 		m = n
 	}
 	m.Total = total
+	return m
+}
+
+// AppendMark appends the encoding of m to b.
+func AppendMark(b []byte, m Mark) []byte {
+	b = append(b, m.Log[:]...)
+	b = append(b, m.SegmentID[:]...)
+	b = binary.AppendVarint(b, int64(m.Segment))
+	b = binary.AppendVarint(b, m.Offset)
+	b = binary.AppendUvarint(b, m.Commit)
+	return binary.AppendUvarint(b, m.Total)
+}
+
+func (d *Decoder) Mark() Mark {
+	var m Mark
+	copy(m.Log[:], d.Bytes(uint64(len(m.Log))))
+	copy(m.SegmentID[:], d.Bytes(uint64(len(m.SegmentID))))
+	m.Segment = int(d.Varint())
+	m.Offset = d.Varint()
+	m.Commit = d.Uvarint()
+	m.Total = d.Uvarint()
 	return m
 }

@@ -1,4 +1,4 @@
-package wal
+package segment
 
 import (
 	"bytes"
@@ -10,24 +10,23 @@ import (
 	"slices"
 
 	"github.com/klauspost/compress/s2"
-	"github.com/klauspost/compress/zstd"
 )
 
-// pageReader reads the records of one segment and salvages what it can of a damaged
+// PageReader reads the records of one segment and salvages what it can of a damaged
 // one. Unlike the stock readers it goes on after damage: with the next fragment that
 // starts a record and has the right checksum. It can stop at the end of what is
 // written so far and go on when there is more.
 //
 // A checksum covers a fragment's payload, not its header, so damage may still yield
 // a record that was never written. Whoever trusts a record checks it once more: see
-// [commitReader].
-type pageReader struct {
+// [Reader].
+type PageReader struct {
 	r io.ReaderAt
 
-	// limit is how many bytes of the file may be read; it only grows. final says that
+	// Limit is how many bytes of the file may be read; it only grows. final says that
 	// nothing will be written beyond it.
-	limit int64
-	final bool
+	Limit int64
+	Final bool
 
 	page  []byte // the page at start, of which have bytes are read
 	start int64
@@ -38,35 +37,34 @@ type pageReader struct {
 	// how many bytes of the file it takes, for the count of skipped ones.
 	partial []byte
 	flags   byte
+	began   int64 // where it begins in the segment
 	taken   int64
 
-	// skipped is how many bytes of the file were skipped as damage.
-	skipped int64
-
-	zstd *zstd.Decoder // made when first needed
+	// Skipped is how many bytes of the file were skipped as damage.
+	Skipped int64
 }
 
-// reset makes p read r from its beginning; the buffers are kept.
-func (p *pageReader) reset(r io.ReaderAt, limit int64, final bool) {
+// Reset makes p read r from its beginning; the buffers are kept.
+func (p *PageReader) Reset(r io.ReaderAt, limit int64, final bool) {
 	if p.page == nil {
-		p.page = make([]byte, pageSize)
+		p.page = make([]byte, PageSize)
 	}
-	p.r, p.limit, p.final = r, limit, final
+	p.r, p.Limit, p.Final = r, limit, final
 	p.start, p.have, p.pos = 0, 0, 0
 	p.partial, p.taken = p.partial[:0], 0
-	p.skipped = 0
+	p.Skipped = 0
 }
 
-// offset is the end of what has been read: after next returned a record, the end of
+// Offset is the end of what has been read: after next returned a record, the end of
 // that record.
-func (p *pageReader) offset() int64 { return p.start + int64(p.pos) }
+func (p *PageReader) Offset() int64 { return p.start + int64(p.pos) }
 
-// next appends the next record, uncompressed, to dst. ok is false at the limit; if
+// Next appends the next record, uncompressed, to dst. ok is false at the limit; if
 // the limit is not final, next may be called again when it has grown. After an error
 // of the disk the call may be repeated, or the page given up with skipPage.
-func (p *pageReader) next(dst []byte) (out []byte, ok bool, err error) {
+func (p *PageReader) Next(dst []byte) (out []byte, ok bool, err error) {
 	for {
-		if p.pos+fragmentHeaderSize > pageSize {
+		if p.pos+FragmentHeaderSize > PageSize {
 			p.turn()
 			continue
 		}
@@ -80,24 +78,24 @@ func (p *pageReader) next(dst []byte) (out []byte, ok bool, err error) {
 		case damaged:
 			continue
 		}
-		size := fragmentHeaderSize + len(payload)
-		first := typ == fragmentFull || typ == fragmentHead
+		size := FragmentHeaderSize + len(payload)
+		first := typ == FragmentFull || typ == FragmentHead
 		switch {
 		case first:
 			p.abandon() // a record in progress that never ended
-			p.flags = p.page[p.pos] &^ fragmentMask
+			p.flags, p.began = p.page[p.pos]&^fragmentMask, p.Offset()
 		case p.taken == 0: // the rest of a record whose beginning is lost
 			p.skip(size)
 			continue
 		}
-		if len(p.partial)+len(payload) > maxRecord {
+		if len(p.partial)+len(payload) > MaxRecord {
 			p.abandon()
 			p.skip(size)
 			continue
 		}
 		p.pos += size
 		p.taken += int64(size)
-		if typ == fragmentFull {
+		if typ == FragmentFull {
 			if out, ok := p.expand(dst, payload); ok {
 				p.taken = 0
 				return out, true, nil
@@ -106,7 +104,7 @@ func (p *pageReader) next(dst []byte) (out []byte, ok bool, err error) {
 			continue
 		}
 		p.partial = append(p.partial, payload...)
-		if typ != fragmentTail {
+		if typ != FragmentTail {
 			continue
 		}
 		if out, ok := p.expand(dst, p.partial); ok {
@@ -127,21 +125,21 @@ const (
 )
 
 // fragment looks at the fragment at pos. It moves pos only past padding and damage.
-func (p *pageReader) fragment() (payload []byte, typ byte, s fragmentState, err error) {
-	if ok, err := p.fill(p.pos + fragmentHeaderSize); err != nil {
+func (p *PageReader) fragment() (payload []byte, typ byte, s fragmentState, err error) {
+	if ok, err := p.fill(p.pos + FragmentHeaderSize); err != nil {
 		return nil, 0, atLimit, err // nothing has moved: the next try begins here
 	} else if !ok {
 		return nil, 0, p.end(), nil
 	}
-	head := p.page[p.pos : p.pos+fragmentHeaderSize]
+	head := p.page[p.pos : p.pos+FragmentHeaderSize]
 	typ = head[0] & fragmentMask
 	if typ == fragmentPad {
 		s, err = p.padding()
 		return nil, typ, s, err
 	}
 	length := int(binary.BigEndian.Uint16(head[1:]))
-	end := p.pos + fragmentHeaderSize + length
-	if typ > fragmentTail || end > pageSize {
+	end := p.pos + FragmentHeaderSize + length
+	if typ > FragmentTail || end > PageSize {
 		p.skipPage()
 		return nil, typ, damaged, nil
 	}
@@ -150,8 +148,8 @@ func (p *pageReader) fragment() (payload []byte, typ byte, s fragmentState, err 
 	} else if !ok {
 		return nil, 0, p.end(), nil
 	}
-	payload = p.page[p.pos+fragmentHeaderSize : end]
-	if crc32.Checksum(payload, castagnoli) != binary.BigEndian.Uint32(head[3:]) {
+	payload = p.page[p.pos+FragmentHeaderSize : end]
+	if crc32.Checksum(payload, Castagnoli) != binary.BigEndian.Uint32(head[3:]) {
 		// If the length is right, the next fragment follows. If not, what stands there
 		// has no right checksum either, and so on to the end of the page.
 		p.abandon()
@@ -163,16 +161,16 @@ func (p *pageReader) fragment() (payload []byte, typ byte, s fragmentState, err 
 
 // padding passes over the zeros up to the end of the page. Anything else among them
 // is damage.
-func (p *pageReader) padding() (fragmentState, error) {
-	end := int(min(pageSize, p.limit-p.start))
+func (p *PageReader) padding() (fragmentState, error) {
+	end := int(min(PageSize, p.Limit-p.start))
 	if _, err := p.fill(end); err != nil {
 		return atLimit, err
 	}
-	if !allZero(p.page[p.pos:p.have]) {
+	if !AllZero(p.page[p.pos:p.have]) {
 		p.skipPage()
 		return damaged, nil
 	}
-	if p.have < pageSize {
+	if p.have < PageSize {
 		return p.end(), nil
 	}
 	p.abandon() // a record does not go on after padding
@@ -182,24 +180,24 @@ func (p *pageReader) padding() (fragmentState, error) {
 
 // end is reached when what is asked for lies beyond the limit. At a final one, what
 // is left is a torn record, or zeros.
-func (p *pageReader) end() fragmentState {
-	if p.final {
+func (p *PageReader) end() fragmentState {
+	if p.Final {
 		p.abandon()
-		if rest := p.page[min(p.pos, p.have):p.have]; !allZero(rest) {
-			p.skipped += int64(len(rest))
+		if rest := p.page[min(p.pos, p.have):p.have]; !AllZero(rest) {
+			p.Skipped += int64(len(rest))
 		}
 		p.pos = max(p.pos, p.have)
-		p.limit = min(p.limit, p.offset())
+		p.Limit = min(p.Limit, p.Offset())
 	}
 	return atLimit
 }
 
 // fill reads the page up to n bytes at least; ok is false if the limit comes first.
-func (p *pageReader) fill(n int) (ok bool, err error) {
+func (p *PageReader) fill(n int) (ok bool, err error) {
 	if p.have >= n {
 		return true, nil
 	}
-	end := int(min(pageSize, p.limit-p.start))
+	end := int(min(PageSize, p.Limit-p.start))
 	if end <= p.have {
 		return false, nil
 	}
@@ -216,63 +214,50 @@ func (p *pageReader) fill(n int) (ok bool, err error) {
 }
 
 // turn goes on to the next page.
-func (p *pageReader) turn() {
-	p.start += pageSize
+func (p *PageReader) turn() {
+	p.start += PageSize
 	p.have, p.pos = 0, 0
 }
 
 // skip counts the next n bytes of the page as damage.
-func (p *pageReader) skip(n int) {
+func (p *PageReader) skip(n int) {
 	p.pos += n
-	p.skipped += int64(n)
+	p.Skipped += int64(n)
 }
 
 // skipPage counts the rest of the page, as far as the limit, as damage and goes on
 // to the next one.
-func (p *pageReader) skipPage() {
+func (p *PageReader) skipPage() {
 	p.abandon()
-	if rest := min(pageSize, p.limit-p.start) - int64(p.pos); rest > 0 {
-		p.skipped += rest
+	if rest := min(PageSize, p.Limit-p.start) - int64(p.pos); rest > 0 {
+		p.Skipped += rest
 	}
 	p.turn()
 }
 
 // abandon counts the record in progress as damage.
-func (p *pageReader) abandon() {
-	p.skipped += p.taken
+func (p *PageReader) abandon() {
+	p.Skipped += p.taken
 	p.partial, p.taken = p.partial[:0], 0
 }
 
 // expand appends the uncompressed form of src to dst. It allocates no more than
-// maxRecord; ok is false if src is not what its flags say.
-func (p *pageReader) expand(dst, src []byte) (out []byte, ok bool) {
-	switch p.flags & (flagSnappy | flagZstd) {
-	case 0:
+// MaxRecord; ok is false if src is not what its flags say.
+func (p *PageReader) expand(dst, src []byte) (out []byte, ok bool) {
+	if p.flags&FlagSnappy == 0 {
 		return append(dst, src...), true
-	case flagSnappy: // s2 reads it, and faster than the snappy package does
-		n, err := s2.DecodedLen(src)
-		if err != nil || n > min(maxRecord, maxExpansion*len(src)) {
-			return dst, false
-		}
-		dst = slices.Grow(dst, n)
-		if _, err := s2.Decode(dst[len(dst):len(dst)+n], src); err != nil {
-			return dst, false
-		}
-		return dst[:len(dst)+n], true
-	case flagZstd:
-		if p.zstd == nil {
-			// It fails for options that contradict each other only.
-			p.zstd, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxRecord))
-		}
-		out, err := p.zstd.DecodeAll(src, dst)
-		if err != nil {
-			return dst, false
-		}
-		return out, true
 	}
-	return dst, false
+	n, err := s2.DecodedLen(src) // s2 reads it, and faster than the snappy package does
+	if err != nil || n > min(MaxRecord, maxExpansion*len(src)) {
+		return dst, false
+	}
+	dst = slices.Grow(dst, n)
+	if _, err := s2.Decode(dst[len(dst):len(dst)+n], src); err != nil {
+		return dst, false
+	}
+	return dst[:len(dst)+n], true
 }
 
-func allZero(b []byte) bool {
+func AllZero(b []byte) bool {
 	return len(b) == 0 || b[0] == 0 && bytes.Equal(b[:len(b)-1], b[1:])
 }

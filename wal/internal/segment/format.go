@@ -1,4 +1,4 @@
-package wal
+package segment
 
 import "hash/crc32"
 
@@ -7,22 +7,21 @@ import "hash/crc32"
 // of the payload) and its payload. What is left of a page when no header fits any
 // more, or when a segment is closed, is zeros.
 const (
-	pageSize           = 32 * 1024
-	fragmentHeaderSize = 7
+	PageSize           = 32 * 1024
+	FragmentHeaderSize = 7
 
 	fragmentMask = 7 // the type in a fragment's first byte
 	fragmentPad  = 0 // the rest of the page is zeros
-	fragmentFull = 1 // a whole record
-	fragmentHead = 2 // the first fragment of a record ("first" in wlog)
-	fragmentBody = 3 // one in the middle ("middle")
-	fragmentTail = 4 // the last one ("last")
+	FragmentFull = 1 // a whole record
+	FragmentHead = 2 // the first fragment of a record ("first" in wlog)
+	FragmentBody = 3 // one in the middle ("middle")
+	FragmentTail = 4 // the last one ("last")
 
-	flagSnappy = 1 << 3 // the record is snappy-compressed
-	flagZstd   = 1 << 4 // the record is zstd-compressed
+	FlagSnappy = 1 << 3 // the record is snappy-compressed
 
-	// maxRecord bounds an uncompressed record, in bytes. The writer never makes a
+	// MaxRecord bounds an uncompressed record, in bytes. The writer never makes a
 	// longer one; the reader takes one for damage before it allocates anything.
-	maxRecord = 16 << 20
+	MaxRecord = 16 << 20
 
 	// maxExpansion bounds how much longer than its compressed form a record can be that
 	// snappy made: an element of 3 bytes stands for 64 at most. So a length that damage, or
@@ -30,5 +29,5 @@ const (
 	maxExpansion = 22
 )
 
-// castagnoli is the polynomial of all checksums in the log.
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+// Castagnoli is the polynomial of all checksums in the log.
+var Castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -1,4 +1,4 @@
-package wal
+package segment
 
 import (
 	"bytes"
@@ -12,35 +12,37 @@ import (
 // Prometheus' reader finds in them: record boundaries fall on every place of a page,
 // its last few bytes included.
 func TestStockReaderReadsPages(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(testSeed(t), 0))
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
 	var segment []byte
 	var want [][]byte
-	var p pageWriter
+	var p Pages
 	padded := 0
 	for range 3000 {
-		p.reset(int64(len(segment)))
+		p.Reset(int64(len(segment)))
 		for range 1 + rnd.IntN(3) {
-			left := pageSize - int(p.end()%pageSize)
+			left := PageSize - int(p.End()%PageSize)
 			rec := make([]byte, rnd.IntN(2000))
 			switch rnd.IntN(40) {
 			case 0:
 				rec = make([]byte, rnd.IntN(100_000))
 			case 1, 2, 3: // so that 0 to 8 bytes of the page are left
-				rec = make([]byte, max(0, left-fragmentHeaderSize-rnd.IntN(9)))
+				rec = make([]byte, max(0, left-FragmentHeaderSize-rnd.IntN(9)))
 			}
 			if rnd.IntN(3) > 0 {
 				for i := range rec {
 					rec[i] = byte(rnd.Uint32())
 				}
 			}
-			before := p.end()
-			p.record(rec)
-			if left := pageSize - before%pageSize; left < fragmentHeaderSize {
+			before := p.End()
+			p.Record(rec)
+			if left := PageSize - before%PageSize; left < FragmentHeaderSize {
 				padded++
 			}
 			want = append(want, rec)
 		}
-		segment = append(segment, p.buf...)
+		segment = append(segment, p.Buf...)
 	}
 	if padded < 10 {
 		t.Errorf("only %d paddings: the test does not test what it is for", padded)

@@ -1,0 +1,168 @@
+package segment
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// Info is one segment file, and what the headers of all segments say of it.
+type Info struct {
+	Number int   // as in its file name
+	Size   int64 // of the file, bytes
+
+	// End is how many of these bytes may be read: less where a write error ended the segment
+	// and it could not be cut (see [Header.PrevEnd]), and in the active segment up to the head.
+	End int64
+
+	Header  Header // zero (Version 0) if it is unreadable, or another log's
+	Foreign bool   // it belongs to another log
+
+	// again says that the commits with numbers greater than before stand in a later segment once
+	// more: before is the smallest number that a later header names as that of the last commit
+	// in front of its segment.
+	again  bool
+	Before uint64
+
+	// Sealed is when it was written last, with a monotonic reading, so that a step of the
+	// wall clock does not make it older; zero while it is active.
+	Sealed time.Time
+}
+
+// Known reports whether the header could be read.
+func (s *Info) Known() bool { return s.Header.Version != 0 }
+
+// Created is when the segment began, by the wall clock of that time; zero if the header is unreadable.
+func (s *Info) Created() time.Time {
+	if !s.Known() {
+		return time.Time{}
+	}
+	return time.UnixMilli(s.Header.CreatedAt)
+}
+
+// ComesAgain reports whether a later segment has the commit of that number, too.
+func (s *Info) ComesAgain(number uint64) bool { return s.again && number > s.Before }
+
+// Follow notes in the segments of a list that one with the header h follows them.
+func Follow(list []Info, h *Header) {
+	for i := range list {
+		if s := &list[i]; !s.again || h.Commit < s.Before {
+			s.again, s.Before = true, h.Commit
+		}
+	}
+}
+
+// Unfollow forgets what the last segment of a list said, and returns the list without it.
+func Unfollow(list []Info) []Info {
+	list = list[:len(list)-1]
+	for i := range list {
+		list[i].again, list[i].Before = false, 0
+		if list[i].Known() {
+			Follow(list[:i], &list[i].Header)
+		}
+	}
+	return list
+}
+
+// Catalogue works out what the segments of a list, which is in the order of numbers, say of
+// each other by their headers, and of which log they are: the one that served knows, or else
+// that of most headers. It is the zero ID if no header is readable.
+func Catalogue(list []Info, served func(ID) bool) ID {
+	log := ownLog(list, served)
+	for i := range list {
+		s := &list[i]
+		s.End = s.Size
+		h := &s.Header
+		if s.Known() && h.Log != log {
+			s.Header, s.Foreign, s.End = Header{}, true, 0
+		}
+		if !s.Known() {
+			continue
+		}
+		Follow(list[:i], h)
+		if i > 0 && list[i-1].Number == h.Number-1 {
+			list[i-1].endsAt(h.PrevID, h.PrevEnd)
+		}
+	}
+	return log
+}
+
+// endsAt takes in what the header of the next segment says of the end of s; a zero ID says
+// nothing. A header of s that is unreadable says nothing against being the one that is meant.
+func (s *Info) endsAt(id ID, end int64) {
+	switch {
+	case id == (ID{}):
+	case s.Known() && s.Header.Segment != id:
+		s.End = 0
+	default:
+		s.End = min(s.End, end)
+	}
+}
+
+// ownLog is the ID of the log that segments with these headers are of: where a segment of
+// another log has got among them, that of the savepoints, or else of most segments. It is
+// zero if no header is readable.
+func ownLog(list []Info, served func(ID) bool) ID {
+	segments := map[ID]int{}
+	for i := range list {
+		if list[i].Known() {
+			segments[list[i].Header.Log]++
+		}
+	}
+	var own ID
+	for id, n := range segments {
+		switch a, b := served(id), served(own); {
+		case own == (ID{}), a && !b, a == b && n > segments[own]:
+			own = id
+		case a == b && n == segments[own] && bytes.Compare(id[:], own[:]) < 0:
+			own = id // any, but the same each time
+		}
+	}
+	return own
+}
+
+// Find is the number of the segment of a list in which to read on after the given mark, which
+// belongs to the list's log; head is that of the newest segment in use. The segment may be an earlier
+// one than it need be, never a later one; a reader skips the commits up to the mark by their numbers.
+func Find(list []Info, head int, after Mark) int {
+	for i := range list {
+		if s := &list[i]; s.Number == after.Segment && s.Header.of(after.Log) && s.Header.Segment == after.SegmentID {
+			return after.Segment
+		}
+	}
+	// The segment is gone, or another one has its number: a power cut took it, or its
+	// header is damaged. A header says which commits are in the segments before.
+	again := false // a later segment has what follows, perhaps once more
+	for i, s := range slices.Backward(list) {
+		switch h := &s.Header; {
+		case s.Number > head: // it could not be begun: its header says what came before an error
+		case !h.of(after.Log) || h.Commit > after.Commit:
+		case !again && i > 0 && h.PrevID != (ID{}):
+			// It may have been begun after an error, with what was not durable then. If a power
+			// cut has torn it, that is in one of those before still.
+			again = true
+		default:
+			return s.Number
+		}
+	}
+	return list[0].Number
+}
+
+// Name is the file name of a segment.
+func Name(n int) string { return fmt.Sprintf("%08d", n) }
+
+// ParseName is the inverse of Name; foreign names are not ok.
+func ParseName(name string) (n int, ok bool) {
+	if len(name) < 8 {
+		return 0, false
+	}
+	for _, c := range []byte(name) {
+		if c < '0' || c > '9' || n > (math.MaxInt-9)/10 {
+			return 0, false
+		}
+		n = n*10 + int(c-'0')
+	}
+	return n, name == Name(n)
+}

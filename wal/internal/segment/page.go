@@ -1,0 +1,78 @@
+package segment
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+
+	"github.com/golang/snappy"
+)
+
+// Pages lays records out in pages, in memory. It appends to whatever page its
+// start offset lies in, so what it has built is what has to be written there.
+type Pages struct {
+	Buf    []byte // what follows start
+	Start  int64  // offset in the segment of buf's first byte
+	packed []byte // compression scratch
+}
+
+// Reset makes p empty, to build what follows offset start of a segment.
+func (p *Pages) Reset(start int64) {
+	if cap(p.Buf) > keepBytes {
+		p.Buf = nil
+	}
+	p.Buf, p.Start = p.Buf[:0], start
+}
+
+// keepBytes is how large a buffer may be that is kept for the next commit.
+const keepBytes = 4 << 20
+
+// End is the offset in the segment after what has been built.
+func (p *Pages) End() int64 { return p.Start + int64(len(p.Buf)) }
+
+// Place is where the next record begins in the segment: behind the rest of a page that holds no fragment.
+func (p *Pages) Place() int64 {
+	end := p.End()
+	if left := PageSize - end%PageSize; left < FragmentHeaderSize {
+		end += left
+	}
+	return end
+}
+
+// Record appends one record, compressed where that makes it smaller.
+func (p *Pages) Record(rec []byte) {
+	var flags byte
+	if n := snappy.MaxEncodedLen(len(rec)); cap(p.packed) < n {
+		p.packed = make([]byte, n)
+	}
+	if packed := snappy.Encode(p.packed[:cap(p.packed)], rec); len(packed) < len(rec) {
+		rec, flags = packed, FlagSnappy
+	}
+	p.Fragments(rec, flags)
+}
+
+// Fragments appends rec in as many fragments as it needs; an empty one needs one.
+func (p *Pages) Fragments(rec []byte, flags byte) {
+	for first := true; first || len(rec) > 0; first = false {
+		left := PageSize - int(p.End()%PageSize)
+		if left < FragmentHeaderSize {
+			p.Buf = append(p.Buf, make([]byte, left)...)
+			left = PageSize
+		}
+		part := rec[:min(len(rec), left-FragmentHeaderSize)]
+		rec = rec[len(part):]
+
+		kind := byte(FragmentBody)
+		switch last := len(rec) == 0; {
+		case first && last:
+			kind = FragmentFull
+		case first:
+			kind = FragmentHead
+		case last:
+			kind = FragmentTail
+		}
+		p.Buf = append(p.Buf, kind|flags)
+		p.Buf = binary.BigEndian.AppendUint16(p.Buf, uint16(len(part)))
+		p.Buf = binary.BigEndian.AppendUint32(p.Buf, crc32.Checksum(part, Castagnoli))
+		p.Buf = append(p.Buf, part...)
+	}
+}

@@ -1,0 +1,278 @@
+package segment
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Record types of our own. tsdb/record numbers its types upwards from 1; stock
+// readers report these as unknown and skip them.
+const (
+	TypeHeader byte = 0xC8
+	TypeCommit byte = 0xC9
+	TypeFamily byte = 0xCA
+)
+
+// Version is the version in a segment's header. A reader refuses every other one.
+const Version = 2
+
+// Header is the first record of every segment.
+type Header struct {
+	Version   uint8
+	Log       ID    // the log that the segment belongs to
+	Segment   ID    // this segment
+	Number    int   // the segment's number, as in its file name
+	CreatedAt int64 // milliseconds since the epoch
+
+	// Commit and Total are those of the last commit before this segment. The first
+	// commit in it has a number greater than Commit.
+	Commit uint64
+	Total  uint64
+
+	// Found is the total that could be read back from the disk when the log was
+	// opened, if this is the first segment after that; otherwise Found = Total.
+	// Total - Found samples had been acknowledged and did not survive a power cut
+	// (a savepoint knew of them, the files do not have them).
+	//
+	// Invariant: Found <= Total.
+	Found uint64
+
+	// PrevID and PrevEnd seal the segment whose number is one less. A zero PrevID says
+	// nothing: that segment was sealed by an earlier process, and all that can be read
+	// of it counts. Otherwise the segment's ID must be PrevID and it ends at offset
+	// PrevEnd: what can be read beyond, or all of it if its ID is another, are commits
+	// that failed and could not be cut off. They were never acknowledged, the totals
+	// do not contain them, and a reader must not deliver them. (An open log applies
+	// this to the sizes that cursors get to see.)
+	PrevID  ID
+	PrevEnd int64
+
+	// Relogged is the number of the last commit that this segment has once more, if it was begun
+	// after an error: those after Commit up to Relogged had been published in the segments
+	// before it, and were not durable. It is 0 if there are none. Until the segment was synced
+	// once, nothing rests on it: if the commit Relogged is not in it, a start goes on with the
+	// segment before, which has all of them.
+	Relogged uint64
+
+	// DurableCommit and DurableTotal are those of the last commit that was known to survive a
+	// power cut when the segment began: Commit and Total, unless the segment before was still
+	// being synced.
+	//
+	// Invariant: DurableCommit <= Commit and DurableTotal <= Total.
+	DurableCommit uint64
+	DurableTotal  uint64
+}
+
+// of reports whether h was read, and belongs to a segment of that log.
+func (h *Header) of(log ID) bool { return h.Version != 0 && h.Log == log }
+
+// Commit ends each commit. A commit without it is never delivered. A commit
+// of no records and no samples is legal: the log writes one when it is opened after
+// a power cut took samples that a savepoint knew of, so that there is a commit at
+// the head whose total contains them.
+type Commit struct {
+	Number  uint64
+	Records uint32 // how many records of the commit precede this one
+	CRC     uint32 // Castagnoli, over the uncompressed bytes of these records, in order, and of AppendPlace
+	Samples uint64 // floats and histograms in this commit
+	Total   uint64 // running total including this commit
+	MinT    int64  // of the samples, milliseconds
+	MaxT    int64
+}
+
+var (
+	ErrShort = errors.New("record is shorter than its fields")
+
+	ErrOtherFormat = errors.New("it is of another format")
+)
+
+// AppendPlace appends where a commit record stands: the number of the segment, and the offset at
+// which the record begins, 8 bytes each. A commit's checksum covers them, so a page that stands
+// in another place, or in the file of another segment, confirms no commit.
+func AppendPlace(b []byte, segment int, offset int64) []byte {
+	b = binary.BigEndian.AppendUint64(b, uint64(segment))
+	return binary.BigEndian.AppendUint64(b, uint64(offset))
+}
+
+// Before is the mark of everything before the segment with that header. Samples that a
+// power cut took right before it lie behind the mark.
+func (h *Header) Before() Mark {
+	return Mark{
+		Position:  Position{Segment: h.Number},
+		Log:       h.Log,
+		SegmentID: h.Segment,
+		Commit:    h.Commit,
+		Total:     h.Found,
+	}
+}
+
+// AppendHeader appends the encoding of h to b.
+func AppendHeader(b []byte, h Header) []byte {
+	b = append(b, TypeHeader, h.Version)
+	b = append(b, h.Log[:]...)
+	b = append(b, h.Segment[:]...)
+	b = binary.AppendUvarint(b, uint64(h.Number))
+	b = binary.AppendVarint(b, h.CreatedAt)
+	b = binary.AppendUvarint(b, h.Commit)
+	b = binary.AppendUvarint(b, h.Total)
+	b = binary.AppendUvarint(b, h.Found)
+	b = append(b, h.PrevID[:]...)
+	b = binary.AppendVarint(b, h.PrevEnd)
+	b = binary.AppendUvarint(b, h.Relogged)
+	b = binary.AppendUvarint(b, h.DurableCommit)
+	return binary.AppendUvarint(b, h.DurableTotal)
+}
+
+// DecodeHeader decodes a header record, its type byte included. The error for another format
+// version says what to do about it.
+func DecodeHeader(rec []byte) (Header, error) {
+	var h Header
+	if len(rec) < 2+len(h.Log)+len(h.Segment) || rec[0] != TypeHeader {
+		return h, fmt.Errorf("decode segment header: %w", ErrShort)
+	}
+	h.Version = rec[1]
+	switch {
+	case h.Version == 1:
+		return h, fmt.Errorf("%w, the earlier version 1, which this build does not read; nothing was changed: "+
+			"run the hwsagent that wrote it until no target has anything pending, stop it, and start this one with another --storage.path", ErrOtherFormat)
+	case h.Version != Version:
+		return h, fmt.Errorf("%w, version %d, and this build reads %d: use a newer hwsagent or another --storage.path", ErrOtherFormat, h.Version, Version)
+	}
+	n := 2
+	n += copy(h.Log[:], rec[n:])
+	n += copy(h.Segment[:], rec[n:])
+	d := Decoder{B: rec[n:]}
+	h.Number = int(d.Uvarint())
+	h.CreatedAt = d.Varint()
+	h.Commit = d.Uvarint()
+	h.Total = d.Uvarint()
+	h.Found = d.Uvarint()
+	copy(h.PrevID[:], d.Bytes(uint64(len(h.PrevID))))
+	h.PrevEnd = d.Varint()
+	h.Relogged = d.Uvarint()
+	h.DurableCommit, h.DurableTotal = d.Uvarint(), d.Uvarint()
+	if d.Err != nil {
+		return h, fmt.Errorf("decode segment header: %w", d.Err)
+	}
+	return h, nil
+}
+
+// AppendCommit appends the encoding of c to b.
+func AppendCommit(b []byte, c Commit) []byte {
+	b = append(b, TypeCommit)
+	b = binary.AppendUvarint(b, c.Number)
+	b = binary.AppendUvarint(b, uint64(c.Records))
+	b = binary.BigEndian.AppendUint32(b, c.CRC)
+	b = binary.AppendUvarint(b, c.Samples)
+	b = binary.AppendUvarint(b, c.Total)
+	b = binary.AppendVarint(b, c.MinT)
+	return binary.AppendVarint(b, c.MaxT)
+}
+
+// DecodeCommit decodes a commit record, its type byte included.
+func DecodeCommit(rec []byte) (Commit, error) {
+	var c Commit
+	if len(rec) == 0 || rec[0] != TypeCommit {
+		return c, fmt.Errorf("decode commit: %w", ErrShort)
+	}
+	d := Decoder{B: rec[1:]}
+	c.Number = d.Uvarint()
+	c.Records = uint32(d.Uvarint())
+	c.CRC = d.be32()
+	c.Samples = d.Uvarint()
+	c.Total = d.Uvarint()
+	c.MinT = d.Varint()
+	c.MaxT = d.Varint()
+	if d.Err != nil {
+		return c, fmt.Errorf("decode commit: %w", d.Err)
+	}
+	return c, nil
+}
+
+// Family names the metric family of a series whose own name differs from it
+// (x_bucket, x_sum and x_count of x); it follows the series' announcement.
+type Family struct {
+	Ref  uint64
+	Name string
+}
+
+// AppendFamilies appends the encoding of fs to b.
+func AppendFamilies(b []byte, fs []Family) []byte {
+	b = append(b, TypeFamily)
+	for _, f := range fs {
+		b = binary.AppendUvarint(b, f.Ref)
+		b = binary.AppendUvarint(b, uint64(len(f.Name)))
+		b = append(b, f.Name...)
+	}
+	return b
+}
+
+// Decoder reads fields off the front of b; after the first short field err is set
+// and every further field is zero.
+type Decoder struct {
+	B   []byte
+	Err error
+}
+
+func (d *Decoder) Uvarint() uint64 {
+	v, n := binary.Uvarint(d.B)
+	return d.skip(n, v)
+}
+
+func (d *Decoder) Varint() int64 {
+	v, n := binary.Varint(d.B)
+	return int64(d.skip(n, uint64(v)))
+}
+
+func (d *Decoder) be32() uint32 {
+	b := d.Bytes(4)
+	if d.Err != nil {
+		return 0
+	}
+	return binary.BigEndian.Uint32(b)
+}
+
+func (d *Decoder) skip(n int, v uint64) uint64 {
+	if n <= 0 || d.Err != nil {
+		d.Err = ErrShort
+		return 0
+	}
+	d.B = d.B[n:]
+	return v
+}
+
+func (d *Decoder) Bytes(n uint64) []byte {
+	if d.Err != nil || n > uint64(len(d.B)) {
+		d.Err = ErrShort
+		return nil
+	}
+	b := d.B[:n]
+	d.B = d.B[n:]
+	return b
+}
+
+func (d *Decoder) Byte() byte {
+	if b := d.Bytes(1); d.Err == nil {
+		return b[0]
+	}
+	return 0
+}
+
+func (d *Decoder) Be64() uint64 {
+	hi := uint64(d.be32())
+	return hi<<32 | uint64(d.be32())
+}
+
+func (d *Decoder) Float() float64 { return math.Float64frombits(d.Be64()) }
+
+func (d *Decoder) Text() string { return string(d.Bytes(d.Uvarint())) }
+
+// End is the error of what was decoded, bytes that are left over included.
+func (d *Decoder) End() error {
+	if d.Err == nil && len(d.B) > 0 {
+		return errors.New("bytes left over")
+	}
+	return d.Err
+}
