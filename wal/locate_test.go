@@ -40,3 +40,14 @@ func TestOldestBehindADamagedHeader(t *testing.T) {
 		}
 	}
 }
+
+// A target that cannot be placed is not made.
+func TestOldestRefusesATarget(t *testing.T) {
+	l := newPlan(2, 2, 6).log()
+	l.files[0][10] ^= 0xff
+	l.openErr = errDisk
+	ts := memTargets(t, newMemDir(), targetsOptions{})
+	if _, err := ts.open(l, "a", ReaderOptions{StartAt: StartOldest}); !errors.Is(err, errDisk) || ts.get("a") != nil {
+		t.Errorf("opened: %v", err)
+	}
+}
