@@ -6,9 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"hwsagent/wal/internal/segment"
+	"hwsagent/wal/internal/segmenttest"
 )
 
 // readArchive reads the first value of each commit.
@@ -135,5 +137,30 @@ func TestArchiveOfDamagedLog(t *testing.T) {
 	values, _, a := readArchive(t, dir, 0)
 	if bytes, _ := a.Skipped(); len(values) < 2000 || len(values) >= 4000 || bytes == 0 {
 		t.Errorf("%d commits, %d bytes of damage", len(values), bytes)
+	}
+}
+
+// TestArchiveOfNewerSegment: an archive is refused as a log is where the first segment was written by a later version, and damage
+// has taken the header that says so at its beginning.
+func TestArchiveOfNewerSegment(t *testing.T) {
+	o := memOptions(t, newMemDir(), newMemDir())
+	o.wrap, o.SegmentBytes = nil, 4*segment.PageSize
+	noisyLog(t, o, 60)
+	first := filepath.Join(o.Dir, segmentDir, segment.Name(0))
+	b, err := os.ReadFile(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s segmenttest.Builder
+	newer := segment.AppendHeader(nil, segment.Header{Version: segment.Version, Log: ID{9}, Number: 0})
+	newer[1]++
+	s.Record(newer, 0)
+	clear(b[:segment.PageSize])
+	copy(b[segment.PageSize:], s.B)
+	if err := os.WriteFile(first, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenArchive(o.Dir, 0); !errors.Is(err, segment.ErrOtherFormat) || !strings.Contains(err.Error(), segment.Name(0)) {
+		t.Errorf("opened: %v", err)
 	}
 }
