@@ -179,6 +179,14 @@ func (c *Config) validateTargets(d *document) {
 				"name them: add name: to both")
 		}
 	}
+	c.validateTenantNames(d)
+	if len(c.RemoteWrite) == 0 {
+		d.warnAt("remote_write", "no targets are configured: samples go into the log and nowhere else", "add an entry with a url under remote_write:")
+	}
+}
+
+// validateTenantNames refuses an entry with the name of a target that another entry makes for a tenant.
+func (c *Config) validateTenantNames(d *document) {
 	for i, t := range c.RemoteWrite {
 		for _, other := range c.RemoteWrite {
 			if t == nil || other == nil || t == other {
@@ -188,9 +196,6 @@ func (c *Config) validateTargets(d *document) {
 				d.errorAt(nameOrEntry(d, fmt.Sprintf("remote_write[%d]", i)), err.Error(), "give it another name")
 			}
 		}
-	}
-	if len(c.RemoteWrite) == 0 {
-		d.warnAt("remote_write", "no targets are configured: samples go into the log and nowhere else", "add an entry with a url under remote_write:")
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -88,18 +87,7 @@ func New(c *config.Config, o Options) (*Client, error) {
 	if u == nil {
 		return nil, errors.New("make remote-write client: no url")
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Metrics == nil {
-		o.Metrics = noMetrics{}
-	}
-	if o.Dial == nil {
-		o.Dial = newDial(c.RoundRobinDNS, time.Duration(c.RemoteTimeout))
-	}
-	if o.ConnectionAge <= 0 {
-		o.ConnectionAge = defaultConnectionAge
-	}
+	o = o.withDefaults(c)
 	client := &Client{
 		entry:   c,
 		http:    c.HTTP,
@@ -134,17 +122,7 @@ func New(c *config.Config, o Options) (*Client, error) {
 		}
 	}
 	c.SetTenantHeader(header)
-	// Remote write 1.0 and 2.0, "Protocol".
-	header.Set("Content-Encoding", "snappy")
-	header.Set("User-Agent", "hwsagent/"+o.Version)
-	for v, of := range [wire.NumVersions]struct{ contentType, version string }{
-		wire.V1: {"application/x-protobuf", "0.1.0"},
-		wire.V2: {"application/x-protobuf;proto=" + config.MessageV2, "2.0.0"},
-	} {
-		client.header[v] = header.Clone()
-		client.header[v].Set("Content-Type", of.contentType)
-		client.header[v].Set("X-Prometheus-Remote-Write-Version", of.version)
-	}
+	client.header = requestHeaders(header, o.Version)
 
 	if err := client.reload(true); err != nil && !client.files {
 		return nil, fmt.Errorf("make remote-write client: %w", err)

@@ -150,11 +150,7 @@ func (f Failure) Hint(c *config.Config) string {
 	case Handshake:
 		return "the receiver may want another client certificate: look at tls_config.cert_file and key_file, and at its log"
 	case ServerCertificate:
-		file := "tls_config.ca_file"
-		if c.HTTP.TLSConfig.CAFile != "" {
-			file = c.HTTP.TLSConfig.CAFile
-		}
-		return "if the issuer that is named is the right one, put its certificate into " + file + "; if a name or a date is wrong, the receiver needs another certificate, or url: another name"
+		return serverCertificateHint(c)
 	case ReceiverOff:
 		return "start that Prometheus with " + receiverFlag
 	case ClientCertificate:
@@ -163,13 +159,7 @@ func (f Failure) Hint(c *config.Config) string {
 		}
 		return "give the client certificate that the receiver wants in tls_config: cert_file and key_file"
 	case Credentials:
-		if hint := cloudRightHint(c); hint != "" {
-			return hint
-		}
-		if files := secretFiles(c); files != "" {
-			return "put a valid token, password or certificate into " + files + "; the agent reads it again by itself"
-		}
-		return "the receiver wants credentials: bearer_token_file, basic_auth or tls_config, or a tenant's header (X-Scope-OrgID)"
+		return credentialsHint(c)
 	case Path:
 		return "change the path of url: to where writes go: " + writePaths
 	case Scheme:
@@ -195,6 +185,26 @@ func (f Failure) Hint(c *config.Config) string {
 		return "look at the receiver's log, and at what lies between"
 	}
 	return ""
+}
+
+// serverCertificateHint says what to do about a certificate of the receiver that is not trusted.
+func serverCertificateHint(c *config.Config) string {
+	file := "tls_config.ca_file"
+	if c.HTTP.TLSConfig.CAFile != "" {
+		file = c.HTTP.TLSConfig.CAFile
+	}
+	return "if the issuer that is named is the right one, put its certificate into " + file + "; if a name or a date is wrong, the receiver needs another certificate, or url: another name"
+}
+
+// credentialsHint says what to do where the receiver refuses the credentials, or wants some.
+func credentialsHint(c *config.Config) string {
+	if hint := cloudRightHint(c); hint != "" {
+		return hint
+	}
+	if files := secretFiles(c); files != "" {
+		return "put a valid token, password or certificate into " + files + "; the agent reads it again by itself"
+	}
+	return "the receiver wants credentials: bearer_token_file, basic_auth or tls_config, or a tenant's header (X-Scope-OrgID)"
 }
 
 // secretFiles names the files of an entry that let the agent in.

@@ -3,6 +3,8 @@ package client
 import (
 	"log/slog"
 	"time"
+
+	"hwsagent/remotewrite/config"
 )
 
 // Options are the parts of a client that its configuration does not name.
@@ -14,6 +16,23 @@ type Options struct {
 	Dial          DialFunc                 // nil: TCP
 	Getenv        func(name string) string // what clouds' variables are set to; nil: os.Getenv
 	ConnectionAge time.Duration            // 0: five minutes
+}
+
+// withDefaults returns the options with a default for each that is not set; c is the target's entry.
+func (o Options) withDefaults(c *config.Config) Options {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Metrics == nil {
+		o.Metrics = noMetrics{}
+	}
+	if o.Dial == nil {
+		o.Dial = newDial(c.RoundRobinDNS, time.Duration(c.RemoteTimeout))
+	}
+	if o.ConnectionAge <= 0 {
+		o.ConnectionAge = defaultConnectionAge
+	}
+	return o
 }
 
 // Metrics shows how a client's credentials are.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/reply"
 	"hwsagent/remotewrite/wire"
 )
@@ -70,4 +71,21 @@ func (a Answer) Reply() reply.Reply {
 		return reply.Of(a.Status, "<html>")
 	}
 	return reply.Of(a.Status, a.Text)
+}
+
+// requestHeaders adds the headers of the protocol to the common ones, for each version of the message. version is that of the
+// agent. common is changed.
+func requestHeaders(common http.Header, version string) (all [wire.NumVersions]http.Header) {
+	// Remote write 1.0 and 2.0, "Protocol".
+	common.Set("Content-Encoding", "snappy")
+	common.Set("User-Agent", "hwsagent/"+version)
+	for v, of := range [wire.NumVersions]struct{ contentType, message string }{
+		wire.V1: {"application/x-protobuf", "0.1.0"},
+		wire.V2: {"application/x-protobuf;proto=" + config.MessageV2, "2.0.0"},
+	} {
+		all[v] = common.Clone()
+		all[v].Set("Content-Type", of.contentType)
+		all[v].Set("X-Prometheus-Remote-Write-Version", of.message)
+	}
+	return all
 }
