@@ -50,7 +50,7 @@ type GlobalConfig struct {
 	ScrapeTimeout  model.Duration    `yaml:"scrape_timeout"`  // default 10s, or the interval if that is shorter
 	ExternalLabels map[string]string `yaml:"external_labels"` // added to every series that lacks them
 
-	// HWLabels is that of the probes that have none: see [ProbeConfig.HWLabels].
+	// HWLabels is the default for probes without [ProbeConfig.HWLabels].
 	HWLabels string `yaml:"hw_labels,omitempty"`
 
 	// ScrapeStartTimestamps keeps the start timestamps that targets show. In OpenMetrics
@@ -146,7 +146,7 @@ type ProbeConfig struct {
 	Timeout              model.Duration    `yaml:"timeout"`
 	Labels               map[string]string `yaml:"labels,omitempty"` // override job and instance, too
 	MetricRelabelConfigs []*relabel.Config `yaml:"metric_relabel_configs,omitempty"`
-	// HWLabels says in which names hw_* are given: one of [hw.Dialects]; default global.hw_labels, or that of the conventions.
+	// HWLabels chooses the names of hw_*: one of [hw.Dialects]; "" is global.hw_labels, or else the names of the conventions.
 	HWLabels   string `yaml:"hw_labels,omitempty"`
 	MaxSamples int    `yaml:"max_samples,omitempty"` // a round; 0: the runner's own limit
 	MaxSeries  int    `yaml:"max_series,omitempty"`  // at a time; further ones are refused; 0: no limit

@@ -9,14 +9,14 @@ import (
 	"hwsagent/probes/site"
 )
 
-// siteLabel is the label by which figures of a site and readings of its machines are joined.
+// siteLabel is the label that joins figures of a site with readings of its machines.
 const siteLabel = "site"
 
-// validateSites finds sites that are there twice, and names that are on one side only: figures that join nothing, and machines
-// of a site without figures.
+// validateSites refuses a second entry for the same site. It warns of figures of a site without machines, and of machines at a
+// site without figures.
 func (c *Config) validateSites(d *document) {
 	figures, used := map[string]int{}, map[string]bool{c.Global.ExternalLabels[siteLabel]: true}
-	listed := false // files of targets may name any site
+	listed := false // an entry reads lists of targets from files, and these may name any site
 	for i := range c.Probes {
 		p := &c.Probes[i]
 		s, ok := p.Settings.(*site.Config)
@@ -39,7 +39,7 @@ func (c *Config) validateSites(d *document) {
 	}
 	for name, i := range figures {
 		if name != "" && !used[name] && !listed && c.Probes[i].Enabled {
-			d.warnAt(fmt.Sprintf("probes[%d].site", i), fmt.Sprintf("no probe has the label site: %s, so nothing of this file is joined with these figures", name),
+			d.warnAt(fmt.Sprintf("probes[%d].site", i), fmt.Sprintf("no probe has the label site: %s, so these figures join no reading of this agent", name),
 				"write labels: {site: "+name+"} in the probes of its machines, or in global.external_labels")
 		}
 	}
@@ -53,9 +53,9 @@ func (c *Config) validateSites(d *document) {
 	}
 }
 
-// checkDialect refuses names for hardware that are not known.
+// checkDialect refuses an unknown value of hw_labels.
 func (d *document) checkDialect(path, word string) {
 	if word != "" && !slices.Contains(hw.Dialects(), word) {
-		d.errorAt(path, fmt.Sprintf("unknown names %q for hardware", word), "write "+strings.Join(hw.Dialects(), " or "))
+		d.errorAt(path, fmt.Sprintf("hw_labels: %q is not known", word), "write "+strings.Join(hw.Dialects(), " or "))
 	}
 }

@@ -49,7 +49,7 @@ func (c *Config) fill(d *document) {
 			}
 		}
 		c.fillTimes(p)
-		if p.HWLabels == "" && slices.Contains(hw.Dialects(), c.Global.HWLabels) { // another one is a mistake of global alone
+		if p.HWLabels == "" && slices.Contains(hw.Dialects(), c.Global.HWLabels) { // an unknown value there is one mistake, of global
 			p.HWLabels = c.Global.HWLabels
 		}
 	}

@@ -75,7 +75,7 @@ type TargetManager struct {
 	Storage string
 	Config  string // its configuration file: adopt and drop read it in the absence of the agent
 
-	// Progress, if not nil, gets how many bytes of the log a skip has read, and of how many, at least once a second.
+	// Progress, if not nil, is called at least once a second during a skip: it has read so many bytes of the log, of so many.
 	Progress func(read, of int64)
 }
 

@@ -56,7 +56,7 @@ func (a *Agent) manage(r request) (TargetChange, error) {
 	return a.manageUpTo(queues{a.log, a.o.StoragePath}, r.changed(true), r, wal.Mark{})
 }
 
-// manageUpTo does something with a target's queue. end is the mark at which a skip ends, and c what is known of the change.
+// manageUpTo changes a target's queue. end is the mark at which a skip ends; c is what is known of the change so far.
 func (a *Agent) manageUpTo(q queues, c TargetChange, r request, end wal.Mark) (TargetChange, error) {
 	made := make(chan TargetChange, 1)
 	err := a.changes.do("the command "+r.action, func() error {

@@ -61,8 +61,8 @@ func (q queues) pause(c *TargetChange) error {
 	return nil
 }
 
-// lookBefore finds the samples that would be skipped, and the mark at which they end. It reads all of them,
-// which takes a minute for some gigabytes: progress gets how many bytes of how many have been read.
+// lookBefore finds the samples to skip, and the mark at which they end. It reads all of them, which takes a minute
+// for some gigabytes: meanwhile it calls progress with the bytes that it has read, and with all that it may have to read.
 func (q queues) lookBefore(ctx context.Context, c *TargetChange, before time.Time, progress func(read, of int64)) (end wal.Mark, err error) {
 	s, err := q.log.Before(ctx, c.Target, before, progress)
 	if err != nil {
@@ -127,7 +127,7 @@ func (q queues) moveLetters(from, to string) error {
 	return nil
 }
 
-// drop removes a queue that nobody wants, and the dead letters.
+// drop removes the queue of a target that is not configured, and its dead letters.
 func (q queues) drop(c *TargetChange) error {
 	c.PausedSince = q.log.PausedSince(c.Target)
 	l, err := q.log.Forget(c.Target)

@@ -15,8 +15,8 @@ import (
 	"hwsagent/watchdog"
 )
 
-// skipLine is one line of the agent's answer to a skip: how far the search of the log is, at least each second, and at last
-// what came of it.
+// skipLine is one line of the agent's answer to a skip: the progress of the search in the log, once a second, and in the last
+// line the change or the refusal.
 type skipLine struct {
 	Read    int64         `json:"read"` // bytes of the log
 	Of      int64         `json:"of"`
@@ -24,7 +24,7 @@ type skipLine struct {
 	Refused *refused      `json:"refused,omitempty"`
 }
 
-// tellProgress is how often whoever waits for a skip hears how far it is.
+// tellProgress is the interval between lines of progress in the answer to a skip.
 const tellProgress = time.Second
 
 // Skip gives up the samples that wait for the target and are older than before. It ends in front of the first commit with a
@@ -38,15 +38,15 @@ func (m TargetManager) Skip(ctx context.Context, target string, before time.Time
 	return c, err
 }
 
-// progress passes on how far a search is.
+// progress reports the progress of a search.
 func (m TargetManager) progress(read, of int64) {
 	if m.Progress != nil {
 		m.Progress(read, of)
 	}
 }
 
-// askSkip asks the agent for a skip and reads its answer line by line. The agent shows by each line that it lives: without one
-// for five seconds the error is ErrSilent.
+// askSkip asks the agent for a skip and reads its answer line by line. If no line comes for five seconds, the error is
+// ErrSilent.
 func (m TargetManager) askSkip(ctx context.Context, r request) (TargetChange, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -61,7 +61,7 @@ func (m TargetManager) askSkip(ctx context.Context, r request) (TargetChange, er
 	if code != http.StatusOK {
 		var no refused
 		if err := lines.Decode(&no); err != nil || no.Error == "" {
-			return TargetChange{}, fmt.Errorf("ask the agent: %d", code)
+			return TargetChange{}, fmt.Errorf("ask the agent: it answered %d without a reason", code)
 		}
 		return TargetChange{}, no.err()
 	}
@@ -81,7 +81,7 @@ func (m TargetManager) askSkip(ctx context.Context, r request) (TargetChange, er
 	}
 }
 
-// skipFailed is why there is no answer: the agent's silence rather than the canceled request that came of it.
+// skipFailed is the reason why there is no answer: where the agent's silence canceled the request, the silence.
 func skipFailed(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), ErrSilent) {
 		return ErrSilent
@@ -89,7 +89,7 @@ func skipFailed(ctx context.Context, err error) error {
 	return err
 }
 
-// answerSkip serves POST /control/skip by lines of JSON. The search of the log ends when the reader goes or the agent stops.
+// answerSkip serves POST /control/skip with lines of JSON. The search of the log ends when the client goes away or the agent stops.
 func (a *Agent) answerSkip(w http.ResponseWriter, h *http.Request) {
 	r, err := parseRequest(h)
 	if err != nil {
@@ -126,7 +126,7 @@ func (a *Agent) answerSkip(w http.ResponseWriter, h *http.Request) {
 		}
 		gone := errors.Join(out.SetWriteDeadline(time.Now().Add(slowReader)), enc.Encode(line), out.Flush())
 		if gone != nil && ctx.Err() == nil {
-			cancel(fmt.Errorf("tell how far the skip is: %w", gone))
+			cancel(fmt.Errorf("send the progress of the skip: %w", gone))
 		}
 		if line.Change != nil || line.Refused != nil {
 			return
@@ -134,8 +134,8 @@ func (a *Agent) answerSkip(w http.ResponseWriter, h *http.Request) {
 	}
 }
 
-// skip searches the log while everything goes on, and then lets go what it found in a change of the agent. c becomes the
-// account of that.
+// skip searches the log while collecting and sending go on. Then a change of the agent gives up the samples that it found; c
+// becomes the account of the change.
 func (a *Agent) skip(ctx context.Context, c *TargetChange, r request, far *progress) (err error) {
 	watchdog.Do(ctx, "the command "+ActionSkip, func(ctx context.Context) {
 		q := queues{a.log, a.o.StoragePath}
@@ -152,7 +152,7 @@ func (a *Agent) skip(ctx context.Context, c *TargetChange, r request, far *progr
 	return err
 }
 
-// lastLine ends the answer to a skip.
+// lastLine is the last line of the answer to a skip.
 func lastLine(c TargetChange, err error) skipLine {
 	if err != nil {
 		no := refusal(err)
@@ -161,7 +161,7 @@ func lastLine(c TargetChange, err error) skipLine {
 	return skipLine{Change: &c}
 }
 
-// progress is how far a search is. Safe for concurrent use.
+// progress is the progress of a search. Safe for concurrent use.
 type progress struct {
 	mu       sync.Mutex
 	read, of int64

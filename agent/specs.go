@@ -147,7 +147,7 @@ func version(p probes.Probe) string {
 	return ""
 }
 
-// hostNameLabel is MetricsHub's label of the machine.
+// hostNameLabel is the label by which MetricsHub names the machine.
 const hostNameLabel = "host_name"
 
 // probeSpec adds what a scrape would: job is the probe's name, instance its target.
@@ -159,7 +159,7 @@ func probeSpec(c *ProbeConfig, p probes.Probe, hostname string, ids *identities)
 	}
 	lb := labels.NewBuilder(labels.FromStrings(model.JobLabel, cmp.Or(c.Job, c.Name), model.InstanceLabel, instance))
 	if dialect != nil {
-		lb.Set(hostNameLabel, instance) // MetricsHub's rules name the machine by it
+		lb.Set(hostNameLabel, instance)
 	}
 	for name, value := range c.Labels {
 		lb.Set(name, value)

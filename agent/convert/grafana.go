@@ -7,8 +7,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// grafana converts a configuration of the Grafana Agent in static mode: metrics (before version 0.24: prometheus) with its configs,
-// each of which has scrape_configs and remote_write of its own.
+// grafana converts a configuration of the Grafana Agent in static mode: the key metrics (prometheus before version 0.24) has a list
+// configs, and each of these has its own scrape_configs and remote_write.
 func (c *converter) grafana(root *yaml.Node) {
 	pairs(root, func(key string, k, v *yaml.Node) {
 		switch key {
@@ -28,26 +28,26 @@ func (c *converter) grafana(root *yaml.Node) {
 	}
 }
 
-// whyGrafana says of keys without a counterpart what became of them.
+// whyGrafana says what to do instead of a key that has no counterpart.
 func whyGrafana(key string) string {
 	switch key {
 	case "logs", "loki", "traces", "tempo":
-		return "the agent reads metrics alone: keep another program for logs and traces"
+		return "the agent collects metrics only: keep another program for logs and traces"
 	case "server":
 		return "the agent's own page is set by web: listen and config_file; the log by --log.level and --log.format"
 	case "wal_directory":
 		return "the log lies at --storage.path"
 	case "wal_cleanup_age", "wal_cleanup_period", "wal_truncate_frequency", "min_wal_time", "max_wal_time", "remote_flush_deadline", "write_stale_on_shutdown":
-		return "is not needed: the log is bounded by wal.max_bytes, and what was not sent at the end is sent after the next start"
+		return "is not needed: wal.max_bytes bounds the log, and samples that were not sent before a stop are sent after the next start"
 	case "scraping_service", "host_filter", "host_filter_relabel_configs":
-		return "sharing jobs among agents is not there: give each agent its own file, or shard by relabelling with hashmod"
+		return "agents do not share jobs here: give each agent its own file, or shard by relabelling with hashmod"
 	case "agent_management":
 		return "the configuration is a file here, which a reload reads again"
 	}
 	return why(key)
 }
 
-// grafanaMetrics converts what scrapes and sends. Each config has its own way there; here every target gets all.
+// grafanaMetrics converts jobs and receivers. There each config sends to its own receivers; here every target gets all samples.
 func (c *converter) grafanaMetrics(v *yaml.Node, path string) {
 	global := get(v, "global")
 	var shared *yaml.Node
@@ -83,7 +83,7 @@ func (c *converter) grafanaMetrics(v *yaml.Node, path string) {
 			}
 		}
 		if usesShared && senders > 0 || senders > 1 {
-			c.note(k, path+".configs", "each of several configs had receivers of its own; here every entry of remote_write gets the samples of all jobs: keep those of some by write_relabel_configs with source_labels: [job]")
+			c.note(k, path+".configs", "several configs had receivers of their own; here every entry of remote_write gets the samples of all jobs: to send only some jobs, write write_relabel_configs with source_labels: [job]")
 		}
 		if usesShared {
 			c.writers(shared, path+".global.remote_write")
@@ -95,7 +95,7 @@ func (c *converter) grafanaMetrics(v *yaml.Node, path string) {
 	}
 }
 
-// grafanaConfig converts the jobs of one of configs.
+// grafanaConfig converts the jobs of one entry of configs.
 func (c *converter) grafanaConfig(v *yaml.Node, path string) {
 	pairs(v, func(key string, k, value *yaml.Node) {
 		switch key {
@@ -111,7 +111,7 @@ func (c *converter) grafanaConfig(v *yaml.Node, path string) {
 	c.apart(v, path)
 }
 
-// apart gives the jobs of one name in two configs names of their own. Their series keep the label job.
+// apart renames a job whose name another config has, too. Its series keep the label job.
 func (c *converter) apart(v *yaml.Node, path string) {
 	jobs := items(get(c.out, "scrape_configs"))
 	for i, one := range jobs {
@@ -125,7 +125,7 @@ func (c *converter) apart(v *yaml.Node, path string) {
 			set(rule, "target_label", str("job"))
 			set(rule, "replacement", str(strings.ReplaceAll(name, "$", "$$")))
 			push(one, "relabel_configs", flow(rule))
-			c.note(v, path, "the job %q is in two configs; the second one is %s-%d here, with the same label job", name, name, i+1)
+			c.note(v, path, "two configs have a job %q; the second one is called %s-%d here, and its series keep the label job", name, name, i+1)
 		}
 	}
 }
@@ -136,7 +136,8 @@ func (c *converter) writers(list *yaml.Node, path string) {
 	}
 }
 
-// integrations names what the Grafana Agent collected by itself: what this program reads as well becomes a probe.
+// integrations converts the exporters that were part of the Grafana Agent: one that has a probe here becomes that probe, and a note names
+// each other one.
 func (c *converter) integrations(v *yaml.Node) {
 	pairs(v, func(key string, k, value *yaml.Node) {
 		where := "integrations." + key
@@ -147,11 +148,11 @@ func (c *converter) integrations(v *yaml.Node) {
 		switch name {
 		case "node_exporter":
 			c.host(device{})
-			c.note(k, where, "is the probe host, with node_exporter's names and its usual collectors; what was changed here stands in docs/probes/host.md")
+			c.note(k, where, "became the probe host, with node_exporter's names and its usual collectors; for other collectors see docs/probes/host.md")
 		case "snmp", "snmp_exporter":
-			c.note(k, where, "is the probe snmp, which reads an snmp.yml by itself: write a probe with its targets")
+			c.note(k, where, "the probe snmp does this and reads an snmp.yml: write a probe with the targets")
 		case "agent":
-			c.note(k, where, "the agent's own metrics are collected by themselves as job hwsagent")
+			c.note(k, where, "is not needed: the agent always collects its own metrics, as job hwsagent")
 		case "prometheus_remote_write":
 			for i, entry := range items(value) {
 				if !c.sends(text(entry, "url")) { // else every sample would go there twice
@@ -161,12 +162,12 @@ func (c *converter) integrations(v *yaml.Node) {
 		case "scrape_integrations", "replace_instance_label", "integration_restart_backoff", "use_hostname_label", "autoscrape", "metrics":
 			c.note(k, where, "is not needed: each probe is an entry of its own, with labels")
 		default:
-			c.note(k, where, "the exporter %s was a part of that program: run it beside the agent, by a probe of type exec with scrape_url or by scrape_configs", strings.TrimSuffix(name, "_exporter"))
+			c.note(k, where, "the exporter %s was part of the Grafana Agent: run it beside this agent, and read it with a probe of type exec with scrape_url or with scrape_configs", strings.TrimSuffix(name, "_exporter"))
 		}
 	})
 }
 
-// sends reports whether there is a receiver of that address.
+// sends reports whether an entry of remote_write has that URL.
 func (c *converter) sends(url string) bool {
 	for _, entry := range items(get(c.out, "remote_write")) {
 		if text(entry, "url") == url {

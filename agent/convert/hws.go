@@ -41,13 +41,13 @@ func (c *converter) hws(root *yaml.Node) {
 		}
 	})
 	set(ensure(c.out, "global", mapping), "hw_labels", str("metricshub"))
-	c.note(nil, "hw_labels", "the probes give hw_* in MetricsHub's names, for its dashboards and rules; remove it for those of this project")
+	c.note(nil, "hw_labels", "hw_* have MetricsHub's names, for its dashboards and rules; remove the key for the names of this project")
 	c.note(nil, "remote_write", "where the data goes stands in the Collector's configuration: convert that, too, and add its remote_write here")
 	set(c.out, "pull", flow(mapping()))
-	c.note(nil, "pull", "shows every series at 127.0.0.1:24375/metrics, as the Collector's exporter did at :24375; remove it if nobody scrapes there")
+	c.note(nil, "pull", "shows every series at 127.0.0.1:24375/metrics, as the Collector's exporter did at :24375; remove it if no Prometheus scrapes there")
 }
 
-// group converts a group of resources, which is a site where it has figures of one.
+// group converts a group of resources. A group with figures of a site is that site.
 func (c *converter) group(path, name string, g *yaml.Node) {
 	attributes := get(g, "attributes")
 	pairs(g, func(part string, pk, v *yaml.Node) {
@@ -175,17 +175,17 @@ func (c *converter) device(d device) {
 		case "osCommand", "ssh", "winrm", "wmi", "winRm":
 			if local(hosts) {
 				c.host(d)
-				c.note(k, where, "is the probe host here, which needs no login and no commands")
+				c.note(k, where, "became the probe host, which needs no login and no commands")
 				return
 			}
-			c.note(k, where, "stays out: what is read on %s itself is read by an agent that runs there, with a probe of type host", strings.Join(hosts, ", "))
+			c.note(k, where, "is left out: to read %s, run an agent there, with a probe of type host", strings.Join(hosts, ", "))
 		case "ipmi":
 		case "http":
 			if other := restOnly(d); other != "" {
-				c.note(k, where, "stays out: the connector %s reads %s by an interface that is not Redfish; run an exporter for it, by a probe of type exec with scrape_url or by scrape_configs", other, strings.Join(hosts, ", "))
+				c.note(k, where, "is left out: the connector %s reads %s by an interface that is not Redfish; run an exporter for it, and read that with a probe of type exec with scrape_url or with scrape_configs", other, strings.Join(hosts, ", "))
 			}
 		case "wbem", "jdbc", "jmx":
-			c.note(k, where, "stays out: there is no probe that speaks %s to %s; run an exporter for it, by a probe of type exec with scrape_url or by scrape_configs", strings.ToUpper(key), strings.Join(hosts, ", "))
+			c.note(k, where, "is left out: no probe speaks %s to %s; run an exporter for it, and read that with a probe of type exec with scrape_url or with scrape_configs", strings.ToUpper(key), strings.Join(hosts, ", "))
 		case "ping":
 			c.note(k, where, "scrape a blackbox_exporter for it")
 		default:
@@ -211,7 +211,7 @@ func (c *converter) device(d device) {
 	}
 }
 
-// own is the name under which the i-th host is reached by a protocol, which may have names of its own.
+// own is the address of the i-th host for a protocol, which may have host names of its own.
 func own(v *yaml.Node, host string, i int) string {
 	if names := items(get(v, "hostname")); i < len(names) {
 		return names[i].Value
@@ -263,7 +263,7 @@ func duration(n *yaml.Node) *yaml.Node {
 	return raw(n.Value)
 }
 
-// snmp adds the probe of a device that speaks SNMP: a host, which is reached at its own name or another.
+// snmp adds the probe snmp of a host; reached is its address.
 func (c *converter) snmp(d device, host, reached, key string, v *yaml.Node) {
 	where := d.path + "." + key
 	c.secretMade(v)

@@ -11,10 +11,10 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// usualPeriod is how often both programs read where nothing says so.
+// usualPeriod is the collect period of both programs where the file has none.
 const usualPeriod = "1m"
 
-// bmc adds the probe ipmi or redfish of a host's management controller, which is reached at the host's name or another.
+// bmc adds the probe ipmi or redfish of a host's management controller; reached is its address.
 func (c *converter) bmc(d device, host, reached, where, typ string, v *yaml.Node) {
 	c.secretMade(v)
 	if text(v, "username") == "" || text(v, "password") == "" {
@@ -36,9 +36,9 @@ func (c *converter) bmc(d device, host, reached, where, typ string, v *yaml.Node
 	push(c.out, "probes", p)
 	switch {
 	case typ == "redfish" && strings.HasPrefix(target, "http://"):
-		c.note(keyOf(d.protocols, "http"), where, "is read as Redfish, without TLS: the password of %s goes in clear", host)
+		c.note(keyOf(d.protocols, "http"), where, "is read as Redfish, without TLS: the password of %s is sent in clear", host)
 	case typ == "redfish":
-		c.note(keyOf(d.protocols, "http"), where, "is read as Redfish. The certificate of %s, which was not looked at before, is checked: hwsagent check shows its fingerprint, or name its CA in tls_config", host)
+		c.note(keyOf(d.protocols, "http"), where, "is read as Redfish. The agent checks the certificate of %s, which MetricsHub did not: name its CA in tls_config, or the fingerprint that hwsagent check shows", host)
 	}
 	pairs(v, func(part string, k, _ *yaml.Node) {
 		switch part {
@@ -46,7 +46,7 @@ func (c *converter) bmc(d device, host, reached, where, typ string, v *yaml.Node
 		case "timeout":
 			c.note(k, where+".timeout", "the probe's timeout is of a whole round; %s is of one request", map[string]string{"ipmi": "packet_timeout", "redfish": "request_timeout"}[typ])
 		case "bmcKey", "skipAuth":
-			c.note(k, where+"."+part, "is not there: the session is made with username and password alone")
+			c.note(k, where+"."+part, "is not supported: the session uses username and password only")
 		default:
 			c.note(k, where+"."+part, "has no counterpart here")
 		}
@@ -65,7 +65,7 @@ func address(v *yaml.Node, host string) string {
 	return scheme + net.JoinHostPort(strings.Trim(host, "[]"), port)
 }
 
-// patience gives a probe of a slow device the time that it needs, as far as its interval allows.
+// patience gives a probe of a slow device a long timeout, if its interval allows that.
 func (c *converter) patience(p *yaml.Node) {
 	period := orDefault(text(p, "interval"), orDefault(text(c.out, "global", "scrape_interval"), ""))
 	if period == "" {
@@ -77,7 +77,7 @@ func (c *converter) patience(p *yaml.Node) {
 	}
 }
 
-// free is a name for the probe of a host that no other probe has: with its type, where the host has another one.
+// free is a name for the probe of a host that no other probe has. Where the host's name is taken, the type follows it.
 func (c *converter) free(d device, host, typ string) string {
 	name := orDefault(d.name, host)
 	if d.name != "" && host != text(d.about, "hostname") {
@@ -96,8 +96,8 @@ func (c *converter) free(d device, host, typ string) string {
 	return name
 }
 
-// restOnly names the connector that says that a host's http is no Redfish but the interface of a storage system or the like; ""
-// if none does.
+// restOnly is the first connector of a host whose connectors all use http for another interface than Redfish, such as a storage
+// system's; "" for any other host.
 func restOnly(d device) string {
 	first := ""
 	for _, key := range []string{"connectors", "selectedConnectors"} {
@@ -115,20 +115,20 @@ func restOnly(d device) string {
 	return first
 }
 
-// secretMade says once that a secret may be one that MetricsHub's own tool made, which only that can read.
+// secretMade notes once that MetricsHub's own tool may have encrypted a password, which only MetricsHub can decrypt then.
 func (c *converter) secretMade(v *yaml.Node) {
 	if k := keyOf(v, "password"); k != v && !c.secrets && !strings.HasPrefix(text(v, "password"), "${") {
 		c.secrets = true
-		c.note(k, "password", "a password that metricshub-encrypt made is no password here: write the plain one, or its file in password_file; this holds for every password of the file")
+		c.note(k, "password", "the agent cannot read a password that metricshub-encrypt made: write the plain one, or a file with it in password_file; this goes for every password of the file")
 	}
 }
 
-// siteMetrics are the keys of a probe of type site, by the names of metrics without the units that older versions have.
+// siteMetrics are the keys of a probe of type site by the names of metrics. Older versions have a unit behind the name.
 var siteMetrics = map[string]string{
 	"hw.site.carbon_intensity": "carbon_intensity", "hw.site.carbon_density": "carbon_intensity", "hw.site.electricity_cost": "electricity_cost", "hw.site.pue": "pue",
 }
 
-// site adds a probe of type site for constants of a group, or of the whole file where name is "". It reports the name of the site.
+// site adds a probe of type site for constants of a group, or of the whole file where name is "". It returns the name of the site.
 func (c *converter) site(path string, metrics *yaml.Node, name string) string {
 	p := mapping()
 	pairs(metrics, func(metric string, k, v *yaml.Node) {
@@ -151,7 +151,7 @@ func (c *converter) site(path string, metrics *yaml.Node, name string) string {
 	}
 	if name == "" {
 		name = "default"
-		c.note(metrics, path, "the figures are of a site that has no name: it is %s here, in global.external_labels, too", name)
+		c.note(metrics, path, "the site of these figures has no name: it is called %s here, also in global.external_labels; write your own name in both places", name)
 		set(ensure(ensure(c.out, "global", mapping), "external_labels", mapping), "site", str(name))
 	}
 	entry := mapping()

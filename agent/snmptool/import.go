@@ -13,15 +13,15 @@ import (
 	"hwsagent/probes/snmp/library"
 )
 
-// Imported says what an import wrote.
+// Imported is the result of an import that was written to a directory.
 type Imported struct {
 	Directory string `json:"directory"`
-	Removed   int    `json:"removed"` // files of an earlier import that this one does not make
+	Removed   int    `json:"removed"` // files of an earlier import that this one no longer makes
 	*imports.Result
 }
 
-// Import makes definitions of the profiles below a directory, or of LibreNMS in one, and writes them to another, which
-// snmp_definitions may name; mibs is a folder of MIBs for profiles, or "".
+// Import makes definitions of the profiles below one directory, or of the LibreNMS in it, and writes them to another directory,
+// for snmp_definitions. mibs is a folder of MIBs for profiles, or "".
 func Import(profiles, librenms, mibs, to string) (done Imported, err error) {
 	done.Directory = to
 	prefix := "librenms-"
@@ -35,7 +35,7 @@ func Import(profiles, librenms, mibs, to string) (done Imported, err error) {
 		return done, err
 	}
 	if len(done.Texts()) == 0 {
-		return done, fmt.Errorf("no file below %s has hardware that could be carried over; nothing is written", profiles+librenms)
+		return done, fmt.Errorf("no file below %s has hardware that can be carried over; nothing is written: name the directory of LibreNMS or of the profiles", profiles+librenms)
 	}
 	if err := os.MkdirAll(to, 0o700); err != nil {
 		return done, fmt.Errorf("make the directory of definitions: %w", err)
@@ -49,7 +49,7 @@ func Import(profiles, librenms, mibs, to string) (done Imported, err error) {
 	return done, nil
 }
 
-// replace writes files, and removes those of the same prefix that an earlier import made. It touches no file that
+// replace writes files, and removes others with the same prefix that an earlier import made. It changes no file that
 // an import did not make.
 func replace(dir, prefix string, texts []imports.Text) (removed int, err error) {
 	entries, err := os.ReadDir(dir)
@@ -69,7 +69,7 @@ func replace(dir, prefix string, texts []imports.Text) (removed int, err error) 
 			delete(old, e.Name())
 			for _, t := range texts {
 				if t.Name == e.Name() {
-					return 0, fmt.Errorf("%s is not of an import; move it, or name another directory", filepath.Join(dir, e.Name()))
+					return 0, fmt.Errorf("%s was not made by an import, and an import would replace it: move it, or name another directory with --to", filepath.Join(dir, e.Name()))
 				}
 			}
 		}

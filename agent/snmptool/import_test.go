@@ -97,7 +97,7 @@ func TestImportAgain(t *testing.T) {
 		t.Errorf("%v, %v", info, err)
 	}
 	put("librenms-acme.yaml", "definition: librenms-acme\n")
-	if _, err := Import("", acmeLibreNMS, "", dir); err == nil || !strings.Contains(err.Error(), "librenms-acme.yaml is not of an import") {
+	if _, err := Import("", acmeLibreNMS, "", dir); err == nil || !strings.Contains(err.Error(), "librenms-acme.yaml was not made by an import") {
 		t.Errorf("a file of the user's gives %v", err)
 	}
 	if text, err := os.ReadFile(filepath.Join(dir, "librenms-acme.yaml")); err != nil || string(text) != "definition: librenms-acme\n" {

@@ -50,8 +50,8 @@ func (c *cli) convert() *cobra.Command {
 		Long: "convert reads FILE, - for standard input, and prints an agent.yaml. At its head, and on standard error, stands what was\n" +
 			"not carried over, or differs, each with its line. Check the result with `hwsagent check`.\n" +
 			"The formats are prometheus, vmagent (-promscrape.config), grafana-agent (static mode), otelcol (OpenTelemetry\n" +
-			"Collector) and hws (Hardware Sentry's hws-config.yaml, metricshub.yaml); the keys of FILE tell it, but for vmagent,\n" +
-			"whose are Prometheus'.\n" +
+			"Collector) and hws (Hardware Sentry's hws-config.yaml, metricshub.yaml); the keys of FILE show which it is, except for vmagent,\n" +
+			"which has Prometheus' keys.\n" +
 			"Of a vmagent its flags can be given in the place of FILE, behind --; the file of -promscrape.config is read, too.",
 		Example: "  hwsagent config convert prometheus.yml >agent.yaml\n" +
 			"  hwsagent config convert --from vmagent -- -remoteWrite.url=http://vm:8428/api/v1/write -promscrape.config=scrape.yml",

@@ -15,20 +15,20 @@ func (c *cli) snmpImport() *cobra.Command {
 		Use:   "import",
 		Short: "Make definitions of hardware from profiles of Datadog, Netdata or Kentik, or from LibreNMS",
 		Long: "import reads files that you have of another program, and writes definitions of hardware to a directory that snmp_definitions names.\n" +
-			"It prints what could not be carried over, file by file. What the agent knows by itself goes before what is imported. Profiles have no units:\n" +
-			"with a folder of MIBs (--mibs) their readings are carried over where the MIB says the unit, without it only states. LibreNMS brings its folder\n" +
-			"of MIBs along. A later import to the same directory writes its files anew and removes those that it does not make any more.",
+			"It prints, file by file, what could not be carried over and why. Imported definitions only fill gaps: built-in ones come first. Profiles have no\n" +
+			"units: a reading is carried over if a MIB in --mibs gives its unit; without --mibs only states are. LibreNMS has a folder of MIBs of its own.\n" +
+			"A later import to the same directory writes its files anew and removes those that it no longer makes.",
 		Example:           "  hwsagent snmp import --librenms /opt/librenms --to /etc/hwsagent/snmp-definitions.d\n  hwsagent snmp import --profiles /etc/datadog-agent/conf.d/snmp.d/default_profiles --mibs /usr/share/snmp/mibs --to snmp-definitions.d",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: c.command(func(*cobra.Command, []string) error {
 			switch {
 			case (profiles == "") == (librenms == ""):
-				return fmt.Errorf("%w: write one of --profiles and --librenms", agent.ErrUsage)
+				return fmt.Errorf("%w: write either --profiles or --librenms", agent.ErrUsage)
 			case librenms != "" && mibs != "":
-				return fmt.Errorf("%w: --mibs is for --profiles; LibreNMS has a folder of MIBs", agent.ErrUsage)
+				return fmt.Errorf("%w: --mibs goes with --profiles only: LibreNMS has a folder of MIBs of its own", agent.ErrUsage)
 			case to == "":
-				return fmt.Errorf("%w: --to is missing: the directory for the definitions", agent.ErrUsage)
+				return fmt.Errorf("%w: --to is missing: name the directory for the definitions", agent.ErrUsage)
 			}
 			done, err := snmptool.Import(profiles, librenms, mibs, to)
 			if err != nil {
