@@ -56,6 +56,6 @@ func (c *Config) validateSites(d *document) {
 // checkDialect refuses an unknown value of hw_labels.
 func (d *document) checkDialect(path, word string) {
 	if word != "" && !slices.Contains(hw.Dialects(), word) {
-		d.errorAt(path, fmt.Sprintf("hw_labels: %q is not known", word), "write "+strings.Join(hw.Dialects(), " or "))
+		d.errorAt(path, fmt.Sprintf("unknown value %q", word), "write "+strings.Join(hw.Dialects(), " or "))
 	}
 }

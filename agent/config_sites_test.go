@@ -70,7 +70,7 @@ func TestHWLabels(t *testing.T) {
 	}
 	for _, text := range []string{"global: {hw_labels: otel}\nprobes: [{type: host}, {type: smart}]\n", "probes: [{type: host, hw_labels: otel}]\n"} {
 		_, _, err := LoadBytes("/etc/hwsagent/agent.yaml", []byte(text), testEnv)
-		if err == nil || strings.Count(err.Error(), `unknown names "otel" for hardware`) != 1 {
+		if err == nil || strings.Count(err.Error(), `unknown value "otel"`) != 1 {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

@@ -34,7 +34,7 @@ type Family struct {
 // Round collects what a probe reads in one run. It is not safe for concurrent use:
 // a probe that reads in parallel adds from one goroutine.
 type Round struct {
-	// Source is the type of the probe that adds to the round; "" where nobody said.
+	// Source is the type of the probe that adds to the round; "" if the caller of the probe has not set it.
 	Source string
 
 	samples []Sample

@@ -6,17 +6,17 @@ import (
 	"hwsagent/probes"
 )
 
-// Dialect writes the vocabulary in other names. It is only read, so probes may share it.
+// Dialect translates the names of the vocabulary. It is immutable, so probes may share it.
 type Dialect struct {
 	families  map[*probes.Family]*probes.Family
-	enclosure map[*probes.Family]*probes.Family // of the kind enclosure
+	enclosure map[*probes.Family]*probes.Family // names for components of the kind enclosure
 	labels    map[string]string
 }
 
-// Dialects are the words of hw_labels.
+// Dialects are the values that hw_labels may have.
 func Dialects() []string { return []string{SemanticConventions, MetricsHub} }
 
-// NewDialect is the dialect of that word; nil for that of the conventions, which needs no translation.
+// NewDialect is the dialect for a value of hw_labels; nil for the semantic conventions, which need no translation.
 func NewDialect(word string) *Dialect {
 	if word != MetricsHub {
 		return nil
@@ -39,8 +39,8 @@ func NewDialect(word string) *Dialect {
 	return d
 }
 
-// Translate gives a sample of the vocabulary its name and labels in the dialect, in its own memory. Other samples stay as they are, and
-// so does each sample with a nil Dialect.
+// Translate renames the metric and the labels of a sample of the vocabulary, in the sample's own memory. It leaves any other sample as
+// it is; a nil Dialect leaves every sample as it is.
 func (d *Dialect) Translate(s *probes.Sample) {
 	if d == nil {
 		return

@@ -25,7 +25,7 @@ func DiskID(wwn, model, serial string) string {
 // words is s with one underscore for each run of blanks.
 func words(s string) string { return strings.Join(strings.Fields(s), "_") }
 
-// identity appends the labels by which a machine is known.
+// identity appends the labels that identify a machine: serial number and UUID.
 func (p *Report) identity(labels []string) []string {
 	for i := 0; i+1 < len(p.Facts); i += 2 {
 		if name := p.Facts[i]; name == Serial || name == UUID {
@@ -35,15 +35,15 @@ func (p *Report) identity(labels []string) []string {
 	return labels
 }
 
-// placeholders are what makers leave in the place of a serial number: the defaults of American Megatrends', Insyde's and Phoenix'
+// placeholders are texts that makers leave in place of a serial number: the defaults of American Megatrends', Insyde's and Phoenix'
 // firmware, and words for none.
 var placeholders = [...]string{
 	"To Be Filled By O.E.M.", "Default string", "System Serial Number", "Chassis Serial Number", "Not Specified", "Not Available", "Not Applicable", "None", "Unknown", "N/A", "NA", "Empty",
 	"INVALID", "NO DIMM", "0123456789", "123456789", "1234567890", "01234567890123456789AB",
 }
 
-// known is the value of a label of a component as every source gives it: a serial number without blanks around it, a UUID in lower
-// case; "" for one that tells nothing.
+// known is a label's value in the form that is equal for all sources: a serial number without blanks around it, a UUID in lower
+// case; "" for a placeholder.
 func known(label, value string) string {
 	switch label {
 	case Serial:
@@ -64,14 +64,14 @@ func known(label, value string) string {
 		}
 		value = lower
 		switch {
-		case oneCharacter(strings.ReplaceAll(value, "-", "")): // none, or not set (SMBIOS, DSP0134, 7.2.1)
+		case oneCharacter(strings.ReplaceAll(value, "-", "")): // there is none, or it is not set (SMBIOS, DSP0134, 7.2.1)
 			return ""
-		case value == "03000200-0400-0500-0006-000700080009", value == "00020003-0004-0005-0006-000700080009": // a default of boards without one
+		case value == "03000200-0400-0500-0006-000700080009", value == "00020003-0004-0005-0006-000700080009": // defaults of boards that have no UUID
 			return ""
 		}
 	}
 	return value
 }
 
-// oneCharacter reports whether s is one character again and again, such as 0000.
+// oneCharacter reports whether all characters of s are the same, as in 0000.
 func oneCharacter(s string) bool { return s != "" && strings.Trim(s, s[:1]) == "" }

@@ -42,8 +42,8 @@ const (
 	DriverName      = "hw_driver"
 	Device          = "hw_device" // the operating system's name at present, for joins with node_*
 
-	// Source is the type of the probe that says it, by the round: which source of one component counts
-	// in a sum is decided by it.
+	// Source is the type of the probe of the round. Recording rules choose by it which source of a component counts
+	// in a sum.
 	Source = "hw_source"
 )
 

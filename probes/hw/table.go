@@ -47,7 +47,7 @@ const (
 	Sensor        // of a quantity that no other kind measures: its unit is a label
 	System        // one of the computers behind a management controller
 
-	// Host is the whole machine, Site the place where machines stand. They are no components: their metrics have no hw_id.
+	// Host is the whole machine, Site a place with machines. They are no components: their metrics have no hw_id.
 	Host
 	Site
 )
@@ -209,7 +209,7 @@ func (m Metric) Allows(k Kind, attributes []string) bool {
 	return len(attributes)%2 == 0 && (r.kinds == nil || slices.Contains(r.kinds, k))
 }
 
-// machineLabels are those of every metric of the whole machine.
+// machineLabels are the labels of every metric of the whole machine.
 const machineLabels = Serial + " " + UUID + " " + Source
 
 var table = [...]row{
@@ -279,15 +279,15 @@ var table = [...]row{
 	OpticalPowerLimit:           {"hw.optical_power_limit.dbm", true, gauge, "{dBm}", false, "hw_sensor_location hw_limit_type", nil, "Power of light that is a limit, in decibels above a milliwatt."},
 }
 
-// Words of hw_labels.
+// The values of hw_labels.
 const (
-	// SemanticConventions are the names of the conventions, which are the table's.
+	// SemanticConventions are OpenTelemetry's names, which the table has.
 	SemanticConventions = "semconv"
-	// MetricsHub are the names that MetricsHub gives its metrics and their attributes, as far as it has them.
+	// MetricsHub are MetricsHub's names of metrics and labels, for those that it has.
 	MetricsHub = "metricshub"
 )
 
-// hubNames are MetricsHub's names of metrics that it calls otherwise, in the form of the conventions, with their units.
+// hubNames are MetricsHub's names of the metrics that it names differently, in the form of the conventions, with their units.
 var hubNames = map[Metric]struct{ name, unit string }{
 	MemorySize:            {"hw.memory.limit", "By"},
 	NetworkBandwidthLimit: {"hw.network.bandwidth.limit", "By"},
@@ -295,10 +295,10 @@ var hubNames = map[Metric]struct{ name, unit string }{
 	SensorLimit:           {"hw.other_device.value.limit", ""},
 }
 
-// hubEnclosure are its names of what an enclosure takes.
+// hubEnclosure are MetricsHub's names for the power and energy of an enclosure.
 var hubEnclosure = map[Metric]string{Energy: "hw.enclosure.energy", Power: "hw.enclosure.power"}
 
-// hubLabels are its names of labels: attributes without the word hw, but for kind and parent.
+// hubLabels are MetricsHub's names of labels: they lack the word hw, except for kind and parent.
 var hubLabels = map[string]string{
 	"hw_id": "id", "hw_name": "name", "hw_parent": "hw_parent_id", "hw_state": "state", "hw_limit_type": "limit_type", "error_type": "hw_error_type", "network_io_direction": "direction",
 	"hw_sensor_location": "sensor_location", "hw_gpu_task": "task", "hw_physical_disk_state": "state", "hw_logical_disk_state": "state", "hw_logical_disk_raid_level": "raid_level",

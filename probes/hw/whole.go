@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// SupplyEfficiency is the part of the power from the wall that a power supply gives on: what the programme 80 PLUS asks of a Gold
+// SupplyEfficiency is the output power of a power supply divided by its input power, as the programme 80 PLUS asks it of a Gold
 // power supply at half its load.
 const SupplyEfficiency = 0.9
 
@@ -16,24 +16,24 @@ const (
 	Estimated = "estimated"
 )
 
-// maxGap is the longest time for which the power of one round stands: of a longer silence the energy is not known.
+// maxGap is the longest time for which the power of one round counts: the energy of a longer silence is not known.
 const maxGap = 10 * time.Minute
 
-// Meter adds up the energy of a machine of which the power is known. The zero Meter has counted nothing. It is not safe for
+// Meter adds up the energy of a machine from its power. The zero Meter has counted nothing. It is not safe for
 // concurrent use.
 type Meter struct {
 	before time.Time
 	joules float64
 }
 
-// Add counts watts for a time, at most ten minutes, and gives the joules so far.
+// Add counts watts for the time gap, at most ten minutes of it, and returns the joules so far.
 func (m *Meter) Add(gap time.Duration, watts float64) float64 {
 	m.joules += watts * min(max(gap, 0), maxGap).Seconds()
 	return m.joules
 }
 
-// Whole completes what a source says of the whole machine by what it says of its parts: the power by that of the power supplies, the
-// energy by the power over time, the temperature around the machine, and how far it is from too hot.
+// Whole adds to the readings of the whole machine those that follow from its parts: where they are missing, the power from the power
+// supplies, and the energy from the power over time; the temperature around the machine, and the heating margin.
 func (m *Meter) Whole(now time.Time, machine Report, parts []Report) Report {
 	gap := now.Sub(m.before)
 	if m.before.IsZero() {
@@ -68,9 +68,9 @@ func (m *Meter) Whole(now time.Time, machine Report, parts []Report) Report {
 	return machine
 }
 
-// SuppliedPower is the power of a machine by its power supplies. It is measured where each of them tells what it takes;
-// estimated where some tell only what they give, divided by [SupplyEfficiency], or where one that works tells neither. Without any
-// the quality is "" and the power no number.
+// SuppliedPower is the power of a machine: the sum of the input power of its power supplies. It is measured if each working one reports
+// its input power. It is estimated if one reports only its output power, which is divided by [SupplyEfficiency], or if a working one
+// reports neither. If none reports any power, the quality is "" and the power is not a number.
 func SuppliedPower(parts []Report) (watts float64, quality string) {
 	told := 0
 	quality = Measured
@@ -110,7 +110,7 @@ func (p *Report) reading(m Metric) (float64, bool) {
 	return 0, false
 }
 
-// ambient is the lowest temperature of the sensors in the air that comes in, which their names tell.
+// ambient is the lowest temperature of the sensors whose names say that they are in the incoming air.
 func ambient(parts []Report) (lowest float64, ok bool) {
 	for i := range parts {
 		p := &parts[i]
@@ -125,7 +125,7 @@ func ambient(parts []Report) (lowest float64, ok bool) {
 	return lowest, ok
 }
 
-// heatingMargin is how far the temperature that is nearest to its lowest upper limit is below it.
+// heatingMargin is the least distance of a temperature to one of its upper limits; below 0 a limit is exceeded.
 func heatingMargin(parts []Report) (margin float64, ok bool) {
 	for i := range parts {
 		p := &parts[i]

@@ -32,8 +32,8 @@ type Probe struct {
 	uuid      string             // of the machine; "" if it is not known
 	inventory time.Time          // when the machine's inventory was read
 	meter     hw.Meter
-	watts     float64     // of the machine by DCMI in this round; no number if it tells none
-	sensed    []hw.Report // of the sensors of this round
+	watts     float64     // power of the machine by DCMI in this round; NaN if the BMC gives none
+	sensed    []hw.Report // the sensors of this round
 	noPower   time.Time   // when the BMC said that it has no power reading
 }
 
@@ -120,7 +120,7 @@ func (p *Probe) note(now time.Time, err error) {
 	}
 }
 
-// errNone means that the BMC has no such part; nobody needs to know.
+// errNone means that the BMC has no such part, which is no failure.
 var errNone = errors.New("the BMC has none")
 
 func (p *Probe) native(r *probes.Round, name string, v float64, labels ...string) {

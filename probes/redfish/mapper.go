@@ -23,8 +23,8 @@ type mapper struct {
 	machine hw.Report
 }
 
-// reports are what a tree says: each reading and each health once, and, where one chassis is the whole machine, at last what it
-// says of that. It changes nothing of the tree.
+// reports are the reports that a tree gives: each reading and each health once. Where one chassis is the whole machine, the last
+// report is of the machine. The tree stays as it is.
 func reports(t *tree) []hw.Report {
 	m := &mapper{tree: t, has: make(map[*node]map[quantity]bool), sensors: make(map[string]*node), claimed: make(map[string]bool),
 		of: make(map[*node]*hw.Report), ids: make(map[string]bool), disks: make(map[string]*node), host: wholeMachine(t)}
@@ -57,8 +57,8 @@ func reports(t *tree) []hw.Report {
 	return out
 }
 
-// identity is what the operating system of the machine knows it by, too: serial number and UUID of the one computer in it, and what that
-// lacks, of its chassis.
+// identity is serial number and UUID of the machine, which its operating system knows, too: those of the one computer in the chassis, or
+// else of the chassis.
 func (m *mapper) identity() []string {
 	var of object
 	computers := m.host.object.list("Links.ComputerSystems")
@@ -76,7 +76,7 @@ func (m *mapper) identity() []string {
 	return out
 }
 
-// hidden reports whether n is told by the newer schemas, too.
+// hidden reports whether the newer schemas have n, too.
 func (m *mapper) hidden(n *node) bool {
 	has := m.has[n.chassis()]
 	switch n.name {

@@ -1,5 +1,5 @@
-// Package site is a probe that gives what people know of a place where machines stand and no instrument measures: how much carbon
-// dioxide its electricity makes, what it costs, and how much of it the cooling and the rest of the building take.
+// Package site is a probe that sends configured figures of a site, a place with machines: the carbon intensity of its electricity, the
+// price, and the power usage effectiveness of the building.
 package site
 
 import (
@@ -13,7 +13,7 @@ import (
 
 // Config is the probe's own part of an entry of probes. At least one of the figures is given.
 type Config struct {
-	// Site is the label site of the series; those of the machines there have it, too.
+	// Site is the label site of the series; the series of the machines there have the same label.
 	Site string `yaml:"site"`
 	// CarbonIntensity is in grams of carbon dioxide for each kilowatt-hour.
 	CarbonIntensity *float64 `yaml:"carbon_intensity,omitempty"`
@@ -21,7 +21,7 @@ type Config struct {
 	ElectricityCost *float64 `yaml:"electricity_cost,omitempty"`
 	// Currency is the label currency of the price, such as EUR; it may be empty.
 	Currency string `yaml:"currency,omitempty"`
-	// PUE is the power usage effectiveness: what the building takes for each watt that its machines take.
+	// PUE is the power usage effectiveness: the power of the building divided by that of its machines.
 	PUE *float64 `yaml:"pue,omitempty"`
 }
 
@@ -31,7 +31,7 @@ type FieldError struct {
 	Message string // the mistake, and what to do
 }
 
-// Error gives key and message.
+// Error returns key and message.
 func (e *FieldError) Error() string { return e.Key + ": " + e.Message }
 
 // Bounds of figures that make sense. Electricity from lignite makes about 1,100 g/kWh; buildings of before 2000 have a PUE of 3.
