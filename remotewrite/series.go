@@ -26,7 +26,7 @@ type seriesCache struct {
 	recall func(*series) // nil: nothing is known of a series that is new
 
 	slots   []cached // by wal.Series.Slot
-	added   int      // series since those that are gone were looked for
+	added   int      // how many series were added since the last sweep
 	removed *series  // stands for every series that is not sent
 	unowned *series  // stands for every series without a tenant if there is no default tenant
 }
@@ -65,7 +65,7 @@ func (c *seriesCache) add(s *wal.Series, whole bool) *series {
 	for s.Slot >= len(c.slots) {
 		c.slots = append(c.slots, cached{})
 	}
-	// A pass over all costs each series that is added two looks at most.
+	// So a sweep looks at two series at most for each that was added.
 	if c.added++; c.added > len(c.slots)/2 {
 		c.sweep()
 	}
@@ -73,7 +73,7 @@ func (c *seriesCache) add(s *wal.Series, whole bool) *series {
 	return to
 }
 
-// sweep forgets the series that the log's cursors let go.
+// sweep forgets the series that the log's cursors have evicted.
 func (c *seriesCache) sweep() {
 	c.added = 0
 	for i := range c.slots {

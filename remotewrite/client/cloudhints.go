@@ -2,29 +2,29 @@ package client
 
 import "hwsagent/remotewrite/config"
 
-// cloudTokenHint is what to do where a cloud gave no token or keys; "" for any other entry.
+// cloudTokenHint says what to do if the cloud of an entry gives no token or keys; "" for an entry without a cloud.
 func cloudTokenHint(c *config.Config) string {
 	switch a := c.AzureAD; {
 	case c.SigV4 != nil && c.SigV4.RoleARN != "":
-		return "look at sigv4.role_arn, at whether its trust policy names whose keys these are (external_id, too), and at whether they may do sts:AssumeRole"
+		return "look at sigv4.role_arn: its trust policy must name the owner of the keys (and external_id), and the owner needs the right sts:AssumeRole"
 	case c.SigV4 != nil:
 		return "look at where the keys come from: sigv4.access_key, profile, AWS_WEB_IDENTITY_TOKEN_FILE, or the role of this container or EC2 instance (in a container: a hop limit of 2 for its metadata)"
 	case a != nil && a.ManagedIdentity != nil:
-		return "look at whether this machine has a managed identity, and azuread.managed_identity.client_id is the one of it"
+		return "give this machine a managed identity, and write its client ID into azuread.managed_identity.client_id, or none"
 	case a != nil && a.WorkloadIdentity != nil:
 		return "look at the federated credential of that identity: issuer, subject and audience must be those of the token in the pod"
 	case a != nil:
 		return "look at azuread: client_id, tenant_id, secret or certificate, and the environment's AZURE_… variables; files are read again by themselves"
 	case c.GoogleIAM != nil && c.GoogleIAM.CredentialsFile != "":
-		return "put a key of the service account that is not revoked into " + c.GoogleIAM.CredentialsFile + "; the agent reads it again by itself"
+		return "put a valid key of the service account into " + c.GoogleIAM.CredentialsFile + "; the agent reads it again by itself"
 	case c.GoogleIAM != nil:
 		return "write google_iam.credentials_file, or give this machine a service account with the scope monitoring.write"
 	}
 	return ""
 }
 
-// cloudRightHint is what to do where a receiver refuses who came with a cloud's token or signature; "" for
-// any other entry.
+// cloudRightHint says what to do if the receiver refuses a cloud's token or signature; "" for an entry without a
+// cloud.
 func cloudRightHint(c *config.Config) string {
 	switch {
 	case c.SigV4 != nil:

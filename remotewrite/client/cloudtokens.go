@@ -19,7 +19,7 @@ import (
 	"hwsagent/remotewrite/config"
 )
 
-// environment is what of the process' environment is looked at for clouds. get may be nil: that of the process.
+// environment is the environment in which clouds' variables are looked up: get, or that of the process if get is nil.
 func environment(get func(string) string) cloud.Environment {
 	if get == nil {
 		get = os.Getenv
@@ -27,7 +27,7 @@ func environment(get func(string) string) cloud.Environment {
 	return cloud.Environment{Get: get, Home: get("HOME")}
 }
 
-// loadCloud reads what a cloud's endpoints are asked with.
+// loadCloud reads the credentials with which a cloud's endpoints are asked.
 func (c *credentials) loadCloud(l *fileLoader, from *config.Config, env cloud.Environment) {
 	var err error
 	switch {
@@ -49,8 +49,8 @@ func (c *credentials) loadCloud(l *fileLoader, from *config.Config, env cloud.En
 	c.hideProxy(&p)
 }
 
-// cloudProxy is the proxy to endpoints: the entry's, or that of the environment, which the clouds' own programs
-// take.
+// cloudProxy is the proxy to endpoints: the entry's, or else that of the environment, as for the clouds' own
+// programs.
 func (c *credentials) cloudProxy() promconfig.ProxyConfig {
 	p := c.http.ProxyConfig
 	if p.ProxyURL.URL == nil {
@@ -78,7 +78,7 @@ func newCloudTokens(c *credentials, agent string, dial DialFunc) (*cloudTokens, 
 	return t, err
 }
 
-// oneShot is a client for requests that come once an hour.
+// oneShot is an HTTP client for requests that are an hour apart: it keeps no connection.
 func oneShot(p promconfig.ProxyConfig, dial DialFunc) (*http.Client, error) {
 	tr, err := newTransport(&promconfig.TLSConfig{}, p, false, dial)
 	if err != nil {
@@ -157,7 +157,7 @@ func (n *cloudNet) Do(req *http.Request, near bool) (cloud.Response, error) {
 	if err != nil {
 		return cloud.Response{}, err
 	}
-	defer func() { _ = resp.Body.Close() }() // the part that matters was read
+	defer func() { _ = resp.Body.Close() }() // the body was read
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxCloudAnswer+1))
 	if err == nil && len(body) > maxCloudAnswer {
 		err = fmt.Errorf("the answer has more than %d bytes", maxCloudAnswer)

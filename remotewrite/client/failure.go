@@ -36,7 +36,7 @@ const (
 	Message                   // 415: not this version of remote write
 	Busy                      // 429, 5xx
 	Network                   // no answer
-	ClockSkew                 // what was signed was signed at another time than the receiver's now
+	ClockSkew                 // this host's clock is wrong, so the receiver refuses the time of a signature
 	OtherStatus               // any other status that is no success
 	numFailures
 )
@@ -139,7 +139,7 @@ func (f Failure) Hint(c *config.Config) string {
 	case FileForbidden:
 		return "give the file to the agent's user: chown"
 	case ClockSkew:
-		return "set this host's clock, and keep it by chrony or systemd-timesyncd: what is signed with a clock that is more than 5 minutes wrong is refused"
+		return "set this host's clock, and keep it right with chrony or systemd-timesyncd: the receiver refuses signatures by a clock that is more than 5 minutes wrong"
 	case Token:
 		if hint := cloudTokenHint(c); hint != "" {
 			return hint

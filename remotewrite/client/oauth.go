@@ -28,7 +28,7 @@ type token struct {
 	end     time.Time // zero: it does not say
 }
 
-// same reports whether two tokens let in the same.
+// same reports whether two tokens have the same header, or the same keys.
 func (k *token) same(other *token) bool {
 	return k != nil && other != nil && k.header == other.header && (k.keys == nil) == (other.keys == nil) && (k.keys == nil || *k.keys == *other.keys)
 }
@@ -189,7 +189,7 @@ func (t *tokens) note(k *token, a Answer) (again bool) {
 	return again
 }
 
-// refusedBy reports whether an answer may be for the token's sake: 401, and 403 where requests are signed, since
+// refusedBy reports whether the token may be the reason of an answer: 401, and 403 where requests are signed, since
 // Amazon's services answer that to keys that have ended.
 func (k *token) refusedBy(a Answer) bool {
 	return a.Status == http.StatusUnauthorized || k.signs() && a.Status == http.StatusForbidden

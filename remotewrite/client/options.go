@@ -14,7 +14,7 @@ type Options struct {
 	Metrics Metrics      // nil: none
 
 	Dial          DialFunc                 // nil: TCP
-	Getenv        func(name string) string // what clouds' variables are set to; nil: os.Getenv
+	Getenv        func(name string) string // the value of an environment variable of a cloud; nil: os.Getenv
 	ConnectionAge time.Duration            // 0: five minutes
 }
 
@@ -35,7 +35,7 @@ func (o Options) withDefaults(c *config.Config) Options {
 	return o
 }
 
-// Metrics shows how a client's credentials are.
+// Metrics shows the state of a client's credentials.
 type Metrics interface {
 	// Reloaded counts a change of the credential files: err says why they cannot be used.
 	Reloaded(err error)

@@ -12,8 +12,8 @@ import (
 // 4 signing process").
 const signatureLife = 5 * time.Minute
 
-// blamesClock reports whether the words of a refusal say that something was signed at another time than now: of
-// Amazon's services, of Microsoft Entra ID, of Google's token endpoint.
+// blamesClock reports whether a refusal says that the time of a signature is too far from now. The words are those of
+// Amazon's services, of Microsoft Entra ID and of Google's token endpoint.
 func blamesClock(text string) bool {
 	text = strings.ToLower(text)
 	return slices.ContainsFunc([]string{
@@ -22,12 +22,12 @@ func blamesClock(text string) bool {
 	}, func(words string) bool { return strings.Contains(text, words) })
 }
 
-// noteSkew says of the refusal of a signed request whether it is for this host's clock. now is when the answer came.
+// noteSkew notes in the refusal of a signed request that this host's clock is the cause, if it is. now is the time of the answer.
 func (a *Answer) noteSkew(now time.Time) {
 	if a.Status != http.StatusForbidden && a.Status != http.StatusUnauthorized && a.Status != http.StatusBadRequest {
 		return
 	}
-	var ahead time.Duration // of the receiver
+	var ahead time.Duration // of this host's clock, before the receiver's
 	if !a.Date.IsZero() {
 		ahead = now.Sub(a.Date)
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/prometheus/common/config"
 )
 
-// SigV4 is sigv4: requests are signed as Amazon Web Services want it. What it leaves out comes from the
-// environment, from the files of the AWS command line, or from the machine, in the order of Amazon's SDKs.
+// SigV4 is sigv4: requests are signed for Amazon Web Services. Fields that are not set come from the environment,
+// from the files of the AWS command line, or from the machine, in the order of Amazon's SDKs.
 type SigV4 struct {
 	Region             string            `yaml:"region,omitempty"`
 	AccessKey          string            `yaml:"access_key,omitempty"` // a name, no secret
@@ -21,7 +21,7 @@ type SigV4 struct {
 	ServiceName        string            `yaml:"service_name,omitempty"` // "": aps, Amazon Managed Prometheus
 }
 
-// AzureAD is azuread: tokens of Microsoft Entra ID. Exactly one of the ways is set.
+// AzureAD is azuread: tokens of Microsoft Entra ID. Exactly one way to log in is set.
 type AzureAD struct {
 	ManagedIdentity  *AzureManagedIdentity  `yaml:"managed_identity,omitempty"`
 	WorkloadIdentity *AzureWorkloadIdentity `yaml:"workload_identity,omitempty"`
@@ -51,8 +51,8 @@ type AzureOAuth struct {
 	TenantID     string        `yaml:"tenant_id,omitempty"`
 }
 
-// AzureSDK takes what the environment says: an application's secret or certificate, a workload identity, or
-// else the machine's identity.
+// AzureSDK uses the credentials that the environment names: an application's secret or certificate, a workload
+// identity, or else the machine's identity.
 type AzureSDK struct {
 	TenantID string `yaml:"tenant_id,omitempty"`
 }
@@ -79,11 +79,11 @@ type GoogleIAM struct {
 	CredentialsFile string `yaml:"credentials_file,omitempty"` // "": as the environment says, or the machine's
 }
 
-// UsesCloud reports whether the target is let in by what a cloud gives: sigv4, azuread or google_iam.
+// UsesCloud reports whether the entry has sigv4, azuread or google_iam.
 func (c *Config) UsesCloud() bool { return c.SigV4 != nil || c.AzureAD != nil || c.GoogleIAM != nil }
 
-// cloudFiles are where the names of credential files stand, some of which may be "". What clouds' own
-// environment variables name is not among them.
+// cloudFiles point to the names of the credential files that the entry has. Files that the clouds' environment
+// variables name are not among them.
 func (c *Config) cloudFiles() (names []*string) {
 	if a := c.AzureAD; a != nil {
 		if w := a.WorkloadIdentity; w != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// validateCloud looks at sigv4, azuread and google_iam, and at what must not stand beside them.
+// validateCloud checks sigv4, azuread and google_iam, and refuses another authentication method beside them.
 func (c *Config) validateCloud(f *findings) {
 	c.validateSigV4(f)
 	c.validateAzure(f)

@@ -14,10 +14,10 @@ import (
 	"hwsagent/remotewrite/config"
 )
 
-// aws gets keys: first ones, and with these the keys of roles.
+// aws gets the first keys and, with these, the keys of roles.
 type aws struct {
 	first   keyGiver
-	roles   []role // assumed one with the keys of the other
+	roles   []role // each is assumed with the keys of the one before
 	region  string
 	service string
 	sts     string // the address of the security token service
@@ -35,8 +35,8 @@ type role struct {
 	tags                     map[string]string
 }
 
-// SigV4 reads where keys come from. The order is that of Amazon's SDKs: the entry; the environment's keys; its
-// web identity; the profile's; and else the container's or the machine's.
+// SigV4 finds the source of the keys. The order is that of Amazon's SDKs: the entry; the environment's keys; its
+// web identity; the profile; the container; the machine.
 func SigV4(c *config.SigV4, env Environment, files Files) (Source, error) {
 	p, err := readProfiles(env, files)
 	if err != nil {
@@ -90,7 +90,7 @@ func either(s, otherwise string) string {
 // maxProfiles is how many profiles may name each other as the source of keys.
 const maxProfiles = 5
 
-// ofProfile takes the keys of a profile, or those of the container or the machine if it has none.
+// ofProfile uses the keys of a profile, or else those of the container or the machine.
 func (a *aws) ofProfile(all profiles, name string, env Environment, files Files, depth int) (err error) {
 	p := all[name]
 	defer func() {
@@ -127,7 +127,7 @@ func (a *aws) ofProfile(all profiles, name string, env Environment, files Files,
 	return err
 }
 
-// fromSource takes the keys that credential_source of a profile names.
+// fromSource uses the keys that credential_source of a profile names.
 func (a *aws) fromSource(source string, env Environment, files Files) (err error) {
 	switch source {
 	case "Environment":
@@ -147,7 +147,7 @@ func (a *aws) fromSource(source string, env Environment, files Files) (err error
 	return err
 }
 
-// placed is where keys come from by where the agent runs.
+// placed is the source of keys that the container or the machine of the agent offers.
 func placed(env Environment, files Files) (keyGiver, error) {
 	if c, err := newContainer(env, files); c != nil || err != nil {
 		return c, err
@@ -164,7 +164,7 @@ func (s section) keys() fixedKeys {
 	return fixedKeys{ID: s["aws_access_key_id"], Secret: s["aws_secret_access_key"], Session: s["aws_session_token"]}
 }
 
-// profileFiles are the files with profiles: settings, and keys, which count more.
+// profileFiles are the files with profiles: that of the settings and that of the keys, which overrides the first.
 func profileFiles(env Environment) (names []string) {
 	for _, f := range [2]struct{ variable, name string }{{"AWS_CONFIG_FILE", "config"}, {"AWS_SHARED_CREDENTIALS_FILE", "credentials"}} {
 		name := env.Get(f.variable)
@@ -264,8 +264,8 @@ func (f fixedKeys) keys(context.Context, Network) (Keys, time.Time, error) {
 
 func (f fixedKeys) secrets() []string { return []string{f.Secret, f.Session} }
 
-// nearby reports whether an address that the environment names is of this machine or of the machine's cloud,
-// so that it may be asked without TLS (Amazon's SDKs: container credentials).
+// nearby reports whether a host is this machine or its cloud's container endpoint, which may be asked without TLS
+// (Amazon's SDKs: container credentials).
 func nearby(u *url.URL) bool {
 	if u.Hostname() == "localhost" {
 		return true

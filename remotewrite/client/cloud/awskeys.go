@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// sessionSeconds is how long the keys of a role are good: what Amazon's SDKs ask for.
+// sessionSeconds is the lifetime of a role's keys that is asked for, as Amazon's SDKs do.
 const sessionSeconds = "900"
 
-// assume gets the keys of a role with others (sts:AssumeRole).
+// assume gets the keys of a role by means of other keys (sts:AssumeRole).
 func (a *aws) assume(ctx context.Context, net Network, r role, with Keys) (Keys, time.Time, error) {
 	values := url.Values{
 		"Action": {"AssumeRole"}, "Version": {"2011-06-15"}, "DurationSeconds": {sessionSeconds},
@@ -110,12 +110,12 @@ func askSTS(net Network, req *http.Request) (Keys, time.Time, error) {
 	return Keys{ID: k.ID, Secret: k.Secret, Session: k.Session}, k.End, nil
 }
 
-// machine is the metadata service of an EC2 instance, version 2, and the role of the instance.
+// machine gets the keys of an EC2 instance's role from its metadata service, version 2.
 type machine struct{ address string }
 
 func newMachine(env Environment) (keyGiver, error) {
 	if env.Get("AWS_EC2_METADATA_DISABLED") == "true" {
-		return nil, errors.New("no keys: neither access_key, profile, environment nor container has any, and AWS_EC2_METADATA_DISABLED forbids to ask the machine")
+		return nil, errors.New("no keys: neither access_key, profile, environment nor container has any, and AWS_EC2_METADATA_DISABLED forbids asking the machine")
 	}
 	return &machine{either(env.Get("AWS_EC2_METADATA_SERVICE_ENDPOINT"), "http://169.254.169.254")}, nil
 }
@@ -160,7 +160,7 @@ func (m *machine) keys(ctx context.Context, net Network) (Keys, time.Time, error
 	return jsonKeys(body, list)
 }
 
-// jsonKeys reads keys as the metadata service and the container's have them.
+// jsonKeys reads keys in the form of the metadata service and of the container's endpoint.
 func jsonKeys(body []byte, from string) (Keys, time.Time, error) {
 	var k struct {
 		Code, Message          string
@@ -178,7 +178,7 @@ func jsonKeys(body []byte, from string) (Keys, time.Time, error) {
 	return Keys{ID: k.AccessKeyID, Secret: k.SecretAccessKey, Session: k.Token}, k.Expiration, nil
 }
 
-// container is the endpoint that ECS, or the identity agent of EKS, gives to a container.
+// container gets keys from the endpoint that ECS, or the identity agent of EKS, offers to a container.
 type container struct {
 	address string
 	near    bool

@@ -14,8 +14,8 @@ import (
 	"hwsagent/remotewrite/config"
 )
 
-// azureCloud is where a cloud of Azure gives tokens, and the scope of its Azure Monitor, with the two slashes
-// that its receivers want.
+// azureCloud is the address of a cloud of Azure that gives tokens, and the scope of its Azure Monitor, with the two
+// slashes that its receivers want.
 type azureCloud struct{ login, scope string }
 
 func azureCloudOf(name string) azureCloud {
@@ -28,10 +28,10 @@ func azureCloudOf(name string) azureCloud {
 	return azureCloud{"https://login.microsoftonline.com", "https://monitor.azure.com//.default"}
 }
 
-// workloadToken is where a pod finds its token if the environment does not say.
+// workloadToken is the file of a pod's token if the environment names none.
 const workloadToken = "/var/run/secrets/azure/tokens/azure-identity-token"
 
-// Azure reads how tokens of Microsoft Entra ID are asked for.
+// Azure finds the way to get tokens of Microsoft Entra ID.
 func Azure(c *config.AzureAD, env Environment, files Files) (Source, error) {
 	of := azureCloudOf(c.Cloud)
 	if c.Scope != "" {
@@ -70,7 +70,7 @@ func azureSource(c *config.AzureAD, of azureCloud, env Environment, files Files)
 	return nil, errors.New("there is no way to log in")
 }
 
-// fromEnvironment takes what the environment says, in the order of Azure's SDKs.
+// fromEnvironment uses the credentials that the environment names, in the order of Azure's SDKs.
 func fromEnvironment(of azureCloud, tenant string, env Environment, files Files) (Source, error) {
 	tenant = either(tenant, env.Get("AZURE_TENANT_ID"))
 	id := env.Get("AZURE_CLIENT_ID")
@@ -159,7 +159,7 @@ func (f *azureForm) Get(ctx context.Context, net Network) (Access, error) {
 // a server elsewhere that Azure Arc manages.
 type managed struct {
 	address string
-	header  string // that each request has
+	header  string // a header of each request
 	value   string
 	arc     string // the directory with the answers to the challenges of Azure Arc; "" without
 }
@@ -209,14 +209,14 @@ func (m *managed) Get(ctx context.Context, net Network) (Access, error) {
 	return askBearer(net, req, true)
 }
 
-// arcKeys is where the agent of Azure Arc puts the answers to its challenges, and maxArcKey the most bytes
-// that one has.
+// arcKeys is the directory into which the agent of Azure Arc puts the answers to its challenges; maxArcKey bounds
+// an answer, in bytes.
 const (
 	arcKeys   = "/var/opt/azcmagent/tokens"
 	maxArcKey = 4096
 )
 
-// answerChallenge shows the agent of Azure Arc that this process may read its files: a refusal names one, whose
+// answerChallenge proves to the agent of Azure Arc that this process may read its files: a refusal names a file, whose
 // contents go into the next request.
 func (m *managed) answerChallenge(req *http.Request, net Network) error {
 	resp, refused := call(net, req.Clone(req.Context()), true, oauthWords)

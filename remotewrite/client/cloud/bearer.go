@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// number is a number that some endpoints write as a text.
+// number is a number in JSON, which some endpoints write as a text.
 type number float64
 
-// UnmarshalJSON reads a number, or a text that is one.
+// UnmarshalJSON reads a number, or a text that holds one.
 func (n *number) UnmarshalJSON(b []byte) error {
 	text := strings.Trim(string(b), `"`)
 	if text == "" || text == "null" {

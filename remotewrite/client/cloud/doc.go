@@ -1,9 +1,9 @@
-// Package cloud gets what lets a sender into the receivers of three clouds: keys of Amazon Web Services and
-// the signatures made with them, tokens of Microsoft Entra ID, and tokens of Google.
+// Package cloud gets the credentials for receivers of three clouds: keys of Amazon Web Services and the
+// signatures made with them, tokens of Microsoft Entra ID, and tokens of Google.
 //
-// [SigV4], [Azure] and [Google] read what a configuration, the environment and files say, and return a
-// [Source]. Its Get asks the endpoints of the cloud once; to keep what it returns until it ends is the
-// caller's part, as are the connections ([Network]).
+// [SigV4], [Azure] and [Google] read the configuration, the environment and files, and return a [Source]. Its
+// Get asks the endpoints of the cloud once. The caller keeps the result until it ends, and provides the
+// connections ([Network]).
 package cloud
 
 import (
@@ -21,25 +21,25 @@ type Source interface {
 	// Get asks for access. Errors that an endpoint caused are *[Error].
 	Get(ctx context.Context, net Network) (Access, error)
 
-	// What names what Get returns, for people: "AWS keys".
+	// What names the kind of access, for people: "AWS keys".
 	What() string
 
-	// Secrets are what Get shows to endpoints.
+	// Secrets are the secrets that Get sends to endpoints.
 	Secrets() []string
 }
 
-// Access lets requests in. Exactly one of Authorization and Keys is set.
+// Access holds the credentials for requests. Exactly one of Authorization and Keys is set.
 type Access struct {
 	Authorization string // the value of that header
 	Keys          *Keys  // sign with them
 	End           time.Time
-	Secrets       []string // in what is set
+	Secrets       []string // the secrets in Authorization or Keys
 }
 
 // Network carries requests to endpoints. Their answers end, and redirects are not followed.
 type Network interface {
-	// Do sends a request. It goes to this machine or this network, by no proxy, if near is set.
-	// A body of an answer that is too long is an error.
+	// Do sends a request. If near is set, it goes to this machine or its network, without a proxy.
+	// An answer with a body that is too long is an error.
 	Do(req *http.Request, near bool) (Response, error)
 }
 
@@ -55,13 +55,13 @@ type Files interface {
 	Read(name string) (string, error)
 }
 
-// Environment is what the agent's process was given.
+// Environment is the environment of the agent's process.
 type Environment struct {
 	Get  func(name string) string
 	Home string // the user's directory; "" if there is none
 }
 
-// Error says what an endpoint did wrong.
+// Error is the failure of an endpoint.
 type Error struct {
 	Place  string // scheme, host and path
 	Status int    // of its answer; 0 if there was none

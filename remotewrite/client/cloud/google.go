@@ -15,7 +15,7 @@ import (
 	"hwsagent/remotewrite/config"
 )
 
-// googleScope lets samples be written, and googleTokens is where tokens are got that name no other place.
+// googleScope is the right to write samples. googleTokens is the token endpoint of files that name none.
 const (
 	googleScope  = "https://www.googleapis.com/auth/monitoring.write"
 	googleTokens = "https://oauth2.googleapis.com/token"
@@ -33,8 +33,8 @@ type googleFile struct {
 	RefreshToken string `json:"refresh_token"`
 }
 
-// Google reads how tokens of Google are asked for: by the file of the entry, that of the environment, that of
-// the gcloud command, or else of the machine.
+// Google finds the way to get tokens of Google: the file of the entry, that of the environment, that of the gcloud
+// command, or else the machine.
 func Google(c *config.GoogleIAM, env Environment, files Files) (Source, error) {
 	file, must := c.CredentialsFile, true
 	if file == "" {
@@ -96,11 +96,11 @@ func googleFromFile(text string) (Source, error) {
 	return g, nil
 }
 
-// googleForm asks for tokens with what a file has.
+// googleForm asks for tokens with the credentials of a file.
 type googleForm struct {
 	to     string
 	values url.Values
-	sign   func(now time.Time) (assertion string, err error) // nil: values are all
+	sign   func(now time.Time) (assertion string, err error) // nil if values need no assertion
 	hidden []string
 }
 
@@ -123,7 +123,7 @@ func (g *googleForm) Get(ctx context.Context, net Network) (Access, error) {
 	return askBearer(net, req, false)
 }
 
-// googleMachine is the address at the metadata server of the machine that gives tokens of its service account.
+// googleMachine is the address of the machine's metadata server that gives tokens of its service account.
 type googleMachine string
 
 func (m googleMachine) What() string      { return "Google token" }

@@ -15,7 +15,7 @@ import (
 
 // Keys sign requests for Amazon Web Services (Signature Version 4). Immutable.
 type Keys struct {
-	ID      string // names the keys; no secret
+	ID      string // the name of the keys, which is no secret
 	Secret  string
 	Session string // the token of temporary keys; "" for others
 	Region  string // of the scope that the signature is for
@@ -31,9 +31,9 @@ const (
 	amzDay     = "20060102"
 )
 
-// Sign sets the headers that a request needs to be let in: X-Amz-Date, X-Amz-Security-Token of temporary keys, and
-// Authorization. sum is the SHA-256 of the body. Signed are the host, Content-Type, Content-Encoding and what
-// begins with X-Amz-; so a proxy may change the others.
+// Sign sets the headers that authenticate a request: X-Amz-Date, X-Amz-Security-Token of temporary keys, and
+// Authorization. sum is the SHA-256 of the body. The signature covers the host, Content-Type, Content-Encoding and
+// the headers X-Amz-*, so a proxy may change the others.
 func (k *Keys) Sign(req *http.Request, sum [sha256.Size]byte, now time.Time) {
 	req.Header.Set("X-Amz-Date", now.UTC().Format(amzTime))
 	if k.Session != "" {
@@ -53,8 +53,8 @@ func (k *Keys) Sign(req *http.Request, sum [sha256.Size]byte, now time.Time) {
 	req.Header.Set("Authorization", k.authorization(req.Method, req.URL.EscapedPath(), req.URL.RawQuery, signed, sum, now))
 }
 
-// authorization is the value of that header for a request with exactly these headers, Host among them, and with
-// path and query as they are sent.
+// authorization is the value of the header Authorization for a request with exactly these headers, Host included, and
+// with path and query as they are sent.
 func (k *Keys) authorization(method, path, query string, header http.Header, sum [sha256.Size]byte, now time.Time) string {
 	canonical, names := canonicalRequest(method, path, query, header, sum)
 	now = now.UTC()
@@ -94,8 +94,8 @@ func canonicalRequest(method, path, query string, header http.Header, sum [sha25
 	return b.String(), signed
 }
 
-// CleanPath takes dots and empty parts out of a URL's path. What is signed has none, and not every service
-// signs the same when it checks.
+// CleanPath removes dots and empty parts from a URL's path. The signed path has none, and not every service removes
+// them before it checks.
 func CleanPath(u *url.URL) {
 	if u.RawPath != "" {
 		return // a part has an escaped slash
