@@ -46,7 +46,7 @@ func LibreNMS(dir string) (*Result, error) {
 	return r, nil
 }
 
-// firstDir is the first of several directories below one that is there.
+// firstDir is the first of the named directories that exists below dir.
 func firstDir(dir string, names ...string) (string, error) {
 	for _, name := range names {
 		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.IsDir() {
@@ -67,7 +67,7 @@ func readSource(dir, name string) ([]byte, error) {
 	return os.ReadFile(filepath.Join(dir, name)) // #nosec G304 -- the user's own
 }
 
-// librenms adds what one file of discovery says.
+// librenms adds the definition of one file of os_discovery; detection is the text of the file with its name in os_detection.
 func (r *Result) librenms(s source, detection []byte, err error, m *mibs) {
 	f := File{File: s.name}
 	root, broken := parseNode(s.text)
@@ -78,9 +78,9 @@ func (r *Result) librenms(s source, detection []byte, err error, m *mibs) {
 	case broken != nil:
 		f.leave("the file is not valid: "+oneLine(broken), "")
 	case err != nil:
-		f.leave("how the device is recognised cannot be read: "+oneLine(err), "")
+		f.leave("the file in os_detection cannot be read: "+oneLine(err), "")
 	case unread != nil:
-		f.leave("how the device is recognised is not valid: "+oneLine(unread), "")
+		f.leave("the file in os_detection is not valid: "+oneLine(unread), "")
 	default:
 		c := &librenms{mibs: m, file: &f, rank: len(r.Files) + later(how)}
 		m.prefer = how.get("mib_dir").texts()
@@ -92,8 +92,8 @@ func (r *Result) librenms(s source, detection []byte, err error, m *mibs) {
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// later is by how much an operating system comes after its place in the alphabet: LibreNMS takes the first that fits,
-// but asks a device only after all others failed, and three general ones are tried last.
+// later is the number that is added to the alphabetical rank of an operating system. LibreNMS takes the first that fits; but it
+// tries those that ask the device for further objects after all others, and three general ones last.
 func later(how node) int {
 	if slices.Contains([]string{"airos", "freebsd", "linux"}, how.get("os").text()) {
 		return 2 * maxFiles
@@ -106,7 +106,7 @@ func later(how node) int {
 	return 1
 }
 
-// librenms carries one operating system over.
+// librenms makes the definition of one operating system.
 type librenms struct {
 	mibs *mibs
 	file *File
@@ -120,7 +120,7 @@ func (c *librenms) definition(root, how node) *definition {
 	sensors := root.get("modules", "sensors")
 	for _, class := range sensors.entries() {
 		if class.key == "additional_oids" {
-			continue // what LibreNMS reads before; names lead there by themselves
+			continue // LibreNMS reads these objects for the others, which name them
 		}
 		data := class.value.get("data").list()
 		to, ok := classes[class.key]
@@ -147,7 +147,7 @@ func (c *librenms) definition(root, how node) *definition {
 	d.Detect = c.detects(how.get("discovery"), family)
 	if len(d.Detect) == 0 {
 		if len(d.Tables) > 0 {
-			c.file.leave("how the device is recognised cannot be carried over", family)
+			c.file.leave("no way to recognise the device can be carried over", family)
 		}
 		c.file.Values = 0
 		return nil
@@ -155,14 +155,14 @@ func (c *librenms) definition(root, how node) *definition {
 	return d
 }
 
-// class is what a class of sensors becomes; states have no metric.
+// class is the metric and the kind that a class of sensors becomes; states have no metric.
 type class struct {
 	metric, kind string
 	factor       float64 // to the metric's unit
 }
 
-// classes are those of LibreNMS that the vocabulary has, from the unit that each has there: minutes, percents,
-// kilowatt hours and else the unit itself.
+// classes are LibreNMS' classes that the vocabulary has. Their units there are minutes, percents, kilowatt-hours, and otherwise
+// those of the vocabulary.
 var classes = map[string]class{
 	"state": {"", "module", 1}, "temperature": {"temperature", "temperature", 1}, "voltage": {"voltage", "voltage", 1},
 	"current": {"current", "current", 1}, "power": {"power", "power_meter", 1}, "power_consumed": {"energy", "power_meter", 3.6e6},
@@ -173,7 +173,7 @@ var classes = map[string]class{
 
 var numOID = regexp.MustCompile(`^\.?(\d+(?:\.\d+)+)(\.\{\{\s*\$index\s*\}\}|\{\{\s*\$noindex\s*\}\})?$`)
 
-// placed is an entry with what is known of its object.
+// placed is the place of an entry's object in the tree of OIDs.
 type placed struct {
 	at     *rowOf
 	object string
@@ -204,8 +204,8 @@ func (c *librenms) place(x node) (e placed, why string) {
 	}
 	number := place[1]
 	if isKnown && place[2] != "" && siblings(number, known.oid.String()) {
-		// Lines of such files are copied, and the number is forgotten. LibreNMS itself makes a sensor of value.
-		c.file.leave("in part: num_oid is not the number of value: the MIB's is read", object+" "+number+" is "+known.oid.String())
+		// Authors copy lines of such files and forget to change the number. LibreNMS itself reads value.
+		c.file.leave("in part: num_oid is not the number of value; the MIB's number of value is read", object+" "+number+" is "+known.oid.String())
 		number = known.oid.String()
 	}
 	e.object, e.texts = object, !isKnown || known.text
@@ -217,7 +217,7 @@ func (c *librenms) place(x node) (e placed, why string) {
 		return e, "num_oid is too short"
 	}
 	if !strings.HasPrefix(place[2], ".") {
-		// An object of its own that has no index: what is below its parent, and of that the one.
+		// A single object without an index: it is read as a row of its parent.
 		i := strings.LastIndexByte(number, '.')
 		e.row, number, e.at.fixed = number[i+1:], number[:i], true
 	}
@@ -226,7 +226,7 @@ func (c *librenms) place(x node) (e placed, why string) {
 	return e, ""
 }
 
-// table carries one entry over: why is not empty if that is not possible.
+// table makes a table of one entry; if that is not possible, why is the reason.
 func (c *librenms) table(name string, to class, x, options node) (t table, why string) {
 	e, why := c.place(x)
 	if why != "" {
@@ -315,7 +315,7 @@ func (c *librenms) scale(v *value, to class, x, options node) (factor float64, w
 	return factor, ""
 }
 
-// limits are the columns of limits; numbers that stand in the file are not the device's.
+// limits are the columns with limits. Limits that the file gives as numbers are left out: they are not the device's.
 func (c *librenms) limits(t *table, v value, at *rowOf, x node, factor float64) (all []value) {
 	if !limited[v.Metric] {
 		return nil
@@ -357,7 +357,7 @@ func (c *librenms) limits(t *table, v value, at *rowOf, x node, factor float64) 
 // limited are the metrics that have limits.
 var limited = map[string]bool{"temperature": true, "voltage": true, "current": true, "power": true, "fan_speed": true, "humidity": true, "optical": true, "charge": true}
 
-// to1 leaves out a scale of 1.
+// to1 turns a scale of 1 into 0, which the file leaves out.
 func to1(v float64) float64 {
 	if v == 1 {
 		return 0

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// detects carries over how a device is recognised. Of an entry all that it says must hold.
+// detects carries over the ways to recognise a device. A device meets an entry if it meets all conditions in it.
 func (c *librenms) detects(x node, family string) (all []detect) {
 	for _, e := range x.list() {
 		d, why := c.detect(e)
@@ -76,7 +76,7 @@ func (c *librenms) detect(x node) (d detect, why string) {
 	return d, ""
 }
 
-// asked carries over a condition on an object of the device. One that must not hold goes to whole.
+// asked carries over a condition on an object of the device. A condition that must not hold becomes one of unless of whole.
 func (c *librenms) asked(x node, into, whole *detect) (why string) {
 	if len(x.list()) != 1 || !x.list()[0].isMapping() || into.Present != "" {
 		return "several objects"

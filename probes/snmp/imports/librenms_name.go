@@ -20,7 +20,8 @@ func (c *librenms) name(x node, at *rowOf, object string) string {
 
 var braces = regexp.MustCompile(`\{\{\s*(.*?)\s*\}\}`)
 
-// template turns a text with {{ }} into one of ours. What cannot be found is left out of it, and counted.
+// template turns a text with {{ }} into a template of package library. A reference that cannot be found becomes the index of the
+// row, and is counted.
 func (c *librenms) template(s string, at *rowOf) string {
 	if !strings.Contains(s, "{{") {
 		if ref, ok := c.ref(s, at); ok && s != "index" {
@@ -39,7 +40,7 @@ func (c *librenms) template(s string, at *rowOf) string {
 		if ref, ok := c.ref(s[m[2]:m[3]], at); ok {
 			b.WriteString("{" + ref + "}")
 		} else {
-			c.file.leave("in part: a name refers to what cannot be found", s[m[2]:m[3]])
+			c.file.leave("in part: a name refers to an object that cannot be found", s[m[2]:m[3]])
 			b.WriteString("{#}")
 		}
 		s = s[m[1]:]

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// rowOf is the row that an entry reads, to which its references refer.
+// rowOf is the row that an entry reads; references of the entry are to it.
 type rowOf struct {
-	module string // of the names that name none
+	module string // the module of names without one
 	entry  string
 	column string
 	scalar bool
 	fixed  bool // the row is a single object without an index
 }
 
-// short is an OID as it is written in the table: columns of its own by number.
+// short is an OID as the table writes it: its own columns by their number.
 func (at *rowOf) short(oid string) string {
 	if rest, ok := strings.CutPrefix(oid, at.entry+"."); ok && !strings.Contains(rest, ".") {
 		return rest
@@ -31,7 +31,7 @@ var (
 	dotted   = regexp.MustCompile(`^\.?(1(?:\.\d+){5,})$`)
 )
 
-// ref is what stands in {{ }} as a reference of ours.
+// ref turns the text in {{ }} into a reference of a template of package library.
 func (c *librenms) ref(s string, at *rowOf) (string, bool) {
 	s = strings.TrimPrefix(s, "$")
 	if m := dotted.FindStringSubmatch(s); m != nil {
@@ -80,7 +80,7 @@ func (c *librenms) ref(s string, at *rowOf) (string, bool) {
 // skips reads skip_values, skip_value_lt and skip_value_gt.
 func (c *librenms) skips(t *table, v *value, at *rowOf, x, options node) (why string) {
 	all := x.get("skip_values").list()
-	// Those of an entry stand in the place of those of its class, one by one.
+	// Each key of an entry replaces the same key of its class.
 	if common := options.get("skip_values").list(); len(common) > len(all) {
 		all = append(all, common[len(all):]...)
 	}
@@ -114,10 +114,10 @@ func (c *librenms) skips(t *table, v *value, at *rowOf, x, options node) (why st
 	return ""
 }
 
-// condition reads {oid, op, value}: rows that meet it are left out, or with keep all others.
+// condition reads {oid, op, value}. Rows that meet it are left out; if keep is set, all others are.
 func (c *librenms) condition(s node, at *rowOf) (keep bool, key string, condition any, why string) {
 	if device := s.get("device").text(); device != "" {
-		return false, "", nil, "a condition on what LibreNMS knows of the device: " + device
+		return false, "", nil, "a condition on a fact that only LibreNMS has: " + device
 	}
 	object := s.get("oid").text()
 	if m := braces.FindStringSubmatch(object); m != nil && m[0] == object {
@@ -167,7 +167,7 @@ func (c *librenms) condition(s node, at *rowOf) (keep bool, key string, conditio
 	return negated, key, condition, ""
 }
 
-// expression makes a regular expression of what a comparison of texts looks for.
+// expression makes a regular expression of a comparison of texts.
 func expression(op string, texts []string) (string, bool) {
 	if len(texts) == 0 {
 		return "", false
@@ -191,11 +191,11 @@ func expression(op string, texts []string) (string, bool) {
 			all = append(all, regexp.QuoteMeta(s))
 		}
 	}
-	// Ours take no notice of case, and those do.
+	// Expressions of package library ignore case; LibreNMS' comparisons do not.
 	return "(?-i:" + strings.Join(slices.Compact(all), "|") + ")", true
 }
 
-// perlExpression is an expression between marks, as PHP writes them, without them.
+// perlExpression removes the marks that PHP writes around an expression.
 func perlExpression(s string) (string, bool) {
 	if len(s) < 3 {
 		return "", false

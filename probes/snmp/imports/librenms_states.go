@@ -45,7 +45,7 @@ func named(descr, number string) string {
 	return number
 }
 
-// kindWords tell by a name what component a state is of; the first that fits counts.
+// kindWords give the kind of component by a word in the name of a state; the first that fits counts.
 var kindWords = []struct{ word, kind string }{
 	{"fan", "fan"}, {"psu", "power_supply"}, {"powersupply", "power_supply"}, {"power supply", "power_supply"}, {"pwrsupply", "power_supply"}, {"rectifier", "power_supply"},
 	{"battery", "battery"}, {"raid", "logical_disk"}, {"volume", "logical_disk"}, {"disk", "physical_disk"}, {"drive", "physical_disk"},

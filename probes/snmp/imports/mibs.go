@@ -14,12 +14,12 @@ import (
 // Bounds of a folder of MIBs.
 const (
 	maxMIBFiles  = 50_000
-	mibHeadBytes = 16 << 10 // in which the name of a module is looked for
+	mibHeadBytes = 16 << 10 // of a file, in which the name of a module is searched
 	maxMIBDepth  = 200      // of names that are defined by others
 )
 
-// mibs finds objects by their names in a folder of MIBs. Files are read when a name of theirs is asked for.
-// It is not for several goroutines.
+// mibs finds objects by their names in a folder of MIBs. A file is read when one of its names is looked up.
+// It is not safe for concurrent use.
 type mibs struct {
 	dir     fs.FS
 	byName  map[string][]string  // files by the module's name in small letters, as the file's name says it
@@ -70,13 +70,13 @@ func openMIBs(dir string) (*mibs, error) {
 	return m, err
 }
 
-// module is the one of that name, nil if no file has it.
+// module is the module of that name, nil if no file has it.
 func (m *mibs) module(name string) *module {
 	key := strings.Join(m.prefer, "|") + "::" + name
 	if found, known := m.modules[key]; known {
 		return found
 	}
-	m.modules[key] = nil // for a circle
+	m.modules[key] = nil // ends a circle of imports
 	m.modules[key] = m.find(m.byName, name)
 	if m.modules[key] == nil && m.dir != nil {
 		if m.heads == nil {
@@ -143,7 +143,7 @@ func moduleNames(text string) (all []string) {
 	}
 }
 
-// readHeads finds the names of modules in files that are named otherwise.
+// readHeads finds the names of modules in files with other names.
 func (m *mibs) readHeads() {
 	m.heads = map[string][]string{}
 	seen := map[string]bool{}
@@ -191,7 +191,7 @@ func (m *mibs) lookup(moduleName, name string) (object, bool) {
 		return object{}, false
 	}
 	typeName := a.syntax.name
-	for range 10 { // a type that is defined by another
+	for range 10 { // types that are defined by other types
 		t, ok := m.typeOf(mod, typeName)
 		if !ok || t.name == typeName {
 			break

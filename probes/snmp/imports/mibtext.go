@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// assignment is what a MIB writes of one name, as far as it is of use: its parent and the arcs below it.
+// assignment is the definition of one name in a MIB, as far as it is used here: its parent and the arcs below it.
 type assignment struct {
 	parent string   // the name before the arcs; "" if the first is a number
 	arcs   []uint32 // of OBJECT IDENTIFIER: RFC 2578 section 3.5
@@ -15,7 +15,7 @@ type assignment struct {
 	isRow  bool // it has INDEX or AUGMENTS
 }
 
-// syntax is the type of an object, as far as it is of use.
+// syntax is the type of an object, as far as it is used here.
 type syntax struct {
 	name     string // INTEGER, DisplayString, a type's name; "SEQUENCE" for a table
 	enums    map[string]int64
@@ -38,8 +38,8 @@ const (
 	maxSubids     = 128 // RFC 2578 section 3.5
 )
 
-// parseMIB reads the modules of a file. It is a reader of what vendors write, not a judge: a part that it
-// cannot read it leaves out, as half of the vendors' files break one rule or another.
+// parseMIB reads the modules of a file. It leaves out a part that it cannot read, and goes on: half of the
+// vendors' files break one rule or another.
 func parseMIB(text string) (all []*module) {
 	r := &mibReader{text: text}
 	var m *module
@@ -84,7 +84,7 @@ type mibReader struct {
 	word   string // "" at the end
 	before string // the word before it
 	quoted bool
-	again  bool // the next word is this one
+	again  bool // next returns this word once more
 }
 
 func isName(c byte) bool {
@@ -102,7 +102,7 @@ func (r *mibReader) next() {
 	case r.text == "":
 		r.word = ""
 	case r.text[0] == '"' || r.text[0] == '\'':
-		// What stands in quotes is no name, and a number only as a text.
+		// A word in quotes stays a text, even if it looks like a name or a number.
 		s, rest, _ := strings.Cut(r.text[1:], r.text[:1])
 		r.word, r.text, r.quoted = r.text[:1]+s[:min(len(s), maxMIBWord)], rest, true
 	case strings.HasPrefix(r.text, "::="):
@@ -159,7 +159,7 @@ func (r *mibReader) imports(m *module) {
 	r.again = r.word == "::="
 }
 
-// clause reads what a macro says of a name, up to its place in the tree.
+// clause reads the clauses of a macro, up to the place of the name in the tree.
 func (r *mibReader) clause(m *module, name, macro string) {
 	a := assignment{macro: macro}
 	for depth := 0; ; {
@@ -244,7 +244,7 @@ func (r *mibReader) typeOf() (s syntax) {
 // place reads "{ parent 1 }" or "{ iso org(3) dod(6) }".
 func (r *mibReader) place(m *module, name string, a assignment) {
 	if r.next(); r.word != "{" {
-		r.again = true // the number of a TRAP-TYPE, or nothing of use
+		r.again = true // the number of a TRAP-TYPE, or a value of no use here
 		return
 	}
 	first := true

@@ -16,7 +16,7 @@ import (
 const (
 	maxFileBytes = 4 << 20
 	maxFiles     = 5000
-	maxEntries   = 20_000 // of one file, with those that aliases repeat
+	maxEntries   = 20_000 // of one file, including those that aliases repeat
 )
 
 // node is a part of a YAML file; the zero one stands for a part that is not there.
@@ -83,7 +83,7 @@ func (x node) entries() (all []entry) {
 	return all
 }
 
-// list are the items of a list; something else is a list of itself.
+// list are the items of a list; any other node is a list of one.
 func (x node) list() (all []node) {
 	n := x.resolved()
 	if !x.there() {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Profiles reads profiles of the dialect that Datadog, Netdata and Kentik write, below a directory; folder is that of
-// MIBs, from which units and names of values come where a profile has none, and may be empty.
+// Profiles reads the profiles below a directory, in the dialect of Datadog, Netdata and Kentik. folder has MIBs, which give
+// units and names of values where a profile has none; it may be "".
 func Profiles(dir, folder string) (*Result, error) {
 	found, err := sources(dir)
 	if err != nil {
@@ -47,7 +47,8 @@ func Profiles(dir, folder string) (*Result, error) {
 	return r, nil
 }
 
-// profileNames gives each file the name of its definition: the file's, and its folder's too where another has the same.
+// profileNames gives each file the name of its definition: its base name, or its whole path where two files
+// have the same base name.
 func profileNames(found []source) map[string]string {
 	base := func(file string) string { return strings.TrimSuffix(path.Base(file), path.Ext(file)) }
 	count := map[string]int{}
@@ -69,7 +70,7 @@ func profileNames(found []source) map[string]string {
 	return names
 }
 
-// withValues are the names of the profiles that have values or include some that have.
+// withValues are the names of the profiles with values, their own or those of profiles that they extend.
 func withValues(all []*profile) map[string]bool {
 	used := map[string]bool{}
 	for grown := true; grown; {
@@ -86,14 +87,14 @@ func withValues(all []*profile) map[string]bool {
 	return used
 }
 
-// profile carries one file over.
+// profile makes the definition of one file.
 type profile struct {
 	File
 	name       string
 	mibs       *mibs
 	names      map[string]string
 	definition *definition
-	used       int // symbols read
+	used       int // how many symbols were read
 }
 
 func (p *profile) read(root node) {
@@ -105,7 +106,7 @@ func (p *profile) read(root node) {
 		d.Vendor = folder // as Kentik sorts them
 	}
 	if !root.get("selector").there() {
-		d.OneOf = "profiles" // the one that says most of the device; Netdata's all count
+		d.OneOf = "profiles" // only the most specific profile counts; of Netdata's all do
 	}
 	family := strings.TrimPrefix(p.name, "profile-")
 	d.Detect = p.detects(root, family)
@@ -193,7 +194,7 @@ func (p *profile) objectIDs(texts []string) (d detect, ok bool) {
 			continue
 		}
 		if strings.Trim(s, "0123456789.*") != "" || strings.Count(s, ".") < 4 {
-			p.leave("in part: a sysobjectid that is no OID", s)
+			p.leave("in part: a sysobjectid that is not an OID", s)
 			continue
 		}
 		patterns = append(patterns, "^"+strings.ReplaceAll(regexp.QuoteMeta(strings.TrimPrefix(s, ".")), `\*`, `[0-9.]+`)+"$")

@@ -31,7 +31,7 @@ func (p *profile) symbol(mib string, x node) (s symbol, ok bool) {
 	return s, true
 }
 
-// table carries one entry of metrics over; ok is false if nothing of it was.
+// table makes a table of one entry of metrics; ok is false if nothing of it can be carried over.
 func (p *profile) table(m node) (t table, ok bool) {
 	mib := m.get("MIB").text()
 	if mib == "" {
@@ -88,13 +88,13 @@ func (p *profile) table(m node) (t table, ok bool) {
 
 // rowsOf gathers the values of a table.
 type rowsOf struct {
-	words  string // names by which hardware is told from the rest
+	words  string // names that show whether the table is about hardware
 	entry  string // the OID of the rows, of the first value
 	kind   string // of the first value
 	values []value
 }
 
-// use takes the value of a symbol, unless one of its column is there; why is not empty if it means nothing.
+// use adds the value of a symbol, unless its column has one already; if the value has no meaning, why is the reason.
 func (p *profile) use(r *rowsOf, s symbol, onlyStates bool) (why string) {
 	v, kind, why := p.value(s, r.words)
 	if why != "" || onlyStates && v.States == nil {
@@ -148,7 +148,7 @@ func tagSymbol(x node) node {
 
 var nameWords = regexp.MustCompile(`(?i)name|descr|label|location|tag$`)
 
-// rowName makes the template of a row's name of a tag that looks like a name, or else of the index.
+// rowName makes the template of a row's name from a tag that looks like a name, or else from the index.
 func (p *profile) rowName(m node, name, entry string) string {
 	at := &rowOf{entry: entry}
 	var refs []string
@@ -176,7 +176,7 @@ func (p *profile) rowName(m node, name, entry string) string {
 	return strings.TrimSpace(literal(strings.TrimSuffix(name, "Table")) + " {" + strings.Join(append(refs, "#"), "|") + "}")
 }
 
-// value says what an object means; why is not empty if that is not known, or not of hardware.
+// value is the meaning of an object; if that is not known, or not about hardware, why is the reason.
 func (p *profile) value(s symbol, words string) (v value, kind, why string) {
 	v = value{Object: s.name}
 	if conversion := s.node.get("conversion").text(); conversion != "" && conversion != "to_one" {

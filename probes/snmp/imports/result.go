@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Result is what an import made, and what it could not carry over.
+// Result has the definitions that an import made, and the entries that it could not carry over.
 type Result struct {
 	Definitions int    `json:"definitions"`
 	Values      int    `json:"values"` // readings, limits and states
@@ -27,7 +27,7 @@ type Text struct {
 // Texts are the files of definitions, in order.
 func (r *Result) Texts() []Text { return r.texts }
 
-// File says what became of one file.
+// File is the result for one file.
 type File struct {
 	File       string `json:"file"`
 	Definition string `json:"definition,omitempty"` // "" if nothing of it was carried over
@@ -35,7 +35,7 @@ type File struct {
 	Left       []Left `json:"left,omitempty"` // most first
 }
 
-// Left is what was not carried over for one reason.
+// Left are the entries that were not carried over, or only in part, for one reason.
 type Left struct {
 	Reason   string   `json:"reason"`
 	Count    int      `json:"count"`

@@ -31,8 +31,8 @@ func words(s string) map[string]bool {
 	return all
 }
 
-// statesByName tells by the names of values what they mean; nil if none is good, or none is bad: then the object
-// is no state of health. What is in no list is unknown.
+// statesByName gives the meaning of values by their names; nil if none is good, or none is bad: then the object
+// is no state of health. A name that is in no list means unknown.
 func statesByName(names map[string]string) map[string]string {
 	all := map[string]string{}
 	good, bad := false, false
@@ -89,13 +89,13 @@ var kindsOf = map[string]string{
 	"fan_speed": "fan", "fan_ratio": "fan", "optical": "network", "humidity": "humidity", "charge": "battery", "load": "power_supply", "time_left": "battery",
 }
 
-// notReadings are names of what has a unit and is no reading of now.
+// notReadings are words in names of objects that have a unit and are no present reading.
 var notReadings = regexp.MustCompile(`(?i)limit|thresh|max|(?-i:[Mm]in(?:imum)?(?:[A-Z_]|$))|nominal|rated|rating|peak|highest|lowest|shutdown|warning|critical|setpoint|config|average|avg|capab|available|budget|(?-i:Admin)|hyster|alarm`)
 
-// quantityOf tells by a unit, and by the name where that is a percentage or a time, what an object measures.
+// quantityOf is the quantity that an object measures: by its unit, and for a percentage or a time also by its name.
 func quantityOf(unit, name string) (metric, kind string, factor float64, why string) {
 	if notReadings.MatchString(name) {
-		return "", "", 0, "no reading of now by its name"
+		return "", "", 0, "by its name it is no present reading"
 	}
 	factor = 1
 	if m := fraction.FindStringSubmatch(strings.TrimSpace(unit)); m != nil {
@@ -147,10 +147,10 @@ func byName(unit, name string) (metric string, factor float64, why string) {
 		case has("load") && has("ups", "output", "outlet", "supply", "rectif"):
 			return "load", 0.01, ""
 		}
-		return "", 0, "a percentage of nothing in the vocabulary"
+		return "", 0, "a percentage that is not in the vocabulary"
 	case "s", "sec", "second", "seconds", "min", "minute", "minutes", "h", "hour", "hours":
 		if !has("remaining", "runtime", "timeleft") || !has("batter", "ups", "runtime") {
-			return "", 0, "a time of nothing in the vocabulary"
+			return "", 0, "a time that is not in the vocabulary"
 		}
 		return "time_left", map[byte]float64{'s': 1, 'm': 60, 'h': 3600}[unit[0]], ""
 	}

@@ -72,7 +72,7 @@ func (d *definition) text(source string) ([]byte, error) {
 	return text, nil
 }
 
-// nameOf makes the name of a definition of any text.
+// nameOf makes the name of a definition from any text.
 func nameOf(s string) string {
 	return strings.Map(func(c rune) rune {
 		switch {

@@ -10,7 +10,7 @@ import (
 type Identity struct {
 	ObjectID string // sysObjectID of SNMPv2-MIB, dotted
 	Descr    string // sysDescr
-	// Present are those of [Library.Questions], dotted, at or below which it has an object, with the first one's value.
+	// Present are those OIDs of [Library.Questions], dotted, at or below which the device has an object, with the value of the first.
 	Present map[string]string
 }
 
@@ -20,7 +20,7 @@ type Device struct {
 	definitions    []*Definition
 }
 
-// Questions are the subtrees whose presence tells devices apart that say this of themselves, in order.
+// Questions are the subtrees to ask a device for, in order: their presence decides what it is, after sysObjectID and sysDescr.
 func (l *Library) Questions(id Identity) (all []OID) {
 	objectID := id.parsed()
 	seen := map[string]bool{}
@@ -46,7 +46,7 @@ func (id Identity) parsed() OID {
 	return objectID
 }
 
-// asks are the objects by which the entry decides, if it depends on them.
+// asks are the objects that the entry needs to decide about the device.
 func (x *detect) asks(objectID OID, id Identity) (all []OID) {
 	if _, fits := x.fits(objectID, id); !fits {
 		return nil
@@ -121,14 +121,14 @@ func (l *Library) include(dev *Device, d *Definition, seen map[string]bool) {
 	dev.definitions = append(dev.definitions, d)
 }
 
-// filling is a definition that leaves alone what others have read, with the entry by which it applies.
+// filling is a definition that skips objects that others have read, with the entry that the device meets.
 type filling struct {
 	definition *Definition
 	entry      *detect
 	weight     int
 }
 
-// meets finds the entry that says most of the device, nil if it is not of this kind.
+// meets finds the most specific entry that the device meets, nil if it meets none.
 func (d *Definition) meets(objectID OID, id Identity) (heaviest int, entry *detect) {
 	for i := range d.detects {
 		if weight, ok := d.detects[i].meets(objectID, id); ok && (entry == nil || weight > heaviest) {
@@ -158,7 +158,7 @@ func (x *detect) meets(objectID OID, id Identity) (weight int, ok bool) {
 	return weight, true
 }
 
-// fits reports whether what the device says of itself is of this kind, and how much that says.
+// fits reports whether the device meets the entry, and how specific the entry is.
 func (x *detect) fits(objectID OID, id Identity) (weight int, ok bool) {
 	if len(x.objectIDs) > 0 {
 		longest := 0

@@ -106,7 +106,7 @@ func (e *evaluation) row(d *Definition, r row) {
 	}
 	var sensors []hw.Report
 	said := false
-	var others []hw.Metric // readings that another definition has: their limits are its, too
+	var others []hw.Metric // readings that another definition has; it has their limits, too
 	for _, v := range r.table.values {
 		x := r.at(v.column)
 		if x == nil || v.not[strings.ToLower(x.text())] || !r.passes(v.when) {

@@ -13,8 +13,8 @@ type Definition struct {
 	detects  []detect
 	includes []string
 	replaces []string // definitions that say less of such a device, and are not read
-	fills    bool     // it leaves alone what definitions before it have read
-	oneOf    string   // of the definitions that say the same here only the first is read
+	fills    bool     // it skips objects that definitions before it have read
+	oneOf    string   // of the definitions with the same word only the first that fits is read
 	rank     int      // its place among those that fill
 	tables   []*table
 	file     string
@@ -45,7 +45,7 @@ type table struct {
 	values  []*value
 	facts   []fact
 	columns []OID // what is read: of the values, the name, conditions and facts
-	objects []OID // single ones that are read beside them
+	objects []OID // single objects that are read beside the columns
 }
 
 // fact is a label of hw_component_info.
@@ -61,7 +61,7 @@ type column struct {
 	absolute bool
 }
 
-// condition keeps the rows in which what is referred to has one of the values or passes all tests, or, negated, not.
+// condition keeps the rows whose referenced text has one of the values or passes all tests; a negated one keeps the others.
 type condition struct {
 	ref    ref
 	values map[string]bool

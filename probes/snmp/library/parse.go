@@ -81,7 +81,7 @@ func (r *reader) definition(n *yaml.Node) *Definition {
 
 func (r *reader) detect(n *yaml.Node) (d detect) { return r.detectEntry(n, true) }
 
-// detectEntry reads an entry of detect, or one of its unless, which has none itself.
+// detectEntry reads an entry of detect, or an entry of its key unless, which has no unless itself.
 func (r *reader) detectEntry(n *yaml.Node, outer bool) (d detect) {
 	known := fields{
 		"sysObjectID":         func(v *yaml.Node) { d.objectIDs = r.oids(v) },
@@ -102,7 +102,7 @@ func (r *reader) detectEntry(n *yaml.Node, outer bool) (d detect) {
 	case len(d.objectIDs) == 0 && d.pattern == nil && d.descr == nil && d.present == nil && !d.always:
 		r.fail(n, "an entry of detect needs sysObjectID, sysObjectID_pattern, sysDescr, present or always: true")
 	case d.value != nil && d.present == nil:
-		r.fail(n, "value: is that of the object which present: names, which is missing")
+		r.fail(n, "value needs present: the OID of the object that has the value")
 	}
 	return d
 }
@@ -241,7 +241,7 @@ func (r *reader) value(n *yaml.Node) *value {
 	return v
 }
 
-// read are the columns that the table needs, and the single objects beside them.
+// read are the columns and the single objects that the table needs.
 func (t *table) read() (all, objects []OID) {
 	seen := map[string]bool{}
 	add := func(c column) {

@@ -47,14 +47,14 @@ func TestParseSaysWhereAndWhat(t *testing.T) {
 		{head + "  - {object: o, column: 1, metric: power, sensor: '{1'}", `a { has no }`},
 		{head + "  - {object: o, column: 1, metric_by: {column: 2}}", `column and is are missing`},
 		{"definition: d\nrank: 1", `one_of and rank are for definitions with fills: true`},
-		{"definition: d\ndetect: [{sysDescr: x, value: y}]", `f.yaml:2: value: is that of the object which present: names`},
+		{"definition: d\ndetect: [{sysDescr: x, value: y}]", `f.yaml:2: value needs present: the OID of the object`},
 		{"definition: d\ndetect: [{sysObjectID_pattern: '('}]", `f.yaml:2: sysObjectID_pattern is no regular expression`},
 		{"definition: d\ndetect: [{sysDescr: x, unless: [{always: true}]}]", `f.yaml:2: an entry of detect has no key "always"`},
 		{head + "  - {object: o, column: 1, metric: power, only: {1: {about: 3}}}", `f.yaml:10: a condition has no key "about"; there are above, below, exists`},
 		{head + "  - {object: o, column: 1, metric: power, only: {1: {}}}", `f.yaml:10: a condition needs a test`},
 		{head + "  - {object: o, column: 1, metric: power, only: {x: [1]}}", `f.yaml:10: a condition is on a column or another part of the row`},
 		{head + "  - {object: o, column: 1, metric: power, only: [[1]]}", `f.yaml:10: only and unless are a mapping, or a list of mappings`},
-		{head + "  - {object: o, column: 1, metric: power, sensor: '{1[2:1]}'}", `in brackets stands a place in the index`},
+		{head + "  - {object: o, column: 1, metric: power, sensor: '{1[2:1]}'}", `brackets hold a place in the index`},
 	} {
 		_, err := Parse("f.yaml", []byte(c.text))
 		if err == nil || !regexp.MustCompile(c.want).MatchString(err.Error()) {

@@ -13,7 +13,7 @@ import (
 	"hwsagent/probes/hw"
 )
 
-// maxMistakes bounds what is told of one file.
+// maxMistakes bounds the errors that are reported of one file.
 const maxMistakes = 30
 
 // reader reads values off a tree and keeps the mistakes with their lines.
@@ -231,7 +231,7 @@ func (r *reader) conditions(n *yaml.Node, not bool) (all []condition) {
 	return all
 }
 
-// tests reads {above: 5}: what a condition may ask of a value beside being one of a list.
+// tests reads {above: 5}: the tests of a condition, in place of a list of values.
 func (r *reader) tests(n *yaml.Node) (all []func(string, bool) bool) {
 	number := func(holds func(v, bound float64) bool) func(*yaml.Node) {
 		return func(x *yaml.Node) {

@@ -87,7 +87,7 @@ func parseRef(s string) (r ref, err error) {
 	return r, err
 }
 
-// places reads what stands after a [: which part of the index counts.
+// places reads the part of the index that counts, after a [.
 func (r *ref) places(s string) error {
 	s, closed := strings.CutSuffix(s, "]")
 	if r.noIndex = s == "" && closed; r.noIndex {
@@ -100,7 +100,7 @@ func (r *ref) places(s string) error {
 		to, err = strconv.Atoi(last)
 	}
 	if err != nil || !closed || from < 1 || to < from || to > maxArcs {
-		return errors.New("in brackets stands a place in the index, as [1], [2:] or [1:2], or nothing")
+		return errors.New("brackets hold a place in the index, as [1], [2:] or [1:2], or nothing")
 	}
 	if r.from, r.to = from-1, to; open && last == "" {
 		r.to = 0
@@ -149,7 +149,7 @@ func (t template) render(r row) string {
 	return strings.ToValidUTF8(strings.Join(strings.Fields(b.String()), " "), "\uFFFD")
 }
 
-// value is the text that is referred to; there is false if the device does not have it.
+// value is the referenced text; there is false if the device does not have it.
 func (x ref) value(r row) (text string, there bool) {
 	index := r.index
 	if x.noIndex {
