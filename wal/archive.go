@@ -56,7 +56,7 @@ func (a *Archive) open(saves directory, after uint64) error {
 	for _, s := range a.tail.list {
 		a.total += s.End
 	}
-	a.cursor = newCursor(a.tail, slog.New(slog.DiscardHandler)) // damage is told by who delivers
+	a.cursor = newCursor(a.tail, slog.New(slog.DiscardHandler)) // the cursor that delivers reports damage
 	start, err := oldest(a.tail)
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/prometheus/model/metadata"
 )
 
-// Series is one label set, with what was said about it, as the cursors of a log have it. A cursor hands
+// Series is one label set with its metadata and family, as the cursors of a log have it. A cursor hands
 // out the same *Series for the same labels, in whichever segment they appear, until it evicts the series
 // for being idle or its metadata changes; a consumer may therefore cache what it derives from it. All
 // cursors of the log share it. It may be read from any goroutine.
@@ -29,8 +29,8 @@ type Series struct {
 	gone    atomic.Bool            // see Gone
 }
 
-// Share returns encoded as a string, which all callers share that come with the same bytes: most targets send the same
-// labels of a series. The bytes that come first are kept for the others. Safe for concurrent use.
+// Share returns encoded as a string. It keeps the bytes of the first call, and all callers with the same bytes share that
+// string: most targets send the same labels of a series. Safe for concurrent use.
 func (s *Series) Share(encoded []byte) string {
 	kept := s.encoded.Load()
 	if kept == nil {
@@ -46,8 +46,8 @@ func (s *Series) Share(encoded []byte) string {
 	return string(encoded)
 }
 
-// Gone reports whether no cursor has the series any more: none will hand it out again, and what was derived from it can be
-// forgotten. Safe for concurrent use.
+// Gone reports whether no cursor has the series any more. None will hand it out again, so a consumer can forget data that it
+// derived from it. Safe for concurrent use.
 func (s *Series) Gone() bool { return s.gone.Load() }
 
 // Meta is the newest metadata announced for the series; zero if there is none.

@@ -11,8 +11,7 @@ import (
 	"hwsagent/wal/internal/segment"
 )
 
-// fileTail is the segments of a log that this process does not own, as they were when they were
-// listed.
+// fileTail has the segments of a log that this process does not own, as they were when it listed them.
 type fileTail struct {
 	dir  directory
 	list []segment.Info
@@ -58,7 +57,7 @@ func (l *fileTail) catalogue(stored map[string]Savepoint) error {
 	})
 	for i := range l.list {
 		if s := &l.list[i]; s.Foreign {
-			s.End = s.Size // to be looked at all the same
+			s.End = s.Size // an inspection reads foreign segments, too
 		}
 	}
 	l.mark.Log = l.log

@@ -61,7 +61,7 @@ type TargetInspection struct {
 	Problem      string            `json:"problem,omitempty"`
 }
 
-// Progress is told after each segment how many bytes of how many have been read.
+// Progress is called after each segment with the bytes that were read, and with all that there are.
 type Progress func(read, total int64)
 
 // Inspect reads the log in dir without changing anything. It needs no lock and works

@@ -32,7 +32,7 @@ func readHeader(c *segment.Reader, t opener, number int, size int64) (h segment.
 	return h, nil
 }
 
-// locate is the number of the segment in which to read on after the given mark.
+// locate returns the number of the segment in which to read on after a mark.
 func locate(t tail, after Mark) int {
 	segments := t.segments()
 	if len(segments) == 0 {
@@ -41,7 +41,7 @@ func locate(t tail, after Mark) int {
 	return segment.Find(segments, t.head().Segment, after)
 }
 
-// oldest is the mark of everything before what the log still has.
+// oldest is the mark in front of the oldest data that the log still has.
 func oldest(t tail) (Mark, error) {
 	head := t.head()
 	for _, s := range t.segments() {
@@ -52,7 +52,7 @@ func oldest(t tail) (Mark, error) {
 			continue
 		case s.Known():
 			m := s.Header.Before()
-			m.Total = s.Header.Total // what a power cut took before is nobody's loss here
+			m.Total = s.Header.Total // samples that a power cut took before are no loss of a reader from here
 			return m, nil
 		}
 		info, err := scanKept(t, &s)

@@ -61,8 +61,8 @@ type Stretch struct {
 
 // Before finds the beginning of a target's queue of which every sample has a timestamp before
 // t: it ends in front of the first commit with a later one. It changes nothing, and reads the
-// log that far, which takes a minute for some gigabytes: progress gets, after each commit, how
-// many bytes of those that wait have been read. The error is ctx's when that ends first.
+// log that far, which takes a minute for some gigabytes. After each commit it calls progress with
+// the bytes that it has read, of those that wait. If ctx ends first, the error is that of ctx.
 func (l *Log) Before(ctx context.Context, name string, t time.Time, progress func(read, of int64)) (Stretch, error) {
 	tg, err := l.targets.known(name)
 	if err != nil {
@@ -73,7 +73,7 @@ func (l *Log) Before(ctx context.Context, name string, t time.Time, progress fun
 	if sp.Start.Log != head.Log {
 		return Stretch{}, fmt.Errorf("look at target %q: its savepoint belongs to another log", name)
 	}
-	c := newCursor(l, slog.New(slog.DiscardHandler)) // damage is told by who delivers
+	c := newCursor(l, slog.New(slog.DiscardHandler)) // the cursor that delivers reports damage
 	defer c.release()
 	acked := sp.Acked()
 	c.place(acked, Mark{})

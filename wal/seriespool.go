@@ -10,11 +10,11 @@ import (
 	"hwsagent/wal/internal/segment"
 )
 
-// seriesPool has one *Series for each label set, and for each thing said about it, that the cursors of a log use: a further
-// cursor that reads the same series costs a pointer for each. It is safe for concurrent use.
+// seriesPool has one *Series for each label set with its metadata that the cursors of a log use. So a further cursor costs
+// a pointer for each series. It is safe for concurrent use.
 type seriesPool struct {
-	// live are the labels of a series that is being appended to under that reference, empty if there is none. Their memory
-	// is shared. It may be nil, and is called with mu held.
+	// live returns the labels of the series that the appender has under a reference, empty if there is none; the pool shares
+	// their memory. live may be nil. It is called with mu held.
 	live func(ref uint64) labels.Labels
 	seed maphash.Seed
 
@@ -44,9 +44,9 @@ func newSeriesPool(live func(ref uint64) labels.Labels) *seriesPool {
 	}
 }
 
-// hold finds the series with these encoded labels, which is announced as ref, or makes it, for one more holder. It is nil if
-// the labels are not well-formed. Of several with the same labels it is the one that was made last, of which the newest is
-// said.
+// hold finds or makes the series with these encoded labels, which a segment announces as ref, and adds a holder to it. It is nil
+// if the labels are not well-formed. Of several series with the same labels it is the one that was made last, with the newest
+// metadata.
 func (p *seriesPool) hold(ref uint64, encoded []byte) *pooled {
 	hash := maphash.Bytes(p.seed, encoded)
 	p.mu.Lock()
@@ -71,7 +71,7 @@ func (p *seriesPool) holdAgain(s *pooled) {
 	s.holders++
 }
 
-// instead finds the series with the labels of s of which that is said, or makes it, for the holder of s, who gives s up.
+// instead finds or makes the series with the labels of s and that metadata. It takes the holder from s.
 func (p *seriesPool) instead(s *pooled, about About) *pooled {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,7 +89,7 @@ func (p *seriesPool) instead(s *pooled, about About) *pooled {
 	return other
 }
 
-// letGo ends that a table holds its series.
+// letGo empties a table, and removes it from the holders of each series that it had.
 func (p *seriesPool) letGo(table *refs.Table[pooled]) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,7 +99,7 @@ func (p *seriesPool) letGo(table *refs.Table[pooled]) {
 	})
 }
 
-// make puts a series into the pool that has one holder. p.mu must be held.
+// make adds a series with one holder to the pool. p.mu must be held.
 func (p *seriesPool) make(ls labels.Labels, about *About, hash uint64) *pooled {
 	slot := p.slots
 	if n := len(p.free); n > 0 {
@@ -113,7 +113,7 @@ func (p *seriesPool) make(ls labels.Labels, about *About, hash uint64) *pooled {
 	return s
 }
 
-// drop takes a holder off a series. p.mu must be held.
+// drop removes a holder of a series. p.mu must be held.
 func (p *seriesPool) drop(s *pooled) {
 	if s.holders--; s.holders > 0 {
 		return

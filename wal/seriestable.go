@@ -64,8 +64,8 @@ func (t *seriesTable) announce(ref uint64, encoded []byte) (ok bool) {
 	return true
 }
 
-// held is the series if a segment before had it under the same reference: a consumer finds again
-// what it made of it. It has one more holder. Nil if no segment had it.
+// held is the series that an earlier segment had under the same reference, with one more holder, so that
+// a consumer finds the data that it derived from it; nil if no segment had it.
 func (t *seriesTable) held(ref uint64, encoded []byte) *pooled {
 	for i := 1; i < len(t.refs); i++ {
 		if s := t.refs[i].Get(ref); s != nil && sameLabels(s.series.Labels, encoded) {

@@ -19,7 +19,7 @@ type target struct {
 	doubt bool // a newer savepoint may have been lost
 
 	open       bool
-	enrolled   bool  // the configuration has it: not open is not an orphan
+	enrolled   bool  // the configuration has it, so it is no orphan while it is not open
 	maxBacklog int64 // bytes; 0: no limit
 	orphan     orphanClock
 
@@ -92,7 +92,7 @@ func (t *target) relyOn(c credit) {
 	}
 }
 
-// storedLocked is what a record is to say.
+// storedLocked is the contents of the target's record.
 func (t *target) storedLocked() storedSavepoint {
 	st := storedSavepoint{Name: t.name, Savepoint: t.sp}
 	t.orphan.store(&st)
@@ -226,7 +226,7 @@ func (t *target) touch(now time.Time, passed time.Duration, ending bool) {
 	}
 }
 
-// wantedLocked says that the target is no orphan.
+// wantedLocked reports whether the target is no orphan.
 func (t *target) wantedLocked() bool { return t.open || t.enrolled }
 
 // orphaned is when the target was last wanted, as far as the clock could be trusted, and

@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// Info is one segment file, and what the headers of all segments say of it.
+// Info describes one segment file, by its own header and those of all other segments.
 type Info struct {
 	Number int   // as in its file name
 	Size   int64 // of the file, bytes
 
-	// End is how many of these bytes may be read: less where a write error ended the segment
-	// and it could not be cut (see [Header.PrevEnd]), and in the active segment up to the head.
+	// End is how many of these bytes may be read: all of them, but less where a write error ended the segment
+	// and it could not be cut (see [Header.PrevEnd]); in the active segment, those up to the head.
 	End int64
 
 	Header  Header // zero (Version 0) if it is unreadable, or another log's
 	Foreign bool   // it belongs to another log
 
-	// again says that the commits with numbers greater than before stand in a later segment once
-	// more: before is the smallest number that a later header names as that of the last commit
-	// in front of its segment.
+	// again says that a later segment has the commits with numbers greater than Before once more.
+	// Before is the smallest Header.Commit of the later segments: the number of the last commit in
+	// front of such a segment.
 	again  bool
 	Before uint64
 
-	// Sealed is when it was written last, with a monotonic reading, so that a step of the
+	// Sealed is the time of the last write, with a monotonic reading, so that a step of the
 	// wall clock does not make it older; zero while it is active.
 	Sealed time.Time
 }
@@ -34,7 +34,7 @@ type Info struct {
 // Known reports whether the header could be read.
 func (s *Info) Known() bool { return s.Header.Version != 0 }
 
-// Created is when the segment began, by the wall clock of that time; zero if the header is unreadable.
+// Created is the time when the segment began, by the wall clock of then; zero if the header is unreadable.
 func (s *Info) Created() time.Time {
 	if !s.Known() {
 		return time.Time{}
@@ -54,7 +54,7 @@ func Follow(list []Info, h *Header) {
 	}
 }
 
-// Unfollow forgets what the last segment of a list said, and returns the list without it.
+// Unfollow returns the list without its last segment, and undoes what Follow noted for that one.
 func Unfollow(list []Info) []Info {
 	list = list[:len(list)-1]
 	for i := range list {
@@ -66,9 +66,9 @@ func Unfollow(list []Info) []Info {
 	return list
 }
 
-// Catalogue works out what the segments of a list, which is in the order of numbers, say of
-// each other by their headers, and of which log they are: the one that served knows, or else
-// that of most headers. It is the zero ID if no header is readable.
+// Catalogue compares the headers of a list of segments, in the order of numbers, and sets End, Foreign and
+// Before of each. It returns the ID of their log: the one that served knows, or else that of most headers;
+// the zero ID if no header is readable.
 func Catalogue(list []Info, served func(ID) bool) ID {
 	log := ownLog(list, served)
 	for i := range list {
@@ -89,8 +89,8 @@ func Catalogue(list []Info, served func(ID) bool) ID {
 	return log
 }
 
-// endsAt takes in what the header of the next segment says of the end of s; a zero ID says
-// nothing. A header of s that is unreadable says nothing against being the one that is meant.
+// endsAt sets the end of s as the header of the next segment gives it; a zero ID there gives none. An unreadable
+// header of s is taken for the one that the next header names.
 func (s *Info) endsAt(id ID, end int64) {
 	switch {
 	case id == (ID{}):
@@ -101,9 +101,8 @@ func (s *Info) endsAt(id ID, end int64) {
 	}
 }
 
-// ownLog is the ID of the log that segments with these headers are of: where a segment of
-// another log has got among them, that of the savepoints, or else of most segments. It is
-// zero if no header is readable.
+// ownLog is the ID of the log of these segments. Where segments of another log are among them, it is the
+// ID that the savepoints know, or else that of most segments. It is zero if no header is readable.
 func ownLog(list []Info, served func(ID) bool) ID {
 	segments := map[ID]int{}
 	for i := range list {
@@ -123,9 +122,9 @@ func ownLog(list []Info, served func(ID) bool) ID {
 	return own
 }
 
-// Find is the number of the segment of a list in which to read on after the given mark, which
-// belongs to the list's log; head is that of the newest segment in use. The segment may be an earlier
-// one than it need be, never a later one; a reader skips the commits up to the mark by their numbers.
+// Find returns the number of the segment of a list in which to read on after a mark of the list's log; head is
+// the number of the newest segment in use. The segment may be earlier than necessary, never later; a reader skips
+// the commits up to the mark by their numbers.
 func Find(list []Info, head int, after Mark) int {
 	for i := range list {
 		if s := &list[i]; s.Number == after.Segment && s.Header.of(after.Log) && s.Header.Segment == after.SegmentID {

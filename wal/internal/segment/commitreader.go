@@ -6,9 +6,9 @@ import (
 	"io"
 )
 
-// MaxCommit bounds the uncompressed records of a commit, in bytes: those that a reader
-// holds while it waits for the commit record. The encoder refuses to write a longer one,
-// and a reader takes it for damage.
+// MaxCommit bounds the uncompressed records of a commit, in bytes: a reader holds them
+// until it comes to the commit record. The encoder refuses to write a longer commit, and a
+// reader takes it for damage.
 const MaxCommit = 256 << 20
 
 // Reader assembles the commits of one segment and verifies them: record count,
@@ -21,9 +21,9 @@ type Reader struct {
 	buf  []byte
 	ends []int
 
-	// What the last call of Next found. Header is valid after FoundHeader, Commit and Good, the
-	// records of the commit, after FoundCommit. Debris are records that belong to no commit that
-	// verifies; what they announce may still be learnt. All are valid until the following call.
+	// The results of the last call of Next, valid until the following call. Header is valid after
+	// FoundHeader; Commit, and its records Good, after FoundCommit. Debris are records of no commit
+	// that verifies; a reader may still learn the series that they announce.
 	Header Header
 	Commit Commit
 	Good   Records
@@ -156,8 +156,8 @@ func (c *Reader) Skipped() int64 { return c.pages.Skipped }
 // IsFinal reports whether nothing will be written beyond the limit.
 func (c *Reader) IsFinal() bool { return c.pages.Final }
 
-// Extend says that so many bytes may be read, if that is more than before, and whether nothing will be
-// written beyond.
+// Extend raises the limit to so many bytes, if that is more than before. final says that nothing will be written
+// beyond.
 func (c *Reader) Extend(limit int64, final bool) {
 	c.pages.Limit, c.pages.Final = max(c.pages.Limit, limit), final
 }

@@ -7,11 +7,11 @@ import (
 	"github.com/golang/snappy"
 )
 
-// Pages lays records out in pages, in memory. It appends to whatever page its
-// start offset lies in, so what it has built is what has to be written there.
+// Pages lays records out in pages, in memory. It appends to the page in which its
+// start offset lies, so Buf has exactly the bytes to write at that offset.
 type Pages struct {
-	Buf    []byte // what follows start
-	Start  int64  // offset in the segment of buf's first byte
+	Buf    []byte // the bytes from offset Start on
+	Start  int64  // offset of Buf's first byte in the segment
 	packed []byte // compression scratch
 }
 
@@ -29,7 +29,8 @@ const keepBytes = 4 << 20
 // End is the offset in the segment after what has been built.
 func (p *Pages) End() int64 { return p.Start + int64(len(p.Buf)) }
 
-// Place is where the next record begins in the segment: behind the rest of a page that holds no fragment.
+// Place is the offset at which the next record begins. It is on the next page if the rest of this one is too short
+// for a fragment.
 func (p *Pages) Place() int64 {
 	end := p.End()
 	if left := PageSize - end%PageSize; left < FragmentHeaderSize {

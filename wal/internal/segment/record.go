@@ -88,7 +88,7 @@ var (
 	ErrOtherFormat = errors.New("it is of another format")
 )
 
-// AppendPlace appends where a commit record stands: the number of the segment, and the offset at
+// AppendPlace appends the place of a commit record: the number of the segment, and the offset at
 // which the record begins, 8 bytes each. A commit's checksum covers them, so a page that stands
 // in another place, or in the file of another segment, confirms no commit.
 func AppendPlace(b []byte, segment int, offset int64) []byte {
@@ -209,7 +209,7 @@ func AppendFamilies(b []byte, fs []Family) []byte {
 	return b
 }
 
-// Decoder reads fields off the front of b; after the first short field err is set
+// Decoder reads fields from the front of B. After the first short field Err is set,
 // and every further field is zero.
 type Decoder struct {
 	B   []byte

@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// Contents is what a scan found in one segment.
+// Contents is the result of a scan of one segment.
 type Contents struct {
 	Header Header // zero (Version 0) when it is unreadable
 
@@ -72,7 +72,7 @@ func (c *Reader) Scan(learn func(rec []byte)) (Contents, error) {
 		case FoundCommit:
 			info.End = c.Offset()
 			if c.Commit.Number <= info.Last.Commit {
-				continue // of an earlier file of this number, which came to nothing
+				continue // of an earlier file of this number, which failed
 			}
 			if info.Commits == 0 {
 				info.FirstCommit = c.Commit.Number

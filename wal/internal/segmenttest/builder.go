@@ -1,4 +1,4 @@
-// Package segmenttest makes segments that the writer never would, for tests of readers.
+// Package segmenttest makes segments that the writer never makes, for tests of readers.
 package segmenttest
 
 import (
@@ -17,10 +17,10 @@ import (
 )
 
 // Builder makes the bytes of one segment without the writer, so that tests of
-// the reader can make what the writer never would.
+// readers can have segments that the writer never makes.
 type Builder struct {
 	B        []byte
-	Compress byte // flagSnappy or 0
+	Compress byte // segment.FlagSnappy or 0
 
 	Header segment.Header
 	Next   segment.Commit // Number and Total of the last commit
@@ -38,7 +38,7 @@ func New(number int, log segment.ID, commit, total uint64) *Builder {
 	return s
 }
 
-// Start writes the header; commit calls it first.
+// Start writes the header; Commit calls it first.
 func (s *Builder) Start() *Builder {
 	if len(s.B) == 0 {
 		s.Record(segment.AppendHeader(nil, s.Header), 0)
@@ -96,7 +96,7 @@ func (s *Builder) Commit(samples uint64, minT, maxT int64, recs ...[]byte) {
 	s.Ends = append(s.Ends, int64(len(s.B)))
 }
 
-// end appends the commit record in next, whose checksum is that of the records so far.
+// end appends the commit record in Next, with the checksum of the records so far.
 func (s *Builder) end() {
 	c := s.Next
 	w := segment.Pages{Start: int64(len(s.B))}
