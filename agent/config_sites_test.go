@@ -9,7 +9,8 @@ import (
 	"hwsagent/probes/hw"
 )
 
-// TestSites: names of sites that are on one side only, or twice, are told; each case with and without an entry of the other side.
+// TestSites: a site without machines, machines at a site without figures, and a second entry for a site are reported; each case with and without
+// an entry of the other side.
 func TestSites(t *testing.T) {
 	const a, b = "- {name: sa, type: site, site: a, pue: 1.2}\n", "- {name: sb, type: site, site: b, pue: 1.2}\n"
 	const ofA, ofB = "- {name: ha, type: host, labels: {site: a}}\n", "- {name: hb, type: host, labels: {site: b}}\n"

@@ -204,7 +204,7 @@ func TestUnsyncedSavepointFreesNothing(t *testing.T) {
 	}
 }
 
-// A file that cannot be opened cannot be cut off; that is told, and no more.
+// A file that cannot be opened cannot be cut off; that is reported, and no more happens.
 func TestCutOffRefused(t *testing.T) {
 	l := openLog(t, memOptions(t, newMemDir(), newMemDir()))
 	if err := l.cutOff(&segment.Info{Number: 99}); !errors.Is(err, fs.ErrNotExist) {

@@ -119,7 +119,7 @@
 //	    A torn write leaves no valid commit record, or none whose checksum fits.
 //	12  The header of a segment names the last commit before it, and a reader that finds the
 //	    same number in two segments takes either, once. The smallest such number of all later
-//	    headers says from where on the commits of a segment stand there once more. (segment.Info)
+//	    headers says from which commit on a later segment has them once more. (segment.Info)
 //	13  A commit that no reader would accept is not written: encoder and reader share their
 //	    bounds (segment.MaxCommit, segment.MaxRecord).
 //	14  A commit is valid in one place only, so those of a segment ascend in number, and nothing

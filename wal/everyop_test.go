@@ -247,7 +247,7 @@ func TestUnreadablePage(t *testing.T) {
 	}
 }
 
-// What keeps Open, Inspect and a new target from working is told by name.
+// The error of Open, Inspect and a new target names the file or directory that cannot be used.
 func TestWhatCannotBeOpened(t *testing.T) {
 	says := func(what string, err error, text string) {
 		t.Helper()

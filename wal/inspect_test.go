@@ -216,7 +216,7 @@ func TestInspect(t *testing.T) {
 	}
 	check(inspectJSON(t, dir))
 
-	// Damage is told, not stumbled over.
+	// Damage is reported, and ends no inspection.
 	path := filepath.Join(dir, segmentDir, segment.Name(1))
 	b, err := os.ReadFile(path)
 	if err != nil {

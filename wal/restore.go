@@ -122,10 +122,9 @@ func (l *Log) lastCommit(told uint64) (last Mark, err error) {
 	return Mark{}, nil
 }
 
-// unbegun reports whether the i-th segment, the last one, may be removed: the process ended while
-// it began the segment with what a failed write had left in doubt. It has a part of that at most, and
-// the one before has all of it. Only segments that were read to their ends, without an error
-// of the disk, are judged.
+// unbegun reports whether the i-th segment, the last one, may be removed: the process ended before it
+// had logged again in this segment all commits that a failed write had left in doubt. The segment
+// before has all of them. It is false if the disk refused to read a part of either segment.
 func (l *Log) unbegun(i int, info segment.Contents) bool {
 	list := l.index.list
 	if i == 0 || i < len(list)-1 || info.Refused != nil || info.Last.Commit >= list[i].Header.Relogged || !list[i-1].Known() {

@@ -81,7 +81,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestFormatByKeys: the keys of a file show its format; where they do not, that is told.
+// TestFormatByKeys: the keys of a file show its format; where they do not, the error says so.
 func TestFormatByKeys(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.yaml")
 	if err != nil || len(files) < 6 {

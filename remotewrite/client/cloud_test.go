@@ -175,7 +175,7 @@ func newSky(t *testing.T, keys, dir string, env map[string]string) (*sky, *Clien
 	}
 	c := newClient(t, "{url: http://h.example/ws/api/v1/remote_write, "+keys+"}", dir, Options{Dial: dial, Getenv: getenv})
 	return s, c, func() {
-		synctest.Wait() // connections that nobody waited for
+		synctest.Wait() // connections for which no request waits
 		c.Close()
 		stopReceiver()
 		stopEndpoint()

@@ -72,7 +72,7 @@ func TestCloudExchange(t *testing.T) {
 	}
 }
 
-// What endpoints of clouds do wrong is told with address and reason, holds the target or has it retry, and
+// A failure of a cloud's endpoint is reported with address and reason, holds the target or has it retry, and
 // shows nothing of what they were sent.
 func TestCloudFailures(t *testing.T) {
 	dir, _, _ := cloudFiles(t)
@@ -142,7 +142,7 @@ func TestCloudFailures(t *testing.T) {
 	}
 }
 
-// A clock that is wrong is told as that, with how wrong, where requests are signed; and it costs nothing.
+// Where requests are signed, a wrong clock is the reported reason, with its error; no sample is lost.
 func TestCloudClockSkew(t *testing.T) {
 	for skew, says := range map[time.Duration]string{
 		12 * time.Minute: "(this host's clock is 12m behind the receiver's)", -2 * time.Hour: "(this host's clock is 2h0m ahead of the receiver's)", 4 * time.Minute: "",
@@ -171,7 +171,7 @@ func TestCloudClockSkew(t *testing.T) {
 	}
 }
 
-// Files of credentials are read again when they change, and a target that waits is told.
+// Credential files are read again when they change, and a waiting target is woken.
 func TestCloudRotation(t *testing.T) {
 	for _, tc := range []struct {
 		entry, file, former, next string
@@ -207,7 +207,7 @@ func TestCloudRotation(t *testing.T) {
 	}
 }
 
-// What of files and environment cannot be used is told with its name before anything is sent.
+// A file or a variable that cannot be used is reported by name before anything is sent.
 func TestCloudFaults(t *testing.T) {
 	dir, _, _ := cloudFiles(t)
 	testnet.WriteFile(t, filepath.Join(dir, "other.json"), `{"type": "external_account", "private_key": "CANARY"}`)
