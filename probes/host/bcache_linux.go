@@ -80,7 +80,7 @@ func bcacheSets() []bcacheValue[bcache.BcacheStats] {
 		{gauge("node_bcache_tree_depth", "Depth of the tree."), func(b *of) float64 { return float64(b.TreeDepth) }},
 		{gauge("node_bcache_active_journal_entries", "Entries of the journal that are newer than the index."), func(b *of) float64 { return float64(b.Internal.ActiveJournalEntries) }},
 		{gauge("node_bcache_btree_nodes", "Nodes of the tree."), func(b *of) float64 { return float64(b.Internal.BtreeNodes) }},
-		{gauge("node_bcache_btree_read_average_duration_seconds", "How long a read of the tree takes, on average."), func(b *of) float64 { return float64(b.Internal.BtreeReadAverageDurationNanoSeconds) * nanosecond }},
+		{gauge("node_bcache_btree_read_average_duration_seconds", "How long a read of the tree takes, on average."), func(b *of) float64 { return float64(b.Internal.BtreeReadAverageDurationNanoSeconds) * nanosecond }}, //nolint:staticcheck // as node_exporter 1.12.1 has it
 		{counter("node_bcache_cache_read_races_total", "Reads of the cache whose bucket was given away meanwhile."), func(b *of) float64 { return float64(b.Internal.CacheReadRaces) }},
 	}
 }

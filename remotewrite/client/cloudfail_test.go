@@ -101,7 +101,7 @@ func TestCloudFailures(t *testing.T) {
 		"no keys":        {web, webEnv, say(200, `<x/>`), "the answer has no keys", Hold, Token, 0},
 		"no XML":         {web, webEnv, say(200, `SENT`), "the answer has no keys", Hold, Token, 0},
 		"busy":           {web, webEnv, say(503, `SENT`), "503 Service Unavailable", Retry, Token, 0},
-		"redirect":       {web, webEnv, http.RedirectHandler("http://other.example/", 307).ServeHTTP, "307 Temporary Redirect", Hold, Token, 0},
+		"redirect":       {web, webEnv, http.RedirectHandler("http://other.example/", http.StatusTemporaryRedirect).ServeHTTP, "307 Temporary Redirect", Hold, Token, 0},
 		"endless":        {web, webEnv, func(w http.ResponseWriter, r *http.Request) { drip(w, r, strings.Repeat("a", 1<<16)) }, "more than 262144 bytes", Retry, Token, time.Second},
 		"hangs":          {web, webEnv, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "get AWS keys from http://localhost/: no answer within 10s", Retry, Token, 10 * time.Second},
 		"no role":        {web, nil, say(404, ""), "169.254.169.254/latest/api/token: 404", Hold, Token, 0},

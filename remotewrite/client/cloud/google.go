@@ -18,7 +18,7 @@ import (
 // googleScope is the right to write samples. googleTokens is the token endpoint of files that name none.
 const (
 	googleScope  = "https://www.googleapis.com/auth/monitoring.write"
-	googleTokens = "https://oauth2.googleapis.com/token"
+	googleTokens = "https://oauth2.googleapis.com/token" // #nosec G101 -- an address
 )
 
 // googleFile is what a file of credentials has, of a service account or of a person.
