@@ -43,14 +43,14 @@ func Import(profiles, librenms, mibs, to string) (done Imported, err error) {
 	if done.Removed, err = replace(to, prefix, done.Texts()); err != nil {
 		return done, err
 	}
-	if _, err := library.Load(to); err != nil {
+	if _, err := library.Load(to); err != nil { // with the user's own
 		return done, fmt.Errorf("the definitions in %s cannot be read: %w", to, err)
 	}
 	return done, nil
 }
 
-// replace writes files, and removes others with the same prefix that an earlier import made. It changes no file that
-// an import did not make.
+// replace writes files, and removes those of the same prefix that an earlier import made. It touches no file that
+// an import did not make, and none at all before each new one is on the disk and loads.
 func replace(dir, prefix string, texts []imports.Text) (removed int, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -74,10 +74,10 @@ func replace(dir, prefix string, texts []imports.Text) (removed int, err error) 
 			}
 		}
 	}
+	if err := place(dir, texts); err != nil {
+		return 0, err
+	}
 	for _, t := range texts {
-		if err := writeFile(filepath.Join(dir, t.Name), t.Text); err != nil {
-			return 0, err
-		}
 		delete(old, t.Name)
 	}
 	for name := range old {
@@ -91,6 +91,13 @@ func replace(dir, prefix string, texts []imports.Text) (removed int, err error) 
 
 // isImported reports whether an import wrote the file.
 func isImported(file string) (bool, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return false, fmt.Errorf("read a definition of an earlier import: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return false, fmt.Errorf("%s is not a file; move it, or name another directory", file) // to read a pipe may never end
+	}
 	f, err := os.Open(file) // #nosec G304 -- in the user's directory
 	if err != nil {
 		return false, fmt.Errorf("read a definition of an earlier import: %w", err)
@@ -104,22 +111,25 @@ func isImported(file string) (bool, error) {
 	return bytes.Equal(head[:n], []byte(imports.Mark)), nil
 }
 
-// writeFile puts a file in place at once, so that an agent that loads the directory reads a whole one.
-func writeFile(file string, text []byte) error {
-	part := file + ".part"
-	err := os.WriteFile(part, text, 0o600)
-	if err == nil {
-		err = os.Rename(part, file)
-	}
+// place writes files into a directory of their own first, whose name no agent reads, and moves each when all are there and load.
+func place(dir string, texts []imports.Text) (err error) {
+	part, err := os.MkdirTemp(dir, ".import-")
 	if err != nil {
-		return errors.Join(fmt.Errorf("write a definition: %w", err), removeIfThere(part))
+		return fmt.Errorf("write definitions: %w", err)
 	}
-	return nil
-}
-
-func removeIfThere(file string) error {
-	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
+	defer func() { err = errors.Join(err, os.RemoveAll(part)) }()
+	for _, t := range texts {
+		if err := os.WriteFile(filepath.Join(part, t.Name), t.Text, 0o600); err != nil {
+			return fmt.Errorf("write a definition: %w", err)
+		}
+	}
+	if _, err := library.Load(part); err != nil {
+		return fmt.Errorf("the definitions that were made cannot be read; nothing is written: %w", err)
+	}
+	for _, t := range texts {
+		if err := os.Rename(filepath.Join(part, t.Name), filepath.Join(dir, t.Name)); err != nil {
+			return fmt.Errorf("write a definition: %w", err)
+		}
 	}
 	return nil
 }

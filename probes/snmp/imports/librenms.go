@@ -61,6 +61,9 @@ func readSource(dir, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", name) // to read a pipe may never end
+	}
 	if info.Size() > maxFileBytes {
 		return nil, fmt.Errorf("it has %d bytes, more than %d", info.Size(), maxFileBytes)
 	}

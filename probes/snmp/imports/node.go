@@ -15,8 +15,10 @@ import (
 // Bounds of the files that are read.
 const (
 	maxFileBytes = 4 << 20
+	maxAllBytes  = 256 << 20 // of one directory
 	maxFiles     = 5000
-	maxEntries   = 20_000 // of one file, including those that aliases repeat
+	maxEntries   = 20_000    // of one file
+	maxNodes     = 1_000_000 // of one file, with those that aliases repeat
 )
 
 // node is a part of a YAML file; the zero one stands for a part that is not there.
@@ -34,7 +36,28 @@ func parseNode(text []byte) (node, error) {
 	if n.Kind != yaml.MappingNode {
 		return node{}, errors.New("the file is no mapping")
 	}
+	if weight(n, map[*yaml.Node]int{}) > maxNodes {
+		return node{}, errors.New("the file is too large, or endless, once its aliases are followed")
+	}
 	return node{n}, nil
+}
+
+// weight is how many nodes a part has once its aliases are followed, as far as that matters; one that is within itself is
+// endless. known has the parts that were weighed, and those that are being weighed.
+func weight(n *yaml.Node, known map[*yaml.Node]int) int {
+	if w, ok := known[n]; ok {
+		return w
+	}
+	known[n] = maxNodes + 1
+	w := 1
+	if n.Kind == yaml.AliasNode {
+		w += weight(n.Alias, known)
+	}
+	for _, child := range n.Content {
+		w = min(w+weight(child, known), maxNodes+1)
+	}
+	known[n] = w
+	return w
 }
 
 func (x node) resolved() *yaml.Node {
@@ -132,6 +155,7 @@ type source struct {
 
 // sources reads the YAML files below a directory whose paths match, in order.
 func sources(dir string) (all []source, err error) {
+	bytes := 0
 	err = filepath.WalkDir(dir, func(file string, e os.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -143,6 +167,9 @@ func sources(dir string) (all []source, err error) {
 			return fmt.Errorf("%s has more than %d files", dir, maxFiles)
 		}
 		s := source{}
+		if bytes > maxAllBytes {
+			return fmt.Errorf("the files in %s have more than %d bytes", dir, maxAllBytes)
+		}
 		if s.name, err = filepath.Rel(dir, file); err != nil {
 			return err
 		}
@@ -154,6 +181,7 @@ func sources(dir string) (all []source, err error) {
 		} else {
 			s.text, s.err = os.ReadFile(file) // #nosec G304 G122 -- the user's own
 		}
+		bytes += len(s.text)
 		all = append(all, s)
 		return nil
 	})

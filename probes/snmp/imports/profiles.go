@@ -31,6 +31,10 @@ func Profiles(dir, folder string) (*Result, error) {
 			p.leave("the file is not valid: "+oneLine(broken), "")
 		default:
 			p.read(root)
+			if _, err := p.definition.text(s.name); err != nil { // others must not include it
+				p.leave(oneLine(err), "")
+				p.Values, p.definition = 0, nil
+			}
 		}
 		all = append(all, p)
 	}

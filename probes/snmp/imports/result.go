@@ -61,7 +61,10 @@ func (f *File) leave(reason, example string) {
 func (r *Result) add(f File, d *definition, source string) {
 	if d != nil {
 		if text, err := d.text(source); err != nil {
-			f.leave(strings.Join(strings.Fields(err.Error()), " "), "")
+			f.leave(oneLine(err), "")
+			f.Values = 0
+		} else if r.has(d.Name) {
+			f.leave("another file is of the same system", d.Name)
 			f.Values = 0
 		} else {
 			f.Definition = d.Name
@@ -77,6 +80,11 @@ func (r *Result) add(f File, d *definition, source string) {
 	r.Files = append(r.Files, f)
 }
 
+// has reports whether there is a definition of that name.
+func (r *Result) has(name string) bool {
+	return slices.ContainsFunc(r.texts, func(t Text) bool { return t.Name == name+".yaml" })
+}
+
 // Write prints the result for a person.
 func (r *Result) Write(w io.Writer, dir string) error {
 	var b strings.Builder
@@ -88,11 +96,11 @@ func (r *Result) Write(w io.Writer, dir string) error {
 		if len(f.Left) == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, "%s: %d values\n", f.File, f.Values)
+		fmt.Fprintf(&b, "%s: %d values\n", printable(f.File), f.Values)
 		for _, l := range f.Left {
-			fmt.Fprintf(&b, "  %d: %s", l.Count, l.Reason)
+			fmt.Fprintf(&b, "  %d: %s", l.Count, printable(l.Reason))
 			if len(l.Examples) > 0 {
-				fmt.Fprintf(&b, " (%s)", strings.Join(l.Examples, ", "))
+				fmt.Fprintf(&b, " (%s)", printable(strings.Join(l.Examples, ", ")))
 			}
 			b.WriteString("\n")
 		}

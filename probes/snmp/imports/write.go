@@ -3,6 +3,7 @@ package imports
 import (
 	"fmt"
 	"strings"
+	"unicode"
 
 	"go.yaml.in/yaml/v4"
 
@@ -59,13 +60,19 @@ type (
 // Mark begins each file that an import makes.
 const Mark = "# Made by hwsagent snmp import"
 
+// maxName is the most bytes of a definition's name, which with .yaml must fit into a file's name (NAME_MAX is 255).
+const maxName = 200
+
 // text is the definition as a file, which package library accepts.
 func (d *definition) text(source string) ([]byte, error) {
+	if len(d.Name) > maxName {
+		return nil, fmt.Errorf("the name of the definition has %d bytes, more than %d", len(d.Name), maxName)
+	}
 	body, err := yaml.Dump(d)
 	if err != nil {
 		return nil, fmt.Errorf("write definition %s: %w", d.Name, err)
 	}
-	text := append([]byte(Mark+" from "+source+"; the next import writes it anew.\n"), body...)
+	text := append([]byte(Mark+" from "+printable(source)+"; the next import writes it anew.\n"), body...)
 	if _, err := library.Parse(d.Name+".yaml", text); err != nil {
 		return nil, fmt.Errorf("definition %s is not valid: %w", d.Name, err)
 	}
@@ -81,6 +88,16 @@ func nameOf(s string) string {
 		}
 		return '_'
 	}, strings.ToLower(s))
+}
+
+// printable is a text without line breaks and the codes that a terminal obeys.
+func printable(s string) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsPrint(c) {
+			return c
+		}
+		return '?'
+	}, s)
 }
 
 // literal is a text as it stands in a template, in which braces have a meaning.

@@ -71,7 +71,10 @@ func (l *Library) read(dir fs.FS, name string) error {
 		if len(here) == maxFiles {
 			return fmt.Errorf("read definitions: %s has more than %d files", name, maxFiles)
 		}
-		info, err := e.Info()
+		info, err := fs.Stat(dir, e.Name()) // of what a link leads to
+		if err == nil && !info.Mode().IsRegular() {
+			err = fmt.Errorf("%s is not a regular file", file) // to read a pipe may never end
+		}
 		if err == nil && info.Size() > maxFileBytes {
 			err = fmt.Errorf("%s has %d bytes, more than %d; split it", file, info.Size(), maxFileBytes)
 		}
