@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"time"
 
 	promconfig "github.com/prometheus/common/config"
@@ -99,8 +100,8 @@ func (t *cloudTokens) give(ctx context.Context) (*token, error) {
 	n := &cloudNet{cloudTokens: t}
 	a, err := t.source.Get(ctx, n)
 	if err == nil {
-		if !httpguts.ValidHeaderFieldValue(a.Authorization) {
-			return nil, &tokenError{what: t.source.What(), status: http.StatusOK, text: "the answer has no token that can be sent"}
+		if !sendable(&a) {
+			return nil, &tokenError{what: t.source.What(), status: http.StatusOK, text: "what was given cannot be sent: it has line breaks or control characters"}
 		}
 		return &token{header: a.Authorization, keys: a.Keys, secrets: a.Secrets, born: begin, end: a.End}, nil
 	}
@@ -124,6 +125,15 @@ func (t *cloudTokens) give(ctx context.Context) (*token, error) {
 	failed.text = quoted(said.Status, []byte(said.Text), cut)
 	failed.clock = blamesClock(failed.text)
 	return nil, failed
+}
+
+// sendable reports whether what becomes part of headers may stand there.
+func sendable(a *cloud.Access) bool {
+	values := []string{a.Authorization}
+	if k := a.Keys; k != nil {
+		values = append(values, k.ID, k.Session, k.Region)
+	}
+	return !slices.ContainsFunc(values, func(v string) bool { return !httpguts.ValidHeaderFieldValue(v) })
 }
 
 // unwrapURL is the cause of an error of http.Client, whose text may hold the whole URL.

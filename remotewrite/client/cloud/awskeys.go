@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -133,7 +134,7 @@ func (m *machine) keys(ctx context.Context, net Network) (Keys, time.Time, error
 	if refused != nil {
 		return no(refused)
 	}
-	token := string(resp.Body)
+	token := strings.TrimSpace(string(resp.Body)) // services that stand in for this one end their texts with a line
 	list := m.address + "/latest/meta-data/iam/security-credentials/"
 	ask := func(from string) ([]byte, error) {
 		req, err := get(ctx, from, "X-Aws-Ec2-Metadata-Token", token)
@@ -153,7 +154,7 @@ func (m *machine) keys(ctx context.Context, net Network) (Keys, time.Time, error
 	if err != nil {
 		return no(err)
 	}
-	body, err := ask(list + url.PathEscape(string(name)))
+	body, err := ask(list + url.PathEscape(strings.TrimSpace(string(name))))
 	if err != nil {
 		return no(err)
 	}
