@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/prometheus/procfs/btrfs"
 )
@@ -35,7 +36,7 @@ func newBtrfs(e *environment) reader {
 		}
 		var s samples
 		for _, f := range all {
-			s.add(info, 1, "uuid", f.UUID, "label", f.Label)
+			s.add(info, 1, "uuid", f.UUID, "label", strings.ToValidUTF8(f.Label, "\uFFFD")) // any bytes but 0
 			s.add(reserve, float64(f.Allocation.GlobalRsvSize), "uuid", f.UUID)
 			s.add(commits, float64(f.CommitStats.Commits), "uuid", f.UUID)
 			s.add(last, float64(f.CommitStats.LastCommitMs)/milliseconds, "uuid", f.UUID)

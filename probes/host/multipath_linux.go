@@ -1,15 +1,16 @@
 package host
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
-
-	"github.com/prometheus/procfs/blockdevice"
+	"path/filepath"
+	"strings"
 )
 
+// sectorBytes is the unit of a block device's size (the kernel's Documentation/ABI/stable/sysfs-block).
+const sectorBytes = 512
+
 // newMultipath reads the maps of multipathd: devices of the device mapper whose UUID begins with mpath-, and the
-// kernel's state of each path.
+// kernel's state of each path. A path that goes away meanwhile, or of a driver without states, costs the others nothing:
+// its state is unknown, and it counts neither as active nor as failed.
 func newMultipath(e *environment) reader {
 	info := gauge("node_dmmultipath_device_info", "Always 1; the labels describe the device.")
 	active := gauge("node_dmmultipath_device_active", "1 while the device takes requests, 0 while it is suspended.")
@@ -19,36 +20,46 @@ func newMultipath(e *environment) reader {
 	failed := gauge("node_dmmultipath_device_paths_failed", "Paths in any other state.")
 	state := gauge("node_dmmultipath_path_state", "Always 1; the label state is the kernel's state of the path.")
 	return newOnce(e, func() (samples, error) {
-		sys, err := blockdevice.NewFS(e.ProcPath, e.SysPath)
+		block := filepath.Join(e.SysPath, "block")
+		all, err := list(block)
 		if err != nil {
-			return nil, fmt.Errorf("open procfs and sysfs: %w", err)
-		}
-		all, err := sys.DMMultipathDevices()
-		if errors.Is(err, fs.ErrNotExist) || err == nil && len(all) == 0 {
-			return nil, errAbsent
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read multipath devices: %w", err)
+			return nil, err
 		}
 		var s samples
 		for _, d := range all {
-			labels := []string{"device", d.Name, "sysfs_name", d.SysfsName}
-			s.add(info, 1, append([]string{"uuid", d.UUID}, labels...)...)
-			takes, used := 1.0, 0
-			if d.Suspended {
-				takes = 0
+			dir := filepath.Join(block, d)
+			uuid, name := text(dir+"/dm/uuid"), text(dir+"/dm/name")
+			if !strings.HasPrefix(uuid, "mpath-") || name == "" {
+				continue
 			}
-			for _, p := range d.Paths {
-				if p.State == "running" || p.State == "live" {
+			used, lost := 0, 0
+			slaves, _ := list(dir + "/slaves") // a map may have none
+			for _, p := range slaves {
+				is := text(filepath.Join(block, p, "device", "state"))
+				switch is {
+				case "running", "live":
 					used++
+				case "":
+					is = "unknown"
+				default:
+					lost++
 				}
-				s.add(state, 1, "device", d.Name, "path", p.Device, "state", p.State)
+				s.add(state, 1, "device", name, "path", p, "state", is)
 			}
-			s.add(active, takes, labels...)
-			s.add(size, float64(d.SizeBytes), labels...)
-			s.add(paths, float64(len(d.Paths)), labels...)
+			labels := []string{"device", name, "sysfs_name", d}
+			s.add(info, 1, append([]string{"uuid", uuid}, labels...)...)
+			if suspended, ok := number(dir + "/dm/suspended"); ok {
+				s.add(active, boolean(suspended == 0), labels...)
+			}
+			if sectors, ok := number(dir + "/size"); ok {
+				s.add(size, sectors*sectorBytes, labels...)
+			}
+			s.add(paths, float64(len(slaves)), labels...)
 			s.add(good, float64(used), labels...)
-			s.add(failed, float64(len(d.Paths)-used), labels...)
+			s.add(failed, float64(lost), labels...)
+		}
+		if len(s) == 0 {
+			return nil, errAbsent
 		}
 		return s, nil
 	})
