@@ -155,8 +155,10 @@ func (c *converter) integrations(v *yaml.Node) {
 			c.note(k, where, "is not needed: the agent always collects its own metrics, as job hwsagent")
 		case "prometheus_remote_write":
 			for i, entry := range items(value) {
-				if !c.sends(text(entry, "url")) { // else every sample would go there twice
+				if !c.sends(text(entry, "url")) {
 					c.remoteWrite(entry, at(where, i))
+				} else if len(entry.Content) > 2 { // it may be of another tenant
+					c.note(entry, at(where, i), "is left out, since every sample would go to one address twice; if its login or headers differ from those of the other entry, add it")
 				}
 			}
 		case "scrape_integrations", "replace_instance_label", "integration_restart_backoff", "use_hostname_label", "autoscrape", "metrics":

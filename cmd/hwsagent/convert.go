@@ -86,7 +86,7 @@ func (c *cli) convert() *cobra.Command {
 
 // converted converts a file, or the flags of a vmagent.
 func converted(from string, args []string, flags bool, read func(string) ([]byte, error)) (convert.Result, error) {
-	if flags && from == "vmagent" && args[0] != "-" && args[0][0] == '-' {
+	if flags && from == "vmagent" && args[0] != "-" && strings.HasPrefix(args[0], "-") {
 		return convert.Flags(args, read)
 	}
 	text, err := read(args[0])
