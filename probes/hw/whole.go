@@ -26,8 +26,12 @@ type Meter struct {
 	joules float64
 }
 
-// Add counts watts for the time gap, at most ten minutes of it, and returns the joules so far.
+// Add counts watts for a time, at most ten minutes, and gives the joules so far. What is no power of a machine counts as none: a
+// counter that falls would be read as one that began anew.
 func (m *Meter) Add(gap time.Duration, watts float64) float64 {
+	if !(watts > 0) || math.IsInf(watts, 1) {
+		return m.joules
+	}
 	m.joules += watts * min(max(gap, 0), maxGap).Seconds()
 	return m.joules
 }
