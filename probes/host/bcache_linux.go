@@ -69,7 +69,7 @@ func bcacheStats(fs bcache.FS) (all []*bcache.Stats, err error) {
 }
 
 func bcacheSets() []bcacheValue[bcache.BcacheStats] {
-	const nanosecond = 1e-9
+	const microsecond = 1e-6 // node_exporter takes it for a nanosecond
 	type of = bcache.BcacheStats
 	return []bcacheValue[of]{
 		{gauge("node_bcache_average_key_size_sectors", "Data for a key of the tree, on average."), func(b *of) float64 { return float64(b.AverageKeySize) }},
@@ -80,7 +80,7 @@ func bcacheSets() []bcacheValue[bcache.BcacheStats] {
 		{gauge("node_bcache_tree_depth", "Depth of the tree."), func(b *of) float64 { return float64(b.TreeDepth) }},
 		{gauge("node_bcache_active_journal_entries", "Entries of the journal that are newer than the index."), func(b *of) float64 { return float64(b.Internal.ActiveJournalEntries) }},
 		{gauge("node_bcache_btree_nodes", "Nodes of the tree."), func(b *of) float64 { return float64(b.Internal.BtreeNodes) }},
-		{gauge("node_bcache_btree_read_average_duration_seconds", "How long a read of the tree takes, on average."), func(b *of) float64 { return float64(b.Internal.BtreeReadAverageDurationNanoSeconds) * nanosecond }}, //nolint:staticcheck // as node_exporter 1.12.1 has it
+		{gauge("node_bcache_btree_read_average_duration_seconds", "How long a read of the tree takes, on average."), func(b *of) float64 { return float64(b.Internal.BtreeReadAverageDurationMicroSeconds) * microsecond }},
 		{counter("node_bcache_cache_read_races_total", "Reads of the cache whose bucket was given away meanwhile."), func(b *of) float64 { return float64(b.Internal.CacheReadRaces) }},
 	}
 }
