@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/prompb"
+	"github.com/prometheus/prometheus/storage"
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
@@ -54,6 +55,41 @@ func TestMetadataFamilies(t *testing.T) {
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// TestMetadataThatChanges: what is sent is the newest that was said of a family, while the log still has the former.
+func TestMetadataThatChanges(t *testing.T) {
+	log, err := wal.Open(wal.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	r, err := log.Reader("a", wal.ReaderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	c := newSeriesCache(labels.EmptyLabels(), nil)
+	for i, help := range []string{"former", "newer", "former", "newest"} {
+		o := storage.AppendV2Options{Metadata: metadata.Metadata{Type: model.MetricTypeGauge, Help: help}}
+		app := log.AppenderV2(t.Context())
+		if _, err := app.Append(0, labels.FromStrings("__name__", "m"), 0, int64(1+i), 1, nil, nil, o); err != nil {
+			t.Fatal(err)
+		}
+		if err := app.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		e, err := r.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range e.Samples {
+			c.get(s.Series)
+		}
+		if got := c.families(); len(got) != 1 || got[0].Help != help {
+			t.Errorf("%v, want the help %q", got, help)
+		}
 	}
 }
 

@@ -13,9 +13,9 @@ import (
 // for being idle or its metadata changes; a consumer may therefore cache what it derives from it. All
 // cursors of the log share it. It may be read from any goroutine.
 type Series struct {
-	// Slot is a small dense index: below the greatest number of series that the cursors of the log held
-	// at a time. A slot is reused after eviction, so a cache indexed by it must compare the *Series
-	// pointer too.
+	// Slot is a small dense index: below the greatest number of label sets that the cursors of the log held
+	// at a time. A series with other metadata has the slot of the one before, whose place in a cache it so takes.
+	// A slot is reused after eviction, so a cache indexed by it must compare the *Series pointer too.
 	Slot int
 
 	// Labels are immutable.

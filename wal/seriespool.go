@@ -21,8 +21,8 @@ type seriesPool struct {
 	mu      sync.Mutex
 	byHash  map[uint64]*pooled // first of a chain, by hash of the encoded labels
 	size    int                // series in byHash
-	slots   int                // slots ever used
-	free    []int              // slots of series that were let go
+	slots   int                // slots ever used; series with the same labels have the same
+	free    []int              // slots of label sets that were let go
 	abouts  *abouts
 	builder labels.ScratchBuilder
 }
@@ -33,7 +33,8 @@ type pooled struct {
 
 	hash uint64
 	next *pooled // with the same hash
-	// holders is how many tables of cursors have it. At zero it leaves the pool, and its slot is free.
+	// holders is how many tables of cursors have it. At zero it leaves the pool. Its slot is free when
+	// no series with the same labels is left.
 	holders int
 }
 
@@ -45,8 +46,8 @@ func newSeriesPool(live func(ref uint64) labels.Labels) *seriesPool {
 }
 
 // hold finds or makes the series with these encoded labels, which a segment announces as ref, and adds a holder to it. It is nil
-// if the labels are not well-formed. Of several series with the same labels it is the one that was made last, with the newest
-// metadata.
+// if the labels are not well-formed. Of several series with the same labels it is the one that was made last; a segment in which
+// other metadata belong to the series says so behind the announcement.
 func (p *seriesPool) hold(ref uint64, encoded []byte) *pooled {
 	hash := maphash.Bytes(p.seed, encoded)
 	p.mu.Lock()
@@ -61,7 +62,7 @@ func (p *seriesPool) hold(ref uint64, encoded []byte) *pooled {
 	if !ok {
 		return nil
 	}
-	return p.make(ls, nil, hash)
+	return p.make(ls, nil, hash, p.slot())
 }
 
 // holdAgain adds a holder to a series that has one.
@@ -83,7 +84,7 @@ func (p *seriesPool) instead(s *pooled, about About) *pooled {
 	if other != nil {
 		other.holders++
 	} else {
-		other = p.make(s.series.Labels, shared, s.hash)
+		other = p.make(s.series.Labels, shared, s.hash, s.series.Slot)
 	}
 	p.drop(s)
 	return other
@@ -99,14 +100,19 @@ func (p *seriesPool) letGo(table *refs.Table[pooled]) {
 	})
 }
 
-// make adds a series with one holder to the pool. p.mu must be held.
-func (p *seriesPool) make(ls labels.Labels, about *About, hash uint64) *pooled {
-	slot := p.slots
+// slot returns a slot that no series has. p.mu must be held.
+func (p *seriesPool) slot() int {
 	if n := len(p.free); n > 0 {
-		slot, p.free = p.free[n-1], p.free[:n-1]
-	} else {
-		p.slots++
+		slot := p.free[n-1]
+		p.free = p.free[:n-1]
+		return slot
 	}
+	p.slots++
+	return p.slots - 1
+}
+
+// make adds a series with one holder to the pool. p.mu must be held.
+func (p *seriesPool) make(ls labels.Labels, about *About, hash uint64, slot int) *pooled {
 	s := &pooled{series: Series{Slot: slot, Labels: ls, About: about}, hash: hash, next: p.byHash[hash], holders: 1}
 	p.byHash[hash] = s
 	p.size++
@@ -119,7 +125,6 @@ func (p *seriesPool) drop(s *pooled) {
 		return
 	}
 	s.series.gone.Store(true)
-	p.free = append(p.free, s.series.Slot)
 	p.size--
 	first := p.byHash[s.hash]
 	switch {
@@ -133,6 +138,12 @@ func (p *seriesPool) drop(s *pooled) {
 		}
 		first.next = s.next
 	}
+	for other := p.byHash[s.hash]; other != nil; other = other.next {
+		if other.series.Slot == s.series.Slot {
+			return
+		}
+	}
+	p.free = append(p.free, s.series.Slot)
 }
 
 // labels builds labels from their encoding: names ascending and not empty, as the
