@@ -73,7 +73,8 @@ func (c *cursor) close() {
 	c.file = nil
 }
 
-// release closes the cursor for good: it lets go of its series.
+// release closes the open segment and lets go of all series. What follows is read from the beginning of
+// the segment again.
 func (c *cursor) release() {
 	c.close()
 	c.decode.series.release()

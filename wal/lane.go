@@ -75,6 +75,7 @@ func (l *Lane) Next(ctx context.Context) (*Entry, error) {
 		case e != nil:
 			return e, nil
 		case errors.Is(err, ErrCaughtUp):
+			l.cursor.release() // the series of an outage would stay in memory until the next one
 		case err != nil:
 			err = l.retry(ctx, err)
 		default:

@@ -98,6 +98,43 @@ func TestSplit(t *testing.T) {
 	}
 }
 
+// TestBacklogLetsGo: a backlog that is read holds no series and no file, for it may be long until there is another; the next
+// one is read all the same.
+func TestBacklogLetsGo(t *testing.T) {
+	p, l, r := splitPlan(t, memTargets(t, newMemDir(), targetsOptions{}))
+	lane := r.Backlog()
+	holds := func() (n int) {
+		for i := range lane.cursor.decode.series.refs {
+			n += lane.cursor.decode.series.refs[i].Len()
+		}
+		return n
+	}
+	deliverLane(t, r, lane, 6)
+	if holds() == 0 || lane.cursor.file == nil {
+		t.Fatal("the backlog holds nothing while it is read")
+	}
+	deliverLane(t, r, lane, 1)
+	if n := holds(); n != 0 || lane.cursor.file != nil {
+		t.Errorf("a backlog that is read holds %d series, and a file: %v", n, lane.cursor.file != nil)
+	}
+	if !r.Split() {
+		t.Fatal("no split")
+	}
+	lane.Rewind()
+	if back, missing := deliverLane(t, r, lane, 99); !slices.Equal(back, []uint64{9, 10, 11, 12, 13, 14, 15}) || missing.Sum() > 0 {
+		t.Errorf("the next backlog has %v, and misses %+v", back, missing)
+	}
+	if g := r.Ledger(); g.Pending != 0 || g.Delivered != uint64(4*len(p.commits)) {
+		t.Errorf("ledger %+v", g)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := l.pool().size; n != 0 {
+		t.Errorf("%d series are left", n)
+	}
+}
+
 // After a crash both lanes go on where they were, and each knows what may have been sent.
 func TestSplitIsDurable(t *testing.T) {
 	dir := newMemDir()
