@@ -1,0 +1,114 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/storage"
+)
+
+// TestReadersShareSeries: readers that come, go, lag and read again while series come and go and are said other things of have
+// each sample under its labels, never two label sets in a slot of a commit, none that is gone, and leave nothing behind.
+func TestReadersShareSeries(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	log, err := Open(Options{Dir: t.TempDir(), SegmentBytes: 4 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	const readers, commits, perCommit = 4, 400, 20
+	var wg sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for n := range readers {
+		r, err := log.Reader(strconv.Itoa(n), ReaderOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wg.Go(func() {
+			rnd := rand.New(rand.NewPCG(seed, uint64(n+1)))
+			for last := uint64(0); last < commits; {
+				switch rnd.IntN(100) {
+				case 0:
+					if r.Close() != nil {
+						t.Error("close")
+					}
+					if r, err = log.Reader(strconv.Itoa(n), ReaderOptions{}); err != nil {
+						t.Error(err)
+						return
+					}
+				case 1:
+					r.Rewind()
+				}
+				e, err := r.Next(ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				checkShared(t, e)
+				if n != 0 || rnd.IntN(10) == 0 { // reader 0 reads again what it has read
+					r.Advance(e.End, Outcome{Delivered: log.targets.get(strconv.Itoa(n)).undelivered(e.End)})
+				}
+				last = e.End.Commit
+			}
+			if err := r.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	for i := range commits {
+		app := log.AppenderV2(t.Context())
+		for range perCommit {
+			id := i/20 + rnd.IntN(60) // the window of names moves
+			o := storage.AppendV2Options{Metadata: metadata.Metadata{Type: "gauge", Help: fmt.Sprint("help ", rnd.IntN(3))}}
+			if _, err := app.Append(0, labels.FromStrings("__name__", "m", "id", strconv.Itoa(id)), 0, int64(i), float64(id), nil, nil, o); err != nil && !errors.Is(err, storage.ErrDuplicateSampleForTimestamp) {
+				t.Error(err)
+			}
+		}
+		if err := app.Commit(); err != nil {
+			t.Error(err)
+		}
+	}
+	wg.Wait()
+	if n := log.read.size; n != 0 || len(log.read.free) != log.read.slots {
+		t.Errorf("%d series are left, %d of %d slots are free", n, len(log.read.free), log.read.slots)
+	}
+}
+
+// checkShared checks a commit in which the value of each sample is its label id.
+func checkShared(t *testing.T, e *Entry) {
+	t.Helper()
+	slots := map[int]string{}
+	for _, s := range e.Samples {
+		id := s.Series.Labels.Get("id")
+		if id != strconv.Itoa(int(s.V)) || s.Series.Gone() {
+			t.Errorf("commit %d: %v of %s, which is gone: %t", e.End.Commit, s.V, s.Series.Labels, s.Series.Gone())
+		}
+		if other, ok := slots[s.Series.Slot]; ok && other != id {
+			t.Errorf("commit %d: %s and %s are in slot %d", e.End.Commit, id, other, s.Series.Slot)
+		}
+		slots[s.Series.Slot] = id
+		if got := s.Series.Share([]byte(id)); got != id {
+			t.Errorf("commit %d: %q is shared for %q", e.End.Commit, got, id)
+		}
+	}
+	if e.Missing.Sum() > 0 {
+		t.Errorf("commit %d misses %+v", e.End.Commit, e.Missing)
+	}
+}
+
+// undelivered is how many samples up to end have no outcome.
+func (t *target) undelivered(end Mark) uint64 {
+	sp := t.savepoint()
+	return end.Total - sp.Acked().Total
+}
