@@ -1,0 +1,244 @@
+package split
+
+import (
+	"math/rand/v2"
+	"slices"
+)
+
+// state is what is known of a sample so far.
+type state uint8
+
+const (
+	open     state = iota
+	kept           // refused alone; its proof waits until another sample is taken
+	late           // refused alone as late; what comes later of its series decides
+	inferred       // others that were refused as late speak for it; likewise
+	hidden         // it counts as stored, but one of these may be what the request was refused for
+	done
+)
+
+type sample struct {
+	Sample
+	state      state
+	outcome    Outcome
+	prev, next int32 // in its series, -1: none
+	ref        int32 // of the answer that refused it last
+	alone      bool
+	kind       Kind // of the answer that refused it alone
+	exposed    bool // it was in a request that was refused, with a later one of its series: it is stored if the receiver keeps the good part
+}
+
+// piece is some samples to be sent together.
+type piece struct {
+	at      []int
+	refused bool // they were refused together: they are not sent before they are halved
+	kind    Kind // of that refusal
+	ref     int
+	left    bool // the right half is on top of the stack, and one of both is refused
+	once    bool // of samples that the receiver fails at
+	chunk   bool // the beginning of a round of samples that may be stored; the piece below is its end
+	end     bool // is that
+	rest    bool // the budget is spent: if it is refused, it is given up
+	after   bool // comes after its witnesses
+	alone   bool // a witness
+}
+
+// Machine decides what becomes of the samples of one request, or of a stretch that may be stored already.
+// New makes one. Not safe for concurrent use.
+type Machine struct {
+	cfg     Config
+	rnd     *rand.Rand
+	samples []sample
+
+	groups [][]int // what has not begun yet, each in the log's order
+	todo   []piece // a stack
+	sent   piece
+	search *search
+	proof  *proof
+	kept   []piece
+
+	requests  int    // but for those of proofs
+	proofs    int    // requests of proofs
+	found     int    // samples that were delivered, or were late because they are stored
+	passed    int    // requests that were taken
+	fails     int    // requests that failed once
+	free      int    // requests that are not in the budget
+	asked     int    // how many of the witnesses were taken
+	expect    bool   // the round before is stored
+	lane      uint16 // of that
+	giving    bool   // the budget is spent
+	rejected  int    // samples
+	restAgain int    // how many were rejected when all that is left was sent at once last
+	ended     bool
+	window    bool // something was too old: what is older is not stored
+	suspect   bool // something in the request is bad
+	full      bool // a full proof was completed
+	random    bool // what was refused was taken afterwards: the receiver refuses at random
+	keeps     int  // samples that were late in a request that was refused, and the ones after them taken
+	rounds    int  // rounds that were late in a request that was refused
+	rolls     int  // samples that were taken, and the ones after them had been in a refused request
+
+	verdicts []Verdict
+}
+
+// New makes a machine for samples in the log's order. Tell with Refused begins with a request that was refused.
+func New(cfg Config, samples []Sample) *Machine {
+	m := &Machine{cfg: cfg, rnd: rand.New(rand.NewPCG(cfg.Seed, 0))}
+	m.cfg.Limit = max(m.cfg.Limit, 1)
+	last := make(map[uint64]int32)
+	groups := map[uint16]int{}
+	var sent [][]int
+	var fresh [Stale + 1][]int
+	m.samples = make([]sample, 0, len(samples))
+	for i, s := range samples {
+		x := sample{Sample: s, prev: -1, next: -1}
+		if j, ok := last[s.Series]; ok {
+			x.prev, m.samples[j].next = j, int32(i)
+		}
+		last[s.Series] = int32(i)
+		m.samples = append(m.samples, x)
+		if !s.Sent {
+			fresh[s.Standing] = append(fresh[s.Standing], i)
+			continue
+		}
+		n, ok := groups[s.Lane]
+		if !ok {
+			n, groups[s.Lane], sent = len(sent), len(sent), append(sent, nil)
+		}
+		sent[n] = append(sent[n], i)
+	}
+	m.groups = append(sent, fresh[:]...)
+	return m
+}
+
+// Refused says that all samples were refused together, before the first Next.
+func (m *Machine) Refused(r Reply) {
+	m.learn(r)
+	m.suspect = (r.Kind == Bad || r.Kind == Opaque) && !r.Doubt
+	all := make([]int, len(m.samples))
+	for i := range all {
+		all[i] = i
+	}
+	m.expose(all, r)
+	groups := 0
+	for _, g := range m.groups {
+		if len(g) > 0 {
+			groups++
+		}
+	}
+	if groups > 1 || len(m.unique(all)) < len(all) {
+		return
+	}
+	p := piece{at: all, once: r.Kind == Failed}
+	m.groups = nil
+	m.sent = p
+	m.refused(p, r)
+}
+
+// learn takes what is known of the receiver.
+func (m *Machine) learn(r Reply) {
+	if r.Receiver != Unknown {
+		m.cfg.Receiver = r.Receiver
+	}
+}
+
+// Limit sets how many samples a request may have.
+func (m *Machine) Limit(n int) { m.cfg.Limit = max(n, 1) }
+
+// Doubt reports whether samples without an outcome may be stored.
+func (m *Machine) Doubt() bool {
+	for i := range m.samples {
+		if m.samples[i].state != done && m.mayBeStored(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// Blamed reports whether a sample was refused alone, in no known words.
+func (m *Machine) Blamed(i int) bool {
+	s := &m.samples[i]
+	return s.alone && (s.kind == Opaque || s.kind == TooLarge)
+}
+
+// Receiver is what is known of the receiver.
+func (m *Machine) Receiver() Receiver { return m.cfg.Receiver }
+
+// ProvedFully reports whether a sample was proven bad in FullTurns turns.
+func (m *Machine) ProvedFully() bool { return m.full }
+
+// Random reports whether samples were taken that were refused, for no known reason, before.
+func (m *Machine) Random() bool { return m.random }
+
+// Verdicts returns what was decided since it was called last, but for what was delivered.
+func (m *Machine) Verdicts() []Verdict {
+	v := m.verdicts
+	m.verdicts = nil
+	return v
+}
+
+// Open returns the samples without an outcome, in the log's order.
+func (m *Machine) Open() (at []int) {
+	for i := range m.samples {
+		if m.samples[i].state != done {
+			at = append(at, i)
+		}
+	}
+	return at
+}
+
+// Next returns the next request, or false at the end.
+func (m *Machine) Next() (Request, bool) {
+	for !m.ended {
+		switch {
+		case m.proof != nil:
+			m.proofs++
+			return m.proof.next(), true
+		case m.search != nil:
+			if i, ok := m.search.next(m); ok {
+				return m.request(piece{at: []int{i}}), true
+			}
+			m.concluded()
+		case !m.giving && m.overBudget():
+			m.giveUpRest()
+		case len(m.todo) > 0:
+			p := m.todo[len(m.todo)-1]
+			m.todo = m.todo[:len(m.todo)-1]
+			if r, ok := m.take(p); ok {
+				return r, true
+			}
+		case !m.refill():
+			m.end()
+		}
+	}
+	return Request{}, false
+}
+
+// Gone says that samples of the last request got their outcome elsewhere: they were taken as tests of the target, or became too old
+// to be sent.
+func (m *Machine) Gone(at []int) {
+	for _, i := range at {
+		m.samples[i].state, m.samples[i].outcome = done, Delivered
+	}
+	gone := func(i int) bool { return m.samples[i].state == done }
+	m.sent.at = slices.DeleteFunc(slices.Clone(m.sent.at), gone)
+	if m.proof != nil {
+		m.proof.at = slices.DeleteFunc(slices.Clone(m.proof.at), gone)
+	}
+}
+
+// Tell says what was answered to the last request.
+func (m *Machine) Tell(r Reply) {
+	m.learn(r)
+	switch p := m.sent; {
+	case m.proof != nil:
+		m.tellProof(r)
+	case r.Kind == Took:
+		m.passed++
+		m.accepted(p)
+	default:
+		if m.expose(p.at, r); len(p.at) > 0 {
+			m.refused(p, r)
+		}
+	}
+}

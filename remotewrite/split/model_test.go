@@ -1,0 +1,444 @@
+package split
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+)
+
+var (
+	modelSeed  = flag.Uint64("model.seed", 0, "replay this case of TestModel only")
+	modelFrom  = flag.Uint64("model.from", 1, "the first case of TestModel")
+	modelCases = flag.Int("model.cases", cases(), "how many cases TestModel runs; HWSAGENT_SPLIT_CASES in the environment sets it, too")
+)
+
+func cases() int {
+	if n, err := strconv.Atoi(os.Getenv("HWSAGENT_SPLIT_CASES")); err == nil {
+		return n
+	}
+	return 5000
+}
+
+// logged is a sample of the model's log.
+type logged struct {
+	series uint64
+	t      int64
+	bad    bool // refused whatever else
+	late   bool // the receiver has something newer of the series, from another sender
+	poison bool // the receiver fails at it
+}
+
+// receiver is a random receiver of the model.
+type receiver struct {
+	keeps, anyOrder, mute, known bool
+	all                          bool // refuses everything from request ill to request well
+	ill, well                    int
+	limit                        int // samples in a request; 0: no limit
+	backends                     bool
+	percent                      int   // of requests that are refused at random
+	oldest                       int64 // what is older is too old
+
+	rnd    *rand.Rand
+	n      int
+	newest map[uint64]int64
+	has    map[int]bool
+}
+
+func (r *receiver) name() string {
+	s := ""
+	add := func(is bool, name string) {
+		if is {
+			s += " " + name
+		}
+	}
+	add(r.keeps, "keeps the good part")
+	add(!r.keeps, "rolls back")
+	add(r.anyOrder, "any order")
+	add(r.mute, "mute")
+	add(r.all, "refuses all for a time")
+	add(r.limit > 0, "limit")
+	add(r.backends, "one of two refuses")
+	add(r.percent > 0, "refuses at random")
+	add(r.oldest > 0, "window")
+	return s[1:]
+}
+
+// answer takes a request, and says what the receiver answers.
+func (r *receiver) answer(log []logged, at []int) Kind {
+	r.n++
+	switch {
+	case r.all && r.n >= r.ill && r.n < r.well:
+		return Opaque
+	case r.backends && r.n >= r.ill && r.n < r.well && r.rnd.IntN(2) == 0:
+		return Opaque
+	case r.percent > 0 && r.rnd.IntN(100) < r.percent:
+		return Opaque
+	case r.limit > 0 && len(at) > r.limit:
+		return TooLarge
+	}
+	worst := Took
+	newest, has := map[uint64]int64{}, []int{}
+	for _, i := range at {
+		s := log[i]
+		have, ok := newest[s.series]
+		if !ok {
+			have, ok = r.newest[s.series]
+		}
+		k := Took
+		switch {
+		case s.poison:
+			k = Failed
+		case s.bad && r.known:
+			k = Bad
+		case s.bad:
+			k = Opaque
+		case s.t < r.oldest:
+			k = TooOld
+		case r.anyOrder:
+		case s.late, ok && s.t < have:
+			k = Late
+		case r.has[i] && r.newest[s.series] != s.t:
+			k = Late
+		}
+		if k == Took {
+			newest[s.series] = max(have, s.t)
+			if !ok {
+				newest[s.series] = s.t
+			}
+			has = append(has, i)
+			continue
+		}
+		order := []Kind{Took, Late, TooOld, Bad, Opaque, Failed}
+		if slices.Index(order, k) > slices.Index(order, worst) {
+			worst = k
+		}
+	}
+	if worst == Took || r.keeps && worst != Failed {
+		for s, t := range newest {
+			r.newest[s] = t
+		}
+		for _, i := range has {
+			r.has[i] = true
+		}
+	}
+	if worst != Took && worst != Failed && r.mute {
+		return Opaque
+	}
+	return worst
+}
+
+// run is one case of the model.
+type run struct {
+	t    *testing.T
+	seed uint64
+	rnd  *rand.Rand
+	log  []logged
+	to   *receiver
+
+	outcome  []Outcome
+	good     int // the last sample that was taken, -1: none
+	requests int
+	kind     Receiver
+	crashes  []int // before which requests
+	lost     bool  // answers may be lost
+	sentUpTo int
+	turns    int
+}
+
+// crashed ends a process of the model.
+type crashed struct{}
+
+func (r *run) send(at []int) Kind {
+	if len(r.crashes) > 0 && r.requests >= r.crashes[0] {
+		r.crashes = r.crashes[1:]
+		if r.rnd.IntN(2) == 0 {
+			r.to.answer(r.log, at) // it got there
+		}
+		panic(crashed{})
+	}
+	r.requests++
+	k := r.to.answer(r.log, at)
+	r.trace("  %v -> %d", at, k)
+	return k
+}
+
+// trace tells what happens in a case that is replayed.
+func (r *run) trace(format string, args ...any) {
+	if *modelSeed != 0 {
+		r.t.Logf(format, args...)
+	}
+}
+
+// attempt sends a request as the driver does: a failure is tried again, and an answer may be lost.
+func (r *run) attempt(at []int, once bool) Reply {
+	doubt := false
+	for n := 0; ; n++ {
+		k := r.send(at)
+		if r.lost && r.rnd.IntN(20) == 0 && n < 5 {
+			doubt = true
+			continue
+		}
+		if k == Failed && !once && n < 3 {
+			continue
+		}
+		if k == Took {
+			r.good = at[len(at)-1]
+		}
+		return Reply{Kind: k, Doubt: doubt, Receiver: r.kind}
+	}
+}
+
+// split drives a machine. It returns the samples that are left because the target is held, and whether they may be stored.
+func (r *run) split(samples []int, sent bool, first *Reply, limit int) (left []int, doubt bool) {
+	var in []Sample
+	for _, i := range samples {
+		in = append(in, Sample{Series: r.log[i].series, T: r.log[i].t, Sent: sent, Aged: true})
+	}
+	r.trace("log %v", r.log)
+	r.trace("split %v sent=%t receiver %d", samples, sent, r.kind)
+	m := New(Config{Receiver: r.kind, Limit: limit, Turns: r.turns, AnyOrder: r.to.anyOrder && r.rnd.IntN(2) == 0, Seed: r.seed}, in)
+	if first != nil {
+		m.Refused(*first)
+	}
+	before := r.requests
+	for q, ok := m.Next(); ok; q, ok = m.Next() {
+		if r.requests-before > 200+20*len(samples) {
+			r.t.Fatalf("seed %d: %d requests for %d samples", r.seed, r.requests-before, len(samples))
+		}
+		if q.Control {
+			k := None
+			if r.good >= 0 {
+				k = r.send([]int{r.good})
+			}
+			m.Tell(Reply{Kind: k})
+			continue
+		}
+		var at []int
+		seen := map[uint64]bool{}
+		for n, j := range q.Samples {
+			at = append(at, samples[j])
+			s := r.log[samples[j]].series
+			if n > 0 && q.Samples[n-1] >= j {
+				r.t.Fatalf("seed %d: request %v is not in the log's order", r.seed, q.Samples)
+			}
+			seen[s] = true
+		}
+		reply := r.attempt(at, q.Once)
+		if reply.Kind == Took {
+			r.settle(Delivered, at...)
+		}
+		m.Tell(reply)
+		for _, v := range m.Verdicts() {
+			for _, j := range v.Samples {
+				r.settle(v.Outcome, samples[j])
+			}
+		}
+	}
+	for _, v := range m.Verdicts() {
+		for _, j := range v.Samples {
+			r.settle(v.Outcome, samples[j])
+		}
+	}
+	r.kind = m.Receiver()
+	for _, j := range m.Open() {
+		left = append(left, samples[j])
+	}
+	return left, m.Doubt()
+}
+
+func (r *run) settle(o Outcome, at ...int) {
+	for _, i := range at {
+		if r.outcome[i] != none {
+			r.t.Fatalf("seed %d: sample %d has outcome %d, and gets %d", r.seed, i, r.outcome[i], o)
+		}
+		r.outcome[i] = o
+		r.trace("    %d: outcome %d", i, o)
+	}
+}
+
+// process delivers what has no outcome. False means that it was killed.
+func (r *run) process(limit int) (ended bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			if _, ok := p.(crashed); !ok {
+				panic(p)
+			}
+		}
+	}()
+	var unsure, fresh []int
+	for i := range r.log {
+		switch {
+		case r.outcome[i] != none:
+		case i < r.sentUpTo:
+			unsure = append(unsure, i)
+		default:
+			fresh = append(fresh, i)
+		}
+	}
+	for n := 0; len(unsure) > 0 && n < 30; n++ {
+		unsure, _ = r.split(unsure, true, nil, limit)
+	}
+	if len(unsure) > 0 {
+		return true // held for ever
+	}
+	for len(fresh) > 0 {
+		batch := fresh[:min(limit, len(fresh))]
+		fresh = fresh[len(batch):]
+		r.sentUpTo = max(r.sentUpTo, batch[len(batch)-1]+1)
+		sent := false
+		for n := 0; len(batch) > 0; n++ {
+			if n == 30 {
+				return true
+			}
+			if sent {
+				batch, sent = r.split(batch, true, nil, limit)
+				continue
+			}
+			reply := r.attempt(batch, false)
+			if reply.Kind == Took {
+				r.settle(Delivered, batch...)
+				break
+			}
+			batch, sent = r.split(batch, false, &reply, limit)
+		}
+	}
+	return true
+}
+
+// tally is what is printed at the end.
+type tally struct{ samples, resent, resentBad, unconfirmed, unconfirmedGood, rejectedStored, rejectedGood, requests, cases int }
+
+// TestModel runs random samples against random receivers, with crashes and lost answers. Whatever happens: each sample has one
+// outcome or is held, delivered ones are stored, no good sample counts as rejected, or as resent and is not stored, and nothing is lost by a receiver that
+// refuses everything for a time.
+func TestModel(t *testing.T) {
+	tallies := map[string]*tally{}
+	if *modelSeed != 0 {
+		model(t, *modelSeed, tallies)
+		return
+	}
+	for i := range *modelCases {
+		model(t, *modelFrom+uint64(i), tallies)
+		if t.Failed() {
+			return
+		}
+	}
+	var names []string
+	for name := range tallies {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		x := tallies[name]
+		t.Logf("%5d cases, %7d samples, %5.1f requests a case, %6d resent (%d of them bad), %5d unconfirmed (%d of them good), %d rejected and stored, %d good ones rejected: %s",
+			x.cases, x.samples, float64(x.requests)/float64(x.cases), x.resent, x.resentBad, x.unconfirmed, x.unconfirmedGood, x.rejectedStored, x.rejectedGood, name)
+		if x.rejectedGood > 2+x.samples/5_000 {
+			t.Errorf("%d good samples were rejected: %s", x.rejectedGood, name)
+		}
+	}
+}
+
+func model(t *testing.T, seed uint64, tallies map[string]*tally) {
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	to := &receiver{rnd: rnd, newest: map[uint64]int64{}, has: map[int]bool{}, ill: 1 + rnd.IntN(20)}
+	to.well = to.ill + rnd.IntN(200)
+	to.keeps, to.anyOrder, to.known = rnd.IntN(3) == 0, rnd.IntN(4) == 0, rnd.IntN(2) == 0
+	switch rnd.IntN(10) {
+	case 0:
+		to.mute = true
+	case 1:
+		to.all = true
+	case 2:
+		to.backends = true
+	case 3:
+		to.percent = 1 + rnd.IntN(30)
+	case 4:
+		to.limit = 1 + rnd.IntN(20)
+	case 5:
+		to.oldest = int64(rnd.IntN(6))
+	}
+	r := &run{t: t, seed: seed, rnd: rnd, to: to, good: -1, turns: FullTurns}
+	series, rounds, many := 1+rnd.IntN(60), 1+rnd.IntN(6), rnd.IntN(8) == 0
+	bad, late, poison := map[uint64]bool{}, map[uint64]bool{}, rnd.IntN(12) == 0
+	for s := range uint64(series) {
+		bad[s] = many && rnd.IntN(4) == 0
+		late[s] = rnd.IntN(4) == 0 && rnd.IntN(30) == 0
+	}
+	single := rnd.IntN(3) * rnd.IntN(3)
+	for round := range rounds {
+		for s := range uint64(series) {
+			if rnd.IntN(10) == 0 {
+				continue
+			}
+			l := logged{series: s, t: int64(round + 1), bad: bad[s], late: late[s]}
+			l.bad = l.bad || single > 0 && rnd.IntN(series*rounds) < single
+			l.poison = poison && !l.bad && rnd.IntN(series*rounds) == 0
+			r.log = append(r.log, l)
+		}
+	}
+	r.outcome = make([]Outcome, len(r.log))
+	if rnd.IntN(4) > 0 { // a sample of another series was taken before
+		r.log = append(r.log, logged{series: 1 << 20, t: 1 << 20})
+		r.outcome = append(r.outcome, Delivered)
+		r.good = len(r.log) - 1
+		to.newest[1<<20], to.has[r.good] = 1<<20, true
+	}
+	for range rnd.IntN(3) {
+		r.crashes = append(r.crashes, rnd.IntN(60))
+	}
+	slices.Sort(r.crashes)
+	r.lost = rnd.IntN(4) == 0
+	limit := 5 + rnd.IntN(100)
+	for !r.process(limit) {
+	}
+	r.check(tallies)
+}
+
+func (r *run) check(tallies map[string]*tally) {
+	name := r.to.name()
+	if r.to.percent > 0 || r.to.all || r.to.backends || r.to.mute {
+		name = fmt.Sprint(name)
+	}
+	x := tallies[name]
+	if x == nil {
+		x = &tally{}
+		tallies[name] = x
+	}
+	x.cases++
+	x.samples += len(r.log)
+	x.requests += r.requests
+	for i, s := range r.log {
+		good := !s.bad && (!s.late || r.to.anyOrder) && !s.poison && s.t >= r.to.oldest
+		stored := r.to.has[i]
+		switch o := r.outcome[i]; {
+		case o == Delivered && !stored:
+			r.t.Errorf("seed %d: sample %d is delivered and not stored", r.seed, i)
+		case o == Resent:
+			x.resent++
+			if !stored {
+				x.resentBad++
+			}
+			if s.t < r.to.oldest && !stored {
+				r.t.Errorf("seed %d: sample %d is too old, and counts as resent (%s)", r.seed, i, name)
+			}
+			if good && !stored {
+				r.t.Errorf("seed %d: sample %d is good, not stored, and counts as resent (%s)", r.seed, i, name)
+			}
+		case o == Rejected && stored:
+			x.rejectedStored++
+		case o == Rejected && good && (r.to.percent > 0 || r.to.backends):
+			x.rejectedGood++ // contrast is a matter of chance there: see the bound
+		case o == Rejected && good:
+			r.t.Errorf("seed %d: sample %d %+v is good, and counts as rejected (%s)", r.seed, i, s, name)
+		case o == Unconfirmed:
+			x.unconfirmed++
+			if good {
+				x.unconfirmedGood++
+			}
+		}
+	}
+}

@@ -1,0 +1,305 @@
+package split
+
+import (
+	"cmp"
+	"slices"
+)
+
+// proof shows that samples, which were refused just now, are at fault: they are refused again in each
+// turn, and in each turn, after that, one to three controls are taken.
+type proof struct {
+	piece
+	turns, turn int
+	controls    int // to send in this turn
+	offset      int
+	outcome     Outcome
+	asking      bool // the samples are asked for, not a control
+	opaque      bool // only a control that is taken counts
+}
+
+func (p *proof) next() Request {
+	if p.controls > 0 {
+		p.asking = false
+		return Request{Control: true}
+	}
+	p.asking = true
+	return Request{Samples: p.at, Once: p.once}
+}
+
+// begin begins a turn. Two turns in a row never have the same number of controls, so that a balancer that takes its
+// receivers by turns is found out.
+func (p *proof) begin() {
+	n := 3
+	if p.turns == QuickTurns {
+		n = 2
+	}
+	p.controls = 1 + (p.turn+p.offset)%n
+}
+
+// prove begins a proof for a piece that was refused.
+func (m *Machine) prove(p piece, r Reply) { m.proveTo(p, r, Rejected) }
+
+func (m *Machine) proveTo(p piece, r Reply, o Outcome) {
+	x := &proof{piece: p, outcome: o, turns: m.cfg.Turns, offset: m.rnd.IntN(6), opaque: r.Kind == Opaque || r.Kind == TooLarge}
+	x.kind, x.ref = r.Kind, r.Ref
+	switch {
+	case r.Kind == Failed || p.once:
+		x.turns = failedTurns
+	case !x.opaque:
+		x.turns = QuickTurns
+	case x.turns > QuickTurns && m.samples[p.at[0]].Standing == Refused && !m.random: // they were proven bad before
+		x.turns = QuickTurns
+	}
+	if x.turns == 0 {
+		m.ended = true
+		return
+	}
+	if x.turns == failedTurns && m.passed == 0 { // the receiver may fail at everything
+		m.keepBack(p)
+		return
+	}
+	x.begin()
+	m.proof = x
+}
+
+// tellProof takes an answer to a request of the proof.
+func (m *Machine) tellProof(r Reply) {
+	p := m.proof
+	switch {
+	case !p.asking && r.Kind == None:
+		m.proof = nil
+		m.keepBack(p.piece)
+	case !p.asking && (r.Kind == Took || r.Kind.final()):
+		if p.controls--; p.controls > 0 {
+			return
+		}
+		if p.turn++; p.turn < p.turns {
+			return
+		}
+		m.proof = nil
+		m.full = (m.full || p.turns == FullTurns) && !m.random
+		if p.turns == FullTurns && p.opaque && !m.random {
+			m.cfg.Turns = QuickTurns
+		}
+		m.proven(p)
+	case !p.asking:
+		m.ended = true // the target refuses what it took before
+	case r.Kind == Took:
+		m.proof = nil
+		m.passed++
+		m.distrust(p.kind)
+		m.accepted(p.piece)
+	case len(p.at) == 0: // all were taken as tests of the target
+		m.proof = nil
+	case r.Kind == Failed && !p.once:
+		m.expose(p.at, r)
+		m.proof = nil
+		m.refused(p.piece, r)
+	case len(p.at) == 1 && r.Kind.final() && !p.kind.final():
+		m.proof = nil
+		m.refusedAlone(p.at[0], p.piece, r)
+	default:
+		m.expose(p.at, r)
+		p.ref = r.Ref
+		p.begin()
+	}
+}
+
+// distrust notes that samples were taken that were refused before: the receiver refuses at random, and a quick proof
+// is none.
+func (m *Machine) distrust(k Kind) {
+	if k == Opaque || k == TooLarge {
+		m.random, m.full = true, false
+		m.cfg.Turns = max(m.cfg.Turns, FullTurns)
+	}
+}
+
+// mostKept is how many samples are refused alone, none taken and no control known, before the machine ends.
+const mostKept = 8
+
+// keepBack keeps a piece until another sample is taken, as there is no control. If it was kept back before, nothing else
+// was taken since: the machine ends.
+func (m *Machine) keepBack(p piece) {
+	others := slices.ContainsFunc(m.todo, func(q piece) bool { return len(q.at) > 0 }) ||
+		slices.ContainsFunc(m.groups, func(g []int) bool { return len(g) > 0 }) || m.search != nil
+	if !others || m.passed == 0 && len(m.kept) >= mostKept {
+		m.ended = true
+		return
+	}
+	for _, i := range p.at {
+		m.samples[i].state = kept
+	}
+	p.left, p.refused = false, false
+	m.kept = append(m.kept, p)
+}
+
+// proven gives samples up.
+func (m *Machine) proven(p *proof) {
+	var asked, others []int
+	for _, i := range p.at {
+		if m.samples[i].alone {
+			asked = append(asked, i)
+		} else {
+			others = append(others, i)
+		}
+	}
+	if p.outcome == Rejected {
+		for _, i := range asked {
+			m.settle(Rejected, int(m.samples[i].ref), i)
+			m.settleBefore(i, int(m.samples[i].ref))
+		}
+		m.settle(Unconfirmed, p.ref, others...)
+		return
+	}
+	m.settle(Unconfirmed, p.ref, p.at...)
+}
+
+// spread picks some samples of different series to be asked for in the name of all.
+func (m *Machine) spread(at []int) (ask []int) {
+	first := m.firsts(at)
+	turn := m.rnd.IntN(len(first))
+	for n := range min(witnesses, len(first)) {
+		ask = append(ask, first[(turn+n*len(first)/witnesses)%len(first)])
+	}
+	slices.Sort(ask)
+	return slices.Compact(ask)
+}
+
+// firsts returns the first sample of each series.
+func (m *Machine) firsts(at []int) (first []int) {
+	seen := make(map[uint64]bool, len(at))
+	for _, i := range at {
+		if s := m.samples[i].Series; !seen[s] {
+			seen[s] = true
+			first = append(first, i)
+		}
+	}
+	return first
+}
+
+// refusedWitnesses picks samples of refused series: the first of each series that does not speak for its other samples, and
+// of those that were not asked for lately; three at least.
+func (m *Machine) refusedWitnesses(at []int) (ask []int) {
+	first := m.firsts(at)
+	slices.SortStableFunc(first, func(i, j int) int {
+		a, b := &m.samples[i], &m.samples[j]
+		switch {
+		case a.Refusals != b.Refusals:
+			return int(a.Refusals) - int(b.Refusals)
+		case a.Lately == b.Lately:
+			return 0
+		case b.Lately:
+			return -1
+		}
+		return 1
+	})
+	for n, i := range first {
+		s := &m.samples[i]
+		if s.Refusals < RefusalsThatSpeak || n < witnesses || !s.Lately && n < budget {
+			ask = append(ask, i)
+		}
+	}
+	return ask
+}
+
+// callWitnesses has some samples of a refused piece asked for alone, before the others.
+func (m *Machine) callWitnesses(p piece, ask []int) {
+	m.asked = 0
+	p.after, p.left = true, false
+	m.todo = append(m.todo, p)
+	for _, i := range slices.Backward(ask) {
+		m.todo = append(m.todo, piece{at: []int{i}, alone: true, once: p.once})
+	}
+	m.free += len(ask) // they are as many as there have to be
+}
+
+// newest picks the newest samples of different series: where they are too old, the others are.
+func (m *Machine) newest(at []int) (ask []int) {
+	seen := map[uint64]bool{}
+	for _, i := range slices.SortedStableFunc(slices.Values(at), func(i, j int) int { return cmp.Compare(m.samples[j].T, m.samples[i].T) }) {
+		if s := m.samples[i].Series; len(ask) < newestAsked && !seen[s] {
+			seen[s] = true
+			ask = append(ask, i)
+		}
+	}
+	slices.Sort(ask)
+	return ask
+}
+
+// afterWitnesses decides about the other samples.
+func (m *Machine) afterWitnesses(p piece) {
+	if m.samples[p.at[0]].Standing == Refused && p.kind != TooOld {
+		m.afterRefused(p)
+		return
+	}
+	p.at = m.ready(p.at)
+	switch {
+	case len(p.at) == 0:
+	case m.asked > 0:
+		m.todo = append(m.todo, p)
+		m.todo[len(m.todo)-1].after = false
+	default:
+		m.refusedRest(p, Reply{Kind: p.kind, Ref: p.ref})
+	}
+}
+
+// afterRefused proves samples of refused series bad, those that were refused alone and those that they speak for, together.
+func (m *Machine) afterRefused(p piece) {
+	var at, again []int
+	for i := range m.samples {
+		switch s := &m.samples[i]; {
+		case s.state == kept && s.Standing == Refused:
+			s.state = open
+			at = append(at, i)
+		case s.state != open || s.Standing != Refused:
+		case m.asked > 0 || s.Refusals < RefusalsThatSpeak:
+			again = append(again, i)
+		default:
+			at = append(at, i)
+		}
+	}
+	if len(again) > 0 {
+		m.groups = append(m.groups, again)
+	}
+	if len(at) > 0 && len(at) <= min(len(p.at), m.cfg.Limit) { // they were refused together
+		m.proveTo(piece{at: at, rest: true, alone: true}, Reply{Kind: p.kind, Ref: p.ref}, Rejected)
+		return
+	}
+	for len(at) > 0 {
+		n := min(len(at), m.cfg.Limit)
+		m.todo = append(m.todo, piece{at: at[:n], rest: true, alone: true})
+		at = at[n:]
+	}
+}
+
+// giveUpRest sends what is left together, as the budget is spent: what is refused then is unconfirmed.
+func (m *Machine) giveUpRest() {
+	m.giving = true
+	var left []int
+	for i := range m.samples {
+		if s := &m.samples[i]; s.state == open || s.state == kept && s.Standing == Refused {
+			s.state = open
+			left = append(left, i)
+		}
+	}
+	m.todo, m.groups = nil, nil
+	for len(left) > 0 {
+		n := min(len(left), m.cfg.Limit)
+		m.todo = append(m.todo, piece{at: left[:n], rest: true})
+		left = left[n:]
+	}
+	slices.Reverse(m.todo)
+}
+
+// refusedRest decides about what is left after the budget is spent.
+func (m *Machine) refusedRest(p piece, r Reply) {
+	aged := !slices.ContainsFunc(p.at, func(i int) bool { return !m.samples[i].Aged })
+	switch {
+	case p.alone:
+		m.proveTo(p, r, Rejected)
+	case r.Kind.final() && (r.Kind != TooOld || aged):
+		m.settle(Unconfirmed, r.Ref, p.at...)
+	default:
+		m.proveTo(p, r, Unconfirmed)
+	}
+}
