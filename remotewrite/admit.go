@@ -52,7 +52,8 @@ func (w *window) readRest(ctx context.Context) error {
 			return err
 		}
 		if w.q.aheadFor(e) > 0 {
-			return nil // the queue ends: the next process reads it
+			w.q.unread = e
+			return nil // the queue ends: the next one reads it
 		}
 		w.admit(e)
 	}

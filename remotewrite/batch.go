@@ -124,11 +124,6 @@ func (g *grouper) group(points []point) []point {
 	return g.out
 }
 
-// span is points[lo:hi].
-type span struct{ lo, hi int }
-
-func (s span) len() int { return s.hi - s.lo }
-
 // uniquePrefix is how many of the first points are of different series, at most limit.
 // An exemplar shares its series' place. seen is scratch.
 func uniquePrefix(points []point, limit int, seen *hashSet) int {
@@ -180,41 +175,4 @@ func (s *hashSet) add(hash uint64) bool {
 			return false
 		}
 	}
-}
-
-// rounds orders points so that the first sample of each series comes first, then the
-// second of each, and returns where each round lies. Within a round the points keep
-// the log's order. Exemplars go with the round of the sample before them.
-func rounds(points []point) (ordered []point, spans []span) {
-	count := make(map[uint64]int)
-	round := make([]int, len(points))
-	most := 0
-	for i := range points {
-		h := points[i].series.hash
-		if points[i].kind != exemplarPoint {
-			count[h]++
-		}
-		round[i] = max(count[h]-1, 0)
-		most = max(most, round[i]+1)
-	}
-	at := make([]int, len(points))
-	for i := range at {
-		at[i] = i
-	}
-	slices.SortStableFunc(at, func(a, b int) int {
-		if round[a] != round[b] {
-			return cmp.Compare(round[a], round[b])
-		}
-		return cmp.Compare(points[a].seq, points[b].seq)
-	})
-	ordered = make([]point, 0, len(points))
-	spans = make([]span, 0, most)
-	for i, j := range at {
-		if len(spans) == 0 || round[j] != round[at[i-1]] {
-			spans = append(spans, span{i, i})
-		}
-		ordered = append(ordered, points[j])
-		spans[len(spans)-1].hi = i + 1
-	}
-	return ordered, spans
 }

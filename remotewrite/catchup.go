@@ -78,7 +78,6 @@ func (l *lane) runBehind(ctx context.Context) {
 			continue
 		}
 		l.rewind()
-		l.read.Store(&readTo{mark: reach.Acked})
 		err := l.runWindow(ctx)
 		l.refusedLate.Store(errors.Is(err, errAllLate))
 		switch {
@@ -89,7 +88,7 @@ func (l *lane) runBehind(ctx context.Context) {
 			if _, more := l.source.Reach(); !more {
 				l.log.Info("What was missed is delivered")
 			}
-		case errors.Is(err, errLetGo), errors.Is(err, errDoubted):
+		case errors.Is(err, errLetGo), errors.Is(err, errHeld):
 			l.gate.awaitOpen(ctx, letGoAfter)
 		case errors.Is(err, errAllLate):
 			if reach, _ = l.source.Reach(); told != reach.Acked {

@@ -35,6 +35,8 @@ func (l *lane) nextEntry(ctx context.Context) (*wal.Entry, error) {
 func (l *lane) rewind() {
 	l.unread = nil
 	l.source.Rewind()
+	reach, _ := l.source.Reach()
+	l.read.Store(&readTo{mark: reach.Acked})
 }
 
 // aheadFor is how long it takes until the target's clock lets every sample of the entry through that is

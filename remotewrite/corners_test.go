@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/split"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
@@ -127,7 +128,7 @@ func TestDeniedWhileIsolating(t *testing.T) {
 						t.Errorf("outcomes %+v, want one lost\n%s", o, r.to.dump())
 					}
 					r.verify(bad)
-					if to.again > 3+3*proofTurns { // the controls of a proof are sent again
+					if to.again > 3+3*split.FullTurns { // the controls of a proof are sent again
 						t.Errorf("%d samples were sent again: some were settled twice, and the window started over\n%s", to.again, r.to.dump())
 					}
 				})

@@ -2,6 +2,7 @@ package remotewrite
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -28,22 +29,24 @@ type parcel struct {
 	failures     int       // answers 5xx, and none while empty writes are answered
 	firstFailure time.Time // of these
 	denials      int       // answers 401 or 403 while empty writes pass
-	before       trust     // when it was sent last
 
-	// trusted, if not nil: it must not be sent once that is broken. See errDoubted.
-	trusted *trust
+	// stored: the samples may be stored already. They are never sent all together; see bisect.
+	stored bool
+
+	// cleared: nothing showed that the samples were to blame when they were refused. Those of blamed were refused alone.
+	cleared bool
+	blamed  map[sampleKey]bool
 
 	older      bool // try it as remote write 1.0: it was refused as 2.0
 	triedOlder bool // that was done, or makes no sense
 }
 
-// The same batch is taken apart after so many failures over so long a time, or so many
-// denials. A sample must then fail alone so often, while others are taken in between.
+// The samples of a batch are tried in parts after so many failures over so long a time, or so many
+// denials.
 const (
 	poisonFailures = 10
 	poisonTime     = 5 * time.Minute
 	poisonDenials  = 3
-	poisonAlone    = 3
 )
 
 // stuck reports whether the batch itself may be what the receiver fails at.
@@ -76,49 +79,44 @@ const (
 
 // deliver brings every sample of the parcel to its outcome. The error is ctx's.
 func (s *shard) deliver(ctx context.Context, l *parcel) error {
-	for {
+	for len(l.points) > 0 {
+		if l.stored {
+			if err := s.awaitOpen(ctx, l); err != nil {
+				return err
+			}
+			if err := s.bisect(ctx, l, client.Answer{}, nil); err != nil {
+				return err
+			}
+			continue
+		}
 		f, a, err := s.try(ctx, l, patient)
-		if err != nil {
+		switch {
+		case err != nil:
+			return err
+		case f == settled:
+			if l.cleared {
+				s.q.distrust()
+			}
+			return nil
+		case f == tooLarge && len(l.points) > 1:
+			return s.halve(ctx, l)
+		case f == refused && s.q.behind:
+			return s.refusedBehind(ctx, l, a)
+		case f == stuck && s.q.guardsLate() && saysLate(a): // Prometheus 2 answers 500 to what is beyond its window
+			return errAllLate
+		case f == stuck:
+			s.q.log.Warn("A batch fails again and again; trying its parts", slog.String("answer", a.String()), slog.Int("samples", len(l.points)))
+		}
+		first := replyOf(f, a, l.unsure && !s.q.behind, 0, s.q.kind())
+		if err := s.bisect(ctx, l, a, &first); err != nil {
 			return err
 		}
-		switch f {
-		case settled:
-			return nil
-		case tooLarge:
-			if len(l.points) > 1 {
-				return s.halve(ctx, l)
-			}
-			if done, err := s.tooLargeAlone(ctx, l, a); done || err != nil {
-				return err
-			}
-		case refused:
-			switch {
-			case s.q.behind:
-				return s.refusedBehind(ctx, l, a)
-			case l.unsure && s.resending:
-				s.putBack(l.points, true)
-				return nil
-			case l.unsure:
-				return s.resend(ctx, l.points, 1)
-			}
-			if done, err := s.isolate(ctx, l, a); done || err != nil {
-				return err
-			}
-			*l = parcel{points: l.points, attempts: l.attempts}
-		case stuck:
-			if s.q.guardsLate() && saysLate(a) { // Prometheus 2 answers 500 to what is beyond its window
-				return errAllLate
-			}
-			done, err := s.takeApart(ctx, l, a)
-			if done || err != nil {
-				return err
-			}
-			// No part passed, or not all is clear: the batch need not be the reason. Rejoin,
-			// and retry.
-			s.q.gate.doubtEmpty()
-			*l = parcel{points: s.topUp(l.points), unsure: true, attempts: l.attempts}
+		*l = parcel{points: l.points, attempts: l.attempts, stored: l.stored, unsure: l.stored, cleared: f == refused, blamed: l.blamed}
+		if f == stuck && !l.stored {
+			l.points = s.topUp(l.points)
 		}
 	}
+	return nil
 }
 
 // halve remembers that so many samples are too many, and delivers the first half of the
@@ -127,12 +125,12 @@ func (s *shard) halve(ctx context.Context, l *parcel) error {
 	n := len(l.points)
 	s.q.shrinkBatch(n)
 	s.putBack(l.points[n/2:], l.unsure)
-	return s.deliver(ctx, &parcel{points: l.points[:n/2], unsure: l.unsure})
+	return s.deliver(ctx, &parcel{points: l.points[:n/2], stored: l.unsure && !s.q.behind})
 }
 
 // try sends the parcel until something is known about its samples. On settled they have
 // their outcomes; otherwise l.points are those that have not. The answer is the last.
-// The error is ctx's, or errDoubted: so ends a part of a refused batch, too, while the target is held
+// The error is ctx's, or errHeld: so ends a part of a refused batch, too, while the target is held
 // because it refuses samples.
 func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, client.Answer, error) {
 	for {
@@ -148,17 +146,13 @@ func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, client.Answer
 		if err != nil {
 			return 0, client.Answer{}, err
 		}
-		if l.trusted != nil && l.trusted.broken(s.q.gate.view()) {
-			s.q.gate.release(p)
-			return 0, client.Answer{}, errDoubted
-		}
 		if _, knownNow := s.q.limits(); s.q.choose(l) != c || knownNow && !known { // since then
 			s.q.gate.release(p)
 			continue
 		}
 		if p.test && m != patient && s.q.gate.view().byData {
 			s.q.gate.release(p)
-			return 0, client.Answer{}, errDoubted
+			return 0, client.Answer{}, errHeld
 		}
 		if p.test {
 			if err := s.test(p, l, m); err != nil {
@@ -171,7 +165,6 @@ func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, client.Answer
 		} else if asked {
 			continue
 		}
-		l.before = s.q.gate.view().trust()
 		clockWasKnown := s.q.clock.Load() != nil
 		a, sent, err := s.post(p, l, c)
 		if err != nil {
@@ -332,7 +325,7 @@ func (s *shard) refusalIsReal(p pass, l *parcel, a client.Answer, version wire.V
 		}
 	}
 	e := s.q.emptyAgain(s.sending, version)
-	if l.hasty >= maxDoubts && e.RetryAfter == 0 && client.Classify(e, config.Policy{RetryOnRateLimit: true}) == client.Retry {
+	if l.hasty >= maxHasty && e.RetryAfter == 0 && client.Classify(e, config.Policy{RetryOnRateLimit: true}) == client.Retry {
 		// Perhaps each second request fails, as with one of two receivers down, and this was that.
 		e = s.q.sendEmpty(s.sending, version)
 	}
@@ -380,9 +373,8 @@ func (s *shard) tookDataSince(l *parcel) bool {
 		!l.again && s.q.deliveredSince(time.Now().Add(-moment))
 }
 
-// moment is how long ago the target may have taken data to be taken for well, where an
-// empty write does not tell.
-const moment = 2 * time.Second
+// maxHasty is how often the empty write after a refusal may fail before a second one is sent at once.
+const maxHasty = 5
 
 // expire settles the samples of the parcel that are older than lim allows, or ahead of the receiver's
 // clock and of this host's, or that the version does not carry. It reports whether others have to wait

@@ -216,16 +216,6 @@ func (g *gate) hold(p pass, why string, byData bool) {
 	g.set(gateHeld)
 }
 
-// testSoon makes the next test of a held target come as early as the first.
-func (g *gate) testSoon() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if soon := time.Now().Add(firstTest); g.state == gateHeld && g.until.After(soon) {
-		g.until = soon
-		g.wake()
-	}
-}
-
 // passed gives the test pass p back after the target accepted an empty write: data may
 // be tried, one request at a time. The schedule goes on where it was until data passes.
 func (g *gate) passed(p pass) {

@@ -43,8 +43,7 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 		return s.testTaken(p, taken, s.q.proto.chooseTest(testTaken))
 	}
 	c := s.q.proto.chooseTest(testHeld)
-	all := s.w.readAll() // before it is looked what there is
-	sample, later, deep := s.heldSamples(l, m, c.version)
+	sample, later := s.heldSamples(l, m, c.version)
 	if alone {
 		later = nil
 	}
@@ -52,22 +51,10 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 	if verdict == client.Suspect && m == patient && len(later) > 0 && !fromDatabase(*a) {
 		// Every series' oldest sample was refused by now: perhaps these are bad. The next
 		// one of this series tells, if it is taken at the same moment.
-		refusal, late := a, s.mayHaveSuccessor(sample[0])
-		i, read := 0, true
-		key := depthKey{sample[0].series.hash, a.Version}
-		if deep {
-			i, read = s.q.depth(key, refusal.String(), len(later), all)
-		}
-		if read {
-			verdict, a, err = s.testWith(p, l, later[i:i+1:i+1], c)
-		}
-		switch {
-		case !read:
-		case verdict == client.Delivered && !late:
+		refusal := a
+		if verdict, a, err = s.testWith(p, l, later, c); verdict == client.Delivered {
 			s.buryEach(sample, []client.Answer{*refusal}, 0)
 			s.forget(l, sample[0])
-		case verdict == client.Suspect && deep:
-			s.q.deepen(key) // only now: one that was not refused is not passed over
 		}
 	}
 	switch {
@@ -88,9 +75,6 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 	default:
 		s.q.noteAnswer(*a)
 		s.q.refused(p, *a)
-		if deep && verdict == client.Suspect {
-			g.testSoon() // there may be many to go through
-		}
 	}
 	return nil
 }
@@ -115,9 +99,6 @@ func (s *shard) testTaken(p pass, taken point, c choice) error {
 	}
 	s.q.noteAnswer(a)
 	s.q.refused(p, a)
-	if s.resending && client.Classify(a, s.q.cfg.Policy()) == client.Suspect {
-		s.q.gate.testSoon() // it is old by now; the search among the held ones goes on
-	}
 	return nil
 }
 
@@ -137,21 +118,20 @@ func (s *shard) testWith(p pass, l *parcel, sample []point, c choice) (client.Ve
 	if v == client.Delivered {
 		s.accepted(&one)
 		s.forget(l, sample[0])
-		s.early = append(s.early, sample[0])
 	}
 	return v, &a, nil
 }
 
 // heldSamples picks a sample to test with, another one each time: a bad one must not
 // hold the target for ever. It is the oldest of its series that the shard has, so that
-// sending it early does not break the order. When several were tried before, it also
-// returns one that follows it in its series, if the shard has that.
-func (s *shard) heldSamples(l *parcel, m mode, version wire.Version) (sample, later []point, deep bool) {
+// sending it early does not break the order. When several were tried before, and the target is not known to have
+// taken any, it also returns the one after it in its series, if the shard has that and none of them may be stored.
+func (s *shard) heldSamples(l *parcel, m mode, version wire.Version) (sample, later []point) {
 	const most = 256
 	hands := [][]point{l.points}
 	if m == patient && !l.again {
 		s.mu.Lock()
-		hands = append(hands, s.behind, s.aside, slices.Clone(s.queue.points()))
+		hands = append(hands, s.aside, slices.Clone(s.queue.points()))
 		s.mu.Unlock()
 	}
 	var first []point
@@ -165,7 +145,7 @@ func (s *shard) heldSamples(l *parcel, m mode, version wire.Version) (sample, la
 		}
 	}
 	if len(first) == 0 { // exemplars only, or what 1.0 does not carry
-		return l.points[:1:1], nil, false
+		return l.points[:1:1], nil
 	}
 	// From both ends by turns: neighbours are likely to be bad together.
 	n := int(s.q.tests.Add(1) - 1)
@@ -173,26 +153,23 @@ func (s *shard) heldSamples(l *parcel, m mode, version wire.Version) (sample, la
 	if n%2 == 1 {
 		i = len(first) - 1 - i
 	}
-	pairs := n - singleTests
-	if _, taken := s.q.lastGood(); pairs < 0 || taken { // what was taken is a test, too
-		return first[i : i+1 : i+1], nil, false
-	}
-	deep = s.resending && pairs >= pairTests
-	if deep {
-		i = 0
-	}
 	sample = first[i : i+1 : i+1]
-	// Its successor shows that it is bad. If it may be stored already it may be late, and
-	// so may some of its successors be: go on with the one after it each time, at one
-	// series, so that none is skipped that was not refused.
-	for _, points := range hands {
+	if _, taken := s.q.lastGood(); n < singleTests || taken { // what was taken is a test, too
+		return sample, nil
+	}
+	unsure := s.unsureTo()
+	for at, points := range hands {
 		for _, p := range points {
-			if p.kind != exemplarPoint && carries(&s.q.cfg, version, &p) && p.series.hash == first[i].series.hash && p.seq > first[i].seq {
-				later = append(later, p)
+			if p.kind == exemplarPoint || !carries(&s.q.cfg, version, &p) || p.series.hash != first[i].series.hash || p.seq <= first[i].seq {
+				continue
 			}
+			if p.seq <= unsure || at == 0 && l.stored {
+				return sample, nil // if it is stored, the sample before it is late, and not bad
+			}
+			return sample, []point{p}
 		}
 	}
-	return sample, later, deep
+	return sample, nil
 }
 
 const (
@@ -200,8 +177,6 @@ const (
 	// the same series is sent, to see whether the first is bad. That is no full contrast, so it is for a
 	// target that refused all of these, and that is not known to have taken any sample.
 	singleTests = 8
-	// pairTests is how many such pairs are sent before the second sample is one further on.
-	pairTests = 6
 	// takenFrom is how many tests come before those with a sample that was taken before.
 	takenFrom = 4
 )
@@ -209,7 +184,7 @@ const (
 // forget takes a point that was sent on its own out of the parcel, or out of what
 // comes after it.
 func (s *shard) forget(l *parcel, p point) {
-	for _, held := range []*[]point{&l.points, &s.behind, &s.aside} {
+	for _, held := range []*[]point{&l.points, &s.aside} {
 		if i := slices.IndexFunc(*held, p.same); i >= 0 {
 			*held = slices.Delete(*held, i, i+1)
 			return

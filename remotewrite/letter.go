@@ -7,8 +7,10 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/prometheus/prometheus/model/value"
 
@@ -109,4 +111,14 @@ func inLogOrder(points []point) []point {
 // same reports whether q is the same sample of the log.
 func (p point) same(q point) bool {
 	return q.series == p.series && q.seq == p.seq && q.t == p.t && q.kind == p.kind
+}
+
+// withoutDigits makes equal what differs by times and values only.
+func withoutDigits(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsDigit(r) {
+			return -1
+		}
+		return r
+	}, text)
 }

@@ -73,7 +73,7 @@ func TestBadSamplesCostWhatTheyBring(t *testing.T) {
 					if has < series-bad && every >= 5 {
 						t.Errorf("%d of %d good samples are stored", has, series-bad)
 					}
-					if most := 64 + 3*has + quickCost*int(o.Dropped[wal.Rejected]); extra > most || has == 0 && extra > 64 {
+					if most := 64 + 3*has + 4*int(o.Dropped[wal.Rejected]); extra > most || has == 0 && extra > 64 {
 						t.Errorf("%d extra requests for %d good samples, want at most %d", extra, has, most)
 					}
 					if missing := uint64(series - has); o.Lost() < missing {

@@ -15,6 +15,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/split"
 	"hwsagent/remotewrite/tenant"
 	"hwsagent/remotewrite/wire"
 )
@@ -84,8 +85,7 @@ type Queue struct {
 	toldLimit     atomic.Int64 // when a log line said that requests are too large, ns since born; 0: never
 	toldUnwritten atomic.Int64 // when a log line said that a receiver writes less than it accepts, ns since born; 0: never
 
-	lateRefused atomic.Int64 // late samples that were refused alone since one was taken
-	// refusesSeries: there is a refused series, or was; see refusedseries.go.
+	// refusesSeries: there is a refused series, or was; see standing.go.
 	refusesSeries atomic.Bool
 
 	refusals onceAMinute // that were logged
@@ -93,7 +93,6 @@ type Queue struct {
 	down atomic.Int64 // unix ns of the outage that was logged last
 
 	mu          sync.Mutex
-	depths      map[depthKey]depth
 	state       string // as last observed
 	fallback    string // why the target got 1.0 last, as logged
 	lastError   string
@@ -201,57 +200,6 @@ func (q *Queue) Run(ctx context.Context) error {
 	return q.live.run(ctx)
 }
 
-// depthKey: what is refused in one version of the protocol may be taken in the other.
-type depthKey struct {
-	series  uint64 // its hash
-	version wire.Version
-}
-
-// depth is how far the tests of a held target have gone in a series, and why its oldest
-// sample was refused then.
-type depth struct {
-	n        int
-	refusal  string
-	restarts int
-}
-
-// maxRestarts bounds how often the search of a series starts over, so that it ends at a
-// receiver whose every refusal reads differently.
-const maxRestarts = 4
-
-// depth is how many later samples of a series were refused as tests, since data last
-// went through or the refusal of its oldest sample changed: then somebody else may
-// answer, and what was refused before may be taken. have is how many there are at
-// present. After the last one the search starts over, one by one again, so that none is
-// passed over; all says whether that is the last one. If not, false means that the next
-// one is not read yet.
-func (q *Queue) depth(k depthKey, refusal string, have int, all bool) (n int, ok bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.depths == nil {
-		q.depths = map[depthKey]depth{}
-	}
-	d := q.depths[k]
-	if d.refusal != refusal && d.restarts < maxRestarts {
-		d = depth{refusal: refusal, restarts: d.restarts + 1}
-	}
-	if d.n >= have && all {
-		d.n = 0
-	}
-	q.depths[k] = d
-	return d.n, d.n < have
-}
-
-// deepen counts one more.
-func (q *Queue) deepen(k depthKey) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if d, ok := q.depths[k]; ok {
-		d.n++
-		q.depths[k] = d
-	}
-}
-
 // Poke makes the target due now if it is held or waits to retry.
 func (q *Queue) Poke() { q.gate.poke() }
 
@@ -285,7 +233,7 @@ func (q *Queue) sendEmpty(ctx context.Context, v wire.Version) client.Answer {
 // empty write can tell whether the refusal meant the samples. With on_refusal: drop a refusal is the
 // end of all samples of the request.
 func (q *Queue) mayGroup() bool {
-	return q.kind() != keepsGood && (q.gate.takesEmpty() || q.cfg.Target.OnRefusal == config.RefusalDrop)
+	return q.kind() != split.KeepsGood && (q.gate.takesEmpty() || q.cfg.Target.OnRefusal == config.RefusalDrop)
 }
 
 // kind is what the target does with the good part of a refused request: as 2.0, Prometheus
@@ -295,7 +243,7 @@ func (q *Queue) kind() receiver { return receiver(q.receiver[q.proto.version()].
 // learn remembers what the receiver does with the good part of a refused request.
 func (q *Queue) learn(r receiver) {
 	q.receiver[q.proto.version()].Store(int32(r))
-	q.log.Debug("Learnt what the receiver does with a refused request", slog.Bool("keeps_good_part", r == keepsGood))
+	q.log.Debug("Learnt what the receiver does with a refused request", slog.Bool("keeps_good_part", r == split.KeepsGood))
 }
 
 // delivered notes a success.
@@ -316,7 +264,6 @@ func (q *Queue) delivered(points []point) {
 	defer q.mu.Unlock()
 	q.lastSuccess = time.Now()
 	q.lastData = q.lastSuccess
-	q.depths = nil
 	if sample >= 0 && (!q.hasTaken || points[sample].t >= q.taken.t) {
 		q.taken, q.hasTaken = points[sample], true
 		q.taken.seq = 0

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -79,8 +78,8 @@ func TestCrashAtReceiverWithoutOutOfOrderWindow(t *testing.T) {
 						}
 					}
 					// Sent again in so many requests; a chunk that was stored takes three single
-					// samples, the one in which the stored ones end a search (see lateSearch).
-					chunks := lanes * ceil(suspects, c.series) * ceil(c.series, lanes*resendChunk)
+					// samples, the one in which the stored ones end a search (see package split).
+					chunks := lanes * ceil(suspects, c.series) * ceil(c.series, lanes*r.cfg.Queue.MaxSamplesPerSend)
 					if most := 3*chunks + 20*lanes; extra > most {
 						t.Errorf("seed %d: %d requests for %d suspects in %d chunks of %d lanes, want at most %d\n%s", seed, extra, suspects, chunks, lanes, most, r.to.dump())
 					}
@@ -151,28 +150,6 @@ func TestLostAnswers(t *testing.T) {
 				r.verify()
 			})
 		})
-	}
-}
-
-func TestBySuccessor(t *testing.T) {
-	ss := testSeries(4)
-	at := func(seq uint64, series ...int) (ps []point) {
-		for _, i := range series {
-			ps = append(ps, point{series: ss[i], seq: seq, t: int64(seq)})
-		}
-		return ps
-	}
-	chunk := at(1, 0, 1, 2, 3)
-	later := append(at(2, 2, 0), at(3, 2, 1)...)
-	if got, want := bySuccessor(chunk, later), []int{2, 0, 1}; !slices.Equal(got, want) {
-		t.Errorf("order %v, want %v", got, want)
-	}
-	later = append([]point{{series: ss[3], seq: 2}}, later...) // of an earlier time: it makes nothing late
-	if got, want := bySuccessor(chunk, later), []int{2, 0, 1}; !slices.Equal(got, want) {
-		t.Errorf("order %v with a sample of an earlier time, want %v", got, want)
-	}
-	if got := bySuccessor(chunk, nil); len(got) != 0 {
-		t.Errorf("order %v without successors", got)
 	}
 }
 

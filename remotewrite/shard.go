@@ -2,6 +2,7 @@ package remotewrite
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sort"
 	"sync"
@@ -31,12 +32,6 @@ type shard struct {
 	batch   []point
 	body    []byte // of the request under way
 
-	// resending: the batch may be stored already; behind is what of it comes after the
-	// points that are being sent, and before the queue.
-	resending bool
-	behind    []point
-	early     []point // taken as tests before it was their turn: they are successors, too, of what is left
-
 	timer *time.Timer
 	seen  hashSet
 	// wouldGroup: the batch was cut short because a series came again.
@@ -46,7 +41,6 @@ type shard struct {
 	hasGood    bool
 	late       point // the last sample that the receiver's database refused alone as late
 	hasLate    bool
-	lateTurn   int // which late samples are asked for next
 }
 
 func newShard(w *window) *shard {
@@ -78,6 +72,16 @@ func (s *shard) unsureUpTo(seq uint64) {
 	s.mu.Unlock()
 }
 
+// unsureTo is up to which entry samples may be stored already.
+func (s *shard) unsureTo() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.q.moreUnsure() {
+		return math.MaxUint64
+	}
+	return s.unsure
+}
+
 func (s *shard) flushNow() {
 	s.mu.Lock()
 	s.flush = true
@@ -102,13 +106,11 @@ func (s *shard) run(ctx, sending context.Context) error {
 		if err != nil {
 			return nil // ctx has ended, and knows why
 		}
-		s.early = slices.DeleteFunc(s.early, func(p point) bool { return p.seq < s.batch[0].seq })
-		if unsure {
-			err = s.resend(ctx, s.batch, s.q.spread)
-			s.batch = nil // much larger than a batch
-		} else {
+		if !unsure {
 			s.askForGrouping()
-			err = s.deliverBatch(ctx)
+		}
+		if err = s.deliverBatch(ctx, unsure); unsure {
+			s.batch = nil // much larger than a batch
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -138,7 +140,7 @@ func (s *shard) next(ctx context.Context) (unsure bool, err error) {
 				wait = 0
 			}
 			if !all && s.queue.points()[0].seq <= s.unsure {
-				wait = -1 // what tells whether a sample is stored may be behind it (see resend.go)
+				wait = -1 // what tells whether a sample is stored may be behind it
 			}
 		}
 		if wait == 0 {
@@ -165,7 +167,7 @@ func (s *shard) next(ctx context.Context) (unsure bool, err error) {
 func (s *shard) take(limit int) (unsure bool) {
 	ps := s.queue.points()
 	if unsure = ps[0].seq <= s.unsure; unsure {
-		limit = len(ps) // resend cuts them itself
+		limit = len(ps) // they are cut to requests later
 	}
 	n := min(limit, len(ps))
 	if unsure {
@@ -218,10 +220,6 @@ func (s *shard) askForGrouping() {
 // already, so they will be treated; not those of a backlog, which are refused for that nowhere
 // (see toolate.go).
 func (s *shard) putBack(points []point, unsure bool) {
-	if s.resending {
-		s.behind = slices.Concat(points, s.behind)
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if unsure && !s.q.behind {
@@ -234,7 +232,7 @@ func (s *shard) putBack(points []point, unsure bool) {
 // topUp moves more points of the queue behind those of a batch that cannot be
 // delivered: if the fault is in them, others must show that the target is well.
 func (s *shard) topUp(batch []point) []point {
-	if s.resending || len(s.aside) > 0 {
+	if len(s.aside) > 0 {
 		return batch // nothing overtakes those before it of its series
 	}
 	s.mu.Lock()

@@ -40,9 +40,9 @@ func (s *shard) refusedBehind(ctx context.Context, l *parcel, a client.Answer) e
 		s.discard(l.points, a)
 		return nil
 	}
-	done, err := s.isolate(ctx, l, a)
-	if !done && err == nil {
-		err = errDoubted
+	first := replyOf(refused, a, false, 0, s.q.kind())
+	if err = s.bisect(ctx, l, a, &first); err == nil && len(l.points) > 0 {
+		err = errHeld
 	}
 	return err
 }
@@ -140,13 +140,6 @@ func (s *shard) deliverNewest(ctx context.Context, l *parcel) (requests int, err
 // guardsLate reports whether what is refused may be refused for nothing but its place: that
 // is no reason to give it up where live_first has made it late.
 func (l *lane) guardsLate() bool { return l.behind && l.cfg.Target.CatchUp == config.LiveFirst }
-
-// fromDatabase reports whether the receiver's own database refuses the samples for their place in time: they are
-// late, too old, or it has another value at the same time.
-func fromDatabase(a client.Answer) bool {
-	k := a.Reply().Kind
-	return k == reply.Late || k == reply.TooOld
-}
 
 // saysLate reports whether a receiver's words are about the order or the age of samples. Another value at the same
 // time is neither: the sample itself is not stored then.

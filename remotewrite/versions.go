@@ -9,6 +9,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/split"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
@@ -78,8 +79,8 @@ func (s *shard) judgeVersion(p pass, l *parcel, a client.Answer, m mode, c choic
 		g.delivered(p)
 		return settled, true, true
 	case v == client.Suspect && wrotePart(a):
-		if q.kind() != keepsGood {
-			q.learn(keepsGood)
+		if q.kind() != split.KeepsGood {
+			q.learn(split.KeepsGood)
 		}
 		return 0, false, false
 	case v == client.Suspect && m == patient && q.mayTryOlder(l, a):

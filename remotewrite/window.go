@@ -18,7 +18,7 @@ const (
 	// maxEntries bounds the commits in a window.
 	maxEntries = 1024
 	// maxRounds bounds how often one series is in a window, roughly. It bounds the cost
-	// of finding out after a crash what was stored (see resend.go).
+	// of finding out after a crash what was stored (see package split).
 	maxRounds = 24
 	// inHand is how many batches a shard is given at hand where there are several: one under
 	// way, one to follow, one that fills. Half of its capacity it gets in any case.

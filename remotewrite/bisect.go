@@ -1,0 +1,300 @@
+package remotewrite
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/reply"
+	"hwsagent/remotewrite/split"
+	"hwsagent/wal"
+)
+
+// A refused request is decided by a machine without I/O (package split). This file drives it: it says what is known of the
+// samples, sends what the machine asks for, reads the answers, and gives the samples their outcomes.
+
+// receiver says what a target does with the good part of a request that it refuses.
+type receiver = split.Receiver
+
+// errHeld means that the target is held because it refuses samples, so that a request was not sent.
+var errHeld = errors.New("the target is held because it refuses samples")
+
+// bisection is a machine at work.
+type bisection struct {
+	s       *shard
+	m       *split.Machine
+	points  []point
+	answers map[int]client.Answer // to the requests that were refused, by their number
+	sent    int                   // requests
+	last    client.Answer         // the last refusal
+	told    int                   // letters that were told of
+	held    bool                  // the target is held, or nothing shows that the samples are to blame
+	failing bool                  // the receiver fails at the samples
+	known   bool                  // the receiver was known before
+}
+
+// bisect brings the samples of a parcel to their outcomes. They were refused together with the answer that first is
+// made of, or may be stored already, if first is nil. Those that are left in the parcel have no outcome, because nothing shows that
+// they are at fault. The error is ctx's.
+func (s *shard) bisect(ctx context.Context, l *parcel, a client.Answer, first *split.Reply) error {
+	points := s.withoutExemplars(l.points)
+	if l.stored {
+		points = s.settleTaken(points)
+	}
+	if l.points = points; len(points) == 0 {
+		return nil
+	}
+	b := &bisection{s: s, points: points, answers: make(map[int]client.Answer), last: a, known: s.q.kind() != split.Unknown}
+	b.m = split.New(split.Config{
+		Receiver: s.q.kind(),
+		Limit:    s.q.batchLimit(),
+		Turns:    s.q.proofTurns(),
+		More:     l.stored && s.q.moreUnsure(),
+		AnyOrder: s.q.behind,
+		Seed:     math.Float64bits(s.q.gate.random()),
+	}, s.known(points, l))
+	if first != nil {
+		b.failing = first.Kind == split.Failed
+		b.answers[first.Ref] = a
+		b.m.Refused(*first)
+	}
+	if err := b.run(ctx); err != nil {
+		return err
+	}
+	left := b.m.Open()
+	l.points = make([]point, 0, len(left))
+	blamed := make(map[sampleKey]bool)
+	for _, i := range left {
+		l.points = append(l.points, points[i])
+		if b.m.Blamed(i) {
+			blamed[keyOf(points[i])] = true
+		}
+	}
+	l.blamed = blamed
+	l.stored = l.stored || b.m.Doubt()
+	if len(left) == 0 || b.held {
+		return nil
+	}
+	if b.failing {
+		s.q.gate.doubtEmpty() // that was some time ago
+		return nil
+	}
+	return s.holdForData(ctx, b.last)
+}
+
+// known says what is known of points before they are sent again.
+func (s *shard) known(points []point, l *parcel) []split.Sample {
+	is := standings(points)
+	lanes, aged, now := newLanes(points, s.q.spread), time.Now().Add(-freshFor).UnixMilli(), s.q.sinceBorn()
+	samples := make([]split.Sample, len(points))
+	for i := range points {
+		p := &points[i]
+		x := &samples[i]
+		*x = split.Sample{Series: p.series.hash, T: p.t, Standing: is[i], Aged: p.t <= aged, Blamed: l.blamed[keyOf(*p)]}
+		switch n := p.series.refusals(); {
+		case s.q.behind: // late samples are taken there: their order is no reason to refuse them
+			x.Standing = split.Fresh
+		case l.stored && x.Standing != split.Refused && !s.w.setBack(*p):
+			x.Sent, x.Lane = true, uint16(lanes.of(*p))
+		case x.Standing == split.Refused:
+			x.Refusals, x.Lately = uint8(min(n, split.RefusalsThatSpeak)), p.series.speaksForAll() && now-int64(n) < int64(refusedFor)
+		case x.Standing == split.Stale:
+			s.q.late.note(points[i : i+1])
+		}
+	}
+	return samples
+}
+
+func keyOf(p point) sampleKey { return sampleKey{p.series.hash, p.t} }
+
+// run drives the machine to its end.
+func (b *bisection) run(ctx context.Context) error {
+	for {
+		r, ok := b.m.Next()
+		b.settle()
+		if !ok {
+			return nil
+		}
+		told, err := b.send(ctx, r)
+		if errors.Is(err, errHeld) {
+			b.held = true
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		b.m.Tell(told)
+		b.learn()
+		b.settle()
+	}
+}
+
+// send sends what the machine asks for, and reads the answer.
+func (b *bisection) send(ctx context.Context, r split.Request) (split.Reply, error) {
+	b.sent++
+	if r.Control {
+		return b.control(ctx)
+	}
+	part := parcel{points: make([]point, 0, len(r.Samples))}
+	for _, i := range r.Samples {
+		part.points = append(part.points, b.points[i])
+	}
+	m := parts
+	if r.Once {
+		m = once
+	}
+	f, a, err := b.s.try(ctx, &part, m)
+	if len(part.points) < len(r.Samples) {
+		b.m.Gone(slices.DeleteFunc(slices.Clone(r.Samples), func(i int) bool { return slices.ContainsFunc(part.points, b.points[i].same) }))
+	}
+	if err == nil && f == settled {
+		return split.Reply{Kind: split.Took, Receiver: b.s.q.kind()}, nil
+	}
+	if err != nil {
+		return split.Reply{}, err
+	}
+	if f == tooLarge && len(part.points) > 1 {
+		b.s.q.shrinkBatch(len(part.points))
+		b.m.Limit(b.s.q.batchLimit())
+	}
+	b.failing = f == stuck || f == failed
+	b.last, b.answers[b.sent] = a, a
+	return replyOf(f, a, part.unsure, b.sent, b.s.q.kind()), nil
+}
+
+// control sends a sample that the target took before.
+func (b *bisection) control(ctx context.Context) (split.Reply, error) {
+	sample, ok, err := b.s.controlSample(ctx)
+	switch {
+	case err != nil:
+		return split.Reply{}, err
+	case !ok && sample.series != nil: // another shard delivered
+		return split.Reply{Kind: split.Took}, nil
+	case !ok:
+		return split.Reply{Kind: split.None}, nil
+	}
+	taken, clean, err := b.s.control(ctx, sample)
+	switch {
+	case err != nil:
+		return split.Reply{}, err
+	case taken && (clean || !b.failing):
+		return split.Reply{Kind: split.Took}, nil
+	}
+	b.held = !taken
+	return split.Reply{Kind: split.Opaque}, nil
+}
+
+// learn remembers what the machine has found out of the target.
+func (b *bisection) learn() {
+	q := b.s.q
+	if k := b.m.Receiver(); !b.known && k != split.Unknown {
+		b.known = true
+		q.learn(k)
+	}
+	switch {
+	case b.m.Random():
+		q.distrust()
+	case b.m.ProvedFully():
+		q.vouched.Store(q.sinceBorn())
+	}
+}
+
+// settle gives samples the outcomes that the machine has decided.
+func (b *bisection) settle() {
+	for _, v := range b.m.Verdicts() {
+		points := make([]point, 0, len(v.Samples))
+		for _, i := range v.Samples {
+			points = append(points, b.points[i])
+		}
+		points, a := inLogOrder(points), b.answers[v.Ref]
+		switch v.Outcome {
+		case split.Resent:
+			b.s.w.noteTaken(points)
+			b.s.w.settleAll(points, one(wal.Resent))
+		case split.Unconfirmed:
+			b.s.bury(points, a, wal.Unconfirmed)
+		case split.Rejected:
+			for i := range points {
+				b.s.noteRefused(points[i], a)
+				b.s.buryEach(points[i:i+1], []client.Answer{a}, b.told)
+				b.told++
+			}
+			if a.Status == 413 {
+				b.s.q.restoreBatch()
+			}
+		}
+	}
+}
+
+// replyOf reads the answer a, of which try said f, to request number ref.
+func replyOf(f fate, a client.Answer, doubt bool, ref int, is receiver) split.Reply {
+	r := split.Reply{Kind: split.Opaque, Doubt: doubt, Ref: ref, Receiver: is}
+	k := a.Reply()
+	switch {
+	case f == stuck, f == failed:
+		r.Kind = split.Failed
+	case f == tooLarge:
+		r.Kind = split.TooLarge
+	case k.Kind == reply.Late && k.Reason == reply.DuplicateTimestamp:
+		r.Kind = split.Duplicate
+	case k.Kind == reply.Late:
+		r.Kind = split.Late
+	case k.Kind == reply.TooOld:
+		r.Kind = split.TooOld
+	case k.Kind == reply.Bad:
+		r.Kind = split.Bad
+	}
+	return r
+}
+
+// settleTaken settles as stored those samples of which a later one of the series was taken by this
+// process, and returns the others. A shard sends no sample before those that come before it in its
+// series have their outcome, so these had theirs in an earlier window; what was given up then is
+// known, and not among them.
+func (s *shard) settleTaken(points []point) []point {
+	var taken, others []point
+	for _, p := range points {
+		if p.t <= p.series.newest && p.series.newestIn > s.w.commitOf(p.seq) {
+			taken = append(taken, p)
+		} else {
+			others = append(others, p)
+		}
+	}
+	if len(taken) == 0 {
+		return points
+	}
+	s.w.settleAll(taken, one(wal.Resent))
+	return others
+}
+
+// lanes divide what may be stored already. In each of them what is stored is a prefix: in each shard of
+// the process before, and of that by kind, because receivers differ about them. Prometheus 2 with an
+// out-of-order window takes floats late, but no histograms: a late float that is taken says
+// nothing about the histograms beside it. A series is all of one kind, for its order: it
+// is histograms if any of its samples is one.
+type lanes struct {
+	n          uint64
+	histograms map[uint64]bool // by hash
+}
+
+func newLanes(points []point, n int) lanes {
+	l := lanes{n: uint64(max(n, 1)), histograms: make(map[uint64]bool)}
+	for i := range points {
+		if k := points[i].kind; k == intHistogram || k == floatHistogram {
+			l.histograms[points[i].series.hash] = true
+		}
+	}
+	return l
+}
+
+// of is the lane of a point.
+func (l lanes) of(p point) uint64 {
+	lane := 2 * (p.series.hash % l.n)
+	if l.histograms[p.series.hash] {
+		lane++
+	}
+	return lane
+}
