@@ -8,5 +8,5 @@
 //
 // A sample leaves a queue by exactly one final outcome (see [wal.Outcome]), and the
 // savepoint moves only over samples that have one. Everything that decides is pure
-// ([Progress], [client.Classify], backoff, batching, isolating a bad sample); I/O is thin.
+// ([Progress], [client.Classify], backoff, batching, and what becomes of a refused request: package split); I/O is thin.
 package remotewrite

@@ -13,30 +13,10 @@ import (
 func (s *shard) test(p pass, l *parcel, m mode) error {
 	g := s.q.gate
 	v := g.view()
-	passes := v.emptyPasses && !v.byData
-	if passes || s.q.timeUnknown() && s.askTimeBy(l) == byEmpty {
-		a := s.q.sendEmpty(s.sending, s.q.proto.chooseTest(testEmpty).version)
-		if a.Version == wire.V2 && a.Status == client.StatusUnsupported {
-			a = s.q.sendEmpty(s.sending, wire.V1)
+	if passes := v.emptyPasses && !v.byData; passes || s.q.timeUnknown() && s.askTimeBy(l) == byEmpty {
+		if done, err := s.testByEmpty(p, passes); done || err != nil {
+			return err
 		}
-		switch v := client.Classify(a, s.q.cfg.Policy()); {
-		case s.sending.Err() != nil && a.Status == 0:
-			g.release(p)
-			return s.sending.Err()
-		case a.Accepted():
-			g.passed(p)
-			return nil
-		case passes:
-			s.q.noteAnswer(a)
-			s.q.refused(p, a)
-			return nil
-		case v == client.Retry:
-			s.q.noTime(a)
-			g.refused(p, a.String())
-			return nil
-		}
-		// It may refuse empty writes only. If a sample is refused as well, that is all for now.
-		s.q.noTime(a)
 	}
 	alone := s.q.timeUnknown()
 	if taken, ok := s.q.takenBefore(); ok && m == patient {
@@ -77,6 +57,33 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 		s.q.refused(p, *a)
 	}
 	return nil
+}
+
+// testByEmpty tests a held target with an empty write, and gives p back if done. passes says that the target takes empty writes
+// when it is well.
+func (s *shard) testByEmpty(p pass, passes bool) (done bool, err error) {
+	a := s.q.sendEmpty(s.sending, s.q.proto.chooseTest(testEmpty).version)
+	if a.Version == wire.V2 && a.Status == client.StatusUnsupported {
+		a = s.q.sendEmpty(s.sending, wire.V1)
+	}
+	g := s.q.gate
+	switch v := client.Classify(a, s.q.cfg.Policy()); {
+	case s.sending.Err() != nil && a.Status == 0:
+		g.release(p)
+		return true, s.sending.Err()
+	case a.Accepted():
+		g.passed(p)
+	case passes:
+		s.q.noteAnswer(a)
+		s.q.refused(p, a)
+	case v == client.Retry:
+		s.q.noTime(a)
+		g.refused(p, a.String())
+	default: // it may refuse empty writes only; if a sample is refused as well, that is all for now
+		s.q.noTime(a)
+		return false, nil
+	}
+	return true, nil
 }
 
 // testTaken tests a held target with a sample that it took before. If it takes that, the
