@@ -91,13 +91,24 @@ func (w *window) admit(e *wal.Entry) {
 			w.put(point{series: to, seq: seq, st: s.ST, t: s.T, v: s.V})
 		}
 	}
+	w.admitHistograms(e, seq, limits, &now)
+	w.admitExemplars(e, seq)
+	w.settle(seq, now)
+	for i, ps := range w.perShard {
+		w.shards[i].push(ps)
+	}
+	q.readUpTo(e) // now: who finds that all is read finds it in the shards
+}
+
+// admitHistograms does that for the entry's histograms; out gets the outcomes that are known at once.
+func (w *window) admitHistograms(e *wal.Entry, seq uint64, limits limits, out *wal.Outcome) {
 	for i := range e.Histograms {
 		h := &e.Histograms[i]
-		if sent := q.cache.at(h.Series, w.commit); sent != nil && !sent.dropped() && !q.proto.newer && !q.cfg.CarriesHistogram(h.H, h.FH) {
-			now.Dropped[wal.Unsupported]++
+		if sent := w.q.cache.at(h.Series, w.commit); sent != nil && !sent.dropped() && !w.q.proto.newer && !w.q.cfg.CarriesHistogram(h.H, h.FH) {
+			out.Dropped[wal.Unsupported]++
 			continue
 		}
-		to := w.accept(h.Series, h.T, limits, &now)
+		to := w.accept(h.Series, h.T, limits, out)
 		if to == nil {
 			continue
 		}
@@ -110,10 +121,14 @@ func (w *window) admit(e *wal.Entry) {
 		}
 		w.put(p)
 	}
-	if q.cfg.SendExemplars {
+}
+
+// admitExemplars gives the entry's exemplars to the shards of their samples.
+func (w *window) admitExemplars(e *wal.Entry, seq uint64) {
+	if w.q.cfg.SendExemplars {
 		for i := range e.Exemplars {
 			x := &e.Exemplars[i]
-			if to := q.cache.at(x.Series, w.commit); to != nil && !to.dropped() {
+			if to := w.q.cache.at(x.Series, w.commit); to != nil && !to.dropped() {
 				w.put(point{series: to, seq: seq, t: x.T, v: x.V, kind: exemplarPoint, aux: &pointAux{labels: x.Labels}})
 			}
 		}
@@ -123,11 +138,6 @@ func (w *window) admit(e *wal.Entry) {
 			placeExemplars(ps)
 		}
 	}
-	w.settle(seq, now)
-	for i, ps := range w.perShard {
-		w.shards[i].push(ps)
-	}
-	q.readUpTo(e) // now: who finds that all is read finds it in the shards
 }
 
 // accept returns what the series is sent as, or nil after counting why it is not.

@@ -247,7 +247,7 @@ func chaos(t *testing.T, seed uint64, fired map[string]int) {
 			}
 		}
 	}
-	t.Logf("%d %% of the series are refused, %d good samples are given up; %+v", limit.percent, good, o)
+	t.Logf("%d %% of the series are refused, %d good samples are given up; %+v; %d requests", limit.percent, good, o, len(to.requests))
 	if limit.percent > 0 {
 		fired[seriesRefused]++
 		fired[gaveUpGood] += int(min(good, 1))

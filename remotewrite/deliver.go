@@ -3,7 +3,6 @@ package remotewrite
 import (
 	"context"
 	"log/slog"
-	"net/http"
 	"time"
 
 	"hwsagent/remotewrite/client"
@@ -150,19 +149,9 @@ func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, client.Answer
 			s.q.gate.release(p)
 			continue
 		}
-		if p.test && m != patient && s.q.gate.view().byData {
-			s.q.gate.release(p)
-			return 0, client.Answer{}, errHeld
-		}
-		if p.test {
-			if err := s.test(p, l, m); err != nil {
-				return 0, client.Answer{}, err
-			}
-			continue
-		}
-		if asked, err := s.learnTime(ctx, p, l); err != nil {
+		if done, err := s.testFirst(ctx, p, l, m); err != nil {
 			return 0, client.Answer{}, err
-		} else if asked {
+		} else if done {
 			continue
 		}
 		clockWasKnown := s.q.clock.Load() != nil
@@ -170,16 +159,26 @@ func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, client.Answer
 		if err != nil {
 			return 0, a, err
 		}
-		if !sent {
+		if !sent || s.refusedForTime(p, l, a, clockWasKnown) { // see expire
 			continue
-		}
-		if s.refusedForTime(p, l, a, clockWasKnown) {
-			continue // see expire
 		}
 		if f, known := s.judge(p, l, a, m, c); known {
 			return f, a, nil
 		}
 	}
+}
+
+// testFirst uses p for what has to be known before the parcel is sent: whether a held target takes requests again, and the
+// receiver's clock. It reports whether it did, and gave p back. The error is ctx's, or errHeld.
+func (s *shard) testFirst(ctx context.Context, p pass, l *parcel, m mode) (done bool, err error) {
+	switch {
+	case p.test && m != patient && s.q.gate.view().byData:
+		s.q.gate.release(p)
+		return false, errHeld
+	case p.test:
+		return true, s.test(p, l, m)
+	}
+	return s.learnTime(ctx, p, l)
 }
 
 // post sends the parcel once. When it was not sent, or when s.sending has ended, which is
@@ -219,162 +218,6 @@ func (s *shard) post(p pass, l *parcel, c choice) (_ client.Answer, sent bool, _
 	}
 	return a, true, nil
 }
-
-// judge gives p back with what the answer says about the target, and returns what it
-// says about its samples, if it does.
-func (s *shard) judge(p pass, l *parcel, a client.Answer, m mode, c choice) (f fate, known bool) {
-	g := s.q.gate
-	v := client.Classify(a, s.q.cfg.Policy())
-	if v != client.Delivered {
-		s.q.noteAnswer(a)
-	}
-	if c.version == wire.V2 || c.trial {
-		if f, known, done := s.judgeVersion(p, l, a, m, c); done {
-			return f, known
-		}
-	}
-	switch v {
-	case client.Delivered:
-		s.accepted(l)
-		g.delivered(p)
-		return settled, true
-	case client.Discard:
-		g.release(p)
-		if m != patient || s.q.guardsLate() {
-			return refused, true
-		}
-		s.discard(l.points, a)
-		return settled, true
-	case client.Split:
-		g.release(p)
-		return tooLarge, true
-	case client.Suspect:
-		s.heardLate(l.points, a)
-		if m != patient {
-			// What was refused while another request found out that the target refuses
-			// everything proves nothing.
-			before := g.current(p)
-			g.release(p)
-			return refused, before
-		}
-		return refused, s.refusalIsReal(p, l, a, c.version)
-	case client.Hold:
-		if m == once && a.Denied() {
-			g.failed(p, a.String(), 0, true)
-			return failed, true
-		}
-		if a.Denied() && g.view().emptyPassedSince {
-			l.denials++
-		}
-		s.q.refused(p, a)
-	case client.Retry:
-		l.unsure = true
-		s.q.failed(p, a)
-		if a.Status >= 500 || a.Status == http.StatusTooManyRequests {
-			s.q.slowDown()
-		}
-		if a.Status >= 500 || a.Status == 0 && (m == once || g.view().emptyAnswered) {
-			if l.failures++; l.failures == 1 {
-				l.firstFailure = time.Now()
-			}
-			if m == once {
-				return failed, true
-			}
-		}
-	}
-	return stuck, m != once && l.stuck(time.Now())
-}
-
-// accepted gives the samples of a parcel their outcome after a 2xx.
-func (s *shard) accepted(l *parcel) {
-	if p := l.points[len(l.points)-1]; !l.again && carries(&s.q.cfg, wire.V1, &p) { // it may be sent as either
-		s.good, s.hasGood = p, true
-		if !s.q.behind && p.kind != exemplarPoint {
-			s.q.sawGood(p)
-		}
-	}
-	s.q.delivered(l.points)
-	s.q.show(l.points)
-	if s.q.behind {
-		s.q.pauses.ease(0)
-	}
-	if !l.again {
-		s.w.noteTaken(l.points)
-		s.w.settleAll(l.points, wal.Outcome{Delivered: 1})
-	}
-}
-
-// refusalIsReal finds out whether a refusal means the samples or the way to the
-// receiver is broken: a proxy answers a missing client certificate with 400, too. It
-// gives p back. False means that the target is held now, or that something has changed
-// meanwhile, and the parcel must be tried again. version is that of the empty write.
-func (s *shard) refusalIsReal(p pass, l *parcel, a client.Answer, version wire.Version) bool {
-	g := s.q.gate
-	if !g.current(p) {
-		g.release(p)
-		return false
-	}
-	if fromDatabase(a) { // the receiver's database speaks
-		g.release(p)
-		return true
-	}
-	if l.hasty > 0 { // it may have failed because it came so soon
-		if err := sleep(s.sending, g.pause()); err != nil || !g.current(p) {
-			g.release(p)
-			return false
-		}
-	}
-	e := s.q.emptyAgain(s.sending, version)
-	if l.hasty >= maxHasty && e.RetryAfter == 0 && client.Classify(e, config.Policy{RetryOnRateLimit: true}) == client.Retry {
-		// Perhaps each second request fails, as with one of two receivers down, and this was that.
-		e = s.q.sendEmpty(s.sending, version)
-	}
-	if e.Status == client.StatusUnsupported && version == wire.V1 && a.Version == wire.V2 && a.Status != client.StatusUnsupported {
-		l.triedOlder = true // 1.0 is not what it takes instead
-		e = s.q.sendEmpty(s.sending, wire.V2)
-	}
-	if e.Accepted() {
-		g.sawEmptyPass()
-		g.release(p)
-		return true
-	}
-	if !g.view().emptyPasses && s.tookDataSince(l) {
-		// This receiver refuses empty writes, and takes data.
-		g.release(p)
-		return true
-	}
-	if l.refusedAt.IsZero() {
-		l.refusedAt = time.Now()
-	}
-	if client.Classify(e, config.Policy{RetryOnRateLimit: true}) == client.Retry {
-		l.hasty++
-		g.failed(p, e.String(), e.RetryAfter, e.Status != 0)
-	} else {
-		s.q.refused(p, a)
-	}
-	return false
-}
-
-// heardLate notes that the receiver's database refused a sample alone as late: it will do so again, as long
-// as the way to it is good.
-func (s *shard) heardLate(points []point, a client.Answer) {
-	if len(points) == 1 && fromDatabase(a) {
-		s.late, s.hasLate = points[0], true
-		if !s.q.behind {
-			s.q.noteLate(points[0])
-		}
-	}
-}
-
-// tookDataSince reports whether the target takes data although it refused these samples:
-// it has taken some since, or a moment ago.
-func (s *shard) tookDataSince(l *parcel) bool {
-	return !l.refusedAt.IsZero() && s.q.deliveredSince(l.refusedAt) ||
-		!l.again && s.q.deliveredSince(time.Now().Add(-moment))
-}
-
-// maxHasty is how often the empty write after a refusal may fail before a second one is sent at once.
-const maxHasty = 5
 
 // expire settles the samples of the parcel that are older than lim allows, or ahead of the receiver's
 // clock and of this host's, or that the version does not carry. It reports whether others have to wait

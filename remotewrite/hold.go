@@ -29,13 +29,8 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 	}
 	verdict, a, err := s.testWith(p, l, sample, c)
 	if verdict == client.Suspect && m == patient && len(later) > 0 && !fromDatabase(*a) {
-		// Every series' oldest sample was refused by now: perhaps these are bad. The next
-		// one of this series tells, if it is taken at the same moment.
-		refusal := a
-		if verdict, a, err = s.testWith(p, l, later, c); verdict == client.Delivered {
-			s.buryEach(sample, []client.Answer{*refusal}, 0)
-			s.forget(l, sample[0])
-		}
+		// No other series waits, and this sample was refused each time: perhaps it is bad.
+		verdict, a, err = s.testPair(p, l, sample, later, c)
 	}
 	switch {
 	case err != nil || a == nil:
@@ -57,6 +52,24 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 		s.q.refused(p, *a)
 	}
 	return nil
+}
+
+// testPair sends a held sample, which was refused just now, once more, after the next one of its series. If that is taken and the
+// sample is refused again, the sample is bad, or late by now.
+func (s *shard) testPair(p pass, l *parcel, sample, later []point, c choice) (client.Verdict, *client.Answer, error) {
+	verdict, a, err := s.testWith(p, l, later, c)
+	if verdict != client.Delivered {
+		return verdict, a, err
+	}
+	again, refusal, err := s.testWith(p, l, sample, c)
+	if err != nil || refusal == nil {
+		return again, nil, err
+	}
+	if again == client.Suspect {
+		s.buryEach(sample, []client.Answer{*refusal}, 0)
+		s.forget(l, sample[0])
+	}
+	return client.Delivered, refusal, nil
 }
 
 // testByEmpty tests a held target with an empty write, and gives p back if done. passes says that the target takes empty writes
@@ -131,8 +144,8 @@ func (s *shard) testWith(p pass, l *parcel, sample []point, c choice) (client.Ve
 
 // heldSamples picks a sample to test with, another one each time: a bad one must not
 // hold the target for ever. It is the oldest of its series that the shard has, so that
-// sending it early does not break the order. When several were tried before, and the target is not known to have
-// taken any, it also returns the one after it in its series, if the shard has that and none of them may be stored.
+// sending it early does not break the order. When no other series waits, several were tried before, and the target is not
+// known to have taken any, it also returns the one after it in its series, if the shard has that and none of them may be stored.
 func (s *shard) heldSamples(l *parcel, m mode, version wire.Version) (sample, later []point) {
 	const most = 256
 	hands := [][]point{l.points}
@@ -161,7 +174,7 @@ func (s *shard) heldSamples(l *parcel, m mode, version wire.Version) (sample, la
 		i = len(first) - 1 - i
 	}
 	sample = first[i : i+1 : i+1]
-	if _, taken := s.q.lastGood(); n < singleTests || taken { // what was taken is a test, too
+	if _, taken := s.q.lastGood(); n < singleTests || len(first) > 1 || taken { // others, and what was taken, are tests, too
 		return sample, nil
 	}
 	unsure := s.unsureTo()
@@ -182,7 +195,7 @@ func (s *shard) heldSamples(l *parcel, m mode, version wire.Version) (sample, la
 const (
 	// singleTests is how many times a held target is tested with single samples before a second one of
 	// the same series is sent, to see whether the first is bad. That is no full contrast, so it is for a
-	// target that refused all of these, and that is not known to have taken any sample.
+	// target that is not known to have taken any sample, and where no other series waits.
 	singleTests = 8
 	// takenFrom is how many tests come before those with a sample that was taken before.
 	takenFrom = 4

@@ -66,6 +66,8 @@ type Machine struct {
 	asked     int    // how many of the witnesses were taken
 	expect    bool   // the round before is stored
 	lane      uint16 // of that
+	batch     int    // how many samples are given up together at most
+	renewals  int    // how often the budget may be renewed
 	giving    bool   // the budget is spent
 	rejected  int    // samples
 	restAgain int    // how many were rejected when all that is left was sent at once last
@@ -85,11 +87,11 @@ type Machine struct {
 func New(cfg Config, samples []Sample) *Machine {
 	m := &Machine{cfg: cfg, rnd: rand.New(rand.NewPCG(cfg.Seed, 0))}
 	m.cfg.Limit = max(m.cfg.Limit, 1)
+	m.batch = max(m.cfg.Limit, budget)
+	m.renewals = renewals + len(samples)/m.batch
 	last := make(map[uint64]int32)
-	groups := map[uint16]int{}
-	var sent [][]int
-	var fresh [Stale + 1][]int
 	m.samples = make([]sample, 0, len(samples))
+	all := make([]int, len(samples))
 	for i, s := range samples {
 		x := sample{Sample: s, prev: -1, next: -1}
 		if j, ok := last[s.Series]; ok {
@@ -97,18 +99,30 @@ func New(cfg Config, samples []Sample) *Machine {
 		}
 		last[s.Series] = int32(i)
 		m.samples = append(m.samples, x)
+		all[i] = i
+	}
+	m.groups = m.group(all)
+	return m
+}
+
+// group divides samples: what may be stored by its lanes, and behind that the others by their standing.
+func (m *Machine) group(at []int) [][]int {
+	lanes := map[uint16]int{}
+	var sent [][]int
+	var fresh [Stale + 1][]int
+	for _, i := range at {
+		s := &m.samples[i]
 		if !s.Sent {
 			fresh[s.Standing] = append(fresh[s.Standing], i)
 			continue
 		}
-		n, ok := groups[s.Lane]
+		n, ok := lanes[s.Lane]
 		if !ok {
-			n, groups[s.Lane], sent = len(sent), len(sent), append(sent, nil)
+			n, lanes[s.Lane], sent = len(sent), len(sent), append(sent, nil)
 		}
 		sent[n] = append(sent[n], i)
 	}
-	m.groups = append(sent, fresh[:]...)
-	return m
+	return append(sent, fresh[:]...)
 }
 
 // Refused says that all samples were refused together, before the first Next.

@@ -156,7 +156,7 @@ func (m *Machine) refused(p piece, r Reply) {
 	case first.Standing == Stale && r.Kind.final():
 		m.callWitnesses(p, m.spread(p.at))
 	case first.Standing == Refused:
-		m.callWitnesses(p, m.refusedWitnesses(p.at))
+		m.callWitnesses(p, m.refusedWitnesses(p.at, r.Kind))
 	default:
 		m.todo = append(m.todo, p)
 	}

@@ -16,15 +16,15 @@ func (m *Machine) unique(at []int) []int {
 	return at
 }
 
-// overBudget reports whether no request is left, but for the proof for what is left then. Requests of proofs count until a sample is delivered, or found stored, and
-// beyond proofCost for each rejected sample.
+// overBudget reports whether no request is left, but for the proof for what is left then. Requests of proofs count until a
+// sample is delivered, or found stored, and beyond what one costs for each rejected sample.
 func (m *Machine) overBudget() bool {
 	proofs, cost := m.proofs, fullCost
-	if m.found > 0 {
-		proofs = max(proofs-quickCost*m.rejected, 0)
-	}
 	if m.cfg.Turns == QuickTurns {
 		cost = quickCost
+	}
+	if m.found > 0 {
+		proofs = max(proofs-cost*m.rejected, 0)
 	}
 	// One more sample may be asked for alone, and proven bad, and then all that is left.
 	return m.requests+proofs+2*(1+cost) > budget+m.free+perDelivered*m.found
@@ -105,6 +105,7 @@ func (m *Machine) blocked(i int, at []int) bool {
 
 // refill puts what comes next on the stack. False means that there is nothing left.
 func (m *Machine) refill() bool {
+	m.giving = false
 	for n, g := range m.groups {
 		g = slices.DeleteFunc(g, func(i int) bool { return m.samples[i].state != open })
 		m.groups[n] = nil
@@ -161,11 +162,11 @@ func (m *Machine) start(n int, can []int) {
 	chunk := slices.Clone(m.unique(can))
 	m.groups[n] = append(slices.Clone(can[len(chunk):]), m.groups[n]...)
 	slices.Sort(m.groups[n])
-	// What follows a sample that was refused alone is likely to be refused, too.
+	// What follows a sample that was given up is likely to be refused, too.
 	var followers []int
 	chunk = slices.DeleteFunc(chunk, func(i int) bool {
 		j := m.samples[i].prev
-		if j < 0 || m.samples[j].outcome != Rejected {
+		if j < 0 || m.samples[j].outcome != Rejected && m.samples[j].outcome != Unconfirmed {
 			return false
 		}
 		followers = append(followers, i)

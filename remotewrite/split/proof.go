@@ -178,9 +178,13 @@ func (m *Machine) firsts(at []int) (first []int) {
 }
 
 // refusedWitnesses picks samples of refused series: the first of each series that does not speak for its other samples, and
-// of those that were not asked for lately; three at least.
-func (m *Machine) refusedWitnesses(at []int) (ask []int) {
-	first := m.firsts(at)
+// of those that were not asked for lately; three at least, and more for a refusal that does not say why, where
+// several samples of a series wait.
+func (m *Machine) refusedWitnesses(at []int, k Kind) (ask []int) {
+	first, least := m.firsts(at), witnesses
+	if k == Opaque {
+		least += min(len(at)-len(first), opaqueWitnesses)
+	}
 	slices.SortStableFunc(first, func(i, j int) int {
 		a, b := &m.samples[i], &m.samples[j]
 		switch {
@@ -195,7 +199,7 @@ func (m *Machine) refusedWitnesses(at []int) (ask []int) {
 	})
 	for n, i := range first {
 		s := &m.samples[i]
-		if s.Refusals < RefusalsThatSpeak || n < witnesses || !s.Lately && n < budget {
+		if s.Refusals < RefusalsThatSpeak || n < least || !s.Lately && n < budget {
 			ask = append(ask, i)
 		}
 	}
@@ -272,17 +276,35 @@ func (m *Machine) afterRefused(p piece) {
 	}
 }
 
-// giveUpRest sends what is left together, as the budget is spent: what is refused then is unconfirmed.
+// giveUpRest sends what is left together, as the budget is spent: what is refused then is unconfirmed. That is what was being
+// searched, a batch at most, as long as the budget may be renewed: others, which come later, may be good.
 func (m *Machine) giveUpRest() {
 	m.giving = true
-	var left []int
+	searched := make(map[int]bool)
+	for _, p := range m.todo {
+		for _, i := range p.at {
+			searched[i] = true
+		}
+	}
+	var left, others []int
 	for i := range m.samples {
-		if s := &m.samples[i]; s.state == open || s.state == kept && s.Standing == Refused {
+		s := &m.samples[i]
+		if s.state == kept && s.Standing == Refused {
 			s.state = open
+		}
+		switch {
+		case s.state != open:
+		case m.renewals > 0 && (!searched[i] || len(left) == m.batch):
+			others = append(others, i)
+		default:
 			left = append(left, i)
 		}
 	}
-	m.todo, m.groups = nil, nil
+	m.todo, m.groups, m.expect = nil, m.group(others), false
+	if len(others) > 0 {
+		m.renewals--
+		m.free += budget
+	}
 	for len(left) > 0 {
 		n := min(len(left), m.cfg.Limit)
 		m.todo = append(m.todo, piece{at: left[:n], rest: true})

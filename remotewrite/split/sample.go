@@ -85,8 +85,14 @@ const (
 	// budget is how many requests a machine may take, and perDelivered more for each delivered sample.
 	budget       = 64
 	perDelivered = 2
+	// renewals is how often the budget is renewed, where samples are left that were not searched when it was spent; and once more
+	// for each batch of them.
+	renewals = 3
 	// witnesses is how many samples are asked for alone in the name of all Stale or Refused ones.
 	witnesses = 3
+	// opaqueWitnesses is how many more Refused ones are asked for alone at most where the receiver does not say why it refuses
+	// them: what nothing speaks for is unconfirmed. With the proof for all of them it is less than the budget.
+	opaqueWitnesses = 40
 	// newestAsked is how many of the newest samples are asked for alone in the name of all that are too old.
 	newestAsked = 2
 )
