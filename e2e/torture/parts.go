@@ -17,6 +17,7 @@ type part struct {
 	// builds says that the part builds programs of its own and runs the short tier of the
 	// tests with them: it gets no binary and no size of the full tier.
 	builds bool
+	env    string // a variable of the environment that sets the size of the full tier; "": none but those of all parts
 }
 
 // Which tests the parts have. Those of alone measure how fast something is, and those
@@ -37,6 +38,7 @@ func parts() []part {
 		{name: "memory", pkg: "./wal", parallel: 2, limit: 40 * time.Minute},
 		{name: "damage", pkg: "./wal", run: damages, parallel: 2, limit: 30 * time.Minute},
 		{name: "kills", pkg: lab, run: kills, parallel: 8, limit: 40 * time.Minute},
+		{name: "refusals", pkg: "./remotewrite/split", parallel: 2, limit: 30 * time.Minute, env: "HWSAGENT_SPLIT_CASES=200000"},
 		{name: "disk", pkg: lab, run: disks, parallel: 8, limit: 40 * time.Minute},
 		{name: "inputs", pkg: lab, run: ins, parallel: 4, limit: 30 * time.Minute},
 		{name: "mutants", pkg: lab, run: peers, parallel: 1, limit: 20 * time.Minute},

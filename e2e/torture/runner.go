@@ -183,7 +183,11 @@ func (r *runner) environment(p part) []string {
 	if p.builds {
 		return []string{"HWSAGENT_REPLANT=all", "HWSAGENT_TORTURE="}
 	}
-	return []string{"HWSAGENT_E2E=1", "HWSAGENT_TORTURE=" + r.load, fmt.Sprintf("HWSAGENT_SEED=%d", r.seed)}
+	env := []string{"HWSAGENT_E2E=1", "HWSAGENT_TORTURE=" + r.load, fmt.Sprintf("HWSAGENT_SEED=%d", r.seed)}
+	if p.env != "" {
+		env = append(env, p.env)
+	}
+	return env
 }
 
 // replay is the command that repeats a test, "" for the whole part.
