@@ -22,6 +22,6 @@
 //     its series, may be stored already, and that later one is taken, the sample is stored.
 //   - What was stored before a crash is a prefix of what was sent. So a few late samples of a round, those
 //     whose successors come last, speak for the others of it (see search).
-//   - After 64 requests, and two more for each delivered sample, what is left is sent together,
-//     and is unconfirmed if that is refused with the same proof.
+//   - After 64 requests, and two more for each delivered sample, what was being searched is sent together,
+//     and is unconfirmed if that is refused with the same proof. What was not searched yet gets requests of its own.
 package split
