@@ -248,15 +248,19 @@ func (m *Machine) afterWitnesses(p piece) {
 }
 
 // afterRefused proves samples of refused series bad, those that were refused alone and those that they speak for, together.
+// They speak for none as long as there are requests to ask for others alone, if several samples of a series wait, and the receiver does
+// not say why it refuses them.
 func (m *Machine) afterRefused(p piece) {
 	var at, again []int
+	several := slices.ContainsFunc(p.at, func(i int) bool { return m.samples[i].prev >= 0 })
+	more := m.asked > 0 || several && p.kind == Opaque && m.requests+m.proofs+2*(1+fullCost) <= budget
 	for i := range m.samples {
 		switch s := &m.samples[i]; {
 		case s.state == kept && s.Standing == Refused:
 			s.state = open
 			at = append(at, i)
 		case s.state != open || s.Standing != Refused:
-		case m.asked > 0 || s.Refusals < RefusalsThatSpeak:
+		case more || s.Refusals < RefusalsThatSpeak:
 			again = append(again, i)
 		default:
 			at = append(at, i)
