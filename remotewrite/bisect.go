@@ -27,6 +27,7 @@ type bisection struct {
 	s       *shard
 	m       *split.Machine
 	points  []point
+	with    map[sampleKey][]point // exemplars of samples that were not sent yet
 	answers map[int]client.Answer // to the requests that were refused, by their number
 	sent    int                   // requests
 	last    client.Answer         // the last refusal
@@ -40,14 +41,17 @@ type bisection struct {
 // made of, or may be stored already, if first is nil. Those that are left in the parcel have no outcome, because nothing shows that
 // they are at fault. The error is ctx's.
 func (s *shard) bisect(ctx context.Context, l *parcel, a client.Answer, first *split.Reply) error {
-	points := s.withoutExemplars(l.points)
+	points, exemplars := apart(l.points)
+	if first != nil {
+		exemplars = nil // one of them may be why
+	}
 	if l.stored {
 		points = s.settleTaken(points)
 	}
 	if l.points = points; len(points) == 0 {
 		return nil
 	}
-	b := &bisection{s: s, points: points, answers: make(map[int]client.Answer), last: a, known: s.q.kind() != split.Unknown}
+	b := &bisection{s: s, points: points, with: exemplars, answers: make(map[int]client.Answer), last: a, known: s.q.kind() != split.Unknown}
 	b.m = split.New(split.Config{
 		Receiver: s.q.kind(),
 		Limit:    s.q.batchLimit(),
@@ -68,7 +72,7 @@ func (s *shard) bisect(ctx context.Context, l *parcel, a client.Answer, first *s
 	l.points = make([]point, 0, len(left))
 	blamed := make(map[sampleKey]bool)
 	for _, i := range left {
-		l.points = append(l.points, points[i])
+		l.points = append(append(l.points, points[i]), b.with[keyOf(points[i])]...)
 		if b.m.Blamed(i) {
 			blamed[keyOf(points[i])] = true
 		}
@@ -121,6 +125,8 @@ func (b *bisection) run(ctx context.Context) error {
 		told, err := b.send(ctx, r)
 		if errors.Is(err, errHeld) {
 			b.held = true
+			b.m.Stop()
+			b.settle()
 			return nil
 		}
 		if err != nil {
@@ -138,16 +144,19 @@ func (b *bisection) send(ctx context.Context, r split.Request) (split.Reply, err
 	if r.Control {
 		return b.control(ctx)
 	}
-	part := parcel{points: make([]point, 0, len(r.Samples))}
+	part := parcel{points: make([]point, 0, len(r.Samples)), withhold: r.Withhold}
 	for _, i := range r.Samples {
-		part.points = append(part.points, b.points[i])
+		key := keyOf(b.points[i])
+		part.points = append(append(part.points, b.points[i]), b.with[key]...)
+		delete(b.with, key)
 	}
+	all := len(part.points)
 	m := parts
 	if r.Once {
 		m = once
 	}
 	f, a, err := b.s.try(ctx, &part, m)
-	if len(part.points) < len(r.Samples) {
+	if len(part.points) < all {
 		b.m.Gone(slices.DeleteFunc(slices.Clone(r.Samples), func(i int) bool { return slices.ContainsFunc(part.points, b.points[i].same) }))
 	}
 	if err == nil && f == settled {
@@ -156,7 +165,7 @@ func (b *bisection) send(ctx context.Context, r split.Request) (split.Reply, err
 	if err != nil {
 		return split.Reply{}, err
 	}
-	if f == tooLarge && len(part.points) > 1 {
+	if f == tooLarge && len(r.Samples) > 1 {
 		b.s.q.shrinkBatch(len(part.points))
 		b.m.Limit(b.s.q.batchLimit())
 	}
@@ -214,7 +223,12 @@ func (b *bisection) settle() {
 		case split.Resent:
 			b.s.w.noteTaken(points)
 			b.s.w.settleAll(points, one(wal.Resent))
+		case split.Delivered:
+			b.s.settleDelivered(points)
 		case split.Unconfirmed:
+			if v.Bad > 0 {
+				points = b.s.named(points, v.Bad, a)
+			}
 			b.s.bury(points, a, wal.Unconfirmed)
 		case split.Rejected:
 			for i := range points {
@@ -232,6 +246,9 @@ func (b *bisection) settle() {
 // replyOf reads the answer a, of which try said f, to request number ref.
 func replyOf(f fate, a client.Answer, doubt bool, ref int, is receiver) split.Reply {
 	r := split.Reply{Kind: split.Opaque, Doubt: doubt, Ref: ref, Receiver: is}
+	if wrotePart(a) {
+		r.Unwritten = a.Samples - a.Written.Stored(a.Samples)
+	}
 	k := a.Reply()
 	switch {
 	case f == stuck, f == failed:

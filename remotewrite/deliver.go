@@ -20,6 +20,9 @@ type parcel struct {
 	// receiver takes them.
 	again bool
 
+	// withhold: if they are taken, they do not have their outcome yet.
+	withhold bool
+
 	// unsure: an attempt got no final answer, so the receiver may have the samples.
 	unsure bool
 

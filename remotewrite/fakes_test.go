@@ -238,6 +238,7 @@ type fakeReceiver struct {
 	refuses     int                               // the status of a refusal; 0: 400
 	says        string                            // the text of a refusal of what is poison; "": one with the series' name
 	anyOrder    bool                              // takes late samples
+	oneValue    bool                              // has one value for a time, as Prometheus: see keep
 	floatsOnly  bool                              // of these, no histograms
 	windowSays  string                            // of those; "": too old sample
 	window      time.Duration                     // takes nothing older than so long before its newest sample; 0: everything
@@ -306,6 +307,8 @@ type fakeRequest struct {
 	series  int   // TimeSeries in the request
 	metas   int   // of these, those with metadata
 	status  int
+
+	exemplars []smp
 }
 
 func (r *fakeReceiver) Send(ctx context.Context, req client.Request) client.Answer {
@@ -365,6 +368,9 @@ func readFake(req client.Request) fakeRequest {
 			for _, h := range ts.Histograms {
 				q.samples = append(q.samples, smp{ls.Get(model.MetricNameLabel), h.Timestamp, h.Sum})
 			}
+			for _, x := range ts.Exemplars {
+				q.exemplars = append(q.exemplars, smp{ls.Get(model.MetricNameLabel), x.Timestamp, x.Value})
+			}
 		}
 		return q
 	}
@@ -385,6 +391,9 @@ func readFake(req client.Request) fakeRequest {
 		}
 		for _, h := range ts.Histograms {
 			q.samples = append(q.samples, smp{name, h.Timestamp, h.Sum})
+		}
+		for _, x := range ts.Exemplars {
+			q.exemplars = append(q.exemplars, smp{name, x.Timestamp, x.Value})
 		}
 	}
 	return q
@@ -497,12 +506,28 @@ func (r *fakeReceiver) keep(s smp) (refusal string, added bool) {
 		}
 		return "", false
 	}
-	if n := len(have); n > 0 && have[n-1].t >= s.t && !anyOrder {
+	if n := len(have); n > 0 && have[n-1].t >= s.t && !anyOrder && !(r.oneValue && have[n-1].t == s.t) {
 		return "out of order sample", false
+	}
+	if at := slices.IndexFunc(have, func(x smp) bool { return x.t == s.t }); r.oneValue && at >= 0 {
+		if !slices.ContainsFunc(have, func(x smp) bool { return x.t > s.t }) {
+			return fmt.Sprintf("duplicate sample for timestamp %d; overrides not allowed: existing %v, new value %v for series {__name__=%q, job=\"test\"}", s.t, have[at].v, s.v, s.series), false
+		}
+		return "", false // dropped in silence, as the head's out-of-order part does
 	}
 	r.stored[s.series] = append(have, s)
 	r.has[s] = true
 	return "", true
+}
+
+// plant stores a sample of another sender.
+func (r *fakeReceiver) plant(s smp) {
+	r.set(func() {
+		if r.stored == nil {
+			r.stored, r.has = map[string][]smp{}, map[smp]bool{}
+		}
+		r.stored[s.series], r.has[s] = append(r.stored[s.series], s), true
+	})
 }
 
 func (r *fakeReceiver) count() int {

@@ -1,7 +1,10 @@
 package remotewrite
 
 import (
+	"cmp"
 	"slices"
+	"strconv"
+	"strings"
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/wal"
@@ -19,6 +22,40 @@ func (s *shard) withoutExemplars(points []point) []point {
 		}
 	}
 	return kept
+}
+
+// apart divides points, in place, into samples and their exemplars, which come behind them.
+func apart(points []point) (samples []point, exemplars map[sampleKey][]point) {
+	exemplars = map[sampleKey][]point{}
+	samples = points[:0]
+	for _, p := range points {
+		if p.kind != exemplarPoint {
+			samples = append(samples, p)
+		} else if n := len(samples); n > 0 && samples[n-1].series == p.series {
+			key := keyOf(samples[n-1])
+			exemplars[key] = append(exemplars[key], p)
+		}
+	}
+	return samples, exemplars
+}
+
+// named settles all but n of the points, which were refused together, as stored, and returns these n: those that the
+// text of the refusal names, by the labels of the series, as Prometheus, Mimir and Thanos write them, and best of all by the timestamp.
+func (s *shard) named(points []point, n int, a client.Answer) []point {
+	rank := func(p point) int {
+		switch {
+		case !strings.Contains(a.Text, p.series.labels().String()):
+			return 2
+		case !strings.Contains(a.Text, strconv.FormatInt(p.t, 10)):
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(rank(a), rank(b)) })
+	stored := points[n:]
+	s.w.noteTaken(stored)
+	s.w.settleAll(stored, one(wal.Resent))
+	return points[:n]
 }
 
 // buryEach gives up samples that were refused alone, each with its own answer. before is how

@@ -92,10 +92,14 @@ func (s *shard) failedAt(p pass, l *parcel, a client.Answer, m mode) bool {
 
 // accepted gives the samples of a parcel their outcome after a 2xx.
 func (s *shard) accepted(l *parcel) {
-	if p := l.points[len(l.points)-1]; !l.again && carries(&s.q.cfg, wire.V1, &p) { // it may be sent as either
-		s.good, s.hasGood = p, true
-		if !s.q.behind && p.kind != exemplarPoint {
-			s.q.sawGood(p)
+	last := len(l.points) - 1
+	for last >= 0 && l.points[last].kind == exemplarPoint { // by 2.0 it would be an empty write without its sample
+		last--
+	}
+	if last >= 0 && !l.again && carries(&s.q.cfg, wire.V1, &l.points[last]) { // it may be sent as either
+		s.good, s.hasGood = l.points[last], true
+		if !s.q.behind {
+			s.q.sawGood(s.good)
 		}
 	}
 	s.q.delivered(l.points)
@@ -103,10 +107,14 @@ func (s *shard) accepted(l *parcel) {
 	if s.q.behind {
 		s.q.pauses.ease(0)
 	}
-	if !l.again {
-		s.w.noteTaken(l.points)
-		s.w.settleAll(l.points, wal.Outcome{Delivered: 1})
+	if !l.again && !l.withhold {
+		s.settleDelivered(l.points)
 	}
+}
+
+func (s *shard) settleDelivered(points []point) {
+	s.w.noteTaken(points)
+	s.w.settleAll(points, wal.Outcome{Delivered: 1})
 }
 
 // refusalIsReal finds out whether a refusal means the samples or the way to the

@@ -20,6 +20,8 @@
 //     refuses everything, and no sample is given up.
 //   - The receiver's database says itself that a sample is late: that needs no proof. If the sample, and a later one of
 //     its series, may be stored already, and that later one is taken, the sample is stored.
+//   - A sample that is taken again after it was refused beside a later one of its series may have been dropped in silence (see withholds).
+//     It has its outcome at the end.
 //   - What was stored before a crash is a prefix of what was sent. So a few late samples of a round, those
 //     whose successors come last, speak for the others of it (see search).
 //   - After 64 requests, and two more for each delivered sample, what was being searched is sent together,

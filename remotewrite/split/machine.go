@@ -26,6 +26,7 @@ type sample struct {
 	alone      bool
 	kind       Kind // of the answer that refused it alone
 	exposed    bool // it was in a request that was refused, with a later one of its series: it is stored if the receiver keeps the good part
+	again      bool // it was taken again: see withholds
 }
 
 // piece is some samples to be sent together.
@@ -57,28 +58,32 @@ type Machine struct {
 	proof  *proof
 	kept   []piece
 
-	requests  int    // but for those of proofs
-	proofs    int    // requests of proofs
-	found     int    // samples that were delivered, or were late because they are stored
-	passed    int    // requests that were taken
-	fails     int    // requests that failed once
-	free      int    // requests that are not in the budget
-	asked     int    // how many of the witnesses were taken
-	expect    bool   // the round before is stored
-	lane      uint16 // of that
-	batch     int    // how many samples are given up together at most
-	renewals  int    // how often the budget may be renewed
-	giving    bool   // the budget is spent
-	rejected  int    // samples
-	restAgain int    // how many were rejected when all that is left was sent at once last
-	ended     bool
-	window    bool // something was too old: what is older is not stored
-	suspect   bool // something in the request is bad
-	full      bool // a full proof was completed
-	random    bool // what was refused was taken afterwards: the receiver refuses at random
-	keeps     int  // samples that were late in a request that was refused, and the ones after them taken
-	rounds    int  // rounds that were late in a request that was refused
-	rolls     int  // samples that were taken, and the ones after them had been in a refused request
+	requests    int    // but for those of proofs
+	proofs      int    // requests of proofs
+	found       int    // samples that were delivered, or were late because they are stored
+	passed      int    // requests that were taken
+	fails       int    // requests that failed once
+	free        int    // requests that are not in the budget
+	asked       int    // how many of the witnesses were taken
+	expect      bool   // the round before is stored
+	lane        uint16 // of that
+	batch       int    // how many samples are given up together at most
+	renewals    int    // how often the budget may be renewed
+	giving      bool   // the budget is spent
+	rejected    int    // samples
+	givenUp     int    // samples, those included
+	restAgain   int    // how many were rejected when all that is left was sent at once last
+	ended       bool
+	window      bool // something was too old: what is older is not stored
+	missing     int  // how many samples, those that are given up included, are not stored, at least: a request of several samples of a series was refused for them
+	withhold    bool // some of these may be taken when they are sent again, and not stored
+	contradicts bool // the same, whether or not the samples were sent before
+	why         int  // the refusal's Ref
+	full        bool // a full proof was completed
+	random      bool // what was refused was taken afterwards: the receiver refuses at random
+	keeps       int  // samples that were late in a request that was refused, and the ones after them taken
+	rounds      int  // rounds that were late in a request that was refused
+	rolls       int  // samples that were taken, and the ones after them had been in a refused request
 
 	verdicts []Verdict
 }
@@ -128,7 +133,6 @@ func (m *Machine) group(at []int) [][]int {
 // Refused says that all samples were refused together, before the first Next.
 func (m *Machine) Refused(r Reply) {
 	m.learn(r)
-	m.suspect = (r.Kind == Bad || r.Kind == Opaque) && !r.Doubt
 	all := make([]int, len(m.samples))
 	for i := range all {
 		all[i] = i
@@ -184,7 +188,7 @@ func (m *Machine) ProvedFully() bool { return m.full }
 // Random reports whether samples were taken that were refused, for no known reason, before.
 func (m *Machine) Random() bool { return m.random }
 
-// Verdicts returns what was decided since it was called last, but for what was delivered.
+// Verdicts returns what was decided since it was called last, but for what was delivered by requests that did not withhold.
 func (m *Machine) Verdicts() []Verdict {
 	v := m.verdicts
 	m.verdicts = nil
@@ -207,7 +211,9 @@ func (m *Machine) Next() (Request, bool) {
 		switch {
 		case m.proof != nil:
 			m.proofs++
-			return m.proof.next(), true
+			r := m.proof.next()
+			r.Withhold = m.withholdsAny(r.Samples)
+			return r, true
 		case m.search != nil:
 			if i, ok := m.search.next(m); ok {
 				return m.request(piece{at: []int{i}}), true
@@ -225,7 +231,14 @@ func (m *Machine) Next() (Request, bool) {
 			m.end()
 		}
 	}
+	m.reveal()
 	return Request{}, false
+}
+
+// Stop ends the machine before Next does.
+func (m *Machine) Stop() {
+	m.ended = true
+	m.reveal()
 }
 
 // Gone says that samples of the last request got their outcome elsewhere: they were taken as tests of the target, or became too old

@@ -8,13 +8,50 @@ import (
 // expose notes that samples may have been stored by a request that was not taken.
 func (m *Machine) expose(at []int, r Reply) {
 	in := make(map[uint64]bool, len(at))
+	any := false
 	for _, i := range slices.Backward(at) {
 		s := &m.samples[i]
 		s.Sent = s.Sent || r.Doubt || r.Kind == Failed
 		s.exposed = s.exposed || in[s.Series]
+		any = any || in[s.Series]
 		in[s.Series] = true
 	}
+	if any && (!r.Doubt || r.Kind == Duplicate) {
+		m.suspect(r)
+	}
 }
+
+// suspect takes what the refusal of a request with several samples of a series says about how many of them are not stored.
+func (m *Machine) suspect(r Reply) {
+	n := r.Unwritten
+	if r.Doubt {
+		n = 1
+	}
+	if n == 0 && (r.Kind == Bad || r.Kind == Opaque || r.Kind == Late || r.Kind == Duplicate) {
+		n = 1
+	}
+	if n += m.givenUp; n > m.missing {
+		m.missing, m.why = n, r.Ref
+	}
+	m.withhold = m.withhold || r.Unwritten > 0 || r.Kind == Late
+	m.contradicts = m.contradicts || r.Kind == Duplicate
+}
+
+// withholds reports whether a sample is to have no outcome yet if it is taken now. A receiver that has another value at a sample's time refuses the sample,
+// as long as it has nothing newer of the series:
+//
+//	it has          a=5 at 10:00
+//	it is sent      a=4 at 10:00, a=6 at 10:01    400; a receiver that keeps the good part stores a=6
+//	it is sent      a=4 at 10:00                  204 where late samples are taken, and a=4 is dropped in silence
+//
+// So where a request was refused for the order of its samples, or some of them are known to be stored, those with a later one of
+// their series in it prove nothing when they are taken again.
+func (m *Machine) withholds(i int) bool {
+	s := &m.samples[i]
+	return s.exposed && (m.contradicts || m.withhold && !s.Sent)
+}
+
+func (m *Machine) withholdsAny(at []int) bool { return slices.ContainsFunc(at, m.withholds) }
 
 // mayBeStored reports whether a sample may be stored already.
 func (m *Machine) mayBeStored(i int) bool {
@@ -58,13 +95,22 @@ func (m *Machine) accepted(p piece) {
 	if p.alone {
 		m.asked++
 	}
+	var delivered []int
+	withheld := m.withholdsAny(p.at)
 	for _, i := range p.at {
 		if s := &m.samples[i]; s.exposed && !s.Sent && m.samples[s.next].state == open && m.cfg.Receiver == Unknown {
 			if m.rolls++; m.rolls > 1 {
 				m.cfg.Receiver = RollsBack
 			}
 		}
-		m.took(i)
+		if m.took(i); m.withholds(i) {
+			m.samples[i].again = true
+		} else if withheld {
+			delivered = append(delivered, i)
+		}
+	}
+	if len(delivered) > 0 {
+		m.verdicts = append(m.verdicts, Verdict{Samples: delivered, Outcome: Delivered})
 	}
 	if p.left && len(m.todo) > 0 {
 		right := &m.todo[len(m.todo)-1]
@@ -93,6 +139,9 @@ func (m *Machine) took(i int) {
 	}
 	for j := m.samples[i].prev; j >= 0; j = m.samples[j].prev {
 		s := &m.samples[j]
+		if s.state == done && s.outcome == Rejected && s.kind == Duplicate {
+			break // what came before it was late for the other value at its time
+		}
 		if s.state != late && s.state != inferred {
 			continue
 		}
@@ -101,7 +150,7 @@ func (m *Machine) took(i int) {
 				m.cfg.Receiver = KeepsGood
 			}
 		}
-		if m.suspect && s.exposed && !s.Sent {
+		if s.exposed && (m.contradicts || m.missing > 0 && !s.Sent) {
 			s.state = hidden
 			continue
 		}
@@ -118,11 +167,14 @@ func (m *Machine) settle(o Outcome, ref int, at ...int) {
 			open = append(open, i)
 		}
 	}
+	if o == Rejected || o == Unconfirmed {
+		m.givenUp += len(open)
+	}
 	if o == Rejected {
 		m.rejected += len(open)
 	}
 	if len(open) > 0 {
-		m.verdicts = append(m.verdicts, Verdict{open, o, ref})
+		m.verdicts = append(m.verdicts, Verdict{Samples: open, Outcome: o, Ref: ref})
 	}
 }
 
@@ -206,18 +258,32 @@ func (m *Machine) end() {
 			m.settle(Unconfirmed, int(s.ref), i)
 		}
 	}
-	// If nothing else was bad, one of the hidden ones is: which one cannot be known.
-	o := Resent
-	if m.rejected == 0 {
-		o = Unconfirmed
-	}
+	m.ended = true
+}
+
+// reveal decides about the samples that count as stored at the end. If more samples are not stored than were given up, or have no outcome, some of these
+// are: which ones cannot be known.
+func (m *Machine) reveal() {
+	var again, late []int
+	left := 0
 	for i := range m.samples {
-		if m.samples[i].state == hidden {
-			m.settle(o, 0, i)
-			o = Resent
+		switch s := &m.samples[i]; {
+		case s.again:
+			again, s.again = append(again, i), false
+		case s.state == hidden:
+			late, s.state = append(late, i), done
+		case s.state != done:
+			left++
 		}
 	}
-	m.ended = true
+	all := slices.Concat(late, again)
+	slices.Sort(all)
+	n := min(m.missing-m.givenUp-left, len(all))
+	if n > 0 {
+		m.verdicts = append(m.verdicts, Verdict{Samples: all, Outcome: Unconfirmed, Ref: m.why, Bad: n})
+		return
+	}
+	m.verdicts = append(m.verdicts, Verdict{Samples: late, Outcome: Resent, Ref: m.why}, Verdict{Samples: again, Outcome: Delivered})
 }
 
 // laterIsBad reports whether the first sample after i in its series that was not late was rejected: then i is

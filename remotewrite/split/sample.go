@@ -102,6 +102,9 @@ type Request struct {
 	Samples []int // in the log's order, as indices
 	Control bool  // send a sample that the target took before instead
 	Once    bool  // a failure is an answer: do not try again
+
+	// Withhold: if the samples are taken, they do not have their outcome yet.
+	Withhold bool
 }
 
 // Reply is the answer to a request.
@@ -110,6 +113,9 @@ type Reply struct {
 	Doubt    bool     // the samples may be stored: an earlier attempt had no final answer
 	Receiver Receiver // what is known of it by now
 	Ref      int      // names the answer; see Verdict
+
+	// Unwritten is how many samples of a refused request the receiver says are not stored, where it stored others. 0: it does not say.
+	Unwritten int
 }
 
 // Outcome is what became of a sample.
@@ -129,4 +135,7 @@ type Verdict struct {
 	Samples []int
 	Outcome Outcome
 	Ref     int // of the answer that refused them, of a Reply
+
+	// Bad, if it is not 0, is how many of the samples have the outcome: it is not known which. The others are Resent.
+	Bad int
 }
