@@ -2,6 +2,7 @@ package remotewrite
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"testing"
@@ -99,4 +100,81 @@ func contradict(t *testing.T, message string, outage bool, to *fakeReceiver) {
 			t.Errorf("a letter of a sample that is stored: %+v", l)
 		}
 	}
+}
+
+// Samples that contradict what another sender has stored, beside others, at random receivers: none that is missing is counted as delivered where
+// the receiver says how many it refused, or stores nothing of a request that it refuses.
+func TestContradictionsAtRandom(t *testing.T) {
+	seeds := uint64(150)
+	if testing.Short() {
+		seeds = 20
+	}
+	planted, beside := 0, 0
+	for seed := range seeds {
+		synctest.Test(t, func(t *testing.T) {
+			p, b := contradictAtRandom(t, seed)
+			planted, beside = planted+p, beside+b
+		})
+	}
+	if t.Logf("%d samples contradicted, %d of them refused beside later ones of their series", planted, beside); beside == 0 {
+		t.Error("none was refused beside a later one")
+	}
+}
+
+func contradictAtRandom(t *testing.T, seed uint64) (planted, beside int) {
+	rnd := rand.New(rand.NewPCG(seed, 106))
+	keeps := rnd.IntN(3) > 0
+	to := &fakeReceiver{keepsGood: keeps, keepsGood2: keeps, anyOrder: rnd.IntN(2) == 0, oneValue: true, hidesWritten: rnd.IntN(3) == 0, latency: time.Millisecond}
+	r := newRig(t, to)
+	r.cfg.ProtobufMessage = []string{config.MessageV1, config.MessageV2}[rnd.IntN(2)]
+	r.cfg.Queue.MinShards = 1 << rnd.IntN(2)
+	r.cfg.Queue.MaxSamplesPerSend = 20 + rnd.IntN(200)
+	series := 3 + rnd.IntN(30)
+	bad := map[smp]bool{}
+	for range 3 + rnd.IntN(4) {
+		r.round(series)
+	}
+	r.start()
+	for range 1 + rnd.IntN(4) {
+		r.drained(time.Minute)
+		r.end()
+		begin, rounds := r.time, 2+rnd.IntN(10)
+		for range rounds {
+			r.round(series)
+		}
+		for range rnd.IntN(3) {
+			s := rnd.IntN(series)
+			at := begin + int64(1+rnd.IntN(rounds))*1000
+			x := smp{fmt.Sprintf("m%04d", s), at, float64(at) + float64(s)}
+			if newest := to.stored[x.series]; newest[len(newest)-1].t <= begin { // the older one of two is never refused
+				to.plant(smp{x.series, x.t, x.v + 0.5})
+				bad[x] = true
+			}
+		}
+		r.start()
+	}
+	r.drained(time.Minute)
+	r.end()
+	for _, q := range to.log() {
+		for i, x := range q.samples {
+			if q.status == 400 && bad[x] && slices.ContainsFunc(q.samples[i:], func(y smp) bool { return y.series == x.series && y.t > x.t }) {
+				beside++
+			}
+		}
+	}
+	missing := 0
+	for _, e := range r.log.entries {
+		for _, s := range e.Samples {
+			if !to.has[smpOf(s)] {
+				missing++
+			}
+		}
+	}
+	o := r.log.outcome()
+	exact := !keeps || r.cfg.ProtobufMessage == config.MessageV2 && !to.hidesWritten
+	if lost := int(o.Lost()); exact && missing > lost || missing > 0 && lost == 0 || missing < len(bad) {
+		t.Errorf("seed %d: %d samples are missing, %d are contradicted; outcomes %+v; keeps=%t anyOrder=%t hides=%t %s\n%s", seed, missing, len(bad), o,
+			keeps, to.anyOrder, to.hidesWritten, r.cfg.ProtobufMessage, to.dump())
+	}
+	return len(bad), beside
 }
