@@ -1,0 +1,59 @@
+package remotewrite
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/config"
+)
+
+// After a kill, a target that refuses empty writes and fails at three requests of ten has all within ten minutes.
+func TestStartWhereRequestsFailAndEmptyWritesAreRefused(t *testing.T) {
+	for _, status := range []int{0, 500, 503} {
+		for _, message := range []string{config.MessageV1, config.MessageV2} {
+			for _, anyOrder := range []bool{false, true} {
+				for seed := range uint64(6) {
+					t.Run(fmt.Sprintf("%d %s anyOrder=%t seed=%d", status, message, anyOrder, seed), func(t *testing.T) {
+						synctest.Test(t, func(t *testing.T) {
+							dice, failed, fails := rand.New(rand.NewPCG(seed, 107)), 0, false
+							to := &fakeReceiver{anyOrder: anyOrder, refuseEmpty: true, latency: 5 * time.Millisecond}
+							to.script = func(fakeRequest) (client.Answer, bool) {
+								if !fails || dice.IntN(10) > 2 {
+									return client.Answer{}, false
+								}
+								if failed++; status == 0 {
+									return client.Answer{Err: errDown}, true
+								}
+								return client.Answer{Status: status}, true
+							}
+							r := newRig(t, to).timed()
+							r.cfg.ProtobufMessage = message
+							for range 10 {
+								r.round(300)
+							}
+							r.start()
+							r.until("a part has its outcome", time.Minute, func() bool { return r.log.pending() < 3000 })
+							r.end()
+							r.log.crash()
+							to.set(func() { fails = true })
+							for range 20 {
+								r.round(300)
+							}
+							r.start()
+							r.drained(10 * time.Minute)
+							r.end()
+							if o := r.log.outcome(); o.Lost() > 0 || failed == 0 {
+								t.Errorf("outcomes %+v, %d requests failed", o, failed)
+							}
+							checkStored(t, r)
+						})
+					})
+				}
+			}
+		}
+	}
+}
