@@ -24,7 +24,10 @@ type sample struct {
 	prev, next int32 // in its series, -1: none
 	ref        int32 // of the answer that refused it last
 	alone      bool
-	kind       Kind // of the answer that refused it alone
+	kind       Kind   // of the answer that refused it alone
+	pass       uint32 // of the last time that it was looked at, and whether it had to wait then; see blocked
+	waits      bool
+	clear      bool // nothing before it is open
 	exposed    bool // it was in a request that was refused, with a later one of its series: it is stored if the receiver keeps the good part
 	again      bool // it was taken again: see withholds
 }
@@ -52,6 +55,7 @@ type Machine struct {
 	samples []sample
 
 	groups [][]int // what has not begun yet, each in the log's order
+	pass   uint32  // of looking at samples in the log's order
 	todo   []piece // a stack
 	sent   piece
 	search *search

@@ -139,6 +139,9 @@ func (m *Machine) took(i int) {
 	}
 	for j := m.samples[i].prev; j >= 0; j = m.samples[j].prev {
 		s := &m.samples[j]
+		if s.outcome == Delivered { // so it was with what came before that one
+			break
+		}
 		if s.state == done && s.outcome == Rejected && s.kind == Duplicate {
 			break // what came before it was late for the other value at its time
 		}
@@ -236,6 +239,9 @@ func (m *Machine) refusedAlone(i int, p piece, r Reply) {
 func (m *Machine) settleBefore(i, ref int) {
 	if j := m.samples[i].prev; j >= 0 && m.samples[j].state == inferred {
 		m.samples[j].state = open
+		for k := i; k >= 0; k = int(m.samples[k].next) {
+			m.samples[k].clear = false
+		}
 		m.todo = append(m.todo, piece{at: []int{int(j)}, ref: ref})
 	}
 }
@@ -246,11 +252,12 @@ func (m *Machine) end() {
 		m.ended = true
 		return // no other sample was taken
 	}
+	after := m.afterEach()
 	for i := range m.samples {
 		s := &m.samples[i]
 		switch {
 		case s.state != late && s.state != inferred:
-		case m.cfg.More && m.lastLate(i), m.isExposed(i) && m.laterIsBad(i):
+		case m.cfg.More && after[i].late, m.isExposed(i) && after[i].bad:
 			m.settle(Resent, int(s.ref), i)
 		case s.state == late:
 			m.settle(Rejected, int(s.ref), i)
@@ -286,24 +293,29 @@ func (m *Machine) reveal() {
 	m.verdicts = append(m.verdicts, Verdict{Samples: late, Outcome: Resent, Ref: m.why}, Verdict{Samples: again, Outcome: Delivered})
 }
 
-// laterIsBad reports whether the first sample after i in its series that was not late was rejected: then i is
-// not late for another sender's samples.
-func (m *Machine) laterIsBad(i int) bool {
-	for j := m.samples[i].next; j >= 0; j = m.samples[j].next {
-		s := &m.samples[j]
-		if s.state == done && s.outcome != Resent {
-			return s.outcome == Rejected && !s.kind.final()
-		}
-	}
-	return false
+// after says of a sample how those after it in its series ended.
+type after struct {
+	late bool // all of them are late
+	bad  bool // the first one that was not late was rejected: then the sample is not late for another sender's samples
 }
 
-// lastLate reports whether all later samples of the series are late as well.
-func (m *Machine) lastLate(i int) bool {
-	for j := m.samples[i].next; j >= 0; j = m.samples[j].next {
-		if s := m.samples[j].state; s != late && s != inferred {
-			return m.samples[j].outcome == Resent
+// afterEach says that of all samples.
+func (m *Machine) afterEach() []after {
+	of := make([]after, len(m.samples))
+	for i := range slices.Backward(m.samples) {
+		next := int(m.samples[i].next)
+		if next < 0 {
+			of[i].late = true
+			continue
+		}
+		of[i] = of[next]
+		s := &m.samples[next]
+		if s.state != late && s.state != inferred {
+			of[i].late = s.outcome == Resent
+		}
+		if s.state == done && s.outcome != Resent {
+			of[i].bad = s.outcome == Rejected && !s.kind.final()
 		}
 	}
-	return true
+	return of
 }

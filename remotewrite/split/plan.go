@@ -70,36 +70,48 @@ func (m *Machine) take(p piece) (Request, bool) {
 // ready returns those of at that may be sent now: they are open, and so is none before them of their series.
 // Of the others those that are open wait in a group of their own.
 func (m *Machine) ready(at []int) []int {
-	var ready, wait []int
-	for _, i := range at {
-		switch {
-		case m.samples[i].state != open:
-		case m.blocked(i, at):
-			wait = append(wait, i)
-		default:
-			ready = append(ready, i)
-		}
-	}
+	ready, wait := m.sift(at)
 	if len(wait) > 0 {
 		m.groups = append(m.groups, wait)
 	}
 	return ready
 }
 
-// blocked reports whether an earlier sample of the series is open, and not sent together with i.
-func (m *Machine) blocked(i int, at []int) bool {
-	for j := m.samples[i].prev; j >= 0; j = m.samples[j].prev {
-		switch m.samples[j].state {
-		case done, hidden:
-			return false
-		case kept:
-			return true
-		case open:
-			if _, with := slices.BinarySearch(at, int(j)); !with {
-				return true
-			}
+// sift divides the open samples of at into those that may be sent now, together, and those that have to wait.
+func (m *Machine) sift(at []int) (can, wait []int) {
+	m.pass++
+	for _, i := range at {
+		switch {
+		case m.samples[i].state != open:
+		case m.blocked(i):
+			wait = append(wait, i)
+		default:
+			can = append(can, i)
 		}
 	}
+	return can, wait
+}
+
+// blocked reports whether an earlier sample of the series is open, and not sent together with i: it was not looked at in this
+// pass, or is blocked itself. What was found of i holds for those after it.
+func (m *Machine) blocked(i int) bool {
+	s := &m.samples[i]
+	s.pass, s.waits = m.pass, false
+	for j := s.prev; j >= 0; j = m.samples[j].prev {
+		before := &m.samples[j]
+		switch {
+		case before.state == open:
+			s.waits = before.pass != m.pass || before.waits
+			return s.waits
+		case before.state == kept:
+			s.waits = true
+			return true
+		case before.state == done, before.state == hidden, before.clear:
+			s.clear = true
+			return false
+		}
+	}
+	s.clear = true
 	return false
 }
 
@@ -107,38 +119,67 @@ func (m *Machine) blocked(i int, at []int) bool {
 func (m *Machine) refill() bool {
 	m.giving = false
 	for n, g := range m.groups {
-		g = slices.DeleteFunc(g, func(i int) bool { return m.samples[i].state != open })
-		m.groups[n] = nil
-		if len(g) == 0 {
-			continue
+		m.pass++
+		first := slices.IndexFunc(g, func(i int) bool { return m.samples[i].state == open && !m.blocked(i) })
+		switch {
+		case first < 0:
+			m.groups[n] = slices.DeleteFunc(g, func(i int) bool { return m.samples[i].state != open })
+		case m.mayBeStored(g[first]):
+			m.startRound(n)
+			return true
+		default:
+			m.start(n)
+			return true
 		}
-		var can, wait []int
-		for _, i := range g {
-			if m.blocked(i, g) {
-				wait = append(wait, i)
-			} else {
-				can = append(can, i)
-			}
-		}
-		m.groups[n] = wait
-		if len(can) == 0 {
-			continue
-		}
-		m.start(n, can)
-		return true
 	}
 	m.groups = slices.DeleteFunc(m.groups, func(g []int) bool { return len(g) == 0 })
 	return false
 }
 
-// start puts the first samples of a group on the stack, and the others back.
-func (m *Machine) start(n int, can []int) {
-	first := &m.samples[can[0]]
-	switch {
-	case m.mayBeStored(can[0]):
-		if first.Lane != m.lane {
-			m.lane, m.expect = first.Lane, false
+// startRound puts the next round of a group that may be stored on the stack. It looks at that round only: there may be very many
+// samples behind it.
+func (m *Machine) startRound(n int) {
+	var round, wait []int
+	seen := make(map[uint64]bool)
+	g := m.groups[n]
+	infer := m.rounds > 1 && !m.window // all but the newest of each series are late, if they are stored
+	m.pass++
+	end := 0
+	for ; end < len(g); end++ {
+		i := g[end]
+		s := &m.samples[i]
+		switch {
+		case s.state != open:
+			continue
+		case m.blocked(i):
+			wait = append(wait, i)
+			continue
+		case infer && s.exposed && !s.Sent && m.isExposed(i):
+			s.state = inferred
+			continue
 		}
+		if seen[s.Series] {
+			break
+		}
+		seen[s.Series] = true
+		round = append(round, i)
+	}
+	copy(g[end-len(wait):end], wait)
+	m.groups[n] = g[end-len(wait):]
+	if len(round) == 0 {
+		return
+	}
+	if lane := m.samples[round[0]].Lane; lane != m.lane {
+		m.lane, m.expect = lane, false
+	}
+	m.push(round, true)
+}
+
+// start puts the first samples of a group on the stack, and the others back.
+func (m *Machine) start(n int) {
+	can, wait := m.sift(m.groups[n])
+	m.groups[n] = wait
+	switch first := &m.samples[can[0]]; {
 	case first.Standing == Stale, first.Standing == Refused:
 		m.todo = append(m.todo, piece{at: can})
 		return
@@ -150,21 +191,16 @@ func (m *Machine) start(n int, can []int) {
 		m.todo = append(m.todo, piece{at: slices.Clone(m.groups[n])})
 		return
 	}
-	if m.rounds > 1 && !m.window { // all but the newest of each series are late, if they are stored
-		can = slices.DeleteFunc(can, func(i int) bool {
-			s := &m.samples[i]
-			if s.exposed && !s.Sent && m.isExposed(i) {
-				s.state = inferred
-			}
-			return s.state != open
-		})
-	}
-	chunk := slices.Clone(m.unique(can))
-	m.groups[n] = append(slices.Clone(can[len(chunk):]), m.groups[n]...)
+	round := m.unique(can)
+	m.groups[n] = append(slices.Clone(can[len(round):]), wait...)
 	slices.Sort(m.groups[n])
-	// What follows a sample that was given up is likely to be refused, too.
+	m.push(slices.Clone(round), false)
+}
+
+// push puts a round on the stack. What follows a sample that was given up is likely to be refused, too, and goes last.
+func (m *Machine) push(round []int, stored bool) {
 	var followers []int
-	chunk = slices.DeleteFunc(chunk, func(i int) bool {
+	round = slices.DeleteFunc(round, func(i int) bool {
 		j := m.samples[i].prev
 		if j < 0 || m.samples[j].outcome != Rejected && m.samples[j].outcome != Unconfirmed {
 			return false
@@ -175,7 +211,7 @@ func (m *Machine) start(n int, can []int) {
 	if len(followers) > 0 {
 		m.todo = append(m.todo, piece{at: followers})
 	}
-	if len(chunk) > 0 {
-		m.todo = append(m.todo, piece{at: chunk, chunk: m.mayBeStored(can[0])})
+	if len(round) > 0 {
+		m.todo = append(m.todo, piece{at: round, chunk: stored})
 	}
 }

@@ -1,0 +1,51 @@
+package remotewrite
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"hwsagent/remotewrite/config"
+)
+
+// After the loss of a savepoint all of a long log may be stored already, by any number of shards. It is found out by a
+// bounded number of requests, and soon, at a receiver of Prometheus' kind with an out-of-order window and without one.
+func TestLongLogInDoubt(t *testing.T) {
+	const series, rounds, shards = 2000, 260, config.MaxShards
+	for _, window := range []bool{false, true} {
+		for _, stored := range []int{0, rounds / 2, rounds} {
+			if testing.Short() && (window || stored != 0) {
+				continue // more of the same for the race detector
+			}
+			t.Run(fmt.Sprintf("window=%t/%d of %d rounds are stored", window, stored, rounds), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					to := &fakeReceiver{anyOrder: window, latency: time.Millisecond, stored: map[string][]smp{}, has: map[smp]bool{}}
+					r := newRig(t, to)
+					for range rounds {
+						r.round(series)
+					}
+					r.stored(stored * series)
+					r.log.sp.High, r.log.sp.Shards = r.log.head(), 0
+					r.start()
+					r.drained(2 * time.Minute)
+					r.end()
+					requests := 0
+					for _, q := range to.log() {
+						if len(q.samples) > 0 {
+							requests++
+						}
+					}
+					t.Logf("%d requests for %d samples", requests, series*rounds)
+					if most := shards * (3*rounds + 20); requests > most {
+						t.Errorf("%d requests, want at most %d", requests, most)
+					}
+					if o := r.log.outcome(); o.Lost() != 0 {
+						t.Errorf("outcomes %+v, nothing may be lost", o)
+					}
+					checkStored(t, r)
+				})
+			})
+		}
+	}
+}

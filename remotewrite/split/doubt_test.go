@@ -1,0 +1,77 @@
+package split
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+)
+
+// After the loss of a savepoint all of the log may be stored already. Finding out costs a number of requests
+// that is bounded by that of full-size requests, and work and memory in proportion to the samples, however many
+// samples of a series there are.
+func TestManySamplesInDoubt(t *testing.T) {
+	const series, limit = 1000, 2000
+	for _, lanes := range []int{1, 16} {
+		for _, window := range []bool{false, true} {
+			for _, stored := range []int{0, 1, 50, 100} { // percent of the rounds
+				t.Run(fmt.Sprintf("lanes=%d/window=%t/stored=%d%%", lanes, window, stored), func(t *testing.T) {
+					bytes := map[int]float64{}
+					for _, rounds := range []int{50, 520} {
+						bytes[rounds] = findOut(t, series, rounds, stored*rounds/100, lanes, limit, window)
+					}
+					if few, many := bytes[50], bytes[520]; many > 2*few {
+						t.Errorf("%.0f bytes a sample with 520 of each series, %.0f with 50", many, few)
+					}
+				})
+			}
+		}
+	}
+}
+
+// findOut runs a machine on samples in doubt, of which the first rounds are stored, and returns how many bytes were allocated for each sample.
+func findOut(t *testing.T, series, rounds, stored, lanes, limit int, window bool) float64 {
+	t.Helper()
+	samples := make([]Sample, 0, series*rounds)
+	for round := range rounds {
+		for s := range series {
+			samples = append(samples, Sample{Series: uint64(s), T: int64(round), Lane: uint16(s % lanes), Sent: true, Aged: true})
+		}
+	}
+	newest := make([]int64, series)
+	for s := range newest {
+		newest[s] = int64(stored) - 1
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	m := New(Config{Limit: limit, Turns: FullTurns}, samples)
+	requests, outcomes := 0, map[Outcome]int{}
+	for r, ok := m.Next(); ok; r, ok = m.Next() {
+		requests++
+		reply := Reply{Kind: Took}
+		for _, i := range r.Samples {
+			if x := samples[i]; !window && x.T < newest[x.Series] {
+				reply.Kind = Late
+			}
+		}
+		if reply.Kind == Took {
+			for _, i := range r.Samples {
+				newest[samples[i].Series] = max(newest[samples[i].Series], samples[i].T)
+			}
+			outcomes[Delivered] += len(r.Samples)
+		}
+		m.Tell(reply)
+		for _, v := range m.Verdicts() {
+			outcomes[v.Outcome] += len(v.Samples)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if n := outcomes[Delivered] + outcomes[Resent]; n != len(samples) || len(m.Open()) > 0 {
+		t.Errorf("%d rounds: %d of %d samples are delivered or stored: %v", rounds, n, len(samples), outcomes)
+	}
+	// A round goes in a request of each lane; of a stored one two samples speak for the others.
+	if most := lanes * (3*rounds + 20); requests > most {
+		t.Errorf("%d rounds: %d requests for %d samples, want at most %d", rounds, requests, len(samples), most)
+	}
+	t.Logf("%d rounds: %d requests", rounds, requests)
+	return float64(after.TotalAlloc-before.TotalAlloc) / float64(len(samples))
+}
