@@ -71,6 +71,7 @@ type Machine struct {
 	asked       int    // how many of the witnesses were taken
 	expect      bool   // the round before is stored
 	lane        uint16 // of that
+	apart       bool   // the lanes go apart: a request with samples of several was refused
 	batch       int    // how many samples are given up together at most
 	renewals    int    // how often the budget may be renewed
 	giving      bool   // the budget is spent
@@ -114,7 +115,7 @@ func New(cfg Config, samples []Sample) *Machine {
 	return m
 }
 
-// group divides samples: what may be stored by its lanes, and behind that the others by their standing.
+// group divides samples: what may be stored, by its lanes if they go apart, and behind that the others by their standing.
 func (m *Machine) group(at []int) [][]int {
 	lanes := map[uint16]int{}
 	var sent [][]int
@@ -125,9 +126,13 @@ func (m *Machine) group(at []int) [][]int {
 			fresh[s.Standing] = append(fresh[s.Standing], i)
 			continue
 		}
-		n, ok := lanes[s.Lane]
+		lane := s.Lane
+		if !m.apart {
+			lane = 0
+		}
+		n, ok := lanes[lane]
 		if !ok {
-			n, lanes[s.Lane], sent = len(sent), len(sent), append(sent, nil)
+			n, lanes[lane], sent = len(sent), len(sent), append(sent, nil)
 		}
 		sent[n] = append(sent[n], i)
 	}

@@ -224,7 +224,7 @@ func (r *run) split(samples []int, sent bool, first *Reply, limit int) (left []i
 		if sent {
 			r.unsure[i] = true
 		}
-		in = append(in, Sample{Series: r.log[i].series, T: r.log[i].t, Sent: sent, Aged: true})
+		in = append(in, Sample{Series: r.log[i].series, T: r.log[i].t, Lane: uint16(r.log[i].series % (1 + r.seed%4)), Sent: sent, Aged: true})
 	}
 	r.trace("log %v", r.log)
 	r.trace("split %v sent=%t receiver %d", samples, sent, r.kind)

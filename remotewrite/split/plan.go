@@ -169,10 +169,23 @@ func (m *Machine) startRound(n int) {
 	if len(round) == 0 {
 		return
 	}
-	if lane := m.samples[round[0]].Lane; lane != m.lane {
+	if lane := m.samples[round[0]].Lane; lane != m.lane || m.severalLanes(round) {
 		m.lane, m.expect = lane, false
 	}
 	m.push(round, true)
+}
+
+// severalLanes reports whether samples are of several lanes.
+func (m *Machine) severalLanes(at []int) bool {
+	return slices.ContainsFunc(at, func(i int) bool { return m.samples[i].Lane != m.samples[at[0]].Lane })
+}
+
+// separate has the lanes go apart from here on, beginning with samples that were refused together.
+func (m *Machine) separate(at []int) {
+	m.apart = true
+	all := slices.Concat(append(m.groups, at)...)
+	slices.Sort(all)
+	m.groups = m.group(slices.DeleteFunc(slices.Compact(all), func(i int) bool { return m.samples[i].state != open }))
 }
 
 // start puts the first samples of a group on the stack, and the others back.

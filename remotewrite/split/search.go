@@ -28,7 +28,10 @@ type search struct {
 
 // begin begins a search in a round, of which p is the beginning.
 func (m *Machine) begin(p piece) {
-	if n := len(m.todo); n > 0 && m.todo[n-1].end {
+	if !m.apart {
+		m.separate(nil)
+	}
+	if n := len(m.todo); n > 0 && m.todo[n-1].end && !m.severalLanes(append(slices.Clone(p.at), m.todo[n-1].at...)) {
 		p.at = append(slices.Clone(p.at), m.ready(m.todo[n-1].at)...)
 		m.todo = m.todo[:n-1]
 	}
