@@ -55,6 +55,7 @@ func (s *shard) bisect(ctx context.Context, l *parcel, a client.Answer, first *s
 	b.m = split.New(split.Config{
 		Receiver: s.q.kind(),
 		Limit:    s.q.batchLimit(),
+		Shards:   len(s.w.shards),
 		Turns:    s.q.proofTurns(),
 		More:     l.stored && s.q.moreUnsure(),
 		AnyOrder: s.q.behind,

@@ -14,7 +14,7 @@
 // The rules:
 //
 //   - Requests go in the log's order, with one sample of a series each. A request that is refused is
-//     halved. Samples of a series go in order: none is sent before the one before it has its outcome.
+//     halved; where many are bad, into smaller parts. Samples of a series go in order: none is sent before the one before it has its outcome.
 //   - A sample that is refused alone needs a proof: it is refused again and again, and control samples,
 //     which the target took before, are taken in between. A control that is refused ends the machine: the target
 //     refuses everything, and no sample is given up.

@@ -38,6 +38,7 @@ type piece struct {
 	refused bool // they were refused together: they are not sent before they are halved
 	kind    Kind // of that refusal
 	ref     int
+	half    bool // of a refused one
 	left    bool // the right half is on top of the stack, and one of both is refused
 	once    bool // of samples that the receiver fails at
 	chunk   bool // the beginning of a round of samples that may be stored; the piece below is its end
@@ -71,6 +72,7 @@ type Machine struct {
 	asked       int    // how many of the witnesses were taken
 	expect      bool   // the round before is stored
 	lane        uint16 // of that
+	run         int    // how many samples of a refused piece are sent together at most; 0: any number
 	apart       bool   // the lanes go apart: a request with samples of several was refused
 	batch       int    // how many samples are given up together at most
 	renewals    int    // how often the budget may be renewed

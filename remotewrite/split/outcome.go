@@ -95,6 +95,9 @@ func (m *Machine) accepted(p piece) {
 	if p.alone {
 		m.asked++
 	}
+	if p.half {
+		m.run = 2 * len(p.at)
+	}
 	var delivered []int
 	withheld := m.withholdsAny(p.at)
 	for _, i := range p.at {
@@ -195,6 +198,9 @@ func (m *Machine) refused(p piece, r Reply) {
 	if len(p.at) == 1 {
 		m.refusedAlone(p.at[0], p, r)
 		return
+	}
+	if p.half && !p.once {
+		m.run = max(len(p.at)/2, 2)
 	}
 	first, stored := &m.samples[p.at[0]], m.mayBeStored(p.at[0])
 	switch {

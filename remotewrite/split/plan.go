@@ -52,19 +52,30 @@ func (m *Machine) take(p piece) (Request, bool) {
 		l, r := p, p
 		l.at, r.at = p.at[:half], p.at[half:]
 		l.refused, r.refused, l.left, r.left = false, false, p.kind != TooLarge, false
+		l.half = p.kind == Bad || p.kind == Opaque
+		r.half = l.half
 		m.todo = append(m.todo, r, l)
 		return Request{}, false
 	case p.chunk && m.expect:
 		m.begin(p)
 		return Request{}, false
-	case len(p.at) > m.cfg.Limit:
-		rest := p
-		p.at, rest.at = p.at[:m.cfg.Limit], p.at[m.cfg.Limit:]
+	case len(p.at) > m.most(p):
+		rest, n := p, m.most(p)
+		p.at, rest.at = p.at[:n], p.at[n:]
 		rest.left, rest.end, rest.chunk = false, p.chunk || p.end, false
 		p.left, p.refused = false, false
 		m.todo = append(m.todo, rest)
 	}
 	return m.request(p), true
+}
+
+// most is how many samples of a piece go in one request. Of a half not more than twice as many as were taken together last, or
+// half as many as were refused: where many samples are bad, a larger request is refused for certain, and shows nothing.
+func (m *Machine) most(p piece) int {
+	if p.half && m.run > 0 {
+		return min(m.cfg.Limit, m.run)
+	}
+	return m.cfg.Limit
 }
 
 // ready returns those of at that may be sent now: they are open, and so is none before them of their series.

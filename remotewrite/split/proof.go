@@ -199,7 +199,7 @@ func (m *Machine) refusedWitnesses(at []int, k Kind) (ask []int) {
 	})
 	for n, i := range first {
 		s := &m.samples[i]
-		if s.Refusals < RefusalsThatSpeak || n < least || !s.Lately && n < budget {
+		if s.Refusals < RefusalsThatSpeak || n < least || !s.Lately && n < budget/max(m.cfg.Shards, 1) {
 			ask = append(ask, i)
 		}
 	}

@@ -65,6 +65,7 @@ const RefusalsThatSpeak = 3
 type Config struct {
 	Receiver Receiver
 	Limit    int    // samples in a request
+	Shards   int    // that have machines of their own: they ask for the series that are refused together
 	Turns    int    // of a proof for an opaque refusal; 0: there can be none at present
 	More     bool   // there are more samples that may be stored, later ones, than those of the machine
 	AnyOrder bool   // the receiver takes samples in any order, so that no refusal shows that a sample is stored
