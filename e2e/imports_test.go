@@ -53,6 +53,7 @@ func importRules() []importRule {
 		{dir: "watchdog"},
 		{dir: "remotewrite/reply"},
 		{dir: "remotewrite/split"},
+		{dir: "remotewrite/progress", ours: []string{"wal"}},
 		{dir: "remotewrite/wire", tests: testnet},
 		{dir: "remotewrite/config", ours: []string{"redact"}},
 		{dir: "remotewrite/client", ours: []string{"remotewrite/config", "remotewrite/wire", "remotewrite/reply", "redact", "httpbound"}, tests: testnet},

@@ -47,7 +47,7 @@ func (w *window) remember(points []point, why wal.Reason) {
 	}
 }
 
-// done is Progress.Done; a wrong outcome is a mistake of this package, after which the
+// done gives samples of one entry their outcome; a wrong outcome is a mistake of this package, after which the
 // window starts over from the savepoint.
 func (w *window) done(seq uint64, o wal.Outcome) {
 	if err := w.progress.Done(seq, o); err != nil && w.broken == nil {

@@ -4,9 +4,9 @@
 // one way:
 //
 //	Source.Next ──> relabel ──> shard by hash of the final labels ──> batch ──> Sender.Send
-//	Source.Advance <── Progress <────────── outcome of every sample ──────────────┘
+//	Source.Advance <── progress <────────── outcome of every sample ──────────────┘
 //
 // A sample leaves a queue by exactly one final outcome (see [wal.Outcome]), and the
 // savepoint moves only over samples that have one. Everything that decides is pure
-// ([Progress], [client.Classify], backoff, batching, and what becomes of a refused request: package split); I/O is thin.
+// ([progress.Tracker], [client.Classify], backoff, batching, and what becomes of a refused request: package split); I/O is thin.
 package remotewrite

@@ -52,6 +52,10 @@ func newMemLog(t testing.TB) *memLog {
 	return &memLog{t: t, series: map[string]*wal.Series{}, more: make(chan struct{})}
 }
 
+func markAt(n, total uint64) wal.Mark {
+	return wal.Mark{Position: wal.Position{Offset: int64(n)}, Commit: n, Total: total}
+}
+
 // smp is a sample of the tests: the series' name, a time in ms and a value.
 type smp struct {
 	series string

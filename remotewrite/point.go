@@ -25,7 +25,7 @@ const (
 // no memory with the log's buffers.
 type point struct {
 	series *series
-	seq    uint64 // of the entry in Progress that waits for the outcome
+	seq    uint64 // of the entry in the window that waits for the outcome
 	st, t  int64
 	v      float64
 	kind   kind

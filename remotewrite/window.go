@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"hwsagent/remotewrite/progress"
 )
 
 // The ways in which a window ends that are no error.
@@ -34,7 +36,7 @@ const (
 	grace = 450 * time.Millisecond
 )
 
-// window is the part of a queue that holds samples: a reader, shards, and the Progress
+// window is the part of a queue that holds samples: a reader, shards, and the account
 // between them. It is made, run and thrown away; what it has not delivered is read
 // from the log again by the next one.
 type window struct {
@@ -48,7 +50,7 @@ type window struct {
 	stopReading context.CancelFunc
 
 	mu       sync.Mutex
-	progress *Progress
+	progress *progress.Tracker
 	room     chan struct{} // gets a token when samples were settled
 	broken   error         // the first wrong outcome: the window cannot be trusted any more
 	reserved uint64        // entries up to this one may be sent
@@ -68,7 +70,7 @@ type window struct {
 func newWindow(q *lane, shards int) *window {
 	w := &window{
 		q:        q,
-		progress: NewProgress(maxEntries, q.cfg.Queue.MaxSamplesPerSend),
+		progress: progress.New(maxEntries, q.cfg.Queue.MaxSamplesPerSend),
 		room:     make(chan struct{}, 1),
 		perShard: make([][]point, shards),
 	}

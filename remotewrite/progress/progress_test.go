@@ -1,4 +1,4 @@
-package remotewrite
+package progress
 
 import (
 	"math/rand/v2"
@@ -11,8 +11,14 @@ func markAt(n, total uint64) wal.Mark {
 	return wal.Mark{Position: wal.Position{Offset: int64(n)}, Commit: n, Total: total}
 }
 
+// one is the outcome of one sample dropped for a reason.
+func one(r wal.Reason) (o wal.Outcome) {
+	o.Dropped[r] = 1
+	return o
+}
+
 func TestProgressOrder(t *testing.T) {
-	p := NewProgress(4, 100)
+	p := New(4, 100)
 	a := p.Begin(markAt(1, 10), 10, wal.Outcome{})
 	b := p.Begin(markAt(2, 12), 0, one(wal.Damage)) // nothing but damage
 	c := p.Begin(markAt(3, 20), 8, wal.Outcome{})
@@ -40,7 +46,7 @@ func TestProgressOrder(t *testing.T) {
 	}
 }
 
-func mustDone(t *testing.T, p *Progress, seq uint64, o wal.Outcome) {
+func mustDone(t *testing.T, p *Tracker, seq uint64, o wal.Outcome) {
 	t.Helper()
 	if err := p.Done(seq, o); err != nil {
 		t.Fatal(err)
@@ -48,7 +54,7 @@ func mustDone(t *testing.T, p *Progress, seq uint64, o wal.Outcome) {
 }
 
 func TestProgressRefusesWrongOutcomes(t *testing.T) {
-	p := NewProgress(4, 100)
+	p := New(4, 100)
 	seq := p.Begin(markAt(1, 3), 3, wal.Outcome{})
 	mustDone(t, p, seq, wal.Outcome{Delivered: 2})
 	for name, f := range map[string]func() error{
@@ -70,7 +76,7 @@ func TestProgressRefusesWrongOutcomes(t *testing.T) {
 }
 
 func TestProgressBounds(t *testing.T) {
-	p := NewProgress(2, 10)
+	p := New(2, 10)
 	if p.Full() {
 		t.Error("an empty window is full")
 	}
@@ -93,7 +99,7 @@ func TestProgressBounds(t *testing.T) {
 
 // What is finished does not run away from what is not.
 func TestProgressSpan(t *testing.T) {
-	p := NewProgress(100, 100)
+	p := New(100, 100)
 	p.SetLimits(100, 30)
 	first := p.Begin(markAt(1, 10), 10, wal.Outcome{})
 	for i := uint64(2); !p.Full(); i++ {
@@ -135,7 +141,7 @@ func FuzzProgress(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, seed uint64, steps uint16) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		p := NewProgress(1+r.IntN(40), 1+r.IntN(500))
+		p := New(1+r.IntN(40), 1+r.IntN(500))
 		var n naiveProgress
 		var total, popped uint64
 		for range steps {

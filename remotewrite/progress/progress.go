@@ -1,4 +1,5 @@
-package remotewrite
+// Package progress follows how far a target has got in the log.
+package progress
 
 import (
 	"fmt"
@@ -7,21 +8,21 @@ import (
 	"hwsagent/wal"
 )
 
-// Progress follows the stretch of the log that a queue has read and not finished,
+// Tracker follows the stretch of the log that a queue has read and not finished,
 // its window. Entries enter in log order; their samples get outcomes in any order;
 // entries leave in log order, each when all of its samples and all entries before it
 // have an outcome. So a savepoint that moves along with the leaving entries never
 // passes a sample whose fate is open.
 //
-// Progress is a plain value: no I/O, no clock, no goroutine. Not safe for concurrent
-// use. NewProgress makes one.
+// A Tracker is a plain value: no I/O, no clock, no goroutine. Not safe for concurrent
+// use. New makes one.
 //
 //	read     Begin ──>  │ seq 7 │ seq 8 │ seq 9 │  ──> Pop   savepoint
 //	                        └── Done, any order
-type Progress struct {
-	ring []entryProgress // power of two long
-	head uint64          // sequence number of the oldest entry in the window
-	next uint64          // sequence number of the next entry to begin
+type Tracker struct {
+	ring []entry // power of two long
+	head uint64  // sequence number of the oldest entry in the window
+	next uint64  // sequence number of the next entry to begin
 
 	// open counts the samples of the window without an outcome.
 	//
@@ -38,19 +39,19 @@ type Progress struct {
 	maxSpan    int
 }
 
-// entryProgress is one entry of the window.
-type entryProgress struct {
+// entry is one entry of the window.
+type entry struct {
 	mark wal.Mark
 	open uint64 // samples without an outcome
 	span uint64 // all samples
 	out  wal.Outcome
 }
 
-// NewProgress makes an empty window that is full at so many entries or so many
+// New makes an empty window that is full at so many entries or so many
 // samples without an outcome. Both bounds are at least 1.
-func NewProgress(maxEntries, maxSamples int) *Progress {
-	return &Progress{
-		ring: make([]entryProgress, 16),
+func New(maxEntries, maxSamples int) *Tracker {
+	return &Tracker{
+		ring: make([]entry, 16),
 		head: 1, next: 1,
 		maxEntries: max(maxEntries, 1),
 		maxSamples: max(maxSamples, 1),
@@ -62,7 +63,7 @@ func NewProgress(maxEntries, maxSamples int) *Progress {
 // outcome, missing what was lost between the entry before and this one. It returns the
 // entry's sequence number. Begin does not look at Full: the caller does, before it
 // reads; so a window exceeds its bound by at most one entry.
-func (p *Progress) Begin(mark wal.Mark, samples uint64, missing wal.Outcome) (seq uint64) {
+func (p *Tracker) Begin(mark wal.Mark, samples uint64, missing wal.Outcome) (seq uint64) {
 	if p.next-p.head == uint64(len(p.ring)) {
 		p.grow()
 	}
@@ -70,14 +71,14 @@ func (p *Progress) Begin(mark wal.Mark, samples uint64, missing wal.Outcome) (se
 	p.next++
 	p.open += samples
 	p.span += samples
-	*p.at(seq) = entryProgress{mark: mark, open: samples, span: samples, out: missing}
+	*p.at(seq) = entry{mark: mark, open: samples, span: samples, out: missing}
 	return seq
 }
 
 // Done gives samples of the entry seq their final outcome. It refuses an outcome for an
 // entry outside the window, or for more samples than are open: the savepoint would
 // stop being true.
-func (p *Progress) Done(seq uint64, o wal.Outcome) error {
+func (p *Tracker) Done(seq uint64, o wal.Outcome) error {
 	n := o.Sum()
 	if seq < p.head || seq >= p.next {
 		return fmt.Errorf("give entry %d an outcome: it is not in the window %s", seq, p)
@@ -95,7 +96,7 @@ func (p *Progress) Done(seq uint64, o wal.Outcome) error {
 // Pop removes the oldest entry if it is finished, and returns its mark and what became
 // of its samples. Entries are handed out one by one, not summed up: the log may have
 // let go of some of them meanwhile, and skips these.
-func (p *Progress) Pop() (wal.Mark, wal.Outcome, bool) {
+func (p *Tracker) Pop() (wal.Mark, wal.Outcome, bool) {
 	if p.head == p.next {
 		return wal.Mark{}, wal.Outcome{}, false
 	}
@@ -109,7 +110,7 @@ func (p *Progress) Pop() (wal.Mark, wal.Outcome, bool) {
 }
 
 // Mark is where the entry seq ends; the entry must be in the window.
-func (p *Progress) Mark(seq uint64) (wal.Mark, bool) {
+func (p *Tracker) Mark(seq uint64) (wal.Mark, bool) {
 	if seq < p.head || seq >= p.next {
 		return wal.Mark{}, false
 	}
@@ -117,34 +118,34 @@ func (p *Progress) Mark(seq uint64) (wal.Mark, bool) {
 }
 
 // Newest is the sequence number of the newest entry that ever began, 0 if none.
-func (p *Progress) Newest() uint64 { return p.next - 1 }
+func (p *Tracker) Newest() uint64 { return p.next - 1 }
 
 // SetLimits changes the bounds: on samples without an outcome, and on all samples from
 // the oldest entry to the newest. The second one bounds how far what is finished may
 // run ahead of what is not.
-func (p *Progress) SetLimits(maxSamples, maxSpan int) {
+func (p *Tracker) SetLimits(maxSamples, maxSpan int) {
 	p.maxSamples, p.maxSpan = max(maxSamples, 1), max(maxSpan, 1)
 }
 
 // Full reports whether no further entry should begin now. A window without open
 // samples is never full.
-func (p *Progress) Full() bool {
+func (p *Tracker) Full() bool {
 	return p.open >= uint64(p.maxSamples) ||
 		p.open > 0 && (p.span >= uint64(p.maxSpan) || p.Entries() >= p.maxEntries)
 }
 
 // Empty reports whether every entry has left.
-func (p *Progress) Empty() bool { return p.head == p.next }
+func (p *Tracker) Empty() bool { return p.head == p.next }
 
 // Entries is the number of entries in the window.
-func (p *Progress) Entries() int { return int(p.next - p.head) }
+func (p *Tracker) Entries() int { return int(p.next - p.head) }
 
 // Open is the number of samples without an outcome.
-func (p *Progress) Open() uint64 { return p.open }
+func (p *Tracker) Open() uint64 { return p.open }
 
 // String shows the window for people and tests: the sequence numbers, and how many
 // samples are open.
-func (p *Progress) String() string {
+func (p *Tracker) String() string {
 	if p.Empty() {
 		return fmt.Sprintf("empty, next %d", p.next)
 	}
@@ -155,12 +156,12 @@ func (p *Progress) String() string {
 	return fmt.Sprintf("%d..%d open=%d/%d%s", p.head, p.next-1, p.open, p.maxSamples, full)
 }
 
-func (p *Progress) at(seq uint64) *entryProgress { return &p.ring[seq&uint64(len(p.ring)-1)] }
+func (p *Tracker) at(seq uint64) *entry { return &p.ring[seq&uint64(len(p.ring)-1)] }
 
 // grow doubles the ring. It stays at its largest: a window is bounded.
-func (p *Progress) grow() {
+func (p *Tracker) grow() {
 	old := *p
-	p.ring = make([]entryProgress, 2*len(old.ring))
+	p.ring = make([]entry, 2*len(old.ring))
 	for seq := old.head; seq < old.next; seq++ {
 		*p.at(seq) = *old.at(seq)
 	}
