@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hwsagent/meter"
-	"hwsagent/remotewrite"
+	rwmetrics "hwsagent/remotewrite/metrics"
 	"hwsagent/wal"
 )
 
@@ -15,7 +15,7 @@ import (
 func describedMetrics() (all []meter.Metric) {
 	accounts := newAccounts(nil)
 	for _, of := range [][]meter.Metric{
-		newMetrics().set.Metrics(), newClock(nil).set.Metrics(), accounts.own.Metrics(), remotewrite.Described(), wal.Metrics(),
+		newMetrics().set.Metrics(), newClock(nil).set.Metrics(), accounts.own.Metrics(), rwmetrics.Described(), wal.Metrics(),
 		newIntakeMetrics(nil).own.Metrics(), accounts.prom.Metrics(), scrapeMetrics(),
 	} {
 		all = append(all, of...)

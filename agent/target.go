@@ -15,6 +15,7 @@ import (
 	"hwsagent/remotewrite"
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/deadletter"
+	rwmetrics "hwsagent/remotewrite/metrics"
 	"hwsagent/wal"
 	"hwsagent/watchdog"
 	"hwsagent/web"
@@ -29,7 +30,7 @@ type target struct {
 	reader  *wal.Reader
 	letters *deadletter.Store
 	queue   *remotewrite.Queue
-	metrics *remotewrite.Metrics
+	metrics *rwmetrics.Target
 	rate    rate
 	paused  time.Time // since when a person wants nothing to be sent; zero: the queue runs
 

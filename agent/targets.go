@@ -18,6 +18,7 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/deadletter"
+	rwmetrics "hwsagent/remotewrite/metrics"
 	"hwsagent/remotewrite/tenant"
 	"hwsagent/wal"
 	"hwsagent/web"
@@ -41,12 +42,12 @@ type targets struct {
 	mu       sync.Mutex      // held during a change, however long it takes; guards what follows
 	ctx      context.Context // of the queues, while they run
 	running  map[string]*target
-	families map[string]*family              // of the entries with tenants
-	plain    []planned                       // the entries of the configuration, in its order
-	entries  []planned                       // with the tenants that are known, each behind its family
-	kept     map[string]*remotewrite.Metrics // by name and URL, so that counters go on when a target is opened again
-	failed   map[string]error                // why an entry has no running target: the disk
-	found    chan struct{}                   // of length 1: there are new tenants
+	families map[string]*family           // of the entries with tenants
+	plain    []planned                    // the entries of the configuration, in its order
+	entries  []planned                    // with the tenants that are known, each behind its family
+	kept     map[string]*rwmetrics.Target // by name and URL, so that counters go on when a target is opened again
+	failed   map[string]error             // why an entry has no running target: the disk
+	found    chan struct{}                // of length 1: there are new tenants
 }
 
 // shownTargets is a copy of what targets has, which is not changed any more.
@@ -245,7 +246,7 @@ func (ts *targets) open(e planned) (_ *target, err error) {
 }
 
 // metricsOf registers the metrics of a target: those that it had before, if it was open under that URL. ts.mu is held.
-func (ts *targets) metricsOf(t *target) (*remotewrite.Metrics, error) {
+func (ts *targets) metricsOf(t *target) (*rwmetrics.Target, error) {
 	key := t.name + "\n" + t.url
 	if m := ts.kept[key]; m != nil {
 		if err := m.Register(); err != nil {
@@ -253,12 +254,12 @@ func (ts *targets) metricsOf(t *target) (*remotewrite.Metrics, error) {
 		}
 		return m, nil
 	}
-	m, err := remotewrite.NewMetrics(ts.registry, t.name, t.url)
+	m, err := rwmetrics.New(ts.registry, t.name, t.url)
 	if err != nil {
 		return nil, err
 	}
 	if ts.kept == nil {
-		ts.kept = map[string]*remotewrite.Metrics{}
+		ts.kept = map[string]*rwmetrics.Target{}
 	}
 	ts.kept[key] = m
 	return m, nil

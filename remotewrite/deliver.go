@@ -7,6 +7,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/metrics"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
@@ -198,13 +199,13 @@ func (s *shard) post(p pass, l *parcel, c choice) (_ client.Answer, sent bool, _
 	}
 	n, exemplars := count(l.points), 0
 	s.body, exemplars = s.q.encoders.body(s.body[:0], c.version, l.points, s.q.order())
-	n[classExemplar] = exemplars
+	n[metrics.Exemplars] = exemplars
 	s.q.metrics.Sending(n, len(s.body), l.attempts > 0)
 	if l.attempts > 0 {
 		s.q.retries.Add(1)
 	}
 	began := time.Now()
-	a := s.q.send(s.sending, client.Request{Body: s.body, Version: c.version, Samples: n[classSample] + n[classHistogram], Attempt: l.attempts})
+	a := s.q.send(s.sending, client.Request{Body: s.body, Version: c.version, Samples: n[metrics.Samples] + n[metrics.Histograms], Attempt: l.attempts})
 	s.q.took(time.Since(began))
 	l.attempts++
 	v := client.Classify(a, config.Policy{RetryOnRateLimit: true})

@@ -23,6 +23,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/metrics"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
@@ -612,7 +613,7 @@ type rig struct {
 	done    chan error
 	time    int64 // of the last sample, ms
 	rand    func() float64
-	metrics *Metrics
+	metrics *metrics.Target
 	logger  *slog.Logger
 	synced  func() bool // as in Options.ClockSynced
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/metrics"
 	"hwsagent/wal"
 )
 
@@ -70,8 +71,8 @@ func (s *shard) buryEach(points []point, answers []client.Answer, before int) {
 
 // bury gives up samples together: one letter stands for all.
 func (s *shard) bury(points []point, a client.Answer, why wal.Reason) {
-	if n := count(points); n[classSample]+n[classHistogram] > 0 {
-		s.giveUp(points, []Letter{letterOf(points[0], n[classSample]+n[classHistogram], a, why)}, why, 0)
+	if n := count(points); n[metrics.Samples]+n[metrics.Histograms] > 0 {
+		s.giveUp(points, []Letter{letterOf(points[0], n[metrics.Samples]+n[metrics.Histograms], a, why)}, why, 0)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/metrics"
 	"hwsagent/remotewrite/wire"
 )
 
@@ -61,12 +62,12 @@ type metadataSender struct {
 	config  config.MetadataConfig
 	post    func(context.Context, client.Request) client.Answer // counts and notes it
 	gate    *gate
-	metrics *Metrics
+	metrics *metrics.Target
 	pending chan []prompb.MetricMetadata // of length 1: the newest round
 	next    time.Time                    // of the reader's goroutine
 }
 
-func newMetadata(c config.MetadataConfig, post func(context.Context, client.Request) client.Answer, g *gate, m *Metrics) *metadataSender {
+func newMetadata(c config.MetadataConfig, post func(context.Context, client.Request) client.Answer, g *gate, m *metrics.Target) *metadataSender {
 	return &metadataSender{config: c, post: post, gate: g, metrics: m, pending: make(chan []prompb.MetricMetadata, 1)}
 }
 
@@ -111,7 +112,7 @@ func (m *metadataSender) run(ctx context.Context) {
 
 func (m *metadataSender) send(ctx context.Context, batch []prompb.MetricMetadata) bool {
 	body := wire.Body(&prompb.WriteRequest{Metadata: batch})
-	counts := Counts{classMetadata: len(batch)}
+	counts := metrics.Counts{metrics.Metadata: len(batch)}
 	p, err := m.gate.enterOpen(ctx)
 	if err != nil {
 		return false

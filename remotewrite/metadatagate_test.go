@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/metrics"
 )
 
 // Metadata passes the target's gate: none goes while the receiver has asked to be left in peace, and
@@ -33,7 +33,8 @@ func TestMetadataPassesTheGate(t *testing.T) {
 					return client.Answer{}, false
 				}
 				r := newRig(t, recv)
-				m, err := NewMetrics(prometheus.NewRegistry(), "test", "http://h/")
+				reg := prometheus.NewRegistry()
+				m, err := metrics.New(reg, "test", "http://h/")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -49,7 +50,7 @@ func TestMetadataPassesTheGate(t *testing.T) {
 				if limited.IsZero() || early > 0 || since == 0 {
 					t.Errorf("limited at %s, %d requests too early, %d after it", limited, early, since)
 				}
-				if n := testutil.ToFloat64(m.total[classMetadata]); n == 0 {
+				if n := shown(t, reg, "prometheus_remote_storage_metadata_total"); n == 0 {
 					t.Error("no metadata was sent")
 				}
 				if got, want := r.q.Status().Requests, uint64(recv.count()); got != want {

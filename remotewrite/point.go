@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 
+	"hwsagent/remotewrite/metrics"
 	"hwsagent/remotewrite/tenant"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
@@ -75,4 +76,19 @@ func (s *series) labels() labels.Labels {
 		return s.from.Labels // cannot be: the labels were encoded here
 	}
 	return ls
+}
+
+// count counts points.
+func count(points []point) (c metrics.Counts) {
+	for i := range points {
+		switch points[i].kind {
+		case float:
+			c[metrics.Samples]++
+		case exemplarPoint:
+			c[metrics.Exemplars]++
+		default:
+			c[metrics.Histograms]++
+		}
+	}
+	return c
 }

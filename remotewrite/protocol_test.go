@@ -4,19 +4,21 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/metrics"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
@@ -291,7 +293,7 @@ func TestAcceptedAndNotWritten(t *testing.T) {
 		r.cfg.ProtobufMessage = config.MessageAuto
 		var out bytes.Buffer
 		reg := prometheus.NewRegistry()
-		m, err := NewMetrics(reg, "test", "http://h/")
+		m, err := metrics.New(reg, "test", "http://h/")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -305,7 +307,7 @@ func TestAcceptedAndNotWritten(t *testing.T) {
 		r.end()
 		r.verify()
 		requests := to.versions(0)[wire.V2]
-		if got := testutil.ToFloat64(m.unwritten.WithLabelValues("samples")); got != float64(2*requests) || requests < 2 {
+		if got := shown(t, reg, "hwsagent_target_unwritten_total", "samples"); got != float64(2*requests) || requests < 2 {
 			t.Errorf("%v samples counted in %d requests", got, requests)
 		}
 		if n := strings.Count(out.String(), "wrote less"); n != 1 {
@@ -372,7 +374,7 @@ func TestMetadataRequestsStopWhile2CarriesIt(t *testing.T) {
 			r := newRig(t, to)
 			r.cfg.ProtobufMessage = config.MessageAuto
 			reg := prometheus.NewRegistry()
-			m, err := NewMetrics(reg, "test", "http://h/")
+			m, err := metrics.New(reg, "test", "http://h/")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -385,13 +387,13 @@ func TestMetadataRequestsStopWhile2CarriesIt(t *testing.T) {
 			}
 			r.drained(time.Minute)
 			r.end()
-			if got := testutil.ToFloat64(m.total[classMetadata]); (got > 0) != tc.own {
+			if got := shown(t, reg, "prometheus_remote_storage_metadata_total"); (got > 0) != tc.own {
 				t.Errorf("receiver %d: %v families in requests of their own", tc.speaks, got)
 			}
 			if !tc.own && to.metas == 0 {
 				t.Error("2.0 carries no metadata")
 			}
-			if got := testutil.ToFloat64(m.protocol.WithLabelValues("2.0")); (got == 1) == tc.own {
+			if got := shown(t, reg, "hwsagent_target_protocol", "2.0"); (got == 1) == tc.own {
 				t.Errorf("receiver %d: metric of 2.0 is %v", tc.speaks, got)
 			}
 		})
@@ -431,4 +433,25 @@ func TestExemplarsStayWithTheirSample(t *testing.T) {
 			t.Errorf("%d exemplars arrived, want 6; %+v", n, o)
 		}
 	})
+}
+
+// shown is the value of a metric; values are of its labels, in any order.
+func shown(t *testing.T, reg prometheus.Gatherer, name string, values ...string) float64 {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			has := func(v string) bool {
+				return slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetValue() == v })
+			}
+			if f.GetName() == name && !slices.ContainsFunc(values, func(v string) bool { return !has(v) }) {
+				return m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	t.Fatalf("there is no metric %s %v", name, values)
+	return 0
 }

@@ -15,6 +15,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/metrics"
 	"hwsagent/remotewrite/split"
 	"hwsagent/remotewrite/tenant"
 	"hwsagent/remotewrite/wire"
@@ -31,7 +32,7 @@ type Options struct {
 	Sender         Sender
 	DeadLetters    DeadLetters      // nil: refused samples are only logged
 	Memory         Memory           // nil: which series are late is forgotten at the end
-	Metrics        *Metrics         // nil: none
+	Metrics        *metrics.Target  // nil: none
 	Tenants        *tenant.Registry // needed where Config is from [Config.ForRest]
 	Rand           func() float64   // in [0, 1); nil: the runtime's
 	Encoders       *EncoderPool     // shared by all queues of a process; nil: the queue's own
@@ -51,7 +52,7 @@ type Queue struct {
 	sender   Sender
 	letters  DeadLetters
 	late     lateMemory
-	metrics  *Metrics
+	metrics  *metrics.Target
 	name     string
 	observer Observer // nil: none
 	log      *slog.Logger
@@ -256,7 +257,7 @@ func (q *Queue) delivered(points []point) {
 			sample = i
 		}
 	}
-	q.sent.Add(uint64(n[classSample] + n[classHistogram]))
+	q.sent.Add(uint64(n[metrics.Samples] + n[metrics.Histograms]))
 	q.batches.Add(1)
 	q.metrics.Delivered(newest)
 	q.growBatch()

@@ -9,6 +9,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/metrics"
 	"hwsagent/remotewrite/split"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
@@ -184,7 +185,7 @@ func (q *Queue) sawWritten(a client.Answer, exemplars int) {
 // a part of a request" tell how much.
 func wroteAllSamples(a client.Answer, l *parcel) bool {
 	n := count(l.points)
-	return a.Version == wire.V2 && a.Written.Known && n[classExemplar] > 0 && a.Samples > 0 && a.Written.Stored(a.Samples) == a.Samples
+	return a.Version == wire.V2 && a.Written.Known && n[metrics.Exemplars] > 0 && a.Samples > 0 && a.Written.Stored(a.Samples) == a.Samples
 }
 
 // wrotePart reports whether the target has stored some samples of a request that it

@@ -1,4 +1,4 @@
-package remotewrite
+package metrics
 
 import (
 	"errors"
@@ -22,17 +22,17 @@ func TestMetricsCompatible(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := NewMetrics(reg, "mimir", u.String())
+	m, err := New(reg, "mimir", u.String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	batch := Counts{classSample: 10, classHistogram: 2, classExemplar: 1}
+	batch := Counts{Samples: 10, Histograms: 2, Exemplars: 1}
 	m.Sending(batch, 100, false)
 	m.Sending(batch, 100, true)
-	m.Sending(Counts{classMetadata: 7}, 50, false)
+	m.Sending(Counts{Metadata: 7}, 50, false)
 	m.Answered(client.Answer{Status: 200, Took: 30 * time.Millisecond})
 	m.Answered(client.Answer{Err: errors.New("x"), Took: time.Second})
-	m.Failed(Counts{classSample: 1})
+	m.Failed(Counts{Samples: 1})
 	m.SetPending(6)
 	m.Read(5_500)
 	m.Read(4_000)
@@ -109,25 +109,25 @@ func expect(t *testing.T, reg prometheus.Gatherer, name, typ string, lines ...st
 
 func TestMetricsTwice(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
-	first, err := NewMetrics(reg, "a", "u")
+	first, err := New(reg, "a", "u")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := NewMetrics(reg, "b", "u"); err != nil {
+	if _, err := New(reg, "b", "u"); err != nil {
 		t.Errorf("another name: %v", err)
 	}
-	if _, err := NewMetrics(reg, "a", "u"); err == nil {
+	if _, err := New(reg, "a", "u"); err == nil {
 		t.Error("the same name and URL twice")
 	}
 	first.Unregister()
-	if _, err := NewMetrics(reg, "a", "u"); err != nil {
+	if _, err := New(reg, "a", "u"); err != nil {
 		t.Errorf("after Unregister: %v", err)
 	}
 }
 
 func TestMetricsLint(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
-	if _, err := NewMetrics(reg, "a", "u"); err != nil {
+	if _, err := New(reg, "a", "u"); err != nil {
 		t.Fatal(err)
 	}
 	problems, err := testutil.GatherAndLint(reg)
@@ -141,11 +141,11 @@ func TestMetricsLint(t *testing.T) {
 
 // Nobody has to have metrics.
 func TestMetricsNil(t *testing.T) {
-	unregistered, err := NewMetrics(nil, "a", "u")
+	unregistered, err := New(nil, "a", "u")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range []*Metrics{nil, unregistered} {
+	for _, m := range []*Target{nil, unregistered} {
 		m.Sending(Counts{1, 1, 1, 1}, 1, true)
 		m.Answered(client.Answer{Status: 200})
 		m.Failed(Counts{1})
@@ -165,14 +165,14 @@ func TestMetricsNil(t *testing.T) {
 		m.SetExpiry("ca", time.Now())
 		m.Unregister()
 	}
-	if n := testutil.ToFloat64(unregistered.total[classSample]); n != 1 {
+	if n := testutil.ToFloat64(unregistered.total[Samples]); n != 1 {
 		t.Errorf("unregistered metrics count %v", n)
 	}
 }
 
 // The ends of certificates and the reloads of files show.
 func TestMetricsCredentials(t *testing.T) {
-	m, err := NewMetrics(nil, "a", "u")
+	m, err := New(nil, "a", "u")
 	if err != nil {
 		t.Fatal(err)
 	}

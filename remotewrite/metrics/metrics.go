@@ -1,4 +1,5 @@
-package remotewrite
+// Package metrics counts what a target is sent and answers.
+package metrics
 
 import (
 	"errors"
@@ -16,16 +17,16 @@ import (
 	"hwsagent/wal"
 )
 
-// Metrics are one target's metrics: the prometheus_remote_storage_* set with the
+// Target is the metrics of one target: the prometheus_remote_storage_* set with the
 // labels remote_name and url, by which the dashboards and alerts of Prometheus'
 // remote write work, and hwsagent_target_* for what they do not show.
 //
-// All methods may be called on a nil *Metrics and from any goroutine.
-type Metrics struct {
+// All methods may be called on a nil *Target and from any goroutine.
+type Target struct {
 	reg  prometheus.Registerer // nil: not registered
 	sets []*meter.Set
 
-	total, failed, retried [numClasses]prometheus.Counter
+	total, failed, retried [numKinds]prometheus.Counter
 	dropped                *prometheus.CounterVec // by reason
 	pending                prometheus.Gauge
 	bytes, metadataBytes   prometheus.Counter
@@ -50,45 +51,30 @@ type Metrics struct {
 	unwritten *prometheus.CounterVec
 }
 
-// class is what the remote-storage metrics tell apart.
-type class uint8
+// Kind is what the remote-storage metrics tell apart.
+type Kind uint8
 
 const (
-	classSample class = iota
-	classHistogram
-	classExemplar
-	classMetadata
-	numClasses
+	Samples Kind = iota
+	Histograms
+	Exemplars
+	Metadata
+	numKinds
 )
 
-var classNames = [numClasses]string{"samples", "histograms", "exemplars", "metadata"}
+var kindNames = [numKinds]string{"samples", "histograms", "exemplars", "metadata"}
 
 // Counts says how much of each kind a batch holds.
-type Counts [numClasses]int
-
-// count counts points.
-func count(points []point) (c Counts) {
-	for i := range points {
-		switch points[i].kind {
-		case float:
-			c[classSample]++
-		case exemplarPoint:
-			c[classExemplar]++
-		default:
-			c[classHistogram]++
-		}
-	}
-	return c
-}
+type Counts [numKinds]int
 
 // targetStates are the values of the label state of hwsagent_target_state.
 var targetStates = []string{"starting", "ok", "behind", "retrying", "held", "paused"}
 
-// NewMetrics registers the metrics of a target. The url must be without secrets (see
+// New registers the metrics of a target. The url must be without secrets (see
 // [config.URL.String]). It fails when metrics of the same name and url are registered. With a
 // nil registerer the metrics count and nobody sees them.
-func NewMetrics(reg prometheus.Registerer, name, url string) (*Metrics, error) {
-	m := newMetrics(name, url)
+func New(reg prometheus.Registerer, name, url string) (*Target, error) {
+	m := unregistered(name, url)
 	m.reg = reg
 	if err := m.Register(); err != nil {
 		return nil, fmt.Errorf("register metrics of target %q: %w", name, err)
@@ -96,8 +82,8 @@ func NewMetrics(reg prometheus.Registerer, name, url string) (*Metrics, error) {
 	return m, nil
 }
 
-func newMetrics(name, url string) *Metrics {
-	m := new(Metrics)
+func unregistered(name, url string) *Target {
+	m := new(Target)
 	m.addCompatible(meter.NewSet("prometheus_remote_storage_", "remote_name", name, "url", url))
 	m.addOwn(meter.NewSet("hwsagent_target_", "target", name))
 	m.SetProtocol(wire.V1)
@@ -106,14 +92,14 @@ func newMetrics(name, url string) *Metrics {
 
 // Described are the metrics of every target.
 func Described() (all []meter.Metric) {
-	for _, set := range newMetrics("", "").sets {
+	for _, set := range unregistered("", "").sets {
 		all = append(all, set.Metrics()...)
 	}
 	return all
 }
 
-// Register adds the metrics to the registry once more after [Metrics.Unregister], for the same target: its counters go on.
-func (m *Metrics) Register() error {
+// Register adds the metrics to the registry once more after [Target.Unregister], for the same target: its counters go on.
+func (m *Target) Register() error {
 	m.SetState(targetStates[0])
 	for i, set := range m.sets {
 		if err := set.Register(m.reg); err != nil {
@@ -130,7 +116,7 @@ func (m *Metrics) Register() error {
 }
 
 // Unregister removes the metrics from the registry.
-func (m *Metrics) Unregister() {
+func (m *Target) Unregister() {
 	if m == nil {
 		return
 	}
@@ -143,11 +129,11 @@ func (m *Metrics) Unregister() {
 //
 // What the dashboard and the alerts of Prometheus' mixin read is sent:
 // https://github.com/prometheus/prometheus/tree/main/documentation/prometheus-mixin.
-func (m *Metrics) addCompatible(set *meter.Set) {
+func (m *Target) addCompatible(set *meter.Set) {
 	m.sets = append(m.sets, set)
-	for c, name := range classNames {
+	for c, name := range kindNames {
 		level := meter.Shown
-		if class(c) == classSample {
+		if Kind(c) == Samples {
 			level = meter.Sent
 		}
 		m.total[c] = set.Counter(level, name+"_total", "How many "+name+" were sent in requests, each attempt counted.")
@@ -176,7 +162,7 @@ func (m *Metrics) addCompatible(set *meter.Set) {
 }
 
 // addOwn makes what the compatible set has no place for.
-func (m *Metrics) addOwn(set *meter.Set) {
+func (m *Target) addOwn(set *meter.Set) {
 	m.sets = append(m.sets, set)
 	m.state = set.GaugeVec(meter.NotZero, "state", "1 for the state that the target is in, 0 for the others.", "state")
 	m.requests = set.CounterVec(meter.NotZero, "requests_total", "Requests, by HTTP status; error where no response came.", "code")
@@ -199,7 +185,7 @@ func (m *Metrics) addOwn(set *meter.Set) {
 
 // Sending counts a request that is about to go out. What is in a retry counts as sent
 // and as retried, as with Prometheus.
-func (m *Metrics) Sending(c Counts, bytes int, retry bool) {
+func (m *Target) Sending(c Counts, bytes int, retry bool) {
 	if m == nil {
 		return
 	}
@@ -209,7 +195,7 @@ func (m *Metrics) Sending(c Counts, bytes int, retry bool) {
 			m.retried[i].Add(float64(n))
 		}
 	}
-	if c[classMetadata] > 0 {
+	if c[Metadata] > 0 {
 		m.metadataBytes.Add(float64(bytes))
 	} else {
 		m.bytes.Add(float64(bytes))
@@ -217,7 +203,7 @@ func (m *Metrics) Sending(c Counts, bytes int, retry bool) {
 }
 
 // Answered counts the answer to a request.
-func (m *Metrics) Answered(a client.Answer) {
+func (m *Target) Answered(a client.Answer) {
 	if m == nil {
 		return
 	}
@@ -230,7 +216,7 @@ func (m *Metrics) Answered(a client.Answer) {
 }
 
 // Failed counts what the receiver refused for good.
-func (m *Metrics) Failed(c Counts) {
+func (m *Target) Failed(c Counts) {
 	if m == nil {
 		return
 	}
@@ -243,7 +229,7 @@ func (m *Metrics) Failed(c Counts) {
 
 // Settled counts final outcomes other than a delivery: what was removed on purpose and
 // what was not sent. The whole account is the reader's ledger.
-func (m *Metrics) Settled(o wal.Outcome) {
+func (m *Target) Settled(o wal.Outcome) {
 	if m == nil {
 		return
 	}
@@ -262,35 +248,35 @@ func (m *Metrics) Settled(o wal.Outcome) {
 }
 
 // SetPending shows how many samples were read and have no final outcome.
-func (m *Metrics) SetPending(n uint64) {
+func (m *Target) SetPending(n uint64) {
 	if m != nil {
 		m.pending.Set(float64(n))
 	}
 }
 
 // Read notes the highest timestamp of an entry, in milliseconds.
-func (m *Metrics) Read(t int64) {
+func (m *Target) Read(t int64) {
 	if m != nil {
 		m.highest.raise(t)
 	}
 }
 
 // Delivered notes the highest timestamp of a delivered batch, in milliseconds.
-func (m *Metrics) Delivered(t int64) {
+func (m *Target) Delivered(t int64) {
 	if m != nil {
 		m.highestSent.raise(t)
 	}
 }
 
 // Waited counts that reading the log waited for a full shard.
-func (m *Metrics) Waited() {
+func (m *Target) Waited() {
 	if m != nil {
 		m.enqueueRetries.Inc()
 	}
 }
 
 // SetLimits shows what of queue_config is shown.
-func (m *Metrics) SetLimits(minShards, maxShards, capacity int) {
+func (m *Target) SetLimits(minShards, maxShards, capacity int) {
 	if m != nil {
 		m.minShards.Set(float64(minShards))
 		m.maxShards.Set(float64(maxShards))
@@ -299,7 +285,7 @@ func (m *Metrics) SetLimits(minShards, maxShards, capacity int) {
 }
 
 // SetShards shows how many shards there are and how many the backlog calls for.
-func (m *Metrics) SetShards(now, desired int) {
+func (m *Target) SetShards(now, desired int) {
 	if m != nil {
 		m.shards.Set(float64(now))
 		m.desired.Set(float64(desired))
@@ -307,7 +293,7 @@ func (m *Metrics) SetShards(now, desired int) {
 }
 
 // SetMaxSamples shows the present limit of a request.
-func (m *Metrics) SetMaxSamples(n int) {
+func (m *Target) SetMaxSamples(n int) {
 	if m != nil {
 		m.maxSamples.Set(float64(n))
 	}
@@ -315,7 +301,7 @@ func (m *Metrics) SetMaxSamples(n int) {
 
 // SetState shows the target's state: starting, ok, behind, retrying, held, or paused, which
 // no queue is by itself.
-func (m *Metrics) SetState(state string) {
+func (m *Target) SetState(state string) {
 	if m == nil {
 		return
 	}
@@ -329,21 +315,21 @@ func (m *Metrics) SetState(state string) {
 }
 
 // SetSkew shows this host's clock minus the receiver's.
-func (m *Metrics) SetSkew(d time.Duration) {
+func (m *Target) SetSkew(d time.Duration) {
 	if m != nil {
 		m.skew.Set(d.Seconds())
 	}
 }
 
 // Held adds to the time that the target was held.
-func (m *Metrics) Held(d time.Duration) {
+func (m *Target) Held(d time.Duration) {
 	if m != nil && d > 0 {
 		m.held.Add(d.Seconds())
 	}
 }
 
 // SetProtocol shows the version in use.
-func (m *Metrics) SetProtocol(v wire.Version) {
+func (m *Target) SetProtocol(v wire.Version) {
 	if m == nil {
 		return
 	}
@@ -352,14 +338,14 @@ func (m *Metrics) SetProtocol(v wire.Version) {
 }
 
 // FellBack counts that the target did not take remote write 2.0.
-func (m *Metrics) FellBack() {
+func (m *Target) FellBack() {
 	if m != nil {
 		m.fallbacks.Inc()
 	}
 }
 
 // Unwritten counts what an accepted request had and the receiver did not write.
-func (m *Metrics) Unwritten(samples, exemplars int) {
+func (m *Target) Unwritten(samples, exemplars int) {
 	if m != nil {
 		m.unwritten.WithLabelValues("samples").Add(float64(samples))
 		m.unwritten.WithLabelValues("exemplars").Add(float64(exemplars))
@@ -367,7 +353,7 @@ func (m *Metrics) Unwritten(samples, exemplars int) {
 }
 
 // Letters counts letters that were put into the dead-letter store.
-func (m *Metrics) Letters(n int) {
+func (m *Target) Letters(n int) {
 	if m != nil {
 		m.letters.Add(float64(n))
 	}

@@ -1,9 +1,9 @@
-package remotewrite
+package metrics
 
 import "time"
 
 // Reloaded counts a change of credential or certificate files.
-func (m *Metrics) Reloaded(err error) {
+func (m *Target) Reloaded(err error) {
 	if m == nil {
 		return
 	}
@@ -15,7 +15,7 @@ func (m *Metrics) Reloaded(err error) {
 }
 
 // SetExpiry shows when the earliest certificate of a role ends.
-func (m *Metrics) SetExpiry(role string, t time.Time) {
+func (m *Target) SetExpiry(role string, t time.Time) {
 	if m != nil {
 		m.expiry.WithLabelValues(role).Set(float64(t.Unix()))
 	}
@@ -23,7 +23,7 @@ func (m *Metrics) SetExpiry(role string, t time.Time) {
 
 // SetExpiries shows when the certificates and the token of new credentials end, and nothing
 // of what the former had. The receiver's certificate is none of them.
-func (m *Metrics) SetExpiries(ends map[string]time.Time) {
+func (m *Target) SetExpiries(ends map[string]time.Time) {
 	if m == nil {
 		return
 	}
@@ -38,7 +38,7 @@ func (m *Metrics) SetExpiries(ends map[string]time.Time) {
 }
 
 // SetTokenEnd shows when the token in use ends; zero if there is none that says.
-func (m *Metrics) SetTokenEnd(t time.Time) {
+func (m *Target) SetTokenEnd(t time.Time) {
 	if m == nil {
 		return
 	}
