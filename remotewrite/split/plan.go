@@ -186,9 +186,19 @@ func (m *Machine) startRound(n int) {
 	m.push(round, true)
 }
 
-// severalLanes reports whether samples are of several lanes.
+// severalLanes reports whether samples that may have been sent before are of several lanes.
 func (m *Machine) severalLanes(at []int) bool {
-	return slices.ContainsFunc(at, func(i int) bool { return m.samples[i].Lane != m.samples[at[0]].Lane })
+	first := -1
+	for _, i := range at {
+		switch s := &m.samples[i]; {
+		case !s.Sent:
+		case first < 0:
+			first = i
+		case s.Lane != m.samples[first].Lane:
+			return true
+		}
+	}
+	return false
 }
 
 // separate has the lanes go apart from here on, beginning with samples that were refused together.

@@ -129,7 +129,7 @@ func (m *Machine) keepBack(p piece) {
 	for _, i := range p.at {
 		m.samples[i].state = kept
 	}
-	p.left, p.refused = false, false
+	p.left, p.refused, p.chunk, p.end = false, false, false, false
 	m.kept = append(m.kept, p)
 }
 
