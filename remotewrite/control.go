@@ -8,6 +8,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/pace"
 	"hwsagent/wal"
 )
 
@@ -35,7 +36,7 @@ func (w *window) watch(ctx context.Context, end context.CancelCauseFunc, before 
 		w.watchBehind(ctx, end, before)
 		return
 	}
-	q.growth.begin()
+	q.growth.Begin()
 	var draining time.Time
 	t := time.NewTicker(tick)
 	defer t.Stop()
@@ -76,8 +77,8 @@ func (w *window) watch(ctx context.Context, end context.CancelCauseFunc, before 
 			w.drain()
 			continue
 		}
-		seen := pace{behind: st.State == StateBehind && st.Backlog >= uint64(q.cfg.Queue.MaxSamplesPerSend), open: v.state == gateOpen, slow: slow, samples: st.Sent, requests: q.batches.Load()}
-		if n := q.growth.next(seen); n != len(w.shards) {
+		seen := pace.Seen{Behind: st.State == StateBehind && st.Backlog >= uint64(q.cfg.Queue.MaxSamplesPerSend), Open: v.state == gateOpen, Slow: slow, Samples: st.Sent, Requests: q.batches.Load()}
+		if n := q.growth.Next(seen); n != len(w.shards) {
 			q.shards.Store(int32(n))
 			w.drain()
 		} else if !slow {

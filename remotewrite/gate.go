@@ -3,6 +3,8 @@ package remotewrite
 import (
 	"sync"
 	"time"
+
+	"hwsagent/remotewrite/pace"
 )
 
 // gateState says what a target takes at present.
@@ -40,8 +42,8 @@ type gate struct {
 	why     string        // what the target waits for, for people
 	since   time.Time     // when data last stopped to go through; zero while it does
 	changed chan struct{} // closed and replaced at each change
-	backoff backoff
-	holds   holdSchedule
+	backoff pace.Backoff
+	holds   pace.Holds
 
 	// byData: the target is held because it refuses samples. An empty write that it takes says
 	// nothing about them: it is tested with samples.
@@ -87,12 +89,12 @@ func newGate(minBackoff, maxBackoff, splay time.Duration, rand func() float64) *
 		limit:   1,
 		most:    1,
 		changed: make(chan struct{}),
-		backoff: backoff{min: minBackoff, max: maxBackoff},
+		backoff: pace.Backoff{Min: minBackoff, Max: maxBackoff},
 	}
 	if splay > 0 {
 		g.until = time.Now().Add(time.Duration(rand() * float64(splay)))
-		g.backoff.last = min(splay, maxBackoff) // others start, too: as after an outage
-		g.restart = g.backoff.last / 2
+		g.backoff.Last = min(splay, maxBackoff) // others start, too: as after an outage
+		g.restart = g.backoff.Last / 2
 	}
 	return g
 }
@@ -136,7 +138,7 @@ func (g *gate) takeBack(p pass) {
 
 // delivered gives p back after data went through: whatever the trouble was, it is over,
 // unless it came up after this request was sent. The gate opens for one request at a time,
-// with a while between them at first; see backoff.ease, widen.
+// with a while between them at first; see pace.Backoff.Ease, widen.
 func (g *gate) delivered(p pass) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -145,13 +147,13 @@ func (g *gate) delivered(p pass) {
 		return
 	}
 	g.until, g.restart = time.Time{}, 0
-	if wait := g.backoff.ease(g.rand()); wait > 0 {
+	if wait := g.backoff.Ease(g.rand()); wait > 0 {
 		g.until = time.Now().Add(wait)
 	}
 	if g.state == gateOpen {
 		return
 	}
-	g.holds.reset()
+	g.holds.Reset()
 	g.since, g.why = time.Time{}, ""
 	g.emptyPassedSince, g.emptyAnswered, g.answered = false, false, false
 	g.set(gateOpen)
@@ -171,7 +173,7 @@ func (g *gate) failed(p pass, why string, after time.Duration, answered bool) {
 	if p.turn != g.turn {
 		// Another request of the same turn failed before. Only a longer wait counts.
 		if g.state == gatePaused && now.Add(after).After(g.until) {
-			g.until = now.Add(retryLate(after, g.rand()))
+			g.until = now.Add(pace.RetryLate(after, g.rand()))
 			g.peace = g.until
 			g.wake()
 		}
@@ -179,11 +181,11 @@ func (g *gate) failed(p pass, why string, after time.Duration, answered bool) {
 	}
 	g.trouble(now, why, answered)
 	brief := !answered && now.Sub(g.since) < longAway
-	wait := retryLate(after, g.rand())
+	wait := pace.RetryLate(after, g.rand())
 	g.peace = now.Add(wait)
-	pause := g.backoff.min + time.Duration(g.rand()*float64(g.restart))
+	pause := g.backoff.Min + time.Duration(g.rand()*float64(g.restart))
 	if g.restart == 0 {
-		pause = g.backoff.next(g.rand(), brief)
+		pause = g.backoff.Next(g.rand(), brief)
 	}
 	g.restart = 0
 	g.until = now.Add(max(pause, wait))
@@ -207,7 +209,7 @@ func (g *gate) hold(p pass, why string, byData bool) {
 	g.trouble(now, why, true)
 	g.refusals++
 	g.byData = byData
-	g.until = now.Add(g.holds.next(g.rand(), byData))
+	g.until = now.Add(g.holds.Next(g.rand(), byData))
 	if p.pokes != g.pokes {
 		// A credential changed while the request was under way: what was refused may be
 		// the old one, and nobody will poke again.
@@ -287,7 +289,7 @@ func (g *gate) hurry() {
 	defer g.mu.Unlock()
 	if g.since.IsZero() {
 		g.until = time.Time{}
-		g.backoff.last = 0
+		g.backoff.Last = 0
 		g.limit = g.most
 		g.wake()
 	}
@@ -298,7 +300,7 @@ func (g *gate) hurry() {
 func (g *gate) setLimit(n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if n = max(n, 1); g.limit == g.most && g.backoff.last == 0 {
+	if n = max(n, 1); g.limit == g.most && g.backoff.Last == 0 {
 		g.limit = n
 	}
 	g.most = n
@@ -349,7 +351,7 @@ func (g *gate) forgetEmpty() {
 func (g *gate) pause() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.backoff.last
+	return g.backoff.Last
 }
 
 // random is a random number in [0, 1).

@@ -105,7 +105,7 @@ func (s *shard) accepted(l *parcel) {
 	s.q.delivered(l.points)
 	s.q.show(l.points)
 	if s.q.behind {
-		s.q.pauses.ease(0)
+		s.q.pauses.Ease(0)
 	}
 	if !l.again && !l.withhold {
 		s.settleDelivered(l.points)

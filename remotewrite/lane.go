@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/pace"
 	"hwsagent/remotewrite/tenant"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
@@ -29,7 +30,7 @@ type lane struct {
 	stored wal.Mark // samples up to here may be stored already
 	spread int      // over how many shards they may be
 
-	growth growth // of the goroutine that watches the present window
+	growth pace.Growth // of the goroutine that watches the present window
 
 	// Of the goroutine that reads.
 	mayRead time.Time  // not before, for the rate limit
@@ -47,8 +48,8 @@ type lane struct {
 	read   atomic.Pointer[readTo]
 
 	// Of the backlog's shard.
-	rested time.Time // it sends no request before
-	pauses backoff   // between its requests that fail, see failed
+	rested time.Time    // it sends no request before
+	pauses pace.Backoff // between its requests that fail, see failed
 }
 
 // readTo is the end of the last entry that was read, and the newest timestamp in it.
@@ -63,7 +64,7 @@ func newLane(q *Queue, source Source, o *Options) *lane {
 	l := &lane{
 		Queue: q, source: source, cache: newSeriesCache(o.ExternalLabels, q.cfg.WriteRelabelConfigs), spread: 1,
 		wake:   make(chan struct{}, 1),
-		pauses: backoff{min: time.Duration(q.cfg.Queue.MinBackoff), max: time.Duration(q.cfg.Queue.MaxBackoff)},
+		pauses: pace.Backoff{Min: time.Duration(q.cfg.Queue.MinBackoff), Max: time.Duration(q.cfg.Queue.MaxBackoff)},
 	}
 	if q.proto.newer {
 		l.cache.encoder = wire.NewSeriesEncoder(wire.V2)
@@ -72,7 +73,7 @@ func newLane(q *Queue, source Source, o *Options) *lane {
 		l.cache.tenant = tenant.NewFilter(&q.cfg, o.Tenants)
 	}
 	l.shards.Store(1) // a backlog's share
-	l.growth = growth{shards: q.minShards(), min: q.minShards(), max: q.maxShards()}
+	l.growth = pace.Growth{Shards: q.minShards(), Min: q.minShards(), Max: q.maxShards()}
 	reach, _ := source.Reach()
 	l.read.Store(&readTo{mark: reach.Acked})
 	return l

@@ -11,6 +11,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/pace"
 	"hwsagent/remotewrite/tenant"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
@@ -53,7 +54,7 @@ type Replay struct {
 	o       ReplayOptions
 	cache   *seriesCache
 	press   *EncoderPool
-	backoff backoff
+	backoff pace.Backoff
 	version wire.Version // 2.0 if the entry asks for it, until the target does not take it
 	limit   int          // samples in a request; 413 lowers it
 
@@ -95,7 +96,7 @@ func NewReplay(o ReplayOptions) (*Replay, error) {
 	return &Replay{
 		o: o, version: version, press: NewEncoderPool(), limit: q.MaxSamplesPerSend,
 		cache:   cache,
-		backoff: backoff{min: time.Duration(q.MinBackoff), max: time.Duration(q.MaxBackoff)},
+		backoff: pace.Backoff{Min: time.Duration(q.MinBackoff), Max: time.Duration(q.MaxBackoff)},
 		matched: map[uint64]bool{}, series: map[uint64]bool{},
 	}, nil
 }

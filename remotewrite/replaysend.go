@@ -9,6 +9,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/pace"
 	"hwsagent/remotewrite/wire"
 )
 
@@ -148,10 +149,10 @@ func (r *Replay) send(ctx context.Context, points []point) (client.Answer, error
 		case ctx.Err() != nil && a.Status == 0:
 			return a, ctx.Err()
 		case client.Classify(a, config.Policy{RetryOnRateLimit: true}) != client.Retry:
-			r.backoff.ease(r.o.Rand())
+			r.backoff.Ease(r.o.Rand())
 			return a, nil
 		}
-		pause := max(r.backoff.next(r.o.Rand(), a.Status == 0), retryLate(a.RetryAfter, r.o.Rand()))
+		pause := max(r.backoff.Next(r.o.Rand(), a.Status == 0), pace.RetryLate(a.RetryAfter, r.o.Rand()))
 		if time.Since(began)+pause > replayPatience {
 			return a, nil
 		}

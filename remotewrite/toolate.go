@@ -8,6 +8,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/pace"
 	"hwsagent/remotewrite/reply"
 )
 
@@ -167,5 +168,5 @@ func (l *lane) failed(p pass, a client.Answer) {
 		return
 	}
 	l.gate.release(p)
-	l.rested = time.Now().Add(max(l.pauses.next(l.gate.random(), false), retryLate(a.RetryAfter, l.gate.random())))
+	l.rested = time.Now().Add(max(l.pauses.Next(l.gate.random(), false), pace.RetryLate(a.RetryAfter, l.gate.random())))
 }

@@ -1,4 +1,4 @@
-package remotewrite
+package pace
 
 import (
 	"math/rand/v2"
@@ -24,10 +24,10 @@ func TestBackoff(t *testing.T) {
 		{"bounds are near", 4 * time.Second, 5 * time.Second, func(int) bool { return false }, 4 * time.Second},
 		{"bounds are equal", time.Second, time.Second, func(i int) bool { return i%2 == 0 }, time.Second},
 	} {
-		b := backoff{min: tc.min, max: tc.max}
+		b := Backoff{Min: tc.min, Max: tc.max}
 		before, longest := time.Duration(0), time.Duration(0)
 		for i := range 200 {
-			d := b.next(r.Float64(), !tc.answered(i))
+			d := b.Next(r.Float64(), !tc.answered(i))
 			if d < tc.min || d > tc.max || d < before*8/10 {
 				t.Errorf("%s: pause %d is %s after one of %s", tc.name, i, d, before)
 			}
@@ -47,20 +47,20 @@ func TestBackoff(t *testing.T) {
 func TestBackoffEases(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 0))
 	for range 100 {
-		b := backoff{min: 30 * time.Millisecond, max: 5 * time.Second}
+		b := Backoff{Min: 30 * time.Millisecond, Max: 5 * time.Second}
 		var last, waits time.Duration
 		for range 30 {
-			last = b.next(r.Float64(), false)
+			last = b.Next(r.Float64(), false)
 		}
-		waits += b.ease(r.Float64())
-		again := b.next(r.Float64(), false)
+		waits += b.Ease(r.Float64())
+		again := b.Next(r.Float64(), false)
 		if again < last/2 {
 			t.Errorf("after %s and a success the next pause is %s", last, again)
 		}
 		for range 13 {
-			waits += b.ease(r.Float64())
+			waits += b.Ease(r.Float64())
 		}
-		if d := b.next(0, false); d != b.min {
+		if d := b.Next(0, false); d != b.Min {
 			t.Errorf("first pause after some successes is %v", d)
 		}
 		if waits > last/6+again/2 {

@@ -1,8 +1,10 @@
-package remotewrite
+// Package pace decides how fast a target is sent requests: the pauses after failures, and how many shards send. It decides
+// without I/O and clock.
+package pace
 
 import "time"
 
-// backoff yields the pauses between attempts: growing, jittered, bounded. While they are
+// Backoff yields the pauses between attempts: growing, jittered, bounded. While they are
 // short each lies between 1 and 2.5 times the one before, later from 5/6 of it on, so that
 // agents which failed together do not come back together, and none is shorter than 0.8 of
 // the one before even when timers are late.
@@ -11,57 +13,57 @@ import "time"
 // requests and refuses others, and whoever knocks as fast as at the beginning after each
 // success keeps it so. Each success takes a third off the pause that the next trouble
 // begins with: a dozen, and all is forgotten.
-type backoff struct {
-	min, max time.Duration // bounds of a pause; min <= max
-	last     time.Duration // the pause before, eased since; 0 at the start
+type Backoff struct {
+	Min, Max time.Duration // bounds of a pause; Min <= Max
+	Last     time.Duration // the pause before, eased since; 0 at the start
 }
 
 // shortPause is so short that a timer's lateness counts.
 const shortPause = time.Second
 
-// next returns the next pause; r is random in [0, 1). With brief, pauses grow to half of
-// max only, and shrink to that: nobody is there to be spared, and the sooner its return
+// Next returns the next pause; r is random in [0, 1). With brief, pauses grow to half of
+// Max only, and shrink to that: nobody is there to be spared, and the sooner its return
 // is noticed the better.
-func (b *backoff) next(r float64, brief bool) time.Duration {
-	lo, hi := b.last, b.last*5/2
-	if b.last >= shortPause {
-		lo = b.last * 5 / 6
+func (b *Backoff) Next(r float64, brief bool) time.Duration {
+	lo, hi := b.Last, b.Last*5/2
+	if b.Last >= shortPause {
+		lo = b.Last * 5 / 6
 	}
-	if b.last == 0 {
-		lo, hi = b.min, b.min*2
+	if b.Last == 0 {
+		lo, hi = b.Min, b.Min*2
 	}
-	limit := b.max
+	limit := b.Max
 	if brief {
-		limit = max(b.max/2, b.min, b.last)
+		limit = max(b.Max/2, b.Min, b.Last)
 	}
-	lo, hi = max(lo, b.min), min(hi, limit)
+	lo, hi = max(lo, b.Min), min(hi, limit)
 	lo = min(lo, hi)
-	b.last = lo + time.Duration(r*float64(hi-lo))
-	return b.last
+	b.Last = lo + time.Duration(r*float64(hi-lo))
+	return b.Last
 }
 
-// ease takes note of a success. It returns how long to wait before the next request; r is
+// Ease takes note of a success. It returns how long to wait before the next request; r is
 // random in [0, 1). After an outage agents thus send slowly first: the receiver has all
 // of them to serve. All waits together are a quarter of the last pause, on average.
-func (b *backoff) ease(r float64) time.Duration {
-	if b.last = b.last * 2 / 3; b.last < b.min {
-		b.last = 0
+func (b *Backoff) Ease(r float64) time.Duration {
+	if b.Last = b.Last * 2 / 3; b.Last < b.Min {
+		b.Last = 0
 	}
-	return time.Duration(r * float64(b.last) / 4)
+	return time.Duration(r * float64(b.Last) / 4)
 }
 
-// retryLate is after how long to try again when the receiver asked for that: not sooner,
+// RetryLate is after how long to try again when the receiver asked for that: not sooner,
 // nor all agents that it told the same in the same moment.
-func retryLate(after time.Duration, r float64) time.Duration {
+func RetryLate(after time.Duration, r float64) time.Duration {
 	return after + time.Duration(r*float64(after)/5)
 }
 
-// holdSchedule yields the pauses between tests of a held target. The first few are short
+// Holds yields the pauses between tests of a held target. The first few are short
 // enough that a passing trouble costs little; all are long enough that a target which
 // refuses everything sees at most two requests in eight seconds (a batch and the empty
 // write after it), and no sample twice in that time. None is longer than a minute, jitter
 // included: so long a target may take to notice that its receiver is well again.
-type holdSchedule struct {
+type Holds struct {
 	tests int // how many pauses were handed out since data went through
 }
 
@@ -73,8 +75,8 @@ const (
 	dataTest = 13 * time.Second
 )
 
-// next returns the next pause; r is random in [0, 1). byData says that the test is a sample.
-func (h *holdSchedule) next(r float64, byData bool) time.Duration {
+// Next returns the next pause; r is random in [0, 1). byData says that the test is a sample.
+func (h *Holds) Next(r float64, byData bool) time.Duration {
 	d := slowTest
 	switch {
 	case byData:
@@ -86,4 +88,5 @@ func (h *holdSchedule) next(r float64, byData bool) time.Duration {
 	return d + time.Duration(r*float64(d)/10)
 }
 
-func (h *holdSchedule) reset() { h.tests = 0 }
+// Reset begins anew: data went through.
+func (h *Holds) Reset() { h.tests = 0 }
