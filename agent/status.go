@@ -94,6 +94,9 @@ func (t *target) status(stepped, now time.Time) web.TargetStatus {
 	if !t.paused.IsZero() {
 		s.State, s.Why, s.PausedSince = web.StatePaused, "paused with hwsagent targets pause", byClock(now, t.paused)
 	}
+	for _, x := range q.Quarantined {
+		s.Quarantined = append(s.Quarantined, web.QuarantineStatus{Reason: x.Reason, Text: x.Text, Words: x.Words, Series: x.Series, Example: x.Example, Since: byClock(now, x.Since), Samples: x.Samples})
+	}
 	s.CredentialsAt = byClock(now, t.client.CredentialsRenewed())
 	if err := t.client.CredentialError(); err != nil {
 		s.Credentials = err.Error()

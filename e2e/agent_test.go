@@ -46,8 +46,13 @@ type target struct {
 	PendingSamples   uint64  `json:"pending_samples"`
 	MissedSamples    uint64  `json:"missed_samples"`
 	LastError        string  `json:"last_error"`
-	DeadLetters      int     `json:"dead_letters"`
-	Ledger           struct {
+	Quarantined      []struct {
+		Reason, Text, Words, Example string
+		Series                       int
+		Since                        time.Time
+	}
+	DeadLetters int `json:"dead_letters"`
+	Ledger      struct {
 		Appended, Delivered, Filtered, Lost, Pending uint64
 		Dropped                                      map[string]uint64
 		Balanced                                     bool

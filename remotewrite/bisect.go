@@ -35,6 +35,8 @@ type bisection struct {
 	held    bool                  // the target is held, or nothing shows that the samples are to blame
 	failing bool                  // the receiver fails at the samples
 	known   bool                  // the receiver was known before
+	knew    bool                  // a reason for the quarantine was known before
+	divide  bool                  // one is known now: the batch goes on without it
 }
 
 // bisect brings the samples of a parcel to their outcomes. They were refused together with the answer that first is
@@ -51,7 +53,7 @@ func (s *shard) bisect(ctx context.Context, l *parcel, a client.Answer, first *s
 	if l.points = points; len(points) == 0 {
 		return nil
 	}
-	b := &bisection{s: s, points: points, with: exemplars, answers: make(map[int]client.Answer), last: a, known: s.q.kind() != split.Unknown}
+	b := &bisection{s: s, points: points, with: exemplars, answers: make(map[int]client.Answer), last: a, known: s.q.kind() != split.Unknown, knew: s.q.quarantine.known.Load()}
 	b.m = split.New(split.Config{
 		Receiver: s.q.kind(),
 		Limit:    s.q.batchLimit(),
@@ -66,7 +68,7 @@ func (s *shard) bisect(ctx context.Context, l *parcel, a client.Answer, first *s
 		b.answers[first.Ref] = a
 		b.m.Refused(*first)
 	}
-	if err := b.run(ctx); err != nil {
+	if err := b.run(ctx, l.stored); err != nil {
 		return err
 	}
 	left := b.m.Open()
@@ -81,6 +83,13 @@ func (s *shard) bisect(ctx context.Context, l *parcel, a client.Answer, first *s
 	l.blamed = blamed
 	l.stored = l.stored || b.m.Doubt()
 	if len(left) == 0 || b.held {
+		return nil
+	}
+	if b.divide {
+		if !l.stored {
+			s.putBack(l.points, false)
+			l.points = nil
+		}
 		return nil
 	}
 	if b.failing {
@@ -116,7 +125,7 @@ func (s *shard) known(points []point, l *parcel) []split.Sample {
 func keyOf(p point) sampleKey { return sampleKey{p.series.hash, p.t} }
 
 // run drives the machine to its end.
-func (b *bisection) run(ctx context.Context) error {
+func (b *bisection) run(ctx context.Context, stored bool) error {
 	for {
 		r, ok := b.m.Next()
 		b.settle()
@@ -136,6 +145,9 @@ func (b *bisection) run(ctx context.Context) error {
 		b.m.Tell(told)
 		b.learn()
 		b.settle()
+		if b.divide = !b.knew && !b.s.q.behind && b.s.q.quarantine.known.Load() && (stored || !b.m.Doubt()); b.divide {
+			return nil
+		}
 	}
 }
 

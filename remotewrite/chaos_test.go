@@ -47,6 +47,9 @@ func TestChaos(t *testing.T) {
 			return
 		}
 	}
+	if fired[quarantineFired] == 0 {
+		t.Error("no series was ever in quarantine")
+	}
 	if fired[splitFired] == 0 {
 		t.Error("there never was a backlog beside what is fresh")
 	}
@@ -103,7 +106,9 @@ func chaosVersions(seed uint64, to *fakeReceiver, cfg *config.Config) {
 const (
 	splitFired    = "backlog beside what is fresh"
 	seriesRefused = "series refused for ever"
-	gaveUpGood    = "good samples given up beside refused series"
+
+	quarantineFired = "series in quarantine"
+	gaveUpGood      = "good samples given up beside refused series"
 )
 
 // chaosLanes decides whether a target gets fresh samples first, and from what is fresh then to
@@ -178,6 +183,9 @@ func chaos(t *testing.T, seed uint64, fired map[string]int) {
 	if !live { // three refused series look like a backlog that is too old
 		limit.percent = []uint32{0, 0, 3, 10, 30}[rand.New(rand.NewPCG(seed, 104)).IntN(5)]
 	}
+	if limit.percent > 0 && poisons == 0 && seed%4 > 0 {
+		to.says = limitWords // see package quarantine
+	}
 	for range rnd.IntN(2) * rnd.IntN(100) {
 		r.round(series)
 	}
@@ -211,6 +219,9 @@ func chaos(t *testing.T, seed uint64, fired map[string]int) {
 			r.start()
 		case 2:
 			r.q.CredentialsChanged()
+		}
+		if len(r.q.Status().Quarantined) > 0 {
+			to.set(func() { fired[quarantineFired]++ })
 		}
 	}
 	set(-1, false)

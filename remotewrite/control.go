@@ -50,6 +50,7 @@ func (w *window) watch(ctx context.Context, end context.CancelCauseFunc, before 
 		v := q.gate.view()
 		st := q.Status()
 		q.observe(st)
+		q.quarantineLetters(false)
 		q.saveLate(false)
 		if v.troubles > before && letGo(v, now) {
 			level := slog.LevelDebug
@@ -154,6 +155,11 @@ func (q *Queue) observe(s Status) {
 	q.metrics.SetPending(s.Window)
 	q.metrics.SetProtocol(q.proto.version())
 	q.metrics.SetShards(s.Shards, s.Shards)
+	series := make(map[string]int, len(s.Quarantined))
+	for _, x := range s.Quarantined {
+		series[x.Reason] = x.Series
+	}
+	q.metrics.SetQuarantined(series)
 	if s.State == StateHeld {
 		q.metrics.Held(tick)
 	}
@@ -214,6 +220,8 @@ type Status struct {
 	DownSince   time.Time      // zero unless retrying or held
 	NextTry     time.Time      // zero unless waiting for it
 
+	Quarantined []Quarantined // by reason: series that are not sent at present
+
 	AwaitsClock    bool          // samples wait for the receiver's clock
 	ClockSkew      time.Duration // this host's clock minus the receiver's
 	ClockSkewKnown bool
@@ -238,7 +246,7 @@ func (q *Queue) Status() Status {
 	s.LastSuccess, s.LastError, s.LastErrorAt, s.Failure = q.lastSuccess, q.lastError, q.lastErrorAt, q.lastFailure
 	q.mu.Unlock()
 	s.Backlog = backlog(q.live.read.Load().mark, head)
-	s.Missed = q.missed()
+	s.Missed, s.Quarantined = q.missed(), q.inQuarantine()
 	switch {
 	case v.state == gateHeld:
 		s.State = StateHeld

@@ -40,6 +40,8 @@ type parcel struct {
 	cleared bool
 	blamed  map[sampleKey]bool
 
+	newcomers bool // none of their series was taken; see tryNewcomers
+
 	older      bool // try it as remote write 1.0: it was refused as 2.0
 	triedOlder bool // that was done, or makes no sense
 }
@@ -87,12 +89,20 @@ func (s *shard) deliver(ctx context.Context, l *parcel) error {
 			if err := s.awaitOpen(ctx, l); err != nil {
 				return err
 			}
+			if err := s.tryDoubted(ctx, l); err != nil {
+				return err
+			}
 			if err := s.bisect(ctx, l, client.Answer{}, nil); err != nil {
 				return err
 			}
 			continue
 		}
 		f, a, err := s.try(ctx, l, patient)
+		if err == nil && f == refused && l.newcomers {
+			if done, err := s.tryNewcomers(ctx, l, a); err != nil || done {
+				return err
+			}
+		}
 		switch {
 		case err != nil:
 			return err

@@ -605,6 +605,7 @@ type rig struct {
 	t       testing.TB
 	log     *memLog
 	to      *fakeReceiver
+	sender  Sender // nil: to
 	letters *memLetters
 	cfg     config.Config
 	splay   time.Duration
@@ -634,7 +635,11 @@ func (r *rig) timed() *rig {
 
 func (r *rig) start() {
 	r.t.Helper()
-	q, err := New(Options{Name: "test", Config: r.cfg, Source: r.log, Backlog: &memBacklog{m: r.log}, Split: r.log.Split, Sender: r.to, DeadLetters: r.letters, Memory: r.letters, Metrics: r.metrics, Logger: r.logger, ClockSynced: r.synced, Splay: r.splay, Rand: r.rand})
+	sender := r.sender
+	if sender == nil {
+		sender = r.to
+	}
+	q, err := New(Options{Name: "test", Config: r.cfg, Source: r.log, Backlog: &memBacklog{m: r.log}, Split: r.log.Split, Sender: sender, DeadLetters: r.letters, Memory: r.letters, Metrics: r.metrics, Logger: r.logger, ClockSynced: r.synced, Splay: r.splay, Rand: r.rand})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"hwsagent/remotewrite/quarantine"
 	"hwsagent/wal"
 )
 
@@ -16,6 +17,9 @@ import (
 type givenUp struct {
 	mu       sync.Mutex
 	byCommit map[uint64]map[sampleKey]wal.Reason
+
+	// released are series that were in quarantine, by hash: up to which commit their samples were dropped as rejected.
+	released map[uint64]uint64
 
 	// letters are those of earlier processes, by timestamp.
 	letters map[int64][]lettered
@@ -54,6 +58,30 @@ func (g *givenUp) forget(commit uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.byCommit, commit)
+	for hash, last := range g.released {
+		if last <= commit {
+			delete(g.released, hash)
+		}
+	}
+}
+
+// release ends the quarantine of a series. acked is the commit that the savepoint is at.
+func (g *givenUp) release(s *series, acked uint64) {
+	g.releasedAt(s.hash, quarantine.Mark(s.newestIn), acked)
+	s.newest, s.newestIn = noneTaken, 0
+}
+
+// releasedAt remembers up to where samples of a released series were dropped, if the savepoint is not past that.
+func (g *givenUp) releasedAt(hash uint64, mark quarantine.Mark, acked uint64) {
+	if mark.Commit() <= acked {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.released == nil {
+		g.released = map[uint64]uint64{}
+	}
+	g.released[hash] = mark.Commit()
 }
 
 // any reports whether a sample of that commit may have been given up. unsure says that an
@@ -61,7 +89,7 @@ func (g *givenUp) forget(commit uint64) {
 func (g *givenUp) any(commit uint64, unsure bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return len(g.byCommit[commit]) > 0 || unsure && len(g.letters) > 0
+	return len(g.byCommit[commit]) > 0 || len(g.released) > 0 || unsure && len(g.letters) > 0
 }
 
 // why is the reason for which the sample of that commit was given up, if it was.
@@ -70,6 +98,9 @@ func (g *givenUp) why(commit uint64, to *series, t int64, unsure bool) (wal.Reas
 	defer g.mu.Unlock()
 	if why, ok := g.byCommit[commit][sampleKey{to.hash, t}]; ok {
 		return why, true
+	}
+	if last, ok := g.released[to.hash]; ok && commit <= last {
+		return wal.Rejected, true
 	}
 	if of := g.letters[t]; unsure && len(of) > 0 {
 		series := maphash.String(g.seed, to.labels().String())

@@ -86,7 +86,7 @@ func (m *lateMemory) note(late []point) {
 	for i := range late {
 		s := late[i].series
 		is := takenOf{s.newest, s.newestIn}
-		if is.t <= noneTakenOneRefused || m.series[s.hash] == is {
+		if is.t <= noneTakenQuarantined || m.series[s.hash] == is {
 			continue
 		}
 		if m.series == nil || len(m.series) >= maxLateSeries {

@@ -60,10 +60,11 @@ type series struct {
 	newestIn uint64
 }
 
-// Where no sample of a series was taken yet. Both are before every sample.
+// Where no sample of a series was taken yet. All are before every sample.
 const (
-	noneTaken           = math.MinInt64
-	noneTakenOneRefused = math.MinInt64 + 1 // alone: it may have been late
+	noneTaken            = math.MinInt64
+	noneTakenOneRefused  = math.MinInt64 + 1 // alone: it may have been late
+	noneTakenQuarantined = math.MinInt64 + 2 // newestIn is a quarantine.Mark
 )
 
 // dropped reports whether write_relabel_configs removed the series.

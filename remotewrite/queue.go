@@ -16,6 +16,7 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/metrics"
+	"hwsagent/remotewrite/quarantine"
 	"hwsagent/remotewrite/split"
 	"hwsagent/remotewrite/tenant"
 	"hwsagent/remotewrite/wire"
@@ -89,6 +90,8 @@ type Queue struct {
 	// refusesSeries: there is a refused series, or was; see standing.go.
 	refusesSeries atomic.Bool
 
+	quarantine quarantined
+
 	refusals onceAMinute // that were logged
 
 	down atomic.Int64 // unix ns of the outage that was logged last
@@ -159,6 +162,7 @@ func New(o Options) (*Queue, error) {
 		empty:    [wire.NumVersions]client.Request{wire.V1: client.EmptyRequest(wire.V1), wire.V2: client.EmptyRequest(wire.V2)},
 		born:     time.Now(), synced: o.ClockSynced, observer: o.Observer, name: o.Name,
 	}
+	q.quarantine.book = quarantine.NewBook(uint64(q.born.UnixNano()))
 	q.meta = newMetadata(o.Config.Metadata, q.send, q.gate, o.Metrics)
 	q.limit = newBatchLimit(c.MaxSamplesPerSend)
 	reach, _ := o.Source.Reach()
@@ -193,7 +197,7 @@ func (q *Queue) maxShards() int { return config.ShardsInUse(q.cfg.Queue.MaxShard
 func (q *Queue) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	var others sync.WaitGroup
-	defer func() { stop(); others.Wait(); q.saveLate(true) }()
+	defer func() { stop(); others.Wait(); q.quarantineLetters(true); q.saveLate(true) }()
 	others.Go(func() { q.meta.run(ctx) })
 	if q.back != nil {
 		others.Go(func() { q.back.runBehind(ctx) })

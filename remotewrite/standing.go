@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/quarantine"
 	"hwsagent/remotewrite/reply"
 	"hwsagent/remotewrite/split"
 )
@@ -37,6 +38,9 @@ func (w *window) noteTaken(points []point) {
 		if p.seq != seq {
 			seq, commit = p.seq, w.commitOf(p.seq)
 		}
+		if p.series.inQuarantine() {
+			w.q.leftQuarantine(p.series.hash, quarantine.Mark(p.series.newestIn))
+		}
 		p.series.newest, p.series.newestIn = p.t, commit
 	}
 }
@@ -55,8 +59,12 @@ func standings(points []point) []split.Standing {
 	for i := range points {
 		s := points[i].series
 		t, ok := have[s.hash]
-		if !ok || s.newest > t {
-			have[s.hash] = s.newest
+		newest := s.newest
+		if s.inQuarantine() { // relabelling has made it and another one the same
+			newest = noneTaken
+		}
+		if !ok || newest > t {
+			have[s.hash] = newest
 		}
 		many[s.hash] = ok
 	}
@@ -86,7 +94,9 @@ func standings(points []point) []split.Standing {
 func (s *shard) noteRefused(p point, a client.Answer) {
 	switch n := p.series.refusals(); {
 	case p.series.newest > noneTakenOneRefused, s.q.behind:
-		return // the target has samples of the series
+		return // the target has samples of the series, or it is in quarantine
+	case s.refusedAlone(p, a):
+		return
 	case fromDatabase(a), a.Reply().Kind == reply.Failed:
 		if p.series.newest == noneTaken { // the target may have what is newer
 			p.series.newest = noneTakenOneRefused
@@ -116,46 +126,76 @@ func (s *series) isRefused() bool { return s.refusals() > 0 }
 // given up without that.
 func (s *series) speaksForAll() bool { return s.refusals() >= split.RefusalsThatSpeak }
 
-// deliverBatch brings every sample of s.batch to its outcome, those of refused series last. The error is ctx's.
-func (s *shard) deliverBatch(ctx context.Context, stored bool) error {
-	others, refused := s.batch, []point(nil)
-	if s.q.refusesSeries.Load() && !s.q.behind && !stored {
-		others, refused = splitRefused(s.batch)
-	}
-	if len(others) == 0 || len(refused) == 0 {
-		return s.deliver(ctx, &parcel{points: s.batch, stored: stored})
-	}
-	s.aside = refused
-	err := s.deliver(ctx, &parcel{points: others})
-	refused, s.aside = s.aside, nil
-	if err != nil || len(refused) == 0 {
-		return err
-	}
-	return s.deliver(ctx, &parcel{points: refused})
-}
+// standsApart says why a series' samples are sent after the others of their batch.
+type standsApart uint8
 
-// splitRefused divides points into those of other series and those of refused series, both in the log's
-// order. Series that relabelling has made one stay together. A series that does not speak for all its samples,
-// and has several of them here, stays with the others. If it did not, and the agent were killed when the others
-// are stored and its samples not yet sent, the next process would take its good samples for stored, too: their
-// neighbours in the log are.
-func splitRefused(points []point) (others, refused []point) {
-	apart := make(map[uint64]bool)
-	for i := range points {
-		s := points[i].series
-		if _, again := apart[s.hash]; s.isRefused() {
-			apart[s.hash] = s.speaksForAll() || !again
-		}
+const (
+	asOthers standsApart = iota
+	newcomer             // none was taken, and the target refuses some new series for a reason that is known
+	isRefused
+)
+
+// deliverBatch brings every sample of s.batch to its outcome: first those of other series, then those of
+// newcomers and of refused series, then probes of the quarantine. The error is ctx's.
+func (s *shard) deliverBatch(ctx context.Context, stored bool) error {
+	var probes []point
+	if s.q.quarantine.any.Load() {
+		s.batch, probes = s.leaveOut(s.batch, stored)
+	}
+	var apart map[uint64]standsApart
+	newcomers := s.q.quarantine.known.Load()
+	if !s.q.behind && !stored && (newcomers || s.q.refusesSeries.Load()) {
+		apart = apartOf(s.batch, newcomers)
 	}
 	if len(apart) == 0 {
-		return points, nil
+		if err := s.deliver(ctx, &parcel{points: s.batch, stored: stored}); err != nil {
+			return err
+		}
+		return s.probeEach(ctx, probes)
 	}
-	for _, p := range points {
-		if apart[p.series.hash] {
-			refused = append(refused, p)
-		} else {
-			others = append(others, p)
+	s.aside = s.batch
+	for what := asOthers; what <= isRefused; what++ {
+		var mine, rest []point
+		for _, p := range s.aside {
+			if apart[p.series.hash] == what {
+				mine = append(mine, p)
+			} else {
+				rest = append(rest, p)
+			}
+		}
+		s.aside = rest
+		if err := s.deliver(ctx, &parcel{points: mine, newcomers: what == newcomer}); err != nil {
+			s.aside = nil
+			return err
 		}
 	}
-	return others, refused
+	return s.probeEach(ctx, probes)
+}
+
+// apartOf says which series of a batch stand apart, by hash. Series that relabelling has made one stay together. A
+// refused series that does not speak for all its samples, and has several of them here, stays with the others. If it did not,
+// and the agent were killed when the others are stored and its samples not yet sent, the next process would take its good
+// samples for stored, too: their neighbours in the log are.
+func apartOf(points []point, newcomers bool) map[uint64]standsApart {
+	apart := make(map[uint64]standsApart)
+	for i := range points {
+		s := points[i].series
+		was, again := apart[s.hash]
+		switch {
+		case s.isRefused():
+			if apart[s.hash] = isRefused; again && !s.speaksForAll() {
+				apart[s.hash] = asOthers
+			}
+		case newcomers && s.newest == noneTaken && (!again || was == newcomer):
+			apart[s.hash] = newcomer
+		case newcomers && s.newest != noneTaken:
+			apart[s.hash] = asOthers
+		}
+	}
+	for hash, what := range apart {
+		if what == asOthers {
+			delete(apart, hash)
+		}
+	}
+	return apart
 }

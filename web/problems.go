@@ -163,6 +163,9 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 	if t.DeadLetters > 0 {
 		add(SeverityNote, fmt.Sprintf("%s refused by the receiver and kept as dead letters", samples(uint64(t.DeadLetters))), "")
 	}
+	for _, q := range t.Quarantined {
+		add(quarantined(s.Now, q))
+	}
 	if t.Credentials != "" {
 		add(SeverityWarning, "its credential files cannot be used: "+firstLine(t.Credentials), "correct the file: it is read again by itself; until then what it held before is used, if it was good at the start")
 	}

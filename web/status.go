@@ -124,6 +124,8 @@ type TargetStatus struct {
 	FutureLimit   time.Duration `json:"future_limit_ns"`        // samples further ahead of the receiver's clock are not sent; 0: no limit
 	DeadLetters   int           `json:"dead_letters"`
 
+	Quarantined []QuarantineStatus `json:"quarantined,omitempty"` // series that are not sent at present, by reason
+
 	Expiries []ExpiryStatus `json:"expiries,omitempty"`
 
 	Tenant  string         `json:"tenant,omitempty"`  // that its requests are for

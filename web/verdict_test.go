@@ -246,6 +246,9 @@ func TestEachThingCounts(t *testing.T) {
 			s.Losses = []LossStatus{{Reason: ReasonRefused, Samples: 7, FirstAt: now.Add(-time.Hour), LastAt: now.Add(-time.Hour)}}
 		}, ExitAttention, "7 samples were lost", Delivering},
 		{"paused", func(s *Status) { s.Targets[0].State = StatePaused }, ExitTarget, "not at a", DeliveryPaused},
+		{"series are in quarantine", func(s *Status) {
+			s.Targets[0].Quarantined = []QuarantineStatus{{Reason: "series-limit", Text: "the receiver's limit of series is reached", Words: "per-user series limit", Series: 5000, Example: `{__name__="a"}`, Since: now}}
+		}, ExitTarget, "something needs attention", Delivering},
 		{"a reload failed", func(s *Status) { s.Config.ReloadError = "x" }, ExitAttention, "something needs attention", Delivering},
 		{"a probe fails", func(s *Status) { s.Probes[0].State = "failing" }, ExitAttention, "something needs attention", Delivering},
 		{"little is free", func(s *Status) { s.WAL.FreeBytes = 1<<29 - 1 }, ExitAttention, "something needs attention", Delivering},

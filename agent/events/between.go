@@ -36,11 +36,31 @@ func Between(before, after web.Status) []Event {
 		if kind, text := turn(was, t); kind != "" {
 			add(kind, subject, text)
 		}
+		for _, q := range t.Quarantined {
+			if ofReason(was, q.Reason) == nil {
+				add(Quarantined, subject, fmt.Sprintf("%d series are not sent: %s; the receiver says: %s", q.Series, q.Text, web.FirstLine(q.Words)))
+			}
+		}
+		for _, q := range was.Quarantined {
+			if ok && ofReason(t, q.Reason) == nil {
+				add(Released, subject, fmt.Sprintf("no series is kept back any more because %s", q.Text))
+			}
+		}
 		if ok && newer(t.CredentialsAt, was.CredentialsAt) {
 			add(Credentials, subject, "its credential files have changed, and what they hold now is in use")
 		}
 	}
 	return all
+}
+
+// ofReason is what is told of a target's series that are not sent for a reason, nil if there is none.
+func ofReason(t web.TargetStatus, reason string) *web.QuarantineStatus {
+	for i := range t.Quarantined {
+		if t.Quarantined[i].Reason == reason {
+			return &t.Quarantined[i]
+		}
+	}
+	return nil
 }
 
 // tolerance is for the rounding of times that went through a clock that is set.

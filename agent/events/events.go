@@ -46,6 +46,8 @@ const (
 	ReloadFailed = "reload_failed"
 	Credentials  = "credentials" // a token, password or certificate was replaced
 	Acknowledged = "acknowledged"
+	Quarantined  = "quarantined" // series are not sent, because the receiver refuses them for a reason that it gives
+	Released     = "released"    // and none of them is refused for it any more
 )
 
 // Event is one thing that happened.

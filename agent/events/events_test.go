@@ -120,6 +120,11 @@ func TestBetween(t *testing.T) {
 	state := func(s string) func(*web.Status) {
 		return func(st *web.Status) { st.Targets[0].State, st.Targets[0].Why = s, "the reason" }
 	}
+	quarantine := func(reason string, n int) func(*web.Status) {
+		return func(st *web.Status) {
+			st.Targets[0].Quarantined = []web.QuarantineStatus{{Reason: reason, Text: "the reason", Words: "no\nmore", Series: n, Since: start}}
+		}
+	}
 	both := func(a, b func(*web.Status)) [2]func(*web.Status) { return [2]func(*web.Status){a, b} }
 	same := func(*web.Status) {}
 	for _, c := range []struct {
@@ -138,6 +143,10 @@ func TestBetween(t *testing.T) {
 		{both(state(web.StatePaused), state(web.StateHeld)), Held},
 		{both(same, state(web.StateStopped)), Down},
 		{both(same, func(s *web.Status) { s.Targets[0].CredentialsAt = start.Add(time.Minute) }), Credentials},
+		{both(same, quarantine("series-limit", 5)), Quarantined},
+		{both(quarantine("series-limit", 5), quarantine("series-limit", 7)), ""},
+		{both(quarantine("series-limit", 5), quarantine("type-conflict", 5)), Quarantined + " " + Released},
+		{both(quarantine("series-limit", 5), same), Released},
 		{both(same, func(s *web.Status) { s.WAL.Error = "disk full" }), Down},
 		{both(func(s *web.Status) { s.WAL.Error = "disk full" }, same), Up},
 		{both(same, func(s *web.Status) { s.Targets = nil }), ""},

@@ -49,6 +49,8 @@ type Target struct {
 	protocol  *prometheus.GaugeVec
 	fallbacks prometheus.Counter
 	unwritten *prometheus.CounterVec
+
+	quarantine quarantine
 }
 
 // Kind is what the remote-storage metrics tell apart.
@@ -86,6 +88,7 @@ func unregistered(name, url string) *Target {
 	m := new(Target)
 	m.addCompatible(meter.NewSet("prometheus_remote_storage_", "remote_name", name, "url", url))
 	m.addOwn(meter.NewSet("hwsagent_target_", "target", name))
+	m.addQuarantine(meter.NewSet("hwsagent_remotewrite_", "target", name))
 	m.SetProtocol(wire.V1)
 	return m
 }

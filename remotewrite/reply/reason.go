@@ -111,3 +111,14 @@ func (r Reason) final() bool {
 	}
 	return false
 }
+
+// OfSeries reports whether the reason lies in the series, so that each of its samples is refused for it until somebody changes
+// something: its labels, its type or the receiver's limits.
+func (r Reason) OfSeries() bool {
+	switch r {
+	case SeriesLimit, InvalidLabel, InvalidLabelValue, InvalidMetricName, MissingMetricName, LabelNameTooLong, LabelValueTooLong,
+		LabelsTooLarge, TooManyLabels, DuplicateLabel, LabelsNotSorted, EmptyLabel, TypeConflict, HistogramsDisabled:
+		return true
+	}
+	return false
+}

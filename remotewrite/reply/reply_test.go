@@ -137,3 +137,19 @@ func BenchmarkOf(b *testing.B) {
 		Of(400, unknown)
 	}
 }
+
+// Whoever reads OfSeries keeps series back for it: the reasons that lie in a sample, a request or the receiver are none of them.
+func TestReasonsOfSeries(t *testing.T) {
+	var not []string
+	for r := range reasons {
+		if !r.OfSeries() {
+			not = append(not, r.String())
+		}
+	}
+	want := "unknown out-of-order duplicate-timestamp outside-window out-of-bounds too-far-in-future too-frequent conflict metadata-limit " +
+		"invalid-histogram histogram-too-large no-sample sample-too-large invalid-exemplar late-exemplar invalid-metadata rate-limit too-many-replicas " +
+		"overloaded request-too-large malformed unsupported-message blocked receiver-disabled"
+	if got := strings.Join(not, " "); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}

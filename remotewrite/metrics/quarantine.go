@@ -1,0 +1,37 @@
+package metrics
+
+import (
+	"maps"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"hwsagent/meter"
+)
+
+// quarantine says how many series are in quarantine.
+type quarantine struct {
+	series  *prometheus.GaugeVec // by reason
+	reasons map[string]int       // that series has; of the caller of SetQuarantined only
+}
+
+func (m *Target) addQuarantine(set *meter.Set) {
+	m.sets = append(m.sets, set)
+	m.quarantine.series = set.GaugeVec(meter.Sent, "series_quarantined", "How many series are not sent at present because the receiver refuses them for the reason; their samples count as dropped, reason rejected. Absent while there is none.", "reason")
+}
+
+// SetQuarantined shows how many series are in quarantine, by reason. One goroutine calls it at a time.
+func (m *Target) SetQuarantined(series map[string]int) {
+	if m == nil {
+		return
+	}
+	x := &m.quarantine
+	for r := range x.reasons {
+		if series[r] == 0 {
+			x.series.DeleteLabelValues(r)
+		}
+	}
+	for r, n := range series {
+		x.series.WithLabelValues(r).Set(float64(n))
+	}
+	x.reasons = maps.Clone(series)
+}
