@@ -60,6 +60,7 @@ func importRules() []importRule {
 		{dir: "remotewrite/client", ours: []string{"remotewrite/config", "remotewrite/wire", "remotewrite/reply", "redact", "httpbound"}, tests: testnet},
 		{dir: "remotewrite/metrics", ours: []string{"remotewrite/client", "remotewrite/wire", "meter", "wal"}, tests: []string{"remotewrite/config"}},
 		{dir: "remotewrite/pace"},
+		{dir: "remotewrite/protocol", ours: []string{"remotewrite/client", "remotewrite/reply", "remotewrite/wire"}},
 		{dir: "remotewrite/client/cloud", ours: []string{"remotewrite/config"}},
 		{dir: "remotewrite/tenant", ours: []string{"remotewrite/config", "wal"}},
 		{dir: "remotewrite/deadletter", ours: []string{"remotewrite"}},

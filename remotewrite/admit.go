@@ -104,7 +104,7 @@ func (w *window) admit(e *wal.Entry) {
 func (w *window) admitHistograms(e *wal.Entry, seq uint64, limits limits, out *wal.Outcome) {
 	for i := range e.Histograms {
 		h := &e.Histograms[i]
-		if sent := w.q.cache.at(h.Series, w.commit); sent != nil && !sent.dropped() && !w.q.proto.newer && !w.q.cfg.CarriesHistogram(h.H, h.FH) {
+		if sent := w.q.cache.at(h.Series, w.commit); sent != nil && !sent.dropped() && !w.q.proto.Newer() && !w.q.cfg.CarriesHistogram(h.H, h.FH) {
 			out.Dropped[wal.Unsupported]++
 			continue
 		}

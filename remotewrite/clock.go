@@ -240,7 +240,7 @@ func (s *shard) askTime(ctx context.Context, p pass) error { return s.q.askTime(
 
 // askTime is the same; sending is the request's context.
 func (q *Queue) askTime(ctx, sending context.Context, p pass) error {
-	a := q.sendEmpty(sending, q.proto.forEmpty(false))
+	a := q.sendEmpty(sending, q.proto.ForEmpty(false))
 	if failed, err := q.questionFailed(ctx, p, a); failed {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/protocol"
 	"hwsagent/wal"
 )
 
@@ -108,7 +109,7 @@ func (w *window) askClock(ctx context.Context) error {
 	if !p.test {
 		return w.q.askTime(ctx, ctx, p)
 	}
-	a := w.q.sendEmpty(ctx, w.q.proto.forEmpty(true))
+	a := w.q.sendEmpty(ctx, w.q.proto.ForEmpty(true))
 	switch {
 	case ctx.Err() != nil:
 		w.q.gate.release(p)
@@ -125,11 +126,11 @@ func (w *window) askClock(ctx context.Context) error {
 // askByTaken sends a sample once more that the target took, to learn its time from the answer, and gives p back: some
 // targets fail at empty writes. The error is ctx's.
 func (q *Queue) askByTaken(ctx context.Context, p pass, taken point) error {
-	version := q.proto.version()
+	version := q.proto.Version()
 	body, _ := q.encoders.body(nil, version, []point{taken}, inTime)
 	a := q.send(ctx, client.Request{Body: body, Version: version, Samples: 1})
 	v := client.Classify(a, config.Policy{RetryOnRateLimit: true})
-	q.learnVersion(choice{version: version}, a, v)
+	q.learnVersion(protocol.Choice{Version: version}, a, v)
 	if failed, err := q.questionFailed(ctx, p, a); failed {
 		return err
 	}

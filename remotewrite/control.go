@@ -123,7 +123,7 @@ func (q *Queue) waitDown(ctx context.Context) error {
 			g.release(p) // only data can tell
 			return nil
 		}
-		a := q.sendEmpty(ctx, q.proto.forEmpty(p.test))
+		a := q.sendEmpty(ctx, q.proto.ForEmpty(p.test))
 		q.observe(q.Status())
 		switch v := client.Classify(a, config.Policy{RetryOnRateLimit: true}); {
 		case ctx.Err() != nil:
@@ -153,7 +153,7 @@ func (q *Queue) waitDown(ctx context.Context) error {
 func (q *Queue) observe(s Status) {
 	q.metrics.SetState(s.State)
 	q.metrics.SetPending(s.Window)
-	q.metrics.SetProtocol(q.proto.version())
+	q.metrics.SetProtocol(q.proto.Version())
 	q.metrics.SetShards(s.Shards, s.Shards)
 	series := make(map[string]int, len(s.Quarantined))
 	for _, x := range s.Quarantined {
@@ -237,8 +237,8 @@ func (q *Queue) Status() Status {
 		DownSince: v.since, Why: v.why,
 	}
 	s.ClockSkew, s.ClockSkewKnown = q.skew()
-	s.Protocol = q.proto.version().String()
-	s.Fallback, s.FallbackUntil = q.proto.fallback()
+	s.Protocol = q.proto.Version().String()
+	s.Fallback, s.FallbackUntil = q.proto.Fallback()
 	if w := q.live.window.Load(); w != nil {
 		s.Window = w.open()
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/protocol"
 	"hwsagent/remotewrite/split"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
@@ -211,12 +212,12 @@ func TestRefusalInAHoldProvesNothing(t *testing.T) {
 		part := &parcel{points: []point{{series: testSeries(1)[0], seq: 1, t: r.time}}}
 		no := client.Answer{Status: 400, Samples: 1}
 		s := newWindow(q.live, 1).shards[0]
-		if _, known := s.judge(pass(), part, no, parts, choice{}); !known {
+		if _, known := s.judge(pass(), part, no, parts, protocol.Choice{}); !known {
 			t.Error("a refusal of a part is not known as one")
 		}
 		mine, others := pass(), pass()
 		q.gate.refused(others, "400")
-		if _, known := s.judge(mine, part, no, parts, choice{}); known {
+		if _, known := s.judge(mine, part, no, parts, protocol.Choice{}); known {
 			t.Error("what was refused before the hold began, and after another found it, is taken for bad")
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/metrics"
+	"hwsagent/remotewrite/protocol"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
@@ -149,7 +150,7 @@ func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, client.Answer
 	for {
 		c := s.q.choose(l)
 		lim, known := s.q.limits()
-		if s.expire(l, c.version, lim) {
+		if s.expire(l, c.Version, lim) {
 			return 0, client.Answer{}, errAhead
 		}
 		if len(l.points) == 0 {
@@ -197,7 +198,7 @@ func (s *shard) testFirst(ctx context.Context, p pass, l *parcel, m mode) (done 
 
 // post sends the parcel once. When it was not sent, or when s.sending has ended, which is
 // the error, p is given back.
-func (s *shard) post(p pass, l *parcel, c choice) (_ client.Answer, sent bool, _ error) {
+func (s *shard) post(p pass, l *parcel, c protocol.Choice) (_ client.Answer, sent bool, _ error) {
 	newest := uint64(0)
 	for i := range l.points {
 		newest = max(newest, l.points[i].seq)
@@ -208,14 +209,14 @@ func (s *shard) post(p pass, l *parcel, c choice) (_ client.Answer, sent bool, _
 		return client.Answer{}, false, nil
 	}
 	n, exemplars := count(l.points), 0
-	s.body, exemplars = s.q.encoders.body(s.body[:0], c.version, l.points, s.q.order())
+	s.body, exemplars = s.q.encoders.body(s.body[:0], c.Version, l.points, s.q.order())
 	n[metrics.Exemplars] = exemplars
 	s.q.metrics.Sending(n, len(s.body), l.attempts > 0)
 	if l.attempts > 0 {
 		s.q.retries.Add(1)
 	}
 	began := time.Now()
-	a := s.q.send(s.sending, client.Request{Body: s.body, Version: c.version, Samples: n[metrics.Samples] + n[metrics.Histograms], Attempt: l.attempts})
+	a := s.q.send(s.sending, client.Request{Body: s.body, Version: c.Version, Samples: n[metrics.Samples] + n[metrics.Histograms], Attempt: l.attempts})
 	s.q.took(time.Since(began))
 	l.attempts++
 	v := client.Classify(a, config.Policy{RetryOnRateLimit: true})

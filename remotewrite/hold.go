@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/protocol"
 	"hwsagent/remotewrite/wire"
 )
 
@@ -20,10 +21,10 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 	}
 	alone := s.q.timeUnknown()
 	if taken, ok := s.q.takenBefore(); ok && m == patient {
-		return s.testTaken(p, taken, s.q.proto.chooseTest(testTaken))
+		return s.testTaken(p, taken, s.q.proto.ChooseTest(protocol.ByTaken))
 	}
-	c := s.q.proto.chooseTest(testHeld)
-	sample, later := s.heldSamples(l, m, c.version)
+	c := s.q.proto.ChooseTest(protocol.ByHeld)
+	sample, later := s.heldSamples(l, m, c.Version)
 	if alone {
 		later = nil
 	}
@@ -56,7 +57,7 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 
 // testPair sends a held sample, which was refused just now, once more, after the next one of its series. If that is taken and the
 // sample is refused again, the sample is bad, or late by now.
-func (s *shard) testPair(p pass, l *parcel, sample, later []point, c choice) (client.Verdict, *client.Answer, error) {
+func (s *shard) testPair(p pass, l *parcel, sample, later []point, c protocol.Choice) (client.Verdict, *client.Answer, error) {
 	verdict, a, err := s.testWith(p, l, later, c)
 	if verdict != client.Delivered {
 		return verdict, a, err
@@ -75,7 +76,7 @@ func (s *shard) testPair(p pass, l *parcel, sample, later []point, c choice) (cl
 // testByEmpty tests a held target with an empty write, and gives p back if done. passes says that the target takes empty writes
 // when it is well.
 func (s *shard) testByEmpty(p pass, passes bool) (done bool, err error) {
-	a := s.q.sendEmpty(s.sending, s.q.proto.chooseTest(testEmpty).version)
+	a := s.q.sendEmpty(s.sending, s.q.proto.ChooseTest(protocol.ByEmpty).Version)
 	if a.Version == wire.V2 && a.Status == client.StatusUnsupported {
 		a = s.q.sendEmpty(s.sending, wire.V1)
 	}
@@ -101,7 +102,7 @@ func (s *shard) testByEmpty(p pass, passes bool) (done bool, err error) {
 
 // testTaken tests a held target with a sample that it took before. If it takes that, the
 // way is good, and what was refused are the samples.
-func (s *shard) testTaken(p pass, taken point, c choice) error {
+func (s *shard) testTaken(p pass, taken point, c protocol.Choice) error {
 	one := parcel{points: []point{taken}, again: true}
 	a, sent, err := s.post(p, &one, c)
 	if err != nil || !sent {
@@ -124,10 +125,10 @@ func (s *shard) testTaken(p pass, taken point, c choice) error {
 
 // testWith sends one held sample. If it is taken it is settled and leaves the parcel.
 // Without an answer p is given back.
-func (s *shard) testWith(p pass, l *parcel, sample []point, c choice) (client.Verdict, *client.Answer, error) {
+func (s *shard) testWith(p pass, l *parcel, sample []point, c protocol.Choice) (client.Verdict, *client.Answer, error) {
 	one := parcel{points: sample, again: l.again}
 	if !carries(&s.q.cfg, wire.V1, &sample[0]) {
-		c = choice{version: wire.V2}
+		c = protocol.Choice{Version: wire.V2}
 	}
 	a, sent, err := s.post(p, &one, c)
 	if err != nil || !sent {

@@ -6,19 +6,20 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/protocol"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
 
 // judge gives p back with what the answer says about the target, and returns what it
 // says about its samples, if it does.
-func (s *shard) judge(p pass, l *parcel, a client.Answer, m mode, c choice) (f fate, known bool) {
+func (s *shard) judge(p pass, l *parcel, a client.Answer, m mode, c protocol.Choice) (f fate, known bool) {
 	g := s.q.gate
 	v := client.Classify(a, s.q.cfg.Policy())
 	if v != client.Delivered {
 		s.q.noteAnswer(a)
 	}
-	if c.version == wire.V2 || c.trial {
+	if c.Version == wire.V2 || c.Trial {
 		if f, known, done := s.judgeVersion(p, l, a, m, c); done {
 			return f, known
 		}
@@ -47,7 +48,7 @@ func (s *shard) judge(p pass, l *parcel, a client.Answer, m mode, c choice) (f f
 			g.release(p)
 			return refused, before
 		}
-		return refused, s.refusalIsReal(p, l, a, c.version)
+		return refused, s.refusalIsReal(p, l, a, c.Version)
 	case client.Hold:
 		if s.denied(p, l, a, m) {
 			return failed, true

@@ -66,7 +66,7 @@ func newLane(q *Queue, source Source, o *Options) *lane {
 		wake:   make(chan struct{}, 1),
 		pauses: pace.Backoff{Min: time.Duration(q.cfg.Queue.MinBackoff), Max: time.Duration(q.cfg.Queue.MaxBackoff)},
 	}
-	if q.proto.newer {
+	if q.proto.Newer() {
 		l.cache.encoder = wire.NewSeriesEncoder(wire.V2)
 	}
 	if q.cfg.Role() != config.RoleNone {
@@ -183,7 +183,7 @@ func (l *lane) readUpTo(e *wal.Entry) {
 	if e.Count() > 0 {
 		l.metrics.Read(e.MaxT)
 	}
-	if l.meta.due(now) && l.proto.version() == wire.V1 && l.gate.view().state == gateOpen {
+	if l.meta.due(now) && l.proto.Version() == wire.V1 && l.gate.view().state == gateOpen {
 		l.meta.offer(now, l.cache)
 	}
 }

@@ -200,7 +200,7 @@ func (q *Queue) saveLate(final bool) {
 // recallTaken makes the sample that the target took last one to test with, where 1.0 is all
 // that it gets. For 2.0 its series has to be seen first.
 func (q *Queue) recallTaken() {
-	if t := q.late.taken; t != nil && !q.proto.newer && len(t.Labels) > 0 {
+	if t := q.late.taken; t != nil && !q.proto.Newer() && len(t.Labels) > 0 {
 		q.taken, q.hasTaken = point{series: &series{hash: t.Hash, wire: wire.SeriesOf(string(t.Labels))}, t: t.T, v: math.Float64frombits(t.Bits)}, true
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/metrics"
+	"hwsagent/remotewrite/protocol"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
@@ -65,7 +66,7 @@ func TestEveryReceiverGetsItsVersion(t *testing.T) {
 						}
 						switch {
 						case speaks == speaksOne500:
-							most = olderAfter
+							most = protocol.OlderAfter
 						case speaks == speaksOne && refuseEmpty, speaks == speaksOne400 && refuseEmpty:
 							most = 2 // and one of the tests of the hold
 						}
@@ -103,14 +104,14 @@ func TestFallbackIsAskedAgain(t *testing.T) {
 				return to.versions(from)
 			}
 			run(time.Minute)
-			if n := run(fallbackTime - 2*time.Minute); n[wire.V2] != 0 {
+			if n := run(protocol.FallbackTime - 2*time.Minute); n[wire.V2] != 0 {
 				t.Errorf("answer %d: %d requests of 2.0 while 1.0 is known to be what it takes", speaks, n[wire.V2])
 			}
-			if n := run(fallbackTime); n[wire.V2] != 1 {
+			if n := run(protocol.FallbackTime); n[wire.V2] != 1 {
 				t.Errorf("answer %d: %d requests of 2.0 in an hour, want 1", speaks, n[wire.V2])
 			}
 			to.set(func() { to.speaks = speaksBoth })
-			if n := run(2 * fallbackTime); n[wire.V2] < 240 || r.q.Status().Protocol != "2.0" {
+			if n := run(2 * protocol.FallbackTime); n[wire.V2] < 240 || r.q.Status().Protocol != "2.0" {
 				t.Errorf("answer %d: upgraded, and requests %v", speaks, n)
 			}
 			to.set(func() { to.speaks = speaks })

@@ -16,6 +16,7 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/metrics"
+	"hwsagent/remotewrite/protocol"
 	"hwsagent/remotewrite/quarantine"
 	"hwsagent/remotewrite/split"
 	"hwsagent/remotewrite/tenant"
@@ -60,7 +61,7 @@ type Queue struct {
 	encoders *EncoderPool
 	gate     *gate
 	meta     *metadataSender
-	proto    *protocol
+	proto    *protocol.Versions
 	synced   func() bool
 	empty    [wire.NumVersions]client.Request
 	born     time.Time // with a monotonic reading: no step of the wall clock changes what is measured from it
@@ -158,7 +159,7 @@ func New(o Options) (*Queue, error) {
 		log:      o.Logger.With(slog.String("target", o.Name)),
 		encoders: o.Encoders,
 		gate:     newGate(time.Duration(c.MinBackoff), time.Duration(c.MaxBackoff), o.Splay, o.Rand),
-		proto:    &protocol{newer: o.Config.AsksForV2()},
+		proto:    protocol.New(o.Config.AsksForV2()),
 		empty:    [wire.NumVersions]client.Request{wire.V1: client.EmptyRequest(wire.V1), wire.V2: client.EmptyRequest(wire.V2)},
 		born:     time.Now(), synced: o.ClockSynced, observer: o.Observer, name: o.Name,
 	}
@@ -181,7 +182,7 @@ func New(o Options) (*Queue, error) {
 	}
 	q.metrics.SetLimits(q.minShards(), q.maxShards(), c.Capacity)
 	q.metrics.SetMaxSamples(c.MaxSamplesPerSend)
-	q.metrics.SetProtocol(q.proto.version())
+	q.metrics.SetProtocol(q.proto.Version())
 	return q, nil
 }
 
@@ -228,7 +229,7 @@ func (q *Queue) send(ctx context.Context, r client.Request) client.Answer {
 // sendEmpty sends an empty write.
 func (q *Queue) sendEmpty(ctx context.Context, v wire.Version) client.Answer {
 	a := q.send(ctx, q.empty[v])
-	q.learnVersion(choice{version: v}, a, client.Classify(a, config.Policy{}))
+	q.learnVersion(protocol.Choice{Version: v}, a, client.Classify(a, config.Policy{}))
 	return a
 }
 
@@ -243,11 +244,11 @@ func (q *Queue) mayGroup() bool {
 
 // kind is what the target does with the good part of a refused request: as 2.0, Prometheus
 // stores it, as 1.0 nothing.
-func (q *Queue) kind() receiver { return receiver(q.receiver[q.proto.version()].Load()) }
+func (q *Queue) kind() receiver { return receiver(q.receiver[q.proto.Version()].Load()) }
 
 // learn remembers what the receiver does with the good part of a refused request.
 func (q *Queue) learn(r receiver) {
-	q.receiver[q.proto.version()].Store(int32(r))
+	q.receiver[q.proto.Version()].Store(int32(r))
 	q.log.Debug("Learnt what the receiver does with a refused request", slog.Bool("keeps_good_part", r == split.KeepsGood))
 }
 

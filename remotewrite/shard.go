@@ -207,7 +207,7 @@ func (s *shard) askForGrouping() {
 		s.q.asked.Store(false)
 		return
 	}
-	a := s.q.sendEmpty(s.sending, s.q.proto.forEmpty(false))
+	a := s.q.sendEmpty(s.sending, s.q.proto.ForEmpty(false))
 	if a.Accepted() {
 		g.sawEmptyPass()
 	} else if client.Classify(a, config.Policy{RetryOnRateLimit: true}) == client.Retry {

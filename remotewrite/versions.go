@@ -10,6 +10,7 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/metrics"
+	"hwsagent/remotewrite/protocol"
 	"hwsagent/remotewrite/split"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
@@ -36,11 +37,11 @@ func (q *Queue) allCarried(points []point) bool {
 }
 
 // choose is the version that a parcel is sent in.
-func (q *Queue) choose(l *parcel) choice {
-	if !q.proto.newer {
-		return choice{}
+func (q *Queue) choose(l *parcel) protocol.Choice {
+	if !q.proto.Newer() {
+		return protocol.Choice{}
 	}
-	return q.proto.choose(l.older, q.allCarried(l.points), l.failures)
+	return q.proto.Choose(l.older, q.allCarried(l.points), l.failures)
 }
 
 // mayTryOlder reports whether a parcel that was refused may have been refused because the
@@ -55,7 +56,7 @@ func (q *Queue) mayTryOlder(l *parcel, a client.Answer) bool {
 func (l *parcel) tryOlder() { l.older, l.triedOlder = true, true }
 
 // judgeVersion is the part of judge that is about the version. If done, p was given back.
-func (s *shard) judgeVersion(p pass, l *parcel, a client.Answer, m mode, c choice) (f fate, known, done bool) {
+func (s *shard) judgeVersion(p pass, l *parcel, a client.Answer, m mode, c protocol.Choice) (f fate, known, done bool) {
 	g, q := s.q.gate, s.q
 	v := client.Classify(a, q.cfg.Policy())
 	switch {
@@ -64,14 +65,14 @@ func (s *shard) judgeVersion(p pass, l *parcel, a client.Answer, m mode, c choic
 		l.unsure = true
 		g.release(p)
 		return 0, false, true
-	case v == client.Older && (q.proto.takesOlder() || q.cfg.Target.OnRefusal == config.RefusalDrop):
+	case v == client.Older && (q.proto.TakesOlder() || q.cfg.Target.OnRefusal == config.RefusalDrop):
 		g.release(p)
 	case v == client.Older:
 		// At a target that says so to everything, it is no answer.
 		if !s.refusalIsReal(p, l, a, wire.V1) {
 			return 0, false, true
 		}
-	case c.trial && a.Status == client.StatusUnsupported:
+	case c.Trial && a.Status == client.StatusUnsupported:
 		l.older, l.triedOlder = false, true // it was refused for what it is
 		g.release(p)
 		return 0, false, true
@@ -89,15 +90,15 @@ func (s *shard) judgeVersion(p pass, l *parcel, a client.Answer, m mode, c choic
 			l.tryOlder()
 		}
 		return 0, false, true
-	case v == client.Suspect && m == parts && !q.proto.isProven() && q.mayTryOlder(l, a),
-		v == client.Discard && q.cfg.ProtobufMessage == config.MessageAuto && m == patient && !q.proto.isProven() && a.Status == http.StatusBadRequest && q.mayTryOlder(l, a) && q.proto.spendTry():
+	case v == client.Suspect && m == parts && !q.proto.IsProven() && q.mayTryOlder(l, a),
+		v == client.Discard && q.cfg.ProtobufMessage == config.MessageAuto && m == patient && !q.proto.IsProven() && a.Status == http.StatusBadRequest && q.mayTryOlder(l, a) && q.proto.SpendTry():
 		l.tryOlder()
 		g.release(p)
 		return 0, false, true
 	default:
 		return 0, false, false
 	}
-	if why, fellBack := q.proto.fallBack(a); fellBack {
+	if why, fellBack := q.proto.FallBack(a); fellBack {
 		q.fellBack(why)
 	}
 	return 0, false, true
@@ -117,16 +118,16 @@ func (s *shard) discard(points []point, a client.Answer) {
 }
 
 // learnVersion takes what an answer says about the versions that the target takes.
-func (q *Queue) learnVersion(c choice, a client.Answer, v client.Verdict) {
-	why, fellBack := q.proto.saw(c, a, v)
-	if v == client.Older && !q.proto.emptyTells() {
+func (q *Queue) learnVersion(c protocol.Choice, a client.Answer, v client.Verdict) {
+	why, fellBack := q.proto.Saw(c, a, v)
+	if v == client.Older && !q.proto.EmptyTells() {
 		q.gate.forgetEmpty()
 	}
 	if fellBack {
 		q.fellBack(why)
 		return
 	}
-	if v != client.Delivered || a.Version != wire.V2 || a.Samples == 0 || q.proto.version() == wire.V1 {
+	if v != client.Delivered || a.Version != wire.V2 || a.Samples == 0 || q.proto.Version() == wire.V1 {
 		return
 	}
 	q.mu.Lock()
@@ -154,7 +155,7 @@ func (q *Queue) fellBack(why string) {
 		level = slog.LevelWarn // somebody expects 2.0
 	}
 	q.log.LogAttrs(context.Background(), level, "The target does not take remote write 2.0; it gets 1.0",
-		slog.String("why", why), slog.Duration("ask_again_after", fallbackTime))
+		slog.String("why", why), slog.Duration("ask_again_after", protocol.FallbackTime))
 }
 
 // toldEvery is how often a log line tells that a receiver writes less than it accepts.

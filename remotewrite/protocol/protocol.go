@@ -1,25 +1,27 @@
-package remotewrite
+// Package protocol decides in which version of remote write a target is written to.
+package protocol
 
 import (
 	"sync"
 	"time"
 
 	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/reply"
 	"hwsagent/remotewrite/wire"
 )
 
-// fallbackTime is how long a target gets 1.0 that does not take 2.0. Then one request asks
+// FallbackTime is how long a target gets 1.0 that does not take 2.0. Then one request asks
 // again: receivers are upgraded.
-const fallbackTime = time.Hour
+const FallbackTime = time.Hour
 
-// protocol decides in which version a target is written to: in what the entry asks for,
+// Versions decides in which version a target is written to: in what the entry asks for,
 // and for a time in 1.0 where the target does not take 2.0. What is known lives as long
 // as the queue: neither a changed entry nor a restart keeps it. Safe for concurrent use.
 //
 // There are two ways to know that a target does not take 2.0: it says so by 415, or it
 // answers 2xx without having written anything. All else may have other reasons: then the
 // same samples are tried as 1.0, and it is known if that is taken.
-type protocol struct {
+type Versions struct {
 	newer bool // the entry asks for 2.0, or leaves the choice
 
 	mu       sync.Mutex
@@ -28,87 +30,94 @@ type protocol struct {
 	proven   bool         // the target confirmed data as 2.0 and did not refuse 2.0 since
 	olderToo bool         // it took data as 1.0
 	silent   bool         // it answers 2xx to 2.0, which it does not read: to an empty write, too
-	tried    time.Time    // see spendTry
+	tried    time.Time    // see SpendTry
 	turn     uint64       // grows with each change of the version in use
 	empty    wire.Version // of the last empty write that was accepted
 	emptyOK  bool         // there was one
 	tests    [numTests]int
 }
 
-// testOf says what a held target is tested with.
-type testOf uint8
+// New returns the versions of an entry's target; newer says that it asks for 2.0, or leaves the choice.
+func New(newer bool) *Versions { return &Versions{newer: newer} }
 
+// Newer reports whether the entry asks for 2.0, or leaves the choice.
+func (p *Versions) Newer() bool { return p.newer }
+
+// Test says what a held target is tested with.
+type Test uint8
+
+// What it is tested with.
 const (
-	testEmpty testOf = iota // an empty write
-	testHeld                // a sample that waits
-	testTaken               // one that was taken before
+	ByEmpty Test = iota // an empty write
+	ByHeld              // a sample that waits
+	ByTaken             // one that was taken before
 	numTests
 )
 
-// choice is the version of a request. A trial is sent as 1.0 although 2.0 is in use: if it
+// Choice is the version of a request. A trial is sent as 1.0 although 2.0 is in use: if it
 // is taken, the target does not take 2.0.
-type choice struct {
-	version wire.Version
-	trial   bool
+type Choice struct {
+	Version wire.Version
+	Trial   bool
 	failing bool // a trial because 2.0 gets 5xx only: any verdict on the samples tells
 	turn    uint64
 }
 
-// version is the version in use.
-func (p *protocol) version() wire.Version {
+// Version is the version in use.
+func (p *Versions) Version() wire.Version {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.inUse()
 }
 
-// inUse is version; p.mu is held.
-func (p *protocol) inUse() wire.Version {
+// inUse is Version; p.mu is held.
+func (p *Versions) inUse() wire.Version {
 	if !p.newer || time.Now().Before(p.until) {
 		return wire.V1
 	}
 	return wire.V2
 }
 
-// olderAfter is after how many answers of 5xx in a row to a batch it is sent as 1.0 once,
+// OlderAfter is after how many answers of 5xx in a row to a batch it is sent as 1.0 once,
 // where 2.0 is not proven: some receivers fail at what they cannot decode.
-const olderAfter = 5
+const OlderAfter = 5
 
-// choose is the version for a batch. older says that it shall be tried as 1.0, carried
+// Choose is the version for a batch. older says that it shall be tried as 1.0, carried
 // that it can be.
-func (p *protocol) choose(older, carried bool, failures int) choice {
+func (p *Versions) Choose(older, carried bool, failures int) Choice {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := choice{version: p.inUse(), turn: p.turn}
-	if c.version == wire.V1 || !carried {
+	c := Choice{Version: p.inUse(), turn: p.turn}
+	if c.Version == wire.V1 || !carried {
 		return c
 	}
-	if older || !p.proven && failures%(olderAfter+1) == olderAfter {
-		c.version, c.trial, c.failing = wire.V1, true, !older
+	if older || !p.proven && failures%(OlderAfter+1) == OlderAfter {
+		c.Version, c.Trial, c.failing = wire.V1, true, !older
 	}
 	return c
 }
 
-// chooseTest is the version for a test of a held target: by turns both, where data was not
+// ChooseTest is the version for a test of a held target: by turns both, where data was not
 // taken in that in use. Tests of different kinds take turns as well, so each kind has turns of
 // its own: else one of them might always be in the same version.
-func (p *protocol) chooseTest(of testOf) choice {
+func (p *Versions) ChooseTest(of Test) Choice {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := choice{version: p.inUse(), turn: p.turn}
-	if !p.newer || p.proven || c.version == wire.V1 && (p.olderToo || p.silent) {
+	c := Choice{Version: p.inUse(), turn: p.turn}
+	if !p.newer || p.proven || c.Version == wire.V1 && (p.olderToo || p.silent) {
 		return c
 	}
 	if p.tests[of]++; p.tests[of]%2 == 0 {
-		c.version = wire.V2 - c.version
+		c.Version = wire.V2 - c.Version
 	}
-	c.trial = c.version == wire.V1 && p.inUse() == wire.V2
+	c.Trial = c.Version == wire.V1 && p.inUse() == wire.V2
 	return c
 }
 
-// forEmpty is the version for an empty write: one in which the target took one before.
-func (p *protocol) forEmpty(test bool) wire.Version {
+// ForEmpty is the version for an empty write: one in which the target took one before.
+func (p *Versions) ForEmpty(test bool) wire.Version {
 	if test {
-		return p.chooseTest(testEmpty).version
+		return p.ChooseTest(ByEmpty).Version
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,9 +127,9 @@ func (p *protocol) forEmpty(test bool) wire.Version {
 	return p.inUse()
 }
 
-// saw takes what an answer says about the versions. It reports whether the target is known
+// Saw takes what an answer says about the versions. It reports whether the target is known
 // not to take 2.0 since this answer, and the reason.
-func (p *protocol) saw(c choice, a client.Answer, v client.Verdict) (why string, fellBack bool) {
+func (p *Versions) Saw(c Choice, a client.Answer, v client.Verdict) (why string, fellBack bool) {
 	if !p.newer {
 		return "", false
 	}
@@ -140,10 +149,10 @@ func (p *protocol) saw(c choice, a client.Answer, v client.Verdict) (why string,
 			p.ask()
 		}
 	case v == client.Delivered:
-		if p.olderToo = true; c.trial {
+		if p.olderToo = true; c.Trial {
 			return p.fall("takes as remote write 1.0 what it did not take as 2.0")
 		}
-	case c.trial && v == client.Suspect && fromDatabase(a):
+	case c.Trial && v == client.Suspect && (a.Reply().Kind == reply.Late || a.Reply().Kind == reply.TooOld): // its database speaks
 		return p.fall("answers for samples as remote write 1.0 only")
 	case c.failing && (v == client.Suspect || v == client.Split):
 		return p.fall("fails at remote write 2.0")
@@ -155,9 +164,9 @@ func (p *protocol) saw(c choice, a client.Answer, v client.Verdict) (why string,
 }
 
 // fall makes 1.0 the version in use. p.mu is held.
-func (p *protocol) fall(why string) (string, bool) {
+func (p *Versions) fall(why string) (string, bool) {
 	before := p.inUse()
-	p.proven, p.why, p.until = false, why, time.Now().Add(fallbackTime)
+	p.proven, p.why, p.until = false, why, time.Now().Add(FallbackTime)
 	if before == wire.V2 {
 		p.turn++
 	}
@@ -165,56 +174,56 @@ func (p *protocol) fall(why string) (string, bool) {
 }
 
 // ask makes 2.0 the version in use. p.mu is held.
-func (p *protocol) ask() {
+func (p *Versions) ask() {
 	if p.inUse() == wire.V1 {
 		p.turn++
 	}
 	p.until, p.why = time.Time{}, ""
 }
 
-// fallBack is fall for a target that says that it does not take 2.0.
-func (p *protocol) fallBack(a client.Answer) (why string, fellBack bool) {
+// FallBack makes 1.0 the version in use for a target that says that it does not take 2.0.
+func (p *Versions) FallBack(a client.Answer) (why string, fellBack bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.fall("answers " + a.String() + " to remote write 2.0")
 }
 
-// takesOlder reports whether the target took data as 1.0.
-func (p *protocol) takesOlder() bool {
+// TakesOlder reports whether the target took data as 1.0.
+func (p *Versions) TakesOlder() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.olderToo
 }
 
-// spendTry reports whether a batch may be sent as 1.0 that was refused for good as 2.0: once
-// in fallbackTime, since what is refused is not to be sent again.
-func (p *protocol) spendTry() bool {
+// SpendTry reports whether a batch may be sent as 1.0 that was refused for good as 2.0: once
+// in FallbackTime, since what is refused is not to be sent again.
+func (p *Versions) SpendTry() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	if !p.tried.IsZero() && now.Sub(p.tried) < fallbackTime {
+	if !p.tried.IsZero() && now.Sub(p.tried) < FallbackTime {
 		return false
 	}
 	p.tried = now
 	return true
 }
 
-// emptyTells reports whether the target accepted an empty write of a version that it may read.
-func (p *protocol) emptyTells() bool {
+// EmptyTells reports whether the target accepted an empty write of a version that it may read.
+func (p *Versions) EmptyTells() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.emptyOK || !p.newer
 }
 
-// isProven reports whether the target took data as 2.0.
-func (p *protocol) isProven() bool {
+// IsProven reports whether the target took data as 2.0.
+func (p *Versions) IsProven() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.proven
 }
 
-// fallback is why 1.0 is in use where 2.0 was asked for, and until when; "" if it is not.
-func (p *protocol) fallback() (why string, until time.Time) {
+// Fallback is why 1.0 is in use where 2.0 was asked for, and until when; "" if it is not.
+func (p *Versions) Fallback() (why string, until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.inUse() == wire.V2 || !p.newer {
