@@ -46,6 +46,7 @@ type piece struct {
 	rest    bool // the budget is spent: if it is refused, it is given up
 	after   bool // comes after its witnesses
 	alone   bool // a witness
+	beyond  bool // behind a sample that shows that they are not stored: none of them speaks for others
 }
 
 // Machine decides what becomes of the samples of one request, or of a stretch that may be stored already.
@@ -62,6 +63,8 @@ type Machine struct {
 	search *search
 	proof  *proof
 	kept   []piece
+
+	suspects map[uint64]bool // series that are late for another reason than that the target has them from here
 
 	requests    int    // but for those of proofs
 	proofs      int    // requests of proofs
@@ -97,7 +100,7 @@ type Machine struct {
 
 // New makes a machine for samples in the log's order. Tell with Refused begins with a request that was refused.
 func New(cfg Config, samples []Sample) *Machine {
-	m := &Machine{cfg: cfg, rnd: rand.New(rand.NewPCG(cfg.Seed, 0))}
+	m := &Machine{cfg: cfg, rnd: rand.New(rand.NewPCG(cfg.Seed, 0)), suspects: make(map[uint64]bool)}
 	m.cfg.Limit = max(m.cfg.Limit, 1)
 	m.batch = max(m.cfg.Limit, budget)
 	m.renewals = renewals + len(samples)/m.batch

@@ -158,11 +158,15 @@ type run struct {
 	kind     Receiver
 	crashes  []int // before which requests
 	lost     bool  // answers may be lost
+	outage   outage
 	sentUpTo int
 	turns    int
 	named    map[int][]int // by the number of the request: the samples that the refusal named
 	unsure   map[int]bool  // samples whose first answer may have been lost, or forgotten when the target was held
 }
+
+// outage is some requests of which no answer arrives, from one up to another, and percent of them arrive.
+type outage struct{ from, to, percent int }
 
 // crashed ends a process of the model.
 type crashed struct{}
@@ -192,6 +196,20 @@ func (r *run) trace(format string, args ...any) {
 func (r *run) attempt(at []int, once bool) Reply {
 	doubt := false
 	for n := 0; ; n++ {
+		if r.outage.from <= r.requests && r.requests < r.outage.to {
+			doubt = true
+			for _, i := range at {
+				r.unsure[i] = true
+			}
+			if r.rnd.IntN(100) < r.outage.percent {
+				r.send(at)
+				r.trace("    the answer is lost")
+			} else {
+				r.requests++
+				r.trace("  %v is lost", at)
+			}
+			continue
+		}
 		k := r.send(at)
 		if r.lost && r.rnd.IntN(20) == 0 && n < 5 {
 			doubt = true
@@ -439,10 +457,34 @@ func model(t *testing.T, seed uint64, tallies map[string]*tally) {
 	slices.Sort(r.crashes)
 	r.lost = rnd.IntN(4) == 0
 	limit := 5 + rnd.IntN(100)
+	r.beside(rand.New(rand.NewPCG(seed, 3)), series, rounds)
 	r.plant(rand.New(rand.NewPCG(seed, 2)))
 	for !r.process(limit) {
 	}
 	r.check(tallies)
+}
+
+// beside has another sender store newer samples of series that are beside each other, and of some others, and has an outage, in which no request arrives, each
+// one, or some.
+func (r *run) beside(rnd *rand.Rand, series, rounds int) {
+	if rnd.IntN(4) > 0 {
+		return
+	}
+	late := map[uint64]bool{}
+	for first, n := rnd.IntN(series), 1+rnd.IntN(4); n > 0; n-- {
+		late[uint64(first+n)] = true
+	}
+	for range rnd.IntN(3) {
+		late[uint64(rnd.IntN(series))] = true
+	}
+	from := int64(1 + rnd.IntN(rounds)*rnd.IntN(2))
+	for i := range r.outcome {
+		s := &r.log[i]
+		s.late = s.late || late[s.series] && s.t >= from && s.t < 1<<20
+	}
+	r.outage.from = rnd.IntN(6) * rnd.IntN(2)
+	r.outage.to = r.outage.from + rnd.IntN(4)
+	r.outage.percent = []int{0, 0, 50, 100}[rnd.IntN(4)]
 }
 
 // plant has the receiver say how much it wrote, and has another sender store other values at the times of some samples.

@@ -17,12 +17,12 @@ func (m *Machine) expose(at []int, r Reply) {
 		in[s.Series] = true
 	}
 	if any && (!r.Doubt || r.Kind == Duplicate) {
-		m.suspect(r)
+		m.unwritten(r)
 	}
 }
 
-// suspect takes what the refusal of a request with several samples of a series says about how many of them are not stored.
-func (m *Machine) suspect(r Reply) {
+// unwritten takes what the refusal of a request with several samples of a series says about how many of them are not stored.
+func (m *Machine) unwritten(r Reply) {
 	n := r.Unwritten
 	if r.Doubt {
 		n = 1
@@ -137,6 +137,7 @@ func (m *Machine) took(i int) {
 	}
 	m.samples[i].state, m.samples[i].outcome = done, Delivered
 	m.found++
+	delete(m.suspects, m.samples[i].Series)
 	if m.samples[i].Blamed {
 		m.distrust(Opaque)
 	}
@@ -210,7 +211,7 @@ func (m *Machine) refused(p piece, r Reply) {
 		m.separate(p.at)
 	case first.Standing < Refused && len(m.unique(p.at)) < len(p.at):
 		m.groups = slices.Insert(m.groups, 0, slices.Clone(p.at)) // cut it by rounds
-	case stored && r.Kind == Late && len(p.at) > 3 && len(m.unique(p.at)) == len(p.at) && !m.cfg.AnyOrder:
+	case stored && r.Kind == Late && len(p.at) > 3 && !p.beyond && len(m.unique(p.at)) == len(p.at) && !m.cfg.AnyOrder:
 		m.begin(p)
 	case r.Kind == TooOld && len(p.at) > 3 && !p.after:
 		m.callWitnesses(p, m.newest(p.at))

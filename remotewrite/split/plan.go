@@ -183,7 +183,18 @@ func (m *Machine) startRound(n int) {
 	if lane := m.samples[round[0]].Lane; lane != m.lane || m.severalLanes(round) {
 		m.lane, m.expect = lane, false
 	}
-	m.push(round, true)
+	m.push(m.withoutSuspects(round), true)
+}
+
+// withoutSuspects puts the samples of suspects on the stack, each by itself, and returns the others.
+func (m *Machine) withoutSuspects(round []int) []int {
+	return slices.DeleteFunc(round, func(i int) bool {
+		if !m.suspects[m.samples[i].Series] {
+			return false
+		}
+		m.todo = append(m.todo, piece{at: []int{i}})
+		return true
+	})
 }
 
 // severalLanes reports whether samples that may have been sent before are of several lanes.
