@@ -28,7 +28,7 @@ func TestSeriesRefusedForEver(t *testing.T) {
 		words string
 		most  float64 // requests that a round costs more, in the mean
 	}{
-		{"per-user series limit of 1400 exceeded, please contact your administrator", 16}, // 2, as soon as such series leave the batches for more than one round
+		{"per-user series limit of 1400 exceeded, please contact your administrator", 2},
 		{"bad request", 64},
 	} {
 		for _, keeps := range []bool{false, true} {
