@@ -87,39 +87,17 @@ const (
 func (s *shard) deliver(ctx context.Context, l *parcel) error {
 	for len(l.points) > 0 {
 		if l.stored {
-			if err := s.awaitOpen(ctx, l); err != nil {
-				return err
-			}
-			if err := s.tryDoubted(ctx, l); err != nil {
-				return err
-			}
-			if err := s.bisect(ctx, l, client.Answer{}, nil); err != nil {
+			if err := s.deliverDoubted(ctx, l); err != nil {
 				return err
 			}
 			continue
 		}
 		f, a, err := s.try(ctx, l, patient)
-		if err == nil && f == refused && l.newcomers {
-			if done, err := s.tryNewcomers(ctx, l, a); err != nil || done {
-				return err
-			}
-		}
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case f == settled:
-			if l.cleared {
-				s.q.distrust()
-			}
-			return nil
-		case f == tooLarge && len(l.points) > 1:
-			return s.halve(ctx, l)
-		case f == refused && s.q.behind:
-			return s.refusedBehind(ctx, l, a)
-		case f == stuck && s.q.guardsLate() && saysLate(a): // Prometheus 2 answers 500 to what is beyond its window
-			return errAllLate
-		case f == stuck:
-			s.q.log.Warn("A batch fails again and again; trying its parts", slog.String("answer", a.String()), slog.Int("samples", len(l.points)))
+		}
+		if done, err := s.whole(ctx, l, f, a); err != nil || done {
+			return err
 		}
 		first := replyOf(f, a, l.unsure && !s.q.behind, 0, s.q.kind())
 		if err := s.bisect(ctx, l, a, &first); err != nil {
@@ -131,6 +109,43 @@ func (s *shard) deliver(ctx context.Context, l *parcel) error {
 		}
 	}
 	return nil
+}
+
+// deliverDoubted tries samples that may be stored already.
+func (s *shard) deliverDoubted(ctx context.Context, l *parcel) error {
+	if err := s.awaitOpen(ctx, l); err != nil {
+		return err
+	}
+	if err := s.tryDoubted(ctx, l); err != nil {
+		return err
+	}
+	return s.bisect(ctx, l, client.Answer{}, nil)
+}
+
+// whole acts on the fate of a whole parcel. done says that nothing of it is left to deliver here; else the parcel is to be
+// bisected.
+func (s *shard) whole(ctx context.Context, l *parcel, f fate, a client.Answer) (done bool, err error) {
+	if f == refused && l.newcomers {
+		if done, err := s.tryNewcomers(ctx, l, a); err != nil || done {
+			return true, err
+		}
+	}
+	switch {
+	case f == settled:
+		if l.cleared {
+			s.q.distrust()
+		}
+		return true, nil
+	case f == tooLarge && len(l.points) > 1:
+		return true, s.halve(ctx, l)
+	case f == refused && s.q.behind:
+		return true, s.refusedBehind(ctx, l, a)
+	case f == stuck && s.q.guardsLate() && saysLate(a): // Prometheus 2 answers 500 to what is beyond its window
+		return true, errAllLate
+	case f == stuck:
+		s.q.log.Warn("A batch fails again and again; trying its parts", slog.String("answer", a.String()), slog.Int("samples", len(l.points)))
+	}
+	return false, nil
 }
 
 // halve remembers that so many samples are too many, and delivers the first half of the
