@@ -83,7 +83,8 @@ remote_write:
 	for _, r := range p.query(`group by (__name__) ({job="hwsagent"})`) {
 		arrived[r.Metric["__name__"]] = true
 	}
-	events := []string{"hwsagent_duplicate_series"} // shown once two inputs bring the same series
+	// Shown once two inputs bring the same series, or a receiver refuses series.
+	events := []string{"hwsagent_duplicate_series", "hwsagent_remotewrite_series_quarantined"}
 	for _, expr := range slices.Sorted(maps.Keys(read)) {
 		for _, name := range metricNames(t, expr) {
 			switch {
