@@ -2,6 +2,7 @@ package remotewrite
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,16 +42,16 @@ func TestExemplarsAreSentAgain(t *testing.T) {
 					if r.q.live.window.Load().shards[0].good.kind == exemplarPoint {
 						t.Error("the control is an exemplar")
 					}
-					lost := false
+					var lost atomic.Bool
 					to.script = func(fakeRequest) (client.Answer, bool) {
-						lost = true
+						lost.Store(true)
 						return client.Answer{Err: errDown}, !arrives
 					}
-					to.loseAnswer = func(fakeRequest) bool { return lost }
+					to.loseAnswer = func(fakeRequest) bool { return lost.Load() }
 					if r.exemplarRound(20); several {
 						r.exemplarRound(20)
 					}
-					r.until("a request", time.Minute, func() bool { return lost })
+					r.until("a request", time.Minute, lost.Load)
 					time.Sleep(100 * time.Millisecond)
 					r.end()
 					r.log.crash()
