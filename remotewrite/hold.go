@@ -175,7 +175,7 @@ func (s *shard) heldSamples(l *parcel, m mode, version wire.Version) (sample, la
 		i = len(first) - 1 - i
 	}
 	sample = first[i : i+1 : i+1]
-	if _, taken := s.q.lastGood(); n < singleTests || len(first) > 1 || taken { // others, and what was taken, are tests, too
+	if _, taken := s.q.lastGood(); n < singleTests || len(first) > 1 || taken { // others, and a sample that was taken, are tests, too
 		return sample, nil
 	}
 	unsure := s.unsureTo()

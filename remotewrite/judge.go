@@ -42,7 +42,7 @@ func (s *shard) judge(p pass, l *parcel, a client.Answer, m mode, c protocol.Cho
 	case client.Suspect:
 		s.heardLate(l.points, a)
 		if m != patient {
-			// What was refused while another request found out that the target refuses
+			// A refusal that was received while another request found out that the target refuses
 			// everything proves nothing.
 			before := g.current(p)
 			g.release(p)
@@ -144,7 +144,7 @@ func (s *shard) refusalIsReal(p pass, l *parcel, a client.Answer, version wire.V
 		e = s.q.sendEmpty(s.sending, version)
 	}
 	if e.Status == client.StatusUnsupported && version == wire.V1 && a.Version == wire.V2 && a.Status != client.StatusUnsupported {
-		l.triedOlder = true // 1.0 is not what it takes instead
+		l.triedOlder = true // it does not take 1.0 instead
 		e = s.q.sendEmpty(s.sending, wire.V2)
 	}
 	if e.Accepted() {

@@ -203,7 +203,7 @@ func (c *Client) Send(ctx context.Context, r Request) Answer {
 			return c.noToken(l, err, time.Since(start))
 		}
 		if k.same(before) {
-			break // keys that a file or the entry holds are what they were
+			break // keys of a file or of the entry have not changed
 		}
 		if a = c.send(ctx, l, k, r); !source.note(k, a) {
 			break

@@ -66,7 +66,7 @@ type Action uint8
 // The actions.
 const (
 	Drop    Action = iota
-	Probe          // send it alone, and say by Probed what was answered
+	Probe          // send it alone, and give the answer to Probed
 	Release        // the series is in quarantine no more: send it as any other
 )
 

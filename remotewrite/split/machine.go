@@ -11,7 +11,7 @@ type state uint8
 const (
 	open     state = iota
 	kept           // refused alone; its proof waits until another sample is taken
-	late           // refused alone as late; what comes later of its series decides
+	late           // refused alone as late; a later sample of its series decides
 	inferred       // others that were refused as late speak for it; likewise
 	hidden         // it counts as stored, but one of these may be what the request was refused for
 	done
@@ -56,7 +56,7 @@ type Machine struct {
 	rnd     *rand.Rand
 	samples []sample
 
-	groups [][]int // what has not begun yet, each in the log's order
+	groups [][]int // of samples that have not begun yet, each in the log's order
 	pass   uint32  // of looking at samples in the log's order
 	todo   []piece // a stack
 	sent   piece
@@ -84,7 +84,7 @@ type Machine struct {
 	givenUp     int    // samples, those included
 	restAgain   int    // how many were rejected when all that is left was sent at once last
 	ended       bool
-	window      bool // something was too old: what is older is not stored
+	window      bool // a sample was too old: older ones are not stored
 	missing     int  // how many samples, those that are given up included, are not stored, at least: a request of several samples of a series was refused for them
 	withhold    bool // some of these may be taken when they are sent again, and not stored
 	contradicts bool // the same, whether or not the samples were sent before
