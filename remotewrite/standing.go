@@ -98,7 +98,7 @@ func (s *shard) noteRefused(p point, a client.Answer) {
 	case s.refusedAlone(p, a):
 		return
 	case fromDatabase(a), a.Reply().Kind == reply.Failed:
-		if p.series.newest == noneTaken { // the target may have what is newer
+		if p.series.newest == noneTaken { // the target may have newer samples
 			p.series.newest = noneTakenOneRefused
 		}
 		return

@@ -173,7 +173,7 @@ func (l *Log) unbegin(i int) error {
 	prev, gone := l.index.list[i-1], l.index.list[i]
 	l.index.list = segment.Unfollow(l.index.list)
 	l.writer.prevID, l.writer.prevEnd = prev.Header.Segment, prev.End
-	// The process was about to log again what was in these.
+	// The process was about to log the commits of these segments again.
 	return errors.Join(l.syncSegments(l.index.list[max(0, i-2):]), l.dir.remove(segment.Name(gone.Number)), l.dir.sync())
 }
 

@@ -90,7 +90,7 @@ type Machine struct {
 	contradicts bool // the same, whether or not the samples were sent before
 	why         int  // the refusal's Ref
 	full        bool // a full proof was completed
-	random      bool // what was refused was taken afterwards: the receiver refuses at random
+	random      bool // a refused sample was taken afterwards: the receiver refuses at random
 	keeps       int  // samples that were late in a request that was refused, and the ones after them taken
 	rounds      int  // rounds that were late in a request that was refused
 	rolls       int  // samples that were taken, and the ones after them had been in a refused request

@@ -83,7 +83,7 @@ func (m *Machine) tellProof(r Reply) {
 		}
 		m.proven(p)
 	case !p.asking:
-		m.ended = true // the target refuses what it took before
+		m.ended = true // the target refuses a sample that it took before
 	case r.Kind == Took:
 		m.proof = nil
 		m.passed++

@@ -45,7 +45,7 @@ const (
 type Sample struct {
 	Series   uint64
 	T        int64  // its time
-	Lane     uint16 // of Sent ones: what is stored is a prefix within each lane
+	Lane     uint16 // of Sent ones: the stored samples of a lane are its first ones
 	Standing Standing
 	Sent     bool // it may be stored already
 	Blamed   bool // it was refused alone before, in no known words, and not given up: if it is taken now, refusals are no evidence
@@ -112,7 +112,7 @@ type Request struct {
 type Reply struct {
 	Kind     Kind
 	Doubt    bool     // the samples may be stored: an earlier attempt had no final answer
-	Receiver Receiver // what is known of it by now
+	Receiver Receiver // its kind, as far as its answers have shown it
 	Ref      int      // names the answer; see Verdict
 
 	// Unwritten is how many samples of a refused request the receiver says are not stored, where it stored others. 0: it does not say.

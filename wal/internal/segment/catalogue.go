@@ -139,7 +139,7 @@ func Find(list []Info, head int, after Mark) int {
 		case s.Number > head: // it could not be begun: its header says what came before an error
 		case !h.of(after.Log) || h.Commit > after.Commit:
 		case !again && i > 0 && h.PrevID != (ID{}):
-			// It may have been begun after an error, with what was not durable then. If a power
+			// It may have been begun after an error, with the commits that were not durable then. If a power
 			// cut has torn it, that is in one of those before still.
 			again = true
 		default:
