@@ -9,12 +9,14 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hwsagent/watchdog"
+	"hwsagent/web"
 )
 
 // How long the agent takes to stop, counted from the beginning of the stop. The parts of an
 // orderly stop have bounds of their own and end within stopWithin; what has not ended by then
 // is left behind. So the process ends within two seconds, whatever hangs.
 const (
+	lastLook     = 100 * time.Millisecond  // for the last status that events are taken from
 	inputsWithin = 200 * time.Millisecond  // then the queues begin to stop, beside an input that has not ended
 	intakeGrace  = time.Second             // for requests that bring samples
 	webUntil     = 1200 * time.Millisecond // the page and the pull endpoint are served for so long at most
@@ -123,7 +125,7 @@ func (a *Agent) run(ctx context.Context, stopping chan<- struct{}) error {
 		case <-ctx.Done():
 		}
 		close(stopping)
-		a.events.Observe(a.Status()) // for the last time: what stops from here on is not down
+		a.observeLast()
 		a.o.Manager.Stopping()
 		a.changes.refuse()
 		return a.stop(inputs, queues, stopQueues, stopWeb)
@@ -135,6 +137,22 @@ func (a *Agent) run(ctx context.Context, stopping chan<- struct{}) error {
 	watchdog.Do(context.WithoutCancel(ctx), "closing the log", func(context.Context) { err = errors.Join(err, a.closeLog()) })
 	watchdog.Do(context.WithoutCancel(ctx), "saving the events", func(context.Context) { a.saveEvents() })
 	return err
+}
+
+// observeLast takes events from the status for the last time: a target that the stop itself ends
+// is not down. On a busy machine a status may take longer than a stop can wait. Such a status is
+// not used, because it may describe parts that have stopped meanwhile; a change of the last five
+// seconds is then no event.
+func (a *Agent) observeLast() {
+	seen := make(chan web.Status, 1)
+	go func() { seen <- a.Status() }()
+	late := time.NewTimer(lastLook)
+	defer late.Stop()
+	select {
+	case s := <-seen:
+		a.events.Observe(s)
+	case <-late.C:
+	}
 }
 
 // runPart runs a part of the agent under its name in g.

@@ -22,6 +22,13 @@ const (
 	maxHelpBytes   = 4 << 10  // longer help is cut
 )
 
+// How many names and values of labels one allocation has room for: the first has room for
+// firstPiece, each further one for twice as many, up to lastPiece.
+const (
+	firstPiece = 64
+	lastPiece  = 4096
+)
+
 // ErrTimestamp means that a sample has a timestamp where none may be.
 var ErrTimestamp = errors.New("a sample has a timestamp of its own")
 
@@ -65,7 +72,9 @@ type reader struct {
 
 	family *probes.Family            // of the sample before, if the text describes it
 	others map[string]*probes.Family // that the text does not describe
-	labels []string                  // memory of the samples' labels
+	// piece is the memory for the labels of the next samples. It is never grown: growing would copy
+	// labels that samples already hold, and keep both copies in memory.
+	piece []string
 }
 
 // sample adds a sample to the round.
@@ -80,16 +89,16 @@ func (in *reader) sample(s *exposition.Sample) error {
 	case s.Timed && in.o.NoTimestamps:
 		return fmt.Errorf("%w: %.200s", ErrTimestamp, s.Labels)
 	}
-	name, at := "", len(in.labels)
+	name, at := "", in.room(2*s.Labels.Len())
 	s.Labels.Range(func(l labels.Label) {
 		if l.Name == model.MetricNameLabel {
 			name = l.Value
 			return
 		}
-		in.labels = append(in.labels, l.Name, l.Value)
+		in.piece = append(in.piece, l.Name, l.Value)
 	})
 	one := probes.Sample{
-		Family: in.familyOf(s, name), Labels: in.labels[at:len(in.labels):len(in.labels)],
+		Family: in.familyOf(s, name), Labels: in.piece[at:len(in.piece):len(in.piece)],
 		Value: s.V, ST: s.ST, T: s.T, Exemplars: slices.Clone(s.Exemplars),
 	}
 	if name != one.Family.Name {
@@ -102,6 +111,14 @@ func (in *reader) sample(s *exposition.Sample) error {
 	}
 	in.r.AddSample(one)
 	return nil
+}
+
+// room makes room for n more strings in the piece, and returns where they begin.
+func (in *reader) room(n int) int {
+	if cap(in.piece)-len(in.piece) < n {
+		in.piece = make([]string, 0, max(n, min(2*cap(in.piece), lastPiece), firstPiece))
+	}
+	return len(in.piece)
 }
 
 // familyOf is the family of a sample: one that the text describes, or one of its own name.

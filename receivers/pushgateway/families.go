@@ -35,25 +35,47 @@ const (
 	failureTime = "push_failure_time_seconds"
 )
 
-// keep checks pushed families and returns them, by name, in the form in which they are kept:
-// delimited protobuf, every metric with the labels of the group.
-func keep(families map[string]*dto.MetricFamily, group map[string]string) (map[string]family, error) {
-	out := map[string]family{}
-	for name, f := range families {
-		if err := prepare(f, group); err != nil {
-			return nil, err
-		}
-		var b bytes.Buffer
-		if _, err := protodelim.MarshalTo(&b, f); err != nil {
-			return nil, fmt.Errorf("keep family %q: %w", name, err)
-		}
-		_, kept, err := newFamily(b.Bytes())
-		if err != nil {
-			return nil, err
-		}
-		out[name] = kept
+// A keeper makes of pushed families the form in which they are kept: delimited protobuf, each
+// metric with the labels of the group. It takes one family after the other, so that only one is in
+// memory as objects.
+type keeper struct {
+	group  map[string]string
+	pairs  map[string]*dto.LabelPair // of group, which all metrics share
+	out    map[string]family         // by name
+	buffer bytes.Buffer
+
+	refused error // the first family that is refused; those after it are read and not kept
+}
+
+func newKeeper(group map[string]string) *keeper {
+	k := &keeper{group: group, pairs: map[string]*dto.LabelPair{}, out: map[string]family{}}
+	for name, value := range group {
+		k.pairs[name] = &dto.LabelPair{Name: &name, Value: &value}
 	}
-	return out, nil
+	return k
+}
+
+// keep checks a family and keeps it. It changes f.
+func (k *keeper) keep(f *dto.MetricFamily) {
+	if k.refused == nil {
+		k.refused = k.encode(f)
+	}
+}
+
+func (k *keeper) encode(f *dto.MetricFamily) error {
+	if err := prepare(f, k.pairs); err != nil {
+		return err
+	}
+	k.buffer.Reset()
+	if _, err := protodelim.MarshalTo(&k.buffer, f); err != nil {
+		return fmt.Errorf("keep family %q: %w", f.GetName(), err)
+	}
+	_, kept, err := newFamily(bytes.Clone(k.buffer.Bytes()))
+	if err != nil {
+		return err
+	}
+	k.out[f.GetName()] = kept
+	return nil
 }
 
 const typeProtobuf = "application/vnd.google.protobuf"
@@ -68,61 +90,67 @@ func checkType(r *http.Request) error {
 	return nil
 }
 
-// read reads the families of a pushed body, by name.
-func read(r *receivers.Request) (map[string]*dto.MetricFamily, error) {
+// read reads the families of a pushed body and gives each to take, which may change it. An error
+// means that the body cannot be read; take has had some of its families then.
+func read(r *receivers.Request, take func(*dto.MetricFamily)) error {
 	if kind, _ := receivers.MediaType(r.Header.Get("Content-Type")); kind == typeProtobuf {
-		return readProtobuf(r)
+		return readProtobuf(r, take)
 	}
 	// The parser takes time with the square of the labels of a series.
 	if err := exposition.CheckText(r.Body, r.Limits().Labels); err != nil {
-		return nil, err
+		return err
 	}
 	if err := checkLabels(r.Body, r.Limits().Labels); err != nil {
-		return nil, err
+		return err
 	}
 	lines, pairs := bytes.Count(r.Body, []byte("\n"))+1, bytes.Count(r.Body, []byte("="))
 	if most := r.Limits().Samples; lines > 2*most {
-		return nil, receivers.Refuse(receivers.TooManySamples, http.StatusRequestEntityTooLarge, "the request has %d lines, more than twice limits.samples (%d)", lines, most)
+		return receivers.Refuse(receivers.TooManySamples, http.StatusRequestEntityTooLarge, "the request has %d lines, more than twice limits.samples (%d)", lines, most)
 	}
 	if err := r.Take(int64(lines)*lineBytes + int64(pairs)*labelBytes); err != nil {
-		return nil, err
+		return err
 	}
 	p := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := p.TextToMetricFamilies(bytes.NewReader(r.Body))
 	if err != nil {
-		return nil, fmt.Errorf("read the text: %w", err)
+		return fmt.Errorf("read the text: %w", err)
 	}
-	return families, nil
+	for _, name := range slices.Sorted(maps.Keys(families)) {
+		take(families[name])
+		delete(families, name) // its memory is free before the next one is kept
+	}
+	return nil
 }
 
-func readProtobuf(r *receivers.Request) (map[string]*dto.MetricFamily, error) {
+func readProtobuf(r *receivers.Request, take func(*dto.MetricFamily)) error {
 	messages, err := weigh(r.Body)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := r.Take(int64(messages)*messageBytes + numberBytes*int64(len(r.Body))); err != nil {
-		return nil, err
+		return err
 	}
-	families := map[string]*dto.MetricFamily{}
+	names := map[string]bool{}
 	in := bytes.NewReader(r.Body)
 	o := protodelim.UnmarshalOptions{MaxSize: r.Limits().DecodedBytes}
 	for {
 		f := &dto.MetricFamily{}
 		if err := o.UnmarshalFrom(in, f); errors.Is(err, io.EOF) {
-			return families, nil
+			return nil
 		} else if err != nil {
-			return nil, fmt.Errorf("read protobuf: %w", err)
+			return fmt.Errorf("read protobuf: %w", err)
 		}
-		if families[f.GetName()] != nil {
-			return nil, fmt.Errorf("family %q is there twice", f.GetName())
+		if names[f.GetName()] {
+			return fmt.Errorf("family %q is there twice", f.GetName())
 		}
-		families[f.GetName()] = f
+		names[f.GetName()] = true
+		take(f)
 	}
 }
 
 // prepare checks a family as the Pushgateway does, and gives its metrics the labels of the
-// group.
-func prepare(f *dto.MetricFamily, group map[string]string) error {
+// group, which they share.
+func prepare(f *dto.MetricFamily, group map[string]*dto.LabelPair) error {
 	name := f.GetName()
 	refuse := func(format string, args ...any) error {
 		return receivers.Refuse(receivers.Malformed, http.StatusBadRequest, format, args...)
@@ -140,7 +168,7 @@ func prepare(f *dto.MetricFamily, group map[string]string) error {
 		case !isOfType(m, f.GetType()):
 			return refuse("%s is of type %s, and one of its metrics is not", name, strings.ToLower(f.GetType().String()))
 		}
-		of := map[string]string{}
+		of := map[string]*dto.LabelPair{}
 		for _, l := range m.GetLabel() {
 			_, twice := of[l.GetName()]
 			switch {
@@ -151,13 +179,13 @@ func prepare(f *dto.MetricFamily, group map[string]string) error {
 			case m.Summary != nil && l.GetName() == model.QuantileLabel:
 				return refuse("a metric of the summary %s has the label %q, which is that of its quantiles", name, l.GetName())
 			}
-			of[l.GetName()] = l.GetValue()
+			of[l.GetName()] = l
 		}
 		maps.Copy(of, group)
 		m.Label = m.Label[:0]
 		for _, n := range slices.Sorted(maps.Keys(of)) {
-			if v := of[n]; v != "" { // an empty value is the same as no label
-				m.Label = append(m.Label, &dto.LabelPair{Name: &n, Value: &v})
+			if l := of[n]; l.GetValue() != "" { // an empty value is the same as no label
+				m.Label = append(m.Label, l)
 			}
 		}
 	}

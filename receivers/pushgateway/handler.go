@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
@@ -109,12 +108,12 @@ func (p *Receiver) push(r *receivers.Request, labels map[string]string) error {
 	if err := r.CheckLabels(ownLabels(labels, failureTime)); err != nil {
 		return err
 	}
-	read, err := read(r)
-	if err != nil {
+	kept := newKeeper(labels)
+	if err := read(r, kept.keep); err != nil {
 		return err
 	}
 	now := time.Now()
-	next, err := p.take(r, labels, read, now)
+	next, err := p.take(r, kept, now)
 	if err == nil {
 		p.end(r.Context(), next)
 		return nil
@@ -125,12 +124,12 @@ func (p *Receiver) push(r *receivers.Request, labels map[string]string) error {
 	return refusal(err)
 }
 
-// take checks families that were read and takes them into a group, which it returns.
-func (p *Receiver) take(r *receivers.Request, labels map[string]string, read map[string]*dto.MetricFamily, now time.Time) (*group, error) {
-	families, err := keep(read, labels)
-	if err != nil {
-		return nil, err
+// take takes families that were read into their group, which it returns.
+func (p *Receiver) take(r *receivers.Request, kept *keeper, now time.Time) (*group, error) {
+	if kept.refused != nil {
+		return nil, kept.refused
 	}
+	labels, families := kept.group, kept.out
 	if err := p.check(r, families); err != nil {
 		return nil, err
 	}

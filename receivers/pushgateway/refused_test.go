@@ -163,11 +163,12 @@ func TestTypesFromBefore(t *testing.T) {
 	r.must(200, "PUT", "/metrics/job/a", "# TYPE x counter\nx 1\n")
 	old := r.store.all()[0]
 	other := map[string]string{"job": "b"}
-	families, err := keep(map[string]*dto.MetricFamily{"x": gauge("x", 2)}, other)
-	if err != nil {
-		t.Fatal(err)
+	kept := newKeeper(other)
+	kept.keep(gauge("x", 2))
+	if kept.refused != nil {
+		t.Fatal(kept.refused)
 	}
-	g := &group{labels: other, families: families, pushed: old.pushed}
+	g := &group{labels: other, families: kept.out, pushed: old.pushed}
 	if err := r.store.save(r.store.file(key(other)), g); err != nil {
 		t.Fatal(err)
 	}
