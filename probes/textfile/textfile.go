@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"hwsagent/inputs/pages"
 	"hwsagent/probes"
 	"hwsagent/probes/exposition"
 )
@@ -52,6 +52,7 @@ func (c *Config) Validate() error {
 type Probe struct {
 	pattern      string
 	mtime, error *probes.Family
+	pages        pages.Buffers // of files, used again in the next round
 }
 
 // New makes the probe.
@@ -122,14 +123,17 @@ func (p *Probe) file(ctx context.Context, path string, r *probes.Round) error {
 		return err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
-	if err != nil {
+	text := p.pages.Take()
+	n, err := p.pages.Read(text, f, maxFileBytes+1)
+	failed := err != nil || n > maxFileBytes
+	defer func() { p.pages.Give(text, failed) }()
+	switch {
+	case err != nil:
 		return err
-	}
-	if len(text) > maxFileBytes {
+	case failed:
 		return fmt.Errorf("the file has more than %d bytes", maxFileBytes)
 	}
-	if err := exposition.Parse(ctx, text, exposition.Options{NoTimestamps: true}, r); err != nil {
+	if err := exposition.Parse(ctx, text.Bytes(), exposition.Options{NoTimestamps: true}, r); err != nil {
 		return err
 	}
 	// After the parsing: what fails does not appear fresh.
