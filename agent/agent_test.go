@@ -358,6 +358,18 @@ func TestLetterDir(t *testing.T) {
 			t.Errorf("letters of %q go to %s", name, base)
 		}
 	}
+	// A directory's name has 255 bytes at most; names that differ only behind them do not meet.
+	letters, dirs := strings.Repeat("東", 60), map[string]string{}
+	for _, name := range []string{letters, letters + "a", letters + "b", strings.Repeat("a", 255), strings.Repeat("a", 256), strings.Repeat("a", 255) + "."} {
+		dir := letterDir(t.TempDir(), name)
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Errorf("letters of %q: %v", name, err)
+		}
+		if other, ok := dirs[filepath.Base(dir)]; ok {
+			t.Errorf("letters of %q and %q go to the same directory", name, other)
+		}
+		dirs[filepath.Base(dir)] = name
+	}
 }
 
 // A reload opens a target that could not be opened before its time: what was logged

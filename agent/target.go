@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -49,13 +51,22 @@ const lettersDir = "deadletters"
 // besideLog are the directories of the storage path that are not the log's.
 func besideLog() []string { return []string{lettersDir, pushgatewayDir, historyDir} }
 
+// maxNameBytes bounds the name of a directory on ext4, xfs, btrfs, APFS and NTFS.
+const maxNameBytes = 255
+
 // letterDir is the directory of a target's dead letters. The name is escaped, its dots
 // too, so that it is one element of a path, whatever it is. So is the first letter of a name
-// that Windows keeps for a device, such as con or lpt1: no directory can have it there.
+// that Windows keeps for a device, such as con or lpt1: no directory can have it there. A name
+// that would be too long for a directory, such as that of a tenant in Chinese, becomes "%~" and its
+// SHA-256: no escaped name begins so.
 func letterDir(storage, target string) string {
 	name := strings.ReplaceAll(url.QueryEscape(target), ".", "%2E")
 	if isDevice(name) {
 		name = fmt.Sprintf("%%%02X", name[0]) + name[1:]
+	}
+	if len(name) > maxNameBytes {
+		sum := sha256.Sum256([]byte(target))
+		name = "%~" + hex.EncodeToString(sum[:])
 	}
 	return filepath.Join(storage, lettersDir, name)
 }

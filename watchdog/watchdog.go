@@ -47,7 +47,8 @@ type Report struct {
 	// Parts are those with a goroutine in this program's own code, by name.
 	Parts []Part
 	// Stacks are the stacks of all goroutines, equal ones together, without any argument of a
-	// function: no secret is in them. At most 64 KiB.
+	// function: no secret is in them. Those with a function of this program come first, because
+	// the text is cut at 64 KiB.
 	Stacks string
 }
 
@@ -57,11 +58,28 @@ func Look() Report {
 	if err := pprof.Lookup("goroutine").WriteTo(&b, 1); err != nil {
 		return Report{Stacks: err.Error()} // cannot be: it is written to memory
 	}
-	r := Report{Parts: parse(b.String()), Stacks: b.String()}
+	r := Report{Parts: parse(b.String()), Stacks: ownFirst(b.String())}
 	if len(r.Stacks) > maxStacks {
 		r.Stacks = r.Stacks[:maxStacks] + "\n…"
 	}
 	return r
+}
+
+// ownFirst puts the stacks of a profile with a function of this module before the others.
+func ownFirst(profile string) string {
+	stacks := strings.Split(strings.TrimRight(profile, "\n"), "\n\n")
+	slices.SortStableFunc(stacks, func(a, b string) int { return rank(a) - rank(b) })
+	return strings.Join(stacks, "\n\n") + "\n"
+}
+
+// rank is 0 for a stack with a function of this module, and 1 for one without.
+func rank(stack string) int {
+	for line := range strings.Lines(stack) {
+		if strings.HasPrefix(line, "#") && ours(line) != "" {
+			return 0
+		}
+	}
+	return 1
 }
 
 // Names are the names of the parts, for a sentence; without those called except.

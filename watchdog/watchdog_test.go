@@ -66,3 +66,15 @@ func TestParseTakesAnything(t *testing.T) {
 		}
 	}
 }
+
+// TestStacksOfThisProgramComeFirst: where the text is cut, stacks of libraries are missing, and none of
+// this program.
+func TestStacksOfThisProgramComeFirst(t *testing.T) {
+	profile := "goroutine profile: total 3\n2 @ 0x1\n#\t0x1\tnet.read+0x1\tnet.go:1\n\n" +
+		"1 @ 0x2\n# labels: {\"part\":\"x\"}\n#\t0x2\tsyscall.Read+0x1\tsyscall.go:1\n#\t0x3\thwsagent/wal.(*Log).Append+0x2\tlog.go:2\n\n" +
+		"1 @ 0x4\n#\t0x4\thwsagent/watchdog.Do+0x1\twatchdog.go:1\n\n"
+	got := strings.Split(ownFirst(profile), "\n\n")
+	if len(got) != 3 || !strings.Contains(got[0], "wal.(*Log).Append") || !strings.Contains(got[1], "net.read") || !strings.Contains(got[2], "watchdog.Do") {
+		t.Errorf("%d stacks: %q", len(got), got)
+	}
+}
