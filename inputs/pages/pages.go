@@ -40,17 +40,30 @@ func (p *Buffers) Give(buf *bytes.Buffer, failed bool) {
 }
 
 // Read appends to buf what from has, but no more than limit bytes, and returns how many bytes came. If
-// that is limit, or with an error, buf has a part of them. A page that buf has no room for costs one
-// allocation of its size, and none if it fails: a buffer that doubles while an endless page comes
-// leaves several times the limit to the garbage collector.
-func (p *Buffers) Read(buf *bytes.Buffer, from io.Reader, limit int64) (n int64, err error) {
+// that is limit, or with an error, buf has a part of them.
+//
+// Expected is how large the page is likely to be, in bytes; 0 if that is not known. Room for it, up to
+// MaxKept, is made when the first 64 KiB have come: an endpoint that answers and then hangs takes no more.
+// A page that is larger costs one allocation of its size, and none if it fails: a buffer that doubles
+// while an endless page comes leaves several times the limit to the garbage collector.
+func (p *Buffers) Read(buf *bytes.Buffer, from io.Reader, limit int64, expected int) (n int64, err error) {
 	from = io.LimitReader(from, limit)
-	for buf.Available() > 0 && err == nil {
-		free := buf.AvailableBuffer()
-		var m int
-		m, err = from.Read(free[:buf.Available()])
-		buf.Write(free[:m])
-		n += int64(m)
+	n, err = fill(buf, from)
+	if expected = min(expected, MaxKept); err == nil && expected > int(n)+partSize {
+		part := p.part()
+		var used int
+		used, err = readPart(part, from)
+		if err == nil {
+			buf.Grow(expected - int(n))
+		}
+		buf.Write(part[:used])
+		p.parts.Put(part)
+		n += int64(used)
+		if err == nil {
+			var more int64
+			more, err = fill(buf, from)
+			n += more
+		}
 	}
 	var parts [][]byte
 	defer func() {
@@ -60,16 +73,8 @@ func (p *Buffers) Read(buf *bytes.Buffer, from io.Reader, limit int64) (n int64,
 	}()
 	rest := 0
 	for err == nil {
-		part, ok := p.parts.Get().(*[partSize]byte)
-		if !ok {
-			part = new([partSize]byte)
-		}
-		used := 0
-		for used < partSize && err == nil {
-			var m int
-			m, err = from.Read(part[used:])
-			used += m
-		}
+		part, used := p.part(), 0
+		used, err = readPart(part, from)
 		parts, rest = append(parts, part[:used]), rest+used
 	}
 	if n += int64(rest); !errors.Is(err, io.EOF) {
@@ -82,4 +87,34 @@ func (p *Buffers) Read(buf *bytes.Buffer, from io.Reader, limit int64) (n int64,
 		}
 	}
 	return n, nil
+}
+
+// part returns a piece of memory for a part of a page.
+func (p *Buffers) part() *[partSize]byte {
+	if part, ok := p.parts.Get().(*[partSize]byte); ok {
+		return part
+	}
+	return new([partSize]byte)
+}
+
+// fill reads into the room that buf has. Without an error it is full.
+func fill(buf *bytes.Buffer, from io.Reader) (n int64, err error) {
+	for buf.Available() > 0 && err == nil {
+		free := buf.AvailableBuffer()
+		var m int
+		m, err = from.Read(free[:buf.Available()])
+		buf.Write(free[:m])
+		n += int64(m)
+	}
+	return n, err
+}
+
+// readPart reads into part. Without an error it is full.
+func readPart(part *[partSize]byte, from io.Reader) (used int, err error) {
+	for used < partSize && err == nil {
+		var m int
+		m, err = from.Read(part[used:])
+		used += m
+	}
+	return used, err
 }

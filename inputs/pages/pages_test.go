@@ -27,24 +27,26 @@ func TestPagesRead(t *testing.T) {
 				"fails": func(r io.Reader) io.Reader { return io.MultiReader(r, iotest.ErrReader(broken)) },
 				"torn":  func(r io.Reader) io.Reader { return io.MultiReader(r, iotest.ErrReader(io.ErrUnexpectedEOF)) },
 			} {
-				for _, limit := range []int{size + 1, size, size / 2} {
-					if limit == 0 {
-						continue
+				for _, expected := range []int{0, partSize + 1, 3*partSize + 7, MaxKept + 1} {
+					for _, limit := range []int{size + 1, size, size / 2} {
+						if limit == 0 {
+							continue
+						}
+						want := text(size)
+						buf := p.Take()
+						buf.Grow(room)
+						n, err := p.Read(buf, from(bytes.NewReader(want)), int64(limit), expected)
+						what := fmt.Sprintf("room for %d bytes, %d expected, %d bytes, %s, limit %d", room, expected, size, name, limit)
+						switch {
+						case limit > size && (name == "fails" && !errors.Is(err, broken) || name == "torn" && !errors.Is(err, io.ErrUnexpectedEOF)):
+							t.Errorf("%s: error %v", what, err)
+						case limit > size && err == nil && (n != int64(size) || !bytes.Equal(buf.Bytes(), want)):
+							t.Errorf("%s: %d bytes came, and are %t", what, n, bytes.Equal(buf.Bytes(), want))
+						case limit <= size && (n != int64(limit) || err != nil):
+							t.Errorf("%s: %d bytes, error %v", what, n, err)
+						}
+						p.Give(buf, err != nil)
 					}
-					want := text(size)
-					buf := p.Take()
-					buf.Grow(room)
-					n, err := p.Read(buf, from(bytes.NewReader(want)), int64(limit))
-					what := fmt.Sprintf("room for %d bytes, %d bytes, %s, limit %d", room, size, name, limit)
-					switch {
-					case limit > size && (name == "fails" && !errors.Is(err, broken) || name == "torn" && !errors.Is(err, io.ErrUnexpectedEOF)):
-						t.Errorf("%s: error %v", what, err)
-					case limit > size && err == nil && (n != int64(size) || !bytes.Equal(buf.Bytes(), want)):
-						t.Errorf("%s: %d bytes came, and are %t", what, n, bytes.Equal(buf.Bytes(), want))
-					case limit <= size && (n != int64(limit) || err != nil):
-						t.Errorf("%s: %d bytes, error %v", what, n, err)
-					}
-					p.Give(buf, err != nil)
 				}
 			}
 		}
@@ -59,7 +61,7 @@ func TestEndlessPagesAllocateLittle(t *testing.T) {
 	buf := p.Take()
 	allocated := testing.Benchmark(func(b *testing.B) {
 		for b.Loop() {
-			if n, err := p.Read(buf, endless{}, limit); n != int64(limit) || err != nil {
+			if n, err := p.Read(buf, endless{}, limit, 0); n != int64(limit) || err != nil {
 				b.Fatal(n, err)
 			}
 		}
@@ -72,3 +74,20 @@ func TestEndlessPagesAllocateLittle(t *testing.T) {
 type endless struct{}
 
 func (endless) Read(b []byte) (int, error) { return len(b), nil }
+
+// An endpoint that sends the beginning of a page and then fails, or hangs, takes no room for the page that
+// it was expected to send.
+func TestRoomIsMadeForPagesThatCome(t *testing.T) {
+	broken := errors.New("broken")
+	for come, most := range map[int]int{0: 0, 100: 1 << 10, partSize - 1: 2 * partSize, partSize + 1: 2 * MaxKept} {
+		var p Buffers
+		buf := p.Take()
+		from := io.MultiReader(bytes.NewReader(make([]byte, come)), iotest.ErrReader(broken))
+		if n, err := p.Read(buf, from, 15<<20, MaxKept); n != int64(come) || !errors.Is(err, broken) {
+			t.Errorf("%d bytes came of %d, error %v", n, come, err)
+		}
+		if buf.Cap() > most {
+			t.Errorf("%d bytes came, and there is room for %d, more than %d", come, buf.Cap(), most)
+		}
+	}
+}

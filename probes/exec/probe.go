@@ -119,7 +119,7 @@ func (p *Probe) get(ctx context.Context, url URL, r *probes.Round) (failed error
 	}
 	page := p.pages.Take()
 	defer func() { p.pages.Give(page, failed != nil) }()
-	switch n, err := p.pages.Read(page, resp.Body, int64(p.config.limit())+1); {
+	switch n, err := p.pages.Read(page, resp.Body, int64(p.config.limit())+1, 0); {
 	case err != nil:
 		return fmt.Errorf("scrape exporter: %w", err)
 	case n > int64(p.config.limit()):

@@ -124,7 +124,7 @@ func (p *Probe) file(ctx context.Context, path string, r *probes.Round) error {
 	}
 	defer f.Close()
 	text := p.pages.Take()
-	n, err := p.pages.Read(text, f, maxFileBytes+1)
+	n, err := p.pages.Read(text, f, maxFileBytes+1, 0)
 	failed := err != nil || n > maxFileBytes
 	defer func() { p.pages.Give(text, failed) }()
 	switch {

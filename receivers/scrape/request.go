@@ -81,8 +81,7 @@ func (r *requester) get(ctx context.Context, buf *bytes.Buffer, memory *pages.Bu
 	if resp.StatusCode != http.StatusOK {
 		return "", r.hidden(fmt.Errorf("server returned HTTP status %s", resp.Status))
 	}
-	buf.Grow(min(r.last, pages.MaxKept)) // the page before may have been large by mistake
-	if err := readBody(resp, buf, r.limit, memory); err != nil {
+	if err := readBody(resp, buf, r.limit, r.last, memory); err != nil {
 		if errors.Is(err, errBodySize) {
 			return "", err
 		}
@@ -97,8 +96,8 @@ func (r *requester) get(ctx context.Context, buf *bytes.Buffer, memory *pages.Bu
 // hidden is an error about the target for people.
 func (r *requester) hidden(err error) error { return r.client.hidden(err, r.url) }
 
-// readBody reads an answer, uncompressed, of less than limit bytes.
-func readBody(resp *http.Response, to *bytes.Buffer, limit int64, memory *pages.Buffers) error {
+// readBody reads an answer, uncompressed, of less than limit bytes, and probably of as many as expected.
+func readBody(resp *http.Response, to *bytes.Buffer, limit int64, expected int, memory *pages.Buffers) error {
 	var from io.Reader = resp.Body
 	switch encoding := resp.Header.Get("Content-Encoding"); encoding {
 	case "gzip":
@@ -111,7 +110,7 @@ func readBody(resp *http.Response, to *bytes.Buffer, limit int64, memory *pages.
 	case "zstd":
 		return errors.New("the answer is compressed with zstd, which was not asked for")
 	}
-	switch n, err := memory.Read(to, from, limit); {
+	switch n, err := memory.Read(to, from, limit, expected); {
 	case err != nil:
 		return fmt.Errorf("read the answer: %w", err)
 	case n >= limit:
