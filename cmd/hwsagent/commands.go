@@ -22,6 +22,9 @@ func (c *cli) root() *cobra.Command {
 		Short: "Reads hardware and host metrics and pushes them to remote-write targets through a log on disk",
 		Long: "hwsagent reads hardware and host metrics, writes every sample to a log on disk, and pushes from it to any number of\n" +
 			"Prometheus remote-write targets. What was collected arrives, whatever happens to the network or the agent meanwhile.\n\n" + exitCodes,
+		Example: "  hwsagent check --config.file agent.yaml     # does all of it work?\n" +
+			"  hwsagent run --config.file agent.yaml       # page: http://127.0.0.1:9464\n" +
+			"  hwsagent status                             # does my data arrive?",
 		SilenceErrors: true, SilenceUsage: true,
 		Args: cobra.NoArgs,
 	}
@@ -138,6 +141,8 @@ func (c *cli) probe() *cobra.Command {
 	return &cobra.Command{
 		Use:   "probe NAME",
 		Short: "Run one probe once and print what it would append, in Prometheus' text format",
+		Example: "  hwsagent probe host --config.file agent.yaml\n" +
+			"  hwsagent probe core-switch | grep ^hw_temperature",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return errors.New("name one probe of the configuration: hwsagent probe NAME")
@@ -182,6 +187,9 @@ func (c *cli) status() *cobra.Command {
 		Short: "Is my data arriving, how far behind, and if not, why not; also while the agent is down",
 		Long: "status shows the verdict, every target and input, and what needs a person, with what to do.\n" +
 			"It exits with 0 only if all is well: 4 if a target is not, 5 if something else needs a person, 7 if the agent is not running.\n\n" + exitCodes,
+		Example: "  hwsagent status\n" +
+			"  hwsagent status --json | jq .verdict.text            # for a script; the exit code says whether all is well\n" +
+			"  hwsagent status --storage.path /mnt/var/lib/hwsagent   # of a disk from another machine",
 		Args: cobra.NoArgs,
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
 			s, err := agent.FetchStatus(cmd.Context(), c.storage)
@@ -231,7 +239,13 @@ func (c *cli) reload() *cobra.Command {
 }
 
 func (c *cli) wal() *cobra.Command {
-	wal := &cobra.Command{Use: "wal", Short: "Look at the log on disk, and send a part of it once more", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	wal := &cobra.Command{
+		Use: "wal", Short: "Look at the log on disk, and send a part of it once more",
+		Example: "  hwsagent wal inspect\n" +
+			"  hwsagent wal dump --series '{job=\"host\"}' --from 10m\n" +
+			"  hwsagent wal replay --target mimir --from 26h --to 24h",
+		Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
 	wal.AddCommand(c.inspect(), c.dump(), c.verify(), c.replay())
 	return wal
 }
@@ -252,8 +266,10 @@ func (c *cli) version() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print version, source revision and platform",
-		Args:  cobra.NoArgs,
-		RunE:  c.command(c.printVersion),
+		Example: "  hwsagent version\n" +
+			"  hwsagent version --json",
+		Args: cobra.NoArgs,
+		RunE: c.command(c.printVersion),
 	}
 }
 
@@ -272,7 +288,9 @@ func (c *cli) demo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Show that nothing is lost: mutual TLS, a bearer token, an outage, a kill -9; needs nothing and ends by itself",
-		Args:  cobra.NoArgs,
+		Example: "  hwsagent demo\n" +
+			"  hwsagent demo --script crash --keep /tmp/demo   # one of its parts; its files can be looked at afterwards",
+		Args: cobra.NoArgs,
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
 			o.JSON, o.Listen, o.Stdout, o.Stderr = c.json, c.listen, c.stdout, c.stderr
 			err := demo.Run(cmd.Context(), o)

@@ -17,7 +17,12 @@ const maxConvert = 1<<20 + 1
 
 // config is the group of what is done with configurations.
 func (c *cli) configuration() *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "Make a configuration from that of another program, or print the schema of configurations", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd := &cobra.Command{
+		Use: "config", Short: "Make a configuration from that of another program, or print the schema of configurations",
+		Example: "  hwsagent config convert prometheus.yml >agent.yaml\n" +
+			"  hwsagent config schema >agent.schema.json",
+		Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
 	cmd.AddCommand(c.convert(), c.schema())
 	return cmd
 }

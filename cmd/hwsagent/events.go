@@ -30,7 +30,8 @@ func (c *cli) events() *cobra.Command {
 	cmd.AddCommand(&cobra.Command{
 		Use:   "ack",
 		Short: "End the warnings of what was lost so far; losses after that are told again",
-		Args:  cobra.NoArgs,
+		Example: "  hwsagent events ack      # after reading what hwsagent events says",
+		Args: cobra.NoArgs,
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
 			ack, err := agent.AcknowledgeEvents(cmd.Context(), c.storage)
 			if err != nil {

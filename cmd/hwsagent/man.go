@@ -16,9 +16,10 @@ import (
 // man is the command that writes the manual pages; packages have them.
 func (c *cli) man() *cobra.Command {
 	return &cobra.Command{
-		Use:   "man DIRECTORY",
-		Short: "Write the manual pages of all commands to a directory",
-		Args:  cobra.ExactArgs(1),
+		Use:     "man DIRECTORY",
+		Short:   "Write the manual pages of all commands to a directory",
+		Example: "  hwsagent man /usr/local/share/man/man1",
+		Args:    cobra.ExactArgs(1),
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
 			var written []string
 			for _, page := range manualPages(cmd.Root(), agent.Version) {

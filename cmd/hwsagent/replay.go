@@ -22,6 +22,8 @@ func (c *cli) replay() *cobra.Command {
 		Long: "replay reads what the log still has (wal.retain keeps what is delivered) and sends the samples of a time window to a target, with the\n" +
 			"external labels and write_relabel_configs of its entry. It sends one sample first, and nothing else if that is not taken. It works beside a running agent;\n" +
 			"the target's queue and its account are not concerned.\n\n" + timeHelp,
+		Example: "  hwsagent wal replay --target mimir --from 26h --to 24h --dry-run\n" +
+			"  hwsagent wal replay --target mimir --from 2026-11-20T06:00:00Z --to 2026-11-20T07:30:00Z --match '{job=\"host\"}'",
 		Args: cobra.NoArgs,
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
 			now := time.Now()

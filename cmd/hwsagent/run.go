@@ -24,7 +24,9 @@ func (c *cli) run() *cobra.Command {
 	return &cobra.Command{
 		Use:   "run",
 		Short: "Run the agent until SIGTERM or SIGINT; SIGHUP reads the configuration again",
-		Args:  cobra.NoArgs,
+		Example: "  hwsagent run --config.file agent.yaml --storage.path /var/lib/hwsagent\n" +
+			"  hwsagent run --web.listen-address 127.0.0.1:9470 --log.format json",
+		Args: cobra.NoArgs,
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
 			c.ends.Store(int64(agentEnds))
 			if os.Getenv("GOGC") == "" {

@@ -61,8 +61,10 @@ func (c *cli) snmp() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "snmp",
 		Short: "Look at devices over SNMP: walk, record, test a recording, find devices, list their hardware, import definitions",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Example: "  hwsagent snmp inventory 192.0.2.7 --auth '{community_file: /etc/hwsagent/community}'\n" +
+			"  hwsagent snmp discover 192.0.2.0/24",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(c.snmpWalk(), c.snmpRecord(), c.snmpTest(), c.snmpDiscover(), c.snmpInventory(), c.snmpImport())
 	return cmd
@@ -117,7 +119,8 @@ func (c *cli) snmpRecord() *cobra.Command {
 		Long: "record walks the whole device and writes a recording in snmpsim's format (snmprec). Left out: communities, users and views, tables of\n" +
 			"addresses, programs and their parameters. Replaced by others of the same form: names, contacts and places, serial numbers, hardware and IP\n" +
 			"addresses, wherever they are recognised; --keep keeps some of them. Look through the file before you give it away.",
-		Args: cobra.ExactArgs(2),
+		Example: "  hwsagent snmp record 192.0.2.7 switch.snmprec --auth '{community_file: /etc/hwsagent/community}'",
+		Args:    cobra.ExactArgs(2),
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
 			o, err := c.options(&f, args[0])
 			if err != nil {
@@ -160,9 +163,10 @@ func counts(m map[string]int) string {
 func (c *cli) snmpTest() *cobra.Command {
 	var modules, definitions []string
 	cmd := &cobra.Command{
-		Use:   "test FILE",
-		Short: "What the modules make of a recording, and what of it none of them reads, by vendor",
-		Args:  cobra.ExactArgs(1),
+		Use:     "test FILE",
+		Short:   "What the modules make of a recording, and what of it none of them reads, by vendor",
+		Example: "  hwsagent snmp test switch.snmprec",
+		Args:    cobra.ExactArgs(1),
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
 			logger, err := c.quietLogger()
 			if err != nil {
@@ -257,6 +261,7 @@ func (c *cli) snmpInventory() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "inventory HOST",
 		Short:             "Print a device's hardware as a tree: each component with its state and values",
+		Example:           "  hwsagent snmp inventory 192.0.2.7 --auth '{version: 3, username: ops, password_file: /etc/hwsagent/ops}'",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {

@@ -20,6 +20,9 @@ func (c *cli) targets() *cobra.Command {
 		Short: "Look at targets, test, pause and rename them, and do something about what waits for them",
 		Long: "Without a command it lists the targets. What changes a queue is done by the agent that is running or, without one,\n" +
 			"in its storage directory; it is durable when the command says that it is done.",
+		Example: "  hwsagent targets\n" +
+			"  hwsagent targets test mimir\n" +
+			"  hwsagent targets pause mimir",
 		Args: cobra.NoArgs,
 		RunE: c.command(c.listTargets),
 	}
@@ -40,6 +43,8 @@ func named(n int, usage string) cobra.PositionalArgs {
 func (c *cli) listCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the targets, those too that are not configured any more and still have a queue",
+		Example: "  hwsagent targets list\n" +
+			"  hwsagent targets list --json",
 		Args: cobra.NoArgs, RunE: c.command(c.listTargets),
 	}
 }
@@ -96,9 +101,10 @@ func stamp(t time.Time) string {
 
 func (c *cli) testTarget() *cobra.Command {
 	return &cobra.Command{
-		Use:   "test NAME",
-		Short: "Go the way to a target step by step, up to a write without samples; a target that is held is tried again if that works",
-		Args:  named(1, "test NAME"), ValidArgsFunction: c.completeTarget,
+		Use:     "test NAME",
+		Short:   "Go the way to a target step by step, up to a write without samples; a target that is held is tried again if that works",
+		Example: "  hwsagent targets test mimir",
+		Args:    named(1, "test NAME"), ValidArgsFunction: c.completeTarget,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
 			var t agent.TargetTest
 			var err error
@@ -159,9 +165,10 @@ func (c *cli) done(ch agent.TargetChange, line string) {
 
 func (c *cli) pauseTarget() *cobra.Command {
 	return &cobra.Command{
-		Use:   "pause NAME",
-		Short: "Send nothing to a target until it is resumed, also after a restart; what is collected waits in the log",
-		Args:  named(1, "pause NAME"), ValidArgsFunction: c.completeTarget,
+		Use:     "pause NAME",
+		Short:   "Send nothing to a target until it is resumed, also after a restart; what is collected waits in the log",
+		Example: "  hwsagent targets pause mimir      # before its receiver is worked on",
+		Args:    named(1, "pause NAME"), ValidArgsFunction: c.completeTarget,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
 			ch, err := c.ask(func(m agent.TargetManager) (agent.TargetChange, error) { return m.Pause(cmd.Context(), args[0]) })
 			if err != nil {
@@ -175,9 +182,10 @@ func (c *cli) pauseTarget() *cobra.Command {
 
 func (c *cli) resumeTarget() *cobra.Command {
 	return &cobra.Command{
-		Use:   "resume NAME",
-		Short: "Send to a target again that was paused",
-		Args:  named(1, "resume NAME"), ValidArgsFunction: c.completeTarget,
+		Use:     "resume NAME",
+		Short:   "Send to a target again that was paused",
+		Example: "  hwsagent targets resume mimir",
+		Args:    named(1, "resume NAME"), ValidArgsFunction: c.completeTarget,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
 			ch, err := c.ask(func(m agent.TargetManager) (agent.TargetChange, error) { return m.Resume(cmd.Context(), args[0]) })
 			if err != nil {
@@ -197,6 +205,8 @@ func (c *cli) skipTarget() *cobra.Command {
 		Short: "Give up what waits for a target and is older than a time; it counts as skipped",
 		Long: "skip gives up the beginning of a target's queue, up to the first commit with a sample that is not older than the time.\n" +
 			"Without --yes it only says what that would be.\n\n" + timeHelp,
+		Example: "  hwsagent targets skip mimir --before 3d         # what would be given up\n" +
+			"  hwsagent targets skip mimir --before 3d --yes",
 		Args: named(1, "skip NAME --before TIME"), ValidArgsFunction: c.completeTarget,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
 			at, err := parseTime(before, time.Now())
@@ -249,7 +259,8 @@ func (c *cli) adoptTarget() *cobra.Command {
 		Long: "adopt gives the queue of the target OLD to NEW: what waits, the account, a pause, the dead letters. Give the entry its new\n" +
 			"name in the configuration file first, and do not reload: a running agent reloads it in the same step. It is refused when\n" +
 			"NEW has delivered something of its own.",
-		Args: named(2, "adopt OLD NEW"), ValidArgsFunction: c.completeAdopt,
+		Example: "  hwsagent targets adopt mimir mimir-eu",
+		Args:    named(2, "adopt OLD NEW"), ValidArgsFunction: c.completeAdopt,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
 			ch, err := c.ask(func(m agent.TargetManager) (agent.TargetChange, error) {
 				return m.Adopt(cmd.Context(), args[0], args[1])
@@ -266,9 +277,10 @@ func (c *cli) adoptTarget() *cobra.Command {
 func (c *cli) dropTarget() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
-		Use:   "drop NAME --yes",
-		Short: "Remove the queue and the dead letters of a target that is no longer configured",
-		Args:  named(1, "drop NAME --yes"), ValidArgsFunction: c.completeQueue,
+		Use:     "drop NAME --yes",
+		Short:   "Remove the queue and the dead letters of a target that is no longer configured",
+		Example: "  hwsagent targets drop old-mimir --yes",
+		Args:    named(1, "drop NAME --yes"), ValidArgsFunction: c.completeQueue,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
 			if !yes {
 				c.started = false
@@ -311,6 +323,8 @@ func (c *cli) rejected() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rejected NAME [clear]",
 		Short: "Show what the receiver refused, and why; with clear, forget it",
+		Example: "  hwsagent targets rejected mimir --limit 5\n" +
+			"  hwsagent targets rejected mimir clear",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 || len(args) == 2 && args[1] == "clear" {
 				return nil

@@ -15,7 +15,9 @@ func (c *cli) inspect() *cobra.Command {
 	return &cobra.Command{
 		Use:   "inspect",
 		Short: "Say what each segment holds, what is damaged, and where each target is; changes nothing, also beside a running agent",
-		Args:  cobra.NoArgs,
+		Example: "  hwsagent wal inspect\n" +
+			"  hwsagent wal inspect --storage.path /mnt/var/lib/hwsagent --json   # of a disk from another machine",
+		Args: cobra.NoArgs,
 		RunE: c.command(func(*cobra.Command, []string) error {
 			in, err := agent.InspectLog(c.storage, c.progress(time.Now))
 			if in.Schema == 0 {
