@@ -19,8 +19,9 @@ type Config struct {
 	SysPath    string `yaml:"sys_path"`    // mount of sysfs; default /sys
 	RootFSPath string `yaml:"rootfs_path"` // what the mount points lie under; default /
 	UdevPath   string `yaml:"udev_path"`   // udev's database; default /run/udev/data
+	DBusSocket string `yaml:"dbus_socket"` // the system's message bus; default /run/dbus/system_bus_socket
 
-	// Collectors are the collectors to run; empty means the usual ones, all but processes, tcpstat and interrupts.
+	// Collectors are the collectors to run; empty means the usual ones, all but processes, tcpstat, interrupts and systemd.
 	// With a minus before a name, the usual ones but these, and with a plus these as well: [-netclass, +processes].
 	Collectors []string `yaml:"collectors"`
 
@@ -41,9 +42,12 @@ type Config struct {
 	HwmonExclude       string `yaml:"hwmon_exclude"`        // values of the label chip
 	PowerSupplyExclude string `yaml:"power_supply_exclude"` // values of the label power_supply
 
+	SystemdExclude string `yaml:"systemd_exclude"` // units of systemd, by name
+
 	// Regular expressions of what is let in.
-	VmstatFields  string `yaml:"vmstat_fields"`  // fields of /proc/vmstat
-	NetstatFields string `yaml:"netstat_fields"` // protocol_field of /proc/net/{netstat,snmp,snmp6}
+	SystemdInclude string `yaml:"systemd_include"` // units of systemd, of which SystemdExclude leaves some out
+	VmstatFields   string `yaml:"vmstat_fields"`   // fields of /proc/vmstat
+	NetstatFields  string `yaml:"netstat_fields"`  // protocol_field of /proc/net/{netstat,snmp,snmp6}
 }
 
 // collectorNames are all collectors, in the order in which they run: what most
@@ -56,12 +60,12 @@ var collectorNames = []string{
 	"nvme", "rapl", "dmi", "mdadm", "infiniband", "watchdog",
 	"xfs", "zfs", "nfs", "nfsd", "ipvs", "fibrechannel", "tapestats", "selinux", "kernel_hung",
 	"btrfs", "bcache", "dmmultipath",
-	"processes", "tcpstat", "interrupts",
+	"processes", "tcpstat", "interrupts", "systemd",
 }
 
 // askedFor are the collectors that run only where the configuration names them: they cost more the more a
 // machine does, and node_exporter has them off, too.
-var askedFor = []string{"processes", "tcpstat", "interrupts"}
+var askedFor = []string{"processes", "tcpstat", "interrupts", "systemd"}
 
 // hardwareNames are the collectors of hw_*, in the order in which they run, after the others. The
 // last adds up what those before it found.
@@ -93,6 +97,7 @@ func newSettings(c Config) (*settings, error) {
 		{&s.SysPath, "sys_path", "/sys", false},
 		{&s.RootFSPath, "rootfs_path", "/", false},
 		{&s.UdevPath, "udev_path", "/run/udev/data", false},
+		{&s.DBusSocket, "dbus_socket", "/run/dbus/system_bus_socket", false},
 		{&s.MountPointsExclude, "mount_points_exclude", `^/(dev|proc|run/credentials/.+|sys|var/lib/docker/.+|var/lib/containers/storage/.+)($|/)`, true},
 		{&s.FSTypesExclude, "fs_types_exclude", `^(autofs|binfmt_misc|bpf|cgroup2?|configfs|debugfs|devpts|devtmpfs|fusectl|hugetlbfs|iso9660|mqueue|nsfs|overlay|proc|procfs|pstore|rpc_pipefs|securityfs|selinuxfs|squashfs|erofs|sysfs|tracefs)$`, true},
 		{&s.DiskstatsExclude, "diskstats_exclude", `^(z?ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\d+n\d+p)\d+$`, true},
@@ -100,6 +105,8 @@ func newSettings(c Config) (*settings, error) {
 		{&s.NetclassExclude, "netclass_exclude", `^$`, true},
 		{&s.HwmonExclude, "hwmon_exclude", `^$`, true},
 		{&s.PowerSupplyExclude, "power_supply_exclude", `^$`, true},
+		{&s.SystemdExclude, "systemd_exclude", `\.(automount|device|mount|scope|slice)$`, true},
+		{&s.SystemdInclude, "systemd_include", `.`, true},
 		{&s.VmstatFields, "vmstat_fields", `^(oom_kill|pgpg|pswp|pg.*fault).*`, true},
 		{&s.NetstatFields, "netstat_fields", `^(.*_(InErrors|InErrs)|Ip_Forwarding|Ip(6|Ext)_(InOctets|OutOctets)|Icmp6?_(InMsgs|OutMsgs)|TcpExt_(Listen.*|Syncookies.*|TCPSynRetrans|TCPTimeouts|TCPOFOQueue|TCPRcvQDrop)|Tcp_(ActiveOpens|InSegs|OutSegs|OutRsts|PassiveOpens|RetransSegs|CurrEstab)|Udp6?_(InDatagrams|OutDatagrams|NoPorts|RcvbufErrors|SndbufErrors))$`, true},
 	} {

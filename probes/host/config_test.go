@@ -25,7 +25,7 @@ func TestConfigMistakesAreAllNamed(t *testing.T) {
 }
 
 func TestChoose(t *testing.T) {
-	all := strings.TrimSuffix(strings.Join(collectorNames, " "), " processes tcpstat interrupts")
+	all := strings.TrimSuffix(strings.Join(collectorNames, " "), " processes tcpstat interrupts systemd")
 	hardware := strings.Join(hardwareNames, " ")
 	yes, no := true, false
 	for _, c := range []struct {

@@ -53,6 +53,7 @@ func readerMakers() map[string]func(*environment) reader {
 		"processes":        newProcesses,
 		"tcpstat":          newTCPStat,
 		"interrupts":       newInterrupts,
+		"systemd":          newSystemd,
 
 		"hw_sensors": newHardwareSensors,
 		"hw_thermal": newHardwareThermal,

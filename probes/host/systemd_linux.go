@@ -1,0 +1,276 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"hwsagent/probes"
+	"hwsagent/probes/host/dbus"
+)
+
+// The names of systemd on the bus: org.freedesktop.systemd1(5).
+const (
+	systemdName    = "org.freedesktop.systemd1"
+	systemdPath    = "/org/freedesktop/systemd1"
+	systemdManager = systemdName + ".Manager"
+	unitList       = "a(ssssssouso)" // what ListUnits answers
+)
+
+// unitStates are the values of a unit's ActiveState that have a series each.
+var unitStates = []string{"active", "activating", "deactivating", "inactive", "failed"}
+
+// systemdUnit is a unit as ListUnits has it.
+type systemdUnit struct {
+	name, load, active string
+	path               string // of its object
+}
+
+// kind is service, timer, ….
+func (u *systemdUnit) kind() string { return u.name[strings.LastIndexByte(u.name, '.')+1:] }
+
+// unitProperty is a figure of each unit of a kind.
+type unitProperty struct {
+	kind      string // "" for all
+	of, name  string // interface, without systemd's name in front, and property
+	family    *probes.Family
+	perSecond float64 // how many of the property's unit make a second; 0 for what is no time
+}
+
+// systemdFamilies are what the collector gives.
+type systemdFamilies struct {
+	state, units, running, version, virtualization, started *probes.Family
+	properties                                              []unitProperty
+}
+
+func newSystemdFamilies() *systemdFamilies {
+	const microseconds = 1e6
+	started := gauge("node_systemd_unit_start_time_seconds", "When the unit became active, as a Unix time; 0 if it is not active.")
+	return &systemdFamilies{
+		state:          gauge("node_systemd_unit_state", "Whether the unit is in this state (1) or not (0)."),
+		units:          gauge("node_systemd_units", "Units, by state."),
+		running:        gauge("node_systemd_system_running", "Whether the system has started and no unit has failed (systemctl is-system-running)."),
+		version:        gauge("node_systemd_version", "The version of systemd."),
+		virtualization: gauge("node_systemd_virtualization_info", "Always 1; the label is what systemd takes the machine for."),
+		started:        started,
+		properties: []unitProperty{
+			{"", "Unit", "ActiveEnterTimestamp", started, microseconds},
+			{"service", "Service", "NRestarts", counter("node_systemd_service_restart_total", "How often systemd has started the service again by itself."), 0},
+			{"service", "Service", "TasksCurrent", gauge("node_systemd_unit_tasks_current", "Processes and threads of the service."), 0},
+			{"service", "Service", "TasksMax", gauge("node_systemd_unit_tasks_max", "How many processes and threads the service may have."), 0},
+			{"timer", "Timer", "LastTriggerUSec", gauge("node_systemd_timer_last_trigger_seconds", "When the timer last went off, as a Unix time."), microseconds},
+			{"socket", "Socket", "NAccepted", counter("node_systemd_socket_accepted_connections_total", "Connections that were accepted."), 0},
+			{"socket", "Socket", "NConnections", gauge("node_systemd_socket_current_connections", "Connections that are open."), 0},
+			{"socket", "Socket", "NRefused", counter("node_systemd_socket_refused_connections_total", "Connections that were refused."), 0},
+		},
+	}
+}
+
+// newSystemd asks systemd about its units over the system's D-Bus. It asks for a few figures of each unit, so it is off unless it
+// is asked for.
+func newSystemd(e *environment) reader {
+	f := newSystemdFamilies()
+	include, exclude := e.pattern(&e.SystemdInclude), e.pattern(&e.SystemdExclude)
+	return newOnce(e, func() (samples, error) {
+		bus, err := dbus.Dial(context.Background(), e.DBusSocket, time.Now().Add(e.limit))
+		if err != nil {
+			return nil, fmt.Errorf("reach systemd over D-Bus: %w (the collector needs a system with systemd and dbus, and dbus_socket to name the bus' socket)", err)
+		}
+		defer bus.Close() // nothing was written that may be lost
+		s, units, err := f.manager(bus)
+		if err != nil {
+			return s, err
+		}
+		var chosen []systemdUnit
+		for _, u := range units {
+			if u.load == "loaded" && include.MatchString(u.name) && !exclude.MatchString(u.name) {
+				chosen = append(chosen, u)
+			}
+		}
+		err = f.details(bus, chosen, &s)
+		return s, err
+	})
+}
+
+// propertyCall is the call that reads a property of an object of systemd.
+func propertyCall(path, of, name string) dbus.Call {
+	return dbus.Call{Destination: systemdName, Path: path, Interface: "org.freedesktop.DBus.Properties", Member: "Get", Args: []string{of, name}}
+}
+
+// manager asks systemd about itself, and for its units.
+func (f *systemdFamilies) manager(bus *dbus.Conn) (s samples, units []systemdUnit, err error) {
+	calls := []dbus.Call{
+		propertyCall(systemdPath, systemdManager, "Version"),
+		propertyCall(systemdPath, systemdManager, "Virtualization"),
+		propertyCall(systemdPath, systemdManager, "SystemState"),
+		{Destination: systemdName, Path: systemdPath, Interface: systemdManager, Member: "ListUnits"},
+	}
+	var failed []error
+	ended := bus.Do(calls, func(i int, body *dbus.Reader, err error) {
+		if calls[i].Member == "ListUnits" {
+			if err == nil {
+				units, err = readUnits(body)
+			}
+			if err != nil {
+				failed = append(failed, fmt.Errorf("ask systemd for its units: %w", err))
+			}
+			return
+		}
+		name := calls[i].Args[1]
+		if err == nil {
+			err = f.addManager(&s, name, body)
+		}
+		if err != nil && !refused(err) {
+			failed = append(failed, fmt.Errorf("ask systemd for %s: %w", name, err))
+		}
+	})
+	if err = errors.Join(append(failed, ended)...); err != nil {
+		return s, nil, err
+	}
+	count := make(map[string]int)
+	for _, u := range units {
+		count[u.active]++
+	}
+	for _, state := range unitStates {
+		s.add(f.units, float64(count[state]), "state", state)
+		delete(count, state)
+	}
+	for state, n := range count { // such as reloading, or one of a later systemd
+		s.add(f.units, float64(n), "state", state)
+	}
+	return s, units, nil
+}
+
+// refused reports whether an error is the answer of a systemd that does not have the property, or the unit any more.
+func refused(err error) bool {
+	_, ok := errors.AsType[*dbus.CallError](err)
+	return ok
+}
+
+var versionNumber = regexp.MustCompile(`[0-9]{3,}(?:\.[0-9]+)?`)
+
+// addManager adds what a property of systemd itself says.
+func (f *systemdFamilies) addManager(s *samples, name string, body *dbus.Reader) error {
+	value, err := readProperty(body)
+	if err != nil {
+		return err
+	}
+	text, ok := value.(string)
+	if !ok {
+		return fmt.Errorf("%s is no text but %v", name, value)
+	}
+	switch name {
+	case "Version": // such as 252.39-1~deb12u2
+		if v, err := strconv.ParseFloat(versionNumber.FindString(text), 64); err == nil {
+			s.add(f.version, v, "version", text)
+		}
+	case "Virtualization": // "" on a machine
+		if text == "" {
+			text = "none"
+		}
+		s.add(f.virtualization, 1, "virtualization_type", text)
+	case "SystemState":
+		s.add(f.running, boolean(text == "running"))
+	}
+	return nil
+}
+
+// readUnits reads the answer of ListUnits: of each unit its name, description, load state, active state, sub state, the unit that
+// it follows, the path of its object, and the number, type and path of its job.
+func readUnits(body *dbus.Reader) ([]systemdUnit, error) {
+	if sig := body.Signature(); sig != unitList {
+		return nil, fmt.Errorf("the list has the type %q, not %q", sig, unitList)
+	}
+	var units []systemdUnit
+	body.Structs(func() {
+		var u systemdUnit
+		u.name, _, u.load, u.active = body.String(), body.String(), body.String(), body.String()
+		_, _, u.path = body.String(), body.String(), body.String()
+		_, _, _ = body.Uint32(), body.String(), body.String()
+		units = append(units, u)
+	})
+	return units, body.Err()
+}
+
+// readProperty reads the answer to a call of [propertyCall].
+func readProperty(body *dbus.Reader) (any, error) {
+	if sig := body.Signature(); sig != "v" {
+		return nil, fmt.Errorf("the property has the type %q, not v", sig)
+	}
+	v := body.Variant()
+	return v, body.Err()
+}
+
+// details asks for the figures of units and adds them. A property that this systemd does not have, or a unit that has
+// gone meanwhile, costs what it would have said.
+func (f *systemdFamilies) details(bus *dbus.Conn, units []systemdUnit, s *samples) error {
+	type question struct {
+		unit int
+		is   *unitProperty // nil: the type of a service or mount
+	}
+	var calls []dbus.Call
+	var questions []question
+	ask := func(unit int, of, name string, is *unitProperty) {
+		calls = append(calls, propertyCall(units[unit].path, systemdName+"."+of, name))
+		questions = append(questions, question{unit, is})
+	}
+	for i := range units {
+		u := &units[i]
+		switch u.kind() {
+		case "service":
+			ask(i, "Service", "Type", nil)
+		case "mount":
+			ask(i, "Mount", "Type", nil)
+		}
+		for j := range f.properties {
+			p := &f.properties[j]
+			switch {
+			case p.kind != "" && p.kind != u.kind():
+			case p.family == f.started && u.active != "active":
+				s.add(p.family, 0, "name", u.name)
+			default:
+				ask(i, p.of, p.name, p)
+			}
+		}
+	}
+	types := make([]string, len(units))
+	var failed error // the first one: the others are of its kind
+	ended := bus.Do(calls, func(i int, body *dbus.Reader, err error) {
+		q := questions[i]
+		var value any
+		if err == nil {
+			value, err = readProperty(body)
+		}
+		if err != nil {
+			if failed == nil && !refused(err) {
+				failed = fmt.Errorf("ask systemd for %s of %s: %w", calls[i].Args[1], units[q.unit].name, err)
+			}
+			return
+		}
+		switch v := value.(type) {
+		case string:
+			if q.is == nil {
+				types[q.unit] = v
+			}
+		case float64:
+			if q.is == nil || v >= math.MaxUint64 { // the largest number stands for no limit, and for not known
+				return
+			}
+			if q.is.perSecond != 0 {
+				v /= q.is.perSecond
+			}
+			s.add(q.is.family, v, "name", units[q.unit].name)
+		}
+	})
+	for i, u := range units {
+		for _, state := range unitStates {
+			s.add(f.state, boolean(u.active == state), "name", u.name, "state", state, "type", types[i])
+		}
+	}
+	return errors.Join(failed, ended)
+}
