@@ -7,11 +7,16 @@ import (
 	"github.com/prometheus/procfs/btrfs"
 )
 
-// newBtrfs reads mounted btrfs file systems (/sys/fs/btrfs/UUID), as node_exporter does where it may not ask
-// by ioctl: a device has its name and size, and no errors.
-func newBtrfs(e *environment) reader {
+// newBtrfs reads mounted btrfs file systems: /sys/fs/btrfs/UUID, and what a mount point tells of its devices by ioctl. Where no
+// mount point of a file system may be opened, a device has its name and size only, as in node_exporter.
+func newBtrfs(e *environment) reader { return newBtrfsAsking(e, ioctl) }
+
+func newBtrfsAsking(e *environment, ask btrfsAsk) reader {
+	root := strings.TrimRight(e.RootFSPath, "/")
 	info := gauge("node_btrfs_info", "Always 1; the labels describe the file system.")
 	size := gauge("node_btrfs_device_size_bytes", "Size of a device of the file system.")
+	unused := gauge("node_btrfs_device_unused_bytes", "Space of a device that is allocated to nothing.")
+	failures := counter("node_btrfs_device_errors_total", "Errors of a device, by kind; they are kept over restarts until they are reset.")
 	reserve := gauge("node_btrfs_global_rsv_size_bytes", "Size of the global reserve.")
 	commits := counter("node_btrfs_commits_total", "Commits.")
 	last := gauge("node_btrfs_last_commit_seconds", "How long the last commit took.")
@@ -34,6 +39,11 @@ func newBtrfs(e *environment) reader {
 		if len(all) == 0 {
 			return nil, errAbsent
 		}
+		mounts, err := readMounts(&file{path: e.proc("1/mountinfo")}, &file{path: e.proc("self/mountinfo")})
+		if err != nil {
+			return nil, err
+		}
+		asked := btrfsMounted(mounts, root, ask)
 		var s samples
 		for _, f := range all {
 			s.add(info, 1, "uuid", f.UUID, "label", strings.ToValidUTF8(f.Label, "\uFFFD")) // any bytes but 0
@@ -42,8 +52,19 @@ func newBtrfs(e *environment) reader {
 			s.add(last, float64(f.CommitStats.LastCommitMs)/milliseconds, "uuid", f.UUID)
 			s.add(longest, float64(f.CommitStats.MaxCommitMs)/milliseconds, "uuid", f.UUID)
 			s.add(spent, float64(f.CommitStats.TotalCommitMs)/milliseconds, "uuid", f.UUID)
+			devices, answered := asked[strings.ReplaceAll(f.UUID, "-", "")]
+			for _, d := range devices {
+				labels := []string{"uuid", f.UUID, "device", d.name, "btrfs_dev_uuid", d.uuid}
+				s.add(size, float64(d.size), labels...)
+				s.add(unused, float64(d.size)-float64(d.inUse), labels...)
+				for i, n := range d.errors {
+					s.add(failures, float64(n), append([]string{"type", btrfsErrors[i]}, labels...)...)
+				}
+			}
 			for name, d := range f.Devices {
-				s.add(size, float64(d.Size), "uuid", f.UUID, "device", name)
+				if !answered {
+					s.add(size, float64(d.Size), "uuid", f.UUID, "device", name)
+				}
 			}
 			for _, g := range []struct {
 				kind string

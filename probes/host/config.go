@@ -59,7 +59,7 @@ var collectorNames = []string{
 	"cpufreq", "netclass", "bonding", "hwmon", "thermal_zone", "powersupplyclass", "edac",
 	"nvme", "rapl", "dmi", "mdadm", "infiniband", "watchdog",
 	"xfs", "zfs", "nfs", "nfsd", "ipvs", "fibrechannel", "tapestats", "selinux", "kernel_hung",
-	"btrfs", "bcache", "dmmultipath",
+	"btrfs", "bcachefs", "bcache", "dmmultipath",
 	"processes", "tcpstat", "interrupts", "systemd",
 }
 

@@ -62,10 +62,7 @@ func newFilesystem(e *environment) reader {
 }
 
 func (f *filesystem) read(ctx context.Context, r *probes.Round) error {
-	b, err := f.mounts.read()
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-		b, err = f.fallback.read()
-	}
+	b, err := readMounts(&f.mounts, &f.fallback)
 	if err != nil {
 		return err
 	}
@@ -102,6 +99,15 @@ func (f *filesystem) read(ctx context.Context, r *probes.Round) error {
 		r.Add(f.info, 1, "device", m.device, "major", m.major, "minor", m.minor, "mountpoint", m.point)
 	}
 	return errors.Join(errs...)
+}
+
+// readMounts reads mountinfo of process 1, or that of the agent where the first is not there or may not be read.
+func readMounts(first, fallback *file) ([]byte, error) {
+	b, err := first.read()
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return fallback.read()
+	}
+	return b, err
 }
 
 // ask is what may hang.

@@ -75,7 +75,7 @@ func exporter(t *testing.T, c Config, flags ...string) func() *scrape {
 		"--collector.vmstat.fields=" + s.VmstatFields,
 	}
 	for _, name := range s.enabled {
-		if name != "watchdog" && name != "kernel_hung" && name != "dmmultipath" && !slices.Contains(hardwareNames, name) { // since 1.6, 1.10 and 1.12, and ours alone
+		if !slices.Contains([]string{"watchdog", "kernel_hung", "dmmultipath", "bcachefs"}, name) && !slices.Contains(hardwareNames, name) { // since 1.6, 1.10, 1.12 and later, and ours alone
 			args = append(args, "--collector."+name)
 		}
 	}

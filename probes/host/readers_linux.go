@@ -48,6 +48,7 @@ func readerMakers() map[string]func(*environment) reader {
 		"selinux":          newSELinux,
 		"kernel_hung":      newKernelHung,
 		"btrfs":            newBtrfs,
+		"bcachefs":         newBcachefs,
 		"bcache":           newBcache,
 		"dmmultipath":      newMultipath,
 		"processes":        newProcesses,

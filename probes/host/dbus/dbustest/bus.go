@@ -141,7 +141,9 @@ func (b *Bus) letIn(conn net.Conn, in *bufio.Reader) error {
 			return nil
 		case strings.HasPrefix(line, "AUTH EXTERNAL ") && b.Refuse:
 			reply = "REJECTED EXTERNAL\r\n"
-		case strings.HasPrefix(line, "AUTH EXTERNAL "):
+		case strings.HasPrefix(line, "AUTH EXTERNAL\r"): // the user comes with the next line
+			reply = "DATA\r\n"
+		case strings.HasPrefix(line, "AUTH EXTERNAL "), strings.HasPrefix(line, "DATA"):
 			reply = "OK 0123456789abcdef0123456789abcdef\r\n"
 		case strings.HasPrefix(line, "AUTH"): // which ways there are
 			reply = "REJECTED EXTERNAL\r\n"
@@ -172,7 +174,13 @@ func (b *Bus) message(kind byte, serial uint32, r Request, a Answer) []byte {
 			w.signature(sig)
 			write()
 		}
-		field(5, "u", func() { w.Uint32(r.serial) })
+		if kind == 4 {
+			field(1, "o", func() { w.String("/org/freedesktop/DBus") })
+			field(2, "s", func() { w.String("org.freedesktop.DBus") })
+			field(3, "s", func() { w.String("NameAcquired") })
+		} else {
+			field(5, "u", func() { w.Uint32(r.serial) })
+		}
 		if kind == 3 {
 			field(4, "s", func() { w.String(a.Error) })
 		}
