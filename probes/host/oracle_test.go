@@ -213,6 +213,8 @@ next:
 			key = regexp.MustCompile(label+`="[^"]*",?`).ReplaceAllString(key, "")
 			key = strings.Replace(key, ",}", "}", 1)
 		}
+		// Debian's builds write hyphens where node_exporter's own write none.
+		key = regexp.MustCompile(`btrfs_dev_uuid="[^"]*"`).ReplaceAllStringFunc(key, func(label string) string { return strings.ReplaceAll(label, "-", "") })
 		out.values[key] = v
 	}
 	return out
