@@ -4,6 +4,7 @@ package host
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -186,7 +187,7 @@ func TestBcachefs(t *testing.T) {
 		`node_bcachefs_device_io_errors_total{device="0",type="read",uuid="1b2f"}`:                             3,
 		`node_bcachefs_device_io_errors_total{device="0",type="checksum",uuid="1b2f"}`:                         1,
 	}, s.values)
-	if _, err := newBcachefs(&environment{settings: &settings{Config: Config{SysPath: t.TempDir()}, limit: time.Second}, panics: panics.New("test", quiet())}).(*once).query(); err != errAbsent {
+	if _, err := newBcachefs(&environment{settings: &settings{Config: Config{SysPath: t.TempDir()}, limit: time.Second}, panics: panics.New("test", quiet())}).(*once).query(); !errors.Is(err, errAbsent) {
 		t.Errorf("without the kernel's module: %v", err)
 	}
 }

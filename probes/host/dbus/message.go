@@ -3,6 +3,7 @@ package dbus
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -145,7 +146,7 @@ func (c *Conn) read() (message, error) {
 func (c *Conn) bytes(n int64) ([]byte, error) {
 	var b bytes.Buffer
 	if _, err := io.CopyN(&b, c.in, n); err != nil {
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
 		}
 		return nil, err
