@@ -20,7 +20,7 @@ NFPM         := .cache/nfpm-$(NFPM_VERSION)/nfpm
 # The compiler collects garbage for an eighth of its time otherwise; wal and remotewrite ask for the same in their tests.
 test race minimal scrapediff cross replant: export GOGC ?= 400
 
-.PHONY: all build minimal run test cover race lint fmt-check tidy-check cross bench bench-process fleet conformance herd e2e oracle faults torture guarantees replant fuzz notice notice-check vulncheck ci clean install packages release
+.PHONY: all build minimal run test cover race lint fmt-check tidy-check cross bench bench-process fleet bmcs conformance herd e2e oracle faults torture guarantees replant fuzz notice notice-check vulncheck ci clean install packages release
 
 all: build test
 
@@ -125,6 +125,9 @@ bench-process: ## the built agent under load and after an outage, three minutes:
 
 fleet: ## one agent and 1,000 simulated SNMP devices of 1,312 variables, every twentieth dead, each 60 s; four minutes
 	HWSAGENT_E2E=1 HWSAGENT_SNMP_FLEET=1000 $(GO) test -count=1 -timeout 10m -run TestSNMPFleet -v ./e2e
+
+bmcs: ## one agent and 200 simulated BMCs of 60 sensors, each 60 s, without and with ten more that hang; nine minutes
+	HWSAGENT_E2E=1 HWSAGENT_BMCS=200 HWSAGENT_BMCS_INTERVAL=60s $(GO) test -count=1 -timeout 15m -run TestIPMIFleet -v ./e2e
 
 conformance: build ## the public suites for senders, five minutes: make conformance COMPLIANCE=… (a clone of prometheus/compliance)
 	e2e/conformance/run '$(COMPLIANCE)' $(BIN)/hwsagent
