@@ -48,15 +48,10 @@ type capture struct {
 		UnitsPerSecond float64 `json:"units_per_second"`
 		BitsPerUnit    float64 `json:"bits_per_unit"`
 	} `json:"interface_speed"`
-	Status *struct {
-		Passed *bool `json:"passed"`
-	} `json:"smart_status"`
+	Status      *selfStatus    `json:"smart_status"`
 	Temperature map[string]any `json:"temperature"`
-	PowerOn     *struct {
-		Hours   float64 `json:"hours"`
-		Minutes float64 `json:"minutes"`
-	} `json:"power_on_time"`
-	PowerCycles *float64 `json:"power_cycle_count"`
+	PowerOn     *powerOn       `json:"power_on_time"`
+	PowerCycles *float64       `json:"power_cycle_count"`
 	Attributes  struct {
 		Table []attribute `json:"table"`
 	} `json:"ata_smart_attributes"`
@@ -72,6 +67,16 @@ type capture struct {
 		Corrected   *float64 `json:"errors_corrected_by_rereads_rewrites"`
 		Uncorrected *float64 `json:"total_uncorrected_errors"`
 	} `json:"scsi_error_counter_log"`
+}
+
+// selfStatus is what the disk says of itself as a whole.
+type selfStatus struct {
+	Passed *bool `json:"passed"`
+}
+
+type powerOn struct {
+	Hours   float64 `json:"hours"`
+	Minutes float64 `json:"minutes"`
 }
 
 type named struct {

@@ -22,9 +22,17 @@ type Config struct {
 	Scan bool `yaml:"scan,omitempty"`
 	// Exclude is a regular expression (RE2, not anchored) of devices to leave out, by path.
 	Exclude string `yaml:"exclude,omitempty"`
+	// NVMe says how NVMe disks are read: smartctl (the default), or ioctl, which is by commands of the agent itself, without smartctl.
+	NVMe string `yaml:"nvme,omitempty"`
 	// ReadTimeout is how long one disk may take; default 30s.
 	ReadTimeout model.Duration `yaml:"read_timeout,omitempty"`
 }
+
+// The values of nvme.
+const (
+	nvmeSmartctl = "smartctl"
+	nvmeIoctl    = "ioctl"
+)
 
 // Device is a disk.
 type Device struct {
@@ -59,6 +67,9 @@ func (c *Config) Validate() error {
 	}
 	if c.ReadTimeout < 0 {
 		errs = append(errs, fmt.Errorf("read_timeout: %v is negative", c.ReadTimeout))
+	}
+	if c.NVMe != "" && c.NVMe != nvmeSmartctl && c.NVMe != nvmeIoctl {
+		errs = append(errs, fmt.Errorf("nvme: %q is neither smartctl nor ioctl", c.NVMe))
 	}
 	seen := make(map[string]bool)
 	for i, d := range c.Devices {

@@ -92,7 +92,7 @@ func samplesOf(t *testing.T, text []byte) map[string][]float64 {
 	}
 	p := newProbe(t, Config{})
 	r := probes.NewRound(0)
-	p.add(r, Device{Device: "/dev/x"}, c, map[string]bool{})
+	p.add(r, Device{Device: "/dev/x"}, answer{capture: c}, map[string]bool{})
 	got, series := map[string][]float64{}, map[string]bool{}
 	for _, s := range r.Samples() {
 		key := fmt.Sprint(s.Family.Name, s.Labels)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	osexec "os/exec"
 	"regexp"
@@ -32,13 +33,17 @@ type Probe struct {
 	guard    *panics.Guard
 	families families
 
+	door  nvmeDoor // to NVMe controllers, for nvme: ioctl
+	class string   // the directory in which the kernel lists them
+
 	known   map[string]hw.Report  // what disks were when they were awake, by key
-	flights *exec.Flights[answer] // of smartctl, by key
+	flights *exec.Flights[answer] // of smartctl or commands, by key
 }
 
-// answer is what became of one run of smartctl.
+// answer is what became of one reading of a disk.
 type answer struct {
 	capture *capture
+	own     bool // by a command of the probe itself; else by smartctl
 	err     error
 }
 
@@ -48,7 +53,7 @@ func New(c Config, guard *panics.Guard) (*Probe, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	p := &Probe{config: c, guard: guard, families: newFamilies(), known: make(map[string]hw.Report), flights: exec.NewFlights[answer](guard)}
+	p := &Probe{config: c, guard: guard, families: newFamilies(), door: askNVMe, class: "/sys/class/nvme", known: make(map[string]hw.Report), flights: exec.NewFlights[answer](guard)}
 	if c.Exclude != "" {
 		p.exclude = regexp.MustCompile(c.Exclude)
 	}
@@ -57,13 +62,14 @@ func New(c Config, guard *panics.Guard) (*Probe, error) {
 
 // Collect finds the disks and reads each. A disk that cannot be read costs its own series.
 func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
-	devices, err := p.devices(ctx)
+	own, others, err := p.devices(ctx)
 	if err != nil {
 		return err
 	}
+	devices := append(own, others...)
 	r.Add(p.families["devices"], float64(len(devices)))
 	var errs []error
-	answers := p.ask(ctx, devices)
+	answers := p.ask(ctx, devices, len(own))
 	maps.DeleteFunc(p.known, func(key string, _ hw.Report) bool {
 		return !slices.ContainsFunc(devices, func(d Device) bool { return d.key() == key })
 	})
@@ -73,7 +79,7 @@ func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 			errs = append(errs, fmt.Errorf("%s: %w", strings.TrimSpace(d.key()), answers[i].err))
 			continue
 		}
-		p.add(r, d, answers[i].capture, met)
+		p.add(r, d, answers[i], met)
 	}
 	if len(errs) > 0 && len(errs) < len(devices) {
 		return fmt.Errorf("%w: %w", probes.ErrPartial, errors.Join(errs...))
@@ -81,29 +87,38 @@ func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 	return errors.Join(errs...)
 }
 
-// devices are the disks to read: those that are configured, and those of a scan.
-func (p *Probe) devices(ctx context.Context) ([]Device, error) {
-	found := append([]Device(nil), p.config.Devices...)
+// devices are the disks to read: those that the probe asks itself, and those for smartctl; configured ones, and those of a scan.
+func (p *Probe) devices(ctx context.Context) (own, others []Device, err error) {
+	found := slices.Clone(p.config.Devices)
 	if len(found) == 0 || p.config.Scan {
-		out, err := p.run(ctx, "--scan", "--json=c")
-		if err != nil && len(out) == 0 {
-			return nil, fmt.Errorf("scan for disks: %w", err)
-		}
-		scanned, err := parseScan(out)
+		scanned, err := p.scan(ctx)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		found = append(found, scanned...)
 	}
+	own, others, err = p.own(found)
 	seen := make(map[string]bool)
-	keep := found[:0]
-	for _, d := range found {
-		if !seen[d.key()] && (p.exclude == nil || !p.exclude.MatchString(d.Device)) && len(keep) < maxDevices {
+	unwanted := func(d Device) bool {
+		drop := seen[d.key()] || p.exclude != nil && p.exclude.MatchString(d.Device) || len(seen) == maxDevices
+		if !drop {
 			seen[d.key()] = true
-			keep = append(keep, d)
 		}
+		return drop
 	}
-	return keep, nil
+	return slices.DeleteFunc(own, unwanted), slices.DeleteFunc(others, unwanted), err
+}
+
+// scan is what smartctl finds. Where NVMe disks are read without it and it is not installed, it finds none.
+func (p *Probe) scan(ctx context.Context) ([]Device, error) {
+	out, err := p.run(ctx, "--scan", "--json=c")
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && p.config.NVMe == nvmeIoctl && len(p.config.Command) == 0:
+		return nil, nil
+	case err != nil && len(out) == 0:
+		return nil, fmt.Errorf("scan for disks: %w", err)
+	}
+	return parseScan(out)
 }
 
 // run runs smartctl. The output is there also when the exit status is not 0.
@@ -112,15 +127,20 @@ func (p *Probe) run(ctx context.Context, args ...string) ([]byte, error) {
 	return exec.Run(ctx, &exec.Config{Command: command, MaxOutput: maxOutput}, p.guard)
 }
 
-// ask reads the devices, atOnce at a time, and returns the answers in their order. A disk whose smartctl
-// does not even end when it is killed is left alone until it does.
-func (p *Probe) ask(ctx context.Context, devices []Device) []answer {
+// ask reads the devices, atOnce at a time, the first of them by commands of the probe itself, and returns the answers in their order. A disk
+// whose smartctl does not even end when it is killed, or whose command does not come back, is left alone until it does.
+func (p *Probe) ask(ctx context.Context, devices []Device, own int) []answer {
 	out := make([]answer, len(devices))
 	slots := make(chan struct{}, atOnce)
 	failed := func(err error) answer { return answer{err: err} }
 	for i, d := range devices {
-		if !p.flights.Start(d.key(), func() answer { return p.read(ctx, d, slots) }, failed) {
-			out[i].err = errors.New("smartctl of an earlier round has not ended: the kernel does not let go of it")
+		read, what := p.read, "smartctl"
+		if i < own {
+			read, what = p.readOwn, "a command"
+		}
+		work := func() answer { return p.turn(ctx, slots, func(ctx context.Context) answer { return read(ctx, d) }) }
+		if !p.flights.Start(d.key(), work, failed) {
+			out[i].err = fmt.Errorf("%s of an earlier round has not ended: the kernel does not let go of it", what)
 		}
 	}
 	// Each takes its turn, and each may take its time: then all are over, or hang.
@@ -136,14 +156,17 @@ func (p *Probe) ask(ctx context.Context, devices []Device) []answer {
 		if !ok {
 			patience.Reset(0) // for those that follow, too
 			landed.err = errors.New("smartctl does not end, although it was killed")
+			if i < own {
+				landed.err = errors.New("the controller does not answer, and the kernel does not give the command up")
+			}
 		}
 		out[i] = landed
 	}
 	return out
 }
 
-// read asks one disk, in its turn.
-func (p *Probe) read(ctx context.Context, d Device, slots chan struct{}) answer {
+// turn reads a disk when one of the slots is free, or gives it up with ctx.
+func (p *Probe) turn(ctx context.Context, slots chan struct{}, read func(context.Context) answer) answer {
 	select {
 	case slots <- struct{}{}:
 	case <-ctx.Done():
@@ -151,7 +174,12 @@ func (p *Probe) read(ctx context.Context, d Device, slots chan struct{}) answer 
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.config.limit())
 	defer cancel()
-	context.AfterFunc(ctx, func() { _ = p.guard.Run(func() { <-slots }) }) // the turn ends with the time, whether or not the process does
+	context.AfterFunc(ctx, func() { _ = p.guard.Run(func() { <-slots }) }) // the turn ends with the time, whether or not the process or command does
+	return read(ctx)
+}
+
+// read asks one disk by smartctl.
+func (p *Probe) read(ctx context.Context, d Device) answer {
 	args := []string{"--json=c", "--nocheck=standby", "--info", "--health", "--attributes", "--log=error", "--log=selftest", "--tolerance=verypermissive"}
 	if d.Type != "" {
 		args = append(args, "--device="+d.Type)
@@ -171,6 +199,12 @@ func (p *Probe) read(ctx context.Context, d Device, slots chan struct{}) answer 
 	return answer{capture: c}
 }
 
+// readOwn asks an NVMe disk without smartctl. The kernel bounds how long each command takes.
+func (p *Probe) readOwn(_ context.Context, d Device) answer {
+	c, err := p.readNVMe(d)
+	return answer{capture: c, err: err, own: true}
+}
+
 // refusal says why smartctl could not ask the disk, and what to do.
 func refusal(c *capture) error {
 	said := c.said()
@@ -185,10 +219,13 @@ func refusal(c *capture) error {
 }
 
 // add adds the samples of one disk. Of one that sleeps, those that do not move.
-func (p *Probe) add(r *probes.Round, d Device, c *capture, met map[string]bool) {
+func (p *Probe) add(r *probes.Round, d Device, a answer, met map[string]bool) {
+	c := a.capture
 	w := writer{families: p.families, round: r, device: strings.ToValidUTF8(c.label(d), "\uFFFD")}
-	if c.asleep() {
+	if !a.own {
 		w.set("device_smartctl_exit_status", float64(c.Smartctl.ExitStatus))
+	}
+	if c.asleep() {
 		if last, ok := p.known[d.key()]; ok && !met[last.ID] {
 			met[last.ID] = true
 			last = still(last)

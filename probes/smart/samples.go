@@ -79,7 +79,6 @@ func (w *writer) set(name string, v float64, labels ...string) { w.add(name, &v,
 
 // native adds the smartctl_* of a capture.
 func (w *writer) native(c *capture) {
-	w.set("device_smartctl_exit_status", float64(c.Smartctl.ExitStatus))
 	w.set("device", 1, "interface", c.Device.Type, "protocol", c.Device.Protocol, "model_family", c.ModelFamily, "model_name", c.ModelName,
 		"serial_number", c.Serial, "firmware_version", c.Firmware, "ata_version", c.ATAVersion.String, "sata_version", c.SATAVersion.String, "form_factor", c.FormFactor.Name)
 	if c.Capacity != nil {

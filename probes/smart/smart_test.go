@@ -292,7 +292,7 @@ func FuzzCapture(f *testing.F) {
 			return
 		}
 		r := probes.NewRound(0)
-		p.add(r, Device{Device: "/dev/sda"}, c, map[string]bool{})
+		p.add(r, Device{Device: "/dev/sda"}, answer{capture: c}, map[string]bool{})
 		if n := len(r.Samples()); n > 200+len(b) {
 			t.Errorf("%d samples of %d bytes", n, len(b))
 		}
