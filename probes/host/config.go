@@ -21,12 +21,12 @@ type Config struct {
 	UdevPath   string `yaml:"udev_path"`   // udev's database; default /run/udev/data
 	DBusSocket string `yaml:"dbus_socket"` // the system's message bus; default /run/dbus/system_bus_socket
 
-	// Collectors are the collectors to run; empty means the usual ones, all but processes, tcpstat, interrupts and systemd.
+	// Collectors are the collectors to run; empty means the usual ones, all but processes, tcpstat, interrupts, systemd and hw_optics.
 	// With a minus before a name, the usual ones but these, and with a plus these as well: [-netclass, +processes].
 	Collectors []string `yaml:"collectors"`
 
-	// HW says whether hw_* are given beside node_*: false for none, true for all, whatever
-	// Collectors says. Without it Collectors decides, and without that, all are.
+	// HW says whether hw_* are given beside node_*: false for none, true for all (hw_optics only if Collectors names it),
+	// whatever Collectors says. Without it Collectors decides, and without that, all are.
 	HW *bool `yaml:"hw"`
 
 	// ReadTimeout is how long a mount point, a sensor chip or another device may take
@@ -64,13 +64,13 @@ var collectorNames = []string{
 }
 
 // askedFor are the collectors that run only where the configuration names them: they cost more the more a
-// machine does, and node_exporter has them off, too.
-var askedFor = []string{"processes", "tcpstat", "interrupts", "systemd"}
+// machine does, and node_exporter has them off, too; or, as hw_optics, need a capability of their own.
+var askedFor = []string{"processes", "tcpstat", "interrupts", "systemd", "hw_optics"}
 
 // hardwareNames are the collectors of hw_*, in the order in which they run, after the others. The
 // last adds up what those before it found.
 var hardwareNames = []string{
-	"hw_sensors", "hw_thermal", "hw_power", "hw_cpu", "hw_memory", "hw_disks", "hw_network", "hw_pci", "hw_host",
+	"hw_sensors", "hw_thermal", "hw_power", "hw_cpu", "hw_memory", "hw_disks", "hw_network", "hw_optics", "hw_pci", "hw_host",
 }
 
 // settings are a Config with defaults filled in and patterns compiled.
@@ -173,7 +173,7 @@ func choose(list []string, hw *bool) ([]string, error) {
 	var run []string
 	for i, name := range all {
 		if i >= len(collectorNames) && hw != nil {
-			chosen[name] = *hw
+			chosen[name] = *hw && (chosen[name] || !slices.Contains(askedFor, name))
 		}
 		if chosen[name] {
 			run = append(run, name)

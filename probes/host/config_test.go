@@ -26,7 +26,7 @@ func TestConfigMistakesAreAllNamed(t *testing.T) {
 
 func TestChoose(t *testing.T) {
 	all := strings.TrimSuffix(strings.Join(collectorNames, " "), " processes tcpstat interrupts systemd")
-	hardware := strings.Join(hardwareNames, " ")
+	hardware := strings.Replace(strings.Join(hardwareNames, " "), "hw_optics ", "", 1)
 	yes, no := true, false
 	for _, c := range []struct {
 		list string
@@ -41,7 +41,9 @@ func TestChoose(t *testing.T) {
 		{"cpu hw_disks", nil, "cpu hw_disks"},
 		{"cpu hw_disks", &no, "cpu"},
 		{"-hw_disks", &yes, all + " " + hardware},
-		{strings.Join(hardwareNames, " "), nil, hardware},
+		{strings.Join(hardwareNames, " "), nil, strings.Join(hardwareNames, " ")},
+		{"cpu hw_optics", &yes, "cpu " + strings.Join(hardwareNames, " ")},
+		{"+hw_optics", nil, all + " " + strings.Join(hardwareNames, " ")},
 	} {
 		if got, err := choose(strings.Fields(c.list), c.hw); err != nil || strings.Join(got, " ") != c.want {
 			t.Errorf("%q gives %v, %v", c.list, got, err)
@@ -96,7 +98,7 @@ netstat_fields: ^i
 		t.Fatal(err)
 	}
 	if s.ProcPath != "/host/proc" || s.SysPath != "/host/sys" || s.RootFSPath != "/host" || s.UdevPath != "/host/run/udev/data" ||
-		s.limit != time.Minute || c.ReadTimeout != model.Duration(time.Minute) || len(s.enabled) != len(collectorNames)-len(askedFor)-2 {
+		s.limit != time.Minute || c.ReadTimeout != model.Duration(time.Minute) || len(s.enabled) != len(collectorNames)-3-2 {
 		t.Errorf("read %+v", s)
 	}
 	for field, want := range map[*string]string{

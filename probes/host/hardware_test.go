@@ -23,10 +23,13 @@ import (
 	"hwsagent/probes/hw"
 )
 
+// usualHardware are the collectors of hw_* that read files alone; hw_optics asks the kernel that runs.
+var usualHardware = slices.DeleteFunc(slices.Clone(hardwareNames), func(name string) bool { return name == "hw_optics" })
+
 // hardwareOf reads hw_* alone of a tree and returns them as text.
 func hardwareOf(t *testing.T, c Config) string {
 	t.Helper()
-	c.Collectors = hardwareNames
+	c.Collectors = usualHardware
 	s := collect(t, mustNew(t, c))
 	for key := range s.values {
 		if !strings.HasPrefix(key, "hw_") {
@@ -123,7 +126,7 @@ func TestIDsSurvive(t *testing.T) {
 // one series once, each status whole, each parent there.
 func TestHardwareIsInTheTable(t *testing.T) {
 	for name, c := range map[string]Config{"server": server(t, unchanged), "fixtures": fixtures(t)} {
-		c.Collectors = hardwareNames
+		c.Collectors = usualHardware
 		r := probes.NewRound(0)
 		if err := mustNew(t, c).Collect(t.Context(), r); err != nil {
 			t.Error(err)
@@ -195,7 +198,7 @@ func TestHungHardware(t *testing.T) {
 	} {
 		t.Run(filepath.Base(filepath.Dir(tc.file))+"_"+filepath.Base(tc.file), func(t *testing.T) {
 			c := server(t, unchanged)
-			c.Collectors, c.ReadTimeout = hardwareNames, model.Duration(100*time.Millisecond)
+			c.Collectors, c.ReadTimeout = usualHardware, model.Duration(100*time.Millisecond)
 			whole := collect(t, mustNew(t, c))
 			file := filepath.Join(c.SysPath, tc.file)
 			if err := errors.Join(os.Remove(file), unix.Mkfifo(file, 0o600)); err != nil {
@@ -240,7 +243,7 @@ func TestHungHardware(t *testing.T) {
 func TestHardwareEmptyAndAbsent(t *testing.T) {
 	for _, content := range []string{"", "\n", "N/A\n", "-9223372036854775808\n", "1e400\n", strings.Repeat("9", 400)} {
 		c := server(t, unchanged)
-		c.Collectors = hardwareNames
+		c.Collectors = usualHardware
 		err := filepath.WalkDir(c.SysPath, func(path string, d fs.DirEntry, err error) error {
 			if err == nil && d.Type().IsRegular() {
 				err = os.WriteFile(path, []byte(content), 0o600)
@@ -260,7 +263,7 @@ func TestHardwareEmptyAndAbsent(t *testing.T) {
 			}
 		}
 	}
-	if s := collect(t, mustNew(t, Config{SysPath: t.TempDir(), ProcPath: t.TempDir(), Collectors: hardwareNames})); len(s.values) != 0 {
+	if s := collect(t, mustNew(t, Config{SysPath: t.TempDir(), ProcPath: t.TempDir(), Collectors: usualHardware})); len(s.values) != 0 {
 		t.Errorf("an empty machine has %v", s.values)
 	}
 }
@@ -268,7 +271,7 @@ func TestHardwareEmptyAndAbsent(t *testing.T) {
 // FuzzHardware puts any bytes in the place of one file of the server.
 func FuzzHardware(f *testing.F) {
 	c := server(f, unchanged)
-	c.Collectors = hardwareNames
+	c.Collectors = usualHardware
 	var files []string
 	content := make(map[string][]byte)
 	err := filepath.WalkDir(c.SysPath, func(path string, d fs.DirEntry, err error) error {
@@ -318,7 +321,7 @@ func FuzzHardware(f *testing.F) {
 // TestHardwareAllocations bounds what a round of the server costs.
 func TestHardwareAllocations(t *testing.T) {
 	c := server(t, unchanged)
-	c.Collectors = hardwareNames
+	c.Collectors = usualHardware
 	p := mustNew(t, c)
 	r := probes.NewRound(0)
 	if err := p.Collect(t.Context(), r); err != nil {

@@ -63,6 +63,7 @@ func readerMakers() map[string]func(*environment) reader {
 		"hw_memory":  newHardwareMemory,
 		"hw_disks":   newHardwareDisks,
 		"hw_network": newHardwareNetwork,
+		"hw_optics":  newHardwareOptics,
 		"hw_pci":     newHardwarePCI,
 		"hw_host":    newHardwareHost,
 	}
