@@ -13,8 +13,12 @@ import (
 
 func FuzzRecord(f *testing.F) {
 	f.Add(fullRecord(1, 1, "name"))
+	f.Add(locatorRecord(3, 5, 32, 1, "DIMM"))
 	f.Add([]byte{2, 0, 0x51, compactSensor, 30, bmc, 0, 7, 3, 1, 0, 0, 8, specific, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x13, 0x82, 0, 0, 0, 0, 0, 0, 0xc3, 'a', 'b', 'c'})
 	f.Fuzz(func(t *testing.T, b []byte) {
+		if p, ok := parsePart(b); ok && p.id() == "" {
+			t.Errorf("%+v has no ID", p)
+		}
 		sensors, err := parseRecord(b)
 		if err != nil {
 			return

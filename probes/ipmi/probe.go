@@ -30,6 +30,7 @@ type Probe struct {
 	counts    map[string]float64 // of new entries of the event log, by type of sensor
 	machine   *product           // nil if it is not known
 	uuid      string             // of the machine; "" if it is not known
+	parts     inventories        // of the machine's parts
 	inventory time.Time          // when the machine's inventory was read
 	meter     hw.Meter
 	watts     float64     // power of the machine by DCMI in this round; NaN if the BMC gives none
@@ -80,7 +81,7 @@ func (p *Probe) collect(ctx context.Context, r *probes.Round) error {
 	defer l.close(ctx)
 	var errs []error
 	read := 0
-	p.watts, p.sensed = math.NaN(), p.sensed[:0]
+	p.watts = math.NaN()
 	for _, part := range []struct {
 		name string
 		read func(context.Context, link, *probes.Round) error
@@ -101,6 +102,7 @@ func (p *Probe) collect(ctx context.Context, r *probes.Round) error {
 	}
 	whole := p.whole(start)
 	whole.AddTo(r)
+	p.sensed = nil // of hundreds of BMCs they would be megabytes that wait for the next round
 	if read > 0 && len(errs) > 0 {
 		return fmt.Errorf("%w: %w", probes.ErrPartial, errors.Join(errs...))
 	}
@@ -209,6 +211,10 @@ func (p *Probe) sensors(ctx context.Context, l link, r *probes.Round) error {
 	p.records = records
 	p.native(r, "sensors", float64(len(records.sensors)))
 	p.native(r, "records_unread", float64(records.unread))
+	if err := p.parts.read(ctx, l, records.parts, time.Now()); err != nil {
+		return err
+	}
+	left := p.parts.unclaimed(records.parts)
 	met := make(map[string]bool)
 	var first error
 	failed := 0
@@ -232,8 +238,9 @@ func (p *Probe) sensors(ctx context.Context, l link, r *probes.Round) error {
 			}
 			continue
 		}
-		p.add(r, &one, met)
+		p.add(r, &one, met, left)
 	}
+	p.parts.add(r, records.parts, left)
 	switch {
 	case failed > 1:
 		return fmt.Errorf("%d sensors could not be read; the first: %w", failed, first)
@@ -244,11 +251,12 @@ func (p *Probe) sensors(ctx context.Context, l link, r *probes.Round) error {
 }
 
 // add adds a reading. Of two sensors of one name and number the first counts.
-func (p *Probe) add(r *probes.Round, one *reading, met map[string]bool) {
+func (p *Probe) add(r *probes.Round, one *reading, met map[string]bool, left unclaimed) {
 	one.name = strings.ToValidUTF8(one.name, "\uFFFD")
 	key := fmt.Sprintf("%d/%s", one.record, one.name)
 	if c, ok := one.component(); ok && !met[c.ID] {
 		met[c.ID] = true
+		p.parts.claim(left, &c)
 		c.AddTo(r)
 		p.sensed = append(p.sensed, c)
 	}

@@ -20,6 +20,7 @@ const (
 type repository struct {
 	version  string // what the BMC says of its records: the same as long as they are
 	sensors  []sensor
+	parts    []part
 	unread   int // records that could not be read or understood
 	firstErr error
 }
@@ -62,6 +63,7 @@ func readRepository(ctx context.Context, l link, old *repository) (*repository, 
 		return nil, fmt.Errorf("read the sensor data records: %w", err)
 	}
 	slices.SortStableFunc(r.sensors, func(a, b sensor) int { return int(a.record) - int(b.record) })
+	slices.SortStableFunc(r.parts, func(a, b part) int { return int(a.record) - int(b.record) })
 	return r, nil
 }
 
@@ -103,6 +105,10 @@ func (r *repository) read(ctx context.Context, l link, from source) error {
 }
 
 func (r *repository) add(record []byte) error {
+	if p, ok := parsePart(record); ok && len(r.parts) <= 0xff { // the inventories have numbers of one byte
+		r.parts = append(r.parts, p)
+		return nil
+	}
 	sensors, err := parseRecord(record)
 	if err != nil {
 		return err
