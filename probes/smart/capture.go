@@ -140,7 +140,13 @@ func parseCapture(b []byte) (*capture, error) {
 	return c, nil
 }
 
-// parseScan reads the JSON of smartctl --scan. Entries that are no devices are left out.
+// scannedBlindly is the type that smartctl --scan gives on Linux to each disk that the kernel drives as a SCSI disk. It has not
+// opened the disk and does not know better: a SATA disk behind libata or a SAS controller is one of these, too, and read as
+// this type it has neither model nor attributes (smartctl(8), --scan and -d auto).
+const scannedBlindly = "scsi"
+
+// parseScan reads the JSON of smartctl --scan. Entries that are no devices are left out. Where the type is a guess it is left
+// out, so that smartctl finds it when it reads the disk.
 func parseScan(b []byte) ([]Device, error) {
 	var scan struct {
 		Devices []struct {
@@ -153,6 +159,9 @@ func parseScan(b []byte) ([]Device, error) {
 	}
 	var found []Device
 	for _, d := range scan.Devices {
+		if d.Type == scannedBlindly {
+			d.Type = ""
+		}
 		if one := (Device{Device: d.Name, Type: d.Type}); one.check() == nil {
 			found = append(found, one)
 		}

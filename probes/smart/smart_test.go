@@ -87,7 +87,7 @@ var whole = map[string]string{"sda": "ata.json", "nvme0": "nvme.json", "bus_0": 
 func TestGolden(t *testing.T) {
 	dir, c := machine(t, whole)
 	got, err := round(t, newProbe(t, c))
-	if !errors.Is(err, probes.ErrPartial) || !strings.Contains(err.Error(), "/dev/sdb scsi: smartctl refuses: Smartctl open device: /dev/sdb failed: Permission denied; smartctl needs root") {
+	if !errors.Is(err, probes.ErrPartial) || !strings.Contains(err.Error(), "/dev/sdb: smartctl refuses: Smartctl open device: /dev/sdb failed: Permission denied; smartctl needs root") {
 		t.Errorf("the error is %v", err)
 	}
 	golden := filepath.Join("testdata", "golden.prom")
@@ -113,6 +113,9 @@ func TestGolden(t *testing.T) {
 		}
 		if strings.Contains(call, "--all") || strings.Contains(call, "--device=-x") {
 			t.Errorf("a word of the scan became an option: %s", call)
+		}
+		if strings.Contains(call, "--device=scsi") {
+			t.Errorf("a SATA disk that the scan took for a SCSI disk is read as one: %s", call)
 		}
 	}
 }
