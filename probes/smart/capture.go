@@ -24,6 +24,7 @@ type capture struct {
 	} `json:"device"`
 	ModelFamily string `json:"model_family"`
 	ModelName   string `json:"model_name"`
+	SCSIModel   string `json:"scsi_model_name"` // in place of model_name, until smartctl 7.4
 	Vendor      string `json:"scsi_vendor"`
 	Serial      string `json:"serial_number"`
 	Firmware    string `json:"firmware_version"`
@@ -136,6 +137,9 @@ func parseCapture(b []byte) (*capture, error) {
 	c := new(capture)
 	if err := lenient(json.Unmarshal(b, c)); err != nil {
 		return nil, fmt.Errorf("read the JSON of smartctl: %w", err)
+	}
+	if c.ModelName == "" {
+		c.ModelName = c.SCSIModel
 	}
 	return c, nil
 }

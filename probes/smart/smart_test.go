@@ -324,3 +324,17 @@ func TestDocumentation(t *testing.T) {
 		}
 	}
 }
+
+// TestModelOfSCSI: smartctl until 7.3 has another key for the model of a SCSI disk than for all others.
+func TestModelOfSCSI(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"scsi_model_name": "EXAMPLE SAS1200"}`:                          "EXAMPLE SAS1200",
+		`{"scsi_model_name": "EXAMPLE SAS1200", "model_name": "SAS1200"}`: "SAS1200",
+		`{"model_name": "SAS1200"}`:                                       "SAS1200",
+		`{}`:                                                              "",
+	} {
+		if c, err := parseCapture([]byte(text)); err != nil || c.ModelName != want {
+			t.Errorf("of %s the model is %q (%v), want %q", text, c.ModelName, err, want)
+		}
+	}
+}
