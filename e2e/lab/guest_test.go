@@ -64,8 +64,8 @@ global: {scrape_interval: 3s, scrape_timeout: 3s, external_labels: {site: lab}}
 wal: {max_bytes: 64MiB, min_free_bytes: 1MiB}
 probes:
   - {name: hwsagent, type: self, interval: 3s}
-  - {name: host, type: host, read_timeout: 1s}
-  - {name: smart, type: smart, interval: 10s, timeout: 10s, read_timeout: 5s}
+  - {name: host, type: host, interval: 2s, timeout: 2s, read_timeout: 1s}
+  - {name: smart, type: smart, interval: 5s, timeout: 5s, read_timeout: 3s}
   - {name: ipmi, type: ipmi, target: /dev/ipmi0, interval: 5s, timeout: 5s}
 remote_write:
   - {name: test, url: "%s", queue_config: {batch_send_deadline: 200ms, max_backoff: 1s}}
@@ -115,7 +115,16 @@ func startLab(t *testing.T, write string) *vm {
 	return v
 }
 
-// exporterFlags are those with which node_exporter reads the same as the probe host does.
+// exporterFlags make Debian's node_exporter read what upstream's reads by default, as the probe host does: Debian's has other
+// defaults for mount points, network devices and protocols.
 func exporterFlags() []string {
-	return []string{"--web.listen-address=127.0.0.1:9100", "--web.disable-exporter-metrics", "--collector.cpu.guest"}
+	return []string{
+		"--web.listen-address=127.0.0.1:9100", "--web.disable-exporter-metrics", "--collector.cpu.guest",
+		"--collector.filesystem.mount-points-exclude=^/(dev|proc|run/credentials/.+|sys|var/lib/docker/.+|var/lib/containers/storage/.+)($|/)",
+		"--collector.netdev.device-exclude=^$",
+		"--collector.netstat.fields=^(.*_(InErrors|InErrs)|Ip_Forwarding|Ip(6|Ext)_(InOctets|OutOctets)|Icmp6?_(InMsgs|OutMsgs)|" +
+			"TcpExt_(Listen.*|Syncookies.*|TCPSynRetrans|TCPTimeouts|TCPOFOQueue|TCPRcvQDrop)|" +
+			"Tcp_(ActiveOpens|InSegs|OutSegs|OutRsts|PassiveOpens|RetransSegs|CurrEstab)|" +
+			"Udp6?_(InDatagrams|OutDatagrams|NoPorts|RcvbufErrors|SndbufErrors))$",
+	}
 }

@@ -125,7 +125,9 @@ func sensors() []sensor {
 	}
 }
 
-// sensorRecords are the sensors' full records (IPMI 2.0, table 43-1), one after the other.
+// sensorRecords are the sensors' full records (IPMI 2.0, table 43-1), one after the other, and for each sensor a compact one
+// (table 43-2) of another controller: QEMU's controller has the sensors only of which it finds compact records, by their
+// numbers, and does not look at the controller. Who asks this one's sensors passes over them.
 func sensorRecords() []byte {
 	var out []byte
 	for i, s := range sensors() {
@@ -143,6 +145,11 @@ func sensorRecords() []byte {
 		r = append(r, s.name...)
 		r[4] = byte(len(r) - 5)
 		out = append(out, r...)
+		c := make([]byte, 33)
+		c[2], c[3], c[4] = 0x51, 0x02, 29
+		c[5], c[7], c[8], c[9] = 0x22, s.number, s.entity, s.number
+		c[10], c[12], c[13], c[32] = 0x40, s.kind, 0x01, 0xc1
+		out = append(out, append(c, 'x')...)
 	}
 	return out
 }

@@ -28,6 +28,20 @@ func TestMachine(t *testing.T) {
 			return ""
 		})
 	}
+	setSensors(v)
+	for _, job := range []string{"host", "smart", "ipmi"} {
+		from := rounds(r.copy(), job, 0)
+		eventually(t, 2*time.Minute, func() string {
+			if got := len(rounds(r.copy(), job, 0)); got < len(from)+3 {
+				return fmt.Sprintf("there are %d rounds of %s", got, job)
+			}
+			return ""
+		})
+	}
+	t.Run("node_exporter", func(t *testing.T) { compareExporter(t, v, r) })
+	t.Run("smartctl", func(t *testing.T) { compareSmartctl(t, v, r) })
+	t.Run("nvme-cli", func(t *testing.T) { compareNVMe(t, v, r) })
+	t.Run("ipmitool", func(t *testing.T) { compareIPMI(t, v, r) })
 	if os.Getenv("LAB_HOLD") != "" {
 		fmt.Println("BASE", v.base)
 		for {

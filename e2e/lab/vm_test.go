@@ -142,6 +142,7 @@ type answer struct {
 	Stdout, Stderr string
 	Code           int
 	Err            string
+	From, To       int64 // by the machine's clock, in milliseconds
 }
 
 func (v *vm) ask(limit time.Duration, r request) (answer, error) {

@@ -92,6 +92,7 @@ type answer struct {
 	Stdout, Stderr string
 	Code           int    // the exit status; -1: it was killed, or did not start
 	Err            string // why it did not start or was killed
+	From, To       int64  // when it began and ended, by this machine's clock, in milliseconds since 1970
 }
 
 // runner starts programs. It waits for each itself, so that the children of others, which become the first process's, are
@@ -105,11 +106,13 @@ func (r *runner) serve(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	var a answer
+	began := time.Now()
 	if what.Seconds == 0 {
 		a = r.start(what)
 	} else {
 		a = run(req.Context(), what)
 	}
+	a.From, a.To = began.UnixMilli(), time.Now().UnixMilli()
 	_ = json.NewEncoder(w).Encode(a) // the test may have gone
 }
 
