@@ -7,11 +7,10 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"hwsagent/probes/snmp"
+	"hwsagent/probes/tape"
 )
 
 // Options are what the commands about one device share.
@@ -69,16 +68,11 @@ type Recorded struct {
 }
 
 // Record walks all of a device and writes it to file, which must not exist, in snmpsim's format, without what tells
-// whose device it is; keep names kinds of that which stay (see [Kinds]). Of a walk that fails in its
+// whose device it is, as words says. Of a walk that fails in its
 // midst, what was read is written, and Problem says so.
-func Record(ctx context.Context, o Options, file string, keep []string) (Recorded, error) {
+func Record(ctx context.Context, c snmp.Config, file string, words *tape.Redactor, logger *slog.Logger) (Recorded, error) {
 	done := Recorded{File: file, Replaced: map[string]int{}}
-	for _, k := range keep {
-		if !slices.Contains(Kinds(), k) {
-			return done, fmt.Errorf("keep %q: the kinds are %s", k, strings.Join(Kinds(), ", "))
-		}
-	}
-	w, err := o.walker()
+	w, err := snmp.NewWalker(c, nil, logger)
 	if err != nil {
 		return done, err
 	}
@@ -95,18 +89,16 @@ func Record(ctx context.Context, o Options, file string, keep []string) (Recorde
 	if err != nil {
 		done.Problem = err.Error()
 	}
-	r := newRedactor(keep)
-	r.learn(vars, string(o.Auth.Community), o.Auth.Username)
+	r := redactor{words}
+	r.learn(vars, string(c.Auth.Community), c.Auth.Username)
 	if err := done.write(r, vars); err != nil {
 		return done, err
 	}
-	done.LeftOut = r.count["left out"]
-	delete(r.count, "left out")
-	done.Replaced = r.count
+	done.LeftOut, done.Replaced = r.LeftOut(), r.Replaced()
 	return done, nil
 }
 
-func (done *Recorded) write(r *redactor, vars []snmp.Variable) (err error) {
+func (done *Recorded) write(r redactor, vars []snmp.Variable) (err error) {
 	f, err := os.OpenFile(done.File, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return fmt.Errorf("write the recording: %w", err)

@@ -1,0 +1,231 @@
+package tape
+
+import (
+	"cmp"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Kinds of what a recording does not keep unless it is asked to.
+const (
+	Names     = "names"     // of machines, people, places and neighbours
+	Serials   = "serials"   // serial numbers, asset tags, UUIDs and World Wide Names
+	MACs      = "macs"      // hardware addresses
+	Addresses = "addresses" // IP addresses
+)
+
+// Kinds are what a recording may keep.
+func Kinds() []string { return []string{Names, Serials, MACs, Addresses} }
+
+var (
+	macText  = regexp.MustCompile(`\b(?:[0-9A-Fa-f]{1,2}[:-]){5}[0-9A-Fa-f]{1,2}\b|\b(?:[0-9A-Fa-f]{4}\.){2}[0-9A-Fa-f]{4}\b`)
+	ipv4Text = regexp.MustCompile(`\b(?:\d{1,3}\.){3}\d{1,3}\b`)
+	ipv6Text = regexp.MustCompile(`[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}`)
+	uuidText = regexp.MustCompile(`\b[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}\b`)
+	// serialText is a whole value that looks like a serial number: one word of capitals and digits, with
+	// several of both. A model has a hyphen, a space or fewer digits more often than not.
+	serialText = regexp.MustCompile(`^[A-Z0-9]{8,24}$`)
+	mailText   = regexp.MustCompile(`[\w.+-]+@[\w-]+(?:\.[\w-]+)+`)
+)
+
+// minWord is the least length of a word that is replaced wherever it occurs: shorter ones are part of other words.
+const minWord = 4
+
+// Redactor replaces what tells whose hardware it is. The same text gets the same stand-in within a recording, and another
+// one in the next. It is for one goroutine.
+type Redactor struct {
+	keep    []string
+	key     []byte
+	words   []word // longest first
+	known   map[string]bool
+	replace *regexp.Regexp // any of the words, in any case of letters; nil: none, or not made yet
+	count   map[string]int
+	left    int
+}
+
+type word struct{ text, kind string }
+
+// NewRedactor is one that keeps these kinds. A kind that there is not is an error.
+func NewRedactor(keep []string) (*Redactor, error) {
+	for _, k := range keep {
+		if !slices.Contains(Kinds(), k) {
+			return nil, fmt.Errorf("keep %q: the kinds are %s", k, strings.Join(Kinds(), ", "))
+		}
+	}
+	return &Redactor{keep: keep, key: []byte(rand.Text()), known: map[string]bool{}, count: map[string]int{}}, nil
+}
+
+// Keeps reports whether what is of that kind stays.
+func (r *Redactor) Keeps(kind string) bool { return slices.Contains(r.keep, kind) }
+
+// Learn makes the redactor replace a text wherever it occurs, in any case of letters, unless its kind is kept. A text of
+// fewer than four characters is not learned.
+func (r *Redactor) Learn(kind, text string) {
+	if !r.Keeps(kind) {
+		r.LearnSecret(kind, text)
+	}
+}
+
+// LearnSecret is Learn for what is replaced in any case. The text is counted as of that kind.
+func (r *Redactor) LearnSecret(kind, text string) {
+	if text = strings.TrimSpace(text); len(text) < minWord || r.known[strings.ToLower(text)] {
+		return
+	}
+	r.known[strings.ToLower(text)] = true
+	r.words = append(r.words, word{text, kind})
+	r.replace = nil
+}
+
+// LeaveOut counts something that is not kept at all.
+func (r *Redactor) LeaveOut() { r.left++ }
+
+// LeftOut is how often LeaveOut was called.
+func (r *Redactor) LeftOut() int { return r.left }
+
+// Replaced is how many texts were replaced, by kind.
+func (r *Redactor) Replaced() map[string]int { return r.count }
+
+// Tape replaces texts in questions and answers. Answers that are no text stay as they are: the probe knows what they mean.
+func (r *Redactor) Tape(t *Tape) {
+	for i := range t.Exchanges {
+		e := &t.Exchanges[i]
+		e.Ask, e.Status = r.Text(e.Ask), r.Text(e.Status)
+		if text := string(e.Answer); isText(text) {
+			e.Answer = []byte(r.Text(text))
+		}
+	}
+}
+
+// Value is Text, and replaces also a whole value that looks like a serial number.
+func (r *Redactor) Value(s string) string {
+	s = r.Text(s)
+	if !r.Keeps(Serials) && serialText.MatchString(s) && capitals(s) >= 2 && len(s)-capitals(s) >= 4 {
+		s = string(r.Shape(Serials, []byte(s)))
+	}
+	return s
+}
+
+// Text replaces the words that were learned, and what looks like an address, a UUID or a mail address.
+func (r *Redactor) Text(s string) string {
+	s = r.Words(s)
+	if !r.Keeps(Serials) {
+		s = uuidText.ReplaceAllStringFunc(s, func(m string) string { return string(r.Shape(Serials, []byte(m))) })
+	}
+	if !r.Keeps(MACs) {
+		s = macText.ReplaceAllStringFunc(s, func(m string) string { return string(r.Shape(MACs, []byte(m))) })
+	}
+	if !r.Keeps(Addresses) {
+		s = ipv4Text.ReplaceAllStringFunc(s, r.addressText)
+		s = ipv6Text.ReplaceAllStringFunc(s, r.addressText)
+	}
+	if !r.Keeps(Names) {
+		s = mailText.ReplaceAllStringFunc(s, func(m string) string { return string(r.Shape(Names, []byte(m))) })
+	}
+	return s
+}
+
+// Words replaces the words that were learned.
+func (r *Redactor) Words(s string) string {
+	if len(r.words) == 0 {
+		return s
+	}
+	if r.replace == nil {
+		slices.SortStableFunc(r.words, func(a, b word) int { return cmp.Compare(len(b.text), len(a.text)) })
+		quoted := make([]string, len(r.words))
+		for i, w := range r.words {
+			quoted[i] = regexp.QuoteMeta(w.text)
+		}
+		r.replace = regexp.MustCompile("(?i:" + strings.Join(quoted, "|") + ")")
+	}
+	return r.replace.ReplaceAllStringFunc(s, func(m string) string { return string(r.Shape(r.kindOf(m), []byte(m))) })
+}
+
+func (r *Redactor) kindOf(text string) string {
+	for _, w := range r.words {
+		if strings.EqualFold(w.text, text) {
+			return w.kind
+		}
+	}
+	return Names
+}
+
+// MAC is a hardware address in bytes that stands in for b, administered locally (IEEE 802).
+func (r *Redactor) MAC(b []byte) []byte {
+	if len(b) == 0 || r.Keeps(MACs) {
+		return b
+	}
+	r.count[MACs]++
+	return append([]byte{2}, r.hash(b)[:len(b)-1]...)
+}
+
+// addressText replaces a text that is an IP address: four numbers may be a version.
+func (r *Redactor) addressText(s string) string {
+	a, err := netip.ParseAddr(s)
+	if err != nil || a.IsUnspecified() || a.IsLoopback() || a.Is4() && a.As4()[0] < 10 { // 3.2.1.0 is a version
+		return s
+	}
+	return r.Address(s)
+}
+
+// Address is an address of the ranges for documentation (RFC 5737, 3849) that stands in for s.
+func (r *Redactor) Address(s string) string {
+	a, err := netip.ParseAddr(s)
+	if err != nil || a.IsUnspecified() || a.IsLoopback() || a.Is4() && a.As4()[0] == 255 || r.Keeps(Addresses) {
+		return s
+	}
+	r.count[Addresses]++
+	h := r.hash(a.AsSlice())
+	if a.Is4() {
+		return fmt.Sprintf("192.0.2.%d", 1+h[0]%254)
+	}
+	return fmt.Sprintf("2001:db8::%x%02x", h[0], h[1])
+}
+
+// Shape replaces letters by letters and digits by digits, so that what reads the text still can; 0 stays, so that a number
+// keeps its length. The stand-in does not depend on the case of letters, but has it.
+func (r *Redactor) Shape(kind string, b []byte) []byte {
+	r.count[kind]++
+	h := r.hash([]byte(strings.ToLower(string(b))))
+	out := make([]byte, len(b))
+	for i, c := range b {
+		n := h[i%len(h)] + byte(i/len(h))
+		switch {
+		case c >= '1' && c <= '9':
+			out[i] = '1' + n%9
+		case c >= 'a' && c <= 'f':
+			out[i] = 'a' + n%6
+		case c >= 'A' && c <= 'F':
+			out[i] = 'A' + n%6
+		case c >= 'a' && c <= 'z':
+			out[i] = 'a' + n%26
+		case c >= 'A' && c <= 'Z':
+			out[i] = 'A' + n%26
+		case c < 0x80:
+			out[i] = c
+		default:
+			out[i] = 'x'
+		}
+	}
+	return out
+}
+
+func (r *Redactor) hash(b []byte) []byte {
+	h := hmac.New(sha256.New, r.key)
+	h.Write(b)
+	return h.Sum(nil)
+}
+
+func capitals(s string) (n int) {
+	for _, c := range s {
+		if c >= 'A' && c <= 'Z' {
+			n++
+		}
+	}
+	return n
+}
