@@ -27,6 +27,7 @@ type Probe struct {
 	hide     *redact.Holder
 	pace     *devices.Pace
 	contact  devices.Contact
+	greet    func(context.Context) (c session, names []string, done func(), err error)
 
 	known map[string][]hw.Report // the reports of each device's last reading, by its name
 }
@@ -40,7 +41,9 @@ func New(c Config, pace *devices.Pace) (*Probe, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Probe{config: c, address: address, families: newFamilies(), hide: redact.Hold(&c), pace: pace, known: make(map[string][]hw.Report)}, nil
+	p := &Probe{config: c, address: address, families: newFamilies(), hide: redact.Hold(&c), pace: pace, known: make(map[string][]hw.Report)}
+	p.greet = p.connect
+	return p, nil
 }
 
 // Collect reads each device. One that upsd knows nothing of at present costs its own readings: its components have the
@@ -86,12 +89,18 @@ func (p *Probe) collect(ctx context.Context, r *probes.Round) error {
 	return errors.Join(errs...)
 }
 
-// greet connects and finds out which devices there are. done closes the connection.
-func (p *Probe) greet(ctx context.Context) (c *client, names []string, done func(), err error) {
+// session is a connection to an upsd, after the greeting.
+type session interface {
+	variables(device string) ([]variable, error)
+	logout()
+}
+
+// connect connects and finds out which devices there are. done closes the connection.
+func (p *Probe) connect(ctx context.Context) (s session, names []string, done func(), err error) {
 	if err := p.pace.Wait(ctx); err != nil {
 		return nil, nil, func() {}, err
 	}
-	c, done, err = dial(ctx, p.address)
+	c, done, err := dial(ctx, p.address)
 	if err == nil {
 		err = p.begin(ctx, c)
 	}

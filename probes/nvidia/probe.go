@@ -11,6 +11,7 @@ import (
 	"hwsagent/inputs/panics"
 	"hwsagent/probes"
 	"hwsagent/probes/exec"
+	"hwsagent/probes/tape"
 )
 
 const (
@@ -24,6 +25,7 @@ type Probe struct {
 	config   Config
 	guard    *panics.Guard
 	families families
+	program  tape.Run
 	flights  *exec.Flights[printed]
 }
 
@@ -39,7 +41,12 @@ func New(c Config, guard *panics.Guard) (*Probe, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	return &Probe{config: c, guard: guard, families: newFamilies(), flights: exec.NewFlights[printed](guard)}, nil
+	p := &Probe{config: c, guard: guard, families: newFamilies(), flights: exec.NewFlights[printed](guard)}
+	p.program = func(ctx context.Context, args ...string) ([]byte, error) {
+		command := append(append([]string(nil), p.config.command()...), args...)
+		return exec.Run(ctx, &exec.Config{Command: command, MaxOutput: maxOutput}, p.guard)
+	}
+	return p, nil
 }
 
 // Collect runs nvidia-smi once, and twice more with nvlink.
@@ -78,8 +85,7 @@ func (p *Probe) run(ctx context.Context, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.config.limit())
 	defer cancel()
 	work := func() (done printed) {
-		command := append(append([]string(nil), p.config.command()...), args...)
-		done.out, done.err = exec.Run(ctx, &exec.Config{Command: command, MaxOutput: maxOutput}, p.guard)
+		done.out, done.err = p.program(ctx, args...)
 		return done
 	}
 	if !p.flights.Start("", work, func(err error) printed { return printed{err: err} }) {

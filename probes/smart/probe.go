@@ -16,6 +16,7 @@ import (
 	"hwsagent/probes"
 	"hwsagent/probes/exec"
 	"hwsagent/probes/hw"
+	"hwsagent/probes/tape"
 )
 
 const (
@@ -32,6 +33,7 @@ type Probe struct {
 	exclude  *regexp.Regexp
 	guard    *panics.Guard
 	families families
+	smartctl tape.Run
 
 	door  nvmeDoor // to NVMe controllers, for nvme: ioctl
 	class string   // the directory in which the kernel lists them
@@ -54,6 +56,7 @@ func New(c Config, guard *panics.Guard) (*Probe, error) {
 		return nil, err
 	}
 	p := &Probe{config: c, guard: guard, families: newFamilies(), door: askNVMe, class: "/sys/class/nvme", known: make(map[string]hw.Report), flights: exec.NewFlights[answer](guard)}
+	p.smartctl = p.run
 	if c.Exclude != "" {
 		p.exclude = regexp.MustCompile(c.Exclude)
 	}
@@ -111,7 +114,7 @@ func (p *Probe) devices(ctx context.Context) (own, others []Device, err error) {
 
 // scan is what smartctl finds. Where NVMe disks are read without it and it is not installed, it finds none.
 func (p *Probe) scan(ctx context.Context) ([]Device, error) {
-	out, err := p.run(ctx, "--scan", "--json=c")
+	out, err := p.smartctl(ctx, "--scan", "--json=c")
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && p.config.NVMe == nvmeIoctl && len(p.config.Command) == 0:
 		return nil, nil
@@ -184,7 +187,7 @@ func (p *Probe) read(ctx context.Context, d Device) answer {
 	if d.Type != "" {
 		args = append(args, "--device="+d.Type)
 	}
-	out, err := p.run(ctx, append(args, d.Device)...)
+	out, err := p.smartctl(ctx, append(args, d.Device)...)
 	var status *osexec.ExitError
 	if err != nil && !errors.As(err, &status) {
 		return answer{err: err}

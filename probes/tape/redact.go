@@ -34,8 +34,16 @@ var (
 	mailText   = regexp.MustCompile(`[\w.+-]+@[\w-]+(?:\.[\w-]+)+`)
 )
 
-// minWord is the least length of a word that is replaced wherever it occurs: shorter ones are part of other words.
-const minWord = 4
+// Lengths of words that are replaced wherever they occur. Shorter ones than minWord are part of other words; one that is shorter
+// than minInside, or has no digits or no letters, is replaced only where no letter or digit stands beside it.
+const (
+	minWord   = 4
+	minInside = 8
+)
+
+// nothings are words that makers and programs write where they have no name or number.
+var nothings = []string{"none", "null", "unknown", "n/a", "[n/a]", "not specified", "not available", "not applicable", "default string", "system serial number",
+	"to be filled by o.e.m.", "0123456789", "123456789", "empty", "invalid", "localhost", "true", "false", "enabled", "disabled"}
 
 // Redactor replaces what tells whose hardware it is. The same text gets the same stand-in within a recording, and another
 // one in the next. It is for one goroutine.
@@ -64,12 +72,14 @@ func NewRedactor(keep []string) (*Redactor, error) {
 // Keeps reports whether what is of that kind stays.
 func (r *Redactor) Keeps(kind string) bool { return slices.Contains(r.keep, kind) }
 
-// Learn makes the redactor replace a text wherever it occurs, in any case of letters, unless its kind is kept. A text of
-// fewer than four characters is not learned.
+// Learn makes the redactor replace a text wherever it occurs, in any case of letters, unless its kind is kept. It does not learn a
+// text of fewer than four characters, and a word that stands for none.
 func (r *Redactor) Learn(kind, text string) {
-	if !r.Keeps(kind) {
-		r.LearnSecret(kind, text)
+	lower := strings.ToLower(strings.TrimSpace(text))
+	if r.Keeps(kind) || slices.Contains(nothings, lower) || strings.Trim(lower, "0 .:-") == "" {
+		return
 	}
+	r.LearnSecret(kind, text)
 }
 
 // LearnSecret is Learn for what is replaced in any case. The text is counted as of that kind.
@@ -143,7 +153,29 @@ func (r *Redactor) Words(s string) string {
 		}
 		r.replace = regexp.MustCompile("(?i:" + strings.Join(quoted, "|") + ")")
 	}
-	return r.replace.ReplaceAllStringFunc(s, func(m string) string { return string(r.Shape(r.kindOf(m), []byte(m))) })
+	var out strings.Builder
+	at := 0
+	for _, found := range r.replace.FindAllStringIndex(s, -1) {
+		from, to := found[0], found[1]
+		m := s[from:to]
+		if (len(m) < minInside || !mixed(m)) && (from > 0 && alphanumeric(s[from-1]) || to < len(s) && alphanumeric(s[to])) {
+			continue
+		}
+		out.WriteString(s[at:from])
+		out.Write(r.Shape(r.kindOf(m), []byte(m)))
+		at = to
+	}
+	out.WriteString(s[at:])
+	return out.String()
+}
+
+// mixed reports whether a text has letters and digits.
+func mixed(s string) bool {
+	return strings.ContainsAny(s, "0123456789") && strings.Trim(s, "0123456789") != ""
+}
+
+func alphanumeric(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
 func (r *Redactor) kindOf(text string) string {

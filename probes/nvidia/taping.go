@@ -1,0 +1,57 @@
+package nvidia
+
+import (
+	"context"
+	"regexp"
+	"strings"
+
+	"hwsagent/probes"
+	"hwsagent/probes/tape"
+)
+
+// Record reads all GPUs once, as Collect does, and keeps what nvidia-smi was asked and printed.
+func (p *Probe) Record(ctx context.Context, t *tape.Tape) error {
+	own := p.program
+	p.program = t.Record(own)
+	defer func() { p.program = own }()
+	return p.Collect(ctx, probes.NewRound(0))
+}
+
+var (
+	identities = regexp.MustCompile(`<(?:serial|uuid|chassis_serial_number|module_serial_number|cluster_uuid|peer_uuid)>([^<]+)<`)
+	printedID  = regexp.MustCompile(`UUID: ([^)]+)\)`) // of nvidia-smi nvlink
+	programs   = regexp.MustCompile(`(?s)[ \t]*<process_info>.*?</process_info>\n?`)
+)
+
+// Redact learns what tells whose GPUs they are, and leaves out the processes that ran.
+func (*Probe) Redact(t *tape.Tape, r *tape.Redactor) {
+	for i := range t.Exchanges {
+		e := &t.Exchanges[i]
+		e.Answer = programs.ReplaceAllFunc(e.Answer, func([]byte) []byte { r.LeaveOut(); return nil })
+		for _, pattern := range []*regexp.Regexp{identities, printedID} {
+			for _, found := range pattern.FindAllSubmatch(e.Answer, -1) {
+				id := string(found[1])
+				r.Learn(tape.Serials, id)
+				for _, prefix := range [...]string{"GPU-", "MIG-"} {
+					if rest, ok := strings.CutPrefix(id, prefix); ok {
+						r.Learn(tape.Serials, rest)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Replay is a probe that reads the GPUs of a recording.
+func Replay(t *tape.Tape) (*Probe, error) {
+	c := Config{}
+	for i := range t.Exchanges {
+		c.NVLink = c.NVLink || strings.HasPrefix(t.Exchanges[i].Ask, "nvlink ")
+	}
+	p, err := New(c, nil)
+	if err != nil {
+		return nil, err
+	}
+	p.program = t.Player().Run()
+	return p, nil
+}

@@ -1,0 +1,183 @@
+package tape_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os/exec"
+	"reflect"
+	"strings"
+	"testing"
+
+	"hwsagent/probes/tape"
+)
+
+// What is written is read again, whatever the questions and answers hold.
+func TestFile(t *testing.T) {
+	from := tape.New("example")
+	for _, e := range []tape.Exchange{
+		{Ask: "plain", Status: tape.OK, Answer: []byte("two\nlines\n")},
+		{Ask: "", Status: tape.OK},
+		{Ask: "no end", Status: "exit 3", Answer: []byte("\n> not a question\n= nor a status")},
+		{Ask: "one\nof two", Status: "odd\x00", Answer: []byte("\x00\xff binary")},
+		{Ask: `"quoted"`, Status: tape.OK, Answer: []byte("tab\tand ünïcode")},
+		{Ask: "carriage", Status: tape.OK, Answer: []byte("a\r\nb")},
+		{Ask: "long", Status: tape.OK, Answer: bytes.Repeat([]byte{1, 2, 3}, 1000)},
+	} {
+		from.Add(e.Ask, e.Status, e.Answer)
+	}
+	var b bytes.Buffer
+	if err := from.Write(&b); err != nil || !tape.Is(b.Bytes()) {
+		t.Fatal(err)
+	}
+	got, err := tape.Read(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Type != "example" || !reflect.DeepEqual(got.Exchanges, from.Exchanges) {
+		t.Errorf("%+v", got.Exchanges)
+	}
+}
+
+func TestReadRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                       "line 1",
+		"1.3.6.1|4|x\n":                          "line 1",
+		"hwsagent-recording 2 smart\n":           "later version",
+		"hwsagent-recording 1 x\n|early\n":       "line 2: an answer stands before",
+		"hwsagent-recording 1 x\n> a\n#0\n":      "line 3",
+		"hwsagent-recording 1 x\n> a\n\n":        "line 3: is empty",
+		"hwsagent-recording 1 x\n> \"a\n":        "line 2: has a quoted text",
+		"hwsagent-recording 1 x\n> a\n?what\n":   "line 3: begins with",
+		"hwsagent-recording 1 x\n> a\n= \"\\q\"": "line 3",
+	} {
+		if _, err := tape.Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// Answers to one question come in their order, and the last one for ever.
+func TestPlayer(t *testing.T) {
+	from := tape.New("x")
+	from.Add("a", tape.OK, []byte("1"))
+	from.Add("b", tape.OK, []byte("3"))
+	from.Add("a", tape.OK, []byte("2"))
+	p := from.Player()
+	got := ""
+	for _, ask := range []string{"a", "a", "a", "b", "c"} {
+		if e, ok := p.Next(ask); ok {
+			got += string(e.Answer)
+		} else {
+			got += "-"
+		}
+	}
+	if got != "1223-" {
+		t.Error(got)
+	}
+}
+
+// A program's output, exit status and errors are played as they were.
+func TestPrograms(t *testing.T) {
+	from := tape.New("x")
+	run := from.Record(func(_ context.Context, args ...string) ([]byte, error) {
+		switch args[0] {
+		case "good":
+			return []byte("fine"), nil
+		case "odd":
+			out, err := exec.Command("/bin/sh", "-c", "echo half; exit 4").Output()
+			return out, err
+		}
+		return nil, errors.New("no such program")
+	})
+	for _, player := range []func() tape.Run{func() tape.Run { return run }, func() tape.Run { return from.Player().Run() }} {
+		play := player()
+		if out, err := play(t.Context(), "good", "1"); string(out) != "fine" || err != nil {
+			t.Errorf("%q %v", out, err)
+		}
+		var status *exec.ExitError
+		if out, err := play(t.Context(), "odd"); string(out) != "half\n" || !errors.As(err, &status) || err.Error() == "" {
+			t.Errorf("%q %v", out, err)
+		}
+		if _, err := play(t.Context(), "bad"); err == nil || err.Error() != "no such program" {
+			t.Error(err)
+		}
+	}
+	if _, err := from.Player().Run()(t.Context(), "never"); err == nil {
+		t.Error("an answer to what was never asked")
+	}
+}
+
+func TestRedactor(t *testing.T) {
+	if _, err := tape.NewRedactor([]string{"all"}); err == nil || !strings.Contains(err.Error(), "the kinds are names") {
+		t.Error(err)
+	}
+	r, err := tape.NewRedactor(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Learn(tape.Serials, "WX41D123ABCD")
+	r.Learn(tape.Serials, "1234567")
+	r.Learn(tape.Serials, "LETTERS")
+	r.Learn(tape.Serials, "0000-0000")
+	r.Learn(tape.Serials, "Not Specified")
+	r.Learn(tape.Names, "rack7")
+	for _, kept := range []string{
+		"0000-0000", "LETTERSONLY", "Not Specified", "91234567 bytes", "crack7s", "0000:00:1f.2", "12:30:45", "version 3.2.1.0", "127.0.0.1", "WS-C3750G-24TS", `{"value": 30}`,
+	} {
+		if got := r.Value(kept); got != kept {
+			t.Errorf("%q became %q", kept, got)
+		}
+	}
+	for _, gone := range []string{
+		"ata-WDC_wx41d123abcd-part1", "serial 1234567.", "S/N LETTERS", "on rack7: 3", "192.168.4.5", "fe80::1:2:3", "00:1b:21:aa:bb:cc", "4c4c4544-0042-3010-8051-b4c04f4d4e32", "jane@example.org", "FOC1234X5YZ",
+	} {
+		if got := r.Value(gone); got == gone || len(gone) > 12 && strings.ContainsAny(gone, "-_:") && strings.Count(got, "-") != strings.Count(gone, "-") {
+			t.Errorf("%q became %q", gone, got)
+		}
+	}
+	if a, b := r.Text("WX41D123ABCD"), r.Text("wx41d123abcd"); !strings.EqualFold(a, b) {
+		t.Errorf("the two cases of one serial number became %q and %q", a, b)
+	}
+	if n := r.Text("1234567"); strings.HasPrefix(n, "0") {
+		t.Errorf("a number begins with 0: %s", n)
+	}
+}
+
+// Numbers and texts of JSON are found by their keys, and the JSON stays JSON.
+func TestLearnJSON(t *testing.T) {
+	r, err := tape.NewRedactor([]string{tape.MACs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := `{"serial": ["AB12", {"id": 34359738368}], "wwn": {"id": 34359738367, "naa": 5}, "rest": 34359738369}`
+	r.LearnJSON([]byte(text), func(parent, key string) string {
+		if key == "serial" || parent == "wwn" {
+			return tape.Serials
+		}
+		return ""
+	})
+	got := r.Text(text)
+	if strings.Contains(got, "AB12") || strings.Contains(got, "34359738367") || !strings.Contains(got, `"rest": 34359738369`) || !strings.Contains(got, `"naa": 5}`) {
+		t.Error(got)
+	}
+	r.LearnJSON([]byte("{broken"), nil)
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add([]byte("hwsagent-recording 1 smart\n> a\n= exit 4\n|x\n\\y\n> b\n#00ff\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		from, err := tape.Read(bytes.NewReader(text))
+		if err != nil {
+			return
+		}
+		var b bytes.Buffer
+		if err := from.Write(&b); err != nil {
+			t.Fatal(err)
+		}
+		again, err := tape.Read(&b)
+		if err != nil || !reflect.DeepEqual(again.Exchanges, from.Exchanges) {
+			t.Fatalf("%v\n%+v\n%+v", err, again, from.Exchanges)
+		}
+	})
+}
