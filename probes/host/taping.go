@@ -1,0 +1,109 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"hwsagent/probes/tape"
+)
+
+// Parts of a recording: the first element of a path in it, and the words for what a path is.
+const (
+	procPart, sysPart, udevPart = "proc", "sys", "udev"
+
+	isFile, isLink = tape.OK, "link"
+)
+
+// Replay is a probe that reads the machine of a recording, which is written below dir, an empty directory. Only hw_* and what else comes from
+// files is there; file systems are those of this machine, and thus left out.
+func Replay(t *tape.Tape, dir string, log *slog.Logger) (*Probe, error) {
+	if err := unpackTape(t, dir); err != nil {
+		return nil, fmt.Errorf("write the recording below %s: %w", dir, err)
+	}
+	c := Config{ProcPath: filepath.Join(dir, procPart), SysPath: filepath.Join(dir, sysPart), UdevPath: filepath.Join(dir, udevPart), RootFSPath: dir, Collectors: hardwareNames}
+	return New(c, log, nil)
+}
+
+// unpackTape writes the files and links of a recording. Nothing is written outside of dir, whatever the recording says.
+func unpackTape(t *tape.Tape, dir string) (err error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	for _, part := range [...]string{procPart, sysPart, udevPart} {
+		if err := root.MkdirAll(part, 0o700); err != nil {
+			return err
+		}
+	}
+	for i := range t.Exchanges {
+		if err := unpackOne(root, &t.Exchanges[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func unpackOne(root *os.Root, e *tape.Exchange) error {
+	part, _, _ := strings.Cut(e.Ask, "/")
+	if !filepath.IsLocal(filepath.FromSlash(e.Ask)) || part != procPart && part != sysPart && part != udevPart {
+		return fmt.Errorf("%q is no path of such a recording", e.Ask)
+	}
+	name := path.Clean(e.Ask)
+	if err := root.MkdirAll(path.Dir(name), 0o700); err != nil {
+		return err
+	}
+	if e.Status != isLink {
+		return root.WriteFile(name, e.Answer, 0o600)
+	}
+	to := string(e.Answer)
+	if path.IsAbs(to) || !filepath.IsLocal(path.Join(path.Dir(name), to)) {
+		return fmt.Errorf("the link %q leads out of the recording, to %q", e.Ask, to)
+	}
+	return root.Symlink(to, name)
+}
+
+// Redact learns what tells whose machine it is: of DMI, disks, network devices and power supplies.
+func (*Probe) Redact(t *tape.Tape, r *tape.Redactor) {
+	for i := range t.Exchanges {
+		e := &t.Exchanges[i]
+		if e.Status != isFile {
+			continue
+		}
+		text := strings.TrimSpace(string(e.Answer))
+		for line := range strings.Lines(text) { // of udev's database
+			if uuid, ok := strings.CutPrefix(line, "E:MD_UUID="); ok {
+				r.Learn(tape.Serials, uuid)
+			}
+		}
+		switch kind := identity(path.Base(e.Ask)); {
+		case kind == "":
+		case kind == tape.Serials:
+			for _, prefix := range [...]string{"naa.", "eui.", "nvme.", "t10.", "uuid.", "0x"} {
+				if rest, ok := strings.CutPrefix(text, prefix); ok {
+					text = rest
+				}
+			}
+			r.Learn(kind, text)
+		default:
+			r.Learn(kind, text)
+		}
+	}
+}
+
+// identity is the kind of a file's content by its name.
+func identity(name string) string {
+	switch name {
+	case "product_serial", "board_serial", "chassis_serial", "product_uuid", "board_asset_tag", "chassis_asset_tag", "serial", "serial_number", "wwid", "uuid", "nguid", "eui64", "wwn", "unique_id",
+		"port_name", "node_name", "fabric_name", "sas_address", "node_guid", "sys_image_guid", "port_guid", "subsysnqn", "hostnqn":
+		return tape.Serials
+	case "hostname", "node_desc", "symbolic_name", "ifalias":
+		return tape.Names
+	}
+	return ""
+}
