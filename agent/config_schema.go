@@ -144,6 +144,8 @@ func fixedWords(t reflect.Type) []string {
 		return []string{config.InOrder.String(), config.LiveFirst.String()}
 	case reflect.TypeFor[config.OnFuture]():
 		return []string{config.FutureWait.String(), config.FutureDrop.String()}
+	case reflect.TypeFor[config.Compression]():
+		return []string{config.CompressionAuto.String(), config.CompressionSnappy.String(), config.CompressionZstd.String()}
 	case reflect.TypeFor[config.StartAt]():
 		return []string{config.StartNow.String(), config.StartOldest.String()}
 	case reflect.TypeFor[promconfig.TLSVersion]():

@@ -84,6 +84,7 @@ func (t *target) status(stepped, now time.Time) web.TargetStatus {
 		PendingSamples: l.Pending, MissedSamples: q.Missed, MaxBacklogBytes: int64(t.config.Target.MaxBacklog),
 		Ledger:   ledgerStatus(l),
 		Protocol: q.Protocol, Fallback: q.Fallback, FallbackUntil: byClock(now, q.FallbackUntil),
+		Compression: q.Compression, Plain: q.Plain, PlainUntil: byClock(now, q.PlainUntil),
 		Shards: q.Shards, MaxShards: q.MaxShards, Retries: q.Retries, Failed: q.Failed,
 		LastSuccess: byClock(now, q.LastSuccess), LastError: q.LastError, LastErrorAt: byClock(now, q.LastErrorAt),
 		DownSince: byClock(now, q.DownSince), NextTry: byClock(now, q.NextTry), AwaitsClock: q.AwaitsClock, ClockSkew: q.ClockSkew, FutureLimit: time.Duration(t.config.Target.FutureLimit), DeadLetters: t.letters.Count(),

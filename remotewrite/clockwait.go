@@ -9,6 +9,7 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/protocol"
+	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
 
@@ -127,7 +128,7 @@ func (w *window) askClock(ctx context.Context) error {
 // targets fail at empty writes. The error is ctx's.
 func (q *Queue) askByTaken(ctx context.Context, p pass, taken point) error {
 	version := q.proto.Version()
-	body, _ := q.encoders.body(nil, version, []point{taken}, inTime)
+	body, _ := q.encoders.body(nil, version, wire.Snappy, []point{taken}, inTime)
 	a := q.send(ctx, client.Request{Body: body, Version: version, Samples: 1})
 	v := client.Classify(a, config.Policy{RetryOnRateLimit: true})
 	q.learnVersion(protocol.Choice{Version: version}, a, v)

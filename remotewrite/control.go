@@ -9,6 +9,7 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/pace"
+	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
 
@@ -154,6 +155,7 @@ func (q *Queue) observe(s Status) {
 	q.metrics.SetState(s.State)
 	q.metrics.SetPending(s.Window)
 	q.metrics.SetProtocol(q.proto.Version())
+	q.metrics.SetCompression(q.compression.InUse())
 	q.metrics.SetShards(s.Shards, s.Shards)
 	series := make(map[string]int, len(s.Quarantined))
 	for _, x := range s.Quarantined {
@@ -202,6 +204,10 @@ type Status struct {
 	Fallback      string    // why that is 1.0 although 2.0 was asked for, in words; "" if it is not
 	FallbackUntil time.Time // when 2.0 is asked for again; zero without a fallback
 
+	Compression string    // of requests with samples, in use: "snappy" or "zstd"
+	Plain       string    // why that is snappy although zstd was in use or asked for, in words; "" if it is not
+	PlainUntil  time.Time // when zstd is tried again, if the target says that it is VictoriaMetrics; zero without a reason
+
 	Shards    int
 	MaxShards int
 	BatchSize int    // samples in a request at most, at present
@@ -239,6 +245,11 @@ func (q *Queue) Status() Status {
 	s.ClockSkew, s.ClockSkewKnown = q.skew()
 	s.Protocol = q.proto.Version().String()
 	s.Fallback, s.FallbackUntil = q.proto.Fallback()
+	s.Compression = wire.Snappy.String()
+	if q.proto.Version() == wire.V1 {
+		s.Compression = q.compression.InUse().String()
+	}
+	s.Plain, s.PlainUntil = q.compression.Fallback()
 	if w := q.live.window.Load(); w != nil {
 		s.Window = w.open()
 	}

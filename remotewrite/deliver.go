@@ -43,6 +43,8 @@ type parcel struct {
 
 	newcomers bool // none of their series was taken; see tryNewcomers
 
+	squeezed client.Answer // to an attempt with zstd that was not taken; zero if there was none
+
 	older      bool // try it as remote write 1.0: it was refused as 2.0
 	triedOlder bool // that was done, or makes no sense
 }
@@ -185,7 +187,7 @@ func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, client.Answer
 			continue
 		}
 		clockWasKnown := s.q.clock.Load() != nil
-		a, sent, err := s.post(p, l, c)
+		a, sent, err := s.post(p, l, m, c)
 		if err != nil {
 			return 0, a, err
 		}
@@ -213,7 +215,7 @@ func (s *shard) testFirst(ctx context.Context, p pass, l *parcel, m mode) (done 
 
 // post sends the parcel once. When it was not sent, or when s.sending has ended, which is
 // the error, p is given back.
-func (s *shard) post(p pass, l *parcel, c protocol.Choice) (_ client.Answer, sent bool, _ error) {
+func (s *shard) post(p pass, l *parcel, m mode, c protocol.Choice) (_ client.Answer, sent bool, _ error) {
 	newest := uint64(0)
 	for i := range l.points {
 		newest = max(newest, l.points[i].seq)
@@ -224,21 +226,27 @@ func (s *shard) post(p pass, l *parcel, c protocol.Choice) (_ client.Answer, sen
 		return client.Answer{}, false, nil
 	}
 	n, exemplars := count(l.points), 0
-	s.body, exemplars = s.q.encoders.body(s.body[:0], c.Version, l.points, s.q.order())
+	by := s.compression(l, m, c)
+	s.body, exemplars = s.q.encoders.body(s.body[:0], c.Version, by, l.points, s.q.order())
 	n[metrics.Exemplars] = exemplars
 	s.q.metrics.Sending(n, len(s.body), l.attempts > 0)
 	if l.attempts > 0 {
 		s.q.retries.Add(1)
 	}
 	began := time.Now()
-	a := s.q.send(s.sending, client.Request{Body: s.body, Version: c.Version, Samples: n[metrics.Samples] + n[metrics.Histograms], Attempt: l.attempts})
+	a := s.q.send(s.sending, client.Request{Body: s.body, Version: c.Version, Compression: by, Samples: n[metrics.Samples] + n[metrics.Histograms], Attempt: l.attempts})
 	s.q.took(time.Since(began))
 	l.attempts++
 	v := client.Classify(a, config.Policy{RetryOnRateLimit: true})
 	if v != client.Hold && v != client.Split && a.Status != client.StatusUnsupported {
 		s.w.mayHave(newest)
 	}
-	s.q.learnVersion(c, a, v)
+	if by == wire.Zstd && v != client.Delivered {
+		l.squeezed = a
+	}
+	if v != client.Plain { // which says nothing of the version
+		s.q.learnVersion(c, a, v)
+	}
 	if v == client.Delivered && a.Version == wire.V2 {
 		s.q.sawWritten(a, exemplars)
 	}

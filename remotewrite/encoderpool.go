@@ -60,17 +60,17 @@ const (
 	bySeries
 )
 
-// body appends the body of a request with the points to dst. A series' samples keep their order
+// body appends the body of a request with the points to dst, compressed by c. A series' samples keep their order
 // in either order. exemplars is how many of them the request has: 2.0 leaves out those without a
 // sample of their series.
-func (p *EncoderPool) body(dst []byte, v wire.Version, points []point, by order) (_ []byte, exemplars int) {
+func (p *EncoderPool) body(dst []byte, v wire.Version, c wire.Compression, points []point, by order) (_ []byte, exemplars int) {
 	e := p.take()
 	defer p.put(e)
 	if by == bySeries {
 		points = e.grp.group(points)
 	}
 	encode(&e.wire, v, points)
-	dst = e.wire.AppendBody(dst)
+	dst = e.wire.AppendBody(dst, c)
 	return dst, e.wire.Exemplars()
 }
 

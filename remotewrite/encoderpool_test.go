@@ -20,9 +20,9 @@ func TestEncoderPoolKeepsBodiesApart(t *testing.T) {
 			points := benchPoints(50 + i)
 			var e wire.Encoder
 			encode(&e, wire.V1, points)
-			want := e.AppendBody(nil)
+			want := e.AppendBody(nil, wire.Snappy)
 			for range 20 {
-				if got, _ := p.body(nil, wire.V1, points, bySeries); !bytes.Equal(got, want) {
+				if got, _ := p.body(nil, wire.V1, wire.Snappy, points, bySeries); !bytes.Equal(got, want) {
 					t.Errorf("%d points: a body of %d bytes, want %d", len(points), len(got), len(want))
 					return
 				}
@@ -43,7 +43,7 @@ func TestEncoderPoolIsAStack(t *testing.T) {
 	}
 	points := benchPoints(2000)
 	for range 16 {
-		p.body(nil, wire.V1, points, bySeries)
+		p.body(nil, wire.V1, wire.Snappy, points, bySeries)
 	}
 	used := 0
 	for _, e := range p.free {

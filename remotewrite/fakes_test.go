@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/golang/snappy"
+	"github.com/klauspost/compress/zstd"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
@@ -257,6 +258,11 @@ type fakeReceiver struct {
 	keepsGood2   bool   // keepsGood for requests of 2.0
 	hidesWritten bool   // does not say how much it wrote when it refuses
 
+	// victoria says whether the answer has the header of VictoriaMetrics; nil: never. zstd is read
+	// where tellsZstd is nil, or answered by it without being read.
+	victoria  func(r fakeRequest) bool
+	tellsZstd func(r fakeRequest) (client.Answer, bool)
+
 	// script answers instead of the receiver when it returns true. n counts requests
 	// from 0.
 	script func(r fakeRequest) (client.Answer, bool)
@@ -304,14 +310,15 @@ func (s speech) notTaken(v wire.Version) (client.Answer, bool) {
 }
 
 type fakeRequest struct {
-	n       int
-	version wire.Version
-	at      time.Time
-	attempt int
-	samples []smp // grouped as in the request
-	series  int   // TimeSeries in the request
-	metas   int   // of these, those with metadata
-	status  int
+	n           int
+	version     wire.Version
+	compression wire.Compression
+	at          time.Time
+	attempt     int
+	samples     []smp // grouped as in the request
+	series      int   // TimeSeries in the request
+	metas       int   // of these, those with metadata
+	status      int
 
 	exemplars []smp
 }
@@ -340,6 +347,9 @@ func (r *fakeReceiver) Send(ctx context.Context, req client.Request) client.Answ
 	defer r.mu.Unlock()
 	r.flying--
 	a := r.answer(q)
+	if r.victoria != nil && a.Status != 0 {
+		a.VictoriaMetrics = r.victoria(q)
+	}
 	a.Took = time.Since(q.at)
 	r.requests[q.n].status = a.Status
 	return a
@@ -347,11 +357,11 @@ func (r *fakeReceiver) Send(ctx context.Context, req client.Request) client.Answ
 
 // readFake decodes a request.
 func readFake(req client.Request) fakeRequest {
-	raw, err := snappy.Decode(nil, req.Body)
+	raw, err := decompress(req)
 	if err != nil {
 		panic(err)
 	}
-	q := fakeRequest{version: req.Version, at: time.Now(), attempt: req.Attempt}
+	q := fakeRequest{version: req.Version, compression: req.Compression, at: time.Now(), attempt: req.Attempt}
 	if req.Version == wire.V2 {
 		var wr writev2.Request
 		if err := wr.Unmarshal(raw); err != nil {
@@ -404,6 +414,19 @@ func readFake(req client.Request) fakeRequest {
 	return q
 }
 
+// decompress reads a body as its header says, and in no other way.
+func decompress(req client.Request) ([]byte, error) {
+	if req.Compression == wire.Snappy {
+		return snappy.Decode(nil, req.Body)
+	}
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	return d.DecodeAll(req.Body, nil)
+}
+
 // set changes what the scripts look at; they run under the same lock.
 func (r *fakeReceiver) set(change func()) {
 	r.mu.Lock()
@@ -412,6 +435,11 @@ func (r *fakeReceiver) set(change func()) {
 }
 
 func (r *fakeReceiver) answer(q fakeRequest) client.Answer {
+	if q.compression == wire.Zstd && r.tellsZstd != nil {
+		if a, ok := r.tellsZstd(q); ok {
+			return a
+		}
+	}
 	if r.script != nil {
 		if a, ok := r.script(q); ok {
 			return a
@@ -560,7 +588,7 @@ func (q fakeRequest) from() string {
 func (r *fakeReceiver) dump() string {
 	var b strings.Builder
 	for _, q := range r.log() {
-		fmt.Fprintf(&b, "%4d %s %v attempt %d: %d samples in %d series -> %d%s\n", q.n, q.at.Format("15:04:05.000"), q.version, q.attempt, len(q.samples), q.series, q.status, q.from())
+		fmt.Fprintf(&b, "%4d %s %v %v attempt %d: %d samples in %d series -> %d%s\n", q.n, q.at.Format("15:04:05.000"), q.version, q.compression, q.attempt, len(q.samples), q.series, q.status, q.from())
 	}
 	return b.String()
 }

@@ -104,7 +104,7 @@ func (s *shard) testByEmpty(p pass, passes bool) (done bool, err error) {
 // way is good, and what was refused are the samples.
 func (s *shard) testTaken(p pass, taken point, c protocol.Choice) error {
 	one := parcel{points: []point{taken}, again: true}
-	a, sent, err := s.post(p, &one, c)
+	a, sent, err := s.post(p, &one, parts, c)
 	if err != nil || !sent {
 		return err // p was given back
 	}
@@ -130,7 +130,7 @@ func (s *shard) testWith(p pass, l *parcel, sample []point, c protocol.Choice) (
 	if !carries(&s.q.cfg, wire.V1, &sample[0]) {
 		c = protocol.Choice{Version: wire.V2}
 	}
-	a, sent, err := s.post(p, &one, c)
+	a, sent, err := s.post(p, &one, parts, c)
 	if err != nil || !sent {
 		return client.Hold, nil, err
 	}

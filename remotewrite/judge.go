@@ -16,6 +16,10 @@ import (
 func (s *shard) judge(p pass, l *parcel, a client.Answer, m mode, c protocol.Choice) (f fate, known bool) {
 	g := s.q.gate
 	v := client.Classify(a, s.q.cfg.Policy())
+	if v == client.Plain {
+		s.judgePlain(p, l, a)
+		return 0, false
+	}
 	if v != client.Delivered {
 		s.q.noteAnswer(a)
 	}
@@ -26,6 +30,9 @@ func (s *shard) judge(p pass, l *parcel, a client.Answer, m mode, c protocol.Cho
 	}
 	switch v {
 	case client.Delivered:
+		if l.squeezed.Compression == wire.Zstd {
+			s.q.passedPlain(l.squeezed)
+		}
 		s.accepted(l)
 		g.delivered(p)
 		return settled, true

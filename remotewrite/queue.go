@@ -47,24 +47,25 @@ type Options struct {
 // Queue delivers the log to one target. New makes one, Run runs it once. The other
 // methods may be called from any goroutine at any time.
 type Queue struct {
-	cfg      config.Config
-	live     *lane
-	back     *lane       // of the backlog; nil if there never is one
-	split    func() bool // nil: no
-	sender   Sender
-	letters  DeadLetters
-	late     lateMemory
-	metrics  *metrics.Target
-	name     string
-	observer Observer // nil: none
-	log      *slog.Logger
-	encoders *EncoderPool
-	gate     *gate
-	meta     *metadataSender
-	proto    *protocol.Versions
-	synced   func() bool
-	empty    [wire.NumVersions]client.Request
-	born     time.Time // with a monotonic reading: no step of the wall clock changes what is measured from it
+	cfg         config.Config
+	live        *lane
+	back        *lane       // of the backlog; nil if there never is one
+	split       func() bool // nil: no
+	sender      Sender
+	letters     DeadLetters
+	late        lateMemory
+	metrics     *metrics.Target
+	name        string
+	observer    Observer // nil: none
+	log         *slog.Logger
+	encoders    *EncoderPool
+	gate        *gate
+	meta        *metadataSender
+	proto       *protocol.Versions
+	compression *protocol.Compression
+	synced      func() bool
+	empty       [wire.NumVersions]client.Request
+	born        time.Time // with a monotonic reading: no step of the wall clock changes what is measured from it
 
 	limit         *batchLimit
 	receiver      [wire.NumVersions]atomic.Int32 // a receiver: what it does with the good part of a refused request
@@ -100,6 +101,7 @@ type Queue struct {
 	mu          sync.Mutex
 	state       string // as last observed
 	fallback    string // why the target got 1.0 last, as logged
+	plain       string // why the target got snappy instead of zstd last, as logged
 	lastError   string
 	lastErrorAt time.Time
 	lastFailure client.Failure
@@ -156,12 +158,13 @@ func New(o Options) (*Queue, error) {
 	}
 	q := &Queue{
 		cfg: o.Config, split: o.Split, sender: o.Sender, letters: o.DeadLetters, metrics: o.Metrics,
-		log:      o.Logger.With(slog.String("target", o.Name)),
-		encoders: o.Encoders,
-		gate:     newGate(time.Duration(c.MinBackoff), time.Duration(c.MaxBackoff), o.Splay, o.Rand),
-		proto:    protocol.New(o.Config.AsksForV2()),
-		empty:    [wire.NumVersions]client.Request{wire.V1: client.EmptyRequest(wire.V1), wire.V2: client.EmptyRequest(wire.V2)},
-		born:     time.Now(), synced: o.ClockSynced, observer: o.Observer, name: o.Name,
+		log:         o.Logger.With(slog.String("target", o.Name)),
+		encoders:    o.Encoders,
+		gate:        newGate(time.Duration(c.MinBackoff), time.Duration(c.MaxBackoff), o.Splay, o.Rand),
+		proto:       protocol.New(o.Config.AsksForV2()),
+		compression: protocol.NewCompression(o.Config.Target.Compression),
+		empty:       [wire.NumVersions]client.Request{wire.V1: client.EmptyRequest(wire.V1), wire.V2: client.EmptyRequest(wire.V2)},
+		born:        time.Now(), synced: o.ClockSynced, observer: o.Observer, name: o.Name,
 	}
 	q.quarantine.book = quarantine.NewBook(uint64(q.born.UnixNano()))
 	q.meta = newMetadata(o.Config.Metadata, q.send, q.gate, o.Metrics)
@@ -183,6 +186,7 @@ func New(o Options) (*Queue, error) {
 	q.metrics.SetLimits(q.minShards(), q.maxShards(), c.Capacity)
 	q.metrics.SetMaxSamples(c.MaxSamplesPerSend)
 	q.metrics.SetProtocol(q.proto.Version())
+	q.metrics.SetCompression(q.compression.InUse())
 	return q, nil
 }
 
@@ -217,12 +221,13 @@ func (q *Queue) CredentialsChanged() { q.gate.retry() }
 func (q *Queue) send(ctx context.Context, r client.Request) client.Answer {
 	q.requests.Add(1)
 	a := q.sender.Send(ctx, r)
-	a.Version, a.Samples = r.Version, r.Samples
+	a.Version, a.Compression, a.Samples = r.Version, r.Compression, r.Samples
 	q.metrics.Answered(a)
 	if !a.Accepted() {
 		q.failed.Add(1)
 	}
 	q.sawDate(a)
+	q.learnCompression(a)
 	return a
 }
 

@@ -133,7 +133,7 @@ func (r *Replay) blame(points []point) {
 
 // send sends one request, again while its failure is one that passes. The error is ctx's.
 func (r *Replay) send(ctx context.Context, points []point) (client.Answer, error) {
-	r.body, _ = r.press.body(r.body[:0], r.version, points, bySeries)
+	r.body, _ = r.press.body(r.body[:0], r.version, wire.Snappy, points, bySeries)
 	if r.o.Sender == nil {
 		r.count.Requests++
 		r.count.Bytes += uint64(len(r.body))

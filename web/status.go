@@ -106,6 +106,10 @@ type TargetStatus struct {
 	Fallback      string    `json:"protocol_fallback,omitempty"` // why that is 1.0 although 2.0 was asked for
 	FallbackUntil time.Time `json:"protocol_fallback_until,omitzero"`
 
+	Compression string    `json:"compression,omitempty"`          // of requests with samples, in use: snappy, zstd
+	Plain       string    `json:"compression_fallback,omitempty"` // why that is snappy although zstd was in use, or asked for
+	PlainUntil  time.Time `json:"compression_fallback_until,omitzero"`
+
 	Shards        int           `json:"shards"`
 	MaxShards     int           `json:"max_shards"`
 	Retries       uint64        `json:"retries"`                     // requests with samples that were sent before

@@ -65,6 +65,9 @@ func WriteText(out io.Writer, s Status) error {
 		if t.Fallback != "" {
 			fmt.Fprintf(b, "%s gets remote write 1.0: it %s; asked again at %s\n", plain(t.Name), plain(cut(firstLine(t.Fallback), 120)), clock(s.Now, t.FallbackUntil))
 		}
+		if t.Plain != "" {
+			fmt.Fprintf(b, "%s gets snappy instead of zstd: it %s; not tried before %s\n", plain(t.Name), plain(cut(firstLine(t.Plain), 120)), clock(s.Now, t.PlainUntil))
+		}
 	}
 	if len(s.Probes) > 0 {
 		fmt.Fprint(table, "\nPROBE\tTYPE\tSTATE\tLAST\tTOOK\tSAMPLES\tEVERY\tERROR\n")

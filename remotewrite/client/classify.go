@@ -28,11 +28,13 @@ const (
 	Discard
 	// Older: the receiver does not take remote write 2.0; send the samples as 1.0.
 	Older
+	// Plain: the receiver does not take zstd, or need not have read it; send the same samples as snappy.
+	Plain
 )
 
 // String returns the verdict's name in lower case.
 func (v Verdict) String() string {
-	return [...]string{"delivered", "retry", "split", "suspect", "hold", "discard", "older"}[v]
+	return [...]string{"delivered", "retry", "split", "suspect", "hold", "discard", "older", "plain"}[v]
 }
 
 // Classify decides what an answer means. It is pure.
@@ -53,6 +55,10 @@ func (v Verdict) String() string {
 //	to a request of version 2.0:
 //	2xx, no sample written          Older            Older
 //	415                             Older            Older
+//	to a body of zstd:
+//	2xx, not of VictoriaMetrics     Plain            Plain
+//	400 409 413 415 422             Plain            Plain
+//	other 4xx                       as above         Plain, but for 429
 //
 // The specification (remote write 1.0, "Retries & Backoff") demands that 5xx is
 // retried and that a 4xx other than 429 is not. Holding deviates on purpose: an
@@ -63,7 +69,24 @@ func (v Verdict) String() string {
 // Remote write 2.0, "Required Written Response Headers": 2xx without any Written header is
 // to be taken for 415. It comes from receivers of 1.0 which do not look at the
 // Content-Type; they find nothing in the message.
+//
+// What is given up is given up for what the receiver answers to snappy, which it has to take: a 2xx
+// to zstd may come from a receiver that did not read the body, and a refusal may be zstd's.
 func Classify(a Answer, p config.Policy) Verdict {
+	v := classify(a, p)
+	if a.Compression != wire.Zstd || a.Page || a.Blocked {
+		return v
+	}
+	switch {
+	case a.Status/100 == 2 && a.unread(), a.Status == StatusUnsupported, v == Suspect, v == Split,
+		v == Discard && a.Status != http.StatusTooManyRequests:
+		return Plain
+	}
+	return v
+}
+
+// classify is Classify for a body of snappy.
+func classify(a Answer, p config.Policy) Verdict {
 	switch s := a.Status; {
 	case a.Blocked, a.Page:
 		return Hold
@@ -72,7 +95,7 @@ func Classify(a Answer, p config.Policy) Verdict {
 	case a.Version == wire.V2 && s == http.StatusUnsupportedMediaType,
 		a.Version == wire.V2 && s/100 == 2 && a.Samples > 0 && a.Written.Stored(a.Samples) == 0:
 		return Older
-	case a.Accepted():
+	case s/100 == 2:
 		return Delivered
 	case s < 400 || s > 499:
 		return Hold

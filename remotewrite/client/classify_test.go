@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/wire"
 )
 
 // The outcome table, whole: every status that HTTP can bring, under every policy.
@@ -59,9 +60,39 @@ func TestClassify(t *testing.T) {
 	}
 }
 
+// To zstd, nothing is concluded about samples from a refusal, nor from a 2xx of which VictoriaMetrics'
+// header does not say who gives it.
+func TestClassifyZstd(t *testing.T) {
+	for _, p := range []config.Policy{{RetryOnRateLimit: true}, {}, {OnRefusal: config.RefusalDrop, RetryOnRateLimit: true}, {OnRefusal: config.RefusalDrop}} {
+		for _, is := range []bool{false, true} {
+			for status := 100; status < 700; status++ {
+				snappy := Classify(Answer{Status: status}, p)
+				a := Answer{Status: status, Compression: wire.Zstd, VictoriaMetrics: is}
+				want := snappy
+				switch {
+				case status/100 == 2 && !is, status == 415, snappy == Suspect, snappy == Split, snappy == Discard && status != 429:
+					want = Plain
+				}
+				if got := Classify(a, p); got != want {
+					t.Errorf("%d, VictoriaMetrics %v, %+v: %v, want %v", status, is, p, got, want)
+				}
+				if got := a.Accepted(); got != (status/100 == 2 && is) {
+					t.Errorf("%d, VictoriaMetrics %v is accepted: %v", status, is, got)
+				}
+			}
+			if got := Classify(Answer{Status: 200, Page: true, Compression: wire.Zstd, VictoriaMetrics: is}, p); got != Hold {
+				t.Errorf("a web page: %v, want hold", got)
+			}
+		}
+		if got := Classify(Answer{Err: errors.New("connection refused"), Compression: wire.Zstd}, p); got != Retry {
+			t.Errorf("no response: %v, want retry", got)
+		}
+	}
+}
+
 func TestVerdictNames(t *testing.T) {
 	seen := map[string]bool{}
-	for v := Delivered; v <= Discard; v++ {
+	for v := Delivered; v <= Plain; v++ {
 		if s := v.String(); s == "" || seen[s] {
 			t.Errorf("verdict %d is called %q", v, s)
 		} else {

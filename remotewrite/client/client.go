@@ -63,6 +63,7 @@ type Client struct {
 	url     string // with the query, without a user
 	place   string // for people
 	header  [wire.NumVersions]http.Header
+	zstd    http.Header  // of a request with zstd
 	version wire.Version // the newest that the entry asks for
 	timeout time.Duration
 	secrets *redact.Secrets // of headers and query
@@ -123,6 +124,7 @@ func New(c *config.Config, o Options) (*Client, error) {
 	}
 	c.SetTenantHeader(header)
 	client.header = requestHeaders(header, o.Version)
+	client.zstd = zstdHeaders(client.header[wire.V1])
 
 	if err := client.reload(true); err != nil && !client.files {
 		return nil, fmt.Errorf("make remote-write client: %w", err)
@@ -220,7 +222,11 @@ func (c *Client) send(ctx context.Context, l *generation, k *token, r Request) A
 	defer cancel()
 	body := &lentBody{data: r.Body}
 	defer body.revoke()
-	resp, err := l.post(ctx, c.url, c.header[r.Version], k, body, r.Attempt)
+	header := c.header[r.Version]
+	if r.Compression == wire.Zstd {
+		header = c.zstd
+	}
+	resp, err := l.post(ctx, c.url, header, k, body, r.Attempt)
 	if err != nil {
 		if errors.Is(context.Cause(ctx), errNoAnswer) || errors.Is(err, syscall.ETIMEDOUT) {
 			c.leave(l)
@@ -237,12 +243,13 @@ func (c *Client) send(ctx context.Context, l *generation, k *token, r Request) A
 
 	page := isPage(plain(buf[:n]))
 	a := Answer{
-		Version: r.Version, Samples: r.Samples,
-		Status: resp.StatusCode,
-		Page:   page && resp.StatusCode/100 == 2,
-		HTML:   page,
-		Text:   c.quote(l, resp, buf[:n]),
-		Took:   time.Since(start),
+		Version: r.Version, Compression: r.Compression, Samples: r.Samples,
+		VictoriaMetrics: resp.Header.Get(ServerHeader) != "",
+		Status:          resp.StatusCode,
+		Page:            page && resp.StatusCode/100 == 2,
+		HTML:            page,
+		Text:            c.quote(l, resp, buf[:n]),
+		Took:            time.Since(start),
 	}
 	if to := leadsTo(resp); to != "" {
 		shown := []rune(c.redact(l, to))

@@ -13,10 +13,11 @@ import (
 
 // Request is one encoded remote-write request.
 type Request struct {
-	Body    []byte       // compressed; not changed by the sender, free for reuse after Send
-	Version wire.Version // of the message in it
-	Samples int          // in it, histograms included
-	Attempt int          // 0 for the first time that this body is sent (the Retry-Attempt header)
+	Body        []byte           // not changed by the sender, free for reuse after Send
+	Version     wire.Version     // of the message in it
+	Compression wire.Compression // of the body; zstd with version 1.0 only
+	Samples     int              // in it, histograms included
+	Attempt     int              // 0 for the first time that this body is sent (the Retry-Attempt header)
 }
 
 // EmptyRequest returns a request without samples. A receiver that accepts it answers 2xx, so it
@@ -27,9 +28,13 @@ func EmptyRequest(v wire.Version) Request {
 
 // Answer is the result of one request. Exactly one of Status and Err is set.
 type Answer struct {
-	Version wire.Version // of the request
-	Samples int          // of the request
-	Written Written      // only of a request of version 2.0
+	Version     wire.Version     // of the request
+	Compression wire.Compression // of the request
+	Samples     int              // of the request
+	Written     Written          // only of a request of version 2.0
+
+	// VictoriaMetrics: the answer has the header by which VictoriaMetrics' programs are known.
+	VictoriaMetrics bool
 
 	Status     int           // the HTTP status, 0 when there was no response
 	Err        error         // why there was none; credentials and query strings are removed
@@ -56,8 +61,17 @@ func (a Answer) String() string {
 	return statusText(a.Status, a.Text)
 }
 
-// Accepted reports whether a receiver accepted the request: a 2xx that is no web page.
-func (a Answer) Accepted() bool { return a.Status/100 == 2 && !a.Page }
+// Accepted reports whether a receiver accepted the request: a 2xx that is no web page, and to a body
+// of zstd one of VictoriaMetrics.
+func (a Answer) Accepted() bool { return a.Status/100 == 2 && !a.Page && !a.unread() }
+
+// unread reports whether a 2xx comes from a receiver that need not have read the body: only
+// VictoriaMetrics is known to read zstd. Others may answer so to what they do not look into.
+func (a Answer) unread() bool { return a.Compression == wire.Zstd && !a.VictoriaMetrics }
+
+// ServerHeader is the header that all programs of VictoriaMetrics put into their answers, since 2021.
+// Source: VictoriaMetrics, lib/httpserver/httpserver.go.
+const ServerHeader = "X-Server-Hostname"
 
 // Denied reports whether the answer is about credentials.
 func (a Answer) Denied() bool {
@@ -77,7 +91,7 @@ func (a Answer) Reply() reply.Reply {
 // agent. common is changed.
 func requestHeaders(common http.Header, version string) (all [wire.NumVersions]http.Header) {
 	// Remote write 1.0 and 2.0, "Protocol".
-	common.Set("Content-Encoding", "snappy")
+	common.Set("Content-Encoding", wire.Snappy.String())
 	common.Set("User-Agent", "hwsagent/"+version)
 	for v, of := range [wire.NumVersions]struct{ contentType, message string }{
 		wire.V1: {"application/x-protobuf", "0.1.0"},
@@ -88,4 +102,14 @@ func requestHeaders(common http.Header, version string) (all [wire.NumVersions]h
 		all[v].Set("X-Prometheus-Remote-Write-Version", of.message)
 	}
 	return all
+}
+
+// zstdHeaders makes the headers of a request with zstd of those of version 1.0, as vmagent sends
+// them. Source: VictoriaMetrics, app/vmagent/remotewrite/client.go.
+func zstdHeaders(v1 http.Header) http.Header {
+	h := v1.Clone()
+	h.Set("Content-Encoding", wire.Zstd.String())
+	h.Del("X-Prometheus-Remote-Write-Version")
+	h.Set("X-VictoriaMetrics-Remote-Write-Version", "1")
+	return h
 }

@@ -81,6 +81,7 @@ type TargetConfig struct {
 	CatchUp     CatchUp        `yaml:"catch_up"`
 	FutureLimit model.Duration `yaml:"future_limit"`     // samples further ahead of the target's clock are not sent; 0: all are
 	OnFuture    OnFuture       `yaml:"on_future"`        // what becomes of these
+	Compression Compression    `yaml:"compression"`      // of requests with samples
 	Tenant      *TenantConfig  `yaml:"tenant,omitempty"` // nil: the entry is one target
 }
 

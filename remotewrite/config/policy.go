@@ -52,6 +52,27 @@ func (c *CatchUp) UnmarshalYAML(unmarshal func(any) error) error {
 	return oneOf(unmarshal, c, InOrder, LiveFirst)
 }
 
+// Compression is the hwsagent.compression key: how requests to a target are compressed.
+type Compression uint8
+
+// The compressions.
+const (
+	CompressionAuto   Compression = iota // zstd where the receiver says that it is VictoriaMetrics, else snappy
+	CompressionSnappy                    // as the specification has it
+	CompressionZstd                      // as auto; that the target gets snappy is worth a warning
+)
+
+// String spells the compression as the configuration does.
+func (c Compression) String() string { return [...]string{"auto", "snappy", "zstd"}[c] }
+
+// MarshalYAML spells the compression as the configuration does.
+func (c Compression) MarshalYAML() (any, error) { return c.String(), nil }
+
+// UnmarshalYAML reads auto, snappy or zstd.
+func (c *Compression) UnmarshalYAML(unmarshal func(any) error) error {
+	return oneOf(unmarshal, c, CompressionAuto, CompressionSnappy, CompressionZstd)
+}
+
 // OnFuture is the hwsagent.on_future key: how a target treats samples that are ahead of its clock by
 // more than future_limit. Samples that are ahead of this host's present clock as well are dropped.
 type OnFuture uint8

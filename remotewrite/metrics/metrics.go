@@ -50,6 +50,9 @@ type Target struct {
 	fallbacks prometheus.Counter
 	unwritten *prometheus.CounterVec
 
+	compression *prometheus.GaugeVec
+	tookBack    prometheus.Counter
+
 	quarantine quarantine
 }
 
@@ -90,6 +93,7 @@ func unregistered(name, url string) *Target {
 	m.addOwn(meter.NewSet("hwsagent_target_", "target", name))
 	m.addQuarantine(meter.NewSet("hwsagent_remotewrite_", "target", name))
 	m.SetProtocol(wire.V1)
+	m.SetCompression(wire.Snappy)
 	return m
 }
 
@@ -180,6 +184,8 @@ func (m *Target) addOwn(set *meter.Set) {
 	}
 	m.protocol = set.GaugeVec(meter.Shown, "protocol", "1 for the version of remote write that the target is written to in, 0 for the other.", "version")
 	m.fallbacks = set.Counter(meter.Shown, "protocol_fallbacks_total", "How often the target did not take remote write 2.0 and got 1.0 from then on, for an hour.")
+	m.compression = set.GaugeVec(meter.Shown, "compression", "1 for the compression that requests with samples have, 0 for the other: snappy, zstd.", "compression")
+	m.tookBack = set.Counter(meter.Shown, "compression_fallbacks_total", "How often the target did not take zstd, or did not say any more that it is VictoriaMetrics, and got snappy from then on, for five minutes at least.")
 	m.unwritten = set.CounterVec(meter.NotZero, "unwritten_total", "What was in accepted requests and the receiver says that it did not write, by kind: samples (which include histograms and count as delivered), exemplars.", "kind")
 	for _, kind := range []string{"samples", "exemplars"} {
 		m.unwritten.WithLabelValues(kind)
@@ -344,6 +350,22 @@ func (m *Target) SetProtocol(v wire.Version) {
 func (m *Target) FellBack() {
 	if m != nil {
 		m.fallbacks.Inc()
+	}
+}
+
+// SetCompression shows the compression in use.
+func (m *Target) SetCompression(c wire.Compression) {
+	if m == nil {
+		return
+	}
+	m.compression.WithLabelValues(c.String()).Set(1)
+	m.compression.WithLabelValues((wire.Zstd - c).String()).Set(0)
+}
+
+// TookBack counts that the target gets snappy after zstd.
+func (m *Target) TookBack() {
+	if m != nil {
+		m.tookBack.Inc()
 	}
 }
 

@@ -1,11 +1,13 @@
 package wire
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 
 	"github.com/golang/snappy"
 	"github.com/klauspost/compress/s2"
+	"github.com/klauspost/compress/zstd"
 )
 
 // BenchmarkCompress is what the choice of the snappy implementation rests on; see
@@ -15,6 +17,7 @@ func BenchmarkCompress(b *testing.B) {
 		var e Encoder
 		encode(&e, V1, benchSamples(2000, run))
 		raw := e.buf
+		var ours compressor
 		for _, c := range []struct {
 			name   string
 			encode func(dst, src []byte) []byte
@@ -23,6 +26,10 @@ func BenchmarkCompress(b *testing.B) {
 			{"s2", s2.EncodeSnappy},
 			{"s2better", s2.EncodeSnappyBetter},
 			{"s2best", s2.EncodeSnappyBest},
+			{"zstd", zstdOf(zstd.SpeedFastest)},
+			{"zstddefault", zstdOf(zstd.SpeedDefault)},
+			{"zstdbetter", zstdOf(zstd.SpeedBetterCompression)},
+			{"ours", func(dst, src []byte) []byte { return ours.appendTo(dst[:0], src, Zstd) }},
 		} {
 			b.Run(fmt.Sprintf("%s/adjacent=%d", c.name, run), func(b *testing.B) {
 				dst := make([]byte, snappy.MaxEncodedLen(len(raw)))
@@ -34,6 +41,42 @@ func BenchmarkCompress(b *testing.B) {
 				}
 				perSample(b, 2000, len(out))
 			})
+		}
+	}
+}
+
+// zstdOf is zstd of a level as klauspost/compress has it by default.
+func zstdOf(level zstd.EncoderLevel) func(dst, src []byte) []byte {
+	e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(level))
+	if err != nil {
+		panic(err)
+	}
+	return func(dst, src []byte) []byte { return e.EncodeAll(src, dst[:0]) }
+}
+
+// A body of zstd is the message, one frame that says its length, and the encoder can be used again.
+func TestZstdBody(t *testing.T) {
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	var e Encoder
+	for _, n := range []int{0, 1, 10, 2000, 50_000, 3} {
+		encode(&e, V1, benchSamples(n, 1))
+		raw := bytes.Clone(e.message())
+		body := e.AppendBody([]byte("before"), Zstd)
+		frame, ok := bytes.CutPrefix(body, []byte("before"))
+		if !ok {
+			t.Fatalf("%d samples: what was in dst is gone", n)
+		}
+		got, err := d.DecodeAll(frame, nil)
+		if err != nil || !bytes.Equal(got, raw) {
+			t.Errorf("%d samples: %d bytes of %d, %v", n, len(got), len(raw), err)
+		}
+		var h zstd.Header
+		if err := h.Decode(frame); n >= 10 && (err != nil || !h.HasFCS || h.FrameContentSize != uint64(len(raw)) || h.HasCheckSum) {
+			t.Errorf("%d samples: header %+v, %v", n, h, err)
 		}
 	}
 }

@@ -21,7 +21,7 @@ type Encoder struct {
 	buf        []byte // the encoded TimeSeries
 	refs       *references
 	raw        []byte // a message of 2.0: symbols, then buf
-	compressed []byte
+	compressor compressor
 	exemplars  int // in the message
 
 	// Of the TimeSeries that is being written.
@@ -105,11 +105,10 @@ func (e *Encoder) Exemplar(s *Series, t int64, v float64, ls labels.Labels) {
 // Exemplars returns how many exemplars the request has. It is right after AppendBody.
 func (e *Encoder) Exemplars() int { return e.exemplars }
 
-// AppendBody ends the request and appends its body to dst: the message as a snappy block
-// (1.0 and 2.0, "Protocol": the block format, not the framed one).
-func (e *Encoder) AppendBody(dst []byte) []byte {
-	e.compressed = compress(e.compressed, e.message())
-	return append(dst, e.compressed...)
+// AppendBody ends the request and appends its body to dst: the compressed message. Only [Snappy] is
+// in the specification (1.0 and 2.0, "Protocol": the block format, not the framed one).
+func (e *Encoder) AppendBody(dst []byte, by Compression) []byte {
+	return e.compressor.appendTo(dst, e.message(), by)
 }
 
 // message ends the request and returns the message; it is valid until the next Begin.

@@ -279,7 +279,7 @@ func BenchmarkEncode2(b *testing.B) {
 			for b.Loop() {
 				encode(&e, V2, samples)
 			}
-			perSample(b, len(samples), len(e.compressed))
+			perSample(b, len(samples), len(e.compressor.packed))
 		})
 	}
 	samples := benchSamples2(2000, 1)

@@ -67,8 +67,8 @@ func encode(e *Encoder, v Version, samples []sample) []byte {
 			e.Histogram(s, p.st, p.t, p.h, p.fh)
 		}
 	}
-	e.compressed = compress(e.compressed, e.message())
-	return e.compressed
+	e.compressor.packed = compress(e.compressor.packed, e.message())
+	return e.compressor.packed
 }
 
 // manySeries makes n series as host probes have them.
@@ -339,7 +339,7 @@ func BenchmarkEncode(b *testing.B) {
 			for b.Loop() {
 				encode(&e, V1, samples)
 			}
-			perSample(b, len(samples), len(e.compressed))
+			perSample(b, len(samples), len(e.compressor.packed))
 		})
 	}
 }

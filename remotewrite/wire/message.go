@@ -32,14 +32,3 @@ func Empty(v Version) []byte {
 	}
 	return Body(&prompb.WriteRequest{})
 }
-
-// compress returns raw as a snappy block, in the memory of dst if that is large enough. It
-// uses golang/snappy, which measures better than klauspost/compress: see docs/adr/0008. New
-// memory has an eighth more than is needed, so that messages which grow by a few bytes each
-// do not allocate each time.
-func compress(dst, raw []byte) []byte {
-	if n := snappy.MaxEncodedLen(len(raw)); n > cap(dst) {
-		dst = make([]byte, n+n/8)
-	}
-	return snappy.Encode(dst[:cap(dst)], raw)
-}

@@ -1,0 +1,76 @@
+package remotewrite
+
+import (
+	"context"
+	"log/slog"
+
+	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/protocol"
+	"hwsagent/remotewrite/wire"
+)
+
+// What a queue does about the compression of requests. Only the first attempt of a batch may be zstd:
+// what is sent again, in parts, as a control or to find something out is snappy. So whatever is concluded
+// from an answer about samples is concluded from one to snappy.
+
+// compression is how the next attempt of the parcel is compressed.
+func (s *shard) compression(l *parcel, m mode, c protocol.Choice) wire.Compression {
+	if m != patient || l.attempts > 0 || l.again || l.withhold || l.stored || c.Version != wire.V1 || c.Trial {
+		return wire.Snappy
+	}
+	return s.q.compression.InUse()
+}
+
+// judgePlain gives p back after an answer that says nothing about samples, but that they are to be sent
+// as snappy, at once.
+func (s *shard) judgePlain(p pass, l *parcel, a client.Answer) {
+	if a.Status/100 == 2 {
+		l.unsure = true // the header may have been lost on the way
+	}
+	s.q.gate.release(p)
+}
+
+// learnCompression takes what an answer says about the compressions that the target takes.
+func (q *Queue) learnCompression(a client.Answer) {
+	v := client.Classify(a, q.cfg.Policy())
+	if why, tookBack := q.compression.Saw(a, v); tookBack {
+		q.tookBack(why)
+		return
+	}
+	if a.Compression != wire.Zstd || v != client.Delivered {
+		return
+	}
+	q.mu.Lock()
+	was := q.plain
+	q.plain = ""
+	q.mu.Unlock()
+	if was != "" {
+		q.log.Info("The target takes zstd again", slog.String("before", was))
+	}
+}
+
+// passedPlain notes that a parcel was delivered as snappy after zstd had failed.
+func (q *Queue) passedPlain(failed client.Answer) {
+	if why, tookBack := q.compression.PassedPlain(failed); tookBack {
+		q.tookBack(why)
+	}
+}
+
+// tookBack tells that snappy is in use from now on. The same reason is told once, until zstd was taken.
+func (q *Queue) tookBack(why string) {
+	q.metrics.TookBack()
+	q.mu.Lock()
+	known := q.plain == why
+	q.plain = why
+	q.mu.Unlock()
+	level := slog.LevelInfo
+	switch {
+	case known:
+		level = slog.LevelDebug
+	case q.cfg.Target.Compression == config.CompressionZstd:
+		level = slog.LevelWarn // somebody expects zstd
+	}
+	q.log.LogAttrs(context.Background(), level, "The target gets requests with snappy instead of zstd",
+		slog.String("why", why), slog.Duration("ask_again_after", protocol.PlainTime))
+}

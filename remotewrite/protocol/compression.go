@@ -1,0 +1,107 @@
+package protocol
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/wire"
+)
+
+const (
+	// PlainTime is how long a target gets snappy that did not take zstd, or of which an answer came that
+	// was not VictoriaMetrics': the address may lead to several receivers.
+	PlainTime = 5 * time.Minute
+
+	// maxFailures is how many times in a row zstd may fail where snappy is taken right after it, without a
+	// word of the receiver on it. After an outage each shard's request does so once.
+	maxFailures = 3
+)
+
+// Compression decides how the requests to a target are compressed. zstd is used only while
+// all answers say that they are VictoriaMetrics', and an answer counts for its own request only. What is known
+// lives as long as the queue. Safe for concurrent use.
+type Compression struct {
+	asked config.Compression
+
+	mu       sync.Mutex
+	says     bool      // the last accepted request was answered by VictoriaMetrics
+	until    time.Time // snappy is in use until then, whatever the target says
+	why      string    // for people: why snappy is in use
+	failures int       // see maxFailures
+}
+
+// NewCompression returns the compression of a target whose entry asks for it so.
+func NewCompression(asked config.Compression) *Compression { return &Compression{asked: asked} }
+
+// InUse is how requests that can be compressed with zstd are compressed at present.
+func (c *Compression) InUse() wire.Compression {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.inUse()
+}
+
+// inUse is InUse; c.mu is held.
+func (c *Compression) inUse() wire.Compression {
+	if c.asked == config.CompressionSnappy || !c.says || time.Now().Before(c.until) {
+		return wire.Snappy
+	}
+	return wire.Zstd
+}
+
+// Saw takes what an answer to any request says about the compression; v is its verdict. tookBack reports that
+// zstd was in use until this answer, or that an entry which asks for zstd has a reason for snappy that it did not have, why.
+func (c *Compression) Saw(a client.Answer, v client.Verdict) (why string, tookBack bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.asked == config.CompressionSnappy:
+	case v == client.Plain && a.Status/100 == 2:
+		return c.takeBack("answers " + a.String() + " to zstd, without the header by which VictoriaMetrics is known")
+	case v == client.Plain:
+		return c.takeBack("answers " + a.String() + " to zstd")
+	case !a.Accepted():
+	case !a.VictoriaMetrics:
+		return c.takeBack("does not say that it is VictoriaMetrics, by the header " + client.ServerHeader)
+	default:
+		c.says = true
+		if a.Compression == wire.Zstd {
+			c.failures, c.why = 0, ""
+		}
+	}
+	return "", false
+}
+
+// PassedPlain takes that samples were delivered with snappy which were not with zstd, whose answer was a.
+func (c *Compression) PassedPlain(a client.Answer) (why string, tookBack bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	// What passes by itself may have passed.
+	if c.failures++; (a.Status == 0 || a.Status >= http.StatusInternalServerError) && c.failures < maxFailures {
+		return "", false
+	}
+	return c.takeBack("takes with snappy what it did not take with zstd: " + a.String())
+}
+
+// takeBack makes snappy the compression in use, for PlainTime at least. c.mu is held.
+func (c *Compression) takeBack(why string) (string, bool) {
+	before := c.inUse()
+	news := before == wire.Zstd || c.asked == config.CompressionZstd && c.why == ""
+	if news || c.why != "" { // that it is not VictoriaMetrics is no news where zstd was not asked for
+		c.why = why
+	}
+	c.says, c.failures, c.until = false, 0, time.Now().Add(PlainTime)
+	return why, news
+}
+
+// Fallback is why snappy is in use where zstd was, or was asked for, and until when at least; "" if it is not.
+func (c *Compression) Fallback() (why string, until time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.inUse() == wire.Zstd || c.why == "" {
+		return "", time.Time{}
+	}
+	return c.why, c.until
+}
