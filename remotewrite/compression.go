@@ -71,6 +71,7 @@ func (q *Queue) tookBack(why string) {
 	case q.cfg.Target.Compression == config.CompressionZstd:
 		level = slog.LevelWarn // somebody expects zstd
 	}
+	_, until := q.compression.Fallback()
 	q.log.LogAttrs(context.Background(), level, "The target gets requests with snappy instead of zstd",
-		slog.String("why", why), slog.Duration("ask_again_after", protocol.PlainTime))
+		slog.String("why", why), slog.Time("until", until))
 }

@@ -1,7 +1,9 @@
 package protocol
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -11,8 +13,9 @@ import (
 )
 
 const (
-	// PlainTime is how long a target gets snappy that did not take zstd, or of which an answer came that
-	// was not VictoriaMetrics': the address may lead to several receivers.
+	// PlainTime is how long a target gets snappy of which an answer came that was not VictoriaMetrics', as the
+	// address may lead to several receivers, or that did not take zstd, which may have had other reasons. If it
+	// takes the same samples as snappy after a 4xx, it is FallbackTime.
 	PlainTime = 5 * time.Minute
 
 	// maxFailures is how many times in a row zstd may fail where snappy is taken right after it, without a
@@ -59,12 +62,12 @@ func (c *Compression) Saw(a client.Answer, v client.Verdict) (why string, tookBa
 	switch {
 	case c.asked == config.CompressionSnappy:
 	case v == client.Plain && a.Status/100 == 2:
-		return c.takeBack("answers " + a.String() + " to zstd, without the header by which VictoriaMetrics is known")
+		return c.takeBack("answers "+status(a)+" to zstd, without the header by which VictoriaMetrics is known", PlainTime)
 	case v == client.Plain:
-		return c.takeBack("answers " + a.String() + " to zstd")
+		return c.takeBack("answers "+status(a)+" to zstd", PlainTime)
 	case !a.Accepted():
 	case !a.VictoriaMetrics:
-		return c.takeBack("does not say that it is VictoriaMetrics, by the header " + client.ServerHeader)
+		return c.takeBack("does not say that it is VictoriaMetrics, by the header "+client.ServerHeader, PlainTime)
 	default:
 		c.says = true
 		if a.Compression == wire.Zstd {
@@ -74,25 +77,43 @@ func (c *Compression) Saw(a client.Answer, v client.Verdict) (why string, tookBa
 	return "", false
 }
 
-// PassedPlain takes that samples were delivered with snappy which were not with zstd, whose answer was a.
+// PassedPlain takes that samples were delivered with snappy which were not with zstd, whose answer was a: a 4xx
+// was about zstd then.
 func (c *Compression) PassedPlain(a client.Answer) (why string, tookBack bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// What passes by itself may have passed.
-	if c.failures++; (a.Status == 0 || a.Status >= http.StatusInternalServerError) && c.failures < maxFailures {
-		return "", false
+	switch {
+	case a.Status/100 == 2:
+		return "", false // taken back for the header that it lacks
+	case a.Status/100 == 4:
+		return c.takeBack("answers "+status(a)+" to zstd", FallbackTime)
+	case a.Status == 0 || a.Status >= http.StatusInternalServerError:
+		if c.failures++; c.failures < maxFailures {
+			return "", false // it may have passed by itself
+		}
 	}
-	return c.takeBack("takes with snappy what it did not take with zstd: " + a.String())
+	return c.takeBack("takes with snappy what failed with zstd ("+status(a)+")", PlainTime)
 }
 
-// takeBack makes snappy the compression in use, for PlainTime at least. c.mu is held.
-func (c *Compression) takeBack(why string) (string, bool) {
+// status is an answer in few words, which are the same each time.
+func status(a client.Answer) string {
+	if a.Status == 0 {
+		return "no answer"
+	}
+	return strings.TrimSpace(fmt.Sprintf("%d %s", a.Status, http.StatusText(a.Status)))
+}
+
+// takeBack makes snappy the compression in use, for so long at least. c.mu is held.
+func (c *Compression) takeBack(why string, atLeast time.Duration) (string, bool) {
 	before := c.inUse()
 	news := before == wire.Zstd || c.asked == config.CompressionZstd && c.why == ""
 	if news || c.why != "" { // that it is not VictoriaMetrics is no news where zstd was not asked for
 		c.why = why
 	}
-	c.says, c.failures, c.until = false, 0, time.Now().Add(PlainTime)
+	c.says, c.failures = false, 0
+	if until := time.Now().Add(atLeast); until.After(c.until) {
+		c.until = until
+	}
 	return why, news
 }
 
