@@ -109,7 +109,7 @@ func (s *shard) known(points []point, l *parcel) []split.Sample {
 		x := &samples[i]
 		*x = split.Sample{Series: p.series.hash, T: p.t, Standing: is[i], Aged: p.t <= aged, Blamed: l.blamed[keyOf(*p)]}
 		switch n := p.series.refusals(); {
-		case s.q.behind: // late samples are taken there: their order is no reason to refuse them
+		case s.q.behind && x.Standing != split.Refused: // late samples are taken there: their order is no reason to refuse them
 			x.Standing = split.Fresh
 		case l.stored && x.Standing != split.Refused && !s.w.setBack(*p):
 			x.Sent, x.Lane = true, uint16(lanes.of(*p))
@@ -145,7 +145,7 @@ func (b *bisection) run(ctx context.Context, stored bool) error {
 		b.m.Tell(told)
 		b.learn()
 		b.settle()
-		if b.divide = !b.knew && !b.s.q.behind && b.s.q.quarantine.known.Load() && (stored || !b.m.Doubt()); b.divide {
+		if b.divide = !b.knew && b.s.q.quarantine.known.Load() && (stored || !b.m.Doubt()); b.divide {
 			return nil
 		}
 	}

@@ -41,7 +41,7 @@ type parcel struct {
 	cleared bool
 	blamed  map[sampleKey]bool
 
-	newcomers bool // none of their series was taken; see tryNewcomers
+	apart standsApart // why the samples are sent after the others of their batch
 
 	squeezed client.Answer // to an attempt with zstd that was not taken; zero if there was none
 
@@ -127,7 +127,7 @@ func (s *shard) deliverDoubted(ctx context.Context, l *parcel) error {
 // whole acts on the fate of a whole parcel. done says that nothing of it is left to deliver here; else the parcel is to be
 // bisected.
 func (s *shard) whole(ctx context.Context, l *parcel, f fate, a client.Answer) (done bool, err error) {
-	if f == refused && l.newcomers {
+	if f == refused && l.apart == newcomer {
 		if done, err := s.tryNewcomers(ctx, l, a); err != nil || done {
 			return true, err
 		}

@@ -9,6 +9,7 @@ import (
 
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/pace"
+	"hwsagent/remotewrite/quarantine"
 	"hwsagent/remotewrite/tenant"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
@@ -25,6 +26,9 @@ type lane struct {
 	cache  *seriesCache
 
 	givenUp givenUp
+
+	refusesSeries atomic.Bool // there is a refused series, or was; see standing.go
+	quarantine    quarantined
 
 	// Written by the lane's goroutine only, between windows.
 	stored wal.Mark // samples up to here may be stored already
@@ -66,6 +70,7 @@ func newLane(q *Queue, source Source, o *Options) *lane {
 		wake:   make(chan struct{}, 1),
 		pauses: pace.Backoff{Min: time.Duration(q.cfg.Queue.MinBackoff), Max: time.Duration(q.cfg.Queue.MaxBackoff)},
 	}
+	l.quarantine.book = quarantine.NewBook(uint64(q.born.UnixNano()))
 	if q.proto.Newer() {
 		l.cache.encoder = wire.NewSeriesEncoder(wire.V2)
 	}

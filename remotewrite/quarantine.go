@@ -21,7 +21,7 @@ import (
 //	      ├─ new series ──────────── sent after the others, once a reason is known; refused together: a trial
 //	      └─ others ──────────────── sent as ever
 
-// quarantined is the quarantine of a queue. Safe for concurrent use.
+// quarantined is the quarantine of a lane: a lane has series of its own. Safe for concurrent use.
 type quarantined struct {
 	any, known atomic.Bool // as in the book, without its lock
 
@@ -177,7 +177,7 @@ func (s *shard) tryNewcomers(ctx context.Context, l *parcel, a client.Answer) (a
 
 // tryDoubted does that for samples that may be stored already. They are never sent together, so more of them are asked for alone.
 func (s *shard) tryDoubted(ctx context.Context, l *parcel) error {
-	if !s.q.quarantine.known.Load() || s.q.behind {
+	if !s.q.quarantine.known.Load() {
 		return nil
 	}
 	apart := apartOf(l.points, true)
@@ -317,27 +317,58 @@ func firstOfEach(points []point) []point {
 // quarantineLetters writes the letters that are due; all says that the queue ends.
 func (q *Queue) quarantineLetters(all bool) {
 	var letters []Letter
-	q.quarantine.do(func(b *quarantine.Book) {
-		for r, n := range b.Letters(time.Duration(q.sinceBorn()), all) {
-			about := &q.quarantine.about[r]
-			letters = append(letters, letterOf(about.example, n, about.answer, wal.Rejected))
-		}
-	})
+	for _, l := range q.lanes() {
+		l.quarantine.do(func(b *quarantine.Book) {
+			for r, n := range b.Letters(time.Duration(q.sinceBorn()), all) {
+				about := &l.quarantine.about[r]
+				letters = append(letters, letterOf(about.example, n, about.answer, wal.Rejected))
+			}
+		})
+	}
 	if len(letters) > 0 {
 		q.keep(letters, 0)
 	}
 }
 
-// inQuarantine tells which series are in quarantine, by reason.
+// lanes returns the lanes of the queue: the backlog's is the second one, if there is one.
+func (q *Queue) lanes() []*lane {
+	if q.back == nil {
+		return []*lane{q.live}
+	}
+	return []*lane{q.live, q.back}
+}
+
+// inQuarantine tells which series are in quarantine, by reason. Those of a backlog are those of the live samples, as a
+// rule: they count once.
 func (q *Queue) inQuarantine() []Quarantined {
-	if !q.quarantine.any.Load() {
+	var all []Quarantined
+	for _, l := range q.lanes() {
+		for _, x := range l.inQuarantine() {
+			i := slices.IndexFunc(all, func(y Quarantined) bool { return y.Reason == x.Reason })
+			if i < 0 {
+				all = append(all, x)
+				continue
+			}
+			y := &all[i]
+			y.Series, y.Samples = max(y.Series, x.Series), y.Samples+x.Samples
+			if x.Since.Before(y.Since) {
+				y.Since = x.Since
+			}
+		}
+	}
+	return all
+}
+
+// inQuarantine tells which series of the lane are in quarantine, by reason.
+func (l *lane) inQuarantine() []Quarantined {
+	if !l.quarantine.any.Load() {
 		return nil
 	}
 	var all []Quarantined
-	q.quarantine.do(func(b *quarantine.Book) {
-		counts := b.Counts(time.Duration(q.sinceBorn()))
-		for r := range q.quarantine.about {
-			about, n := &q.quarantine.about[r], counts[quarantine.Reason(r)]
+	l.quarantine.do(func(b *quarantine.Book) {
+		counts := b.Counts(time.Duration(l.sinceBorn()))
+		for r := range l.quarantine.about {
+			about, n := &l.quarantine.about[r], counts[quarantine.Reason(r)]
 			if n == 0 {
 				about.since, about.samples = time.Time{}, 0
 				continue

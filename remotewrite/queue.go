@@ -17,7 +17,6 @@ import (
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/metrics"
 	"hwsagent/remotewrite/protocol"
-	"hwsagent/remotewrite/quarantine"
 	"hwsagent/remotewrite/split"
 	"hwsagent/remotewrite/tenant"
 	"hwsagent/remotewrite/wire"
@@ -88,11 +87,6 @@ type Queue struct {
 
 	toldLimit     atomic.Int64 // when a log line said that requests are too large, ns since born; 0: never
 	toldUnwritten atomic.Int64 // when a log line said that a receiver writes less than it accepts, ns since born; 0: never
-
-	// refusesSeries: there is a refused series, or was; see standing.go.
-	refusesSeries atomic.Bool
-
-	quarantine quarantined
 
 	refusals onceAMinute // that were logged
 
@@ -166,7 +160,6 @@ func New(o Options) (*Queue, error) {
 		empty:       [wire.NumVersions]client.Request{wire.V1: client.EmptyRequest(wire.V1), wire.V2: client.EmptyRequest(wire.V2)},
 		born:        time.Now(), synced: o.ClockSynced, observer: o.Observer, name: o.Name,
 	}
-	q.quarantine.book = quarantine.NewBook(uint64(q.born.UnixNano()))
 	q.meta = newMetadata(o.Config.Metadata, q.send, q.gate, o.Metrics)
 	q.limit = newBatchLimit(c.MaxSamplesPerSend)
 	reach, _ := o.Source.Reach()

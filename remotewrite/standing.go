@@ -93,8 +93,8 @@ func standings(points []point) []split.Standing {
 // noteRefused remembers that a sample was refused alone, with proof or in the words of the receiver's database.
 func (s *shard) noteRefused(p point, a client.Answer) {
 	switch n := p.series.refusals(); {
-	case p.series.newest > noneTakenOneRefused, s.q.behind:
-		return // the target has samples of the series, or it is in quarantine
+	case p.series.newest > noneTakenOneRefused, s.q.behind && fromDatabase(a):
+		return // the target has samples of the series, or it is in quarantine, or this sample is only too late
 	case s.refusedAlone(p, a):
 		return
 	case fromDatabase(a), a.Reply().Kind == reply.Failed:
@@ -144,7 +144,7 @@ func (s *shard) deliverBatch(ctx context.Context, stored bool) error {
 	}
 	var apart map[uint64]standsApart
 	newcomers := s.q.quarantine.known.Load()
-	if !s.q.behind && !stored && (newcomers || s.q.refusesSeries.Load()) {
+	if !stored && (newcomers || s.q.refusesSeries.Load()) {
 		apart = apartOf(s.batch, newcomers)
 	}
 	if len(apart) == 0 {
@@ -164,7 +164,7 @@ func (s *shard) deliverBatch(ctx context.Context, stored bool) error {
 			}
 		}
 		s.aside = rest
-		if err := s.deliver(ctx, &parcel{points: mine, newcomers: what == newcomer}); err != nil {
+		if err := s.deliver(ctx, &parcel{points: mine, apart: what}); err != nil {
 			s.aside = nil
 			return err
 		}

@@ -18,24 +18,22 @@ import (
 // given up, as ever. What is merely too late is no reason to give it up where live_first has
 // made it late: it waits.
 
-// lateAsked is how many samples of a refused batch are asked for alone.
-const lateAsked = 3
+const (
+	// lateAsked is how many samples of a refused batch are asked for alone.
+	lateAsked = 3
+	// asOldAsked is how many more are, as old as the oldest one, if the receiver does not say why it refuses the others: one that is
+	// taken shows that they are not refused for their age.
+	asOldAsked = 8
+)
 
 // refusedBehind brings a refused batch of the backlog to its outcomes, or returns errAllLate.
 // Otherwise the error is ctx's.
 func (s *shard) refusedBehind(ctx context.Context, l *parcel, a client.Answer) error {
-	batch := l.points
-	is, err := s.askLate(ctx, l, a)
-	if is.ends && err == nil {
-		if _, err = s.deliverNewest(ctx, l); err == nil && len(l.points) > 0 {
-			is, err = s.askLate(ctx, l, a)
-			is.late = is.late && (is.said || !tookAsOld(batch, l.points))
-		}
-	}
+	late, err := s.isLate(ctx, l, a)
 	switch {
 	case err != nil || len(l.points) == 0:
 		return err
-	case is.late && s.q.cfg.Target.CatchUp == config.LiveFirst:
+	case late && s.q.cfg.Target.CatchUp == config.LiveFirst:
 		return errAllLate
 	case s.q.cfg.Target.OnRefusal == config.RefusalDrop:
 		s.discard(l.points, a)
@@ -46,6 +44,24 @@ func (s *shard) refusedBehind(ctx context.Context, l *parcel, a client.Answer) e
 		err = errHeld
 	}
 	return err
+}
+
+// isLate finds out whether a refused batch is refused for being late. Samples that are taken meanwhile leave the parcel. The samples of
+// series that were refused before, and others as old as they were taken, are so only in the receiver's words. The error is ctx's.
+func (s *shard) isLate(ctx context.Context, l *parcel, a client.Answer) (bool, error) {
+	if l.apart == isRefused && !saysLate(a) {
+		return false, nil
+	}
+	batch := l.points
+	is, err := s.askLate(ctx, l, a)
+	if err != nil || !is.ends {
+		return is.late, err
+	}
+	if _, err = s.deliverNewest(ctx, l); err != nil || len(l.points) == 0 {
+		return false, err
+	}
+	is, err = s.askLate(ctx, l, a)
+	return is.late && (is.said || !tookAsOld(batch, l.points)), err
 }
 
 // tookAsOld reports whether most of a batch was taken, and some of it is as old as the oldest
@@ -70,45 +86,83 @@ func tookAsOld(batch, left []point) bool {
 
 // lateness is what is known of why a batch of the backlog was refused.
 type lateness struct {
-	// late: for being late. None that was asked for was taken. Two series may well be bad together,
-	// so with fewer than three the receiver said so.
+	// late: for being late. None that was asked for was taken, and none refused for another reason. Two series may well be bad
+	// together, so with fewer than three the receiver said so.
 	late bool
 	said bool // it said so of each
 	ends bool // a window may end inside the batch: the oldest was refused, and a newer one taken
 }
 
 // askLate asks for some samples of a refused batch alone, of different series, from the oldest
-// to the newest; those that are taken leave the parcel.
+// to the newest; those that are taken leave the parcel. The error is ctx's.
 func (s *shard) askLate(ctx context.Context, l *parcel, a client.Answer) (lateness, error) {
 	if len(l.points) == 1 { // it was asked for alone
 		return lateness{late: saysLate(a), said: saysLate(a)}, nil
 	}
-	var asked []point
+	asked := s.pickLate(l.points)
+	refusals, said, oldest := 0, true, false
+	for n, p := range asked {
+		taken, why, err := s.askAlone(ctx, l, p)
+		switch {
+		case err != nil:
+			return lateness{}, err
+		case taken:
+			continue
+		case why.Reply().Kind == reply.Bad:
+			return lateness{}, nil
+		}
+		refusals, said, oldest = refusals+1, said && saysLate(why), oldest || n == 0
+	}
+	switch {
+	case refusals < len(asked):
+		return lateness{ends: oldest}, nil
+	case said || refusals < lateAsked:
+		return lateness{late: said, said: said}, nil
+	}
+	taken, err := s.takesAsOld(ctx, l, asked)
+	return lateness{late: !taken}, err
+}
+
+// pickLate picks samples of different series, from the oldest to the newest.
+func (s *shard) pickLate(points []point) (asked []point) {
 	s.seen.clear(lateAsked)
-	for _, i := range []int{0, len(l.points) / 2, len(l.points) - 1} {
-		for ; i < len(l.points); i++ {
-			if p := l.points[i]; p.kind != exemplarPoint && s.seen.add(p.series.hash) {
+	for _, i := range []int{0, len(points) / 2, len(points) - 1} {
+		for ; i < len(points); i++ {
+			if p := points[i]; p.kind != exemplarPoint && s.seen.add(p.series.hash) {
 				asked = append(asked, p)
 				break
 			}
 		}
 	}
-	refusals, said, oldest := 0, true, false
-	for n, p := range asked {
-		f, why, err := s.try(ctx, &parcel{points: []point{p}}, parts)
-		if err != nil {
-			return lateness{}, err
-		}
-		if f == settled {
-			l.points = slices.DeleteFunc(slices.Clone(l.points), p.same)
-			continue
-		}
-		refusals, said, oldest = refusals+1, said && saysLate(why), oldest || n == 0
+	return asked
+}
+
+// askAlone asks for a sample alone. If it is taken it leaves the parcel. The error is ctx's.
+func (s *shard) askAlone(ctx context.Context, l *parcel, p point) (taken bool, why client.Answer, err error) {
+	f, why, err := s.try(ctx, &parcel{points: []point{p}}, parts)
+	if err != nil || f != settled {
+		return false, why, err
 	}
-	if refusals == len(asked) {
-		return lateness{late: said || refusals >= lateAsked, said: said}, nil
+	l.points = slices.DeleteFunc(slices.Clone(l.points), p.same)
+	return true, why, nil
+}
+
+// takesAsOld asks for others, at random, as old as the oldest of those that were refused, and of its kind: a receiver may take floats late,
+// and no histograms. It reports whether one was taken, or refused for another reason. The error is ctx's.
+func (s *shard) takesAsOld(ctx context.Context, l *parcel, refused []point) (bool, error) {
+	first := refused[0]
+	others := slices.DeleteFunc(slices.Clone(l.points), func(p point) bool {
+		return p.t > first.t || p.kind != first.kind || slices.ContainsFunc(refused, func(r point) bool { return r.series.hash == p.series.hash })
+	})
+	for range min(asOldAsked, len(others)) {
+		i := int(s.q.gate.random() * float64(len(others)))
+		taken, why, err := s.askAlone(ctx, l, others[i])
+		if err != nil || taken || why.Reply().Kind == reply.Bad {
+			return err == nil, err
+		}
+		others = slices.Delete(others, i, i+1)
 	}
-	return lateness{ends: oldest}, nil
+	return false, nil
 }
 
 // deliverNewest delivers the newest samples of a refused batch, as far back as they are taken
