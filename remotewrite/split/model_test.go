@@ -16,6 +16,11 @@ var (
 	modelCases = flag.Int("model.cases", cases(), "how many cases TestModel runs; HWSAGENT_SPLIT_CASES in the environment sets it, too")
 )
 
+// pinned are cases that TestModel always runs.
+var pinned = []uint64{
+	1585140, // a twin and a bad sample are refused together, and the target is held before the bad one is given up
+}
+
 func cases() int {
 	if n, err := strconv.Atoi(os.Getenv("HWSAGENT_SPLIT_CASES")); err == nil {
 		return n
@@ -50,7 +55,8 @@ type receiver struct {
 	has    map[int]bool
 	twins  map[int]bool // samples that contradict what it has
 
-	refused []int // of the last request
+	refused []int        // of the last request
+	covered map[int]bool // twins that were refused beside another sample: the answer was the same as if they had been taken
 }
 
 func (r *receiver) name() string {
@@ -128,6 +134,11 @@ func (r *receiver) answer(log []logged, at []int) Kind {
 		order := []Kind{Took, Duplicate, Late, TooOld, Bad, Opaque, Failed}
 		if slices.Index(order, k) > slices.Index(order, worst) {
 			worst = k
+		}
+	}
+	if worst != Failed && len(r.refused) > 1 {
+		for _, i := range r.refused {
+			r.covered[i] = r.covered[i] || log[i].twin
 		}
 	}
 	if worst == Took || r.keeps && worst != Failed {
@@ -385,6 +396,9 @@ func TestModel(t *testing.T) {
 		model(t, *modelSeed, tallies)
 		return
 	}
+	for _, seed := range pinned {
+		model(t, seed, tallies)
+	}
 	for i := range *modelCases {
 		model(t, *modelFrom+uint64(i), tallies)
 		if t.Failed() {
@@ -408,7 +422,7 @@ func TestModel(t *testing.T) {
 
 func model(t *testing.T, seed uint64, tallies map[string]*tally) {
 	rnd := rand.New(rand.NewPCG(seed, 1))
-	to := &receiver{rnd: rnd, newest: map[uint64]int64{}, has: map[int]bool{}, ill: 1 + rnd.IntN(20)}
+	to := &receiver{rnd: rnd, newest: map[uint64]int64{}, has: map[int]bool{}, covered: map[int]bool{}, ill: 1 + rnd.IntN(20)}
 	to.well = to.ill + rnd.IntN(200)
 	to.keeps, to.anyOrder, to.known = rnd.IntN(3) == 0, rnd.IntN(4) == 0, rnd.IntN(2) == 0
 	switch rnd.IntN(10) {
@@ -509,11 +523,6 @@ func (r *run) plant(rnd *rand.Rand) {
 	}
 }
 
-// gaveUp reports whether a sample was given up.
-func (r *run) gaveUp() bool {
-	return slices.Contains(r.outcome, Rejected) || slices.Contains(r.outcome, Unconfirmed)
-}
-
 // beforeTwin reports whether the receiver had something newer of a sample's series at first.
 func (r *run) beforeTwin(i int) bool {
 	return slices.ContainsFunc(r.log, func(s logged) bool { return s.twin && s.series == r.log[i].series && s.t > r.log[i].t })
@@ -536,9 +545,10 @@ func (r *run) check(tallies map[string]*tally) {
 		good := !s.bad && (!s.late || r.to.anyOrder) && !s.poison && s.t >= r.to.oldest && !s.twin && (r.to.anyOrder || !r.beforeTwin(i))
 		stored := r.to.has[i]
 		switch o := r.outcome[i]; {
-		case o == Delivered && !stored && s.twin && (r.unsure[i] || r.to.keeps && !r.to.tells && (r.to.mute || r.gaveUp())):
+		case o == Delivered && !stored && s.twin && (r.unsure[i] || r.to.keeps && !r.to.tells && (r.to.mute || r.to.covered[i])):
 			// Its first answer was lost or forgotten. Or the receiver stored what comes after it, does not say how many samples it refused, and
-			// does not say why either, or another bad sample was in the request. Now this one is dropped in silence.
+			// does not say why either, or refused another sample of the request, too: it would have answered the same if it had stored this one.
+			// Now it is dropped in silence. From the outside that cannot be told.
 			x.deliveredBad++
 		case o == Delivered && !stored:
 			r.t.Errorf("seed %d: sample %d is delivered and not stored", r.seed, i)
