@@ -61,7 +61,7 @@ func (s *shard) bisect(ctx context.Context, l *parcel, a client.Answer, first *s
 		Turns:    s.q.proofTurns(),
 		More:     l.stored && s.q.moreUnsure(),
 		AnyOrder: s.q.behind,
-		Seed:     math.Float64bits(s.q.gate.random()),
+		Seed:     math.Float64bits(s.q.gate.Random()),
 	}, s.known(points, l))
 	if first != nil {
 		b.failing = first.Kind == split.Failed
@@ -93,7 +93,7 @@ func (s *shard) bisect(ctx context.Context, l *parcel, a client.Answer, first *s
 		return nil
 	}
 	if b.failing {
-		s.q.gate.doubtEmpty() // that was some time ago
+		s.q.gate.DoubtEmpty() // that was some time ago
 		return nil
 	}
 	return s.holdForData(ctx, b.last)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/gate"
 	"hwsagent/wal"
 )
 
@@ -36,8 +37,8 @@ const allLate = "it refuses its backlog as too late, so that waits: give it an o
 // splitDue reports whether what waits is so much, and so old, that fresh samples should
 // not wait for it. The target takes data; or it is well but for what it is sent, which may be
 // due to its age: then once in an outage.
-func (l *lane) splitDue(now time.Time, v gateView) bool {
-	well := v.state == gateOpen || v.state == gatePaused && v.answered && v.emptyPassedSince && l.splitIn != v.since
+func (l *lane) splitDue(now time.Time, v gate.View) bool {
+	well := v.State == gate.Open || v.State == gate.Paused && v.Answered && v.EmptyPassedSince && l.splitIn != v.Since
 	if l.behind || l.split == nil || l.cfg.Target.CatchUp != config.LiveFirst || !well || now.Before(l.noSplit) {
 		return false
 	}
@@ -89,13 +90,13 @@ func (l *lane) runBehind(ctx context.Context) {
 				l.log.Info("What was missed is delivered")
 			}
 		case errors.Is(err, errLetGo), errors.Is(err, errHeld):
-			l.gate.awaitOpen(ctx, letGoAfter)
+			l.gate.AwaitOpen(ctx, letGoAfter)
 		case errors.Is(err, errAllLate):
 			if reach, _ = l.source.Reach(); told != reach.Acked {
 				told = reach.Acked
 				l.log.Warn("The target refuses its backlog, and takes what is new", slog.String("why", allLate))
 			}
-			l.gate.awaitPoke(ctx, askLateAgain)
+			l.gate.AwaitPoke(ctx, askLateAgain)
 		default:
 			l.note(err.Error())
 			l.log.Error("Reading the backlog failed; trying again", slog.Any("err", err))
@@ -114,7 +115,7 @@ func (w *window) watchBehind(ctx context.Context, end context.CancelCauseFunc, b
 			return
 		case <-t.C:
 		}
-		if v := w.q.gate.view(); v.troubles > before && letGo(v, time.Now()) {
+		if v := w.q.gate.View(); v.Troubles > before && letGo(v, time.Now()) {
 			end(errLetGo)
 			return
 		}

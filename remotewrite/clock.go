@@ -9,6 +9,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/wire"
 )
 
@@ -172,7 +173,7 @@ func (s *shard) askTimeBy(l *parcel) question {
 
 // refusedForTime reports whether an answer refuses a parcel, and is the first that tells the target's time, by which some of
 // these samples are dropped or wait: their time may be what it was refused for. If so, p is given back.
-func (s *shard) refusedForTime(p pass, l *parcel, a client.Answer, clockWasKnown bool) bool {
+func (s *shard) refusedForTime(p gate.Pass, l *parcel, a client.Answer, clockWasKnown bool) bool {
 	if clockWasKnown || l.again || !ofTarget(a) || a.Accepted() {
 		return false
 	}
@@ -181,7 +182,7 @@ func (s *shard) refusedForTime(p pass, l *parcel, a client.Answer, clockWasKnown
 		return false
 	}
 	s.q.noteAnswer(a)
-	s.q.gate.release(p)
+	s.q.gate.Release(p)
 	return true
 }
 
@@ -223,7 +224,7 @@ func (q *Queue) noTime(a client.Answer) {
 func (q *Queue) timeUnknown() bool { return q.clock.Load() == nil && q.cfg.Target.FutureLimit > 0 }
 
 // learnTime asks the target for its time if that is due before the parcel is sent, and gives p back then.
-func (s *shard) learnTime(ctx context.Context, p pass, l *parcel) (asked bool, err error) {
+func (s *shard) learnTime(ctx context.Context, p gate.Pass, l *parcel) (asked bool, err error) {
 	switch s.askTimeBy(l) {
 	case byEmpty:
 		return true, s.askTime(ctx, p)
@@ -236,35 +237,37 @@ func (s *shard) learnTime(ctx context.Context, p pass, l *parcel) (asked bool, e
 
 // askTime finds out by an empty write what time it is at the target, and gives p back. If
 // the answer does not tell, that is known for a while.
-func (s *shard) askTime(ctx context.Context, p pass) error { return s.q.askTime(ctx, s.sending, p) }
+func (s *shard) askTime(ctx context.Context, p gate.Pass) error {
+	return s.q.askTime(ctx, s.sending, p)
+}
 
 // askTime is the same; sending is the request's context.
-func (q *Queue) askTime(ctx, sending context.Context, p pass) error {
+func (q *Queue) askTime(ctx, sending context.Context, p gate.Pass) error {
 	a := q.sendEmpty(sending, q.proto.ForEmpty(false))
 	if failed, err := q.questionFailed(ctx, p, a); failed {
 		return err
 	}
 	if a.Accepted() {
-		q.gate.sawEmptyPass()
+		q.gate.SawEmptyPass()
 	} else { // it refuses empty writes
 		q.emptyRefused.Store(&refusal{a, time.Now()})
 	}
-	q.gate.release(p)
+	q.gate.Release(p)
 	q.questionAnswered(a)
 	return nil
 }
 
 // questionFailed reports whether the answer to a request that asked for the time shows that the target
 // fails, or refuses every request, and gives p back then. The error is ctx's.
-func (q *Queue) questionFailed(ctx context.Context, p pass, a client.Answer) (failed bool, err error) {
+func (q *Queue) questionFailed(ctx context.Context, p gate.Pass, a client.Answer) (failed bool, err error) {
 	if ctx.Err() != nil && a.Status == 0 {
-		q.gate.release(p)
+		q.gate.Release(p)
 		return true, ctx.Err()
 	}
 	switch client.Classify(a, config.Policy{RetryOnRateLimit: true}) {
 	case client.Retry:
 		q.noTime(a)
-		q.gate.failed(p, a.String(), a.RetryAfter, a.Status != 0)
+		q.gate.Failed(p, a.String(), a.RetryAfter, a.Status != 0)
 		return true, nil
 	case client.Hold:
 		if a.Status == client.StatusUnsupported || a.Status/100 == 4 && q.cfg.Target.OnRefusal == config.RefusalDrop {

@@ -8,6 +8,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/protocol"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
@@ -104,19 +105,19 @@ func (w *window) askClock(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if taken, ok := w.q.lastGood(); ok && !p.test {
+	if taken, ok := w.q.lastGood(); ok && !p.Test {
 		return w.q.askByTaken(ctx, p, taken)
 	}
-	if !p.test {
+	if !p.Test {
 		return w.q.askTime(ctx, ctx, p)
 	}
 	a := w.q.sendEmpty(ctx, w.q.proto.ForEmpty(true))
 	switch {
 	case ctx.Err() != nil:
-		w.q.gate.release(p)
+		w.q.gate.Release(p)
 		return ctx.Err()
 	case a.Accepted():
-		w.q.gate.passed(p)
+		w.q.gate.Passed(p)
 	default:
 		w.q.noteAnswer(a)
 		w.q.refused(p, a)
@@ -126,7 +127,7 @@ func (w *window) askClock(ctx context.Context) error {
 
 // askByTaken sends a sample once more that the target took, to learn its time from the answer, and gives p back: some
 // targets fail at empty writes. The error is ctx's.
-func (q *Queue) askByTaken(ctx context.Context, p pass, taken point) error {
+func (q *Queue) askByTaken(ctx context.Context, p gate.Pass, taken point) error {
 	version := q.proto.Version()
 	body, _ := q.encoders.body(nil, version, wire.Snappy, []point{taken}, inTime)
 	a := q.send(ctx, client.Request{Body: body, Version: version, Samples: 1})
@@ -136,10 +137,10 @@ func (q *Queue) askByTaken(ctx context.Context, p pass, taken point) error {
 		return err
 	}
 	if v == client.Delivered {
-		q.gate.delivered(p)
+		q.gate.Delivered(p)
 	} else { // the target has the sample, or takes nothing that old
 		q.noteAnswer(a)
-		q.gate.release(p)
+		q.gate.Release(p)
 	}
 	q.questionAnswered(a)
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/gate"
 	"hwsagent/wal"
 )
 
@@ -184,7 +185,7 @@ func TestQuestionForTheTimeIsDenied(t *testing.T) {
 				r.time = time.Now().UnixMilli()
 				r.round(10)
 				time.Sleep(10 * time.Minute)
-				if held := r.q.gate.view().state == gateHeld; held != (on == config.RefusalHold) || asked == 0 {
+				if held := r.q.gate.View().State == gate.Held; held != (on == config.RefusalHold) || asked == 0 {
 					t.Errorf("held %t after %d questions", held, asked)
 				}
 				r.end()

@@ -6,6 +6,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/protocol"
 	"hwsagent/remotewrite/wire"
 )
@@ -24,11 +25,11 @@ func (s *shard) compression(l *parcel, m mode, c protocol.Choice) wire.Compressi
 
 // judgePlain gives p back after an answer that says nothing about samples, but that they are to be sent
 // as snappy, at once.
-func (s *shard) judgePlain(p pass, l *parcel, a client.Answer) {
+func (s *shard) judgePlain(p gate.Pass, l *parcel, a client.Answer) {
 	if a.Status/100 == 2 {
 		l.unsure = true // the header may have been lost on the way
 	}
-	s.q.gate.release(p)
+	s.q.gate.Release(p)
 }
 
 // learnCompression takes what an answer says about the compressions that the target takes.

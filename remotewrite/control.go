@@ -8,6 +8,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/pace"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
@@ -48,17 +49,17 @@ func (w *window) watch(ctx context.Context, end context.CancelCauseFunc, before 
 		case <-t.C:
 		}
 		now := time.Now()
-		v := q.gate.view()
+		v := q.gate.View()
 		st := q.Status()
 		q.observe(st)
 		q.quarantineLetters(false)
 		q.saveLate(false)
-		if v.troubles > before && letGo(v, now) {
+		if v.Troubles > before && letGo(v, now) {
 			level := slog.LevelDebug
-			if q.down.Swap(v.since.UnixNano()) != v.since.UnixNano() {
+			if q.down.Swap(v.Since.UnixNano()) != v.Since.UnixNano() {
 				level = slog.LevelInfo // once in an outage
 			}
-			q.log.LogAttrs(ctx, level, "The target is down; keeping its position only", slog.String("why", v.why), slog.Time("since", v.since))
+			q.log.LogAttrs(ctx, level, "The target is down; keeping its position only", slog.String("why", v.Why), slog.Time("since", v.Since))
 			end(errLetGo)
 			return
 		}
@@ -74,30 +75,30 @@ func (w *window) watch(ctx context.Context, end context.CancelCauseFunc, before 
 			continue // what may be stored already is to be known as a whole: reading goes on
 		}
 		if q.splitDue(now, v) {
-			draining, q.splitIn = now, v.since
+			draining, q.splitIn = now, v.Since
 			q.splitting.Store(true)
 			w.drain()
 			continue
 		}
-		seen := pace.Seen{Behind: st.State == StateBehind && st.Backlog >= uint64(q.cfg.Queue.MaxSamplesPerSend), Open: v.state == gateOpen, Slow: slow, Samples: st.Sent, Requests: q.batches.Load()}
+		seen := pace.Seen{Behind: st.State == StateBehind && st.Backlog >= uint64(q.cfg.Queue.MaxSamplesPerSend), Open: v.State == gate.Open, Slow: slow, Samples: st.Sent, Requests: q.batches.Load()}
 		if n := q.growth.Next(seen); n != len(w.shards) {
 			q.shards.Store(int32(n))
 			w.drain()
 		} else if !slow {
-			q.gate.widen()
+			q.gate.Widen()
 		}
 	}
 }
 
 // letGo decides whether a target is down for so long that its window goes.
-func letGo(v gateView, now time.Time) bool {
+func letGo(v gate.View, now time.Time) bool {
 	switch {
-	case v.since.IsZero(), v.emptyPassedSince, v.emptyAnswered && v.state == gatePaused:
+	case v.Since.IsZero(), v.EmptyPassedSince, v.EmptyAnswered && v.State == gate.Paused:
 		return false
-	case v.state == gatePaused && v.answered:
-		return now.Sub(v.since) >= letGoAfterAnswered
+	case v.State == gate.Paused && v.Answered:
+		return now.Sub(v.Since) >= letGoAfterAnswered
 	}
-	return now.Sub(v.since) >= letGoAfter
+	return now.Sub(v.Since) >= letGoAfter
 }
 
 // slowDown notes that the target is overloaded: for a while no more requests than now go
@@ -116,34 +117,34 @@ func (q *Queue) waitDown(ctx context.Context) error {
 	g := q.gate
 	again := time.Now().Add(dataEvery)
 	for {
-		p, err := g.enter(ctx)
+		p, err := g.Enter(ctx)
 		if err != nil {
 			return err
 		}
-		if v := g.view(); p.test && (!v.emptyPasses || v.byData) || !time.Now().Before(again) {
-			g.release(p) // only data can tell
+		if v := g.View(); p.Test && (!v.EmptyPasses || v.ByData) || !time.Now().Before(again) {
+			g.Release(p) // only data can tell
 			return nil
 		}
-		a := q.sendEmpty(ctx, q.proto.ForEmpty(p.test))
+		a := q.sendEmpty(ctx, q.proto.ForEmpty(p.Test))
 		q.observe(q.Status())
 		switch v := client.Classify(a, config.Policy{RetryOnRateLimit: true}); {
 		case ctx.Err() != nil:
-			g.release(p)
+			g.Release(p)
 			return ctx.Err()
-		case v == client.Delivered && p.test:
-			g.passed(p)
+		case v == client.Delivered && p.Test:
+			g.Passed(p)
 			return nil
 		case v == client.Delivered:
-			g.sawEmptyPass()
-			g.release(p)
+			g.SawEmptyPass()
+			g.Release(p)
 			return nil
-		case p.test:
+		case p.Test:
 			q.refused(p, a)
 		case v == client.Retry:
-			g.failed(p, a.String(), a.RetryAfter, a.Status != 0)
+			g.Failed(p, a.String(), a.RetryAfter, a.Status != 0)
 		default:
-			g.sawEmptyAnswer() // what it thinks of data is to be seen
-			g.release(p)
+			g.SawEmptyAnswer() // what it thinks of data is to be seen
+			g.Release(p)
 			return nil
 		}
 		q.noteAnswer(a)
@@ -235,12 +236,12 @@ type Status struct {
 
 // Status tells how the target is.
 func (q *Queue) Status() Status {
-	v := q.gate.view()
+	v := q.gate.View()
 	head := q.live.source.Head()
 	s := Status{
 		Shards: int(q.live.shards.Load()), MaxShards: q.maxShards(), BatchSize: q.batchLimit(),
 		Sent: q.sent.Load(), Requests: q.requests.Load(), Retries: q.retries.Load(), Failed: q.failed.Load(),
-		DownSince: v.since, Why: v.why,
+		DownSince: v.Since, Why: v.Why,
 	}
 	s.ClockSkew, s.ClockSkewKnown = q.skew()
 	s.Protocol = q.proto.Version().String()
@@ -259,9 +260,9 @@ func (q *Queue) Status() Status {
 	s.Backlog = backlog(q.live.read.Load().mark, head)
 	s.Missed, s.Quarantined = q.missed(), q.inQuarantine()
 	switch {
-	case v.state == gateHeld:
+	case v.State == gate.Held:
 		s.State = StateHeld
-	case !v.since.IsZero():
+	case !v.Since.IsZero():
 		s.State = StateRetrying
 	case q.waitsForClock.Load():
 		s.State, s.AwaitsClock = StateHeld, true
@@ -279,8 +280,8 @@ func (q *Queue) Status() Status {
 	if s.Why == "" {
 		s.Why = cmp.Or(q.clockWhy(), q.limit.why())
 	}
-	if v.state == gateHeld || v.state == gatePaused {
-		s.NextTry = v.until
+	if v.State == gate.Held || v.State == gate.Paused {
+		s.NextTry = v.Until
 	}
 	return s
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/protocol"
 	"hwsagent/remotewrite/split"
 	"hwsagent/remotewrite/wire"
@@ -200,15 +201,15 @@ func TestRefusalInAHoldProvesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pass := func() pass {
-			p, err := q.gate.enter(t.Context())
+		pass := func() gate.Pass {
+			p, err := q.gate.Enter(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
 			return p
 		}
-		q.gate.delivered(pass())
-		q.gate.setLimit(2)
+		q.gate.Delivered(pass())
+		q.gate.SetLimit(2)
 		part := &parcel{points: []point{{series: testSeries(1)[0], seq: 1, t: r.time}}}
 		no := client.Answer{Status: 400, Samples: 1}
 		s := newWindow(q.live, 1).shards[0]
@@ -216,7 +217,7 @@ func TestRefusalInAHoldProvesNothing(t *testing.T) {
 			t.Error("a refusal of a part is not known as one")
 		}
 		mine, others := pass(), pass()
-		q.gate.refused(others, "400")
+		q.gate.Refused(others, "400")
 		if _, known := s.judge(mine, part, no, parts, protocol.Choice{}); known {
 			t.Error("what was refused before the hold began, and after another found it, is taken for bad")
 		}

@@ -7,6 +7,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/metrics"
 	"hwsagent/remotewrite/protocol"
 	"hwsagent/remotewrite/wire"
@@ -178,7 +179,7 @@ func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, client.Answer
 			return 0, client.Answer{}, err
 		}
 		if _, knownNow := s.q.limits(); s.q.choose(l) != c || knownNow && !known { // since then
-			s.q.gate.release(p)
+			s.q.gate.Release(p)
 			continue
 		}
 		if done, err := s.testFirst(ctx, p, l, m); err != nil {
@@ -202,12 +203,12 @@ func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, client.Answer
 
 // testFirst uses p for what has to be known before the parcel is sent: whether a held target takes requests again, and the
 // receiver's clock. It reports whether it did, and gave p back. The error is ctx's, or errHeld.
-func (s *shard) testFirst(ctx context.Context, p pass, l *parcel, m mode) (done bool, err error) {
+func (s *shard) testFirst(ctx context.Context, p gate.Pass, l *parcel, m mode) (done bool, err error) {
 	switch {
-	case p.test && m != patient && s.q.gate.view().byData:
-		s.q.gate.release(p)
+	case p.Test && m != patient && s.q.gate.View().ByData:
+		s.q.gate.Release(p)
 		return false, errHeld
-	case p.test:
+	case p.Test:
 		return true, s.test(p, l, m)
 	}
 	return s.learnTime(ctx, p, l)
@@ -215,13 +216,13 @@ func (s *shard) testFirst(ctx context.Context, p pass, l *parcel, m mode) (done 
 
 // post sends the parcel once. When it was not sent, or when s.sending has ended, which is
 // the error, p is given back.
-func (s *shard) post(p pass, l *parcel, m mode, c protocol.Choice) (_ client.Answer, sent bool, _ error) {
+func (s *shard) post(p gate.Pass, l *parcel, m mode, c protocol.Choice) (_ client.Answer, sent bool, _ error) {
 	newest := uint64(0)
 	for i := range l.points {
 		newest = max(newest, l.points[i].seq)
 	}
 	if err := s.w.reserve(newest); err != nil {
-		s.q.gate.failed(p, err.Error(), 0, false)
+		s.q.gate.Failed(p, err.Error(), 0, false)
 		s.q.note(err.Error())
 		return client.Answer{}, false, nil
 	}
@@ -251,7 +252,7 @@ func (s *shard) post(p pass, l *parcel, m mode, c protocol.Choice) (_ client.Ans
 		s.q.sawWritten(a, exemplars)
 	}
 	if s.sending.Err() != nil && a.Status == 0 {
-		s.q.gate.release(p)
+		s.q.gate.Release(p)
 		return a, true, s.sending.Err()
 	}
 	return a, true, nil

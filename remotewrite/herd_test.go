@@ -13,6 +13,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/gate"
 )
 
 // A simulation of many agents that lose their one receiver for a while, in virtual time.
@@ -189,32 +190,32 @@ func (h *herdling) run(ctx context.Context) error {
 	if h.s.started > 0 {
 		splay = h.s.deadline
 	}
-	g := newGate(30*time.Millisecond, 5*time.Second, splay, h.rand.Float64)
+	g := gate.New(30*time.Millisecond, 5*time.Second, splay, h.rand.Float64)
 	for {
 		n, err := h.next(ctx)
 		if err != nil {
 			return err
 		}
 		for {
-			p, err := g.enter(ctx)
+			p, err := g.Enter(ctx)
 			if err != nil {
 				return err
 			}
-			v, work := g.view(), 1.0
+			v, work := g.View(), 1.0
 			if letGo(v, time.Now()) {
 				work = h.s.asking // as waitDown does
 			}
 			a := h.s.send(work)
 			if client.Classify(a, config.Policy{RetryOnRateLimit: true}) != client.Delivered {
-				g.failed(p, a.String(), a.RetryAfter, a.Status != 0)
+				g.Failed(p, a.String(), a.RetryAfter, a.Status != 0)
 				continue
 			}
 			if work < 1 {
-				g.sawEmptyPass()
-				g.release(p)
+				g.SawEmptyPass()
+				g.Release(p)
 				continue
 			}
-			g.delivered(p)
+			g.Delivered(p)
 			break
 		}
 		h.delivered(n)

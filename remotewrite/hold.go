@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/protocol"
 	"hwsagent/remotewrite/wire"
 )
@@ -11,10 +12,10 @@ import (
 // test finds out whether a held target takes requests again, and gives p back. Where an
 // empty write is no evidence, and where samples were refused, one of the samples that wait is sent;
 // if it is taken, it is settled and leaves the parcel.
-func (s *shard) test(p pass, l *parcel, m mode) error {
+func (s *shard) test(p gate.Pass, l *parcel, m mode) error {
 	g := s.q.gate
-	v := g.view()
-	if passes := v.emptyPasses && !v.byData; passes || s.q.timeUnknown() && s.askTimeBy(l) == byEmpty {
+	v := g.View()
+	if passes := v.EmptyPasses && !v.ByData; passes || s.q.timeUnknown() && s.askTimeBy(l) == byEmpty {
 		if done, err := s.testByEmpty(p, passes); done || err != nil {
 			return err
 		}
@@ -37,17 +38,17 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 	case err != nil || a == nil:
 		return err
 	case verdict == client.Delivered:
-		if v.byData {
+		if v.ByData {
 			s.q.restoreBatch()
 		}
-		g.delivered(p)
+		g.Delivered(p)
 	case verdict == client.Older && a.Status/100 == 2:
 		l.unsure = true
-		g.resume(p) // it takes requests; see what it says to 1.0
+		g.Resume(p) // it takes requests; see what it says to 1.0
 	case verdict == client.Suspect && (m != patient || fromDatabase(*a)):
 		// The receiver's database speaks. Or, taking a batch apart, which had shown that the way is good: the hold had
 		// another reason, and that is gone. What is refused is this sample.
-		g.resume(p)
+		g.Resume(p)
 	default:
 		s.q.noteAnswer(*a)
 		s.q.refused(p, *a)
@@ -57,7 +58,7 @@ func (s *shard) test(p pass, l *parcel, m mode) error {
 
 // testPair sends a held sample, which was refused just now, once more, after the next one of its series. If that is taken and the
 // sample is refused again, the sample is bad, or late by now.
-func (s *shard) testPair(p pass, l *parcel, sample, later []point, c protocol.Choice) (client.Verdict, *client.Answer, error) {
+func (s *shard) testPair(p gate.Pass, l *parcel, sample, later []point, c protocol.Choice) (client.Verdict, *client.Answer, error) {
 	verdict, a, err := s.testWith(p, l, later, c)
 	if verdict != client.Delivered {
 		return verdict, a, err
@@ -75,7 +76,7 @@ func (s *shard) testPair(p pass, l *parcel, sample, later []point, c protocol.Ch
 
 // testByEmpty tests a held target with an empty write, and gives p back if done. passes says that the target takes empty writes
 // when it is well.
-func (s *shard) testByEmpty(p pass, passes bool) (done bool, err error) {
+func (s *shard) testByEmpty(p gate.Pass, passes bool) (done bool, err error) {
 	a := s.q.sendEmpty(s.sending, s.q.proto.ChooseTest(protocol.ByEmpty).Version)
 	if a.Version == wire.V2 && a.Status == client.StatusUnsupported {
 		a = s.q.sendEmpty(s.sending, wire.V1)
@@ -83,16 +84,16 @@ func (s *shard) testByEmpty(p pass, passes bool) (done bool, err error) {
 	g := s.q.gate
 	switch v := client.Classify(a, s.q.cfg.Policy()); {
 	case s.sending.Err() != nil && a.Status == 0:
-		g.release(p)
+		g.Release(p)
 		return true, s.sending.Err()
 	case a.Accepted():
-		g.passed(p)
+		g.Passed(p)
 	case passes:
 		s.q.noteAnswer(a)
 		s.q.refused(p, a)
 	case v == client.Retry:
 		s.q.noTime(a)
-		g.refused(p, a.String())
+		g.Refused(p, a.String())
 	default: // it may refuse empty writes only; if a sample is refused as well, that is all for now
 		s.q.noTime(a)
 		return false, nil
@@ -102,7 +103,7 @@ func (s *shard) testByEmpty(p pass, passes bool) (done bool, err error) {
 
 // testTaken tests a held target with a sample that it took before. If it takes that, the
 // way is good, and what was refused are the samples.
-func (s *shard) testTaken(p pass, taken point, c protocol.Choice) error {
+func (s *shard) testTaken(p gate.Pass, taken point, c protocol.Choice) error {
 	one := parcel{points: []point{taken}, again: true}
 	a, sent, err := s.post(p, &one, parts, c)
 	if err != nil || !sent {
@@ -112,10 +113,10 @@ func (s *shard) testTaken(p pass, taken point, c protocol.Choice) error {
 	case v == client.Delivered:
 		s.accepted(&one)
 		s.q.restoreBatch()
-		s.q.gate.delivered(p)
+		s.q.gate.Delivered(p)
 		return nil
 	case v == client.Older && a.Status/100 == 2, v == client.Suspect && fromDatabase(a):
-		s.q.gate.resume(p)
+		s.q.gate.Resume(p)
 		return nil
 	}
 	s.q.noteAnswer(a)
@@ -125,7 +126,7 @@ func (s *shard) testTaken(p pass, taken point, c protocol.Choice) error {
 
 // testWith sends one held sample. If it is taken it is settled and leaves the parcel.
 // Without an answer p is given back.
-func (s *shard) testWith(p pass, l *parcel, sample []point, c protocol.Choice) (client.Verdict, *client.Answer, error) {
+func (s *shard) testWith(p gate.Pass, l *parcel, sample []point, c protocol.Choice) (client.Verdict, *client.Answer, error) {
 	one := parcel{points: sample, again: l.again}
 	if !carries(&s.q.cfg, wire.V1, &sample[0]) {
 		c = protocol.Choice{Version: wire.V2}

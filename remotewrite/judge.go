@@ -6,6 +6,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/protocol"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
@@ -13,7 +14,7 @@ import (
 
 // judge gives p back with what the answer says about the target, and returns what it
 // says about its samples, if it does.
-func (s *shard) judge(p pass, l *parcel, a client.Answer, m mode, c protocol.Choice) (f fate, known bool) {
+func (s *shard) judge(p gate.Pass, l *parcel, a client.Answer, m mode, c protocol.Choice) (f fate, known bool) {
 	g := s.q.gate
 	v := client.Classify(a, s.q.cfg.Policy())
 	if v == client.Plain {
@@ -34,25 +35,25 @@ func (s *shard) judge(p pass, l *parcel, a client.Answer, m mode, c protocol.Cho
 			s.q.passedPlain(l.squeezed)
 		}
 		s.accepted(l)
-		g.delivered(p)
+		g.Delivered(p)
 		return settled, true
 	case client.Discard:
-		g.release(p)
+		g.Release(p)
 		if m != patient || s.q.guardsLate() {
 			return refused, true
 		}
 		s.discard(l.points, a)
 		return settled, true
 	case client.Split:
-		g.release(p)
+		g.Release(p)
 		return tooLarge, true
 	case client.Suspect:
 		s.heardLate(l.points, a)
 		if m != patient {
 			// A refusal that was received while another request found out that the target refuses
 			// everything proves nothing.
-			before := g.current(p)
-			g.release(p)
+			before := g.Current(p)
+			g.Release(p)
 			return refused, before
 		}
 		return refused, s.refusalIsReal(p, l, a, c.Version)
@@ -69,13 +70,13 @@ func (s *shard) judge(p pass, l *parcel, a client.Answer, m mode, c protocol.Cho
 }
 
 // denied gives p back after an answer for which the target is held, and reports whether it is one about the samples.
-func (s *shard) denied(p pass, l *parcel, a client.Answer, m mode) bool {
+func (s *shard) denied(p gate.Pass, l *parcel, a client.Answer, m mode) bool {
 	g := s.q.gate
 	if m == once && a.Denied() {
-		g.failed(p, a.String(), 0, true)
+		g.Failed(p, a.String(), 0, true)
 		return true
 	}
-	if a.Denied() && g.view().emptyPassedSince {
+	if a.Denied() && g.View().EmptyPassedSince {
 		l.denials++
 	}
 	s.q.refused(p, a)
@@ -83,13 +84,13 @@ func (s *shard) denied(p pass, l *parcel, a client.Answer, m mode) bool {
 }
 
 // failedAt gives p back after a failure that may pass by itself, and reports whether that is the answer.
-func (s *shard) failedAt(p pass, l *parcel, a client.Answer, m mode) bool {
+func (s *shard) failedAt(p gate.Pass, l *parcel, a client.Answer, m mode) bool {
 	l.unsure = true
 	s.q.failed(p, a)
 	if a.Status >= 500 || a.Status == http.StatusTooManyRequests {
 		s.q.slowDown()
 	}
-	if a.Status >= 500 || a.Status == 0 && (m == once || s.q.gate.view().emptyAnswered) {
+	if a.Status >= 500 || a.Status == 0 && (m == once || s.q.gate.View().EmptyAnswered) {
 		if l.failures++; l.failures == 1 {
 			l.firstFailure = time.Now()
 		}
@@ -129,19 +130,19 @@ func (s *shard) settleDelivered(points []point) {
 // receiver is broken: a proxy answers a missing client certificate with 400, too. It
 // gives p back. False means that the target is held now, or that something has changed
 // meanwhile, and the parcel must be tried again. version is that of the empty write.
-func (s *shard) refusalIsReal(p pass, l *parcel, a client.Answer, version wire.Version) bool {
+func (s *shard) refusalIsReal(p gate.Pass, l *parcel, a client.Answer, version wire.Version) bool {
 	g := s.q.gate
-	if !g.current(p) {
-		g.release(p)
+	if !g.Current(p) {
+		g.Release(p)
 		return false
 	}
 	if fromDatabase(a) { // the receiver's database speaks
-		g.release(p)
+		g.Release(p)
 		return true
 	}
 	if l.hasty > 0 { // it may have failed because it came so soon
-		if err := sleep(s.sending, g.pause()); err != nil || !g.current(p) {
-			g.release(p)
+		if err := sleep(s.sending, g.Pause()); err != nil || !g.Current(p) {
+			g.Release(p)
 			return false
 		}
 	}
@@ -155,13 +156,13 @@ func (s *shard) refusalIsReal(p pass, l *parcel, a client.Answer, version wire.V
 		e = s.q.sendEmpty(s.sending, wire.V2)
 	}
 	if e.Accepted() {
-		g.sawEmptyPass()
-		g.release(p)
+		g.SawEmptyPass()
+		g.Release(p)
 		return true
 	}
-	if !g.view().emptyPasses && s.tookDataSince(l) {
+	if !g.View().EmptyPasses && s.tookDataSince(l) {
 		// This receiver refuses empty writes, and takes data.
-		g.release(p)
+		g.Release(p)
 		return true
 	}
 	if l.refusedAt.IsZero() {
@@ -169,7 +170,7 @@ func (s *shard) refusalIsReal(p pass, l *parcel, a client.Answer, version wire.V
 	}
 	if client.Classify(e, config.Policy{RetryOnRateLimit: true}) == client.Retry {
 		l.hasty++
-		g.failed(p, e.String(), e.RetryAfter, e.Status != 0)
+		g.Failed(p, e.String(), e.RetryAfter, e.Status != 0)
 	} else {
 		s.q.refused(p, a)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/pace"
 	"hwsagent/remotewrite/quarantine"
 	"hwsagent/remotewrite/tenant"
@@ -129,7 +130,7 @@ func (l *lane) runWindow(ctx context.Context) error {
 	w := newWindow(l, n)
 	l.window.Store(w)
 	if !l.behind {
-		l.gate.setLimit(n)
+		l.gate.SetLimit(n)
 	}
 	reach, _ := l.source.Reach()
 	if l.stored.Commit <= reach.Acked.Commit {
@@ -188,7 +189,7 @@ func (l *lane) readUpTo(e *wal.Entry) {
 	if e.Count() > 0 {
 		l.metrics.Read(e.MaxT)
 	}
-	if l.meta.due(now) && l.proto.Version() == wire.V1 && l.gate.view().state == gateOpen {
+	if l.meta.due(now) && l.proto.Version() == wire.V1 && l.gate.View().State == gate.Open {
 		l.meta.offer(now, l.cache)
 	}
 }
@@ -207,17 +208,17 @@ func (l *lane) charge(now time.Time, e *wal.Entry) {
 
 // enter waits until a request of the lane may be sent. The backlog's waits for what is live,
 // for as long again as its last request took, and while the target is asked too much.
-func (l *lane) enter(ctx context.Context) (pass, error) {
+func (l *lane) enter(ctx context.Context) (gate.Pass, error) {
 	if !l.behind {
-		return l.gate.enter(ctx)
+		return l.gate.Enter(ctx)
 	}
 	for {
 		wait := max(time.Until(l.rested), l.coolDown())
 		if wait <= 0 {
-			return l.gate.enterBehind(ctx)
+			return l.gate.EnterBehind(ctx)
 		}
 		if err := sleep(ctx, wait); err != nil {
-			return pass{}, err
+			return gate.Pass{}, err
 		}
 	}
 }

@@ -189,8 +189,8 @@ func (q *Queue) saveLate(final bool) {
 		taken = &takenSample{q.taken.series.hash, q.taken.t, math.Float64bits(q.taken.v), []byte(q.taken.series.wire.Encoded())}
 	}
 	q.mu.Unlock()
-	v := q.gate.view()
-	still := !v.emptyPasses && (final || !v.since.IsZero())
+	v := q.gate.View()
+	still := !v.EmptyPasses && (final || !v.Since.IsZero())
 	reach, _ := q.live.source.Reach()
 	if err := q.late.save(reach.Acked.Log, taken, still); err != nil {
 		q.log.Warn("Cannot save which series are late: after a start it is found out again", slog.Any("err", err))

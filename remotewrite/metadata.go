@@ -13,6 +13,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/metrics"
 	"hwsagent/remotewrite/wire"
 )
@@ -61,13 +62,13 @@ func (c *seriesCache) families() []prompb.MetricMetadata {
 type metadataSender struct {
 	config  config.MetadataConfig
 	post    func(context.Context, client.Request) client.Answer // counts and notes it
-	gate    *gate
+	gate    *gate.Gate
 	metrics *metrics.Target
 	pending chan []prompb.MetricMetadata // of length 1: the newest round
 	next    time.Time                    // of the reader's goroutine
 }
 
-func newMetadata(c config.MetadataConfig, post func(context.Context, client.Request) client.Answer, g *gate, m *metrics.Target) *metadataSender {
+func newMetadata(c config.MetadataConfig, post func(context.Context, client.Request) client.Answer, g *gate.Gate, m *metrics.Target) *metadataSender {
 	return &metadataSender{config: c, post: post, gate: g, metrics: m, pending: make(chan []prompb.MetricMetadata, 1)}
 }
 
@@ -113,16 +114,16 @@ func (m *metadataSender) run(ctx context.Context) {
 func (m *metadataSender) send(ctx context.Context, batch []prompb.MetricMetadata) bool {
 	body := wire.Body(&prompb.WriteRequest{Metadata: batch})
 	counts := metrics.Counts{metrics.Metadata: len(batch)}
-	p, err := m.gate.enterOpen(ctx)
+	p, err := m.gate.EnterOpen(ctx)
 	if err != nil {
 		return false
 	}
 	m.metrics.Sending(counts, len(body), false)
 	a := m.post(ctx, client.Request{Body: body})
 	if a.RetryAfter > 0 || a.Status == http.StatusTooManyRequests {
-		m.gate.failed(p, a.String(), a.RetryAfter, true) // it is the target's, not this request's
+		m.gate.Failed(p, a.String(), a.RetryAfter, true) // it is the target's, not this request's
 	} else {
-		m.gate.release(p)
+		m.gate.Release(p)
 	}
 	if !a.Accepted() {
 		m.metrics.Failed(counts)

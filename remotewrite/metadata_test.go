@@ -18,6 +18,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/gate"
 	"hwsagent/wal"
 )
 
@@ -236,8 +237,10 @@ func TestMetadataHelp(t *testing.T) {
 }
 
 // openGate is the gate of a target that takes data.
-func openGate() *gate {
-	g := newGate(time.Millisecond, time.Second, 0, func() float64 { return 0.5 })
-	g.set(gateOpen)
+func openGate() *gate.Gate {
+	g := gate.New(time.Millisecond, time.Second, 0, func() float64 { return 0.5 })
+	if p, ok := g.Try(); ok {
+		g.Delivered(p)
+	}
 	return g
 }

@@ -94,7 +94,7 @@ func oneBadSample(t *testing.T, r *rig, series, at int, known bool) {
 	r.to.poison = func(s smp) bool { return s == bad }
 	r.start()
 	if known {
-		r.q.gate.sawEmptyPass()
+		r.q.gate.SawEmptyPass()
 	}
 	r.drained(time.Minute)
 	r.end()

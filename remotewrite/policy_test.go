@@ -252,7 +252,7 @@ func denied(t *testing.T, code int) {
 		return client.Answer{}, false
 	}
 	r.start()
-	r.q.gate.sawEmptyPass()
+	r.q.gate.SawEmptyPass()
 	r.round(10)
 	r.drained(30 * time.Minute)
 	r.end()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/reply"
 	"hwsagent/remotewrite/split"
 )
@@ -57,7 +58,7 @@ func (q *Queue) sinceBorn() int64 { return max(1, int64(time.Since(q.born))) }
 // refuses it is held. The error is ctx's.
 func (s *shard) control(ctx context.Context, sample point) (taken, clean bool, err error) {
 	g := s.q.gate
-	before := g.view().troubles
+	before := g.View().Troubles
 	f, answer, err := s.try(ctx, &parcel{points: []point{sample}, again: true}, parts)
 	switch {
 	case errors.Is(err, errHeld):
@@ -65,7 +66,7 @@ func (s *shard) control(ctx context.Context, sample point) (taken, clean bool, e
 	case err != nil:
 		return false, false, err
 	case f == settled, fromDatabase(answer):
-		return true, g.view().troubles == before, nil
+		return true, g.View().Troubles == before, nil
 	case f == refused, f == tooLarge:
 		s.q.distrust()
 		return false, false, s.holdForData(ctx, answer)
@@ -106,11 +107,11 @@ func (s *shard) holdForData(ctx context.Context, a client.Answer) error {
 	if err != nil {
 		return err
 	}
-	if p.test {
-		s.q.gate.release(p) // it is held already
+	if p.Test {
+		s.q.gate.Release(p) // it is held already
 		return nil
 	}
-	s.q.gate.refusedData(p, refusesAll+a.String())
+	s.q.gate.RefusedData(p, refusesAll+a.String())
 	return nil
 }
 
@@ -121,8 +122,8 @@ func (s *shard) awaitOpen(ctx context.Context, l *parcel) error {
 		if err != nil {
 			return err
 		}
-		if !p.test {
-			s.q.gate.release(p)
+		if !p.Test {
+			s.q.gate.Release(p)
 			return nil
 		}
 		if err := s.test(p, l, patient); err != nil {
@@ -136,11 +137,11 @@ func (s *shard) awaitOpen(ctx context.Context, l *parcel) error {
 const refusesAll = "it takes no sample at all: "
 
 // refused gives p back after an answer for which the target is held.
-func (q *Queue) refused(p pass, a client.Answer) {
+func (q *Queue) refused(p gate.Pass, a client.Answer) {
 	if blamesData(a) {
-		q.gate.refusedData(p, a.String())
+		q.gate.RefusedData(p, a.String())
 	} else {
-		q.gate.refused(p, a.String())
+		q.gate.Refused(p, a.String())
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/metrics"
 	"hwsagent/remotewrite/protocol"
 	"hwsagent/remotewrite/split"
@@ -58,7 +59,7 @@ type Queue struct {
 	observer    Observer // nil: none
 	log         *slog.Logger
 	encoders    *EncoderPool
-	gate        *gate
+	gate        *gate.Gate
 	meta        *metadataSender
 	proto       *protocol.Versions
 	compression *protocol.Compression
@@ -154,7 +155,7 @@ func New(o Options) (*Queue, error) {
 		cfg: o.Config, split: o.Split, sender: o.Sender, letters: o.DeadLetters, metrics: o.Metrics,
 		log:         o.Logger.With(slog.String("target", o.Name)),
 		encoders:    o.Encoders,
-		gate:        newGate(time.Duration(c.MinBackoff), time.Duration(c.MaxBackoff), o.Splay, o.Rand),
+		gate:        gate.New(time.Duration(c.MinBackoff), time.Duration(c.MaxBackoff), o.Splay, o.Rand),
 		proto:       protocol.New(o.Config.AsksForV2()),
 		compression: protocol.NewCompression(o.Config.Target.Compression),
 		empty:       [wire.NumVersions]client.Request{wire.V1: client.EmptyRequest(wire.V1), wire.V2: client.EmptyRequest(wire.V2)},
@@ -204,11 +205,11 @@ func (q *Queue) Run(ctx context.Context) error {
 }
 
 // Poke makes the target due now if it is held or waits to retry.
-func (q *Queue) Poke() { q.gate.poke() }
+func (q *Queue) Poke() { q.gate.Poke() }
 
 // CredentialsChanged makes the target due now if it is held or waits to retry, as what it refused may be
 // allowed now, but not before the time for which it asked to be left in peace.
-func (q *Queue) CredentialsChanged() { q.gate.retry() }
+func (q *Queue) CredentialsChanged() { q.gate.Retry() }
 
 // send sends a request and notes what every answer tells.
 func (q *Queue) send(ctx context.Context, r client.Request) client.Answer {
@@ -237,7 +238,7 @@ func (q *Queue) sendEmpty(ctx context.Context, v wire.Version) client.Answer {
 // empty write can tell whether the refusal meant the samples. With on_refusal: drop a refusal is the
 // end of all samples of the request.
 func (q *Queue) mayGroup() bool {
-	return q.kind() != split.KeepsGood && (q.gate.takesEmpty() || q.cfg.Target.OnRefusal == config.RefusalDrop)
+	return q.kind() != split.KeepsGood && (q.gate.TakesEmpty() || q.cfg.Target.OnRefusal == config.RefusalDrop)
 }
 
 // kind is what the target does with the good part of a refused request: as 2.0, Prometheus

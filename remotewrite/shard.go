@@ -10,6 +10,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/gate"
 )
 
 // shard sends the samples of some of the series, in order, one request at a time.
@@ -46,7 +47,7 @@ type shard struct {
 func newShard(w *window) *shard {
 	return &shard{
 		w: w, q: w.q, wake: make(chan struct{}, 1),
-		flush: !w.q.gate.view().since.IsZero(), // the target was down: see at once whether it is
+		flush: !w.q.gate.View().Since.IsZero(), // the target was down: see at once whether it is
 	}
 }
 
@@ -197,23 +198,23 @@ func (s *shard) take(limit int) (unsure bool) {
 // [Queue.mayGroup]).
 func (s *shard) askForGrouping() {
 	g := s.q.gate
-	state := g.view().state
-	answers := state == gateOpen || state == gateUnproven && s.q.clock.Load() != nil
+	state := g.View().State
+	answers := state == gate.Open || state == gate.Unproven && s.q.clock.Load() != nil
 	if !s.wouldGroup || !answers || s.q.asked.Swap(true) {
 		return
 	}
-	p, ok := g.try()
+	p, ok := g.Try()
 	if !ok {
 		s.q.asked.Store(false)
 		return
 	}
 	a := s.q.sendEmpty(s.sending, s.q.proto.ForEmpty(false))
 	if a.Accepted() {
-		g.sawEmptyPass()
+		g.SawEmptyPass()
 	} else if client.Classify(a, config.Policy{RetryOnRateLimit: true}) == client.Retry {
 		s.q.asked.Store(false) // that was no answer to the question
 	}
-	g.release(p)
+	g.Release(p)
 }
 
 // putBack puts points that were taken before the others again. If they may be stored

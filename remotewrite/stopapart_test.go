@@ -75,7 +75,7 @@ func answerLostApart(t *testing.T, life apartLife) bool {
 		return client.Answer{Err: errDown}, down
 	}
 	r.start()
-	r.q.gate.sawEmptyPass() // so that the rounds are one batch
+	r.q.gate.SawEmptyPass() // so that the rounds are one batch
 	r.until("the request comes", time.Minute, func() (ok bool) {
 		to.set(func() { ok = down })
 		return ok || r.log.pending() == 0

@@ -8,6 +8,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/pace"
 	"hwsagent/remotewrite/reply"
 )
@@ -155,7 +156,7 @@ func (s *shard) takesAsOld(ctx context.Context, l *parcel, refused []point) (boo
 		return p.t > first.t || p.kind != first.kind || slices.ContainsFunc(refused, func(r point) bool { return r.series.hash == p.series.hash })
 	})
 	for range min(asOldAsked, len(others)) {
-		i := int(s.q.gate.random() * float64(len(others)))
+		i := int(s.q.gate.Random() * float64(len(others)))
 		taken, why, err := s.askAlone(ctx, l, others[i])
 		if err != nil || taken || why.Reply().Kind == reply.Bad {
 			return err == nil, err
@@ -216,11 +217,11 @@ func saysBeyondWindow(a client.Answer) bool {
 // failed gives p back after a failure that passes by itself. What a request of the backlog is
 // answered while what is live goes through slows the backlog down, and nothing else: one batch
 // may be too much, or what the receiver fails at.
-func (l *lane) failed(p pass, a client.Answer) {
-	if !p.behind || a.Status == 0 {
-		l.gate.failed(p, a.String(), a.RetryAfter, a.Status != 0)
+func (l *lane) failed(p gate.Pass, a client.Answer) {
+	if !p.Behind || a.Status == 0 {
+		l.gate.Failed(p, a.String(), a.RetryAfter, a.Status != 0)
 		return
 	}
-	l.gate.release(p)
-	l.rested = time.Now().Add(max(l.pauses.Next(l.gate.random(), false), pace.RetryLate(a.RetryAfter, l.gate.random())))
+	l.gate.Release(p)
+	l.rested = time.Now().Add(max(l.pauses.Next(l.gate.Random(), false), pace.RetryLate(a.RetryAfter, l.gate.Random())))
 }

@@ -9,6 +9,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/metrics"
 	"hwsagent/remotewrite/protocol"
 	"hwsagent/remotewrite/split"
@@ -56,17 +57,17 @@ func (q *Queue) mayTryOlder(l *parcel, a client.Answer) bool {
 func (l *parcel) tryOlder() { l.older, l.triedOlder = true, true }
 
 // judgeVersion is the part of judge that is about the version. If done, p was given back.
-func (s *shard) judgeVersion(p pass, l *parcel, a client.Answer, m mode, c protocol.Choice) (f fate, known, done bool) {
+func (s *shard) judgeVersion(p gate.Pass, l *parcel, a client.Answer, m mode, c protocol.Choice) (f fate, known, done bool) {
 	g, q := s.q.gate, s.q
 	v := client.Classify(a, q.cfg.Policy())
 	switch {
 	case v == client.Older && a.Status/100 == 2:
 		// It fell back when the answer came. Headers may have been lost on the way.
 		l.unsure = true
-		g.release(p)
+		g.Release(p)
 		return 0, false, true
 	case v == client.Older && (q.proto.TakesOlder() || q.cfg.Target.OnRefusal == config.RefusalDrop):
-		g.release(p)
+		g.Release(p)
 	case v == client.Older:
 		// At a target that says so to everything, it is no answer.
 		if !s.refusalIsReal(p, l, a, wire.V1) {
@@ -74,11 +75,11 @@ func (s *shard) judgeVersion(p pass, l *parcel, a client.Answer, m mode, c proto
 		}
 	case c.Trial && a.Status == client.StatusUnsupported:
 		l.older, l.triedOlder = false, true // it was refused for what it is
-		g.release(p)
+		g.Release(p)
 		return 0, false, true
 	case v == client.Suspect && wroteAllSamples(a, l):
 		s.accepted(l)
-		g.delivered(p)
+		g.Delivered(p)
 		return settled, true, true
 	case v == client.Suspect && wrotePart(a):
 		if q.kind() != split.KeepsGood {
@@ -93,7 +94,7 @@ func (s *shard) judgeVersion(p pass, l *parcel, a client.Answer, m mode, c proto
 	case v == client.Suspect && m == parts && !q.proto.IsProven() && q.mayTryOlder(l, a),
 		v == client.Discard && q.cfg.ProtobufMessage == config.MessageAuto && m == patient && !q.proto.IsProven() && a.Status == http.StatusBadRequest && q.mayTryOlder(l, a) && q.proto.SpendTry():
 		l.tryOlder()
-		g.release(p)
+		g.Release(p)
 		return 0, false, true
 	default:
 		return 0, false, false
@@ -121,7 +122,7 @@ func (s *shard) discard(points []point, a client.Answer) {
 func (q *Queue) learnVersion(c protocol.Choice, a client.Answer, v client.Verdict) {
 	why, fellBack := q.proto.Saw(c, a, v)
 	if v == client.Older && !q.proto.EmptyTells() {
-		q.gate.forgetEmpty()
+		q.gate.ForgetEmpty()
 	}
 	if fellBack {
 		q.fellBack(why)

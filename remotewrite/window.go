@@ -96,7 +96,7 @@ func (w *window) run(parent context.Context) error {
 	defer stopReading()
 	w.stopReading = stopReading
 
-	before := w.q.gate.view().troubles // a shard may fail before watch gets its turn
+	before := w.q.gate.View().Troubles // a shard may fail before watch gets its turn
 	var wg sync.WaitGroup
 	for _, s := range w.shards {
 		wg.Go(func() {
@@ -144,11 +144,11 @@ func (w *window) close(parent, ctx context.Context, end context.CancelCauseFunc)
 		return
 	}
 	w.closing.Store(true)
-	w.q.gate.hurry()
+	w.q.gate.Hurry()
 	w.drain()
 	limit, stop := context.WithTimeout(ctx, flushFor)
 	defer stop()
-	w.q.gate.awaitTrouble(limit)
+	w.q.gate.AwaitTrouble(limit)
 	end(context.Cause(parent))
 }
 

@@ -1,64 +1,64 @@
-package remotewrite
+package gate
 
 import (
 	"context"
 	"time"
 )
 
-// enter waits until a request may be sent. The error is ctx's.
-func (g *gate) enter(ctx context.Context) (pass, error) {
+// Enter waits until a request may be sent. The error is ctx's.
+func (g *Gate) Enter(ctx context.Context) (Pass, error) {
 	defer g.await()()
 	return g.enterWhen(ctx, g.admit)
 }
 
-// enterOpen is enter for a request that is no test of the target: it waits until the target takes data.
-func (g *gate) enterOpen(ctx context.Context) (pass, error) {
-	return g.enterWhen(ctx, func(now time.Time) (pass, time.Duration, bool) {
-		if g.state != gateOpen {
-			return pass{}, 0, false
+// EnterOpen is Enter for a request that is no test of the target: it waits until the target takes data.
+func (g *Gate) EnterOpen(ctx context.Context) (Pass, error) {
+	return g.enterWhen(ctx, func(now time.Time) (Pass, time.Duration, bool) {
+		if g.state != Open {
+			return Pass{}, 0, false
 		}
 		return g.admit(now)
 	})
 }
 
-// enterBehind is enter for a request of the backlog: while the target takes data it takes
+// EnterBehind is Enter for a request of the backlog: while the target takes data it takes
 // none of the places of the others, and one of its own; otherwise it lets the others go
 // first.
-func (g *gate) enterBehind(ctx context.Context) (pass, error) {
-	return g.enterWhen(ctx, func(now time.Time) (pass, time.Duration, bool) {
+func (g *Gate) EnterBehind(ctx context.Context) (Pass, error) {
+	return g.enterWhen(ctx, func(now time.Time) (Pass, time.Duration, bool) {
 		switch {
-		case g.state != gateOpen && g.waiting > 0, g.state == gateOpen && g.behind > 0:
-			return pass{}, 0, false
-		case g.state != gateOpen:
+		case g.state != Open && g.waiting > 0, g.state == Open && g.behind > 0:
+			return Pass{}, 0, false
+		case g.state != Open:
 			return g.admit(now)
 		case now.Before(g.until):
-			return pass{}, g.until.Sub(now), false
+			return Pass{}, g.until.Sub(now), false
 		}
 		g.behind++
-		return pass{turn: g.turn, pokes: g.pokes, behind: true}, 0, true
+		return Pass{turn: g.turn, pokes: g.pokes, Behind: true}, 0, true
 	})
 }
 
 // await counts a request of what is live that waits, until the function that it returns is
 // called.
-func (g *gate) await() (done func()) {
+func (g *Gate) await() (done func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.waiting++
 	return func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		if g.waiting--; g.waiting == 0 && g.state != gateOpen {
+		if g.waiting--; g.waiting == 0 && g.state != Open {
 			g.wake()
 		}
 	}
 }
 
 // enterWhen waits until admit lets a request through; g.mu is held for it.
-func (g *gate) enterWhen(ctx context.Context, admit func(time.Time) (pass, time.Duration, bool)) (pass, error) {
+func (g *Gate) enterWhen(ctx context.Context, admit func(time.Time) (Pass, time.Duration, bool)) (Pass, error) {
 	for {
 		if err := ctx.Err(); err != nil {
-			return pass{}, err
+			return Pass{}, err
 		}
 		g.mu.Lock()
 		p, wait, ok := admit(time.Now())
@@ -68,18 +68,18 @@ func (g *gate) enterWhen(ctx context.Context, admit func(time.Time) (pass, time.
 			return p, nil
 		}
 		if err := waitFor(ctx, changed, wait); err != nil {
-			return pass{}, err
+			return Pass{}, err
 		}
 	}
 }
 
-// awaitOpen waits until the target takes data, for d at most, or for ctx.
-func (g *gate) awaitOpen(ctx context.Context, d time.Duration) {
+// AwaitOpen waits until the target takes data, for d at most, or for ctx.
+func (g *Gate) AwaitOpen(ctx context.Context, d time.Duration) {
 	ctx, stop := context.WithTimeout(ctx, d)
 	defer stop()
 	for {
 		g.mu.Lock()
-		open, changed := g.state == gateOpen, g.changed
+		open, changed := g.state == Open, g.changed
 		g.mu.Unlock()
 		if open || waitFor(ctx, changed, 0) != nil {
 			return
@@ -87,8 +87,8 @@ func (g *gate) awaitOpen(ctx context.Context, d time.Duration) {
 	}
 }
 
-// awaitPoke waits until the target is poked, for d at most, or for ctx.
-func (g *gate) awaitPoke(ctx context.Context, d time.Duration) {
+// AwaitPoke waits until the target is poked, for d at most, or for ctx.
+func (g *Gate) AwaitPoke(ctx context.Context, d time.Duration) {
 	ctx, stop := context.WithTimeout(ctx, d)
 	defer stop()
 	g.mu.Lock()
@@ -106,23 +106,23 @@ func (g *gate) awaitPoke(ctx context.Context, d time.Duration) {
 
 // admit lets a request through if it may go now; wait is how long to wait at most
 // otherwise, 0 for until something changes. g.mu is held.
-func (g *gate) admit(now time.Time) (p pass, wait time.Duration, ok bool) {
+func (g *Gate) admit(now time.Time) (p Pass, wait time.Duration, ok bool) {
 	switch {
-	case g.state == gateOpen && g.flying >= g.limit, g.state != gateOpen && g.inTurn > 0:
+	case g.state == Open && g.flying >= g.limit, g.state != Open && g.inTurn > 0:
 		return p, 0, false
 	case now.Before(g.until):
 		return p, g.until.Sub(now), false
 	}
 	g.flying++
 	g.inTurn++
-	return pass{turn: g.turn, pokes: g.pokes, test: g.state == gateHeld}, 0, true
+	return Pass{turn: g.turn, pokes: g.pokes, Test: g.state == Held}, 0, true
 }
 
-// awaitTrouble waits until the target is paused or held, or for ctx.
-func (g *gate) awaitTrouble(ctx context.Context) {
+// AwaitTrouble waits until the target is paused or held, or for ctx.
+func (g *Gate) AwaitTrouble(ctx context.Context) {
 	for {
 		g.mu.Lock()
-		troubled, changed := g.state == gatePaused || g.state == gateHeld, g.changed
+		troubled, changed := g.state == Paused || g.state == Held, g.changed
 		g.mu.Unlock()
 		if troubled || waitFor(ctx, changed, 0) != nil {
 			return
@@ -130,8 +130,8 @@ func (g *gate) awaitTrouble(ctx context.Context) {
 	}
 }
 
-// try is enter without waiting.
-func (g *gate) try() (pass, bool) {
+// Try is Enter without waiting.
+func (g *Gate) Try() (Pass, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	p, _, ok := g.admit(time.Now())

@@ -1,4 +1,11 @@
-package remotewrite
+// Package gate lets the requests of one target pass: one at a time until the target takes data, none while it is paused or held.
+//
+// A [Gate] has no goroutine and sends nothing. Who wants to send gets a [Pass], and gives it back with the answer's meaning:
+//
+//	unproven ── Delivered ──> open ── Failed ──> paused ── the pause is over ──> one request at a time
+//	    ^                      └──── Refused ──> held ── the schedule or Poke ──> one test at a time
+//	    └──────────────────────────── Passed, Resume ─────────────────────────────────┘
+package gate
 
 import (
 	"sync"
@@ -7,30 +14,30 @@ import (
 	"hwsagent/remotewrite/pace"
 )
 
-// gateState says what a target takes at present.
-type gateState uint8
+// State says what a target takes at present.
+type State uint8
 
 const (
-	// gateUnproven: nothing is known. One request at a time, until one delivers data.
-	gateUnproven gateState = iota
-	// gateOpen: the target takes data; up to limit requests at a time.
-	gateOpen
-	// gatePaused: the last request failed in a way that passes. Nothing is sent until
+	// Unproven: nothing is known. One request at a time, until one delivers data.
+	Unproven State = iota
+	// Open: the target takes data; up to what SetLimit allows, at a time.
+	Open
+	// Paused: the last request failed in a way that passes. Nothing is sent until
 	// the pause is over, then one request at a time.
-	gatePaused
-	// gateHeld: the target refuses requests as such. Nothing is sent but tests, one at a
+	Paused
+	// Held: the target refuses requests as such. Nothing is sent but tests, one at a
 	// time, at the times of the hold schedule or when poked.
-	gateHeld
+	Held
 )
 
-// gate is where all shards of a target wait before they send. Failure is a property of
+// Gate is where all shards of a target wait before they send. Failure is a property of
 // the target, so pauses, Retry-After and holds are target-wide: ten shards do not knock
 // ten times. Safe for concurrent use.
-type gate struct {
+type Gate struct {
 	rand func() float64
 
 	mu      sync.Mutex
-	state   gateState
+	state   State
 	turn    uint64        // grows with each change of state; a late answer of an earlier turn changes nothing
 	flying  int           // requests under way
 	behind  int           // requests of the backlog under way that have no place among these
@@ -50,8 +57,7 @@ type gate struct {
 	byData bool
 
 	troubles uint64 // how often a request failed as such, ever
-	refusals uint64 // of these, how often requests as such were refused
-	pokes    uint64 // how often poke was called, ever
+	pokes    uint64 // how often Poke was called, ever
 
 	peace time.Time // for so long the receiver asked to be left in peace, by Retry-After
 
@@ -71,20 +77,21 @@ type gate struct {
 	answered bool
 }
 
-// pass is the right to send one request. Every pass goes back through one of the
+// Pass is the right to send one request. Every pass goes back through one of the
 // gate's methods that take it.
-type pass struct {
+type Pass struct {
 	turn  uint64
 	pokes uint64 // of the gate, when the pass was given out
-	test  bool   // the target is held: test it, do not send a batch
+	Test  bool   // the target is held: test it, do not send a batch
 
-	// behind: it is for the backlog, and takes nothing from what is live.
-	behind bool
+	// Behind: it is for the backlog, and takes nothing from what is live.
+	Behind bool
 }
 
-// newGate makes a gate through which the first request goes at random within splay.
-func newGate(minBackoff, maxBackoff, splay time.Duration, rand func() float64) *gate {
-	g := &gate{
+// New makes a gate through which the first request goes at random within splay. Pauses grow from minBackoff to maxBackoff; rand gives
+// numbers in [0, 1), and is called under the gate's lock.
+func New(minBackoff, maxBackoff, splay time.Duration, rand func() float64) *Gate {
+	g := &Gate{
 		rand:    rand,
 		limit:   1,
 		most:    1,
@@ -100,29 +107,29 @@ func newGate(minBackoff, maxBackoff, splay time.Duration, rand func() float64) *
 }
 
 // set changes the state and wakes the waiting shards. g.mu is held.
-func (g *gate) set(s gateState) {
+func (g *Gate) set(s State) {
 	g.state = s
 	g.turn++
 	g.inTurn = 0
 	g.wake()
 }
 
-func (g *gate) wake() {
+func (g *Gate) wake() {
 	close(g.changed)
 	g.changed = make(chan struct{})
 }
 
-// release gives p back when nothing was learnt: the queue stops, or the answer said
+// Release gives p back when nothing was learnt: the queue stops, or the answer said
 // something about the samples only.
-func (g *gate) release(p pass) {
+func (g *Gate) Release(p Pass) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.takeBack(p)
 }
 
-// takeBack is release with g.mu held.
-func (g *gate) takeBack(p pass) {
-	if p.behind {
+// takeBack is Release with g.mu held.
+func (g *Gate) takeBack(p Pass) {
+	if p.Behind {
 		g.behind--
 		g.wake()
 		return
@@ -131,15 +138,15 @@ func (g *gate) takeBack(p pass) {
 	if p.turn == g.turn {
 		g.inTurn--
 	}
-	if g.state != gateOpen || g.flying+1 >= g.limit {
+	if g.state != Open || g.flying+1 >= g.limit {
 		g.wake()
 	}
 }
 
-// delivered gives p back after data went through: whatever the trouble was, it is over,
+// Delivered gives p back after data went through: whatever the trouble was, it is over,
 // unless it came up after this request was sent. The gate opens for one request at a time,
-// with a while between them at first; see pace.Backoff.Ease, widen.
-func (g *gate) delivered(p pass) {
+// with a while between them at first; see [pace.Backoff.Ease] and Widen.
+func (g *Gate) Delivered(p Pass) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.takeBack(p)
@@ -150,29 +157,29 @@ func (g *gate) delivered(p pass) {
 	if wait := g.backoff.Ease(g.rand()); wait > 0 {
 		g.until = time.Now().Add(wait)
 	}
-	if g.state == gateOpen {
+	if g.state == Open {
 		return
 	}
 	g.holds.Reset()
 	g.since, g.why = time.Time{}, ""
 	g.emptyPassedSince, g.emptyAnswered, g.answered = false, false, false
-	g.set(gateOpen)
+	g.set(Open)
 }
 
 // longAway is after how long pauses grow to their bound although nothing answers: a
 // receiver that many agents have waited for so long has much to do when it comes back.
 const longAway = 5 * time.Minute
 
-// failed gives p back after a failure that passes by itself. after is what the
+// Failed gives p back after a failure that passes by itself. after is what the
 // receiver asked for, 0 if nothing; answered says whether it answered at all.
-func (g *gate) failed(p pass, why string, after time.Duration, answered bool) {
+func (g *Gate) Failed(p Pass, why string, after time.Duration, answered bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.takeBack(p)
 	now := time.Now()
 	if p.turn != g.turn {
 		// Another request of the same turn failed before. Only a longer wait counts.
-		if g.state == gatePaused && now.Add(after).After(g.until) {
+		if g.state == Paused && now.Add(after).After(g.until) {
 			g.until = now.Add(pace.RetryLate(after, g.rand()))
 			g.peace = g.until
 			g.wake()
@@ -189,16 +196,16 @@ func (g *gate) failed(p pass, why string, after time.Duration, answered bool) {
 	}
 	g.restart = 0
 	g.until = now.Add(max(pause, wait))
-	g.set(gatePaused)
+	g.set(Paused)
 }
 
-// refused gives p back after an answer that refuses requests as such.
-func (g *gate) refused(p pass, why string) { g.hold(p, why, false) }
+// Refused gives p back after an answer that refuses requests as such.
+func (g *Gate) Refused(p Pass, why string) { g.hold(p, why, false) }
 
-// refusedData is refused for a target that refuses samples, and perhaps nothing else.
-func (g *gate) refusedData(p pass, why string) { g.hold(p, why, true) }
+// RefusedData is Refused for a target that refuses samples, and perhaps nothing else.
+func (g *Gate) RefusedData(p Pass, why string) { g.hold(p, why, true) }
 
-func (g *gate) hold(p pass, why string, byData bool) {
+func (g *Gate) hold(p Pass, why string, byData bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.takeBack(p)
@@ -207,41 +214,40 @@ func (g *gate) hold(p pass, why string, byData bool) {
 	}
 	now := time.Now()
 	g.trouble(now, why, true)
-	g.refusals++
 	g.byData = byData
 	g.until = now.Add(g.holds.Next(g.rand(), byData))
 	if p.pokes != g.pokes {
-		// A credential changed while the request was under way: what was refused may be
-		// the old one, and nobody will poke again.
+		// A credential changed while the request was under way: the old one may be what was
+		// refused, and Poke is not called again.
 		g.until = time.Time{}
 	}
-	g.set(gateHeld)
+	g.set(Held)
 }
 
-// passed gives the test pass p back after the target accepted an empty write: data may
+// Passed gives the test pass p back after the target accepted an empty write: data may
 // be tried, one request at a time. The schedule goes on where it was until data passes.
-func (g *gate) passed(p pass) {
+func (g *Gate) Passed(p Pass) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.takeBack(p)
 	g.emptyPasses, g.emptyPassedSince, g.emptyAnswered = true, true, true
 	if p.turn == g.turn {
-		g.set(gateUnproven)
+		g.set(Unproven)
 	}
 }
 
-// resume gives the test pass p back after the target answered as it does when well.
-func (g *gate) resume(p pass) {
+// Resume gives the test pass p back after the target answered as it does when well.
+func (g *Gate) Resume(p Pass) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.takeBack(p)
 	if p.turn == g.turn {
-		g.set(gateUnproven)
+		g.set(Unproven)
 	}
 }
 
 // trouble notes since when and why nothing goes through. g.mu is held.
-func (g *gate) trouble(now time.Time, why string, answered bool) {
+func (g *Gate) trouble(now time.Time, why string, answered bool) {
 	if g.since.IsZero() {
 		g.since = now
 		g.emptyPassedSince, g.emptyAnswered = false, false // what passed before the trouble says nothing about it
@@ -251,31 +257,31 @@ func (g *gate) trouble(now time.Time, why string, answered bool) {
 	g.why, g.answered = why, answered
 }
 
-// current reports whether nothing has changed since p was given out.
-func (g *gate) current(p pass) bool {
+// Current reports whether nothing has changed since p was given out.
+func (g *Gate) Current(p Pass) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return p.turn == g.turn
 }
 
-// poke makes a held or paused target due now; if a request is under way and is refused,
+// Poke makes a held or paused target due now; if a request is under way and is refused,
 // the target is tested once more at once.
-func (g *gate) poke() {
+func (g *Gate) Poke() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.peace = time.Time{}
 	g.due()
 }
 
-// retry is poke that does not end the time for which the receiver asked to be left in peace.
-func (g *gate) retry() {
+// Retry is Poke that does not end the time for which the receiver asked to be left in peace.
+func (g *Gate) Retry() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.due()
 }
 
 // due makes the target due as soon as it may be. g.mu is held.
-func (g *gate) due() {
+func (g *Gate) due() {
 	g.pokes++
 	if g.until = (time.Time{}); time.Now().Before(g.peace) {
 		g.until = g.peace
@@ -283,8 +289,8 @@ func (g *gate) due() {
 	g.wake()
 }
 
-// hurry ends the distance between requests, as the queue stops; not what is due to trouble.
-func (g *gate) hurry() {
+// Hurry ends the distance between requests, as the queue stops; not what is due to trouble.
+func (g *Gate) Hurry() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.since.IsZero() {
@@ -295,9 +301,9 @@ func (g *gate) hurry() {
 	}
 }
 
-// setLimit changes how many requests may be under way while open: at once, unless trouble
+// SetLimit changes how many requests may be under way while open: at once, unless trouble
 // or the start was a moment ago.
-func (g *gate) setLimit(n int) {
+func (g *Gate) SetLimit(n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if n = max(n, 1); g.limit == g.most && g.backoff.Last == 0 {
@@ -308,83 +314,83 @@ func (g *gate) setLimit(n int) {
 	g.wake()
 }
 
-// widen doubles how many requests may be under way, up to what setLimit said. It is called
+// Widen doubles how many requests may be under way, up to what SetLimit said. It is called
 // each second in which the target did not ask to go slower.
-func (g *gate) widen() {
+func (g *Gate) Widen() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.state == gateOpen && g.limit < g.most {
+	if g.state == Open && g.limit < g.most {
 		g.limit = min(2*g.limit, g.most)
 		g.wake()
 	}
 }
 
-// sawEmptyPass notes that an empty write was accepted.
-func (g *gate) sawEmptyPass() {
+// SawEmptyPass notes that an empty write was accepted.
+func (g *Gate) SawEmptyPass() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.emptyPasses, g.emptyPassedSince, g.emptyAnswered = true, true, true
 }
 
-// sawEmptyAnswer notes that an empty write was answered, if not accepted.
-func (g *gate) sawEmptyAnswer() {
+// SawEmptyAnswer notes that an empty write was answered, if not accepted.
+func (g *Gate) SawEmptyAnswer() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.emptyAnswered = true
 }
 
-// doubtEmpty forgets that an empty write was answered: that was some time ago.
-func (g *gate) doubtEmpty() {
+// DoubtEmpty forgets that an empty write was answered: that was some time ago.
+func (g *Gate) DoubtEmpty() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.emptyAnswered = false
 }
 
-// forgetEmpty forgets that empty writes were accepted: that told nothing.
-func (g *gate) forgetEmpty() {
+// ForgetEmpty forgets that empty writes were accepted: that told nothing.
+func (g *Gate) ForgetEmpty() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.emptyPasses, g.emptyPassedSince = false, false
 }
 
-// pause is how long the last pause was, less with each success since; 0 if that is forgotten.
-func (g *gate) pause() time.Duration {
+// Pause is how long the last pause was, less with each success since; 0 if that is forgotten.
+func (g *Gate) Pause() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.backoff.Last
 }
 
-// random is a random number in [0, 1).
-func (g *gate) random() float64 {
+// Random is a random number in [0, 1).
+func (g *Gate) Random() float64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.rand()
 }
 
-// takesEmpty reports whether the target has accepted an empty write.
-func (g *gate) takesEmpty() bool {
+// TakesEmpty reports whether the target has accepted an empty write.
+func (g *Gate) TakesEmpty() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.emptyPasses
 }
 
-// gateView is a snapshot of the gate.
-type gateView struct {
-	state            gateState
-	why              string
-	since            time.Time // when trouble began, zero if there is none
-	until            time.Time // the next try, zero if now
-	emptyPasses      bool
-	emptyPassedSince bool
-	emptyAnswered    bool
-	answered         bool
-	troubles         uint64
-	refusals         uint64
-	byData           bool // held, and tested with samples
+// View is a snapshot of the gate.
+type View struct {
+	State            State
+	Why              string    // what the target waits for, for people
+	Since            time.Time // when trouble began, zero if there is none
+	Until            time.Time // the next try, zero if now
+	EmptyPasses      bool      // the target accepted an empty write once
+	EmptyPassedSince bool      // it accepted one since data last went through
+	EmptyAnswered    bool      // it answered one, in whatever way, since then
+	Answered         bool      // the last failure since then was an answer
+	Troubles         uint64    // how often a request failed as such, ever
+	ByData           bool      // held, and tested with samples
 }
 
-func (g *gate) view() gateView {
+// View returns a snapshot.
+func (g *Gate) View() View {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return gateView{g.state, g.why, g.since, g.until, g.emptyPasses, g.emptyPassedSince, g.emptyAnswered, g.answered, g.troubles, g.refusals, g.state == gateHeld && g.byData}
+	return View{g.state, g.why, g.since, g.until, g.emptyPasses, g.emptyPassedSince, g.emptyAnswered, g.answered, g.troubles, g.state == Held && g.byData}
 }

@@ -1,4 +1,4 @@
-package remotewrite
+package gate
 
 import (
 	"math/rand/v2"
@@ -14,18 +14,18 @@ import (
 func TestPokeWhileARequestIsUnderWay(t *testing.T) {
 	for _, poked := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			g := newGate(time.Millisecond, time.Second, 0, func() float64 { return 0.5 })
+			g := New(time.Millisecond, time.Second, 0, func() float64 { return 0.5 })
 			refuse := func(poke bool) (next time.Duration) {
 				t.Helper()
-				p, err := g.enter(t.Context())
+				p, err := g.Enter(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
 				if poke {
-					g.poke()
+					g.Poke()
 				}
-				g.refused(p, "401 Unauthorized")
-				return max(0, time.Until(g.view().until))
+				g.Refused(p, "401 Unauthorized")
+				return max(0, time.Until(g.View().Until))
 			}
 			first := refuse(poked)
 			if poked != (first == 0) {
@@ -48,20 +48,20 @@ func TestSplay(t *testing.T) {
 		start := time.Now()
 		var tenths [10]int
 		for range n {
-			g := newGate(time.Millisecond, time.Second, splay, rnd.Float64)
-			tenths[g.view().until.Sub(start)*10/splay]++
+			g := New(time.Millisecond, time.Second, splay, rnd.Float64)
+			tenths[g.View().Until.Sub(start)*10/splay]++
 		}
 		if slices.Min(tenths[:]) < n/20 || slices.Max(tenths[:]) > n*3/20 {
 			t.Errorf("the first requests begin as %v in the tenths of %s, want about %d in each", tenths, splay, n/10)
 		}
 		for _, poke := range []bool{false, true} {
-			g := newGate(time.Millisecond, time.Second, splay, func() float64 { return 0.5 })
+			g := New(time.Millisecond, time.Second, splay, func() float64 { return 0.5 })
 			begin, want := time.Now(), splay/2
 			if poke {
-				g.poke()
+				g.Poke()
 				want = 0
 			}
-			if _, err := g.enter(t.Context()); err != nil || time.Since(begin) != want {
+			if _, err := g.Enter(t.Context()); err != nil || time.Since(begin) != want {
 				t.Errorf("poked %t: the first request goes after %s, want %s (%v)", poke, time.Since(begin), want, err)
 			}
 		}
@@ -72,33 +72,33 @@ func TestSplay(t *testing.T) {
 // second.
 func TestReopensSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate(30*time.Millisecond, 5*time.Second, 0, func() float64 { return 0.5 })
-		g.setLimit(8)
+		g := New(30*time.Millisecond, 5*time.Second, 0, func() float64 { return 0.5 })
+		g.SetLimit(8)
 		admits := func() (n int) {
 			t.Helper()
 			time.Sleep(5 * time.Second) // longer than requests keep a distance
-			var ps []pass
-			for p, ok := g.try(); ok; p, ok = g.try() {
+			var ps []Pass
+			for p, ok := g.Try(); ok; p, ok = g.Try() {
 				ps = append(ps, p)
 			}
 			for _, p := range ps {
-				g.release(p)
+				g.Release(p)
 			}
 			return len(ps)
 		}
 		for outage := range 2 {
-			p, err := g.enter(t.Context())
+			p, err := g.Enter(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
 			for range outage * 20 {
-				g.failed(p, "down", 0, false)
-				if p, err = g.enter(t.Context()); err != nil {
+				g.Failed(p, "down", 0, false)
+				if p, err = g.Enter(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}
-			g.delivered(p)
-			if _, ok := g.try(); ok != (outage == 0) {
+			g.Delivered(p)
+			if _, ok := g.Try(); ok != (outage == 0) {
 				t.Errorf("outage %d: whether the second request goes at once: %t", outage, ok)
 			} else if ok {
 				g.flying, g.inTurn = 0, 0
@@ -107,7 +107,7 @@ func TestReopensSlowly(t *testing.T) {
 				if n := admits(); n != want {
 					t.Errorf("outage %d: %d requests at a time, want %d", outage, n, want)
 				}
-				g.widen()
+				g.Widen()
 			}
 		}
 	})
@@ -120,13 +120,13 @@ func TestRetryAfterSpreads(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(1, 0))
 		first, last := time.Hour, time.Duration(0)
 		for range 100 {
-			g := newGate(30*time.Millisecond, 5*time.Second, 0, rnd.Float64)
-			p, err := g.enter(t.Context())
+			g := New(30*time.Millisecond, 5*time.Second, 0, rnd.Float64)
+			p, err := g.Enter(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			g.failed(p, "busy", after, true)
-			wait := time.Until(g.view().until)
+			g.Failed(p, "busy", after, true)
+			wait := time.Until(g.View().Until)
 			first, last = min(first, wait), max(last, wait)
 		}
 		if first < after || first > after+time.Second || last < after+5*time.Second || last > after+6*time.Second {
