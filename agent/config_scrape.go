@@ -46,7 +46,7 @@ type scrapeGlobals struct {
 }
 
 // scrapeKinds are the keys that say where a job's targets come from.
-var scrapeKinds = []string{"static_configs", "file_sd_configs", "http_sd_configs", "dns_sd_configs"}
+var scrapeKinds = []string{"static_configs", "file_sd_configs", "http_sd_configs", "dns_sd_configs", "kubernetes_sd_configs"}
 
 // scrapeEntry is one scrape configuration in one of the files that have some.
 type scrapeEntry struct {

@@ -182,6 +182,12 @@ func (j *Jobs) Files() []File {
 		for _, h := range s.HTTP {
 			clients = append(clients, h.HTTPClientConfig)
 		}
+		for _, k := range s.Kubernetes {
+			add(true, k.KubeConfig)
+			if a, err := k.Access(surroundings()); err == nil {
+				clients = append(clients, a.HTTP)
+			}
+		}
 		for _, c := range clients {
 			add(false, c.TLSConfig.CAFile, c.TLSConfig.CertFile)
 			add(true, c.TLSConfig.KeyFile, c.BearerTokenFile)
@@ -216,6 +222,11 @@ func (j *Jobs) clientErrors() map[string]error {
 			continue
 		}
 		c.close()
+		for _, k := range s.Kubernetes {
+			if err := checkAccess(k); err != nil {
+				bad[s.JobName] = fmt.Errorf("kubernetes_sd_configs: %w", err)
+			}
+		}
 	}
 	return bad
 }
@@ -234,7 +245,7 @@ func (j *Jobs) Check() error {
 
 // Kinds are the keys of a scrape configuration that say where its targets come from.
 func Kinds() []string {
-	return []string{"static_configs", "file_sd_configs", "http_sd_configs", "dns_sd_configs"}
+	return []string{"static_configs", "file_sd_configs", "http_sd_configs", "dns_sd_configs", "kubernetes_sd_configs"}
 }
 
 // schema is the shape of a scrape configuration as YAML, for hints about its keys.

@@ -6,10 +6,13 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/prometheus/prometheus/discovery/targetgroup"
+
+	"hwsagent/receivers/scrape/kubernetes"
 )
 
 // gather is how long a change waits for others that come with it, as at a start.
@@ -35,8 +38,9 @@ type discovery struct {
 
 // list is one place that lists targets.
 type list struct {
-	settings any // of the place: *httpSettings, *fileSettings, *dnsSettings, or static lists
+	settings any // of the place: *httpSettings, *fileSettings, *dnsSettings, *kubernetes.Config, or static lists
 	jobs     []string
+	problem  string // why it cannot be asked; "" if it can
 	end      context.CancelFunc
 	ended    bool
 	groups   map[string]*targetgroup.Group // those that have targets, by source
@@ -126,6 +130,9 @@ func (s *settings) places() (all []any) {
 	for _, c := range s.HTTP {
 		all = append(all, c)
 	}
+	for _, c := range s.Kubernetes {
+		all = append(all, c)
+	}
 	if len(s.Static) > 0 {
 		all = append(all, s.Static)
 	}
@@ -173,7 +180,30 @@ func (d *discovery) start(l *list, job string) {
 		n := &lookups{config: c, metrics: d.metrics, guard: guard}
 		r := &refresher{kind: "dns", job: job, interval: time.Duration(c.RefreshInterval), refresh: n.refresh, metrics: d.metrics, logger: logger}
 		d.all.Go(func() { _ = guard.Run(func() { r.run(ctx, found) }) }) // which counts and logs a panic
+	case *kubernetes.Config:
+		k := newCluster(c, d.metrics, guard, logger, found, func(problem string) { d.fails(l, problem) })
+		d.all.Go(func() { _ = guard.Run(func() { k.Run(ctx) }) }) // which counts and logs a panic
 	}
+}
+
+// fails notes why a place cannot be asked, "" if it can.
+func (d *discovery) fails(l *list, problem string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l.problem = problem
+}
+
+// problem is why places of a job cannot be asked, "" if all can.
+func (d *discovery) problem(job string) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var all []string
+	for _, l := range d.lists {
+		if l.problem != "" && slices.Contains(l.jobs, job) {
+			all = append(all, l.problem)
+		}
+	}
+	return strings.Join(all, "; ")
 }
 
 // take takes up what a place has answered.

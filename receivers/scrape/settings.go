@@ -11,6 +11,8 @@ import (
 	commonconfig "github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/relabel"
+
+	"hwsagent/receivers/scrape/kubernetes"
 )
 
 // settings are one scrape configuration. The keys, their defaults and the order of their checks
@@ -56,6 +58,8 @@ type settings struct {
 	Files  []*fileSettings `yaml:"file_sd_configs,omitempty"`
 	HTTP   []*httpSettings `yaml:"http_sd_configs,omitempty"`
 	Static []*listed       `yaml:"static_configs,omitempty"`
+
+	Kubernetes []*kubernetes.Config `yaml:"kubernetes_sd_configs,omitempty"`
 }
 
 // UnmarshalYAML implements [yaml.Unmarshaler].
@@ -114,6 +118,9 @@ func (s *settings) checkLists() error {
 	if slices.Contains(s.Static, nil) {
 		return empty("static_configs")
 	}
+	if slices.Contains(s.Kubernetes, nil) {
+		return empty("kubernetes_sd_configs")
+	}
 	return nil
 }
 
@@ -134,6 +141,9 @@ func (s *settings) setDirectory(dir string) {
 	}
 	for _, h := range s.HTTP {
 		h.HTTPClientConfig.SetDirectory(dir)
+	}
+	for _, k := range s.Kubernetes {
+		k.SetDirectory(dir)
 	}
 	s.HTTPClientConfig.SetDirectory(dir)
 	s.ScrapeFailureLogFile = commonconfig.JoinDir(dir, s.ScrapeFailureLogFile)

@@ -18,8 +18,8 @@ type Job struct {
 	Name    string
 	Targets []Target // in the order of their addresses
 	Dropped int      // targets that relabelling removed
-	// Error is why the job cannot be started or changed, which is tried again, or why targets are
-	// left out. Empty if all is well.
+	// Error is why the job cannot be started or changed, which is tried again, why its targets cannot
+	// be looked up, or why some are left out. Empty if all is well.
 	Error string
 }
 
@@ -37,13 +37,15 @@ type Target struct {
 // Status tells of the jobs, in the order of the configuration.
 func (s *Scraper) Status() []Job {
 	s.mu.Lock()
-	names, pools, problems := s.latest.Names(), maps.Clone(s.pools), maps.Clone(s.problems)
+	names, pools, problems, finder := s.latest.Names(), maps.Clone(s.pools), maps.Clone(s.problems), s.finder
 	s.mu.Unlock()
 	var all []Job
 	for _, name := range names {
 		j := Job{Name: name}
 		if err := problems[name]; err != nil {
 			j.Error = err.Error()
+		} else if finder != nil {
+			j.Error = finder.problem(name)
 		}
 		if p := pools[name]; p != nil {
 			shown := p.show()

@@ -1,0 +1,260 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	commonconfig "github.com/prometheus/common/config"
+	"github.com/prometheus/prometheus/discovery/targetgroup"
+)
+
+// maxTold bounds how many different problems are told at a time.
+const maxTold = 4
+
+// Options are what a Discovery needs from its surroundings.
+type Options struct {
+	Config *Config
+	// Client makes a client. It fails as long as the files that a configuration names cannot be used.
+	Client func(commonconfig.HTTPClientConfig) (Client, error)
+	Around Surroundings
+	Logger *slog.Logger
+	// Run calls a function and contains its panics.
+	Run func(func())
+	// Found gets groups of targets by their sources; one without targets ends that of its source.
+	Found func([]*targetgroup.Group)
+	// Problem gets why targets cannot be found, or not all of them; "" when they can. Without secrets.
+	Problem func(string)
+	// Event counts what the API server tells about objects of a role: add, update, delete.
+	Event func(role, what string)
+	// Failed counts requests that fail.
+	Failed func()
+	// Pause is the shortest one between requests that fail. 0: a second.
+	Pause time.Duration
+}
+
+// Discovery finds the targets of one entry of kubernetes_sd_configs.
+type Discovery struct {
+	o     Options
+	store *store
+	// Of the goroutine of Run.
+	sources []*source
+	told    string // the last problem
+}
+
+// source is a reflector as its Discovery sees it.
+type source struct {
+	*reflector
+	listed  bool
+	problem string
+}
+
+// New makes a Discovery, which does nothing until Run.
+func New(o Options) *Discovery {
+	if o.Pause == 0 {
+		o.Pause = shortestPause
+	}
+	primary, _ := o.Config.kinds()
+	return &Discovery{o: o, store: newStore(primary)}
+}
+
+// kinds are the resource that targets are made of, and those that are read besides.
+func (c *Config) kinds() (primary kind, others []kind) {
+	withPods := false
+	switch c.Role {
+	case RoleNode:
+		return nodes, nil
+	case RolePod:
+		primary, withPods = pods, true
+	case RoleService:
+		primary = services
+	case RoleEndpoints:
+		primary, others, withPods = endpointses, []kind{services, pods}, true
+	case RoleEndpointSlice:
+		primary, others, withPods = endpointSlices, []kind{services, pods}, true
+	case RoleIngress:
+		primary = ingresses
+	}
+	attach := c.AttachMetadata
+	if attach.Namespace {
+		others = append(others, namespaces)
+	}
+	if withPods && attach.Node {
+		others = append(others, nodes)
+	}
+	if withPods && attach.Deployment {
+		others = append(others, replicaSets)
+	}
+	if withPods && (attach.Job || attach.CronJob) {
+		others = append(others, jobs)
+	}
+	return primary, others
+}
+
+// namespaces are those that are looked into; "" is all.
+func (d *Discovery) namespaces() ([]string, error) {
+	n := d.o.Config.Namespaces
+	all := slices.Clone(n.Names)
+	if n.Own {
+		own, err := d.o.Around.namespace()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, own)
+	}
+	if len(all) == 0 || slices.Contains(all, "") {
+		return []string{""}, nil
+	}
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}
+
+// Run finds targets until ctx ends. It returns after its goroutines have. It is called once.
+func (d *Discovery) Run(ctx context.Context) {
+	names, err := d.namespaces()
+	for err != nil {
+		d.tell(err.Error())
+		timer := time.NewTimer(longestPause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+		names, err = d.namespaces()
+	}
+	conn := &connection{config: d.o.Config, around: d.o.Around, make: d.o.Client}
+	defer conn.close()
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel()
+	in := make(chan news)
+	d.sources = d.reflectors(names, conn, in)
+	for _, s := range d.sources {
+		all.Go(func() { d.o.Run(func() { s.run(ctx) }) })
+	}
+	for {
+		select {
+		case n := <-in:
+			d.take(n)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// reflectors are those of all resources that the configuration needs.
+func (d *Discovery) reflectors(names []string, conn *connection, out chan<- news) (all []*source) {
+	add := func(k kind, namespace string) {
+		all = append(all, &source{reflector: &reflector{
+			api: api{conn: conn, kind: k, namespace: namespace, selector: d.o.Config.selector(k)},
+			out: out, failed: d.o.Failed, least: d.o.Pause,
+			event: func(k kind, what string) {
+				if role := k.role(); role != "" {
+					d.o.Event(role, what)
+				}
+			},
+		}})
+	}
+	primary, others := d.o.Config.kinds()
+	for _, k := range append([]kind{primary}, others...) {
+		if !k.resource().namespaced {
+			add(k, "")
+			continue
+		}
+		for _, n := range names {
+			add(k, n)
+		}
+	}
+	return all
+}
+
+// take takes up news, and makes groups of what they change.
+func (d *Discovery) take(n news) {
+	s := d.sources[slices.IndexFunc(d.sources, func(s *source) bool { return s.reflector == n.from })]
+	k := n.from.api.kind
+	if n.told {
+		s.problem = n.problem
+		d.tell(d.problems())
+		return
+	}
+	if n.whole {
+		s.listed = true
+		d.store.replace(k, n.from.api.namespace, n.objects)
+	} else {
+		for _, o := range n.objects {
+			d.store.put(k, o)
+		}
+	}
+	for _, o := range n.gone {
+		d.store.remove(refOf(k, o))
+	}
+	if groups := d.groups(); len(groups) > 0 {
+		d.o.Found(groups)
+	}
+}
+
+// groups are those that have changed, where everything that they are made with has been listed.
+func (d *Discovery) groups() (all []*targetgroup.Group) {
+	ready := map[string]bool{}
+	b := builder{attach: d.o.Config.AttachMetadata, role: d.o.Config.Role}
+	for r := range d.store.stale {
+		is, known := ready[r.namespace]
+		if !known {
+			is = d.ready(r.namespace)
+			ready[r.namespace] = is
+		}
+		if !is {
+			continue
+		}
+		delete(d.store.stale, r)
+		b.view = newView(d.store)
+		all = append(all, b.group(r))
+		d.store.made(r, b.view.seen)
+	}
+	return all
+}
+
+// ready reports whether all lists are there that groups of a namespace are made with.
+func (d *Discovery) ready(namespace string) bool {
+	return !slices.ContainsFunc(d.sources, func(s *source) bool {
+		of := s.api.namespace
+		return !s.listed && (of == "" || of == namespace)
+	})
+}
+
+// problems are those of all resources as one text.
+func (d *Discovery) problems() string {
+	texts := map[string]bool{}
+	for _, s := range d.sources {
+		if s.problem != "" {
+			texts[s.problem] = true
+		}
+	}
+	all := slices.Sorted(maps.Keys(texts))
+	if len(all) > maxTold {
+		all = append(all[:maxTold], fmt.Sprintf("%d more like these", len(all)-maxTold))
+	}
+	return strings.Join(all, "; ")
+}
+
+// tell tells a problem when it begins, changes or ends.
+func (d *Discovery) tell(problem string) {
+	if problem == d.told {
+		return
+	}
+	d.told = problem
+	if problem != "" {
+		problem = "discovery by kubernetes, role " + string(d.o.Config.Role) + ": " + problem
+		d.o.Logger.Error("Targets could not be looked up; those that were found last stay", "discovery", "kubernetes", "err", problem)
+	} else {
+		d.o.Logger.Info("Targets can be looked up again", "discovery", "kubernetes")
+	}
+	d.o.Problem(problem)
+}

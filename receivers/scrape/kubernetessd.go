@@ -1,0 +1,61 @@
+package scrape
+
+import (
+	"log/slog"
+	"net/http"
+	"os"
+
+	commonconfig "github.com/prometheus/common/config"
+	"github.com/prometheus/prometheus/discovery/targetgroup"
+
+	"hwsagent/inputs/panics"
+	"hwsagent/receivers/scrape/kubernetes"
+)
+
+// surroundings are where discovery by Kubernetes runs.
+func surroundings() kubernetes.Surroundings { return kubernetes.Surroundings{Getenv: os.Getenv} }
+
+// newCluster makes the discovery of a kubernetes_sd_configs entry.
+func newCluster(c *kubernetes.Config, m *sdMetrics, guard *panics.Guard, logger *slog.Logger, found func([]*targetgroup.Group), problem func(string)) *kubernetes.Discovery {
+	return kubernetes.New(kubernetes.Options{
+		Config: c, Client: newClusterClient, Around: surroundings(), Logger: logger,
+		Run:   func(f func()) { _ = guard.Run(f) }, // which counts and logs a panic
+		Found: found, Problem: problem,
+		Event:  func(role, what string) { m.kubernetesEvents.WithLabelValues(role, what).Inc() },
+		Failed: m.kubernetesFailed.Inc,
+	})
+}
+
+// clusterClient is a client as discovery by Kubernetes wants it.
+type clusterClient struct{ *client }
+
+func newClusterClient(c commonconfig.HTTPClientConfig) (kubernetes.Client, error) {
+	made, err := newClient(c, nil, "")
+	if err != nil {
+		return nil, err
+	}
+	return clusterClient{made}, nil
+}
+
+// Do implements [kubernetes.Client].
+func (c clusterClient) Do(req *http.Request) (*http.Response, error) { return c.http.Do(req) }
+
+// Hidden implements [kubernetes.Client].
+func (c clusterClient) Hidden(err error, asked string) error { return c.hidden(err, asked) }
+
+// Close implements [kubernetes.Client].
+func (c clusterClient) Close() { c.close() }
+
+// checkAccess tells why an API server cannot be asked with the files that an entry names.
+func checkAccess(c *kubernetes.Config) error {
+	a, err := c.Access(surroundings())
+	if err != nil {
+		return err
+	}
+	made, err := newClient(a.HTTP, nil, "")
+	if err != nil {
+		return err
+	}
+	made.close()
+	return nil
+}
