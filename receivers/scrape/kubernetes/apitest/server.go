@@ -69,7 +69,9 @@ func field(o Object, path ...string) string {
 	return text
 }
 
-func key(o Object) string { return field(o, "metadata", "namespace") + "/" + field(o, "metadata", "name") }
+func key(o Object) string {
+	return field(o, "metadata", "namespace") + "/" + field(o, "metadata", "name")
+}
 
 // Put adds or changes an object of a resource, such as "pods".
 func (s *Server) Put(resource string, o Object) {
