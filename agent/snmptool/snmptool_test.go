@@ -20,7 +20,6 @@ import (
 	"go.uber.org/goleak"
 	"go.yaml.in/yaml/v4"
 
-	"hwsagent/probes"
 	"hwsagent/probes/snmp"
 	"hwsagent/probes/snmp/recording"
 	"hwsagent/probes/tape"
@@ -184,43 +183,6 @@ func TestTest(t *testing.T) {
 	var text strings.Builder
 	if err := done.Write(&text); err != nil || !strings.Contains(text.String(), "7 below 1.3.6.1.4.1.32473 (enterprise 32473)") {
 		t.Errorf("%v\n%s", err, &text)
-	}
-}
-
-func TestInventory(t *testing.T) {
-	inv, err := Take(t.Context(), options(serve(t, ours)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var text strings.Builder
-	if err := inv.Write(&text); err != nil || !strings.Contains(text.String(), `temperature "Inlet"`) || !strings.Contains(text.String(), "temperature_celsius 23.5") {
-		t.Errorf("%v\n%s", err, &text)
-	}
-}
-
-// Components stand below those that they are in; a circle of parents ends.
-func TestTree(t *testing.T) {
-	status := &probes.Family{Name: "hw_status"}
-	r := probes.NewRound(0)
-	for _, c := range [][3]string{{"a", "", "ok"}, {"b", "a", "failed"}, {"c", "d", "ok"}, {"d", "c", "ok"}, {"e", "missing", "ok"}, {"f", "f", "ok"}} {
-		r.Add(status, 1, "hw_id", c[0], "hw_name", "n\x1b"+c[0], "hw_parent", c[1], "hw_type", "fan", "hw_state", c[2])
-		r.Add(status, 0, "hw_id", c[0], "hw_name", "n\x1b"+c[0], "hw_parent", c[1], "hw_type", "fan", "hw_state", "degraded")
-	}
-	inv := Inventory{Target: "t", Components: components(r.Samples())}
-	var text strings.Builder
-	if err := inv.Write(&text); err != nil {
-		t.Fatal(err)
-	}
-	want := `t: 6 components
-  ok        fan "n\x1ba"
-    failed    fan "n\x1bb"
-  ok        fan "n\x1be"
-  ok        fan "n\x1bf"
-  ok        fan "n\x1bc"
-    ok        fan "n\x1bd"
-`
-	if text.String() != want {
-		t.Errorf("%s", &text)
 	}
 }
 

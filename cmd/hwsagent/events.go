@@ -28,10 +28,10 @@ func (c *cli) events() *cobra.Command {
 		}),
 	}
 	cmd.AddCommand(&cobra.Command{
-		Use:   "ack",
-		Short: "End the warnings of what was lost so far; losses after that are told again",
+		Use:     "ack",
+		Short:   "End the warnings of what was lost so far; losses after that are told again",
 		Example: "  hwsagent events ack      # after reading what hwsagent events says",
-		Args: cobra.NoArgs,
+		Args:    cobra.NoArgs,
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
 			ack, err := agent.AcknowledgeEvents(cmd.Context(), c.storage)
 			if err != nil {

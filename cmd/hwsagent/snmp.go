@@ -60,13 +60,13 @@ func (c *cli) quietLogger() (*slog.Logger, error) {
 func (c *cli) snmp() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "snmp",
-		Short: "Look at devices over SNMP: walk, record, test a recording, find devices, list their hardware, import definitions",
-		Example: "  hwsagent snmp inventory 192.0.2.7 --auth '{community_file: /etc/hwsagent/community}'\n" +
+		Short: "Look at devices over SNMP: walk, test a recording, find devices, import definitions",
+		Example: "  hwsagent snmp walk 192.0.2.7 --auth '{community_file: /etc/hwsagent/community}'\n" +
 			"  hwsagent snmp discover 192.0.2.0/24",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(c.snmpWalk(), c.snmpRecord(), c.snmpTest(), c.snmpDiscover(), c.snmpInventory(), c.snmpImport())
+	cmd.AddCommand(c.snmpWalk(), c.snmpTest(), c.snmpDiscover(), c.snmpImport(), c.moved("record", "HOST FILE"), c.moved("inventory", "HOST"))
 	return cmd
 }
 
@@ -108,43 +108,6 @@ func asProbe(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w: %w", agent.ErrProbe, err)
-}
-
-func (c *cli) snmpRecord() *cobra.Command {
-	var f snmpFlags
-	var keep []string
-	cmd := &cobra.Command{
-		Use:   "record HOST FILE",
-		Short: "Write all that a device tells to a file, without what tells whose device it is",
-		Long: "record walks the whole device and writes a recording in snmpsim's format (snmprec). Left out: communities, users and views, tables of\n" +
-			"addresses, programs and their parameters. Replaced by others of the same form: names, contacts and places, serial numbers, hardware and IP\n" +
-			"addresses, wherever they are recognised; --keep keeps some of them. Look through the file before you give it away.",
-		Example: "  hwsagent snmp record 192.0.2.7 switch.snmprec --auth '{community_file: /etc/hwsagent/community}'",
-		Args:    cobra.ExactArgs(2),
-		RunE: c.command(func(cmd *cobra.Command, args []string) error {
-			o, err := c.options(&f, args[0])
-			if err != nil {
-				return err
-			}
-			done, err := snmptool.Record(cmd.Context(), o, args[1], keep)
-			if err != nil {
-				return asProbe(err)
-			}
-			if c.json {
-				c.printJSON(done)
-			} else {
-				fmt.Fprintf(c.stdout, "%s: %d variables; %d left out; replaced: %s\n", done.File, done.Variables, done.LeftOut, counts(done.Replaced))
-			}
-			if done.Problem != "" {
-				return fmt.Errorf("%w: the recording is not complete: %s", agent.ErrProbe, done.Problem)
-			}
-			return nil
-		}),
-	}
-	f.add(cmd)
-	cmd.Flags().StringSliceVar(&keep, "keep", nil, "`kinds` to keep: "+strings.Join(snmptool.Kinds(), ", "))
-	_ = cmd.RegisterFlagCompletionFunc("keep", cobra.FixedCompletions(snmptool.Kinds(), cobra.ShellCompDirectiveNoFileComp)) // the flag exists
-	return cmd
 }
 
 // counts are numbers by name, in order.
@@ -253,35 +216,4 @@ func (c *cli) snmpDiscover() *cobra.Command {
 func definitionsFlag(cmd *cobra.Command, into *[]string) {
 	cmd.Flags().StringSliceVar(into, "definitions", nil, "a `directory` of definitions, as in snmp_definitions; may be given several times")
 	_ = cmd.MarkFlagDirname("definitions") // the flag exists
-}
-
-func (c *cli) snmpInventory() *cobra.Command {
-	var f snmpFlags
-	var definitions []string
-	cmd := &cobra.Command{
-		Use:               "inventory HOST",
-		Short:             "Print a device's hardware as a tree: each component with its state and values",
-		Example:           "  hwsagent snmp inventory 192.0.2.7 --auth '{version: 3, username: ops, password_file: /etc/hwsagent/ops}'",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: c.command(func(cmd *cobra.Command, args []string) error {
-			o, err := c.options(&f, args[0])
-			if err != nil {
-				return err
-			}
-			o.Definitions = definitions
-			inv, err := snmptool.Take(cmd.Context(), o)
-			if err != nil {
-				return asProbe(err)
-			}
-			if c.json {
-				c.printJSON(inv)
-				return nil
-			}
-			return inv.Write(c.stdout)
-		}),
-	}
-	definitionsFlag(cmd, &definitions)
-	f.add(cmd)
-	return cmd
 }

@@ -1,0 +1,233 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"hwsagent/agent/inventory"
+	"hwsagent/agent/snmptool"
+	"hwsagent/inputs/panics"
+	"hwsagent/probes"
+	"hwsagent/probes/devices"
+	"hwsagent/probes/host"
+	"hwsagent/probes/snmp"
+)
+
+// HardwareOptions are what the commands about hardware share.
+type HardwareOptions struct {
+	ConfigFile string
+	// Probe is the name of a probe of the configuration; or an entry of probes in YAML's flow style, as in {type: snmp, target: HOST}, which needs no
+	// configuration; or a type that needs no settings, such as host, unless a probe has that name.
+	Probe string
+	// Definitions are directories of definitions of hardware for SNMP, beside those of the agent and of the entry.
+	Definitions []string
+	Logger      *slog.Logger
+}
+
+// inventoryWithin bounds the reading of one probe for a person, who waits longer than a round may take.
+const inventoryWithin = 5 * time.Minute
+
+// TakeInventory reads the hardware of one probe, or of an entry's devices, or without a name that of all enabled probes that read
+// hardware. A probe that cannot be read is told in its Problem; if that is all of them the error is [ErrProbe].
+func TakeInventory(ctx context.Context, o HardwareOptions) ([]inventory.Inventory, error) {
+	chosen, err := o.chosen()
+	if err != nil {
+		return nil, err
+	}
+	all := make([]inventory.Inventory, len(chosen))
+	slots := make(chan struct{}, parallel)
+	var wg sync.WaitGroup
+	for i := range chosen {
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			all[i] = takeOne(ctx, &chosen[i], o)
+		})
+	}
+	wg.Wait()
+	for i := range all {
+		if all[i].Problem == "" || len(all[i].Components) > 0 {
+			return all, nil
+		}
+	}
+	return all, fmt.Errorf("%w: no hardware could be read", ErrProbe)
+}
+
+func takeOne(ctx context.Context, p *ProbeConfig, o HardwareOptions) inventory.Inventory {
+	inv := inventory.Inventory{Name: p.Name, Type: p.Type, Target: p.Target, Components: []*inventory.Component{}}
+	probe, err := wholeProbe(p, o)
+	if err == nil {
+		err = readInventory(ctx, probe, &inv)
+	}
+	if err != nil {
+		inv.Problem = err.Error()
+	}
+	return inv
+}
+
+// readInventory reads a probe once, closes it, and puts what it sees into inv.
+func readInventory(ctx context.Context, p probes.Probe, inv *inventory.Inventory) error {
+	ctx, cancel := context.WithTimeout(ctx, inventoryWithin)
+	defer cancel()
+	r := probes.NewRound(maxSamples)
+	r.Source = inv.Type
+	err := p.Collect(ctx, r)
+	inv.Add(r)
+	return errors.Join(err, closeProbe(p))
+}
+
+func closeProbe(p probes.Probe) error {
+	if c, ok := p.(probes.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
+
+// wholeProbe is the probe of an entry, which reads all the hardware that it can, whatever else the entry chooses.
+func wholeProbe(p *ProbeConfig, o HardwareOptions) (probes.Probe, error) {
+	one := *p
+	switch s := p.Settings.(type) {
+	case *snmp.Config:
+		c := *s
+		c.Modules, c.Definitions = []string{"hardware"}, append(append([]string(nil), s.Definitions...), o.Definitions...)
+		one.Settings = &c
+	case *host.Config:
+		c := *s
+		c.HW, c.Collectors = new(true), nil
+		one.Settings = &c
+	}
+	return newProbe(&one, prometheus.NewRegistry(), o.Logger, panics.New(inputProbe+" "+p.Name, o.Logger), new(snmp.Plans), new(devices.Paces))
+}
+
+// hardwareTypes are the types of probes that read hardware.
+func hardwareTypes() []string {
+	return []string{"host", "ipmi", "nut", "nvidia", "redfish", "smart", "snmp"}
+}
+
+// bareTypes are entries for types that need no settings.
+func bareEntry(probeType string) string {
+	switch probeType {
+	case "host", "nut", "nvidia", "smart":
+		return "{type: " + probeType + "}"
+	case "ipmi":
+		return "{type: ipmi, target: /dev/ipmi0}"
+	}
+	return ""
+}
+
+// chosen are the probes that o means.
+func (o *HardwareOptions) chosen() ([]ProbeConfig, error) {
+	if strings.HasPrefix(strings.TrimSpace(o.Probe), "{") {
+		return entryOf(o.Probe)
+	}
+	cfg, _, err := Load(o.ConfigFile, os.LookupEnv)
+	bare := bareEntry(o.Probe)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && bare != "":
+		return entryOf(bare)
+	case errors.Is(err, fs.ErrNotExist) && o.Probe != "":
+		return nil, fmt.Errorf("%w: %q is no entry and no type that needs none, and there is no configuration: %w", ErrNoSuchProbe, o.Probe, err)
+	case err != nil:
+		return nil, err
+	}
+	var all []ProbeConfig
+	for _, p := range cfg.Probes {
+		if o.Probe == "" && p.Enabled && isHardware(p.Type) || o.Probe != "" && (p.Name == o.Probe || p.Job == o.Probe) {
+			all = append(all, p)
+		}
+	}
+	switch {
+	case len(all) == 0 && o.Probe == "":
+		return nil, fmt.Errorf("%w that reads hardware is in %s: its types are %s", ErrNoSuchProbe, cfg.File, strings.Join(hardwareTypes(), ", "))
+	case len(all) == 0 && bare != "":
+		return entryOf(bare)
+	case len(all) == 0:
+		_, err := findProbe(cfg, o.Probe)
+		return nil, fmt.Errorf("%w; an entry as under probes works as well: '{type: snmp, target: HOST}'", err)
+	case !isHardware(all[0].Type):
+		return nil, fmt.Errorf("%w: %q is of type %s, which reads no hardware; the types that do are %s", ErrUsage, o.Probe, all[0].Type, strings.Join(hardwareTypes(), ", "))
+	}
+	return all, nil
+}
+
+func isHardware(probeType string) bool {
+	for _, t := range hardwareTypes() {
+		if t == probeType {
+			return true
+		}
+	}
+	return false
+}
+
+// entryOf is the probe of an entry that stands on the command line. Relative paths in it are those of the current directory.
+func entryOf(text string) ([]ProbeConfig, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("find out the current directory: %w", err)
+	}
+	cfg, _, err := LoadBytes(filepath.Join(dir, "command line"), []byte("probes:\n- "+text+"\n"), os.LookupEnv)
+	if err != nil {
+		return nil, err
+	}
+	var all []ProbeConfig
+	for _, p := range cfg.Probes {
+		if isHardware(p.Type) {
+			all = append(all, p)
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%w: the entry is of no type that reads hardware; these are %s", ErrUsage, strings.Join(hardwareTypes(), ", "))
+	}
+	return all, nil
+}
+
+// InventoryOf is what the agent makes of a recording, of any type, without the hardware.
+func InventoryOf(ctx context.Context, file string, o HardwareOptions) (inv inventory.Inventory, err error) {
+	inv = inventory.Inventory{Name: file, Components: []*inventory.Component{}}
+	t, err := readTape(file)
+	if errors.Is(err, errOtherFormat) {
+		inv.Type = "snmp"
+		device, err := snmptool.Play(file, o.Definitions, o.Logger)
+		if err != nil {
+			return inv, err
+		}
+		return told(inv, readInventory(ctx, device, &inv))
+	}
+	if err != nil {
+		return inv, err
+	}
+	inv.Type = t.Type
+	dir, err := os.MkdirTemp("", "hwsagent-recording-")
+	if err != nil {
+		return inv, fmt.Errorf("make a directory for the recording: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	p, err := replayOf(t, dir, o.Logger)
+	if err != nil {
+		return inv, fmt.Errorf("%s: %w", file, err)
+	}
+	err = readInventory(ctx, p, &inv)
+	return told(inv, err)
+}
+
+// told is inv with the error of its reading, which is one of the command only if there is nothing else.
+func told(inv inventory.Inventory, err error) (inventory.Inventory, error) {
+	if err == nil {
+		return inv, nil
+	}
+	inv.Problem = err.Error()
+	if len(inv.Components) == 0 {
+		return inv, fmt.Errorf("%w: %w", ErrProbe, err)
+	}
+	return inv, nil
+}

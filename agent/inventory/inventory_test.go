@@ -1,0 +1,68 @@
+package inventory
+
+import (
+	"strings"
+	"testing"
+
+	"hwsagent/probes"
+	"hwsagent/probes/hw"
+)
+
+// Components stand below those that they are in; a circle of parents ends.
+func TestTree(t *testing.T) {
+	status := &probes.Family{Name: "hw_status"}
+	r := probes.NewRound(0)
+	for _, c := range [][3]string{{"a", "", "ok"}, {"b", "a", "failed"}, {"c", "d", "ok"}, {"d", "c", "ok"}, {"e", "missing", "ok"}, {"f", "f", "ok"}} {
+		r.Add(status, 1, "hw_id", c[0], "hw_name", "n\x1b"+c[0], "hw_parent", c[1], "hw_type", "fan", "hw_state", c[2])
+		r.Add(status, 0, "hw_id", c[0], "hw_name", "n\x1b"+c[0], "hw_parent", c[1], "hw_type", "fan", "hw_state", "degraded")
+	}
+	want := `p (snmp t): 6 components: 1 failed, 5 ok
+  ok        fan "n\x1ba"
+    failed    fan "n\x1bb"
+  ok        fan "n\x1be"
+  ok        fan "n\x1bf"
+  ok        fan "n\x1bc"
+    ok        fan "n\x1bd"
+`
+	if got := text(t, r); got != want {
+		t.Errorf("%s", got)
+	}
+}
+
+// A component has its states, facts and values; two values of one metric are told apart; what is said of the whole machine
+// stands below the tree.
+func TestValues(t *testing.T) {
+	r := probes.NewRound(0)
+	disk := hw.Report{Status: hw.OK | hw.PredictedFailure, Component: hw.Component{Kind: hw.PhysicalDisk, ID: "d", Name: "sda", Facts: []string{hw.Model, "M\n1", hw.Serial, "S1"}}}
+	disk.Add(hw.DiskSize, 1e12)
+	disk.AddTo(r)
+	heat := hw.Report{Status: hw.Degraded, Component: hw.Component{Kind: hw.Temperature, ID: "t", Name: "inlet"}}
+	heat.Add(hw.TemperatureNow, 23.5)
+	heat.Add(hw.TemperatureLimit, 40, "hw_limit_type", "high.degraded")
+	heat.Add(hw.TemperatureLimit, 50, "hw_limit_type", "high.critical")
+	heat.AddTo(r)
+	host := hw.Report{Component: hw.Component{Kind: hw.Host}}
+	host.Add(hw.HostPower, 120, "hw_quality", hw.Measured)
+	host.AddTo(r)
+	r.Add(&probes.Family{Name: "node_load1"}, 1)
+	want := `p (snmp t): 2 components: 1 degraded, 1 predicted_failure
+  predicted_failure physical_disk "sda" M 1 S1 physical_disk_size_bytes 1e+12
+  degraded  temperature "inlet" temperature_celsius 23.5 temperature_limit_celsius high.critical 50 temperature_limit_celsius high.degraded 40
+  the whole machine: host_power_watts measured 120
+  not all could be read: one two
+`
+	if got := text(t, r, "one\ntwo"); got != want {
+		t.Errorf("%s", got)
+	}
+}
+
+func text(t *testing.T, r *probes.Round, problem ...string) string {
+	t.Helper()
+	inv := Inventory{Name: "p", Type: "snmp", Target: "t", Problem: strings.Join(problem, "")}
+	inv.Add(r)
+	var b strings.Builder
+	if err := inv.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}

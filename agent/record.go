@@ -1,0 +1,200 @@
+package agent
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+
+	"hwsagent/agent/snmptool"
+	"hwsagent/probes"
+	"hwsagent/probes/host"
+	"hwsagent/probes/ipmi"
+	"hwsagent/probes/nut"
+	"hwsagent/probes/nvidia"
+	"hwsagent/probes/redfish"
+	"hwsagent/probes/smart"
+	"hwsagent/probes/snmp"
+	"hwsagent/probes/tape"
+	"hwsagent/redact"
+)
+
+// recorder is implemented by probes whose hardware can be recorded.
+type recorder interface {
+	// Record reads everything once. What was read before an error is on the tape.
+	Record(ctx context.Context, t *tape.Tape) error
+	// Redact learns what on the tape tells whose the hardware is, and takes away what r cannot replace.
+	Redact(t *tape.Tape, r *tape.Redactor)
+}
+
+// Recorded says what a recording holds and what it does not.
+type Recorded struct {
+	File     string         `json:"file"`
+	Type     string         `json:"type"`     // of the probe
+	Answers  int            `json:"answers"`  // that it has; over SNMP, variables
+	LeftOut  int            `json:"left_out"` // answers and parts of answers that are not kept
+	Replaced map[string]int `json:"replaced"` // texts, by kind
+	Problem  string         `json:"problem,omitempty"`
+}
+
+// RecordKinds are the kinds of what a recording keeps only on request.
+func RecordKinds() []string { return tape.Kinds() }
+
+// recordWithin bounds a recording.
+const recordWithin = 10 * time.Minute
+
+// Record reads the hardware of one probe once and writes all that it was told to file, which must not exist, without what tells
+// whose hardware it is; keep names kinds of that which stay, see [RecordKinds]. Secrets are never kept. What was read before an error is written, and Problem says so.
+func Record(ctx context.Context, o HardwareOptions, file string, keep []string) (Recorded, error) {
+	done := Recorded{File: file}
+	words, err := tape.NewRedactor(keep)
+	if err != nil {
+		return done, fmt.Errorf("%w: %w", ErrUsage, err)
+	}
+	chosen, err := o.chosen()
+	if err != nil {
+		return done, err
+	}
+	if len(chosen) != 1 {
+		return done, fmt.Errorf("%w: %q has %d devices; name one, as in %s", ErrUsage, o.Probe, len(chosen), chosen[0].Name)
+	}
+	p := &chosen[0]
+	done.Type = p.Type
+	if _, err := os.Lstat(file); err == nil {
+		return done, fmt.Errorf("write the recording: %s is there already; name another file", file)
+	}
+	learnPlace(words, p)
+	ctx, cancel := context.WithTimeout(ctx, recordWithin)
+	defer cancel()
+	if s, ok := p.Settings.(*snmp.Config); ok {
+		return recordDevice(ctx, *s, done, words, o.Logger)
+	}
+	return recordProbe(ctx, p, o, done, words)
+}
+
+// learnPlace learns the names of this machine and of the target.
+func learnPlace(words *tape.Redactor, p *ProbeConfig) {
+	names := []string{p.Target}
+	if name, err := os.Hostname(); err == nil {
+		names = append(names, name)
+	}
+	for _, name := range names {
+		if h, _, err := net.SplitHostPort(name); err == nil {
+			name = h
+		}
+		if _, err := netip.ParseAddr(name); err == nil || strings.ContainsAny(name, "/:") { // an address, or a device
+			continue
+		}
+		words.Learn(tape.Names, name)
+		short, _, _ := strings.Cut(name, ".")
+		words.Learn(tape.Names, short)
+	}
+}
+
+func recordDevice(ctx context.Context, c snmp.Config, done Recorded, words *tape.Redactor, logger *slog.Logger) (Recorded, error) {
+	if c.Auth.CommunityFile != "" {
+		b, err := os.ReadFile(c.Auth.CommunityFile)
+		if err != nil {
+			return done, fmt.Errorf("read community_file: %w", err)
+		}
+		words.LearnSecret(tape.Names, string(b))
+	}
+	got, err := snmptool.Record(ctx, c, done.File, words, logger)
+	done.Answers, done.LeftOut, done.Replaced, done.Problem = got.Variables, got.LeftOut, got.Replaced, got.Problem
+	if err != nil {
+		return done, fmt.Errorf("%w: %w", ErrProbe, err)
+	}
+	return done, nil
+}
+
+func recordProbe(ctx context.Context, p *ProbeConfig, o HardwareOptions, done Recorded, words *tape.Redactor) (Recorded, error) {
+	probe, err := wholeProbe(p, o)
+	if err != nil {
+		return done, fmt.Errorf("%w: %w", ErrProbe, err)
+	}
+	taker, ok := probe.(recorder)
+	if !ok {
+		return done, errors.Join(fmt.Errorf("%w: a probe of type %s cannot be recorded on this platform", ErrUsage, p.Type), closeProbe(probe))
+	}
+	t := tape.New(p.Type)
+	err = errors.Join(taker.Record(ctx, t), closeProbe(probe))
+	switch {
+	case len(t.Exchanges) == 0:
+		return done, fmt.Errorf("%w: nothing was read, and no file is written: %w", ErrProbe, err)
+	case err != nil:
+		done.Problem = err.Error()
+	case t.Full():
+		done.Problem = fmt.Sprintf("there is more than the %d answers or %d MiB that a recording may have", tape.MaxExchanges, tape.MaxBytes>>20)
+	}
+	taker.Redact(t, words)
+	words.Tape(t)
+	secrets := redact.Hold(p.Settings).Secrets()
+	for i := range t.Exchanges {
+		e := &t.Exchanges[i]
+		e.Ask, e.Status, e.Answer = secrets.Cut(e.Ask), secrets.Cut(e.Status), []byte(secrets.Cut(string(e.Answer)))
+	}
+	done.Answers, done.LeftOut, done.Replaced = len(t.Exchanges), words.LeftOut(), words.Replaced()
+	return done, writeTape(t, done.File)
+}
+
+// writeTape writes a new file for its owner only.
+func writeTape(t *tape.Tape, file string) (err error) {
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // #nosec G304 -- the user's own
+	if err != nil {
+		return fmt.Errorf("write the recording: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := t.Write(f); err != nil {
+		return fmt.Errorf("write the recording: %w", err)
+	}
+	return nil
+}
+
+// errOtherFormat means that a file is no tape, and may be a recording of SNMP.
+var errOtherFormat = errors.New("is no recording of hwsagent record")
+
+func readTape(file string) (t *tape.Tape, err error) {
+	f, err := os.Open(file) // #nosec G304 -- the user's own
+	if err != nil {
+		return nil, fmt.Errorf("open the recording: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	in := bufio.NewReader(f)
+	begin, err := in.Peek(32)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read the recording: %w", err)
+	}
+	if !tape.Is(begin) {
+		return nil, errOtherFormat
+	}
+	if t, err = tape.Read(in); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return t, nil
+}
+
+// replayOf is the probe that reads a recording. The one of a machine writes files below dir.
+func replayOf(t *tape.Tape, dir string, logger *slog.Logger) (probes.Probe, error) {
+	switch t.Type {
+	case "host":
+		return host.Replay(t, dir, logger)
+	case "ipmi":
+		return ipmi.Replay(t, logger)
+	case "nut":
+		return nut.Replay(t)
+	case "nvidia":
+		return nvidia.Replay(t)
+	case "redfish":
+		return redfish.Replay(t)
+	case "smart":
+		return smart.Replay(t)
+	}
+	return nil, fmt.Errorf("line 1: there is no recording of the type %.20q", t.Type)
+}

@@ -1,0 +1,56 @@
+package snmptool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"hwsagent/probes"
+	"hwsagent/probes/snmp"
+	"hwsagent/probes/snmp/recording"
+)
+
+// played is a probe that reads the hardware of a recording through an agent on loopback.
+type played struct {
+	probe *snmp.Probe
+	agent *recording.Agent
+}
+
+// Play is a probe of the hardware of a recorded device; definitions are directories of definitions of hardware beside those of the agent.
+func Play(file string, definitions []string, logger *slog.Logger) (interface {
+	probes.Probe
+	probes.Closer
+}, error) {
+	f, err := os.Open(file) // #nosec G304 -- the user's own
+	if err != nil {
+		return nil, fmt.Errorf("open the recording: %w", err)
+	}
+	rec, _, err := recording.Parse(f)
+	_ = f.Close() // it was only read
+	if err != nil {
+		return nil, err
+	}
+	if rec.Len() == 0 {
+		return nil, fmt.Errorf("read %s: it is no recording: one begins with hwsagent-recording, or over SNMP has lines OID|TAG|VALUE", file)
+	}
+	device, err := recording.Serve(rec)
+	if err != nil {
+		return nil, err
+	}
+	c := config(device.Addr(), snmp.Auth{}, 2*time.Second, 1)
+	c.Modules, c.Definitions = []string{"hardware"}, definitions
+	p, err := snmp.New(c, nil, logger)
+	if err != nil {
+		return nil, errors.Join(err, device.Close())
+	}
+	return &played{p, device}, nil
+}
+
+// Collect implements [probes.Probe].
+func (p *played) Collect(ctx context.Context, r *probes.Round) error { return p.probe.Collect(ctx, r) }
+
+// Close ends the agent and the probe.
+func (p *played) Close() error { return errors.Join(p.probe.Close(), p.agent.Close()) }

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"hwsagent/agent/inventory"
+)
+
+// fakeSmartctl is an entry for a smartctl that prints one disk.
+func fakeSmartctl(t *testing.T) (entry, serial string) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("needs /bin/sh")
+	}
+	dir := t.TempDir()
+	disk := `{"smartctl": {"exit_status": 0}, "device": {"name": "/dev/sda", "type": "sat", "protocol": "ATA"}, "model_name": "Example 9", "serial_number": "ZX12345678", "smart_status": {"passed": true}, "temperature": {"current": 31}}`
+	script := "case \"$*\" in *--scan*) echo '{\"devices\": [{\"name\": \"/dev/sda\", \"type\": \"sat\"}]}';; *) cat " + filepath.Join(dir, "disk") + ";; esac\n"
+	for name, text := range map[string]string{"disk": disk, "smartctl": script} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return "{type: smart, command: [/bin/sh, " + filepath.Join(dir, "smartctl") + "]}", "ZX12345678"
+}
+
+// Hardware is shown of an entry, of a configuration's probes and of a recording; the recording has no serial number.
+func TestHardware(t *testing.T) {
+	entry, serial := fakeSmartctl(t)
+	file := filepath.Join(t.TempDir(), "disk.rec")
+	config := write(t, "agent.yaml", "probes:\n- {name: disks, "+strings.TrimPrefix(entry, "{")+"\n- {name: c, type: canary}\n")
+	for _, c := range []struct {
+		args           []string
+		code           int
+		stdout, stderr string // a part of each
+	}{
+		{[]string{"inventory", entry}, exitOK, `ok        physical_disk "sda" Example 9 ` + serial, ""},
+		{[]string{"inventory", "--config.file", config}, exitOK, "disks (smart): ", ""},
+		{[]string{"inventory", "disks", "--config.file", config}, exitOK, "1 ok", ""},
+		{[]string{"record", entry, file}, exitOK, "2 answers", ""},
+		{[]string{"record", entry, file}, exitFailed, "", "is there already"},
+		{[]string{"inventory", "--recording", file}, exitOK, `ok        physical_disk "sda" Example 9`, ""},
+		{[]string{"inventory", "c", "--config.file", config}, exitUsage, "", "of type canary, which reads no hardware"},
+		{[]string{"inventory", "x", "--config.file", config}, exitUsage, "", "no such probe"},
+		{[]string{"inventory", "x", "--config.file", config + "x"}, exitUsage, "", "there is no configuration"},
+		{[]string{"inventory", "{type: smart, nonsense: 1}"}, exitConfig, "", "nonsense"},
+		{[]string{"inventory", "{type: canary}"}, exitUsage, "", "of no type that reads hardware"},
+		{[]string{"inventory", "disks", "--recording", file, "--config.file", config}, exitUsage, "", "not both"},
+		{[]string{"inventory", "--recording", config}, exitFailed, "", "it is no recording"},
+		{[]string{"inventory", "--recording", file + "x"}, exitFailed, "", "no such file"},
+		{[]string{"inventory", "{type: smart, command: [/nonexistent/smartctl]}"}, exitProbe, "not all could be read: scan for disks", ""},
+		{[]string{"record", "{type: smart, command: [/nonexistent/smartctl]}", file + "2"}, exitProbe, "1 answers", "the recording is not complete"},
+		{[]string{"record", entry, file + "3", "--keep", "all"}, exitUsage, "", "the kinds are names"},
+		{[]string{"snmp", "record", "192.0.2.7", "f", "--auth", "x"}, exitUsage, "", `hwsagent record '{type: snmp, target: "192.0.2.7"}' FILE`},
+		{[]string{"snmp", "inventory", "--auth", "x"}, exitUsage, "", `hwsagent inventory '{type: snmp, target: "HOST"}';`},
+	} {
+		code, stdout, stderr := hwsagent(t, c.args...)
+		if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) {
+			t.Errorf("hwsagent %s: exit %d, want %d\nstdout (want %q):\n%s\nstderr (want %q):\n%s", strings.Join(c.args, " "), code, c.code, c.stdout, stdout, c.stderr, stderr)
+		}
+	}
+	text, err := os.ReadFile(file)
+	if err != nil || strings.Contains(string(text), serial) {
+		t.Errorf("%v\n%s", err, text)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v", info.Mode(), err)
+	}
+	code, stdout, _ := hwsagent(t, "inventory", "--recording", file, "--json")
+	var got struct {
+		Schema      int
+		Inventories []inventory.Inventory
+	}
+	if err := json.Unmarshal([]byte(stdout), &got); code != exitOK || err != nil || got.Schema != 1 || len(got.Inventories) != 1 || got.Inventories[0].Components[0].State != "ok" {
+		t.Errorf("exit %d, %v\n%s", code, err, stdout)
+	}
+}
