@@ -133,6 +133,7 @@ func (c *cli) moved(name, arguments string) *cobra.Command {
 	return &cobra.Command{
 		Use:                name + " " + arguments,
 		Short:              "Is hwsagent " + name + " now, for all probes",
+		Hidden:             true,
 		DisableFlagParsing: true, // whatever it was called with
 		ValidArgsFunction:  cobra.NoFileCompletions,
 		RunE: c.command(func(_ *cobra.Command, args []string) error {
