@@ -77,14 +77,20 @@ func (p *EncoderPool) body(dst []byte, v wire.Version, c wire.Compression, point
 // encode has e encode the points, in their order.
 func encode(e *wire.Encoder, v wire.Version, points []point) {
 	e.Begin(v)
+	var of *series
 	for i := range points {
-		switch p, s := &points[i], &points[i].series.wire; p.kind {
+		p := &points[i]
+		if p.series != of {
+			of = p.series
+			e.Series(of.written())
+		}
+		switch p.kind {
 		case float:
-			e.Float(s, p.st, p.t, p.v)
+			e.Float(p.st, p.t, p.v)
 		case exemplarPoint:
-			e.Exemplar(s, p.t, p.v, p.aux.labels)
+			e.Exemplar(p.t, p.v, p.aux.labels)
 		default:
-			e.Histogram(s, p.st, p.t, p.aux.h, p.aux.fh)
+			e.Histogram(p.st, p.t, p.aux.h, p.aux.fh)
 		}
 	}
 }

@@ -73,7 +73,7 @@ func newLane(q *Queue, source Source, o *Options) *lane {
 	}
 	l.quarantine.book = quarantine.NewBook(uint64(q.born.UnixNano()))
 	if q.proto.Newer() {
-		l.cache.encoder = wire.NewSeriesEncoder(wire.V2)
+		l.cache.forms = wire.NewForms(wire.V2)
 	}
 	if q.cfg.Role() != config.RoleNone {
 		l.cache.tenant = tenant.NewFilter(&q.cfg, o.Tenants)

@@ -186,7 +186,7 @@ func (q *Queue) saveLate(final bool) {
 	q.mu.Lock()
 	var taken *takenSample
 	if q.hasTaken && q.taken.kind == float {
-		taken = &takenSample{q.taken.series.hash, q.taken.t, math.Float64bits(q.taken.v), []byte(q.taken.series.wire.Encoded())}
+		taken = &takenSample{q.taken.series.hash, q.taken.t, math.Float64bits(q.taken.v), wire.EncodeLabels(q.taken.series.labels())}
 	}
 	q.mu.Unlock()
 	v := q.gate.View()
@@ -200,9 +200,18 @@ func (q *Queue) saveLate(final bool) {
 // recallTaken makes the sample that the target took last one to test with, where 1.0 is all
 // that it gets. For 2.0 its series has to be seen first.
 func (q *Queue) recallTaken() {
-	if t := q.late.taken; t != nil && !q.proto.Newer() && len(t.Labels) > 0 {
-		q.taken, q.hasTaken = point{series: &series{hash: t.Hash, wire: wire.SeriesOf(string(t.Labels))}, t: t.T, v: math.Float64frombits(t.Bits)}, true
+	t := q.late.taken
+	if t == nil || q.proto.Newer() || len(t.Labels) == 0 {
+		return
 	}
+	ls, err := wire.DecodeLabels(t.Labels)
+	if err != nil {
+		q.log.Warn("Cannot read which sample was taken last: another one will be found", slog.Any("err", err))
+		return
+	}
+	s := &series{from: &wal.Series{Labels: ls}, hash: t.Hash}
+	s.form, _ = wire.NewForms(wire.V1).Of(ls, ls)
+	q.taken, q.hasTaken = point{series: s, t: t.T, v: math.Float64frombits(t.Bits)}, s.form != nil
 }
 
 // recallLate tells a series what an earlier process knew of it. The reader calls it before

@@ -41,11 +41,12 @@ type pointAux struct {
 }
 
 // series is a log series as one target sends it: external labels merged,
-// write_relabel_configs applied, labels encoded once.
+// write_relabel_configs applied. A target has one for each series of the log, so it is small: it
+// refers to the labels of the log, and they are encoded with each request.
 type series struct {
 	from *wal.Series // the log's series; a cache entry is stale when this differs
 	hash uint64      // of the final labels; picks the shard
-	wire wire.Series // the final labels, encoded; empty if relabelling removed the series
+	form *wire.Form  // the final labels' difference to those of the log; nil if relabelling removed the series
 
 	// owner is set at the default target of an entry with tenants: the tenant that the series
 	// belongs to as soon as that has a target; see [seriesCache.at]. Else nil.
@@ -68,15 +69,23 @@ const (
 )
 
 // dropped reports whether write_relabel_configs removed the series.
-func (s *series) dropped() bool { return s.wire.IsEmpty() }
+func (s *series) dropped() bool { return s.form == nil }
 
-// labels decodes the final labels.
+// labels returns the final labels as remote write 1.0 sends them.
 func (s *series) labels() labels.Labels {
-	ls, err := s.wire.Labels()
-	if err != nil {
-		return s.from.Labels // cannot be: the labels were encoded here
+	if s.dropped() {
+		return labels.EmptyLabels()
 	}
-	return ls
+	return s.form.Labels(wire.V1, s.from.Labels)
+}
+
+// written is what requests say of the series, which is not dropped.
+func (s *series) written() wire.Series {
+	w := wire.Series{Labels: s.from.Labels, Form: s.form}
+	if about := s.from.About; about != nil {
+		w.Meta = &about.Meta
+	}
+	return w
 }
 
 // count counts points.

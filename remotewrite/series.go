@@ -11,14 +11,14 @@ import (
 )
 
 // seriesCache turns the log's series into the form that one target is sent: external labels
-// merged, write_relabel_configs applied, names made legal for remote write 1.0, the
-// labels' bytes encoded. It does so once per series, so a sample costs one lookup.
+// merged, write_relabel_configs applied, names made legal for remote write 1.0. It does so
+// once per series, so a sample costs one lookup.
 // A cache lives as long as its rules do; a reload with other rules makes a new one.
 //
 // Not safe for concurrent use: it belongs to the goroutine that reads the log.
 type seriesCache struct {
-	labels  *config.Relabeler
-	encoder *wire.SeriesEncoder
+	labels *config.Relabeler
+	forms  *wire.Forms
 
 	// tenant leaves out series that belong to another target of the entry; nil: none.
 	tenant *tenant.Filter
@@ -43,7 +43,7 @@ func newSeriesCache(external labels.Labels, rules []*relabel.Config) *seriesCach
 		labels:  config.NewRelabeler(external, rules),
 		removed: &series{},
 		unowned: &series{},
-		encoder: wire.NewSeriesEncoder(wire.V1),
+		forms:   wire.NewForms(wire.V1),
 	}
 }
 
@@ -124,11 +124,11 @@ func (c *seriesCache) derive(s *wal.Series, whole bool) *series {
 			return c.unowned
 		}
 	}
-	encoded, ls := c.encoder.Encode(final.Labels(), s.Meta(), s.Share)
-	if ls.IsEmpty() {
+	form, ls := c.forms.Of(s.Labels, final.Labels())
+	if form == nil {
 		return c.removed
 	}
-	to := &series{from: s, hash: ls.Hash(), wire: encoded, newest: noneTaken, owner: o}
+	to := &series{from: s, hash: ls.Hash(), form: form, newest: noneTaken, owner: o}
 	if c.recall != nil {
 		c.recall(to)
 	}

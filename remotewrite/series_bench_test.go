@@ -12,7 +12,7 @@ import (
 )
 
 // BenchmarkFurtherTarget is the memory that each further target at the head of the log takes for a series: what its
-// cursor and its cache keep. The first target's is what targets share.
+// cursor and its cache keep, and what the cache alone keeps. The first target's is what targets share.
 func BenchmarkFurtherTarget(b *testing.B) {
 	const series, targets = 10_000, 20
 	for b.Loop() {
@@ -46,16 +46,21 @@ func BenchmarkFurtherTarget(b *testing.B) {
 		if err := app.Commit(); err != nil {
 			b.Fatal(err)
 		}
-		target := func(r *wal.Reader) {
-			e, err := r.Next(b.Context())
-			if err != nil {
-				b.Fatal(err)
-			}
+		keep := func(e *wal.Entry) {
 			c := newSeriesCache(labels.FromStrings("site", "fra1"), nil)
 			for _, s := range e.Samples {
 				c.get(s.Series)
 			}
 			caches = append(caches, c)
+		}
+		var last *wal.Entry
+		target := func(r *wal.Reader) {
+			e, err := r.Next(b.Context())
+			if err != nil {
+				b.Fatal(err)
+			}
+			keep(e)
+			last = e
 		}
 		before := heap()
 		target(readers[0])
@@ -64,7 +69,12 @@ func BenchmarkFurtherTarget(b *testing.B) {
 			target(r)
 		}
 		b.ReportMetric((first-before)/series, "bytes/series-first")
-		b.ReportMetric((heap()-first)/series/targets, "bytes/series-further")
+		further := heap()
+		b.ReportMetric((further-first)/series/targets, "bytes/series-further")
+		for range targets {
+			keep(last)
+		}
+		b.ReportMetric((heap()-further)/series/targets, "bytes/series-cache")
 		runtime.KeepAlive(caches)
 		for _, r := range readers {
 			if err := r.Close(); err != nil {

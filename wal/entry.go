@@ -25,25 +25,7 @@ type Series struct {
 	// its family share it.
 	About *About
 
-	encoded atomic.Pointer[string] // see Share
-	gone    atomic.Bool            // see Gone
-}
-
-// Share returns encoded as a string. It keeps the bytes of the first call, and all callers with the same bytes share that
-// string: most targets send the same labels of a series. Safe for concurrent use.
-func (s *Series) Share(encoded []byte) string {
-	kept := s.encoded.Load()
-	if kept == nil {
-		text := string(encoded)
-		if s.encoded.CompareAndSwap(nil, &text) {
-			return text
-		}
-		kept = s.encoded.Load()
-	}
-	if *kept == string(encoded) {
-		return *kept
-	}
-	return string(encoded)
+	gone atomic.Bool // see Gone
 }
 
 // Gone reports whether no cursor has the series any more. None will hand it out again, so a consumer can forget data that it

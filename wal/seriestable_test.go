@@ -140,7 +140,7 @@ func TestAnnounceMalformed(t *testing.T) {
 	}
 }
 
-// TestCursorsShareSeries: a further cursor has the same *Series for the same labels, and those who encode them alike share that.
+// TestCursorsShareSeries: a further cursor has the same *Series for the same labels.
 func TestCursorsShareSeries(t *testing.T) {
 	pool := newSeriesPool(nil)
 	first, second := newSeriesTable(pool), newSeriesTable(pool)
@@ -151,16 +151,6 @@ func TestCursorsShareSeries(t *testing.T) {
 		a, b := first.lookup(uint64(n)), second.lookup(uint64(n+1))
 		if a == nil || a != b {
 			t.Fatalf("labels of %d bytes: %p and %p", n, a, b)
-		}
-		kept := a.Share([]byte("encoded"))
-		if again := b.Share([]byte("encoded")); again != kept {
-			t.Errorf("got %q", again)
-		}
-		if other := b.Share([]byte("relabelled")); other != "relabelled" {
-			t.Errorf("got %q", other)
-		}
-		if got := testing.AllocsPerRun(100, func() { a.Share([]byte("encoded")) }); got != 0 {
-			t.Errorf("sharing allocates %v times", got)
 		}
 	}
 }

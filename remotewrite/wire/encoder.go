@@ -25,9 +25,9 @@ type Encoder struct {
 	exemplars  int // in the message
 
 	// Of the TimeSeries that is being written.
-	series  *Series // nil: none
-	at      int     // where its content begins in buf
-	last    int64   // time of its newest sample, in milliseconds
+	series  Series // without a form: none
+	at      int    // where its content begins in buf
+	last    int64  // time of its newest sample, in milliseconds
 	content content
 	traces  int // its exemplars
 }
@@ -43,7 +43,7 @@ const (
 // Begin begins a request.
 func (e *Encoder) Begin(v Version) {
 	e.version = v
-	e.buf, e.series, e.exemplars = e.buf[:0], nil, 0
+	e.buf, e.series, e.exemplars = e.buf[:0], Series{}, 0
 	if v == V2 {
 		if e.refs == nil {
 			e.refs = newReferences()
@@ -52,11 +52,19 @@ func (e *Encoder) Begin(v Version) {
 	}
 }
 
-// Float adds a sample. st is the start timestamp, 0 if it is unknown; 1.0 does not carry
-// it. Times are in milliseconds. s must not change before the request is complete.
-func (e *Encoder) Float(s *Series, st, t int64, v float64) {
-	if s != e.series || t < e.last || e.content&histograms != 0 {
-		e.next(s)
+// Series begins a series: what is added from now on belongs to it. What s points to must not change
+// before the request is complete.
+func (e *Encoder) Series(s Series) {
+	e.end()
+	e.series = s
+	e.open()
+}
+
+// Float adds a sample of the present series. st is the start timestamp, 0 if it is unknown; 1.0 does
+// not carry it. Times are in milliseconds.
+func (e *Encoder) Float(st, t int64, v float64) {
+	if t < e.last || e.content&histograms != 0 {
+		e.again()
 	}
 	e.last, e.content = t, e.content|floats
 	if e.version == V1 {
@@ -67,9 +75,9 @@ func (e *Encoder) Float(s *Series, st, t int64, v float64) {
 
 // Histogram adds a native histogram: h, or fh if h is nil. The rest is as for [Encoder.Float].
 // 1.0 carries no custom buckets: the caller leaves such histograms out.
-func (e *Encoder) Histogram(s *Series, st, t int64, h *histogram.Histogram, fh *histogram.FloatHistogram) {
-	if s != e.series || t < e.last || e.content&floats != 0 {
-		e.next(s)
+func (e *Encoder) Histogram(st, t int64, h *histogram.Histogram, fh *histogram.FloatHistogram) {
+	if t < e.last || e.content&floats != 0 {
+		e.again()
 	}
 	e.last, e.content = t, e.content|histograms
 	key := byte(keySeriesHistogram2)
@@ -83,12 +91,9 @@ func (e *Encoder) Histogram(s *Series, st, t int64, h *histogram.Histogram, fh *
 	}
 }
 
-// Exemplar adds an exemplar to the samples of its series that were added just before.
+// Exemplar adds an exemplar to the samples of the present series that were added just before.
 // Without any, 2.0 leaves it out: there a TimeSeries must have a sample.
-func (e *Encoder) Exemplar(s *Series, t int64, v float64, ls labels.Labels) {
-	if s != e.series {
-		e.next(s)
-	}
+func (e *Encoder) Exemplar(t int64, v float64, ls labels.Labels) {
 	e.traces++
 	e.exemplars++
 	if e.version == V2 {
@@ -114,7 +119,7 @@ func (e *Encoder) AppendBody(dst []byte, by Compression) []byte {
 // message ends the request and returns the message; it is valid until the next Begin.
 func (e *Encoder) message() []byte {
 	e.end()
-	e.series = nil
+	e.series = Series{}
 	if e.version == V1 {
 		return e.buf
 	}
@@ -129,30 +134,36 @@ const (
 	width2 = 1
 )
 
-// next ends the present TimeSeries and begins one of s.
-func (e *Encoder) next(s *Series) {
+// again begins another TimeSeries of the present series.
+func (e *Encoder) again() {
 	e.end()
-	e.series, e.last, e.content, e.traces = s, math.MinInt64, 0, 0
+	e.open()
+}
+
+// open begins a TimeSeries of the present series.
+func (e *Encoder) open() {
+	e.last, e.content, e.traces = math.MinInt64, 0, 0
 	if e.version == V1 {
-		e.buf, e.at = open(e.buf, keyTimeSeries, width1)
-		e.buf = append(e.buf, s.labels...)
+		dst, at := open(e.buf, keyTimeSeries, width1)
+		e.series.Form.each(V1, e.series.Labels, func(l labels.Label) { dst = appendLabel(dst, keySeriesLabel, l) })
+		e.buf, e.at = dst, at
 		return
 	}
 	e.buf, e.at = open(e.buf, keyTimeSeries2, width2)
-	e.buf = e.refs.labels(e.buf, s.labels2())
+	e.buf = e.refs.labels(e.buf, &e.series)
 }
 
 // end ends the present TimeSeries, if there is one.
 func (e *Encoder) end() {
 	switch {
-	case e.series == nil:
+	case e.series.Form == nil:
 	case e.version == V1:
 		e.buf = shut(e.buf, e.at, width1)
 	case e.content == 0:
 		e.buf = e.buf[:e.at-width2-1]
 		e.exemplars -= e.traces
 	default:
-		if m := e.series.v2; m != nil {
+		if m := e.series.Meta; m != nil {
 			e.buf = e.refs.metadata(e.buf, m)
 		}
 		e.buf = shut(e.buf, e.at, width2)

@@ -19,7 +19,7 @@ import (
 // manySeries2 makes n series as manySeries does, some with metadata, some with names that
 // only remote write 2.0 carries.
 func manySeries2(n int) []*testSeries {
-	e := NewSeriesEncoder(V2)
+	e := NewForms(V2)
 	types := []model.MetricType{model.MetricTypeCounter, model.MetricTypeGauge, model.MetricTypeHistogram, model.MetricTypeGaugeHistogram,
 		model.MetricTypeSummary, model.MetricTypeInfo, model.MetricTypeStateset, model.MetricTypeUnknown}
 	all := make([]*testSeries, n)
@@ -178,7 +178,7 @@ func FuzzEncode2(f *testing.F) {
 func TestEncode2Lengths(t *testing.T) {
 	for _, n := range []int{1, 90, 97, 98, 99, 100, 125, 126, 127, 128, 129, 16000, 16383, 16384, 16400, 1 << 21, 1<<21 + 5} {
 		long := strings.Repeat("x", n)
-		s := newTestSeries(NewSeriesEncoder(V2), labels.FromStrings(model.MetricNameLabel, "m", "a"+long, long), metadata.Metadata{Help: long})
+		s := newTestSeries(NewForms(V2), labels.FromStrings(model.MetricNameLabel, "m", "a"+long, long), metadata.Metadata{Help: long})
 		got := decode2(t, encode(new(Encoder), V2, []sample{{series: s, t: 1, v: 2}}))
 		want := []decoded2{{
 			Labels: s.from.String(), Samples: []writev2.Sample{{Value: 2, Timestamp: 1}},
@@ -247,7 +247,7 @@ func TestEncode2ForgetsTexts(t *testing.T) {
 		}
 	}
 	for _, b := range e.refs.before[:cap(e.refs.before)] {
-		if b.label != "" {
+		if b.label != (labels.Label{}) {
 			t.Fatalf("still refers to %q", b.label)
 		}
 	}
@@ -255,7 +255,7 @@ func TestEncode2ForgetsTexts(t *testing.T) {
 
 // benchSamples2 is benchSamples with metadata and start timestamps.
 func benchSamples2(n, run int) []sample {
-	e := NewSeriesEncoder(V2)
+	e := NewForms(V2)
 	samples := benchSamples(n, run)
 	var s *testSeries
 	for i := range samples {
@@ -298,7 +298,7 @@ func BenchmarkEncode2(b *testing.B) {
 				ts := &req.Timeseries[i]
 				ts.LabelsRefs = table.SymbolizeLabels(final[i], ts.LabelsRefs)
 				ts.Samples = append(ts.Samples[:0], writev2.Sample{Value: p.v, Timestamp: p.t})
-				ts.Metadata = writev2.Metadata{Type: writev2.Metadata_METRIC_TYPE_COUNTER, HelpRef: table.Symbolize(p.series.wire.v2.help)}
+				ts.Metadata = writev2.Metadata{Type: writev2.Metadata_METRIC_TYPE_COUNTER, HelpRef: table.Symbolize(p.series.meta.Help)}
 			}
 			req.Symbols = table.Symbols()
 			raw, _ = req.OptimizedMarshal(raw)

@@ -25,11 +25,12 @@ type testSeries struct {
 	meta   metadata.Metadata
 }
 
-// newTestSeries encodes a series.
-func newTestSeries(e *SeriesEncoder, from labels.Labels, meta metadata.Metadata) *testSeries {
+// newTestSeries makes a series that is sent with the labels that it has in the log.
+func newTestSeries(f *Forms, from labels.Labels, meta metadata.Metadata) *testSeries {
 	from = labels.NewBuilder(from).Labels() // without empty values
 	s := &testSeries{from: from, meta: meta}
-	s.wire, s.labels = e.Encode(from, meta, unshared)
+	s.wire = Series{Labels: from, Meta: &s.meta}
+	s.wire.Form, s.labels = f.Of(from, from)
 	return s
 }
 
@@ -58,13 +59,17 @@ type sample struct {
 func encode(e *Encoder, v Version, samples []sample) []byte {
 	e.Begin(v)
 	for i := range samples {
-		switch p, s := &samples[i], &samples[i].series.wire; p.kind {
+		p := &samples[i]
+		if i == 0 || p.series != samples[i-1].series {
+			e.Series(p.series.wire)
+		}
+		switch p.kind {
 		case float:
-			e.Float(s, p.st, p.t, p.v)
+			e.Float(p.st, p.t, p.v)
 		case exemplar:
-			e.Exemplar(s, p.t, p.v, p.labels)
+			e.Exemplar(p.t, p.v, p.labels)
 		default:
-			e.Histogram(s, p.st, p.t, p.h, p.fh)
+			e.Histogram(p.st, p.t, p.h, p.fh)
 		}
 	}
 	e.compressor.packed = compress(e.compressor.packed, e.message())
@@ -73,7 +78,7 @@ func encode(e *Encoder, v Version, samples []sample) []byte {
 
 // manySeries makes n series as host probes have them.
 func manySeries(n int) []*testSeries {
-	e := NewSeriesEncoder(V1)
+	e := NewForms(V1)
 	all := make([]*testSeries, n)
 	for i := range all {
 		all[i] = newTestSeries(e, hostLabels(i), metadata.Metadata{})
@@ -257,7 +262,7 @@ func FuzzEncode(f *testing.F) {
 // form: 1, 2, 3 and 4 bytes.
 func TestEncodeLengths(t *testing.T) {
 	for _, n := range []int{0, 1, 90, 97, 98, 99, 100, 126, 127, 128, 129, 16000, 16360, 16383, 16384, 16400, 1 << 21, 1<<21 + 5} {
-		s := newTestSeries(NewSeriesEncoder(V1), labels.FromStrings(model.MetricNameLabel, "m", "l", string(make([]byte, n))), metadata.Metadata{})
+		s := newTestSeries(NewForms(V1), labels.FromStrings(model.MetricNameLabel, "m", "l", string(make([]byte, n))), metadata.Metadata{})
 		samples := []sample{{series: s, t: 1, v: 2}}
 		want, err := message(samples).Marshal()
 		if err != nil {
@@ -383,6 +388,3 @@ func TestOnlyEncoderKeepsNegativeZero(t *testing.T) {
 		t.Error("the library keeps the sign: messages that are rare can be made of its types")
 	}
 }
-
-// unshared is what a series is given that shares its bytes with no other target.
-func unshared(encoded []byte) string { return string(encoded) }

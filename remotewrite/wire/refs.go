@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
+	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 )
 
 // references writes what refers to the symbol table of a request of remote write 2.0:
@@ -15,14 +17,14 @@ import (
 // need, and nothing must be forgotten with it.
 type references struct {
 	symbols   *symbols
-	before    []labelRefs // of the series encoded last
-	meta      *series2    // whose metadata was encoded last
-	metaBytes []byte      // that metadata, encoded
+	before    []labelRefs        // of the series encoded last
+	meta      *metadata.Metadata // the one encoded last
+	metaBytes []byte             // that metadata, encoded
 }
 
-// labelRefs is an encoded label, as in Series.labels, and its references in this request.
+// labelRefs is a label and its references in this request.
 type labelRefs struct {
-	label       string
+	label       labels.Label
 	name, value uint32
 }
 
@@ -35,23 +37,25 @@ func (r *references) reset() {
 	r.before, r.meta = r.before[:0], nil
 }
 
-// labels appends the references of labels that are encoded as in a prompb TimeSeries.
-func (r *references) labels(dst []byte, encoded string) []byte {
+// labels appends the references of a series' labels.
+func (r *references) labels(dst []byte, s *Series) []byte {
 	dst, at := open(dst, keySeriesRefs, 1)
-	for i := 0; encoded != ""; i++ {
-		var label string
-		label, encoded = cutLabel(encoded)
+	i := 0
+	s.Form.each(V2, s.Labels, func(l labels.Label) {
 		if i == len(r.before) {
 			r.before = append(r.before, labelRefs{})
 		}
 		b := &r.before[i]
-		if b.label != label {
-			name, value := labelTexts(label)
-			*b = labelRefs{label, r.symbols.ref(name), r.symbols.ref(value)}
+		i++
+		if b.label.Name != l.Name {
+			b.label.Name, b.name = l.Name, r.symbols.ref(l.Name)
+		}
+		if b.label.Value != l.Value {
+			b.label.Value, b.value = l.Value, r.symbols.ref(l.Value)
 		}
 		dst = appendRef(dst, b.name)
 		dst = appendRef(dst, b.value)
-	}
+	})
 	return shut(dst, at, 1)
 }
 
@@ -71,15 +75,24 @@ func (r *references) exemplar(dst []byte, t int64, v float64, ls labels.Labels) 
 	return shut(dst, at, 1)
 }
 
-func (r *references) metadata(dst []byte, m *series2) []byte {
+// metadata appends what is known of a series' family, if anything is.
+func (r *references) metadata(dst []byte, m *metadata.Metadata) []byte {
 	if m != r.meta {
-		b, at := open(r.metaBytes[:0], keySeriesMetadata, 1)
-		b = appendVarint(b, keyMetadataType, uint64(m.typ))
-		b = appendVarint(b, keyMetadataHelp, uint64(r.symbols.ref(m.help)))
-		b = appendVarint(b, keyMetadataUnit, uint64(r.symbols.ref(m.unit)))
-		r.meta, r.metaBytes = m, shut(b, at, 1)
+		r.meta, r.metaBytes = m, r.appendMetadata(r.metaBytes[:0], m)
 	}
 	return append(dst, r.metaBytes...)
+}
+
+func (r *references) appendMetadata(dst []byte, m *metadata.Metadata) []byte {
+	typ := writev2.FromMetadataType(m.Type)
+	if typ == writev2.Metadata_METRIC_TYPE_UNSPECIFIED && m.Help == "" && m.Unit == "" {
+		return dst
+	}
+	dst, at := open(dst, keySeriesMetadata, 1)
+	dst = appendVarint(dst, keyMetadataType, uint64(typ)) // #nosec G115 -- an enum, not negative
+	dst = appendVarint(dst, keyMetadataHelp, uint64(r.symbols.ref(validText(m.Help))))
+	dst = appendVarint(dst, keyMetadataUnit, uint64(r.symbols.ref(validText(m.Unit))))
+	return shut(dst, at, 1)
 }
 
 // appendRef is binary.AppendUvarint, made for small numbers.
@@ -91,36 +104,4 @@ func appendRef(dst []byte, ref uint32) []byte {
 		return append(dst, byte(ref)|0x80, byte(ref>>7))
 	}
 	return binary.AppendUvarint(dst, uint64(ref))
-}
-
-// cutLabel splits the first label off labels as appendLabels wrote them.
-func cutLabel(encoded string) (label, rest string) {
-	n, at := textLength(encoded[1:])
-	end := 1 + at + n
-	return encoded[:end], encoded[end:]
-}
-
-// labelTexts returns name and value of a label as appendLabels wrote it. Neither is empty
-// in a series.
-func labelTexts(label string) (name, value string) {
-	_, at := textLength(label[1:])
-	fields := label[1+at:]
-	n, at := textLength(fields[1:])
-	name, fields = fields[1+at:1+at+n], fields[1+at+n:]
-	n, at = textLength(fields[1:])
-	return name, fields[1+at : 1+at+n]
-}
-
-// textLength decodes the length at the front of s, and tells how many bytes it takes.
-func textLength(s string) (n, size int) {
-	if s[0] < 0x80 {
-		return int(s[0]), 1
-	}
-	for i := range len(s) {
-		n |= int(s[i]&0x7f) << (7 * i)
-		if s[i] < 0x80 {
-			return n, i + 1
-		}
-	}
-	return 0, len(s) // cannot be: this package encoded it
 }

@@ -1,0 +1,158 @@
+package wire
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/prometheus/prometheus/model/labels"
+)
+
+// Form is how the labels of a series are written at one target: how they differ from those that
+// the log has. Most series of a target have the same form, which adds the external labels. It is
+// immutable, and may be read by any goroutine.
+type Form struct {
+	// changes are by version: ascending by name, a label that has another value or is new; one that
+	// is gone has an empty value. Labels of the log that are not named stay as they are.
+	changes [NumVersions][]labels.Label
+}
+
+// Labels returns the labels as requests of that version have them. ls are those of the log.
+func (f *Form) Labels(v Version, ls labels.Labels) labels.Labels {
+	b := labels.NewScratchBuilder(ls.Len() + len(f.changes[v]))
+	f.each(v, ls, func(l labels.Label) { b.Add(l.Name, l.Value) })
+	return b.Labels()
+}
+
+// each calls emit for each label as requests of that version have it, in ascending order.
+func (f *Form) each(v Version, ls labels.Labels, emit func(labels.Label)) {
+	changes := f.changes[v]
+	if len(changes) == 0 {
+		ls.Range(emit)
+		return
+	}
+	ls.Range(func(l labels.Label) {
+		for len(changes) > 0 && changes[0].Name <= l.Name {
+			c := changes[0]
+			changes = changes[1:]
+			if c.Value != "" {
+				emit(c)
+			}
+			if c.Name == l.Name {
+				return
+			}
+		}
+		emit(l)
+	})
+	for _, c := range changes {
+		if c.Value != "" {
+			emit(c)
+		}
+	}
+}
+
+// maxFormBytes bounds how much memory the forms take that Forms keeps for series to come. Where
+// rules give each series a form of its own it is no use to keep more.
+const maxFormBytes = 256 << 10
+
+// Forms has one [Form] for all series of a target whose labels are changed in the same way. It
+// may forget: then equal ones are no longer shared, which costs memory and nothing else. Not safe
+// for concurrent use.
+type Forms struct {
+	newest Version
+	shared map[string]*Form // by the encoding of their changes
+	bytes  int              // about the memory of all that are shared
+
+	scratch labels.ScratchBuilder
+	from    []labels.Label // scratch
+	key     []byte         // scratch
+}
+
+// NewForms makes the forms of a target that is written to in that version and in those before it.
+func NewForms(newest Version) *Forms {
+	return &Forms{newest: newest, shared: map[string]*Form{}, scratch: labels.NewScratchBuilder(16)}
+}
+
+// Of returns the form of a series that has the labels from in the log and shall have the labels to
+// at the target. No value in to may be empty: that label does not exist. legal are the labels as 1.0
+// sends them. form is nil if there are none.
+func (f *Forms) Of(from, to labels.Labels) (form *Form, legal labels.Labels) {
+	legal = f.legal(to)
+	if legal.IsEmpty() {
+		return nil, legal
+	}
+	f.key = f.appendChanges(append(f.key[:0], 0, 0, 0, 0), from, legal)
+	second := len(f.key)
+	binary.BigEndian.PutUint32(f.key, uint32(second)) // #nosec G115 -- labels are far below 4 GiB
+	if f.newest == V2 {
+		f.key = f.appendChanges(f.key, from, f.valid(to))
+	}
+	if form = f.shared[string(f.key)]; form != nil {
+		return form, legal
+	}
+	key := string(f.key)
+	form = &Form{}
+	form.changes[V1] = changesOf(key[4:second])
+	if form.changes[V2] = form.changes[V1]; f.newest == V2 && key[4:second] != key[second:] {
+		form.changes[V2] = changesOf(key[second:])
+	}
+	const label, rest = 32, 128 // bytes, about: of a change, and of the form and its place in the map
+	size := len(key) + label*(len(form.changes[V1])+len(form.changes[V2])) + rest
+	if f.bytes += size; f.bytes > maxFormBytes {
+		clear(f.shared)
+		f.bytes = size
+	}
+	f.shared[key] = form
+	return form, legal
+}
+
+// appendChanges appends the changes that make to of from, each name and value with its length before
+// it.
+func (f *Forms) appendChanges(dst []byte, from, to labels.Labels) []byte {
+	change := func(name, value string) {
+		dst = append(binary.AppendUvarint(dst, uint64(len(name))), name...)
+		dst = append(binary.AppendUvarint(dst, uint64(len(value))), value...)
+	}
+	clear(f.from) // they may be of a series that is gone
+	f.from = f.from[:0]
+	from.Range(func(l labels.Label) { f.from = append(f.from, l) })
+	rest := f.from
+	to.Range(func(l labels.Label) {
+		for len(rest) > 0 && rest[0].Name < l.Name {
+			change(rest[0].Name, "")
+			rest = rest[1:]
+		}
+		if len(rest) > 0 && rest[0].Name == l.Name {
+			same := rest[0].Value == l.Value
+			if rest = rest[1:]; same {
+				return
+			}
+		}
+		change(l.Name, l.Value)
+	})
+	for _, l := range rest {
+		change(l.Name, "")
+	}
+	return dst
+}
+
+// changesOf decodes what appendChanges appended. The changes share the text's memory.
+func changesOf(text string) (all []labels.Label) {
+	var l labels.Label
+	for text != "" {
+		l.Name, text = cutText(text)
+		l.Value, text = cutText(text)
+		all = append(all, l)
+	}
+	return slices.Clip(all)
+}
+
+// cutText cuts a text with its length before it off the front of s.
+func cutText(s string) (text, rest string) {
+	n, at := 0, 0
+	for ; s[at] >= 0x80; at++ {
+		n |= int(s[at]&0x7f) << (7 * at)
+	}
+	n |= int(s[at]) << (7 * at)
+	at++
+	return s[at : at+n], s[at+n:]
+}
