@@ -1,4 +1,4 @@
-// Package refs finds things by the references that the log gives out.
+// Package refs finds things by the references that the log gives out, and by hashes, in little memory.
 package refs
 
 const perPage = 256

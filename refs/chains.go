@@ -1,0 +1,156 @@
+package refs
+
+import "iter"
+
+// Chains finds things by their hashes. Things with equal hashes may be in it; the caller tells them apart. Each
+// thing has a link to the next one in its chain, so the table itself takes about eight bytes for each, and a
+// thing may be in several tables by a link for each of them. It is linear hashing: a thing that is added or
+// removed moves those of one other chain or two at most, so there is never a pause in which all are moved.
+// [NewChains] makes one. Not safe for concurrent use.
+type Chains[T any] struct {
+	hash func(*T) uint64
+	next func(*T) **T
+
+	// heads are the chains, in parts of perPage; only the last part may be shorter. A thing is in the chain that
+	// [Chains.at] says.
+	heads  [][]*T
+	chains int    // not fewer than things, and at most twice as many
+	mask   uint64 // the least power of two that is not below chains, less one
+	n      int    // things
+}
+
+// NewChains makes an empty table. hash is a thing's hash, which must not change while it is in the table; its low
+// bits must differ as if by chance, or chains become long. next is where the thing has its link, which belongs to the table.
+func NewChains[T any](hash func(*T) uint64, next func(*T) **T) *Chains[T] {
+	return &Chains[T]{hash: hash, next: next}
+}
+
+// Len is how many things there are.
+func (c *Chains[T]) Len() int { return c.n }
+
+// Find returns the thing that was added last of those with that hash for which is says true, nil if there is none.
+// is must not change the table.
+func (c *Chains[T]) Find(hash uint64, is func(*T) bool) *T {
+	if c.n == 0 {
+		return nil
+	}
+	for thing := *c.head(c.at(hash)); thing != nil; thing = *c.next(thing) {
+		if c.hash(thing) == hash && is(thing) {
+			return thing
+		}
+	}
+	return nil
+}
+
+// Add adds a thing that is not in the table.
+func (c *Chains[T]) Add(thing *T) {
+	if c.n++; c.n > c.chains {
+		c.split()
+	}
+	head := c.head(c.at(c.hash(thing)))
+	*c.next(thing), *head = *head, thing
+}
+
+// Remove takes out a thing, if it is there.
+func (c *Chains[T]) Remove(thing *T) {
+	if c.n == 0 {
+		return
+	}
+	for at := c.head(c.at(c.hash(thing))); *at != nil; at = c.next(*at) {
+		if *at == thing {
+			*at, *c.next(thing) = *c.next(thing), nil
+			c.n--
+			c.shrink()
+			return
+		}
+	}
+}
+
+// RemoveIf takes out everything for which gone is true. gone must not change the table.
+func (c *Chains[T]) RemoveIf(gone func(*T) bool) {
+	for i := range c.chains {
+		for at := c.head(i); *at != nil; {
+			thing := *at
+			if !gone(thing) {
+				at = c.next(thing)
+				continue
+			}
+			*at, *c.next(thing) = *c.next(thing), nil
+			c.n--
+		}
+	}
+	c.shrink()
+}
+
+// All are the things, in no particular order. The table must not change meanwhile.
+func (c *Chains[T]) All() iter.Seq[*T] {
+	return func(yield func(*T) bool) {
+		for i := range c.chains {
+			for thing := *c.head(i); thing != nil; thing = *c.next(thing) {
+				if !yield(thing) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// at is the number of the chain of a hash: its low bits, or one bit less of them if that chain is not there yet.
+func (c *Chains[T]) at(hash uint64) int {
+	if i := hash & c.mask; i < uint64(c.chains) { // #nosec G115 -- a count
+		return int(i) // #nosec G115 -- below a count
+	}
+	return int(hash & (c.mask >> 1)) // #nosec G115 -- likewise
+}
+
+// head is the head of a chain.
+func (c *Chains[T]) head(i int) **T { return &c.heads[i/perPage][i%perPage] }
+
+// split makes one chain more. It gets those things of the chain with one bit less that have this bit.
+func (c *Chains[T]) split() {
+	last := len(c.heads) - 1
+	if last < 0 || len(c.heads[last]) == perPage {
+		c.heads = append(c.heads, nil)
+		last++
+	}
+	c.heads[last] = append(c.heads[last], nil)
+	i := c.chains
+	if c.chains++; uint64(i) > c.mask { // #nosec G115 -- a count
+		c.mask = 2*c.mask + 1
+	}
+	if i == 0 {
+		return
+	}
+	from, to := c.head(i&int(c.mask>>1)), c.head(i) // #nosec G115 -- a mask of counts
+	for *from != nil {
+		thing := *from
+		if c.at(c.hash(thing)) != i {
+			from = c.next(thing)
+			continue
+		}
+		*from, *c.next(thing), *to = *c.next(thing), nil, thing
+		to = c.next(thing)
+	}
+}
+
+// shrink gives chains back that are not needed: the last ones go to those from which they were split.
+func (c *Chains[T]) shrink() {
+	for 2*c.n < c.chains {
+		i, last := c.chains-1, len(c.heads)-1
+		if i > 0 {
+			to := c.head(i & int(c.mask>>1)) // #nosec G115 -- a mask of counts
+			for *to != nil {
+				to = c.next(*to)
+			}
+			*to = *c.head(i)
+		}
+		c.heads[last] = c.heads[last][:len(c.heads[last])-1]
+		if len(c.heads[last]) == 0 {
+			c.heads[last] = nil
+			c.heads = c.heads[:last]
+		}
+		if c.chains--; c.chains > 0 && uint64(c.chains-1) <= c.mask>>1 { // #nosec G115 -- a count
+			c.mask >>= 1
+		}
+	}
+}
