@@ -41,7 +41,7 @@ type loop struct {
 	log     *slog.Logger
 	guard   *panics.Guard
 	tracker *tracker
-	round   uint64     // number of the last round, from 1
+	round   uint32     // number of the last round, from 1; one a second for 136 years
 	stamped int64      // its timestamp, milliseconds
 	rounds  *sync.Pool // of *Round
 	once    bool       // for people to look at: out is no log, and the probe is told nothing

@@ -44,8 +44,8 @@ func TestRefusedSeriesTakeNoMemory(t *testing.T) {
 		}
 		taken = nil
 		l.finish(t.Context(), time.Now(), result{round: round})
-		if len(l.tracker.known) != 1 || len(l.tracker.seen) != 1 {
-			t.Errorf("round %d: %d series and %d sets of labels are remembered, want the one that is taken", n, len(l.tracker.known), len(l.tracker.seen))
+		if l.tracker.known.Len() != 1 || l.tracker.final.Len() != 1 {
+			t.Errorf("round %d: %d series and %d sets of labels are remembered, want the one that is taken", n, l.tracker.known.Len(), l.tracker.final.Len())
 		}
 		if len(taken) == 0 || taken[0] != "atame" {
 			t.Errorf("round %d: %q are taken", n, taken)

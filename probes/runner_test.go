@@ -368,8 +368,8 @@ func TestTargetLabelsAndRelabelling(t *testing.T) {
 		{Sample{Family: famA, Name: "a_sum", Labels: []string{"x", ""}}, `{__name__="a_sum", instance="i", job="j"}`},
 		{Sample{Family: &Family{Name: "drop_me"}}, `{}`},
 	} {
-		if got := tr.find(&tc.s); got.err != nil || got.labels.String() != tc.want {
-			t.Errorf("%v became %s (%v), want %s", tc.s, got.labels, got.err, tc.want)
+		if got := tr.find(&tc.s); got.bad || got.labels.String() != tc.want {
+			t.Errorf("%v became %s (%v), want %s", tc.s, got.labels, tr.fault(got), tc.want)
 		}
 	}
 }

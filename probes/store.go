@@ -46,7 +46,7 @@ func (l *loop) commit(app storage.AppenderV2, t int64, res result) stored {
 	appended, refused, firstErr := l.appendRound(app, t, res.round)
 	fate := roundFate(res, appended, firstErr)
 	l.tracker.gone(l.round, func(tr *tracked) { l.ended = append(l.ended, tr) })
-	l.ended = slices.DeleteFunc(l.ended, func(tr *tracked) bool { return l.tracker.seen[tr.hash] == l.round })
+	l.ended = slices.DeleteFunc(l.ended, func(tr *tracked) bool { return l.tracker.goesOn(tr.labels, l.round) })
 	for _, tr := range l.ended {
 		// A stale marker that the log refuses as out of order is not needed: the series
 		// has newer data.
@@ -120,7 +120,7 @@ func (l *loop) appendRound(app storage.AppenderV2, now int64, round *Round) (app
 			l.spec.Translate(s)
 		}
 		tr := l.tracker.find(s)
-		fail := tr.err
+		fail := l.tracker.fault(tr)
 		if fail == nil && tr.labels.IsEmpty() {
 			l.tracker.mark(tr, l.round)
 			filtered++

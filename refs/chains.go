@@ -28,14 +28,14 @@ func NewChains[T any](hash func(*T) uint64, next func(*T) **T) *Chains[T] {
 // Len is how many things there are.
 func (c *Chains[T]) Len() int { return c.n }
 
-// Find returns the thing that was added last of those with that hash for which is says true, nil if there is none.
-// is must not change the table.
+// Find returns the thing that was added last of those for which is says true, nil if there is none. All for which
+// it does must have that hash. It may be asked of things with other hashes, and must not change the table.
 func (c *Chains[T]) Find(hash uint64, is func(*T) bool) *T {
 	if c.n == 0 {
 		return nil
 	}
 	for thing := *c.head(c.at(hash)); thing != nil; thing = *c.next(thing) {
-		if c.hash(thing) == hash && is(thing) {
+		if is(thing) {
 			return thing
 		}
 	}

@@ -37,7 +37,7 @@ func checkLinks(t *testing.T, c *Chains[link], want []*link) {
 		}
 	}
 	for hash, l := range newest {
-		if got := c.Find(hash, func(*link) bool { return true }); got != l {
+		if got := c.Find(hash, func(o *link) bool { return o.hash == hash }); got != l {
 			t.Fatalf("found %+v, want the newest of its hash, %+v", got, l)
 		}
 	}
@@ -133,7 +133,7 @@ func BenchmarkFind(b *testing.B) {
 		b.Run(fmt.Sprintf("chains/%d", n), func(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				l := all[i%n]
-				if c.Find(l.hash, func(o *link) bool { return o.id == l.id }) == nil {
+				if c.Find(l.hash, func(o *link) bool { return o.hash == l.hash }) == nil {
 					b.Fatal("lost")
 				}
 			}
