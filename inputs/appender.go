@@ -93,12 +93,12 @@ func (a *appender) series(ref storage.SeriesRef, ls labels.Labels, o *storage.Ap
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s = p.byRef.Get(uint64(ref))
-	hash := uint64(0) // used only where s is nil
 	if s == nil {
+		var hash uint64
 		ls, hash = p.hash(ls)
 		s = p.find(hash, ls)
 	}
-	if s = a.admit(s, hash, ls); s == nil {
+	if s = a.admit(s, ls); s == nil {
 		return nil, 0
 	}
 	if about := s.about; (about.family != o.MetricFamilyName || about.meta != o.Metadata) && (o.MetricFamilyName != "" || !o.Metadata.IsEmpty()) {
@@ -122,7 +122,7 @@ var errNoExemplars = errors.New("append exemplar: the log takes none without a s
 
 // admit is the series if the input may append to it: s, where it is not nil, or a new one.
 // It is nil when that would be one more than the limit. path.mu must be held.
-func (a *appender) admit(s *series, hash uint64, ls labels.Labels) *series {
+func (a *appender) admit(s *series, ls labels.Labels) *series {
 	in, p := a.in, a.in.path
 	if s != nil && s.owner == in {
 		return s
@@ -136,7 +136,7 @@ func (a *appender) admit(s *series, hash uint64, ls labels.Labels) *series {
 		return nil
 	}
 	if s == nil {
-		s = p.add(in, hash, ls, tick)
+		s = p.add(in, ls, tick)
 		a.added = append(a.added, s)
 		return s
 	}

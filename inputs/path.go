@@ -37,7 +37,7 @@ type Path struct {
 	inputs map[string]*Input            // by kind and name
 	guards map[string]*panics.Guard     // likewise; of each input, and of those that are about to come
 	byRef  refs.Table[series]           // those that the log knows
-	byHash map[uint64]*series           // all, by the hash of their labels; first of a chain
+	byHash *refs.Chains[series]         // all, by the hash of their labels
 	rivals map[*series]rival            // of the series that a second input brings
 	pairs  map[[2]*Input]*pair          // the owner, the other
 	kinds  map[description]*description // shared by the series
@@ -105,7 +105,7 @@ type refusal struct {
 // series is one that some input has appended to lately. Guarded by Path.mu.
 type series struct {
 	labels labels.Labels
-	next   *series           // another one of the same hash
+	next   *series           // in Path.byHash
 	ref    storage.SeriesRef // the log's; 0 until it took a sample
 	owner  *Input            // whose it is; never nil
 	about  *description      // never nil
@@ -140,7 +140,8 @@ const maxDescriptions = 10_000
 func NewPath(log storage.AppendableV2, logger *slog.Logger) *Path {
 	return &Path{
 		log: log, logger: logger, start: time.Now(),
-		inputs: map[string]*Input{}, guards: map[string]*panics.Guard{}, byHash: map[uint64]*series{},
+		inputs: map[string]*Input{}, guards: map[string]*panics.Guard{},
+		byHash: refs.NewChains(func(s *series) uint64 { return s.labels.Hash() }, func(s *series) **series { return &s.next }),
 		rivals: map[*series]rival{}, pairs: map[[2]*Input]*pair{}, kinds: map[description]*description{},
 	}
 }
@@ -251,18 +252,13 @@ func (p *Path) refer(s *series, before, now storage.SeriesRef) {
 
 // find is the series of these labels, or nil. p.mu must be held.
 func (p *Path) find(hash uint64, ls labels.Labels) *series {
-	for s := p.byHash[hash]; s != nil; s = s.next {
-		if labels.Equal(s.labels, ls) {
-			return s
-		}
-	}
-	return nil
+	return p.byHash.Find(hash, func(s *series) bool { return labels.Equal(s.labels, ls) })
 }
 
 // add makes the series of an input. p.mu must be held.
-func (p *Path) add(in *Input, hash uint64, ls labels.Labels, tick uint32) *series {
-	s := &series{labels: ls, next: p.byHash[hash], owner: in, about: p.describe(description{}), seen: tick}
-	p.byHash[hash] = s
+func (p *Path) add(in *Input, ls labels.Labels, tick uint32) *series {
+	s := &series{labels: ls, owner: in, about: p.describe(description{}), seen: tick}
+	p.byHash.Add(s)
 	in.live++
 	return s
 }
@@ -278,22 +274,7 @@ func (p *Path) forget(s *series) {
 	if p.byRef.Get(uint64(s.ref)) == s {
 		p.byRef.Remove(uint64(s.ref))
 	}
-	hash := s.labels.Hash()
-	first := p.byHash[hash]
-	if first == s {
-		if s.next == nil {
-			delete(p.byHash, hash)
-		} else {
-			p.byHash[hash] = s.next
-		}
-		return
-	}
-	for at := first; at != nil; at = at.next {
-		if at.next == s {
-			at.next = s.next
-			return
-		}
-	}
+	p.byHash.Remove(s)
 }
 
 // describe is the shared description that equals d. p.mu must be held.
@@ -316,11 +297,9 @@ func (p *Path) sweep(tick uint32) {
 	}
 	p.swept = tick
 	var ended []*series
-	for _, first := range p.byHash {
-		for s := first; s != nil; s = s.next {
-			if s.lapsed(tick) {
-				ended = append(ended, s)
-			}
+	for s := range p.byHash.All() {
+		if s.lapsed(tick) {
+			ended = append(ended, s)
 		}
 	}
 	for s, r := range p.rivals {
@@ -359,17 +338,15 @@ func (p *Path) Newest(all []Sample) []Sample {
 	defer p.mu.Unlock()
 	tick, now := p.tick(), time.Now().UnixMilli()
 	all = slices.Grow(all, p.byRef.Len())
-	for _, first := range p.byHash {
-		for s := first; s != nil; s = s.next {
-			if !s.committed || s.lapsed(tick) || s.native == nil && value.IsStaleNaN(s.v) || s.t < now-1000*int64(s.patience()) {
-				continue
-			}
-			one := Sample{Labels: s.labels, T: s.t, V: s.v, Family: s.about.family, Meta: s.about.meta}
-			if s.native != nil {
-				one.H, one.FH = s.native.h, s.native.fh
-			}
-			all = append(all, one)
+	for s := range p.byHash.All() {
+		if !s.committed || s.lapsed(tick) || s.native == nil && value.IsStaleNaN(s.v) || s.t < now-1000*int64(s.patience()) {
+			continue
 		}
+		one := Sample{Labels: s.labels, T: s.t, V: s.v, Family: s.about.family, Meta: s.about.meta}
+		if s.native != nil {
+			one.H, one.FH = s.native.h, s.native.fh
+		}
+		all = append(all, one)
 	}
 	return all
 }

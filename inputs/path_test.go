@@ -407,12 +407,7 @@ func TestConcurrentInputs(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	live, known := r.Size(), 0
-	for _, first := range r.byHash {
-		for s := first; s != nil; s = s.next {
-			known++
-		}
-	}
+	live, known := r.Size(), r.byHash.Len()
 	if live != known || live > 15 {
 		t.Errorf("%d series count, %d are known", live, known)
 	}

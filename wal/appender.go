@@ -77,7 +77,7 @@ func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, 
 		}
 	}
 	s.used = m.tick
-	l := lastSample{t: t, v: v, known: true}
+	l := lastSample{t: t, v: v}
 	if h != nil || fh != nil {
 		l.native = &native{h, fh}
 	}

@@ -87,7 +87,10 @@ func (b *batch) reset() {
 // logged if the error is nil and repeated false; repeated is a sample that the log
 // has already.
 func (b *batch) admitLocked(s *memSeries, l lastSample, rejectOutOfOrder bool) (repeated bool, err error) {
-	newest := &s.last
+	var newest *lastSample // nil: none
+	if s.committed {
+		newest = &s.last
+	}
 	var mine lastSample
 	switch {
 	case s.owner == b:
@@ -97,7 +100,7 @@ func (b *batch) admitLocked(s *memSeries, l lastSample, rejectOutOfOrder bool) (
 			mine, newest = l, &mine
 		}
 	}
-	if newest.known {
+	if newest != nil {
 		switch {
 		case l.t == newest.t && newest.same(&l):
 			return true, nil
@@ -107,7 +110,7 @@ func (b *batch) admitLocked(s *memSeries, l lastSample, rejectOutOfOrder bool) (
 			return false, errOutOfOrder
 		}
 	}
-	older := newest.known && l.t < newest.t
+	older := newest != nil && l.t < newest.t
 	switch {
 	case s.owner == b:
 		if !older {
@@ -178,18 +181,25 @@ func exemplarBytes(e *exemplar.Exemplar) int { return 32 + int(e.Labels.ByteSize
 func (b *batch) finishLocked(committed bool) {
 	for _, s := range b.touched {
 		if s.owner == b {
-			if committed && (!s.last.known || s.pending.t > s.last.t) {
-				s.last = s.pending
+			if committed {
+				s.settleLocked(s.pending)
 			}
 			s.owner, s.pending = nil, lastSample{}
 		}
 	}
 	for s, l := range b.others {
-		if committed && (!s.last.known || l.t > s.last.t) {
-			s.last = l
+		if committed {
+			s.settleLocked(l)
 		}
 	}
 	b.others = nil
+}
+
+// settleLocked notes a committed sample of the series.
+func (s *memSeries) settleLocked(l lastSample) {
+	if !s.committed || l.t > s.last.t {
+		s.last, s.committed = l, true
+	}
 }
 
 // checkHistogram refuses what could not be read back.

@@ -49,7 +49,6 @@ type lastSample struct {
 	t      int64
 	v      float64
 	native *native // nil of a float
-	known  bool
 }
 
 // native is a histogram; one of the two is nil.
@@ -71,11 +70,11 @@ func (l *lastSample) same(o *lastSample) bool {
 }
 
 // memSeries is one label set that is being appended to. The seriesMap's mutex guards
-// what is not immutable.
+// what is not immutable. There may be millions: it takes 112 bytes.
 type memSeries struct {
 	ref    uint64        // immutable
 	labels labels.Labels // immutable
-	next   *memSeries    // another series of the same hash
+	next   *memSeries    // in seriesMap.byHash
 
 	about *About // never nil; shared with other series
 
@@ -83,8 +82,9 @@ type memSeries struct {
 	// and its present metadata; 0 is none.
 	epoch, metaEpoch uint32
 
-	used uint32     // seriesMap.tick of the last append
-	last lastSample // the newest committed sample
+	used      uint32     // seriesMap.tick of the last append
+	committed bool       // there is a last
+	last      lastSample // the newest committed sample
 
 	// owner is the batch that pending belongs to: the newest of last and of the samples
 	// that the batch holds. A second batch that meets the series meanwhile keeps its
@@ -97,7 +97,7 @@ type memSeries struct {
 type seriesMap struct {
 	mu     sync.Mutex
 	byRef  refs.Table[memSeries]
-	byHash map[uint64]*memSeries // first of a chain
+	byHash *refs.Chains[memSeries] // by the hash of the labels
 
 	// ref is the reference given last. It starts at a random place, so that a reference
 	// which a caller kept from an earlier process is unknown, and not another series.
@@ -112,7 +112,7 @@ type seriesMap struct {
 
 func newSeriesMap() *seriesMap {
 	return &seriesMap{
-		byHash:  make(map[uint64]*memSeries),
+		byHash:  refs.NewChains(func(s *memSeries) uint64 { return s.labels.Hash() }, func(s *memSeries) **memSeries { return &s.next }),
 		abouts:  newAbouts(),
 		unknown: &About{},
 		ref:     1 + rand.Uint64N(1<<48), // #nosec G404 -- not a secret; short, because metadata records hold it as varint
@@ -122,18 +122,15 @@ func newSeriesMap() *seriesMap {
 // getLocked returns the series of ls, and makes it if there is none.
 func (m *seriesMap) getLocked(ls labels.Labels) (*memSeries, error) {
 	ls = ls.WithoutEmpty()
-	hash := ls.Hash()
-	for s := m.byHash[hash]; s != nil; s = s.next {
-		if labels.Equal(s.labels, ls) {
-			return s, nil
-		}
+	if s := m.byHash.Find(ls.Hash(), func(s *memSeries) bool { return labels.Equal(s.labels, ls) }); s != nil {
+		return s, nil
 	}
 	if err := checkLabels(ls); err != nil {
 		return nil, err
 	}
 	m.ref++
-	s := &memSeries{ref: m.ref, labels: ls, next: m.byHash[hash], about: m.unknown}
-	m.byHash[hash] = s
+	s := &memSeries{ref: m.ref, labels: ls, about: m.unknown}
+	m.byHash.Add(s)
 	m.byRef.Put(s.ref, s)
 	return s, nil
 }
@@ -227,30 +224,10 @@ func (m *seriesMap) evict(now int64) {
 		}
 		idle := m.tick-s.used > uint32(limit/time.Second)
 		if idle {
-			m.unlink(s)
+			m.byHash.Remove(s)
 		}
 		return idle
 	})
-}
-
-// unlink takes s out of its hash's chain.
-func (m *seriesMap) unlink(s *memSeries) {
-	hash := s.labels.Hash()
-	first := m.byHash[hash]
-	if first == s {
-		if s.next == nil {
-			delete(m.byHash, hash)
-		} else {
-			m.byHash[hash] = s.next
-		}
-		return
-	}
-	for p := first; p != nil; p = p.next {
-		if p.next == s {
-			p.next = s.next
-			return
-		}
-	}
 }
 
 // size is the number of series.

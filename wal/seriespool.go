@@ -19,10 +19,9 @@ type seriesPool struct {
 	seed maphash.Seed
 
 	mu      sync.Mutex
-	byHash  map[uint64]*pooled // first of a chain, by hash of the encoded labels
-	size    int                // series in byHash
-	slots   int                // slots ever used; series with the same labels have the same
-	free    []int              // slots of label sets that were let go
+	byHash  *refs.Chains[pooled] // by hash of the encoded labels
+	slots   int                  // slots ever used; series with the same labels have the same
+	free    []int                // slots of label sets that were let go
 	abouts  *abouts
 	builder labels.ScratchBuilder
 }
@@ -32,7 +31,7 @@ type pooled struct {
 	series Series
 
 	hash uint64
-	next *pooled // with the same hash
+	next *pooled // in seriesPool.byHash
 	// holders is how many tables of cursors have it. At zero it leaves the pool. Its slot is free when
 	// no series with the same labels is left.
 	holders int
@@ -40,7 +39,8 @@ type pooled struct {
 
 func newSeriesPool(live func(ref uint64) labels.Labels) *seriesPool {
 	return &seriesPool{
-		live: live, seed: maphash.MakeSeed(), byHash: map[uint64]*pooled{},
+		live: live, seed: maphash.MakeSeed(),
+		byHash: refs.NewChains(func(s *pooled) uint64 { return s.hash }, func(s *pooled) **pooled { return &s.next }),
 		abouts: newAbouts(), builder: labels.NewScratchBuilder(16),
 	}
 }
@@ -52,11 +52,9 @@ func (p *seriesPool) hold(ref uint64, encoded []byte) *pooled {
 	hash := maphash.Bytes(p.seed, encoded)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for s := p.byHash[hash]; s != nil; s = s.next {
-		if sameLabels(s.series.Labels, encoded) {
-			s.holders++
-			return s
-		}
+	if s := p.byHash.Find(hash, func(s *pooled) bool { return s.hash == hash && sameLabels(s.series.Labels, encoded) }); s != nil {
+		s.holders++
+		return s
 	}
 	ls, ok := p.labels(ref, encoded)
 	if !ok {
@@ -77,10 +75,9 @@ func (p *seriesPool) instead(s *pooled, about About) *pooled {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	shared := p.abouts.share(about)
-	other := p.byHash[s.hash]
-	for other != nil && (other.series.About != shared || !labels.Equal(other.series.Labels, s.series.Labels)) {
-		other = other.next
-	}
+	other := p.byHash.Find(s.hash, func(o *pooled) bool {
+		return o.series.About == shared && labels.Equal(o.series.Labels, s.series.Labels)
+	})
 	if other != nil {
 		other.holders++
 	} else {
@@ -113,9 +110,8 @@ func (p *seriesPool) slot() int {
 
 // make adds a series with one holder to the pool. p.mu must be held.
 func (p *seriesPool) make(ls labels.Labels, about *About, hash uint64, slot int) *pooled {
-	s := &pooled{series: Series{Slot: slot, Labels: ls, About: about}, hash: hash, next: p.byHash[hash], holders: 1}
-	p.byHash[hash] = s
-	p.size++
+	s := &pooled{series: Series{Slot: slot, Labels: ls, About: about}, hash: hash, holders: 1}
+	p.byHash.Add(s)
 	return s
 }
 
@@ -125,23 +121,9 @@ func (p *seriesPool) drop(s *pooled) {
 		return
 	}
 	s.series.gone.Store(true)
-	p.size--
-	first := p.byHash[s.hash]
-	switch {
-	case first == s && s.next == nil:
-		delete(p.byHash, s.hash)
-	case first == s:
-		p.byHash[s.hash] = s.next
-	default:
-		for first.next != s {
-			first = first.next
-		}
-		first.next = s.next
-	}
-	for other := p.byHash[s.hash]; other != nil; other = other.next {
-		if other.series.Slot == s.series.Slot {
-			return
-		}
+	p.byHash.Remove(s)
+	if p.byHash.Find(s.hash, func(o *pooled) bool { return o.series.Slot == s.series.Slot }) != nil {
+		return
 	}
 	p.free = append(p.free, s.series.Slot)
 }

@@ -80,7 +80,7 @@ func TestReadersShareSeries(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	if n := log.read.size; n != 0 || len(log.read.free) != log.read.slots {
+	if n := log.read.byHash.Len(); n != 0 || len(log.read.free) != log.read.slots {
 		t.Errorf("%d series are left, %d of %d slots are free", n, len(log.read.free), log.read.slots)
 	}
 }

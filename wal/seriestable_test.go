@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
@@ -103,16 +104,16 @@ func TestPoolAgainstModel(t *testing.T) {
 				}
 			}
 		}
-		if pool.size != len(held) || pool.slots-len(pool.free) != len(slots) || pool.slots > names {
-			t.Fatalf("step %d: %d series in %d slots, %d of them free; %d are held", step, pool.size, pool.slots, len(pool.free), len(held))
+		if pool.byHash.Len() != len(held) || pool.slots-len(pool.free) != len(slots) || pool.slots > names {
+			t.Fatalf("step %d: %d series in %d slots, %d of them free; %d are held", step, pool.byHash.Len(), pool.slots, len(pool.free), len(held))
 		}
 	}
 	last := slices.Collect(maps.Values(now[0]))
 	for _, table := range tables {
 		table.release()
 	}
-	if pool.size != 0 || len(pool.byHash) != 0 || len(pool.free) != pool.slots {
-		t.Errorf("%d series are left, %d of %d slots are free", pool.size, len(pool.free), pool.slots)
+	if pool.byHash.Len() != 0 || len(pool.free) != pool.slots {
+		t.Errorf("%d series are left, %d of %d slots are free", pool.byHash.Len(), len(pool.free), pool.slots)
 	}
 	for _, h := range last {
 		if !h.s.Gone() {
@@ -135,8 +136,8 @@ func TestAnnounceMalformed(t *testing.T) {
 			t.Errorf("%s: taken", name)
 		}
 	}
-	if pool.size != 0 {
-		t.Errorf("%d series", pool.size)
+	if pool.byHash.Len() != 0 {
+		t.Errorf("%d series", pool.byHash.Len())
 	}
 }
 
@@ -151,6 +152,18 @@ func TestCursorsShareSeries(t *testing.T) {
 		a, b := first.lookup(uint64(n)), second.lookup(uint64(n+1))
 		if a == nil || a != b {
 			t.Fatalf("labels of %d bytes: %p and %p", n, a, b)
+		}
+	}
+}
+
+// TestSeriesAreSmall: an agent of many devices has millions of these.
+func TestSeriesAreSmall(t *testing.T) {
+	for name, c := range map[string]struct{ is, limit uintptr }{
+		"a series of the appender": {unsafe.Sizeof(memSeries{}), 112},
+		"a series of the cursors":  {unsafe.Sizeof(pooled{}), 64},
+	} {
+		if c.is > c.limit {
+			t.Errorf("%s takes %d bytes, want at most %d", name, c.is, c.limit)
 		}
 	}
 }
