@@ -30,6 +30,10 @@ type Spec struct {
 	// Guard contains the panics of the probe's work; nil stands for one of its own.
 	Guard *panics.Guard
 
+	// Follows names the probe, of the same interval, that this one follows each time: what both bring
+	// becomes durable with one write of the disk. "": none.
+	Follows string
+
 	Interval time.Duration // between the starts of two rounds, > 0
 	Timeout  time.Duration // of one round, 0 < Timeout <= Interval
 
@@ -47,10 +51,15 @@ type Spec struct {
 
 // firstRun is when the probe first runs after now: at the phase, within the interval
 // since the epoch, that a hash of its name and of the host picks. Probes thus spread
-// evenly, so do the hosts that all have the same probe, and a restart keeps the phase.
+// evenly, so do the hosts that all have the same probe, and a restart keeps the phase. One
+// that follows another runs followsAfter later than that.
 func (s *Spec) firstRun(now time.Time) time.Time {
+	name, after := s.Name, time.Duration(0)
+	if s.Follows != "" {
+		name, after = s.Follows, followsAfter
+	}
 	h := fnv.New64a()
-	h.Write([]byte(s.Name))
+	h.Write([]byte(name))
 	h.Write([]byte{0xff}) // no name of a probe or host has it
 	h.Write([]byte(s.Host))
 	// The upper bits of FNV of short names hardly differ: mix them (the finaliser of MurmurHash3).
@@ -58,13 +67,17 @@ func (s *Spec) firstRun(now time.Time) time.Time {
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd
 	x ^= x >> 33
-	phase := time.Duration(x % uint64(s.Interval))
+	phase := (time.Duration(x%uint64(s.Interval)) + after) % s.Interval
 	wait := (phase - time.Duration(now.UnixNano())%s.Interval) % s.Interval
 	if wait < 0 {
 		wait += s.Interval
 	}
 	return now.Add(wait)
 }
+
+// followsAfter is how long after the start of a round the one begins that follows it: long enough for a
+// probe of this machine, and short beside the second after which the log is synced by default.
+const followsAfter = 100 * time.Millisecond
 
 // sampleLabels are what each sample gets.
 func (s *Spec) sampleLabels() labels.Labels {

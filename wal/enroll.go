@@ -58,7 +58,7 @@ func (ts *targets) enroll(t tail, list []Enrolment) error {
 		enrolled[tg] = true
 	}
 	if err == nil {
-		err = ts.store.flush()
+		err = ts.store.flush(false)
 		if err != nil && len(made) > 0 {
 			err = fmt.Errorf("target %q: %w", made[0].name, err)
 		}

@@ -51,7 +51,7 @@ func FuzzSavepointFiles(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	if err := store.flush(); err != nil {
+	if err := store.flush(false); err != nil {
 		f.Fatal(err)
 	}
 	one := appendRecord(nil, identity{kindSavepoint, false, 2, 9, ownerOf("a")}, 1, appendSavepoint(nil, storedSavepoint{Name: "a"}))

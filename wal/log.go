@@ -229,7 +229,7 @@ func (l *Log) keep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-l.targets.store.crowded:
-			l.budget.note("save savepoints", l.targets.store.flush())
+			l.budget.note("save savepoints", l.targets.store.flush(false))
 		case <-ticker.C:
 			l.series.evict(int64(time.Since(began) / time.Second))
 			l.budget.note("save savepoints", l.targets.save())

@@ -342,7 +342,7 @@ func TestLogNotedAmidASnapshot(t *testing.T) {
 			once = true
 			ts.store.learn(Mark{Log: ID{1}, Commit: 6})
 			ts.store.mu.Lock()
-			ts.store.putAllLocked()
+			ts.store.putAllLocked(false)
 			ts.store.mu.Unlock()
 		}
 		return nil
@@ -435,5 +435,57 @@ func TestThousandTenants(t *testing.T) {
 				t.Error(err)
 			}
 		}
+	})
+}
+
+// How much of the log is durable is written with the next record of a target, alone only after durableLag, and when the log
+// is closed: on a small agent each fsync costs as much as a round of samples.
+func TestLogIsNotedWithOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := newMemDir()
+		ts := registryOf(t, dir, "a")
+		if err := ts.save(); err != nil {
+			t.Fatal(err)
+		}
+		syncs := 0
+		dir.struck = func(op, _ string) error {
+			if op == "sync" {
+				syncs++
+			}
+			return nil
+		}
+		save := func() {
+			t.Helper()
+			if err := ts.save(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		check := func(when string, wantSyncs int, commit uint64) {
+			t.Helper()
+			if got := loadSavepoints(t, dir.crash()).log.Durable.Commit; syncs != wantSyncs || got != commit {
+				t.Errorf("%s: %d fsyncs, durable up to commit %d; want %d and %d", when, syncs, got, wantSyncs, commit)
+			}
+		}
+		ts.store.learn(Mark{Log: ID{1}, Commit: 1})
+		for range int(durableLag / time.Second) {
+			save()
+			time.Sleep(time.Second)
+		}
+		check("before its time", 0, 0)
+		save()
+		check("at its time", 1, 1)
+		ts.store.learn(Mark{Log: ID{1}, Commit: 2})
+		save()
+		check("soon after that", 1, 1)
+		ts.all()[0].replace(Savepoint{})
+		ts.store.write(ts.all()[0])
+		save()
+		check("with a target's record", 2, 2)
+		ts.store.learn(Mark{Log: ID{1}, Commit: 3})
+		save()
+		if err := ts.close(); err != nil {
+			t.Fatal(err)
+		}
+		check("at the end", 3, 3)
 	})
 }

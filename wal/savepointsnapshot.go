@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 )
 
 // rewriteLocked writes a snapshot to the file that is not active, and makes that the active one. It lets mu go while
@@ -43,7 +44,7 @@ func (s *savepointStore) rewriteLocked() (grew bool, err error) {
 	}
 	s.unsynced = nil
 	s.logOld = true // a record behind it proves that the snapshot is durable
-	s.putAllLocked()
+	s.putAllLocked(false)
 	return grew, nil
 }
 
@@ -61,7 +62,7 @@ func (s *savepointStore) snapshotLocked() (b []byte, begins identity, credits []
 		records = append(records, record{identity{kind, true, s.tried, s.sequence, owner}, payload})
 	}
 	add(kindLog, 0, appendLog(nil, s.log))
-	s.logOld, s.single = false, false
+	s.logOld, s.grewAt, s.single = false, time.Time{}, false
 	for _, t := range s.all() {
 		if payload, c, ok := t.encode(nil, true); ok {
 			add(kindSavepoint, ownerOf(t.name), payload)

@@ -60,8 +60,13 @@ type savepointStore struct {
 	settling     int       // how many wait for the present round, and that no other one begins
 
 	log    logRecord
-	logOld bool // log has changed since it was written
+	logOld bool      // log has changed since it was written, in what is to be durable within a second
+	grewAt time.Time // since when log.Durable is further than what was written; zero: it is not
 }
+
+// durableLag is for how long the record of how much of the log is durable may wait for another one that is to be
+// written. Alone it costs a page of the disk. It is more than a batch takes that waits to fill, by default.
+const durableLag = 6 * time.Second
 
 // credit is what a target may rely on once a record of it is durable.
 type credit struct {
@@ -205,7 +210,10 @@ func (s *savepointStore) learn(durable Mark) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if was := s.log.Durable; durable.Log != (ID{}) && (durable.Log != was.Log || durable.Commit > was.Commit) {
-		s.log.Durable, s.logOld = durable, true
+		s.log.Durable = durable
+		if s.grewAt.IsZero() {
+			s.grewAt = time.Now()
+		}
 	}
 }
 
@@ -245,25 +253,34 @@ func (s *savepointStore) found(all bool, list ...*target) {
 	}
 }
 
-// flush writes whatever has changed, and makes it durable.
-func (s *savepointStore) flush() error {
+// flush writes whatever has changed, and makes it durable. If patient is set, how much of the log is durable is
+// not written for its own sake before durableLag.
+func (s *savepointStore) flush(patient bool) error {
 	s.mu.Lock()
 	s.changed = true
-	s.putAllLocked()
+	s.putAllLocked(patient)
 	s.due = s.due || s.single
 	ticket := s.ticketLocked()
 	s.mu.Unlock()
 	return s.sync(ticket)
 }
 
-// putAllLocked writes the records of all targets that have changed, and that of the log.
-func (s *savepointStore) putAllLocked() {
+// putAllLocked writes the records of all targets that have changed, and that of the log; patient is as for flush.
+func (s *savepointStore) putAllLocked(patient bool) {
 	for _, t := range s.all() {
 		s.putLocked(t)
 	}
-	if s.logOld && !s.compact && !s.closed && s.appendLocked(kindLog, "", appendLog(nil, s.log)) {
-		s.logOld = false
+	if s.logDueLocked(patient) && !s.compact && !s.closed && s.appendLocked(kindLog, "", appendLog(nil, s.log)) {
+		s.logOld, s.grewAt = false, time.Time{}
 	}
+}
+
+// logDueLocked reports whether the record of the log is to be written now.
+func (s *savepointStore) logDueLocked(patient bool) bool {
+	if s.logOld || s.grewAt.IsZero() {
+		return s.logOld
+	}
+	return !patient || s.synced != s.sequence || time.Since(s.grewAt) >= durableLag
 }
 
 // sync returns when the round with that number has ended. Whoever finds none running runs one; the others wait for it.
@@ -343,7 +360,7 @@ func (s *savepointStore) close() (err error) {
 	changed := s.changed && !s.closed // else the log may have been refused, and stays as it is
 	s.mu.Unlock()
 	if changed {
-		err = s.flush()
+		err = s.flush(false)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

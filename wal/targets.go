@@ -95,7 +95,7 @@ func (ts *targets) begin(head Mark) error {
 		ts.store.missAll()
 		ts.waiting = true
 	}
-	if err := ts.store.flush(); err != nil {
+	if err := ts.store.flush(false); err != nil {
 		return fmt.Errorf("make savepoints durable: %w", err)
 	}
 	return nil
@@ -179,7 +179,7 @@ func (ts *targets) dropThrough(end Mark) error {
 				"target", t.name, "samples", n, "segment", end.Segment)
 		}
 	}
-	return ts.store.flush()
+	return ts.store.flush(false)
 }
 
 // enforceBacklog lets the oldest segments go, each target for itself only, while its
@@ -316,7 +316,7 @@ func (ts *targets) set(name string, t *target) {
 // overdue. The log calls it each second.
 func (ts *targets) save() error {
 	ts.touch(false)
-	return errors.Join(ts.store.check(), ts.store.flush(), ts.expire())
+	return errors.Join(ts.store.check(), ts.store.flush(true), ts.expire())
 }
 
 // touch notes which targets are open, and for how long the others have not been.
