@@ -70,6 +70,7 @@ func logStatus(l wal.Status, cfg *Config, dir string, now time.Time) web.WALStat
 		WarnFullSeconds: time.Duration(cfg.WAL.WarnFullWithin).Seconds(),
 		Appended:        l.Appended, Refused: l.Refused, Series: l.Series,
 	}
+	s.LowSince = byClock(now, l.LowSince)
 	if l.Err != nil {
 		s.Error, s.ErrorSince = l.Err.Error(), byClock(now, l.Since)
 	}

@@ -16,10 +16,16 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/prometheus/prompb"
+
+	"hwsagent/agent/demo/receiver"
 )
 
 // answers is a receiver that answers every request alike.
@@ -60,6 +66,71 @@ func certified(t *testing.T, end time.Time) (url string, certificate []byte) {
 // tags are those of HTML.
 var tags = regexp.MustCompile(`(?s)<(script|style).*?</(script|style)>|<[^>]*>`)
 
+// state is a way to fail, and how page and status say it: whose it is, and then in any order the cause, since when, and what it costs,
+// before what to do. since and cost are regular expressions.
+type state struct{ whose, cause, since, cost, try string }
+
+// The usual words of a target that takes nothing.
+const (
+	whileDown = `\d+ s behind|Held for \d+ s|[Ss]ince \d\d:\d\d`
+	waitsOnly = `nothing is lost; (\d+|\d+\D\d+) samples wait on disk`
+)
+
+// cortexLimit is how Cortex says that one series is too many.
+const cortexLimit = "user=plant: per-user series limit of 2 exceeded, please contact administrator to raise it (local limit: 0 global limit: 2 actual local limit: 2)"
+
+// unsaid is what of the state a text does not say; "" if it says all.
+func (s state) unsaid(text string) string {
+	missing := "whose it is: " + s.whose
+	for _, at := range regexp.MustCompile(`\b`+s.whose+`\b[^:]{0,200}: `).FindAllStringIndex(text, -1) {
+		body, tries, _ := strings.Cut(text[at[0]:], "Try: ")
+		tries = tries[:min(len(tries), 400)]
+		var lacks []string
+		for what, found := range map[string]bool{
+			"the cause " + s.cause: strings.Contains(body, s.cause), "what to do: " + s.try: strings.Contains(tries, s.try),
+			"since when: " + s.since: regexp.MustCompile(s.since).MatchString(body), "what it costs: " + s.cost: regexp.MustCompile(s.cost).MatchString(body),
+		} {
+			if !found {
+				lacks = append(lacks, what)
+			}
+		}
+		if len(lacks) == 0 {
+			return ""
+		}
+		missing = strings.Join(lacks, ", ")
+	}
+	return missing
+}
+
+// understood waits until the page alone says all of each state, and `hwsagent status` alone as well. status runs that command.
+func understood(t *testing.T, states []state, page func() (string, error), status func() (stdout string, code int), want int) {
+	t.Helper()
+	eventually(t, 60*time.Second, func() string {
+		body, err := page()
+		if err != nil {
+			return err.Error()
+		}
+		stdout, code := status()
+		if code != want {
+			return fmt.Sprintf("exit code %d, want %d\n%s", code, want, stdout)
+		}
+		for where, text := range map[string]string{"the page": plainHTML(body), "status": strings.Join(strings.Fields(stdout), " ")} {
+			for _, s := range states {
+				if lacks := s.unsaid(text); lacks != "" {
+					return fmt.Sprintf("%s: %s does not say %s\n%s", s.whose, where, lacks, text)
+				}
+			}
+		}
+		return ""
+	})
+}
+
+// page is the page of the agent.
+func (a *agent) page() (string, error) {
+	_, body, err := a.ask(http.MethodGet, "/")
+	return body, err
+}
+
 // TestStatesAreUnderstood: each way in which a target can fail is made by a real part that fails, and the page alone, and
 // `hwsagent status` alone, say the cause, since when, what it costs, and what to do.
 func TestStatesAreUnderstood(t *testing.T) {
@@ -68,58 +139,117 @@ func TestStatesAreUnderstood(t *testing.T) {
 	other, _ := certified(t, time.Now().Add(24*time.Hour))
 	dir := t.TempDir()
 	ca := writeFile(t, dir+"/ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority})))
-	states := []struct{ name, url, more, cause, try string }{
-		{"unauthorized", answers(t, 401, "", "", "who are you"), "    bearer_token_file: " + writeFile(t, dir+"/token", "x") + "\n", "401 Unauthorized: who are you", "put a valid token, password or certificate into " + dir + "/token"},
-		{"forbidden", answers(t, 403, "", "", "not you"), "", "403 Forbidden: not you", "the receiver wants credentials"},
-		{"expired", expired, "    tls_config: {ca_file: " + ca + "}\n", "certificate has expired or is not yet valid", "another certificate"},
-		{"wrong-ca", other, "    tls_config: {ca_file: " + ca + "}\n", "receiver.plant", "put its certificate into " + ca},
-		{"wrong-path", answers(t, 404, "", "", "404 page not found"), "", "404 Not Found", "/api/v1/write"},
-		{"receiver-off", answers(t, 404, "", "", "remote write receiver needs to be enabled with --web.enable-remote-write-receiver"), "", "remote write receiver needs to be enabled", "start that Prometheus with --web.enable-remote-write-receiver"},
-		{"redirect", answers(t, 302, "Location", "http://elsewhere.example/login", ""), "", "http://elsewhere.example/login", "write the final URL"},
-		{"no-name", "http://no-such-host.invalid/", "", "no-such-host.invalid", "look at the receiver's log, and at what lies between"},
-		{"too-many", answers(t, 429, "", "", "slow down"), "", "429 Too Many Requests: slow down", "keeps it and goes on to retry"},
-		{"overloaded", answers(t, 503, "", "", "later"), "", "503 Service Unavailable: later", "keeps it and goes on to retry"},
-		{"signed", answers(t, 403, "Date", time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat), "Signature expired"), "    sigv4: {region: x, access_key: a, secret_key: secret}\n", "clock is ", "set this host's clock"},
-		{"nothing-there", "http://127.0.0.1:1/", "", "connection refused", "look at the receiver's log"},
+	bad, _ := startReceiver(t, receiver.Options{})
+	bad.Behave(receiver.RefuseSeries(func(ts prompb.TimeSeries) bool { return receiver.Label(ts, "series") == "1" }, cortexLimit, true))
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Date", time.Now().Add(-2*time.Hour).UTC().Format(http.TimeFormat))
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	t.Cleanup(slow.Close)
+	targets := []struct{ name, url, more, cause, since, cost, try string }{
+		{"unauthorized", answers(t, 401, "", "", "who are you"), "    bearer_token_file: " + writeFile(t, dir+"/token", "x") + "\n", "401 Unauthorized: who are you", whileDown, waitsOnly, "put a valid token, password or certificate into " + dir + "/token"},
+		{"forbidden", answers(t, 403, "", "", "not you"), "", "403 Forbidden: not you", whileDown, waitsOnly, "the receiver wants credentials"},
+		{"expired", expired, "    tls_config: {ca_file: " + ca + "}\n", "certificate has expired or is not yet valid", whileDown, waitsOnly, "another certificate"},
+		{"wrong-ca", other, "    tls_config: {ca_file: " + ca + "}\n", "receiver.plant", whileDown, waitsOnly, "put its certificate into " + ca},
+		{"wrong-path", answers(t, 404, "", "", "404 page not found"), "", "404 Not Found", whileDown, waitsOnly, "/api/v1/write"},
+		{"receiver-off", answers(t, 404, "", "", "remote write receiver needs to be enabled with --web.enable-remote-write-receiver"), "", "remote write receiver needs to be enabled", whileDown, waitsOnly, "start that Prometheus with --web.enable-remote-write-receiver"},
+		{"redirect", answers(t, 302, "Location", "http://elsewhere.example/login", ""), "", "http://elsewhere.example/login", whileDown, waitsOnly, "write the final URL"},
+		{"no-name", "http://no-such-host.invalid/", "", "no-such-host.invalid", whileDown, waitsOnly, "look at the receiver's log, and at what lies between"},
+		{"too-many", answers(t, 429, "", "", "slow down"), "", "429 Too Many Requests: slow down", whileDown, waitsOnly, "keeps it and goes on to retry"},
+		{"overloaded", answers(t, 503, "", "", "later"), "", "503 Service Unavailable: later", whileDown, waitsOnly, "keeps it and goes on to retry"},
+		{"signed", answers(t, 403, "Date", time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat), "Signature expired"), "    sigv4: {region: x, access_key: a, secret_key: secret}\n", "clock is ", whileDown, waitsOnly, "set this host's clock"},
+		{"nothing-there", "http://127.0.0.1:1/", "", "connection refused", whileDown, waitsOnly + "; nothing was ever delivered to it", "look at the receiver's log"},
+		{"slow-clock", slow.URL, "", "clock", whileDown, waitsOnly, "set the clock"},
+		{"halted", answers(t, 204, "", "", ""), "", "is paused: nothing is sent", `Paused since \d\d:\d\d`, waitsOnly, "hwsagent targets resume halted"},
+		{"bad-series", bad.URL(), "", cortexLimit + `", for example of`, `1 series is not sent since \d\d:\d\d`, `\d+ samples? (was|were) dropped meanwhile, as rejected`, "raise the receiver's limit"},
 	}
 	config := "global: {scrape_interval: 1s}\nprobes: [{type: canary, series: 3, interval: 200ms, timeout: 200ms}]\nremote_write:\n"
-	for _, s := range states {
+	var states []state
+	for _, s := range targets {
 		config += entry(s.name, s.url, s.more)
+		states = append(states, state{s.name, s.cause, s.since, s.cost, s.try})
 	}
 	a := startAgent(t, config)
-	eventually(t, 60*time.Second, func() string {
-		for _, tg := range a.status().Targets {
-			if tg.LastError == "" || tg.PendingSamples == 0 {
-				return fmt.Sprintf("target %s: %q, %d waiting", tg.Name, tg.LastError, tg.PendingSamples)
-			}
+	if _, stderr, code := hwsagent(t, "targets", "pause", "halted", "--storage.path", a.storage); code != exitOK {
+		t.Fatalf("pause: exit code %d, %s", code, stderr)
+	}
+	a.configure("nonsense: [")
+	if _, _, code := hwsagent(t, "reload", "--storage.path", a.storage); code == exitOK {
+		t.Fatal("the fault did not take: the reload succeeded")
+	}
+	states = append(states, state{"config", "nonsense", `the reload at \d\d:\d\d`, `changed nothing; what was loaded at \d\d:\d\d:\d\d is in force`, "correct " + a.config})
+	understood(t, states, a.page, func() (string, int) {
+		stdout, _, code := hwsagent(t, "status", "--storage.path", a.storage)
+		return stdout, code
+	}, exitTarget)
+}
+
+// onSmallDisk starts an agent whose storage is a file system of its own, of so many bytes, which only it sees. inside runs a script there.
+func onSmallDisk(t *testing.T, bytes int, config string) (a *agent, inside func(script string) (stdout string, code int)) {
+	t.Helper()
+	unshare, nsenter := needs(t, "unshare"), needs(t, "nsenter")
+	a = newAgent(t, config)
+	if err := os.Mkdir(a.storage, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	mount := []string{"--mount", "--propagation", "private", "sh", "-c", `mount -t tmpfs -o size="$0",mode=700 tmpfs "$1" && shift && exec "$@"`, fmt.Sprint(bytes), a.storage}
+	if out, err := exec.Command(unshare, append(mount, "true")...).CombinedOutput(); err != nil {
+		cannot(t, "needs root and CAP_SYS_ADMIN, to mount a small disk: "+string(out))
+	}
+	a.args = append(append(mount, a.name), a.args...)
+	a.name = unshare
+	a.run()
+	t.Cleanup(func() {
+		a.kill()
+		if t.Failed() {
+			t.Logf("the agent said:\n%s", a.tail(40))
 		}
-		return ""
 	})
-	eventually(t, 60*time.Second, func() string {
-		_, body, err := a.ask(http.MethodGet, "/")
-		if err != nil {
-			return err.Error()
-		}
-		stdout, stderr, code := hwsagent(t, "status", "--storage.path", a.storage)
-		if code != exitTarget {
-			return fmt.Sprintf("exit code %d\n%s", code, stderr)
-		}
-		for where, text := range map[string]string{"the page": plainHTML(body), "status": strings.Join(strings.Fields(stdout), " ")} {
-			for _, s := range states {
-				// A finding goes from whose it is, by the cause, to what to do; in between it says the rest.
-				of := regexp.MustCompile(`\b` + s.name + `\b[^:]*: [^…]*?` + regexp.QuoteMeta(s.cause) + `(.*?)` + regexp.QuoteMeta(s.try)).FindStringSubmatch(text)
-				if of == nil {
-					return fmt.Sprintf("%s: %s does not say cause %q and what to do %q\n%s", s.name, where, s.cause, s.try, text)
-				}
-				for what, words := range map[string]string{"since when": `\d+ s behind|Held for \d+ s`, "what it costs": "nothing is lost", "what waits": `\d samples wait on disk`, "what to do": "Try: "} {
-					if !regexp.MustCompile(words).MatchString(of[1]) {
-						return fmt.Sprintf("%s: %s does not say %s: %q\n%s", s.name, where, what, words, text)
-					}
-				}
+	return a, func(script string) (string, int) {
+		stdout, _, code := runToEnd(t, time.Minute, nsenter, fmt.Sprintf("--mount=/proc/%d/ns/mnt", a.cmd.Process.Pid), "sh", "-c", script)
+		return stdout, code
+	}
+}
+
+// TestStatesOfTheDiskAreUnderstood: as [TestStatesAreUnderstood] for a disk that somebody else fills, in part and as a whole, and for what
+// is lost by it.
+func TestStatesOfTheDiskAreUnderstood(t *testing.T) {
+	t.Parallel()
+	const mib = 1 << 20
+	const load = "global: {scrape_interval: 1s}\nwal: {max_bytes: 1GiB, min_free_bytes: %s, warn_full_within: 0s}\n" +
+		"probes: [{type: canary, series: 20000, interval: 200ms, timeout: 200ms, noise: true}]\nremote_write:\n%s"
+	for _, c := range []struct {
+		name    string
+		minFree string
+		leave   int // bytes that others leave free
+		target  string
+		code    int // of status
+		states  func(a *agent) []state
+	}{
+		{"little space", "8MiB", 4 * mib, "http://127.0.0.1:1/", exitTarget, func(a *agent) []state {
+			return []state{
+				{"wal", "are free at " + a.storage + ", less than wal.min_free_bytes", `since \d\d:\d\d`, "the log does not grow, and where it would, what comes in replaces the oldest samples", "make room on that file system"},
+				{"plant", "the log, or the target's max_backlog, was full, and the oldest samples went", `at \d\d:\d\d|between \d\d:\d\d`, `samples were lost`, "make room on the disk"},
 			}
-		}
-		return ""
-	})
+		}},
+		{"full disk", "0B", 0, answers(t, 204, "", "", ""), 5, func(a *agent) []state {
+			return []state{{"wal", "no space left on device", `the log cannot be written since \d\d:\d\d`, `What is collected meanwhile is refused \(.* samples so far\)`, "make room or repair the file system at " + a.storage}}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			a, inside := onSmallDisk(t, 64*mib, fmt.Sprintf(load, c.minFree, entry("plant", c.target)))
+			fill := fmt.Sprintf(`room=$(($(stat -f -c '%%a * %%S' %[1]s) - %[2]d)); [ $room -le 0 ] || head -c $room /dev/zero >>%[1]s/ballast`, a.storage, c.leave)
+			inside(fill) // head fails where the agent was faster
+			understood(t, c.states(a), a.page, func() (string, int) {
+				if c.leave == 0 {
+					inside(fill) // what the agent gave back
+				}
+				return inside(binary(t) + " status --storage.path " + a.storage)
+			}, c.code)
+		})
+	}
 }
 
 // plainHTML is the text of a page, in one line.

@@ -29,8 +29,9 @@ type budget struct {
 	mu      sync.Mutex // held while segments are removed, over I/O; guards garbage
 	garbage []int      // numbers of segments whose files could not be removed yet
 
-	configMu sync.Mutex // guards settings and noted; never held during I/O
+	configMu sync.Mutex // guards settings, noted and lowSince; never held during I/O
 	settings Settings
+	lowSince time.Time         // since when low is true; zero while it is not
 	noted    map[string]string // by action: the error that was logged last; see note
 }
 
@@ -148,8 +149,28 @@ func (g *budget) over(s Settings, reserve int64) bool {
 		g.free.Store(free)
 		g.unbound(s, free)
 	}
-	g.low.Store(err == nil && s.MinFreeBytes > 0 && free < s.MinFreeBytes)
+	g.noteLow(err == nil && s.MinFreeBytes > 0 && free < s.MinFreeBytes)
 	return !g.fits(reserve)
+}
+
+// noteLow takes down whether little is free, and since when.
+func (g *budget) noteLow(low bool) {
+	if g.low.Swap(low) == low {
+		return
+	}
+	g.configMu.Lock()
+	defer g.configMu.Unlock()
+	g.lowSince = time.Time{}
+	if low {
+		g.lowSince = time.Now()
+	}
+}
+
+// littleSince is since when less than MinFreeBytes is free; zero if it is not.
+func (g *budget) littleSince() time.Time {
+	g.configMu.Lock()
+	defer g.configMu.Unlock()
+	return g.lowSince
 }
 
 // expired reports whether the oldest segment was sealed longer ago than Retain.

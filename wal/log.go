@@ -295,6 +295,8 @@ type Status struct {
 	Refused  uint64 // samples whose Commit failed since Open
 	Written  int64  // bytes of commits since Open
 
+	LowSince time.Time // since when less than MinFree is free; zero while there is more, or it is not known
+
 	// Err is why samples are being refused now; nil when all is well. Since is when
 	// that began.
 	Err   error
@@ -312,7 +314,7 @@ func (l *Log) Status() Status {
 		st.Sync = s.interval()
 	}
 	st.Written = l.index.bytesWritten()
-	st.First, st.Free = l.first(), l.budget.free.Load()
+	st.First, st.Free, st.LowSince = l.first(), l.budget.free.Load(), l.budget.littleSince()
 	st.Segments, st.Bytes = l.index.usage()
 	st.Since, st.Err = l.index.trouble()
 	return st

@@ -79,14 +79,14 @@ func roomProblems(s Status) []Problem {
 		all = append(all, p)
 		break
 	}
-	if free := freeProblem(w); free != nil {
+	if free := freeProblem(s.Now, w); free != nil {
 		all = append(all, *free)
 	}
 	return all
 }
 
 // freeProblem tells that little is free on the file system, before the log is bounded by it.
-func freeProblem(w WALStatus) *Problem {
+func freeProblem(now time.Time, w WALStatus) *Problem {
 	if w.MinFreeBytes <= 0 || w.FreeBytes <= 0 || w.FreeBytes >= freeWarn*w.MinFreeBytes {
 		return nil
 	}
@@ -98,8 +98,12 @@ func freeProblem(w WALStatus) *Problem {
 		size(w.FreeBytes), w.Dir, size(w.MinFreeBytes), replaced), "make room on that file system"}
 	if w.FreeBytes < w.MinFreeBytes {
 		p.Severity = SeverityError
-		p.Text = fmt.Sprintf("%s are free at %s, less than wal.min_free_bytes, %s: the log does not grow, and where it would, %s",
-			size(w.FreeBytes), w.Dir, size(w.MinFreeBytes), replaced)
+		since := ""
+		if !w.LowSince.IsZero() {
+			since = ", since " + clock(now, w.LowSince)
+		}
+		p.Text = fmt.Sprintf("%s are free at %s, less than wal.min_free_bytes, %s%s: the log does not grow, and where it would, %s",
+			size(w.FreeBytes), w.Dir, size(w.MinFreeBytes), since, replaced)
 	}
 	return p
 }

@@ -65,6 +65,8 @@ type WALStatus struct {
 	OnFull       string  `json:"on_full,omitempty"` // drop_oldest or reject
 	BytesPerSec  float64 `json:"bytes_per_second"`  // that the log takes
 
+	LowSince time.Time `json:"low_since,omitzero"` // since when less than MinFreeBytes is free
+
 	// LastsSeconds is for how long all that comes in can be kept if no target takes any of it, at the
 	// present rate; 0: not known, or no room is left. WarnFullSeconds is wal.warn_full_within: with less
 	// left for a target that takes nothing there is a problem.
