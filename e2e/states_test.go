@@ -23,8 +23,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/prometheus/prompb"
-
 	"hwsagent/agent/demo/receiver"
 )
 
@@ -75,9 +73,6 @@ const (
 	whileDown = `\d+ s behind|Held for \d+ s|[Ss]ince \d\d:\d\d`
 	waitsOnly = `nothing is lost; (\d+|\d+\D\d+) samples wait on disk`
 )
-
-// cortexLimit is how Cortex says that one series is too many.
-const cortexLimit = "user=plant: per-user series limit of 2 exceeded, please contact administrator to raise it (local limit: 0 global limit: 2 actual local limit: 2)"
 
 // unsaid is what of the state a text does not say; "" if it says all.
 func (s state) unsaid(text string) string {
@@ -140,7 +135,7 @@ func TestStatesAreUnderstood(t *testing.T) {
 	dir := t.TempDir()
 	ca := writeFile(t, dir+"/ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority})))
 	bad, _ := startReceiver(t, receiver.Options{})
-	bad.Behave(receiver.RefuseSeries(func(ts prompb.TimeSeries) bool { return receiver.Label(ts, "series") == "1" }, cortexLimit, true))
+	bad.Behave((&tenant{limit: 10, has: map[string]bool{}}).behave)
 	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.Header().Set("Date", time.Now().Add(-2*time.Hour).UTC().Format(http.TimeFormat))
@@ -162,7 +157,7 @@ func TestStatesAreUnderstood(t *testing.T) {
 		{"nothing-there", "http://127.0.0.1:1/", "", "connection refused", whileDown, waitsOnly + "; nothing was ever delivered to it", "look at the receiver's log"},
 		{"slow-clock", slow.URL, "", "clock", whileDown, waitsOnly, "set the clock"},
 		{"halted", answers(t, 204, "", "", ""), "", "is paused: nothing is sent", `Paused since \d\d:\d\d`, waitsOnly, "hwsagent targets resume halted"},
-		{"bad-series", bad.URL(), "", cortexLimit + `", for example of`, `1 series is not sent since \d\d:\d\d`, `\d+ samples? (was|were) dropped meanwhile, as rejected`, "raise the receiver's limit"},
+		{"bad-series", bad.URL(), "", "per-user series limit of 100 exceeded", `\d+ series are not sent since \d\d:\d\d`, `samples were dropped meanwhile, as rejected`, "raise the receiver's limit"},
 	}
 	config := "global: {scrape_interval: 1s}\nprobes: [{type: canary, series: 3, interval: 200ms, timeout: 200ms}]\nremote_write:\n"
 	var states []state
@@ -174,7 +169,7 @@ func TestStatesAreUnderstood(t *testing.T) {
 	if _, stderr, code := hwsagent(t, "targets", "pause", "halted", "--storage.path", a.storage); code != exitOK {
 		t.Fatalf("pause: exit code %d, %s", code, stderr)
 	}
-	a.configure("nonsense: [")
+	a.configure("nonsense: 1\n")
 	if _, _, code := hwsagent(t, "reload", "--storage.path", a.storage); code == exitOK {
 		t.Fatal("the fault did not take: the reload succeeded")
 	}

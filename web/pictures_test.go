@@ -1,0 +1,97 @@
+package web
+
+import (
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+var picturesDir = flag.String("pictures", "", "write pictures of the page for the documentation to this directory: make pictures")
+
+// pictured is a picture of the page in a state.
+type pictured struct {
+	state         string
+	width, height int
+	scheme        string // light or dark
+}
+
+func (p pictured) name() string { return fmt.Sprintf("%s-%d-%s.png", p.state, p.width, p.scheme) }
+
+// pictures are those of the documentation: each state that a person meets, on a screen and on a phone, light and dark.
+var pictures = []pictured{
+	{"ok", 1280, 800, "light"},
+	{"ok", 390, 844, "dark"},
+	{"held", 1280, 800, "light"},
+	{"held", 390, 844, "light"},
+	{"full", 1280, 800, "dark"},
+	{"fleet", 1280, 900, "light"},
+	{"fleet", 390, 844, "dark"},
+}
+
+// framed is a page that has the agent's page in a frame: a browser's window cannot be as narrow as a phone.
+const framed = `<!DOCTYPE html><style>html, body {margin: 0; overflow: hidden} iframe {display: block; border: 0}</style>
+<iframe src="/state/%s/" style="width: %dpx; height: %dpx"></iframe>`
+
+// TestPictures writes the pictures, if -pictures says where. They are looked at by people.
+func TestPictures(t *testing.T) {
+	if *picturesDir == "" {
+		t.Skip("writes pictures for the documentation: run by make pictures")
+	}
+	browser := chromium(t)
+	srv := httptest.NewServer(picturePages(t))
+	defer srv.Close()
+	dir, err := filepath.Abs(*picturesDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pictures {
+		scheme := map[string]string{"light": "1", "dark": "0"}[p.scheme]
+		out, err := exec.CommandContext(t.Context(), browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--user-data-dir="+t.TempDir(),
+			"--hide-scrollbars", "--virtual-time-budget=3000", "--blink-settings=preferredColorScheme="+scheme, fmt.Sprintf("--window-size=%d,%d", p.width, p.height),
+			"--screenshot="+filepath.Join(dir, p.name()), fmt.Sprintf("%s/frame/%s/%d/%d", srv.URL, p.state, p.width, p.height)).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", p.name(), err, out)
+		}
+	}
+}
+
+// picturePages are the pages of all states, with plots, and without the program that keeps them current.
+func picturePages(t *testing.T) http.Handler {
+	t.Helper()
+	history := func(string) []Figures {
+		return day(time.Now(), 1440, func(i int) float64 { return 900 + 300*float64(i%97)/97 })
+	}
+	pages := map[string]http.Handler{}
+	for _, name := range []string{"ok", "held", "full"} {
+		s := load(t, name)
+		pages[name] = newHandler(Options{Status: func() Status { return s }, History: history})
+	}
+	many, events := brokenFleet(50)
+	pages["fleet"] = newHandler(Options{Status: func() Status { return many }, Events: func() []Event { return events }, History: history})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		parts := strings.SplitN(strings.TrimPrefix(r.URL.Path, "/"), "/", 3)
+		switch {
+		case parts[0] == "frame":
+			var width, height int
+			state, size, _ := strings.Cut(strings.Join(parts[1:], "/"), "/")
+			if _, err := fmt.Sscanf(size, "%d/%d", &width, &height); err != nil {
+				t.Errorf("%s: %v", r.URL.Path, err)
+			}
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			fmt.Fprintf(w, framed, state, width, height)
+		case strings.HasSuffix(r.URL.Path, ".js"):
+			w.Header().Set("Content-Type", "text/javascript")
+		case parts[0] == "state" && pages[parts[1]] != nil:
+			r.URL.Path = "/" + parts[2]
+			pages[parts[1]].ServeHTTP(unframed{w}, r)
+		default: // styles and the like, by their place below the root
+			pages["ok"].ServeHTTP(unframed{w}, r)
+		}
+	})
+}
