@@ -135,6 +135,10 @@ conformance: build ## the public suites for senders, five minutes: make conforma
 herd: ## ten thousand simulated agents whose receiver comes back: docs/herd.md and its picture
 	$(GO) test -count=1 -run '^TestHerd$$' -v ./remotewrite -herd.docs '$(CURDIR)/docs'
 
+.PHONY: pictures
+pictures: ## pictures of the page in its states, by chromium, for the documentation; look at them before they are committed
+	$(GO) test -count=1 -run '^TestPictures$$' ./web -pictures '$(CURDIR)/docs/img'
+
 $(LINT):
 	GOBIN=$(CURDIR)/$(@D) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
 

@@ -1,12 +1,22 @@
 package web
 
 import (
+	"bytes"
+	"cmp"
 	"flag"
 	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -25,9 +35,9 @@ func (p pictured) name() string { return fmt.Sprintf("%s-%d-%s.png", p.state, p.
 
 // pictures are those of the documentation: each state that a person meets, on a screen and on a phone, light and dark.
 var pictures = []pictured{
-	{"ok", 1280, 800, "light"},
-	{"ok", 390, 844, "dark"},
-	{"held", 1280, 800, "light"},
+	{"ok", 1280, 520, "light"},
+	{"ok", 390, 780, "dark"},
+	{"held", 1280, 780, "light"},
 	{"held", 390, 844, "light"},
 	{"full", 1280, 800, "dark"},
 	{"fleet", 1280, 900, "light"},
@@ -35,8 +45,8 @@ var pictures = []pictured{
 }
 
 // framed is a page that has the agent's page in a frame: a browser's window cannot be as narrow as a phone.
-const framed = `<!DOCTYPE html><style>html, body {margin: 0; overflow: hidden} iframe {display: block; border: 0}</style>
-<iframe src="/state/%s/" style="width: %dpx; height: %dpx"></iframe>`
+const framed = `<!DOCTYPE html><style>html, body {margin: 0; overflow: hidden} iframe {display: block; border: 0; height: 120vh}</style>
+<iframe src="/state/%s/" style="width: %dpx"></iframe>`
 
 // TestPictures writes the pictures, if -pictures says where. They are looked at by people.
 func TestPictures(t *testing.T) {
@@ -54,11 +64,47 @@ func TestPictures(t *testing.T) {
 		scheme := map[string]string{"light": "1", "dark": "0"}[p.scheme]
 		out, err := exec.CommandContext(t.Context(), browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--user-data-dir="+t.TempDir(),
 			"--hide-scrollbars", "--virtual-time-budget=3000", "--blink-settings=preferredColorScheme="+scheme, fmt.Sprintf("--window-size=%d,%d", p.width, p.height),
-			"--screenshot="+filepath.Join(dir, p.name()), fmt.Sprintf("%s/frame/%s/%d/%d", srv.URL, p.state, p.width, p.height)).CombinedOutput()
+			"--screenshot="+filepath.Join(dir, p.name()), fmt.Sprintf("%s/frame/%s/%d", srv.URL, p.state, p.width)).CombinedOutput()
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", p.name(), err, out)
 		}
+		if err := fewerColours(filepath.Join(dir, p.name())); err != nil {
+			t.Fatal(err)
+		}
 	}
+}
+
+// fewerColours writes a picture anew with the 256 colours that it has most of, which for text is a third of the bytes.
+func fewerColours(file string) error {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	all, err := png.Decode(bytes.NewReader(b))
+	if err != nil {
+		return fmt.Errorf("read %s: %w", file, err)
+	}
+	count := map[color.RGBA]int{}
+	for y := range all.Bounds().Dy() {
+		for x := range all.Bounds().Dx() {
+			c := color.RGBAModel.Convert(all.At(x, y)).(color.RGBA)
+			count[c]++
+		}
+	}
+	colours := slices.SortedFunc(maps.Keys(count), func(a, b color.RGBA) int {
+		return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)))
+	})
+	few := color.Palette{}
+	for _, c := range colours[:min(256, len(colours))] {
+		few = append(few, c)
+	}
+	small := image.NewPaletted(all.Bounds(), few)
+	draw.Draw(small, small.Bounds(), all, image.Point{}, draw.Src)
+	var out bytes.Buffer
+	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, small); err != nil {
+		return err
+	}
+	return os.WriteFile(file, out.Bytes(), 0o600)
 }
 
 // picturePages are the pages of all states, with plots, and without the program that keeps them current.
@@ -78,13 +124,12 @@ func picturePages(t *testing.T) http.Handler {
 		parts := strings.SplitN(strings.TrimPrefix(r.URL.Path, "/"), "/", 3)
 		switch {
 		case parts[0] == "frame":
-			var width, height int
-			state, size, _ := strings.Cut(strings.Join(parts[1:], "/"), "/")
-			if _, err := fmt.Sscanf(size, "%d/%d", &width, &height); err != nil {
+			width, err := strconv.Atoi(parts[2])
+			if err != nil {
 				t.Errorf("%s: %v", r.URL.Path, err)
 			}
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
-			fmt.Fprintf(w, framed, state, width, height)
+			fmt.Fprintf(w, framed, parts[1], width)
 		case strings.HasSuffix(r.URL.Path, ".js"):
 			w.Header().Set("Content-Type", "text/javascript")
 		case parts[0] == "state" && pages[parts[1]] != nil:
