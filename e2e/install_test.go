@@ -64,6 +64,7 @@ func TestPackages(t *testing.T) {
 
 	m.put(one.deb)
 	m.tutorial()
+	m.units()
 	m.sandboxed()
 	m.reloads()
 	m.upgrades(two.deb)
@@ -121,6 +122,33 @@ func (m *machine) tutorial() {
 		}
 	}
 	m.do(`bash -c '. /usr/share/bash-completion/bash_completion; . /usr/share/bash-completion/completions/hwsagent' 2>/dev/null || bash -n /usr/share/bash-completion/completions/hwsagent`)
+}
+
+// units has the service, in its sandbox, ask the machine's systemd for its units, and finds them in Prometheus.
+func (m *machine) units() {
+	m.t.Helper()
+	const file = "/etc/hwsagent/conf.d/units.yaml"
+	m.do(`set -e
+		systemctl start dbus.socket
+		echo 'probes: [{name: units, type: host, interval: 2s, timeout: 2s, collectors: [systemd]}]' >` + file + `
+		chgrp hwsagent ` + file + `
+		chmod 640 ` + file + `
+		systemctl reload hwsagent`)
+	for _, query := range []string{
+		`node_systemd_unit_state{job="units",name="hwsagent.service",state="active",type="notify"} == 1`,
+		`node_systemd_unit_tasks_current{job="units",name="hwsagent.service"} > 1`,
+		`time() - node_systemd_unit_start_time_seconds{job="units",name="hwsagent.service"} < 600`,
+		`node_systemd_version{job="units"} > 200`,
+		`node_systemd_units{job="units",state="active"} > 5`,
+	} {
+		eventually(m.t, 30*time.Second, func() string {
+			if out := m.do("promtool query instant http://127.0.0.1:9090 '" + query + "'"); !strings.Contains(out, "=>") {
+				return fmt.Sprintf("%s is not in Prometheus: %s\n%s", query, out, m.do("hwsagent status || true"))
+			}
+			return ""
+		})
+	}
+	m.do("rm " + file + " && systemctl reload hwsagent")
 }
 
 // show is a property of the service, as systemd has it.
