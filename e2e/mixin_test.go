@@ -147,9 +147,11 @@ func mixinExpressions(t *testing.T) map[string]string {
 		found[expr] = "the alert " + alert
 	}
 	files, err := filepath.Glob(filepath.Join(mixinDir, "dashboards", "*.json"))
-	if err != nil || len(files) != 3 {
+	if err != nil || len(files) != 4 {
 		t.Fatalf("%d dashboards, %v", len(files), err)
 	}
+	// That of hardware reads what probes send, not the agent's own metrics; package probes/hw tests it on recorded series.
+	files = slices.DeleteFunc(files, func(file string) bool { return filepath.Base(file) == "hardware.json" })
 	fill := strings.NewReplacer("$__rate_interval", "5m", "$job", ".*", "$instance", ".*", "$target", ".*")
 	for _, file := range files {
 		var board struct {
