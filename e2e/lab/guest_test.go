@@ -27,6 +27,8 @@ ip link set lo up
 ip link set eth0 up
 ip addr add 10.0.2.15/24 dev eth0
 ip route add default via 10.0.2.2
+ip link set eth1 up
+ip link set eth2 up
 ip link add dummy0 type dummy
 ip link set dummy0 up
 for bus in /sys/bus/i2c/devices/i2c-*; do
@@ -65,8 +67,8 @@ wal: {max_bytes: 64MiB, min_free_bytes: 1MiB}
 probes:
   - {name: hwsagent, type: self, interval: 3s}
   - {name: host, type: host, interval: 2s, timeout: 2s, read_timeout: 1s}
-  - {name: smart, type: smart, interval: 5s, timeout: 5s, read_timeout: 3s}
-  - {name: ipmi, type: ipmi, target: /dev/ipmi0, interval: 5s, timeout: 5s}
+  - {name: smart, type: smart, interval: 4s, timeout: 4s, read_timeout: 2s}
+  - {name: ipmi, type: ipmi, target: /dev/ipmi0, interval: 3s, timeout: 3s}
 remote_write:
   - {name: test, url: "%s", queue_config: {batch_send_deadline: 200ms, max_backoff: 1s}}
 `

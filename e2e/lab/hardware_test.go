@@ -4,57 +4,68 @@ package lab
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 )
 
-// disk is one disk of the machine. Its serial number is by which the agent's hw_id and the tools know it.
-type disk struct {
-	id     string // of QEMU's device
-	device string // the device's type
-	bus    string
-	serial string
-	more   string // further properties
+// properties are those of a device of QEMU, as its command line and its monitor take them: JSON with typed values.
+type properties map[string]any
+
+func (p properties) String() string {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return err.Error() // strings and numbers only
+	}
+	return string(text)
 }
 
-// disks are those of the machine. NVMe disks and the second SATA controller have ports of their own, from which they can be
-// unplugged.
+// disk is one disk of the machine.
+type disk struct {
+	id   string // of QEMU's device
+	hwID string // the agent's hw_id, or how it begins
+	properties
+}
+
+// disks are those of the machine. NVMe disks have ports of their own, from which they can be unplugged.
 func disks() []disk {
-	return []disk{
-		{id: "nvme0", device: "nvme", bus: "port0", serial: "LABNVME0"},
-		{id: "nvme1", device: "nvme", bus: "port1", serial: "LABNVME1"},
-		{id: "sata0", device: "ide-hd", bus: "ide.0", serial: "LABSATA0", more: ",wwn=0x5000c50000000001,model=LAB DISK"},
-		{id: "sata1", device: "ide-hd", bus: "ide.1", serial: "LABSATA1", more: ",wwn=0x5000c50000000002,model=LAB DISK"},
-		{id: "scsi0", device: "scsi-hd", bus: "scsi.0", serial: "LABSCSI0", more: ",wwn=0x5000c50000000003,vendor=LAB,product=SCSIDISK"},
-		{id: "scsi1", device: "scsi-hd", bus: "scsi.0", serial: "LABSCSI1", more: ",wwn=0x5000c50000000004,vendor=LAB,product=SCSIDISK"},
-		{id: "usb0", device: "usb-storage", bus: "xhci.0", serial: "LABUSB0"},
+	all := []disk{
+		{"nvme0", "serial:QEMU_NVMe_Ctrl:LABNVME0", properties{"driver": "nvme", "bus": "port0", "serial": "LABNVME0"}},
+		{"nvme1", "serial:QEMU_NVMe_Ctrl:LABNVME1", properties{"driver": "nvme", "bus": "port1", "serial": "LABNVME1"}},
+		{"sata0", "wwn:5000c50000000001", properties{"driver": "ide-hd", "bus": "ide.0", "serial": "LABSATA0", "model": "LAB DISK", "wwn": 0x5000c50000000001}},
+		{"sata1", "wwn:5000c50000000002", properties{"driver": "ide-hd", "bus": "ide.1", "serial": "LABSATA1", "model": "LAB DISK", "wwn": 0x5000c50000000002}},
+		{"scsi0", "wwn:5000c50000000003", properties{"driver": "scsi-hd", "bus": "scsi.0", "serial": "LABSCSI0", "vendor": "LAB", "product": "SCSIDISK", "wwn": 0x5000c50000000003}},
+		{"scsi1", "wwn:5000c50000000004", properties{"driver": "scsi-hd", "bus": "scsi.0", "serial": "LABSCSI1", "vendor": "LAB", "product": "SCSIDISK", "wwn": 0x5000c50000000004}},
+		{"usb0", "at:pci:0000:00:03.0/", properties{"driver": "usb-storage", "bus": "xhci.0", "serial": "LABUSB0"}},
 	}
+	for _, d := range all {
+		d.properties["id"], d.properties["drive"] = d.id, d.id+"-image"
+	}
+	return all
 }
 
 // brokenSector is a sector that each disk cannot read (blkdebug of QEMU: docs/devel/blkdebug.rst), of 512 bytes. It lies far from
 // what the kernel reads by itself to find partitions and file systems.
 const brokenSector = 40960
 
-// properties are those with which QEMU makes the device, at the start or when it is plugged in again.
-func (d disk) properties() string {
-	return fmt.Sprintf("%s,id=%s,bus=%s,drive=%[2]s-image,serial=%[4]s%s", d.device, d.id, d.bus, d.serial, d.more)
-}
-
 // nic is one network device besides that by which the test reaches the machine.
-type nic struct{ id, device, bus, mac string }
-
-func nics() []nic {
-	return []nic{
-		{id: "nic1", device: "e1000e", bus: "port2", mac: "52:54:00:00:00:11"},
-		{id: "nic2", device: "virtio-net-pci", bus: "port3", mac: "52:54:00:00:00:12"},
-	}
+type nic struct {
+	id, mac string
+	properties
 }
 
-// properties are as those of a disk. Without a ROM to boot from, which the machine does not need.
-func (n nic) properties() string {
-	return fmt.Sprintf("%s,id=%s,bus=%s,netdev=%[2]s-net,mac=%[4]s,romfile=", n.device, n.id, n.bus, n.mac)
+// nics have no ROM to boot from, which the machine does not need.
+func nics() []nic {
+	all := []nic{
+		{"nic1", "52:54:00:00:00:11", properties{"driver": "e1000e", "bus": "port2"}},
+		{"nic2", "52:54:00:00:00:12", properties{"driver": "virtio-net-pci", "bus": "port3"}},
+	}
+	for _, n := range all {
+		n.properties["id"], n.properties["netdev"], n.properties["mac"], n.properties["romfile"] = n.id, n.id+"-net", n.mac, ""
+	}
+	return all
 }
 
 // hardware are QEMU's arguments that make the machine.
@@ -82,10 +93,10 @@ func hardware(t *testing.T) []string {
 		args = append(args,
 			"-blockdev", fmt.Sprintf("driver=blkdebug,node-name=%s-image,image.driver=file,image.filename=%s,"+
 				"inject-error.0.event=none,inject-error.0.iotype=read,inject-error.0.errno=5,inject-error.0.sector=%d", d.id, image, brokenSector),
-			"-device", d.properties())
+			"-device", d.String())
 	}
 	for _, n := range nics() {
-		args = append(args, "-netdev", fmt.Sprintf("user,id=%s-net,restrict=on", n.id), "-device", n.properties())
+		args = append(args, "-netdev", fmt.Sprintf("user,id=%s-net,restrict=on", n.id), "-device", n.String())
 	}
 	records, inventory := filepath.Join(dir, "sdr"), filepath.Join(dir, "fru")
 	if err := os.WriteFile(records, sensorRecords(), 0o600); err != nil {

@@ -4,13 +4,19 @@ package lab
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"hwsagent/agent/demo/receiver"
+	"hwsagent/e2e/results"
 )
 
+// TestMachine boots the machine, compares the agent's series with what other programs say in it, and then unplugs, hangs and
+// breaks its devices, one after the other in an order that HWSAGENT_SEED replays.
 func TestMachine(t *testing.T) {
 	laboratory(t)
 	r := newRecord()
@@ -20,40 +26,151 @@ func TestMachine(t *testing.T) {
 	}
 	t.Cleanup(rx.Stop)
 	v := startLab(t, rx.URL())
-	for _, job := range []string{"host", "smart", "ipmi"} {
-		eventually(t, 2*time.Minute, func() string {
-			if got := len(rounds(r.copy(), job, 0)); got < 2 {
-				return fmt.Sprintf("there are %d rounds of %s", got, job)
-			}
-			return ""
-		})
-	}
+	g := &rig{t: t, v: v, r: r}
+	g.wait(2, 0)
 	setSensors(v)
-	for _, job := range []string{"host", "smart", "ipmi"} {
-		from := rounds(r.copy(), job, 0)
-		eventually(t, 2*time.Minute, func() string {
-			if got := len(rounds(r.copy(), job, 0)); got < len(from)+3 {
-				return fmt.Sprintf("there are %d rounds of %s", got, job)
-			}
-			return ""
-		})
+	quiet := g.now()
+	g.wait(4, quiet)
+	compareExporter(t, v, r)
+	compareSmartctl(t, v, r)
+	compareNVMe(t, v, r)
+	compareIPMI(t, v, r)
+
+	random, seed := seeded(t)
+	begin := g.now()
+	var windows []window
+	events := g.events()
+	for round := range 2 {
+		for _, i := range random.Perm(len(events)) {
+			windows = append(windows, g.happen(events[i]())...)
+		}
+		t.Logf("round %d of the events is over after %.0f s", round+1, float64(g.now()-begin)/1000)
 	}
-	t.Run("node_exporter", func(t *testing.T) { compareExporter(t, v, r) })
-	t.Run("smartctl", func(t *testing.T) { compareSmartctl(t, v, r) })
-	t.Run("nvme-cli", func(t *testing.T) { compareNVMe(t, v, r) })
-	t.Run("ipmitool", func(t *testing.T) { compareIPMI(t, v, r) })
-	if os.Getenv("LAB_HOLD") != "" {
-		fmt.Println("BASE", v.base)
-		for {
-			time.Sleep(time.Second)
-			if _, err := os.Stat("/work/try/lab/end"); err == nil {
-				break
-			}
-			f, _ := os.Create("/work/try/lab/series")
-			for k, s := range r.copy() {
-				fmt.Fprintln(f, k, len(s.samples), s.samples[len(s.samples)-1])
-			}
-			f.Close()
+	end := g.now()
+	g.wait(2, end) // all of the time before has come
+	found := judge(r.copy(), windows, quiet, begin, end)
+	for i, lost := range found.lost {
+		if i == 40 {
+			t.Errorf("and %d more", len(found.lost)-i)
+			break
+		}
+		t.Error(lost)
+	}
+	count := 2 * len(events)
+	t.Logf("%d events; in %d rounds %d series have %d samples, and %d are missing that no event of their own device excuses",
+		count, found.rounds, found.series, found.samples, len(found.lost))
+	if count < 50 || found.series < 800 {
+		t.Errorf("there were %d events and %d series: too few", count, found.series)
+	}
+	results.Add(t, results.Line{
+		What: "devices of a machine unplugged, hanging and failing under its own kernel", Count: count, Lost: len(found.lost), Seed: seed,
+		Figures: map[string]float64{"series": float64(found.series), "samples": float64(found.samples), "rounds": float64(found.rounds)},
+	})
+}
+
+// seeded is the order of the events.
+func seeded(t *testing.T) (*rand.Rand, uint64) {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	if text := os.Getenv("HWSAGENT_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("HWSAGENT_SEED: %v", err)
 		}
 	}
+	t.Logf("HWSAGENT_SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, 0)), seed
+}
+
+// wait waits until each probe has had n rounds since a time.
+func (g *rig) wait(n int, since int64) {
+	g.t.Helper()
+	for job := range limits() {
+		eventually(g.t, 2*time.Minute, func() string {
+			if got := len(rounds(g.r.copy(), job, since)); got < n {
+				return fmt.Sprintf("there are %d rounds of %s", got, job)
+			}
+			return ""
+		})
+	}
+}
+
+// events are all that can happen. Each is made when its turn comes: a device may have another name by then.
+func (g *rig) events() []func() event {
+	var all []func() event
+	add := func(make func() event) { all = append(all, make) }
+	for _, d := range disks() {
+		nvme, sata := strings.HasPrefix(d.id, "nvme"), strings.HasPrefix(d.id, "sata")
+		add(func() event { return g.fail(d) })
+		if !sata { // QEMU's controller on the board takes no disk while it runs
+			add(func() event { return g.plug(d.id, g.kernelName(d.hwID), d.hwID, d.properties) })
+		}
+		if d.id != "usb0" { // QEMU limits no rate of it
+			add(func() event { return g.hang(d) })
+		}
+		if nvme {
+			add(func() event { return g.warn(d) })
+		}
+	}
+	for _, n := range nics() {
+		add(func() event {
+			id, name := g.nic(n)
+			e := g.plug(n.id, name, id, n.properties)
+			again := e.end
+			e.end = func() {
+				again()
+				eventually(g.t, time.Minute, func() string {
+					if _, name := g.nic(n); name == "" || g.v.try("/bin/ip", "link", "set", name, "up").Code != 0 {
+						return "the network device does not come back"
+					}
+					return ""
+				})
+			}
+			return e
+		})
+		add(func() event { return g.link(n) })
+	}
+	for _, c := range chips() {
+		add(func() event { return g.remove(c) })
+		add(func() event { return g.heat(c) })
+	}
+	inlet, fan := sensors()[0], sensors()[3]
+	add(func() event { return g.unbind() })
+	add(func() event { return g.read(inlet, "ipmi_temperature_celsius") })
+	add(func() event { return g.read(fan, "ipmi_fan_speed_rpm") })
+	add(func() event { return g.silence(inlet, "ipmi_temperature_celsius") })
+	add(func() event { return g.silence(fan, "ipmi_fan_speed_rpm") })
+	return all
+}
+
+// grace is how long after an event a device's own series may be missing, in milliseconds: the probe smart has fewer rounds than host.
+const grace = 9000
+
+// happen lets an event happen and waits until the agent's series show that it did, and that it is over. The windows are those
+// in which it may cost series of its device.
+func (g *rig) happen(e event) []window {
+	g.t.Helper()
+	from := g.now()
+	e.begin()
+	since := g.now()
+	eventually(g.t, 90*time.Second, func() string {
+		if wrong := e.fired(since); wrong != "" {
+			return e.name + " does not show: " + wrong
+		}
+		return ""
+	})
+	e.end()
+	since = g.now()
+	eventually(g.t, 90*time.Second, func() string {
+		if wrong := e.healed(since); wrong != "" {
+			return e.name + " does not end: " + wrong
+		}
+		return ""
+	})
+	to := g.now()
+	g.t.Logf("%s: %.1f s", e.name, float64(to-from)/1000)
+	if e.mine == nil {
+		return nil
+	}
+	return []window{{event: e.name, mine: e.mine, from: from, to: to + grace}}
 }
