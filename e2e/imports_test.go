@@ -80,6 +80,7 @@ func importRules() []importRule {
 		{dir: "e2e", ours: []string{"agent/demo/receiver", "probes/snmp/recording", "remotewrite/reply"}},
 		{dir: "e2e/bmcsim"},
 		{dir: "e2e/hostile"},
+		{dir: "e2e/lab/guest"},
 		{dir: "e2e/mutate"},
 		{dir: "e2e/sbom"},
 		{dir: "e2e/results"},

@@ -14,12 +14,16 @@ import (
 
 // event is one thing that happens to a device.
 type event struct {
-	name string
-	mine func(series) bool // series that it may cost; nil: none
+	name   string
+	device string            // which it happens to: one at a time
+	mine   func(series) bool // series that it may cost; nil: none
 	// begin makes it happen, and end undoes it. fired and healed return "" once the agent's own series show it.
 	begin, end    func()
 	fired, healed func(since int64) string
 }
+
+// controller is the device of all events of the management controller.
+const controller = "the management controller"
 
 // rig is the machine with what is known of it.
 type rig struct {
@@ -127,7 +131,7 @@ func (g *rig) plug(id, name, hwID string, p properties) event {
 	component := named("hw_component_info", "hw_id", hwID)
 	address, _, _ := strings.Cut(strings.TrimPrefix(hwID, "at:"), "/") // of a network device, whose PCI device has counters of its own
 	return event{
-		name: "unplug " + id, mine: of(name, hwID, address),
+		name: "unplug " + id, device: id, mine: of(name, hwID, address),
 		begin: func() {
 			had := g.v.monitor.count("DEVICE_DELETED", id)
 			g.v.qmp("device_del", map[string]any{"id": id})
@@ -155,7 +159,7 @@ func (g *rig) hang(d disk) event {
 		g.v.qmp("block_set_io_throttle", map[string]any{"id": d.id, "bps": rate, "bps_rd": 0, "bps_wr": 0, "iops": 0, "iops_rd": 0, "iops_wr": 0})
 	}
 	return event{
-		name: "hang " + d.id, mine: of(g.kernelName(d.hwID), d.hwID),
+		name: "hang " + d.id, device: d.id, mine: of(g.kernelName(d.hwID), d.hwID),
 		begin: func() {
 			g.n++
 			throttle(1)
@@ -184,7 +188,7 @@ func (g *rig) fail(d disk) event {
 	}
 	info := named("node_disk_info", "device", device)
 	return event{
-		name: "fail " + d.id, mine: of(g.kernelName(d.hwID), d.hwID),
+		name: "fail " + d.id, device: d.id, mine: of(g.kernelName(d.hwID), d.hwID),
 		begin: func() {
 			a := g.v.try("/bin/dd", "if=/dev/"+device, "of=/dev/null", "bs=512", "count=1", fmt.Sprintf("skip=%d", brokenSector))
 			if a.Code == 0 || !strings.Contains(a.Stderr, "I/O error") && !strings.Contains(a.Stderr, "Input/output error") {
@@ -204,7 +208,7 @@ func (g *rig) warn(d disk) event {
 		g.v.qmp("qom-set", map[string]any{"path": "/machine/peripheral/" + d.id, "property": "smart_critical_warning", "value": v})
 	}
 	return event{
-		name: "warn " + d.id, begin: func() { set(4) }, end: func() { set(0) },
+		name: "warn " + d.id, device: d.id, begin: func() { set(4) }, end: func() { set(0) },
 		fired: func(since int64) string {
 			if wrong := g.is("smart", since, 4, warning); wrong != "" {
 				return wrong
@@ -215,13 +219,19 @@ func (g *rig) warn(d disk) event {
 	}
 }
 
-// link cuts a network device's link.
+// link cuts a network device's link. The driver of e1000e does not notice when QEMU does that; it is switched off instead.
 func (g *rig) link(n nic) event {
 	id, name := g.nic(n)
 	up := named("hw_network_up", "hw_id", id)
-	set := func(on bool) { g.v.qmp("set_link", map[string]any{"name": n.id, "up": on}) }
+	set := func(on bool) {
+		if n.properties["driver"] == "e1000e" {
+			g.v.run("/bin/ip", "link", "set", name, map[bool]string{true: "up", false: "down"}[on])
+			return
+		}
+		g.v.qmp("set_link", map[string]any{"name": n.id, "up": on})
+	}
 	return event{
-		name: "cut " + n.id, mine: of(name, id), begin: func() { set(false) }, end: func() { set(true) },
+		name: "cut " + n.id, device: n.id, mine: of(name, id), begin: func() { set(false) }, end: func() { set(true) },
 		fired:  func(since int64) string { return g.is("host", since, 0, up) },
 		healed: func(since int64) string { return g.is("host", since, 1, up) },
 	}
@@ -267,7 +277,7 @@ func (c chip) mine(s series) bool {
 func (g *rig) remove(c chip) event {
 	temperature := c.series("node_hwmon_temp_celsius")
 	return event{
-		name: "remove " + c.driver + " " + c.address, mine: c.mine,
+		name: "remove " + c.driver + " " + c.address, device: c.address, mine: c.mine,
 		begin: func() { g.v.sh("echo " + c.address + " >/sys/bus/i2c/devices/i2c-$(cat /run/stub)/delete_device") },
 		end: func() {
 			g.v.sh("echo " + c.driver + " " + c.address + " >/sys/bus/i2c/devices/i2c-$(cat /run/stub)/new_device")
@@ -286,7 +296,7 @@ func (g *rig) heat(c chip) event {
 	set := func(v string) { g.v.sh("i2cset -y $(cat /run/stub) " + c.address + " " + register + " " + v + " w") }
 	ok := func(s series) bool { return s.name == "hw_status" && s.labels["hw_state"] == "ok" && c.mine(s) }
 	return event{
-		name: "heat " + c.driver + " " + c.address, begin: func() { set(c.hot) }, end: func() { set(c.normal) },
+		name: "heat " + c.driver + " " + c.address, device: c.address, begin: func() { set(c.hot) }, end: func() { set(c.normal) },
 		fired: func(since int64) string {
 			if wrong := g.is("host", since, c.degrees, c.series("node_hwmon_temp_celsius")); wrong != "" {
 				return wrong
@@ -303,7 +313,7 @@ func (g *rig) unbind() event {
 	up := named("up")
 	device := strings.TrimSpace(g.v.sh(where + "for d in *; do [ -L $d ] && [ $d != module ] && echo $d; done; true"))
 	return event{
-		name: "unbind the management controller", mine: func(s series) bool { return s.job == "ipmi" },
+		name: "unbind the management controller", device: controller, mine: func(s series) bool { return s.job == "ipmi" },
 		begin:  func() { g.v.sh(where + "echo " + device + " >unbind") },
 		end:    func() { g.v.sh(where + "echo " + device + " >bind") },
 		fired:  func(since int64) string { return g.is("ipmi", since, 0, up) },
@@ -316,7 +326,7 @@ func (g *rig) read(s sensor, name string) event {
 	reading := named(name, "name", s.name)
 	value := func(raw byte) float64 { return float64(raw) * float64(s.multiplier) * math.Pow10(s.exponent) }
 	return event{
-		name: "another reading of " + s.name, begin: func() { g.v.setSensor(s.number, s.raw+9) }, end: func() { g.v.setSensor(s.number, s.raw) },
+		name: "another reading of " + s.name, device: controller, begin: func() { g.v.setSensor(s.number, s.raw+9) }, end: func() { g.v.setSensor(s.number, s.raw) },
 		fired:  func(since int64) string { return g.is("ipmi", since, value(s.raw+9), reading) },
 		healed: func(since int64) string { return g.is("ipmi", since, value(s.raw), reading) },
 	}
@@ -327,7 +337,7 @@ func (g *rig) silence(s sensor, name string) event {
 	reading := named(name, "name", s.name)
 	set := func(enable string) { g.v.run("/usr/sbin/ipmitool", "raw", "4", "0x28", fmt.Sprint(s.number), enable) }
 	return event{
-		name: "silence " + s.name, mine: func(x series) bool {
+		name: "silence " + s.name, device: controller, mine: func(x series) bool {
 			return x.job == "ipmi" && (x.labels["name"] == s.name || x.labels["hw_name"] == s.name)
 		},
 		begin: func() { set("0x00") }, end: func() { set("0xc0") },

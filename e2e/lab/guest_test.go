@@ -66,9 +66,9 @@ global: {scrape_interval: 3s, scrape_timeout: 3s, external_labels: {site: lab}}
 wal: {max_bytes: 64MiB, min_free_bytes: 1MiB}
 probes:
   - {name: hwsagent, type: self, interval: 3s}
-  - {name: host, type: host, interval: 2s, timeout: 2s, read_timeout: 1s}
-  - {name: smart, type: smart, interval: 4s, timeout: 4s, read_timeout: 2s}
-  - {name: ipmi, type: ipmi, target: /dev/ipmi0, interval: 3s, timeout: 3s}
+  - {name: host, type: host, interval: 3s, timeout: 3s, read_timeout: 1s}
+  - {name: smart, type: smart, interval: 10s, timeout: 10s, read_timeout: 4s}
+  - {name: ipmi, type: ipmi, target: /dev/ipmi0, interval: 4s, timeout: 4s}
 remote_write:
   - {name: test, url: "%s", queue_config: {batch_send_deadline: 200ms, max_backoff: 1s}}
 `

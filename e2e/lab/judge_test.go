@@ -25,7 +25,7 @@ type verdict struct {
 // limits are how far apart two rounds of a probe may be, in milliseconds: its interval, its timeout, and what a loaded host with
 // a processor in software may be late. A device that hangs must not make it more.
 func limits() map[string]int64 {
-	return map[string]int64{"host": 10_000, "smart": 20_000, "ipmi": 20_000}
+	return map[string]int64{"host": 20_000, "smart": 40_000, "ipmi": 20_000}
 }
 
 // judge takes the series that had a sample in each round of their probe from quiet to begin, and looks for a sample of each in

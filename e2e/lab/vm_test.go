@@ -13,8 +13,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -78,11 +80,20 @@ func boot(t *testing.T, qemu string, arguments []string) *vm {
 	cmd := exec.Command(qemu, arguments...)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Start(); err != nil {
+	// QEMU ends with the test, however that ends: with the thread that started it, which waits for it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	started, ended := make(chan error, 1), make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			ended <- cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() {
 		if v.monitor != nil {
 			v.monitor.close()
@@ -117,6 +128,7 @@ func boot(t *testing.T, qemu string, arguments []string) *vm {
 		}
 		return ""
 	})
+	fmt.Println("BASE", v.base)
 	t.Logf("the machine was up after %.0f s", time.Since(began).Seconds())
 	return v
 }

@@ -43,6 +43,7 @@ func parts() []part {
 		{name: "inputs", pkg: lab, run: ins, parallel: 4, limit: 30 * time.Minute},
 		{name: "mutants", pkg: lab, run: peers, parallel: 1, limit: 20 * time.Minute},
 		{name: "others", pkg: lab, parallel: 4, limit: 30 * time.Minute},
+		{name: "machine", pkg: "./e2e/lab", parallel: 1, limit: 30 * time.Minute},
 		{name: "size", pkg: lab, run: alone, parallel: 1, limit: 45 * time.Minute},
 		{name: "replants", pkg: "./e2e/replant", run: "^TestReplant$", parallel: 2, limit: 30 * time.Minute, builds: true},
 	}
