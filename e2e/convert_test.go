@@ -21,7 +21,7 @@ scrape_configs:
   - job_name: self
     static_configs: [{targets: ["`+p.addr+`"], labels: {rack: a3}}]
     metric_relabel_configs: [{source_labels: [__name__], regex: "prometheus_build_info|go_info", action: keep}]
-  - {job_name: pods, kubernetes_sd_configs: [{role: pod}]}
+  - {job_name: pods, consul_sd_configs: [{server: "c:8500"}]}
 remote_write:
   - {name: p, url: "`+p.writeURL()+`"}
 `)
@@ -33,7 +33,7 @@ remote_write:
 	if err := os.WriteFile(unknown, []byte("inputs: {}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{theirs + ":3: rule_files: ", theirs + ":8: scrape_configs[1].kubernetes_sd_configs: ", theirs + ":2: global.evaluation_interval: "} {
+	for _, want := range []string{theirs + ":3: rule_files: ", theirs + ":8: scrape_configs[1].consul_sd_configs: ", theirs + ":2: global.evaluation_interval: "} {
 		if !strings.Contains(said, want) || !strings.Contains(out, "# "+want) {
 			t.Errorf("%q is missing in\n%s\n%s", want, said, out)
 		}

@@ -22,7 +22,7 @@ func jobKeys() []string {
 		always_scrape_classic_histograms convert_classic_histograms_to_nhcb extra_scrape_metrics metrics_path honor_labels honor_timestamps
 		track_timestamps_staleness scheme params basic_auth authorization oauth2 follow_redirects enable_http2 tls_config bearer_token bearer_token_file
 		proxy_url no_proxy proxy_from_environment proxy_connect_header http_headers static_configs file_sd_configs http_sd_configs dns_sd_configs
-		relabel_configs metric_relabel_configs body_size_limit sample_limit label_limit label_name_length_limit label_value_length_limit
+		kubernetes_sd_configs relabel_configs metric_relabel_configs body_size_limit sample_limit label_limit label_name_length_limit label_value_length_limit
 		target_limit keep_dropped_targets native_histogram_bucket_limit native_histogram_min_bucket_factor metric_name_validation_scheme
 		metric_name_escaping_scheme scrape_failure_log_file enable_compression`)
 }
@@ -139,7 +139,7 @@ func (c *converter) job(v *yaml.Node, path string) {
 			}
 		case strings.HasSuffix(key, "_sd_configs"):
 			lost++
-			c.note(k, path+"."+key, "this kind of discovery is not built in (static, file, http and dns are): let something write its targets to a file for file_sd_configs, or serve them for http_sd_configs")
+			c.note(k, path+"."+key, "this kind of discovery is not built in (static, file, http, dns and kubernetes are): let something write its targets to a file for file_sd_configs, or serve them for http_sd_configs")
 		default:
 			c.note(k, path+"."+key, "%s", why(key))
 		}

@@ -25,7 +25,7 @@ func (d dice) texts() some {
 	all := some{}
 	for _, name := range []string{"app", "app.kubernetes.io/name", "ünï", "a-b", "prometheus.io/scrape"} {
 		if d.often(3) {
-			all[name] = d.one("x", "true", "", "ä/ö", "9100")
+			all[name] = d.one("x", "x", "true", "", "ä/ö", "9100")
 		}
 	}
 	return all
@@ -170,7 +170,7 @@ func (d dice) target(space string) some {
 	if !d.often(4) {
 		return some{"kind": "Node", "name": d.one(nodeNames()...)}
 	}
-	return some{"kind": "Pod", "namespace": space, "name": fmt.Sprintf("pods-%d", d.IntN(6))}
+	return some{"kind": "Pod", "namespace": space, "name": fmt.Sprintf("pods-%d", d.IntN(8))}
 }
 
 func (d dice) addresses(space string) []any {
@@ -253,7 +253,7 @@ func (d dice) ingress(space, name string) apitest.Object {
 
 // kinds are all resources, and how many objects of each there are.
 func kinds() map[string]int {
-	return map[string]int{"namespaces": 2, "nodes": 3, "replicasets": 3, "jobs": 3, "pods": 6, "services": 4, "endpoints": 4, "endpointslices": 4, "ingresses": 4}
+	return map[string]int{"namespaces": 2, "nodes": 3, "replicasets": 3, "jobs": 3, "pods": 8, "services": 4, "endpoints": 6, "endpointslices": 6, "ingresses": 4}
 }
 
 // fill puts objects of all resources into a cluster.

@@ -21,9 +21,25 @@ type Object = map[string]any
 // event is a change of an object.
 type event struct {
 	version  int
-	kind     string
+	kind     string // "DELETED", or "" for anything else
 	resource string
 	object   Object
+	before   Object // nil if there was none
+}
+
+// as is the event as a watch with a selector sees it, "" if it does not: an object that changes so that it is
+// chosen no more is gone, and one that is from now on is new.
+func (e event) as(chosen func(Object) bool) string {
+	is, was := chosen(e.object), e.before != nil && chosen(e.before)
+	switch {
+	case e.kind == "DELETED" && was, was && !is:
+		return "DELETED"
+	case e.kind == "DELETED", !is:
+		return ""
+	case !was:
+		return "ADDED"
+	}
+	return "MODIFIED"
 }
 
 // Server is an API server that keeps objects in memory. It is safe for concurrent use.
@@ -80,13 +96,10 @@ func (s *Server) Put(resource string, o Object) {
 	if s.objects[resource] == nil {
 		s.objects[resource] = map[string]Object{}
 	}
-	kind := "ADDED"
-	if s.objects[resource][key(o)] != nil {
-		kind = "MODIFIED"
-	}
+	before := s.objects[resource][key(o)]
 	o = s.stamp(o)
 	s.objects[resource][key(o)] = o
-	s.tell(kind, resource, o)
+	s.tell("", resource, o, before)
 }
 
 // Delete removes an object.
@@ -98,7 +111,7 @@ func (s *Server) Delete(resource, namespace, name string) {
 		return
 	}
 	delete(s.objects[resource], namespace+"/"+name)
-	s.tell("DELETED", resource, s.stamp(o))
+	s.tell("DELETED", resource, s.stamp(o), o)
 }
 
 // Get is an object, nil if there is none.
@@ -133,8 +146,8 @@ func clone(o Object) Object {
 }
 
 // tell wakes watches. The caller holds mu.
-func (s *Server) tell(kind, resource string, o Object) {
-	s.events = append(s.events, event{s.version, kind, resource, o})
+func (s *Server) tell(kind, resource string, o, before Object) {
+	s.events = append(s.events, event{s.version, kind, resource, o, before})
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
@@ -322,7 +335,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, resource string, 
 		}
 		var all []event
 		for _, e := range s.events {
-			if e.version > since && e.resource == resource && want(e.object) {
+			if e.version > since && e.resource == resource && e.as(want) != "" {
 				all = append(all, e)
 			}
 		}
@@ -332,7 +345,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, resource string, 
 		for _, e := range all {
 			o := clone(e.object)
 			o["kind"], o["apiVersion"] = kind, apiVersion(r)
-			if !write(w, Object{"type": e.kind, "object": o}) {
+			if !write(w, Object{"type": e.as(want), "object": o}) {
 				return
 			}
 		}
