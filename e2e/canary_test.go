@@ -76,6 +76,7 @@ func canaryAgent(t *testing.T, e *echo, file string) (a *agent, secrets []string
 		t.Fatal(err)
 	}
 	writeFile(t, filepath.Join(dir, "google.json"), string(account))
+	kubeConfigs(t, dir, plain.URL, secure.URL, e.proxy(t), read(pki.CertFile), read(pki.KeyFile))
 	for _, text := range []string{read(pki.KeyFile), signing} {
 		for _, line := range strings.Split(text, "\n") {
 			if len(line) > 40 && !strings.HasPrefix(line, "-") {
@@ -93,6 +94,24 @@ func canaryAgent(t *testing.T, e *echo, file string) (a *agent, secrets []string
 	a.args = append(a.args, "--log.level", "debug")
 	a.env = append(a.env, "AZURE_AUTHORITY_HOST="+plain.URL, "AWS_ENDPOINT_URL_STS="+plain.URL+"/notoken", "HOME="+dir)
 	return a, secrets
+}
+
+// kubeConfigs writes kubeconfig files, each with another way to log in.
+func kubeConfigs(t *testing.T, dir, plain, secure, proxy, cert, key string) {
+	t.Helper()
+	code := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+	for name, of := range map[string][2]string{
+		"token":  {"server: " + plain + "/sd51", "token: CANARY-kubetoken"},
+		"file":   {"server: " + plain + "/sd52", "tokenFile: bearer"},
+		"basic":  {"server: " + plain + "/sd53", "username: u, password: CANARY-kubepassword"},
+		"tls":    {"server: " + secure + "/sd54, insecure-skip-tls-verify: true", "client-certificate-data: " + code(cert) + ", client-key-data: " + code("CANARY-key\n"+key)},
+		"proxy":  {"server: " + plain + "/sd55, proxy-url: 'http://CANARY-puser:CANARY-proxy@" + proxy + "'", "token: CANARY-kubetoken"},
+		"exec":   {"server: " + plain, "exec: {command: CANARY-command, args: [CANARY-argument], env: [{name: T, value: CANARY-env}]}"},
+		"broken": {"server: " + plain, "token: [CANARY-kubetoken]"},
+		"data":   {"server: " + plain, "client-key-data: CANARY-nobase64"},
+	} {
+		writeFile(t, filepath.Join(dir, "kube-"+name), "clusters: [{name: c, cluster: {"+of[0]+"}}]\nusers: [{name: u, user: {"+of[1]+"}}]\ncontexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x\n")
+	}
 }
 
 // TestNoSecretShows runs the agent with a canary in every key that can hold a secret, has

@@ -17,10 +17,12 @@ func scrapeFailures() map[string]string {
 		"authorization-file": "malformed HTTP", "headers": "500", "refused": "refused", "no-host": "no-such-host", "not-tls": "HTTP response to HTTPS client",
 		"tls": "500", "proxy": "407", "tunnel": "No ", "proxy-down": "refused", "token": "500", "token-refused": "invalid_client",
 		"token-proxy": "", "token-tls": "500", "signed": "invalid_client", "signed-file": "500", "bad-key": "",
+		"clusters": "list pods: ", "kube-token": "403 Forbidden", "kube-file": "500 No", "kube-basic": "not a NodeList", "kube-tls": "not JSON", "kube-proxy": "407",
+		"kube-exec": "exec", "kube-broken": "line 2 is wrong", "kube-data": "client-key-data is not in base64",
 	}
 }
 
-// TestNoScrapeSecretShows is TestNoSecretShows for scrape jobs and lists of targets over HTTP.
+// TestNoScrapeSecretShows is TestNoSecretShows for scrape jobs and lists of targets over HTTP, and API servers of Kubernetes.
 func TestNoScrapeSecretShows(t *testing.T) {
 	t.Parallel()
 	e := newEcho()
@@ -58,12 +60,12 @@ func TestNoScrapeSecretShows(t *testing.T) {
 			}
 		}
 		hits, _ := e.seen()
-		for _, what := range []string{"phrase", "500", "302", "raw", "200", "token", "notoken", "proxy"} {
+		for _, what := range []string{"phrase", "500", "302", "raw", "200", "token", "notoken", "proxy", "pods", "services", "nodes", "ingresses"} {
 			if hits[what] == 0 {
 				return fmt.Sprintf("nothing came to %s: %v", what, hits)
 			}
 		}
-		for _, n := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 16, 18} {
+		for _, n := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 16, 18, 31, 32, 33, 34, 35, 36, 37, 38, 39, 43, 46, 48, 51, 52, 53, 54} {
 			if list := fmt.Sprintf("sd%d", n); hits[list] == 0 {
 				return fmt.Sprintf("the list %s was not asked for: %v", list, hits)
 			}

@@ -156,6 +156,22 @@ func (e *echo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "phrase": // which scrapes show
 		e.hijack(w, fmt.Sprintf("HTTP/1.1 500 No %s\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", strings.NewReplacer("\r", "", "\n", "").Replace(again)))
 		return
+	case "pods": // of an API server, as are the next ones
+		e.hijack(w, fmt.Sprintf("HTTP/1.1 500 No %s\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", strings.NewReplacer("\r", "", "\n", "").Replace(again)))
+		return
+	case "services":
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "code": 403, "reason": "Forbidden", "message": said})
+		return
+	case "nodes":
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{"kind": strings.Join(secrets, " ") + said})
+		return
+	case "ingresses":
+		w.Header().Set("Content-Type", "text/"+strings.NewReplacer(" ", "", "\n", "", "\r", "").Replace(strings.Join(secrets, "")))
+		_, _ = io.WriteString(w, said)
+		return
 	case "302":
 		w.Header().Set("Location", "http://127.0.0.1:1/?"+r.Header.Get("Authorization"))
 		status = http.StatusFound

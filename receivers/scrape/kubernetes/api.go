@@ -223,7 +223,7 @@ func readList(body io.Reader, k kind, each func(object) error) (page listPage, e
 				return page, err
 			}
 			if want := k.resource().list; name != want {
-				return page, fmt.Errorf("the answer is a %.40q, not a %s", name, want)
+				return page, fmt.Errorf("the answer is not a %s but a %q", want, name)
 			}
 		case "metadata":
 			var about struct {
