@@ -161,6 +161,7 @@ func (d *discovery) start(l *list, job string) {
 	var ctx context.Context
 	ctx, l.end = context.WithCancel(d.running)
 	found := func(groups []*targetgroup.Group) { d.take(l, groups) }
+	told := func(problem string) { d.fails(l, problem) }
 	logger := d.logger.With("job", job)
 	guard := d.guards.of(job)
 	switch c := l.settings.(type) {
@@ -174,14 +175,14 @@ func (d *discovery) start(l *list, job string) {
 		d.all.Go(func() { _ = guard.Run(func() { r.run(ctx, found) }) }) // which counts and logs a panic
 	case *httpSettings:
 		f := &finder{config: c, failed: d.metrics.httpFailed, guard: guard}
-		r := &refresher{kind: "http", job: job, interval: time.Duration(c.RefreshInterval), refresh: f.refresh, metrics: d.metrics, logger: logger}
+		r := &refresher{kind: "http", job: job, interval: time.Duration(c.RefreshInterval), refresh: f.refresh, metrics: d.metrics, logger: logger, problem: told}
 		d.all.Go(func() { _ = guard.Run(func() { r.run(ctx, found) }) }) // which counts and logs a panic
 	case *dnsSettings:
 		n := &lookups{config: c, metrics: d.metrics, guard: guard}
-		r := &refresher{kind: "dns", job: job, interval: time.Duration(c.RefreshInterval), refresh: n.refresh, metrics: d.metrics, logger: logger}
+		r := &refresher{kind: "dns", job: job, interval: time.Duration(c.RefreshInterval), refresh: n.refresh, metrics: d.metrics, logger: logger, problem: told}
 		d.all.Go(func() { _ = guard.Run(func() { r.run(ctx, found) }) }) // which counts and logs a panic
 	case *kubernetes.Config:
-		k := newCluster(c, d.metrics, guard, logger, found, func(problem string) { d.fails(l, problem) })
+		k := newCluster(c, d.metrics, guard, logger, found, told)
 		d.all.Go(func() { _ = guard.Run(func() { k.Run(ctx) }) }) // which counts and logs a panic
 	}
 }

@@ -16,7 +16,8 @@ type refresher struct {
 	refresh func(ctx context.Context) ([]*targetgroup.Group, error)
 	metrics *sdMetrics
 	logger  *slog.Logger
-	failed  string // the last error, "" if there was none
+	problem func(string) // gets why the place cannot be asked, or "" when it can again
+	failed  string       // the last error, "" if there was none
 }
 
 // run asks until ctx ends, the first time at once.
@@ -51,6 +52,11 @@ func (r *refresher) once(ctx context.Context, found func([]*targetgroup.Group)) 
 		r.logger.Error("Targets could not be looked up; those that were found last stay", "discovery", r.kind, "err", err)
 	default:
 		r.logger.Info("Targets can be looked up again", "discovery", r.kind)
+	}
+	if r.failed != now && now != "" {
+		r.problem("discovery by " + r.kind + ": " + now)
+	} else if r.failed != now {
+		r.problem("")
 	}
 	r.failed = now
 }
