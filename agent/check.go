@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hwsagent/probes"
 	"log/slog"
 	"os"
 	"slices"
@@ -280,26 +279,4 @@ func checkLive(ctx context.Context, cfg *Config, o CheckOptions) []Group {
 	}
 	wg.Wait()
 	return groups
-}
-
-// tryProbe is what to do about a round that failed.
-func tryProbe(p *ProbeConfig, st probes.Status) string {
-	if st.State == "hung" {
-		return "look at the device or mount that it reads"
-	}
-	return "correct that, and try it alone: hwsagent probe " + p.Name
-}
-
-// checkProbe runs a probe once.
-func checkProbe(ctx context.Context, p *ProbeConfig, logger *slog.Logger) []Step {
-	_, st, err := runOnce(ctx, p, logger)
-	switch {
-	case err != nil:
-		return []Step{{Name: "make", Result: Fail, Text: err.Error()}}
-	case st.State != "ok":
-		return []Step{{Name: "read", Result: Fail, Text: st.LastError, Took: st.Took, Try: tryProbe(p, st)}}
-	case st.LastError != "":
-		return []Step{{Name: "read", Result: Warn, Took: st.Took, Text: counted(st.Samples, "sample") + "; not all could be read: " + st.LastError}}
-	}
-	return []Step{{Name: "read", Result: OK, Took: st.Took, Text: counted(st.Samples, "sample") + " in " + took(st.Took)}}
 }

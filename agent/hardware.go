@@ -114,7 +114,7 @@ func hardwareTypes() []string {
 	return []string{"host", "ipmi", "nut", "nvidia", "redfish", "smart", "snmp"}
 }
 
-// bareTypes are entries for types that need no settings.
+// bareEntry is an entry of a type that needs no settings; "" for another type.
 func bareEntry(probeType string) string {
 	switch probeType {
 	case "host", "nut", "nvidia", "smart":

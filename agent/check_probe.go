@@ -1,0 +1,88 @@
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+
+	"hwsagent/probes"
+	"hwsagent/probes/devices"
+)
+
+// deviceDown is the series in which a probe of a remote device says why the device is not reached.
+const deviceDown = "hwsagent_device_down"
+
+// checkProbe runs a probe once. A step of a device that is not reached has the reason for its name.
+func checkProbe(ctx context.Context, p *ProbeConfig, logger *slog.Logger) []Step {
+	c, st, err := runOnce(ctx, p, logger)
+	switch {
+	case err != nil:
+		return []Step{{Name: "make", Result: Fail, Text: err.Error()}}
+	case st.State != "ok":
+		why := c.reason()
+		name := string(why)
+		if name == "" {
+			name = "read"
+		}
+		return []Step{{Name: name, Result: Fail, Text: st.LastError, Took: st.Took, Try: tryProbe(p, st, why)}}
+	case st.LastError != "":
+		return []Step{{Name: "read", Result: Warn, Took: st.Took, Text: counted(st.Samples, "sample") + "; not all could be read: " + st.LastError}}
+	}
+	return []Step{{Name: "read", Result: OK, Took: st.Took, Text: counted(st.Samples, "sample") + " in " + took(st.Took)}}
+}
+
+// reason is why a device was not reached; "" for a round that says nothing of it.
+func (c *capture) reason() devices.Reason {
+	for _, s := range c.samples {
+		if s.family == deviceDown {
+			return devices.Reason(s.labels.Get("reason"))
+		}
+	}
+	return ""
+}
+
+// portOf is what a firewall must let through to a device that a probe of that type reads.
+func portOf(probeType string) string {
+	switch probeType {
+	case "snmp":
+		return "UDP port 161"
+	case "ipmi":
+		return "UDP port 623"
+	case "redfish":
+		return "TCP port 443"
+	case "nut":
+		return "TCP port 3493"
+	}
+	return "its port"
+}
+
+// tryProbe is what to do about a round that failed. The error itself says what is known of the cause.
+func tryProbe(p *ProbeConfig, st probes.Status, why devices.Reason) string {
+	alone := "then try it alone: hwsagent probe " + p.Name
+	low := strings.ToLower(st.LastError)
+	switch {
+	case st.State == "hung":
+		return "look at the device or mount that it reads"
+	case why == devices.Login:
+		return "correct the login, or the account on the device; a few wrong logins lock an account, so wait between attempts; " + alone
+	case why == devices.TLS:
+		return "change tls_config or what the text names, or the device's certificate; " + alone
+	case why == devices.NoAnswer:
+		return "is the device on, and does every firewall let " + portOf(p.Type) + " (or the one in target) through? " + alone
+	case why == devices.Refused:
+		return "switch the service on in the device, or correct the port in target; " + alone
+	case why == devices.Name:
+		return "correct the host in target, or write an address; look at /etc/resolv.conf; " + alone
+	case why == devices.NoRoute:
+		return "look at this machine's addresses and routes (ip route get); " + alone
+	case why == devices.Protocol:
+		return "is it a device of type " + p.Type + " that listens there? " + alone
+	case why == devices.Secret:
+		return "let the agent's user read the file with the secret (chown, chmod 400); " + alone
+	case why == devices.Limit:
+		return "raise max_requests_per_second, or the interval; " + alone
+	case strings.Contains(low, "permission denied"), strings.Contains(low, "operation not permitted"), strings.Contains(low, "insufficient permissions"):
+		return "give the agent's user what it needs, by docs/probes/" + p.Type + ".md; check runs as the user who calls it: sudo -u hwsagent hwsagent check --probe " + p.Name
+	}
+	return "correct that, and try it alone: hwsagent probe " + p.Name
+}
