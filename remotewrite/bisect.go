@@ -116,7 +116,7 @@ func (s *shard) known(points []point, l *parcel) []split.Sample {
 		case x.Standing == split.Refused:
 			x.Refusals, x.Lately = uint8(min(n, split.RefusalsThatSpeak)), p.series.speaksForAll() && now-int64(n) < int64(refusedFor)
 		case x.Standing == split.Stale:
-			s.q.late.note(points[i : i+1])
+			s.q.noteLateSeries(p.series)
 		}
 	}
 	return samples

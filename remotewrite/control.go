@@ -278,7 +278,7 @@ func (q *Queue) Status() Status {
 		s.State = StateOK
 	}
 	if s.Why == "" {
-		s.Why = cmp.Or(q.clockWhy(), q.limit.why())
+		s.Why = cmp.Or(q.clockWhy(), q.limit.Why())
 	}
 	if v.State == gate.Held || v.State == gate.Paused {
 		s.NextTry = v.Until

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 
@@ -61,7 +60,7 @@ const lettersTold = 3
 func (q *Queue) keep(letters []Letter, before int) {
 	q.metrics.Letters(len(letters))
 	for _, l := range letters[:min(len(letters), max(lettersTold-before, 0))] {
-		if !q.refusals.due(fmt.Sprint(l.Status, l.Reason, withoutDigits(l.Text)), time.Now()) {
+		if !q.refusals.Due(fmt.Sprint(l.Status, l.Reason, withoutDigits(l.Text)), time.Now()) {
 			continue
 		}
 		q.log.Warn("The receiver refuses a sample", slog.String("series", l.Series), slog.Int("status", l.Status),
@@ -78,28 +77,6 @@ func (q *Queue) keep(letters []Letter, before int) {
 	for _, l := range letters {
 		q.log.Error("A dead letter", slog.Any("letter", l))
 	}
-}
-
-// onceAMinute remembers which texts were logged in the last minute. Safe for concurrent use.
-type onceAMinute struct {
-	mu   sync.Mutex
-	last map[string]time.Time // at most maxTexts
-}
-
-const maxTexts = 64
-
-// due reports whether a text is to be logged now, and takes it for logged then.
-func (o *onceAMinute) due(text string, now time.Time) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if last, ok := o.last[text]; ok && now.Sub(last) < time.Minute {
-		return false
-	}
-	if o.last == nil || len(o.last) >= maxTexts {
-		o.last = map[string]time.Time{}
-	}
-	o.last[text] = now
-	return true
 }
 
 // inLogOrder sorts points by entry and keeps the order within each.

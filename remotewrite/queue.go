@@ -16,7 +16,9 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/gate"
+	"hwsagent/remotewrite/latebook"
 	"hwsagent/remotewrite/metrics"
+	"hwsagent/remotewrite/pace"
 	"hwsagent/remotewrite/protocol"
 	"hwsagent/remotewrite/split"
 	"hwsagent/remotewrite/tenant"
@@ -53,7 +55,7 @@ type Queue struct {
 	split       func() bool // nil: no
 	sender      Sender
 	letters     DeadLetters
-	late        lateMemory
+	book        *latebook.Book
 	metrics     *metrics.Target
 	name        string
 	observer    Observer // nil: none
@@ -67,7 +69,7 @@ type Queue struct {
 	empty       [wire.NumVersions]client.Request
 	born        time.Time // with a monotonic reading: no step of the wall clock changes what is measured from it
 
-	limit         *batchLimit
+	limit         *pace.BatchLimit
 	receiver      [wire.NumVersions]atomic.Int32 // a receiver: what it does with the good part of a refused request
 	asked         atomic.Bool                    // whether it takes empty writes
 	clock         atomic.Pointer[targetClock]    // nil: not known
@@ -89,7 +91,7 @@ type Queue struct {
 	toldLimit     atomic.Int64 // when a log line said that requests are too large, ns since born; 0: never
 	toldUnwritten atomic.Int64 // when a log line said that a receiver writes less than it accepts, ns since born; 0: never
 
-	refusals onceAMinute // that were logged
+	refusals pace.OnceAMinute // that were logged
 
 	down atomic.Int64 // unix ns of the outage that was logged last
 
@@ -162,10 +164,10 @@ func New(o Options) (*Queue, error) {
 		born:        time.Now(), synced: o.ClockSynced, observer: o.Observer, name: o.Name,
 	}
 	q.meta = newMetadata(o.Config.Metadata, q.send, q.gate, o.Metrics)
-	q.limit = newBatchLimit(c.MaxSamplesPerSend)
+	q.limit = pace.NewBatchLimit(c.MaxSamplesPerSend)
 	reach, _ := o.Source.Reach()
-	q.late.store = o.Memory
-	if err := q.late.load(reach.Acked.Log); err != nil {
+	q.book = latebook.New(o.Memory)
+	if err := q.book.Load(reach.Acked.Log); err != nil {
 		q.log.Warn("Cannot read which series were late: it is found out again", slog.Any("err", err))
 	}
 	q.recallTaken()

@@ -178,7 +178,7 @@ func BenchmarkEncodeForm(b *testing.B) {
 			for b.Loop() {
 				encode(&e, v, samples)
 			}
-			perSample(b, len(samples), len(e.compressed))
+			perSample(b, len(samples), len(e.AppendBody(nil, Snappy)))
 		})
 	}
 }

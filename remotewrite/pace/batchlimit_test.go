@@ -1,4 +1,4 @@
-package remotewrite
+package pace
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 
 // The limit falls by half at each 413, doubles once a minute, and never leaves its bounds.
 func TestBatchLimit(t *testing.T) {
-	b := newBatchLimit(2000)
+	b := NewBatchLimit(2000)
 	for _, step := range []struct {
 		at   time.Duration
 		do   string
@@ -31,17 +31,17 @@ func TestBatchLimit(t *testing.T) {
 	} {
 		switch step.do {
 		case "grow":
-			b.grow(int64(step.at))
+			b.Grow(int64(step.at))
 		case "shrink":
-			b.shrink(step.n, int64(step.at))
+			b.Shrink(step.n, int64(step.at))
 		case "restore":
-			b.restore()
+			b.Restore()
 		}
 		if got := b.now.Load(); got != step.want {
 			t.Errorf("after %s %s %d: %d, want %d", step.at, step.do, step.n, got, step.want)
 		}
-		if low := b.why() != ""; low != (step.want < 2000) {
-			t.Errorf("after %s: why %q", step.at, b.why())
+		if low := b.Why() != ""; low != (step.want < 2000) {
+			t.Errorf("after %s: why %q", step.at, b.Why())
 		}
 	}
 }

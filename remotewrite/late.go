@@ -1,0 +1,75 @@
+package remotewrite
+
+import (
+	"log/slog"
+	"math"
+
+	"hwsagent/remotewrite/latebook"
+	"hwsagent/remotewrite/wire"
+	"hwsagent/wal"
+)
+
+// Memory keeps the book of late series over restarts; see package latebook.
+type Memory = latebook.Store
+
+// noteLateSeries remembers the newest sample of a series of which a late one is refused.
+func (q *Queue) noteLateSeries(s *series) {
+	if s.newest > noneTakenQuarantined {
+		q.book.Note(s.hash, latebook.Newest{T: s.newest, Commit: s.newestIn})
+	}
+}
+
+// saveLate saves what is known of late series; final says that the queue ends. What fails
+// is tried again with the next.
+func (q *Queue) saveLate(final bool) {
+	q.mu.Lock()
+	var taken *latebook.Sample
+	if q.hasTaken && q.taken.kind == float {
+		taken = &latebook.Sample{Hash: q.taken.series.hash, T: q.taken.t, Bits: math.Float64bits(q.taken.v), Labels: wire.EncodeLabels(q.taken.series.labels())}
+	}
+	q.mu.Unlock()
+	v := q.gate.View()
+	still := !v.EmptyPasses && (final || !v.Since.IsZero())
+	reach, _ := q.live.source.Reach()
+	if err := q.book.Save(reach.Acked.Log, taken, still); err != nil {
+		q.log.Warn("Cannot save which series are late: after a start it is found out again", slog.Any("err", err))
+	}
+}
+
+// recallTaken makes the sample that the target took last one to test with, where 1.0 is all
+// that it gets. For 2.0 its series has to be seen first.
+func (q *Queue) recallTaken() {
+	t := q.book.Taken()
+	if t == nil || q.proto.Newer() || len(t.Labels) == 0 {
+		return
+	}
+	ls, err := wire.DecodeLabels(t.Labels)
+	if err != nil {
+		q.log.Warn("Cannot read which sample was taken last: another one will be found", slog.Any("err", err))
+		return
+	}
+	s := &series{from: &wal.Series{Labels: ls}, hash: t.Hash}
+	s.form, _ = wire.NewForms(wire.V1).Of(ls, ls)
+	q.taken, q.hasTaken = takenPoint(s, t), s.form != nil
+}
+
+// recallLate tells a series what an earlier process knew of it. The reader calls it before
+// any shard sees the series.
+func (q *Queue) recallLate(s *series) {
+	is, known, taken := q.book.Recall(s.hash)
+	if known {
+		s.newest, s.newestIn = is.T, is.Commit
+	}
+	if taken == nil {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.hasTaken || q.taken.t < taken.T {
+		q.taken, q.hasTaken = takenPoint(s, taken), true
+	}
+}
+
+func takenPoint(s *series, t *latebook.Sample) point {
+	return point{series: s, t: t.T, v: math.Float64frombits(t.Bits)}
+}
