@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"hwsagent/remotewrite/clock"
 	"hwsagent/wal"
 )
 
@@ -101,7 +102,7 @@ func (w *window) admit(e *wal.Entry) {
 }
 
 // admitHistograms does that for the entry's histograms; out gets the outcomes that are known at once.
-func (w *window) admitHistograms(e *wal.Entry, seq uint64, limits limits, out *wal.Outcome) {
+func (w *window) admitHistograms(e *wal.Entry, seq uint64, limits clock.Limits, out *wal.Outcome) {
 	for i := range e.Histograms {
 		h := &e.Histograms[i]
 		if sent := w.q.cache.at(h.Series, w.commit); sent != nil && !sent.dropped() && !w.q.proto.Newer() && !w.q.cfg.CarriesHistogram(h.H, h.FH) {
@@ -141,7 +142,7 @@ func (w *window) admitExemplars(e *wal.Entry, seq uint64) {
 }
 
 // accept returns what the series is sent as, or nil after counting why it is not.
-func (w *window) accept(s *wal.Series, t int64, l limits, out *wal.Outcome) *series {
+func (w *window) accept(s *wal.Series, t int64, l clock.Limits, out *wal.Outcome) *series {
 	to := w.q.cache.at(s, w.commit)
 	switch {
 	case to == nil:
@@ -157,10 +158,10 @@ func (w *window) accept(s *wal.Series, t int64, l limits, out *wal.Outcome) *ser
 		}
 	}
 	switch {
-	case t < l.oldest:
+	case t < l.Oldest:
 		out.Dropped[wal.TooOld]++
 		return nil
-	case t > l.future:
+	case t > l.Future:
 		out.Dropped[wal.Future]++
 		return nil
 	}

@@ -8,50 +8,11 @@ import (
 	"time"
 
 	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/clock"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/wire"
 )
-
-// targetClock is what a target said about its time. It goes on by this host's monotonic
-// clock, so that a step of this host's wall clock, which may just have been put right,
-// does not move it.
-type targetClock struct {
-	date time.Time // the target's time; zero: it was asked, and does not tell
-	at   time.Time // when it was that, by both of this host's clocks
-
-	// absurd: it is off by more than a day although this host's clock is synchronised. It is shown, and
-	// nothing goes by it.
-	absurd bool
-}
-
-const (
-	// clockFresh is for how long samples are dropped for what the target said. While all
-	// samples are dropped nothing is sent that would show that its clock is right by now.
-	clockFresh = 30 * time.Second
-
-	// maxSlip is how far this host's two clocks may run apart meanwhile. When it was
-	// suspended the monotonic one stood still, and the target's did not.
-	maxSlip = time.Second
-
-	// maxSkew is how far a target's clock may be off that is believed against a synchronised clock.
-	maxSkew = 24 * time.Hour
-)
-
-func (c *targetClock) tells() bool    { return !c.date.IsZero() && !c.absurd }
-func (c *targetClock) now() time.Time { return c.date.Add(time.Since(c.at)) }
-
-// fresh reports whether the target said so lately, as far as this host can know.
-func (c *targetClock) fresh() bool { return time.Since(c.at) < clockFresh && !c.slipped() }
-
-func (c *targetClock) slipped() bool {
-	now := time.Now()
-	return slipped(now.Round(0).Sub(c.at.Round(0)), now.Sub(c.at))
-}
-
-// slipped reports whether in a stretch of time the wall clock and the monotonic one went
-// so differently that one was stepped, or the host suspended.
-func slipped(wall, monotonic time.Duration) bool { return (wall - monotonic).Abs() > maxSlip }
 
 // ofTarget reports whether an answer is the target's own. Others come from whatever
 // stands in between, too: gateways, login pages.
@@ -71,36 +32,17 @@ func tellsTime(a client.Answer) bool { return ofTarget(a) && !a.Date.IsZero() }
 func (q *Queue) sawDate(a client.Answer) {
 	switch {
 	case tellsTime(a):
-		c := &targetClock{date: a.Date.Add(a.Took / 2), at: time.Now()}
-		c.absurd = c.at.Sub(c.date).Abs() > maxSkew && q.synced()
-		q.clock.Store(c)
-		q.timeAsked.Store(0)
-		skew, _ := q.skew()
+		q.clock.Told(a.Date.Add(a.Took/2), q.synced())
+		skew, _ := q.clock.Skew()
 		q.metrics.SetSkew(skew)
 	case ofTarget(a):
-		q.clock.CompareAndSwap(nil, &targetClock{at: time.Now()})
+		q.clock.SaidNothing()
 	}
 }
 
-// skew is this host's clock minus the target's, if that is known.
-func (q *Queue) skew() (d time.Duration, known bool) {
-	c := q.clock.Load()
-	if c == nil || c.date.IsZero() || c.slipped() {
-		return 0, false
-	}
-	return time.Now().Round(0).Sub(c.now().Round(0)), true
-}
-
-// limits are the bounds of timestamps in milliseconds that are sent now. What is older than oldest or newer
-// than future is dropped; what lies between newest and future waits. future is at least newest.
-type limits struct{ oldest, newest, future int64 }
-
-// unlimited are the limits of a target whose clock is not known.
-func unlimited() limits { return limits{math.MinInt64, math.MaxInt64, math.MaxInt64} }
-
-// exclude reports whether one of the points is not sent now.
-func (l limits) exclude(points []point) bool {
-	return slices.ContainsFunc(points, func(p point) bool { return p.t < l.oldest || p.t > l.newest })
+// excludes reports whether one of the points is not sent now.
+func excludes(l clock.Limits, points []point) bool {
+	return slices.ContainsFunc(points, func(p point) bool { return !l.Sends(p.t) })
 }
 
 // limits tells which samples are sent: not those older than the age limit, nor those
@@ -108,36 +50,17 @@ func (l limits) exclude(points []point) bool {
 // since this host's may be a year off unnoticed: nothing is dropped before the target has told
 // its time lately, or was asked and does not tell; until then known is false, and nothing is
 // limited. What is ahead of the target's clock only, and not of this host's, waits.
-func (q *Queue) limits() (l limits, known bool) {
-	if c := q.clock.Load(); c != nil && c.fresh() {
-		return q.bounds(c), true
+func (q *Queue) limits() (l clock.Limits, known bool) {
+	if r := q.clock.Reading(); r != nil && r.Fresh() {
+		return q.times.Limits(r), true
 	}
-	return unlimited(), false
-}
-
-// bounds are the limits at a target with this clock. Where it does not tell its time the
-// age is by this host's clock, and nothing is ahead.
-func (q *Queue) bounds(c *targetClock) limits {
-	l, now := unlimited(), time.Now()
-	if c.tells() {
-		now = c.now()
-		if d := time.Duration(q.cfg.Target.FutureLimit); d > 0 {
-			l.newest = now.Add(d).UnixMilli()
-			if l.future = l.newest; q.cfg.Target.OnFuture == config.FutureWait {
-				l.future = max(l.future, time.Now().Add(d).UnixMilli())
-			}
-		}
-	}
-	if d := time.Duration(q.cfg.Queue.SampleAgeLimit); d > 0 {
-		l.oldest = now.Add(-d).UnixMilli()
-	}
-	return l
+	return clock.Unlimited(), false
 }
 
 // newest is the greatest timestamp that the target is sent, as far as is known.
 func (q *Queue) newest() int64 {
-	if c := q.clock.Load(); c != nil {
-		return q.bounds(c).newest
+	if r := q.clock.Reading(); r != nil {
+		return q.times.Limits(r).Newest
 	}
 	return math.MaxInt64
 }
@@ -157,15 +80,14 @@ const (
 // that are too old, or that a clock which was ahead has left in the log. Otherwise the answer to the
 // first data tells.
 func (s *shard) askTimeBy(l *parcel) question {
-	c := s.q.clock.Load()
+	c := s.q.clock.Reading()
 	switch {
-	case l.again, c != nil && c.fresh():
+	case l.again, c != nil && c.Fresh():
 		return noQuestion
 	case c == nil:
-		now := time.Now()
-		c = &targetClock{date: now, at: now}
+		c = clock.Host()
 	}
-	if !s.q.bounds(c).exclude(l.points) {
+	if !excludes(s.q.times.Limits(c), l.points) {
 		return noQuestion
 	}
 	return s.q.nextQuestion()
@@ -178,7 +100,7 @@ func (s *shard) refusedForTime(p gate.Pass, l *parcel, a client.Answer, clockWas
 		return false
 	}
 	lim, _ := s.q.limits()
-	if !lim.exclude(l.points) {
+	if !excludes(lim, l.points) {
 		return false
 	}
 	s.q.noteAnswer(a)
@@ -186,26 +108,10 @@ func (s *shard) refusedForTime(p gate.Pass, l *parcel, a client.Answer, clockWas
 	return true
 }
 
-const (
-	// askTimeFor is how long samples wait for the time at a target that fails at empty
-	// writes. It may take data all the same: after that each dataTurn-th request is data, the
-	// last sample that it took, or what waits at a target that has taken nothing yet.
-	askTimeFor = 30 * time.Second
-	dataTurn   = 4
-)
-
-// asksTime reports whether the next request, if it depends on the time, is to ask for it by an empty write.
-func (q *Queue) asksTime() bool {
-	first := q.timeAsked.Load()
-	if first == 0 || time.Since(q.born)-time.Duration(first) < askTimeFor {
-		return true
-	}
-	return q.timeTurn.Add(1)%dataTurn != 0
-}
-
-// nextQuestion is how the next request, which depends on the time, asks for it.
+// nextQuestion is how the next request, which depends on the time, asks for it: by an empty write, or by data in its turn, which is the
+// last sample that the target took, or a sample that waits at a target that has taken nothing yet.
 func (q *Queue) nextQuestion() question {
-	if q.asksTime() {
+	if q.clock.AskByEmpty() {
 		return byEmpty
 	}
 	if _, ok := q.lastGood(); ok {
@@ -216,12 +122,12 @@ func (q *Queue) nextQuestion() question {
 
 // noTime notes that the target was asked and did not answer, or not as itself.
 func (q *Queue) noTime(a client.Answer) {
-	q.timeAsked.CompareAndSwap(0, max(1, int64(time.Since(q.born))))
+	q.clock.AskedInVain()
 	q.noteAnswer(a)
 }
 
 // timeUnknown reports whether the target has yet to tell its time, or that it does not.
-func (q *Queue) timeUnknown() bool { return q.clock.Load() == nil && q.cfg.Target.FutureLimit > 0 }
+func (q *Queue) timeUnknown() bool { return !q.clock.Known() && q.cfg.Target.FutureLimit > 0 }
 
 // learnTime asks the target for its time if that is due before the parcel is sent, and gives p back then.
 func (s *shard) learnTime(ctx context.Context, p gate.Pass, l *parcel) (asked bool, err error) {
@@ -283,7 +189,7 @@ func (q *Queue) questionFailed(ctx context.Context, p gate.Pass, a client.Answer
 // questionAnswered notes, for a while, that the target does not tell its time if the answer has none.
 func (q *Queue) questionAnswered(a client.Answer) {
 	if !tellsTime(a) {
-		q.clock.Store(&targetClock{at: time.Now()})
+		q.clock.DoesNotTell()
 	}
 }
 

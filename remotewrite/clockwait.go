@@ -3,10 +3,10 @@ package remotewrite
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/clock"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/protocol"
@@ -45,26 +45,26 @@ func (l *lane) rewind() {
 // aheadFor is how long it takes until the target's clock lets every sample of the entry through that is
 // not dropped, as far as is known; 0 if none waits.
 func (q *Queue) aheadFor(e *wal.Entry) time.Duration {
-	c := q.clock.Load()
-	if c == nil || !c.tells() {
+	c := q.clock.Reading()
+	if c == nil || !c.Tells() {
 		return 0
 	}
-	b := q.bounds(c)
-	if e.MaxT <= b.newest || b.newest == b.future {
+	l := q.times.Limits(c)
+	if e.MaxT <= l.Newest || l.Newest == l.Future {
 		return 0
 	}
-	newest := b.newest
+	newest := l.Newest
 	for i := range e.Samples {
-		if t := e.Samples[i].T; t <= b.future {
+		if t := e.Samples[i].T; l.Waits(t) {
 			newest = max(newest, t)
 		}
 	}
 	for i := range e.Histograms {
-		if t := e.Histograms[i].T; t <= b.future {
+		if t := e.Histograms[i].T; l.Waits(t) {
 			newest = max(newest, t)
 		}
 	}
-	return time.Duration(newest-b.newest) * time.Millisecond
+	return time.Duration(newest-l.Newest) * time.Millisecond
 }
 
 // awaitClock waits until no sample of the entry is ahead of the target's clock. The error is ctx's.
@@ -83,12 +83,12 @@ func (w *window) awaitClock(ctx context.Context, e *wal.Entry) error {
 			w.q.waitsForClock.Store(true)
 		}
 		w.flush()
-		known := w.q.clock.Load()
-		if due := askClockEvery - time.Since(known.at); due > 0 && !known.slipped() {
+		known := w.q.clock.Reading()
+		if due := askClockEvery - known.Age(); due > 0 && !known.Slipped() {
 			wait = min(wait, due)
 		} else if err := w.askClock(ctx); err != nil {
 			return err
-		} else if wait = min(wait, askClockEvery); w.q.clock.Load() != known {
+		} else if wait = min(wait, askClockEvery); w.q.clock.Reading() != known {
 			continue
 		}
 		if err := sleep(ctx, wait); err != nil {
@@ -149,37 +149,14 @@ func (q *Queue) askByTaken(ctx context.Context, p gate.Pass, taken point) error 
 // clockWhy says in words that samples wait for the target's clock, or that it is not believed; "" if
 // neither is so.
 func (q *Queue) clockWhy() string {
-	skew, known := q.skew()
-	c := q.clock.Load()
-	if !known {
-		return ""
-	}
-	how := fmt.Sprintf("the receiver's clock is %s behind this host's", short(skew))
-	if skew < 0 {
-		how = fmt.Sprintf("the receiver's clock is %s ahead of this host's", short(-skew))
-	}
+	skew, known := q.clock.Skew()
 	switch {
-	case c.absurd:
-		return how + ", which is synchronised: the receiver's is not believed"
+	case !known:
+		return ""
+	case q.clock.Reading().Absurd():
+		return clock.Words(skew) + ", which is synchronised: the receiver's is not believed"
 	case q.waitsForClock.Load():
-		return how + ": samples wait until it is there, as future_limit says; put it right, or this host's if that is the wrong one"
+		return clock.Words(skew) + ": samples wait until it is there, as future_limit says; put it right, or this host's if that is the wrong one"
 	}
 	return ""
-}
-
-// short rounds a duration, to minutes from ten of them on, and leaves out what is zero at its end: 11m, 1h, 2h5m.
-func short(d time.Duration) string {
-	if d = d.Round(time.Second); d >= 10*time.Minute {
-		d = d.Round(time.Minute)
-	}
-	switch s := d; {
-	case s%time.Hour == 0 && s > 0:
-		return fmt.Sprintf("%dh", s/time.Hour)
-	case s >= time.Hour:
-		return fmt.Sprintf("%dh%dm", s/time.Hour, s%time.Hour/time.Minute)
-	case s%time.Minute == 0 && s > 0:
-		return fmt.Sprintf("%dm", s/time.Minute)
-	default:
-		return s.String()
-	}
 }

@@ -181,7 +181,7 @@ func TestQuestionForTheTimeIsDenied(t *testing.T) {
 				r.round(10)
 				r.drained(time.Minute)
 				r.to.change(func() { slow = true })
-				r.q.clock.Store(&targetClock{date: time.Now().Add(-time.Hour), at: time.Now()})
+				r.q.clock.Told(time.Now().Add(-time.Hour), false)
 				r.time = time.Now().UnixMilli()
 				r.round(10)
 				time.Sleep(10 * time.Minute)

@@ -243,7 +243,7 @@ func (q *Queue) Status() Status {
 		Sent: q.sent.Load(), Requests: q.requests.Load(), Retries: q.retries.Load(), Failed: q.failed.Load(),
 		DownSince: v.Since, Why: v.Why,
 	}
-	s.ClockSkew, s.ClockSkewKnown = q.skew()
+	s.ClockSkew, s.ClockSkewKnown = q.clock.Skew()
 	s.Protocol = q.proto.Version().String()
 	s.Fallback, s.FallbackUntil = q.proto.Fallback()
 	s.Compression = wire.Snappy.String()

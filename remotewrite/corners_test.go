@@ -149,7 +149,7 @@ func TestExpireLeavesWhatIsSentAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		q.clock.Store(&targetClock{at: time.Now()}) // it was asked, and does not tell
+		q.clock.DoesNotTell()
 		w := newWindow(q.live, 1)
 		w.progress.Begin(markAt(1, 2), 2, wal.Outcome{})
 		old := point{series: testSeries(1)[0], seq: 1, t: r.time - 120_000}

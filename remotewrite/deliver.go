@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/clock"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/metrics"
@@ -187,7 +188,7 @@ func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, client.Answer
 		} else if done {
 			continue
 		}
-		clockWasKnown := s.q.clock.Load() != nil
+		clockWasKnown := s.q.clock.Known()
 		a, sent, err := s.post(p, l, m, c)
 		if err != nil {
 			return 0, a, err
@@ -261,15 +262,15 @@ func (s *shard) post(p gate.Pass, l *parcel, m mode, c protocol.Choice) (_ clien
 // expire settles the samples of the parcel that are older than lim allows, or ahead of the receiver's
 // clock and of this host's, or that the version does not carry. It reports whether others have to wait
 // for the receiver's clock.
-func (s *shard) expire(l *parcel, version wire.Version, lim limits) (ahead bool) {
+func (s *shard) expire(l *parcel, version wire.Version, lim clock.Limits) (ahead bool) {
 	if l.again {
 		return false // they have their outcome
 	}
 	bad := 0
 	for i := range l.points {
-		if p := &l.points[i]; p.t < lim.oldest || p.t > lim.newest || p.kind != float && !carries(&s.q.cfg, version, p) {
+		if p := &l.points[i]; !lim.Sends(p.t) || p.kind != float && !carries(&s.q.cfg, version, p) {
 			bad++
-			ahead = ahead || p.t > lim.newest && p.t <= lim.future && p.kind != exemplarPoint
+			ahead = ahead || lim.Waits(p.t) && p.kind != exemplarPoint
 		}
 	}
 	if bad == 0 || ahead {
@@ -281,9 +282,9 @@ func (s *shard) expire(l *parcel, version wire.Version, lim limits) (ahead bool)
 		switch {
 		case p.kind == exemplarPoint:
 			kept = append(kept, p)
-		case p.t < lim.oldest:
+		case p.t < lim.Oldest:
 			s.w.settle(p.seq, one(wal.TooOld))
-		case p.t > lim.future:
+		case p.t > lim.Future:
 			s.w.settle(p.seq, one(wal.Future))
 		case !carries(&s.q.cfg, version, &p):
 			s.w.settle(p.seq, one(wal.Unsupported))

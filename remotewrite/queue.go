@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/clock"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/latebook"
@@ -72,11 +73,10 @@ type Queue struct {
 	limit         *pace.BatchLimit
 	receiver      [wire.NumVersions]atomic.Int32 // a receiver: what it does with the good part of a refused request
 	asked         atomic.Bool                    // whether it takes empty writes
-	clock         atomic.Pointer[targetClock]    // nil: not known
-	timeAsked     atomic.Int64                   // when it was first asked for in vain since it was told, ns since born; 0: not
-	waitsForClock atomic.Bool                    // samples that are live wait for the target's clock, or those before them did
-	timeTurn      atomic.Int32                   // see asksTime
-	emptyRefused  atomic.Pointer[refusal]        // the answer to an empty write which asked for it, and was refused
+	clock         clock.Clock
+	times         clock.Rules             // which samples are sent, by that
+	waitsForClock atomic.Bool             // samples that are live wait for the target's clock, or those before them did
+	emptyRefused  atomic.Pointer[refusal] // the answer to an empty write which asked for it, and was refused
 	retries       atomic.Uint64
 	failed        atomic.Uint64
 	sent          atomic.Uint64 // samples delivered by this process
@@ -161,7 +161,11 @@ func New(o Options) (*Queue, error) {
 		proto:       protocol.New(o.Config.AsksForV2()),
 		compression: protocol.NewCompression(o.Config.Target.Compression),
 		empty:       [wire.NumVersions]client.Request{wire.V1: client.EmptyRequest(wire.V1), wire.V2: client.EmptyRequest(wire.V2)},
-		born:        time.Now(), synced: o.ClockSynced, observer: o.Observer, name: o.Name,
+		times: clock.Rules{
+			AgeLimit: time.Duration(c.SampleAgeLimit), FutureLimit: time.Duration(o.Config.Target.FutureLimit),
+			Wait: o.Config.Target.OnFuture == config.FutureWait,
+		},
+		born: time.Now(), synced: o.ClockSynced, observer: o.Observer, name: o.Name,
 	}
 	q.meta = newMetadata(o.Config.Metadata, q.send, q.gate, o.Metrics)
 	q.limit = pace.NewBatchLimit(c.MaxSamplesPerSend)

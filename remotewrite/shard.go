@@ -199,7 +199,7 @@ func (s *shard) take(limit int) (unsure bool) {
 func (s *shard) askForGrouping() {
 	g := s.q.gate
 	state := g.View().State
-	answers := state == gate.Open || state == gate.Unproven && s.q.clock.Load() != nil
+	answers := state == gate.Open || state == gate.Unproven && s.q.clock.Known()
 	if !s.wouldGroup || !answers || s.q.asked.Swap(true) {
 		return
 	}
