@@ -189,8 +189,8 @@ func (l *lane) readUpTo(e *wal.Entry) {
 	if e.Count() > 0 {
 		l.metrics.Read(e.MaxT)
 	}
-	if l.meta.due(now) && l.proto.Version() == wire.V1 && l.gate.View().State == gate.Open {
-		l.meta.offer(now, l.cache)
+	if l.meta.Due(now) && l.proto.Version() == wire.V1 && l.gate.View().State == gate.Open {
+		l.meta.Offer(now, l.cache.families)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/clock"
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/families"
 	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/latebook"
 	"hwsagent/remotewrite/metrics"
@@ -63,7 +64,7 @@ type Queue struct {
 	log         *slog.Logger
 	encoders    *EncoderPool
 	gate        *gate.Gate
-	meta        *metadataSender
+	meta        *families.Sender
 	proto       *protocol.Versions
 	compression *protocol.Compression
 	synced      func() bool
@@ -167,7 +168,7 @@ func New(o Options) (*Queue, error) {
 		},
 		born: time.Now(), synced: o.ClockSynced, observer: o.Observer, name: o.Name,
 	}
-	q.meta = newMetadata(o.Config.Metadata, q.send, q.gate, o.Metrics)
+	q.meta = families.New(o.Config.Metadata, q.send, q.gate, o.Metrics)
 	q.limit = pace.NewBatchLimit(c.MaxSamplesPerSend)
 	reach, _ := o.Source.Reach()
 	q.book = latebook.New(o.Memory)
@@ -203,7 +204,7 @@ func (q *Queue) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	var others sync.WaitGroup
 	defer func() { stop(); others.Wait(); q.quarantineLetters(true); q.saveLate(true) }()
-	others.Go(func() { q.meta.run(ctx) })
+	others.Go(func() { q.meta.Run(ctx) })
 	if q.back != nil {
 		others.Go(func() { q.back.runBehind(ctx) })
 	}

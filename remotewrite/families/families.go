@@ -1,0 +1,52 @@
+// Package families sends metric metadata to a target as remote write 1.0 does it: in requests of their own, every send_interval. It is in no
+// account: the next round sends everything again. Remote write 2.0 sends metadata with the samples.
+package families
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/prompb"
+
+	"hwsagent/wal"
+)
+
+// most bounds the families whose metadata is sent to a target, so that a
+// runaway probe cannot fill memory and wire with help texts.
+const most = 20000
+
+// Of lists the metadata of all families of series, by
+// name, at most 20,000. Names are those that the appender gave, as with
+// Prometheus: rules that rename metrics do not rename families. Where series of one
+// family differ, one of them counts.
+func Of(series iter.Seq[*wal.Series]) []prompb.MetricMetadata {
+	all := map[string]prompb.MetricMetadata{}
+	for s := range series {
+		if len(all) == most {
+			break
+		}
+		m := s.Meta()
+		if m.Type == "" && m.Help == "" && m.Unit == "" {
+			continue
+		}
+		name := s.Family()
+		if name == "" {
+			name = s.Labels.Get(model.MetricNameLabel)
+		}
+		if _, known := all[name]; known || name == "" {
+			continue
+		}
+		all[name] = prompb.MetricMetadata{
+			MetricFamilyName: model.EscapeName(name, model.UnderscoreEscaping), // legal for remote write 1.0
+			Type:             prompb.FromMetadataType(m.Type),
+			Help:             strings.ToValidUTF8(m.Help, "\uFFFD"),
+			Unit:             strings.ToValidUTF8(m.Unit, "\uFFFD"),
+		}
+	}
+	return slices.SortedFunc(maps.Values(all), func(a, b prompb.MetricMetadata) int {
+		return strings.Compare(a.MetricFamilyName, b.MetricFamilyName)
+	})
+}
