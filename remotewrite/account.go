@@ -42,7 +42,7 @@ func (w *window) remember(points []point, why wal.Reason) {
 	defer w.mu.Unlock()
 	for _, p := range points {
 		if mark, ok := w.progress.Mark(p.seq); ok && p.kind != exemplarPoint {
-			w.q.givenUp.add(mark.Commit, p, why)
+			w.q.givenUp.Add(mark.Commit, keyOf(p), why)
 		}
 	}
 }
@@ -67,7 +67,7 @@ func (w *window) advance() {
 				break
 			}
 			w.q.source.Advance(mark, out)
-			w.q.givenUp.forget(mark.Commit)
+			w.q.givenUp.Forget(mark.Commit)
 			w.q.metrics.Settled(out)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hwsagent/remotewrite/clock"
+	"hwsagent/remotewrite/givenup"
 	"hwsagent/wal"
 )
 
@@ -77,7 +78,7 @@ func (w *window) admit(e *wal.Entry) {
 	seq := w.progress.Begin(e.End, e.Count(), e.Missing)
 	w.mu.Unlock()
 	w.commit, w.unsure = e.End.Commit, q.mayBeStored(e.End)
-	w.recheck = q.givenUp.any(w.commit, w.unsure)
+	w.recheck = q.givenUp.Any(w.commit, w.unsure)
 	if w.unsure {
 		for _, s := range w.shards {
 			s.unsureUpTo(seq)
@@ -152,7 +153,7 @@ func (w *window) accept(s *wal.Series, t int64, l clock.Limits, out *wal.Outcome
 		out.Filtered++
 		return nil
 	case w.recheck:
-		if why, ok := w.q.givenUp.why(w.commit, to, t, w.unsure); ok {
+		if why, ok := w.q.givenUp.Why(w.commit, givenup.Key{Hash: to.hash, T: t}, to.letterLabels, w.unsure); ok {
 			out.Dropped[why]++
 			return nil
 		}

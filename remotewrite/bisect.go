@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/givenup"
 	"hwsagent/remotewrite/reply"
 	"hwsagent/remotewrite/split"
 	"hwsagent/wal"
@@ -27,16 +28,16 @@ type bisection struct {
 	s       *shard
 	m       *split.Machine
 	points  []point
-	with    map[sampleKey][]point // exemplars of samples that were not sent yet
-	answers map[int]client.Answer // to the requests that were refused, by their number
-	sent    int                   // requests
-	last    client.Answer         // the last refusal
-	told    int                   // letters that were told of
-	held    bool                  // the target is held, or nothing shows that the samples are to blame
-	failing bool                  // the receiver fails at the samples
-	known   bool                  // the receiver was known before
-	knew    bool                  // a reason for the quarantine was known before
-	divide  bool                  // one is known now: the batch goes on without it
+	with    map[givenup.Key][]point // exemplars of samples that were not sent yet
+	answers map[int]client.Answer   // to the requests that were refused, by their number
+	sent    int                     // requests
+	last    client.Answer           // the last refusal
+	told    int                     // letters that were told of
+	held    bool                    // the target is held, or nothing shows that the samples are to blame
+	failing bool                    // the receiver fails at the samples
+	known   bool                    // the receiver was known before
+	knew    bool                    // a reason for the quarantine was known before
+	divide  bool                    // one is known now: the batch goes on without it
 }
 
 // bisect brings the samples of a parcel to their outcomes. They were refused together with the answer that first is
@@ -73,7 +74,7 @@ func (s *shard) bisect(ctx context.Context, l *parcel, a client.Answer, first *s
 	}
 	left := b.m.Open()
 	l.points = make([]point, 0, len(left))
-	blamed := make(map[sampleKey]bool)
+	blamed := make(map[givenup.Key]bool)
 	for _, i := range left {
 		l.points = append(append(l.points, points[i]), b.with[keyOf(points[i])]...)
 		if b.m.Blamed(i) {
@@ -122,7 +123,7 @@ func (s *shard) known(points []point, l *parcel) []split.Sample {
 	return samples
 }
 
-func keyOf(p point) sampleKey { return sampleKey{p.series.hash, p.t} }
+func keyOf(p point) givenup.Key { return givenup.Key{Hash: p.series.hash, T: p.t} }
 
 // run drives the machine to its end.
 func (b *bisection) run(ctx context.Context, stored bool) error {

@@ -9,6 +9,7 @@ import (
 	"hwsagent/remotewrite/clock"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/gate"
+	"hwsagent/remotewrite/givenup"
 	"hwsagent/remotewrite/metrics"
 	"hwsagent/remotewrite/protocol"
 	"hwsagent/remotewrite/wire"
@@ -41,7 +42,7 @@ type parcel struct {
 
 	// cleared: nothing showed that the samples were to blame when they were refused. Those of blamed were refused alone.
 	cleared bool
-	blamed  map[sampleKey]bool
+	blamed  map[givenup.Key]bool
 
 	apart standsApart // why the samples are sent after the others of their batch
 

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/givenup"
 	"hwsagent/wal"
 )
 
@@ -74,22 +75,27 @@ func TestLettersOfAnEarlierProcess(t *testing.T) {
 	letter := func(name string, samples int, why wal.Reason) Letter {
 		return Letter{Series: to(name).labels().String(), Timestamp: 7, Samples: samples, Reason: why.String()}
 	}
-	var g givenUp
-	g.recall([]Letter{
+	letters := &memLetters{letters: []Letter{
 		letter("a", 0, wal.Rejected), letter("b", 1, wal.Unconfirmed), letter("c", 0, wal.Unconfirmed),
 		letter("d", 9, wal.Unconfirmed), letter("e", 0, wal.TooOld),
-	})
+	}}
+	l := &lane{Queue: &Queue{letters: letters}}
+	l.recall()
+	why := func(name string, at int64) (wal.Reason, bool) {
+		s := to(name)
+		return l.givenUp.Why(1, givenup.Key{Hash: s.hash, T: at}, s.letterLabels, true)
+	}
 	for name, want := range map[string]wal.Reason{"a": wal.Rejected, "b": wal.Unconfirmed, "c": wal.Unconfirmed} {
-		if why, ok := g.why(1, to(name), 7, true); !ok || why != want {
-			t.Errorf("%s: %v, %v", name, why, ok)
+		if got, ok := why(name, 7); !ok || got != want {
+			t.Errorf("%s: %v, %v", name, got, ok)
 		}
 	}
 	for _, name := range []string{"d", "e", "f"} {
-		if why, ok := g.why(1, to(name), 7, true); ok {
-			t.Errorf("%s: %v", name, why)
+		if got, ok := why(name, 7); ok {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
-	if _, ok := g.why(1, to("a"), 8, true); ok {
+	if _, ok := why("a", 8); ok {
 		t.Error("another sample of the series passes for it")
 	}
 }

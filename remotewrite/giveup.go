@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/givenup"
 	"hwsagent/remotewrite/metrics"
 	"hwsagent/wal"
 )
@@ -26,8 +27,8 @@ func (s *shard) withoutExemplars(points []point) []point {
 }
 
 // apart divides points, in place, into samples and their exemplars, which come behind them.
-func apart(points []point) (samples []point, exemplars map[sampleKey][]point) {
-	exemplars = map[sampleKey][]point{}
+func apart(points []point) (samples []point, exemplars map[givenup.Key][]point) {
+	exemplars = map[givenup.Key][]point{}
 	samples = points[:0]
 	for _, p := range points {
 		if p.kind != exemplarPoint {

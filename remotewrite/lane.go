@@ -9,6 +9,7 @@ import (
 
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/gate"
+	"hwsagent/remotewrite/givenup"
 	"hwsagent/remotewrite/pace"
 	"hwsagent/remotewrite/quarantine"
 	"hwsagent/remotewrite/tenant"
@@ -26,7 +27,7 @@ type lane struct {
 	behind bool // this is the backlog's
 	cache  *seriesCache
 
-	givenUp givenUp
+	givenUp givenup.Book
 
 	refusesSeries atomic.Bool // there is a refused series, or was; see standing.go
 	quarantine    quarantined
@@ -135,7 +136,7 @@ func (l *lane) runWindow(ctx context.Context) error {
 	reach, _ := l.source.Reach()
 	if l.stored.Commit <= reach.Acked.Commit {
 		l.spread = 1 // of what was unsure nothing is left
-		l.givenUp.recall(nil)
+		l.givenUp.Recall(nil)
 	}
 	l.source.SetShards(max(n, l.spread))
 	err := w.run(ctx)

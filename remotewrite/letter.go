@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 
 	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/givenup"
 	"hwsagent/wal"
 )
 
@@ -21,7 +22,7 @@ import (
 func letterOf(p point, n int, a client.Answer, why wal.Reason) Letter {
 	l := Letter{
 		Time:      time.Now(),
-		Series:    p.series.labels().String(),
+		Series:    p.series.letterLabels(),
 		Timestamp: p.t,
 		Value:     valueOf(p),
 		Reason:    why.String(),
@@ -78,6 +79,31 @@ func (q *Queue) keep(letters []Letter, before int) {
 		q.log.Error("A dead letter", slog.Any("letter", l))
 	}
 }
+
+// recall learns from the letters of earlier processes what these gave up. Letters that stand for several samples do
+// not say which.
+func (l *lane) recall() {
+	if l.letters == nil {
+		return
+	}
+	letters, err := l.letters.List()
+	if err != nil {
+		l.log.Warn("Cannot read the dead letters: what was given up before the start may be sent again", slog.Any("err", err))
+	}
+	var gone []givenup.Letter
+	for i := range letters {
+		x := &letters[i]
+		for _, why := range [...]wal.Reason{wal.Rejected, wal.Unconfirmed} {
+			if x.Reason == why.String() && x.Samples <= 1 {
+				gone = append(gone, givenup.Letter{Series: x.Series, T: x.Timestamp, Why: why})
+			}
+		}
+	}
+	l.givenUp.Recall(gone)
+}
+
+// letterLabels are the labels of a series as a letter has them.
+func (s *series) letterLabels() string { return s.labels().String() }
 
 // inLogOrder sorts points by entry and keeps the order within each.
 func inLogOrder(points []point) []point {

@@ -91,7 +91,8 @@ func (s *shard) leaveOut(points []point, stored bool) (others, probes []point) {
 			}
 			switch what {
 			case quarantine.Release:
-				s.q.givenUp.release(p.series, acked)
+				s.q.givenUp.Released(p.series.hash, quarantine.Mark(p.series.newestIn).Commit(), acked)
+				p.series.newest, p.series.newestIn = noneTaken, 0
 				others = append(others, p)
 				continue
 			case quarantine.Probe:
@@ -154,7 +155,7 @@ func (s *shard) probeEach(ctx context.Context, probes []point) error {
 // leftQuarantine says that a sample of a series in quarantine was taken.
 func (l *lane) leftQuarantine(hash uint64, mark quarantine.Mark) {
 	l.quarantine.do(func(b *quarantine.Book) { b.Probed(mark, 0, true, time.Duration(l.sinceBorn())) })
-	l.givenUp.releasedAt(hash, mark, l.acked())
+	l.givenUp.Released(hash, mark.Commit(), l.acked())
 }
 
 // tryNewcomers decides about samples of series of which none was taken, which were refused together with the answer a. It
