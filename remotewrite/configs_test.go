@@ -2,9 +2,7 @@ package remotewrite
 
 import (
 	"testing"
-	"time"
 
-	"github.com/prometheus/common/model"
 	"go.yaml.in/yaml/v4"
 
 	"hwsagent/remotewrite/config"
@@ -27,5 +25,3 @@ func mustLoad(t testing.TB, text string) *config.Config {
 	}
 	return c
 }
-
-func d(t time.Duration) model.Duration { return model.Duration(t) }

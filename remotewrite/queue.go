@@ -162,11 +162,8 @@ func New(o Options) (*Queue, error) {
 		proto:       protocol.New(o.Config.AsksForV2()),
 		compression: protocol.NewCompression(o.Config.Target.Compression),
 		empty:       [wire.NumVersions]client.Request{wire.V1: client.EmptyRequest(wire.V1), wire.V2: client.EmptyRequest(wire.V2)},
-		times: clock.Rules{
-			AgeLimit: time.Duration(c.SampleAgeLimit), FutureLimit: time.Duration(o.Config.Target.FutureLimit),
-			Wait: o.Config.Target.OnFuture == config.FutureWait,
-		},
-		born: time.Now(), synced: o.ClockSynced, observer: o.Observer, name: o.Name,
+		times:       timesOf(&o.Config),
+		born:        time.Now(), synced: o.ClockSynced, observer: o.Observer, name: o.Name,
 	}
 	q.meta = families.New(o.Config.Metadata, q.send, q.gate, o.Metrics)
 	q.limit = pace.NewBatchLimit(c.MaxSamplesPerSend)
@@ -189,6 +186,14 @@ func New(o Options) (*Queue, error) {
 	q.metrics.SetProtocol(q.proto.Version())
 	q.metrics.SetCompression(q.compression.InUse())
 	return q, nil
+}
+
+// timesOf are the rules of an entry about the time of samples.
+func timesOf(c *config.Config) clock.Rules {
+	return clock.Rules{
+		AgeLimit: time.Duration(c.Queue.SampleAgeLimit), FutureLimit: time.Duration(c.Target.FutureLimit),
+		Wait: c.Target.OnFuture == config.FutureWait,
+	}
 }
 
 // minShards and maxShards are powers of two, so that a shard's samples were one shard's,
