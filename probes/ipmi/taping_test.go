@@ -13,8 +13,8 @@ import (
 	"hwsagent/probes/tape/tapetest"
 )
 
-// inventory is a part's inventory with a board and a product, in the format of IPMI.
-func inventory(boardSerial, serial, tag string) []byte {
+// inventoryImage is a part's inventory with a board and a product, in the format of IPMI.
+func inventoryImage(boardSerial, serial, tag string) []byte {
 	area := func(head []byte, texts ...string) []byte {
 		b := append([]byte{1, 0}, head...)
 		for _, s := range texts {
@@ -55,7 +55,7 @@ func TestReplay(t *testing.T) {
 	uuid := []byte{0x44, 0x45, 0x4c, 0x4c, 0x42, 0x00, 0x30, 0x10, 0x80, 0x51, 0xb4, 0xc0, 0x4f, 0x4d, 0x4e, 0x32}
 	build := func() *fake {
 		f := newFake(fullRecord(1, 1, "inlet"), fullRecord(2, 2, "outlet"))
-		return withInventory(f, inventory("BRD5551234", "SRV9876543", "TAG-4711"), uuid)
+		return withInventory(f, inventoryImage("BRD5551234", "SRV9876543", "TAG-4711"), uuid)
 	}
 	want := tapetest.Collect(t, probeOf(t, build()))
 	for _, keep := range [][]string{tape.Kinds(), nil} {
