@@ -98,7 +98,7 @@ netstat_fields: ^i
 		t.Fatal(err)
 	}
 	if s.ProcPath != "/host/proc" || s.SysPath != "/host/sys" || s.RootFSPath != "/host" || s.UdevPath != "/host/run/udev/data" ||
-		s.limit != time.Minute || c.ReadTimeout != model.Duration(time.Minute) || len(s.enabled) != len(collectorNames)-3-2 {
+		s.limit != time.Minute || c.ReadTimeout != model.Duration(time.Minute) || len(s.enabled) != len(collectorNames)-4-2 {
 		t.Errorf("read %+v", s)
 	}
 	for field, want := range map[*string]string{
