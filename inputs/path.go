@@ -250,6 +250,32 @@ func (p *Path) refer(s *series, before, now storage.SeriesRef) {
 	p.byRef.Put(uint64(now), s)
 }
 
+// Share returns labels that equal ls: those that are in memory already, else ls. An input that keeps the labels of
+// what it appends keeps these.
+func (in *Input) Share(ls labels.Labels) labels.Labels {
+	p := in.path
+	hash := ls.Hash()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := p.find(hash, ls); s != nil {
+		return s.labels
+	}
+	return p.share(ls)
+}
+
+// sharer is a log that knows which labels are in memory; see [Input.Share].
+type sharer interface {
+	Share(ls labels.Labels) labels.Labels
+}
+
+// share is ls as the log has it.
+func (p *Path) share(ls labels.Labels) labels.Labels {
+	if log, ok := p.log.(sharer); ok {
+		return log.Share(ls)
+	}
+	return ls
+}
+
 // find is the series of these labels, or nil. p.mu must be held.
 func (p *Path) find(hash uint64, ls labels.Labels) *series {
 	return p.byHash.Find(hash, func(s *series) bool { return labels.Equal(s.labels, ls) })
@@ -257,7 +283,7 @@ func (p *Path) find(hash uint64, ls labels.Labels) *series {
 
 // add makes the series of an input. p.mu must be held.
 func (p *Path) add(in *Input, ls labels.Labels, tick uint32) *series {
-	s := &series{labels: ls, owner: in, about: p.describe(description{}), seen: tick}
+	s := &series{labels: p.share(ls), owner: in, about: p.describe(description{}), seen: tick}
 	p.byHash.Add(s)
 	in.live++
 	return s

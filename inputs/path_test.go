@@ -14,6 +14,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/common/model"
@@ -22,6 +23,8 @@ import (
 	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
+
+	"hwsagent/wal"
 )
 
 // fakeLog gives references as the log does, and keeps what is committed.
@@ -445,4 +448,58 @@ func TestPanicOfAnObserver(t *testing.T) {
 	if o.seen != 2 {
 		t.Errorf("the observer saw %d samples", o.seen)
 	}
+}
+
+// TestLabelsAreSharedWithTheLog: a series that has ended in the path, and that the log still knows, comes back with the
+// labels that the log has, and so do the labels that an input asks for.
+func TestLabelsAreSharedWithTheLog(t *testing.T) {
+	log, err := wal.Open(wal.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	p := NewPath(log, slog.New(slog.DiscardHandler))
+	in := p.Input("probe", "a", Settings{})
+	made := func() labels.Labels {
+		return labels.FromStrings(model.MetricNameLabel, "up", "i", strings.Repeat("x", 20))
+	}
+	first := made()
+	for n, v := range []float64{1, math.Float64frombits(value.StaleNaN), 2} {
+		ls := made()
+		if n == 0 {
+			ls = first
+		}
+		app := in.AppenderV2(t.Context())
+		if _, err := app.Append(0, ls, 0, int64(n), v, nil, nil, storage.AOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := app.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		if shared := in.Share(made()); !sameMemory(shared, first) {
+			t.Errorf("after sample %d: other labels than those of the log", n)
+		}
+		for s := range p.byHash.All() {
+			if !sameMemory(s.labels, first) {
+				t.Errorf("after sample %d: the path has labels of its own", n)
+			}
+		}
+	}
+	other := labels.FromStrings(model.MetricNameLabel, "down")
+	if !sameMemory(in.Share(other), other) {
+		t.Error("labels that are new are not what was given")
+	}
+}
+
+// sameMemory reports whether the first name of two labels is in the same place.
+func sameMemory(a, b labels.Labels) bool {
+	place := func(ls labels.Labels) (p *byte) {
+		ls.Range(func(l labels.Label) {
+			if p == nil {
+				p = unsafe.StringData(l.Name)
+			}
+		})
+		return p
+	}
+	return labels.Equal(a, b) && place(a) == place(b)
 }

@@ -47,6 +47,8 @@ type tracker struct {
 
 	firstSeed, secondSeed maphash.Seed // of the digests
 
+	share func(labels.Labels) labels.Labels // returns those that are in memory already, where there are
+
 	key []byte // scratch
 	lb  *labels.Builder
 }
@@ -58,7 +60,8 @@ func newTracker(target labels.Labels, rc []*relabel.Config) *tracker {
 		final:     refs.NewChains(func(tr *tracked) uint64 { return tr.labels.Hash() }, func(tr *tracked) **tracked { return &tr.link }),
 		errs:      make(map[*tracked]error),
 		firstSeed: maphash.MakeSeed(), secondSeed: maphash.MakeSeed(),
-		lb: labels.NewBuilder(labels.EmptyLabels()),
+		share: func(ls labels.Labels) labels.Labels { return ls },
+		lb:    labels.NewBuilder(labels.EmptyLabels()),
 	}
 }
 
@@ -155,7 +158,7 @@ func (t *tracker) resolve(name string, raw []string) (*tracked, error) {
 	if ls.Get(model.MetricNameLabel) == "" {
 		return &tracked{}, fmt.Errorf("metric_relabel_configs leave %q without a name", name)
 	}
-	return &tracked{labels: ls}, nil
+	return &tracked{labels: t.share(ls)}, nil
 }
 
 // first reports whether the series' labels are met for the first time in this round;

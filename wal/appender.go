@@ -44,6 +44,11 @@ func (l *Log) AppenderV2(context.Context) storage.AppenderV2 {
 	return &appender{log: l, b: l.writer.newBatch()}
 }
 
+// Share returns labels that equal ls: those that the log has in memory, where a sample of that series was
+// appended lately, else ls. Whoever keeps the labels of what it appends keeps these, so that they are in memory
+// once, also after a series has ended and come back. Safe for concurrent use.
+func (l *Log) Share(ls labels.Labels) labels.Labels { return l.series.share(ls) }
+
 // appender is one open batch.
 type appender struct {
 	log *Log

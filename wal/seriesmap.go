@@ -135,6 +135,17 @@ func (m *seriesMap) getLocked(ls labels.Labels) (*memSeries, error) {
 	return s, nil
 }
 
+// share is [Log.Share].
+func (m *seriesMap) share(ls labels.Labels) labels.Labels {
+	hash := ls.Hash()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := m.byHash.Find(hash, func(s *memSeries) bool { return labels.Equal(s.labels, ls) }); s != nil {
+		return s.labels
+	}
+	return ls
+}
+
 // checkLabels refuses labels that no receiver could take or no reader read: names ascend
 // and are not empty, or what is announced in the same record is unreadable too.
 func checkLabels(ls labels.Labels) error {
