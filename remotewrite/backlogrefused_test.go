@@ -47,6 +47,54 @@ func TestBacklogOfRefusedSeriesInSmallRequests(t *testing.T) {
 	}
 }
 
+// What one backlog has shown of series is forgotten when it is delivered: a limit that was raised before the next outage costs that one's backlog nothing.
+func TestNextBacklogForgetsRefusedSeries(t *testing.T) {
+	for _, words := range []string{"bad request", limitWords} {
+		t.Run(words, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const series, every = 500, 15 * time.Second
+				refuses := seriesLimit{percent: 10}
+				to := &fakeReceiver{anyOrder: true, latency: 5 * time.Millisecond, says: words}
+				healed, down := false, false
+				to.poison = func(s smp) bool { return !healed && refuses.bad(s.series) }
+				to.script = func(fakeRequest) (client.Answer, bool) { return client.Answer{Err: errDown}, down }
+				r := newRig(t, to).timed()
+				r.cfg.Target.CatchUp = config.LiveFirst
+				r.start()
+				rounds := func(n int) {
+					for range n {
+						r.time = time.Now().UnixMilli() - 1000
+						r.round(series)
+						time.Sleep(every)
+					}
+				}
+				outage := func() {
+					to.set(func() { down = true })
+					rounds(60)
+					to.set(func() { down = false })
+				}
+				rounds(4)
+				outage()
+				rounds(60)
+				refused := r.log.outcome().Lost()
+				if n := r.log.pending(); n > 0 || refused == 0 {
+					t.Fatalf("%d samples wait, %d were refused", n, refused)
+				}
+				to.set(func() { healed = true })
+				rounds(24)
+				before := r.log.outcome().Lost()
+				outage()
+				rounds(20)
+				r.drained(time.Hour)
+				r.end()
+				if o := r.log.outcome(); o.Lost() != before {
+					t.Errorf("%d samples are lost of the second outage; outcomes %+v", o.Lost()-before, o)
+				}
+			})
+		})
+	}
+}
+
 func (c refusedBacklog) run(t *testing.T) {
 	const (
 		series = 500

@@ -88,6 +88,7 @@ func (l *lane) runBehind(ctx context.Context) {
 		case errors.Is(err, errReshard):
 			if _, more := l.source.Reach(); !more {
 				l.log.Info("What was missed is delivered")
+				l.forget() // the next backlog may be of another day, and a limit raised meanwhile
 			}
 		case errors.Is(err, errLetGo), errors.Is(err, errHeld):
 			l.gate.AwaitOpen(ctx, letGoAfter)

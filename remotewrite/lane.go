@@ -11,7 +11,6 @@ import (
 	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/givenup"
 	"hwsagent/remotewrite/pace"
-	"hwsagent/remotewrite/quarantine"
 	"hwsagent/remotewrite/tenant"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
@@ -26,6 +25,7 @@ type lane struct {
 	source Source
 	behind bool // this is the backlog's
 	cache  *seriesCache
+	empty  func() *seriesCache // makes one
 
 	givenUp givenup.Book
 
@@ -68,22 +68,35 @@ type readTo struct {
 // have sent is treated with care.
 func newLane(q *Queue, source Source, o *Options) *lane {
 	l := &lane{
-		Queue: q, source: source, cache: newSeriesCache(o.ExternalLabels, q.cfg.WriteRelabelConfigs), spread: 1,
+		Queue: q, source: source, spread: 1,
 		wake:   make(chan struct{}, 1),
 		pauses: pace.Backoff{Min: time.Duration(q.cfg.Queue.MinBackoff), Max: time.Duration(q.cfg.Queue.MaxBackoff)},
 	}
-	l.quarantine.book = quarantine.NewBook(uint64(q.born.UnixNano()))
-	if q.proto.Newer() {
-		l.cache.forms = wire.NewForms(wire.V2)
+	l.empty = func() *seriesCache {
+		c := newSeriesCache(o.ExternalLabels, q.cfg.WriteRelabelConfigs)
+		if q.proto.Newer() {
+			c.forms = wire.NewForms(wire.V2)
+		}
+		if q.cfg.Role() != config.RoleNone {
+			c.tenant = tenant.NewFilter(&q.cfg, o.Tenants)
+		}
+		return c
 	}
-	if q.cfg.Role() != config.RoleNone {
-		l.cache.tenant = tenant.NewFilter(&q.cfg, o.Tenants)
-	}
+	l.cache = l.empty()
+	l.quarantine.forget(uint64(q.born.UnixNano()))
 	l.shards.Store(1) // a backlog's share
 	l.growth = pace.Growth{Shards: q.minShards(), Min: q.minShards(), Max: q.maxShards()}
 	reach, _ := source.Reach()
 	l.read.Store(&readTo{mark: reach.Acked})
 	return l
+}
+
+// forget forgets which series there are, and which of them the target refuses. Between windows, when nothing is left to deliver.
+func (l *lane) forget() {
+	l.quarantineLetters(true)
+	l.quarantine.forget(uint64(l.sinceBorn()))
+	l.cache = l.empty()
+	l.refusesSeries.Store(false)
 }
 
 // doubt takes what may have been sent before for such.

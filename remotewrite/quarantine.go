@@ -49,6 +49,13 @@ type Quarantined struct {
 	Samples uint64    // that were dropped meanwhile
 }
 
+// forget begins a new book.
+func (q *quarantined) forget(seed uint64) {
+	q.do(func(*quarantine.Book) {
+		q.book, q.about = quarantine.NewBook(seed), [quarantine.MaxReasons]aboutReason{}
+	})
+}
+
 // do works with the book and keeps what is read without its lock.
 func (q *quarantined) do(f func(b *quarantine.Book)) {
 	q.mu.Lock()
