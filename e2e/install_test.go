@@ -136,7 +136,7 @@ func (m *machine) units() {
 		systemctl reload hwsagent`)
 	for _, query := range []string{
 		`node_systemd_unit_state{job="units",name="hwsagent.service",state="active",type="notify"} == 1`,
-		`node_systemd_unit_tasks_current{job="units",name="hwsagent.service"} > 1`,
+		`node_systemd_service_restart_total{job="units",name="hwsagent.service"} == 0`,
 		`time() - node_systemd_unit_start_time_seconds{job="units",name="hwsagent.service"} < 600`,
 		`node_systemd_version{job="units"} > 200`,
 		`node_systemd_units{job="units",state="active"} > 5`,
