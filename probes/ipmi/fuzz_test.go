@@ -6,7 +6,13 @@ import (
 	"crypto/aes"
 	"log/slog"
 	"math"
+	"net"
+	"os"
+	"regexp"
+	"strings"
 	"testing"
+	"time"
+	"unicode/utf8"
 
 	"hwsagent/probes"
 )
@@ -109,3 +115,72 @@ func (l *rubbish) ask(context.Context, byte, byte, byte, ...byte) ([]byte, error
 }
 
 func (l *rubbish) close(context.Context) {}
+
+// packets is the other side of a login: it gives packets one after another, and then nothing.
+type packets struct {
+	net.Conn
+	all [][]byte
+}
+
+func (c *packets) Read(b []byte) (int, error) {
+	if len(c.all) == 0 {
+		return 0, os.ErrDeadlineExceeded
+	}
+	n := copy(b, c.all[0])
+	c.all = c.all[1:]
+	return n, nil
+}
+
+func (c *packets) SetDeadline(time.Time) error { return nil }
+
+// Write gives the next answer the session ID of the console, without which it would be passed over.
+func (c *packets) Write(b []byte) (int, error) {
+	ours := b[16:]
+	if b[5] != payloadOpenRequest || len(ours) < 8 {
+		return len(b), nil
+	}
+	for _, p := range c.all {
+		if len(p) >= 24 {
+			copy(p[20:24], ours[4:8])
+		}
+	}
+	return len(b), nil
+}
+
+// FuzzLogin has any bytes for a BMC's answers to a login. None makes a session, as the fuzzer does not know the password.
+func FuzzLogin(f *testing.F) {
+	f.Add(append([]byte{0, 0, 2, 0}, make([]byte, 32)...), make([]byte, 72), make([]byte, 24))
+	f.Add([]byte{0, 0x11}, []byte{0, 0x0d}, []byte{})
+	opened := make([]byte, 36)
+	opened[16], opened[24], opened[32] = suite17.auth, suite17.integrity, confidentiality
+	f.Add(opened, make([]byte, 72), make([]byte, 24))
+	f.Fuzz(func(t *testing.T, open, second, fourth []byte) {
+		for _, s := range []*suite{suite17, suite3} {
+			c := &lan{conn: &packets{all: [][]byte{plain(payloadOpenResponse, open), plain(payloadRAKP2, second), plain(payloadRAKP4, fourth)}}, patience: time.Second}
+			err := c.begin(t.Context(), &login{user: "u", password: "pass-word", privilege: 2}, s)
+			if err == nil {
+				t.Error("a session without the password")
+			}
+			d := &door{config: &Config{Username: "u"}, address: "192.0.2.1:623"}
+			if text := d.explain(err).Error(); text == "" || strings.Contains(text, "pass-word") {
+				t.Errorf("the error is %q", text)
+			}
+		}
+	})
+}
+
+// FuzzTexts: names and identifiers from any bytes can be labels once they are made valid, and a UUID has its form.
+func FuzzTexts(f *testing.F) {
+	f.Add(byte(0x85), []byte{0x21, 0x43, 0x65, 0x87, 0x09, 0xba, 0xdc, 0xfe, 1, 2, 3, 4, 5, 6, 7, 8})
+	f.Fuzz(func(t *testing.T, kind byte, b []byte) {
+		if text := parseText(kind, b); len([]rune(text)) > 31 || !utf8.ValidString(text) {
+			t.Errorf("%q", text)
+		}
+		if text := field(kind, b); !utf8.ValidString(text) {
+			t.Errorf("%q", text)
+		}
+		if u := parseUUID(b); u != "" && !regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`).MatchString(u) {
+			t.Errorf("%q", u)
+		}
+	})
+}

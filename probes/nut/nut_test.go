@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -356,4 +357,27 @@ func TestDocumentation(t *testing.T) {
 			t.Errorf("the word %s is not in the text", flag)
 		}
 	}
+}
+
+// FuzzVariable: a variable of any name and value is a number or is none, and its meaning has a place and a kind.
+func FuzzVariable(f *testing.F) {
+	f.Add("battery.charge", "97")
+	f.Add("input.L1-N.voltage", "-0.5")
+	f.Add("ups.serial", "000123")
+	f.Add("ups.status", "OL CHRG")
+	f.Fuzz(func(t *testing.T, name, value string) {
+		if v, ok := number(variable{name: name, value: value}); ok && (math.IsNaN(v) || math.IsInf(v, 0)) {
+			t.Errorf("%q=%q is %v", name, value, v)
+		}
+		if place, q, ok := meaning(name); ok && (strings.ContainsAny(place, " \"") || q.scale == 0) {
+			t.Errorf("%q means %q, %+v", name, place, q)
+		}
+		ups, battery := states(value)
+		if ups.String() == "" && ups != 0 || battery.String() == "" && battery != 0 {
+			t.Errorf("%q: %d, %d", value, ups, battery)
+		}
+		if _, err := split(value); err == nil && strings.Count(value, `"`)%2 == 1 && !strings.Contains(value, `\`) {
+			t.Errorf("%q is a line, and its quotes do not end", value)
+		}
+	})
 }

@@ -44,7 +44,7 @@ func put(t *testing.T, dir, name, text string) {
 	}
 }
 
-func read(t *testing.T, name string) string {
+func read(t testing.TB, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -326,4 +326,20 @@ func TestDocumentation(t *testing.T) {
 			t.Errorf("nvidia_%s is not in the table", name)
 		}
 	}
+}
+
+// FuzzLinks has any text for what nvidia-smi nvlink prints.
+func FuzzLinks(f *testing.F) {
+	f.Add(read(f, "testdata/nvlink.txt"))
+	f.Fuzz(func(t *testing.T, text string) {
+		all := parseLinks(text)
+		if len(all) > maxLinks {
+			t.Errorf("%d links", len(all))
+		}
+		for _, l := range all {
+			if l.uuid == "" || l.number == "" || math.IsNaN(l.value) || math.IsInf(l.value, 0) {
+				t.Errorf("%+v", l)
+			}
+		}
+	})
 }

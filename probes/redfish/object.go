@@ -143,7 +143,7 @@ func resourcePath(ref string) (string, bool) {
 		return "", false
 	}
 	path := strings.TrimRight(u.EscapedPath(), "/")
-	if !strings.HasPrefix(path, "/redfish") && !strings.HasPrefix(path, "/rest/") {
+	if path != "/redfish" && !strings.HasPrefix(path, "/redfish/") && !strings.HasPrefix(path, "/rest/") {
 		return "", false
 	}
 	for part := range strings.SplitSeq(path[1:], "/") {
