@@ -25,6 +25,9 @@ const (
 // families are those of ipmi_exporter, and a few of our own. The help is ours.
 type families map[string]*probes.Family
 
+// ownFamilies are the families of every probe; they are only read.
+var ownFamilies = newFamilies()
+
 func newFamilies() families {
 	f := make(families)
 	for _, row := range [...]struct {

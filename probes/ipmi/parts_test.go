@@ -124,3 +124,22 @@ func TestPartsAreReadSeldom(t *testing.T) {
 		}
 	})
 }
+
+// TestEqualBMCsShareRecords: hundreds of BMCs of one model keep what their records say once, limits included; a BMC with another limit has its own.
+func TestEqualBMCsShareRecords(t *testing.T) {
+	read := func(limit byte) *repository {
+		f := newFake(fullRecord(1, 1, "first"), fullRecord(2, 2, "second"))
+		f.answers[[2]byte{netSensor, getThresholds}] = always(0x38, 0, 0, 0, limit, 90, 100)
+		p := probeOf(t, f)
+		if got, err := round(t, p); err != nil || !strings.Contains(got, fmt.Sprintf(`hw_limit_type="high.degraded",hw_name="first",hw_parent="ipmi:processor.1"} %d`, limit)) {
+			t.Errorf("%v\n%s", err, got)
+		}
+		return p.records
+	}
+	one, two, other := read(80), read(80), read(70)
+	for i := range one.sensors {
+		if !one.sensors[i].Value().limitsAreKnown || one.sensors[i] != two.sensors[i] || one.sensors[i] == other.sensors[i] {
+			t.Errorf("sensor %d: %+v, %+v, %+v", i, one.sensors[i].Value(), two.sensors[i].Value(), other.sensors[i].Value())
+		}
+	}
+}

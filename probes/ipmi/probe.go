@@ -9,6 +9,7 @@ import (
 	"math"
 	"strings"
 	"time"
+	"unique"
 
 	"hwsagent/probes"
 	"hwsagent/probes/devices"
@@ -46,7 +47,7 @@ func New(c Config, pace *devices.Pace, logger *slog.Logger) (*Probe, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	p := &Probe{config: c, log: logger, hide: redact.Hold(&c), families: newFamilies(), counts: make(map[string]float64), watts: math.NaN()}
+	p := &Probe{config: c, log: logger, hide: redact.Hold(&c), families: ownFamilies, counts: make(map[string]float64), watts: math.NaN()}
 	d := &door{config: &p.config, pace: pace}
 	if _, local := c.device(); !local {
 		var err error
@@ -219,11 +220,16 @@ func (p *Probe) sensors(ctx context.Context, l link, r *probes.Round) error {
 	var first error
 	failed := 0
 	for i := range records.sensors {
-		s := &records.sensors[i]
+		known := records.sensors[i].Value()
+		s := &known
 		if s.owner != bmc { // of another controller behind the BMC; its numbers are its own
 			continue
 		}
+		asked := s.limitsAreKnown
 		err := s.readLimits(ctx, l)
+		if s.limitsAreKnown != asked {
+			records.sensors[i] = unique.Make(*s)
+		}
 		var one reading
 		if err == nil {
 			one, err = s.read(ctx, l)
@@ -299,7 +305,7 @@ func (p *Probe) eventLog(ctx context.Context, l link, r *probes.Round) error {
 func (p *Probe) sensorName(number byte) string {
 	if p.records != nil {
 		for i := range p.records.sensors {
-			if s := &p.records.sensors[i]; s.number == number && s.owner == bmc {
+			if s := p.records.sensors[i].Value(); s.number == number && s.owner == bmc {
 				return s.name
 			}
 		}

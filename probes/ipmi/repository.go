@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"unique"
 )
 
 // Bounds of what a BMC may have.
@@ -16,10 +17,11 @@ const (
 	smallPart  = 16   // bytes: any BMC can return as many
 )
 
-// repository is what the records of a BMC say. It is read once, and again when the BMC says that it changed.
+// repository is what the records of a BMC say. It is read once, and again when the BMC says that it changed. Equal sensors of all BMCs,
+// as of machines of one model, share their memory.
 type repository struct {
 	version  string // what the BMC says of its records: the same as long as they are
-	sensors  []sensor
+	sensors  []unique.Handle[sensor]
 	parts    []part
 	unread   int // records that could not be read or understood
 	firstErr error
@@ -62,7 +64,7 @@ func readRepository(ctx context.Context, l link, old *repository) (*repository, 
 	if err := r.read(ctx, l, from); err != nil {
 		return nil, fmt.Errorf("read the sensor data records: %w", err)
 	}
-	slices.SortStableFunc(r.sensors, func(a, b sensor) int { return int(a.record) - int(b.record) })
+	slices.SortStableFunc(r.sensors, func(a, b unique.Handle[sensor]) int { return int(a.Value().record) - int(b.Value().record) })
 	slices.SortStableFunc(r.parts, func(a, b part) int { return int(a.record) - int(b.record) })
 	return r, nil
 }
@@ -114,7 +116,9 @@ func (r *repository) add(record []byte) error {
 		return err
 	}
 	if len(r.sensors)+len(sensors) <= maxSensors {
-		r.sensors = append(r.sensors, sensors...)
+		for _, s := range sensors {
+			r.sensors = append(r.sensors, unique.Make(s))
+		}
 	}
 	return nil
 }
