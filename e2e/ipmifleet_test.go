@@ -103,7 +103,7 @@ func observe(t *testing.T, a *agent, well []*bmcsim.BMC, interval time.Duration,
 	begun := time.Now()
 	first := a.cpu()
 	n, _ := opened(well)
-	for end := begun.Add(time.Duration(rounds)*interval + interval/20); time.Now().Before(end); time.Sleep(min(interval/10, time.Second)) { // what is measured
+	for end := begun.Add(time.Duration(rounds)*interval + interval/20); time.Now().Before(end); time.Sleep(min(interval/10, 5*time.Second)) { // what is measured; to ask costs, too
 		p.strain = p.strain.most(a.strain())
 	}
 	p.cpu = (a.cpu() - first).Seconds() / time.Since(begun).Seconds()
