@@ -293,7 +293,8 @@ func (g *rig) heat(c chip) event {
 	if c.driver == "jc42" {
 		register = "5"
 	}
-	set := func(v string) { g.v.sh("i2cset -y $(cat /run/stub) " + c.address + " " + register + " " + v + " w") }
+	// The driver has the chip (-f), whose registers are memory.
+	set := func(v string) { g.v.sh("i2cset -f -y $(cat /run/stub) " + c.address + " " + register + " " + v + " w") }
 	ok := func(s series) bool { return s.name == "hw_status" && s.labels["hw_state"] == "ok" && c.mine(s) }
 	return event{
 		name: "heat " + c.driver + " " + c.address, device: c.address, begin: func() { set(c.hot) }, end: func() { set(c.normal) },
@@ -311,11 +312,13 @@ func (g *rig) heat(c chip) event {
 func (g *rig) unbind() event {
 	const where = "cd /sys/bus/platform/drivers/ipmi_si; "
 	up := named("up")
-	device := strings.TrimSpace(g.v.sh(where + "for d in *; do [ -L $d ] && [ $d != module ] && echo $d; done; true"))
+	// The firmware's tables name the controller twice; one of the two is the one in use.
+	devices := strings.Join(strings.Fields(g.v.sh(where+"for d in *; do [ -L $d ] && [ $d != module ] && echo $d; done; true")), " ")
+	each := func(file string) { g.v.sh(where + "for d in " + devices + "; do echo $d >" + file + " || true; done") }
 	return event{
 		name: "unbind the management controller", device: controller, mine: func(s series) bool { return s.job == "ipmi" },
-		begin:  func() { g.v.sh(where + "echo " + device + " >unbind") },
-		end:    func() { g.v.sh(where + "echo " + device + " >bind") },
+		begin:  func() { each("unbind") },
+		end:    func() { each("bind") },
 		fired:  func(since int64) string { return g.is("ipmi", since, 0, up) },
 		healed: func(since int64) string { return g.is("ipmi", since, 1, up) },
 	}

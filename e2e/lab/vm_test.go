@@ -128,7 +128,6 @@ func boot(t *testing.T, qemu string, arguments []string) *vm {
 		}
 		return ""
 	})
-	fmt.Println("BASE", v.base)
 	t.Logf("the machine was up after %.0f s", time.Since(began).Seconds())
 	return v
 }
