@@ -3,9 +3,11 @@
 package lab
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -28,12 +30,16 @@ func limits() map[string]int64 {
 	return map[string]int64{"host": 20_000, "smart": 40_000, "ipmi": 20_000}
 }
 
+// begun is how long a probe's round may take, in milliseconds: its timeout. A round that began before an event may still read
+// while it happens.
+func begun() map[string]int64 { return map[string]int64{"host": 4_000, "smart": 10_000, "ipmi": 4_000} }
+
 // judge takes the series that had a sample in each round of their probe from quiet to begin, and looks for a sample of each in
 // each round from begin to end. What a window's event may cost is missing with reason from its start to its end.
 func judge(all map[string]series, windows []window, quiet, begin, end int64) verdict {
 	var out verdict
 	excused := func(s series, at int64) bool {
-		return slices.ContainsFunc(windows, func(w window) bool { return at >= w.from && at <= w.to && w.mine(s) })
+		return slices.ContainsFunc(windows, func(w window) bool { return at >= w.from-begun()[s.job] && at <= w.to && w.mine(s) })
 	}
 	for _, job := range slices.Sorted(maps.Keys(limits())) {
 		var before, during []int64
@@ -81,7 +87,7 @@ func judge(all map[string]series, windows []window, quiet, begin, end int64) ver
 				if at[t] {
 					out.samples++
 				} else if !excused(s, t) {
-					out.lost = append(out.lost, fmt.Sprintf("%s has no sample at %d, in the time of %s", key, t, running(windows, t)))
+					out.lost = append(out.lost, fmt.Sprintf("%s has no sample at %d, in a round of %.1f s in the time of %s", key, t, took(all, job, t), running(windows, t)))
 				}
 			}
 		}
@@ -91,17 +97,29 @@ func judge(all map[string]series, windows []window, quiet, begin, end int64) ver
 
 // running names the events of a time.
 func running(windows []window, at int64) string {
-	name := "no event"
+	var names []string
 	for _, w := range windows {
-		if at >= w.from && at <= w.to && w.to < forever {
-			name = w.event
+		if at >= w.from && at <= w.to {
+			names = append(names, w.event)
 		}
 	}
-	return name
+	return cmp.Or(strings.Join(names, ", "), "no event")
 }
 
-// forever is the end of a window that does not end.
-const forever = int64(1) << 62
+// took is how long a round took, in seconds.
+func took(all map[string]series, job string, at int64) float64 {
+	for _, s := range all {
+		if s.name != "scrape_duration_seconds" || s.job != job {
+			continue
+		}
+		for _, x := range s.samples {
+			if x.at == at {
+				return x.v
+			}
+		}
+	}
+	return 0
+}
 
 // TestJudge: a sample that is missing is found unless an event of its own device excuses it, and so are rounds that are late or fail.
 func TestJudge(t *testing.T) {
