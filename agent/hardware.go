@@ -48,10 +48,14 @@ func TakeInventory(ctx context.Context, o HardwareOptions) ([]inventory.Inventor
 	slots := make(chan struct{}, parallel)
 	var wg sync.WaitGroup
 	for i := range chosen {
+		guard := panics.New(inputProbe+" "+chosen[i].Name, o.Logger)
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			all[i] = takeOne(ctx, &chosen[i], o)
+			all[i] = inventory.Inventory{Name: chosen[i].Name, Type: chosen[i].Type, Target: chosen[i].Target, Components: []*inventory.Component{}}
+			if err := guard.Do(func() error { return takeOne(ctx, &chosen[i], o, guard, &all[i]) }); err != nil {
+				all[i].Problem = err.Error()
+			}
 		})
 	}
 	wg.Wait()
@@ -63,16 +67,12 @@ func TakeInventory(ctx context.Context, o HardwareOptions) ([]inventory.Inventor
 	return all, fmt.Errorf("%w: no hardware could be read", ErrProbe)
 }
 
-func takeOne(ctx context.Context, p *ProbeConfig, o HardwareOptions) inventory.Inventory {
-	inv := inventory.Inventory{Name: p.Name, Type: p.Type, Target: p.Target, Components: []*inventory.Component{}}
-	probe, err := wholeProbe(p, o)
-	if err == nil {
-		err = readInventory(ctx, probe, &inv)
-	}
+func takeOne(ctx context.Context, p *ProbeConfig, o HardwareOptions, guard *panics.Guard, inv *inventory.Inventory) error {
+	probe, err := wholeProbe(p, o, guard)
 	if err != nil {
-		inv.Problem = err.Error()
+		return err
 	}
-	return inv
+	return readInventory(ctx, probe, inv)
 }
 
 // readInventory reads a probe once, closes it, and puts what it sees into inv.
@@ -94,7 +94,7 @@ func closeProbe(p probes.Probe) error {
 }
 
 // wholeProbe is the probe of an entry, which reads all the hardware that it can, whatever else the entry chooses.
-func wholeProbe(p *ProbeConfig, o HardwareOptions) (probes.Probe, error) {
+func wholeProbe(p *ProbeConfig, o HardwareOptions, guard *panics.Guard) (probes.Probe, error) {
 	one := *p
 	switch s := p.Settings.(type) {
 	case *snmp.Config:
@@ -106,7 +106,7 @@ func wholeProbe(p *ProbeConfig, o HardwareOptions) (probes.Probe, error) {
 		c.HW, c.Collectors = new(true), nil
 		one.Settings = &c
 	}
-	return newProbe(&one, prometheus.NewRegistry(), o.Logger, panics.New(inputProbe+" "+p.Name, o.Logger), new(snmp.Plans), new(devices.Paces))
+	return newProbe(&one, prometheus.NewRegistry(), o.Logger, guard, new(snmp.Plans), new(devices.Paces))
 }
 
 // hardwareTypes are the types of probes that read hardware.

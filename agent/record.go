@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"hwsagent/agent/snmptool"
+	"hwsagent/inputs/panics"
 	"hwsagent/probes"
 	"hwsagent/probes/host"
 	"hwsagent/probes/ipmi"
@@ -115,7 +116,7 @@ func recordDevice(ctx context.Context, c snmp.Config, done Recorded, words *tape
 }
 
 func recordProbe(ctx context.Context, p *ProbeConfig, o HardwareOptions, done Recorded, words *tape.Redactor) (Recorded, error) {
-	probe, err := wholeProbe(p, o)
+	probe, err := wholeProbe(p, o, panics.New(inputProbe+" "+p.Name, o.Logger))
 	if err != nil {
 		return done, fmt.Errorf("%w: %w", ErrProbe, err)
 	}
