@@ -44,21 +44,27 @@ func TakeInventory(ctx context.Context, o HardwareOptions) ([]inventory.Inventor
 	if err != nil {
 		return nil, err
 	}
-	all := make([]inventory.Inventory, len(chosen))
+	all, errs := make([]inventory.Inventory, len(chosen)), make([]error, len(chosen))
 	slots := make(chan struct{}, parallel)
 	var wg sync.WaitGroup
 	for i := range chosen {
-		guard := panics.New(inputProbe+" "+chosen[i].Name, o.Logger)
+		p := &chosen[i]
+		all[i] = inventory.Inventory{Name: p.Name, Type: p.Type, Target: p.Target, Components: []*inventory.Component{}}
+		guard := panics.New(inputProbe+" "+p.Name, o.Logger)
 		wg.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			all[i] = inventory.Inventory{Name: chosen[i].Name, Type: chosen[i].Type, Target: chosen[i].Target, Components: []*inventory.Component{}}
-			if err := guard.Do(func() error { return takeOne(ctx, &chosen[i], o, guard, &all[i]) }); err != nil {
-				all[i].Problem = err.Error()
-			}
+			errs[i] = guard.Do(func() error {
+				slots <- struct{}{}
+				defer func() { <-slots }()
+				return takeOne(ctx, p, o, guard, &all[i])
+			})
 		})
 	}
 	wg.Wait()
+	for i, err := range errs {
+		if err != nil {
+			all[i].Problem = err.Error()
+		}
+	}
 	for i := range all {
 		if all[i].Problem == "" || len(all[i].Components) > 0 {
 			return all, nil
