@@ -41,6 +41,7 @@ const (
 	GroupStorage = "storage"
 	GroupTarget  = "target"
 	GroupProbe   = "probe"
+	GroupScrape  = "scrape" // a job whose targets are looked up
 )
 
 // Step is one thing that was looked at.
@@ -55,7 +56,7 @@ type Step struct {
 // Group is the steps about one thing.
 type Group struct {
 	Kind   string `json:"kind"`
-	Name   string `json:"name,omitempty"` // of the target or probe
+	Name   string `json:"name,omitempty"` // of the target, probe or job
 	About  string `json:"about,omitempty"`
 	Result Result `json:"result"`
 	Steps  []Step `json:"steps"`
@@ -251,7 +252,7 @@ func counted(n int, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun)
 }
 
-// checkLive tries targets and probes, several at a time; the groups come in the order
+// checkLive tries targets and probes, and looks up the targets of scrape jobs, several at a time; the groups come in the order
 // of the configuration.
 func checkLive(ctx context.Context, cfg *Config, o CheckOptions) []Group {
 	var tasks []func() Group
@@ -264,6 +265,13 @@ func checkLive(ctx context.Context, cfg *Config, o CheckOptions) []Group {
 		if p := &cfg.Probes[i]; p.Enabled && p.Type != "self" {
 			tasks = append(tasks, func() Group {
 				return Group{Kind: GroupProbe, Name: p.Name, About: strings.TrimSpace(p.Type + " " + p.Target), Steps: checkProbe(ctx, p, o.Logger)}
+			})
+		}
+	}
+	if cfg.scrape != nil {
+		for _, job := range cfg.scrape.Lookable() {
+			tasks = append(tasks, func() Group {
+				return Group{Kind: GroupScrape, Name: job, Steps: checkJob(ctx, cfg.scrape, job)}
 			})
 		}
 	}

@@ -298,6 +298,9 @@ type scrapeJobs interface {
 	YAML() ([]byte, error)
 	// Check tells which jobs cannot work with the files that they name.
 	Check() error
+	// Lookable are the jobs whose targets Look looks up; Look scrapes none.
+	Lookable() []string
+	Look(ctx context.Context, job string) looked
 	// Files are what jobs read credentials and certificates from.
 	Files() []namedFile
 }

@@ -91,6 +91,12 @@ func (j parsedJobs) Same(other scrapeJobs, job string) bool {
 	return !ok || j.Jobs.Same(o.Jobs, job)
 }
 
+func (j parsedJobs) Look(ctx context.Context, job string) looked {
+	found := looked(j.Jobs.Look(ctx, job))
+	found.Problem = j.hidden.Cut(redact.Text(found.Problem))
+	return found
+}
+
 func (j parsedJobs) Files() []namedFile {
 	var all []namedFile
 	for _, f := range j.Jobs.Files() {

@@ -120,7 +120,7 @@ func (c *cli) check() *cobra.Command {
 				return exited{exitFailed}
 			case r.Failed(agent.GroupTarget):
 				return exited{exitTarget}
-			case r.Failed(agent.GroupProbe):
+			case r.Failed(agent.GroupProbe) || r.Failed(agent.GroupScrape):
 				return exited{exitProbe}
 			}
 			return nil

@@ -182,7 +182,7 @@ func (d *discovery) start(l *list, job string) {
 		r := &refresher{kind: "dns", job: job, interval: time.Duration(c.RefreshInterval), refresh: n.refresh, metrics: d.metrics, logger: logger, problem: told}
 		d.all.Go(func() { _ = guard.Run(func() { r.run(ctx, found) }) }) // which counts and logs a panic
 	case *kubernetes.Config:
-		k := newCluster(c, d.metrics, guard, logger, found, told)
+		k := newCluster(c, d.metrics, guard, logger, found, told, func() {})
 		d.all.Go(func() { _ = guard.Run(func() { k.Run(ctx) }) }) // which counts and logs a panic
 	}
 }

@@ -86,7 +86,11 @@ type api struct {
 	kind      kind
 	namespace string // "": all
 	selector  Selector
+	listed    *link // by which the last list was begun: its version means nothing elsewhere
 }
+
+// errMoved says that the versions that are known are those of another server.
+var errMoved = errors.New("the kubeconfig file has changed")
 
 // where is what is asked for, for people.
 func (a *api) where() string {
@@ -119,11 +123,14 @@ func (a *api) address(server *url.URL, query url.Values) *url.URL {
 
 // get asks, and calls read with the body of a good answer. Its errors have no secrets.
 func (a *api) get(ctx context.Context, query url.Values, read func(io.Reader) error) error {
-	client, server, err := a.conn.get()
+	client, err := a.conn.get()
 	if err != nil {
 		return err
 	}
-	u := a.address(server, query)
+	if a.listed != client {
+		return errMoved
+	}
+	u := a.address(client.server, query)
 	hide := func(err error) error { return &shownError{client.Hidden(err, u.String()).Error(), err} }
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody)
 	if err != nil {
@@ -169,6 +176,14 @@ func refusal(resp *http.Response) *statusError {
 func (a *api) list(ctx context.Context, version string) (all []object, newest string, err error) {
 	next := ""
 	room := newRoom(a.where())
+	before := a.listed
+	if a.listed, err = a.conn.get(); err != nil {
+		a.listed = before
+		return nil, "", err
+	}
+	if before != nil && before != a.listed {
+		version = "0"
+	}
 	for range maxPages {
 		query := url.Values{"limit": {strconv.Itoa(pageSize)}}
 		if next != "" {

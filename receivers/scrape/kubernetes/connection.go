@@ -102,45 +102,50 @@ type connection struct {
 	around Surroundings
 	make   func(commonconfig.HTTPClientConfig) (Client, error)
 
-	mu     sync.Mutex
-	text   []byte // of the kubeconfig file
-	client Client // nil until it could be made
+	mu   sync.Mutex
+	text []byte // of the kubeconfig file
+	link *link  // nil until it could be made
+}
+
+// link is a client and the server that it asks. It does not change.
+type link struct {
+	Client
 	server *url.URL
 }
 
-// get returns the client.
-func (c *connection) get() (Client, *url.URL, error) {
+// get returns the link, another one when the kubeconfig file has changed.
+func (c *connection) get() (*link, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var text []byte
 	if c.config.KubeConfig != "" {
 		var err error
 		if text, err = readKubeConfig(c.config.KubeConfig); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	if c.client != nil && bytes.Equal(text, c.text) {
-		return c.client, c.server, nil
+	if c.link != nil && bytes.Equal(text, c.text) {
+		return c.link, nil
 	}
 	a, err := c.config.Access(c.around)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	client, err := c.make(a.HTTP)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if c.client != nil {
-		c.client.Close() // watches under way go on
+	if c.link != nil {
+		c.link.Close() // watches under way go on
 	}
-	c.client, c.server, c.text = client, a.Server, text
-	return c.client, c.server, nil
+	c.link, c.text = &link{client, a.Server}, text
+	return c.link, nil
 }
 
 func (c *connection) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.client != nil {
-		c.client.Close()
+	if c.link != nil {
+		c.link.Close()
 	}
 }

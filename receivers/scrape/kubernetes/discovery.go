@@ -30,6 +30,8 @@ type Options struct {
 	Found func([]*targetgroup.Group)
 	// Problem gets why targets cannot be found, or not all of them; "" when they can. Without secrets.
 	Problem func(string)
+	// Listed is called once, when all resources have been listed. It may be nil.
+	Listed func()
 	// Event counts what the API server tells about objects of a role: add, update, delete.
 	Event func(role, what string)
 	// Failed counts requests that fail.
@@ -45,6 +47,7 @@ type Discovery struct {
 	// Of the goroutine of Run.
 	sources []*source
 	told    string // the last problem
+	whole   bool   // Listed was called
 }
 
 // source is a reflector as its Discovery sees it.
@@ -197,6 +200,12 @@ func (d *Discovery) take(n news) {
 	}
 	if groups := d.groups(); len(groups) > 0 {
 		d.o.Found(groups)
+	}
+	if !d.whole && !slices.ContainsFunc(d.sources, func(s *source) bool { return !s.listed }) {
+		d.whole = true
+		if d.o.Listed != nil {
+			d.o.Listed()
+		}
 	}
 }
 

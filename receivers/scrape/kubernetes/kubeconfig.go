@@ -112,7 +112,7 @@ func parseKubeConfig(text []byte, dir string) (Access, error) {
 	if err := user.apply(&a.HTTP, dir); err != nil {
 		return Access{}, fmt.Errorf("the user of context %q: %w", all.Current, err)
 	}
-	if err := a.HTTP.Validate(); err != nil {
+	if err := errors.Join(a.HTTP.Validate(), a.HTTP.TLSConfig.Validate()); err != nil {
 		return Access{}, fmt.Errorf("the user of context %q: %w", all.Current, err)
 	}
 	return a, nil

@@ -85,7 +85,7 @@ func (r *reflector) follow(ctx context.Context, version string) (string, error) 
 		if barren >= maxBarren && (err == nil || cut(err)) {
 			err = &barrenError{err}
 		}
-		if err != nil && !expired(err) && !cut(err) {
+		if err != nil && !expired(err) && !cut(err) && !errors.Is(err, errMoved) {
 			r.tell(ctx, "watch", err)
 		}
 		if relist(err) {
@@ -129,7 +129,7 @@ func relist(err error) bool {
 	_, wrong := errors.AsType[*eventMistake](err)
 	_, full := errors.AsType[*tooMuchError](err)
 	_, barren := errors.AsType[*barrenError](err)
-	return answered || wrong || full || barren
+	return answered || wrong || full || barren || errors.Is(err, errMoved)
 }
 
 // maxBarren is how many watches in a row may end at once and without a change, before lists take their place.
