@@ -12,15 +12,23 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const dir = "../../deploy/kubernetes"
+const (
+	dir       = "../../deploy/kubernetes"
+	discovery = "../../deploy/kubernetes-discovery"
+)
 
 // read reads a file strictly: a key that the type does not have is an error.
-func read(t *testing.T, name string, v any) {
+func read(t *testing.T, dir, name string, v any) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {
 		t.Fatal(err)
 	}
+	parse(t, name, text, v)
+}
+
+func parse(t *testing.T, name string, text []byte, v any) {
+	t.Helper()
 	if err := yaml.UnmarshalStrict(text, v); err != nil {
 		t.Errorf("%s: %v", name, err)
 	}
@@ -28,6 +36,13 @@ func read(t *testing.T, name string, v any) {
 
 // TestKustomizationNamesEveryFile: what is in the directory is applied, and what is applied is there.
 func TestKustomizationNamesEveryFile(t *testing.T) {
+	for _, dir := range []string{dir, discovery} {
+		t.Run(filepath.Base(dir), func(t *testing.T) { namesEveryFile(t, dir) })
+	}
+}
+
+func namesEveryFile(t *testing.T, dir string) {
+	t.Helper()
 	var k struct {
 		APIVersion, Kind, Namespace string
 		Labels                      []any
@@ -38,7 +53,7 @@ func TestKustomizationNamesEveryFile(t *testing.T) {
 		}
 		Images []struct{ Name, NewTag string }
 	}
-	read(t, "kustomization.yaml", &k)
+	read(t, dir, "kustomization.yaml", &k)
 	named := append([]string{"kustomization.yaml"}, k.Resources...)
 	for _, m := range k.ConfigMapGenerator {
 		named = append(named, m.Files...)
@@ -63,9 +78,9 @@ func TestManifests(t *testing.T) {
 	var namespace core.Namespace
 	var account core.ServiceAccount
 	var set apps.DaemonSet
-	read(t, "namespace.yaml", &namespace)
-	read(t, "serviceaccount.yaml", &account)
-	read(t, "daemonset.yaml", &set)
+	read(t, dir, "namespace.yaml", &namespace)
+	read(t, dir, "serviceaccount.yaml", &account)
+	read(t, dir, "daemonset.yaml", &set)
 	pod := set.Spec.Template.Spec
 	if len(pod.Containers) != 1 || pod.ServiceAccountName != account.Name {
 		t.Fatalf("the DaemonSet is %+v", pod)
