@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"hwsagent/inputs/panics"
+	"hwsagent/probes"
 )
 
 func TestGuardLeavesAloneWhatHangs(t *testing.T) {
@@ -92,4 +93,60 @@ func TestGuardCatchesPanics(t *testing.T) {
 	if panics.As(out[0].err) == nil || panics.As(out[0].err).Value != "no such thing" || g.panics.Count() != 1 || out[1].value != 7 || out[1].err != nil {
 		t.Errorf("the outcomes are %+v", out)
 	}
+}
+
+// waiting is a collector whose devices hang until the round's time for it is over, or for as long as a device may take.
+type waiting struct{ limit time.Duration }
+
+func (w waiting) read(ctx context.Context, r *probes.Round) error {
+	g := guard[int]{limit: w.limit}
+	out := g.all(ctx, []string{"hangs"}, func(string) int { <-ctx.Done(); time.Sleep(time.Minute); return 0 })
+	return out[0].err
+}
+
+// quick is a collector that reads one value.
+type quick struct{ family *probes.Family }
+
+func (q quick) read(_ context.Context, r *probes.Round) error {
+	r.Add(q.family, 1)
+	return nil
+}
+
+// TestManyHangingCollectors: six collectors of which each waits for as long as a device may take leave time for the one after them,
+// although all their time is more than the round's.
+func TestManyHangingCollectors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, err := New(Config{Collectors: []string{"loadavg"}}, quiet(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.collectors = nil
+		add := func(name string, r reader) {
+			p.collectors = append(p.collectors, &collector{name: name, labels: []string{"collector", name}, reader: r})
+		}
+		for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
+			add(name, waiting{limit: 2 * time.Second})
+		}
+		family := gauge("node_quick", "One value.")
+		add("quick", quick{family})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		r := probes.NewRound(0)
+		if err := p.Collect(ctx, r); !errors.Is(err, probes.ErrPartial) {
+			t.Errorf("the round says %v", err)
+		}
+		if ctx.Err() != nil {
+			t.Error("the whole round's time is used up")
+		}
+		found := false
+		for _, s := range r.Samples() {
+			found = found || s.Family == family
+		}
+		if !found {
+			t.Error("the collector after those that hang has no sample")
+		}
+		cancel()
+		synctest.Wait()
+		time.Sleep(2 * time.Minute) // of the bubble: the reads come back
+	})
 }

@@ -98,7 +98,9 @@ func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 			break
 		}
 		began, samples := time.Now(), len(r.Samples())
-		err := p.panics.Do(func() error { return c.read(ctx, r) }) // a panic costs one collector
+		turn, end := half(ctx)
+		err := p.panics.Do(func() error { return c.read(turn, r) }) // a panic costs one collector
+		end()
 		c.note(p.log, err)
 		if !c.present {
 			continue
@@ -120,6 +122,16 @@ func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 		return fmt.Errorf("%w: %w", probes.ErrPartial, err)
 	}
 	return err
+}
+
+// half is the round for one collector: it ends after half of the time that is left of it. When the kernel holds what several
+// collectors ask for, each of them waits for as long as a device may take; the collectors after them have time all the same.
+func half(ctx context.Context) (context.Context, context.CancelFunc) {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, time.Until(end)/2)
 }
 
 // note logs what changed with this run and the runner cannot know.
