@@ -153,14 +153,14 @@ func sensorRecords() []byte {
 		r[29] = byte(s.exponent) << 4
 		r[31], r[34] = s.raw, 0xff
 		r[47] = 0xc0 | byte(len(s.name))
-		r = append(r, s.name...)
-		r[4] = byte(len(r) - 5)
-		out = append(out, r...)
-		c := make([]byte, 33)
+		r[4] = byte(len(r) + len(s.name) - 5)
+		out = append(append(out, r...), s.name...)
+		c := make([]byte, 34)
 		c[2], c[3], c[4] = 0x51, 0x02, 29
 		c[5], c[7], c[8], c[9] = 0x22, s.number, s.entity, s.number
 		c[10], c[12], c[13], c[32] = 0x40, s.kind, 0x01, 0xc1
-		out = append(out, append(c, 'x')...)
+		c[33] = 'x'
+		out = append(out, c...)
 	}
 	return out
 }
