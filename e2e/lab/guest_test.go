@@ -66,7 +66,7 @@ global: {scrape_interval: 3s, scrape_timeout: 3s, external_labels: {site: lab}}
 wal: {max_bytes: 64MiB, min_free_bytes: 1MiB}
 probes:
   - {name: hwsagent, type: self, interval: 3s}
-  - {name: host, type: host, interval: 4s, timeout: 4s, read_timeout: 500ms}
+  - {name: host, type: host, interval: 4s, timeout: 4s, read_timeout: 1500ms}
   - {name: smart, type: smart, interval: 10s, timeout: 10s, read_timeout: 4s}
   - {name: ipmi, type: ipmi, target: /dev/ipmi0, interval: 4s, timeout: 4s}
 remote_write:
