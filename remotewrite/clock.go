@@ -133,7 +133,7 @@ func (q *Queue) timeUnknown() bool { return !q.clock.Known() && q.cfg.Target.Fut
 func (s *shard) learnTime(ctx context.Context, p gate.Pass, l *parcel) (asked bool, err error) {
 	switch s.askTimeBy(l) {
 	case byEmpty:
-		return true, s.askTime(ctx, p)
+		return true, s.q.askTime(ctx, s.sending, p)
 	case byTaken:
 		taken, _ := s.q.lastGood() // there is one: see nextQuestion
 		return true, s.q.askByTaken(s.sending, p, taken)
@@ -142,12 +142,7 @@ func (s *shard) learnTime(ctx context.Context, p gate.Pass, l *parcel) (asked bo
 }
 
 // askTime finds out by an empty write what time it is at the target, and gives p back. If
-// the answer does not tell, that is known for a while.
-func (s *shard) askTime(ctx context.Context, p gate.Pass) error {
-	return s.q.askTime(ctx, s.sending, p)
-}
-
-// askTime is the same; sending is the request's context.
+// the answer does not tell, that is known for a while. sending is the request's context.
 func (q *Queue) askTime(ctx, sending context.Context, p gate.Pass) error {
 	a := q.sendEmpty(sending, q.proto.ForEmpty(false))
 	if failed, err := q.questionFailed(ctx, p, a); failed {

@@ -7,9 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/prometheus/prometheus/model/value"
 
@@ -61,7 +59,7 @@ const lettersTold = 3
 func (q *Queue) keep(letters []Letter, before int) {
 	q.metrics.Letters(len(letters))
 	for _, l := range letters[:min(len(letters), max(lettersTold-before, 0))] {
-		if !q.refusals.Due(fmt.Sprint(l.Status, l.Reason, withoutDigits(l.Text)), time.Now()) {
+		if !q.refusals.Due(fmt.Sprint(l.Status, l.Reason), l.Text, time.Now()) {
 			continue
 		}
 		q.log.Warn("The receiver refuses a sample", slog.String("series", l.Series), slog.Int("status", l.Status),
@@ -114,14 +112,4 @@ func inLogOrder(points []point) []point {
 // same reports whether q is the same sample of the log.
 func (p point) same(q point) bool {
 	return q.series == p.series && q.seq == p.seq && q.t == p.t && q.kind == p.kind
-}
-
-// withoutDigits makes equal what differs by times and values only.
-func withoutDigits(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsDigit(r) {
-			return -1
-		}
-		return r
-	}, text)
 }

@@ -1,11 +1,13 @@
 package pace
 
 import (
+	"strings"
 	"sync"
 	"time"
+	"unicode"
 )
 
-// OnceAMinute remembers which texts were logged in the last minute. Safe for concurrent use.
+// OnceAMinute remembers which texts were logged in the last minute. Texts that differ by digits only, as times and values do, are one. Safe for concurrent use.
 type OnceAMinute struct {
 	mu   sync.Mutex
 	last map[string]time.Time // at most maxTexts
@@ -13,10 +15,11 @@ type OnceAMinute struct {
 
 const maxTexts = 64
 
-// Due reports whether a text is to be logged now, and takes it for logged then.
-func (o *OnceAMinute) Due(text string, now time.Time) bool {
+// Due reports whether a text about of is to be logged now, and takes it for logged then.
+func (o *OnceAMinute) Due(of, text string, now time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	text = of + withoutDigits(text)
 	if last, ok := o.last[text]; ok && now.Sub(last) < time.Minute {
 		return false
 	}
@@ -25,4 +28,13 @@ func (o *OnceAMinute) Due(text string, now time.Time) bool {
 	}
 	o.last[text] = now
 	return true
+}
+
+func withoutDigits(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsDigit(r) {
+			return -1
+		}
+		return r
+	}, text)
 }
