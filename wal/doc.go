@@ -172,6 +172,8 @@
 //     it before, even if the power fails. A commit is appended in the middle of a sector, whose
 //     beginning holds the end of an older one. SQLite and raft-wal assume the same.
 //   - An fsync that returns nil has reached the medium: no drive cache lies.
+//   - fdatasync, which stands for fsync on Linux, makes contents and size durable as fsync does; it may leave
+//     out the time of the last change.
 //   - After a failed fsync nothing is assumed of the file's dirty pages, not even that a later
 //     fsync would fail, too.
 //   - An fsync of a file does not make its directory entry durable; an fsync of the directory
