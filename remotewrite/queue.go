@@ -160,7 +160,7 @@ func New(o Options) (*Queue, error) {
 		encoders:    o.Encoders,
 		gate:        gate.New(time.Duration(c.MinBackoff), time.Duration(c.MaxBackoff), o.Splay, o.Rand),
 		proto:       protocol.New(o.Config.AsksForV2()),
-		compression: protocol.NewCompression(o.Config.Target.Compression),
+		compression: protocol.NewCompression(o.Config.Target.Compression != config.CompressionSnappy, o.Config.Target.Compression == config.CompressionZstd),
 		empty:       [wire.NumVersions]client.Request{wire.V1: client.EmptyRequest(wire.V1), wire.V2: client.EmptyRequest(wire.V2)},
 		times:       timesOf(&o.Config),
 		born:        time.Now(), synced: o.ClockSynced, observer: o.Observer, name: o.Name,

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"hwsagent/remotewrite/client"
-	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
 )
 
@@ -27,7 +26,8 @@ const (
 // all answers say that they are VictoriaMetrics', and an answer counts for its own request only. What is known
 // lives as long as the queue. Safe for concurrent use.
 type Compression struct {
-	asked config.Compression
+	allowed bool // the entry allows zstd
+	wanted  bool // it names zstd: snappy needs a reason
 
 	mu       sync.Mutex
 	says     bool      // the last accepted request was answered by VictoriaMetrics
@@ -36,8 +36,10 @@ type Compression struct {
 	failures int       // see maxFailures
 }
 
-// NewCompression returns the compression of a target whose entry asks for it so.
-func NewCompression(asked config.Compression) *Compression { return &Compression{asked: asked} }
+// NewCompression returns the compression of a target whose entry allows zstd, or names it.
+func NewCompression(allowed, wanted bool) *Compression {
+	return &Compression{allowed: allowed, wanted: wanted}
+}
 
 // InUse is how requests that can be compressed with zstd are compressed at present.
 func (c *Compression) InUse() wire.Compression {
@@ -48,7 +50,7 @@ func (c *Compression) InUse() wire.Compression {
 
 // inUse is InUse; c.mu is held.
 func (c *Compression) inUse() wire.Compression {
-	if c.asked == config.CompressionSnappy || !c.says || time.Now().Before(c.until) {
+	if !c.allowed || !c.says || time.Now().Before(c.until) {
 		return wire.Snappy
 	}
 	return wire.Zstd
@@ -60,7 +62,7 @@ func (c *Compression) Saw(a client.Answer, v client.Verdict) (why string, tookBa
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.asked == config.CompressionSnappy:
+	case !c.allowed:
 	case v == client.Plain && a.Status/100 == 2:
 		return c.takeBack("answers "+status(a)+" to zstd, without the header by which VictoriaMetrics is known", PlainTime)
 	case v == client.Plain:
@@ -106,7 +108,7 @@ func status(a client.Answer) string {
 // takeBack makes snappy the compression in use, for so long at least. c.mu is held.
 func (c *Compression) takeBack(why string, atLeast time.Duration) (string, bool) {
 	before := c.inUse()
-	news := before == wire.Zstd || c.asked == config.CompressionZstd && c.why == ""
+	news := before == wire.Zstd || c.wanted && c.why == ""
 	if news || c.why != "" { // that it is not VictoriaMetrics is no news where zstd was not asked for
 		c.why = why
 	}
