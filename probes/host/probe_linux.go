@@ -98,7 +98,7 @@ func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 			break
 		}
 		began, samples := time.Now(), len(r.Samples())
-		turn, end := half(ctx)
+		turn, end := turnOf(ctx)
 		err := p.panics.Do(func() error { return c.read(turn, r) }) // a panic costs one collector
 		end()
 		c.note(p.log, err)
@@ -124,9 +124,9 @@ func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 	return err
 }
 
-// half is the round for one collector: it ends after half of the time that is left of it. When the kernel holds what several
+// turnOf is the round for one collector: it ends after half of the time that is left of it. When the kernel holds what several
 // collectors ask for, each of them waits for as long as a device may take; the collectors after them have time all the same.
-func half(ctx context.Context) (context.Context, context.CancelFunc) {
+func turnOf(ctx context.Context) (context.Context, context.CancelFunc) {
 	end, ok := ctx.Deadline()
 	if !ok {
 		return ctx, func() {}
