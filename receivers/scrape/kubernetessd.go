@@ -39,7 +39,7 @@ func newClusterClient(c commonconfig.HTTPClientConfig) (kubernetes.Client, error
 }
 
 // Do implements [kubernetes.Client].
-func (c clusterClient) Do(req *http.Request) (*http.Response, error) { return c.http.Do(req) }
+func (c clusterClient) Do(req *http.Request) (*http.Response, error) { return c.http.Do(req) } // #nosec G704 -- the address is the configuration's
 
 // Hidden implements [kubernetes.Client].
 func (c clusterClient) Hidden(err error, asked string) error { return c.hidden(err, asked) }
