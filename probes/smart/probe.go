@@ -175,10 +175,20 @@ func (p *Probe) turn(ctx context.Context, slots chan struct{}, read func(context
 	case <-ctx.Done():
 		return answer{err: fmt.Errorf("not read: %w", context.Cause(ctx))}
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.config.limit())
+	ctx, cancel := context.WithTimeout(ctx, p.patience(ctx))
 	defer cancel()
 	context.AfterFunc(ctx, func() { _ = p.guard.Run(func() { <-slots }) }) // the turn ends with the time, whether or not the process or command does
 	return read(ctx)
+}
+
+// patience is how long one disk may take: read_timeout, and at most half of what is left of the round. So disks that
+// hang in both slots leave time for those that wait.
+func (p *Probe) patience(ctx context.Context) time.Duration {
+	limit := p.config.limit()
+	if end, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(end)/2)
+	}
+	return limit
 }
 
 // read asks one disk by smartctl.

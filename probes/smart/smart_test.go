@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -168,6 +169,29 @@ func TestHanging(t *testing.T) {
 	if n := p.flights.Len(); n != 0 {
 		t.Errorf("%d are still on their way", n)
 	}
+}
+
+// TestPatience: a disk may take half of what is left of the round, so that disks that hang in both slots leave
+// time for those that wait, also where read_timeout is longer than the round.
+func TestPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		for timeout, want := range map[time.Duration]time.Duration{0: 10 * time.Second, time.Minute: 10 * time.Second, 3 * time.Second: 3 * time.Second} {
+			p := newProbe(t, Config{ReadTimeout: model.Duration(timeout)})
+			if got := p.patience(ctx); got != want {
+				t.Errorf("read_timeout %s, 20 s left: %s, want %s", timeout, got, want)
+			}
+		}
+		p := newProbe(t, Config{})
+		time.Sleep(12 * time.Second)
+		if got := p.patience(ctx); got != 4*time.Second {
+			t.Errorf("8 s left: %s", got)
+		}
+		if got := p.patience(t.Context()); got != 30*time.Second {
+			t.Errorf("a round without an end: %s", got)
+		}
+	})
 }
 
 // TestStuck has smartctls that do not end even when they are killed: they are not started again, and take nobody's turn.
