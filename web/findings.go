@@ -43,6 +43,26 @@ type Advice struct {
 	Text string `json:"text"`
 }
 
+// Piece is a part of an advice: words, or a command to type.
+type Piece struct {
+	Text    string
+	Command bool
+}
+
+// Pieces are the parts of the advice. A command stands between backticks there; one without its end is words.
+func (a Advice) Pieces() (all []Piece) {
+	rest := a.Text
+	for {
+		before, inner, opened := strings.Cut(rest, "`")
+		command, after, closed := strings.Cut(inner, "`")
+		if !opened || !closed {
+			return append(all, Piece{Text: rest})
+		}
+		all = append(all, Piece{Text: before}, Piece{Text: command, Command: true})
+		rest = after
+	}
+}
+
 // Targets reports whether the names are of targets, which have rows on the page.
 func (f Finding) Targets() bool { return strings.HasPrefix(f.Kind, "target") }
 

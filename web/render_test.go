@@ -183,3 +183,18 @@ func TestEventsOfThePage(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// Commands in an advice are set as such on the page; a backtick without its other one is a word's.
+func TestPiecesOfAdvice(t *testing.T) {
+	for text, want := range map[string][]Piece{
+		"":                         {{"", false}},
+		"start it":                 {{"start it", false}},
+		"run `hwsagent check` now": {{"run ", false}, {"hwsagent check", true}, {" now", false}},
+		"`a`; `b`":                 {{"", false}, {"a", true}, {"; ", false}, {"b", true}, {"", false}},
+		"the key `name":            {{"the key `name", false}},
+	} {
+		if diff := cmp.Diff(want, Advice{Text: text}.Pieces()); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", text, diff)
+		}
+	}
+}
