@@ -12,7 +12,7 @@ import (
 func (f *osFile) Sync() error {
 	raw, err := f.SyscallConn()
 	if err != nil {
-		return err
+		return err // not reached: only a file that was never opened has none
 	}
 	var failed error
 	err = raw.Control(func(fd uintptr) {
