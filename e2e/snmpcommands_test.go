@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -43,23 +44,24 @@ func TestSNMPCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "switch.snmprec")
+	entry := fmt.Sprintf("{type: snmp, target: %q}", device.Addr())
 	for _, c := range []struct {
 		args []string
 		says []string
 	}{
-		{[]string{"walk", device.Addr(), "1.3.6.1.2.1.1"}, []string{"sysDescr", "A switch"}},
-		{[]string{"record", device.Addr(), file}, []string{"10"}},
-		{[]string{"test", file}, []string{"hardware"}},
-		{[]string{"inventory", device.Addr()}, []string{"Inlet", "23.5"}},
-		{[]string{"discover", "127.0.0.1/32", "--port", port}, []string{"type: snmp", "127.0.0.1:" + port}},
+		{[]string{"snmp", "walk", device.Addr(), "1.3.6.1.2.1.1"}, []string{"sysDescr", "A switch"}},
+		{[]string{"record", entry, file}, []string{"10"}},
+		{[]string{"snmp", "test", file}, []string{"hardware"}},
+		{[]string{"inventory", entry}, []string{"Inlet", "23.5"}},
+		{[]string{"snmp", "discover", "127.0.0.1/32", "--port", port}, []string{"type: snmp", "127.0.0.1:" + port}},
 	} {
-		said, err := exec.Command(binary(t), append([]string{"snmp"}, c.args...)...).CombinedOutput()
+		said, err := exec.Command(binary(t), c.args...).CombinedOutput()
 		if err != nil {
-			t.Errorf("hwsagent snmp %s: %v\n%s", strings.Join(c.args, " "), err, said)
+			t.Errorf("hwsagent %s: %v\n%s", strings.Join(c.args, " "), err, said)
 		}
 		for _, want := range c.says {
 			if !strings.Contains(string(said), want) {
-				t.Errorf("hwsagent snmp %s does not say %q:\n%s", strings.Join(c.args, " "), want, said)
+				t.Errorf("hwsagent %s does not say %q:\n%s", strings.Join(c.args, " "), want, said)
 			}
 		}
 	}
