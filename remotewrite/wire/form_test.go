@@ -36,7 +36,7 @@ func TestFormsWriteTheTargetsLabels(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	for range 300 {
+	for range 60 {
 		external := randomLabels(r) // many of a series' own labels have the same names
 		f, all := NewForms(V2), []*testSeries{}
 		for range 20 {
