@@ -179,6 +179,11 @@ func (b *bisection) send(ctx context.Context, r split.Request) (split.Reply, err
 	if err != nil {
 		return split.Reply{}, err
 	}
+	if f == refused && b.s.q.guardsLate() && saysLate(a) {
+		// Of a backlog, which is too old for the receiver, nothing is given up: it waits, whatever is wrong with other
+		// samples of its batch.
+		return split.Reply{}, errAllLate
+	}
 	if f == tooLarge && len(r.Samples) > 1 {
 		b.s.q.shrinkBatch(len(part.points))
 		b.m.Limit(b.s.q.batchLimit())
