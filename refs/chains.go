@@ -1,6 +1,9 @@
 package refs
 
-import "iter"
+import (
+	"iter"
+	"math/rand/v2"
+)
 
 // Chains finds things by their hashes. Things with equal hashes may be in it; the caller tells them apart. Each
 // thing has a link to the next one in its chain, so the table itself takes about eight bytes for each, and a
@@ -10,6 +13,7 @@ import "iter"
 type Chains[T any] struct {
 	hash func(*T) uint64
 	next func(*T) **T
+	key  uint64 // odd; see at
 
 	// heads are the chains, in parts of perPage; only the last part may be shorter. A thing is in the chain that
 	// [Chains.at] says.
@@ -19,10 +23,11 @@ type Chains[T any] struct {
 	n      int    // things
 }
 
-// NewChains makes an empty table. hash is a thing's hash, which must not change while it is in the table; its low
-// bits must differ as if by chance, or chains become long. next is where the thing has its link, which belongs to the table.
+// NewChains makes an empty table. hash is a thing's hash, which must not change while it is in the table. Hashes
+// must differ as if by chance; who can choose things, but not read this process' memory, cannot choose those that come to one
+// chain, unless their hashes are equal. next is where the thing has its link, which belongs to the table.
 func NewChains[T any](hash func(*T) uint64, next func(*T) **T) *Chains[T] {
-	return &Chains[T]{hash: hash, next: next}
+	return &Chains[T]{hash: hash, next: next, key: rand.Uint64() | 1} // #nosec G404 -- runtime's ChaCha8, seeded by the system
 }
 
 // Len is how many things there are.
@@ -95,8 +100,12 @@ func (c *Chains[T]) All() iter.Seq[*T] {
 	}
 }
 
-// at is the number of the chain of a hash: its low bits, or one bit less of them if that chain is not there yet.
+// at is the number of the chain of a hash: low bits of its product with the key, to which its high bits are added, or one bit
+// less of them if that chain is not there yet. A hash of labels is the same in each process, and whoever sends series may
+// choose some whose low bits are equal.
 func (c *Chains[T]) at(hash uint64) int {
+	hash *= c.key
+	hash ^= hash >> 32
 	if i := hash & c.mask; i < uint64(c.chains) { // #nosec G115 -- a count
 		return int(i) // #nosec G115 -- below a count
 	}
@@ -142,7 +151,7 @@ func (c *Chains[T]) shrink() {
 			for *to != nil {
 				to = c.next(*to)
 			}
-			*to = *c.head(i)
+			*to, *c.head(i) = *c.head(i), nil
 		}
 		c.heads[last] = c.heads[last][:len(c.heads[last])-1]
 		if len(c.heads[last]) == 0 {

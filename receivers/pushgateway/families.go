@@ -27,6 +27,7 @@ const (
 	labelBytes   = 160
 	messageBytes = 160
 	numberBytes  = 8
+	pairBytes    = 12 // of the protobuf around a label's name and value, at most
 )
 
 // Names of the metrics that each group has besides what is pushed.
@@ -44,22 +45,33 @@ type keeper struct {
 	out    map[string]family         // by name
 	buffer bytes.Buffer
 
+	take func(int64) error // [receivers.Request.Take]
+	each int64             // bytes that the group's labels add to a metric
+
 	refused error // the first family that is refused; those after it are read and not kept
 }
 
-func newKeeper(group map[string]string) *keeper {
-	k := &keeper{group: group, pairs: map[string]*dto.LabelPair{}, out: map[string]family{}}
+func newKeeper(group map[string]string, take func(int64) error) *keeper {
+	k := &keeper{group: group, take: take, pairs: map[string]*dto.LabelPair{}, out: map[string]family{}}
 	for name, value := range group {
 		k.pairs[name] = &dto.LabelPair{Name: &name, Value: &value}
+		k.each += int64(len(name) + len(value) + pairBytes)
 	}
 	return k
 }
 
-// keep checks a family and keeps it. It changes f.
-func (k *keeper) keep(f *dto.MetricFamily) {
-	if k.refused == nil {
-		k.refused = k.encode(f)
+// keep checks a family and keeps it. It changes f. The error means that there is no room for the labels of the group in
+// each metric: a short body may have very many of them.
+func (k *keeper) keep(f *dto.MetricFamily) error {
+	if k.refused != nil {
+		return nil
 	}
+	// They are in the buffer, in its copy, and once more while that is read.
+	if err := k.take(3 * k.each * int64(len(f.GetMetric()))); err != nil {
+		return err
+	}
+	k.refused = k.encode(f)
+	return nil
 }
 
 func (k *keeper) encode(f *dto.MetricFamily) error {
@@ -91,8 +103,8 @@ func checkType(r *http.Request) error {
 }
 
 // read reads the families of a pushed body and gives each to take, which may change it. An error
-// means that the body cannot be read; take has had some of its families then.
-func read(r *receivers.Request, take func(*dto.MetricFamily)) error {
+// means that the body cannot be read, or is that of take; take has had some of its families then.
+func read(r *receivers.Request, take func(*dto.MetricFamily) error) error {
 	if kind, _ := receivers.MediaType(r.Header.Get("Content-Type")); kind == typeProtobuf {
 		return readProtobuf(r, take)
 	}
@@ -116,13 +128,15 @@ func read(r *receivers.Request, take func(*dto.MetricFamily)) error {
 		return fmt.Errorf("read the text: %w", err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(families)) {
-		take(families[name])
+		if err := take(families[name]); err != nil {
+			return err
+		}
 		delete(families, name) // its memory is free before the next one is kept
 	}
 	return nil
 }
 
-func readProtobuf(r *receivers.Request, take func(*dto.MetricFamily)) error {
+func readProtobuf(r *receivers.Request, take func(*dto.MetricFamily) error) error {
 	messages, err := weigh(r.Body)
 	if err != nil {
 		return err
@@ -144,7 +158,9 @@ func readProtobuf(r *receivers.Request, take func(*dto.MetricFamily)) error {
 			return fmt.Errorf("family %q is there twice", f.GetName())
 		}
 		names[f.GetName()] = true
-		take(f)
+		if err := take(f); err != nil {
+			return err
+		}
 	}
 }
 

@@ -108,7 +108,7 @@ func (p *Receiver) push(r *receivers.Request, labels map[string]string) error {
 	if err := r.CheckLabels(ownLabels(labels, failureTime)); err != nil {
 		return err
 	}
-	kept := newKeeper(labels)
+	kept := newKeeper(labels, r.Take)
 	if err := read(r, kept.keep); err != nil {
 		return err
 	}

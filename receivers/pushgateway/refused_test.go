@@ -2,7 +2,9 @@ package pushgateway
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -163,10 +165,9 @@ func TestTypesFromBefore(t *testing.T) {
 	r.must(200, "PUT", "/metrics/job/a", "# TYPE x counter\nx 1\n")
 	old := r.store.all()[0]
 	other := map[string]string{"job": "b"}
-	kept := newKeeper(other)
-	kept.keep(gauge("x", 2))
-	if kept.refused != nil {
-		t.Fatal(kept.refused)
+	kept := newKeeper(other, func(int64) error { return nil })
+	if err := errors.Join(kept.keep(gauge("x", 2)), kept.refused); err != nil {
+		t.Fatal(err)
 	}
 	g := &group{labels: other, families: kept.out, pushed: old.pushed}
 	if err := r.store.save(r.store.file(key(other)), g); err != nil {
@@ -210,6 +211,37 @@ func TestSnappyIsFramed(t *testing.T) {
 	} {
 		if w := r.encoded("PUT", "/metrics/job/j", tc.encoding, tc.body); w.Code != tc.status {
 			t.Errorf("%s: %d %s, want %d", name, w.Code, w.Body, tc.status)
+		}
+	}
+}
+
+// TestLongGroupLabelsAreBounded: a short body may have very many metrics, each of which gets all labels of its group. Memory for
+// these is taken before they are made.
+func TestLongGroupLabelsAreBounded(t *testing.T) {
+	path := "/metrics/job/j"
+	for i := range 6 {
+		path += fmt.Sprintf("/l%d/%s", i, strings.Repeat("x", 4000))
+	}
+	const metrics = 3000
+	f := gauge("a", 0)
+	for range metrics - 1 {
+		f.Metric = append(f.Metric, &dto.Metric{Gauge: &dto.Gauge{}})
+	}
+	var delimited bytes.Buffer
+	if _, err := protodelim.MarshalTo(&delimited, f); err != nil {
+		t.Fatal(err)
+	}
+	for kind, body := range map[string]string{exposition.Protobuf: delimited.String(), "": strings.Repeat("a 1\n", metrics)} {
+		r := newRig(t, t.TempDir())
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		w := r.do("PUT", path, kind, body)
+		runtime.ReadMemStats(&after)
+		if grew := (after.TotalAlloc - before.TotalAlloc) >> 20; w.Code != 413 || grew > 40 {
+			t.Errorf("%q: %d bytes: status %d %s, %d MiB were allocated", kind, len(body), w.Code, w.Body, grew)
+		}
+		if n := len(r.store.all()); n != 0 {
+			t.Errorf("%q: it left %d groups", kind, n)
 		}
 	}
 }
