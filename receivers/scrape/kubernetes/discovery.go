@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -13,6 +14,9 @@ import (
 	commonconfig "github.com/prometheus/common/config"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 )
+
+// errPanic is told when the work of a resource ended by a panic, which the log has.
+var errPanic = errors.New("this program failed at it, and begins anew: the log says where")
 
 // maxTold bounds how many different problems are told at a time.
 const maxTold = 4
@@ -140,7 +144,13 @@ func (d *Discovery) Run(ctx context.Context) {
 	in := make(chan news)
 	d.sources = d.reflectors(names, conn, in)
 	for _, s := range d.sources {
-		all.Go(func() { d.o.Run(func() { s.run(ctx) }) })
+		all.Go(func() {
+			for ctx.Err() == nil { // a panic costs one attempt
+				d.o.Run(func() { s.run(ctx) })
+				d.o.Run(func() { s.tell(ctx, "read", errPanic) })
+				s.rest(ctx, errPanic)
+			}
+		})
 	}
 	for {
 		select {

@@ -85,7 +85,8 @@ func (r *reflector) follow(ctx context.Context, version string) (string, error) 
 		if barren >= maxBarren && (err == nil || cut(err)) {
 			err = &barrenError{err}
 		}
-		if err != nil && !expired(err) && !cut(err) && !errors.Is(err, errMoved) {
+		_, full := errors.AsType[*tooMuchError](err) // by former states as well: the list that follows tells
+		if err != nil && !expired(err) && !cut(err) && !full && !errors.Is(err, errMoved) {
 			r.tell(ctx, "watch", err)
 		}
 		if relist(err) {
