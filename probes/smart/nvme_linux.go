@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"syscall"
+	"time"
 	"unsafe" // #nosec G103 -- the kernel takes an address
 
 	"golang.org/x/sys/unix"
@@ -62,13 +63,17 @@ func (s nvmeStatus) Error() string {
 	return fmt.Sprintf("the controller refuses it with type %d, status %#02x", int(s)>>8&7, int(s)&0xff)
 }
 
+// leastTimeout is the kernel's own for admin commands (nvme_core.admin_timeout). When a command's time is over, the kernel does not give up the
+// command but resets the controller: a disk that formats or sanitizes may be late.
+const leastTimeout = time.Minute
+
 // send sends one command.
 func (c *adminCommand) send(f *os.File) error {
 	var pin runtime.Pinner
 	defer pin.Unpin()
 	pin.Pin(&c.data[0])
 	raw := nvmePassthru{
-		opcode: c.opcode, namespace: c.namespace, dword10: c.dword10, timeoutMS: uint32(c.patience.Milliseconds()), // #nosec G115 -- a configured time of seconds
+		opcode: c.opcode, namespace: c.namespace, dword10: c.dword10, timeoutMS: uint32(max(c.patience, leastTimeout).Milliseconds()), // #nosec G115 -- a configured time of seconds
 		address: uint64(uintptr(unsafe.Pointer(&c.data[0]))), dataSize: uint32(len(c.data)), // #nosec G103 G115 -- pinned above; 4 KiB at most
 	}
 	status, _, errno := unix.Syscall(unix.SYS_IOCTL, f.Fd(), uintptr(adminIoctl), uintptr(unsafe.Pointer(&raw))) // #nosec G103 -- raw lives until the call returns
