@@ -3,10 +3,12 @@ package host
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"hwsagent/probes/tape"
@@ -46,6 +48,13 @@ func unpackTape(t *tape.Tape, dir string) (err error) {
 			return err
 		}
 	}
+	for i := range t.Exchanges { // a link may lead out through others
+		if e := &t.Exchanges[i]; e.Status == isLink {
+			if _, err := root.Stat(path.Clean(e.Ask)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("the link %q: %w", e.Ask, err)
+			}
+		}
+	}
 	return nil
 }
 
@@ -80,8 +89,17 @@ func (*Probe) Redact(t *tape.Tape, r *tape.Redactor) {
 			if uuid, ok := strings.CutPrefix(line, "E:MD_UUID="); ok {
 				r.Learn(tape.Serials, uuid)
 			}
+			if strings.HasPrefix(line, "E:ID_PATH=") {
+				for _, wwn := range worldWide.FindAllStringSubmatch(line, -1) {
+					r.Learn(tape.Serials, wwn[1])
+				}
+			}
 		}
-		switch kind := identity(path.Base(e.Ask)); {
+		kind := identity(path.Base(e.Ask))
+		if strings.HasSuffix(e.Ask, "/dm/name") {
+			kind = tape.Names
+		}
+		switch {
 		case kind == "":
 		case kind == tape.Serials:
 			for _, prefix := range [...]string{"naa.", "eui.", "nvme.", "t10.", "uuid.", "0x"} {
@@ -96,12 +114,18 @@ func (*Probe) Redact(t *tape.Tape, r *tape.Redactor) {
 	}
 }
 
+// worldWide is a World Wide Name in a path of udev's.
+var worldWide = regexp.MustCompile(`0x([0-9a-f]{16})`)
+
 // identity is the kind of a file's content by its name.
 func identity(name string) string {
 	switch name {
 	case "product_serial", "board_serial", "chassis_serial", "product_uuid", "board_asset_tag", "chassis_asset_tag", "serial", "serial_number", "wwid", "uuid", "nguid", "eui64", "wwn", "unique_id",
-		"port_name", "node_name", "fabric_name", "sas_address", "node_guid", "sys_image_guid", "port_guid", "subsysnqn", "hostnqn":
+		"port_name", "node_name", "fabric_name", "sas_address", "node_guid", "sys_image_guid", "port_guid", "subsysnqn", "hostnqn",
+		"host_sas_address", "serial_num", "serialnum", "permanent_port_name":
 		return tape.Serials
+	case "phys_port_id", "phys_switch_id":
+		return tape.MACs
 	case "hostname", "node_desc", "symbolic_name", "ifalias":
 		return tape.Names
 	}

@@ -37,7 +37,8 @@ var recordedSys = []struct {
 func skipped(name string) bool {
 	switch name {
 	case "power", "trace", "queues", "msi_irqs", "rom", "config", "uevent", "vpd", "remove", "rescan", "reset", "driver_override", "modalias", "inquiry", "cache", "cpuidle", "microcode", "hotplug",
-		"crash_notes", "crash_notes_size", "integrity", "mq", "trip_point_policy":
+		"crash_notes", "crash_notes_size", "integrity", "mq", "trip_point_policy",
+		"dhchap_secret", "dhchap_ctrl_secret", "config_info", "backing_file", "fw_dump", "nvram", "optrom", "dbgmsg": // secrets, files of people, and dumps
 		return true
 	}
 	return strings.HasPrefix(name, "resource") || strings.HasPrefix(name, "virtfn") || strings.HasPrefix(name, "vpd_")
@@ -221,6 +222,9 @@ func (w *treeWalk) read(ctx context.Context) error {
 // contents reads the files that can be read and are text.
 func contents(names []string) (all []content) {
 	for _, name := range names {
+		if skipped(path.Base(name)) {
+			continue
+		}
 		b, err := (&file{path: name}).read()
 		if err != nil || len(b) > maxFileSize || bytes.IndexByte(b, 0) >= 0 {
 			continue

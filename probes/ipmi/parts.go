@@ -80,18 +80,22 @@ func (v *inventories) read(ctx context.Context, l link, parts []part, now time.T
 		}
 		one, err := readInventory(ctx, l, n)
 		var refused completion
-		found := inventory{at: now}
+		found := inventory{product: v.known[n].product, at: now} // what was read before stays
 		switch {
 		case err == nil:
 			found.product = &one
+		case errors.As(err, &refused) && refused == busy:
+			err = nil
 		case errors.As(err, &refused), errors.Is(err, errInventory), errors.Is(err, errShort):
-		default:
-			return fmt.Errorf("inventory of %q: %w", parts[i].name, err)
+			found.product, err = nil, nil
 		}
 		if v.known == nil {
 			v.known = make(map[byte]inventory)
 		}
 		v.known[n] = found
+		if err != nil { // it is asked again in an hour, so it costs this round alone
+			return fmt.Errorf("inventory of %q: %w", parts[i].name, err)
+		}
 	}
 	return nil
 }

@@ -1,8 +1,10 @@
 package ipmi
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
+	"hwsagent/probes/tape"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -141,5 +143,42 @@ func TestEqualBMCsShareRecords(t *testing.T) {
 		if !one.sensors[i].Value().limitsAreKnown || one.sensors[i] != two.sensors[i] || one.sensors[i] == other.sensors[i] {
 			t.Errorf("sensor %d: %+v, %+v, %+v", i, one.sensors[i].Value(), two.sensors[i].Value(), other.sensors[i].Value())
 		}
+	}
+}
+
+// TestSilentInventory: a part whose inventory gets no answer costs the sensors of one round, not of each.
+func TestSilentInventory(t *testing.T) {
+	f := newFake(fullRecord(2, 2, "CPU 1 Temp"), locatorRecord(3, 5, 32, 1, "DIMM1 FRU"))
+	withInventories(f, map[byte][]byte{5: inventoryOf("Maker A", "Module 32 GiB", "D-0001")})
+	own, asked := f.answers[[2]byte{netStorage, getAreaInfo}], 0
+	f.answers[[2]byte{netStorage, getAreaInfo}] = func(d []byte) ([]byte, error) {
+		if d[0] == 5 {
+			asked++
+			return nil, errSilent
+		}
+		return own(d)
+	}
+	p := probeOf(t, f)
+	for i := range 3 {
+		got, err := round(t, p)
+		if there := strings.Contains(got, "CPU 1 Temp"); i > 0 && (!there || err != nil) {
+			t.Errorf("round %d: the sensor is there: %t, error %v", i, there, err)
+		}
+	}
+	if asked != 1 {
+		t.Errorf("the part was asked %d times in three rounds", asked)
+	}
+}
+
+// TestInventoryThatIsCutOff: what was read of a field whose end is missing is not in a recording.
+func TestInventoryThatIsCutOff(t *testing.T) {
+	words, err := tape.NewRedactor(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := inventoryOf("Maker", "Name", "SERIAL0123456789")
+	b := bytes.Clone(whole[:len(whole)-8])
+	if redactInventory(b, words); bytes.Contains(b, []byte("SERIAL")) {
+		t.Errorf("the beginning of a serial number stays: %q", b)
 	}
 }

@@ -187,7 +187,8 @@ func redactInventory(b []byte, r *tape.Redactor) bool {
 func redactFields(b []byte, keep []int, r *tape.Redactor) {
 	for i := 0; len(b) > 0 && b[0] != 0xc1; i++ {
 		n := int(b[0] & 0x3f)
-		if 1+n > len(b) {
+		if 1+n > len(b) { // the rest of a field whose end was not read
+			clear(b[1:])
 			return
 		}
 		text := b[1 : 1+n]

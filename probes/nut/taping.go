@@ -59,7 +59,7 @@ func (p *Probe) Record(ctx context.Context, t *tape.Tape) error {
 var (
 	settings = regexp.MustCompile(`(?m)^driver\.parameter\..*\n`)
 	numbers  = regexp.MustCompile(`(?m)^[a-z0-9.]*(?:serial|macaddr)[a-z0-9.]* "((?:[^"\\]|\\.)*)"$`)
-	owners   = regexp.MustCompile(`(?m)^[a-z0-9.]*\.(?:contact|location|id) "((?:[^"\\]|\\.)*)"$`)
+	owners   = regexp.MustCompile(`(?m)^(?:[a-z0-9.]*\.(?:contact|location|id)|(?:outlet|ambient)\.[a-z0-9.]*(?:desc|name)) "((?:[^"\\]|\\.)*)"$`)
 )
 
 // Redact learns what tells whose devices they are, and leaves out the settings of drivers.

@@ -83,10 +83,10 @@ func (p *Probe) Redact(t *tape.Tape, r *tape.Redactor) {
 // identity is the kind of a property by its name, of DMTF's schemas and of makers.
 func identity(parent, key string) string {
 	switch low := strings.ToLower(key); {
-	case strings.Contains(low, "serialnumber"), strings.Contains(low, "servicetag"), strings.Contains(low, "uuid"), strings.Contains(low, "wwn"), strings.Contains(low, "worldwidename"),
+	case strings.Contains(low, "serialnumber"), strings.Contains(low, "servicetag"), strings.Contains(low, "uuid"), strings.Contains(low, "wwn"), strings.Contains(low, "wwpn"), strings.Contains(low, "worldwidename"),
 		strings.HasSuffix(low, "assettag"), low == "sku", low == "durablename", low == "nodeid", low == "expressservicecode", low == "sparepartserialnumber", low == "nguid", low == "eui64":
 		return tape.Serials
-	case low == "hostname", low == "fqdn", low == "username", low == "domainname", strings.HasPrefix(low, "contact"), parent == "PostalAddress":
+	case low == "hostname", low == "fqdn", low == "username", low == "domainname", strings.HasPrefix(low, "contact"), parent == "PostalAddress", parent == "Placement", low == "phonenumber", low == "latitude", low == "longitude":
 		return tape.Names
 	}
 	return ""

@@ -57,3 +57,21 @@ func TestReplay(t *testing.T) {
 		}
 	}
 }
+
+// TestRedactPlaces: where a machine stands and whom to call are not in a recording.
+func TestRedactPlaces(t *testing.T) {
+	taped := tape.New("redfish")
+	taped.Add("/redfish/v1/Chassis/1", tape.OK, []byte(`{"Location":{"PostalAddress":{"Street":"Main Street"},"Placement":{"Row":"North","Rack":"ACME-R42"},`+
+		`"Contacts":[{"ContactName":"Jane Doe","PhoneNumber":"+1 555 0100 200"}],"Latitude":52.5200066,"Longitude":13.4049540},"WWPN":"100000620B1A2B3C"}`))
+	r, err := tape.NewRedactor(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	(&Probe{}).Redact(taped, r)
+	r.Tape(taped)
+	for _, secret := range []string{"Main Street", "North", "ACME-R42", "Jane Doe", "555 0100", "52.5200066", "13.4049540", "100000620B1A2B3C"} {
+		if strings.Contains(string(taped.Exchanges[0].Answer), secret) {
+			t.Errorf("%q is in the recording: %s", secret, taped.Exchanges[0].Answer)
+		}
+	}
+}

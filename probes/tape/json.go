@@ -11,32 +11,44 @@ const minNumber = 8
 // LearnJSON learns the texts and long numbers of a JSON value whose key identity gives a kind for; parent is the key of the object
 // that has the key. Lists pass their key on. What is no JSON has nothing to learn.
 func (r *Redactor) LearnJSON(text []byte, identity func(parent, key string) (kind string)) {
-	in := json.NewDecoder(bytes.NewReader(text))
-	in.UseNumber()
-	var v any
-	if in.Decode(&v) != nil {
-		return
-	}
-	var walk func(parent, key string, v any)
-	walk = func(parent, key string, v any) {
-		switch x := v.(type) {
-		case map[string]any:
-			for k, below := range x {
-				walk(key, k, below)
+	var walk func(parent, key string, raw json.RawMessage)
+	walk = func(parent, key string, raw json.RawMessage) {
+		raw = bytes.TrimSpace(raw)
+		if len(raw) == 0 {
+			return
+		}
+		switch first := raw[0]; {
+		case first == '{':
+			var below map[string]json.RawMessage
+			if json.Unmarshal(raw, &below) == nil {
+				for k, v := range below {
+					walk(key, k, v)
+				}
 			}
-		case []any:
-			for _, item := range x {
-				walk(parent, key, item)
+		case first == '[':
+			var items []json.RawMessage
+			if json.Unmarshal(raw, &items) == nil {
+				for _, v := range items {
+					walk(parent, key, v)
+				}
 			}
-		case string:
-			if kind := identity(parent, key); kind != "" {
-				r.Learn(kind, x)
+		case first == '"':
+			kind, text := identity(parent, key), ""
+			if kind == "" || json.Unmarshal(raw, &text) != nil {
+				return
 			}
-		case json.Number:
-			if kind := identity(parent, key); kind != "" && len(x) >= minNumber {
-				r.Learn(kind, string(x))
+			r.Learn(kind, text)
+			if written := string(raw[1 : len(raw)-1]); written != text { // with escapes: the answer has it so
+				r.Learn(kind, written)
+			}
+		case first == '-' || '0' <= first && first <= '9':
+			if kind := identity(parent, key); kind != "" && len(raw) >= minNumber {
+				r.Learn(kind, string(raw))
 			}
 		}
 	}
-	walk("", "", v)
+	var whole json.RawMessage
+	if json.NewDecoder(bytes.NewReader(text)).Decode(&whole) == nil { // what follows it is none of its business
+		walk("", "", whole)
+	}
 }

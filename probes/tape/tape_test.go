@@ -181,3 +181,32 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestRedactorReadsEveryAnswer: names, numbers and addresses are replaced whatever the line ends and the character set of
+// an answer are, and however JSON writes them.
+func TestRedactorReadsEveryAnswer(t *testing.T) {
+	for what, body := range map[string]string{
+		"LF":       "{\n \"SerialNumber\": \"CZ12345ABC\",\n \"HostName\": \"db17-prod\",\n \"MACAddress\": \"3c:fd:fe:12:34:56\",\n \"IPv4\": \"10.20.30.40\"\n}\n",
+		"CRLF":     "{\r\n \"SerialNumber\": \"CZ12345ABC\",\r\n \"HostName\": \"db17-prod\",\r\n \"MACAddress\": \"3c:fd:fe:12:34:56\",\r\n \"IPv4\": \"10.20.30.40\"\r\n}\r\n",
+		"Latin-1":  "{ \"Vendor\": \"M\xfcller\", \"SerialNumber\": \"CZ12345ABC\", \"HostName\": \"db17-prod\", \"MACAddress\": \"3c:fd:fe:12:34:56\", \"IPv4\": \"10.20.30.40\"}",
+		"escaped":  `{ "SerialNumber": "CZ12345\/ABC", "HostName": "db17-pr\u00fcf"}`,
+		"nested":   `{"a": [{"b": {"SerialNumber": ["CZ12345ABC"]}}], "HostName": "db17-prod"} and more`,
+		"a number": `{"SerialNumber": 1234567890, "HostName": "db17-prod"}`,
+	} {
+		r, err := tape.NewRedactor(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		taped := tape.New("redfish")
+		taped.Add("/redfish/v1/Systems/1", tape.OK, []byte(body))
+		r.LearnJSON(taped.Exchanges[0].Answer, func(_, key string) string {
+			return map[string]string{"SerialNumber": tape.Serials, "HostName": tape.Names}[key]
+		})
+		r.Tape(taped)
+		for _, secret := range []string{"CZ12345", "1234567890", "db17-pr", "3c:fd:fe:12:34:56", "10.20.30.40"} {
+			if strings.Contains(string(taped.Exchanges[0].Answer), secret) {
+				t.Errorf("%s: %q is in the recording: %s", what, secret, taped.Exchanges[0].Answer)
+			}
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -146,7 +147,7 @@ func TestBusesThatDoNotAnswer(t *testing.T) {
 		t.Errorf("without a right: %v", err)
 	}
 	silent := dbustest.New(t, func(dbustest.Request) dbustest.Answer { return dbustest.Answer{Silent: true} })
-	c, err := Dial(t.Context(), silent.Path, time.Now().Add(300*time.Millisecond))
+	c, err := Dial(t.Context(), silent.Path, time.Now().Add(3*time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,8 +183,9 @@ func TestDBusDaemon(t *testing.T) {
 		_ = daemon.Process.Kill()
 		_ = daemon.Wait() // killed
 	})
-	for range 200 { // until it listens
-		if _, err := os.Stat(socket); err == nil {
+	for range 2000 { // until it listens, which is after the socket's file is there
+		if c, err := net.Dial("unix", socket); err == nil {
+			_ = c.Close() // nothing was written
 			break
 		}
 		time.Sleep(10 * time.Millisecond)
