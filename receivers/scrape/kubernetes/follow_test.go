@@ -237,6 +237,9 @@ func TestRequests(t *testing.T) {
 // TestChangesFillNoRoom: a pod that changes for ever takes the room of one. What former states took leads to a list
 // anew at most, and is no problem.
 func TestChangesFillNoRoom(t *testing.T) {
+	if testing.Short() {
+		t.Skip("256 MiB of text take the race detector a minute")
+	}
 	s := newServer(t)
 	putPods(s, 1)
 	var sent atomic.Int64
