@@ -29,7 +29,7 @@ import (
 
 // recorder is implemented by probes whose hardware can be recorded.
 type recorder interface {
-	// Record reads everything once. What was read before an error is on the tape.
+	// Record reads everything once. After an error the tape has the answers that came before it.
 	Record(ctx context.Context, t *tape.Tape) error
 	// Redact learns what on the tape tells whose the hardware is, and takes away what r cannot replace.
 	Redact(t *tape.Tape, r *tape.Redactor)

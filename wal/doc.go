@@ -84,7 +84,7 @@
 //	480 identity, once more
 //
 // A record counts as soon as it is written: a kill leaves it. It is synced with the next reservation, at most a second later,
-// and nothing rests on it before. How much of the log is durable is written with such a record, or after six seconds. This assumes that the disk writes a sector of 512 bytes whole or not at all, and
+// and nothing rests on it before. How much of the log is durable is written with such a record, or after two seconds. This assumes that the disk writes a sector of 512 bytes whole or not at all, and
 // that writing one leaves its neighbours as they were.
 //
 // # Data flow

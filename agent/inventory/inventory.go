@@ -30,7 +30,7 @@ type Inventory struct {
 	Type       string       `json:"type"` // of the probe
 	Target     string       `json:"target,omitempty"`
 	Components []*Component `json:"components"` // by type, name and id; never null
-	// Machine is what is said of the whole machine, by metric; empty for most probes.
+	// Machine has the values of the whole machine, by metric; empty for most probes.
 	Machine map[string]string `json:"machine,omitempty"`
 	Problem string            `json:"problem,omitempty"` // why not all could be read, or nothing
 }

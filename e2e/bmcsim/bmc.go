@@ -20,7 +20,7 @@ const (
 	Late         // each answer comes after the console has asked again
 	Twice        // each answer comes twice
 	Stray        // before each answer comes the one before, out of order, and a packet of rubbish
-	Lies         // its answers are shorter than what they say that they hold
+	Lies         // its answers are shorter than the length that they state
 )
 
 // answersOfStops is how many commands of a session a BMC that stops answers.

@@ -39,7 +39,7 @@ type unitProperty struct {
 	kind      string // "" for all
 	of, name  string // interface, without systemd's name in front, and property
 	family    *probes.Family
-	perSecond float64 // how many of the property's unit make a second; 0 for what is no time
+	perSecond float64 // how many of the property's unit make a second; 0 for a property that is no time
 }
 
 // systemdFamilies are what the collector gives.

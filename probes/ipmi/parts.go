@@ -80,7 +80,7 @@ func (v *inventories) read(ctx context.Context, l link, parts []part, now time.T
 		}
 		one, err := readInventory(ctx, l, n)
 		var refused completion
-		found := inventory{product: v.known[n].product, at: now} // what was read before stays
+		found := inventory{product: v.known[n].product, at: now} // an inventory that was read before stays
 		switch {
 		case err == nil:
 			found.product = &one

@@ -188,7 +188,7 @@ func unline(s string) (string, error) {
 // Player answers from a tape. It is safe for concurrent use.
 type Player struct {
 	mu    sync.Mutex
-	byAsk map[string][]Exchange // what is left of each question; the last answer stays
+	byAsk map[string][]Exchange // the answers that each question still has; the last one is given again and again
 }
 
 // Player plays t from its beginning. t must not change any more.

@@ -9,8 +9,8 @@ import (
 // Rules are what the configuration says about the time of samples.
 type Rules struct {
 	AgeLimit    time.Duration // older samples are dropped; 0: none is
-	FutureLimit time.Duration // what is further ahead is not sent; 0: everything is
-	Wait        bool          // what is ahead of the target's clock only waits for it
+	FutureLimit time.Duration // samples further ahead are not sent; 0: all samples are sent
+	Wait        bool          // samples ahead of the target's clock wait for it and are not dropped
 }
 
 // Limits are the bounds of timestamps, in ms, that are sent now. What is older than Oldest or newer

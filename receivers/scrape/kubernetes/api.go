@@ -140,7 +140,7 @@ func (a *api) get(ctx context.Context, query url.Values, read func(io.Reader) er
 	req.Header.Set("Accept", "application/json")
 	resp, err := client.Do(req)
 	if e, ok := errors.AsType[*url.Error](err); ok {
-		err = e.Err // the address is long, and stands in what is told
+		err = e.Err // the address is long, and the message has it already
 	}
 	if err != nil {
 		return hide(fmt.Errorf("ask %s://%s: %w", u.Scheme, u.Host, err))

@@ -58,7 +58,7 @@ func (k kind) role() string { return string(k.resource().role) }
 // object is what is kept of an object of the API. It does not change once it is kept.
 type object interface {
 	about() *meta
-	// trim leaves what is needed.
+	// trim leaves the fields that labels and targets are made of.
 	trim()
 }
 
