@@ -111,14 +111,16 @@ func (g *rig) kernelName(id string) string {
 	return name
 }
 
-// of are the series of a device: those with one of its hw_ids, and those with the kernel's name of it or of what is on it.
+// of are the series of a device: those with one of its hw_ids, which byIdentity puts in place of the kernel's names, and those with
+// the kernel's name of it or of its partitions.
 func of(name string, ids ...string) func(series) bool {
 	kernels := regexp.MustCompile(`(^|_)` + regexp.QuoteMeta(name) + `(n?[0-9]+)?$`)
 	return func(s series) bool {
 		for label, v := range s.labels {
 			mine := func(id string) bool { return strings.Contains(v, id) }
-			if (label == "hw_id" || label == "hw_parent") && slices.ContainsFunc(ids, mine) ||
-				name != "" && kernels.MatchString(v) && (label == "device" || label == "chip" || label == "hw_device" || label == "hw_name") {
+			named := slices.Contains(deviceLabels(), label)
+			if (named || label == "hw_id" || label == "hw_parent") && slices.ContainsFunc(ids, mine) ||
+				named && name != "" && kernels.MatchString(v) {
 				return true
 			}
 		}

@@ -71,7 +71,7 @@ func TestMachine(t *testing.T) {
 	}
 	end := g.now()
 	g.wait(2, end) // all of the time before has come
-	found := judge(r.copy(), windows, quiet, begin, end)
+	found := judge(byIdentity(r.copy()), windows, quiet, begin, end)
 	for i, lost := range found.lost {
 		if i == 40 {
 			t.Errorf("and %d more", len(found.lost)-i)
