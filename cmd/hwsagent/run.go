@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -14,11 +13,6 @@ import (
 	"hwsagent/agent"
 	"hwsagent/agent/systemd"
 )
-
-// gcPercent is how much garbage may be beside what lives, unless the environment variable
-// GOGC says otherwise. What lives is what is known of each series; a sample leaves no
-// garbage on its way. So collecting early costs little time and saves much memory.
-const gcPercent = 20
 
 func (c *cli) run() *cobra.Command {
 	return &cobra.Command{
@@ -29,9 +23,7 @@ func (c *cli) run() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
 			c.ends.Store(int64(agentEnds))
-			if os.Getenv("GOGC") == "" {
-				debug.SetGCPercent(gcPercent)
-			}
+			boundMemory()
 			logger, err := c.logger(c.stderr)
 			if err != nil {
 				return err

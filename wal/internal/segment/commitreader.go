@@ -30,6 +30,7 @@ type Reader struct {
 	Debris Records
 
 	consumed bool // buf was handed out and starts anew
+	usual    int  // how many bytes of buf commits take that are as large as those of late
 	broken   int  // commit records that did not verify
 }
 
@@ -71,6 +72,7 @@ func (c *Reader) Reset(r io.ReaderAt, number int, limit int64, final bool) {
 // call may be repeated) or says that the segment is of another format.
 func (c *Reader) Next() (Found, error) {
 	if c.consumed {
+		c.shrink()
 		c.buf, c.ends, c.consumed = c.buf[:0], c.ends[:0], false
 	}
 	c.Good, c.Debris = Records{}, Records{}
@@ -117,6 +119,18 @@ func (c *Reader) Next() (Found, error) {
 			continue
 		}
 		c.ends = append(c.ends, len(c.buf))
+	}
+}
+
+// maxKept is how many bytes buf may have that is kept although commits need far less.
+const maxKept = 64 << 10
+
+// shrink lets go of buf if commits of late need far less: one that announces many series is large, and each
+// target has a reader.
+func (c *Reader) shrink() {
+	c.usual = max(len(c.buf), c.usual-c.usual/8)
+	if cap(c.buf) > max(maxKept, 4*c.usual) {
+		c.buf = nil
 	}
 }
 

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"math"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestMemoryLimitLeavesRoomForGarbage(t *testing.T) {
+	for needed, want := range map[uint64]int64{
+		0: smallMemory, 100 << 20: smallMemory, smallMemory / 11 * 10: smallMemory,
+		smallMemory/11*10 + 1: math.MaxInt64, smallMemory: math.MaxInt64, 10 << 30: math.MaxInt64,
+	} {
+		if got := memoryLimit(needed); got != want {
+			t.Errorf("an agent that needs %d bytes has the limit %d, want %d", needed, got, want)
+		}
+	}
+}
+
+func TestNeededMemoryCountsWhatLives(t *testing.T) {
+	runtime.GC()
+	before := neededMemory()
+	const size = 64 << 20
+	held := make([]byte, size)
+	runtime.GC()
+	if grown := neededMemory() - before; grown < size/2 || grown > 2*size {
+		t.Errorf("with %d bytes more the need grew by %d", size, grown)
+	}
+	runtime.KeepAlive(held)
+}
+
+func TestAfterCollectionsComesAfterEach(t *testing.T) {
+	var called atomic.Int32
+	came := make(chan struct{}, 1)
+	afterCollections(func() {
+		called.Add(1)
+		select {
+		case came <- struct{}{}:
+		default:
+		}
+	})
+	for range 3 {
+		runtime.GC()
+		select {
+		case <-came:
+		case <-time.After(time.Minute):
+			t.Fatalf("after a collection nothing came; %d calls before", called.Load())
+		}
+	}
+}
