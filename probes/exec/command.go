@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -82,9 +83,9 @@ func Run(ctx context.Context, c *Config, guard *panics.Guard) ([]byte, error) {
 	case out.over():
 		return nil, fmt.Errorf("run %s: %w (%d bytes)", c.Command[0], errTooMuch, c.limit())
 	case err != nil && !errors.Is(err, exec.ErrWaitDelay): // what left the group keeps the output open; the command itself is done
-		return out.bytes, fmt.Errorf("run %s: %w%s", c.Command[0], err, said)
+		return out.text(), fmt.Errorf("run %s: %w%s", c.Command[0], err, said)
 	}
-	return out.bytes, nil
+	return out.text(), nil
 }
 
 // guarded is a writer that is called by a goroutine of os/exec.
@@ -101,21 +102,42 @@ func (g guarded) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// bounded keeps what is written, up to a limit. Written by one goroutine, read after it.
+// maxPart is how many bytes of a command's output grow in one piece. One slice that doubles up to max_output would leave
+// several times that to the garbage collector.
+const maxPart = 64 << 10
+
+// bounded keeps what is written, up to a limit, and nothing once there is more. Written by one goroutine, read after it.
 type bounded struct {
 	limit int
-	bytes []byte
+	size  int           // of all parts, in bytes
+	parts [][]byte      // one after the other
 	full  chan struct{} // closed when there was more
 	once  sync.Once
 }
 
 func (b *bounded) Write(p []byte) (int, error) {
-	if len(b.bytes)+len(p) > b.limit {
+	if b.size += len(p); b.size > b.limit {
+		b.parts = nil
 		b.once.Do(func() { close(b.full) })
 		return 0, errTooMuch
 	}
-	b.bytes = append(b.bytes, p...)
+	switch last := len(b.parts) - 1; {
+	case last < 0:
+		b.parts = append(b.parts, bytes.Clone(p))
+	case len(b.parts[last])+len(p) <= maxPart:
+		b.parts[last] = append(b.parts[last], p...)
+	default:
+		b.parts = append(b.parts, append(make([]byte, 0, maxPart), p...))
+	}
 	return len(p), nil
+}
+
+// text is all that was written.
+func (b *bounded) text() []byte {
+	if len(b.parts) == 1 {
+		return b.parts[0]
+	}
+	return bytes.Join(b.parts, nil)
 }
 
 func (b *bounded) over() bool {
