@@ -29,16 +29,17 @@ type disk struct {
 	properties
 }
 
-// disks are those of the machine. NVMe disks have ports of their own, from which they can be unplugged.
+// disks are those of the machine. NVMe disks have ports of their own, from which they can be unplugged. A disk comes back where it was:
+// by itself QEMU would put the USB disk into another port each time, and the place is its hw_id.
 func disks() []disk {
 	all := []disk{
 		{"nvme0", "serial:QEMU_NVMe_Ctrl:LABNVME0", properties{"driver": "nvme", "bus": "port0", "serial": "LABNVME0"}},
 		{"nvme1", "serial:QEMU_NVMe_Ctrl:LABNVME1", properties{"driver": "nvme", "bus": "port1", "serial": "LABNVME1"}},
 		{"sata0", "wwn:5000c50000000001", properties{"driver": "ide-hd", "bus": "ide.0", "serial": "LABSATA0", "model": "LAB DISK", "wwn": 0x5000c50000000001}},
 		{"sata1", "wwn:5000c50000000002", properties{"driver": "ide-hd", "bus": "ide.1", "serial": "LABSATA1", "model": "LAB DISK", "wwn": 0x5000c50000000002}},
-		{"scsi0", "wwn:5000c50000000003", properties{"driver": "scsi-hd", "bus": "scsi.0", "serial": "LABSCSI0", "vendor": "LAB", "product": "SCSIDISK", "wwn": 0x5000c50000000003}},
-		{"scsi1", "wwn:5000c50000000004", properties{"driver": "scsi-hd", "bus": "scsi.0", "serial": "LABSCSI1", "vendor": "LAB", "product": "SCSIDISK", "wwn": 0x5000c50000000004}},
-		{"usb0", "at:pci:0000:00:03.0/", properties{"driver": "usb-storage", "bus": "xhci.0", "serial": "LABUSB0"}},
+		{"scsi0", "wwn:5000c50000000003", properties{"driver": "scsi-hd", "bus": "scsi.0", "scsi-id": 0, "serial": "LABSCSI0", "vendor": "LAB", "product": "SCSIDISK", "wwn": 0x5000c50000000003}},
+		{"scsi1", "wwn:5000c50000000004", properties{"driver": "scsi-hd", "bus": "scsi.0", "scsi-id": 1, "serial": "LABSCSI1", "vendor": "LAB", "product": "SCSIDISK", "wwn": 0x5000c50000000004}},
+		{"usb0", "at:pci:0000:00:03.0/", properties{"driver": "usb-storage", "bus": "xhci.0", "port": "1", "serial": "LABUSB0"}},
 	}
 	for _, d := range all {
 		d.properties["id"], d.properties["drive"] = d.id, d.id+"-image"
