@@ -63,6 +63,22 @@ func crashSeeds(t *testing.T) (first, n uint64) {
 	return first, n
 }
 
+// TestCrashesThatFoundFaults lives the lives again that once found a fault and are not among those that TestCrashes lives by default.
+func TestCrashesThatFoundFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out with -short, as TestCrashes is")
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	dir := memTempDir(t)
+	for _, seed := range []uint64{
+		2342, 3783, // a target that begins with the oldest data missed commits that were logged again
+	} {
+		if c := liveCrashes(t, seed, dir); c.broken != nil {
+			t.Errorf("-crash.seed=%d: %v", seed, c.broken)
+		}
+	}
+}
+
 // TestCrashes lives many random lives of a log: several targets, several committers,
 // small segments and budgets, a disk that fails now and then, and crashes in the middle
 // of any operation of the disk, those of recovering from a crash included. What each

@@ -53,7 +53,7 @@ func oldest(t tail) (Mark, error) {
 		case s.Known():
 			m := s.Header.Before()
 			m.Total = s.Header.Total // samples that a power cut took before are no loss of a reader from here
-			return m, nil
+			return beforeLoggedAgain(t.segments(), m, head), nil
 		}
 		info, err := scanKept(t, &s)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -70,6 +70,17 @@ func oldest(t tail) (Mark, error) {
 		}
 	}
 	return head, nil
+}
+
+// beforeLoggedAgain moves the mark in front of the oldest segment back to the first commit that a later segment has. After a
+// failed fsync that one has the commits once more that were not durable, and the segments that had them first may be gone.
+func beforeLoggedAgain(list []segment.Info, m Mark, head Mark) Mark {
+	for i := range list {
+		if h := &list[i].Header; list[i].Known() && list[i].Number <= head.Segment && h.Commit < m.Commit {
+			m.Commit, m.Total = h.Commit, h.Total
+		}
+	}
+	return m
 }
 
 // scanKept reads all commits of a segment of which a header is missing. The error is the disk's.

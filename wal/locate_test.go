@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io/fs"
 	"testing"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // A target that begins with the oldest data begins before the first commit that is there, also if the header in
@@ -37,6 +39,42 @@ func TestOldestBehindADamagedHeader(t *testing.T) {
 		}
 		if err != nil || m.Segment != tc.segment || m.Commit < before.Commit || m.Total != before.Total {
 			t.Errorf("%s: begins at %+v, %v; want behind %+v", name, m, err, before)
+		}
+	}
+}
+
+// logOfSegments is a log of which only the list of segments is looked at.
+type logOfSegments struct {
+	tail
+	list []segment.Info
+	at   Mark
+}
+
+func (l logOfSegments) segments() []segment.Info { return l.list }
+func (l logOfSegments) head() Mark               { return l.at }
+
+// Commits that were not durable when an fsync failed are logged once more, in the next segment. When making room has removed
+// the segments that had them first, a target that begins with the oldest data begins before them, not with the oldest segment.
+func TestOldestIsBeforeCommitsThatAreLoggedAgain(t *testing.T) {
+	info := func(number int, commit, total, relogged uint64) segment.Info {
+		return segment.Info{Number: number, Header: segment.Header{
+			Version: 2, Number: number, Commit: commit, Total: total, Found: total, Relogged: relogged,
+		}}
+	}
+	for name, tc := range map[string]struct {
+		list          []segment.Info
+		head          int
+		commit, total uint64
+	}{
+		"nothing is logged again":             {[]segment.Info{info(1, 10, 30, 0), info(2, 12, 36, 0)}, 2, 10, 30},
+		"later ones are logged again":         {[]segment.Info{info(1, 10, 30, 0), info(2, 11, 33, 12)}, 2, 10, 30},
+		"earlier ones are logged again":       {[]segment.Info{info(1, 10, 30, 0), info(2, 4, 12, 12)}, 2, 4, 12},
+		"twice":                               {[]segment.Info{info(1, 10, 30, 0), info(2, 4, 12, 12), info(3, 2, 6, 13)}, 3, 2, 6},
+		"in a segment that could not be made": {[]segment.Info{info(1, 10, 30, 0), info(2, 4, 12, 12)}, 1, 10, 30},
+	} {
+		m, err := oldest(logOfSegments{list: tc.list, at: Mark{Position: Position{Segment: tc.head}, Commit: 14}})
+		if err != nil || m.Segment != 1 || m.Commit != tc.commit || m.Total != tc.total {
+			t.Errorf("%s: begins at %+v, %v; want behind commit %d and %d samples, in segment 1", name, m, err, tc.commit, tc.total)
 		}
 	}
 }
