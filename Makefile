@@ -84,7 +84,7 @@ torture: build ## the full tier of all fault tests, 90 minutes; a table at the e
 	HWSAGENT_BINARY=$(CURDIR)/$(BIN)/hwsagent $(GO) run ./e2e/torture -results '$(RESULTS)' -parts '$(PARTS)' -run '$(RUN)'
 
 .PHONY: lab
-lab: build ## Debian's own kernel in QEMU, its hardware compared with other programs, unplugged, hung and broken: a quarter of an hour
+lab: build ## Debian's own kernel in QEMU, its hardware compared with other programs, unplugged, hung and broken: eight minutes of a machine that does nothing else
 	HWSAGENT_E2E=1 HWSAGENT_BINARY=$(CURDIR)/$(BIN)/hwsagent $(GO) test -count=1 -vet=off -timeout 30m -v ./e2e/lab
 
 guarantees: ## writes what a full run measured into docs/guarantees.md: make guarantees RESULTS=…

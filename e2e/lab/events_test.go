@@ -343,7 +343,8 @@ func (g *rig) silence(s sensor, name string) event {
 	set := func(enable string) { g.v.run("/usr/sbin/ipmitool", "raw", "4", "0x28", fmt.Sprint(s.number), enable) }
 	return event{
 		name: "silence " + s.name, device: controller, mine: func(x series) bool {
-			return x.job == "ipmi" && (x.labels["name"] == s.name || x.labels["hw_name"] == s.name)
+			ambient := s.name == "Inlet Temp" && x.name == "hw_host_ambient_temperature_celsius" // which it is
+			return x.job == "ipmi" && (ambient || x.labels["name"] == s.name || x.labels["hw_name"] == s.name)
 		},
 		begin: func() { set("0x00") }, end: func() { set("0xc0") },
 		fired:  func(since int64) string { return g.gone("ipmi", since, reading) },
