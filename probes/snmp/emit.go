@@ -51,7 +51,7 @@ func (e *emitter) emit(h *harvest, r *probes.Round) {
 	defer func() { e.round = nil }()
 	for i := range h.vars {
 		v := &h.vars[i]
-		if at, _ := h.place(v.oid); at != i {
+		if !h.counts(i) {
 			continue // the device gave it again later
 		}
 		if m, rest := e.module.tree.find(v.oid); m != nil {

@@ -181,7 +181,7 @@ func (h *harvest) integer(o oid) (int64, bool) {
 func (h *harvest) rows(column oid) (rows []uint32) {
 	for i := range h.vars {
 		if o := h.vars[i].oid; len(o) == len(column)+1 && o.hasPrefix(column) {
-			if at, _ := h.place(o); at != i {
+			if !h.counts(i) {
 				continue // the device gave it again later
 			}
 			rows = append(rows, o[len(column)])

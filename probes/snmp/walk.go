@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/gosnmp/gosnmp"
 )
@@ -25,8 +26,10 @@ type variable struct {
 
 // harvest is what one module read.
 type harvest struct {
-	vars  []variable
-	byOID map[string]int // key of the OID → place in vars; the last one of an OID counts
+	vars []variable
+	// byOID is the place in vars by the key of the OID; the last one of an OID counts. It is nil while the
+	// OIDs increase, as they do in nearly every round: a search in vars then needs no key per variable.
+	byOID map[string]int
 	bytes int
 	// named are the labels of the rows of tables, by [compiledMetric.shape] and the key of the index:
 	// a table's columns share them. emit fills it.
@@ -39,14 +42,26 @@ func newHarvest() *harvest { return newHarvestOf(0) }
 
 // newHarvestOf has room for n variables, as many as the device had in the round before.
 func newHarvestOf(n int) *harvest {
-	return &harvest{vars: make([]variable, 0, n), byOID: make(map[string]int, n), maxVars: maxVariables, maxBytes: maxBytes}
+	return &harvest{vars: make([]variable, 0, n), maxVars: maxVariables, maxBytes: maxBytes}
 }
 
 // place is where in vars the variable at o is.
 func (h *harvest) place(o oid) (int, bool) {
+	if h.byOID == nil {
+		return slices.BinarySearchFunc(h.vars, o, func(v variable, o oid) int { return v.oid.compare(o) })
+	}
 	var room [4 * 32]byte
 	i, ok := h.byOID[string(o.appendKey(room[:0]))]
 	return i, ok
+}
+
+// counts reports whether no later variable has the OID of vars[i].
+func (h *harvest) counts(i int) bool {
+	if h.byOID == nil {
+		return true
+	}
+	at, _ := h.place(h.vars[i].oid)
+	return at == i
 }
 
 var errTooMuch = errors.New("the device returns more than a module may hold")
@@ -62,7 +77,15 @@ func (h *harvest) add(v variable) error {
 	if len(h.vars) >= h.maxVars || h.bytes > h.maxBytes {
 		return fmt.Errorf("%w: %d variables, %d bytes", errTooMuch, len(h.vars), h.bytes)
 	}
-	h.byOID[v.oid.key()] = len(h.vars)
+	if n := len(h.vars); h.byOID == nil && n > 0 && v.oid.compare(h.vars[n-1].oid) <= 0 {
+		h.byOID = make(map[string]int, cap(h.vars))
+		for i := range h.vars {
+			h.byOID[h.vars[i].oid.key()] = i
+		}
+	}
+	if h.byOID != nil {
+		h.byOID[v.oid.key()] = len(h.vars)
+	}
 	h.vars = append(h.vars, v)
 	return nil
 }
