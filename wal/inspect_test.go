@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -94,8 +95,10 @@ func TestGlanceReadsNoBacklog(t *testing.T) {
 		}
 	}
 	sameGlance(t, in)
-	if after, err := Inspect(dir); err != nil || after.Segments[1].Damaged == 0 {
-		t.Fatalf("the fault did not take place: %+v, %v", after.Segments[1], err)
+	// On a slow machine the log has removed segments that were delivered.
+	after, err := Inspect(dir)
+	if err != nil || !slices.ContainsFunc(after.Segments, func(s SegmentInspection) bool { return s.Damaged > 0 }) {
+		t.Fatalf("the fault did not take place: %+v, %v", after.Segments, err)
 	}
 	if _, err := Glance(t.TempDir()); err == nil {
 		t.Error("an empty directory is taken for a log")
