@@ -15,13 +15,13 @@ const (
 	// garbage on its way. So collecting early costs little time and saves much memory.
 	gcPercent = 20
 
-	// smallMemory is how many bytes a small agent takes from the system, the program's pages aside:
-	// the memory that a burst left free goes back, and the collector runs sooner, before it takes more.
+	// smallMemory is Go's memory limit for a small agent, in bytes; the program's own pages are not part of it.
+	// Near the limit the runtime returns free memory to the system and collects sooner, before it takes more.
 	smallMemory = 204 << 20
 )
 
-// boundMemory sets how much garbage may be, and keeps the limit of memory up to date, unless the environment
-// variables GOGC and GOMEMLIMIT say otherwise.
+// boundMemory sets gcPercent and, while the agent is small, the memory limit. The environment variable GOGC turns
+// both off, GOMEMLIMIT the limit.
 func boundMemory() {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -41,8 +41,8 @@ func boundMemory() {
 	})
 }
 
-// memoryLimit is the limit for an agent that needs so many bytes. With less than a tenth of room for garbage the
-// collector would take too much time: an agent that needs so much has no limit.
+// memoryLimit is the limit for an agent that needs this many bytes. Where less than a tenth of that would be left for
+// garbage, there is no limit: the collector would take too much time.
 func memoryLimit(needed uint64) int64 {
 	if needed > smallMemory/11*10 {
 		return math.MaxInt64
@@ -50,7 +50,8 @@ func memoryLimit(needed uint64) int64 {
 	return smallMemory
 }
 
-// neededMemory is what lived at the end of the last collection, and all that is no heap, in bytes.
+// neededMemory is the heap that was alive at the end of the last collection plus all memory of the runtime that is not
+// heap, in bytes.
 func neededMemory() uint64 {
 	s := []metrics.Sample{
 		{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/total:bytes"},
@@ -60,7 +61,8 @@ func neededMemory() uint64 {
 	return s[0].Value.Uint64() + s[1].Value.Uint64() - s[2].Value.Uint64() - s[3].Value.Uint64() - s[4].Value.Uint64()
 }
 
-// afterCollections calls f after each collection: an object that nothing refers to is collected by each.
+// afterCollections calls f after each garbage collection, in a goroutine of the runtime: it is the cleanup of an object
+// to which nothing refers, and makes another such object.
 func afterCollections(f func()) {
 	runtime.AddCleanup(new([16]byte), func(f func()) {
 		f()

@@ -30,7 +30,7 @@ type Reader struct {
 	Debris Records
 
 	consumed bool // buf was handed out and starts anew
-	usual    int  // how many bytes of buf commits take that are as large as those of late
+	usual    int  // bytes of buf that a large one of the recent commits took
 	broken   int  // commit records that did not verify
 }
 
@@ -122,10 +122,10 @@ func (c *Reader) Next() (Found, error) {
 	}
 }
 
-// maxKept is how many bytes buf may have that is kept although commits need far less.
+// maxKept is the capacity in bytes up to which buf is kept although commits need far less.
 const maxKept = 64 << 10
 
-// shrink lets go of buf if commits of late need far less: one that announces many series is large, and each
+// shrink lets go of buf if recent commits needed far less: a commit that announces many series is large, and each
 // target has a reader.
 func (c *Reader) shrink() {
 	c.usual = max(len(c.buf), c.usual-c.usual/8)
