@@ -80,7 +80,7 @@ func (s *shard) leaveOut(points []point, stored bool) (others, probes []point) {
 		return points, nil
 	}
 	q := &s.q.quarantine
-	var drop []point
+	var drop, after []point // after: those of drop that follow a probe of their series
 	others = points[:0]
 	now, acked := s.q.sinceBorn(), s.q.acked()
 	q.do(func(b *quarantine.Book) {
@@ -107,11 +107,16 @@ func (s *shard) leaveOut(points []point, stored bool) (others, probes []point) {
 			case quarantine.Drop:
 				drop = append(drop, p)
 				q.about[mark.Reason()].dropped(p)
+				if slices.ContainsFunc(probes, func(probe point) bool { return probe.series.hash == p.series.hash }) {
+					after = append(after, p) // the mark would say that the probe was dropped, too
+					continue
+				}
 			}
 			p.series.newestIn = uint64(mark)
 		}
 	})
 	clear(points[len(others):])
+	s.w.remember(after, wal.Rejected)
 	s.drop(drop)
 	return others, probes
 }

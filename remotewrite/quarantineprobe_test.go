@@ -1,0 +1,98 @@
+package remotewrite
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+
+	"hwsagent/remotewrite/client"
+	"hwsagent/wal"
+)
+
+// namesIn returns n names, with a prefix, of series that are sent by the shard i of two.
+func namesIn(i uint64, prefix string, n int) (names []string) {
+	for k := 0; len(names) < n; k++ {
+		name := fmt.Sprintf("%s%04d", prefix, k)
+		if newSeriesCache(labels.EmptyLabels(), nil).get(&wal.Series{Labels: labels.FromStrings("__name__", name, "job", "test")}).hash%2 == i {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// A probe that the target took is delivered, also where a later sample of its series was dropped in the same batch, and their window is thrown away
+// before the savepoint is past them: the later one stays dropped, and the probe does not count as dropped.
+func TestProbeTakenBeforeWindowIsThrownAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bad, stuck := namesIn(0, "bad", 4), namesIn(1, "stuck", 3)
+		names := slices.Concat(bad, namesIn(0, "good", 3), stuck)
+		isBad := func(s smp) bool { return strings.HasPrefix(s.series, "bad") }
+		to := &fakeReceiver{latency: 10 * time.Millisecond, says: limitWords}
+		to.poison = isBad
+		waits, down := false, false
+		to.script = func(q fakeRequest) (client.Answer, bool) {
+			if down {
+				return client.Answer{Err: errDown}, true
+			}
+			return client.Answer{Status: 503}, waits && slices.ContainsFunc(q.samples, func(s smp) bool { return strings.HasPrefix(s.series, "stuck") })
+		}
+		r := newRig(t, to)
+		r.cfg.Queue.MinShards, r.cfg.Queue.MaxShards = 2, 2
+		r.start()
+		round := func() {
+			r.time += 1000
+			var ss []smp
+			for _, name := range names {
+				ss = append(ss, smp{name, r.time, float64(r.time)})
+			}
+			r.log.append(ss...)
+		}
+		quarantined := func() bool {
+			st := r.q.Status().Quarantined
+			return len(st) == 1 && st[0].Series == len(bad)
+		}
+		for n := 0; !quarantined(); n++ {
+			if n == 60 {
+				t.Fatalf("not in quarantine: %+v", r.q.Status().Quarantined)
+			}
+			round()
+			time.Sleep(15 * time.Second)
+		}
+		time.Sleep(2 * time.Minute) // a probe is due
+		r.drained(time.Minute)
+		if !quarantined() {
+			t.Fatalf("in quarantine: %+v", r.q.Status().Quarantined)
+		}
+		to.set(func() { to.poison, waits = nil, true })
+		round()
+		round()
+		probes := func() (taken []smp) {
+			to.set(func() {
+				for s := range to.has {
+					if isBad(s) {
+						taken = append(taken, s)
+					}
+				}
+			})
+			return taken
+		}
+		r.until("a probe is taken", time.Minute, func() bool { return len(probes()) > 0 })
+		to.set(func() { down = true })
+		if got := probes(); len(got) != 1 || got[0].t != r.time-1000 || r.log.pending() != uint64(2*len(names)) {
+			t.Fatalf("%v were taken and %d samples wait: want a probe of the first round of two", got, r.log.pending())
+		}
+		r.until("the window is let go", time.Hour, func() bool { return r.q.live.window.Load() == nil })
+		to.set(func() { down, waits = false, false })
+		r.drained(time.Hour)
+		r.end()
+		o := r.log.outcome()
+		if taken := uint64(len(to.has)); o.Delivered+o.Dropped[wal.Resent] != taken || o.Dropped[wal.Rejected] != r.log.Head().Total-taken {
+			t.Errorf("%d of %d samples were taken; outcomes %+v", taken, r.log.Head().Total, o)
+		}
+	})
+}
