@@ -93,8 +93,10 @@ func (s *shard) leaveOut(points []point, stored bool) (others, probes []point) {
 				continue
 			}
 			mark, what := quarantine.Mark(p.series.newestIn), quarantine.Drop
-			if !stored { // else it was dropped by the window before, too, and has its letter
-				mark, what = b.Meet(mark, s.w.commitOf(p.seq), time.Duration(now))
+			if commit := s.w.commitOf(p.seq); stored {
+				mark = b.Unsure(mark, commit)
+			} else {
+				mark, what = b.Meet(mark, commit, time.Duration(now))
 			}
 			switch what {
 			case quarantine.Release:

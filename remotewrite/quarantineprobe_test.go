@@ -96,3 +96,64 @@ func TestProbeTakenBeforeWindowIsThrownAway(t *testing.T) {
 		}
 	})
 }
+
+// Letters stand for every sample that was dropped, also for those that a window which was thrown away had read and not come to.
+func TestLettersOfWindowThatIsThrownAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bad := namesIn(1, "bad", 4)
+		names := slices.Concat(bad, namesIn(0, "good", 3), namesIn(1, "stuck", 3))
+		to := &fakeReceiver{latency: 10 * time.Millisecond, says: limitWords}
+		to.poison = func(s smp) bool { return strings.HasPrefix(s.series, "bad") }
+		waits, down := false, false
+		to.script = func(q fakeRequest) (client.Answer, bool) {
+			if down {
+				return client.Answer{Err: errDown}, true
+			}
+			return client.Answer{Status: 503}, waits && slices.ContainsFunc(q.samples, func(s smp) bool { return strings.HasPrefix(s.series, "stuck") })
+		}
+		r := newRig(t, to)
+		r.cfg.Queue.MinShards, r.cfg.Queue.MaxShards = 2, 2
+		r.start()
+		round := func() {
+			r.time += 1000
+			var ss []smp
+			for _, name := range names {
+				ss = append(ss, smp{name, r.time, float64(r.time)})
+			}
+			r.log.append(ss...)
+		}
+		for n := 0; len(r.q.Status().Quarantined) == 0 || r.q.Status().Quarantined[0].Series != len(bad); n++ {
+			if n == 60 {
+				t.Fatalf("not in quarantine: %+v", r.q.Status().Quarantined)
+			}
+			round()
+			time.Sleep(15 * time.Second)
+		}
+		r.drained(time.Minute)
+		to.set(func() { waits = true })
+		round()
+		time.Sleep(5 * time.Second) // the shard of the bad series has its batch
+		round()
+		last := r.time
+		r.until("the other shard is past the next round", time.Minute, func() (is bool) {
+			to.set(func() {
+				for s := range to.has {
+					is = is || s.t == last
+				}
+			})
+			return is
+		})
+		to.set(func() { down = true })
+		r.until("the window is let go", time.Hour, func() bool { return r.q.live.window.Load() == nil })
+		to.set(func() { down, waits = false, false })
+		r.drained(time.Hour)
+		r.end()
+		stand, dropped := 0, int(r.log.outcome().Dropped[wal.Rejected])
+		for _, l := range r.letters.all() {
+			stand += max(l.Samples, 1)
+		}
+		if stand != dropped {
+			t.Errorf("letters stand for %d samples, %d were dropped", stand, dropped)
+		}
+	})
+}

@@ -175,6 +175,16 @@ func (b *Book) Meet(m Mark, commit uint64, now time.Duration) (Mark, Action) {
 	return newMark(m.Reason(), x.period, max(m.Commit(), commit)), Drop
 }
 
+// Unsure drops a sample that may be stored already, and so is no probe, and returns the mark of its series from now on. It counts for a letter
+// unless the mark says that it was dropped before: a window that is thrown away did not come to all samples that it read.
+func (b *Book) Unsure(m Mark, commit uint64) Mark {
+	if commit <= m.Commit() {
+		return m
+	}
+	b.reasons[m.Reason()].dropped++
+	return newMark(m.Reason(), m.period(), commit)
+}
+
 // Probed says whether a probe was taken. If it was, its series is released; else the sample is dropped.
 func (b *Book) Probed(m Mark, commit uint64, taken bool, now time.Duration) Mark {
 	x := &b.reasons[m.Reason()]
