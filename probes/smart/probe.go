@@ -20,7 +20,10 @@ import (
 )
 
 const (
-	atOnce     = 2       // disks that are asked at a time: their controllers have other work
+	atOnce = 2 // disks that are asked at a time: their controllers have other work
+	// turnTime is how long a disk keeps the next one waiting. A disk that answers later is still waited for, beside
+	// the others: at most atOnce*read_timeout/turnTime disks are asked at a time.
+	turnTime   = time.Second
 	maxDevices = 1024    // that a scan may name
 	maxOutput  = 4 << 20 // bytes of JSON for one disk
 	// grace is how long a process that was killed may take to end, before its disk counts as one that hangs.
@@ -130,7 +133,7 @@ func (p *Probe) run(ctx context.Context, args ...string) ([]byte, error) {
 	return exec.Run(ctx, &exec.Config{Command: command, MaxOutput: maxOutput}, p.guard)
 }
 
-// ask reads the devices, atOnce at a time, the first of them by commands of the probe itself, and returns the answers in their order. A disk
+// ask reads the devices, atOnce in each turnTime, the first of them by commands of the probe itself, and returns the answers in their order. A disk
 // whose smartctl does not even end when it is killed, or whose command does not come back, is left alone until it does.
 func (p *Probe) ask(ctx context.Context, devices []Device, own int) []answer {
 	out := make([]answer, len(devices))
@@ -168,7 +171,8 @@ func (p *Probe) ask(ctx context.Context, devices []Device, own int) []answer {
 	return out
 }
 
-// turn reads a disk when one of the slots is free, or gives it up with ctx.
+// turn reads a disk when one of the slots is free, or gives it up with ctx. The slot is free again when the disk has
+// answered or turnTime is over, so that disks that hang cost the others at most turnTime each.
 func (p *Probe) turn(ctx context.Context, slots chan struct{}, read func(context.Context) answer) answer {
 	select {
 	case slots <- struct{}{}:
@@ -177,12 +181,14 @@ func (p *Probe) turn(ctx context.Context, slots chan struct{}, read func(context
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.patience(ctx))
 	defer cancel()
-	context.AfterFunc(ctx, func() { _ = p.guard.Run(func() { <-slots }) }) // the turn ends with the time, whether or not the process or command does
+	turn, over := context.WithTimeout(ctx, turnTime)
+	defer over()
+	context.AfterFunc(turn, func() { _ = p.guard.Run(func() { <-slots }) })
 	return read(ctx)
 }
 
-// patience is how long one disk may take: read_timeout, and at most half of what is left of the round. So disks that
-// hang in both slots leave time for those that wait.
+// patience is how long one disk may take: read_timeout, and at most half of what is left of the round, so that a disk
+// that hangs is given up before the round is.
 func (p *Probe) patience(ctx context.Context) time.Duration {
 	limit := p.config.limit()
 	if end, ok := ctx.Deadline(); ok {

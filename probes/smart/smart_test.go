@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -171,8 +172,48 @@ func TestHanging(t *testing.T) {
 	}
 }
 
-// TestPatience: a disk may take half of what is left of the round, so that disks that hang in both slots leave
-// time for those that wait, also where read_timeout is longer than the round.
+// TestHangingBesideSlowDisks: eight disks of which two hang, on a machine on which the others take 2.4 s each. The
+// ones that hang cost the others a second each, not read_timeout, so that a round of ten seconds is enough for all.
+func TestHangingBesideSlowDisks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := Config{ReadTimeout: model.Duration(4 * time.Second)}
+		for i := range 8 {
+			c.Devices = append(c.Devices, Device{Device: fmt.Sprintf("/dev/sd%c", 'a'+i)})
+		}
+		capture, err := os.ReadFile("testdata/ata.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := newProbe(t, c)
+		var hung atomic.Int64
+		p.smartctl = func(ctx context.Context, args ...string) ([]byte, error) {
+			if device := args[len(args)-1]; device == "/dev/sdc" || device == "/dev/sdf" {
+				hung.Add(1)
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			time.Sleep(2400 * time.Millisecond)
+			return capture, nil
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		start := time.Now()
+		answers := p.ask(ctx, c.Devices, 0)
+		for i, a := range answers {
+			if hangs := i == 2 || i == 5; (a.err != nil) != hangs {
+				t.Errorf("%s: error %v", c.Devices[i].Device, a.err)
+			}
+		}
+		if took := time.Since(start); took > 8*time.Second {
+			t.Errorf("the disks took %s, so that little is left of a round of 10 s", took)
+		}
+		if n := hung.Load(); n != 2 {
+			t.Errorf("%d disks hung, want 2", n)
+		}
+	})
+}
+
+// TestPatience: a disk that hangs is given up before the round is, also where read_timeout is longer than the round.
 func TestPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
