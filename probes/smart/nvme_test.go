@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unsafe" // #nosec G103 -- the size of a struct of the kernel
@@ -90,10 +91,13 @@ func TestNVMeWithoutSmartctl(t *testing.T) {
 	if _, err := os.Stat("/usr/sbin/smartctl"); err == nil {
 		t.Log("smartctl is installed here: its scan adds what this machine has")
 	}
+	var mu sync.Mutex
 	var asked []string
 	door := fakeNVMe(t)
 	p := nvmeMachine(t, Config{Exclude: "nvme3$"}, func(name string, c ...*adminCommand) error {
+		mu.Lock()
 		asked = append(asked, name)
+		mu.Unlock()
 		return door(name, c...)
 	}, "nvme0", "nvme3", "nvme-subsys0", "nvme12")
 	own, others, err := p.own(nil)

@@ -133,10 +133,12 @@ func (p *Probe) run(ctx context.Context, args ...string) ([]byte, error) {
 	return exec.Run(ctx, &exec.Config{Command: command, MaxOutput: maxOutput}, p.guard)
 }
 
-// ask reads the devices, atOnce in each turnTime, the first of them by commands of the probe itself, and returns the answers in their order. A disk
-// whose smartctl does not even end when it is killed, or whose command does not come back, is left alone until it does.
+// ask reads the devices, atOnce in each turnTime, the first of them by commands of the probe itself, and returns the answers in their
+// order. A disk whose smartctl does not even end when it is killed, or whose command does not come back, is given up with its own
+// time, and left alone in later rounds until it does.
 func (p *Probe) ask(ctx context.Context, devices []Device, own int) []answer {
 	out := make([]answer, len(devices))
+	given := make([]chan time.Time, len(devices)) // closed when a disk is given up
 	slots := make(chan struct{}, atOnce)
 	failed := func(err error) answer { return answer{err: err} }
 	for i, d := range devices {
@@ -144,23 +146,21 @@ func (p *Probe) ask(ctx context.Context, devices []Device, own int) []answer {
 		if i < own {
 			read, what = p.readOwn, "a command"
 		}
-		work := func() answer { return p.turn(ctx, slots, func(ctx context.Context) answer { return read(ctx, d) }) }
+		given[i] = make(chan time.Time)
+		giveUp := func() { close(given[i]) }
+		work := func() answer {
+			return p.turn(ctx, slots, giveUp, func(ctx context.Context) answer { return read(ctx, d) })
+		}
 		if !p.flights.Start(d.key(), work, failed) {
 			out[i].err = fmt.Errorf("%s of an earlier round has not ended: the kernel does not let go of it", what)
 		}
 	}
-	// Each takes its turn, and each may take its time: then all are over, or hang.
-	patience := time.NewTimer(time.Duration(len(devices)/atOnce+1)*p.config.limit() + grace)
-	defer patience.Stop()
-	over := context.AfterFunc(ctx, func() { _ = p.guard.Run(func() { patience.Reset(grace) }) })
-	defer over()
 	for i, d := range devices {
 		if out[i].err != nil {
 			continue
 		}
-		landed, ok := p.flights.Wait(d.key(), patience.C)
+		landed, ok := p.flights.Wait(d.key(), given[i])
 		if !ok {
-			patience.Reset(0) // for those that follow, too
 			landed.err = errors.New("smartctl does not end, although it was killed")
 			if i < own {
 				landed.err = errors.New("the controller does not answer, and the kernel does not give the command up")
@@ -172,8 +172,9 @@ func (p *Probe) ask(ctx context.Context, devices []Device, own int) []answer {
 }
 
 // turn reads a disk when one of the slots is free, or gives it up with ctx. The slot is free again when the disk has
-// answered or turnTime is over, so that disks that hang cost the others at most turnTime each.
-func (p *Probe) turn(ctx context.Context, slots chan struct{}, read func(context.Context) answer) answer {
+// answered or turnTime is over, so that disks that hang cost the others at most turnTime each. It calls giveUp if the
+// read has not come back although its time, and grace, are over.
+func (p *Probe) turn(ctx context.Context, slots chan struct{}, giveUp func(), read func(context.Context) answer) answer {
 	select {
 	case slots <- struct{}{}:
 	case <-ctx.Done():
@@ -184,6 +185,8 @@ func (p *Probe) turn(ctx context.Context, slots chan struct{}, read func(context
 	turn, over := context.WithTimeout(ctx, turnTime)
 	defer over()
 	context.AfterFunc(turn, func() { _ = p.guard.Run(func() { <-slots }) })
+	inTime := context.AfterFunc(ctx, func() { time.AfterFunc(grace, giveUp) })
+	defer inTime()
 	return read(ctx)
 }
 

@@ -174,43 +174,56 @@ func TestHanging(t *testing.T) {
 
 // TestHangingBesideSlowDisks: eight disks of which two hang, on a machine on which the others take 2.4 s each. The
 // ones that hang cost the others a second each, not read_timeout, so that a round of ten seconds is enough for all.
+// That holds whether the kernel lets go of a killed smartctl or does not.
 func TestHangingBesideSlowDisks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := Config{ReadTimeout: model.Duration(4 * time.Second)}
-		for i := range 8 {
-			c.Devices = append(c.Devices, Device{Device: fmt.Sprintf("/dev/sd%c", 'a'+i)})
-		}
-		capture, err := os.ReadFile("testdata/ata.json")
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := newProbe(t, c)
-		var hung atomic.Int64
-		p.smartctl = func(ctx context.Context, args ...string) ([]byte, error) {
-			if device := args[len(args)-1]; device == "/dev/sdc" || device == "/dev/sdf" {
-				hung.Add(1)
-				<-ctx.Done()
-				return nil, ctx.Err()
+	for name, letsGo := range map[string]bool{"killed": true, "cannot be killed": false} {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { hangBesideSlow(t, letsGo) }) })
+	}
+}
+
+func hangBesideSlow(t *testing.T, letsGo bool) {
+	c := Config{ReadTimeout: model.Duration(4 * time.Second)}
+	for i := range 8 {
+		c.Devices = append(c.Devices, Device{Device: fmt.Sprintf("/dev/sd%c", 'a'+i)})
+	}
+	capture, err := os.ReadFile("testdata/ata.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newProbe(t, c)
+	var hung atomic.Int64
+	resume := make(chan struct{})
+	p.smartctl = func(ctx context.Context, args ...string) ([]byte, error) {
+		if device := args[len(args)-1]; device == "/dev/sdc" || device == "/dev/sdf" {
+			hung.Add(1)
+			<-ctx.Done()
+			if !letsGo {
+				<-resume
 			}
-			time.Sleep(2400 * time.Millisecond)
-			return capture, nil
+			return nil, ctx.Err()
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		start := time.Now()
-		answers := p.ask(ctx, c.Devices, 0)
-		for i, a := range answers {
-			if hangs := i == 2 || i == 5; (a.err != nil) != hangs {
-				t.Errorf("%s: error %v", c.Devices[i].Device, a.err)
-			}
+		time.Sleep(2400 * time.Millisecond)
+		return capture, nil
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	start := time.Now()
+	answers := p.ask(ctx, c.Devices, 0)
+	for i, a := range answers {
+		if hangs := i == 2 || i == 5; (a.err != nil) != hangs {
+			t.Errorf("%s: error %v", c.Devices[i].Device, a.err)
 		}
-		if took := time.Since(start); took > 8*time.Second {
-			t.Errorf("the disks took %s, so that little is left of a round of 10 s", took)
-		}
-		if n := hung.Load(); n != 2 {
-			t.Errorf("%d disks hung, want 2", n)
-		}
-	})
+	}
+	if took := time.Since(start); took > 9*time.Second {
+		t.Errorf("the disks took %s, so that little is left of a round of 10 s", took)
+	}
+	if n := hung.Load(); n != 2 {
+		t.Errorf("%d disks hung, want 2", n)
+	}
+	if n, want := p.flights.Len(), map[bool]int{true: 0, false: 2}[letsGo]; n != want {
+		t.Errorf("%d reads have not come back, want %d", n, want)
+	}
+	close(resume)
 }
 
 // TestPatience: a disk that hangs is given up before the round is, also where read_timeout is longer than the round.
