@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 )
 
 const (
@@ -13,6 +14,9 @@ const (
 	partSize = 64 << 10
 	// MaxKept is how many bytes a buffer may have that is kept although a page failed or needs far less.
 	MaxKept = 1 << 20
+	// MaxClear is how many bytes of pages under way, beyond the first of each, are kept uncompressed. One
+	// or two large pages at a time cost no time for it; of many endless ones little is in memory.
+	MaxClear = 4 << 20
 )
 
 // Buffers keeps the memory that pages are read into. Its zero value is ready to use, and it is safe for
@@ -20,6 +24,9 @@ const (
 type Buffers struct {
 	whole sync.Pool // of *bytes.Buffer: a page is parsed from one piece
 	parts sync.Pool // of *[partSize]byte
+	rooms sync.Pool // of *[packedSize]byte
+	// clear is how many bytes the parts of all pages under way take that are kept as they came.
+	clear atomic.Int64
 }
 
 // Take returns an empty buffer.
@@ -45,7 +52,8 @@ func (p *Buffers) Give(buf *bytes.Buffer, failed bool) {
 // Expected is how large the page is likely to be, in bytes; 0 if that is not known. Room for it, up to
 // MaxKept, is made when the first 64 KiB have come: an endpoint that answers and then hangs takes no more.
 // A page that is larger costs one allocation of its size, and none if it fails: a buffer that doubles
-// while an endless page comes leaves several times the limit to the garbage collector.
+// while an endless page comes leaves several times the limit to the garbage collector. What comes while
+// all pages under way have more than MaxClear bytes of such parts is kept compressed until its page ends.
 func (p *Buffers) Read(buf *bytes.Buffer, from io.Reader, limit int64, expected int) (n int64, err error) {
 	from = io.LimitReader(from, limit)
 	n, err = fill(buf, from)
@@ -65,26 +73,19 @@ func (p *Buffers) Read(buf *bytes.Buffer, from io.Reader, limit int64, expected 
 			n += more
 		}
 	}
-	var parts [][]byte
-	defer func() {
-		for _, part := range parts {
-			p.parts.Put((*[partSize]byte)(part[:partSize]))
-		}
-	}()
-	rest := 0
+	var rest queue
+	defer rest.give(p)
 	for err == nil {
 		part, used := p.part(), 0
 		used, err = readPart(part, from)
-		parts, rest = append(parts, part[:used]), rest+used
+		n += int64(used)
+		rest.add(p, part, used)
 	}
-	if n += int64(rest); !errors.Is(err, io.EOF) {
+	if !errors.Is(err, io.EOF) {
 		return n, err
 	}
 	if n < limit {
-		buf.Grow(rest)
-		for _, part := range parts {
-			buf.Write(part)
-		}
+		return n, rest.writeTo(buf)
 	}
 	return n, nil
 }
