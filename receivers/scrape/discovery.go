@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 
+	"hwsagent/inputs/pages"
 	"hwsagent/receivers/scrape/kubernetes"
 )
 
@@ -27,6 +28,7 @@ type discovery struct {
 	logger  *slog.Logger
 	changed chan struct{} // holds a value if something has changed
 	due     chan struct{} // holds a value if groups should be taken up
+	pages   pages.Buffers // of lists over HTTP
 
 	mu      sync.Mutex
 	jobs    []string // names
@@ -174,7 +176,7 @@ func (d *discovery) start(l *list, job string) {
 		}
 		d.all.Go(func() { _ = guard.Run(func() { r.run(ctx, found) }) }) // which counts and logs a panic
 	case *httpSettings:
-		f := &finder{config: c, failed: d.metrics.httpFailed, guard: guard}
+		f := &finder{config: c, failed: d.metrics.httpFailed, guard: guard, pages: &d.pages}
 		r := &refresher{kind: "http", job: job, interval: time.Duration(c.RefreshInterval), refresh: f.refresh, metrics: d.metrics, logger: logger, problem: told}
 		d.all.Go(func() { _ = guard.Run(func() { r.run(ctx, found) }) }) // which counts and logs a panic
 	case *dnsSettings:

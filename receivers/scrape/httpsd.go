@@ -1,11 +1,9 @@
 package scrape
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -17,6 +15,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 
+	"hwsagent/inputs/pages"
 	"hwsagent/inputs/panics"
 	"hwsagent/redact"
 )
@@ -26,6 +25,7 @@ type finder struct {
 	config *httpSettings
 	failed prometheus.Counter
 	guard  *panics.Guard
+	pages  *pages.Buffers
 	client *client // nil until it could be made
 	before int     // groups of the last list
 }
@@ -64,7 +64,7 @@ func (f *finder) ask(ctx context.Context) ([]*targetgroup.Group, error) {
 }
 
 // list gets the list.
-func (f *finder) list(ctx context.Context) ([]listed, error) {
+func (f *finder) list(ctx context.Context) (all []listed, failed error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.config.URL, http.NoBody)
 	if err != nil {
 		return nil, err
@@ -87,8 +87,9 @@ func (f *finder) list(ctx context.Context) ([]listed, error) {
 	if err != nil || kind != "application/json" || params["charset"] != "" && !strings.EqualFold(params["charset"], "utf-8") {
 		return nil, fmt.Errorf("unsupported content type %q", resp.Header.Get("Content-Type"))
 	}
-	var text bytes.Buffer
-	if n, err := io.Copy(&text, io.LimitReader(resp.Body, maxListBytes+1)); err != nil {
+	text := f.pages.Take()
+	defer func() { f.pages.Give(text, failed != nil) }()
+	if n, err := f.pages.Read(text, resp.Body, maxListBytes+1, 0); err != nil {
 		return nil, fmt.Errorf("read the answer: %w", err)
 	} else if n > maxListBytes {
 		return nil, fmt.Errorf("the list has more than %d bytes", maxListBytes)

@@ -114,14 +114,28 @@ type listed struct {
 	Labels  model.LabelSet `json:"labels"  yaml:"labels,omitempty"`
 }
 
-// readJSON reads a list of groups. It refuses a list of more targets than a job may have before it
-// makes anything of them.
+// readJSON reads a list of groups, one group after the other: a reader of JSON keeps a copy of what it reads at
+// once. It refuses a list of more targets than a job may have before it makes anything of them.
 func readJSON(text []byte) ([]listed, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	var all []*listed
-	if err := d.Decode(&all); err != nil {
+	switch begin, err := d.Token(); {
+	case err != nil:
 		return nil, err
+	case begin == json.Delim('['):
+		for d.More() {
+			var g *listed
+			if err := d.Decode(&g); err != nil {
+				return nil, err
+			}
+			all = append(all, g)
+		}
+		if _, err := d.Token(); err != nil { // the end of the list
+			return nil, err
+		}
+	case begin != nil: // null is a list without groups
+		return nil, fmt.Errorf("it is no list of groups: it begins with %.20q", fmt.Sprint(begin))
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("there is more after the list")
@@ -157,9 +171,13 @@ func checkList(all []*listed) ([]listed, error) {
 // groups are the groups of a list that comes from source, with one more label. before is how many
 // groups the source had last time: those that it has no more come empty.
 func groups(list []listed, source string, label, value string, before int) []*targetgroup.Group {
-	var all []*targetgroup.Group
+	all := make([]*targetgroup.Group, 0, max(len(list), before))
+	alone := model.LabelSet{model.LabelName(label): model.LabelValue(value)} // of all groups that have none of their own
 	for i, g := range list {
 		group := g.group(fmt.Sprintf("%s:%d", source, i))
+		if len(g.Labels) == 0 {
+			group.Labels = alone
+		}
 		group.Labels[model.LabelName(label)] = model.LabelValue(value)
 		all = append(all, group)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 
+	"hwsagent/inputs/pages"
 	"hwsagent/inputs/panics"
 )
 
@@ -109,7 +110,7 @@ func TestListOverHTTP(t *testing.T) {
 	defer s.Close()
 	j := jobs(t, fmt.Sprintf("{job_name: j, http_sd_configs: [{url: '%s/sd?t=CANARY'}]}", s.URL))
 	failed := newSDMetrics().httpFailed
-	f := &finder{config: j.settings()[0].HTTP[0], failed: failed, guard: quietGuard(t)}
+	f := &finder{config: j.settings()[0].HTTP[0], failed: failed, guard: quietGuard(t), pages: new(pages.Buffers)}
 	good := func(text string) func(http.ResponseWriter) {
 		return func(w http.ResponseWriter) {
 			w.Header().Set("Content-Type", "application/json; charset=utf-8")
@@ -156,5 +157,57 @@ func TestListOverHTTP(t *testing.T) {
 	cancel()
 	if _, err := f.refresh(ctx); err == nil {
 		t.Error("a refresh goes on after its end")
+	}
+}
+
+// TestReadJSONGroupByGroup: a list is taken as JSON has it, and nothing beside it.
+func TestReadJSONGroupByGroup(t *testing.T) {
+	for text, want := range map[string]int{
+		`[]`: 0, ` null `: 0, `[{}]`: 1, `[{"targets":["a:1"]},{"labels":{"x":"y"}}] `: 2,
+		``: -1, `{}`: -1, `"a"`: -1, `3`: -1, `[{},]`: -1, `[{} {}]`: -1, `[{}`: -1, `[{}}`: -1, `[null]`: -1, `[[]]`: -1, `[{"targets":1}]`: -1, `[] 1`: -1, `[][]`: -1,
+	} {
+		list, err := readJSON([]byte(text))
+		if want < 0 && err == nil || want >= 0 && (err != nil || len(list) != want) {
+			t.Errorf("%q: %d groups, error %v, want %d", text, len(list), err, want)
+		}
+	}
+}
+
+// TestReadJSONKeepsNoCopyOfTheList: what lies between groups is not kept in memory a second time.
+func TestReadJSONKeepsNoCopyOfTheList(t *testing.T) {
+	const groups = 500
+	text := []byte("[" + strings.Repeat(`{"targets":["a:1"]},`+strings.Repeat(" ", 20<<10), groups) + `{}]`)
+	allocated := testing.Benchmark(func(b *testing.B) {
+		for b.Loop() {
+			if list, err := readJSON(text); err != nil || len(list) != groups+1 {
+				b.Fatal(len(list), err)
+			}
+		}
+	}).AllocedBytesPerOp()
+	if allocated > int64(len(text)/8) {
+		t.Errorf("%d bytes are allocated for a list of %d", allocated, len(text))
+	}
+}
+
+// TestGroupsWithoutLabelsShareThem: they take the memory of one, and the labels of others stay their own.
+func TestGroupsWithoutLabelsShareThem(t *testing.T) {
+	list := []listed{{Targets: []string{"a:1"}}, {Targets: []string{"b:1"}, Labels: model.LabelSet{"x": "y"}}, {Targets: []string{"c:1"}}}
+	all := groups(list, "s", "__meta_url", "u", 0)
+	for i, want := range []string{`{__meta_url="u"}`, `{__meta_url="u", x="y"}`, `{__meta_url="u"}`} {
+		if got := all[i].Labels.String(); got != want {
+			t.Errorf("group %d has the labels %s, want %s", i, got, want)
+		}
+	}
+	if len(list[1].Labels) != 1 {
+		t.Errorf("the list itself has changed: %s", list[1].Labels)
+	}
+	many := make([]listed, 5000)
+	allocated := testing.Benchmark(func(b *testing.B) {
+		for b.Loop() {
+			_ = groups(many, "s", "__meta_url", "u", 0)
+		}
+	}).AllocedBytesPerOp()
+	if each := allocated / int64(len(many)); each > 300 {
+		t.Errorf("a group without targets and labels takes %d bytes", each)
 	}
 }
