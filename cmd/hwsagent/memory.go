@@ -18,6 +18,13 @@ const (
 	// smallMemory is Go's memory limit for a small agent, in bytes; the program's own pages are not part of it.
 	// Near the limit the runtime returns free memory to the system and collects sooner, before it takes more.
 	smallMemory = 204 << 20
+
+	// mostMemory is up to where the limit follows what an agent needs: with the program's own pages, of which
+	// 32 MiB are in memory, it is 256 MiB.
+	mostMemory = 224 << 20
+
+	// limitStep is what the limit is a multiple of above smallMemory, so that it is seldom set.
+	limitStep = 4 << 20
 )
 
 // boundMemory sets gcPercent and, while the agent is small, the memory limit. The environment variable GOGC turns
@@ -31,23 +38,24 @@ func boundMemory() {
 		return
 	}
 	debug.SetMemoryLimit(smallMemory)
-	var small atomic.Bool
-	small.Store(true)
+	var last atomic.Int64
+	last.Store(smallMemory)
 	afterCollections(func() {
 		limit := memoryLimit(neededMemory())
-		if small.Swap(limit == smallMemory) != (limit == smallMemory) {
+		if last.Swap(limit) != limit {
 			debug.SetMemoryLimit(limit)
 		}
 	})
 }
 
-// memoryLimit is the limit for an agent that needs this many bytes. Where less than a tenth of that would be left for
-// garbage, there is no limit: the collector would take too much time.
+// memoryLimit is the limit for an agent that needs this many bytes. A tenth of that is left for garbage: with less the
+// collector would take too much time. Where that would be more than mostMemory, there is no limit.
 func memoryLimit(needed uint64) int64 {
-	if needed > smallMemory/11*10 {
+	limit := (needed/10*11 + limitStep - 1) / limitStep * limitStep
+	if limit > mostMemory {
 		return math.MaxInt64
 	}
-	return smallMemory
+	return max(int64(limit), smallMemory)
 }
 
 // neededMemory is the heap that was alive at the end of the last collection plus all memory of the runtime that is not
