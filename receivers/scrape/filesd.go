@@ -121,19 +121,22 @@ func readList(name string, info fs.FileInfo) ([]listed, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a regular file", name)
 	}
+	if info.Size() > maxListBytes { // before there is room for it
+		return nil, tooLargeList(name)
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	var buf bytes.Buffer
-	buf.Grow(int(min(info.Size(), maxListBytes)) + bytes.MinRead)
+	buf.Grow(int(info.Size()) + bytes.MinRead)
 	if _, err := buf.ReadFrom(io.LimitReader(f, maxListBytes+1)); err != nil {
 		return nil, err
 	}
 	text := buf.Bytes()
 	if len(text) > maxListBytes {
-		return nil, fmt.Errorf("%s has more than %d bytes", name, maxListBytes)
+		return nil, tooLargeList(name) // it has grown meanwhile
 	}
 	read := readYAML
 	if strings.EqualFold(filepath.Ext(name), ".json") {
@@ -144,4 +147,8 @@ func readList(name string, info fs.FileInfo) ([]listed, error) {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	return list, nil
+}
+
+func tooLargeList(name string) error {
+	return fmt.Errorf("%s has more than %d bytes", name, maxListBytes)
 }

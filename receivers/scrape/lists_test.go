@@ -211,3 +211,28 @@ func TestGroupsWithoutLabelsShareThem(t *testing.T) {
 		t.Errorf("a group without targets and labels takes %d bytes", each)
 	}
 }
+
+// TestTooLargeFileTakesNoRoom: a file with more than a list may have is not read.
+func TestTooLargeFileTakesNoRoom(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "a.json")
+	if err := os.WriteFile(name, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(name, maxListBytes+1); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	allocated := testing.Benchmark(func(b *testing.B) {
+		for b.Loop() {
+			if _, err := readList(name, info); err == nil || !strings.Contains(err.Error(), "more than") {
+				b.Fatal(err)
+			}
+		}
+	}).AllocedBytesPerOp()
+	if allocated > 64<<10 {
+		t.Errorf("%d bytes are allocated for a file that is too large", allocated)
+	}
+}
