@@ -3,12 +3,14 @@ package remotewrite
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/givenup"
 	"hwsagent/remotewrite/quarantine"
 	"hwsagent/remotewrite/reply"
 	"hwsagent/wal"
@@ -28,6 +30,7 @@ type quarantined struct {
 	mu    sync.Mutex
 	book  *quarantine.Book
 	about [quarantine.MaxReasons]aboutReason
+	doubt map[givenup.Key]uint64 // probes whose answer was lost, and their commits: they may be stored
 }
 
 // aboutReason is what people are told of a reason.
@@ -52,7 +55,7 @@ type Quarantined struct {
 // forget begins a new book.
 func (q *quarantined) forget(seed uint64) {
 	q.do(func(*quarantine.Book) {
-		q.book, q.about = quarantine.NewBook(seed), [quarantine.MaxReasons]aboutReason{}
+		q.book, q.about, q.doubt = quarantine.NewBook(seed), [quarantine.MaxReasons]aboutReason{}, nil
 	})
 }
 
@@ -93,9 +96,12 @@ func (s *shard) leaveOut(points []point, stored bool) (others, probes []point) {
 				continue
 			}
 			mark, what := quarantine.Mark(p.series.newestIn), quarantine.Drop
-			if commit := s.w.commitOf(p.seq); stored {
+			switch commit := s.w.commitOf(p.seq); {
+			case q.doubt[keyOf(p)] > 0:
+				what = quarantine.Probe
+			case stored:
 				mark = b.Unsure(mark, commit)
-			} else {
+			default:
 				mark, what = b.Meet(mark, commit, time.Duration(now))
 			}
 			switch what {
@@ -132,18 +138,35 @@ func (s *shard) drop(points []point) {
 // probe sends a sample of a series in quarantine alone. The error is ctx's.
 func (s *shard) probe(ctx context.Context, p point) error {
 	q, mark := &s.q.quarantine, p.series.newestIn
+	if s.doubts(p) {
+		return s.deliverProbe(ctx, p)
+	}
 	p.series.newest = noneTaken // so long
-	f, a, err := s.try(ctx, &parcel{points: []point{p}}, parts)
+	l := &parcel{points: []point{p}}
+	f, a, err := s.try(ctx, l, parts)
 	if err == nil && f == settled && p.series.newest > noneTakenQuarantined {
 		s.q.leftQuarantine(p.series.hash, quarantine.Mark(mark))
 		return nil
 	}
 	p.series.newest, p.series.newestIn = noneTakenQuarantined, mark
 	switch {
-	case err != nil && !errors.Is(err, errHeld):
-		return err
 	case err == nil && f == settled:
 		return nil // it was not sent: it is too old by now
+	case l.unsure || l.attempts > 0 && s.sending.Err() != nil:
+		acked, commit := s.q.acked(), s.w.commitOf(p.seq)
+		q.do(func(*quarantine.Book) {
+			maps.DeleteFunc(q.doubt, func(_ givenup.Key, of uint64) bool { return of <= acked })
+			if q.doubt == nil {
+				q.doubt = make(map[givenup.Key]uint64)
+			}
+			q.doubt[keyOf(p)] = commit
+		})
+		if err == nil || errors.Is(err, errHeld) {
+			return s.deliverProbe(ctx, p)
+		}
+		return err
+	case err != nil && !errors.Is(err, errHeld):
+		return err
 	}
 	q.do(func(b *quarantine.Book) {
 		m := b.Probed(quarantine.Mark(mark), s.w.commitOf(p.seq), false, time.Duration(s.q.sinceBorn()))
@@ -155,6 +178,23 @@ func (s *shard) probe(ctx context.Context, p point) error {
 	})
 	s.drop([]point{p})
 	return nil
+}
+
+// doubts reports whether a sample was sent as a probe, and may be stored.
+func (s *shard) doubts(p point) (is bool) {
+	q := &s.q.quarantine
+	q.do(func(*quarantine.Book) { is = q.doubt[keyOf(p)] > 0 })
+	return is
+}
+
+// deliverProbe brings a probe that may be stored to its outcome, as any other sample that may be. The error is ctx's.
+func (s *shard) deliverProbe(ctx context.Context, p point) error {
+	q := &s.q.quarantine
+	err := s.deliver(ctx, &parcel{points: []point{p}, stored: !s.q.behind})
+	if err == nil {
+		q.do(func(*quarantine.Book) { delete(q.doubt, keyOf(p)) })
+	}
+	return err
 }
 
 func (s *shard) probeEach(ctx context.Context, probes []point) error {

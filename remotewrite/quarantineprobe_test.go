@@ -157,3 +157,79 @@ func TestLettersOfWindowThatIsThrownAway(t *testing.T) {
 		}
 	})
 }
+
+// A probe that was taken, and whose answer was lost, is a sample in doubt as any other: it does not count as dropped, whether its window is thrown
+// away next, the target is held for what it refuses, or the target answers again.
+func TestProbeWhoseAnswerIsLost(t *testing.T) {
+	for name, next := range map[string]client.Answer{
+		"then the target is down":    {Err: errDown},
+		"then the target is held":    {Status: 400, Text: "no"},
+		"then the target is well":    {},
+		"then the target fails once": {Status: 503},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				names := []string{"bad0", "bad1", "bad2", "bad3", "good0", "good1", "good2"}
+				isBad := func(s smp) bool { return strings.HasPrefix(s.series, "bad") }
+				to := &fakeReceiver{latency: 10 * time.Millisecond, says: limitWords, poison: isBad, anyOrder: true}
+				var lost []smp
+				until := time.Time{} // the target answers next
+				to.script = func(fakeRequest) (client.Answer, bool) { return next, time.Now().Before(until) }
+				r := newRig(t, to)
+				r.start()
+				round := func() {
+					r.time += 1000
+					var ss []smp
+					for _, name := range names {
+						ss = append(ss, smp{name, r.time, float64(r.time)})
+					}
+					r.log.append(ss...)
+				}
+				for n := 0; len(r.q.Status().Quarantined) == 0 || r.q.Status().Quarantined[0].Series != 4; n++ {
+					if n == 60 {
+						t.Fatalf("not in quarantine: %+v", r.q.Status().Quarantined)
+					}
+					round()
+					time.Sleep(15 * time.Second)
+				}
+				time.Sleep(2 * time.Minute) // a probe is due
+				r.drained(time.Minute)
+				before := r.log.Head().Total
+				refused := r.log.outcome().Dropped[wal.Rejected]
+				to.set(func() {
+					to.poison = nil
+					to.loseAnswer = func(q fakeRequest) bool {
+						if len(lost) > 0 || len(q.samples) != 1 || !isBad(q.samples[0]) {
+							return false
+						}
+						lost = q.samples
+						if next.Status != 0 || next.Err != nil {
+							until = time.Now().Add(10 * time.Minute)
+						}
+						if next.Status == 503 {
+							until = time.Now().Add(time.Second)
+						}
+						return true
+					}
+				})
+				round()
+				round()
+				r.until("the answer to a probe is lost", time.Minute, func() (is bool) {
+					to.set(func() { is = len(lost) == 1 })
+					return is
+				})
+				r.drained(time.Hour)
+				r.end()
+				o, taken := r.log.outcome(), uint64(0)
+				for s := range to.has {
+					if s.t > r.time-2000 {
+						taken++
+					}
+				}
+				if rejected := o.Dropped[wal.Rejected] - refused; rejected+taken != r.log.Head().Total-before {
+					t.Errorf("%d of %d samples were taken, %v with its answer lost, and %d were rejected", taken, r.log.Head().Total-before, lost, rejected)
+				}
+			})
+		})
+	}
+}
