@@ -30,7 +30,7 @@ func (ts *targets) adopt(from, to string) error {
 	switch {
 	case from == to:
 		return errors.New("they are the same")
-	case old == nil && ts.store.isLost(from):
+	case old == nil && ts.store.IsLost(from):
 		return errSavepointDamaged
 	case old == nil:
 		return fmt.Errorf("%w %q", ErrNoTarget, from)
@@ -43,10 +43,10 @@ func (ts *targets) adopt(from, to string) error {
 		return err
 	}
 	now := ts.o.Now()
-	st.Name, st.LastOpen = to, now.UnixMilli()
-	next := newTarget(ts.store, st)
+	st.LastOpen = now.UnixMilli()
+	next := newTarget(ts.store, to, st)
 	next.enroll(old.isEnrolled() || was != nil && was.isEnrolled(), now)
-	err = ts.store.end(from, next, func() {
+	err = ts.store.End(from, next, func() {
 		old.retire(true)
 		ts.set(from, nil)
 		ts.set(to, next)
@@ -59,9 +59,9 @@ func (ts *targets) adopt(from, to string) error {
 	}
 	ts.set(to, was)
 	if was != nil {
-		was.unwritten()
+		was.Unwritten()
 	}
-	ts.store.renew()
+	ts.store.Renew()
 	next.retire(true)
 	old.retire(false)
 	ts.set(from, old)

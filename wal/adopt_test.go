@@ -3,7 +3,6 @@ package wal
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -311,14 +310,6 @@ func TestRenamesInARow(t *testing.T) {
 			}
 			return nil
 		}
-		snapshot := func() {
-			l.targets.store.mu.Lock()
-			l.targets.store.compact = true
-			l.targets.store.mu.Unlock()
-			if err := l.targets.save(); err != nil {
-				t.Error(err)
-			}
-		}
 		name := "old"
 		for i := range 6 {
 			when = fmt.Sprint("rename ", i)
@@ -329,12 +320,12 @@ func TestRenamesInARow(t *testing.T) {
 			name = next
 			if i > 2 {
 				when = fmt.Sprint("snapshot after rename ", i)
-				snapshot()
+				compactNow(t, l.targets)
 			}
 		}
 		when = "snapshots at the end"
-		snapshot()
-		snapshot()
+		compactNow(t, l.targets)
+		compactNow(t, l.targets)
 		saves.struck = nil
 		if got := namedIn(t, saves.crash()); !slices.Equal(got, []string{name}) || moments < 100 {
 			t.Errorf("%q, after %d moments", got, moments)
@@ -342,30 +333,10 @@ func TestRenamesInARow(t *testing.T) {
 		if _, err := l.Forget(name); err != nil {
 			t.Fatal(err)
 		}
-		snapshot()
-		snapshot()
+		compactNow(t, l.targets)
+		compactNow(t, l.targets)
 		if got := namedIn(t, saves.crash()); len(got) != 0 {
 			t.Errorf("dropped: %q", got)
 		}
 	})
-}
-
-// namedIn are the targets of which either file has a savepoint.
-func namedIn(t *testing.T, d directory) []string {
-	t.Helper()
-	files, _, err := readSavepointFiles(d, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := map[string]bool{}
-	for _, f := range files {
-		all := savedTargets{byName: map[string]*savedTarget{}}
-		for _, r := range f.records {
-			all.take(r)
-		}
-		for name := range all.byName {
-			names[name] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(names))
 }

@@ -110,8 +110,7 @@ func TestOpenRefusesNewerFormat(t *testing.T) {
 	var harms []harm
 	for _, name := range savepointNames {
 		b := bytes.Clone(w.saves[name])
-		b[2] = cellVersion + 1
-		fixIdentity(b[:identitySize])
+		makeNewer(b)
 		harms = append(harms, harm{what: name, saves: map[string][]byte{name: b}})
 	}
 	for _, n := range []int{0, 1, 3} {

@@ -189,7 +189,7 @@
 //
 // A goroutine that holds one of these may take those further right only:
 //
-//	Lane.nextMu > writer.mu > budget.mu > targets.mu > savepointStore.mu > targets.stateMu > target.mu
+//	Lane.nextMu > writer.mu > budget.mu > targets.mu > savefile.Store.mu > targets.stateMu > target.mu
 //	leaves, taken last and held for no other: seriesMap.mu, index.mu, budget.configMu,
 //	pendingTimes.mu, and the registry of metrics
 //

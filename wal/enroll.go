@@ -41,7 +41,7 @@ func (ts *targets) enroll(t tail, list []Enrolment) error {
 	defer ts.mu.Unlock()
 	enrolled := make(map[*target]bool, len(list))
 	var made []*target
-	err := ts.store.check()
+	err := ts.store.Check()
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (ts *targets) enroll(t tail, list []Enrolment) error {
 		enrolled[tg] = true
 	}
 	if err == nil {
-		err = ts.store.flush(false)
+		err = ts.store.Flush(false)
 		if err != nil && len(made) > 0 {
 			err = fmt.Errorf("target %q: %w", made[0].name, err)
 		}
@@ -74,7 +74,10 @@ func (ts *targets) enroll(t tail, list []Enrolment) error {
 	ts.stateMu.Lock()
 	ts.waiting = false
 	ts.stateMu.Unlock()
-	ts.store.found(true, made...)
+	ts.store.FoundAll()
+	for _, tg := range made {
+		ts.store.Found(tg.name)
+	}
 	return nil
 }
 
@@ -97,5 +100,5 @@ func (ts *targets) withdrawLocked(list ...*target) {
 		tg.retire(true)
 		ts.set(tg.name, nil)
 	}
-	ts.store.renew()
+	ts.store.Renew()
 }

@@ -2,10 +2,7 @@ package wal
 
 import (
 	"errors"
-	"log/slog"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,16 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 )
-
-// savedIn are the targets that have a savepoint in a directory.
-func savedIn(t testing.TB, d directory) []string {
-	t.Helper()
-	files, _, err := readSavepointFiles(d, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return slices.Sorted(maps.Keys(mergeSavepoints(files).byName))
-}
 
 // TestEnrollEveryFault fails each call that enrolling makes, alone or with all that follow: if enrolling
 // fails, nothing has changed, now, and as soon as the disk is well for a process that comes later, and after a power cut.

@@ -94,7 +94,7 @@ func (ts *targets) enrollMember(t tail, family, name string, after Mark) (from u
 		}
 		return 0, err
 	}
-	ts.store.found(false, tg)
+	ts.store.Found(name)
 	tg.enroll(true, ts.o.Now())
 	return tg.savepoint().Start.Commit, nil
 }

@@ -9,12 +9,14 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"hwsagent/wal/internal/savefile"
 )
 
 // What a log's directory holds.
 const (
 	segmentDir   = "wal"        // the segments, named as tsdb/wlog names them
-	savepointDir = "savepoints" // savepointNames
+	savepointDir = "savepoints" // the files of package savefile
 	lockName     = "lock"       // held by the process that owns the directory
 )
 
@@ -187,3 +189,23 @@ func regularFiles(entries []fs.DirEntry) (infos []fileInfo, err error) {
 
 // osFile is a file of the operating system.
 type osFile struct{ *os.File }
+
+// savepointFiles is a directory as package savefile asks for it.
+type savepointFiles struct{ dir directory }
+
+// Open opens a file.
+func (s savepointFiles) Open(name string, flag int) (savefile.File, error) {
+	return s.dir.open(name, flag)
+}
+
+// List lists the files.
+func (s savepointFiles) List() (list []savefile.Info, err error) {
+	infos, err := s.dir.list()
+	for _, info := range infos {
+		list = append(list, savefile.Info{Name: info.name, Size: info.size})
+	}
+	return list, err
+}
+
+// Sync makes the entries durable.
+func (s savepointFiles) Sync() error { return s.dir.sync() }

@@ -17,8 +17,8 @@ import (
 // it accepts is encoded to the same again.
 func FuzzSavepoint(f *testing.F) {
 	f.Add([]byte{})
-	f.Add(appendSavepoint(nil, storedSavepoint{Name: "a"}))
-	full := storedSavepoint{Name: "prod", LastOpen: 1_700_000_000_000}
+	f.Add(appendSavepoint(nil, storedSavepoint{}))
+	full := storedSavepoint{LastOpen: 1_700_000_000_000}
 	full.Start = Mark{Position: Position{Segment: 1, Offset: 2}, Log: ID{3}, SegmentID: ID{4}, Commit: 5, Total: 6}
 	full.Done = []Range{{From: full.Start, To: Mark{Position: Position{Segment: 2, Offset: 2}, Log: ID{3}, SegmentID: ID{4}, Commit: 15, Total: 60}}}
 	full.Outcome.Delivered = 54
@@ -28,7 +28,6 @@ func FuzzSavepoint(f *testing.F) {
 	full.Done = append(full.Done, Range{From: Mark{Position: Position{Segment: 3, Offset: 2}, Log: ID{3}, SegmentID: ID{4}, Commit: 25, Total: 90}, To: Mark{Position: Position{Segment: 3, Offset: 9}, Log: ID{3}, SegmentID: ID{4}, Commit: 26, Total: 90}})
 	f.Add(appendSavepoint(nil, full))
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		_, _ = decodeLog(payload) // must return
 		st, err := decodeSavepoint(payload)
 		if err != nil {
 			return
@@ -47,15 +46,17 @@ func FuzzSavepoint(f *testing.F) {
 // process goes on with and finds again.
 func FuzzSavepointFiles(f *testing.F) {
 	dir := newMemDir()
-	store, _, err := openSavepointStore(dir, slog.New(slog.DiscardHandler), func() []*target { return nil })
+	ts, err := openTargets(dir, targetsOptions{})
 	if err != nil {
 		f.Fatal(err)
 	}
-	if err := store.flush(false); err != nil {
+	ts.set("a", newTarget(ts.store, "a", storedSavepoint{}))
+	if err := ts.begin(Mark{}); err != nil {
 		f.Fatal(err)
 	}
-	one := appendRecord(nil, identity{kindSavepoint, false, 2, 9, ownerOf("a")}, 1, appendSavepoint(nil, storedSavepoint{Name: "a"}))
-	f.Add(dir.entries[savepointNames[0]].data.bytes()[:4*cellSize], append(bytes.Clone(dir.entries[savepointNames[1]].data.bytes()[:cellSize]), one...))
+	two := dir.entries[savepointNames[1]].data.bytes()[:4*cellSize]
+	one := bytes.Clone(two[cellSize : 2*cellSize])
+	f.Add(dir.entries[savepointNames[0]].data.bytes()[:4*cellSize], two)
 	f.Add([]byte{}, one)
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		dir := newMemDir()

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"hwsagent/wal/internal/savefile"
 	"hwsagent/wal/internal/segment"
 )
 
@@ -168,29 +169,30 @@ func openExisting(path string) (*osDirectory, error) {
 
 // readTargets reads all savepoints.
 func (in *Inspection) readTargets(dir directory) (map[string]Savepoint, error) {
-	var saved savedTargets
+	var saved savefile.Saved[storedSavepoint]
 	for range segment.ScanTries { // a running agent may be in the middle of a write
-		files, _, err := readSavepointFiles(dir, slog.New(slog.DiscardHandler))
-		if newer := (*newerSavepointError)(nil); errors.As(err, &newer) || errors.Is(err, errEarlierFormat) {
+		var err error
+		saved, err = savefile.Read(savepointFiles{dir}, slog.New(slog.DiscardHandler), decodeSavepoint)
+		if format := (*savefile.FormatError)(nil); errors.As(err, &format) {
 			in.Problem = err.Error()
 			return nil, nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		if saved = mergeSavepoints(files); saved.damaged == 0 {
+		if saved.Damaged == 0 {
 			break
 		}
 	}
-	if saved.damaged > 0 || saved.log.Lost.any() {
+	if saved.Damaged > 0 || saved.Log.Lost.Any() {
 		in.Problem = "savepoints are damaged: targets may get some of what the log has twice"
 	}
 	stored := map[string]Savepoint{}
-	for _, name := range slices.Sorted(maps.Keys(saved.byName)) {
-		st := saved.byName[name]
+	for _, name := range slices.Sorted(maps.Keys(saved.Targets)) {
+		st := saved.Targets[name].Value
 		stored[name] = st.Savepoint
 		t := TargetInspection{Name: name, LastOpen: time.UnixMilli(st.LastOpen), PausedSince: pausedAt(st.Paused)}
-		if st.doubt {
+		if saved.Targets[name].Doubt {
 			t.Problem = "a newer savepoint may be unreadable: the target may get some of what the log has twice"
 		}
 		in.Targets = append(in.Targets, t)

@@ -228,8 +228,8 @@ func (l *Log) keep(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-l.targets.store.crowded:
-			l.budget.note("save savepoints", l.targets.store.flush(false))
+		case <-l.targets.store.Crowded():
+			l.budget.note("save savepoints", l.targets.store.Flush(false))
 		case <-ticker.C:
 			l.series.evict(int64(time.Since(began) / time.Second))
 			l.budget.note("save savepoints", l.targets.save())

@@ -161,7 +161,7 @@ func (l *Log) Forget(name string) (Ledger, error) {
 func (ts *targets) known(name string) (*target, error) {
 	t := ts.get(name)
 	switch {
-	case t == nil && ts.store.isLost(name):
+	case t == nil && ts.store.IsLost(name):
 		return nil, errSavepointDamaged
 	case t == nil:
 		return nil, ErrNoTarget

@@ -18,7 +18,7 @@ func forgetRecords(saves *memDir, name string) {
 	for _, file := range savepointNames {
 		saves.entries[file].data.edit(func(b []byte) {
 			for ; len(b) >= cellSize; b = b[cellSize:] {
-				if c, err := decodeCell(b[:cellSize]); err == nil && c.known && c.owner == ownerOf(name) {
+				if ownedBy(b, name) {
 					b[cellHead] ^= 1
 				}
 			}

@@ -158,12 +158,12 @@ func TestSavepointOfAnotherSegment(t *testing.T) {
 	dir := newMemDir()
 	acked := p.commits[1].mark // of segment 0 here, of segment 1 where the savepoint is from
 	acked.Segment, acked.SegmentID = 1, ID{77}
-	st := storedSavepoint{Name: "a"}
+	st := storedSavepoint{}
 	st.Start = Mark{Log: ID{9}}
 	st.High, st.Done = acked, []Range{{From: st.Start, To: acked}}
 	st.Outcome.Delivered = acked.Total
 	ts := memTargets(t, dir, targetsOptions{})
-	ts.set("a", newTarget(ts.store, st))
+	ts.set("a", newTarget(ts.store, "a", st))
 	if err := ts.save(); err != nil {
 		t.Fatal(err)
 	}

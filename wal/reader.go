@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"hwsagent/wal/internal/savefile"
 )
 
 // ErrClosed is the error of everything that is asked of a closed log or reader.
-var ErrClosed = errors.New("log is closed")
+var ErrClosed = savefile.ErrClosed
 
 // errReaderOpen says that a target was opened twice.
 var errReaderOpen = errors.New("target is open already")
@@ -58,13 +60,13 @@ func (ts *targets) open(t tail, name string, o ReaderOptions) (*Reader, error) {
 		return nil, fmt.Errorf("open target %q: %w", name, err)
 	}
 	if !made {
-		ts.store.write(tg)
+		ts.store.Write(tg)
 	} else if err := tg.save(); err != nil {
 		tg.leave(ts.o.Now())
 		ts.withdrawLocked(tg)
 		return nil, fmt.Errorf("open target %q: %w", name, err)
 	} else {
-		ts.store.found(false, tg)
+		ts.store.Found(tg.name)
 	}
 	return ts.reader(t, tg), nil
 }
@@ -94,7 +96,7 @@ func (ts *targets) findLocked(t tail, name string, at StartAt) (tg *target, made
 func (ts *targets) findAtLocked(t tail, name string, start func() (Mark, error)) (tg *target, made bool, err error) {
 	tg = ts.get(name)
 	foreign := tg != nil && tg.savepoint().Start.Log != t.head().Log
-	lost := tg == nil && ts.store.isLost(name)
+	lost := tg == nil && ts.store.IsLost(name)
 	if tg != nil && !foreign {
 		return tg, false, nil
 	}
@@ -119,7 +121,7 @@ func (ts *targets) findAtLocked(t tail, name string, start func() (Mark, error))
 		ts.o.Logger.Error("The savepoint is unreadable: the target will get everything that the log still has, so a part of it twice", "target", name)
 		sp.doubtHigh(t.head())
 	}
-	tg = newTarget(ts.store, storedSavepoint{Name: name, LastOpen: ts.o.Now().UnixMilli(), Savepoint: sp})
+	tg = newTarget(ts.store, name, storedSavepoint{LastOpen: ts.o.Now().UnixMilli(), Savepoint: sp})
 	ts.set(name, tg)
 	return tg, true, nil
 }
@@ -213,6 +215,6 @@ func (r *Reader) Close() error {
 		l.cursor.release()
 	}
 	r.target.leave(r.now())
-	r.target.store.write(r.target)
+	r.target.store.Write(r.target)
 	return nil
 }

@@ -17,23 +17,12 @@ func registryOf(t *testing.T, dir *memDir, names ...string) *targets {
 	t.Helper()
 	ts := memTargets(t, dir, targetsOptions{})
 	for i, name := range names {
-		ts.set(name, newTarget(ts.store, storedSavepoint{Name: name, Savepoint: Savepoint{Outcome: Outcome{Delivered: uint64(i + 1)}}}))
+		ts.set(name, newTarget(ts.store, name, storedSavepoint{Savepoint: Savepoint{Outcome: Outcome{Delivered: uint64(i + 1)}}}))
 	}
 	if err := ts.begin(Mark{}); err != nil {
 		t.Fatal(err)
 	}
 	return ts
-}
-
-// compactNow writes a snapshot.
-func compactNow(t *testing.T, ts *targets) {
-	t.Helper()
-	ts.store.mu.Lock()
-	ts.store.compact = true
-	ts.store.mu.Unlock()
-	if err := ts.save(); err != nil {
-		t.Error(err)
-	}
 }
 
 // A name that a target had before it was renamed or dropped may be that of another one at once: that one stays, whatever crash
@@ -54,7 +43,7 @@ func TestNameIsUsedAgain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			again := newTarget(ts.store, storedSavepoint{Name: "a", Savepoint: Savepoint{Outcome: Outcome{Delivered: 77}}})
+			again := newTarget(ts.store, "a", storedSavepoint{Savepoint: Savepoint{Outcome: Outcome{Delivered: 77}}})
 			ts.set("a", again)
 			if err := again.save(); err != nil {
 				t.Fatal(err)

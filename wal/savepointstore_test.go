@@ -20,16 +20,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// loadSavepoints is what a process finds in a directory.
-func loadSavepoints(t testing.TB, d directory) savedTargets {
-	t.Helper()
-	files, _, err := readSavepointFiles(d, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return mergeSavepoints(files)
-}
-
 // Whichever operation fails, once or from then on, and however much of a write reached the disk: after a
 // kill there is what was written last or something later, after a power cut what was reported durable or something later.
 func TestSavepointFaults(t *testing.T) {
@@ -42,7 +32,7 @@ func TestSavepointFaults(t *testing.T) {
 			dir := newMemDir()
 			dir.chance = rng
 			ts := memTargets(t, dir, targetsOptions{})
-			tg := newTarget(ts.store, storedSavepoint{Name: "a"})
+			tg := newTarget(ts.store, "a", storedSavepoint{})
 			ts.set("a", tg)
 			if err := ts.begin(Mark{Commit: 1}); err != nil {
 				t.Fatal(err)
@@ -63,7 +53,7 @@ func TestSavepointFaults(t *testing.T) {
 				tg.version++
 				tg.mu.Unlock()
 				if rng.IntN(3) > 0 {
-					ts.store.write(tg) // as an acknowledgement is
+					ts.store.Write(tg) // as an acknowledgement is
 				} else if tg.save() == nil {
 					durable = n
 				}
@@ -108,8 +98,8 @@ func TestSavepointCreationCrashes(t *testing.T) {
 		if err := again.begin(Mark{}); err != nil {
 			t.Fatal(err)
 		}
-		if len(again.byName) != 0 || again.store.isLost("a") || again.waiting {
-			t.Errorf("crash %d: %v, lost %+v", i, again.byName, again.store.log.Lost)
+		if len(again.byName) != 0 || again.store.IsLost("a") || again.waiting {
+			t.Errorf("crash %d: %v", i, again.byName)
 		}
 		if s := loadSavepoints(t, left.crash()); s.damaged > 0 || s.generation < 2 {
 			t.Errorf("crash %d: the next process leaves %+v", i, s)
@@ -251,7 +241,7 @@ func TestReservationsShareAnFsync(t *testing.T) {
 		for i := range 100 {
 			readers = append(readers, openTestReader(t, ts, l, fmt.Sprint(i), ReaderOptions{StartAt: StartOldest}))
 		}
-		ts.store.renew() // so that the files have grown to what 100 targets need
+		ts.store.Renew() // so that the files have grown to what 100 targets need
 		if err := ts.save(); err != nil {
 			t.Fatal(err)
 		}
@@ -308,7 +298,7 @@ func TestWrittenWhileTheDiskHangs(t *testing.T) {
 			r.target.version++
 			r.target.mu.Unlock()
 			began := time.Now()
-			ts.store.write(r.target)
+			ts.store.Write(r.target)
 			if took := time.Since(began); took > 0 {
 				t.Fatalf("writing took %s", took)
 			}
@@ -359,7 +349,7 @@ func TestSavepointFileRemoved(t *testing.T) {
 			time.Sleep(1500 * time.Millisecond)
 			for what, left := range map[string]*memDir{"kill": saves.kill(), "power cut": saves.crash()} {
 				s := loadSavepoints(t, left)
-				if st := s.byName["a"]; st == nil || st.Outcome.Delivered != 9 || st.doubt || s.log.Lost.any() || left.files() != 2 {
+				if st := s.byName["a"]; st == nil || st.Outcome.Delivered != 9 || st.doubt || s.log.Lost.Any() || left.files() != 2 {
 					t.Errorf("%q removed, after a %s: %+v, lost %+v, %d files", gone, what, st, s.log.Lost, left.files())
 				}
 			}
@@ -519,46 +509,42 @@ func TestControlIsKept(t *testing.T) {
 	if got := memTargets(t, dir.crash(), targetsOptions{}).get("a").savepoint().Control; !bytes.Equal(got, want) {
 		t.Errorf("%d bytes", len(got))
 	}
-	writes := ts.store.sequence
-	if err := errors.Join(r.SetControl(want), ts.save()); err != nil || ts.store.sequence != writes {
+	writes := 0
+	dir.struck = func(op, _ string) error {
+		if op == "write" {
+			writes++
+		}
+		return nil
+	}
+	if err := errors.Join(r.SetControl(want), ts.save()); err != nil || writes > 0 {
 		t.Errorf("the same again is written again: %v", err)
 	}
 }
 
 // A closed registry says so, and a file that cannot be looked at is an error.
 func TestSavepointStoreErrors(t *testing.T) {
-	dir := newMemDir()
-	ts := memTargets(t, dir, targetsOptions{})
+	var refuses error
+	ts, err := openTargets(brokenDir{newMemDir(), func(op string) error {
+		if strings.HasPrefix(op, "open") {
+			return refuses
+		}
+		return nil
+	}}, targetsOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	l := newPlan(1, 2, 3).log()
 	r := openTestReader(t, ts, l, "a", ReaderOptions{})
+	refuses = errDisk
+	if err := ts.enroll(l, nil); !errors.Is(err, errDisk) {
+		t.Errorf("enrolled: %v", err)
+	}
+	refuses = nil
 	if err := ts.close(); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Reserve(Mark{Commit: 99}); !errors.Is(err, ErrClosed) {
 		t.Errorf("reserved: %v", err)
-	}
-	ask := func(op string) error {
-		if strings.HasPrefix(op, "open") {
-			return errDisk
-		}
-		return nil
-	}
-	store, _, err := openSavepointStore(brokenDir{newMemDir(), func(string) error { return nil }}, slog.New(slog.DiscardHandler), func() []*target { return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
-	store.dir = brokenDir{newMemDir(), ask}
-	if err := store.check(); !errors.Is(err, errDisk) {
-		t.Errorf("checked: %v", err)
-	}
-	ts.store.dir = brokenDir{dir, ask}
-	if err := ts.enroll(l, nil); !errors.Is(err, errDisk) {
-		t.Errorf("enrolled: %v", err)
-	}
-	broken := newMemDir()
-	broken.entries["x"] = fresh([]byte("hwsp"))
-	if _, _, err := readSavepointFiles(brokenDir{broken, ask}, slog.New(slog.DiscardHandler)); err != nil {
-		t.Errorf("a foreign file that cannot be opened: %v", err)
 	}
 }
 
@@ -580,9 +566,7 @@ func TestNewerSavepointsAreRefused(t *testing.T) {
 		for at := range 2 {
 			left := dir.kill()
 			left.entries[name].data.edit(func(b []byte) {
-				b = b[at*cellSize : at*cellSize+identitySize]
-				b[2] = cellVersion + 1
-				fixIdentity(b)
+				makeNewer(b[at*cellSize:])
 			})
 			before := contentsOf(left)
 			_, err := openTargets(left, targetsOptions{})

@@ -5,13 +5,14 @@ import (
 	"sync"
 	"time"
 
+	"hwsagent/wal/internal/savefile"
 	"hwsagent/wal/internal/segment"
 )
 
 // target is one target's savepoint and ledger, in memory.
 type target struct {
 	name  string
-	store *savepointStore
+	store *savefile.Store
 
 	mu sync.Mutex // never held during I/O
 	sp Savepoint
@@ -44,57 +45,59 @@ type target struct {
 const reservePatience = 2 * housekeeping
 
 // newTarget is a target with a savepoint that is not written yet.
-func newTarget(store *savepointStore, st storedSavepoint) *target {
+func newTarget(store *savefile.Store, name string, st storedSavepoint) *target {
 	return &target{
-		name: st.Name, store: store, sp: st.Savepoint, orphan: orphanClockOf(&st),
+		name: name, store: store, sp: st.Savepoint, orphan: orphanClockOf(&st),
 		paused: pausedAt(st.Paused), acked: st.Start, version: 1,
 	}
 }
 
 // save makes the savepoint durable if it has changed.
 func (t *target) save() error {
-	if err := t.store.sync(t.store.write(t)); err != nil {
+	if err := t.store.Sync(t.store.Write(t)); err != nil {
 		return fmt.Errorf("save savepoint of target %q: %w", t.name, err)
 	}
 	return nil
 }
 
-// encode appends the payload of a record to b, and takes it for written. It is not ok if there is nothing to write:
-// the target is gone, or has not changed, which does not matter if always is set.
-func (t *target) encode(b []byte, always bool) (payload []byte, c credit, ok bool) {
+// Name is the target's; this and what follows is what [savefile.Target] asks for.
+func (t *target) Name() string { return t.name }
+
+// Encode appends the savepoint to b, and takes it for written.
+func (t *target) Encode(b []byte, always bool) (body []byte, c savefile.Credit, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.gone || t.version == t.written && !always {
 		return b, c, false
 	}
-	c = credit{t: t, first: t.written == 0, acked: t.sp.Acked(), high: [numLanes]Mark{live: t.sp.High}}
+	c = savefile.Credit{First: t.written == 0, Acked: t.sp.Acked(), High: [numLanes]Mark{live: t.sp.High}}
 	if _, _, ok := t.sp.gap(); ok {
-		c.high[backlog] = t.sp.Done[0].High
+		c.High[backlog] = t.sp.Done[0].High
 	}
 	t.written = t.version
 	return appendSavepoint(b, t.storedLocked()), c, true
 }
 
-// unwritten has the savepoint written once more.
-func (t *target) unwritten() {
+// Unwritten has the savepoint written once more.
+func (t *target) Unwritten() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.version++
 }
 
-// relyOn notes that a record is durable.
-func (t *target) relyOn(c credit) {
+// RelyOn notes that a record is durable.
+func (t *target) RelyOn(c savefile.Credit) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.acked, t.high[live] = c.acked, c.high[live]
-	if c.high[backlog] != (Mark{}) {
-		t.high[backlog] = c.high[backlog]
+	t.acked, t.high[live] = c.Acked, c.High[live]
+	if c.High[backlog] != (Mark{}) {
+		t.high[backlog] = c.High[backlog]
 	}
 }
 
 // storedLocked is the contents of the target's record.
 func (t *target) storedLocked() storedSavepoint {
-	st := storedSavepoint{Name: t.name, Savepoint: t.sp}
+	st := storedSavepoint{Savepoint: t.sp}
 	t.orphan.store(&st)
 	if !t.paused.IsZero() {
 		st.Paused = t.paused.UnixMilli()

@@ -43,7 +43,7 @@ func (t *target) split(at Mark) bool {
 // advance is [Lane.Advance].
 func (t *target) advance(l laneKind, to Mark, outcome Outcome) {
 	if t.settle(l, to, outcome) {
-		t.store.write(t) // an error is the housekeeping's
+		t.store.Write(t) // an error is the housekeeping's
 	}
 }
 
@@ -96,7 +96,7 @@ func (t *target) reserve(l laneKind, high Mark) error {
 		t.version++
 	}
 	t.mu.Unlock()
-	if err := t.save(); err != nil && t.store.refusedFor() < reservePatience {
+	if err := t.save(); err != nil && t.store.RefusedFor() < reservePatience {
 		return err
 	}
 	return nil // or the housekeeping tells of the error, and goes on trying to save

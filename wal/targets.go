@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"hwsagent/wal/internal/savefile"
 	"hwsagent/wal/internal/segment"
 )
 
@@ -32,7 +33,7 @@ type targetsOptions struct {
 // for OrphanTTL without it. All methods are safe for concurrent use.
 type targets struct {
 	o      targetsOptions
-	store  *savepointStore
+	store  *savefile.Store
 	opened time.Time // with a monotonic reading, as is looked
 
 	// mu is held while targets come, go or are renamed, also while that becomes durable. It is taken before store.mu.
@@ -60,18 +61,18 @@ func openTargets(dir directory, o targetsOptions) (*targets, error) {
 	}
 	now := time.Now()
 	ts := &targets{o: o, opened: now, looked: now, ttl: o.OrphanTTL, byName: map[string]*target{}}
-	store, saved, err := openSavepointStore(dir, o.Logger, ts.all)
+	store, saved, err := savefile.Open(savepointFiles{dir}, o.Logger, ts.records, decodeSavepoint)
 	if err != nil {
 		return nil, err
 	}
-	ts.store, ts.waiting = store, saved.log.Lost.any()
-	for name, st := range saved.byName {
-		t := newTarget(store, st.storedSavepoint)
-		t.doubt = st.doubt
+	ts.store, ts.waiting = store, saved.Log.Lost.Any()
+	for name, kept := range saved.Targets {
+		t := newTarget(store, name, kept.Value)
+		t.doubt = kept.Doubt
 		ts.byName[name] = t
 	}
-	if saved.damaged > 0 {
-		o.Logger.Error("Savepoints are damaged: targets may get some of what the log has twice", "places", saved.damaged)
+	if saved.Damaged > 0 {
+		o.Logger.Error("Savepoints are damaged: targets may get some of what the log has twice", "places", saved.Damaged)
 	}
 	return ts, nil
 }
@@ -87,15 +88,15 @@ func (ts *targets) begin(head Mark) error {
 	switch {
 	case head.Commit == 0:
 		// Nothing was ever collected: a process ended while it was making the files.
-		ts.store.found(true)
+		ts.store.FoundAll()
 		ts.waiting = false
-	case ts.store.generation == 0:
+	case ts.store.Fresh():
 		// The files are made before anything is collected, so somebody has removed them.
 		ts.o.Logger.Error("The files of savepoints are missing: each target gets everything that the log has")
-		ts.store.missAll()
+		ts.store.MissAll()
 		ts.waiting = true
 	}
-	if err := ts.store.flush(false); err != nil {
+	if err := ts.store.Flush(false); err != nil {
 		return fmt.Errorf("make savepoints durable: %w", err)
 	}
 	return nil
@@ -110,6 +111,15 @@ func (ts *targets) all() []*target {
 		all = append(all, ts.byName[name])
 	}
 	return all
+}
+
+// records are all for the store.
+func (ts *targets) records(yield func(savefile.Target) bool) {
+	for _, t := range ts.all() {
+		if !yield(t) {
+			return
+		}
+	}
 }
 
 // highest has the greatest commit number and the greatest total that any savepoint
@@ -131,7 +141,7 @@ func (ts *targets) highest(log ID) Mark {
 			top = segment.Later(top, m)
 		}
 	}
-	if d := ts.store.durableLog(); d.Log != (ID{}) && (log == (ID{}) || d.Log == log) {
+	if d := ts.store.Durable(); d.Log != (ID{}) && (log == (ID{}) || d.Log == log) {
 		top = segment.Later(top, d)
 	}
 	return top
@@ -140,7 +150,7 @@ func (ts *targets) highest(log ID) Mark {
 // durable is the last commit that was durable in that log, as far as the savepoints tell. What the disk has less was
 // not lost to a power cut.
 func (ts *targets) durable(log ID) Mark {
-	if d := ts.store.durableLog(); d.Log == log {
+	if d := ts.store.Durable(); d.Log == log {
 		return d
 	}
 	return Mark{}
@@ -179,7 +189,7 @@ func (ts *targets) dropThrough(end Mark) error {
 				"target", t.name, "samples", n, "segment", end.Segment)
 		}
 	}
-	return ts.store.flush(false)
+	return ts.store.Flush(false)
 }
 
 // enforceBacklog lets the oldest segments go, each target for itself only, while its
@@ -197,7 +207,7 @@ func (ts *targets) enforceBacklog(t tail) {
 		if n, moved := target.drop(end, Budget); moved {
 			ts.o.Logger.Warn("Dropping undelivered samples beyond the target's max_backlog",
 				"target", target.name, "samples", n, "max_backlog", limit, "segment", end.Segment)
-			ts.store.write(target) // the next second's sync tells of an error
+			ts.store.Write(target) // the next second's sync tells of an error
 		}
 	}
 }
@@ -316,7 +326,7 @@ func (ts *targets) set(name string, t *target) {
 // overdue. The log calls it each second.
 func (ts *targets) save() error {
 	ts.touch(false)
-	return errors.Join(ts.store.check(), ts.store.flush(true), ts.expire())
+	return errors.Join(ts.store.Check(), ts.store.Flush(true), ts.expire())
 }
 
 // touch notes which targets are open, and for how long the others have not been.
@@ -331,7 +341,7 @@ func (ts *targets) touch(ending bool) {
 		t.touch(ts.o.Now(), passed, ending)
 	}
 	if len(all) > 0 {
-		ts.store.learn(ts.o.Durable())
+		ts.store.Learn(ts.o.Durable())
 	}
 }
 
@@ -361,14 +371,14 @@ func (ts *targets) expire() error {
 
 // removeLocked removes a target and its savepoint. After an error it is as it was.
 func (ts *targets) removeLocked(t *target) error {
-	err := ts.store.end(t.name, nil, func() {
+	err := ts.store.End(t.name, nil, func() {
 		t.retire(true)
 		ts.set(t.name, nil)
 	})
 	if err != nil {
 		t.retire(false)
 		ts.set(t.name, t)
-		ts.store.renew()
+		ts.store.Renew()
 		return fmt.Errorf("remove savepoint of target %q: %w", t.name, err)
 	}
 	return nil
@@ -391,5 +401,5 @@ func (ts *targets) orphanTTL() time.Duration {
 // then.
 func (ts *targets) close() error {
 	ts.touch(true)
-	return ts.store.close()
+	return ts.store.Close()
 }

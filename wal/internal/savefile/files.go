@@ -1,4 +1,4 @@
-package wal
+package savefile
 
 import (
 	"errors"
@@ -14,39 +14,35 @@ import (
 	"hwsagent/wal/internal/segment"
 )
 
-// errEarlierFormat says that savepoints are of the format with one file for each target.
-var errEarlierFormat = errors.New("savepoints are of an earlier format, which this build does not read; nothing was changed: " +
-	"run the hwsagent that wrote them until no target has anything pending, stop it, and start this one with another --storage.path")
-
-// readSavepointFiles reads both files, and how long they are. Damage is no error, and neither is a page that the disk
+// readFiles reads both files, and how long they are. Damage is no error, and neither is a page that the disk
 // refuses to read. Anything else in the directory is left alone, but for savepoints of an earlier format: these are refused.
-func readSavepointFiles(dir directory, logger *slog.Logger) (files [2]savepointFile, sizes [2]int64, err error) {
-	infos, err := dir.list()
+func readFiles(dir Directory, logger *slog.Logger) (files [2]contents, sizes [2]int64, err error) {
+	infos, err := dir.List()
 	if err != nil {
 		return files, sizes, fmt.Errorf("list savepoints: %w", err)
 	}
 	files[1].index = 1
 	for _, info := range infos {
-		i := slices.Index(savepointNames[:], info.name)
+		i := slices.Index(names[:], info.Name)
 		if i < 0 {
-			if err := checkForeign(dir, info.name); err != nil {
-				return files, sizes, fmt.Errorf("savepoint file %s: %w", info.name, err)
+			if err := checkForeign(dir, info.Name); err != nil {
+				return files, sizes, fmt.Errorf("savepoint file %s: %w", info.Name, err)
 			}
-			logger.Warn("Ignoring a foreign file among the savepoints", "file", info.name)
+			logger.Warn("Ignoring a foreign file among the savepoints", "file", info.Name)
 			continue
 		}
-		if files[i], err = readSavepointFile(dir, i, info.size, logger); err != nil {
-			return files, sizes, fmt.Errorf("savepoint file %s: %w", info.name, err)
+		if files[i], err = readFile(dir, i, info.Size, logger); err != nil {
+			return files, sizes, fmt.Errorf("savepoint file %s: %w", info.Name, err)
 		}
-		sizes[i] = info.size / cellSize * cellSize
+		sizes[i] = info.Size / cellSize * cellSize
 	}
 	return files, sizes, nil
 }
 
 // checkForeign says whether a file is a savepoint of the earlier format: it had two slots, each with this at its beginning.
-func checkForeign(dir directory, name string) error {
+func checkForeign(dir Directory, name string) error {
 	const magic, slot = "hwsp", 16 * 1024
-	f, err := dir.open(name, os.O_RDONLY)
+	f, err := dir.Open(name, os.O_RDONLY)
 	if err != nil {
 		return nil //nolint:nilerr // a file that cannot be read is left alone as any foreign one
 	}
@@ -54,7 +50,7 @@ func checkForeign(dir directory, name string) error {
 	for i := range int64(2) {
 		var b [len(magic)]byte
 		if n, _ := f.ReadAt(b[:], i*slot); string(b[:n]) == magic {
-			return errEarlierFormat
+			return earlierFormat()
 		}
 	}
 	return nil
@@ -62,8 +58,8 @@ func checkForeign(dir directory, name string) error {
 
 // refreshFile makes durable what can be read of a file. The process that wrote it may have been killed before its fsync, or
 // after one that had failed: such a system takes what it could not write for written. So the same bytes are written once more.
-func refreshFile(dir directory, name string, size int64) (err error) {
-	f, err := dir.open(name, os.O_RDWR)
+func refreshFile(dir Directory, name string, size int64) (err error) {
+	f, err := dir.Open(name, os.O_RDWR)
 	if err != nil {
 		return err
 	}
@@ -81,20 +77,25 @@ func refreshFile(dir directory, name string, size int64) (err error) {
 	if err := f.Sync(); err != nil {
 		return err
 	}
-	return dir.sync()
+	return dir.Sync()
+}
+
+// readPatience is how long a start waits, each time, before it asks the disk again for a piece that it refused.
+func readPatience() [3]time.Duration {
+	return [...]time.Duration{100 * time.Millisecond, 300 * time.Millisecond, time.Second}
 }
 
 // readPiece is how much of a savepoint file is given up together where the disk refuses to read it, in bytes.
 const readPiece = 4096
 
-// readSavepointFile reads one file, a piece at a time.
-func readSavepointFile(dir directory, index int, size int64, logger *slog.Logger) (savepointFile, error) {
-	f, err := dir.open(savepointNames[index], os.O_RDONLY)
+// readFile reads one file, a piece at a time.
+func readFile(dir Directory, index int, size int64, logger *slog.Logger) (contents, error) {
+	f, err := dir.Open(names[index], os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
-		return savepointFile{index: index}, nil // it has gone meanwhile
+		return contents{index: index}, nil // it has gone meanwhile
 	}
 	if err != nil {
-		return savepointFile{}, err
+		return contents{}, err
 	}
 	defer f.Close()
 	var cells []cell
@@ -105,12 +106,12 @@ func readSavepointFile(dir directory, index int, size int64, logger *slog.Logger
 		}
 		b := piece[:min(readPiece, size-at)]
 		n, err := f.ReadAt(b, at)
-		for tries := 0; err != nil && !errors.Is(err, io.EOF) && tries < len(tailPatience); tries++ {
-			time.Sleep(tailPatience[tries])
+		for tries := 0; err != nil && !errors.Is(err, io.EOF) && tries < len(readPatience()); tries++ {
+			time.Sleep(readPatience()[tries])
 			n, err = f.ReadAt(b, at)
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
-			logger.Error("A page of the savepoints cannot be read", "file", savepointNames[index], "offset", at, "err", err)
+			logger.Error("A page of the savepoints cannot be read", "file", names[index], "offset", at, "err", err)
 			for i := range b {
 				b[i] = 0xff // no cell
 			}
@@ -119,7 +120,7 @@ func readSavepointFile(dir directory, index int, size int64, logger *slog.Logger
 		for b = b[:n]; len(b) >= cellSize; b = b[cellSize:] {
 			c, err := decodeCell(b[:cellSize])
 			if err != nil {
-				return savepointFile{}, err
+				return contents{}, err
 			}
 			if cells = append(cells, c); !c.blank {
 				piece = nil

@@ -1,29 +1,35 @@
-package wal
+package savefile
 
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"sync"
 	"time"
+
+	"hwsagent/wal/internal/segment"
 )
 
-// savepointNames are the two files below savepointDir. No savepoint file of an earlier format has such a name.
-var savepointNames = [2]string{"records.0", "records.1"}
+// ErrClosed is the error of what a closed store is asked to make durable.
+var ErrClosed = errors.New("log is closed")
 
-// savepointStore keeps the savepoints of all targets in two files. One of them is active: it begins with a snapshot,
+// names are the two files. No savepoint file of an earlier format has such a name.
+var names = [2]string{"records.0", "records.1"}
+
+// Store keeps the newest record of each target in two files. One of them is active: it begins with a snapshot,
 // and records are appended to it. When half of it is used, or it has had an error, a new snapshot is written to
 // the other one, which is active from then on. So there is always a file that was durable as a whole and that no write
 // touches but behind what is durable.
 //
-// What is written counts after a kill; it is durable when sync returns.
+// What is written counts after a kill; it is durable when Sync returns. All methods are safe for concurrent use.
 //
 // Invariant: nothing is appended to a file before its snapshot is durable.
 // Invariant: a file that had an error is not appended to, and not synced, until a new snapshot is in it.
-type savepointStore struct {
-	dir    directory
+type Store struct {
+	dir    Directory
 	logger *slog.Logger
-	all    func() []*target // in the order of names; called with mu held
+	all    iter.Seq[Target] // in the order of names; called with mu held
 
 	mu         sync.Mutex // guards what follows; taken before a target's; never held during an fsync
 	cond       sync.Cond  // a sync has ended
@@ -32,7 +38,7 @@ type savepointStore struct {
 	active     int      // index of the file that is appended to
 	unsure     bool     // the active file is an earlier process', and may not be durable
 	harmed     bool     // and has damage
-	files      [2]file  // nil: not open, or not to be trusted
+	files      [2]File  // nil: not open, or not to be trusted
 	sizes      [2]int64 // bytes
 	blank      [2]bool  // has no snapshot that is durable, as far as this process knows
 	traces     [2]trace
@@ -59,7 +65,7 @@ type savepointStore struct {
 	since        time.Time // when rounds began to fail; zero if the last one was well
 	settling     int       // how many wait for the present round, and that no other one begins
 
-	log    logRecord
+	log    LogRecord
 	logOld bool      // log has changed since it was written, in what is to be durable within a second
 	grewAt time.Time // since when log.Durable is further than what was written; zero: it is not
 }
@@ -69,33 +75,51 @@ type savepointStore struct {
 // without being counted, if it is destroyed together with a kill, to two seconds.
 const durableLag = time.Second
 
-// credit is what a target may rely on once a record of it is durable.
+// credit is what the target t may rely on once a record of it is durable.
 type credit struct {
-	t     *target
-	first bool // there was no record before
-	acked Mark
-	high  [numLanes]Mark
+	t Target
+	Credit
 }
 
-// openSavepointStore reads the savepoint files in dir. It changes nothing: the first sync does.
-func openSavepointStore(dir directory, logger *slog.Logger, all func() []*target) (*savepointStore, savedTargets, error) {
-	files, sizes, err := readSavepointFiles(dir, logger)
+// Read reads the files in dir. A file that is not there and damage are no errors, a *FormatError is one.
+func Read[T any](dir Directory, logger *slog.Logger, decode Decode[T]) (Saved[T], error) {
+	files, _, err := readFiles(dir, logger)
 	if err != nil {
-		return nil, savedTargets{}, err
+		return Saved[T]{}, err
 	}
-	saved := mergeSavepoints(files)
-	s := &savepointStore{
-		dir: dir, logger: logger, all: all, active: saved.base, sizes: sizes, blank: [2]bool{true, true}, unsure: saved.generation > 0,
-		harmed: saved.damaged > 0, generation: saved.generation, tried: saved.generation, sequence: saved.sequence, compact: true,
-		log: saved.log, crowded: make(chan struct{}, 1),
+	return merge(files, decode), nil
+}
+
+// Open is Read, and returns a store that goes on with the files. It changes nothing: the first Sync does. all are the targets
+// that there are whenever it is called, in the order of names; it waits for no disk.
+func Open[T any](dir Directory, logger *slog.Logger, all iter.Seq[Target], decode Decode[T]) (*Store, Saved[T], error) {
+	files, sizes, err := readFiles(dir, logger)
+	if err != nil {
+		return nil, Saved[T]{}, err
+	}
+	saved := merge(files, decode)
+	s := &Store{
+		dir: dir, logger: logger, all: all, active: saved.Base, sizes: sizes, blank: [2]bool{true, true}, unsure: saved.Generation > 0,
+		harmed: saved.Damaged > 0, generation: saved.Generation, tried: saved.Generation, sequence: saved.sequence, compact: true,
+		log: saved.Log, crowded: make(chan struct{}, 1),
 	}
 	s.cond.L = &s.mu
 	return s, saved, nil
 }
 
-// write writes the record of a target that has changed. What it returns is to be given to sync. An error shows there,
+// Fresh reports whether the files had no record, and none has been made durable since.
+func (s *Store) Fresh() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.generation == 0
+}
+
+// Crowded has a value when a snapshot is due before the next second: Flush then.
+func (s *Store) Crowded() <-chan struct{} { return s.crowded }
+
+// Write writes the record of a target that has changed. What it returns is to be given to Sync. An error shows there,
 // and nowhere else: the record is written again as part of the next snapshot.
-func (s *savepointStore) write(t *target) (ticket uint64) {
+func (s *Store) Write(t Target) (ticket uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.changed = true
@@ -104,33 +128,33 @@ func (s *savepointStore) write(t *target) (ticket uint64) {
 }
 
 // ticketLocked is the round that makes durable what has changed by now; 0 if everything is.
-func (s *savepointStore) ticketLocked() uint64 {
+func (s *Store) ticketLocked() uint64 {
 	if !s.compact && !s.due && !s.closed && s.synced == s.sequence {
 		return 0
 	}
 	return s.began + 1
 }
 
-// putLocked is write.
-func (s *savepointStore) putLocked(t *target) {
+// putLocked is Write.
+func (s *Store) putLocked(t Target) {
 	if s.compact || s.closed {
 		return
 	}
-	payload, c, ok := t.encode(s.buf[:0], false)
+	payload, c, ok := t.Encode(appendText(s.buf[:0], t.Name()), false)
 	s.buf = payload
 	if !ok {
 		return
 	}
-	if !s.appendLocked(kindSavepoint, t.name, payload) {
-		t.unwritten()
+	if !s.appendLocked(kindTarget, t.Name(), payload) {
+		t.Unwritten()
 		return
 	}
-	s.unsynced = append(s.unsynced, c)
-	s.single = s.single || c.first
+	s.unsynced = append(s.unsynced, credit{t, c})
+	s.single = s.single || c.First
 }
 
 // appendLocked appends a record to the active file. If that cannot be, everything waits for the next snapshot.
-func (s *savepointStore) appendLocked(kind recordKind, name string, payload []byte) bool {
+func (s *Store) appendLocked(kind recordKind, name string, payload []byte) bool {
 	s.sequence++
 	id := identity{kind: kind, generation: s.generation, sequence: s.sequence}
 	if kind != kindLog {
@@ -158,15 +182,15 @@ func (s *savepointStore) appendLocked(kind recordKind, name string, payload []by
 }
 
 // distrustLocked leaves the active file as it is.
-func (s *savepointStore) distrustLocked(err error) {
-	s.logger.Warn("A savepoint file had an error; going on in the other one", "file", savepointNames[s.active], "err", err)
+func (s *Store) distrustLocked(err error) {
+	s.logger.Warn("A savepoint file had an error; going on in the other one", "file", names[s.active], "err", err)
 	s.compact = true
 }
 
-// end makes durable that a target has no queue any more. If to is not nil, it has the queue from now on. change does the
+// End makes durable that a target has no queue any more. If to is not nil, it has the queue from now on. change does the
 // same in memory; no snapshot is being written while it runs. After an error the caller takes back what change did: the next
 // snapshot names those targets that there are.
-func (s *savepointStore) end(name string, to *target, change func()) error {
+func (s *Store) End(name string, to Target, change func()) error {
 	s.mu.Lock()
 	s.settledLocked()
 	change()
@@ -175,21 +199,21 @@ func (s *savepointStore) end(name string, to *target, change func()) error {
 	} else if payload := appendText(nil, name); to == nil {
 		s.appendLocked(kindDrop, name, payload)
 	} else {
-		payload, c, _ := to.encode(payload, true)
-		if s.appendLocked(kindRename, to.name, payload) {
-			s.unsynced = append(s.unsynced, c)
+		payload, c, _ := to.Encode(appendText(payload, to.Name()), true)
+		if s.appendLocked(kindRename, to.Name(), payload) {
+			s.unsynced = append(s.unsynced, credit{to, c})
 		} else {
-			to.unwritten()
+			to.Unwritten()
 		}
 	}
 	ticket := s.began + 1
 	s.mu.Unlock()
-	return s.sync(ticket)
+	return s.Sync(ticket)
 }
 
 // settledLocked waits until no round runs, and none begins before the caller releases mu. The next one waits for it, so
 // that there is an end to this also while reservations are made without a pause.
-func (s *savepointStore) settledLocked() {
+func (s *Store) settledLocked() {
 	s.settling++
 	for s.began > s.ended {
 		s.cond.Wait()
@@ -198,19 +222,19 @@ func (s *savepointStore) settledLocked() {
 	s.cond.Broadcast()
 }
 
-// renew has the next round write a snapshot, because the files may have a target that is none.
-func (s *savepointStore) renew() {
+// Renew has the next round write a snapshot, because the files may have a target that is none.
+func (s *Store) Renew() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settledLocked()
 	s.due = true
 }
 
-// learn notes how much of the log is durable.
-func (s *savepointStore) learn(durable Mark) {
+// Learn notes how much of the log is durable.
+func (s *Store) Learn(durable segment.Mark) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if was := s.log.Durable; durable.Log != (ID{}) && (durable.Log != was.Log || durable.Commit > was.Commit) {
+	if was := s.log.Durable; durable.Log != (segment.ID{}) && (durable.Log != was.Log || durable.Commit > was.Commit) {
 		s.log.Durable = durable
 		if s.grewAt.IsZero() {
 			s.grewAt = time.Now()
@@ -218,57 +242,62 @@ func (s *savepointStore) learn(durable Mark) {
 	}
 }
 
-// durableLog is what learn was told last, or an earlier process.
-func (s *savepointStore) durableLog() Mark {
+// Durable is what Learn was told last, or an earlier process.
+func (s *Store) Durable() segment.Mark {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.log.Durable
 }
 
-// isLost reports whether a target without a savepoint had one that is unreadable now.
-func (s *savepointStore) isLost(name string) bool {
+// IsLost reports whether a target without a record may have had one that is unreadable now.
+func (s *Store) IsLost(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.log.Lost.has(name)
+	return s.log.Lost.Has(name)
 }
 
-// missAll says that any target may have had a savepoint.
-func (s *savepointStore) missAll() {
+// MissAll says that any target may have had a record.
+func (s *Store) MissAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.log.Lost.All, s.logOld = true, true
 }
 
-// found says that these targets have a savepoint again, and, if all is set, that no others are missed but those that are known
-// by their owner.
-func (s *savepointStore) found(all bool, list ...*target) {
+// Found says that a target has a record again.
+func (s *Store) Found(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.log.Lost.any() {
-		return
-	}
-	s.logOld = true
-	s.log.Lost.All = s.log.Lost.All && !all
-	for _, t := range list {
-		delete(s.log.Lost.Owners, ownerOf(t.name))
+	if s.log.Lost.Any() {
+		s.logOld = true
+		delete(s.log.Lost.Owners, ownerOf(name))
 	}
 }
 
-// flush writes whatever has changed, and makes it durable. If patient is set, how much of the log is durable is
+// FoundAll says that no target is missed but those that are known by their owner.
+func (s *Store) FoundAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.log.Lost.Any() {
+		s.logOld = true
+		s.log.Lost.All = false
+	}
+}
+
+// Flush writes whatever has changed, and makes it durable. If patient is set, how much of the log is durable is
 // not written for its own sake before durableLag.
-func (s *savepointStore) flush(patient bool) error {
+func (s *Store) Flush(patient bool) error {
 	s.mu.Lock()
 	s.changed = true
 	s.putAllLocked(patient)
 	s.due = s.due || s.single
 	ticket := s.ticketLocked()
 	s.mu.Unlock()
-	return s.sync(ticket)
+	return s.Sync(ticket)
 }
 
-// putAllLocked writes the records of all targets that have changed, and that of the log; patient is as for flush.
-func (s *savepointStore) putAllLocked(patient bool) {
-	for _, t := range s.all() {
+// putAllLocked writes the records of all targets that have changed, and that of the log; patient is as for Flush.
+func (s *Store) putAllLocked(patient bool) {
+	for t := range s.all {
 		s.putLocked(t)
 	}
 	if s.logDueLocked(patient) && !s.compact && !s.closed && s.appendLocked(kindLog, "", appendLog(nil, s.log)) {
@@ -277,15 +306,15 @@ func (s *savepointStore) putAllLocked(patient bool) {
 }
 
 // logDueLocked reports whether the record of the log is to be written now.
-func (s *savepointStore) logDueLocked(patient bool) bool {
+func (s *Store) logDueLocked(patient bool) bool {
 	if s.logOld || s.grewAt.IsZero() {
 		return s.logOld
 	}
 	return !patient || s.synced != s.sequence || time.Since(s.grewAt) >= durableLag
 }
 
-// sync returns when the round with that number has ended. Whoever finds none running runs one; the others wait for it.
-func (s *savepointStore) sync(ticket uint64) error {
+// Sync returns when the round with that number has ended. Whoever finds none running runs one; the others wait for it.
+func (s *Store) Sync(ticket uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for s.ended < ticket {
@@ -305,7 +334,7 @@ func (s *savepointStore) sync(ticket uint64) error {
 }
 
 // roundLocked is one round. It lets mu go while it waits for the disk.
-func (s *savepointStore) roundLocked() {
+func (s *Store) roundLocked() {
 	s.began++
 	rewrite := s.compact || s.due || compactionDue(s.used, s.sizes[s.active])
 	s.due = false
@@ -329,7 +358,7 @@ func (s *savepointStore) roundLocked() {
 }
 
 // syncActiveLocked makes durable what was appended. It lets mu go during the fsync.
-func (s *savepointStore) syncActiveLocked() {
+func (s *Store) syncActiveLocked() {
 	f, through, used, credits := s.files[s.active], s.sequence, s.used, s.unsynced
 	s.unsynced = nil
 	s.mu.Unlock()
@@ -341,12 +370,12 @@ func (s *savepointStore) syncActiveLocked() {
 	}
 	s.synced, s.durable = through, used
 	for _, c := range credits {
-		c.t.relyOn(c)
+		c.t.RelyOn(c.Credit)
 	}
 }
 
-// refusedFor is for how long syncs have failed; 0 if the last one was well.
-func (s *savepointStore) refusedFor() time.Duration {
+// RefusedFor is for how long syncs have failed; 0 if the last one was well.
+func (s *Store) RefusedFor() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.since.IsZero() {
@@ -355,13 +384,13 @@ func (s *savepointStore) refusedFor() time.Duration {
 	return time.Since(s.since)
 }
 
-// close makes everything durable and closes the files.
-func (s *savepointStore) close() (err error) {
+// Close makes everything durable and closes the files.
+func (s *Store) Close() (err error) {
 	s.mu.Lock()
 	changed := s.changed && !s.closed // else the log may have been refused, and stays as it is
 	s.mu.Unlock()
 	if changed {
-		err = s.flush(false)
+		err = s.Flush(false)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package wal
+package savefile
 
 // uncache would take the synced pages of a file out of the page cache, see Linux's.
-func uncache(file) {}
+func uncache(File) {}

@@ -1,4 +1,4 @@
-package wal
+package savefile
 
 import (
 	"errors"
@@ -14,9 +14,9 @@ type trace struct {
 	at          int64    // where the last one begins, bytes
 }
 
-// check looks whether the files are still there, and the same. One that is not is written anew by the next sync.
-func (s *savepointStore) check() error {
-	for i := range savepointNames {
+// Check looks whether the files are still there, and the same. One that is not is written anew by the next sync.
+func (s *Store) Check() error {
+	for i := range names {
 		s.mu.Lock()
 		wants, size := s.traces[i], s.sizes[i]
 		s.mu.Unlock()
@@ -31,8 +31,8 @@ func (s *savepointStore) check() error {
 
 // gone says what has happened to the i-th file if a process that is started now would not find in it what this one has
 // written; "" if it would, or if that cannot be told.
-func (s *savepointStore) gone(i int, wants trace, size int64) (what string, err error) {
-	f, err := s.dir.open(savepointNames[i], os.O_RDWR)
+func (s *Store) gone(i int, wants trace, size int64) (what string, err error) {
+	f, err := s.dir.Open(names[i], os.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "removed", nil
 	}
@@ -66,7 +66,7 @@ func (s *savepointStore) gone(i int, wants trace, size int64) (what string, err 
 }
 
 // vanished has the i-th file written anew, unless that is to be done already.
-func (s *savepointStore) vanished(i int) {
+func (s *Store) vanished(i int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settledLocked()
@@ -77,7 +77,7 @@ func (s *savepointStore) vanished(i int) {
 	if err != nil || what == "" {
 		return
 	}
-	s.logger.Error("A savepoint file was changed under the running agent; writing it anew", "file", savepointNames[i], "change", what)
+	s.logger.Error("A savepoint file was changed under the running agent; writing it anew", "file", names[i], "change", what)
 	if s.files[i] != nil {
 		_ = s.files[i].Close() // it has no name any more
 	}

@@ -1,4 +1,4 @@
-package wal
+package savefile
 
 import (
 	"encoding/binary"
@@ -31,6 +31,9 @@ const (
 	cellPayload  = cellSize - cellHead - identitySize // bytes of a record that a cell holds
 	maxCells     = 255                                // of one record
 
+	// MaxBody bounds the body of a record, in bytes. As much is left for names.
+	MaxBody = maxCells / 2 * cellPayload
+
 	snapshotFlag = 0x80 // in the byte of the kind
 )
 
@@ -38,10 +41,10 @@ const (
 type recordKind uint8
 
 const (
-	kindSavepoint recordKind = iota + 1 // of a target
-	kindRename                          // the same; the queue was that of another target, which it ends
-	kindDrop                            // the end of a target's queue
-	kindLog                             // what concerns no single target
+	kindTarget recordKind = iota + 1 // what a target says
+	kindRename                       // the same; the queue was that of another target, which it ends
+	kindDrop                         // the end of a target's queue
+	kindLog                          // what concerns no single target
 )
 
 // identity says which record a cell belongs to.
@@ -124,11 +127,19 @@ func cellChecksum(c []byte) uint32 {
 	return crc32.Update(crc32.Checksum(c[:cellHead-4], segment.Castagnoli), segment.Castagnoli, c[cellHead:])
 }
 
-// newerSavepointError says that a newer build wrote a record. Going on without it would lose a position.
-type newerSavepointError struct{ version byte }
+// FormatError says that the files are of a format that this build does not read. Going on without them would lose positions.
+type FormatError struct{ problem string }
 
-func (e *newerSavepointError) Error() string {
-	return fmt.Sprintf("savepoints have format version %d, this build reads up to %d: use a newer hwsagent or another --storage.path", e.version, cellVersion)
+func (e *FormatError) Error() string { return e.problem }
+
+func newerFormat(version byte) error {
+	return &FormatError{fmt.Sprintf("savepoints have format version %d, this build reads up to %d: use a newer hwsagent or another --storage.path", version, cellVersion)}
+}
+
+// earlierFormat says that savepoints are of the format with one file for each target.
+func earlierFormat() error {
+	return &FormatError{"savepoints are of an earlier format, which this build does not read; nothing was changed: " +
+		"run the hwsagent that wrote them until no target has anything pending, stop it, and start this one with another --storage.path"}
 }
 
 // decodeCell decodes a cell, which has cellSize bytes. Damage is no error. A write that the disk refused may have left the
@@ -158,13 +169,13 @@ func decodeCell(b []byte) (c cell, err error) {
 	return c, nil
 }
 
-// decodeIdentity decodes an identity; not ok if it is damaged. The error is a *newerSavepointError.
+// decodeIdentity decodes an identity; not ok if it is damaged. The error is a *FormatError.
 func decodeIdentity(b []byte) (id identity, ok bool, err error) {
 	if string(b[:2]) != cellMagic || binary.BigEndian.Uint32(b[identitySize-4:]) != crc32.Checksum(b[:identitySize-4], segment.Castagnoli) {
 		return id, false, nil
 	}
 	if b[2] > cellVersion {
-		return id, false, &newerSavepointError{b[2]}
+		return id, false, newerFormat(b[2])
 	}
 	return identity{
 		kind: recordKind(b[3] &^ snapshotFlag), snapshot: b[3]&snapshotFlag != 0,

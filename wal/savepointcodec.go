@@ -4,9 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
-	"slices"
 	"time"
 
 	"hwsagent/wal/internal/segment"
@@ -22,8 +20,7 @@ const (
 
 // storedSavepoint is what a record says of a target.
 type storedSavepoint struct {
-	Name     string // of the target
-	LastOpen int64  // when it was last known to be open, milliseconds since the epoch; for people
+	LastOpen int64 // when it was last known to be open, milliseconds since the epoch; for people
 	Savepoint
 
 	// Orphan is for how long an agent has run without this target, milliseconds.
@@ -31,37 +28,6 @@ type storedSavepoint struct {
 
 	// Paused is since when sending is paused, milliseconds since the epoch; 0: it is not.
 	Paused int64
-}
-
-// logRecord is what the savepoint files say of the log as a whole.
-type logRecord struct {
-	// Durable is the last commit of the log that was durable at that time. Without it, samples at the
-	// log's end that become unreadable would not be missed.
-	Durable Mark
-
-	Lost lostTargets
-}
-
-// lostTargets are targets without a readable savepoint: each begins with the oldest data as soon as the
-// log is asked for it.
-type lostTargets struct {
-	All    bool            // any target that has no savepoint may be one
-	Owners map[uint64]bool // ownerOf its name
-}
-
-// maxLostOwners bounds the owners that are remembered one by one.
-const maxLostOwners = 200
-
-func (l *lostTargets) any() bool { return l.All || len(l.Owners) > 0 }
-
-func (l *lostTargets) has(name string) bool { return l.All || l.Owners[ownerOf(name)] }
-
-func (l *lostTargets) add(owner uint64) {
-	if l.Owners == nil {
-		l.Owners = map[uint64]bool{}
-	}
-	l.Owners[owner] = true
-	l.All = l.All || len(l.Owners) > maxLostOwners
 }
 
 // CheckName tells why no target can have that name; nil if one can. Beside the log, a target has files of its own, in which
@@ -82,9 +48,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// appendSavepoint appends the payload of a kindSavepoint. With maxRanges ranges that is less than maxCells cells.
+// appendSavepoint appends the body of a target's record. With maxRanges ranges that is less than savefile.MaxBody.
 func appendSavepoint(b []byte, st storedSavepoint) []byte {
-	b = appendText(b, st.Name)
 	b = binary.AppendVarint(b, st.LastOpen)
 	b = segment.AppendMark(b, st.Start)
 	b = segment.AppendMark(b, st.High)
@@ -102,12 +67,13 @@ func appendSavepoint(b []byte, st storedSavepoint) []byte {
 	}
 	b = binary.AppendUvarint(b, uint64(st.Orphan))
 	b = binary.AppendVarint(b, st.Paused)
-	return appendText(b, string(st.Control))
+	return append(binary.AppendUvarint(b, uint64(len(st.Control))), st.Control...)
 }
 
-func decodeSavepoint(b []byte) (storedSavepoint, error) {
-	d := segment.Decoder{B: b}
-	st := storedSavepoint{Name: d.Text(), LastOpen: d.Varint()}
+// decodeSavepoint is the inverse of appendSavepoint.
+func decodeSavepoint(body []byte) (storedSavepoint, error) {
+	d := segment.Decoder{B: body}
+	st := storedSavepoint{LastOpen: d.Varint()}
 	st.Start = d.Mark()
 	st.High = d.Mark()
 	st.Shards = shards(&d)
@@ -142,38 +108,6 @@ func decodeSavepoint(b []byte) (storedSavepoint, error) {
 		at = r.To
 	}
 	return st, nil
-}
-
-// appendLog appends the payload of a kindLog.
-func appendLog(b []byte, l logRecord) []byte {
-	b = segment.AppendMark(b, l.Durable)
-	if l.Lost.All {
-		return append(b, 1, 0)
-	}
-	b = binary.AppendUvarint(append(b, 0), uint64(len(l.Lost.Owners)))
-	for _, owner := range slices.Sorted(maps.Keys(l.Lost.Owners)) {
-		b = binary.BigEndian.AppendUint64(b, owner)
-	}
-	return b
-}
-
-func decodeLog(b []byte) (l logRecord, err error) {
-	d := segment.Decoder{B: b}
-	l.Durable = d.Mark()
-	l.Lost.All = d.Uvarint() != 0
-	for n := d.Uvarint(); n > 0 && d.Err == nil; n-- {
-		if owner := d.Bytes(8); d.Err == nil {
-			l.Lost.add(binary.BigEndian.Uint64(owner))
-		}
-	}
-	if err := d.End(); err != nil {
-		return logRecord{}, err
-	}
-	return l, nil
-}
-
-func appendText(b []byte, s string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
 func shards(d *segment.Decoder) int { return int(min(d.Uvarint(), 1<<16)) }

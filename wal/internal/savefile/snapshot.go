@@ -1,4 +1,4 @@
-package wal
+package savefile
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 // rewriteLocked writes a snapshot to the file that is not active, and makes that the active one. It lets mu go while
 // it waits for the disk: if there is room in the active file, appending goes on there meanwhile. grew says that the file has
 // become longer.
-func (s *savepointStore) rewriteLocked() (grew bool, err error) {
+func (s *Store) rewriteLocked() (grew bool, err error) {
 	to := 1 - s.active
 	s.tried++
 	snapshot, begins, credits := s.snapshotLocked()
@@ -18,7 +18,7 @@ func (s *savepointStore) rewriteLocked() (grew bool, err error) {
 	s.unsynced, s.traces[to] = nil, trace{}
 	s.mu.Unlock()
 	if s.unsure {
-		err = refreshFile(s.dir, savepointNames[s.active], s.sizes[s.active])
+		err = refreshFile(s.dir, names[s.active], s.sizes[s.active])
 	}
 	if err == nil {
 		size, err = s.replace(to, size, snapshot)
@@ -37,10 +37,10 @@ func (s *savepointStore) rewriteLocked() (grew bool, err error) {
 	s.traces[to] = trace{first: begins, last: begins}
 	s.used, s.durable = int64(len(snapshot)), int64(len(snapshot))
 	for _, c := range credits {
-		c.t.relyOn(c)
+		c.t.RelyOn(c.Credit)
 	}
 	for _, c := range s.unsynced {
-		c.t.unwritten() // it is in the other file only
+		c.t.Unwritten() // it is in the other file only
 	}
 	s.unsynced = nil
 	s.logOld = true // a record behind it proves that the snapshot is durable
@@ -49,7 +49,7 @@ func (s *savepointStore) rewriteLocked() (grew bool, err error) {
 }
 
 // snapshotLocked encodes everything, and notes that it is written. begins is its first record.
-func (s *savepointStore) snapshotLocked() (b []byte, begins identity, credits []credit) {
+func (s *Store) snapshotLocked() (b []byte, begins identity, credits []credit) {
 	type record struct {
 		identity
 		payload []byte
@@ -63,10 +63,10 @@ func (s *savepointStore) snapshotLocked() (b []byte, begins identity, credits []
 	}
 	add(kindLog, 0, appendLog(nil, s.log))
 	s.logOld, s.grewAt, s.single = false, time.Time{}, false
-	for _, t := range s.all() {
-		if payload, c, ok := t.encode(nil, true); ok {
-			add(kindSavepoint, ownerOf(t.name), payload)
-			credits = append(credits, c)
+	for t := range s.all {
+		if payload, c, ok := t.Encode(appendText(nil, t.Name()), true); ok {
+			add(kindTarget, ownerOf(t.Name()), payload)
+			credits = append(credits, credit{t, c})
 		}
 	}
 	for _, r := range records {
@@ -77,20 +77,20 @@ func (s *savepointStore) snapshotLocked() (b []byte, begins identity, credits []
 
 // replace makes a file begin with a snapshot, durably, and have room for what will follow, if there is some. It returns the size of
 // the file.
-func (s *savepointStore) replace(to int, size int64, snapshot []byte) (int64, error) {
+func (s *Store) replace(to int, size int64, snapshot []byte) (int64, error) {
 	if s.files[to] == nil {
 		flag := os.O_RDWR
 		if size == 0 {
 			flag |= os.O_CREATE | os.O_TRUNC // a file that is there is not the one that this process wrote
 		}
-		f, err := s.dir.open(savepointNames[to], flag)
+		f, err := s.dir.Open(names[to], flag)
 		if err != nil {
 			return size, err
 		}
 		s.files[to] = f
 	}
 	f := s.files[to]
-	size, err := growFile(f, size, savepointCapacity(int64(len(snapshot))))
+	size, err := growFile(f, size, capacity(int64(len(snapshot))))
 	if size >= int64(len(snapshot)) { // else an error says why
 		if _, err = f.WriteAt(snapshot, 0); err == nil {
 			err = f.Sync()
@@ -98,7 +98,7 @@ func (s *savepointStore) replace(to int, size int64, snapshot []byte) (int64, er
 		uncache(f)
 	}
 	if err == nil && s.blank[to] {
-		err = s.dir.sync()
+		err = s.dir.Sync()
 	}
 	if err != nil {
 		err = errors.Join(err, f.Close())
@@ -109,9 +109,9 @@ func (s *savepointStore) replace(to int, size int64, snapshot []byte) (int64, er
 
 // growFile gives a file that is about to be overwritten a length that wholeLength knows, durably: the one that is wanted, with zeros
 // written there, or a smaller one if the disk refuses that. It returns the length.
-func growFile(f file, size, want int64) (int64, error) {
+func growFile(f File, size, want int64) (int64, error) {
 	if size > 0 && !wholeLength(size) { // a power cut came while it grew
-		whole := int64(minSavepointFile)
+		whole := int64(minFile)
 		for 2*whole <= size {
 			whole *= 2
 		}
@@ -126,8 +126,8 @@ func growFile(f file, size, want int64) (int64, error) {
 	if want <= size {
 		return size, nil
 	}
-	zeros := make([]byte, minSavepointFile)
-	for at := size; at < want; at += minSavepointFile {
+	zeros := make([]byte, minFile)
+	for at := size; at < want; at += minFile {
 		if _, err := f.WriteAt(zeros, at); err != nil {
 			return size, errors.Join(err, f.Truncate(size)) // a file of another length would look cut off
 		}

@@ -1,4 +1,4 @@
-package wal
+package savefile
 
 import (
 	"maps"
@@ -7,8 +7,8 @@ import (
 	"hwsagent/wal/internal/segment"
 )
 
-// savepointRecord is one record of a savepoint file.
-type savepointRecord struct {
+// record is one record of a savepoint file.
+type record struct {
 	identity
 	file, at int // index of the file, and of the record's first cell in it
 	payload  []byte
@@ -21,14 +21,14 @@ type badCell struct {
 	at    int  // index of the cell
 }
 
-// savepointFile is what the cells of one file say.
-type savepointFile struct {
+// contents is what the cells of one file say.
+type contents struct {
 	present    bool
 	index      int
 	generation uint64 // 0: it has no record
 	top        uint64 // greatest sequence number
 	first      uint64 // least sequence number of the snapshot, as far as that can be read
-	records    []savepointRecord
+	records    []record
 	bad        []badCell
 	snapshot   int // cells that its snapshot has; 0: not known
 
@@ -42,8 +42,8 @@ type savepointFile struct {
 // A power cut leaves each sector as it was or as it was to be. So a cell that makes no sense is damage. A cell that
 // is missing, since it is blank or of an earlier generation, is damage if a later record says that it was durable; otherwise
 // nothing rested on it.
-func scanCells(index int, cells []cell) savepointFile {
-	f := savepointFile{present: true, index: index}
+func scanCells(index int, cells []cell) contents {
+	f := contents{present: true, index: index}
 	for i := range cells {
 		f.generation = max(f.generation, cells[i].generation)
 	}
@@ -73,7 +73,7 @@ func scanCells(index int, cells []cell) savepointFile {
 
 // extent finds out what the snapshot is. It returns how many cells the file's generation spans, and how many of them were
 // durable as far as they tell.
-func (f *savepointFile) extent(cells []cell) (end, durable int) {
+func (f *contents) extent(cells []cell) (end, durable int) {
 	for i := range cells {
 		c := &cells[i]
 		if c.generation != f.generation {
@@ -99,9 +99,9 @@ func (f *savepointFile) extent(cells []cell) (end, durable int) {
 }
 
 // record reads the record that begins at the i-th cell. It returns how many cells that takes.
-func (f *savepointFile) record(cells []cell, i, durable int) int {
+func (f *contents) record(cells []cell, i, durable int) int {
 	first := &cells[i]
-	r := savepointRecord{identity: first.identity, file: f.index, at: i, payload: slices.Clip(first.payload)}
+	r := record{identity: first.identity, file: f.index, at: i, payload: slices.Clip(first.payload)}
 	damaged, missing := false, i+first.parts > len(cells)
 	next := i + 1
 	for ; next < min(i+first.parts, len(cells)); next++ {
@@ -123,41 +123,46 @@ func (f *savepointFile) record(cells []cell, i, durable int) int {
 	return next - i
 }
 
-// savedTarget is the newest that the files say of one target.
-type savedTarget struct {
-	storedSavepoint
-	record savepointRecord
+// Kept is the newest that the files say of one target.
+type Kept[T any] struct {
+	Value  T
+	Doubt  bool // a newer record may have been lost
+	record record
 	ended  bool // it has no queue any more
-	doubt  bool // a newer savepoint may have been lost
 }
 
-// savedTargets is what both files say together.
-type savedTargets struct {
-	byName     map[string]*savedTarget
-	log        logRecord
-	logAt      uint64 // sequence number of the record that log is from
-	sequence   uint64 // the greatest in use
-	generation uint64
-	base       int // index of the file that everything rests on: the other one may be overwritten
-	damaged    int // places that could not be read and may have cost something
+// Saved is what both files say together.
+type Saved[T any] struct {
+	Targets    map[string]*Kept[T] // by name
+	Log        LogRecord
+	Generation uint64 // of the newest snapshot; 0: there is none
+	Base       int    // index of the file that everything rests on: the other one may be overwritten
+	Damaged    int    // places that could not be read and may have cost something
+
+	logAt    uint64 // sequence number of the record that Log is from
+	sequence uint64 // the greatest in use
+	decode   Decode[T]
 }
 
-// mergeSavepoints puts together what the two files say.
+// Decode decodes the body of a target's record. A record with an error is passed over.
+type Decode[T any] func(body []byte) (T, error)
+
+// merge puts together what the two files say.
 //
 // The newest complete snapshot names all targets that there were. Later records count by their sequence numbers: those behind it, and
 // those that went to the other file while it was being written. What the other file says otherwise is of use only where damage has
 // cost something: a target that the snapshot does not name has ended.
-func mergeSavepoints(files [2]savepointFile) savedTargets {
+func merge[T any](files [2]contents, decode Decode[T]) Saved[T] {
 	older, newer := &files[0], &files[1]
 	if older.generation > newer.generation {
 		older, newer = newer, older
 	}
 	base, spare := newer, older
 	if !newer.complete && older.complete {
-		base, spare = older, &savepointFile{} // an error or a power cut ended the writing of the newer one
+		base, spare = older, &contents{} // an error or a power cut ended the writing of the newer one
 	}
-	s := savedTargets{byName: map[string]*savedTarget{}, base: base.index, generation: newer.generation, sequence: max(older.top, newer.top)}
-	stale := savedTargets{byName: map[string]*savedTarget{}}
+	s := Saved[T]{Targets: map[string]*Kept[T]{}, Base: base.index, Generation: newer.generation, sequence: max(older.top, newer.top), decode: decode}
+	stale := Saved[T]{Targets: map[string]*Kept[T]{}, decode: decode}
 	for _, r := range spare.records {
 		if base.complete && r.sequence < base.first {
 			stale.take(r)
@@ -168,21 +173,21 @@ func mergeSavepoints(files [2]savepointFile) savedTargets {
 	for _, r := range base.records {
 		s.take(r)
 	}
-	for name, t := range stale.byName {
-		if s.byName[name] == nil && base.mayHide(name) {
-			s.byName[name] = t
+	for name, t := range stale.Targets {
+		if s.Targets[name] == nil && base.mayHide(name) {
+			s.Targets[name] = t
 		}
 	}
 	if stale.logAt > s.logAt {
-		s.log, s.logAt = stale.log, stale.logAt
+		s.Log, s.logAt = stale.Log, stale.logAt
 	}
 	s.judge(base, older, newer)
-	maps.DeleteFunc(s.byName, func(_ string, t *savedTarget) bool { return t.ended })
+	maps.DeleteFunc(s.Targets, func(_ string, t *Kept[T]) bool { return t.ended })
 	return s
 }
 
 // mayHide reports whether a target may have a record in the snapshot that cannot be read.
-func (f *savepointFile) mayHide(name string) bool {
+func (f *contents) mayHide(name string) bool {
 	return slices.ContainsFunc(f.bad, func(b badCell) bool {
 		if b.known {
 			return b.snapshot && b.owner == ownerOf(name)
@@ -192,91 +197,92 @@ func (f *savepointFile) mayHide(name string) bool {
 }
 
 // take takes a record in.
-func (s *savedTargets) take(r savepointRecord) {
-	set := func(t *savedTarget) {
-		if was := s.byName[t.Name]; was == nil || was.record.sequence < r.sequence {
+func (s *Saved[T]) take(r record) {
+	set := func(name string, t *Kept[T]) {
+		if was := s.Targets[name]; was == nil || was.record.sequence < r.sequence {
 			t.record = r
-			s.byName[t.Name] = t
+			s.Targets[name] = t
 		}
 	}
 	d := segment.Decoder{B: r.payload}
 	switch r.kind {
 	case kindLog:
 		if l, err := decodeLog(r.payload); err == nil && r.sequence >= s.logAt {
-			s.log, s.logAt = l, r.sequence
+			s.Log, s.logAt = l, r.sequence
 		}
 		return
-	case kindSavepoint, kindDrop, kindRename:
+	case kindTarget, kindDrop, kindRename:
 	default:
 		return // no build of this version writes such a record, nor one that cannot be decoded
 	}
 	var ended string
-	if r.kind != kindSavepoint {
+	if r.kind != kindTarget {
 		ended = d.Text()
 	}
 	if r.kind != kindDrop {
-		st, err := decodeSavepoint(d.B)
-		if err != nil {
+		name := d.Text()
+		value, err := s.decode(d.B)
+		if d.Err != nil || err != nil {
 			return
 		}
-		set(&savedTarget{storedSavepoint: st})
+		set(name, &Kept[T]{Value: value})
 	}
 	if ended != "" {
-		set(&savedTarget{storedSavepoint: storedSavepoint{Name: ended}, ended: true})
+		set(ended, &Kept[T]{ended: true})
 	}
 }
 
 // judge finds out what damage has cost: targets of which a newer savepoint may have been lost are
 // doubted, and those of which nothing is left are remembered as lost.
-func (s *savedTargets) judge(base, older, newer *savepointFile) {
-	owners := make(map[uint64]*savedTarget, len(s.byName))
-	for name, t := range s.byName {
+func (s *Saved[T]) judge(base, older, newer *contents) {
+	owners := make(map[uint64]*Kept[T], len(s.Targets))
+	for name, t := range s.Targets {
 		owners[ownerOf(name)] = t
 	}
-	s.damaged = len(base.bad)
+	s.Damaged = len(base.bad)
 	for _, b := range base.bad {
 		switch t := owners[b.owner]; {
 		case !b.known:
-			s.suspect(func(r *savepointRecord) bool {
+			s.suspect(func(r *record) bool {
 				// A record behind it makes up for it. So does one in a snapshot that has one of each target.
 				return r.file == base.index && (r.at > b.at || b.at < base.snapshot)
 			})
 		case b.owner == 0 || t != nil && t.record.sequence > b.sequence:
 		case t != nil && !t.ended:
-			t.doubt = true
+			t.Doubt = true
 		default:
-			s.log.Lost.add(b.owner)
+			s.Log.Lost.add(b.owner)
 		}
 	}
 	switch {
 	case !older.present && !newer.present:
 	case older.generation == 0, older.generation == newer.generation, !base.complete:
 		// Both files have a snapshot from the beginning on, and never the same. So the newest file may be gone.
-		s.damaged++
-		s.suspect(func(*savepointRecord) bool { return false })
+		s.Damaged++
+		s.suspect(func(*record) bool { return false })
 	}
 }
 
 // suspect notes what the loss of a record of an unknown owner may cost. unharmed says of which targets the
 // newest record is there for certain.
-func (s *savedTargets) suspect(unharmed func(newest *savepointRecord) bool) {
-	for _, t := range s.byName {
-		t.doubt = t.doubt || !unharmed(&t.record)
+func (s *Saved[T]) suspect(unharmed func(newest *record) bool) {
+	for _, t := range s.Targets {
+		t.Doubt = t.Doubt || !unharmed(&t.record)
 	}
-	s.log.Lost.All = true
+	s.Log.Lost.All = true
 }
 
 // What a snapshot needs, and how long a file is made for it, in bytes: long enough that writing snapshots is a small
 // part of all that is written.
 const (
-	minSavepointFile = 256 << 10
-	maxSavepointFile = 64 << 20
+	minFile = 256 << 10
+	maxFile = 64 << 20
 )
 
-// savepointCapacity is how long a file is to be that begins with a snapshot of n bytes.
-func savepointCapacity(n int64) int64 {
-	size := int64(minSavepointFile)
-	for size < 8*n && size < maxSavepointFile {
+// capacity is how long a file is to be that begins with a snapshot of n bytes.
+func capacity(n int64) int64 {
+	size := int64(minFile)
+	for size < 8*n && size < maxFile {
 		size *= 2
 	}
 	for size < 2*n {
@@ -291,4 +297,4 @@ func compactionDue(used, size int64) bool { return used > size/2 }
 
 // wholeLength reports whether files are ever made that long. Their length is durable before anything else in them is, so one of
 // another length is cut off.
-func wholeLength(size int64) bool { return size >= minSavepointFile && size&(size-1) == 0 }
+func wholeLength(size int64) bool { return size >= minFile && size&(size-1) == 0 }
