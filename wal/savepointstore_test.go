@@ -115,15 +115,27 @@ type slowSyncs struct {
 	directory
 	takes time.Duration
 	mu    sync.Mutex
-	syncs []time.Time
-	files []string
+	syncs []beganSync
+}
+
+// beganSync is the beginning of one fsync.
+type beganSync struct {
+	at   time.Time
+	file string // "" is the directory
 }
 
 func (d *slowSyncs) note(name string) {
 	d.mu.Lock()
-	d.syncs, d.files = append(d.syncs, time.Now()), append(d.files, name)
+	d.syncs = append(d.syncs, beganSync{time.Now(), name})
 	d.mu.Unlock()
 	time.Sleep(d.takes)
+}
+
+// since is which fsyncs began at that time or later.
+func (d *slowSyncs) since(t time.Time) []beganSync {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(d.syncs), func(s beganSync) bool { return s.at.Before(t) })
 }
 
 func (d *slowSyncs) count() int {
@@ -136,7 +148,7 @@ func (d *slowSyncs) count() int {
 func (d *slowSyncs) last() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.files[len(d.files)-1]
+	return d.syncs[len(d.syncs)-1].file
 }
 
 func (d *slowSyncs) open(name string, flag int) (file, error) {
@@ -160,8 +172,8 @@ func (f slowFile) Sync() error {
 	return f.file.Sync()
 }
 
-// TestSavepointSyncsAreShared: with 100 targets, 99 of them down, on a disk whose fsync takes 20 ms there are at most two
-// fsyncs a second beside those of reservations, no commit waits, and the housekeeping keeps its pace.
+// TestSavepointSyncsAreShared: with 100 targets, 99 of them down, on a disk whose fsync takes 20 ms there are in no second more than
+// two fsyncs beside that of a reservation, snapshots included; no commit waits, and the housekeeping keeps its pace.
 func TestSavepointSyncsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := memOptions(t, nil, nil)
@@ -191,10 +203,13 @@ func TestSavepointSyncsAreShared(t *testing.T) {
 		if n := dirs[savepointDir].count() - before; n > 0 {
 			t.Errorf("opening 100 targets took %d fsyncs", n)
 		}
+		if err := commitFloats(l, 10, -1, 1); err != nil { // the first fsync of a segment is followed by one of the directory
+			t.Fatal(err)
+		}
+		mustNext(t, readers[0])
 		time.Sleep(2500 * time.Millisecond)
-		count := func() int { return dirs[savepointDir].count() + dirs[segmentDir].count() }
 		const seconds = 120
-		began, reserved, latest := count(), 0, time.Duration(0)
+		reserved, latest := 0, time.Duration(0)
 		start := time.Now()
 		for i := range seconds * 10 {
 			time.Sleep(time.Until(start.Add(time.Duration(i) * 100 * time.Millisecond)))
@@ -212,10 +227,26 @@ func TestSavepointSyncsAreShared(t *testing.T) {
 			}
 			readers[0].Advance(e.End, Outcome{Delivered: e.Count()})
 		}
-		n := count() - began - reserved
-		t.Logf("%d fsyncs in %d s beside %d reservations; the slowest commit took %s", n, seconds, reserved, latest)
-		if n > 2*seconds+10 { // and a snapshot now and then
+		begun := slices.Concat(dirs[savepointDir].since(start), dirs[segmentDir].since(start))
+		slices.SortFunc(begun, func(a, b beganSync) int { return a.at.Compare(b.at) })
+		n, snapshots := len(begun)-reserved, 0
+		for i := range begun {
+			// One reservation is made in each second, whenever that begins.
+			if i >= 3 && begun[i].at.Sub(begun[i-3].at) < time.Second {
+				t.Errorf("four fsyncs within a second with one reservation: %v", begun[i-3:i+1])
+			}
+		}
+		for i, saves := 1, dirs[savepointDir].since(start); i < len(saves); i++ {
+			if saves[i].file != saves[i-1].file {
+				snapshots++
+			}
+		}
+		t.Logf("%d fsyncs in %d s beside %d reservations, with %d snapshots; the slowest commit took %s", n, seconds, reserved, snapshots, latest)
+		if n > 2*seconds {
 			t.Errorf("%d fsyncs in %d s", n, seconds)
+		}
+		if snapshots < 3 {
+			t.Errorf("only %d snapshots were written meanwhile", snapshots)
 		}
 		if latest > 25*time.Millisecond {
 			t.Errorf("a commit took %s", latest)

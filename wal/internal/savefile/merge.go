@@ -291,9 +291,13 @@ func capacity(n int64) int64 {
 	return size
 }
 
-// compactionDue reports whether a file of that size should be left for a new snapshot in the other one. There is room then
-// for what is appended while that snapshot is being written, or an fsync hangs.
-func compactionDue(used, size int64) bool { return used > size/2 }
+// compactionDue reports whether the next round is to leave a file of that size for a new snapshot in the other one. That
+// takes the place of the round's fsync, so a snapshot costs no fsync of its own.
+func compactionDue(used, size int64) bool { return used > size/8*3 }
+
+// compactionUrgent reports whether such a round is to begin at once: more than an eighth of the file was written since the one
+// before. The other half is for what is appended while the snapshot is being written, or an fsync hangs.
+func compactionUrgent(used, size int64) bool { return used > size/2 }
 
 // wholeLength reports whether files are ever made that long. Their length is durable before anything else in them is, so one of
 // another length is cut off.

@@ -353,7 +353,7 @@ func TestCapacity(t *testing.T) {
 			t.Errorf("a snapshot of %d bytes: %d, want %d", n, got, want)
 		}
 	}
-	if compactionDue(50, 100) || !compactionDue(51, 100) || !compactionDue(100, 100) {
+	if compactionDue(30, 80) || !compactionDue(31, 80) || compactionUrgent(40, 80) || !compactionUrgent(41, 80) {
 		t.Error("compaction is due at another time")
 	}
 	if cellsFor(0) != 1 || cellsFor(cellPayload) != 1 || cellsFor(cellPayload+1) != 2 {

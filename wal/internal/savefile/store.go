@@ -18,8 +18,8 @@ var ErrClosed = errors.New("log is closed")
 var names = [2]string{"records.0", "records.1"}
 
 // Store keeps the newest record of each target in two files. One of them is active: it begins with a snapshot,
-// and records are appended to it. When half of it is used, or it has had an error, a new snapshot is written to
-// the other one, which is active from then on. So there is always a file that was durable as a whole and that no write
+// and records are appended to it. When three eighths of it are used, or it has had an error, a new snapshot is written
+// to the other one, which is active from then on. So there is always a file that was durable as a whole and that no write
 // touches but behind what is durable.
 //
 // What is written counts after a kill; it is durable when Sync returns. All methods are safe for concurrent use.
@@ -56,7 +56,7 @@ type Store struct {
 	changed  bool // something was to be written since it was opened
 	closed   bool
 
-	crowded chan struct{} // has one when a snapshot is due before the next second
+	crowded chan struct{} // has one when a snapshot is urgent
 
 	// A round makes durable whatever has changed before it began. Rounds are numbered, and run one after the other.
 	began, ended uint64    // the last one that has
@@ -170,9 +170,9 @@ func (s *Store) appendLocked(kind recordKind, name string, payload []byte) bool 
 		return false
 	}
 	s.traces[s.active].last, s.traces[s.active].at = id, s.used
-	was := compactionDue(s.used, s.sizes[s.active])
+	was := compactionUrgent(s.used, s.sizes[s.active])
 	s.used += int64(len(s.cells))
-	if !was && compactionDue(s.used, s.sizes[s.active]) {
+	if !was && compactionUrgent(s.used, s.sizes[s.active]) {
 		select {
 		case s.crowded <- struct{}{}:
 		default: // the housekeeping will see the one that is there
