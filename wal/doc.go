@@ -177,8 +177,8 @@
 //   - After a failed fsync nothing is assumed of the file's dirty pages, not even that a later
 //     fsync would fail, too.
 //   - An fsync of a file does not make its directory entry durable; an fsync of the directory
-//     does. On Windows a directory cannot be flushed: NTFS journals entries, and a power cut may
-//     take the youngest, together with what was acknowledged in them under `sync: always`.
+//     does. Windows cannot sync a directory. There the log rests on NTFS' journal, which writes
+//     down that a file was made no later than an fsync of that file. It never renames a file.
 //   - Removals become durable in their order, or not at all.
 //   - A page may be unreadable for a moment or for good, at the start or while the agent runs;
 //     what was read once may change. Checksums are not forged: who can write into the directory

@@ -50,6 +50,10 @@ type memDir struct {
 	// all; nothing if not.
 	chance *rand.Rand
 
+	// journals says that it is as one of Windows: an fsync of a file makes its creation durable, and one of the directory
+	// does nothing.
+	journals bool
+
 	freeBytes int64
 	handles   int // files that are open
 }
@@ -268,7 +272,7 @@ func (d *memDir) sync() error {
 	}
 	d.mu.Lock()
 	_, err := d.fails("syncdir")
-	if err == nil {
+	if err == nil && !d.journals {
 		d.durable, d.changes = asked, slices.Clone(d.changes[n:])
 	}
 	d.mu.Unlock()
@@ -334,8 +338,8 @@ func (f *memFile) Sync() error {
 	_, err := f.d.fails("sync")
 	if err != nil {
 		f.i.drop(f.d.chance)
-	} else {
-		f.i.flush(n)
+	} else if f.i.flush(n); f.d.journals && f.d.entries[f.name] == f.i {
+		f.d.durable[f.name] = f.i
 	}
 	f.d.mu.Unlock()
 	return f.d.strike("synced", f.name, err)
