@@ -2,11 +2,11 @@ package e2e
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -159,75 +159,115 @@ func startFleet(t *testing.T, n int) (fleet []*fleetDevice, targets []string) {
 	return fleet, targets
 }
 
-// processCPU is the CPU time of a process so far: utime and stime of proc_pid_stat(5), in ticks of 10 ms.
-func processCPU(t *testing.T, pid int) time.Duration {
-	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-	var ticks int
-	for _, s := range f[11:13] {
-		n, err := strconv.Atoi(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * 10 * time.Millisecond
-}
+// Bounds of a fleet. Those of CPU and memory are of what the agent does for 1,000 devices each minute and for each series.
+const (
+	fleetJitter     = time.Second // of 99 of 100 rounds
+	fleetCPU        = 0.15        // parts of a core
+	fleetRSS        = 150 << 20   // bytes, and fleetRSSASeries more for each series
+	fleetRSSASeries = 700
+)
 
-// TestSNMPFleet: one agent reads many devices, some of them dead, each at its place in the interval. It
-// takes minutes: HWSAGENT_SNMP_FLEET says how many devices (1000), HWSAGENT_SNMP_INTERVAL the interval (60s).
+// TestSNMPFleet: one agent reads many devices, some of them dead, each at its place in the interval, within the bounds above. It
+// takes minutes: HWSAGENT_SNMP_FLEET says how many devices (1000), HWSAGENT_SNMP_INTERVAL the interval (60s),
+// HWSAGENT_BENCH_PROFILES a directory for profiles of the agent.
 func TestSNMPFleet(t *testing.T) {
 	endToEnd(t)
 	n, _ := strconv.Atoi(os.Getenv("HWSAGENT_SNMP_FLEET"))
 	if n == 0 {
 		t.Skip("takes minutes: run by make fleet (HWSAGENT_SNMP_FLEET=1000)")
 	}
-	interval, err := time.ParseDuration(cmp.Or(os.Getenv("HWSAGENT_SNMP_INTERVAL"), "60s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	interval := durationOf(t, "HWSAGENT_SNMP_INTERVAL", time.Minute)
 	fleet, targets := startFleet(t, n)
-	a := newAgent(t, fmt.Sprintf("probes:\n  - {name: fleet, type: snmp, file_sd_configs: [{files: [targets.json]}], auth: {community: public}, modules: [if_mib], interval: %s, timeout: %dms}\n",
+	a := newAgent(t, fmt.Sprintf("web: {pprof: true}\nprobes:\n  - {name: fleet, type: snmp, file_sd_configs: [{files: [targets.json]}], auth: {community: public}, modules: [if_mib], interval: %s, timeout: %dms}\n",
 		interval, (interval/2).Milliseconds()))
 	writeFile(t, filepath.Join(a.dir, "targets.json"), `[{"targets": ["`+strings.Join(targets, `", "`)+`"], "labels": {"site": "fra1"}}]`)
 	a.run()
 	t.Cleanup(a.kill)
 
-	time.Sleep(interval) // each has its first round
-	first, began := processCPU(t, a.cmd.Process.Pid), time.Now()
-	served := 0
+	const rounds = 3
+	peak := a.peak(interval) // each device has its first round
+	stop := profile(a, "fleet", rounds*interval)
+	first, began, served := a.cpu(), time.Now(), variablesServed(fleet)
+	peak = max(peak, a.peak(rounds*interval+interval/20))
+	took := time.Since(began)
+	cpu := (a.cpu() - first).Seconds() / took.Seconds()
+	served = variablesServed(fleet) - served
+	jitter, missed := timesOf(fleet, began, interval, rounds)
+	if len(jitter) == 0 {
+		t.Fatal("no device was asked twice")
+	}
+	stop()
+	checkFailing(t, a, n)
+
+	series := seriesOf(t, a)
+	p99 := jitter[len(jitter)*99/100]
+	rate := float64(n) / 1000 * time.Minute.Seconds() / interval.Seconds()
+	bound := fleetRSS + fleetRSSASeries*series
+	t.Logf("%d devices, %d series, %d variables/s for %s: %d without all rounds; jitter p50 %s, p99 %s, most %s; CPU %.1f %% of a core (bound %.1f); RSS at most %d MiB (bound %d)",
+		n, series, served/int(took.Seconds()), took.Round(time.Second), missed, jitter[len(jitter)/2].Round(time.Millisecond), p99.Round(time.Millisecond),
+		jitter[len(jitter)-1].Round(time.Millisecond), 100*cpu, 100*fleetCPU*rate, peak>>20, bound>>20)
+	if missed > 0 {
+		t.Errorf("%d live devices were not read in each round", missed)
+	}
+	if p99 >= fleetJitter {
+		t.Errorf("one of a hundred rounds is %s away from its time, want less than %s", p99, fleetJitter)
+	}
+	if cpu > fleetCPU*rate {
+		t.Errorf("the agent takes %.1f %% of a core, want at most %.1f", 100*cpu, 100*fleetCPU*rate)
+	}
+	if peak > bound {
+		t.Errorf("the agent has %d MiB of resident memory, want at most %d for %d series", peak>>20, bound>>20, series)
+	}
+}
+
+// peak is the most resident memory that the agent has in d, looked at each second, in bytes.
+func (a *agent) peak(d time.Duration) (most int) {
+	a.t.Helper()
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(min(time.Second, time.Until(end))) { // what is measured
+		most = max(most, int(a.rss()))
+	}
+	return most
+}
+
+// variablesServed is how many variables the devices have given so far.
+func variablesServed(fleet []*fleetDevice) (n int) {
 	for _, d := range fleet {
 		d.mu.Lock()
-		served -= d.served
+		n += d.served
 		d.mu.Unlock()
 	}
-	const rounds = 3
-	time.Sleep(rounds*interval + interval/20)
-	took := time.Since(began)
-	cpu := processCPU(t, a.cmd.Process.Pid) - first
-	memory := int64(a.rss())
+	return n
+}
 
-	var jitter []time.Duration
-	missed := 0
+// timesOf tells, sorted, how far rounds began from their times, and how many live devices had fewer than rounds since began.
+func timesOf(fleet []*fleetDevice, began time.Time, interval time.Duration, rounds int) (jitter []time.Duration, missed int) {
 	for _, d := range fleet {
 		d.mu.Lock()
 		begun := slices.Clone(d.begun)
-		served += d.served
 		d.mu.Unlock()
 		if d.dead {
 			continue
 		}
-		if len(begun) < rounds {
+		since := 0
+		for k, at := range begun {
+			if at.After(began) {
+				since++
+			}
+			if k > 0 {
+				jitter = append(jitter, (at.Sub(begun[k-1]) - interval).Abs())
+			}
+		}
+		if since < rounds {
 			missed++
 		}
-		for k := 1; k < len(begun); k++ {
-			jitter = append(jitter, (begun[k].Sub(begun[k-1]) - interval).Abs())
-		}
 	}
+	slices.Sort(jitter)
+	return jitter, missed
+}
+
+// checkFailing fails the test if more probes fail than the dead devices of n have.
+func checkFailing(t *testing.T, a *agent, n int) {
+	t.Helper()
 	failing, why := 0, ""
 	for _, p := range a.status().Probes {
 		if strings.HasPrefix(p.Name, "fleet/") && (p.State == "failing" || p.State == "hung") {
@@ -240,15 +280,20 @@ func TestSNMPFleet(t *testing.T) {
 	if want := (n + 12) / 20; failing > want {
 		t.Errorf("%d probes fail, want at most the %d dead ones: %s", failing, want, why)
 	}
-	if missed > 0 {
-		t.Errorf("%d live devices were not read in each round", missed)
+}
+
+// seriesOf is how many series the agent's inputs bring at present.
+func seriesOf(t *testing.T, a *agent) (n int) {
+	t.Helper()
+	for _, m := range regexp.MustCompile(`(?m)^hwsagent_input_series\{.*\} (\S+)$`).FindAllStringSubmatch(getText(t, "http://"+a.web+"/metrics"), -1) {
+		v, err := strconv.ParseFloat(m[1], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += int(v)
 	}
-	slices.Sort(jitter)
-	if len(jitter) == 0 {
-		t.Fatal("no device was asked twice")
+	if n == 0 {
+		t.Fatal("the agent does not say how many series its inputs bring")
 	}
-	p99 := jitter[len(jitter)*99/100]
-	t.Logf("%d devices, %d variables/s for %s: %d without all rounds; jitter p50 %s, p99 %s, most %s; CPU %.1f %% of a core; RSS %d MiB",
-		n, served/int(took.Seconds()), took.Round(time.Second), missed, jitter[len(jitter)/2].Round(time.Millisecond), p99.Round(time.Millisecond),
-		jitter[len(jitter)-1].Round(time.Millisecond), 100*cpu.Seconds()/took.Seconds(), memory>>20)
+	return n
 }
