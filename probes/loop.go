@@ -187,7 +187,7 @@ func (l *loop) newRound() *Round {
 	if !ok {
 		r = &Round{}
 	}
-	r.reset(l.spec.MaxSamples)
+	r.Reset(l.spec.MaxSamples)
 	r.Source = l.spec.Type
 	return r
 }

@@ -65,8 +65,8 @@ type Sample struct {
 // is added beyond is counted by Over.
 func NewRound(limit int) *Round { return &Round{limit: limit} }
 
-// reset makes r an empty round that keeps its memory.
-func (r *Round) reset(limit int) {
+// Reset makes r an empty round, as [NewRound] makes one, that keeps its memory. What it held is not valid any more.
+func (r *Round) Reset(limit int) {
 	clear(r.samples)
 	clear(r.labels)
 	*r = Round{samples: r.samples[:0], labels: r.labels[:0], limit: limit}

@@ -17,7 +17,7 @@ type emitter struct {
 	module  *compiled
 	derived map[string]*probes.Family // of module.derive and extracts, by name
 	round   *probes.Round             // of the running call
-	held    int                       // variables of the last round
+	pairs   []string                  // scratch
 	// device, if set, reads in place of the module's lists.
 	device *libraryReader
 }
@@ -77,14 +77,15 @@ func (e *emitter) sample(h *harvest, m *compiledMetric, rest oid, v *variable) {
 		}
 	case typeEnumAsInfo:
 		if n, ok := v.integer(); ok && ls.place(m.name) < 0 {
-			e.round.Add(family, 1, append(ls.pairs, m.name, enumText(n, m.enumValues))...)
+			e.pairs = append(append(e.pairs[:0], ls.pairs...), m.name, enumText(n, m.enumValues))
+			e.round.Add(family, 1, e.pairs...)
 		}
 	case typeEnumAsStateSet:
 		if n, ok := v.integer(); ok && ls.place(m.name) < 0 {
 			e.states(family, m, ls.pairs, func(s int) bool { return int64(s) == n }, int(n))
 		}
 	case typeBits:
-		if b, ok := v.value.([]byte); ok && ls.place(m.name) < 0 {
+		if b, ok := v.bytes(); ok && ls.place(m.name) < 0 {
 			e.states(family, m, ls.pairs, func(s int) bool { return bit(b, s) })
 		}
 	default:
@@ -107,10 +108,11 @@ func (e *emitter) text(h *harvest, m *compiledMetric, rest oid, v *variable, ls 
 		e.extract(m, text, ls.pairs)
 		return
 	}
+	e.pairs = append(e.pairs[:0], ls.pairs...)
 	if ls.place(m.name) < 0 {
-		ls.pairs = append(ls.pairs, m.name, text)
+		e.pairs = append(e.pairs, m.name, text)
 	}
-	e.round.Add(&m.family, m.scaled(1), ls.pairs...)
+	e.round.Add(&m.family, m.scaled(1), e.pairs...)
 }
 
 // extract adds, for each suffix, the number that the first rule finds that matches and finds
@@ -191,7 +193,7 @@ func (h *harvest) row(m *compiledMetric, rest oid) labelSet {
 // what an earlier one found.
 func (h *harvest) labels(m *compiledMetric, rest oid) labelSet {
 	n := len(m.indexes) + len(m.lookups)
-	ls := labelSet{pairs: make([]string, 0, 2*n+2), arcs: make([]oid, 0, n)}
+	ls := labelSet{pairs: h.pairs.take(2 * n), arcs: h.parts.take(n)}
 	splitIndex(rest, m.indexes, &ls)
 	for i := range m.lookups {
 		l := &m.lookups[i]

@@ -2,6 +2,7 @@ package snmp
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -70,11 +71,25 @@ func TestOIDs(t *testing.T) {
 	}
 }
 
+// decoded is a variable that gosnmp has decoded.
+func decoded(p gosnmp.SnmpPDU) variable { return newRoom().fromPDU(&p) }
+
+// valued is a variable with a value of a type that fits it.
+func valued(at oid, value any) variable {
+	typ := map[string]gosnmp.Asn1BER{
+		"int": gosnmp.Integer, "uint": gosnmp.Gauge32, "uint32": gosnmp.TimeTicks, "uint64": gosnmp.Counter64, "float32": gosnmp.OpaqueFloat,
+		"float64": gosnmp.OpaqueDouble, "string": gosnmp.ObjectIdentifier, "[]uint8": gosnmp.OctetString,
+	}[fmt.Sprintf("%T", value)]
+	v := valueOf(typ, value)
+	v.oid = at
+	return v
+}
+
 // emitted are the samples that metrics make of variables.
 func emitted(m []metric, vars ...gosnmp.SnmpPDU) map[string]float64 {
 	h := newHarvest()
 	for _, p := range vars {
-		if v, ok := decode(p); ok {
+		if v := decoded(p); v.has() {
 			_ = h.add(v)
 		}
 	}
@@ -194,7 +209,7 @@ func FuzzDecode(f *testing.F) {
 				enumValues: map[int]string{1: "one"},
 			})
 			for j, v := range []any{content, n, int(int64(n)), uint32(n), string(content), math.Float64frombits(n)} {
-				_ = h.add(variable{oid: append(append(column, uint32(j)), rest...), value: v})
+				_ = h.add(valued(append(append(column, uint32(j)), rest...), v))
 			}
 		}
 		r := probes.NewRound(0)
@@ -226,9 +241,9 @@ func FuzzHardware(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind, scale, precision, value, state int64, name []byte) {
 		h := newHarvest()
 		for i, v := range []int64{kind, scale, precision, value, state} {
-			_ = h.add(variable{oid: append(mustOID(entitySensorEntry), uint32(i+1), 7), value: int(v)})
+			_ = h.add(valued(append(mustOID(entitySensorEntry), uint32(i+1), 7), int(v)))
 		}
-		_ = h.add(variable{oid: append(mustOID(entPhysicalName), 7), value: name})
+		_ = h.add(valued(append(mustOID(entPhysicalName), 7), name))
 		r := probes.NewRound(0)
 		newEmitter(compile("entity_sensor", entityModule)).emit(h, r)
 		for _, s := range r.Samples() {
@@ -240,23 +255,26 @@ func FuzzHardware(f *testing.F) {
 }
 
 func BenchmarkEmitInterfaces(b *testing.B) {
-	h := newHarvest()
+	var vars []variable
 	for _, p := range interfaces(48) {
 		if p.Type == gosnmp.OctetString {
 			p.Value = []byte(p.Value.(string))
 		}
-		v, _ := decode(p)
-		if err := h.add(v); err != nil {
-			b.Fatal(err)
-		}
+		vars = append(vars, decoded(p))
 	}
-	e := newEmitter(compile("if_mib", ifModule))
+	e, h, r := newEmitter(compile("if_mib", ifModule)), newHarvest(), probes.NewRound(0)
 	b.ReportAllocs()
 	for b.Loop() {
-		h.named = nil // as in each round
-		e.emit(h, probes.NewRound(0))
+		h.reset()
+		for i := range vars {
+			if err := h.add(vars[i]); err != nil {
+				b.Fatal(err)
+			}
+		}
+		r.Reset(0)
+		e.emit(h, r)
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(h.vars)), "ns/variable")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(vars)), "ns/variable")
 }
 
 func BenchmarkCollectSnmpd(b *testing.B) {
@@ -264,9 +282,10 @@ func BenchmarkCollectSnmpd(b *testing.B) {
 	p := newProbe(b, Config{Target: d.target("udp"), Auth: v2(), Modules: []string{"system", "if_mib"}})
 	b.ReportAllocs()
 	samples := 0
+	r := probes.NewRound(0)
 	for b.Loop() {
-		r, err := collect(b, p)
-		if err != nil {
+		r.Reset(0) // as the runner uses rounds again
+		if err := p.Collect(b.Context(), r); err != nil {
 			b.Fatal(err)
 		}
 		samples = len(r.Samples())

@@ -114,8 +114,8 @@ func (s *session) has(ctx context.Context, roots []library.OID, present map[stri
 	case p.Error != gosnmp.NoError: // it has none, or cannot say
 		return n, nil
 	}
-	for i, pdu := range p.Variables {
-		if v, ok := decode(pdu); ok && i < n && v.oid.hasPrefix(oid(roots[i])) {
+	for i, v := range s.room.variables(p) {
+		if v.has() && i < n && v.oid.hasPrefix(oid(roots[i])) {
 			present[roots[i].String()] = v.text(typeDisplayString)
 		}
 	}

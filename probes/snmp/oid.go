@@ -20,11 +20,19 @@ func parseOID(s string) (oid, error) {
 	if s == "" || n > maxArcs {
 		return nil, fmt.Errorf("invalid OID of %d arcs", n)
 	}
-	o := make(oid, 0, n)
+	return appendOID(make(oid, 0, n), s)
+}
+
+// appendOID is parseOID into memory with room for maxArcs, or for as many arcs as s has.
+func appendOID(o oid, s string) (oid, error) {
+	s = strings.TrimPrefix(s, ".")
 	for part := range strings.SplitSeq(s, ".") {
 		v, err := strconv.ParseUint(part, 10, 32)
 		if err != nil {
 			return nil, fmt.Errorf("invalid OID %q: %w", s, err)
+		}
+		if len(o) == maxArcs {
+			return nil, fmt.Errorf("invalid OID of more than %d arcs", maxArcs)
 		}
 		o = append(o, uint32(v))
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gosnmp/gosnmp"
 	"github.com/prometheus/common/model"
 
 	"hwsagent/probes"
@@ -27,6 +28,7 @@ type Probe struct {
 	version string
 	contact devices.Contact
 	uptimes uptimes
+	rooms   *rooms
 }
 
 // Plans makes probes that share what they read of files, and the modules: those of devices that
@@ -36,6 +38,7 @@ type Plans struct {
 	plan   *plan
 	// libraries are those that were loaded, by their directories: parsing the definitions costs more than all else.
 	libraries map[string]*library.Library
+	rooms     *rooms // of all probes
 }
 
 // New checks c, reads the files of modules that it names, and makes its probe. Nothing is
@@ -61,7 +64,10 @@ func (s *Plans) New(c Config, pace *devices.Pace, logger *slog.Logger) (*Probe, 
 		return nil, err
 	}
 	session.pace = pace
-	p := &Probe{session: session, log: logger, hide: redact.Hold(&c), version: plan.version}
+	if s.rooms == nil {
+		s.rooms = new(rooms)
+	}
+	p := &Probe{session: session, log: logger, hide: redact.Hold(&c), version: plan.version, rooms: s.rooms}
 	for _, m := range plan.modules {
 		p.modules = append(p.modules, newEmitter(m))
 		session.unconnected = session.unconnected || m.params.unconnected
@@ -131,10 +137,15 @@ const sysUpTime = "1.3.6.1.2.1.1.3.0"
 // one is read.
 func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 	clean := false
+	room := p.rooms.take()
+	p.session.room = room
 	defer func() {
+		p.session.room = nil
 		if !clean { // a panic on its way to the runner: what the socket holds is unknown
 			p.session.close()
+			return
 		}
+		p.rooms.give(room)
 	}()
 	err := p.collect(ctx, r)
 	clean = true
@@ -180,13 +191,14 @@ func (p *Probe) greet(ctx context.Context) (*time.Duration, error) {
 	if err := p.session.begin(ctx); err != nil {
 		return nil, err
 	}
-	h := newHarvest()
+	h := p.session.room.harvest
+	h.reset()
 	if err := p.session.get(ctx, []string{sysUpTime}, h); err != nil {
 		return nil, err
 	}
 	for i := range h.vars {
-		if ticks, ok := h.vars[i].value.(uint32); ok {
-			return new(time.Duration(ticks) * tick), nil
+		if v := &h.vars[i]; v.typ == gosnmp.TimeTicks || v.typ == gosnmp.Uinteger32 {
+			return new(time.Duration(v.bits) * tick), nil // #nosec G115 -- of 32 bits
 		}
 	}
 	return nil, nil
@@ -229,9 +241,9 @@ func (p *Probe) readInto(ctx context.Context, m *emitter, r *probes.Round) (walk
 		err = m.device.read(ctx, p.session, r)
 		return time.Since(start), err
 	}
-	h := newHarvestOf(m.held)
+	h := p.session.room.harvest
+	h.reset()
 	err = p.session.readModule(ctx, m.module, h)
-	m.held = len(h.vars)
 	walked = time.Since(start)
 	if err == nil {
 		m.emit(h, r)

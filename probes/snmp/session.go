@@ -40,6 +40,8 @@ type session struct {
 	// unconnected takes answers from any address.
 	unconnected bool
 	pace        *devices.Pace
+	// room is of the round that runs; nil between rounds.
+	room *room
 	// renewed says that this round has used its one new connection.
 	renewed bool
 	// read, if set, hears of every variable that is taken over.
@@ -105,7 +107,8 @@ func (s *session) connect(ctx context.Context) error {
 			return fmt.Errorf("open a socket for answers from any address: %w", err)
 		}
 	}
-	s.tap, s.met = &tap{Conn: g.Conn}, false
+	// gosnmp has to see each octet of what is signed or comes in a stream.
+	s.tap, s.met = &tap{Conn: g.Conn, brief: s.endpoint.network == "udp" && s.auth.version() != 3}, false
 	g.Conn = s.tap
 	g.OnSent = func(*gosnmp.GoSNMP) { s.stats.sent++ }
 	s.g = g
@@ -132,6 +135,7 @@ func (s *session) usm() (*gosnmp.UsmSecurityParameters, bool) {
 // send sends one request and waits for its answer, once. A canceled ctx interrupts it.
 func (s *session) send(ctx context.Context, do func(*gosnmp.GoSNMP) (*gosnmp.SnmpPacket, error)) (*gosnmp.SnmpPacket, error) {
 	s.g.Context = ctx
+	s.tap.room = s.room
 	stop := context.AfterFunc(ctx, s.tap.interrupt)
 	p, err := do(s.g)
 	if usm, ok := s.usm(); ok {
@@ -226,6 +230,9 @@ func isTimeout(err error) bool {
 type tap struct {
 	net.Conn
 	last []byte // of the latest answer, cut at maxReport
+	// brief says that each read gives one whole packet, of which gosnmp need not see the variables.
+	brief bool
+	room  *room // of the request that waits
 }
 
 // maxReport is more than a USM report takes, with an engine ID and user name of the
@@ -233,14 +240,33 @@ type tap struct {
 const maxReport = 512
 
 func (t *tap) Read(b []byte) (int, error) {
-	n, err := t.Conn.Read(b)
+	t.room.decoded = false
+	into := b
+	if t.brief {
+		into = t.room.packet
+	}
+	n, err := t.Conn.Read(into)
 	if n > 0 {
-		t.last = append(t.last[:0], b[:min(n, maxReport)]...)
+		t.last = append(t.last[:0], into[:min(n, maxReport)]...)
 	}
 	if n == 0 && errors.Is(err, io.EOF) {
 		err = errHungUp
 	}
+	if t.brief {
+		n = t.hand(b, into[:n])
+	}
 	return n, err
+}
+
+// hand copies a packet to gosnmp: only a brief of it, if it could be decoded here.
+func (t *tap) hand(b, packet []byte) int {
+	if t.room.message.Decode(packet) {
+		if brief := t.room.message.AppendBrief(b[:0]); len(brief) <= len(b) {
+			t.room.decoded = true
+			return len(brief)
+		}
+	}
+	return copy(b, packet)
 }
 
 var errHungUp = errors.New("the device closed the connection")

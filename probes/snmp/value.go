@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gosnmp/gosnmp"
 	"github.com/itchyny/timefmt-go"
 )
 
@@ -14,24 +15,74 @@ import (
 // to 2^53; above it a counter would move in steps and make rates jitter.
 const wrap = 1 << 53
 
+// variable is one variable binding.
+type variable struct {
+	oid oid
+	typ gosnmp.Asn1BER
+	// bits are a number: of an Integer its two's complement, of OpaqueFloat and OpaqueDouble the bits of the float.
+	bits uint64
+	// octets are those of an OctetString or Opaque, and the text of an ObjectIdentifier, without a leading dot, or IPAddress.
+	octets []byte
+}
+
+// any is the value as gosnmp decodes it.
+func (v *variable) any() any {
+	switch v.typ {
+	case gosnmp.Integer:
+		return int(int64(v.bits)) // #nosec G115 -- two's complement
+	case gosnmp.Counter32, gosnmp.Gauge32:
+		return uint(v.bits)
+	case gosnmp.TimeTicks, gosnmp.Uinteger32:
+		return uint32(v.bits) // #nosec G115 -- of 32 bits
+	case gosnmp.OpaqueFloat:
+		return v.float32()
+	case gosnmp.OpaqueDouble:
+		return math.Float64frombits(v.bits)
+	case gosnmp.ObjectIdentifier:
+		return "." + string(v.octets)
+	case gosnmp.IPAddress:
+		return string(v.octets)
+	case gosnmp.OctetString, gosnmp.Opaque:
+		return v.octets
+	}
+	return v.bits // a Counter64
+}
+
+// has reports whether the device has a value.
+func (v *variable) has() bool {
+	switch v.typ {
+	case gosnmp.NoSuchObject, gosnmp.NoSuchInstance, gosnmp.EndOfMibView, gosnmp.Null, gosnmp.UnknownType:
+		return false
+	}
+	return true
+}
+
+// bytes are the octets of a value that is octets; ok is false if it is not.
+func (v *variable) bytes() (b []byte, ok bool) {
+	return v.octets, v.typ == gosnmp.OctetString || v.typ == gosnmp.Opaque
+}
+
 // number is a value as a float; ok is false if it is none.
 func (v *variable) number(t metricType) (float64, bool) {
-	switch x := v.value.(type) {
-	case int:
-		return float64(x), true
-	case uint:
-		return unsigned(uint64(x), t), true
-	case uint32:
-		return unsigned(uint64(x), t), true
-	case uint64:
-		return unsigned(x, t), true
-	case float32:
-		return float64(x), true
-	case float64:
-		return x, true
+	switch v.typ {
+	case gosnmp.Integer:
+		return float64(int64(v.bits)), true // #nosec G115 -- two's complement
+	case gosnmp.Counter32, gosnmp.Gauge32, gosnmp.TimeTicks, gosnmp.Uinteger32, gosnmp.Counter64:
+		return unsigned(v.bits, t), true
+	case gosnmp.OpaqueFloat:
+		return float64(v.float32()), true
+	case gosnmp.OpaqueDouble:
+		return math.Float64frombits(v.bits), true
 	}
 	return 0, false
 }
+
+func (v *variable) float32() float32 {
+	return math.Float32frombits(uint32(v.bits)) // #nosec G115 -- the bits of one
+}
+
+func (v *variable) setFloat32(f float32) { v.bits = uint64(math.Float32bits(f)) }
+func (v *variable) setFloat64(f float64) { v.bits = math.Float64bits(f) }
 
 func unsigned(u uint64, t metricType) float64 {
 	if t == typeInteger32 && u <= math.MaxUint32 {
@@ -51,19 +102,19 @@ func (v *variable) integer() (int64, bool) {
 
 // text is a value as a label value, by type.
 func (v *variable) text(t metricType) string {
-	switch x := v.value.(type) {
-	case []byte:
-		return stringOf(t, x)
-	case string: // an OID or an address
-		return strings.ToValidUTF8(strings.TrimPrefix(x, "."), "\uFFFD")
-	case float32:
-		return strconv.FormatFloat(float64(x), 'f', -1, 32)
-	case float64:
-		return strconv.FormatFloat(x, 'f', -1, 64)
-	case int:
-		return strconv.Itoa(x)
-	case uint64: // a Counter64 in full: only numbers wrap
-		return strconv.FormatUint(x, 10)
+	switch v.typ {
+	case gosnmp.OctetString, gosnmp.Opaque:
+		return stringOf(t, v.octets)
+	case gosnmp.ObjectIdentifier, gosnmp.IPAddress:
+		return strings.ToValidUTF8(string(v.octets), "\uFFFD")
+	case gosnmp.OpaqueFloat:
+		return strconv.FormatFloat(float64(v.float32()), 'f', -1, 32)
+	case gosnmp.OpaqueDouble:
+		return strconv.FormatFloat(math.Float64frombits(v.bits), 'f', -1, 64)
+	case gosnmp.Integer:
+		return strconv.FormatInt(int64(v.bits), 10) // #nosec G115 -- two's complement
+	case gosnmp.Counter64: // in full: only numbers wrap
+		return strconv.FormatUint(v.bits, 10)
 	}
 	f, _ := v.number(t)
 	return strconv.FormatFloat(f, 'f', -1, 64)
@@ -71,7 +122,7 @@ func (v *variable) text(t metricType) string {
 
 // hinted is text by a DISPLAY-HINT, which counts for octets only.
 func (v *variable) hinted(t metricType, hint string) string {
-	if b, ok := v.value.([]byte); ok && hint != "" && (t == typeOctetString || t == "") {
+	if b, ok := v.bytes(); ok && hint != "" && (t == typeOctetString || t == "") {
 		if text, ok := applyHint(hint, b); ok {
 			return text
 		}
@@ -81,7 +132,7 @@ func (v *variable) hinted(t metricType, hint string) string {
 
 // time is a value that tells a time, in Unix seconds; ok is false if it tells none.
 func (v *variable) time(m *metric) (float64, bool) {
-	b, ok := v.value.([]byte)
+	b, ok := v.bytes()
 	if m.typ == typeParseDateAndTime {
 		t, err := timefmt.Parse(v.text(typeDisplayString), m.timePattern)
 		return float64(t.Unix()), err == nil

@@ -14,7 +14,7 @@ func TestHarvestFindsTheLastVariableOfAnOIDInAnyOrder(t *testing.T) {
 			h := newHarvest()
 			last := map[string]int{}
 			for i, o := range oids {
-				if err := h.add(variable{oid: mustOID(o), value: i}); err != nil {
+				if err := h.add(valued(mustOID(o), i)); err != nil {
 					t.Fatal(err)
 				}
 				last[o] = i

@@ -22,8 +22,8 @@ type Variable struct {
 
 // Text is the value for a person: text where it is text, else hexadecimal digits or a number.
 func (v *Variable) Text() string {
-	x := variable{value: v.Value}
-	if b, ok := v.Value.([]byte); ok && printable(b) {
+	x := valueOf(v.Type, v.Value)
+	if b, ok := x.bytes(); ok && printable(b) {
 		return x.text(typeDisplayString)
 	}
 	return x.text(typeOctetString)
@@ -64,7 +64,7 @@ func NewWalker(c Config, pace *devices.Pace, logger *slog.Logger) (*Walker, erro
 	if err != nil {
 		return nil, err
 	}
-	s.pace = pace
+	s.pace, s.room = pace, newRoom()
 	return &Walker{s}, nil
 }
 
@@ -118,7 +118,7 @@ func (w *Walker) Walk(ctx context.Context, root string) ([]Variable, error) {
 func (h *harvest) variables() []Variable {
 	all := make([]Variable, 0, len(h.vars))
 	for i := range h.vars {
-		all = append(all, Variable{OID: h.vars[i].oid.String(), Type: h.vars[i].typ, Value: h.vars[i].value})
+		all = append(all, Variable{OID: h.vars[i].oid.String(), Type: h.vars[i].typ, Value: h.vars[i].any()})
 	}
 	return all
 }

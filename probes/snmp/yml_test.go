@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/gosnmp/gosnmp"
 	"github.com/prometheus/common/config"
 
 	"hwsagent/probes"
@@ -293,8 +292,8 @@ func FuzzYML(f *testing.F) {
 			h := newHarvest()
 			for _, x := range m.metrics {
 				at := mustOID(x.oid)
-				_ = h.add(variable{oid: append(slices.Clip(at), oidOf(value[:min(len(value), 64)])...), typ: gosnmp.OctetString, value: value})
-				_ = h.add(variable{oid: append(slices.Clip(at), 1), typ: gosnmp.Integer, value: len(value)})
+				_ = h.add(valued(append(slices.Clip(at), oidOf(value[:min(len(value), 64)])...), value))
+				_ = h.add(valued(append(slices.Clip(at), 1), len(value)))
 			}
 			newEmitter(compile(name, m.module)).emit(h, probes.NewRound(0))
 		}

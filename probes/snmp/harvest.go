@@ -1,0 +1,121 @@
+package snmp
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Bounds of what one module may read in a round, against agents that never end a
+// table. The largest table seen in the wild had 51,000 variables.
+const (
+	maxVariables = 200_000
+	maxBytes     = 32 << 20
+)
+
+// harvest is what one module read. [newHarvest] makes one.
+type harvest struct {
+	vars []variable
+	// byOID is the place in vars by the key of the OID; the last one of an OID counts. It is nil while the
+	// OIDs increase, as they do in nearly every round: a search in vars then needs no key per variable.
+	byOID map[string]int
+	bytes int
+	// named are the labels of the rows of tables, by [compiledMetric.shape] and the key of the index:
+	// a table's columns share them. emit fills it.
+	named map[int]map[string]labelSet
+	// Limits, set apart from the constants by tests only.
+	maxVars, maxBytes int
+
+	// Memory of what vars and named refer to.
+	arcs   arena[uint32]
+	octets arena[byte]
+	pairs  arena[string]
+	parts  arena[oid]
+}
+
+func newHarvest() *harvest { return &harvest{maxVars: maxVariables, maxBytes: maxBytes} }
+
+// reset makes h an empty harvest that keeps its memory. What it held is not valid any more.
+func (h *harvest) reset() {
+	clear(h.vars)
+	h.vars, h.byOID, h.bytes = h.vars[:0], nil, 0
+	for _, rows := range h.named {
+		clear(rows)
+	}
+	h.maxVars, h.maxBytes = maxVariables, maxBytes
+	h.arcs.reset()
+	h.octets.reset()
+	h.pairs.reset()
+	h.parts.reset()
+}
+
+// place is where in vars the variable at o is.
+func (h *harvest) place(o oid) (int, bool) {
+	if h.byOID == nil {
+		return slices.BinarySearchFunc(h.vars, o, func(v variable, o oid) int { return v.oid.compare(o) })
+	}
+	var room [4 * 32]byte
+	i, ok := h.byOID[string(o.appendKey(room[:0]))]
+	return i, ok
+}
+
+// counts reports whether no later variable has the OID of vars[i].
+func (h *harvest) counts(i int) bool {
+	if h.byOID == nil {
+		return true
+	}
+	at, _ := h.place(h.vars[i].oid)
+	return at == i
+}
+
+var errTooMuch = errors.New("the device returns more than a module may hold")
+
+// add adds a copy of v.
+func (h *harvest) add(v variable) error {
+	h.bytes += 64 + 4*len(v.oid) + len(v.octets)
+	if len(h.vars) >= h.maxVars || h.bytes > h.maxBytes {
+		return fmt.Errorf("%w: %d variables, %d bytes", errTooMuch, len(h.vars), h.bytes)
+	}
+	v.oid, v.octets = h.arcs.copy(v.oid), h.octets.copy(v.octets)
+	if n := len(h.vars); h.byOID == nil && n > 0 && v.oid.compare(h.vars[n-1].oid) <= 0 {
+		h.byOID = make(map[string]int, cap(h.vars))
+		for i := range h.vars {
+			h.byOID[h.vars[i].oid.key()] = i
+		}
+	}
+	if h.byOID != nil {
+		h.byOID[v.oid.key()] = len(h.vars)
+	}
+	h.vars = append(h.vars, v)
+	return nil
+}
+
+// arena is memory for many small slices that end together. The zero value is ready for use.
+type arena[T any] struct{ free []T }
+
+// arenaStep is how many things an arena makes room for at least.
+const arenaStep = 512
+
+// take gives room for n things, of zero length.
+func (a *arena[T]) take(n int) []T {
+	if cap(a.free)-len(a.free) < n { // the slices that were given keep the memory before
+		a.free = make([]T, 0, max(n, 2*cap(a.free), arenaStep))
+	}
+	at := len(a.free)
+	a.free = a.free[:at+n]
+	return a.free[at : at : at+n]
+}
+
+// copy is a copy of s.
+func (a *arena[T]) copy(s []T) []T {
+	if len(s) == 0 {
+		return nil
+	}
+	return append(a.take(len(s)), s...)
+}
+
+// reset takes all back that was given since the memory last grew.
+func (a *arena[T]) reset() {
+	clear(a.free)
+	a.free = a.free[:0]
+}

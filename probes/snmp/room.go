@@ -1,0 +1,110 @@
+package snmp
+
+import (
+	"net/netip"
+	"strings"
+	"sync"
+
+	"github.com/gosnmp/gosnmp"
+
+	"hwsagent/probes/snmp/reply"
+)
+
+// room is memory that a round of a probe needs and the next round of any probe uses again: a round of a large device
+// would leave a megabyte of garbage otherwise. It is for one round at a time.
+type room struct {
+	packet  []byte // that was received last, with room for the largest
+	message reply.Message
+	// decoded says that message is the answer that came last, and gosnmp was given only a brief of it.
+	decoded bool
+	answer  []variable    // see variables
+	arcs    arena[uint32] // of answer, where gosnmp decoded it
+	text    arena[byte]   // of answer
+	harvest *harvest
+}
+
+// maxPacket is more than a datagram carries.
+const maxPacket = 1<<16 - 1
+
+func newRoom() *room {
+	return &room{packet: make([]byte, maxPacket), harvest: newHarvest()}
+}
+
+// rooms are those that no round uses at present. It is safe for concurrent use.
+type rooms struct{ free sync.Pool } // of *room
+
+func (r *rooms) take() *room {
+	if x, ok := r.free.Get().(*room); ok {
+		return x
+	}
+	return newRoom()
+}
+
+// give takes back what nobody uses any more.
+func (r *rooms) give(x *room) { r.free.Put(x) }
+
+// variables are those of an answer, in order. They are valid until the next answer comes. One without an OID has
+// one that is no OID; one whose type is Null has no value.
+func (x *room) variables(p *gosnmp.SnmpPacket) []variable {
+	x.answer = x.answer[:0]
+	x.arcs.reset()
+	x.text.reset()
+	if x.decoded {
+		for i := range x.message.Variables {
+			x.answer = append(x.answer, x.fromReply(&x.message.Variables[i]))
+		}
+		return x.answer
+	}
+	for i := range p.Variables {
+		x.answer = append(x.answer, x.fromPDU(&p.Variables[i]))
+	}
+	return x.answer
+}
+
+func (x *room) fromReply(r *reply.Variable) variable {
+	v := variable{oid: r.OID, typ: gosnmp.Asn1BER(r.Type), bits: r.Number, octets: r.Octets}
+	switch r.Type {
+	case reply.ObjectIdentifier:
+		var room [4 * 32]byte
+		v.octets = x.text.copy(reply.AppendOID(room[:0], r.Octets))
+	case reply.IPAddress:
+		var room [len("255.255.255.255")]byte
+		v.octets = x.text.copy(netip.AddrFrom4([4]byte(r.Octets)).AppendTo(room[:0]))
+	}
+	return v
+}
+
+// fromPDU is a variable that gosnmp has decoded.
+func (x *room) fromPDU(pdu *gosnmp.SnmpPDU) variable {
+	v := valueOf(pdu.Type, pdu.Value)
+	if o, err := appendOID(x.arcs.take(maxArcs), pdu.Name); err == nil {
+		v.oid = o
+	}
+	return v
+}
+
+// valueOf is a value as gosnmp decodes it: int, uint, uint32, uint64, float32, float64, string (an OID or an address) or []byte.
+func valueOf(typ gosnmp.Asn1BER, value any) variable {
+	v := variable{typ: typ}
+	switch n := value.(type) {
+	case int:
+		v.bits = uint64(n) // #nosec G115 -- two's complement
+	case uint:
+		v.bits = uint64(n)
+	case uint32:
+		v.bits = uint64(n)
+	case uint64:
+		v.bits = n
+	case float32:
+		v.setFloat32(n)
+	case float64:
+		v.setFloat64(n)
+	case string:
+		v.octets = []byte(strings.TrimPrefix(n, "."))
+	case []byte:
+		v.octets = n
+	default:
+		v.typ = gosnmp.Null
+	}
+	return v
+}
