@@ -185,7 +185,9 @@ func (p *Probe) turn(ctx context.Context, slots chan struct{}, giveUp func(), re
 	turn, over := context.WithTimeout(ctx, turnTime)
 	defer over()
 	context.AfterFunc(turn, func() { _ = p.guard.Run(func() { <-slots }) })
-	inTime := context.AfterFunc(ctx, func() { time.AfterFunc(grace, giveUp) })
+	inTime := context.AfterFunc(ctx, func() {
+		_ = p.guard.Run(func() { time.AfterFunc(grace, func() { _ = p.guard.Run(giveUp) }) })
+	})
 	defer inTime()
 	return read(ctx)
 }
