@@ -25,7 +25,8 @@ type Buffers struct {
 	whole sync.Pool // of *bytes.Buffer: a page is parsed from one piece
 	parts sync.Pool // of *[partSize]byte
 	rooms sync.Pool // of *[packedSize]byte
-	// clear is how many bytes the parts of all pages under way take that are kept as they came.
+	// clear is how many bytes the pieces of all pages under way take: parts that are kept as they came, and one
+	// more of each page that is being read.
 	clear atomic.Int64
 }
 
@@ -76,10 +77,10 @@ func (p *Buffers) Read(buf *bytes.Buffer, from io.Reader, limit int64, expected 
 	var rest queue
 	defer rest.give(p)
 	for err == nil {
-		part, used := p.part(), 0
-		used, err = readPart(part, from)
+		var used int
+		used, err = readPart(rest.piece(p), from)
 		n += int64(used)
-		rest.add(p, part, used)
+		rest.add(p, used)
 	}
 	if !errors.Is(err, io.EOF) {
 		return n, err

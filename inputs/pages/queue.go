@@ -10,7 +10,8 @@ import (
 // queue is what came of a page beyond the room of its buffer, in order.
 type queue struct {
 	parts []part
-	bytes int // of the page
+	bytes int             // of the page
+	next  *[partSize]byte // for the next part; nil until it is needed
 }
 
 // part is a piece of a page.
@@ -23,17 +24,25 @@ type part struct {
 // packedSize is the most that s2 makes of a piece, in bytes: its own bound, [s2.MaxEncodedLen].
 const packedSize = partSize + 8
 
-// add appends the first bytes of a piece of memory, which is the queue's from here on.
-func (q *queue) add(p *Buffers, piece *[partSize]byte, used int) {
+// piece returns memory to read the next part into.
+func (q *queue) piece(p *Buffers) *[partSize]byte {
+	if q.next == nil {
+		p.clear.Add(partSize)
+		q.next = p.part()
+	}
+	return q.next
+}
+
+// add appends the first bytes of the piece. A part that is not full is the last one, and soon done with.
+func (q *queue) add(p *Buffers, used int) {
 	q.bytes += used
-	one := part{clear: piece, used: used}
-	if p.clear.Add(partSize) > MaxClear {
-		if one.packed = p.pack(piece[:used]); one.packed != nil {
-			p.free(piece)
-			one.clear = nil
+	if used == partSize && p.clear.Load() > MaxClear {
+		if packed := p.pack(q.next[:]); packed != nil {
+			q.parts = append(q.parts, part{packed: packed, used: used})
+			return
 		}
 	}
-	q.parts = append(q.parts, one)
+	q.parts, q.next = append(q.parts, part{clear: q.next, used: used}), nil
 }
 
 // writeTo appends all to buf.
@@ -60,6 +69,9 @@ func (q *queue) give(p *Buffers) {
 			p.free(one.clear)
 		}
 	}
+	if q.next != nil {
+		p.free(q.next)
+	}
 }
 
 // pack compresses a part of a page. It returns nil if that does not halve it.
@@ -76,7 +88,7 @@ func (p *Buffers) pack(b []byte) []byte {
 	return bytes.Clone(packed)
 }
 
-// free gives a piece of memory back that a queue had.
+// free takes back a piece that a queue had.
 func (p *Buffers) free(piece *[partSize]byte) {
 	p.clear.Add(-partSize)
 	p.parts.Put(piece)
