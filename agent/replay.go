@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"hwsagent/remotewrite"
 	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/replay"
 	"hwsagent/wal"
 )
 
@@ -111,7 +111,7 @@ func Replay(ctx context.Context, o ReplayOptions) (ReplayResult, error) {
 	}
 	defer archive.Close() // read-only: nothing to lose
 
-	ro := remotewrite.ReplayOptions{Config: *c, ExternalLabels: cfg.Global.Labels(), From: o.From, To: o.To, Matchers: matchers, Rate: o.Rate}
+	ro := replay.Options{Config: *c, ExternalLabels: cfg.Global.Labels(), From: o.From, To: o.To, Matchers: matchers, Rate: o.Rate}
 	ro.Retrying = func(a client.Answer) {
 		o.Logger.Warn("The target does not take the request now; trying again for two minutes", "target", o.Target, "answer", a.String())
 	}
@@ -123,7 +123,7 @@ func Replay(ctx context.Context, o ReplayOptions) (ReplayResult, error) {
 		defer runClient(sender)()
 		ro.Sender = sender
 	}
-	r, err := remotewrite.NewReplay(ro)
+	r, err := replay.New(ro)
 	if err != nil {
 		return res, err
 	}
@@ -131,7 +131,7 @@ func Replay(ctx context.Context, o ReplayOptions) (ReplayResult, error) {
 	res.fill(r.Count(), o.After)
 	res.DamagedBytes, res.Gone = archive.Skipped()
 	res.Seconds, res.Complete = time.Since(began).Seconds(), err == nil
-	var stopped *remotewrite.ReplayError
+	var stopped *replay.Error
 	switch {
 	case errors.As(err, &stopped):
 		err = fmt.Errorf("%w: %w", ErrReplayRefused, stopped)
@@ -152,7 +152,7 @@ func runClient(c *client.Client) (stop func()) {
 	return func() { cancel(); wg.Wait() }
 }
 
-func replayAll(ctx context.Context, r *remotewrite.Replay, archive *wal.Archive, progress func(ReplayProgress)) error {
+func replayAll(ctx context.Context, r *replay.Replay, archive *wal.Archive, progress func(ReplayProgress)) error {
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -177,7 +177,7 @@ func replayAll(ctx context.Context, r *remotewrite.Replay, archive *wal.Archive,
 }
 
 // fill takes over what was counted.
-func (res *ReplayResult) fill(c remotewrite.ReplayCount, after uint64) {
+func (res *ReplayResult) fill(c replay.Count, after uint64) {
 	res.Samples, res.Series, res.Delivered, res.Refused = c.Selected, c.Series, c.Delivered, c.Refused
 	res.Unconfirmed, res.Unsupported, res.Filtered = c.Unconfirmed, c.Unsupported, c.Filtered
 	res.Requests, res.Bytes, res.Oldest, res.Newest = c.Requests, c.Bytes, c.Oldest, c.Newest

@@ -1,4 +1,4 @@
-package remotewrite
+package replay
 
 import (
 	"fmt"
@@ -7,12 +7,12 @@ import (
 	"hwsagent/remotewrite/client"
 )
 
-// ReplayCount is what came of a replay so far. It has nothing to do with the ledger of the
+// Count is what came of a replay so far. It has nothing to do with the ledger of the
 // target's queue: what is replayed was appended, and accounted for, once before.
 //
 // Invariant: Selected = Delivered + Refused + Unconfirmed + Unsupported, plus what has no
 // outcome yet.
-type ReplayCount struct {
+type Count struct {
 	Selected    uint64 // samples in the time and the series that were asked for
 	Series      int    // of these samples
 	Delivered   uint64 // answered by a 2xx
@@ -27,16 +27,16 @@ type ReplayCount struct {
 	Oldest, Newest time.Time // timestamps of the selected samples; zero if there are none
 
 	// Refusals are those of single samples, by what the receiver said, at most maxRefusals.
-	Refusals []ReplayRefusal
+	Refusals []Refusal
 
 	// Done is the number of the last commit up to which every selected sample has its
 	// outcome: a replay after it goes on where this one ended.
 	Done uint64
 }
 
-// ReplayRefusal is one thing that the receiver said against samples, and the first sample
+// Refusal is one thing that the receiver said against samples, and the first sample
 // that it said it of.
-type ReplayRefusal struct {
+type Refusal struct {
 	Status    int
 	Text      string
 	Samples   uint64
@@ -44,19 +44,19 @@ type ReplayRefusal struct {
 	Timestamp int64 // milliseconds
 }
 
-// maxRefusals bounds ReplayCount.Refusals; others are counted with the last one.
+// maxRefusals bounds Count.Refusals; others are counted with the last one.
 const maxRefusals = 20
 
-// ReplayError ends a replay: the target does not take what is sent. Nothing of it is the
+// Error ends a replay: the target does not take what is sent. Nothing of it is the
 // queue's concern.
-type ReplayError struct {
+type Error struct {
 	First  bool // it was the first sample, alone: nothing else was sent
 	Answer client.Answer
 	Series string    // of the first sample that was not taken
 	Time   time.Time // its timestamp
 }
 
-func (e *ReplayError) Error() string {
+func (e *Error) Error() string {
 	if e.First {
 		return fmt.Sprintf("the receiver does not take the first sample, %s of %s: %s", e.Series, e.Time.UTC().Format(time.RFC3339), e.Answer)
 	}
@@ -64,12 +64,12 @@ func (e *ReplayError) Error() string {
 }
 
 // Count is what came of it so far.
-func (r *Replay) Count() ReplayCount {
+func (r *Replay) Count() Count {
 	c := r.count
-	c.Series = len(r.series)
+	c.Series = len(r.selected)
 	c.Done = r.read
 	if len(r.batch) > 0 {
-		c.Done = r.batch[0].seq - 1 // commits are numbered in order
+		c.Done = r.batch[0].commit - 1 // commits are numbered in order
 	}
 	if r.barren > 0 {
 		c.Done = r.fertile
@@ -84,7 +84,7 @@ func (r *Replay) Sent() (selected, delivered uint64) { return r.count.Selected, 
 func (r *Replay) note(s *series, t int64) {
 	c, at := &r.count, time.UnixMilli(t)
 	c.Selected++
-	r.series[s.hash] = true
+	r.selected[s.hash] = true
 	if c.Oldest.IsZero() || at.Before(c.Oldest) {
 		c.Oldest = at
 	}
@@ -94,7 +94,7 @@ func (r *Replay) note(s *series, t int64) {
 }
 
 // refused counts a sample that was refused alone.
-func (r *Replay) refused(p point, a client.Answer) {
+func (r *Replay) refused(p sample, a client.Answer) {
 	if t, ok := r.newest[p.series.hash]; ok && t != p.t {
 		r.count.Unconfirmed++
 		return
@@ -106,7 +106,7 @@ func (r *Replay) refused(p point, a client.Answer) {
 			return
 		}
 	}
-	r.count.Refusals = append(r.count.Refusals, ReplayRefusal{
+	r.count.Refusals = append(r.count.Refusals, Refusal{
 		Status: a.Status, Text: a.Text, Samples: 1, Series: p.series.labels().String(), Timestamp: p.t,
 	})
 }

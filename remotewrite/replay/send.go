@@ -1,4 +1,4 @@
-package remotewrite
+package replay
 
 import (
 	"context"
@@ -24,10 +24,10 @@ func (r *Replay) sendBatch(ctx context.Context) error {
 	case !r.tested && r.o.Sender != nil:
 		n = 1
 	case r.single:
-		n = uniquePrefix(r.batch, n, &r.seen)
+		n = r.uniquePrefix(n)
 	}
 	r.newest = nil
-	taken, extra := r.count.Delivered, replayExtra
+	taken, extra := r.count.Delivered, extraRequests
 	last, err := r.deliver(ctx, r.batch[:n:n], &extra)
 	if errors.Is(err, errNotNewer) {
 		r.version = wire.V1
@@ -43,9 +43,9 @@ func (r *Replay) sendBatch(ctx context.Context) error {
 		return r.stopped(r.batch[0], last)
 	default:
 		if r.barren++; r.barren == 1 {
-			r.fertile = r.batch[0].seq - 1
+			r.fertile = r.batch[0].commit - 1
 		}
-		if r.barren == replayBarren {
+		if r.barren == barrenRequests {
 			return r.stopped(r.batch[0], last)
 		}
 	}
@@ -55,8 +55,8 @@ func (r *Replay) sendBatch(ctx context.Context) error {
 
 // leaveOut counts what the version does not carry.
 func (r *Replay) leaveOut() {
-	r.batch = slices.DeleteFunc(r.batch, func(p point) bool {
-		carried := carries(&r.o.Config, r.version, &p)
+	r.batch = slices.DeleteFunc(r.batch, func(p sample) bool {
+		carried := r.version == wire.V2 || p.isFloat() || r.o.Config.CarriesHistogram(p.h, p.fh)
 		if !carried {
 			r.count.Unsupported++
 		}
@@ -65,23 +65,23 @@ func (r *Replay) leaveOut() {
 }
 
 // stopped is the error of a sample that the target does not take.
-func (r *Replay) stopped(p point, a client.Answer) error {
-	return &ReplayError{First: !r.tested, Answer: a, Series: p.series.labels().String(), Time: time.UnixMilli(p.t)}
+func (r *Replay) stopped(p sample, a client.Answer) error {
+	return &Error{First: !r.tested, Answer: a, Series: p.series.labels().String(), Time: time.UnixMilli(p.t)}
 }
 
 // deliver sends samples, in parts if they are refused together, until each has its outcome.
 // It returns the last answer that was a refusal.
-func (r *Replay) deliver(ctx context.Context, points []point, extra *int) (refusal client.Answer, err error) {
-	a, err := r.send(ctx, points)
+func (r *Replay) deliver(ctx context.Context, samples []sample, extra *int) (refusal client.Answer, err error) {
+	a, err := r.send(ctx, samples)
 	if err != nil {
 		return a, err
 	}
-	n := uint64(len(points))
+	n := uint64(len(samples))
 	switch v := client.Classify(a, config.Policy{RetryOnRateLimit: true}); {
 	case v == client.Delivered:
 		written := n
 		if a.Written.Known {
-			written = uint64(a.Written.Stored(len(points)))
+			written = uint64(a.Written.Stored(len(samples)))
 		}
 		r.count.Delivered += written
 		r.count.Unconfirmed += n - written
@@ -89,23 +89,23 @@ func (r *Replay) deliver(ctx context.Context, points []point, extra *int) (refus
 	case !r.tested && r.version == wire.V2 && (v == client.Older || v == client.Suspect && !a.Written.Known || v == client.Retry && a.Status != 0):
 		return a, errNotNewer
 	case v == client.Hold, v == client.Discard, v == client.Older, v == client.Retry: // Retry: for too long
-		return a, r.stopped(points[0], a)
+		return a, r.stopped(samples[0], a)
 	case n == 1:
 		if r.tested {
-			r.refused(points[0], a)
+			r.refused(samples[0], a)
 		}
 		return a, nil
 	case v == client.Split:
-		r.limit = max(min(r.limit, len(points)/2), 1)
+		r.limit = max(min(r.limit, len(samples)/2), 1)
 	case *extra < 2:
 		r.count.Unconfirmed += n
 		return a, nil
 	default:
 		*extra -= 2
-		r.blame(points)
+		r.blame(samples)
 	}
-	half := len(points) / 2
-	for _, part := range [2][]point{points[:half], points[half:]} {
+	half := len(samples) / 2
+	for _, part := range [2][]sample{samples[:half], samples[half:]} {
 		b, err := r.deliver(ctx, part, extra)
 		if err != nil {
 			return b, err
@@ -120,31 +120,31 @@ func (r *Replay) deliver(ctx context.Context, points []point, extra *int) (refus
 // blame notes which samples of a refused request can be shown to be bad by being refused
 // alone. A receiver may have stored the good part of it, and then takes nothing of a
 // series that is older than the last sample of that.
-func (r *Replay) blame(points []point) {
+func (r *Replay) blame(samples []sample) {
 	r.single = true
 	if r.newest != nil {
 		return // it is a part of the request
 	}
 	r.newest = map[uint64]int64{}
-	for _, p := range points {
+	for _, p := range samples {
 		r.newest[p.series.hash] = p.t
 	}
 }
 
 // send sends one request, again while its failure is one that passes. The error is ctx's.
-func (r *Replay) send(ctx context.Context, points []point) (client.Answer, error) {
-	r.body, _ = r.press.body(r.body[:0], r.version, wire.Snappy, points, bySeries)
+func (r *Replay) send(ctx context.Context, samples []sample) (client.Answer, error) {
+	r.encode(samples)
 	if r.o.Sender == nil {
 		r.count.Requests++
 		r.count.Bytes += uint64(len(r.body))
 		return client.Answer{Status: 204}, ctx.Err()
 	}
-	if err := r.pace(ctx, len(points)); err != nil {
+	if err := r.pace(ctx, len(samples)); err != nil {
 		return client.Answer{}, err
 	}
 	began := time.Now()
 	for attempt := 0; ; attempt++ {
-		a := r.post(ctx, len(points), attempt)
+		a := r.post(ctx, len(samples), attempt)
 		switch {
 		case ctx.Err() != nil && a.Status == 0:
 			return a, ctx.Err()
@@ -153,7 +153,7 @@ func (r *Replay) send(ctx context.Context, points []point) (client.Answer, error
 			return a, nil
 		}
 		pause := max(r.backoff.Next(r.o.Rand(), a.Status == 0), pace.RetryLate(a.RetryAfter, r.o.Rand()))
-		if time.Since(began)+pause > replayPatience {
+		if time.Since(began)+pause > patience {
 			return a, nil
 		}
 		if attempt == 0 && r.o.Retrying != nil {
@@ -170,7 +170,7 @@ func (r *Replay) post(ctx context.Context, n, attempt int) client.Answer {
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
-		t := time.NewTimer(replayGrace)
+		t := time.NewTimer(grace)
 		defer t.Stop()
 		select {
 		case <-sending.Done():
@@ -201,4 +201,16 @@ func (r *Replay) pace(ctx context.Context, n int) error {
 		return nil
 	}
 	return sleep(ctx, wait)
+}
+
+// sleep waits for d or ctx, whose error it returns.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
 }

@@ -1,10 +1,11 @@
-package remotewrite
+package replay
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/prometheus/prometheus/model/labels"
+	"go.yaml.in/yaml/v4"
 
 	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
@@ -13,7 +14,10 @@ import (
 // A replay to a tenant has what is the tenant's; one to the rest what can be nobody's but
 // the default's; without a default there is none.
 func TestReplayToTenant(t *testing.T) {
-	c := mustLoad(t, "url: http://h.example/\nname: m\nhwsagent: {tenant: {label: team, default: d}}")
+	var c config.Config
+	if err := yaml.Load([]byte("url: http://h.example/\nname: m\nhwsagent: {tenant: {label: team, default: d}}"), &c, yaml.WithKnownFields()); err != nil {
+		t.Fatal(err)
+	}
 	for _, tc := range []struct {
 		to   *config.Config
 		want string
@@ -21,13 +25,13 @@ func TestReplayToTenant(t *testing.T) {
 		{c.ForTenant("a"), "a"},
 		{c.ForRest(), "d  x/y"},
 	} {
-		r, err := NewReplay(ReplayOptions{Config: *tc.to})
+		r, err := New(Options{Config: *tc.to})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got []string
 		for i, team := range []string{"a", "b", "d", "", "x/y"} {
-			if !r.cache.get(&wal.Series{Slot: i, Labels: labels.FromStrings("__name__", "m", "team", team)}).dropped() {
+			if !r.series.get(&wal.Series{Slot: i, Labels: labels.FromStrings("__name__", "m", "team", team)}).isDropped() {
 				got = append(got, team)
 			}
 		}
@@ -36,7 +40,7 @@ func TestReplayToTenant(t *testing.T) {
 		}
 	}
 	c.Target.Tenant.Default = ""
-	if _, err := NewReplay(ReplayOptions{Config: *c.ForRest()}); err == nil || !strings.Contains(err.Error(), "m/TENANT") {
+	if _, err := New(Options{Config: *c.ForRest()}); err == nil || !strings.Contains(err.Error(), "m/TENANT") {
 		t.Errorf("a replay without a tenant: %v", err)
 	}
 }
