@@ -1,0 +1,110 @@
+package remotewrite
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/quarantine"
+)
+
+// Whether series of which none was taken, and which were refused together, go into quarantine together: some of them are asked for alone.
+
+// tryNewcomers decides about samples of series of which none was taken, which were refused together with the answer a. It
+// reports whether all went into quarantine; else those that were taken leave the parcel. The error is ctx's.
+func (s *shard) tryNewcomers(ctx context.Context, l *parcel, a client.Answer) (all bool, err error) {
+	r, ok := reasonOf(a)
+	if !ok || !s.q.quarantine.knows(r) {
+		return false, nil
+	}
+	first := firstOfEach(l.points)
+	_, passed, err := s.trial(ctx, l, first, func(b *quarantine.Book) *quarantine.Trial {
+		return b.Try(r, len(first), time.Duration(s.q.sinceBorn()))
+	})
+	if err != nil || !passed {
+		return false, err
+	}
+	s.intoQuarantine(l.points, r, a)
+	return true, nil
+}
+
+// tryDoubted does that for samples that may be stored already. They are never sent together, so more of them are asked for alone.
+func (s *shard) tryDoubted(ctx context.Context, l *parcel) error {
+	if !s.q.quarantine.known.Load() {
+		return nil
+	}
+	apart := apartOf(l.points, true)
+	var newcomers, others []point
+	for _, p := range l.points {
+		if apart[p.series.hash] == newcomer {
+			newcomers = append(newcomers, p)
+		} else {
+			others = append(others, p)
+		}
+	}
+	first := firstOfEach(newcomers)
+	if len(first) == 0 {
+		return nil
+	}
+	a, passed, err := s.trial(ctx, l, first, func(b *quarantine.Book) *quarantine.Trial { return b.TryDoubted(len(first)) })
+	if err != nil || !passed {
+		return err
+	}
+	r, _ := reasonOf(a)
+	s.intoQuarantine(newcomers, r, a)
+	l.points = others
+	return nil
+}
+
+// trial asks for samples of some series alone, of which it gets the first. It has passed if all are refused for reasons that are known, and then a control is taken;
+// the answer is the last refusal. Samples that are taken leave the parcel. The error is ctx's.
+func (s *shard) trial(ctx context.Context, l *parcel, first []point, begin func(*quarantine.Book) *quarantine.Trial) (last client.Answer, passed bool, err error) {
+	q := &s.q.quarantine
+	var trial *quarantine.Trial
+	q.do(func(b *quarantine.Book) { trial = begin(b) })
+	for i, ok := trial.Next(); ok; i, ok = trial.Next() {
+		f, a, err := s.try(ctx, &parcel{points: []point{first[i]}}, parts)
+		switch {
+		case err != nil && !errors.Is(err, errHeld):
+			return a, false, err
+		case err == nil && f == settled:
+			l.points = slices.DeleteFunc(l.points, first[i].same)
+		}
+		r, known := reasonOf(a)
+		if known = known && err == nil && f == refused && q.knows(r); known {
+			last = a
+			q.do(func(b *quarantine.Book) { b.Stop(r, time.Duration(s.q.sinceBorn())) })
+		}
+		trial.Tell(known)
+	}
+	if !trial.Passed() {
+		return last, false, nil
+	}
+	passed, err = s.takesControl(ctx)
+	return last, passed, err
+}
+
+// takesControl reports whether the target takes a sample that it took before. The error is ctx's.
+func (s *shard) takesControl(ctx context.Context) (bool, error) {
+	sample, ok, err := s.controlSample(ctx)
+	if err != nil || !ok {
+		return err == nil && sample.series != nil, err // if so, another shard has delivered meanwhile
+	}
+	taken, _, err := s.control(ctx, sample)
+	return taken, err
+}
+
+// firstOfEach returns the first sample of each series.
+func firstOfEach(points []point) []point {
+	var first []point
+	seen := make(map[uint64]bool)
+	for _, p := range points {
+		if p.kind != exemplarPoint && !seen[p.series.hash] {
+			seen[p.series.hash] = true
+			first = append(first, p)
+		}
+	}
+	return first
+}
