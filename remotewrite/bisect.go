@@ -59,7 +59,7 @@ func (s *shard) bisect(ctx context.Context, l *parcel, a client.Answer, first *s
 		Receiver: s.q.kind(),
 		Limit:    s.q.batchLimit(),
 		Shards:   len(s.w.shards),
-		Turns:    s.q.proofTurns(),
+		Turns:    s.q.trust.Turns(s.q.sinceBorn()),
 		More:     l.stored && s.q.moreUnsure(),
 		AnyOrder: s.q.behind,
 		Seed:     math.Float64bits(s.q.gate.Random()),
@@ -179,7 +179,7 @@ func (b *bisection) send(ctx context.Context, r split.Request) (split.Reply, err
 	if err != nil {
 		return split.Reply{}, err
 	}
-	if f == refused && b.s.q.guardsLate() && saysLate(a) {
+	if f == refused && b.s.q.guardsLate() && a.SaysLate() {
 		// Of a backlog, which is too old for the receiver, nothing is given up: it waits, whatever is wrong with other
 		// samples of its batch.
 		return split.Reply{}, errAllLate
@@ -226,7 +226,7 @@ func (b *bisection) learn() {
 	case b.m.Random():
 		q.distrust()
 	case b.m.ProvedFully():
-		q.vouched.Store(q.sinceBorn())
+		q.trust.Vouch(q.sinceBorn())
 	}
 }
 

@@ -3,7 +3,6 @@ package remotewrite
 import (
 	"context"
 	"math"
-	"net/http"
 	"slices"
 	"time"
 
@@ -14,28 +13,14 @@ import (
 	"hwsagent/remotewrite/wire"
 )
 
-// ofTarget reports whether an answer is the target's own. Others come from whatever
-// stands in between, too: gateways, login pages.
-func ofTarget(a client.Answer) bool {
-	switch a.Status {
-	case http.StatusBadRequest, http.StatusConflict, http.StatusRequestEntityTooLarge,
-		http.StatusUnprocessableEntity, http.StatusUnsupportedMediaType:
-		return true
-	}
-	return a.Accepted()
-}
-
-// tellsTime reports whether an answer's Date is the target's.
-func tellsTime(a client.Answer) bool { return ofTarget(a) && !a.Date.IsZero() }
-
 // sawDate remembers the time that an answer tells, or that the target does not tell it.
 func (q *Queue) sawDate(a client.Answer) {
 	switch {
-	case tellsTime(a):
+	case a.TellsTime():
 		q.clock.Told(a.Date.Add(a.Took/2), q.synced())
 		skew, _ := q.clock.Skew()
 		q.metrics.SetSkew(skew)
-	case ofTarget(a):
+	case a.FromTarget():
 		q.clock.SaidNothing()
 	}
 }
@@ -96,7 +81,7 @@ func (s *shard) askTimeBy(l *parcel) question {
 // refusedForTime reports whether an answer refuses a parcel, and is the first that tells the target's time, by which some of
 // these samples are dropped or wait: their time may be what it was refused for. If so, p is given back.
 func (s *shard) refusedForTime(p gate.Pass, l *parcel, a client.Answer, clockWasKnown bool) bool {
-	if clockWasKnown || l.again || !ofTarget(a) || a.Accepted() {
+	if clockWasKnown || l.again || !a.FromTarget() || a.Accepted() {
 		return false
 	}
 	lim, _ := s.q.limits()
@@ -183,7 +168,7 @@ func (q *Queue) questionFailed(ctx context.Context, p gate.Pass, a client.Answer
 
 // questionAnswered notes, for a while, that the target does not tell its time if the answer has none.
 func (q *Queue) questionAnswered(a client.Answer) {
-	if !tellsTime(a) {
+	if !a.TellsTime() {
 		q.clock.DoesNotTell()
 	}
 }

@@ -42,11 +42,7 @@ func (q *Queue) learnCompression(a client.Answer) {
 	if a.Compression != wire.Zstd || v != client.Delivered {
 		return
 	}
-	q.mu.Lock()
-	was := q.plain
-	q.plain = ""
-	q.mu.Unlock()
-	if was != "" {
+	if was := q.toldPlain.Regained(); was != "" {
 		q.log.Info("The target takes zstd again", slog.String("before", was))
 	}
 }
@@ -58,21 +54,10 @@ func (q *Queue) passedPlain(failed client.Answer) {
 	}
 }
 
-// tookBack tells that snappy is in use from now on. The same reason is told once, until zstd was taken.
+// tookBack tells that snappy is in use from now on.
 func (q *Queue) tookBack(why string) {
 	q.metrics.TookBack()
-	q.mu.Lock()
-	known := q.plain == why
-	q.plain = why
-	q.mu.Unlock()
-	level := slog.LevelInfo
-	switch {
-	case known:
-		level = slog.LevelDebug
-	case q.cfg.Target.Compression == config.CompressionZstd:
-		level = slog.LevelWarn // somebody expects zstd
-	}
 	_, until := q.compression.Fallback()
-	q.log.LogAttrs(context.Background(), level, "The target gets requests with snappy instead of zstd",
+	q.log.LogAttrs(context.Background(), q.toldPlain.Lost(why, q.cfg.Target.Compression == config.CompressionZstd), "The target gets requests with snappy instead of zstd",
 		slog.String("why", why), slog.Time("until", until))
 }

@@ -3,12 +3,11 @@ package remotewrite
 import (
 	"cmp"
 	"slices"
-	"strconv"
-	"strings"
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/givenup"
 	"hwsagent/remotewrite/metrics"
+	"hwsagent/remotewrite/reply"
 	"hwsagent/wal"
 )
 
@@ -42,17 +41,9 @@ func apart(points []point) (samples []point, exemplars map[givenup.Key][]point) 
 }
 
 // named settles all but n of the points, which were refused together, as stored, and returns these n: those that the
-// text of the refusal names, by the labels of the series, as Prometheus, Mimir and Thanos write them, and best of all by the timestamp.
+// text of the refusal names.
 func (s *shard) named(points []point, n int, a client.Answer) []point {
-	rank := func(p point) int {
-		switch {
-		case !strings.Contains(a.Text, p.series.labels().String()):
-			return 2
-		case !strings.Contains(a.Text, strconv.FormatInt(p.t, 10)):
-			return 1
-		}
-		return 0
-	}
+	rank := func(p point) int { return reply.Names(a.Text, p.series.labels().String(), p.t) }
 	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(rank(a), rank(b)) })
 	stored := points[n:]
 	s.w.noteTaken(stored)

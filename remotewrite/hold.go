@@ -30,7 +30,7 @@ func (s *shard) test(p gate.Pass, l *parcel, m mode) error {
 		later = nil
 	}
 	verdict, a, err := s.testWith(p, l, sample, c)
-	if verdict == client.Suspect && m == patient && len(later) > 0 && !fromDatabase(*a) {
+	if verdict == client.Suspect && m == patient && len(later) > 0 && !a.FromDatabase() {
 		// No other series waits, and this sample was refused each time: perhaps it is bad.
 		verdict, a, err = s.testPair(p, l, sample, later, c)
 	}
@@ -45,7 +45,7 @@ func (s *shard) test(p gate.Pass, l *parcel, m mode) error {
 	case verdict == client.Older && a.Status/100 == 2:
 		l.unsure = true
 		g.Resume(p) // it takes requests; see what it says to 1.0
-	case verdict == client.Suspect && (m != patient || fromDatabase(*a)):
+	case verdict == client.Suspect && (m != patient || a.FromDatabase()):
 		// The receiver's database speaks. Or, taking a batch apart, which had shown that the way is good: the hold had
 		// another reason, and that is gone. What is refused is this sample.
 		g.Resume(p)
@@ -115,7 +115,7 @@ func (s *shard) testTaken(p gate.Pass, taken point, c protocol.Choice) error {
 		s.q.restoreBatch()
 		s.q.gate.Delivered(p)
 		return nil
-	case v == client.Older && a.Status/100 == 2, v == client.Suspect && fromDatabase(a):
+	case v == client.Older && a.Status/100 == 2, v == client.Suspect && a.FromDatabase():
 		s.q.gate.Resume(p)
 		return nil
 	}

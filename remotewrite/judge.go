@@ -136,7 +136,7 @@ func (s *shard) refusalIsReal(p gate.Pass, l *parcel, a client.Answer, version w
 		g.Release(p)
 		return false
 	}
-	if fromDatabase(a) { // the receiver's database speaks
+	if a.FromDatabase() { // the receiver's database speaks
 		g.Release(p)
 		return true
 	}
@@ -180,7 +180,7 @@ func (s *shard) refusalIsReal(p gate.Pass, l *parcel, a client.Answer, version w
 // heardLate notes that the receiver's database refused a sample alone as late: it will do so again, as long
 // as the way to it is good.
 func (s *shard) heardLate(points []point, a client.Answer) {
-	if len(points) == 1 && fromDatabase(a) {
+	if len(points) == 1 && a.FromDatabase() {
 		s.late, s.hasLate = points[0], true
 		if !s.q.behind {
 			s.q.noteLate(points[0])

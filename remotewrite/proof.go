@@ -3,27 +3,19 @@ package remotewrite
 import (
 	"context"
 	"errors"
-	"net/http"
 	"time"
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/gate"
-	"hwsagent/remotewrite/reply"
-	"hwsagent/remotewrite/split"
 )
 
 // A refusal does not say whether the samples are at fault or whatever answers: a firewall, a proxy
 // and a wrong URL refuse every sample, and take empty writes. Two things count as proof against
-// samples: the words of the receiver's own database (see fromDatabase), and contrast: they are refused
+// samples: the words of the receiver's own database (see [client.Answer.FromDatabase]), and contrast: they are refused
 // again and again while control samples are taken each time in between. Without proof
 // no sample is given up: the target is held.
 
 const (
-	// vouchFor is for how long after a full proof, in which nothing spoke for the target, a quick one does.
-	vouchFor = time.Minute
-	// distrustFor is how long no sample is given up without known words after a control sample, of a series that was
-	// taken before, was refused, or samples were taken that had been refused.
-	distrustFor = time.Minute
 	// freshFor is how old a sample is at most that needs contrast although the receiver says that it is
 	// too old: it may be the receiver that is wrong about the time.
 	freshFor = time.Hour
@@ -32,23 +24,8 @@ const (
 	moment = 2 * time.Second
 )
 
-// proofTurns is how many turns a proof takes at present; 0: there can be none.
-func (q *Queue) proofTurns() int {
-	since := func(at int64) time.Duration { return time.Duration(q.sinceBorn() - at) }
-	if at := q.distrusted.Load(); at != 0 && since(at) < distrustFor {
-		return 0
-	}
-	if at := q.vouched.Load(); at != 0 && since(at) < vouchFor {
-		return split.QuickTurns
-	}
-	return split.FullTurns
-}
-
 // distrust notes that refusals are no evidence at present.
-func (q *Queue) distrust() {
-	q.distrusted.Store(q.sinceBorn())
-	q.vouched.Store(0)
-}
+func (q *Queue) distrust() { q.trust.Distrust(q.sinceBorn()) }
 
 // sinceBorn is the age of the queue in ns, never 0.
 func (q *Queue) sinceBorn() int64 { return max(1, int64(time.Since(q.born))) }
@@ -65,7 +42,7 @@ func (s *shard) control(ctx context.Context, sample point) (taken, clean bool, e
 		return false, false, nil
 	case err != nil:
 		return false, false, err
-	case f == settled, fromDatabase(answer):
+	case f == settled, answer.FromDatabase():
 		return true, g.View().Troubles == before, nil
 	case f == refused, f == tooLarge:
 		s.q.distrust()
@@ -138,25 +115,9 @@ const refusesAll = "it takes no sample at all: "
 
 // refused gives p back after an answer for which the target is held.
 func (q *Queue) refused(p gate.Pass, a client.Answer) {
-	if blamesData(a) {
+	if a.BlamesData() {
 		q.gate.RefusedData(p, a.String())
 	} else {
 		q.gate.Refused(p, a.String())
 	}
-}
-
-// blamesData reports whether an answer says that the samples are at fault, or their number.
-func blamesData(a client.Answer) bool {
-	switch a.Status {
-	case http.StatusBadRequest, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
-		return true
-	}
-	return false
-}
-
-// fromDatabase reports whether the receiver's own database refuses the samples for their place in time: they are
-// late, too old, or it has another value at the same time.
-func fromDatabase(a client.Answer) bool {
-	k := a.Reply().Kind
-	return k == reply.Late || k == reply.TooOld
 }

@@ -67,6 +67,8 @@ type Queue struct {
 	meta        *families.Sender
 	proto       *protocol.Versions
 	compression *protocol.Compression
+	toldOlder   protocol.Told // that the target gets 1.0
+	toldPlain   protocol.Told // that the target gets snappy
 	synced      func() bool
 	empty       [wire.NumVersions]client.Request
 	born        time.Time // with a monotonic reading: no step of the wall clock changes what is measured from it
@@ -85,8 +87,7 @@ type Queue struct {
 	batches       atomic.Uint64 // requests that delivered samples
 	slowed        atomic.Int64  // when an answer last asked to go slower, ns since born; 0: never
 	tests         atomic.Int64  // how many held samples were sent as tests
-	vouched       atomic.Int64  // when samples were last proven bad in full, ns since born; 0: never, or a control was refused since
-	distrusted    atomic.Int64  // when a control was last refused, ns since born; 0: never
+	trust         split.Trust   // in its refusals
 	slowedBehind  atomic.Int64  // the same, for the backlog
 
 	toldLimit     atomic.Int64 // when a log line said that requests are too large, ns since born; 0: never
@@ -98,8 +99,6 @@ type Queue struct {
 
 	mu          sync.Mutex
 	state       string // as last observed
-	fallback    string // why the target got 1.0 last, as logged
-	plain       string // why the target got snappy instead of zstd last, as logged
 	lastError   string
 	lastErrorAt time.Time
 	lastFailure client.Failure

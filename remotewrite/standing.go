@@ -93,11 +93,11 @@ func standings(points []point) []split.Standing {
 // noteRefused remembers that a sample was refused alone, with proof or in the words of the receiver's database.
 func (s *shard) noteRefused(p point, a client.Answer) {
 	switch n := p.series.refusals(); {
-	case p.series.newest > noneTakenOneRefused, s.q.behind && fromDatabase(a):
+	case p.series.newest > noneTakenOneRefused, s.q.behind && a.FromDatabase():
 		return // the target has samples of the series, or it is in quarantine, or this sample is only too late
 	case s.refusedAlone(p, a):
 		return
-	case fromDatabase(a), a.Reply().Kind == reply.Failed:
+	case a.FromDatabase(), a.Reply().Kind == reply.Failed:
 		if p.series.newest == noneTaken { // the target may have newer samples
 			p.series.newest = noneTakenOneRefused
 		}

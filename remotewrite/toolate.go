@@ -50,7 +50,7 @@ func (s *shard) refusedBehind(ctx context.Context, l *parcel, a client.Answer) e
 // isLate finds out whether a refused batch is refused for being late. Samples that are taken meanwhile leave the parcel. The samples of
 // series that were refused before, and others as old as they were taken, are so only in the receiver's words. The error is ctx's.
 func (s *shard) isLate(ctx context.Context, l *parcel, a client.Answer) (bool, error) {
-	if l.apart == isRefused && !saysLate(a) {
+	if l.apart == isRefused && !a.SaysLate() {
 		return false, nil
 	}
 	batch := l.points
@@ -98,7 +98,7 @@ type lateness struct {
 // to the newest; those that are taken leave the parcel. The error is ctx's.
 func (s *shard) askLate(ctx context.Context, l *parcel, a client.Answer) (lateness, error) {
 	if len(l.points) == 1 { // it was asked for alone
-		return lateness{late: saysLate(a), said: saysLate(a)}, nil
+		return lateness{late: a.SaysLate(), said: a.SaysLate()}, nil
 	}
 	asked := s.pickLate(l.points)
 	refusals, said, oldest := 0, true, false
@@ -112,7 +112,7 @@ func (s *shard) askLate(ctx context.Context, l *parcel, a client.Answer) (latene
 		case why.Reply().Kind == reply.Bad:
 			return lateness{}, nil
 		}
-		refusals, said, oldest = refusals+1, said && saysLate(why), oldest || n == 0
+		refusals, said, oldest = refusals+1, said && why.SaysLate(), oldest || n == 0
 	}
 	switch {
 	case refusals < len(asked):
@@ -196,23 +196,6 @@ func (s *shard) deliverNewest(ctx context.Context, l *parcel) (requests int, err
 // guardsLate reports whether what is refused may be refused for nothing but its place: that
 // is no reason to give it up where live_first has made it late.
 func (l *lane) guardsLate() bool { return l.behind && l.cfg.Target.CatchUp == config.LiveFirst }
-
-// saysLate reports whether a receiver's words are about the order or the age of samples. Another value at the same
-// time is neither: the sample itself is not stored then.
-func saysLate(a client.Answer) bool {
-	return a.Reply().Reason == reply.OutOfOrder && fromDatabase(a) || saysTooOld(a)
-}
-
-// saysTooOld reports whether a receiver's words are about a sample's age, not about what it has
-// of the series: that sample need not be stored.
-func saysTooOld(a client.Answer) bool { return a.Reply().Kind == reply.TooOld }
-
-// saysBeyondWindow reports whether a receiver says that a sample is older than its out-of-order
-// window.
-func saysBeyondWindow(a client.Answer) bool {
-	r := a.Reply()
-	return r.Kind == reply.TooOld && r.Reason == reply.OutsideWindow
-}
 
 // failed gives p back after a failure that passes by itself. What a request of the backlog is
 // answered while what is live goes through slows the backlog down, and nothing else: one batch

@@ -131,31 +131,15 @@ func (q *Queue) learnVersion(c protocol.Choice, a client.Answer, v client.Verdic
 	if v != client.Delivered || a.Version != wire.V2 || a.Samples == 0 || q.proto.Version() == wire.V1 {
 		return
 	}
-	q.mu.Lock()
-	was := q.fallback
-	q.fallback = ""
-	q.mu.Unlock()
-	if was != "" {
+	if was := q.toldOlder.Regained(); was != "" {
 		q.log.Info("The target takes remote write 2.0 now", slog.String("before", was))
 	}
 }
 
-// fellBack tells that 1.0 is in use from now on. A second time for the same reason, when
-// 2.0 was asked for again, is no news.
+// fellBack tells that 1.0 is in use from now on.
 func (q *Queue) fellBack(why string) {
 	q.metrics.FellBack()
-	q.mu.Lock()
-	known := q.fallback == why
-	q.fallback = why
-	q.mu.Unlock()
-	level := slog.LevelInfo
-	switch {
-	case known:
-		level = slog.LevelDebug
-	case q.cfg.ProtobufMessage == config.MessageV2:
-		level = slog.LevelWarn // somebody expects 2.0
-	}
-	q.log.LogAttrs(context.Background(), level, "The target does not take remote write 2.0; it gets 1.0",
+	q.log.LogAttrs(context.Background(), q.toldOlder.Lost(why, q.cfg.ProtobufMessage == config.MessageV2), "The target does not take remote write 2.0; it gets 1.0",
 		slog.String("why", why), slog.Duration("ask_again_after", protocol.FallbackTime))
 }
 

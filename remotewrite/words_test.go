@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/reply"
 	"hwsagent/wal"
 )
 
@@ -44,7 +45,8 @@ func TestWords(t *testing.T) {
 		{client.Answer{Status: 400, Text: "out of order sample", HTML: true}, says{}},
 	} {
 		a := tc.answer
-		if got := (says{saysLate(a), saysTooOld(a), saysBeyondWindow(a), fromDatabase(a)}); got != tc.want {
+		k := a.Reply()
+		if got := (says{a.SaysLate(), k.Kind == reply.TooOld, k.Kind == reply.TooOld && k.Reason == reply.OutsideWindow, a.FromDatabase()}); got != tc.want {
 			t.Errorf("%d %q, a page: %t: %+v, want %+v", a.Status, a.Text, a.HTML, got, tc.want)
 		}
 	}
@@ -68,8 +70,8 @@ func TestPageIsNotTheDatabase(t *testing.T) {
 		}
 		defer c.Close()
 		a := c.Send(t.Context(), client.Request{Body: []byte("x")})
-		if saysLate(a) != want || a.Text != "out of order sample" {
-			t.Errorf("%q: late: %t, text %q", body, saysLate(a), a.Text)
+		if a.SaysLate() != want || a.Text != "out of order sample" {
+			t.Errorf("%q: late: %t, text %q", body, a.SaysLate(), a.Text)
 		}
 	}
 }

@@ -1,0 +1,28 @@
+package protocol
+
+import (
+	"log/slog"
+	"testing"
+)
+
+func TestTold(t *testing.T) {
+	var told Told
+	if was := told.Regained(); was != "" {
+		t.Errorf("told of %q before anything was lost", was)
+	}
+	for i, step := range []struct {
+		why    string
+		wanted bool
+		want   slog.Level
+	}{{"a", true, slog.LevelWarn}, {"a", true, slog.LevelDebug}, {"b", false, slog.LevelInfo}, {"a", false, slog.LevelInfo}} {
+		if got := told.Lost(step.why, step.wanted); got != step.want {
+			t.Errorf("step %d: %v, want %v", i, got, step.want)
+		}
+	}
+	if was := told.Regained(); was != "a" {
+		t.Errorf("it was %q that people were told of, want a", was)
+	}
+	if got := told.Lost("a", true); got != slog.LevelWarn {
+		t.Errorf("the same reason, after it was regained: %v", got)
+	}
+}

@@ -1,0 +1,18 @@
+package reply
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Names says how well a text names a sample, best first: 0 by the labels of its series, as Prometheus, Mimir and Thanos write them, and by
+// its timestamp in ms; 1 by the labels alone; 2 not at all.
+func Names(text, series string, t int64) int {
+	switch {
+	case !strings.Contains(text, series):
+		return 2
+	case !strings.Contains(text, strconv.FormatInt(t, 10)):
+		return 1
+	}
+	return 0
+}
