@@ -63,56 +63,6 @@ func TestAnnouncementLostBeforeLoggingAgain(t *testing.T) {
 	})
 }
 
-// Of what was logged twice, either place may be torn: what the other one has is read. In
-// the very first segment nothing was durable before, and the next segment says so.
-func TestTornBesideLoggingAgain(t *testing.T) {
-	for _, tc := range []struct {
-		torn    int // segment
-		already int // commits that the target has
-	}{{0, 0}, {0, 1}, {1, 0}, {1, 1}} {
-		t.Run(fmt.Sprintf("torn=%d,already=%d", tc.torn, tc.already), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				d, saves := newMemDir(), newMemDir()
-				l := openLog(t, memOptions(t, d, saves))
-				r, err := l.Reader("a", ReaderOptions{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer r.Close()
-				for v := range 3 {
-					if err := commitFloats(l, 3, int64(v), float64(v)); err != nil {
-						t.Fatal(err)
-					}
-				}
-				for range tc.already {
-					e, err := r.Next(t.Context())
-					if err != nil {
-						t.Fatal(err)
-					}
-					r.Advance(e.End, Outcome{Delivered: e.Count()})
-				}
-				if err := r.target.save(); err != nil {
-					t.Fatal(err)
-				}
-				commitOverFailedWrite(t, l, d, 3, 3)
-
-				left := d.kill()
-				left.entries[segment.Name(tc.torn)].data.edit(func(b []byte) {
-					b[commitEnds(t, tc.torn, b)[0]+12] ^= 1 // in the second commit, for what a power cut may leave
-				})
-				l = openLog(t, memOptions(t, left, saves.kill()))
-				if r, err = l.Reader("a", ReaderOptions{}); err != nil {
-					t.Fatal(err)
-				}
-				defer r.Close()
-				if got, missing := drain(t, l, r); !slices.Equal(got, []float64{0, 1, 2, 3}[tc.already:]) || missing != (Outcome{}) {
-					t.Errorf("read %v, missing %+v", got, missing)
-				}
-			})
-		})
-	}
-}
-
 // What the budget or max_backlog takes counts as that, even if the next segment could not
 // be begun: its header names a commit before the last one that was acknowledged. That must
 // not outlast the process after, which logs behind that segment.

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"hwsagent/wal/internal/segment"
 )
@@ -85,84 +83,6 @@ func TestCrashWhileLoggingAgain(t *testing.T) {
 	}
 	if torn == 0 {
 		t.Error("no segment had a part of what was to be logged again")
-	}
-}
-
-// What a savepoint knows and a power cut took counts as that, even if another cut takes
-// the segment that says so first.
-func TestCutAfterCut(t *testing.T) {
-	for _, fails := range []string{"nothing", "a write", "every fsync"} {
-		t.Run(fails, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				d, saves := newMemDir(), newMemDir()
-				l := openLog(t, memOptions(t, d, saves))
-				for _, name := range []string{"ahead", "behind"} {
-					r, err := l.Reader(name, ReaderOptions{StartAt: StartOldest})
-					if err != nil {
-						t.Fatal(err)
-					}
-					defer r.Close()
-					if name == "ahead" {
-						for v := range 4 {
-							if err := commitFloats(l, 3, int64(v), float64(v)); err != nil {
-								t.Fatal(err)
-							}
-						}
-						if err := r.Reserve(l.head()); err != nil {
-							t.Fatal(err)
-						}
-					}
-				}
-				d, saves = d.crash(), saves.crash() // before anything of the log was durable
-
-				l = openLog(t, memOptions(t, d, saves))
-				r, err := l.Reader("behind", ReaderOptions{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer r.Close()
-				switch fails {
-				case "a write": // so that there is a second segment, which is durable
-					once := syscall.EIO
-					d.fault = func(op string) (int, error) {
-						if op == "write" && once != 0 {
-							once = 0
-							return 0, syscall.EIO
-						}
-						return 0, nil
-					}
-					if err := commitFloats(l, 3, 9, 9); err != nil || once != 0 {
-						t.Fatalf("a commit over a failed write: %v", err)
-					}
-				case "every fsync": // but those of savepoints
-					var failed atomic.Int64
-					d.mu.Lock() // the log's interval has begun
-					d.fault = func(op string) (int, error) {
-						if op == "sync" {
-							failed.Add(1)
-							return 0, syscall.EIO
-						}
-						return 0, nil
-					}
-					d.mu.Unlock()
-					time.Sleep(1100 * time.Millisecond)
-					if failed.Load() == 0 {
-						t.Fatal("nothing failed")
-					}
-				}
-				d, saves = d.crash(), saves.crash()
-
-				l = openLog(t, memOptions(t, d, saves))
-				if r, err = l.Reader("behind", ReaderOptions{}); err != nil {
-					t.Fatal(err)
-				}
-				defer r.Close()
-				drain(t, l, r)
-				if g := r.Ledger(); g.Dropped[PowerCut] != 12 || g.Dropped[Damage] != 0 || g.Pending != 0 {
-					t.Errorf("12 samples were lost to power cuts, the ledger is %+v", g)
-				}
-			})
-		})
 	}
 }
 

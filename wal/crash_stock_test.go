@@ -4,10 +4,8 @@ import (
 	"errors"
 	"io"
 	"slices"
-	"syscall"
 	"testing"
 	"testing/fstest"
-	"testing/synctest"
 
 	"hwsagent/wal/internal/segment"
 	"hwsagent/wal/internal/segmenttest"
@@ -66,35 +64,6 @@ func (c *crashLife) readStock(l *Log, view []seen) {
 	if !slices.Equal(ours, theirs) {
 		c.fail("our reader finds other commits than Prometheus': %v and %v", ours, theirs)
 	}
-}
-
-// What was logged again after an fsync error counts once with Prometheus' reader, too.
-func TestStockReadsWhatIsLoggedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := newEndedLog(t)
-		e.answer <- syscall.EIO
-		synctest.Wait()
-		e.commit()
-		r, err := stock.New(filesOf(e.segments))
-		if err != nil {
-			t.Fatal(err)
-		}
-		commits := stock.Commits{Reader: r, Log: stock.ID(e.log.head().Log)}
-		var values []float64
-		for {
-			c, err := commits.Next()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			values = append(values, c.Samples[0].V)
-		}
-		if !slices.Equal(values, e.values) || len(r.Stops()) > 0 {
-			t.Errorf("Prometheus' reader finds %v, stops %v; acknowledged %v", values, r.Stops(), e.values)
-		}
-	})
 }
 
 // After two errors in a row the second segment holds a commit that the third has once more, behind older ones: Prometheus' reader finds each once,

@@ -24,6 +24,7 @@ import (
 // in memory is the collector's otherwise.
 func TestMain(m *testing.M) {
 	crashFlags()
+	transcriptFlag()
 	if flag.Parse(); os.Getenv("GOGC") == "" && flag.Lookup("test.bench").Value.String() == "" {
 		debug.SetGCPercent(400)
 	}
