@@ -20,7 +20,7 @@ NFPM         := .cache/nfpm-$(NFPM_VERSION)/nfpm
 # The compiler collects garbage for an eighth of its time otherwise; wal and remotewrite ask for the same in their tests.
 test race minimal scrapediff cross replant: export GOGC ?= 400
 
-.PHONY: all build minimal run test cover race lint fmt-check tidy-check cross bench bench-process fleet bmcs conformance herd e2e oracle faults torture guarantees replant fuzz notice notice-check vulncheck ci clean install packages release
+.PHONY: all build minimal run test cover race lint fmt-check tidy-check cross bench bench-process bench-agents fleet bmcs conformance herd e2e oracle faults torture guarantees replant fuzz notice notice-check vulncheck ci clean install packages release
 
 all: build test
 
@@ -127,6 +127,17 @@ bench: ## what a sample costs on its way, beside what it should; docs/performanc
 
 bench-process: ## the built agent under load and after an outage, three minutes: CPU, memory, bytes, time to catch up
 	HWSAGENT_E2E=1 HWSAGENT_BENCH=60s $(GO) test -count=1 -timeout 8m -run "TestProcessFigures|TestScrapeFigures" -v ./e2e
+
+# Agents that are neither named nor in PATH are left out. STEADY, SMALL and OUTAGE are durations; PARTS picks of steady,small,v2,zstd,start;
+# DOCS=1 writes the table into docs/performance.md.
+PROMETHEUS  ?=
+VMAGENT     ?=
+AGENTS_JSON ?= .cache/bench-agents.json
+bench-agents: build ## hwsagent beside prometheus and vmagent, of PATH or make bench-agents PROMETHEUS=… VMAGENT=…; 25 minutes, QUICK=1: four
+	@mkdir -p .cache
+	$(GO) build -o $(BIN)/benchagents ./e2e/benchagents
+	$(BIN)/benchagents -hwsagent $(BIN)/hwsagent -prometheus '$(PROMETHEUS)' -vmagent '$(VMAGENT)' -dir .cache -json '$(AGENTS_JSON)' \
+		$(if $(QUICK),-quick) $(if $(STEADY),-steady $(STEADY)) $(if $(SMALL),-small $(SMALL)) $(if $(OUTAGE),-outage $(OUTAGE)) $(if $(DOCS),-docs docs/performance.md) -parts '$(PARTS)'
 
 fleet: ## one agent and 1,000 simulated SNMP devices of 1,312 variables, every twentieth dead, each 60 s; four minutes
 	HWSAGENT_E2E=1 HWSAGENT_SNMP_FLEET=1000 $(GO) test -count=1 -timeout 10m -run TestSNMPFleet -v ./e2e

@@ -85,6 +85,7 @@ func importRules() []importRule {
 		{dir: "agent/demo/receiver"},
 		{dir: "cmd/hwsagent", ours: []string{"agent", "watchdog"}},
 		{dir: "e2e", ours: []string{"agent/demo/receiver", "probes/snmp/recording", "remotewrite/reply"}},
+		{dir: "e2e/benchagents"},
 		{dir: "e2e/bmcsim"},
 		{dir: "e2e/hostile"},
 		{dir: "e2e/lab/guest"},
