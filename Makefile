@@ -50,8 +50,8 @@ cover: .cache/wal.cover ## of wal: how many statements its tests execute, and wh
 	$(GO) run ./e2e/reached -profile .cache/wal.cover -min 95 wal/internal/savefile
 
 .PHONY: scrapediff
-scrapediff: ## what the agent stores of a page, compared with Prometheus' own scraper
-	$(GO) -C e2e/scrapediff test -vet=off -timeout 10m .
+scrapediff: ## what the agent stores of a page and of OTLP, compared with Prometheus' own scraper and translation
+	$(GO) -C e2e/scrapediff test -vet=off -timeout 10m ./...
 
 # -vet=off, here and below: vet would read all that is linked once more for each way of building it,
 # and make lint runs it on the same files.

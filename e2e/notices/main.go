@@ -75,6 +75,7 @@ type listed struct {
 	Module     *struct {
 		Path, Version, Dir string
 		Main               bool
+		Replace            *struct{ Version string }
 	}
 }
 
@@ -149,6 +150,9 @@ func list(platform [2]string, minimal bool) ([]listed, error) {
 func add(all map[string]*module, one listed, minimal bool) error {
 	if one.Standard || one.Module == nil || one.Module.Main {
 		return nil
+	}
+	if by := one.Module.Replace; by != nil && by.Version == "" {
+		return nil // a directory of this repository
 	}
 	m := all[one.Module.Path]
 	if m == nil {

@@ -35,7 +35,8 @@ func pkg(dir, module, version, inside string) listed {
 	l.Module = &struct {
 		Path, Version, Dir string
 		Main               bool
-	}{module, version, dir, false}
+		Replace            *struct{ Version string }
+	}{Path: module, Version: version, Dir: dir}
 	return l
 }
 

@@ -118,7 +118,9 @@ func describe(info *debug.BuildInfo, name, version string, sum []byte, made time
 	b.Components = []component{std}
 	for _, m := range info.Deps {
 		if m.Replace != nil {
-			m = m.Replace
+			if m = m.Replace; m.Version == "" {
+				continue // a directory of this repository
+			}
 		}
 		purl := "pkg:golang/" + m.Path + "@" + m.Version
 		b.Components = append(b.Components, component{Type: "library", Ref: purl, Name: m.Path, Version: m.Version, PURL: purl})

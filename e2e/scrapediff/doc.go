@@ -3,5 +3,5 @@
 //
 // Two kinds of comparison are made. Twins scrape the same pages, in the time of testing/synctest, into the same
 // recording storage: each setting, each format, and whatever a fuzzer finds. Real scrapers run in real time
-// into a TSDB and into the agent's log, which are then read.
+// into a TSDB and into the agent's log, which are then read. Package otlpdiff compares the translations of OTLP.
 package scrapediff

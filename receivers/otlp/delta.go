@@ -100,7 +100,7 @@ type summing struct {
 	sums *sums
 }
 
-// Append implements [storage.AppenderV2].
+// Append implements [translation.Sink].
 func (a *summing) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
 	native := h != nil || fh != nil
 	none := v // a stale marker where the point says that there is no value

@@ -78,11 +78,11 @@ func (v *Receiver) export(w http.ResponseWriter, r *receivers.Request) error {
 			return err
 		}
 	}
-	req, err := v.decode(r, message, false)
+	md, err := v.decode(r, message, false)
 	if err != nil {
 		return err
 	}
-	refused, why, err := v.store(r, req.Metrics())
+	refused, why, err := v.store(r, md)
 	if err != nil {
 		return err
 	}

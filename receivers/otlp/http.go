@@ -51,11 +51,11 @@ func checkType(r *http.Request) error {
 func isJSON(r *http.Request) bool { return typeOf(r) == typeJSON }
 
 func (v *Receiver) post(w http.ResponseWriter, r *receivers.Request) error {
-	req, err := v.decode(r, r.Body, isJSON(r.Request))
+	md, err := v.decode(r, r.Body, isJSON(r.Request))
 	if err != nil {
 		return err
 	}
-	refused, why, err := v.store(r, req.Metrics())
+	refused, why, err := v.store(r, md)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,6 @@
 // Package otlp receives metrics by OpenTelemetry's protocol, over HTTP (protobuf and JSON)
-// and gRPC, and translates them with Prometheus' own package, so that series are named and
-// labelled as by a Prometheus that receives OTLP.
+// and gRPC, and translates them so that series are named and labelled as by a Prometheus that
+// receives OTLP.
 //
 // Source: https://opentelemetry.io/docs/specs/otlp/.
 package otlp
@@ -11,12 +11,10 @@ import (
 	"time"
 
 	"github.com/prometheus/otlptranslator"
-	"github.com/prometheus/prometheus/config"
-	translator "github.com/prometheus/prometheus/storage/remote/otlptranslator/prometheusremotewrite"
 	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 
 	"hwsagent/receivers"
+	"hwsagent/receivers/otlp/translation"
 )
 
 // Settings say how metrics are translated, with the meaning and the names that they have in
@@ -33,49 +31,37 @@ type Settings struct {
 	CollapseUnderscores               bool // label_name_preserve_multiple_underscores: false
 }
 
-// lookback is PromQL's default lookback delta: target_info is repeated at half of it.
-const lookback = 5 * time.Minute
-
-func (s Settings) translator() translator.Settings {
-	strategy := config.DefaultOTLPConfig.TranslationStrategy
+func (s Settings) translation() translation.Settings {
+	strategy := otlptranslator.UnderscoreEscapingWithSuffixes
 	for _, known := range strategies() {
 		if string(known) == s.TranslationStrategy {
 			strategy = known
 		}
 	}
-	return translator.Settings{
-		AddMetricSuffixes: strategy.ShouldAddSuffixes(),
-		AllowUTF8:         !strategy.ShouldEscape(),
-		PromoteResourceAttributes: translator.NewPromoteResourceAttributes(config.OTLPConfig{
-			PromoteResourceAttributes: s.PromoteResourceAttributes, PromoteAllResourceAttributes: s.PromoteAllResourceAttributes,
-			IgnoreResourceAttributes: s.IgnoreResourceAttributes,
-		}),
-		KeepIdentifyingResourceAttributes:    s.KeepIdentifyingResourceAttributes,
-		ConvertHistogramsToNHCB:              s.ConvertHistogramsToNHCB,
-		PromoteScopeMetadata:                 s.PromoteScopeMetadata,
-		LookbackDelta:                        lookback,
-		LabelNameUnderscoreSanitization:      !s.NoUnderscoreSanitization,
-		LabelNamePreserveMultipleUnderscores: !s.CollapseUnderscores,
+	return translation.Settings{
+		Suffixes: strategy.ShouldAddSuffixes(), AllowUTF8: !strategy.ShouldEscape(),
+		Promote: s.PromoteResourceAttributes, PromoteAll: s.PromoteAllResourceAttributes, Ignore: s.IgnoreResourceAttributes,
+		KeepIdentifying: s.KeepIdentifyingResourceAttributes, CustomBuckets: s.ConvertHistogramsToNHCB, ScopeLabels: s.PromoteScopeMetadata,
+		SanitizeUnderscores: !s.NoUnderscoreSanitization, KeepUnderscores: !s.CollapseUnderscores,
 	}
 }
 
 // Receiver stores metrics. It is safe for concurrent use.
 type Receiver struct {
-	settings translator.Settings
+	settings translation.Settings
 	shape    *shape
 	deltas   *deltas
 }
 
 // New makes a receiver. Its streams of deltas are at most limit.
 func New(s Settings, limit int) *Receiver {
-	return &Receiver{settings: s.translator(), shape: newShape(), deltas: newDeltas(limit)}
+	return &Receiver{settings: s.translation(), shape: newShape(), deltas: newDeltas(limit)}
 }
 
-// decode reads a request, after what it will take of memory is taken.
-func (v *Receiver) decode(r *receivers.Request, body []byte, json bool) (pmetricotlp.ExportRequest, error) {
-	req := pmetricotlp.NewExportRequest()
+// decode reads a request, after what it will take of memory is taken. The bytes of a request are those of
+// the metrics in a file: pmetricotlp, which has a type for requests, links grpc.
+func (v *Receiver) decode(r *receivers.Request, body []byte, json bool) (md pmetric.Metrics, err error) {
 	var w weight
-	var err error
 	if json {
 		w.numbers = int64(len(body)) * jsonBytes / numberBytes
 		err = w.addJSON(body)
@@ -83,20 +69,20 @@ func (v *Receiver) decode(r *receivers.Request, body []byte, json bool) (pmetric
 		err = w.add(v.shape, body, 0)
 	}
 	if err != nil {
-		return req, err
+		return md, err
 	}
 	if err := r.Take(w.bytes()); err != nil {
-		return req, err
+		return md, err
 	}
 	if json {
-		err = req.UnmarshalJSON(body)
+		md, err = (&pmetric.JSONUnmarshaler{}).UnmarshalMetrics(body)
 	} else {
-		err = req.UnmarshalProto(body)
+		md, err = (&pmetric.ProtoUnmarshaler{}).UnmarshalMetrics(body)
 	}
 	if err != nil {
-		return req, fmt.Errorf("read the request: %w", err)
+		return md, fmt.Errorf("read the request: %w", err)
 	}
-	return req, checkAttributes(req.Metrics(), max(maxAttributes, r.Limits().Labels))
+	return md, checkAttributes(md, max(maxAttributes, r.Limits().Labels))
 }
 
 // store puts the metrics of a request into the log, in one commit. Of a request of which

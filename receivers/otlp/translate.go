@@ -8,18 +8,18 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
-	translator "github.com/prometheus/prometheus/storage/remote/otlptranslator/prometheusremotewrite"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"hwsagent/receivers"
+	"hwsagent/receivers/otlp/translation"
 )
 
-func translate(ctx context.Context, md pmetric.Metrics, s translator.Settings, app interface {
-	sink
+func translate(ctx context.Context, md pmetric.Metrics, s translation.Settings, app interface {
+	translation.Sink
 	failure() error
 }) error {
-	_, err := translator.NewPrometheusConverter(app).FromMetrics(ctx, md, s)
+	err := translation.Translate(ctx, md, s, app)
 	if bound := app.failure(); bound != nil {
 		return bound
 	}
@@ -95,16 +95,16 @@ func newTrial() trial {
 }
 
 // run is why the request cannot be translated, nil if it can.
-func (t trial) run(ctx context.Context, s translator.Settings) error {
+func (t trial) run(ctx context.Context, s translation.Settings) error {
 	return translate(ctx, t.all, s, nowhere{})
 }
 
 // nowhere is a sink that keeps nothing.
-type nowhere struct{ sink }
+type nowhere struct{}
 
 func (nowhere) failure() error { return nil }
 
-// Append implements [storage.AppenderV2].
+// Append implements [translation.Sink].
 func (nowhere) Append(storage.SeriesRef, labels.Labels, int64, int64, float64, *histogram.Histogram, *histogram.FloatHistogram, storage.AOptions) (storage.SeriesRef, error) {
 	return 0, nil
 }

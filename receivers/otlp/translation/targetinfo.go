@@ -1,0 +1,64 @@
+package translation
+
+import (
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/storage"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+// targetInfo is the name of the metric that has a resource's attributes.
+const targetInfo = "target_info"
+
+// repeat is half of PromQL's lookback delta: so target_info is found at each time between a resource's first
+// and last point.
+const repeat = 5 * time.Minute / 2
+
+// told identifies a sample of target_info: two resources may have the same.
+type told struct {
+	series uint64 // hash of the labels
+	t      int64  // milliseconds
+}
+
+// targetInfo appends target_info for the time of a resource's points, if there is more to say than job and
+// instance, and one of these.
+func (t *translator) targetInfo(attributes pcommon.Map, of period) error {
+	more := attributes.Len()
+	for _, name := range []string{serviceName, serviceNamespace, serviceInstance} {
+		if _, ok := attributes.Get(name); ok {
+			more--
+		}
+	}
+	if more == 0 {
+		return nil
+	}
+	ls, err := t.naming.info(attributes)
+	if err != nil {
+		return err
+	}
+	if !ls.Has(model.JobLabel) && !ls.Has(model.InstanceLabel) {
+		return nil
+	}
+	series, last := ls.Hash(), of.last.AsTime()
+	for at := of.first.AsTime(); at.Before(last); at = at.Add(repeat) {
+		if err := t.tell(ls, told{series, at.UnixMilli()}); err != nil {
+			return err
+		}
+	}
+	return t.tell(ls, told{series, last.UnixMilli()})
+}
+
+// tell appends a sample of target_info unless it was appended before.
+func (t *translator) tell(ls labels.Labels, one told) error {
+	if _, ok := t.told[one]; ok {
+		return nil
+	}
+	t.told[one] = struct{}{}
+	_, err := t.sink.Append(0, ls, 0, one.t, 1, nil, nil, storage.AOptions{
+		MetricFamilyName: targetInfo, Metadata: metadata.Metadata{Type: model.MetricTypeGauge, Help: "Target metadata"},
+	})
+	return err
+}

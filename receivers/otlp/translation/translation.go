@@ -1,0 +1,207 @@
+package translation
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/otlptranslator"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/storage"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// Settings say how names and labels are made. They mean what the section otlp of Prometheus' configuration
+// says of them.
+type Settings struct {
+	Suffixes  bool // of metrics: their unit, and _total
+	AllowUTF8 bool // names stay as they are
+
+	// Attributes of a resource that become labels of each of its series: those in Promote, or with
+	// PromoteAll all that are not in Ignore.
+	Promote, Ignore []string
+	PromoteAll      bool
+
+	KeepIdentifying     bool // service.name and its like are labels of target_info, too
+	CustomBuckets       bool // histograms with explicit bounds become native ones
+	ScopeLabels         bool // a scope's name, version, URL and attributes become labels
+	SanitizeUnderscores bool // a label whose name begins with _ gets key before it
+	KeepUnderscores     bool // several underscores in a row stay
+}
+
+// Sink is what samples are appended to, as [storage.AppenderV2] has it. An error ends the translation.
+type Sink interface {
+	Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error)
+}
+
+// Translate appends the samples of md to sink, and with a resource's samples target_info for it. It stops at
+// the first metric that has no form in Prometheus; then what was appended is a part of md. All metrics have to
+// be cumulative.
+func Translate(ctx context.Context, md pmetric.Metrics, s Settings, sink Sink) error {
+	t := newTranslator(ctx, s, sink)
+	for _, r := range md.ResourceMetrics().All() {
+		if err := t.resource(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// translator is one call of Translate.
+type translator struct {
+	ctx      context.Context //nolint:containedctx // of the call that it lives in
+	steps    int
+	settings Settings
+	sink     Sink
+	naming   naming
+	told     map[told]struct{} // target_info that was appended
+}
+
+func newTranslator(ctx context.Context, s Settings, sink Sink) *translator {
+	return &translator{ctx: ctx, settings: s, sink: sink, naming: newNaming(s), told: map[told]struct{}{}}
+}
+
+// resource translates what one resource has sent.
+func (t *translator) resource(r pmetric.ResourceMetrics) error {
+	if err := t.naming.setResource(r.Resource().Attributes()); err != nil {
+		return err
+	}
+	all := newPeriod()
+	for _, scope := range r.ScopeMetrics().All() {
+		if err := t.naming.setScope(scope); err != nil {
+			return err
+		}
+		for _, m := range scope.Metrics().All() {
+			if err := t.step(); err != nil {
+				return err
+			}
+			all.addMetric(m)
+			if err := t.metric(m); err != nil {
+				return err
+			}
+		}
+	}
+	if all.empty() {
+		return nil
+	}
+	return t.targetInfo(r.Resource().Attributes(), all)
+}
+
+// stepsPerCheck is how many points are translated before the context is looked at.
+const stepsPerCheck = 128
+
+// step is called for each point. The error is the context's.
+func (t *translator) step() error {
+	if t.steps++; t.steps%stepsPerCheck != 0 {
+		return nil
+	}
+	return t.ctx.Err()
+}
+
+func (t *translator) metric(m pmetric.Metric) error {
+	kind, ok := kindOf(m)
+	if !ok {
+		return fmt.Errorf("metric %q has no type, or is not cumulative", m.Name())
+	}
+	namer := otlptranslator.MetricNamer{WithMetricSuffixes: t.settings.Suffixes, UTF8Allowed: t.settings.AllowUTF8}
+	name, err := namer.Build(otlptranslator.Metric{Name: m.Name(), Unit: m.Unit(), Type: kind.naming})
+	if err != nil {
+		return err
+	}
+	unit := otlptranslator.UnitNamer{}
+	f := family{translator: t, name: name, about: storage.AOptions{
+		MetricFamilyName: name,
+		Metadata:         metadata.Metadata{Type: kind.metadata, Unit: unit.Build(m.Unit()), Help: m.Description()},
+	}}
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		return each(t, m.Gauge().DataPoints().All(), f.gauge)
+	case pmetric.MetricTypeSum:
+		return each(t, m.Sum().DataPoints().All(), f.sum)
+	case pmetric.MetricTypeHistogram:
+		if t.settings.CustomBuckets {
+			return each(t, m.Histogram().DataPoints().All(), f.customBuckets)
+		}
+		return each(t, m.Histogram().DataPoints().All(), f.histogram)
+	case pmetric.MetricTypeExponentialHistogram:
+		return each(t, m.ExponentialHistogram().DataPoints().All(), f.exponential)
+	case pmetric.MetricTypeSummary:
+		return each(t, m.Summary().DataPoints().All(), f.summary)
+	case pmetric.MetricTypeEmpty:
+	}
+	return nil
+}
+
+// each calls do for each point, until one fails.
+func each[P any](t *translator, points func(func(int, P) bool), do func(P) error) (err error) {
+	for _, p := range points {
+		if err = t.step(); err == nil {
+			err = do(p)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// kind is the type of a metric in the words of its names and of its metadata.
+type kind struct {
+	naming   otlptranslator.MetricType
+	metadata model.MetricType
+}
+
+// kindOf is false of a metric without type, and of one that is not cumulative.
+func kindOf(m pmetric.Metric) (kind, bool) {
+	const cumulative = pmetric.AggregationTemporalityCumulative
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		return kind{otlptranslator.MetricTypeGauge, model.MetricTypeGauge}, true
+	case pmetric.MetricTypeSum:
+		if m.Sum().IsMonotonic() {
+			return kind{otlptranslator.MetricTypeMonotonicCounter, model.MetricTypeCounter}, m.Sum().AggregationTemporality() == cumulative
+		}
+		return kind{otlptranslator.MetricTypeNonMonotonicCounter, model.MetricTypeGauge}, m.Sum().AggregationTemporality() == cumulative
+	case pmetric.MetricTypeHistogram:
+		return kind{otlptranslator.MetricTypeHistogram, model.MetricTypeHistogram}, m.Histogram().AggregationTemporality() == cumulative
+	case pmetric.MetricTypeExponentialHistogram:
+		return kind{otlptranslator.MetricTypeExponentialHistogram, model.MetricTypeHistogram}, m.ExponentialHistogram().AggregationTemporality() == cumulative
+	case pmetric.MetricTypeSummary:
+		return kind{otlptranslator.MetricTypeSummary, model.MetricTypeSummary}, true
+	case pmetric.MetricTypeEmpty:
+	}
+	return kind{}, false
+}
+
+// period is the time from the first to the last point of a resource.
+type period struct{ first, last pcommon.Timestamp }
+
+func newPeriod() period { return period{first: math.MaxUint64} }
+
+func (p *period) empty() bool { return p.first == math.MaxUint64 }
+
+func (p *period) addMetric(m pmetric.Metric) {
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		addAll(p, m.Gauge().DataPoints().All())
+	case pmetric.MetricTypeSum:
+		addAll(p, m.Sum().DataPoints().All())
+	case pmetric.MetricTypeHistogram:
+		addAll(p, m.Histogram().DataPoints().All())
+	case pmetric.MetricTypeExponentialHistogram:
+		addAll(p, m.ExponentialHistogram().DataPoints().All())
+	case pmetric.MetricTypeSummary:
+		addAll(p, m.Summary().DataPoints().All())
+	case pmetric.MetricTypeEmpty:
+	}
+}
+
+func addAll[P interface{ Timestamp() pcommon.Timestamp }](p *period, points func(func(int, P) bool)) {
+	for _, point := range points {
+		p.first, p.last = min(p.first, point.Timestamp()), max(p.last, point.Timestamp())
+	}
+}
