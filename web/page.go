@@ -1,22 +1,13 @@
 package web
 
 import (
-	"bytes"
 	"embed"
-	"fmt"
-	"html/template"
 	"net/http"
 	"slices"
 )
 
-//go:embed assets/page.html assets/targets.html assets/page.css assets/page.js
+//go:embed assets/page.css assets/page.js
 var assets embed.FS
-
-// pageTemplate is parsed once; a mistake in it fails every test of the package.
-var pageTemplate = template.Must(template.ParseFS(assets, "assets/page.html"))
-
-// targetsTemplate likewise.
-var targetsTemplate = template.Must(template.ParseFS(assets, "assets/targets.html"))
 
 // view is a Status as the page shows it: every number already a text.
 type view struct {
@@ -112,19 +103,13 @@ func percent(part, whole int64) int {
 	return min(100, int(100*float64(part)/float64(whole))+1)
 }
 
-func (h *handlers) page(w http.ResponseWriter, _ *http.Request) { h.render(w, pageTemplate) }
+func (h *handlers) page(w http.ResponseWriter, _ *http.Request) { h.show(w, overview()) }
 
-func (h *handlers) targets(w http.ResponseWriter, _ *http.Request) { h.render(w, targetsTemplate) }
+func (h *handlers) targets(w http.ResponseWriter, _ *http.Request) { h.show(w, scraped()) }
 
-// render answers with a template of the status.
-func (h *handlers) render(w http.ResponseWriter, t *template.Template) {
-	var b bytes.Buffer
-	if err := t.Execute(&b, h.look()); err != nil {
-		text(w, http.StatusInternalServerError, fmt.Sprintf("render the page: %v\n", err))
-		return
-	}
+func (h *handlers) show(w http.ResponseWriter, s screenful) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	write(w, b.Bytes())
+	write(w, s.whole(h.look()))
 }
 
 // look is the status at this moment as the page shows it.

@@ -1,8 +1,6 @@
 package web
 
 import (
-	"bytes"
-	"html/template"
 	"net/http"
 	"strings"
 	"sync"
@@ -30,7 +28,7 @@ func (s *streams) end() { s.once.Do(func() { close(s.ending) }) }
 // stream serves GET /api/v1/stream: what is in the page's main element, again and again. Beyond maxStreams the answer is 503,
 // and the page asks for itself.
 func (h *handlers) stream(w http.ResponseWriter, r *http.Request) {
-	t, ok := map[string]*template.Template{"/": pageTemplate, "/targets": targetsTemplate}[r.URL.Query().Get("page")]
+	screen, ok := map[string]screenful{"/": overview(), "/targets": scraped()}[r.URL.Query().Get("page")]
 	if !ok {
 		http.NotFound(w, r)
 		return
@@ -46,14 +44,10 @@ func (h *handlers) stream(w http.ResponseWriter, r *http.Request) {
 	tick := time.NewTicker(streamEvery)
 	defer tick.Stop()
 	for {
-		var b bytes.Buffer
-		if err := t.ExecuteTemplate(&b, "main", h.look()); err != nil {
-			return // the page itself says why
-		}
 		if err := out.SetWriteDeadline(time.Now().Add(slowReader)); err != nil {
 			return
 		}
-		if _, err := w.Write(event("main", b.String())); err != nil {
+		if _, err := w.Write(event("main", screen.part(h.look()))); err != nil {
 			return
 		}
 		if err := out.Flush(); err != nil {

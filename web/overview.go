@@ -1,0 +1,241 @@
+package web
+
+import "strings"
+
+// The start of each page, its title, and its end.
+const (
+	pageStart markup = `<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>`
+	pageBody markup = `</title>
+<link rel="stylesheet" href="/assets/page.css">
+<link rel="icon" href="data:,">
+<noscript><meta http-equiv="refresh" content="30"></noscript>
+<script src="/assets/page.js" defer></script>
+</head>
+<body>
+`
+	pageEnd markup = `
+</body>
+</html>
+`
+)
+
+// screenful is a page of the agent: a title, and the element that is sent again and again.
+type screenful struct {
+	title func(view) string
+	main  func(*page, view)
+}
+
+// whole is the document.
+func (s screenful) whole(v view) []byte {
+	var p page
+	p.put(pageStart, s.title(v), pageBody)
+	s.main(&p, v)
+	p.raw(pageEnd)
+	return p.b.Bytes()
+}
+
+// part is its main element.
+func (s screenful) part(v view) string {
+	var p page
+	s.main(&p, v)
+	return p.b.String()
+}
+
+func overview() screenful { return screenful{overviewTitle, overviewMain} }
+
+func overviewTitle(v view) string {
+	return mark(v.Verdict) + " " + hostOr(v.Host) + ": " + v.Verdict.Text
+}
+
+// mark is the verdict for those who see no colours.
+func mark(v Verdict) string {
+	switch v.Level {
+	case LevelOK:
+		return "✓"
+	case SeverityWarning:
+		return "!"
+	}
+	return "✗"
+}
+
+func hostOr(host string) string {
+	if host == "" {
+		return "hwsagent"
+	}
+	return host
+}
+
+func overviewMain(p *page, v view) {
+	p.put(`<main id="main" data-title="`, overviewTitle(v), `">
+<p class="who"><b>hwsagent</b>`)
+	showVerdict(p, v)
+	showFindings(p, v)
+	showTargets(p, v)
+	showLog(p, v)
+	showProbes(p, v)
+	showReceivers(p, v)
+	showJobs(p, v)
+	showEvents(p, v)
+	showConfig(p, v)
+	p.put(`<footer>hwsagent `, v.Version, ``)
+	if v.Up != "" {
+		p.put(` · up `, v.Up, ``)
+	}
+	p.put(` · `, v.At, ` · <a href="/api/v1/status">status as JSON</a> · <a href="/metrics">metrics</a> · <a href="/api/v1/config">configuration in force</a></footer>
+</main>`)
+}
+
+// showVerdict ends the line that says who it is, and says how it is.
+func showVerdict(p *page, v view) {
+	if v.Host != "" {
+		p.put(` on `, v.Host, ``)
+	}
+	p.put(`</p>
+<header class="verdict `, v.Verdict.Level, `">
+`)
+	p.put(`  <span class="mark" aria-hidden="true">`, mark(v.Verdict), `</span>
+`)
+	p.put(`  <h1>`, v.Verdict.Text, `</h1>
+</header>
+`)
+}
+
+func showFindings(p *page, v view) {
+	if len(v.Findings) == 0 {
+		return
+	}
+	p.raw(`<section aria-label="Problems">
+<ul class="problems">
+`)
+	for _, f := range v.Findings {
+		p.put(`  <li class="`, f.Severity, `"><b>`)
+		p.text(f.Kind)
+		for i, name := range f.Names {
+			p.rawIf(i > 0, `,`)
+			p.raw(` `)
+			if f.Targets() {
+				p.raw(`<a href="#t-`)
+				p.fragment(name)
+				p.put(`">`, name, `</a>`)
+			} else {
+				p.text(name)
+			}
+		}
+		p.put(`:</b> <span class="what">`, f.Text, `</span>`)
+		for _, a := range f.Tries {
+			showAdvice(p, a)
+		}
+		p.raw("</li>\n")
+	}
+	p.raw(`</ul>
+</section>
+`)
+}
+
+func showAdvice(p *page, a Advice) {
+	p.raw(`<br><span class="try">Try`)
+	if a.For != "" {
+		p.put(` (`, a.For, `)`)
+	}
+	p.raw(`: `)
+	for _, piece := range a.Pieces() {
+		if piece.Command {
+			p.put(`<code>`, piece.Text, `</code>`)
+		} else {
+			p.text(piece.Text)
+		}
+	}
+	p.raw(`</span>`)
+}
+
+func showLog(p *page, v view) {
+	p.raw(`<section>
+<h2>Log</h2>
+<div class="card `)
+	if v.WAL.Error != "" {
+		p.raw(`error`)
+	} else {
+		p.raw(`ok`)
+	}
+	p.raw(`">
+  <dl>
+`)
+	p.put(`    <div><dt>coming in</dt><dd>`, v.Log.In, "</dd></div>\n")
+	p.put(`    <div><dt>on disk</dt><dd>`, v.Log.Bytes, ``)
+	p.put(`<small> of `, v.Log.Max, "</small></dd></div>\n")
+	p.put(`    <div><dt>segments</dt><dd>`, v.Log.Segments, "</dd></div>\n")
+	p.put(`    <div><dt>series</dt><dd>`, v.Log.Series, "</dd></div>\n")
+	p.put(`    <div><dt>appended</dt><dd>`, v.Log.Appended, "</dd></div>\n")
+	if v.Log.Refused != "" {
+		p.put(`    <div><dt>refused</dt><dd>`, v.Log.Refused, "</dd></div>\n")
+	}
+	p.put(`    <div><dt>disk free</dt><dd>`, v.Log.Free, "</dd></div>\n")
+	if v.Log.Lasts != "" {
+		p.put(`    <div><dt>lasts without targets</dt><dd>`, v.Log.Lasts, "</dd></div>\n")
+	}
+	p.put(`    <div><dt>in</dt><dd class="url">`, v.WAL.Dir, "</dd></div>\n")
+	durable := "after every commit"
+	if v.WAL.Sync != "always" {
+		durable = "every " + v.WAL.Sync
+	}
+	p.put(`    <div><dt>durable</dt><dd>`, durable, "</dd></div>\n")
+	p.raw("  </dl>\n  ")
+	showBar(p, v.Log.Fill, " percent full")
+	p.raw(`</div>
+</div>
+</section>
+
+`)
+}
+
+// showBar shows a part of a hundred. The element is not ended: a text may follow.
+func showBar(p *page, percent int, label markup) {
+	p.number(`<div class="bar"><svg viewBox="0 0 100 1" preserveAspectRatio="none" role="img" aria-label="`, percent, label)
+	p.number(`"><rect class="full" width="100" height="1"/><rect class="part" width="`, percent, `" height="1"/></svg>`)
+}
+
+func showEvents(p *page, v view) {
+	if len(v.Events.Lines) == 0 {
+		return
+	}
+	p.raw(`<section>
+<h2>Last 24 hours</h2>
+<ul class="events card">
+`)
+	for _, e := range v.Events.Lines {
+		p.put(`<li class="`, e.Level, ``)
+		p.put(`"><time>`, e.At, ``)
+		p.put(`</time> <span class="state">`, e.Kind, ``)
+		p.put(`</span> <b>`, strings.Join(e.Subjects, ", "), `</b>`)
+		if e.Text != "" {
+			p.put(`: `, e.Text, ``)
+		}
+		p.raw("</li>\n")
+	}
+	if v.Events.More > 0 {
+		p.number(`<li class="more">and `, v.Events.More, " older ones: <code>hwsagent events</code></li>\n")
+	}
+	p.raw(`</ul>
+</section>
+
+`)
+}
+
+func showConfig(p *page, v view) {
+	p.put(`<section>
+<h2>Configuration</h2>
+<p>`, v.Config.File, ``)
+	p.put(`, loaded `, v.LoadedAt, ``)
+	p.rawIf(v.Config.ReloadError != "", ` <b class="bad">(the last reload failed)</b>`)
+	p.raw("</p>\n")
+	if v.Config.ReloadError != "" {
+		p.put(`<pre class="error">`, v.Config.ReloadError, "</pre>\n")
+	}
+	p.raw("</section>\n")
+}

@@ -1,0 +1,113 @@
+package web
+
+func showTargets(p *page, v view) {
+	p.raw(`<section>
+<h2>Targets</h2>
+`)
+	if len(v.Rows) == 0 {
+		p.raw(`<p class="none">No targets are configured.</p>
+`)
+	} else {
+		p.raw(`<div class="rows`)
+		p.rawIf(v.Many, ` many`)
+		p.raw("\">\n")
+		for _, r := range v.Rows {
+			showRow(p, r)
+		}
+		p.raw(`</div>`)
+	}
+	p.raw(`
+</section>
+
+`)
+}
+
+// showRow writes what is seen of a target when its row is closed, and the rest.
+func showRow(p *page, r rowView) {
+	p.put(`<details class="`, r.Level, `"`)
+	p.rawIf(r.Open, ` open`)
+	p.put(`>
+<summary><span class="state"><i class="dot"></i>`, r.Word, `</span> `)
+	p.put(`<b>`, r.Name, `</b> `)
+	p.put(`<span>`, r.Lag, ` <small>behind</small></span> `)
+	p.put(`<span>`, r.Waiting, ` <small>waiting</small></span> `)
+	p.put(`<span>`, r.Sent, ` <small>sent</small></span> <span`)
+	if r.Lost24 != "" {
+		p.put(` class="bad">`, r.Lost24, ``)
+	} else {
+		p.raw(`>0`)
+	}
+	p.put(` <small>lost in 24 h</small></span></summary>
+<div id="t-`, r.Name, `">
+<dl>`)
+	if r.URL != "" {
+		p.put(`<div><dt>to</dt><dd class="url">`, r.URL, `</dd></div>`)
+	}
+	p.put(`<div><dt>oldest</dt><dd>`, r.Oldest, `</dd></div>`)
+	p.put(`<div><dt>on disk</dt><dd>`, r.Size, `</dd></div>`)
+	p.put(`<div><dt>failed requests</dt><dd>`, r.Retry, `</dd></div>`)
+	p.put(`<div><dt>refused</dt><dd>`, r.Refused, `</dd></div>`)
+	if r.Protocol != "" {
+		p.put(`<div><dt>sent as</dt><dd>`, r.Protocol, ``)
+		p.put(`<small> `, r.Compression, `</small></dd></div>`)
+	}
+	p.number(`<div><dt>senders</dt><dd>`, r.Shards, ``)
+	p.number(`<small> of `, r.MaxShards, "</small></dd></div></dl>\n")
+	if r.Backlog > 1 {
+		showBar(p, r.Backlog, " percent of the log")
+		p.number(`<small>`, r.Backlog, ` % of the log`)
+		if r.FullIn != "" {
+			p.put(`; `, r.FullIn, ``)
+		}
+		p.raw("</small></div>\n")
+	}
+	showPlots(p, r.Plots)
+	for _, note := range r.Notes {
+		p.put(`<p>`, note, "</p>\n")
+	}
+	showMore(p, r)
+}
+
+func showPlots(p *page, plots []plotView) {
+	if len(plots) == 0 {
+		return
+	}
+	p.raw(`<div class="plots">`)
+	for _, plot := range plots {
+		p.raw(`<img src="`)
+		p.local(plot.URL)
+		p.put(`" width="160" height="34" alt="`, plot.Label, ` in the last 24 hours" loading="lazy">`)
+	}
+	p.raw("</div>\n")
+}
+
+// showMore ends a row with what is read last.
+func showMore(p *page, r rowView) {
+	p.raw(`<p class="more">`)
+	if r.Error != "" {
+		p.raw(`<span`)
+		p.rawIf(r.Level != LevelOK, ` class="bad"`)
+		p.put(`><b>last error</b> at `, r.Error, ``)
+		if r.LastError != "" {
+			p.put(`: `, r.LastError, ``)
+		}
+		p.raw(`</span> · `)
+	}
+	if r.Next != "" {
+		p.put(`next try `, r.Next, ` · `)
+	}
+	if !r.LastSuccess.IsZero() {
+		p.put(`last write accepted `, r.Success, ` · `)
+	} else if r.Ledger.Delivered == 0 {
+		p.raw(`no write accepted yet · `)
+	}
+	if r.Skew != "" {
+		p.put(`this host's clock is `, r.Skew, ` · `)
+	}
+	if r.Ends != "" {
+		p.put(``, r.Ends, ` · `)
+	}
+	p.text(r.Account)
+	p.rawIf(!r.Ledger.Balanced, ` <b>which does not add up</b>`)
+	p.raw("</p></div></details>\n")
+}
