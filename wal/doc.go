@@ -67,25 +67,34 @@
 //
 // # Savepoints
 //
-// A savepoint says how far a target is, how far sending may have gone, and what became of every sample: the ledger. They live
-// beside the log and not in it: they change all the time, and must not keep segments from being removed. They stand in
-// two files of checksummed records. A file begins with a snapshot of all targets; records are appended, and when
-// there are many, a snapshot is written to the other file:
+// A savepoint says how far a target is, how far sending may have gone, and what became of
+// every sample: the ledger. They live beside the log and not in it: they change all the time,
+// and must not keep segments from being removed. They stand in two files of checksummed
+// records. A file begins with a snapshot of all targets; records are appended, and when there
+// are many, a snapshot is written to the other file:
 //
 //	records.0  | snapshot 7: log, a, b, c | log | b | a | b | drop c | (older records, or zeros)
 //	records.1  | snapshot 6: log, a, b, c | log | a | a | ...
 //
-// Of each target the record with the greatest sequence number counts; a target that the newest complete snapshot does not
-// name has ended. A record is one cell of 512 bytes, or several:
+// Of each target the record with the greatest sequence number counts; a target that the newest
+// complete snapshot does not name has ended. A record is one cell of 512 bytes, or several:
 //
-//	 0 identity  magic "hw", version, kind, generation, sequence number, hash of the name, checksum (32 bytes)
+//	 0 identity  magic "hw", version, kind, generation, sequence number, hash of the name,
+//	             checksum (32 bytes)
 //	32           part, parts, length of the payload, count, checksum of the cell (12 bytes)
 //	44           payload (up to 436 bytes)
 //	480 identity, once more
 //
-// A record counts as soon as it is written: a kill leaves it. It is synced with the next reservation, at most a second later,
-// and nothing rests on it before. How much of the log is durable is written with such a record, or after two seconds. This assumes that the disk writes a sector of 512 bytes whole or not at all, and
-// that writing one leaves its neighbours as they were.
+// A record counts as soon as it is written: a kill leaves it. It is synced with the next
+// reservation, at most a second later, and nothing rests on it before. How much of the log is
+// durable is written with such a record, or alone within two seconds. This assumes that the
+// disk writes a sector of 512 bytes whole or not at all, and that writing one leaves its
+// neighbours as they were.
+//
+// So under `sync: 1s` there are two fsyncs a second, one of the log and one of all savepoints,
+// however many targets there are and whether they are up or not; a snapshot takes the place of
+// one. Each reservation is one more, and those made at once share it. The end of a segment is
+// two more: its own last one, and that of the directory for the next segment.
 //
 // # Data flow
 //
@@ -148,7 +157,9 @@
 //	             publish                                 has all: a start removes the torn one, which
 //	                                                     it knows by the header's Relogged
 //	failed fsync the same; the file is never synced      the data come from memory: the kernel may
-//	             again                                   have marked lost pages clean
+//	             again                                   have marked lost pages clean. Killed before
+//	                                                     the next segment has them, they can be read
+//	                                                     until a cut, which then takes them
 //	full disk    no next segment can be begun: fsync of  what was acknowledged before does not wait
 //	             the abandoned files, oldest first       for space
 //	remove       unlink, no fsync of the directory       a file that comes back is skipped, since
@@ -172,8 +183,8 @@
 //     it before, even if the power fails. A commit is appended in the middle of a sector, whose
 //     beginning holds the end of an older one. SQLite and raft-wal assume the same.
 //   - An fsync that returns nil has reached the medium: no drive cache lies.
-//   - fdatasync, which stands for fsync on Linux, makes contents and size durable as fsync does; it may leave
-//     out the time of the last change.
+//   - fdatasync, which stands for fsync on Linux, makes contents and size durable as fsync
+//     does; it may leave out the time of the last change.
 //   - After a failed fsync nothing is assumed of the file's dirty pages, not even that a later
 //     fsync would fail, too.
 //   - An fsync of a file does not make its directory entry durable; an fsync of the directory
