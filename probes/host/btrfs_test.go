@@ -61,6 +61,21 @@ func (p *plantBtrfs) ask(_ int, request uint, argument []byte) error {
 	return nil
 }
 
+// TestMissingBtrfsDevice: the kernel gives no path for a device that is missing, so it has no name; its UUID tells which it is.
+func TestMissingBtrfsDevice(t *testing.T) {
+	plant := plantBtrfs{id: 0x22, asked: map[uint]int{}}
+	d, err := btrfsDeviceOf(-1, 3, func(fd int, request uint, argument []byte) error {
+		err := plant.ask(fd, request, argument)
+		if request == 0xd000941e {
+			clear(argument[3072:])
+		}
+		return err
+	})
+	if err != nil || d.name != "" || d.uuid != strings.Repeat("03", 16) || d.size != 3000 {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
 // TestBtrfsDevices: errors, sizes and UUIDs of devices come by ioctl, and where that is refused, or its mount point may not be
 // opened, sizes come from sysfs.
 func TestBtrfsDevices(t *testing.T) {

@@ -30,7 +30,7 @@ var btrfsErrors = []string{"write", "read", "flush", "corruption", "generation"}
 
 // btrfsDevice is a device of a mounted file system, as the kernel tells by ioctl.
 type btrfsDevice struct {
-	name, uuid  string // the last part of its path; 32 hexadecimal digits
+	name, uuid  string // the last part of its path, "" of a missing device; 32 hexadecimal digits
 	size, inUse uint64 // bytes
 	errors      []uint64
 }
@@ -96,8 +96,9 @@ func btrfsDeviceOf(fd int, id uint64, ask btrfsAsk) (btrfsDevice, error) {
 	if err := ask(fd, ioctlNumber(3, btrfsDevStatsSize, btrfsMagic, 52), stats); err != nil {
 		return btrfsDevice{}, err
 	}
+	_, name := path.Split(unix.ByteSliceToString(info[btrfsDevInfoSize-1024:]))
 	d := btrfsDevice{
-		name:  path.Base(unix.ByteSliceToString(info[btrfsDevInfoSize-1024:])),
+		name:  name,
 		uuid:  hex.EncodeToString(info[8:24]),
 		inUse: binary.NativeEndian.Uint64(info[24:]),
 		size:  binary.NativeEndian.Uint64(info[32:]),

@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"io/fs"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -16,8 +17,15 @@ type file struct {
 	buf  []byte
 }
 
+// errTooLong means that a file has more than it may have.
+var errTooLong = errors.New("the file is too long")
+
 // read returns the whole content, valid until the next call.
-func (f *file) read() ([]byte, error) {
+func (f *file) read() ([]byte, error) { return f.readUpTo(math.MaxInt) }
+
+// readUpTo is read, which ends with errTooLong as soon as the content is longer than limit. It needs no more than twice
+// as much memory.
+func (f *file) readUpTo(limit int) ([]byte, error) {
 	fd, err := open(f.path)
 	if err != nil {
 		return nil, err
@@ -35,7 +43,10 @@ func (f *file) read() ([]byte, error) {
 		if m == 0 {
 			return f.buf[:n], nil
 		}
-		if n += m; n == len(f.buf) {
+		if n += m; n > limit {
+			return nil, &fs.PathError{Op: "read", Path: f.path, Err: errTooLong}
+		}
+		if n == len(f.buf) {
 			f.buf = append(f.buf, make([]byte, len(f.buf))...)
 		}
 	}

@@ -225,8 +225,8 @@ func contents(names []string) (all []content) {
 		if skipped(path.Base(name)) {
 			continue
 		}
-		b, err := (&file{path: name}).read()
-		if err != nil || len(b) > maxFileSize || bytes.IndexByte(b, 0) >= 0 {
+		b, err := (&file{path: name}).readUpTo(maxFileSize)
+		if err != nil || bytes.IndexByte(b, 0) >= 0 {
 			continue
 		}
 		if strings.HasPrefix(path.Base(name), "b") && strings.Contains(path.Base(name), ":") { // of udev's database

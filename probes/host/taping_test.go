@@ -3,6 +3,8 @@
 package host
 
 import (
+	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -133,5 +135,20 @@ func TestReplayStaysInside(t *testing.T) {
 		if left, _ := os.ReadDir(dir); len(left) > 0 {
 			t.Errorf("%+v: wrote %v", e, left)
 		}
+	}
+}
+
+// TestRecordingReadsNoEndlessFile: a file that is longer than a recording may have is left out, without reading all of it.
+func TestRecordingReadsNoEndlessFile(t *testing.T) {
+	f := file{path: "/dev/zero"}
+	if _, err := f.readUpTo(maxFileSize); !errors.Is(err, errTooLong) || cap(f.buf) > 4*maxFileSize {
+		t.Errorf("%v, with %d bytes of memory", err, cap(f.buf))
+	}
+	exact := filepath.Join(t.TempDir(), "exact")
+	if err := os.WriteFile(exact, bytes.Repeat([]byte("x"), maxFileSize), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := contents([]string{"/dev/zero", exact}); len(got) != 1 || got[0].name != exact || len(got[0].text) != maxFileSize {
+		t.Errorf("%d files were read", len(got))
 	}
 }
