@@ -74,7 +74,7 @@ func (p *Probe) Redact(t *tape.Tape, r *tape.Redactor) {
 	if base, err := parseTarget(p.config.Target); err == nil {
 		r.Learn(tape.Names, base.Hostname())
 	}
-	r.LearnSecret(tape.Names, p.config.Username)
+	r.LearnAccount(p.config.Username)
 	for i := range t.Exchanges {
 		r.LearnJSON(t.Exchanges[i].Answer, identity)
 	}

@@ -28,10 +28,14 @@ var (
 	ipv4Text = regexp.MustCompile(`\b(?:\d{1,3}\.){3}\d{1,3}\b`)
 	ipv6Text = regexp.MustCompile(`[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}`)
 	uuidText = regexp.MustCompile(`\b[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}\b`)
+	// longMACText is a hardware address with more parts than an IPv6 address can have, such as the 20 bytes of InfiniBand.
+	longMACText = regexp.MustCompile(`\b(?:[0-9A-Fa-f]{2}[:-]){8,}[0-9A-Fa-f]{2}\b`)
 	// serialText is a whole value that looks like a serial number: one word of capitals and digits, with
 	// several of both. A model has a hyphen, a space or fewer digits more often than not.
 	serialText = regexp.MustCompile(`^[A-Z0-9]{8,24}$`)
 	mailText   = regexp.MustCompile(`[\w.+-]+@[\w-]+(?:\.[\w-]+)+`)
+	// versionText is a word for a version at the end of what stands on a line before four numbers, with what may stand between.
+	versionText = regexp.MustCompile(`(?i)(?:version|firmware|revision|release|bios|driver)[^\n:=,]{0,24}[:=]?[^\n:=,]{0,4}$`)
 )
 
 // Lengths of words that are replaced wherever they occur. Shorter ones than minWord are part of other words; one that is shorter
@@ -57,7 +61,10 @@ type Redactor struct {
 	left    int
 }
 
-type word struct{ text, kind string }
+type word struct {
+	text, kind string
+	account    bool // see [Redactor.LearnAccount]
+}
 
 // NewRedactor is one that keeps these kinds. A kind that there is not is an error.
 func NewRedactor(keep []string) (*Redactor, error) {
@@ -84,11 +91,19 @@ func (r *Redactor) Learn(kind, text string) {
 
 // LearnSecret is Learn for what is replaced in any case. The text is counted as of that kind.
 func (r *Redactor) LearnSecret(kind, text string) {
-	if text = strings.TrimSpace(text); len(text) < minWord || r.known[strings.ToLower(text)] {
+	r.learn(word{text: text, kind: kind})
+}
+
+// LearnAccount is LearnSecret for the name of an account. It stays in paths: an account may be called as a part of a
+// path is that every service of its kind has, and a recording without that part could not be read.
+func (r *Redactor) LearnAccount(name string) { r.learn(word{text: name, kind: Names, account: true}) }
+
+func (r *Redactor) learn(w word) {
+	if w.text = strings.TrimSpace(w.text); len(w.text) < minWord || r.known[strings.ToLower(w.text)] {
 		return
 	}
-	r.known[strings.ToLower(text)] = true
-	r.words = append(r.words, word{text, kind})
+	r.known[strings.ToLower(w.text)] = true
+	r.words = append(r.words, w)
 	r.replace = nil
 }
 
@@ -106,7 +121,7 @@ func (r *Redactor) Tape(t *Tape) {
 	for i := range t.Exchanges {
 		e := &t.Exchanges[i]
 		e.Ask, e.Status = r.Text(e.Ask), r.Text(e.Status)
-		if text := string(e.Answer); t.Type != "ipmi" || isText(text) { // whose bytes its probe knows
+		if text := string(e.Answer); e.Status != Bytes && (t.Type != "ipmi" || isText(text)) { // whose bytes its probe knows
 			e.Answer = []byte(r.Text(text))
 		}
 	}
@@ -127,15 +142,36 @@ func (r *Redactor) Text(s string) string {
 	if !r.Keeps(Serials) {
 		s = uuidText.ReplaceAllStringFunc(s, func(m string) string { return string(r.Shape(Serials, []byte(m))) })
 	}
+	s = r.addresses(s)
+	if !r.Keeps(Names) {
+		s = mailText.ReplaceAllStringFunc(s, func(m string) string { return string(r.Shape(Names, []byte(m))) })
+	}
+	return s
+}
+
+// addresses replaces hardware and IP addresses. Long hardware addresses come first, as a part of one looks like an IPv6 address.
+func (r *Redactor) addresses(s string) string {
+	var out strings.Builder
+	at := 0
+	for _, found := range longMACText.FindAllStringIndex(s, -1) {
+		out.WriteString(r.shortAddresses(s[at:found[0]]))
+		if at = found[1]; r.Keeps(MACs) {
+			out.WriteString(s[found[0]:at])
+		} else {
+			out.Write(r.Shape(MACs, []byte(s[found[0]:at])))
+		}
+	}
+	out.WriteString(r.shortAddresses(s[at:]))
+	return out.String()
+}
+
+func (r *Redactor) shortAddresses(s string) string {
 	if !r.Keeps(MACs) {
 		s = macText.ReplaceAllStringFunc(s, func(m string) string { return string(r.Shape(MACs, []byte(m))) })
 	}
 	if !r.Keeps(Addresses) {
-		s = ipv4Text.ReplaceAllStringFunc(s, r.addressText)
+		s = r.addresses4(s)
 		s = ipv6Text.ReplaceAllStringFunc(s, r.addressText)
-	}
-	if !r.Keeps(Names) {
-		s = mailText.ReplaceAllStringFunc(s, func(m string) string { return string(r.Shape(Names, []byte(m))) })
 	}
 	return s
 }
@@ -161,8 +197,12 @@ func (r *Redactor) Words(s string) string {
 		if (len(m) < minInside || !mixed(m)) && (from > 0 && alphanumeric(s[from-1]) || to < len(s) && alphanumeric(s[to])) {
 			continue
 		}
+		w := r.wordOf(m)
+		if w.account && inPath(s, from) {
+			continue
+		}
 		out.WriteString(s[at:from])
-		out.Write(r.Shape(r.kindOf(m), []byte(m)))
+		out.Write(r.Shape(w.kind, []byte(m)))
 		at = to
 	}
 	out.WriteString(s[at:])
@@ -178,13 +218,19 @@ func alphanumeric(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-func (r *Redactor) kindOf(text string) string {
+func (r *Redactor) wordOf(text string) word {
 	for _, w := range r.words {
 		if strings.EqualFold(w.text, text) {
-			return w.kind
+			return w
 		}
 	}
-	return Names
+	return word{text: text, kind: Names}
+}
+
+// inPath reports whether what stands at a place of s is a part of an absolute path, also of one whose slashes JSON escapes.
+func inPath(s string, at int) bool {
+	begin := strings.LastIndexAny(s[:at], " \t\r\n\"'<>") + 1
+	return strings.HasPrefix(strings.TrimPrefix(s[begin:at], `\`), "/")
 }
 
 // MAC is a hardware address in bytes that stands in for b, administered locally (IEEE 802).
@@ -196,10 +242,33 @@ func (r *Redactor) MAC(b []byte) []byte {
 	return append([]byte{2}, r.hash(b)[:len(b)-1]...)
 }
 
-// addressText replaces a text that is an IP address: four numbers may be a version.
+// addresses4 replaces IP addresses of version 4. Four numbers of which the first is below 10 are more often a version or a part of an object
+// identifier: they stay where a word for a version stands before them, or where more numbers stand beside them.
+func (r *Redactor) addresses4(s string) string {
+	var out strings.Builder
+	at := 0
+	for _, found := range ipv4Text.FindAllStringIndex(s, -1) {
+		from, to := found[0], found[1]
+		if s[from+1] == '.' && (numbered(s, from, to) || versionText.MatchString(s[max(at, from-64):from])) {
+			continue
+		}
+		out.WriteString(s[at:from])
+		out.WriteString(r.addressText(s[from:to]))
+		at = to
+	}
+	out.WriteString(s[at:])
+	return out.String()
+}
+
+// numbered reports whether the numbers in s from one place to another go on before or behind.
+func numbered(s string, from, to int) bool {
+	return from > 0 && s[from-1] == '.' || to+1 < len(s) && s[to] == '.' && s[to+1] >= '0' && s[to+1] <= '9'
+}
+
+// addressText replaces a text if it is an IP address.
 func (r *Redactor) addressText(s string) string {
 	a, err := netip.ParseAddr(s)
-	if err != nil || a.IsUnspecified() || a.IsLoopback() || a.Is4() && a.As4()[0] < 10 { // 3.2.1.0 is a version
+	if err != nil || a.IsUnspecified() || a.IsLoopback() {
 		return s
 	}
 	return r.Address(s)

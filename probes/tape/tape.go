@@ -25,6 +25,10 @@ const magic = "hwsagent-recording 1 "
 // OK is the status of an answer that is as it should be.
 const OK = "ok"
 
+// Bytes is the status of an answer that is as it should be and no text. The probe that asked takes out of it what tells whose
+// the hardware is.
+const Bytes = "bytes"
+
 // Exchange is a question and its answer.
 type Exchange struct {
 	Ask    string

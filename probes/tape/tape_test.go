@@ -124,13 +124,14 @@ func TestRedactor(t *testing.T) {
 	r.Learn(tape.Names, "rack7")
 	for _, kept := range []string{
 		"0000-0000", "LETTERSONLY", "Not Specified", "91234567 bytes", "crack7s", "0000:00:1f.2", "12:30:45", "version 3.2.1.0", "127.0.0.1", "WS-C3750G-24TS", `{"value": 30}`,
+		"1.3.6.1.4.1.9.1.516", ".1.3.6.1", "firmware 5.1.2.3", `{"FirmwareVersion":"5.1.2.3"}`, "<vbios_version>9.4.3.1</vbios_version>", `VAR ups driver.version "2.8.0.1"`,
 	} {
 		if got := r.Value(kept); got != kept {
 			t.Errorf("%q became %q", kept, got)
 		}
 	}
 	for _, gone := range []string{
-		"ata-WDC_wx41d123abcd-part1", "serial 1234567.", "S/N LETTERS", "on rack7: 3", "192.168.4.5", "fe80::1:2:3", "00:1b:21:aa:bb:cc", "4c4c4544-0042-3010-8051-b4c04f4d4e32", "jane@example.org", "FOC1234X5YZ",
+		"ata-WDC_wx41d123abcd-part1", "serial 1234567.", "S/N LETTERS", "on rack7: 3", "192.168.4.5", "8.8.4.4", `{"Version":"5.1.2.3","Gateway":"5.6.7.8"}`, "fe80::1:2:3", "00:1b:21:aa:bb:cc", "4c4c4544-0042-3010-8051-b4c04f4d4e32", "jane@example.org", "FOC1234X5YZ",
 	} {
 		if got := r.Value(gone); got == gone || len(gone) > 12 && strings.ContainsAny(gone, "-_:") && strings.Count(got, "-") != strings.Count(gone, "-") {
 			t.Errorf("%q became %q", gone, got)
@@ -141,6 +142,58 @@ func TestRedactor(t *testing.T) {
 	}
 	if n := r.Text("1234567"); strings.HasPrefix(n, "0") {
 		t.Errorf("a number begins with 0: %s", n)
+	}
+}
+
+// TestRedactorReplacesWholeHardwareAddresses: the address of an InfiniBand interface has 20 bytes, of which the last name the card.
+func TestRedactorReplacesWholeHardwareAddresses(t *testing.T) {
+	const address, tail = "80:00:02:08:fe:80:00:00:00:00:00:00:e4:1d:2d:03:00:1a:2b:3c", "2b:3c"
+	left := 0
+	for range 8 { // a stand-in may end as the address does by chance
+		r, err := tape.NewRedactor(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := r.Text("link/infiniband " + address + " brd")
+		if strings.Contains(got, tail) {
+			left++
+		}
+		if len(got) != len("link/infiniband "+address+" brd") || r.Replaced()[tape.MACs] != 1 || r.Replaced()[tape.Addresses] != 0 {
+			t.Errorf("%q, replaced %v", got, r.Replaced())
+		}
+	}
+	if left == 8 {
+		t.Errorf("%s is left of the address", tail)
+	}
+	kept, err := tape.NewRedactor([]string{tape.MACs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := kept.Text(address); got != address {
+		t.Errorf("the address is kept, and became %s", got)
+	}
+}
+
+// TestAccountsStayInPaths: an account that is called as a part of every service's paths is replaced elsewhere only.
+func TestAccountsStayInPaths(t *testing.T) {
+	r, err := tape.NewRedactor(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.LearnAccount("redfish")
+	taped := tape.New("redfish")
+	taped.Add("/redfish/v1/Systems/redfish?x=redfish", tape.OK, []byte(`{"@odata.id": "/redfish/v1", "Links": "\/redfish\/v1\/Chassis", "User": "redfish", "Text": "Redfish logged in by (redfish)"}`))
+	r.Tape(taped)
+	e := taped.Exchanges[0]
+	if e.Ask != "/redfish/v1/Systems/redfish?x=redfish" {
+		t.Errorf("the path became %s", e.Ask)
+	}
+	got := string(e.Answer)
+	if !strings.Contains(got, `"@odata.id": "/redfish/v1"`) || !strings.Contains(got, `"\/redfish\/v1\/Chassis"`) {
+		t.Errorf("paths changed: %s", got)
+	}
+	if strings.Contains(got, `"redfish"`) || strings.Contains(got, "(redfish)") || strings.Contains(got, "Redfish logged") {
+		t.Errorf("the account is left: %s", got)
 	}
 }
 
