@@ -3,36 +3,61 @@
 package smart
 
 import (
-	"slices"
+	"bytes"
+	"encoding/hex"
 	"strings"
 	"testing"
 
+	"hwsagent/probes"
 	"hwsagent/probes/tape"
 	"hwsagent/probes/tape/tapetest"
 )
 
 // A recording read elsewhere gives the same series; redacted, the same but for the names of the disks.
 func TestReplay(t *testing.T) {
-	_, c := machine(t, map[string]string{"sda": "ata.json", "nvme0": "nvme.json", "sdb": "sas.json", "sdc": "sleeps.json", "sdd": "refused.json"})
-	want := tapetest.Collect(t, newProbe(t, c))
-	for _, keep := range [][]string{tape.Kinds(), nil} {
-		taped, p := tape.New("smart"), newProbe(t, c)
-		if err := p.Record(t.Context(), taped); err == nil {
-			t.Error("a disk that refuses is no error")
-		}
-		read, text := tapetest.File(t, taped, p, keep...)
-		again, err := Replay(read)
-		if err != nil {
-			t.Fatal(err)
-		}
-		bare := keep == nil
-		if got, want := tapetest.Lines(tapetest.Collect(t, again), bare), tapetest.Lines(want, bare); !slices.Equal(got, want) {
-			t.Errorf("kept %q: %d series, want %d\n%s", keep, len(got), len(want), strings.Join(got, "\n"))
-		}
-		for _, id := range []string{"Z1EXAMPLE", "S4EXAMPLE01", "SASEXAMPLE"} {
-			if strings.Contains(text, id) != (keep != nil) {
-				t.Errorf("kept %q: whether %q is in the recording is %v", keep, id, keep == nil)
-			}
-		}
+	_, scanned := machine(t, map[string]string{"sda": "ata.json", "nvme0": "nvme.json", "sdb": "sas.json", "sdc": "sleeps.json", "sdd": "refused.json"})
+	configured := scanned
+	configured.Devices = []Device{{Device: "/dev/sda", Type: "sat"}, {Device: "/dev/sdb"}}
+	for name, c := range map[string]tapetest.Case{
+		"scan":    {New: func() tapetest.Recorder { return newProbe(t, scanned) }, Partial: true, IDs: []string{"Z1EXAMPLE", "S4EXAMPLE01", "SASEXAMPLE"}},
+		"devices": {New: func() tapetest.Recorder { return newProbe(t, configured) }, IDs: []string{"Z1EXAMPLE", "SASEXAMPLE"}},
+		"NVMe commands": {New: func() tapetest.Recorder {
+			return nvmeMachine(t, Config{Devices: []Device{{Device: "/dev/nvme0"}}}, fakeNVMe(t))
+		},
+			IDs: []string{hex.EncodeToString([]byte("S4EXAMPLE01"))}},
+		"NVMe commands, one refused": {New: func() tapetest.Recorder {
+			door := fakeNVMe(t)
+			return nvmeMachine(t, Config{Devices: []Device{{Device: "/dev/nvme0"}, {Device: "/dev/nvme1"}}}, func(name string, commands ...*adminCommand) error {
+				if name == "nvme1" {
+					return nvmeStatus(0x4281)
+				}
+				return door(name, commands...)
+			})
+		}, Partial: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.Type, c.Replay = "smart", func(from *tape.Tape) (probes.Probe, error) { return Replay(from) }
+			c.Check(t)
+		})
+	}
+}
+
+// TestRedactController: nothing of a controller's identity is left that names the one disk; its model and limits stay.
+func TestRedactController(t *testing.T) {
+	who := bytes.Repeat([]byte{0xa5}, identifySize)
+	copy(who[4:], "S4EXAMPLE01         EXAMPLE NVMe 1TB                        2B4QEXM7")
+	copy(who[768:], "nqn.2014.08.org.nvmexpress:144d144dS4EXAMPLE01         EXAMPLE\x00")
+	copy(who[3072:], "S4EXAMPLE01")
+	r, err := tape.NewRedactor(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := bytes.Clone(who)
+	redactController(who, r)
+	if bytes.Contains(who, []byte("S4EXAMPLE01")) || bytes.Contains(who[112:128], []byte{0xa5}) {
+		t.Errorf("an identifier is left: %q", who[:128])
+	}
+	if !bytes.Equal(who[24:112], before[24:112]) || !bytes.Equal(who[256:768], before[256:768]) || !strings.HasPrefix(string(who[15:]), "         EXAMPLE NVMe") {
+		t.Errorf("what does not name the disk has changed: %q", who[:128])
 	}
 }

@@ -4,6 +4,7 @@ package tapetest
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -69,4 +70,54 @@ func Collect(t testing.TB, p probes.Probe) *probes.Round {
 		t.Fatal("no samples")
 	}
 	return r
+}
+
+// Recorder is a probe whose hardware can be recorded.
+type Recorder interface {
+	probes.Probe
+	Redacter
+	Record(ctx context.Context, t *tape.Tape) error
+}
+
+// Case is hardware of which a recording is made and read again.
+type Case struct {
+	Type    string
+	New     func() Recorder // a probe that reads the hardware
+	Replay  func(*tape.Tape) (probes.Probe, error)
+	Partial bool     // a part of the hardware fails
+	Without []string // prefixes of series that are no part of a recording
+	IDs     []string // that are in a recording only if it keeps everything
+	Secrets []string // that are in none
+}
+
+// Check makes a recording that keeps everything, and one that does not: read elsewhere they give the same series; the second
+// one but for labels, which have stand-ins.
+func (c Case) Check(t *testing.T) {
+	t.Helper()
+	whole := Collect(t, c.New())
+	for _, keep := range [][]string{tape.Kinds(), nil} {
+		taped, p := tape.New(c.Type), c.New()
+		if err := p.Record(t.Context(), taped); (err != nil) != c.Partial {
+			t.Errorf("record: %v, want an error: %v", err, c.Partial)
+		}
+		file, text := File(t, taped, p, keep...)
+		again, err := c.Replay(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bare := keep == nil
+		if got, want := Lines(Collect(t, again), bare, c.Without...), Lines(whole, bare, c.Without...); !slices.Equal(got, want) {
+			t.Errorf("kept %q: %d series, want %d\n%s\n\nwant\n%s", keep, len(got), len(want), strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		for _, id := range c.IDs {
+			if strings.Contains(text, id) != (keep != nil) {
+				t.Errorf("kept %q: whether %q is in the recording is %v", keep, id, keep == nil)
+			}
+		}
+		for _, secret := range c.Secrets {
+			if strings.Contains(text, secret) {
+				t.Errorf("kept %q: %q is in the recording", keep, secret)
+			}
+		}
+	}
 }
