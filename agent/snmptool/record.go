@@ -42,7 +42,7 @@ func Walk(ctx context.Context, o Options, root string) ([]Object, error) {
 	names := snmp.NewNames()
 	at, ok := names.Root(root)
 	if !ok {
-		return nil, fmt.Errorf("walk %q: it is no OID, and no built-in module has an object of that name", root)
+		return nil, fmt.Errorf("walk %q: it is no OID, and no built-in module has an object of that name; give a number, such as 1.3.6.1.2.1.1, or a name, such as ifDescr", root)
 	}
 	w, err := o.walker()
 	if err != nil {

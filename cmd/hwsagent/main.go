@@ -203,8 +203,16 @@ func (c *cli) complain(cmd *cobra.Command, code int, err error) {
 		for _, s := range suggestions(cmd) {
 			fmt.Fprintf(c.stderr, "Did you mean: %s %s\n", cmd.CommandPath(), s)
 		}
-		fmt.Fprintf(c.stderr, "Try: %s --help\n", cmd.CommandPath())
+		fmt.Fprintf(c.stderr, "Try: %s --help\n", helped(cmd))
 	}
+}
+
+// helped is the command whose help is of use after a wrong call: of one that moved, the one at the top with its name.
+func helped(cmd *cobra.Command) string {
+	if cmd.Hidden {
+		return cmd.Root().Name() + " " + cmd.Name()
+	}
+	return cmd.CommandPath()
 }
 
 // suggestions are the commands whose names are near to what was typed.

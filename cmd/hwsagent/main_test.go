@@ -58,6 +58,7 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"--nope"}, exitUsage, "", "unknown flag"},
 		{[]string{"chekc"}, exitUsage, "", "Did you mean: hwsagent check"},
 		{[]string{"check", "more"}, exitUsage, "", "Try: hwsagent check --help"},
+		{[]string{"snmp", "walk", "127.0.0.1:1", "nothing"}, exitProbe, "", "give a number, such as 1.3.6.1.2.1.1"},
 		{[]string{"check", "--syntax-only", "--no-network"}, exitUsage, "", "syntax-only"},
 		{[]string{"version", "--log.level", "loud"}, exitUsage, "", "--log.level"},
 		{[]string{"check", "--config.file", good, "--storage.path", storage}, exitOK, "✓ probe c", ""},
@@ -260,5 +261,18 @@ func TestProgress(t *testing.T) {
 	}
 	if got, want := stderr.String(), "read 3000 of 10000 MB\n"; got != want {
 		t.Errorf("told %q, want %q", got, want)
+	}
+}
+
+// A command that moved reads no flags, so that its own help would be the same error again.
+func TestCommandsThatMovedPointToTheHelpOfTheNewOnes(t *testing.T) {
+	for _, name := range []string{"record", "inventory"} {
+		code, _, stderr := hwsagent(t, "snmp", name, "--help")
+		if code != exitUsage {
+			t.Errorf("snmp %s: exit %d, want %d", name, code, exitUsage)
+		}
+		if want := "Try: hwsagent " + name + " --help\n"; !strings.HasSuffix(stderr, want) {
+			t.Errorf("snmp %s: %q does not end with %q", name, stderr, want)
+		}
 	}
 }

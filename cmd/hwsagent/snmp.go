@@ -84,13 +84,19 @@ func (c *cli) snmpWalk() *cobra.Command {
 				return err
 			}
 			objects, err := snmptool.Walk(cmd.Context(), o, append(args, "1.3.6.1")[1])
+			if c.json && len(objects) == 0 && err != nil {
+				return asProbe(err) // printed as the one JSON value
+			}
 			if c.json {
 				c.printJSON(objects)
+				if err != nil { // not on stdout, which has its one value
+					fmt.Fprintf(c.stderr, "hwsagent: %v\n", asProbe(err))
+					return exited{exitProbe}
+				}
+				return nil
 			}
 			for _, x := range objects {
-				if !c.json {
-					fmt.Fprintf(c.stdout, "%s = %s: %s\n", x.Name, x.Type, oneLine(x.Value))
-				}
+				fmt.Fprintf(c.stdout, "%s = %s: %s\n", x.Name, x.Type, oneLine(x.Value))
 			}
 			return asProbe(err)
 		}),
