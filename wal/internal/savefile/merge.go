@@ -285,7 +285,7 @@ func capacity(n int64) int64 {
 	for size < 8*n && size < maxFile {
 		size *= 2
 	}
-	for size < 2*n {
+	for compactionDue(n+n/8, size) { // else the next snapshot would be due as soon as this one is written
 		size *= 2
 	}
 	return size

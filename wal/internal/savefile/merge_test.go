@@ -361,6 +361,15 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
+// A file that has only its snapshot is not left for a new one: else every round would write all targets.
+func TestSnapshotAloneIsNotDue(t *testing.T) {
+	for n := int64(cellSize); n < 1<<30; n += n/100 + cellSize {
+		if size := capacity(n); compactionDue(n+n/8, size) {
+			t.Fatalf("a snapshot of %d bytes is due again after %d more, in a file of %d", n, n/8, size)
+		}
+	}
+}
+
 // A file of any length that it is ever made is not taken for one that is cut off.
 func TestEveryLengthIsWhole(t *testing.T) {
 	for n := int64(1); n < 1<<30; n += n/7 + 1 {
