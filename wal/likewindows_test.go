@@ -143,13 +143,22 @@ func TestDirectoryThatCannotBeSynced(t *testing.T) {
 func cutWithoutDirectorySync(t *testing.T, interval time.Duration, at int) (operations int) {
 	synctest.Test(t, func(t *testing.T) {
 		segments, saves := newMemDir(), newMemDir()
-		var left, leftSaves *memDir
 		var durable Mark
-		var reserved, enrolled, fired bool
+		var reserved, enrolled bool
 		var l *Log
+		var mu sync.Mutex // the log's housekeeping strikes, too
+		var left, leftSaves *memDir
+		var fired bool
+		powered := func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return left == nil
+		}
 		for _, d := range []*memDir{segments, saves} {
 			d.journals = true
 			d.struck = func(op, _ string) error {
+				mu.Lock()
+				defer mu.Unlock()
 				if op == "syncdired" {
 					fired = true // and did nothing
 				}
@@ -160,15 +169,15 @@ func cutWithoutDirectorySync(t *testing.T, interval time.Duration, at int) (oper
 			}
 		}
 		note := func() { // what must survive, if the power has not failed yet
-			if left == nil {
-				durable = l.index.durable()
+			if mark := l.index.durable(); powered() {
+				durable = mark
 			}
 		}
 		o := memOptions(t, segments, saves)
 		o.SegmentBytes, o.Sync = 2000, interval
 		l = openLog(t, o)
 		r := openReader(t, l, "a", ReaderOptions{})
-		enrolled = left == nil
+		enrolled = powered()
 		for i := range 12 {
 			if err := commitFloats(l, 20, int64(i), 1); err != nil {
 				t.Fatal(err)
@@ -182,7 +191,7 @@ func cutWithoutDirectorySync(t *testing.T, interval time.Duration, at int) (oper
 		if err := r.Reserve(e.End); err != nil {
 			t.Fatal(err)
 		}
-		reserved = left == nil
+		reserved = powered()
 		if err := errors.Join(r.Close(), l.Close()); err != nil {
 			t.Fatal(err)
 		}

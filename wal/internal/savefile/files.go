@@ -81,8 +81,8 @@ func refreshFile(dir Directory, name string, size int64) (err error) {
 }
 
 // readPatience is how long a start waits, each time, before it asks the disk again for a piece that it refused.
-func readPatience() [3]time.Duration {
-	return [...]time.Duration{100 * time.Millisecond, 300 * time.Millisecond, time.Second}
+func readPatience() []time.Duration {
+	return []time.Duration{100 * time.Millisecond, 300 * time.Millisecond, time.Second}
 }
 
 // readPiece is how much of a savepoint file is given up together where the disk refuses to read it, in bytes.
@@ -106,8 +106,11 @@ func readFile(dir Directory, index int, size int64, logger *slog.Logger) (conten
 		}
 		b := piece[:min(readPiece, size-at)]
 		n, err := f.ReadAt(b, at)
-		for tries := 0; err != nil && !errors.Is(err, io.EOF) && tries < len(readPatience()); tries++ {
-			time.Sleep(readPatience()[tries])
+		for _, pause := range readPatience() {
+			if err == nil || errors.Is(err, io.EOF) {
+				break
+			}
+			time.Sleep(pause)
 			n, err = f.ReadAt(b, at)
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
