@@ -123,7 +123,7 @@ func TestGolden(t *testing.T) {
 func TestHanging(t *testing.T) {
 	dir, c := machine(t, read(t, "testdata/tesla-t4.xml"))
 	put(t, dir, "hang", "")
-	c.ReadTimeout = model.Duration(200 * time.Millisecond)
+	c.ReadTimeout = model.Duration(2 * time.Second)
 	p := newProbe(t, c)
 	for range 2 {
 		if got, err := round(t, p); err == nil || !strings.Contains(err.Error(), "it did not end in time and was killed") || got != "" {
