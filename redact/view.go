@@ -192,7 +192,7 @@ func backslash(b []byte) ([]byte, int) {
 	return nil, 0
 }
 
-// lowHalf is the second \uXXXX of a pair, at b[i:].
+// lowHalf decodes the second escape (\u and four digits) of a surrogate pair, at b[i:].
 func lowHalf(b []byte, i int) (rune, bool) {
 	if len(b) < i+6 || b[i] != '\\' || b[i+1] != 'u' {
 		return 0, false

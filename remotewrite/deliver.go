@@ -145,7 +145,7 @@ func (s *shard) whole(ctx context.Context, l *parcel, f fate, a client.Answer) (
 		return true, s.halve(ctx, l)
 	case f == refused && s.q.behind:
 		return true, s.refusedBehind(ctx, l, a)
-	case f == stuck && s.q.guardsLate() && a.SaysLate(): // Prometheus 2 answers 500 to what is beyond its window
+	case f == stuck && s.q.guardsLate() && a.SaysLate(): // Prometheus 2 answers 500 to samples older than its out-of-order window
 		return true, errAllLate
 	case f == stuck:
 		s.q.log.Warn("A batch fails again and again; trying its parts", slog.String("answer", a.String()), slog.Int("samples", len(l.points)))

@@ -74,7 +74,7 @@ const (
 // row is one line of the table.
 type row struct {
 	figure figure
-	what   string // with the unit, and what is in it
+	what   string // the quantity and its unit, as the table names them
 	aim    aim
 }
 

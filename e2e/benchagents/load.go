@@ -44,7 +44,7 @@ type series struct {
 	text  string // "# HELP …" and "# TYPE …" of the family too, where it is the family's first
 	kind  kind
 	value float64
-	rate  float64 // of a counter: what it grows by at most; else the point about which the value moves
+	rate  float64 // of a counter: its largest step; of another series: the mean of its values
 }
 
 // target is a page of series as hardware has them. The same seed gives the same sequence of

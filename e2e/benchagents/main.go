@@ -132,7 +132,7 @@ func run(ctx context.Context, args []string) error {
 		b.by[a.Name] = figures{binary: float64(a.Binary) / 1e6}
 	}
 	m := machine{Cores: runtime.NumCPU(), Kernel: firstLine("/proc/sys/kernel/osrelease"), LoadBefore: loadAverage()}
-	stopped := b.measure(ctx, o.parts, agents) // what was measured until then is shown
+	stopped := b.measure(ctx, o.parts, agents) // the cells measured before a stop are shown
 	m.LoadAfter = loadAverage()
 	r := report{
 		Date: began.UTC(), Seconds: time.Since(began).Seconds(), Machine: m, Plan: o.plan.String(),

@@ -47,7 +47,7 @@ type receiver struct {
 
 	mu        sync.Mutex
 	encodings map[string]int // accepted requests by version and compression: "1.0 snappy"
-	refused   map[string]int // by what was wrong
+	refused   map[string]int // requests by the reason of the refusal
 }
 
 func newReceiver(version string, withZstd bool) (*receiver, error) {

@@ -16,7 +16,7 @@ type report struct {
 	Plan    string    `json:"plan"`
 	Agents  []agent   `json:"agents"`
 	Cells   []cell    `json:"cells"`
-	Notes   []string  `json:"notes"` // what was not measured, and why
+	Notes   []string  `json:"notes"` // cells without a figure, with the reason
 }
 
 // machine is what the run took place on.

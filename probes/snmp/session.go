@@ -107,7 +107,7 @@ func (s *session) connect(ctx context.Context) error {
 			return fmt.Errorf("open a socket for answers from any address: %w", err)
 		}
 	}
-	// gosnmp has to see each octet of what is signed or comes in a stream.
+	// A signature covers the whole message, and a stream has no messages of its own: gosnmp reads both itself.
 	s.tap, s.met = &tap{Conn: g.Conn, brief: s.endpoint.network == "udp" && s.auth.version() != 3}, false
 	g.Conn = s.tap
 	g.OnSent = func(*gosnmp.GoSNMP) { s.stats.sent++ }

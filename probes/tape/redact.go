@@ -34,7 +34,8 @@ var (
 	// several of both. A model has a hyphen, a space or fewer digits more often than not.
 	serialText = regexp.MustCompile(`^[A-Z0-9]{8,24}$`)
 	mailText   = regexp.MustCompile(`[\w.+-]+@[\w-]+(?:\.[\w-]+)+`)
-	// versionText is a word for a version at the end of what stands on a line before four numbers, with what may stand between.
+	// versionText finds a word for a version at the end of the text before four numbers. Up to 24 characters, a separator and
+	// four more may stand between the word and the numbers.
 	versionText = regexp.MustCompile(`(?i)(?:version|firmware|revision|release|bios|driver)[^\n:=,]{0,24}[:=]?[^\n:=,]{0,4}$`)
 )
 
