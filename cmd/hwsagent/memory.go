@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
-	"sync/atomic"
+	"sync"
 )
 
 const (
@@ -38,12 +38,14 @@ func boundMemory() {
 		return
 	}
 	debug.SetMemoryLimit(smallMemory)
-	var last atomic.Int64
-	last.Store(smallMemory)
+	var mu sync.Mutex // two collections that end close together call the function below at the same time
+	last := int64(smallMemory)
 	afterCollections(func() {
-		limit := memoryLimit(neededMemory())
-		if last.Swap(limit) != limit {
+		mu.Lock()
+		defer mu.Unlock()
+		if limit := memoryLimit(neededMemory()); limit != last {
 			debug.SetMemoryLimit(limit)
+			last = limit
 		}
 	})
 }
@@ -69,11 +71,12 @@ func neededMemory() uint64 {
 	return s[0].Value.Uint64() + s[1].Value.Uint64() - s[2].Value.Uint64() - s[3].Value.Uint64() - s[4].Value.Uint64()
 }
 
-// afterCollections calls f after each garbage collection, in a goroutine of the runtime: it is the cleanup of an object
-// to which nothing refers, and makes another such object.
+// afterCollections calls f after each garbage collection, in a goroutine of the runtime: f is the cleanup of an object
+// that is garbage from the start. The next such object is made before f runs, so that a collection that ends while f
+// runs calls f as well, possibly at the same time.
 func afterCollections(f func()) {
 	runtime.AddCleanup(new([16]byte), func(f func()) {
-		f()
 		afterCollections(f)
+		f()
 	}, f)
 }
