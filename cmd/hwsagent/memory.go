@@ -19,9 +19,9 @@ const (
 	// Near the limit the runtime returns free memory to the system and collects sooner, before it takes more.
 	smallMemory = 204 << 20
 
-	// mostMemory is up to where the limit follows what an agent needs: with the program's own pages, of which
-	// 32 MiB are in memory, it is 256 MiB.
-	mostMemory = 224 << 20
+	// mostNeeded is up to where the limit follows what an agent needs, in bytes. An agent that needs more has many series,
+	// and garbage is a small part of its memory.
+	mostNeeded = 256 << 20
 
 	// limitStep is what the limit is a multiple of above smallMemory, so that it is seldom set.
 	limitStep = 4 << 20
@@ -50,13 +50,13 @@ func boundMemory() {
 	})
 }
 
-// memoryLimit is the limit for an agent that needs this many bytes. A tenth of that is left for garbage: with less the
-// collector would take too much time. Where that would be more than mostMemory, there is no limit.
+// memoryLimit is the limit for an agent that needs this many bytes: 8 % more, which is room for garbage. The runtime keeps 3 %
+// below a limit, and collects without a pause where it has less than that. Above mostNeeded there is no limit.
 func memoryLimit(needed uint64) int64 {
-	limit := (needed/10*11 + limitStep - 1) / limitStep * limitStep
-	if limit > mostMemory {
+	if needed > mostNeeded {
 		return math.MaxInt64
 	}
+	limit := (needed/25*27 + limitStep - 1) / limitStep * limitStep
 	return max(int64(limit), smallMemory)
 }
 

@@ -10,9 +10,9 @@ import (
 
 func TestMemoryLimitLeavesRoomForGarbage(t *testing.T) {
 	for needed, want := range map[uint64]int64{
-		0: smallMemory, 100 << 20: smallMemory, smallMemory / 11 * 10: smallMemory,
-		smallMemory/11*10 + 20: smallMemory + limitStep, 195 << 20: 216 << 20, mostMemory / 11 * 10: mostMemory,
-		mostMemory/11*10 + 20: math.MaxInt64, mostMemory: math.MaxInt64, 10 << 30: math.MaxInt64, math.MaxUint64 / 11: math.MaxInt64,
+		0: smallMemory, 100 << 20: smallMemory, smallMemory / 27 * 25: smallMemory,
+		smallMemory/27*25 + 50: smallMemory + limitStep, 200 << 20: 216 << 20, 211 << 20: 228 << 20, mostNeeded: 280 << 20,
+		mostNeeded + 1: math.MaxInt64, 10 << 30: math.MaxInt64, math.MaxUint64: math.MaxInt64,
 	} {
 		if got := memoryLimit(needed); got != want {
 			t.Errorf("an agent that needs %d bytes has the limit %d, want %d", needed, got, want)
@@ -20,10 +20,10 @@ func TestMemoryLimitLeavesRoomForGarbage(t *testing.T) {
 	}
 }
 
-// Whatever an agent needs, the limit leaves a tenth of it for garbage.
-func TestMemoryLimitNeverLeavesLessThanATenth(t *testing.T) {
-	for needed := uint64(1 << 20); needed < 300<<20; needed += 99_991 {
-		if got := memoryLimit(needed); got < int64(needed/10*11) || got > mostMemory && got != math.MaxInt64 {
+// More memory than this share would be garbage that could be collected; less, and the collector takes the time of the work.
+func TestMemoryLimitIsEightPercentAboveTheNeed(t *testing.T) {
+	for needed := uint64(smallMemory); needed <= mostNeeded; needed += 99_991 {
+		if got := memoryLimit(needed); got < int64(needed/25*27) || got > int64(needed/25*27)+limitStep {
 			t.Fatalf("an agent that needs %d bytes has the limit %d", needed, got)
 		}
 	}
