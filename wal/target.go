@@ -142,7 +142,10 @@ func (t *target) pendingBytes(segments []segment.Info, head Mark) int64 {
 func (t *target) drop(end Mark, why Reason) (n uint64, moved bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.gone || t.sp.Acked().Commit >= end.Commit {
+	at := t.sp.Acked()
+	// It may be there although the number of end is greater: those between stand for what a power cut took.
+	there := at.SegmentID == end.SegmentID && at.SegmentID != (ID{}) && at.Offset >= end.Offset
+	if t.gone || there || at.Commit >= end.Commit {
 		return 0, false
 	}
 	last := t.sp.Last().Total

@@ -121,6 +121,25 @@ func TestDropThrough(t *testing.T) {
 	}
 }
 
+// A target that has all of a segment stays where it is when that goes: numbers behind the last commit that it has stand for commits
+// that a power cut took, and which have no outcome.
+func TestDropOfASegmentThatATargetHas(t *testing.T) {
+	p := newPlan(2, 3, 4)
+	dir := newMemDir()
+	ts := memTargets(t, dir, targetsOptions{})
+	r := openTestReader(t, ts, p.log(), "a", ReaderOptions{StartAt: StartOldest})
+	at := deliver(t, r, 3) // segment 0
+	end := at
+	end.Commit += 5
+	if err := ts.dropThrough(end); err != nil {
+		t.Fatal(err)
+	}
+	if sp := r.Savepoint(); sp.Acked() != at || sp.Outcome.Dropped[Budget] != 0 {
+		t.Errorf("savepoint %+v, had everything up to %+v", sp, at)
+	}
+	deliver(t, r, 3)
+}
+
 // Samples that were on their way when the budget took them count by their outcome.
 func TestDropOvertakesSender(t *testing.T) {
 	p := newPlan(3, 4, 5)
