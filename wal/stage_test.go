@@ -73,12 +73,13 @@ type stageFault struct {
 //	kill                                          the process ends
 //	crash [keep=all|SEED]                         the power fails; what was not durable is gone, stays, or does so in part
 //	flip S WRITE / chop S WRITE [BYTES]           damages a write in a file; cuts a file off behind a write and so many bytes
+//	lose S                                        takes a segment away, as a power cut does with one whose name was not durable
 //	show                                          prints the head, and which writes each file has
 func (s *stage) commands() map[string]func(args []string, opt map[string]string) {
 	return map[string]func([]string, map[string]string){
 		"open": s.open, "target": s.target, "write": s.write, "begin": s.begin, "wait": s.wait, "deliver": s.deliver, "reserve": s.reserve,
 		"save": s.save, "account": s.account, "fail": s.fail, "heal": s.heal, "hold": s.holdSync, "answer": s.answerSync, "kill": s.kill,
-		"always": s.always, "stock": s.stock, "crash": s.crash, "flip": s.flip, "chop": s.chop, "show": s.show,
+		"always": s.always, "stock": s.stock, "crash": s.crash, "flip": s.flip, "chop": s.chop, "lose": s.lose, "show": s.show,
 	}
 }
 

@@ -198,3 +198,11 @@ func (s *stage) chop(args []string, _ map[string]string) {
 	}
 	s.damaged(args, func(i *inode, _, to int) { i.data.truncate(to + more) })
 }
+
+func (s *stage) lose(args []string, _ map[string]string) {
+	s.must(s.log == nil && len(args) == 1, "lose SEGMENT, when no process runs")
+	name := segment.Name(s.number(args[0]))
+	s.must(s.segments.entries[name] != nil, "lose SEGMENT, of one that is there")
+	delete(s.segments.entries, name)
+	delete(s.segments.durable, name)
+}

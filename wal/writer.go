@@ -359,7 +359,8 @@ func (w *writer) nextHeader(recovering bool) (h segment.Header, again []*batch) 
 	h = segment.Header{
 		Version: segment.Version, Log: w.written.Log, Number: w.next, CreatedAt: w.now().UnixMilli(),
 		PrevID: w.prevID, PrevEnd: w.prevEnd,
-		DurableCommit: w.durable.Commit, DurableTotal: w.durable.Total,
+		// Nothing durable says yet that a power cut has taken w.lost samples.
+		DurableCommit: w.durable.Commit, DurableTotal: w.durable.Total - w.lost,
 	}
 	_, _ = rand.Read(h.Segment[:]) // it never fails
 	if w.before != nil && !recovering {
