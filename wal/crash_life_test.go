@@ -128,6 +128,9 @@ func (c *crashLife) run(t testing.TB) {
 					c.note("opened with", fmt.Sprint(s.id, s.segment, s.end.Position, s.end.Commit, s.end.Total))
 				}
 				c.readStock(l, view)
+				if c.out != nil {
+					c.dump(c.out, l)
+				}
 				since = crash{}
 			}
 			c.live(t, l, n, last)

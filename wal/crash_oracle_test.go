@@ -32,7 +32,6 @@ type asked struct {
 	safe    bool      // nothing may take it any more
 	over    bool      // refused, and the log has been written since: never to be read
 	lost    bool      // to a power cut: never to be read again
-	doubted bool      // an fsync of it has failed, and the process ended before it wrote it again
 	session int
 
 	orphaned bool // a power cut has taken the announcement of some of its series
@@ -56,8 +55,6 @@ type oracle struct {
 	// may take the older ones and leave newer ones: holeSamples are those of lost commits
 	// with one that survived behind them. (Nobody can tell these from damage.)
 	lostSamples, holeSamples uint64
-
-	doubtedSamples uint64 // of commits whose sectors a failed fsync may have dropped
 
 	orphaned map[int]uint64 // samples of commits that survived without these
 
@@ -213,7 +210,6 @@ func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 		case c.safe:
 			t.Unforgiven++
 			o.fail("commit %d was durable and is lost to a power cut", id)
-		case c.doubted:
 		case age > acceptableLoss:
 			t.Unforgiven++
 			o.fail("commit %d, acknowledged %v before the power cut, is lost", id, age)
@@ -222,6 +218,9 @@ func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 		}
 		c.lost = true
 		o.lostSamples += uint64(c.samples)
+	}
+	if after.power {
+		o.undone(there)
 	}
 	if len(now) > 0 && len(o.view) > 0 && now[len(now)-1].id > o.view[len(o.view)-1].id {
 		o.holeSamples += behind // what survived behind it had no answer yet
@@ -249,41 +248,54 @@ func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 	if most := o.mostDamage(); damage > most {
 		o.fail("%d samples count as damage, and no more than %d of commits between ones that survived are gone", damage, most)
 	}
-	if after.at.Sub(after.unsynced) < acceptableLoss {
-		// What a failed fsync has dropped still reads as if nothing had happened, and no
-		// fsync brings it back.
-		for _, s := range now {
-			if c := &o.commits[s.id]; !c.safe && !c.doubted {
-				c.doubted = true
-				o.doubtedSamples += uint64(c.samples)
-			}
-		}
-	}
 	o.settled(now)
 	o.total(l)
 	return now
 }
 
+// undone notes what a power cut has left of segments that the log had let go: their removal may be undone, and some of them have
+// lost what was not durable. A target that begins with the oldest data misses that.
+func (o *oracle) undone(there []bool) {
+	viewed := make([]bool, len(o.commits))
+	for _, s := range o.view {
+		viewed[s.id] = true
+	}
+	back := false
+	var behind uint64
+	for id := range o.commits {
+		c := &o.commits[id]
+		switch {
+		case there[id]:
+			back = back || !viewed[id]
+			o.holeSamples, behind = o.holeSamples+behind, 0
+		case back && !viewed[id] && !c.lost && c.fate == acked && !c.safe:
+			c.lost = true
+			o.lostSamples += uint64(c.samples)
+			behind += uint64(c.samples)
+		}
+	}
+}
+
 // mayBeCut reports whether a power cut may have taken a commit together with all that its
 // segment had: that was not durable when the next segment began, and some of that survived.
 func (o *oracle) mayBeCut(c *asked, after crash) bool {
-	return after.power && (c.doubted || c.fate == acked && !c.safe && after.at.Sub(c.at) <= acceptableLoss)
+	return after.power && c.fate == acked && !c.safe && after.at.Sub(c.at) <= acceptableLoss
 }
 
 // mostDamage is how many samples may count as damage: none if no commit was lost before
 // one that survived. If there was one, what was lost otherwise may be beside it.
 func (o *oracle) mostDamage() uint64 {
-	if o.holeSamples+o.doubtedSamples == 0 {
+	if o.holeSamples == 0 {
 		return 0
 	}
-	return o.holeSamples + o.doubtedSamples + o.lostSamples
+	return o.holeSamples + o.lostSamples
 }
 
 // settled notes that what is in the log is durable.
 func (o *oracle) settled(view []seen) {
 	o.view = view
 	for _, s := range view {
-		o.commits[s.id].safe = !o.commits[s.id].doubted
+		o.commits[s.id].safe = true
 	}
 }
 

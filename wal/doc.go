@@ -159,14 +159,17 @@
 //	failed fsync the same; the file is never synced      the data come from memory: the kernel may
 //	             again                                   have marked lost pages clean. Killed before
 //	                                                     the next segment has them, they can be read
-//	                                                     until a cut, which then takes them
+//	                                                     until a cut: the next start writes them again
 //	full disk    no next segment can be begun: fsync of  what was acknowledged before does not wait
 //	             the abandoned files, oldest first       for space
 //	remove       unlink, no fsync of the directory       a file that comes back is skipped, since
-//	                                                     its commits have numbers that targets have
+//	                                                     its commits have numbers that targets have. A
+//	                                                     new target gets what has come back
 //	start        read headers and the newest segments;   it changes nothing that it could not read to
-//	             fsync of those; an empty commit if a    its end; killed, the next start does the same
-//	             power cut took samples
+//	             write what savepoints do not say is     its end; killed, the next start does the same.
+//	             durable once more, in its place;        The bytes are the same, so no sector changes
+//	             fsync of those; an empty commit if a    that is durable. Until that commit is durable,
+//	             power cut took samples                  headers do not say that what a cut took is
 //	savepoint    WriteAt behind the last record; fsync  each cell has a sector to itself: no write touches
 //	             each second, and with a reservation    what is durable. Torn, it does not count
 //	snapshot of  (a longer file: zeros, fsync;) write   the other file has everything, and is not written

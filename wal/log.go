@@ -104,6 +104,8 @@ type Log struct {
 	budget  *budget
 	metrics *metrics
 
+	refreshAgain func() error // see refresh; nil: it has succeeded. For the housekeeping alone
+
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 	once   sync.Once
@@ -160,7 +162,7 @@ func (l *Log) open(o Options) (err error) {
 	if l.saves, err = l.sub(o, savepointDir); err != nil {
 		return err
 	}
-	l.targets, err = openTargets(l.saves, targetsOptions{Logger: o.Logger, Now: o.Now, OrphanTTL: o.OrphanTTL, Durable: l.index.durable})
+	l.targets, err = openTargets(l.saves, targetsOptions{Logger: o.Logger, Now: o.Now, OrphanTTL: o.OrphanTTL, Durable: l.durable})
 	if err != nil {
 		return err
 	}
@@ -232,6 +234,7 @@ func (l *Log) keep(ctx context.Context) {
 			l.budget.note("save savepoints", l.targets.store.Flush(false))
 		case <-ticker.C:
 			l.series.evict(int64(time.Since(began) / time.Second))
+			l.retryRefresh()
 			l.budget.note("save savepoints", l.targets.save())
 			l.targets.enforceBacklog(l)
 			if l.budget.enforce(0) {

@@ -25,7 +25,8 @@ import (
 //   - If the process ends before there is a next segment, the log that is opened
 //     afterwards cannot know that the commits at the end had failed. It takes them
 //     in: they count and are delivered, which at-least-once allows, and the totals
-//     that they carry are right, because nothing follows them.
+//     that they carry are right, because nothing follows them. Nor can it know that an fsync
+//     of them had failed, so it writes them once more (refresh.go).
 //   - A failed commit's number is not given out again, its samples are in no total.
 //   - A new segment that follows an error counts only after its fsync. So a disk that
 //     takes writes and refuses to keep them makes no progress, and no segments.

@@ -53,7 +53,7 @@ func (l *Log) restore() error {
 			l.budget.note("cut off what had failed", l.cutOff(s))
 		}
 	}
-	last, err := l.lastCommit(told.Commit)
+	last, err := l.lastCommit(told)
 	if err != nil {
 		return err
 	}
@@ -92,8 +92,9 @@ var tailPatience = [...]time.Duration{100 * time.Millisecond, 300 * time.Millise
 
 // lastCommit is the mark of the last commit that can be read, which is not before the one
 // of that number unless a header says where it belongs: a page of an older segment may lie
-// in a damaged one. It has no more than a Position if there is none.
-func (l *Log) lastCommit(told uint64) (last Mark, err error) {
+// in a damaged one. It has no more than a Position if there is none. told is what headers say that there was.
+func (l *Log) lastCommit(told Mark) (last Mark, err error) {
+	var unbegun []string
 	for i, s := range slices.Backward(l.index.list) {
 		info, err := l.scanPatiently(&s)
 		if err != nil {
@@ -105,11 +106,15 @@ func (l *Log) lastCommit(told uint64) (last Mark, err error) {
 			l.logger.Error("Pages of a segment cannot be read; what they hold is lost unless the disk recovers", "segment", segment.Name(s.Number), "err", info.Refused)
 		}
 		if l.unbegun(i, info) {
-			l.budget.note("remove a segment that was being begun", l.unbegin(i))
+			unbegun = append(unbegun, segment.Name(s.Number))
+			l.unbegin(i)
 			continue
 		}
-		if info.Last.Commit > 0 && (s.Known() || info.Last.Commit > told) {
-			l.budget.note("sync the newest segments", l.syncSegments(l.index.list[max(0, i-1):]))
+		if info.Last.Commit > 0 && (s.Known() || info.Last.Commit > told.Commit) {
+			l.refresh(l.index.list[max(0, i-1):], l.targets.durable(told.Log))
+			for _, name := range unbegun { // the process was about to log what is durable now
+				l.budget.note("remove a segment that was being begun", errors.Join(l.dir.remove(name), l.dir.sync()))
+			}
 			last = info.Last
 			last.SegmentID = s.Header.Segment
 			return last, nil
@@ -167,14 +172,12 @@ func (l *Log) cutOff(s *segment.Info) error {
 	return errors.Join(err, f.Close())
 }
 
-// unbegin removes the i-th segment, the last one, which is unbegun. The next header says in its place
+// unbegin takes the i-th segment, the last one, which is unbegun, off the list. The next header says in its place
 // where the one before ends.
-func (l *Log) unbegin(i int) error {
-	prev, gone := l.index.list[i-1], l.index.list[i]
-	l.index.list = segment.Unfollow(l.index.list)
+func (l *Log) unbegin(i int) {
+	prev := &l.index.list[i-1]
 	l.writer.prevID, l.writer.prevEnd = prev.Header.Segment, prev.End
-	// The process was about to log the commits of these segments again.
-	return errors.Join(l.syncSegments(l.index.list[max(0, i-2):]), l.dir.remove(segment.Name(gone.Number)), l.dir.sync())
+	l.index.list = segment.Unfollow(l.index.list)
 }
 
 // scan reads a segment whole.
@@ -199,23 +202,6 @@ func (l *Log) disown(i int, info segment.Contents) {
 		l.writer.prevID, l.writer.prevEnd = s.Header.Segment, info.End
 	}
 	s.End = info.End
-}
-
-// syncSegments makes durable what a process that was killed had written and not yet
-// synced. That is in the newest segment that has a commit and in the one before it. The header
-// of a segment without a commit may say where the one before it ends: if a power cut
-// took that, what failed would come back.
-func (l *Log) syncSegments(newest []segment.Info) error {
-	var errs []error
-	for _, s := range newest {
-		f, err := l.dir.open(segment.Name(s.Number), os.O_RDWR)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		errs = append(errs, f.Sync(), f.Close())
-	}
-	return errors.Join(append(errs, l.dir.sync())...)
 }
 
 // resume makes the numbers go on from the last commit that can be read, or from what

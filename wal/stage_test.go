@@ -338,7 +338,7 @@ func (s *stage) account(args []string, _ map[string]string) {
 func (s *stage) show([]string, map[string]string) {
 	if s.log != nil {
 		head := s.log.head()
-		s.say("head: %d samples, in segment %d; durable: %d samples", head.Total, head.Segment, s.log.index.durable().Total)
+		s.say("head: %d samples, in segment %d; durable: %d samples", head.Total, head.Segment, s.log.durable().Total)
 	}
 	for _, name := range slices.Sorted(maps.Keys(contentsOf(s.segments))) {
 		if n, ok := segment.ParseName(name); ok {

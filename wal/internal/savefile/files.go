@@ -56,17 +56,26 @@ func checkForeign(dir Directory, name string) error {
 	return nil
 }
 
-// refreshFile makes durable what can be read of a file. The process that wrote it may have been killed before its fsync, or
-// after one that had failed: such a system takes what it could not write for written. So the same bytes are written once more.
+// refreshFile makes durable what can be read of a file.
 func refreshFile(dir Directory, name string, size int64) (err error) {
 	f, err := dir.Open(name, os.O_RDWR)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := Refresh(f, 0, size); err != nil {
+		return err
+	}
+	return dir.Sync()
+}
+
+// Refresh makes durable what can be read of a file between two offsets. The process that wrote it may have been killed
+// before its fsync, or after one that had failed: the system may then take what it could not write for written, and no other
+// fsync writes that. So the same bytes are written once more, in their place, and synced.
+func Refresh(f File, from, to int64) error {
 	b := make([]byte, readPiece)
-	for at := int64(0); at < size; at += readPiece {
-		n, err := f.ReadAt(b[:min(readPiece, size-at)], at)
+	for at := from; at < to; at += readPiece {
+		n, err := f.ReadAt(b[:min(readPiece, to-at)], at)
 		if err != nil && !errors.Is(err, io.EOF) || segment.AllZero(b[:n]) {
 			continue // what cannot be read was not taken in, and zeros say nothing
 		}
@@ -74,10 +83,7 @@ func refreshFile(dir Directory, name string, size int64) (err error) {
 			return err
 		}
 	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	return dir.Sync()
+	return f.Sync()
 }
 
 // readPatience is how long a start waits, each time, before it asks the disk again for a piece that it refused.
