@@ -82,17 +82,14 @@ func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, 
 		}
 	}
 	s.used = m.tick
-	l := lastSample{t: t, v: v}
-	if h != nil || fh != nil {
-		l.native = &native{h, fh}
-	}
-	repeated, err := b.admitLocked(s, l, opts.RejectOutOfOrder)
+	l := lastSample{t: t, v: v, native: native{h, fh}}
+	repeated, err := b.admitLocked(m, s, &l, opts.RejectOutOfOrder)
 	if err != nil {
 		return 0, err
 	}
 	m.describeLocked(s, &opts.Metadata, opts.MetricFamilyName)
 	if !repeated {
-		b.add(s.ref, st, l)
+		b.add(s.ref, st, &l)
 	}
 	if len(opts.Exemplars) > 0 {
 		b.addExemplarsLocked(s, t, opts.Exemplars)
@@ -154,9 +151,9 @@ func (a *appender) Rollback() error {
 // duplicateError says which values clash.
 func duplicateError(old, sample *lastSample) error {
 	switch {
-	case sample.native != nil:
+	case !sample.isFloat():
 		return fmt.Errorf("append sample: %w", storage.ErrDuplicateSampleForTimestamp)
-	case old.native != nil:
+	case !old.isFloat():
 		return fmt.Errorf("append sample: %w", storage.NewDuplicateHistogramToFloatErr(sample.t, sample.v))
 	default:
 		return fmt.Errorf("append sample: %w", storage.NewDuplicateFloatErr(sample.t, old.v, sample.v))

@@ -37,7 +37,7 @@ type batch struct {
 	// once.
 	touched []*memSeries
 
-	// others are the newest samples of series whose pending belongs to another batch.
+	// others are the newest samples of series whose owner is another batch, or was.
 	others map[*memSeries]lastSample
 
 	minT, maxT int64
@@ -83,53 +83,84 @@ func (b *batch) reset() {
 	}
 }
 
-// admitLocked checks a sample against the newest one of its series. The sample is to be
-// logged if the error is nil and repeated false; repeated is a sample that the log
-// has already.
-func (b *batch) admitLocked(s *memSeries, l lastSample, rejectOutOfOrder bool) (repeated bool, err error) {
-	var newest *lastSample // nil: none
+// place is where a batch has a sample: the index of it in the list of its kind, above two bits for
+// the kind. 0 is nowhere.
+type place uint32
+
+const (
+	inSamples place = 1 + iota
+	inHistograms
+	inFloats
+)
+
+// next is the place that the sample gets which is added next.
+func (b *batch) next(l *lastSample) place {
+	switch { // a list has less than maxBatch / 40 samples
+	case l.isFloat():
+		return inSamples | place(len(b.samples))<<2 // #nosec G115 -- below 2^30
+	case l.fh != nil:
+		return inFloats | place(len(b.floats))<<2 // #nosec G115 -- likewise
+	default:
+		return inHistograms | place(len(b.histograms))<<2 // #nosec G115 -- likewise
+	}
+}
+
+// at is the sample at a place that is not 0.
+func (b *batch) at(p place) lastSample {
+	switch i := p >> 2; p & 3 {
+	case inSamples:
+		return lastSample{t: b.samples[i].T, v: b.samples[i].V}
+	case inFloats:
+		return lastSample{t: b.floats[i].T, native: native{fh: b.floats[i].FH}}
+	default:
+		return lastSample{t: b.histograms[i].T, native: native{h: b.histograms[i].H}}
+	}
+}
+
+// newestLocked is the newest sample of a series that the batch knows: its own, or the committed one.
+func (b *batch) newestLocked(m *seriesMap, s *memSeries) (newest lastSample, mine, ok bool) {
+	if s.owner == b && s.place != 0 {
+		return b.at(s.place), true, true
+	}
+	if l, mine := b.others[s]; mine {
+		return l, true, true
+	}
 	if s.committed {
-		newest = &s.last
+		newest = m.lastLocked(s)
 	}
-	var mine lastSample
-	switch {
-	case s.owner == b:
-		newest = &s.pending
-	case b.others != nil:
-		if l, ok := b.others[s]; ok {
-			mine, newest = l, &mine
-		}
-	}
-	if newest != nil {
+	return newest, false, s.committed
+}
+
+// admitLocked checks a sample against the newest one of its series. If the error is nil and
+// repeated false, the caller must [batch.add] it next; repeated is a sample that the log has already.
+func (b *batch) admitLocked(m *seriesMap, s *memSeries, l *lastSample, rejectOutOfOrder bool) (repeated bool, err error) {
+	newest, mine, ok := b.newestLocked(m, s)
+	if ok {
 		switch {
-		case l.t == newest.t && newest.same(&l):
+		case l.t == newest.t && newest.same(l):
 			return true, nil
 		case l.t == newest.t:
-			return false, duplicateError(newest, &l)
+			return false, duplicateError(&newest, l)
 		case l.t < newest.t && rejectOutOfOrder:
 			return false, errOutOfOrder
 		}
 	}
-	older := newest != nil && l.t < newest.t
-	switch {
-	case s.owner == b:
-		if !older {
-			s.pending = l
-		}
-	case s.owner == nil:
-		s.owner, s.pending = b, l
-		if older {
-			s.pending = *newest
-		}
+	older := ok && l.t < newest.t
+	if s.owner == nil && !mine {
+		s.owner, s.place = b, 0
 		b.touch(s)
-	case !older:
+	} else if s.owner != b {
+		b.touch(s)
+	}
+	switch {
+	case older:
+	case s.owner == b:
+		s.place = b.next(l)
+	default:
 		if b.others == nil {
 			b.others = make(map[*memSeries]lastSample)
 		}
-		b.others[s] = l
-		fallthrough
-	default:
-		b.touch(s)
+		b.others[s] = *l
 	}
 	return false, nil
 }
@@ -141,18 +172,18 @@ func (b *batch) touch(s *memSeries) {
 }
 
 // add puts an admitted sample into the batch.
-func (b *batch) add(ref uint64, st int64, l lastSample) {
+func (b *batch) add(ref uint64, st int64, l *lastSample) {
 	b.minT, b.maxT = min(b.minT, l.t), max(b.maxT, l.t)
 	b.bytes += 40
-	switch n := l.native; {
-	case n == nil:
+	switch {
+	case l.isFloat():
 		b.samples = append(b.samples, record.RefSample{Ref: headRef(ref), ST: st, T: l.t, V: l.v})
-	case n.fh != nil:
-		b.bytes += floatHistogramBytes(n.fh)
-		b.floats = append(b.floats, record.RefFloatHistogramSample{Ref: headRef(ref), ST: st, T: l.t, FH: n.fh})
+	case l.fh != nil:
+		b.bytes += floatHistogramBytes(l.fh)
+		b.floats = append(b.floats, record.RefFloatHistogramSample{Ref: headRef(ref), ST: st, T: l.t, FH: l.fh})
 	default:
-		b.bytes += histogramBytes(n.h)
-		b.histograms = append(b.histograms, record.RefHistogramSample{Ref: headRef(ref), ST: st, T: l.t, H: n.h})
+		b.bytes += histogramBytes(l.h)
+		b.histograms = append(b.histograms, record.RefHistogramSample{Ref: headRef(ref), ST: st, T: l.t, H: l.h})
 	}
 }
 
@@ -178,28 +209,23 @@ func exemplarBytes(e *exemplar.Exemplar) int { return 32 + int(e.Labels.ByteSize
 
 // finishLocked gives the series back; committed says whether their newest samples are now
 // those of the batch.
-func (b *batch) finishLocked(committed bool) {
+func (b *batch) finishLocked(m *seriesMap, committed bool) {
 	for _, s := range b.touched {
-		if s.owner == b {
-			if committed {
-				s.settleLocked(s.pending)
-			}
-			s.owner, s.pending = nil, lastSample{}
+		if s.owner != b {
+			continue
 		}
+		if committed && s.place != 0 {
+			l := b.at(s.place)
+			m.settleLocked(s, &l)
+		}
+		s.owner, s.place = nil, 0
 	}
 	for s, l := range b.others {
 		if committed {
-			s.settleLocked(l)
+			m.settleLocked(s, &l)
 		}
 	}
 	b.others = nil
-}
-
-// settleLocked notes a committed sample of the series.
-func (s *memSeries) settleLocked(l lastSample) {
-	if !s.committed || l.t > s.last.t {
-		s.last, s.committed = l, true
-	}
 }
 
 // checkHistogram refuses what could not be read back.

@@ -107,7 +107,7 @@ func TestEncoderRefusesAHugeCommit(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range int64(130) {
-			app.b.add(1<<20, 0, lastSample{t: i, native: &native{h: h}})
+			app.b.add(1<<20, 0, &lastSample{t: i, native: native{h: h}})
 		}
 		if err := app.Commit(); !errors.Is(err, errHugeCommit) {
 			t.Errorf("first %v: the commit of %d bytes: %v", first, app.log.writer.encoder.bytes, err)

@@ -96,11 +96,11 @@ func (e *encoder) announce(b *batch, m *seriesMap, epoch uint32) {
 	m.mu.Lock()
 	for _, s := range b.touched {
 		if s.epoch != epoch {
-			s.epoch = epoch
+			s.epoch, s.described = epoch, false
 			e.series = append(e.series, record.RefSeries{Ref: headRef(s.ref), Labels: s.labels})
 		}
-		if about := s.about; s.metaEpoch != epoch && metadata <= maxCommitMetadata {
-			s.metaEpoch = epoch
+		if about := s.about; !s.described && metadata <= maxCommitMetadata {
+			s.described = true
 			metadata += about.bytes()
 			if !about.Meta.IsEmpty() {
 				e.metadata = append(e.metadata, record.RefMetadata{

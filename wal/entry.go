@@ -25,12 +25,17 @@ type Series struct {
 	// its family share it.
 	About *About
 
-	gone atomic.Bool // see Gone
+	// holders is how many tables of cursors have it, or isGone. The pool's mutex guards it, but for reading.
+	holders atomic.Int32
+	hash    uint32 // of the encoded labels; the pool's
 }
+
+// isGone stands in Series.holders when the series has left the pool.
+const isGone = -1
 
 // Gone reports whether no cursor has the series any more. None will hand it out again, so a consumer can forget data that it
 // derived from it. Safe for concurrent use.
-func (s *Series) Gone() bool { return s.gone.Load() }
+func (s *Series) Gone() bool { return s.holders.Load() == isGone }
 
 // Meta is the newest metadata announced for the series; zero if there is none.
 func (s *Series) Meta() metadata.Metadata {

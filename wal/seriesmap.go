@@ -43,34 +43,35 @@ const (
 
 var errNoLabels = errors.New("series has no labels and its reference is unknown")
 
-// lastSample is the newest sample of a series. There are two for each series, so what few
-// have is kept apart.
+// lastSample is a sample of a series.
 type lastSample struct {
-	t      int64
-	v      float64
-	native *native // nil of a float
+	t int64
+	v float64
+	native
 }
 
-// native is a histogram; one of the two is nil.
+// native is a histogram; one of the two is nil, and both are of a float.
 type native struct {
 	h  *histogram.Histogram
 	fh *histogram.FloatHistogram
 }
 
+func (n native) isFloat() bool { return n.h == nil && n.fh == nil }
+
 // same reports whether o has the same value, NaNs by their bits.
 func (l *lastSample) same(o *lastSample) bool {
 	switch {
-	case l.native == nil || o.native == nil:
+	case l.isFloat() || o.isFloat():
 		return l.native == o.native && math.Float64bits(l.v) == math.Float64bits(o.v)
-	case o.native.h != nil:
-		return l.native.h != nil && l.native.h.Equals(o.native.h)
+	case o.h != nil:
+		return l.h != nil && l.h.Equals(o.h)
 	default:
-		return l.native.fh != nil && l.native.fh.Equals(o.native.fh)
+		return l.fh != nil && l.fh.Equals(o.fh)
 	}
 }
 
 // memSeries is one label set that is being appended to. The seriesMap's mutex guards
-// what is not immutable. There may be millions: it takes 112 bytes.
+// what is not immutable. There may be millions: it takes 80 bytes.
 type memSeries struct {
 	ref    uint64        // immutable
 	labels labels.Labels // immutable
@@ -78,19 +79,22 @@ type memSeries struct {
 
 	about *About // never nil; shared with other series
 
-	// epoch and metaEpoch name the segment file that has last announced the series,
-	// and its present metadata; 0 is none.
-	epoch, metaEpoch uint32
+	// The newest committed sample; see seriesMap.lastLocked.
+	t int64
+	v float64
 
-	used      uint32     // seriesMap.tick of the last append
-	committed bool       // there is a last
-	last      lastSample // the newest committed sample
+	// owner is a batch that holds samples of the series, and place where the newest of these is
+	// that is not older than the committed one. A second batch that meets the series meanwhile
+	// keeps its own account in batch.others.
+	owner *batch
+	place place
 
-	// owner is the batch that pending belongs to: the newest of last and of the samples
-	// that the batch holds. A second batch that meets the series meanwhile keeps its
-	// own account in batch.others.
-	owner   *batch
-	pending lastSample
+	epoch uint32 // names the segment file that has last announced the series; 0 is none
+	used  uint32 // seriesMap.tick of the last append
+
+	committed bool // there is a committed sample
+	native    bool // it is a histogram, which is in seriesMap.natives
+	described bool // the segment file of epoch has the present metadata, too
 }
 
 // seriesMap finds series by reference and by labels. It is safe for concurrent use.
@@ -103,6 +107,8 @@ type seriesMap struct {
 	// which a caller kept from an earlier process is unknown, and not another series.
 	ref uint64
 
+	natives map[*memSeries]native // the newest committed samples that are histograms
+
 	abouts  *abouts
 	unknown *About // of a series of which nothing was said
 
@@ -113,6 +119,7 @@ type seriesMap struct {
 func newSeriesMap() *seriesMap {
 	return &seriesMap{
 		byHash:  refs.NewChains(func(s *memSeries) uint64 { return s.labels.Hash() }, func(s *memSeries) **memSeries { return &s.next }),
+		natives: map[*memSeries]native{},
 		abouts:  newAbouts(),
 		unknown: &About{},
 		ref:     1 + rand.Uint64N(1<<48), // #nosec G404 -- not a secret; short, because metadata records hold it as varint
@@ -144,6 +151,30 @@ func (m *seriesMap) share(ls labels.Labels) labels.Labels {
 		return s.labels
 	}
 	return ls
+}
+
+// lastLocked is the newest committed sample of a series that has one.
+func (m *seriesMap) lastLocked(s *memSeries) lastSample {
+	l := lastSample{t: s.t, v: s.v}
+	if s.native {
+		l.native = m.natives[s]
+	}
+	return l
+}
+
+// settleLocked notes a committed sample of a series.
+func (m *seriesMap) settleLocked(s *memSeries, l *lastSample) {
+	if s.committed && l.t <= s.t {
+		return
+	}
+	was := s.native
+	s.t, s.v, s.committed, s.native = l.t, l.v, true, !l.isFloat()
+	switch {
+	case s.native:
+		m.natives[s] = l.native
+	case was:
+		delete(m.natives, s)
+	}
 }
 
 // checkLabels refuses labels that no receiver could take or no reader read: names ascend
@@ -188,7 +219,7 @@ func (m *seriesMap) describeLocked(s *memSeries, meta *metadata.Metadata, family
 	if newFamily {
 		d.Family = strings.Clone(family) // it may be a part of something large
 	}
-	s.about, s.metaEpoch = m.abouts.share(d), 0
+	s.about, s.described = m.abouts.share(d), false
 }
 
 // bounded is meta within the bounds of the log. It shares the memory of meta's texts.
@@ -230,12 +261,13 @@ func (m *seriesMap) evict(now int64) {
 	m.swept = m.tick
 	m.byRef.RemoveIf(func(s *memSeries) bool {
 		limit := seriesIdle
-		if s.last.native == nil && value.IsStaleNaN(s.last.v) {
+		if !s.native && value.IsStaleNaN(s.v) {
 			limit = seriesStale
 		}
 		idle := m.tick-s.used > uint32(limit/time.Second)
 		if idle {
 			m.byHash.Remove(s)
+			delete(m.natives, s)
 		}
 		return idle
 	})

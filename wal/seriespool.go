@@ -29,18 +29,13 @@ type seriesPool struct {
 // pooled is a series of the pool. The pool's mutex guards all but the series.
 type pooled struct {
 	series Series
-
-	hash uint64
-	next *pooled // in seriesPool.byHash
-	// holders is how many tables of cursors have it. At zero it leaves the pool. Its slot is free when
-	// no series with the same labels is left.
-	holders int
+	next   *pooled // in seriesPool.byHash
 }
 
 func newSeriesPool(live func(ref uint64) labels.Labels) *seriesPool {
 	return &seriesPool{
 		live: live, seed: maphash.MakeSeed(),
-		byHash: refs.NewChains(func(s *pooled) uint64 { return s.hash }, func(s *pooled) **pooled { return &s.next }),
+		byHash: refs.NewChains(func(s *pooled) uint64 { return uint64(s.series.hash) }, func(s *pooled) **pooled { return &s.next }),
 		abouts: newAbouts(), builder: labels.NewScratchBuilder(16),
 	}
 }
@@ -49,11 +44,11 @@ func newSeriesPool(live func(ref uint64) labels.Labels) *seriesPool {
 // if the labels are not well-formed. Of several series with the same labels it is the one that was made last; a segment in which
 // other metadata belong to the series says so behind the announcement.
 func (p *seriesPool) hold(ref uint64, encoded []byte) *pooled {
-	hash := maphash.Bytes(p.seed, encoded)
+	hash := uint32(maphash.Bytes(p.seed, encoded)) // #nosec G115 -- half of it
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s := p.byHash.Find(hash, func(s *pooled) bool { return s.hash == hash && sameLabels(s.series.Labels, encoded) }); s != nil {
-		s.holders++
+	if s := p.byHash.Find(uint64(hash), func(s *pooled) bool { return s.series.hash == hash && sameLabels(s.series.Labels, encoded) }); s != nil {
+		s.series.holders.Add(1)
 		return s
 	}
 	ls, ok := p.labels(ref, encoded)
@@ -67,7 +62,7 @@ func (p *seriesPool) hold(ref uint64, encoded []byte) *pooled {
 func (p *seriesPool) holdAgain(s *pooled) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s.holders++
+	s.series.holders.Add(1)
 }
 
 // instead finds or makes the series with the labels of s and that metadata. It takes the holder from s.
@@ -75,13 +70,13 @@ func (p *seriesPool) instead(s *pooled, about About) *pooled {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	shared := p.abouts.share(about)
-	other := p.byHash.Find(s.hash, func(o *pooled) bool {
+	other := p.byHash.Find(uint64(s.series.hash), func(o *pooled) bool {
 		return o.series.About == shared && labels.Equal(o.series.Labels, s.series.Labels)
 	})
 	if other != nil {
-		other.holders++
+		other.series.holders.Add(1)
 	} else {
-		other = p.make(s.series.Labels, shared, s.hash, s.series.Slot)
+		other = p.make(s.series.Labels, shared, s.series.hash, s.series.Slot)
 	}
 	p.drop(s)
 	return other
@@ -109,20 +104,22 @@ func (p *seriesPool) slot() int {
 }
 
 // make adds a series with one holder to the pool. p.mu must be held.
-func (p *seriesPool) make(ls labels.Labels, about *About, hash uint64, slot int) *pooled {
-	s := &pooled{series: Series{Slot: slot, Labels: ls, About: about}, hash: hash, holders: 1}
+func (p *seriesPool) make(ls labels.Labels, about *About, hash uint32, slot int) *pooled {
+	s := &pooled{series: Series{Slot: slot, Labels: ls, About: about, hash: hash}}
+	s.series.holders.Store(1)
 	p.byHash.Add(s)
 	return s
 }
 
-// drop removes a holder of a series. p.mu must be held.
+// drop removes a holder of a series. With the last one the series leaves the pool; its slot is free when no series
+// with the same labels is left. p.mu must be held.
 func (p *seriesPool) drop(s *pooled) {
-	if s.holders--; s.holders > 0 {
+	if s.series.holders.Add(-1) > 0 {
 		return
 	}
-	s.series.gone.Store(true)
+	s.series.holders.Store(isGone)
 	p.byHash.Remove(s)
-	if p.byHash.Find(s.hash, func(o *pooled) bool { return o.series.Slot == s.series.Slot }) != nil {
+	if p.byHash.Find(uint64(s.series.hash), func(o *pooled) bool { return o.series.Slot == s.series.Slot }) != nil {
 		return
 	}
 	p.free = append(p.free, s.series.Slot)

@@ -159,8 +159,8 @@ func TestCursorsShareSeries(t *testing.T) {
 // TestSeriesAreSmall: an agent of many devices has millions of these.
 func TestSeriesAreSmall(t *testing.T) {
 	for name, c := range map[string]struct{ is, limit uintptr }{
-		"a series of the appender": {unsafe.Sizeof(memSeries{}), 112},
-		"a series of the cursors":  {unsafe.Sizeof(pooled{}), 64},
+		"a series of the appender": {unsafe.Sizeof(memSeries{}), 80},
+		"a series of the cursors":  {unsafe.Sizeof(pooled{}), 48},
 	} {
 		if c.is > c.limit {
 			t.Errorf("%s takes %d bytes, want at most %d", name, c.is, c.limit)

@@ -114,7 +114,7 @@ func (w *writer) rollback(b *batch) {
 func (w *writer) finish(b *batch, committed bool) {
 	w.series.mu.Lock()
 	defer w.series.mu.Unlock()
-	b.finishLocked(committed)
+	b.finishLocked(w.series, committed)
 }
 
 // commit logs b, and returns when b is as safe as the settings ask for.
