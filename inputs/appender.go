@@ -48,63 +48,50 @@ type Filterer interface {
 type appender struct {
 	in       *Input
 	out      storage.AppenderV2
-	taken    *[]sample // by the log, in order; nil after the end
-	added    []*series // that this batch met first
+	taken    *[]sample           // by the log, in order; nil after the end
+	added    []storage.SeriesRef // the series whose accounts this batch began
+	reserved int                 // 1 between admit and begin of a new series, which counts as one of the input already
 	skipped  int
 	filtered uint64
 }
 
 // sample is one that the log took, if it is committed.
 type sample struct {
-	s      *series
+	ref    storage.SeriesRef
 	t      int64
 	v      float64
-	native *native
+	native *native // nil of a float
+}
+
+// native is a histogram; one of the two is nil.
+type native struct {
+	h  *histogram.Histogram
+	fh *histogram.FloatHistogram
 }
 
 // Append implements [storage.AppenderV2].
 func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AppendV2Options) (storage.SeriesRef, error) {
-	s, known := a.series(ref, ls, &o)
-	if s == nil {
+	known, ok := a.admit(ref, ls)
+	if !ok {
 		a.skipped++
 		return 0, nil
 	}
-	taken, err := a.out.Append(known, s.labels, st, t, v, h, fh, o)
-	if a.taken == nil {
-		return taken, err // the batch has ended, as err says
+	taken, err := a.out.Append(known, ls, st, t, v, h, fh, o)
+	took := err == nil || errors.Is(err, &storage.AppendPartialError{}) // that is about an exemplar
+	switch {
+	case a.reserved > 0:
+		a.begin(taken, took)
+	case taken != 0 && taken != known:
+		a.in.path.refer(known, taken)
 	}
-	if err == nil || errors.Is(err, &storage.AppendPartialError{}) { // that is about an exemplar
-		one := sample{s: s, t: t, v: v}
+	if took && a.taken != nil { // else the batch has ended, as err says
+		one := sample{ref: taken, t: t, v: v}
 		if h != nil || fh != nil {
 			one.native = &native{h, fh}
 		}
 		*a.taken = append(*a.taken, one)
 	}
-	if taken != 0 && taken != known {
-		a.in.path.refer(s, known, taken)
-	}
 	return taken, err
-}
-
-// series is the series of a sample, and the reference by which the log knows it. It is nil if
-// it would be one more than the limit.
-func (a *appender) series(ref storage.SeriesRef, ls labels.Labels, o *storage.AppendV2Options) (s *series, known storage.SeriesRef) {
-	p := a.in.path
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s = p.byRef.Get(uint64(ref))
-	if s == nil {
-		var hash uint64
-		ls, hash = p.hash(ls)
-		s = p.find(hash, ls)
-	}
-	if s = a.admit(s, ls); s == nil {
-		return nil, 0
-	}
-	if about := s.about; (about.family != o.MetricFamilyName || about.meta != o.Metadata) && (o.MetricFamilyName != "" || !o.Metadata.IsEmpty()) {
-		s.about = p.describe(description{family: o.MetricFamilyName, meta: o.Metadata})
-	}
-	return s, s.ref
 }
 
 // AppendExemplar adds an exemplar whose sample came before, where the log takes such: it
@@ -120,31 +107,53 @@ func (a *appender) AppendExemplar(ref storage.SeriesRef, ls labels.Labels, e exe
 // errNoExemplars is for logs that do not take exemplars by themselves.
 var errNoExemplars = errors.New("append exemplar: the log takes none without a sample")
 
-// admit is the series if the input may append to it: s, where it is not nil, or a new one.
-// It is nil when that would be one more than the limit. path.mu must be held.
-func (a *appender) admit(s *series, ls labels.Labels) *series {
+// admit says by which reference the log knows a series, 0 if by none, and whether the input may append to it. The place of a
+// series that has no account is reserved.
+func (a *appender) admit(ref storage.SeriesRef, ls labels.Labels) (known storage.SeriesRef, ok bool) {
 	in, p := a.in, a.in.path
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.get(ref)
+	if s == nil {
+		p.mu.Unlock()
+		ref = p.log.Ref(ls)
+		p.mu.Lock()
+		s = p.get(ref)
+	}
 	if s != nil && s.owner == in {
-		return s
+		return ref, true
 	}
 	tick := p.tick()
 	if s != nil && !s.lapsed(tick) {
-		return s // of another input, to which it counts
+		return ref, true // of another input, to which it counts
 	}
 	if limit := in.settings.MaxSeries; limit > 0 && in.live >= limit && !report(ls.Get(model.MetricNameLabel)) {
-		in.refuse(s, ls)
-		return nil
+		in.refuse(ls)
+		return 0, false
 	}
-	if s == nil {
-		s = p.add(in, ls, tick)
-		a.added = append(a.added, s)
-		return s
-	}
-	p.part(s)
-	s.owner.live--
 	in.live++
+	if s == nil {
+		a.reserved = 1
+		return ref, true
+	}
+	p.part(ref, s)
+	s.owner.live--
 	s.owner, s.seen = in, tick
-	return s
+	return ref, true
+}
+
+// begin begins the account of the series whose place is reserved, if the log took a sample of it.
+func (a *appender) begin(ref storage.SeriesRef, took bool) {
+	in, p := a.in, a.in.path
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	a.reserved = 0
+	if !took || p.get(ref) != nil { // another batch was first
+		in.live--
+		return
+	}
+	p.series.Put(uint64(ref), series{owner: in, seen: p.tick()})
+	a.added = append(a.added, ref)
 }
 
 // report reports whether a series says how a round or a scrape went. It is there in any case, and
@@ -159,10 +168,7 @@ func report(name string) bool {
 }
 
 // refuse counts a sample of a series beyond the limit. path.mu must be held.
-func (in *Input) refuse(s *series, ls labels.Labels) {
-	if s != nil {
-		ls = s.labels
-	}
+func (in *Input) refuse(ls labels.Labels) {
 	in.refused++
 	now := time.Now()
 	if in.over != nil && now.Sub(in.over.last) <= lapse {
@@ -198,7 +204,8 @@ func (a *appender) Commit() error {
 // shown are the samples of the batch for an observer.
 func (a *appender) shown(yield func(Shown) bool) {
 	for _, one := range *a.taken {
-		s := Shown{Labels: one.s.labels, T: one.t, V: one.v}
+		ls, _, _, _, _, _, _ := a.in.path.log.Newest(one.ref)
+		s := Shown{Labels: ls, T: one.t, V: one.v}
 		if one.native != nil {
 			s.H, s.FH = one.native.h, one.native.fh
 		}
@@ -230,41 +237,38 @@ func (a *appender) end(committed bool) {
 			p.took(a.in, &taken[i], tick)
 		}
 	}
-	for _, s := range a.added {
-		if !s.committed {
-			p.forget(s)
+	a.in.live -= a.reserved // the log panicked
+	for _, ref := range a.added {
+		if s := p.get(ref); s != nil && !s.committed {
+			p.forget(ref)
 		}
 	}
 	clear(taken)
 	*a.taken = taken[:0]
 	p.samples.Put(a.taken)
-	a.taken, a.added = nil, nil
+	a.taken, a.added, a.reserved = nil, nil, 0
 	p.sweep(tick)
 }
 
 // took notes a sample that is in the log. p.mu must be held.
 func (p *Path) took(in *Input, one *sample, tick uint32) {
-	s := one.s
-	if s.gone { // another batch ended it; the next sample finds it anew
+	s := p.get(one.ref)
+	if s == nil { // another batch ended it; the next sample begins it anew
 		return
 	}
 	stale := one.native == nil && value.IsStaleNaN(one.v)
 	switch {
 	case s.owner == in && stale:
-		s.committed = true
-		p.forget(s)
+		p.forget(one.ref)
 		return
 	case s.owner == in:
 		s.seen = tick
 	case stale:
-		if p.rivals[s].input == in {
-			p.part(s)
+		if p.rivals[one.ref].input == in {
+			p.part(one.ref, s)
 		}
 	case s.committed:
-		p.meet(s, in, tick)
-	}
-	if one.t >= s.t || !s.committed {
-		s.t, s.v, s.native = one.t, one.v, one.native
+		p.meet(one.ref, s, in, tick)
 	}
 	s.committed = true
 }

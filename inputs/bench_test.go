@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
@@ -24,6 +25,12 @@ func (l *countingLog) Append(ref storage.SeriesRef, _ labels.Labels, _, _ int64,
 		ref = l.next
 	}
 	return ref, nil
+}
+func (*countingLog) Share(ls labels.Labels) labels.Labels { return ls }
+func (*countingLog) Remember(time.Duration)               {}
+func (*countingLog) Ref(labels.Labels) storage.SeriesRef  { return 0 }
+func (*countingLog) Newest(storage.SeriesRef) (ls labels.Labels, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions, ok bool) {
+	return ls, 0, 0, nil, nil, o, false
 }
 func (l *countingLog) Commit() error   { return nil }
 func (l *countingLog) Rollback() error { return nil }

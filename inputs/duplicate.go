@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/prometheus/prometheus/storage"
 )
 
 // pair is two inputs that bring the same series.
@@ -21,36 +23,37 @@ type rival struct {
 }
 
 // meet notes that in brings a series of another input. p.mu must be held.
-func (p *Path) meet(s *series, in *Input, tick uint32) {
+func (p *Path) meet(ref storage.SeriesRef, s *series, in *Input, tick uint32) {
 	key := [2]*Input{s.owner, in}
 	two := p.pairs[key]
 	now := time.Now()
 	if two == nil {
-		two = &pair{first: now, example: s.labels.String()}
+		ls, _, _, _, _, _, _ := p.log.Newest(ref)
+		two = &pair{first: now, example: ls.String()}
 		p.pairs[key] = two
 		p.logger.Warn("Two inputs bring the same series; receivers get the samples of both mixed, or refuse one", "input", key[0].String(),
 			"other", key[1].String(), "series", two.example)
 	}
 	two.samples++
 	two.last = now
-	if p.rivals[s].input != in {
-		p.part(s)
+	if p.rivals[ref].input != in {
+		p.part(ref, s)
 		two.series++
 	}
-	p.rivals[s] = rival{in, tick}
+	p.rivals[ref] = rival{in, tick}
 }
 
 // part notes that the rival of a series has it no longer, if there is one. p.mu must be
 // held.
-func (p *Path) part(s *series) {
-	r, ok := p.rivals[s]
+func (p *Path) part(ref storage.SeriesRef, s *series) {
+	r, ok := p.rivals[ref]
 	if !ok {
 		return
 	}
 	if two := p.pairs[[2]*Input{s.owner, r.input}]; two != nil {
 		two.series--
 	}
-	delete(p.rivals, s)
+	delete(p.rivals, ref)
 }
 
 // endPairs forgets the pairs that have had nothing in common for a while. p.mu must be held.

@@ -27,21 +27,38 @@ const lapse = 5 * time.Minute
 // sweepEvery is how often series that have lapsed are looked for.
 const sweepEvery = time.Minute
 
+// Log is where a path appends. It has the labels of each series, and the newest sample, so that the path need not have
+// them, too. All methods are safe for concurrent use.
+type Log interface {
+	storage.AppendableV2
+
+	// Share returns labels that equal ls: those that the log has in memory, where it has such a series, else ls.
+	Share(ls labels.Labels) labels.Labels
+
+	// Ref is the reference of the series with these labels, 0 if the log has none. No other series gets that reference.
+	Ref(ls labels.Labels) storage.SeriesRef
+
+	// Remember says for how long series without a sample are asked for. The log may forget others earlier.
+	Remember(idle time.Duration)
+
+	// Newest is the newest committed sample of the series with that reference, as it was appended: its labels, time, value, and
+	// of o the metadata and the family. ok is false if there is none.
+	Newest(ref storage.SeriesRef) (ls labels.Labels, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AppendV2Options, ok bool)
+}
+
 // Path is what all inputs append through. It is safe for concurrent use.
 type Path struct {
-	log    storage.AppendableV2
+	log    Log
 	logger *slog.Logger
 	start  time.Time
 
 	mu     sync.Mutex
-	inputs map[string]*Input            // by kind and name
-	guards map[string]*panics.Guard     // likewise; of each input, and of those that are about to come
-	byRef  refs.Table[series]           // those that the log knows
-	byHash *refs.Chains[series]         // all, by the hash of their labels
-	rivals map[*series]rival            // of the series that a second input brings
-	pairs  map[[2]*Input]*pair          // the owner, the other
-	kinds  map[description]*description // shared by the series
-	swept  uint32                       // tick of the last sweep
+	inputs map[string]*Input           // by kind and name
+	guards map[string]*panics.Guard    // likewise; of each input, and of those that are about to come
+	series refs.Values[series]         // by the log's references
+	rivals map[storage.SeriesRef]rival // of the series that a second input brings
+	pairs  map[[2]*Input]*pair         // the owner, the other
+	swept  uint32                      // tick of the last sweep
 
 	samples sync.Pool // of *[]sample: one of a large batch takes a megabyte
 
@@ -102,47 +119,19 @@ type refusal struct {
 	example     string // the newest series that was refused
 }
 
-// series is one that some input has appended to lately. Guarded by Path.mu.
+// series is the account of one that some input has appended to lately. Guarded by Path.mu. The log has the rest.
 type series struct {
-	labels labels.Labels
-	next   *series           // in Path.byHash
-	ref    storage.SeriesRef // the log's; 0 until it took a sample
-	owner  *Input            // whose it is; never nil
-	about  *description      // never nil
-
-	// The newest sample, if committed; v is a stale marker if another input than the owner ended it.
-	t      int64
-	v      float64
-	native *native // nil of a float
-
+	owner     *Input // whose it is; never nil
 	seen      uint32 // tick of the owner's last commit
-	committed bool   // it has a sample in the log
-	gone      bool   // it is not in the tables any more
+	committed bool   // it has a sample in the log since the account began
 }
-
-// native is a histogram; one of the two is nil.
-type native struct {
-	h  *histogram.Histogram
-	fh *histogram.FloatHistogram
-}
-
-// description is what an input says about a series. It never changes.
-type description struct {
-	family string
-	meta   metadata.Metadata
-}
-
-// maxDescriptions bounds Path.kinds: there is about one for each metric family, unless
-// somebody writes what changes into them.
-const maxDescriptions = 10_000
 
 // NewPath makes the way to log.
-func NewPath(log storage.AppendableV2, logger *slog.Logger) *Path {
+func NewPath(log Log, logger *slog.Logger) *Path {
 	return &Path{
 		log: log, logger: logger, start: time.Now(),
 		inputs: map[string]*Input{}, guards: map[string]*panics.Guard{},
-		byHash: refs.NewChains(func(s *series) uint64 { return s.labels.Hash() }, func(s *series) **series { return &s.next }),
-		rivals: map[*series]rival{}, pairs: map[[2]*Input]*pair{}, kinds: map[description]*description{},
+		rivals: map[storage.SeriesRef]rival{}, pairs: map[[2]*Input]*pair{},
 	}
 }
 
@@ -224,96 +213,48 @@ func (p *Path) tick() uint32 { return uint32(time.Since(p.start) / time.Second) 
 // lapsed reports whether nobody has appended to s for so long that it has ended.
 func (s *series) lapsed(tick uint32) bool { return tick-s.seen > s.patience() }
 
-func (s *series) patience() uint32 {
-	return uint32(max(lapse, 3*s.owner.settings.Interval) / time.Second)
-} // #nosec G115 -- an interval is under a year
+func (s *series) patience() uint32 { return uint32(s.owner.patience() / time.Second) } // #nosec G115 -- an interval is under a year
 
-// hash is ls without empty labels, and its hash. p.mu must be held; it is free meanwhile.
-func (p *Path) hash(ls labels.Labels) (labels.Labels, uint64) {
-	p.mu.Unlock()
-	defer p.mu.Lock()
-	ls = ls.WithoutEmpty()
-	return ls, ls.Hash()
-}
+// patience is how long a series is the input's own after its last sample. path.mu must be held.
+func (in *Input) patience() time.Duration { return max(lapse, 3*in.settings.Interval) }
 
-// refer notes that the log now knows s by another reference than before.
-func (p *Path) refer(s *series, before, now storage.SeriesRef) {
+// get is the account of a series, nil if there is none. p.mu must be held.
+func (p *Path) get(ref storage.SeriesRef) *series { return p.series.Get(uint64(ref)) }
+
+// refer notes that the log now knows a series by another reference than before.
+func (p *Path) refer(before, now storage.SeriesRef) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s.gone {
+	s := p.get(before)
+	if s == nil {
 		return
 	}
-	if p.byRef.Get(uint64(before)) == s {
-		p.byRef.Remove(uint64(before))
+	moved, r, twice := *s, p.rivals[before], p.get(now) != nil
+	if twice {
+		p.forget(before)
+		return
 	}
-	s.ref = now
-	p.byRef.Put(uint64(now), s)
+	p.series.Remove(uint64(before))
+	p.series.Put(uint64(now), moved)
+	if r.input != nil {
+		delete(p.rivals, before)
+		p.rivals[now] = r
+	}
 }
 
 // Share returns labels that equal ls: those that are in memory already, else ls. An input that keeps the labels of
 // what it appends keeps these.
-func (in *Input) Share(ls labels.Labels) labels.Labels {
-	p := in.path
-	hash := ls.Hash()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if s := p.find(hash, ls); s != nil {
-		return s.labels
-	}
-	return p.share(ls)
-}
+func (in *Input) Share(ls labels.Labels) labels.Labels { return in.path.log.Share(ls) }
 
-// sharer is a log that knows which labels are in memory; see [Input.Share].
-type sharer interface {
-	Share(ls labels.Labels) labels.Labels
-}
-
-// share is ls as the log has it.
-func (p *Path) share(ls labels.Labels) labels.Labels {
-	if log, ok := p.log.(sharer); ok {
-		return log.Share(ls)
-	}
-	return ls
-}
-
-// find is the series of these labels, or nil. p.mu must be held.
-func (p *Path) find(hash uint64, ls labels.Labels) *series {
-	return p.byHash.Find(hash, func(s *series) bool { return labels.Equal(s.labels, ls) })
-}
-
-// add makes the series of an input. p.mu must be held.
-func (p *Path) add(in *Input, ls labels.Labels, tick uint32) *series {
-	s := &series{labels: p.share(ls), owner: in, about: p.describe(description{}), seen: tick}
-	p.byHash.Add(s)
-	in.live++
-	return s
-}
-
-// forget takes s out of the tables. p.mu must be held.
-func (p *Path) forget(s *series) {
-	if s.gone {
+// forget ends the account of a series, if there is one. p.mu must be held.
+func (p *Path) forget(ref storage.SeriesRef) {
+	s := p.get(ref)
+	if s == nil {
 		return
 	}
-	s.gone = true
+	p.part(ref, s)
 	s.owner.live--
-	p.part(s)
-	if p.byRef.Get(uint64(s.ref)) == s {
-		p.byRef.Remove(uint64(s.ref))
-	}
-	p.byHash.Remove(s)
-}
-
-// describe is the shared description that equals d. p.mu must be held.
-func (p *Path) describe(d description) *description {
-	if shared := p.kinds[d]; shared != nil {
-		return shared
-	}
-	if len(p.kinds) >= maxDescriptions {
-		clear(p.kinds)
-	}
-	d.family = strings.Clone(d.family) // it may be a part of something large
-	p.kinds[d] = &d
-	return &d
+	p.series.Remove(uint64(ref))
 }
 
 // sweep forgets what has lapsed, if that is due. p.mu must be held.
@@ -322,27 +263,26 @@ func (p *Path) sweep(tick uint32) {
 		return
 	}
 	p.swept = tick
-	var ended []*series
-	for s := range p.byHash.All() {
+	for ref, s := range p.series.All() {
 		if s.lapsed(tick) {
-			ended = append(ended, s)
+			p.forget(storage.SeriesRef(ref))
 		}
 	}
-	for s, r := range p.rivals {
-		if tick-r.seen > s.patience() {
-			p.part(s)
+	for ref, r := range p.rivals {
+		if s := p.get(ref); tick-r.seen > s.patience() {
+			p.part(ref, s)
 		}
-	}
-	for _, s := range ended {
-		p.forget(s)
 	}
 	p.endPairs()
+	longest := lapse
 	for key, in := range p.inputs {
 		if in.closed && in.live == 0 {
 			delete(p.inputs, key)
 			delete(p.guards, key)
 		}
+		longest = max(longest, in.patience())
 	}
+	p.log.Remember(longest + sweepEvery)
 }
 
 // Sample is the newest sample of a series.
@@ -363,16 +303,16 @@ func (p *Path) Newest(all []Sample) []Sample {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	tick, now := p.tick(), time.Now().UnixMilli()
-	all = slices.Grow(all, p.byRef.Len())
-	for s := range p.byHash.All() {
-		if !s.committed || s.lapsed(tick) || s.native == nil && value.IsStaleNaN(s.v) || s.t < now-1000*int64(s.patience()) {
+	all = slices.Grow(all, p.size())
+	for ref, s := range p.series.All() {
+		if !s.committed || s.lapsed(tick) {
 			continue
 		}
-		one := Sample{Labels: s.labels, T: s.t, V: s.v, Family: s.about.family, Meta: s.about.meta}
-		if s.native != nil {
-			one.H, one.FH = s.native.h, s.native.fh
+		ls, t, v, h, fh, o, ok := p.log.Newest(storage.SeriesRef(ref))
+		if !ok || h == nil && fh == nil && value.IsStaleNaN(v) || t < now-1000*int64(s.patience()) {
+			continue
 		}
-		all = append(all, one)
+		all = append(all, Sample{Labels: ls, T: t, V: v, H: h, FH: fh, Family: o.MetricFamilyName, Meta: o.Metadata})
 	}
 	return all
 }
@@ -381,7 +321,11 @@ func (p *Path) Newest(all []Sample) []Sample {
 func (p *Path) Size() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	n := 0
+	return p.size()
+}
+
+// size is Size. p.mu must be held.
+func (p *Path) size() (n int) {
 	for _, in := range p.inputs {
 		n += in.live
 	}

@@ -30,10 +30,53 @@ import (
 // fakeLog gives references as the log does, and keeps what is committed.
 type fakeLog struct {
 	mu      sync.Mutex
+	given   storage.SeriesRef // how many
 	refs    map[string]storage.SeriesRef
 	labels  map[storage.SeriesRef]labels.Labels
-	samples []string // committed
-	fail    error    // of the next Commit
+	newest  map[storage.SeriesRef]newest // committed
+	samples []string                     // committed
+	fail    error                        // of the next Commit
+	panics  bool                         // the next Append
+	idle    time.Duration                // for which series are remembered
+}
+
+// newest is the newest sample of a series.
+type newest struct {
+	t  int64
+	v  float64
+	fh *histogram.FloatHistogram
+	o  storage.AOptions
+}
+
+func (l *fakeLog) Remember(idle time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.idle = idle
+}
+
+func (l *fakeLog) Share(ls labels.Labels) labels.Labels { return ls }
+
+func (l *fakeLog) Ref(ls labels.Labels) storage.SeriesRef {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.refs[ls.String()]
+}
+
+func (l *fakeLog) Newest(ref storage.SeriesRef) (labels.Labels, int64, float64, *histogram.Histogram, *histogram.FloatHistogram, storage.AOptions, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n, ok := l.newest[ref]
+	return l.labels[ref], n.t, n.v, nil, n.fh, n.o, ok
+}
+
+// forget forgets the series of that name, as the log does after a while.
+func (l *fakeLog) forget(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key := labels.FromStrings(model.MetricNameLabel, name).String()
+	delete(l.labels, l.refs[key])
+	delete(l.newest, l.refs[key])
+	delete(l.refs, key)
 }
 
 func (l *fakeLog) AppenderV2(context.Context) storage.AppenderV2 { return &fakeBatch{log: l} }
@@ -41,23 +84,32 @@ func (l *fakeLog) AppenderV2(context.Context) storage.AppenderV2 { return &fakeB
 type fakeBatch struct {
 	log     *fakeLog
 	samples []string
+	refs    []storage.SeriesRef
+	newest  []newest
 }
 
-func (b *fakeBatch) Append(ref storage.SeriesRef, ls labels.Labels, _, t int64, v float64, _ *histogram.Histogram, fh *histogram.FloatHistogram, _ storage.AOptions) (storage.SeriesRef, error) {
+func (b *fakeBatch) Append(ref storage.SeriesRef, ls labels.Labels, _, t int64, v float64, _ *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
 	l := b.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.panics {
+		l.panics = false
+		panic("the log")
+	}
 	if known, ok := l.labels[ref]; ok {
 		ls = known
 	}
 	if l.refs == nil {
 		l.refs, l.labels = map[string]storage.SeriesRef{}, map[storage.SeriesRef]labels.Labels{}
+		l.newest = map[storage.SeriesRef]newest{}
 	}
 	key := ls.String()
 	if l.refs[key] == 0 {
-		l.refs[key] = storage.SeriesRef(100 + len(l.refs))
+		l.given++
+		l.refs[key] = 100 + l.given
 		l.labels[l.refs[key]] = ls
 	}
+	b.refs, b.newest = append(b.refs, l.refs[key]), append(b.newest, newest{t, v, fh, o})
 	b.samples = append(b.samples, fmt.Sprintf("%s %v", key, v))
 	return l.refs[key], nil
 }
@@ -69,6 +121,11 @@ func (b *fakeBatch) Commit() error {
 		return b.log.fail
 	}
 	b.log.samples = append(b.log.samples, b.samples...)
+	for i, n := range b.newest {
+		if was, ok := b.log.newest[b.refs[i]]; !ok || n.t >= was.t {
+			b.log.newest[b.refs[i]] = n
+		}
+	}
 	return nil
 }
 
@@ -196,6 +253,9 @@ func TestRareSeriesStay(t *testing.T) {
 			send(t, often, 1, "tick")
 		}
 		r.wants(t, "tick=1", "x=2")
+		if r.log.idle != 31*time.Minute {
+			t.Errorf("the log is asked to remember series for %v", r.log.idle)
+		}
 	})
 }
 
@@ -219,6 +279,80 @@ func TestReferences(t *testing.T) {
 		t.Errorf("%d series, samples %v", r.Size(), r.log.samples)
 	}
 	r.wants(t, "x=2")
+}
+
+// TestLogForgetsSeries: a series that the log has forgotten and that comes again under another reference is the same one
+// for its input, also while another input brings it.
+func TestLogForgetsSeries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig()
+		in, other := r.Input("probe", "a", Settings{MaxSeries: 1, Interval: time.Hour}), r.Input("probe", "b", Settings{Interval: time.Hour})
+		ls := labels.FromStrings(model.MetricNameLabel, "x")
+		refs := map[*Input]storage.SeriesRef{}
+		round := func(in *Input, v float64) {
+			t.Helper()
+			app := in.AppenderV2(t.Context())
+			var err error
+			if refs[in], err = app.Append(refs[in], ls, 0, time.Now().UnixMilli(), v, nil, nil, storage.AOptions{}); err != nil || refs[in] == 0 {
+				t.Fatalf("reference %d, %v", refs[in], err)
+			}
+			if err := app.Commit(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+		}
+		round(in, 1)
+		round(other, 2)
+		before := refs[in]
+		r.log.forget("x")
+		r.wants(t)
+		round(in, 3)
+		round(other, 4)
+		if refs[in] == before || refs[other] != refs[in] {
+			t.Errorf("references %d and %d after %d", refs[in], refs[other], before)
+		}
+		if d := r.Duplicates(); len(d) != 1 || d[0].Series != 1 || d[0].Samples != 2 || r.Size() != 1 {
+			t.Errorf("%+v; %d series", d, r.Size())
+		}
+		r.wants(t, "x=4")
+
+		r.log.forget("x")
+		send(t, other, 5, "x") // which comes without a reference, and is first
+		round(in, 6)
+		if n := r.Size(); n != 1 {
+			t.Errorf("%d series", n)
+		}
+		r.wants(t, "x=6")
+	})
+}
+
+// TestPanicOfTheLog: a series that the log panics about takes no place of its input's limit.
+func TestPanicOfTheLog(t *testing.T) {
+	r := newRig()
+	in := r.Input("probe", "a", Settings{MaxSeries: 1})
+	app := in.AppenderV2(t.Context())
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the log did not panic")
+			}
+		}()
+		r.log.panics = true
+		_, _ = app.Append(0, labels.FromStrings(model.MetricNameLabel, "x"), 0, 1, 1, nil, nil, storage.AOptions{})
+	}()
+	if err := app.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if n := send(t, in, 1, "y"); n != 0 || r.Size() != 1 {
+		t.Errorf("%d passed over, %d series", n, r.Size())
+	}
+}
+
+// TestSeriesAreSmall: an agent of many devices has millions of these.
+func TestSeriesAreSmall(t *testing.T) {
+	if is := unsafe.Sizeof(series{}); is > 16 {
+		t.Errorf("a series takes %d bytes, want at most 16", is)
+	}
 }
 
 // What an input's own rules remove is counted when, and only if, the batch is committed.
@@ -410,7 +544,10 @@ func TestConcurrentInputs(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	live, known := r.Size(), r.byHash.Len()
+	live, known := r.Size(), 0
+	for range r.series.All() {
+		known++
+	}
 	if live != known || live > 15 {
 		t.Errorf("%d series count, %d are known", live, known)
 	}
@@ -478,11 +615,6 @@ func TestLabelsAreSharedWithTheLog(t *testing.T) {
 		}
 		if shared := in.Share(made()); !sameMemory(shared, first) {
 			t.Errorf("after sample %d: other labels than those of the log", n)
-		}
-		for s := range p.byHash.All() {
-			if !sameMemory(s.labels, first) {
-				t.Errorf("after sample %d: the path has labels of its own", n)
-			}
 		}
 	}
 	other := labels.FromStrings(model.MetricNameLabel, "down")

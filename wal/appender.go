@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/histogram"
@@ -47,7 +48,41 @@ func (l *Log) AppenderV2(context.Context) storage.AppenderV2 {
 // Share returns labels that equal ls: those that the log has in memory, where a sample of that series was
 // appended lately, else ls. Whoever keeps the labels of what it appends keeps these, so that they are in memory
 // once, also after a series has ended and come back. Safe for concurrent use.
-func (l *Log) Share(ls labels.Labels) labels.Labels { return l.series.share(ls) }
+func (l *Log) Share(ls labels.Labels) labels.Labels {
+	if s := l.series.find(ls); s != nil {
+		return s.labels
+	}
+	return ls
+}
+
+// Remember says how long series without a sample are asked for by [Log.Ref] and [Log.Newest]. Those not marked stale are
+// kept for that long, and for an hour at least, whatever was said before. Safe for concurrent use.
+func (l *Log) Remember(idle time.Duration) { l.series.remember(idle) }
+
+// Ref is the reference of the series with these labels, 0 if no sample of it was appended lately; see
+// [Log.AppenderV2]. Safe for concurrent use.
+func (l *Log) Ref(ls labels.Labels) storage.SeriesRef {
+	if s := l.series.find(ls); s != nil {
+		return storage.SeriesRef(s.ref)
+	}
+	return 0
+}
+
+// Newest is the newest committed sample of the series with that reference, as it was appended: its labels, its time in
+// milliseconds, its value, which is v, h or fh, and of o the metadata and the family, within the bounds of the log. ok is
+// false if no sample was committed lately. The histograms must not be changed. Safe for concurrent use.
+func (l *Log) Newest(ref storage.SeriesRef) (ls labels.Labels, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AppendV2Options, ok bool) {
+	m := l.series
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.byRef.Get(uint64(ref))
+	if s == nil || !s.committed {
+		return ls, 0, 0, nil, nil, o, false
+	}
+	last := m.lastLocked(s)
+	o.Metadata, o.MetricFamilyName = s.about.Meta, s.about.Family
+	return s.labels, last.t, last.v, last.h, last.fh, o, true
+}
 
 // appender is one open batch.
 type appender struct {

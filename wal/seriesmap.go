@@ -19,7 +19,8 @@ import (
 )
 
 // seriesIdle is how long a series may go without a sample before the log forgets it,
-// and with it what the order of its samples is checked against.
+// and with it what the order of its samples is checked against, unless [Log.Remember] says that
+// series are asked for longer.
 const seriesIdle = time.Hour
 
 // seriesStale is the same for a series that was marked stale: whoever appended to it says
@@ -112,8 +113,9 @@ type seriesMap struct {
 	abouts  *abouts
 	unknown *About // of a series of which nothing was said
 
-	tick  uint32 // seconds since some moment, advanced by evict; it lasts for 136 years
-	swept uint32 // tick when idle series were last looked for
+	idle  time.Duration // seriesIdle, or longer
+	tick  uint32        // seconds since some moment, advanced by evict; it lasts for 136 years
+	swept uint32        // tick when idle series were last looked for
 }
 
 func newSeriesMap() *seriesMap {
@@ -122,6 +124,7 @@ func newSeriesMap() *seriesMap {
 		natives: map[*memSeries]native{},
 		abouts:  newAbouts(),
 		unknown: &About{},
+		idle:    seriesIdle,
 		ref:     1 + rand.Uint64N(1<<48), // #nosec G404 -- not a secret; short, because metadata records hold it as varint
 	}
 }
@@ -142,15 +145,13 @@ func (m *seriesMap) getLocked(ls labels.Labels) (*memSeries, error) {
 	return s, nil
 }
 
-// share is [Log.Share].
-func (m *seriesMap) share(ls labels.Labels) labels.Labels {
+// find is the series of ls, nil if there is none. Its reference and its labels may be read.
+func (m *seriesMap) find(ls labels.Labels) *memSeries {
+	ls = ls.WithoutEmpty()
 	hash := ls.Hash()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if s := m.byHash.Find(hash, func(s *memSeries) bool { return labels.Equal(s.labels, ls) }); s != nil {
-		return s.labels
-	}
-	return ls
+	return m.byHash.Find(hash, func(s *memSeries) bool { return labels.Equal(s.labels, ls) })
 }
 
 // lastLocked is the newest committed sample of a series that has one.
@@ -247,7 +248,14 @@ func (m *seriesMap) labelsOf(ref uint64) labels.Labels {
 	return labels.EmptyLabels()
 }
 
-// evict forgets the series that have been idle for seriesIdle, those marked stale for
+// remember is [Log.Remember].
+func (m *seriesMap) remember(idle time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.idle = max(seriesIdle, idle)
+}
+
+// evict forgets the series that have been idle for m.idle, those marked stale for
 // seriesStale, or a little longer: it looks for them once a minute, because looking at
 // each series costs more than appending to it. now is any clock that only goes forward,
 // in seconds.
@@ -260,7 +268,7 @@ func (m *seriesMap) evict(now int64) {
 	}
 	m.swept = m.tick
 	m.byRef.RemoveIf(func(s *memSeries) bool {
-		limit := seriesIdle
+		limit := m.idle
 		if !s.native && value.IsStaleNaN(s.v) {
 			limit = seriesStale
 		}

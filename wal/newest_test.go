@@ -1,0 +1,109 @@
+package wal
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/storage"
+)
+
+// TestRememberKeepsIdleSeries: a series that comes every four hours is there in between, as long as that is asked for.
+func TestRememberKeepsIdleSeries(t *testing.T) {
+	l := openLog(t, Options{})
+	ls := labels.FromStrings("__name__", "x")
+	app := l.AppenderV2(t.Context())
+	if _, err := app.Append(0, ls, 0, 1, 1, nil, nil, storage.AppendV2Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := app.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	const hour = 3600
+	l.Remember(12 * time.Hour)
+	if l.series.evict(11 * hour); l.Ref(ls) == 0 {
+		t.Error("the series is gone")
+	}
+	l.Remember(time.Minute)
+	if l.series.evict(12 * hour); l.Ref(ls) != 0 {
+		t.Error("the series is there after it is asked for no more")
+	}
+}
+
+// TestNewestIsTheNewestCommitted: the log shows of each series what was committed last by its time, of whatever kind, and nothing
+// of a series that it has forgotten.
+func TestNewestIsTheNewestCommitted(t *testing.T) {
+	l := openLog(t, Options{})
+	ls := labels.FromStrings("__name__", "x", "empty", "")
+	if ref := l.Ref(ls); ref != 0 {
+		t.Fatalf("reference %d of a series that is not there", ref)
+	}
+	o := storage.AppendV2Options{MetricFamilyName: "fam", Metadata: metadata.Metadata{Type: model.MetricTypeGauge, Help: "X."}}
+	h := &histogram.Histogram{Count: 3, ZeroCount: 3}
+	fh := &histogram.FloatHistogram{Count: 4, ZeroCount: 4}
+	var ref storage.SeriesRef
+	for _, c := range []struct {
+		t      int64
+		v      float64
+		h      *histogram.Histogram
+		fh     *histogram.FloatHistogram
+		commit bool
+		want   [3]float64 // value, count of the histogram, of the float histogram
+	}{
+		{t: 1, v: 1, want: [3]float64{-1}},
+		{t: 2, v: 2, commit: true, want: [3]float64{2}},
+		{t: 3, h: h, commit: true, want: [3]float64{0, 3}},
+		{t: 4, fh: fh, commit: true, want: [3]float64{0, 0, 4}},
+		{t: 1, v: 9, commit: true, want: [3]float64{0, 0, 4}},
+		{t: 5, v: 5, want: [3]float64{0, 0, 4}},
+		{t: 6, v: 6, commit: true, want: [3]float64{6}},
+		{t: 7, v: math.Float64frombits(value.StaleNaN), commit: true, want: [3]float64{math.NaN()}},
+	} {
+		app := l.AppenderV2(t.Context())
+		got, err := app.Append(0, ls, 0, c.t, c.v, c.h, c.fh, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ref = got
+		end := app.Rollback
+		if c.commit {
+			end = app.Commit
+		}
+		if err := end(); err != nil {
+			t.Fatal(err)
+		}
+		if got := l.Ref(ls); got != ref {
+			t.Errorf("reference %d, want %d", got, ref)
+		}
+		newest, _, v, h, fh, said, ok := l.Newest(ref)
+		if !ok {
+			if c.want[0] != -1 {
+				t.Errorf("time %d: nothing is newest", c.t)
+			}
+			continue
+		}
+		is := [3]float64{v}
+		if h != nil {
+			is[1] = float64(h.Count)
+		}
+		if fh != nil {
+			is[2] = fh.Count
+		}
+		if d := cmp.Diff(c.want, is, cmp.Comparer(func(a, b float64) bool { return a == b || a != a && b != b })); d != "" {
+			t.Errorf("time %d (-want +got):\n%s", c.t, d)
+		}
+		if newest.String() != `{__name__="x"}` || said.MetricFamilyName != "fam" || said.Metadata != o.Metadata {
+			t.Errorf("%s, %+v", newest, said)
+		}
+	}
+	l.series.evict(int64(seriesStale.Seconds()) + sweepEvery + 10)
+	if _, _, _, _, _, _, ok := l.Newest(ref); ok || l.Ref(ls) != 0 {
+		t.Error("what the log has forgotten is there")
+	}
+}
