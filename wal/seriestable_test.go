@@ -40,7 +40,7 @@ func TestPoolAgainstModel(t *testing.T) {
 	}
 	tables := make([]*seriesTable, cursors)
 	now := make([]map[uint64]holding, cursors)      // the references of the present segment
-	before := make([][]map[uint64]holding, cursors) // and of those before
+	before := make([][]map[uint64]holding, cursors) // and those that were last in one before
 	for i := range tables {
 		tables[i], now[i] = newSeriesTable(pool), map[uint64]holding{}
 	}
@@ -73,7 +73,7 @@ func TestPoolAgainstModel(t *testing.T) {
 					if old.s != got {
 						t.Fatalf("step %d: the series has another identity in the next segment", step)
 					}
-					break
+					delete(segment, ref)
 				}
 			}
 			h.s, h.help = got, got.Meta().Help
@@ -165,5 +165,24 @@ func TestSeriesAreSmall(t *testing.T) {
 		if c.is > c.limit {
 			t.Errorf("%s takes %d bytes, want at most %d", name, c.is, c.limit)
 		}
+	}
+}
+
+// TestSeriesOfALongLogIsInOneTable: what is in each segment takes one place of a cursor, however many segments there are.
+func TestSeriesOfALongLogIsInOneTable(t *testing.T) {
+	table := newSeriesTable(newSeriesPool(nil))
+	const n = 1000
+	for range 2 * len(table.refs) {
+		table.turn()
+		for ref := range uint64(n) {
+			table.announce(ref, encodedLabel(fmt.Sprint(ref)))
+		}
+	}
+	places := 0
+	for i := range table.refs {
+		places += table.refs[i].Len()
+	}
+	if places != n {
+		t.Errorf("%d series have %d places", n, places)
 	}
 }

@@ -3,7 +3,6 @@ package ipmi
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"time"
 )
@@ -14,6 +13,7 @@ type eventLog struct {
 	added, erased uint32    // times of the BMC's clock
 	last          uint16    // ID of the newest entry that was read
 	primed        bool      // last is one
+	behind        bool      // entries after last were not read
 	newest        time.Time // of the newest entry; zero if it is not known
 }
 
@@ -43,7 +43,7 @@ func (e *eventLog) read(ctx context.Context, l link) ([]event, error) {
 	}
 	added, erased := binary.LittleEndian.Uint32(info[5:]), binary.LittleEndian.Uint32(info[9:])
 	entries := int(binary.LittleEndian.Uint16(info[1:]))
-	same := e.primed && added == e.added && erased == e.erased && entries == e.entries
+	same := e.primed && !e.behind && added == e.added && erased == e.erased && entries == e.entries
 	cleared := e.primed && (erased != e.erased || entries < e.entries)
 	e.entries, e.free, e.added, e.erased = entries, int(binary.LittleEndian.Uint16(info[3:])), added, erased
 	if same {
@@ -64,7 +64,9 @@ func (e *eventLog) read(ctx context.Context, l link) ([]event, error) {
 	if cleared {
 		e.last = 0
 	}
-	return e.follow(ctx, l)
+	found, err := e.follow(ctx, l)
+	e.behind = err != nil
+	return found, err
 }
 
 // follow reads from the last known entry on.
@@ -73,9 +75,8 @@ func (e *eventLog) follow(ctx context.Context, l link) ([]event, error) {
 	next := uint16(0)
 	if e.last != 0 {
 		after, known, err := readEvent(ctx, l, e.last)
-		var refused completion
 		switch {
-		case errors.As(err, &refused):
+		case isNone(err):
 			after = 0 // the entry is gone: the log was cleared
 		case err != nil:
 			return nil, err

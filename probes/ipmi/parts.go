@@ -79,15 +79,14 @@ func (v *inventories) read(ctx context.Context, l link, parts []part, now time.T
 			return nil
 		}
 		one, err := readInventory(ctx, l, n)
-		var refused completion
 		found := inventory{product: v.known[n].product, at: now} // an inventory that was read before stays
 		switch {
 		case err == nil:
 			found.product = &one
-		case errors.As(err, &refused) && refused == busy:
-			err = nil
-		case errors.As(err, &refused), errors.Is(err, errInventory), errors.Is(err, errShort):
+		case isNone(err), errors.Is(err, errInventory), errors.Is(err, errShort):
 			found.product, err = nil, nil
+		case errors.As(err, new(completion)):
+			err = nil // a refusal of the moment
 		}
 		if v.known == nil {
 			v.known = make(map[byte]inventory)

@@ -32,7 +32,7 @@ type Probe struct {
 	machine   *product           // nil if it is not known
 	uuid      string             // of the machine; "" if it is not known
 	parts     inventories        // of the machine's parts
-	inventory time.Time          // when the machine's inventory was read
+	inventory time.Time          // when the machine's inventory and UUID were read
 	meter     hw.Meter
 	watts     float64     // power of the machine by DCMI in this round; NaN if the BMC gives none
 	sensed    []hw.Report // the sensors of this round
@@ -145,27 +145,28 @@ func (p *Probe) bmc(ctx context.Context, l link, r *probes.Round) error {
 	maker := fmt.Sprint(int(b[6]) | int(b[7])<<8 | int(b[8]&0xf)<<16)
 	p.native(r, "bmc_info", 1, "firmware_revision", firmware, "manufacturer_id", maker)
 	if now := time.Now(); p.inventory.IsZero() || now.Sub(p.inventory) >= again {
-		unit, err := readInventory(ctx, l, 0)
-		var refused completion
-		switch {
-		case err == nil:
-			p.machine, p.inventory = &unit, now
-		case errors.As(err, &refused), errors.Is(err, errInventory), errors.Is(err, errShort):
-			p.machine, p.inventory = nil, now
-		default:
-			return fmt.Errorf("inventory: %w", err)
+		if err := p.identity(ctx, l); err != nil {
+			return err
 		}
-		return p.identity(ctx, l)
+		p.inventory = now
 	}
 	return nil
 }
 
-// identity reads the machine's UUID (section 22.14), which not every BMC has.
+// identity reads the machine's inventory and UUID (section 22.14), which not every BMC has. With an error it is to be read again.
 func (p *Probe) identity(ctx context.Context, l link) error {
-	b, err := l.ask(ctx, 0, netApp, getSystemGUID)
-	var refused completion
+	unit, err := readInventory(ctx, l, 0)
 	switch {
-	case errors.As(err, &refused):
+	case err == nil:
+		p.machine = &unit
+	case isNone(err), errors.Is(err, errInventory), errors.Is(err, errShort):
+		p.machine = nil
+	default:
+		return fmt.Errorf("inventory: %w", err)
+	}
+	b, err := l.ask(ctx, 0, netApp, getSystemGUID)
+	switch {
+	case isNone(err):
 		p.uuid = ""
 	case err != nil:
 		return fmt.Errorf("UUID: %w", err)
@@ -321,9 +322,8 @@ func (p *Probe) power(ctx context.Context, l link, r *probes.Round) error {
 	}
 	p.noPower = time.Time{}
 	b, err := l.ask(ctx, 0, netGroup, getPower, groupDCMI, 1, 0, 0)
-	var refused completion
 	switch {
-	case errors.As(err, &refused): // also that the privilege is too low, which BMCs without DCMI say, too
+	case isNone(err): // also that the privilege is too low, which BMCs without DCMI say, too
 		p.noPower = now
 		return errNone
 	case err != nil:

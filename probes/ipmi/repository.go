@@ -85,9 +85,8 @@ func (r *repository) read(ctx context.Context, l link, from source) error {
 		if err != nil && ctx.Err() != nil {
 			return err
 		}
-		var refused completion
-		if err != nil && !errors.As(err, &refused) && !errors.Is(err, errShort) {
-			return err // the BMC does not answer any more
+		if err != nil && !isNone(err) && !errors.Is(err, errShort) {
+			return err // the BMC does not answer any more, or not now: what is read so far is not all that it has
 		}
 		if err == nil {
 			err = r.add(record)
