@@ -28,6 +28,7 @@ type shared struct {
 	requests   context.Context
 	startTimes bool
 	pages      pages.Buffers
+	firsts     firsts
 }
 
 // guards are what contains panics, by the job whose work panics.
@@ -65,17 +66,20 @@ func (l *loop) run(job context.Context, before <-chan struct{}) {
 	}
 	ticker := time.NewTicker(l.target.interval)
 	defer ticker.Stop()
-	last := l.scrapes(ticker)
+	last := l.scrapes(ticker, before == nil)
 	if job.Err() == nil && !last.IsZero() && !l.handed.Load() {
 		l.gone(job, ticker)
 	}
 }
 
-// scrapes scrapes at the target's point of each interval. It returns when the last scrape began, the
-// zero time if there was none.
-func (l *loop) scrapes(ticker *time.Ticker) (last time.Time) {
+// scrapes scrapes at the target's point of each interval, and at the agent's start a target that is
+// fresh also once before that. It returns when the last scrape began, the zero time if there was none.
+func (l *loop) scrapes(ticker *time.Ticker, fresh bool) (last time.Time) {
 	defer close(l.ended)
 	interval := l.target.interval
+	if fresh {
+		last = l.first()
+	}
 	if !wait(l.scraping, l.target.offset(time.Now(), interval, l.seed)) {
 		return last
 	}
@@ -102,6 +106,19 @@ func (l *loop) scrapes(ticker *time.Ticker) (last time.Time) {
 		}
 	}
 	return last
+}
+
+// first scrapes soon after the agent's start, unless the target's point of the interval comes as
+// soon. It returns when that scrape began, the zero time if there was none.
+func (l *loop) first() (began time.Time) {
+	now := time.Now()
+	soon, ok := l.firsts.before(now, l.target.offset(now, l.target.interval, l.seed), l.target.hash^l.seed)
+	if !ok || !wait(l.scraping, soon) {
+		return began
+	}
+	began = time.Now()
+	l.scrape(began, began.UnixMilli())
+	return began
 }
 
 // wait reports whether d has passed before ctx ended.

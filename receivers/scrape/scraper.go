@@ -107,7 +107,7 @@ func (s *Scraper) build() error {
 		return fmt.Errorf("prepare scraping: %w", err)
 	}
 	s.agent, s.endJobs = context.WithCancel(context.Background())
-	s.shared = &shared{sink: s.sink, metrics: m, logger: s.o.Logger, guards: &guards{s.o.Guard}, seed: hostSeed(), startTimes: s.o.StartTimestamps}
+	s.shared = &shared{sink: s.sink, metrics: m, logger: s.o.Logger, guards: &guards{s.o.Guard}, seed: hostSeed(), startTimes: s.o.StartTimestamps, firsts: firsts{begun: time.Now()}}
 	s.shared.requests, s.endRequests = context.WithCancel(context.Background())
 	s.finder = newDiscovery(s.o.Settle, s.shared.guards, sd, &s.loops, s.o.Logger)
 	return nil
