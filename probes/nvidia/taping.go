@@ -9,12 +9,13 @@ import (
 	"hwsagent/probes/tape"
 )
 
-// Record reads all GPUs once, as Collect does, and keeps what nvidia-smi was asked and printed.
+// Record reads all GPUs once, as Collect does, and keeps what nvidia-smi was asked and printed. The tape ends with it: what an
+// nvidia-smi that was given up prints later is not on it.
 func (p *Probe) Record(ctx context.Context, t *tape.Tape) error {
-	own := p.program
-	p.program = t.Record(own)
-	defer func() { p.program = own }()
-	return p.Collect(ctx, probes.NewRound(0))
+	defer t.End()
+	recording := *p // p itself does not change: an nvidia-smi that is given up still uses it
+	recording.program = t.Record(p.program)
+	return recording.Collect(ctx, probes.NewRound(0))
 }
 
 var (

@@ -1,9 +1,11 @@
 package nvidia
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"hwsagent/probes/tape"
 	"hwsagent/probes/tape/tapetest"
@@ -44,4 +46,29 @@ func TestReplay(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestRecordGivenUp: an nvidia-smi that prints after it was given up adds nothing to the recording, and is in no race with who writes it.
+func TestRecordGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProbe(t, Config{})
+		text, resume := []byte(read(t, "testdata/tesla-t4.xml")), make(chan struct{})
+		p.program = func(context.Context, ...string) ([]byte, error) {
+			<-resume
+			return text, nil
+		}
+		taped := tape.New("nvidia")
+		if err := p.Record(t.Context(), taped); err == nil || p.flights.Len() != 1 {
+			t.Fatalf("nvidia-smi was not given up: %v", err)
+		}
+		p.program = func(context.Context, ...string) ([]byte, error) { return text, nil }
+		close(resume)
+		synctest.Wait()
+		if n := len(taped.Exchanges); n != 0 {
+			t.Errorf("the recording has %d exchanges once the nvidia-smi that was given up has printed", n)
+		}
+		if taped = tape.New("nvidia"); p.Record(t.Context(), taped) != nil || len(taped.Exchanges) != 1 {
+			t.Errorf("a later recording has %d exchanges, want 1", len(taped.Exchanges))
+		}
+	})
 }

@@ -12,11 +12,12 @@ import (
 )
 
 // Record reads all disks once, as Collect does, and keeps what smartctl was asked and printed, and what NVMe controllers answered.
+// The tape ends with it: what a disk that was given up says later is not on it.
 func (p *Probe) Record(ctx context.Context, t *tape.Tape) error {
-	own, door := p.smartctl, p.door
-	p.smartctl, p.door = t.Record(own), taped(door, t)
-	defer func() { p.smartctl, p.door = own, door }()
-	return p.Collect(ctx, probes.NewRound(0))
+	defer t.End()
+	recording := *p // p itself does not change: a disk that is given up still uses it
+	recording.smartctl, recording.door = t.Record(p.smartctl), taped(p.door, t)
+	return recording.Collect(ctx, probes.NewRound(0))
 }
 
 // nvmeAsk begins the question of a command to a controller; smartctl's arguments begin with a hyphen.

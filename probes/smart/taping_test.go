@@ -4,9 +4,16 @@ package smart
 
 import (
 	"bytes"
+	"context"
 	"encoding/hex"
+	"errors"
+	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/common/model"
 
 	"hwsagent/probes"
 	"hwsagent/probes/tape"
@@ -40,6 +47,38 @@ func TestReplay(t *testing.T) {
 			c.Check(t)
 		})
 	}
+}
+
+// TestRecordGivenUp: a disk that answers after it was given up adds nothing to the recording, and is in no race with who writes it.
+func TestRecordGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		capture, err := os.ReadFile("testdata/ata.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := newProbe(t, Config{ReadTimeout: model.Duration(time.Second), Devices: []Device{{Device: "/dev/sda"}, {Device: "/dev/sdb"}}})
+		resume := make(chan struct{})
+		p.smartctl = func(_ context.Context, args ...string) ([]byte, error) {
+			if args[len(args)-1] == "/dev/sdb" {
+				<-resume
+			}
+			return capture, nil
+		}
+		taped := tape.New("smart")
+		if err := p.Record(t.Context(), taped); !errors.Is(err, probes.ErrPartial) || p.flights.Len() != 1 {
+			t.Fatalf("no disk was given up: %v", err)
+		}
+		before := len(taped.Exchanges)
+		p.smartctl = func(context.Context, ...string) ([]byte, error) { return capture, nil }
+		close(resume)
+		synctest.Wait()
+		if n := len(taped.Exchanges); before != 1 || n != before {
+			t.Errorf("the recording has %d exchanges, and %d once the disk that was given up has answered", before, n)
+		}
+		if taped = tape.New("smart"); p.Record(t.Context(), taped) != nil || len(taped.Exchanges) != 2 {
+			t.Errorf("a later recording has %d exchanges, want that of each disk", len(taped.Exchanges))
+		}
+	})
 }
 
 // TestRedactController: nothing of a controller's identity is left that names the one disk; its model and limits stay.

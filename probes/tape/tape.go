@@ -44,21 +44,34 @@ type Tape struct {
 	mu    sync.Mutex
 	bytes int
 	full  bool
+	ended bool
 }
 
 // New is an empty tape for a probe of that type.
 func New(probeType string) *Tape { return &Tape{Type: probeType} }
 
-// Add keeps an exchange, with a copy of the answer; beyond the bounds it does not, which [Tape.Full] tells.
+// Add keeps an exchange, with a copy of the answer; beyond the bounds it does not, which [Tape.Full] tells, nor after
+// [Tape.End].
 func (t *Tape) Add(ask, status string, answer []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.ended {
+		return
+	}
 	if size := len(ask) + len(answer); len(t.Exchanges) < MaxExchanges && t.bytes+size <= MaxBytes {
 		t.bytes += size
 		t.Exchanges = append(t.Exchanges, Exchange{ask, status, append([]byte(nil), answer...)})
 		return
 	}
 	t.full = true
+}
+
+// End ends the recording: an exchange that is added later is not kept. A program or a disk that the probe has given up may
+// answer at any time, also while the tape is redacted and written.
+func (t *Tape) End() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended = true
 }
 
 // Full reports whether an exchange was not kept because of the bounds.
