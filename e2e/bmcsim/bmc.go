@@ -20,7 +20,8 @@ const (
 	Late         // each answer comes after the console has asked again
 	Twice        // each answer comes twice
 	Stray        // before each answer comes the one before, out of order, and a packet of rubbish
-	Lies         // its answers are shorter than the length that they state
+	Lies         // its answers are shorter than the length that they state; on a [Line] each second one is too long instead
+	Gone         // of a [Line]: it has no connection
 )
 
 // answersOfStops is how many commands of a session a BMC that stops answers.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"hwsagent/e2e/bmcsim"
 )
 
 // event is one thing that happens to a device.
@@ -31,6 +33,8 @@ type rig struct {
 	v *vm
 	r *record
 	n int // of hangs so far: each reads another part of its disk, which is in no cache
+
+	line *bmcsim.Line // the second management controller
 }
 
 // now is the machine's clock, in milliseconds.
@@ -312,11 +316,9 @@ func (g *rig) heat(c chip) event {
 
 // unbind takes the management controller from its driver: /dev/ipmi0 ends.
 func (g *rig) unbind() event {
-	const where = "cd /sys/bus/platform/drivers/ipmi_si; "
 	up := named("up")
-	// The firmware's tables name the controller twice; one of the two is the one in use.
-	devices := strings.Join(strings.Fields(g.v.sh(where+"for d in *; do [ -L $d ] && [ $d != module ] && echo $d; done; true")), " ")
-	each := func(file string) { g.v.sh(where + "for d in " + devices + "; do echo $d >" + file + " || true; done") }
+	device := strings.TrimSpace(g.v.sh("basename $(readlink -f /sys/class/ipmi/ipmi0/device)"))
+	each := func(file string) { g.v.sh("echo " + device + " >/sys/bus/platform/drivers/ipmi_si/" + file) }
 	return event{
 		name: "unbind the management controller", device: controller, mine: func(s series) bool { return s.job == "ipmi" },
 		begin:  func() { each("unbind") },

@@ -69,12 +69,14 @@ probes:
   - {name: host, type: host, interval: 4s, timeout: 4s, read_timeout: 1500ms}
   - {name: smart, type: smart, interval: 10s, timeout: 10s, read_timeout: 4s}
   - {name: ipmi, type: ipmi, target: /dev/ipmi0, interval: 4s, timeout: 4s}
+  - {name: line, type: ipmi, target: /dev/ipmi1, interval: 4s, timeout: 4s}
 remote_write:
   - {name: test, url: "%s", queue_config: {batch_send_deadline: 200ms, max_backoff: 1s}}
 `
 
-// startLab boots the machine and starts node_exporter and the agent in it, which writes to the URL.
-func startLab(t *testing.T, write string) *vm {
+// startLab boots the machine and starts node_exporter and the agent in it, which writes to the URL. The address is that of the
+// machine's second management controller.
+func startLab(t *testing.T, write, line string) *vm {
 	t.Helper()
 	laboratory(t)
 	qemu := needs(t, "qemu-system-x86_64", "qemu-system-x86")
@@ -102,7 +104,7 @@ func startLab(t *testing.T, write string) *vm {
 		// The guest's loopback is another: QEMU gives it this host's under that address (slirp).
 		a.entry("/etc/agent.yaml", cpioFile, fmt.Appendf(nil, agentConfig, strings.Replace(write, "127.0.0.1", "10.0.2.2", 1)))
 	})
-	arguments := append(hardware(t), accelerator(t, qemu, image)...)
+	arguments := append(hardware(t, line), accelerator(t, qemu, image)...)
 	v := boot(t, qemu, append(arguments, "-kernel", image, "-initrd", initramfs, "-append", "console=ttyS0 panic=-1 net.ifnames=0 quiet"))
 	v.start("/run/exporter.log", append([]string{"/usr/sbin/prometheus-node-exporter"}, exporterFlags()...)...)
 	v.start("/run/agent.log", "/usr/bin/hwsagent", "run", "--config.file", "/etc/agent.yaml", "--storage.path", "/run/agent", "--web.listen-address", "127.0.0.1:9999")

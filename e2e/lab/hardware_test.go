@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -69,8 +70,8 @@ func nics() []nic {
 	return all
 }
 
-// hardware are QEMU's arguments that make the machine.
-func hardware(t *testing.T) []string {
+// hardware are QEMU's arguments that make the machine. The second management controller is the one that is simulated at that address.
+func hardware(t *testing.T, line string) []string {
 	t.Helper()
 	dir := t.TempDir()
 	args := []string{
@@ -106,8 +107,11 @@ func hardware(t *testing.T) []string {
 	if err := os.WriteFile(inventory, boardInventory(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return append(args, "-device", "ipmi-bmc-sim,id=bmc,sdrfile="+records+",frudatafile="+inventory+",mfg_id=0x1234,product_id=0x42,fwrev1=3,fwrev2=0x21",
-		"-device", "isa-ipmi-kcs,bmc=bmc")
+	// The kernel numbers them from the last: /dev/ipmi1 is the one behind the line.
+	return append(args, "-chardev", "socket,id=line,reconnect=1,host="+strings.Replace(line, ":", ",port=", 1), "-device", "ipmi-bmc-extern,id=bmc2,chardev=line",
+		"-device", "isa-ipmi-kcs,bmc=bmc2,ioport=0xca8,irq=7",
+		"-device", "ipmi-bmc-sim,id=bmc1,sdrfile="+records+",frudatafile="+inventory+",mfg_id=0x1234,product_id=0x42,fwrev1=3,fwrev2=0x21",
+		"-device", "isa-ipmi-kcs,bmc=bmc1")
 }
 
 // sensor is one of the management controller's, with a linear reading: value = raw * multiplier * 10^exponent.

@@ -27,12 +27,14 @@ type verdict struct {
 // limits are how far apart two rounds of a probe may be, in milliseconds: its interval, its timeout, and what a loaded host with
 // a processor in software may be late. A device that hangs must not make it more.
 func limits() map[string]int64 {
-	return map[string]int64{"host": 20_000, "smart": 40_000, "ipmi": 20_000}
+	return map[string]int64{"host": 20_000, "smart": 40_000, "ipmi": 20_000, "line": 20_000}
 }
 
 // begun is how long a probe's round may take, in milliseconds: its timeout. A round that began before an event may still read
 // while it happens.
-func begun() map[string]int64 { return map[string]int64{"host": 4_000, "smart": 10_000, "ipmi": 4_000} }
+func begun() map[string]int64 {
+	return map[string]int64{"host": 4_000, "smart": 10_000, "ipmi": 4_000, "line": 4_000}
+}
 
 // judge takes the series that had a sample in each round of their probe from quiet to begin, and looks for a sample of each in
 // each round from begin to end. What a window's event may cost is missing with reason from its start to its end.

@@ -28,8 +28,9 @@ func TestMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(rx.Stop)
-	v := startLab(t, rx.URL())
-	g := &rig{t: t, v: v, r: r}
+	line := startLine(t)
+	v := startLab(t, rx.URL(), line.Address())
+	g := &rig{t: t, v: v, r: r, line: line}
 	g.wait(2, 0)
 	setSensors(v)
 	quiet := g.now()
@@ -44,8 +45,40 @@ func TestMachine(t *testing.T) {
 
 	random, seed := seeded(t)
 	begin := g.now()
-	var windows []window
-	count, events := 0, g.events()
+	count, windows := g.happenAll(random, only)
+	end := g.now()
+	g.wait(2, end) // all of the time before has come
+	found := judge(byIdentity(r.copy()), windows, quiet, begin, end)
+	said, wrong := piled(r.copy(), begin, end)
+	t.Log(strings.Join(said, "; "))
+	for _, w := range wrong {
+		t.Error(w)
+	}
+	if n := strings.Count(v.sh("pgrep smartctl || true"), "\n"); n > atOnce {
+		t.Errorf("%d smartctl run at the end", n)
+	}
+	for i, lost := range found.lost {
+		if i == 40 {
+			t.Errorf("and %d more", len(found.lost)-i)
+			break
+		}
+		t.Error(lost)
+	}
+	t.Logf("%d events; in %d rounds %d series have %d samples, and %d are missing that no event of their own device excuses",
+		count, found.rounds, found.series, found.samples, len(found.lost))
+	if only.String() == "" && count < 50 || found.series < 800 {
+		t.Errorf("there were %d events and %d series: too few", count, found.series)
+	}
+	results.Add(t, results.Line{
+		What: "devices of a machine unplugged, hanging and failing under its own kernel", Count: count, Lost: len(found.lost), Seed: seed,
+		Figures: map[string]float64{"series": float64(found.series), "samples": float64(found.samples), "rounds": float64(found.rounds)},
+	})
+}
+
+// happenAll lets each event happen twice whose name matches, and gives how many there were, and their windows.
+func (g *rig) happenAll(random *rand.Rand, only *regexp.Regexp) (count int, windows []window) {
+	g.t.Helper()
+	begin, events := g.now(), g.events()
 	for round := range 2 {
 		for todo := random.Perm(len(events)); len(todo) > 0; {
 			var together []event
@@ -67,27 +100,9 @@ func TestMachine(t *testing.T) {
 				windows = append(windows, g.happen(together)...)
 			}
 		}
-		t.Logf("round %d of the events is over after %.0f s", round+1, float64(g.now()-begin)/1000)
+		g.t.Logf("round %d of the events is over after %.0f s", round+1, float64(g.now()-begin)/1000)
 	}
-	end := g.now()
-	g.wait(2, end) // all of the time before has come
-	found := judge(byIdentity(r.copy()), windows, quiet, begin, end)
-	for i, lost := range found.lost {
-		if i == 40 {
-			t.Errorf("and %d more", len(found.lost)-i)
-			break
-		}
-		t.Error(lost)
-	}
-	t.Logf("%d events; in %d rounds %d series have %d samples, and %d are missing that no event of their own device excuses",
-		count, found.rounds, found.series, found.samples, len(found.lost))
-	if only.String() == "" && count < 50 || found.series < 800 {
-		t.Errorf("there were %d events and %d series: too few", count, found.series)
-	}
-	results.Add(t, results.Line{
-		What: "devices of a machine unplugged, hanging and failing under its own kernel", Count: count, Lost: len(found.lost), Seed: seed,
-		Figures: map[string]float64{"series": float64(found.series), "samples": float64(found.samples), "rounds": float64(found.rounds)},
-	})
+	return count, windows
 }
 
 // seeded is the order of the events.
@@ -158,6 +173,9 @@ func (g *rig) events() []func() event {
 	}
 	inlet, fan := sensors()[0], sensors()[3]
 	add(func() event { return g.unbind() })
+	for _, f := range misbehaviours() {
+		add(func() event { return g.misbehave(f) })
+	}
 	add(func() event { return g.read(inlet, "ipmi_temperature_celsius") })
 	add(func() event { return g.read(fan, "ipmi_fan_speed_rpm") })
 	add(func() event { return g.silence(inlet, "ipmi_temperature_celsius") })
