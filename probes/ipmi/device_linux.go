@@ -1,6 +1,7 @@
 package ipmi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -10,6 +11,10 @@ import (
 
 // deviceTimeout is how long this machine's BMC may take for one answer. The kernel's driver itself gives up after five seconds.
 const deviceTimeout = 6 * time.Second
+
+// givenUp is how long an answer takes at least that is not the BMC's: the kernel's driver has waited in vain, and says in the BMC's
+// place that it took too long. A BMC says so of a sensor behind it much sooner.
+const givenUp = 2 * time.Second
 
 // device is this machine's BMC, by the kernel's driver.
 type device struct{ backend *open.DeviceBackend }
@@ -24,15 +29,30 @@ func openDevice(ctx context.Context, number int32) (link, error) {
 
 // ask implements link.
 func (d *device) ask(ctx context.Context, lun, netFn, command byte, data ...byte) ([]byte, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	limit := deviceTimeout
+	if end, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(end)) // so that the round ends in its time, with what it has
 	}
-	answer, err := d.backend.Send(ctx, &open.Request{NetFn: netFn, Cmd: command, LUN: lun, Data: data, TargetAddr: bmc, MyAddr: bmc}, deviceTimeout)
+	if ctx.Err() != nil || limit <= 0 {
+		return nil, cmp.Or(context.Cause(ctx), context.DeadlineExceeded)
+	}
+	began := time.Now()
+	answer, err := d.backend.Send(ctx, &open.Request{NetFn: netFn, Cmd: command, LUN: lun, Data: data, TargetAddr: bmc, MyAddr: bmc}, limit)
+	return deviceAnswer(answer, err, time.Since(began), limit)
+}
+
+// deviceAnswer is what came of a command that took so long, and had the time limit. A BMC that hangs is silent as one on the network
+// is, so that the rest of the round is not asked for.
+func deviceAnswer(answer []byte, err error, took, limit time.Duration) ([]byte, error) {
 	switch {
+	case err != nil && took >= limit: // the error does not wrap that of the deadline
+		return nil, fmt.Errorf("%w within %s", errSilent, limit.Round(time.Millisecond))
 	case err != nil:
 		return nil, fmt.Errorf("ask the kernel's driver: %w", err)
 	case len(answer) == 0:
 		return nil, errShort
+	case completion(answer[0]) == tookTooLong && took >= givenUp:
+		return nil, fmt.Errorf("%w: the kernel's driver gave it up after %s", errSilent, took.Round(time.Millisecond))
 	case answer[0] != 0:
 		return nil, completion(answer[0])
 	}

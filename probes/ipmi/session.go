@@ -30,19 +30,38 @@ func (c completion) Error() string {
 const (
 	busy             = completion(0xc0)
 	invalidCommand   = completion(0xc1)
+	tookTooLong      = completion(0xc3)
 	reservationLost  = completion(0xc5)
 	tooMany          = completion(0xc8) // more bytes than allowed
 	cannotReturn     = completion(0xca) // as many bytes
 	notPresent       = completion(0xcb)
+	recordsChange    = completion(0xd0)
+	firmwareUpdate   = completion(0xd1)
+	starting         = completion(0xd2)
 	notEnoughRight   = completion(0xd4)
 	privilegeOverMax = completion(0x81) // of Set Session Privilege Level
 )
 
+// passes reports whether the refusal is one of the moment: it says nothing of whether the BMC has what was asked for.
+func (c completion) passes() bool {
+	switch c {
+	case busy, tookTooLong, recordsChange, firmwareUpdate, starting:
+		return true
+	}
+	return false
+}
+
+// isNone reports whether an error is a refusal that says that the BMC has no such thing.
+func isNone(err error) bool {
+	var refused completion
+	return errors.As(err, &refused) && !refused.passes()
+}
+
 var completions = map[completion]string{
-	busy: "it is busy", invalidCommand: "it does not know the command", 0xc2: "it does not know the command at this LUN", 0xc3: "it took too long inside",
+	busy: "it is busy", invalidCommand: "it does not know the command", 0xc2: "it does not know the command at this LUN", tookTooLong: "it took too long inside",
 	reservationLost: "its records are being read by somebody else", 0xc7: "the request has a wrong length", tooMany: "the request has too many bytes", 0xc9: "a parameter is out of range",
 	cannotReturn: "it cannot return as many bytes", notPresent: "there is no such sensor or record", 0xcc: "a field of the request is invalid", 0xcd: "the command is illegal for this sensor",
-	0xce: "it cannot answer", 0xd0: "its records are being changed", 0xd1: "its firmware is being updated", 0xd2: "it is starting", 0xd3: "what it should ask does not answer",
+	0xce: "it cannot answer", recordsChange: "its records are being changed", firmwareUpdate: "its firmware is being updated", starting: "it is starting", 0xd3: "what it should ask does not answer",
 	notEnoughRight: "the session's privilege is too low", 0xd5: "it cannot do this in its present state",
 }
 
