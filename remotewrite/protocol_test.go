@@ -320,23 +320,26 @@ func TestAcceptedAndNotWritten(t *testing.T) {
 	})
 }
 
-// A refusal that says that all samples were written is about exemplars: nothing is sent again.
-func TestRefusedExemplarsOnly(t *testing.T) {
-	fill := func(m *memLog) {
-		s, now := &wal.Series{Labels: labels.FromStrings("__name__", "c")}, time.Now().UnixMilli()
-		m.entries = append(m.entries, &wal.Entry{
-			End: markAt(1, 1), MinT: now, MaxT: now, Samples: []wal.Sample{{Series: s, T: now, V: 1}},
-			Exemplars: []wal.Exemplar{{Series: s, T: now, V: 1, Labels: labels.FromStrings("trace_id", "x")}},
+// A refusal that says that all samples were written is about something else: nothing is sent again.
+func TestRefusedWithAllSamplesWritten(t *testing.T) {
+	for _, refused := range []string{"out of order exemplar", "invalid metadata"} {
+		fill := func(m *memLog) {
+			s, now := &wal.Series{Labels: labels.FromStrings("__name__", "c")}, time.Now().UnixMilli()
+			e := &wal.Entry{End: markAt(1, 1), MinT: now, MaxT: now, Samples: []wal.Sample{{Series: s, T: now, V: 1}}}
+			if strings.Contains(refused, "exemplar") {
+				e.Exemplars = []wal.Exemplar{{Series: s, T: now, V: 1, Labels: labels.FromStrings("trace_id", "x")}}
+			}
+			m.entries = append(m.entries, e)
+		}
+		synctest.Test(t, func(t *testing.T) {
+			got, o, _ := throughQueue(t, "protobuf_message: auto\nsend_exemplars: true", fill, func(int) client.Answer {
+				return client.Answer{Status: 400, Text: refused, Written: client.Written{Known: true, Samples: 1}}
+			}, 0, 20*time.Second)
+			if o.Delivered != 1 || len(got.at) != 1 {
+				t.Errorf("%s: %d requests, %+v", refused, len(got.at), o)
+			}
 		})
 	}
-	synctest.Test(t, func(t *testing.T) {
-		got, o, _ := throughQueue(t, "protobuf_message: auto\nsend_exemplars: true", fill, func(int) client.Answer {
-			return client.Answer{Status: 400, Text: "out of order exemplar", Written: client.Written{Known: true, Samples: 1}}
-		}, 0, 20*time.Second)
-		if o.Delivered != 1 || len(got.at) != 1 {
-			t.Errorf("%d requests, %+v", len(got.at), o)
-		}
-	})
 }
 
 // on_refusal: drop sends nothing again after a 4xx; what the receiver says that it wrote is
@@ -349,6 +352,7 @@ func TestDropCountsWhatWasWritten(t *testing.T) {
 		requests            int
 	}{
 		{"a part", client.Answer{Status: 400, Written: client.Written{Known: true, Samples: 7}}, 7, 3, 1},
+		{"all, and refuses something else", client.Answer{Status: 400, Written: client.Written{Known: true, Samples: 10}}, 10, 0, 1},
 		{"nothing", client.Answer{Status: 400, Written: client.Written{Known: true}}, 0, 10, 1},
 		{"it does not say: 1.0 is tried once", client.Answer{Status: 400}, 0, 10, 2},
 		{"another status than a 1.0 receiver has for what it cannot decode", client.Answer{Status: 422}, 0, 10, 1},
@@ -362,6 +366,29 @@ func TestDropCountsWhatWasWritten(t *testing.T) {
 			}
 		})
 	}
+}
+
+// So it is in a backlog, of which some samples are asked for alone before the rest of a refused request is given up.
+func TestDropCountsWhatWasWrittenOfABacklog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newLateRig(t)
+		r.cfg.Target.OnRefusal, r.cfg.ProtobufMessage, r.to.keepsGood2 = config.RefusalDrop, config.MessageV2, true
+		r.start()
+		r.collect(time.Minute)
+		bad := time.Now().Add(20 * time.Minute).UnixMilli()
+		r.to.poison = func(s smp) bool { return s.t < bad && s.t%15_000 < 5000 && s.series == "m07" }
+		r.down.Store(true)
+		r.collect(20 * time.Minute)
+		r.down.Store(false)
+		r.collect(10 * time.Minute)
+		for end := time.Now().Add(time.Hour); r.r.Ledger().Pending > 0 && time.Now().Before(end); {
+			time.Sleep(time.Second)
+		}
+		if g, missing := r.r.Ledger(), r.missing(); missing == 0 || g.Dropped[wal.Rejected] != uint64(missing) || g.Lost() != uint64(missing) {
+			t.Errorf("the receiver lacks %d samples; ledger %+v", missing, g)
+		}
+		r.stop()
+	})
 }
 
 // Metadata goes in requests of its own while 1.0 is in use, and only then.

@@ -10,7 +10,6 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/gate"
-	"hwsagent/remotewrite/metrics"
 	"hwsagent/remotewrite/protocol"
 	"hwsagent/remotewrite/split"
 	"hwsagent/remotewrite/wire"
@@ -77,7 +76,7 @@ func (s *shard) judgeVersion(p gate.Pass, l *parcel, a client.Answer, m mode, c 
 		l.older, l.triedOlder = false, true // it was refused for what it is
 		g.Release(p)
 		return 0, false, true
-	case v == client.Suspect && wroteAllSamples(a, l):
+	case v == client.Suspect && wroteAllSamples(a):
 		s.accepted(l)
 		g.Delivered(p)
 		return settled, true, true
@@ -105,17 +104,16 @@ func (s *shard) judgeVersion(p gate.Pass, l *parcel, a client.Answer, m mode, c 
 	return 0, false, true
 }
 
-// discard gives up samples after a 4xx that is not to be followed by anything. What the
-// target says that it wrote of them is delivered: which ones these are it does not say.
+// discard gives up samples after a 4xx that is not to be followed by anything. If the target says that it wrote a part of the request, so many of
+// them count as delivered that the others are those that it did not write: which ones these are it does not say.
 func (s *shard) discard(points []point, a client.Answer) {
-	if !wrotePart(a) {
-		s.bury(points, a, wal.Rejected)
-		return
+	samples, delivered := s.withoutExemplars(points), 0
+	if a.Version == wire.V2 {
+		unwritten := a.Samples - a.Written.Stored(a.Samples)
+		delivered = max(len(samples)-unwritten, 0) // of a backlog, some were taken since
 	}
-	samples := s.withoutExemplars(points)
-	n := a.Written.Stored(a.Samples)
-	s.w.settleAll(samples[:n], wal.Outcome{Delivered: 1})
-	s.bury(samples[n:], a, wal.Rejected)
+	s.w.settleAll(samples[:delivered], wal.Outcome{Delivered: 1})
+	s.bury(samples[delivered:], a, wal.Rejected)
 }
 
 // learnVersion takes what an answer says about the versions that the target takes.
@@ -167,11 +165,10 @@ func (q *Queue) sawWritten(a client.Answer, exemplars int) {
 		slog.Int("samples", a.Samples), slog.Int("unwritten", samples))
 }
 
-// wroteAllSamples reports whether a refusal is about exemplars only: "Receivers that write
+// wroteAllSamples reports whether a refusal is about something else than the samples, such as exemplars or metadata: "Receivers that write
 // a part of a request" tell how much.
-func wroteAllSamples(a client.Answer, l *parcel) bool {
-	n := count(l.points)
-	return a.Version == wire.V2 && a.Written.Known && n[metrics.Exemplars] > 0 && a.Samples > 0 && a.Written.Stored(a.Samples) == a.Samples
+func wroteAllSamples(a client.Answer) bool {
+	return a.Version == wire.V2 && a.Samples > 0 && a.Written.Stored(a.Samples) == a.Samples
 }
 
 // wrotePart reports whether the target has stored some samples of a request that it
