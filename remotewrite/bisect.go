@@ -171,7 +171,7 @@ func (b *bisection) send(ctx context.Context, r split.Request) (split.Reply, err
 	}
 	f, a, err := b.s.try(ctx, &part, m)
 	if len(part.points) < all {
-		b.m.Gone(slices.DeleteFunc(slices.Clone(r.Samples), func(i int) bool { return slices.ContainsFunc(part.points, b.points[i].same) }))
+		b.gone(r.Samples, &part)
 	}
 	if err == nil && f == settled {
 		return split.Reply{Kind: split.Took, Receiver: b.s.q.kind()}, nil
@@ -191,6 +191,21 @@ func (b *bisection) send(ctx context.Context, r split.Request) (split.Reply, err
 	b.failing = f == stuck || f == failed
 	b.last, b.answers[b.sent] = a, a
 	return replyOf(f, a, part.unsure, b.sent, b.s.q.kind()), nil
+}
+
+// gone tells the machine which samples of a request the target took alone, as tests, and which were dropped.
+func (b *bisection) gone(samples []int, part *parcel) {
+	var taken, dropped []int
+	for _, i := range samples {
+		switch p := b.points[i]; {
+		case slices.ContainsFunc(part.points, p.same):
+		case slices.ContainsFunc(part.tested, p.same):
+			taken = append(taken, i)
+		default:
+			dropped = append(dropped, i)
+		}
+	}
+	b.m.Gone(taken, dropped)
 }
 
 // control sends a sample that the target took before.

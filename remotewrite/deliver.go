@@ -28,6 +28,8 @@ type parcel struct {
 	// withhold: if they are taken, they do not have their outcome yet.
 	withhold bool
 
+	tested []point // were taken alone, as tests of a held target
+
 	// unsure: an attempt got no final answer, so the receiver may have the samples.
 	unsure bool
 

@@ -127,7 +127,7 @@ func (s *shard) testTaken(p gate.Pass, taken point, c protocol.Choice) error {
 // testWith sends one held sample. If it is taken it is settled and leaves the parcel.
 // Without an answer p is given back.
 func (s *shard) testWith(p gate.Pass, l *parcel, sample []point, c protocol.Choice) (client.Verdict, *client.Answer, error) {
-	one := parcel{points: sample, again: l.again}
+	one := parcel{points: sample, again: l.again, withhold: l.withhold}
 	if !carries(&s.q.cfg, wire.V1, &sample[0]) {
 		c = protocol.Choice{Version: wire.V2}
 	}
@@ -140,6 +140,7 @@ func (s *shard) testWith(p gate.Pass, l *parcel, sample []point, c protocol.Choi
 	if v == client.Delivered {
 		s.accepted(&one)
 		s.forget(l, sample[0])
+		l.tested = append(l.tested, sample[0])
 	}
 	return v, &a, nil
 }

@@ -56,13 +56,14 @@ type Machine struct {
 	rnd     *rand.Rand
 	samples []sample
 
-	groups [][]int // of samples that have not begun yet, each in the log's order
-	pass   uint32  // of looking at samples in the log's order
-	todo   []piece // a stack
-	sent   piece
-	search *search
-	proof  *proof
-	kept   []piece
+	groups   [][]int // of samples that have not begun yet, each in the log's order
+	pass     uint32  // of looking at samples in the log's order
+	todo     []piece // a stack
+	sent     piece
+	withheld bool // of the last request: its samples have no outcome where they are taken
+	search   *search
+	proof    *proof
+	kept     []piece
 
 	suspects map[uint64]bool // series that are late for another reason than that the target has them from here
 
@@ -124,25 +125,60 @@ func New(cfg Config, samples []Sample) *Machine {
 func (m *Machine) group(at []int) [][]int {
 	lanes := map[uint16]int{}
 	var sent [][]int
-	var fresh [Stale + 1][]int
+	var fresh stretches
+	var behind [2][]int // Refused, Stale
 	for _, i := range at {
-		s := &m.samples[i]
-		if !s.Sent {
-			fresh[s.Standing] = append(fresh[s.Standing], i)
-			continue
+		switch s := &m.samples[i]; {
+		case s.Sent:
+			lane := s.Lane
+			if !m.apart {
+				lane = 0
+			}
+			n, ok := lanes[lane]
+			if !ok {
+				n, lanes[lane], sent = len(sent), len(sent), append(sent, nil)
+			}
+			sent[n] = append(sent[n], i)
+		case s.Standing >= Refused:
+			behind[s.Standing-Refused] = append(behind[s.Standing-Refused], i)
+		default:
+			fresh.add(i, &s.Sample)
 		}
-		lane := s.Lane
-		if !m.apart {
-			lane = 0
-		}
-		n, ok := lanes[lane]
-		if !ok {
-			n, lanes[lane], sent = len(sent), len(sent), append(sent, nil)
-		}
-		sent[n] = append(sent[n], i)
 	}
-	return append(sent, fresh[:]...)
+	return slices.Concat(sent, fresh.groups(), behind[:])
 }
+
+// stretches divide Fresh and Unproven samples, in the log's order. In a stretch the Fresh ones go first. None of them overtakes an Unproven sample
+// and the next one of its series:
+//
+//	log        a1 n1 b1 │ a2 n2 b2       a, b: Fresh; n: Unproven
+//	requests   a1 b1, n1│ a2 b2, n2
+//
+// If the agent is killed when a2 is stored and n1 was not sent, the next process finds a1 late, and takes n1, which stands beside it, for stored (see search).
+type stretches struct {
+	ended [][]int
+	last  [Unproven + 1][]int // by standing
+	in    map[uint64]bool     // the Unproven series of the last one
+	again bool                // one of these has several samples there, and no sample is Fresh
+}
+
+func (x *stretches) add(i int, s *Sample) {
+	repeats := s.Standing == Unproven && x.in[s.Series]
+	if s.Standing == Fresh && x.again || repeats && len(x.last[Fresh]) > 0 {
+		*x = stretches{ended: x.groups()}
+		repeats = false
+	}
+	if s.Standing == Unproven {
+		if x.in == nil {
+			x.in = make(map[uint64]bool)
+		}
+		x.in[s.Series], x.again = true, x.again || repeats
+	}
+	x.last[s.Standing] = append(x.last[s.Standing], i)
+}
+
+// groups returns the stretches' samples, in the order of sending.
+func (x *stretches) groups() [][]int { return append(x.ended, x.last[:]...) }
 
 // Refused says that all samples were refused together, before the first Next.
 func (m *Machine) Refused(r Reply) {
@@ -226,7 +262,8 @@ func (m *Machine) Next() (Request, bool) {
 		case m.proof != nil:
 			m.proofs++
 			r := m.proof.next()
-			r.Withhold = m.withholdsAny(r.Samples)
+			m.withheld = m.withholdsAny(r.Samples)
+			r.Withhold = m.withheld
 			return r, true
 		case m.search != nil:
 			if i, ok := m.search.next(m); ok {
@@ -255,12 +292,13 @@ func (m *Machine) Stop() {
 	m.reveal()
 }
 
-// Gone says that samples of the last request got their outcome elsewhere: they were taken as tests of the target, or became too old
-// to be sent.
-func (m *Machine) Gone(at []int) {
-	for _, i := range at {
-		m.samples[i].state, m.samples[i].outcome = done, Delivered
+// Gone says that samples of the last request were not sent with the others: the target took some of them alone, as tests, and some
+// were dropped, because they became too old to be sent. Those that it took have their outcome unless the request withholds it.
+func (m *Machine) Gone(taken, dropped []int) {
+	for _, i := range dropped {
+		m.samples[i].state = done
 	}
+	m.took(taken)
 	gone := func(i int) bool { return m.samples[i].state == done }
 	m.sent.at = slices.DeleteFunc(slices.Clone(m.sent.at), gone)
 	if m.proof != nil {

@@ -18,6 +18,8 @@ var (
 
 // pinned are cases that TestModel always runs.
 var pinned = []uint64{
+	1003964, // samples of known series overtake several of a new one, and the process is killed between them
+	1022803, // a sample that contradicts another sender's is taken as a test of a held target
 	1585140, // a twin and a bad sample are refused together, and the target is held before the bad one is given up
 }
 
@@ -173,11 +175,59 @@ type run struct {
 	sentUpTo int
 	turns    int
 	named    map[int][]int // by the number of the request: the samples that the refusal named
+	known    *known        // nil: nothing is known of any series
+	tests    bool          // samples are taken as tests of a held target
+	ages     bool          // samples become too old to be sent
+	age      int64         // older ones are
 	unsure   map[int]bool  // samples whose first answer may have been lost, or forgotten when the target was held
 }
 
 // outage is some requests of which no answer arrives, from one up to another, and percent of them arrive.
 type outage struct{ from, to, percent int }
+
+// known is what a process knows of the series.
+type known struct {
+	taken   map[uint64]int64 // the newest that was taken
+	refused map[uint64]int   // how many were refused alone, and none was taken
+}
+
+func newKnown() *known { return &known{map[uint64]int64{}, map[uint64]int{}} }
+
+// note takes a sample's outcome.
+func (k *known) note(s logged, o Outcome) {
+	switch _, taken := k.taken[s.series]; {
+	case o == Delivered || o == Resent:
+		k.taken[s.series] = max(k.taken[s.series], s.t)
+		delete(k.refused, s.series)
+	case o == Rejected && !taken:
+		k.refused[s.series]++
+	}
+}
+
+// standings says of samples in the log's order what is known of them, as the driver does.
+func (k *known) standings(log []logged, samples []int) []Standing {
+	many, before := map[uint64]int{}, map[uint64]int64{}
+	for _, i := range samples {
+		many[log[i].series]++
+	}
+	var is []Standing
+	for _, i := range samples {
+		s := log[i]
+		has, taken := k.taken[s.series]
+		x := Fresh
+		switch n := k.refused[s.series]; {
+		case !taken && n > 0 && (n >= RefusalsThatSpeak || many[s.series] == 1):
+			x = Refused
+		case taken && s.t <= max(has, before[s.series]):
+			x = Stale
+		case !taken:
+			x = Unproven
+		}
+		before[s.series] = max(before[s.series], s.t)
+		is = append(is, x)
+	}
+	return is
+}
 
 // crashed ends a process of the model.
 type crashed struct{}
@@ -248,16 +298,30 @@ func (r *run) attempt(at []int, once bool) Reply {
 
 // split drives a machine. It returns the samples that are left because the target is held, and whether they may be stored.
 func (r *run) split(samples []int, sent bool, first *Reply, limit int) (left []int, doubt bool) {
+	anyOrder := r.to.anyOrder && r.rnd.IntN(2) == 0
+	is := make([]Standing, len(samples))
+	if r.known != nil {
+		is = r.known.standings(r.log, samples)
+	}
 	var in []Sample
-	for _, i := range samples {
-		if sent {
-			r.unsure[i] = true
+	for n, i := range samples {
+		s := r.log[i]
+		x := Sample{Series: s.series, T: s.t, Standing: is[n], Aged: true}
+		switch {
+		case x.Standing == Refused:
+			x.Refusals = uint8(min(r.known.refused[s.series], RefusalsThatSpeak))
+		case anyOrder:
+			x.Standing = Fresh
 		}
-		in = append(in, Sample{Series: r.log[i].series, T: r.log[i].t, Lane: uint16(r.log[i].series % (1 + r.seed%4)), Sent: sent, Aged: true})
+		if sent && x.Standing != Refused {
+			r.unsure[i] = true
+			x.Sent, x.Lane = true, uint16(s.series%(1+r.seed%4))
+		}
+		in = append(in, x)
 	}
 	r.trace("log %v", r.log)
-	r.trace("split %v sent=%t receiver %d", samples, sent, r.kind)
-	m := New(Config{Receiver: r.kind, Limit: limit, Turns: r.turns, AnyOrder: r.to.anyOrder && r.rnd.IntN(2) == 0, Seed: r.seed}, in)
+	r.trace("split %v sent=%t receiver %d standings %v", samples, sent, r.kind, is)
+	m := New(Config{Receiver: r.kind, Limit: limit, Turns: r.turns, AnyOrder: anyOrder, Seed: r.seed}, in)
 	if first != nil {
 		m.Refused(*first)
 	}
@@ -274,17 +338,13 @@ func (r *run) split(samples []int, sent bool, first *Reply, limit int) (left []i
 			m.Tell(Reply{Kind: k})
 			continue
 		}
-		var at []int
-		seen := map[uint64]bool{}
-		for n, j := range q.Samples {
-			at = append(at, samples[j])
-			s := r.log[samples[j]].series
-			if n > 0 && q.Samples[n-1] >= j {
-				r.t.Fatalf("seed %d: request %v is not in the log's order", r.seed, q.Samples)
-			}
-			seen[s] = true
+		if !slices.IsSorted(q.Samples) {
+			r.t.Fatalf("seed %d: request %v is not in the log's order", r.seed, q.Samples)
 		}
-		reply := r.attempt(at, q.Once)
+		at, reply := r.before(m, q, samples), Reply{Kind: Took, Receiver: r.kind}
+		if len(at) > 0 {
+			reply = r.attempt(at, q.Once)
+		}
 		if reply.Kind == Took && !q.Withhold {
 			r.settle(Delivered, at...)
 		}
@@ -297,13 +357,45 @@ func (r *run) split(samples []int, sent bool, first *Reply, limit int) (left []i
 		left = append(left, samples[j])
 	}
 	for _, i := range samples {
-		if len(left) == 0 {
-			break
+		if r.outcome[i] == none && !slices.Contains(left, i) {
+			r.t.Fatalf("seed %d: sample %d is done and has no outcome", r.seed, i)
 		}
-		r.unsure[i] = true // the target is held
+		if len(left) > 0 {
+			r.unsure[i] = true // the target is held
+		}
 	}
 	return left, m.Doubt()
 }
+
+// before has some samples of a request become too old, or taken as tests of a held target, before it is sent. It returns the others.
+func (r *run) before(m *Machine, q Request, samples []int) (at []int) {
+	if r.ages && r.rnd.IntN(20) == 0 {
+		r.age++
+	}
+	var taken, dropped []int
+	for _, j := range q.Samples {
+		switch i := samples[j]; {
+		case r.log[i].t < r.age:
+			r.settle(aged, i)
+			dropped = append(dropped, j)
+		case len(taken) == 0 && r.tests && r.rnd.IntN(10) == 0 && !slices.ContainsFunc(at, func(k int) bool { return r.log[k].series == r.log[i].series }) && r.attempt([]int{i}, true).Kind == Took:
+			if !q.Withhold {
+				r.settle(Delivered, i)
+			}
+			taken = append(taken, j)
+		default:
+			at = append(at, i)
+		}
+	}
+	if len(taken)+len(dropped) > 0 {
+		r.trace("  tests took %v, too old are %v", taken, dropped)
+		m.Gone(taken, dropped)
+	}
+	return at
+}
+
+// aged is the outcome of a sample that became too old to be sent.
+const aged Outcome = 99
 
 // verdicts gives samples the outcomes that a machine has decided. Of some of which it is known only how many are not stored,
 // those are taken that the refusal names.
@@ -331,6 +423,9 @@ func (r *run) settle(o Outcome, at ...int) {
 			r.t.Fatalf("seed %d: sample %d has outcome %d, and gets %d", r.seed, i, r.outcome[i], o)
 		}
 		r.outcome[i] = o
+		if r.known != nil {
+			r.known.note(r.log[i], o)
+		}
 		r.trace("    %d: outcome %d", i, o)
 	}
 }
@@ -345,6 +440,9 @@ func (r *run) process(limit int) (ended bool) {
 		}
 	}()
 	var unsure, fresh []int
+	if r.known != nil {
+		r.known = newKnown()
+	}
 	for i := range r.log {
 		switch {
 		case r.outcome[i] != none:
@@ -473,6 +571,7 @@ func model(t *testing.T, seed uint64, tallies map[string]*tally) {
 	limit := 5 + rnd.IntN(100)
 	r.beside(rand.New(rand.NewPCG(seed, 3)), series, rounds)
 	r.plant(rand.New(rand.NewPCG(seed, 2)))
+	r.knows(rand.New(rand.NewPCG(seed, 4)), series)
 	for !r.process(limit) {
 	}
 	r.check(tallies)
@@ -500,6 +599,30 @@ func (r *run) beside(rnd *rand.Rand, series, rounds int) {
 	r.outage.to = r.outage.from + rnd.IntN(4)
 	r.outage.percent = []int{0, 0, 50, 100}[rnd.IntN(4)]
 }
+
+// knows has the processes remember what became of each series. Some series are new then: their samples begin later. And a held target may be tested
+// with samples, and samples become too old.
+func (r *run) knows(rnd *rand.Rand, series int) {
+	r.tests, r.ages = rnd.IntN(6) == 0, rnd.IntN(12) == 0
+	if rnd.IntN(2) == 0 {
+		return
+	}
+	r.known = newKnown()
+	begin := map[uint64]int64{}
+	for s := range uint64(series) {
+		if rnd.IntN(5) == 0 {
+			begin[s] = int64(rnd.IntN(5))
+		}
+	}
+	for i := range r.outcome {
+		if s := r.log[i]; s.t < begin[s.series] {
+			r.outcome[i] = absent
+		}
+	}
+}
+
+// absent is the outcome of a sample that the log does not have.
+const absent Outcome = 98
 
 // plant has the receiver say how much it wrote, and has another sender store other values at the times of some samples.
 func (r *run) plant(rnd *rand.Rand) {

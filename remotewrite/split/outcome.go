@@ -98,23 +98,7 @@ func (m *Machine) accepted(p piece) {
 	if p.half {
 		m.run = 2 * len(p.at)
 	}
-	var delivered []int
-	withheld := m.withholdsAny(p.at)
-	for _, i := range p.at {
-		if s := &m.samples[i]; s.exposed && !s.Sent && m.samples[s.next].state == open && m.cfg.Receiver == Unknown {
-			if m.rolls++; m.rolls > 1 {
-				m.cfg.Receiver = RollsBack
-			}
-		}
-		if m.took(i); m.withholds(i) {
-			m.samples[i].again = true
-		} else if withheld {
-			delivered = append(delivered, i)
-		}
-	}
-	if len(delivered) > 0 {
-		m.verdicts = append(m.verdicts, Verdict{Samples: delivered, Outcome: Delivered})
-	}
+	m.took(p.at)
 	if p.left && len(m.todo) > 0 {
 		right := &m.todo[len(m.todo)-1]
 		right.refused, right.kind, right.ref = true, p.kind, p.ref
@@ -130,8 +114,28 @@ func (m *Machine) accepted(p piece) {
 	m.kept = nil
 }
 
-// took notes that a sample was taken. What came before it of its series, and was late, is stored.
-func (m *Machine) took(i int) {
+// took notes that samples of the last request were taken.
+func (m *Machine) took(at []int) {
+	var delivered []int
+	for _, i := range at {
+		if s := &m.samples[i]; s.exposed && !s.Sent && m.samples[s.next].state == open && m.cfg.Receiver == Unknown {
+			if m.rolls++; m.rolls > 1 {
+				m.cfg.Receiver = RollsBack
+			}
+		}
+		if m.tookOne(i); m.withholds(i) {
+			m.samples[i].again = true
+		} else if m.withheld {
+			delivered = append(delivered, i)
+		}
+	}
+	if len(delivered) > 0 {
+		m.verdicts = append(m.verdicts, Verdict{Samples: delivered, Outcome: Delivered})
+	}
+}
+
+// tookOne notes that a sample was taken. What came before it of its series, and was late, is stored.
+func (m *Machine) tookOne(i int) {
 	if m.samples[i].state == done {
 		return
 	}

@@ -34,7 +34,8 @@ func (m *Machine) overBudget() bool {
 func (m *Machine) request(p piece) Request {
 	m.sent = p
 	m.requests++
-	return Request{Samples: p.at, Once: p.once, Withhold: m.withholdsAny(p.at)}
+	m.withheld = m.withholdsAny(p.at)
+	return Request{Samples: p.at, Once: p.once, Withhold: m.withheld}
 }
 
 // take brings a piece from the stack on its way.
