@@ -29,17 +29,17 @@ import (
 	"hwsagent/web"
 )
 
-// Options are what the command line decides.
+// Options are the settings that come from the command line.
 type Options struct {
 	ConfigFile  string
 	StoragePath string
 	WebListen   string // overrides web.listen if not empty
 	Logger      *slog.Logger
-	Env         func(string) (string, bool) // of the configuration's ${VAR}; nil: os.LookupEnv
-	Manager     *systemd.Manager            // gets the agent's state; nil: no service manager started it
+	Env         func(string) (string, bool) // looks up ${VAR} in the configuration; nil: os.LookupEnv
+	Manager     *systemd.Manager            // receives the agent's state; nil: not started by a service manager
 }
 
-// Agent is the whole program but for its command line.
+// Agent is the whole program except its command line.
 type Agent struct {
 	o        Options
 	logger   *slog.Logger
@@ -54,14 +54,14 @@ type Agent struct {
 	runner   *probes.Runner
 	scraper  scraper // nil in a build that cannot scrape
 	intake   *receivers.Set
-	pushed   pushed         // of the change that is under way
-	pull     *receivers.Set // the pull endpoint, a listener like theirs
-	unshown  atomic.Int64   // series that its last answer left out
+	pushed   pushed         // set by the change in progress
+	pull     *receivers.Set // the pull endpoint; it listens as receivers do
+	unshown  atomic.Int64   // series left out of the last answer of the pull endpoint
 	pulling  *panics.Guard  // contains the panics of the pull endpoint
 	web      *web.Server
 	socket   net.Listener
-	appended rate // samples of the log
-	written  rate // bytes of the log
+	appended rate // samples appended to the log
+	written  rate // bytes written to the log
 	clock    *clock
 	events   *events.Journal
 	taps     tap.Hub
@@ -70,18 +70,18 @@ type Agent struct {
 	closeLog    func() error  // log.Close
 	closeWithin time.Duration // see there
 
-	lists   lists      // of the change that is under way, but for its files
-	changes *changes   // a configuration is put in place by one of these
-	ids     identities // of the change that is under way
+	lists   lists      // set by the change in progress, except its files
+	changes *changes   // every configuration is applied by one of these
+	ids     identities // set by the change in progress
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	cfg    *Config
 	status web.ConfigStatus
 }
 
-// New reads the configuration, takes the storage directory and builds everything. On
-// success the caller must call Run. A configuration with mistakes is a *[ConfigErrors];
-// a directory that another agent uses is wal.ErrLocked.
+// New reads the configuration, locks the storage directory and builds everything. On success the caller must call Run.
+// The error is a *[ConfigErrors] if the configuration has mistakes, and wal.ErrLocked if another agent uses the
+// directory.
 func New(o Options) (*Agent, error) {
 	if o.Env == nil {
 		o.Env = os.LookupEnv
@@ -91,13 +91,13 @@ func New(o Options) (*Agent, error) {
 		return nil, err
 	}
 	logWarnings(o.Logger, warns)
-	// The status shows where the log lies, to people who are somewhere else.
+	// The path appears in the status, whose readers do not know the agent's working directory.
 	if o.StoragePath, err = filepath.Abs(o.StoragePath); err != nil {
 		return nil, fmt.Errorf("find the storage path: %w", err)
 	}
 	hostname, err := os.Hostname()
 	if err != nil {
-		return nil, fmt.Errorf("find out the host's name (it becomes the label instance): %w", err)
+		return nil, fmt.Errorf("get the host name for the label instance: %w", err)
 	}
 	a := &Agent{o: o, logger: o.Logger, hostname: hostname, started: time.Now(), registry: prometheus.NewRegistry(), changes: newChanges(answerWithin)}
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -119,7 +119,7 @@ func New(o Options) (*Agent, error) {
 	return a, nil
 }
 
-// build makes everything above the log.
+// build constructs everything above the log.
 func (a *Agent) build(cfg *Config) error {
 	followers := observer{&a.taps, panics.New("tap", a.logger)}
 	a.targets = &targets{
@@ -130,7 +130,7 @@ func (a *Agent) build(cfg *Config) error {
 	}
 	a.inputs = inputs.NewPath(a.log, a.logger)
 	a.inputs.Observe(followers)
-	a.runner = probes.NewRunner(a.log, a.logger) // each probe has an input of its own
+	a.runner = probes.NewRunner(a.log, a.logger) // only a default: each probe has its own input
 	a.scraper = newScraper(cfg, a.inputs, a.registry, a.logger)
 	a.intake, a.pull = receivers.NewSet(a.logger, intakeGrace), receivers.NewSet(a.logger, shownGrace)
 	a.pulling = panics.New(pullName, a.logger)
@@ -157,7 +157,7 @@ func (a *Agent) build(cfg *Config) error {
 		History:        a.figures,
 		Metrics:        promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}),
 		Reload:         a.Reload,
-		Ready:          func() error { return nil }, // it listens from when everything is built
+		Ready:          func() error { return nil }, // the listener starts only after everything is built
 		Config:         a.config,
 		Control:        a.control(),
 		ScrapeTargets:  a.scraper,
@@ -171,8 +171,8 @@ func (a *Agent) build(cfg *Config) error {
 	return nil
 }
 
-// put puts a configuration in place: first everything that can fail is made, then it is
-// swapped in. It is called by a change (see [changes]), or before anything runs.
+// put applies a configuration: it first constructs everything that can fail, and only then swaps it in. Only a change
+// (see [changes]) calls it, or New, before anything runs.
 func (a *Agent) put(cfg *Config) error {
 	a.follow(cfg)
 	if err := a.swap(cfg); err != nil {
@@ -187,7 +187,7 @@ func (a *Agent) put(cfg *Config) error {
 	return nil
 }
 
-// swap is put, but for what is said of the configuration.
+// swap does the work of put, without recording the outcome in the status.
 func (a *Agent) swap(cfg *Config) error {
 	plan, err := a.targets.plan(cfg, &a.ids)
 	if err != nil {
@@ -199,7 +199,7 @@ func (a *Agent) swap(cfg *Config) error {
 	}
 	applied, pushed := false, a.pushed
 	defer func() {
-		if !applied { // the receivers do not come, nor their inputs
+		if !applied { // the new receivers do not start, so forget their inputs
 			pushed.store = a.pushed.store
 			a.pushed = pushed
 			a.inputs.Keep(receiverKind, a.intake.Names())
@@ -243,7 +243,7 @@ func (a *Agent) swap(cfg *Config) error {
 	return nil
 }
 
-// logSettings are the settings of the log that the configuration decides.
+// logSettings returns the log settings that the configuration controls.
 func logSettings(cfg *Config) wal.Settings {
 	s := wal.Settings{
 		Sync:         cfg.WAL.Sync.Every,
@@ -267,10 +267,10 @@ func (a *Agent) config() ([]byte, error) {
 	return cfg.Redacted()
 }
 
-// logPending says what stays on disk for the next start.
+// logPending logs, for each target, how many samples stay on disk for the next start.
 func (a *Agent) logPending() {
 	for _, t := range a.Status().Targets {
-		a.logger.Info("Target stopped; what is pending stays on disk and is sent after the next start",
+		a.logger.Info("Target stopped; pending samples stay on disk and are sent after the next start",
 			"target", t.Name, "pending_samples", t.Ledger.Pending, "delivered", t.Ledger.Delivered, "lost", t.Ledger.Lost)
 	}
 }

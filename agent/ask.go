@@ -11,16 +11,16 @@ import (
 	"hwsagent/agent/control"
 )
 
-// silentAfter is how long a running agent may take to say that it lives, and to tell its status.
+// silentAfter bounds how long a running agent may take to answer a liveness request or a status request.
 const silentAfter = 5 * time.Second
 
-// ErrSilent means that an agent has the storage directory, and does not answer within five
-// seconds. What it was asked to do may still be done when it goes on.
-var ErrSilent = fmt.Errorf("the agent does not answer within %s: its process is stopped, or waits for something (the disk?)", silentAfter)
+// ErrSilent means that an agent holds the storage directory but does not answer within five seconds. It may still carry
+// out the request once it runs again.
+var ErrSilent = fmt.Errorf("the agent does not answer within %s: its process is stopped, or blocked (on the disk?)", silentAfter)
 
-// ask sends a request to the agent that runs on the storage directory, and waits for the
-// answer for as long as the agent shows that it lives: what takes its time, such as reading
-// a long queue, is no silence. The error is ErrSilent, or [control.Do]'s.
+// ask sends a request to the agent that runs on the storage directory. It waits for the answer as long as the agent
+// answers liveness requests, because some work, such as reading a long queue, takes its time. The error is ErrSilent,
+// or one of [control.Do].
 func ask(ctx context.Context, storage, method, path string) (status int, body []byte, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watch sync.WaitGroup
@@ -34,8 +34,8 @@ func ask(ctx context.Context, storage, method, path string) (status int, body []
 	return status, body, err
 }
 
-// watchSilence asks the agent again and again whether it lives, until ctx ends or the agent is
-// gone, which who waits for it finds out as well. It ends ctx if the agent says nothing.
+// watchSilence polls the agent for liveness until ctx ends or the agent is gone; ask notices the latter by itself. It
+// cancels ctx if the agent does not answer.
 func watchSilence(ctx context.Context, storage string, end context.CancelCauseFunc) {
 	for {
 		alive, stop := context.WithTimeoutCause(ctx, silentAfter, ErrSilent)

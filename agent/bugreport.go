@@ -18,11 +18,11 @@ import (
 	"hwsagent/agent/control"
 )
 
-// BugReportOptions say what a report is about.
+// BugReportOptions select what a report covers.
 type BugReportOptions struct {
 	ConfigFile  string
 	StoragePath string
-	Env         func(string) (string, bool) // of the configuration's ${VAR}; nil: os.LookupEnv
+	Env         func(string) (string, bool) // looks up ${VAR} in the configuration; nil: os.LookupEnv
 }
 
 // ReportFile is one file of a report.
@@ -34,12 +34,12 @@ type ReportFile struct {
 	text []byte
 }
 
-// maxReportFile bounds a file of a report, in bytes; more is cut off.
+// maxReportFile bounds a file of a report, in bytes; the rest is cut off.
 const maxReportFile = 16 << 20
 
-// BugReport collects what a person who knows the program needs to understand a fault: no sample, no secret.
-// What cannot be had is in the report as the reason why. The log is not read, so that a report takes a
-// few seconds also beside a full one.
+// BugReport collects the facts that somebody who knows the program needs to understand a fault: no samples, no secrets.
+// Where a part cannot be collected, the report has the reason in its place. It does not read the log, so that a report
+// takes a few seconds even beside a full one.
 func BugReport(ctx context.Context, o BugReportOptions) []ReportFile {
 	if o.Env == nil {
 		o.Env = os.LookupEnv
@@ -47,7 +47,7 @@ func BugReport(ctx context.Context, o BugReportOptions) []ReportFile {
 	var files []ReportFile
 	add := func(name, what string, text []byte, err error) {
 		if err != nil {
-			text = append(text, "\ncould not be had: "+err.Error()+"\n"...)
+			text = append(text, "\ncould not be collected: "+err.Error()+"\n"...)
 		}
 		if len(text) > maxReportFile {
 			text = append(text[:maxReportFile:maxReportFile], "\n… cut off\n"...)
@@ -99,7 +99,7 @@ func configForReport(o BugReportOptions) []byte {
 	return text
 }
 
-// fetchPage is a page of the running agent.
+// fetchPage fetches a page from the running agent.
 func fetchPage(ctx context.Context, storage, path string) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, silentAfter, ErrSilent)
 	defer cancel()
@@ -115,14 +115,14 @@ func fetchPage(ctx context.Context, storage, path string) ([]byte, error) {
 	return body, nil
 }
 
-// systemFacts are what matters of a host: names of the system, memory and file systems.
+// systemFacts returns the relevant facts about the host: system names, memory and file systems.
 func systemFacts() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s/%s, %d processors\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	for _, file := range []string{"/proc/version", "/etc/os-release", "/proc/meminfo", "/proc/loadavg", "/proc/pressure/io", "/proc/self/mountinfo"} {
 		text, err := readAtMost(file, 64<<10)
 		if err != nil {
-			continue // not every system has each
+			continue // not every system has all of them
 		}
 		fmt.Fprintf(&b, "\n==> %s\n%s\n", file, bytes.TrimSpace(text))
 	}

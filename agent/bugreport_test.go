@@ -60,7 +60,7 @@ func TestBugReportHidesSecrets(t *testing.T) {
 		if c := got["hwsagent-bugreport/config.yaml"]; name == "right" && !strings.Contains(c, "bearer_token: <secret>") && !strings.Contains(c, "<secret>") || name == "wrong" && !strings.Contains(c, `unknown key "prober"`) {
 			t.Errorf("%s: config.yaml is\n%s", name, c)
 		}
-		if s := got["hwsagent-bugreport/status.json"]; !strings.Contains(s, "could not be had: no agent is running") {
+		if s := got["hwsagent-bugreport/status.json"]; !strings.Contains(s, "could not be collected: no agent is running") {
 			t.Errorf("%s: status.json is\n%s", name, s)
 		}
 	}

@@ -12,25 +12,23 @@ import (
 	"hwsagent/web"
 )
 
-// answerWithin is how long a reload, or a command about a target, may take before whoever asked
-// gets an answer: that it has not ended, and what it waits for. A stop of a healthy target
-// takes 1.1 s at most.
+// answerWithin bounds how long the client of a reload, or of a command about a target, waits for an answer. After that
+// the answer says that the change has not ended, and what it waits for. Stopping a healthy target takes 1.1 s at most.
 const answerWithin = 8 * time.Second
 
-// errStopping means that a change was not made since the agent is about to stop.
-var errStopping = errors.New("the agent stops")
+// errStopping means that a change was not made because the agent is stopping.
+var errStopping = errors.New("the agent is stopping")
 
-// changes makes changes to the running agent, one at a time: reloads, and commands about
-// targets. A change may wait for something that hangs; whoever asked for it does not.
-// Safe for concurrent use.
+// changes makes changes to the running agent, one at a time: reloads, and commands about targets. A change may wait for
+// something that hangs; its client does not. Safe for concurrent use.
 type changes struct {
-	within time.Duration // until whoever asks gets an answer, see answerWithin
-	turn   chan struct{} // of length 1: full while a change is under way
+	within time.Duration // until the client gets an answer, see answerWithin
+	turn   chan struct{} // of length 1: full while a change is in progress
 	quit   chan struct{} // closed when the agent stops
 
 	mu    sync.Mutex
-	what  string // is under way, for people: "the reload"; "" if nothing is
-	step  string // the work that it is at now: `stopping target "up"`
+	what  string // the change in progress, for people: "the reload"; "" if there is none
+	step  string // its current step:  `stopping target "up"`
 	since time.Time
 }
 
@@ -38,9 +36,9 @@ func newChanges(within time.Duration) *changes {
 	return &changes{within: within, turn: make(chan struct{}, 1), quit: make(chan struct{})}
 }
 
-// do makes a change and returns its error. Where the change does not begin in time,
-// since another is under way, the error is [web.ErrNotBegun] and nothing is ever changed. Where
-// it does not end by then the error is [web.ErrGoesOn], and the change goes on.
+// do makes a change and returns its error. If the change cannot begin in time, because another is in progress, the
+// error is [web.ErrNotBegun] and the change never happens. If it begins but does not end in time, the error is
+// [web.ErrGoesOn] and the change continues.
 func (c *changes) do(what string, change func() error) error {
 	late := time.NewTimer(c.within)
 	defer late.Stop()
@@ -56,7 +54,7 @@ func (c *changes) do(what string, change func() error) error {
 	go func() {
 		var err error
 		watchdog.Do(context.Background(), what, func(context.Context) {
-			var guard *panics.Guard // a panic is the error of this change
+			var guard *panics.Guard // turns a panic into the error of this change
 			err = guard.Do(change)
 		})
 		c.begin("")
@@ -78,14 +76,14 @@ func (c *changes) begin(what string) {
 	c.what, c.step, c.since = what, "", time.Now()
 }
 
-// at notes what the change that is under way does now, in words such as "reading a file".
+// at records the current step of the change in progress, in words such as "reading a file".
 func (c *changes) at(step string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.step = step
 }
 
-// busy says what is under way, "" if nothing is.
+// busy describes the change in progress; "" if there is none.
 func (c *changes) busy() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,7 +97,8 @@ func (c *changes) busy() string {
 	return text
 }
 
-// overdue is busy where a change takes so long that whoever asked for it was answered before its end.
+// overdue returns the text of busy if the change in progress has taken so long that its client was answered before its
+// end, else "".
 func (c *changes) overdue() string {
 	c.mu.Lock()
 	late := c.what != "" && time.Since(c.since) >= c.within
@@ -110,8 +109,8 @@ func (c *changes) overdue() string {
 	return c.busy()
 }
 
-// refuse lets no further change begin, and answers everybody who waits. It is called once.
+// refuse keeps further changes from beginning, and answers all waiting clients. It must be called once.
 func (c *changes) refuse() { close(c.quit) }
 
-// end waits for the change that is under way. It is called once, after refuse.
+// end waits for the change in progress. It must be called once, after refuse.
 func (c *changes) end() { c.turn <- struct{}{} }

@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// Level is how far a check goes.
+// Level says how much a check covers.
 type Level int
 
-// The levels of a check. Each does what the one before does.
+// The levels of a check. Each includes the ones before it.
 const (
 	SyntaxOnly Level = iota // the configuration file alone; files that it names need not exist
 	NoNetwork               // files, certificates, permissions, storage
 	Live                    // every target and every probe, for real
 )
 
-// Result is the outcome of one step. A step that cannot be told is Skip, not OK.
+// Result is the outcome of one step. A step whose outcome cannot be determined is Skip, not OK.
 type Result string
 
 // The results of a step, and of a group: the worst of its steps.
@@ -34,17 +34,17 @@ const (
 	Fail Result = "fail"
 )
 
-// The kinds of a [Group].
+// The values of [Group.Kind].
 const (
 	GroupConfig  = "config"
 	GroupFiles   = "files"
 	GroupStorage = "storage"
 	GroupTarget  = "target"
 	GroupProbe   = "probe"
-	GroupScrape  = "scrape" // a job whose targets are looked up
+	GroupScrape  = "scrape" // a scrape job
 )
 
-// Step is one thing that was looked at.
+// Step is one thing that was checked.
 type Step struct {
 	Name   string        `json:"name"` // dns, tcp, tls, write, clock, …
 	Result Result        `json:"result"`
@@ -53,7 +53,7 @@ type Step struct {
 	Took   time.Duration `json:"took_ns,omitempty"`
 }
 
-// Group is the steps about one thing.
+// Group holds the steps that concern one target, probe, job or part of the agent.
 type Group struct {
 	Kind   string `json:"kind"`
 	Name   string `json:"name,omitempty"` // of the target, probe or job
@@ -62,7 +62,7 @@ type Group struct {
 	Steps  []Step `json:"steps"`
 }
 
-// Report is what a check found.
+// Report holds the results of a check.
 type Report struct {
 	Schema   int           `json:"schema"` // 1
 	Version  string        `json:"version"`
@@ -72,33 +72,32 @@ type Report struct {
 	Errors   []ConfigError `json:"config_errors"`   // never null
 	Warnings []Warning     `json:"config_warnings"` // never null
 
-	// ConfigText is the mistakes in the configuration with their source lines.
+	// ConfigText lists the mistakes in the configuration with their source lines.
 	ConfigText string `json:"-"`
 
 	level Level
-	part  bool // only some targets and probes were tried
+	part  bool // only some targets and probes were checked
 }
 
-// CheckOptions say what to check.
+// CheckOptions select what to check.
 type CheckOptions struct {
 	ConfigFile  string
 	StoragePath string
 	Level       Level
 	Env         func(string) (string, bool) // nil: os.LookupEnv
 	Logger      *slog.Logger                // of probes and clients; nil: none
-	// Targets and Probes are names. Where there is any, only these are tried, and of files only
-	// theirs are looked at.
+	// Targets and Probes are names. If there are any, the check covers only these targets and probes, and only their
+	// files.
 	Targets, Probes []string
 }
 
-// parallel bounds how many targets and probes are tried at the same time.
+// parallel bounds how many targets and probes are checked at the same time.
 const parallel = 8
 
-// Check looks at everything that must be right for the agent to do its work, with the
-// same constructors as the agent itself. It changes nothing but the temporary file that
-// proves that the storage can be written, and sends no sample to any target.
+// Check tests everything that the agent needs for its work, with the same constructors as the agent itself. It changes
+// nothing except for a temporary file, which proves that the storage is writable, and sends no sample to any target.
 //
-// A name that the configuration does not have is ErrNoSuchTarget or ErrNoSuchProbe.
+// The error is ErrNoSuchTarget or ErrNoSuchProbe if the configuration lacks one of the names.
 func Check(ctx context.Context, o CheckOptions) (Report, error) {
 	r := Report{Schema: 1, Version: Version, File: o.ConfigFile, Groups: []Group{}, Errors: []ConfigError{}, Warnings: []Warning{}, level: o.Level}
 	if o.Env == nil {
@@ -130,8 +129,8 @@ func Check(ctx context.Context, o CheckOptions) (Report, error) {
 	return r, nil
 }
 
-// only is the part of a configuration that is about the targets and probes of these names; all of it where there are none.
-// Of an entry with a list of devices the name is that of the entry, or of one device.
+// only returns the part of a configuration that concerns the targets and probes with these names, or all of it if there
+// are no names. For an entry with a list of devices, the name is that of the entry or of one device.
 func (c *Config) only(targets, probes []string) (*Config, error) {
 	if len(targets)+len(probes) == 0 {
 		return c, nil
@@ -148,7 +147,7 @@ func (c *Config) only(targets, probes []string) (*Config, error) {
 		known := len(part.Probes)
 		for _, p := range c.Probes {
 			if p.Type != "self" && (p.Name == name || p.Job == name) {
-				p.Enabled = true // who names it wants it tried
+				p.Enabled = true // naming a probe means to check it
 				part.Probes = append(part.Probes, p)
 			}
 		}
@@ -160,7 +159,7 @@ func (c *Config) only(targets, probes []string) (*Config, error) {
 	return part, nil
 }
 
-// finish sets the results of groups and report from those of the steps.
+// finish computes the results of groups and report from those of the steps.
 func (r *Report) finish() {
 	r.Result = OK
 	for i := range r.Groups {
@@ -189,7 +188,7 @@ func (r *Report) Failed(kind string) bool {
 func (r *Report) checkConfig(o CheckOptions) *Config {
 	readFile := readSmallFile
 	if o.Level == SyntaxOnly {
-		// A machine that has the file need not have the secrets.
+		// The machine that has the file need not have the secrets.
 		readFile = placeholder
 	}
 	cfg, warns, err := loadFile(o.ConfigFile, o.Env, readFile)
@@ -213,7 +212,7 @@ func (r *Report) checkConfig(o CheckOptions) *Config {
 	}
 	if cfg != nil {
 		for _, p := range cfg.listProblems {
-			g.Steps = append(g.Steps, Step{Name: "list of targets", Result: Warn, Text: p.Error(), Try: "correct the file: a running agent reads it again when it changes, and keeps what it had before"})
+			g.Steps = append(g.Steps, Step{Name: "list of targets", Result: Warn, Text: p.Error(), Try: "correct the file:a running agent reads it again when it changes, and keeps the previous list until then"})
 		}
 	}
 	r.Groups = append(r.Groups, g)
@@ -252,8 +251,8 @@ func counted(n int, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun)
 }
 
-// checkLive tries targets and probes, and looks up the targets of scrape jobs, several at a time; the groups come in the order
-// of the configuration.
+// checkLive checks targets and probes, and resolves the targets of scrape jobs, several at a time. The groups have the
+// order of the configuration.
 func checkLive(ctx context.Context, cfg *Config, o CheckOptions) []Group {
 	var tasks []func() Group
 	for _, t := range cfg.RemoteWrite {

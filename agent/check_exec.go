@@ -8,7 +8,7 @@ import (
 	"hwsagent/probes/exec"
 )
 
-// checkCommands looks at the programs that probes run.
+// checkCommands checks the programs that probes run.
 func checkCommands(c *Config) (steps []Step) {
 	for i := range c.Probes {
 		p := &c.Probes[i]
@@ -23,7 +23,7 @@ func checkCommands(c *Config) (steps []Step) {
 	return steps
 }
 
-// checkCommand looks at one program: whether it can be run, and by whom it can be replaced.
+// checkCommand checks one program: whether it can be run, and who can replace it.
 func checkCommand(probe, path string) Step {
 	info, err := os.Stat(path)
 	owner := "for probe " + probe + ": "
@@ -31,7 +31,7 @@ func checkCommand(probe, path string) Step {
 	case err != nil:
 		return Step{Name: path, Result: Fail, Text: owner + err.Error(), Try: "install it, or correct command"}
 	case !info.Mode().IsRegular():
-		return Step{Name: path, Result: Fail, Text: owner + "is no regular file", Try: "correct command"}
+		return Step{Name: path, Result: Fail, Text: owner + "is not a regular file", Try: "correct command"}
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o111 == 0:
 		return Step{Name: path, Result: Fail, Text: owner + fmt.Sprintf("is not executable (%#o)", info.Mode().Perm()), Try: "chmod 755 " + path}
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o002 != 0:

@@ -26,11 +26,11 @@ import (
 // namedFile is a file that the configuration names.
 type namedFile struct {
 	path   string
-	owner  string // what names it, for people
-	secret bool   // others must not be able to read it
+	owner  string // the part of the configuration that names it, for people
+	secret bool   // other users must not be able to read it
 }
 
-// files lists what the configuration names, each file once.
+// files lists the files that the configuration names, each file once.
 func (c *Config) files() []namedFile {
 	var all []namedFile
 	add := func(path, owner string, secret bool) {
@@ -62,15 +62,14 @@ func (c *Config) files() []namedFile {
 	}
 	for i := range c.Probes {
 		p := &c.Probes[i]
-		if p.Enabled && p.Type != "canary" { // its journal is made by itself
+		if p.Enabled && p.Type != "canary" { // the probe creates its journal by itself
 			joinFiles(reflect.ValueOf(p.Settings), func(path *string) { add(*path, "probe "+p.Name, true) })
 		}
 	}
 	return all
 }
 
-// tokensOf are the tenants that have a token in the entry's directory, the default as well
-// if it has none.
+// tokensOf returns the tenants with a token in the entry's directory, and the default tenant even without one.
 func tokensOf(t *config.Config) []string {
 	c := t.Target.Tenant
 	if c == nil || c.CredentialsDir == "" {
@@ -80,7 +79,7 @@ func tokensOf(t *config.Config) []string {
 	if c.Default != "" {
 		ids = append(ids, c.Default)
 	}
-	entries, _ := os.ReadDir(c.CredentialsDir) // an error is told for the directory
+	entries, _ := os.ReadDir(c.CredentialsDir) // an error is reported for the directory
 	for _, e := range entries {
 		if info, err := os.Stat(filepath.Join(c.CredentialsDir, e.Name())); err == nil && info.Mode().IsRegular() && config.CheckTenant(e.Name()) == nil {
 			ids = append(ids, e.Name())
@@ -89,7 +88,7 @@ func tokensOf(t *config.Config) []string {
 	return ids
 }
 
-// checkTokenDir looks at the directory that has the tokens of an entry's tenants.
+// checkTokenDir checks the directory with the tokens of an entry's tenants.
 func checkTokenDir(t *config.Config) (Step, bool) {
 	if t.Target.Tenant == nil || t.Target.Tenant.CredentialsDir == "" {
 		return Step{}, false
@@ -101,12 +100,11 @@ func checkTokenDir(t *config.Config) (Step, bool) {
 	return Step{}, false
 }
 
-// opensPage reports whether the page listens beyond this host and its configuration
-// file asks nobody who they are.
+// opensPage reports whether the page listens beyond this host while its configuration file requires no authentication.
 func opensPage(w WebConfig) (bool, error) {
 	host, _, err := net.SplitHostPort(w.Listen)
 	if err != nil || loopback(host) {
-		return false, nil // what is wrong with listen is told with the configuration
+		return false, nil // a bad listen is reported with the configuration
 	}
 	text, err := os.ReadFile(w.ConfigFile)
 	if err != nil {
@@ -124,7 +122,7 @@ func opensPage(w WebConfig) (bool, error) {
 	return len(c.Users) == 0 && c.TLS.ClientAuth != "RequireAndVerifyClientCert", nil
 }
 
-// checkWebFile looks at the file with TLS and users of a listener that shows what.
+// checkWebFile checks the file with TLS and users of a listener. what says what the listener shows.
 func checkWebFile(key, what string, w WebConfig) Step {
 	if err := toolkit.Validate(w.ConfigFile); err != nil {
 		return Step{Name: w.ConfigFile, Result: Fail, Text: key + ": " + err.Error()}
@@ -140,7 +138,7 @@ func checkWebFile(key, what string, w WebConfig) Step {
 	return Step{Name: w.ConfigFile, Result: OK, Text: "read"}
 }
 
-// checkFiles looks at every file that the configuration names.
+// checkFiles checks every file that the configuration names.
 func checkFiles(c *Config, now time.Time) Group {
 	g := Group{Kind: GroupFiles}
 	for _, f := range c.files() {
@@ -183,8 +181,8 @@ func checkFiles(c *Config, now time.Time) Group {
 	return g
 }
 
-// checkCredentials asks the client whether it could work with a target's files: whether
-// certificate and key belong together, and the like.
+// checkCredentials asks the client whether it could work with a target's files, for example whether certificate and key
+// belong together.
 func checkCredentials(t *config.Config) (Step, bool) {
 	c, err := client.New(t, client.Options{Version: Version})
 	if err == nil {
@@ -192,7 +190,7 @@ func checkCredentials(t *config.Config) (Step, bool) {
 		c.Close()
 	}
 	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-		return Step{}, false // the file itself is told
+		return Step{}, false // the file itself is reported already
 	}
 	return Step{Name: "target " + t.TargetName(), Result: Fail, Text: err.Error(), Try: "put files there that belong together"}, true
 }
@@ -236,7 +234,7 @@ func days(d time.Duration) string {
 	return fmt.Sprintf("%d days", int(d.Hours()/24))
 }
 
-// checkStorage proves that the log can be written where it is to lie.
+// checkStorage proves that the log can be written in its directory.
 func checkStorage(ctx context.Context, c *Config, dir string) Group {
 	g := Group{Kind: GroupStorage, About: dir}
 	add := func(s Step) { g.Steps = append(g.Steps, s) }
@@ -248,7 +246,7 @@ func checkStorage(ctx context.Context, c *Config, dir string) Group {
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		// The nearest parent that exists is where it would be made.
+		// The agent would create the directory in the nearest parent that exists.
 		for at = filepath.Clean(dir); ; at = filepath.Dir(at) {
 			if _, err := os.Stat(at); err == nil || at == filepath.Dir(at) {
 				break
@@ -278,9 +276,9 @@ func checkStorage(ctx context.Context, c *Config, dir string) Group {
 	}
 	switch status, _, err := ask(ctx, dir, "GET", "/-/healthy"); {
 	case err == nil && status == 200:
-		add(Step{Name: "agent", Result: OK, Text: "in use by an agent that is running"})
+		add(Step{Name: "agent", Result: OK, Text: "in use by a running agent"})
 	case errors.Is(err, ErrSilent):
-		add(Step{Name: "agent", Result: Warn, Text: "in use by an agent that is silent: " + err.Error(), Try: "hwsagent status"})
+		add(Step{Name: "agent", Result: Warn, Text: "in use by an agent that does not answer: " + err.Error(), Try: "hwsagent status"})
 	}
 	return g
 }
@@ -318,7 +316,7 @@ func tryWrite(dir string) Step {
 	return s
 }
 
-// took is a duration with as many digits as people want.
+// took formats a duration with as many digits as are useful to people.
 func took(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:

@@ -8,15 +8,15 @@ import (
 	"hwsagent/probes/snmp"
 )
 
-// checkModules reads the files of SNMP modules that probes name, and tells what of them has no
-// effect and what differs from snmp_exporter with the same files.
+// checkModules reads the files of SNMP modules that probes name. It reports which parts have no effect, and where the
+// agent differs from snmp_exporter with the same files.
 func checkModules(c *Config) (steps []Step) {
 	seen := map[string]bool{}
 	for i := range c.Probes {
 		p := &c.Probes[i]
 		s, ok := p.Settings.(*snmp.Config)
 		job := cmp.Or(p.Job, p.Name)
-		if !ok || !p.Enabled || len(s.ConfigFiles)+len(s.Definitions) == 0 && s.Auth.Version != 1 || seen[job] { // the devices of a list are one
+		if !ok || !p.Enabled || len(s.ConfigFiles)+len(s.Definitions) == 0 && s.Auth.Version != 1 || seen[job] { // the devices of a list share one step
 			continue
 		}
 		seen[job] = true
@@ -40,7 +40,7 @@ func checkModules(c *Config) (steps []Step) {
 	return steps
 }
 
-// failedModules are the mistakes of err, each a step.
+// failedModules returns a step for each mistake in err.
 func failedModules(name string, err error) (steps []Step) {
 	for _, one := range unjoined(err) {
 		step := Step{Name: name, Result: Fail, Text: one.Error()}

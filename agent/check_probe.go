@@ -9,10 +9,10 @@ import (
 	"hwsagent/probes/devices"
 )
 
-// deviceDown is the series in which a probe of a remote device says why the device is not reached.
+// deviceDown is the series in which a probe of a remote device reports why it cannot reach the device.
 const deviceDown = "hwsagent_device_down"
 
-// checkProbe runs a probe once. A step of a device that is not reached has the reason for its name.
+// checkProbe runs a probe once. If the device cannot be reached, the reason becomes the name of the step.
 func checkProbe(ctx context.Context, p *ProbeConfig, logger *slog.Logger) []Step {
 	c, st, err := runOnce(ctx, p, logger)
 	switch {
@@ -26,12 +26,12 @@ func checkProbe(ctx context.Context, p *ProbeConfig, logger *slog.Logger) []Step
 		}
 		return []Step{{Name: name, Result: Fail, Text: st.LastError, Took: st.Took, Try: tryProbe(p, st, why)}}
 	case st.LastError != "":
-		return []Step{{Name: "read", Result: Warn, Took: st.Took, Text: counted(st.Samples, "sample") + "; not all could be read: " + st.LastError}}
+		return []Step{{Name: "read", Result: Warn, Took: st.Took, Text: counted(st.Samples, "sample") + "; some parts could not be read: " + st.LastError}}
 	}
 	return []Step{{Name: "read", Result: OK, Took: st.Took, Text: counted(st.Samples, "sample") + " in " + took(st.Took)}}
 }
 
-// reason is why a device was not reached; "" for a round that says nothing of it.
+// reason returns why a device could not be reached; "" if the round does not say.
 func (c *capture) reason() devices.Reason {
 	for _, s := range c.samples {
 		if s.family == deviceDown {
@@ -41,7 +41,7 @@ func (c *capture) reason() devices.Reason {
 	return ""
 }
 
-// portOf is what a firewall must let through to a device that a probe of that type reads.
+// portOf returns the port that a firewall must open to a device which a probe of that type reads.
 func portOf(probeType string) string {
 	switch probeType {
 	case "snmp":
@@ -56,7 +56,7 @@ func portOf(probeType string) string {
 	return "its port"
 }
 
-// tryProbe is what to do about a round that failed. The error itself says what is known of the cause.
+// tryProbe returns what to do about a failed round. The error itself already names the known cause.
 func tryProbe(p *ProbeConfig, st probes.Status, why devices.Reason) string {
 	alone := "then try it alone: hwsagent probe " + p.Name
 	low := strings.ToLower(st.LastError)

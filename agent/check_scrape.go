@@ -5,20 +5,20 @@ import (
 	"fmt"
 )
 
-// looked is what one look at the targets of a scrape job has found; see the scraper's own type Looked.
+// looked is the outcome of resolving the targets of a scrape job once; it mirrors the scraper's own type Looked.
 type looked struct {
 	Found, Kept int
 	Problem     string
 }
 
-// checkJob looks up the targets of a scrape job, and scrapes none.
+// checkJob resolves the targets of a scrape job, but scrapes none of them.
 func checkJob(ctx context.Context, jobs scrapeJobs, name string) []Step {
 	found := jobs.Look(ctx, name)
 	switch {
 	case found.Problem != "":
 		return []Step{{Name: "discovery", Result: Fail, Text: found.Problem, Try: "correct that, or the entry in kubernetes_sd_configs"}}
 	case found.Kept == 0:
-		return []Step{{Name: "discovery", Result: Warn, Text: fmt.Sprintf("%s found, and relabel_configs keep none", counted(found.Found, "target")),
+		return []Step{{Name: "discovery", Result: Warn, Text: fmt.Sprintf("%s found, but relabel_configs keep none", counted(found.Found, "target")),
 			Try: "look at role, namespaces, selectors and relabel_configs"}}
 	}
 	return []Step{{Name: "discovery", Result: OK, Text: fmt.Sprintf("%s found, relabel_configs keep %d", counted(found.Found, "target"), found.Kept)}}

@@ -31,7 +31,7 @@ func TestCheckLooksUpTargets(t *testing.T) {
 		want          string
 	}{
 		{".*:81", "", OK, "2 targets found, relabel_configs keep 1"},
-		{"none", "", Warn, "2 targets found, and relabel_configs keep none"},
+		{"none", "", Warn, "2 targets found, but relabel_configs keep none"},
 		{".*", "services", Fail, `a ClusterRole with apiGroups: [""], resources: [services], verbs: [list, watch]`},
 	} {
 		if tc.forbid != "" {

@@ -20,21 +20,21 @@ import (
 	"hwsagent/wal"
 )
 
-// Limits of the steps before the write, which has remote_timeout.
+// Limits of the steps before the write, which is bounded by remote_timeout.
 const (
 	stepTimeout  = 5 * time.Second
 	maxClockSkew = 30 * time.Second // beyond it receivers begin to refuse samples
 )
 
-// checkTarget goes the whole way to a receiver, step by step: name, connection, TLS,
-// and a write without samples through the agent's own client.
+// checkTarget tests the whole route to a receiver, step by step: name, connection, TLS, and a write without samples
+// through the agent's own client.
 func checkTarget(ctx context.Context, t *config.Config) []Step {
 	var steps []Step
 	if t.Target.Tenant != nil && t.Tenant() == "" {
 		t = t.ForRest()
 	}
 	if t.HTTP.ProxyFromEnvironment || t.HTTP.ProxyURL.URL != nil && t.HTTP.ProxyURL.String() != "" {
-		steps = append(steps, Step{Name: "route", Result: Skip, Text: "through a proxy: name, connection and certificate are its business"})
+		steps = append(steps, Step{Name: "route", Result: Skip, Text: "not checked: the proxy resolves the name, connects and verifies the certificate"})
 	} else {
 		steps = checkRoute(ctx, t)
 		if n := len(steps); n > 0 && steps[n-1].Result == Fail {
@@ -48,7 +48,7 @@ func checkTarget(ctx context.Context, t *config.Config) []Step {
 	return append(steps, checkWrite(ctx, t)...)
 }
 
-// checkRoute goes as far as TLS; it ends with the first step that fails.
+// checkRoute tests the route up to TLS; it stops after the first failed step.
 func checkRoute(ctx context.Context, t *config.Config) []Step {
 	u := t.URL.Full()
 	host, port := u.Hostname(), u.Port()
@@ -95,7 +95,7 @@ func checkName(ctx context.Context, host string) Step {
 	return Step{Name: "dns", Result: OK, Took: time.Since(start), Text: "dns " + strings.Join(addrs, ", ")}
 }
 
-// shortDialError leaves out what the reader knows already.
+// shortDialError removes the parts of the error that the reader knows already.
 func shortDialError(err error) string {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Addr != nil {
 		return op.Addr.String() + ": " + op.Err.Error()
@@ -103,8 +103,8 @@ func shortDialError(err error) string {
 	return err.Error()
 }
 
-// checkTLS shakes hands as the client will. That the receiver accepts a client
-// certificate shows only with the write.
+// checkTLS performs the same handshake as the client. Only the write shows whether the receiver accepts a client
+// certificate.
 func checkTLS(ctx context.Context, t *config.Config, conn net.Conn, host string) Step {
 	s := Step{Name: "tls", Result: Fail}
 	cfg, err := promconfig.NewTLSConfig(&t.HTTP.TLSConfig)
@@ -140,11 +140,10 @@ func checkTLS(ctx context.Context, t *config.Config, conn net.Conn, host string)
 	return s
 }
 
-// plainTLS is the text of an error of crypto/tls beside a step that is called tls.
+// plainTLS returns an error of crypto/tls without the prefix that the step's name tls repeats.
 func plainTLS(err error) string { return strings.TrimPrefix(err.Error(), "tls: ") }
 
-// tryFile is what to do about a file that cannot be read, else is what to do about
-// anything else.
+// tryFile returns what to do about a file that cannot be read, and otherwise for any other error.
 func tryFile(err error, otherwise string) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -171,8 +170,8 @@ func tryTLS(err error) string {
 	return "look at tls_config and at the receiver's log"
 }
 
-// checkWrite sends a write without samples: it stores nothing, and whoever accepts it
-// takes data over this route with these credentials.
+// checkWrite sends a write without samples: it stores nothing, and a receiver that accepts it takes data over this
+// route with these credentials.
 func checkWrite(ctx context.Context, t *config.Config) []Step {
 	s := Step{Name: "write", Result: Fail}
 	sender, err := client.New(t, client.Options{Version: Version})
@@ -202,7 +201,7 @@ func checkWrite(ctx context.Context, t *config.Config) []Step {
 	case client.Credentials, client.ClientCertificate:
 		s.Name, s.Text = "auth", said
 	case client.Refused:
-		// Some receivers refuse a write without samples and take others.
+		// Some receivers refuse a write without samples but accept others.
 		s.Result, s.Text = Warn, "an empty write is refused, others may not be: "+said
 	default:
 		if answer.Status != http.StatusSwitchingProtocols {
@@ -216,18 +215,17 @@ func checkWrite(ctx context.Context, t *config.Config) []Step {
 	return steps
 }
 
-// checkVersion tells that a receiver does not take remote write 2.0 and does take 1.0.
+// checkVersion reports that a receiver accepts remote write 1.0 but not 2.0.
 func checkVersion(t *config.Config, a client.Answer) Step {
 	s := Step{Name: "write", Result: OK, Took: a.Took}
-	s.Text = fmt.Sprintf("an empty write is accepted as remote write 1.0, which is what the target gets; to 2.0 it answers %d and does not say what it wrote", a.Status)
+	s.Text = fmt.Sprintf("an empty write is accepted as remote write 1.0, which the agent will send; to 2.0 it answers %d without saying what it wrote", a.Status)
 	if t.ProtobufMessage != "auto" {
 		s.Result, s.Try = Warn, "write protobuf_message: auto if that is as it should be"
 	}
 	return s
 }
 
-// checkClock judges this host's clock minus the receiver's, whose Date has no fractions
-// of seconds.
+// checkClock judges the offset of this host's clock from the receiver's, whose Date header has no fractions of seconds.
 func checkClock(skew time.Duration) Step {
 	s := Step{Name: "clock", Result: OK, Text: "clocks agree"}
 	if skew < 0 || skew > time.Second {
@@ -242,7 +240,7 @@ func checkClock(skew time.Duration) Step {
 	return s
 }
 
-// cutText shortens what a receiver said.
+// cutText shortens a receiver's answer.
 func cutText(s string, n int) string {
 	r := []rune(s)
 	if len(r) <= n {

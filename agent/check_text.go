@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// WriteText prints a report for people. A group in which all is well takes one line;
-// what is not comes with each step and what to do.
+// WriteText prints a report for people. A group without problems takes one line; otherwise each step with a problem is
+// printed with its remedy.
 func (r *Report) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	for _, g := range r.Groups {
@@ -39,7 +39,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	return b.Flush()
 }
 
-// verdict is the last line.
+// verdict returns the last line of the report.
 func (r *Report) verdict() string {
 	problems, warnings := 0, 0
 	for _, g := range r.Groups {
@@ -62,7 +62,7 @@ func (r *Report) verdict() string {
 	}
 	switch {
 	case r.level == Live && r.part:
-		return "all is well with what was tried; nothing else was"
+		return "all is well with the parts that were checked; nothing else was"
 	case r.level == SyntaxOnly:
 		return "all is well with the file; nothing else was looked at"
 	case r.level == NoNetwork:
@@ -84,7 +84,7 @@ func (r Result) mark() string {
 	return "–"
 }
 
-// about is the step's text with its name where the text does not say it.
+// about returns the step's text, preceded by its name unless the text mentions it.
 func (s Step) about(g Group) string {
 	named := s.Result == Fail || s.Result == Skip
 	if g.Kind == GroupFiles && s.Name != "none" || named && s.Name != "load" && s.Name != "warning" {

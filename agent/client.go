@@ -20,9 +20,9 @@ var ErrNotRunning = control.ErrNotRunning
 // ErrReload means that a running agent could not use its configuration file.
 var ErrReload = errors.New("the reload failed and changed nothing")
 
-// FetchStatus asks the agent that runs on the storage directory. Without one, the error
-// is ErrNotRunning, and the status what [OfflineStatus] finds there, if there is a log. It is
-// ErrSilent if the agent does not tell its status in time.
+// FetchStatus asks the agent that runs on the storage directory for its status. Without a running agent the error is
+// ErrNotRunning and the status is that of [OfflineStatus], if there is a log. The error is ErrSilent if the agent does
+// not answer in time.
 func FetchStatus(ctx context.Context, storage string) (web.Status, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, silentAfter, ErrSilent)
 	defer cancel()

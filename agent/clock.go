@@ -12,33 +12,34 @@ import (
 	"hwsagent/web"
 )
 
-// Nothing in the agent is scheduled or dropped by the wall clock of this host, but
-// samples carry its time: that it was stepped is a fact to know about them.
+// The agent schedules and drops nothing by this host's wall clock, but samples carry its time, so a step of that clock
+// must be known.
 const (
 	clockTick  = time.Second
-	clockNoise = 20 * time.Millisecond // that a reading of all clocks may take
+	clockNoise = 20 * time.Millisecond // the longest that a reading of all clocks may take
 
-	// minStep is what counts as a step between two looks, a clockTick apart; clocks that are slewed, by up to a tenth, do not.
+	// minStep is the least change between two readings, a clockTick apart, that counts as a step. A clock that is being
+	// slewed, by up to a tenth, stays below it.
 	minStep = 300 * time.Millisecond
 
-	// minSuspend is what counts as a suspend. The clock that goes on meanwhile counts whole
-	// seconds on many boards: a step is what is off by more than resumeError after one.
+	// minSuspend is the least gap that counts as a suspend. On many boards the clock that runs on during a suspend
+	// counts whole seconds, so after one only a change beyond resumeError counts as a step.
 	minSuspend  = 500 * time.Millisecond
 	resumeError = 2 * time.Second
 )
 
-// clockReading is what this host's clocks say at one moment.
+// clockReading holds this host's clocks at one moment.
 type clockReading struct {
 	wall time.Time     // without a monotonic reading
 	mono time.Duration // since any point; stands still while the host is suspended
-	boot time.Duration // since any point; goes on then. Equal to mono where there is no such clock
+	boot time.Duration // since any point; includes suspends. Equal to mono where there is no such clock
 }
 
-// clockChange tells by how much the wall clock was stepped between two readings (ahead if
-// positive), and for how long the host was suspended; 0: not at all.
+// clockChange returns by how much the wall clock was stepped between two readings (positive: forward), and for how long
+// the host was suspended; 0 means not at all.
 func clockChange(before, now clockReading) (step, suspended time.Duration) {
 	mono := now.mono - before.mono
-	tolerance := minStep + max(0, mono-clockTick)/10 // a look that comes late sees more of a slew
+	tolerance := minStep + max(0, mono-clockTick)/10 // a late reading sees more of a slew
 	if suspended = now.boot - before.boot - mono; suspended < minSuspend {
 		suspended = 0
 	} else {
@@ -50,9 +51,9 @@ func clockChange(before, now clockReading) (step, suspended time.Duration) {
 	return step, suspended
 }
 
-// clock watches the wall clock against those that nobody can set.
+// clock compares the wall clock with the clocks that cannot be set.
 type clock struct {
-	read   func() (clockReading, bool) // false: not this time
+	read   func() (clockReading, bool) // false: no usable reading this time
 	logger *slog.Logger
 
 	set      *meter.Set
@@ -61,12 +62,12 @@ type clock struct {
 
 	mu   sync.Mutex
 	last clockReading
-	has  bool // last is one
+	has  bool // last is set
 
 	stepped, suspended occurrence
 }
 
-// occurrence is how often something happened, and when last, and how much that was.
+// occurrence records how often an event happened, when it happened last, and how large it was then.
 type occurrence struct {
 	count uint64
 	at    time.Time // with a monotonic reading
@@ -82,8 +83,8 @@ func newClock(logger *slog.Logger) *clock {
 	c := &clock{
 		read: readClocks(time.Now()), logger: logger, set: set,
 		steps: set.CounterVec(meter.Sent, "steps_total",
-			"How often this host's wall clock was set, by the direction: forward, back. Changes below 0.3 s, and what a time server slews, do not count.", "direction"),
-		suspends: set.Counter(meter.Shown, "suspends_total", "How often this host was suspended; told apart from steps on Linux only."),
+			"How often this host's wall clock was set, by direction: forward, back. Changes below 0.3 s, and slewing by a time service, do not count.", "direction"),
+		suspends: set.Counter(meter.Shown, "suspends_total", "How often this host was suspended; distinguished from clock steps on Linux only."),
 	}
 	c.steps.WithLabelValues(forward)
 	c.steps.WithLabelValues(back)
@@ -92,14 +93,14 @@ func newClock(logger *slog.Logger) *clock {
 
 const forward, back = "forward", "back"
 
-// readClocks makes a function that reads the clocks, monotonic ones since base.
+// readClocks returns a function that reads the clocks, the monotonic ones since base.
 func readClocks(base time.Time) func() (clockReading, bool) {
 	return func() (clockReading, bool) {
 		for range 5 {
 			before := time.Now()
 			boot, known := bootTime()
 			after := time.Now()
-			// Whoever is stopped in the middle would see steps that are none.
+			// A process stopped between the two readings would see steps that did not happen.
 			mono, wall := after.Sub(before), after.Round(0).Sub(before.Round(0))
 			if mono > clockNoise || (wall-mono).Abs() > clockNoise {
 				continue
@@ -114,7 +115,7 @@ func readClocks(base time.Time) func() (clockReading, bool) {
 	}
 }
 
-// run watches until ctx ends.
+// run reads the clocks every clockTick until ctx ends.
 func (c *clock) run(ctx context.Context) {
 	tick := time.NewTicker(clockTick)
 	defer tick.Stop()
@@ -128,7 +129,7 @@ func (c *clock) run(ctx context.Context) {
 	}
 }
 
-// look compares the clocks with those of the last time.
+// look compares the clocks with the previous reading.
 func (c *clock) look() {
 	now, ok := c.read()
 	if !ok {
@@ -145,7 +146,7 @@ func (c *clock) look() {
 	if suspended > 0 {
 		c.suspended.happened(time.Now(), suspended)
 		c.suspends.Inc()
-		c.logger.Info("The host was suspended; nothing was collected meanwhile", "for", suspended.Round(time.Millisecond))
+		c.logger.Info("The host was suspended; no samples were collected meanwhile", "for", suspended.Round(time.Millisecond))
 	}
 	if step == 0 {
 		return
@@ -156,18 +157,18 @@ func (c *clock) look() {
 	}
 	c.stepped.happened(time.Now(), step)
 	c.steps.WithLabelValues(direction).Inc()
-	c.logger.Warn("This host's clock was set; samples carry the new time from now on, cadence and backlog stay as they are",
+	c.logger.Warn("This host's clock was set; samples carry the new time from now on, intervals and backlog are unaffected",
 		"by", step.Round(time.Millisecond), "direction", direction, "now", now.wall)
 }
 
-// lastStep is when the clock was last set, with a monotonic reading; zero if it was not.
+// lastStep returns when the clock was last set, with a monotonic reading; zero if it never was.
 func (c *clock) lastStep() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.stepped.at
 }
 
-// status is what is known, as of now.
+// status returns the clock's part of the status at now.
 func (c *clock) status(now time.Time) web.ClockStatus {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -177,8 +178,8 @@ func (c *clock) status(now time.Time) web.ClockStatus {
 	}
 }
 
-// byClock is when t was by the wall clock as it is set now, which is what people compare
-// it with, if t is an event of this process; other times stay as they are.
+// byClock converts the time of an event of this process to the wall clock as it is set now, with which people compare
+// it. Other times stay as they are.
 func byClock(now, t time.Time) time.Time {
 	if t.IsZero() {
 		return t

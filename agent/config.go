@@ -16,9 +16,8 @@ import (
 	"hwsagent/remotewrite/config"
 )
 
-// Config is a whole agent.yaml: checked, defaults filled in, variables expanded, and
-// paths made absolute. It is plain data and holds secrets: to show it, use
-// [Config.Redacted].
+// Config is a whole agent.yaml: checked, defaults filled in, variables expanded, and paths made absolute. It is plain
+// data and holds secrets; use [Config.Redacted] to show it.
 type Config struct {
 	Global      GlobalConfig     `yaml:"global"`
 	WAL         WALConfig        `yaml:"wal"`
@@ -28,23 +27,23 @@ type Config struct {
 	Web         WebConfig        `yaml:"web"`
 	RemoteWrite []*config.Config `yaml:"remote_write"`
 
-	// What is scraped, as in Prometheus. The jobs of both keys are checked and complete.
+	// The scrape configuration, as in Prometheus. The jobs of both keys are checked and complete.
 	ScrapeConfigs     []ScrapeConfig  `yaml:"scrape_configs"`
 	ScrapeConfigFiles []string        `yaml:"scrape_config_files"`
 	scrape            scrapeJobs      // nil in a build that cannot scrape
-	scrapeHidden      *redact.Secrets // what variables and files gave to the paths of their addresses
+	scrapeHidden      *redact.Secrets // texts from variables and files in the URL paths of the jobs
 
-	entries      []ProbeConfig     // of the file; Probes are made of them, see expandTargets
-	listProblems []devices.Problem // of the files of targets, as they were when this was loaded
+	entries      []ProbeConfig     // as in the file; expandTargets turns them into Probes
+	listProblems []devices.Problem // problems of target files, as found at load time
 
-	// File is the path it was loaded from, absolute; Dir is its directory. Further are the files of
-	// conf.d there that belong to it, in their order.
+	// File is the absolute path of the loaded file; Dir is its directory. Further lists the files of conf.d beside it
+	// that belong to the configuration, in order.
 	File    string   `yaml:"-"`
 	Dir     string   `yaml:"-"`
 	Further []string `yaml:"-"`
 }
 
-// GlobalConfig holds the defaults of every probe and what every target gets.
+// GlobalConfig holds the defaults of every probe, and the labels that every target gets.
 type GlobalConfig struct {
 	ScrapeInterval model.Duration    `yaml:"scrape_interval"` // default 15s
 	ScrapeTimeout  model.Duration    `yaml:"scrape_timeout"`  // default 10s, or the interval if that is shorter
@@ -53,8 +52,8 @@ type GlobalConfig struct {
 	// HWLabels is the default for probes without [ProbeConfig.HWLabels].
 	HWLabels string `yaml:"hw_labels,omitempty"`
 
-	// ScrapeStartTimestamps keeps the start timestamps that targets show. In OpenMetrics
-	// text they are series whose names end in _created, which then are none any more.
+	// ScrapeStartTimestamps keeps the start timestamps that targets expose. In OpenMetrics text these are series with
+	// names in _created, which then are no longer stored as series.
 	ScrapeStartTimestamps bool          `yaml:"scrape_start_timestamps,omitempty"`
 	Scrape                scrapeGlobals `yaml:",inline"`
 }
@@ -62,15 +61,15 @@ type GlobalConfig struct {
 // Labels are the external labels as Prometheus' own type.
 func (g *GlobalConfig) Labels() labels.Labels { return labels.FromMap(g.ExternalLabels) }
 
-// WALConfig bounds the log. Where it lies is a flag, --storage.path.
+// WALConfig bounds the log. The flag --storage.path says where it is.
 type WALConfig struct {
 	Sync         SyncMode       `yaml:"sync"`           // default 1s
 	MaxBytes     config.Bytes   `yaml:"max_bytes"`      // of the whole log; default 2GiB
-	MinFreeBytes config.Bytes   `yaml:"min_free_bytes"` // with less free the log does not grow; default 256MiB
+	MinFreeBytes config.Bytes   `yaml:"min_free_bytes"` // the log does not grow while less space is free; default 256MiB
 	OnFull       string         `yaml:"on_full"`        // drop_oldest (the default) or reject
 	Retain       model.Duration `yaml:"retain"`         // how long delivered data is kept; default 0s
-	// WarnFullWithin: a target that takes nothing is a problem of the log once the log lasts less long
-	// than that; default 24h, 0s: never before it is nearly full.
+	// WarnFullWithin: the status reports a target that accepts nothing as a problem of the log once the remaining space
+	// lasts for less than this; default 24h. With 0s it does so only when the log is nearly full.
 	WarnFullWithin model.Duration `yaml:"warn_full_within"`
 	OrphanTTL      model.Duration `yaml:"orphan_ttl"` // how long a removed target's queue is kept; default 24h
 }
@@ -81,7 +80,7 @@ const (
 	Reject     = "reject"
 )
 
-// WebConfig says where the agent's own page listens.
+// WebConfig says where the agent's page listens.
 type WebConfig struct {
 	Listen     string `yaml:"listen"`      // host:port, or "" for no listener; default 127.0.0.1:9464
 	ConfigFile string `yaml:"config_file"` // TLS and users, in exporter-toolkit's format
@@ -90,14 +89,14 @@ type WebConfig struct {
 	Pprof          bool `yaml:"pprof"` // serve /debug/pprof
 }
 
-// SyncMode says when the log is made durable: after every commit, or at an interval,
-// which is also the most that a power cut can take.
+// SyncMode says when the log is made durable: after every commit, or at an interval, which also bounds the data that a
+// power cut can destroy.
 type SyncMode struct {
 	Always bool
 	Every  time.Duration // unused when Always
 }
 
-// String is the mode as it is written in agent.yaml.
+// String returns the mode as it is written in agent.yaml.
 func (s SyncMode) String() string {
 	if s.Always {
 		return "always"
@@ -129,16 +128,15 @@ func (s *SyncMode) UnmarshalYAML(n *yaml.Node) error {
 // MarshalYAML writes what UnmarshalYAML reads.
 func (s SyncMode) MarshalYAML() (any, error) { return s.String(), nil }
 
-// ProbeConfig is one entry of probes: what every type has, and Settings.
+// ProbeConfig is one entry of probes: the keys that every type has, and Settings.
 type ProbeConfig struct {
 	Name    string `yaml:"name"` // default: the type
 	Type    string `yaml:"type"`
 	Enabled bool   `yaml:"enabled"`          // default true; false keeps the entry without running it
 	Target  string `yaml:"target,omitempty"` // becomes the label instance; empty: this host
-	// Devices are the list of an entry that stands for several probes, one for each target. Load leaves
-	// no list behind.
+	// Devices is the list in an entry that stands for several probes, one for each target. Load leaves no list behind.
 	Devices devices.List `yaml:",inline"`
-	// Job is the label job: the name of the entry that had the list; empty: Name.
+	// Job is the label job: the name of the entry with the list; empty: Name.
 	Job      string         `yaml:"-"`
 	Interval model.Duration `yaml:"interval"` // default global.scrape_interval
 	// Timeout is at most Interval; default global.scrape_timeout, or Interval if
@@ -146,9 +144,10 @@ type ProbeConfig struct {
 	Timeout              model.Duration    `yaml:"timeout"`
 	Labels               map[string]string `yaml:"labels,omitempty"` // override job and instance, too
 	MetricRelabelConfigs []*relabel.Config `yaml:"metric_relabel_configs,omitempty"`
-	// HWLabels chooses the names of hw_*: one of [hw.Dialects]; "" is global.hw_labels, or else the names of the conventions.
+	// HWLabels chooses the label names of hw_* metrics: one of [hw.Dialects]. "" means global.hw_labels, or else the
+	// names of the semantic conventions.
 	HWLabels   string `yaml:"hw_labels,omitempty"`
-	MaxSamples int    `yaml:"max_samples,omitempty"` // a round; 0: the runner's own limit
+	MaxSamples int    `yaml:"max_samples,omitempty"` // per round; 0: the runner's own limit
 	MaxSeries  int    `yaml:"max_series,omitempty"`  // at a time; further ones are refused; 0: no limit
 
 	// Settings is the type's own configuration: *canary.Config, *exec.Config, *host.Config, *ipmi.Config, *nut.Config, *nvidia.Config, *redfish.Config, *site.Config, *smart.Config, *snmp.Config,
@@ -161,17 +160,16 @@ type SelfConfig struct {
 	Level SelfLevel `yaml:"level,omitempty"` // [SelfBrief] if empty
 }
 
-// SelfLevel says how many of the agent's own series are sent. /metrics has all of them.
+// SelfLevel says how many of the agent's own series are sent to targets. /metrics always has all of them.
 type SelfLevel string
 
 // The levels.
 const (
-	SelfBrief SelfLevel = "brief" // what dashboards and alerts read
+	SelfBrief SelfLevel = "brief" // the series that dashboards and alerts use
 	SelfFull  SelfLevel = "full"
 )
 
-// SelfName is the name of the self probe where the file does not configure one, and
-// so the job of the agent's own series.
+// SelfName is the default name of the self probe, and so the job of the agent's own series.
 const SelfName = "hwsagent"
 
 func defaultConfig() *Config {
@@ -188,11 +186,10 @@ func defaultConfig() *Config {
 	}
 }
 
-// Load reads, expands and checks a configuration file and those of the directory conf.d beside it,
-// *.yaml in the order of their names. env looks up environment
-// variables (os.LookupEnv). Files named by ${file:…} are read; files that keys name
-// (certificates, tokens) are not, see [Check]. Every mistake that can be found is
-// found: the error is then a *[ConfigErrors].
+// Load reads, expands and checks a configuration file and the files *.yaml in the directory conf.d beside it, in order
+// of name. env looks up environment variables (os.LookupEnv). It reads files named by ${file:…}, but not those that
+// keys name (certificates, tokens), see [Check]. It finds all mistakes before it returns; the error is then a
+// *[ConfigErrors].
 func Load(path string, env func(string) (string, bool)) (*Config, []Warning, error) {
 	return loadFile(path, env, readSmallFile)
 }
@@ -216,8 +213,8 @@ func loadFile(path string, env func(string) (string, bool), readFile func(string
 	return cfg, append(early, warns...), err
 }
 
-// LoadBytes is [Load] of a text that is already read. path is for messages, and its
-// directory is what relative paths in the text are relative to.
+// LoadBytes is [Load] for a text that has been read already. path appears in messages, and its directory resolves
+// relative paths in the text.
 func LoadBytes(path string, text []byte, env func(string) (string, bool)) (*Config, []Warning, error) {
 	cfg, warns, err := loadTexts([]configText{{path, text}}, filepath.Dir(path), env, readSmallFile)
 	if cfg != nil {
@@ -226,9 +223,8 @@ func LoadBytes(path string, text []byte, env func(string) (string, bool)) (*Conf
 	return cfg, warns, err
 }
 
-// loadTexts does the work: parse, expand, decode, fill in, check. Each stage after the
-// first goes on after mistakes, so that all are reported at once. Paths in the files are relative
-// to dir, in whichever file they are.
+// loadTexts parses, expands, decodes, completes and checks the files. Each stage after the first continues after
+// mistakes, so that all are reported at once. Relative paths are relative to dir, in whichever file they are.
 func loadTexts(files []configText, dir string, env func(string) (string, bool), readFile func(string) ([]byte, error)) (*Config, []Warning, error) {
 	d, err := parseAll(files)
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 	"hwsagent/remotewrite/config"
 )
 
-// decode fills cfg from the tree, strictly. What does not fit is added to d.
+// decode fills cfg from the tree, strictly. It adds everything that does not fit to the mistakes of d.
 func (d *document) decode(cfg *Config) {
-	// The lists are decoded entry by entry: one that does not fit keeps its place, so
-	// that what is said of later ones carries their own numbers.
+	// Decode lists entry by entry: an entry that does not fit keeps its place, so that messages about later ones have
+	// the right number.
 	lists := struct {
 		Global      *GlobalConfig    `yaml:"global"`
 		WAL         *WALConfig       `yaml:"wal"`
@@ -31,7 +31,7 @@ func (d *document) decode(cfg *Config) {
 		ScrapeConfigs     yaml.Node `yaml:"scrape_configs"` // decodeScrape's
 		ScrapeConfigFiles *[]string `yaml:"scrape_config_files"`
 	}{ScrapeConfigFiles: &cfg.ScrapeConfigFiles, Global: &cfg.Global, WAL: &cfg.WAL, Web: &cfg.Web, Receivers: &cfg.Receivers, Pull: &cfg.Pull}
-	// A section without a value ("wal:") would set the pointer to nil and nothing else.
+	// A section without a value ("wal:") would set the pointer to nil and have no other effect.
 	d.addLoadErrors(d.root.Load(&lists, yaml.WithKnownFields()))
 
 	cfg.Probes = make([]ProbeConfig, len(lists.Probes))
@@ -46,7 +46,7 @@ func (d *document) decode(cfg *Config) {
 	}
 }
 
-// entry records how the decoding of one list entry went.
+// entry records the outcome of decoding one list entry.
 func (d *document) entry(path string, err error) {
 	if err != nil {
 		d.broken[path] = true
@@ -54,9 +54,8 @@ func (d *document) entry(path string, err error) {
 	}
 }
 
-// within runs check on the list entry at path. Of an entry that was decoded in part, check
-// sees defaults where something is wrong: then only mistakes count that it finds at a key
-// of the entry at which none is known.
+// within runs check on the list entry at path. If the entry was decoded only in part, check sees defaults in the broken
+// places; then only those of its mistakes count that are at keys without a known mistake.
 func (d *document) within(path string, check func()) {
 	before := len(d.errs)
 	check()
@@ -97,8 +96,7 @@ var (
 	wrongKind    = regexp.MustCompile("(?s)^cannot construct (!!\\w+)(?: `(.*)`)? into (.+)$")
 )
 
-// addLoadError says what the YAML package found in words that need no knowledge of
-// Go.
+// addLoadError reports the YAML package's errors in words that need no knowledge of Go.
 func (d *document) addLoadError(e *yaml.LoadError) {
 	at := place{e.Mark.Line, e.Mark.Column}
 	key, isKey := d.keysAt[at]
@@ -113,7 +111,7 @@ func (d *document) addLoadError(e *yaml.LoadError) {
 		name := d.keys[key].Value
 		first, _ := strconv.Atoi(m[2]) // digits, by the pattern
 		_, first = d.fileOf(first)
-		d.add(at.line, at.column, holder(key, name), fmt.Sprintf("key %s is there twice; the first is on line %d", m[1], first), "keep one of them")
+		d.add(at.line, at.column, holder(key, name), fmt.Sprintf("key %s appears twice; the first is on line %d", m[1], first), "keep one of them")
 	case isValue:
 		d.addValueError(at, value, e.Message)
 	default:
@@ -121,7 +119,7 @@ func (d *document) addLoadError(e *yaml.LoadError) {
 	}
 }
 
-// holder is the path of the mapping that holds the key name.
+// holder returns the path of the mapping that contains the key name.
 func holder(path, name string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(path, name), ".")
 }
@@ -159,14 +157,14 @@ func (d *document) addValueError(at place, path, message string) {
 	d.add(at.line, at.column, path, message, hint)
 }
 
-// notURL reports whether a message about the value at path is net/url's, which repeats any part of it.
+// notURL reports whether the message about the value at path is one of net/url, which may repeat any part of the value.
 func (d *document) notURL(path, message string) bool {
 	kind, _ := d.kindAt(path)
 	return kind == redact.Address && strings.Contains(message, "parse ")
 }
 
-// mentioned is the place of the first key in the mapping at path that message names:
-// what is wrong with a whole mapping is best shown there.
+// mentioned returns the place of the first key in the mapping at path that message names, the best place to show a
+// mistake of a whole mapping.
 func (d *document) mentioned(path, message string) (line, column int) {
 	n := d.value(path)
 	if n == nil {
@@ -190,8 +188,8 @@ func durationHint(value string) string {
 	return "write a number and a unit, as in 500ms, 30s, 5m, 1h30m, 7d"
 }
 
-// wanted is what belongs at path, in a reader's words; goType is what the YAML package
-// calls it, for places whose type is not known.
+// wanted describes the value that belongs at path, in a reader's words; goType is the YAML package's name for it, for
+// places whose type is unknown.
 func (d *document) wanted(path, goType string) string {
 	kind := reflect.Struct
 	if types := d.typesAt(path); len(types) > 0 {
@@ -215,7 +213,7 @@ func (d *document) wanted(path, goType string) string {
 	return "a mapping (lines of key: value)"
 }
 
-// got is what the node at path is in a reader's words. A value that may be a secret is not repeated.
+// got describes the node at path in a reader's words. It does not repeat a value that may be a secret.
 func (d *document) got(path string, n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -243,14 +241,13 @@ func (d *document) got(path string, n *yaml.Node) string {
 	return "text"
 }
 
-// foreign explains keys of other programs' configurations, by the path of the mapping
-// that holds them without list positions.
+// foreign explains keys of other programs' configurations, by the path of their mapping without list positions.
 var foreign = map[string]map[string]string{
 	"": {
 		"rule_files":  "rules belong to the server that receives the data; remove this key",
 		"alerting":    "alerting belongs to the server that receives the data; remove this key",
 		"remote_read": "reading belongs to a Prometheus server; remove this key",
-		"storage":     "where the log lies is a flag, --storage.path; its bounds stand under wal:",
+		"storage":     "set the log's directory with the flag --storage.path, and its bounds under wal:",
 		"tracing":     "the agent sends no traces; remove this key",
 		"otlp":        "write it under receivers:, with an address to listen on",
 		"self":        "write an entry of type self under probes: {type: self, level: full} sends all of the agent's series, {type: self, enabled: false} none",
@@ -261,12 +258,12 @@ var foreign = map[string]map[string]string{
 		"rule_query_offset":   "there are no rules here; remove this key",
 	},
 	"wal": {
-		"dir":  "where the log lies is a flag: --storage.path",
-		"path": "where the log lies is a flag: --storage.path",
+		"dir":  "set the log's directory with the flag --storage.path",
+		"path": "set the log's directory with the flag --storage.path",
 	},
 }
 
-// hintForKey suggests what the unknown key in the mapping at path was meant to be.
+// hintForKey suggests which key was meant by the unknown key in the mapping at path.
 func (d *document) hintForKey(path, key string) string {
 	bare := listStep.ReplaceAllString(path, "")
 	if h := foreign[bare][key]; h != "" {
@@ -305,7 +302,7 @@ func (d *document) keysIn(path string) []string {
 	return slices.Compact(keys)
 }
 
-// typesAt is the type of what belongs at path, without pointers; as shapesAt.
+// typesAt returns the types of the value that belongs at path, without pointers; as shapesAt.
 func (d *document) typesAt(path string) []reflect.Type {
 	var types []reflect.Type
 	for _, s := range d.shapesAt(path) {
@@ -320,8 +317,7 @@ type yamlField struct {
 	index int
 }
 
-// yamlFields lists the keys of a struct type, those of inlined structs included; for
-// the latter index is -1.
+// yamlFields lists the keys of a struct type, including those of inlined structs, whose index is -1.
 func yamlFields(t reflect.Type) []yamlField {
 	if t.Kind() != reflect.Struct {
 		return nil

@@ -15,16 +15,16 @@ import (
 	"hwsagent/redact"
 )
 
-// Bounds of a configuration file. Both are far above any real one and keep a
-// hostile or mistaken file from taking the host's memory.
+// Bounds of a configuration file. Both are far above any real file, and keep a hostile or mistaken one from exhausting
+// the host's memory.
 const (
 	maxConfigBytes = 1 << 20
 	maxConfigNodes = 100_000 // with aliases followed
-	maxMistakes    = 100     // told of one file; nobody reads more
+	maxMistakes    = 100     // reported for one file; more would not be read
 )
 
-// document is a configuration file as a tree with places: it finds the path of a
-// place and the place of a path, and shows lines without their secrets.
+// document is a configuration file as a tree with positions: it maps paths to positions and back, and shows lines
+// without their secrets.
 type document struct {
 	name  string // of the file, for messages
 	lines []string
@@ -37,30 +37,29 @@ type document struct {
 	byLine   map[int][]scalarAt // the keys and scalar values that begin on a line
 
 	shapes        map[string][]redact.Shape // by path; see shapesAt
-	keysOfSecrets map[string]bool           // see sensitive; nil until it is needed
+	keysOfSecrets map[string]bool           // see sensitive; nil until needed
 
-	// written holds scalars whose value was expanded, as they are in the file.
+	// written holds the text in the file of each expanded scalar.
 	written map[*yaml.Node]string
-	// given are the parts of such a scalar that were put in.
+	// given holds the parts of such a scalar that expansion inserted.
 	given map[*yaml.Node][]part
-	// masks replaces what must not appear in a message.
+	// masks replaces texts that must not appear in a message.
 	masks []mask
 
-	// unexpanded are the places of scalars that could not be expanded; what else would
-	// be wrong with them is not worth saying.
+	// unexpanded holds the places of scalars that could not be expanded; further mistakes there are not reported.
 	unexpanded map[place]bool
 	broken     map[string]bool // paths of list entries that could not be decoded
 
 	errs  []ConfigError
 	warns []Warning
 
-	parts []filePart  // the files of which this is the whole, see join; none if it is one file
+	parts []filePart  // the files joined into this document, see join; none if it is one file
 	inner []*document // the files that scrape_config_files names
 }
 
 type place struct{ line, column int }
 
-// scalarAt is a scalar and its path, which another may have, too: a key may be there twice.
+// scalarAt is a scalar and its path. Two may have the same path if a key appears twice.
 type scalarAt struct {
 	path string
 	n    *yaml.Node
@@ -114,13 +113,13 @@ func parse(name string, text []byte) (*document, error) {
 	return d, nil
 }
 
-// refuse is the failure of a file as a whole.
+// refuse returns the error for a file that is unusable as a whole.
 func (d *document) refuse(why string) error {
 	d.errs = append(d.errs, ConfigError{File: d.name, Message: why})
 	return d.failed()
 }
 
-// failed is what was found so far as one error, or nil. Its lines are those of the files.
+// failed returns the mistakes found so far as one error, with the lines of their files, or nil.
 func (d *document) failed() error {
 	if len(d.errs) == 0 {
 		return nil
@@ -132,7 +131,7 @@ func (d *document) failed() error {
 	return &ConfigErrors{Errors: found}
 }
 
-// warnings are those found so far, with the lines of the files.
+// warnings returns the warnings found so far, with the lines of their files.
 func (d *document) warnings() []Warning {
 	found := slices.Clone(d.warns)
 	for i := range found {
@@ -143,12 +142,12 @@ func (d *document) warnings() []Warning {
 
 var unquotedVariable = regexp.MustCompile(`[:,\[{]\s*[^"'\s,]*\$\{`)
 
-// quotedWord is what a message of the YAML package repeats of a file.
+// quotedWord matches the parts of a YAML package message that repeat text of the file.
 var quotedWord = regexp.MustCompile("'[^']*'|`[^`]*`|\"[^\"]*\"")
 
 var secondDocument = regexp.MustCompile(`^---(\s|$)`)
 
-// syntaxError turns the parser's complaint into a mistake with a place.
+// syntaxError turns the parser's error into a mistake with a place.
 func (d *document) syntaxError(err error) error {
 	var many *yaml.LoadErrors
 	var one *yaml.LoadError
@@ -180,7 +179,7 @@ func (d *document) syntaxError(err error) error {
 	}
 	line, column := one.Mark.Line, one.Mark.Column
 	if line > 0 && line <= len(d.lines) {
-		if _, hid := d.rawSource(line); hid { // as it is for an alias that does not exist
+		if _, hid := d.rawSource(line); hid { // such as an alias that does not exist
 			msg = quotedWord.ReplaceAllString(msg, hidden)
 		}
 	}
@@ -202,14 +201,14 @@ func (d *document) syntaxError(err error) error {
 	return d.failed()
 }
 
-// countNodes is how many nodes n stands for, aliases followed; a circle of aliases has
-// no end and counts as more than any limit.
+// countNodes returns how many nodes n stands for with its aliases followed; a cycle of aliases counts as more than any
+// limit.
 func countNodes(n *yaml.Node, seen map[*yaml.Node]int) int {
 	const endless = maxConfigNodes + 1
 	if c, ok := seen[n]; ok {
 		return c
 	}
-	seen[n] = endless // until it is known, which it is not inside a circle
+	seen[n] = endless // until it is known; inside a cycle it stays endless
 	c := 1
 	if n.Kind == yaml.AliasNode {
 		c += countNodes(n.Alias, seen)
@@ -270,7 +269,7 @@ func parentPath(path string) string {
 
 var listStep = regexp.MustCompile(`\[\d+\]`)
 
-// shown is path for people: list entries that have a name carry it, and are counted as in their file.
+// shown formats path for people: list entries with a name carry it, and positions are those in their own file.
 func (d *document) shown(path string) string {
 	var b strings.Builder
 	last := 0
@@ -290,8 +289,7 @@ func (d *document) shown(path string) string {
 	return b.String()
 }
 
-// errorAt adds a mistake of the value at path, or of its nearest parent that is in
-// the file.
+// errorAt adds a mistake about the value at path, or about its nearest parent in the file.
 func (d *document) errorAt(path, message, hint string) {
 	line, column := d.placeOf(path)
 	d.add(line, column, path, message, hint)
@@ -304,7 +302,7 @@ func (d *document) warnAt(path, message, hint string) {
 		Path: d.hide(d.shown(path)), Message: d.hide(message), Hint: hint})
 }
 
-// errorAtKey is errorAt, shown at the key.
+// errorAtKey is errorAt, but points at the key.
 func (d *document) errorAtKey(path, message, hint string) {
 	if k := d.keys[path]; k != nil {
 		d.add(k.Line, k.Column, path, message, hint)
@@ -319,7 +317,7 @@ func (d *document) placeOf(path string) (line, column int) {
 		if n == nil {
 			continue
 		}
-		// A mapping or list is best pointed at by its key.
+		// Point at a mapping or list by its key.
 		if k := d.keys[p]; k != nil && n.Kind != yaml.ScalarNode && n.Kind != yaml.AliasNode {
 			n = k
 		}
@@ -340,7 +338,7 @@ func (d *document) add(line, column int, path, message, hint string) {
 	d.errs = append(d.errs, e)
 }
 
-// hide replaces what was expanded, and what stands under a secret key, in a text.
+// hide replaces expanded values, and values under secret keys, in a text.
 func (d *document) hide(s string) string {
 	for _, m := range d.masks {
 		if len(m.secret) >= 4 {
@@ -349,7 +347,7 @@ func (d *document) hide(s string) string {
 		for _, q := range []string{`"`, "`", "'"} {
 			s = strings.ReplaceAll(s, q+m.secret+q, q+m.shown+q)
 		}
-		if len(m.secret) > 10 { // as the YAML package shortens values in its errors
+		if len(m.secret) > 10 { // the YAML package shortens values in its errors like this
 			s = strings.ReplaceAll(s, "`"+m.secret[:7]+"...`", "`"+m.shown+"`")
 		}
 		if q := strconv.Quote(m.secret); q != `"`+m.secret+`"` {
@@ -359,7 +357,7 @@ func (d *document) hide(s string) string {
 	return s
 }
 
-// collectMasks gathers what hide hides. It runs after expansion.
+// collectMasks gathers the texts for hide. It must run after expansion.
 func (d *document) collectMasks() {
 	for path, n := range d.values {
 		if n.Kind != yaml.ScalarNode || n.Value == "" {
@@ -382,7 +380,7 @@ func (d *document) collectMasks() {
 	d.sortMasks()
 }
 
-// sortMasks puts longer secrets first, so that none is hidden in part only.
+// sortMasks puts longer secrets first, so that none is hidden only in part.
 func (d *document) sortMasks() {
 	sort.Slice(d.masks, func(i, j int) bool {
 		a, b := d.masks[i], d.masks[j]

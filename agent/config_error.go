@@ -8,9 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// ConfigError is one mistake in a configuration file, told so that its reader can
-// find and correct it. Nothing in it holds a secret: values that were expanded appear
-// as they are written in the file, and values of secret keys are masked.
+// ConfigError is one mistake in a configuration file, described so that the reader can find and correct it. It holds no
+// secret: expanded values appear as they are written in the file, and values of secret keys are masked.
 type ConfigError struct {
 	File    string `json:"file"`
 	Line    int    `json:"line"`             // from 1; 0 if the mistake has no place
@@ -20,12 +19,12 @@ type ConfigError struct {
 	Hint    string `json:"hint,omitempty"`   // what to write instead
 	Source  string `json:"source,omitempty"` // the line as in the file
 
-	// caret and width are where the marker under Source goes, in characters; the
-	// column differs from caret where something before it was masked.
+	// caret and width place the marker under Source, in characters; the column differs from caret if text before it was
+	// masked.
 	caret, width int
 }
 
-// Error is the mistake in one line.
+// Error returns the mistake in one line.
 func (e ConfigError) Error() string {
 	var b strings.Builder
 	b.WriteString(e.File)
@@ -40,7 +39,7 @@ func (e ConfigError) Error() string {
 	return b.String()
 }
 
-// text is the mistake with its source line, a marker and the hint.
+// text returns the mistake with its source line, a marker and the hint.
 func (e ConfigError) text() string {
 	var b strings.Builder
 	b.WriteString(e.Error())
@@ -59,13 +58,12 @@ func (e ConfigError) text() string {
 	return b.String()
 }
 
-// ConfigErrors is every mistake that was found in one configuration file, in the
-// order of the file. It is never empty.
+// ConfigErrors holds every mistake found in one configuration, in the order of the file. It is never empty.
 type ConfigErrors struct {
 	Errors []ConfigError `json:"errors"`
 }
 
-// Error is all mistakes with their source lines, several lines of text.
+// Error returns all mistakes with their source lines, as several lines of text.
 func (e *ConfigErrors) Error() string {
 	var b strings.Builder
 	for _, one := range e.Errors {
@@ -79,7 +77,7 @@ func (e *ConfigErrors) Error() string {
 	return b.String()
 }
 
-// Unwrap gives the single mistakes to errors.As.
+// Unwrap returns the single mistakes for errors.As.
 func (e *ConfigErrors) Unwrap() []error {
 	out := make([]error, len(e.Errors))
 	for i := range e.Errors {
@@ -88,7 +86,7 @@ func (e *ConfigErrors) Unwrap() []error {
 	return out
 }
 
-// Warning is something in a configuration that is allowed and probably not meant.
+// Warning is a setting that is allowed but probably not intended.
 type Warning struct {
 	File    string `json:"file"`
 	Line    int    `json:"line"`
@@ -98,7 +96,7 @@ type Warning struct {
 	Hint    string `json:"hint,omitempty"`
 }
 
-// String is the warning in one line.
+// String returns the warning in one line.
 func (w Warning) String() string {
 	s := ConfigError{File: w.File, Line: w.Line, Column: w.Column, Path: w.Path, Message: w.Message}.Error()
 	if w.Hint != "" {
@@ -107,14 +105,14 @@ func (w Warning) String() string {
 	return s
 }
 
-// logWarnings tells the warnings of a configuration that is put in force.
+// logWarnings logs the warnings of a configuration that is being applied.
 func logWarnings(logger *slog.Logger, warns []Warning) {
 	for _, w := range warns {
-		logger.Warn("The configuration has something that is probably not meant", "warning", w.String())
+		logger.Warn("Configuration warning", "warning", w.String())
 	}
 }
 
-// sortErrors puts mistakes in the order of the file and drops those said twice.
+// sortErrors puts mistakes in the order of the file and removes duplicates.
 func sortErrors(errs []ConfigError) []ConfigError {
 	sort.SliceStable(errs, func(i, j int) bool {
 		a, b := errs[i], errs[j]
@@ -133,8 +131,8 @@ func sortErrors(errs []ConfigError) []ConfigError {
 	return out
 }
 
-// nearest is the known word that was most likely meant by word, or "". Case and
-// the choice of "_", "-" or camel case do not count as differences.
+// nearest returns the known word most likely meant by word, or "". It ignores case and the choice between "_", "-" and
+// camel case.
 func nearest(word string, known []string) string {
 	plain := func(s string) string {
 		return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(s))

@@ -16,22 +16,22 @@ const maxExpandedFile = 256 << 10
 
 var (
 	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	// Only these forms of an expanded value are read as a number or a truth value;
-	// all else stays text, "null" and "~" included.
+	// Only expanded values of these forms are read as a number or a boolean; all others stay text, "null" and "~"
+	// included.
 	expandedScalar = regexp.MustCompile(`^(-?(0|[1-9][0-9]*)(\.[0-9]+)?|true|false)$`)
 )
 
-// expander replaces ${VAR}, ${VAR:-default}, ${file:PATH} and ${host:FACT} in the scalar values of
-// a document. It works on the tree: what a variable holds cannot become structure.
+// expander replaces ${VAR}, ${VAR:-default}, ${file:PATH} and ${host:FACT} in the scalar values of a document. It works
+// on the tree, so that the value of a variable cannot become structure.
 type expander struct {
 	env      func(string) (string, bool)
 	readFile func(path string) ([]byte, error)
-	dir      string // what relative paths are relative to
+	dir      string // base of relative paths
 	seen     map[*yaml.Node]bool
 	values   []mask // each expanded value with the text it replaced
 }
 
-// expand replaces the variables of the whole document; mistakes go to d.
+// expand replaces the variables in the whole document and adds mistakes to d.
 func (x *expander) expand(d *document) {
 	x.seen = map[*yaml.Node]bool{}
 	x.walk(d, d.root)
@@ -58,7 +58,7 @@ func (x *expander) walk(d *document, n *yaml.Node) {
 		}
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			// In relabelling ${1} is a capture group.
+			// In relabelling rules, ${1} is a capture group.
 			if !strings.HasSuffix(n.Content[i].Value, "relabel_configs") {
 				x.walk(d, n.Content[i+1])
 			}
@@ -84,13 +84,13 @@ func (x *expander) scalar(d *document, n *yaml.Node) {
 	n.Value = value
 	n.Tag = "!!str"
 	if n.Style == 0 && expandedScalar.MatchString(value) {
-		n.Tag = "" // a number or a truth value; a key that wants text gets it as written
+		n.Tag = "" // a number or a boolean; a key that wants text gets it as written
 	}
 }
 
 var errUnset = errors.New("is not set")
 
-// text expands one scalar. given are the parts of it that were not there before.
+// text expands one scalar. given are the parts that expansion inserted.
 func (x *expander) text(s string) (text string, given []part, err error) {
 	var b strings.Builder
 	for {
@@ -114,7 +114,7 @@ func (x *expander) text(s string) (text string, given []part, err error) {
 		if err != nil {
 			return "", nil, err
 		}
-		if !strings.HasPrefix(expr, hostFacts) { // which are no secrets
+		if !strings.HasPrefix(expr, hostFacts) { // facts are no secrets
 			x.values = append(x.values, mask{v, "${" + expr + "}"})
 			given = append(given, part{b.Len(), b.Len() + len(v)})
 		}
@@ -145,25 +145,25 @@ func (x *expander) lookup(expr string) (string, error) {
 	return v, nil
 }
 
-// hostFacts begins an expression that stands for a fact about this host.
+// hostFacts is the prefix of expressions for facts about this host.
 const hostFacts = "host:"
 
-// machineIDFile has the machine's ID, see machine-id(5).
+// machineIDFile holds the machine's ID, see machine-id(5).
 const machineIDFile = "/etc/machine-id"
 
-// hostFact is a fact about this host, by which hosts that share a configuration differ.
+// hostFact returns a fact about this host. Facts tell apart hosts that share a configuration.
 func hostFact(fact, machineID string) (string, error) {
 	switch fact {
 	case "name":
 		name, err := os.Hostname()
 		if err != nil {
-			return "", fmt.Errorf("find out the host's name for ${host:name}: %w", err)
+			return "", fmt.Errorf("get the host name for ${host:name}: %w", err)
 		}
 		return name, nil
 	case "machine_id":
 		text, err := readAtMost(machineID, maxExpandedFile)
 		if err != nil {
-			return "", fmt.Errorf("read the machine's ID for ${host:machine_id}: %w", err)
+			return "", fmt.Errorf("read the machine ID for ${host:machine_id}: %w", err)
 		}
 		id := strings.TrimSpace(string(text))
 		if !machineIDForm.MatchString(id) {
@@ -171,7 +171,7 @@ func hostFact(fact, machineID string) (string, error) {
 		}
 		return id, nil
 	}
-	return "", fmt.Errorf("there is no fact %q about a host: there are ${host:name} and ${host:machine_id}", fact)
+	return "", fmt.Errorf("unknown host fact %q: use ${host:name} or ${host:machine_id}", fact)
 }
 
 var machineIDForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
@@ -193,8 +193,7 @@ func (x *expander) file(path string) (string, error) {
 	return strings.TrimRight(string(b), "\r\n"), nil
 }
 
-// readSmallFile reads a file of at most maxExpandedFile bytes, and says so of a
-// larger one by returning one byte more.
+// readSmallFile reads a file of at most maxExpandedFile bytes. From a larger one it returns one byte more.
 func readSmallFile(path string) ([]byte, error) { return readAtMost(path, maxExpandedFile) }
 
 // readAtMost reads up to limit+1 bytes of a regular file.

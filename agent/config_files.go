@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// confDir is the directory beside the configuration file with further parts of the configuration.
+// confDir is the directory beside the configuration file that holds further parts of the configuration.
 const confDir = "conf.d"
 
 // maxConfigFiles bounds how many files a configuration has.
@@ -25,8 +25,8 @@ type configText struct {
 	text []byte
 }
 
-// readConfig reads the configuration file, and those of conf.d beside it in the order of their
-// names. At most maxConfigBytes are read of all together.
+// readConfig reads the configuration file and the files of conf.d beside it, in order of name. Together they may have
+// at most maxConfigBytes.
 func readConfig(path string) ([]configText, []Warning, error) {
 	text, err := readAtMost(path, maxConfigBytes)
 	if err != nil {
@@ -44,15 +44,15 @@ func readConfig(path string) ([]configText, []Warning, error) {
 			return nil, nil, fmt.Errorf("read configuration: %w", err)
 		}
 		if size += len(text); size > maxConfigBytes {
-			return nil, nil, &ConfigErrors{[]ConfigError{{File: name, Message: fmt.Sprintf("up to this file the configuration has more bytes than the limit of %d", maxConfigBytes)}}}
+			return nil, nil, &ConfigErrors{[]ConfigError{{File: name, Message: fmt.Sprintf("with this file the configuration exceeds the limit of %d bytes", maxConfigBytes)}}}
 		}
 		files = append(files, configText{name, text})
 	}
 	return files, warns, nil
 }
 
-// confNames are the files in dir that belong to the configuration: *.yaml but for hidden ones. A
-// dir that does not exist has none.
+// confNames returns the files in dir that belong to the configuration: *.yaml, except hidden ones. A dir that does not
+// exist has none.
 func confNames(dir string) (names []string, warns []Warning, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -77,8 +77,8 @@ func confNames(dir string) (names []string, warns []Warning, err error) {
 	return names, warns, nil
 }
 
-// parseAll reads several files into one document. A file that is no YAML is left out of it, and its mistake
-// is among those of the document. The error is that of a configuration that has nothing else to look at.
+// parseAll reads several files into one document. It leaves out files that are not valid YAML, and adds their mistakes
+// to the document. It returns an error if no file is left.
 func parseAll(files []configText) (*document, error) {
 	parts := make([]*document, len(files))
 	var failed []*document
@@ -102,17 +102,17 @@ func parseAll(files []configText) (*document, error) {
 	return d, err
 }
 
-// filePart is where a file begins in a document of several files.
+// filePart is the place where a file begins in a document of several files.
 type filePart struct {
 	name  string
 	lines int // how many lines of the document are before it
-	// entries is how many entries of a list at the top are before it, by the list's key.
+	// entries counts the entries of top-level lists that come before it, by the list's key.
 	entries map[string]int
 }
 
-// join makes one document of several files, as if they were one text: the lines of a file follow
-// those of the file before, and failed tells them apart again. Lists at the top are appended,
-// mappings are joined key by key; any other key that two files have is a mistake.
+// join makes one document of several files, as if they were one text: the lines of each file follow those of the file
+// before, and failed maps them back. Top-level lists are appended, mappings are merged key by key; any other key in two
+// files is a mistake.
 func join(parts []*document) (*document, error) {
 	d := newDocument(parts[0].name, nil)
 	twice := []givenTwice{}
@@ -157,7 +157,7 @@ func join(parts []*document) (*document, error) {
 	return d, nil
 }
 
-// shift moves the places of all nodes below n by some lines.
+// shift moves the position of n and of all nodes below it by some lines.
 func shift(n *yaml.Node, lines int, seen map[*yaml.Node]bool) {
 	if n == nil || seen[n] {
 		return
@@ -170,14 +170,14 @@ func shift(n *yaml.Node, lines int, seen map[*yaml.Node]bool) {
 	}
 }
 
-// givenTwice is a key that two files have, of which the first counts.
+// givenTwice is a key that two files have. The first one counts.
 type givenTwice struct {
 	path              string
 	first, key, value *yaml.Node
 }
 
-// joinMappings puts the keys of more into the mapping at path. A merge key ("<<") stands for keys
-// that are not seen here, so it may not be in a mapping that several files have.
+// joinMappings adds the keys of more to the mapping at path. A mapping that several files have must not contain a merge
+// key ("<<"), because its keys are not visible here.
 func joinMappings(mapping, more *yaml.Node, path string) (twice []givenTwice) {
 	merge := func(n *yaml.Node) *yaml.Node {
 		for i := 0; i+1 < len(n.Content); i += 2 {
@@ -219,7 +219,7 @@ func joinMappings(mapping, more *yaml.Node, path string) (twice []givenTwice) {
 	return twice
 }
 
-// keyIndex is where a key stands in the contents of a mapping, -1 if it is not there.
+// keyIndex returns the index of a key in the contents of a mapping, or -1.
 func keyIndex(content []*yaml.Node, key string) int {
 	for i := 0; i+1 < len(content); i += 2 {
 		if content[i].Value == key {
@@ -229,7 +229,7 @@ func keyIndex(content []*yaml.Node, key string) int {
 	return -1
 }
 
-// cover lets what is below n be hidden where its lines are shown, though it is not in the tree.
+// cover makes sure that values below n are hidden where their lines are shown, although n is not in the tree.
 func (d *document) cover(n *yaml.Node, path string) {
 	switch n.Kind {
 	case yaml.ScalarNode:
@@ -247,7 +247,7 @@ func (d *document) cover(n *yaml.Node, path string) {
 	}
 }
 
-// partOf is the file that a line of the document is of; nil where it has one file only.
+// partOf returns the file of a line of the document; nil if the document is one file.
 func (d *document) partOf(line int) *filePart {
 	for i := len(d.parts) - 1; i >= 0; i-- {
 		if line > d.parts[i].lines {
@@ -257,7 +257,7 @@ func (d *document) partOf(line int) *filePart {
 	return nil
 }
 
-// fileOf is the file of a line of the document, and the line's number there.
+// fileOf returns the file of a line of the document, and the line's number there.
 func (d *document) fileOf(line int) (name string, number int) {
 	if p := d.partOf(line); p != nil {
 		return p.name, line - p.lines
@@ -265,8 +265,8 @@ func (d *document) fileOf(line int) (name string, number int) {
 	return d.name, line
 }
 
-// inFile is the path of an entry of a list at the top as its own file counts it; other paths are
-// as they are.
+// inFile returns the path with the position that a top-level list entry has in its own file; other paths stay as they
+// are.
 func (d *document) inFile(path string) string {
 	list, rest, ok := strings.Cut(path, "[")
 	digits, rest, closed := strings.Cut(rest, "]")
@@ -278,7 +278,7 @@ func (d *document) inFile(path string) string {
 	return fmt.Sprintf("%s[%d]%s", list, n-before, rest)
 }
 
-// cite names an entry of a list for a mistake that is shown at another entry.
+// cite names a list entry in a mistake that is shown at another entry.
 func (d *document) cite(path string) string {
 	if n := d.values[path]; n != nil && len(d.parts) > 0 {
 		file, line := d.fileOf(n.Line)

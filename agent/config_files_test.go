@@ -87,15 +87,15 @@ func TestMistakesNameTheirFile(t *testing.T) {
 		"a list and a mapping": {main, map[string]string{"x.yaml": "probes: {name: b}\n"},
 			[]string{`conf.d/x.yaml:1:1: key "probes" is given twice; the first is at `, "agent.yaml:3"}},
 		"a name twice": {main, map[string]string{"x.yaml": "probes: [{name: z, type: canary}, {name: a, type: canary}]\n"},
-			[]string{`conf.d/x.yaml:1:42: probes[1] "a".name: the name "a" is that of probes[0] (`, "agent.yaml:4), too"}},
+			[]string{`conf.d/x.yaml:1:42: probes[1] "a".name: the name "a" is already used by probes[0] (`, "agent.yaml:4)"}},
 		"a target's name twice": {"remote_write: [{name: t, url: 'http://h/'}]\n", map[string]string{"x.yaml": "\nremote_write: [{name: t, url: 'http://i/'}]\n"},
-			[]string{`conf.d/x.yaml:2:23: remote_write[0] "t".name: the name "t" is that of remote_write[0] (`, "agent.yaml:1), too"}},
+			[]string{`conf.d/x.yaml:2:23: remote_write[0] "t".name: the name "t" is already used by remote_write[0] (`, "agent.yaml:1)"}},
 		"a job twice": {"scrape_configs: [{job_name: j}]\n", map[string]string{"x.yaml": "scrape_configs: [{job_name: j}]\n"},
-			[]string{`conf.d/x.yaml:1:29: scrape_configs[0].job_name: the name "j" is that of scrape_configs[0] (`, "agent.yaml:1), too"}},
+			[]string{`conf.d/x.yaml:1:29: scrape_configs[0].job_name: the name "j" is already used by scrape_configs[0] (`, "agent.yaml:1)"}},
 		"a scrape job's mistake": {"scrape_configs: [{job_name: i}]\n", map[string]string{"x.yaml": "\nscrape_configs:\n- job_name: j\n  scrape_interval: 12x\n"},
 			[]string{"conf.d/x.yaml:4:20: scrape_configs[0]", "4 |   scrape_interval: 12x"}},
 		"a key twice in one file": {main, map[string]string{"x.yaml": "\nwal: {retain: 1h,\n  retain: 2h}\n"},
-			[]string{`conf.d/x.yaml:3:3: wal: key "retain" is there twice; the first is on line 2`}},
+			[]string{`conf.d/x.yaml:3:3: wal: key "retain" appears twice; the first is on line 2`}},
 		"mistakes of syntax in two": {"probes: [\n", map[string]string{"x.yaml": "probes: ]\n", "y.yaml": "wal: {}\n"},
 			[]string{"agent.yaml:2", "conf.d/x.yaml:1", "2 mistakes"}},
 		"a mistake of syntax does not hide others": {"probes: [\n", map[string]string{"x.yaml": "probes: [{type: hots}]\n", "y.yaml": "wal: {on_full: panic}\nscrape_configs: [{job_name: a, foo: 1}]\n"},
@@ -109,7 +109,7 @@ func TestMistakesNameTheirFile(t *testing.T) {
 		"two mistakes in two files": {"wal: {max_bytes: 1}\n", map[string]string{"x.yaml": "web: {listen: nowhere}\n"},
 			[]string{"agent.yaml:1:18: wal.max_bytes", "conf.d/x.yaml:1:15: web.listen", "2 mistakes"}},
 		"too much together": {"# " + strings.Repeat("x", maxConfigBytes-10) + "\n", map[string]string{"x.yaml": "# " + strings.Repeat("x", 20) + "\n"},
-			[]string{"conf.d/x.yaml: up to this file the configuration has more bytes than the limit"}},
+			[]string{"conf.d/x.yaml: with this file the configuration exceeds the limit"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := Load(configFiles(t, c.main, c.further), os.LookupEnv)
@@ -218,7 +218,7 @@ func TestHostFacts(t *testing.T) {
 		t.Errorf("%v; shown as\n%s", err, shown)
 	}
 	_, _, err = LoadBytes("agent.yaml", []byte("global: {external_labels: {host: \"${host:nme}\"}}\n"), os.LookupEnv)
-	if err == nil || !strings.Contains(err.Error(), `agent.yaml:1:34: global.external_labels.host: there is no fact "nme" about a host: there are ${host:name} and ${host:machine_id}`) {
+	if err == nil || !strings.Contains(err.Error(), `agent.yaml:1:34: global.external_labels.host: unknown host fact "nme": use ${host:name} or ${host:machine_id}`) {
 		t.Errorf("got %v", err)
 	}
 	file := filepath.Join(t.TempDir(), "machine-id")

@@ -8,18 +8,17 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// flow writes a part of a configuration's tree as YAML's flow style, which any version of
-// YAML reads alike, each token on the line that it has in the file: a parser of another
-// program that tells mistakes by line tells the file's own lines.
+// flow writes a part of a configuration's tree in YAML's flow style, which all versions of YAML read alike. Each token
+// stays on the line that it has in the file, so that the line numbers in another parser's errors are those of the file.
 type flow struct {
 	b    strings.Builder
-	line int // of what is written next, from 1
-	// plain says that a scalar may stand without quotes, so that its reader decides what
-	// it means: it was written so, and is not the value of a variable.
+	line int // where the next token is written, from 1
+	// plain reports whether a scalar may stand without quotes, so that its reader decides on its type: it was written
+	// so, and is not the value of a variable.
 	plain func(*yaml.Node) bool
 }
 
-// flowText is n as flow style, beginning with the line breaks that bring it to its line.
+// flowText returns n in flow style, after the line breaks that bring it to its line.
 func (d *document) flowText(n *yaml.Node) string {
 	f := flow{line: 1, plain: func(n *yaml.Node) bool {
 		_, expanded := d.written[n]
@@ -35,7 +34,7 @@ func (f *flow) node(n *yaml.Node) {
 	}
 	switch n.Kind {
 	case yaml.AliasNode:
-		f.node(n.Alias) // stands on earlier lines, and thus on this one
+		f.node(n.Alias) // its tokens are on earlier lines, so all go on this one
 	case yaml.SequenceNode:
 		f.b.WriteByte('[')
 		for i, item := range n.Content {
@@ -61,7 +60,7 @@ func (f *flow) node(n *yaml.Node) {
 	}
 }
 
-// bareScalar is a scalar that means the same in flow style without quotes.
+// bareScalar matches scalars that mean the same in flow style without quotes.
 var bareScalar = regexp.MustCompile(`^(<<|~|[A-Za-z0-9_.+-]*[A-Za-z0-9_.])$`)
 
 func (f *flow) scalar(n *yaml.Node) {
@@ -71,6 +70,6 @@ func (f *flow) scalar(n *yaml.Node) {
 	case f.plain(n) && bareScalar.MatchString(n.Value):
 		f.b.WriteString(n.Value)
 	default:
-		f.b.WriteString(strconv.Quote(n.Value)) // the escapes are YAML's, too
+		f.b.WriteString(strconv.Quote(n.Value)) // YAML has the same escapes
 	}
 }

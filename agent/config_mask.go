@@ -17,8 +17,8 @@ import (
 
 const hidden = redact.Mark
 
-// masked is the scalar at path as it may be shown. That follows from the type of what belongs there;
-// the names of keys decide only where the configuration's types know of no such place.
+// masked returns the scalar at path in the form that may be shown. The type of the place decides; names of keys decide
+// only where the configuration's types have no such place.
 func (d *document) masked(path, value string) string {
 	kind, known := d.kindAt(path)
 	switch {
@@ -32,8 +32,8 @@ func (d *document) masked(path, value string) string {
 	return redact.Text(value)
 }
 
-// kindAt says how a scalar at path may be shown; known is false if the types do not say. A scalar
-// that stands where a mapping or list with secrets belongs is a secret itself.
+// kindAt returns how a scalar at path may be shown; known is false if the types do not say. A scalar in place of a
+// mapping or list with secrets is a secret itself.
 func (d *document) kindAt(path string) (kind redact.Kind, known bool) {
 	shapes := d.shapesAt(path)
 	for _, s := range shapes {
@@ -51,8 +51,8 @@ func (d *document) kindAt(path string) (kind redact.Kind, known bool) {
 	return kind, len(shapes) > 0
 }
 
-// shapesAt are the shapes of what belongs at path; two where the entry of a probe has its type's
-// keys, too; none where it is not known.
+// shapesAt returns the shapes of the value at path: two if a probe's entry also has the keys of its type, none if the
+// shape is unknown.
 func (d *document) shapesAt(path string) []redact.Shape {
 	if path == "" {
 		return []redact.Shape{redact.ShapeOf(reflect.TypeFor[Config]())}
@@ -68,7 +68,7 @@ func (d *document) shapesAt(path string) []redact.Shape {
 		if !ok && d.credential(parent, s) {
 			inner, ok = misspelt(s, step)
 		} else if !ok && (s.Kind == redact.Plain && anyKey(s) || composite(s) && s.Type.Kind() == reflect.Slice) && s.Holds() && !entries(s, strings.HasSuffix(parent, "]")) {
-			inner, ok = secretShape(), true // a list in the place of a mapping, or the reverse
+			inner, ok = secretShape(), true // a list in place of a mapping, or the reverse
 		}
 		if ok {
 			next = append(next, inner)
@@ -95,22 +95,22 @@ func shapeUnder(s redact.Shape, step string) (redact.Shape, bool) {
 	if strings.HasPrefix(step, "[") {
 		return s.Elem()
 	}
-	if step == "<<" { // the keys of a merged mapping belong to this mapping
+	if step == "<<" { // a merged mapping's keys belong to this one
 		return s, true
 	}
 	return s.Under(step)
 }
 
-// credential reports whether the mapping at path stands for credentials: it is no entry of a list,
-// and one of its own keys is a secret, or it is azuread, which has a mapping for each way to log in.
+// credential reports whether the mapping at path holds credentials: it is not a list entry and one of its own keys is a
+// secret, or it is azuread, which has a mapping for each way to log in.
 func (d *document) credential(path string, s redact.Shape) bool {
 	keys, _ := s.Keys()
 	return path != "" && !strings.HasSuffix(path, "]") && s.Kind == redact.Plain &&
 		(s.Type == reflect.TypeFor[remoteconfig.AzureAD]() || slices.ContainsFunc(keys, func(k redact.Key) bool { return k.Shape.Kind == redact.Secret }))
 }
 
-// misspelt is the shape under a key that a mapping of credentials does not have: that of the key that
-// was meant, or a secret.
+// misspelt returns the shape for a key that a mapping of credentials does not have: the shape of the key most likely
+// meant, or a secret.
 func misspelt(s redact.Shape, key string) (redact.Shape, bool) {
 	if meant := nearestOf(s, key); meant != "" {
 		return s.Under(meant)
@@ -128,14 +128,14 @@ func composite(s redact.Shape) bool {
 	return s.Kind == redact.Plain && (k == reflect.Struct || k == reflect.Map || k == reflect.Slice)
 }
 
-// anyKey reports whether a mapping belongs there whose keys are names that a person chooses.
+// anyKey reports whether a mapping with freely chosen keys belongs there.
 func anyKey(s redact.Shape) bool {
 	_, open := s.Keys()
 	return open.Type != nil
 }
 
-// entries reports whether s is a list of jobs, targets or probes, or one of them, which inList says.
-// A text in its place is no secret as such.
+// entries reports whether s is a list of jobs, targets or probes, or an entry of one; inList says which. A plain text
+// in its place is not secret by itself.
 func entries(s redact.Shape, inList bool) bool {
 	if inList {
 		return s.Type.Kind() == reflect.Struct
@@ -143,8 +143,8 @@ func entries(s redact.Shape, inList bool) bool {
 	return s.Type.Kind() == reflect.Slice && s.Type.Elem().Kind() != reflect.String && s.Type.Elem() != reflect.TypeFor[config.Secret]() && s.Kind == redact.Plain
 }
 
-// hiddenKey reports whether the key of that path may be a secret itself: no key belongs below a
-// secret, and {abc} in a place for credentials is a key without a value.
+// hiddenKey reports whether the key at that path may be a secret itself: no key belongs below a secret, and {abc} in
+// place of credentials is a key without a value.
 func (d *document) hiddenKey(path, key string) bool {
 	parent := holder(path, key)
 	for _, s := range d.shapesAt(parent) {
@@ -168,7 +168,7 @@ func (d *document) isNull(path string) bool {
 	return n != nil && n.ShortTag() == "!!null"
 }
 
-// nearestOf is the key of s that was most likely meant by key, or "".
+// nearestOf returns the key of s most likely meant by key, or "".
 func nearestOf(s redact.Shape, key string) string {
 	keys, _ := s.Keys()
 	var names []string
@@ -178,8 +178,7 @@ func nearestOf(s redact.Shape, key string) string {
 	return nearest(key, names)
 }
 
-// nameIsSecret judges a place that no type of the configuration knows: a key that is misspelled, or
-// of another program.
+// nameIsSecret judges a place that the configuration's types do not have: a misspelt key, or one of another program.
 func (d *document) nameIsSecret(path string) bool {
 	steps := strings.Split(listStep.ReplaceAllString(path, ""), ".")
 	for i, s := range steps {
@@ -200,8 +199,8 @@ func (d *document) nameIsSecret(path string) bool {
 	return false
 }
 
-// secretKey reports whether the value under key is a secret as such, by its name. Keys that end in
-// _file or _ref name a secret and are none.
+// secretKey reports whether the name of a key says that its value is secret. Keys ending in _file or _ref only refer to
+// a secret.
 func secretKey(key string) bool {
 	for _, end := range []string{"_file", "_ref", "_url", "_id"} {
 		if strings.HasSuffix(key, end) {
@@ -224,7 +223,7 @@ func secretKey(key string) bool {
 	return false
 }
 
-// maskTree masks the scalars below path that must not be shown, in what is in force.
+// maskTree masks the scalars below path that must not be shown, in the configuration in force.
 func maskTree(d *document, path string, n *yaml.Node) {
 	switch n.Kind {
 	case yaml.ScalarNode:
@@ -237,7 +236,7 @@ func maskTree(d *document, path string, n *yaml.Node) {
 		}
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			// A rule's regex may look like a URL, and holds no secret.
+			// A rule's regex may look like a URL, but holds no secret.
 			if key := n.Content[i].Value; !strings.HasSuffix(key, "relabel_configs") {
 				maskTree(d, path+"."+key, n.Content[i+1])
 			}
@@ -255,14 +254,14 @@ func cutTree(s *redact.Secrets, n *yaml.Node) {
 	}
 }
 
-// rawKey finds a key and what stands after it on a line of a file that cannot be parsed.
+// rawKey matches a key and the text after it on a line of a file that cannot be parsed.
 var rawKey = regexp.MustCompile(`^([\s{\[-]*["']?)([^\s"':{}\[\],]+)(["']?\s*:(?:\s+|$))`)
 
-// keyInFlow finds further keys on such a line.
+// keyInFlow matches further keys on such a line.
 var keyInFlow = regexp.MustCompile(`([{,]\s*["']?)([^\s"':{}\[\],]+)(["']?\s*:\s)`)
 
-// rawSource is a line of a file that cannot be parsed without what may be a secret: all that follows a
-// key that holds one, or stands below such a key by its indentation. hid reports whether it had any.
+// rawSource returns a line of a file that cannot be parsed, without possible secrets: everything after a key that holds
+// one, and everything below such a key by its indentation. hid reports whether it removed any.
 func (d *document) rawSource(line int) (text string, hid bool) {
 	text = strings.TrimRight(d.lines[line-1], "\r")
 	indent := indentOf(text)
@@ -297,10 +296,10 @@ func (d *document) rawSource(line int) (text string, hid bool) {
 	return shown, shown != text
 }
 
-// indentOf is how far a line is indented; the dash of a list's entry counts as space.
+// indentOf returns the indentation of a line; the dash of a list entry counts as space.
 func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " -")) }
 
-// sensitive reports whether a key of that name, wherever it stands, is or holds a secret.
+// sensitive reports whether a key with that name is or holds a secret, in any place.
 func (d *document) sensitive(key string) bool {
 	if d.keysOfSecrets == nil {
 		d.keysOfSecrets = sensitiveKeys()
@@ -308,8 +307,8 @@ func (d *document) sensitive(key string) bool {
 	return secretKey(key) || d.keysOfSecrets[key]
 }
 
-// sensitiveKeys are the keys of the configuration's types under which there is a secret, but for the
-// lists of entries that also have much else.
+// sensitiveKeys returns the keys in the configuration's types that have a secret below them, except lists of entries,
+// which also have much else.
 func sensitiveKeys() map[string]bool {
 	found := map[string]bool{}
 	var walk func(s redact.Shape, depth int)
@@ -344,7 +343,7 @@ func sensitiveKeys() map[string]bool {
 	return found
 }
 
-// example is the right form of the credentials that belong at path; "" if it is no such place.
+// example returns a correct example of the credentials at path; "" if none belong there.
 func (d *document) example(path string) string {
 	name := "KEY"
 	if k := d.keys[path]; k != nil {

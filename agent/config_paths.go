@@ -9,12 +9,11 @@ import (
 	"hwsagent/redact"
 )
 
-// part is a range of bytes of a scalar that a variable or file gave.
+// part is a range of bytes in a scalar that came from a variable or file.
 type part struct{ from, to int }
 
-// givenBelow are the texts that variables and files gave, below a path of the configuration, to the
-// paths of addresses and to commands. A token may stand there, and where it does nothing but its
-// origin tells it from any other path.
+// givenBelow returns the texts that variables and files inserted, below a path of the configuration, into URL paths and
+// commands. Such a text may be a token, and only its origin distinguishes it from an ordinary path.
 func (d *document) givenBelow(prefix string) (texts []string) {
 	for path, n := range d.values {
 		if !strings.HasPrefix(path, prefix) {
@@ -41,7 +40,7 @@ func (d *document) givenBelow(prefix string) (texts []string) {
 	return slices.Compact(texts)
 }
 
-// pathOf is where the path of an address stands in it.
+// pathOf returns the range of an address that holds its path.
 func pathOf(address string) (from, to int) {
 	if i := strings.Index(address, "://"); i >= 0 {
 		from = i + len("://")
@@ -56,7 +55,7 @@ func pathOf(address string) (from, to int) {
 	return to, to
 }
 
-// hideGiven tells each part of the configuration which texts in it variables and files gave.
+// hideGiven passes each part of the configuration its texts from variables and files.
 func (c *Config) hideGiven(d *document) {
 	for i, t := range c.RemoteWrite {
 		if given := d.givenBelow(fmt.Sprintf("remote_write[%d].", i)); t != nil && len(given) > 0 {
@@ -71,7 +70,7 @@ func (c *Config) hideGiven(d *document) {
 	}
 }
 
-// hideGivenScrape is hideGiven of the scrape configurations, in whichever file they are.
+// hideGivenScrape is hideGiven for the scrape configurations, in whichever file they are.
 func (c *Config) hideGivenScrape(entries []scrapeEntry) {
 	var given []string
 	for _, e := range entries {

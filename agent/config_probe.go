@@ -25,8 +25,7 @@ import (
 // probeTypes are the types of probes, as they are written in agent.yaml.
 var probeTypes = []string{"canary", "exec", "host", "ipmi", "nut", "nvidia", "redfish", "self", "site", "smart", "snmp", "textfile"}
 
-// newSettings makes an empty configuration of a probe type, or nil for an unknown
-// type.
+// newSettings returns an empty configuration for a probe type, or nil if the type is unknown.
 func newSettings(probeType string) any {
 	switch probeType {
 	case "canary":
@@ -57,8 +56,8 @@ func newSettings(probeType string) any {
 	return nil
 }
 
-// UnmarshalYAML reads one entry of probes. Keys that every type has go into the
-// entry, the others into Settings; target goes to both where the type has it.
+// UnmarshalYAML reads one entry of probes. Keys that every type has are stored in the entry, others in Settings; target
+// is stored in both if the type has it.
 func (p *ProbeConfig) UnmarshalYAML(n *yaml.Node) error {
 	type plain ProbeConfig
 	if n.Kind != yaml.MappingNode {
@@ -105,7 +104,7 @@ func (p *ProbeConfig) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// validate checks what every probe has. p is already filled in.
+// validate checks the keys that every probe has. p must be complete.
 func (p *ProbeConfig) validate(d *document, path string) {
 	switch {
 	case p.Type == "":

@@ -17,7 +17,7 @@ import (
 // appends them.
 const pushgatewayName = "pushgateway"
 
-// ReceiversConfig is what others may send to the agent. What is nil is off.
+// ReceiversConfig lists the receivers through which other programs send data to the agent. A nil receiver is off.
 type ReceiversConfig struct {
 	RemoteWrite *ReceiverConfig    `yaml:"remote_write,omitempty"`
 	Pushgateway *PushgatewayConfig `yaml:"pushgateway,omitempty"`
@@ -33,7 +33,7 @@ type ListenConfig struct {
 	InsecureListen bool `yaml:"insecure_listen,omitempty"`
 }
 
-// IntakeConfig is what is done with what a receiver takes.
+// IntakeConfig says how the samples of a receiver are processed.
 type IntakeConfig struct {
 	MetricRelabelConfigs []*relabel.Config `yaml:"metric_relabel_configs,omitempty"`
 	Limits               LimitsConfig      `yaml:"limits,omitempty"`
@@ -45,15 +45,14 @@ type ReceiverConfig struct {
 	IntakeConfig `yaml:",inline"`
 }
 
-// PushgatewayConfig is a receiver that keeps what is pushed and appends it each interval.
+// PushgatewayConfig configures a receiver that keeps pushed metrics and appends them at each interval.
 type PushgatewayConfig struct {
 	ListenConfig `yaml:",inline"`
 	IntakeConfig `yaml:",inline"`
 	Interval     model.Duration `yaml:"interval,omitempty"` // default global.scrape_interval
 }
 
-// OTLPConfig is the receiver of OpenTelemetry's metrics. The limits are those of each of
-// its listeners.
+// OTLPConfig configures the receiver for OpenTelemetry metrics. The limits apply to each of its listeners.
 type OTLPConfig struct {
 	HTTP         *ListenConfig `yaml:"http,omitempty"`
 	GRPC         *ListenConfig `yaml:"grpc,omitempty"`
@@ -91,9 +90,9 @@ func (c *OTLPConfig) validate(d *document) {
 	}
 	switch {
 	case c.PromoteAllResourceAttributes && len(c.PromoteResourceAttributes) > 0:
-		d.errorAt(at+".promote_resource_attributes", "cannot stand beside promote_all_resource_attributes", "remove one of them")
+		d.errorAt(at+".promote_resource_attributes", "cannot be combined with promote_all_resource_attributes", "remove one of them")
 	case !c.PromoteAllResourceAttributes && len(c.IgnoreResourceAttributes) > 0:
-		d.errorAt(at+".ignore_resource_attributes", "means something only beside promote_all_resource_attributes: true", "")
+		d.errorAt(at+".ignore_resource_attributes", "has an effect only with promote_all_resource_attributes: true", "")
 	}
 	if !canReceiveOTLP {
 		d.errorAtKey(at, "this build of the agent cannot receive OTLP", "it was built with -tags minimal; use the usual one, or remove the key")
@@ -115,7 +114,7 @@ type LimitsConfig struct {
 	Connections     int          `yaml:"connections,omitempty"`
 }
 
-// limits are c with the defaults filled in.
+// limits returns c with the defaults filled in.
 func (c LimitsConfig) limits() receivers.Limits {
 	l := receivers.DefaultLimits()
 	set := func(to *int, n int) {
@@ -130,7 +129,7 @@ func (c LimitsConfig) limits() receivers.Limits {
 	}
 	size(&l.BodyBytes, c.BodyBytes)
 	size(&l.DecodedBytes, c.DecodedBytes)
-	// One request of the greatest size must find room.
+	// One request of the maximum size must fit.
 	l.MemoryBytes = max(l.MemoryBytes, 4*l.DecodedBytes)
 	size(&l.MemoryBytes, c.MemoryBytes)
 	set(&l.Series, c.Series)
@@ -144,13 +143,13 @@ func (c LimitsConfig) limits() receivers.Limits {
 	return l
 }
 
-// listener is one listener of the receivers, and where it stands in the file.
+// listener is one listener of the receivers, with its place in the file.
 type listener struct {
 	name, path string // as in logs, and below receivers
 	*ListenConfig
 }
 
-// listeners lists what is configured, in the order in which they are shown.
+// listeners returns the configured listeners in display order.
 func (c *ReceiversConfig) listeners() []listener {
 	var all []listener
 	if c.RemoteWrite != nil {
@@ -171,7 +170,7 @@ func (c *ReceiversConfig) listeners() []listener {
 	return all
 }
 
-// intakes lists what is done with what comes, by the path below receivers.
+// intakes returns the intake settings by their path below receivers.
 func (c *ReceiversConfig) intakes() map[string]*IntakeConfig {
 	all := map[string]*IntakeConfig{}
 	if c.RemoteWrite != nil {
@@ -189,8 +188,7 @@ func (c *ReceiversConfig) intakes() map[string]*IntakeConfig {
 	return all
 }
 
-// validate checks what the types themselves cannot say.
-// taken has the addresses of other listeners.
+// validate checks rules that the types cannot express. taken holds the addresses of other listeners.
 func (c *ReceiversConfig) validate(d *document, taken map[string]string) {
 	for _, l := range c.listeners() {
 		l.validate(d, taken)
@@ -223,7 +221,7 @@ func (l listener) validate(d *document, taken map[string]string) {
 		return
 	}
 	if other := taken[l.Listen]; other != "" && port != "0" {
-		d.errorAt(at+".listen", fmt.Sprintf("%s is the address of %s, too", l.Listen, other), "give each listener a port of its own")
+		d.errorAt(at+".listen", fmt.Sprintf("%s is already the address of %s", l.Listen, other), "give each listener a port of its own")
 	}
 	taken[l.Listen] = at
 	switch {
@@ -236,7 +234,7 @@ func (l listener) validate(d *document, taken map[string]string) {
 	}
 }
 
-// usualPort is the port that the protocol's senders assume.
+// usualPort returns the port that senders of the protocol use by default.
 func (l listener) usualPort() string {
 	switch l.name {
 	case "otlp_http":

@@ -8,8 +8,8 @@ import (
 	"hwsagent/probes/exec"
 )
 
-// Redacted is the configuration in force as YAML, defaults included, for people:
-// secrets, values of headers and the user and query of URLs are masked.
+// Redacted returns the configuration in force as YAML for people, defaults included. Secrets, values of headers, and
+// the user and query of URLs are masked.
 func (c *Config) Redacted() ([]byte, error) {
 	b, err := yaml.Dump(c)
 	if err != nil {
@@ -18,7 +18,7 @@ func (c *Config) Redacted() ([]byte, error) {
 	return b, nil
 }
 
-// MarshalYAML writes the entry with the keys of its type beside the common ones.
+// MarshalYAML writes the keys of the probe's type beside the common ones.
 func (p ProbeConfig) MarshalYAML() (any, error) {
 	type plain ProbeConfig
 	var common, theirs yaml.Node

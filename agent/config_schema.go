@@ -16,10 +16,10 @@ import (
 	"hwsagent/remotewrite/config"
 )
 
-// Schema is the JSON schema (draft 2020-12) of a configuration file, for editors. It is made of the
-// types that the file is decoded into, so it has exactly their keys. It knows kinds of values and
-// fixed words; what else must hold, `hwsagent check` says. A value may be ${VAR} wherever the file may
-// have that. The same program gives the same bytes.
+// Schema returns the JSON schema (draft 2020-12) of a configuration file, for editors. It is derived from the types
+// that the file is decoded into, and so has exactly their keys. It covers kinds of values and fixed words; `hwsagent
+// check` covers the other rules. A value may be ${VAR} wherever the file allows it. The output of one program is always
+// the same.
 func Schema() ([]byte, error) {
 	s := &schemas{defs: map[string]any{}}
 	top := s.object(redact.ShapeOf(reflect.TypeFor[Config]()))
@@ -33,12 +33,12 @@ func Schema() ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-// schemas makes the schemas of types; those of structs have names, which others refer to.
+// schemas collects the schemas of types; those of structs have names by which others refer to them.
 type schemas struct{ defs map[string]any }
 
 type schemaNode = map[string]any
 
-// of is the schema of a value of that shape. Any value may be left empty, which is null in YAML.
+// of returns the schema of a value of that shape. Any value may be left empty, which is null in YAML.
 func (s *schemas) of(shape redact.Shape) any {
 	t := shape.Type
 	if words := fixedWords(t); words != nil {
@@ -82,7 +82,7 @@ var (
 	variable = schemaNode{"type": "string", "pattern": `\$\{`}
 )
 
-// refer names the schema of a type and refers to it.
+// refer names the schema of a type and returns a reference to it.
 func (s *schemas) refer(t reflect.Type, make func() any) any {
 	name := strings.NewReplacer("/", ".", "hwsagent/", "").Replace(t.PkgPath()) + "." + t.Name()
 	if t.Name() == "" {
@@ -101,7 +101,7 @@ func (s *schemas) object(shape redact.Shape) schemaNode {
 	properties := schemaNode{}
 	for _, k := range keys {
 		if shape.Type == reflect.TypeFor[config.Config]() && k.Shape.Type.Kind() == reflect.Interface {
-			continue // it is known so that it can be refused by its name
+			continue // the key exists only to be refused by name
 		}
 		properties[k.Name] = s.of(k.Shape)
 	}
@@ -112,7 +112,7 @@ func (s *schemas) object(shape redact.Shape) schemaNode {
 	return schemaNode{"type": []string{"object", "null"}, "properties": properties, "additionalProperties": more}
 }
 
-// probe is the schema of an entry of probes: its type decides which keys it has beside the common ones.
+// probe returns the schema of an entry of probes, whose type decides which keys it has beside the common ones.
 func (s *schemas) probe(shape redact.Shape) any {
 	common := s.object(shape)["properties"].(schemaNode)
 	var cases []any
@@ -133,7 +133,7 @@ func (s *schemas) probe(shape redact.Shape) any {
 	return schemaNode{"type": "object", "required": []string{"type"}, "properties": schemaNode{"type": schemaNode{"enum": probeTypes}}, "allOf": cases}
 }
 
-// fixedWords are the words that a value of type t may be; nil if it is no such type.
+// fixedWords returns the words that a value of type t may have; nil if t is no such type.
 func fixedWords(t reflect.Type) []string {
 	switch t {
 	case reflect.TypeFor[SelfLevel]():
@@ -161,8 +161,8 @@ func fixedWords(t reflect.Type) []string {
 	return nil
 }
 
-// textForm reports whether a value of type t is written as one text, number or truth value, which its
-// own code reads.
+// textForm reports whether a value of type t is written as a single string, number or boolean, which its own code
+// reads.
 func textForm(t reflect.Type) bool {
 	if t.Kind() == reflect.String {
 		return true

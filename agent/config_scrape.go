@@ -18,15 +18,14 @@ import (
 	"hwsagent/web"
 )
 
-// ScrapeConfig is one entry of scrape_configs as it is in force, for people. What it may
-// hold is the scraper's to say.
+// ScrapeConfig is one entry of scrape_configs in force, for people. The scraper defines its keys.
 type ScrapeConfig struct{ shown *yaml.Node }
 
 // MarshalYAML writes the entry without its secrets.
 func (c ScrapeConfig) MarshalYAML() (any, error) { return c.shown, nil }
 
-// scrapeGlobals are the keys of global that are about scraping only, as in Prometheus. They
-// are checked, and given to each job, by the scraper.
+// scrapeGlobals are the keys of global that concern only scraping, as in Prometheus. The scraper checks them and passes
+// them to each job.
 type scrapeGlobals struct {
 	ScrapeProtocols                []string `yaml:"scrape_protocols,omitempty"`
 	BodySizeLimit                  string   `yaml:"body_size_limit,omitempty"`
@@ -48,21 +47,21 @@ type scrapeGlobals struct {
 // scrapeKinds are the keys that say where a job's targets come from.
 var scrapeKinds = []string{"static_configs", "file_sd_configs", "http_sd_configs", "dns_sd_configs", "kubernetes_sd_configs"}
 
-// scrapeEntry is one scrape configuration in one of the files that have some.
+// scrapeEntry is one scrape configuration, with the file that holds it.
 type scrapeEntry struct {
 	in   *document
 	path string // in that file
 	dir  string
 }
 
-// scrapeEntries finds every scrape configuration: those of d, and those of the files that
-// scrape_config_files names, which are read. The mistakes of such a file go to d.
+// scrapeEntries returns every scrape configuration: those of d, and those in the files that scrape_config_files names,
+// which it reads. It adds mistakes in such a file to d.
 func (c *Config) scrapeEntries(d *document, x *expander) []scrapeEntry {
 	entries := entriesOf(d, c.Dir)
 	for i, pattern := range c.ScrapeConfigFiles {
 		at := fmt.Sprintf("scrape_config_files[%d]", i)
 		if !filePattern.MatchString(pattern) {
-			d.errorAt(at, fmt.Sprintf("%q is no path of files", pattern), "a * may stand in the last part only")
+			d.errorAt(at, fmt.Sprintf("%q is not a valid file pattern", pattern), "a * may stand in the last part only")
 			continue
 		}
 		path := pattern
@@ -75,7 +74,7 @@ func (c *Config) scrapeEntries(d *document, x *expander) []scrapeEntry {
 			continue
 		}
 		if len(files) == 0 {
-			d.warnAt(at, fmt.Sprintf("no file is called %q", pattern), "files are looked for at a start and a reload")
+			d.warnAt(at, fmt.Sprintf("no file matches %q", pattern), "the agent looks for files at a start and at a reload")
 		}
 		for _, name := range files {
 			entries = append(entries, d.scrapeFile(at, name, x)...)
@@ -84,10 +83,10 @@ func (c *Config) scrapeEntries(d *document, x *expander) []scrapeEntry {
 	return entries
 }
 
-// filePattern is Prometheus' own of such paths.
+// filePattern is Prometheus' own pattern for such paths.
 var filePattern = regexp.MustCompile(`^[^*]*(\*[^/]*)?$`)
 
-// scrapeFile reads one file that the value at named.
+// scrapeFile reads one file named by the value at at.
 func (d *document) scrapeFile(at, name string, x *expander) []scrapeEntry {
 	text, err := readAtMost(name, maxConfigBytes)
 	if err != nil {
@@ -126,7 +125,7 @@ func entriesOf(d *document, dir string) []scrapeEntry {
 	return entries
 }
 
-// decodeScrape checks all scrape configurations and makes the jobs of them.
+// decodeScrape checks all scrape configurations and makes jobs from them.
 func (c *Config) decodeScrape(d *document, x *expander) {
 	entries := c.scrapeEntries(d, x)
 	if len(entries) > 0 && !canScrape {
@@ -136,7 +135,7 @@ func (c *Config) decodeScrape(d *document, x *expander) {
 	jobs := map[string]scrapeEntry{}
 	src := scrapeSource{Global: c.scrapeGlobal(d)}
 	if c.Global.ScrapeTimeout > c.Global.ScrapeInterval || d.wrongBelow("global") {
-		src.Global = anyGlobal // every job would repeat the mistake
+		src.Global = anyGlobal // otherwise every job would repeat the mistake
 	}
 	for _, e := range entries {
 		n := e.in.value(e.path)
@@ -150,7 +149,7 @@ func (c *Config) decodeScrape(d *document, x *expander) {
 				if where == first.path {
 					where += " in " + first.in.name
 				}
-				e.in.errorAt(e.path+".job_name", fmt.Sprintf("the name %q is that of %s, too", name.Value, where), "give each job a name of its own")
+				e.in.errorAt(e.path+".job_name", fmt.Sprintf("the name %q is already used by %s", name.Value, where), "give each job a name of its own")
 			}
 			jobs[name.Value] = e
 		}
@@ -168,7 +167,7 @@ func (c *Config) decodeScrape(d *document, x *expander) {
 	}
 }
 
-// showScrape makes what the configuration in force shows of the jobs.
+// showScrape prepares the jobs for showing the configuration in force.
 func (c *Config) showScrape(d *document) error {
 	text, err := c.scrape.YAML()
 	if err != nil {
@@ -193,13 +192,13 @@ func (c *Config) showScrape(d *document) error {
 	return nil
 }
 
-// scrapeOwn is what is ours in an entry, below the key hwsagent.
+// scrapeOwn holds the agent's own settings in an entry, below the key hwsagent.
 type scrapeOwn struct {
 	MaxSeries int `yaml:"max_series"` // that the job may have at a time; 0: no limit
 }
 
-// split takes apart what is Prometheus' in the entry and what is ours. Ways of discovery
-// that there are not are mistakes, and in neither.
+// split separates Prometheus' settings in the entry from the agent's own. Unsupported kinds of discovery are mistakes,
+// and part of neither.
 func (e scrapeEntry) split(n *yaml.Node) (*yaml.Node, scrapeOwn) {
 	known := *n
 	known.Content = nil
@@ -224,8 +223,8 @@ func (e scrapeEntry) split(n *yaml.Node) (*yaml.Node, scrapeOwn) {
 	return &known, own
 }
 
-// scrapeGlobal is what the jobs take from global: what the file has there about scraping,
-// with the agent's own defaults.
+// scrapeGlobal returns the settings that jobs take from global: those of the file that concern scraping, with the
+// agent's own defaults.
 func (c *Config) scrapeGlobal(d *document) string {
 	ours := map[string]bool{"scrape_interval": true, "scrape_timeout": true}
 	for _, f := range yamlFields(reflect.TypeFor[scrapeGlobals]()) {
@@ -249,23 +248,22 @@ func (c *Config) scrapeGlobal(d *document) string {
 	return text + "}"
 }
 
-// scrapeSource and scrapeText are what parseScrape is given; see the scraper's own types of
-// these names.
+// scrapeSource and scrapeText are the input of parseScrape; they mirror the scraper's types of these names.
 type (
 	scrapeSource struct {
 		Global  string
-		Hidden  *redact.Secrets // what is shown nowhere
+		Hidden  *redact.Secrets // texts that must never be shown
 		Entries []scrapeText
 	}
 	scrapeText struct {
 		entry     scrapeEntry
-		node      *yaml.Node // that Text is of
+		node      *yaml.Node // the source of Text
 		Text, Dir string
 		MaxSeries int
 	}
 )
 
-// allFailed is what was found so far in d and the files that it names as one error, or nil.
+// allFailed returns the mistakes found so far in d, and in the files that it names, as one error, or nil.
 func (d *document) allFailed() error {
 	var all []ConfigError
 	for _, one := range append([]*document{d}, d.inner...) {
@@ -280,7 +278,7 @@ func (d *document) allFailed() error {
 	return &ConfigErrors{Errors: all}
 }
 
-// wrongBelow reports whether a mistake at path or below it is known.
+// wrongBelow reports whether a mistake is known at path or below it.
 func (d *document) wrongBelow(path string) bool {
 	return slices.ContainsFunc(d.errs, func(e ConfigError) bool {
 		return e.Path == path || strings.HasPrefix(e.Path, path+".")
@@ -290,28 +288,28 @@ func (d *document) wrongBelow(path string) bool {
 // scrapeJobs are checked scrape configurations.
 type scrapeJobs interface {
 	Names() []string
-	// MaxSeries is how many series the job of that name may have at a time; 0: no limit.
+	// MaxSeries returns how many series the named job may have at a time; 0: no limit.
 	MaxSeries(job string) int
-	// Same reports whether the job of that name is the same in other, or is not in one of the two.
+	// Same reports whether the named job is the same in other, or missing in one of the two.
 	Same(other scrapeJobs, job string) bool
-	// YAML is the list with defaults filled in and secrets hidden.
+	// YAML returns the list with defaults filled in and secrets hidden.
 	YAML() ([]byte, error)
-	// Check tells which jobs cannot work with the files that they name.
+	// Check reports jobs that cannot work with the files that they name.
 	Check() error
-	// Lookable are the jobs whose targets Look looks up; Look scrapes none.
+	// Lookable returns the jobs whose targets Look can resolve; Look scrapes none.
 	Lookable() []string
 	Look(ctx context.Context, job string) looked
-	// Files are what jobs read credentials and certificates from.
+	// Files returns the files from which jobs read credentials and certificates.
 	Files() []namedFile
 }
 
-// scraper reads what scrapeJobs say; it is given to the agent by the build.
+// scraper runs scrapeJobs; the build decides which one the agent has.
 type scraper interface {
-	// Apply makes jobs those that run. Jobs that are unchanged go on undisturbed.
+	// Apply makes jobs the running ones. Unchanged jobs continue undisturbed.
 	Apply(jobs scrapeJobs) error
-	// Run scrapes until ctx ends; nothing is appended once it has returned.
+	// Run scrapes until ctx ends; it appends nothing after it has returned.
 	Run(ctx context.Context) error
-	// Status tells of each job, in the order of the configuration. It never waits.
+	// Status describes each job, in the order of the configuration. It never waits.
 	Status(now time.Time) []web.ScrapeStatus
 	// ServeHTTP answers GET /api/v1/targets as Prometheus does.
 	http.Handler

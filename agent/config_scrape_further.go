@@ -9,20 +9,20 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// The scraper's parser ends a job at the first thing that does not make sense. So that a reader learns all mistakes at
-// once, the part that was wrong is taken out, and the rest is checked again.
+// The scraper's parser stops at the first mistake in a job. To report all of them at once, remove the wrong part and
+// check the rest again.
 
 // maxPasses bounds how often one scrape configuration is checked.
 const maxPasses = 20
 
-// anyGlobal stands for a global that cannot be used, or whose interval does not count: with it no
-// timeout of a job is longer than an interval that is not the job's own.
+// anyGlobal replaces a global that cannot be used, or whose interval must not count: with it the timeout of a job is
+// never longer than an interval that is not the job's own.
 const anyGlobal = `{scrape_interval: 1y, scrape_timeout: 10s}`
 
-// checkEntry finds the mistakes of one scrape configuration, beginning with the given one.
+// checkEntry returns the mistakes of one scrape configuration, in order.
 type checkEntry func(text scrapeText, global string) []scrapeMistake
 
-// furtherMistakes tells what else is wrong with an entry whose first mistakes are found.
+// furtherMistakes reports the other mistakes of an entry whose first mistakes are known.
 func (d *document) furtherMistakes(src scrapeSource, entry int, found []scrapeMistake, check checkEntry) {
 	one := src.Entries[entry]
 	rest := newRemains(one.node)
@@ -57,13 +57,13 @@ func (d *document) furtherMistakes(src scrapeSource, entry int, found []scrapeMi
 	}
 }
 
-// remains is what is left of a scrape configuration while its mistakes are taken out of it.
+// remains is the rest of a scrape configuration after its known mistakes were removed.
 type remains struct {
 	entry     *yaml.Node // never changed
 	gone      map[*yaml.Node]bool
 	relabels  bool // it had relabel_configs: without them its targets would be checked otherwise
 	timeless  bool // its scrape_interval was taken out
-	nameGiven bool // it has a job_name, if only one made up
+	nameGiven bool // it has a job_name, possibly an invented one
 	nameMade  bool
 }
 
@@ -73,8 +73,8 @@ func newRemains(n *yaml.Node) *remains {
 
 var pathStep = regexp.MustCompile(`[^.\[\]]+|\[\d+\]`)
 
-// cut takes out what is at a path: the innermost entry of a list that it leads through, or else the
-// key at the top. It reports whether that was there.
+// cut removes the value at a path: the innermost list entry on it, or else the top-level key. It reports whether it was
+// there.
 func (r *remains) cut(path string) bool {
 	steps := pathStep.FindAllString(path, -1)
 	if len(steps) == 0 {
@@ -93,7 +93,7 @@ func (r *remains) cut(path string) bool {
 			inner = n
 		case n.Kind == yaml.MappingNode && i >= 0:
 			if inner == nil {
-				inner = n.Content[i] // a key at the top goes with its value
+				inner = n.Content[i] // remove a top-level key with its value
 			}
 			n = n.Content[i+1]
 		default:
@@ -108,7 +108,7 @@ func (r *remains) cut(path string) bool {
 	return true
 }
 
-// named gives a name to a job without one, and reports whether it did.
+// named gives a job without a name one, and reports whether it did.
 func (r *remains) named() bool {
 	if r.nameGiven {
 		return false
@@ -125,7 +125,7 @@ func (r *remains) named() bool {
 	return true
 }
 
-// tree is what is left.
+// tree returns the rest as a tree.
 func (r *remains) tree() *yaml.Node {
 	rest := *r.prune(r.entry)
 	if i := keyIndex(rest.Content, "relabel_configs"); r.relabels && (i < 0 || len(rest.Content[i+1].Content) == 0) {
@@ -141,7 +141,7 @@ func (r *remains) tree() *yaml.Node {
 	return &rest
 }
 
-// prune is a copy of n without what is gone.
+// prune returns a copy of n without the removed parts.
 func (r *remains) prune(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.ScalarNode {
 		return n

@@ -21,7 +21,7 @@ var (
 	quotedValue = regexp.MustCompile(`"((?:[^"\\]|\\.)*)"`)
 )
 
-// scrapeMistake tells one mistake at its place in its file, and returns the path of that place.
+// scrapeMistake reports one mistake at its place in its file, and returns the path of that place.
 func (d *document) scrapeMistake(src scrapeSource, m scrapeMistake) (path string) {
 	in, path := d, "global"
 	if m.Entry >= 0 {
@@ -52,13 +52,13 @@ type spot struct {
 	line, column int
 }
 
-// onLine finds the spot of a mistake below path: the key of that name, or the value, on
-// its line; without a line, the value or key that its text names, else the whole.
+// onLine finds the place of a mistake below path: with a line, the key of that name on it, or the value; without a
+// line, the value or key that its text names, or else the whole.
 func (d *document) onLine(path string, m scrapeMistake) (at string, line, column int) {
 	keys, values := d.placesBelow(path)
 	quoted := quotedIn(m.Text)
 	named := func(p spot) bool {
-		return !strings.HasSuffix(p.path, ".job_name") && m.names(d.values[p.path].Value, quoted) // that says which job it is; the mistake is elsewhere
+		return !strings.HasSuffix(p.path, ".job_name") && m.names(d.values[p.path].Value, quoted) // job_name only identifies the job; the mistake is elsewhere
 	}
 	var found *spot
 	switch {
@@ -80,7 +80,7 @@ func (d *document) onLine(path string, m scrapeMistake) (at string, line, column
 	return d.keyNamedFirst(path, m.Text)
 }
 
-// placesBelow are the keys and the scalar values of path and below it, in any order.
+// placesBelow returns the keys and scalar values at path and below it, in any order.
 func (d *document) placesBelow(path string) (keys, values []spot) {
 	below := func(p string) bool { return strings.HasPrefix(p, path+".") || p == path }
 	for p, k := range d.keys {
@@ -96,7 +96,7 @@ func (d *document) placesBelow(path string) (keys, values []spot) {
 	return keys, values
 }
 
-// first is the spot nearest to the beginning that fits, nil if none does.
+// first returns the earliest spot that fits, or nil.
 func first(all []spot, fits func(spot) bool) *spot {
 	var best *spot
 	for i, p := range all {
@@ -107,7 +107,7 @@ func first(all []spot, fits func(spot) bool) *spot {
 	return best
 }
 
-// quotedIn are the values that the text of a mistake has in quotes, or says that it could not read.
+// quotedIn returns the values that the text of a mistake quotes, or says that it could not parse.
 func quotedIn(text string) (quoted []string) {
 	for _, q := range quotedValue.FindAllStringSubmatch(text, -1) {
 		quoted = append(quoted, q[1])
@@ -118,20 +118,20 @@ func quotedIn(text string) (quoted []string) {
 	return quoted
 }
 
-// names reports whether the text of the mistake, which has these values in quotes, names the value v.
+// names reports whether the text of the mistake, in which these values are quoted, names the value v.
 func (m scrapeMistake) names(v string, quoted []string) bool {
 	if v == "" {
 		return false
 	}
-	// As in "unknown unit x in 12x", and as relabelling wraps a regex.
+	// As in "unknown unit x in 12x", and in the form in which relabelling wraps a regex.
 	if strings.HasSuffix(m.Text, " "+v) || strings.Contains(m.Text, "`^(?s:"+v+")$`") {
 		return true
 	}
 	return slices.ContainsFunc(quoted, func(q string) bool { return q == v || len(q) > 9 && strings.HasPrefix(v, strings.TrimSuffix(q, "...")) })
 }
 
-// keyNamedFirst is the key of path that a text names first, such as "scrape timeout greater than scrape interval", or
-// one below these; path itself if it names none.
+// keyNamedFirst returns the first key of path, or below its keys, that a text such as "scrape timeout greater than
+// scrape interval" names; path itself if it names none.
 func (d *document) keyNamedFirst(path, text string) (at string, line, column int) {
 	words := "_" + notInKeys.ReplaceAllString(strings.ReplaceAll(text, " ", "_"), "_") + "_"
 	for _, deep := range []bool{false, true} {

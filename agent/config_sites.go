@@ -9,14 +9,14 @@ import (
 	"hwsagent/probes/site"
 )
 
-// siteLabel is the label that joins figures of a site with readings of its machines.
+// siteLabel joins figures of a site with readings of its machines.
 const siteLabel = "site"
 
-// validateSites refuses a second entry for the same site. It warns of figures of a site without machines, and of machines at a
-// site without figures.
+// validateSites refuses a second entry for the same site. It warns about figures of a site without machines, and about
+// machines at a site without figures.
 func (c *Config) validateSites(d *document) {
 	figures, used := map[string]int{}, map[string]bool{c.Global.ExternalLabels[siteLabel]: true}
-	listed := false // an entry reads lists of targets from files, and these may name any site
+	listed := false // an entry reads target lists from files, which may name any site
 	for i := range c.Probes {
 		p := &c.Probes[i]
 		s, ok := p.Settings.(*site.Config)
@@ -30,7 +30,7 @@ func (c *Config) validateSites(d *document) {
 		}
 		path := fmt.Sprintf("probes[%d].site", i)
 		if first, twice := figures[s.Site]; twice && s.Site != "" {
-			d.errorAt(path, fmt.Sprintf("the site %q is that of %s, too", s.Site, d.cite(fmt.Sprintf("probes[%d]", first))), "put its figures into one entry")
+			d.errorAt(path, fmt.Sprintf("the site %q is already used by %s", s.Site, d.cite(fmt.Sprintf("probes[%d]", first))), "put its figures into one entry")
 		}
 		figures[s.Site] = i
 	}
@@ -53,7 +53,7 @@ func (c *Config) validateSites(d *document) {
 	}
 }
 
-// checkDialect refuses an unknown value of hw_labels.
+// checkDialect reports an unknown value of hw_labels.
 func (d *document) checkDialect(path, word string) {
 	if word != "" && !slices.Contains(hw.Dialects(), word) {
 		d.errorAt(path, fmt.Sprintf("unknown value %q", word), "write "+strings.Join(hw.Dialects(), " or "))

@@ -19,7 +19,7 @@ func TestSites(t *testing.T) {
 	for _, c := range []struct{ probes, global, want string }{
 		{ofA, "", ""}, {a + ofA, "", ""}, {a + ofA + b + ofB, "", ""}, {b + listed, "", ""}, {a + files, "", ""},
 		{a, "external_labels: {site: a}", ""}, {a, "", "no probe has the label site: a"}, {a + b + ofA, "", "no probe has the label site: b"},
-		{a + ofA + ofB, "", `no entry of type site has figures of "b"`}, {a + ofA + strings.Replace(a, "sa", "s2", 1), "", `the site "a" is that of`},
+		{a + ofA + ofB, "", `no entry of type site has figures of "b"`}, {a + ofA + strings.Replace(a, "sa", "s2", 1), "", `the site "a" is already used by`},
 		{"- {name: sa, type: site, site: a, pue: 1.2, enabled: false}\n", "", ""},
 	} {
 		text := fmt.Sprintf("global: {%s}\nprobes:\n%s", c.global, c.probes)

@@ -10,8 +10,8 @@ import (
 	"hwsagent/redact"
 )
 
-// source is a line of the file without its secrets, and where the marker for column
-// goes and how wide it is. Counts are in characters.
+// source returns a line of the file without its secrets, and the position and width of the marker for column, all in
+// characters.
 func (d *document) source(line, column int) (text string, caret, width int) {
 	text = strings.TrimRight(d.lines[line-1], "\r")
 	caret, width = column, 1
@@ -39,7 +39,7 @@ func (d *document) source(line, column int) (text string, caret, width int) {
 		if from := withProperties(text, start); !at.key && (from < start || start < end && (text[start] == '&' || text[start] == '!')) && d.masked(at.path, "x") == hidden {
 			start, m = from, hidden
 		}
-		// A key without a value has nothing to hide, and what follows it is not its own.
+		// A key without a value has nothing to hide, and the text after it belongs to something else.
 		if start < end && m != d.asWritten(n) {
 			if raw != "" && (raw[0] == '"' || raw[0] == '\'') {
 				m = raw[:1] + m + raw[:1]
@@ -54,7 +54,7 @@ func (d *document) source(line, column int) (text string, caret, width int) {
 	at := byteOffset(text, column)
 	shown := len(text)
 	for _, s := range spans {
-		// What comes next begins at the latest where this ends, whatever the tree says.
+		// The next scalar begins at the latest where this one ends, whatever the tree says.
 		s.end = min(s.end, shown)
 		shown = s.start
 		grown := utf8.RuneCountInString(s.with) - utf8.RuneCountInString(text[s.start:s.end])
@@ -69,7 +69,7 @@ func (d *document) source(line, column int) (text string, caret, width int) {
 	return window(redact.Text(text), caret, max(1, width))
 }
 
-// shownScalar is a scalar as it may be shown, as it is written in the file.
+// shownScalar returns a scalar as it is written in the file, in the form that may be shown.
 func (d *document) shownScalar(at scalarAt) string {
 	text := d.asWritten(at.n)
 	if !at.key {
@@ -81,7 +81,7 @@ func (d *document) shownScalar(at scalarAt) string {
 	return text
 }
 
-// withProperties is where the tag or anchor begins that belongs to what begins at start.
+// withProperties returns where the tag or anchor begins that belongs to the token at start.
 func withProperties(text string, start int) int {
 	for {
 		before := strings.TrimRight(text[:start], " ")
@@ -93,10 +93,10 @@ func withProperties(text string, start int) int {
 	}
 }
 
-// widest is how much of a line is shown, in characters.
+// widest bounds how much of a line is shown, in characters.
 const widest = 160
 
-// window cuts a long line down to the part around the marker.
+// window cuts a long line to the part around the marker.
 func window(text string, caret, width int) (string, int, int) {
 	runes := []rune(text)
 	if len(runes) <= widest {
@@ -111,8 +111,7 @@ func window(text string, caret, width int) (string, int, int) {
 	return string(runes), caret, min(width, max(1, widest+1-caret))
 }
 
-// inBlock reports whether line is a further line of a secret of several lines, such as
-// a key in PEM, which is never shown.
+// inBlock reports whether line continues a secret of several lines, such as a key in PEM, which is never shown.
 func (d *document) inBlock(line int) bool {
 	nearest := ""
 	from := 0
@@ -129,7 +128,7 @@ func (d *document) inBlock(line int) bool {
 	return from > 0 && from < line && d.masked(nearest, "x") == hidden
 }
 
-// asWritten is a scalar's value as in the file, before expansion.
+// asWritten returns a scalar's text in the file, before expansion.
 func (d *document) asWritten(n *yaml.Node) string {
 	if w, ok := d.written[n]; ok {
 		return w
@@ -137,7 +136,7 @@ func (d *document) asWritten(n *yaml.Node) string {
 	return n.Value
 }
 
-// byteOffset is the offset of a column, counted in characters from 1.
+// byteOffset returns the byte offset of a column, counted in characters from 1.
 func byteOffset(s string, column int) int {
 	for i := range s {
 		if column--; column < 1 {
@@ -147,7 +146,7 @@ func byteOffset(s string, column int) int {
 	return len(s)
 }
 
-// scalarEnd is where the scalar that begins at start ends on its line.
+// scalarEnd returns where the scalar that begins at start ends on its line.
 func scalarEnd(text string, start int, n *yaml.Node, value string) int {
 	rest := text[start:]
 	switch {
@@ -164,7 +163,7 @@ func scalarEnd(text string, start int, n *yaml.Node, value string) int {
 	case strings.HasPrefix(rest, value) && value != "":
 		return start + len(value)
 	case n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
-		return start + 1 // the "|"; what follows is on other lines
+		return start + 1 // the "|"; the value is on other lines
 	}
 	return start + len(strings.TrimRight(rest, " \t\r"))
 }

@@ -9,17 +9,16 @@ import (
 	"hwsagent/probes/devices"
 )
 
-// remote is implemented by the settings of the types that read remote devices, which an entry may
-// have a list of.
+// remote is implemented by the settings of probe types that read remote devices. An entry of such a type may have a
+// list of devices.
 type remote interface {
 	// CheckTarget judges the form of a target.
 	CheckTarget(target string) error
-	// ForDevice is the settings of one device of a list. The error is about its secrets.
+	// ForDevice returns the settings for one device of a list. An error concerns its secrets.
 	ForDevice(d devices.Device) (any, error)
 }
 
-// validateTargets checks the list of targets and what belongs to it, and the settings that all of them
-// share.
+// validateTargets checks the list of targets, the keys that go with it, and the settings that all targets share.
 func (p *ProbeConfig) validateTargets(d *document, path string) {
 	r, ok := p.Settings.(remote)
 	if !ok {
@@ -48,20 +47,19 @@ func (p *ProbeConfig) validateTargets(d *document, path string) {
 		return
 	}
 	for _, one := range unjoined(v.Validate()) {
-		if !strings.HasPrefix(one.Error(), "target: ") { // each device has its own
+		if !strings.HasPrefix(one.Error(), "target: ") { // each device has its own target
 			d.errorsAt(path, one)
 		}
 	}
 }
 
-// checkListed refuses a target whose probe would have the name of another one, and adds the others to
-// names.
+// checkListed reports a target whose probe would have the name of another, and adds the names of the rest to names.
 func (d *document) checkListed(path string, p *ProbeConfig, names map[string]int, entry int) {
 	check := func(key string, targets []string) {
 		for j, target := range targets {
 			name := p.Name + "/" + target
 			if first, ok := names[name]; ok && first != entry {
-				d.errorAt(fmt.Sprintf("%s.%s[%d]", path, key, j), fmt.Sprintf("the name %q of its probe is that of %s, too", name, d.cite(fmt.Sprintf("probes[%d]", first))), "give one of the entries another name")
+				d.errorAt(fmt.Sprintf("%s.%s[%d]", path, key, j), fmt.Sprintf("the name %q of its probe is already used by %s", name, d.cite(fmt.Sprintf("probes[%d]", first))), "give one of the entries another name")
 			}
 			names[name] = entry
 		}
@@ -72,7 +70,7 @@ func (d *document) checkListed(path string, p *ProbeConfig, names map[string]int
 	}
 }
 
-// unjoined are the errors of a joined one.
+// unjoined returns the single errors of a joined error.
 func unjoined(err error) []error {
 	var many interface{ Unwrap() []error }
 	if errors.As(err, &many) {
@@ -84,9 +82,8 @@ func unjoined(err error) []error {
 	return []error{err}
 }
 
-// expandTargets makes the probes of the entries: for each target of a list one of its own name, with
-// its own connection, phase, deadline and state. What is wrong with files of targets is returned and
-// changes nothing else.
+// expandTargets turns the entries into probes: each target of a list gets a probe with its own name, connection, phase,
+// deadline and state. It returns problems of target files, which have no other effect.
 func (c *Config) expandTargets(files *devices.Files) (problems []devices.Problem) {
 	var all []ProbeConfig
 	names := map[string]bool{}
@@ -120,7 +117,7 @@ func (c *Config) expandTargets(files *devices.Files) (problems []devices.Problem
 	return problems
 }
 
-// oneOf is the probe of one device of the entry's list.
+// oneOf returns the probe for one device of the entry's list.
 func (p *ProbeConfig) oneOf(r remote, d devices.Device) (ProbeConfig, error) {
 	one := *p
 	one.Name, one.Job, one.Target = p.Name+"/"+d.Target, p.Name, d.Target
@@ -135,7 +132,7 @@ func (p *ProbeConfig) oneOf(r remote, d devices.Device) (ProbeConfig, error) {
 	return one, err
 }
 
-// listFiles are the paths and patterns of the files of targets.
+// listFiles returns the paths and patterns of the target files.
 func (c *Config) listFiles() (all []string) {
 	for i := range c.entries {
 		if p := &c.entries[i]; p.Enabled {

@@ -27,7 +27,7 @@ const (
 	maxNameLength = 200
 )
 
-// fill completes what the file left out.
+// fill adds the defaults that the file left out.
 func (c *Config) fill(d *document) {
 	if c.Global.ScrapeInterval == 0 {
 		c.Global.ScrapeInterval = defaultInterval
@@ -49,7 +49,7 @@ func (c *Config) fill(d *document) {
 			}
 		}
 		c.fillTimes(p)
-		if p.HWLabels == "" && slices.Contains(hw.Dialects(), c.Global.HWLabels) { // an unknown value there is one mistake, of global
+		if p.HWLabels == "" && slices.Contains(hw.Dialects(), c.Global.HWLabels) { // an unknown value there is a single mistake, reported for global
 			p.HWLabels = c.Global.HWLabels
 		}
 	}
@@ -72,7 +72,7 @@ func (c *Config) fillTimes(p *ProbeConfig) {
 	}
 }
 
-// validate checks what the types themselves cannot say. c is already filled in.
+// validate checks rules that the types cannot express. c must be complete.
 func (c *Config) validate(d *document) {
 	if c.Global.ScrapeTimeout > c.Global.ScrapeInterval {
 		d.errorAt("global.scrape_timeout", fmt.Sprintf("the timeout %s is longer than scrape_interval %s",
@@ -101,7 +101,7 @@ func (c *Config) validate(d *document) {
 		}
 		d.within(path, func() { p.validate(d, path) })
 		if first, ok := names[p.Name]; ok && p.Name != "" {
-			d.errorAt(nameOrEntry(d, path), fmt.Sprintf("the name %q is that of %s, too", p.Name, d.cite(fmt.Sprintf("probes[%d]", first))), "give each probe a name of its own")
+			d.errorAt(nameOrEntry(d, path), fmt.Sprintf("the name %q is already used by %s", p.Name, d.cite(fmt.Sprintf("probes[%d]", first))), "give each probe a name of its own")
 		} else {
 			names[p.Name] = i
 		}
@@ -118,8 +118,8 @@ func (c *Config) validate(d *document) {
 	}
 }
 
-// hasInput reports whether the file names anything to collect: a probe, a receiver or a scrape
-// job. The self probe counts only where the file itself has it.
+// hasInput reports whether the file names a source of data: a probe, a receiver or a scrape job. The self probe counts
+// only if the file itself has it.
 func (c *Config) hasInput(d *document) bool {
 	probe := len(c.Probes) > 1 || d.values["probes[0]"] != nil
 	return probe || c.Receivers != ReceiversConfig{} || c.scrape != nil && len(c.scrape.Names()) > 0
@@ -155,7 +155,7 @@ func (c *Config) validateTargets(d *document) {
 		})
 		explicit := d.value(path+".name") != nil
 		if bad := len(wrong) > 0 || d.broken[path]; bad && !explicit {
-			continue // nor is its URL to be trusted for a name
+			continue // its URL cannot be trusted for a name either
 		} else if !bad {
 			for _, w := range t.Warnings() {
 				d.warnAt(strings.TrimSuffix(path+"."+w.Path, "."), w.Text, w.Hint)
@@ -173,9 +173,9 @@ func (c *Config) validateTargets(d *document) {
 		case !taken:
 			names[name] = i
 		case explicit:
-			d.errorAt(path+".name", fmt.Sprintf("the name %q is that of %s, too", name, d.cite(fmt.Sprintf("remote_write[%d]", first))), "give each target a name of its own")
+			d.errorAt(path+".name", fmt.Sprintf("the name %q is already used by %s", name, d.cite(fmt.Sprintf("remote_write[%d]", first))), "give each target a name of its own")
 		default:
-			d.errorAt(path+".url", fmt.Sprintf("without a name this target is called %q, as %s is", name, d.cite(fmt.Sprintf("remote_write[%d]", first))),
+			d.errorAt(path+".url", fmt.Sprintf("without a name this target is called %q, like %s", name, d.cite(fmt.Sprintf("remote_write[%d]", first))),
 				"name them: add name: to both")
 		}
 	}
@@ -185,7 +185,7 @@ func (c *Config) validateTargets(d *document) {
 	}
 }
 
-// validateTenantNames refuses an entry with the name of a target that another entry makes for a tenant.
+// validateTenantNames reports an entry with the name that another entry gives to the target of a tenant.
 func (c *Config) validateTenantNames(d *document) {
 	for i, t := range c.RemoteWrite {
 		for _, other := range c.RemoteWrite {
@@ -226,8 +226,8 @@ func (w *WebConfig) validate(d *document) {
 	}
 }
 
-// loopback reports whether host can be reached from this host only. Names other than
-// localhost are not looked up: what they mean can change.
+// loopback reports whether host is reachable from this host only. It does not resolve names other than localhost,
+// because their addresses can change.
 func loopback(host string) bool {
 	if host == "localhost" {
 		return true
@@ -236,7 +236,7 @@ func loopback(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// checkName refuses names that could not be used in logs, labels and file names.
+// checkName reports names that are unusable in logs, labels and file names.
 func (d *document) checkName(path, name string) {
 	switch {
 	case name == "":
@@ -250,7 +250,7 @@ func (d *document) checkName(path, name string) {
 	}
 }
 
-// checkLabels refuses what is no label in the sense of remote write 1.0.
+// checkLabels reports labels that remote write 1.0 does not allow.
 func (d *document) checkLabels(path string, set map[string]string) {
 	names := make([]string, 0, len(set))
 	for name := range set {
@@ -261,7 +261,7 @@ func (d *document) checkLabels(path string, set map[string]string) {
 		at := path + "." + name
 		switch {
 		case name == model.MetricNameLabel:
-			d.errorAtKey(at, "__name__ is the metric's name and no label to set", "use metric_relabel_configs or write_relabel_configs to rename")
+			d.errorAtKey(at, "__name__ is the metric's name and cannot be set as a label", "use metric_relabel_configs or write_relabel_configs to rename")
 		case !model.LegacyValidation.IsValidLabelName(name):
 			d.errorAtKey(at, fmt.Sprintf("%q is not a label name", name), "letters, digits and _ only, no digit first")
 		case !utf8.ValidString(set[name]):
@@ -270,7 +270,7 @@ func (d *document) checkLabels(path string, set map[string]string) {
 	}
 }
 
-// errorsAt adds each error that err joins, at the key that its text begins with.
+// errorsAt adds each error joined in err, at the key that begins its text.
 func (d *document) errorsAt(path string, err error) {
 	if err == nil {
 		return
@@ -291,8 +291,8 @@ func (d *document) errorsAt(path string, err error) {
 
 var leadingKey = regexp.MustCompile(`^([a-z0-9_]+(?:\.[A-Za-z0-9_-]+|\[\d+\])*): (?s:(.*))$`)
 
-// locate splits a text such as "queue_config.max_shards: too many" into the path of
-// the key below path and the rest, where the first word is a key at that place.
+// locate splits a text such as "queue_config.max_shards: too many" into the path of the key below path and the rest, if
+// its first word is a key there.
 func (d *document) locate(path, text string) (at, rest string) {
 	m := leadingKey.FindStringSubmatch(text)
 	if m == nil {
@@ -308,7 +308,7 @@ func (d *document) locate(path, text string) (at, rest string) {
 	return path + "." + m[1], m[2]
 }
 
-// absolutePaths makes the paths of files relative to the configuration's directory.
+// absolutePaths makes file paths absolute, relative to the configuration's directory.
 func (c *Config) absolutePaths() {
 	join := func(p *string) {
 		if *p != "" && !filepath.IsAbs(*p) {

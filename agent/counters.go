@@ -8,20 +8,20 @@ import (
 	"hwsagent/wal"
 )
 
-// ledgers counts what ledgers say from the start of the process on. A ledger is an account: it goes on from the
-// process before, and it is corrected, when requests that were under way are answered after the log let their samples go. A
-// counter starts at 0 and never goes backwards. It is safe for concurrent use.
+// ledgers turns ledgers into counters that begin with the process. A ledger is an account: it continues from the
+// process before, and it is corrected when a request in flight is answered after the log gave its samples up. A counter
+// starts at 0 and never decreases. Safe for concurrent use.
 type ledgers struct {
 	mu     sync.Mutex
-	counts map[string]*tallied // by target; also those that are gone, and may come back
+	counts map[string]*tallied // by target, including removed ones, which may come back
 }
 
-// tallied is one target's part of it.
+// tallied holds the counters of one target.
 type tallied struct {
-	seen, since wal.Ledger // the highest of each figure of its queue, and what that was more since the start
+	seen, since wal.Ledger // the highest value of each figure, and its growth since the start
 }
 
-// begin notes what the ledger of a target says before anything is done for it.
+// begin records the ledger of a target before it does any work.
 func (c *ledgers) begin(target string, l wal.Ledger) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -33,14 +33,14 @@ func (c *ledgers) begin(target string, l wal.Ledger) {
 	}
 }
 
-// count returns the counters of a target, whose ledger says l.
+// count returns the counters of a target whose ledger is l.
 func (c *ledgers) count(target string, l wal.Ledger) wal.Ledger {
 	c.begin(target, l)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.counts[target]
 	if l.Appended < t.seen.Appended {
-		t.seen = wal.Ledger{} // another queue has the name by now
+		t.seen = wal.Ledger{} // another queue has this name now
 	}
 	grow(&t.since.Appended, &t.seen.Appended, l.Appended)
 	grow(&t.since.Delivered, &t.seen.Delivered, l.Delivered)
@@ -51,7 +51,7 @@ func (c *ledgers) count(target string, l wal.Ledger) wal.Ledger {
 	return t.since
 }
 
-// grow adds to a sum what a figure is more than it ever was.
+// grow adds to a sum the amount by which a figure exceeds its highest value so far.
 func grow(sum, seen *uint64, now uint64) {
 	if now > *seen {
 		*sum += now - *seen
@@ -59,8 +59,8 @@ func grow(sum, seen *uint64, now uint64) {
 	}
 }
 
-// counters makes counters of the figures of parts that a reload replaces, which begin at 0 then. It is safe
-// for concurrent use.
+// counters makes counters from the figures of parts that restart at 0 when a reload replaces them. It is safe for
+// concurrent use.
 type counters struct {
 	mu   sync.Mutex
 	sums map[counterKey]*[2]uint64 // the last figure, and the sum
@@ -72,7 +72,7 @@ type counterKey struct {
 	a, b string
 }
 
-// metric is the counter for a figure.
+// metric returns the counter for a figure.
 func (c *counters) metric(d *prometheus.Desc, now uint64, labels ...string) prometheus.Metric {
 	key := counterKey{desc: d, a: labels[0]}
 	if len(labels) > 1 {
@@ -89,7 +89,7 @@ func (c *counters) metric(d *prometheus.Desc, now uint64, labels ...string) prom
 		c.sums[key] = s
 	}
 	if now < s[0] {
-		s[0] = 0 // it began anew
+		s[0] = 0 // the part was replaced and counts from 0
 	}
 	s[0], s[1] = now, s[1]+now-s[0]
 	return prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(s[1]), labels...)

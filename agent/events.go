@@ -12,19 +12,20 @@ import (
 	"hwsagent/web"
 )
 
-// lookEvery is how often the status is looked at for events, and they become durable. What comes and goes between is none.
+// lookEvery is how often events are taken from the status and made durable. A condition that begins and ends in between
+// is not recorded.
 const lookEvery = 5 * time.Second
 
-// openEvents reads what is remembered. Without it the agent runs as well: losses are in the ledgers.
+// openEvents reads the journal of events. The agent also runs without it: the ledgers have all losses.
 func (a *Agent) openEvents() {
 	var err error
 	if a.events, err = events.Open(a.o.StoragePath); err != nil {
-		a.logger.Error("The events of the last 24 hours cannot be read; what the ledgers have lost is told as lost at an unknown time", "err", err)
+		a.logger.Error("Cannot read the events of the last 24 hours; losses in the ledgers are shown without their time", "err", err)
 	}
 	a.events.Begin(time.Now(), Version)
 }
 
-// watchEvents notes events until ctx ends.
+// watchEvents records events until ctx ends.
 func (a *Agent) watchEvents(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -33,7 +34,7 @@ func (a *Agent) watchEvents(ctx context.Context) {
 		a.events.Observe(a.Status())
 		err := a.events.Save(time.Now())
 		if err != nil && !failing {
-			a.logger.Error("The events of the last 24 hours cannot be saved; trying again until they can", "err", err)
+			a.logger.Error("Cannot save the events of the last 24 hours; retrying", "err", err)
 		}
 		failing = err != nil
 		select {
@@ -44,21 +45,21 @@ func (a *Agent) watchEvents(ctx context.Context) {
 	}
 }
 
-// endEvents notes that the agent has stopped in order, and what was lost until then. That targets are
-// stopped by then is no event.
+// endEvents records the orderly stop of the agent, and the losses up to it. Targets that are stopped by then cause no
+// event.
 func (a *Agent) endEvents() {
-	a.Status() // it takes the account of losses
+	a.Status() // this records losses
 	a.events.End(time.Now())
 }
 
-// saveEvents saves the last of them: after the log is closed, which matters more.
+// saveEvents saves the last events, after the log is closed, which matters more.
 func (a *Agent) saveEvents() {
 	if err := a.events.Save(time.Now()); err != nil {
-		a.logger.Error("The last events cannot be saved", "err", err)
+		a.logger.Error("Cannot save the last events", "err", err)
 	}
 }
 
-// shownEvents are the events of the last 24 hours as the page takes them.
+// shownEvents returns the events of the last 24 hours for the page.
 func (a *Agent) shownEvents() []web.Event {
 	all := a.events.Events(time.Now())
 	shown := make([]web.Event, len(all))
@@ -68,31 +69,31 @@ func (a *Agent) shownEvents() []web.Event {
 	return shown
 }
 
-// acknowledge ends the warnings of losses, durably.
+// acknowledge ends the warnings about losses, durably.
 func (a *Agent) acknowledge() (samples uint64, err error) {
-	a.Status() // losses of this moment count
+	a.Status() // include losses up to now
 	samples = a.events.Acknowledge(time.Now())
 	if err := a.events.Save(time.Now()); err != nil {
-		return samples, fmt.Errorf("acknowledged until the agent ends, but not durably: %w", err)
+		return samples, fmt.Errorf("acknowledged until the agent stops, but not durably: %w", err)
 	}
 	return samples, nil
 }
 
-// EventList is what happened in the last 24 hours, oldest first.
+// EventList holds the events of the last 24 hours, oldest first.
 type EventList struct {
 	Schema  int            `json:"schema"`  // 1
-	Running bool           `json:"running"` // false: read from the directory of an agent that is down
+	Running bool           `json:"running"` // false: read from the storage directory of a stopped agent
 	Events  []events.Event `json:"events"`
 }
 
-// EventsAck is what an acknowledgement did.
+// EventsAck is the outcome of an acknowledgement.
 type EventsAck struct {
 	Schema  int    `json:"schema"` // 1
 	Running bool   `json:"running"`
-	Samples uint64 `json:"samples"` // of losses that are no warning any more
+	Samples uint64 `json:"samples"` // lost samples whose warnings ended
 }
 
-// FetchEvents asks the agent that runs on the storage directory what happened, or reads it there.
+// FetchEvents asks the agent that runs on the storage directory for its events, or reads them there if no agent runs.
 func FetchEvents(ctx context.Context, storage string) (EventList, error) {
 	list := EventList{}
 	if err := askAgent(ctx, storage, "/control/events/list", &list); !errors.Is(err, ErrNotRunning) {
@@ -109,7 +110,8 @@ func FetchEvents(ctx context.Context, storage string) (EventList, error) {
 	return EventList{Schema: 1, Events: j.Events(now)}, nil
 }
 
-// AcknowledgeEvents ends the warnings of losses so far, by the agent that runs on the storage directory or in it.
+// AcknowledgeEvents ends the warnings about losses so far, through the agent that runs on the storage directory or in
+// the directory itself.
 func AcknowledgeEvents(ctx context.Context, storage string) (EventsAck, error) {
 	var ack EventsAck
 	if err := askAgent(ctx, storage, "/control/events/ack", &ack); !errors.Is(err, ErrNotRunning) {

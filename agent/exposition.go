@@ -16,8 +16,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// capture takes what a probe appends and keeps it, instead of the log. It is used by
-// one goroutine.
+// capture stores the samples of a probe in memory instead of the log. It is used by one goroutine.
 type capture struct {
 	samples []captured
 }
@@ -27,7 +26,7 @@ type captured struct {
 	meta   metadata.Metadata
 	labels labels.Labels
 	value  float64
-	hist   fmt.Stringer // of a histogram
+	hist   fmt.Stringer // set for a histogram
 }
 
 // AppenderV2 implements storage.AppendableV2.
@@ -124,7 +123,7 @@ func series(ls labels.Labels) string {
 	return b.String()
 }
 
-// text is the sample's value.
+// text returns the sample's value as text.
 func (s captured) text() string {
 	if s.hist != nil {
 		return s.hist.String()

@@ -16,20 +16,18 @@ import (
 	"hwsagent/web"
 )
 
-// family is an entry with tenants at work: each tenant has a target of its own, named after
-// entry and tenant, and the target of the entry's own name has the rest. A scout finds the
-// tenants.
+// family is a running entry with tenants: each tenant has a target of its own, named after entry and tenant, and the
+// target with the entry's own name has all other samples. A scout discovers the tenants.
 type family struct {
 	entry   planned
 	tenants *tenant.Registry
 
 	// Set while the scout runs.
 	cancel context.CancelFunc
-	done   chan struct{} // closed when it has ended
+	done   chan struct{} // closed when the scout has ended
 }
 
-// dissolve ends the scouts of entries that are gone or changed. ts.mu is held, as for all
-// that follows.
+// dissolve stops the scouts of entries that were removed or changed. ts.mu must be held, as in all methods below.
 func (ts *targets) dissolve(entries []planned) {
 	for name, f := range ts.families {
 		if !slices.ContainsFunc(entries, func(e planned) bool { return e.name == name && !e.changed }) {
@@ -39,7 +37,7 @@ func (ts *targets) dissolve(entries []planned) {
 	}
 }
 
-// establish makes the families that are not there. Their scouts are sent when the queues run.
+// establish creates the missing families. Their scouts start when the queues run.
 func (ts *targets) establish() {
 	for _, e := range ts.plain {
 		if e.family != nil && ts.families[e.name] == nil {
@@ -49,8 +47,8 @@ func (ts *targets) establish() {
 	}
 }
 
-// sendScouts starts the scouts that do not run, if the queues do. The target of the rest
-// waits for its scout, so it does not matter which is first.
+// sendScouts starts the scouts that do not run, if the queues run. The order is free: the target of unrouted samples
+// waits for its scout.
 func (ts *targets) sendScouts() {
 	for name, f := range ts.families {
 		if ts.ctx == nil || f.cancel != nil {
@@ -58,7 +56,7 @@ func (ts *targets) sendScouts() {
 		}
 		source, err := ts.log.Scout(name)
 		if err != nil {
-			ts.logger.Error("Cannot look for tenants; trying again until that works", "target", name, "err", err)
+			ts.logger.Error("Cannot look for tenants; retrying", "target", name, "err", err)
 			continue
 		}
 		var ctx context.Context
@@ -76,16 +74,16 @@ func (ts *targets) sendScouts() {
 		go func() {
 			defer close(f.done)
 			watchdog.Do(ctx, fmt.Sprintf("the search for tenants of %q", name), scout.Run)
-			_ = source.Close() // it has nothing to save
+			_ = source.Close() // the scout has nothing to save
 		}()
 	}
 }
 
-// tellFound has the targets of new tenants opened. It never blocks: a scout calls it.
+// tellFound requests that targets of new tenants be opened. It never blocks, because scouts call it.
 func (ts *targets) tellFound() {
 	select {
 	case ts.found <- struct{}{}:
-	default: // that is to be done already
+	default: // already requested
 	}
 }
 
@@ -98,7 +96,7 @@ func (f *family) stop() {
 	}
 }
 
-// withTenants is the plain entries with the tenants that are known.
+// withTenants returns the configured entries and the targets of their known tenants.
 func (ts *targets) withTenants() []planned {
 	var all []planned
 	for _, e := range ts.plain {
@@ -117,8 +115,8 @@ func (ts *targets) withTenants() []planned {
 	return all
 }
 
-// tenantsOf are the tenants of an entry that have a target. Its scout ends, until a reload
-// or the next attempt to send it. ts.mu is not held.
+// tenantsOf returns the tenants of an entry that have a target, and stops its scout, which starts again with a reload
+// or the next attempt to send it. ts.mu must not be held.
 func (ts *targets) tenantsOf(name string) []string {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -130,10 +128,9 @@ func (ts *targets) tenantsOf(name string) []string {
 	return f.tenants.Known()
 }
 
-// release lets the target of a tenant go that has nothing to do any more: everything up to
-// its last sample has its outcome, at the target of the rest too, which would else take what
-// it reads of that tenant for its own. The scout calls it, and must not wait for who waits for
-// the scout: then it asks again.
+// release closes the target of a tenant that has nothing left to do: all samples up to its last one have their outcome.
+// The target of unrouted samples must have passed them as well, or it would take those of the tenant for its own. The
+// scout calls release and must not wait for anything that waits for the scout; in that case it tries again later.
 func (ts *targets) release(f *family, id string, last uint64) {
 	if !ts.mu.TryLock() {
 		return
@@ -143,7 +140,7 @@ func (ts *targets) release(f *family, id string, last uint64) {
 	name := wal.Member(f.entry.name, id)
 	t, rest := ts.running[name], ts.running[f.entry.name]
 	if t == nil || rest == nil || !t.paused.IsZero() || t.letters.Count() > 0 {
-		return // it has something that a person wants
+		return // a person still needs its state
 	}
 	for _, r := range []*wal.Reader{t.reader, rest.reader} {
 		if sp := r.Savepoint(); sp.Acked().Commit < last {
@@ -153,18 +150,18 @@ func (ts *targets) release(f *family, id string, last uint64) {
 	t.stop(ts.logger)
 	delete(ts.running, name)
 	if err := ts.log.Release(f.entry.name, id); err != nil {
-		ts.logger.Warn("Cannot let go of a tenant; it stays", "target", name, "err", err)
+		ts.logger.Warn("Cannot remove an idle tenant; keeping it", "target", name, "err", err)
 		ts.openMissing(unseen)
 		return
 	}
 	f.tenants.Forget(id)
 	if err := deadletter.Remove(letterDir(ts.dir, name)); err != nil {
-		ts.logger.Warn("Cannot remove the empty store of dead letters", "target", name, "err", err)
+		ts.logger.Warn("Cannot remove the empty dead-letter directory", "target", name, "err", err)
 	}
 	ts.entries = ts.withTenants()
 }
 
-// tenants describes the tenants of a target that has the rest of an entry.
+// tenants describes the tenants of an entry whose unrouted samples go to the named target.
 func (ts *targets) tenants(name string) *web.TenantsStatus {
 	f := ts.look().families[name]
 	if f == nil {
@@ -178,8 +175,7 @@ func (ts *targets) tenants(name string) *web.TenantsStatus {
 	return s
 }
 
-// inFamily is the configuration of a target of that name in an entry with tenants; nil if it
-// has none.
+// inFamily returns the configuration for a target of that name in an entry with tenants; nil if no entry has it.
 func inFamily(c *config.Config, name string) *config.Config {
 	if c.Target.Tenant == nil {
 		return nil
@@ -193,10 +189,10 @@ func inFamily(c *config.Config, name string) *config.Config {
 	return nil
 }
 
-// sharedName says with which tenant's target an entry would share its name.
+// sharedName returns an error that says which tenant's target has the same name as an entry.
 func sharedName(family *config.Config, name string) error {
 	if family.Target.Tenant != nil && inFamily(family, name) != nil && name != family.TargetName() {
-		return fmt.Errorf("%q is how a tenant of %q is called", name, family.TargetName())
+		return fmt.Errorf("%q is the name of the target of a tenant of %q", name, family.TargetName())
 	}
 	return nil
 }

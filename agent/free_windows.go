@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// freeBytes is how much an ordinary user may still write at path.
+// freeBytes returns how much an ordinary user can still write at path.
 func freeBytes(path string) (int64, error) {
 	name, err := windows.UTF16PtrFromString(path)
 	if err != nil {

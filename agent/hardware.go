@@ -26,19 +26,21 @@ import (
 // HardwareOptions are what the commands about hardware share.
 type HardwareOptions struct {
 	ConfigFile string
-	// Probe is the name of a probe of the configuration; or an entry of probes in YAML's flow style, as in {type: snmp, target: HOST}, which needs no
-	// configuration; or a type that needs no settings, such as host, unless a probe has that name.
+	// Probe is the name of a probe in the configuration; or an entry of probes in YAML's flow style, as in {type: snmp,
+	// target: HOST}, which needs no configuration; or a type that needs no settings, such as host, unless a probe has
+	// that name.
 	Probe string
-	// Definitions are directories of definitions of hardware for SNMP, beside those of the agent and of the entry.
+	// Definitions are directories with hardware definitions for SNMP, in addition to those of the agent and of the
+	// entry.
 	Definitions []string
 	Logger      *slog.Logger
 }
 
-// inventoryWithin bounds the reading of one probe for a person, who waits longer than a round may take.
+// inventoryWithin bounds the reading of one probe for a person, who can wait longer than a scheduled round.
 const inventoryWithin = 5 * time.Minute
 
-// TakeInventory reads the hardware of one probe, or of an entry's devices, or without a name that of all enabled probes that read
-// hardware. A probe that cannot be read is told in its Problem; if that is all of them the error is [ErrProbe].
+// TakeInventory reads the hardware of one probe, or of an entry's devices; without a name, of all enabled probes that
+// read hardware. It reports a probe that cannot be read in its Problem; if none can be read, the error is [ErrProbe].
 func TakeInventory(ctx context.Context, o HardwareOptions) ([]inventory.Inventory, error) {
 	chosen, err := o.chosen()
 	if err != nil {
@@ -81,7 +83,7 @@ func takeOne(ctx context.Context, p *ProbeConfig, o HardwareOptions, guard *pani
 	return readInventory(ctx, probe, inv)
 }
 
-// readInventory reads a probe once, closes it, and puts what it sees into inv.
+// readInventory reads a probe once, closes it, and stores its components in inv.
 func readInventory(ctx context.Context, p probes.Probe, inv *inventory.Inventory) error {
 	ctx, cancel := context.WithTimeout(ctx, inventoryWithin)
 	defer cancel()
@@ -99,7 +101,7 @@ func closeProbe(p probes.Probe) error {
 	return nil
 }
 
-// wholeProbe is the probe of an entry, which reads all the hardware that it can, whatever else the entry chooses.
+// wholeProbe returns the probe of an entry with all its hardware selected, whatever the entry selects.
 func wholeProbe(p *ProbeConfig, o HardwareOptions, guard *panics.Guard) (probes.Probe, error) {
 	one := *p
 	switch s := p.Settings.(type) {
@@ -120,7 +122,7 @@ func hardwareTypes() []string {
 	return []string{"host", "ipmi", "nut", "nvidia", "redfish", "smart", "snmp"}
 }
 
-// bareEntry is an entry of a type that needs no settings; "" for another type.
+// bareEntry returns an entry of a type that needs no settings; "" for other types.
 func bareEntry(probeType string) string {
 	switch probeType {
 	case "host", "nut", "nvidia", "smart":
@@ -131,7 +133,7 @@ func bareEntry(probeType string) string {
 	return ""
 }
 
-// chosen are the probes that o means.
+// chosen returns the probes that o selects.
 func (o *HardwareOptions) chosen() ([]ProbeConfig, error) {
 	if strings.HasPrefix(strings.TrimSpace(o.Probe), "{") {
 		return entryOf(o.Probe)
@@ -142,7 +144,7 @@ func (o *HardwareOptions) chosen() ([]ProbeConfig, error) {
 	case errors.Is(err, fs.ErrNotExist) && bare != "":
 		return entryOf(bare)
 	case errors.Is(err, fs.ErrNotExist) && o.Probe != "":
-		return nil, fmt.Errorf("%w: %q is no entry and no type that needs none, and there is no configuration: %w", ErrNoSuchProbe, o.Probe, err)
+		return nil, fmt.Errorf("%w: %q is neither an entry nor a type without settings, and the configuration cannot be read: %w", ErrNoSuchProbe, o.Probe, err)
 	case err != nil:
 		return nil, err
 	}
@@ -175,11 +177,12 @@ func isHardware(probeType string) bool {
 	return false
 }
 
-// entryOf is the probe of an entry that stands on the command line. Relative paths in it are those of the current directory.
+// entryOf returns the probe of an entry given on the command line. Relative paths in it are relative to the current
+// directory.
 func entryOf(text string) ([]ProbeConfig, error) {
 	dir, err := os.Getwd()
 	if err != nil {
-		return nil, fmt.Errorf("find out the current directory: %w", err)
+		return nil, fmt.Errorf("get the current directory: %w", err)
 	}
 	cfg, _, err := LoadBytes(filepath.Join(dir, "command line"), []byte("probes:\n- "+text+"\n"), os.LookupEnv)
 	if err != nil {
@@ -192,12 +195,12 @@ func entryOf(text string) ([]ProbeConfig, error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%w: the entry is of no type that reads hardware; these are %s", ErrUsage, strings.Join(hardwareTypes(), ", "))
+		return nil, fmt.Errorf("%w: the type of the entry does not read hardware; types that do: %s", ErrUsage, strings.Join(hardwareTypes(), ", "))
 	}
 	return all, nil
 }
 
-// InventoryOf is what the agent makes of a recording, of any type, without the hardware.
+// InventoryOf returns the inventory that the agent reads from a recording of any type, without the hardware.
 func InventoryOf(ctx context.Context, file string, o HardwareOptions) (inv inventory.Inventory, err error) {
 	inv = inventory.Inventory{Name: file, Components: []*inventory.Component{}}
 	t, err := readTape(file)
@@ -226,7 +229,7 @@ func InventoryOf(ctx context.Context, file string, o HardwareOptions) (inv inven
 	return told(inv, err)
 }
 
-// told is inv with the error of its reading, which is one of the command only if there is nothing else.
+// told returns inv with the error of its reading. The error becomes one of the command only if inv has nothing else.
 func told(inv inventory.Inventory, err error) (inventory.Inventory, error) {
 	if err == nil {
 		return inv, nil

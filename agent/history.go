@@ -10,14 +10,14 @@ import (
 	"hwsagent/web"
 )
 
-// historyDir is where the figures of targets are kept for plots, below the storage path.
+// historyDir holds the figures of targets for plots, below the storage path.
 const historyDir = "history"
 
-// openHistory reads what is remembered. Without it the agent runs as well.
+// openHistory reads the stored figures. The agent also runs without them.
 func (a *Agent) openHistory() {
 	var err error
 	if a.history, err = history.Open(filepath.Join(a.o.StoragePath, historyDir)); err != nil {
-		a.logger.Warn("Not all figures of the last 24 hours can be read; the page's plots lack them", "err", err)
+		a.logger.Warn("Cannot read all figures of the last 24 hours; the page's plots have gaps", "err", err)
 	}
 }
 
@@ -34,7 +34,7 @@ func (a *Agent) watchHistory(ctx context.Context) {
 		}
 		err := a.notePoints()
 		if err != nil && !failing {
-			a.logger.Warn("The figures for the page's plots cannot be saved; trying again each minute, and they are lost with the process", "err", err)
+			a.logger.Warn("Cannot save the figures for the page's plots; retrying each minute, and a stop of the process loses them", "err", err)
 		}
 		failing = err != nil
 	}
@@ -53,7 +53,7 @@ func (a *Agent) notePoints() error {
 	return errors.Join(append(errs, a.history.Prune(s.Now))...)
 }
 
-// figures are those of a target for the page.
+// figures returns a target's figures for the page.
 func (a *Agent) figures(target string) []web.Figures {
 	var all []web.Figures
 	for _, p := range a.history.Points(target, time.Now()) {

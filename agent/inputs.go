@@ -8,10 +8,10 @@ import (
 	"hwsagent/web"
 )
 
-// inputProbe is the kind of the inputs that are probes.
+// inputProbe is the kind of inputs that are probes.
 const inputProbe = "probe"
 
-// connectProbes gives each probe its way to the log.
+// connectProbes gives each probe its input to the log.
 func connectProbes(path *inputs.Path, cfg *Config, specs []probes.Spec) {
 	settings := map[string]inputs.Settings{}
 	for _, p := range cfg.Probes {
@@ -22,7 +22,7 @@ func connectProbes(path *inputs.Path, cfg *Config, specs []probes.Spec) {
 	}
 }
 
-// keepProbes lets go of the inputs of probes that do not run any more.
+// keepProbes removes the inputs of probes that no longer run.
 func keepProbes(path *inputs.Path, specs []probes.Spec) {
 	names := make([]string, len(specs))
 	for i := range specs {
@@ -31,7 +31,7 @@ func keepProbes(path *inputs.Path, specs []probes.Spec) {
 	path.Keep(inputProbe, names)
 }
 
-// inputStatus describes what the inputs bring.
+// inputStatus describes the inputs and their series.
 func inputStatus(path *inputs.Path, now time.Time) (all []web.InputStatus, twice []web.DuplicateStatus) {
 	for _, s := range path.Status() {
 		all = append(all, web.InputStatus{

@@ -8,35 +8,35 @@ import (
 	"hwsagent/probes/devices"
 )
 
-// listsEvery is how often files of targets are looked at.
+// listsEvery is how often the agent checks target files for changes.
 const listsEvery = 5 * time.Second
 
-// lists is what the agent keeps of files of targets while it runs.
+// lists is the agent's state of target files while it runs.
 type lists struct {
 	files  devices.Files
 	paces  devices.Paces
-	shown  []devices.Problem // that were told last
-	change uint64            // of files, that is in force
+	shown  []devices.Problem // the problems reported last
+	change uint64            // version of the files in force
 }
 
-// follow makes the probes of cfg with the last good content of its files of targets. It tells what
-// is wrong with them where that is new. It is called by a change, or before anything runs.
+// follow expands cfg into probes with the last good content of its target files, and logs new problems with them. Only
+// a change calls it, or New, before anything runs.
 func (a *Agent) follow(cfg *Config) {
 	a.lists.change = a.lists.files.Changes(cfg.listFiles())
 	problems := cfg.expandTargets(&a.lists.files)
 	for _, p := range problems {
 		if !slices.Contains(a.lists.shown, p) {
-			a.logger.Warn("A list of targets is not as it should be", "file", p.File, "reason", p.Text)
+			a.logger.Warn("A list of targets has a problem", "file", p.File, "reason", p.Text)
 		}
 	}
 	if len(problems) == 0 && len(a.lists.shown) > 0 {
-		a.logger.Info("The lists of targets are as they should be again")
+		a.logger.Info("The lists of targets have no problems any more")
 	}
 	a.lists.shown = problems
 	a.metrics.listProblems.Set(float64(len(problems)))
 }
 
-// watchLists puts the lists of targets in place that have changed, until ctx ends.
+// watchLists applies changed target lists until ctx ends.
 func (a *Agent) watchLists(ctx context.Context) {
 	tick := time.NewTicker(listsEvery)
 	defer tick.Stop()
@@ -56,7 +56,7 @@ func (a *Agent) watchLists(ctx context.Context) {
 		}
 		if err := a.changes.do("the change of a list of targets", a.putLists); err != nil {
 			if err.Error() != failed {
-				a.logger.Warn("Cannot put a changed list of targets in place; trying again", "err", err)
+				a.logger.Warn("Cannot apply a changed list of targets; retrying", "err", err)
 			}
 			failed = err.Error()
 			continue
@@ -65,13 +65,13 @@ func (a *Agent) watchLists(ctx context.Context) {
 	}
 }
 
-// putLists puts the lists of targets in place as they are now, in its turn.
+// putLists applies the current target lists. It must run as a change.
 func (a *Agent) putLists() error {
 	a.mu.Lock()
 	next := *a.cfg
 	a.mu.Unlock()
 	if a.lists.files.Changes(next.listFiles()) == a.lists.change {
-		return nil // a reload has done it
+		return nil // a reload has applied it
 	}
 	before := len(next.Probes)
 	a.follow(&next)

@@ -24,44 +24,44 @@ import (
 // name.
 var ErrNoSuchTarget = errors.New("no such target")
 
-// ErrUsage means that what was asked for cannot be understood.
+// ErrUsage means that a request cannot be understood.
 var ErrUsage = errors.New("wrong usage")
 
-// ErrNotListening means that an agent has the storage directory and cannot be asked.
-var ErrNotListening = errors.New("the agent has no control socket: it starts, or ends, or its socket was removed")
+// ErrNotListening means that an agent holds the storage directory but has no control socket.
+var ErrNotListening = errors.New("the agent has no control socket: it is starting or stopping, or its socket was removed")
 
-// What can be done with a target.
+// The actions on a target.
 const (
 	ActionPause  = "pause"
 	ActionResume = "resume"
 	ActionSkip   = "skip"
 	ActionAdopt  = "adopt"
 	ActionDrop   = "drop"
-	ActionClear  = "clear" // its dead letters
+	ActionClear  = "clear" // removes its dead letters
 )
 
-// TargetChange is what came of something that was done with a target's queue.
+// TargetChange is the outcome of an action on a target's queue.
 type TargetChange struct {
 	Schema  int    `json:"schema"` // 1
 	Action  string `json:"action"` // one of the Action constants
 	Target  string `json:"target"`
-	From    string `json:"from,omitempty"` // adopt: the name that the queue had
-	Running bool   `json:"running"`        // false: done in the data directory of an agent that is down
+	From    string `json:"from,omitempty"` // adopt: the former name of the queue
+	Running bool   `json:"running"`        // false: done in the storage directory of a stopped agent
 	DryRun  bool   `json:"dry_run"`        // nothing was changed
 
-	// Samples is how many were skipped, or waited in the queue that was dropped or adopted.
+	// Samples counts the samples that were skipped, or waited in the queue that was dropped or adopted.
 	Samples uint64    `json:"samples"`
-	Bytes   int64     `json:"bytes"`            // of the log that these take, skip only
-	Oldest  time.Time `json:"oldest,omitzero"`  // timestamps of the oldest and the newest of these, skip only
+	Bytes   int64     `json:"bytes"`            // their size in the log, skip only
+	Oldest  time.Time `json:"oldest,omitzero"`  // timestamps of the oldest and newest of these samples, skip only
 	Newest  time.Time `json:"newest,omitzero"`  //
-	GoesOn  time.Time `json:"goes_on,omitzero"` // timestamp of the oldest sample that comes next, skip only
+	GoesOn  time.Time `json:"goes_on,omitzero"` // timestamp of the oldest sample that remains, skip only
 
 	PausedSince time.Time        `json:"paused_since,omitzero"`
-	Letters     int              `json:"dead_letters"` // that were removed
-	Ledger      web.LedgerStatus `json:"ledger"`       // afterwards; of a queue that was dropped, its last
+	Letters     int              `json:"dead_letters"` // removed
+	Ledger      web.LedgerStatus `json:"ledger"`       // afterwards; for a dropped queue, its last state
 }
 
-// request is what a person wants to be done.
+// request is one action that a person requests.
 type request struct {
 	action, target string
 	before         time.Time // skip
@@ -69,17 +69,18 @@ type request struct {
 	to             string    // adopt: the new name
 }
 
-// TargetManager does things with the queues of the targets of the agent that runs on a
-// storage directory; without one, in the directory itself, as its only user meanwhile.
+// TargetManager acts on the target queues of the agent that runs on a storage directory. Without an agent it works in
+// the directory itself, which it locks meanwhile.
 type TargetManager struct {
 	Storage string
-	Config  string // its configuration file: adopt and drop read it in the absence of the agent
+	Config  string // configuration file; adopt and drop read it if no agent runs
 
-	// Progress, if not nil, is called at least once a second during a skip: it has read so many bytes of the log, of so many.
+	// Progress, if not nil, is called at least once a second during a skip, with the bytes of the log read so far and
+	// in all.
 	Progress func(read, of int64)
 }
 
-// Pause makes the agent send nothing to the target, also after a restart, until Resume.
+// Pause stops sending to the target, also after a restart, until Resume.
 func (m TargetManager) Pause(ctx context.Context, target string) (TargetChange, error) {
 	return m.do(ctx, request{action: ActionPause, target: target})
 }
@@ -89,8 +90,8 @@ func (m TargetManager) Resume(ctx context.Context, target string) (TargetChange,
 	return m.do(ctx, request{action: ActionResume, target: target})
 }
 
-// Adopt gives the queue of one target to another. A running agent must find the new name
-// in its configuration file and the old one not; it reloads the file in the same step.
+// Adopt gives the queue of one target to another. The configuration file of a running agent must contain the new name
+// and not the old one; the agent reloads the file in the same step.
 func (m TargetManager) Adopt(ctx context.Context, from, to string) (TargetChange, error) {
 	return m.do(ctx, request{action: ActionAdopt, target: from, to: to})
 }
@@ -114,7 +115,7 @@ func (m TargetManager) do(ctx context.Context, r request) (TargetChange, error) 
 	return c, err
 }
 
-// refused is what the agent answers where it does not do what it is asked for.
+// refused is the agent's answer to a request that it does not carry out.
 type refused struct {
 	Error        string `json:"error"`
 	NoSuchTarget bool   `json:"no_such_target"`
@@ -131,7 +132,7 @@ func (r refused) err() error {
 	return errors.New(r.Error)
 }
 
-// refusal is what the agent answers to a request that failed.
+// refusal returns the answer to a failed request.
 func refusal(err error) refused {
 	return refused{Error: err.Error(), NoSuchTarget: errors.Is(err, ErrNoSuchTarget)}
 }
@@ -164,7 +165,7 @@ type plainError struct {
 func (e *plainError) Error() string { return e.text }
 func (e *plainError) Unwrap() error { return e.is }
 
-// path is the request as the agent takes it.
+// path encodes the request for the agent's control socket.
 func (r request) path() string {
 	q := url.Values{"target": {r.target}}
 	if !r.before.IsZero() {
@@ -193,12 +194,12 @@ func parseRequest(h *http.Request) (request, error) {
 	return r, nil
 }
 
-// changed begins the account of what was done.
+// changed returns the record of the action, to be completed.
 func (r request) changed(running bool) TargetChange {
 	return TargetChange{Schema: 1, Action: r.action, Target: r.target, Running: running, DryRun: r.dryRun}
 }
 
-// openOffline opens the log of an agent that is down so that nothing of it goes.
+// openOffline opens the log of a stopped agent such that no part of it is removed.
 func openOffline(storage string) (*wal.Log, error) {
 	if _, err := found(wal.Glance(storage)); err != nil {
 		return nil, err
@@ -210,7 +211,7 @@ func openOffline(storage string) (*wal.Log, error) {
 	return log, err
 }
 
-// doOffline does it in the storage directory.
+// doOffline carries out the request in the storage directory.
 func (m TargetManager) doOffline(ctx context.Context, r request) (c TargetChange, err error) {
 	log, err := openOffline(m.Storage)
 	if err != nil {
@@ -251,8 +252,8 @@ func (m TargetManager) adoptOffline(q queues, c *TargetChange, r request) error 
 	return notAll(r.target, q.adoptTenants(tenants, r.target, r.to))
 }
 
-// tenantsOf are those of an entry that is renamed, whose file may have either name by now.
-// The log does not tell a tenant from a target with a slash in its name.
+// tenantsOf returns the tenants of an entry that is renamed; its configuration file may have either name. The log does
+// not distinguish a tenant from a target with a slash in its name.
 func (m TargetManager) tenantsOf(log *wal.Log, from, to string) ([]string, error) {
 	ids := slices.Sorted(maps.Keys(log.Members(from)))
 	if len(ids) == 0 {
@@ -260,7 +261,7 @@ func (m TargetManager) tenantsOf(log *wal.Log, from, to string) ([]string, error
 	}
 	cfg, _, err := Load(m.Config, os.LookupEnv)
 	if err != nil {
-		return nil, fmt.Errorf("%q has queues beside it that may be of its tenants (%s); only the configuration tells, give its file with --config.file: %w",
+		return nil, fmt.Errorf("queues beside %q may belong to its tenants (%s), and only the configuration tells; give it with --config.file: %w",
 			from, strings.Join(ids, ", "), err)
 	}
 	family := false
@@ -275,20 +276,19 @@ func (m TargetManager) tenantsOf(log *wal.Log, from, to string) ([]string, error
 	return ids, nil
 }
 
-// unwanted is nil unless the configuration file, if there is one, has the target whose queue is
-// to be dropped.
+// unwanted returns nil unless the configuration file, if there is one, has the target whose queue is to be dropped.
 func (m TargetManager) unwanted(q queues, name string) error {
 	cfg, _, err := Load(m.Config, os.LookupEnv)
 	if err != nil || !slices.Contains(q.names(), name) {
-		return nil // what is not found out does not keep a person from what was asked for
+		return nil // an unreadable file must not block the requested drop
 	}
 	if _, err := cfg.target(name); err != nil {
 		return nil
 	}
-	return fmt.Errorf("%q is in %s: remove its entry first, or let go what waits with `hwsagent targets skip %s --before now`", name, cfg.File, name)
+	return fmt.Errorf("%q is in %s: remove its entry first, or give up its pending samples with `hwsagent targets skip %s --before now`", name, cfg.File, name)
 }
 
-// notAll says that an entry was renamed, but something was in the way of its tenants.
+// notAll returns the error for an entry that was renamed, but not with all of its tenants.
 func notAll(from string, err error) error {
 	if err == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"hwsagent/watchdog"
 )
 
-// control serves what people may do through the control socket.
+// control serves the commands of the control socket.
 func (a *Agent) control() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /control/test", func(w http.ResponseWriter, h *http.Request) {
@@ -41,22 +41,22 @@ func (a *Agent) control() http.Handler {
 	return mux
 }
 
-// answer sends a value, or why there is none.
+// answer sends a value, or the error that replaces it.
 func answer(w http.ResponseWriter, v any, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	if err != nil {
 		v = refusal(err)
 		w.WriteHeader(http.StatusConflict)
 	}
-	_ = json.NewEncoder(w).Encode(v) // who asked has gone, or gets it
+	_ = json.NewEncoder(w).Encode(v) // an error means that the client has gone
 }
 
-// manage does something with a target's queue. What runs of the target stops meanwhile.
+// manage carries out an action on a target's queue. It stops the running target meanwhile.
 func (a *Agent) manage(r request) (TargetChange, error) {
 	return a.manageUpTo(queues{a.log, a.o.StoragePath}, r.changed(true), r, wal.Mark{})
 }
 
-// manageUpTo changes a target's queue. end is the mark at which a skip ends; c is what is known of the change so far.
+// manageUpTo changes a target's queue. end is the mark at which a skip ends; c is the record of the change so far.
 func (a *Agent) manageUpTo(q queues, c TargetChange, r request, end wal.Mark) (TargetChange, error) {
 	made := make(chan TargetChange, 1)
 	err := a.changes.do("the command "+r.action, func() error {
@@ -66,12 +66,12 @@ func (a *Agent) manageUpTo(q queues, c TargetChange, r request, end wal.Mark) (T
 	})
 	select {
 	case c = <-made:
-	default: // it goes on, or was not begun
+	default: // it continues, or did not begin
 	}
 	return c, err
 }
 
-// change is manage in its turn. end is where a skip ends.
+// change is the part of manage that runs as a change. end is the mark at which a skip ends.
 func (a *Agent) change(q queues, c TargetChange, r request, end wal.Mark) (TargetChange, error) {
 	var err error
 	_, configured := a.targets.entry(r.target)
@@ -84,7 +84,7 @@ func (a *Agent) change(q queues, c TargetChange, r request, end wal.Mark) (Targe
 		err = a.adopt(q, &c, r.target, r.to)
 	case ActionDrop:
 		if configured {
-			return c, fmt.Errorf("%q is in the configuration: remove its entry and reload first, or let go what waits with `hwsagent targets skip %s --before now`", r.target, r.target)
+			return c, fmt.Errorf("%q is in the configuration: remove its entry and reload first, or give up its pending samples with `hwsagent targets skip %s --before now`", r.target, r.target)
 		}
 		err = q.drop(&c)
 	case ActionClear:
@@ -94,16 +94,16 @@ func (a *Agent) change(q queues, c TargetChange, r request, end wal.Mark) (Targe
 			err = q.clear(&c, nil)
 		}
 	default:
-		return c, fmt.Errorf("there is nothing called %q to be done with a target", r.action)
+		return c, fmt.Errorf("unknown action %q", r.action)
 	}
 	if err == nil {
-		a.logger.Info("Done with a target, as was asked for", "action", r.action, "target", c.Target, "samples", c.Samples)
+		a.logger.Info("Target command finished", "action", r.action, "target", c.Target, "samples", c.Samples)
 	}
 	return c, err
 }
 
-// adopt gives the queue of a target to the one that the configuration file has in its
-// place, and reloads the file. It is part of a change.
+// adopt gives the queue of a target to the one that replaces it in the configuration file, and reloads the file. It
+// must run as a change.
 func (a *Agent) adopt(q queues, c *TargetChange, from, to string) error {
 	cfg, warns, err := Load(a.o.ConfigFile, a.o.Env)
 	if err != nil {
@@ -145,7 +145,7 @@ func (a *Agent) adopt(q queues, c *TargetChange, from, to string) error {
 			restore()
 			return errors.Join(q.adopt(&TargetChange{}, to, from), q.adoptTenants(tenants, to, from))
 		}, to)
-		return errors.Join(fmt.Errorf("the configuration could not be put in place, and the queue is back: %w", err), back)
+		return errors.Join(fmt.Errorf("the configuration could not be applied, and the queue has its former name again: %w", err), back)
 	}
 	a.logger.Info("A target was renamed; the configuration was reloaded", "from", from, "to", to)
 	return notAll(from, left)

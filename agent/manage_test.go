@@ -222,7 +222,7 @@ func TestAdoptTakenBack(t *testing.T) {
 	until(t, "it receives", func() bool { return s.last() > 3 })
 	free := blockSavepoints(t, storage)
 	r.configure(entry("new", s.URL, ""), entry("third", s.URL, ""))
-	if _, err := (TargetManager{Storage: storage}).Adopt(t.Context(), "old", "new"); err == nil || !strings.Contains(err.Error(), "the queue is back") {
+	if _, err := (TargetManager{Storage: storage}).Adopt(t.Context(), "old", "new"); err == nil || !strings.Contains(err.Error(), "the queue has its former name again") {
 		t.Fatalf("adopted: %v", err)
 	}
 	free()

@@ -9,7 +9,7 @@ import (
 	"hwsagent/wal"
 )
 
-// metrics are the agent's own, beside those of its parts.
+// metrics are the agent's own metrics, beside those of its parts.
 type metrics struct {
 	set              *meter.Set
 	reloadSuccessful prometheus.Gauge
@@ -38,8 +38,8 @@ func (m *metrics) loaded(at time.Time) {
 
 func (m *metrics) reloadFailed() { m.reloadSuccessful.Set(0) }
 
-// accounts shows each target's account and each probe's mishaps as metrics, and how much
-// room the log has. Counters start at 0 with the process; the account on disk is shown by gauges.
+// accounts exposes each target's account, each probe's failures and the free space of the log as metrics. Counters
+// start at 0 with the process; gauges show the account on disk.
 type accounts struct {
 	agent    *Agent
 	own      *meter.Set // hwsagent_*

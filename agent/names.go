@@ -1,8 +1,8 @@
 package agent
 
-// Names are the names of the targets and probes in a configuration file, in its order, for a
-// shell that completes a command. Files that ${file:…} names are not read. Of a file that cannot
-// be loaded there are none: `hwsagent check` shows its mistakes.
+// Names returns the names of the targets and probes in a configuration file, in order, for a shell that completes a
+// command. It does not read files named by ${file:…}. For a file that cannot be loaded it returns none; `hwsagent
+// check` shows the mistakes.
 func Names(path string, env func(string) (string, bool)) (targets, probes []string) {
 	cfg, _, err := loadFile(path, env, placeholder)
 	if err != nil {
@@ -17,5 +17,5 @@ func Names(path string, env func(string) (string, bool)) (targets, probes []stri
 	return targets, probes
 }
 
-// placeholder stands for the contents of a file that need not be there.
+// placeholder stands for the contents of a file that need not exist.
 func placeholder(string) ([]byte, error) { return []byte("placeholder"), nil }

@@ -15,8 +15,7 @@ import (
 	"hwsagent/web"
 )
 
-// ErrDamaged means that the log has parts that cannot be read. They are skipped and
-// counted; everything else is delivered.
+// ErrDamaged means that the log has unreadable parts. They are skipped and counted; everything else is delivered.
 var ErrDamaged = errors.New("the log is damaged")
 
 // ErrNoLog means that no agent has ever run on the storage directory.
@@ -25,9 +24,9 @@ var ErrNoLog = errors.New("there is no log")
 // ErrInUse means that another agent runs on the storage directory.
 var ErrInUse = wal.ErrLocked
 
-// OfflineStatus is what the storage directory of an agent that does not run tells:
-// the log, and each target's account and backlog. It changes nothing, and reads no more of
-// a large backlog than of a small one. A directory without a log is an error.
+// OfflineStatus returns the status that can be read in the storage directory of a stopped agent: the log, and each
+// target's account and backlog. It changes nothing, and takes no longer for a large backlog than for a small one. It
+// returns an error if the directory has no log.
 func OfflineStatus(storage string, now time.Time) (web.Status, error) {
 	if abs, err := filepath.Abs(storage); err == nil {
 		storage = abs
@@ -51,12 +50,12 @@ func OfflineStatus(storage string, now time.Time) (web.Status, error) {
 	for _, t := range in.Targets {
 		s.Targets = append(s.Targets, offlineTarget(t, now))
 	}
-	journal, _ := events.Open(storage) // what cannot be read is in the ledgers, without its time
+	journal, _ := events.Open(storage) // events that cannot be read are still in the ledgers, without their time
 	s.Losses = journal.Account(s)
 	return web.Judged(s), nil
 }
 
-// offlineTarget is a target's status.
+// offlineTarget returns a target's status.
 func offlineTarget(t wal.TargetInspection, now time.Time) web.TargetStatus {
 	s := web.TargetStatus{
 		Name: t.Name, State: web.StateStopped, Why: t.Problem, PendingSamples: t.Pending, PendingBytes: t.PendingBytes,
@@ -74,7 +73,7 @@ func offlineTarget(t wal.TargetInspection, now time.Time) web.TargetStatus {
 	return s
 }
 
-// found says in plain words that there is no log.
+// found replaces the error for a missing log by ErrNoLog.
 func found(in wal.Inspection, err error) (wal.Inspection, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return in, noLog(in.Dir)
@@ -82,7 +81,7 @@ func found(in wal.Inspection, err error) (wal.Inspection, error) {
 	return in, err
 }
 
-// noLog is ErrNoLog, with the place.
+// noLog returns ErrNoLog with the directory.
 func noLog(storage string) error {
 	if abs, err := filepath.Abs(storage); err == nil {
 		storage = abs
@@ -90,15 +89,14 @@ func noLog(storage string) error {
 	return fmt.Errorf("%w in %s: no agent has run there", ErrNoLog, storage)
 }
 
-// Inspection is what the files of a log say, and how to print it.
+// Inspection is the content of a log's files as counted by an inspection, with a method to print it.
 type Inspection struct {
 	Schema int `json:"schema"` // 1
 	wal.Inspection
 }
 
-// InspectLog reads the log in the storage directory without changing anything, also
-// beside an agent that runs. Damage is ErrDamaged, with the inspection. It reads all of
-// the log: progress is told how far it is.
+// InspectLog reads the whole log in the storage directory without changing anything, also while an agent runs. It
+// reports to progress. If the log is damaged, it returns the inspection and ErrDamaged.
 func InspectLog(storage string, progress wal.Progress) (Inspection, error) {
 	read, err := found(wal.Inspect(storage, progress))
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"hwsagent/wal"
 )
 
-// describedMetrics are all metrics of the agent's own that its code makes. Those of the Go runtime and
-// the process come from libraries.
+// describedMetrics returns the agent's metrics that its own code makes. Those of the Go runtime and the process come
+// from libraries.
 func describedMetrics() (all []meter.Metric) {
 	accounts := newAccounts(nil)
 	for _, of := range [][]meter.Metric{
@@ -23,13 +23,13 @@ func describedMetrics() (all []meter.Metric) {
 	return all
 }
 
-// runtimeSent are the metrics of the Go runtime and the process that are sent at [SelfBrief].
+// runtimeSent are the metrics of the Go runtime and the process that [SelfBrief] sends.
 var runtimeSent = []string{
 	"go_goroutines", "go_memstats_alloc_bytes_total", "go_memstats_heap_inuse_bytes",
 	"process_cpu_seconds_total", "process_max_fds", "process_open_fds", "process_resident_memory_bytes", "process_start_time_seconds",
 }
 
-// ownSeries is what the probe self gathers of the registry at that level.
+// ownSeries returns the metrics of the registry that the self probe sends at that level.
 func ownSeries(level SelfLevel, all prometheus.Gatherer) prometheus.Gatherer {
 	if level == SelfFull {
 		return all
@@ -37,7 +37,7 @@ func ownSeries(level SelfLevel, all prometheus.Gatherer) prometheus.Gatherer {
 	return meter.Brief(all, describedMetrics(), runtimeSent...)
 }
 
-// Validate reports what is wrong with c.
+// Validate reports mistakes in c.
 func (c *SelfConfig) Validate() error {
 	switch c.Level {
 	case "", SelfBrief, SelfFull:

@@ -7,7 +7,7 @@ import (
 	"hwsagent/web"
 )
 
-// panicStatus describes the panics of one input, nil if there were none.
+// panicStatus describes the panics of one input; nil if there were none.
 func panicStatus(s panics.State, now time.Time) *web.PanicStatus {
 	if s.Count == 0 {
 		return nil

@@ -17,13 +17,13 @@ import (
 	"hwsagent/probes/snmp"
 )
 
-// ErrProbe means that a probe could not be read.
+// ErrProbe means that a probe's round failed.
 var ErrProbe = errors.New("the probe failed")
 
 // ErrNoSuchProbe means that the configuration has no probe of that name.
 var ErrNoSuchProbe = errors.New("no such probe")
 
-// ProbeResult is what one round of a probe came to.
+// ProbeResult is the outcome of one round of a probe.
 type ProbeResult struct {
 	Name    string  `json:"name"`
 	Type    string  `json:"type"`
@@ -31,7 +31,7 @@ type ProbeResult struct {
 	State   string  `json:"state"` // ok, failing, hung
 	Seconds float64 `json:"seconds"`
 	Samples int     `json:"samples"`
-	Error   string  `json:"error,omitempty"` // also of a round that was read in part
+	Error   string  `json:"error,omitempty"` // also set if the round was read in part
 
 	Series []ProbeSample `json:"series"`
 }
@@ -42,9 +42,8 @@ type ProbeSample struct {
 	Value  string            `json:"value"` // formatted, since JSON has no NaN; or a histogram
 }
 
-// ProbeOnce runs the probe of that name once, as the agent would, and writes what would
-// be appended to w in Prometheus' text format. A round that failed is ErrProbe; what was
-// read is written before.
+// ProbeOnce runs the named probe once, as the agent would, and writes its samples to w in Prometheus' text format. If
+// the round fails, it writes the samples read so far and returns ErrProbe.
 func ProbeOnce(ctx context.Context, configFile, name string, w io.Writer, logger *slog.Logger) (ProbeResult, error) {
 	cfg, _, err := Load(configFile, os.LookupEnv)
 	if err != nil {
@@ -86,11 +85,11 @@ func findProbe(cfg *Config, name string) (*ProbeConfig, error) {
 	return nil, err
 }
 
-// runOnce makes the probe and runs one round into memory.
+// runOnce constructs the probe and runs one round into memory.
 func runOnce(ctx context.Context, p *ProbeConfig, logger *slog.Logger) (*capture, probes.Status, error) {
 	hostname, err := os.Hostname()
 	if err != nil {
-		return nil, probes.Status{}, fmt.Errorf("find out the host's name: %w", err)
+		return nil, probes.Status{}, fmt.Errorf("get the host name: %w", err)
 	}
 	probe, err := newProbe(p, prometheus.NewRegistry(), logger, panics.New(inputProbe+" "+p.Name, logger), new(snmp.Plans), new(devices.Paces))
 	if err != nil {

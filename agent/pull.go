@@ -10,13 +10,13 @@ import (
 	"hwsagent/web"
 )
 
-// defaultPull is where the pull endpoint listens unless it is told.
+// defaultPull is the default address of the pull endpoint.
 const defaultPull = "127.0.0.1:24375"
 
 // pullName is the name of the endpoint in logs, metrics and the status.
 const pullName = "pull"
 
-// PullConfig says where the newest values are shown to those who scrape.
+// PullConfig says where the agent serves the newest values to scrapers.
 type PullConfig struct {
 	Listen        string `yaml:"listen"`                    // host:port; default 127.0.0.1:24375
 	WebConfigFile string `yaml:"web_config_file,omitempty"` // TLS and users, in exporter-toolkit's format
@@ -28,8 +28,8 @@ func (c *PullConfig) reachable() bool {
 	return err == nil && !receivers.LoopbackHost(host)
 }
 
-// validatePull checks the pull endpoint. An address that others can reach is taken as it is,
-// and warned about: it shows, and takes nothing.
+// validatePull checks the pull endpoint. An address that other hosts can reach is allowed with a warning, because the
+// endpoint only shows values.
 func (c *Config) validatePull(d *document) {
 	if c.Pull == nil {
 		if n := d.value("pull"); n != nil {
@@ -46,7 +46,7 @@ func (c *Config) validatePull(d *document) {
 		taken[l.Listen] = "receivers." + l.path
 	}
 	if other := taken[c.Pull.Listen]; other != "" {
-		d.errorAt("pull.listen", fmt.Sprintf("%s is the address of %s, too", c.Pull.Listen, other), "give each listener a port of its own")
+		d.errorAt("pull.listen", fmt.Sprintf("%s is already the address of %s", c.Pull.Listen, other), "give each listener a port of its own")
 	}
 	if c.Pull.reachable() && c.Pull.WebConfigFile == "" {
 		d.warnAt("pull.listen", fmt.Sprintf("whoever reaches %s can read every value, in clear text", c.Pull.Listen), "give web_config_file, with TLS and users, or listen on 127.0.0.1")
@@ -63,12 +63,12 @@ func (a *Agent) pullSpecs(cfg *Config) []receivers.Spec {
 	limits.Connections = 64
 	return []receivers.Spec{{
 		Name: pullName, Identity: a.ids.of(pullName, []any{cfg.Pull, cfg.Global.ExternalLabels}),
-		Listen: cfg.Pull.Listen, WebConfigFile: cfg.Pull.WebConfigFile, Insecure: true, // told by check and on the page
+		Listen: cfg.Pull.Listen, WebConfigFile: cfg.Pull.WebConfigFile, Insecure: true, // reported by check and on the page
 		Gate: receivers.NewGate(receivers.GateOptions{Name: pullName, Limits: limits, Logger: a.logger, Guard: a.pulling}), Handler: handler,
 	}}
 }
 
-// pullStatus describes the pull endpoint, nil if there is none.
+// pullStatus describes the pull endpoint; nil if there is none.
 func (a *Agent) pullStatus(cfg *Config, now time.Time) *web.PullStatus {
 	for _, s := range a.pull.Status() {
 		if cfg.Pull != nil {

@@ -14,13 +14,13 @@ import (
 	"hwsagent/wal"
 )
 
-// queues is what is on disk for targets: their places in the log, and dead letters.
+// queues is the state of targets on disk: their positions in the log, and their dead letters.
 type queues struct {
 	log     *wal.Log
 	storage string
 }
 
-// explain makes errors of the log such as help.
+// explain adds helpful context to errors of the log.
 func (q queues) explain(name string, err error) error {
 	switch {
 	case errors.Is(err, wal.ErrNoTarget):
@@ -35,11 +35,11 @@ func (q queues) explain(name string, err error) error {
 	return err
 }
 
-// names are the targets that the log has a queue of.
+// names returns the targets that have a queue in the log.
 func (q queues) names() (names []string) {
 	in, err := wal.Glance(q.storage)
 	if err != nil {
-		return nil // another error is being told
+		return nil // the caller reports another error
 	}
 	for _, t := range in.Targets {
 		names = append(names, t.Name)
@@ -52,7 +52,7 @@ func (q queues) account(c *TargetChange) {
 	c.Ledger, c.PausedSince = ledgerStatus(l), q.log.PausedSince(c.Target)
 }
 
-// pause makes a pause durable, or its end.
+// pause makes a pause or its end durable.
 func (q queues) pause(c *TargetChange) error {
 	if err := q.log.Pause(c.Target, c.Action == ActionPause); err != nil {
 		return q.explain(c.Target, err)
@@ -61,8 +61,8 @@ func (q queues) pause(c *TargetChange) error {
 	return nil
 }
 
-// lookBefore finds the samples to skip, and the mark at which they end. It reads all of them, which takes a minute
-// for some gigabytes: meanwhile it calls progress with the bytes that it has read, and with all that it may have to read.
+// lookBefore finds the samples to skip, and the mark at which they end. It has to read them all, which takes a minute
+// for a few gigabytes; meanwhile it calls progress with the bytes read so far, and the most that it may have to read.
 func (q queues) lookBefore(ctx context.Context, c *TargetChange, before time.Time, progress func(read, of int64)) (end wal.Mark, err error) {
 	s, err := q.log.Before(ctx, c.Target, before, progress)
 	if err != nil {
@@ -73,7 +73,7 @@ func (q queues) lookBefore(ctx context.Context, c *TargetChange, before time.Tim
 	return s.End, nil
 }
 
-// skip lets go what has not been delivered since.
+// skip gives up the samples before end that have not been delivered meanwhile.
 func (q queues) skip(c *TargetChange, end wal.Mark) (err error) {
 	if c.Samples, err = q.log.Skip(c.Target, end); err != nil {
 		return q.explain(c.Target, err)
@@ -82,15 +82,15 @@ func (q queues) skip(c *TargetChange, end wal.Mark) (err error) {
 	return nil
 }
 
-// adopt gives the queue of from, and its dead letters, to another target.
+// adopt gives the queue and the dead letters of from to another target.
 func (q queues) adopt(c *TargetChange, from, to string) error {
 	c.Target, c.From = to, from
 	waits, _ := q.log.Account(from)
 	if err := q.log.Adopt(from, to); err != nil {
 		if errors.Is(err, wal.ErrOwnData) {
 			own, _ := q.log.Account(to)
-			return fmt.Errorf("%w: it has had %d samples, of which %d wait. Two queues do not become one: "+
-				"put the entry of %q back until its queue is empty, or send the part that %q has not got with "+
+			return fmt.Errorf("%w: it has had %d samples, of which %d are pending. Two queues cannot be merged: "+
+				"put the entry of %q back until its queue is empty, or send the samples that %q lacks with "+
 				"`hwsagent wal replay --target %s`, and then drop %q", err, own.Appended, own.Pending, from, to, to, from)
 		}
 		return q.explain(from, err)
@@ -100,8 +100,8 @@ func (q queues) adopt(c *TargetChange, from, to string) error {
 	return q.moveLetters(from, to)
 }
 
-// adoptTenants does the same with the tenants of an entry. One whose queue cannot be moved
-// stays under its former name, as one that is not configured.
+// adoptTenants adopts the queues of an entry's tenants. A queue that cannot be moved stays under its former name, as
+// that of an unconfigured target.
 func (q queues) adoptTenants(ids []string, from, to string) error {
 	var errs []error
 	for _, id := range ids {
@@ -110,8 +110,7 @@ func (q queues) adoptTenants(ids []string, from, to string) error {
 	return errors.Join(errs...)
 }
 
-// moveLetters lets the dead letters of a target follow its queue, unless the new one has
-// some.
+// moveLetters moves the dead letters of a target to its new name, unless that name already has some.
 func (q queues) moveLetters(from, to string) error {
 	there, err := deadletter.List(letterDir(q.storage, to))
 	if err != nil || len(there) > 0 {
@@ -144,8 +143,7 @@ func (q queues) drop(c *TargetChange) error {
 	return deadletter.Remove(dir)
 }
 
-// clear removes the dead letters of a target, through the store that it has open if there
-// is one.
+// clear removes the dead letters of a target, through its open store if it has one.
 func (q queues) clear(c *TargetChange, open *deadletter.Store) (err error) {
 	if open != nil {
 		c.Letters, err = open.Clear()

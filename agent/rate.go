@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Rates are averages over rateSpan, so that they are steady between the rounds of probes,
-// and taken every rateTick, so that they follow what changes.
+// Rates are averages over rateSpan, so that they stay steady between the rounds of probes, and updated every rateTick,
+// so that they follow changes.
 const (
 	rateSpan = time.Minute
 	rateTick = 5 * time.Second
 )
 
-// rate is how fast a counter grows, per second, on the average of the last rateSpan.
+// rate computes how fast a counter grows, per second, averaged over the last rateSpan.
 type rate struct {
 	mu   sync.Mutex
-	seen []reading // oldest first, those of the last rateSpan
+	seen []reading // readings of the last rateSpan, oldest first
 }
 
 type reading struct {
@@ -24,12 +24,12 @@ type reading struct {
 	count uint64
 }
 
-// observe takes the counter's value at a time.
+// observe adds the counter's value at a time.
 func (r *rate) observe(now time.Time, count uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n := len(r.seen); n > 0 && (count < r.seen[n-1].count || now.Before(r.seen[n-1].at)) {
-		r.seen = r.seen[:0] // it began anew
+		r.seen = r.seen[:0] // the counter was reset
 	}
 	if len(r.seen) > int(rateSpan/rateTick) {
 		r.seen = append(r.seen[:0], r.seen[1:]...)
@@ -37,7 +37,7 @@ func (r *rate) observe(now time.Time, count uint64) {
 	r.seen = append(r.seen, reading{now, count})
 }
 
-// perSecond is the rate as last computed; 0 before there is anything to compare.
+// perSecond returns the rate computed last; 0 before there are two readings.
 func (r *rate) perSecond() float64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()

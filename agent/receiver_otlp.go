@@ -7,10 +7,10 @@ import (
 	"hwsagent/receivers/otlp"
 )
 
-// canReceiveOTLP says whether this build links the translation of OTLP.
+// canReceiveOTLP says whether this build includes the OTLP translation.
 const canReceiveOTLP = true
 
-// otlpSpecs are the listeners of the receiver of OTLP. They share the sums of deltas.
+// otlpSpecs returns the listeners of the OTLP receiver. They share the sums of delta metrics.
 func (a *Agent) otlpSpecs(c *OTLPConfig) (specs []receivers.Spec) {
 	off := func(b *bool) bool { return b != nil && !*b }
 	v := otlp.New(otlp.Settings{

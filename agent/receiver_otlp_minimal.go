@@ -4,8 +4,8 @@ package agent
 
 import "hwsagent/receivers"
 
-// canReceiveOTLP says whether this build links the translation of OTLP.
+// canReceiveOTLP says whether this build includes the OTLP translation.
 const canReceiveOTLP = false
 
-// otlpSpecs are none: the configuration is refused before.
+// otlpSpecs returns none: the configuration was refused before.
 func (a *Agent) otlpSpecs(*OTLPConfig) []receivers.Spec { return nil }

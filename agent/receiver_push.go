@@ -17,9 +17,8 @@ import (
 	"hwsagent/receivers/pushgateway"
 )
 
-// pushedSpecs are the two sides of the pushgateway: the receiver takes groups, the probe
-// reads them each interval as a Prometheus scrapes a Pushgateway with honor_labels, stale
-// markers and up included.
+// pushedSpecs are the two sides of the push gateway: the receiver takes groups, and the probe reads them at each
+// interval as Prometheus scrapes a Pushgateway with honor_labels, including stale markers and up.
 type pushedSpecs struct {
 	receiver receivers.Spec
 	probe    probes.Spec
@@ -56,13 +55,12 @@ func (a *Agent) pushgateway(c *PushgatewayConfig) (pushedSpecs, error) {
 	}, nil
 }
 
-// pushed is the receiver that the configuration in force has, whose groups go on over a
-// reload that does not concern it.
+// pushed holds the receiver of the configuration in force. Its groups survive a reload that does not change it.
 type pushed struct {
 	identity string
 	receiver *pushgateway.Receiver
 	gate     *receivers.Gate
-	store    *pushgateway.Store // the same one as long as the agent runs; nil before it is needed
+	store    *pushgateway.Store // the same for the life of the agent; nil until needed
 }
 
 // pushedProbe reads the groups.
@@ -90,7 +88,7 @@ func (p pushedProbe) Collect(ctx context.Context, r *probes.Round) error {
 			}
 		})
 		one := probes.Sample{Family: f, Name: name, Labels: pairs, Value: s.V, ST: s.ST}
-		// The parser uses its histograms again.
+		// The parser reuses its histograms.
 		if s.H != nil {
 			one.H = s.H.Copy()
 		}
@@ -101,7 +99,7 @@ func (p pushedProbe) Collect(ctx context.Context, r *probes.Round) error {
 		return nil
 	})
 	if err == nil && unsettled != nil {
-		return fmt.Errorf("%w: mark stale what has left the groups, tried again in the next round: %w", probes.ErrPartial, unsettled)
+		return fmt.Errorf("%w: mark vanished series of the groups stale, retried in the next round: %w", probes.ErrPartial, unsettled)
 	}
 	return errors.Join(err, unsettled)
 }

@@ -15,16 +15,15 @@ import (
 	"hwsagent/web"
 )
 
-// receiverKind is the kind of the receivers' inputs. Their rules and their limit of series
-// are the gate's: a sender is told what was not taken, and what the rules drop is not counted
-// as active.
+// receiverKind is the kind of the receivers' inputs. The gate, not the input, applies their rules and series limit: it
+// tells a sender which samples were refused, and does not count samples dropped by the rules as active.
 const receiverKind = "receiver"
 
-// keepReceivers forgets the inputs of receivers that are not configured any more.
+// keepReceivers removes the inputs of receivers that are no longer configured.
 func keepReceivers(path *inputs.Path, p *receivers.Plan) { path.Keep(receiverKind, p.Names()) }
 
-// receiverSpecs makes every receiver of cfg.
-// The probe appends what is pushed, if something can be.
+// receiverSpecs constructs every receiver of cfg, and the probe that appends pushed metrics if the push gateway is
+// configured.
 func (a *Agent) receiverSpecs(cfg *Config) (specs []receivers.Spec, probe *probes.Spec, err error) {
 	if c := cfg.Receivers.RemoteWrite; c != nil {
 		g := a.gate("remote_write", &c.IntakeConfig)
@@ -50,7 +49,7 @@ func (a *Agent) receiverSpecs(cfg *Config) (specs []receivers.Spec, probe *probe
 	return specs, probe, nil
 }
 
-// gate makes the gate of a receiver.
+// gate returns the gate for a receiver.
 func (a *Agent) gate(name string, c *IntakeConfig) *receivers.Gate {
 	return receivers.NewGate(receivers.GateOptions{
 		Name: name, Limits: c.Limits.limits(), Relabel: c.MetricRelabelConfigs, Out: a.inputs.Input(receiverKind, name, inputs.Settings{}), Logger: a.logger,
@@ -59,7 +58,7 @@ func (a *Agent) gate(name string, c *IntakeConfig) *receivers.Gate {
 	})
 }
 
-// receiverSpec is the listener l of the receiver with the configuration config.
+// receiverSpec returns the listener l of a receiver with the configuration config.
 func (a *Agent) receiverSpec(config any, name string, l *ListenConfig, g *receivers.Gate, h http.Handler) receivers.Spec {
 	return receivers.Spec{
 		Name: name, Identity: a.ids.of("receiver "+name, config),

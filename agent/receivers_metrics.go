@@ -7,7 +7,7 @@ import (
 	"hwsagent/receivers"
 )
 
-// intakeMetrics shows what came to each receiver.
+// intakeMetrics exposes the requests and samples that each receiver got.
 type intakeMetrics struct {
 	set      *receivers.Set
 	own      *meter.Set
@@ -22,11 +22,11 @@ func newIntakeMetrics(set *receivers.Set) *intakeMetrics {
 	return &intakeMetrics{
 		set:             set,
 		own:             own,
-		requests:        own.Desc(meter.Sent, meter.Counter, "requests_total", "Requests that came, whatever was answered.", "receiver"),
-		samples:         own.Desc(meter.Sent, meter.Counter, "samples_total", "Samples that the log took, histograms included.", "receiver"),
+		requests:        own.Desc(meter.Sent, meter.Counter, "requests_total", "Requests received, whatever the answer.", "receiver"),
+		samples:         own.Desc(meter.Sent, meter.Counter, "samples_total", "Samples appended to the log, histograms included.", "receiver"),
 		active:          own.Desc(meter.Sent, meter.Gauge, "active_series", "Different series of the last one to two hours.", "receiver"),
-		refusedRequests: own.Desc(meter.NotZero, meter.Counter, "refused_requests_total", "Requests that got another answer than 2xx, by reason.", "receiver", "reason"),
-		refusedSample:   own.Desc(meter.NotZero, meter.Counter, "refused_samples_total", "Single samples, exemplars and metadata that were not taken, by reason.", "receiver", "reason"),
+		refusedRequests: own.Desc(meter.NotZero, meter.Counter, "refused_requests_total", "Requests not answered with 2xx, by reason.", "receiver", "reason"),
+		refusedSample:   own.Desc(meter.NotZero, meter.Counter, "refused_samples_total", "Single samples, exemplars and metadata that were refused, by reason.", "receiver", "reason"),
 	}
 }
 

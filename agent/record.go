@@ -27,32 +27,34 @@ import (
 	"hwsagent/redact"
 )
 
-// recorder is implemented by probes whose hardware can be recorded.
+// recorder is implemented by probes that can record their hardware.
 type recorder interface {
-	// Record reads everything once. After an error the tape has the answers that came before it.
+	// Record reads everything once. After an error, the tape has the answers before it.
 	Record(ctx context.Context, t *tape.Tape) error
-	// Redact learns what on the tape tells whose the hardware is, and takes away what r cannot replace.
+	// Redact finds the texts on the tape that identify the owner of the hardware, and removes those that r cannot
+	// replace.
 	Redact(t *tape.Tape, r *tape.Redactor)
 }
 
-// Recorded says what a recording holds and what it does not.
+// Recorded describes the content of a recording, and the parts that were left out.
 type Recorded struct {
 	File     string         `json:"file"`
 	Type     string         `json:"type"`     // of the probe
-	Answers  int            `json:"answers"`  // that it has; over SNMP, variables
-	LeftOut  int            `json:"left_out"` // answers and parts of answers that are not kept
+	Answers  int            `json:"answers"`  // in the recording; over SNMP, variables
+	LeftOut  int            `json:"left_out"` // answers and parts of answers left out
 	Replaced map[string]int `json:"replaced"` // texts, by kind
 	Problem  string         `json:"problem,omitempty"`
 }
 
-// RecordKinds are the kinds of what a recording keeps only on request.
+// RecordKinds returns the kinds of data that a recording contains only on request.
 func RecordKinds() []string { return tape.Kinds() }
 
 // recordWithin bounds a recording.
 const recordWithin = 10 * time.Minute
 
-// Record reads the hardware of one probe once and writes all that it was told to file, which must not exist, without what tells
-// whose hardware it is; keep names kinds of that which stay, see [RecordKinds]. Secrets are never kept. What was read before an error is written, and Problem says so.
+// Record reads the hardware of one probe once and writes all answers to file, which must not exist. It removes
+// everything that identifies the owner of the hardware, except the kinds in keep, see [RecordKinds]; secrets are always
+// removed. If reading fails, it writes the answers before the error, and Problem has the error.
 func Record(ctx context.Context, o HardwareOptions, file string, keep []string) (Recorded, error) {
 	done := Recorded{File: file}
 	words, err := tape.NewRedactor(keep)
@@ -80,7 +82,7 @@ func Record(ctx context.Context, o HardwareOptions, file string, keep []string) 
 	return recordProbe(ctx, p, o, done, words)
 }
 
-// learnPlace learns the names of this machine and of the target.
+// learnPlace adds the names of this machine and of the target to the words to replace.
 func learnPlace(words *tape.Redactor, p *ProbeConfig) {
 	names := []string{p.Target}
 	if name, err := os.Hostname(); err == nil {
@@ -90,7 +92,7 @@ func learnPlace(words *tape.Redactor, p *ProbeConfig) {
 		if h, _, err := net.SplitHostPort(name); err == nil {
 			name = h
 		}
-		if _, err := netip.ParseAddr(name); err == nil || strings.ContainsAny(name, "/:") { // an address, or a device
+		if _, err := netip.ParseAddr(name); err == nil || strings.ContainsAny(name, "/:") { // an address or a device is not a host name
 			continue
 		}
 		words.Learn(tape.Names, name)
@@ -128,11 +130,11 @@ func recordProbe(ctx context.Context, p *ProbeConfig, o HardwareOptions, done Re
 	err = errors.Join(taker.Record(ctx, t), closeProbe(probe))
 	switch {
 	case len(t.Exchanges) == 0:
-		return done, fmt.Errorf("%w: nothing was read, and no file is written: %w", ErrProbe, err)
+		return done, fmt.Errorf("%w: no answers were read, and no file was written: %w", ErrProbe, err)
 	case err != nil:
 		done.Problem = err.Error()
 	case t.Full():
-		done.Problem = fmt.Sprintf("there is more than the %d answers or %d MiB that a recording may have", tape.MaxExchanges, tape.MaxBytes>>20)
+		done.Problem = fmt.Sprintf("the recording exceeds the limit of %d answers or %d MiB", tape.MaxExchanges, tape.MaxBytes>>20)
 	}
 	taker.Redact(t, words)
 	words.Tape(t)
@@ -145,9 +147,9 @@ func recordProbe(ctx context.Context, p *ProbeConfig, o HardwareOptions, done Re
 	return done, writeTape(t, done.File)
 }
 
-// writeTape writes a new file for its owner only.
+// writeTape writes a new file that only its owner can read.
 func writeTape(t *tape.Tape, file string) (err error) {
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // #nosec G304 -- the user's own
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // #nosec G304 -- the user's own path
 	if err != nil {
 		return fmt.Errorf("write the recording: %w", err)
 	}
@@ -158,11 +160,11 @@ func writeTape(t *tape.Tape, file string) (err error) {
 	return nil
 }
 
-// errOtherFormat means that a file is no tape, and may be a recording of SNMP.
+// errOtherFormat means that a file is not a tape; it may be a recording of SNMP.
 var errOtherFormat = errors.New("is no recording of hwsagent record")
 
 func readTape(file string) (t *tape.Tape, err error) {
-	f, err := os.Open(file) // #nosec G304 -- the user's own
+	f, err := os.Open(file) // #nosec G304 -- the user's own path
 	if err != nil {
 		return nil, fmt.Errorf("open the recording: %w", err)
 	}
@@ -181,7 +183,7 @@ func readTape(file string) (t *tape.Tape, err error) {
 	return t, nil
 }
 
-// replayOf is the probe that reads a recording. The one of a machine writes files below dir.
+// replayOf returns the probe that reads a recording. For a machine's recording it writes files below dir.
 func replayOf(t *tape.Tape, dir string, logger *slog.Logger) (probes.Probe, error) {
 	switch t.Type {
 	case "host":

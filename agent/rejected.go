@@ -16,16 +16,16 @@ import (
 	"hwsagent/wal"
 )
 
-// Rejections are the dead letters of a target: what its receiver refused, newest last.
+// Rejections holds the dead letters of a target: the samples that its receiver refused, newest last.
 type Rejections struct {
 	Schema  int                  `json:"schema"` // 1
 	Target  string               `json:"target"`
-	Kept    int                  `json:"kept"`    // letters in the store
-	Letters []remotewrite.Letter `json:"letters"` // the newest of them, as many as were asked for
+	Kept    int                  `json:"kept"`    // number of letters in the store
+	Letters []remotewrite.Letter `json:"letters"` // the newest of them, up to the requested limit
 }
 
-// Rejected reads the dead letters of a target in the storage directory, also beside an
-// agent that runs: the newest limit, or all if limit is not above 0.
+// Rejected reads the dead letters of a target in the storage directory, also while an agent runs: the newest limit
+// letters, or all if limit is not positive.
 func Rejected(storage, target string, limit int) (Rejections, error) {
 	r := Rejections{Schema: 1, Target: target, Letters: []remotewrite.Letter{}}
 	dir := letterDir(storage, target)
@@ -53,11 +53,11 @@ func Rejected(storage, target string, limit int) (Rejections, error) {
 	return r, nil
 }
 
-// WriteText prints the letters for people, those with the same answer together.
+// WriteText prints the letters for people, grouped by answer.
 func (r Rejections) WriteText(w io.Writer) error {
 	var b strings.Builder
 	if r.Kept == 0 {
-		fmt.Fprintf(&b, "%s has refused nothing that is kept\n", r.Target)
+		fmt.Fprintf(&b, "%s has no dead letters\n", r.Target)
 	}
 	said := ""
 	for _, l := range r.Letters {
@@ -82,7 +82,7 @@ func (r Rejections) WriteText(w io.Writer) error {
 	return err
 }
 
-// printable keeps what a receiver said from steering the terminal.
+// printable removes control characters from a receiver's answer, so that it cannot control the terminal.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 {

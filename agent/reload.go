@@ -20,7 +20,7 @@ import (
 	"hwsagent/web"
 )
 
-// Reloaded is what a reload did, or with DryRun would do.
+// Reloaded is the outcome of a reload; with DryRun, the outcome it would have.
 type Reloaded struct {
 	Schema   int               `json:"schema"`   // 1
 	Reloaded bool              `json:"reloaded"` // false: nothing was changed
@@ -30,7 +30,7 @@ type Reloaded struct {
 	Warnings []Warning         `json:"warnings"` // never null
 }
 
-// maxChanges bounds the changes that WriteText prints.
+// maxChanges bounds how many changes WriteText prints.
 const maxChanges = 200
 
 // WriteText prints the changes for people.
@@ -58,16 +58,15 @@ func (r Reloaded) WriteText(w io.Writer) error {
 	return err
 }
 
-// Reload reads the configuration file again and puts it in place. On an error nothing
-// has changed, and the error stays in the status until a reload succeeds. The errors
-// [web.ErrNotBegun] and [web.ErrGoesOn] come after ten seconds at most, when something hangs:
-// the status then says what.
+// Reload reads the configuration file again and applies it. On an error nothing changes, and the status shows the error
+// until a reload succeeds. If something hangs, the error [web.ErrNotBegun] or [web.ErrGoesOn] comes after ten seconds
+// at most, and the status says what hangs.
 func (a *Agent) Reload() error {
 	_, err := a.reloadShown()
 	return err
 }
 
-// reloadShown is Reload with what it did.
+// reloadShown is Reload, and returns what changed.
 func (a *Agent) reloadShown() (Reloaded, error) {
 	done := make(chan Reloaded, 1)
 	err := a.changes.do("the reload", func() error {
@@ -84,10 +83,10 @@ func (a *Agent) reloadShown() (Reloaded, error) {
 	return <-done, nil
 }
 
-// tryReload is Reload in its turn.
+// tryReload is the part of Reload that runs as a change.
 func (a *Agent) tryReload() (Reloaded, error) {
 	a.o.Manager.Reloading()
-	defer a.o.Manager.Ready() // also where it fails: the configuration in force stays
+	defer a.o.Manager.Ready() // also after a failure, because the configuration in force stays
 	a.changes.at("reading the configuration")
 	r, cfg, err := a.compared()
 	if err == nil {
@@ -122,7 +121,7 @@ func (a *Agent) reload(cfg *Config, warns []Warning) error {
 	return a.put(cfg)
 }
 
-// compared reads the configuration file, and tells how it differs from what is in force.
+// compared reads the configuration file and returns it with its differences from the one in force.
 func (a *Agent) compared() (Reloaded, *Config, error) {
 	cfg, warns, err := Load(a.o.ConfigFile, a.o.Env)
 	if err != nil {
@@ -137,8 +136,8 @@ func (a *Agent) compared() (Reloaded, *Config, error) {
 	return r, cfg, err
 }
 
-// unlike tells how after differs from before. Where only something changed that is not shown, such as a
-// secret, that is told of the entry or section that has it.
+// unlike returns the differences between before and after. A difference that must not be shown, such as a secret,
+// appears as a change of its entry or section.
 func unlike(before, after *Config) ([]confdiff.Change, error) {
 	var old, fresh yaml.Node
 	if err := errors.Join(old.Encode(before), fresh.Encode(after)); err != nil {
@@ -180,8 +179,8 @@ func unlike(before, after *Config) ([]confdiff.Change, error) {
 	return changes, nil
 }
 
-// answerReload serves POST /control/reload: the answers are those of POST /-/reload, but that what was done is
-// told as a [Reloaded].
+// answerReload serves POST /control/reload. The answers are those of POST /-/reload, except that success returns a
+// [Reloaded].
 func (a *Agent) answerReload(w http.ResponseWriter, h *http.Request) {
 	var r Reloaded
 	var err error
@@ -198,10 +197,10 @@ func (a *Agent) answerReload(w http.ResponseWriter, h *http.Request) {
 	answer(w, r, nil)
 }
 
-// RequestReload makes the agent that runs on the storage directory read its configuration
-// again; with dryRun it only tells what that would change. Where the configuration is refused, the error is ErrReload with
-// the agent's whole answer; ErrSilent if it does not answer at all. Where something that hangs keeps it from an answer the
-// error says what: within ten seconds.
+// RequestReload makes the agent that runs on the storage directory reload its configuration; with dryRun the agent only
+// reports what would change. If the configuration is refused, the error is ErrReload with the agent's whole answer;
+// ErrSilent if the agent does not answer at all. If something that hangs delays the answer, the error says so within
+// ten seconds.
 func RequestReload(ctx context.Context, storage string, dryRun bool) (Reloaded, error) {
 	path := "/control/reload"
 	if dryRun {

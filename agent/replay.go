@@ -16,28 +16,28 @@ import (
 	"hwsagent/wal"
 )
 
-// ReplayOptions say what to send once more.
+// ReplayOptions select the samples to send again.
 type ReplayOptions struct {
 	ConfigFile, Storage string
 	Target              string
-	From, To            time.Time // of the samples: From and later, before To
+	From, To            time.Time // timestamps: From included, To excluded
 	Match               string    // a selector of series as they are sent; "" for all
-	DryRun              bool      // send nothing, count
+	DryRun              bool      // only count
 	Rate                float64   // samples per second at most; 0: no limit
-	After               uint64    // go on after the commit of that number
+	After               uint64    // continue after the commit with that number
 
 	Logger   *slog.Logger         // of the client; nil: none
 	Progress func(ReplayProgress) // may be nil; called after each commit
 }
 
-// ReplayProgress is how far a replay is.
+// ReplayProgress is the progress of a replay.
 type ReplayProgress struct {
 	Read, Total         int64 // bytes of the log
 	Selected, Delivered uint64
 }
 
-// ReplayResult is what came of a replay. It is a count of its own: a target's ledger counts
-// what was appended once, and knows nothing of it.
+// ReplayResult is the outcome of a replay. Its counts are separate from the target's ledger, which counts each appended
+// sample once and ignores replays.
 type ReplayResult struct {
 	Schema   int       `json:"schema"` // 1
 	Target   string    `json:"target"`
@@ -45,14 +45,14 @@ type ReplayResult struct {
 	To       time.Time `json:"to"`
 	Match    string    `json:"match,omitempty"`
 	DryRun   bool      `json:"dry_run"`
-	Complete bool      `json:"complete"` // all that was asked for was sent, or counted
+	Complete bool      `json:"complete"` // all selected samples were sent, or counted
 
-	Samples     uint64          `json:"samples"` // that were asked for, as far as the log was read
+	Samples     uint64          `json:"samples"` // selected, as far as the log was read
 	Series      int             `json:"series"`
 	Delivered   uint64          `json:"delivered"`
 	Refused     uint64          `json:"refused"`     // alone
-	Unconfirmed uint64          `json:"unconfirmed"` // refused together with others; some may be stored
-	Unsupported uint64          `json:"unsupported"` // of a kind that the protocol or the entry excludes
+	Unconfirmed uint64          `json:"unconfirmed"` // refused together with others; some may have been stored
+	Unsupported uint64          `json:"unsupported"` // excluded by the protocol or the entry
 	Filtered    uint64          `json:"filtered"`    // removed by write_relabel_configs
 	Refusals    []ReplayRefusal `json:"refusals"`
 
@@ -62,31 +62,31 @@ type ReplayResult struct {
 	Oldest   time.Time `json:"oldest,omitzero"` // timestamps of these samples
 	Newest   time.Time `json:"newest,omitzero"`
 
-	DamagedBytes int64  `json:"damaged_bytes"`    // of the log, left out
-	Gone         int64  `json:"missing_segments"` // let go while the log was read, or lost before
-	After        uint64 `json:"after"`            // a replay after this commit goes on where this one ended
+	DamagedBytes int64  `json:"damaged_bytes"`    // unreadable bytes of the log, skipped
+	Gone         int64  `json:"missing_segments"` // removed while the log was read, or lost before
+	After        uint64 `json:"after"`            // the commit after which a further replay continues
 	Stopped      string `json:"stopped,omitempty"`
 }
 
-// ReplayRefusal is one thing that a receiver said against samples.
+// ReplayRefusal is one refusal of samples by the receiver.
 type ReplayRefusal struct {
 	Status    int    `json:"status"`
 	Text      string `json:"text"`
 	Samples   uint64 `json:"samples"`
-	Series    string `json:"series"` // of the first of them
+	Series    string `json:"series"` // of the first refused sample
 	Timestamp int64  `json:"timestamp_ms"`
 }
 
-// ErrReplayRefused means that the target does not take, or no longer takes, what is
-// replayed; ErrReplayInterrupted that the replay was stopped. Both come with a result.
+// ErrReplayRefused means that the target does not accept, or no longer accepts, the replayed samples.
+// ErrReplayInterrupted means that the replay was stopped. Both come with a result.
 var (
 	ErrReplayRefused     = errors.New("the replay ended")
 	ErrReplayInterrupted = errors.New("the replay was interrupted")
 )
 
-// Replay sends a part of what the log in the storage directory keeps to a target of the
-// configuration file, from this process, whether an agent runs there or not. The target's
-// queue is not concerned. It ends with ctx, after the request under way.
+// Replay sends a part of the log in the storage directory to a target of the configuration file. It sends from this
+// process, whether or not an agent runs there, and leaves the target's queue alone. When ctx ends, it ends after the
+// request in flight.
 func Replay(ctx context.Context, o ReplayOptions) (ReplayResult, error) {
 	res := ReplayResult{Schema: 1, Target: o.Target, From: o.From, To: o.To, Match: o.Match, DryRun: o.DryRun, Refusals: []ReplayRefusal{}, After: o.After}
 	began := time.Now()
@@ -113,7 +113,7 @@ func Replay(ctx context.Context, o ReplayOptions) (ReplayResult, error) {
 
 	ro := replay.Options{Config: *c, ExternalLabels: cfg.Global.Labels(), From: o.From, To: o.To, Matchers: matchers, Rate: o.Rate}
 	ro.Retrying = func(a client.Answer) {
-		o.Logger.Warn("The target does not take the request now; trying again for two minutes", "target", o.Target, "answer", a.String())
+		o.Logger.Warn("The target does not accept the request at present; retrying for two minutes", "target", o.Target, "answer", a.String())
 	}
 	if !o.DryRun {
 		sender, err := client.New(c, client.Options{Version: Version, Logger: o.Logger})
@@ -144,7 +144,7 @@ func Replay(ctx context.Context, o ReplayOptions) (ReplayResult, error) {
 	return res, err
 }
 
-// runClient keeps the client's credentials fresh until stop.
+// runClient refreshes the client's credentials until stop is called.
 func runClient(c *client.Client) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -176,7 +176,7 @@ func replayAll(ctx context.Context, r *replay.Replay, archive *wal.Archive, prog
 	}
 }
 
-// fill takes over what was counted.
+// fill copies the counts.
 func (res *ReplayResult) fill(c replay.Count, after uint64) {
 	res.Samples, res.Series, res.Delivered, res.Refused = c.Selected, c.Series, c.Delivered, c.Refused
 	res.Unconfirmed, res.Unsupported, res.Filtered = c.Unconfirmed, c.Unsupported, c.Filtered

@@ -25,10 +25,10 @@ import (
 // canScrape says that this build has a scraper.
 const canScrape = true
 
-// scrapeTypes is what a scrape configuration looks like, for hints.
+// scrapeTypes returns the types of a scrape configuration, for hints.
 func scrapeTypes() []reflect.Type { return []reflect.Type{scrape.Schema()} }
 
-// parseScrape makes jobs of all scrape configurations, or tells their mistakes.
+// parseScrape makes jobs from all scrape configurations, or reports their mistakes.
 func parseScrape(d *document, src scrapeSource) scrapeJobs {
 	jobs, mistakes := scrape.Parse(src.theirs())
 	if len(mistakes) > 0 && mistakes[0].Entry < 0 {
@@ -59,7 +59,7 @@ func parseScrape(d *document, src scrapeSource) scrapeJobs {
 	return parsed
 }
 
-// theirs is the source as the scraper takes it.
+// theirs returns the source in the scraper's own type.
 func (s scrapeSource) theirs() scrape.Source {
 	source := scrape.Source{Global: s.Global}
 	for _, e := range s.Entries {
@@ -68,7 +68,7 @@ func (s scrapeSource) theirs() scrape.Source {
 	return source
 }
 
-// checkScrape finds mistakes of one entry.
+// checkScrape returns the mistakes of one entry.
 func checkScrape(e scrapeText, global string) []scrapeMistake {
 	_, mistakes := scrape.Parse(scrapeSource{Global: global, Entries: []scrapeText{e}}.theirs())
 	var found []scrapeMistake
@@ -81,7 +81,7 @@ func checkScrape(e scrapeText, global string) []scrapeMistake {
 type parsedJobs struct {
 	*scrape.Jobs
 	hidden *redact.Secrets
-	limits map[string]int // of series, by the job's name
+	limits map[string]int // series limits by job name
 }
 
 func (j parsedJobs) MaxSeries(job string) int { return j.limits[job] }
@@ -108,22 +108,22 @@ func (j parsedJobs) Files() []namedFile {
 // inputScrape is the kind of the inputs that are scrape jobs.
 const inputScrape = "scrape"
 
-// runningScraper is the build's scraper as the agent wants it.
+// runningScraper adapts the build's scraper to the agent's interface.
 type runningScraper struct {
 	s    *scrape.Scraper
 	path *inputs.Path
 	jobs *atomic.Pointer[parsedJobs] // in force
-	cut  func(string) string         // takes what the jobs' paths were given out of a text
+	cut  func(string) string         // removes texts from variables in the jobs' paths
 }
 
-// scrapeMetrics are the metrics of scraping.
+// scrapeMetrics returns the metrics of scraping.
 func scrapeMetrics() []meter.Metric { return scrape.Metrics() }
 
 func newScraper(cfg *Config, path *inputs.Path, reg prometheus.Registerer, logger *slog.Logger) scraper {
 	jobs := new(atomic.Pointer[parsedJobs])
 	out := func(job string, interval time.Duration) storage.AppendableV2 {
 		limit, configured := jobs.Load().limits[job]
-		if !configured { // the last scrape of a job that a reload removes
+		if !configured { // the last scrape of a job removed by a reload
 			return path.Ended(inputScrape, job)
 		}
 		return path.Input(inputScrape, job, inputs.Settings{Interval: interval, MaxSeries: limit})
@@ -143,8 +143,7 @@ func newScraper(cfg *Config, path *inputs.Path, reg prometheus.Registerer, logge
 
 func (r runningScraper) Run(ctx context.Context) error { return r.s.Run(ctx) }
 
-// ServeHTTP answers with what the scraper does, without what is hidden. A cut takes no quote of the
-// JSON away.
+// ServeHTTP answers like the scraper, with hidden texts cut out. A cut never removes a quote of the JSON.
 func (r runningScraper) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if j := r.jobs.Load(); j == nil || j.hidden == nil {
 		r.s.ServeHTTP(w, req)
@@ -153,7 +152,7 @@ func (r runningScraper) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.s.ServeHTTP(&cutWriter{w, r.cut}, req)
 }
 
-// cutWriter is a ResponseWriter whose body is written at once.
+// cutWriter is a ResponseWriter that collects the body and writes it at once.
 type cutWriter struct {
 	http.ResponseWriter
 	cut func(string) string

@@ -12,7 +12,7 @@ import (
 	"hwsagent/meter"
 )
 
-// This build has no scraper: what it links would make the binary larger by a half.
+// This build has no scraper, whose dependencies would make the binary half as large again.
 
 const canScrape = false
 

@@ -9,9 +9,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// parseSelector reads a selector of series as PromQL writes it: name, {label="value", …} or
-// both, with the operators =, !=, =~ and !~. Strings are in double or single quotes, or in
-// backticks. A selector that is empty selects everything.
+// parseSelector reads a series selector in PromQL's syntax: name, {label="value", …} or both, with the operators =, !=,
+// =~ and !~. Strings are in double or single quotes, or in backticks. An empty selector selects everything.
 func parseSelector(text string) ([]*labels.Matcher, error) {
 	p := selectorParser{text: text, rest: strings.TrimSpace(text)}
 	ms, err := p.parse()
@@ -30,7 +29,7 @@ func (p *selectorParser) parse() (ms []*labels.Matcher, err error) {
 			return nil, nil
 		}
 		if !model.LegacyValidation.IsValidMetricName(name) {
-			return nil, fmt.Errorf("%q is no name of a metric", name)
+			return nil, fmt.Errorf("%q is not a metric name", name)
 		}
 		ms = append(ms, labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, name))
 		if p.rest = braces; !found {
@@ -54,14 +53,14 @@ func (p *selectorParser) parse() (ms []*labels.Matcher, err error) {
 		}
 	}
 	if p.space(); p.rest != "" {
-		return nil, fmt.Errorf("%q is too much", p.rest)
+		return nil, fmt.Errorf("unexpected %q after the selector", p.rest)
 	}
 	return ms, nil
 }
 
 func (p *selectorParser) space() { p.rest = strings.TrimLeft(p.rest, " \t\n") }
 
-// take takes a token, if it comes next.
+// take consumes a token if it comes next.
 func (p *selectorParser) take(token string) (ok bool) {
 	p.rest, ok = strings.CutPrefix(p.rest, token)
 	return ok
@@ -74,7 +73,7 @@ func (p *selectorParser) matcher() (*labels.Matcher, error) {
 	}
 	name := p.rest[:end]
 	if !model.LegacyValidation.IsValidLabelName(name) {
-		return nil, fmt.Errorf("%q is no name of a label", name)
+		return nil, fmt.Errorf("%q is not a label name", name)
 	}
 	p.rest = p.rest[end:]
 	p.space()
@@ -103,7 +102,7 @@ func (p *selectorParser) matcher() (*labels.Matcher, error) {
 // quoted reads a string in quotes.
 func (p *selectorParser) quoted() (string, error) {
 	if p.rest == "" || !strings.Contains("\"'`", p.rest[:1]) {
-		return "", fmt.Errorf("it must stand in quotes")
+		return "", fmt.Errorf("it must be quoted")
 	}
 	quote := p.rest[0]
 	for i := 1; i < len(p.rest); i++ {
@@ -119,7 +118,7 @@ func (p *selectorParser) quoted() (string, error) {
 			return unquote(inner, quote)
 		}
 	}
-	return "", fmt.Errorf("the closing %c is missing", quote)
+	return "", fmt.Errorf("missing closing %c", quote)
 }
 
 // unquote undoes the escapes of Go, which PromQL has.
@@ -128,7 +127,7 @@ func unquote(s string, quote byte) (string, error) {
 	for s != "" {
 		r, multi, tail, err := strconv.UnquoteChar(s, quote)
 		if err != nil {
-			return "", fmt.Errorf("%q has a wrong escape", s)
+			return "", fmt.Errorf("%q has an invalid escape", s)
 		}
 		if s = tail; multi {
 			b.WriteRune(r)

@@ -15,8 +15,8 @@ import (
 	"hwsagent/watchdog"
 )
 
-// skipLine is one line of the agent's answer to a skip: the progress of the search in the log, once a second, and in the last
-// line the change or the refusal.
+// skipLine is one line of the agent's answer to a skip: the progress of the search once a second, and in the last line
+// the change or the refusal.
 type skipLine struct {
 	Read    int64         `json:"read"` // bytes of the log
 	Of      int64         `json:"of"`
@@ -27,8 +27,8 @@ type skipLine struct {
 // tellProgress is the interval between lines of progress in the answer to a skip.
 const tellProgress = time.Second
 
-// Skip gives up the samples that wait for the target and are older than before. It ends in front of the first commit with a
-// sample that is not. It reads the log that far; when ctx ends first, nothing is changed.
+// Skip gives up the target's pending samples that are older than before. It stops at the first commit with a sample
+// that is not older. It reads the log up to there; if ctx ends first, nothing changes.
 func (m TargetManager) Skip(ctx context.Context, target string, before time.Time, dryRun bool) (TargetChange, error) {
 	r := request{action: ActionSkip, target: target, before: before, dryRun: dryRun}
 	c, err := m.askSkip(ctx, r)
@@ -81,7 +81,7 @@ func (m TargetManager) askSkip(ctx context.Context, r request) (TargetChange, er
 	}
 }
 
-// skipFailed is the reason why there is no answer: where the agent's silence canceled the request, the silence.
+// skipFailed returns the reason for a missing answer: the agent's silence, if that canceled the request, else err.
 func skipFailed(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), ErrSilent) {
 		return ErrSilent
@@ -101,7 +101,7 @@ func (a *Agent) answerSkip(w http.ResponseWriter, h *http.Request) {
 	defer cancel(nil)
 	found := make(chan struct{})
 	var far progress
-	var guard *panics.Guard // a panic is the error of this command
+	var guard *panics.Guard // turns a panic into the error of this command
 	var c TargetChange
 	go func() {
 		defer close(found)
@@ -134,8 +134,8 @@ func (a *Agent) answerSkip(w http.ResponseWriter, h *http.Request) {
 	}
 }
 
-// skip searches the log while collecting and sending go on. Then a change of the agent gives up the samples that it found; c
-// becomes the account of the change.
+// skip searches the log while the agent continues to collect and send. A change of the agent then gives up the samples
+// found; c becomes the record of the change.
 func (a *Agent) skip(ctx context.Context, c *TargetChange, r request, far *progress) (err error) {
 	watchdog.Do(ctx, "the command "+ActionSkip, func(ctx context.Context) {
 		q := queues{a.log, a.o.StoragePath}
@@ -152,7 +152,7 @@ func (a *Agent) skip(ctx context.Context, c *TargetChange, r request, far *progr
 	return err
 }
 
-// lastLine is the last line of the answer to a skip.
+// lastLine returns the last line of the answer to a skip.
 func lastLine(c TargetChange, err error) skipLine {
 	if err != nil {
 		no := refusal(err)

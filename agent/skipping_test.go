@@ -24,7 +24,7 @@ func TestSkipThatIsEnded(t *testing.T) {
 	asked := request{action: ActionSkip, target: "a", before: time.Now()}
 	c := asked.changed(true)
 	line := lastLine(c, r.skip(ctx, &c, asked, new(progress)))
-	if line.Change != nil || line.Refused == nil || line.Refused.Error != "nothing is skipped: the agent stops" {
+	if line.Change != nil || line.Refused == nil || line.Refused.Error != "nothing is skipped: the agent is stopping" {
 		t.Errorf("%+v", line)
 	}
 	if s, _ := r.target("a"); s.Ledger.Lost != 0 || s.PendingSamples == 0 {

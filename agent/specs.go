@@ -32,13 +32,12 @@ import (
 	"hwsagent/probes/textfile"
 )
 
-// maxSamples bounds a round whose configuration sets no max_samples: far above any
-// real device, low enough that a device that goes mad costs tens of megabytes at most.
+// maxSamples bounds a round without a configured max_samples: far above any real device, yet low enough that a broken
+// device costs tens of megabytes at most.
 const maxSamples = 200_000
 
-// newProbe makes the probe that an entry describes. The guard contains the panics of what the
-// probe starts; plans are shared by the probes of one
-// entry, and so are limits of requests.
+// newProbe constructs the probe of an entry. The guard contains panics of the probe's goroutines; the probes of one
+// entry share plans and request limits.
 func newProbe(c *ProbeConfig, own prometheus.Gatherer, logger *slog.Logger, guard *panics.Guard, plans *snmp.Plans, paces *devices.Paces) (probes.Probe, error) {
 	logger = logger.With("probe", c.Name)
 	switch s := c.Settings.(type) {
@@ -71,8 +70,8 @@ func newProbe(c *ProbeConfig, own prometheus.Gatherer, logger *slog.Logger, guar
 	}
 }
 
-// identities gives configurations that may stand in for one another the same string:
-// a probe or target whose identity is unchanged by a reload is left alone.
+// identities gives equivalent configurations the same string. A reload leaves a probe or target alone if its identity
+// is unchanged.
 type identities struct {
 	known map[string]identity // by kind and name
 }
@@ -82,8 +81,7 @@ type identity struct {
 	n      int
 }
 
-// of returns the identity of config under name, a new one if config differs from the
-// one that name had before.
+// of returns the identity of config under name: a new one if config differs from the previous one under name.
 func (ids *identities) of(name string, config any) string {
 	if ids.known == nil {
 		ids.known = make(map[string]identity)
@@ -96,8 +94,7 @@ func (ids *identities) of(name string, config any) string {
 	return name + "#" + strconv.Itoa(id.n)
 }
 
-// probeSpecs makes every enabled probe of cfg. All that cannot be made are told in one
-// error, and then none is kept.
+// probeSpecs constructs every enabled probe of cfg. On failure it returns all errors as one, and no probes.
 func (a *Agent) probeSpecs(cfg *Config) ([]probes.Spec, error) {
 	var specs []probes.Spec
 	var errs []error
@@ -124,8 +121,8 @@ func (a *Agent) probeSpecs(cfg *Config) ([]probes.Spec, error) {
 	return specs, nil
 }
 
-// followOthers has the probe that reports the agent itself follow the first other one of its interval. On a small agent a round
-// of either is less than a page of the disk, so apart they cost twice as much.
+// followOthers makes the self probe follow the first other probe with the same interval. On a small agent the samples
+// of either round take less than a page of the disk, so two separate writes would cost twice as much.
 func followOthers(specs []probes.Spec) {
 	for i := range specs {
 		if specs[i].Type != "self" {
@@ -137,7 +134,7 @@ func followOthers(specs []probes.Spec) {
 	}
 }
 
-// closeProbes lets go of probes that no runner has.
+// closeProbes closes probes that no runner owns.
 func closeProbes(specs []probes.Spec) error {
 	var errs []error
 	for _, s := range specs {
@@ -148,13 +145,13 @@ func closeProbes(specs []probes.Spec) error {
 	return errors.Join(errs...)
 }
 
-// madeOf is what a probe was made of: its entry, and files that it read.
+// madeOf is the input of a probe: its entry, and the files that it read.
 type madeOf struct {
 	entry   *ProbeConfig
 	version string
 }
 
-// version is that of the files that a probe read when it was made.
+// version returns the version of the files that a probe read when it was made.
 func version(p probes.Probe) string {
 	if v, ok := p.(interface{ Version() string }); ok {
 		return v.Version()
@@ -162,10 +159,10 @@ func version(p probes.Probe) string {
 	return ""
 }
 
-// hostNameLabel is the label by which MetricsHub names the machine.
+// hostNameLabel is the label in which MetricsHub has the machine's name.
 const hostNameLabel = "host_name"
 
-// probeSpec adds what a scrape would: job is the probe's name, instance its target.
+// probeSpec adds the labels of a scrape: job is the probe's name, instance its target.
 func probeSpec(c *ProbeConfig, p probes.Probe, hostname string, ids *identities) probes.Spec {
 	dialect := hw.NewDialect(c.HWLabels)
 	instance := c.Target

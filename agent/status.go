@@ -11,8 +11,8 @@ import (
 	"hwsagent/web"
 )
 
-// Status is a snapshot of the whole agent. Its times are by the wall clock as it is set
-// now: what happened before a step of it is not a year ago.
+// Status returns a snapshot of the whole agent. Its times are on the wall clock as it is set now, so that an event
+// before a step of the clock does not appear to be a year old.
 func (a *Agent) Status() web.Status {
 	now := time.Now()
 	a.mu.Lock()
@@ -35,7 +35,7 @@ func (a *Agent) Status() web.Status {
 	s.Targets = append(s.Targets, a.targets.missing()...)
 	for _, o := range a.log.Orphans() {
 		if slices.ContainsFunc(s.Targets, func(t web.TargetStatus) bool { return t.Name == o.Name }) {
-			continue // it stops, or starts
+			continue // it is stopping or starting
 		}
 		why := "not in the configuration since " + o.Since.Format(time.DateTime)
 		if o.Left > 0 {
@@ -61,7 +61,7 @@ func (a *Agent) Status() web.Status {
 	return web.Judged(s)
 }
 
-// logStatus describes the log. dir is where it lies.
+// logStatus describes the log. dir is its directory.
 func logStatus(l wal.Status, cfg *Config, dir string, now time.Time) web.WALStatus {
 	s := web.WALStatus{
 		Dir: dir, Sync: cfg.WAL.Sync.String(),
@@ -112,15 +112,15 @@ func (t *target) status(stepped, now time.Time) web.TargetStatus {
 	return s
 }
 
-// backlog is what waits for a target.
+// backlog describes a target's pending samples.
 type backlog struct {
 	bytes  int64
-	oldest time.Time // zero if nothing waits
+	oldest time.Time // zero if there are none
 	lag    time.Duration
 }
 
-// backlog is what waits now for a target that takes nothing since down. The clock was set
-// last at stepped. Both may be zero: neither is so.
+// backlog returns the pending samples of a target. down is since when the target accepts nothing, and stepped when the
+// clock was last set; either is zero if that does not apply.
 func (t *target) backlog(l wal.Ledger, down, stepped, now time.Time) (b backlog) {
 	b.bytes = t.reader.Pending()
 	if oldest := t.reader.OldestPending(); l.Pending > 0 && !oldest.IsZero() {
@@ -129,9 +129,9 @@ func (t *target) backlog(l wal.Ledger, down, stepped, now time.Time) (b backlog)
 	return b
 }
 
-// age is how old what waits is, by the timestamp of the oldest sample. If the clock was set
-// since the target takes nothing, it is at least that long: a clock set back by two hours
-// does not hide an outage for two hours.
+// age returns the age of pending samples, by the timestamp of the oldest. If the clock was set while the target
+// accepted nothing, the age is at least the length of that outage: setting the clock back by two hours must not hide
+// the outage for two hours.
 func age(oldest, down, stepped, now time.Time) time.Duration {
 	d := max(0, now.Sub(oldest))
 	if !down.IsZero() && stepped.After(down) {

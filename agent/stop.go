@@ -12,33 +12,32 @@ import (
 	"hwsagent/web"
 )
 
-// How long the agent takes to stop, counted from the beginning of the stop. The parts of an
-// orderly stop have bounds of their own and end within stopWithin; what has not ended by then
-// is left behind. So the process ends within two seconds, whatever hangs.
+// Bounds of a stop, counted from its beginning. The parts of an orderly stop have bounds of their own and end within
+// stopWithin; the agent leaves behind those that have not ended by then. So the process ends within two seconds,
+// whatever hangs.
 const (
-	lastLook     = 100 * time.Millisecond  // for the last status that events are taken from
-	inputsWithin = 200 * time.Millisecond  // then the queues begin to stop, beside an input that has not ended
+	lastLook     = 100 * time.Millisecond  // for the last status from which events are taken
+	inputsWithin = 200 * time.Millisecond  // then the queues begin to stop, even if an input has not ended
 	intakeGrace  = time.Second             // for requests that bring samples
-	webUntil     = 1200 * time.Millisecond // the page and the pull endpoint are served for so long at most
-	shownGrace   = 250 * time.Millisecond  // then, for requests under way there
+	webUntil     = 1200 * time.Millisecond // the page and the pull endpoint are served until then at most
+	shownGrace   = 250 * time.Millisecond  // then, for their requests in flight
 	stopWithin   = 1600 * time.Millisecond
 	closeWithin  = 200 * time.Millisecond // for closing the log, after stopWithin
 )
 
-// LeftBehind is the error of a stop that did not wait for a part that hangs. What was
-// acknowledged is in the files of the log all the same: it was written before it was
-// acknowledged.
+// LeftBehind is the error of a stop that abandoned a hanging part. Acknowledged samples are in the log's files all the
+// same: they were written before they were acknowledged.
 type LeftBehind struct {
-	Parts string // that still ran, with a place in the code for each
-	Log   error  // why the log was not closed in order; nil: it was
+	Parts string // the parts that still ran, with a place in the code for each
+	Log   error  // why the log was not closed in order; nil if it was
 }
 
 func (e *LeftBehind) Error() string {
 	log := "the log was closed in order"
 	if e.Log != nil {
-		log = "the log was not closed in order (" + e.Log.Error() + "), but what was acknowledged is written to its files"
+		log = "the log was not closed in order (" + e.Log.Error() + "), but all acknowledged samples are written to its files"
 	}
-	return fmt.Sprintf("the stop did not end within %s, and these parts were left behind: %s; %s", stopWithin, e.Parts, log)
+	return fmt.Sprintf("the stop did not end within %s; parts left behind: %s; %s", stopWithin, e.Parts, log)
 }
 
 // Unwrap returns why the log was not closed.
@@ -47,9 +46,8 @@ func (e *LeftBehind) Unwrap() error { return e.Log }
 // errLogHangs means that closing the log did not end in its time.
 var errLogHangs = errors.New("closing it did not end in its time: the disk does not answer")
 
-// Run runs the agent until ctx ends, then stops it in order, within two seconds. It returns an
-// error when the agent could not go on or did not close cleanly; a *[LeftBehind] when a part
-// did not end. The process must end then.
+// Run runs the agent until ctx ends, then stops it in order, within two seconds. It returns an error if the agent could
+// not go on or did not close cleanly, and a *[LeftBehind] if a part did not end; after that the process must exit.
 func (a *Agent) Run(ctx context.Context) error {
 	stopping, ended := make(chan struct{}), make(chan error, 1)
 	go func() { ended <- a.run(ctx, stopping) }()
@@ -68,7 +66,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 }
 
-// leave ends a stop that does not end in order: it says what hangs, and closes the log.
+// leave finishes a stop that does not end in order: it logs what hangs, and closes the log.
 func (a *Agent) leave() error {
 	running := watchdog.Look()
 	closed := make(chan error, 1)
@@ -94,7 +92,7 @@ func (a *Agent) run(ctx context.Context, stopping chan<- struct{}) error {
 	defer stopWeb()
 	defer stopQueues()
 
-	// The web server failing ends the agent: an operator who cannot see it must know.
+	// A failing web server ends the agent: without it, operators could not see the agent's state.
 	g, ctx := errgroup.WithContext(ctx)
 	runPart(g, webCtx, "the page", a.web.Run)
 	runPart(g, webCtx, "the control socket", func(ctx context.Context) error { return a.web.Serve(ctx, a.socket) })
@@ -120,7 +118,7 @@ func (a *Agent) run(ctx context.Context, stopping chan<- struct{}) error {
 	g.Go(func() error {
 		var err error
 		select {
-		case err = <-inputs: // it failed, or ctx has ended
+		case err = <-inputs: // an input failed, or ctx ended
 			inputs <- err
 		case <-ctx.Done():
 		}
@@ -139,10 +137,9 @@ func (a *Agent) run(ctx context.Context, stopping chan<- struct{}) error {
 	return err
 }
 
-// observeLast takes events from the status for the last time: a target that the stop itself ends
-// is not down. On a busy machine a status may take longer than a stop can wait. Such a status is
-// not used, because it may describe parts that have stopped meanwhile; a change of the last five
-// seconds is then no event.
+// observeLast takes events from the status for the last time, because targets that the stop itself ends must not count
+// as down. On a busy machine a status may take longer than a stop can wait. Such a status is dropped, because it may
+// describe parts that have stopped meanwhile; changes of the last five seconds then cause no event.
 func (a *Agent) observeLast() {
 	seen := make(chan web.Status, 1)
 	go func() { seen <- a.Status() }()
@@ -163,11 +160,11 @@ func runPart(g *errgroup.Group, ctx context.Context, name string, run func(conte
 	})
 }
 
-// verdict says in a line how the agent is. Like all of the status it waits for no disk, target or
-// probe; the watchdog of the service manager depends on that.
+// verdict describes the agent's state in one line. Like the whole status it waits for no disk, target or probe; the
+// service manager's watchdog depends on that.
 func (a *Agent) verdict() string { return a.Status().Verdict.Text }
 
-// runInputs runs what brings data until ctx ends.
+// runInputs runs the sources of data until ctx ends.
 func (a *Agent) runInputs(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	runPart(g, ctx, "the probes", a.runner.Run)
@@ -178,9 +175,8 @@ func (a *Agent) runInputs(ctx context.Context) error {
 	return g.Wait()
 }
 
-// stop stops the agent against the way that a sample goes: inputs, queues, page. An input that does not
-// end in its time does not keep the queues from sending what they have: what it still appends
-// is on disk for the next start.
+// stop stops the agent in the direction of the data: inputs, queues, page. The queues keep sending even if an input
+// does not end in time: samples that it still appends are on disk for the next start.
 func (a *Agent) stop(inputs <-chan error, queues <-chan struct{}, stopQueues, stopWeb func()) error {
 	var err error
 	ended := false

@@ -304,7 +304,7 @@ func TestTestOfATargetThatHangs(t *testing.T) {
 	if took := time.Since(began); took > busy {
 		t.Errorf("an answer after %s", took)
 	}
-	if err != nil || got.Result != Fail || !strings.Contains(got.Steps[len(got.Steps)-1].Text, "the test took longer than the 200ms that it has") {
+	if err != nil || got.Result != Fail || !strings.Contains(got.Steps[len(got.Steps)-1].Text, "the test took longer than its limit of 200ms") {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -24,10 +24,10 @@ import (
 	"hwsagent/remotewrite/config"
 )
 
-// observer shows samples of inputs and queues to those who follow them.
+// observer passes samples of inputs and queues to their followers.
 type observer struct {
 	hub   *tap.Hub
-	guard *panics.Guard // a panic costs the followers a batch, not the target its queue
+	guard *panics.Guard // a panic costs followers a batch, but does not stop the target's queue
 }
 
 func (o observer) Active() bool { return o.hub.Active() }
@@ -54,17 +54,17 @@ func (o observer) Delivered(target string, samples iter.Seq[remotewrite.Sample])
 	})
 }
 
-// TapOptions say what to follow; see [tap.Options].
+// TapOptions select what to follow; see [tap.Options].
 type TapOptions struct {
 	Point         tap.Point
 	Target, Input string
 	Match         string // a selector of series; empty: all
 	Rate          int
-	Limit         int // samples, then it ends; 0: it goes on
+	Limit         int // ends after that many samples; 0: no limit
 }
 
-// Tap follows samples of the agent that runs on the storage directory, until ctx ends, the limit is reached or the agent
-// ends, which is ErrNotRunning. The error of each ends it.
+// Tap follows samples of the agent that runs on the storage directory. It ends when ctx ends, the limit is reached,
+// each returns an error, or the agent ends, which is ErrNotRunning.
 func Tap(ctx context.Context, storage string, o TapOptions, each func(tap.Item) error) error {
 	if _, err := parseSelector(o.Match); err != nil {
 		return fmt.Errorf("%w: %w", ErrUsage, err)
@@ -90,7 +90,7 @@ func Tap(ctx context.Context, storage string, o TapOptions, each func(tap.Item) 
 			case ctx.Err() != nil:
 				return nil
 			case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-				return fmt.Errorf("%w any more: it has ended", ErrNotRunning)
+				return fmt.Errorf("%w: it has stopped", ErrNotRunning)
 			}
 			return fmt.Errorf("read the agent's answer: %w", err)
 		}
@@ -98,7 +98,7 @@ func Tap(ctx context.Context, storage string, o TapOptions, each func(tap.Item) 
 			n++
 		}
 		if item.Labels == nil && item.Missed == 0 {
-			continue // a sign of life
+			continue // only proves that the agent lives
 		}
 		if err := each(item); err != nil {
 			return err
@@ -122,10 +122,11 @@ func WriteTapped(w io.Writer, i tap.Item) error {
 	return err
 }
 
-// tellMissed is how often a reader hears how many samples it missed, and at least that the agent lives.
+// tellMissed is how often the agent tells a reader how many samples it missed; the line also proves that the agent
+// lives.
 const tellMissed = time.Second
 
-// slowReader is how long a reader may take for what is written to it.
+// slowReader bounds how long a reader may block a write.
 const slowReader = 10 * time.Second
 
 // answerTap serves POST /control/tap: a line of JSON for each sample, until the reader goes or the agent stops.
@@ -163,11 +164,11 @@ func (a *Agent) answerTap(w http.ResponseWriter, h *http.Request) {
 	}
 }
 
-// tapOptions are what a person asks to follow.
+// tapOptions parses the options of a request.
 func (a *Agent) tapOptions(q url.Values) (tap.Options, error) {
 	o := tap.Options{Point: tap.Point(q.Get("point")), Target: q.Get("target"), Input: q.Get("input")}
 	if !slices.Contains(tap.Points(), o.Point) {
-		return o, fmt.Errorf("there is no point called %q", o.Point)
+		return o, fmt.Errorf("unknown point %q", o.Point)
 	}
 	var err error
 	if o.Match, err = parseSelector(q.Get("match")); err != nil {

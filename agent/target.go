@@ -23,8 +23,7 @@ import (
 	"hwsagent/web"
 )
 
-// target is one remote_write entry at work: its client, its end of the log and the
-// queue between them.
+// target is a running remote_write entry: its client, its reader of the log, and the queue between them.
 type target struct {
 	planned
 	url     string // for people: without user, password and query
@@ -34,31 +33,29 @@ type target struct {
 	queue   *remotewrite.Queue
 	metrics *rwmetrics.Target
 	rate    rate
-	paused  time.Time // since when a person wants nothing to be sent; zero: the queue runs
+	paused  time.Time // since when the target is paused by command; zero: the queue runs
 
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the queue has ended
 }
 
-// maxSplay bounds how long a queue waits before its first request, at random: hosts that a
-// roll-out restarts in one second are spread over it. A sample may wait as long for its
-// batch to fill.
+// maxSplay bounds a queue's random wait before its first request. It spreads the requests of hosts that a roll-out
+// restarts in the same second. It is no longer than a sample may wait for its batch to fill.
 const maxSplay = 5 * time.Second
 
-// lettersDir is where the dead letters of all targets are kept, below the storage path.
+// lettersDir holds the dead letters of all targets, below the storage path.
 const lettersDir = "deadletters"
 
-// besideLog are the directories of the storage path that are not the log's.
+// besideLog returns the directories of the storage path that are not part of the log.
 func besideLog() []string { return []string{lettersDir, pushgatewayDir, historyDir} }
 
-// maxNameBytes bounds the name of a directory on ext4, xfs, btrfs, APFS and NTFS.
+// maxNameBytes is the longest name of a directory on ext4, xfs, btrfs, APFS and NTFS.
 const maxNameBytes = 255
 
-// letterDir is the directory of a target's dead letters. The name is escaped, its dots
-// too, so that it is one element of a path, whatever it is. So is the first letter of a name
-// that Windows keeps for a device, such as con or lpt1: no directory can have it there. A name
-// that would be too long for a directory, such as that of a tenant in Chinese, becomes "%~" and its
-// SHA-256: no escaped name begins so.
+// letterDir returns the directory of a target's dead letters. It escapes the name, including dots, so that it is always
+// a single path element. It also escapes the first letter of names that Windows reserves for devices, such as con or
+// lpt1, because no directory can have them. A name that would be too long for a directory, such as that of a tenant in
+// Chinese, becomes "%~" and its SHA-256: no escaped name begins so.
 func letterDir(storage, target string) string {
 	name := strings.ReplaceAll(url.QueryEscape(target), ".", "%2E")
 	if isDevice(name) {
@@ -71,7 +68,7 @@ func letterDir(storage, target string) string {
 	return filepath.Join(storage, lettersDir, name)
 }
 
-// isDevice reports whether Windows keeps a name, which has no dot, for a device. See
+// isDevice reports whether Windows reserves a name without a dot for a device. See
 // https://learn.microsoft.com/windows/win32/fileio/naming-a-file.
 func isDevice(name string) bool {
 	name = strings.ToLower(name)
@@ -82,7 +79,7 @@ func isDevice(name string) bool {
 	return len(name) == 4 && (name[:3] == "com" || name[:3] == "lpt") && '0' <= name[3] && name[3] <= '9'
 }
 
-// close closes everything that open has opened.
+// close closes everything that open opened.
 func (t *target) close() error {
 	var errs []error
 	if t.client != nil {
@@ -126,13 +123,12 @@ func (t *target) startParts(ctx context.Context, logger *slog.Logger) {
 	go func() {
 		defer close(t.done)
 		if err := g.Wait(); err != nil && ctx.Err() == nil {
-			logger.Error("The target stopped; its data stays in the log", "target", t.name, "err", err)
+			logger.Error("The target failed and stopped; its data stays in the log", "target", t.name, "err", err)
 		}
 	}()
 }
 
-// rest stands in for the queue of a paused target: it looks at the oldest sample that
-// waits, so that the status tells how old it is, and does nothing else.
+// rest replaces the queue of a paused target: it only reads the oldest pending sample, so that the status has its age.
 func (t *target) rest(ctx context.Context) error {
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
@@ -147,7 +143,7 @@ func (t *target) rest(ctx context.Context) error {
 		case errors.Is(err, wal.ErrCaughtUp):
 			lane.Rewind()
 		case err != nil:
-			return nil // ctx's end, or the log's
+			return nil // ctx or the log ended
 		default:
 			end, wait = e.End.Commit, e.Count() > 0
 		}
@@ -157,7 +153,7 @@ func (t *target) rest(ctx context.Context) error {
 				return nil
 			case <-look.C:
 			}
-			// Until the budget takes it.
+			// Wait until the log's budget removes it.
 			sp := t.reader.Savepoint()
 			wait = sp.Acked().Commit < end
 		}
@@ -177,5 +173,5 @@ func (t *target) stop(logger *slog.Logger) {
 	})
 }
 
-// part is the name of the target among the parts of the program.
+// part returns the target's name in the list of the program's parts.
 func (t *target) part() string { return fmt.Sprintf("target %q", t.name) }

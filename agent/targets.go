@@ -24,7 +24,7 @@ import (
 	"hwsagent/web"
 )
 
-// targets runs the queues.
+// targets owns and runs the queues.
 type targets struct {
 	log      *wal.Log
 	dir      string // --storage.path
@@ -35,22 +35,22 @@ type targets struct {
 	observer remotewrite.Observer
 	ledgers  ledgers // since the start
 
-	// shown is what the methods that only look see: they never wait for a change, which may wait
-	// for a target or a file that hangs. See publish.
+	// shown is the state for methods that only read: they must not wait for a change, which may wait for a target or a
+	// file that hangs. See publish.
 	shown atomic.Pointer[shownTargets]
 
-	mu       sync.Mutex      // held during a change, however long it takes; guards what follows
+	mu       sync.Mutex      // held during a change, however long it takes; guards the fields below
 	ctx      context.Context // of the queues, while they run
 	running  map[string]*target
 	families map[string]*family           // of the entries with tenants
-	plain    []planned                    // the entries of the configuration, in its order
-	entries  []planned                    // with the tenants that are known, each behind its family
-	kept     map[string]*rwmetrics.Target // by name and URL, so that counters go on when a target is opened again
-	failed   map[string]error             // why an entry has no running target: the disk
-	found    chan struct{}                // of length 1: there are new tenants
+	plain    []planned                    // the entries of the configuration, in order
+	entries  []planned                    // with the known tenants, each after its entry
+	kept     map[string]*rwmetrics.Target // by name and URL, so that counters continue when a target is reopened
+	failed   map[string]error             // why a target could not be opened: a disk error
+	found    chan struct{}                // of length 1: signals new tenants
 }
 
-// shownTargets is a copy of what targets has, which is not changed any more.
+// shownTargets is an immutable copy of the state of targets.
 type shownTargets struct {
 	running  map[string]*target
 	families map[string]*family
@@ -58,12 +58,12 @@ type shownTargets struct {
 	failed   map[string]error
 }
 
-// publish shows what there is now. Each change calls it at its end. ts.mu is held.
+// publish stores a copy of the current state for readers. Each change calls it at its end. ts.mu must be held.
 func (ts *targets) publish() {
 	ts.shown.Store(&shownTargets{maps.Clone(ts.running), maps.Clone(ts.families), ts.entries, maps.Clone(ts.failed)})
 }
 
-// look returns what was published last.
+// look returns the copy published last.
 func (ts *targets) look() *shownTargets {
 	if s := ts.shown.Load(); s != nil {
 		return s
@@ -71,11 +71,10 @@ func (ts *targets) look() *shownTargets {
 	return &shownTargets{}
 }
 
-// retryOpen is how often the targets that could not be opened are tried again.
+// retryOpen is how often opening a failed target is retried.
 const retryOpen = 5 * time.Second
 
-// plan is a set of targets that can be put in place without failing any more, but for
-// the disk.
+// plan is a set of targets that can be applied; after this only the disk can fail.
 type plan struct {
 	entries []planned
 }
@@ -85,11 +84,11 @@ type planned struct {
 	name, identity string
 	config         *config.Config
 	external       labels.Labels
-	changed        bool           // false: the running one stays
-	family         *config.Config // of an entry with tenants: as it was written; else nil
+	changed        bool           // false: the running target stays
+	family         *config.Config // the entry with tenants, as written; else nil
 }
 
-// plan sees what is new or changed and whether it can be made. It changes nothing.
+// plan determines which targets are new or changed, and checks that they can be constructed. It changes nothing.
 func (ts *targets) plan(cfg *Config, ids *identities) (*plan, error) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -103,8 +102,8 @@ func (ts *targets) plan(cfg *Config, ids *identities) (*plan, error) {
 			external string
 		}{c, e.external.String()})
 		if old := ts.running[name]; old == nil || old.identity != e.identity {
-			// Made to see that it can be; the one that is used is made in open, with metrics
-			// that can be registered only when the old target has let go of theirs.
+			// Only checks that construction succeeds. open constructs the client that is used, because its metrics can
+			// be registered only after the old target has unregistered its own.
 			test, err := client.New(c, client.Options{Version: ts.version})
 			if err != nil {
 				errs = append(errs, fmt.Errorf("target %q: %w", name, err))
@@ -124,8 +123,8 @@ func (ts *targets) plan(cfg *Config, ids *identities) (*plan, error) {
 	return p, nil
 }
 
-// enroll is the last step of planning: the log knows every target of the plan, durably,
-// before anything is collected for it. After an error nothing has changed.
+// enroll is the last step of planning: it makes every target of the plan known to the log, durably, before anything is
+// collected for it. After an error nothing has changed.
 func (ts *targets) enroll(p *plan) error {
 	var list []wal.Enrolment
 	for _, e := range p.entries {
@@ -141,11 +140,10 @@ func (ts *targets) enroll(p *plan) error {
 	return nil
 }
 
-// apply puts a plan in place: unchanged targets are left alone, changed ones go on
-// from their savepoint with the new settings, removed ones keep their queue in the log.
-// A target that cannot be opened (its dead letters) is tried again until it can; the others
-// run. It is enrolled, so the log keeps what it has to get.
-// at is called with the name of each step that may take long.
+// apply puts a plan into effect: unchanged targets are left alone, changed ones continue from their savepoint with the
+// new settings, removed ones keep their queue in the log. A target that cannot be opened (because of its dead letters)
+// is retried until it can, while the others run; it is enrolled, so the log keeps its samples. apply calls at with the
+// name of each step that may take long.
 func (ts *targets) apply(p *plan, at func(step string)) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -182,7 +180,7 @@ func (ts *targets) openMissing(at func(step string)) {
 		t, err := ts.open(e)
 		if err != nil {
 			if ts.failed[e.name] == nil {
-				ts.logger.Error("Cannot start a target; trying again until that works", "target", e.name, "err", err)
+				ts.logger.Error("Cannot start a target; retrying", "target", e.name, "err", err)
 			}
 			ts.failed[e.name] = err
 			continue
@@ -195,7 +193,7 @@ func (ts *targets) openMissing(at func(step string)) {
 	}
 }
 
-// open makes a target that is ready to start.
+// open returns a target that is ready to start.
 func (ts *targets) open(e planned) (_ *target, err error) {
 	logger := ts.logger.With("target", e.name)
 	t := &target{planned: e, url: e.config.URL.String(), done: make(chan struct{}), paused: ts.log.PausedSince(e.name)}
@@ -245,7 +243,8 @@ func (ts *targets) open(e planned) (_ *target, err error) {
 	return t, err
 }
 
-// metricsOf registers the metrics of a target: those that it had before, if it was open under that URL. ts.mu is held.
+// metricsOf registers the metrics of a target: the previous ones, if the target was open with the same URL. ts.mu must
+// be held.
 func (ts *targets) metricsOf(t *target) (*rwmetrics.Target, error) {
 	key := t.name + "\n" + t.url
 	if m := ts.kept[key]; m != nil {
@@ -265,9 +264,8 @@ func (ts *targets) metricsOf(t *target) (*rwmetrics.Target, error) {
 	return m, nil
 }
 
-// around stops what runs of these targets, does something to their queues on disk, and
-// starts again what is configured.
-// at is called with the name of each step that may take long.
+// around stops these targets, changes their queues on disk, and restarts those that are configured. It calls at with
+// the name of each step that may take long.
 func (ts *targets) around(at func(step string), change func() error, names ...string) error {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -285,7 +283,7 @@ func (ts *targets) around(at func(step string), change func() error, names ...st
 	return err
 }
 
-// strike takes an entry out of what is configured, until restore. ts.mu is held for both.
+// strike removes an entry from the configured ones until restore is called. ts.mu must be held for both.
 func (ts *targets) strike(name string) (restore func()) {
 	before := ts.plain
 	ts.plain = slices.DeleteFunc(slices.Clone(before), func(e planned) bool { return e.name == name })
@@ -296,10 +294,10 @@ func (ts *targets) strike(name string) (restore func()) {
 	}
 }
 
-// get is a running target, nil if there is none of that name.
+// get returns a running target; nil if none has that name.
 func (ts *targets) get(name string) *target { return ts.look().running[name] }
 
-// entry is what the configuration in force has under that name.
+// entry returns the entry with that name in the configuration in force.
 func (ts *targets) entry(name string) (planned, bool) {
 	for _, e := range ts.look().entries {
 		if e.name == name {
@@ -309,7 +307,7 @@ func (ts *targets) entry(name string) (planned, bool) {
 	return planned{}, false
 }
 
-// unseen is for steps of which no change waits.
+// unseen ignores the names of steps outside of a change.
 func unseen(string) {}
 
 // run runs the queues until ctx ends and stops them.
@@ -355,7 +353,7 @@ func (ts *targets) run(ctx context.Context) {
 	}
 }
 
-// all is every running target in the order of the configuration.
+// all returns every running target in the order of the configuration.
 func (ts *targets) all() []*target {
 	s := ts.look()
 	out := make([]*target, 0, len(s.entries))

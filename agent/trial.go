@@ -12,20 +12,20 @@ import (
 	"hwsagent/remotewrite/config"
 )
 
-// TargetTest is how far the way to a target goes: its credential files, name, connection,
-// TLS, and a write without samples.
+// TargetTest is the outcome of testing the route to a target: its credential files, name, connection, TLS, and a write
+// without samples.
 type TargetTest struct {
 	Schema  int    `json:"schema"` // 1
 	Target  string `json:"target"`
 	URL     string `json:"url"`
-	Running bool   `json:"running"` // tried by the agent that runs; false: by this process, with the configuration file
+	Running bool   `json:"running"` // tested by the running agent; false: by this process, with the configuration file
 	Result  Result `json:"result"`
 	Steps   []Step `json:"steps"`
 }
 
-// TestTarget lets the agent that runs on the storage directory try the way to a target;
-// without one it tries from here, with the configuration file. It sends no sample. A
-// running agent whose target is held, or waits to try again, tries at once if all is well.
+// TestTarget makes the agent that runs on the storage directory test the route to a target; without an agent it tests
+// from here, with the configuration file. It sends no samples. If the test succeeds, a running agent whose target is
+// held or waiting retries at once.
 func TestTarget(ctx context.Context, storage, configFile, target string) (TargetTest, error) {
 	var t TargetTest
 	err := askAgent(ctx, storage, request{action: "test", target: target}.path(), &t)
@@ -43,7 +43,7 @@ func TestTarget(ctx context.Context, storage, configFile, target string) (Target
 	return tryTarget(ctx, c, false), nil
 }
 
-// target is the entry of that name.
+// target returns the entry with that name.
 func (c *Config) target(name string) (*config.Config, error) {
 	var names []string
 	for _, t := range c.RemoteWrite {
@@ -62,8 +62,8 @@ func (c *Config) target(name string) (*config.Config, error) {
 	return nil, &plainError{text, ErrNoSuchTarget}
 }
 
-// testTarget is TestTarget in the agent. It ends within ten seconds, where the agent itself
-// waits for an answer of the receiver as long as remote_timeout says.
+// testTarget is TestTarget in the agent. It ends within ten seconds, although the agent otherwise waits up to
+// remote_timeout for the receiver's answer.
 func (a *Agent) testTarget(ctx context.Context, name string) (TargetTest, error) {
 	a.mu.Lock()
 	cfg := a.cfg
@@ -72,7 +72,7 @@ func (a *Agent) testTarget(ctx context.Context, name string) (TargetTest, error)
 	if err != nil {
 		return TargetTest{}, err
 	}
-	tooLong := fmt.Errorf("the test took longer than the %s that it has", a.changes.within)
+	tooLong := fmt.Errorf("the test took longer than its limit of %s", a.changes.within)
 	ctx, cancel := context.WithTimeoutCause(ctx, a.changes.within, tooLong)
 	defer cancel()
 	tried := make(chan TargetTest, 1)
@@ -80,7 +80,7 @@ func (a *Agent) testTarget(ctx context.Context, name string) (TargetTest, error)
 	var t TargetTest
 	select {
 	case t = <-tried:
-	case <-time.After(a.changes.within + time.Second): // a file may hang, whatever ctx says
+	case <-time.After(a.changes.within + time.Second): // reading a file may hang beyond ctx
 		return TargetTest{}, fmt.Errorf("test target %q: %w, and has not ended: a file that its entry names does not answer", name, tooLong)
 	}
 	if running := a.targets.get(name); running != nil && t.Result != Fail {
@@ -89,7 +89,7 @@ func (a *Agent) testTarget(ctx context.Context, name string) (TargetTest, error)
 	return t, nil
 }
 
-// tryTarget goes the whole way.
+// tryTarget tests the whole route.
 func tryTarget(ctx context.Context, c *config.Config, running bool) TargetTest {
 	t := TargetTest{Schema: 1, Target: c.TargetName(), URL: c.URL.String(), Running: running, Result: OK}
 	if len(c.CredentialFiles()) > 0 {
@@ -105,9 +105,9 @@ func tryTarget(ctx context.Context, c *config.Config, running bool) TargetTest {
 // WriteText prints every step.
 func (t TargetTest) WriteText(w io.Writer) error {
 	var b strings.Builder
-	by := "tried from here, with the configuration file: no agent is running"
+	by := "tested from here, with the configuration file: no agent is running"
 	if t.Running {
-		by = "tried by the agent that is running"
+		by = "tested by the running agent"
 	}
 	fmt.Fprintf(&b, "target %s (%s), %s\n", t.Target, t.URL, by)
 	for _, s := range t.Steps {
@@ -118,11 +118,11 @@ func (t TargetTest) WriteText(w io.Writer) error {
 	}
 	switch t.Result {
 	case OK:
-		fmt.Fprintln(&b, "it takes data over this way")
+		fmt.Fprintln(&b, "it accepts data over this route")
 	case Warn:
-		fmt.Fprintln(&b, "it may take data over this way; see above")
+		fmt.Fprintln(&b, "it may accept data over this route; see above")
 	default:
-		fmt.Fprintln(&b, "it takes no data at present; what is collected waits in the log")
+		fmt.Fprintln(&b, "it accepts no data at present; collected samples wait in the log")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -21,10 +21,10 @@ import (
 	"hwsagent/wal/stock"
 )
 
-// DumpOptions say what of a log to print.
+// DumpOptions select which parts of a log to print.
 type DumpOptions struct {
 	Storage string // the storage directory
-	Series  string // a selector: only what matching series have; "" for all
+	Series  string // a selector: only data of matching series; "" for all
 
 	// Only samples and exemplars from From on and before To; zero for no bound.
 	From, To time.Time
@@ -32,10 +32,9 @@ type DumpOptions struct {
 	JSON bool // one JSON value, with a record on each line, in place of text
 }
 
-// DumpLog prints the records of a log as Prometheus' own reader finds them, in the order of the
-// files. It changes nothing, and works beside a running agent. It keeps one record and the label
-// sets of one segment in memory. An error of ErrUsage means the selector; ErrDamaged, that
-// Prometheus' reader stopped somewhere, which is printed too.
+// DumpLog prints the records of a log as Prometheus' own reader finds them, in the order of the files. It changes
+// nothing, and works while an agent runs. It keeps one record and the label sets of one segment in memory. ErrUsage
+// means an invalid selector; ErrDamaged means that Prometheus' reader stopped early, and DumpLog prints where.
 func DumpLog(ctx context.Context, o DumpOptions, out io.Writer) (err error) {
 	matchers, err := parseSelector(o.Series)
 	if err != nil {
@@ -66,7 +65,7 @@ type dump struct {
 	reader   *stock.Reader
 	matchers []*labels.Matcher
 	from, to int64 // milliseconds; to is not included
-	timed    bool  // one of them is set
+	timed    bool  // from or to is set
 	out      *bufio.Writer
 	json     bool
 	lines    int
@@ -85,7 +84,7 @@ type dumped struct {
 	Value   string         `json:"value,omitempty"` // as Prometheus writes it; stale: the marker of an end
 	Labels  *labels.Labels `json:"labels,omitempty"`
 	Text    string         `json:"text,omitempty"` // of a histogram, in Prometheus' notation
-	Kind    string         `json:"kind,omitempty"` // of metadata, and so on
+	Kind    string         `json:"kind,omitempty"` // set for metadata, as the fields below
 	Unit    string         `json:"unit,omitempty"`
 	Help    string         `json:"help,omitempty"`
 	Family  string         `json:"family,omitempty"`
@@ -142,7 +141,7 @@ func (d *dump) records(ctx context.Context) error {
 	}
 }
 
-// record prints what is asked for of one record.
+// record prints the selected parts of one record.
 func (d *dump) record(rec *stock.Record) error {
 	line := dumped{Segment: rec.Segment, Offset: rec.Offset, Type: rec.Type}
 	if len(d.matchers) == 0 && !d.timed {
@@ -164,7 +163,7 @@ func (d *dump) record(rec *stock.Record) error {
 	return d.samples(rec, line)
 }
 
-// announcements prints what a record says about series.
+// announcements prints what a record declares about series.
 func (d *dump) announcements(rec *stock.Record, line dumped) error {
 	for _, s := range rec.Series {
 		if at, ok := d.of(line, s.Ref); ok {
@@ -229,7 +228,7 @@ func (d *dump) samples(rec *stock.Record, line dumped) error {
 	return nil
 }
 
-// of is the line with its series; false if that is not asked for.
+// of returns the line with its series; false if the series is not selected.
 func (d *dump) of(line dumped, ref chunks.HeadSeriesRef) (dumped, bool) {
 	ls, known := d.reader.Labels(ref)
 	for _, m := range d.matchers {
@@ -244,7 +243,7 @@ func (d *dump) of(line dumped, ref chunks.HeadSeriesRef) (dumped, bool) {
 	return line, true
 }
 
-// at is the line with its series and times; false if that is not asked for.
+// at returns the line with its series and times; false if they are not selected.
 func (d *dump) at(line dumped, ref chunks.HeadSeriesRef, st, t int64) (dumped, bool) {
 	if t < d.from || t >= d.to {
 		return line, false
@@ -313,20 +312,20 @@ func (l dumped) String() string {
 	return text
 }
 
-// LogStop is a place where Prometheus' reader gave a segment up.
+// LogStop is a place where Prometheus' reader gave up on a segment.
 type LogStop struct {
 	Segment int    `json:"segment"`
-	Offset  int64  `json:"offset"` // bytes from the start of the segment, at most
+	Offset  int64  `json:"offset"` // an upper bound, in bytes from the start of the segment
 	Error   string `json:"error"`
-	Torn    bool   `json:"torn"` // the file ends within a record, as it does while an agent writes; no damage
+	Torn    bool   `json:"torn"` // the file ends within a record, as while an agent writes; not damage
 }
 
-// String is the stop for people.
+// String describes the place in words.
 func (s LogStop) String() string {
 	if s.Torn {
 		return fmt.Sprintf("%08d:%d ends within a record, as it may while an agent writes or after a kill: %s", s.Segment, s.Offset, s.Error)
 	}
-	return fmt.Sprintf("%08d:%d is damaged, and Prometheus' reader does not go on behind it in this segment: %s", s.Segment, s.Offset, s.Error)
+	return fmt.Sprintf("%08d:%d is damaged, and Prometheus' reader skips the rest of this segment: %s", s.Segment, s.Offset, s.Error)
 }
 
 func logStops(stops []stock.Stop) []LogStop {
@@ -339,7 +338,7 @@ func logStops(stops []stock.Stop) []LogStop {
 
 func stampMillis(t int64) string { return time.UnixMilli(t).UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// valueText is a sample's value as Prometheus writes it.
+// valueText formats a sample's value as Prometheus does.
 func valueText(v float64) string {
 	if value.IsStaleNaN(v) {
 		return "stale"

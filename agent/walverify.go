@@ -17,18 +17,18 @@ import (
 	"hwsagent/wal/stock"
 )
 
-// ErrDiffer means that Prometheus' reader finds something else in a log than hwsagent's.
+// ErrDiffer means that Prometheus' reader and hwsagent's find different contents in a log.
 var ErrDiffer = errors.New("the two readings of the log differ")
 
-// Verification is what came of comparing the two readings of a log.
+// Verification is the outcome of comparing the two readings of a log.
 type Verification struct {
 	Schema     int            `json:"schema"` // 1
 	Agree      bool           `json:"agree"`
-	Commits    uint64         `json:"commits"` // that are the same; so are what follows
+	Commits    uint64         `json:"commits"` // equal in both, as are the counts below
 	Samples    uint64         `json:"samples"`
 	Histograms uint64         `json:"histograms"`
 	Exemplars  uint64         `json:"exemplars"`
-	Missing    uint64         `json:"missing"` // samples that were acknowledged and cannot be read any more
+	Missing    uint64         `json:"missing"` // acknowledged samples that can no longer be read
 	Stopped    []LogStop      `json:"stopped"` // where Prometheus' reader stopped before the end of a segment
 	Difference *LogDifference `json:"difference,omitempty"`
 }
@@ -36,20 +36,18 @@ type Verification struct {
 // LogDifference is the first place where the two readings differ.
 type LogDifference struct {
 	Segment    int    `json:"segment"`
-	Offset     int64  `json:"offset"`     // where the commit ends
-	Hwsagent   string `json:"hwsagent"`   // what hwsagent's reader has there
+	Offset     int64  `json:"offset"`     // end of the commit
+	Hwsagent   string `json:"hwsagent"`   // as hwsagent's reader finds it
 	Prometheus string `json:"prometheus"` // what Prometheus' reader has
 }
 
-// verifyTries is how often a difference is looked at when the agent has removed or shortened
-// segments meanwhile.
+// verifyTries bounds how often a difference is checked again because the agent removed or shortened segments meanwhile.
 const verifyTries = 3
 
-// VerifyLog reads the log in a storage directory twice, with hwsagent's reader and with
-// Prometheus', and compares commit by commit and sample by sample. It changes nothing, and works
-// beside a running agent: what that one writes meanwhile is left out. It keeps one commit and
-// the series of a segment in memory, twice. The error is ErrDiffer, with the difference, or says
-// why the log cannot be read.
+// VerifyLog reads the log in a storage directory twice, with hwsagent's reader and with Prometheus', and compares
+// commit by commit and sample by sample. It changes nothing, and works while an agent runs: it ignores commits written
+// meanwhile. It keeps one commit and the series of a segment in memory, twice. The error is ErrDiffer, with the
+// difference, or says why the log cannot be read.
 func VerifyLog(ctx context.Context, storage string, progress wal.Progress) (v Verification, err error) {
 	for range verifyTries {
 		before := segmentSizes(storage)
@@ -60,12 +58,12 @@ func VerifyLog(ctx context.Context, storage string, progress wal.Progress) (v Ve
 	return v, err
 }
 
-// segmentSizes are the sizes of a log's files by name.
+// segmentSizes returns the sizes of a log's files by name.
 func segmentSizes(storage string) map[string]int64 {
 	sizes := map[string]int64{}
 	entries, err := os.ReadDir(filepath.Join(storage, "wal"))
 	if err != nil {
-		return sizes // reading the log fails for the same reason, and says so
+		return sizes // reading the log then fails with the same error
 	}
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil {
@@ -75,7 +73,7 @@ func segmentSizes(storage string) map[string]int64 {
 	return sizes
 }
 
-// shrunk reports whether a file has gone or become shorter.
+// shrunk reports whether a file was removed or became shorter.
 func shrunk(before, after map[string]int64) bool {
 	for name, size := range before {
 		if now, ok := after[name]; !ok || now < size {
@@ -95,7 +93,7 @@ func verifyLog(ctx context.Context, storage string, progress wal.Progress) (v Ve
 		return Verification{}, err
 	}
 	defer func() { err = errors.Join(err, ours.Close()) }()
-	reader, err := stock.Open(storage) // later, so that it has all that the other one has
+	reader, err := stock.Open(storage) // opened later, so that it has everything that the other has
 	if err != nil {
 		return Verification{}, err
 	}
@@ -139,7 +137,7 @@ func verifyLog(ctx context.Context, storage string, progress wal.Progress) (v Ve
 	return v, fmt.Errorf("%w at %08d:%d: hwsagent has %s; Prometheus has %s", ErrDiffer, d.Segment, d.Offset, d.Hwsagent, d.Prometheus)
 }
 
-// count adds a commit that is the same in both readings.
+// count adds a commit that is equal in both readings.
 func (v *Verification) count(e *wal.Entry) {
 	v.Commits++
 	v.Samples += uint64(len(e.Samples))
@@ -148,8 +146,8 @@ func (v *Verification) count(e *wal.Entry) {
 	v.Missing += e.Missing.Lost()
 }
 
-// difference is what differs between a commit in our reading and in Prometheus'; nil if
-// nothing does. One of them may be nil: the end of the log.
+// difference returns the difference between a commit in our reading and in Prometheus'; nil if they are equal. One of
+// them may be nil, for the end of the log.
 func difference(e *wal.Entry, s *stock.Entry) *LogDifference {
 	ours, theirs := "the end of the log", "the end of the log"
 	d := LogDifference{Segment: math.MaxInt}
@@ -168,7 +166,7 @@ func difference(e *wal.Entry, s *stock.Entry) *LogDifference {
 	switch {
 	case e == nil || s == nil:
 		return &d
-	case e.End.Commit != s.Commit.Number || // but the place may differ: what was logged again after an error stands twice
+	case e.End.Commit != s.Commit.Number || // the place may differ: commits logged again after an error appear twice
 		len(e.Samples) != len(s.Samples) || len(e.Histograms) != len(s.Histograms) || len(e.Exemplars) != len(s.Exemplars):
 		return &d
 	case e.End.Total != s.Commit.Total:
@@ -183,8 +181,7 @@ func difference(e *wal.Entry, s *stock.Entry) *LogDifference {
 	return &d
 }
 
-// firstDifference is the first sample, histogram or exemplar that differs between two commits
-// that have as many of each.
+// firstDifference returns the first sample, histogram or exemplar that differs between two commits with equal counts.
 func firstDifference(e *wal.Entry, s *stock.Entry) (ours, theirs string, differ bool) {
 	for i := range e.Samples {
 		a, b := &e.Samples[i], &s.Samples[i]
@@ -213,13 +210,12 @@ func itemText(kind string, i int, start, t int64, value, series string) string {
 	return fmt.Sprintf("%s %d: %s start %d time %d value %s", kind, i, series, start, t, value)
 }
 
-// bits is a value with its bits, which tell one NaN from another.
+// bits formats a value with its bits, which distinguish different NaNs.
 func bits(v float64) string { return fmt.Sprintf("%s (%016x)", valueText(v), math.Float64bits(v)) }
 
 func sameValue(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) }
 
-// sameSeries compares labels, and what the segment of b has announced; a may know more, from
-// segments before.
+// sameSeries compares labels, and the metadata that the segment of b announced; a may have more, from earlier segments.
 func sameSeries(a *wal.Series, b stock.Series) bool {
 	if !labels.Equal(a.Labels, b.Labels) || b.About == nil {
 		return labels.Equal(a.Labels, b.Labels)
@@ -271,7 +267,7 @@ func (v Verification) WriteText(w io.Writer) error {
 	}
 	fmt.Fprintf(w, "%s: %d commits with %d samples, %d histograms and %d exemplars\n", verdict, v.Commits, v.Samples, v.Histograms, v.Exemplars)
 	if v.Missing > 0 {
-		fmt.Fprintf(w, "%d samples that were acknowledged cannot be read any more, with either reader\n", v.Missing)
+		fmt.Fprintf(w, "%d acknowledged samples can no longer be read by either reader\n", v.Missing)
 	}
 	for _, s := range v.Stopped {
 		fmt.Fprintln(w, s)
