@@ -1,10 +1,9 @@
-// Package httpbound makes HTTP answers end.
+// Package httpbound makes sure that HTTP answers end.
 //
-// An [http.Client] ends a request with its context, with one exception: the body of an answer
-// "101 Switching Protocols" (RFC 9110, 15.2.2) is the connection itself, and net/http leaves it
-// to the caller to close it. Whoever reads such a body waits for as long as the server likes.
-// And a server may send the body of any other answer one byte at a time, for as long as the
-// context of the request lasts.
+// An [http.Client] ends a request with its context, with one exception: the body of an answer "101 Switching Protocols"
+// (RFC 9110, 15.2.2) is the connection itself, and net/http leaves it to the caller to close it. A reader of such a
+// body waits as long as the server likes. A server may also send the body of any other answer one byte at a time, as
+// long as the context of the request lasts.
 package httpbound
 
 import (
@@ -20,11 +19,10 @@ import (
 // ErrEndless means that the body of an answer did not end within [Transport.Limit].
 var ErrEndless = errors.New("the answer did not end")
 
-// Switched says what an answer of 101 means, for people: none of our requests asks for
-// another protocol.
+// Switched explains an answer of 101 to people: the agent never asks for another protocol.
 const Switched = "this is a WebSocket or another endpoint"
 
-// Transport carries requests by Next and sees to it that every answer ends:
+// Transport sends requests through Next and makes sure that every answer ends:
 //
 //   - an answer of 101 has no body, and its connection is closed;
 //   - every other body ends with the context of its request, and Limit after the answer's
@@ -45,7 +43,7 @@ func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return resp, err
 	}
 	if resp.StatusCode == http.StatusSwitchingProtocols {
-		_ = resp.Body.Close() // the connection, which is of no use
+		_ = resp.Body.Close() // closes the connection, which is useless
 		resp.Body = http.NoBody
 		return resp, nil
 	}
@@ -53,14 +51,14 @@ func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// CloseIdleConnections closes those of Next. [http.Client.CloseIdleConnections] calls it.
+// CloseIdleConnections closes the idle connections of Next. [http.Client.CloseIdleConnections] calls it.
 func (t Transport) CloseIdleConnections() {
 	if c, ok := t.Next.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
 }
 
-// bound makes a body that ends in time.
+// bound returns a body that ends in time.
 func (t Transport) bound(ctx context.Context, b io.ReadCloser) io.ReadCloser {
 	bounded := &body{ReadCloser: b}
 	unwatch := context.AfterFunc(ctx, func() { bounded.cut(context.Cause(ctx)) })
@@ -72,16 +70,16 @@ func (t Transport) bound(ctx context.Context, b io.ReadCloser) io.ReadCloser {
 	return bounded
 }
 
-// body is a body that somebody else may end while it is read.
+// body is a body that another goroutine may end while it is read.
 type body struct {
 	io.ReadCloser
-	release func() // stops what would cut the body
+	release func() // cancels the pending cuts
 
 	mu  sync.Mutex
-	why error // it was cut
+	why error // why it was cut; nil if it was not
 }
 
-// cut ends the body: closing it makes a Read that waits return.
+// cut ends the body: closing it makes a waiting Read return.
 func (b *body) cut(why error) {
 	b.mu.Lock()
 	if b.why == nil {
@@ -91,8 +89,7 @@ func (b *body) cut(why error) {
 	_ = b.ReadCloser.Close()
 }
 
-// Read implements [io.Reader]. After a cut its error says why, and not only that the body is
-// closed.
+// Read implements [io.Reader]. After a cut the error says why, instead of only that the body is closed.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err == nil || errors.Is(err, io.EOF) {

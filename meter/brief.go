@@ -5,8 +5,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Brief gathers of from what is sent by default: what of the metrics is [Sent] or [NotZero], and
-// the families named others. It leaves the rest out.
+// Brief returns a gatherer of the metrics in from that are sent by default: those of metrics at [Sent] or [NotZero],
+// and the families named others.
 func Brief(from prometheus.Gatherer, metrics []Metric, others ...string) prometheus.Gatherer {
 	levels := make(map[string]Level, len(metrics)+len(others))
 	for _, m := range metrics {
@@ -32,7 +32,7 @@ func Brief(from prometheus.Gatherer, metrics []Metric, others ...string) prometh
 	})
 }
 
-// withoutZeros is the family without the counters and gauges that are 0.
+// withoutZeros returns the family without the counters and gauges that are 0.
 func withoutZeros(f *dto.MetricFamily) *dto.MetricFamily {
 	kept := &dto.MetricFamily{Name: f.Name, Help: f.Help, Type: f.Type, Unit: f.Unit}
 	for _, m := range f.GetMetric() {

@@ -1,6 +1,5 @@
-// Package meter makes the agent's own metrics and remembers what it made: where each is shown
-// stands beside its name, so what is sent to targets and what the documentation lists are both
-// read from the code that makes the metric.
+// Package meter creates the agent's own metrics and remembers them. Each metric's level stands beside its name, so that
+// both the selection of sent metrics and the list in the documentation come from the code that creates them.
 package meter
 
 import (
@@ -9,23 +8,23 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Level says who gets a metric. All levels are shown at /metrics.
+// Level says where a metric appears. /metrics shows all levels.
 type Level uint8
 
 const (
-	// Shown metrics are at /metrics only, unless the probe self has level: full.
+	// Shown metrics are at /metrics only, unless the self probe has level: full.
 	Shown Level = iota
-	// NotZero is sent to targets as well, but for series that are 0: states and reasons
-	// of which most never occur.
+	// NotZero metrics are also sent to targets, except series that are 0: states and reasons, most of which never
+	// occur.
 	NotZero
-	// Sent is sent to targets.
+	// Sent metrics are always sent to targets.
 	Sent
 )
 
 // Kind is the type of a metric, in Prometheus' words.
 type Kind string
 
-// The kinds that there are.
+// The kinds of metrics.
 const (
 	Counter   Kind = "counter"
 	Gauge     Kind = "gauge"
@@ -33,26 +32,26 @@ const (
 	Summary   Kind = "summary"
 )
 
-// Metric describes one metric of the agent's own.
+// Metric describes one of the agent's own metrics.
 type Metric struct {
 	Name   string
 	Kind   Kind
-	Labels []string // in the order in which they are documented; those that all of a set have come first
+	Labels []string // in the documented order; the labels of the whole set come first
 	Level  Level
 	Help   string // one sentence
 }
 
-// Set makes the metrics of one part of the agent. It is used by one goroutine; what it makes may
-// be used by any.
+// Set creates the metrics of one part of the agent. A Set must be used by one goroutine; its metrics may be used by
+// any.
 type Set struct {
 	prefix     string
 	labels     prometheus.Labels
-	names      []string // of labels, in order
+	names      []string // label names, in order
 	metrics    []Metric
 	collectors []prometheus.Collector
 }
 
-// NewSet makes an empty set. The names of all its metrics begin with prefix, and all have the
+// NewSet returns an empty set. The names of all its metrics begin with prefix, and all have the
 // labels, given as pairs of a name and a value.
 func NewSet(prefix string, labels ...string) *Set {
 	s := &Set{prefix: prefix, labels: prometheus.Labels{}}
@@ -63,15 +62,15 @@ func NewSet(prefix string, labels ...string) *Set {
 	return s
 }
 
-// Metrics are all that the set made, in that order.
+// Metrics returns all metrics of the set, in the order of their creation.
 func (s *Set) Metrics() []Metric { return s.metrics }
 
-// Counter makes a counter.
+// Counter returns a counter.
 func (s *Set) Counter(l Level, name, help string) prometheus.Counter {
 	return add(s, prometheus.NewCounter(prometheus.CounterOpts(s.opts(l, Counter, name, help))))
 }
 
-// CounterVec makes a counter for each combination of labels.
+// CounterVec returns a counter for each combination of labels.
 func (s *Set) CounterVec(l Level, name, help string, labels ...string) *prometheus.CounterVec {
 	return add(s, prometheus.NewCounterVec(prometheus.CounterOpts(s.opts(l, Counter, name, help, labels...)), labels))
 }
@@ -81,12 +80,12 @@ func (s *Set) CounterFunc(l Level, name, help string, f func() float64) {
 	add(s, prometheus.NewCounterFunc(prometheus.CounterOpts(s.opts(l, Counter, name, help)), f))
 }
 
-// Gauge makes a gauge.
+// Gauge returns a gauge.
 func (s *Set) Gauge(l Level, name, help string) prometheus.Gauge {
 	return add(s, prometheus.NewGauge(prometheus.GaugeOpts(s.opts(l, Gauge, name, help))))
 }
 
-// GaugeVec makes a gauge for each combination of labels.
+// GaugeVec returns a gauge for each combination of labels.
 func (s *Set) GaugeVec(l Level, name, help string, labels ...string) *prometheus.GaugeVec {
 	return add(s, prometheus.NewGaugeVec(prometheus.GaugeOpts(s.opts(l, Gauge, name, help, labels...)), labels))
 }
@@ -96,14 +95,14 @@ func (s *Set) GaugeFunc(l Level, name, help string, f func() float64) {
 	add(s, prometheus.NewGaugeFunc(prometheus.GaugeOpts(s.opts(l, Gauge, name, help)), f))
 }
 
-// Histogram makes a histogram. Of o it takes what is not the name, the help and the labels.
+// Histogram returns a histogram with the options of o, except name, help and labels.
 func (s *Set) Histogram(l Level, name, help string, o prometheus.HistogramOpts) prometheus.Histogram {
 	of := s.opts(l, Histogram, name, help)
 	o.Name, o.Help, o.ConstLabels = of.Name, of.Help, of.ConstLabels
 	return add(s, prometheus.NewHistogram(o))
 }
 
-// SummaryVec makes a summary for each value of the label.
+// SummaryVec returns a summary for each value of the label.
 func (s *Set) SummaryVec(l Level, name, help string, objectives map[float64]float64, label string) *prometheus.SummaryVec {
 	of := s.opts(l, Summary, name, help, label)
 	return add(s, prometheus.NewSummaryVec(prometheus.SummaryOpts{Name: of.Name, Help: of.Help, ConstLabels: of.ConstLabels, Objectives: objectives}, []string{label}))
@@ -115,8 +114,7 @@ func (s *Set) Desc(l Level, k Kind, name, help string, labels ...string) *promet
 	return prometheus.NewDesc(of.Name, of.Help, labels, of.ConstLabels)
 }
 
-// Register registers all that the set made, or nothing. A nil registerer is none: the metrics
-// count and are not shown.
+// Register registers all metrics of the set, or none. With a nil registerer the metrics count but are not shown.
 func (s *Set) Register(r prometheus.Registerer) error {
 	if r == nil {
 		return nil

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// URL is an address without user, password, query and fragment, also where it does not parse: what
-// may be a password because it stands where a port belongs is hidden, and all before the last @.
+// URL returns an address without user, password, query and fragment, even if it does not parse: it hides a text in
+// place of a port, which may be a password, and everything before the last @.
 func URL(address string) string {
 	scheme, rest, ok := strings.Cut(address, "://")
 	if !ok {
@@ -38,8 +38,8 @@ func URL(address string) string {
 	return scheme + host + tail
 }
 
-// Text is a text with each address in it as [URL] shows it. An address within quotes ends with them,
-// any other with the next space or quote.
+// Text returns a text with each address in it as [URL] shows it. An address within quotes ends with them, any other
+// with the next space or quote.
 func Text(text string) string {
 	var b strings.Builder
 	for {
@@ -70,7 +70,7 @@ func schemeByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '+' || c == '-' || c == '.'
 }
 
-// portLike reports whether s is a port, or a place for one such as {{port}} or ${PORT}.
+// portLike reports whether s is a port, or a placeholder for one such as {{port}} or ${PORT}.
 func portLike(s string) bool {
 	return strings.Trim(s, "0123456789") == "" || strings.HasSuffix(s, "]") || strings.HasSuffix(s, "}")
 }

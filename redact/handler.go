@@ -6,8 +6,8 @@ import (
 	"log/slog"
 )
 
-// Handler is a handler of logs that has cut go over the message and each text of a record before next
-// gets it: for logs of packages that are not ours. cut must be safe for concurrent use.
+// Handler returns a log handler that applies cut to the message and each text of a record before it passes the record
+// to next. Use it for logs of third-party packages. cut must be safe for concurrent use.
 func Handler(next slog.Handler, cut func(string) string) slog.Handler { return &handler{next, cut} }
 
 type handler struct {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Headers are headers of requests, by name. However they are printed, the values are hidden, unless
-// [OpenHeader] says that they are no secret.
+// Headers are request headers by name. However they are printed, the values are hidden, unless [OpenHeader] allows
+// them.
 type Headers map[string]string
 
 func (h Headers) masked() map[string]string {

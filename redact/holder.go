@@ -14,8 +14,8 @@ import (
 	"golang.org/x/net/http/httpproxy"
 )
 
-// Holder knows the secrets of configurations, those included that are in files which they name and
-// which may change at any time. It is safe for concurrent use.
+// Holder knows the secrets of configurations, including those in files that they name, which may change at any time. It
+// is safe for concurrent use.
 type Holder struct {
 	inline Secrets
 	files  []string
@@ -24,8 +24,8 @@ type Holder struct {
 	seen map[string][2]string // the last two contents of each file
 }
 
-// Hold makes a holder for configurations: structs with yaml tags, or pointers to such. Which of their
-// values are secrets is what [Shape] says of them.
+// Hold returns a holder for configurations: structs with yaml tags, or pointers to such. [Shape] decides which of their
+// values are secrets.
 func Hold(configurations ...any) *Holder {
 	h, env := &Holder{seen: map[string][2]string{}}, httpproxy.FromEnvironment()
 	for _, c := range configurations {
@@ -43,8 +43,8 @@ func Hold(configurations ...any) *Holder {
 	return h
 }
 
-// Secrets are those of the moment: each file is read. What a file held before its last change is
-// among them, since an answer may repeat it that was under way.
+// Secrets returns the present secrets: it reads each file. They include each file's contents before its last change,
+// because an answer in flight may still repeat them.
 func (h *Holder) Secrets() *Secrets {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -60,10 +60,10 @@ func (h *Holder) Secrets() *Secrets {
 	return s
 }
 
-// maxSecretFile bounds what is read of a file, in bytes; a key with its certificates is shorter.
+// maxSecretFile bounds how many bytes of a file are read; a key with its certificates is shorter.
 const maxSecretFile = 256 << 10
 
-// readSecret reads a regular file: anything else could keep its reader for ever.
+// readSecret reads a regular file; any other file could block the reader for ever.
 func readSecret(name string) (string, error) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -124,7 +124,7 @@ func (h *Holder) fields(v reflect.Value, s Shape) {
 	basic := map[string]string{}
 	for _, k := range keys {
 		f, err := v.FieldByIndexErr(k.Index)
-		if err != nil { // an inlined pointer that is nil
+		if err != nil { // a nil inlined pointer
 			continue
 		}
 		h.walk(f, k.Shape)
@@ -132,7 +132,7 @@ func (h *Holder) fields(v reflect.Value, s Shape) {
 			basic[k.Name] = f.String()
 		}
 	}
-	// Headers that are an inlined map.
+	// Headers in an inlined map.
 	for i := range s.Type.NumField() {
 		if f := s.Type.Field(i); f.IsExported() && strings.Contains(f.Tag.Get("yaml"), ",inline") && f.Type.Kind() == reflect.Map {
 			for _, k := range v.Field(i).MapKeys() {
@@ -142,7 +142,7 @@ func (h *Holder) fields(v reflect.Value, s Shape) {
 			}
 		}
 	}
-	// As HTTP carries them (RFC 7617, 2; RFC 6749, 2.3.1).
+	// In the form in which HTTP carries them (RFC 7617, 2; RFC 6749, 2.3.1).
 	for user, password := range map[string]string{"username": "password", "client_id": "client_secret"} {
 		if basic[password] != "" {
 			h.inline.AddBasic(basic[user], basic[password])

@@ -9,26 +9,26 @@ import (
 	"strings"
 )
 
-// shortest is the length in bytes from which on a secret is looked for in texts. A shorter one would
-// be found in innocent words, and is soon guessed.
+// shortest is the least length, in bytes, of a secret that is cut out of texts. A shorter one would match innocent
+// words, and is soon guessed.
 const shortest = 4
 
-// Secrets are values that must not be shown. The zero value has none, as has a nil pointer. Add to
-// it first; once it is shared it may only be read, which is safe for concurrent use.
+// Secrets are values that must not be shown. The zero value has none, and neither has a nil pointer. Add values first;
+// once shared it may only be read, which is safe for concurrent use.
 type Secrets struct {
-	// forms are the values as texts may have them, without the difference of upper and lower case, without duplicates.
+	// forms are the forms in which texts may contain the values, with case folded and without duplicates.
 	forms []string
 }
 
-// New is the secrets with these values.
+// New returns the secrets with these values.
 func New(values ...string) *Secrets {
 	s := new(Secrets)
 	s.Add(values...)
 	return s
 }
 
-// Add adds values. Those that are shorter than four bytes are left out. Of a value of several lines,
-// such as a key in PEM, each long line counts as a secret, too.
+// Add adds values of at least four bytes. For a value of several lines, such as a key in PEM, it also adds each long
+// line.
 func (s *Secrets) Add(values ...string) {
 	for _, v := range values {
 		v = strings.TrimSpace(v)
@@ -46,7 +46,7 @@ func (s *Secrets) Add(values ...string) {
 	}
 }
 
-// Join adds what another has; nil has nothing.
+// Join adds the secrets of other, which may be nil.
 func (s *Secrets) Join(other *Secrets) {
 	if other != nil {
 		s.forms = append(s.forms, other.forms...)
@@ -55,7 +55,7 @@ func (s *Secrets) Join(other *Secrets) {
 	}
 }
 
-// AddBasic adds a password, alone and as the header Authorization carries it (RFC 7617, 2).
+// AddBasic adds a password, alone and as in the header Authorization (RFC 7617, 2).
 func (s *Secrets) AddBasic(user, password string) {
 	s.Add(password, base64.StdEncoding.EncodeToString([]byte(user+":"+password)))
 }
@@ -73,14 +73,14 @@ func (s *Secrets) AddURL(u *url.URL) {
 	}
 }
 
-// AddSent adds the credentials that a request carried, such as a token that was issued for it.
+// AddSent adds the credentials that a request carried, such as a token issued for it.
 func (s *Secrets) AddSent(req *http.Request) {
 	if req == nil {
 		return
 	}
 	for _, name := range []string{"Authorization", "Proxy-Authorization"} {
 		for _, value := range req.Header.Values(name) {
-			if _, bare, ok := strings.Cut(value, " "); ok { // the scheme is none
+			if _, bare, ok := strings.Cut(value, " "); ok { // the scheme is not secret
 				value = bare
 			}
 			s.Add(value)
@@ -89,8 +89,8 @@ func (s *Secrets) AddSent(req *http.Request) {
 	s.AddURL(req.URL)
 }
 
-// addForms adds a value as it is, in hexadecimal digits and in base64. Escapes are not listed here:
-// Cut reads texts through them, and for that a value which itself looks escaped is read likewise.
+// addForms adds a value as it is, in hexadecimal digits and in base64. Escaped forms are not needed, because Cut
+// unescapes texts; for the same reason a value that itself looks escaped is unescaped here.
 func (s *Secrets) addForms(v string) {
 	s.forms = append(s.forms, folded(v), hex.EncodeToString([]byte(v)))
 	for read, level := newView(v), 0; level < deepest; level++ {
@@ -101,8 +101,8 @@ func (s *Secrets) addForms(v string) {
 		read = next
 		s.forms = append(s.forms, folded(string(read.bytes)))
 	}
-	// In base64 a value reads in one of three ways, after how many bytes it follows. Only those
-	// characters count that it alone decides.
+	// In base64 a value has one of three forms, depending on the number of bytes before it. Only characters that depend
+	// on the value alone count.
 	for before := range 3 {
 		code := base64.RawStdEncoding.EncodeToString(append(make([]byte, before), v...))
 		from, to := (8*before+5)/6, 8*(before+len(v))/6
@@ -119,11 +119,11 @@ func (s *Secrets) addForms(v string) {
 	s.forms = slices.Compact(s.forms)
 }
 
-// Cut is text with [Mark] in the place of each secret. See the function of that name.
+// Cut returns text with [Mark] in place of each secret. See the function of that name.
 func (s *Secrets) Cut(text string) string { return Cut(text, s) }
 
-// Error is err, or where its text has secrets an error with its text without them. That one still
-// wraps err: errors.Is and errors.As see it, so do not print what they find.
+// Error returns err, or if its text has secrets, an error with the text without them. That error still wraps err for
+// errors.Is and errors.As, so do not print what they find.
 func (s *Secrets) Error(err error) error {
 	if err == nil {
 		return nil
@@ -142,10 +142,9 @@ type cutError struct {
 func (e *cutError) Error() string { return e.text }
 func (e *cutError) Unwrap() error { return e.err }
 
-// Cut is text with [Mark] in the place of each secret of all sets. It finds a secret as it is, in
-// upper or lower case, in hexadecimal digits, in base64, and through the escapes of URLs, JSON,
-// quoted Go strings and HTML, one within another up to three times. The beginning of a secret that
-// stands at the end of the text, which may have been shortened there, is cut as well.
+// Cut returns text with [Mark] in place of each secret of all sets. It finds secrets in upper or lower case, in
+// hexadecimal digits, in base64, and within escapes of URLs, JSON, quoted Go strings and HTML, nested up to three
+// times. It also cuts the beginning of a secret at the end of the text, which may have been truncated there.
 func Cut(text string, sets ...*Secrets) string {
 	var gaps []span
 	for v, level := newView(text), 0; level <= deepest; level++ {

@@ -21,15 +21,15 @@ const (
 	File                // as it is: the name of a file that holds a secret
 )
 
-// Shape is what belongs at one place of a configuration: its Go type, and how it may be shown. Both
+// Shape describes the value that belongs at one place of a configuration: its Go type, and how it may be shown. Both
 // follow from the types of the configuration, so that a new key is covered by its type alone.
 type Shape struct {
 	Type reflect.Type // not a pointer
 	Kind Kind
-	open bool // of the header that Type is the contents of: the values are no secret
+	open bool // Type is the contents of a header whose values may be shown
 }
 
-// ShapeOf is the shape of a configuration of type t.
+// ShapeOf returns the shape of a configuration of type t.
 func ShapeOf(t reflect.Type) Shape { return Shape{Type: bare(t)} }
 
 func bare(t reflect.Type) reflect.Type {
@@ -46,9 +46,8 @@ type Key struct {
 	Shape Shape
 }
 
-// Keys are the keys that a mapping of a struct's shape may have, those of inlined structs included;
-// none of any other shape. open is the shape of the values under any other key; its Type is nil if
-// there may be none.
+// Keys returns the keys that a mapping with a struct's shape may have, including those of inlined structs; none for
+// other shapes. open is the shape of the values under any other key; its Type is nil if other keys are not allowed.
 func (s Shape) Keys() (keys []Key, open Shape) {
 	switch s.Type.Kind() {
 	case reflect.Map:
@@ -83,8 +82,8 @@ func (s Shape) Keys() (keys []Key, open Shape) {
 	return keys, open
 }
 
-// Under is the shape of the value under a key; false if there is no such key. All that is found
-// below a secret, where it does not belong, is secret, too.
+// Under returns the shape of the value under a key; false if there is no such key. Everything below a secret is secret,
+// even where nothing belongs.
 func (s Shape) Under(key string) (Shape, bool) {
 	if s.Type.Kind() == reflect.Map {
 		return s.under(key, s.Type.Elem()), true
@@ -105,7 +104,8 @@ func (s Shape) Under(key string) (Shape, bool) {
 	return open, true
 }
 
-// Elem is the shape of an element of a list; false if s is none. As for Under.
+// Elem returns the shape of a list element; false if s is not a list. Everything below a secret is secret, as for
+// Under.
 func (s Shape) Elem() (Shape, bool) {
 	if s.Type.Kind() != reflect.Slice {
 		return s, s.Kind == Secret
@@ -117,7 +117,7 @@ func (s Shape) Elem() (Shape, bool) {
 	return e, true
 }
 
-// under is the shape of a value of type t under a key of s.
+// under returns the shape of a value of type t under a key of s.
 func (s Shape) under(key string, t reflect.Type) Shape {
 	t = bare(t)
 	if key == "endpoint_params" && t == reflect.TypeFor[map[string]string]() {
@@ -127,16 +127,16 @@ func (s Shape) under(key string, t reflect.Type) Shape {
 }
 
 func (s Shape) kind(key string, t reflect.Type) Kind {
-	if s.Kind == Secret { // and so is what it consists of
+	if s.Kind == Secret { // and so are its parts
 		return Secret
 	}
 	switch t {
-	case reflect.TypeFor[config.Secret](), reflect.TypeFor[url.Values](): // the parameters of a scrape
+	case reflect.TypeFor[config.Secret](), reflect.TypeFor[url.Values](): // parameters of a scrape
 		return Secret
 	case reflect.TypeFor[config.URL]():
 		return Address
 	}
-	switch s.Type { // types that do not say which of their texts are secrets
+	switch s.Type { // types that do not mark their secrets
 	case reflect.TypeFor[Headers]():
 		return secretUnless(OpenHeader(key))
 	case reflect.TypeFor[parameters]():
@@ -166,7 +166,7 @@ func secretUnless(open bool) Kind {
 	return Secret
 }
 
-// kindOfKey judges texts by the key alone.
+// kindOfKey classifies a text by its key alone.
 func kindOfKey(key string, t reflect.Type) Kind {
 	texts := t.Kind() == reflect.String
 	switch {
@@ -176,16 +176,16 @@ func kindOfKey(key string, t reflect.Type) Kind {
 		return Path
 	case texts && strings.HasSuffix(key, "_file") && key != "ca_file" && key != "cert_file":
 		return File
-	case texts && (key == "token_file_path" || key == "certificate_path" || key == "certificate_key_path"): // of azuread; a certificate's file may have its key
+	case texts && (key == "token_file_path" || key == "certificate_path" || key == "certificate_key_path"): // of azuread; a certificate file may contain the key
 		return File
 	}
 	return Plain
 }
 
-// parameters stands for the type of endpoint_params in oauth2, which has no name.
+// parameters stands for the type of endpoint_params in oauth2, which is unnamed.
 type parameters map[string]string
 
-// Holds reports whether a value of that shape may hold a secret, be it in a part of it.
+// Holds reports whether a value of that shape, or a part of it, may hold a secret.
 func (s Shape) Holds() bool { return s.holds(map[reflect.Type]bool{}) }
 
 func (s Shape) holds(seen map[reflect.Type]bool) bool {

@@ -9,13 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// deepest is how many escapes, one within another, a view reads through.
+// deepest bounds how many nested escapes a view reads through.
 const deepest = 3
 
 // span is a range of bytes of the text.
 type span struct{ from, to int }
 
-// view is a text as a reader sees it, with the place in the text of each of its bytes.
+// view is a text as a reader sees it, with the place of each of its bytes in the original text.
 type view struct {
 	bytes []byte
 	at    []span // where each byte comes from
@@ -29,8 +29,8 @@ func newView(text string) view {
 	return v
 }
 
-// find returns where in the text one of the folded forms stands, and where the text ends, or is cut
-// off with an ellipsis, after the beginning of one.
+// find returns where one of the folded forms stands in the text, and where the text ends, or was truncated with an
+// ellipsis, after the beginning of one.
 func (v view) find(forms []string) (found []span) {
 	f := v.fold()
 	text := string(f.bytes)
@@ -57,7 +57,7 @@ func (v view) find(forms []string) (found []span) {
 	return found
 }
 
-// endsOf are the places where a text ends or was shortened, be it in the middle of an escape.
+// endsOf returns the places where a text ends or was truncated, possibly in the middle of an escape.
 func endsOf(text string) []int {
 	ends := whole(nil, text)
 	for from := 0; ; {
@@ -70,7 +70,7 @@ func endsOf(text string) []int {
 	}
 }
 
-// whole adds where text ends, with and without an escape that is begun there.
+// whole adds the end of text, with and without an escape that begins there.
 func whole(ends []int, text string) []int {
 	ends = append(ends, len(text))
 	if i := strings.LastIndexAny(text, `\%&`); i >= len(text)-longestEntity && i >= 0 {
@@ -79,7 +79,7 @@ func whole(ends []int, text string) []int {
 	return ends
 }
 
-// fold is v without the difference of upper and lower case.
+// fold returns v with its case folded.
 func (v view) fold() view {
 	out := view{make([]byte, 0, len(v.bytes)), make([]span, 0, len(v.at))}
 	for i := 0; i < len(v.bytes); {
@@ -105,7 +105,7 @@ func foldRune(r rune) rune { return unicode.ToLower(unicode.ToUpper(r)) }
 
 func folded(s string) string { return string(newView(s).fold().bytes) }
 
-// unescaped is v with each escape replaced by what it stands for; changed is false if there is none.
+// unescaped returns v with each escape replaced by the text that it stands for; changed is false if there is none.
 func (v view) unescaped() (out view, changed bool) {
 	for i := 0; i < len(v.bytes); {
 		b, n := unescape(v.bytes[i:])
@@ -137,7 +137,7 @@ func unescape(b []byte) (stands []byte, n int) {
 	return nil, 0
 }
 
-// hexByte is the byte that two digits at b[i:] stand for.
+// hexByte returns the byte that two digits at b[i:] stand for.
 func hexByte(b []byte, i int) (byte, bool) {
 	if len(b) < i+2 {
 		return 0, false
@@ -146,7 +146,7 @@ func hexByte(b []byte, i int) (byte, bool) {
 	return byte(c), err == nil
 }
 
-// longestEntity is more than the names that texts for people use take, in bytes.
+// longestEntity is longer than any entity name in common texts, in bytes.
 const longestEntity = 12
 
 func entity(b []byte) ([]byte, int) {
@@ -200,7 +200,7 @@ func lowHalf(b []byte, i int) (rune, bool) {
 	return hexRune(b[i:], 4)
 }
 
-// hexRune is the character that the digits after the two bytes of a \u stand for.
+// hexRune returns the character that the digits after the two bytes of a \u stand for.
 func hexRune(b []byte, digits int) (rune, bool) {
 	if len(b) < 2+digits {
 		return 0, false

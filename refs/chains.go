@@ -5,36 +5,36 @@ import (
 	"math/rand/v2"
 )
 
-// Chains finds things by their hashes. Things with equal hashes may be in it; the caller tells them apart. Each
-// thing has a link to the next one in its chain, so the table itself takes about eight bytes for each, and a
-// thing may be in several tables by a link for each of them. It is linear hashing: a thing that is added or
-// removed moves those of one other chain or two at most, so there is never a pause in which all are moved.
-// [NewChains] makes one. Not safe for concurrent use.
+// Chains is a hash table. Things with equal hashes may be in it; the caller distinguishes them. Each thing holds the
+// link to the next one in its chain, so the table itself takes about eight bytes per thing, and a thing may be in
+// several tables if it has a link for each. It uses linear hashing: adding or removing a thing moves the things of at
+// most two other chains, so there is never a pause in which all are moved. [NewChains] makes one. Not safe for
+// concurrent use.
 type Chains[T any] struct {
 	hash func(*T) uint64
 	next func(*T) **T
 	key  uint64 // odd; see at
 
-	// heads are the chains, in parts of perPage; only the last part may be shorter. A thing is in the chain that
-	// [Chains.at] says.
+	// heads are the chains, in pages of perPage; only the last page may be shorter. [Chains.at] says in which chain a
+	// thing is.
 	heads  [][]*T
 	chains int    // not fewer than things, and at most twice as many
 	mask   uint64 // the least power of two that is not below chains, less one
 	n      int    // things
 }
 
-// NewChains makes an empty table. hash is a thing's hash, which must not change while it is in the table. Hashes
-// must differ as if by chance; who can choose things, but not read this process' memory, cannot choose those that come to one
-// chain, unless their hashes are equal. next is where the thing has its link, which belongs to the table.
+// NewChains returns an empty table. hash returns a thing's hash, which must not change while the thing is in the table.
+// Hashes must be spread as if at random; an attacker who chooses things, but cannot read this process' memory, cannot
+// force different hashes into one chain. next returns the thing's link, which belongs to the table.
 func NewChains[T any](hash func(*T) uint64, next func(*T) **T) *Chains[T] {
 	return &Chains[T]{hash: hash, next: next, key: rand.Uint64() | 1} // #nosec G404 -- runtime's ChaCha8, seeded by the system
 }
 
-// Len is how many things there are.
+// Len returns the number of things.
 func (c *Chains[T]) Len() int { return c.n }
 
-// Find returns the thing that was added last of those for which is says true, nil if there is none. All for which
-// it does must have that hash. It may be asked of things with other hashes, and must not change the table.
+// Find returns the most recently added thing for which is returns true, nil if there is none. All such things must have
+// that hash. Find may also call is for things with other hashes; is must not change the table.
 func (c *Chains[T]) Find(hash uint64, is func(*T) bool) *T {
 	if c.n == 0 {
 		return nil
@@ -56,7 +56,7 @@ func (c *Chains[T]) Add(thing *T) {
 	*c.next(thing), *head = *head, thing
 }
 
-// Remove takes out a thing, if it is there.
+// Remove removes a thing, if it is in the table.
 func (c *Chains[T]) Remove(thing *T) {
 	if c.n == 0 {
 		return
@@ -71,7 +71,7 @@ func (c *Chains[T]) Remove(thing *T) {
 	}
 }
 
-// RemoveIf takes out everything for which gone is true. gone must not change the table.
+// RemoveIf removes all things for which gone returns true. gone must not change the table.
 func (c *Chains[T]) RemoveIf(gone func(*T) bool) {
 	for i := range c.chains {
 		for at := c.head(i); *at != nil; {
@@ -87,7 +87,7 @@ func (c *Chains[T]) RemoveIf(gone func(*T) bool) {
 	c.shrink()
 }
 
-// All are the things, in no particular order. The table must not change meanwhile.
+// All returns the things, in no particular order. The table must not change meanwhile.
 func (c *Chains[T]) All() iter.Seq[*T] {
 	return func(yield func(*T) bool) {
 		for i := range c.chains {
@@ -100,9 +100,9 @@ func (c *Chains[T]) All() iter.Seq[*T] {
 	}
 }
 
-// at is the number of the chain of a hash: low bits of its product with the key, to which its high bits are added, or one bit
-// less of them if that chain is not there yet. A hash of labels is the same in each process, and whoever sends series may
-// choose some whose low bits are equal.
+// at returns the number of the chain of a hash: low bits of its product with the key, mixed with the high bits, or one
+// bit less if that chain does not exist yet. The key is needed because the hash of labels is the same in every process:
+// a sender could choose series whose hashes have equal low bits.
 func (c *Chains[T]) at(hash uint64) int {
 	hash *= c.key
 	hash ^= hash >> 32
@@ -112,10 +112,10 @@ func (c *Chains[T]) at(hash uint64) int {
 	return int(hash & (c.mask >> 1)) // #nosec G115 -- likewise
 }
 
-// head is the head of a chain.
+// head returns the head of a chain.
 func (c *Chains[T]) head(i int) **T { return &c.heads[i/perPage][i%perPage] }
 
-// split makes one chain more. It gets those things of the chain with one bit less that have this bit.
+// split adds one chain. It takes the things whose new bit is set from the chain with one bit less.
 func (c *Chains[T]) split() {
 	last := len(c.heads) - 1
 	if last < 0 || len(c.heads[last]) == perPage {
@@ -142,7 +142,7 @@ func (c *Chains[T]) split() {
 	}
 }
 
-// shrink gives chains back that are not needed: the last ones go to those from which they were split.
+// shrink removes chains that are not needed: the things of the last chains return to those from which they were split.
 func (c *Chains[T]) shrink() {
 	for 2*c.n < c.chains {
 		i, last := c.chains-1, len(c.heads)-1

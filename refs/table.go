@@ -21,10 +21,10 @@ type page[T any] struct {
 	n      int // how many are not nil; a page without any is given back
 }
 
-// Len is how many things there are.
+// Len returns how many things there are.
 func (t *Table[T]) Len() int { return t.n }
 
-// Get is what was put in for a reference, nil if there is nothing.
+// Get returns what was put in for a reference, nil if there is nothing.
 func (t *Table[T]) Get(ref uint64) *T {
 	if p := t.page(ref / perPage); p != nil {
 		return p.things[ref%perPage]
