@@ -154,7 +154,7 @@ func TestStatesAreUnderstood(t *testing.T) {
 		{"too-many", answers(t, 429, "", "", "slow down"), "", "429 Too Many Requests: slow down", whileDown, waitsOnly, "keeps it and goes on to retry"},
 		{"overloaded", answers(t, 503, "", "", "later"), "", "503 Service Unavailable: later", whileDown, waitsOnly, "keeps it and goes on to retry"},
 		{"signed", answers(t, 403, "Date", time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat), "Signature expired"), "    sigv4: {region: x, access_key: a, secret_key: secret}\n", "clock is ", whileDown, waitsOnly, "set this host's clock"},
-		{"nothing-there", "http://127.0.0.1:1/", "", "connection refused", whileDown, waitsOnly + "; nothing was ever delivered to it", "look at the receiver's log"},
+		{"nothing-there", "http://127.0.0.1:1/", "", "connection refused", whileDown, waitsOnly + "; it has never received any data", "look at the receiver's log"},
 		{"slow-clock", slow.URL, "", "clock", whileDown, waitsOnly, "set the clock"},
 		{"halted", answers(t, 204, "", "", ""), "", "is paused: nothing is sent", `Paused since \d\d:\d\d`, waitsOnly, "hwsagent targets resume halted"},
 		{"bad-series", bad.URL(), "", "per-user series limit of 100 exceeded", `\d+ series are not sent since \d\d:\d\d`, `samples were dropped meanwhile, as rejected`, "raise the receiver's limit"},
@@ -225,11 +225,11 @@ func TestStatesOfTheDiskAreUnderstood(t *testing.T) {
 		{"little space", "8MiB", 4 * mib, "http://127.0.0.1:1/", exitTarget, func(a *agent) []state {
 			return []state{
 				{"wal", "are free at " + a.storage + ", less than wal.min_free_bytes", `since \d\d:\d\d`, "the log does not grow, and where it would, what comes in replaces the oldest samples", "make room on that file system"},
-				{"plant", "the log, or the target's max_backlog, was full, and the oldest samples went", `at \d\d:\d\d|between \d\d:\d\d`, `samples were lost`, "make room on the disk"},
+				{"plant", "the log, or the target's max_backlog, was full, and the oldest samples were dropped", `at \d\d:\d\d|between \d\d:\d\d`, `samples were lost`, "make room on the disk"},
 			}
 		}},
 		{"full disk", "0B", 0, answers(t, 204, "", "", ""), 5, func(a *agent) []state {
-			return []state{{"wal", "no space left on device", `the log cannot be written since \d\d:\d\d`, `What is collected meanwhile is refused \(.* samples so far\)`, "make room or repair the file system at " + a.storage}}
+			return []state{{"wal", "no space left on device", `the log cannot be written since \d\d:\d\d`, `New samples are refused meanwhile \(.* samples so far\)`, "make room or repair the file system at " + a.storage}}
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -75,7 +75,7 @@ func TestVerdict(t *testing.T) {
 	said("all is well again", exitOK, "All data")
 
 	recv.Stop()
-	said("losing", exitTarget, "are being lost", "was full, and the oldest samples went", "events ack")
+	said("losing", exitTarget, "are being lost", "was full, and the oldest samples were dropped", "events ack")
 	a.kill()
 	said("not running", exitNotRunning, "not running")
 	if err := recv.Start(); err != nil {

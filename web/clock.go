@@ -6,23 +6,22 @@ import (
 )
 
 const (
-	// clockNews is for how long a step or a suspend is told.
+	// clockNews is how long a step or a suspend stays in the status.
 	clockNews = time.Hour
 
-	// oftenSet is how often a clock is set by one program that does so when it must; more
-	// is somebody's mistake.
+	// oftenSet is how often one program may set a clock that needs it; more often means a mistake.
 	oftenSet = 3
 
-	// firstYear is when this program was written: a clock before it is wrong.
+	// firstYear is the year in which this program was written: a clock before it is wrong.
 	firstYear = 2025
 )
 
-// clockProblems tells what happened to this host's clock lately, and what it means.
+// clockProblems reports recent changes of this host's clock, and their consequences.
 func clockProblems(s Status) []Problem {
 	var all []Problem
 	c := s.Clock
 	if s.Running && s.Now.Year() < firstYear {
-		all = append(all, Problem{SeverityWarning, "clock", fmt.Sprintf("this host's clock says %s: it is not set. Samples carry that time, and receivers refuse what is so old", s.Now.Format("January 2006")),
+		all = append(all, Problem{SeverityWarning, "clock", fmt.Sprintf("this host's clock says %s: it is not set. Samples carry that time, and receivers refuse samples that old", s.Now.Format("January 2006")),
 			tryClock})
 	}
 	if recent(s.Now, c.LastStepAt) && c.LastStepSeconds != 0 {
@@ -32,9 +31,9 @@ func clockProblems(s Status) []Problem {
 			text += fmt.Sprintf(" (%s times since the start)", count(c.Steps))
 		}
 		if by < 0 {
-			text += ". Samples carry times that were used before: receivers that take nothing out of order refuse them until the clock is past " + clock(s.Now, s.Now.Add(-by-s.Now.Sub(c.LastStepAt)))
+			text += ". Samples carry times that were used before: receivers that accept no out-of-order samples refuse them until the clock is past " + clock(s.Now, s.Now.Add(-by-s.Now.Sub(c.LastStepAt)))
 		} else {
-			text += ". What was collected before keeps its time and is sent. If the new time is wrong: samples ahead of a receiver's clock by more than its future_limit are dropped and counted"
+			text += ". Samples collected before keep their time and are sent. If the new time is wrong: samples ahead of a receiver's clock by more than its future_limit are dropped and counted"
 		}
 		p := Problem{SeverityNote, "clock", text, ""}
 		if c.Steps > oftenSet {
@@ -43,13 +42,13 @@ func clockProblems(s Status) []Problem {
 		all = append(all, p)
 	}
 	if recent(s.Now, c.LastSuspendAt) && c.LastSuspendSeconds > 0 {
-		all = append(all, Problem{SeverityNote, "clock", fmt.Sprintf("this host was suspended for %s until %s: nothing was collected meanwhile",
+		all = append(all, Problem{SeverityNote, "clock", fmt.Sprintf("this host was suspended for %s until %s: no samples were collected meanwhile",
 			span(seconds(c.LastSuspendSeconds)), clock(s.Now, c.LastSuspendAt)), ""})
 	}
 	return all
 }
 
-// skewProblems says what a difference of the clocks means.
+// skewProblems reports a difference of the clocks, and its consequences.
 func skewProblems(now time.Time, t TargetStatus) []Problem {
 	if dropsFuture(t) {
 		return []Problem{{SeverityError, "target " + t.Name, fmt.Sprintf(
@@ -67,14 +66,13 @@ func skewProblems(now time.Time, t TargetStatus) []Problem {
 	return []Problem{p}
 }
 
-// dropsFuture reports whether samples that are collected now are dropped for being ahead of
-// the receiver's clock: some were, and this host's clock is still ahead by more than the limit.
+// dropsFuture reports whether present samples are dropped for being ahead of the receiver's clock: some were dropped,
+// and this host's clock is still ahead by more than the limit.
 func dropsFuture(t TargetStatus) bool {
 	return t.FutureLimit > 0 && t.ClockSkew > t.FutureLimit && t.Ledger.Dropped["future"] > 0
 }
 
-// bothClocks writes the time at the receiver and at this host so that they can be compared:
-// with the date where it differs.
+// bothClocks formats the time at the receiver and at this host for comparison: with the date where it differs.
 func bothClocks(receiver, host time.Time) string {
 	receiver, layout := receiver.In(host.Location()), time.TimeOnly
 	if receiver.Format(time.DateOnly) != host.Format(time.DateOnly) {

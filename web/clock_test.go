@@ -16,7 +16,7 @@ func TestClockProblems(t *testing.T) {
 		level string
 	}{
 		{"steady", now, ClockStatus{}, nil, ""},
-		{"back", now, ClockStatus{Steps: 1, LastStepAt: now.Add(-10 * time.Minute), LastStepSeconds: -3600}, []string{"set 60 min back at 11:50:00. Samples carry times that were used before: receivers that take nothing out of order refuse them until the clock is past 12:50:00"}, SeverityNote},
+		{"back", now, ClockStatus{Steps: 1, LastStepAt: now.Add(-10 * time.Minute), LastStepSeconds: -3600}, []string{"set 60 min back at 11:50:00. Samples carry times that were used before: receivers that accept no out-of-order samples refuse them until the clock is past 12:50:00"}, SeverityNote},
 		{"ahead", now, ClockStatus{Steps: 2, LastStepAt: now.Add(-time.Second), LastStepSeconds: 365 * 86400}, []string{"set 365 days ahead at 11:59:59 (2 times since the start)"}, SeverityNote},
 		{"long ago", now, ClockStatus{Steps: 1, LastStepAt: now.Add(-2 * time.Hour), LastStepSeconds: -3600, Suspends: 1, LastSuspendAt: now.Add(-2 * time.Hour), LastSuspendSeconds: 60}, nil, ""},
 		{"suspended", now, ClockStatus{Suspends: 1, LastSuspendAt: now.Add(-time.Minute), LastSuspendSeconds: 28800}, []string{"suspended for 8 h until 11:59:00"}, SeverityNote},

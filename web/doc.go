@@ -1,4 +1,3 @@
-// Package web serves what the agent tells about itself: the page, the JSON status,
-// metrics, health and reload. It renders a [Status] value that is handed to it and
-// knows nothing else of the agent.
+// Package web serves the agent's page, JSON status, metrics, health checks and reload. It renders a [Status] value, and
+// knows nothing else about the agent.
 package web

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Event is one thing that happened.
+// Event is one thing that happened in the agent.
 type Event struct {
 	Time    time.Time
 	Kind    string // restart, stop, down, held, up, paused, resumed, lost, reload, reload_failed, credentials, acknowledged
@@ -14,10 +14,10 @@ type Event struct {
 	Text    string
 }
 
-// maxEvents is how many lines of events the page shows.
+// maxEvents bounds how many events the page shows.
 const maxEvents = 8
 
-// eventsView are the newest events as the page shows them.
+// eventsView holds the newest events for the page.
 type eventsView struct {
 	Lines []eventLine
 	More  int // older events that are left out
@@ -28,8 +28,8 @@ type eventLine struct {
 	Subjects              []string
 }
 
-// newEvents are the events of the last 24 hours, the newest first. Equal ones that follow each other are one line, and
-// a text that stands among the problems is not repeated.
+// newEvents returns the events of the last 24 hours, newest first. It merges equal events in a row, and drops texts
+// that the problems already have.
 func newEvents(s Status, events []Event) eventsView {
 	var v eventsView
 	var last time.Time
@@ -56,7 +56,7 @@ func newEvents(s Status, events []Event) eventsView {
 	return v
 }
 
-// eventLevel is the colour of an event.
+// eventLevel returns the colour of an event.
 func eventLevel(kind string) string {
 	switch kind {
 	case "down", "held", "lost", "reload_failed":

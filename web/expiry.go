@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// ExpiryStatus is when something ends that a target lets the agent in by, or that the agent
-// knows the receiver by.
+// ExpiryStatus says when a credential of a target or a certificate of its receiver expires.
 type ExpiryStatus struct {
 	What   string    `json:"what"` // client certificate, certificate of the authority, receiver's certificate, token, OAuth2 token, …
 	At     time.Time `json:"expires_at"`
-	WarnAt time.Time `json:"warn_at,omitzero"` // when somebody should be told; zero for what the agent renews by itself
+	WarnAt time.Time `json:"warn_at,omitzero"` // when a warning begins; zero if the agent renews it by itself
 }
 
-// expiryProblems tells what ends soon, or has ended.
+// expiryProblems reports credentials that expire soon or have expired.
 func expiryProblems(s Status, t TargetStatus) []Problem {
 	var all []Problem
 	for _, e := range t.Expiries {
@@ -40,7 +39,7 @@ func tryExpiry(e ExpiryStatus) string {
 	return "put the next one where the configuration names it: files are read again by themselves"
 }
 
-// expiries is one line for people.
+// expiries returns the expiries in one line for people.
 func expiries(s Status, t TargetStatus) string {
 	var parts []string
 	for _, e := range t.Expiries {

@@ -8,18 +8,19 @@ import (
 	"time"
 )
 
-// trouble is why a target or a probe does not work, in the parts that are told apart where several have the same.
+// trouble says why a target or a probe does not work. Its parts are separate so that several with the same cause can
+// share one text.
 type trouble struct {
 	severity string
 	cause    string // what and why
-	cost     string // since when, and what waits; empty: the cause says it
+	cost     string // since when, and how much waits; empty: in the cause
 	try      string // what to do; nameHere stands for the name
 }
 
 // nameHere stands in a [trouble] for the name of the target or probe.
 const nameHere = "NAME"
 
-// problem is the trouble of one target or probe.
+// problem returns the trouble of one target or probe.
 func (t trouble) problem(kind, name string) Problem {
 	p := Problem{t.severity, kind + " " + name, t.cause, strings.ReplaceAll(t.try, nameHere, name)}
 	if t.cost != "" {
@@ -28,28 +29,28 @@ func (t trouble) problem(kind, name string) Problem {
 	return p
 }
 
-// Finding is one or several problems: what is equal is said once, with the names.
+// Finding is one or several problems with the same cause, and their names.
 type Finding struct {
 	Severity string   `json:"severity"`
 	Kind     string   `json:"kind"`            // target, probe, config, …; in the plural if there are several names
-	Names    []string `json:"names,omitempty"` // none where the kind says all
+	Names    []string `json:"names,omitempty"` // none if the kind is enough
 	Text     string   `json:"text"`
 	Tries    []Advice `json:"tries,omitempty"`
 }
 
-// Advice is what to do; For is whom it concerns, empty if all.
+// Advice is a remedy; For lists the names that it concerns, empty if all.
 type Advice struct {
 	For  string `json:"for,omitempty"`
 	Text string `json:"text"`
 }
 
-// Piece is a part of an advice: words, or a command to type.
+// Piece is a part of an advice: text, or a command to type.
 type Piece struct {
 	Text    string
 	Command bool
 }
 
-// Pieces are the parts of the advice. A command stands between backticks there; one without its end is words.
+// Pieces splits the advice. A command stands between backticks; an unmatched backtick counts as text.
 func (a Advice) Pieces() (all []Piece) {
 	rest := a.Text
 	for {
@@ -63,21 +64,21 @@ func (a Advice) Pieces() (all []Piece) {
 	}
 }
 
-// Targets reports whether the names are of targets, which have rows on the page.
+// Targets reports whether the names are those of targets, which have rows on the page.
 func (f Finding) Targets() bool { return strings.HasPrefix(f.Kind, "target") }
 
-// member is a problem with what is needed to say it together with others.
+// member is a problem with the fields that are needed to merge it with others.
 type member struct {
 	problem    Problem
 	kind, name string
-	key        string // equal where the cause is
-	cause      string // without what differs between the members
+	key        string // equal if the cause is equal
+	cause      string // without the parts that differ between members
 	target     TargetStatus
 	loss       LossStatus
 	join       func(s Status, all []member) string
 }
 
-// findings are the problems, worst first, with those that are equal together.
+// findings returns the problems, worst first, with those of equal cause merged.
 func findings(s Status) []Finding {
 	known := members(s)
 	var order []string
@@ -102,10 +103,10 @@ func findings(s Status) []Finding {
 	return all
 }
 
-// maxNames bounds the names of a finding in words.
+// maxNames bounds how many names of a finding are spelled out.
 const maxNames = 12
 
-// subject is whom the finding is about, in words.
+// subject describes the names of the finding.
 func (f Finding) subject() string {
 	names := f.Names
 	left := ""
@@ -116,14 +117,14 @@ func (f Finding) subject() string {
 	return strings.TrimSpace(f.Kind + " " + strings.Join(names, ", ") + left)
 }
 
-// inRow reports whether the page says it in the target's row.
+// inRow reports whether the page shows the finding in the target's row.
 func (f Finding) inRow() bool { return f.Severity == SeverityNote && f.Targets() }
 
-// newFinding says at once what all of a group have; the first one is the worst.
+// newFinding merges the problems of a group; the first one is the worst.
 func newFinding(s Status, group []member) Finding {
 	first := group[0]
 	f := Finding{Severity: first.problem.Severity, Kind: first.kind, Text: first.problem.Text}
-	var whom [][]string // of each advice
+	var whom [][]string // names for each advice
 	for _, m := range group {
 		if m.name != "" && !slices.Contains(f.Names, m.name) {
 			f.Names = append(f.Names, m.name)
@@ -154,7 +155,7 @@ func newFinding(s Status, group []member) Finding {
 	return f
 }
 
-// members are the problems that can be said together with others of the same cause.
+// members returns the problems that can be merged with others of the same cause.
 func members(s Status) map[Problem]member {
 	known := map[Problem]member{}
 	for _, t := range s.Targets {
@@ -177,7 +178,7 @@ func members(s Status) map[Problem]member {
 	return known
 }
 
-// impersonal is a text without the address that it is about, so that the same failure of two is the same text.
+// impersonal replaces the address in a text, so that the same failure at two addresses gives the same text.
 func impersonal(text, address string) string {
 	if address == "" {
 		return text
@@ -189,7 +190,8 @@ func impersonal(text, address string) string {
 	return text
 }
 
-// joinStuck tells the cost of several targets that take nothing for one cause; what waits for each stands in its row.
+// joinStuck describes the cost of several targets that accept nothing for one cause; each row shows the target's own
+// backlog.
 func joinStuck(s Status, all []member) string {
 	var behind time.Duration
 	var waiting uint64
@@ -208,12 +210,12 @@ func joinStuck(s Status, all []member) string {
 	}
 	text += "; " + samples(waiting) + " wait on disk, all targets added up"
 	if never > 0 {
-		text += fmt.Sprintf("; nothing was ever delivered to %d of them", never)
+		text += fmt.Sprintf("; %d of them have never received any data", never)
 	}
 	return text
 }
 
-// joinLosses tells of what several targets lost for one reason.
+// joinLosses describes the losses of several targets for one reason.
 func joinLosses(s Status, all []member) string {
 	sum := all[0].loss
 	sum.Samples = 0

@@ -8,7 +8,7 @@ import (
 // showPanic is how long a panic is shown as a problem after it happened.
 const showPanic = time.Hour
 
-// panicProblems tells of the panics of an input.
+// panicProblems reports the panics of an input.
 func panicProblems(s Status, input string, p *PanicStatus) []Problem {
 	if p == nil || s.Now.Sub(p.Last) > showPanic {
 		return nil
@@ -20,8 +20,7 @@ func panicProblems(s Status, input string, p *PanicStatus) []Problem {
 	return []Problem{{SeverityWarning, input, text + ": " + p.Error, "look for the stack in the agent's log, and report it"}}
 }
 
-// inputProblems tells of inputs that panicked or are over their limit of series, and of series
-// that two inputs bring.
+// inputProblems reports inputs that panicked or exceed their series limit, and series that come from two inputs.
 func inputProblems(s Status) []Problem {
 	var all []Problem
 	for _, in := range s.Inputs {
@@ -30,9 +29,9 @@ func inputProblems(s Status) []Problem {
 			continue
 		}
 		all = append(all, Problem{SeverityWarning, in.Kind + " " + in.Name,
-			fmt.Sprintf("has the %s series that it may have: further ones are refused since %s (%s so far), such as %s",
+			fmt.Sprintf("reached its limit of %s series: new ones are refused since %s (%s so far), such as %s",
 				count(uint64(max(0, in.MaxSeries))), clock(s.Now, in.OverSince), samples(in.Refused), in.Example),
-			"drop what nobody needs with metric_relabel_configs, or raise its max_series and reload"})
+			"drop unneeded series with metric_relabel_configs, or raise its max_series and reload"})
 	}
 	if s.Pull != nil {
 		all = append(all, panicProblems(s, "pull", s.Pull.Panics)...)
@@ -49,12 +48,12 @@ func inputProblems(s Status) []Problem {
 		all = append(all, Problem{SeverityWarning, d.Other,
 			fmt.Sprintf("brings %s that %s brings, too, since %s, such as %s: receivers get both mixed, or refuse one",
 				counted(d.Series), d.Input, clock(s.Now, d.Since), d.Example),
-			"switch one of the two off, or give one a label of its own, such as labels: {source: second}"})
+			"switch one of the two off, or give one an extra label, such as labels: {source: second}"})
 	}
 	return all
 }
 
-// counted is a number of series in words.
+// counted returns a number of series in words.
 func counted(n int) string {
 	if n == 1 {
 		return "1 series"

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// Lasts is for how long the log can keep everything that comes in from now on if no target takes any
-// of it: until wal.max_bytes is reached, or free space wal.min_free_bytes. It is not known before
-// there is a rate.
+// Lasts returns how long the log can keep all incoming samples if all targets stop accepting: until wal.max_bytes is
+// reached, or the free space falls to wal.min_free_bytes. It is unknown until there is a rate.
 func Lasts(s Status) (time.Duration, bool) {
 	var waits int64
 	for _, t := range s.Targets {
@@ -17,13 +16,13 @@ func Lasts(s Status) (time.Duration, bool) {
 	return lastsBeyond(s, waits, 0)
 }
 
-// lastsFor is for how long what comes in can be kept for t if it takes none of it.
+// lastsFor returns how long incoming samples can be kept for t if it accepts none of them.
 func lastsFor(s Status, t TargetStatus) (time.Duration, bool) {
 	return lastsBeyond(s, t.PendingBytes, t.MaxBacklogBytes)
 }
 
-// lastsBeyond is for how long there is room beside so many bytes that wait, with a limit of them
-// beside the log's; 0: none. What does not wait goes first, so it is room.
+// lastsBeyond returns how long there is room beside the given number of waiting bytes; limit bounds them in addition to
+// the log's own limit, 0: no limit. Bytes that do not wait are removed first, so they count as room.
 func lastsBeyond(s Status, waits, limit int64) (time.Duration, bool) {
 	w := s.WAL
 	if !s.Running || w.Error != "" || w.BytesPerSec <= 0 {
@@ -42,8 +41,8 @@ func lastsBeyond(s Status, waits, limit int64) (time.Duration, bool) {
 	return seconds(float64(max(0, room)) / w.BytesPerSec), true
 }
 
-// FullIn estimates when what waits for t fills its share of the log at the present rate. It knows nothing
-// where nothing waits or the target takes data.
+// FullIn estimates when the samples that wait for t fill its share of the log at the present rate. It is unknown if
+// none wait, or if the target accepts data.
 func FullIn(s Status, t TargetStatus) (time.Duration, bool) {
 	stuck := t.State == StateHeld || t.State == StateRetrying || t.State == StatePaused || t.State == StateStopped
 	if !stuck || t.PendingSamples == 0 || t.PendingBytes <= 0 {
@@ -52,7 +51,7 @@ func FullIn(s Status, t TargetStatus) (time.Duration, bool) {
 	return lastsFor(s, t)
 }
 
-// roomProblems tells of what is going to be lost, or refused, for want of room.
+// roomProblems reports samples that are going to be lost or refused for lack of space.
 func roomProblems(s Status) []Problem {
 	var all []Problem
 	w := s.WAL
@@ -85,7 +84,7 @@ func roomProblems(s Status) []Problem {
 	return all
 }
 
-// freeProblem tells that little is free on the file system, before the log is bounded by it.
+// freeProblem reports that little space is free on the file system, before that limits the log.
 func freeProblem(now time.Time, w WALStatus) *Problem {
 	if w.MinFreeBytes <= 0 || w.FreeBytes <= 0 || w.FreeBytes >= freeWarn*w.MinFreeBytes {
 		return nil
@@ -108,7 +107,7 @@ func freeProblem(now time.Time, w WALStatus) *Problem {
 	return p
 }
 
-// lasting is a length of time in its two largest units.
+// lasting returns a length of time in its two largest units.
 func lasting(d time.Duration) string {
 	days, hours, minutes := int64(d/(24*time.Hour)), int64(d/time.Hour)%24, int64(d/time.Minute)%60
 	switch {

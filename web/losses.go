@@ -5,29 +5,28 @@ import (
 	"time"
 )
 
-// LossStatus is what was lost of one target for one reason in the last 24 hours.
+// LossStatus describes the samples of one target that were lost for one reason in the last 24 hours.
 type LossStatus struct {
-	Target  string `json:"target,omitempty"` // empty: samples that the log refused, so no target gets them
-	Reason  string `json:"reason"`           // as in dropped; refused: by the log
+	Target  string `json:"target,omitempty"` // empty: samples that the log refused and thus no target gets
+	Reason  string `json:"reason"`           // as in dropped; "refused": by the log
 	Samples uint64 `json:"samples"`
 
-	// The losses were noticed between these times. FirstAt is zero if they are older than what the
-	// agent remembers.
+	// The losses were noticed between these times. FirstAt is zero if the agent no longer knows when the first one was.
 	FirstAt time.Time `json:"first_at,omitzero"`
 	LastAt  time.Time `json:"last_at"`
 
-	Acknowledged bool `json:"acknowledged"` // a person knows: hwsagent events ack
+	Acknowledged bool `json:"acknowledged"` // acknowledged with hwsagent events ack
 }
 
 // ReasonRefused is the reason of samples that the log refused.
 const ReasonRefused = "refused"
 
-// alarms reports whether a loss is a warning.
+// alarms reports whether a loss causes a warning.
 func (l LossStatus) alarms(now time.Time) bool {
 	return !l.Acknowledged && l.Samples > 0 && now.Sub(l.LastAt) < LossesFor
 }
 
-// lossesOf sums what was lost of a target, "" for the log, that nobody has acknowledged.
+// lossesOf sums the unacknowledged losses of a target, "" for the log.
 func lossesOf(s Status, target string) (samples uint64, last time.Time) {
 	for _, l := range s.Losses {
 		if l.Target != target || !l.alarms(s.Now) {
@@ -41,7 +40,7 @@ func lossesOf(s Status, target string) (samples uint64, last time.Time) {
 	return samples, last
 }
 
-// lossProblems tells of each loss when, why, how many and what to do.
+// lossProblems reports each loss with its time, reason, size and remedy.
 func lossProblems(s Status) []Problem {
 	var all []Problem
 	for _, l := range s.Losses {
@@ -53,7 +52,7 @@ func lossProblems(s Status) []Problem {
 	return all
 }
 
-// lossProblem is a loss that alarms.
+// lossProblem returns the problem for one loss.
 func lossProblem(s Status, l LossStatus) Problem {
 	p := Problem{Severity: SeverityWarning, Subject: "wal", Text: l.Text(s.Now), Try: lossTry(l)}
 	if l.Target != "" {
@@ -65,7 +64,7 @@ func lossProblem(s Status, l LossStatus) Problem {
 	return p
 }
 
-// lost24 is how many samples of a target were lost in the last 24 hours, acknowledged or not.
+// lost24 returns how many samples of a target were lost in the last 24 hours, acknowledged or not.
 func lost24(s Status, target string) (n uint64) {
 	for _, l := range s.Losses {
 		if l.Target == target && s.Now.Sub(l.LastAt) < LossesFor {
@@ -75,7 +74,7 @@ func lost24(s Status, target string) (n uint64) {
 	return n
 }
 
-// Text says how many samples were lost, when, and why.
+// Text reports how many samples were lost, when, and why.
 func (l LossStatus) Text(now time.Time) string {
 	when := "at " + clock(now, l.LastAt)
 	switch {
@@ -91,19 +90,19 @@ func (l LossStatus) Text(now time.Time) string {
 	return fmt.Sprintf("%s %s lost %s: %s", samples(l.Samples), verb, when, lossCause(l))
 }
 
-// lossCause is a reason in words.
+// lossCause describes a reason in words.
 func lossCause(l LossStatus) string {
 	switch l.Reason {
 	case "budget":
-		return "the log, or the target's max_backlog, was full, and the oldest samples went"
+		return "the log, or the target's max_backlog, was full, and the oldest samples were dropped"
 	case "too_old":
 		return "they were older than queue_config.sample_age_limit"
 	case "rejected":
 		return "the receiver refused them"
 	case "unconfirmed":
-		return "they were in refused requests, and which of them are bad could not be found out"
+		return "they were in refused requests, and the bad ones among them could not be identified"
 	case "damage":
-		return "a part of the log cannot be read"
+		return "a part of the log is unreadable"
 	case "power_cut":
 		return "the power, or the system, went down before they were durable"
 	case "future":
@@ -113,12 +112,12 @@ func lossCause(l LossStatus) string {
 	case "no_tenant":
 		return "they belong to no tenant, and there is no default"
 	case ReasonRefused:
-		return "the log did not take them"
+		return "the log refused them"
 	}
 	return l.Reason
 }
 
-// lossTry is what to do so that it does not happen again.
+// lossTry returns how to keep the loss from happening again.
 func lossTry(l LossStatus) string {
 	const seen = "; `hwsagent events ack` ends this warning"
 	switch l.Reason {
@@ -131,7 +130,7 @@ func lossTry(l LossStatus) string {
 	case "damage":
 		return "look at the disk: `hwsagent wal inspect`, dmesg, smartctl" + seen
 	case "power_cut":
-		return "wal.sync: always, if not even that may happen" + seen
+		return "set wal.sync: always to prevent even that" + seen
 	case "future":
 		return tryClock + seen
 	case "unsupported":

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// markup is HTML that stands in this program. What a receiver or a device has said cannot become markup by
-// mistake: only constants are of this type without a conversion, and there is no conversion in this package.
+// markup is HTML written in this program. The text of a receiver or device cannot become markup by mistake: only
+// constants have this type without a conversion, and this package has no conversion.
 type markup string
 
-// page is HTML that is being written. Everything but markup goes through one of its methods, each of which
-// makes a text harmless at the place that it is for.
+// page is HTML being written. Everything except markup goes through one of its methods, which escape a text for the
+// place where it goes.
 type page struct{ b bytes.Buffer }
 
 // raw writes markup.
@@ -24,13 +24,13 @@ func (p *page) rawIf(ok bool, m markup) {
 	}
 }
 
-// escapes are those of a text between elements, in a title, and in a value between double quotes.
+// escapes returns the escapes for text between elements, in a title, and in a value between double quotes.
 func escapes() []string {
 	return []string{"&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;", "\x00", "\uFFFD"}
 }
 
-// text writes s as it reads, where markup has opened an element or a value between double quotes. An address
-// and a script are no such places.
+// text writes s as text, inside an element or a value between double quotes that markup has opened. It is not safe
+// inside an address or a script.
 func (p *page) text(s string) {
 	if !strings.ContainsAny(s, "&<>\"'\x00") {
 		p.b.WriteString(s)
@@ -39,21 +39,21 @@ func (p *page) text(s string) {
 	p.b.WriteString(strings.NewReplacer(escapes()...).Replace(s))
 }
 
-// put writes a text with markup before and behind it.
+// put writes a text with markup before and after it.
 func (p *page) put(before markup, s string, behind markup) {
 	p.raw(before)
 	p.text(s)
 	p.raw(behind)
 }
 
-// number writes a number with markup before and behind it.
+// number writes a number with markup before and after it.
 func (p *page) number(before markup, n int, behind markup) {
 	p.raw(before)
 	fmt.Fprint(&p.b, n)
 	p.raw(behind)
 }
 
-// fragment writes s as the part of an address behind #: as a browser looks for the id that is the same text.
+// fragment writes s as the fragment of an address, in the form in which a browser finds the element with the id s.
 func (p *page) fragment(s string) {
 	for _, c := range []byte(s) {
 		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-._~", c) >= 0 {
@@ -64,8 +64,7 @@ func (p *page) fragment(s string) {
 	}
 }
 
-// local writes an address of this server as the value of src or href. Any other becomes one that leads
-// nowhere.
+// local writes an address of this server as the value of src or href. It replaces any other by one without effect.
 func (p *page) local(address string) {
 	if !strings.HasPrefix(address, "/") || strings.HasPrefix(address, "//") || strings.ContainsAny(address, "\\\t\r\n") {
 		address = "#"

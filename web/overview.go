@@ -25,13 +25,13 @@ const (
 `
 )
 
-// screenful is a page of the agent: a title, and the element that is sent again and again.
+// screenful is a page of the agent: a title, and the main element, which is sent repeatedly.
 type screenful struct {
 	title func(view) string
 	main  func(*page, view)
 }
 
-// whole is the document.
+// whole returns the document.
 func (s screenful) whole(v view) []byte {
 	var p page
 	p.put(pageStart, s.title(v), pageBody)
@@ -40,7 +40,7 @@ func (s screenful) whole(v view) []byte {
 	return p.b.Bytes()
 }
 
-// part is its main element.
+// part returns its main element.
 func (s screenful) part(v view) string {
 	var p page
 	s.main(&p, v)
@@ -53,7 +53,7 @@ func overviewTitle(v view) string {
 	return mark(v.Verdict) + " " + hostOr(v.Host) + ": " + v.Verdict.Text
 }
 
-// mark is the verdict for those who see no colours.
+// mark returns a sign for the verdict, for people who cannot see colours.
 func mark(v Verdict) string {
 	switch v.Level {
 	case LevelOK:
@@ -91,7 +91,7 @@ func overviewMain(p *page, v view) {
 </main>`)
 }
 
-// showVerdict ends the line that says who it is, and says how it is.
+// showVerdict ends the line with the agent's name and shows the verdict.
 func showVerdict(p *page, v view) {
 	if v.Host != "" {
 		p.put(` on `, v.Host, ``)
@@ -194,7 +194,7 @@ func showLog(p *page, v view) {
 `)
 }
 
-// showBar shows a part of a hundred. The element is not ended: a text may follow.
+// showBar shows a percentage. It does not end the element: a text may follow.
 func showBar(p *page, percent int, label markup) {
 	p.number(`<div class="bar"><svg viewBox="0 0 100 1" preserveAspectRatio="none" role="img" aria-label="`, percent, label)
 	p.number(`"><rect class="full" width="100" height="1"/><rect class="part" width="`, percent, `" height="1"/></svg>`)

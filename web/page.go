@@ -9,7 +9,7 @@ import (
 //go:embed assets/page.css assets/page.js
 var assets embed.FS
 
-// view is a Status as the page shows it: every number already a text.
+// view is a Status in the form that the page shows: every number is already a text.
 type view struct {
 	Status
 	Verdict  Verdict
@@ -77,11 +77,11 @@ func newProbe(s Status, p ProbeStatus) probeView {
 	case "failing":
 		v.Level = SeverityWarning
 	case "hung":
-		v.Level, v.Error = SeverityWarning, p.LastError // the problem is that it hangs; this is older
+		v.Level, v.Error = SeverityWarning, p.LastError // it hangs now; this error is older
 	case "waiting":
 		v.Level = SeverityNote
 	case "ok":
-		if p.LastError != "" { // a part that could not be read
+		if p.LastError != "" { // one part could not be read
 			v.Level = SeverityNote
 		}
 	}
@@ -95,7 +95,7 @@ func sum(m map[string]uint64) (n uint64) {
 	return n
 }
 
-// percent is part of whole, rounded up so that something is never nothing, at most 100.
+// percent returns part of whole in percent, at most 100, rounded up so that a small part is never 0.
 func percent(part, whole int64) int {
 	if part <= 0 || whole <= 0 {
 		return 0
@@ -112,7 +112,7 @@ func (h *handlers) show(w http.ResponseWriter, s screenful) {
 	write(w, s.whole(h.look()))
 }
 
-// look is the status at this moment as the page shows it.
+// look returns the present status for the page.
 func (h *handlers) look() view {
 	var events []Event
 	if h.o.Events != nil {

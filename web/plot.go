@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Figures are what a target did in one minute.
+// Figures describe one minute of a target.
 type Figures struct {
 	Time    time.Time
 	In, Out float64 // samples a second
@@ -22,10 +22,10 @@ type plotKind struct {
 	Name, Label string
 	of          func(Figures) float64
 	text        func(float64) string
-	highest     bool // of several minutes the highest is drawn, not the mean
+	highest     bool // draw the highest of several minutes, not the mean
 }
 
-// plotKinds are the plots of a target, in their order.
+// plotKinds returns the plots of a target, in order.
 func plotKinds() []plotKind {
 	return []plotKind{
 		{"in", "in", func(f Figures) float64 { return f.In }, rate, false},
@@ -35,10 +35,10 @@ func plotKinds() []plotKind {
 	}
 }
 
-// plotView is a plot as the page refers to it.
+// plotView is a plot for the page.
 type plotView struct{ Label, URL string }
 
-// plotsOf are the plots of a target. Their address changes each minute, as they do.
+// plotsOf returns the plots of a target. Their addresses change each minute, because the plots do.
 func plotsOf(target string, now time.Time) (views []plotView) {
 	for _, k := range plotKinds() {
 		q := url.Values{"of": {k.Name}, "target": {target}, "at": {strconv.FormatInt(now.Unix()/60, 10)}}
@@ -47,7 +47,7 @@ func plotsOf(target string, now time.Time) (views []plotView) {
 	return views
 }
 
-// The size of a plot, in its own units, and how much time it shows at least.
+// The size of a plot, in its own units, and the least time span that it shows.
 const (
 	plotWidth, plotHeight = 160, 34
 	plotTop               = 12 // room for the text
@@ -64,7 +64,7 @@ func (h *handlers) plot(w http.ResponseWriter, r *http.Request) {
 		}
 		head := w.Header()
 		head.Set("Content-Type", "image/svg+xml")
-		head.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'") // the picture's own style, and nothing else
+		head.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'") // allow only the picture's own style
 		head.Set("Cache-Control", "private, max-age=120")
 		write(w, []byte(plotSVG(k, h.o.History(q.Get("target")), time.Now())))
 		return
@@ -72,7 +72,7 @@ func (h *handlers) plot(w http.ResponseWriter, r *http.Request) {
 	http.NotFound(w, r)
 }
 
-// plotSVG draws the figures, which are in the order of their time. It is pure.
+// plotSVG draws the figures, which must be sorted by time. It is pure.
 func plotSVG(k plotKind, figures []Figures, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d"><style>text{font:9px system-ui,sans-serif;fill:#59626d}`+
@@ -104,7 +104,7 @@ func plotSVG(k plotKind, figures []Figures, now time.Time) string {
 			fmt.Fprintf(&line, "L%d %.1f", (i+1)*plotWidth/plotColumns, y)
 		}
 		points := strings.TrimPrefix(line.String(), "L")
-		if i == first+1 { // one alone: a dash
+		if i == first+1 { // a single value becomes a dash
 			points = fmt.Sprintf("%sH%d", points, first*plotWidth/plotColumns)
 		}
 		fmt.Fprintf(&b, `<path class="a" d="M%d %dL%sL%d %dZ"/><path class="l" d="M%s"/>`, (first+1)*plotWidth/plotColumns, plotHeight-1, points, i*plotWidth/plotColumns, plotHeight-1, points)
@@ -113,7 +113,7 @@ func plotSVG(k plotKind, figures []Figures, now time.Time) string {
 	return b.String()
 }
 
-// plotBuckets are the values of the columns of a plot, nil where nothing is known, and the highest of them.
+// plotBuckets returns the values of the columns of a plot, nil where unknown, and the highest of them.
 func plotBuckets(k plotKind, figures []Figures, from, now time.Time) (columns [plotColumns]*float64, most float64) {
 	var count [plotColumns]float64
 	width := max(now.Sub(from), time.Nanosecond)
@@ -144,7 +144,7 @@ func plotBuckets(k plotKind, figures []Figures, from, now time.Time) (columns [p
 	return columns, most
 }
 
-// fillGaps carries values over columns that are shorter than the minute that figures are of.
+// fillGaps repeats values in columns that are shorter than the minute that a value covers.
 func fillGaps(columns *[plotColumns]*float64, each time.Duration) {
 	reach := int(90*time.Second/max(each, time.Second)) + 1
 	last := -1

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The severities of a [Problem] and levels of a [Verdict], worst first. A note is a fact
-// to know, such as a sample lost last week; it does not change the verdict.
+// The severities of a [Problem] and levels of a [Verdict], worst first. A note is information, such as a sample lost
+// last week; it does not change the verdict.
 const (
 	SeverityError   = "error"
 	SeverityWarning = "warning"
@@ -29,19 +29,19 @@ const (
 	StateStopped  = "stopped"
 )
 
-// Bounds beyond which something is worth a person's attention.
+// Bounds beyond which a condition needs attention.
 const (
-	lagError = 15 * time.Minute // of a target that takes nothing
+	lagError = 15 * time.Minute // of a target that accepts nothing
 	skewWarn = 30 * time.Second // receivers refuse samples too far from their own clock
-	fillWarn = 0.8              // of the log's budget, taken by undelivered data
-	freeWarn = 2                // times min_free_bytes, of free space
+	fillWarn = 0.8              // undelivered data, as a part of the log's budget
+	freeWarn = 2                // free space, as a multiple of min_free_bytes
 )
 
-// tryProbe is what to do about a probe that reads nothing, or not all.
+// tryProbe is the remedy for a probe that fails, or reads only in part.
 const tryProbe = "`hwsagent probe " + nameHere + "` runs it once and shows what it reads"
 
-// Problems is what needs a person, or will, as far as it can be told from the other
-// fields of s, worst first; never nil. It is pure: the time is s.Now.
+// Problems returns the present and coming problems that a person must solve, derived from the other fields of s, worst
+// first; never nil. It is pure: the time is s.Now.
 func Problems(s Status) []Problem {
 	all := slices.Concat([]Problem{}, configProblems(s), logProblems(s), roomProblems(s), clockProblems(s), lossProblems(s))
 	for _, t := range s.Targets {
@@ -49,7 +49,7 @@ func Problems(s Status) []Problem {
 	}
 	for _, p := range s.Probes {
 		if p.State == "failing" && s.WAL.Error != "" && strings.Contains(p.LastError, logErrorEnd(s.WAL.Error)) {
-			continue // the probe reads well: the problem of the log says why its samples are refused
+			continue // the probe works; the log's problem says why its samples are refused
 		}
 		all = append(all, probeProblems(p)...)
 	}
@@ -75,8 +75,8 @@ func severity(s string) int {
 func configProblems(s Status) []Problem {
 	var all []Problem
 	if u := s.Config.Underway; u != "" {
-		all = append(all, Problem{SeverityError, "config", u + ". Until that ends no other reload begins, nor a command that changes a target",
-			"look at the file, disk or host that is named; restart the agent if it does not answer any more"})
+		all = append(all, Problem{SeverityError, "config", u + ". Until it ends, no other reload and no command that changes a target can begin",
+			"look at the file, disk or host that is named; restart the agent if it no longer answers"})
 	}
 	if s.Config.ReloadError == "" {
 		return all
@@ -84,7 +84,7 @@ func configProblems(s Status) []Problem {
 	return append(all, Problem{SeverityError, "config",
 		fmt.Sprintf("the reload at %s failed and changed nothing; what was loaded at %s is in force. %s",
 			clock(s.Now, s.Config.ReloadedAt), clock(s.Now, s.Config.LoadedAt), more(s.Config.ReloadError)),
-		"correct " + s.Config.File + ", look with `hwsagent check --no-network`, reload"})
+		"correct " + s.Config.File + ", check it with `hwsagent check --no-network`, and reload"})
 }
 
 func logProblems(s Status) []Problem {
@@ -95,13 +95,13 @@ func logProblems(s Status) []Problem {
 		if !w.ErrorSince.IsZero() {
 			text += " since " + clock(s.Now, w.ErrorSince)
 		}
-		all = append(all, Problem{SeverityError, "wal", fmt.Sprintf("%s: %s. What is collected meanwhile is refused (%s so far)", text, w.Error, samples(w.Refused)),
+		all = append(all, Problem{SeverityError, "wal", fmt.Sprintf("%s: %s. New samples are refused meanwhile (%s so far)", text, w.Error, samples(w.Refused)),
 			"make room or repair the file system at " + w.Dir + "; the agent goes on by itself"})
 	}
 	return all
 }
 
-// logErrorEnd is the cause in an error of the log, without the segment, which changes.
+// logErrorEnd returns the cause in an error of the log, without the segment, which varies.
 func logErrorEnd(text string) string {
 	if i := strings.LastIndex(text, ": "); i >= 0 {
 		return text[i+len(": "):]
@@ -135,7 +135,7 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 			level = SeverityWarning
 		}
 		add(level, fmt.Sprintf("is %s; %s wait for it", why(t), samples(t.PendingSamples)),
-			"hwsagent targets adopt "+t.Name+" NEW, if it has another name now; hwsagent targets drop "+t.Name+", if nobody wants them")
+			"hwsagent targets adopt "+t.Name+" NEW, if it has another name now; hwsagent targets drop "+t.Name+", if its data is no longer needed")
 	default:
 		if t.MissedSamples > 0 {
 			add(SeverityWarning, missed(s, t), "")
@@ -177,29 +177,29 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 	return all
 }
 
-// waiting is what a target that takes nothing costs.
+// waiting returns the cost of a target that accepts nothing.
 func waiting(s Status, t TargetStatus) string {
 	text := fmt.Sprintf("nothing is lost; %s wait on disk", samples(t.PendingSamples))
 	if t.Ledger.Dropped["budget"] > 0 || s.WAL.Error != "" {
 		text = samples(t.PendingSamples) + " wait on disk"
 	}
 	if neverDelivered(s, t) {
-		text += "; nothing was ever delivered to it"
+		text += "; it has never received any data"
 	}
 	return text
 }
 
-// neverDelivered says that a target had something to get, and got nothing since it was first known.
+// neverDelivered reports whether a target had data to get, but received none since it was first known.
 func neverDelivered(s Status, t TargetStatus) bool {
 	return deliveryOf(s, t) != DeliveryIdle && arrived(t.Ledger) == 0 && t.Ledger.Appended > t.Ledger.Filtered
 }
 
-// stuck is the trouble of a target that takes nothing.
+// stuck returns the trouble of a target that accepts nothing.
 func stuck(s Status, t TargetStatus) (trouble, bool) {
 	lag := seconds(t.LagSeconds)
 	switch t.State {
 	case StateHeld:
-		return trouble{SeverityError, "the receiver does not let the data in: " + why(t), "Held for " + span(downFor(s, t)) + "; " + waiting(s, t), tryHeld(t)}, true
+		return trouble{SeverityError, "the receiver refuses access: " + why(t), "Held for " + span(downFor(s, t)) + "; " + waiting(s, t), tryHeld(t)}, true
 	case StateRetrying:
 		level := SeverityWarning
 		if lag > lagError {
@@ -213,7 +213,7 @@ func stuck(s Status, t TargetStatus) (trouble, bool) {
 	return trouble{}, false
 }
 
-// missed tells of a backlog beside what is fresh.
+// missed reports a backlog that is sent beside fresh samples.
 func missed(s Status, t TargetStatus) string {
 	text := "what is fresh arrives; a backlog of " + samples(t.MissedSamples)
 	if !t.OldestPending.IsZero() {
@@ -225,7 +225,8 @@ func missed(s Status, t TargetStatus) string {
 	return text + " follows beside it"
 }
 
-// downFor is for how long t takes nothing. What waits may be younger: the log lets the oldest go.
+// downFor returns how long t has accepted nothing. The waiting samples may be younger, because the log may have dropped
+// the oldest.
 func downFor(s Status, t TargetStatus) time.Duration {
 	if t.DownSince.IsZero() {
 		return seconds(t.LagSeconds)
@@ -233,10 +234,10 @@ func downFor(s Status, t TargetStatus) time.Duration {
 	return max(s.Now.Sub(t.DownSince), 0)
 }
 
-// Brief says in a line why a target takes nothing.
+// Brief returns one line that says why a target accepts nothing.
 func Brief(t TargetStatus) string { return why(t) }
 
-// why is the reason that a target itself gives, or its last error.
+// why returns the reason given by the target itself, or else its last error.
 func why(t TargetStatus) string {
 	switch {
 	case t.Why != "":
@@ -247,12 +248,12 @@ func why(t TargetStatus) string {
 	return "reason unknown"
 }
 
-// brief is the first line of what happened at t, without the URL that stands beside it.
+// brief returns the first line of an error of t, without the URL, which is shown beside it.
 func brief(t TargetStatus, text string) string {
 	return firstLine(strings.TrimPrefix(text, "post to "+t.URL+": "))
 }
 
-// FirstLine is the first line of a text, without its period.
+// FirstLine returns the first line of a text, without its period.
 func FirstLine(s string) string { return firstLine(s) }
 
 func firstLine(s string) string {
@@ -260,7 +261,7 @@ func firstLine(s string) string {
 	return strings.TrimSuffix(strings.TrimSpace(line), ".")
 }
 
-// more is the first line of s, with a mark if there are others.
+// more returns the first line of s, with a mark if there are further lines.
 func more(s string) string {
 	line, rest, _ := strings.Cut(strings.TrimSpace(s), "\n")
 	if rest != "" {
@@ -269,12 +270,12 @@ func more(s string) string {
 	return line
 }
 
-// tryHeld is what to do about a target that is held.
+// tryHeld returns the remedy for a held target.
 func tryHeld(t TargetStatus) string {
 	if t.AwaitsClock {
 		return tryClock + ", the receiver's or this host's: the one that is wrong"
 	}
-	return cmp.Or(t.Try, "`hwsagent check` shows each step to the receiver; delivery goes on by itself when it lets data in")
+	return cmp.Or(t.Try, "`hwsagent check` shows each step to the receiver; delivery resumes by itself when the receiver accepts data")
 }
 
 func reasons(dropped map[string]uint64) string {
@@ -299,7 +300,7 @@ func probeProblems(p ProbeStatus) []Problem {
 	}
 	switch p.State {
 	case "hung":
-		all = append(all, Problem{SeverityWarning, subject, "hangs and does not come back; the others are not affected", "look at the device or mount that it reads"})
+		all = append(all, Problem{SeverityWarning, subject, "hangs; other probes are not affected", "look at the device or mount that it reads"})
 	case "ok":
 		if p.LastError != "" {
 			all = append(all, Problem{SeverityNote, subject, firstLine(p.LastError), strings.ReplaceAll(tryProbe, nameHere, p.Name)})
@@ -311,7 +312,7 @@ func probeProblems(p ProbeStatus) []Problem {
 	return all
 }
 
-// failing is the trouble of a probe whose rounds fail.
+// failing returns the trouble of a probe whose rounds fail.
 func failing(p ProbeStatus) (trouble, bool) {
 	if p.State != "failing" {
 		return trouble{}, false

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// ReceiverStatus describes one listener that others send to. Counts are since it was
-// configured or the agent started.
+// ReceiverStatus describes one listener for data from other programs. Counts begin when it was configured or the agent
+// started.
 type ReceiverStatus struct {
 	Name            string            `json:"name"`
 	Listen          string            `json:"listen"`
@@ -18,7 +18,7 @@ type ReceiverStatus struct {
 	RefusedRequests map[string]uint64 `json:"refused_requests,omitempty"` // by reason
 	RefusedSamples  map[string]uint64 `json:"refused_samples_by_reason,omitempty"`
 	LastRequest     time.Time         `json:"last_request,omitzero"`
-	LastError       string            `json:"last_error,omitempty"` // of the last request that was refused
+	LastError       string            `json:"last_error,omitempty"` // error of the last refused request
 	LastErrorAt     time.Time         `json:"last_error_at,omitzero"`
 }
 
@@ -26,11 +26,11 @@ type ReceiverStatus struct {
 const refusedLately = 5 * time.Minute
 
 func receiverProblems(s Status, r ReceiverStatus) []Problem {
-	if !refusing(s, r) || s.WAL.Error != "" { // that the log does not take anything is told
+	if !refusing(s, r) || s.WAL.Error != "" { // the log's own problem covers that
 		return nil
 	}
 	return []Problem{{SeverityWarning, "receiver " + r.Name, "refuses requests: " + cut(firstLine(r.LastError), 300),
-		"the sender's own log says which; the limits stand under receivers: in the configuration"}}
+		"the sender's log has the details; the limits are under receivers: in the configuration"}}
 }
 
 // refusing reports whether requests are refused at present.
@@ -38,7 +38,7 @@ func refusing(s Status, r ReceiverStatus) bool {
 	return !r.LastErrorAt.IsZero() && s.Now.Sub(r.LastErrorAt) < refusedLately
 }
 
-// byReason is reasons, "" if there are none.
+// byReason formats counts by reason; "" if there are none.
 func byReason(counts map[string]uint64) string {
 	if sum(counts) == 0 {
 		return ""
@@ -63,7 +63,7 @@ func newReceiver(s Status, r ReceiverStatus) receiverView {
 	if refusing(s, r) {
 		v.Level = SeverityWarning
 	}
-	if r.LastError != "" && len(receiverProblems(s, r)) == 0 { // it stands among the problems
+	if r.LastError != "" && len(receiverProblems(s, r)) == 0 { // the problems already have it
 		v.Error = fmt.Sprintf("%s, %s: %s", clock(s.Now, r.LastErrorAt), ago(s.Now, r.LastErrorAt), cut(firstLine(r.LastError), 300))
 	}
 	return v

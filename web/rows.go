@@ -10,11 +10,11 @@ import (
 
 // Bounds of the list of targets.
 const (
-	manyRows = 12 // beyond so many they are in two columns, where there is room
-	maxOpen  = 5  // so many that are not well are open by themselves
+	manyRows = 12 // beyond that, rows use two columns if there is room
+	maxOpen  = 5  // how many targets with problems are open at first
 )
 
-// rowView is a target as the page shows it: a row that opens.
+// rowView is a target for the page: a row that can be opened.
 type rowView struct {
 	TargetStatus
 	Level                             string // the row's colour: ok, warning, error, note
@@ -26,10 +26,11 @@ type rowView struct {
 	Error, Next, Account, Ends        string
 	Notes                             []string
 	Plots                             []plotView
-	Backlog                           int // of the log's budget, in percent
+	Backlog                           int // share of the log's budget, in percent
 }
 
-// newRows has the targets that are not well first. Those whose trouble no other target shares are open.
+// newRows returns the rows, those of targets with problems first. Rows are open if no other target has the same
+// trouble.
 func newRows(s Status, said []Finding) []rowView {
 	rows := make([]rowView, 0, len(s.Targets))
 	for _, t := range s.Targets {
@@ -52,7 +53,7 @@ func newRows(s Status, said []Finding) []rowView {
 	return rows
 }
 
-// levelRank puts the worst first.
+// levelRank orders levels, the worst first.
 func levelRank(level string) int {
 	if level == LevelOK {
 		return severity(SeverityNote) + 1
@@ -99,7 +100,7 @@ func newRow(s Status, t TargetStatus) rowView {
 	return r
 }
 
-// levelOf is the worst that is wrong with a target.
+// levelOf returns the level of a target's worst problem.
 func levelOf(s Status, t TargetStatus) string {
 	level := LevelOK
 	for _, p := range s.Problems {
@@ -113,12 +114,12 @@ func levelOf(s Status, t TargetStatus) string {
 	return level
 }
 
-// saidAlready reports whether an error stands in the problems of a target.
+// saidAlready reports whether the problems of a target already have an error.
 func saidAlready(s Status, t TargetStatus, text string) bool {
 	return slices.ContainsFunc(s.Problems, func(p Problem) bool { return p.Subject == "target "+t.Name && strings.Contains(p.Text, text) })
 }
 
-// word is what the target's queue does, or, while that is as it should be, what becomes of the data.
+// word describes the state of the target's queue, or, while the queue is fine, the delivery of its data.
 func word(s Status, t TargetStatus) string {
 	switch t.State {
 	case StateHeld, StateRetrying, StatePaused, StateStopped, StateOrphan:

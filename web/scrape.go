@@ -11,12 +11,12 @@ import (
 // ScrapeStatus describes one scrape job.
 type ScrapeStatus struct {
 	Job     string               `json:"job"`
-	Error   string               `json:"job_error,omitempty"` // why it cannot be started or changed, or targets are left out
+	Error   string               `json:"job_error,omitempty"` // why the job cannot be started or changed, or leaves targets out
 	Targets []ScrapeTargetStatus `json:"scrape_targets"`
-	Dropped int                  `json:"dropped_targets"` // that relabelling removed
+	Dropped int                  `json:"dropped_targets"` // removed by relabelling
 }
 
-// ScrapeTargetStatus describes one address that is scraped.
+// ScrapeTargetStatus describes one scraped address.
 type ScrapeTargetStatus struct {
 	URL        string            `json:"url"`    // without user, password and query
 	Health     string            `json:"health"` // up, down, unknown
@@ -34,7 +34,7 @@ const (
 	healthUnknown = "unknown"
 )
 
-// down are the job's targets that cannot be scraped.
+// down returns the job's targets that are down.
 func (s *ScrapeStatus) down() (all []ScrapeTargetStatus) {
 	for _, t := range s.Targets {
 		if t.Health == healthDown {
@@ -44,12 +44,12 @@ func (s *ScrapeStatus) down() (all []ScrapeTargetStatus) {
 	return all
 }
 
-// why is what the last scrape failed by, without the URL, which stands beside it.
+// why returns the error of the last scrape, without the URL, which is shown beside it.
 func (t *ScrapeTargetStatus) why() string {
 	return strings.TrimPrefix(firstLine(t.LastError), fmt.Sprintf("Get %q: ", t.URL))
 }
 
-// counts is how many targets are up, of all, for people.
+// counts formats how many of the targets are up.
 func (s *ScrapeStatus) counts() string {
 	up := 0
 	for _, t := range s.Targets {
@@ -60,7 +60,7 @@ func (s *ScrapeStatus) counts() string {
 	return fmt.Sprintf("%d of %d", up, len(s.Targets))
 }
 
-// scrapeProblems are what a person should see to at the sources of a job.
+// scrapeProblems returns the problems of a scrape job and its targets.
 func scrapeProblems(s ScrapeStatus) []Problem {
 	subject := "scrape " + s.Job
 	if s.Error != "" {
@@ -109,7 +109,7 @@ func newScrape(s Status, j ScrapeStatus) scrapeView {
 			last = t.LastScrape
 		}
 		slowest, v.Every = max(slowest, t.Took), t.Interval
-		if every, err := time.ParseDuration(t.Interval); err == nil { // not of days and more
+		if every, err := time.ParseDuration(t.Interval); err == nil { // fails for days and longer, which need no comparison
 			v.Every = span(every)
 		}
 		v.Rows = append(v.Rows, r)
@@ -133,7 +133,7 @@ func newScrape(s Status, j ScrapeStatus) scrapeView {
 	return v
 }
 
-// labelText is a set of labels as PromQL has them, in the order of their names.
+// labelText formats a set of labels as in PromQL, sorted by name.
 func labelText(set map[string]string) string {
 	all := make([]string, 0, len(set))
 	for name, value := range set {

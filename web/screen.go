@@ -8,24 +8,24 @@ import (
 	"unicode/utf8"
 )
 
-// The least size of a screen that is made, in characters and lines.
+// The least size of a screen, in characters and lines.
 const (
 	minColumns = 40
 	minRows    = 8
 )
 
-// line is one line of a screen. Level is that of its colour: ok, warning, error, note (dim), "" (none), or head.
+// line is one line of a screen. level selects its colour: ok, warning, error, note (dim), "" (none), or head.
 type line struct{ text, level string }
 
 const levelHead = "head"
 
-// Screen renders s for a terminal of that many characters in that many lines, and fills these. What is worst
-// comes first, and what does not fit is counted. colour says whether to colour lines, by ANSI escape codes. It expects what
-// [Judged] returns.
+// Screen renders s for a terminal with that many columns and rows, and fills all of them. The worst comes first, and
+// lines that do not fit are counted. colour says whether to colour lines, by ANSI escape codes. s must come from
+// [Judged].
 func Screen(s Status, columns, rows int, colour bool) []string {
 	columns, rows = max(columns, minColumns), max(rows, minRows)
 	lines := screenHead(s)
-	rest := rows - len(lines) - 1 // and the last line
+	rest := rows - len(lines) - 1 // reserve the last line
 	targets, probes := screenTargets(s), screenProbes(s)
 	half := max(rest/2, rest-len(probes)-1)
 	shown := fit(targets, half)
@@ -48,7 +48,7 @@ func Screen(s Status, columns, rows int, colour bool) []string {
 	return out
 }
 
-// screenHead is the verdict and the log.
+// screenHead returns the verdict and the log.
 func screenHead(s Status) []line {
 	v := s.verdict()
 	mark := map[string]string{LevelOK: "✓", SeverityWarning: "!", SeverityError: "✗"}[v.Level]
@@ -73,7 +73,7 @@ func screenHead(s Status) []line {
 	return []line{{mark + " " + v.Text, v.Level}, {about + " · " + s.Now.Format("15:04:05"), SeverityNote}, {log, ""}, {}}
 }
 
-// screenTargets has the targets that are not well first, each with its last error.
+// screenTargets lists targets, those with problems first, each with its last error.
 func screenTargets(s Status) []line {
 	table := [][]string{{"TARGET", "STATE", "BEHIND", "WAITING", "SIZE", "IN", "SENT", "LOST"}}
 	rows := newRows(s, nil)
@@ -95,7 +95,7 @@ func screenTargets(s Status) []line {
 	return lines
 }
 
-// lastOf is what went wrong last at the target of that name, in one line; "" if nothing, or it has gone right since.
+// lastOf returns the last error of the named target in one line; "" if there is none, or a later request succeeded.
 func lastOf(s Status, name string) string {
 	for _, t := range s.Targets {
 		if t.Name == name && t.LastError != "" {
@@ -105,7 +105,7 @@ func lastOf(s Status, name string) string {
 	return ""
 }
 
-// screenProbes has what does not work first, and then what takes longest.
+// screenProbes lists failing inputs first, then the slowest ones.
 func screenProbes(s Status) []line {
 	type row struct {
 		cells       []string
@@ -167,7 +167,7 @@ func screenFoot(s Status) line {
 	return line{fmt.Sprintf("q quits · %d problems, and what to do: hwsagent status", n), SeverityNote}
 }
 
-// fit is the beginning of lines, at most n of them, with the count of those that are left out.
+// fit returns the first n lines at most, with the count of those left out.
 func fit(lines []line, n int) []line {
 	if len(lines) <= n || n < 1 {
 		return lines[:min(len(lines), max(0, n))]
@@ -176,7 +176,7 @@ func fit(lines []line, n int) []line {
 	return append(slices.Clone(lines[:n-1]), line{fmt.Sprintf("  and %d more lines", left), SeverityNote})
 }
 
-// aligned are the rows of a table with its columns under one another; numbers are to the right.
+// aligned formats the rows of a table in columns; numbers are aligned to the right.
 func aligned(table [][]string) []string {
 	widths := make([]int, len(table[0]))
 	for _, row := range table {
@@ -203,7 +203,7 @@ func aligned(table [][]string) []string {
 	return out
 }
 
-// render is the line, at most so many characters long.
+// render returns the line, at most columns characters long.
 func (l line) render(columns int, colour bool) string {
 	text := cut(plain(strings.ReplaceAll(l.text, "\n", " ")), columns)
 	code := map[string]string{SeverityError: "31", SeverityWarning: "33", SeverityNote: "2", levelHead: "1"}[l.level]

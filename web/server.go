@@ -16,23 +16,20 @@ import (
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 )
 
-// Errors of [Options.Reload] that are no failures of the configuration.
+// Errors of [Options.Reload] that do not mean a bad configuration.
 var (
-	// ErrNotBegun: something else is under way, which does not end. The answer is 503.
+	// ErrNotBegun: another change is in progress and does not end. The answer is 503.
 	ErrNotBegun = errors.New("not begun")
-	// ErrGoesOn: the reload waits for something that does not end, and goes on when that does.
-	// The answer is 202.
+	// ErrGoesOn: the reload waits for something that hangs, and continues when that ends. The answer is 202.
 	ErrGoesOn = errors.New("has not ended yet and goes on")
 )
 
-// ReloadFailed begins the answer to a reload that was refused; the reason follows.
+// ReloadFailed begins the answer to a failed reload; the reason follows.
 const ReloadFailed = "The reload failed and changed nothing.\n"
 
-// Options are what a [Server] serves and where. Status is required; where another
-// function or handler is nil, its address answers 404.
+// Options configure a [Server]. Status is required; if another function or handler is nil, its address answers 404.
 type Options struct {
-	// Listen is host:port; port 0 picks a free one, see [Server.Addr]. Empty: no
-	// listener, for an agent whose page is not wanted.
+	// Listen is host:port; port 0 picks a free one, see [Server.Addr]. Empty: no listener, for an agent without a page.
 	Listen string
 	// WebConfigFile names a file in exporter-toolkit's format, with TLS settings and
 	// users. It is read again for every connection. Without it, Listen must be a
@@ -49,8 +46,8 @@ type Options struct {
 	Ready   func() error                  // GET /-/ready; nil when the agent is collecting
 	Config  func() ([]byte, error)        // GET /api/v1/config: the configuration in force, without secrets
 
-	// Control answers below /control/, and to [Server.Serve] only: whoever can reach the
-	// page's address may not do what it does.
+	// Control answers below /control/, only through [Server.Serve]: clients that can reach the page's address must not
+	// have its rights.
 	Control http.Handler
 
 	// ScrapeTargets answers GET /api/v1/targets as Prometheus does.
@@ -77,9 +74,8 @@ type Server struct {
 	streams  *streams
 }
 
-// New opens the listener, so that an address in use is known at once; [Server.Run]
-// serves and closes it. An address that other hosts can reach is refused unless
-// WebConfigFile or InsecureListen is given.
+// New opens the listener, so that an address in use is known at once; [Server.Run] serves and closes it. It refuses an
+// address that other hosts can reach unless WebConfigFile or InsecureListen is given.
 func New(o Options) (*Server, error) {
 	h := newHandlers(o)
 	s := &Server{o: o, handler: h.routes(), streams: h.streams}
@@ -106,7 +102,7 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Addr is the address that is listened on, nil without a listener.
+// Addr returns the listener's address, nil without a listener.
 func (s *Server) Addr() net.Addr {
 	if s.listener == nil {
 		return nil
@@ -114,7 +110,7 @@ func (s *Server) Addr() net.Addr {
 	return s.listener.Addr()
 }
 
-// Close closes a server that is not going to Run.
+// Close closes a server that will not Run.
 func (s *Server) Close() error {
 	if s.listener == nil {
 		return nil
@@ -122,8 +118,7 @@ func (s *Server) Close() error {
 	return s.listener.Close()
 }
 
-// Run serves the page until ctx ends, then closes the listener and waits at most half
-// a second for requests that are being answered.
+// Run serves the page until ctx ends, then closes the listener and waits at most half a second for requests in flight.
 func (s *Server) Run(ctx context.Context) error {
 	if s.listener == nil {
 		<-ctx.Done()
@@ -138,8 +133,8 @@ func (s *Server) Run(ctx context.Context) error {
 	return s.serve(ctx, handler, func(srv *http.Server) error { return toolkit.Serve(s.listener, srv, flags, s.o.Logger) })
 }
 
-// Serve serves the same addresses on l, such as a Unix socket, in plain HTTP and without
-// any check of who asks, until ctx ends. It closes l.
+// Serve serves the same addresses on l, such as a Unix socket, in plain HTTP and without authentication, until ctx
+// ends. It closes l.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	handler := s.handler
 	if s.o.Control != nil {
@@ -168,9 +163,9 @@ func (s *Server) serve(ctx context.Context, handler http.Handler, run func(*http
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	if err := srv.Shutdown(stop); err != nil {
-		// What still runs is a profile, or a client that does not read.
+		// Only profiles, or clients that do not read, are still running.
 		if err := srv.Close(); err != nil {
-			s.o.Logger.Debug("Cannot close the page's server", "err", err)
+			s.o.Logger.Debug("Cannot close the web server", "err", err)
 		}
 	}
 	if err := <-served; err != nil && !errors.Is(err, http.ErrServerClosed) {
@@ -186,8 +181,8 @@ func newHandlers(o Options) *handlers {
 	return &handlers{o: o, streams: &streams{ending: make(chan struct{})}}
 }
 
-// routes serves the page and its API. It checks only that a POST does not come from
-// another site's page.
+// routes returns the handler of the page and its API. It checks only that a POST does not come from another site's
+// page.
 func (h *handlers) routes() http.Handler {
 	mux, o := http.NewServeMux(), h.o
 	mux.HandleFunc("GET /{$}", h.page)
@@ -224,7 +219,7 @@ func (h *handlers) routes() http.Handler {
 	return secured(http.NewCrossOriginProtection().Handler(mux))
 }
 
-// secured sets the headers that keep a browser from doing more than the page needs.
+// secured sets headers that forbid the browser everything that the page does not need.
 func secured(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -239,9 +234,8 @@ func secured(next http.Handler) http.Handler {
 	})
 }
 
-// loopbackOnly refuses requests whose Host is not this host. A page on another site can
-// make its own name mean 127.0.0.1 (DNS rebinding) and so read from here; it cannot
-// make the browser send another Host.
+// loopbackOnly refuses requests whose Host is not this host. A page on another site can make its own name resolve to
+// 127.0.0.1 (DNS rebinding) and so read from here, but it cannot make the browser send another Host.
 func loopbackOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
@@ -256,7 +250,7 @@ func loopbackOnly(next http.Handler) http.Handler {
 	})
 }
 
-// loopbackHost reports whether host surely means this host. Names are not looked up.
+// loopbackHost reports whether host certainly means this host. It does not resolve names.
 func loopbackHost(host string) bool {
 	host = strings.ToLower(host)
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
@@ -297,7 +291,7 @@ func (h *handlers) reload(w http.ResponseWriter, _ *http.Request) {
 	text(w, http.StatusOK, "reloaded\n")
 }
 
-// AnswerReload answers that a reload did not end well, by its error.
+// AnswerReload answers for a reload that failed, by its error.
 func AnswerReload(w http.ResponseWriter, err error) {
 	switch {
 	case errors.Is(err, ErrNotBegun):
@@ -324,8 +318,7 @@ func text(w http.ResponseWriter, status int, body string) {
 	write(w, []byte(body))
 }
 
-// write sends the last part of an answer. When that fails the client has gone, which
-// concerns nobody here.
+// write sends the last part of an answer. An error means that the client has gone, and needs no handling.
 func write(w http.ResponseWriter, body []byte) {
 	if _, err := w.Write(body); err != nil {
 		return

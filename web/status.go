@@ -2,14 +2,13 @@ package web
 
 import "time"
 
-// Status is a snapshot of the whole agent. The page, GET /api/v1/status and
-// `hwsagent status` all render this one value. Keys are stable: new ones may be
-// added, none is renamed or removed under one Schema.
+// Status is a snapshot of the whole agent. The page, GET /api/v1/status and `hwsagent status` all render this one
+// value. Keys are stable: new ones may be added, but existing ones are not renamed or removed under one Schema.
 type Status struct {
 	Schema  int       `json:"schema"` // 1
 	Version string    `json:"version"`
 	Host    string    `json:"host,omitempty"` // the name of the host that the agent runs on
-	Running bool      `json:"running"`        // false: read from the data directory of an agent that is down
+	Running bool      `json:"running"`        // false: read from the data directory of a stopped agent
 	Now     time.Time `json:"now"`
 	Started time.Time `json:"started,omitzero"`
 
@@ -19,33 +18,32 @@ type Status struct {
 	Targets    []TargetStatus    `json:"targets"`
 	Probes     []ProbeStatus     `json:"probes"`
 	Pull       *PullStatus       `json:"pull,omitempty"`       // nil: off
-	Inputs     []InputStatus     `json:"inputs,omitempty"`     // probes, scrapes, receivers: what brings series
-	Duplicates []DuplicateStatus `json:"duplicates,omitempty"` // series that two inputs bring
+	Inputs     []InputStatus     `json:"inputs,omitempty"`     // the sources of series: probes, scrapes, receivers
+	Duplicates []DuplicateStatus `json:"duplicates,omitempty"` // series that come from two inputs
 	Scrape     []ScrapeStatus    `json:"scrape,omitempty"`
 
-	Receivers []ReceiverStatus `json:"receivers,omitempty"` // what others may send to the agent
+	Receivers []ReceiverStatus `json:"receivers,omitempty"` // listeners for data from other programs
 	Losses    []LossStatus     `json:"losses,omitempty"`    // of the last 24 hours
 	Problems  []Problem        `json:"problems"`            // worst first
-	Findings  []Finding        `json:"findings,omitempty"`  // the problems, with what is equal said once
-	Verdict   *Verdict         `json:"verdict,omitempty"`   // what follows from all that; see [Judged]
+	Findings  []Finding        `json:"findings,omitempty"`  // the problems, with equal ones merged
+	Verdict   *Verdict         `json:"verdict,omitempty"`   // derived from the other fields; see [Judged]
 }
 
-// ConfigStatus tells which configuration is in force.
+// ConfigStatus describes the configuration in force.
 type ConfigStatus struct {
 	File        string    `json:"file"`
 	LoadedAt    time.Time `json:"loaded_at,omitzero"`
 	ReloadError string    `json:"reload_error,omitempty"` // of the last reload, until one succeeds
 	ReloadedAt  time.Time `json:"reload_attempted_at,omitzero"`
-	// Underway is a reload or command that has not ended for long, and what it waits for.
+	// Underway describes a reload or command that takes too long, and what it waits for.
 	Underway string `json:"underway,omitempty"`
 }
 
-// ClockStatus tells what happened to this host's clock since the agent started. Times
-// are by the clock as it is set now.
+// ClockStatus describes changes of this host's clock since the agent started. Times are by the clock as it is set now.
 type ClockStatus struct {
 	Steps              uint64    `json:"steps"` // how often it was set
 	LastStepAt         time.Time `json:"last_step_at,omitzero"`
-	LastStepSeconds    float64   `json:"last_step_seconds,omitempty"` // ahead if positive, else back
+	LastStepSeconds    float64   `json:"last_step_seconds,omitempty"` // positive: forward, negative: back
 	Suspends           uint64    `json:"suspends"`                    // of the host
 	LastSuspendAt      time.Time `json:"last_suspend_at,omitzero"`    // when it ended
 	LastSuspendSeconds float64   `json:"last_suspend_seconds,omitempty"`
@@ -63,13 +61,13 @@ type WALStatus struct {
 	FreeBytes    int64   `json:"free_bytes"` // of the file system
 	MinFreeBytes int64   `json:"min_free_bytes,omitempty"`
 	OnFull       string  `json:"on_full,omitempty"` // drop_oldest or reject
-	BytesPerSec  float64 `json:"bytes_per_second"`  // that the log takes
+	BytesPerSec  float64 `json:"bytes_per_second"`  // appended to the log
 
 	LowSince time.Time `json:"low_since,omitzero"` // since when less than MinFreeBytes is free
 
-	// LastsSeconds is for how long all that comes in can be kept if no target takes any of it, at the
-	// present rate; 0: not known, or no room is left. WarnFullSeconds is wal.warn_full_within: with less
-	// left for a target that takes nothing there is a problem.
+	// LastsSeconds is how long all incoming samples can be kept if all targets stop accepting, at the present rate; 0:
+	// unknown, or no room is left. WarnFullSeconds is wal.warn_full_within: if less is left for a target that accepts
+	// nothing, there is a problem.
 	LastsSeconds    float64 `json:"lasts_seconds,omitempty"`
 	WarnFullSeconds float64 `json:"warn_full_within_seconds,omitempty"`
 
@@ -86,19 +84,19 @@ type TargetStatus struct {
 	Name  string `json:"name"`
 	URL   string `json:"url"`   // without user, password and query
 	State string `json:"state"` // ok, behind, retrying, held, paused, starting, orphan, stopped
-	// Delivery is what becomes of its data, see [Judged]: delivering, never_delivered, behind, held, losing, lost,
-	// paused, unknown.
+	// Delivery says what happens to the target's data, see [Judged]: delivering, never_delivered, behind, held, losing,
+	// lost, paused, unknown.
 	Delivery string `json:"delivery,omitempty"`
-	// Why says what the target waits for, in words, when State is not ok.
+	// Why says in words what the target waits for, if State is not ok.
 	Why string `json:"why,omitempty"`
 
-	PausedSince time.Time `json:"paused_since,omitzero"` // a person wants nothing to be sent
+	PausedSince time.Time `json:"paused_since,omitzero"` // since when it is paused by command
 
 	LagSeconds      float64   `json:"lag_seconds"` // age of the oldest sample without an outcome; 0 if none
 	OldestPending   time.Time `json:"oldest_pending,omitzero"`
 	PendingSamples  uint64    `json:"pending_samples"`
 	PendingBytes    int64     `json:"pending_bytes"`
-	MaxBacklogBytes int64     `json:"max_backlog_bytes,omitempty"` // how much may wait for it; 0: as much as the log takes
+	MaxBacklogBytes int64     `json:"max_backlog_bytes,omitempty"` // limit of its backlog; 0: only the log's own
 	MissedSamples   uint64    `json:"missed_samples,omitempty"`    // of these, the samples of a backlog that is sent beside fresh ones: see catch_up
 	SentPerSec      float64   `json:"sent_per_second"`
 
@@ -114,18 +112,18 @@ type TargetStatus struct {
 
 	Shards        int           `json:"shards"`
 	MaxShards     int           `json:"max_shards"`
-	Retries       uint64        `json:"retries"`                     // requests with samples that were sent before
+	Retries       uint64        `json:"retries"`                     // requests whose samples were sent before
 	Failed        uint64        `json:"failed_requests"`             // of any kind, that the receiver did not accept
 	Credentials   string        `json:"credentials_error,omitempty"` // why credential files cannot be used as they are now; the former contents are in use
 	CredentialsAt time.Time     `json:"credentials_at,omitzero"`     // when the credentials in use were read, if they have changed since the start
 	LastSuccess   time.Time     `json:"last_success,omitzero"`
 	LastError     string        `json:"last_error,omitempty"`
 	LastErrorAt   time.Time     `json:"last_error_at,omitzero"`
-	Failure       string        `json:"failure,omitempty"`      // what last_error is about, in a word: credentials, path, proxy, …
-	Try           string        `json:"try,omitempty"`          // what a person may do about that, while no data goes through
-	DownSince     time.Time     `json:"down_since,omitzero"`    // since when it takes nothing
+	Failure       string        `json:"failure,omitempty"`      // the kind of last_error: credentials, path, proxy, …
+	Try           string        `json:"try,omitempty"`          // remedy, while no data gets through
+	DownSince     time.Time     `json:"down_since,omitzero"`    // since when it accepts nothing
 	NextTry       time.Time     `json:"next_try,omitzero"`      // when backing off or held
-	AwaitsClock   bool          `json:"awaits_clock,omitempty"` // samples wait for the receiver's clock, which is behind
+	AwaitsClock   bool          `json:"awaits_clock,omitempty"` // samples wait until the receiver's clock, which is behind, reaches their time
 	ClockSkew     time.Duration `json:"clock_skew_ns"`          // this host's clock minus the receiver's Date; 0 if unknown
 	FutureLimit   time.Duration `json:"future_limit_ns"`        // samples further ahead of the receiver's clock are not sent; 0: no limit
 	DeadLetters   int           `json:"dead_letters"`
@@ -134,24 +132,24 @@ type TargetStatus struct {
 
 	Expiries []ExpiryStatus `json:"expiries,omitempty"`
 
-	Tenant  string         `json:"tenant,omitempty"`  // that its requests are for
-	Tenants *TenantsStatus `json:"tenants,omitempty"` // of an entry with tenants, at the target of its own name, which has the rest
+	Tenant  string         `json:"tenant,omitempty"`  // tenant of its requests
+	Tenants *TenantsStatus `json:"tenants,omitempty"` // for the target with the name of an entry with tenants, which gets unrouted samples
 }
 
-// TenantsStatus tells of the tenants of an entry.
+// TenantsStatus describes the tenants of an entry.
 type TenantsStatus struct {
 	Label   string `json:"label"`
 	Header  string `json:"header"`
 	Default string `json:"default,omitempty"`
 	Max     int    `json:"max_tenants"`
-	Known   int    `json:"known"` // that have a target of their own
+	Known   int    `json:"known"` // tenants with a target of their own
 
-	// Strangers are values of the label that came and have no target of their own, the first
-	// twenty. Their samples are the default's, or dropped where there is none.
+	// Strangers are values of the label without a target of their own, the first twenty. Their samples go to the
+	// default tenant, or are dropped if there is none.
 	Strangers []StrangerStatus `json:"strangers,omitempty"`
 }
 
-// StrangerStatus is a value that has no target of its own.
+// StrangerStatus is a value of the label without a target of its own.
 type StrangerStatus struct {
 	Value string `json:"value"`
 	Why   string `json:"why"`
@@ -165,7 +163,7 @@ type LedgerStatus struct {
 	Delivered uint64            `json:"delivered"`
 	Filtered  uint64            `json:"filtered"`
 	Dropped   map[string]uint64 `json:"dropped,omitempty"` // by reason
-	Lost      uint64            `json:"lost"`              // of Dropped, what no receiver has
+	Lost      uint64            `json:"lost"`              // the part of Dropped that no receiver has
 	Pending   uint64            `json:"pending"`
 	Balanced  bool              `json:"balanced"`
 }
@@ -186,31 +184,31 @@ type ProbeStatus struct {
 	LastError string        `json:"last_error,omitempty"`
 }
 
-// PullStatus tells where the newest values are shown to those who scrape.
+// PullStatus describes the endpoint that serves the newest values to scrapers.
 type PullStatus struct {
 	Listen string `json:"listen"`
 	TLS    bool   `json:"tls"`
-	Open   bool   `json:"open"` // other hosts reach it, and nobody is asked who they are
-	// Unshown is how many series the last answer left out: native histograms, if it was in text.
+	Open   bool   `json:"open"` // other hosts can reach it, without authentication
+	// Unshown is how many series the last answer left out: native histograms, if it was text.
 	Unshown int          `json:"unshown_series"`
 	Panics  *PanicStatus `json:"panics,omitempty"`
 }
 
-// InputStatus tells how much an input brings.
+// InputStatus describes one input's series and samples.
 type InputStatus struct {
 	Kind      string    `json:"kind"` // probe, scrape, receiver
 	Name      string    `json:"name"`
 	Series    int       `json:"series"`                       // at present
 	MaxSeries int       `json:"max_series,omitempty"`         // its limit
-	Filtered  uint64    `json:"samples_filtered,omitempty"`   // by its metric_relabel_configs; 0 of scrapes
-	Refused   uint64    `json:"samples_over_limit,omitempty"` // of series beyond the limit
+	Filtered  uint64    `json:"samples_filtered,omitempty"`   // dropped by its metric_relabel_configs; 0 for scrapes
+	Refused   uint64    `json:"samples_over_limit,omitempty"` // samples of series beyond the limit
 	OverSince time.Time `json:"over_limit_since,omitzero"`
 	Example   string    `json:"over_limit_example,omitempty"` // a series that was refused
 
 	Panics *PanicStatus `json:"panics,omitempty"`
 }
 
-// PanicStatus tells of panics in the work of an input. Each cost a round or a request.
+// PanicStatus describes panics in the work of an input. Each cost a round or a request.
 type PanicStatus struct {
 	Count uint64    `json:"count"` // since the agent started, or the input was configured
 	Since time.Time `json:"since"` // the first one
@@ -218,17 +216,17 @@ type PanicStatus struct {
 	Error string    `json:"error"` // the last one: what panicked, and where
 }
 
-// DuplicateStatus tells of series that two inputs bring.
+// DuplicateStatus describes series that come from two inputs.
 type DuplicateStatus struct {
-	Input   string    `json:"input"` // that had them first, as in "probe host"
+	Input   string    `json:"input"` // the input that had them first, as in "probe host"
 	Other   string    `json:"other"`
 	Series  int       `json:"series"`
-	Samples uint64    `json:"samples"` // that the other brought since
+	Samples uint64    `json:"samples"` // samples from the other input since then
 	Example string    `json:"example"`
 	Since   time.Time `json:"since"`
 }
 
-// Problem is one thing that needs a person, or will.
+// Problem is one present or coming problem that a person must solve.
 type Problem struct {
 	Severity string `json:"severity"`      // error, warning
 	Subject  string `json:"subject"`       // "target mimir", "probe bmc", "wal", "config"

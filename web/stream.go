@@ -12,21 +12,21 @@ import (
 const (
 	streamEvery = 2 * time.Second
 	maxStreams  = 32               // at a time
-	slowReader  = 10 * time.Second // until a reader that takes nothing is let go
+	slowReader  = 10 * time.Second // until a reader that does not read is disconnected
 )
 
-// streams is how many readers there are.
+// streams counts the readers and ends them.
 type streams struct {
 	open   atomic.Int32
 	ending chan struct{} // closed when the server stops
 	once   sync.Once
 }
 
-// end ends all of them.
+// end ends all streams.
 func (s *streams) end() { s.once.Do(func() { close(s.ending) }) }
 
-// stream serves GET /api/v1/stream: what is in the page's main element, again and again. Beyond maxStreams the answer is 503,
-// and the page asks for itself.
+// stream serves GET /api/v1/stream: the content of the page's main element, again and again. Beyond maxStreams the
+// answer is 503, and the page polls instead.
 func (h *handlers) stream(w http.ResponseWriter, r *http.Request) {
 	screen, ok := map[string]screenful{"/": overview(), "/targets": scraped()}[r.URL.Query().Get("page")]
 	if !ok {
@@ -63,7 +63,7 @@ func (h *handlers) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// event is one event with its data, a line for each of the data's.
+// event formats one event, with a line for each line of its data.
 func event(name, data string) []byte {
 	data = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(data)
 	return []byte("event: " + name + "\ndata: " + strings.ReplaceAll(data, "\n", "\ndata: ") + "\n\n")

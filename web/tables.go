@@ -1,6 +1,6 @@
 package web
 
-// Cells of tables: the state with its colour, a text, and a number that has a label where the table is narrow.
+// The functions below write cells: a state with its colour, a text, and a number with a label for narrow tables.
 func showState(p *page, level, state string) {
 	p.put(`<tr class="`, level, ``)
 	p.put(`"><td class="state"><i class="dot"></i>`, state, ``)
@@ -46,7 +46,7 @@ func showProbe(p *page, v probeView) {
 	}
 }
 
-// showDetail is a row below another one: columns are how many it is wide, and the end of the cell's tag.
+// showDetail writes a row below another one. columns is its width and the end of the cell's tag.
 func showDetail(p *page, level string, columns markup, text string) {
 	p.put(`<tr class="`, level, ` detail"><td colspan=`)
 	p.put(columns, text, "</td></tr>\n")
@@ -119,7 +119,7 @@ func showJobs(p *page, v view) {
 `)
 }
 
-// scraped is the page with every target that is scraped.
+// scraped returns the page with every scraped target.
 func scraped() screenful { return screenful{scrapedTitle, scrapedMain} }
 
 func scrapedTitle(v view) string { return "Scraped targets of " + hostOr(v.Host) }

@@ -22,7 +22,7 @@ func showTargets(p *page, v view) {
 `)
 }
 
-// showRow writes what is seen of a target when its row is closed, and the rest.
+// showRow writes the visible part of a closed row, and its details.
 func showRow(p *page, r rowView) {
 	p.put(`<details class="`, r.Level, `"`)
 	p.rawIf(r.Open, ` open`)
@@ -81,7 +81,7 @@ func showPlots(p *page, plots []plotView) {
 	p.raw("</div>\n")
 }
 
-// showMore ends a row with what is read last.
+// showMore ends a row with the less important details.
 func showMore(p *page, r rowView) {
 	p.raw(`<p class="more">`)
 	if r.Error != "" {

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// strangers tells of values that have no target of their own: a warning where samples are
-// dropped for that.
+// strangers reports values of the label without a target of their own: a warning if their samples are dropped.
 func strangers(t *TenantsStatus) (severity, text, try string) {
 	var names []string
 	for i, s := range t.Strangers {
@@ -20,7 +19,7 @@ func strangers(t *TenantsStatus) (severity, text, try string) {
 		}
 		names = append(names, fmt.Sprintf("%q (%s)", s.Value, s.Why))
 	}
-	text = "samples come that have no tenant of their own: " + strings.Join(names, ", ")
+	text = "samples arrive for unknown tenants: " + strings.Join(names, ", ")
 	try = "raise hwsagent.tenant.max_tenants, or correct the label " + t.Label + " with write_relabel_configs"
 	if t.Default != "" {
 		return SeverityNote, text + "; they are sent as those of " + t.Default, try

@@ -8,8 +8,7 @@ import (
 	"text/tabwriter"
 )
 
-// WriteText renders s for a terminal, problems last so that they are not scrolled
-// away. It expects what [Judged] returns.
+// WriteText renders s for a terminal, problems last so that they are not scrolled away. s must come from [Judged].
 func WriteText(out io.Writer, s Status) error {
 	b := bufio.NewWriter(out)
 	v := s.verdict()
@@ -94,7 +93,7 @@ func WriteText(out io.Writer, s Status) error {
 	return b.Flush()
 }
 
-// writeFindings prints what needs a person, and what to do.
+// writeFindings prints the problems and their remedies.
 func writeFindings(b io.Writer, all []Finding) {
 	for i, f := range all {
 		if i == 0 {
@@ -111,7 +110,7 @@ func writeFindings(b io.Writer, all []Finding) {
 	}
 }
 
-// lastError is what went wrong last at t, if it has not gone right since.
+// lastError returns the last error of t, unless a later request succeeded.
 func lastError(s Status, t TargetStatus) string {
 	if t.LastError == "" {
 		return "–"
@@ -139,7 +138,7 @@ func cut(s string, n int) string {
 	return string(r[:n-1]) + "…"
 }
 
-// plain keeps what a receiver or device said from steering the terminal.
+// plain removes control characters, so that texts of receivers and devices cannot control the terminal.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\n' || r == 0x7f || r >= 0x80 && r < 0xa0 {

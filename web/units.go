@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// span is a length of time for people, with two or three significant digits.
+// span formats a length of time for people, with two or three significant digits.
 func span(d time.Duration) string {
 	s := math.Abs(d.Seconds())
 	one := func(v float64, unit string) string {
@@ -39,7 +39,7 @@ func seconds(s float64) time.Duration {
 	return time.Duration(s * float64(time.Second))
 }
 
-// ago is how long before now t was; "never" for the zero time.
+// ago formats how long before now t was; "never" for the zero time.
 func ago(now, t time.Time) string {
 	if t.IsZero() {
 		return "never"
@@ -54,7 +54,7 @@ func ago(now, t time.Time) string {
 	return span(d) + " ago"
 }
 
-// until is how long after now t is.
+// until formats how long after now t is.
 func until(now, t time.Time) string {
 	if d := t.Sub(now); d > 0 {
 		return "in " + span(d)
@@ -62,16 +62,16 @@ func until(now, t time.Time) string {
 	return "now"
 }
 
-// count is a number with its thousands set apart.
+// count formats a number with its thousands set apart.
 func count(n uint64) string {
 	s := strconv.FormatUint(n, 10)
 	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "\u202f" + s[i:] // a narrow space that does not break
+		s = s[:i] + "\u202f" + s[i:] // a narrow no-break space
 	}
 	return s
 }
 
-// size is a number of bytes in the unit that fits.
+// size formats a number of bytes in a fitting unit.
 func size(n int64) string {
 	if n < 1024 {
 		return strconv.FormatInt(n, 10) + " B"
@@ -89,7 +89,7 @@ func size(n int64) string {
 	return fmt.Sprintf("%.0f %s", v, unit)
 }
 
-// rate is a number per second.
+// rate formats a number per second.
 func rate(v float64) string {
 	switch {
 	case v == 0:
@@ -100,7 +100,7 @@ func rate(v float64) string {
 	return count(uint64(math.Round(v))) + "/s"
 }
 
-// samples is a number of samples with its noun.
+// samples formats a number of samples with its noun.
 func samples(n uint64) string {
 	if n == 1 {
 		return "1 sample"
@@ -108,7 +108,7 @@ func samples(n uint64) string {
 	return count(n) + " samples"
 }
 
-// clock is a point in time for people; the zone is this host's.
+// clock formats a point in time for people, in this host's time zone.
 func clock(now, t time.Time) string {
 	if t.IsZero() {
 		return "–"

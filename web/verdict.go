@@ -13,49 +13,47 @@ type Verdict struct {
 	Level string `json:"level"` // ok, warning, error
 	Text  string `json:"text"`
 
-	// ExitCode is what `hwsagent status` exits with: one of the Exit constants.
+	// ExitCode is the exit code of `hwsagent status`: one of the Exit constants.
 	ExitCode int `json:"exit_code"`
 }
 
-// The exit codes of `hwsagent status` for an agent that answers, and for one that does not run.
+// The exit codes of `hwsagent status` for an agent that answers, and for one that is stopped.
 const (
 	ExitAllWell    = 0
-	ExitTarget     = 4 // a target is not well
-	ExitAttention  = 5 // something else needs a person
+	ExitTarget     = 4 // a target has a problem
+	ExitAttention  = 5 // another problem
 	ExitNotRunning = 7
 )
 
-// What becomes of a target's data. Only [Delivering] is good.
+// The values of [TargetStatus.Delivery]. Only [Delivering] is good.
 const (
 	Delivering     = "delivering"
-	DeliveryNever  = "never_delivered" // something was to be sent, and nothing has arrived since the target was first known
-	DeliveryBehind = "behind"          // something waits for longer than it should, or the last request failed
-	DeliveryHeld   = "held"            // nothing is sent until a cause is gone
+	DeliveryNever  = "never_delivered" // there were samples to send, but none has arrived since the target was first known
+	DeliveryBehind = "behind"          // samples wait longer than they should, or the last request failed
+	DeliveryHeld   = "held"            // sending is suspended until the cause is gone
 	DeliveryLosing = "losing"          // samples were lost in the last minutes
-	DeliveryLost   = "lost"            // samples were lost in the last 24 hours, and no person has acknowledged it
-	DeliveryPaused = "paused"          // a person wants nothing to be sent
-	DeliveryIdle   = "unknown"         // nothing was to be sent yet, or what waits is of unknown age, or the agent does not run
+	DeliveryLost   = "lost"            // samples were lost in the last 24 hours, without acknowledgement
+	DeliveryPaused = "paused"          // paused by command
+	DeliveryIdle   = "unknown"         // no samples to send yet, or waiting samples of unknown age, or the agent is stopped
 )
 
 // Bounds of the verdict.
 const (
-	// grace is how long a sample may wait beyond its interval: for a batch to fill, a request and
-	// a savepoint.
+	// grace is how long a sample may wait beyond its interval: to fill a batch, for a request and for a savepoint.
 	grace = 30 * time.Second
 
-	// defaultInterval is the default of global.scrape_interval: it counts where no input says how
-	// often it brings samples.
+	// defaultInterval is the default of global.scrape_interval: it counts if no input reports its interval.
 	defaultInterval = 15 * time.Second
 
-	// losingFor is for how long after a loss more is to be expected.
+	// losingFor is how long after a loss more losses must be expected.
 	losingFor = 5 * time.Minute
 
-	// LossesFor is how long a loss stays a warning unless a person acknowledges it.
+	// LossesFor is how long a loss stays a warning unless it is acknowledged.
 	LossesFor = 24 * time.Hour
 )
 
-// Judged returns s with what follows from its other fields: how long the log lasts, what becomes of each
-// target's data, the problems and the verdict. It is pure: the time is s.Now.
+// Judged returns s with the fields that follow from the others: how long the log lasts, the delivery of each target,
+// the problems and the verdict. It is pure: the time is s.Now.
 func Judged(s Status) Status {
 	s.Targets = slices.Clone(s.Targets)
 	for i := range s.Targets {
@@ -71,7 +69,7 @@ func Judged(s Status) Status {
 	return s
 }
 
-// verdict is the verdict of s, also where it is read from an agent that did not send one.
+// verdict returns the verdict of s, even if s comes from an agent that did not send one.
 func (s Status) verdict() Verdict {
 	if s.Verdict != nil {
 		return *s.Verdict
@@ -79,11 +77,11 @@ func (s Status) verdict() Verdict {
 	return VerdictOf(s)
 }
 
-// ExitCode is what `hwsagent status` exits with.
+// ExitCode returns the exit code of `hwsagent status`.
 func (s Status) ExitCode() int { return s.verdict().ExitCode }
 
-// late is how old a sample may be that waits while all is well: the shortest interval at which
-// samples come, and grace. The shortest one, since what waits is not known to be of a slower input.
+// late returns the age up to which a waiting sample is normal: the shortest interval of any input, plus grace. It takes
+// the shortest because the input of a waiting sample is unknown.
 func late(s Status) time.Duration {
 	shortest := time.Duration(0)
 	take := func(d time.Duration) {
@@ -96,7 +94,7 @@ func late(s Status) time.Duration {
 	}
 	for _, j := range s.Scrape {
 		for _, t := range j.Targets {
-			if d, err := time.ParseDuration(t.Interval); err == nil { // of a day and more it is not the shortest
+			if d, err := time.ParseDuration(t.Interval); err == nil { // fails for a day and longer, which is never the shortest
 				take(d)
 			}
 		}
@@ -107,7 +105,7 @@ func late(s Status) time.Duration {
 	return shortest + grace
 }
 
-// deliveryOf says what becomes of t's data, the worst first.
+// deliveryOf returns the delivery of t; the worst state that applies wins.
 func deliveryOf(s Status, t TargetStatus) string {
 	l := t.Ledger
 	old, last := lossesOf(s, t.Name)
@@ -132,11 +130,10 @@ func deliveryOf(s Status, t TargetStatus) string {
 	return Delivering
 }
 
-// arrived is how many samples the receiver is known to have taken.
+// arrived returns how many samples the receiver is known to have stored.
 func arrived(l LedgerStatus) uint64 { return l.Delivered + l.Dropped["resent"] }
 
-// VerdictOf says whether the data is arriving. It expects s.Problems to be filled in, see
-// [Judged].
+// VerdictOf returns the verdict on whether the data is arriving. s.Problems must be filled in, see [Judged].
 func VerdictOf(s Status) Verdict {
 	v := Verdict{Level: LevelOK}
 	raise := func(level string, code int) {
@@ -161,7 +158,7 @@ func VerdictOf(s Status) Verdict {
 		raise(SeverityWarning, ExitTarget)
 	}
 	if c.good == 0 {
-		raise(SeverityWarning, ExitAttention) // nothing is known to arrive
+		raise(SeverityWarning, ExitAttention) // no data is known to arrive
 	}
 	if !s.Running {
 		v.Level, v.ExitCode = SeverityError, ExitNotRunning
@@ -170,15 +167,15 @@ func VerdictOf(s Status) Verdict {
 	return v
 }
 
-// tally counts the targets that are configured by what becomes of their data.
+// tally counts the configured targets by delivery.
 type tally struct {
 	live, good, idle, never int
-	stuck, losing           []string      // names of those that get nothing, and that lose something
-	worst                   time.Duration // how far the others are behind, at most
+	stuck, losing           []string      // names of targets that get nothing, and of those that lose samples
+	worst                   time.Duration // the longest delay of the others
 	pending, missed, lost   uint64        // samples
 }
 
-// idleOnly says that every target that is not well had nothing to get yet.
+// idleOnly reports whether every target without a good state had no data to get yet.
 func (c tally) idleOnly() bool { return c.good+c.idle == c.live }
 
 func countTargets(s Status) (c tally) {
@@ -219,7 +216,7 @@ func countTargets(s Status) (c tally) {
 	return c
 }
 
-// verdictText is the verdict in words.
+// verdictText returns the verdict in words.
 func verdictText(s Status, c tally, level string) string {
 	switch {
 	case !s.Running:
@@ -254,7 +251,7 @@ func verdictText(s Status, c tally, level string) string {
 	return "All data arrives" + behindText(c.worst)
 }
 
-// someOf are names for one line.
+// someOf formats names for one line.
 func someOf(names []string) string {
 	const most = 4
 	if len(names) <= most+1 {
