@@ -1,5 +1,5 @@
-// Package confdiff tells how two configurations differ, key by key. It is given what is shown of them, and so
-// shows no secret.
+// Package confdiff returns the differences between two configurations, key by key. Its input is the redacted form, so
+// it cannot reveal secrets.
 package confdiff
 
 import (
@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Kind is what became of a key.
+// Kind says what happened to a key.
 type Kind string
 
 // The kinds.
@@ -20,23 +20,23 @@ const (
 	Changed Kind = "changed"
 )
 
-// Change is what became of one key, or of one entry of a list.
+// Change is the change of one key, or of one entry of a list.
 type Change struct {
 	Path   string `json:"path"` // as remote_write "mimir".queue_config.max_shards
 	Change Kind   `json:"change"`
-	// Before and After are the values in one line of YAML; empty for an entry of a list, and where
-	// only a value changed that is not shown.
+	// Before and After are the values in one line of YAML; empty for an entry of a list, and if only a hidden value
+	// changed.
 	Before string `json:"before,omitempty"`
 	After  string `json:"after,omitempty"`
-	Hidden bool   `json:"hidden,omitempty"` // what changed is not shown: a secret
+	Hidden bool   `json:"hidden,omitempty"` // the changed value is a secret and not shown
 	// AtStart: the change takes effect at the next start of the agent.
 	AtStart bool `json:"at_start,omitempty"`
 }
 
-// maxValue bounds a value that is shown, in characters.
+// maxValue bounds the length of a shown value, in characters.
 const maxValue = 200
 
-// String is the change in one line.
+// String returns the change in one line.
 func (c Change) String() string {
 	text := map[Kind]string{Added: "+ ", Removed: "- ", Changed: "~ "}[c.Change] + c.Path
 	switch {
@@ -53,13 +53,13 @@ func (c Change) String() string {
 	return text
 }
 
-// Of tells how after differs from before, in the order of before, then that of after. Entries of a list that
-// have a name (name or job_name) are the same entry where they have the same name. Either may be nil: nothing.
+// Of returns the differences between before and after, in the order of before, then that of after. Entries of a list
+// are the same if they have the same name (name or job_name). Either may be nil: empty.
 func Of(before, after *yaml.Node) []Change {
 	return compare(nil, "", content(before), content(after))
 }
 
-// content is n without the document around it.
+// content returns n without the document around it.
 func content(n *yaml.Node) *yaml.Node {
 	if n != nil && n.Kind == yaml.DocumentNode && len(n.Content) == 1 {
 		return n.Content[0]
@@ -145,15 +145,15 @@ func byName(n *yaml.Node, path string) (list []item) {
 	return list
 }
 
-// Named is the path of the entry of that name in the list at path.
+// Named returns the path of the entry of that name in the list at path.
 func Named(path, name string) string { return fmt.Sprintf("%s %q", path, name) }
 
-// named reports whether n is a list all of whose entries have names, or nothing.
+// named reports whether n is empty, or a list whose entries all have names.
 func named(n *yaml.Node) bool {
 	return n == nil || !slices.ContainsFunc(n.Content, func(e *yaml.Node) bool { return nameOf(e) == "" })
 }
 
-// nameOf is the name of an entry; of a target without one its address.
+// nameOf returns the name of an entry; for a target without one, its address.
 func nameOf(n *yaml.Node) string {
 	if n.Kind != yaml.MappingNode {
 		return ""
@@ -168,7 +168,7 @@ func nameOf(n *yaml.Node) string {
 	return ""
 }
 
-// kind is that of both, 0 if they are of different ones; nothing is of any.
+// kind returns the common kind of a and b, 0 if they differ; an empty node has any kind.
 func kind(a, b *yaml.Node) yaml.Kind {
 	switch {
 	case empty(a):
@@ -179,12 +179,12 @@ func kind(a, b *yaml.Node) yaml.Kind {
 	return 0
 }
 
-// empty reports whether n is nothing: null, or a list or mapping without entries.
+// empty reports whether n is null, or a list or mapping without entries.
 func empty(n *yaml.Node) bool {
 	return n == nil || n.ShortTag() == "!!null" || n.Kind != yaml.ScalarNode && len(n.Content) == 0
 }
 
-// shown is flow, and short.
+// shown returns n in one line, shortened.
 func shown(n *yaml.Node) string {
 	r := []rune(flow(n))
 	if len(r) > maxValue {
@@ -193,7 +193,7 @@ func shown(n *yaml.Node) string {
 	return string(r)
 }
 
-// flow is n in one line.
+// flow returns n in one line.
 func flow(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:

@@ -1,6 +1,6 @@
-// Package control is the command line's way into a running agent: HTTP over a Unix
-// socket in the storage directory. Whoever may open the directory (0700, the agent's
-// user) may use it; there is no other authentication.
+// Package control is the command line's connection to a running agent: HTTP over a Unix socket in the storage
+// directory. Every user who may open the directory (0700, the agent's user) may use it; there is no other
+// authentication.
 package control
 
 import (
@@ -22,18 +22,18 @@ import (
 // socketName is the socket's file name in the storage directory.
 const socketName = "control.sock"
 
-// maxPath is the longest socket path that every system takes (sun_path, less its
-// terminating zero, is 103 bytes on the BSDs and 107 on Linux).
+// maxPath is the longest socket path that every system accepts (sun_path, less its terminating zero, is 103 bytes on
+// the BSDs and 107 on Linux).
 const maxPath = 103
 
-// maxReply bounds what Do reads of an answer, in bytes.
+// maxReply bounds how many bytes of an answer Do reads.
 const maxReply = 64 << 20
 
 // ErrNotRunning means that no agent listens in the storage directory.
 var ErrNotRunning = errors.New("no agent is running on this storage directory")
 
-// Listen makes the socket in dir. A socket left behind by an agent that was killed is
-// replaced; the caller holds the directory's lock, so no other agent can own it.
+// Listen returns the socket in dir. It replaces a socket left behind by a killed agent; the caller holds the
+// directory's lock, so no other agent can own it.
 func Listen(dir string) (net.Listener, error) {
 	path, release, err := socketPath(dir)
 	if err != nil {
@@ -47,7 +47,7 @@ func Listen(dir string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on the control socket: %w", err)
 	}
-	// The path may lead through a descriptor that is closed by the time of Close.
+	// The path may lead through a descriptor that is closed before Close.
 	l.SetUnlinkOnClose(false)
 	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("restrict the control socket: %w", err), l.Close())
@@ -69,9 +69,9 @@ func (l *listener) Close() error {
 	return err
 }
 
-// Do sends one request to the agent that runs on dir and returns the status and body of
-// its answer. The error is ErrNotRunning when nobody listens. A GET that is cut off is sent
-// again, so that an agent that is killed amid it is one that does not run.
+// Do sends one request to the agent that runs on dir and returns the status and body of its answer. The error is
+// ErrNotRunning if no agent listens. It repeats a GET whose answer is cut off, so that an agent killed meanwhile counts
+// as not running.
 func Do(ctx context.Context, dir, method, path string) (status int, body []byte, err error) {
 	for range tries {
 		status, body, err = do(ctx, dir, method, path)
@@ -82,8 +82,8 @@ func Do(ctx context.Context, dir, method, path string) (status int, body []byte,
 	return status, body, err
 }
 
-// tries is how often a GET is sent: a command that the agent has just begun to start may
-// hold the socket of an agent that is gone a moment longer, with nobody to answer.
+// tries is how often a GET is sent: a command just started by the agent may hold the socket of an agent that is gone a
+// moment longer, without answering.
 const tries = 3
 
 // cutOff reports whether a connection ended before the answer did.
@@ -91,8 +91,8 @@ func cutOff(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// Stream posts to the agent that runs on dir, and returns the status of its answer and the body, which may
-// go on until ctx ends. The body must be closed. The error is ErrNotRunning when nobody listens.
+// Stream posts to the agent that runs on dir, and returns the status and the body of its answer, which may last until
+// ctx ends. The caller must close the body. The error is ErrNotRunning if no agent listens.
 func Stream(ctx context.Context, dir, path string) (status int, body io.ReadCloser, err error) {
 	resp, err := send(ctx, dir, http.MethodPost, path)
 	if err != nil {
@@ -142,8 +142,8 @@ func send(ctx context.Context, dir, method, path string) (*http.Response, error)
 	return resp, nil
 }
 
-// socketPath is a path to the socket that is short enough for the system. release must
-// be called when the path has been used.
+// socketPath returns a path to the socket that is short enough for the system. The caller must call release after using
+// the path.
 func socketPath(dir string) (path string, release func(), err error) {
 	path = filepath.Join(dir, socketName)
 	if len(path) <= maxPath {

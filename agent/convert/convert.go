@@ -1,5 +1,5 @@
-// Package convert makes an agent.yaml from the configuration of another program, and names all that
-// it could not carry over.
+// Package convert makes an agent.yaml from the configuration of another program, and lists everything that it could not
+// carry over.
 package convert
 
 import (
@@ -20,28 +20,28 @@ const (
 	maxNodes = 100_000 // with aliases followed
 )
 
-// Formats are the programs whose configuration can be read, as they are named on the command line.
+// Formats returns the programs whose configuration can be read, as they are named on the command line.
 func Formats() []string { return []string{"prometheus", "vmagent", "grafana-agent", "otelcol", "hws"} }
 
-// Note is something that was not carried over, or not as it was, and what to do about it.
+// Note describes a setting that was not carried over, or not exactly, and what to do about it.
 type Note struct {
 	File string `json:"file"`
 	Line int    `json:"line"` // from 1
-	Key  string `json:"key"`  // as in receivers.otlp
+	Key  string `json:"key"`  // the path of the key, such as receivers.otlp
 	Text string `json:"text"`
 }
 
-// String is the note in one line.
+// String returns the note in one line.
 func (n Note) String() string { return fmt.Sprintf("%s:%d: %s: %s", n.File, n.Line, n.Key, n.Text) }
 
-// Result is what came of a conversion.
+// Result is the outcome of a conversion.
 type Result struct {
 	Config string `json:"config"` // agent.yaml, with the notes as comments at its head
 	Notes  []Note `json:"notes"`  // in the order of the file; never null
 }
 
-// Convert reads the text of a file in a format of [Formats], or of the format that its keys
-// show where that is "". An error means that it is no such file.
+// Convert converts the text of a file in one of [Formats]; with "" it detects the format from the keys. It returns an
+// error if the file does not have that format.
 func Convert(format, file string, text []byte) (Result, error) {
 	root, err := parsed(file, text)
 	if err != nil {
@@ -68,7 +68,7 @@ func Convert(format, file string, text []byte) (Result, error) {
 	return c.result()
 }
 
-// parsed is the mapping in the text of a file.
+// parsed returns the mapping in the text of a file.
 func parsed(file string, text []byte) (*yaml.Node, error) {
 	if len(text) > maxBytes {
 		return nil, fmt.Errorf("convert %s: the file has more than %d bytes", file, maxBytes)
@@ -92,8 +92,8 @@ func parsed(file string, text []byte) (*yaml.Node, error) {
 	return root, nil
 }
 
-// detect tells a file's format by the keys at its top; "" is none. The file of
-// -promscrape.config has the keys of prometheus.yml, and what is vmagent's is named by either.
+// detect returns a file's format by its top-level keys, or "". The file of -promscrape.config has the keys of
+// prometheus.yml; a vmagent's own keys are named under either format.
 func detect(root *yaml.Node) string {
 	for _, sign := range []struct{ key, format string }{
 		{"service", "otelcol"}, {"exporters", "otelcol"}, {"processors", "otelcol"},
@@ -108,8 +108,7 @@ func detect(root *yaml.Node) string {
 	return ""
 }
 
-// resolve copies a tree without aliases, anchors, merges and comments. It fails when that takes
-// more than left nodes.
+// resolve copies a tree without aliases, anchors, merges and comments. It fails if the copy has more than left nodes.
 func resolve(n *yaml.Node, left *int) (*yaml.Node, bool) {
 	if *left--; *left < 0 {
 		return nil, false
@@ -141,7 +140,7 @@ func resolve(n *yaml.Node, left *int) (*yaml.Node, bool) {
 	return own, true
 }
 
-// written reports whether a mapping has a key of its own.
+// written reports whether a mapping itself has a key.
 func written(n *yaml.Node, key string) bool {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {
@@ -151,15 +150,15 @@ func written(n *yaml.Node, key string) bool {
 	return false
 }
 
-// converter is one conversion.
+// converter holds the state of one conversion.
 type converter struct {
 	file, format string
 	out          *yaml.Node
 	notes        []Note
-	secrets      bool // hws: it was said that passwords may have to be written anew
+	secrets      bool // hws: the note about encrypted passwords was added
 }
 
-// note says that what stands at n was not carried over, or differs.
+// note records that the value at n was not carried over, or differs.
 func (c *converter) note(n *yaml.Node, key, format string, args ...any) {
 	line := 1
 	if n != nil {
@@ -191,7 +190,7 @@ func (c *converter) result() (Result, error) {
 	return Result{Config: b.String(), Notes: c.notes}, nil
 }
 
-// pairs calls f for each key of a mapping, in order; a nil n has none.
+// pairs calls f for each key of a mapping, in order; a nil n has no keys.
 func pairs(n *yaml.Node, f func(key string, k, v *yaml.Node)) {
 	if n == nil || n.Kind != yaml.MappingNode {
 		return
@@ -201,7 +200,7 @@ func pairs(n *yaml.Node, f func(key string, k, v *yaml.Node)) {
 	}
 }
 
-// get is the value of a key, or of a key in the mapping at that, …; nil if there is none.
+// get returns the value at a path of keys; nil if there is none.
 func get(n *yaml.Node, path ...string) *yaml.Node {
 	for _, key := range path {
 		var found *yaml.Node
@@ -217,7 +216,7 @@ func get(n *yaml.Node, path ...string) *yaml.Node {
 	return n
 }
 
-// keyOf is the node of a key itself, which has its line; the mapping if there is none.
+// keyOf returns the node of a key, which has the line; the mapping if there is no such key.
 func keyOf(n *yaml.Node, key string) *yaml.Node {
 	at := n
 	pairs(n, func(k string, kn, _ *yaml.Node) {
@@ -228,7 +227,7 @@ func keyOf(n *yaml.Node, key string) *yaml.Node {
 	return at
 }
 
-// text is the scalar at a path, "" if there is none.
+// text returns the scalar at a path, "" if there is none.
 func text(n *yaml.Node, path ...string) string {
 	if n = get(n, path...); n == nil || n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null" {
 		return ""
@@ -236,7 +235,7 @@ func text(n *yaml.Node, path ...string) string {
 	return n.Value
 }
 
-// items are the entries of a list; a nil n has none.
+// items returns the entries of a list; a nil n has no entries.
 func items(n *yaml.Node) []*yaml.Node {
 	if n == nil || n.Kind != yaml.SequenceNode {
 		return nil
@@ -248,17 +247,17 @@ func mapping() *yaml.Node { return &yaml.Node{Kind: yaml.MappingNode} }
 
 func list(all ...*yaml.Node) *yaml.Node { return &yaml.Node{Kind: yaml.SequenceNode, Content: all} }
 
-// str is a text, quoted where it would be something else.
+// str returns a string, quoted if it would otherwise be read as something else.
 func str(s string) *yaml.Node {
 	n := &yaml.Node{}
 	n.SetString(s)
 	return n
 }
 
-// raw is a number, a truth value or a duration, as written.
+// raw returns a number, a boolean or a duration, as written.
 func raw(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Value: s} }
 
-// set sets a key of a mapping; an old one keeps its place.
+// set sets a key of a mapping; an existing key keeps its place.
 func set(n *yaml.Node, key string, v *yaml.Node) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {
@@ -269,7 +268,7 @@ func set(n *yaml.Node, key string, v *yaml.Node) {
 	n.Content = append(n.Content, str(key), v)
 }
 
-// ensure is the value of a key, made by empty if it is not there.
+// ensure returns the value of a key, which it first creates with empty if it is missing.
 func ensure(n *yaml.Node, key string, empty func() *yaml.Node) *yaml.Node {
 	if v := get(n, key); v != nil {
 		return v
@@ -291,7 +290,7 @@ func flow(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// rewrite applies f to each scalar value below n, but not to relabelling, in which ${1} is a group.
+// rewrite applies f to each scalar value below n, except in relabelling, where ${1} is a group.
 func rewrite(n *yaml.Node, f func(string) string) {
 	if n == nil {
 		return
@@ -314,8 +313,8 @@ func rewrite(n *yaml.Node, f func(string) string) {
 	}
 }
 
-// literal makes what the agent would take for a variable the text that it is.
+// literal escapes text that the agent would take for a variable.
 func literal(s string) string { return strings.ReplaceAll(s, "${", "$${") }
 
-// at is the path of an entry of a list.
+// at returns the path of a list entry.
 func at(key string, i int) string { return key + "[" + strconv.Itoa(i) + "]" }

@@ -28,7 +28,7 @@ func (c *converter) grafana(root *yaml.Node) {
 	}
 }
 
-// whyGrafana says what to do instead of a key that has no counterpart.
+// whyGrafana returns the remedy for a key without a counterpart.
 func whyGrafana(key string) string {
 	switch key {
 	case "logs", "loki", "traces", "tempo":
@@ -47,7 +47,8 @@ func whyGrafana(key string) string {
 	return why(key)
 }
 
-// grafanaMetrics converts jobs and receivers. There each config sends to its own receivers; here every target gets all samples.
+// grafanaMetrics converts jobs and receivers. In the Grafana Agent each config sends to its own receivers; in this
+// agent every target gets all samples.
 func (c *converter) grafanaMetrics(v *yaml.Node, path string) {
 	global := get(v, "global")
 	var shared *yaml.Node
@@ -58,7 +59,7 @@ func (c *converter) grafanaMetrics(v *yaml.Node, path string) {
 				shared = value
 				return
 			}
-			plain.Content = append(plain.Content, k, value) // with its line
+			plain.Content = append(plain.Content, k, value) // keep the key, which has the line
 		})
 		c.global(plain)
 	}
@@ -91,7 +92,7 @@ func (c *converter) grafanaMetrics(v *yaml.Node, path string) {
 		}
 	})
 	if get(v, "configs") == nil {
-		c.writers(shared, path+".global.remote_write") // integrations send there
+		c.writers(shared, path+".global.remote_write") // integrations send to these
 	}
 }
 
@@ -111,7 +112,7 @@ func (c *converter) grafanaConfig(v *yaml.Node, path string) {
 	c.apart(v, path)
 }
 
-// apart renames a job whose name another config has, too. Its series keep the label job.
+// apart renames a job whose name another config uses, too. Its series keep the label job.
 func (c *converter) apart(v *yaml.Node, path string) {
 	jobs := items(get(c.out, "scrape_configs"))
 	for i, one := range jobs {
@@ -136,8 +137,8 @@ func (c *converter) writers(list *yaml.Node, path string) {
 	}
 }
 
-// integrations converts the exporters that were part of the Grafana Agent: one that has a probe here becomes that probe, and a note names
-// each other one.
+// integrations converts the exporters built into the Grafana Agent: one with an equivalent probe becomes that probe,
+// and each other one gets a note.
 func (c *converter) integrations(v *yaml.Node) {
 	pairs(v, func(key string, k, value *yaml.Node) {
 		where := "integrations." + key
@@ -157,7 +158,7 @@ func (c *converter) integrations(v *yaml.Node) {
 			for i, entry := range items(value) {
 				if !c.sends(text(entry, "url")) {
 					c.remoteWrite(entry, at(where, i))
-				} else if len(entry.Content) > 2 { // it may be of another tenant
+				} else if len(entry.Content) > 2 { // it may be for another tenant
 					c.note(entry, at(where, i), "is left out, since every sample would go to one address twice; if its login or headers differ from those of the other entry, add it")
 				}
 			}

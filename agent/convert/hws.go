@@ -14,7 +14,7 @@ func (c *converter) hws(root *yaml.Node) {
 	rewrite(root, func(s string) string {
 		return strings.ReplaceAll(literal(s), "$${env::", "${")
 	})
-	pairs(root, func(key string, _, v *yaml.Node) { // what probes need
+	pairs(root, func(key string, _, v *yaml.Node) { // read the settings that probes need first
 		switch key {
 		case "collectPeriod":
 			set(ensure(c.out, "global", mapping), "scrape_interval", duration(v))
@@ -47,7 +47,7 @@ func (c *converter) hws(root *yaml.Node) {
 	c.note(nil, "pull", "shows every series at 127.0.0.1:24375/metrics, as the Collector's exporter did at :24375; remove it if no Prometheus scrapes there")
 }
 
-// group converts a group of resources. A group with figures of a site is that site.
+// group converts a group of resources. A group with figures of a site becomes that site.
 func (c *converter) group(path, name string, g *yaml.Node) {
 	attributes := get(g, "attributes")
 	pairs(g, func(part string, pk, v *yaml.Node) {
@@ -66,7 +66,7 @@ func (c *converter) group(path, name string, g *yaml.Node) {
 	c.resources(get(g, "resources"), path+".resources", attributes)
 }
 
-// whyHWS says of keys without a counterpart what became of them.
+// whyHWS returns a note on a key without a counterpart.
 func whyHWS(key string) string {
 	switch key {
 	case "extraMetrics", "metrics":
@@ -89,18 +89,18 @@ func whyHWS(key string) string {
 	return "has no counterpart here"
 }
 
-// device is a host that is monitored.
+// device is a monitored host.
 type device struct {
 	path      string
 	node      *yaml.Node
-	name      string     // of the resource, if it has one
+	name      string     // name of the resource, if any
 	about     *yaml.Node // hostname and type
-	protocols *yaml.Node // the mapping that has them, perhaps among other keys
+	protocols *yaml.Node // the mapping with the protocols, possibly among other keys
 	labels    []*yaml.Node
 }
 
-// entry converts one of hosts or targets: a host, or a hostGroup, whose hostnames are a list, or
-// keys with labels of their own.
+// entry converts an entry of hosts or targets: a host, or a hostGroup, whose hostnames are a list, or keys with their
+// own labels.
 func (c *converter) entry(path, kind string, e *yaml.Node) {
 	for _, key := range []string{kind, kind + "Group"} {
 		about := get(e, key)
@@ -130,7 +130,7 @@ func (c *converter) entry(path, kind string, e *yaml.Node) {
 	c.note(e, path, "has neither %s nor %[1]sGroup; it is left out", kind)
 }
 
-// resources converts MetricsHub's.
+// resources converts the resources of MetricsHub.
 func (c *converter) resources(v *yaml.Node, path string, group *yaml.Node) {
 	pairs(v, func(name string, _, r *yaml.Node) {
 		about := mapping()
@@ -155,7 +155,7 @@ func (c *converter) resources(v *yaml.Node, path string, group *yaml.Node) {
 	})
 }
 
-// device converts one host: a probe for each protocol that there is one for.
+// device converts one host: a probe for each protocol that has one.
 func (c *converter) device(d device) {
 	var hosts []string
 	if n := get(d.about, "hostname"); n != nil && n.Kind == yaml.SequenceNode {
@@ -170,7 +170,7 @@ func (c *converter) device(d device) {
 		switch key {
 		case "target", "host", "targetGroup", "hostGroup", "collectPeriod":
 		case "extraLabels", "attributes":
-			d.labels = append([]*yaml.Node{v}, d.labels...) // a host's own win
+			d.labels = append([]*yaml.Node{v}, d.labels...) // a host's own labels win
 		case "snmp", "snmpv3":
 		case "osCommand", "ssh", "winrm", "wmi", "winRm":
 			if local(hosts) {
@@ -211,7 +211,7 @@ func (c *converter) device(d device) {
 	}
 }
 
-// own is the address of the i-th host for a protocol, which may have host names of its own.
+// own returns the address of the i-th host for a protocol, which may have its own host names.
 func own(v *yaml.Node, host string, i int) string {
 	if names := items(get(v, "hostname")); i < len(names) {
 		return names[i].Value
@@ -237,7 +237,7 @@ func (c *converter) host(d device) {
 	push(c.out, "probes", p)
 }
 
-// common sets what every probe of a device has.
+// common sets the keys that every probe of a device has.
 func (c *converter) common(p *yaml.Node, d device) {
 	if n := get(d.node, "collectPeriod"); n != nil {
 		set(p, "interval", duration(n))
@@ -255,7 +255,7 @@ func (c *converter) common(p *yaml.Node, d device) {
 	}
 }
 
-// duration is a period: a number is seconds.
+// duration returns a period; a plain number means seconds.
 func duration(n *yaml.Node) *yaml.Node {
 	if n.Value != "" && strings.Trim(n.Value, "0123456789") == "" {
 		return raw(n.Value + "s")
@@ -301,7 +301,7 @@ func (c *converter) snmpv3(auth, v *yaml.Node, version, where string) {
 	set(auth, "version", raw("3"))
 	set(auth, "username", str(text(v, "username")))
 	hash := strings.ToUpper(text(v, "authType"))
-	for _, h := range []string{"SHA512", "SHA384", "SHA256", "SHA224", "SHA", "MD5"} { // the older files have it in the version: v3-sha
+	for _, h := range []string{"SHA512", "SHA384", "SHA256", "SHA224", "SHA", "MD5"} { // older files have it in the version: v3-sha
 		if hash == "" && strings.Contains(strings.ToUpper(version), h) {
 			hash = h
 		}

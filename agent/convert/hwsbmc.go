@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// usualPeriod is the collect period of both programs where the file has none.
+// usualPeriod is the default collect period of both programs.
 const usualPeriod = "1m"
 
 // bmc adds the probe ipmi or redfish of a host's management controller; reached is its address.
@@ -53,7 +53,7 @@ func (c *converter) bmc(d device, host, reached, where, typ string, v *yaml.Node
 	})
 }
 
-// address is the target of a service that is reached by http or https.
+// address returns the target for a service reached by http or https.
 func address(v *yaml.Node, host string) string {
 	port, scheme := orDefault(text(v, "port"), "443"), ""
 	if text(v, "https") == "false" {
@@ -77,7 +77,7 @@ func (c *converter) patience(p *yaml.Node) {
 	}
 }
 
-// free is a name for the probe of a host that no other probe has. Where the host's name is taken, the type follows it.
+// free returns a probe name for a host that no other probe has. If the host's name is taken, it appends the type.
 func (c *converter) free(d device, host, typ string) string {
 	name := orDefault(d.name, host)
 	if d.name != "" && host != text(d.about, "hostname") {
@@ -96,8 +96,8 @@ func (c *converter) free(d device, host, typ string) string {
 	return name
 }
 
-// restOnly is the first connector of a host whose connectors all use http for another interface than Redfish, such as a storage
-// system's; "" for any other host.
+// restOnly returns the first connector of a host whose connectors all use http for interfaces other than Redfish, such
+// as a storage system's; "" for any other host.
 func restOnly(d device) string {
 	first := ""
 	for _, key := range []string{"connectors", "selectedConnectors"} {
@@ -115,7 +115,8 @@ func restOnly(d device) string {
 	return first
 }
 
-// secretMade notes once that MetricsHub's own tool may have encrypted a password, which only MetricsHub can decrypt then.
+// secretMade notes once that MetricsHub's own tool may have encrypted a password, in which case only MetricsHub can
+// decrypt it.
 func (c *converter) secretMade(v *yaml.Node) {
 	if k := keyOf(v, "password"); k != v && !c.secrets && !strings.HasPrefix(text(v, "password"), "${") {
 		c.secrets = true
@@ -123,12 +124,13 @@ func (c *converter) secretMade(v *yaml.Node) {
 	}
 }
 
-// siteMetrics are the keys of a probe of type site by the names of metrics. Older versions have a unit behind the name.
+// siteMetrics maps names of metrics to keys of a probe of type site. Older versions append a unit to the name.
 var siteMetrics = map[string]string{
 	"hw.site.carbon_intensity": "carbon_intensity", "hw.site.carbon_density": "carbon_intensity", "hw.site.electricity_cost": "electricity_cost", "hw.site.pue": "pue",
 }
 
-// site adds a probe of type site for constants of a group, or of the whole file where name is "". It returns the name of the site.
+// site adds a probe of type site for constants of a group, or of the whole file if name is "". It returns the name of
+// the site.
 func (c *converter) site(path string, metrics *yaml.Node, name string) string {
 	p := mapping()
 	pairs(metrics, func(metric string, k, v *yaml.Node) {

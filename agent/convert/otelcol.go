@@ -10,22 +10,22 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// otelVariable is how the Collector names variables: ${env:VAR}, ${env:VAR:-default}, ${VAR}.
+// otelVariable matches the Collector's variables: ${env:VAR}, ${env:VAR:-default}, ${VAR}.
 var otelVariable = regexp.MustCompile(`\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*(?::-[^}]*)?)\}`)
 
 // collector is the configuration of an OpenTelemetry Collector.
 type collector struct {
 	*converter
 	root *yaml.Node
-	// used are the components that some pipeline of metrics has, by section and name.
+	// used holds the components that appear in a pipeline of metrics, by section and name.
 	used map[string]bool
-	// through are the processors in front of each exporter, in order.
+	// through holds the processors in front of each exporter, in order.
 	through map[string][]string
-	// reaches are the exporters that each receiver's data goes to.
+	// reaches holds the exporters that each receiver's data goes to.
 	reaches map[string]map[string]bool
 }
 
-// kindOf is the type of a component: the name in front of the slash.
+// kindOf returns the type of a component: the part of its name before the slash.
 func kindOf(name string) string {
 	kind, _, _ := strings.Cut(name, "/")
 	return kind
@@ -78,7 +78,7 @@ func (c *converter) otelcol(root *yaml.Node) {
 	})
 }
 
-// unescapeRules makes $1 of $$1 in relabelling, in which the Collector escapes it.
+// unescapeRules turns $$1 into $1 in relabelling, where the Collector escapes it.
 func unescapeRules(n *yaml.Node) {
 	if n == nil {
 		return
@@ -96,7 +96,7 @@ func unescapeRules(n *yaml.Node) {
 	}
 }
 
-// pipelines finds what the pipelines of metrics use.
+// pipelines determines which components the pipelines of metrics use.
 func (o *collector) pipelines() {
 	for _, e := range items(get(o.root, "service", "extensions")) {
 		o.used["extensions."+e.Value] = true
@@ -125,7 +125,7 @@ func (o *collector) pipelines() {
 			if _, again := o.through[e.Value]; again {
 				o.note(k, "service.pipelines."+name, "the exporter %s is in another pipeline, too: the agent has one log, and every target gets all; narrow that with write_relabel_configs", e.Value)
 			}
-			o.through[e.Value] = slices.Clip(o.through[e.Value]) // there, also without processors
+			o.through[e.Value] = slices.Clip(o.through[e.Value]) // the key must exist even without processors
 			for _, p := range processors {
 				if !slices.Contains(o.through[e.Value], p) {
 					o.through[e.Value] = append(o.through[e.Value], p)
@@ -181,7 +181,7 @@ func (o *collector) exec(name string, k, v *yaml.Node, where string) {
 		port = p
 	}
 	p, args, env := mapping(), list(), mapping()
-	// The receiver, too, puts the port there, a given one as well as one that is free.
+	// The receiver does the same, whether the port is given or a free one.
 	there := strings.NewReplacer("{{port}}", port).Replace
 	for _, word := range command {
 		args.Content = append(args.Content, str(there(word)))
@@ -206,7 +206,7 @@ func (o *collector) exec(name string, k, v *yaml.Node, where string) {
 	o.note(k, where, "the command gets the environment of env: and nothing else, and no shell")
 }
 
-// words splits a command as the receiver does: at spaces, with quotes.
+// words splits a command as the receiver does: at spaces, respecting quotes.
 func words(s string) []string {
 	var all []string
 	word, quote, open := "", byte(0), false
@@ -259,7 +259,7 @@ func (o *collector) listener(name string, own, v *yaml.Node, where, usual string
 	set(ensure(o.out, "receivers", mapping), name, own)
 }
 
-// listen converts where a receiver listens.
+// listen converts the listen address of a receiver.
 func (o *collector) listen(own, v *yaml.Node, where, usual string) {
 	address := strings.Replace(text(v, "endpoint"), "localhost:", "127.0.0.1:", 1)
 	if address == "" {
@@ -282,7 +282,7 @@ func (o *collector) listen(own, v *yaml.Node, where, usual string) {
 	})
 }
 
-// extension converts what is no part of a pipeline.
+// extension converts a component outside of pipelines.
 func (o *collector) extension(name string, k, v *yaml.Node, where string) {
 	switch kindOf(name) {
 	case "health_check", "healthcheckv2":
@@ -305,7 +305,7 @@ func (o *collector) extension(name string, k, v *yaml.Node, where string) {
 	}
 }
 
-// authenticates reports whether an exporter that is carried over logs in by an extension.
+// authenticates reports whether a converted exporter uses an extension to log in.
 func (o *collector) authenticates(name string) bool {
 	found := false
 	pairs(get(o.root, "exporters"), func(exporter string, _, v *yaml.Node) {

@@ -50,7 +50,7 @@ func (o *collector) remote(name string, v *yaml.Node, where string) {
 	if url := get(v, "endpoint"); url != nil {
 		set(own, "url", url)
 	}
-	for _, p := range o.through[name] { // in front of what the exporter itself adds to names and labels
+	for _, p := range o.through[name] { // before the names and labels that the exporter itself adds
 		o.process(own, queue, p)
 	}
 	pairs(v, func(key string, k, value *yaml.Node) {
@@ -126,8 +126,8 @@ func (o *collector) remote(name string, v *yaml.Node, where string) {
 	o.target(own)
 }
 
-// external converts the external labels of an exporter. Those of several exporters may differ, so
-// they stay with the target.
+// external converts the external labels of an exporter. Several exporters may have different ones, so they stay with
+// the target.
 func (o *collector) external(own, v *yaml.Node) {
 	exporters := 0
 	for name := range o.through {
@@ -136,7 +136,7 @@ func (o *collector) external(own, v *yaml.Node) {
 		}
 	}
 	if exporters == 1 {
-		all := ensure(ensure(o.out, "global", mapping), "external_labels", mapping) // a receiver may have some
+		all := ensure(ensure(o.out, "global", mapping), "external_labels", mapping) // a receiver may have added some
 		pairs(v, func(label string, k, value *yaml.Node) {
 			if other := get(all, label); other != nil && other.Value != value.Value {
 				o.note(k, "external_labels."+label, "the receiver says %s: series have one value here, that of the exporter", other.Value)
@@ -154,7 +154,7 @@ func (o *collector) external(own, v *yaml.Node) {
 	})
 }
 
-// tls converts the settings of a client.
+// tls converts the TLS settings of a client.
 func (o *collector) tls(own, v *yaml.Node, where string) {
 	t := mapping()
 	pairs(v, func(key string, k, value *yaml.Node) {
@@ -182,7 +182,7 @@ func (o *collector) tls(own, v *yaml.Node, where string) {
 	}
 }
 
-// login converts the extension that an exporter logs in by.
+// login converts the extension that an exporter uses to log in.
 func (o *collector) login(own *yaml.Node, name string, k *yaml.Node, where string) {
 	ext := get(o.root, "extensions", name)
 	switch kindOf(name) {

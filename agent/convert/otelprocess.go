@@ -7,8 +7,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// processor tells what becomes of a processor; what it does is put into each entry that it is in
-// front of, by process.
+// processor notes how a processor is converted. process adds its effect to each entry behind it.
 func (o *collector) processor(name string, k, v *yaml.Node, where string) {
 	switch kindOf(name) {
 	case "batch":
@@ -62,7 +61,7 @@ func (o *collector) processor(name string, k, v *yaml.Node, where string) {
 	}
 }
 
-// process puts what a processor does into an entry of remote_write.
+// process adds the effect of a processor to an entry of remote_write.
 func (o *collector) process(own, queue *yaml.Node, name string) {
 	v := get(o.root, "processors", name)
 	switch kindOf(name) {
@@ -117,7 +116,7 @@ func (o *collector) process(own, queue *yaml.Node, name string) {
 	}
 }
 
-// rule is a relabelling of the metrics whose names match, with more keys and values.
+// rule returns a relabelling rule for the metrics whose names match, with more keys and values.
 func rule(regex string, more ...string) *yaml.Node {
 	r := mapping()
 	set(r, "source_labels", flow(list(str("__name__"))))
@@ -128,15 +127,15 @@ func rule(regex string, more ...string) *yaml.Node {
 	return r
 }
 
-// pattern is the regular expression for a name, whose dots are underscores here. Relabelling
-// anchors it at both ends, the Collector does not.
+// pattern returns the regular expression for a name, with dots as underscores. Relabelling anchors it at both ends, the
+// Collector does not.
 func pattern(name, matchType string) string {
 	if matchType != "regexp" {
 		return regexp.QuoteMeta(metricName(name))
 	}
 	name = strings.ReplaceAll(name, `\.`, "_")
 	if strings.Contains(name, "|") {
-		return ".*(?:" + name + ").*" // ^ and $ hold within
+		return ".*(?:" + name + ").*" // ^ and $ keep their meaning inside
 	}
 	if bare, ok := strings.CutPrefix(name, "^"); ok {
 		name = bare
@@ -156,16 +155,16 @@ var (
 	notInLabel  = regexp.MustCompile(`[^A-Za-z0-9_]`)
 )
 
-// metricName and labelName are names as Prometheus has them: OpenTelemetry's with underscores.
+// metricName and labelName turn OpenTelemetry's names into Prometheus', with underscores.
 func metricName(s string) string { return notInMetric.ReplaceAllString(s, "_") }
 func labelName(s string) string  { return notInLabel.ReplaceAllString(s, "_") }
 
-// transform is what one transform of metricstransform does, as far as relabelling can.
+// transform returns the part of a transform of metricstransform that relabelling can do.
 func transform(t *yaml.Node) []*yaml.Node {
 	var all []*yaml.Node
 	match := pattern(text(t, "include"), text(t, "match_type"))
 	if action := text(t, "action"); action != "update" {
-		return nil // insert and combine make series, which relabelling cannot
+		return nil // insert and combine create series, which relabelling cannot
 	}
 	for _, op := range items(get(t, "operations")) {
 		label := labelName(text(op, "label"))
@@ -185,7 +184,7 @@ func transform(t *yaml.Node) []*yaml.Node {
 				all = append(all, both(regexp.QuoteMeta(text(va, "value")), "target_label", label, "replacement", strings.ReplaceAll(text(va, "new_value"), "$", "$$")))
 			}
 			if to != label {
-				// The group that the value is in follows those of the name.
+				// The group with the value follows those of the name.
 				named := both("(?P<value>.+)", "target_label", to, "replacement", "${value}")
 				all = append(all, named, rule(match, "target_label", label, "replacement", ""))
 			}
@@ -199,7 +198,7 @@ func transform(t *yaml.Node) []*yaml.Node {
 
 var group = regexp.MustCompile(`\$\{?[0-9A-Za-z_]+\}?`)
 
-// newName is a new name with underscores, but for its groups.
+// newName returns a new name with underscores, except in references to groups.
 func newName(s string) string {
 	out, last := "", 0
 	for _, m := range group.FindAllStringIndex(s, -1) {
@@ -209,7 +208,7 @@ func newName(s string) string {
 	return out + metricName(s[last:])
 }
 
-// transformNotes tells what transform leaves out.
+// transformNotes notes the parts that transform leaves out.
 func (o *collector) transformNotes(t *yaml.Node, where string) {
 	if action := text(t, "action"); action != "update" {
 		o.note(keyOf(t, "action"), where, "the action %s makes series out of others, which relabelling cannot: use a recording rule at the receiver", action)

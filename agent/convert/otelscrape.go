@@ -9,8 +9,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// scrapes converts a prometheus receiver. A Collector may have several, each with a global of its
-// own and with names of jobs that are its own.
+// scrapes converts a prometheus receiver. A Collector may have several, each with its own global and its own job names.
 func (o *collector) scrapes(v *yaml.Node, where string) {
 	pairs(v, func(key string, k, _ *yaml.Node) {
 		if key != "config" {
@@ -51,7 +50,7 @@ func (o *collector) several(kind string) bool {
 	return n > 1
 }
 
-// withGlobal gives a job what the global of its receiver says, where it does not say it itself.
+// withGlobal adds the keys of its receiver's global to a job that lacks them.
 func (o *collector) withGlobal(job, global *yaml.Node, where string) {
 	interval := false
 	pairs(global, func(key string, k, value *yaml.Node) {
@@ -75,7 +74,7 @@ func (o *collector) withGlobal(job, global *yaml.Node, where string) {
 	}
 }
 
-// named gives a job another name if a receiver before has one of that name, and the label that it had.
+// named renames a job whose name an earlier receiver uses, and keeps its label job.
 func (o *collector) named(job *yaml.Node, where string) {
 	name := text(job, "job_name")
 	taken := func(name string) bool {
@@ -98,7 +97,7 @@ func (o *collector) named(job *yaml.Node, where string) {
 	set(job, "relabel_configs", list(append([]*yaml.Node{flow(rule)}, before...)...))
 }
 
-// mixes names what reaches a target here and did not in the Collector.
+// mixes notes data that reaches a target only after the conversion.
 func (o *collector) mixes() {
 	for _, exporter := range slices.Sorted(maps.Keys(o.through)) {
 		if kindOf(exporter) != "prometheusremotewrite" {
@@ -117,11 +116,10 @@ func (o *collector) mixes() {
 	}
 }
 
-// usual is how often Prometheus, vmagent and the Collector's receivers collect where nothing else
-// is said; the agent does each 15 s.
+// usual is the default interval of Prometheus, vmagent and the Collector's receivers; that of the agent is 15 s.
 const usual = "1m"
 
-// usualInterval says so where jobs or probes go by it.
+// usualInterval sets that interval if jobs or probes depend on it.
 func (c *converter) usualInterval() {
 	for _, key := range []string{"scrape_configs", "scrape_config_files", "probes"} {
 		if get(c.out, key) != nil && get(c.out, "global", "scrape_interval") == nil {
@@ -130,7 +128,7 @@ func (c *converter) usualInterval() {
 	}
 }
 
-// headers converts the headers of an exporter. A login is none here.
+// headers converts the headers of an exporter. It does not carry over a header with a login.
 func (o *collector) headers(own, v *yaml.Node, where string) {
 	rest := mapping()
 	pairs(v, func(name string, k, value *yaml.Node) {

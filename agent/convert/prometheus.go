@@ -9,14 +9,14 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// globalKeys are those of global that the agent has as well.
+// globalKeys returns the keys of global that the agent has as well.
 func globalKeys() []string {
 	return strings.Fields(`scrape_interval scrape_timeout external_labels scrape_protocols body_size_limit sample_limit target_limit label_limit
 		label_name_length_limit label_value_length_limit keep_dropped_targets metric_name_validation_scheme metric_name_escaping_scheme
 		scrape_native_histograms convert_classic_histograms_to_nhcb always_scrape_classic_histograms extra_scrape_metrics scrape_failure_log_file`)
 }
 
-// jobKeys are those of a scrape configuration.
+// jobKeys returns the keys of a scrape configuration that the agent has.
 func jobKeys() []string {
 	return strings.Fields(`job_name scrape_interval scrape_timeout scrape_protocols fallback_scrape_protocol scrape_native_histograms
 		always_scrape_classic_histograms convert_classic_histograms_to_nhcb extra_scrape_metrics metrics_path honor_labels honor_timestamps
@@ -27,7 +27,7 @@ func jobKeys() []string {
 		metric_name_escaping_scheme scrape_failure_log_file enable_compression`)
 }
 
-// why says of keys without a counterpart what became of them.
+// why returns a note on a key without a counterpart.
 func why(key string) string {
 	switch key {
 	case "rule_files", "alerting":
@@ -94,7 +94,7 @@ func (c *converter) global(v *yaml.Node) {
 	})
 }
 
-// external converts what Prometheus expands in external_labels: $VAR and ${VAR}, empty if unset.
+// external converts the variables that Prometheus expands in external_labels: $VAR and ${VAR}, empty if unset.
 func (c *converter) external(s string) string {
 	if c.format != "prometheus" {
 		return c.variables(s)
@@ -109,8 +109,8 @@ func (c *converter) external(s string) string {
 
 var vmVariable = regexp.MustCompile(`%\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
-// variables converts a program's way to name variables. Prometheus has none, those of a
-// Collector have been converted in the whole file, and the Grafana Agent's are the same.
+// variables converts a program's syntax of variables. Prometheus has none, those of a Collector have been converted in
+// the whole file, and the Grafana Agent has the agent's.
 func (c *converter) variables(s string) string {
 	if c.format == "otelcol" || c.format == "grafana-agent" { // which has ${VAR} with -config.expand-env
 		return s
@@ -151,7 +151,7 @@ func (c *converter) job(v *yaml.Node, path string) {
 	push(c.out, "scrape_configs", own)
 }
 
-// rules converts relabelling. vmagent has more of it than Prometheus.
+// rules converts relabelling rules. vmagent has more actions than Prometheus.
 func (c *converter) rules(v *yaml.Node, path string) *yaml.Node {
 	out := list()
 	for i, r := range items(v) {
@@ -205,7 +205,7 @@ func (c *converter) remoteWrite(v *yaml.Node, path string) {
 	c.target(own)
 }
 
-// target adds a remote_write entry, with a name if another one has its address.
+// target adds a remote_write entry, with a name if another entry has the same address.
 func (c *converter) target(own *yaml.Node) {
 	for _, other := range items(get(c.out, "remote_write")) {
 		if text(other, "url") == text(own, "url") && text(own, "name") == "" {

@@ -14,8 +14,8 @@ type vmFlag struct {
 	at          int
 }
 
-// Flags makes an agent.yaml from the flags of a vmagent, such as -remoteWrite.url=…, and the file that its
-// -promscrape.config names, which read gets. Notes on flags have their place as line.
+// Flags returns an agent.yaml made from the flags of a vmagent, such as -remoteWrite.url=…, and from the file of its
+// -promscrape.config, which it gets through read. Notes on flags have the flag's position as line.
 func Flags(args []string, read func(file string) ([]byte, error)) (Result, error) {
 	c := &converter{file: "flags", format: "vmagent", out: mapping()}
 	flags, err := vmFlags(args)
@@ -51,7 +51,7 @@ func vmFlags(args []string) (flags []vmFlag, err error) {
 	for i := 0; i < len(args); i++ {
 		name := strings.TrimLeft(args[i], "-")
 		if name == args[i] || name == "" {
-			return nil, fmt.Errorf("convert flags: %q is no flag: write -name=value", args[i])
+			return nil, fmt.Errorf("convert flags: %q is not a flag: write -name=value", args[i])
 		}
 		f := vmFlag{at: i + 1}
 		var given bool
@@ -67,7 +67,7 @@ func vmFlags(args []string) (flags []vmFlag, err error) {
 	return flags, nil
 }
 
-// vmKeys are the flags of -remoteWrite that have a counterpart in each entry.
+// vmKeys maps flags of -remoteWrite to their keys in each entry.
 func vmKeys() map[string][]string {
 	return map[string][]string{
 		"basicAuth.username": {"basic_auth", "username"}, "basicAuth.password": {"basic_auth", "password"}, "basicAuth.passwordFile": {"basic_auth", "password_file"},
@@ -78,7 +78,8 @@ func vmKeys() map[string][]string {
 	}
 }
 
-// vmTargets makes an entry of each -remoteWrite.url. Of other flags the first value is for the first URL, and so on; a single one is for all.
+// vmTargets makes an entry for each -remoteWrite.url. The first value of another flag belongs to the first URL, and so
+// on; a single value belongs to all.
 func (c *converter) vmTargets(flags []vmFlag) {
 	values := map[string][]string{}
 	for _, f := range flags {
@@ -125,7 +126,7 @@ func (c *converter) vmSet(entries []*yaml.Node, f vmFlag, path, values []string)
 			for _, h := range strings.Split(value, "^^") {
 				name, text, ok := strings.Cut(h, ":")
 				if !ok {
-					c.note(&yaml.Node{Line: f.at}, f.name, "is no header: NAME:VALUE")
+					c.note(&yaml.Node{Line: f.at}, f.name, "is not a header: write NAME:VALUE")
 					continue
 				}
 				set(ensure(at, key, mapping), strings.TrimSpace(name), str(literal(strings.TrimSpace(text))))
@@ -138,7 +139,7 @@ func (c *converter) vmSet(entries []*yaml.Node, f vmFlag, path, values []string)
 	}
 }
 
-// vmLabels are the labels of -remoteWrite.label=name=value.
+// vmLabels converts the labels of -remoteWrite.label=name=value.
 func (c *converter) vmLabels(flags []vmFlag) {
 	for _, f := range flags {
 		if f.name != "remoteWrite.label" {
@@ -147,7 +148,7 @@ func (c *converter) vmLabels(flags []vmFlag) {
 		for _, one := range vmValues(f.value) {
 			name, value, ok := strings.Cut(one, "=")
 			if !ok {
-				c.note(&yaml.Node{Line: f.at}, f.name, "is no label: NAME=VALUE")
+				c.note(&yaml.Node{Line: f.at}, f.name, "is not a label: write NAME=VALUE")
 				continue
 			}
 			set(ensure(ensure(c.out, "global", mapping), "external_labels", mapping), name, str(literal(value)))
@@ -155,7 +156,7 @@ func (c *converter) vmLabels(flags []vmFlag) {
 	}
 }
 
-// vmValues are the values of a flag that may have several, which commas part outside of quotes.
+// vmValues returns the values of a flag, separated by commas outside of quotes.
 func vmValues(text string) (values []string) {
 	var quote rune
 	var b strings.Builder
@@ -175,7 +176,7 @@ func vmValues(text string) (values []string) {
 	return append(values, b.String())
 }
 
-// whyVM says of a flag without a counterpart what became of it.
+// whyVM returns a note on a flag without a counterpart.
 func whyVM(name string) string {
 	switch {
 	case name == "remoteWrite.tmpDataPath":

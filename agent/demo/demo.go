@@ -1,7 +1,6 @@
-// Package demo shows the agent's main job, and measures it: the ordinary agent, as a
-// process of its own, pushes to a receiver that demands mutual TLS and a bearer token;
-// the receiver goes away, the agent is killed, and in the end every sample that the log
-// acknowledged is accounted for.
+// Package demo shows and measures the agent's main job: the ordinary agent, as a process of its own, pushes to a
+// receiver that demands mutual TLS and a bearer token; the receiver goes away, the agent is killed, and in the end
+// every sample that the log acknowledged is accounted for.
 package demo
 
 import (
@@ -20,14 +19,14 @@ import (
 
 // The scripts.
 const (
-	Tour   = "tour"   // for people: an outage with a kill in it, told as it happens
+	Tour   = "tour"   // for people: an outage with a kill in it, with a running commentary
 	Outage = "outage" // the receiver is down for ten seconds under load
 	Crash  = "crash"  // the same, and the agent is killed meanwhile
 )
 
-// Options say what to show and where. The zero value is the tour.
+// Options select the script and the files. The zero value is the tour.
 type Options struct {
-	Script string // Tour (the default), Outage or Crash
+	Script string // one of Tour (the default), Outage and Crash
 	JSON   bool   // print one JSON object (a Result) on Stdout and everything else on Stderr
 	Listen string // where the agent's page listens; default for a tour 127.0.0.1:9464, or any free port if that is taken
 	Binary string // the agent's program; default this one
@@ -35,13 +34,13 @@ type Options struct {
 
 	Stdout, Stderr io.Writer // default os.Stdout, os.Stderr
 
-	second time.Duration // how long a second of the scripts is; default a second
+	second time.Duration // length of a second in the scripts; default one second
 }
 
-// Result is the account of one run, in canary samples; Pending is what the agent's own
-// ledger still holds for the target, all samples.
+// Result is the outcome of one run, in canary samples; Pending counts all samples that the agent's ledger still holds
+// for the target.
 //
-// Invariant: Appended = Delivered + Lost, but for samples that are Pending.
+// Invariant: Appended = Delivered + Lost, except for samples that are Pending.
 type Result struct {
 	Script     string  `json:"script"`
 	Appended   uint64  `json:"appended"`  // acknowledged by the log
@@ -53,10 +52,10 @@ type Result struct {
 	Seconds    float64 `json:"seconds"`
 }
 
-// ErrUnknownScript means that Options.Script names none.
+// ErrUnknownScript means that Options.Script is not the name of a script.
 var ErrUnknownScript = errors.New("unknown script")
 
-// ErrLost means that the run ended and samples are lost or did not arrive in time.
+// ErrLost means that the run ended while samples were lost or late.
 var ErrLost = errors.New("samples are lost or still pending")
 
 // limit ends a run that hangs.
@@ -68,8 +67,8 @@ const (
 	interval = 100 * time.Millisecond
 )
 
-// Run runs one script and prints its progress and result. It ends by itself in under a
-// minute, or when ctx ends. The error is ErrLost when not everything arrived.
+// Run runs one script and prints its progress and result. It ends by itself in under a minute, or when ctx ends. The
+// error is ErrLost if samples did not arrive.
 func Run(ctx context.Context, o Options) error {
 	if o.Stdout == nil {
 		o.Stdout = os.Stdout
@@ -135,7 +134,7 @@ func (s *stage) verdict(ctx context.Context) error {
 	v := s.oracle.Verify(journal, series)
 	r := Result{
 		Script: s.o.Script, Appended: v.Appended, Delivered: v.Delivered,
-		// What is missing is lost, unless the agent says that it still has it.
+		// Missing samples are lost, unless the agent still has them.
 		Lost:       v.Missing - min(v.Missing, pending) + v.Garbled,
 		Duplicated: v.Duplicated, OutOfOrder: v.OutOfOrder, Pending: pending,
 		Seconds: time.Since(s.started).Round(10 * time.Millisecond).Seconds(),
@@ -153,7 +152,7 @@ func (s *stage) verdict(ctx context.Context) error {
 	return nil
 }
 
-// text tells the result to a person.
+// text formats the result for people.
 func (r Result) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n  %d samples with known numbers were acknowledged by the log, %d arrived.\n", r.Appended, r.Delivered)

@@ -19,17 +19,17 @@ import (
 // logName is the file, in the demo's directory, that every agent process appends its log to.
 const logName = "agent.log"
 
-// process is the agent, run as a user runs it: a program with flags. Between start and
-// the next kill or stop there is one process.
+// process runs the agent as a user does: a program with flags. Between start and the next kill or stop there is one
+// process.
 type process struct {
 	binary, dir string
 
 	cmd  *exec.Cmd
 	done chan struct{} // closed when the process has ended
-	err  error         // how; valid once done is closed
+	err  error         // its error; valid once done is closed
 }
 
-// storage is the agent's --storage.path.
+// storage returns the agent's --storage.path.
 func (p *process) storage() string { return filepath.Join(p.dir, "data") }
 
 func (p *process) configFile() string { return filepath.Join(p.dir, "agent.yaml") }
@@ -58,7 +58,7 @@ func (p *process) start() error {
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
-// ended tells whether the process is gone, and how.
+// ended reports whether the process has ended, and its error.
 func (p *process) ended() (bool, error) {
 	if p.cmd == nil {
 		return true, nil
@@ -80,8 +80,8 @@ func (p *process) kill() {
 	<-p.done
 }
 
-// stop asks the process to end and returns how long it took. It is killed, and that is
-// an error, when it takes longer than patience.
+// stop asks the process to end and returns how long it took. If that takes longer than patience, it kills the process
+// and returns an error.
 func (p *process) stop(patience time.Duration) (time.Duration, error) {
 	start := time.Now()
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -102,7 +102,7 @@ func (p *process) stop(patience time.Duration) (time.Duration, error) {
 	}
 }
 
-// status asks the agent how it is.
+// status returns the agent's status.
 func (p *process) status(ctx context.Context) (web.Status, error) {
 	var st web.Status
 	code, body, err := control.Do(ctx, p.storage(), http.MethodGet, "/api/v1/status")
@@ -130,7 +130,7 @@ func (p *process) reload(ctx context.Context) error {
 	return nil
 }
 
-// lastLines are the last n lines of a file; "" if it cannot be read.
+// lastLines returns the last n lines of a file; "" if it cannot be read.
 func lastLines(file string, n int) string {
 	b, err := os.ReadFile(file)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // target is the name of the demo's one remote_write entry.
 const target = "receiver"
 
-// stage is what a script plays on: a receiver and an agent that pushes to it.
+// stage is the setup of a script: a receiver and an agent that pushes to it.
 type stage struct {
 	o       Options
 	dir     string
@@ -32,7 +32,7 @@ type stage struct {
 	agent    *process
 }
 
-// newStage starts the receiver and writes what the agent needs below dir.
+// newStage starts the receiver and writes the agent's files below dir.
 func newStage(o Options, dir string) (*stage, error) {
 	s := &stage{
 		o: o, dir: dir, started: time.Now(), second: o.second,
@@ -70,7 +70,7 @@ func newStage(o Options, dir string) (*stage, error) {
 	return s, nil
 }
 
-// close ends what the script left running.
+// close ends the processes that the script left running.
 func (s *stage) close() {
 	s.agent.kill()
 	s.receiver.Stop()
@@ -109,7 +109,7 @@ func (s *stage) say(format string, args ...any) {
 	fmt.Fprintf(w, "%5.1fs  %s\n", time.Since(s.started).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// tour is for people.
+// tour runs the script for people.
 func (s *stage) tour(ctx context.Context) error {
 	w := s.o.Stdout
 	if s.o.JSON {
@@ -157,8 +157,8 @@ func (s *stage) warmUp(ctx context.Context) error {
 	return s.pause(ctx, 2*s.second)
 }
 
-// fail takes the receiver away for d, with or without a kill of the agent in it, and
-// waits until samples that were collected after its return have arrived.
+// fail stops the receiver for d, with or without killing the agent meanwhile, and waits until samples that were
+// collected after its return have arrived.
 func (s *stage) fail(ctx context.Context, d time.Duration, kill bool) error {
 	s.receiver.Stop()
 	s.say("the receiver is gone")
@@ -193,8 +193,7 @@ func (s *stage) fail(ctx context.Context, d time.Duration, kill bool) error {
 	return s.watch(ctx, 2*s.second)
 }
 
-// drain stops the load and waits until nothing is pending; it returns what still is
-// when ctx ends first.
+// drain stops the load and waits until nothing is pending; if ctx ends first, it returns how much is.
 func (s *stage) drain(ctx context.Context) (pending uint64, err error) {
 	if err := s.writeConfig(false); err != nil {
 		return 0, err
@@ -221,7 +220,7 @@ func (s *stage) drain(ctx context.Context) (pending uint64, err error) {
 	return pending, nil
 }
 
-// backlog says what has been collected and is not delivered.
+// backlog describes the samples that were collected but not delivered.
 func (s *stage) backlog() string {
 	journal, err := receiver.ReadJournal(s.journal)
 	if err != nil {
@@ -270,8 +269,8 @@ func (s *stage) pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// listenAddress is where the page of a tour listens: as asked for, or 127.0.0.1:9464 if
-// that is free, or else a free port. The other scripts have nobody who looks.
+// listenAddress returns where the page of a tour listens: the requested address, or 127.0.0.1:9464 if that is free, or
+// else a free port. The other scripts need no page.
 func listenAddress(o Options) (string, error) {
 	try := func(addr string) (string, error) {
 		l, err := net.Listen("tcp", addr)

@@ -7,13 +7,13 @@ import (
 	"hwsagent/web"
 )
 
-// Between is what happened between two statuses, as far as they tell. It is pure.
+// Between returns the events between two statuses, as far as they show. It is pure.
 func Between(before, after web.Status) []Event {
 	var all []Event
 	add := func(kind, subject, text string) {
 		all = append(all, Event{after.Now, kind, subject, text})
 	}
-	// Times are compared by their distance from the start: a clock that is set moves all of them.
+	// Compare times by their distance from the start: setting the clock moves all of them.
 	newer := func(is, was time.Time) bool {
 		return !is.IsZero() && is.Sub(after.Started) > was.Sub(before.Started)+tolerance
 	}
@@ -21,7 +21,7 @@ func Between(before, after web.Status) []Event {
 	case is && !was:
 		add(Down, "wal", "the log cannot be written: "+web.FirstLine(after.WAL.Error))
 	case was && !is:
-		add(Up, "wal", "the log is written again")
+		add(Up, "wal", "the log can be written again")
 	}
 	known := map[string]web.TargetStatus{}
 	for _, t := range before.Targets {
@@ -43,17 +43,17 @@ func Between(before, after web.Status) []Event {
 		}
 		for _, q := range was.Quarantined {
 			if ok && ofReason(t, q.Reason) == nil {
-				add(Released, subject, fmt.Sprintf("no series is kept back any more because %s", q.Text))
+				add(Released, subject, fmt.Sprintf("series are sent again that were not sent because %s", q.Text))
 			}
 		}
 		if ok && newer(t.CredentialsAt, was.CredentialsAt) {
-			add(Credentials, subject, "its credential files have changed, and what they hold now is in use")
+			add(Credentials, subject, "its credential files have changed and are in use")
 		}
 	}
 	return all
 }
 
-// ofReason is what is told of a target's series that are not sent for a reason, nil if there is none.
+// ofReason returns the entry for a target's series that are not sent for a reason, nil if there is none.
 func ofReason(t web.TargetStatus, reason string) *web.QuarantineStatus {
 	for i := range t.Quarantined {
 		if t.Quarantined[i].Reason == reason {
@@ -63,28 +63,28 @@ func ofReason(t web.TargetStatus, reason string) *web.QuarantineStatus {
 	return nil
 }
 
-// tolerance is for the rounding of times that went through a clock that is set.
+// tolerance allows for the rounding of times that were converted after a clock was set.
 const tolerance = 100 * time.Millisecond
 
-// turn is what the change of a target's state means; "" if nothing.
+// turn returns the event for a change of a target's state; "" if there is none.
 func turn(was, is web.TargetStatus) (kind, text string) {
 	from, to := flow(was.State), flow(is.State)
 	switch {
 	case from == to:
 		return "", ""
 	case to == Paused:
-		return Paused, "somebody has paused it"
+		return Paused, "paused by command"
 	case to == Held, to == Down:
 		return to, web.Brief(is)
 	case from == Paused:
-		return Resumed, "somebody has resumed it"
+		return Resumed, "resumed by command"
 	case from == Held, from == Down:
-		return Up, fmt.Sprintf("takes data again; it was %s", from)
+		return Up, fmt.Sprintf("accepts data again; it was %s", from)
 	}
 	return "", ""
 }
 
-// flow is what matters of a state.
+// flow reduces a state to the parts that matter for events.
 func flow(state string) string {
 	switch state {
 	case web.StateHeld:

@@ -1,9 +1,8 @@
-// Package events remembers what happened to the agent in the last 24 hours, and what was lost, over restarts.
+// Package events keeps a journal of the agent's events and losses of the last 24 hours, over restarts.
 //
-// Losses are not events that must be caught: they are the difference between what each target's ledger
-// says, which is durable before anything is let go, and what the file of events has accounted for. So a kill
-// between the two loses no loss, and a file that is missing or damaged makes what the ledgers have old
-// losses of unknown time.
+// Losses need not be caught when they happen: they are the difference between each target's ledger, which is durable
+// before samples are dropped, and the losses that the journal has accounted for. So a kill between the two hides no
+// loss; if the file is missing or damaged, the losses in the ledgers become old losses of unknown time.
 package events
 
 import (
@@ -16,19 +15,19 @@ import (
 	"hwsagent/web"
 )
 
-// Bounds of what is remembered.
+// Bounds of the journal.
 const (
-	// For is for how long.
+	// For is how long events are kept.
 	For = web.LossesFor
 
-	// maxEvents is how many events there are at most; the oldest go.
+	// maxEvents bounds the number of events; the oldest are dropped.
 	maxEvents = 500
 
-	// oneLoss: losses of one target for one reason that follow each other by less are told as one.
+	// oneLoss: losses of one target for one reason less than this apart are reported as one.
 	oneLoss = 10 * time.Minute
 
-	// maxLosses is how many losses are told apart; beyond it those of one target for one reason are
-	// told as one, whenever they were.
+	// maxLosses bounds how many losses are kept separately; beyond it all losses of one target for one reason are
+	// merged.
 	maxLosses = 200
 )
 
@@ -46,11 +45,11 @@ const (
 	ReloadFailed = "reload_failed"
 	Credentials  = "credentials" // a token, password or certificate was replaced
 	Acknowledged = "acknowledged"
-	Quarantined  = "quarantined" // series are not sent, because the receiver refuses them for a reason that it gives
-	Released     = "released"    // and none of them is refused for it any more
+	Quarantined  = "quarantined" // series are not sent because the receiver refuses them for a known reason
+	Released     = "released"    // these series are sent again
 )
 
-// Event is one thing that happened.
+// Event is one thing that happened in the agent.
 type Event struct {
 	Time    time.Time `json:"time"`
 	Kind    string    `json:"kind"`
@@ -58,28 +57,28 @@ type Event struct {
 	Text    string    `json:"text"`
 }
 
-// Journal is what is remembered. It is safe for concurrent use; only [Journal.Save] waits for a disk.
+// Journal holds events and losses. It is safe for concurrent use; only [Journal.Save] waits for a disk.
 type Journal struct {
 	file string
 
-	mu      sync.Mutex // guards what follows; never held during I/O
+	mu      sync.Mutex // guards the fields below; never held during I/O
 	s       state
 	last    *web.Status // as of the last Observe
-	refused uint64      // samples that the log has refused since it was opened, as accounted for
-	changes uint64      // of s; a new event counts at once
+	refused uint64      // samples refused by the log since it was opened, as far as accounted for
+	changes uint64      // counts changes of s, including new events
 	growing bool        // losses have grown since the last save
 
 	saveMu sync.Mutex // held during a save
-	saved  uint64     // changes that are on disk
-	at     time.Time  // of the last save
+	saved  uint64     // value of changes on disk
+	at     time.Time  // time of the last save
 }
 
-// state is what is in the file.
+// state is the content of the file.
 type state struct {
 	Schema  int  `json:"schema"` // 1
 	Running bool `json:"running"`
 
-	// Looked is the time of the last comparison of the ledgers; Accounted has their figures of that time, by target.
+	// Looked is the time of the last comparison with the ledgers; Accounted has their figures at that time, by target.
 	Looked    time.Time          `json:"looked_at,omitzero"`
 	Accounted map[string]account `json:"accounted,omitempty"`
 
@@ -87,18 +86,18 @@ type state struct {
 	Events []Event          `json:"events,omitempty"` // oldest first
 }
 
-// account is what a ledger said.
+// account holds the figures of a ledger.
 type account struct {
 	Appended uint64            `json:"appended"`
 	Dropped  map[string]uint64 `json:"dropped,omitempty"`
 }
 
-// noLoss are the reasons of dropped that are no loss to be told: the receiver has the samples, or a person has
-// let them go by a command.
+// noLoss reports whether samples dropped for that reason are not lost: the receiver has them, or a command skipped
+// them.
 func noLoss(reason string) bool { return reason == "resent" || reason == "skipped" }
 
-// Account notes what was lost since it was last called, by the ledgers of the status, and returns the losses
-// of the last 24 hours.
+// Account records the losses since its last call, by the ledgers in the status, and returns the losses of the last 24
+// hours.
 func (j *Journal) Account(s web.Status) []web.LossStatus {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -115,11 +114,12 @@ func (j *Journal) Account(s web.Status) []web.LossStatus {
 	return slices.Clone(j.s.Losses)
 }
 
-// account takes what a ledger says. What was looked at before and has no entry had lost nothing.
+// account compares a ledger with its last figures. A target without an entry that existed at the last comparison had
+// lost nothing.
 func (j *Journal) account(target string, is account, since, now time.Time) {
 	was := j.s.Accounted[target]
 	if is.Appended < was.Appended && sum(is.Dropped) < sum(was.Dropped) {
-		was = account{} // another queue has the name by now
+		was = account{} // another queue has this name now
 	}
 	for reason, n := range is.Dropped {
 		if more := n - min(n, was.Dropped[reason]); more > 0 && !noLoss(reason) {
@@ -142,8 +142,8 @@ func (j *Journal) account(target string, is account, since, now time.Time) {
 	j.growing = true
 }
 
-// regain notes that samples were not lost after all: requests that were under way when the log let them go
-// have been answered.
+// regain records that samples were not lost after all: requests in flight when the log dropped their samples have been
+// answered.
 func (j *Journal) regain(target, reason string, n uint64) {
 	for i := range slices.Backward(j.s.Losses) {
 		if l := &j.s.Losses[i]; l.Target == target && l.Reason == reason {
@@ -154,7 +154,7 @@ func (j *Journal) regain(target, reason string, n uint64) {
 	j.s.Losses = slices.DeleteFunc(j.s.Losses, func(l web.LossStatus) bool { return l.Samples == 0 })
 }
 
-// lose notes a loss between since, which may be zero, and now.
+// lose records a loss between since, which may be zero, and now.
 func (j *Journal) lose(target, reason string, n uint64, since, now time.Time) {
 	j.growing = true
 	for i := range slices.Backward(j.s.Losses) {
@@ -172,7 +172,7 @@ func (j *Journal) lose(target, reason string, n uint64, since, now time.Time) {
 	j.changes++
 }
 
-// forget lets go what is older than a day.
+// forget removes entries older than a day.
 func (j *Journal) forget(now time.Time) {
 	j.s.Losses = slices.DeleteFunc(j.s.Losses, func(l web.LossStatus) bool { return now.Sub(l.LastAt) >= For })
 	j.s.Events = slices.DeleteFunc(j.s.Events, func(e Event) bool { return now.Sub(e.Time) >= For })
@@ -181,7 +181,7 @@ func (j *Journal) forget(now time.Time) {
 	}
 }
 
-// Observe notes what has changed since it was last called.
+// Observe records the changes since its last call.
 func (j *Journal) Observe(s web.Status) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -193,7 +193,7 @@ func (j *Journal) Observe(s web.Status) {
 	j.last = &s
 }
 
-// Add notes an event.
+// Add adds an event.
 func (j *Journal) Add(e Event) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -206,19 +206,19 @@ func (j *Journal) add(e Event) {
 	j.forget(e.Time)
 }
 
-// Begin notes that the agent has started.
+// Begin records that the agent has started.
 func (j *Journal) Begin(now time.Time, version string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	text := "started, version " + version
 	if j.s.Running {
-		text += "; it had not stopped in order before"
+		text += "; it had not shut down cleanly before"
 	}
 	j.s.Running = true
 	j.add(Event{now, Started, "agent", text})
 }
 
-// End notes that the agent stops in order.
+// End records that the agent stops in order.
 func (j *Journal) End(now time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -226,7 +226,7 @@ func (j *Journal) End(now time.Time) {
 	j.add(Event{now, Stopped, "agent", "stopped"})
 }
 
-// Acknowledge ends the warnings of all losses so far, and returns how many samples they are of.
+// Acknowledge ends the warnings of all losses so far, and returns how many samples they cover.
 func (j *Journal) Acknowledge(now time.Time) (samples uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -237,12 +237,12 @@ func (j *Journal) Acknowledge(now time.Time) (samples uint64) {
 		}
 	}
 	if samples > 0 {
-		j.add(Event{now, Acknowledged, "agent", "somebody has seen what was lost"})
+		j.add(Event{now, Acknowledged, "agent", "losses acknowledged"})
 	}
 	return samples
 }
 
-// Events are those of the last 24 hours, losses included, oldest first.
+// Events returns the events of the last 24 hours, losses included, oldest first.
 func (j *Journal) Events(now time.Time) []Event {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -190,7 +190,7 @@ func TestFile(t *testing.T) {
 	}
 	j = open(t, dir)
 	j.Begin(start.Add(time.Hour), "v1")
-	if all := j.Events(start.Add(time.Hour)); len(all) != maxEvents || !strings.Contains(all[len(all)-1].Text, "not stopped in order") {
+	if all := j.Events(start.Add(time.Hour)); len(all) != maxEvents || !strings.Contains(all[len(all)-1].Text, "not shut down cleanly") {
 		t.Errorf("%d events, the last %+v", len(all), all[len(all)-1])
 	}
 	j.End(start.Add(2 * time.Hour))
@@ -199,7 +199,7 @@ func TestFile(t *testing.T) {
 	}
 	j = open(t, dir)
 	j.Begin(start.Add(3*time.Hour), "v1")
-	if all := j.Events(start.Add(3 * time.Hour)); strings.Contains(all[len(all)-1].Text, "not stopped in order") {
+	if all := j.Events(start.Add(3 * time.Hour)); strings.Contains(all[len(all)-1].Text, "not shut down cleanly") {
 		t.Errorf("after an orderly stop: %+v", all[len(all)-1])
 	}
 	if all := j.Events(start.Add(48 * time.Hour)); len(all) != 0 {

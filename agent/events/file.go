@@ -16,16 +16,16 @@ import (
 // FileName is the journal's file in the storage directory.
 const FileName = "events.json"
 
-// maxFile bounds what is read of it, in bytes: maxEvents and maxLosses with the accounts of a thousand targets are a
+// maxFile bounds the bytes read of the file: maxEvents and maxLosses with the accounts of a thousand targets take a
 // fraction of that.
 const maxFile = 8 << 20
 
-// growEvery is how often the file is written when nothing has happened but that losses grow. What is not
-// in the file is in the ledgers.
+// growEvery is how often the file is written while losses grow but nothing else happens. The ledgers have the losses
+// that are not in the file yet.
 const growEvery = time.Minute
 
-// Open reads the journal in the storage directory; none is an empty one. If it cannot be read the error says why,
-// and the journal is empty.
+// Open reads the journal in the storage directory; without a file it is empty. If the file cannot be read, it returns
+// an empty journal and an error.
 func Open(storage string) (*Journal, error) {
 	j := &Journal{file: filepath.Join(storage, FileName), s: state{Schema: 1}}
 	f, err := os.Open(j.file)
@@ -35,7 +35,7 @@ func Open(storage string) (*Journal, error) {
 	if err != nil {
 		return j, fmt.Errorf("read events: %w", err)
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // read-only: nothing to lose
 	b, err := io.ReadAll(io.LimitReader(f, maxFile))
 	if err != nil {
 		return j, fmt.Errorf("read events: %w", err)
@@ -51,7 +51,7 @@ func Open(storage string) (*Journal, error) {
 	return j, nil
 }
 
-// Save makes the journal durable, if there is anything to be: after an error or a kill the file is the former one.
+// Save makes the journal durable, if it has changed. An error or a kill leaves the former file.
 func (j *Journal) Save(now time.Time) error {
 	j.saveMu.Lock()
 	defer j.saveMu.Unlock()
@@ -77,8 +77,8 @@ func (j *Journal) Save(now time.Time) error {
 	return nil
 }
 
-// replace replaces a file by one with that content, for its owner only. The new one is durable before it gets
-// the name, and the name before replace returns.
+// replace replaces a file by one with that content, readable by its owner only. The new content is durable before it
+// gets the name, and the name before replace returns.
 func replace(name string, content []byte) (err error) {
 	f, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -103,7 +103,7 @@ func syncDir(dir string) error {
 		return err
 	}
 	err = d.Sync()
-	// fsync(2), EINVAL: the file system does not sync directories; their names are as durable as they get.
+	// fsync(2), EINVAL: the file system cannot sync directories; their names are as durable as possible.
 	if runtime.GOOS == "windows" || errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
 		err = nil
 	}

@@ -1,5 +1,5 @@
-// Package history remembers the figures of targets for a day, a point a minute, in files of a fixed size. It is for
-// plots: a power cut may take the last points, and damage costs the points that it meets.
+// Package history keeps the figures of targets for a day, one point a minute, in files of a fixed size. The figures
+// serve plots only, so a power cut may take the last points, and damage costs the points that it hits.
 package history
 
 import (
@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// Every is how far points are apart, For is how long they are remembered.
+// Every is the distance between points; For is how long they are kept.
 const (
 	Every = time.Minute
 	For   = 24 * time.Hour
@@ -36,16 +36,16 @@ const (
 const (
 	slots    = int(For / Every)
 	slotSize = 32
-	// FileSize is how large a target's file is at most, in bytes.
+	// FileSize is the maximum size of a target's file, in bytes.
 	FileSize = slots * slotSize // 46,080
 )
 
-// maxTargets bounds the files that are read and written.
+// maxTargets bounds how many files are read and written.
 const maxTargets = 1000
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli) // a table of constants
 
-// Point is what a target did in a minute.
+// Point holds the figures of a target for one minute.
 type Point struct {
 	Time    time.Time // to the minute
 	In, Out float64   // samples a second
@@ -59,18 +59,18 @@ type slot struct {
 	in, out, lag, backlog float32
 }
 
-// Store has the points of all targets. Safe for concurrent use; nothing but Add and Prune waits for the disk.
+// Store holds the points of all targets. Safe for concurrent use; only Add and Prune wait for the disk.
 type Store struct {
 	dir string
 
 	disk sync.Mutex // held while a file is written or removed
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	targets map[string]*[slots]slot
 }
 
-// Open reads what is remembered below dir, which need not exist. The error says what of it cannot be read; the store can
-// be used all the same.
+// Open reads the points below dir, which need not exist. The error says which parts cannot be read; the store can be
+// used all the same.
 func Open(dir string) (*Store, error) {
 	s := &Store{dir: dir, targets: map[string]*[slots]slot{}}
 	entries, err := os.ReadDir(dir)
@@ -95,10 +95,10 @@ func Open(dir string) (*Store, error) {
 	return s, nil
 }
 
-// suffix ends the names of files.
+// suffix is the suffix of file names.
 const suffix = ".ring"
 
-// nameOf is the name of a target's file: any name of a target becomes one of the same length.
+// nameOf returns the name of a target's file; all file names have the same length.
 func nameOf(target string) string {
 	sum := sha256.Sum256([]byte(target))
 	return hex.EncodeToString(sum[:16]) + suffix
@@ -128,15 +128,15 @@ func readRing(path string) (ring *[slots]slot, err error) {
 	return ring, nil
 }
 
-// openFile opens a plain file; what a symbolic link leads to is none.
+// openFile opens a regular file. It does not follow a symbolic link.
 func openFile(path string, flag int) (*os.File, error) {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no file", path)
+		return nil, fmt.Errorf("%s is not a regular file", path)
 	}
 	return os.OpenFile(path, flag, 0o600) // #nosec G304 -- below the storage path
 }
 
-// place is the slot of a minute.
+// place returns the index of the slot for a minute.
 func place(minute int64) int { return int(minute % int64(slots)) }
 
 func encode(p slot) []byte {
@@ -161,12 +161,12 @@ func decode(b []byte) (slot, bool) {
 	return slot{int64(minute), float(8), float(12), float(16), float(20)}, true
 }
 
-// Add remembers a point of a target, in place of one of the same minute. The error is the disk's: the point is remembered until the
-// process ends all the same.
+// Add stores a point of a target, replacing one of the same minute. After a disk error the point stays in memory until
+// the process ends.
 func (s *Store) Add(target string, p Point) error {
 	name, minute := nameOf(target), p.Time.Unix()/int64(Every/time.Second)
 	if minute <= 0 {
-		return nil // the clock is not set
+		return nil // the clock is not set yet
 	}
 	one := slot{minute, float32(p.In), float32(p.Out), float32(p.Lag), float32(p.Backlog)}
 	if !s.keep(name, one) {
@@ -180,7 +180,7 @@ func (s *Store) Add(target string, p Point) error {
 	return nil
 }
 
-// keep remembers a point in memory, unless there are too many targets.
+// keep stores a point in memory, unless there are too many targets.
 func (s *Store) keep(name string, p slot) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,7 +209,7 @@ func (s *Store) write(name string, p slot) (err error) {
 	return err
 }
 
-// Points are those of a target in the last day before now, oldest first.
+// Points returns a target's points of the last day before now, oldest first.
 func (s *Store) Points(target string, now time.Time) []Point {
 	last := now.Unix() / int64(Every/time.Second)
 	s.mu.Lock()
@@ -228,7 +228,7 @@ func (s *Store) Points(target string, now time.Time) []Point {
 	return points
 }
 
-// Prune removes the files of targets that have had no point for a day, and files that cannot be theirs.
+// Prune removes the files of targets without a point in the last day, and files that belong to no target.
 func (s *Store) Prune(now time.Time) error {
 	oldest := now.Add(-For).Unix() / int64(Every/time.Second)
 	s.disk.Lock()

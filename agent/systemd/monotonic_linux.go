@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// monotonic is the system's monotonic clock, by which the manager tells a reload from an older one.
+// monotonic returns the system's monotonic clock, by which the manager distinguishes a reload from an earlier one.
 func monotonic() time.Duration {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {

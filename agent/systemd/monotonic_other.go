@@ -4,5 +4,5 @@ package systemd
 
 import "time"
 
-// monotonic is 0: there is no systemd here.
+// monotonic returns 0: there is no systemd here.
 func monotonic() time.Duration { return 0 }

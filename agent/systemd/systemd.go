@@ -1,7 +1,6 @@
-// Package systemd reports the state of the program to the service manager that started it, by the
-// protocol of sd_notify(3). It is written here and not taken from a library since the libraries
-// write to the manager's socket without a bound: a manager that does not read must not hold up a
-// reload or a stop.
+// Package systemd reports the state of the program to the service manager that started it, by the protocol of
+// sd_notify(3). The project has its own implementation because the libraries write to the manager's socket without a
+// time limit: a manager that does not read must not delay a reload or a stop.
 package systemd
 
 import (
@@ -18,16 +17,16 @@ import (
 const (
 	// sendWithin bounds one message. The manager reads within milliseconds.
 	sendWithin = time.Second
-	// statusEvery is how often the status is sent where no watchdog asks for more.
+	// statusEvery is how often the status is sent unless a watchdog requires more.
 	statusEvery = 10 * time.Second
 )
 
-// Manager is the service manager that waits for messages of this program. A nil *Manager stands
-// for a program that was started by something else: its methods do nothing. Safe for concurrent
-// use. A message that cannot be sent is left out: the next one says the same or more.
+// Manager is the service manager that expects messages from this program. A nil *Manager means that something else
+// started the program: its methods do nothing. Safe for concurrent use. A message that cannot be sent is dropped: the
+// next one replaces it.
 type Manager struct {
 	send     func(message string)
-	watchdog time.Duration // the manager kills the program that is silent for so long; 0: never
+	watchdog time.Duration // the manager kills the program after that silence; 0: never
 }
 
 // FromEnvironment returns the manager that the environment names, or nil. env is os.LookupEnv.
@@ -48,7 +47,7 @@ func FromEnvironment(env func(string) (string, bool)) *Manager {
 	return m
 }
 
-// send writes one datagram. A name that begins with "@" is one of Linux' abstract sockets.
+// send writes one datagram. A name that begins with "@" is an abstract socket of Linux.
 func send(socket, message string) error {
 	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: socket, Net: "unixgram"})
 	if err != nil {
@@ -64,10 +63,10 @@ func send(socket, message string) error {
 	return nil
 }
 
-// Ready says that the program has started, or that a reload has ended.
+// Ready reports that the program has started, or that a reload has ended.
 func (m *Manager) Ready() { m.say("READY=1") }
 
-// Reloading says that the configuration is read again, until Ready.
+// Reloading reports that the configuration is being read again, until Ready.
 func (m *Manager) Reloading() {
 	message := "RELOADING=1"
 	if usec := monotonic().Microseconds(); usec > 0 {
@@ -76,7 +75,7 @@ func (m *Manager) Reloading() {
 	m.say(message)
 }
 
-// Stopping says that the program is about to end.
+// Stopping reports that the program is about to end.
 func (m *Manager) Stopping() { m.say("STOPPING=1") }
 
 // Status shows a line of text in `systemctl status`.
@@ -88,9 +87,9 @@ func (m *Manager) say(message string) {
 	}
 }
 
-// Run shows what status returns, and feeds the watchdog, until ctx ends. Each message to the
-// watchdog is sent only after status has returned: a program that cannot say how it is any more
-// is not fed. So status must not wait for anything outside of the program, such as a disk.
+// Run reports the result of status, and feeds the watchdog, until ctx ends. It feeds the watchdog only after status has
+// returned, so that the watchdog catches a program that can no longer determine its status. Therefore status must not
+// wait for anything outside of the program, such as a disk.
 func (m *Manager) Run(ctx context.Context, status func() string) {
 	if m == nil {
 		return
@@ -112,7 +111,7 @@ func (m *Manager) Run(ctx context.Context, status func() string) {
 	}
 }
 
-// statusLine is the assignment of a status: one line, as the protocol has one assignment a line.
+// statusLine formats the assignment of a status: one line, because the protocol has one assignment per line.
 func statusLine(text string) string {
 	return "STATUS=" + strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
 }

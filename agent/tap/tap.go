@@ -1,5 +1,5 @@
-// Package tap lets people follow samples past a point of a running agent. What is followed is not held up: a reader
-// that does not keep up loses samples, and is told how many.
+// Package tap lets people follow samples at a point of a running agent. Following never delays the samples: a slow
+// reader misses samples, and learns how many.
 package tap
 
 import (
@@ -16,43 +16,43 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 )
 
-// Point is where samples go past.
+// Point is a place that samples pass.
 type Point string
 
 // The points.
 const (
-	Inputs     Point = "inputs"     // as an input has appended them: they are in the log
-	Relabelled Point = "relabelled" // the same, with a target's external labels and write_relabel_configs
-	Sent       Point = "sent"       // as a target has accepted them
+	Inputs     Point = "inputs"     // as appended to the log by an input
+	Relabelled Point = "relabelled" // after a target's external labels and write_relabel_configs
+	Sent       Point = "sent"       // as accepted by a target
 )
 
-// Points are all points.
+// Points returns all points.
 func Points() []Point { return []Point{Inputs, Relabelled, Sent} }
 
 // Bounds.
 const (
 	maxTaps = 8    // at a time
 	MaxRate = 5000 // samples a second, of one tap
-	buffer  = 2000 // samples that wait for the reader of a tap
+	buffer  = 2000 // samples buffered for the reader of a tap
 )
 
-// ErrTooMany means that as many taps are open as may be.
+// ErrTooMany means that the maximum number of taps is open.
 var ErrTooMany = fmt.Errorf("there are %d taps already: end one of them", maxTaps)
 
-// Options say what to follow.
+// Options select what to follow.
 type Options struct {
 	Point  Point
-	Target string // of Relabelled and Sent
-	Input  string // of Inputs and Relabelled: "host" or "probe host"; empty: all
-	// Match selects by the labels at the point; empty: everything.
+	Target string // for Relabelled and Sent
+	Input  string // for Inputs and Relabelled: "host" or "probe host"; empty: all
+	// Match selects series by their labels at the point; empty: everything.
 	Match []*labels.Matcher
-	Rate  int // samples a second that are passed on, up to MaxRate
-	// Relabel gives the labels that the target gets, empty if it does not get the series. It is called
-	// by one goroutine at a time.
+	Rate  int // most samples a second, up to MaxRate
+	// Relabel returns the labels that the target gets, empty if it does not get the series. It is called by one
+	// goroutine at a time.
 	Relabel func(labels.Labels) labels.Labels
 }
 
-// Sample is one that goes past. It is not kept after the call that has it.
+// Sample is one passing sample. It must not be kept after the call.
 type Sample struct {
 	Labels labels.Labels
 	T      int64 // ms
@@ -61,33 +61,33 @@ type Sample struct {
 	FH     *histogram.FloatHistogram
 }
 
-// Item is a sample as a reader gets it, or how many samples the reader did not get.
+// Item is a sample for a reader, or a count of missed samples.
 type Item struct {
 	Time   time.Time         `json:"time,omitzero"` // the sample's
 	Of     string            `json:"of,omitempty"`  // the input, such as "probe host", or the target
 	Labels map[string]string `json:"labels,omitempty"`
 	Value  string            `json:"value,omitempty"`  // JSON has no NaN; "stale" ends a series; or a histogram
-	Missed uint64            `json:"missed,omitempty"` // further samples since the last item, beyond the rate or what the reader took
+	Missed uint64            `json:"missed,omitempty"` // samples missed since the last item, beyond the rate or too fast for the reader
 }
 
-// Hub is all taps of an agent. The zero value has none. Safe for concurrent use.
+// Hub holds all taps of an agent. The zero value has none. Safe for concurrent use.
 type Hub struct {
 	mu   sync.Mutex
-	taps atomic.Pointer[[]*Tap] // a list is not changed; nil: none
+	taps atomic.Pointer[[]*Tap] // lists are immutable; nil: none
 }
 
-// Tap is one reader's.
+// Tap is the tap of one reader.
 type Tap struct {
 	o      Options
 	items  chan Item
 	missed atomic.Uint64
 
 	mu     sync.Mutex
-	second time.Time // that count is of
+	second time.Time // the second that count covers
 	count  int
 }
 
-// Open begins to follow. Close must be called.
+// Open opens a tap. The caller must close it.
 func (h *Hub) Open(o Options) (*Tap, error) {
 	if o.Rate < 1 || o.Rate > MaxRate {
 		return nil, fmt.Errorf("the rate %d is not from 1 to %d samples a second", o.Rate, MaxRate)
@@ -96,7 +96,7 @@ func (h *Hub) Open(o Options) (*Tap, error) {
 		return nil, errors.New("the points relabelled and sent are those of a target, the point inputs is not")
 	}
 	if o.Point == Sent && o.Input != "" {
-		return nil, errors.New("what is sent is not of one input: select by labels")
+		return nil, errors.New("sent samples cannot be selected by input: select them by labels")
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -113,7 +113,7 @@ func (h *Hub) Open(o Options) (*Tap, error) {
 	return t, nil
 }
 
-// Close ends a tap.
+// Close closes a tap.
 func (h *Hub) Close(t *Tap) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -130,10 +130,10 @@ func (h *Hub) Close(t *Tap) {
 	h.taps.Store(&taps)
 }
 
-// Active reports whether anybody follows anything: without, samples need not be shown.
+// Active reports whether any tap is open; without one, callers need not pass samples.
 func (h *Hub) Active() bool { return h.taps.Load() != nil }
 
-// Taken shows samples that an input of that kind and name has appended.
+// Taken passes samples that an input of that kind and name has appended.
 func (h *Hub) Taken(kind, name string, samples iter.Seq[Sample]) {
 	h.each(func(t *Tap) {
 		if t.o.Point != Sent && (t.o.Input == "" || t.o.Input == name || t.o.Input == kind+" "+name) {
@@ -142,7 +142,7 @@ func (h *Hub) Taken(kind, name string, samples iter.Seq[Sample]) {
 	})
 }
 
-// Delivered shows samples that a target has accepted, with the labels that it got.
+// Delivered passes samples that a target has accepted, with the labels that it received.
 func (h *Hub) Delivered(target string, samples iter.Seq[Sample]) {
 	h.each(func(t *Tap) {
 		if t.o.Point == Sent && t.o.Target == target {
@@ -159,7 +159,7 @@ func (h *Hub) each(do func(*Tap)) {
 	}
 }
 
-// offer passes on what the reader wants, and can have now.
+// offer passes on the samples that the tap selects, as far as its buffer has room.
 func (t *Tap) offer(of string, samples iter.Seq[Sample]) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -178,14 +178,14 @@ func (t *Tap) offer(of string, samples iter.Seq[Sample]) {
 			continue
 		}
 		t.count++
-		t.items <- Item{Time: time.UnixMilli(s.T), Of: of, Labels: s.Labels.Map(), Value: s.text()} // only offer sends, and there is room
+		t.items <- Item{Time: time.UnixMilli(s.T), Of: of, Labels: s.Labels.Map(), Value: s.text()} // cannot block: only offer sends, and there is room
 	}
 }
 
-// Items are what the reader gets.
+// Items returns the channel of the tap's items.
 func (t *Tap) Items() <-chan Item { return t.items }
 
-// Missed is how many samples the reader did not get since the last call.
+// Missed returns how many samples the reader missed since the last call.
 func (t *Tap) Missed() uint64 { return t.missed.Swap(0) }
 
 func matches(all []*labels.Matcher, ls labels.Labels) bool {
@@ -197,7 +197,7 @@ func matches(all []*labels.Matcher, ls labels.Labels) bool {
 	return true
 }
 
-// text is the sample's value.
+// text returns the sample's value.
 func (s Sample) text() string {
 	switch {
 	case s.H != nil:

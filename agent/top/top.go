@@ -1,4 +1,4 @@
-// Package top shows the status of an agent on a terminal again and again.
+// Package top shows the status of an agent on a terminal and keeps it up to date.
 package top
 
 import (
@@ -10,45 +10,45 @@ import (
 	"hwsagent/web"
 )
 
-// Terminal is what top is shown on.
+// Terminal is the terminal that top draws on.
 type Terminal struct {
 	Out io.Writer
-	// Size is how many characters and lines it has now.
+	// Size returns the present size in characters and lines.
 	Size func() (columns, rows int)
-	// Keys has each byte that is typed; it is closed at the end of input.
+	// Keys delivers each typed byte; it is closed at the end of input.
 	Keys   <-chan byte
 	Colour bool
 }
 
 // Escape codes of ECMA-48 and xterm.
 const (
-	enter     = "\x1b[?1049h\x1b[?25l" // another screen, without a cursor
+	enter     = "\x1b[?1049h\x1b[?25l" // alternate screen, cursor hidden
 	leave     = "\x1b[?25h\x1b[?1049l"
 	home      = "\x1b[H"
 	endOfLine = "\x1b[K\r\n"
 	below     = "\x1b[K\x1b[J" // clear the rest
 )
 
-// lookAtSize is how often the terminal's size is looked at.
+// lookAtSize is how often the terminal's size is checked.
 const lookAtSize = 200 * time.Millisecond
 
-// interrupt is Ctrl-C as a terminal in raw mode gives it.
+// interrupt is Ctrl-C as read from a terminal in raw mode.
 const interrupt = 0x03
 
 // Status is the status that is shown.
 type Status = web.Status
 
-// Fetch gets a status. Where there is none its Schema is 0, and the error says why.
+// Fetch gets a status. If there is none its Schema is 0, and the error says why.
 type Fetch func(context.Context) (web.Status, error)
 
-// fetched is what a Fetch returned.
+// fetched is the result of a Fetch.
 type fetched struct {
 	status web.Status
 	err    error
 }
 
-// Run shows what fetch gets, each interval, until q is typed or ctx ends. A terminal that shows nothing any more is
-// an error.
+// Run shows the status from fetch, each interval, until q is typed or ctx ends. It returns an error if the terminal
+// fails.
 func Run(ctx context.Context, t Terminal, fetch Fetch, interval time.Duration) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	got := make(chan fetched)
@@ -84,7 +84,7 @@ func Run(ctx context.Context, t Terminal, fetch Fetch, interval time.Duration) (
 			continue
 		case next := <-got:
 			if next.status.Schema == 0 {
-				next.status = last.status // the last that is known, under the error
+				next.status = last.status // show the last known status under the error
 			}
 			last = next
 		case <-resized.C:
@@ -118,7 +118,7 @@ func again(ctx context.Context, fetch Fetch, interval time.Duration, got chan<- 
 	}
 }
 
-// Lines are what is shown: a status, under the error if it could not be had anew.
+// Lines returns the lines to show: the status, under the error if it could not be refreshed.
 func Lines(s web.Status, err error, columns, rows int, colour bool) []string {
 	if err == nil || s.Schema != 0 && !s.Running {
 		if s.Schema == 0 {
@@ -133,6 +133,6 @@ func Lines(s web.Status, err error, columns, rows int, colour bool) []string {
 	if s.Schema == 0 {
 		return []string{first}
 	}
-	lines := append([]string{first, "what follows is of " + s.Now.Format("15:04:05")}, web.Screen(s, columns, rows-2, false)...)
+	lines := append([]string{first, "status as of " + s.Now.Format("15:04:05")}, web.Screen(s, columns, rows-2, false)...)
 	return lines[:max(0, min(len(lines), rows))]
 }

@@ -89,7 +89,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("a second later %q", got)
 		}
 		time.Sleep(time.Second)
-		if got := s.shown(); !strings.HasPrefix(got, home+"no answer") || !strings.Contains(got, "what follows is of ") || !strings.Contains(got, "✓ second") || strings.Count(got, endOfLine) != 9 {
+		if got := s.shown(); !strings.HasPrefix(got, home+"no answer") || !strings.Contains(got, "status as of ") || !strings.Contains(got, "✓ second") || strings.Count(got, endOfLine) != 9 {
 			t.Errorf("without an answer %q", got)
 		}
 		keys <- 'q'

@@ -10,24 +10,22 @@ import (
 // Request is one decoded remote-write request, as a [Behaviour] sees it.
 type Request struct {
 	Series []prompb.TimeSeries // not to be kept
-	// Empty tells a write without series and metadata, as senders use to try a route.
+	// Empty marks a write without series and metadata, with which senders test a route.
 	Empty bool
 }
 
-// Reply is what a receiver does about a request.
+// Reply is the receiver's reaction to a request.
 type Reply struct {
 	Status int         // 0 is 204
 	Text   string      // the body
 	Header http.Header // added to the answer
-	// Stored is what is recorded as stored, before the answer and whatever its status.
+	// Stored are the series recorded as stored, before the answer and whatever its status.
 	Stored []prompb.TimeSeries
-	// Delay passes before the answer; negative: there is none until the receiver stops
-	// or the client goes away.
+	// Delay is the wait before the answer; negative: no answer until the receiver stops or the client goes away.
 	Delay time.Duration
 }
 
-// Behaviour decides about a request whose credentials were accepted. It is called
-// concurrently.
+// Behaviour decides on a request whose credentials were accepted. It is called concurrently.
 type Behaviour func(Request) Reply
 
 // Accept stores everything and answers 204.
@@ -46,9 +44,8 @@ func Slow(d time.Duration) Behaviour {
 // Hang stores nothing and never answers.
 func Hang(Request) Reply { return Reply{Delay: -1} }
 
-// RefuseSeries answers 400 to every request that holds a bad series. Such a request is
-// stored not at all, as Prometheus does it, or without the bad series when keepGood is
-// set, as Cortex and Mimir do it.
+// RefuseSeries answers 400 to every request with a bad series. It stores nothing of such a request, as Prometheus does,
+// or everything except the bad series if keepGood is set, as Cortex and Mimir do.
 func RefuseSeries(bad func(prompb.TimeSeries) bool, text string, keepGood bool) Behaviour {
 	return func(r Request) Reply {
 		var good []prompb.TimeSeries
@@ -68,7 +65,7 @@ func RefuseSeries(bad func(prompb.TimeSeries) bool, text string, keepGood bool) 
 	}
 }
 
-// Label is the value of a label of a series, "" if it has none.
+// Label returns the value of a label of a series, "" if it is missing.
 func Label(ts prompb.TimeSeries, name string) string {
 	for _, l := range ts.Labels {
 		if l.Name == name {

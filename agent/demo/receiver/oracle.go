@@ -17,16 +17,14 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 )
 
-// CanaryName is the metric that the canary probe counts with, and canaryLabel the label
-// that tells its series apart.
+// CanaryName is the metric in which the canary probe counts, and canaryLabel the label that distinguishes its series.
 const (
 	CanaryName  = "hwsagent_canary"
 	canaryLabel = "series"
 )
 
-// Oracle keeps account of canary samples. Each number is given to each series once, so
-// a number that a series lacks is lost, one that comes again is a duplicate, and one
-// that comes after a greater one is out of order. It is safe for concurrent use.
+// Oracle keeps account of canary samples. Each number is sent once per series, so a missing number is lost, a repeated
+// one is a duplicate, and one that comes after a greater one is out of order. It is safe for concurrent use.
 type Oracle struct {
 	mu         sync.Mutex
 	series     map[string]*canary
@@ -39,15 +37,15 @@ type Oracle struct {
 
 // canary is one series' account.
 type canary struct {
-	times []uint8 // how often number i+1 came, at most 255
+	times []uint8 // how often number i+1 arrived, at most 255
 	max   uint64  // the greatest number so far
 	maxT  int64   // and its timestamp
 }
 
-// NewOracle makes an oracle that has seen nothing.
+// NewOracle returns an oracle that has seen nothing.
 func NewOracle() *Oracle { return &Oracle{series: make(map[string]*canary)} }
 
-// Add counts the canary samples among series and ignores all others, stale markers too.
+// Add counts the canary samples among series and ignores all others, including stale markers.
 func (o *Oracle) Add(series []prompb.TimeSeries) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -73,7 +71,7 @@ func (o *Oracle) add(c *canary, s prompb.Sample) {
 	}
 	n := uint64(s.Value)
 	if n == 0 || float64(n) != s.Value || n > 1<<32 {
-		o.foreign++ // no canary ever said this: the value was garbled on its way
+		o.foreign++ // no canary sends this: the value was corrupted on its way
 		return
 	}
 	for uint64(len(c.times)) < n {
@@ -96,21 +94,21 @@ func (o *Oracle) add(c *canary, s prompb.Sample) {
 	c.max, c.maxT = n, s.Timestamp
 }
 
-// Received is how many canary samples came, duplicates not counted.
+// Received returns how many canary samples arrived, without duplicates.
 func (o *Oracle) Received() uint64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.received
 }
 
-// Last is the greatest number that came, in whichever series.
+// Last returns the greatest number that arrived, in any series.
 func (o *Oracle) Last() uint64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.last
 }
 
-// Result is what became of the canary samples that the log acknowledged.
+// Result accounts for the canary samples that the log acknowledged.
 //
 // Invariant: Appended = Delivered + Missing.
 type Result struct {
@@ -119,16 +117,16 @@ type Result struct {
 	Missing    uint64 // of these, not received
 	Duplicated uint64 // samples received again, however often
 	OutOfOrder uint64 // samples whose first arrival came after a later sample of the series
-	Garbled    uint64 // values that no canary said
+	Garbled    uint64 // values that no canary sends
 
-	// Unacknowledged samples were received although the log never said that it has them:
-	// it had, but a kill came before the answer; or it had refused them, which is wrong.
+	// Unacknowledged samples were received although the log did not acknowledge them: either a kill came before the
+	// acknowledgement, or the log had refused them, which is a bug.
 	Unacknowledged uint64
 	Ghosts         uint64 // received, but never tried
 }
 
-// Verify compares what was received with what the journal says was acknowledged, for
-// the given number of series.
+// Verify compares the received samples with those that the journal lists as acknowledged, for the given number of
+// series.
 func (o *Oracle) Verify(j Journal, series int) Result {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -177,14 +175,14 @@ func (o *Oracle) Missing(j Journal, series int) []uint64 {
 	return missing
 }
 
-// Journal is what the canary probe wrote down outside the agent's log.
+// Journal is the canary probe's own record, outside the agent's log.
 type Journal struct {
-	Tried uint64   // the greatest number that was tried
+	Tried uint64   // the greatest number that it tried
 	Acked []uint64 // the numbers that the log acknowledged, ascending
 }
 
-// ReadJournal reads a canary probe's journal. A file that does not exist yet is an
-// empty journal; a last line that a kill cut short is ignored.
+// ReadJournal reads a canary probe's journal. A missing file is an empty journal; a last line that a kill truncated is
+// ignored.
 func ReadJournal(file string) (Journal, error) {
 	f, err := os.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -213,7 +211,7 @@ func ReadJournal(file string) (Journal, error) {
 		case "try":
 			j.Tried = max(j.Tried, n)
 		case "ack":
-			// A number cut short by a kill is smaller than one that stands already.
+			// A truncated number is smaller than the ones before it.
 			if len(j.Acked) == 0 || n > j.Acked[len(j.Acked)-1] {
 				j.Acked = append(j.Acked, n)
 			}

@@ -17,16 +17,16 @@ import (
 	"time"
 )
 
-// validity is how long the certificates are good for.
+// validity is how long the certificates are valid.
 const validity = 24 * time.Hour
 
-// PKI is a throw-away certificate authority with the files that a remote_write entry
-// names. Everything lies in one directory, mode 0600.
+// PKI is a throw-away certificate authority with the files that a remote_write entry names. Everything is in one
+// directory, mode 0600.
 type PKI struct {
 	// The files: the authority's certificate, the client's certificate and key, and the
 	// bearer token.
 	CAFile, CertFile, KeyFile, TokenFile string
-	// The server's own; for a server that reads files.
+	// The server's own certificate and key, for a server that reads files.
 	ServerCertFile, ServerKeyFile string
 
 	caCert *x509.Certificate
@@ -34,7 +34,7 @@ type PKI struct {
 	server tls.Certificate
 }
 
-// NewPKI makes an authority, a server certificate for 127.0.0.1 and localhost, a
+// NewPKI returns an authority, a server certificate for 127.0.0.1 and localhost, a
 // client certificate and a token, and writes them below dir.
 func NewPKI(dir string) (*PKI, error) {
 	p := &PKI{
@@ -79,9 +79,8 @@ func NewPKI(dir string) (*PKI, error) {
 	return p, nil
 }
 
-// RotateClient replaces the client's certificate and key by new ones for the given
-// common name: the certificate first, then the key, each by a rename, as tools do it.
-// Between the two, the files do not match.
+// RotateClient replaces the client's certificate and key by new ones for the given common name: the certificate first,
+// then the key, each by a rename, as tools do. Between the two, the files do not match.
 func (p *PKI) RotateClient(commonName string) error {
 	return p.issue(commonName, x509.ExtKeyUsageClientAuth, p.CertFile, p.KeyFile)
 }
@@ -96,7 +95,7 @@ func (p *PKI) RotateToken() (string, error) {
 	return token, writeSecret(p.TokenFile, []byte(token+"\n"))
 }
 
-// ServerTLS is a server's configuration that demands a client certificate of this
+// ServerTLS returns a server's configuration that demands a client certificate of this
 // authority.
 func (p *PKI) ServerTLS() *tls.Config {
 	pool := x509.NewCertPool()
@@ -109,7 +108,7 @@ func (p *PKI) ServerTLS() *tls.Config {
 	}
 }
 
-// ClientTLS is a client's configuration for that server.
+// ClientTLS returns a client's configuration for that server.
 func (p *PKI) ClientTLS() (*tls.Config, error) {
 	cert, err := tls.LoadX509KeyPair(p.CertFile, p.KeyFile)
 	if err != nil {

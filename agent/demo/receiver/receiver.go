@@ -27,21 +27,21 @@ const (
 	maxSeen    = 50_000   // requests remembered
 )
 
-// Options configure a receiver. The zero value is a plain HTTP receiver that lets
-// everybody in, accepts everything and forgets it.
+// Options configure a receiver. The zero value is a plain HTTP receiver without authentication that accepts everything
+// and keeps nothing.
 type Options struct {
 	TLS *tls.Config // nil: plain HTTP
 
-	// Tokens are the bearer tokens that are let in; none means that no token is asked for.
+	// Tokens are the accepted bearer tokens; without any, no token is required.
 	Tokens []string
 
-	// Sink is given what is stored, one call at a time. The slice is not to be kept.
+	// Sink is called with the stored series, one call at a time. It must not keep the slice.
 	Sink func([]prompb.TimeSeries)
 
 	Logger *slog.Logger // nil: silent
 }
 
-// Seen is one request as it came in, whatever was answered.
+// Seen is one received request, whatever the answer.
 type Seen struct {
 	At      time.Time
 	Status  int // answered; 0: none
@@ -54,7 +54,7 @@ type Seen struct {
 	Empty   bool
 }
 
-// Receiver records what it is sent. All methods are safe for concurrent use.
+// Receiver records the requests that it receives. All methods are safe for concurrent use.
 type Receiver struct {
 	o   Options
 	log *slog.Logger
@@ -62,17 +62,17 @@ type Receiver struct {
 	sink sync.Mutex // one Sink call at a time
 
 	mu        sync.Mutex
-	addr      string       // kept over Stop and Start, once known
+	addr      string       // kept across Stop and Start, once known
 	server    *http.Server // nil while stopped
 	serving   sync.WaitGroup
-	down      chan struct{} // closed by Stop: lets hanging requests go
+	down      chan struct{} // closed by Stop: releases hanging requests
 	behaviour Behaviour
 	tokens    []string
 	seen      []Seen
 	samples   uint64 // stored, duplicates included
 }
 
-// New makes a receiver that does not listen yet.
+// New returns a receiver that does not listen yet.
 func New(o Options) *Receiver {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -101,7 +101,7 @@ func (r *Receiver) Start() error {
 	srv := &http.Server{
 		Handler:           http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { r.handle(w, req, down) }),
 		ReadHeaderTimeout: 10 * time.Second,
-		// Cut connections and failed handshakes are what the receiver is for.
+		// Cut connections and failed handshakes are intended here.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 	r.server, r.down = srv, down
@@ -113,8 +113,7 @@ func (r *Receiver) Start() error {
 	return nil
 }
 
-// Stop closes the listener and cuts every connection, in the middle of a request if
-// need be: for the sender the host is gone.
+// Stop closes the listener and cuts every connection, even in the middle of a request: for the sender the host is gone.
 func (r *Receiver) Stop() {
 	r.mu.Lock()
 	srv, down := r.server, r.down
@@ -124,11 +123,11 @@ func (r *Receiver) Stop() {
 		return
 	}
 	close(down)
-	_ = srv.Close() // only of the listener, which is gone either way
+	_ = srv.Close() // an error concerns only the listener, which is gone either way
 	r.serving.Wait()
 }
 
-// URL is where to write to. It is valid after the first Start.
+// URL returns the address for writes. It is valid after the first Start.
 func (r *Receiver) URL() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,21 +145,21 @@ func (r *Receiver) Behave(b Behaviour) {
 	r.behaviour = b
 }
 
-// AllowTokens replaces the bearer tokens that are let in.
+// AllowTokens replaces the accepted bearer tokens.
 func (r *Receiver) AllowTokens(tokens ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.tokens = slices.Clone(tokens)
 }
 
-// Seen are the requests so far, oldest first; the newest 50,000 of them at least.
+// Seen returns the requests so far, oldest first; the newest 50,000 of them at least.
 func (r *Receiver) Seen() []Seen {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.seen)
 }
 
-// Samples is how many samples were stored, duplicates included.
+// Samples returns how many samples were stored, duplicates included.
 func (r *Receiver) Samples() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -200,8 +199,8 @@ func (r *Receiver) reply(req *http.Request, seen *Seen) Reply {
 	r.mu.Lock()
 	tokens, behaviour := r.tokens, r.behaviour
 	r.mu.Unlock()
-	// The body is read first in any case, so that a refusal is an answer and not a
-	// connection cut while the sender still writes.
+	// Read the body first in any case, so that a refusal is an answer and not a connection cut while the sender still
+	// writes.
 	body, err := io.ReadAll(io.LimitReader(req.Body, maxBody+1))
 	seen.Bytes = len(body)
 	if err != nil {
@@ -222,8 +221,8 @@ func (r *Receiver) reply(req *http.Request, seen *Seen) Reply {
 	return behaviour(Request{Series: wr.Timeseries, Empty: seen.Empty})
 }
 
-// decode checks what the Remote-Write 1.0 specification asks of a request and decodes
-// it. The status says what to answer when there is an error.
+// decode checks the requirements of the Remote-Write 1.0 specification and decodes a request. If there is an error,
+// status is the answer.
 func decode(req *http.Request, body []byte) (wr prompb.WriteRequest, status int, err error) {
 	switch {
 	case req.Method != http.MethodPost:
@@ -237,7 +236,7 @@ func decode(req *http.Request, body []byte) (wr prompb.WriteRequest, status int,
 	case req.Header.Get("X-Prometheus-Remote-Write-Version") == "":
 		return wr, http.StatusBadRequest, errors.New("no X-Prometheus-Remote-Write-Version")
 	}
-	// The length is the body's own claim: checked before anything is allocated.
+	// The length is only claimed by the body: check it before allocating.
 	n, err := snappy.DecodedLen(body)
 	if err != nil {
 		return wr, http.StatusBadRequest, fmt.Errorf("snappy: %w", err)
@@ -263,7 +262,7 @@ func decode(req *http.Request, body []byte) (wr prompb.WriteRequest, status int,
 	return wr, 0, nil
 }
 
-// ascending reports whether labels are sorted by name and no name comes twice.
+// ascending reports whether labels are sorted by name and unique.
 func ascending(labels []prompb.Label) bool {
 	for i := 1; i < len(labels); i++ {
 		if labels[i-1].Name >= labels[i].Name {
@@ -300,8 +299,7 @@ func (r *Receiver) remember(s Seen) {
 	r.seen = append(r.seen, s)
 }
 
-// wait waits for d, or for ever if d is negative. It is false when the sender or the
-// receiver went away meanwhile.
+// wait waits for d, or for ever if d is negative. It returns false if the sender or the receiver went away meanwhile.
 func wait(ctx context.Context, down <-chan struct{}, d time.Duration) bool {
 	var passed <-chan time.Time
 	if d >= 0 {
