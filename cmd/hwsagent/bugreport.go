@@ -16,10 +16,10 @@ func (c *cli) bugreport() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "bugreport",
-		Short: "Collect what helps to understand a fault in one file, without samples and secrets",
+		Short: "Collect diagnostics in one file, without samples and secrets",
 		Long: "bugreport writes a .tar.gz with the version, facts about the system, the configuration without secrets, what check says, the\n" +
 			"status, metrics, scrape targets and, with web.pprof: true, what the agent is doing. It prints what is in it. It reads\n" +
-			"nothing of the log, and works without a running agent, too. Host names, addresses and labels are in it: look before you\n" +
+			"no part of the log, and also works without a running agent. It contains host names, addresses and labels: look before you\n" +
 			"send it to somebody.",
 		Example: "  hwsagent bugreport --output report.tar.gz",
 		Args:    cobra.NoArgs,
@@ -54,6 +54,6 @@ func (c *cli) bugreport() *cobra.Command {
 			return nil
 		}),
 	}
-	cmd.Flags().StringVar(&output, "output", "", "write this `file`, which must not be there yet; by default one named by the time, here")
+	cmd.Flags().StringVar(&output, "output", "", "write this `file`, which must not exist; by default a file in the current directory, named after the time")
 	return cmd
 }

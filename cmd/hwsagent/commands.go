@@ -47,7 +47,7 @@ func (c *cli) root() *cobra.Command {
 	return root
 }
 
-// defaultConfig is the first file that exists of those where people put it.
+// defaultConfig returns the first existing file in the usual places.
 func defaultConfig() string {
 	if f := os.Getenv("HWSAGENT_CONFIG"); f != "" {
 		return f
@@ -61,7 +61,7 @@ func defaultConfig() string {
 	return etc
 }
 
-// command wraps a command's work: from here on an error is not about usage.
+// command wraps a command's work and marks it as begun, so that its errors are not treated as wrong usage.
 func (c *cli) command(work func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if _, err := c.logger(io.Discard); err != nil {
@@ -72,7 +72,7 @@ func (c *cli) command(work func(*cobra.Command, []string) error) func(*cobra.Com
 	}
 }
 
-// logger writes to w as the flags say.
+// logger returns a logger to w in the format and level of the flags.
 func (c *cli) logger(w io.Writer) (*slog.Logger, error) {
 	level, format := promslog.NewLevel(), promslog.NewFormat()
 	if err := level.Set(c.logLevel); err != nil {
@@ -127,7 +127,7 @@ func (c *cli) check() *cobra.Command {
 		}),
 	}
 	f := cmd.Flags()
-	f.BoolVar(&syntaxOnly, "syntax-only", false, "the configuration file alone; files that it names need not be there")
+	f.BoolVar(&syntaxOnly, "syntax-only", false, "the configuration file alone; files that it names need not exist")
 	f.BoolVar(&noNetwork, "no-network", false, "configuration, files, certificates and storage; no target, no probe")
 	f.StringSliceVar(&o.Targets, "target", nil, "try the target of this `name` only, with its files")
 	f.StringSliceVar(&o.Probes, "probe", nil, "try the probe of this `name` only, with its files")
@@ -145,14 +145,14 @@ func (c *cli) probe() *cobra.Command {
 			"  hwsagent probe core-switch | grep ^hw_temperature",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return errors.New("name one probe of the configuration: hwsagent probe NAME")
+				return errors.New("name one probe in the configuration: hwsagent probe NAME")
 			}
 			return nil
 		},
 		ValidArgsFunction: c.completeProbe,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
 			if !cmd.Flags().Changed("log.level") {
-				c.logLevel = "error" // what went wrong with the round is in its result
+				c.logLevel = "error" // the result already has the errors of the round
 			}
 			logger, err := c.logger(c.stderr)
 			if err != nil {
@@ -173,7 +173,7 @@ func (c *cli) probe() *cobra.Command {
 			if err == nil {
 				fmt.Fprintf(c.stderr, "%s: %d samples in %.3g s\n", r.Name, r.Samples, r.Seconds)
 				if r.Error != "" {
-					fmt.Fprintf(c.stderr, "not all could be read: %s\n", r.Error)
+					fmt.Fprintf(c.stderr, "some parts could not be read: %s\n", r.Error)
 				}
 			}
 			return err
@@ -185,7 +185,7 @@ func (c *cli) status() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "Is my data arriving, how far behind, and if not, why not; also while the agent is down",
-		Long: "status shows the verdict, every target and input, and what needs a person, with what to do.\n" +
+		Long: "status shows the verdict, every target and input, and every problem with its remedy.\n" +
 			"It exits with 0 only if all is well: 4 if a target is not, 5 if something else needs a person, 7 if the agent is not running.\n\n" + exitCodes,
 		Example: "  hwsagent status\n" +
 			"  hwsagent status --json | jq .verdict.text            # for a script; the exit code says whether all is well\n" +
@@ -240,7 +240,7 @@ func (c *cli) reload() *cobra.Command {
 
 func (c *cli) wal() *cobra.Command {
 	wal := &cobra.Command{
-		Use: "wal", Short: "Look at the log on disk, and send a part of it once more",
+		Use: "wal", Short: "Inspect the log on disk, and send a part of it again",
 		Example: "  hwsagent wal inspect\n" +
 			"  hwsagent wal dump --series '{job=\"host\"}' --from 10m\n" +
 			"  hwsagent wal replay --target mimir --from 26h --to 24h",
@@ -250,7 +250,7 @@ func (c *cli) wal() *cobra.Command {
 	return wal
 }
 
-// progress tells on stderr, every few seconds, how much of the log has been read.
+// progress reports on stderr, every few seconds, how much of the log has been read.
 func (c *cli) progress(now func() time.Time) func(read, total int64) {
 	const every, mb = 2 * time.Second, 1e6
 	last := now()
@@ -295,7 +295,7 @@ func (c *cli) demo() *cobra.Command {
 			o.JSON, o.Listen, o.Stdout, o.Stderr = c.json, c.listen, c.stdout, c.stderr
 			err := demo.Run(cmd.Context(), o)
 			if errors.Is(err, demo.ErrLost) {
-				return exited{exitFailed} // the account is printed
+				return exited{exitFailed} // the error is printed already
 			}
 			return err
 		}),

@@ -9,26 +9,26 @@ import (
 	"hwsagent/agent"
 )
 
-// names are the words that a shell may complete; ctx of cmd bounds how long finding them takes.
+// names returns the words that a shell may complete; the context of cmd bounds the search for them.
 type names func(cmd *cobra.Command) []string
 
-// targetNames are the targets of the configuration file.
+// targetNames returns the targets of the configuration file.
 func (c *cli) targetNames(*cobra.Command) []string {
 	targets, _ := agent.Names(c.config, os.LookupEnv)
 	return targets
 }
 
-// probeNames are the probes of the configuration file.
+// probeNames returns the probes of the configuration file.
 func (c *cli) probeNames(*cobra.Command) []string {
 	_, probes := agent.Names(c.config, os.LookupEnv)
 	return probes
 }
 
-// queueNames are the targets that have a queue and no entry in the configuration.
+// queueNames returns the targets that have a queue and no entry in the configuration.
 func (c *cli) queueNames(cmd *cobra.Command) []string {
 	configured := c.targetNames(cmd)
 	var queues []string
-	s, _ := agent.FetchStatus(cmd.Context(), c.storage) // without an answer there are no words
+	s, _ := agent.FetchStatus(cmd.Context(), c.storage) // without an answer there are no completions
 	for _, t := range s.Targets {
 		if !slices.Contains(configured, t.Name) {
 			queues = append(queues, t.Name)
@@ -64,17 +64,17 @@ func firstWord(cmd *cobra.Command, args []string, words names) ([]string, cobra.
 	return words(cmd), cobra.ShellCompDirectiveNoFileComp
 }
 
-// complete has a shell complete the value of a flag that cmd has.
+// complete makes a shell complete the value of a flag of cmd.
 func complete(cmd *cobra.Command, flag string, words names) {
 	err := cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return words(cmd), cobra.ShellCompDirectiveNoFileComp
 	})
 	if err != nil {
-		panic(err) // cmd has no such flag, or has the words already: the first test that builds the commands finds it
+		panic(err) // cmd has no such flag, or already has completions; any test that builds the commands finds this
 	}
 }
 
-// completeFlags has a shell complete the values of the flags that every command has.
+// completeFlags makes a shell complete the values of the flags that every command has.
 func (c *cli) completeFlags(root *cobra.Command) {
 	complete(root, "log.level", func(*cobra.Command) []string { return []string{"debug", "info", "warn", "error"} })
 	complete(root, "log.format", func(*cobra.Command) []string { return []string{"logfmt", "json"} })

@@ -12,10 +12,10 @@ import (
 	"hwsagent/agent/convert"
 )
 
-// maxConvert bounds the file that is read, in bytes; one more is refused.
+// maxConvert bounds how many bytes of the file are read: one more than the largest file allowed.
 const maxConvert = 1<<20 + 1
 
-// config is the group of what is done with configurations.
+// configuration returns the group of commands about configurations.
 func (c *cli) configuration() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "config", Short: "Make a configuration from that of another program, or print the schema of configurations",
@@ -85,7 +85,7 @@ func (c *cli) convert() *cobra.Command {
 			return nil
 		}),
 	}
-	cmd.Flags().StringVar(&from, "from", "", "the `format` of FILE: "+strings.Join(convert.Formats(), ", ")+"; by default what its keys show")
+	cmd.Flags().StringVar(&from, "from", "", "the `format` of FILE: "+strings.Join(convert.Formats(), ", ")+"; by default detected from its keys")
 	return cmd
 }
 

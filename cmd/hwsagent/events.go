@@ -29,7 +29,7 @@ func (c *cli) events() *cobra.Command {
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use:     "ack",
-		Short:   "End the warnings of what was lost so far; losses after that are told again",
+		Short:   "End the warnings about losses so far; later losses are reported again",
 		Example: "  hwsagent events ack      # after reading what hwsagent events says",
 		Args:    cobra.NoArgs,
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
@@ -41,7 +41,7 @@ func (c *cli) events() *cobra.Command {
 				c.printJSON(ack)
 				return nil
 			}
-			_, err = fmt.Fprintf(c.stdout, "acknowledged: %d lost samples are no warning any more\n", ack.Samples)
+			_, err = fmt.Fprintf(c.stdout, "acknowledged: no more warnings about %d lost samples\n", ack.Samples)
 			return err
 		}),
 	})

@@ -11,7 +11,7 @@ import (
 	"hwsagent/agent/inventory"
 )
 
-// probeWords say what the argument PROBE of inventory and record may be.
+// probeWords describe the argument PROBE of inventory and record.
 const probeWords = "PROBE is the name of a probe of the configuration. Without a configuration it is a type, host, smart, nvidia, nut or ipmi (of this machine), or an entry as it\n" +
 	"would stand under probes: '{type: snmp, target: HOST, auth: {community_file: FILE}}'."
 
@@ -57,7 +57,7 @@ func (c *cli) inventory() *cobra.Command {
 	return cmd
 }
 
-// printInventories prints what there is, also where that is only why there is nothing.
+// printInventories prints the inventories, even if they only say why there is no hardware.
 func (c *cli) printInventories(all []inventory.Inventory, err error) error {
 	if c.json {
 		c.printJSON(map[string]any{"schema": 1, "inventories": all})
@@ -84,7 +84,7 @@ func (c *cli) record() *cobra.Command {
 	var keep []string
 	cmd := &cobra.Command{
 		Use:   "record PROBE FILE",
-		Short: "Write all that a probe is told by the hardware to a file, without what tells whose it is",
+		Short: "Write all answers of the hardware to a probe to a file, without data that identifies its owner",
 		Long: "record reads the hardware once and writes what it was asked and answered to a new file, from which hwsagent inventory --recording, and a test, can read it again.\n" +
 			probeWords + "\nOver SNMP it walks the whole device and writes snmpsim's format (snmprec).\n" +
 			"Left out: secrets, logins, programs and their parameters, tables of addresses. Replaced by others of the same form: names, contacts and places, serial numbers\n" +
@@ -128,13 +128,13 @@ func (c *cli) record() *cobra.Command {
 	return cmd
 }
 
-// moved is a command below snmp that is now one for all probes; it says how to call that one.
+// moved returns a hidden command below snmp whose successor works for all probes; it names the successor.
 func (c *cli) moved(name, arguments string) *cobra.Command {
 	return &cobra.Command{
 		Use:                name + " " + arguments,
 		Short:              "Is hwsagent " + name + " now, for all probes",
 		Hidden:             true,
-		DisableFlagParsing: true, // whatever it was called with
+		DisableFlagParsing: true, // accept any arguments
 		ValidArgsFunction:  cobra.NoFileCompletions,
 		RunE: c.command(func(_ *cobra.Command, args []string) error {
 			target, rest := "HOST", strings.TrimPrefix(arguments, "HOST")

@@ -28,13 +28,13 @@ const (
 	exitOK         = 0
 	exitFailed     = 1 // at run time
 	exitUsage      = 2
-	exitConfig     = 3 // the configuration or a file that it names is wrong
-	exitTarget     = 4 // of status: a target is not well
-	exitProbe      = 5 // of status: something else needs a person
+	exitConfig     = 3 // a mistake in the configuration or a file that it names
+	exitTarget     = 4 // status: a target has a problem
+	exitProbe      = 5 // status: another problem
 	exitDamaged    = 6 // the log
 	exitNotRunning = 7
-	exitSilent     = 8 // an agent is running, and does not answer
-	exitLeft       = 9 // it was to stop, and a part of it did not
+	exitSilent     = 8 // an agent is running but does not answer
+	exitLeft       = 9 // the agent stopped, but a part of it did not end
 )
 
 const exitCodes = `Exit codes:
@@ -60,15 +60,15 @@ func main() {
 	os.Exit(guarded(ctx, c, func() int { return c.execute(ctx, os.Args[1:]) }))
 }
 
-// How long a command may take to end after the signal to stop; see [guarded].
+// How long a command may take to end after a stop signal; see [guarded].
 const (
 	agentEnds   = 1850 * time.Millisecond // hwsagent run: with lastWords in under two seconds
 	commandEnds = 10 * time.Second
-	lastWords   = 100 * time.Millisecond // for writing what hung, which may hang itself
+	lastWords   = 100 * time.Millisecond // to print the hanging parts, which may hang itself
 )
 
-// guarded runs a command, and gives it up when it does not end in its time after ctx has
-// ended: then it says what still runs, and returns exitLeft. The process must end then.
+// guarded runs a command and gives it up if it does not end in its time after ctx ends. It then prints what still runs
+// and returns exitLeft; the process must exit after that.
 func guarded(ctx context.Context, c *cli, command func() int) int {
 	code := make(chan int, 1)
 	go func() { code <- command() }()
@@ -88,7 +88,7 @@ func guarded(ctx context.Context, c *cli, command func() int) int {
 	go func() {
 		defer close(said)
 		running := watchdog.Look()
-		fmt.Fprintf(c.stderr, "hwsagent: was told to stop and did not end in its time; what still ran was left behind: %s\n%s\n",
+		fmt.Fprintf(c.stderr, "hwsagent: did not stop in time; parts left behind: %s\n%s\n",
 			cmp.Or(running.Names(), "see the stacks"), running.Stacks)
 	}()
 	enough := time.NewTimer(lastWords)
@@ -100,7 +100,7 @@ func guarded(ctx context.Context, c *cli, command func() int) int {
 	return exitLeft
 }
 
-// run is the program without the guard; it returns its exit code.
+// run is the program without the guard; it returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	c := &cli{stdout: stdout, stderr: stderr}
 	return c.execute(ctx, args)
@@ -124,7 +124,7 @@ func (c *cli) execute(ctx context.Context, args []string) int {
 	return code
 }
 
-// exited is an error that has been shown, with the exit code for it.
+// exited is an error that was already printed, with its exit code.
 type exited struct{ code int }
 
 func (e exited) Error() string { return fmt.Sprintf("exit code %d", e.code) }
@@ -161,7 +161,7 @@ func exitCode(err error) int {
 // cli is the state of one invocation.
 type cli struct {
 	stdout, stderr io.Writer
-	started        bool         // a command's own work has begun, so errors are not about usage
+	started        bool         // a command's own work has begun, so its errors are not wrong usage
 	ends           atomic.Int64 // how long the command may take to end after a signal, ns; 0: commandEnds
 
 	config, storage, listen string
@@ -169,7 +169,7 @@ type cli struct {
 	json                    bool
 }
 
-// complain says why the program ends, as JSON on stdout when that was asked for.
+// complain prints why the program ends, as JSON on stdout if that was requested.
 func (c *cli) complain(cmd *cobra.Command, code int, err error) {
 	if _, ok := errors.AsType[exited](err); ok {
 		return
@@ -185,18 +185,18 @@ func (c *cli) complain(cmd *cobra.Command, code int, err error) {
 	case code == exitLeft:
 		fmt.Fprintln(c.stderr, "Try: look at the file, disk or host that the log names; report it with the stacks from the log if it is none of these")
 	case code == exitSilent:
-		fmt.Fprintln(c.stderr, "Try: look at its process (ps -o pid,stat,cmd -C hwsagent). T: it is stopped, kill -CONT lets it go on. D: the disk does not answer.\n"+
-			"    Otherwise restart it. What it was asked to do may still be done when it goes on: look with hwsagent targets")
+		fmt.Fprintln(c.stderr, "Try: look at its process (ps -o pid,stat,cmd -C hwsagent). T: stopped; resume with kill -CONT. D: the disk does not answer.\n"+
+			"    Otherwise restart it. It may still carry out the request once it runs again: check with hwsagent targets")
 	case errors.Is(err, agent.ErrNoLog):
 		fmt.Fprintln(c.stderr, "Try: name the agent's directory with --storage.path")
 	case errors.Is(err, agent.ErrNotListening):
 		fmt.Fprintln(c.stderr, "Try: again in a moment; if that does not help, restart the agent")
 	case errors.Is(err, agent.ErrInUse):
-		fmt.Fprintln(c.stderr, "Try: stop that one, or give this one a directory of its own with --storage.path; hwsagent status tells how that one is")
+		fmt.Fprintln(c.stderr, "Try: stop the other agent, or give this one its own directory with --storage.path; hwsagent status shows the state of the other")
 	case errors.Is(err, syscall.EROFS):
 		fmt.Fprintln(c.stderr, "Try: name a directory that can be written with --storage.path, or mount the file system for writing")
 	case errors.Is(err, fs.ErrPermission):
-		fmt.Fprintln(c.stderr, "Try: run it as the agent's user, or let this user in; hwsagent check looks at every file and at the storage")
+		fmt.Fprintln(c.stderr, "Try: run it as the agent's user, or give this user access; hwsagent check checks every file and the storage")
 	case errors.Is(err, syscall.EADDRINUSE):
 		fmt.Fprintln(c.stderr, "Try: another address, with --web.listen-address or web.listen")
 	case code == exitUsage && cmd != nil:
@@ -207,7 +207,7 @@ func (c *cli) complain(cmd *cobra.Command, code int, err error) {
 	}
 }
 
-// helped is the command whose help is of use after a wrong call: of one that moved, the one at the top with its name.
+// helped returns the command whose help to show after wrong usage: for a moved command, its successor at the top level.
 func helped(cmd *cobra.Command) string {
 	if cmd.Hidden {
 		return cmd.Root().Name() + " " + cmd.Name()
@@ -215,7 +215,7 @@ func helped(cmd *cobra.Command) string {
 	return cmd.CommandPath()
 }
 
-// suggestions are the commands whose names are near to what was typed.
+// suggestions returns the commands with names similar to the typed one.
 func suggestions(cmd *cobra.Command) []string {
 	cmd.SuggestionsMinimumDistance = 2
 	for _, arg := range cmd.Flags().Args() {
@@ -226,7 +226,7 @@ func suggestions(cmd *cobra.Command) []string {
 	return nil
 }
 
-// printJSON writes a value; that this fails is told by the missing output.
+// printJSON writes a value as JSON; an error is reported on stderr only.
 func (c *cli) printJSON(v any) {
 	e := json.NewEncoder(c.stdout)
 	e.SetIndent("", "  ")

@@ -82,7 +82,7 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"wal", "dump", "--storage.path", t.TempDir()}, exitFailed, "", "there is no log"},
 		{[]string{"wal", "verify", "--storage.path", t.TempDir()}, exitFailed, "", "there is no log"},
 		{[]string{"wal", "dump", "--series", "{"}, exitUsage, "", "parse selector"},
-		{[]string{"wal", "dump", "--from", "yesterday"}, exitUsage, "", "is no time"},
+		{[]string{"wal", "dump", "--from", "yesterday"}, exitUsage, "", "invalid time"},
 		{[]string{"wal", "dump", "--from", "1m", "--to", "2m"}, exitUsage, "", "is not before"},
 	} {
 		code, stdout, stderr := hwsagent(t, c.args...)

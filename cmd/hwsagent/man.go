@@ -13,7 +13,7 @@ import (
 	"hwsagent/agent"
 )
 
-// man is the command that writes the manual pages; packages have them.
+// man returns the command that writes the manual pages, which packages install.
 func (c *cli) man() *cobra.Command {
 	return &cobra.Command{
 		Use:     "man DIRECTORY",
@@ -41,8 +41,8 @@ func (c *cli) man() *cobra.Command {
 // manualPage is a page in the language of troff, with the macros of man(7).
 type manualPage struct{ name, text string }
 
-// manualPages are the page of cmd and those of all commands below it. They hold no date, so that
-// the same program writes the same pages.
+// manualPages returns the page of cmd and those of all commands below it. They have no date, so that the same program
+// always writes the same pages.
 func manualPages(cmd *cobra.Command, version string) []manualPage {
 	if cmd.Hidden {
 		return nil
@@ -54,7 +54,7 @@ func manualPages(cmd *cobra.Command, version string) []manualPage {
 	return pages
 }
 
-// pageName is the name of a command's page, such as hwsagent-targets-test.
+// pageName returns the name of a command's page, such as hwsagent-targets-test.
 func pageName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
 func manualText(cmd *cobra.Command, version string) string {
@@ -86,7 +86,7 @@ func manualText(cmd *cobra.Command, version string) string {
 	return b.String()
 }
 
-// synopsis is how a command is written. The root's own use is with one of its commands.
+// synopsis returns how a command is called. The root is called with one of its commands.
 func synopsis(cmd *cobra.Command) string {
 	if cmd.HasAvailableSubCommands() && !cmd.HasParent() {
 		return cmd.CommandPath() + " COMMAND [flags]"
@@ -94,7 +94,7 @@ func synopsis(cmd *cobra.Command) string {
 	return cmd.UseLine()
 }
 
-// options are the flags, one paragraph each, in alphabetical order.
+// options returns the flags, one paragraph each, in alphabetical order.
 func options(flags *pflag.FlagSet) string {
 	var b strings.Builder
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -124,7 +124,7 @@ func troffLines(text string) string {
 
 var troffEscapes = strings.NewReplacer(`\`, `\e`, "-", `\-`, "…", "...", "–", `\(en`)
 
-// troff is a line of text as troff takes it: no character in it is a command.
+// troff escapes a line of text so that troff finds no command in it.
 func troff(line string) string {
 	line = troffEscapes.Replace(line)
 	if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {

@@ -18,7 +18,7 @@ func (c *cli) replay() *cobra.Command {
 	var from, to string
 	cmd := &cobra.Command{
 		Use:   "replay --target NAME --from TIME",
-		Short: "Send a time window of what the log keeps to a target once more",
+		Short: "Send a time window of the log to a target again",
 		Long: "replay reads what the log still has (wal.retain keeps what is delivered) and sends the samples of a time window to a target, with the\n" +
 			"external labels and write_relabel_configs of its entry. It sends one sample first, and nothing else if that is not taken. It works beside a running agent;\n" +
 			"the target's queue and its account are not concerned.\n\n" + timeHelp,
@@ -49,7 +49,7 @@ func (c *cli) replay() *cobra.Command {
 		}),
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Target, "target", "", "send to the target of this `name`")
+	f.StringVar(&o.Target, "target", "", "send to the target with this `name`")
 	f.StringVar(&from, "from", "", "samples of this `time` and later")
 	f.StringVar(&to, "to", "now", "samples before this `time`")
 	f.StringVar(&o.Match, "match", "", "only series that this `selector` matches, as they are sent")
@@ -58,7 +58,7 @@ func (c *cli) replay() *cobra.Command {
 	f.Uint64Var(&o.After, "after", 0, "go on after this `commit`, as a replay that ended early says")
 	complete(cmd, "target", c.targetNames)
 	for _, name := range []string{"target", "from"} {
-		_ = cmd.MarkFlagRequired(name) // it is there
+		_ = cmd.MarkFlagRequired(name) // the flag exists
 	}
 	return cmd
 }
@@ -93,11 +93,11 @@ func (c *cli) runReplay(cmd *cobra.Command, o agent.ReplayOptions) error {
 	return nil
 }
 
-// whatNext says why a replay ended early, and how to go on.
+// whatNext prints why a replay ended early, and how to continue it.
 func (c *cli) whatNext(cmd *cobra.Command, r agent.ReplayResult, err error) {
 	fmt.Fprintf(c.stderr, "hwsagent: %v\n", err)
 	if errors.Is(err, agent.ErrReplayRefused) && r.Delivered == 0 {
-		fmt.Fprintln(c.stderr, "Nothing was stored. Try: hwsagent targets test "+quote(r.Target)+" shows each step to it. If they all work: a receiver that takes nothing old needs\n"+
+		fmt.Fprintln(c.stderr, "Nothing was stored. Try: hwsagent targets test "+quote(r.Target)+" shows each step to it. If they all work: a receiver that accepts no old samples needs\n"+
 			"    a window for it (Prometheus: storage.tsdb.out_of_order_time_window, longer than the samples are old), or a later --from")
 		return
 	}
@@ -113,7 +113,7 @@ func (c *cli) whatNext(cmd *cobra.Command, r agent.ReplayResult, err error) {
 	fmt.Fprintf(c.stderr, "It goes on there with: %s --after %d\n", strings.Join(again, " "), r.After)
 }
 
-// quote makes a word that a shell takes as one.
+// quote quotes a word for a shell.
 func quote(s string) string {
 	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=") == "" {
 		return s
@@ -155,7 +155,7 @@ func writeReplay(w io.Writer, r agent.ReplayResult) {
 	}
 }
 
-// requests is how many of what size together.
+// requests formats a number of requests and their total size.
 func requests(n, bytes uint64) string {
 	size := fmt.Sprintf("%d bytes", bytes)
 	if bytes >= 10_000 {
@@ -167,7 +167,7 @@ func requests(n, bytes uint64) string {
 	return fmt.Sprintf("%d requests of %s together", n, size)
 }
 
-// replayBar shows how far a replay is: a bar on a terminal, a line now and then elsewhere.
+// replayBar shows the progress of a replay: a bar on a terminal, else a line now and then.
 type replayBar struct {
 	out      io.Writer
 	now      func() time.Time
@@ -218,7 +218,7 @@ func (b *replayBar) end() {
 	}
 }
 
-// isTerminal reports whether a person looks at w.
+// isTerminal reports whether w is a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {

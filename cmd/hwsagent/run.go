@@ -28,8 +28,8 @@ func (c *cli) run() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			// Libraries use the standard log: net/http has a line for each answer that nobody
-			// asked for, with what it said. That is for debugging.
+			// Libraries use the standard log: net/http writes a line, with its content, for each unsolicited response.
+			// That is for debugging.
 			log.SetFlags(0)
 			log.SetOutput(slog.NewLogLogger(logger.Handler(), slog.LevelDebug).Writer())
 			manager := systemd.FromEnvironment(os.LookupEnv)
@@ -45,8 +45,8 @@ func (c *cli) run() *cobra.Command {
 	}
 }
 
-// onHangup reloads at each SIGHUP until the returned function is called. A reload that
-// fails is logged by the agent and stays in its status.
+// onHangup reloads at each SIGHUP until the returned function is called. The agent logs a failed reload and keeps it in
+// its status.
 func onHangup(ctx context.Context, a *agent.Agent) (stop func()) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGHUP) // never sent on Windows
@@ -57,7 +57,7 @@ func onHangup(ctx context.Context, a *agent.Agent) (stop func()) {
 		for {
 			select {
 			case <-signals:
-				_ = a.Reload() // told by the agent
+				_ = a.Reload() // the agent reports the error
 			case <-ctx.Done():
 				return
 			}
@@ -66,6 +66,6 @@ func onHangup(ctx context.Context, a *agent.Agent) (stop func()) {
 	return func() {
 		signal.Stop(signals)
 		cancel()
-		<-done // a stopped agent answers at once, also when a reload hangs
+		<-done // a stopped agent answers at once, even if a reload hangs
 	}
 }

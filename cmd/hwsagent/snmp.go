@@ -14,7 +14,7 @@ import (
 	"hwsagent/agent/snmptool"
 )
 
-// snmpFlags are what the commands that ask a device share.
+// snmpFlags are the flags shared by the commands that query a device.
 type snmpFlags struct {
 	login   string
 	timeout time.Duration
@@ -28,14 +28,14 @@ func (f *snmpFlags) add(cmd *cobra.Command) {
 	withoutFiles(cmd, "auth", "packet-timeout", "retries")
 }
 
-// withoutFiles lets the shell complete no file names for flags.
+// withoutFiles keeps the shell from completing file names for flags.
 func withoutFiles(cmd *cobra.Command, flags ...string) {
 	for _, name := range flags {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions) // the flag exists
 	}
 }
 
-// options are those of a command about one device.
+// options returns the options of a command about one device.
 func (c *cli) options(f *snmpFlags, target string) (snmptool.Options, error) {
 	o := snmptool.Options{Target: target, Timeout: f.timeout, Retries: f.retries}
 	if f.timeout <= 0 || f.retries < 0 || f.retries > 100 {
@@ -49,7 +49,7 @@ func (c *cli) options(f *snmpFlags, target string) (snmptool.Options, error) {
 	return o, err
 }
 
-// quietLogger writes errors only, unless the command line asks for more: what a command finds is in its result.
+// quietLogger logs only errors, unless the command line asks for more: a command's result has its other findings.
 func (c *cli) quietLogger() (*slog.Logger, error) {
 	if c.logLevel == "info" {
 		c.logLevel = "error"
@@ -85,11 +85,11 @@ func (c *cli) snmpWalk() *cobra.Command {
 			}
 			objects, err := snmptool.Walk(cmd.Context(), o, append(args, "1.3.6.1")[1])
 			if c.json && len(objects) == 0 && err != nil {
-				return asProbe(err) // printed as the one JSON value
+				return asProbe(err) // the error is printed as the only JSON value
 			}
 			if c.json {
 				c.printJSON(objects)
-				if err != nil { // not on stdout, which has its one value
+				if err != nil { // not on stdout, which already has its only value
 					fmt.Fprintf(c.stderr, "hwsagent: %v\n", asProbe(err))
 					return exited{exitProbe}
 				}
@@ -105,10 +105,10 @@ func (c *cli) snmpWalk() *cobra.Command {
 	return cmd
 }
 
-// oneLine shows a value with line ends as they would be written in a program.
+// oneLine shows a value with its line ends as escapes.
 func oneLine(s string) string { return strings.NewReplacer("\n", `\n`, "\r", `\r`).Replace(s) }
 
-// asProbe gives an error about a device the exit code of a probe's.
+// asProbe gives an error about a device the exit code of a probe.
 func asProbe(err error) error {
 	if err == nil || errors.Is(err, agent.ErrUsage) {
 		return err
@@ -116,7 +116,7 @@ func asProbe(err error) error {
 	return fmt.Errorf("%w: %w", agent.ErrProbe, err)
 }
 
-// counts are numbers by name, in order.
+// counts formats numbers by name, in order.
 func counts(m map[string]int) string {
 	var parts []string
 	for name, n := range m {
@@ -218,7 +218,7 @@ func (c *cli) snmpDiscover() *cobra.Command {
 	return cmd
 }
 
-// definitionsFlag adds the directories that snmp_definitions names in a configuration.
+// definitionsFlag adds the flag for directories of definitions, like snmp_definitions in a configuration.
 func definitionsFlag(cmd *cobra.Command, into *[]string) {
 	cmd.Flags().StringSliceVar(into, "definitions", nil, "a `directory` of definitions, as in snmp_definitions; may be given several times")
 	_ = cmd.MarkFlagDirname("definitions") // the flag exists

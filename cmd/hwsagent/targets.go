@@ -13,11 +13,11 @@ import (
 	"hwsagent/agent"
 )
 
-// targets are the commands about what waits for a target.
+// targets returns the commands about targets and their queues.
 func (c *cli) targets() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "targets",
-		Short: "Look at targets, test, pause and rename them, and do something about what waits for them",
+		Short: "List, test, pause and rename targets, and manage their pending samples",
 		Long: "Without a command it lists the targets. What changes a queue is done by the agent that is running or, without one,\n" +
 			"in its storage directory; it is durable when the command says that it is done.",
 		Example: "  hwsagent targets\n" +
@@ -30,7 +30,7 @@ func (c *cli) targets() *cobra.Command {
 	return cmd
 }
 
-// named wants so many names.
+// named requires n arguments.
 func named(n int, usage string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != n {
@@ -42,7 +42,7 @@ func named(n int, usage string) cobra.PositionalArgs {
 
 func (c *cli) listCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List the targets, those too that are not configured any more and still have a queue",
+		Use: "list", Short: "List the targets, including those that are no longer configured but still have a queue",
 		Example: "  hwsagent targets list\n" +
 			"  hwsagent targets list --json",
 		Args: cobra.NoArgs, RunE: c.command(c.listTargets),
@@ -102,7 +102,7 @@ func stamp(t time.Time) string {
 func (c *cli) testTarget() *cobra.Command {
 	return &cobra.Command{
 		Use:     "test NAME",
-		Short:   "Go the way to a target step by step, up to a write without samples; a target that is held is tried again if that works",
+		Short:   "Check the route to a target step by step (DNS, TCP, TLS, a write without samples); a held target retries at once if all steps work",
 		Example: "  hwsagent targets test mimir",
 		Args:    named(1, "test NAME"), ValidArgsFunction: c.completeTarget,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
@@ -129,14 +129,13 @@ func (c *cli) manager() agent.TargetManager {
 	return agent.TargetManager{Storage: c.storage, Config: c.config}
 }
 
-// ask has something done, and says so if that takes its time: an agent that hangs never
-// answers.
+// ask runs an action, and says so if it takes long: an agent that hangs never answers.
 func (c *cli) ask(do func(m agent.TargetManager) (agent.TargetChange, error)) (ch agent.TargetChange, err error) {
 	c.slowly("waiting for the agent …", func() { ch, err = do(c.manager()) })
 	return ch, err
 }
 
-// slowly does some work, and says what it is if that takes its time.
+// slowly does some work, and names it on stderr if it takes long.
 func (c *cli) slowly(what string, work func()) {
 	done := make(chan struct{})
 	go func() {
@@ -151,7 +150,7 @@ func (c *cli) slowly(what string, work func()) {
 	}
 }
 
-// done prints what was done: as JSON, or the line for people.
+// done prints the outcome: as JSON, or the line for people.
 func (c *cli) done(ch agent.TargetChange, line string) {
 	if c.json {
 		c.printJSON(ch)
@@ -166,7 +165,7 @@ func (c *cli) done(ch agent.TargetChange, line string) {
 func (c *cli) pauseTarget() *cobra.Command {
 	return &cobra.Command{
 		Use:     "pause NAME",
-		Short:   "Send nothing to a target until it is resumed, also after a restart; what is collected waits in the log",
+		Short:   "Send nothing to a target until it is resumed, also after a restart; collected samples wait in the log",
 		Example: "  hwsagent targets pause mimir      # before its receiver is worked on",
 		Args:    named(1, "pause NAME"), ValidArgsFunction: c.completeTarget,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
@@ -183,7 +182,7 @@ func (c *cli) pauseTarget() *cobra.Command {
 func (c *cli) resumeTarget() *cobra.Command {
 	return &cobra.Command{
 		Use:     "resume NAME",
-		Short:   "Send to a target again that was paused",
+		Short:   "Resume a paused target",
 		Example: "  hwsagent targets resume mimir",
 		Args:    named(1, "resume NAME"), ValidArgsFunction: c.completeTarget,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
@@ -202,7 +201,7 @@ func (c *cli) skipTarget() *cobra.Command {
 	var dryRun, yes bool
 	cmd := &cobra.Command{
 		Use:   "skip NAME --before TIME",
-		Short: "Give up what waits for a target and is older than a time; it counts as skipped",
+		Short: "Give up a target's pending samples older than a time; they count as skipped",
 		Long: "skip gives up the beginning of a target's queue, up to the first commit with a sample that is not older than the time.\n" +
 			"Without --yes it only says what that would be.\n\n" + timeHelp,
 		Example: "  hwsagent targets skip mimir --before 3d         # what would be given up\n" +
@@ -237,7 +236,7 @@ func (c *cli) skipTarget() *cobra.Command {
 			case dryRun:
 				c.done(ch, "would skip "+what+next)
 			default:
-				c.done(ch, "would skip "+what+next+"\nNothing was changed. They are lost to this target when skipped: write --yes to do it")
+				c.done(ch, "would skip "+what+next+"\nNothing was changed. Skipped samples are lost to this target: pass --yes to skip them")
 				return exited{exitUsage}
 			}
 			return nil
@@ -248,7 +247,7 @@ func (c *cli) skipTarget() *cobra.Command {
 	f.BoolVar(&dryRun, "dry-run", false, "only say what would be done")
 	f.BoolVar(&yes, "yes", false, "do it")
 	cmd.MarkFlagsMutuallyExclusive("dry-run", "yes")
-	_ = cmd.MarkFlagRequired("before") // it is there
+	_ = cmd.MarkFlagRequired("before") // the flag exists
 	return cmd
 }
 
@@ -284,7 +283,7 @@ func (c *cli) dropTarget() *cobra.Command {
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
 			if !yes {
 				c.started = false
-				return fmt.Errorf("what waits for %s is lost then, its account and its dead letters too: write --yes to do it", args[0])
+				return fmt.Errorf("this deletes the pending samples, the account and the dead letters of %s: pass --yes to do it", args[0])
 			}
 			ch, err := c.ask(func(m agent.TargetManager) (agent.TargetChange, error) { return m.Drop(cmd.Context(), args[0]) })
 			if err != nil {
@@ -322,7 +321,7 @@ func (c *cli) rejected() *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "rejected NAME [clear]",
-		Short: "Show what the receiver refused, and why; with clear, forget it",
+		Short: "Show the samples that the receiver refused, and why; with clear, delete them",
 		Example: "  hwsagent targets rejected mimir --limit 5\n" +
 			"  hwsagent targets rejected mimir clear",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -338,7 +337,7 @@ func (c *cli) rejected() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.IntVar(&limit, "limit", 50, "show the newest `n`; 0 for all")
-	f.BoolVar(&empty, "clear", false, "forget them, as the word clear does")
+	f.BoolVar(&empty, "clear", false, "delete them, as the word clear does")
 	return cmd
 }
 
@@ -352,7 +351,7 @@ func samples(n uint64) string {
 const timeHelp = `A time is now, a duration that says how long ago (90m, 26h, 3d), or a date: 2026-11-20T06:00:00Z, or
 "2026-11-20 06:00" by this host's clock and time zone.`
 
-// parseTime reads what timeHelp says.
+// parseTime parses a time in the forms of timeHelp.
 func parseTime(text string, now time.Time) (time.Time, error) {
 	text = strings.TrimSpace(text)
 	if text == "now" {
@@ -369,5 +368,5 @@ func parseTime(text string, now time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is no time: write now, how long ago (26h, 3d), or a date such as 2026-11-20T06:00:00Z", text)
+	return time.Time{}, fmt.Errorf("invalid time %q: write now, how long ago (26h, 3d), or a date such as 2026-11-20T06:00:00Z", text)
 }

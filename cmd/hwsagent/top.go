@@ -17,7 +17,7 @@ import (
 	"hwsagent/agent/top"
 )
 
-// The size of a screen that is printed elsewhere than on a terminal.
+// The size of a screen that is not printed on a terminal.
 const (
 	plainColumns = 120
 	plainRows    = 200
@@ -66,7 +66,7 @@ func (c *cli) topOnce(ctx context.Context, fetch top.Fetch) error {
 			}
 		}
 		lines := top.Lines(s, nil, columns, rows, false)
-		text := strings.TrimRight(strings.Join(lines[:len(lines)-1], "\n"), "\n") // without the help for keys
+		text := strings.TrimRight(strings.Join(lines[:len(lines)-1], "\n"), "\n") // without the line about keys
 		if _, err := fmt.Fprintln(c.stdout, text); err != nil {
 			return err
 		}
@@ -80,14 +80,14 @@ func (c *cli) topOnce(ctx context.Context, fetch top.Fetch) error {
 	return nil
 }
 
-// live shows it on a terminal until q.
+// live shows the screen on a terminal until q is pressed.
 func live(ctx context.Context, screen *os.File, fetch top.Fetch, interval time.Duration) error {
 	in := int(os.Stdin.Fd()) // #nosec G115 -- a descriptor
 	if before, err := term.MakeRaw(in); err == nil {
-		defer func() { _ = term.Restore(in, before) }() // the terminal has gone otherwise
+		defer func() { _ = term.Restore(in, before) }() // an error means that the terminal is gone
 	}
 	keys := make(chan byte)
-	go func() { // until the process ends: a read of a terminal cannot be ended
+	go func() { // runs until the process ends: a read from a terminal cannot be canceled
 		defer close(keys)
 		for r := bufio.NewReader(os.Stdin); ; {
 			b, err := r.ReadByte()

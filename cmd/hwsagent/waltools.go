@@ -14,7 +14,7 @@ import (
 func (c *cli) inspect() *cobra.Command {
 	return &cobra.Command{
 		Use:   "inspect",
-		Short: "Say what each segment holds, what is damaged, and where each target is; changes nothing, also beside a running agent",
+		Short: "Show the contents and damage of each segment, and the position of each target; changes nothing, works beside a running agent",
 		Example: "  hwsagent wal inspect\n" +
 			"  hwsagent wal inspect --storage.path /mnt/var/lib/hwsagent --json   # of a disk from another machine",
 		Args: cobra.NoArgs,
@@ -73,7 +73,7 @@ func (c *cli) dump() *cobra.Command {
 			if err == nil || !out.written {
 				return err
 			}
-			fmt.Fprintf(c.stderr, "hwsagent: %v\n", err) // the JSON value has it, too: there must not be another one
+			fmt.Fprintf(c.stderr, "hwsagent: %v\n", err) // the JSON value has the error already, and must stay the only one
 			return exited{exitCode(err)}
 		}),
 	}
@@ -111,7 +111,7 @@ func (c *cli) verify() *cobra.Command {
 	}
 }
 
-// notedWriter notes whether something was written.
+// notedWriter records whether it was written to.
 type notedWriter struct {
 	to      io.Writer
 	written bool

@@ -149,7 +149,7 @@ func TestSecondAgent(t *testing.T) {
 		for range tier(1, 20) {
 			r := l.refused(path, 0)
 			holder := fmt.Sprintf("is held by process %d", l.cmd.Process.Pid)
-			if r.code != 1 || !strings.Contains(r.text, holder) || !strings.Contains(r.text, "Try: stop that one") {
+			if r.code != 1 || !strings.Contains(r.text, holder) || !strings.Contains(r.text, "Try: stop the other agent") {
 				t.Errorf("%s: code %d, %q", name, r.code, r.text)
 			}
 		}
