@@ -1,10 +1,10 @@
-// Package conntrack stands in for github.com/mwitkow/go-conntrack, which Prometheus' HTTP client
-// (github.com/prometheus/common/config) wraps around each dialer; a replace directive in the agent's go.mod
-// puts it there. It has the functions that this client calls, and they dial.
+// Package conntrack replaces github.com/mwitkow/go-conntrack, which Prometheus' HTTP client
+// (github.com/prometheus/common/config) wraps around each dialer; a replace directive in the agent's go.mod substitutes
+// it. It has the functions that this client calls, and they only dial.
 //
-// The original counts connections in Prometheus' default registry and keeps a log of each for
-// /debug/events. The agent shows neither, but the log links golang.org/x/net/trace and with that
-// html/template, which keeps Go's linker from leaving out methods: 4 MB. See docs/adr/0073.
+// The original counts connections in Prometheus' default registry and keeps a log of each for /debug/events. The agent
+// shows neither, but the log links golang.org/x/net/trace and thereby html/template, which keeps Go's linker from
+// removing methods: 4 MB. See docs/adr/0073.
 package conntrack
 
 import (
@@ -12,13 +12,13 @@ import (
 	"net"
 )
 
-// DialFunc dials, as [net.Dialer.DialContext] does.
+// DialFunc dials like [net.Dialer.DialContext].
 type DialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Option says how connections are made.
 type Option func(DialFunc) DialFunc
 
-// DialWithDialContextFunc has connections made by dial.
+// DialWithDialContextFunc makes connections with dial.
 func DialWithDialContextFunc(dial DialFunc) Option { return func(DialFunc) DialFunc { return dial } }
 
 // DialWithTracing changes nothing.
@@ -27,7 +27,7 @@ func DialWithTracing() Option { return func(dial DialFunc) DialFunc { return dia
 // DialWithName changes nothing.
 func DialWithName(string) Option { return func(dial DialFunc) DialFunc { return dial } }
 
-// NewDialContextFunc is the dialer that the options ask for, a plain [net.Dialer] without any.
+// NewDialContextFunc returns the dialer that the options select, a plain [net.Dialer] without any.
 func NewDialContextFunc(options ...Option) DialFunc {
 	dial := (&net.Dialer{}).DialContext
 	for _, o := range options {

@@ -9,17 +9,16 @@ import (
 // most it is twice that.
 const generation = time.Hour
 
-// heavy is how many bytes of labels a series may have for each time that it counts.
+// heavy is the number of bytes of labels for which a series counts one more time.
 const heavy = 2 << 10
 
-// activeSeries bounds how many series a receiver lets into the log, which keeps each in
-// memory for an hour. One with long labels counts more than once, so that they bound
-// memory, too. A series is known by the hash of its labels: two that share one count as one,
-// which does no harm.
+// activeSeries bounds how many series a receiver passes to the log, which keeps each in memory for an hour. A series
+// with long labels counts more than once, so that labels bound memory, too. Series are identified by the hash of their
+// labels: two with the same hash count as one, which does no harm.
 type activeSeries struct {
 	mu          sync.Mutex
 	limit       int
-	young, old  map[uint64]int // seen in this generation; in the one before and not since: how often it counts
+	young, old  map[uint64]int // weight of series seen in this generation; and of those seen only in the one before
 	weight      int            // of both together
 	youngestEnd time.Time
 }
@@ -28,8 +27,7 @@ func newActiveSeries(limit int) *activeSeries {
 	return &activeSeries{limit: limit, young: map[uint64]int{}, old: map[uint64]int{}}
 }
 
-// admit reports whether a series, with so many bytes of labels, may have a sample at now, and
-// whether it is a new one.
+// admit reports whether a series, with that many bytes of labels, may have a sample at now, and whether it is new.
 func (a *activeSeries) admit(hash uint64, bytes uint64, now time.Time) (ok, fresh bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -37,7 +35,7 @@ func (a *activeSeries) admit(hash uint64, bytes uint64, now time.Time) (ok, fres
 		for _, weight := range a.old {
 			a.weight -= weight
 		}
-		// After a pause of more than a generation both are out of date.
+		// After a pause of more than a generation both are outdated.
 		if a.old = a.young; now.Sub(a.youngestEnd) >= generation {
 			a.old, a.weight = map[uint64]int{}, 0
 		}
@@ -60,7 +58,7 @@ func (a *activeSeries) admit(hash uint64, bytes uint64, now time.Time) (ok, fres
 	return true, true
 }
 
-// forget takes back what admit let in, of a request that is not stored.
+// forget undoes admit for new series of a request that is not stored.
 func (a *activeSeries) forget(fresh []uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"hwsagent/inputs/panics"
 )
 
-// What the log keeps of a batch until it is committed, in bytes, beside labels and buckets.
+// Memory that the log keeps for a batch until its commit, in bytes, beside labels and buckets.
 const (
 	seriesBytes   = 256
 	sampleBytes   = 64
@@ -26,24 +26,22 @@ const (
 	bucketBytes   = 24
 )
 
-// fullRetry is what a sender is asked to wait when the log takes nothing.
+// fullRetry is how long a sender is asked to wait if the log accepts nothing.
 const fullRetry = 10 * time.Second
 
-// exemplarAppender is what an appender of the log has for exemplars whose samples came
-// with an earlier request.
+// exemplarAppender is implemented by appenders that can append exemplars of samples from an earlier request.
 type exemplarAppender interface {
 	AppendExemplar(ref storage.SeriesRef, l labels.Labels, e exemplar.Exemplar) (storage.SeriesRef, error)
 }
 
-// filterer is what an appender of the log has that counts what relabelling removes.
+// filterer is implemented by appenders that count samples dropped by relabelling.
 type filterer interface{ Filtered(n int) }
 
-// Written is what a batch has put into the log.
+// Written counts the entries that a batch has put into the log.
 type Written struct{ Samples, Histograms, Exemplars uint64 }
 
-// Batch is the samples of one request. Everything that [Batch.Series] and [Batch.Append]
-// take is committed at once, by Commit, or not at all. It belongs to one goroutine and must
-// end with Commit or Rollback.
+// Batch collects the samples of one request. Commit commits everything accepted by [Batch.Series] and [Batch.Append] at
+// once, or none of it. A Batch belongs to one goroutine and must end with Commit or Rollback.
 type Batch struct {
 	r   *Request
 	g   *Gate
@@ -52,26 +50,26 @@ type Batch struct {
 
 	series, samples int
 
-	// Of the series that Series named last.
+	// State of the series set by the last call of Series.
 	ref    storage.SeriesRef
 	labels labels.Labels
 	family string
 	meta   metadata.Metadata
-	fault  Reason // why its samples are not taken; "" if they are
+	fault  Reason // why its samples are refused; "" if they are not
 
 	lb *labels.Builder
 
 	written Written
 	refused map[Reason]uint64
-	// longExemplars are counted with the batch, and refuse nothing of it.
+	// longExemplars are counted with the batch, but do not refuse any part of it.
 	longExemplars uint64
-	told          []string // the first of what is refused, in words
+	told          []string // descriptions of the first refused samples
 }
 
-// maxHelpBytes is how much of a help text the log keeps.
+// maxHelpBytes bounds how much of a help text the log keeps.
 const maxHelpBytes = 4 << 10
 
-// maxTold is how many samples that are refused are told of in the answer.
+// maxTold bounds how many refused samples the answer describes.
 const maxTold = 5
 
 // Batch begins the batch of a request.
@@ -82,9 +80,8 @@ func (r *Request) Batch() *Batch {
 	}
 }
 
-// Series names the series that the samples of the following calls of Append belong to. ls
-// is sorted. It returns a [Refusal] if a bound of the request is passed; a series that is
-// wrong by itself costs its own samples.
+// Series sets the series for the following calls of Append. ls must be sorted. It returns a [Refusal] if the request
+// exceeds a limit; an invalid series only loses its own samples.
 func (b *Batch) Series(ls labels.Labels, family string, meta metadata.Metadata) error {
 	if err := b.r.ended(); err != nil {
 		return err
@@ -96,7 +93,7 @@ func (b *Batch) Series(ls labels.Labels, family string, meta metadata.Metadata) 
 	if err := b.r.CheckLabels(ls); err != nil {
 		return err
 	}
-	// Each series is logged with its texts, also where many name the same one.
+	// Each series is logged with its texts, even if many have the same ones.
 	texts := min(len(meta.Help), maxHelpBytes) + len(meta.Unit) + len(family)
 	if err := b.r.take(seriesBytes + int64(ls.ByteSize()) + int64(texts)); err != nil {
 		return err
@@ -134,7 +131,7 @@ func (b *Batch) Series(ls labels.Labels, family string, meta metadata.Metadata) 
 	return nil
 }
 
-// CheckLabels returns a [Refusal] if ls are beyond the receiver's limits for the labels of a series.
+// CheckLabels returns a [Refusal] if ls exceed the receiver's limits for the labels of a series.
 func (r *Request) CheckLabels(ls labels.Labels) (err error) {
 	limits, n := r.gate.o.Limits, 0
 	ls.Range(func(l labels.Label) {
@@ -155,7 +152,7 @@ func (r *Request) CheckLabels(ls labels.Labels) (err error) {
 	return err
 }
 
-// invalid says what is wrong with the labels of a series, "" if nothing is.
+// invalid describes what is wrong with the labels of a series; "" if they are valid.
 func invalid(ls labels.Labels) string {
 	name := ls.Get(model.MetricNameLabel)
 	if name == "" {
@@ -173,7 +170,7 @@ func invalid(ls labels.Labels) string {
 		case !model.LabelValue(l.Value).IsValid():
 			why = fmt.Sprintf("the value of label %q is not UTF-8", cut(l.Name))
 		case l.Name == last:
-			why = fmt.Sprintf("label %q is there twice", cut(l.Name))
+			why = fmt.Sprintf("label %q appears twice", cut(l.Name))
 		case l.Name < last:
 			why = "its labels are not sorted"
 		}
@@ -182,9 +179,9 @@ func invalid(ls labels.Labels) string {
 	return why
 }
 
-// Append adds a sample of the series that Series named last: a float v, or a histogram if h
-// or fh is set. Times are milliseconds; st is 0 if unknown. It returns a [Refusal] if a bound
-// of the request is passed; a sample that is wrong by itself is counted.
+// Append adds a sample of the series set by Series: a float v, or a histogram if h or fh is set. Times are
+// milliseconds; st is 0 if unknown. It returns a [Refusal] if the request exceeds a limit; it only counts an invalid
+// sample.
 func (b *Batch) Append(st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, exemplars ...exemplar.Exemplar) error {
 	limits := b.g.o.Limits
 	if b.samples++; b.samples > limits.Samples {
@@ -221,14 +218,14 @@ func (b *Batch) Append(st, t int64, v float64, h *histogram.Histogram, fh *histo
 	return nil
 }
 
-// AppendExemplar adds an exemplar of the series that Series named last, whose sample came
-// before: with this request or with an earlier one.
+// AppendExemplar adds an exemplar of the series set by Series, whose sample came before: with this request or with an
+// earlier one.
 func (b *Batch) AppendExemplar(e exemplar.Exemplar) error {
 	if err := b.r.take(memoryOf(nil, nil, []exemplar.Exemplar{e})); err != nil {
 		return err
 	}
 	if b.fault == Relabelled {
-		return nil // it goes with its series
+		return nil // it is refused with its series
 	}
 	app, ok := b.app.(exemplarAppender)
 	if b.fault == "" && ok {
@@ -256,7 +253,7 @@ func memoryOf(h *histogram.Histogram, fh *histogram.FloatHistogram, exemplars []
 	return n
 }
 
-// readable reduces a histogram whose resolution is higher than Prometheus can handle.
+// readable reduces the resolution of a histogram to the highest that Prometheus supports.
 func readable(h *histogram.Histogram, fh *histogram.FloatHistogram) error {
 	tooFine := func(schema int32) bool {
 		return histogram.IsExponentialSchemaReserved(schema) && schema > histogram.ExponentialSchemaMax
@@ -270,13 +267,13 @@ func readable(h *histogram.Histogram, fh *histogram.FloatHistogram) error {
 	return nil
 }
 
-// refuse counts a sample that is not taken.
+// refuse counts a refused sample.
 func (b *Batch) refuse(reason Reason, why string) {
 	b.refused[reason]++
 	b.tell(reason, b.labels, why)
 }
 
-// RefuseSamples counts n samples that the protocol itself cannot take, and says why.
+// RefuseSamples counts n samples that the protocol itself cannot accept, with the reason.
 func (b *Batch) RefuseSamples(reason Reason, n uint64, why string) {
 	b.refused[reason] += n
 	b.samples += int(n)
@@ -291,17 +288,16 @@ func (b *Batch) tell(reason Reason, ls labels.Labels, why string) {
 	}
 }
 
-// Commit puts everything into the log and returns when it is there. The error is a
-// [Refusal]: with a RetryAfter if nothing of the batch is in the log, else because single
-// samples were refused, while everything else is.
+// Commit writes everything to the log and returns when it is there. The error is a [Refusal]: with a RetryAfter if the
+// log has no part of the batch, else because single samples were refused while all others were stored.
 func (b *Batch) Commit() (Written, error) {
 	if f, ok := b.app.(filterer); ok {
 		f.Filtered(int(b.refused[Relabelled])) // #nosec G115 -- at most limits.samples
 	}
-	// A panic of the log is no fault of the request, which may come again.
+	// A panic in the log is not the fault of the request, which may be retried.
 	err := b.g.o.Guard.Do(b.app.Commit)
 	if panics.As(err) == nil {
-		b.app = nil // else Rollback ends it
+		b.app = nil // otherwise Rollback ends it
 	}
 	if err != nil {
 		if b.g.o.Full(err) {
@@ -330,7 +326,7 @@ func (b *Batch) Commit() (Written, error) {
 	return b.written, nil
 }
 
-// RefusedSamples is how many samples Commit refuses, those that relabelling drops excluded.
+// RefusedSamples returns how many samples Commit refuses, not counting those that relabelling drops.
 func (b *Batch) RefusedSamples() (n uint64) {
 	for reason, refused := range b.refused {
 		if reason != Relabelled {
@@ -340,25 +336,25 @@ func (b *Batch) RefusedSamples() (n uint64) {
 	return n
 }
 
-// Rollback gives everything up. After Commit it does nothing.
+// Rollback discards everything. After Commit it does nothing.
 func (b *Batch) Rollback() {
 	if b.app != nil {
-		_ = b.app.Rollback() // it has failed to do nothing
+		_ = b.app.Rollback() // there is nothing to undo
 		b.app = nil
 	}
 }
 
-// LongExemplars counts n exemplars that are left out of the samples for their length.
+// LongExemplars counts n exemplars that are dropped from the samples because they are too long.
 func (b *Batch) LongExemplars(n int) { b.longExemplars += uint64(n) } // #nosec G115 -- a count
 
-// MetadataUnkept counts metadata that no sample carries and that could not be kept.
+// MetadataUnkept counts one piece of metadata without a sample that could not be kept.
 func (b *Batch) MetadataUnkept() { b.g.CountRefused(MetadataUnkept, 1) }
 
-// Verdict is what Commit would say about single samples, for a request that is kept
-// elsewhere: then a request with one bad sample is refused as a whole. Rollback follows.
+// Verdict returns the answer that Commit would give about single samples, for a request that is kept elsewhere: such a
+// request is refused as a whole for one bad sample. The caller must call Rollback next.
 func (b *Batch) Verdict() error {
 	if n := b.RefusedSamples(); n > 0 {
-		return Refuse(InvalidSample, http.StatusBadRequest, "%d of %d samples are not taken, so none is: %s", n, b.samples, strings.Join(b.told, "; "))
+		return Refuse(InvalidSample, http.StatusBadRequest, "%d of %d samples are invalid, so the whole request is refused: %s", n, b.samples, strings.Join(b.told, "; "))
 	}
 	return nil
 }

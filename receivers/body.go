@@ -16,26 +16,26 @@ import (
 )
 
 const (
-	piece = 64 << 10 // that a body is read in, bytes
-	begin = 4 << 10  // of memory for a body of which nothing has come yet
+	piece = 64 << 10 // bytes per read of a body
+	begin = 4 << 10  // bytes allocated for a body before any of it has arrived
 
-	// maxExpansion bounds how much longer than its compressed form a block of snappy can be:
-	// an element of 3 bytes stands for 64 at most.
+	// maxExpansion bounds how much longer than its compressed form a block of snappy can be: an element of 3 bytes
+	// stands for at most 64.
 	maxExpansion = 22
 
-	maxZstdWindow = 8 << 20 // what every decoder must be able to do, by RFC 8878
+	maxZstdWindow = 8 << 20 // the least that RFC 8878 requires of a decoder
 
-	framedBytes = 144 << 10 // of memory that a reader of snappy's framing format keeps, whatever it reads
+	framedBytes = 144 << 10 // memory of a reader of snappy's framing format, whatever it reads
 )
 
-// SnappyFramed is the Content-Encoding of snappy's framing format, which programs such as
-// snzip write. Protocols do not agree on what "snappy" is: a receiver whose protocol means
-// the framing format by it says SnappyFramed instead.
+// SnappyFramed is the Content-Encoding of snappy's framing format, which programs such as snzip write. Protocols
+// disagree about the meaning of "snappy": a receiver whose protocol uses it for the framing format replaces it by
+// SnappyFramed.
 //
 // Source: https://github.com/google/snappy/blob/main/framing_format.txt.
 const SnappyFramed = "x-snappy-framed"
 
-// read reads the body as it comes, within limits.body_bytes and the times that a client has.
+// read reads the body as it arrives, within limits.body_bytes and the time limits of a client.
 func (r *Request) read(w http.ResponseWriter) (body []byte, err error) {
 	most := r.gate.o.Limits.BodyBytes
 	if r.ContentLength > most {
@@ -43,7 +43,7 @@ func (r *Request) read(w http.ResponseWriter) (body []byte, err error) {
 	}
 	c := http.NewResponseController(w)
 	end := time.Now().Add(bodyTimeout)
-	// A connection without deadlines, as in a test of the handler alone, has none to miss.
+	// A connection without deadlines, as in a test of the handler alone, needs no reset.
 	defer func() {
 		if err != nil {
 			linger(w)
@@ -55,7 +55,7 @@ func (r *Request) read(w http.ResponseWriter) (body []byte, err error) {
 		if len(body) == cap(body) {
 			grown := max(begin, 2*int64(cap(body)))
 			if r.ContentLength >= 0 {
-				grown = min(grown, r.ContentLength+1) // one more, to meet the end
+				grown = min(grown, r.ContentLength+1) // one more byte, to reach the end
 			}
 			grown = max(min(grown, most+1), int64(cap(body))+1)
 			if err := r.take(grown - int64(cap(body))); err != nil {
@@ -83,8 +83,8 @@ func (r *Request) read(w http.ResponseWriter) (body []byte, err error) {
 	}
 }
 
-// linger bounds how long the server reads on in a body that is not read to its end. It does so
-// because the client may read the answer only when it has sent all.
+// linger bounds how long the server continues to read a body that was not read to its end. It continues because the
+// client may read the answer only after it has sent everything.
 func linger(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(lingerTimeout)) // as in read
 }
@@ -99,7 +99,7 @@ func checkEncoding(r *http.Request) error {
 	}
 }
 
-// coding is the name of an encoding, which may be in capitals.
+// coding returns an encoding's name in lower case.
 func coding(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
 
 func errEncoding(encoding string) error {
@@ -128,7 +128,7 @@ func (r *Request) decode(encoding string, body []byte) ([]byte, error) {
 		}
 		return r.stream("gzip", z)
 	case "zstd":
-		// The window is what the decoder keeps beside what it gives out.
+		// The decoder keeps the window in addition to its output.
 		if err := r.take(min(maxZstdWindow, r.gate.o.Limits.DecodedBytes)); err != nil {
 			return nil, err
 		}
@@ -171,7 +171,7 @@ func (r *Request) snappy(body []byte) ([]byte, error) {
 	return out, nil
 }
 
-// stream reads z to its end, within limits.decoded_bytes.
+// stream reads z to its end, up to limits.decoded_bytes.
 func (r *Request) stream(encoding string, z io.Reader) ([]byte, error) {
 	most := r.gate.o.Limits.DecodedBytes
 	var out []byte

@@ -6,8 +6,8 @@ import (
 	"hwsagent/inputs/panics"
 )
 
-// contained answers 500 to a request whose handling panics, or cuts the connection if the
-// answer has begun: half an answer must not look like a whole one.
+// contained answers 500 to a request whose handling panics, or cuts the connection if the answer has begun: half an
+// answer must not look complete.
 func contained(guard *panics.Guard, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		out := &answer{ResponseWriter: w}
@@ -15,7 +15,7 @@ func contained(guard *panics.Guard, next http.Handler) http.Handler {
 		switch {
 		case err == nil:
 		case out.begun:
-			panic(http.ErrAbortHandler) // the server's way to cut a connection; it logs nothing
+			panic(http.ErrAbortHandler) // makes the server cut the connection without logging
 		default:
 			w.Header().Del("Content-Encoding")
 			http.Error(w, "the request cannot be handled because of a bug in the agent, whose log says more", http.StatusInternalServerError)
@@ -23,7 +23,7 @@ func contained(guard *panics.Guard, next http.Handler) http.Handler {
 	})
 }
 
-// answer knows whether it has begun.
+// answer records whether it has begun.
 type answer struct {
 	http.ResponseWriter
 	begun bool

@@ -21,7 +21,7 @@ import (
 	"hwsagent/inputs/panics"
 )
 
-// GateOptions are what a [Gate] is made of.
+// GateOptions configure a [Gate].
 type GateOptions struct {
 	Name    string // of the receiver, in logs and metrics
 	Limits  Limits
@@ -32,12 +32,11 @@ type GateOptions struct {
 	Full   func(error) bool
 	Logger *slog.Logger
 
-	// Guard contains the panics of the receiver's work; nil stands for one of its own.
+	// Guard contains the panics of the receiver's work; nil: the gate makes its own.
 	Guard *panics.Guard
 }
 
-// Gate lets requests of one receiver in, within its limits, and counts what became of
-// them. It is safe for concurrent use.
+// Gate admits requests to one receiver, within its limits, and counts their outcomes. It is safe for concurrent use.
 type Gate struct {
 	o      GateOptions
 	memory *semaphore.Weighted // of Limits.MemoryBytes
@@ -46,27 +45,26 @@ type Gate struct {
 
 	mu     sync.Mutex
 	counts Counts
-	told   map[Reason]time.Time // when a refusal was last logged
+	told   map[Reason]time.Time // when a refusal for that reason was last logged
 }
 
-// Counts are what became of a receiver's requests since it was made. Samples include
-// histograms.
+// Counts are the outcomes of a receiver's requests since it was made. Samples include histograms.
 type Counts struct {
 	Requests        uint64 // begun
 	Accepted        uint64 // answered with 2xx
-	Samples         uint64 // that the log took
+	Samples         uint64 // appended to the log
 	RefusedRequests map[Reason]uint64
-	// RefusedSamples counts what was refused by itself, exemplars and metadata included;
-	// what was in a request that was refused as a whole is nowhere counted.
+	// RefusedSamples counts samples refused by themselves, including exemplars and metadata; samples of requests that
+	// were refused as a whole are not counted.
 	RefusedSamples map[Reason]uint64
 	LastError      string
 	LastErrorAt    time.Time
 	LastRequest    time.Time
 
-	ActiveSeries int // as of now
+	ActiveSeries int // at present
 }
 
-// NewGate makes a gate.
+// NewGate returns a gate.
 func NewGate(o GateOptions) *Gate {
 	if o.Guard == nil {
 		o.Guard = panics.New("receiver "+o.Name, o.Logger)
@@ -78,10 +76,10 @@ func NewGate(o GateOptions) *Gate {
 	}
 }
 
-// Limits are those that the gate was made with.
+// Limits returns the gate's limits.
 func (g *Gate) Limits() Limits { return g.o.Limits }
 
-// Counts is a copy of the counts so far.
+// Counts returns a copy of the counts so far.
 func (g *Gate) Counts() Counts {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -91,20 +89,20 @@ func (g *Gate) Counts() Counts {
 	return c
 }
 
-// Request is a request whose body has come in whole. It is valid until its handler returns.
+// Request is a request whose body has been read completely. It is valid until its handler returns.
 type Request struct {
 	*http.Request
 	Body  []byte // decompressed
 	gate  *Gate
-	taken int64 // of the gate's memory
+	taken int64 // bytes taken from the gate's memory
 
-	fresh []uint64 // hashes of series that count as active by this request only, until it is stored
+	fresh []uint64 // hashes of series that only this request made active, until it is stored
 }
 
-// Handler serves requests. It calls the checks, which see the request's header before anything
-// of its body is read. It reads the body and decompresses it within the limits, waits
-// for the request's turn, and calls handle. The first error of these is counted, and answered by
-// refuse, which may be nil, for plain text; without an error handle has answered itself.
+// Handler serves requests. It calls the checks, which see the request's header, before it reads any part of the body.
+// It reads and decompresses the body within the limits, waits for the request's turn, and calls handle. It counts the
+// first error of these, and answers it by refuse, or in plain text if refuse is nil; without an error, handle has
+// answered itself.
 func (g *Gate) Handler(handle func(w http.ResponseWriter, r *Request) error, refuse func(w http.ResponseWriter, r *http.Request, why *Refusal), checks ...func(*http.Request) error) http.Handler {
 	if refuse == nil {
 		refuse = func(w http.ResponseWriter, _ *http.Request, why *Refusal) { why.Answer(w) }
@@ -123,7 +121,7 @@ func (g *Gate) Handler(handle func(w http.ResponseWriter, r *Request) error, ref
 		g.active.forget(r.fresh)
 		why := AsRefusal(err)
 		if panics.As(err) != nil {
-			// Not 5xx: the sender would send a request that always panics again for ever.
+			// Not 5xx: the sender would retry a request that always panics for ever.
 			why = Refuse(Panicked, http.StatusBadRequest, "the request cannot be handled because of a bug in the agent, whose log says more; it is not stored")
 		}
 		g.Refused(why)
@@ -131,7 +129,7 @@ func (g *Gate) Handler(handle func(w http.ResponseWriter, r *Request) error, ref
 	})
 }
 
-// Refused counts a request that was refused, for what is not served by [Gate.Handler].
+// Refused counts a refused request that is not served by [Gate.Handler].
 func (g *Gate) Refused(why *Refusal) {
 	g.count(func(c *Counts) {
 		c.RefusedRequests[why.Reason]++
@@ -151,7 +149,7 @@ func (g *Gate) serve(w http.ResponseWriter, r *Request, handle func(http.Respons
 	if err != nil {
 		return err
 	}
-	// Whoever waits here has sent all of its body: a slow client never holds a slot.
+	// A request waits here only after its whole body has arrived: a slow client never holds a slot.
 	ctx, cancel := context.WithTimeout(r.Context(), slotTimeout)
 	defer cancel()
 	if g.slots.Acquire(ctx, 1) != nil {
@@ -168,7 +166,7 @@ func (g *Gate) serve(w http.ResponseWriter, r *Request, handle func(http.Respons
 	return handle(w, r)
 }
 
-// ended is why nothing more of a request is to be read, nil while it is.
+// ended returns why the rest of a request must not be read, nil if it may be.
 func (r *Request) ended() error {
 	if r.Context().Err() == nil {
 		return nil
@@ -176,7 +174,7 @@ func (r *Request) ended() error {
 	return context.Cause(r.Context())
 }
 
-// take takes n bytes of the receiver's memory until the request has ended, or says why not.
+// take reserves n bytes of the receiver's memory until the request has ended, or returns why it cannot.
 func (r *Request) take(n int64) error {
 	if n <= 0 {
 		return nil
@@ -185,15 +183,14 @@ func (r *Request) take(n int64) error {
 		return Refuse(TooComplex, http.StatusRequestEntityTooLarge, "the request takes more than %d bytes of memory: send less at once", r.gate.o.Limits.MemoryBytes)
 	}
 	if !r.gate.memory.TryAcquire(n) {
-		return later(Busy, time.Second, "the requests under way take all of the %d bytes of memory that they may", r.gate.o.Limits.MemoryBytes)
+		return later(Busy, time.Second, "the requests in flight use all %d bytes of memory available to them", r.gate.o.Limits.MemoryBytes)
 	}
 	r.taken += n
 	return nil
 }
 
-// Take is for what a protocol makes of the body: it takes n bytes of the receiver's memory
-// until the request has ended, or returns a [Refusal]. It is called before the memory is
-// allocated.
+// Take reserves n bytes of the receiver's memory, for objects made from the body, until the request has ended, or
+// returns a [Refusal]. It must be called before the memory is allocated.
 func (r *Request) Take(n int64) error { return r.take(n) }
 
 func (r *Request) release() {
@@ -209,15 +206,15 @@ func (g *Gate) count(f func(*Counts)) {
 	f(&g.counts)
 }
 
-// CountRefused counts n single samples that were refused.
+// CountRefused counts n refused single samples.
 func (g *Gate) CountRefused(reason Reason, n uint64) {
 	g.count(func(c *Counts) { c.RefusedSamples[reason] += n })
 }
 
-// tellAgain is how long refusals for one reason are told by their first one.
+// tellAgain is how long one logged refusal stands for all with the same reason.
 const tellAgain = 5 * time.Minute
 
-// note logs a refusal, unless one for the same reason was logged lately.
+// note logs a refusal, unless one for the same reason was logged recently.
 func (g *Gate) note(why *Refusal) {
 	if g.tell(why.Reason, time.Now()) {
 		g.o.Logger.Warn("A request was refused", "receiver", g.o.Name, "reason", string(why.Reason), "err", why.Text)
@@ -235,8 +232,8 @@ func (g *Gate) tell(reason Reason, now time.Time) bool {
 	return true
 }
 
-// MarkStale marks series stale that are sent no more, as the rules name them, in one
-// commit. No limit holds for that.
+// MarkStale marks series stale that are no longer sent, with their names before relabelling, in one commit. Limits do
+// not apply.
 func (g *Gate) MarkStale(ctx context.Context, series []labels.Labels) (err error) {
 	if len(series) == 0 {
 		return nil
@@ -248,7 +245,7 @@ func (g *Gate) MarkStale(ctx context.Context, series []labels.Labels) (err error
 			err = errors.Join(err, app.Rollback())
 		}
 	}()
-	// A round may have had this very millisecond, and a series has one value for it.
+	// A round may have used this very millisecond, and a series has one value per millisecond.
 	at, stale, filtered := time.Now().UnixMilli()+1, math.Float64frombits(value.StaleNaN), 0
 	for _, ls := range series {
 		lb.Reset(ls)
@@ -257,9 +254,9 @@ func (g *Gate) MarkStale(ctx context.Context, series []labels.Labels) (err error
 			continue
 		}
 		if invalid(lb.Labels()) != "" {
-			continue // as its samples were
+			continue // dropped, like its samples
 		}
-		// Refused as out of order where another sender goes on with the series.
+		// If another sender continues the series, the log refuses the marker as out of order.
 		_, err := app.Append(0, lb.Labels(), 0, at, stale, nil, nil, storage.AOptions{RejectOutOfOrder: true})
 		if err != nil && !errors.Is(err, storage.ErrOutOfOrderSample) && !errors.Is(err, storage.ErrDuplicateSampleForTimestamp) {
 			return fmt.Errorf("mark series stale: %w", err)
@@ -276,5 +273,5 @@ func (g *Gate) MarkStale(ctx context.Context, series []labels.Labels) (err error
 	return nil
 }
 
-// Limits are those of the receiver.
+// Limits returns the receiver's limits.
 func (r *Request) Limits() Limits { return r.gate.o.Limits }

@@ -2,16 +2,16 @@ package receivers
 
 import "time"
 
-// Limits bound what one receiver takes. All are above 0, see [DefaultLimits].
+// Limits bound the requests of one receiver. All are above 0, see [DefaultLimits].
 type Limits struct {
-	BodyBytes    int64 // of a request as it comes
-	DecodedBytes int64 // of a request once it is decompressed
-	MemoryBytes  int64 // of all requests under way together, with what is made of them
+	BodyBytes    int64 // of a request as received
+	DecodedBytes int64 // of a request after decompression
+	MemoryBytes  int64 // of all requests in flight together, including their decoded objects
 
-	Series  int // of one request; one that comes in pieces counts each time
+	Series  int // of one request; a series that is split counts each time
 	Samples int // of one request, histograms included
-	// ActiveSeries is how many different series may come within one to two hours, one counted
-	// once more for each 2 KiB of its labels. More are refused, one by one.
+	// ActiveSeries bounds how many different series may arrive within one to two hours; one counts once more for each 2
+	// KiB of its labels. Further series are refused one by one.
 	ActiveSeries int
 
 	Labels          int // of one series, its name not counted
@@ -33,15 +33,15 @@ func DefaultLimits() Limits {
 	}
 }
 
-// Times of a request. They bound how long one that makes no progress keeps what it has.
+// Time limits of a request. They bound how long a request without progress keeps its resources.
 const (
 	headerTimeout = 5 * time.Second
 	stallTimeout  = 5 * time.Second        // between two pieces of a body
 	bodyTimeout   = 30 * time.Second       // of a whole body
-	unreadTimeout = 5 * time.Second        // from the beginning of a request, of a body that is not wanted
-	lingerTimeout = 500 * time.Millisecond // after a refusal, for what is on its way
+	unreadTimeout = 5 * time.Second        // from the beginning of a request, for a body that no handler reads
+	lingerTimeout = 500 * time.Millisecond // after a refusal, for data in flight
 	slotTimeout   = 5 * time.Second        // how long a whole body waits for its turn
-	readTimeout   = 30 * time.Second       // how long it then takes to make samples of it
+	readTimeout   = 30 * time.Second       // how long decoding may take then
 	writeTimeout  = 90 * time.Second       // from the head of a request to the end of its answer; a slow disk takes its time
 	idleTimeout   = 2 * time.Minute
 

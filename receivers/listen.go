@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// LoopbackHost reports whether host surely means this host. Names are not looked up.
+// LoopbackHost reports whether host certainly means this host. It does not resolve names.
 func LoopbackHost(host string) bool {
 	host = strings.ToLower(strings.Trim(host, "[]"))
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
@@ -21,7 +21,7 @@ func LoopbackHost(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// socket is a listening socket that one server can hand to the next.
+// socket is a listening socket that one server can pass to the next.
 type socket struct {
 	tcp *net.TCPListener
 }
@@ -38,7 +38,7 @@ func listen(address string) (*socket, error) {
 	return &socket{tcp}, nil
 }
 
-// share is the socket for one server: to close it ends Accept and leaves the socket open.
+// share returns the socket for one server: closing it ends Accept and leaves the socket open.
 func (s *socket) share(limit int, refused func()) (net.Listener, error) {
 	if err := s.tcp.SetDeadline(time.Time{}); err != nil {
 		return nil, fmt.Errorf("listen again: %w", err)
@@ -48,11 +48,11 @@ func (s *socket) share(limit int, refused func()) (net.Listener, error) {
 
 type shared struct{ *net.TCPListener }
 
-// Close makes Accept return. The socket goes on listening, for the next server.
+// Close makes Accept return. The socket keeps listening, for the next server.
 func (s shared) Close() error { return s.SetDeadline(time.Unix(1, 0)) }
 
-// bounded closes connections beyond a limit at once: those that are open go on, and no
-// one waits for a connection that idles.
+// bounded closes connections beyond a limit at once: open ones continue, and new ones do not wait for an idle
+// connection.
 type bounded struct {
 	net.Listener
 	limit   int64
@@ -72,7 +72,7 @@ func (b *bounded) Accept() (net.Conn, error) {
 		}
 		b.open.Add(-1)
 		b.refused()
-		_ = c.Close() // it is not wanted in any case
+		_ = c.Close() // an error does not matter, the connection is over
 	}
 }
 

@@ -10,9 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listenBeside listens on an address of the port that old has, on another of its addresses, while
-// old goes on. The kernel allows that to sockets of one user that both say so; they do for this
-// moment only, so that no other program can.
+// listenBeside listens on another address with old's port, while old keeps listening. The kernel allows this to sockets
+// of one user that both set SO_REUSEPORT; they set it only for this moment, so that other programs cannot use it.
 func listenBeside(old *socket, address string) (*socket, error) {
 	if err := reusePort(old.tcp, 1); err != nil {
 		return nil, fmt.Errorf("listen: %w", err)

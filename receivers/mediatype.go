@@ -6,8 +6,8 @@ import (
 	"net/http"
 )
 
-// MediaType is the type and the parameters that a Content-Type names. The type is "" if the
-// header is not there, and if it cannot be read. Parameters that cannot be read are left out.
+// MediaType returns the type and the parameters of a Content-Type. The type is "" if the header is missing or cannot be
+// parsed. Parameters that cannot be parsed are dropped.
 func MediaType(contentType string) (kind string, params map[string]string) {
 	kind, params, err := mime.ParseMediaType(contentType)
 	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
@@ -16,9 +16,9 @@ func MediaType(contentType string) (kind string, params map[string]string) {
 	return kind, params
 }
 
-// CheckText refuses a request whose Content-Type says that its body is no text of metrics. A
-// missing type is taken, and so are those that a client sends which does not know better: curl's
-// --data-binary says application/x-www-form-urlencoded, many others application/octet-stream.
+// CheckText refuses a request whose Content-Type says that its body is not text with metrics. It accepts a missing
+// type, and the default types of simple clients: curl's --data-binary sends application/x-www-form-urlencoded, many
+// others application/octet-stream.
 func CheckText(contentType string) error {
 	if contentType == "" {
 		return nil
@@ -28,5 +28,5 @@ func CheckText(contentType string) error {
 		return nil
 	}
 	return Refuse(Unsupported, http.StatusUnsupportedMediaType,
-		"the Content-Type %q is no text of metrics: send text/plain, application/openmetrics-text, or no type at all", cut(contentType))
+		"the Content-Type %q is not text with metrics: send text/plain, application/openmetrics-text, or no type at all", cut(contentType))
 }

@@ -11,14 +11,14 @@ import (
 	"hwsagent/inputs/exposition"
 )
 
-// Reason says in one word why something was not taken. It is a label of the metrics.
+// Reason says in one word why something was refused. It is a label of the metrics.
 type Reason string
 
 // The reasons of requests that are refused as a whole.
 const (
 	BadRequest     Reason = "bad_request"      // a path, parameter or header that is wrong
-	Malformed      Reason = "malformed"        // what came is no message of the protocol
-	Unsupported    Reason = "unsupported"      // a content type, encoding or message that is not spoken here
+	Malformed      Reason = "malformed"        // the body is not a message of the protocol
+	Unsupported    Reason = "unsupported"      // an unsupported content type, encoding or message
 	BodyTooLarge   Reason = "body_too_large"   // limits.body_bytes
 	DecodedTooLong Reason = "decoded_too_long" // limits.decoded_bytes
 	TooManySeries  Reason = "too_many_series"  // limits.series
@@ -27,10 +27,10 @@ const (
 	LabelTooLong   Reason = "label_too_long"   // limits.label_name_bytes, label_value_bytes
 	TooComplex     Reason = "too_complex"      // nested too deep, or takes more memory than one request may
 	Slow           Reason = "slow"             // the body did not come in time
-	Busy           Reason = "busy"             // limits.requests or limits.memory_bytes, all in use
+	Busy           Reason = "busy"             // limits.requests or limits.memory_bytes are used up
 	LogFull        Reason = "log_full"         // wal.on_full: reject
 	LogFailed      Reason = "log_failed"       // the disk
-	Panicked       Reason = "panic"            // a bug in the agent, which its log tells
+	Panicked       Reason = "panic"            // a bug in the agent; its log has the details
 )
 
 // The reasons of single samples.
@@ -39,15 +39,15 @@ const (
 	InvalidSample    Reason = "invalid_sample"    // such as a histogram whose buckets do not add up
 	Duplicate        Reason = "duplicate"         // another value than the newest of its series, for the same moment
 	NewSeries        Reason = "new_series"        // limits.active_series
-	Relabelled       Reason = "relabelled"        // dropped by metric_relabel_configs, as was asked for
+	Relabelled       Reason = "relabelled"        // dropped by metric_relabel_configs, as configured
 	NotCumulative    Reason = "not_cumulative"    // OTLP: neither cumulative nor delta
-	OldDelta         Reason = "old_delta"         // OTLP: a delta that was counted before, or is older than that
-	ExemplarUnlogged Reason = "exemplar_unlogged" // an exemplar that the log has no place for
+	OldDelta         Reason = "old_delta"         // OTLP: a delta that was counted before, or an older one
+	ExemplarUnlogged Reason = "exemplar_unlogged" // an exemplar that the log cannot store
 	ExemplarTooLong  Reason = "exemplar_too_long" // text: an exemplar whose labels are longer than 128 characters
-	MetadataUnkept   Reason = "metadata_unkept"   // remote write 1.0: metadata of more metric families than are kept
+	MetadataUnkept   Reason = "metadata_unkept"   // remote write 1.0: metadata of more families than the limit
 )
 
-// Refusal is why a request gets another answer than 2xx, and what that answer is.
+// Refusal says why a request is answered with something else than 2xx, and with what.
 type Refusal struct {
 	Reason     Reason
 	Status     int           // of HTTP
@@ -55,15 +55,15 @@ type Refusal struct {
 	RetryAfter time.Duration // 0: trying again does not help
 }
 
-// Error is the text.
+// Error returns the text.
 func (r *Refusal) Error() string { return r.Text }
 
-// Refuse makes a refusal that trying again does not help.
+// Refuse returns a refusal that trying again does not help.
 func Refuse(reason Reason, status int, format string, args ...any) *Refusal {
 	return &Refusal{Reason: reason, Status: status, Text: fmt.Sprintf(format, args...)}
 }
 
-// AsRefusal is err as a refusal; what is none is a malformed request.
+// AsRefusal returns err as a refusal; any other error means a malformed request.
 func AsRefusal(err error) *Refusal {
 	var r *Refusal
 	if errors.As(err, &r) {
@@ -81,7 +81,7 @@ func AsRefusal(err error) *Refusal {
 	}
 }
 
-// later is a refusal of what may be taken in a while.
+// later returns a refusal of a request that may be accepted later.
 func later(reason Reason, after time.Duration, format string, args ...any) *Refusal {
 	r := Refuse(reason, http.StatusServiceUnavailable, format, args...)
 	r.RetryAfter = after
@@ -94,7 +94,7 @@ func (r *Refusal) Answer(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(r.Status)
-	_, _ = w.Write([]byte(r.Text + "\n")) // who does not read it has gone
+	_, _ = w.Write([]byte(r.Text + "\n")) // an error means that the client has gone
 }
 
 // Head sets the headers that belong to the refusal.
@@ -104,7 +104,7 @@ func (r *Refusal) Head(w http.ResponseWriter) {
 	}
 }
 
-// longest bounds what is repeated of a request in an answer, in bytes.
+// longest bounds how many bytes of a request an answer repeats.
 const longest = 300
 
 func cut(s string) string {

@@ -17,12 +17,11 @@ import (
 	"hwsagent/watchdog"
 )
 
-// Spec says how one listener is run.
+// Spec configures one listener.
 type Spec struct {
 	Name string // unique: remote_write, otlp_http, …
 
-	// Identity is equal for two specs exactly when one may go on for the other after a
-	// reload.
+	// Identity is equal for two specs exactly if one may replace the other at a reload without a restart.
 	Identity string
 
 	// Listen is host:port. WebConfigFile is in exporter-toolkit's format, read again for
@@ -30,13 +29,13 @@ type Spec struct {
 	Listen        string
 	WebConfigFile string
 	Insecure      bool
-	guard         Protection // by WebConfigFile, as of the plan
+	guard         Protection // by WebConfigFile, as read when planned
 
 	Gate    *Gate
 	Handler http.Handler
-	HTTP2   bool // also without TLS, as gRPC needs it
+	HTTP2   bool // also without TLS, as gRPC requires
 
-	// Run runs beside the server until its context ends; nil if there is nothing to run.
+	// Run runs beside the server until its context ends; may be nil.
 	Run func(ctx context.Context)
 }
 
@@ -51,29 +50,29 @@ type Status struct {
 // Set runs receivers until its context ends.
 type Set struct {
 	log   *slog.Logger
-	grace time.Duration // for requests under way when a receiver ends; then they are cut
+	grace time.Duration // time for requests in flight when a receiver ends; after it they are cut
 
 	mu      sync.Mutex
 	ctx     context.Context // set while Run runs
-	closed  bool            // by Close: no receiver runs any more
+	closed  bool            // set by Close: no receiver runs after that
 	servers map[string]*server
 	order   []string
 }
 
-// NewSet makes a set that runs nothing yet. When a receiver ends, requests under way have the
-// time grace to end; then their connections are closed.
+// NewSet returns a set without receivers. When a receiver ends, requests in flight may take up to grace to end; then
+// their connections are closed.
 func NewSet(logger *slog.Logger, grace time.Duration) *Set {
 	return &Set{log: logger, grace: grace, servers: map[string]*server{}}
 }
 
-// Plan is a set of receivers whose sockets are open.
+// Plan is a set of receivers with open sockets.
 type Plan struct {
 	specs  []Spec
-	opened map[string]*socket // by address, those that no running receiver has
+	opened map[string]*socket // by address; sockets that no running receiver has
 }
 
-// Plan opens what the receivers need, so that what can fail fails before anything is
-// changed. The plan ends with Apply or Abandon; no other may be made meanwhile.
+// Plan opens the sockets of the receivers, so that everything that can fail fails before anything changes. The caller
+// must end the plan with Apply or Abandon before it makes another.
 func (s *Set) Plan(specs []Spec) (*Plan, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +100,7 @@ func (s *Set) prepare(p *Plan, spec *Spec) error {
 	if spec.WebConfigFile != "" {
 		check := spec.Listen
 		if spec.Insecure {
-			check = "localhost:0" // who reaches it is not asked about
+			check = "localhost:0" // who can reach it is not checked
 		}
 		if err := CheckWebConfig(spec.WebConfigFile, check); err != nil {
 			return err
@@ -112,7 +111,7 @@ func (s *Set) prepare(p *Plan, spec *Spec) error {
 	}
 	for _, running := range s.servers {
 		if running.spec.Listen == spec.Listen {
-			return nil // its socket is handed over
+			return nil // its socket is passed on
 		}
 	}
 	l, err := listen(spec.Listen)
@@ -126,8 +125,8 @@ func (s *Set) prepare(p *Plan, spec *Spec) error {
 	return nil
 }
 
-// leaves is the socket of a receiver that listens on the port of address and will not any
-// more, nil if there is none. s.mu is held.
+// leaves returns the socket of a receiver that listens on the port of address and will stop, nil if there is none. s.mu
+// must be held.
 func (s *Set) leaves(p *Plan, address string) *socket {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -143,7 +142,7 @@ func (s *Set) leaves(p *Plan, address string) *socket {
 	return nil
 }
 
-// Names are those of the receivers in the plan.
+// Names returns the names of the receivers in the plan.
 func (p *Plan) Names() []string {
 	names := make([]string, 0, len(p.specs))
 	for _, s := range p.specs {
@@ -152,14 +151,14 @@ func (p *Plan) Names() []string {
 	return names
 }
 
-// Names are those of the receivers of the latest Apply.
+// Names returns the names of the receivers of the latest Apply.
 func (s *Set) Names() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.order)
 }
 
-// Abandon closes what the plan has opened.
+// Abandon closes the sockets that the plan opened.
 func (p *Plan) Abandon() error {
 	var errs []error
 	for _, l := range p.opened {
@@ -168,23 +167,22 @@ func (p *Plan) Abandon() error {
 	return errors.Join(errs...)
 }
 
-// Apply makes the plan's receivers those that run. One whose Identity is unchanged goes on
-// undisturbed; the others end their requests first, and requests that come meanwhile wait. After
-// Close it abandons the plan: a stop can overtake a reload, and the sockets that the plan would
-// have taken over are closed.
+// Apply replaces the running receivers by those of the plan. One with an unchanged Identity continues undisturbed; the
+// others finish their requests first, and requests that arrive meanwhile wait. After Close it abandons the plan: a stop
+// can overtake a reload, and the sockets that the plan would have taken over are closed.
 func (s *Set) Apply(p *Plan) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		if err := p.Abandon(); err != nil {
-			s.log.Warn("Cannot close the sockets of receivers that were to start", "err", err)
+			s.log.Warn("Cannot close the sockets of receivers that were not started", "err", err)
 		}
 		return
 	}
 	next, sockets, order := map[string]*server{}, p.opened, []string{}
 	for _, spec := range p.specs {
 		if old := s.servers[spec.Name]; old != nil && old.spec.Identity == spec.Identity {
-			old.spec.guard = spec.guard // the file is read again for each connection
+			old.spec.guard = spec.guard // the server reads the file again for each connection
 			next[spec.Name] = old
 		}
 	}
@@ -227,7 +225,7 @@ func (s *Set) Run(ctx context.Context) {
 	s.Close()
 }
 
-// Close ends every receiver, also one that never ran, for good.
+// Close ends all receivers for good, including one that never ran.
 func (s *Set) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,7 +234,7 @@ func (s *Set) Close() {
 	for _, v := range s.servers {
 		wg.Go(func() {
 			v.stop()
-			_ = v.socket.tcp.Close() // no receiver takes it over
+			_ = v.socket.tcp.Close() // no other receiver takes it over
 		})
 	}
 	wg.Wait()
@@ -275,7 +273,7 @@ func (v *server) start(ctx context.Context) {
 			var beside sync.WaitGroup
 			defer beside.Wait()
 			if v.spec.Run != nil {
-				beside.Go(func() { _ = v.guard().Run(func() { v.spec.Run(ctx) }) }) // the guard tells people
+				beside.Go(func() { _ = v.guard().Run(func() { v.spec.Run(ctx) }) }) // the guard reports a panic
 			}
 			_ = v.guard().Run(func() { v.serve(ctx) }) // likewise
 		})
@@ -285,7 +283,7 @@ func (v *server) start(ctx context.Context) {
 // guard contains the panics of the receiver.
 func (v *server) guard() *panics.Guard { return v.spec.Gate.o.Guard }
 
-// stop ends the server and waits for that. The socket stays.
+// stop ends the server and waits until it has ended. The socket stays open.
 func (v *server) stop() {
 	if v.cancel != nil {
 		v.cancel()
@@ -293,13 +291,13 @@ func (v *server) stop() {
 	}
 }
 
-// retryServe is the pause before a server that failed is begun again.
+// retryServe is the pause before a failed server is restarted.
 const retryServe = time.Second
 
 func (v *server) serve(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := v.guard().Do(func() error { return v.serveOnce(ctx) }); err != nil {
-			v.log.Error("The receiver cannot serve; it tries again", "err", err)
+			v.log.Error("The receiver cannot serve; retrying", "err", err)
 			select {
 			case <-ctx.Done():
 			case <-time.After(retryServe):
@@ -322,7 +320,7 @@ func (v *server) serveOnce(ctx context.Context) error {
 	go func() {
 		served <- v.guard().Do(func() error { return toolkit.Serve(l, srv, flags, quiet(v.log)) })
 	}()
-	defer srv.Close() // after a panic, too
+	defer srv.Close() // also after a panic
 	select {
 	case err := <-served:
 		return err
@@ -331,7 +329,7 @@ func (v *server) serveOnce(ctx context.Context) error {
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), v.grace)
 	defer cancel()
 	if srv.Shutdown(stop) != nil {
-		_ = srv.Close() // cuts who is slow; no answer means that nothing was promised
+		_ = srv.Close() // cuts slow clients; without an answer nothing was promised to them
 	}
 	if err := <-served; err != nil && !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -339,7 +337,7 @@ func (v *server) serveOnce(ctx context.Context) error {
 	return nil
 }
 
-// http is the server without its listener.
+// http returns the server without its listener.
 func (v *server) http() *http.Server {
 	handler := http.NewCrossOriginProtection().Handler(v.spec.Handler)
 	if host, _, err := net.SplitHostPort(v.spec.Listen); err == nil && LoopbackHost(host) {
@@ -348,10 +346,10 @@ func (v *server) http() *http.Server {
 	handler = contained(v.guard(), handler)
 	srv := &http.Server{
 		Handler: handler, ReadHeaderTimeout: headerTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
-		// For bodies that no handler reads: the server waits for their end before it answers.
+		// For bodies that no handler reads: the server reads them to the end before it answers.
 		ReadTimeout:    unreadTimeout,
 		MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(v.log.Handler(), slog.LevelDebug),
-		// Bounds of the bytes of bodies that wait to be read.
+		// These bound the bytes of bodies that wait to be read.
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 64, MaxReceiveBufferPerConnection: 256 << 10, MaxReceiveBufferPerStream: 128 << 10},
 	}
 	if v.spec.HTTP2 {
@@ -363,10 +361,10 @@ func (v *server) http() *http.Server {
 	return srv
 }
 
-// quiet is the logger for the toolkit, which tells each start of a listener.
+// quiet returns the logger for the toolkit, which logs each start of a listener.
 func quiet(l *slog.Logger) *slog.Logger { return slog.New(debugOnly{l.Handler()}) }
 
-// debugOnly makes what is said for information less loud.
+// debugOnly lowers messages at the info level to debug.
 type debugOnly struct{ slog.Handler }
 
 // Handle implements [slog.Handler].
@@ -380,8 +378,8 @@ func (d debugOnly) Handle(ctx context.Context, r slog.Record) error {
 	return d.Handler.Handle(ctx, r)
 }
 
-// loopbackOnly refuses requests whose Host is not this host: a page on another site can
-// make its own name mean 127.0.0.1, and so have a browser write here.
+// loopbackOnly refuses requests whose Host is not this host: a page on another site can make its own name resolve to
+// 127.0.0.1, and so make a browser write here.
 func loopbackOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host

@@ -10,12 +10,12 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// errOpen is of a file that does not keep an address to those who may.
-var errOpen = errors.New("the address can be reached from other hosts, and the file does not have both TLS and an answer to who may: " +
+// errOpen means that a file does not restrict access to an address.
+var errOpen = errors.New("the address can be reached from other hosts, and the file does not have both TLS and authentication: " +
 	"it needs tls_server_config, and basic_auth_users or client_auth_type: RequireAndVerifyClientCert")
 
-// CheckWebConfig checks a file in exporter-toolkit's format for a receiver that listens on
-// an address: one that other hosts can reach needs TLS, and users or client certificates.
+// CheckWebConfig checks a file in exporter-toolkit's format for a receiver's address: one that other hosts can reach
+// needs TLS, and users or client certificates.
 func CheckWebConfig(file, listen string) error {
 	if err := toolkit.Validate(file); err != nil {
 		return fmt.Errorf("read web_config_file %s: %w", file, err)
@@ -33,13 +33,13 @@ func CheckWebConfig(file, listen string) error {
 	return nil
 }
 
-// Protection is what a file in exporter-toolkit's format asks of those who connect.
+// Protection says which protection a file in exporter-toolkit's format requires.
 type Protection struct {
 	TLS   bool
-	Users bool // a password, or a client certificate
+	Users bool // by password or client certificate
 }
 
-// ReadProtection reads it.
+// ReadProtection reads the protection from a file.
 func ReadProtection(file string) (p Protection, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

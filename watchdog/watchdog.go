@@ -1,7 +1,6 @@
-// Package watchdog tells which parts of the program still run: for a stop that does not end,
-// and for a command that waits. The parts give themselves names, which all goroutines inherit
-// that they start, as labels of the profiler (runtime/pprof); nothing is registered and nothing
-// has to be unregistered.
+// Package watchdog lists the parts of the program that still run, for a stop that does not end and for a command that
+// waits. Parts name themselves by labels of the profiler (runtime/pprof), which all goroutines that they start inherit;
+// nothing needs to be registered or unregistered.
 package watchdog
 
 import (
@@ -25,38 +24,37 @@ const module = "hwsagent/"
 // maxStacks bounds the text of [Report.Stacks], in bytes.
 const maxStacks = 64 << 10
 
-// Do runs f as the part of the program with that name, such as `target "up"`. All goroutines
-// that f starts belong to the part, even when f has returned.
+// Do runs f as the part of the program with that name, such as `target "up"`. All goroutines that f starts belong to
+// the part, even after f has returned.
 func Do(ctx context.Context, name string, f func(context.Context)) {
 	pprof.Do(ctx, pprof.Labels(label, name), f)
 }
 
-// Part is a part of the program that has goroutines.
+// Part is a part of the program with at least one goroutine.
 type Part struct {
 	Name       string
 	Goroutines int
-	// At is a place in this program's own code where one of them is: function, file and line.
+	// At is the place of one of its goroutines in this program's own code: function, file and line.
 	At string
 }
 
 // String names the part and says where it is.
 func (p Part) String() string { return p.Name + " (in " + p.At + ")" }
 
-// Report is what runs at one moment.
+// Report describes the running parts at one moment.
 type Report struct {
-	// Parts are those with a goroutine in this program's own code, by name.
+	// Parts are the parts with a goroutine in this program's own code, sorted by name.
 	Parts []Part
-	// Stacks are the stacks of all goroutines, equal ones together, without any argument of a
-	// function: no secret is in them. Those with a function of this program come first, because
-	// the text is cut at 64 KiB.
+	// Stacks has the stacks of all goroutines, equal ones grouped, without arguments of functions and thus without
+	// secrets. Those with a function of this program come first, because the text is cut at 64 KiB.
 	Stacks string
 }
 
-// Look describes what runs at present. It stops the program for less than a millisecond.
+// Look describes the running parts at present. It stops the program for less than a millisecond.
 func Look() Report {
 	var b bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&b, 1); err != nil {
-		return Report{Stacks: err.Error()} // cannot be: it is written to memory
+		return Report{Stacks: err.Error()} // cannot happen: it writes to memory
 	}
 	r := Report{Parts: parse(b.String()), Stacks: ownFirst(b.String())}
 	if len(r.Stacks) > maxStacks {
@@ -72,7 +70,7 @@ func ownFirst(profile string) string {
 	return strings.Join(stacks, "\n\n") + "\n"
 }
 
-// rank is 0 for a stack with a function of this module, and 1 for one without.
+// rank returns 0 for a stack with a function of this module, and 1 for one without.
 func rank(stack string) int {
 	for line := range strings.Lines(stack) {
 		if strings.HasPrefix(line, "#") && ours(line) != "" {
@@ -82,7 +80,7 @@ func rank(stack string) int {
 	return 1
 }
 
-// Names are the names of the parts, for a sentence; without those called except.
+// Names returns the names of the parts as a list for a sentence, except the given ones.
 func (r Report) Names(except ...string) string {
 	var all []string
 	for _, p := range r.Parts {
@@ -93,8 +91,8 @@ func (r Report) Names(except ...string) string {
 	return strings.Join(all, ", ")
 }
 
-// parse reads a profile of goroutines as text ("debug=1"): for each group of equal stacks a
-// line "COUNT @ PC …", a line of labels if there are some, and a line for each frame.
+// parse reads a profile of goroutines as text ("debug=1"): for each group of equal stacks a line "COUNT @ PC …", a line
+// of labels if there are any, and a line for each frame.
 func parse(profile string) []Part {
 	found := map[string]*Part{}
 	count, name, at := 0, "", ""
@@ -124,7 +122,7 @@ func parse(profile string) []Part {
 			}
 		default:
 			end()
-			_, _ = fmt.Sscanf(line, "%d @", &count) // the first line has no count, and no stack
+			_, _ = fmt.Sscanf(line, "%d @", &count) // the first line has neither count nor stack
 		}
 	}
 	end()
@@ -136,7 +134,7 @@ func parse(profile string) []Part {
 	return all
 }
 
-// labelled is the name of the part in a line such as `# labels: {"part":"target \"up\""}`.
+// labelled returns the name of the part in a line such as `# labels: {"part":"target \"up\""}`.
 func labelled(line string) string {
 	_, rest, _ := strings.Cut(line, strconv.Quote(label)+":")
 	quoted, err := strconv.QuotedPrefix(rest)
@@ -150,8 +148,8 @@ func labelled(line string) string {
 	return name
 }
 
-// ours is where a frame is, if it is in a function of this module that does more than name a
-// part; "" if not. A line is "#", the program counter, function+offset, and file:line.
+// ours returns the place of a frame in a function of this module that does more than name a part; "" for other frames.
+// A line is "#", the program counter, function+offset, and file:line.
 func ours(line string) string {
 	f := strings.Fields(line)
 	if len(f) < 4 || !strings.HasPrefix(f[2], module) || strings.HasPrefix(f[2], module+"watchdog.Do") {

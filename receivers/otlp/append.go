@@ -8,10 +8,10 @@ import (
 	"hwsagent/receivers"
 )
 
-// appender puts what the translation makes into a batch. A bound that is passed stays.
+// appender adds the output of the translation to a batch. Once a limit is exceeded it keeps failing.
 type appender struct {
 	b    *receivers.Batch
-	last labels.Labels // named to the batch last
+	last labels.Labels // the current series of the batch
 	err  error
 }
 

@@ -9,17 +9,17 @@ import (
 	"hwsagent/receivers"
 )
 
-// maxAttributes bounds those of one resource, scope, point or exemplar, unless a series may have
-// more labels. The translator compares each attribute with all before it.
+// maxAttributes bounds the attributes of one resource, scope, point or exemplar, unless a series may have more labels.
+// The translator compares each attribute with all before it.
 const maxAttributes = 512
 
-// attributes counts those of a message's parts, and keeps the first that has too many.
+// attributes checks the attributes of a message's parts, and keeps the first part that has too many.
 type attributes struct {
 	most int
 	err  error
 }
 
-// checkAttributes refuses metrics of which one part has more attributes than most.
+// checkAttributes refuses metrics if one part has more attributes than most.
 func checkAttributes(md pmetric.Metrics, most int) error {
 	a := &attributes{most: most}
 	for _, r := range md.ResourceMetrics().All() {

@@ -15,22 +15,22 @@ import (
 	"hwsagent/receivers"
 )
 
-// deltaIdle is how long a stream of deltas may pause before its sum is forgotten; it then
-// begins anew, which readers see as a reset of the counter.
+// deltaIdle is how long a stream of deltas may pause before its sum is dropped; the sum then restarts, which readers
+// see as a counter reset.
 const deltaIdle = time.Hour
 
-// stream is what the deltas of one series add up to. The translation of every kind of point
-// but the exponential one is a row of plain sums, so a series is what there is to add up.
+// stream is the sum of the deltas of one series. The translation of every kind of point except the exponential one
+// gives plain sums, so each series is summed by itself.
 type stream struct {
 	labels labels.Labels
-	st, t  int64 // milliseconds: of the first delta's start, and of the newest; t is math.MinInt64 before the first
+	st, t  int64 // milliseconds: start of the first delta, and time of the newest; t is math.MinInt64 before the first
 	v      float64
-	fh     *histogram.FloatHistogram // nil of a float
+	fh     *histogram.FloatHistogram // nil for a float
 	seen   time.Time
 }
 
-// deltas are the sums of a receiver. They live in memory: after a restart sums begin anew,
-// with a start timestamp of their own.
+// deltas holds the sums of a receiver. They are in memory only: after a restart sums begin again, with their own start
+// timestamp.
 type deltas struct {
 	mu      sync.Mutex // held while a request with deltas is stored
 	limit   int
@@ -40,7 +40,7 @@ type deltas struct {
 
 func newDeltas(limit int) *deltas { return &deltas{limit: limit, streams: map[uint64]*stream{}} }
 
-// begin begins the sums of one request. d.mu must be held until they are committed or given up.
+// begin begins the sums of one request. d.mu must be held until they are committed or discarded.
 func (d *deltas) begin(now time.Time) *sums {
 	if now.Sub(d.swept) > deltaIdle/4 {
 		d.swept = now
@@ -53,7 +53,7 @@ func (d *deltas) begin(now time.Time) *sums {
 	return &sums{d: d, now: now, changed: map[uint64]*stream{}}
 }
 
-// sums are what the streams become if a request is stored.
+// sums holds the new states of streams if a request is stored.
 type sums struct {
 	d       *deltas
 	now     time.Time
@@ -67,13 +67,13 @@ func (s *sums) commit() {
 	}
 }
 
-// find is the stream of a series as the request leaves it so far; it may be changed. It is
-// nil, with the reason, where there may be no more.
+// find returns the state of a stream after the request so far, for the caller to change. It is nil, with the reason, if
+// there is no room for a new stream.
 func (s *sums) find(ls labels.Labels) (*stream, receivers.Reason) {
 	hash := ls.Hash()
 	if one := s.changed[hash]; one != nil {
 		if !labels.Equal(one.labels, ls) {
-			return nil, receivers.InvalidSample // two series of one hash
+			return nil, receivers.InvalidSample // two series with the same hash
 		}
 		return one, ""
 	}
@@ -94,7 +94,7 @@ func (s *sums) find(ls labels.Labels) (*stream, receivers.Reason) {
 	return one, ""
 }
 
-// summing adds up what the translation of deltas appends.
+// summing adds up the deltas that the translation appends.
 type summing struct {
 	*appender
 	sums *sums
@@ -103,7 +103,7 @@ type summing struct {
 // Append implements [translation.Sink].
 func (a *summing) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
 	native := h != nil || fh != nil
-	none := v // a stale marker where the point says that there is no value
+	none := v // a stale marker if the point has no value
 	switch {
 	case h != nil:
 		none = h.Sum
@@ -119,7 +119,7 @@ func (a *summing) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v
 		a.b.RefuseSamples(full, 1, fmt.Sprintf("%.200s: no more streams of deltas are kept", ls))
 		return 0, nil
 	case t <= s.t:
-		// Sent again because the answer was lost, mostly: what is in the sum is not added twice.
+		// Usually the sender repeats a delta because the answer was lost: do not add it twice.
 		a.b.RefuseSamples(receivers.OldDelta, 1, fmt.Sprintf("%.200s: a delta up to that time was counted before", ls))
 		return 0, nil
 	case s.t != math.MinInt64 && st != 0 && st < s.st:
@@ -157,14 +157,13 @@ func (a *summing) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v
 	return a.appender.Append(ref, s.labels, s.st, t, 0, nil, sum.Copy(), o)
 }
 
-// maxBuckets bounds the buckets of a sum. SDKs keep 160; histograms that have nothing in common but
-// their name would add up to any number.
+// maxBuckets bounds the buckets of a sum. SDKs keep 160; unrelated histograms under one name could add up to any
+// number.
 const maxBuckets = 1024
 
 var errBuckets = fmt.Errorf("the sum has more than %d buckets", maxBuckets)
 
-// coarsen halves the resolution of a sum until it has no more buckets than it may, as an SDK
-// does.
+// coarsen halves the resolution of a sum until it has at most maxBuckets buckets, as an SDK does.
 func coarsen(h *histogram.FloatHistogram) error {
 	for len(h.PositiveBuckets)+len(h.NegativeBuckets) > maxBuckets {
 		if h.UsesCustomBuckets() || h.Schema <= histogram.ExponentialSchemaMin {
@@ -177,8 +176,7 @@ func coarsen(h *histogram.FloatHistogram) error {
 	return nil
 }
 
-// integers is h with counts that are whole numbers, as OTLP's are; nil if they are not, or
-// have become too great for that.
+// integers returns h with integer counts, as OTLP has them; nil if they are not integers, or too great.
 func integers(h *histogram.FloatHistogram) *histogram.Histogram {
 	whole := func(f float64) bool { return f >= 0 && f < 1<<53 && f == math.Trunc(f) }
 	ok := whole(h.Count) && whole(h.ZeroCount)

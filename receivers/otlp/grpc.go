@@ -14,7 +14,7 @@ import (
 // method is the one call of OTLP for metrics.
 const method = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"
 
-// Codes of gRPC that are answered.
+// The gRPC codes used in answers.
 const (
 	codeOK                = 0
 	codeInvalidArgument   = 3
@@ -24,8 +24,7 @@ const (
 	codeUnavailable       = 14
 )
 
-// grpcCode is the code for a refusal. Clients try again after codeUnavailable and
-// codeDeadlineExceeded.
+// grpcCode returns the code for a refusal. Clients retry after codeUnavailable and codeDeadlineExceeded.
 func grpcCode(why *receivers.Refusal) int {
 	switch {
 	case why.RetryAfter > 0:
@@ -40,10 +39,9 @@ func grpcCode(why *receivers.Refusal) int {
 	return codeInvalidArgument
 }
 
-// GRPC is the handler of OTLP over gRPC. A call without streams is one request of HTTP/2
-// with a frame around its message, see
-// https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md: so it is served by the
-// same server, within the same bounds, as everything else.
+// GRPC returns the handler of OTLP over gRPC. A unary call is one HTTP/2 request whose message has a frame around it,
+// see https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md, so the same server can serve it within the same
+// limits as everything else.
 func (v *Receiver) GRPC(g *receivers.Gate) http.Handler {
 	export := g.Handler(v.export, refuseGRPC)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -63,7 +61,7 @@ func (v *Receiver) GRPC(g *receivers.Gate) http.Handler {
 	})
 }
 
-// frame is the head of a message: a flag that says that it is compressed, and its length.
+// frame is the length of a message's head: a flag for compression, and the length of the message.
 const frame = 5
 
 func (v *Receiver) export(w http.ResponseWriter, r *receivers.Request) error {
@@ -91,7 +89,7 @@ func (v *Receiver) export(w http.ResponseWriter, r *receivers.Request) error {
 	head.Set("Content-Type", "application/grpc")
 	head.Set("Trailer", "Grpc-Status, Grpc-Message")
 	w.WriteHeader(http.StatusOK)
-	_, _ = w.Write(append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(answer))), answer...)) // the client has gone, or gets it
+	_, _ = w.Write(append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(answer))), answer...)) // an error means that the client has gone
 	head.Set("Grpc-Status", strconv.Itoa(codeOK))
 	return nil
 }
@@ -105,7 +103,7 @@ func refuseGRPC(w http.ResponseWriter, _ *http.Request, why *receivers.Refusal) 
 	w.WriteHeader(http.StatusOK)
 }
 
-// escape writes a text as gRPC's headers have it.
+// escape encodes a text for gRPC's headers.
 func escape(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {

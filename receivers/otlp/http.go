@@ -11,10 +11,10 @@ import (
 	"hwsagent/receivers"
 )
 
-// Path is where metrics are to be sent over HTTP.
+// Path is the path for metrics over HTTP.
 const Path = "/v1/metrics"
 
-// HTTP is the handler of OTLP over HTTP, protobuf and JSON.
+// HTTP returns the handler of OTLP over HTTP, protobuf and JSON.
 func (v *Receiver) HTTP(g *receivers.Gate) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("POST "+Path, g.Handler(v.post, refuseHTTP, checkType))
@@ -31,7 +31,7 @@ const (
 	typeJSON     = "application/json"
 )
 
-// typeOf is the media type of a request, "" if it has none that can be read.
+// typeOf returns the media type of a request, "" if it is missing or invalid.
 func typeOf(r *http.Request) string {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil {
@@ -40,7 +40,7 @@ func typeOf(r *http.Request) string {
 	return kind
 }
 
-// checkType refuses a request that is no OTLP, by its header.
+// checkType refuses a request that is not OTLP, by its header.
 func checkType(r *http.Request) error {
 	if kind := typeOf(r); kind != typeProtobuf && kind != typeJSON {
 		return receivers.Refuse(receivers.Unsupported, http.StatusUnsupportedMediaType, "the Content-Type is neither %s nor %s", typeProtobuf, typeJSON)
@@ -61,7 +61,7 @@ func (v *Receiver) post(w http.ResponseWriter, r *receivers.Request) error {
 	}
 	w.Header().Set("Content-Type", typeOf(r.Request))
 	if !isJSON(r.Request) {
-		_, _ = w.Write(response(refused, why)) // the client has gone, or gets it
+		_, _ = w.Write(response(refused, why)) // an error means that the client has gone
 		return nil
 	}
 	answer := map[string]any{}
@@ -72,7 +72,7 @@ func (v *Receiver) post(w http.ResponseWriter, r *receivers.Request) error {
 	return nil
 }
 
-// response is an ExportMetricsServiceResponse.
+// response returns an ExportMetricsServiceResponse.
 func response(refused uint64, why string) []byte {
 	if refused == 0 {
 		return nil
@@ -92,12 +92,12 @@ func refuseHTTP(w http.ResponseWriter, r *http.Request, why *receivers.Refusal) 
 	var body []byte
 	if isJSON(r) {
 		w.Header().Set("Content-Type", typeJSON)
-		body, _ = json.Marshal(map[string]any{"code": code, "message": why.Text}) // of a number and a text
+		body, _ = json.Marshal(map[string]any{"code": code, "message": why.Text}) // cannot fail for a number and a text
 	} else {
 		w.Header().Set("Content-Type", typeProtobuf)
 		body = protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), uint64(code))
 		body = protowire.AppendString(protowire.AppendTag(body, 2, protowire.BytesType), why.Text)
 	}
 	w.WriteHeader(why.Status)
-	_, _ = w.Write(body) // who does not read it has gone
+	_, _ = w.Write(body) // an error means that the client has gone
 }

@@ -17,8 +17,7 @@ import (
 	"hwsagent/receivers/otlp/translation"
 )
 
-// Settings say how metrics are translated, with the meaning and the names that they have in
-// the section otlp of Prometheus' configuration.
+// Settings configure the translation, with the meaning and the names of the section otlp of Prometheus' configuration.
 type Settings struct {
 	PromoteResourceAttributes         []string
 	PromoteAllResourceAttributes      bool
@@ -53,13 +52,13 @@ type Receiver struct {
 	deltas   *deltas
 }
 
-// New makes a receiver. Its streams of deltas are at most limit.
+// New returns a receiver with at most limit streams of deltas.
 func New(s Settings, limit int) *Receiver {
 	return &Receiver{settings: s.translation(), shape: newShape(), deltas: newDeltas(limit)}
 }
 
-// decode reads a request, after what it will take of memory is taken. The bytes of a request are those of
-// the metrics in a file: pmetricotlp, which has a type for requests, links grpc.
+// decode decodes a request, after reserving the memory for it. The encoding of a request is that of metrics in a file;
+// pmetricotlp, which has a type for requests, would link grpc.
 func (v *Receiver) decode(r *receivers.Request, body []byte, json bool) (md pmetric.Metrics, err error) {
 	var w weight
 	if json {
@@ -85,20 +84,20 @@ func (v *Receiver) decode(r *receivers.Request, body []byte, json bool) (md pmet
 	return md, checkAttributes(md, max(maxAttributes, r.Limits().Labels))
 }
 
-// store puts the metrics of a request into the log, in one commit. Of a request of which
-// single samples are refused, refused and why tell; the rest is stored then.
+// store writes the metrics of a request to the log, in one commit. If single samples are refused, refused and why
+// describe them, and the rest is stored.
 func (v *Receiver) store(r *receivers.Request, md pmetric.Metrics) (refused uint64, why string, err error) {
 	delta, bad := sort(md)
 	refused, why, err = v.try(r, md, delta, bad)
 	if fault := (*untranslatable)(nil); errors.As(err, &fault) && r.Context().Err() == nil {
-		// Once more, without the metrics that are to blame.
+		// Try again without the metrics that caused the failure.
 		bad = append(append(bad, v.weed(r.Context(), md)...), v.weed(r.Context(), delta)...)
 		refused, why, err = v.try(r, md, delta, bad)
 	}
 	return refused, why, err
 }
 
-// try stores what it can translate all of, or nothing. bad was taken out before.
+// try stores all metrics, or none if one cannot be translated. bad was removed before.
 func (v *Receiver) try(r *receivers.Request, md, delta pmetric.Metrics, bad []flaw) (refused uint64, why string, err error) {
 	b := r.Batch()
 	defer b.Rollback()
@@ -112,8 +111,7 @@ func (v *Receiver) try(r *receivers.Request, md, delta pmetric.Metrics, bad []fl
 	if delta.MetricCount() == 0 {
 		return verdict(b)
 	}
-	// Deltas are added up one request after the other; what they add up to counts only
-	// when it is in the log.
+	// Add deltas up one request at a time; a sum counts only once it is in the log.
 	v.deltas.mu.Lock()
 	defer v.deltas.mu.Unlock()
 	sums := v.deltas.begin(time.Now())
@@ -139,7 +137,7 @@ func verdict(b *receivers.Batch) (refused uint64, why string, err error) {
 	return 0, "", err
 }
 
-// strategies are the ways to translate names.
+// strategies returns the ways to translate names.
 func strategies() []otlptranslator.TranslationStrategyOption {
 	return []otlptranslator.TranslationStrategyOption{
 		otlptranslator.UnderscoreEscapingWithSuffixes, otlptranslator.UnderscoreEscapingWithoutSuffixes,

@@ -29,23 +29,22 @@ func translate(ctx context.Context, md pmetric.Metrics, s translation.Settings, 
 	return nil
 }
 
-// untranslatable is what the translation says of metrics that have no form in Prometheus.
+// untranslatable is the translation's error for metrics without a form in Prometheus.
 type untranslatable struct{ err error }
 
 // Error implements error.
 func (u *untranslatable) Error() string { return fmt.Sprintf("translate the metrics: %.300s", u.err) }
 
-// flaw is points of one metric that are not stored, whatever becomes of the others.
+// flaw describes points of one metric that are not stored, whatever the outcome of the others.
 type flaw struct {
 	reason receivers.Reason
 	points uint64
 	why    string
 }
 
-// weed takes out of md each metric that cannot be translated by itself, and says which: it
-// would take all others of its request with it. A trial costs what the metric does: resources
-// and scopes are tried once, with one point, since target_info is told for all the time
-// between two.
+// weed removes from md each metric that cannot be translated by itself, and returns these: each would make its whole
+// request fail. A trial costs as much as the metric: resources and scopes are tried once, with one point, because
+// target_info is appended for all the time between two points.
 func (v *Receiver) weed(ctx context.Context, md pmetric.Metrics) (bad []flaw) {
 	alone := newTrial()
 	md.ResourceMetrics().RemoveIf(func(from pmetric.ResourceMetrics) bool {
@@ -94,12 +93,12 @@ func newTrial() trial {
 	return t
 }
 
-// run is why the request cannot be translated, nil if it can.
+// run returns why the request cannot be translated, nil if it can.
 func (t trial) run(ctx context.Context, s translation.Settings) error {
 	return translate(ctx, t.all, s, nowhere{})
 }
 
-// nowhere is a sink that keeps nothing.
+// nowhere is a sink that discards everything.
 type nowhere struct{}
 
 func (nowhere) failure() error { return nil }
@@ -109,8 +108,8 @@ func (nowhere) Append(storage.SeriesRef, labels.Labels, int64, int64, float64, *
 	return 0, nil
 }
 
-// sort takes out of md what is not cumulative: deltas are returned, as if they were
-// cumulative; what is neither is bad, and so are points without a time.
+// sort removes metrics from md that are not cumulative: it returns deltas as if they were cumulative; metrics that are
+// neither are bad, and so are points without a time.
 func sort(md pmetric.Metrics) (delta pmetric.Metrics, bad []flaw) {
 	delta = pmetric.NewMetrics()
 	for i := range md.ResourceMetrics().Len() {
@@ -154,7 +153,7 @@ func sort(md pmetric.Metrics) (delta pmetric.Metrics, bad []flaw) {
 	return delta, bad
 }
 
-// temporality is how the points of a metric are to be read, and how many they are.
+// temporality returns a metric's temporality, and the number of its points.
 func temporality(m pmetric.Metric) (pmetric.AggregationTemporality, int) {
 	switch m.Type() {
 	case pmetric.MetricTypeGauge:
@@ -171,7 +170,7 @@ func temporality(m pmetric.Metric) (pmetric.AggregationTemporality, int) {
 	return pmetric.AggregationTemporalityUnspecified, 1
 }
 
-// cumulative says of a metric that it is what it will be.
+// cumulative marks a metric as cumulative.
 func cumulative(m pmetric.Metric) {
 	const is = pmetric.AggregationTemporalityCumulative
 	switch m.Type() {
@@ -184,8 +183,8 @@ func cumulative(m pmetric.Metric) {
 	}
 }
 
-// dropTimeless takes the points without a time out of m, and says how many they were. Beside one
-// of 1970 the translation would repeat target_info every few minutes up to the present.
+// dropTimeless removes the points without a time from m, and returns how many there were. With such a point, of 1970,
+// the translation would repeat target_info every few minutes up to the present.
 func dropTimeless(m pmetric.Metric) (n uint64) {
 	switch m.Type() {
 	case pmetric.MetricTypeGauge:

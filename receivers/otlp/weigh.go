@@ -9,28 +9,28 @@ import (
 	"hwsagent/receivers"
 )
 
-// What a request takes of memory once it is objects, in bytes: for each message, for each
-// byte of a list of small numbers, for each byte of JSON.
+// Memory that a request takes as objects, in bytes: for each message, for each byte of a list of small numbers, for
+// each byte of JSON.
 const (
 	messageBytes = 256
 	numberBytes  = 8
 	jsonBytes    = 4
 )
 
-// maxNesting bounds values inside values: attributes of attributes.
+// maxNesting bounds nested values: attributes of attributes.
 const (
 	maxNesting   = 8
 	maxJSONDepth = 64
 )
 
-// shape says which fields of a message are messages, and of what shape.
+// shape says which fields of a message are messages, and their shapes.
 type shape struct {
 	fields map[protowire.Number]*shape
 	lists  map[protowire.Number]bool // packed numbers of variable length
 	value  bool                      // an AnyValue: it may hold others
 }
 
-// newShape is the shape of ExportMetricsServiceRequest, as of OTLP 1.9.
+// newShape returns the shape of ExportMetricsServiceRequest, as of OTLP 1.9.
 func newShape() *shape {
 	of := func(fields map[protowire.Number]*shape) *shape { return &shape{fields: fields} }
 	value, pair := &shape{value: true}, &shape{}
@@ -52,12 +52,12 @@ func newShape() *shape {
 	return of(map[protowire.Number]*shape{1: resource})
 }
 
-// weight is what a message will take.
+// weight is the estimated size of a decoded message.
 type weight struct{ messages, numbers int64 }
 
 func (w weight) bytes() int64 { return w.messages*messageBytes + w.numbers*numberBytes }
 
-// add walks through a message of shape s without making anything of it.
+// add walks through a message of shape s without decoding it.
 func (w *weight) add(s *shape, message []byte, nesting int) error {
 	w.messages++
 	if s.value {
@@ -89,7 +89,7 @@ func (w *weight) add(s *shape, message []byte, nesting int) error {
 	return nil
 }
 
-// addJSON counts objects and lists, and refuses what is nested too deep.
+// addJSON counts objects and lists, and refuses text that is nested too deep.
 func (w *weight) addJSON(text []byte) error {
 	depth, quoted := 0, false
 	for i := 0; i < len(text); i++ {

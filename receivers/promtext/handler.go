@@ -1,5 +1,5 @@
-// Package promtext receives Prometheus text and OpenMetrics, as VictoriaMetrics does on
-// /api/v1/import/prometheus: what a script has printed, posted with curl.
+// Package promtext receives Prometheus text and OpenMetrics, as VictoriaMetrics does on /api/v1/import/prometheus, for
+// example the output of a script posted with curl.
 package promtext
 
 import (
@@ -16,10 +16,10 @@ import (
 	"hwsagent/receivers"
 )
 
-// Path is where requests are to be sent.
+// Path is the path for requests.
 const Path = "/api/v1/import/prometheus"
 
-// New makes the handler of a receiver.
+// New returns the handler of a receiver.
 func New(g *receivers.Gate) http.Handler {
 	mux := http.NewServeMux()
 	h := g.Handler(store, nil, checkType)
@@ -28,14 +28,13 @@ func New(g *receivers.Gate) http.Handler {
 	return mux
 }
 
-// checkType refuses a request whose header says that its body is no text.
+// checkType refuses a request whose header says that its body is not text.
 func checkType(r *http.Request) error {
 	return receivers.CheckText(r.Header.Get("Content-Type"))
 }
 
-// store puts one exposition into the log. Samples without a timestamp get that of the
-// parameter timestamp, or of the request; extra_label=name=value, any number of times, is
-// added to every series.
+// store writes one exposition to the log. Samples without a timestamp get that of the parameter timestamp, or of the
+// request; extra_label=name=value, any number of times, is added to every series.
 func store(w http.ResponseWriter, r *receivers.Request) error {
 	now, extra, err := parameters(r.Request)
 	if err != nil {
@@ -87,7 +86,7 @@ func parameters(r *http.Request) (now int64, extra []labels.Label, err error) {
 	query := r.URL.Query()
 	if text := query.Get("timestamp"); text != "" {
 		if now, err = strconv.ParseInt(text, 10, 64); err != nil {
-			return 0, nil, refuse("the parameter timestamp is no number of milliseconds")
+			return 0, nil, refuse("the parameter timestamp is not a number of milliseconds")
 		}
 	}
 	if len(query["extra_label"]) > maxExtra {

@@ -19,9 +19,8 @@ import (
 	"hwsagent/receivers"
 )
 
-// What the objects of a pushed exposition take of memory while they are looked at, in
-// bytes: for each line and label of text, for each message of protobuf, and for each byte
-// of it, which may be a number in a list.
+// Memory for the objects of a pushed exposition while it is checked, in bytes: for each line and label of text, for
+// each message of protobuf, and for each byte of it, which may be a number in a list.
 const (
 	lineBytes    = 400
 	labelBytes   = 160
@@ -30,15 +29,14 @@ const (
 	pairBytes    = 12 // of the protobuf around a label's name and value, at most
 )
 
-// Names of the metrics that each group has besides what is pushed.
+// Names of the metrics that each group has in addition to the pushed ones.
 const (
 	pushTime    = "push_time_seconds"
 	failureTime = "push_failure_time_seconds"
 )
 
-// A keeper makes of pushed families the form in which they are kept: delimited protobuf, each
-// metric with the labels of the group. It takes one family after the other, so that only one is in
-// memory as objects.
+// A keeper turns pushed families into the form in which they are kept: delimited protobuf, each metric with the labels
+// of the group. It processes one family at a time, so that only one is in memory as objects.
 type keeper struct {
 	group  map[string]string
 	pairs  map[string]*dto.LabelPair // of group, which all metrics share
@@ -48,7 +46,7 @@ type keeper struct {
 	take func(int64) error // [receivers.Request.Take]
 	each int64             // bytes that the group's labels add to a metric
 
-	refused error // the first family that is refused; those after it are read and not kept
+	refused error // error of the first refused family; later ones are read but not kept
 }
 
 func newKeeper(group map[string]string, take func(int64) error) *keeper {
@@ -60,13 +58,13 @@ func newKeeper(group map[string]string, take func(int64) error) *keeper {
 	return k
 }
 
-// keep checks a family and keeps it. It changes f. The error means that there is no room for the labels of the group in
-// each metric: a short body may have very many of them.
+// keep checks a family and stores it. It changes f. An error means that there is no memory for the group's labels in
+// each metric: a short body may have very many metrics.
 func (k *keeper) keep(f *dto.MetricFamily) error {
 	if k.refused != nil {
 		return nil
 	}
-	// They are in the buffer, in its copy, and once more while that is read.
+	// The labels are in the buffer, in its copy, and once more while that is read.
 	if err := k.take(3 * k.each * int64(len(f.GetMetric()))); err != nil {
 		return err
 	}
@@ -92,8 +90,8 @@ func (k *keeper) encode(f *dto.MetricFamily) error {
 
 const typeProtobuf = "application/vnd.google.protobuf"
 
-// checkType refuses a push whose header says that its body is protobuf, but not delimited.
-// A body of every other type is text, as it is for the Pushgateway.
+// checkType refuses a push whose header says that its body is protobuf, but not delimited. A body of any other type is
+// text, as for the Pushgateway.
 func checkType(r *http.Request) error {
 	kind, params := receivers.MediaType(r.Header.Get("Content-Type"))
 	if r.Method != http.MethodDelete && kind == typeProtobuf && params["encoding"] != "delimited" {
@@ -102,13 +100,13 @@ func checkType(r *http.Request) error {
 	return nil
 }
 
-// read reads the families of a pushed body and gives each to take, which may change it. An error
-// means that the body cannot be read, or is that of take; take has had some of its families then.
+// read reads the families of a pushed body and passes each to take, which may change it. An error means that the body
+// cannot be read, or comes from take; take has then had some of its families.
 func read(r *receivers.Request, take func(*dto.MetricFamily) error) error {
 	if kind, _ := receivers.MediaType(r.Header.Get("Content-Type")); kind == typeProtobuf {
 		return readProtobuf(r, take)
 	}
-	// The parser takes time with the square of the labels of a series.
+	// The parser's time grows with the square of the labels of a series.
 	if err := exposition.CheckText(r.Body, r.Limits().Labels); err != nil {
 		return err
 	}
@@ -155,7 +153,7 @@ func readProtobuf(r *receivers.Request, take func(*dto.MetricFamily) error) erro
 			return fmt.Errorf("read protobuf: %w", err)
 		}
 		if names[f.GetName()] {
-			return fmt.Errorf("family %q is there twice", f.GetName())
+			return fmt.Errorf("family %q appears twice", f.GetName())
 		}
 		names[f.GetName()] = true
 		if err := take(f); err != nil {
@@ -172,7 +170,7 @@ func prepare(f *dto.MetricFamily, group map[string]*dto.LabelPair) error {
 		return receivers.Refuse(receivers.Malformed, http.StatusBadRequest, format, args...)
 	}
 	if !model.UTF8Validation.IsValidMetricName(name) {
-		return refuse("%q is no name of a metric", name)
+		return refuse("%q is not a metric name", name)
 	}
 	if name == pushTime || name == failureTime {
 		return refuse("pushed metrics must not be called %s: the receiver adds it", name)
@@ -200,7 +198,7 @@ func prepare(f *dto.MetricFamily, group map[string]*dto.LabelPair) error {
 		maps.Copy(of, group)
 		m.Label = m.Label[:0]
 		for _, n := range slices.Sorted(maps.Keys(of)) {
-			if l := of[n]; l.GetValue() != "" { // an empty value is the same as no label
+			if l := of[n]; l.GetValue() != "" { // an empty value means no label
 				m.Label = append(m.Label, l)
 			}
 		}
@@ -208,7 +206,7 @@ func prepare(f *dto.MetricFamily, group map[string]*dto.LabelPair) error {
 	return nil
 }
 
-// isOfType reports whether a metric has the value that its family's type says.
+// isOfType reports whether a metric has a value of its family's type.
 func isOfType(m *dto.Metric, kind dto.MetricType) bool {
 	switch kind {
 	case dto.MetricType_COUNTER:

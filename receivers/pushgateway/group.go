@@ -19,14 +19,14 @@ import (
 	"hwsagent/inputs/exposition"
 )
 
-// family is what was pushed of one metric family. It never changes.
+// family is one pushed metric family. It is immutable.
 type family struct {
 	text   []byte // delimited protobuf
 	kind   dto.MetricType
-	series []uint64 // hashes of the labels of each series, no two the same
+	series []uint64 // unique hashes of the labels of each series
 }
 
-// newFamily is the family of a text that was checked, and its name.
+// newFamily returns the family in a checked text, and its name.
 func newFamily(text []byte) (name string, f family, err error) {
 	message, n := protowire.ConsumeBytes(text)
 	if n < 0 {
@@ -43,30 +43,29 @@ func newFamily(text []byte) (name string, f family, err error) {
 	return name, f, err
 }
 
-// group is what was pushed under one set of labels. It never changes.
+// group holds the families pushed under one set of labels. It is immutable.
 type group struct {
 	labels   map[string]string
 	families map[string]family // by name
-	pushed   time.Time         // the last push that was taken; zero if none was
-	failed   time.Time         // the last one that was refused; zero if none was. One of both is not zero, or deleted is set
+	pushed   time.Time         // the last accepted push; zero if there was none
+	failed   time.Time         // the last refused push; zero if there was none. At least one is not zero, unless deleted is set
 
-	// ended are families, delimited protobuf, with series that the group had and that a push or
-	// a deletion took away: until it is settled that the log has their stale markers, also over
-	// a kill. What else they hold goes on.
+	// ended holds families, as delimited protobuf, with series that a push or a deletion removed from the group: until
+	// it is certain that the log has their stale markers, even over a kill. Their other series continue.
 	ended []byte
-	// deleted says that the group is here only until that is settled. It has no families.
+	// deleted means that the group exists only until that is certain. It has no families.
 	deleted bool
 }
 
-// unpushed reports whether only refused pushes are known of the group, which may be nil.
+// unpushed reports whether the group, which may be nil, has only had refused pushes.
 func (g *group) unpushed() bool { return g != nil && !g.deleted && g.pushed.IsZero() }
 
-// own are the hashes of the series that a group has besides what is pushed.
+// own returns the hashes of the series that a group has in addition to the pushed ones.
 func (g *group) own() []uint64 {
 	return []uint64{ownLabels(g.labels, pushTime).Hash(), ownLabels(g.labels, failureTime).Hash()}
 }
 
-// series are the hashes of all series that the group shows.
+// series returns the hashes of all series that the group exposes.
 func (g *group) series() iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
 		if g == nil || g.deleted {
@@ -87,7 +86,7 @@ func (g *group) series() iter.Seq[uint64] {
 	}
 }
 
-// after is g as what comes in the place of old: what old had and g has not is to end.
+// after returns g as the successor of old: series of old that g lacks must be ended.
 func (g *group) after(old *group) *group {
 	if old == nil {
 		return g
@@ -117,7 +116,7 @@ func (g *group) size() (n int64) {
 	return n
 }
 
-// body is all families one behind the other, in the order of their names.
+// body returns all families concatenated, sorted by name.
 func (g *group) body() []byte {
 	var b bytes.Buffer
 	for _, name := range slices.Sorted(maps.Keys(g.families)) {
@@ -126,7 +125,7 @@ func (g *group) body() []byte {
 	return b.Bytes()
 }
 
-// key is the same for two sets of labels exactly when they are equal.
+// key returns the same for two sets of labels exactly when they are equal.
 func key(labels map[string]string) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
@@ -143,7 +142,7 @@ type header struct {
 	Failed   int64             `json:"failed"`
 	Deleted  bool              `json:"deleted,omitempty"`
 	Bytes    int               `json:"bytes"`           // of the families
-	Ended    int               `json:"ended,omitempty"` // how many of these bytes, the last ones, are of families with series that ended
+	Ended    int               `json:"ended,omitempty"` // how many of these bytes, at the end, are families with ended series
 	Checksum uint32            `json:"crc32c"`
 }
 
@@ -201,8 +200,8 @@ func decode(text []byte) (*group, error) {
 	return g, nil
 }
 
-// headOf reads the name and the type of a family: fields 1 and 3 of
-// io.prometheus.client.MetricFamily. A family without a type is a counter, as in protobuf.
+// headOf reads the name and the type of a family: fields 1 and 3 of io.prometheus.client.MetricFamily. A family without
+// a type is a counter, as in protobuf.
 func headOf(family []byte) (name string, kind dto.MetricType, err error) {
 	for len(family) > 0 {
 		number, wire, n := protowire.ConsumeTag(family)
@@ -219,7 +218,7 @@ func headOf(family []byte) (name string, kind dto.MetricType, err error) {
 			name = string(text)
 		case number == 3 && wire == protowire.VarintType:
 			v, _ := protowire.ConsumeVarint(family)
-			kind = dto.MetricType(v) // a number that is no type equals none
+			kind = dto.MetricType(v) // an unknown type equals no other
 		}
 		family = family[n:]
 	}

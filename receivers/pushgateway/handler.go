@@ -1,5 +1,5 @@
-// Package pushgateway receives pushed metrics by the API of Prometheus' Pushgateway: groups
-// that stay until they are deleted, over restarts, too, and are appended each interval.
+// Package pushgateway receives pushed metrics by the API of Prometheus' Pushgateway: groups persist until they are
+// deleted, also over restarts, and are appended each interval.
 //
 // Source: https://github.com/prometheus/pushgateway/blob/master/README.md#api.
 package pushgateway
@@ -21,7 +21,7 @@ import (
 	"hwsagent/receivers"
 )
 
-// GroupsFull is the reason of pushes that are refused because of the groups that are kept.
+// GroupsFull is the reason of pushes refused because too many groups are kept.
 const GroupsFull receivers.Reason = "groups_full"
 
 // Receiver keeps the groups and serves the API. It is safe for concurrent use.
@@ -30,12 +30,12 @@ type Receiver struct {
 	gate  *receivers.Gate
 	http.Handler
 
-	// ending is for one at a time: who changes what groups show, or looks at what they show until
-	// the log has the markers of what they do not. So no series ends that is pushed again.
+	// ending serialises changes to the exposed series, and the reading of ended series until the log has their stale
+	// markers. This way a series cannot be ended after it was pushed again.
 	ending *semaphore.Weighted
 }
 
-// regroup is [Store.change] for what changes the series that groups show. It may also fail as ctx does.
+// regroup is [Store.change] for changes to the exposed series. It may also fail with the error of ctx.
 func (p *Receiver) regroup(ctx context.Context, labels map[string]string, f func(old *group) *group) (*group, error) {
 	if err := p.ending.Acquire(ctx, 1); err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (p *Receiver) regroup(ctx context.Context, labels map[string]string, f func
 	return p.store.change(labels, f)
 }
 
-// New makes a receiver that keeps its groups in s.
+// New returns a receiver that stores its groups in s.
 func New(g *receivers.Gate, s *Store) *Receiver {
 	p := &Receiver{store: s, gate: g, ending: semaphore.NewWeighted(1)}
 	push := g.Handler(p.change, nil, checkType)
@@ -61,8 +61,8 @@ func New(g *receivers.Gate, s *Store) *Receiver {
 	return p
 }
 
-// framed is r with the name that the gate knows for what the Pushgateway's API calls snappy,
-// which is the framing format. r itself is not changed.
+// framed returns r with the gate's name for the framing format, which the Pushgateway's API calls snappy. It does not
+// change r.
 func framed(r *http.Request) *http.Request {
 	const header = "Content-Encoding"
 	if !strings.EqualFold(strings.TrimSpace(r.Header.Get(header)), "snappy") {
@@ -98,12 +98,11 @@ func (p *Receiver) change(w http.ResponseWriter, r *receivers.Request) error {
 	return receivers.Refuse(receivers.BadRequest, http.StatusMethodNotAllowed, "push with PUT or POST, delete with DELETE")
 }
 
-// push takes the families of a request into a group: PUT in the place of all, POST in the
-// place of those with the same names. Series that are in the group no longer are marked stale
-// before the answer, if the log takes that, and else as soon as it does.
+// push adds the families of a request to a group: PUT replaces all, POST those with the same names. Removed series are
+// marked stale before the answer if the log accepts that, or else as soon as it does.
 //
-// As in the Pushgateway, a push that is refused leaves its time with the group, which it makes
-// if need be; one that cannot be read leaves nothing.
+// As in the Pushgateway, a refused push leaves its time in the group, which it creates if necessary; a push that cannot
+// be read leaves no trace.
 func (p *Receiver) push(r *receivers.Request, labels map[string]string) error {
 	if err := r.CheckLabels(ownLabels(labels, failureTime)); err != nil {
 		return err
@@ -119,12 +118,12 @@ func (p *Receiver) push(r *receivers.Request, labels map[string]string) error {
 		return nil
 	}
 	if failed := p.fail(r.Context(), labels, now); failed != nil {
-		p.store.log.Warn("Cannot note the time of a push that was refused", "err", failed)
+		p.store.log.Warn("Cannot store the time of a refused push", "err", failed)
 	}
 	return refusal(err)
 }
 
-// take takes families that were read into their group, which it returns.
+// take adds decoded families to their group, which it returns.
 func (p *Receiver) take(r *receivers.Request, kept *keeper, now time.Time) (*group, error) {
 	if kept.refused != nil {
 		return nil, kept.refused
@@ -146,8 +145,7 @@ func (p *Receiver) take(r *receivers.Request, kept *keeper, now time.Time) (*gro
 	})
 }
 
-// fail notes with the group that a push was refused, and makes the group if need be and if there
-// is room for it.
+// fail records the time of a refused push in the group, and creates the group if necessary and if there is room.
 func (p *Receiver) fail(ctx context.Context, labels map[string]string, now time.Time) error {
 	_, err := p.regroup(ctx, labels, func(old *group) *group {
 		if old == nil || old.deleted {
@@ -158,12 +156,12 @@ func (p *Receiver) fail(ctx context.Context, labels map[string]string, now time.
 		return &next
 	})
 	if errors.Is(err, errFull) || errors.Is(err, errClash) || errors.Is(err, errKind) {
-		return nil // there is no place for it; that the push was refused is counted all the same
+		return nil // no room for it; the refused push is counted all the same
 	}
 	return err
 }
 
-// refusal is how an error of the store is answered.
+// refusal returns the answer to an error of the store.
 func refusal(err error) error {
 	switch {
 	case errors.Is(err, errFull):
@@ -180,12 +178,12 @@ func refusal(err error) error {
 	return r
 }
 
-// check puts the samples through the bounds of the receiver, as if they were stored now.
+// check applies the limits of the receiver to the samples, as if they were stored now.
 func (p *Receiver) check(r *receivers.Request, families map[string]family) error {
 	b := r.Batch()
 	defer b.Rollback()
 	g := &group{families: families}
-	later := time.Now().Add(24 * time.Hour).UnixMilli() // a time that no series has a sample of
+	later := time.Now().Add(24 * time.Hour).UnixMilli() // a time at which no series has a sample
 	err := exposition.Each(r.Context(), g.body(), exposition.Protobuf, func(s *exposition.Sample) error {
 		if err := b.Series(s.Labels, s.Family, s.Meta); err != nil {
 			return err
@@ -198,8 +196,8 @@ func (p *Receiver) check(r *receivers.Request, families map[string]family) error
 	return b.Verdict()
 }
 
-// remove deletes a group. Its series are marked stale before the answer, if the log takes that,
-// and else as soon as it does.
+// remove deletes a group. Its series are marked stale before the answer if the log accepts that, or else as soon as it
+// does.
 func (p *Receiver) remove(r *receivers.Request, labels map[string]string) error {
 	gone, err := p.regroup(r.Context(), labels, func(old *group) *group {
 		if old == nil || old.deleted {
@@ -208,7 +206,7 @@ func (p *Receiver) remove(r *receivers.Request, labels map[string]string) error 
 		return (&group{labels: old.labels, deleted: true}).after(old)
 	})
 	if err != nil {
-		// A full disk has no room for what is left to do, but a file can always be removed.
+		// A full disk has no room for the remaining work, but removing a file always works.
 		_, err = p.regroup(r.Context(), labels, func(old *group) *group {
 			gone = (&group{labels: labels, deleted: true}).after(old)
 			return nil
@@ -221,18 +219,17 @@ func (p *Receiver) remove(r *receivers.Request, labels map[string]string) error 
 	return nil
 }
 
-// end marks stale what has ended of a group, which may be nil.
+// end marks the ended series of a group stale; the group may be nil.
 func (p *Receiver) end(ctx context.Context, g *group) {
 	if g == nil || !g.deleted && len(g.ended) == 0 {
 		return
 	}
 	if err := p.settle(ctx, g); err != nil {
-		p.store.log.Warn("Cannot mark stale at once what has left a pushed group; that is tried again each interval", "err", err)
+		p.store.log.Warn("Cannot mark series of a pushed group stale; retrying each interval", "err", err)
 	}
 }
 
-// Settle marks stale what has ended where that could not be done at once: the log took nothing, or
-// the agent was killed.
+// Settle marks ended series stale if that failed at first: the log accepted nothing, or the agent was killed.
 func (p *Receiver) Settle(ctx context.Context) error {
 	var errs []error
 	for _, g := range p.store.unsettled() {
@@ -281,8 +278,7 @@ func (p *Receiver) settle(ctx context.Context, g *group) error {
 	return p.store.settle(g)
 }
 
-// Each calls f for each sample of each group, that of push_time_seconds included, until f
-// returns an error or ctx ends.
+// Each calls f for each sample of each group, including push_time_seconds, until f returns an error or ctx ends.
 func (p *Receiver) Each(ctx context.Context, f func(*exposition.Sample) error) error {
 	for _, g := range p.store.all() {
 		if err := ctx.Err(); err != nil {
@@ -316,7 +312,7 @@ func each(ctx context.Context, g *group, f func(*exposition.Sample) error) error
 	return nil
 }
 
-// ownLabels are those of one of the series that a group has besides what is pushed.
+// ownLabels returns the labels of a series that a group has in addition to the pushed ones.
 func ownLabels(group map[string]string, name string) labels.Labels {
 	lb := labels.NewBuilder(labels.FromMap(group))
 	lb.Set(model.MetricNameLabel, name)

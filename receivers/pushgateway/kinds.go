@@ -12,7 +12,7 @@ import (
 // kinds counts, for the name of each family, how many groups have it with each type.
 type kinds map[string]map[dto.MetricType]int
 
-// add counts the families of g n times more, or less if n is negative. g may be nil.
+// add adds n to the counts of the families of g, which may be nil; n may be negative.
 func (k kinds) add(g *group, n int) {
 	if g == nil {
 		return
@@ -32,11 +32,9 @@ func (k kinds) add(g *group, n int) {
 	}
 }
 
-// conflict says which family of next cannot be exposed beside those that there are, "" if all
-// can. old is the group that next replaces, or nil; families that it has already are not looked
-// at again. The rules are those by which the Pushgateway refuses a push: one name has one type
-// in all groups, and no family has a name by which a histogram or a summary calls its sums,
-// counts or buckets.
+// conflict returns which family of next conflicts with the existing ones, "" if none does. old is the group that next
+// replaces, or nil; families that it already has are not checked again. The rules are those of the Pushgateway: a name
+// has one type in all groups, and no family has the name of the sum, count or buckets of a histogram or a summary.
 func (k kinds) conflict(old, next *group) string {
 	for _, name := range slices.Sorted(maps.Keys(next.families)) {
 		mine := next.families[name].kind
@@ -67,7 +65,7 @@ func (k kinds) conflict(old, next *group) string {
 	return ""
 }
 
-// elsewhere are the types that a family has in groups other than old.
+// elsewhere returns the types that a family has in groups other than old.
 func (k kinds) elsewhere(name string, old *group) map[dto.MetricType]int {
 	all := k[name]
 	if !has(old, name) {
@@ -89,7 +87,7 @@ func has(g *group, name string) bool {
 	return ok
 }
 
-// partsOf are the ends of the names of the series that a family of that type has.
+// partsOf returns the suffixes of the series of a family with that type.
 func partsOf(kind dto.MetricType) []string {
 	switch kind {
 	case dto.MetricType_SUMMARY:

@@ -12,18 +12,16 @@ import (
 )
 
 const (
-	root         = "/metrics/job" // of every group's address
+	root         = "/metrics/job" // prefix of every group's path
 	base64Suffix = "@base64"
 )
 
 // maxGroupLabels bounds the labels of a group, the job included.
 const maxGroupLabels = 32
 
-// groupOf reads the labels of a group from the path of a request, after its %-escapes are
-// resolved: /metrics/job/<job>{/<label>/<value>}, where <label>@base64 says that its value is
-// in base64url, with or without padding, and "=" stands for the empty value. The last value
-// may be empty as it is. A slash in a value needs base64, as in the Pushgateway: %2F separates
-// as / does.
+// groupOf parses the labels of a group from the unescaped path of a request: /metrics/job/<job>{/<label>/<value>},
+// where <label>@base64 marks a value in base64url, with or without padding, and "=" means the empty value. The last
+// value may also be left empty. A slash in a value needs base64, as in the Pushgateway: %2F separates as / does.
 func groupOf(path string) (map[string]string, error) {
 	wrong := func(format string, args ...any) error {
 		return receivers.Refuse(receivers.BadRequest, http.StatusBadRequest, format, args...)
@@ -37,7 +35,7 @@ func groupOf(path string) (map[string]string, error) {
 	}
 	parts := strings.Split(rest, "/")
 	if len(parts) == 3 && parts[2] == "" {
-		parts = parts[:2] // a slash after the job ends the path
+		parts = parts[:2] // the path ends with a slash after the job
 	}
 	if strings.TrimSuffix(parts[0], base64Suffix) != model.JobLabel {
 		return nil, wrong("the path does not begin with %s/", root)
@@ -65,21 +63,21 @@ func groupOf(path string) (map[string]string, error) {
 	return group, nil
 }
 
-// pair reads one label of a path. A name that begins with U__ is escaped as the Pushgateway
-// takes it with --push.enable-utf8-names; one that is no valid escape stands for itself.
+// pair parses one label of a path. It unescapes a name that begins with U__, like the Pushgateway with
+// --push.enable-utf8-names; an invalid escape stands for itself.
 func pair(name, value string) (string, string, error) {
 	plain, encoded := strings.CutSuffix(name, base64Suffix)
 	plain = model.UnescapeName(plain, model.ValueEncodingEscaping)
 	if encoded {
 		b, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(value, "="))
 		if err != nil {
-			return "", "", fmt.Errorf("the value of %q is no base64url", plain)
+			return "", "", fmt.Errorf("the value of %q is not valid base64url", plain)
 		}
 		value = string(b)
 	}
 	switch {
 	case !model.UTF8Validation.IsValidLabelName(plain) || plain == model.MetricNameLabel || strings.HasPrefix(plain, model.ReservedLabelPrefix):
-		return "", "", fmt.Errorf("%q is no name of a label", plain)
+		return "", "", fmt.Errorf("%q is not a label name", plain)
 	case !model.LabelValue(value).IsValid():
 		return "", "", fmt.Errorf("the value of %q is not UTF-8", plain)
 	}

@@ -15,43 +15,42 @@ import (
 	"sync"
 )
 
-// Bounds of what is kept.
+// Limits of the store.
 const (
-	maxGroups   = 10_000   // that a push was ever taken for
-	maxUnpushed = 1000     // of which only refused pushes are known
+	maxGroups   = 10_000   // groups with an accepted push
+	maxUnpushed = 1000     // groups with only refused pushes
 	maxBytes    = 64 << 20 // of all groups together
 )
 
-// Ends of the names of files: of a group, and behind that of one that is being written.
+// Suffixes of file names: of a group's file, and of one being written.
 const (
 	fileEnd = ".group"
 	newEnd  = ".new"
 )
 
-// Store keeps the groups, each in a file of its own: what was answered is durable. It is
-// safe for concurrent use.
+// Store keeps the groups, each in its own file: everything that was answered is durable. It is safe for concurrent use.
 type Store struct {
 	dir string
 	log *slog.Logger
 
 	mu     sync.Mutex
 	groups map[string]*group // by key
-	shown  map[uint64]string // by the hash of its labels, each series that is shown: the key of its group
-	kinds  kinds             // of the families of groups
+	shown  map[uint64]string // the group's key for each exposed series, by the hash of its labels
+	kinds  kinds             // types of the groups' families
 	bytes  int64
-	// unpushed counts groups of which only refused pushes are known. They have a bound of their
-	// own: who pushes nonsense under ever new names takes no place of those who do not.
+	// unpushed counts groups with only refused pushes. They have their own limit, so that a sender of nonsense under
+	// ever new names takes no room from others.
 	unpushed int
 }
 
 var (
-	errFull  = fmt.Errorf("%d groups or %d bytes are kept already: delete groups that nobody needs", maxGroups, maxBytes)
+	errFull  = fmt.Errorf("%d groups or %d bytes are kept already: delete groups that are no longer needed", maxGroups, maxBytes)
 	errDisk  = errors.New("keep the group")
 	errClash = errors.New("a series is there twice, in this group or in another one")
 	errKind  = errors.New("a family has another type than its name allows")
 )
 
-// OpenStore reads what is kept in dir. A file that cannot be read is left alone and told.
+// OpenStore reads the groups in dir. It logs and leaves alone a file that cannot be read.
 func OpenStore(dir string, logger *slog.Logger) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory of pushed groups: %w", err)
@@ -62,9 +61,9 @@ func OpenStore(dir string, logger *slog.Logger) (*Store, error) {
 	}
 	s := &Store{dir: dir, log: logger, groups: map[string]*group{}, shown: map[uint64]string{}, kinds: kinds{}}
 	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), fileEnd+newEnd) { // a kill came before it took its place
+		if strings.HasSuffix(e.Name(), fileEnd+newEnd) { // left over from a kill before the rename
 			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
-				logger.Warn("Cannot remove the rest of a pushed group", "err", err)
+				logger.Warn("Cannot remove a temporary file of a pushed group", "err", err)
 			}
 		}
 		if !strings.HasSuffix(e.Name(), fileEnd) {
@@ -79,7 +78,7 @@ func OpenStore(dir string, logger *slog.Logger) (*Store, error) {
 			err = errors.New("its name is that of another group")
 		}
 		if err != nil {
-			logger.Error("A pushed group cannot be read; its file is left alone", "file", filepath.Join(dir, e.Name()), "err", err)
+			logger.Error("Cannot read a pushed group; leaving its file alone", "file", filepath.Join(dir, e.Name()), "err", err)
 			continue
 		}
 		s.put(key(g.labels), g)
@@ -92,7 +91,7 @@ func (s *Store) file(key string) string {
 	return filepath.Join(s.dir, hex.EncodeToString(sum[:])+fileEnd)
 }
 
-// put makes next the group of a key; nil removes it. s.mu must be held, or s be new.
+// put sets the group of a key to next; nil removes it. s.mu must be held, or s be new.
 func (s *Store) put(k string, next *group) {
 	if old := s.groups[k]; old != nil {
 		s.bytes -= old.size()
@@ -121,7 +120,7 @@ func (s *Store) put(k string, next *group) {
 	}
 }
 
-// clashes reports whether a series of next comes twice, as it is now. s.mu must be held.
+// clashes reports whether next would expose a series that already exists. s.mu must be held.
 func (s *Store) clashes(k string, next *group) bool {
 	mine := map[uint64]bool{}
 	for hash := range next.series() {
@@ -133,8 +132,8 @@ func (s *Store) clashes(k string, next *group) bool {
 	return false
 }
 
-// change makes of a group what f says, durably; f gets nil for one that is not there, and returns
-// nil for one that is to go. What f returns is not changed afterwards. It is returned.
+// change replaces a group by the result of f, durably, and returns it. f gets nil for a missing group, and returns nil
+// to remove it. The result must not be changed afterwards.
 func (s *Store) change(labels map[string]string, f func(old *group) *group) (*group, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,8 +166,7 @@ func (s *Store) change(labels map[string]string, f func(old *group) *group) (*gr
 	return next, nil
 }
 
-// full reports whether there is no room for next in the place of old, which may be nil. s.mu
-// must be held.
+// full reports whether there is no room to replace old, which may be nil, by next. s.mu must be held.
 func (s *Store) full(old, next *group) bool {
 	if next.deleted {
 		return false
@@ -186,7 +184,7 @@ func (s *Store) full(old, next *group) bool {
 	return (old == nil || old.unpushed()) && len(s.groups)-s.unpushed >= maxGroups
 }
 
-// unsettled are the groups with series whose stale markers the log does not have yet.
+// unsettled returns the groups with series whose stale markers the log does not have yet.
 func (s *Store) unsettled() (all []*group) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,7 +196,7 @@ func (s *Store) unsettled() (all []*group) {
 	return all
 }
 
-// isShown reports whether a group has the series of that hash.
+// isShown reports whether a group exposes the series with that hash.
 func (s *Store) isShown(hash uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,7 +204,7 @@ func (s *Store) isShown(hash uint64) bool {
 	return ok
 }
 
-// settle notes that the log has the stale markers of g, unless g has been changed meanwhile.
+// settle records that the log has the stale markers of g, unless g has been changed meanwhile.
 func (s *Store) settle(g *group) error {
 	_, err := s.change(g.labels, func(now *group) *group {
 		switch {
@@ -222,7 +220,7 @@ func (s *Store) settle(g *group) error {
 	return err
 }
 
-// all are the groups in a steady order.
+// all returns the groups in a stable order.
 func (s *Store) all() []*group {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -235,7 +233,7 @@ func (s *Store) all() []*group {
 	return out
 }
 
-// save puts g in the place of the file, so that a power cut leaves one or the other.
+// save replaces the file by g; after a power cut it has either the old or the new content.
 func (s *Store) save(name string, g *group) error {
 	text, err := encode(g)
 	if err != nil {
@@ -266,7 +264,7 @@ func (s *Store) remove(name string) error {
 	return s.syncDir()
 }
 
-// syncDir makes names in the directory durable, where directories can be synced.
+// syncDir makes the names in the directory durable, if directories can be synced.
 func (s *Store) syncDir() error {
 	d, err := os.Open(s.dir)
 	if err != nil {
@@ -274,7 +272,7 @@ func (s *Store) syncDir() error {
 	}
 	err = d.Sync()
 	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrInvalid) || errors.Is(err, fs.ErrPermission) {
-		err = nil // Windows keeps the order by itself
+		err = nil // Windows keeps the order without it
 	}
 	return errors.Join(err, d.Close())
 }

@@ -6,8 +6,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// weigh walks through delimited families, without making anything of them, and counts the
-// messages inside: two bytes can be one that takes hundreds.
+// weigh walks through delimited families without decoding them, and counts the messages inside: two bytes can be one
+// message that takes hundreds in memory.
 func weigh(body []byte) (messages int, err error) {
 	for len(body) > 0 {
 		family, n := protowire.ConsumeBytes(body)
@@ -24,12 +24,11 @@ func weigh(body []byte) (messages int, err error) {
 	return messages, nil
 }
 
-// maxDepth is how deep messages lie in a family: metric, histogram, bucket, exemplar, label.
+// maxDepth is the depth of messages in a family: metric, histogram, bucket, exemplar, label.
 const maxDepth = 6
 
-// walk counts the messages in a message, itself included. What a field of bytes holds is
-// not known here: it is looked into while it reads as a message. So the count is never too
-// low.
+// walk counts the messages in a message, itself included. It does not know the types of byte fields, so it looks into
+// each as long as it parses as a message. Thus the count is never too low.
 func walk(message []byte, depth int) (count int, err error) {
 	count = 1
 	if depth > maxDepth {
@@ -48,7 +47,7 @@ func walk(message []byte, depth int) (count int, err error) {
 			value, _ := protowire.ConsumeBytes(message)
 			inside, err := walk(value, depth+1)
 			if err != nil {
-				inside = 1 // a text, or a list
+				inside = 1 // a string, or a list
 			}
 			count += inside
 		}

@@ -1,4 +1,4 @@
-// Package receivertest has what the tests of receivers share: a log in memory.
+// Package receivertest has the common parts of the receivers' tests: a log in memory.
 package receivertest
 
 import (
@@ -19,10 +19,10 @@ import (
 	"hwsagent/receivers"
 )
 
-// ErrFull is what [Log.Fail] may be set to for a log whose budget is used up.
+// ErrFull is an error for [Log.Fail], for a log whose budget is used up.
 var ErrFull = errors.New("log is full")
 
-// Sample is what was committed.
+// Sample is a committed sample.
 type Sample struct {
 	Labels    string
 	Family    string
@@ -35,7 +35,7 @@ type Sample struct {
 	Exemplars int
 }
 
-// Log takes what receivers commit. It is safe for concurrent use.
+// Log stores the samples that receivers commit. It is safe for concurrent use.
 type Log struct {
 	mu        sync.Mutex
 	samples   []Sample
@@ -46,7 +46,7 @@ type Log struct {
 	newest    map[string]Sample
 }
 
-// Gate makes a gate in front of the log, with rules of metric_relabel_configs.
+// Gate returns a gate in front of the log, with rules of metric_relabel_configs.
 func (l *Log) Gate(name string, limits receivers.Limits, rules ...*relabel.Config) *receivers.Gate {
 	return receivers.NewGate(receivers.GateOptions{
 		Name: name, Limits: limits, Relabel: rules, Out: l, Logger: slog.New(slog.DiscardHandler),
@@ -54,7 +54,7 @@ func (l *Log) Gate(name string, limits receivers.Limits, rules ...*relabel.Confi
 	})
 }
 
-// Rules reads metric_relabel_configs as they are written.
+// Rules parses metric_relabel_configs.
 func Rules(t testing.TB, text string) (rules []*relabel.Config) {
 	t.Helper()
 	if err := yaml.Unmarshal([]byte(text), &rules); err != nil {
@@ -75,15 +75,14 @@ func (l *Log) Fail(err error) {
 	l.fail = err
 }
 
-// Samples are those committed so far, exemplars of their own included as samples without
-// a value.
+// Samples returns the samples committed so far; separate exemplars appear as samples without a value.
 func (l *Log) Samples() []Sample {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]Sample(nil), l.samples...)
 }
 
-// Counts is how many commits and rollbacks there were.
+// Counts returns how many commits and rollbacks there were.
 func (l *Log) Counts() (commits, rollbacks int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,7 +92,7 @@ func (l *Log) Counts() (commits, rollbacks int) {
 // AppenderV2 implements [storage.AppendableV2].
 func (l *Log) AppenderV2(context.Context) storage.AppenderV2 { return &appender{log: l} }
 
-// Filtered is how many samples relabelling removed of what was committed.
+// Filtered returns how many samples relabelling dropped in committed batches.
 func (l *Log) Filtered() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,11 +105,10 @@ type appender struct {
 	filtered int
 }
 
-// Filtered counts what relabelling removes, as an appender of package inputs does.
+// Filtered counts samples dropped by relabelling, as an appender of package inputs does.
 func (a *appender) Filtered(n int) { a.filtered += n }
 
-// Append implements [storage.AppenderV2]. As the log, it refuses a second value for the
-// newest time of a series.
+// Append implements [storage.AppenderV2]. Like the log, it refuses a second value for the newest time of a series.
 func (a *appender) Append(_ storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
 	switch {
 	case h != nil && h.Validate() != nil:

@@ -9,8 +9,8 @@ import (
 	"hwsagent/receivers"
 )
 
-// maxSeriesBytes bounds the message of one series, of which an object is made that takes
-// up to expansion times as much while it is looked at.
+// maxSeriesBytes bounds the message of one series, whose object takes up to expansion times as much while it is
+// processed.
 const (
 	maxSeriesBytes = 1 << 20
 	expansion      = 32
@@ -42,7 +42,7 @@ func fields(message []byte, f func(number protowire.Number, value []byte) error)
 	return nil
 }
 
-// room takes the memory that the object of one series may need, once for the largest.
+// room reserves the memory for the object of one series, once for the largest.
 type room struct {
 	r     *receivers.Request
 	taken int64

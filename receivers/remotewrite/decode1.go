@@ -18,9 +18,8 @@ const (
 	metadata1 protowire.Number = 3
 )
 
-// decode1 adds what a prometheus.WriteRequest holds to the batch. One series is an object
-// at a time.
-// What it says about metric families is returned: it is noted when the request is stored.
+// decode1 adds the samples of a prometheus.WriteRequest to the batch, with one series at a time as an object. It
+// returns the metadata of families, to be recorded when the request is stored.
 func (h *handler) decode1(r *receivers.Request, body []byte, b *receivers.Batch) (said []prompb.MetricMetadata, err error) {
 	var series prompb.TimeSeries
 	lb := labels.NewScratchBuilder(16)
@@ -79,7 +78,7 @@ func (h *handler) append1(s *prompb.TimeSeries, lb *labels.ScratchBuilder, b *re
 	return nil
 }
 
-// metadataOf reads what one entry of the metadata says about a family.
+// metadataOf decodes one entry of the metadata.
 func metadataOf(r *receivers.Request, value []byte) (m prompb.MetricMetadata, err error) {
 	if err := (&room{r: r}).of(value); err != nil {
 		return m, err
@@ -90,8 +89,8 @@ func metadataOf(r *receivers.Request, value []byte) (m prompb.MetricMetadata, er
 	return m, nil
 }
 
-// note keeps what a request said about families. 1.0 sends that in requests of their own, once a
-// minute; it goes into the log with the next samples.
+// note records the metadata of a request. 1.0 sends it in separate requests, once a minute; it goes into the log with
+// the next samples.
 func (h *handler) note(said []prompb.MetricMetadata, b *receivers.Batch) {
 	for _, m := range said {
 		if !h.families.note(m.MetricFamilyName, metadata.Metadata{Type: metricType(m.Type), Unit: m.Unit, Help: m.Help}) {
@@ -100,7 +99,7 @@ func (h *handler) note(said []prompb.MetricMetadata, b *receivers.Batch) {
 	}
 }
 
-// metricType is a type as the log has it.
+// metricType returns a type in the log's form.
 func metricType(t prompb.MetricMetadata_MetricType) model.MetricType {
 	switch t {
 	case prompb.MetricMetadata_COUNTER:

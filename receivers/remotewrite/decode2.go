@@ -17,8 +17,7 @@ const (
 	series2  protowire.Number = 5
 )
 
-// decode2 adds what an io.prometheus.write.v2.Request holds to the batch. One series is an
-// object at a time.
+// decode2 adds the samples of an io.prometheus.write.v2.Request to the batch, with one series at a time as an object.
 func decode2(r *receivers.Request, body []byte, b *receivers.Batch) error {
 	symbols, err := symbolsOf(r, body)
 	if err != nil {
@@ -43,7 +42,7 @@ func decode2(r *receivers.Request, body []byte, b *receivers.Batch) error {
 	})
 }
 
-// symbolsOf reads the table of symbols, wherever in the message it stands.
+// symbolsOf reads the table of symbols, which may be anywhere in the message.
 func symbolsOf(r *receivers.Request, body []byte) ([]string, error) {
 	count, bytes := 0, 0
 	err := fields(body, func(number protowire.Number, value []byte) error {
@@ -55,7 +54,7 @@ func symbolsOf(r *receivers.Request, body []byte) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	const header = 16 // of a string, bytes
+	const header = 16 // size of a string header in bytes
 	if err := r.Take(int64(bytes + header*count)); err != nil {
 		return nil, err
 	}
@@ -80,7 +79,7 @@ type decoder2 struct {
 	lb      labels.ScratchBuilder
 }
 
-// append adds the series that was read last.
+// append adds the series that was decoded last.
 func (d *decoder2) append() error {
 	s := &d.series
 	if err := d.check(s.LabelsRefs); err != nil {
@@ -129,8 +128,8 @@ func (d *decoder2) append() error {
 	return nil
 }
 
-// check refuses references that would make labels of a great size out of few bytes: each
-// may name the longest symbol once more.
+// check refuses references that would turn few bytes into very large labels: each may name the longest symbol once
+// more.
 func (d *decoder2) check(refs []uint32) error {
 	if n := len(refs) / 2; n > d.limits.Labels+1 {
 		return receivers.Refuse(receivers.TooManyLabels, http.StatusBadRequest, "a series has %d labels, more than limits.labels (%d)", n-1, d.limits.Labels)

@@ -7,13 +7,13 @@ import (
 	"github.com/prometheus/prometheus/model/metadata"
 )
 
-// Bounds of what is kept of remote write 1.0's metadata.
+// Limits of the metadata kept from remote write 1.0.
 const (
 	maxFamilies      = 10_000
 	maxMetadataBytes = 4096 // of one family: name, help and unit
 )
 
-// families is what senders said about metric families. It is safe for concurrent use.
+// families keeps the metadata of metric families from senders. It is safe for concurrent use.
 type families struct {
 	mu    sync.RWMutex
 	known map[string]metadata.Metadata
@@ -21,7 +21,7 @@ type families struct {
 
 func newFamilies() *families { return &families{known: map[string]metadata.Metadata{}} }
 
-// note keeps what is said about a family, and reports whether it could.
+// note stores the metadata of a family, and reports whether there was room.
 func (f *families) note(name string, m metadata.Metadata) bool {
 	if len(name)+len(m.Help)+len(m.Unit) > maxMetadataBytes {
 		return false
@@ -35,8 +35,8 @@ func (f *families) note(name string, m metadata.Metadata) bool {
 	return true
 }
 
-// of finds the family of a series by its name: that name, or it without the ending that a
-// histogram's, summary's or counter's series have.
+// of returns the family of a series by its name: the name itself, or without the suffix of a histogram's, summary's or
+// counter's series.
 func (f *families) of(series string) (family string, m metadata.Metadata) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()

@@ -14,7 +14,7 @@ import (
 	"hwsagent/receivers"
 )
 
-// Path is where requests are to be sent.
+// Path is the path for requests.
 const Path = "/api/v1/write"
 
 // The messages, as the parameter proto of Content-Type names them.
@@ -23,7 +23,7 @@ const (
 	message2 = "io.prometheus.write.v2.Request"
 )
 
-// New makes the handler of a receiver.
+// New returns the handler of a receiver.
 func New(g *receivers.Gate) http.Handler {
 	h := &handler{families: newFamilies()}
 	mux := http.NewServeMux()
@@ -35,13 +35,13 @@ type handler struct {
 	families *families
 }
 
-// write stores one request. An answer of 2xx is given only when the log has it.
+// write stores one request. It answers 2xx only when the log has the samples.
 func (h *handler) write(w http.ResponseWriter, r *receivers.Request) error {
 	message, err := messageOf(r.Header.Get("Content-Type"))
 	if err != nil {
 		return err
 	}
-	// Without the header it is snappy, too: the specification knows nothing else.
+	// Without the header the encoding is snappy, too: the specification has no other.
 	body := r.Body
 	if r.Header.Get("Content-Encoding") == "" {
 		if body, err = r.Decompress("snappy", body); err != nil {
@@ -59,12 +59,12 @@ func (h *handler) write(w http.ResponseWriter, r *receivers.Request) error {
 	var written receivers.Written
 	if err == nil {
 		written, err = b.Commit()
-		if err == nil || receivers.AsRefusal(err).Reason == receivers.InvalidSample { // of single samples: the rest is stored
+		if err == nil || receivers.AsRefusal(err).Reason == receivers.InvalidSample { // only single samples are refused: the rest is stored
 			h.note(said, b)
 		}
 	}
 	if message == message2 {
-		// Also with a refusal, where it tells how much of the request is stored.
+		// Set the counts after a refusal, too: they tell the sender how much of the request was stored.
 		for header, n := range map[string]uint64{
 			"X-Prometheus-Remote-Write-Samples-Written":    written.Samples,
 			"X-Prometheus-Remote-Write-Histograms-Written": written.Histograms,
@@ -79,13 +79,13 @@ func (h *handler) write(w http.ResponseWriter, r *receivers.Request) error {
 	return err
 }
 
-// checkType refuses a request that is no remote write, by its header.
+// checkType refuses a request that is not remote write, by its header.
 func checkType(r *http.Request) error {
 	_, err := messageOf(r.Header.Get("Content-Type"))
 	return err
 }
 
-// messageOf is the message that a content type means.
+// messageOf returns the message named by a content type.
 func messageOf(contentType string) (string, error) {
 	if contentType == "" {
 		return message1, nil

@@ -18,12 +18,12 @@ const (
 	serviceInstance  = "service.instance.id"
 )
 
-// naming makes labels of attributes. What a resource and a scope give to each series is kept until the next
-// one is set.
+// naming turns attributes into labels. It keeps the labels that a resource and a scope give to each series until the
+// next one is set.
 type naming struct {
 	settings Settings
 	namer    otlptranslator.LabelNamer
-	names    map[string]string // of labels, by attribute
+	names    map[string]string // label names by attribute
 	sorted   labels.ScratchBuilder
 	builder  *labels.Builder
 
@@ -43,7 +43,7 @@ func newNaming(s Settings) naming {
 	}
 }
 
-// label is the name of an attribute's label.
+// label returns the name of an attribute's label.
 func (n *naming) label(attribute string) (string, error) {
 	if name, ok := n.names[attribute]; ok {
 		return name, nil
@@ -56,7 +56,7 @@ func (n *naming) label(attribute string) (string, error) {
 	return name, nil
 }
 
-// setResource says whose series follow.
+// setResource sets the resource of the series that follow.
 func (n *naming) setResource(attributes pcommon.Map) error {
 	n.job, n.instance = "", ""
 	if name, ok := attributes.Get(serviceName); ok {
@@ -90,7 +90,7 @@ func (n *naming) promotes(attribute string) bool {
 	return slices.Contains(n.settings.Promote, attribute)
 }
 
-// setScope says which scope of the resource the series that follow belong to.
+// setScope sets the scope of the series that follow.
 func (n *naming) setScope(of pmetric.ScopeMetrics) error {
 	n.scope = n.scope[:0]
 	scope := of.Scope()
@@ -113,7 +113,7 @@ func (n *naming) setScope(of pmetric.ScopeMetrics) error {
 	return nil
 }
 
-// series are the labels of a series with these attributes, without a name.
+// series returns the labels of a series with these attributes, without a name.
 func (n *naming) series(attributes pcommon.Map) (labels.Labels, error) {
 	if err := n.attributes(attributes, model.MetricNameLabel); err != nil {
 		return labels.EmptyLabels(), err
@@ -130,7 +130,7 @@ func (n *naming) series(attributes pcommon.Map) (labels.Labels, error) {
 	return n.builder.Labels(), nil
 }
 
-// info are the labels of target_info.
+// info returns the labels of target_info.
 func (n *naming) info(attributes pcommon.Map) (labels.Labels, error) {
 	var without []string
 	if !n.settings.KeepIdentifying {
@@ -144,8 +144,8 @@ func (n *naming) info(attributes pcommon.Map) (labels.Labels, error) {
 	return n.builder.Labels(), nil
 }
 
-// attributes begins a series with these attributes but some. The values of attributes whose labels have the
-// same name are joined by semicolons, in the order of the attributes' names.
+// attributes begins a series with these attributes except some. If the labels of several attributes have the same name,
+// their values are joined by semicolons, in the order of the attributes' names.
 func (n *naming) attributes(attributes pcommon.Map, without ...string) (err error) {
 	n.sorted.Reset()
 	for attribute, value := range attributes.All() {
@@ -175,7 +175,7 @@ func (n *naming) attributes(attributes pcommon.Map, without ...string) (err erro
 	return err
 }
 
-// identify adds the labels that say whose series it is.
+// identify adds the labels that identify the resource.
 func (n *naming) identify() {
 	if n.job != "" {
 		n.builder.Set(model.JobLabel, n.job)
@@ -185,7 +185,7 @@ func (n *naming) identify() {
 	}
 }
 
-// named is base with a name, and one more label unless its name is empty.
+// named returns base with a name, and one more label unless its name is empty.
 func (n *naming) named(base labels.Labels, name, label, value string) labels.Labels {
 	n.builder.Reset(base)
 	if label != "" {

@@ -9,11 +9,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// zeroThreshold is that of all histograms that were exponential ones, as in Prometheus.
+// zeroThreshold is the zero threshold of all converted exponential histograms, as in Prometheus.
 const zeroThreshold = 1e-128
 
-// exponential appends a point as a native histogram, of a coarser resolution if Prometheus does not have
-// the point's.
+// exponential appends a point as a native histogram, with a coarser resolution if Prometheus does not support the
+// point's.
 func (f *family) exponential(p pmetric.ExponentialHistogramDataPoint) error {
 	schema, merged := p.Scale(), int32(0)
 	if schema < histogram.ExponentialSchemaMin {
@@ -24,7 +24,7 @@ func (f *family) exponential(p pmetric.ExponentialHistogramDataPoint) error {
 	}
 	h := &histogram.Histogram{Schema: schema, ZeroThreshold: zeroThreshold, ZeroCount: p.ZeroCount()}
 	up, down := p.Positive(), p.Negative()
-	// OTLP's bucket 0 begins at 1, Prometheus' ends there.
+	// OTLP's bucket 0 begins at 1; Prometheus' bucket 0 ends there.
 	h.PositiveSpans, h.PositiveBuckets = sparse(up.BucketCounts().AsRaw(), up.Offset(), merged, up.Offset()>>merged+1)
 	h.NegativeSpans, h.NegativeBuckets = sparse(down.BucketCounts().AsRaw(), down.Offset(), merged, down.Offset()>>merged+1)
 	m := momentOf(p)
@@ -46,7 +46,7 @@ func (f *family) customBuckets(p pmetric.HistogramDataPoint) error {
 	return f.appendNative(p.Attributes(), m, h, p.Exemplars())
 }
 
-// total sets how many observations h has, and their sum.
+// total sets the count and the sum of h.
 func total(h *histogram.Histogram, none bool, p interface {
 	HasSum() bool
 	Sum() float64
@@ -62,14 +62,14 @@ func total(h *histogram.Histogram, none bool, p interface {
 	}
 }
 
-// maxGap is up to how many empty buckets are written out between two that are not.
+// maxGap is the greatest number of empty buckets between two others that are written out.
 const maxGap = 2
 
-// sparse makes spans and differences of buckets that lie side by side, the first of them at offset. 2^merged
-// of them become one. The first span begins at start.
+// sparse turns consecutive buckets, the first one at offset, into spans and differences. It merges each 2^merged
+// buckets into one. The first span begins at start.
 //
-// It decides as Prometheus' translation does where buckets are merged: the first observation behind a merged
-// bucket without any may be counted in that empty one.
+// When merging it decides like Prometheus' translation: the first observation after an empty merged bucket may be
+// counted in that empty one.
 func sparse(counts []uint64, offset, merged, start int32) ([]histogram.Span, []int64) {
 	if len(counts) == 0 {
 		return nil, nil
@@ -91,7 +91,7 @@ func sparse(counts []uint64, offset, merged, start int32) ([]histogram.Span, []i
 		}
 		add(count)
 	}
-	next, pending := offset>>merged, int64(0) // the index of the bucket that is written next, and its count so far
+	next, pending := offset>>merged, int64(0) // the index of the next bucket to write, and its count so far
 	for i, n := range counts {
 		index, count := (int32(i)+offset)>>merged, int64(n) // #nosec G115 -- a message has no two billion buckets
 		switch {

@@ -17,7 +17,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// family is the points of one metric on their way to the sink.
+// family holds the points of one metric on their way to the sink.
 type family struct {
 	*translator
 
@@ -25,10 +25,10 @@ type family struct {
 	about storage.AOptions
 }
 
-// moment is what points of all kinds have.
+// moment holds the fields common to points of all kinds.
 type moment struct {
 	st, t int64 // milliseconds
-	none  bool  // the point says that there is no value
+	none  bool  // the point has no value
 }
 
 func momentOf(p interface {
@@ -39,10 +39,10 @@ func momentOf(p interface {
 	return moment{st: milliseconds(p.StartTimestamp()), t: milliseconds(p.Timestamp()), none: p.Flags().NoRecordedValue()}
 }
 
-// milliseconds is t, which has nanoseconds since 1970.
+// milliseconds converts t, in nanoseconds since 1970.
 func milliseconds(t pcommon.Timestamp) int64 { return int64(t) / 1_000_000 } // #nosec G115 -- a time behind 2262 is one before 1970, as in Prometheus
 
-// append appends a float, or a stale marker where there is no value.
+// append appends a float, or a stale marker if there is no value.
 func (f *family) append(ls labels.Labels, m moment, v float64, exemplars []exemplar.Exemplar) error {
 	if m.none {
 		v = math.Float64frombits(value.StaleNaN)
@@ -67,7 +67,7 @@ func (f *family) appendNative(attributes pcommon.Map, m moment, h *histogram.His
 	return err
 }
 
-// named are the labels of a point's series if its metric has one series for a point.
+// named returns the labels of a point's series if its metric has one series for a point.
 func (f *family) named(attributes pcommon.Map) (labels.Labels, error) {
 	ls, err := f.naming.series(attributes)
 	if err != nil {
@@ -83,7 +83,7 @@ func number(p pmetric.NumberDataPoint) float64 {
 	return p.DoubleValue() // 0 where there is none
 }
 
-// gauge appends a point without its exemplars: Prometheus has none of gauges.
+// gauge appends a point without its exemplars: Prometheus supports none on gauges.
 func (f *family) gauge(p pmetric.NumberDataPoint) error {
 	ls, err := f.named(p.Attributes())
 	if err != nil {
@@ -153,7 +153,7 @@ func (f *family) histogram(p pmetric.HistogramDataPoint) error {
 			return err
 		}
 		total += counts.At(i)
-		n := 0 // exemplars come in the order of their values
+		n := 0 // exemplars are sorted by value
 		for n < len(exemplars) && !(exemplars[n].Value > bounds.At(i)) {
 			n++
 		}
@@ -189,8 +189,7 @@ func (f *family) exemplars(from pmetric.ExemplarSlice) ([]exemplar.Exemplar, err
 	return to, nil
 }
 
-// exemplar is e with the identifiers of its trace and span, and with its attributes unless they make it too
-// long.
+// exemplar returns e with the identifiers of its trace and span, and with its attributes unless they make it too long.
 func (f *family) exemplar(e pmetric.Exemplar) (exemplar.Exemplar, error) {
 	one := exemplar.Exemplar{Ts: timestamp.FromTime(e.Timestamp().AsTime())}
 	one.HasTs = one.Ts != 0

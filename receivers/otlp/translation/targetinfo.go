@@ -10,21 +10,21 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
-// targetInfo is the name of the metric that has a resource's attributes.
+// targetInfo is the metric with a resource's attributes.
 const targetInfo = "target_info"
 
-// repeat is half of PromQL's lookback delta: so target_info is found at each time between a resource's first
-// and last point.
+// repeat is half of PromQL's lookback delta, so that target_info is found at each time between a resource's first and
+// last point.
 const repeat = 5 * time.Minute / 2
 
-// told identifies a sample of target_info: two resources may have the same.
+// told identifies a sample of target_info, which two resources may share.
 type told struct {
 	series uint64 // hash of the labels
 	t      int64  // milliseconds
 }
 
-// targetInfo appends target_info for the time of a resource's points, if there is more to say than job and
-// instance, and one of these.
+// targetInfo appends target_info for the time of a resource's points, if it has attributes beside job and instance, and
+// at least one of these.
 func (t *translator) targetInfo(attributes pcommon.Map, of period) error {
 	more := attributes.Len()
 	for _, name := range []string{serviceName, serviceNamespace, serviceInstance} {

@@ -15,10 +15,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// Settings say how names and labels are made. They mean what the section otlp of Prometheus' configuration
-// says of them.
+// Settings say how names and labels are made, with the meaning of the section otlp of Prometheus' configuration.
 type Settings struct {
-	Suffixes  bool // of metrics: their unit, and _total
+	Suffixes  bool // suffixes of metrics: their unit, and _total
 	AllowUTF8 bool // names stay as they are
 
 	// Attributes of a resource that become labels of each of its series: those in Promote, or with
@@ -29,18 +28,17 @@ type Settings struct {
 	KeepIdentifying     bool // service.name and its like are labels of target_info, too
 	CustomBuckets       bool // histograms with explicit bounds become native ones
 	ScopeLabels         bool // a scope's name, version, URL and attributes become labels
-	SanitizeUnderscores bool // a label whose name begins with _ gets key before it
+	SanitizeUnderscores bool // a label name beginning with _ gets the prefix key
 	KeepUnderscores     bool // several underscores in a row stay
 }
 
-// Sink is what samples are appended to, as [storage.AppenderV2] has it. An error ends the translation.
+// Sink receives the samples, like [storage.AppenderV2]. An error ends the translation.
 type Sink interface {
 	Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error)
 }
 
-// Translate appends the samples of md to sink, and with a resource's samples target_info for it. It stops at
-// the first metric that has no form in Prometheus; then what was appended is a part of md. All metrics have to
-// be cumulative.
+// Translate appends the samples of md to sink, and target_info with each resource's samples. It stops at the first
+// metric without a form in Prometheus; then only a part of md was appended. All metrics must be cumulative.
 func Translate(ctx context.Context, md pmetric.Metrics, s Settings, sink Sink) error {
 	t := newTranslator(ctx, s, sink)
 	for _, r := range md.ResourceMetrics().All() {
@@ -65,7 +63,7 @@ func newTranslator(ctx context.Context, s Settings, sink Sink) *translator {
 	return &translator{ctx: ctx, settings: s, sink: sink, naming: newNaming(s), told: map[told]struct{}{}}
 }
 
-// resource translates what one resource has sent.
+// resource translates the metrics of one resource.
 func (t *translator) resource(r pmetric.ResourceMetrics) error {
 	if err := t.naming.setResource(r.Resource().Attributes()); err != nil {
 		return err
@@ -91,10 +89,10 @@ func (t *translator) resource(r pmetric.ResourceMetrics) error {
 	return t.targetInfo(r.Resource().Attributes(), all)
 }
 
-// stepsPerCheck is how many points are translated before the context is looked at.
+// stepsPerCheck is how many points are translated between checks of the context.
 const stepsPerCheck = 128
 
-// step is called for each point. The error is the context's.
+// step must be called for each point. The error is the context's.
 func (t *translator) step() error {
 	if t.steps++; t.steps%stepsPerCheck != 0 {
 		return nil
@@ -155,7 +153,7 @@ type kind struct {
 	metadata model.MetricType
 }
 
-// kindOf is false of a metric without type, and of one that is not cumulative.
+// kindOf returns false for a metric without type, and for one that is not cumulative.
 func kindOf(m pmetric.Metric) (kind, bool) {
 	const cumulative = pmetric.AggregationTemporalityCumulative
 	switch m.Type() {

@@ -16,20 +16,20 @@ import (
 
 // Bounds of requests.
 const (
-	pageSize = 500 // objects of a page, which the API server may ignore
+	pageSize = 500 // objects per page; the API server may ignore it
 	maxPages = 1000
 	listTime = 2 * time.Minute // for a page
-	// watchTime is how long the server shall keep up a watch, at least; up to twice that, at random.
+	// watchTime is the least duration requested for a watch; the actual one is up to twice that, at random.
 	watchTime = 5 * time.Minute
-	// watchGrace is how long after that time the server may be late to end a watch.
+	// watchGrace is how late the server may end a watch.
 	watchGrace = 30 * time.Second
-	// maxObject bounds an object in bytes as JSON. etcd takes 1.5 MiB.
+	// maxObject bounds an object in bytes of JSON. etcd's limit is 1.5 MiB.
 	maxObject = 8 << 20
-	maxStatus = 64 << 10 // of an answer that refuses
+	maxStatus = 64 << 10 // of an error answer
 	userAgent = "hwsagent"
 )
 
-// statusError is an answer that is not what was asked for
+// statusError is an error answer of the API
 // (https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/status/).
 type statusError struct {
 	code    int
@@ -47,7 +47,7 @@ func (e *statusError) Error() string {
 	return text
 }
 
-// shownError is an error for people, without the secrets that its cause may have.
+// shownError is an error for people, without secrets of its cause.
 type shownError struct {
 	text  string
 	cause error
@@ -56,13 +56,14 @@ type shownError struct {
 func (e *shownError) Error() string { return e.text }
 func (e *shownError) Unwrap() error { return e.cause }
 
-// expired reports whether err says that the server does not have the asked resourceVersion, or not yet.
+// expired reports whether err means that the server no longer has the requested resourceVersion, or does not have it
+// yet.
 func expired(err error) bool {
 	e, ok := errors.AsType[*statusError](err)
 	return ok && (e.code == http.StatusGone || e.reason == "Expired" || e.reason == "Gone" || strings.Contains(e.message, "Too large resource version"))
 }
 
-// status is the API's answer to what failed.
+// status is the API's answer to a failed request.
 type status struct {
 	Kind    string `json:"kind"`
 	Message string `json:"message"`
@@ -80,19 +81,19 @@ func (s status) failure(text string) *statusError {
 	return &statusError{code: s.Code, status: text, message: s.Message, reason: s.Reason, wait: time.Duration(s.Details.Retry) * time.Second}
 }
 
-// api asks for the objects of one resource. It belongs to one goroutine.
+// api requests the objects of one resource. It belongs to one goroutine.
 type api struct {
 	conn      *connection
 	kind      kind
 	namespace string // "": all
 	selector  Selector
-	listed    *link // by which the last list was begun: its version means nothing elsewhere
+	listed    *link // of the last list: its version is meaningless for another server
 }
 
-// errMoved says that the versions that are known are those of another server.
+// errMoved means that the known versions belong to another server.
 var errMoved = errors.New("the kubeconfig file has changed")
 
-// where is what is asked for, for people.
+// where describes the requested resource, for people.
 func (a *api) where() string {
 	if a.namespace == "" {
 		return a.kind.resource().name
@@ -100,7 +101,7 @@ func (a *api) where() string {
 	return fmt.Sprintf("%s in namespace %s", a.kind.resource().name, a.namespace)
 }
 
-// address is that of the resource below a server.
+// address returns the address of the resource on a server.
 func (a *api) address(server *url.URL, query url.Values) *url.URL {
 	r := a.kind.resource()
 	parts := []string{"api", "v1"}
@@ -121,7 +122,7 @@ func (a *api) address(server *url.URL, query url.Values) *url.URL {
 	return u
 }
 
-// get asks, and calls read with the body of a good answer. Its errors have no secrets.
+// get sends a request, and calls read with the body of a successful answer. Its errors have no secrets.
 func (a *api) get(ctx context.Context, query url.Values, read func(io.Reader) error) error {
 	client, err := a.conn.get()
 	if err != nil {
@@ -158,7 +159,7 @@ func (a *api) get(ctx context.Context, query url.Values, read func(io.Reader) er
 	return nil
 }
 
-// refusal reads an answer that is none.
+// refusal parses an error answer.
 func refusal(resp *http.Response) *statusError {
 	e := &statusError{code: resp.StatusCode, status: resp.Status}
 	var s status
@@ -171,8 +172,8 @@ func refusal(resp *http.Response) *statusError {
 	return e
 }
 
-// list gets all objects, page by page, and the version to watch from. version is what may be answered:
-// "0" any that the server has at hand, "" the newest, or none older than that.
+// list gets all objects, page by page, and the version to watch from. version restricts the answer: "0" allows any
+// version that the server has at hand, "" requires the newest, and a version that one or a newer one.
 func (a *api) list(ctx context.Context, version string) (all []object, newest string, err error) {
 	next := ""
 	room := newRoom(a.where())
@@ -187,7 +188,7 @@ func (a *api) list(ctx context.Context, version string) (all []object, newest st
 	for range maxPages {
 		query := url.Values{"limit": {strconv.Itoa(pageSize)}}
 		if next != "" {
-			query.Set("continue", next) // which excludes a version
+			query.Set("continue", next) // which must not be combined with a version
 		} else if version != "" {
 			query.Set("resourceVersion", version)
 		}
@@ -215,7 +216,7 @@ func (a *api) list(ctx context.Context, version string) (all []object, newest st
 	return nil, "", fmt.Errorf("the list has more than %d pages", maxPages)
 }
 
-// listPage is what a page of a list says about itself.
+// listPage is the metadata of a page of a list.
 type listPage struct{ version, next string }
 
 // readList reads a page one object at a time.
@@ -312,12 +313,12 @@ func readItems(d *json.Decoder, m *metered, k kind, each func(object) error) err
 type change struct {
 	gone    bool
 	added   bool
-	object  object // nil of a bookmark
+	object  object // nil for a bookmark
 	version string
 }
 
-// watch calls each with the changes since a version until the server ends it, which is no error. opened is
-// called when the server has begun to answer.
+// watch calls each with the changes since a version until the server ends it, which is not an error. It calls opened
+// when the server begins to answer.
 func (a *api) watch(ctx context.Context, version string, last time.Duration, opened func(), each func(change) error) error {
 	ctx, cancel := context.WithTimeout(ctx, last+watchGrace)
 	defer cancel()
@@ -367,7 +368,7 @@ func readWatch(body io.Reader, k kind, each func(change) error) error {
 			}
 			o.trim()
 		default:
-			continue // of a later version of the API
+			continue // from a later version of the API
 		}
 		if err := each(c); err != nil {
 			return err
@@ -375,13 +376,13 @@ func readWatch(body io.Reader, k kind, each func(change) error) error {
 	}
 }
 
-// eventMistake is an event that cannot be read: what it says is lost, and a list must tell it.
+// eventMistake is an event that cannot be read: its change is lost, and only a new list can recover it.
 type eventMistake struct{ err error }
 
 func (e *eventMistake) Error() string { return "an event cannot be read: " + e.err.Error() }
 func (e *eventMistake) Unwrap() error { return e.err }
 
-// eventError tells an event that makes no sense from a connection that has ended.
+// eventError distinguishes an invalid event from a connection that has ended.
 func eventError(err error) error {
 	_, syntax := errors.AsType[*json.SyntaxError](err)
 	_, kind := errors.AsType[*json.UnmarshalTypeError](err)
@@ -391,16 +392,16 @@ func eventError(err error) error {
 	return &cutError{err}
 }
 
-// cutError is the end of a connection in the midst of a watch.
+// cutError means that a connection ended during a watch.
 type cutError struct{ err error }
 
 func (e *cutError) Error() string { return "the connection ended: " + e.err.Error() }
 func (e *cutError) Unwrap() error { return e.err }
 
-// errObject is an object beyond maxObject.
+// errObject means an object larger than maxObject.
 var errObject = fmt.Errorf("an object has more than %d bytes", maxObject)
 
-// metered reads at most left bytes until left is set anew.
+// metered reads at most left bytes until left is set again.
 type metered struct {
 	from io.Reader
 	left int

@@ -9,23 +9,23 @@ import (
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 )
 
-// prefix begins all labels of this discovery.
+// prefix is the prefix of all labels of this discovery.
 const prefix = model.MetaLabelPrefix + "kubernetes_"
 
 // Labels of all roles.
 const namespaceLabel = prefix + "namespace"
 
-// present is the value of a label that says that there is another one.
+// present is the value of labels that only say that another label exists.
 const present = model.LabelValue("true")
 
-// builder makes groups of targets. What it makes depends on its view alone.
+// builder makes groups of targets. The result depends only on its view.
 type builder struct {
 	attach AttachMetadata
 	role   Role
 	view   *view
 }
 
-// source is the name of the group of an object, as in Prometheus.
+// source returns the name of the group of an object, as in Prometheus.
 func (b *builder) source(r ref) string {
 	switch r.kind {
 	case nodes:
@@ -36,7 +36,7 @@ func (b *builder) source(r ref) string {
 	return r.kind.role() + "/" + r.namespace + "/" + r.name
 }
 
-// group is the group of targets of an object; an empty one if it has none, or is not there any more.
+// group returns the group of targets of an object; an empty one if it has no targets or no longer exists.
 func (b *builder) group(r ref) *targetgroup.Group {
 	g := &targetgroup.Group{Source: b.source(r)}
 	switch o := b.view.store.objects[r].(type) {
@@ -56,10 +56,10 @@ func (b *builder) group(r ref) *targetgroup.Group {
 	return g
 }
 
-// lv is a value of a label.
+// lv returns a value of a label.
 func lv(text string) model.LabelValue { return model.LabelValue(text) }
 
-// sanitized is a name with underscores in the place of what labels may not have.
+// sanitized returns a name with underscores in place of characters that label names must not have.
 func sanitized(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -70,8 +70,7 @@ func sanitized(name string) string {
 	}, name)
 }
 
-// labelOf is the name of a label made of parts. Many objects have labels of the same names: they are kept
-// once.
+// labelOf returns a label name made of parts. Many objects have the same ones, so each is kept once.
 func labelOf(start, name string) model.LabelName {
 	return model.LabelName(unique.Make(start + sanitized(name)).Value())
 }
@@ -95,7 +94,7 @@ func introduce(ls model.LabelSet, m *meta, role Role) {
 	describe(ls, m, string(role))
 }
 
-// addNamespace adds what is known of a namespace, if that is wanted. It replaces what is there already.
+// addNamespace adds the labels of a namespace, if configured. It replaces existing labels.
 func (b *builder) addNamespace(ls model.LabelSet, name string) {
 	if !b.attach.Namespace {
 		return
@@ -105,7 +104,7 @@ func (b *builder) addNamespace(ls model.LabelSet, name string) {
 	}
 }
 
-// addNode adds what is known of a node, if that is wanted.
+// addNode adds the labels of a node, if configured.
 func (b *builder) addNode(ls model.LabelSet, name *string) {
 	if !b.attach.Node || name == nil {
 		return
@@ -115,5 +114,5 @@ func (b *builder) addNode(ls model.LabelSet, name *string) {
 	}
 }
 
-// merge adds labels, in the place of those of the same name.
+// merge adds labels, replacing those with the same name.
 func merge(to, more model.LabelSet) { maps.Copy(to, more) }

@@ -10,7 +10,7 @@ import (
 	commonconfig "github.com/prometheus/common/config"
 )
 
-// Role is what a target is made of.
+// Role is the kind of object that targets are made from.
 type Role string
 
 // The roles, as in Prometheus.
@@ -23,7 +23,7 @@ const (
 	RoleIngress       Role = "ingress"
 )
 
-// roles are all of them, with the roles whose objects a selector may choose.
+// roles returns all roles, each with the roles whose objects its selectors may choose.
 func roles() map[Role][]Role {
 	return map[Role][]Role{
 		RoleNode:          {RoleNode},
@@ -35,7 +35,7 @@ func roles() map[Role][]Role {
 	}
 }
 
-// roleNames are the roles, for people.
+// roleNames lists the roles, for people.
 const roleNames = "node, pod, service, endpoints, endpointslice or ingress"
 
 // Config is an entry of kubernetes_sd_configs, with Prometheus' keys, defaults and checks. It must not
@@ -48,17 +48,17 @@ type Config struct {
 	KubeConfig       string                        `yaml:"kubeconfig_file"` // a path
 	HTTPClientConfig commonconfig.HTTPClientConfig `yaml:",inline"`
 	Namespaces       Namespaces                    `yaml:"namespaces,omitempty"`
-	Selectors        []Selector                    `yaml:"selectors,omitempty"` // at most one a role
+	Selectors        []Selector                    `yaml:"selectors,omitempty"` // at most one per role
 	AttachMetadata   AttachMetadata                `yaml:"attach_metadata,omitempty"`
 }
 
-// Namespaces are those that objects are looked for in; all if nothing is said.
+// Namespaces are the namespaces to search; all if none are given.
 type Namespaces struct {
-	Own   bool     `yaml:"own_namespace"` // that of the pod that the agent runs in
+	Own   bool     `yaml:"own_namespace"` // the namespace of the agent's own pod
 	Names []string `yaml:"names"`
 }
 
-// Selector chooses among the objects of a role, in the words of the API
+// Selector selects objects of a role, in the syntax of the API
 // (https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors).
 type Selector struct {
 	Role  Role   `yaml:"role,omitempty"`
@@ -66,7 +66,7 @@ type Selector struct {
 	Field string `yaml:"field,omitempty"`
 }
 
-// AttachMetadata is what else a target gets labels of.
+// AttachMetadata says whose labels a target gets in addition.
 type AttachMetadata struct {
 	Node       bool `yaml:"node"`
 	Namespace  bool `yaml:"namespace"`
@@ -75,7 +75,7 @@ type AttachMetadata struct {
 	CronJob    bool `yaml:"cronjob"`
 }
 
-// UnmarshalYAML implements yaml.Unmarshaler of go.yaml.in/yaml/v2. It refuses what Prometheus refuses.
+// UnmarshalYAML implements yaml.Unmarshaler of go.yaml.in/yaml/v2. It refuses the same configurations as Prometheus.
 func (c *Config) UnmarshalYAML(unmarshal func(any) error) error {
 	*c = Config{HTTPClientConfig: commonconfig.DefaultHTTPClientConfig}
 	type plain Config
@@ -97,7 +97,7 @@ func (c *Config) UnmarshalYAML(unmarshal func(any) error) error {
 	return c.checkSelectors()
 }
 
-// checkServer refuses more than one way to the API.
+// checkServer refuses more than one way to reach the API.
 func (c *Config) checkServer() error {
 	custom := !reflect.DeepEqual(c.HTTPClientConfig, commonconfig.DefaultHTTPClientConfig)
 	u := c.APIServer.URL
@@ -151,7 +151,7 @@ func (c *Config) SetDirectory(dir string) {
 	c.KubeConfig = commonconfig.JoinDir(dir, c.KubeConfig)
 }
 
-// selector is what objects of a resource are chosen by.
+// selector returns the selector for the objects of a resource.
 func (c *Config) selector(k kind) Selector {
 	for _, s := range c.Selectors {
 		if string(s.Role) == k.role() {

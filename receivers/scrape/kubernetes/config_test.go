@@ -64,7 +64,7 @@ preferences: {colors: true}
 		{"proxy", whole(server+", proxy-url: 'http://p:1'", "token: CANARY"), ""},
 		{"no scheme", whole("server: 'k:6443', insecure-skip-tls-verify: true", ""), ""},
 		{"JSON", `{"clusters": [{"name": "c", "cluster": {"server": "http://k"}}], "contexts": [{"name": "x", "context": {"cluster": "c"}}], "current-context": "x"}`, ""},
-		{"no YAML", "a: b: CANARY", "no kubeconfig file"},
+		{"no YAML", "a: b: CANARY", "not a kubeconfig file"},
 		{"another type", whole(server, "token: [CANARY]"), "line 3 is wrong"},
 		{"empty", "", "no current-context"},
 		{"unknown context", strings.Replace(whole(server, ""), "current-context: x", "current-context: z", 1), `"z", which is not among contexts`},

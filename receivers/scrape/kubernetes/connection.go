@@ -15,34 +15,34 @@ import (
 	commonconfig "github.com/prometheus/common/config"
 )
 
-// Client carries the requests to an API server. It is safe for concurrent use.
+// Client sends requests to an API server. It is safe for concurrent use.
 type Client interface {
 	// Do sends a request. The answer ends with the request's context.
 	Do(req *http.Request) (*http.Response, error)
-	// Hidden is err for people: without secrets, and bounded. asked is the address of the request.
+	// Hidden returns err for people: without secrets, and of bounded length. asked is the address of the request.
 	Hidden(err error, asked string) error
 	// Close closes connections that are not in use.
 	Close()
 }
 
-// serviceAccount is where a pod finds what its service account logs in with
+// serviceAccount is the directory with the credentials of a pod's service account
 // (https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/).
 const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// Surroundings are where the agent runs.
+// Surroundings describe the environment of the agent.
 type Surroundings struct {
 	Getenv         func(string) string
 	ServiceAccount string // directory; "": Kubernetes' own
 }
 
-// Access is a way to an API server.
+// Access describes how to reach an API server.
 type Access struct {
 	Server *url.URL
 	HTTP   commonconfig.HTTPClientConfig
 }
 
-// Access finds the way to the API server. It reads the kubeconfig file, but not the files that it
-// names; its errors have no secrets.
+// Access determines how to reach the API server. It reads the kubeconfig file, but not the files that it names; its
+// errors have no secrets.
 func (c *Config) Access(s Surroundings) (Access, error) {
 	switch {
 	case c.KubeConfig != "":
@@ -61,7 +61,7 @@ func (c *Config) Access(s Surroundings) (Access, error) {
 	return s.pod()
 }
 
-// pod is the way that a pod takes.
+// pod returns the access from inside a pod.
 func (s Surroundings) pod() (Access, error) {
 	host, port := s.Getenv("KUBERNETES_SERVICE_HOST"), s.Getenv("KUBERNETES_SERVICE_PORT")
 	if host == "" || port == "" {
@@ -82,7 +82,7 @@ func (s Surroundings) directory() string {
 	return serviceAccount
 }
 
-// namespace is that of the pod that the agent runs in.
+// namespace returns the namespace of the pod that the agent runs in.
 func (s Surroundings) namespace() (string, error) {
 	text, err := os.ReadFile(filepath.Join(s.directory(), "namespace"))
 	if err != nil {
@@ -95,25 +95,25 @@ func (s Surroundings) namespace() (string, error) {
 	return name, nil
 }
 
-// connection is the client of one Discovery. A kubeconfig file is looked at before each list, so that a
-// login that was replaced in it is used. It is safe for concurrent use.
+// connection is the client of one Discovery. It checks the kubeconfig file before each list, so that a replaced login
+// is used. It is safe for concurrent use.
 type connection struct {
 	config *Config
 	around Surroundings
 	make   func(commonconfig.HTTPClientConfig) (Client, error)
 
 	mu   sync.Mutex
-	text []byte // of the kubeconfig file
-	link *link  // nil until it could be made
+	text []byte // content of the kubeconfig file
+	link *link  // nil until it has been made
 }
 
-// link is a client and the server that it asks. It does not change.
+// link is a client and its server. It is immutable.
 type link struct {
 	Client
 	server *url.URL
 }
 
-// get returns the link, another one when the kubeconfig file has changed.
+// get returns the link, a new one if the kubeconfig file has changed.
 func (c *connection) get() (*link, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -136,7 +136,7 @@ func (c *connection) get() (*link, error) {
 		return nil, err
 	}
 	if c.link != nil {
-		c.link.Close() // watches under way go on
+		c.link.Close() // open watches continue
 	}
 	c.link, c.text = &link{client, a.Server}, text
 	return c.link, nil

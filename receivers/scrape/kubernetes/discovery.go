@@ -15,32 +15,32 @@ import (
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 )
 
-// errPanic is told when the work of a resource ended by a panic, which the log has.
-var errPanic = errors.New("this program failed at it, and begins anew: the log says where")
+// errPanic is the reported problem after a panic in the work of a resource; the log has the panic.
+var errPanic = errors.New("the agent panicked and is starting again: the log says where")
 
-// maxTold bounds how many different problems are told at a time.
+// maxTold bounds how many different problems are reported at a time.
 const maxTold = 4
 
-// Options are what a Discovery needs from its surroundings.
+// Options configure a Discovery.
 type Options struct {
 	Config *Config
-	// Client makes a client. It fails as long as the files that a configuration names cannot be used.
+	// Client returns a new client. It fails while files named by the configuration cannot be used.
 	Client func(commonconfig.HTTPClientConfig) (Client, error)
 	Around Surroundings
 	Logger *slog.Logger
 	// Run calls a function and contains its panics.
 	Run func(func())
-	// Found gets groups of targets by their sources; one without targets ends that of its source.
+	// Found receives groups of targets by their sources; an empty group removes the targets of its source.
 	Found func([]*targetgroup.Group)
-	// Problem gets why targets cannot be found, or not all of them; "" when they can. Without secrets.
+	// Problem receives the reason why targets cannot be found, or not all of them; "" when they can. Without secrets.
 	Problem func(string)
 	// Listed is called once, when all resources have been listed. It may be nil.
 	Listed func()
-	// Event counts what the API server tells about objects of a role: add, update, delete.
+	// Event counts the changes of objects of a role: add, update, delete.
 	Event func(role, what string)
-	// Failed counts requests that fail.
+	// Failed counts failed requests.
 	Failed func()
-	// Pause is the shortest one between requests that fail. 0: a second.
+	// Pause is the shortest pause between failing requests. 0: a second.
 	Pause time.Duration
 }
 
@@ -48,20 +48,20 @@ type Options struct {
 type Discovery struct {
 	o     Options
 	store *store
-	// Of the goroutine of Run.
+	// These fields belong to the goroutine of Run.
 	sources []*source
 	told    string // the last problem
-	whole   bool   // Listed was called
+	whole   bool   // whether Listed was called
 }
 
-// source is a reflector as its Discovery sees it.
+// source is the state of a reflector in its Discovery.
 type source struct {
 	*reflector
 	listed  bool
 	problem string
 }
 
-// New makes a Discovery, which does nothing until Run.
+// New returns a Discovery; Run starts it.
 func New(o Options) *Discovery {
 	if o.Pause == 0 {
 		o.Pause = shortestPause
@@ -70,7 +70,7 @@ func New(o Options) *Discovery {
 	return &Discovery{o: o, store: newStore(primary)}
 }
 
-// kinds are the resource that targets are made of, and those that are read besides.
+// kinds returns the resource that targets are made from, and those that are read in addition.
 func (c *Config) kinds() (primary kind, others []kind) {
 	withPods := false
 	switch c.Role {
@@ -103,7 +103,7 @@ func (c *Config) kinds() (primary kind, others []kind) {
 	return primary, others
 }
 
-// namespaces are those that are looked into; "" is all.
+// namespaces returns the namespaces to search; "" means all.
 func (d *Discovery) namespaces() ([]string, error) {
 	n := d.o.Config.Namespaces
 	all := slices.Clone(n.Names)
@@ -121,7 +121,7 @@ func (d *Discovery) namespaces() ([]string, error) {
 	return slices.Compact(all), nil
 }
 
-// Run finds targets until ctx ends. It returns after its goroutines have. It is called once.
+// Run finds targets until ctx ends. It returns after its goroutines have ended, and must be called once.
 func (d *Discovery) Run(ctx context.Context) {
 	names, err := d.namespaces()
 	for err != nil {
@@ -162,7 +162,7 @@ func (d *Discovery) Run(ctx context.Context) {
 	}
 }
 
-// reflectors are those of all resources that the configuration needs.
+// reflectors returns the reflectors for all resources that the configuration needs.
 func (d *Discovery) reflectors(names []string, conn *connection, out chan<- news) (all []*source) {
 	add := func(k kind, namespace string) {
 		all = append(all, &source{reflector: &reflector{
@@ -188,7 +188,7 @@ func (d *Discovery) reflectors(names []string, conn *connection, out chan<- news
 	return all
 }
 
-// take takes up news, and makes groups of what they change.
+// take stores news, and rebuilds the groups that it affects.
 func (d *Discovery) take(n news) {
 	s := d.sources[slices.IndexFunc(d.sources, func(s *source) bool { return s.reflector == n.from })]
 	k := n.from.api.kind
@@ -219,7 +219,7 @@ func (d *Discovery) take(n news) {
 	}
 }
 
-// groups are those that have changed, where everything that they are made with has been listed.
+// groups returns the changed groups whose inputs have all been listed.
 func (d *Discovery) groups() (all []*targetgroup.Group) {
 	ready := map[string]bool{}
 	b := builder{attach: d.o.Config.AttachMetadata, role: d.o.Config.Role}
@@ -240,7 +240,7 @@ func (d *Discovery) groups() (all []*targetgroup.Group) {
 	return all
 }
 
-// ready reports whether all lists are there that groups of a namespace are made with.
+// ready reports whether all lists have arrived that the groups of a namespace depend on.
 func (d *Discovery) ready(namespace string) bool {
 	return !slices.ContainsFunc(d.sources, func(s *source) bool {
 		of := s.api.namespace
@@ -248,7 +248,7 @@ func (d *Discovery) ready(namespace string) bool {
 	})
 }
 
-// problems are those of all resources as one text.
+// problems returns the problems of all resources as one text.
 func (d *Discovery) problems() string {
 	texts := map[string]bool{}
 	for _, s := range d.sources {
@@ -263,7 +263,7 @@ func (d *Discovery) problems() string {
 	return strings.Join(all, "; ")
 }
 
-// tell tells a problem when it begins, changes or ends.
+// tell reports a problem when it begins, changes or ends.
 func (d *Discovery) tell(problem string) {
 	if problem == d.told {
 		return
@@ -271,7 +271,7 @@ func (d *Discovery) tell(problem string) {
 	d.told = problem
 	if problem != "" {
 		problem = "discovery by kubernetes, role " + string(d.o.Config.Role) + ": " + problem
-		d.o.Logger.Error("Targets could not be looked up; those that were found last stay", "discovery", "kubernetes", "err", problem)
+		d.o.Logger.Error("Cannot look up targets; keeping those found last", "discovery", "kubernetes", "err", problem)
 	} else {
 		d.o.Logger.Info("Targets can be looked up again", "discovery", "kubernetes")
 	}

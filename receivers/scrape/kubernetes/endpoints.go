@@ -19,8 +19,7 @@ const (
 	endpointTargetName = prefix + "endpoint_address_target_name"
 )
 
-// endpoints makes a target of each address with each port, and of each further port of the pods that
-// addresses belong to.
+// endpoints makes a target for each address with each port, and for each further port of the pods behind the addresses.
 func (b *builder) endpoints(g *targetgroup.Group, e *endpoints) {
 	g.Labels = model.LabelSet{namespaceLabel: lv(e.Meta.Namespace)}
 	if s, ok := b.view.get(services, e.Meta.Namespace, e.Meta.Name).(*service); ok {
@@ -70,7 +69,7 @@ func (b *builder) endpoint(a endpointAddress, port endpointPort, ready bool, beh
 	return t
 }
 
-// podsBehind are the pods that the addresses of one object belong to, in the order in which they came.
+// podsBehind are the pods behind the addresses of one object, in order of appearance.
 type podsBehind struct {
 	b     *builder
 	all   []*podBehind
@@ -79,12 +78,12 @@ type podsBehind struct {
 
 type podBehind struct {
 	pod     *pod
-	covered map[uint32]bool // ports that are targets already
+	covered map[uint32]bool // ports that already are targets
 }
 
 func newPodsBehind(b *builder) *podsBehind { return &podsBehind{b: b, known: map[ref]*podBehind{}} }
 
-// of is the pod that an address refers to, nil if it does to none that is known.
+// of returns the known pod that an address refers to, or nil.
 func (p *podsBehind) of(target *reference) *podBehind {
 	if target == nil || target.Kind != "Pod" {
 		return nil
@@ -101,7 +100,7 @@ func (p *podsBehind) of(target *reference) *podBehind {
 	return p.known[r]
 }
 
-// further are targets of the pods' ports that no address has been made a target of.
+// further returns targets for the pods' ports that no address has covered.
 func (p *podsBehind) further() (all []model.LabelSet) {
 	for _, one := range p.all {
 		if one.pod.Status.PodIP == "" {

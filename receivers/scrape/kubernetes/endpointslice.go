@@ -32,8 +32,8 @@ const (
 // (https://kubernetes.io/docs/reference/labels-annotations-taints/#kubernetesioservice-name).
 const serviceOfSlice = "kubernetes.io/service-name"
 
-// endpointSlice makes a target of each address with each port, and of each further port of the pods that
-// addresses belong to. The second family of addresses of a service with two has none: they are the same.
+// endpointSlice makes a target for each address with each port, and for each further port of the pods behind the
+// addresses. The second address family of a dual-stack service gets no such further targets: they would be the same.
 func (b *builder) endpointSlice(g *targetgroup.Group, e *endpointSlice) {
 	g.Labels = model.LabelSet{namespaceLabel: lv(e.Meta.Namespace), sliceAddressType: lv(e.AddressType)}
 	introduce(g.Labels, &e.Meta, RoleEndpointSlice)
@@ -59,7 +59,7 @@ func (b *builder) endpointSlice(g *targetgroup.Group, e *endpointSlice) {
 	g.Targets = append(g.Targets, behind.further()...)
 }
 
-// second reports whether addresses of a type are not those of the first family of a service with two.
+// second reports whether addresses of a type belong to the second address family of a dual-stack service.
 func (s *service) second(addressType string) bool {
 	if s == nil || len(s.Spec.IPFamilies) == 0 || !slices.Contains([]string{"PreferDualStack", "RequireDualStack"}, s.Spec.IPFamilyPolicy) {
 		return false

@@ -17,7 +17,7 @@ const (
 	ingressClass  = prefix + "ingress_class_name"
 )
 
-// ingress makes a target of each path of each rule.
+// ingress makes a target for each path of each rule.
 func (b *builder) ingress(g *targetgroup.Group, i *ingress) {
 	g.Labels = model.LabelSet{namespaceLabel: lv(i.Meta.Namespace)}
 	if i.Spec.Class != nil {
@@ -47,8 +47,7 @@ func (b *builder) ingress(g *targetgroup.Group, i *ingress) {
 	}
 }
 
-// covers reports whether a host of a certificate, the first part of which may be an asterisk, stands for a
-// host.
+// covers reports whether the host name in a certificate, whose first part may be an asterisk, matches a host.
 func covers(pattern, host string) bool {
 	first, parent, _ := strings.Cut(pattern, ".")
 	_, above, _ := strings.Cut(host, ".")

@@ -17,7 +17,7 @@ import (
 // maxKubeConfig bounds a kubeconfig file in bytes.
 const maxKubeConfig = 4 << 20
 
-// kubeConfig is a kubeconfig file, as far as it decides about a connection
+// kubeConfig is the part of a kubeconfig file that concerns the connection
 // (https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/).
 type kubeConfig struct {
 	Current  string `yaml:"current-context"`
@@ -41,7 +41,7 @@ type kubeConfig struct {
 type kubeCluster struct {
 	Server     string `yaml:"server"`
 	CAFile     string `yaml:"certificate-authority"`
-	CA         string `yaml:"certificate-authority-data"` // in base64, as is all that ends in -data
+	CA         string `yaml:"certificate-authority-data"` // in base64, like all keys ending in -data
 	Insecure   bool   `yaml:"insecure-skip-tls-verify"`
 	ServerName string `yaml:"tls-server-name"`
 	Proxy      string `yaml:"proxy-url"`
@@ -88,12 +88,12 @@ func readKubeConfig(path string) ([]byte, error) {
 	return text, nil
 }
 
-// parseKubeConfig finds the way of the current context. dir is what its paths are relative to. Its
-// errors name keys and entries, and repeat no value that may be secret.
+// parseKubeConfig returns the access of the current context. Relative paths are relative to dir. Its errors name keys
+// and entries, and repeat no value that may be secret.
 func parseKubeConfig(text []byte, dir string) (Access, error) {
 	var all kubeConfig
 	if err := yaml.Unmarshal(text, &all); err != nil {
-		return Access{}, errors.New("it is no kubeconfig file: " + lineOf(err))
+		return Access{}, errors.New("it is not a kubeconfig file: " + lineOf(err))
 	}
 	if all.Current == "" {
 		return Access{}, errors.New("it has no current-context; write the name of one of its contexts there")
@@ -118,7 +118,7 @@ func parseKubeConfig(text []byte, dir string) (Access, error) {
 	return a, nil
 }
 
-// lineOf is the place of a mistake without what stands there.
+// lineOf returns the place of a mistake without its text.
 func lineOf(err error) string {
 	var many *yaml.TypeError
 	text := err.Error()
@@ -133,7 +133,7 @@ func lineOf(err error) string {
 	return "it is not YAML"
 }
 
-// context finds cluster and user of the current context.
+// context returns cluster and user of the current context.
 func (k *kubeConfig) context() (*kubeCluster, *kubeUser, error) {
 	for _, c := range k.Contexts {
 		if c.Name != k.Current {
@@ -162,7 +162,7 @@ func (k *kubeConfig) context() (*kubeCluster, *kubeUser, error) {
 	return nil, nil, fmt.Errorf("current-context is %q, which is not among contexts", k.Current)
 }
 
-// address is the server's. Without a scheme it is HTTPS where the cluster says something about TLS.
+// address returns the server's address. Without a scheme it is HTTPS if the cluster configures TLS.
 func (c *kubeCluster) address() (*url.URL, error) {
 	server := c.Server
 	if server == "" {
@@ -215,7 +215,7 @@ func (u *kubeUser) apply(h *commonconfig.HTTPClientConfig, dir string) error {
 	}
 	t.Key, t.KeyFile = commonconfig.Secret(key), keyFile
 	switch {
-	case u.TokenFile != "": // which is read again when it changes
+	case u.TokenFile != "": // the file is read again when it changes
 		h.Authorization = &commonconfig.Authorization{Type: "Bearer", CredentialsFile: commonconfig.JoinDir(dir, u.TokenFile)}
 	case u.Token != "":
 		h.Authorization = &commonconfig.Authorization{Type: "Bearer", Credentials: commonconfig.Secret(u.Token)}
@@ -226,7 +226,7 @@ func (u *kubeUser) apply(h *commonconfig.HTTPClientConfig, dir string) error {
 	return nil
 }
 
-// impersonate says on whose behalf requests are made
+// impersonate sets the user on whose behalf requests are made
 // (https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation).
 func (u *kubeUser) impersonate(h *commonconfig.HTTPClientConfig) {
 	headers := map[string]commonconfig.Header{}
@@ -246,7 +246,7 @@ func (u *kubeUser) impersonate(h *commonconfig.HTTPClientConfig) {
 	}
 }
 
-// either is the text of a value in base64, or else the path of a file.
+// either returns the text of a value in base64, or else the path of a file.
 func either(name, data, file, dir string) (text, path string, err error) {
 	if data != "" {
 		decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(data))

@@ -16,14 +16,14 @@ const (
 	nodeAddress    = prefix + "node_address_"
 )
 
-// addressTypes are the types of a node's addresses, the one that is scraped first.
+// addressTypes returns the types of a node's addresses, the preferred one first.
 func addressTypes() []string {
 	return []string{"InternalIP", "InternalDNS", "ExternalIP", "ExternalDNS", "LegacyHostIP", "Hostname"}
 }
 
-// node makes one target, the kubelet's. A node without an address has none.
+// node makes one target, the kubelet's. A node without an address gets none.
 func (b *builder) node(g *targetgroup.Group, n *node) {
-	first := map[string]string{} // address of each type
+	first := map[string]string{} // the first address of each type
 	for _, a := range n.Status.Addresses {
 		if _, ok := first[a.Type]; !ok {
 			first[a.Type] = a.Address

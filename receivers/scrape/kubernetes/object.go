@@ -19,18 +19,18 @@ const (
 	jobs
 )
 
-// resource is how the API calls a kind.
+// resource describes a kind in the API's terms.
 type resource struct {
 	name       string // in addresses and in RBAC rules
 	group      string // "" is the core group
 	list       string // kind of a list
 	namespaced bool
-	role       Role // "" where there is none
+	role       Role // "" if it has none
 	empty      func() object
 }
 
-// resources are all that are read
-// (https://kubernetes.io/docs/reference/kubernetes-api/), in version v1 of their groups.
+// resource returns the resource of a kind (https://kubernetes.io/docs/reference/kubernetes-api/), in version v1 of its
+// group.
 func (k kind) resource() resource {
 	switch k {
 	case nodes:
@@ -55,14 +55,14 @@ func (k kind) resource() resource {
 
 func (k kind) role() string { return string(k.resource().role) }
 
-// object is what is kept of an object of the API. It does not change once it is kept.
+// object is the kept part of an API object. It is immutable once stored.
 type object interface {
 	about() *meta
-	// trim leaves the fields that labels and targets are made of.
+	// trim removes the fields that labels and targets do not need.
 	trim()
 }
 
-// meta is what objects of all kinds have.
+// meta holds the fields common to objects of all kinds.
 type meta struct {
 	Name            string            `json:"name"`
 	Namespace       string            `json:"namespace"`
@@ -73,20 +73,20 @@ type meta struct {
 	Owners          []owner           `json:"ownerReferences"`
 }
 
-// owner is who made an object.
+// owner identifies the owner of an object.
 type owner struct {
 	Kind       string `json:"kind"`
 	Name       string `json:"name"`
 	Controller bool   `json:"controller"`
 }
 
-// tidy leaves of m what labels are made of.
+// tidy removes everything from m that labels do not need.
 func (m *meta) tidy() {
 	m.UID, m.ResourceVersion = "", ""
 	m.Owners = m.controller()
 }
 
-// controller is the owner that takes care of the object, in a list of at most one.
+// controller returns the owner that controls the object, in a list of at most one.
 func (m *meta) controller() []owner {
 	for _, o := range m.Owners {
 		if o.Controller {
@@ -131,7 +131,7 @@ type pod struct {
 		Phase        string            `json:"phase"`
 		PodIP        string            `json:"podIP"`
 		HostIP       string            `json:"hostIP"`
-		Conditions   []condition       `json:"conditions"` // Ready alone is kept
+		Conditions   []condition       `json:"conditions"` // only Ready is kept
 		Statuses     []containerStatus `json:"containerStatuses"`
 		InitStatuses []containerStatus `json:"initContainerStatuses"`
 	} `json:"status"`
@@ -259,7 +259,7 @@ type namespace struct {
 	Meta meta `json:"metadata"`
 }
 
-// owned is a ReplicaSet or a Job: only who made it is of interest.
+// owned is a ReplicaSet or a Job; only its owner matters.
 type owned struct {
 	Meta meta `json:"metadata"`
 }
@@ -299,9 +299,9 @@ func (o *owned) trim() {
 	o.Meta.Labels, o.Meta.Annotations = nil, nil
 }
 
-// weigh is about how many bytes an object takes.
+// weigh estimates how many bytes an object takes.
 func weigh(v reflect.Value) int {
-	n := int(v.Type().Size()) // #nosec G115 -- of a type
+	n := int(v.Type().Size()) // #nosec G115 -- the size of a type
 	switch v.Kind() {
 	case reflect.String:
 		n += v.Len()

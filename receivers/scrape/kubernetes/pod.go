@@ -31,7 +31,7 @@ const (
 	podContainerProtocol = prefix + "pod_container_port_protocol"
 )
 
-// eachContainer calls f with the containers of a pod, those that initialise it last.
+// eachContainer calls f with the containers of a pod, init containers last.
 func (p *pod) eachContainer(f func(c *container, id string, init bool)) {
 	visit := func(all []container, statuses []containerStatus, init bool) {
 		for i := range all {
@@ -49,8 +49,8 @@ func (p *pod) eachContainer(f func(c *container, id string, init bool)) {
 	visit(p.Spec.InitContainers, p.Status.InitStatuses, true)
 }
 
-// pod makes a target of each port of each container, and of each container without ports. A pod without
-// an address has none, and one on a node that is not selected.
+// pod makes a target for each port of each container, and for each container without ports. A pod without an address,
+// or on a node that is not selected, gets none.
 func (b *builder) pod(g *targetgroup.Group, p *pod) {
 	if p.Status.PodIP == "" {
 		return
@@ -75,13 +75,13 @@ func (b *builder) pod(g *targetgroup.Group, p *pod) {
 			t[podContainerPort], t[podContainerPortName], t[podContainerProtocol] = lv(number), lv(port.Name), lv(port.Protocol)
 			g.Targets = append(g.Targets, t)
 		}
-		if len(c.Ports) == 0 { // the user's rules have to add a port
+		if len(c.Ports) == 0 { // the user's rules must add a port
 			g.Targets = append(g.Targets, about(p.Status.PodIP))
 		}
 	})
 }
 
-// podLabels are those of a pod, whichever role has led to it.
+// podLabels returns the labels of a pod, for every role.
 func (b *builder) podLabels(p *pod) model.LabelSet {
 	ready := "unknown"
 	for _, c := range p.Status.Conditions {
@@ -116,7 +116,7 @@ func (b *builder) podLabels(p *pod) model.LabelSet {
 	return ls
 }
 
-// addOwner adds who takes care of an object, if it is of that kind.
+// addOwner adds the controller of an object, if it is of that kind.
 func (b *builder) addOwner(ls model.LabelSet, label model.LabelName, ofKind string, k kind, namespace, name string) {
 	made, ok := b.view.get(k, namespace, name).(*owned)
 	if !ok {
@@ -129,8 +129,7 @@ func (b *builder) addOwner(ls model.LabelSet, label model.LabelName, ofKind stri
 	}
 }
 
-// portLabels are what a target with a port learns of the container that has it: the last one, if there are
-// several.
+// portLabels adds the labels of the container that has the port of a target: the last one, if there are several.
 func (p *pod) portLabels(number uint32, protocol func(containerPort) string, ls model.LabelSet) {
 	p.eachContainer(func(c *container, _ string, init bool) {
 		for _, port := range c.Ports {

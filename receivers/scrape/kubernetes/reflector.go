@@ -9,30 +9,30 @@ import (
 	"time"
 )
 
-// Pauses between requests that fail, as they grow.
+// Bounds of the growing pauses between failing requests.
 const (
 	shortestPause = time.Second
 	longestPause  = 30 * time.Second
 )
 
-// news is what a reflector tells.
+// news is a message of a reflector.
 type news struct {
 	from    *reflector
-	whole   bool // objects are all that there are
+	whole   bool // objects is the complete list
 	objects []object
 	gone    []object
-	told    bool   // problem is meant
-	problem string // why the resource cannot be read; "": it can
+	told    bool   // problem is set
+	problem string // why the resource cannot be read; "" if it can
 }
 
-// reflector keeps others informed about the objects of one resource in one namespace, or in all. It
-// belongs to one goroutine, but for its api's connection.
+// reflector reports the objects of one resource in one namespace, or in all, and their changes. It belongs to one
+// goroutine, except for its api's connection.
 type reflector struct {
 	api     api
 	out     chan<- news
 	failed  func() // counts a failure
 	event   func(k kind, what string)
-	pause   time.Duration // the next one
+	pause   time.Duration // length of the next pause
 	least   time.Duration // the shortest
 	room    *room
 	problem string
@@ -47,7 +47,7 @@ func (r *reflector) run(ctx context.Context) {
 			version = newest
 			r.room = newRoom(r.api.where())
 			for _, o := range all {
-				_ = r.room.take(o) // the list has found that there is room
+				_ = r.room.take(o) // cannot fail: the list checked the limits
 			}
 			if !r.send(ctx, news{from: r, whole: true, objects: all}) {
 				return
@@ -63,7 +63,7 @@ func (r *reflector) run(ctx context.Context) {
 	}
 }
 
-// follow watches from a version until a list is needed, and returns the version to ask for then.
+// follow watches from a version until a new list is needed, and returns the version for that list.
 func (r *reflector) follow(ctx context.Context, version string) (string, error) {
 	barren := 0
 	for ctx.Err() == nil {
@@ -85,7 +85,7 @@ func (r *reflector) follow(ctx context.Context, version string) (string, error) 
 		if barren >= maxBarren && (err == nil || cut(err)) {
 			err = &barrenError{err}
 		}
-		_, full := errors.AsType[*tooMuchError](err) // by former states as well: the list that follows tells
+		_, full := errors.AsType[*tooMuchError](err) // may be due to former states: the next list decides
 		if err != nil && !expired(err) && !cut(err) && !full && !errors.Is(err, errMoved) {
 			r.tell(ctx, "watch", err)
 		}
@@ -97,7 +97,7 @@ func (r *reflector) follow(ctx context.Context, version string) (string, error) 
 	return version, nil
 }
 
-// pass hands a change on.
+// pass sends a change on.
 func (r *reflector) pass(ctx context.Context, c change) error {
 	n := news{from: r}
 	switch {
@@ -124,7 +124,7 @@ func (r *reflector) pass(ctx context.Context, c change) error {
 	return nil
 }
 
-// relist reports whether a watch that ended with err leaves a gap, or cannot be had.
+// relist reports whether a watch that ended with err leaves a gap, or is impossible.
 func relist(err error) bool {
 	_, answered := errors.AsType[*statusError](err)
 	_, wrong := errors.AsType[*eventMistake](err)
@@ -133,10 +133,10 @@ func relist(err error) bool {
 	return answered || wrong || full || barren || errors.Is(err, errMoved)
 }
 
-// maxBarren is how many watches in a row may end at once and without a change, before lists take their place.
+// maxBarren is how many watches in a row may end at once without a change, before lists replace them.
 const maxBarren = 5
 
-// barrenError says that watches end at once.
+// barrenError means that watches end at once.
 type barrenError struct{ last error }
 
 func (e *barrenError) Error() string {
@@ -147,15 +147,14 @@ func (e *barrenError) Error() string {
 	return text
 }
 
-// cut reports whether err is the end of a connection that worked: the next request tells whether
-// something is wrong.
+// cut reports whether err is the end of a working connection: the next request shows whether there is a problem.
 func cut(err error) bool {
 	_, opened := errors.AsType[*cutError](err)
 	_, barren := errors.AsType[*barrenError](err)
 	return opened && !barren
 }
 
-// send hands news on, and reports whether it could before ctx ended.
+// send sends news, and reports whether it succeeded before ctx ended.
 func (r *reflector) send(ctx context.Context, n news) bool {
 	select {
 	case r.out <- n:
@@ -165,7 +164,7 @@ func (r *reflector) send(ctx context.Context, n news) bool {
 	}
 }
 
-// tell says why the resource cannot be read, or that it can.
+// tell reports why the resource cannot be read, or that it can.
 func (r *reflector) tell(ctx context.Context, verb string, err error) {
 	if ctx.Err() != nil {
 		return
@@ -181,7 +180,7 @@ func (r *reflector) tell(ctx context.Context, verb string, err error) {
 	}
 }
 
-// rest waits before the next request, ever longer while they fail.
+// rest waits before the next request, longer after each failure.
 func (r *reflector) rest(ctx context.Context, err error) {
 	if r.pause == 0 {
 		r.pause = r.least
@@ -199,7 +198,7 @@ func (r *reflector) rest(ctx context.Context, err error) {
 	}
 }
 
-// hint says what to do about err.
+// hint returns the remedy for err.
 func (r *reflector) hint(err error) string {
 	e, ok := errors.AsType[*statusError](err)
 	if !ok {

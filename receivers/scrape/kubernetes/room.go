@@ -5,13 +5,13 @@ import (
 	"reflect"
 )
 
-// Bounds of what is kept of one resource in one namespace, or in all.
+// Limits for the kept objects of one resource in one namespace, or in all.
 const (
 	maxObjects = 100_000
 	maxBytes   = 256 << 20
 )
 
-// room counts what is kept of a resource. It belongs to one goroutine.
+// room counts the kept objects of a resource. It belongs to one goroutine.
 type room struct {
 	of             string
 	objects, bytes int
@@ -19,13 +19,13 @@ type room struct {
 
 func newRoom(of string) *room { return &room{of: of} }
 
-// take makes room for an object.
+// take reserves room for an object.
 func (r *room) take(o object) error {
 	r.objects++
 	return r.grow(o)
 }
 
-// grow makes room for another state of an object. The former one counts until the next list.
+// grow reserves room for a new state of an object. The former state counts until the next list.
 func (r *room) grow(o object) error {
 	r.bytes += weigh(reflect.ValueOf(o))
 	if r.objects > maxObjects || r.bytes > maxBytes {
@@ -34,10 +34,10 @@ func (r *room) grow(o object) error {
 	return nil
 }
 
-// free gives the room of an object back. Its text counts until the next list.
+// free releases the room of an object. Its text counts until the next list.
 func (r *room) free() { r.objects-- }
 
-// tooMuchError says that a bound is reached.
+// tooMuchError means that a limit is exceeded.
 type tooMuchError struct{ of string }
 
 func (e *tooMuchError) Error() string {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// checkFieldSelector refuses what is no field selector: path=value, path==value or path!=value, with
-// commas between them. A backslash takes the meaning from the comma, equals sign or backslash after it.
+// checkFieldSelector refuses an invalid field selector. Valid are path=value, path==value or path!=value, with commas
+// between them; a backslash escapes a comma, equals sign or backslash.
 func checkFieldSelector(text string) error {
 	for _, part := range splitPlain(text, ',') {
 		if part == "" {
@@ -25,7 +25,7 @@ func checkFieldSelector(text string) error {
 	return nil
 }
 
-// splitPlain splits text at a character that no backslash precedes.
+// splitPlain splits text at a character that is not escaped by a backslash.
 func splitPlain(text string, at byte) (parts []string) {
 	start := 0
 	for i := 0; i < len(text); i++ {
@@ -42,8 +42,7 @@ func splitPlain(text string, at byte) (parts []string) {
 
 func hasOperator(part string) bool { return strings.Contains(part, "=") }
 
-// checkEscapes refuses a value with a backslash before anything that has no other meaning, or with a bare
-// equals sign.
+// checkEscapes refuses a value with an invalid escape, or with an unescaped equals sign.
 func checkEscapes(value string) error {
 	for i := 0; i < len(value); i++ {
 		switch value[i] {
@@ -75,31 +74,31 @@ func checkLabelKey(key string) error {
 	name := key
 	if prefix, rest, ok := strings.Cut(key, "/"); ok {
 		if len(prefix) > maxLabelPrefix || !labelPrefix.MatchString(prefix) {
-			return fmt.Errorf("%q is no name of a label: before the / stands a DNS name", key)
+			return fmt.Errorf("%q is not a label name: the part before the / must be a DNS name", key)
 		}
 		name = rest
 	}
 	if len(name) > maxLabelName || !labelName.MatchString(name) {
-		return fmt.Errorf("%q is no name of a label", key)
+		return fmt.Errorf("%q is not a label name", key)
 	}
 	return nil
 }
 
 func checkLabelValue(value string) error {
 	if value != "" && (len(value) > maxLabelName || !labelName.MatchString(value)) {
-		return fmt.Errorf("%q is no value of a label", value)
+		return fmt.Errorf("%q is not a label value", value)
 	}
 	return nil
 }
 
-// labelTerms takes one requirement of a label selector apart: those with a set, and the others.
+// labelTerms match one requirement of a label selector: those with a set, and the others.
 var (
 	inSet    = regexp.MustCompile(`^(\S+)\s+(in|notin)\s*\(([^()]*)\)$`)
 	compared = regexp.MustCompile(`^([^\s=!<>()]+)\s*(==|=|!=|<|>)\s*([^\s=!<>()]*)$`)
 	existing = regexp.MustCompile(`^(!?)\s*([^\s=!<>()]+)$`)
 )
 
-// checkLabelSelector refuses what is no label selector, such as a=b, c!=d, e in (f, g), !h, i.
+// checkLabelSelector refuses an invalid label selector. Valid is for example a=b, c!=d, e in (f, g), !h, i.
 func checkLabelSelector(text string) error {
 	if strings.TrimSpace(text) == "" {
 		return nil

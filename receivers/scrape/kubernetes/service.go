@@ -20,7 +20,7 @@ const (
 	serviceType         = prefix + "service_type"
 )
 
-// service makes a target of each port.
+// service makes a target for each port.
 func (b *builder) service(g *targetgroup.Group, s *service) {
 	g.Labels = serviceLabels(s)
 	b.addNamespace(g.Labels, s.Meta.Namespace)
@@ -43,15 +43,15 @@ func (b *builder) service(g *targetgroup.Group, s *service) {
 	}
 }
 
-// serviceLabels are those of a service, whichever role has led to it.
+// serviceLabels returns the labels of a service, for every role.
 func serviceLabels(s *service) model.LabelSet {
 	ls := model.LabelSet{namespaceLabel: lv(s.Meta.Namespace)}
 	introduce(ls, &s.Meta, RoleService)
 	return ls
 }
 
-// loadBalancers are the addresses that the load balancer has or, if it has none yet, the one that is
-// wanted, which the API calls deprecated.
+// loadBalancers returns the load balancer's addresses or, if it has none yet, the requested one, a field that the API
+// calls deprecated.
 func (s *service) loadBalancers() string {
 	var all []string
 	for _, at := range s.Status.LoadBalancer.Ingress {

@@ -13,14 +13,14 @@ type ref struct {
 
 func refOf(k kind, o object) ref { return ref{k, o.about().Namespace, o.about().Name} }
 
-// store has the objects of a discovery, and knows which of them groups of targets were made with. It
-// belongs to one goroutine.
+// store holds the objects of a discovery, and knows which groups of targets depend on them. It belongs to one
+// goroutine.
 type store struct {
 	objects map[ref]object
-	users   map[ref]map[ref]struct{} // those whose groups were made with an object, which may be absent
-	uses    map[ref][]ref            // the other way around
-	stale   map[ref]struct{}         // whose groups are to be made again
-	primary kind                     // what groups are made of
+	users   map[ref]map[ref]struct{} // for an object, possibly absent: the objects whose groups depend on it
+	uses    map[ref][]ref            // the inverse of users
+	stale   map[ref]struct{}         // objects whose groups must be rebuilt
+	primary kind                     // the kind that groups are made from
 }
 
 func newStore(primary kind) *store {
@@ -30,7 +30,7 @@ func newStore(primary kind) *store {
 	}
 }
 
-// put keeps an object.
+// put stores an object.
 func (s *store) put(k kind, o object) {
 	r := refOf(k, o)
 	if before, ok := s.objects[r]; ok && reflect.DeepEqual(before, o) {
@@ -40,7 +40,7 @@ func (s *store) put(k kind, o object) {
 	s.touch(r)
 }
 
-// remove forgets an object.
+// remove removes an object.
 func (s *store) remove(r ref) {
 	if _, ok := s.objects[r]; ok {
 		delete(s.objects, r)
@@ -48,7 +48,7 @@ func (s *store) remove(r ref) {
 	}
 }
 
-// replace makes objects all that there are of a kind in a namespace, or in all.
+// replace replaces all objects of a kind in a namespace, or in all namespaces.
 func (s *store) replace(k kind, namespace string, all []object) {
 	there := make(map[ref]struct{}, len(all))
 	for _, o := range all {
@@ -62,7 +62,7 @@ func (s *store) replace(k kind, namespace string, all []object) {
 	}
 }
 
-// touch notes whose groups an object changes.
+// touch marks the groups that depend on an object as stale.
 func (s *store) touch(r ref) {
 	if r.kind == s.primary {
 		s.stale[r] = struct{}{}
@@ -72,7 +72,7 @@ func (s *store) touch(r ref) {
 	}
 }
 
-// view is the store as the group of one object sees it: it notes what it was asked for.
+// view is the store as the group of one object sees it: it records each lookup.
 type view struct {
 	store *store
 	seen  []ref // without repetition
@@ -81,7 +81,7 @@ type view struct {
 
 func newView(s *store) *view { return &view{store: s, known: map[ref]struct{}{}} }
 
-// get is an object, nil if there is none.
+// get returns an object, nil if there is none.
 func (v *view) get(k kind, namespace, name string) object {
 	r := ref{k, namespace, name}
 	if _, ok := v.known[r]; !ok {
@@ -91,7 +91,7 @@ func (v *view) get(k kind, namespace, name string) object {
 	return v.store.objects[r]
 }
 
-// made notes what the group of r was made with.
+// made records which objects the group of r depends on.
 func (s *store) made(r ref, with []ref) {
 	before := s.uses[r]
 	if slices.Equal(before, with) {
