@@ -6,6 +6,8 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+
+	"hwsagent/wal/internal/disk"
 )
 
 // Archive reads what a log had when it was opened, commit by commit, for somebody who has
@@ -13,7 +15,7 @@ import (
 // the log open; a segment which that one lets go before it is read is left out. It is not
 // safe for concurrent use.
 type Archive struct {
-	segments directory
+	segments disk.Directory
 	tail     *fileTail
 	cursor   *cursor
 	total    int64 // bytes of all segments
@@ -23,22 +25,22 @@ type Archive struct {
 // OpenArchive opens the log in dir for reading, from the first commit with a number above
 // after that is still there.
 func OpenArchive(dir string, after uint64) (*Archive, error) {
-	segments, err := openExisting(filepath.Join(dir, segmentDir))
+	segments, err := disk.OpenExisting(filepath.Join(dir, segmentDir))
 	if err != nil {
 		return nil, fmt.Errorf("open log for reading: %w", err)
 	}
 	a := &Archive{segments: segments}
-	saves, err := openExisting(filepath.Join(dir, savepointDir))
+	saves, err := disk.OpenExisting(filepath.Join(dir, savepointDir))
 	if err == nil {
-		err = errors.Join(a.open(saves, after), saves.close())
+		err = errors.Join(a.open(saves, after), saves.Close())
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open log for reading: %w", err), segments.close())
+		return nil, errors.Join(fmt.Errorf("open log for reading: %w", err), segments.Close())
 	}
 	return a, nil
 }
 
-func (a *Archive) open(saves directory, after uint64) error {
+func (a *Archive) open(saves disk.Directory, after uint64) error {
 	var in Inspection
 	stored, err := in.readTargets(saves)
 	if err != nil {
@@ -108,5 +110,5 @@ func (a *Archive) Skipped() (bytes, segments int64) {
 // Close closes the files.
 func (a *Archive) Close() error {
 	a.cursor.release()
-	return a.segments.close()
+	return a.segments.Close()
 }

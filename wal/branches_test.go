@@ -3,9 +3,6 @@ package wal
 import (
 	"context"
 	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,56 +16,6 @@ import (
 	"hwsagent/wal/internal/segment"
 	"hwsagent/wal/internal/segmenttest"
 )
-
-// A directory that cannot be one, is another one by now, or has gone is refused by name.
-func TestDirectoryIsAnother(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := openDirectory(filepath.Join(file, "below"), syncPath); !errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), "name another one") {
-		t.Errorf("below a file: %v", err)
-	}
-	was, err := os.Lstat(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := openChecked(dir, was); !errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), "was replaced") {
-		t.Errorf("replaced since it was checked: %v", err)
-	}
-	if _, err := openChecked(filepath.Join(dir, "gone"), was); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("gone since it was checked: %v", err)
-	}
-}
-
-// brokenEntry is an entry of a directory of which nothing more can be told.
-type brokenEntry struct{ fs.DirEntry }
-
-func (brokenEntry) Info() (fs.FileInfo, error) { return nil, errDisk }
-
-// A file that goes while its directory is listed is not there; an error is one.
-func TestListWhileFilesGo(t *testing.T) {
-	dir := t.TempDir()
-	for _, name := range []string{"a", "b"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(name), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(dir, "a")); err != nil {
-		t.Fatal(err)
-	}
-	if infos, err := regularFiles(entries); err != nil || len(infos) != 1 || infos[0].name != "b" || infos[0].size != 1 {
-		t.Errorf("%+v, %v", infos, err)
-	}
-	if _, err := regularFiles([]fs.DirEntry{brokenEntry{entries[1]}}); !errors.Is(err, errDisk) {
-		t.Error(err)
-	}
-}
 
 // Records that stop short of their fields are refused, wherever they stop, and no more
 // comes of them than of their beginning.

@@ -10,13 +10,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"hwsagent/wal/internal/disk"
 	"hwsagent/wal/internal/segment"
 )
 
 // budget lets segments go: those that nobody needs any more, and under DropOldest
 // the oldest ones when there is no room.
 type budget struct {
-	dir     directory
+	dir     disk.Directory
 	index   *index
 	targets *targets
 	metrics *metrics
@@ -143,7 +144,7 @@ const minDroppable = 1 << 20
 
 // over looks how much is free, and reports whether there is too little room for so many bytes.
 func (g *budget) over(s Settings, reserve int64) bool {
-	free, err := g.dir.free()
+	free, err := g.dir.Free()
 	g.note("check free space", err)
 	if err == nil {
 		g.free.Store(free)
@@ -216,7 +217,7 @@ func (g *budget) drop(seg segment.Info, end Mark) error {
 // that cannot be read is let go uncounted; its samples are missing between the marks
 // of what is read before and after, and count as damage.
 func (g *budget) scanEnd(seg segment.Info, end Mark) (Mark, error) {
-	f, err := g.dir.open(segment.Name(seg.Number), 0)
+	f, err := g.dir.Open(segment.Name(seg.Number), 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return end, nil
 	}
@@ -241,7 +242,7 @@ func (g *budget) unlink(number int) {
 func (g *budget) collect() {
 	kept := g.garbage[:0]
 	for _, n := range g.garbage {
-		err := g.dir.remove(segment.Name(n))
+		err := g.dir.Remove(segment.Name(n))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			kept = append(kept, n)
 			g.note("remove segment", err)

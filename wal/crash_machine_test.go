@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"hwsagent/wal/internal/disk"
 )
 
 // machine is a computer with a disk that holds both directories of a log. It runs one
@@ -75,8 +77,8 @@ func (m *machine) boot(f fuse) {
 	}
 }
 
-func (m *machine) wrap(name string, real directory) directory {
-	_ = real.close()
+func (m *machine) wrap(name string, real disk.Directory) disk.Directory {
+	_ = real.Close()
 	if name == segmentDir {
 		return m.segments
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/tsdbutil"
 
+	"hwsagent/wal/internal/disk"
 	"hwsagent/wal/internal/segment"
 )
 
@@ -54,8 +55,8 @@ type fingerprint struct {
 }
 
 func (w *writtenLog) options(segments, saves *memDir) Options {
-	o := Options{Dir: w.dir, wrap: func(name string, real directory) directory {
-		_ = real.close()
+	o := Options{Dir: w.dir, wrap: func(name string, real disk.Directory) disk.Directory {
+		_ = real.Close()
 		if name == segmentDir {
 			return segments
 		}

@@ -30,7 +30,7 @@ func (l *Log) Enroll(list []Enrolment) error {
 	l.budget.mu.Lock()
 	defer l.budget.mu.Unlock()
 	if err := l.targets.enroll(l, list); err != nil {
-		return fmt.Errorf("keep savepoints in %s: %w", filepath.Join(l.base.path, savepointDir), err)
+		return fmt.Errorf("keep savepoints in %s: %w", filepath.Join(l.base.Path(), savepointDir), err)
 	}
 	return nil
 }

@@ -155,7 +155,7 @@ func TestEnrollReplacesLostSavepoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		segments, saves := newMemDir(), newMemDir()
 		for _, name := range savepointNames {
-			f, err := saves.open(name, os.O_RDWR|os.O_CREATE)
+			f, err := saves.Open(name, os.O_RDWR|os.O_CREATE)
 			if err != nil {
 				t.Fatal(err)
 			}

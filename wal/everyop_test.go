@@ -15,59 +15,60 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hwsagent/wal/internal/disk"
 	"hwsagent/wal/internal/segment"
 )
 
 // brokenDir fails what memDir does not: opening, listing, reading, closing and asking for
 // free space. ask is called before each operation.
 type brokenDir struct {
-	directory
+	disk.Directory
 	ask func(op string) error
 }
 
-func (d brokenDir) open(name string, flag int) (file, error) {
+func (d brokenDir) Open(name string, flag int) (disk.File, error) {
 	if err := d.ask("open " + name); err != nil {
 		return nil, err
 	}
-	f, err := d.directory.open(name, flag)
+	f, err := d.Directory.Open(name, flag)
 	if err != nil {
 		return nil, err
 	}
 	return &brokenFile{f, d.ask}, nil
 }
 
-func (d brokenDir) list() ([]fileInfo, error) {
+func (d brokenDir) List() ([]disk.Info, error) {
 	if err := d.ask("list"); err != nil {
 		return nil, err
 	}
-	return d.directory.list()
+	return d.Directory.List()
 }
 
-func (d brokenDir) remove(name string) error {
+func (d brokenDir) Remove(name string) error {
 	if err := d.ask("remove " + name); err != nil {
 		return err
 	}
-	return d.directory.remove(name)
+	return d.Directory.Remove(name)
 }
 
-func (d brokenDir) sync() error {
+func (d brokenDir) Sync() error {
 	if err := d.ask("syncdir"); err != nil {
 		return err
 	}
-	return d.directory.sync()
+	return d.Directory.Sync()
 }
 
-func (d brokenDir) free() (int64, error) {
+func (d brokenDir) Free() (int64, error) {
 	if err := d.ask("free"); err != nil {
 		return 0, err
 	}
-	return d.directory.free()
+	return d.Directory.Free()
 }
 
-func (d brokenDir) close() error { return errors.Join(d.ask("closedir"), d.directory.close()) }
+func (d brokenDir) Close() error { return errors.Join(d.ask("closedir"), d.Directory.Close()) }
 
 type brokenFile struct {
-	file
+	disk.File
 	ask func(op string) error
 }
 
@@ -75,24 +76,24 @@ func (f *brokenFile) ReadAt(p []byte, off int64) (int, error) {
 	if err := f.ask("read"); err != nil {
 		return 0, err
 	}
-	return f.file.ReadAt(p, off)
+	return f.File.ReadAt(p, off)
 }
 
 func (f *brokenFile) WriteAt(p []byte, off int64) (int, error) {
 	if err := f.ask("write"); err != nil {
 		return 0, err
 	}
-	return f.file.WriteAt(p, off)
+	return f.File.WriteAt(p, off)
 }
 
 func (f *brokenFile) Sync() error {
 	if err := f.ask("sync"); err != nil {
 		return err
 	}
-	return f.file.Sync()
+	return f.File.Sync()
 }
 
-func (f *brokenFile) Close() error { return errors.Join(f.ask("close"), f.file.Close()) }
+func (f *brokenFile) Close() error { return errors.Join(f.ask("close"), f.File.Close()) }
 
 // TestEveryOperation fails each single operation on the files of a log in turn, in a life
 // that opens it, reads it, lets segments go and inspects it: with an I/O error, and as if
@@ -147,8 +148,8 @@ func TestEveryOperation(t *testing.T) {
 func (w *writtenLog) live(t *testing.T, h harm, ask func(op string) error) {
 	segments, saves := w.dirs(h)
 	o := w.options(nil, nil)
-	o.wrap = func(name string, real directory) directory {
-		_ = real.close()
+	o.wrap = func(name string, real disk.Directory) disk.Directory {
+		_ = real.Close()
 		if name == segmentDir {
 			return brokenDir{segments, ask}
 		}
@@ -272,10 +273,9 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	_, err = Inspect(dir)
 	says("no savepoints", err, "inspect savepoints")
 
-	_, err = openDirectory("\x00", syncPath)
+	_, err = disk.Open("\x00", disk.SyncPath)
 	says("no name", err, "create directory")
-	_, err = checkDirectory(filepath.Join(dir, "none"))
-	says("no directory", err, "none")
+	says("no directory", disk.Check(filepath.Join(dir, "none")), "none")
 
 	reg := prometheus.NewRegistry()
 	first := openLog(t, Options{Registerer: reg})
@@ -284,13 +284,13 @@ func TestWhatCannotBeOpened(t *testing.T) {
 
 	_, err = first.Reader(strings.Repeat("X", 300), ReaderOptions{})
 	says("a name that is too long", err, "too long")
-	d, err := openDirectory(filepath.Join(t.TempDir(), "d"), syncPath)
+	d, err := disk.Open(filepath.Join(t.TempDir(), "d"), disk.SyncPath)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.close()
-	says("a closed directory", d.sync(), "closed")
-	_, err = d.list()
+	d.Close()
+	says("a closed directory", d.Sync(), "closed")
+	_, err = d.List()
 	says("a closed directory", err, "closed")
 
 	var id ID

@@ -65,7 +65,7 @@ func (l *Log) EnrollMember(family, member string, after Mark) (from uint64, err 
 	defer l.budget.mu.Unlock()
 	from, err = l.targets.enrollMember(l, family, Member(family, member), after)
 	if err != nil {
-		return 0, fmt.Errorf("keep a savepoint of target %q in %s: %w", Member(family, member), filepath.Join(l.base.path, savepointDir), err)
+		return 0, fmt.Errorf("keep a savepoint of target %q in %s: %w", Member(family, member), filepath.Join(l.base.Path(), savepointDir), err)
 	}
 	return from, nil
 }

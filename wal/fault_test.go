@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hwsagent/wal/internal/disk"
 )
 
 // memTempDir is a directory for the lock of a log in memory. Where the system has a file system in memory it is there: thousands of
@@ -35,8 +37,8 @@ func memTempDir(t testing.TB) string {
 // memOptions are the options of a log in memory.
 func memOptions(t testing.TB, segments, saves *memDir) Options {
 	t.Helper()
-	o := Options{Dir: memTempDir(t), wrap: func(name string, real directory) directory {
-		_ = real.close()
+	o := Options{Dir: memTempDir(t), wrap: func(name string, real disk.Directory) disk.Directory {
+		_ = real.Close()
 		if name == segmentDir {
 			return segments
 		}

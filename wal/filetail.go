@@ -8,12 +8,13 @@ import (
 	"os"
 	"slices"
 
+	"hwsagent/wal/internal/disk"
 	"hwsagent/wal/internal/segment"
 )
 
 // fileTail has the segments of a log that this process does not own, as they were when it listed them.
 type fileTail struct {
-	dir  directory
+	dir  disk.Directory
 	list []segment.Info
 	log  ID
 	mark Mark // of the last commit, as findHead found it
@@ -22,15 +23,15 @@ type fileTail struct {
 }
 
 // listFiles lists the segments in dir.
-func listFiles(dir directory) (*fileTail, error) {
-	infos, err := dir.list()
+func listFiles(dir disk.Directory) (*fileTail, error) {
+	infos, err := dir.List()
 	if err != nil {
 		return nil, fmt.Errorf("list segments: %w", err)
 	}
 	l := &fileTail{dir: dir, series: newSeriesPool(nil)}
 	for _, info := range infos {
-		if n, ok := segment.ParseName(info.name); ok {
-			l.list = append(l.list, segment.Info{Number: n, Size: info.size})
+		if n, ok := segment.ParseName(info.Name); ok {
+			l.list = append(l.list, segment.Info{Number: n, Size: info.Size})
 		}
 	}
 	slices.SortFunc(l.list, func(a, b segment.Info) int { return cmp.Compare(a.Number, b.Number) })
@@ -86,7 +87,7 @@ func (l *fileTail) findHead() error {
 }
 
 func (l *fileTail) openSegment(n int) (segmentFile, error) {
-	return l.dir.open(segment.Name(n), os.O_RDONLY)
+	return l.dir.Open(segment.Name(n), os.O_RDONLY)
 }
 
 func (l *fileTail) head() Mark                       { return l.mark }

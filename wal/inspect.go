@@ -7,11 +7,11 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
+	"hwsagent/wal/internal/disk"
 	"hwsagent/wal/internal/savefile"
 	"hwsagent/wal/internal/segment"
 )
@@ -83,22 +83,22 @@ func Glance(dir string) (Inspection, error) {
 // inspect is Inspect with a way to read the segments.
 func inspect(dir string, scan func(*Inspection, *fileTail)) (Inspection, error) {
 	in := Inspection{Dir: dir}
-	segments, err := openExisting(filepath.Join(dir, segmentDir))
+	segments, err := disk.OpenExisting(filepath.Join(dir, segmentDir))
 	if err != nil {
 		return in, fmt.Errorf("inspect log: %w", err)
 	}
-	defer segments.close()
-	saves, err := openExisting(filepath.Join(dir, savepointDir))
+	defer segments.Close()
+	saves, err := disk.OpenExisting(filepath.Join(dir, savepointDir))
 	if err != nil {
 		return in, fmt.Errorf("inspect savepoints: %w", err)
 	}
-	defer saves.close()
+	defer saves.Close()
 	err = in.read(segments, saves, scan)
 	return in, err
 }
 
 // read fills in what savepoints and segments say.
-func (in *Inspection) read(segments, saves directory, scan func(*Inspection, *fileTail)) error {
+func (in *Inspection) read(segments, saves disk.Directory, scan func(*Inspection, *fileTail)) error {
 	// Savepoints first: a running log only moves on from them.
 	stored, err := in.readTargets(saves)
 	if err != nil {
@@ -158,21 +158,12 @@ func (l *fileTail) firstAfter(s *segment.Info, commit uint64) (time.Time, bool) 
 	}
 }
 
-// openExisting opens a directory for reading; it must be there.
-func openExisting(path string) (*osDirectory, error) {
-	root, err := os.OpenRoot(path)
-	if err != nil {
-		return nil, err
-	}
-	return &osDirectory{path: path, root: root}, nil
-}
-
 // readTargets reads all savepoints.
-func (in *Inspection) readTargets(dir directory) (map[string]Savepoint, error) {
+func (in *Inspection) readTargets(dir disk.Directory) (map[string]Savepoint, error) {
 	var saved savefile.Saved[storedSavepoint]
 	for range segment.ScanTries { // a running agent may be in the middle of a write
 		var err error
-		saved, err = savefile.Read(savepointFiles{dir}, slog.New(slog.DiscardHandler), decodeSavepoint)
+		saved, err = savefile.Read(dir, slog.New(slog.DiscardHandler), decodeSavepoint)
 		if format := (*savefile.FormatError)(nil); errors.As(err, &format) {
 			in.Problem = err.Error()
 			return nil, nil

@@ -58,7 +58,7 @@ func sameGlance(t *testing.T, want Inspection) {
 // damaged, it does not see.
 func TestGlanceReadsNoBacklog(t *testing.T) {
 	l := openLog(t, Options{SegmentBytes: 4000})
-	dir := l.base.path
+	dir := l.base.Path()
 	late, err := l.Reader("late", ReaderOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func TestGlanceReadsNoBacklog(t *testing.T) {
 // it is where its header says.
 func TestGlanceAtASealedEnd(t *testing.T) {
 	l := openLog(t, Options{})
-	dir := l.base.path
+	dir := l.base.Path()
 	if err := commitFloats(l, 3, 1000, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestGlanceAtASealedEnd(t *testing.T) {
 // has, and when it is damaged; it changes nothing.
 func TestInspect(t *testing.T) {
 	l := openLog(t, Options{SegmentBytes: 4000})
-	dir := l.base.path
+	dir := l.base.Path()
 	half, err := l.Reader("half", ReaderOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/wal/internal/disk"
 	"hwsagent/wal/internal/segment"
 )
 
@@ -36,7 +37,7 @@ func windowsRefuses(name string) error {
 
 // namedDir is a directory that notes which files it was asked for.
 type namedDir struct {
-	directory
+	disk.Directory
 	mu    sync.Mutex
 	names map[string]bool
 }
@@ -47,14 +48,14 @@ func (d *namedDir) note(name string) {
 	d.names[name] = true
 }
 
-func (d *namedDir) open(name string, flag int) (file, error) {
+func (d *namedDir) Open(name string, flag int) (disk.File, error) {
 	d.note(name)
-	return d.directory.open(name, flag)
+	return d.Directory.Open(name, flag)
 }
 
-func (d *namedDir) remove(name string) error {
+func (d *namedDir) Remove(name string) error {
 	d.note(name)
-	return d.directory.remove(name)
+	return d.Directory.Remove(name)
 }
 
 // A target may have a name that no file can have on Windows: no file of the log has the name of a target, whatever becomes
@@ -68,9 +69,9 @@ func TestTargetsNamedAsNoFileCanBe(t *testing.T) {
 			asked := map[string]*namedDir{}
 			o := memOptions(t, newMemDir(), newMemDir())
 			wrap := o.wrap
-			o.wrap = func(dir string, real directory) directory {
+			o.wrap = func(dir string, real disk.Directory) disk.Directory {
 				if asked[dir] == nil {
-					asked[dir] = &namedDir{directory: wrap(dir, real), names: map[string]bool{}}
+					asked[dir] = &namedDir{Directory: wrap(dir, real), names: map[string]bool{}}
 				}
 				return asked[dir]
 			}

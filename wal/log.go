@@ -13,14 +13,22 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hwsagent/wal/internal/disk"
 	"hwsagent/wal/internal/segment"
+)
+
+// What a log's directory holds.
+const (
+	segmentDir   = "wal"        // the segments, named as tsdb/wlog names them
+	savepointDir = "savepoints" // the files of package savefile
+	lockName     = "lock"       // held by the process that owns the directory
 )
 
 // Errors of the log beside ErrClosed. Others wrap them: compare with errors.Is.
 var (
 	ErrFull   = errors.New("log is full")
-	ErrLocked = errors.New("directory is in use")
-	ErrUnsafe = errors.New("unsafe directory") // somebody else may control it
+	ErrLocked = disk.ErrLocked
+	ErrUnsafe = disk.ErrUnsafe // somebody else may control the directory
 )
 
 // SyncAlways as Settings.Sync makes Commit return after fsync.
@@ -77,7 +85,7 @@ type Options struct {
 	Now          func() time.Time      // wall clock, for what is shown to people; nil: time.Now
 
 	// wrap lets tests inject faults into the directory of that name, or replace it.
-	wrap func(name string, d directory) directory
+	wrap func(name string, d disk.Directory) disk.Directory
 
 	// syncPath makes the entries of the directory at a path durable. Tests replace it, to
 	// see which are synced, and to have that fail.
@@ -91,11 +99,11 @@ const defaultSegmentBytes = 8 << 20
 // Log is an open log. It is safe for concurrent use.
 type Log struct {
 	logger  *slog.Logger
-	base    *osDirectory   // Options.Dir
-	inUse   []*osDirectory // base, and those of the following two
-	dir     directory      // of the segments
-	saves   directory      // of the savepoints
-	lock    *lock
+	base    *disk.Root     // Options.Dir
+	inUse   []*disk.Root   // base, and those of the following two
+	dir     disk.Directory // of the segments
+	saves   disk.Directory // of the savepoints
+	lock    *disk.Lock
 	series  *seriesMap
 	read    *seriesPool // the series of all cursors
 	index   *index
@@ -128,7 +136,7 @@ func Open(o Options) (*Log, error) {
 		o.SegmentBytes = defaultSegmentBytes
 	}
 	if o.syncPath == nil {
-		o.syncPath = syncPath
+		o.syncPath = disk.SyncPath
 	}
 	l := &Log{logger: o.Logger, series: newSeriesMap(), index: &index{}}
 	l.read = newSeriesPool(l.series.labelsOf)
@@ -143,17 +151,17 @@ func Open(o Options) (*Log, error) {
 }
 
 func (l *Log) open(o Options) (err error) {
-	if l.base, err = openDirectory(o.Dir, o.syncPath); err != nil {
+	if l.base, err = disk.Open(o.Dir, o.syncPath); err != nil {
 		return err
 	}
 	l.inUse = append(l.inUse, l.base)
 	// Before anything is changed, the lock file included.
 	for _, inner := range append([]string{segmentDir, savepointDir}, o.Beside...) {
-		if _, err := checkDirectory(filepath.Join(o.Dir, inner)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := disk.Check(filepath.Join(o.Dir, inner)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	if l.lock, err = takeLock(l.base, lockName); err != nil {
+	if l.lock, err = l.base.Lock(lockName); err != nil {
 		return err
 	}
 	if l.dir, err = l.sub(o, segmentDir); err != nil {
@@ -189,7 +197,7 @@ func (l *Log) open(o Options) (err error) {
 // inPlace says why a process that is started now would not find this log.
 func (l *Log) inPlace() error {
 	for _, d := range l.inUse {
-		if err := d.inPlace(); err != nil {
+		if err := d.InPlace(); err != nil {
 			return err
 		}
 	}
@@ -197,8 +205,8 @@ func (l *Log) inPlace() error {
 }
 
 // sub opens a directory inside Options.Dir.
-func (l *Log) sub(o Options, name string) (directory, error) {
-	d, err := openDirectory(filepath.Join(o.Dir, name), o.syncPath)
+func (l *Log) sub(o Options, name string) (disk.Directory, error) {
+	d, err := disk.Open(filepath.Join(o.Dir, name), o.syncPath)
 	if err != nil {
 		return nil, err
 	}
@@ -267,16 +275,16 @@ func (l *Log) release() error {
 		l.metrics.unregister()
 	}
 	if l.dir != nil {
-		errs = append(errs, l.dir.close())
+		errs = append(errs, l.dir.Close())
 	}
 	if l.saves != nil {
-		errs = append(errs, l.saves.close())
+		errs = append(errs, l.saves.Close())
 	}
 	if l.lock != nil {
-		errs = append(errs, l.lock.release())
+		errs = append(errs, l.lock.Release())
 	}
 	if l.base != nil {
-		errs = append(errs, l.base.close())
+		errs = append(errs, l.base.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -333,5 +341,5 @@ func (l *Log) segments() []segment.Info                  { return l.index.segmen
 func (l *Log) pool() *seriesPool { return l.read }
 
 func (l *Log) openSegment(n int) (segmentFile, error) {
-	return l.dir.open(segment.Name(n), os.O_RDONLY)
+	return l.dir.Open(segment.Name(n), os.O_RDONLY)
 }

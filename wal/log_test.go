@@ -135,7 +135,7 @@ func TestStockReaderReadsWhatIsCommitted(t *testing.T) {
 				want = append(want, fmt.Sprintf("metric_%d %d=%d", i, c, c))
 			}
 		}
-		dir := l.base.path
+		dir := l.base.Path()
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +147,7 @@ func TestStockReaderReadsWhatIsCommitted(t *testing.T) {
 
 func TestNumbersGoOnAfterReopen(t *testing.T) {
 	l := openLog(t, Options{})
-	dir := l.base.path
+	dir := l.base.Path()
 	for c := range 5 {
 		for i := range 3 {
 			if err := commitFloats(l, 2, int64(10*c+i), 1); err != nil {

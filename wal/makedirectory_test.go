@@ -8,6 +8,8 @@ import (
 	"slices"
 	"syscall"
 	"testing"
+
+	"hwsagent/wal/internal/disk"
 )
 
 // Every directory that a start creates has its entry synced before anything is acknowledged,
@@ -27,7 +29,7 @@ func TestOpenSyncsTheDirectoriesThatItCreates(t *testing.T) {
 			if !slices.Contains(synced, path) {
 				synced = append(synced, path)
 			}
-			return syncPath(path)
+			return disk.SyncPath(path)
 		}})
 		if err != nil {
 			t.Fatal(err)

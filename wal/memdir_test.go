@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"hwsagent/wal/internal/disk"
 )
 
 // errOff is the error of whatever is asked of a machine that is off.
@@ -200,7 +202,7 @@ func (d *memDir) strike(op, name string, err error) error {
 	return err
 }
 
-func (d *memDir) open(name string, flag int) (file, error) {
+func (d *memDir) Open(name string, flag int) (disk.File, error) {
 	i, created, err := d.find(name, flag)
 	if err != nil {
 		return nil, err
@@ -239,7 +241,7 @@ func (d *memDir) find(name string, flag int) (i *inode, created bool, err error)
 	return i, flag&os.O_CREATE != 0, nil
 }
 
-func (d *memDir) remove(name string) error {
+func (d *memDir) Remove(name string) error {
 	d.mu.Lock()
 	_, err := d.fails("remove")
 	if i := d.entries[name]; err == nil && i != nil {
@@ -250,20 +252,20 @@ func (d *memDir) remove(name string) error {
 	return d.strike("remove", name, err)
 }
 
-func (d *memDir) list() ([]fileInfo, error) {
+func (d *memDir) List() ([]disk.Info, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.unlisted != nil {
 		return nil, d.unlisted
 	}
-	var infos []fileInfo
+	var infos []disk.Info
 	for _, name := range slices.Sorted(maps.Keys(d.entries)) {
-		infos = append(infos, fileInfo{name: name, size: int64(d.entries[name].data.size), modTime: time.Now()})
+		infos = append(infos, disk.Info{Name: name, Size: int64(d.entries[name].data.size), ModTime: time.Now()})
 	}
 	return infos, nil
 }
 
-func (d *memDir) sync() error {
+func (d *memDir) Sync() error {
 	d.mu.Lock()
 	asked, n := maps.Clone(d.entries), len(d.changes)
 	d.mu.Unlock()
@@ -279,13 +281,13 @@ func (d *memDir) sync() error {
 	return d.strike("syncdired", "", err)
 }
 
-func (d *memDir) free() (int64, error) {
+func (d *memDir) Free() (int64, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.freeBytes, nil
 }
 
-func (d *memDir) close() error { return nil }
+func (d *memDir) Close() error { return nil }
 
 type memFile struct {
 	d    *memDir

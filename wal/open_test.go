@@ -17,14 +17,14 @@ import (
 
 func TestOneProcessHasTheDirectory(t *testing.T) {
 	l := openLog(t, Options{})
-	_, err := Open(Options{Dir: l.base.path})
+	_, err := Open(Options{Dir: l.base.Path()})
 	if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), fmt.Sprint(os.Getpid())) {
 		t.Errorf("error = %v, want ErrLocked with the process' number", err)
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	again := openLog(t, Options{Dir: l.base.path})
+	again := openLog(t, Options{Dir: l.base.Path()})
 	if err := again.Close(); err != nil {
 		t.Error(err)
 	}
@@ -75,7 +75,7 @@ func TestModes(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := 0
-	err := filepath.Walk(l.base.path, func(path string, info os.FileInfo, err error) error {
+	err := filepath.Walk(l.base.Path(), func(path string, info os.FileInfo, err error) error {
 		want := os.FileMode(0o600)
 		if info.IsDir() {
 			want = 0o700
@@ -142,7 +142,7 @@ func TestMetrics(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	again := openLog(t, Options{Dir: l.base.path, Registerer: reg})
+	again := openLog(t, Options{Dir: l.base.Path(), Registerer: reg})
 	if err := again.Close(); err != nil {
 		t.Error(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/wal/internal/disk"
 	"hwsagent/wal/internal/segmenttest"
 )
 
@@ -17,11 +18,11 @@ func TestOrphanRemovedAfterFaults(t *testing.T) {
 	for _, op := range []string{"write", "sync"} {
 		synctest.Test(t, func(t *testing.T) {
 			dir := t.TempDir()
-			d, err := openDirectory(filepath.Join(dir, "d"), syncPath)
+			d, err := disk.Open(filepath.Join(dir, "d"), disk.SyncPath)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer d.close()
+			defer d.Close()
 			fail, failed := "", 0 // the operation that fails
 			ts, err := openTargets(brokenDir{d, func(op string) error {
 				if fail == "" || !strings.HasPrefix(op, fail) {

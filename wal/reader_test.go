@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/wal/internal/disk"
 	"hwsagent/wal/internal/segment"
 	"hwsagent/wal/internal/segmenttest"
 )
@@ -93,7 +94,7 @@ func testSamples(e *Entry) []testSample {
 
 func openTestTargets(t *testing.T, dir string, o targetsOptions) *targets {
 	t.Helper()
-	d, err := openDirectory(dir, syncPath)
+	d, err := disk.Open(dir, disk.SyncPath)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +106,7 @@ func openTestTargets(t *testing.T, dir string, o targetsOptions) *targets {
 		if err := ts.close(); err != nil {
 			t.Error(err)
 		}
-		d.close()
+		d.Close()
 	})
 	return ts
 }

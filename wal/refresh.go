@@ -45,7 +45,7 @@ func (l *Log) tryRefresh(newest []segment.Info, known Mark) error {
 		case s.Known() && s.Header.Segment == known.SegmentID:
 			from = known.Offset
 		}
-		f, err := l.dir.open(segment.Name(s.Number), os.O_RDWR)
+		f, err := l.dir.Open(segment.Name(s.Number), os.O_RDWR)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // let go meanwhile
 		}
@@ -56,7 +56,7 @@ func (l *Log) tryRefresh(newest []segment.Info, known Mark) error {
 			errs = append(errs, fmt.Errorf("segment %s: %w", segment.Name(s.Number), err))
 		}
 	}
-	return errors.Join(append(errs, l.dir.sync())...)
+	return errors.Join(append(errs, l.dir.Sync())...)
 }
 
 // retryRefresh tries that again if it has failed until now.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/value"
 
+	"hwsagent/wal/internal/disk"
 	"hwsagent/wal/internal/segment"
 )
 
@@ -20,7 +21,7 @@ func TestSegmentRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := openLog(t, Options{})
 		r := openReader(t, l, "a", ReaderOptions{})
-		dir := filepath.Join(l.base.path, segmentDir)
+		dir := filepath.Join(l.base.Path(), segmentDir)
 		if err := commitFloats(l, 10, 1, 1); err != nil {
 			t.Fatal(err)
 		}
@@ -52,7 +53,7 @@ func TestSegmentRemoved(t *testing.T) {
 		if err := commitFloats(l, 10, 3, 3); err == nil {
 			t.Error("a commit into a deleted directory is acknowledged")
 		}
-		if st := l.Status(); st.Err == nil || !errors.Is(st.Err, errNotInPlace) {
+		if st := l.Status(); st.Err == nil || !errors.Is(st.Err, disk.ErrNotInPlace) {
 			t.Errorf("status %+v", st)
 		}
 		_ = r.Close()

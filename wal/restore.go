@@ -34,7 +34,7 @@ func (l *Log) restore() error {
 	}
 	// Nothing is changed before every header has been seen.
 	for _, name := range empty {
-		l.budget.note("remove empty segment", l.dir.remove(name))
+		l.budget.note("remove empty segment", l.dir.Remove(name))
 	}
 	l.index.list = list
 	id := segment.Catalogue(list, l.targets.serve)
@@ -63,22 +63,22 @@ func (l *Log) restore() error {
 // listSegments lists the files of segments, in the order of numbers, and the names of those that
 // are empty: they could not be begun.
 func (l *Log) listSegments() (list []segment.Info, empty []string, err error) {
-	infos, err := l.dir.list()
+	infos, err := l.dir.List()
 	if err != nil {
 		return nil, nil, fmt.Errorf("list segments: %w", err)
 	}
 	now := time.Now()
 	for _, info := range infos {
-		n, ok := segment.ParseName(info.name)
+		n, ok := segment.ParseName(info.Name)
 		switch {
 		case !ok:
-			l.logger.Warn("A file that is not a segment lies among them", "file", info.name)
-		case info.size == 0:
-			empty = append(empty, info.name)
+			l.logger.Warn("A file that is not a segment lies among them", "file", info.Name)
+		case info.Size == 0:
+			empty = append(empty, info.Name)
 		default:
 			// By now's monotonic reading from here on: a step of the wall clock makes none older.
-			sealed := now.Add(-max(0, now.Sub(info.modTime)))
-			list = append(list, segment.Info{Number: n, Size: info.size, Sealed: sealed})
+			sealed := now.Add(-max(0, now.Sub(info.ModTime)))
+			list = append(list, segment.Info{Number: n, Size: info.Size, Sealed: sealed})
 		}
 	}
 	slices.SortFunc(list, func(a, b segment.Info) int { return cmp.Compare(a.Number, b.Number) })
@@ -113,7 +113,7 @@ func (l *Log) lastCommit(told Mark) (last Mark, err error) {
 		if info.Last.Commit > 0 && (s.Known() || info.Last.Commit > told.Commit) {
 			l.refresh(l.index.list[max(0, i-1):], l.targets.durable(told.Log))
 			for _, name := range unbegun { // the process was about to log what is durable now
-				l.budget.note("remove a segment that was being begun", errors.Join(l.dir.remove(name), l.dir.sync()))
+				l.budget.note("remove a segment that was being begun", errors.Join(l.dir.Remove(name), l.dir.Sync()))
 			}
 			last = info.Last
 			last.SegmentID = s.Header.Segment
@@ -162,7 +162,7 @@ func (l *Log) scanPatiently(s *segment.Info) (segment.Contents, error) {
 // that it stays so without that header: the process that wrote it may have ended when an
 // fsync of it had failed, and then no other fsync makes it durable.
 func (l *Log) cutOff(s *segment.Info) error {
-	f, err := l.dir.open(segment.Name(s.Number), os.O_RDWR)
+	f, err := l.dir.Open(segment.Name(s.Number), os.O_RDWR)
 	if err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func (l *Log) unbegin(i int) {
 
 // scan reads a segment whole.
 func (l *Log) scan(s *segment.Info) (info segment.Contents, err error) {
-	f, err := l.dir.open(segment.Name(s.Number), os.O_RDONLY)
+	f, err := l.dir.Open(segment.Name(s.Number), os.O_RDONLY)
 	if err != nil {
 		return info, fmt.Errorf("open: %w", err)
 	}

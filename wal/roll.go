@@ -1,6 +1,10 @@
 package wal
 
-import "time"
+import (
+	"time"
+
+	"hwsagent/wal/internal/disk"
+)
 
 // How a segment ends. A segment that is full is not synced before the next one begins, since
 // every commit would wait for that fsync, those of other inputs included. The writer keeps it
@@ -23,7 +27,7 @@ import "time"
 
 // endedSegment is a segment that has ended and is not durable yet.
 type endedSegment struct {
-	file    file
+	file    disk.File
 	newName bool // as writer.newName
 
 	// end is the mark of its last commit.
@@ -128,7 +132,7 @@ func (w *writer) rollNow() {
 	}
 }
 
-func (w *writer) close(f file) {
+func (w *writer) close(f disk.File) {
 	if err := f.Close(); err != nil {
 		w.logger.Warn("Cannot close segment", "err", err)
 	}

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hwsagent/wal/internal/disk"
 )
 
 // A power cut is no damage, whatever it takes: while the files grow, while records of several sectors are appended, and
@@ -175,7 +177,7 @@ func TestSavepointFileReplaced(t *testing.T) {
 					case "the other one":
 						with = saves.kill().entries[savepointNames[1-slices.Index(savepointNames[:], file)]].data.bytes()
 					case "cut short":
-						f, err := saves.open(file, os.O_RDWR)
+						f, err := saves.Open(file, os.O_RDWR)
 						if err != nil || f.Truncate(0) != nil {
 							t.Fatal(err)
 						}
@@ -213,10 +215,10 @@ func TestOutcomesAtAHighRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mem := newMemDir()
 		o := memOptions(t, nil, nil)
-		o.wrap = func(name string, real directory) directory {
-			_ = real.close()
+		o.wrap = func(name string, real disk.Directory) disk.Directory {
+			_ = real.Close()
 			if name == savepointDir {
-				return &slowSyncs{directory: mem, takes: 20 * time.Millisecond}
+				return &slowSyncs{Directory: mem, takes: 20 * time.Millisecond}
 			}
 			return newMemDir()
 		}
@@ -256,9 +258,9 @@ func TestCloseSyncsOnce(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			o := memOptions(t, nil, nil)
 			dirs := map[string]*slowSyncs{}
-			o.wrap = func(name string, real directory) directory {
-				_ = real.close()
-				dirs[name] = &slowSyncs{directory: newMemDir(), takes: 20 * time.Millisecond}
+			o.wrap = func(name string, real disk.Directory) disk.Directory {
+				_ = real.Close()
+				dirs[name] = &slowSyncs{Directory: newMemDir(), takes: 20 * time.Millisecond}
 				return dirs[name]
 			}
 			l := openLog(t, o)

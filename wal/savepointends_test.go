@@ -139,7 +139,7 @@ func TestRefusedRenameThenACrash(t *testing.T) {
 func TestEndAmidReservations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const fsync = 20 * time.Millisecond
-		dir := &slowSyncs{directory: newMemDir(), takes: fsync}
+		dir := &slowSyncs{Directory: newMemDir(), takes: fsync}
 		ts, err := openTargets(dir, targetsOptions{})
 		if err != nil {
 			t.Fatal(err)

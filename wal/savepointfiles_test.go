@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"hwsagent/wal/internal/disk"
 	"hwsagent/wal/internal/savefile"
 	"hwsagent/wal/internal/segment"
 )
@@ -53,9 +54,9 @@ type savedTargets struct {
 }
 
 // loadSavepoints is what a process finds in a directory.
-func loadSavepoints(t testing.TB, d directory) savedTargets {
+func loadSavepoints(t testing.TB, d disk.Directory) savedTargets {
 	t.Helper()
-	found, err := savefile.Read(savepointFiles{d}, slog.New(slog.DiscardHandler), decodeSavepoint)
+	found, err := savefile.Read(d, slog.New(slog.DiscardHandler), decodeSavepoint)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +68,7 @@ func loadSavepoints(t testing.TB, d directory) savedTargets {
 }
 
 // savedIn are the targets that have a savepoint, by name.
-func savedIn(t testing.TB, d directory) []string {
+func savedIn(t testing.TB, d disk.Directory) []string {
 	t.Helper()
 	return slices.Sorted(maps.Keys(loadSavepoints(t, d).byName))
 }

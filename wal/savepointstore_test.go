@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"hwsagent/wal/internal/disk"
 )
 
 // Whichever operation fails, once or from then on, and however much of a write reached the disk: after a
@@ -112,7 +114,7 @@ func TestSavepointCreationCrashes(t *testing.T) {
 
 // slowSyncs is a directory whose fsyncs take their time, and are counted.
 type slowSyncs struct {
-	directory
+	disk.Directory
 	takes time.Duration
 	mu    sync.Mutex
 	syncs []beganSync
@@ -151,25 +153,25 @@ func (d *slowSyncs) last() string {
 	return d.syncs[len(d.syncs)-1].file
 }
 
-func (d *slowSyncs) open(name string, flag int) (file, error) {
-	f, err := d.directory.open(name, flag)
+func (d *slowSyncs) Open(name string, flag int) (disk.File, error) {
+	f, err := d.Directory.Open(name, flag)
 	return slowFile{f, d, name}, err
 }
 
-func (d *slowSyncs) sync() error {
+func (d *slowSyncs) Sync() error {
 	d.note("")
-	return d.directory.sync()
+	return d.Directory.Sync()
 }
 
 type slowFile struct {
-	file
+	disk.File
 	d    *slowSyncs
 	name string
 }
 
 func (f slowFile) Sync() error {
 	f.d.note(f.name)
-	return f.file.Sync()
+	return f.File.Sync()
 }
 
 // TestSavepointSyncsAreShared: with 100 targets, 99 of them down, on a disk whose fsync takes 20 ms there are in no second more than
@@ -178,9 +180,9 @@ func TestSavepointSyncsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := memOptions(t, nil, nil)
 		dirs := map[string]*slowSyncs{}
-		o.wrap = func(name string, real directory) directory {
-			_ = real.close()
-			dirs[name] = &slowSyncs{directory: newMemDir(), takes: 20 * time.Millisecond}
+		o.wrap = func(name string, real disk.Directory) disk.Directory {
+			_ = real.Close()
+			dirs[name] = &slowSyncs{Directory: newMemDir(), takes: 20 * time.Millisecond}
 			return dirs[name]
 		}
 		l := openLog(t, o)
@@ -258,7 +260,7 @@ func TestSavepointSyncsAreShared(t *testing.T) {
 // Reservations that are made at once share an fsync, and a target that does nothing costs nothing.
 func TestReservationsShareAnFsync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dir := &slowSyncs{directory: newMemDir(), takes: 20 * time.Millisecond}
+		dir := &slowSyncs{Directory: newMemDir(), takes: 20 * time.Millisecond}
 		ts, err := openTargets(dir, targetsOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -311,7 +313,7 @@ func TestReservationsShareAnFsync(t *testing.T) {
 func TestWrittenWhileTheDiskHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mem := newMemDir()
-		dir := &slowSyncs{directory: mem}
+		dir := &slowSyncs{Directory: mem}
 		ts, err := openTargets(dir, targetsOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -372,7 +374,7 @@ func TestSavepointFileRemoved(t *testing.T) {
 			deliver(t, r, 2)
 			time.Sleep(1500 * time.Millisecond)
 			for _, name := range gone {
-				if err := saves.remove(name); err != nil {
+				if err := saves.Remove(name); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"hwsagent/e2e/results"
+	"hwsagent/wal/internal/disk"
 )
 
 // The soak's proportions. A step is one round of everything: a commit, and each target that is up reads to the head.
@@ -172,8 +173,8 @@ type soakTarget struct {
 
 func newSoak(t *testing.T, seed uint64, dir string) *soak {
 	s := &soak{t: t, rng: rand.New(rand.NewPCG(seed, 0)), segments: newMemDir(), saves: newMemDir(), targets: map[string]*soakTarget{"e": {}}}
-	s.options = Options{Dir: dir, SegmentBytes: 16 << 10, wrap: func(name string, real directory) directory {
-		_ = real.close()
+	s.options = Options{Dir: dir, SegmentBytes: 16 << 10, wrap: func(name string, real disk.Directory) disk.Directory {
+		_ = real.Close()
 		if name == segmentDir {
 			return s.segments
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/tsdb/record"
 
+	"hwsagent/wal/internal/disk"
 	"hwsagent/wal/internal/segment"
 	"hwsagent/wal/stock"
 )
@@ -86,9 +87,9 @@ func (s *stage) commands() map[string]func(args []string, opt map[string]string)
 func newStage(t *testing.T) *stage {
 	s := &stage{T: t, segments: newMemDir(), saves: newMemDir(), readers: map[string]*Reader{}}
 	s.options = memOptions(t, nil, nil)
-	s.options.wrap = func(name string, real directory) directory {
-		_ = real.close()
-		return map[string]directory{segmentDir: s.segments, savepointDir: s.saves}[name]
+	s.options.wrap = func(name string, real disk.Directory) disk.Directory {
+		_ = real.Close()
+		return map[string]disk.Directory{segmentDir: s.segments, savepointDir: s.saves}[name]
 	}
 	return s
 }

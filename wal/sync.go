@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"hwsagent/wal/internal/disk"
 	"hwsagent/wal/internal/segment"
 )
 
@@ -72,11 +73,11 @@ func (w *writer) sync() {
 }
 
 // syncFile makes f durable, its directory entry included if newName says so.
-func (w *writer) syncFile(f file, newName bool) error {
+func (w *writer) syncFile(f disk.File, newName bool) error {
 	began := time.Now()
 	err := f.Sync()
 	if err == nil && newName {
-		err = w.dir.sync()
+		err = w.dir.Sync()
 	}
 	w.metrics.fsync.Observe(time.Since(began).Seconds())
 	if err != nil {
@@ -144,7 +145,7 @@ func (w *writer) missing() error {
 	if err := w.inPlace(); err != nil {
 		return err
 	}
-	f, err := w.dir.open(segment.Name(w.header.Number), os.O_RDONLY)
+	f, err := w.dir.Open(segment.Name(w.header.Number), os.O_RDONLY)
 	if err == nil {
 		w.close(f)
 	}
@@ -198,7 +199,7 @@ func (w *writer) shut() error {
 	empty := w.index.mark().SegmentID != w.header.Segment
 	w.seal(w.offset)
 	if empty {
-		err = errors.Join(err, w.dir.remove(segment.Name(w.header.Number)))
+		err = errors.Join(err, w.dir.Remove(segment.Name(w.header.Number)))
 	}
 	return err
 }

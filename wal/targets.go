@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"hwsagent/wal/internal/disk"
 	"hwsagent/wal/internal/savefile"
 	"hwsagent/wal/internal/segment"
 )
@@ -49,7 +50,7 @@ type targets struct {
 // openTargets reads all savepoints in dir, which stays the caller's. It changes nothing yet. A
 // savepoint that is unreadable is no error: its target gets the oldest data that is kept. One
 // of a newer format version is.
-func openTargets(dir directory, o targetsOptions) (*targets, error) {
+func openTargets(dir disk.Directory, o targetsOptions) (*targets, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -61,7 +62,7 @@ func openTargets(dir directory, o targetsOptions) (*targets, error) {
 	}
 	now := time.Now()
 	ts := &targets{o: o, opened: now, looked: now, ttl: o.OrphanTTL, byName: map[string]*target{}}
-	store, saved, err := savefile.Open(savepointFiles{dir}, o.Logger, ts.records, decodeSavepoint)
+	store, saved, err := savefile.Open(dir, o.Logger, ts.records, decodeSavepoint)
 	if err != nil {
 		return nil, err
 	}

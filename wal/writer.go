@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"hwsagent/wal/internal/disk"
 	"hwsagent/wal/internal/segment"
 )
 
@@ -20,7 +21,7 @@ import (
 // calls them looks at the fields anew.
 type writer struct {
 	// These do not change.
-	dir     directory
+	dir     disk.Directory
 	logger  *slog.Logger
 	series  *seriesMap
 	index   *index
@@ -45,7 +46,7 @@ type writer struct {
 	encoder encoder
 
 	// The active segment; file is nil when there is none.
-	file      file
+	file      disk.File
 	header    segment.Header
 	start     int64  // end of the header
 	offset    int64  // end of the last commit written
@@ -74,8 +75,8 @@ type writer struct {
 	// there is none, in one that had an error.
 	retained      []*batch
 	retainedBytes int
-	syncing       bool // an fsync runs without mu: of before, of file, or of one that was given up meanwhile
-	unsynced      file // the file whose fsync failed last: no later fsync of it proves anything
+	syncing       bool      // an fsync runs without mu: of before, of disk.File, or of one that was given up meanwhile
+	unsynced      disk.File // the file whose fsync failed last: no later fsync of it proves anything
 
 	err      error     // why there is no active segment; nil when all is well
 	errSince time.Time // of the first error since all was well
@@ -225,7 +226,7 @@ func (w *writer) enlist(b *batch) {
 }
 
 // write writes what the encoder has built.
-func (w *writer) write(f file, offset int64) error {
+func (w *writer) write(f disk.File, offset int64) error {
 	n, err := f.WriteAt(w.encoder.pages.Buf, offset)
 	if err == nil && n < len(w.encoder.pages.Buf) {
 		err = errors.New("short write")
@@ -322,7 +323,7 @@ func (w *writer) tryBegin(b *batch) error {
 	if err := w.fit(h.Segment); err != nil && !recovering && !(b != nil && b.empty()) {
 		return err
 	}
-	f, err := w.dir.open(segment.Name(h.Number), os.O_RDWR|os.O_CREATE|os.O_TRUNC)
+	f, err := w.dir.Open(segment.Name(h.Number), os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		return fmt.Errorf("create segment: %w", err)
 	}

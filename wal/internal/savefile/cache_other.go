@@ -2,5 +2,7 @@
 
 package savefile
 
+import "hwsagent/wal/internal/disk"
+
 // uncache would take the synced pages of a file out of the page cache, see Linux's.
-func uncache(File) {}
+func uncache(disk.File) {}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"hwsagent/wal/internal/disk"
 	"hwsagent/wal/internal/segment"
 )
 
@@ -72,7 +73,7 @@ func refreshFile(dir Directory, name string, size int64) (err error) {
 // Refresh makes durable what can be read of a file between two offsets. The process that wrote it may have been killed
 // before its fsync, or after one that had failed: the system may then take what it could not write for written, and no other
 // fsync writes that. So the same bytes are written once more, in their place, and synced.
-func Refresh(f File, from, to int64) error {
+func Refresh(f disk.File, from, to int64) error {
 	b := make([]byte, readPiece)
 	for at := from; at < to; at += readPiece {
 		n, err := f.ReadAt(b[:min(readPiece, to-at)], at)

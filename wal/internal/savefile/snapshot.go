@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"hwsagent/wal/internal/disk"
 )
 
 // rewriteLocked writes a snapshot to the file that is not active, and makes that the active one. It lets mu go while
@@ -109,7 +111,7 @@ func (s *Store) replace(to int, size int64, snapshot []byte) (int64, error) {
 
 // growFile gives a file that is about to be overwritten a length that wholeLength knows, durably: the one that is wanted, with zeros
 // written there, or a smaller one if the disk refuses that. It returns the length.
-func growFile(f File, size, want int64) (int64, error) {
+func growFile(f disk.File, size, want int64) (int64, error) {
 	if size > 0 && !wholeLength(size) { // a power cut came while it grew
 		whole := int64(minFile)
 		for 2*whole <= size {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"hwsagent/wal/internal/disk"
 	"hwsagent/wal/internal/segment"
 )
 
@@ -35,12 +36,12 @@ type Store struct {
 	cond       sync.Cond  // a sync has ended
 	buf, cells []byte     // of the record that is being written
 
-	active     int      // index of the file that is appended to
-	unsure     bool     // the active file is an earlier process', and may not be durable
-	harmed     bool     // and has damage
-	files      [2]File  // nil: not open, or not to be trusted
-	sizes      [2]int64 // bytes
-	blank      [2]bool  // has no snapshot that is durable, as far as this process knows
+	active     int          // index of the file that is appended to
+	unsure     bool         // the active file is an earlier process', and may not be durable
+	harmed     bool         // and has damage
+	files      [2]disk.File // nil: not open, or not to be trusted
+	sizes      [2]int64     // bytes
+	blank      [2]bool      // has no snapshot that is durable, as far as this process knows
 	traces     [2]trace
 	used       int64  // bytes of the active file
 	durable    int64  // of these

@@ -1,8 +1,7 @@
 package savefile
 
 import (
-	"io"
-
+	"hwsagent/wal/internal/disk"
 	"hwsagent/wal/internal/segment"
 )
 
@@ -31,22 +30,7 @@ type Credit struct {
 
 // Directory is the directory with the two files: all that the store asks of a file system.
 type Directory interface {
-	Open(name string, flag int) (File, error) // with os.O_ flags
-	List() ([]Info, error)                    // regular files only, in no particular order
-	Sync() error                              // makes creations durable
-}
-
-// Info is one entry of a directory.
-type Info struct {
-	Name string
-	Size int64 // bytes
-}
-
-// File is an open file. Its methods may be called concurrently.
-type File interface {
-	io.ReaderAt
-	io.WriterAt
-	io.Closer
-	Sync() error               // makes contents and size durable
-	Truncate(size int64) error // cuts or extends
+	Open(name string, flag int) (disk.File, error) // with os.O_ flags
+	List() ([]disk.Info, error)                    // regular files only, in no particular order
+	Sync() error                                   // makes creations durable
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"hwsagent/wal/internal/disk"
 )
 
 var errDisk = errors.New("disk is broken")
@@ -43,7 +45,7 @@ func (d *tempDir) size(t testing.TB, name string) int64 {
 	return info.Size()
 }
 
-func (d *tempDir) Open(name string, flag int) (File, error) {
+func (d *tempDir) Open(name string, flag int) (disk.File, error) {
 	if err := d.refuse("open " + name); err != nil {
 		return nil, err
 	}
@@ -54,7 +56,7 @@ func (d *tempDir) Open(name string, flag int) (File, error) {
 	return &tempFile{f, d}, nil
 }
 
-func (d *tempDir) List() (list []Info, err error) {
+func (d *tempDir) List() (list []disk.Info, err error) {
 	entries, err := os.ReadDir(d.path)
 	if err = errors.Join(err, d.refuse("list")); err != nil {
 		return nil, err
@@ -64,7 +66,7 @@ func (d *tempDir) List() (list []Info, err error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, Info{Name: e.Name(), Size: info.Size()})
+		list = append(list, disk.Info{Name: e.Name(), Size: info.Size()})
 	}
 	return list, nil
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package wal
+package disk
 
 import (
 	"errors"
@@ -26,8 +26,8 @@ func checkOwner(path string, info fs.FileInfo) error {
 // syncDirectory makes the directory's entries durable.
 func syncDirectory(root *os.Root) error { return syncAndClose(root.Open(".")) }
 
-// syncPath does so for the directory at a path.
-func syncPath(path string) error { return syncAndClose(os.Open(path)) }
+// SyncPath does so for the directory at a path.
+func SyncPath(path string) error { return syncAndClose(os.Open(path)) }
 
 func syncAndClose(d *os.File, err error) error {
 	if err != nil {

@@ -1,4 +1,4 @@
-package wal
+package disk
 
 import (
 	"errors"
@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// lock is the right to write in a directory. The operating system takes it back when
+// Lock is the right to write in a directory. The operating system takes it back when
 // the process ends, however that happens; the file stays.
-type lock struct{ f *os.File }
+type Lock struct{ f *os.File }
 
 // How long, and at which pace, a lock is waited for whose process is gone. That has left it to
 // a child which it was just starting: a child has all files until it runs its program.
@@ -21,12 +21,12 @@ const (
 	orphanPace  = 10 * time.Millisecond
 )
 
-// takeLock takes the lock file name in dir, and writes into it which process has it.
+// Lock takes the lock file of that name, and writes into it which process has it.
 // It does not wait for a process that lives: the error is ErrLocked and names it.
-func takeLock(dir *osDirectory, name string) (*lock, error) {
-	f, err := dir.root.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+func (d *Root) Lock(name string) (*Lock, error) {
+	f, err := d.root.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("open lock file in %s: %w", dir.path, err)
+		return nil, fmt.Errorf("open lock file in %s: %w", d.path, err)
 	}
 	ok, err := tryLock(f)
 	for end := time.Now().Add(orphanLimit); err == nil && !ok && orphaned(holder(f)) && time.Now().Before(end); {
@@ -38,7 +38,7 @@ func takeLock(dir *osDirectory, name string) (*lock, error) {
 		if pid := holder(f); pid > 0 {
 			who = fmt.Sprintf("process %d", pid)
 		}
-		err = fmt.Errorf("%w: %s is held by %s; one agent has one directory", ErrLocked, dir.path, who)
+		err = fmt.Errorf("%w: %s is held by %s; one agent has one directory", ErrLocked, d.path, who)
 		return nil, errors.Join(err, f.Close())
 	}
 	if err == nil {
@@ -51,7 +51,7 @@ func takeLock(dir *osDirectory, name string) (*lock, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("take lock: %w", err), f.Close())
 	}
-	return &lock{f}, nil
+	return &Lock{f}, nil
 }
 
 // holder is the process that has written its number, 0 if none has.
@@ -64,5 +64,5 @@ func holder(f *os.File) int {
 	return pid
 }
 
-// release gives the lock up.
-func (l *lock) release() error { return l.f.Close() }
+// Release gives the lock up.
+func (l *Lock) Release() error { return l.f.Close() }

@@ -1,4 +1,4 @@
-package wal
+package disk
 
 import (
 	"io/fs"
@@ -9,7 +9,7 @@ import (
 
 // Sync makes contents and size durable, and not the time of the last change, which nothing rests on after a
 // power cut: fdatasync(2). Where a record is written in place that spares the file system its own record of the inode.
-func (f *osFile) Sync() error {
+func (f *realFile) Sync() error {
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return err // not reached: only a file that was never opened has none

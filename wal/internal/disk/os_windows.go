@@ -1,4 +1,4 @@
-package wal
+package disk
 
 import (
 	"errors"
@@ -16,8 +16,8 @@ func checkOwner(string, fs.FileInfo) error { return nil }
 // flush a directory.
 func syncDirectory(*os.Root) error { return nil }
 
-// syncPath does nothing, for the same reason.
-func syncPath(string) error { return nil }
+// SyncPath does nothing, for the same reason.
+func SyncPath(string) error { return nil }
 
 // freeSpace is what this user may still write to path's volume.
 func freeSpace(path string) (int64, error) {

@@ -1,6 +1,6 @@
 //go:build unix
 
-package wal
+package disk
 
 import (
 	"errors"
@@ -54,7 +54,7 @@ func TestLockOfTheDead(t *testing.T) {
 				if c.released > 0 {
 					time.AfterFunc(c.released, func() { held.Close() })
 				}
-				l, err := takeLock(&osDirectory{root: root, path: dir}, "lock")
+				l, err := (&Root{root: root, path: dir}).Lock("lock")
 				if took := time.Since(began); took > c.waits {
 					t.Errorf("it waited for %s, more than %s", took, c.waits)
 				}
@@ -67,7 +67,7 @@ func TestLockOfTheDead(t *testing.T) {
 				if pid, err := os.ReadFile(filepath.Join(dir, "lock")); err != nil || string(pid) != fmt.Sprintf("%d\n", os.Getpid()) {
 					t.Errorf("the lock is held by %q, %v", pid, err)
 				}
-				if err := l.release(); err != nil {
+				if err := l.Release(); err != nil {
 					t.Error(err)
 				}
 			})
