@@ -58,13 +58,6 @@ func (p *seriesPool) hold(ref uint64, encoded []byte) *pooled {
 	return p.make(ls, nil, hash, p.slot())
 }
 
-// holdAgain adds a holder to a series that has one.
-func (p *seriesPool) holdAgain(s *pooled) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s.series.holders.Add(1)
-}
-
 // instead finds or makes the series with the labels of s and that metadata. It takes the holder from s.
 func (p *seriesPool) instead(s *pooled, about About) *pooled {
 	p.mu.Lock()

@@ -16,8 +16,8 @@ const idleSegments = 2
 type seriesTable struct {
 	pool *seriesPool
 
-	// refs are the references of the present segment, and of as many before as a series may be
-	// idle, newest first. Each of them holds its series.
+	// refs are the references of the present segment, and those that were last in one of as many before as a series
+	// may be idle, newest first. Each reference holds its series, and is in one of the tables.
 	refs [idleSegments + 1]refs.Table[pooled]
 }
 
@@ -64,12 +64,12 @@ func (t *seriesTable) announce(ref uint64, encoded []byte) (ok bool) {
 	return true
 }
 
-// held is the series that an earlier segment had under the same reference, with one more holder, so that
-// a consumer finds the data that it derived from it; nil if no segment had it.
+// held is the series that an earlier segment had under the same reference, so that a consumer finds the data that it
+// derived from it; nil if no segment had it. It leaves the table of that segment with its holder.
 func (t *seriesTable) held(ref uint64, encoded []byte) *pooled {
 	for i := 1; i < len(t.refs); i++ {
 		if s := t.refs[i].Get(ref); s != nil && sameLabels(s.series.Labels, encoded) {
-			t.pool.holdAgain(s)
+			t.refs[i].Remove(ref)
 			return s
 		}
 	}
