@@ -80,7 +80,7 @@ func importRules() []importRule {
 		{dir: "inputs/panics"},
 		{dir: "receivers/otlp", ours: []string{"receivers", "inputs/panics"}},
 		{dir: "inputs/exposition", except: []string{promModule + "model/textparse"}},
-		{dir: "receivers/scrape", ours: []string{"meter", "redact", "httpbound", "watchdog", "inputs/panics", "inputs/exposition", "inputs/pages"}, except: []string{promModule + "discovery/targetgroup", promModule + "model/textparse"}},
+		{dir: "receivers/scrape", ours: []string{"refs", "meter", "redact", "httpbound", "watchdog", "inputs/panics", "inputs/exposition", "inputs/pages"}, except: []string{promModule + "discovery/targetgroup", promModule + "model/textparse"}},
 		{dir: "web"},
 		{dir: "agent", ours: []string{"meter", "redact", "httpbound", "watchdog", "wal", "remotewrite", "probes", "receivers", "inputs", "web"}},
 		{dir: "agent/demo/receiver"},

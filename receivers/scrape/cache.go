@@ -3,7 +3,6 @@ package scrape
 import (
 	"errors"
 	"hash/maphash"
-	"iter"
 	"math"
 	"strings"
 
@@ -12,6 +11,8 @@ import (
 	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
+
+	"hwsagent/refs"
 )
 
 // familyScrapes is how many scrapes the description of a metric family is kept after the last
@@ -22,11 +23,11 @@ const familyScrapes = 10
 // digests of their texts, and the metric families. It belongs to one goroutine at a time.
 type cache struct {
 	scrape uint32 // number of the scrape under way
-	series map[uint64]*series
-	count  int // of series
+	series *refs.Chains[series]
 	// digest and second are two digests of a series' text as the target shows it. Their keys are random, so that no
 	// target can show texts with the same digests on purpose.
-	digest, second func(text []byte) uint64
+	digest func(text []byte) uint64
+	second func(text []byte) uint16
 	families       map[string]*family
 	steady         int // how many series and families the last scrape that succeeded left
 
@@ -39,19 +40,18 @@ type cache struct {
 	begin, last *series
 }
 
-// series is a line of a target, without value and time.
+// series is a line of a target, without value and time. There may be a million: it takes 64 bytes.
 type series struct {
-	digest  uint64 // of the text that the target shows, as is second, see cache.digest
-	second  uint64
-	same    *series // another one of the same digest
+	digest  uint64  // of the text that the target shows, as is second, see cache.digest
+	link    *series // in cache.series
 	size    uint32  // bytes of the text
-	plain   bool    // the text is one of the text format
-	dropped bool    // metric_relabel_configs drop it; the fields below are not used then
-	gone    bool    // it is not in the cache any more
+	second  uint16
+	plain   bool // the text is one of the text format
+	dropped bool // metric_relabel_configs drop it; the fields below are not used then, but for seen and next
 
 	labels  labels.Labels
 	ref     storage.SeriesRef // 0 if the log has never taken a sample
-	seen    uint32            // last scrape that showed it
+	seen    uint32            // last scrape that showed it; 0: it is not in the cache any more
 	tracked uint32            // last scrape of which a sample was taken whose end is to be marked
 	next    *series           // what followed it in the last scrape; nil if gone
 }
@@ -68,8 +68,8 @@ func newCache() *cache {
 	return &cache{
 		scrape: 2, // tracked and seen begin at 0
 		digest: func(text []byte) uint64 { return maphash.Bytes(first, text) },
-		second: func(text []byte) uint64 { return maphash.Bytes(second, text) },
-		series: map[uint64]*series{}, families: map[string]*family{},
+		second: func(text []byte) uint16 { return uint16(maphash.Bytes(second, text)) }, // #nosec G115 -- a part of it
+		series: refs.NewChains(func(s *series) uint64 { return s.digest }, func(s *series) **series { return &s.link }), families: map[string]*family{},
 	}
 }
 
@@ -80,7 +80,7 @@ func (c *cache) guess() *series {
 	if c.last != nil {
 		guess = c.last.next
 	}
-	if guess == nil || guess.gone {
+	if guess == nil || guess.seen == 0 {
 		return nil
 	}
 	return guess
@@ -105,56 +105,25 @@ func (c *cache) find(text []byte) *series {
 	if s := c.guess(); s != nil && is(s) {
 		return s
 	}
-	for s := c.series[digest]; s != nil; s = s.same {
-		if is(s) {
-			return s
-		}
-	}
-	return nil
+	return c.series.Find(digest, is)
 }
 
 // add notes a series that is not in the cache.
 func (c *cache) add(s *series) {
 	c.show(s)
-	s.same = c.series[s.digest]
-	c.series[s.digest] = s
-	c.count++
+	c.series.Add(s)
 	c.follow(s)
-}
-
-// all are the series, in any order.
-func (c *cache) all() iter.Seq[*series] {
-	return func(yield func(*series) bool) {
-		for _, s := range c.series {
-			for ; s != nil; s = s.same {
-				if !yield(s) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // forget removes the series that the scrape under way did not show.
 func (c *cache) forget() {
-	for digest, s := range c.series {
-		var kept *series
-		for s != nil {
-			next := s.same
-			if s.seen == c.scrape {
-				s.same, kept = kept, s
-			} else {
-				s.gone, s.next = true, nil
-				c.count--
-			}
-			s = next
+	c.series.RemoveIf(func(s *series) bool {
+		if s.seen == c.scrape {
+			return false
 		}
-		if kept == nil {
-			delete(c.series, digest)
-		} else {
-			c.series[digest] = kept
-		}
-	}
+		s.seen, s.next = 0, nil
+		return true
+	})
 }
 
 // show notes that the page shows a series. It reports whether it does so for the first time.
@@ -194,13 +163,13 @@ func (c *cache) family(name []byte) *family {
 // failed it does so only if the cache has grown a lot: a target whose scrapes all fail
 // may show other series each time. It reports whether it had to.
 func (c *cache) end(succeeded bool) (forced bool) {
-	count := c.count + len(c.families)
+	count := c.series.Len() + len(c.families)
 	if succeeded {
 		c.steady = count
 	} else {
 		forced = count > 2*c.steady+1000
 	}
-	if (succeeded || forced) && c.seen < c.count {
+	if (succeeded || forced) && c.seen < c.series.Len() {
 		c.forget()
 	}
 	if succeeded || forced {
@@ -223,14 +192,14 @@ func (c *cache) markEnded(a *appender, t int64) error {
 		return nil
 	}
 	var ended []*series
-	for s := range c.all() {
+	for s := range c.series.All() {
 		if s.tracked == c.scrape-1 {
 			ended = append(ended, s)
 		}
 	}
 	// Relabelling may make one series of several lines: it ends with the last of them.
 	goesOn := map[storage.SeriesRef]bool{}
-	for s := range c.all() {
+	for s := range c.series.All() {
 		if s.tracked == c.scrape {
 			goesOn[s.ref] = true
 		}

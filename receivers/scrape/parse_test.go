@@ -143,14 +143,14 @@ func TestCacheIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := c.count; n > 1500 {
+	if n := c.series.Len(); n > 1500 {
 		t.Errorf("%d series are remembered", n)
 	}
 }
 
 // remembered are the names of the series in a cache.
 func remembered(c *cache) (names []string) {
-	for s := range c.all() {
+	for s := range c.series.All() {
 		names = append(names, s.labels.Get("__name__"))
 	}
 	slices.Sort(names)
