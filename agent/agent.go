@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"hwsagent/agent/beat"
 	"hwsagent/agent/control"
 	"hwsagent/agent/events"
 	"hwsagent/agent/history"
@@ -63,6 +64,7 @@ type Agent struct {
 	appended rate // samples appended to the log
 	written  rate // bytes written to the log
 	clock    *clock
+	beat     *beat.Beat // of all that looks at something each second, or every few
 	events   *events.Journal
 	taps     tap.Hub
 	history  *history.Store
@@ -99,14 +101,14 @@ func New(o Options) (*Agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("get the host name for the label instance: %w", err)
 	}
-	a := &Agent{o: o, logger: o.Logger, hostname: hostname, started: time.Now(), registry: prometheus.NewRegistry(), changes: newChanges(answerWithin)}
+	a := &Agent{o: o, logger: o.Logger, hostname: hostname, started: time.Now(), beat: beat.New(time.Second), registry: prometheus.NewRegistry(), changes: newChanges(answerWithin)}
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	a.metrics, a.clock = newMetrics(), newClock(o.Logger)
 	if err := errors.Join(a.metrics.set.Register(a.registry), a.clock.set.Register(a.registry)); err != nil {
 		return nil, err
 	}
 
-	a.log, err = wal.Open(wal.Options{Dir: o.StoragePath, Beside: besideLog(), Settings: logSettings(cfg), Logger: o.Logger, Registerer: a.registry})
+	a.log, err = wal.Open(wal.Options{Dir: o.StoragePath, Beside: besideLog(), Settings: logSettings(cfg), Logger: o.Logger, Registerer: a.registry, Every: a.beat.Every})
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +128,7 @@ func (a *Agent) build(cfg *Config) error {
 		encoders: remotewrite.NewEncoderPool(),
 		log:      a.log, dir: a.o.StoragePath, version: Version, registry: a.registry,
 		logger: a.logger, running: map[string]*target{}, families: map[string]*family{}, found: make(chan struct{}, 1),
-		observer: followers,
+		observer: followers, every: a.beat.Every,
 	}
 	a.inputs = inputs.NewPath(a.log, a.logger)
 	a.inputs.Observe(followers)

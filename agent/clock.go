@@ -115,16 +115,14 @@ func readClocks(base time.Time) func() (clockReading, bool) {
 	}
 }
 
-// run reads the clocks every clockTick until ctx ends.
-func (c *clock) run(ctx context.Context) {
-	tick := time.NewTicker(clockTick)
-	defer tick.Stop()
+// run reads the clocks with each tick, a clockTick apart, until ctx ends.
+func (c *clock) run(ctx context.Context, ticks <-chan time.Time) {
 	for {
 		c.look()
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-ticks:
 		}
 	}
 }

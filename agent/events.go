@@ -27,8 +27,8 @@ func (a *Agent) openEvents() {
 
 // watchEvents records events until ctx ends.
 func (a *Agent) watchEvents(ctx context.Context) {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
+	ticks, stop := a.beat.Every(lookEvery)
+	defer stop()
 	var failing bool
 	for ctx.Err() == nil {
 		a.events.Observe(a.Status())
@@ -40,7 +40,7 @@ func (a *Agent) watchEvents(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-ticks:
 		}
 	}
 }

@@ -38,14 +38,14 @@ func (a *Agent) follow(cfg *Config) {
 
 // watchLists applies changed target lists until ctx ends.
 func (a *Agent) watchLists(ctx context.Context) {
-	tick := time.NewTicker(listsEvery)
-	defer tick.Stop()
+	ticks, stop := a.beat.Every(listsEvery)
+	defer stop()
 	seen, failed := uint64(0), ""
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-ticks:
 		}
 		a.mu.Lock()
 		cfg := a.cfg

@@ -53,8 +53,8 @@ func (r *rate) perSecond() float64 {
 
 // watchRates computes the rates until ctx ends.
 func (a *Agent) watchRates(ctx context.Context) {
-	tick := time.NewTicker(rateTick)
-	defer tick.Stop()
+	ticks, stop := a.beat.Every(rateTick)
+	defer stop()
 	for {
 		now := time.Now()
 		log := a.log.Status()
@@ -66,7 +66,7 @@ func (a *Agent) watchRates(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-ticks:
 		}
 	}
 }

@@ -101,7 +101,12 @@ func (a *Agent) run(ctx context.Context, stopping chan<- struct{}) error {
 	runPart(g, ctx, "the lists of targets", func(ctx context.Context) error { a.watchLists(ctx); return nil })
 	runPart(g, ctx, "the figures for plots", func(ctx context.Context) error { a.watchHistory(ctx); return nil })
 	runPart(g, ctx, "the events", func(ctx context.Context) error { a.watchEvents(ctx); return nil })
-	runPart(g, ctx, "the clock", func(ctx context.Context) error { a.clock.run(ctx); return nil })
+	runPart(g, ctx, "the clock", func(ctx context.Context) error {
+		ticks, stop := a.beat.Every(clockTick)
+		defer stop()
+		a.clock.run(ctx, ticks)
+		return nil
+	})
 	queues := make(chan struct{})
 	go func() {
 		defer close(queues)

@@ -33,7 +33,8 @@ type targets struct {
 	logger   *slog.Logger
 	encoders *remotewrite.EncoderPool
 	observer remotewrite.Observer
-	ledgers  ledgers // since the start
+	every    func(d time.Duration) (ticks <-chan time.Time, stop func()) // of the agent's beat
+	ledgers  ledgers                                                     // since the start
 
 	// shown is the state for methods that only read: they must not wait for a change, which may wait for a target or a
 	// file that hangs. See publish.
@@ -238,6 +239,7 @@ func (ts *targets) open(e planned) (_ *target, err error) {
 		ClockSynced:    clockSynced,
 		Splay:          min(time.Duration(e.config.Queue.BatchSendDeadline), maxSplay),
 		Observer:       ts.observer,
+		Every:          ts.every,
 		Logger:         ts.logger,
 	})
 	return t, err
@@ -320,8 +322,8 @@ func (ts *targets) run(ctx context.Context) {
 	ts.sendScouts()
 	ts.mu.Unlock()
 
-	retry := time.NewTicker(retryOpen)
-	defer retry.Stop()
+	retry, stop := ts.every(retryOpen)
+	defer stop()
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
@@ -331,7 +333,7 @@ func (ts *targets) run(ctx context.Context) {
 			ts.openMissing(unseen)
 			ts.publish()
 			ts.mu.Unlock()
-		case <-retry.C:
+		case <-retry:
 			ts.mu.Lock()
 			ts.entries = ts.withTenants()
 			ts.sendScouts()

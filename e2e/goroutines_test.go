@@ -30,6 +30,7 @@ func unguarded() map[string]string {
 		"agent/changes.go do":                          "it runs one change of the configuration under a guard, and notes its end",
 		"agent/stop.go":                                waits + "; the web server and the watchers of rate and clock read no input",
 		"agent/trial.go testTarget":                    targets,
+		"agent/beat/beat.go Every":                     "it puts ticks into channels, and runs nothing of those who listen",
 		"agent/ask.go ask":                             command,
 		"agent/skipping.go askSkip":                    command,
 		"agent/check.go checkLive":                     command,

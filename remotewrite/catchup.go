@@ -108,13 +108,13 @@ func (l *lane) runBehind(ctx context.Context) {
 
 // watchBehind ends the window of a backlog when the target is down for long.
 func (w *window) watchBehind(ctx context.Context, end context.CancelCauseFunc, before uint64) {
-	t := time.NewTicker(tick)
-	defer t.Stop()
+	ticks, stop := w.q.every(tick)
+	defer stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-t.C:
+		case <-ticks:
 		}
 		if v := w.q.gate.View(); v.Troubles > before && letGo(v, time.Now()) {
 			end(errLetGo)

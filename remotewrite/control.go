@@ -40,13 +40,13 @@ func (w *window) watch(ctx context.Context, end context.CancelCauseFunc, before 
 	}
 	q.growth.Begin()
 	var draining time.Time
-	t := time.NewTicker(tick)
-	defer t.Stop()
+	ticks, stop := q.every(tick)
+	defer stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-t.C:
+		case <-ticks:
 		}
 		now := time.Now()
 		v := q.gate.View()

@@ -46,6 +46,10 @@ type Options struct {
 	Splay          time.Duration    // the first request goes at random within it; 0: at once
 	Observer       Observer         // nil: none
 	Logger         *slog.Logger     // nil: none
+
+	// Every returns a channel that gets a tick each d, the first one within d, and a function that ends
+	// this; nil: that of a [time.Ticker]. One for a whole process lets it wake less often.
+	Every func(d time.Duration) (ticks <-chan time.Time, stop func())
 }
 
 // Queue delivers the log to one target. New makes one, Run runs it once. The other
@@ -70,6 +74,7 @@ type Queue struct {
 	toldOlder   protocol.Told // that the target gets 1.0
 	toldPlain   protocol.Told // that the target gets snappy
 	synced      func() bool
+	every       func(d time.Duration) (ticks <-chan time.Time, stop func())
 	empty       [wire.NumVersions]client.Request
 	born        time.Time // with a monotonic reading: no step of the wall clock changes what is measured from it
 
@@ -137,6 +142,9 @@ func New(o Options) (*Queue, error) {
 	if o.ClockSynced == nil {
 		o.ClockSynced = func() bool { return false }
 	}
+	if o.Every == nil {
+		o.Every = func(d time.Duration) (<-chan time.Time, func()) { t := time.NewTicker(d); return t.C, t.Stop }
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -162,7 +170,7 @@ func New(o Options) (*Queue, error) {
 		compression: protocol.NewCompression(o.Config.Target.Compression != config.CompressionSnappy, o.Config.Target.Compression == config.CompressionZstd),
 		empty:       [wire.NumVersions]client.Request{wire.V1: client.EmptyRequest(wire.V1), wire.V2: client.EmptyRequest(wire.V2)},
 		times:       timesOf(&o.Config),
-		born:        time.Now(), synced: o.ClockSynced, observer: o.Observer, name: o.Name,
+		born:        time.Now(), synced: o.ClockSynced, every: o.Every, observer: o.Observer, name: o.Name,
 	}
 	q.meta = families.New(o.Config.Metadata, q.send, q.gate, o.Metrics)
 	q.limit = pace.NewBatchLimit(c.MaxSamplesPerSend)

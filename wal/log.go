@@ -84,6 +84,10 @@ type Options struct {
 	Registerer   prometheus.Registerer // of the hwsagent_wal_* metrics; nil: nowhere
 	Now          func() time.Time      // wall clock, for what is shown to people; nil: time.Now
 
+	// Every returns a channel that gets a tick each d, the first one within d, and a function that ends
+	// this; nil: that of a [time.Ticker]. One for a whole process lets it wake less often.
+	Every func(d time.Duration) (ticks <-chan time.Time, stop func())
+
 	// wrap lets tests inject faults into the directory of that name, or replace it.
 	wrap func(name string, d disk.Directory) disk.Directory
 
@@ -132,6 +136,9 @@ func Open(o Options) (*Log, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Every == nil {
+		o.Every = func(d time.Duration) (<-chan time.Time, func()) { t := time.NewTicker(d); return t.C, t.Stop }
+	}
 	if o.SegmentBytes <= 0 {
 		o.SegmentBytes = defaultSegmentBytes
 	}
@@ -145,8 +152,12 @@ func Open(o Options) (*Log, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
-	l.tasks.Go(func() { l.writer.run(ctx) })
-	l.tasks.Go(func() { l.keep(ctx) })
+	l.tasks.Go(func() { l.writer.run(ctx, o.Every) })
+	l.tasks.Go(func() {
+		ticks, stop := o.Every(housekeeping)
+		defer stop()
+		l.keep(ctx, ticks)
+	})
 	return l, nil
 }
 
@@ -229,10 +240,8 @@ func (l *Log) Reconfigure(s Settings) {
 	l.targets.setOrphanTTL(s.OrphanTTL)
 }
 
-// keep does the housekeeping until ctx ends.
-func (l *Log) keep(ctx context.Context) {
-	ticker := time.NewTicker(housekeeping)
-	defer ticker.Stop()
+// keep does the housekeeping with each tick until ctx ends.
+func (l *Log) keep(ctx context.Context, ticks <-chan time.Time) {
 	began := time.Now()
 	for {
 		select {
@@ -240,7 +249,7 @@ func (l *Log) keep(ctx context.Context) {
 			return
 		case <-l.targets.store.Crowded():
 			l.budget.note("save savepoints", l.targets.store.Flush(false))
-		case <-ticker.C:
+		case <-ticks:
 			l.series.evict(int64(time.Since(began) / time.Second))
 			l.retryRefresh()
 			l.budget.note("save savepoints", l.targets.save())

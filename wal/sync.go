@@ -156,22 +156,31 @@ func (w *writer) missing() error {
 }
 
 // run ticks once per interval until ctx ends, and syncs each segment that ends.
-func (w *writer) run(ctx context.Context) {
-	timer := time.NewTimer(w.config().interval())
-	defer timer.Stop()
+func (w *writer) run(ctx context.Context, every func(time.Duration) (<-chan time.Time, func())) {
+	interval := w.config().interval()
+	ticks, stop := every(interval)
+	defer func() { stop() }()
 	for {
 		due := false
 		select {
 		case <-ctx.Done():
 			return
 		case <-w.rolled:
-		case <-timer.C:
+		case <-ticks:
 			due = true
 		}
 		w.syncBefore()
 		if due {
 			w.tick()
-			timer.Reset(w.config().interval())
+			select {
+			case <-ticks: // while a slow disk was synced; it gets a pause
+			default:
+			}
+			if now := w.config().interval(); now != interval {
+				stop()
+				interval = now
+				ticks, stop = every(interval)
+			}
 		}
 	}
 }
