@@ -34,12 +34,12 @@ var entityQuantities = map[int64]quantity{
 // Values of EntitySensorStatus (RFC 3433).
 const (
 	sensorOK             = 1
-	sensorUnavailable    = 2 // no value can be had just now; says nothing about the hardware
+	sensorUnavailable    = 2 // the device has no value of the sensor just now
 	sensorNonoperational = 3
 )
 
 // hwStates are the states of hw_status: each is a series, 1 for the current one.
-var hwStates = []string{"degraded", "failed", "needs_cleaning", "ok", "predicted_failure"}
+var hwStates = []string{"degraded", "failed", "needs_cleaning", "ok", "predicted_failure", "unknown"}
 
 // sensor is one reading to file under hw_ names.
 type sensor struct {
@@ -48,7 +48,7 @@ type sensor struct {
 	name     string // for people
 	value    float64
 	hasValue bool
-	state    string // one of hwStates, or "" for unknown
+	state    string // one of hwStates, or "" where the source tells no states
 }
 
 // deriveEntitySensors gives each sensor's value in its unit: every row has its own
@@ -83,6 +83,8 @@ func deriveEntitySensors(h *harvest, e *emitter) {
 			}
 		case sensorNonoperational:
 			s.state = "failed"
+		default: // sensorUnavailable, or a number that RFC 3433 does not have
+			s.state = "unknown"
 		}
 		sensors = append(sensors, s)
 	}

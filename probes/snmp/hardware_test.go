@@ -101,7 +101,7 @@ func TestSensorNames(t *testing.T) {
 	sensor("2", "twin", 1)
 	sensor("3", "single\xff ", 1)
 	sensor("4", "", 1)
-	sensor("5", "away", 2) // unavailable: neither value nor state
+	sensor("5", "away", sensorUnavailable)
 	a := newFakeAgent(t, tree...)
 	r, err := collect(t, newProbe(t, a.config("entity_sensor")))
 	if err != nil {
@@ -118,9 +118,22 @@ func TestSensorNames(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	for k := range lines(r) {
-		if strings.HasPrefix(k, "hw_") && strings.Contains(k, "away") {
-			t.Errorf("%s of an unavailable sensor", k)
+}
+
+// A sensor that the device calls unavailable has the state unknown, as one whose status RFC 3433 does not have, and no value.
+func TestUnavailableSensorIsUnknown(t *testing.T) {
+	for _, code := range []int{sensorUnavailable, 7} {
+		a := newFakeAgent(t,
+			pdu(entitySensorEntry+".1.1", gosnmp.Integer, 8), pdu(entitySensorEntry+".4.1", gosnmp.Integer, 20),
+			pdu(entitySensorEntry+".5.1", gosnmp.Integer, code), pdu(entPhysicalName+".1", gosnmp.OctetString, "away"))
+		r, err := collect(t, newProbe(t, a.config("entity_sensor")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := lines(r)
+		maps.DeleteFunc(got, func(k string, _ float64) bool { return !strings.HasPrefix(k, "hw_") })
+		if diff := cmp.Diff(status(`hw_id="entity/away",hw_name="away" hw_type="temperature"`, "unknown"), got); diff != "" {
+			t.Errorf("status %d (-want +got)\n%s", code, diff)
 		}
 	}
 }
