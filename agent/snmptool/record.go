@@ -36,13 +36,16 @@ type Object struct {
 	Value string `json:"value"`
 }
 
+// ErrName means that what should be an OID or the name of an object is neither. Nothing was sent.
+var ErrName = errors.New("it is no OID, and no built-in module has an object of that name; give a number, such as 1.3.6.1.2.1.1, or a name, such as ifDescr")
+
 // Walk reads what is below root, an OID or the name of an object that a built-in module knows. What was read before an
 // error is returned with it.
 func Walk(ctx context.Context, o Options, root string) ([]Object, error) {
 	names := snmp.NewNames()
 	at, ok := names.Root(root)
 	if !ok {
-		return nil, fmt.Errorf("walk %q: it is no OID, and no built-in module has an object of that name; give a number, such as 1.3.6.1.2.1.1, or a name, such as ifDescr", root)
+		return nil, fmt.Errorf("walk %q: %w", root, ErrName)
 	}
 	w, err := o.walker()
 	if err != nil {

@@ -58,7 +58,7 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"--nope"}, exitUsage, "", "unknown flag"},
 		{[]string{"chekc"}, exitUsage, "", "Did you mean: hwsagent check"},
 		{[]string{"check", "more"}, exitUsage, "", "Try: hwsagent check --help"},
-		{[]string{"snmp", "walk", "127.0.0.1:1", "nothing"}, exitProbe, "", "give a number, such as 1.3.6.1.2.1.1"},
+		{[]string{"snmp", "walk", "127.0.0.1:1", "nothing"}, exitUsage, "", "give a number, such as 1.3.6.1.2.1.1"},
 		{[]string{"check", "--syntax-only", "--no-network"}, exitUsage, "", "syntax-only"},
 		{[]string{"version", "--log.level", "loud"}, exitUsage, "", "--log.level"},
 		{[]string{"check", "--config.file", good, "--storage.path", storage}, exitOK, "✓ probe c", ""},

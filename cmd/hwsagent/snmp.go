@@ -84,6 +84,9 @@ func (c *cli) snmpWalk() *cobra.Command {
 				return err
 			}
 			objects, err := snmptool.Walk(cmd.Context(), o, append(args, "1.3.6.1")[1])
+			if errors.Is(err, snmptool.ErrName) {
+				return fmt.Errorf("%w: %w", agent.ErrUsage, err)
+			}
 			if c.json && len(objects) == 0 && err != nil {
 				return asProbe(err) // the error is printed as the only JSON value
 			}
