@@ -157,6 +157,9 @@ func ntpTimeStamp(b []byte) (float64, bool) {
 	return float64(int64(binary.BigEndian.Uint32(b)) - ntpEpoch), true
 }
 
+// maxZoneHours is the most that a clock on earth is away from UTC. RFC 2579 says 13; Kiribati has 14.
+const maxZoneHours = 14
+
 // dateAndTime reads the textual convention DateAndTime of RFC 2579 as Unix seconds. ok
 // is false for anything else, the all-zero value for "never" included.
 func dateAndTime(b []byte) (float64, bool) {
@@ -166,6 +169,9 @@ func dateAndTime(b []byte) (float64, bool) {
 	zone := time.UTC
 	if len(b) == 11 {
 		if b[8] != '+' && b[8] != '-' {
+			return 0, false
+		}
+		if b[9] > maxZoneHours || b[10] > 59 {
 			return 0, false
 		}
 		offset := int(b[9])*3600 + int(b[10])*60
