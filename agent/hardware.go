@@ -107,7 +107,7 @@ func wholeProbe(p *ProbeConfig, o HardwareOptions, guard *panics.Guard) (probes.
 	switch s := p.Settings.(type) {
 	case *snmp.Config:
 		c := *s
-		c.Modules, c.Definitions = []string{"hardware"}, append(append([]string(nil), s.Definitions...), o.Definitions...)
+		c.Modules, c.Definitions = snmp.DefaultModules(), append(append([]string(nil), s.Definitions...), o.Definitions...)
 		one.Settings = &c
 	case *host.Config:
 		c := *s

@@ -29,7 +29,8 @@ type Inventory struct {
 	Name       string       `json:"name"` // of the probe, or of the file that was read
 	Type       string       `json:"type"` // of the probe
 	Target     string       `json:"target,omitempty"`
-	Components []*Component `json:"components"` // by type, name and id; never null
+	Device     *Device      `json:"device,omitempty"` // over SNMP
+	Components []*Component `json:"components"`       // by type, name and id; never null
 	// Machine has the values of the whole machine, by metric; empty for most probes.
 	Machine map[string]string `json:"machine,omitempty"`
 	Problem string            `json:"problem,omitempty"` // why not all could be read, or nothing
@@ -38,6 +39,7 @@ type Inventory struct {
 // Add puts the hw_* samples of a round together, which have the names of the OpenTelemetry conventions.
 func (inv *Inventory) Add(r *probes.Round) {
 	inv.Components, inv.Machine = components(r.Samples())
+	inv.Device = deviceOf(r.Samples())
 }
 
 // components puts the samples of each component together.
@@ -130,6 +132,7 @@ func (inv *Inventory) Write(w io.Writer) error {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s): %s\n", inv.Name, strings.TrimSpace(inv.Type+" "+inv.Target), counts(inv.Components))
+	inv.writeDevice(&b)
 	written := map[string]bool{}
 	var write func(parent, indent string)
 	write = func(parent, indent string) {

@@ -66,3 +66,28 @@ func text(t *testing.T, r *probes.Round, problem ...string) string {
 	}
 	return b.String()
 }
+
+// A device without components is told with what it is, what it was recognised as, and how to find out what it has.
+func TestDeviceWithoutComponents(t *testing.T) {
+	r := probes.NewRound(0)
+	for name, value := range map[string]string{"sysName": "core\x1b1", "sysDescr": "Example OS 7\nx86_64", "sysObjectID": "1.3.6.1.4.1.99999.1"} {
+		r.Add(&probes.Family{Name: name}, 1, name, value)
+	}
+	r.Add(&probes.Family{Name: "snmp_device_info"}, 1, "vendor", "", "family", "")
+	const device = `  device "core\x1b1": Example OS 7 x86_64
+  recognised by sysObjectID 1.3.6.1.4.1.99999.1 and the description as: `
+	want := "p (snmp t): 0 components\n" + device + `no vendor that the library has, so only standard MIBs were read
+  It has none of the objects that the library reads of such a device. To see what it has:
+    hwsagent record PROBE device.snmprec    (PROBE as for this command; writes all that the device tells)
+    hwsagent snmp test device.snmprec    (lists what of it no module reads)
+  Definitions of your own, or those that hwsagent snmp import makes, can read more: docs/snmp-library.md
+`
+	if got := text(t, r); got != want {
+		t.Errorf("%s", got)
+	}
+	r.Add(&probes.Family{Name: "snmp_device_info"}, 1, "vendor", "Example", "family", "example-os")
+	want = "p (snmp t): 0 components\n" + device + "Example, family example-os\n  not all could be read: broken\n"
+	if got := text(t, r, "broken"); got != want {
+		t.Errorf("%s", got)
+	}
+}

@@ -41,7 +41,7 @@ func Play(file string, definitions []string, logger *slog.Logger) (interface {
 		return nil, err
 	}
 	c := config(device.Addr(), snmp.Auth{}, 2*time.Second, 1)
-	c.Modules, c.Definitions = []string{"hardware"}, definitions
+	c.Modules, c.Definitions = snmp.DefaultModules(), definitions
 	p, err := snmp.New(c, nil, logger)
 	if err != nil {
 		return nil, errors.Join(err, device.Close())

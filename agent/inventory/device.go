@@ -1,0 +1,73 @@
+package inventory
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"hwsagent/probes"
+)
+
+// Device is what a device over SNMP says that it is (the group system of RFC 3418), and what the library of hardware recognises it as.
+type Device struct {
+	Name        string `json:"name,omitempty"`        // sysName
+	Description string `json:"description,omitempty"` // sysDescr
+	ObjectID    string `json:"object_id,omitempty"`   // sysObjectID
+	Vendor      string `json:"vendor,omitempty"`      // "" where only standards apply
+	Family      string `json:"family,omitempty"`      // "" where only the vendor is certain
+}
+
+// deviceOf is the device that the samples tell of, nil if they tell of none.
+func deviceOf(samples []probes.Sample) *Device {
+	var d Device
+	for _, s := range samples {
+		for i := 0; i+1 < len(s.Labels); i += 2 {
+			value := s.Labels[i+1]
+			switch s.Family.Name + " " + s.Labels[i] {
+			case "sysName sysName":
+				d.Name = value
+			case "sysDescr sysDescr":
+				d.Description = value
+			case "sysObjectID sysObjectID":
+				d.ObjectID = value
+			case "snmp_device_info vendor":
+				d.Vendor = value
+			case "snmp_device_info family":
+				d.Family = value
+			}
+		}
+	}
+	if d == (Device{}) {
+		return nil
+	}
+	return &d
+}
+
+// writeDevice prints what the device is, and without components how to find out what it has.
+func (inv *Inventory) writeDevice(b *strings.Builder) {
+	d := inv.Device
+	if d == nil {
+		return
+	}
+	fmt.Fprintf(b, "  device %s: %s\n", strconv.Quote(d.Name), cmp.Or(oneLine(d.Description), "no description"))
+	known := "no vendor that the library has, so only standard MIBs were read"
+	switch {
+	case d.Family != "":
+		known = d.Vendor + ", family " + d.Family
+	case d.Vendor != "":
+		known = d.Vendor + ", of no family that the library has"
+	}
+	fmt.Fprintf(b, "  recognised by sysObjectID %s and the description as: %s\n", cmp.Or(oneLine(d.ObjectID), "(none)"), oneLine(known))
+	if len(inv.Components) > 0 || inv.Problem != "" {
+		return
+	}
+	b.WriteString("  It has none of the objects that the library reads of such a device. To see what it has:\n")
+	file := inv.Name
+	if inv.Target != "" {
+		file = "device.snmprec"
+		fmt.Fprintf(b, "    hwsagent record PROBE %s    (PROBE as for this command; writes all that the device tells)\n", file)
+	}
+	fmt.Fprintf(b, "    hwsagent snmp test %s    (lists what of it no module reads)\n", oneLine(file))
+	b.WriteString("  Definitions of your own, or those that hwsagent snmp import makes, can read more: docs/snmp-library.md\n")
+}
