@@ -110,10 +110,11 @@ fuzz: ## every fuzz target for FUZZTIME; their corpora also run in make test
 # DIR is a recording's own tree or has it below: LibreNMS' (SNMP), DMTF's mockups (Redfish), smartctl_exporter's testdata, the dumps of
 # nut-ddl, telegraf's captures of nvidia-smi. What a directory lacks is skipped by name. LIBRENMS, PROFILES and MIBS are directories
 # whose definitions are imported first.
-oracle: ## what probes make of recorded hardware against what a plain look into the recordings finds: make oracle CORPUS=DIR [LIBRENMS=DIR] [PROFILES=DIR MIBS=DIR] (no part of the repository)
+oracle: ## what probes make of recorded hardware against what a plain look into the recordings finds: make oracle CORPUS=DIR [LIBRENMS=DIR] [PROFILES=DIR MIBS=DIR] [SNMP_EXPORTER=PROGRAM SNMP_YML=FILE] (no part of the repository)
 	@test -n '$(CORPUS)' || { echo 'make oracle: name a directory with recordings: make oracle CORPUS=DIR' >&2; exit 2; }
 	CORPUS='$(abspath $(CORPUS))' ORACLE_LIBRENMS=$(if $(LIBRENMS),'$(abspath $(LIBRENMS))') \
 	ORACLE_PROFILES=$(if $(PROFILES),'$(abspath $(PROFILES))') ORACLE_MIBS=$(if $(MIBS),'$(abspath $(MIBS))') \
+	SNMP_EXPORTER=$(if $(SNMP_EXPORTER),'$(abspath $(SNMP_EXPORTER))') SNMP_YML=$(if $(SNMP_YML),'$(abspath $(SNMP_YML))') \
 		$(GO) test -count=1 -v -run TestOracle ./probes/snmp ./probes/redfish ./probes/smart ./probes/nut ./probes/nvidia
 
 BENCHTIME ?= 1s

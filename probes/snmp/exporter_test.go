@@ -59,8 +59,15 @@ func startExporter(t *testing.T, conf []byte) string {
 	return startExporterProgram(t, "", conf)
 }
 
-// startExporterProgram runs the snmp_exporter at path, or Debian's if path is empty.
+// startExporterProgram runs the snmp_exporter at path, or Debian's if path is empty, and returns its address.
 func startExporterProgram(t *testing.T, path string, conf []byte) string {
+	t.Helper()
+	addr, _ := runExporter(t, path, conf)
+	return addr
+}
+
+// runExporter is startExporterProgram; pid is the process.
+func runExporter(t *testing.T, path string, conf []byte) (addr string, pid int) {
 	t.Helper()
 	if path == "" {
 		path = needProgram(t, "prometheus-snmp-exporter")
@@ -70,7 +77,7 @@ func startExporterProgram(t *testing.T, path string, conf []byte) string {
 	if err := os.WriteFile(file, conf, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	addr := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	addr = fmt.Sprintf("127.0.0.1:%d", freePort(t))
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +93,7 @@ func startExporterProgram(t *testing.T, path string, conf []byte) string {
 	for range 500 {
 		if resp, err := http.Get("http://" + addr + "/"); err == nil {
 			_ = resp.Body.Close()
-			return addr
+			return addr, cmd.Process.Pid
 		}
 		select {
 		case <-done:
@@ -96,7 +103,7 @@ func startExporterProgram(t *testing.T, path string, conf []byte) string {
 		}
 	}
 	t.Fatal("the exporter does not listen")
-	return ""
+	return "", 0
 }
 
 func scrape(t *testing.T, addr, target, module string) map[string]*dto.MetricFamily {
