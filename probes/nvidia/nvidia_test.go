@@ -241,55 +241,6 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestOracle reads all captures that there are: each GPU has its temperature, memory and power as the XML has them.
-func TestOracle(t *testing.T) {
-	root := os.Getenv("CORPUS")
-	if root == "" {
-		t.Skip("needs captures of nvidia-smi: make oracle CORPUS=DIR")
-	}
-	files, err := filepath.Glob(filepath.Join(root, "telegraf/plugins/inputs/nvidia_smi/testdata/*.xml"))
-	if err != nil || len(files) == 0 {
-		t.Skipf("there are no captures of nvidia-smi in %s: %v", root, err)
-	}
-	values := 0
-	for _, name := range files {
-		xml := read(t, name)
-		_, c := machine(t, xml)
-		got, err := round(t, newProbe(t, c))
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		for _, one := range []struct {
-			element, line string
-			factor        float64
-		}{
-			{`<gpu_temp>(\S+) C<`, `hw_temperature_celsius\{[^}]*hw_sensor_location="gpu"\} `, 1}, {`<memory_temp>(\S+) C<`, `hw_temperature_celsius\{[^}]*hw_sensor_location="memory"\} `, 1},
-			{`<gpu_util>(\S+) %<`, `hw_gpu_utilization_ratio\{hw_gpu_task="general"[^}]*\} `, 0.01}, {`<fan_speed>(\S+) %<`, `hw_fan_speed_ratio\{[^}]*\} `, 0.01},
-			{`<(?:instant_)?power_draw>(\S+) W<`, `hw_power_watts\{[^}]*\} `, 1}, {`<sm_clock>(\S+) MHz<`, `nvidia_gpu_clock_hertz\{clock="(?:max_)?sm"[^}]*\} `, 1e6},
-		} {
-			want, found := regexp.MustCompile(one.element).FindAllStringSubmatch(xml, -1), regexp.MustCompile(one.line+`(\S+)`).FindAllStringSubmatch(got, -1)
-			if len(want) != len(found) {
-				t.Errorf("%s: %d of %s, but %d of %s", name, len(want), one.element, len(found), one.line)
-				continue
-			}
-			for _, w := range want {
-				v, _ := number(w[1])
-				values++
-				if !slices.ContainsFunc(found, func(f []string) bool {
-					x, _ := number(f[1])
-					if strings.Contains(f[1], "e+") {
-						_, _ = fmt.Sscan(f[1], &x)
-					}
-					return math.Abs(x-v*one.factor) <= 1e-9*math.Abs(x)
-				}) {
-					t.Errorf("%s: %s is not among %v", name, w[0], found)
-				}
-			}
-		}
-	}
-	t.Logf("%d captures, %d values compared", len(files), values)
-}
-
 func FuzzParse(f *testing.F) {
 	for _, name := range []string{"a100-sxm4-v12", "tesla-t4"} {
 		text, err := os.ReadFile("testdata/" + name + ".xml")

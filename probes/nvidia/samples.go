@@ -51,9 +51,11 @@ func (w *writer) native(g *node) {
 	for _, kind := range [...]string{"total", "used"} {
 		w.from(g, "bar1_memory_usage/"+kind, "gpu_bar1_memory_bytes", "kind", kind)
 	}
-	for _, kind := range [...]string{"current", "requested", "default", "min", "max"} {
-		if v, ok := g.number("gpu_power_readings/"+kind+"_power_limit", "power_readings/"+kind+"_power_limit"); ok {
-			w.set("gpu_power_limit_watts", v, "kind", kind)
+	for _, limit := range [...]struct{ kind, older string }{ // what older drivers call it
+		{"current", "enforced_power_limit"}, {"requested", "power_limit"}, {"default", "default_power_limit"}, {"min", "min_power_limit"}, {"max", "max_power_limit"},
+	} {
+		if v, ok := g.number("gpu_power_readings/"+limit.kind+"_power_limit", "power_readings/"+limit.older); ok {
+			w.set("gpu_power_limit_watts", v, "kind", limit.kind)
 		}
 	}
 	w.from(g, "temperature/gpu_temp_tlimit", "gpu_temperature_margin_celsius")
