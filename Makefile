@@ -108,7 +108,7 @@ fuzz: ## every fuzz target for FUZZTIME; their corpora also run in make test
 	@case FuzzTwins in $(FUZZ)*) $(GO) -C e2e/scrapediff test -run '^$$' -fuzz '^FuzzTwins$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x . ;; esac
 
 # DIR is a recording's own tree or has it below: LibreNMS' (SNMP), DMTF's mockups (Redfish), smartctl_exporter's testdata, the dumps of
-# nut-ddl, telegraf's captures of nvidia-smi. What a directory lacks is skipped by name. LIBRENMS, PROFILES and MIBS are directories
+# nut-ddl, telegraf's captures of nvidia-smi and smartctl. What a directory lacks is skipped by name. LIBRENMS, PROFILES and MIBS are directories
 # whose definitions are imported first.
 oracle: ## what probes make of recorded hardware against what a plain look into the recordings finds: make oracle CORPUS=DIR [LIBRENMS=DIR] [PROFILES=DIR MIBS=DIR] [SNMP_EXPORTER=PROGRAM SNMP_YML=FILE] (no part of the repository)
 	@test -n '$(CORPUS)' || { echo 'make oracle: name a directory with recordings: make oracle CORPUS=DIR' >&2; exit 2; }

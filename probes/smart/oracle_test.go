@@ -57,7 +57,7 @@ func TestOracle(t *testing.T) {
 		t.Skip("needs captures of smartctl: make oracle CORPUS=DIR")
 	}
 	var files []string
-	for _, pattern := range []string{"testdata/*.json", "smartctl_exporter/testdata/*.json"} {
+	for _, pattern := range []string{"testdata/*.json", "smartctl_exporter/testdata/*.json", "telegraf/plugins/inputs/smartctl/testcases_device/*/response.json"} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			t.Fatal(err)
@@ -75,7 +75,7 @@ func TestOracle(t *testing.T) {
 			t.Logf("%s is no capture: %v", file, err)
 			continue
 		}
-		t.Run(filepath.Base(file), func(t *testing.T) { readings += judge(t, text, v) })
+		t.Run(strings.TrimPrefix(file, root), func(t *testing.T) { readings += judge(t, text, v) })
 	}
 	if len(files) == 0 {
 		t.Skipf("there are no captures of smartctl in %s", root)
@@ -157,6 +157,9 @@ func judge(t *testing.T, text []byte, v map[string]any) int {
 		}
 	}
 	serial, _ := at(v, "serial_number").(string)
+	if serial != "" && strings.Trim(serial, serial[:1]) == "" {
+		return n // XXXXXXX in the place of a serial number
+	}
 	if n := len(got["hw_component_info hw_serial_number="+serial]); serial != "" && n != 1 {
 		t.Errorf("the serial number %q is in %d hw_component_info", serial, n)
 	}
