@@ -143,8 +143,11 @@ func (s *shard) deliverBatch(ctx context.Context, stored bool) error {
 		s.batch, probes = s.leaveOut(s.batch, stored)
 	}
 	var apart map[uint64]standsApart
-	newcomers := s.q.quarantine.known.Load()
-	if !stored && (newcomers || s.q.refusesSeries.Load()) {
+	newcomers := s.q.quarantine.known.Load() && !stored
+	if newcomers {
+		s.batch = s.cutWhereNewcomerReturns(s.batch)
+	}
+	if newcomers || !stored && s.q.refusesSeries.Load() {
 		apart = apartOf(s.batch, newcomers)
 	}
 	if len(apart) == 0 {
@@ -170,6 +173,23 @@ func (s *shard) deliverBatch(ctx context.Context, stored bool) error {
 		}
 	}
 	return s.probeEach(ctx, probes)
+}
+
+// cutWhereNewcomerReturns puts a batch back from where a newcomer has its second sample, and returns the beginning. The others of the batch
+// are sent before the newcomers: were there more, they would overtake what apartOf says of refused series.
+func (s *shard) cutWhereNewcomerReturns(points []point) []point {
+	seen := make(map[uint64]bool)
+	for i, p := range points {
+		if p.series.newest != noneTaken || p.kind == exemplarPoint {
+			continue
+		}
+		if seen[p.series.hash] {
+			s.putBack(points[i:], false)
+			return points[:i]
+		}
+		seen[p.series.hash] = true
+	}
+	return points
 }
 
 // apartOf says which series of a batch stand apart, by hash. Series that relabelling has made one stay together. A

@@ -3,6 +3,7 @@ package split
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 )
 
@@ -78,4 +79,34 @@ func findOut(t *testing.T, series, rounds, stored, lanes, limit int, window bool
 	}
 	t.Logf("%d rounds: %d requests", rounds, requests)
 	return float64(after.TotalAlloc-before.TotalAlloc) / float64(len(samples))
+}
+
+// A sample that was taken as a test of a held target shows that the late one before it in its series is stored; one that was dropped shows nothing.
+func TestGone(t *testing.T) {
+	for _, tested := range []bool{true, false} {
+		m := New(Config{Limit: 10, Turns: FullTurns}, []Sample{{Series: 1, T: 1, Sent: true}, {Series: 1, T: 2, Sent: true}})
+		if r, ok := m.Next(); !ok || !slices.Equal(r.Samples, []int{0}) {
+			t.Fatalf("the first request is %+v", r)
+		}
+		m.Tell(Reply{Kind: Late})
+		if r, ok := m.Next(); !ok || !slices.Equal(r.Samples, []int{1}) {
+			t.Fatalf("the second request is %+v", r)
+		}
+		want := Rejected
+		if tested {
+			want = Resent
+			m.Gone([]int{1}, nil)
+		} else {
+			m.Gone(nil, []int{1})
+		}
+		m.Tell(Reply{Kind: Took})
+		if r, ok := m.Next(); ok {
+			t.Fatalf("the third request is %+v", r)
+		}
+		v := m.Verdicts()
+		v = slices.DeleteFunc(v, func(v Verdict) bool { return len(v.Samples) == 0 })
+		if len(v) != 1 || v[0].Outcome != want || !slices.Equal(v[0].Samples, []int{0}) {
+			t.Errorf("tested %t: %+v, want outcome %d for the first sample", tested, v, want)
+		}
+	}
 }
