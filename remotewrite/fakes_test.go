@@ -499,7 +499,11 @@ func (r *fakeReceiver) stores(q fakeRequest) client.Answer {
 			fresh = nil
 		}
 		r.noteNewest(fresh)
-		return client.Answer{Status: cmp.Or(r.refuses, 400), Text: refusal, Written: client.Written{Known: q.version == wire.V2 && !r.hidesWritten, Samples: written}}
+		a := client.Answer{Status: cmp.Or(r.refuses, 400), Text: refusal}
+		if q.version == wire.V2 && !r.hidesWritten {
+			a.Written = client.Written{Known: true, Samples: written}
+		}
+		return a
 	}
 	if r.loseAnswer != nil && r.loseAnswer(q) {
 		return client.Answer{Err: errors.New("connection reset")}

@@ -46,10 +46,10 @@ func (q *Queue) choose(l *parcel) protocol.Choice {
 
 // mayTryOlder reports whether a parcel that was refused may have been refused because the
 // target cannot read it. "Senders SHOULD expect 400 HTTP Bad Request for the above reasons
-// from 1.x Receivers" (remote write 2.0, "Protocol"). One that tells how much it wrote has
-// read it.
+// from 1.x Receivers" (remote write 2.0, "Protocol"). One that tells how much it wrote, or whose database says that a
+// sample is late, has read it.
 func (q *Queue) mayTryOlder(l *parcel, a client.Answer) bool {
-	return a.Version == wire.V2 && !a.Written.Known && !l.triedOlder && q.allCarried(l.points)
+	return a.Version == wire.V2 && !a.Written.Known && !a.FromDatabase() && !l.triedOlder && q.allCarried(l.points)
 }
 
 // tryOlder makes the next attempt 1.0's.
