@@ -38,10 +38,11 @@ func (s *shard) judge(p gate.Pass, l *parcel, a client.Answer, m mode, c protoco
 		g.Delivered(p)
 		return settled, true
 	case client.Discard:
-		g.Release(p)
 		if m != patient || s.q.guardsLate() {
+			g.Release(p)
 			return refused, true
 		}
+		g.Delivered(p) // nothing is tried again: no trouble is left
 		s.discard(l.points, a)
 		return settled, true
 	case client.Split:
@@ -111,7 +112,7 @@ func (s *shard) accepted(l *parcel) {
 			s.q.sawGood(s.good)
 		}
 	}
-	s.q.delivered(l.points)
+	s.q.delivered(l.points, true)
 	s.q.show(l.points)
 	if s.q.behind {
 		s.q.pauses.Ease(0)

@@ -270,13 +270,13 @@ func (q *Queue) learn(r receiver) {
 	q.log.Debug("Learnt what the receiver does with a refused request", slog.Bool("keeps_good_part", r == split.KeepsGood))
 }
 
-// delivered notes a success.
-func (q *Queue) delivered(points []point) {
+// delivered notes a success. which says that these points are those that were delivered, and not only as many.
+func (q *Queue) delivered(points []point, which bool) {
 	n := count(points)
 	newest, sample := int64(math.MinInt64), -1
 	for i := range points {
 		newest = max(newest, points[i].t)
-		if carries(&q.cfg, wire.V1, &points[i]) && points[i].kind != exemplarPoint && (sample < 0 || points[i].t >= points[sample].t) {
+		if which && carries(&q.cfg, wire.V1, &points[i]) && points[i].kind != exemplarPoint && (sample < 0 || points[i].t >= points[sample].t) {
 			sample = i
 		}
 	}

@@ -38,7 +38,7 @@ func (on *stage) commands() map[string]command {
 	do := func(f func(words []string)) command { return func(words []string) func() { f(words); return nil } }
 	return map[string]command{
 		"receiver": on.receiver,   // keeps, any, window=5m, refuses-empty, hides-written, maximum=50: other than a strict one; see fakeReceiver
-		"entry":    do(on.entry),  // drop, v2, auto, shards=2, batch=50, asks-time: keys of the target's entry
+		"entry":    do(on.entry),  // drop, v2, auto, batch=50, asks-time: keys of the target's entry
 		"append":   do(on.append), // a1-a5 n1 rounds=3: commits a sample of each series, a second later each time
 		"start":    do(on.starts), // a new process
 		"stop":     do(on.stops),  // it ends in order
@@ -118,9 +118,6 @@ func (on *stage) entry(words []string) {
 			on.cfg.ProtobufMessage = config.MessageV2
 		case "auto":
 			on.cfg.ProtobufMessage = config.MessageAuto
-		case "shards":
-			on.cfg.Queue.MinShards = on.number(value)
-			on.cfg.Queue.MaxShards = on.cfg.Queue.MinShards
 		case "batch":
 			on.cfg.Queue.MaxSamplesPerSend = on.number(value)
 		case "asks-time":

@@ -13,7 +13,8 @@ import (
 
 var transcripts = flag.Bool("transcripts", false, "TestTranscripts writes the outputs in testdata/*.txt anew; read what changes before it is committed")
 
-// TestTranscripts plays the scenes of testdata/*.txt. Each is the life of one queue between a log and a receiver, in virtual time:
+// TestTranscripts plays the scenes of testdata/*.txt. Each is the life of one queue between a log and a receiver, in virtual time. It has
+// one shard: in which order several get their turn is no scene's business.
 //
 //	# A comment says what the scene shows.
 //	scene its name
@@ -61,6 +62,7 @@ func play(t *testing.T, scene string) string {
 	on := &stage{rig: newRig(t, &fakeReceiver{})}
 	on.to.poison = func(s smp) bool { return on.bad[s.series] || on.bad[on.at(s)] }
 	on.to.script = on.script
+	on.cfg.Queue.MaxShards = 1
 	var now []string
 	lines := strings.Split(scene, "\n")
 	for n, line := range lines {

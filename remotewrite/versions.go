@@ -112,7 +112,10 @@ func (s *shard) discard(points []point, a client.Answer) {
 		unwritten := a.Samples - a.Written.Stored(a.Samples)
 		delivered = max(len(samples)-unwritten, 0) // of a backlog, some were taken since
 	}
-	s.w.settleAll(samples[:delivered], wal.Outcome{Delivered: 1})
+	if delivered > 0 {
+		s.q.delivered(samples[:delivered], false)
+		s.w.settleAll(samples[:delivered], wal.Outcome{Delivered: 1})
+	}
 	s.bury(samples[delivered:], a, wal.Rejected)
 }
 
