@@ -84,7 +84,7 @@ func TestVerdict(t *testing.T) {
 	a.run()
 	said("after a kill the loss is known", exitTarget, "went", "events ack")
 	stdout, stderr, code := hwsagent(t, "events", "--storage.path", a.storage)
-	for _, want := range []string{"restart", "it had not stopped in order before", "reload_failed", "down", "target good", "lost"} {
+	for _, want := range []string{"restart", "it had not shut down cleanly before", "reload_failed", "down", "target good", "lost"} {
 		if code != exitOK || !strings.Contains(stdout, want) {
 			t.Errorf("events: exit code %d, %q is not there\n%s%s", code, want, stdout, stderr)
 		}

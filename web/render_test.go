@@ -62,7 +62,7 @@ func brokenFleet(targets int) (Status, []Event) {
 	s = Judged(s)
 	return s, []Event{
 		{s.Now.Add(-25 * time.Hour), "lost", "target receiver-01", "an event of yesterday"},
-		{s.Now.Add(-51 * time.Minute), "paused", "target " + c.Name, "somebody has paused it"},
+		{s.Now.Add(-51 * time.Minute), "paused", "target " + c.Name, "paused by command"},
 		{s.Now.Add(-34 * time.Minute), "down", "target " + b.Name, b.Why},
 		{s.Now.Add(-12 * time.Minute), "held", "target " + a.Name, a.Why},
 	}
@@ -104,7 +104,7 @@ func TestPageOfManyTargets(t *testing.T) {
 	if first := body[strings.Index(body, "<details"):]; !strings.HasPrefix(first, `<details class="error" open>`) {
 		t.Errorf("the first row is %.200s", first)
 	}
-	if strings.Contains(body, "an event of yesterday") || !strings.Contains(body, "somebody has paused it") {
+	if strings.Contains(body, "an event of yesterday") || !strings.Contains(body, "paused by command") {
 		t.Error("the events of the last 24 hours are not those on the page")
 	}
 }
