@@ -70,7 +70,7 @@ func TestBrokenTargets(t *testing.T) {
 		"{name: x, type: snmp, modules: [system], static_configs: [{targets: [a]}]}, {name: x/a, type: host}": "the name \"x/a\"",
 		"{name: x/a, type: host}, {name: x, type: snmp, modules: [system], static_configs: [{targets: [a]}]}": "the name \"x/a\"",
 		"{type: snmp, modules: [system], static_configs: [{targets: [b], extra: 1}]}":                         "extra",
-		"{type: snmp, modules: [system], targets: [a], shard: {index: 1, total: 1}}":                          "shard: index 1 of total 1 is no share",
+		"{type: snmp, modules: [system], targets: [a], shard: {index: 1, total: 1}}":                          "shard: index 1 of total 1 is not a share",
 		"{type: snmp, modules: [system], target: a, shard: {index: 0, total: 1}}":                             "there is no list to share",
 		"{type: snmp, modules: [system], targets: [a, a]}":                                                    "targets[1]: the target \"a\" is listed twice",
 		"{type: snmp, modules: [system], file_sd_configs: [{files: ['[x']}]}":                                 "file_sd_configs[0].files[0]: is not a path",

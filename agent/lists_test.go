@@ -93,7 +93,7 @@ func TestListsOfAConfiguration(t *testing.T) {
 				all = append(all, p.Target)
 			}
 		}
-		if len(cfg.listProblems) != 1 || !strings.Contains(cfg.listProblems[0].Error(), "y.yml: the file does not exist; none of its devices is read until it is right") {
+		if len(cfg.listProblems) != 1 || !strings.Contains(cfg.listProblems[0].Error(), "y.yml: the file does not exist; its devices are not read until the file is correct") {
 			t.Errorf("%v", cfg.listProblems)
 		}
 		if cfg.Probes[0].Timeout > cfg.Probes[0].Interval || time.Duration(cfg.Probes[0].Interval) == 0 {

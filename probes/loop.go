@@ -18,25 +18,25 @@ import (
 	"hwsagent/watchdog"
 )
 
-// grace is how long a probe may take to return after its deadline, so that what it
-// has read by then is kept. After that the round counts as hung.
+// grace is how long a probe may take to return after its deadline, so that the samples it has read by then are kept.
+// After that the round counts as hung.
 const grace = 100 * time.Millisecond
 
-// maxEnded bounds how many stale markers wait while the log takes nothing.
+// maxEnded bounds how many stale markers wait while the log accepts nothing.
 const maxEnded = 10_000
 
 // errHung is the error of a round whose probe did not return by its deadline.
 var errHung = errors.New("still running after its timeout; its next rounds are skipped until it returns")
 
-// sharer is what a way to the log has that knows which labels are in memory already.
+// sharer is implemented by appendables that know which labels are in memory already.
 type sharer interface {
 	Share(ls labels.Labels) labels.Labels
 }
 
-// filterer is what a way to the log has that counts what relabelling removes.
+// filterer is implemented by appenders that count samples dropped by relabelling.
 type filterer interface{ Filtered(n int) }
 
-// errRelabelled says what became of samples that the configuration does not want.
+// errRelabelled means that the configuration dropped samples.
 var errRelabelled = errors.New("some samples of the round were dropped by relabelling")
 
 // loop runs one probe. Only run's goroutine touches tracker, round and stamped.
@@ -49,15 +49,14 @@ type loop struct {
 	round   uint32     // number of the last round, from 1; one a second for 136 years
 	stamped int64      // its timestamp, milliseconds
 	rounds  *sync.Pool // of *Round
-	once    bool       // for people to look at: out is no log, and the probe is told nothing
+	once    bool       // a single round for people: out is not the log, and Committed is not called
 
-	up, took *tracked // the series that every round has
+	up, took *tracked // the series in every round
 
-	// ended are the series whose stale markers the log has not taken yet: the commits
-	// failed.
+	// ended holds the series whose stale markers are not in the log yet, because commits failed.
 	ended []*tracked
 
-	hung <-chan result // of a round that outlived its deadline; nil if none
+	hung <-chan result // result of a round that outlived its deadline; nil if none
 
 	cancel context.CancelFunc
 	done   chan struct{} // closed when run has returned
@@ -66,7 +65,7 @@ type loop struct {
 	status Status
 }
 
-// result is what a Collect came to.
+// result is the outcome of a Collect.
 type result struct {
 	round *Round
 	err   error
@@ -95,17 +94,16 @@ func newLoop(s Spec, out storage.AppendableV2, logger *slog.Logger, rounds *sync
 	return l
 }
 
-// reportSeries is a series of the runner's own about the probe. It carries the
-// target's labels and is not relabelled, as a scrape's report is not.
+// reportSeries returns a series in which the runner reports about the probe. It carries the target's labels and is not
+// relabelled, like a scrape's report.
 func (l *loop) reportSeries(name string) *tracked {
 	b := labels.NewBuilder(l.spec.Labels)
 	b.Set(model.MetricNameLabel, name)
 	return &tracked{labels: b.Labels()}
 }
 
-// run runs rounds until ctx ends. The cadence is monotonic: a step of the wall clock
-// neither delays nor repeats a round. A tick that passes while a round is still being
-// committed is skipped and counted.
+// run runs rounds until ctx ends. The interval is monotonic: a step of the wall clock neither delays nor repeats a
+// round. A tick during the commit of a round is skipped and counted.
 func (l *loop) run(ctx context.Context) {
 	now := time.Now()
 	next := now.Add(l.spec.firstRun(now).Sub(now))
@@ -128,25 +126,25 @@ func (l *loop) run(ctx context.Context) {
 	}
 }
 
-// attempt runs a round, and keeps the loop going if the round's own bookkeeping panics.
+// attempt runs a round, and keeps the loop going if the runner's own code panics.
 func (l *loop) attempt(ctx context.Context) {
 	if err := l.guard.Run(func() { l.runRound(ctx) }); err != nil {
 		l.report(result{round: NewRound(0), err: err}, 0, 0, nil)
 	}
 }
 
-// runRound collects once and commits what came of it.
+// runRound collects once and commits the outcome.
 func (l *loop) runRound(ctx context.Context) {
 	start := time.Now()
 	l.set(func(s *Status) {
 		s.LastRun = start
-		if s.State == waiting { // else the outcome of the last round stands until there is another
+		if s.State == waiting { // otherwise the last outcome stands until the next one
 			s.State = "running"
 		}
 	})
 	if l.hung != nil {
 		select {
-		case <-l.hung: // it came back; what it read then is too old to be used
+		case <-l.hung: // it returned; its samples are too old to be used
 			l.hung = nil
 		default:
 			l.skipped(1)
@@ -181,7 +179,7 @@ func (l *loop) runRound(ctx context.Context) {
 	}
 }
 
-// newRound takes a round from the pool: one of a large probe takes a megabyte.
+// newRound takes a round from the pool: that of a large probe takes a megabyte.
 func (l *loop) newRound() *Round {
 	r, ok := l.rounds.Get().(*Round)
 	if !ok {
@@ -192,22 +190,21 @@ func (l *loop) newRound() *Round {
 	return r
 }
 
-// reuse gives a round back. One whose probe panicked or failed is let go: who knows what
-// still writes to it.
+// reuse returns a round to the pool, unless its probe panicked or failed: such a probe may still write to it.
 func (l *loop) reuse(res result) {
 	if res.err == nil || errors.Is(res.err, ErrPartial) {
 		l.rounds.Put(res.round)
 	}
 }
 
-// finish appends and commits a round, and says how it went. Of a round whose appending or
-// committing panics nothing is kept: a failed round is committed in its place.
+// finish appends and commits a round, and reports its outcome. If appending or committing panics, it discards the
+// samples and commits a failed round instead.
 func (l *loop) finish(ctx context.Context, start time.Time, res result) {
 	if ctx.Err() != nil && res.err != nil {
-		return // the shutdown interrupted it; that says nothing about the probe
+		return // the shutdown interrupted the round, which says nothing about the probe
 	}
 	if n := res.round.Over(); n > 0 {
-		res = result{round: NewRound(0), took: res.took, err: fmt.Errorf("read %d samples, more than the limit of %d; none is kept", l.spec.MaxSamples+n, l.spec.MaxSamples)}
+		res = result{round: NewRound(0), took: res.took, err: fmt.Errorf("read %d samples, more than the limit of %d; all are dropped", l.spec.MaxSamples+n, l.spec.MaxSamples)}
 	}
 	done, err := l.store(ctx, start, res)
 	if panics.As(err) != nil {
@@ -224,11 +221,10 @@ func (l *loop) finish(ctx context.Context, start time.Time, res result) {
 	l.report(res, done.appended, done.refused, done.refusal)
 }
 
-// part is the name of the probe among the parts of the program.
+// part returns the probe's name in the list of the program's parts.
 func (l *loop) part() string { return fmt.Sprintf("probe %q", l.spec.Name) }
 
-// stop ends the loop and waits for it; a round that hangs is left behind, and the probe closed
-// when it returns.
+// stop ends the loop and waits for it; it leaves a hanging round behind, and closes the probe when that returns.
 func (l *loop) stop() {
 	if l.cancel == nil {
 		return // never started
@@ -241,14 +237,14 @@ func (l *loop) stop() {
 	}
 	go func() {
 		<-l.hung
-		_ = l.guard.Run(l.closeProbe) // the guard tells people
+		_ = l.guard.Run(l.closeProbe) // the guard reports a panic
 	}()
 }
 
 // closeProbe closes the probe, if it is a Closer.
 func (l *loop) closeProbe() { closeProbe(l.log, l.guard, l.spec.Name, l.spec.Probe) }
 
-// end marks every series of a stopped loop as stale: nothing reads them any more.
+// end marks every series of a stopped loop as stale, because they get no more samples.
 func (l *loop) end() {
 	var app storage.AppenderV2
 	err := l.guard.Do(func() error {
@@ -259,11 +255,11 @@ func (l *loop) end() {
 		err = errors.Join(err, l.guard.Do(app.Rollback))
 	}
 	if err != nil {
-		l.log.Warn("Cannot mark the series of the removed probe stale", "err", err)
+		l.log.Warn("Cannot mark the series of a removed probe stale", "err", err)
 	}
 }
 
-// markAll marks every series stale and commits that.
+// markAll marks every series stale and commits the markers.
 func (l *loop) markAll(app storage.AppenderV2) error {
 	t := time.Now().UnixMilli()
 	mark := func(tr *tracked) {

@@ -8,10 +8,9 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// Once runs one round of a probe at once, appends it to out as a [Runner] would, closes
-// the probe and tells how it went. It returns at most a moment after the spec's Timeout,
-// also when the probe hangs; a probe that hangs is not closed. A [Committer] is told nothing:
-// out is not the log.
+// Once runs one round of a probe, appends it to out as a [Runner] would, closes the probe and returns the outcome. It
+// returns at most a moment after the spec's Timeout, even if the probe hangs; it does not close a hanging probe. It
+// does not call [Committer], because out is not the log.
 func Once(ctx context.Context, s Spec, out storage.AppendableV2, logger *slog.Logger) Status {
 	l := newLoop(s, out, logger, &sync.Pool{})
 	l.once = true

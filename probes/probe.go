@@ -12,18 +12,17 @@ import (
 
 // Probe reads one thing, once per call.
 type Probe interface {
-	// Collect reads everything once and adds it to the round. It returns when it is
-	// done or when ctx ends, whichever is first, and keeps no reference to the round
-	// afterwards. What it added before an error is kept. Calls never overlap. An
-	// error says what was read and why it failed; the runner adds the probe's name.
+	// Collect reads everything once and adds it to the round. It returns when it is done or when ctx ends, whichever is
+	// first, and keeps no reference to the round afterwards. Samples added before an error are kept. Calls never
+	// overlap. An error says which part failed and why; the runner adds the probe's name.
 	Collect(ctx context.Context, r *Round) error
 }
 
-// Closer is implemented by probes that hold something open between rounds.
+// Closer is implemented by probes that keep something open between rounds.
 type Closer interface{ Close() error }
 
-// Family is what a metric family's samples have in common. Probes declare theirs
-// once and add samples to them.
+// Family holds the properties that a metric family's samples share. Probes declare their families once and add samples
+// to them.
 type Family struct {
 	Name string           // of the family, as on a # TYPE line
 	Help string           // one sentence
@@ -31,10 +30,10 @@ type Family struct {
 	Unit string           // base unit as in OpenMetrics, or ""
 }
 
-// Round collects what a probe reads in one run. It is not safe for concurrent use:
-// a probe that reads in parallel adds from one goroutine.
+// Round collects the samples of one run of a probe. It is not safe for concurrent use: a probe that reads in parallel
+// must add from one goroutine.
 type Round struct {
-	// Source is the type of the probe that adds to the round; "" if the caller of the probe has not set it.
+	// Source is the type of the probe that adds to the round; "" unless the caller of the probe has set it.
 	Source string
 
 	samples []Sample
@@ -46,10 +45,9 @@ type Round struct {
 // Sample is one sample of a round.
 type Sample struct {
 	Family *Family
-	// Name is the sample's own name where it differs from the family's (x_bucket of
-	// x); empty means Family.Name.
+	// Name is the sample's own name if it differs from the family's (x_bucket of x); empty means Family.Name.
 	Name string
-	// Labels are name, value, name, value, …; an empty value is the same as no label.
+	// Labels are name, value, name, value, …; an empty value means no label.
 	Labels []string
 	// Value of a float sample; unused when H or FH is set.
 	Value float64
@@ -61,11 +59,10 @@ type Sample struct {
 	Exemplars []exemplar.Exemplar
 }
 
-// NewRound makes a round that keeps at most limit samples (0 means no limit); what
-// is added beyond is counted by Over.
+// NewRound returns a round that keeps at most limit samples (0 means no limit); Over counts further ones.
 func NewRound(limit int) *Round { return &Round{limit: limit} }
 
-// Reset makes r an empty round, as [NewRound] makes one, that keeps its memory. What it held is not valid any more.
+// Reset empties r, as if made by [NewRound], but keeps its memory. Its former samples become invalid.
 func (r *Round) Reset(limit int) {
 	clear(r.samples)
 	clear(r.labels)
@@ -89,26 +86,22 @@ func (r *Round) AddSample(s Sample) {
 	r.samples = append(r.samples, s)
 }
 
-// Cut forgets the samples after the first n, such as those of a text that turned out to be
-// malformed.
+// Cut removes the samples after the first n, such as those of a text that turned out to be malformed.
 func (r *Round) Cut(n int) { r.samples = r.samples[:min(n, len(r.samples))] }
 
-// Samples are the samples added so far, in order.
+// Samples returns the samples added so far, in order.
 func (r *Round) Samples() []Sample { return r.samples }
 
-// Over is how many samples were refused because the round was full.
+// Over returns how many samples were refused because the round was full.
 func (r *Round) Over() int { return r.over }
 
-// Committer is implemented by probes that want to know what became of a round.
-// Committed is called once after a round, never while Collect runs, with nil exactly when
-// Collect returned nil and the log has acknowledged every sample that it added. Else the
-// error says why not: Collect failed, there were more samples than the limit, one was
-// refused or dropped by relabelling, the commit failed. Series that are not the probe's,
-// up and stale markers, do not matter. It is not called after a round that hangs or that
-// the end of the agent interrupts, nor by [Once].
+// Committer is implemented by probes that need the outcome of a round. Committed is called once after a round, never
+// while Collect runs, with nil exactly if Collect returned nil and the log has acknowledged every sample that it added.
+// Otherwise the error gives the reason: Collect failed, there were more samples than the limit, a sample was refused or
+// dropped by relabelling, or the commit failed. Series that are not the probe's, up and stale markers, do not matter.
+// It is not called after a round that hangs or that the end of the agent interrupts, nor by [Once].
 type Committer interface{ Committed(err error) }
 
-// ErrPartial marks an error of Collect that left the probe useful: one of several
-// readers failed, the rest of the round is good. Wrapped in the returned error it
-// keeps `up` at 1 while the error is still shown.
+// ErrPartial marks an error of Collect after which the round is still useful: one of several readers failed, the rest
+// of the round is good. Wrapped in the returned error it keeps `up` at 1 while the error is still shown.
 var ErrPartial = errors.New("partly failed")

@@ -24,18 +24,18 @@ type Runner struct {
 		order []string
 	}
 	wg     sync.WaitGroup
-	rounds sync.Pool // of *Round, shared: the probes take turns
+	rounds sync.Pool // *Round values, shared because the probes take turns
 }
 
-// NewRunner makes a runner that appends to out.
+// NewRunner returns a runner that appends to out.
 func NewRunner(out storage.AppendableV2, logger *slog.Logger) *Runner {
 	r := &Runner{out: out, log: logger}
 	r.mu.loops = make(map[string]*loop)
 	return r
 }
 
-// Run runs the probes of the latest Apply until ctx ends, and returns when every round
-// has been committed or given up and the probes are closed. It is called once.
+// Run runs the probes of the latest Apply until ctx ends, and returns when every round has been committed or given up
+// and the probes are closed. It must be called once.
 func (r *Runner) Run(ctx context.Context) error {
 	r.mu.Lock()
 	r.mu.ctx = ctx
@@ -55,9 +55,9 @@ func (r *Runner) Run(ctx context.Context) error {
 	return nil
 }
 
-// Apply makes specs the set of probes that run. A probe whose Identity is unchanged
-// goes on undisturbed (the Probe in its new spec is closed unused); a changed one is
-// replaced after its running round; the series of a removed one are marked stale.
+// Apply replaces the set of running probes by specs. A probe with an unchanged Identity continues undisturbed (the
+// Probe in its new spec is closed unused); a changed one is replaced after its running round; the series of a removed
+// one are marked stale.
 func (r *Runner) Apply(specs []Spec) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,7 +96,7 @@ func (r *Runner) start(l *loop) {
 	r.wg.Go(func() {
 		defer close(l.done)
 		watchdog.Do(ctx, l.part(), func(ctx context.Context) {
-			_ = l.guard.Run(func() { l.run(ctx) }) // the guard tells people
+			_ = l.guard.Run(func() { l.run(ctx) }) // the guard reports a panic
 		})
 	})
 }

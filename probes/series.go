@@ -13,8 +13,8 @@ import (
 	"hwsagent/refs"
 )
 
-// tracked is one series of a probe: its raw name and labels by two digests, what they became, and when it
-// was last seen. There is one for each series of each device, so it is small.
+// tracked is one series of a probe: two digests of its raw name and labels, its final labels, and when it was last
+// seen. There is one for each series of each device, so it is kept small.
 type tracked struct {
 	ref    storage.SeriesRef
 	labels labels.Labels // final; empty when metric_relabel_configs removed it
@@ -22,32 +22,31 @@ type tracked struct {
 	next   *tracked      // in tracker.known
 	link   *tracked      // in tracker.final
 	second uint32
-	round  uint32 // the last round that had it; set by mark
-	seen   uint32 // the last round in which it was the first one with its labels; set by first
-	twin   bool   // another one may have the same labels
+	round  uint32 // the last round with the series; set by mark
+	seen   uint32 // the last round in which it was the first series with its labels; set by first
+	twin   bool   // another series may have the same labels
 	bad    bool   // invalid: tracker.errs says why; its samples are refused
-	// timed says that the sample carried a timestamp of its own: such a series is not
-	// marked stale, as in a scrape.
+	// timed means that the sample carried its own timestamp: such a series is not marked stale, as in a scrape.
 	timed bool
 }
 
-// tracker maps a probe's raw samples to final series and knows which series have
-// disappeared. It belongs to one probe's loop.
+// tracker maps a probe's raw samples to final series and finds series that have disappeared. It belongs to one probe's
+// loop.
 type tracker struct {
 	target  labels.Labels
 	relabel []*relabel.Config
 
 	known *refs.Chains[tracked] // all, by digest
 	final *refs.Chains[tracked] // those with labels, by these
-	errs  map[*tracked]error    // of those that are bad
+	errs  map[*tracked]error    // errors of the bad series
 
-	// marked is how many of known round current had: when it had all, none is gone.
+	// marked is how many known series round current had; if it had all, none has disappeared.
 	current uint32
 	marked  int
 
 	firstSeed, secondSeed maphash.Seed // of the digests
 
-	share func(labels.Labels) labels.Labels // returns those that are in memory already, where there are
+	share func(labels.Labels) labels.Labels // returns equal labels that are in memory already, if any
 
 	key []byte // scratch
 	lb  *labels.Builder
@@ -65,9 +64,9 @@ func newTracker(target labels.Labels, rc []*relabel.Config) *tracker {
 	}
 }
 
-// find returns the series of a sample, making it at the first sight of it. Raw names and labels are told apart by
-// 96 bits of digests with keys of this process, not by the texts, which would take more memory than all else: that
-// two of one probe's have both digests alike is as good as impossible.
+// find returns the series of a sample, which it creates for a new sample. It identifies raw names and labels by 96 bits
+// of digests with keys of this process, not by their text, which would take more memory than everything else; equal
+// digests of two series of one probe are practically impossible.
 func (t *tracker) find(s *Sample) *tracked {
 	name := s.Name
 	if name == "" {
@@ -75,7 +74,7 @@ func (t *tracker) find(s *Sample) *tracked {
 	}
 	t.key = append(t.key[:0], name...)
 	for _, l := range s.Labels {
-		t.key = append(t.key, 0xff) // no byte of valid UTF-8
+		t.key = append(t.key, 0xff) // not a byte of valid UTF-8
 		t.key = append(t.key, l...)
 	}
 	digest, second := maphash.Bytes(t.firstSeed, t.key), uint32(maphash.Bytes(t.secondSeed, t.key)) // #nosec G115 -- half of it
@@ -94,7 +93,7 @@ func (t *tracker) find(s *Sample) *tracked {
 	return tr
 }
 
-// fault is why a series is invalid, nil if it is not.
+// fault returns why a series is invalid, nil if it is valid.
 func (t *tracker) fault(tr *tracked) error {
 	if !tr.bad {
 		return nil
@@ -118,8 +117,8 @@ func (t *tracker) add(tr *tracked) {
 	t.final.Add(tr)
 }
 
-// resolve makes the final labels: the sample's own, the target's over them, relabelled. The error
-// says why it is invalid.
+// resolve returns the final labels: the sample's own, the target's over them, relabelled. The error says why the sample
+// is invalid.
 func (t *tracker) resolve(name string, raw []string) (*tracked, error) {
 	if len(raw)%2 != 0 {
 		return &tracked{}, fmt.Errorf("sample of %q has %d label strings, want name and value pairs", name, len(raw))
@@ -161,8 +160,8 @@ func (t *tracker) resolve(name string, raw []string) (*tracked, error) {
 	return &tracked{labels: t.share(ls)}, nil
 }
 
-// first reports whether the series' labels are met for the first time in this round;
-// a second sample of one series in one round would contradict the first.
+// first reports whether this is the first series with its labels in this round; a second sample for one series in one
+// round would contradict the first.
 func (t *tracker) first(tr *tracked, round uint32) bool {
 	if tr.seen == round || tr.twin && t.goesOn(tr.labels, round) {
 		return false
@@ -176,7 +175,7 @@ func (t *tracker) goesOn(ls labels.Labels, round uint32) bool {
 	return t.final.Find(ls.Hash(), func(o *tracked) bool { return o.seen == round && labels.Equal(o.labels, ls) }) != nil
 }
 
-// forget forgets a series that no round has had.
+// forget removes a series that no round had.
 func (t *tracker) forget(tr *tracked) {
 	t.known.Remove(tr)
 	if !tr.labels.IsEmpty() {
@@ -185,7 +184,7 @@ func (t *tracker) forget(tr *tracked) {
 	delete(t.errs, tr)
 }
 
-// mark notes that the round has the series.
+// mark records that the round has the series.
 func (t *tracker) mark(tr *tracked, round uint32) {
 	if t.current != round {
 		t.current, t.marked = round, 0
@@ -196,8 +195,7 @@ func (t *tracker) mark(tr *tracked, round uint32) {
 	}
 }
 
-// gone calls stale for each series that the rounds before had and this one has not,
-// and forgets it.
+// gone calls stale for each series that is missing in this round but was in earlier ones, and removes it.
 func (t *tracker) gone(round uint32, stale func(*tracked)) {
 	if t.current == round && t.marked == t.known.Len() {
 		return
@@ -216,15 +214,15 @@ func (t *tracker) gone(round uint32, stale func(*tracked)) {
 			continue
 		}
 		t.final.Remove(tr)
-		// Another raw sample may go on with the same final labels.
+		// Another raw sample may continue the series with the same final labels.
 		if tr.round != 0 && !tr.timed && !t.goesOn(tr.labels, round) {
 			stale(tr)
 		}
 	}
 }
 
-// adopt takes over the series of a tracker that this one replaces, so that those
-// which do not come again are marked stale after this one's first round.
+// adopt takes over the series of a tracker that this one replaces, so that those which do not return are marked stale
+// after the first round.
 func (t *tracker) adopt(old *tracker) {
 	for tr := range old.known.All() {
 		if tr.round != 0 && !tr.labels.IsEmpty() {

@@ -11,48 +11,48 @@ import (
 	"hwsagent/inputs/panics"
 )
 
-// Spec says how one probe is run.
+// Spec configures one probe.
 type Spec struct {
 	Name string // unique among the probes
 	Type string // for people: host, snmp, …
 	Host string // the machine that runs it
 
-	// Identity is equal for two specs exactly when one may go on for the other after
-	// a reload: the same configuration, so the running probe is kept.
+	// Identity is equal for two specs exactly if one may replace the other at a reload: the configuration is the same,
+	// so the running probe is kept.
 	Identity string
 
-	// Probe is what runs. The runner closes it when it is removed, if it is a Closer.
+	// Probe is the probe to run. The runner closes it when it is removed, if it is a Closer.
 	Probe Probe
 
-	// Out takes what the probe reads; nil stands for the runner's own.
+	// Out receives the probe's samples; nil means the runner's own.
 	Out storage.AppendableV2
 
-	// Guard contains the panics of the probe's work; nil stands for one of its own.
+	// Guard contains the panics of the probe's work; nil: the runner makes one.
 	Guard *panics.Guard
 
-	// Follows names the probe, of the same interval, that this one follows each time: what both bring
-	// becomes durable with one write of the disk. "": none.
+	// Follows names a probe with the same interval that this one always follows, so that one disk write makes the
+	// samples of both durable. "": none.
 	Follows string
 
 	Interval time.Duration // between the starts of two rounds, > 0
 	Timeout  time.Duration // of one round, 0 < Timeout <= Interval
 
-	// Labels are added to every sample: job, instance and the user's. A label of that
-	// name on the sample itself is kept as exported_<name>, as a scrape would.
+	// Labels are added to every sample: job, instance and the user's. A sample's own label with one of these names is
+	// kept as exported_<name>, as in a scrape.
 	Labels  labels.Labels
-	Bare    bool              // only up and scrape_duration_seconds get Labels: the samples have all of theirs
+	Bare    bool              // only up and scrape_duration_seconds get Labels; the samples have complete labels
 	Relabel []*relabel.Config // metric_relabel_configs, applied last
 
-	// Translate gives a sample another name and other labels before anything else sees it, in the sample's own memory; nil: it stays as it is.
+	// Translate changes the name and labels of a sample before anything else sees it, in the sample's own memory; nil:
+	// no change.
 	Translate func(*Sample)
 
 	MaxSamples int // of one round; 0 is no limit. More than that fails the round.
 }
 
-// firstRun is when the probe first runs after now: at the phase, within the interval
-// since the epoch, that a hash of its name and of the host picks. Probes thus spread
-// evenly, so do the hosts that all have the same probe, and a restart keeps the phase. One
-// that follows another runs followsAfter later than that.
+// firstRun returns when the probe first runs after now: at a phase within the interval since the epoch, chosen by a
+// hash of its name and of the host. This spreads probes evenly, also hosts with the same probe, and a restart keeps the
+// phase. A probe that follows another runs followsAfter later.
 func (s *Spec) firstRun(now time.Time) time.Time {
 	name, after := s.Name, time.Duration(0)
 	if s.Follows != "" {
@@ -60,9 +60,9 @@ func (s *Spec) firstRun(now time.Time) time.Time {
 	}
 	h := fnv.New64a()
 	h.Write([]byte(name))
-	h.Write([]byte{0xff}) // no name of a probe or host has it
+	h.Write([]byte{0xff}) // not in any name of a probe or host
 	h.Write([]byte(s.Host))
-	// The upper bits of FNV of short names hardly differ: mix them (the finaliser of MurmurHash3).
+	// The upper bits of FNV hardly differ for short names, so mix them (the finaliser of MurmurHash3).
 	x := h.Sum64()
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd
@@ -75,11 +75,11 @@ func (s *Spec) firstRun(now time.Time) time.Time {
 	return now.Add(wait)
 }
 
-// followsAfter is how long after the start of a round the one begins that follows it: long enough for a
-// probe of this machine, and short beside the second after which the log is synced by default.
+// followsAfter is the delay of a round that follows another: long enough for a probe of this machine, and short
+// compared with the second after which the log is synced by default.
 const followsAfter = 100 * time.Millisecond
 
-// sampleLabels are what each sample gets.
+// sampleLabels returns the labels that each sample gets.
 func (s *Spec) sampleLabels() labels.Labels {
 	if s.Bare {
 		return labels.EmptyLabels()

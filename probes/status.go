@@ -10,20 +10,20 @@ type Status struct {
 	Name, Type string
 	Instance   string // the target label
 	Interval   time.Duration
-	State      string // waiting, running (the first round), and then how the last round that has ended went: ok, failing, hung
+	State      string // waiting, running (the first round), then the outcome of the last finished round: ok, failing, hung
 	LastRun    time.Time
 	Took       time.Duration
 	Samples    int    // appended in the last round
 	Failures   int    // rounds failed in a row
 	Skipped    uint64 // rounds that could not start in time
-	Refused    uint64 // samples that the log did not take, or that were invalid
-	LastError  string // of the last failed round, until one succeeds
+	Refused    uint64 // samples that the log refused, or that were invalid
+	LastError  string // error of the last failed round, until one succeeds
 }
 
 // waiting is the state before the first round.
 const waiting = "waiting"
 
-// report updates the status and logs what changed.
+// report updates the status and logs changes.
 func (l *loop) report(res result, appended, refused int, appendErr error) {
 	err := errors.Join(res.err, appendErr)
 	failed := (res.err != nil && !errors.Is(res.err, ErrPartial)) || (appendErr != nil && appended == 0)
@@ -53,7 +53,7 @@ func (l *loop) report(res result, appended, refused int, appendErr error) {
 	case before == "" && after != "":
 		l.log.Warn("The probe has a problem", "err", after)
 	case before != "" && after == "":
-		l.log.Info("The probe is well again")
+		l.log.Info("The probe works again")
 	case before != after:
 		l.log.Debug("The probe's problem changed", "err", after)
 	}

@@ -14,15 +14,15 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// stored is what became of a round.
+// stored is the outcome of storing a round.
 type stored struct {
 	appended, refused int
-	fate              error // for the [Committer]
-	refusal           error // the first one, or why the commit failed
+	fate              error // error for the [Committer]
+	refusal           error // the first refusal, or why the commit failed
 }
 
-// store appends a round, its report and its stale markers, and commits them as one. It
-// returns an error only if that panics; then nothing is committed.
+// store appends a round, its report and its stale markers, and commits them as one. It returns an error only after a
+// panic; then nothing was committed.
 func (l *loop) store(ctx context.Context, start time.Time, res result) (done stored, err error) {
 	var app storage.AppenderV2
 	err = l.guard.Do(func() error {
@@ -48,8 +48,7 @@ func (l *loop) commit(app storage.AppenderV2, t int64, res result) stored {
 	l.tracker.gone(l.round, func(tr *tracked) { l.ended = append(l.ended, tr) })
 	l.ended = slices.DeleteFunc(l.ended, func(tr *tracked) bool { return l.tracker.goesOn(tr.labels, l.round) })
 	for _, tr := range l.ended {
-		// A stale marker that the log refuses as out of order is not needed: the series
-		// has newer data.
+		// If the log refuses a stale marker as out of order, the marker is not needed: the series has newer data.
 		_, err := app.Append(tr.ref, tr.labels, 0, t, math.Float64frombits(value.StaleNaN), nil, nil, storage.AOptions{RejectOutOfOrder: true})
 		if err != nil && firstErr == nil && !errors.Is(err, storage.ErrOutOfOrderSample) {
 			firstErr = err
@@ -67,8 +66,7 @@ func (l *loop) commit(app storage.AppenderV2, t int64, res result) stored {
 	return stored{appended: appended, refused: refused, fate: errors.Join(fate, err), refusal: errors.Join(firstErr, err)}
 }
 
-// appendReport appends up and scrape_duration_seconds. It returns firstErr, or else the first
-// error of its own.
+// appendReport appends up and scrape_duration_seconds. It returns firstErr, or else its own first error.
 func (l *loop) appendReport(app storage.AppenderV2, t int64, res result, firstErr error) error {
 	up := 1.0
 	if res.err != nil && !errors.Is(res.err, ErrPartial) {
@@ -87,11 +85,11 @@ func (l *loop) appendReport(app storage.AppenderV2, t int64, res result, firstEr
 	return firstErr
 }
 
-// roundFate is why not every sample of a round is in its commit, nil if each is.
+// roundFate returns why samples of a round are missing in its commit, nil if all are there.
 func roundFate(res result, appended int, refusal error) error {
 	switch {
 	case res.err != nil:
-		return res.err // who knows what is missing
+		return res.err // unknown samples are missing
 	case refusal != nil:
 		return refusal
 	case appended < len(res.round.Samples()):
@@ -100,9 +98,9 @@ func roundFate(res result, appended int, refusal error) error {
 	return nil
 }
 
-// stamp is the timestamp of a round that began at start, in milliseconds. It is never
-// that of the round before, which a step of the wall clock back by one interval would
-// make it, a leap second for one: the log would refuse every sample.
+// stamp returns the timestamp of a round that began at start, in milliseconds. It never repeats the timestamp of the
+// previous round, as could happen when the wall clock steps back by one interval, for example by a leap second: the log
+// would refuse every sample.
 func stamp(start time.Time, before int64) int64 {
 	if t := start.UnixMilli(); t != before {
 		return t
@@ -110,8 +108,7 @@ func stamp(start time.Time, before int64) int64 {
 	return before + 1
 }
 
-// appendRound appends the samples of a round. One bad sample costs itself only; the
-// first error of them is returned.
+// appendRound appends the samples of a round. A bad sample only loses itself; the first error is returned.
 func (l *loop) appendRound(app storage.AppenderV2, now int64, round *Round) (appended, refused int, firstErr error) {
 	samples, filtered := round.Samples(), 0
 	for i := range samples {
@@ -127,7 +124,7 @@ func (l *loop) appendRound(app storage.AppenderV2, now int64, round *Round) (app
 			continue
 		}
 		if fail == nil && !l.tracker.first(tr, l.round) {
-			fail = fmt.Errorf("%s comes twice in one round", tr.labels)
+			fail = fmt.Errorf("%s appears twice in one round", tr.labels)
 		}
 		if fail == nil {
 			t := s.T
@@ -142,10 +139,10 @@ func (l *loop) appendRound(app storage.AppenderV2, now int64, round *Round) (app
 				Exemplars:        s.Exemplars,
 			})
 			if fail != nil && errors.Is(fail, &storage.AppendPartialError{}) {
-				fail = nil // the sample is in; only an exemplar is not
+				fail = nil // the sample was appended; only an exemplar was not
 			}
 			if fail == nil && ref == 0 && tr.round == 0 {
-				// The probe has as many series as it may: refused series take no memory either.
+				// The probe has reached its limit of series: refused series must not take memory either.
 				l.tracker.forget(tr)
 				appended++
 				continue

@@ -75,7 +75,7 @@ type Probe struct {
 	journal *os.File // open from the first round on
 }
 
-// New makes the probe. The journal is opened by the first round, which goes on counting
+// New returns the probe. The journal is opened by the first round, which goes on counting
 // where it ends: only then is the probe that it replaces after a reload surely done.
 func New(c Config) (*Probe, error) {
 	if err := c.Validate(); err != nil {
@@ -143,7 +143,7 @@ func (p *Probe) Collect(_ context.Context, r *probes.Round) error {
 	return nil
 }
 
-// Fraction is the noise of a series in a round: at least 0, below 1, and so short that the
+// Fraction returns the noise of a series in a round: at least 0, below 1, and so short that the
 // sum of it and the number is exact, up to 2^51. It fills what the number leaves of a
 // float's 53 bits with the hash that ends each step of the generator SplitMix64, so whoever
 // receives a sample can tell whether it is what was sent.
@@ -183,7 +183,7 @@ func (p *Probe) note(what string) error {
 	return nil
 }
 
-// lastTried is the greatest number in a journal, 0 if there is none.
+// lastTried returns the greatest number in a journal, 0 if there is none.
 func lastTried(file string) (uint64, error) {
 	f, err := os.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {

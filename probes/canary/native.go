@@ -18,7 +18,7 @@ func (p *Probe) addNative(r *probes.Round, v float64, ls []string) {
 	r.AddSample(probes.Sample{Family: p.native[1], Labels: ls, FH: floats(p.number)})
 }
 
-// integers is a histogram that grows with the number: buckets on both sides of zero, a gap
+// integers returns a histogram that grows with the number: buckets on both sides of zero, a gap
 // between them, and some in the zero bucket.
 func integers(number uint64) *histogram.Histogram {
 	n := int64(number)
@@ -30,7 +30,7 @@ func integers(number uint64) *histogram.Histogram {
 	}
 }
 
-// floats is the same with fractions.
+// floats returns the same with fractions.
 func floats(number uint64) *histogram.FloatHistogram {
 	n := float64(number)
 	return &histogram.FloatHistogram{

@@ -9,41 +9,40 @@ import (
 	"hwsagent/probes"
 )
 
-// How a device that does not answer is asked. It costs its packets and their retries in the
-// first rounds, then one packet a round, and then one packet after a quarter of the time
-// that it has been silent: a site that is down for hours is asked every five minutes.
+// The requests to a silent device. In the first rounds it gets requests with retries, then one packet a round, and
+// later one packet after a quarter of the time that it has been silent, at most every five minutes.
 const (
 	patientRounds = 2 // with all retries
 	longestWait   = 5 * time.Minute
 )
 
-// Reason is why a device was not reached: one word of few, for a label.
+// Reason is why a device could not be reached, as a value of a label.
 type Reason string
 
 // The reasons.
 const (
-	NoAnswer Reason = "timeout"  // nothing came back in time
-	Refused  Reason = "refused"  // the connection was refused, or broke
-	Login    Reason = "login"    // it answers, and refuses the user or password
+	NoAnswer Reason = "timeout"  // no answer in time
+	Refused  Reason = "refused"  // the connection was refused or broken
+	Login    Reason = "login"    // the device refuses the user or password
 	Name     Reason = "name"     // the host name has no address
-	NoRoute  Reason = "route"    // this machine has no way to the address
-	TLS      Reason = "tls"      // the certificate, or what else belongs to TLS
-	Protocol Reason = "protocol" // something answers, but not what should
+	NoRoute  Reason = "route"    // this machine has no route to the address
+	TLS      Reason = "tls"      // the certificate, or another part of TLS
+	Protocol Reason = "protocol" // something else answers
 	Secret   Reason = "secret"   // a file with a secret cannot be read; the device was not asked
 	Limit    Reason = "limit"    // the limit of requests left no time; the device was not asked
 )
 
-// Contact is what is known of whether one device answers. The zero value is that of a device
-// that was never asked. It is used by one goroutine at a time.
+// Contact tracks whether one device answers. The zero value belongs to a device that was never asked. It is used by one
+// goroutine at a time.
 type Contact struct {
 	state  state
 	since  time.Time // when the state began
-	reason Reason    // of a device that is not reached
+	reason Reason    // why the device is unreached
 
-	rounds int       // in a row in which it was asked and did not answer
-	silent time.Time // when the first of them began
-	next   time.Time // when it is asked again
-	last   error     // of the last of them
+	rounds int       // consecutive rounds without an answer
+	silent time.Time // when the first of these rounds began
+	next   time.Time // when to ask again
+	last   error     // error of the last of these rounds
 }
 
 type state int8
@@ -54,26 +53,26 @@ const (
 	unreached
 )
 
-// Wait is why the device is not asked at now, nil if it is.
+// Wait returns why the device must not be asked at now, nil if it may be.
 func (c *Contact) Wait(now time.Time) error {
 	if c.rounds == 0 || !now.Before(c.next) {
 		return nil
 	}
-	return fmt.Errorf("not asked before %s, as every question since %s failed: %w",
+	return fmt.Errorf("not asked before %s, because every request since %s failed: %w",
 		c.next.UTC().Format(time.TimeOnly), c.silent.UTC().Format(time.DateTime), c.last)
 }
 
-// Impatient reports whether a request is sent without retries.
+// Impatient reports whether to send a request without retries.
 func (c *Contact) Impatient() bool { return c.rounds >= patientRounds }
 
-// Answered notes that the device answered at now.
+// Answered records that the device answered at now.
 func (c *Contact) Answered(now time.Time) {
 	c.rounds, c.last = 0, nil
 	c.become(reached, now, "")
 }
 
-// Failed notes that the device was asked at now and was not reached. The error may not hold a
-// secret: it is repeated while the device is not asked.
+// Failed records that the device was asked at now but not reached. The error must not hold a secret: it is repeated
+// while the device is not asked.
 func (c *Contact) Failed(now time.Time, why Reason, err error) {
 	if c.rounds == 0 {
 		c.silent = now
@@ -83,8 +82,7 @@ func (c *Contact) Failed(now time.Time, why Reason, err error) {
 	c.become(unreached, now, why)
 }
 
-// Unasked notes that the device could not be asked at now for a reason on this side. It makes
-// no distance to the next question.
+// Unasked records that the device could not be asked at now for a local reason. It does not delay the next request.
 func (c *Contact) Unasked(now time.Time, why Reason) { c.become(unreached, now, why) }
 
 func (c *Contact) become(s state, now time.Time, why Reason) {
@@ -94,10 +92,10 @@ func (c *Contact) become(s state, now time.Time, why Reason) {
 	c.state, c.reason = s, why
 }
 
-// Ask makes the next question due at once, and again with all retries.
+// Ask makes the next request due at once, with all retries.
 func (c *Contact) Ask() { c.rounds = 0 }
 
-// Report adds the series of the device. Call it in each round, also where the device was not asked.
+// Report adds the series of the device. Call it in each round, even if the device was not asked.
 func (c *Contact) Report(r *probes.Round) {
 	if c.state == unknown {
 		return

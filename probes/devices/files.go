@@ -14,27 +14,27 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// maxFile bounds a file of targets: MaxListed of them with many labels take less than 4 MiB.
+// maxFile bounds a file of targets: MaxListed targets with many labels take less than 4 MiB.
 const maxFile = 16 << 20
 
-// maxFiles bounds the files that one pattern names.
+// maxFiles bounds how many files one pattern may match.
 const maxFiles = 1000
 
-// Files reads files of targets. Of a file that is broken it keeps the last good content. The
-// zero value is ready for use, and safe for concurrent use.
+// Files reads files of targets, and keeps the last good content of a broken file. The zero value is ready for use, and
+// safe for concurrent use.
 type Files struct {
 	mu      sync.Mutex
 	known   map[string]*file // by path
 	changes uint64
 }
 
-// file is what is known of one file.
+// file is the state of one file.
 type file struct {
-	sum    [sha256.Size]byte // of the text that was read last
-	read   bool              // sum is of something
-	groups []Group           // of the last good content
-	good   bool              // there was one
-	err    error             // of the last reading
+	sum    [sha256.Size]byte // digest of the text read last
+	read   bool              // sum is set
+	groups []Group           // the last good content
+	good   bool              // there was good content
+	err    error             // error of the last reading
 }
 
 // Content is the last good content of a file.
@@ -49,8 +49,8 @@ type Problem struct{ File, Text string }
 // Error gives file and text.
 func (p Problem) Error() string { return p.File + ": " + p.Text }
 
-// Read reads the files that pattern names now. A file that a plain path names and that is gone
-// is broken, so its devices stay; one of a pattern takes its devices with it.
+// Read reads the files that pattern matches now. A missing file with a plain path counts as broken, so its devices
+// stay; one of a pattern takes its devices with it.
 func (f *Files) Read(pattern string) (contents []Content, problems []Problem) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -70,8 +70,7 @@ func (f *Files) Read(pattern string) (contents []Content, problems []Problem) {
 	return contents, problems
 }
 
-// Changes looks at the files of the patterns and returns a number that differs from the one
-// before exactly if what Read returns for one of them may differ.
+// Changes checks the files of the patterns and returns a number that changes exactly if the result of Read may change.
 func (f *Files) Changes(patterns []string) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -84,10 +83,10 @@ func (f *Files) Changes(patterns []string) uint64 {
 	return f.changes
 }
 
-// wrong says what the file's error means for its devices.
+// wrong describes the consequences of the file's error for its devices.
 func (k *file) wrong() string {
 	if !k.good {
-		return k.err.Error() + "; none of its devices is read until it is right"
+		return k.err.Error() + "; its devices are not read until the file is correct"
 	}
 	n := 0
 	for _, g := range k.groups {
@@ -96,7 +95,7 @@ func (k *file) wrong() string {
 	return fmt.Sprintf("%v; the %d targets that it had before stay", k.err, n)
 }
 
-// expand are the files that pattern names. What it does not name any more is forgotten.
+// expand returns the files that pattern matches. It drops the state of files that no longer match.
 func (f *Files) expand(pattern string) ([]string, error) {
 	if !strings.ContainsAny(pattern, `*?[`) {
 		return []string{pattern}, nil
@@ -124,7 +123,7 @@ func (f *Files) expand(pattern string) ([]string, error) {
 	return paths, nil
 }
 
-// look reads the file, and parses it if it says something else than before.
+// look reads the file, and parses it if its text has changed.
 func (f *Files) look(path string) *file {
 	k := f.known[path]
 	if k == nil {
@@ -182,7 +181,7 @@ func readFile(path string) ([]byte, error) {
 	return text, nil
 }
 
-// withoutPath is the cause of an error that repeats the path.
+// withoutPath returns the cause of an error that already mentions the path.
 func withoutPath(err error) error {
 	var p *os.PathError
 	if errors.As(err, &p) {
@@ -191,8 +190,8 @@ func withoutPath(err error) error {
 	return err
 }
 
-// Parse reads a list of groups in YAML or JSON (which is YAML). A file that is empty is no
-// list: a program that writes it in place may be about to.
+// Parse reads a list of groups in YAML or JSON (which is YAML). An empty file is an error: a program that rewrites it
+// in place may not be done yet.
 func Parse(text []byte) ([]Group, error) {
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
 	if len(bytes.TrimSpace(text)) == 0 {

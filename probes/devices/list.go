@@ -15,7 +15,7 @@ import (
 // MaxListed bounds the devices of one list: each takes a goroutine, a socket and its series.
 const MaxListed = 10_000
 
-// List is what one entry of probes says of the devices that it is about. It is plain data.
+// List is the part of an entry of probes that lists its devices. It is plain data.
 type List struct {
 	Targets       []string `yaml:"targets,omitempty"`
 	StaticConfigs []Group  `yaml:"static_configs,omitempty"`
@@ -28,8 +28,7 @@ type List struct {
 	MaxRequestsPerDevice float64 `yaml:"max_requests_per_second_per_device,omitempty"`
 }
 
-// Group is a list of devices and labels that they have in addition to the entry's: as in
-// Prometheus' static_configs and in its files of targets.
+// Group is a list of devices with additional labels, as in Prometheus' static_configs and its files of targets.
 type Group struct {
 	Targets []string          `yaml:"targets"`
 	Labels  map[string]string `yaml:"labels,omitempty"`
@@ -44,7 +43,7 @@ type FileSD struct {
 // Device is one device of a list.
 type Device struct {
 	Target string
-	// Labels are those of its group. The ones that begin with __ are for [Device.Fill] only.
+	// Labels are the labels of its group. Those beginning with __ are only for [Device.Fill].
 	Labels map[string]string
 }
 
@@ -63,8 +62,8 @@ type FieldError struct {
 // Error gives key and message.
 func (e *FieldError) Error() string { return e.Key + ": " + e.Message }
 
-// Validate reports every mistake in the list, joined, each a [*FieldError]. target judges a
-// target's form for the probe's type. Files are not read.
+// Validate reports every mistake in the list, joined, each a [*FieldError]. target checks a target's form for the
+// probe's type. It reads no files.
 func (l *List) Validate(target func(string) error) error {
 	v := &validator{seen: map[string]bool{}, target: target}
 	v.targets("targets", l.Targets)
@@ -90,7 +89,7 @@ func (l *List) Validate(target func(string) error) error {
 		v.add(l.firstKey(), "the list names no target", "write static_configs: [{targets: [192.0.2.7, 192.0.2.8]}]")
 	}
 	if s := l.Shard; s != nil && (s.Total < 1 || s.Index < 0 || s.Index >= s.Total) {
-		v.add("shard", fmt.Sprintf("index %d of total %d is no share", s.Index, s.Total), "index counts from 0 to total-1, as in shard: {index: 0, total: 3}")
+		v.add("shard", fmt.Sprintf("index %d of total %d is not a share", s.Index, s.Total), "index counts from 0 to total-1, as in shard: {index: 0, total: 3}")
 	}
 	if l.Shard != nil && !l.IsSet() {
 		v.add("shard", "there is no list to share", "write targets, static_configs or file_sd_configs")
@@ -106,7 +105,7 @@ func (l *List) Validate(target func(string) error) error {
 	return errors.Join(v.errs...)
 }
 
-// firstKey is the key of the list for a message about all of it.
+// firstKey returns the key of the list for a message about all of it.
 func (l *List) firstKey() string {
 	switch {
 	case l.StaticConfigs != nil:
@@ -146,11 +145,11 @@ func (v *validator) targets(path string, targets []string) {
 	}
 }
 
-// wrongLabel says why a label cannot be set; "" if it can.
+// wrongLabel reports why a label cannot be set; "" if it can.
 func wrongLabel(name, value string) string {
 	switch {
 	case name == model.MetricNameLabel:
-		return "__name__ is the metric's name and no label to set"
+		return "__name__ is the metric's name and cannot be set as a label"
 	case !model.LegacyValidation.IsValidLabelName(name):
 		return fmt.Sprintf("%q is not a label name", name)
 	case !utf8.ValidString(value):
@@ -159,9 +158,8 @@ func wrongLabel(name, value string) string {
 	return ""
 }
 
-// Devices are the devices of the list that this agent reads: those of the configuration, then
-// those of the files, each target once. A target of a file that cannot be one is left out.
-// problems say what is wrong with the files.
+// Devices returns the devices of the list that this agent reads: those of the configuration, then those of the files,
+// each target once. It leaves out invalid targets of files. problems describe what is wrong with the files.
 func (l *List) Devices(files *Files, target func(string) error) (all []Device, problems []Problem) {
 	seen := map[string]bool{}
 	add := func(g Group) (skipped []string) {
@@ -205,7 +203,7 @@ func (l *List) Devices(files *Files, target func(string) error) (all []Device, p
 	return all, problems
 }
 
-// Patterns are the paths and patterns of all files of the list.
+// Patterns returns the paths and patterns of all files of the list.
 func (l *List) Patterns() (all []string) {
 	for _, sd := range l.FileSD {
 		all = append(all, sd.Files...)
@@ -213,14 +211,14 @@ func (l *List) Patterns() (all []string) {
 	return all
 }
 
-// SeriesLabels are the labels of the device's series.
+// SeriesLabels returns the labels of the device's series.
 func (d Device) SeriesLabels() map[string]string {
 	all := maps.Clone(d.Labels)
 	maps.DeleteFunc(all, func(name, _ string) bool { return strings.HasPrefix(name, "__") })
 	return all
 }
 
-// Host is the target without a scheme, a path and a port: a name, or an address without
+// Host returns the target without a scheme, a path and a port: a name, or an address without
 // brackets.
 func (d Device) Host() string {
 	s := d.Target
@@ -238,9 +236,8 @@ func (d Device) Host() string {
 	return strings.TrimSuffix(strings.TrimPrefix(s, "["), "]")
 }
 
-// Fill puts the device's own words into the path of a secret: {target}, {host}, and {NAME} for
-// a label of its group. A word that would lead out of the directory is refused. A path
-// without such a word stays as it is.
+// Fill inserts the device's own words into the path of a secret: {target}, {host}, and {NAME} for a label of its group.
+// It refuses a word that would lead out of the directory. A path without placeholders stays as it is.
 func (d Device) Fill(path string) (string, error) {
 	var b strings.Builder
 	for {

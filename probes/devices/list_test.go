@@ -141,7 +141,7 @@ func TestWrongLists(t *testing.T) {
 		{List{Targets: []string{"a"}, StaticConfigs: []Group{{Targets: []string{"a"}}}}, `static_configs[0].targets[0]: the target "a" is listed twice`},
 		{List{Targets: slices.Repeat([]string{"a"}, 1), StaticConfigs: []Group{{Targets: []string{"b"}, Labels: map[string]string{"a b": ""}}}}, `static_configs[0].labels.a b: "a b" is not a label name`},
 		{List{FileSD: []FileSD{{Files: []string{"[a"}}}}, "file_sd_configs[0].files[0]: is not a path"},
-		{List{Targets: []string{"a"}, Shard: &Shard{3, 3}}, "shard: index 3 of total 3 is no share"},
+		{List{Targets: []string{"a"}, Shard: &Shard{3, 3}}, "shard: index 3 of total 3 is not a share"},
 		{List{Targets: []string{"a"}, Shard: &Shard{0, 0}}, "shard: index 0 of total 0"},
 		{List{Shard: &Shard{0, 1}}, "shard: there is no list"},
 		{List{MaxRequests: -1}, "max_requests_per_second: -1 is not between"},

@@ -10,16 +10,16 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Pace bounds the requests to one device, and with it those to all devices of its list. A nil
-// Pace bounds nothing. It is safe for concurrent use.
+// Pace limits the requests to one device, together with those to all devices of its list. A nil Pace has no limit. It
+// is safe for concurrent use.
 type Pace struct{ all, own *rate.Limiter }
 
 // ErrPace means that the limits of requests left no time for a request. It says nothing about
 // the device.
 var ErrPace = errors.New("the limit of requests per second leaves no time for it in this round: raise max_requests_per_second, the interval or the timeout")
 
-// Wait returns when the next request may be sent, or an error: that of ctx, or at once
-// [ErrPace] if that would be after the deadline of ctx.
+// Wait waits until the next request may be sent. It returns the error of ctx, or at once [ErrPace] if that would be
+// after the deadline of ctx.
 func (p *Pace) Wait(ctx context.Context) error {
 	if p == nil {
 		return nil
@@ -38,15 +38,14 @@ func (p *Pace) Wait(ctx context.Context) error {
 	return nil
 }
 
-// Paces keeps the limits that the devices of a list share, by the list's name, so that probes
-// from before and after a change of the list are bounded together. The zero value is ready
-// for use, and safe for concurrent use.
+// Paces keeps the limits shared by the devices of a list, by the list's name, so that they also hold for probes from
+// before and after a change of the list together. The zero value is ready for use, and safe for concurrent use.
 type Paces struct {
 	mu    sync.Mutex
 	lists map[string]*rate.Limiter
 }
 
-// For is the pace of one device of the list of that name; nil where l has no limit.
+// For returns the pace of one device of the named list; nil if l has no limit.
 func (p *Paces) For(name string, l *List) *Pace {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,8 +78,8 @@ func limiter(perSecond float64) *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(perSecond), burst(perSecond))
 }
 
-// catchUp is how much of a rate may be sent at once: timers wake up late by about a
-// millisecond, and a rate of thousands would never be reached one by one.
+// catchUp is how much of a rate may be sent at once: timers are late by about a millisecond, so a rate of thousands
+// would never be reached with single requests.
 const catchUp = 20 * time.Millisecond
 
 func burst(perSecond float64) int { return max(1, int(perSecond*catchUp.Seconds())) }

@@ -2,21 +2,20 @@ package devices
 
 import "hash/fnv"
 
-// Shard says which share of a list an agent reads. Agents with one list and the indexes 0 to
-// Total-1 read each device exactly once.
+// Shard is the share of a list that an agent reads. Agents with the same list and the indexes 0 to Total-1 together
+// read each device exactly once.
 type Shard struct {
 	Index int `yaml:"index"` // from 0
 	Total int `yaml:"total"` // at least 1
 }
 
-// Has reports whether the device of that target belongs to the share. It depends on the
-// target's text alone. A nil share has all.
+// Has reports whether the device belongs to the share. It depends on the target's text alone. A nil share has all
+// devices.
 func (s *Shard) Has(target string) bool {
 	return s == nil || int(mix(target)%uint64(s.Total)) == s.Index
 }
 
-// mix is a hash of s whose bits are all well spread: those of FNV of short names are not (the
-// finaliser of MurmurHash3).
+// mix returns a hash of s with well spread bits, unlike FNV for short names (the finaliser of MurmurHash3).
 func mix(s string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(s))

@@ -18,23 +18,23 @@ import (
 	"hwsagent/redact"
 )
 
-// drain is how long output is read on after the command has ended, if something that has left its
-// group keeps it open.
+// drain is how long output is read after the command has ended, in case a process that left its group keeps the output
+// open.
 const drain = 100 * time.Millisecond
 
-// maxSaid is how much of what a command says on standard error is shown, its end.
+// maxSaid bounds how much of a command's standard error is shown; the end is kept.
 const maxSaid = 300
 
-// maxHeard is how much of it is kept: more, so that no half of a value of env is shown.
+// maxHeard bounds how much of it is kept: more than maxSaid, so that a value of env is not cut in half and then shown.
 const maxHeard = 8 << 10
 
-// errTooMuch means that a command printed more than it may.
+// errTooMuch means that a command printed more than allowed.
 var errTooMuch = errors.New("it prints more than max_output")
 
-// command makes the process of c, with its output going to out and errs.
+// command returns the command of c, with its output going to out and errs.
 func command(c *Config, out, errs io.Writer) *exec.Cmd {
-	cmd := exec.Command(c.Command[0], c.Command[1:]...) // #nosec G204 -- that is what it is for; no shell
-	cmd.Env = []string{}                                // nil would be the agent's own
+	cmd := exec.Command(c.Command[0], c.Command[1:]...) // #nosec G204 -- running a configured command is the purpose; no shell
+	cmd.Env = []string{}                                // nil would mean the agent's own environment
 	for name, value := range c.Env {
 		cmd.Env = append(cmd.Env, name+"="+string(value))
 	}
@@ -49,10 +49,10 @@ func command(c *Config, out, errs io.Writer) *exec.Cmd {
 	return cmd
 }
 
-// Run runs the command of c to its end, as the probe does, and returns what it printed: at most
-// MaxOutput bytes. With an error that wraps an [exec.ExitError] the output is that of a command that ended by
-// itself with another status than 0; with another error there is none. Nothing of its group is left when it
-// returns, which may be long after ctx has ended if the kernel does not let go of a process.
+// Run runs the command of c to its end, as the probe does, and returns its output: at most MaxOutput bytes. An error
+// that wraps an [exec.ExitError] comes with the output of a command that ended by itself with a status other than 0;
+// other errors come without output. When Run returns, no process of its group is left; that may be long after ctx has
+// ended if the kernel does not release a process.
 func Run(ctx context.Context, c *Config, guard *panics.Guard) ([]byte, error) {
 	said := &tail{hide: c.secrets()}
 	out := &bounded{limit: c.limit(), full: make(chan struct{})}
@@ -64,7 +64,7 @@ func Run(ctx context.Context, c *Config, guard *panics.Guard) ([]byte, error) {
 	var why, err error
 	func() {
 		defer func() {
-			// The leader is not reaped yet, so the number is still that of its group.
+			// The leader has not been reaped, so the number still identifies its group.
 			signalGroup(cmd.Process, syscall.SIGKILL)
 			<-exited
 			err = finish()
@@ -82,7 +82,7 @@ func Run(ctx context.Context, c *Config, guard *panics.Guard) ([]byte, error) {
 		return nil, why
 	case out.over():
 		return nil, fmt.Errorf("run %s: %w (%d bytes)", c.Command[0], errTooMuch, c.limit())
-	case err != nil && !errors.Is(err, exec.ErrWaitDelay): // what left the group keeps the output open; the command itself is done
+	case err != nil && !errors.Is(err, exec.ErrWaitDelay): // a process that left the group keeps the output open; the command itself has ended
 		return out.text(), fmt.Errorf("run %s: %w%s", c.Command[0], err, said)
 	}
 	return out.text(), nil
@@ -102,16 +102,17 @@ func (g guarded) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// maxPart is how many bytes of a command's output grow in one piece. One slice that doubles up to max_output would leave
-// several times that to the garbage collector.
+// maxPart bounds the size of one piece of a command's output. A single slice growing to max_output would leave several
+// times that to the garbage collector.
 const maxPart = 64 << 10
 
-// bounded keeps what is written, up to a limit, and nothing once there is more. Written by one goroutine, read after it.
+// bounded keeps its input up to a limit, and nothing once there is more. One goroutine writes it; it is read after
+// that.
 type bounded struct {
 	limit int
-	size  int           // of all parts, in bytes
-	parts [][]byte      // one after the other
-	full  chan struct{} // closed when there was more
+	size  int           // total size in bytes
+	parts [][]byte      // the output, in order
+	full  chan struct{} // closed when the limit was exceeded
 	once  sync.Once
 }
 
@@ -132,7 +133,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// text is all that was written.
+// text returns the whole output.
 func (b *bounded) text() []byte {
 	if len(b.parts) == 1 {
 		return b.parts[0]
@@ -149,9 +150,9 @@ func (b *bounded) over() bool {
 	}
 }
 
-// tail keeps the end of what is written. It is safe for concurrent use.
+// tail keeps the end of its input. It is safe for concurrent use.
 type tail struct {
-	hide *redact.Secrets // which are not shown
+	hide *redact.Secrets // values that must not be shown
 
 	mu   sync.Mutex
 	text []byte
@@ -165,7 +166,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is "; it said: …" in one line, or nothing.
+// String returns "; it said: …" in one line, or "".
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

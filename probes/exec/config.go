@@ -1,8 +1,8 @@
-// Package exec is a probe that runs a command and reads the metrics that it prints, or that starts
-// an exporter, keeps it running and scrapes it.
+// Package exec is a probe that runs a command and reads the metrics that it prints, or that starts an exporter, keeps
+// it running and scrapes it.
 //
-// The command is run as it is written, without a shell, in an environment that has only what the
-// configuration gives, in a process group of its own, which is killed as a whole.
+// The command is run as written, without a shell, in an environment with only the configured variables, and in its own
+// process group, which is killed as a whole.
 package exec
 
 import (
@@ -26,7 +26,7 @@ const (
 	mostOutput    = 256 << 20
 )
 
-// port stands for a free port in the command, its environment and the URL.
+// port is the placeholder for a free port in the command, its environment and the URL.
 const port = "{{port}}"
 
 // Config is the probe's own part of an entry of probes.
@@ -35,35 +35,35 @@ type Config struct {
 	Command []string `yaml:"command"`
 	// Env is the whole environment. Values may be secrets.
 	Env map[string]config.Secret `yaml:"env,omitempty"`
-	// Directory is where it runs; default /.
+	// Directory is the working directory; default /.
 	Directory string `yaml:"directory,omitempty"`
-	// MaxOutput bounds what is read in a round, in bytes; default 16777216.
+	// MaxOutput bounds the bytes read in a round; default 16777216.
 	MaxOutput int `yaml:"max_output,omitempty"`
-	// ScrapeURL makes the command an exporter that runs on and is scraped at that address. With
-	// {{port}}, a free port is put there, and into command and env.
+	// ScrapeURL makes the command an exporter that keeps running and is scraped at that address. {{port}} is replaced
+	// by a free port, also in command and env.
 	ScrapeURL URL `yaml:"scrape_url,omitempty"`
 
-	// Hide is what of command and address is shown nowhere besides; nil: nothing.
+	// Hide holds further texts of command and address that must not be shown; may be nil.
 	Hide *redact.Secrets `yaml:"-"`
 }
 
-// secrets are what must not show in a text about the probe.
+// secrets returns the texts that must not be shown.
 func (c *Config) secrets() *redact.Secrets {
-	s := redact.Hold(c.with("1")).Secrets() // with a port the address can be read
+	s := redact.Hold(c.with("1")).Secrets() // only with a port can the address be parsed
 	s.Join(c.Hide)
 	return s
 }
 
-// URL is an address whose user and query are not shown.
+// URL is an address whose user and query are hidden when printed.
 type URL string
 
-// String is the address without user and query.
+// String returns the address without user and query.
 func (u URL) String() string { return redact.URL(string(u)) }
 
 // MarshalYAML writes String.
 func (u URL) MarshalYAML() (any, error) { return u.String(), nil }
 
-// Validate reports what is wrong with c.
+// Validate reports mistakes in c.
 func (c *Config) Validate() error {
 	var errs []error
 	switch {
@@ -93,8 +93,7 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// checkURL refuses what is not this host's: what the exporter at the other end says becomes
-// this host's data.
+// checkURL refuses an address of another host, because the exporter's answer becomes data of this host.
 func checkURL(text string) error {
 	u, err := url.Parse(strings.ReplaceAll(text, port, "1"))
 	if err != nil {
@@ -109,7 +108,7 @@ func checkURL(text string) error {
 	return nil
 }
 
-// limit is MaxOutput or its default.
+// limit returns MaxOutput or its default.
 func (c *Config) limit() int {
 	if c.MaxOutput == 0 {
 		return defaultOutput
@@ -117,7 +116,7 @@ func (c *Config) limit() int {
 	return c.MaxOutput
 }
 
-// with is c with a port in the places for it.
+// with returns c with the placeholders replaced by a port.
 func (c *Config) with(number string) Config {
 	put := func(s string) string { return strings.ReplaceAll(s, port, number) }
 	own := *c
@@ -131,8 +130,8 @@ func (c *Config) with(number string) Config {
 	return own
 }
 
-// freePort is a port of this host that nobody listens on. Another program can take it before the
-// exporter does, which then fails and is started again with another.
+// freePort returns a port of this host without a listener. Another program can take it before the exporter does, which
+// then fails and is restarted with another port.
 func freePort() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"hwsagent/redact"
 )
 
-// How an exporter is started again: after 1 s, doubled to a minute; from the beginning if it ran
-// for a minute. When it is to end it gets SIGTERM, and SIGKILL if it is still there then.
+// An exporter is restarted after 1 s, doubled up to a minute; the delay starts again at 1 s if the exporter ran for a
+// minute. To stop, it gets SIGTERM, and SIGKILL if it has not ended by then.
 const (
 	leastPause  = time.Second
 	mostPause   = time.Minute
@@ -23,7 +23,7 @@ const (
 	endPatience = time.Second
 )
 
-// errStarting is why nothing can be scraped in the very first moment.
+// errStarting is the error of a scrape right after the start.
 var errStarting = errors.New("the exporter is being started")
 
 // exporter keeps a command running.
@@ -33,31 +33,31 @@ type exporter struct {
 	log    *slog.Logger
 	guard  *panics.Guard
 	stop   context.CancelFunc
-	done   chan struct{} // closed when nothing of it runs any more
+	done   chan struct{} // closed when none of its processes is left
 
 	mu  sync.Mutex
-	url URL   // where the one that runs is scraped, "" while none does
+	url URL   // address of the running exporter, "" if none runs
 	why error // why none runs
 }
 
-// startExporter starts the command, and starts it again whenever it ends, until close.
+// startExporter starts the command, and restarts it whenever it ends, until close.
 func startExporter(c Config, log *slog.Logger, guard *panics.Guard) *exporter {
 	ctx, cancel := context.WithCancel(context.Background())
 	e := &exporter{config: c, hide: c.secrets(), log: log, guard: guard, stop: cancel, done: make(chan struct{}), why: errStarting}
 	go func() {
 		defer close(e.done)
-		_ = e.guard.Run(func() { e.run(ctx) }) // the guard tells people
+		_ = e.guard.Run(func() { e.run(ctx) }) // the guard reports a panic
 	}()
 	return e
 }
 
-// close ends the exporter and returns when it has.
+// close stops the exporter and returns when it has ended.
 func (e *exporter) close() {
 	e.stop()
 	<-e.done
 }
 
-// address is where to scrape, or why there is nothing to scrape.
+// address returns where to scrape, or why that is not possible.
 func (e *exporter) address() (URL, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -82,7 +82,7 @@ func (e *exporter) run(ctx context.Context) {
 			pause = leastPause
 		}
 		e.set("", fmt.Errorf("%w; it is started again after %s", err, pause))
-		e.log.Warn("The exporter ended and is started again", "command", e.hide.Cut(e.config.Command[0]), "err", e.hide.Error(err), "pause", pause)
+		e.log.Warn("The exporter ended and is restarted", "command", e.hide.Cut(e.config.Command[0]), "err", e.hide.Error(err), "pause", pause)
 		wait := time.NewTimer(pause)
 		select {
 		case <-wait.C:
@@ -93,7 +93,7 @@ func (e *exporter) run(ctx context.Context) {
 	}
 }
 
-// once runs the command until it ends or ctx does, and says how it ended.
+// once runs the command until it or ctx ends, and returns how it ended.
 func (e *exporter) once(ctx context.Context) error {
 	number, err := freePort()
 	if err != nil {
@@ -113,10 +113,10 @@ func (e *exporter) once(ctx context.Context) error {
 	return fmt.Errorf("exporter %s ended: exit status 0%s", c.Command[0], said)
 }
 
-// attend waits until the command ends or ctx does, and leaves nothing of its group behind.
+// attend waits until the command or ctx ends, and leaves no process of its group behind.
 func (e *exporter) attend(ctx context.Context, cmd *exec.Cmd, url URL, exited <-chan struct{}, finish func() error) (err error) {
 	defer func() {
-		signalGroup(cmd.Process, syscall.SIGKILL) // also what it has started
+		signalGroup(cmd.Process, syscall.SIGKILL) // also the processes that it started
 		<-exited
 		err = finish()
 	}()
@@ -130,7 +130,7 @@ func (e *exporter) attend(ctx context.Context, cmd *exec.Cmd, url URL, exited <-
 	return nil
 }
 
-// end asks the exporter to end, and gives it a moment.
+// end asks the exporter to stop, and kills it if it does not end in time.
 func end(cmd *exec.Cmd, exited <-chan struct{}) {
 	signalGroup(cmd.Process, syscall.SIGTERM)
 	wait := time.NewTimer(endPatience)

@@ -6,25 +6,25 @@ import (
 	"hwsagent/inputs/panics"
 )
 
-// Flights is work, each piece under a key, that may never come back: a command that the kernel does not let go of even when
-// it is killed. Under a key of which the work has not come back none is begun again, so that nothing piles up. It is
+// Flights runs work, each piece under a key, that may never return, such as a command that the kernel does not release
+// even when it is killed. Under a key whose work has not returned it begins no other, so that nothing piles up. It is
 // for one goroutine.
 type Flights[T any] struct {
 	guard  *panics.Guard
 	flying map[string]chan T
 }
 
-// NewFlights makes it. The guard contains the panics of the work; it may be nil.
+// NewFlights returns a Flights without work. The guard contains the panics of the work; it may be nil.
 func NewFlights[T any](guard *panics.Guard) *Flights[T] {
 	return &Flights[T]{guard: guard, flying: make(map[string]chan T)}
 }
 
-// Start begins work under the key, in a goroutine; false means that earlier work under it has not come back. If the work
-// panics, failed makes its result. Each Start that succeeds is followed by [Flights.Wait].
+// Start begins work under the key, in a goroutine; it returns false if earlier work under the key has not returned. If
+// the work panics, failed makes its result. Each successful Start must be followed by [Flights.Wait].
 func (f *Flights[T]) Start(key string, work func() T, failed func(error) T) bool {
 	if earlier := f.flying[key]; earlier != nil {
 		select {
-		case <-earlier: // the result comes too late for its round
+		case <-earlier: // its result is too late for its round
 		default:
 			return false
 		}
@@ -41,7 +41,7 @@ func (f *Flights[T]) Start(key string, work func() T, failed func(error) T) bool
 	return true
 }
 
-// Wait is the result of the work that was begun under the key in this round; false when over says something before there is one.
+// Wait returns the result of the work begun under the key in this round; false if over fires first.
 func (f *Flights[T]) Wait(key string, over <-chan time.Time) (result T, ok bool) {
 	done := f.flying[key]
 	select {
@@ -57,5 +57,5 @@ func (f *Flights[T]) Wait(key string, over <-chan time.Time) (result T, ok bool)
 	return result, true
 }
 
-// Len is how much work has not come back.
+// Len returns how many pieces of work have not returned.
 func (f *Flights[T]) Len() int { return len(f.flying) }

@@ -17,7 +17,7 @@ import (
 	"hwsagent/redact"
 )
 
-// tryAgain is how long a scrape waits when an exporter that has just been started does not listen yet.
+// tryAgain is the pause before scraping again while a new exporter does not listen yet.
 const tryAgain = 50 * time.Millisecond
 
 // Probe implements [probes.Probe].
@@ -28,18 +28,17 @@ type Probe struct {
 	guard    *panics.Guard
 	client   *http.Client
 	pages    pages.Buffers
-	exporter *exporter // nil until the first round, and for a command that is run each time
+	exporter *exporter // nil until the first round, and for a command without scrape_url
 }
 
-// New makes the probe. Nothing is run before the first round: only then is a probe that this one
-// replaces surely done.
+// New returns the probe. It runs nothing before the first round: only then is a replaced probe certain to have ended.
 //
 // The guard contains the panics of the goroutines that run a command; it may be nil.
 func New(c Config, logger *slog.Logger, guard *panics.Guard) (*Probe, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	// No proxy, no redirects, no compression: it is another program on this host.
+	// No proxy, no redirects, no compression: the exporter is another program on this host.
 	client := &http.Client{
 		Transport:     &http.Transport{MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -47,8 +46,8 @@ func New(c Config, logger *slog.Logger, guard *panics.Guard) (*Probe, error) {
 	return &Probe{config: c, hide: c.secrets(), log: logger, guard: guard, client: client}, nil
 }
 
-// Collect runs the command, or scrapes the exporter. Output of a command that fails, and text that is
-// malformed, adds nothing. No error repeats a secret, whatever a command or exporter says.
+// Collect runs the command, or scrapes the exporter. The output of a failing command, and malformed text, adds no
+// samples. No error repeats a secret, whatever the command or exporter prints.
 func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 	return p.hide.Error(p.collect(ctx, r))
 }
@@ -79,7 +78,7 @@ func (p *Probe) Close() error {
 	return nil
 }
 
-// scrape waits, as long as the round lasts, for an exporter that has just been started.
+// scrape scrapes the exporter; if it has just been started, scrape retries as long as the round lasts.
 func (p *Probe) scrape(ctx context.Context, r *probes.Round) error {
 	for {
 		url, err := p.exporter.address()
@@ -108,7 +107,7 @@ func (p *Probe) get(ctx context.Context, url URL, r *probes.Round) (failed error
 	resp, err := p.client.Do(req)
 	var full *neturl.Error
 	if errors.As(err, &full) {
-		err = fmt.Errorf("%s: %w", url, full.Err) // without its query
+		err = fmt.Errorf("%s: %w", url, full.Err) // an address without its query
 	}
 	if err != nil {
 		return fmt.Errorf("scrape exporter: %w", err)

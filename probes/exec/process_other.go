@@ -8,11 +8,10 @@ import (
 	"syscall"
 )
 
-// ownGroup has nothing to say on systems whose process groups this probe does not know.
+// ownGroup returns nil: this probe does not know process groups of other systems.
 func ownGroup() *syscall.SysProcAttr { return nil }
 
-// watch tells when the process of a started command has ended. finish says how, after
-// exited.
+// watch reports when the process of a started command has ended. finish returns how, after exited.
 func watch(cmd *exec.Cmd) (exited <-chan struct{}, finish func() error) {
 	ended := make(chan struct{})
 	var err error
@@ -23,5 +22,5 @@ func watch(cmd *exec.Cmd) (exited <-chan struct{}, finish func() error) {
 	return ended, func() error { return err }
 }
 
-// signalGroup kills the process; what it has started is left to itself.
+// signalGroup kills the process, but not the processes that it started.
 func signalGroup(p *os.Process, _ syscall.Signal) { _ = p.Kill() }

@@ -13,10 +13,10 @@ type Dialect struct {
 	labels    map[string]string
 }
 
-// Dialects are the values that hw_labels may have.
+// Dialects returns the possible values of hw_labels.
 func Dialects() []string { return []string{SemanticConventions, MetricsHub} }
 
-// NewDialect is the dialect for a value of hw_labels; nil for the semantic conventions, which need no translation.
+// NewDialect returns the dialect for a value of hw_labels; nil for the semantic conventions, which need no translation.
 func NewDialect(word string) *Dialect {
 	if word != MetricsHub {
 		return nil

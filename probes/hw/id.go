@@ -2,10 +2,9 @@ package hw
 
 import "strings"
 
-// DiskID is the ID of a disk, the same from each source that knows its World Wide Name, in whatever
-// form (naa.5000c500a1b2c3d4, 0x5000c500a1b2c3d4, 5000C500A1B2C3D4, eui.0025385b91b1f2f0), or else its
-// model and serial number; "" if neither is known. An NVMe disk has names for its namespaces only, so its
-// sources give none.
+// DiskID returns the ID of a disk, the same for each source that knows its World Wide Name, in any form
+// (naa.5000c500a1b2c3d4, 0x5000c500a1b2c3d4, 5000C500A1B2C3D4, eui.0025385b91b1f2f0), or else its model and serial
+// number; "" if neither is known. An NVMe disk only has such names for its namespaces, so its sources give none.
 func DiskID(wwn, model, serial string) string {
 	w := strings.ToLower(strings.TrimSpace(wwn))
 	for _, prefix := range [...]string{"naa.", "0x"} {
@@ -22,7 +21,7 @@ func DiskID(wwn, model, serial string) string {
 	return ""
 }
 
-// words is s with one underscore for each run of blanks.
+// words returns s with one underscore for each run of blanks.
 func words(s string) string { return strings.Join(strings.Fields(s), "_") }
 
 // identity appends the labels that identify a machine: serial number and UUID.
@@ -35,15 +34,15 @@ func (p *Report) identity(labels []string) []string {
 	return labels
 }
 
-// placeholders are texts that makers leave in place of a serial number: the defaults of American Megatrends', Insyde's and Phoenix'
-// firmware, and words for none.
+// placeholders are texts that vendors leave in place of a serial number: the defaults of firmware from American
+// Megatrends, Insyde and Phoenix, and words for "none".
 var placeholders = [...]string{
 	"To Be Filled By O.E.M.", "Default string", "System Serial Number", "Chassis Serial Number", "Not Specified", "Not Available", "Not Applicable", "None", "Unknown", "N/A", "NA", "Empty",
 	"INVALID", "NO DIMM", "0123456789", "123456789", "1234567890", "01234567890123456789AB",
 }
 
-// known is a label's value in the form that is equal for all sources: a serial number without blanks around it, a UUID in lower
-// case; "" for a placeholder.
+// known returns a label's value in the form common to all sources: a serial number without surrounding blanks, a UUID
+// in lower case; "" for a placeholder.
 func known(label, value string) string {
 	switch label {
 	case Serial:
@@ -59,14 +58,14 @@ func known(label, value string) string {
 	case UUID:
 		value = strings.TrimSpace(value)
 		lower := strings.ToLower(value)
-		if strings.Trim(lower, "-0123456789abcdef") != "" { // a maker's own form, such as NVIDIA's GPU-…
+		if strings.Trim(lower, "-0123456789abcdef") != "" { // a vendor's own form, such as NVIDIA's GPU-…
 			return value
 		}
 		value = lower
 		switch {
-		case oneCharacter(strings.ReplaceAll(value, "-", "")): // there is none, or it is not set (SMBIOS, DSP0134, 7.2.1)
+		case oneCharacter(strings.ReplaceAll(value, "-", "")): // absent or not set (SMBIOS, DSP0134, 7.2.1)
 			return ""
-		case value == "03000200-0400-0500-0006-000700080009", value == "00020003-0004-0005-0006-000700080009": // defaults of boards that have no UUID
+		case value == "03000200-0400-0500-0006-000700080009", value == "00020003-0004-0005-0006-000700080009": // defaults of boards without a UUID
 			return ""
 		}
 	}

@@ -6,30 +6,30 @@ import (
 	"hwsagent/probes"
 )
 
-// Component says which piece of hardware something is said of.
+// Component identifies a piece of hardware.
 type Component struct {
 	Kind Kind
 
-	// ID tells the component from all others of its kind on the same instance, over reboots and
-	// over changes of the order in which a kernel or controller numbers its devices.
+	// ID distinguishes the component from all others of its kind on the same instance. It survives reboots and changes
+	// in the order in which a kernel or controller numbers its devices.
 	ID string
 
-	// Name is what people call it, such as the kernel's name; it may change. Parent is the ID of
-	// the component that it is a part of. Both may be "".
+	// Name is the name for people, such as the kernel's; it may change. Parent is the ID of the component that contains
+	// it. Both may be "".
 	Name, Parent string
 
-	// Facts are the labels of hw_component_info beside those above: name, value, name, value, …;
-	// the names are the constants Vendor, Model, …. Empty values are left out, and so are serial numbers and UUIDs that
-	// makers leave in place of one. Of the whole machine only serial number and UUID are labels, on each of its metrics.
+	// Facts are the labels of hw_component_info beside those above: name, value, name, value, …; the names are the
+	// constants Vendor, Model, …. Empty values are left out, and so are placeholders for serial numbers and UUIDs. For
+	// the whole machine only serial number and UUID become labels, on each of its metrics.
 	Facts []string
 }
 
-// Labels of hw_component_info, from the attributes that the conventions have for components.
-// UUID, DriverName and Device are the project's own.
+// Labels of hw_component_info, from the conventions' attributes of components. UUID, DriverName and Device are the
+// project's own.
 const (
 	Vendor          = "hw_vendor"
 	Model           = "hw_model"
-	Serial          = "hw_serial_number" // the same from each source: by it and UUID they are joined
+	Serial          = "hw_serial_number" // the same from each source; joins use it and UUID
 	UUID            = "hw_uuid"
 	Firmware        = "hw_firmware_version"
 	Driver          = "hw_driver_version"
@@ -42,7 +42,7 @@ const (
 	DriverName      = "hw_driver"
 	Device          = "hw_device" // the operating system's name at present, for joins with node_*
 
-	// Source is the type of the probe of the round. Recording rules choose by it which source of a component counts
+	// Source is the type of the probe of the round. Recording rules use it to choose which source of a component counts
 	// in a sum.
 	Source = "hw_source"
 )
@@ -51,12 +51,12 @@ const (
 type Reading struct {
 	Metric Metric
 	Value  float64
-	// Attributes are further labels, which the metric's row names: name, value, name, value, ….
-	// They are only read, so many readings may share them.
+	// Attributes are further labels, named by the metric's row: name, value, name, value, …. They are only read, so
+	// many readings may share them.
 	Attributes []string
 }
 
-// Report is what one round says of one component.
+// Report holds the readings of one component in one round.
 type Report struct {
 	Component
 	Status   Status
@@ -68,9 +68,8 @@ func (p *Report) Add(m Metric, v float64, attributes ...string) {
 	p.Readings = append(p.Readings, Reading{Metric: m, Value: v, Attributes: attributes})
 }
 
-// AddTo adds the samples of the report to a round: hw_component_info, hw_status with each state
-// (unless the status is the zero one), and the readings but those that are no finite number. It
-// allocates nothing once the round's memory has grown.
+// AddTo adds the samples of the report to a round: hw_component_info, hw_status with each state (unless the status is
+// zero), and all readings that are finite. It allocates nothing once the round's memory has grown.
 func (p *Report) AddTo(r *probes.Round) {
 	var memory [44]string
 	base := append(memory[:0], "hw_id", p.ID, "hw_name", p.Name, "hw_parent", p.Parent)

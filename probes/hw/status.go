@@ -2,28 +2,28 @@ package hw
 
 import "math/bits"
 
-// Status is the set of states that a component is in. The zero Status means that its source says
-// nothing of its health, ever: such a component has no hw_status.
+// Status is a set of states of a component. The zero Status means that its source never reports its health: such a
+// component has no hw_status.
 type Status uint8
 
 // The states, from hw.state of the conventions; Unknown is the project's own.
 const (
 	OK               Status = 1 << iota
-	Degraded                // it works, but not as it should
+	Degraded                // it works, but with a problem
 	Failed                  // it does not work, or is beyond a critical limit
-	PredictedFailure        // it works and says that it will not for long; beside OK or Degraded
-	NeedsCleaning           // as of tape drives; beside OK or Degraded
-	Unknown                 // the source tells the health of such components, but not of this one now
+	PredictedFailure        // it works but predicts its failure; combined with OK or Degraded
+	NeedsCleaning           // of tape drives, for example; combined with OK or Degraded
+	Unknown                 // the source reports the health of such components, but not of this one at present
 )
 
 // states are the values of the label hw_state, in the order of the bits.
 var states = [...]string{"ok", "degraded", "failed", "predicted_failure", "needs_cleaning", "unknown"}
 
-// health are the states of which a component has one at most.
+// health are the states of which a component has at most one.
 const health = OK | Degraded | Failed
 
-// Join is the status of a component of which two sources say s and t: the worse of ok, degraded
-// and failed, each warning of either, and unknown only if there is nothing else.
+// Join returns the status of a component for which two sources report s and t: the worse of ok, degraded and failed,
+// all warnings of both, and unknown only if there is nothing else.
 func (s Status) Join(t Status) Status {
 	all := s | t
 	worst := Status(0)
@@ -39,7 +39,7 @@ func (s Status) Join(t Status) Status {
 // Is reports whether the component is in all the states of t.
 func (s Status) Is(t Status) bool { return s&t == t }
 
-// String is the states' names with plus signs between them; "" for the zero Status.
+// String returns the states' names with plus signs between them; "" for the zero Status.
 func (s Status) String() string {
 	text := ""
 	for i, name := range states {

@@ -29,25 +29,25 @@ const (
 	Temperature
 	Voltage
 
-	CoolingDevice // what the system makes stronger or weaker to cool: a fan's step, a throttle
+	CoolingDevice // a cooling control of the system: a fan's step, a throttle
 	Current       // a sensor
 	Humidity      // a sensor
-	Intrusion     // a contact that tells whether a case was opened
+	Intrusion     // a contact that detects an opened case
 	PCIDevice
-	PowerMeter // a sensor of electric power or energy that belongs to no other component
-	Module     // a card, a unit of a stack, or another part of a device that has a state and no kind of its own
-	Frequency  // a sensor, as of a mains
+	PowerMeter // a sensor of electric power or energy outside of other components
+	Module     // a card, a unit of a stack, or another part of a device with a state but without its own kind
+	Frequency  // a sensor, for example of mains frequency
 
 	EventLog      // a log of the hardware's events
 	FirmwareImage // software that a component runs
-	LeakDetector  // a sensor that tells whether liquid leaks
+	LeakDetector  // a sensor for leaking liquid
 	Manager       // a management controller
-	OtherDevice   // a part of a kind without a name here
+	OtherDevice   // a part of a kind that is not listed here
 	Outlet        // an outlet or circuit that distributes power
-	Sensor        // of a quantity that no other kind measures: its unit is a label
+	Sensor        // a sensor of a quantity without its own kind; its unit is a label
 	System        // one of the computers behind a management controller
 
-	// Host is the whole machine, Site a place with machines. They are no components: their metrics have no hw_id.
+	// Host is the whole machine, Site a place with machines. They are not components: their metrics have no hw_id.
 	Host
 	Site
 )
@@ -59,10 +59,10 @@ var kinds = [...]string{
 	"event_log", "firmware", "leak_detector", "manager", "other_device", "outlet", "sensor", "system", "host", "site",
 }
 
-// String is the value of the label hw_type.
+// String returns the value of the label hw_type.
 func (k Kind) String() string { return kinds[k] }
 
-// KindOf is the kind of that name.
+// KindOf returns the kind of that name.
 func KindOf(name string) (Kind, bool) {
 	i := slices.Index(kinds[:], name)
 	return Kind(max(i, 0)), i >= 0
@@ -139,7 +139,7 @@ const (
 	OpticalPowerLimit
 )
 
-// instrument is what OpenTelemetry calls the form of a metric.
+// instrument is OpenTelemetry's term for the form of a metric.
 type instrument string
 
 const (
@@ -151,7 +151,7 @@ const (
 // row is one metric.
 type row struct {
 	convention string // its name in the conventions, or in their style if own
-	own        bool   // the conventions have no such metric
+	own        bool   // not in the conventions
 	instrument instrument
 	unit       string // of the conventions, a UCUM code
 	typed      bool   // it has the label hw_type
@@ -160,7 +160,7 @@ type row struct {
 	help       string
 }
 
-// families are those of the table's rows.
+// families are the families of the table's rows.
 var families = familiesOf(table[:])
 
 func familiesOf(rows []row) []probes.Family {
@@ -171,7 +171,7 @@ func familiesOf(rows []row) []probes.Family {
 	return all
 }
 
-// family makes the Prometheus family of a row, by the rules with which OpenTelemetry's metrics are
+// family returns the Prometheus family of a row, by the rules with which OpenTelemetry's metrics are
 // translated: https://opentelemetry.io/docs/specs/otel/compatibility/prometheus_and_openmetrics/.
 func (r *row) family() probes.Family {
 	name, unit := strings.ReplaceAll(r.convention, ".", "_"), units[r.unit]
@@ -188,13 +188,13 @@ func (r *row) family() probes.Family {
 	return probes.Family{Name: name, Help: r.help, Type: typ, Unit: unit}
 }
 
-// units are Prometheus' words for UCUM's codes. What is counted, such as {error}, has none.
+// units maps UCUM's codes to Prometheus' words. A count, such as {error}, has no unit.
 var units = map[string]string{
 	"A": "amperes", "By": "bytes", "By/s": "bytes_per_second", "Cel": "celsius", "Hz": "hertz", "J": "joules",
 	"rpm": "rpm", "s": "seconds", "V": "volts", "W": "watts",
 }
 
-// Family is what the metric's samples have in common. The same metric has the same family always.
+// Family returns the metric's family, always the same one.
 func (m Metric) Family() *probes.Family { return &families[m] }
 
 // Allows reports whether a component of that kind may have a reading of the metric with these
@@ -281,13 +281,13 @@ var table = [...]row{
 
 // The values of hw_labels.
 const (
-	// SemanticConventions are OpenTelemetry's names, which the table has.
+	// SemanticConventions are OpenTelemetry's names, as in the table.
 	SemanticConventions = "semconv"
-	// MetricsHub are MetricsHub's names of metrics and labels, for those that it has.
+	// MetricsHub are MetricsHub's names of metrics and labels, as far as it has them.
 	MetricsHub = "metricshub"
 )
 
-// hubNames are MetricsHub's names of the metrics that it names differently, in the form of the conventions, with their units.
+// hubNames are MetricsHub's differing metric names, in the form of the conventions, with their units.
 var hubNames = map[Metric]struct{ name, unit string }{
 	MemorySize:            {"hw.memory.limit", "By"},
 	NetworkBandwidthLimit: {"hw.network.bandwidth.limit", "By"},

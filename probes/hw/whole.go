@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// SupplyEfficiency is the output power of a power supply divided by its input power, as the programme 80 PLUS asks it of a Gold
-// power supply at half its load.
+// SupplyEfficiency is the ratio of output power to input power that 80 PLUS requires of a Gold power supply at half
+// load.
 const SupplyEfficiency = 0.9
 
 // The values of hw_quality.
@@ -16,18 +16,18 @@ const (
 	Estimated = "estimated"
 )
 
-// maxGap is the longest time for which the power of one round counts: the energy of a longer silence is not known.
+// maxGap is the longest time that one power reading may stand for: the energy during a longer gap is unknown.
 const maxGap = 10 * time.Minute
 
-// Meter adds up the energy of a machine from its power. The zero Meter has counted nothing. It is not safe for
-// concurrent use.
+// Meter integrates the energy of a machine from its power. The zero Meter starts at 0. It is not safe for concurrent
+// use.
 type Meter struct {
 	before time.Time
 	joules float64
 }
 
-// Add counts watts for a time, at most ten minutes, and gives the joules so far. What is no power of a machine counts as none: a
-// counter that falls would be read as one that began anew.
+// Add adds watts over a time of at most ten minutes, and returns the joules so far. It ignores values that cannot be
+// the power of a machine: a falling counter would be read as a reset.
 func (m *Meter) Add(gap time.Duration, watts float64) float64 {
 	if !(watts > 0) || math.IsInf(watts, 1) {
 		return m.joules
@@ -36,8 +36,8 @@ func (m *Meter) Add(gap time.Duration, watts float64) float64 {
 	return m.joules
 }
 
-// Whole adds to the readings of the whole machine those that follow from its parts: where they are missing, the power from the power
-// supplies, and the energy from the power over time; the temperature around the machine, and the heating margin.
+// Whole adds readings of the whole machine that follow from its parts: if missing, the power from the power supplies
+// and the energy from the power over time; also the ambient temperature and the heating margin.
 func (m *Meter) Whole(now time.Time, machine Report, parts []Report) Report {
 	gap := now.Sub(m.before)
 	if m.before.IsZero() {
@@ -72,7 +72,7 @@ func (m *Meter) Whole(now time.Time, machine Report, parts []Report) Report {
 	return machine
 }
 
-// SuppliedPower is the power of a machine: the sum of the input power of its power supplies. It is measured if each working one reports
+// SuppliedPower returns the power of a machine: the sum of the input power of its power supplies. It is measured if each working one reports
 // its input power. It is estimated if one reports only its output power, which is divided by [SupplyEfficiency], or if a working one
 // reports neither. If none reports any power, the quality is "" and the power is not a number.
 func SuppliedPower(parts []Report) (watts float64, quality string) {
@@ -104,7 +104,7 @@ func SuppliedPower(parts []Report) (watts float64, quality string) {
 	return watts, quality
 }
 
-// reading is the value of the first reading of a metric.
+// reading returns the value of the first reading of a metric.
 func (p *Report) reading(m Metric) (float64, bool) {
 	for _, r := range p.Readings {
 		if r.Metric == m {
@@ -114,7 +114,7 @@ func (p *Report) reading(m Metric) (float64, bool) {
 	return 0, false
 }
 
-// ambient is the lowest temperature of the sensors whose names say that they are in the incoming air.
+// ambient returns the lowest temperature of the sensors named as being in the incoming air.
 func ambient(parts []Report) (lowest float64, ok bool) {
 	for i := range parts {
 		p := &parts[i]
@@ -129,7 +129,8 @@ func ambient(parts []Report) (lowest float64, ok bool) {
 	return lowest, ok
 }
 
-// heatingMargin is the least distance of a temperature to one of its upper limits; below 0 a limit is exceeded.
+// heatingMargin returns the least distance of a temperature from one of its upper limits; negative if a limit is
+// exceeded.
 func heatingMargin(parts []Report) (margin float64, ok bool) {
 	for i := range parts {
 		p := &parts[i]

@@ -15,14 +15,14 @@ import (
 	"hwsagent/probes/devices"
 )
 
-// Bounds of what an upsd may say.
+// Bounds of upsd's answers.
 const (
-	maxLine    = 16 << 10 // bytes; upsd's own lines have 1 KiB at most
+	maxLine    = 16 << 10 // bytes; upsd's own lines have at most 1 KiB
 	maxDevices = 1000
 	maxVars    = 5000 // of one device; the largest known has about 300
 )
 
-// refusal is upsd's answer ERR (RFC 9271, section 4.3): it is well, and says no.
+// refusal is upsd's answer ERR (RFC 9271, section 4.3): upsd works, but refuses the command.
 type refusal struct{ code string }
 
 func (e *refusal) Error() string {
@@ -45,7 +45,7 @@ func (e *refusal) Error() string {
 	return e.code
 }
 
-// ofDevice reports whether err says something of one device only: the connection is as before.
+// ofDevice reports whether err concerns one device only and leaves the connection usable.
 func ofDevice(err error) bool {
 	var r *refusal
 	return errors.As(err, &r) && (r.code == "DATA-STALE" || r.code == "DRIVER-NOT-CONNECTED" || r.code == "UNKNOWN-UPS" || r.code == "ACCESS-DENIED")
@@ -54,7 +54,7 @@ func ofDevice(err error) bool {
 // errSecret means that the password cannot be read.
 var errSecret = errors.New("read password_file")
 
-// reasonOf is why upsd was not reached.
+// reasonOf returns why upsd could not be reached.
 func reasonOf(err error) devices.Reason {
 	var (
 		name    *net.DNSError
@@ -97,7 +97,7 @@ type client struct {
 	in   *bufio.Reader
 }
 
-// dial connects. The connection ends with ctx; close must be called in any case.
+// dial connects. The connection ends with ctx; the caller must call done in any case.
 func dial(ctx context.Context, address string) (c *client, done func(), err error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if errors.Is(err, syscall.ECONNREFUSED) {
@@ -112,7 +112,7 @@ func dial(ctx context.Context, address string) (c *client, done func(), err erro
 	return &client{conn: conn, in: bufio.NewReaderSize(conn, maxLine)}, func() { stop(); _ = conn.Close() }, err
 }
 
-// startTLS encrypts the connection from here on.
+// startTLS encrypts the connection.
 func (c *client) startTLS(ctx context.Context, conf *tls.Config) error {
 	if err := c.command("STARTTLS"); err != nil {
 		return fmt.Errorf("begin TLS: %w", err)
@@ -128,7 +128,7 @@ func (c *client) startTLS(ctx context.Context, conf *tls.Config) error {
 	return nil
 }
 
-// login says who asks. upsd answers OK to any name and password; it looks at them when something is changed.
+// login sends user and password. upsd answers OK to any; it only checks them for changes.
 func (c *client) login(user, password string) error {
 	if user == "" {
 		return nil
@@ -151,7 +151,7 @@ func (c *client) login(user, password string) error {
 // logout ends the session in order. upsd does not need it, but logs less with it.
 func (c *client) logout() { _, _ = io.WriteString(c.conn, "LOGOUT\n") }
 
-// command sends a command that is answered by one line, OK.
+// command sends a command whose answer is one line, OK.
 func (c *client) command(text string) error {
 	if _, err := io.WriteString(c.conn, text+"\n"); err != nil {
 		return err
@@ -163,7 +163,7 @@ func (c *client) command(text string) error {
 	return err
 }
 
-// devices are all that upsd has.
+// devices returns all devices of upsd.
 func (c *client) devices() ([]device, error) {
 	var all []device
 	err := c.list("UPS", maxDevices, func(args []string) {
@@ -174,7 +174,7 @@ func (c *client) devices() ([]device, error) {
 	return all, err
 }
 
-// variables are those of a device.
+// variables returns the variables of a device.
 func (c *client) variables(name string) ([]variable, error) {
 	var all []variable
 	err := c.list("VAR "+name, maxVars, func(args []string) {
@@ -185,7 +185,7 @@ func (c *client) variables(name string) ([]variable, error) {
 	return all, err
 }
 
-// list asks for a list (RFC 9271, section 4.2.4) and calls each with the words of its lines behind those of what.
+// list requests a list (RFC 9271, section 4.2.4) and calls each with the words of each line that follow what.
 func (c *client) list(what string, limit int, each func([]string)) error {
 	if _, err := io.WriteString(c.conn, "LIST "+what+"\n"); err != nil {
 		return err
@@ -214,7 +214,7 @@ func (c *client) list(what string, limit int, each func([]string)) error {
 	}
 }
 
-// line reads a line, of at least one word; ERR is an error.
+// line reads a line of at least one word; ERR becomes an error.
 func (c *client) line() ([]string, error) {
 	line, err := c.in.ReadSlice('\n')
 	switch {
@@ -237,8 +237,8 @@ func (c *client) line() ([]string, error) {
 	return words, nil
 }
 
-// split cuts a line into words. A word in quotes may have blanks; a backslash takes its meaning from what follows it
-// (RFC 9271, section 4.1).
+// split splits a line into words. A word in quotes may have blanks; a backslash escapes the next character (RFC 9271,
+// section 4.1).
 func split(line string) ([]string, error) {
 	var words []string
 	var word strings.Builder
@@ -272,7 +272,7 @@ func split(line string) ([]string, error) {
 	return words, nil
 }
 
-// quote is a word as it is sent.
+// quote quotes a word for the protocol.
 func quote(word string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(word) + `"`
 }

@@ -7,20 +7,20 @@ import (
 	"hwsagent/probes/hw"
 )
 
-// upsFlags and batteryFlags are what the words of ups.status (RFC 9271, section 5.3, and docs/new-drivers.txt of Network
-// UPS Tools) mean for the device and for its battery. Words that are in neither change nothing: OL, CHRG, DISCHRG, CAL, TEST,
-// and BOOST and TRIM, by which the device does what it is there for.
+// upsFlags and batteryFlags map the words of ups.status (RFC 9271, section 5.3, and docs/new-drivers.txt of Network UPS
+// Tools) to states of the device and of its battery. Words in neither have no effect: OL, CHRG, DISCHRG, CAL, TEST, and
+// BOOST and TRIM, which are normal operation.
 var upsFlags = map[string]hw.Status{
 	"OB": hw.Degraded, "BYPASS": hw.Degraded, "OVER": hw.Degraded, "ALARM": hw.Degraded,
-	"FSD": hw.Degraded | hw.PredictedFailure, // it will be switched off
-	"OFF": hw.Failed,                         // it supplies nothing
+	"FSD": hw.Degraded | hw.PredictedFailure, // about to be switched off
+	"OFF": hw.Failed,                         // supplies no power
 }
 
 var batteryFlags = map[string]hw.Status{
 	"LB": hw.Degraded, "HB": hw.Degraded, "RB": hw.Degraded | hw.PredictedFailure,
 }
 
-// states are those of a device and of its battery by ups.status.
+// states returns the states of a device and of its battery from ups.status.
 func states(status string) (ups, battery hw.Status) {
 	flags := strings.Fields(status)
 	if len(flags) == 0 {
@@ -28,18 +28,18 @@ func states(status string) (ups, battery hw.Status) {
 	}
 	ups, battery = hw.OK, hw.OK
 	for _, f := range flags {
-		if f == "NOCOMM" || f == "WAIT" { // the driver has not heard of the device, or not yet
+		if f == "NOCOMM" || f == "WAIT" { // the driver has lost the device, or not found it yet
 			return hw.Unknown, hw.Unknown
 		}
 		ups, battery = ups.Join(upsFlags[f]), battery.Join(batteryFlags[f])
-		if f == "LB" && strings.Contains(" "+status+" ", " OB ") { // about to go out
+		if f == "LB" && strings.Contains(" "+status+" ", " OB ") { // about to shut down
 			ups = ups.Join(hw.PredictedFailure)
 		}
 	}
 	return ups, battery
 }
 
-// rating is what a driver says of a value itself: good, warning-low, critical-high, …
+// rating returns the state for a driver's own rating of a value: good, warning-low, critical-high, …
 func rating(word string) hw.Status {
 	switch {
 	case word == "good":
@@ -52,7 +52,7 @@ func rating(word string) hw.Status {
 	return hw.Unknown
 }
 
-// components are a device, its battery, and its sensors, in the words of package hw.
+// components returns a device, its battery and its sensors in the vocabulary of package hw.
 func components(name string, vars []variable) []hw.Report {
 	text := make(map[string]string, len(vars))
 	for _, v := range vars {
@@ -96,7 +96,7 @@ func components(name string, vars []variable) []hw.Report {
 	return all
 }
 
-// addVariable adds what a variable says to the component that it is about.
+// addVariable adds a variable's value to its component.
 func addVariable(v variable, text map[string]string, component func(place string, kind hw.Kind) *hw.Report) {
 	if stem, ok := strings.CutSuffix(v.name, ".status"); ok {
 		if place, q, ok := meaning(stem); ok && place != "" && place != "battery" {
@@ -108,12 +108,12 @@ func addVariable(v variable, text map[string]string, component func(place string
 	place, q, ok := meaning(v.name)
 	value, isNumber := number(v)
 	if limit := strings.HasSuffix(v.name, ".low") || strings.HasSuffix(v.name, ".high"); limit && text[v.name+".warning"] != "" {
-		return // it has a name that is more exact
+		return // it has a more exact name
 	}
 	if !ok || !isNumber || text["ups.realpower"] != "" && v.name == "output.realpower" {
 		return
 	}
-	if v.name == "output.realpower" { // the same as ups.realpower by another name
+	if v.name == "output.realpower" { // another name for ups.realpower
 		place, q = "", quantity{hw.PowerSupply, hw.PowerSupplyUsage, 1, nil}
 	}
 	if c := component(place, q.kind); !has(c, &q) {
@@ -121,14 +121,14 @@ func addVariable(v variable, text map[string]string, component func(place string
 	}
 }
 
-// has reports whether the component has this reading already: of two variables that say the same the first counts.
+// has reports whether the component already has this reading: the first of two equal variables counts.
 func has(c *hw.Report, q *quantity) bool {
 	return slices.ContainsFunc(c.Readings, func(r hw.Reading) bool {
 		return r.Metric == q.metric && slices.Equal(r.Attributes, q.attributes)
 	})
 }
 
-// scaled is value × scale; a percentage keeps its digits.
+// scaled returns value × scale, such that a percentage keeps its digits.
 func scaled(value, scale float64) float64 {
 	if scale == 0.01 {
 		return value / 100

@@ -13,26 +13,26 @@ import (
 	"hwsagent/probes/devices"
 )
 
-// port is that of upsd (IANA, nut).
+// port is the port of upsd (IANA, nut).
 const port = "3493"
 
 // Config is the probe's own part of an entry of probes: one upsd.
 type Config struct {
 	// Target is host or host:port of upsd; 127.0.0.1:3493 if it is left out.
 	Target string `yaml:"target,omitempty"`
-	// UPS are the names, in upsd, of the devices to read; without any, all.
+	// UPS are the names of the devices to read, as in upsd; all if there are none.
 	UPS []string `yaml:"ups,omitempty"`
 
-	// Username and Password are sent before anything is asked. upsd answers without them; a proxy may not.
+	// Username and Password are sent before any request. upsd answers without them; a proxy may not.
 	Username     string        `yaml:"username,omitempty"`
 	Password     config.Secret `yaml:"password,omitempty"`
-	PasswordFile string        `yaml:"password_file,omitempty"` // read again before each round
+	PasswordFile string        `yaml:"password_file,omitempty"` // re-read before each round
 
-	// StartTLS says that nothing is asked, and no password sent, before the connection is encrypted.
+	// StartTLS encrypts the connection before any request or password is sent.
 	StartTLS  bool              `yaml:"starttls,omitempty"`
 	TLSConfig *config.TLSConfig `yaml:"tls_config,omitempty"`
 
-	// Raw says whether each variable is given under its own name, beside hw_*; true if it is left out.
+	// Raw says whether each variable is also given under its own name, beside hw_*; default true.
 	Raw *bool `yaml:"raw,omitempty"`
 }
 
@@ -72,9 +72,9 @@ func (c *Config) Validate() error {
 	case secret && c.Username == "":
 		add("username", "is missing beside the password")
 	case c.Username != "" && !plain(c.Username):
-		add("username", "has a blank, a quote or a control character, which upsd takes in no name")
+		add("username", "has a blank, a quote or a control character, which upsd does not allow in names")
 	case secret && !c.StartTLS && err == nil && !loopback(address):
-		add("password", "would go over the network in clear: write starttls: true, or leave it out, as upsd answers questions without it")
+		add("password", "would go over the network in clear: write starttls: true, or leave it out, because upsd answers requests without it")
 	}
 	if c.TLSConfig != nil {
 		if !c.StartTLS {
@@ -86,15 +86,15 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// CheckTarget judges the form of a target.
+// CheckTarget checks the form of a target.
 func (c *Config) CheckTarget(target string) error {
 	one := Config{Target: target}
 	_, err := one.address()
 	return err
 }
 
-// ForDevice is the configuration of one device of a list: a *Config with its target, and with the words of the device in the
-// path of its password.
+// ForDevice returns the configuration for one device of a list: a *Config with its target, and with the device's words
+// in the path of its password.
 func (c *Config) ForDevice(d devices.Device) (any, error) {
 	one := *c
 	one.Target = d.Target
@@ -103,7 +103,7 @@ func (c *Config) ForDevice(d devices.Device) (any, error) {
 	return &one, err
 }
 
-// address is host:port.
+// address returns host:port.
 func (c *Config) address() (string, error) {
 	s := c.Target
 	if s == "" {

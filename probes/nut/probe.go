@@ -19,7 +19,7 @@ import (
 	"hwsagent/redact"
 )
 
-// Probe implements [probes.Probe]. It holds nothing open between rounds.
+// Probe implements [probes.Probe]. It keeps nothing open between rounds.
 type Probe struct {
 	config   Config
 	address  string
@@ -32,7 +32,7 @@ type Probe struct {
 	known map[string][]hw.Report // the reports of each device's last reading, by its name
 }
 
-// New makes the probe; nothing is asked before the first round. A nil pace is no limit of connections.
+// New returns the probe, which requests nothing before the first round. A nil pace means no limit of connections.
 func New(c Config, pace *devices.Pace) (*Probe, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -46,12 +46,12 @@ func New(c Config, pace *devices.Pace) (*Probe, error) {
 	return p, nil
 }
 
-// Collect reads each device. One that upsd knows nothing of at present costs its own readings: its components have the
-// state unknown.
+// Collect reads each device. A device without data in upsd at present only loses its own readings: its components have
+// the state unknown.
 func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 	err := p.collect(ctx, r)
 	if err != nil {
-		err = p.hide.Secrets().Error(err) // which may repeat what upsd said
+		err = p.hide.Secrets().Error(err) // the error may repeat upsd's answer
 	}
 	return err
 }
@@ -78,7 +78,7 @@ func (p *Probe) collect(ctx context.Context, r *probes.Round) error {
 		case ofDevice(err):
 			errs = append(errs, fmt.Errorf("%s: %w", name, err))
 			p.unknown(r, name)
-		default: // the connection is of no use any more
+		default: // the connection is no longer usable
 			return errors.Join(append(errs, fmt.Errorf("%s: %w", name, p.why(ctx, err)))...)
 		}
 	}
@@ -95,7 +95,7 @@ type session interface {
 	logout()
 }
 
-// connect connects and finds out which devices there are. done closes the connection.
+// connect connects and lists the devices. done closes the connection.
 func (p *Probe) connect(ctx context.Context) (s session, names []string, done func(), err error) {
 	if err := p.pace.Wait(ctx); err != nil {
 		return nil, nil, func() {}, err
@@ -110,20 +110,20 @@ func (p *Probe) connect(ctx context.Context) (s session, names []string, done fu
 	return c, names, done, err
 }
 
-// note takes over what came of a greeting at now.
+// note records the outcome of a greeting at now.
 func (p *Probe) note(now time.Time, err error) {
 	switch why := reasonOf(err); {
 	case err == nil:
 		p.contact.Answered(now)
-	case errors.Is(err, context.Canceled): // the agent's end says nothing about upsd
-	case why == devices.Secret || why == devices.Name || why == devices.Limit: // it was not asked
+	case errors.Is(err, context.Canceled): // a stop of the agent says nothing about upsd
+	case why == devices.Secret || why == devices.Name || why == devices.Limit: // upsd was not asked
 		p.contact.Unasked(now, why)
 	default:
 		p.contact.Failed(now, why, p.hide.Secrets().Error(err))
 	}
 }
 
-// begin encrypts the connection and says who asks, as far as the configuration wants it.
+// begin encrypts the connection and logs in, if configured.
 func (p *Probe) begin(ctx context.Context, c *client) error {
 	if p.config.StartTLS {
 		settings := p.config.TLSConfig
@@ -152,7 +152,7 @@ func (p *Probe) begin(ctx context.Context, c *client) error {
 	return c.login(p.config.Username, password)
 }
 
-// names are the devices to read.
+// names returns the devices to read.
 func (p *Probe) names(c *client) ([]string, error) {
 	if len(p.config.UPS) > 0 {
 		return p.config.UPS, nil
@@ -173,7 +173,7 @@ func (p *Probe) names(c *client) ([]string, error) {
 	return names, nil
 }
 
-// why says of a connection that failed because the time is over that it did.
+// why explains an error that was caused by the end of the round's time.
 func (p *Probe) why(ctx context.Context, err error) error {
 	var timeout net.Error
 	if ctx.Err() != nil || errors.As(err, &timeout) && timeout.Timeout() {
@@ -194,7 +194,7 @@ func (p *Probe) add(r *probes.Round, name string, vars []variable) {
 	}
 }
 
-// unknown adds the states of a device of which upsd has nothing at present.
+// unknown adds the unknown state for the components of a device without data.
 func (p *Probe) unknown(r *probes.Round, name string) {
 	all := p.known[name]
 	if all == nil {
@@ -209,7 +209,7 @@ func (p *Probe) unknown(r *probes.Round, name string) {
 	}
 }
 
-// valid makes the labels of a component UTF-8.
+// valid turns the labels of a component into valid UTF-8.
 func valid(p *hw.Report) {
 	for i := range p.Facts {
 		p.Facts[i] = strings.ToValidUTF8(p.Facts[i], "\uFFFD")

@@ -8,9 +8,10 @@ import (
 	"hwsagent/probes/hw"
 )
 
-// quantity is what the last words of a variable's name say of the place that its first words name.
+// quantity describes the measured quantity, as named by the last words of a variable's name; its first words name the
+// place.
 type quantity struct {
-	kind       hw.Kind // of the component, where the place is not the device or its battery
+	kind       hw.Kind // kind of the component, unless the place is the device or its battery
 	metric     hw.Metric
 	scale      float64
 	attributes []string
@@ -25,7 +26,7 @@ var (
 	discharging  = []string{"hw_battery_state", "discharging"}
 )
 
-// quantities are those of any place.
+// quantities are valid at any place.
 var quantities = map[string]quantity{
 	"voltage":               {hw.Voltage, hw.VoltageNow, 1, nil},
 	"voltage.nominal":       {hw.Voltage, hw.VoltageNominal, 1, nil},
@@ -60,7 +61,7 @@ var quantities = map[string]quantity{
 	"humidity.high.critical": {hw.Humidity, hw.HumidityLimit, 0.01, highCritical},
 }
 
-// special are variables that quantities do not explain: of the device, its battery and its input.
+// special are variables outside of quantities: those of the device, its battery and its input.
 var special = map[string]struct {
 	place string
 	quantity
@@ -72,15 +73,15 @@ var special = map[string]struct {
 	"ups.load":               {"", quantity{hw.PowerSupply, hw.PowerSupplyUtilization, 0.01, nil}},
 	"ups.realpower":          {"", quantity{hw.PowerSupply, hw.PowerSupplyUsage, 1, nil}},
 	"ups.realpower.nominal":  {"", quantity{hw.PowerSupply, hw.PowerSupplyLimit, 1, highest}},
-	// Beyond these the device takes its battery (docs/nut-names.txt).
+	// Beyond these limits the device switches to its battery (docs/nut-names.txt).
 	"input.transfer.low":  {"input", quantity{hw.Voltage, hw.VoltageLimit, 1, lowDegraded}},
 	"input.transfer.high": {"input", quantity{hw.Voltage, hw.VoltageLimit, 1, highDegraded}},
 }
 
-// places are those that have quantities: with a number, a bypass, a group of outlets, a phase.
+// places matches the places with quantities: a number, a bypass, a group of outlets or a phase may follow.
 var places = regexp.MustCompile(`^(battery|ups|(ambient|input|output|outlet)(\.bypass|\.group)?(\.[0-9]{1,4})?(\.L[1-3](-(N|L[1-3]))?)?)$`)
 
-// meaning is what a variable says in the words of package hw.
+// meaning translates a variable's name into the vocabulary of package hw.
 func meaning(name string) (place string, q quantity, ok bool) {
 	if s, there := special[name]; there {
 		return s.place, s.quantity, true
@@ -96,13 +97,13 @@ func meaning(name string) (place string, q quantity, ok bool) {
 	return "", quantity{}, false
 }
 
-// decimal is a number as drivers write it. Names of versions, dates and hexadecimal identifiers are none.
+// decimal matches a number as drivers write it. Versions, dates and hexadecimal identifiers do not match.
 var decimal = regexp.MustCompile(`^[+-]?[0-9]{1,15}(\.[0-9]{1,12})?$`)
 
-// texts are the last words of variables that are names, though they may look like numbers.
+// texts matches the last words of variables that are text, even if it looks like a number.
 var texts = regexp.MustCompile(`^driver\.(parameter|flag|name|version)|\.(serial|mfr|model|firmware|vendorid|productid|id|part|date|time|name|desc|description|vendor|product|macaddr|type|chemistry|version|contact|location)(\.|$)`)
 
-// number is the number that a variable is, if it is one: also 1 and 0 for what is on and off.
+// number returns the numeric value of a variable, with 1 and 0 for on and off.
 func number(v variable) (float64, bool) {
 	if texts.MatchString(v.name) {
 		return 0, false

@@ -9,13 +9,13 @@ import (
 	"hwsagent/probes"
 )
 
-// prefix is that of nut_exporter's names.
+// prefix is the prefix of nut_exporter's names.
 const prefix = "network_ups_tools_"
 
-// known are the words of ups.status that are always given, 1 or 0, as nut_exporter does.
+// known are the words of ups.status that are always given, as 1 or 0, like nut_exporter does.
 var known = []string{"OL", "OB", "LB", "HB", "RB", "CHRG", "DISCHRG", "BYPASS", "CAL", "OFF", "OVER", "TRIM", "BOOST", "FSD", "SD", "ALARM"}
 
-// families are those of the variables under their own names, made when they are first met.
+// families holds the families of variables under their own names, created on first use.
 type families struct {
 	byName             map[string]*probes.Family
 	info, flags, alarm probes.Family
@@ -33,10 +33,10 @@ func newFamilies() *families {
 	}
 }
 
-// maxNames bounds how many families are kept, whatever devices call their variables.
+// maxNames bounds how many families are kept, whatever the names of a device's variables.
 const maxNames = 2 * maxVars
 
-// of is the family of a variable, nil if there are too many.
+// of returns the family of a variable, nil if there are too many.
 func (f *families) of(name string) *probes.Family {
 	if known := f.byName[name]; known != nil || len(f.byName) >= maxNames {
 		return known
@@ -46,7 +46,7 @@ func (f *families) of(name string) *probes.Family {
 	return made
 }
 
-// underscores is a variable's name as a metric's: input.L1-N.voltage is input_L1_N_voltage.
+// underscores turns a variable's name into a metric's: input.L1-N.voltage becomes input_L1_N_voltage.
 func underscores(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
@@ -56,7 +56,7 @@ func underscores(name string) string {
 	}, name)
 }
 
-// add gives a device's variables under their own names. Of two whose names become the same the first counts.
+// add adds a device's variables under their own names. If two names become the same, the first counts.
 func (f *families) add(r *probes.Round, name string, vars []variable) {
 	info := []string{"ups", name}
 	met := make(map[string]bool, len(vars))
@@ -84,7 +84,7 @@ func (f *families) add(r *probes.Round, name string, vars []variable) {
 	r.Add(&f.info, 1, info...)
 }
 
-// reserved reports whether a family of this name has other labels.
+// reserved reports whether a family with this name has other labels.
 func reserved(metric string) bool {
 	return metric == "device_info" || metric == "ups_status" || metric == "ups_alarm_info"
 }

@@ -11,13 +11,13 @@ import (
 	"hwsagent/probes/tape"
 )
 
-// listDevices is the question of a recording for the devices, with one name in each line of the answer.
+// listDevices is the recorded request for the devices, with one name in each line of the answer.
 const listDevices = "LIST UPS"
 
-// refused begins the status of a device that upsd refuses; the code of RFC 9271 follows.
+// refused is the prefix of the status of a device that upsd refuses; the code of RFC 9271 follows.
 const refused = "ERR "
 
-// taping is a session that keeps what is asked and answered.
+// taping is a session that records requests and answers.
 type taping struct {
 	session
 	tape *tape.Tape
@@ -40,7 +40,7 @@ func (s taping) variables(device string) ([]variable, error) {
 	return vars, err
 }
 
-// Record reads all devices once, as Collect does, and keeps what upsd was asked and answered, without the login.
+// Record reads all devices once, as Collect does, and records upsd's requests and answers, without the login.
 func (p *Probe) Record(ctx context.Context, t *tape.Tape) error {
 	own := p.greet
 	p.greet = func(ctx context.Context) (session, []string, func(), error) {
@@ -55,14 +55,14 @@ func (p *Probe) Record(ctx context.Context, t *tape.Tape) error {
 	return p.Collect(ctx, probes.NewRound(0))
 }
 
-// What of a device's variables is not kept: settings of its driver may be a login, or an address.
+// Variables that are not recorded: settings of a driver may contain a login or an address.
 var (
 	settings = regexp.MustCompile(`(?m)^driver\.parameter\..*\n`)
 	numbers  = regexp.MustCompile(`(?m)^[a-z0-9.]*(?:serial|macaddr)[a-z0-9.]* "((?:[^"\\]|\\.)*)"$`)
 	owners   = regexp.MustCompile(`(?m)^(?:[a-z0-9.]*\.(?:contact|location|id)|(?:outlet|ambient)\.[a-z0-9.]*(?:desc|name)) "((?:[^"\\]|\\.)*)"$`)
 )
 
-// Redact learns what tells whose devices they are, and leaves out the settings of drivers.
+// Redact finds the texts that identify the owner of the devices, and removes the settings of drivers.
 func (p *Probe) Redact(t *tape.Tape, r *tape.Redactor) {
 	for i := range t.Exchanges {
 		e := &t.Exchanges[i]
@@ -75,7 +75,7 @@ func (p *Probe) Redact(t *tape.Tape, r *tape.Redactor) {
 	}
 }
 
-// playing is a session with an upsd of a recording.
+// playing is a session that replays a recording.
 type playing struct{ player *tape.Player }
 
 func (s playing) logout() {}
@@ -101,7 +101,7 @@ func (s playing) variables(device string) ([]variable, error) {
 	return vars, nil
 }
 
-// Replay is a probe that reads the devices of a recording.
+// Replay returns a probe that reads the devices of a recording.
 func Replay(t *tape.Tape) (*Probe, error) {
 	p, err := New(Config{}, nil)
 	if err != nil {

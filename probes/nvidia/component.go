@@ -6,7 +6,7 @@ import (
 	"hwsagent/probes/hw"
 )
 
-// repairs are what a GPU says of its memory's repair, and what that means.
+// repairs maps a GPU's reports about repairs of its memory to states.
 var repairs = []struct {
 	path, name string
 	yes        hw.Status
@@ -22,13 +22,13 @@ var repairs = []struct {
 	{"gpu_reset_status/drain_and_reset_recommended", "drain_and_reset", hw.Degraded},
 }
 
-// lost are words in the place of values of a GPU that does not answer its driver.
+// lost are words in place of values for a GPU that does not answer its driver.
 var lost = []string{"GPU is lost", "GPU requires reset", "Unknown Error", "ERR!"}
 
-// slowdowns are reasons for lower clocks that are no wish of a person: heat, power supply.
+// slowdowns are reasons for lower clocks that are problems: heat, power supply.
 var slowdowns = []string{"hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown"}
 
-// status is how a GPU is.
+// status returns the state of a GPU.
 func status(g *node) hw.Status {
 	st := hw.OK
 	for _, path := range [...]string{"temperature/gpu_temp", "fan_speed", "performance_state", "fb_memory_usage/total", "product_name"} {
@@ -59,7 +59,7 @@ func status(g *node) hw.Status {
 	return st
 }
 
-// components are a GPU, its fan and its instances in the words of package hw.
+// components returns a GPU, its fan and its instances in the vocabulary of package hw.
 func components(g *node, driver string) []hw.Report {
 	id := "gpu:" + identity(g)
 	gpu := hw.Report{Status: status(g), Component: hw.Component{Kind: hw.GPU, ID: id, Name: strings.TrimSpace(g.say("product_name") + " " + strings.ToLower(strings.TrimPrefix(g.id, "0000"))), Facts: []string{
@@ -96,7 +96,7 @@ func components(g *node, driver string) []hw.Report {
 	return all
 }
 
-// memory adds how much memory a GPU or an instance has and uses.
+// memory adds the size and the use of the memory of a GPU or an instance.
 func memory(p *hw.Report, n *node) {
 	total, known := n.number("fb_memory_usage/total")
 	used, measured := n.number("fb_memory_usage/used")
@@ -111,7 +111,7 @@ func memory(p *hw.Report, n *node) {
 	}
 }
 
-// identity tells a GPU from all others: its UUID, else its place.
+// identity returns the ID of a GPU: its UUID, or else its bus address.
 func identity(g *node) string {
 	if uuid := g.say("uuid"); uuid != "" {
 		return uuid

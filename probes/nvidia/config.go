@@ -11,13 +11,14 @@ import (
 
 // Config is the probe's own part of an entry of probes.
 type Config struct {
-	// Command is nvidia-smi with its absolute path, and what stands before it; default [/usr/bin/nvidia-smi]. There is no shell.
+	// Command is nvidia-smi with its absolute path, and any words before it; default [/usr/bin/nvidia-smi]. There is no
+	// shell.
 	Command []string `yaml:"command,omitempty"`
 	// ReadTimeout is how long one run of it may take; default 10s.
 	ReadTimeout model.Duration `yaml:"read_timeout,omitempty"`
-	// Processes says whether the memory of each process on a GPU is given, with its number and name.
+	// Processes says whether to report the memory of each process on a GPU, with its number and name.
 	Processes bool `yaml:"processes,omitempty"`
-	// NVLink says whether nvidia-smi is run a second and third time, for the links between GPUs and their errors.
+	// NVLink says whether to run nvidia-smi a second and third time, for the links between GPUs and their errors.
 	NVLink bool `yaml:"nvlink,omitempty"`
 }
 

@@ -6,7 +6,7 @@ import (
 	"hwsagent/probes"
 )
 
-// families are what nvidia-smi says that has no place in hw_*.
+// families are the families of nvidia-smi's values that have no place in hw_*.
 type families map[string]*probes.Family
 
 func newFamilies() families {

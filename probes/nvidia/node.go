@@ -24,7 +24,7 @@ type node struct {
 	kids []*node
 }
 
-// parse reads the document that nvidia-smi -q -x prints. Lists of which nothing is read are left out.
+// parse reads the document that nvidia-smi -q -x prints. It skips lists that are not needed.
 func parse(document []byte) (*node, error) {
 	in := xml.NewDecoder(bytes.NewReader(document))
 	in.Strict = false
@@ -73,7 +73,7 @@ func parse(document []byte) (*node, error) {
 
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// at is the element at a path of names, with slashes between them; nil if there is none.
+// at returns the element at a path of names, with slashes between them; nil if there is none.
 func (n *node) at(path string) *node {
 	for name := range strings.SplitSeq(path, "/") {
 		if n = n.kid(name); n == nil {
@@ -92,7 +92,7 @@ func (n *node) kid(name string) *node {
 	return nil
 }
 
-// all are the kids of that name.
+// all returns the children with that name.
 func (n *node) all(name string) []*node {
 	var found []*node
 	if n == nil {
@@ -106,7 +106,7 @@ func (n *node) all(name string) []*node {
 	return found
 }
 
-// say is the text at the first of the paths that says something.
+// say returns the first text at one of the paths that is not empty.
 func (n *node) say(paths ...string) string {
 	for _, path := range paths {
 		if k := n.at(path); k != nil && !empty(k.text) {
@@ -116,7 +116,7 @@ func (n *node) say(paths ...string) string {
 	return ""
 }
 
-// empty reports whether a text stands for none.
+// empty reports whether a text means that there is no value.
 func empty(text string) bool {
 	switch text {
 	case "", "N/A", "[N/A]", "None", "Not Supported", "[Not Supported]", "Requested functionality has been deprecated":
@@ -130,7 +130,7 @@ var units = map[string]float64{
 	"": 1, "%": 0.01, "C": 1, "W": 1, "MiB": 1 << 20, "MHz": 1e6, "mV": 1e-3, "us": 1e-6, "KB/s": 1e3, "MB/s": 1e6, "bank(s)": 1, "GB/s": 1e9,
 }
 
-// number is the first of the values at the paths that is a number, in its base unit.
+// number returns the first of the values at the paths that is a number, in its base unit.
 func (n *node) number(paths ...string) (float64, bool) {
 	for _, path := range paths {
 		if k := n.at(path); k != nil {
@@ -145,11 +145,11 @@ func (n *node) number(paths ...string) (float64, bool) {
 func number(text string) (float64, bool) {
 	digits, unit, _ := strings.Cut(text, " ")
 	factor, known := units[strings.TrimSpace(unit)]
-	v, err := strconv.ParseFloat(strings.TrimSuffix(digits, "x"), 64)   // 16x is a link of 16 lanes
-	if err != nil || !known || strings.ContainsAny(digits, "nNiIpP_") { // no nan, inf, hexadecimal
+	v, err := strconv.ParseFloat(strings.TrimSuffix(digits, "x"), 64)   // 16x is a link with 16 lanes
+	if err != nil || !known || strings.ContainsAny(digits, "nNiIpP_") { // rules out nan, inf, hexadecimal
 		return 0, false
 	}
-	switch { // divided, so that a percentage keeps its digits
+	switch { // division keeps the digits of a percentage
 	case factor < 1:
 		return v / (1 / factor), true
 	}

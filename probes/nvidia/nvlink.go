@@ -17,10 +17,10 @@ var (
 	linkLine  = regexp.MustCompile(`^\s*Link ([0-9]{1,3}):\s*(.*?)\s*$`)
 )
 
-// maxLinks bounds what is read: 16 GPUs of 18 links have 288, with three kinds of errors.
+// maxLinks bounds how many lines are read: 16 GPUs with 18 links have 288, with three kinds of errors.
 const maxLinks = 10_000
 
-// parseLinks reads what nvidia-smi nvlink --status and --errorcounters print, which is text for people.
+// parseLinks parses the output of nvidia-smi nvlink --status and --errorcounters, which is text for people.
 func parseLinks(text string) []link {
 	var all []link
 	uuid := ""

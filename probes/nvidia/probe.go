@@ -16,7 +16,7 @@ import (
 
 const (
 	maxOutput = 32 << 20 // bytes of XML: 16 GPUs with a hundred processes each have about 2 MB
-	// grace is how long a process that was killed may take to end, before it counts as one that hangs.
+	// grace is how long a killed process may take to end before it counts as hung.
 	grace = time.Second
 )
 
@@ -29,14 +29,14 @@ type Probe struct {
 	flights  *exec.Flights[printed]
 }
 
-// printed is what became of one run of nvidia-smi.
+// printed is the outcome of one run of nvidia-smi.
 type printed struct {
 	out []byte
 	err error
 }
 
-// New makes the probe; nothing is run before the first round. The guard contains the panics of the goroutines that run
-// nvidia-smi; it may be nil.
+// New returns the probe, which runs nothing before the first round. The guard contains the panics of the goroutines
+// that run nvidia-smi; it may be nil.
 func New(c Config, guard *panics.Guard) (*Probe, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -79,8 +79,8 @@ func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 	return nil
 }
 
-// run runs nvidia-smi. One that does not even end when it is killed, as with a driver that hangs, is not started again
-// until it has ended.
+// run runs nvidia-smi. If one does not even end when it is killed, as with a hanging driver, no other is started until
+// it has ended.
 func (p *Probe) run(ctx context.Context, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.config.limit())
 	defer cancel()
@@ -101,14 +101,14 @@ func (p *Probe) run(ctx context.Context, args ...string) ([]byte, error) {
 	case !ok:
 		return nil, errors.New("nvidia-smi does not end, although it was killed")
 	case errors.As(done.err, &status) && strings.Contains(string(done.out), "<gpu "):
-		return done.out, nil // it complains of one GPU, and says the rest
+		return done.out, nil // it complains about one GPU, and prints the others
 	case errors.As(done.err, &status):
 		return nil, fmt.Errorf("nvidia-smi refuses (%w): %s", done.err, refusal(string(done.out)))
 	}
 	return done.out, done.err
 }
 
-// refusal is what nvidia-smi says of a failure, in one line, and what to do.
+// refusal returns nvidia-smi's error in one line, with the remedy.
 func refusal(said string) string {
 	text := valid(strings.Join(strings.Fields(said), " "))
 	text = valid(text[:min(len(text), 300)])
@@ -147,7 +147,7 @@ func (p *Probe) add(r *probes.Round, log *node) {
 	r.Add(p.families["gpus"], float64(len(met)))
 }
 
-// addLinks adds links that are not met yet.
+// addLinks adds links that were not added yet.
 func (p *Probe) addLinks(r *probes.Round, links []link, met map[[3]string]bool) {
 	for _, l := range links {
 		if key := [3]string{l.uuid, l.number, l.errors}; !met[key] {

@@ -6,7 +6,7 @@ import (
 	"hwsagent/probes"
 )
 
-// writer adds the nvidia_* of one GPU.
+// writer adds the nvidia_* metrics of one GPU.
 type writer struct {
 	families
 	round *probes.Round
@@ -24,7 +24,7 @@ func (w *writer) from(g *node, path, name string, labels ...string) {
 	}
 }
 
-// flag adds 1 or 0 for what is on or off, yes or no.
+// flag adds 1 for on or yes, 0 for off or no.
 func (w *writer) flag(g *node, path, name string, labels ...string) {
 	switch g.say(path) {
 	case "Enabled", "Yes", "Active":
@@ -34,7 +34,7 @@ func (w *writer) flag(g *node, path, name string, labels ...string) {
 	}
 }
 
-// native adds what hw_* has no place for.
+// native adds the values that have no place in hw_*.
 func (w *writer) native(g *node) {
 	w.set("gpu_info", 1, "name", g.say("product_name"), "pci_bus_id", g.id, "minor_number", g.say("minor_number"), "serial", g.say("serial"), "vbios_version", g.say("vbios_version"))
 	for _, clock := range [...]string{"graphics", "sm", "mem", "video"} {
@@ -92,7 +92,7 @@ func (w *writer) throttling(g *node) {
 	}
 }
 
-// memory adds what the GPU says of errors in its memory, and of their repair.
+// memory adds the errors in the GPU's memory, and their repairs.
 func (w *writer) memory(g *node) {
 	w.flag(g, "ecc_mode/current_ecc", "gpu_ecc_mode")
 	for _, scope := range [...]string{"volatile", "aggregate"} {
@@ -107,7 +107,7 @@ func (w *writer) memory(g *node) {
 	}
 }
 
-// each calls back for the counts of errors in memory. Drivers differ in their names: single_bit/total before 418,
+// each calls add with the counts of errors in memory. Drivers differ in their names: single_bit/total before 418,
 // dram_correctable and so on after.
 func each(g *node, scope string, add func(kind string, v float64)) {
 	counts := g.at("ecc_errors/" + scope)
@@ -123,7 +123,7 @@ func each(g *node, scope string, add func(kind string, v float64)) {
 	}
 }
 
-// processes adds the memory of each process, and that of two of one number and name together.
+// processes adds the memory of each process; it adds up two with the same number and name.
 func (w *writer) processes(g *node) {
 	type process struct{ pid, name, kind string }
 	sums := make(map[process]float64)
@@ -144,5 +144,5 @@ func (w *writer) processes(g *node) {
 	}
 }
 
-// instance is the label of an instance of a divided GPU.
+// instance returns the label of an instance of a divided GPU.
 func instance(m *node) string { return m.say("gpu_instance_id") + "/" + m.say("compute_instance_id") }

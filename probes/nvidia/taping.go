@@ -9,8 +9,8 @@ import (
 	"hwsagent/probes/tape"
 )
 
-// Record reads all GPUs once, as Collect does, and keeps what nvidia-smi was asked and printed. The tape ends with it: what an
-// nvidia-smi that was given up prints later is not on it.
+// Record reads all GPUs once, as Collect does, and records nvidia-smi's arguments and output. It ends the tape, so that an
+// abandoned nvidia-smi cannot add to it later.
 func (p *Probe) Record(ctx context.Context, t *tape.Tape) error {
 	defer t.End()
 	recording := *p // p itself does not change: an nvidia-smi that is given up still uses it
@@ -20,11 +20,11 @@ func (p *Probe) Record(ctx context.Context, t *tape.Tape) error {
 
 var (
 	identities = regexp.MustCompile(`<(?:serial|uuid|chassis_serial_number|module_serial_number|cluster_uuid|peer_uuid)>([^<]+)<`)
-	printedID  = regexp.MustCompile(`UUID: ([^)]+)\)`) // of nvidia-smi nvlink
+	printedID  = regexp.MustCompile(`UUID: ([^)]+)\)`) // as printed by nvidia-smi nvlink
 	programs   = regexp.MustCompile(`(?s)[ \t]*<process_info>.*?</process_info>\n?`)
 )
 
-// Redact learns what tells whose GPUs they are, and leaves out the processes that ran.
+// Redact finds the texts that identify the owner of the GPUs, and removes the processes.
 func (*Probe) Redact(t *tape.Tape, r *tape.Redactor) {
 	for i := range t.Exchanges {
 		e := &t.Exchanges[i]
@@ -43,7 +43,7 @@ func (*Probe) Redact(t *tape.Tape, r *tape.Redactor) {
 	}
 }
 
-// Replay is a probe that reads the GPUs of a recording.
+// Replay returns a probe that reads the GPUs of a recording.
 func Replay(t *tape.Tape) (*Probe, error) {
 	c := Config{}
 	for i := range t.Exchanges {

@@ -22,7 +22,7 @@ type Probe struct {
 	families map[string]*probes.Family // by name; keeps samples of one family on one value
 }
 
-// New makes a probe of what from gathers.
+// New returns a probe of what from gathers.
 func New(from prometheus.Gatherer) *Probe {
 	return &Probe{from: from, families: make(map[string]*probes.Family)}
 }

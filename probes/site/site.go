@@ -1,5 +1,5 @@
-// Package site is a probe that sends configured figures of a site, a place with machines: the carbon intensity of its electricity, the
-// price, and the power usage effectiveness of the building.
+// Package site is a probe that sends configured figures of a site, a place with machines: the carbon intensity and the
+// price of its electricity, and the power usage effectiveness of the building.
 package site
 
 import (
@@ -11,7 +11,7 @@ import (
 	"hwsagent/probes/hw"
 )
 
-// Config is the probe's own part of an entry of probes. At least one of the figures is given.
+// Config is the probe's own part of an entry of probes. At least one of the figures must be given.
 type Config struct {
 	// Site is the label site of the series; the series of the machines there have the same label.
 	Site string `yaml:"site"`
@@ -34,7 +34,8 @@ type FieldError struct {
 // Error returns key and message.
 func (e *FieldError) Error() string { return e.Key + ": " + e.Message }
 
-// Bounds of figures that make sense. Electricity from lignite makes about 1,100 g/kWh; buildings of before 2000 have a PUE of 3.
+// Bounds of plausible figures. Electricity from lignite causes about 1,100 g/kWh; buildings from before 2000 have a PUE
+// of 3.
 const (
 	maxCarbon = 3000
 	maxPUE    = 10
@@ -56,7 +57,7 @@ func (c *Config) Validate() error {
 		add("carbon_intensity", "%v is not between 0 and %d; its unit is grams for each kilowatt-hour", *v, maxCarbon)
 	}
 	if v := c.ElectricityCost; v != nil && !(*v >= 0 && *v < 1e6) {
-		add("electricity_cost", "%v is no price of a kilowatt-hour", *v)
+		add("electricity_cost", "%v is not a price of a kilowatt-hour", *v)
 	}
 	if c.Currency != "" && c.ElectricityCost == nil {
 		add("currency", "has no price beside it; give electricity_cost")
@@ -70,7 +71,7 @@ func (c *Config) Validate() error {
 // Probe implements [probes.Probe].
 type Probe struct{ report hw.Report }
 
-// New makes the probe.
+// New returns the probe.
 func New(c Config) (*Probe, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err

@@ -1,6 +1,5 @@
-// Package textfile is a probe that reads metrics from files which other programs leave in a
-// directory, as node_exporter's collector of that name does: *.prom in the text format, without
-// timestamps.
+// Package textfile is a probe that reads metrics from files that other programs write to a directory, as
+// node_exporter's collector of that name does: *.prom in the text format, without timestamps.
 package textfile
 
 import (
@@ -30,11 +29,11 @@ var errNotRegular = errors.New("it is not a regular file")
 
 // Config is the probe's own part of an entry of probes.
 type Config struct {
-	// Directory is where the files are; it may be a pattern such as /srv/*/metrics.
+	// Directory has the files; it may be a pattern such as /srv/*/metrics.
 	Directory string `yaml:"directory"`
 }
 
-// Validate reports what is wrong with c.
+// Validate reports mistakes in c.
 func (c *Config) Validate() error {
 	if c.Directory == "" {
 		return errors.New("textfile needs a directory; as in directory: /var/lib/node_exporter/textfile_collector")
@@ -52,10 +51,10 @@ func (c *Config) Validate() error {
 type Probe struct {
 	pattern      string
 	mtime, error *probes.Family
-	pages        pages.Buffers // of files, used again in the next round
+	pages        pages.Buffers // buffers for files, reused in the next round
 }
 
-// New makes the probe.
+// New returns the probe.
 func New(c Config) (*Probe, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -67,8 +66,8 @@ func New(c Config) (*Probe, error) {
 	}, nil
 }
 
-// Collect reads every file. One that cannot be read, or is malformed, costs itself only: it
-// has no mtime, node_textfile_scrape_error is 1, and the error names it.
+// Collect reads every file. A file that is unreadable or malformed only loses its own samples: it has no mtime,
+// node_textfile_scrape_error is 1, and the error names it.
 func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 	var errs []error
 	files := 0
@@ -106,7 +105,7 @@ func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 	return nil
 }
 
-// directories are those that the pattern matches, or the pattern itself, which then cannot be read.
+// directories returns the directories that match the pattern, or the pattern itself, which then cannot be read.
 func (p *Probe) directories() []string {
 	dirs, err := filepath.Glob(p.pattern)
 	if err != nil || len(dirs) == 0 {
@@ -116,7 +115,7 @@ func (p *Probe) directories() []string {
 	return dirs
 }
 
-// file adds the samples of a file and its mtime, or with an error nothing.
+// file adds the samples of a file and its mtime, or only returns an error.
 func (p *Probe) file(ctx context.Context, path string, r *probes.Round) error {
 	f, err := openRegular(path)
 	if err != nil {
@@ -136,7 +135,7 @@ func (p *Probe) file(ctx context.Context, path string, r *probes.Round) error {
 	if err := exposition.Parse(ctx, text.Bytes(), exposition.Options{NoTimestamps: true}, r); err != nil {
 		return err
 	}
-	// After the parsing: what fails does not appear fresh.
+	// Get the mtime after parsing, so that a failing file does not appear fresh.
 	info, err := f.Stat()
 	if err != nil {
 		return err
@@ -145,9 +144,8 @@ func (p *Probe) file(ctx context.Context, path string, r *probes.Round) error {
 	return nil
 }
 
-// openRegular opens a regular file. A pipe would wait for its other end for ever, and whoever
-// writes there may put one in the file's place after the first look: so it is opened without
-// waiting, and looked at again.
+// openRegular opens a regular file. Opening a pipe would block for ever, and a user who can write there may replace the
+// file by one after the first check; so it opens without blocking, and checks again.
 func openRegular(path string) (*os.File, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -156,7 +154,7 @@ func openRegular(path string) (*os.File, error) {
 	if !info.Mode().IsRegular() {
 		return nil, errNotRegular
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // #nosec G304 -- whoever writes the configuration names the directory
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // #nosec G304 -- the configuration names the directory
 	if err != nil {
 		return nil, err
 	}
