@@ -111,7 +111,7 @@ func TestCheckExplainsRefusals(t *testing.T) {
 		{"certificate", redfish(service(t, tls.VersionTLS13, 200, "{}"), ""), "tls", "write fingerprint: ", "tls_config"},
 		{"password", redfish(service(t, tls.VersionTLS13, 401, "{}"), trusting), "login", "username or password is wrong", "lock an account"},
 		{"locked account", redfish(service(t, tls.VersionTLS13, 401, `{"error": {"@Message.ExtendedInfo": [{"Message": "The account is locked."}]}}`), trusting), "login", "the account is locked: wait", "lock an account"},
-		{"no redfish", redfish(service(t, tls.VersionTLS13, 404, ""), trusting), "protocol", "it is no Redfish service", "of type redfish"},
+		{"no redfish", redfish(service(t, tls.VersionTLS13, 404, ""), trusting), "protocol", "it is not a Redfish service", "of type redfish"},
 		{"no name", redfish("https://bmc.invalid", ""), "name", "", "correct the host in target"},
 		{"secret", fmt.Sprintf("{type: redfish, target: %q, username: m, password_file: %s%s}", service(t, tls.VersionTLS13, 200, "{}"), missing, trusting), "secret", "no such file", "let the agent's user read"},
 		{"cipher suite", ipmi(bmc(t, 0x11)), "protocol", "set cipher_suite, or allow 17 or 3 in the BMC", "of type ipmi"},

@@ -15,8 +15,8 @@ type bcacheValue[T any] struct {
 	of func(*T) float64
 }
 
-// newBcache reads sets of bcache (/sys/fs/bcache/UUID; the kernel's Documentation/admin-guide/bcache.rst), but for
-// priority_stats, which takes the kernel long to count; node_exporter has it off, too.
+// newBcache reads sets of bcache (/sys/fs/bcache/UUID; the kernel's Documentation/admin-guide/bcache.rst), except
+// priority_stats, which takes the kernel long to count; node_exporter leaves it out, too.
 func newBcache(e *environment) reader {
 	sets, backing, caches := bcacheSets(), bcacheBacking(), bcacheCaches()
 	readaheads := counter("node_bcache_cache_readaheads_total", "Reads ahead into the cache, of kernels that count them.")
@@ -57,8 +57,7 @@ func newBcache(e *environment) reader {
 	})
 }
 
-// bcacheStats reads the figures. The parser of procfs panics at a file that is empty, as one may be of a device
-// that goes away.
+// bcacheStats reads the figures. The parser of procfs panics on an empty file, which a disappearing device may leave.
 func bcacheStats(fs bcache.FS) (all []*bcache.Stats, err error) {
 	defer func() {
 		if recover() != nil {
@@ -69,7 +68,7 @@ func bcacheStats(fs bcache.FS) (all []*bcache.Stats, err error) {
 }
 
 func bcacheSets() []bcacheValue[bcache.BcacheStats] {
-	const microsecond = 1e-6 // node_exporter takes it for a nanosecond
+	const microsecond = 1e-6 // node_exporter treats it as a nanosecond
 	type of = bcache.BcacheStats
 	return []bcacheValue[of]{
 		{gauge("node_bcache_average_key_size_sectors", "Data for a key of the tree, on average."), func(b *of) float64 { return float64(b.AverageKeySize) }},

@@ -10,8 +10,8 @@ import (
 	"hwsagent/probes"
 )
 
-// newBcachefs reads mounted bcachefs file systems (/sys/fs/bcachefs/UUID). One that cannot be read costs itself
-// alone.
+// newBcachefs reads mounted bcachefs file systems (/sys/fs/bcachefs/UUID). One that cannot be read is skipped by
+// itself.
 func newBcachefs(e *environment) reader {
 	b := newBcachefsFamilies()
 	dir := e.sys("fs/bcachefs")
@@ -34,7 +34,7 @@ func newBcachefs(e *environment) reader {
 	})
 }
 
-// bcachefsFamilies are what the collector gives of each file system and device.
+// bcachefsFamilies are the collector's families for each file system and device.
 type bcachefsFamilies struct {
 	info, cache, compressed, uncompressed, errors, writes, writeSize *probes.Family
 	device, bucketSize, buckets, durability, done, deviceErrors      *probes.Family

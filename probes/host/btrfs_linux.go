@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/procfs/btrfs"
 )
 
-// newBtrfs reads mounted btrfs file systems: /sys/fs/btrfs/UUID, and what a mount point tells of its devices by ioctl. Where no
-// mount point of a file system may be opened, a device has its name and size only, as in node_exporter.
+// newBtrfs reads mounted btrfs file systems: /sys/fs/btrfs/UUID, and devices through a mount point by ioctl. If no
+// mount point of a file system can be opened, its devices only have name and size, as in node_exporter.
 func newBtrfs(e *environment) reader { return newBtrfsAsking(e, ioctl) }
 
 func newBtrfsAsking(e *environment, ask btrfsAsk) reader {
@@ -46,7 +46,7 @@ func newBtrfsAsking(e *environment, ask btrfsAsk) reader {
 		asked := btrfsMounted(mounts, root, ask)
 		var s samples
 		for _, f := range all {
-			s.add(info, 1, "uuid", f.UUID, "label", strings.ToValidUTF8(f.Label, "\uFFFD")) // any bytes but 0
+			s.add(info, 1, "uuid", f.UUID, "label", strings.ToValidUTF8(f.Label, "\uFFFD")) // may be any bytes except 0
 			s.add(reserve, float64(f.Allocation.GlobalRsvSize), "uuid", f.UUID)
 			s.add(commits, float64(f.CommitStats.Commits), "uuid", f.UUID)
 			s.add(last, float64(f.CommitStats.LastCommitMs)/milliseconds, "uuid", f.UUID)

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The kernel's include/uapi/linux/btrfs.h: requests whose arguments are structures of fixed size. They need no
-// right but to open the mount point.
+// The kernel's include/uapi/linux/btrfs.h: requests whose arguments are structures of fixed size. They only need
+// permission to open the mount point.
 const (
 	btrfsMagic = 0x94
 
@@ -22,32 +22,32 @@ const (
 	btrfsFSInfoSize   = 1024 // struct btrfs_ioctl_fs_info_args, number 31
 	btrfsDevStatsSize = 1032 // struct btrfs_ioctl_get_dev_stats, number 52
 
-	btrfsMaxDevices = 4096 // how many numbers of devices are asked for in a file system
+	btrfsMaxDevices = 4096 // greatest device number that is tried in a file system
 )
 
 // btrfsErrors are the kinds of errors in the order of enum btrfs_dev_stat_values.
 var btrfsErrors = []string{"write", "read", "flush", "corruption", "generation"}
 
-// btrfsDevice is a device of a mounted file system, as the kernel tells by ioctl.
+// btrfsDevice is a device of a mounted file system, as reported by ioctl.
 type btrfsDevice struct {
 	name, uuid  string // the last part of its path, "" of a missing device; 32 hexadecimal digits
 	size, inUse uint64 // bytes
 	errors      []uint64
 }
 
-// btrfsAsk fills an argument of a request to a file system: ioctl(2).
+// btrfsAsk performs a request to a file system, which fills the argument: ioctl(2).
 type btrfsAsk func(fd int, request uint, argument []byte) error
 
-// ioctlNumber is the number of a request as asm-generic/ioctl.h makes it, which all platforms have that are released: direction
-// (2: the kernel writes, 3: both), size of the argument, kind, number.
+// ioctlNumber returns the number of a request as in asm-generic/ioctl.h, which holds on all released platforms:
+// direction (2: the kernel writes, 3: both), size of the argument, kind, number.
 func ioctlNumber(direction, size, kind, number uint) uint {
 	return direction<<30 | size<<16 | kind<<8 | number
 }
 
-// ioctl is [btrfsAsk] of the running kernel.
+// ioctl is the [btrfsAsk] of the running kernel.
 func ioctl(fd int, request uint, argument []byte) error {
 	for {
-		// The request says how large the argument is, which is as large.
+		// The request contains the size of the argument, which is that of the buffer.
 		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), uintptr(request), uintptr(unsafe.Pointer(&argument[0]))) // #nosec G103 -- a buffer of that size
 		if errno == 0 {
 			return nil
@@ -58,7 +58,7 @@ func ioctl(fd int, request uint, argument []byte) error {
 	}
 }
 
-// btrfsDevices are the devices of the file system at a mount point, and its UUID in 32 hexadecimal digits.
+// btrfsDevices returns the devices of the file system at a mount point, and its UUID in 32 hexadecimal digits.
 func btrfsDevices(point string, ask btrfsAsk) (uuid string, devices []btrfsDevice, err error) {
 	fd, err := unix.Open(point, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -74,7 +74,7 @@ func btrfsDevices(point string, ask btrfsAsk) (uuid string, devices []btrfsDevic
 	for id := uint64(0); id <= min(last, btrfsMaxDevices) && uint64(len(devices)) < count; id++ {
 		d, err := btrfsDeviceOf(fd, id, ask)
 		if errors.Is(err, unix.ENODEV) {
-			continue // numbers of devices that were removed are free
+			continue // the numbers of removed devices are unused
 		}
 		if err != nil {
 			return "", nil, fmt.Errorf("ask the file system at %s about device %d: %w", point, id, err)
@@ -109,8 +109,8 @@ func btrfsDeviceOf(fd int, id uint64, ask btrfsAsk) (btrfsDevice, error) {
 	return d, nil
 }
 
-// btrfsMounted are the devices of all mounted file systems that answer, by UUID as sysfs writes it but without hyphens. One that may
-// not be opened at one mount point may be at another.
+// btrfsMounted returns the devices of all mounted file systems that answer, by UUID as in sysfs but without hyphens. A
+// file system that cannot be opened at one mount point may be openable at another.
 func btrfsMounted(mountinfo []byte, root string, ask btrfsAsk) map[string][]btrfsDevice {
 	found := make(map[string][]btrfsDevice)
 	seen := make(map[string]bool) // by device numbers

@@ -13,7 +13,7 @@ import (
 	"hwsagent/probes"
 )
 
-// clock tells the time and what the kernel takes it from.
+// clock reads the time and its source in the kernel.
 type clock struct {
 	now func() time.Time
 	sys string
@@ -93,7 +93,7 @@ func (x *timex) read(_ context.Context, r *probes.Round) error {
 	var t unix.Timex
 	state, err := x.adjtimex(&t)
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ENOSYS) {
-		return errAbsent // some sandboxes forbid even to look
+		return errAbsent // some sandboxes forbid even reading
 	}
 	if err != nil {
 		return fmt.Errorf("adjtimex: %w", err)

@@ -11,29 +11,29 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Config says where the machine is read from and what of it. The zero Config is the
-// running machine with node_exporter's defaults: an empty field means its default,
-// so a pattern that shall match nothing is written ^$.
+// Config selects where the machine is read from, and which parts. The zero Config is the running machine with
+// node_exporter's defaults: an empty field means its default, so a pattern that must match nothing is written ^$.
 type Config struct {
 	ProcPath   string `yaml:"proc_path"`   // mount of procfs; default /proc
 	SysPath    string `yaml:"sys_path"`    // mount of sysfs; default /sys
-	RootFSPath string `yaml:"rootfs_path"` // what the mount points lie under; default /
+	RootFSPath string `yaml:"rootfs_path"` // directory of the mount points; default /
 	UdevPath   string `yaml:"udev_path"`   // udev's database; default /run/udev/data
 	DBusSocket string `yaml:"dbus_socket"` // the system's message bus; default /run/dbus/system_bus_socket
 
-	// Collectors are the collectors to run; empty means the usual ones, all but processes, tcpstat, interrupts, systemd and hw_optics.
-	// With a minus before a name, the usual ones but these, and with a plus these as well: [-netclass, +processes].
+	// Collectors are the collectors to run; empty means the usual ones: all except processes, tcpstat, interrupts,
+	// systemd and hw_optics. A minus before a name removes it from the usual ones, a plus adds it: [-netclass,
+	// +processes].
 	Collectors []string `yaml:"collectors"`
 
-	// HW says whether hw_* are given beside node_*: false for none, true for all (hw_optics only if Collectors names it),
-	// whatever Collectors says. Without it Collectors decides, and without that, all are.
+	// HW says whether hw_* are given beside node_*: false for none, true for all (hw_optics only if Collectors names
+	// it), regardless of Collectors. If unset, Collectors decides; without that, all are given.
 	HW *bool `yaml:"hw"`
 
 	// ReadTimeout is how long a mount point, a sensor chip or another device may take
 	// to answer in one round before it counts as stuck; default 2s.
 	ReadTimeout model.Duration `yaml:"read_timeout"`
 
-	// Regular expressions (RE2, not anchored) of what is left out.
+	// Regular expressions (RE2, not anchored) of names to leave out.
 	MountPointsExclude string `yaml:"mount_points_exclude"`
 	FSTypesExclude     string `yaml:"fs_types_exclude"`
 	DiskstatsExclude   string `yaml:"diskstats_exclude"`    // block devices
@@ -44,14 +44,13 @@ type Config struct {
 
 	SystemdExclude string `yaml:"systemd_exclude"` // units of systemd, by name
 
-	// Regular expressions of what is let in.
-	SystemdInclude string `yaml:"systemd_include"` // units of systemd, of which SystemdExclude leaves some out
+	// Regular expressions of names to include.
+	SystemdInclude string `yaml:"systemd_include"` // units of systemd, minus those in SystemdExclude
 	VmstatFields   string `yaml:"vmstat_fields"`   // fields of /proc/vmstat
 	NetstatFields  string `yaml:"netstat_fields"`  // protocol_field of /proc/net/{netstat,snmp,snmp6}
 }
 
-// collectorNames are all collectors, in the order in which they run: what most
-// people look at first.
+// collectorNames are all collectors, in the order in which they run: the most commonly used first.
 var collectorNames = []string{
 	"cpu", "meminfo", "loadavg", "stat", "filesystem", "diskstats", "netdev",
 	"vmstat", "time", "timex", "uname", "os", "filefd", "entropy", "pressure", "sockstat",
@@ -63,12 +62,12 @@ var collectorNames = []string{
 	"processes", "tcpstat", "interrupts", "systemd",
 }
 
-// askedFor are the collectors that run only where the configuration names them: they cost more the more a
-// machine does, and node_exporter has them off, too; or, as hw_optics, need a capability of their own.
+// askedFor are the collectors that run only if the configuration names them: their cost grows with the load of a
+// machine, and node_exporter leaves them off, too; or, like hw_optics, they need a capability of their own.
 var askedFor = []string{"processes", "tcpstat", "interrupts", "systemd", "hw_optics"}
 
-// hardwareNames are the collectors of hw_*, in the order in which they run, after the others. The
-// last adds up what those before it found.
+// hardwareNames are the collectors of hw_*, in the order in which they run, after the others. The last one adds up the
+// findings of those before.
 var hardwareNames = []string{
 	"hw_sensors", "hw_thermal", "hw_power", "hw_cpu", "hw_memory", "hw_disks", "hw_network", "hw_optics", "hw_pci", "hw_host",
 }
@@ -81,7 +80,7 @@ type settings struct {
 	patterns map[*string]*regexp.Regexp // by the field of the embedded Config
 }
 
-// pattern returns the compiled form of one of the Config's patterns.
+// pattern returns the compiled pattern of a field of Config.
 func (s *settings) pattern(field *string) *regexp.Regexp { return s.patterns[field] }
 
 // newSettings checks the whole Config and reports every mistake in it.

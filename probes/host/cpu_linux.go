@@ -12,8 +12,8 @@ import (
 // whatever the kernel's own tick is (proc(5)).
 const userHZ = 100
 
-// hotplugJump is by how many seconds a CPU's idle time must fall to count as a CPU
-// that was unplugged and came back; a smaller fall is the kernel's known jitter.
+// hotplugJump is by how many seconds a CPU's idle time must fall to count as unplugged and replugged; a smaller fall is
+// the kernel's known jitter.
 const hotplugJump = 3.0
 
 // cpuModes are the columns of a cpu line in /proc/stat.
@@ -21,14 +21,14 @@ var cpuModes = [...]string{"user", "nice", "system", "idle", "iowait", "irq", "s
 
 const (
 	idleColumn  = 3
-	guestColumn = 8 // from here on in a family of its own: user and nice contain it
+	guestColumn = 8 // columns from here on have their own family: user and nice contain them
 )
 
 type cpu struct {
 	stat   file
 	sys    string
 	cpus   map[string]*cpuTimes
-	places map[string]place // by name in sysfs; a CPU does not move
+	places map[string]place // by name in sysfs; CPUs do not move
 
 	seconds, guest, isolated, online, coreThrottles, packageThrottles *probes.Family
 }
@@ -36,7 +36,7 @@ type cpu struct {
 // place is where a CPU is: the kernel's numbers of its package and core.
 type place struct{ pkg, core string }
 
-// cpuTimes is one CPU as it was reported last.
+// cpuTimes holds the last reported times of one CPU.
 type cpuTimes struct {
 	// Invariant: seconds[i] never decreases while the CPU stays plugged in.
 	seconds [len(cpuModes)]float64
@@ -70,7 +70,7 @@ func (c *cpu) read(_ context.Context, r *probes.Round) error {
 		if !ok {
 			break // the cpu lines come first
 		}
-		if len(id) > 0 { // else the sum of all
+		if len(id) > 0 { // otherwise it is the sum of all CPUs
 			c.times(id, rest).add(c, r)
 		}
 	}
@@ -84,7 +84,7 @@ func (c *cpu) read(_ context.Context, r *probes.Round) error {
 	return nil
 }
 
-// times brings the CPU's times up to date with its line.
+// times updates the CPU's times from its line.
 func (c *cpu) times(id, columns []byte) *cpuTimes {
 	t := c.cpus[string(id)]
 	if t == nil {
@@ -109,8 +109,8 @@ func (c *cpu) times(id, columns []byte) *cpuTimes {
 	return t
 }
 
-// advance takes over what has grown. The kernel lets idle and iowait fall by a few
-// ticks at times, which a counter must not show.
+// advance adds the growth since the last line. The kernel sometimes lets idle and iowait fall by a few ticks, which a
+// counter must not show.
 func (t *cpuTimes) advance(now [len(cpuModes)]float64) {
 	if t.seconds[idleColumn]-now[idleColumn] >= hotplugJump {
 		t.seconds = now
@@ -131,7 +131,7 @@ func (t *cpuTimes) add(c *cpu, r *probes.Round) {
 	}
 }
 
-// readTopology adds what sysfs knows of the CPUs.
+// readTopology adds the CPUs' values from sysfs.
 func (c *cpu) readTopology(r *probes.Round) {
 	for _, id := range cpuList(text(c.sys + "/isolated")) {
 		r.Add(c.isolated, 1, "cpu", id)
@@ -150,7 +150,7 @@ func (c *cpu) readTopology(r *probes.Round) {
 		if v, ok := number(dir + "/online"); ok {
 			r.Add(c.online, v, "cpu", id)
 		} else if id == "0" {
-			// CPU 0 cannot be switched off on most machines and then has no such file.
+			// On most machines CPU 0 cannot be switched off, and then has no such file.
 			if _, ok := number(c.sys + "/cpu1/online"); ok {
 				r.Add(c.online, 1, "cpu", id)
 			}

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newCPUFreq reads the CPUs' frequencies. Some kernels take 10 ms and more to tell a
-// CPU's current one, so the CPUs are asked at the same time.
+// newCPUFreq reads the CPUs' frequencies. Some kernels take 10 ms and more to return a CPU's current one, so the CPUs
+// are read concurrently.
 func newCPUFreq(e *environment) reader {
 	frequency := func(file, name, help string) attr {
 		return attr{file, gauge("node_cpu_"+name+"_hertz", help), 0}

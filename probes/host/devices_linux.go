@@ -8,24 +8,23 @@ import (
 	"hwsagent/probes"
 )
 
-// samples are made in a goroutine that may be late, and go into a round afterwards.
+// samples are collected in a goroutine that may be late, and added to a round afterwards.
 type samples []probes.Sample
 
 func (s *samples) add(f *probes.Family, v float64, labels ...string) {
 	*s = append(*s, probes.Sample{Family: f, Value: v, Labels: labels})
 }
 
-// devices reads the devices of one class, each in a goroutine of its own under
-// guard: asking a device can mean asking its firmware.
+// devices reads the devices of one class, each in its own goroutine under guard: reading a device may involve its
+// firmware.
 type devices struct {
 	dir   string
 	guard guard[samples]
 
-	// wanted tells which names in dir are devices to read; nil: all.
+	// wanted reports whether to read the device with that name in dir; nil: all.
 	wanted func(name string) bool
 
-	// query reads one device. It runs concurrently with itself and changes nothing
-	// that it did not make.
+	// query reads one device. It runs concurrently with itself and must not change anything that it did not create.
 	query func(name string) samples
 }
 
@@ -60,15 +59,14 @@ func (d *devices) read(ctx context.Context, r *probes.Round) error {
 	return errors.Join(errs...)
 }
 
-// attr is a numeric attribute and the family of its samples. The value is divided by
-// div, unless that is 0.
+// attr is a numeric attribute and the family of its samples. The value is divided by div unless div is 0.
 type attr struct {
 	file string
 	*probes.Family
 	div float64
 }
 
-// addAttrs adds those of attrs that the device has.
+// addAttrs adds those attributes in attrs that the device has.
 func (s *samples) addAttrs(dir string, attrs []attr, labels ...string) {
 	for _, a := range attrs {
 		v, ok := number(dir + "/" + a.file)
@@ -82,7 +80,7 @@ func (s *samples) addAttrs(dir string, attrs []attr, labels ...string) {
 	}
 }
 
-// texts returns label pairs from attributes that are text: name, file, name, file, ….
+// texts returns label pairs from text attributes: name, file, name, file, ….
 func texts(dir string, pairs ...string) []string {
 	labels := make([]string, 0, len(pairs))
 	for i := 0; i < len(pairs); i += 2 {

@@ -8,8 +8,8 @@ import (
 	"hwsagent/probes"
 )
 
-// diskstats reads /proc/diskstats (the kernel's Documentation/admin-guide/iostats.rst)
-// and what udev knows of the disks.
+// diskstats reads /proc/diskstats (the kernel's Documentation/admin-guide/iostats.rst), and udev's properties of the
+// disks.
 type diskstats struct {
 	file    file
 	exclude *regexp.Regexp
@@ -94,7 +94,7 @@ func (d *diskstats) read(_ context.Context, r *probes.Round) error {
 	return nil
 }
 
-// describe adds the disk's info series and what follows from udev's database.
+// describe adds the disk's info series and the values from udev's database.
 func (d *diskstats) describe(r *probes.Round, labels []string, major, minor string) {
 	device := labels[1]
 	u := udevProperties(d.udev + "/b" + major + ":" + minor)
@@ -136,8 +136,7 @@ func (d *diskstats) describe(r *probes.Round, labels []string, major, minor stri
 	}
 }
 
-// udevProperties returns the E: lines of one entry of udev's database; nothing if
-// there is no udev, as in containers.
+// udevProperties returns the E: lines of one entry of udev's database; none without udev, as in containers.
 func udevProperties(path string) map[string]string {
 	f := file{path: path}
 	b, err := f.read()

@@ -1,10 +1,8 @@
-// Package host reads the machine it runs on: the kernel's counters from procfs and
-// the hardware from sysfs.
+// Package host reads the machine it runs on: the kernel's counters from procfs and the hardware from sysfs.
 //
-// Metrics carry the names, labels and types that node_exporter (1.5 and later)
-// gives them, so that its dashboards and alerts work unchanged. A collector here is
-// named as there: cpu, meminfo, hwmon, …. Beside them the collectors hw_* say the same of the
-// hardware in the words of package hw.
+// Metrics carry the names, labels and types that node_exporter (1.5 and later) gives them, so that its dashboards and
+// alerts work unchanged. A collector here is named as there: cpu, meminfo, hwmon, …. In addition, the collectors hw_*
+// report the hardware in the vocabulary of package hw.
 //
 // # Rules
 //

@@ -77,7 +77,7 @@ func (e *edac) readRow(r *probes.Round, dir, controller, row string) {
 	}
 }
 
-// moduleLabel makes mc#0csrow#1channel#0 into mc0_csrow1_channel0.
+// moduleLabel turns mc#0csrow#1channel#0 into mc0_csrow1_channel0.
 func moduleLabel(path string) string {
 	label, err := attribute(path)
 	if err != nil {
@@ -86,7 +86,7 @@ func moduleLabel(path string) string {
 	return strings.NewReplacer("#", "", "csrow", "_csrow", "channel", "_channel").Replace(label)
 }
 
-// addNumber adds a numeric attribute if it is there.
+// addNumber adds a numeric attribute if it exists.
 func addNumber(r *probes.Round, f *probes.Family, path string, labels ...string) {
 	if v, ok := number(path); ok {
 		r.Add(f, v, labels...)

@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ethtool asks the kernel for the memory of transceivers, by generic netlink: Linux' Documentation/networking/ethtool-netlink.rst,
-// MODULE_EEPROM_GET, since Linux 5.13, and Documentation/userspace-api/netlink. It is for one goroutine.
+// ethtool reads the memory of transceivers from the kernel by generic netlink: Linux'
+// Documentation/networking/ethtool-netlink.rst, MODULE_EEPROM_GET, since Linux 5.13, and
+// Documentation/userspace-api/netlink. It is for one goroutine.
 type ethtool struct {
 	socket   int
 	family   uint16 // the message type of the family ethtool
@@ -27,7 +28,7 @@ const (
 	eepromData    = 7
 )
 
-// openEthtool opens a socket and asks for the family's number. Each answer may take patience.
+// openEthtool opens a socket and requests the family's number. Each answer may take up to patience.
 func openEthtool(patience time.Duration) (*ethtool, error) {
 	socket, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_GENERIC)
 	if err != nil {
@@ -112,7 +113,7 @@ func netlinkAttr(b []byte, kind int, value []byte) []byte {
 	return b
 }
 
-// parseNetlink reads the first message with that sequence number: its attributes, or the error that it is.
+// parseNetlink parses the first message with that sequence number: its attributes, or its error.
 func parseNetlink(b []byte, sequence uint32) (attributes map[uint16][]byte, ours bool, err error) {
 	for len(b) >= unix.SizeofNlMsghdr {
 		size := int(binary.NativeEndian.Uint32(b))
@@ -127,7 +128,7 @@ func parseNetlink(b []byte, sequence uint32) (attributes map[uint16][]byte, ours
 		case kind == unix.NLMSG_ERROR && len(body) >= 4:
 			code := int32(binary.NativeEndian.Uint32(body)) // #nosec G115 -- twos' complement
 			if code >= 0 {
-				return nil, true, errNetlink // an acknowledgement, which was not asked for
+				return nil, true, errNetlink // an acknowledgement that was not requested
 			}
 			return nil, true, unix.Errno(-code)
 		case len(body) < unix.GENL_HDRLEN:
@@ -138,7 +139,7 @@ func parseNetlink(b []byte, sequence uint32) (attributes map[uint16][]byte, ours
 	return nil, false, nil
 }
 
-// netlinkAttrs are the attributes by their kind, as far as they are whole.
+// netlinkAttrs returns the complete attributes by kind.
 func netlinkAttrs(b []byte) map[uint16][]byte {
 	all := make(map[uint16][]byte)
 	for len(b) >= unix.SizeofNlAttr {

@@ -41,7 +41,7 @@ func newFibreChannel(e *environment) reader {
 		s.add(info, 1, append([]string{"fc_host", name}, labels...)...)
 		all.addAttrs(dir, counters, "fc_host", name)
 		for _, sample := range all {
-			if sample.Value != math.MaxUint64 { // what an adapter does not count reads as all ones
+			if sample.Value != math.MaxUint64 { // an unsupported counter reads as all ones
 				s = append(s, sample)
 			}
 		}

@@ -11,20 +11,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// file is a file of procfs that is read anew in each round, into the same buffer.
+// file is a file of procfs that is read again in each round, into the same buffer.
 type file struct {
 	path string
 	buf  []byte
 }
 
-// errTooLong means that a file has more than it may have.
+// errTooLong means that a file is longer than allowed.
 var errTooLong = errors.New("the file is too long")
 
 // read returns the whole content, valid until the next call.
 func (f *file) read() ([]byte, error) { return f.readUpTo(math.MaxInt) }
 
-// readUpTo is read, which ends with errTooLong as soon as the content is longer than limit. It needs no more than twice
-// as much memory.
+// readUpTo is read, but fails with errTooLong as soon as the content is longer than limit. It needs at most twice as
+// much memory.
 func (f *file) readUpTo(limit int) ([]byte, error) {
 	fd, err := open(f.path)
 	if err != nil {
@@ -52,8 +52,8 @@ func (f *file) readUpTo(limit int) ([]byte, error) {
 	}
 }
 
-// attribute returns a sysfs attribute: one read of at most a page, which is all that
-// sysfs gives, with the white space around it removed.
+// attribute returns a sysfs attribute without surrounding white space. It reads at most a page, the most that sysfs
+// returns.
 func attribute(path string) (string, error) {
 	fd, err := open(path)
 	if err != nil {
@@ -68,7 +68,7 @@ func attribute(path string) (string, error) {
 	return strings.TrimSpace(string(page[:n])), nil
 }
 
-// text returns an attribute, or "" if it is not there or does not answer.
+// text returns an attribute, or "" if it does not exist or cannot be read.
 func text(path string) string {
 	s, err := attribute(path)
 	if err != nil {
@@ -77,9 +77,8 @@ func text(path string) string {
 	return s
 }
 
-// number returns a numeric attribute (decimal, or hexadecimal after 0x) and whether
-// there is one. Attributes come and go with drivers and their moods, so a missing
-// number is no error.
+// number returns a numeric attribute (decimal, or hexadecimal after 0x) and whether it exists. Attributes come and go
+// with drivers and their state, so a missing number is not an error.
 func number(path string) (float64, bool) {
 	s, err := attribute(path)
 	if err != nil {
@@ -88,7 +87,7 @@ func number(path string) (float64, bool) {
 	return numeral(s)
 }
 
-// numeral parses what drivers print as a number.
+// numeral parses a number as drivers print it.
 func numeral(s string) (float64, bool) {
 	if hex, ok := strings.CutPrefix(s, "0x"); ok {
 		v, err := strconv.ParseUint(hex, 16, 64)
@@ -98,9 +97,8 @@ func numeral(s string) (float64, bool) {
 	return v, err == nil
 }
 
-// list returns the names of what a directory holds beside plain files, in order:
-// devices are directories or links to them. errAbsent if there is no such directory
-// or nothing in it.
+// list returns the sorted names in a directory except plain files: devices are directories or links to them. It returns
+// errAbsent if the directory is missing or empty.
 func list(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

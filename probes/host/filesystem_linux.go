@@ -16,11 +16,11 @@ import (
 	"hwsagent/probes"
 )
 
-// filesystem asks every mounted file system for its size. A mount whose server is
-// gone blocks statfs(2) for as long as it pleases, so each is asked under guard.
+// filesystem reads the size of every mounted file system. A mount whose server is gone may block statfs(2)
+// indefinitely, so each is read under guard.
 type filesystem struct {
 	mounts, fallback          file
-	root                      string // what mount points lie under, "" for /
+	root                      string // directory of the mount points, "" for /
 	excludePoint, excludeType *regexp.Regexp
 	guard                     guard[statfsAnswer]
 	statfs                    func(path string, buf *unix.Statfs_t) error
@@ -41,8 +41,8 @@ type mount struct {
 
 func newFilesystem(e *environment) reader {
 	return &filesystem{
-		// What process 1 sees are the machine's mounts even when the agent has a mount
-		// namespace of its own; hidepid may forbid to look.
+		// Process 1 sees the machine's mounts even if the agent has its own mount namespace; hidepid may forbid reading
+		// them.
 		mounts:       file{path: e.proc("1/mountinfo")},
 		fallback:     file{path: e.proc("self/mountinfo")},
 		root:         strings.TrimRight(e.RootFSPath, "/"),
@@ -87,7 +87,7 @@ func (f *filesystem) read(ctx context.Context, r *probes.Round) error {
 		case a.err != nil: // it hangs
 			errs = append(errs, fmt.Errorf("%s: %w", m.point, a.err))
 			continue
-		case a.value.err != nil: // it refuses, which node_filesystem_device_error tells
+		case a.value.err != nil: // it returned an error, which node_filesystem_device_error reports
 			continue
 		}
 		block := float64(a.value.Bsize)
@@ -101,7 +101,7 @@ func (f *filesystem) read(ctx context.Context, r *probes.Round) error {
 	return errors.Join(errs...)
 }
 
-// readMounts reads mountinfo of process 1, or that of the agent where the first is not there or may not be read.
+// readMounts reads mountinfo of process 1, or that of the agent if the first is missing or unreadable.
 func readMounts(first, fallback *file) ([]byte, error) {
 	b, err := first.read()
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
@@ -110,7 +110,7 @@ func readMounts(first, fallback *file) ([]byte, error) {
 	return b, err
 }
 
-// ask is what may hang.
+// ask calls statfs(2), which may hang.
 func (f *filesystem) ask(point string) statfsAnswer {
 	path := f.root + point
 	var a statfsAnswer
@@ -122,8 +122,7 @@ func (f *filesystem) ask(point string) statfsAnswer {
 	}
 }
 
-// parse returns the wanted mounts, each once: what is mounted over a mount of the
-// same device, point and type hides it.
+// parse returns the selected mounts, each once: a later mount of the same device, point and type hides the earlier one.
 func (f *filesystem) parse(b []byte) []mount {
 	var mounts []mount
 	for line := range lines(b) {

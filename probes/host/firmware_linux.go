@@ -10,12 +10,12 @@ import (
 	"hwsagent/probes"
 )
 
-// dmi reads what the firmware says of the machine. It does not change before the
-// next boot, so it is read once; the serial numbers only root may read.
+// dmi reads the firmware's description of the machine. It does not change before the next boot, so it is read once;
+// only root can read the serial numbers.
 type dmi struct {
 	dir    string
 	info   *probes.Family
-	labels []string // nil until something was read
+	labels []string // nil until the first successful read
 }
 
 func newDMI(e *environment) reader {
@@ -44,7 +44,7 @@ func (d *dmi) read(_ context.Context, r *probes.Round) error {
 }
 
 // rapl reads the energy counters of CPU packages and their parts (the kernel's
-// Documentation/power/powercap/powercap.rst). Only root may since 2020.
+// Documentation/power/powercap/powercap.rst). Since 2020 only root can read them.
 type rapl struct {
 	dir      string
 	families familyCache
@@ -65,7 +65,7 @@ func (p *rapl) read(_ context.Context, r *probes.Round) error {
 		return err
 	}
 	found := false
-	used := make(map[string]int) // the next index of zones that are named alike
+	used := make(map[string]int) // next index for zones with the same name
 	for _, name := range names {
 		path := p.dir + "/" + name
 		zone, err := attribute(path + "/name")

@@ -8,39 +8,37 @@ import (
 	"hwsagent/inputs/panics"
 )
 
-// guard reads things that may hang, each in a goroutine of its own, all at the same
-// time and under one deadline. What hangs is skipped in later rounds until its
-// goroutine comes back. It must not be used by two goroutines at a time.
+// guard performs reads that may hang, each in its own goroutine, all concurrently and under one deadline. It skips a
+// hanging read in later rounds until its goroutine returns. It must not be used by two goroutines at a time.
 type guard[T any] struct {
 	limit  time.Duration
-	panics *panics.Guard // contains those of each read
+	panics *panics.Guard // contains the panics of each read
 
-	// flying are the reads that have not come back, by key. Their channels have room
-	// for the answer, so that a late goroutine ends by itself.
+	// flying holds the reads that have not returned, by key. Their channels have room for the answer, so that a late
+	// goroutine ends by itself.
 	flying map[string]chan outcome[T]
 }
 
-// outcome is what became of one read.
+// outcome is the result of one read.
 type outcome[T any] struct {
 	value T
 	err   error // stuckError, why the round ended, or a panic
 }
 
-// stuckError says that a read did not come back in time, now or in an earlier round.
+// stuckError means that a read did not return in time, now or in an earlier round.
 type stuckError struct{ limit time.Duration }
 
 func (e stuckError) Error() string { return fmt.Sprintf("no answer within %v", e.limit) }
 
-// all starts read for each key and returns the outcomes in the order of the keys,
-// which must differ. read runs concurrently with itself and, when it hangs, with
-// anything that comes later: it must touch nothing but what it makes.
+// all starts read for each key and returns the outcomes in the order of the keys, which must differ. read runs
+// concurrently with itself and, if it hangs, with later code: it must not touch anything that it did not create.
 func (g *guard[T]) all(ctx context.Context, keys []string, read func(key string) T) []outcome[T] {
 	if g.flying == nil {
 		g.flying = make(map[string]chan outcome[T])
 	}
 	for key, late := range g.flying {
 		select {
-		case <-late: // what it read is old by now
+		case <-late: // its result is outdated
 			delete(g.flying, key)
 		default:
 		}
@@ -78,7 +76,7 @@ func (g *guard[T]) all(ctx context.Context, keys []string, read func(key string)
 				late = context.Cause(ctx)
 			}
 		}
-		// Time is up: take what is there already.
+		// Time is up: take results that are already there.
 		select {
 		case out[i] = <-answer:
 			delete(g.flying, keys[i])

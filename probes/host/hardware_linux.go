@@ -10,10 +10,10 @@ import (
 	"hwsagent/probes/hw"
 )
 
-// enclosureID is the ID of the machine's case, of which each machine has one.
+// enclosureID is the ID of the machine's case; each machine has one.
 const enclosureID = "enclosure"
 
-// hardware gives the hw_* of some classes of devices. Each device is read under guard.
+// hardware collects the hw_* of some classes of devices. Each device is read under guard.
 type hardware struct {
 	machine *machine
 	guard   guard[[]hw.Report]
@@ -23,10 +23,10 @@ type hardware struct {
 // hardwareClass is a directory with a device in each of its directories.
 type hardwareClass struct {
 	dir string
-	// wanted tells which names in dir are devices to read; nil: all.
+	// wanted reports whether to read the device with that name in dir; nil: all.
 	wanted func(name string) bool
-	// query reads the device in a directory. It runs concurrently with itself and changes nothing
-	// that it did not make.
+	// query reads the device in a directory. It runs concurrently with itself and must not change anything that it did
+	// not create.
 	query func(dir string) []hw.Report
 }
 
@@ -69,17 +69,16 @@ func (h *hardware) read(ctx context.Context, r *probes.Round) error {
 	return errors.Join(errs...)
 }
 
-// machine is what the collectors of hw_* know of each other in one round. It is used by the
-// goroutine of Collect alone.
+// machine is the state that the collectors of hw_* share in one round. Only the goroutine of Collect uses it.
 type machine struct {
-	given map[componentKey]int // IDs that were given in this round, and how often
+	given map[componentKey]int // IDs used in this round, and how often
 
-	// What the readings say of the whole machine.
+	// Readings that concern the whole machine.
 	margin   float64            // the least distance of a temperature to its limit, +Inf: none
-	measured float64            // watts of the whole machine; NaN: nothing measures them
+	measured float64            // watts of the whole machine; NaN: not measured
 	parts    map[string]float64 // joules of processors and memory, by ID
 	platform float64            // joules by the platform's own counter; NaN: it has none
-	battery  float64            // watts that batteries give; NaN: none is in use
+	battery  float64            // watts supplied by batteries; NaN: none is in use
 }
 
 type componentKey struct {
@@ -93,15 +92,15 @@ func newMachine() *machine {
 	return m
 }
 
-// begin forgets the round before.
+// begin resets the state for a new round.
 func (m *machine) begin() {
 	clear(m.given)
 	clear(m.parts)
 	m.margin, m.measured, m.platform, m.battery = math.Inf(1), math.NaN(), math.NaN(), math.NaN()
 }
 
-// add adds a report to the round, under an ID of its own, and notes what concerns the whole machine. A
-// report of kind [hw.Host] is only noted: hw_host sends one for all.
+// add adds a report to the round, under a unique ID, and records readings that concern the whole machine. It only
+// records a report of kind [hw.Host]: hw_host sends one for all.
 func (m *machine) add(r *probes.Round, p *hw.Report) {
 	m.note(p)
 	if p.Kind == hw.Host {
@@ -144,7 +143,7 @@ func (m *machine) note(p *hw.Report) {
 	}
 }
 
-// nanIs is v, or other if v is no number.
+// nanIs returns v, or other if v is not a number.
 func nanIs(v, other float64) float64 {
 	if math.IsNaN(v) {
 		return other

@@ -8,9 +8,8 @@ import (
 	"hwsagent/probes/hw"
 )
 
-// newHardwareCPU reads processors: how often they throttled, their clock's limit, and the energy
-// that they and their memory took (the kernel's Documentation/power/powercap/powercap.rst), which only
-// root may read since 2020.
+// newHardwareCPU reads processors: how often they throttled, the limit of their clock, and the energy that they and
+// their memory used (the kernel's Documentation/power/powercap/powercap.rst), which only root can read since 2020.
 func newHardwareCPU(e *environment) reader {
 	return e.hardware(hardwareClass{
 		dir:    e.sys("devices/system"),
@@ -26,8 +25,8 @@ func processors(dir, powercap string) []hw.Report {
 		return nil
 	}
 	var found []hw.Report
-	index := make(map[string]int)    // of a package in found
-	counted := make(map[string]bool) // cores, as their threads share a counter
+	index := make(map[string]int)    // index of a package in found
+	counted := make(map[string]bool) // cores counted already, because their threads share a counter
 	cores := make(map[string]float64)
 	for _, name := range names {
 		if _, ok := unit(name, "cpu"); !ok {
@@ -61,8 +60,8 @@ func processors(dir, powercap string) []hw.Report {
 	return addEnergy(found, powercap)
 }
 
-// addEnergy adds what RAPL counts to the reports of processors, and reports for memory and for the
-// whole platform. What the cores took is a part of the package's energy and left out.
+// addEnergy adds the energy counted by RAPL to the reports of processors, and reports for memory and for the whole
+// platform. The energy of the cores is part of the package's and left out.
 func addEnergy(found []hw.Report, dir string) []hw.Report {
 	zones, err := list(dir)
 	if err != nil && !errors.Is(err, errAbsent) {
@@ -70,7 +69,7 @@ func addEnergy(found []hw.Report, dir string) []hw.Report {
 	}
 	packages := make(map[string]float64)
 	for _, zone := range zones {
-		rest, ok := strings.CutPrefix(zone, "intel-rapl:") // intel-rapl-mmio counts the same once more
+		rest, ok := strings.CutPrefix(zone, "intel-rapl:") // intel-rapl-mmio counts the same energy again
 		joules, known := number(dir + "/" + zone + "/energy_uj")
 		joules /= 1e6
 		if !ok || !known {
@@ -104,7 +103,7 @@ func addEnergy(found []hw.Report, dir string) []hw.Report {
 	return found
 }
 
-// packageID is the number in package-0 and package-0-die-1.
+// packageID returns the number in package-0 and package-0-die-1.
 func packageID(zone string) (string, bool) {
 	rest, ok := strings.CutPrefix(zone, "package-")
 	id, _, _ := strings.Cut(rest, "-")
@@ -131,7 +130,7 @@ func memoryController(dir string) []hw.Report {
 		place += ":" + strings.Join(strings.Fields(name), "_")
 	}
 	controller := hw.Report{Component: hw.Component{Kind: hw.Memory, ID: place, Name: text(dir + "/mc_name"), Parent: enclosureID}}
-	// Errors of which the controller cannot tell the module.
+	// Errors that the controller cannot attribute to a module.
 	addErrors(&controller, dir+"/ce_noinfo_count", dir+"/ue_noinfo_count")
 	found := []hw.Report{controller}
 	for _, name := range names {
@@ -183,8 +182,8 @@ func memoryModule(dir, prefix, size string) (hw.Report, bool) {
 	return p, len(p.Readings) > n
 }
 
-// addErrors adds corrected and uncorrected errors. One that was not corrected means that the module is
-// to be replaced; those that were are normal as long as they are few.
+// addErrors adds corrected and uncorrected errors. An uncorrected error means that the module must be replaced; a few
+// corrected ones are normal.
 func addErrors(p *hw.Report, corrected, uncorrected string) {
 	if v, ok := number(corrected); ok {
 		p.Add(hw.Errors, v, "error_type", "corrected")

@@ -8,7 +8,7 @@ import (
 	"hwsagent/probes/hw"
 )
 
-// newHardwareDisks reads disks, software RAID and tape drives. None of it wakes a disk that sleeps.
+// newHardwareDisks reads disks, software RAID and tape drives. It never wakes a sleeping disk.
 func newHardwareDisks(e *environment) reader {
 	p := newPlaces(e.SysPath)
 	nvme := func(name string) bool { _, ok := unit(name, "nvme"); return ok }
@@ -25,8 +25,7 @@ func newHardwareDisks(e *environment) reader {
 	)
 }
 
-// nvmeDisk reads a controller, which is what people call the disk. Those over a network are another
-// machine's hardware.
+// nvmeDisk reads a controller, which people call the disk. Controllers over a network are another machine's hardware.
 func (p places) nvmeDisk(dir string) []hw.Report {
 	name := filepath.Base(dir)
 	if transport := text(dir + "/transport"); transport != "" && transport != "pcie" {
@@ -39,7 +38,7 @@ func (p places) nvmeDisk(dir string) []hw.Report {
 	}
 	disk.Status = nvmeState(text(dir + "/state"))
 	size := 0.0
-	children, _ := list(dir) // without one there are no namespaces
+	children, _ := list(dir) // on an error there are no namespaces
 	for _, child := range children {
 		if rest, ok := strings.CutPrefix(child, name); ok && isNamespace(rest) {
 			if sectors, ok := number(dir + "/" + child + "/size"); ok {
@@ -53,7 +52,7 @@ func (p places) nvmeDisk(dir string) []hw.Report {
 	return []hw.Report{disk}
 }
 
-// nvmeState is what a state of drivers/nvme/host means.
+// nvmeState translates a state of drivers/nvme/host.
 func nvmeState(word string) hw.Status {
 	switch word {
 	case "":
@@ -100,9 +99,9 @@ func (p places) blockDisk(dir string) []hw.Report {
 	return []hw.Report{disk}
 }
 
-// addSCSI adds what the kernel knows of a SCSI device: its state and, in hexadecimal, the commands that
-// ended with an error (drivers/scsi/scsi_sysfs.c). Such a command may be one that the disk does not have, so
-// the count decides nothing about the state.
+// addSCSI adds the kernel's data about a SCSI device: its state and, in hexadecimal, the number of commands that ended
+// with an error (drivers/scsi/scsi_sysfs.c). Such a command may be one that the disk does not support, so the count
+// does not affect the status.
 func addSCSI(p *hw.Report, device string) {
 	switch state := text(device + "/state"); state {
 	case "":
@@ -120,9 +119,9 @@ func addSCSI(p *hw.Report, device string) {
 	}
 }
 
-// addCard adds the wear of an eMMC (the kernel's Documentation/driver-api/mmc/mmc-dev-attrs.rst, by
-// EXT_CSD of JEDEC's standard eMMC 5.0): life_time has two numbers, 0x01 for up to 10 % used and so on,
-// of which the worse counts; pre_eol_info is 0x01 normal, 0x02 warning, 0x03 urgent.
+// addCard adds the wear of an eMMC (the kernel's Documentation/driver-api/mmc/mmc-dev-attrs.rst, by EXT_CSD of JEDEC's
+// standard eMMC 5.0): life_time has two numbers, 0x01 for up to 10 % used and so on, of which the worse counts;
+// pre_eol_info is 0x01 normal, 0x02 warning, 0x03 urgent.
 func addCard(p *hw.Report, device string) {
 	used := 0.0
 	for field := range strings.FieldsSeq(text(device + "/life_time")) {
@@ -167,7 +166,7 @@ func raidArray(dir, udev string) []hw.Report {
 	return []hw.Report{array}
 }
 
-// arrayStatus is how an array is that lacks some of its disks.
+// arrayStatus returns the status of an array with missing disks.
 func arrayStatus(state, level string, disks, missing float64) hw.Status {
 	switch state {
 	case "inactive", "clear", "broken":
@@ -175,10 +174,10 @@ func arrayStatus(state, level string, disks, missing float64) hw.Status {
 	case "":
 		return hw.Unknown
 	}
-	spare := 0.0 // disks that it can do without
+	spare := 0.0 // number of disks that it can lose
 	switch level {
 	case "raid1", "raid10":
-		spare = disks - 1 // of a raid10, which depends on where they are, the kernel says if it is broken
+		spare = disks - 1 // for raid10, which depends on their positions, the kernel reports a broken array
 	case "raid4", "raid5":
 		spare = 1
 	case "raid6":

@@ -41,8 +41,8 @@ func pciDevice(dir string) []hw.Report {
 	return []hw.Report{device}
 }
 
-// aerTotal is the total of a file of counts: a line for each error, its name and its number, and
-// at last TOTAL_ERR_… and the sum.
+// aerTotal returns the total in a file of counts: a line for each error with name and number, and finally TOTAL_ERR_…
+// and the sum.
 func aerTotal(file string) (float64, bool) {
 	for line := range strings.Lines(file) {
 		if name, count, ok := strings.Cut(strings.TrimSpace(line), " "); ok && strings.HasPrefix(name, "TOTAL_ERR_") {
@@ -52,18 +52,18 @@ func aerTotal(file string) (float64, bool) {
 	return 0, false
 }
 
-// hardwareHost says what the machine is and adds up what the other collectors found.
+// hardwareHost describes the machine and adds up the findings of the other collectors.
 type hardwareHost struct {
 	machine *machine
 	now     func() time.Time
 	dmi     string
-	asked   bool     // the firmware, which says the same until the next boot
-	facts   []string // nil: it says nothing
+	asked   bool     // whether the firmware was read; its data is constant until the next boot
+	facts   []string // nil: no data
 
-	before time.Time // when the round before was; zero: there was none
-	meter  hw.Meter  // what hw_host_energy_joules_total shows
+	before time.Time // time of the previous round; zero: none
+	meter  hw.Meter  // value of hw_host_energy_joules_total
 	parts  map[string]float64
-	watts  float64 // of the parts, in the round before
+	watts  float64 // watts of the parts in the previous round
 	psys   float64
 }
 
@@ -95,9 +95,9 @@ func (h *hardwareHost) read(_ context.Context, r *probes.Round) error {
 	return nil
 }
 
-// addPower adds the power of the whole machine and the energy so far: measured by a meter, by the
-// platform's own counter or by the battery that it runs on; else estimated as what processors and memory take,
-// divided by [hw.SupplyEfficiency], which leaves out disks, fans and boards.
+// addPower adds the power of the whole machine and the energy so far: measured by a meter, by the platform's own
+// counter or by the battery in use; otherwise estimated as the power of processors and memory divided by
+// [hw.SupplyEfficiency], which leaves out disks, fans and boards.
 func (h *hardwareHost) addPower(p *hw.Report) {
 	now := h.now()
 	seconds := now.Sub(h.before).Seconds()
@@ -106,7 +106,7 @@ func (h *hardwareHost) addPower(p *hw.Report) {
 	}
 	h.before = now
 	parts := h.grown(seconds)
-	platform := (h.machine.platform - h.psys) / seconds // NaN or infinite without a round before
+	platform := (h.machine.platform - h.psys) / seconds // NaN or infinite without a previous round
 	h.psys = h.machine.platform
 	watts, quality := math.NaN(), hw.Measured
 	switch {
@@ -126,8 +126,8 @@ func (h *hardwareHost) addPower(p *hw.Report) {
 	p.Add(hw.HostEnergy, h.meter.Add(time.Duration(seconds*float64(time.Second)), watts), "hw_quality", quality)
 }
 
-// grown is the power of processors and memory since the round before, in watts; 0 if it is not known. In
-// a round in which a counter wrapped it is what it was.
+// grown returns the power of processors and memory since the previous round, in watts; 0 if unknown. If a counter
+// wrapped in a round, it returns the previous value.
 func (h *hardwareHost) grown(seconds float64) float64 {
 	sum := 0.0
 	for id, joules := range h.machine.parts {

@@ -14,7 +14,7 @@ import (
 	"hwsagent/probes"
 )
 
-// hwmon gives the node_hwmon_* of the sensor chips.
+// hwmon collects the node_hwmon_* of the sensor chips.
 type hwmon struct {
 	chips    *sensorChips
 	families map[hwmonKind]hwmonFamily
@@ -22,27 +22,27 @@ type hwmon struct {
 	chipNames, sensorLabel *probes.Family
 }
 
-// sensorChips reads the sensor chips (the kernel's Documentation/hwmon/sysfs-interface.rst), once
-// in a round for all who ask. Each chip is read under guard: a value may come over a slow or hung bus.
+// sensorChips reads the sensor chips (the kernel's Documentation/hwmon/sysfs-interface.rst), once a round for all
+// collectors that need them. Each chip is read under guard: a value may come over a slow or hung bus.
 type sensorChips struct {
 	dir     string
 	exclude *regexp.Regexp
 	guard   guard[chipContent]
-	origin  func(dir string) origin // nil: not wanted
+	origin  func(dir string) origin // nil: not needed
 
-	read  bool // in this round
+	read  bool // whether the chips were read in this round
 	found []chipSensors
 	err   error
 }
 
-// chipSensors is a chip with what it told in this round, or why it did not.
+// chipSensors is a chip with its sensors in this round, or the reason why there are none.
 type chipSensors struct {
 	chip
 	chipContent
 	err error
 }
 
-// chipContent is what is read from a chip.
+// chipContent is the data read from a chip.
 type chipContent struct {
 	sensors []sensor
 	origin  origin
@@ -52,7 +52,7 @@ type chipContent struct {
 type chip struct {
 	dir   string
 	label string // value of the label chip, unique
-	name  string // what the driver calls it; may be ""
+	name  string // the driver's name for it; may be ""
 }
 
 func newHwmon(e *environment) reader {
@@ -88,7 +88,7 @@ func newSensorChips(e *environment) *sensorChips {
 	return &sensorChips{dir: e.sys("class/hwmon"), exclude: e.pattern(&e.HwmonExclude), guard: guard[chipContent]{limit: e.limit, panics: e.panics}}
 }
 
-// begin forgets what the round before read.
+// begin resets the state for a new round.
 func (c *sensorChips) begin() { c.read, c.found, c.err = false, nil, nil }
 
 // get returns the chips of this round. An error means that there are none.
@@ -113,7 +113,7 @@ func (c *sensorChips) get(ctx context.Context) ([]chipSensors, error) {
 	return c.found, nil
 }
 
-// content reads one chip. It is what may hang.
+// content reads one chip, which may hang.
 func (c *sensorChips) content(dir string) chipContent {
 	content := chipContent{sensors: readChip(dir)}
 	if c.origin != nil {
@@ -122,8 +122,7 @@ func (c *sensorChips) content(dir string) chipContent {
 	return content
 }
 
-// list lists the chips and gives them labels. It asks the drivers for nothing but
-// names, which they have at hand.
+// list lists the chips and assigns labels. It only reads names from the drivers, which they have at hand.
 func (c *sensorChips) list() ([]chip, error) {
 	names, err := list(c.dir)
 	if err != nil {
@@ -141,8 +140,7 @@ func (c *sensorChips) list() ([]chip, error) {
 		alike[one.label+"\x00"+one.name]++
 		chips = append(chips, one)
 	}
-	// Several chips may sit on one device: then the driver's name tells them apart, and
-	// if that is the same as well, the kernel's number.
+	// Several chips may be on one device: then append the driver's name, or if that is equal too, the kernel's number.
 	for i := range chips {
 		one := &chips[i]
 		if same[one.label] < 2 {
@@ -157,8 +155,7 @@ func (c *sensorChips) list() ([]chip, error) {
 	return slices.DeleteFunc(chips, func(one chip) bool { return c.exclude.MatchString(one.label) }), nil
 }
 
-// chipLabel is where the chip is (bus and device, which survive a reboot), else what
-// it is called, else its number.
+// chipLabel returns the place of a chip (bus and device, which survive a reboot), or else its name, or else its number.
 func chipLabel(dir, name string) string {
 	if path, err := filepath.EvalSymlinks(dir + "/device"); err == nil {
 		device, bus := clean(filepath.Base(path)), clean(filepath.Base(filepath.Dir(path)))
@@ -175,8 +172,7 @@ func chipLabel(dir, name string) string {
 	return clean(filepath.Base(dir))
 }
 
-// clean makes s a part of a metric name: lower case, underscores for what may not be
-// there, none at the ends.
+// clean turns s into a part of a metric name: lower case, underscores for invalid characters, none at the ends.
 func clean(s string) string {
 	s = strings.Map(func(c rune) rune {
 		if c == ':' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' {
@@ -190,7 +186,7 @@ func clean(s string) string {
 // readChip reads the chip's sensors.
 func readChip(dir string) []sensor {
 	var sensors []sensor
-	// Old drivers have their files one level higher.
+	// Old drivers have their files one level up.
 	for _, d := range [...]string{dir, dir + "/device"} {
 		entries, err := os.ReadDir(d)
 		if err != nil {
@@ -198,17 +194,17 @@ func readChip(dir string) []sensor {
 		}
 		for _, e := range entries {
 			kind, number, prop, ok := splitSensorFile(e.Name())
-			if !ok || e.IsDir() { // power/ is in every device
+			if !ok || e.IsDir() { // every device has power/
 				continue
 			}
 			name := kind + strconv.Itoa(number)
 			i := slices.IndexFunc(sensors, func(s sensor) bool { return s.name == name })
 			if i >= 0 && sensors[i].find(prop) != nil {
-				continue // the chip's own file was read
+				continue // the chip's own file has been read
 			}
 			value, err := attribute(d + "/" + e.Name())
 			if err != nil {
-				continue // ENODATA, EAGAIN, EIO: nothing to say at the moment
+				continue // ENODATA, EAGAIN, EIO: no value at present
 			}
 			if i < 0 {
 				i = len(sensors)

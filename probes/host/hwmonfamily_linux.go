@@ -4,16 +4,15 @@ import (
 	"hwsagent/probes"
 )
 
-// hwmonKind is what decides on a family: temp and crit, for example. value says
-// that the sensor has a file without a property beside the one called input.
+// hwmonKind determines a family: for example temp and crit. value means that the sensor has a file without a property
+// beside the one called input.
 type hwmonKind struct {
 	kind, property string
 	value          bool
 }
 
-// hwmonFamily is a family and how its values are brought to base units. Scaling by
-// thousandths multiplies and by millionths divides, as node_exporter does, so that
-// the values are the same to the last bit.
+// hwmonFamily is a family with the conversion of its values to base units. Like node_exporter it multiplies for
+// thousandths and divides for millionths, so that the values are equal to the last bit.
 type hwmonFamily struct {
 	*probes.Family
 	mul, div float64
@@ -37,7 +36,7 @@ func (h *hwmon) add(r *probes.Round, chip string, s sensor) {
 		}
 		l := labels
 		if s.kind == "freq" && p.name == "input" {
-			// The clock's name is its sensor; without one nobody knows what it is.
+			// The clock's name is its sensor; without one it cannot be identified.
 			if label == nil {
 				continue
 			}
@@ -53,8 +52,8 @@ func (h *hwmon) add(r *probes.Round, chip string, s sensor) {
 	}
 }
 
-// family names a family and gives it its unit. The names are node_exporter's, down
-// to alarms that carry a unit (temp1_crit_alarm) because only the plain ones do not.
+// family returns the name and unit of a family. The names are node_exporter's, including alarms that carry a unit
+// (temp1_crit_alarm), because only plain alarms have none.
 func (k hwmonKind) family() hwmonFamily {
 	one := func(name, help string) hwmonFamily { return hwmonFamily{gauge(name, help), 1, 1} }
 	milli := func(name, help string) hwmonFamily { return hwmonFamily{gauge(name, help), 0.001, 1} }

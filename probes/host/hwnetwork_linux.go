@@ -23,8 +23,8 @@ func newHardwareNetwork(e *environment) reader {
 	)
 }
 
-// netID is the ID of the network device that has this directory: the place of its adapter, and which of
-// the adapter's ports it is. The address is no ID: the links of a bond all show the bond's.
+// netID returns the ID of the network device with this directory: the place of its adapter, and which of the adapter's
+// ports it is. The address is not suitable: all links of a bond show the bond's.
 func (p places) netID(dir string) string {
 	id := orPlace("", p.of(dir+"/device"))
 	if port := text(dir + "/dev_port"); port != "" && id != "" {
@@ -33,7 +33,7 @@ func (p places) netID(dir string) string {
 	return id
 }
 
-// networkPort reads one; virtual devices (bridges, VLANs, tunnels) have no device behind them.
+// networkPort reads one port; virtual devices (bridges, VLANs, tunnels) have no device behind them.
 func (p places) networkPort(dir string) []hw.Report {
 	name := filepath.Base(dir)
 	if _, err := os.Stat(dir + "/device"); err != nil {
@@ -55,7 +55,7 @@ func (p places) networkPort(dir string) []hw.Report {
 		port.Status = hw.OK
 	case "lowerlayerdown", "testing", "dormant":
 		port.Status = hw.Degraded
-	default: // down, unknown, notpresent: a port without a cable is as well as before
+	default: // down, unknown, notpresent: a port without a cable is not faulty
 		port.Status = hw.Unknown
 	}
 	if megabits, ok := number(dir + "/speed"); ok && megabits > 0 && megabits < 1<<31 { // -1: not known
@@ -77,7 +77,7 @@ func (p places) networkPort(dir string) []hw.Report {
 	return []hw.Report{port}
 }
 
-// linkName is the last element of what a link leads to.
+// linkName returns the last element of a link's target.
 func linkName(path string) string {
 	to, err := os.Readlink(path)
 	if err != nil {
@@ -101,7 +101,7 @@ func (p places) fibreChannel(dir string) []hw.Report {
 		port.Status = hw.OK
 	case "Error", "Loopback", "Diagnostics", "Bypassed":
 		port.Status = hw.Degraded
-	default: // Linkdown, Offline, Blocked, Deleted, Unknown: as for other ports
+	default: // Linkdown, Offline, Blocked, Deleted, Unknown: not faulty, as for other ports
 		port.Status = hw.Unknown
 	}
 	if gigabits, ok := leading(text(dir+"/speed"), " "); ok { // 16 Gbit
@@ -119,7 +119,7 @@ func (p places) fibreChannel(dir string) []hw.Report {
 		{"link_failure_count", hw.Errors, 1, []string{"error_type", "link_failure"}}, {"loss_of_sync_count", hw.Errors, 1, []string{"error_type", "loss_of_sync"}},
 		{"loss_of_signal_count", hw.Errors, 1, []string{"error_type", "loss_of_signal"}},
 	} {
-		// All ones mean that the adapter does not count it.
+		// All ones mean that the adapter does not support the counter.
 		if v, ok := number(dir + "/statistics/" + c.file); ok && v < 1<<63 {
 			port.Add(c.metric, v*c.scale, c.attributes...)
 		}
@@ -127,7 +127,7 @@ func (p places) fibreChannel(dir string) []hw.Report {
 	return []hw.Report{port}
 }
 
-// infinibandPorts reads an adapter. Ports that are Ethernet's are network devices, which are read above.
+// infinibandPorts reads an adapter. Its Ethernet ports are network devices, which are read above.
 func (p places) infinibandPorts(dir string) []hw.Report {
 	name := filepath.Base(dir)
 	ports, err := list(dir + "/ports")
@@ -163,7 +163,7 @@ func infinibandPort(dir, name, id string, facts []string) hw.Report {
 		switch state {
 		case 4:
 			port.Status = hw.OK
-		case 2, 3, 5: // initialising, armed, about to go
+		case 2, 3, 5: // initialising, armed, about to become active
 			port.Status = hw.Degraded
 		}
 	}

@@ -13,15 +13,15 @@ import (
 	"hwsagent/probes/hw"
 )
 
-// optics reads the transceivers of network devices. It is asked for by name: each reading goes over the transceiver's slow bus, while the kernel
-// holds a lock that all changes of network devices need.
+// optics reads the transceivers of network devices. It only runs if configured by name: each reading uses the
+// transceiver's slow bus, while the kernel holds a lock that all changes of network devices need.
 type optics struct {
 	machine *machine
 	places  places
 	dir     string
 	wanted  func(name string) bool
 	guard   guard[transceiverOutcome]
-	// open opens the memory of the transceiver in a network device, and gives what closes it.
+	// open opens the memory of the transceiver in a network device, and returns a function that closes it.
 	open func(device string) (memory, func(), error)
 }
 
@@ -75,7 +75,7 @@ func (o *optics) read(ctx context.Context, r *probes.Round) error {
 	return errors.Join(errs...)
 }
 
-// query reads the transceiver of one device. A device without one, or whose driver does not show it, has no reports.
+// query reads the transceiver of one device. A device without one, or whose driver does not expose it, has no reports.
 func (o *optics) query(name string) (out transceiverOutcome) {
 	read, done, err := o.open(name)
 	if err != nil {
@@ -84,7 +84,8 @@ func (o *optics) query(name string) (out transceiverOutcome) {
 	defer done()
 	t, err := parseTransceiver(read)
 	if t == nil {
-		// EOPNOTSUPP: the driver has none, as of a port for copper. The others: nothing is plugged in (drivers differ).
+		// EOPNOTSUPP: the driver has none, for example for a copper port. The others: nothing is plugged in (drivers
+		// differ).
 		for _, none := range []error{unix.EOPNOTSUPP, unix.ENODEV, unix.ENXIO, unix.EIO, unix.EREMOTEIO, unix.EINVAL} {
 			if errors.Is(err, none) {
 				return transceiverOutcome{}
@@ -100,7 +101,7 @@ func (o *optics) query(name string) (out transceiverOutcome) {
 	return transceiverOutcome{reports: []hw.Report{t.report(port, name, text(dir+"/operstate") == "up")}, err: err}
 }
 
-// explainOptics says what a refusal means, and what to do.
+// explainOptics adds the meaning of an error and the remedy.
 func explainOptics(err error) error {
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
 		return fmt.Errorf("%w: reading transceivers needs the capability CAP_NET_ADMIN; docs/probes/host.md has the drop-in that gives it", err)

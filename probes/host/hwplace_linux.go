@@ -8,14 +8,13 @@ import (
 	"strings"
 )
 
-// places says where devices are, in words that a reboot, another order of drivers and a new name
-// do not change.
+// places names the places of devices such that a reboot, another order of drivers or a renaming does not change them.
 type places struct{ devices string } // sysfs' directory devices, with a slash at the end
 
 func newPlaces(sys string) places { return places{sys + "/devices/"} }
 
-// real is the path below devices of an entry of a class, or with /device after it, of the device that it belongs
-// to; "" if it is elsewhere or not there. The kernel's links lead to a device's directory without further links.
+// real returns the path below devices of an entry of a class, or with /device appended, of the device that it belongs
+// to; "" if it is elsewhere or missing. The kernel's links lead to a device's directory without further links.
 func (p places) real(dir string) string {
 	entry, ofDevice := strings.CutSuffix(dir, "/device")
 	path := follow(entry)
@@ -29,7 +28,7 @@ func (p places) real(dir string) string {
 	return rel
 }
 
-// follow is where a link leads, path itself if it is a directory, "" if there is nothing.
+// follow returns the target of a link, path itself if it is a directory, "" if it does not exist.
 func follow(path string) string {
 	to, err := os.Readlink(path)
 	switch {
@@ -43,14 +42,14 @@ func follow(path string) string {
 	return to
 }
 
-// of is the stable name of the place of a device, such as pci:0000:00:1f.4/i2c:smbus_i801/0050; ""
-// if dir is no device.
+// of returns the stable name of a device's place, such as pci:0000:00:1f.4/i2c:smbus_i801/0050; "" if dir is not a
+// device.
 func (p places) of(dir string) string {
 	return stablePlace(p.real(dir), func(path string) string { return text(p.devices + path) })
 }
 
-// stablePlace makes a stable name of a path below sysfs' devices: it begins at the last PCI function
-// and leaves out or replaces each number that the kernel counts. attribute reads a file below devices.
+// stablePlace returns a stable name for a path below sysfs' devices: it begins at the last PCI function and removes or
+// replaces each number that the kernel counts up. attribute reads a file below devices.
 func stablePlace(rel string, attribute func(path string) string) string {
 	if rel == "" {
 		return ""
@@ -70,7 +69,7 @@ func stablePlace(rel string, attribute func(path string) string) string {
 	return strings.Join(out, "/")
 }
 
-// stableElement is what is left of one directory of a device's path; "" for nothing.
+// stableElement returns the stable part of one directory in a device's path; "" if there is none.
 func stableElement(e, path string, attribute func(path string) string) string {
 	switch e {
 	case "platform", "virtual", "system", "LNXSYSTM:00", "LNXSYBUS:00", "hwmon", "net", "block", "nvme", "thermal", "host":
@@ -86,7 +85,7 @@ func stableElement(e, path string, attribute func(path string) string) string {
 			return ""
 		}
 	}
-	if _, ok := unit(e, "i2c-"); ok { // an adapter has a name, and its chips the number and an address
+	if _, ok := unit(e, "i2c-"); ok { // replace the number by the adapter's name; its chips have number and address
 		if name := clean(attribute(path + "/name")); name != "" {
 			return "i2c:" + name
 		}
@@ -109,7 +108,7 @@ func stableElement(e, path string, attribute func(path string) string) string {
 	if host, rest, ok := strings.Cut(e, ":"); ok && digits(host) && strings.Count(rest, ":") == 2 && strings.Trim(rest, "0123456789:") == "" {
 		return rest
 	}
-	// 0003:1B1C:0C10.0001 is bus, vendor, product and a count of HID devices.
+	// 0003:1B1C:0C10.0001 is bus, vendor, product and a counter of HID devices.
 	if id, count, ok := strings.Cut(e, "."); ok && strings.Count(id, ":") == 2 && len(count) == 4 {
 		return id
 	}

@@ -36,7 +36,7 @@ func (p places) thermalZone(dir string) []hw.Report {
 		case "critical":
 		case "hot":
 			attributes, beyond = highDegraded, hw.Degraded
-		default: // the points at which it begins to cool are no limits
+		default: // the points at which cooling begins are not limits
 			continue
 		}
 		limit, set := number(dir + "/trip_point_" + trip + "_temp")
@@ -59,13 +59,13 @@ func (p places) thermalZone(dir string) []hw.Report {
 	return []hw.Report{zone}
 }
 
-// coolingDevice reads one. Those of ACPI's processors are left out: there is one for each CPU, and
-// hw_cpu_throttles_total tells what they do.
+// coolingDevice reads one device. It leaves out those of ACPI's processors: there is one per CPU, and
+// hw_cpu_throttles_total covers their effect.
 func coolingDevice(dir string) []hw.Report {
 	name := text(dir + "/type")
 	most, ok := number(dir + "/max_state")
 	now, known := number(dir + "/cur_state")
-	if !ok || !known || most <= 0 || now < 0 || name == "Processor" { // -1: it does not say
+	if !ok || !known || most <= 0 || now < 0 || name == "Processor" { // -1: unknown
 		return nil
 	}
 	device := hw.Report{Component: hw.Component{Kind: hw.CoolingDevice, ID: "cooling:" + name, Name: name, Parent: enclosureID}}
@@ -103,7 +103,7 @@ func (p places) powerSupply(dir string) []hw.Report {
 		addBattery(&supply, dir)
 	default:
 		if online, ok := number(dir + "/online"); ok && supply.Status == 0 {
-			supply.Status = hw.Unknown // without a plug it can be as well as before
+			supply.Status = hw.Unknown // an unplugged supply is not faulty
 			if online > 0 {
 				supply.Status = hw.OK
 			}
@@ -118,7 +118,7 @@ func (p places) powerSupply(dir string) []hw.Report {
 	return []hw.Report{supply}
 }
 
-// supplyHealth is what the word of a driver means.
+// supplyHealth translates a driver's word.
 func supplyHealth(word string) hw.Status {
 	switch word {
 	case "":
@@ -160,11 +160,11 @@ func addBattery(b *hw.Report, dir string) {
 			break
 		}
 	}
-	if text(dir+"/scope") == "Device" { // of a mouse, not of this machine
+	if text(dir+"/scope") == "Device" { // belongs to a mouse, not to this machine
 		return
 	}
 	if v, ok := number(dir + "/power_now"); ok {
-		if state == "Discharging" && v > 0 { // some drivers give it a sign, others do not
+		if state == "Discharging" && v > 0 { // some drivers use a sign, others do not
 			v = -v
 		}
 		b.Add(hw.Power, v/1e6)

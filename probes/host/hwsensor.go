@@ -6,25 +6,25 @@ import (
 	"hwsagent/probes/hw"
 )
 
-// The words of hwmon become components here, without I/O. Names, units and meanings are those of the
-// kernel's Documentation/hwmon/sysfs-interface.rst.
+// The code below turns hwmon's values into components, without I/O. Names, units and meanings are those of the kernel's
+// Documentation/hwmon/sysfs-interface.rst.
 
-// sensor is what a chip's files tell of one sensor, such as temp1.
+// sensor is one sensor of a chip, such as temp1, with the values of its files.
 type sensor struct {
 	kind       string // temp, in, fan, …
 	name       string // kind and number
 	properties []property
 }
 
-// origin says which component a chip belongs to.
+// origin is the component that a chip belongs to.
 type origin struct {
 	id     string // stable name of the chip
-	parent string // ID of the component that the sensors are a part of
-	// elsewhere says that another collector gives what this chip shows, so that each reading is there once.
+	parent string // ID of the component that contains the sensors
+	// elsewhere means that another collector reports this chip's values, so that each reading appears once.
 	elsewhere bool
 }
 
-// property is one file of a sensor: temp1_max has the name max, pwm1 the name "".
+// property is one file of a sensor: for temp1_max the name is max, for pwm1 "".
 type property struct{ name, value string }
 
 func (s *sensor) find(name string) *property {
@@ -36,7 +36,7 @@ func (s *sensor) find(name string) *property {
 	return nil
 }
 
-// number is the value of a property, divided.
+// number returns the value of a property, divided.
 func (s *sensor) number(name string, div float64) (float64, bool) {
 	p := s.find(name)
 	if p == nil {
@@ -46,24 +46,24 @@ func (s *sensor) number(name string, div float64) (float64, bool) {
 	return v / div, err == nil
 }
 
-// set reports whether a property is there, and whether it is 1.
+// set reports whether a property exists, and whether it is 1.
 func (s *sensor) set(name string) (there, on bool) {
 	v, ok := s.number(name, 1)
 	return ok, ok && v == 1
 }
 
-// sensorKind is what is known of one kind of sensor.
+// sensorKind describes one kind of sensor.
 type sensorKind struct {
 	hw.Kind
 	now, limit hw.Metric
 	div        float64
-	values     [2]string // the files that have the value, the first that is there
-	// lowest and highest plausible limit. Drivers give what registers hold, set or not.
+	values     [2]string // the files that may have the value; the first existing one counts
+	// lowest and highest are the plausible limits. Drivers return the contents of registers, set or not.
 	lowest, highest float64
 	limits          []sensorLimit
 }
 
-// sensorLimit is a file with a limit and what it means to be beyond it.
+// sensorLimit is a file with a limit, and the state beyond it.
 type sensorLimit struct {
 	property   string
 	attributes []string
@@ -89,8 +89,7 @@ var (
 	powerLimits = []sensorLimit{{"cap", limitMax, true, 0}, {"max", highDegraded, true, hw.Degraded}, {"crit", highCritical, true, hw.Failed}}
 )
 
-// sensorKinds are the kinds by the beginning of their files' names. Humidity is in thousandths of a
-// percent.
+// sensorKinds maps the prefixes of file names to kinds. Humidity is in thousandths of a percent.
 var sensorKinds = map[string]*sensorKind{
 	"temp":      {hw.Temperature, hw.TemperatureNow, hw.TemperatureLimit, 1e3, [2]string{"input", "average"}, -100, 1000, fourLimits},
 	"fan":       {hw.Fan, hw.FanSpeed, hw.FanSpeedLimit, 1, [2]string{"input", ""}, 1, 1e6, fanLimits},
@@ -102,8 +101,8 @@ var sensorKinds = map[string]*sensorKind{
 	"intrusion": {hw.Intrusion, 0, 0, 1, [2]string{}, 0, 0, nil},
 }
 
-// sensorReport is what one sensor of a chip says. A sensor that has neither a value nor a state gives none.
-// The power meter of the whole machine (the driver acpi_power_meter) reports for [hw.Host].
+// sensorReport returns the report of one sensor of a chip; false for a sensor with neither a value nor a state. The
+// power meter of the whole machine (the driver acpi_power_meter) reports for [hw.Host].
 func sensorReport(chip string, at origin, s sensor) (hw.Report, bool) {
 	k := sensorKinds[s.kind]
 	if k == nil {
@@ -130,7 +129,7 @@ func sensorReport(chip string, at origin, s sensor) (hw.Report, bool) {
 	}
 	_, fault := s.set("fault")
 	if fault && s.kind != "fan" {
-		has = false // an open or shorted sensor reads anything
+		has = false // the value of an open or shorted sensor is meaningless
 	}
 	if chip == "power_meter" && s.kind == "power" {
 		p.Kind = hw.Host
@@ -148,13 +147,13 @@ func sensorReport(chip string, at origin, s sensor) (hw.Report, bool) {
 	return p, has || p.Status != 0
 }
 
-// knownLimit is a limit that is set.
+// knownLimit is a limit that is configured.
 type knownLimit struct {
 	sensorLimit
 	value float64
 }
 
-// limits are those of the sensor's limits that are plausible.
+// limits returns the sensor's plausible limits.
 func (s *sensor) limits(k *sensorKind) []knownLimit {
 	var out []knownLimit
 	low, hasLow := s.number("min", k.div)
@@ -168,7 +167,7 @@ func (s *sensor) limits(k *sensorKind) []knownLimit {
 		if !ok || v < k.lowest || v > k.highest || unset && (l.property == "min" || l.property == "max") {
 			continue
 		}
-		if l.high && v <= 0 { // a register that is not set
+		if l.high && v <= 0 { // an unset register
 			continue
 		}
 		out = append(out, knownLimit{l, v})
@@ -176,7 +175,7 @@ func (s *sensor) limits(k *sensorKind) []knownLimit {
 	return out
 }
 
-// status is how the sensor is: by its driver's alarms, and for limits without an alarm by comparison.
+// status returns the sensor's status: from its driver's alarms, and for limits without an alarm by comparison.
 func (s *sensor) status(k *sensorKind, value float64, has bool, limits []knownLimit) hw.Status {
 	st := hw.Status(0)
 	there, fault := s.set("fault")
@@ -218,7 +217,7 @@ func (s *sensor) status(k *sensorKind, value float64, has bool, limits []knownLi
 	case !has && (st == hw.OK || st == 0 && len(limits) > 0):
 		return hw.Unknown
 	case s.kind == "fan" && st.Is(hw.Degraded) && value == 0:
-		return hw.Failed // it should turn and does not
+		return hw.Failed // it should turn but does not
 	}
 	return st
 }

@@ -11,7 +11,7 @@ import (
 	"hwsagent/probes/hw"
 )
 
-// hardwareSensors gives the hw_* of the sensor chips.
+// hardwareSensors collects the hw_* of the sensor chips.
 type hardwareSensors struct {
 	chips   *sensorChips
 	machine *machine
@@ -72,14 +72,14 @@ func (p places) chipOrigin(dir string) origin {
 	if nics, err := list(device + "/net"); err == nil {
 		at.parent = p.netID(p.devices + rel + "/net/" + nics[0])
 	}
-	// Several chips may sit on one device, and their drivers tell them apart.
+	// Several chips may be on one device; their drivers distinguish them.
 	if name := clean(name); name != "" {
 		at.id += "/" + name
 	}
 	return at
 }
 
-// nvmeID and scsiID are the IDs of the disks that have these device directories.
+// nvmeID and scsiID return the IDs of the disks with these device directories.
 func (p places) nvmeID(dir string) string {
 	return orPlace(hw.DiskID("", text(dir+"/model"), text(dir+"/serial")), p.of(dir))
 }
@@ -88,7 +88,7 @@ func (p places) scsiID(dir string) string {
 	return orPlace(hw.DiskID(text(dir+"/wwid"), "", ""), p.of(dir))
 }
 
-// orPlace is id, or else the place as an ID.
+// orPlace returns id, or else the place as an ID.
 func orPlace(id, place string) string {
 	if id != "" || place == "" {
 		return id

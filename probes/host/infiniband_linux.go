@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// newInfiniband reads InfiniBand and RoCE adapters. Telling a counter may take a
-// command to the adapter's firmware.
+// newInfiniband reads InfiniBand and RoCE adapters. Reading a counter may require a command to the adapter's firmware.
 func newInfiniband(e *environment) reader {
 	tables := []struct {
 		dir   string
@@ -116,8 +115,7 @@ var infinibandOldCounters = [...][3]string{
 	{"port_xmit_packets_64", "legacy_packets_transmitted", "Packets sent."},
 }
 
-// infinibandHardwareCounters are the files of hw_counters/, by which RoCE adapters
-// tell how well congestion control works.
+// infinibandHardwareCounters are the files of hw_counters/, in which RoCE adapters report on congestion control.
 var infinibandHardwareCounters = [...][3]string{
 	{"duplicate_request", "duplicate_requests_packets", "Requests received that had been carried out before."},
 	{"implied_nak_seq_err", "implied_nak_seq_errors", "Acknowledgements that were ahead of the expected one."},

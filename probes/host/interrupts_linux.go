@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// newInterrupts reads /proc/interrupts: a line of CPUs, then a line for each interrupt with a count
-// for each CPU. Lines with fewer counts (ERR, MIS) are no interrupts of a CPU.
+// newInterrupts reads /proc/interrupts: a line of CPUs, then a line for each interrupt with a count for each CPU. Lines
+// with fewer counts (ERR, MIS) are not interrupts of a CPU.
 func newInterrupts(e *environment) reader {
 	total := counter("node_interrupts_total", "Interrupts, by CPU and kind.")
 	path := e.proc("interrupts")
@@ -30,7 +30,7 @@ func newInterrupts(e *environment) reader {
 			}
 			kind = strings.TrimSpace(kind)
 			info, devices := strings.Join(fields[cpus:], " "), ""
-			if _, err := strconv.Atoi(kind); err == nil { // a numbered one: its controller, then who has it
+			if _, err := strconv.Atoi(kind); err == nil { // a numbered one: its controller, then its handlers
 				info, devices = fields[cpus], strings.Join(fields[cpus+1:], " ")
 			}
 			for cpu, field := range fields[:cpus] {

@@ -37,7 +37,7 @@ func newIPVS(e *environment) reader {
 			return s, fmt.Errorf("read the servers of IPVS: %w", err)
 		}
 		for _, b := range backends {
-			local := "" // a service by firewall mark has no address
+			local := "" // a service selected by firewall mark has no address
 			if b.LocalAddress != nil {
 				local = b.LocalAddress.String()
 			}

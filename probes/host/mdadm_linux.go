@@ -10,7 +10,7 @@ import (
 	"hwsagent/probes"
 )
 
-// mdadm reads software RAID: /proc/mdstat, and sysfs for what is degraded.
+// mdadm reads software RAID: /proc/mdstat, and sysfs for degraded arrays.
 type mdadm struct {
 	proc, sys string
 

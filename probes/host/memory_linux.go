@@ -9,8 +9,8 @@ import (
 	"hwsagent/probes"
 )
 
-// meminfo reads /proc/meminfo: "Active(anon):  2019992 kB" becomes
-// node_memory_Active_anon_bytes. Fields that the kernel adds appear by themselves.
+// meminfo reads /proc/meminfo: "Active(anon): 2019992 kB" becomes node_memory_Active_anon_bytes. New fields of the
+// kernel appear automatically.
 type meminfo struct {
 	file     file
 	families familyCache
@@ -20,7 +20,7 @@ func newMeminfo(e *environment) reader {
 	return &meminfo{file: file{path: e.proc("meminfo")}, families: familyCache{make: memoryFamily}}
 }
 
-// memoryFamily makes the family for a whole line up to its number, with "kB" behind
+// memoryFamily returns the family for a whole line up to its number, with "kB" behind
 // it when the line has a unit.
 func memoryFamily(field string) *probes.Family {
 	field, inBytes := strings.CutSuffix(field, "kB")
@@ -57,8 +57,8 @@ func (m *meminfo) read(_ context.Context, r *probes.Round) error {
 	return nil
 }
 
-// vmstat reads the wanted fields of /proc/vmstat. Their type is unknown: the file
-// does not say which of them count and which measure.
+// vmstat reads the selected fields of /proc/vmstat. Their type is unknown: the file does not distinguish counters from
+// gauges.
 type vmstat struct {
 	file     file
 	families familyCache

@@ -9,8 +9,8 @@ import (
 const sectorBytes = 512
 
 // newMultipath reads the maps of multipathd: devices of the device mapper whose UUID begins with mpath-, and the
-// kernel's state of each path. A path that goes away meanwhile, or of a driver without states, costs the others nothing:
-// its state is unknown, and it counts neither as active nor as failed.
+// kernel's state of each path. The state of a path that disappears meanwhile, or whose driver has no states, is
+// unknown; it counts neither as active nor as failed, and does not affect other paths.
 func newMultipath(e *environment) reader {
 	info := gauge("node_dmmultipath_device_info", "Always 1; the labels describe the device.")
 	active := gauge("node_dmmultipath_device_active", "1 while the device takes requests, 0 while it is suspended.")

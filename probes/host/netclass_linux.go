@@ -9,8 +9,7 @@ import (
 	"hwsagent/probes"
 )
 
-// newNetclass reads what sysfs tells of the network devices. Their speed is asked
-// under a lock that a hung driver may hold.
+// newNetclass reads the network devices from sysfs. Reading their speed takes a lock that a hung driver may hold.
 func newNetclass(e *environment) reader {
 	property := func(file, name, help string) attr { return attr{file, gauge("node_network_"+name, help), 0} }
 	attrs := []attr{

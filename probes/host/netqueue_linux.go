@@ -88,7 +88,7 @@ func (c *conntrack) read(_ context.Context, r *probes.Round) error {
 type softnet struct {
 	file    file
 	labels  labelCache
-	columns [12]*probes.Family // by column; nil: of no use any more
+	columns [12]*probes.Family // by column; nil: obsolete
 }
 
 func newSoftnet(e *environment) reader {
@@ -117,7 +117,7 @@ func (s *softnet) read(_ context.Context, r *probes.Round) error {
 	for line := range lines(b) {
 		cpu := strconv.AppendInt(id[:0], int64(row), 10)
 		row++
-		// Offline CPUs have no line; newer kernels (5.10) tell the number in column 13.
+		// Offline CPUs have no line; newer kernels (5.10) have the CPU's number in column 13.
 		if fields := bytes.Fields(line); len(fields) > 12 {
 			if n, ok := hexadecimal(fields[12]); ok {
 				cpu = strconv.AppendInt(id[:0], int64(n), 10)
@@ -179,7 +179,7 @@ func (s *schedstat) read(_ context.Context, r *probes.Round) error {
 	return nil
 }
 
-// arp counts the neighbours that the kernel knows, by device.
+// arp counts the kernel's known neighbours by device.
 type arp struct {
 	file    file
 	entries *probes.Family
@@ -217,7 +217,7 @@ func (a *arp) read(_ context.Context, r *probes.Round) error {
 	return nil
 }
 
-// udpQueues sums what waits in the queues of all UDP sockets.
+// udpQueues sums the bytes in the queues of all UDP sockets.
 type udpQueues struct {
 	files  [2]file
 	ip     [2]string

@@ -11,7 +11,7 @@ import (
 	"hwsagent/probes"
 )
 
-// netstat reads the wanted counters of the network protocols.
+// netstat reads the selected counters of the network protocols.
 type netstat struct {
 	pairs    [2]file // a line of names, then a line of values
 	snmp6    file    // a name and a value on each line
@@ -66,7 +66,7 @@ func (n *netstat) read(_ context.Context, r *probes.Round) error {
 	return nil
 }
 
-// addPair adds "Tcp: InSegs OutSegs" with "Tcp: 5 7".
+// addPair adds the counters of "Tcp: InSegs OutSegs" with "Tcp: 5 7".
 func (n *netstat) addPair(r *probes.Round, names, values []byte) error {
 	protocol, names := word(names)
 	again, values := word(values)

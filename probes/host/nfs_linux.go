@@ -9,7 +9,7 @@ import (
 	"hwsagent/probes"
 )
 
-// newNFS reads what the NFS client did: /proc/net/rpc/nfs.
+// newNFS reads the NFS client's statistics: /proc/net/rpc/nfs.
 func newNFS(e *environment) reader {
 	packets := counter("node_nfs_packets_total", "Packets of the NFS client, by transport.")
 	connections := counter("node_nfs_connections_total", "TCP connections of the NFS client.")
@@ -40,7 +40,7 @@ func newNFS(e *environment) reader {
 	})
 }
 
-// newNFSd reads what the NFS server did: /proc/net/rpc/nfsd.
+// newNFSd reads the NFS server's statistics: /proc/net/rpc/nfsd.
 func newNFSd(e *environment) reader {
 	var (
 		hits         = counter("node_nfsd_reply_cache_hits_total", "Replies of the NFS server from its cache: the client had lost the first one.")
@@ -92,8 +92,8 @@ func newNFSd(e *environment) reader {
 	})
 }
 
-// addMethods adds the fields of stats, which are named as the methods of that version of NFS. Calls that do nothing
-// are left out unless null.
+// addMethods adds the fields of stats, which are named after the methods of that version of NFS. Calls without effect
+// are left out unless null is set.
 func (s *samples) addMethods(f *probes.Family, version string, stats any, null bool) {
 	v := reflect.ValueOf(stats)
 	for i := range v.NumField() {

@@ -2,8 +2,7 @@ package host
 
 import "strings"
 
-// newNVMe reads controllers and namespaces. Telling how much of a namespace is in use
-// takes a command to the device.
+// newNVMe reads controllers and namespaces. Reading how much of a namespace is in use requires a command to the device.
 func newNVMe(e *environment) reader {
 	info := gauge("node_nvme_info", "What the controller is; always 1.")
 	namespace := gauge("node_nvme_namespace_info", "State of the namespace; always 1.")
@@ -24,7 +23,7 @@ func newNVMe(e *environment) reader {
 		labels := []string{"device", device, "nsid", id}
 		s.add(namespace, 1, "ana_state", state, "device", device, "nsid", id)
 		if sectors, ok := number(dir + "/size"); ok {
-			s.add(size, sectors*512, labels...) // whatever the logical block size is
+			s.add(size, sectors*512, labels...) // regardless of the logical block size
 			s.add(capacity, sectors*512, labels...)
 		}
 		lbs, ok := number(dir + "/queue/logical_block_size")

@@ -6,17 +6,16 @@ import (
 	"hwsagent/probes"
 )
 
-// once reads something in one go, in a goroutine of its own under guard: a file of procfs can wait for a
-// lock of the kernel.
+// once performs a single read in its own goroutine under guard: a file of procfs can block on a lock of the kernel.
 type once struct {
 	guard guard[answer]
 
-	// query may run concurrently with itself when it hangs: it changes nothing that it did
-	// not make. errAbsent where there is nothing to read.
+	// query may run concurrently with itself if it hangs: it must not change anything that it did not create. It
+	// returns errAbsent if there is nothing to read.
 	query func() (samples, error)
 }
 
-// answer is what a query returned.
+// answer is the result of a query.
 type answer struct {
 	samples samples
 	err     error

@@ -9,21 +9,21 @@ import (
 	"hwsagent/probes/hw"
 )
 
-// The memory of a plugged transceiver becomes a component here, without I/O: that of SFP by SFF-8472 (revision 12.4), of QSFP by SFF-8636
-// (revision 2.11), and of QSFP-DD, OSFP and others by CMIS (revision 5.2).
+// The code below turns the memory of a plugged transceiver into a component, without I/O: SFP by SFF-8472 (revision
+// 12.4), QSFP by SFF-8636 (revision 2.11), and QSFP-DD, OSFP and others by CMIS (revision 5.2).
 
-// memory reads length bytes from an offset of a page of a transceiver, at one of its two addresses. Pages have
-// 256 bytes, of which the lower 128 are the same for each; no read crosses the middle.
+// memory reads length bytes from an offset of a page of a transceiver, at one of its two addresses. Pages have 256
+// bytes; the lower 128 are the same in all pages, and no read crosses the middle.
 type memory func(address, page byte, offset, length int) ([]byte, error)
 
 // Addresses (SFF-8472, section 4).
 const (
 	moduleAddress = 0x50
-	diagnostics   = 0x51 // of an SFP: its monitors
+	diagnostics   = 0x51 // monitors of an SFP
 	half          = 128
 )
 
-// transceiver is what the memory says.
+// transceiver holds the data from the memory.
 type transceiver struct {
 	vendor, model, serial string
 	monitors              []monitor
@@ -34,13 +34,13 @@ type monitor struct {
 	metric, limit hw.Metric
 	at            string // hw_sensor_location; "" for the transceiver as a whole
 	value         float64
-	limits        [4]float64 // in the order of monitorLimits; not a number: none
+	limits        [4]float64 // in the order of monitorLimits; NaN: none
 }
 
-// monitorLimits are the limits in the order in which all three standards have them.
+// monitorLimits are the limits in the order common to all three standards.
 var monitorLimits = [4]string{"high.critical", "low.critical", "high.degraded", "low.degraded"}
 
-// scale makes a value in the metric's unit of the 16 bits that the standards have for it.
+// scale converts the standards' 16-bit value to the metric's unit.
 type scale func(raw uint16) float64
 
 // The units of the three standards: 1/256 °C, 100 µV, 2 µA, 0.1 µW.
@@ -49,10 +49,10 @@ func supply(raw uint16) float64     { return float64(raw) / 1e4 }
 func bias(raw uint16) float64       { return float64(raw) * 2e-6 }
 func light(raw uint16) float64      { return milliwatts(float64(raw) / 1e4) }
 
-// milliwatts is a power in dBm; that of no light is -Inf, which is below each limit and becomes no sample.
+// milliwatts converts a power to dBm; no light gives -Inf, which is below each limit and becomes no sample.
 func milliwatts(mw float64) float64 { return 10 * math.Log10(max(mw, 0)) }
 
-// parseTransceiver reads a transceiver of any known kind.
+// parseTransceiver parses a transceiver of any known kind.
 func parseTransceiver(read memory) (*transceiver, error) {
 	low, err := read(moduleAddress, 0, 0, half)
 	if err != nil {
@@ -74,7 +74,7 @@ func parseTransceiver(read memory) (*transceiver, error) {
 
 var errShortMemory = fmt.Errorf("the transceiver's memory is shorter than its standard has it")
 
-// words are the numbers of 16 bits at an offset; fewer where the memory ends.
+// words16 returns the numbers of 16 bits at an offset; fewer if the memory ends.
 func words16(b []byte, at, n int) []uint16 {
 	var all []uint16
 	for i := range n {
@@ -85,7 +85,7 @@ func words16(b []byte, at, n int) []uint16 {
 	return all
 }
 
-// add adds a monitor of a value and its four limits, if there are any.
+// add adds a monitor with its value and its four limits, if there are any.
 func (t *transceiver) add(metric, limit hw.Metric, at string, s scale, raw uint16, limits []uint16) {
 	m := monitor{metric: metric, limit: limit, at: at, value: s(raw)}
 	set := false
@@ -102,7 +102,7 @@ func (t *transceiver) add(metric, limit hw.Metric, at string, s scale, raw uint1
 	t.monitors = append(t.monitors, m)
 }
 
-// parseSFP reads an SFP (SFF-8472). Its lower half has the identity.
+// parseSFP parses an SFP (SFF-8472). Its lower half has the identity.
 func parseSFP(read memory, low []byte) (*transceiver, error) {
 	t := &transceiver{vendor: padded(low[20:36]), model: padded(low[40:56]), serial: padded(low[68:84])}
 	const implemented, external, addressChange = 1 << 6, 1 << 4, 1 << 2 // of byte 92
@@ -132,7 +132,7 @@ func parseSFP(read memory, low []byte) (*transceiver, error) {
 	return t, nil
 }
 
-// calibrated are the scales of an SFP that leaves the calibration to its reader (SFF-8472, section 9.3).
+// calibrated returns the scales of an SFP that leaves calibration to the reader (SFF-8472, section 9.3).
 func calibrated(b []byte) [5]scale {
 	line := func(at int, s func(float64) float64) scale {
 		slope, offset := float64(binary.BigEndian.Uint16(b[at:]))/256, float64(int16(binary.BigEndian.Uint16(b[at+2:]))) // #nosec G115 -- twos' complement
@@ -155,10 +155,10 @@ func calibrated(b []byte) [5]scale {
 	}
 }
 
-// lane is the place of a value of one of several lanes.
+// lane returns the location of a value of one lane among several.
 func lane(way string, i int) string { return fmt.Sprintf("%s.%d", way, i+1) }
 
-// laneMonitors is where the values of all lanes are, and their limits.
+// laneMonitors describes where the values and limits of all lanes are.
 type laneMonitors struct {
 	metric, limit hw.Metric
 	way           string
@@ -174,7 +174,7 @@ func (t *transceiver) addLanes(values, limits []byte, lanes int, all ...laneMoni
 	}
 }
 
-// parseQSFP reads a QSFP (SFF-8636). Its lower half has the values, page 0 the identity, page 3 the limits.
+// parseQSFP parses a QSFP (SFF-8636). Its lower half has the values, page 0 the identity, page 3 the limits.
 func parseQSFP(read memory, low []byte) (*transceiver, error) {
 	id, err := read(moduleAddress, 0, half, half)
 	if err != nil {
@@ -206,8 +206,8 @@ func parseQSFP(read memory, low []byte) (*transceiver, error) {
 	return t, nil
 }
 
-// parseCMIS reads a transceiver with CMIS: the lower half has temperature and voltage, page 00h the identity, 01h what there is, 02h the
-// limits, 11h the lanes.
+// parseCMIS parses a transceiver with CMIS: the lower half has temperature and voltage, page 00h the identity, 01h the
+// features, 02h the limits, 11h the lanes.
 func parseCMIS(read memory, low []byte) (*transceiver, error) {
 	id, err := read(moduleAddress, 0, half, half)
 	if err != nil {
@@ -237,7 +237,7 @@ func parseCMIS(read memory, low []byte) (*transceiver, error) {
 	if has[159-half]&(1<<1) != 0 {
 		t.add(hw.VoltageNow, hw.VoltageLimit, "", supply, words16(low, 16, 1)[0], words16(limits, 136-half, 4))
 	}
-	n := int(low[88] & 0xf) // lanes to the fibre, of the first application
+	n := int(low[88] & 0xf) // media lanes of the first application
 	if n == 0 || n > 8 {
 		n = 8
 	}
@@ -254,7 +254,7 @@ func parseCMIS(read memory, low []byte) (*transceiver, error) {
 	return t, nil
 }
 
-// padded is a text that is filled up with blanks. What is no printable ASCII is left out.
+// padded returns a text without trailing blanks and without characters outside of printable ASCII.
 func padded(b []byte) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
@@ -264,8 +264,8 @@ func padded(b []byte) string {
 	}, string(b)))
 }
 
-// status is how the transceiver is by its own limits. Of light and of the lasers' current only what a link that is up shows counts: a port
-// without a cable has none.
+// status returns the transceiver's status by its own limits. Light and laser current only count while the link is up: a
+// port without a cable has none.
 func (t *transceiver) status(up bool) hw.Status {
 	st := hw.Status(0)
 	for i := range t.monitors {
@@ -288,7 +288,7 @@ func (t *transceiver) status(up bool) hw.Status {
 	return st
 }
 
-// report is the transceiver in the port of that ID and name.
+// report returns the report of the transceiver in the port with that ID and name.
 func (t *transceiver) report(port, name string, up bool) hw.Report {
 	p := hw.Report{Status: t.status(up), Component: hw.Component{Kind: hw.Module, ID: port + "/transceiver", Name: name + " transceiver", Parent: port, Facts: []string{
 		hw.Vendor, t.vendor, hw.Model, t.model, hw.Serial, t.serial, hw.Device, name}}}
@@ -307,7 +307,7 @@ func (t *transceiver) report(port, name string, up bool) hw.Report {
 	return p
 }
 
-// limitPlace is the label of the place of limits: all lanes have the same, so they stand once for each way.
+// limitPlace returns the location label for limits: all lanes have the same ones, so they appear once per direction.
 func limitPlace(at string) []string {
 	way, _, _ := strings.Cut(at, ".")
 	if way == "" {

@@ -11,7 +11,7 @@ import (
 	"hwsagent/probes"
 )
 
-// lines yields the lines of b that are not empty, without their line feed.
+// lines yields the non-empty lines of b, without their line feed.
 func lines(b []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for len(b) > 0 {
@@ -59,16 +59,14 @@ func boolean(b bool) float64 {
 	return 0
 }
 
-// valid makes s a legal label value: names of devices and mount points may be any
-// bytes, and so may what firmware says.
+// valid makes s a legal label value: names of devices and mount points, and firmware texts, may be any bytes.
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 func gauge(name, help string) *probes.Family   { return family(name, help, model.MetricTypeGauge) }
 func counter(name, help string) *probes.Family { return family(name, help, model.MetricTypeCounter) }
 func untyped(name, help string) *probes.Family { return family(name, help, model.MetricTypeUnknown) }
 
-// family makes a family whose name is legal in any Prometheus, whatever the kernel
-// called the field.
+// family returns a family whose name is legal in any Prometheus, whatever the kernel's name for the field.
 func family(name, help string, typ model.MetricType) *probes.Family {
 	name = strings.Map(func(c rune) rune {
 		if c == '_' || c == ':' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' {
@@ -79,9 +77,8 @@ func family(name, help string, typ model.MetricType) *probes.Family {
 	return &probes.Family{Name: name, Help: valid(help), Type: typ}
 }
 
-// labelCache keeps the label lists that a reader uses in every round, by the value
-// that distinguishes them. Readers meet few values; it is bounded all the same, for
-// hosts where devices come and go under new names.
+// labelCache keeps the label lists that a reader uses in every round, by the value that distinguishes them. Readers see
+// few values; the cache is bounded all the same, for hosts where devices come and go under new names.
 type labelCache struct {
 	name string
 	m    map[string][]string
@@ -100,13 +97,13 @@ func (c *labelCache) of(b []byte) []string {
 	return l
 }
 
-// familyCache keeps the families whose names come from the kernel.
+// familyCache keeps families whose names come from the kernel.
 type familyCache struct {
 	make func(field string) *probes.Family
 	m    map[string]*probes.Family
 }
 
-// of returns the family for a field; nil if make says that it is unwanted.
+// of returns the family for a field; nil if make returns nil for an unwanted field.
 func (c *familyCache) of(field []byte) *probes.Family {
 	f, ok := c.m[string(field)]
 	if !ok {

@@ -7,8 +7,8 @@ import (
 	"hwsagent/probes"
 )
 
-// pressure reads how long tasks waited for what (the kernel's
-// Documentation/accounting/psi.rst; Linux 4.20, irq since 6.1).
+// pressure reads how long tasks waited for resources (the kernel's Documentation/accounting/psi.rst; Linux 4.20, irq
+// since 6.1).
 type pressure struct {
 	resources []pressureResource
 }
@@ -42,7 +42,7 @@ func (p *pressure) read(_ context.Context, r *probes.Round) error {
 		res := &p.resources[i]
 		b, err := res.file.read()
 		if err != nil {
-			continue // the kernel is too old, or psi=0: opening works then, reading does not
+			continue // the kernel is too old, or psi=0: then opening works but reading does not
 		}
 		for line := range lines(b) {
 			kind, rest := word(line)
@@ -52,7 +52,7 @@ func (p *pressure) read(_ context.Context, r *probes.Round) error {
 			}
 			_, total, ok := bytes.Cut(rest, []byte("total="))
 			if v, isNumber := float(total); ok && isNumber && f != nil {
-				r.Add(f, v/1000/1000) // microseconds; twice by 1000 as node_exporter rounds
+				r.Add(f, v/1000/1000) // microseconds; divided twice by 1000 for node_exporter's rounding
 				found = true
 			}
 		}

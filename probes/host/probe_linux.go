@@ -12,16 +12,16 @@ import (
 	"hwsagent/probes"
 )
 
-// reader reads one kind of thing. What it added before an error is kept. errAbsent
-// means that this machine has nothing of the kind.
+// reader reads one kind of data. Samples added before an error are kept. errAbsent means that this machine has nothing
+// of the kind.
 type reader interface {
 	read(ctx context.Context, r *probes.Round) error
 }
 
-// errAbsent is not a failure: a kernel without the feature, a host without the part.
+// errAbsent is not a failure: the kernel lacks the feature, or the host lacks the part.
 var errAbsent = errors.New("not present on this machine")
 
-// environment is what readers are made from.
+// environment is the input of the readers.
 type environment struct {
 	*settings
 	now    func() time.Time
@@ -35,8 +35,8 @@ type environment struct {
 func (e *environment) proc(name string) string { return e.ProcPath + "/" + name }
 func (e *environment) sys(name string) string  { return e.SysPath + "/" + name }
 
-// Probe reads this machine. It keeps what it needs to notice counters that jump back
-// and reads that hang; Collect must not be called twice at a time.
+// Probe reads this machine. It keeps the state needed to detect counters that jump back and reads that hang; calls of
+// Collect must not overlap.
 type Probe struct {
 	log        *slog.Logger
 	panics     *panics.Guard
@@ -51,13 +51,12 @@ type collector struct {
 	name   string
 	labels []string
 	reader
-	present bool // its last run found something to read
+	present bool // its last run found data
 }
 
-// New checks the configuration and makes the probe. It reads nothing yet: hardware
-// may appear and vanish while the probe lives. Labels of the samples that it adds
-// are shared between samples and between rounds and must not be modified. The guard contains
-// the panics of each collector; it may be nil.
+// New checks the configuration and returns the probe. It reads nothing yet: hardware may appear and vanish while the
+// probe lives. The labels of added samples are shared between samples and between rounds and must not be modified. The
+// guard contains the panics of each collector; it may be nil.
 func New(c Config, log *slog.Logger, guard *panics.Guard) (*Probe, error) {
 	s, err := newSettings(c)
 	if err != nil {
@@ -83,10 +82,9 @@ func New(c Config, log *slog.Logger, guard *panics.Guard) (*Probe, error) {
 	return p, nil
 }
 
-// Collect runs every collector once. The error joins those of the collectors that
-// failed, each with its collector's name; it wraps [probes.ErrPartial] if anything was
-// read at all. It returns soon after ctx ends; collectors that had not run by then
-// are named.
+// Collect runs every collector once. The error joins those of the collectors that failed, each with its collector's
+// name; it wraps [probes.ErrPartial] if any data was read. It returns soon after ctx ends, and names collectors that
+// had not run by then.
 func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 	var errs []error
 	useful := false
@@ -99,7 +97,7 @@ func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 		}
 		began, samples := time.Now(), len(r.Samples())
 		turn, end := turnOf(ctx)
-		err := p.panics.Do(func() error { return c.read(turn, r) }) // a panic costs one collector
+		err := p.panics.Do(func() error { return c.read(turn, r) }) // a panic only fails one collector
 		end()
 		c.note(p.log, err)
 		if !c.present {
@@ -124,8 +122,8 @@ func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 	return err
 }
 
-// turnOf is the round for one collector: it ends after half of the time that is left of it. When the kernel holds what several
-// collectors ask for, each of them waits for as long as a device may take; the collectors after them have time all the same.
+// turnOf returns the context for one collector: it ends after half of the remaining time. If the kernel holds a
+// resource that several collectors need, each waits as long as a device may take; the later collectors still have time.
 func turnOf(ctx context.Context) (context.Context, context.CancelFunc) {
 	end, ok := ctx.Deadline()
 	if !ok {
@@ -134,7 +132,7 @@ func turnOf(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, time.Until(end)/2)
 }
 
-// note logs what changed with this run and the runner cannot know.
+// note logs changes since the last run that the runner cannot see.
 func (c *collector) note(log *slog.Logger, err error) {
 	if present := !errors.Is(err, errAbsent); present != c.present {
 		c.present = present

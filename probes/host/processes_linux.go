@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newProcesses counts processes and threads by their state (proc_pid_stat(5)). It reads a file for
-// each thread, so it is off unless it is asked for.
+// newProcesses counts processes and threads by state (proc_pid_stat(5)). It reads a file for each thread, so it only
+// runs if configured.
 func newProcesses(e *environment) reader {
 	threads := gauge("node_processes_threads", "Threads.")
 	maxThreads := gauge("node_processes_max_threads", "How many threads there may be.")
@@ -39,7 +39,7 @@ func newProcesses(e *environment) reader {
 	})
 }
 
-// processCount is what the process table holds.
+// processCount holds the counts of the process table.
 type processCount struct {
 	processes, threads   int
 	states, threadStates map[string]int
@@ -66,7 +66,7 @@ func countProcesses(proc string) (processCount, error) {
 	return c, nil
 }
 
-// stats are those of all processes, or threads, that a directory has.
+// stats returns the stats of all processes, or threads, in a directory.
 func stats(dir string) ([]procfs.ProcStat, error) {
 	table, err := procfs.NewFS(dir)
 	if err != nil {

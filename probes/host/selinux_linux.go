@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// newKernelHung reads how many tasks the kernel found hung (since Linux 6.13).
+// newKernelHung reads how many tasks the kernel considered hung (since Linux 6.13).
 func newKernelHung(e *environment) reader {
 	tasks := counter("node_kernel_hung_tasks_total", "Tasks that the kernel found hung since the start.")
 	return newOnce(e, func() (s samples, err error) {
@@ -20,7 +20,7 @@ func newKernelHung(e *environment) reader {
 	})
 }
 
-// newSELinux reads whether SELinux is on and what it enforces: selinux(8), selinuxfs. The modes are 1 enforcing, 0 permissive,
+// newSELinux reads whether SELinux is on, and its mode: selinux(8), selinuxfs. The modes are 1 enforcing, 0 permissive,
 // -1 disabled.
 func newSELinux(e *environment) reader {
 	enabled := gauge("node_selinux_enabled", "Whether SELinux is on (1) or off (0).")
@@ -39,7 +39,7 @@ func newSELinux(e *environment) reader {
 	})
 }
 
-// selinuxConfig is the mode that the file asks for; disabled where there is no file.
+// selinuxConfig returns the mode in the file; disabled if there is no file.
 func selinuxConfig(path string) (float64, error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -40,7 +40,7 @@ func (l *loadavg) read(_ context.Context, r *probes.Round) error {
 	return nil
 }
 
-// stat reads what /proc/stat has beside the CPUs.
+// stat reads /proc/stat except for the CPUs.
 type stat struct {
 	file     file
 	families map[string]*probes.Family

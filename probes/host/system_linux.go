@@ -13,7 +13,7 @@ import (
 	"hwsagent/probes"
 )
 
-// uname tells kernel and machine by uname(2).
+// uname reads kernel and machine by uname(2).
 type uname struct{ info *probes.Family }
 
 func newUname(*environment) reader {
@@ -102,7 +102,7 @@ func unquote(s string) string {
 	return out.String()
 }
 
-// fileFD reads how many files are open, of how many.
+// fileFD reads how many files are open, and the limit.
 type fileFD struct {
 	file               file
 	allocated, maximum *probes.Family

@@ -19,19 +19,19 @@ const (
 	systemdName    = "org.freedesktop.systemd1"
 	systemdPath    = "/org/freedesktop/systemd1"
 	systemdManager = systemdName + ".Manager"
-	unitList       = "a(ssssssouso)" // what ListUnits answers
+	unitList       = "a(ssssssouso)" // type of ListUnits' answer
 )
 
 // unitStates are the values of a unit's ActiveState that have a series each.
 var unitStates = []string{"active", "activating", "deactivating", "inactive", "failed"}
 
-// systemdUnit is a unit as ListUnits has it.
+// systemdUnit is a unit in the answer of ListUnits.
 type systemdUnit struct {
 	name, load, active string
-	path               string // of its object
+	path               string // path of its object
 }
 
-// kind is service, timer, ….
+// kind returns service, timer, ….
 func (u *systemdUnit) kind() string { return u.name[strings.LastIndexByte(u.name, '.')+1:] }
 
 // unitProperty is a figure of each unit of a kind.
@@ -39,10 +39,10 @@ type unitProperty struct {
 	kind      string // "" for all
 	of, name  string // interface, without systemd's name in front, and property
 	family    *probes.Family
-	perSecond float64 // how many of the property's unit make a second; 0 for a property that is no time
+	perSecond float64 // units of the property per second; 0 if it is not a time
 }
 
-// systemdFamilies are what the collector gives.
+// systemdFamilies are the families of the collector.
 type systemdFamilies struct {
 	state, units, running, version, virtualization, started *probes.Family
 	properties                                              []unitProperty
@@ -71,8 +71,8 @@ func newSystemdFamilies() *systemdFamilies {
 	}
 }
 
-// newSystemd asks systemd about its units over the system's D-Bus. It asks for a few figures of each unit, so it is off unless it
-// is asked for.
+// newSystemd asks systemd about its units over the system's D-Bus. It requests a few figures of each unit, so it only
+// runs if configured.
 func newSystemd(e *environment) reader {
 	f := newSystemdFamilies()
 	include, exclude := e.pattern(&e.SystemdInclude), e.pattern(&e.SystemdExclude)
@@ -81,7 +81,7 @@ func newSystemd(e *environment) reader {
 		if err != nil {
 			return nil, fmt.Errorf("reach systemd over D-Bus: %w (the collector needs a system with systemd and dbus, and dbus_socket to name the bus' socket)", err)
 		}
-		defer bus.Close() // nothing was written that may be lost
+		defer bus.Close() // nothing was written that could be lost
 		s, units, err := f.manager(bus)
 		if err != nil {
 			return s, err
@@ -97,12 +97,12 @@ func newSystemd(e *environment) reader {
 	})
 }
 
-// propertyCall is the call that reads a property of an object of systemd.
+// propertyCall returns the call that reads a property of an object of systemd.
 func propertyCall(path, of, name string) dbus.Call {
 	return dbus.Call{Destination: systemdName, Path: path, Interface: "org.freedesktop.DBus.Properties", Member: "Get", Args: []string{of, name}}
 }
 
-// manager asks systemd about itself, and for its units.
+// manager requests data about systemd itself, and the list of units.
 func (f *systemdFamilies) manager(bus *dbus.Conn) (s samples, units []systemdUnit, err error) {
 	calls := []dbus.Call{
 		propertyCall(systemdPath, systemdManager, "Version"),
@@ -140,13 +140,13 @@ func (f *systemdFamilies) manager(bus *dbus.Conn) (s samples, units []systemdUni
 		s.add(f.units, float64(count[state]), "state", state)
 		delete(count, state)
 	}
-	for state, n := range count { // such as reloading, or one of a later systemd
+	for state, n := range count { // such as reloading, or a state of a later systemd
 		s.add(f.units, float64(n), "state", state)
 	}
 	return s, units, nil
 }
 
-// refused reports whether an error is the answer of a systemd that does not have the property, or the unit any more.
+// refused reports whether an error means that systemd does not have the property, or no longer has the unit.
 func refused(err error) bool {
 	_, ok := errors.AsType[*dbus.CallError](err)
 	return ok
@@ -154,7 +154,7 @@ func refused(err error) bool {
 
 var versionNumber = regexp.MustCompile(`[0-9]{3,}(?:\.[0-9]+)?`)
 
-// addManager adds what a property of systemd itself says.
+// addManager adds a property of systemd itself.
 func (f *systemdFamilies) addManager(s *samples, name string, body *dbus.Reader) error {
 	value, err := readProperty(body)
 	if err != nil {
@@ -180,8 +180,8 @@ func (f *systemdFamilies) addManager(s *samples, name string, body *dbus.Reader)
 	return nil
 }
 
-// readUnits reads the answer of ListUnits: of each unit its name, description, load state, active state, sub state, the unit that
-// it follows, the path of its object, and the number, type and path of its job.
+// readUnits decodes the answer of ListUnits: for each unit its name, description, load state, active state, sub state,
+// the unit that it follows, the path of its object, and the number, type and path of its job.
 func readUnits(body *dbus.Reader) ([]systemdUnit, error) {
 	if sig := body.Signature(); sig != unitList {
 		return nil, fmt.Errorf("the list has the type %q, not %q", sig, unitList)
@@ -197,7 +197,7 @@ func readUnits(body *dbus.Reader) ([]systemdUnit, error) {
 	return units, body.Err()
 }
 
-// readProperty reads the answer to a call of [propertyCall].
+// readProperty decodes the answer to a call of [propertyCall].
 func readProperty(body *dbus.Reader) (any, error) {
 	if sig := body.Signature(); sig != "v" {
 		return nil, fmt.Errorf("the property has the type %q, not v", sig)
@@ -206,8 +206,8 @@ func readProperty(body *dbus.Reader) (any, error) {
 	return v, body.Err()
 }
 
-// details asks for the figures of units and adds them. A property that this systemd does not have, or a unit that has
-// gone meanwhile, costs what it would have said.
+// details requests the figures of units and adds them. A property that this systemd does not have, or a unit that has
+// disappeared meanwhile, is skipped.
 func (f *systemdFamilies) details(bus *dbus.Conn, units []systemdUnit, s *samples) error {
 	type question struct {
 		unit int
@@ -239,7 +239,7 @@ func (f *systemdFamilies) details(bus *dbus.Conn, units []systemdUnit, s *sample
 		}
 	}
 	types := make([]string, len(units))
-	var failed error // the first one: the others are of its kind
+	var failed error // the first error; the others are similar
 	ended := bus.Do(calls, func(i int, body *dbus.Reader, err error) {
 		q := questions[i]
 		var value any
@@ -258,7 +258,7 @@ func (f *systemdFamilies) details(bus *dbus.Conn, units []systemdUnit, s *sample
 				types[q.unit] = v
 			}
 		case float64:
-			if q.is == nil || v >= math.MaxUint64 { // the largest number stands for no limit, and for not known
+			if q.is == nil || v >= math.MaxUint64 { // the largest number means no limit, or unknown
 				return
 			}
 			if q.is.perSecond != 0 {

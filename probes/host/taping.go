@@ -14,15 +14,15 @@ import (
 	"hwsagent/probes/tape"
 )
 
-// Parts of a recording: the first element of a path in it, and the words for what a path is.
+// Parts of a recording: the first element of its paths, and the words for the kind of a path.
 const (
 	procPart, sysPart, udevPart = "proc", "sys", "udev"
 
 	isFile, isLink = tape.OK, "link"
 )
 
-// Replay is a probe that reads the machine of a recording, which is written below dir, an empty directory. Only hw_* and what else comes from
-// files is there; file systems are those of this machine, and thus left out.
+// Replay returns a probe that reads the machine of a recording, which it unpacks below dir, an empty directory. It only
+// has hw_* and other data from files; file systems would be those of this machine, and are left out.
 func Replay(t *tape.Tape, dir string, log *slog.Logger) (*Probe, error) {
 	if err := unpackTape(t, dir); err != nil {
 		return nil, fmt.Errorf("write the recording below %s: %w", dir, err)
@@ -31,7 +31,8 @@ func Replay(t *tape.Tape, dir string, log *slog.Logger) (*Probe, error) {
 	return New(c, log, nil)
 }
 
-// unpackTape writes the files and links of a recording. Nothing is written outside of dir, whatever the recording says.
+// unpackTape writes the files and links of a recording. It never writes outside of dir, whatever the recording
+// contains.
 func unpackTape(t *tape.Tape, dir string) (err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -48,7 +49,7 @@ func unpackTape(t *tape.Tape, dir string) (err error) {
 			return err
 		}
 	}
-	for i := range t.Exchanges { // a link may lead out through others
+	for i := range t.Exchanges { // a link may lead outside through others
 		if e := &t.Exchanges[i]; e.Status == isLink {
 			if _, err := root.Stat(path.Clean(e.Ask)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("the link %q: %w", e.Ask, err)
@@ -77,7 +78,7 @@ func unpackOne(root *os.Root, e *tape.Exchange) error {
 	return root.Symlink(to, name)
 }
 
-// Redact learns what tells whose machine it is: of DMI, disks, network devices and power supplies.
+// Redact finds the texts that identify the owner of the machine: in DMI, disks, network devices and power supplies.
 func (*Probe) Redact(t *tape.Tape, r *tape.Redactor) {
 	for i := range t.Exchanges {
 		e := &t.Exchanges[i]
@@ -85,7 +86,7 @@ func (*Probe) Redact(t *tape.Tape, r *tape.Redactor) {
 			continue
 		}
 		text := strings.TrimSpace(string(e.Answer))
-		for line := range strings.Lines(text) { // of udev's database
+		for line := range strings.Lines(text) { // lines of udev's database
 			if uuid, ok := strings.CutPrefix(line, "E:MD_UUID="); ok {
 				r.Learn(tape.Serials, uuid)
 			}
@@ -114,10 +115,10 @@ func (*Probe) Redact(t *tape.Tape, r *tape.Redactor) {
 	}
 }
 
-// worldWide is a World Wide Name in a path of udev's.
+// worldWide matches a World Wide Name in a path of udev's.
 var worldWide = regexp.MustCompile(`0x([0-9a-f]{16})`)
 
-// identity is the kind of a file's content by its name.
+// identity returns the kind of a file's content by its name.
 func identity(name string) string {
 	switch name {
 	case "product_serial", "board_serial", "chassis_serial", "product_uuid", "board_asset_tag", "chassis_asset_tag", "serial", "serial_number", "wwid", "uuid", "nguid", "eui64", "wwn", "unique_id",

@@ -15,15 +15,15 @@ import (
 	"hwsagent/probes/tape"
 )
 
-// What a recording has of /proc: what tells of the machine, and nothing of programs, users and addresses.
+// Files of /proc in a recording: they describe the machine, but not programs, users and addresses.
 var recordedProc = []string{
 	"stat", "meminfo", "loadavg", "vmstat", "diskstats", "mdstat", "schedstat", "interrupts", "net/dev", "net/netstat", "net/snmp", "net/snmp6", "net/sockstat", "net/sockstat6", "net/softnet_stat",
 	"net/rpc/nfs", "net/rpc/nfsd", "pressure/*", "fs/xfs/stat", "spl/kstat/zfs/*", "sys/fs/file-nr", "sys/kernel/random/entropy_avail", "sys/kernel/random/poolsize", "sys/kernel/threads-max",
 	"sys/kernel/pid_max", "sys/net/netfilter/nf_conntrack_*",
 }
 
-// recordedSys are the directories of /sys whose entries are devices or lead to some, and how deep below such a device files are
-// recorded.
+// recordedSys lists directories of /sys whose entries are devices or lead to some, and how deep below such a device
+// files are recorded.
 var recordedSys = []struct {
 	dir   string
 	depth int
@@ -33,7 +33,8 @@ var recordedSys = []struct {
 	{"fs/xfs", 3}, {"fs/bcache", 3},
 }
 
-// Names below a device that are not read: a read of them is large, slow or does something, or says nothing of hardware.
+// skipped reports whether to skip a name below a device: reading it is large, slow or has an effect, or it says nothing
+// about the hardware.
 func skipped(name string) bool {
 	switch name {
 	case "power", "trace", "queues", "msi_irqs", "rom", "config", "uevent", "vpd", "remove", "rescan", "reset", "driver_override", "modalias", "inquiry", "cache", "cpuidle", "microcode", "hotplug",
@@ -50,8 +51,8 @@ const (
 	maxFileSize = 64 << 10
 )
 
-// Record writes the files of /proc, /sys and udev's database that tell of the machine's hardware on the tape. A directory whose files do not
-// answer within read_timeout costs itself, and is named in the error.
+// Record records the files of /proc, /sys and udev's database that describe the machine's hardware. It skips a
+// directory whose files do not answer within read_timeout, and names it in the error.
 func (p *Probe) Record(ctx context.Context, t *tape.Tape) error {
 	w := &treeWalk{env: p.env, tape: t, seen: map[string]bool{}, depth: map[string]int{}}
 	for _, pattern := range recordedProc {
@@ -71,17 +72,17 @@ func (p *Probe) Record(ctx context.Context, t *tape.Tape) error {
 	return w.read(ctx)
 }
 
-// treeWalk finds what is to be recorded, and then reads it.
+// treeWalk finds the files to record, and then reads them.
 type treeWalk struct {
 	env   *environment
 	tape  *tape.Tape
 	files []string
-	seen  map[string]bool // links and files that are done
-	depth map[string]int  // how deep below a directory is done
+	seen  map[string]bool // links and files that have been handled
+	depth map[string]int  // how deep below a directory has been handled
 	full  bool
 }
 
-// first reports whether a path is met for the first time.
+// first reports whether a path is seen for the first time.
 func (w *treeWalk) first(name string) bool {
 	if w.seen[name] {
 		return false
@@ -94,7 +95,7 @@ func (w *treeWalk) first(name string) bool {
 	return true
 }
 
-// class takes each entry of a directory with depth levels of directories below it.
+// class adds each entry of a directory with depth levels of directories below it.
 func (w *treeWalk) class(dir string, depth int) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -112,7 +113,7 @@ func (w *treeWalk) class(dir string, depth int) {
 	}
 }
 
-// link takes a link and, within /sys, the device that it leads to.
+// link adds a link and, within /sys, the device that it leads to.
 func (w *treeWalk) link(name string, depth int) {
 	to, err := os.Readlink(name)
 	if err != nil || filepath.IsAbs(to) {
@@ -129,7 +130,7 @@ func (w *treeWalk) link(name string, depth int) {
 	}
 }
 
-// device takes the files of a directory, the links to the device and its driver, and depth levels of directories.
+// device adds the files of a directory, the links to the device and its driver, and depth levels of directories.
 func (w *treeWalk) device(dir string, depth int) {
 	if before, done := w.depth[dir]; done && before >= depth {
 		return
@@ -155,7 +156,7 @@ func (w *treeWalk) device(dir string, depth int) {
 	}
 }
 
-// above takes, of the directories above a device, what makes the name of its place.
+// above adds the files in the directories above a device that are needed for the name of its place.
 func (w *treeWalk) above(real string) {
 	for dir := path.Dir(real); strings.HasPrefix(dir, w.env.sys("devices/")); dir = path.Dir(dir) {
 		for _, name := range [...]string{"name", "type", "model", "serial", "wwid"} {
@@ -169,13 +170,13 @@ func (w *treeWalk) above(real string) {
 	}
 }
 
-// udev takes the properties of block devices: whether one is a part of an array, and what it is called.
+// udev adds the properties of block devices: whether one is a part of an array, and its name.
 func (w *treeWalk) udev() {
-	matches, _ := filepath.Glob(w.env.UdevPath + "/b*:*") // the pattern is fine
+	matches, _ := filepath.Glob(w.env.UdevPath + "/b*:*") // the pattern is valid
 	w.files = append(w.files, matches...)
 }
 
-// recorded is a path of this machine as it stands in a recording.
+// recorded returns a path of this machine in its recorded form.
 func (w *treeWalk) recorded(name string) string {
 	for _, part := range [...]struct{ name, root string }{{procPart, w.env.ProcPath}, {sysPart, w.env.SysPath}, {udevPart, w.env.UdevPath}} {
 		if rest, ok := strings.CutPrefix(name, strings.TrimRight(part.root, "/")+"/"); ok {
@@ -190,7 +191,7 @@ type content struct {
 	text []byte
 }
 
-// read reads the files, directory by directory: a driver that hangs costs its directory.
+// read reads the files, directory by directory: if a driver hangs, only its directory is lost.
 func (w *treeWalk) read(ctx context.Context) error {
 	byDir := map[string][]string{}
 	var dirs []string
@@ -229,7 +230,7 @@ func contents(names []string) (all []content) {
 		if err != nil || bytes.IndexByte(b, 0) >= 0 {
 			continue
 		}
-		if strings.HasPrefix(path.Base(name), "b") && strings.Contains(path.Base(name), ":") { // of udev's database
+		if strings.HasPrefix(path.Base(name), "b") && strings.Contains(path.Base(name), ":") { // a file of udev's database
 			b = udevKept(b)
 		}
 		all = append(all, content{name, bytes.Clone(b)})
@@ -237,7 +238,8 @@ func contents(names []string) (all []content) {
 	return all
 }
 
-// udevKept are the lines of a device's properties that say what it is: not its serial number, not the names of file systems and volumes.
+// udevKept returns the lines of a device's properties that describe its type, without its serial number and the names
+// of file systems and volumes.
 func udevKept(b []byte) []byte {
 	var out bytes.Buffer
 	for line := range bytes.Lines(b) {

@@ -15,8 +15,8 @@ var tcpStates = map[string]string{
 	"07": "close", "08": "close_wait", "09": "last_ack", "0A": "listen", "0B": "closing",
 }
 
-// newTCPStat counts TCP sockets by state, and the bytes in their queues. The kernel writes a line for
-// each socket, so it is off unless it is asked for.
+// newTCPStat counts TCP sockets by state, and the bytes in their queues. The kernel writes a line for each socket, so
+// it only runs if configured.
 func newTCPStat(e *environment) reader {
 	connections := gauge("node_tcp_connection_states", "TCP sockets by state, and bytes in their queues.")
 	paths := []string{e.proc("net/tcp"), e.proc("net/tcp6")}

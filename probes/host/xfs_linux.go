@@ -8,7 +8,7 @@ import (
 	"hwsagent/probes"
 )
 
-// xfsCounter is one of the counters that the kernel keeps of an XFS file system.
+// xfsCounter is one of the kernel's counters for an XFS file system.
 type xfsCounter struct {
 	*probes.Family
 	of func(*xfs.Stats) uint32
@@ -39,7 +39,7 @@ func newXFS(e *environment) reader {
 	})
 }
 
-// xfsCounters are the counters that node_exporter has.
+// xfsCounters returns the counters that node_exporter reports.
 func xfsCounters() (all []xfsCounter) {
 	add := func(name, help string, of func(*xfs.Stats) uint32) {
 		all = append(all, xfsCounter{counter("node_xfs_"+name, help), of})

@@ -11,7 +11,7 @@ import (
 	"hwsagent/probes"
 )
 
-// zfsKinds are the files of /proc/spl/kstat/zfs, and what their names are within node_exporter's metrics.
+// zfsKinds are the files of /proc/spl/kstat/zfs, and their names in node_exporter's metrics.
 var zfsKinds = []struct{ file, name string }{
 	{"abdstats", "abd"}, {"arcstats", "arc"}, {"dbufstats", "dbuf"}, {"dmu_tx", "dmu_tx"}, {"dnodestats", "dnode"}, {"fm", "fm"},
 	{"vdev_cache_stats", "vdev_cache"}, {"vdev_mirror_stats", "vdev_mirror"}, {"xuio_stats", "xuio"}, {"zfetchstats", "zfetch"}, {"zil", "zil"},
@@ -55,7 +55,7 @@ func zfsModule(dir string) (samples, error) {
 	for _, kind := range zfsKinds {
 		b, err := (&file{path: dir + "/" + kind.file}).read()
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // each version of ZFS has others
+			continue // they vary between versions of ZFS
 		}
 		if err != nil {
 			errs = append(errs, err)
@@ -77,13 +77,13 @@ func zfsModule(dir string) (samples, error) {
 	return s, errors.Join(errs...)
 }
 
-// zfsPool reads what there is of a pool. It may be exported meanwhile.
+// zfsPool reads the files of a pool, which may be exported meanwhile.
 func zfsPool(dir, pool string) samples {
 	var s samples
 	if b, err := (&file{path: dir + "/" + pool + "/io"}).read(); err == nil {
 		s.addZFSIO(b, pool)
 	}
-	sets, _ := filepath.Glob(dir + "/" + pool + "/objset-*") // the pattern is fine
+	sets, _ := filepath.Glob(dir + "/" + pool + "/objset-*") // the pattern is valid
 	for _, set := range sets {
 		b, err := (&file{path: set}).read()
 		if err != nil {

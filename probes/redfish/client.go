@@ -25,7 +25,7 @@ const (
 	maxHead = 64 << 10 // bytes of an answer's head
 )
 
-// reply is an answer.
+// reply is an answer of the service.
 type reply struct {
 	status int
 	header http.Header
@@ -34,7 +34,7 @@ type reply struct {
 
 var errLarge = fmt.Errorf("the answer is larger than %d MiB", maxBody>>20)
 
-// client sends single requests to one service.
+// client sends requests to one service.
 type client struct {
 	base    *url.URL
 	http    *http.Client
@@ -55,7 +55,7 @@ func newClient(c *Config, pace *devices.Pace) (*client, error) {
 		DialContext:            (&net.Dialer{Timeout: c.requestTimeout()}).DialContext,
 		TLSClientConfig:        t,
 		TLSHandshakeTimeout:    c.requestTimeout(),
-		TLSNextProto:           map[string]func(string, *tls.Conn) http.RoundTripper{}, // HTTP/1.1, which all of them speak
+		TLSNextProto:           map[string]func(string, *tls.Conn) http.RoundTripper{}, // HTTP/1.1, which all services support
 		DisableCompression:     true,
 		MaxConnsPerHost:        atOnce,
 		MaxIdleConnsPerHost:    atOnce,
@@ -68,7 +68,7 @@ func newClient(c *Config, pace *devices.Pace) (*client, error) {
 	}}, nil
 }
 
-// newTLS makes the settings of TLS. Files are read here.
+// newTLS returns the TLS settings. It reads the files that they name.
 func newTLS(c *Config) (*tls.Config, error) {
 	t, err := promconfig.NewTLSConfig(&c.TLSConfig)
 	if err != nil {
@@ -102,19 +102,19 @@ func newTLS(c *Config) (*tls.Config, error) {
 	return t, nil
 }
 
-// fingerprintError says that the service has another certificate than the configuration.
+// fingerprintError means that the service's certificate is not the configured one.
 type fingerprintError struct{ got []byte }
 
 func (e *fingerprintError) Error() string {
-	return fmt.Sprintf("its certificate has the fingerprint %x, not the one that is configured", e.got)
+	return fmt.Sprintf("its certificate has the fingerprint %x, not the configured one", e.got)
 }
 
-// send sends a request and reads the answer, both within the client's timeout. path begins with a slash and is
-// escaped; set changes the request's head.
+// send sends a request and reads the answer, both within the client's timeout. path begins with a slash and is escaped;
+// set changes the request's header.
 func (c *client) send(ctx context.Context, method, path string, body []byte, set func(http.Header)) (*reply, error) {
 	u, err := c.base.Parse(path)
 	if err != nil || u.Host != c.base.Host || u.Scheme != c.base.Scheme {
-		return nil, fmt.Errorf("%q is no path of this service", path)
+		return nil, fmt.Errorf("%q is not a path of this service", path)
 	}
 	if err := c.pace.Wait(ctx); err != nil {
 		if errors.Is(err, devices.ErrPace) {
@@ -154,15 +154,15 @@ func (c *client) send(ctx context.Context, method, path string, body []byte, set
 
 func (c *client) close() { c.http.CloseIdleConnections() }
 
-// slowError is an answer that did not come in time.
+// slowError means that no answer came in time.
 type slowError struct{ limit time.Duration }
 
 func (e *slowError) Error() string {
 	return fmt.Sprintf("no answer within %s; request_timeout allows more", e.limit)
 }
 
-// explain turns a failed exchange into an error that says what to do. Where the service as a whole cannot be
-// reached it is a [*fatalError].
+// explain turns a failed exchange into an error with a remedy. If the whole service is unreachable it is a
+// [*fatalError].
 func (c *client) explain(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		if errors.Is(cause, context.Canceled) {

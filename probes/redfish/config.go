@@ -15,40 +15,40 @@ import (
 	"hwsagent/redact"
 )
 
-// Config is one service to read. Every key but Target, Username and a password may be left out.
+// Config configures one service. All keys except Target, Username and a password are optional.
 type Config struct {
-	// Target is [https://]host[:port]. http:// is for services behind a tunnel of one's own: the password goes in clear.
+	// Target is [https://]host[:port]. http:// is for services behind a private tunnel: it sends the password in clear.
 	Target   string        `yaml:"target"`
 	Username string        `yaml:"username"`
 	Password config.Secret `yaml:"password,omitempty"`
 	// PasswordFile has the password; it is read at each login.
 	PasswordFile string `yaml:"password_file,omitempty"`
-	// Auth is how to log in: [AuthAuto] if empty.
+	// Auth selects how to log in: [AuthAuto] if empty.
 	Auth string `yaml:"auth,omitempty"`
-	// TLSConfig is Prometheus' tls_config. TLS 1.2 is the least version without min_version.
+	// TLSConfig is Prometheus' tls_config. Without min_version the minimum is TLS 1.2.
 	TLSConfig config.TLSConfig `yaml:"tls_config,omitempty"`
-	// Fingerprint is the SHA-256 of the service's certificate in hexadecimal digits, with or without colons. Then that
-	// certificate is trusted and no other, whoever signed it and whatever names it has.
+	// Fingerprint is the SHA-256 of the service's certificate in hexadecimal digits, with or without colons. Then only
+	// that certificate is trusted, whatever its issuer and its names.
 	Fingerprint string `yaml:"fingerprint,omitempty"`
-	// OldTLS allows what controllers of about 2012 speak: TLS 1.0 and 1.1, and ciphers without forward secrecy.
+	// OldTLS allows the TLS of controllers from about 2012: TLS 1.0 and 1.1, and ciphers without forward secrecy.
 	OldTLS bool `yaml:"old_tls,omitempty"`
 	// RequestTimeout is how long one answer may take; [DefaultRequestTimeout] if 0.
 	RequestTimeout model.Duration `yaml:"request_timeout,omitempty"`
-	// InventoryInterval is after which time parts that seldom change are read again although nothing shows
-	// that they changed; [DefaultInventoryInterval] if 0.
+	// InventoryInterval is how long parts that seldom change are remembered without any sign of a change;
+	// [DefaultInventoryInterval] if 0.
 	InventoryInterval model.Duration `yaml:"inventory_interval,omitempty"`
 	// MaxRequests bounds the requests of a round; [DefaultMaxRequests] if 0.
 	MaxRequests int `yaml:"max_requests,omitempty"`
 }
 
-// CheckTarget judges the form of a target.
+// CheckTarget checks the form of a target.
 func (c *Config) CheckTarget(target string) error {
 	_, err := parseTarget(target)
 	return err
 }
 
-// ForDevice is the configuration of one device of a list: a *Config with its target, and with the words of the device in
-// the paths of its secrets.
+// ForDevice returns the configuration for one device of a list: a *Config with its target, and with the device's words
+// in the paths of its secrets.
 func (c *Config) ForDevice(d devices.Device) (any, error) {
 	one := *c
 	one.Target = d.Target
@@ -63,9 +63,9 @@ func (c *Config) ForDevice(d devices.Device) (any, error) {
 
 // Ways to log in.
 const (
-	AuthAuto    = "auto"    // a session; where the service has none, or none left, HTTP basic authentication
+	AuthAuto    = "auto"    // a session; HTTP basic authentication if the service has no sessions, or none left
 	AuthSession = "session" // a session only
-	AuthBasic   = "basic"   // a name and password with each request
+	AuthBasic   = "basic"   // name and password with each request
 )
 
 // Defaults of [Config].
@@ -134,7 +134,7 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// fingerprint is Fingerprint in bytes.
+// fingerprint returns Fingerprint as bytes.
 func (c *Config) fingerprint() ([]byte, error) {
 	b, err := hex.DecodeString(strings.ReplaceAll(strings.TrimSpace(c.Fingerprint), ":", ""))
 	if err != nil || len(b) != 32 {
@@ -164,7 +164,7 @@ func (c *Config) maxRequests() int {
 	return c.MaxRequests
 }
 
-// parseTarget is the service's address: scheme and host.
+// parseTarget returns the service's address: scheme and host.
 func parseTarget(s string) (*url.URL, error) {
 	if s == "" {
 		return nil, errors.New("is missing; write host, host:port or https://host, as in 192.0.2.9")

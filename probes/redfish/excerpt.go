@@ -9,19 +9,19 @@ import (
 	"hwsagent/probes/hw"
 )
 
-const maxNesting = 6 // of properties in which excerpts of sensors are looked for
+const maxNesting = 6 // depth of properties that are searched for excerpts of sensors
 
-// excerpt is a copy of a sensor's reading in another resource.
+// excerpt is a copy of a sensor's reading within another resource.
 type excerpt struct {
 	object
 	unit     unit
-	property string // that names the unit
+	property string // its name contains the unit
 	before   string // the property without its unit
-	place    string // below the property; "" for the property itself
-	path     string // below the resource
+	place    string // path below the property; "" for the property itself
+	path     string // path below the resource
 }
 
-// excerpts adds the readings that n shows of sensors to p.
+// excerpts adds the sensor readings that n contains to p.
 func (m *mapper) excerpts(n *node, p *hw.Report) {
 	chassis := p.Kind == hw.Enclosure
 	each(n, func(e excerpt) {
@@ -30,9 +30,9 @@ func (m *mapper) excerpts(n *node, p *hw.Report) {
 		switch {
 		case !ok, has && m.claimed[key], chassis && slices.Contains([]string{"PowerWatts", "EnergykWh", "EnergyJoules"}, e.path):
 			return
-		case chassis && !has && e.unit.of == fanRatio && m.has[n.chassis()][fanSpeed]: // a copy of a fan's, which it does not name
+		case chassis && !has && e.unit.of == fanRatio && m.has[n.chassis()][fanSpeed]: // a copy of a fan's reading, without naming the fan
 			return
-		case n.inline && n.name != "leakGroup": // of the older schemas
+		case n.inline && n.name != "leakGroup": // parts of the older schemas
 			return
 		}
 		u := e.unit
@@ -60,7 +60,7 @@ func (m *mapper) excerpts(n *node, p *hw.Report) {
 	})
 }
 
-// give adds a reading to p, or as a component of its own below p where p's kind has no place for it.
+// give adds a reading to p, or as a separate component below p if p's kind has no place for it.
 func (m *mapper) give(p *hw.Report, e *excerpt, key string, u unit, v float64, source object, known bool) {
 	metric, scale, attributes, direct := place(p.Kind, e)
 	if direct && addOnce(p, metric, u.value(v)*scale, attributes...) {
@@ -87,7 +87,8 @@ func (m *mapper) give(p *hw.Report, e *excerpt, key string, u unit, v float64, s
 	}
 }
 
-// place is where a reading goes on a component of that kind. scale is beside that of the unit.
+// place returns the metric and attributes of a reading for a component of that kind. scale is in addition to that of
+// the unit.
 func place(k hw.Kind, e *excerpt) (metric hw.Metric, scale float64, attributes []string, ok bool) {
 	before := e.before
 	for _, word := range [...]string{"PolyPhase", "Temperature", "Readings", "Summary"} {
@@ -119,7 +120,7 @@ func place(k hw.Kind, e *excerpt) (metric hw.Metric, scale float64, attributes [
 	return 0, 0, nil, false
 }
 
-// words are the parts of names in mixed case, in lower case with underscores.
+// words splits names in mixed case, and returns the parts in lower case joined by underscores.
 func words(names ...string) string {
 	var b strings.Builder
 	for _, name := range names {

@@ -14,7 +14,7 @@ import (
 	"hwsagent/probes/devices"
 )
 
-// hint is what a person can do about an exchange that failed, "" if nothing is known, and the reason in a word.
+// hint returns the remedy for a failed exchange, "" if none is known, and the reason in a word.
 func hint(scheme string, err error) (string, devices.Reason) {
 	var unverified *tls.CertificateVerificationError
 	var plain tls.RecordHeaderError
@@ -55,7 +55,7 @@ func hint(scheme string, err error) (string, devices.Reason) {
 	return "", devices.Refused
 }
 
-// ofCertificate is what to do about a certificate that cannot be verified.
+// ofCertificate returns the remedy for a certificate that cannot be verified.
 func ofCertificate(err *tls.CertificateVerificationError) string {
 	print := ""
 	if len(err.UnverifiedCertificates) > 0 {
@@ -73,7 +73,8 @@ func ofCertificate(err *tls.CertificateVerificationError) string {
 	return "name its CA in tls_config.ca_file" + print
 }
 
-// said are the words of a service about a refusal: the messages of "@Message.ExtendedInfo" (DSP0266, "Error responses").
+// said returns the service's explanation of a refusal: the messages of "@Message.ExtendedInfo" (DSP0266, "Error
+// responses").
 func said(body []byte) string {
 	o, err := parse(body)
 	if err != nil {
@@ -95,7 +96,7 @@ func said(body []byte) string {
 	return label(strings.Join(words, "; "))
 }
 
-// refusal is the error of a login that the service refuses for its name and password.
+// refusal returns the error for a login whose name and password the service refuses.
 func refusal(user string, r *reply) error {
 	words := said(r.body)
 	low := strings.ToLower(words + string(r.body[:min(len(r.body), 4096)]))

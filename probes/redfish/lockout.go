@@ -5,22 +5,24 @@ import (
 	"time"
 )
 
-// How a service that refuses the name and password is asked again. Controllers lock an account after three to ten wrong
-// passwords within some minutes, for everybody; so one attempt is made, then one after ten minutes, then at doubled distances.
+// How often to try again after the service refused name and password. Controllers lock an account for everybody after
+// three to ten wrong passwords within some minutes; so there is one attempt, the next after ten minutes, then at
+// doubled intervals.
 const (
 	firstPause   = 10 * time.Minute
 	longestPause = 6 * time.Hour
 )
 
-// lockout decides when a login may be tried. The zero value allows it.
+// lockout decides when a login may be tried. The zero value allows one.
 type lockout struct {
-	refusals int // in a row
+	refusals int // consecutive refusals
 	until    time.Time
-	password string // that was refused
+	password string // the refused password
 	reason   error
 }
 
-// wait is why no login may be tried at now with that password; nil if one may. A new password may be tried at once.
+// wait returns why no login with that password may be tried at now, nil if one may. A new password may be tried at
+// once.
 func (l *lockout) wait(now time.Time, password string) error {
 	if l.refusals == 0 || password != l.password || !now.Before(l.until) {
 		return nil
@@ -29,7 +31,7 @@ func (l *lockout) wait(now time.Time, password string) error {
 		l.until.UTC().Format(time.TimeOnly), l.reason)
 }
 
-// refused takes over that a login with the password was refused at now.
+// refused records that a login with the password was refused at now.
 func (l *lockout) refused(now time.Time, password string, reason error) {
 	if password != l.password {
 		l.refusals = 0
@@ -38,5 +40,5 @@ func (l *lockout) refused(now time.Time, password string, reason error) {
 	*l = lockout{refusals: l.refusals + 1, until: now.Add(min(pause, longestPause)), password: password, reason: reason}
 }
 
-// accepted takes over that a login succeeded.
+// accepted records that a login succeeded.
 func (l *lockout) accepted() { *l = lockout{} }

@@ -9,22 +9,22 @@ import (
 	"hwsagent/probes/hw"
 )
 
-// mapper makes reports of a tree.
+// mapper turns a tree into reports.
 type mapper struct {
 	tree    *tree
-	has     map[*node]map[quantity]bool // what a chassis tells by the newer schemas
-	sensors map[string]*node            // that were read, by sensorKey
-	claimed map[string]bool             // sensors whose reading a report has, by sensorKey
+	has     map[*node]map[quantity]bool // quantities that a chassis reports by the newer schemas
+	sensors map[string]*node            // sensors read, by sensorKey
+	claimed map[string]bool             // sensors whose readings are in a report, by sensorKey
 	of      map[*node]*hw.Report        // of components
 	all     []*hw.Report
-	ids     map[string]bool // that are taken, with their kinds
+	ids     map[string]bool // used IDs, with their kinds
 	disks   map[string]*node
 	host    *node // the chassis that is the whole machine; nil if none is
 	machine hw.Report
 }
 
-// reports are the reports that a tree gives: each reading and each health once. Where one chassis is the whole machine, the last
-// report is of the machine. The tree stays as it is.
+// reports returns the reports of a tree, with each reading and each health once. If one chassis is the whole machine,
+// the last report is that of the machine. It does not change the tree.
 func reports(t *tree) []hw.Report {
 	m := &mapper{tree: t, has: make(map[*node]map[quantity]bool), sensors: make(map[string]*node), claimed: make(map[string]bool),
 		of: make(map[*node]*hw.Report), ids: make(map[string]bool), disks: make(map[string]*node), host: wholeMachine(t)}
@@ -57,8 +57,8 @@ func reports(t *tree) []hw.Report {
 	return out
 }
 
-// identity is serial number and UUID of the machine, which its operating system knows, too: those of the one computer in the chassis, or
-// else of the chassis.
+// identity returns the serial number and UUID of the machine, as its operating system also knows them: those of the
+// only computer in the chassis, or else of the chassis.
 func (m *mapper) identity() []string {
 	var of object
 	computers := m.host.object.list("Links.ComputerSystems")
@@ -76,7 +76,7 @@ func (m *mapper) identity() []string {
 	return out
 }
 
-// hidden reports whether the newer schemas have n, too.
+// hidden reports whether the newer schemas also contain n.
 func (m *mapper) hidden(n *node) bool {
 	has := m.has[n.chassis()]
 	switch n.name {
@@ -96,7 +96,7 @@ func (m *mapper) hidden(n *node) bool {
 	return false
 }
 
-// wholeMachine is the one chassis that no other contains, or of several the one that a computer is in.
+// wholeMachine returns the only chassis that is not inside another, or of several the one that contains a computer.
 func wholeMachine(t *tree) *node {
 	var roots, computers []*node
 	for _, n := range t.nodes {
@@ -120,12 +120,12 @@ func wholeMachine(t *tree) *node {
 	return nil
 }
 
-// component makes the report of a component, without the readings that sensors give.
+// component adds the report of a component, without the readings of sensors.
 func (m *mapper) component(n *node) {
 	o := n.object
 	p := &hw.Report{Status: statusOf(o), Component: hw.Component{Kind: kindOf(n), Name: nameOf(n), Parent: m.parent(n), Facts: facts(n)}}
 	if p.ID = m.diskID(n); p.ID == "" {
-		if m.disks[n.path] != nil { // the same disk, found in another place
+		if m.disks[n.path] != nil { // the same disk, found in another collection
 			return
 		}
 		p.ID = n.id()
@@ -143,7 +143,7 @@ func (m *mapper) component(n *node) {
 	m.special(n, p)
 }
 
-// add takes in a report; n is nil for one that stands for no resource of its own.
+// add adds a report; n is nil if the report has no resource of its own.
 func (m *mapper) add(n *node, p *hw.Report) {
 	id := p.ID
 	for i := 2; m.ids[p.Kind.String()+" "+p.ID]; i++ {
@@ -156,7 +156,7 @@ func (m *mapper) add(n *node, p *hw.Report) {
 	}
 }
 
-// parent is the ID of the component that n is a part of.
+// parent returns the ID of the component that n is a part of.
 func (m *mapper) parent(n *node) string {
 	if n.name == "chassis" {
 		if path, ok := n.object.sub("Links.ContainedBy").link(); ok && path != n.path && m.tree.byPath[path] != nil {
@@ -169,7 +169,7 @@ func (m *mapper) parent(n *node) string {
 	return ""
 }
 
-// above is the report of the nearest component above n.
+// above returns the report of the nearest component above n.
 func (m *mapper) above(n *node) *hw.Report {
 	for up := n.parent; up != nil; up = up.parent {
 		if p := m.of[up]; p != nil {
@@ -179,8 +179,8 @@ func (m *mapper) above(n *node) *hw.Report {
 	return nil
 }
 
-// diskID is the ID of a disk as the probes host and smart make it, "" of anything else. A disk that is found in two
-// collections has one report; two disks of one collection with one serial number keep their paths.
+// diskID returns the ID of a disk in the form of the probes host and smart, "" for anything else. A disk in two
+// collections has one report; two disks in one collection with the same serial number keep their paths.
 func (m *mapper) diskID(n *node) string {
 	if n.name != "drive" {
 		return ""
@@ -230,13 +230,13 @@ func nameOf(n *node) string {
 		return name
 	}
 	last := n.id()[strings.LastIndexByte(n.id(), '/')+1:]
-	if n.inline { // the name of the property, too
+	if n.inline { // include the name of the property
 		return label(strings.ReplaceAll(strings.TrimPrefix(n.path, n.parent.path+"/"), "/", " "))
 	}
 	return last
 }
 
-// facts are what hw_component_info says of a resource.
+// facts returns the labels of a resource for hw_component_info.
 func facts(n *node) []string {
 	o := n.object
 	var out []string
@@ -290,7 +290,7 @@ func diskType(o object) string {
 	return ""
 }
 
-// addOnce adds a reading unless the kind cannot have it, or the report has it already.
+// addOnce adds a reading if the kind may have it and the report does not have it yet.
 func addOnce(p *hw.Report, metric hw.Metric, v float64, attributes ...string) bool {
 	if !metric.Allows(p.Kind, attributes) || slices.ContainsFunc(p.Readings, func(r hw.Reading) bool {
 		return r.Metric == metric && slices.Equal(r.Attributes, attributes)
@@ -301,5 +301,5 @@ func addOnce(p *hw.Report, metric hw.Metric, v float64, attributes ...string) bo
 	return true
 }
 
-// byLength compares keys so that a plain name comes before those that are made of it.
+// byLength orders keys such that a plain name comes before its compounds.
 func byLength(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }

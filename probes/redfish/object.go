@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-// object is a JSON object as a service sends it. Whatever has another type than it should counts as absent.
+// object is a JSON object from a service. A value with an unexpected type counts as absent.
 type object map[string]any
 
 const (
@@ -33,8 +33,8 @@ func parse(body []byte) (object, error) {
 	return o, nil
 }
 
-// at is the value at a path of keys with dots between them. A key with an at sign (an annotation) has dots of its own, and
-// is the last one.
+// at returns the value at a path of keys separated by dots. A key with an at sign (an annotation) contains dots itself,
+// and must be the last one.
 func (o object) at(path string) any {
 	for {
 		key, rest, more := strings.Cut(path, ".")
@@ -49,13 +49,13 @@ func (o object) at(path string) any {
 	}
 }
 
-// sub is the object at a path; nil if there is none.
+// sub returns the object at a path; nil if there is none.
 func (o object) sub(path string) object {
 	inner, _ := o.at(path).(map[string]any)
 	return inner
 }
 
-// list are the objects of the array at a path.
+// list returns the objects of the array at a path.
 func (o object) list(path string) []object {
 	all, _ := o.at(path).([]any)
 	out := make([]object, 0, len(all))
@@ -67,7 +67,7 @@ func (o object) list(path string) []object {
 	return out
 }
 
-// number is the number at a path. Some services send numbers as strings.
+// number returns the number at a path. Some services send numbers as strings.
 func (o object) number(path string) (float64, bool) { return number(o.at(path)) }
 
 func number(v any) (float64, bool) {
@@ -84,8 +84,8 @@ func number(v any) (float64, bool) {
 	return 0, false
 }
 
-// text is the string at a path, fit for a label. A number is written out, and of a list of objects with a member
-// "Member", as iDRAC sends some, the first counts.
+// text returns the string at a path, fit for a label. It formats a number, and of a list of objects with a member
+// "Member", as some iDRACs send, takes the first.
 func (o object) text(path string) string {
 	switch v := o.at(path).(type) {
 	case string:
@@ -100,7 +100,7 @@ func (o object) text(path string) string {
 	return ""
 }
 
-// first is the first of these texts that is not empty.
+// first returns the first non-empty text at these paths.
 func (o object) first(paths ...string) string {
 	for _, p := range paths {
 		if s := o.text(p); s != "" {
@@ -110,7 +110,7 @@ func (o object) first(paths ...string) string {
 	return ""
 }
 
-// label is s without controls and blanks around it, in maxLabel bytes.
+// label returns s without control characters and surrounding blanks, in at most maxLabel bytes.
 func label(s string) string {
 	s = strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -121,7 +121,7 @@ func label(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), maxLabel)], "")
 }
 
-// link is the path of the resource that o is or refers to: "@odata.id", or "href" of the time before Redfish 1.0.
+// link returns the path of the resource that o is or refers to: "@odata.id", or "href" from before Redfish 1.0.
 func (o object) link() (string, bool) {
 	for _, key := range [...]string{"@odata.id", "href"} {
 		if s, ok := o[key].(string); ok {
@@ -131,8 +131,9 @@ func (o object) link() (string, bool) {
 	return "", false
 }
 
-// resourcePath is the path of a reference, the same for each spelling of it: a resource of this service, below /redfish
-// (or /rest, of the time before), without a fragment and without a slash at the end. A reference elsewhere is none.
+// resourcePath returns the path of a reference, the same for each spelling: a resource of this service, below /redfish
+// (or /rest, from before Redfish 1.0), without a fragment and a trailing slash. It returns false for a reference
+// elsewhere.
 func resourcePath(ref string) (string, bool) {
 	ref, _, _ = strings.Cut(ref, "#")
 	if len(ref) > maxPath {
@@ -157,7 +158,7 @@ func resourcePath(ref string) (string, bool) {
 	return path, true
 }
 
-// sensorKey is the identity of the sensor that a DataSourceUri names: a resource, or a part of one.
+// sensorKey returns the identity of the sensor in a DataSourceUri: a resource, or a part of one.
 func sensorKey(ref string) (string, bool) {
 	path, ok := resourcePath(ref)
 	if !ok {

@@ -23,14 +23,14 @@ type Probe struct {
 	guard   *panics.Guard
 	hide    *redact.Holder
 	service *service        // nil until the first round
-	health  map[string]bool // lines of the last round
+	health  map[string]bool // health lines of the last round
 	pace    *devices.Pace
 	contact devices.Contact
 	meter   hw.Meter
 }
 
-// New checks c and makes its probe. Nothing is read or sent before the first Collect. The pace bounds its requests, and the
-// guard contains the panics of what it starts; both may be nil.
+// New checks c and returns its probe, which reads and sends nothing before the first Collect. The pace limits its
+// requests, and the guard contains the panics of its goroutines; both may be nil.
 func New(c Config, pace *devices.Pace, guard *panics.Guard) (*Probe, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -40,15 +40,15 @@ func New(c Config, pace *devices.Pace, guard *panics.Guard) (*Probe, error) {
 	return p, nil
 }
 
-// What a round costs. They are gauges: each is about one round.
+// The cost of a round, as gauges, because each value describes one round.
 var (
 	requestsSent  = probes.Family{Name: "redfish_scrape_requests", Help: "Requests of the round.", Type: model.MetricTypeGauge}
 	bytesRead     = probes.Family{Name: "redfish_scrape_answers_bytes", Help: "Bytes of the answers of the round.", Type: model.MetricTypeGauge, Unit: "bytes"}
 	resourcesRead = probes.Family{Name: "redfish_scrape_resources", Help: "Resources of the round, those included that were remembered.", Type: model.MetricTypeGauge}
 )
 
-// Collect reads the service once. A resource that cannot be read costs itself; a service that cannot be reached, or
-// that refuses the login, costs the round.
+// Collect reads the service once. It skips a resource that cannot be read; if the service is unreachable or refuses the
+// login, the round fails.
 func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 	defer p.contact.Report(r)
 	start := time.Now()
@@ -94,10 +94,10 @@ func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 	return err
 }
 
-// note takes over what came of a round that began at start, and returns its error without secrets.
+// note records the outcome of a round that began at start, and returns its error without secrets.
 func (p *Probe) note(start time.Time, answered bool, err error) error {
 	var unverified *tls.CertificateVerificationError
-	if errors.As(err, &unverified) { // the file with its CA may be another one soon
+	if errors.As(err, &unverified) { // the file with its CA may be replaced soon
 		err = errors.Join(err, p.service.reconnect())
 	}
 	err = p.hide.Secrets().Error(err)
@@ -106,7 +106,7 @@ func (p *Probe) note(start time.Time, answered bool, err error) error {
 	switch {
 	case answered:
 		p.contact.Answered(start)
-	case err == nil, errors.Is(err, context.Canceled): // the agent's end says nothing about the device
+	case err == nil, errors.Is(err, context.Canceled): // a stop of the agent says nothing about the device
 	case errors.As(err, new(*slowError)):
 		p.contact.Failed(start, devices.NoAnswer, err)
 	case !errors.As(err, &fatal):
@@ -119,7 +119,7 @@ func (p *Probe) note(start time.Time, answered bool, err error) error {
 	return err
 }
 
-// remember keeps what the tree says of the health of the whole.
+// remember stores the overall health in the tree.
 func (p *Probe) remember(t *tree) {
 	lines, _ := t.health()
 	p.health = make(map[string]bool, len(lines))

@@ -330,7 +330,7 @@ func TestRefusals(t *testing.T) {
 	}
 	m := newMock(t, "rackmount1.json")
 	m.set(rootPath, nil)
-	if _, err := collect(t, newProbe(t, m.config())); err == nil || !strings.Contains(err.Error(), "no Redfish service") {
+	if _, err := collect(t, newProbe(t, m.config())); err == nil || !strings.Contains(err.Error(), "not a Redfish service") {
 		t.Error(err)
 	}
 }

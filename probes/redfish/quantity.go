@@ -6,7 +6,7 @@ import (
 	"hwsagent/probes/hw"
 )
 
-// quantity is what a number measures.
+// quantity is the quantity that a number measures.
 type quantity uint8
 
 const (
@@ -18,26 +18,27 @@ const (
 	energy
 	humidity
 	fanSpeed // revolutions per minute
-	fanRatio // a part of the highest speed
-	supply   // that there is a power supply
+	fanRatio // fraction of the highest speed
+	supply   // existence of a power supply
 	numQuantity
 )
 
-// unit is how a number is turned into a quantity: times scale, after shift was added.
+// unit converts a number to a quantity: add shift, then multiply by scale.
 type unit struct {
 	of    quantity
 	scale float64
 	shift float64
-	// name is the unit's for people where the quantity has no metric of its own.
+	// name is the unit for people if the quantity has no metric of its own.
 	name string
 }
 
-// percent reports whether the number is one of hundred.
+// percent reports whether the number is a percentage.
 func (u unit) percent() bool { return u.scale == 0.01 || u.name == "%" }
 
 func (u unit) value(v float64) float64 { return (v + u.shift) * u.scale }
 
-// byUnits are the units of ReadingUnits: codes of UCUM, as the schema Sensor says, and what services write instead.
+// byUnits maps the units of ReadingUnits: codes of UCUM, as in the schema Sensor, and the words that services write
+// instead.
 var byUnits = map[string]unit{
 	"cel": {of: temperature, scale: 1}, "c": {of: temperature, scale: 1}, "degc": {of: temperature, scale: 1}, "°c": {of: temperature, scale: 1}, "celsius": {of: temperature, scale: 1},
 	"degrees c": {of: temperature, scale: 1}, "degf": {of: temperature, scale: 1 / 1.8, shift: -32}, "[degf]": {of: temperature, scale: 1 / 1.8, shift: -32}, "fahrenheit": {of: temperature, scale: 1 / 1.8, shift: -32},
@@ -49,7 +50,7 @@ var byUnits = map[string]unit{
 	"rpm": {of: fanSpeed, scale: 1}, "{rev}/min": {of: fanSpeed, scale: 1},
 }
 
-// byType are the units that a ReadingType stands for (schema Sensor), where it says one.
+// byType maps a ReadingType (schema Sensor) to its unit, if it implies one.
 var byType = map[string]unit{
 	"temperature": byUnits["cel"], "voltage": byUnits["v"], "current": byUnits["a"], "power": byUnits["w"], "energyjoules": byUnits["j"],
 	"energykwh": byUnits["kw.h"], "energywh": byUnits["w.h"], "humidity": {of: humidity, scale: 0.01}, "rotational": byUnits["rpm"],
@@ -57,15 +58,15 @@ var byType = map[string]unit{
 	"airflow": {scale: 1, name: "[cft_i]/min"}, "airflowcmm": {scale: 1, name: "m3/min"}, "absolutehumidity": {scale: 1, name: "g/m3"},
 }
 
-// unitOf is the unit of a sensor by its two properties, which not every service sends, or sends right: the type decides
-// which quantity it is, and the units in which measure. Where the units are of another quantity than the type, the
-// type's own hold for an energy (some write kW for kWh); else nobody knows, and the number goes without a
-// meaning, as a sensor with the units that it names.
+// unitOf returns the unit of a sensor from its two properties, which some services omit or get wrong: the type decides
+// the quantity, and the units its scale. If the units belong to another quantity than the type, the type's own unit
+// counts for an energy (some services write kW for kWh); otherwise the quantity is unknown, and the number becomes a
+// generic sensor with the given units.
 func unitOf(o object) unit {
 	typ, units := strings.ToLower(o.text("ReadingType")), o.text("ReadingUnits")
 	byT, hasType := byType[typ]
 	byU, hasUnits := byUnits[strings.ToLower(units)]
-	if strings.HasPrefix(units, "M") { // mega, and not milli
+	if strings.HasPrefix(units, "M") { // mega, not milli
 		hasUnits = false
 	}
 	switch {
@@ -97,7 +98,7 @@ func ofFan(o object) bool {
 	return strings.EqualFold(o.text("PhysicalContext"), "Fan") || strings.Contains(strings.ToLower(o.first("Name", "Id")), "fan")
 }
 
-// byName are the units at the ends of the names of properties (Redfish Specification, DSP0266, "Property naming").
+// byName maps suffixes of property names to units (Redfish Specification, DSP0266, "Property naming").
 var byName = []struct {
 	suffix string
 	unit   unit
@@ -109,7 +110,7 @@ var byName = []struct {
 	{"WattHours", unit{scale: 1, name: "W.h"}}, {"AmpHours", unit{scale: 1, name: "A.h"}}, {"CubicMetersPerMinute", byType["airflowcmm"]}, {"Percent", unit{scale: 1, name: "%"}},
 }
 
-// unitOfProperty is the unit of an excerpt of a sensor, and the name of the property without it.
+// unitOfProperty returns the unit of an excerpt of a sensor, and the name of the property without the unit.
 func unitOfProperty(property string) (unit, string, bool) {
 	for i := range byName {
 		if b := &byName[i]; strings.HasSuffix(property, b.suffix) {
@@ -119,7 +120,7 @@ func unitOfProperty(property string) (unit, string, bool) {
 	return unit{}, "", false
 }
 
-// alone is the kind of component that a sensor of the quantity is, where it belongs to no other, with its metrics.
+// alone is the kind of component, with its metrics, for a sensor of the quantity that belongs to no other component.
 var alone = [numQuantity]struct {
 	kind       hw.Kind
 	now, limit hw.Metric
@@ -135,8 +136,8 @@ var alone = [numQuantity]struct {
 	fanRatio:    {hw.Fan, hw.FanSpeedRatio, 0},
 }
 
-// tells adds what a resource of the newer schemas tells of its chassis: only what each of its kind tells, so that a
-// summary does not hide the sensors of the older resources.
+// tells adds the quantities that a resource of the newer schemas reports for its chassis: only those that every such
+// resource reports, so that a summary does not hide the sensors of the older resources.
 func tells(n *node, has map[quantity]bool) {
 	switch n.name {
 	case "fan":
@@ -149,7 +150,7 @@ func tells(n *node, has map[quantity]bool) {
 			switch q {
 			case fanRatio:
 				q = fanSpeed
-			case power: // that of a part, maybe
+			case power: // possibly that of a part
 				q = other
 			}
 			has[q] = true

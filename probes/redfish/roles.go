@@ -2,41 +2,40 @@ package redfish
 
 import "hwsagent/probes/hw"
 
-// role is what a resource is, by the link through which it was found: types in resources are missing or wrong more
-// often than links.
+// role describes a resource by the link through which it was found: types in resources are missing or wrong more often
+// than links.
 type role struct {
-	part bool    // it is a component, of this kind
+	part bool    // it is a component of this kind
 	kind hw.Kind //
 	// attached resources give readings to the component that links to them.
 	attached bool
-	// seldom: what changes in it shows in its system's or chassis' health, too, so it is read again once that changes,
-	// or its time is over. Others are read in each round.
+	// seldom: changes in it also show in the health of its system or chassis, so it is read again once that changes, or
+	// after a time. Others are read in each round.
 	seldom bool
-	leaf   bool // nothing is followed from it, not even its members
+	leaf   bool // its links are not followed, not even to its members
 	follow []follow
 }
 
-// follow is a link to follow, or an array of them, or objects in the place of links.
+// follow is a link to follow, an array of links, or objects in place of links.
 type follow struct {
 	property string // a path of keys with dots
 	role     string
-	many     bool   // a collection: it may be asked for with its members
+	many     bool   // a collection, which may be requested with its members
 	inline   bool   // an array of objects that are parts of this resource
-	unless   string // not where this property is there
-	// fallback says when the link is followed: always, or after all others and only if they have not given
-	// what it leads to.
+	unless   string // do not follow if this property exists
+	// fallback says when to follow the link: always, or after all others if these have not provided its data.
 	fallback fallback
 }
 
-// fallback says when the older of two ways to tell the same is read.
+// fallback says when to read the older of two sources of the same data.
 type fallback uint8
 
 const (
 	always      fallback = iota
-	noThermal            // the chassis has no temperatures or no fans by the newer schemas
-	noPower              // the chassis has no power, voltages or supplies by them
-	noAdapters           // no network adapter is there
-	noNewDrives          // no drive is there
+	noThermal            // the newer schemas give no temperatures or no fans for the chassis
+	noPower              // they give no power, voltages or supplies for the chassis
+	noAdapters           // no network adapter was found
+	noNewDrives          // no drive was found
 )
 
 const rootPath = "/redfish/v1"
@@ -47,7 +46,8 @@ func inline(property, role, unless string) follow {
 	return follow{property: property, role: role, inline: true, unless: unless}
 }
 
-// roles is the table of what is read, by the schemas of DSP8010 version 2025.2 and, below Oem, by what vendors document.
+// roles is the table of resources to read, by the schemas of DSP8010 version 2025.2 and, below Oem, by documentation of
+// vendors.
 var roles = map[string]*role{
 	"root": {seldom: true, follow: []follow{many("Chassis", "chassis"), many("Systems", "system"), many("Managers", "manager"), many("Storage", "storage"),
 		one("PowerEquipment", "powerEquipment"), one("ThermalEquipment", "thermalEquipment"), one("UpdateService", "update")}},

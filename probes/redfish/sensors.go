@@ -8,12 +8,12 @@ import (
 	"hwsagent/probes/hw"
 )
 
-// sensorsOwners are the kinds whose sensors others, such as a processor next to a fan, show, too.
+// sensorsOwners are kinds whose sensors also appear elsewhere, for example in a processor next to a fan.
 var sensorsOwners = []hw.Kind{hw.Fan, hw.PowerSupply, hw.Battery, hw.CoolingDevice}
 
-// readings adds what sensors read. A sensor that a component shows as its own (an excerpt with a
-// DataSourceUri) gives its reading, its limits and its health to that component, the others are components
-// themselves, and what chassis sum up counts only as far as no sensor has given it.
+// readings adds the readings of sensors. If a component contains a sensor as its own (an excerpt with a DataSourceUri),
+// it gets the sensor's reading, limits and health; other sensors become components. Summaries of a chassis only count
+// if no sensor provides the value.
 func (m *mapper) readings() {
 	var summaries, others []*node
 	for _, n := range m.tree.nodes {
@@ -54,7 +54,7 @@ func (m *mapper) readings() {
 	}
 }
 
-// reportOf is the report of n, or of the component that n is attached to; nil if there is none.
+// reportOf returns the report of n, or of the component to which n is attached; nil if there is none.
 func (m *mapper) reportOf(n *node) *hw.Report {
 	if n.name == "sensor" || !n.role.part && !n.role.attached {
 		return nil
@@ -62,7 +62,7 @@ func (m *mapper) reportOf(n *node) *hw.Report {
 	return m.of[n.owner()]
 }
 
-// consumption takes power and energy of a chassis: if it is the whole machine, as the machine's.
+// consumption adds the power and energy of a chassis; if the chassis is the whole machine, to the machine.
 func (m *mapper) consumption(n *node, p *hw.Report) {
 	for _, c := range [...]struct {
 		property      string
@@ -97,7 +97,7 @@ func (m *mapper) consumption(n *node, p *hw.Report) {
 	}
 }
 
-// sensor makes a component of a sensor that no other component shows as its own.
+// sensor turns a sensor into a component unless another component contains it as its own.
 func (m *mapper) sensor(n *node) {
 	u := unitOf(n.object)
 	p := &hw.Report{Status: statusOf(n.object), Component: hw.Component{Kind: alone[u.of].kind, ID: n.id(), Name: nameOf(n), Parent: m.parent(n)}}
@@ -119,7 +119,7 @@ func (m *mapper) sensor(n *node) {
 	m.add(n, p)
 }
 
-// measure adds the reading of a sensor, and its limits, to the component that the sensor is.
+// measure adds the reading and the limits of a sensor to its component.
 func (m *mapper) measure(p *hw.Report, o object, u unit, v float64) {
 	var attributes []string
 	if u.of == other {
@@ -129,8 +129,8 @@ func (m *mapper) measure(p *hw.Report, o object, u unit, v float64) {
 	m.limits(p, o, u, alone[u.of].limit, attributes)
 }
 
-// thresholds are the properties of the schema Sensor and of the older Thermal and Power for each kind of limit; of
-// several the first that is there counts.
+// thresholds are the properties for each kind of limit in the schema Sensor and in the older Thermal and Power; the
+// first existing one counts.
 var thresholds = [...]struct {
 	limit string
 	paths [4]string
@@ -141,7 +141,8 @@ var thresholds = [...]struct {
 	{"high.critical", [...]string{"Thresholds.UpperCritical.Reading", "Thresholds.UpperFatal.Reading", "UpperThresholdCritical", "UpperThresholdFatal"}},
 }
 
-// limits adds the limits of a sensor, but those that are plainly not set: all of them 0, and temperatures beyond 1000 °C.
+// limits adds the limits of a sensor, except those that are clearly unset: all of them 0, and temperatures beyond 1000
+// °C.
 func (m *mapper) limits(p *hw.Report, o object, u unit, metric hw.Metric, attributes []string) {
 	if metric == hw.Info {
 		return
@@ -190,7 +191,7 @@ func (m *mapper) oldSensor(n *node, p *hw.Report) {
 	m.limits(p, o, u, alone[u.of].limit, nil)
 }
 
-// leakGroup adds the detectors that a group names and that are not resources which were read.
+// leakGroup adds the detectors of a group that were not read as resources.
 func (m *mapper) leakGroup(n *node) {
 	for i, d := range n.object.list("Detectors") {
 		key, ok := sensorKey(d.text("DataSourceUri"))

@@ -15,15 +15,16 @@ import (
 )
 
 const (
-	maxCached    = 4 << 20  // bytes of resources that are kept between rounds
+	maxCached    = 4 << 20  // bytes of resources kept between rounds
 	maxRoundSize = 64 << 20 // bytes of answers of a round
-	maxSlow      = 3        // answers that do not come in time, after which a round ends
-	// expansion asks for a collection with its members (DSP0266, "Query parameters for expand"): of what belongs to it, one level.
+	maxSlow      = 3        // late answers after which a round ends
+	// expansion requests a collection with its members (DSP0266, "Query parameters for expand"): subordinate resources,
+	// one level.
 	expansion    = "?$expand=.($levels=1)"
 	expansionAll = "?$expand=*($levels=1)"
 )
 
-// service is a source: resources by HTTP, with a memory of those that seldom change.
+// service is a source that reads resources by HTTP and remembers those that seldom change.
 type service struct {
 	config *Config
 	client *client
@@ -34,22 +35,22 @@ type service struct {
 	cache    map[string]*kept
 	size     int // bytes of the cache's bodies
 	round    int
-	oldest   int    // resources that were read before this round are read again
+	oldest   int    // resources from before this round are read again
 	expand   string // the query that expands; "" if the service cannot
 	plain    map[string]bool
-	requests int  // of this round
-	bytes    int  // of this round
-	slow     int  // answers of this round that did not come
-	answered bool // in this round, to credentials that it accepts
+	requests int  // requests of this round
+	bytes    int  // bytes of this round
+	slow     int  // missing answers in this round
+	answered bool // in this round the service accepted the credentials
 }
 
-// kept is a resource that seldom changes, as the service sent it.
+// kept is a resource that seldom changes, in the service's own form.
 type kept struct {
 	body  []byte
 	etag  string
 	at    time.Time
-	read  int // the round in which it was read
-	round int // in which it was last wanted
+	read  int // round in which it was read
+	round int // round in which it was last needed
 }
 
 func newService(c *Config, pace *devices.Pace, now func() time.Time) (*service, error) {
@@ -61,7 +62,7 @@ func newService(c *Config, pace *devices.Pace, now func() time.Time) (*service, 
 		login: &login{config: c, client: cl, now: now, denied: make(map[string]bool)}}, nil
 }
 
-// reconnect reads the files of tls_config again. No request may be under way.
+// reconnect reads the files of tls_config again. No request may be in flight.
 func (s *service) reconnect() error {
 	c, err := newClient(s.config, s.client.pace)
 	if err != nil {
@@ -80,7 +81,7 @@ func (s *service) begin() {
 	s.round++
 	s.requests, s.bytes, s.slow, s.answered = 0, 0, 0, false
 	for path, k := range s.cache {
-		if k.round < s.round-1 { // what nothing links to any more
+		if k.round < s.round-1 { // nothing links to it any more
 			s.size -= len(k.body)
 			delete(s.cache, path)
 		}
@@ -106,7 +107,7 @@ func (s *service) read(ctx context.Context, w want) (object, error) {
 		switch {
 		case errors.As(err, &status), errors.Is(err, errLarge), o == nil && err == nil:
 			o, err = s.get(ctx, w, w.path, nil)
-			if err == nil && o != nil { // it was the query
+			if err == nil && o != nil { // the query was the cause
 				s.mu.Lock()
 				s.plain[w.path] = true
 				if status != nil && (status.code == http.StatusBadRequest || status.code == http.StatusNotImplemented) {
@@ -124,7 +125,7 @@ func (s *service) read(ctx context.Context, w want) (object, error) {
 	return o, err
 }
 
-// features takes over which queries the service understands.
+// features records which queries the service supports.
 func (s *service) features(root object) {
 	e := root.sub("ProtocolFeaturesSupported.ExpandQuery")
 	s.mu.Lock()
@@ -162,7 +163,7 @@ func (s *service) young(k *kept) bool {
 	return s.now().Sub(k.at) < s.config.inventoryInterval() && k.read >= s.oldest
 }
 
-// statusError is an answer that is neither the resource nor that there is none.
+// statusError is an answer other than the resource or "not found".
 type statusError struct {
 	code  int
 	words string
@@ -179,7 +180,7 @@ func (e *statusError) Error() string {
 	return text
 }
 
-// get asks for a resource; nil if there is none.
+// get requests a resource; nil if there is none.
 func (s *service) get(ctx context.Context, w want, path string, old *kept) (object, error) {
 	r, err := s.authorized(ctx, path, old)
 	if err != nil {
@@ -214,7 +215,7 @@ func (s *service) get(ctx context.Context, w want, path string, old *kept) (obje
 	return o, nil
 }
 
-// bare reports whether an object is a collection of links alone.
+// bare reports whether an object is a collection with links only.
 func bare(o object) bool {
 	members, ok := o["Members"].([]any)
 	for _, v := range members {
@@ -252,7 +253,7 @@ func (s *service) authorized(ctx context.Context, path string, old *kept) (*repl
 		case err != nil:
 			return nil, err
 		case r.status != http.StatusUnauthorized:
-			if path != rootPath+"/" { // which needs none, so it says nothing about them
+			if path != rootPath+"/" { // the root needs none, so it says nothing about them
 				s.login.works(number)
 			}
 			return r, nil
@@ -263,7 +264,7 @@ func (s *service) authorized(ctx context.Context, path string, old *kept) (*repl
 	}
 }
 
-// count makes an error fatal once too many answers did not come.
+// count makes an error fatal once too many answers are missing.
 func (s *service) count(err error) error {
 	var slow *slowError
 	if !errors.As(err, &slow) {
@@ -277,7 +278,7 @@ func (s *service) count(err error) error {
 	return err
 }
 
-// keep remembers a resource, while there is room.
+// keep stores a resource, while there is room.
 func (s *service) keep(path string, k *kept) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -293,7 +294,7 @@ func (s *service) keep(path string, k *kept) {
 	s.size += len(k.body)
 }
 
-// cost is what the round has cost so far, and whether the service has answered in it.
+// cost returns the cost of the round so far, and whether the service has answered in it.
 func (s *service) cost() (requests, bytes int, answered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

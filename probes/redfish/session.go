@@ -16,15 +16,15 @@ import (
 
 const (
 	sessionsPath  = rootPath + "/SessionService/Sessions"
-	greetPath     = rootPath + "/Systems" // which needs a login; whether it is there does not matter
-	sessionsAgain = 30 * time.Minute      // after which a session is tried again where basic authentication took its place
-	goodbye       = 5 * time.Second       // for the end of a session when the probe ends
+	greetPath     = rootPath + "/Systems" // requires a login; it need not exist
+	sessionsAgain = 30 * time.Minute      // after which a session is tried again instead of basic authentication
+	goodbye       = 5 * time.Second       // to end the session when the probe ends
 	maxPassword   = 4 << 10               // bytes of a password file
-	maxDenied     = 3                     // requests that a new session is refused, while none is accepted, before it counts as dead
+	maxDenied     = 3                     // refused requests of a new session, without an accepted one, before it counts as dead
 )
 
-// login keeps the credentials of one service: a session, made once and kept over rounds, or the name and password with
-// each request. It is safe for concurrent use.
+// login holds the credentials of one service: a session, made once and kept over rounds, or name and password with each
+// request. It is safe for concurrent use.
 type login struct {
 	config *Config
 	client *client
@@ -32,18 +32,18 @@ type login struct {
 
 	mu       sync.Mutex
 	lockout  lockout
-	token    string // of the session; "" if there is none
+	token    string // token of the session; "" if there is none
 	session  string // the path of the session
-	password string // of basic authentication; "" while it is not used
+	password string // for basic authentication; "" while that is not used
 	again    time.Time
-	number   int             // of the credentials: a new one with each login
-	worked   int             // the number of those that were accepted last
-	greeted  bool            // in this round name and password were accepted
+	number   int             // number of the credentials; each login increments it
+	worked   int             // number of the credentials accepted last
+	greeted  bool            // name and password were accepted in this round
 	tried    bool            // a session was replaced in this round
-	denied   map[string]bool // resources that a session may not read
+	denied   map[string]bool // resources that the session must not read
 }
 
-// begin begins a round, in which one further login is allowed.
+// begin begins a round, which allows one more login.
 func (l *login) begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,7 +53,7 @@ func (l *login) begin() {
 	}
 }
 
-// credentials are what a request carries, and their number. It logs in where that is needed.
+// credentials returns the credentials for a request, and their number. It logs in if necessary.
 func (l *login) credentials(ctx context.Context) (set func(http.Header), number int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,7 +64,7 @@ func (l *login) credentials(ctx context.Context) (set func(http.Header), number 
 	}
 	if err != nil {
 		var fatal *fatalError
-		if !errors.As(err, &fatal) { // it did not answer in time, and is not asked for a login again in this round
+		if !errors.As(err, &fatal) { // no answer in time; no further login in this round
 			err = &fatalError{err, devices.NoAnswer}
 		}
 		return nil, 0, err
@@ -75,16 +75,16 @@ func (l *login) credentials(ctx context.Context) (set func(http.Header), number 
 	return l.basic(), l.number, nil
 }
 
-// rejected takes over that the service answered 401 to a request with the credentials of that number. It returns nil
-// if the request is worth a repetition: a session that ended is replaced, once a round. A resource that a new session may not read either is
-// one that this account may not read.
+// rejected records that the service answered 401 to a request with the credentials of that number. It returns nil if
+// the request should be repeated: an ended session is replaced, once per round. A resource that a new session cannot
+// read either is forbidden for this account.
 func (l *login) rejected(ctx context.Context, number int, path string, r *reply) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case number != l.number: // another request has met this already
+	case number != l.number: // another request has handled this already
 		return nil
-	case l.token == "" && l.password == "": // another request has met this already
+	case l.token == "" && l.password == "": // another request has handled this already
 		return &fatalError{refusal(l.config.Username, r), devices.Login}
 	case l.token == "":
 		if err := l.greet(ctx); err != nil {
@@ -103,7 +103,7 @@ func (l *login) rejected(ctx context.Context, number int, path string, r *reply)
 	}
 	token, session := l.token, l.session
 	l.token, l.session, l.tried = "", "", true
-	if l.worked == number { // it may be alive, and would keep a place among the service's sessions
+	if l.worked == number { // it may be alive, and would count among the service's sessions
 		if session != "" {
 			_ = l.end(ctx, token, session) // whether it was alive does not matter
 		}
@@ -152,13 +152,14 @@ func (l *login) in(ctx context.Context) error {
 		l.lockout.refused(l.now(), password, err)
 		return &fatalError{err, devices.Login}
 	case l.config.Auth == AuthSession:
-		return &fatalError{fmt.Errorf("the service gives no session (status %d %s): auth: basic does without", r.status, said(r.body)), devices.Login}
+		return &fatalError{fmt.Errorf("the service opens no session (status %d %s); auth: basic needs none", r.status, said(r.body)), devices.Login}
 	}
 	l.password, l.again = password, l.now().Add(sessionsAgain)
 	return l.greet(ctx)
 }
 
-// greet tries name and password with one request, once a round: with many at a time a wrong password would lock the account.
+// greet tries name and password with one request, once a round: with several at a time a wrong password would lock the
+// account.
 func (l *login) greet(ctx context.Context) error {
 	r, err := l.client.send(ctx, http.MethodGet, greetPath, nil, l.basic())
 	if err != nil {
@@ -184,13 +185,13 @@ func (l *login) basic() func(http.Header) {
 	}
 }
 
-// lockedOutError says that no login is tried at present.
+// lockedOutError means that no login is tried at present.
 type lockedOutError struct{ err error }
 
 func (e *lockedOutError) Error() string { return e.err.Error() }
 func (e *lockedOutError) Unwrap() error { return e.err }
 
-// works takes over that the service accepted the credentials of that number.
+// works records that the service accepted the credentials of that number.
 func (l *login) works(number int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -206,13 +207,13 @@ func refuses(r *reply) bool {
 	switch r.status {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return true
-	case http.StatusBadRequest: // as iLO 4 has it
+	case http.StatusBadRequest: // as iLO 4 answers
 		return strings.Contains(low, "unauthorized") || strings.Contains(low, "credential") || strings.Contains(low, "password")
 	}
 	return false
 }
 
-// sessionOf is the path of a new session, to end it one day.
+// sessionOf returns the path of a new session, which is needed to end it.
 func sessionOf(r *reply) string {
 	ref := r.header.Get("Location")
 	if i := strings.Index(ref, "/redfish/"); i > 0 { // an absolute address
@@ -236,16 +237,16 @@ func (l *login) root(ctx context.Context) (object, error) {
 		return nil, err
 	}
 	switch {
-	case r.status == http.StatusUnauthorized: // against the specification, and met
+	case r.status == http.StatusUnauthorized: // violates the specification, but occurs
 		return nil, nil
 	case r.status == http.StatusNotFound:
-		return nil, &fatalError{fmt.Errorf("%s has no %s/ (status 404): it is no Redfish service, or Redfish is switched off", l.client.base.Host, rootPath), devices.Protocol}
+		return nil, &fatalError{fmt.Errorf("%s has no %s/ (status 404): it is not a Redfish service, or Redfish is switched off", l.client.base.Host, rootPath), devices.Protocol}
 	case r.status != http.StatusOK:
 		return nil, &fatalError{fmt.Errorf("%s%s/ answers with status %d%s", l.client.base.Host, rootPath, r.status, redirected(r)), devices.Protocol}
 	}
 	o, err := parse(r.body)
 	if err != nil {
-		return nil, &fatalError{fmt.Errorf("%s%s/ is no Redfish service: %w", l.client.base.Host, rootPath, err), devices.Protocol}
+		return nil, &fatalError{fmt.Errorf("%s%s/ is not a Redfish service: %w", l.client.base.Host, rootPath, err), devices.Protocol}
 	}
 	return o, nil
 }
@@ -260,7 +261,7 @@ func redirected(r *reply) string {
 	return ""
 }
 
-// secret is the password at present.
+// secret returns the present password.
 func (l *login) secret() (string, error) {
 	if l.config.PasswordFile == "" {
 		return string(l.config.Password), nil
@@ -283,7 +284,7 @@ func (l *login) secret() (string, error) {
 	return password, nil
 }
 
-// out ends the session: services have few places, and a session that is left counts until it times out.
+// out ends the session: services allow few, and an abandoned session counts until it times out.
 func (l *login) out() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -6,14 +6,14 @@ import (
 	"hwsagent/probes/hw"
 )
 
-// absent reports whether the resource stands for a place where nothing is plugged in.
+// absent reports whether the resource is an empty slot.
 func absent(o object) bool { return strings.EqualFold(o.text("Status.State"), "Absent") }
 
-// statusOf is how the resource says that it is: its property Status, of the schema Resource.
+// statusOf returns the state of a resource from its property Status, of the schema Resource.
 func statusOf(o object) hw.Status {
 	st, ok := o.at("Status").(map[string]any)
 	if !ok {
-		if s := o.text("Status"); s != "" { // a bare word, of old services
+		if s := o.text("Status"); s != "" { // a plain word, from old services
 			return healthOf(s)
 		}
 		return 0
@@ -34,7 +34,7 @@ func statusOf(o object) hw.Status {
 	return out
 }
 
-// healthOf is the meaning of a word of health: Redfish's three, and those of vendors' older properties.
+// healthOf translates a word for health: Redfish's three, and those of vendors' older properties.
 func healthOf(word string) hw.Status {
 	switch strings.ToLower(word) {
 	case "ok", "good", "goodinuse", "normal":
@@ -47,7 +47,7 @@ func healthOf(word string) hw.Status {
 	return 0
 }
 
-// predicted adds to a status what drives and their controllers predict.
+// predicted adds the predictions of drives and their controllers to a status.
 func predicted(o object, st hw.Status) hw.Status {
 	switch yes, known := o.at("FailurePredicted").(bool); {
 	case yes, strings.EqualFold(o.text("StatusIndicator"), "PredictiveFailureAnalysis"),
@@ -59,7 +59,7 @@ func predicted(o object, st hw.Status) hw.Status {
 	return st
 }
 
-// leakState is how a leak detector is: DetectorState of the schema LeakDetector, and its health.
+// leakState returns the state of a leak detector from DetectorState of the schema LeakDetector and its health.
 func leakState(o object, st hw.Status) hw.Status {
 	return st.Join(healthOf(o.text("DetectorState")))
 }

@@ -16,7 +16,7 @@ import (
 	"hwsagent/probes/tape"
 )
 
-// taping keeps the resources that are read, by their paths. Logins are not kept.
+// taping records the resources that are read, by their paths. It does not record logins.
 type taping struct {
 	next http.RoundTripper
 	tape *tape.Tape
@@ -29,7 +29,7 @@ func (t taping) RoundTrip(req *http.Request) (*http.Response, error) {
 		return resp, err
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
-	_ = resp.Body.Close() // all that is wanted of it is read
+	_ = resp.Body.Close() // everything needed has been read
 	if err != nil {
 		return nil, fmt.Errorf("read the answer: %w", err)
 	}
@@ -54,7 +54,7 @@ func statusWord(code int) string {
 	return strconv.Itoa(code)
 }
 
-// Record reads the service once, as Collect does, and keeps the resources that it read. It must be the first to read.
+// Record reads the service once, as Collect does, and records the resources. It must be the first to read.
 func (p *Probe) Record(ctx context.Context, t *tape.Tape) error {
 	s, err := newService(&p.config, p.pace, time.Now)
 	if err != nil {
@@ -69,7 +69,7 @@ func (p *Probe) recordThrough(ctx context.Context, t *tape.Tape, next http.Round
 	return p.Collect(ctx, probes.NewRound(0))
 }
 
-// Redact learns what tells whose machine it is.
+// Redact finds the texts that identify the owner of the machine.
 func (p *Probe) Redact(t *tape.Tape, r *tape.Redactor) {
 	if base, err := parseTarget(p.config.Target); err == nil {
 		r.Learn(tape.Names, base.Hostname())
@@ -80,7 +80,7 @@ func (p *Probe) Redact(t *tape.Tape, r *tape.Redactor) {
 	}
 }
 
-// identity is the kind of a property by its name, of DMTF's schemas and of makers.
+// identity returns the kind of a property by its name, for DMTF's schemas and those of vendors.
 func identity(parent, key string) string {
 	switch low := strings.ToLower(key); {
 	case strings.Contains(low, "serialnumber"), strings.Contains(low, "servicetag"), strings.Contains(low, "uuid"), strings.Contains(low, "wwn"), strings.Contains(low, "wwpn"), strings.Contains(low, "worldwidename"),
@@ -113,7 +113,7 @@ func (t playing) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: code, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), Request: req}, nil
 }
 
-// Replay is a probe that reads the service of a recording.
+// Replay returns a probe that reads the service of a recording.
 func Replay(t *tape.Tape) (*Probe, error) {
 	p, err := New(Config{Target: "recording.invalid", Username: "recording", Password: config.Secret("recording"), Auth: AuthBasic}, nil, nil)
 	if err != nil {

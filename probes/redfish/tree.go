@@ -12,22 +12,22 @@ const (
 	maxNodes = 20_000 // of one service
 )
 
-// tree is what one round has read of a service, and what is still to be read.
+// tree holds the resources that one round has read, and those still to be read.
 type tree struct {
 	nodes    []*node          // in the order in which they were found
 	byPath   map[string]*node // those
-	seen     map[string]bool  // paths that were asked for or found, pages of collections included
+	seen     map[string]bool  // paths requested or found, including pages of collections
 	deferred []want           // fallbacks
 	endless  string           // a collection with too many pages
 }
 
 // node is a resource, or a part of one that is a component.
 type node struct {
-	path   string // of a part: that of the resource, the property and the part's key
+	path   string // for a part: path of the resource, property and the part's key
 	role   *role
-	name   string // of the role
+	name   string // name of the role
 	object object
-	parent *node // whose link led here; nil for the root
+	parent *node // the node that links to this one; nil for the root
 	inline bool
 }
 
@@ -47,9 +47,9 @@ func newTree() *tree {
 	return t
 }
 
-// place takes in what was read for w, and returns what is to be read next because of it.
+// place stores the resource read for w, and returns the resources to read next because of it.
 func (t *tree) place(w want, o object) []want {
-	if strings.HasPrefix(o.text("@odata.type"), "#Sensor.") { // behind a link that should lead elsewhere
+	if strings.HasPrefix(o.text("@odata.type"), "#Sensor.") { // found through a link that should lead elsewhere
 		w.role = "sensor"
 	}
 	r := roles[w.role]
@@ -73,7 +73,7 @@ func (t *tree) place(w want, o object) []want {
 	return next
 }
 
-// targets are what links, or objects in the place of links, lead to. w has what they have in common.
+// targets returns the targets of links, or of objects in place of links. w has their common fields.
 func (t *tree) targets(links []any, w want) []want {
 	var next []want
 	for _, v := range links {
@@ -93,7 +93,7 @@ func (t *tree) targets(links []any, w want) []want {
 	return next
 }
 
-// whole reports whether an object in the place of a link is the resource itself.
+// whole reports whether an object in place of a link is the resource itself.
 func whole(o object) bool {
 	for _, key := range [...]string{"Id", "@odata.type", "Status", "Members"} {
 		if _, ok := o[key]; ok {
@@ -103,7 +103,7 @@ func whole(o object) bool {
 	return false
 }
 
-// add takes in a resource, its parts, and returns what it links to.
+// add stores a resource and its parts, and returns its links.
 func (t *tree) add(n *node) []want {
 	if len(t.nodes) >= maxNodes || t.byPath[n.path] != nil {
 		return nil
@@ -143,8 +143,8 @@ func (t *tree) add(n *node) []want {
 	return next
 }
 
-// parts takes in the objects of an array that are components of their own. Each has a key that does not depend on its
-// place in the array, if the service gives any: a part that is taken out changes nothing for the others.
+// parts stores the objects of an array that are separate components. Each gets a key that does not depend on its
+// position in the array, if possible: removing one part must not change the others.
 func (t *tree) parts(n *node, f *follow) {
 	all := n.object.list(f.property)
 	for i, o := range all {
@@ -153,8 +153,8 @@ func (t *tree) parts(n *node, f *follow) {
 	}
 }
 
-// partKey is a sensor number, or a MemberId that is more than a count, or a name that no other part has, or else the
-// part's place.
+// partKey returns a sensor number, or a MemberId that is more than an index, or a unique name, or else the part's
+// position.
 func partKey(o object, place int, all []object) string {
 	number, _ := o.number("SensorNumber")
 	id, name := o.text("MemberId"), o.first("Name", "FanName", "DeviceName", "GroupName")
@@ -178,7 +178,7 @@ func partKey(o object, place int, all []object) string {
 	return strconv.Itoa(place)
 }
 
-// fallbacks returns those that are due, once all else is read.
+// fallbacks returns the fallbacks that are needed, once everything else has been read.
 func (t *tree) fallbacks() []want {
 	var next []want
 	has := make(map[*node]map[quantity]bool)
@@ -215,7 +215,7 @@ func (t *tree) fallbacks() []want {
 	return next
 }
 
-// chassis is the chassis that n is in; nil if it is in none.
+// chassis returns the chassis that contains n; nil if there is none.
 func (n *node) chassis() *node {
 	for ; n != nil; n = n.parent {
 		if n.name == "chassis" {
@@ -225,7 +225,7 @@ func (n *node) chassis() *node {
 	return nil
 }
 
-// owner is the nearest component above n, or n itself; nil if there is none.
+// owner returns the nearest component above n, or n itself; nil if there is none.
 func (n *node) owner() *node {
 	for ; n != nil; n = n.parent {
 		if n.role.part {
@@ -235,7 +235,7 @@ func (n *node) owner() *node {
 	return nil
 }
 
-// gone reports whether n, or what it is a part of, is absent.
+// gone reports whether n, or a resource that contains it, is absent.
 func (n *node) gone() bool {
 	for ; n != nil; n = n.parent {
 		if n.role.part && absent(n.object) {
@@ -245,15 +245,15 @@ func (n *node) gone() bool {
 	return false
 }
 
-// id is the hw_id of what n stands for, by its path.
+// id returns the hw_id of n, from its path.
 func (n *node) id() string { return pathID(n.path) }
 
 func pathID(path string) string {
 	return label(strings.TrimPrefix(strings.TrimPrefix(path, rootPath), "/"))
 }
 
-// health is what systems, chassis and storage say of the health of all that they have: a line for each, and whether one
-// of them is not well.
+// health returns what systems, chassis and storage report about the health of their parts: a line for each, and whether
+// any has a problem.
 func (t *tree) health() (lines []string, ill bool) {
 	for _, n := range t.nodes {
 		if n.name != "system" && n.name != "chassis" && n.name != "storage" {

@@ -31,7 +31,7 @@ func TestTLS(t *testing.T) {
 	}
 	unknown := try(func(c *Config) { c.Fingerprint = "" })
 	has(unknown, "tls_config.ca_file", "write fingerprint: "+m.config().Fingerprint)
-	has(try(func(c *Config) { c.Fingerprint = strings.Repeat("0", 64) }), "not the one that is configured", m.config().Fingerprint)
+	has(try(func(c *Config) { c.Fingerprint = strings.Repeat("0", 64) }), "not the configured one", m.config().Fingerprint)
 	has(try(func(c *Config) { c.Target = strings.Replace(c.Target, "https", "http", 1); c.Fingerprint = "" }), "https")
 	has(try(func(c *Config) {
 		c.Fingerprint, c.TLSConfig, c.TLSConfig.ServerName = "", caOf(m.caFile(t)), "bmc.example.org.invalid"

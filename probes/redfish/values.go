@@ -7,7 +7,7 @@ import (
 	"hwsagent/probes/hw"
 )
 
-// value is a number of a resource that is a reading of its component.
+// value maps a number of a resource to a reading of its component.
 type value struct {
 	path       string
 	metric     hw.Metric
@@ -27,9 +27,9 @@ func kindOfError(kind string, more ...string) []string {
 	return append([]string{"error_type", kind}, more...)
 }
 
-// values are the numbers of the component in the resources of each role, and in those attached to them. Of
-// several for one reading the first that is there counts. Below Oem stands what a vendor's own schemas have: Dell's, HPE's
-// (and Hp's before), Lenovo's, Supermicro's, NVIDIA's.
+// values maps numbers in the resources of each role, and in those attached to them, to readings of the component. If
+// several give one reading, the first existing one counts. Below Oem are the schemas of vendors: Dell, HPE (and Hp
+// before), Lenovo, Supermicro, NVIDIA.
 var values = map[string][]value{
 	"": {{"PowerLimitWatts.SetPoint", hw.PowerLimit, 1, highest}},
 	"processor": {
@@ -75,10 +75,10 @@ var values = map[string][]value{
 	"oldPower": {{"PowerLimit.LimitInWatts", hw.PowerLimit, 1, highest}},
 }
 
-// likeRole are roles whose numbers are those of another one.
+// likeRole maps roles to others with the same numbers.
 var likeRole = map[string]string{"oldSupply": "supply", "ethernet": "port"}
 
-// positive reports whether a metric says nothing where it is 0: a size or a limit that is not known.
+// positive reports whether a value of 0 means unknown: a size or a limit.
 func positive(m hw.Metric) bool {
 	switch m {
 	case hw.MemorySize, hw.DiskSize, hw.CPUSpeed, hw.CPUSpeedLimit, hw.PowerLimit, hw.PowerSupplyLimit, hw.NetworkBandwidthLimit, hw.GPUMemoryLimit, hw.FanSpeedLimit, hw.CurrentLimit:
@@ -107,7 +107,7 @@ func (m *mapper) values(n *node, o object, p *hw.Report) {
 	case "linkdown", "down", "nolink", "starting", "training":
 		addOnce(p, hw.NetworkUp, 0)
 	}
-	if v, ok := o.number("SSDEnduranceUtilizationPercentage"); ok && p.Kind == hw.PhysicalDisk { // iLO gives the part of the endurance that is used up
+	if v, ok := o.number("SSDEnduranceUtilizationPercentage"); ok && p.Kind == hw.PhysicalDisk { // iLO reports the used part of the endurance
 		addOnce(p, hw.DiskEndurance, max(0, 1-v/100), remaining...)
 	}
 	if p.Kind == hw.LogicalDisk {
@@ -137,7 +137,7 @@ func (m *mapper) volume(o object, p *hw.Report) {
 	}
 }
 
-// special adds what only components of one role have.
+// special adds values that only components of one role have.
 func (m *mapper) special(n *node, p *hw.Report) {
 	o := n.object
 	switch n.name {
@@ -169,11 +169,11 @@ func (m *mapper) special(n *node, p *hw.Report) {
 	}
 }
 
-// severities are the words of the schema LogEntry.
+// severities maps the words of the schema LogEntry.
 var severities = map[string]string{"ok": "ok", "warning": "warning", "critical": "critical"}
 
-// entries adds what a log has: how many entries, and when the newest of each severity was made, among those
-// that the service's first answer shows.
+// entries adds the number of a log's entries, and the time of the newest of each severity among the entries in the
+// service's first answer.
 func entries(o object, p *hw.Report) {
 	members := o.list("Members")
 	n, ok := o.number("Members@odata.count")

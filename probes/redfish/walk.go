@@ -11,19 +11,19 @@ import (
 )
 
 const (
-	atOnce    = 2             // requests to one service: many controllers answer one at a time
+	atOnce    = 2             // concurrent requests to one service: many controllers answer one at a time
 	maxLevels = maxPages + 24 // links from the root
 )
 
-// source gives resources. It is safe for concurrent use.
+// source reads resources. It is safe for concurrent use.
 type source interface {
-	// read gives the resource of w, nil if there is none. An error that is a [*fatalError] ends the round.
+	// read returns the resource of w, nil if there is none. A [*fatalError] ends the round.
 	read(ctx context.Context, w want) (object, error)
-	// stale says that what was read earlier must be read again.
+	// stale requests that remembered resources be read again.
 	stale()
 }
 
-// fatalError is one after which further requests of the round make no sense.
+// fatalError is an error after which further requests in the round are pointless.
 type fatalError struct {
 	err error
 	why devices.Reason
@@ -32,7 +32,7 @@ type fatalError struct {
 func (e *fatalError) Error() string { return e.err.Error() }
 func (e *fatalError) Unwrap() error { return e.err }
 
-// answer is what came of one want.
+// answer is the outcome of one want.
 type answer struct {
 	object object
 	err    error
@@ -42,12 +42,12 @@ type answer struct {
 type walker struct {
 	source source
 	guard  *panics.Guard
-	// changed decides by what [tree.health] says of systems, chassis and storage whether the rest must be read anew.
+	// changed decides from the lines of [tree.health] whether the remembered resources must be read again.
 	changed func(lines []string, ill bool) bool
 }
 
-// walk reads the service from its root. The tree has what was read also when there is an error; an error of one
-// resource costs that resource and what only it links to.
+// walk reads the service from its root. The tree is valid after an error, too; an error of one resource only loses that
+// resource and those reached through it alone.
 func (w *walker) walk(ctx context.Context) (*tree, error) {
 	t := newTree()
 	next := []want{{path: rootPath, role: "root"}}
@@ -72,7 +72,7 @@ func (w *walker) walk(ctx context.Context) (*tree, error) {
 				found = append(found, t.place(next[i], a.object)...)
 			}
 		}
-		if lines, ill := t.health(); !asked && len(lines) > told { // each time there are more of them, they may show more
+		if lines, ill := t.health(); !asked && len(lines) > told { // new lines may show a change
 			told = len(lines)
 			if asked = w.changed(lines, ill); asked {
 				w.source.stale()
@@ -89,7 +89,7 @@ func (w *walker) walk(ctx context.Context) (*tree, error) {
 	return t, failed.error()
 }
 
-// fetch reads several resources, atOnce at a time, and returns the answers in their order.
+// fetch reads several resources, atOnce at a time, and returns the answers in order.
 func (w *walker) fetch(ctx context.Context, all []want) []answer {
 	answers := make([]answer, len(all))
 	if len(all) == 1 {
@@ -127,7 +127,7 @@ func (w *walker) fetch(ctx context.Context, all []want) []answer {
 	return answers
 }
 
-// failures are the errors of a round: a few in full, the rest as a count.
+// failures collects the errors of a round: a few in full, the rest as a count.
 type failures struct {
 	some []error
 	more int

@@ -15,29 +15,29 @@ import (
 )
 
 const (
-	// maxBody bounds the body of an answer. The specification lets a message have 128 MiB; a list of 10,000 units of
-	// systemd has 3 MB.
+	// maxBody bounds the body of an answer. The specification allows 128 MiB; a list of 10,000 units of systemd takes 3
+	// MB.
 	maxBody = 16 << 20
 
-	// maxHeader bounds the fields of a message's header: names and paths, of 255 bytes mostly.
+	// maxHeader bounds the fields of a message's header: names and paths, mostly of up to 255 bytes.
 	maxHeader = 64 << 10
 
 	// maxLine bounds a line of the authentication protocol.
 	maxLine = 4096
 
-	// window is how many calls are under way at a time. A bus may refuse calls beyond 128 without an answer
-	// (dbus-daemon's max_replies_per_connection).
+	// window is the number of concurrent calls. A bus may refuse more than 128 calls without an answer (dbus-daemon's
+	// max_replies_per_connection).
 	window = 32
 
-	// maxStray is how many messages between two answers may be none: signals to everybody, such as NameAcquired.
+	// maxStray bounds how many other messages may come between two answers: broadcast signals, such as NameAcquired.
 	maxStray = 1000
 )
 
-// ErrProtocol is wrapped by errors that say that the peer does not speak D-Bus as it is specified, or beyond the bounds of
-// this package. The connection is of no use after it.
+// ErrProtocol is wrapped by errors that mean that the peer violates the D-Bus specification, or the limits of this
+// package. The connection is unusable after it.
 var ErrProtocol = errors.New("not D-Bus as it is specified")
 
-// CallError is what the called program, or the bus, answered instead of a result. The connection goes on.
+// CallError is an error answer from the called program or from the bus. The connection stays usable.
 type CallError struct {
 	Name    string // such as org.freedesktop.DBus.Error.UnknownProperty
 	Message string // for people; may be empty
@@ -60,16 +60,16 @@ type Call struct {
 type Conn struct {
 	conn   net.Conn
 	in     *bufio.Reader
-	serial uint32 // of the last call
+	serial uint32 // serial of the last call
 }
 
-// Dial connects to the bus at the path of a Unix socket, signs in, and says Hello. Everything that is done with the
-// connection fails after the deadline.
+// Dial connects to the bus at the path of a Unix socket, authenticates, and calls Hello. All operations on the
+// connection fail after the deadline.
 func Dial(ctx context.Context, path string, deadline time.Time) (*Conn, error) {
 	d := net.Dialer{Deadline: deadline}
 	conn, err := d.DialContext(ctx, "unix", path)
 	if err != nil {
-		return nil, err // it says what and where
+		return nil, err // the error names operation and path
 	}
 	c := &Conn{conn: conn, in: bufio.NewReader(conn)}
 	for _, step := range []func() error{func() error { return conn.SetDeadline(deadline) }, c.signIn, c.hello} {
@@ -83,7 +83,7 @@ func Dial(ctx context.Context, path string, deadline time.Time) (*Conn, error) {
 // Close ends the connection.
 func (c *Conn) Close() error { return c.conn.Close() }
 
-// signIn is the authentication protocol: the bus asks the kernel whose socket it is.
+// signIn performs the authentication protocol: the bus asks the kernel for the owner of the socket.
 func (c *Conn) signIn() error {
 	user := hex.EncodeToString([]byte(strconv.Itoa(os.Getuid())))
 	if _, err := io.WriteString(c.conn, "\x00AUTH EXTERNAL "+user+"\r\n"); err != nil {
@@ -123,9 +123,9 @@ func (c *Conn) hello() error {
 	return errors.Join(err, failed)
 }
 
-// Do sends the calls, several at a time, and has answer take each result, in any order: the index of the call, and a
-// reader of the body or the [CallError]. The reader is valid until answer returns. An error of Do
-// says that there are no further answers; the connection is of no use then.
+// Do sends the calls, several at a time, and calls answer for each result, in any order, with the index of the call,
+// and a reader of the body or the [CallError]. The reader is valid until answer returns. An error of Do means that
+// there are no further answers; the connection is unusable then.
 func (c *Conn) Do(calls []Call, answer func(call int, body *Reader, err error)) error {
 	waiting := make(map[uint32]int, window) // by serial
 	stray := 0

@@ -15,10 +15,10 @@ type Reader struct {
 	err   error
 }
 
-// Signature is the types of the body, such as "a(ssssssouso)". A caller reads only what it expects.
+// Signature returns the types of the body, such as "a(ssssssouso)". A caller reads only what it expects.
 func (r *Reader) Signature() string { return r.sig }
 
-// Err is why values could not be read; it wraps [ErrProtocol].
+// Err returns why values could not be read; it wraps [ErrProtocol].
 func (r *Reader) Err() error { return r.err }
 
 func (r *Reader) fail(format string, args ...any) {
