@@ -147,7 +147,7 @@ func (a *agent) status() status {
 	return s
 }
 
-// target is one target's status. It always checks that the ledger adds up.
+// target returns one target's status. It always checks that the ledger adds up.
 func (a *agent) target(name string) target {
 	a.t.Helper()
 	for _, tg := range a.status().Targets {
@@ -183,7 +183,7 @@ func (a *agent) drained(limit time.Duration, name string) target {
 	return tg
 }
 
-// rss is the process's resident memory in bytes.
+// rss returns the process's resident memory in bytes.
 func (a *agent) rss() uint64 {
 	a.t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", a.cmd.Process.Pid))
@@ -214,14 +214,14 @@ type load struct {
 	oracle   *receiver.Oracle
 }
 
-// newLoad makes the config: series canaries that count each interval. The agent is
+// newLoad returns the config: series canaries that count each interval. The agent is
 // started by go_.
 func newLoad(t *testing.T, series int, interval time.Duration, targets string, o *receiver.Oracle) *load {
 	t.Helper()
 	return &load{t: t, series: series, interval: interval, targets: targets, oracle: o}
 }
 
-// text is the agent's configuration, with the canary on or off.
+// text returns the agent's configuration, with the canary on or off.
 func (l *load) text(on bool) string {
 	return fmt.Sprintf(`
 global: {scrape_interval: 1s, scrape_timeout: 1s}
@@ -240,7 +240,7 @@ func (l *load) begin() *load {
 	return l
 }
 
-// journal is what the log has acknowledged so far.
+// journal returns what the log has acknowledged so far.
 func (l *load) journal() receiver.Journal {
 	l.t.Helper()
 	j, err := receiver.ReadJournal(filepath.Join(l.dir, "journal"))
@@ -303,7 +303,7 @@ func startReceiver(t *testing.T, o receiver.Options) (*receiver.Receiver, *recei
 	return r, oracle
 }
 
-// entry is a remote_write entry for a receiver, with more keys if given.
+// entry returns a remote_write entry for a receiver, with more keys if given.
 func entry(name, url string, more ...string) string {
 	return fmt.Sprintf("  - name: %s\n    url: %s\n    queue_config: {batch_send_deadline: 200ms, max_backoff: 1s}\n", name, url) +
 		strings.Join(more, "")

@@ -43,7 +43,7 @@ type endpoint struct {
 	exemplars func(metric string) map[string]float64
 }
 
-// realReceivers are the receivers of the tests. Their windows are those of the entries.
+// realReceivers returns the receivers of the tests. Their windows are those of the entries.
 func realReceivers() []backend {
 	const window = 30 * time.Minute
 	return []backend{
@@ -80,7 +80,7 @@ func startPrometheus2(t *testing.T, b backend) endpoint {
 	}
 }
 
-// startPrometheus3 is the program of e2e/prometheus3: the receiver and the TSDB of the
+// startPrometheus3 returns the program of e2e/prometheus3: the receiver and the TSDB of the
 // Prometheus that the agent's own formats come from.
 func startPrometheus3(t *testing.T, b backend) endpoint {
 	t.Helper()

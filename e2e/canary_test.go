@@ -25,7 +25,7 @@ import (
 	"hwsagent/agent/demo/receiver"
 )
 
-// canaryAgent is the agent with the configuration in which each key that can hold a secret
+// canaryAgent returns the agent with the configuration in which each key that can hold a secret
 // holds one, and what must not show of its files.
 func canaryAgent(t *testing.T, e *echo, file string) (a *agent, secrets []string) {
 	t.Helper()
@@ -124,8 +124,8 @@ func TestNoSecretShows(t *testing.T) {
 	a.run()
 	t.Cleanup(a.kill)
 
-	// Every way to fail has been gone.
-	want := map[string]string{ // of each target, what is told
+	// Every kind of failure must have occurred.
+	want := map[string]string{ // reported error by target
 		"url": "400 Bad Request", "headers": "400 Bad Request", "bearer": "401 Unauthorized", "bearer-file": "403 Forbidden", "authorization": "500 Internal",
 		"authorization-file": "302 Found", "basic": "422 Unprocessable", "basic-file": "malformed HTTP", "hangs": "no answer within", "no-host": "no-such-host",
 		"refused": "connection refused", "not-tls": "HTTP response to HTTPS client", "unknown": "x509", "tls": "401 Unauthorized", "bad-key": "not-a-key", "two-lines": "two-lines",

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// scrapeFailures are the cells of scraping, by job: what is told of its target.
+// scrapeFailures returns the cells of scraping, by job: the reported error of its target.
 func scrapeFailures() map[string]string {
 	return map[string]string{
 		"params": "500", "label": "500", "basic": "500", "basic-file": "500", "bearer": "500", "bearer-file": "500", "authorization": "500",

@@ -66,8 +66,8 @@ func TestRealConflicts(t *testing.T) {
 				})
 				return name
 			}
-			// From now on all samples of this series are late. Nothing is on its way meanwhile: what is
-			// appended at the same time, Prometheus drops without a word.
+			// From now on all samples of this series are late. Nothing may be in flight meanwhile: Prometheus silently
+			// drops samples that are appended at the same time.
 			r.gate.leave()
 			ls, _, _ := r.recorder.newest(series("3"))
 			r.plant(ls, time.Now().Add(4*time.Minute).UnixMilli(), 1e6)
@@ -144,7 +144,7 @@ func (r *trip) checkLost(stored contents, missing int, tg target, away time.Time
 	}
 }
 
-// checkConflicts: what is missing is what the receiver refuses by docs/receivers.md.
+// checkConflicts checks that the missing samples are those that the receiver refuses according to docs/receivers.md.
 func (r *trip) checkConflicts(missing []string) {
 	r.t.Helper()
 	late, repeated, contradicting := 0, 0, 0

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestContainerFile: what the image's file copies is in the repository or made by the stage before, the image begins from nothing,
-// and its user is not root. No test builds it: that needs a container engine.
+// TestContainerFile: the files that the image copies are in the repository or made by the stage before, the image
+// begins from scratch, and its user is not root. No test builds it: that needs a container engine.
 func TestContainerFile(t *testing.T) {
 	text, err := os.ReadFile("../deploy/container/Dockerfile")
 	if err != nil {

@@ -57,7 +57,7 @@ func floatText(v float64) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// histogramText is the same for histograms that differ in the layout of empty buckets
+// histogramText returns the same for histograms that differ in the layout of empty buckets
 // only, which receivers change.
 func histogramText(h prompb.Histogram) string {
 	kind, f := "float", (*histogram.FloatHistogram)(nil)
@@ -69,7 +69,7 @@ func histogramText(h prompb.Histogram) string {
 	return nativeText(kind, f)
 }
 
-// nativeText is the text of a histogram of that kind, which f has in floats.
+// nativeText returns the text of a histogram of that kind, which f has in floats.
 func nativeText(kind string, f *histogram.FloatHistogram) string {
 	if math.Float64bits(f.Sum) == value.StaleNaN {
 		return staleText
@@ -96,7 +96,7 @@ func bucketsText(count, sum float64, buckets []bucket) string {
 	return text.String()
 }
 
-// samples is how many there are.
+// samples returns how many there are.
 func (c contents) samples() (n int) {
 	for _, times := range c {
 		n += len(times)
@@ -119,7 +119,7 @@ func (c contents) lacks(other contents) (missing []string) {
 	return missing
 }
 
-// some is the beginning of a long list, for messages.
+// some returns the beginning of a long list, for messages.
 func some(list []string) string {
 	const most = 10
 	if len(list) > most {
@@ -270,7 +270,7 @@ func queryExemplars(t *testing.T, base, metric string) map[string]float64 {
 	return found
 }
 
-// do makes a request that must be answered by 2xx.
+// do returns a request that must be answered by 2xx.
 func do(t *testing.T, method, to string, body []byte, header map[string]string) []byte {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, to, bytes.NewReader(body))

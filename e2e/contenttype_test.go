@@ -106,7 +106,7 @@ func postHead(t *testing.T, port int, path, contentType, encoding string, whole 
 	return resp.StatusCode
 }
 
-// What a script sends with curl and without any option is taken, as text.
+// The body of a plain curl call without options is accepted as text.
 func TestImportTakesWhatCurlSends(t *testing.T) {
 	t.Parallel()
 	curl := needs(t, "curl")

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestConvertAndRun: what `config convert` makes of a Prometheus' own configuration runs: the same targets are scraped,
-// and arrive at the same receiver with the same labels.
+// TestConvertAndRun: the output of `config convert` for a Prometheus' own configuration runs: the same targets are
+// scraped, and arrive at the same receiver with the same labels.
 func TestConvertAndRun(t *testing.T) {
 	t.Parallel()
 	p := startPrometheus(t, "")

@@ -63,7 +63,7 @@ func (c *counter) down() {
 
 func (c *counter) url() string { return "http://" + c.addr + "/api/v1/write" }
 
-// firstAfter is how long after that moment the first sample came, once one has.
+// firstAfter returns how long after that moment the first sample came, once one has.
 func (c *counter) firstAfter(t time.Time) (time.Duration, bool) {
 	ns := c.first.Load()
 	return time.Unix(0, ns).Sub(t), ns != 0

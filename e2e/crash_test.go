@@ -11,7 +11,7 @@ import (
 	"hwsagent/agent/demo/receiver"
 )
 
-// seeded is a source of randomness whose seed is printed; HWSAGENT_SEED replays it.
+// seeded returns a source of randomness whose seed is printed; HWSAGENT_SEED replays it.
 func seeded(t *testing.T) *rand.Rand {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
@@ -61,8 +61,8 @@ func TestTwentyKills(t *testing.T) {
 	if r.Missing != 0 || r.OutOfOrder != 0 || r.Garbled != 0 {
 		t.Errorf("lost %d, out of order %d, garbled %d; want none of each", r.Missing, r.OutOfOrder, r.Garbled)
 	}
-	// What is sent twice was sent within a savepoint's interval before a kill, or was in
-	// flight. Requests are noted when they begin to arrive, so both are in that stretch.
+	// A sample sent twice was sent within a savepoint's interval before a kill, or was in flight. Requests are recorded
+	// when they begin to arrive, so both fall into that interval.
 	const interval = time.Second + 300*time.Millisecond // and the time that saving takes
 	var suspects uint64
 	for _, s := range recv.Seen() {

@@ -57,7 +57,7 @@ func memTotal(t *testing.T) float64 {
 	return kib * 1024
 }
 
-// readmeBlock is the code block of README.md after the marker <!-- e2e: name -->.
+// readmeBlock returns the code block of README.md after the marker <!-- e2e: name -->.
 func readmeBlock(t *testing.T, name string) string {
 	t.Helper()
 	b, err := os.ReadFile("../README.md")
@@ -277,9 +277,8 @@ remote_write:
 	}
 }
 
-// TestKillPrometheusWithoutOOO kills the agent while it writes to a Prometheus without
-// an out-of-order window, which refuses a whole request for one late sample: what is
-// sent again must not cost a fresh sample.
+// TestKillPrometheusWithoutOOO kills the agent while it writes to a Prometheus without an out-of-order window, which
+// refuses a whole request for one late sample: repeated samples must not cost a fresh sample.
 func TestKillPrometheusWithoutOOO(t *testing.T) {
 	t.Parallel()
 	rnd := seeded(t)

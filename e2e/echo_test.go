@@ -21,7 +21,7 @@ import (
 	"github.com/golang/snappy"
 )
 
-// spellings are the ways in which the other side repeats what it was sent, and a leak may look.
+// spellings returns the ways in which the other side repeats what it was sent, and a leak may look.
 func spellings() map[string]func(string) string {
 	return map[string]func(string) string{
 		"plain":      func(s string) string { return s },
@@ -68,7 +68,7 @@ func spelled(texts []string) string {
 type echo struct {
 	mu    sync.Mutex
 	hits  map[string]int  // by the last element of the path, "proxy" for the proxy
-	shown map[string]bool // what it was shown to be let in: none of it may appear anywhere
+	shown map[string]bool // received credentials: none of them may appear anywhere
 }
 
 func newEcho() *echo { return &echo{hits: map[string]int{}, shown: map[string]bool{}} }
@@ -103,7 +103,7 @@ func (e *echo) seen() (hits map[string]int, secrets []string) {
 	return hits, secrets
 }
 
-// canariesOf are the values of a request that hold a canary, with those that let it in.
+// canariesOf returns the values of a request that hold a canary, with those that let it in.
 func canariesOf(r *http.Request) []string {
 	all := []string{r.Header.Get("Authorization"), r.Header.Get("Proxy-Authorization"), r.PostForm.Get("assertion"), r.PostForm.Get("client_assertion"), r.PostForm.Get("client_secret")}
 	for _, values := range []map[string][]string{r.Header, r.URL.Query(), r.PostForm} {

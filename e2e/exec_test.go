@@ -66,7 +66,7 @@ remote_write:
 	}
 }
 
-// exporterPid is the process of a program that is a child of parent, 0 if there is none.
+// exporterPid returns the process of a program that is a child of parent, 0 if there is none.
 func exporterPid(t *testing.T, program string, parent int) int {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/stat")

@@ -120,7 +120,7 @@ func (f fact) try(t *testing.T, b backend, e endpoint, now time.Time) string {
 	}
 }
 
-// stored says whether a receiver has the sample in question, whatever became of the label
+// stored reports whether a receiver has the sample in question, whatever became of the label
 // that is wrong.
 func (f fact) stored(c contents) bool {
 	for series, times := range c {
@@ -136,7 +136,7 @@ func (f fact) stored(c contents) bool {
 	return false
 }
 
-// isIn says whether a series of the receiver is that in question.
+// isIn reports whether a series of the receiver is that in question.
 func (f fact) isIn(series string) bool {
 	for _, l := range f.bad.Labels {
 		if l.Name == "__name__" {

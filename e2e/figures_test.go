@@ -90,7 +90,7 @@ const (
 	heavyInterval = 5 * time.Second
 )
 
-// figuresConfig is an agent with that many canary probes and nothing else.
+// figuresConfig returns an agent with that many canary probes and nothing else.
 func figuresConfig(url string, probes, series int, interval time.Duration) string {
 	var b strings.Builder
 	b.WriteString("global: {external_labels: {site: fra1}}\nweb: {pprof: true}\nprobes:\n  - {name: hwsagent, type: self, enabled: false}\n")
@@ -115,7 +115,7 @@ func (u usage) since(b usage) usage {
 	return usage{u.cpu - b.cpu, u.samples - b.samples, u.bytes - b.bytes, u.requests - b.requests}
 }
 
-// cpu is the time that the process has spent, in user and in system.
+// cpu returns the time that the process has spent, in user and in system.
 func (a *agent) cpu() time.Duration {
 	a.t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", a.cmd.Process.Pid))
@@ -136,8 +136,8 @@ func (a *agent) cpu() time.Duration {
 	return sum
 }
 
-// profile takes a CPU profile of the agent for that long, then one of its memory, if the
-// environment asks for them. The function that it returns waits for that.
+// profile takes a CPU profile of the agent for that long, then one of its memory, if the environment requests them. The
+// returned function waits for that.
 func profile(a *agent, name string, d time.Duration) (wait func()) {
 	dir := os.Getenv("HWSAGENT_BENCH_PROFILES")
 	if dir == "" {

@@ -89,14 +89,14 @@ func (g *gate) keep(on bool) {
 	g.keeping = on
 }
 
-// keptBack is how many answers were kept back.
+// keptBack returns how many answers were kept back.
 func (g *gate) keptBack() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.kept
 }
 
-// counts are the receiver's answers by status, and the requests that are not empty by
+// counts returns the receiver's answers by status, and the requests that are not empty by
 // Content-Type: an empty one may be of 1.0 as long as 2.0 is not proven to be understood.
 func (g *gate) counts() (answers map[int]int, types map[string]int) {
 	g.mu.Lock()
@@ -104,7 +104,7 @@ func (g *gate) counts() (answers map[int]int, types map[string]int) {
 	return maps.Clone(g.answers), maps.Clone(g.types)
 }
 
-// url is where the agent writes to.
+// url returns where the agent writes to.
 func (g *gate) url() string { return "http://" + g.addr + g.to.Path }
 
 func (g *gate) handle(w http.ResponseWriter, r *http.Request) {

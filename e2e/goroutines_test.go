@@ -15,7 +15,7 @@ import (
 // trees hold the inputs.
 func inputTrees() []string { return []string{"probes", "receivers", "inputs", "agent"} }
 
-// unguarded are the goroutines that need no guard: by file and function, each with the reason.
+// unguarded returns the goroutines that need no guard: by file and function, each with the reason.
 func unguarded() map[string]string {
 	const (
 		waits   = "it starts or waits for parts whose own goroutines are guarded, and does nothing else"
@@ -206,7 +206,7 @@ func TestGoroutineSearchBites(t *testing.T) {
 	}
 }
 
-// parseFunc is a file with one function of that body.
+// parseFunc returns a file with one function of that body.
 func parseFunc(t *testing.T, body string) source {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\nfunc f() {\n"+body+"\n}\n", 0)

@@ -67,7 +67,7 @@ func startTarpit(t *testing.T, text string, drips bool) *tarpit {
 	return p
 }
 
-// hung is a part that hangs: what is configured for it, at the address of a tarpit.
+// hung is a hanging part: its configuration, at the address of a tarpit.
 type hung struct {
 	target string // keys of the target "bad"; TIMEOUT is its remote_timeout
 	more   string // sections beside remote_write; TIMEOUT, too
@@ -234,7 +234,7 @@ func TestStopLeavesBehindWhatHangs(t *testing.T) {
 	recv, oracle := startReceiver(t, receiver.Options{})
 	l := newLoad(t, 5, 200*time.Millisecond, entry("receiver", recv.URL()), oracle).begin()
 	l.acked(5)
-	// A pipe that nobody writes to, where the dead letters of a target that is to come are.
+	// A pipe without a writer, in place of the dead letters of a future target.
 	letters := filepath.Join(l.storage, "deadletters", "bad")
 	if err := os.MkdirAll(letters, 0o700); err != nil {
 		t.Fatal(err)

@@ -38,7 +38,7 @@ type importRule struct {
 	except []string
 }
 
-// importRules is the table of CONTRIBUTING.md.
+// importRules returns the table of CONTRIBUTING.md.
 func importRules() []importRule {
 	testnet := []string{"remotewrite/internal/testnet"}
 	return []importRule{
@@ -96,7 +96,7 @@ func importRules() []importRule {
 	}
 }
 
-// neverAnywhere is what no file outside tests may import: most of these pull in Prometheus'
+// neverAnywhere returns what no file outside tests may import: most of these pull in Prometheus'
 // service discoveries or its sender, whose promises differ from ours.
 func neverAnywhere() []string {
 	return []string{
@@ -180,7 +180,7 @@ func sources(t *testing.T, mode parser.Mode) []source {
 // below reports whether p is root or lies below it.
 func below(p, root string) bool { return p == root || strings.HasPrefix(p, root+"/") }
 
-// ruleFor is the most specific rule that binds a directory.
+// ruleFor returns the most specific rule that binds a directory.
 func ruleFor(rules []importRule, dir string) (importRule, bool) {
 	var best importRule
 	found := false
@@ -192,7 +192,7 @@ func ruleFor(rules []importRule, dir string) (importRule, bool) {
 	return best, found
 }
 
-// broken says which rule the import of p by a file breaks, or "".
+// broken reports which rule the import of p by a file breaks, or "".
 func broken(rules []importRule, dir string, isTest bool, p string) string {
 	rule, ok := ruleFor(rules, dir)
 	if !ok {
@@ -343,8 +343,8 @@ func TestImportRulesBite(t *testing.T) {
 // optional are packages of ours that `-tags minimal` leaves out.
 func optional() []string { return []string{"receivers/scrape", "receivers/otlp"} }
 
-// TestMinimalIsWithout: what a minimal build leaves out is imported by itself, and by files
-// that such a build does not have.
+// TestMinimalIsWithout: packages left out of a minimal build are only imported by each other, and by files that such a
+// build does not have.
 func TestMinimalIsWithout(t *testing.T) {
 	guarded := 0
 	for _, s := range sources(t, parser.ImportsOnly|parser.ParseComments) {

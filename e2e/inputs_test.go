@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestLimitsAndDuplicates: an input with a label that never repeats is held at its limit and hurts nobody, and two
-// inputs that bring one series are named, in the log, in the metrics, in the status and on the page.
+// TestLimitsAndDuplicates: an input with a label that never repeats is held at its limit without affecting others, and
+// two inputs with the same series are named, in the log, in the metrics, in the status and on the page.
 func TestLimitsAndDuplicates(t *testing.T) {
 	p := startPrometheus(t, "")
 	dir := t.TempDir()

@@ -18,7 +18,7 @@ import (
 // packages are a deb and an rpm of one version.
 type packages struct{ deb, rpm string }
 
-// makePackages makes the packages of a version, with everything that goes into them.
+// makePackages returns the packages of a version, with everything that goes into them.
 func makePackages(t *testing.T, version string) packages {
 	t.Helper()
 	dir := t.TempDir()
@@ -37,7 +37,7 @@ func makePackages(t *testing.T, version string) packages {
 	return packages{only("*.deb"), only("*.rpm")}
 }
 
-// markedBlocks are the code blocks in a language of a page after each marker <!-- e2e: name -->.
+// markedBlocks returns the code blocks in a language of a page after each marker <!-- e2e: name -->.
 func markedBlocks(t *testing.T, page, name, language string) []string {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -151,7 +151,7 @@ func (m *machine) units() {
 	m.do("rm " + file + " && systemctl reload hwsagent")
 }
 
-// show is a property of the service, as systemd has it.
+// show returns a property of the service, as systemd has it.
 func (m *machine) show(property string) string {
 	m.t.Helper()
 	return strings.TrimSpace(m.do("systemctl show --value -p " + property + " hwsagent"))
@@ -235,7 +235,7 @@ func (m *machine) reloads() {
 	}
 }
 
-// query is the value of an instant query to the machine's Prometheus, -1 if there is none, or no answer.
+// query returns the value of an instant query to the machine's Prometheus, -1 if there is none, or no answer.
 func (m *machine) query(expression string) float64 {
 	m.t.Helper()
 	out, _ := m.try("promtool query instant http://127.0.0.1:9090 '" + expression + "'")
@@ -263,7 +263,7 @@ func (m *machine) upgrades(deb string) {
 		m.t.Errorf("systemd restarted the agent %s times by itself", restarts)
 	}
 	m.do("sleep 5; systemctl start prometheus")
-	// The canary's numbers have no gap: what waited in the log arrived, and what was collected since.
+	// The canary's numbers have no gap: pending and later samples all arrived.
 	eventually(m.t, time.Minute, func() string {
 		const canary = `hwsagent_canary{job="canary"}`
 		n, first, last := m.query("count_over_time("+canary+"[1h])"), m.query("min_over_time("+canary+"[1h])"), m.query("max_over_time("+canary+"[1h])")

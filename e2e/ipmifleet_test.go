@@ -49,7 +49,7 @@ func listBMCs(t *testing.T, a *agent, all ...[]*bmcsim.BMC) {
 	writeFile(t, filepath.Join(a.dir, "bmcs.json"), `[{"targets": [`+strings.Join(targets, ", ")+`]}]`)
 }
 
-// opened is how many sessions BMCs have had, and how many of them were not closed.
+// opened returns how many sessions BMCs have had, and how many of them were not closed.
 func opened(all []*bmcsim.BMC) (n, left int) {
 	for _, b := range all {
 		c := b.Counts()
@@ -65,7 +65,7 @@ func (s strain) most(o strain) strain {
 	return strain{max(s.sockets, o.sockets), max(s.goroutines, o.goroutines)}
 }
 
-// strain is what the agent holds now.
+// strain returns what the agent holds now.
 func (a *agent) strain() (s strain) {
 	a.t.Helper()
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", a.cmd.Process.Pid))

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// heavy are packages that came by the import of another one and that the agent does not need: what each of
-// them costs is in docs/adr/0073.
+// heavy lists packages that were imported indirectly and that the agent does not need; docs/adr/0073 has their sizes.
 func heavy() []string {
 	return []string{
 		"html/template", "golang.org/x/net/trace", "google.golang.org/grpc", "google.golang.org/api", "cloud.google.com/go", "github.com/aws", "github.com/Azure",

@@ -9,7 +9,7 @@ import (
 	"hwsagent/e2e/results"
 )
 
-// liveFirstReceivers are those receivers that take late data, by their entries with
+// liveFirstReceivers returns those receivers that take late data, by their entries with
 // catch_up: live_first.
 func liveFirstReceivers() []backend {
 	var all []backend

@@ -67,7 +67,7 @@ var (
 	})
 )
 
-// binary is the hwsagent under test, built once per run of the suite.
+// binary returns the hwsagent under test, built once per run of the suite.
 func binary(t *testing.T) string {
 	t.Helper()
 	endToEnd(t)
@@ -101,8 +101,7 @@ func buildProgram(name, env, module, pkg string) (string, error) {
 // system takes ports for outgoing connections.
 var nextPort atomic.Int64
 
-// freePort is a port on 127.0.0.1 that nobody listens on, UDP and TCP alike, and that no
-// other test of this run gets.
+// freePort returns an unused port on 127.0.0.1, for UDP and TCP alike, that no other test of this run gets.
 func freePort(t *testing.T) int {
 	t.Helper()
 	const from, to = 20000, 32000

@@ -116,7 +116,7 @@ func TestHeldTargetIsSeenByAnother(t *testing.T) {
 	}
 }
 
-// mixinRules are the expressions of the alerts, by name.
+// mixinRules returns the expressions of the alerts, by name.
 func mixinRules(t *testing.T) map[string]string {
 	t.Helper()
 	var file struct {
@@ -139,7 +139,7 @@ func mixinRules(t *testing.T) map[string]string {
 	return rules
 }
 
-// mixinExpressions are all expressions of alerts and dashboards, with the place of each.
+// mixinExpressions returns all expressions of alerts and dashboards, with the place of each.
 func mixinExpressions(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -179,7 +179,7 @@ func mixinExpressions(t *testing.T) map[string]string {
 	return found
 }
 
-// metricNames are the names of the metrics that an expression reads.
+// metricNames returns the names of the metrics that an expression reads.
 func metricNames(t *testing.T, expr string) (names []string) {
 	t.Helper()
 	tree, err := parser.NewParser(parser.Options{}).ParseExpr(expr)

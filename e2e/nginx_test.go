@@ -42,7 +42,7 @@ func startFront(t *testing.T, b backends) *front {
 		t.Fatal(err)
 	}
 	selfDir := filepath.Join(t.TempDir())
-	other, err := receiver.NewPKI(selfDir) // signed by an authority that nobody is told of
+	other, err := receiver.NewPKI(selfDir) // signed by an unknown authority
 	if err != nil {
 		t.Fatal(err)
 	}

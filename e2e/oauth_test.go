@@ -51,7 +51,7 @@ func (i *issuer) set(refuse int) (asked int) {
 	defer i.mu.Unlock()
 	i.refuse = refuse
 	if refuse != 0 {
-		i.recv.AllowTokens("none") // what was issued is no good any more
+		i.recv.AllowTokens("none") // issued tokens are no longer valid
 	}
 	return i.asked
 }
@@ -151,9 +151,8 @@ func (p *connectProxy) serve(conn net.Conn) error {
 	return err
 }
 
-// TestTokensThroughAProxy delivers with tokens that live for two seconds, through a proxy,
-// under load; then endpoint and proxy fail and refuse in turn, and the agent is killed. Each
-// is told by its name, and nothing is lost.
+// TestTokensThroughAProxy delivers with tokens that live for two seconds, through a proxy, under load; then endpoint
+// and proxy fail and refuse in turn, and the agent is killed. Each failure is reported by name, and nothing is lost.
 func TestTokensThroughAProxy(t *testing.T) {
 	t.Parallel()
 	endToEnd(t)

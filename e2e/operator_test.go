@@ -126,7 +126,7 @@ remote_write:
     remote_timeout: 30
 `
 
-// badWords are what a message about badConfig must have: places and suggestions.
+// badWords returns what a message about badConfig must have: places and suggestions.
 func badWords() []string {
 	return []string{"scrape_intervall", "scrape_interval", "hots", "host", "max_bytes", "remote_timeout", ":2:", ":4:", ":5:", ":8:"}
 }
@@ -283,7 +283,7 @@ func flipByte(t *testing.T, dir string) {
 	t.Logf("flipped a bit at %d of %d in %s", at, size, largest)
 }
 
-// TestUsage: a flag or command that does not exist is told from a failure.
+// TestUsage: an unknown flag or command is distinguished from a failure.
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--no-such-flag"}, {"nonsense"}, {"run", "--config.fil", "x"}} {

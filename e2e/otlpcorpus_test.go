@@ -42,14 +42,14 @@ func (c otlpClock) at(minutes float64) pcommon.Timestamp {
 // differs is the instance of what docs/receiving.md names as different.
 const differs = "differs"
 
-// different is a request of that instance.
+// different returns a request of that instance.
 func (c otlpClock) different(name string, fill func(pmetric.MetricSlice)) otlpRequest {
 	r := c.one(name, fill)
 	r.md.ResourceMetrics().At(0).Resource().Attributes().PutStr("service.instance.id", differs)
 	return r
 }
 
-// one is a request of a usual resource and scope.
+// one returns a request of a usual resource and scope.
 func (c otlpClock) one(name string, fill func(pmetric.MetricSlice)) otlpRequest {
 	md := pmetric.NewMetrics()
 	r := md.ResourceMetrics().AppendEmpty()
@@ -167,7 +167,7 @@ const (
 	deltaOTLP      = pmetric.AggregationTemporalityDelta
 )
 
-// otlpCorpus is what is sent, in this order.
+// otlpCorpus returns what is sent, in this order.
 func otlpCorpus(c otlpClock) []otlpRequest {
 	all := []otlpRequest{
 		c.one("gauges and units", func(ms pmetric.MetricSlice) {

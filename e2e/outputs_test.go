@@ -47,7 +47,7 @@ func (o outputs) command(args ...string) {
 	}
 }
 
-// wrongTypes are what a value with a secret may be put as that belongs to no key.
+// wrongTypes returns what a value with a secret may be put as that belongs to no key.
 func wrongTypes() map[string]func(*yaml.Node) *yaml.Node {
 	text := func(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Value: s, Tag: "!!str"} }
 	return map[string]func(*yaml.Node) *yaml.Node{
@@ -61,9 +61,9 @@ func wrongTypes() map[string]func(*yaml.Node) *yaml.Node {
 	}
 }
 
-// brokenReloads puts each value that has a canary in the place of what it is not: itself as a list or
-// mapping, and as a text in the place of the mapping or list that holds it. What the agent then says
-// to a reload, on its pages and to its commands is collected.
+// brokenReloads replaces each value that contains a canary by something of the wrong kind: itself as a list or mapping,
+// and a text in place of the mapping or list that holds it. It collects the agent's output for the reload, on its pages
+// and to its commands.
 func (o outputs) brokenReloads() {
 	o.t.Helper()
 	whole, err := os.ReadFile(o.a.config)
@@ -108,7 +108,7 @@ func (o outputs) brokenReloads() {
 	writeFile(o.t, o.a.config, string(whole))
 }
 
-// rewritten is a configuration with each value that has a canary replaced, or with holder the innermost
+// rewritten returns a configuration with each value that has a canary replaced, or with holder the innermost
 // mapping or list that is not an entry by the canary.
 func (o outputs) rewritten(whole []byte, as func(*yaml.Node) *yaml.Node, holder bool) []byte {
 	o.t.Helper()
@@ -166,7 +166,7 @@ func (o outputs) crash() {
 	o.found["log and crash"] = dump
 }
 
-// files takes every file in the storage directory, which nobody else may read.
+// files collects every file in the storage directory, which other users must not be able to read.
 func (o outputs) files() {
 	o.t.Helper()
 	err := filepath.WalkDir(o.a.storage, func(path string, d fs.DirEntry, err error) error {

@@ -61,7 +61,7 @@ func (p *process) start() {
 	}()
 }
 
-// ended says how the process ended, "" while it runs.
+// ended reports how the process ended, "" while it runs.
 func (p *process) ended() string {
 	select {
 	case <-p.done:

@@ -52,7 +52,7 @@ func startPrometheusWith(t *testing.T, config string) *prometheus {
 	return p
 }
 
-// writeURL is where it takes remote writes.
+// writeURL returns where it takes remote writes.
 func (p *prometheus) writeURL() string { return "http://" + p.addr + "/api/v1/write" }
 
 // result is one series of a query's answer; an instant vector has one point each.
@@ -102,7 +102,7 @@ func (p *prometheus) query(expr string) []result {
 	return answer.Data.Result
 }
 
-// value is the answer of a query that has at most one series; ok is false for none.
+// value returns the answer of a query that has at most one series; ok is false for none.
 func (p *prometheus) value(expr string) (v float64, ok bool) {
 	p.t.Helper()
 	r := p.query(expr)
@@ -129,14 +129,14 @@ func (p *prometheus) wait(limit time.Duration, expr string) []result {
 	return r
 }
 
-// httpClient is a client whose connections end with the test.
+// httpClient returns a client whose connections end with the test.
 func httpClient(t *testing.T) *http.Client {
 	t.Helper()
 	tr := &http.Transport{DisableKeepAlives: true}
 	return &http.Client{Transport: tr, Timeout: 10 * time.Second}
 }
 
-// handMade is a remote write of one sample of now, as the specification has it.
+// handMade returns a remote write of one sample of now, as the specification has it.
 func handMade(t *testing.T, name string, v float64, labels ...string) []byte {
 	return handMadeAt(t, time.Now(), name, v, labels...)
 }

@@ -15,9 +15,9 @@ import (
 	"hwsagent/agent/demo/receiver"
 )
 
-// TestPull: Debian's Prometheus scrapes the agent, at /metrics and at /federate, over TLS with a user,
-// and has what the agent delivered to it: the same series and values, native histograms too. What a probe does not read
-// any more disappears.
+// TestPull: Debian's Prometheus scrapes the agent, at /metrics and at /federate, over TLS with a user, and gets the
+// data that the agent delivered to it: the same series and values, native histograms too. A series that a probe no
+// longer reads disappears.
 func TestPull(t *testing.T) {
 	t.Parallel()
 	needs(t, "prometheus")

@@ -48,8 +48,8 @@ func askSlowly(t *testing.T, port int) *net.TCPConn {
 	return c
 }
 
-// TestPullSlowReaders: clients that ask and do not read keep nobody else out, however many they are,
-// and one that reads slowly but steadily keeps its place amid them and those who wait.
+// TestPullSlowReaders: clients that send requests but do not read keep no other client out, however many they are, and
+// one that reads slowly but steadily keeps its place among them and those that wait.
 func TestPullSlowReaders(t *testing.T) {
 	t.Parallel()
 	text, port := freePort(t), freePort(t)

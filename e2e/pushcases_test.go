@@ -38,7 +38,7 @@ func nameOfCase(i int) string { return fmt.Sprintf("c%03d", i) }
 
 var base64Of = regexp.MustCompile(`\{b64:([^}]*)\}`)
 
-// of is the request of the i-th case.
+// of returns the request of the i-th case.
 func (r pushRequest) of(i int) pushRequest {
 	named := func(s string) string {
 		s = strings.ReplaceAll(s, "{c}", nameOfCase(i))
@@ -80,10 +80,9 @@ func (r pushRequest) with(headers ...string) pushRequest {
 	return r
 }
 
-// pushCases are the documented cases of the API (the section API of the Pushgateway's README),
-// and the ways in which a request can be wrong. Not among them: what leaves a Pushgateway with
-// series that contradict each other, after which it refuses every push; and labels with a zero
-// byte, which the agent's pull endpoint does not show in text.
+// pushCases returns the documented cases of the API (the section API of the Pushgateway's README), and the ways in
+// which a request can be wrong. It leaves out cases after which a Pushgateway has contradicting series and refuses
+// every push, and labels with a zero byte, which the agent's pull endpoint does not show in text.
 func pushCases() []pushCase {
 	return slices.Concat(pushPaths(), pushTexts(), pushGroups(), pushProtobuf(), pushEncodings(), pushRoutes())
 }
@@ -106,7 +105,7 @@ const (
 	rowNoJob    = "an empty job, `/metrics/job@base64/=`"
 )
 
-// pushPaths are the paths, each with PUT, POST and DELETE.
+// pushPaths returns the paths, each with PUT, POST and DELETE.
 func pushPaths() (all []pushCase) {
 	for _, p := range []struct{ path, differs string }{
 		{"/metrics/job/{c}", ""},

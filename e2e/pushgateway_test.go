@@ -108,7 +108,7 @@ func (s side) do(t *testing.T, r pushRequest) int {
 
 var caseName = regexp.MustCompile(`\bc[0-9]{3}`)
 
-// shows is what a side shows of each case, by the case's name: series with their values, and the
+// shows returns what a side shows of each case, by the case's name: series with their values, and the
 // types of families. The times of pushes only are there or not; a label without a value is none.
 func (s side) shows(t *testing.T) map[string][]string {
 	t.Helper()

@@ -130,7 +130,7 @@ func (r *trip) checkNumbers(stored contents, except ...string) {
 	}
 }
 
-// canarySeries is the label series of a canary's counter, "" of any other series.
+// canarySeries returns the label series of a canary's counter, "" of any other series.
 func canarySeries(series string) string {
 	m := regexp.MustCompile(`__name__="hwsagent_canary",.*series="([0-9]+)"`).FindStringSubmatch(series)
 	if m == nil {

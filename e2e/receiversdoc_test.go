@@ -51,7 +51,7 @@ func docEntries(t *testing.T) []docEntry {
 	return entries
 }
 
-// recommendedEntry is the entry of docs/receivers.md that is marked by a name.
+// recommendedEntry returns the entry of docs/receivers.md that is marked by a name.
 func recommendedEntry(t *testing.T, name string) map[string]any {
 	t.Helper()
 	for _, e := range docEntries(t) {
@@ -70,7 +70,7 @@ func recommendedEntry(t *testing.T, name string) map[string]any {
 	return nil
 }
 
-// quickEntry is an entry for a test's receiver, with the pace of a test.
+// quickEntry returns an entry for a test's receiver, with the pace of a test.
 func quickEntry(t *testing.T, entry map[string]any, url string) string {
 	t.Helper()
 	entry["name"], entry["url"] = "real", url

@@ -46,7 +46,7 @@ func (a *arrivals) add(all []prompb.TimeSeries) {
 	}
 }
 
-// values are those of a series so far.
+// values returns those of a series so far.
 func (a *arrivals) values(key string) (all []float64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -32,7 +32,7 @@ func (r *recorder) add(series []prompb.TimeSeries) {
 	}
 }
 
-// contents is a copy of what has come so far.
+// contents returns a copy of what has come so far.
 func (r *recorder) contents() contents {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -47,7 +47,7 @@ func (r *recorder) contents() contents {
 	return all
 }
 
-// newest is the newest sample of a series so far, and the labels of the series.
+// newest returns the newest sample of a series so far, and the labels of the series.
 func (r *recorder) newest(series string) (ls []prompb.Label, t int64, v string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

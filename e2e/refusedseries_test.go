@@ -12,7 +12,7 @@ import (
 	"hwsagent/agent/demo/receiver"
 )
 
-// seriesRefusedFor is how long a receiver refuses series.
+// seriesRefusedFor returns how long a receiver refuses series.
 func seriesRefusedFor() time.Duration {
 	if os.Getenv("HWSAGENT_TORTURE") != "" {
 		return 150 * time.Second

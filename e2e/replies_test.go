@@ -206,7 +206,7 @@ func (a *asker) prometheus(b backend) {
 	a.want("old ones, and no name", bad(reply.InvalidLabel), up("upA", 24*time.Hour, 1), sent{labels: []string{"zone", hostileValue}}, up("upB", 24*time.Hour, 1))
 }
 
-// TestRealLimits: what VictoriaMetrics answers to what is too large.
+// TestRealLimits: VictoriaMetrics' answers to requests that are too large.
 func TestRealLimits(t *testing.T) {
 	for _, b := range realReceivers() {
 		if !b.everything {

@@ -10,7 +10,7 @@ import (
 	"hwsagent/agent/demo/receiver"
 )
 
-// secured is a load on a receiver that demands a client certificate and a token.
+// secured returns a load on a receiver that demands a client certificate and a token.
 func secured(t *testing.T) (*load, *receiver.Receiver, *receiver.PKI) {
 	t.Helper()
 	pki, err := receiver.NewPKI(t.TempDir())

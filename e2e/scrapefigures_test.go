@@ -13,8 +13,8 @@ import (
 	"hwsagent/e2e/results"
 )
 
-// TestScrapeFigures measures the built agent that scrapes 50,000 series each 5 s on one core:
-// what docs/scraping.md tells. It takes HWSAGENT_BENCH (60s, say).
+// TestScrapeFigures measures the built agent scraping 50,000 series each 5 s on one core, for docs/scraping.md. It
+// needs HWSAGENT_BENCH (60s, say).
 func TestScrapeFigures(t *testing.T) {
 	steady := durationOf(t, "HWSAGENT_BENCH", 0)
 	if steady == 0 {

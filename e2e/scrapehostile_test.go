@@ -205,7 +205,7 @@ func apiTargets(t *testing.T, a *agent) []apiTarget {
 	return answer.Data.ActiveTargets
 }
 
-// saidOf is what the agent says is wrong with a job: of its targets, of itself, and in the log.
+// saidOf returns what the agent says is wrong with a job: of its targets, of itself, and in the log.
 func saidOf(t *testing.T, a *agent, job string) string {
 	t.Helper()
 	var said []string

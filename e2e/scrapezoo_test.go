@@ -13,9 +13,9 @@ import (
 	"hwsagent/e2e/hostile"
 )
 
-// TestScrapeEveryMisbehaviour scrapes, and asks for a list of targets, at each kind of server that
-// remote write is tested against, of HTTP/1.1 and of HTTP/2: what hangs one client of the agent may
-// hang another. Each costs its own job only; a reload and the stop do not wait for any of them.
+// TestScrapeEveryMisbehaviour scrapes, and requests a list of targets from, each kind of server that remote write is
+// tested against, with HTTP/1.1 and HTTP/2: a server that hangs one client of the agent may hang another. Each only
+// affects its own job; a reload and the stop do not wait for any of them.
 func TestScrapeEveryMisbehaviour(t *testing.T) { // alone: 450 jobs take a core, and the time of the stop is judged
 	endToEnd(t)
 	certs, err := hostile.NewCerts()

@@ -29,7 +29,7 @@ func refuseData(status int, text string) func(receiver.Request) (receiver.Reply,
 	}
 }
 
-// illFor is how long receivers are ill: longer than a window is kept for a target that is down.
+// illFor returns how long receivers are ill: longer than a window is kept for a target that is down.
 func illFor() time.Duration {
 	if os.Getenv("HWSAGENT_TORTURE") != "" {
 		return 150 * time.Second

@@ -220,7 +220,7 @@ func TestSNMPFleet(t *testing.T) {
 	}
 }
 
-// peak is the most resident memory that the agent has in d, looked at each second, in bytes.
+// peak returns the most resident memory that the agent has in d, looked at each second, in bytes.
 func (a *agent) peak(d time.Duration) (most int) {
 	a.t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(min(time.Second, time.Until(end))) { // what is measured
@@ -229,7 +229,7 @@ func (a *agent) peak(d time.Duration) (most int) {
 	return most
 }
 
-// variablesServed is how many variables the devices have given so far.
+// variablesServed returns how many variables the devices have given so far.
 func variablesServed(fleet []*fleetDevice) (n int) {
 	for _, d := range fleet {
 		d.mu.Lock()
@@ -282,7 +282,7 @@ func checkFailing(t *testing.T, a *agent, n int) {
 	}
 }
 
-// seriesOf is how many series the agent's inputs bring at present.
+// seriesOf returns how many series the agent's inputs bring at present.
 func seriesOf(t *testing.T, a *agent) (n int) {
 	t.Helper()
 	for _, m := range regexp.MustCompile(`(?m)^hwsagent_input_series\{.*\} (\S+)$`).FindAllStringSubmatch(getText(t, "http://"+a.web+"/metrics"), -1) {

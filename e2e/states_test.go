@@ -26,7 +26,7 @@ import (
 	"hwsagent/agent/demo/receiver"
 )
 
-// answers is a receiver that answers every request alike.
+// answers returns a receiver that answers every request alike.
 func answers(t *testing.T, status int, header, value, body string) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -41,7 +41,7 @@ func answers(t *testing.T, status int, header, value, body string) string {
 	return s.URL
 }
 
-// certified is a receiver with a certificate of its own that ends at that time.
+// certified returns a receiver with a certificate of its own that ends at that time.
 func certified(t *testing.T, end time.Time) (url string, certificate []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -74,7 +74,7 @@ const (
 	waitsOnly = `nothing is lost; (\d+|\d+\D\d+) samples wait on disk`
 )
 
-// unsaid is what of the state a text does not say; "" if it says all.
+// unsaid returns what of the state a text does not say; "" if it says all.
 func (s state) unsaid(text string) string {
 	missing := "whose it is: " + s.whose
 	for _, at := range regexp.MustCompile(`\b`+s.whose+`\b[^:]{0,200}: `).FindAllStringIndex(text, -1) {
@@ -120,7 +120,7 @@ func understood(t *testing.T, states []state, page func() (string, error), statu
 	})
 }
 
-// page is the page of the agent.
+// page returns the page of the agent.
 func (a *agent) page() (string, error) {
 	_, body, err := a.ask(http.MethodGet, "/")
 	return body, err
@@ -247,7 +247,7 @@ func TestStatesOfTheDiskAreUnderstood(t *testing.T) {
 	}
 }
 
-// plainHTML is the text of a page, in one line.
+// plainHTML returns the text of a page, in one line.
 func plainHTML(page string) string {
 	text := tags.ReplaceAllString(page, " ")
 	return strings.Join(strings.Fields(html.UnescapeString(text)), " ")

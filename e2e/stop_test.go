@@ -9,8 +9,8 @@ import (
 	"hwsagent/agent/demo/receiver"
 )
 
-// TestSIGINTFlushesOnce: what waits for its batch to fill is sent at SIGINT and at SIGTERM,
-// once, and the agent exits with 0.
+// TestSIGINTFlushesOnce: samples waiting for their batch to fill are sent at SIGINT and at SIGTERM, once, and the agent
+// exits with 0.
 func TestSIGINTFlushesOnce(t *testing.T) {
 	for name, signal := range map[string]syscall.Signal{"SIGINT": syscall.SIGINT, "SIGTERM": syscall.SIGTERM} {
 		t.Run(name, func(t *testing.T) {
@@ -50,8 +50,8 @@ func TestSIGINTFlushesOnce(t *testing.T) {
 	}
 }
 
-// TestStaysUpWithUnresolvableHost: a target whose host nobody finds is retried, says so, and
-// keeps its data; the agent starts, runs and stops with it as ever.
+// TestStaysUpWithUnresolvableHost: a target whose host name cannot be resolved is retried, says so, and keeps its data;
+// the agent starts, runs and stops with it as usual.
 func TestStaysUpWithUnresolvableHost(t *testing.T) {
 	t.Parallel()
 	recv, oracle := startReceiver(t, receiver.Options{})

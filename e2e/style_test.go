@@ -79,7 +79,7 @@ func isLogger(e ast.Expr) bool {
 	return strings.EqualFold(name, "log") || strings.EqualFold(name, "logger")
 }
 
-// text is the value of a string literal.
+// text returns the value of a string literal.
 func text(e ast.Expr) (string, bool) {
 	lit, ok := e.(*ast.BasicLit)
 	if !ok || lit.Kind != token.STRING {

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// agent is a program that is measured.
+// agent is a program to measure.
 type agent struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 	Binary  int64  `json:"binary_bytes"`
 
 	program string
-	// v2 and zstd: it is measured with remote write 2.0, and with 1.0 and zstd.
+	// v2 and zstd select further measurements: with remote write 2.0, and with 1.0 and zstd.
 	v2, zstd bool
 	setUp    func(job job, dir string) (args []string, err error)
 }
@@ -31,7 +31,7 @@ const (
 	vmagent    = "vmagent"
 )
 
-// job is what an agent has to do in a run.
+// job is the task of an agent in a run.
 type job struct {
 	targets  []string // host:port
 	interval time.Duration
@@ -48,7 +48,7 @@ func findAgent(ctx context.Context, name, program string) (agent, error) {
 	if path, err = filepath.Abs(path); err != nil {
 		return agent{}, err
 	}
-	file, err := os.Stat(path) // what a link leads to
+	file, err := os.Stat(path) // the target of a link
 	if err != nil {
 		return agent{}, err
 	}
@@ -75,9 +75,8 @@ func findAgent(ctx context.Context, name, program string) (agent, error) {
 	return a, nil
 }
 
-// versionIn is the version in what an agent answers: "hwsagent 1.2.3-4-gabc (…)",
-// "prometheus, version 3.14.0 (…)", "vmagent-20260801-101112-tags-v1.150.0-0-gabc".
-// Distributions remove vmagent's.
+// versionIn returns the version in an agent's output: "hwsagent 1.2.3-4-gabc (…)", "prometheus, version 3.14.0 (…)",
+// "vmagent-20260801-101112-tags-v1.150.0-0-gabc". Distributions remove vmagent's.
 func versionIn(name, said string) string {
 	if f := strings.Fields(said); name == ours && len(f) > 1 {
 		return f[1]
@@ -88,7 +87,7 @@ func versionIn(name, said string) string {
 	return "unknown"
 }
 
-// atLeast compares a version with major.minor. What is no version is not at least anything.
+// atLeast compares a version with major.minor. An unknown version never satisfies it.
 func atLeast(version string, major, minor int) bool {
 	a, rest, _ := strings.Cut(version, ".")
 	b, _, _ := strings.Cut(rest, ".")
@@ -97,7 +96,7 @@ func atLeast(version string, major, minor int) bool {
 	return err1 == nil && err2 == nil && (x > major || x == major && y >= minor)
 }
 
-// scrapeConfigs is the part of the configuration that all agents read alike.
+// scrapeConfigs returns the part of the configuration that all agents read alike.
 func scrapeConfigs(j job) string {
 	return fmt.Sprintf("scrape_configs:\n  - job_name: hardware\n    static_configs:\n      - targets: [%s]\n        labels: {rack: b4, role: storage}\n", strings.Join(j.targets, ", "))
 }
@@ -106,7 +105,7 @@ func global(j job) string {
 	return fmt.Sprintf("scrape_interval: %s, scrape_timeout: %[1]s, external_labels: {site: fra1}", j.interval)
 }
 
-// messageOf is what Prometheus calls a version.
+// messageOf returns Prometheus' name for a version.
 func messageOf(version string) string {
 	if version == v2 {
 		return "io.prometheus.write.v2.Request"
@@ -114,7 +113,7 @@ func messageOf(version string) string {
 	return "prometheus.WriteRequest"
 }
 
-// setUpOurs: the agent's own series are off, because the others do not send theirs either.
+// setUpOurs turns the agent's own series off, because the others do not send theirs either.
 func setUpOurs(j job, dir string) ([]string, error) {
 	config := fmt.Sprintf("global: {%s}\nprobes:\n  - {name: hwsagent, type: self, enabled: false}\n%sremote_write:\n  - {name: receiver, url: %q, protobuf_message: %s}\n",
 		global(j), scrapeConfigs(j), j.url, messageOf(j.version))
@@ -123,7 +122,7 @@ func setUpOurs(j job, dir string) ([]string, error) {
 		os.WriteFile(file, []byte(config), 0o600)
 }
 
-// setUpPrometheus: agent mode has a flag of its own since version 3.
+// setUpPrometheus uses the flag for agent mode that exists since version 3.
 func setUpPrometheus(j job, dir string, three bool) ([]string, error) {
 	message := ""
 	if j.version == v2 {
@@ -139,7 +138,7 @@ func setUpPrometheus(j job, dir string, three bool) ([]string, error) {
 		os.WriteFile(file, []byte(config), 0o600)
 }
 
-// setUpVMAgent: which compression it sends is the receiver's answer, as with ours.
+// setUpVMAgent leaves the compression to the receiver's answer, as for our agent.
 func setUpVMAgent(j job, dir string) ([]string, error) {
 	config := fmt.Sprintf("global: {%s}\n%s", global(j), scrapeConfigs(j))
 	file := filepath.Join(dir, "scrape.yml")

@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// figure is one of the things that are measured of an agent.
+// figure is a measured quantity of an agent.
 type figure string
 
 const (
@@ -27,14 +27,14 @@ const (
 	binary     figure = "binary_mb"
 )
 
-// figures are what was measured of one agent. What is missing was not.
+// figures are the measured values of one agent. Missing ones were not measured.
 type figures map[figure]float64
 
-// aim is what hwsagent's figure should be at most. The zero aim is none.
+// aim is an upper bound for hwsagent's figure. The zero aim is none.
 type aim struct {
 	most float64
-	of   string // the agent whose figure of the same run most is a multiple of; "": most is the figure
-	keep bool   // it is reached already, and is to stay so
+	of   string // the agent whose figure in the same run is multiplied by most; "": most is the bound itself
+	keep bool   // already reached, and must stay so
 }
 
 func (a aim) String() string {
@@ -55,7 +55,7 @@ func (a aim) String() string {
 	return text
 }
 
-// limit is the aim in the figure's unit. Without the agent that it is measured by there is none.
+// limit returns the aim in the figure's unit. It returns false if the agent for comparison is missing.
 func (a aim) limit(f figure, by map[string]figures) (float64, bool) {
 	if a.of == "" {
 		return a.most, a.most > 0
@@ -68,7 +68,7 @@ func (a aim) limit(f figure, by map[string]figures) (float64, bool) {
 const (
 	reached  = "reached"
 	missed   = "missed"
-	unjudged = "–" // nothing to judge, or nothing to judge by
+	unjudged = "–" // no figure, or no bound
 )
 
 // row is one line of the table.
@@ -78,7 +78,7 @@ type row struct {
 	aim    aim
 }
 
-// verdict says whether our agent has reached the row's aim.
+// verdict reports whether our agent has reached the row's aim.
 func (r row) verdict(by map[string]figures) string {
 	got, measured := by[ours][r.figure]
 	most, judged := r.aim.limit(r.figure, by)
@@ -92,8 +92,8 @@ func (r row) verdict(by map[string]figures) string {
 	}
 }
 
-// rows are what is measured and what it should be, in the table's order. outage and
-// backlog name the outage that was measured.
+// rows returns the figures to measure with their aims, in the table's order. outage and backlog name the measured
+// outage.
 func rows(p plan) []row {
 	heavy := fmt.Sprintf("%d × %d series each %s", p.heavy.targets, p.heavy.series, p.heavy.interval)
 	small := fmt.Sprintf("%d series each %s", p.small.series*p.small.targets, p.small.interval)

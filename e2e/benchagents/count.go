@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// errMessage is what a body is that is no message of remote write.
+// errMessage means that a body is not a message of remote write.
 var errMessage = errors.New("the body is not a protobuf message")
 
 // Numbers of fields: remote.proto of Prometheus for 1.0, io/prometheus/write/v2/types.proto
@@ -19,8 +19,8 @@ func fieldsOf(version string) fieldNumbers {
 	return fieldNumbers{series: 1, sample: 2, histogram: 4}
 }
 
-// countSamples counts the samples and the histograms of a request, without decoding them:
-// that would take more CPU than an agent spends on sending.
+// countSamples counts the samples and histograms of a request without decoding them, which would take more CPU than an
+// agent spends on sending.
 func countSamples(raw []byte, version string) (samples, histograms int, err error) {
 	numbers := fieldsOf(version)
 	err = fields(raw, func(number uint64, series []byte) error {
@@ -40,7 +40,7 @@ func countSamples(raw []byte, version string) (samples, histograms int, err erro
 	return samples, histograms, err
 }
 
-// fields calls f with each length-delimited field of a message, and passes over the others.
+// fields calls f with each length-delimited field of a message, and skips the others.
 func fields(b []byte, f func(number uint64, value []byte) error) error {
 	for len(b) > 0 {
 		key, n := varint.Uvarint(b)

@@ -12,20 +12,20 @@ import (
 	"time"
 )
 
-// families is how many metric families a target has: each component in each kind of value.
+// families is the number of metric families of a target: each component with each kind of value.
 const families = 40
 
-// kind is how the values of a family move.
+// kind says how the values of a family change.
 type kind int
 
 const (
-	temperature kind = iota // in steps of half a degree about a set point, every other scrape
-	fan                     // about a speed, in steps of 30 revolutions, nearly each scrape
-	counter                 // grows by its own rate, nine scrapes of ten
+	temperature kind = iota // in steps of half a degree around a set point, every other scrape
+	fan                     // around a speed, in steps of 30 revolutions, at nearly each scrape
+	counter                 // grows at its own rate, at nine scrapes of ten
 	state                   // 0 or 1, and changes once in a thousand scrapes
 )
 
-// kinds are what a family is called after its component, its type and its help.
+// kinds returns, for each kind, the suffix of a family's name, its type and its help.
 func kinds() []struct{ suffix, of, help string } {
 	return []struct{ suffix, of, help string }{
 		temperature: {"temperature_celsius", "gauge", "Temperature at the sensor."},
@@ -39,27 +39,27 @@ func components() []string {
 	return []string{"cpu", "dimm", "nvme", "disk", "nic", "gpu", "psu", "fan", "board", "chassis"}
 }
 
-// series is one line of a page: its text up to the value, and what the value is made of.
+// series is one line of a page: its text up to the value, and the state of the value.
 type series struct {
-	text  string // "# HELP …" and "# TYPE …" of the family too, where it is the family's first
+	text  string // "# HELP …" and "# TYPE …" of the family too, for its first series
 	kind  kind
 	value float64
-	rate  float64 // of a counter: its largest step; of another series: the mean of its values
+	rate  float64 // for a counter its largest step; else the mean of its values
 }
 
-// target is a page of series as hardware has them. The same seed gives the same sequence of
-// pages. It may be asked by several connections at once.
+// target is a page of series resembling hardware metrics. The same seed gives the same sequence of pages. Safe for
+// concurrent requests.
 type target struct {
 	mu     sync.Mutex
 	random *rand.Rand
 	series []series
-	page   []byte // of the last scrape; its room is used again
+	page   []byte // the last page; its memory is reused
 
-	served atomic.Int64 // samples on all pages that were asked for
-	first  atomic.Int64 // when the first page was asked for, in nanoseconds since the epoch; 0: not yet
+	served atomic.Int64 // samples on all requested pages
+	first  atomic.Int64 // when the first page was requested, in nanoseconds since the epoch; 0: not yet
 }
 
-// newTarget makes the target with that number, of a run's load.
+// newTarget returns the target with that number, of a run's load.
 func newTarget(seed uint64, number, size int) *target {
 	t := &target{random: rand.New(rand.NewPCG(seed, uint64(number))), series: make([]series, 0, size)}
 	for f := range families {
@@ -101,8 +101,8 @@ func (t *target) addFamily(number, family, n int) {
 	}
 }
 
-// serial is a number as vendors give their parts: all values of a part have the same one, and
-// no two parts are alike.
+// serial returns a serial number in the style of vendors: all values of a part have the same one, and different parts
+// have different ones.
 func serial(component string, host, slot int) string {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintf(h, "%s/%d/%d", component, host, slot)
@@ -110,7 +110,7 @@ func serial(component string, host, slot int) string {
 	return strings.ToUpper(strconv.FormatUint(rand.NewPCG(h.Sum64(), 0).Uint64()%most, digits))
 }
 
-// move takes a value to the next scrape.
+// move changes a value for the next scrape.
 func (s *series) move(random *rand.Rand) {
 	switch s.kind {
 	case temperature:
@@ -132,8 +132,8 @@ func (s *series) move(random *rand.Rand) {
 	}
 }
 
-// ServeHTTP answers a scrape in the text format 0.0.4, uncompressed: what compression costs
-// an agent is the same for all of them.
+// ServeHTTP answers a scrape in the text format 0.0.4, uncompressed: the cost of compression is the same for all
+// agents.
 func (t *target) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	t.first.CompareAndSwap(0, time.Now().UnixNano())
 	t.mu.Lock()
@@ -141,7 +141,7 @@ func (t *target) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	t.next()
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	w.Header().Set("Content-Length", strconv.Itoa(len(t.page)))
-	if _, err := w.Write(t.page); err == nil { // else the agent has gone away
+	if _, err := w.Write(t.page); err == nil { // otherwise the agent has gone
 		t.served.Add(int64(len(t.series)))
 	}
 }

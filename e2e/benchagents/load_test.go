@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// pagesOf are the first pages of a target.
+// pagesOf returns the first pages of a target.
 func pagesOf(seed uint64, number, size, n int) (pages []string) {
 	t := newTarget(seed, number, size)
 	for range n {

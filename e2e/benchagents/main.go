@@ -1,12 +1,12 @@
-// Command benchagents measures hwsagent beside Prometheus' agent mode and vmagent: the same
-// load, the same receiver, one agent after the other on the same machine. It prints each
-// figure with its ratio and what it should be. It is what make bench-agents runs:
+// Command benchagents compares hwsagent with Prometheus' agent mode and vmagent: the same load, the same receiver, one
+// agent after the other on the same machine. It prints each figure with its ratio and its aim. make bench-agents runs
+// it:
 //
 //	go run ./e2e/benchagents -hwsagent bin/hwsagent [-prometheus PROGRAM] [-vmagent PROGRAM] [-quick] [-json FILE]
 //
-// An agent that is not found is left out by its name. Times depend on the machine and on what
-// else it does, so this is for people, and no part of continuous integration: only ratios of
-// one run say something, and those of a machine that is otherwise idle.
+// It skips an agent that is not found, and names it. Times depend on the machine and its other load, so this is for
+// people and not part of continuous integration: only ratios within one run on an otherwise idle machine are
+// meaningful.
 package main
 
 import (
@@ -83,7 +83,7 @@ func parseOptions(args []string) (options, error) {
 	return o, err
 }
 
-// chosen are the parts with these names, in the order in which they are measured.
+// chosen returns the parts with these names, in the order of measurement.
 func chosen(names string) ([]part, error) {
 	all := parts()
 	if names == "" {
@@ -132,7 +132,7 @@ func run(ctx context.Context, args []string) error {
 		b.by[a.Name] = figures{binary: float64(a.Binary) / 1e6}
 	}
 	m := machine{Cores: runtime.NumCPU(), Kernel: firstLine("/proc/sys/kernel/osrelease"), LoadBefore: loadAverage()}
-	stopped := b.measure(ctx, o.parts, agents) // the cells measured before a stop are shown
+	stopped := b.measure(ctx, o.parts, agents) // show the cells measured before a stop
 	m.LoadAfter = loadAverage()
 	r := report{
 		Date: began.UTC(), Seconds: time.Since(began).Seconds(), Machine: m, Plan: o.plan.String(),
@@ -152,7 +152,7 @@ func (p plan) String() string {
 	return fmt.Sprintf("windows of %s and %s, an outage of %s, seed %d", p.steady, p.smallFor, p.outage, p.seed)
 }
 
-// findAgents finds what is to be measured, ours last. What else is missing is a note.
+// findAgents finds the agents, ours last. It notes any other that is missing.
 func findAgents(ctx context.Context, programs map[string]string) (list []agent, notes []string, err error) {
 	for _, name := range []string{prometheus, vmagent, ours} {
 		program := programs[name]
@@ -198,7 +198,7 @@ func writePage(file string, r report) error {
 	return os.WriteFile(file, []byte(page), 0o644)
 }
 
-// firstLine is a file's first line, "unknown" without one.
+// firstLine returns a file's first line, or "unknown".
 func firstLine(file string) string {
 	b, err := os.ReadFile(file)
 	if line, _, _ := bytes.Cut(b, []byte("\n")); err == nil && len(line) > 0 {
@@ -207,7 +207,7 @@ func firstLine(file string) string {
 	return "unknown"
 }
 
-// loadAverage is over 1, 5 and 15 minutes.
+// loadAverage returns the averages over 1, 5 and 15 minutes.
 func loadAverage() string {
 	f := strings.Fields(firstLine("/proc/loadavg"))
 	return strings.Join(f[:min(3, len(f))], ", ")

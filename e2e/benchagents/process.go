@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// process is an agent that runs. Its output goes to a file.
+// process is a running agent. Its output goes to a file.
 type process struct {
 	pid     int
 	began   time.Time // just before it was started
@@ -47,7 +47,7 @@ func start(program string, args []string, dir string) (*process, error) {
 	return p, nil
 }
 
-// plainEnvironment is what the environment is without what would tune an agent.
+// plainEnvironment returns the environment without variables that would tune an agent.
 func plainEnvironment(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
@@ -55,7 +55,7 @@ func plainEnvironment(env []string) []string {
 	})
 }
 
-// gone says how the process ended and what it said last; nil while it runs.
+// gone returns how the process ended and its last output; nil while it runs.
 func (p *process) gone() error {
 	select {
 	case <-p.done:
@@ -65,7 +65,7 @@ func (p *process) gone() error {
 	}
 }
 
-// tail is the end of what the process said.
+// tail returns the end of the process' output.
 func (p *process) tail() string {
 	const lines = 15
 	b, err := os.ReadFile(p.logFile)
@@ -76,7 +76,7 @@ func (p *process) tail() string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// stop ends the process: what it does then is not measured.
+// stop ends the process; its shutdown is not measured.
 func (p *process) stop() error {
 	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("stop process %d: %w", p.pid, err)
@@ -85,7 +85,7 @@ func (p *process) stop() error {
 	return nil
 }
 
-// cpu is the processor time that the process has had, user and system.
+// cpu returns the processor time used by the process, user and system.
 func (p *process) cpu() (time.Duration, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid))
 	if err != nil {
@@ -94,8 +94,8 @@ func (p *process) cpu() (time.Duration, error) {
 	return cpuOf(b)
 }
 
-// cpuOf reads utime and stime of /proc/PID/stat: fields 14 and 15 of proc_pid_stat(5), in
-// ticks of 10 ms, which is what Linux gives programs on every processor that Go knows.
+// cpuOf parses utime and stime in /proc/PID/stat: fields 14 and 15 of proc_pid_stat(5), in ticks of 10 ms, which Linux
+// uses towards programs on every processor that Go supports.
 func cpuOf(stat []byte) (time.Duration, error) {
 	const tick = 10 * time.Millisecond
 	after := bytes.LastIndexByte(stat, ')') // the program's name may hold blanks
@@ -116,7 +116,7 @@ func cpuOf(stat []byte) (time.Duration, error) {
 
 // memory is resident memory in bytes.
 type memory struct {
-	rss  float64 // all of it, with pages of files that the kernel can take back
+	rss  float64 // all of it, including file pages that the kernel can reclaim
 	anon float64 // the process's own
 }
 
@@ -133,8 +133,8 @@ func (p *process) memory() (memory, error) {
 	return memory{rss: 1024 * float64(rss), anon: 1024 * float64(anon)}, err
 }
 
-// written is how many bytes the process made dirty in the page cache of real disks: a page of
-// 4 KiB counts each time that it becomes dirty.
+// written returns how many bytes the process dirtied in the page cache of real disks: a page of 4 KiB counts each time
+// it becomes dirty.
 func (p *process) written() (int64, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", p.pid))
 	if err != nil {
@@ -143,7 +143,7 @@ func (p *process) written() (int64, error) {
 	return valueOf(b, "write_bytes")
 }
 
-// valueOf is the number of a line "name: number …".
+// valueOf returns the number in a line "name: number …".
 func valueOf(text []byte, name string) (int64, error) {
 	for line := range strings.Lines(string(text)) {
 		key, value, ok := strings.Cut(line, ":")
@@ -159,7 +159,7 @@ func valueOf(text []byte, name string) (int64, error) {
 	return 0, fmt.Errorf("the kernel does not say %s of a process", name)
 }
 
-// onMemory reports whether a directory lies in memory, where nothing counts as written.
+// onMemory reports whether a directory is in memory, where writes are not counted.
 func onMemory(dir string) (bool, error) {
 	const tmpfs = 0x01021994 // statfs(2)
 	var fs syscall.Statfs_t

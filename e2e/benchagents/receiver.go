@@ -28,12 +28,11 @@ const (
 	maxMessage = 256 << 20
 )
 
-// receiver takes remote write 1.0 and 2.0 and only counts. What a request must be so that it
-// is accepted is part of what is measured: an agent that sends something else is refused
-// with 415, and then sends what the receiver takes.
+// receiver accepts remote write 1.0 and 2.0 and only counts. The required form of requests is part of the measurement:
+// it refuses other forms with 415, and the agent then sends the accepted one.
 type receiver struct {
 	version string // v1 or v2: the only one that is accepted
-	// zstd: it says in each answer that it is VictoriaMetrics and takes zstd, too.
+	// zstd: its answers identify it as VictoriaMetrics, and it accepts zstd, too.
 	zstd bool
 
 	addr    string
@@ -43,7 +42,7 @@ type receiver struct {
 	rooms   sync.Pool // of *[]byte, for bodies and messages
 
 	samples, requests, wire atomic.Int64
-	first                   atomic.Int64 // when the first sample after up came, in nanoseconds since the epoch; 0: none
+	first                   atomic.Int64 // when the first sample after up arrived, in nanoseconds since the epoch; 0: none
 
 	mu        sync.Mutex
 	encodings map[string]int // accepted requests by version and compression: "1.0 snappy"
@@ -62,7 +61,7 @@ func newReceiver(version string, withZstd bool) (*receiver, error) {
 	}, nil
 }
 
-// up makes the receiver listen, on the same port each time.
+// up listens, on the same port each time.
 func (r *receiver) up() error {
 	l, err := net.Listen("tcp", r.addr)
 	if err != nil {
@@ -72,7 +71,7 @@ func (r *receiver) up() error {
 	r.first.Store(0)
 	server := &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second}
 	r.server = server
-	r.serving.Go(func() { _ = server.Serve(l) }) // it ends by down
+	r.serving.Go(func() { _ = server.Serve(l) }) // ended by down
 	return nil
 }
 
@@ -82,12 +81,12 @@ func (r *receiver) down() {
 	r.serving.Wait()
 }
 
-// close lets go of what the receiver holds, once it is down.
+// close releases the receiver's resources, once it is down.
 func (r *receiver) close() { r.decoder.Close() }
 
 func (r *receiver) url() string { return "http://" + r.addr + "/api/v1/write" }
 
-// seen is a copy of how many requests came in which form, and what was refused.
+// seen returns copies of the counts of requests by form, and of refusals.
 func (r *receiver) seen() (encodings, refused map[string]int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -111,7 +110,7 @@ func (r *refusal) Error() string { return r.why }
 
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if r.zstd {
-		w.Header().Set("X-Server-Hostname", "bench") // all of VictoriaMetrics' programs say this in each answer
+		w.Header().Set("X-Server-Hostname", "bench") // all programs of VictoriaMetrics send this in each answer
 	}
 	room := r.rooms.Get().(*[]byte)
 	defer r.rooms.Put(room)
@@ -146,7 +145,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// read reads a request and counts what is in it. room is memory that is used again.
+// read reads a request and counts its samples. room is reused memory.
 func (r *receiver) read(req *http.Request, form string, room *[]byte) (samples, histograms, wire int, err error) {
 	body, err := io.ReadAll(io.LimitReader(req.Body, maxBody+1))
 	if err != nil {
@@ -184,8 +183,7 @@ func (r *receiver) read(req *http.Request, form string, room *[]byte) (samples, 
 	return samples, histograms, len(body), nil
 }
 
-// versionOf is the version of remote write that a Content-Type names: without a parameter
-// that is 1.0.
+// versionOf returns the version of remote write in a Content-Type: without a parameter it is 1.0.
 func versionOf(contentType string) string {
 	_, parameters, err := mime.ParseMediaType(contentType)
 	if err == nil && parameters["proto"] == "io.prometheus.write.v2.Request" {

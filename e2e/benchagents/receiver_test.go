@@ -13,7 +13,7 @@ import (
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 )
 
-// message1 is a request of 1.0 with 3 samples, a histogram, and metadata.
+// message1 returns a request of 1.0 with 3 samples, a histogram, and metadata.
 func message1(t *testing.T) []byte {
 	t.Helper()
 	raw, err := (&prompb.WriteRequest{
@@ -30,7 +30,7 @@ func message1(t *testing.T) []byte {
 	return raw
 }
 
-// message2 is the like of 2.0, with fields that are no messages.
+// message2 returns the like of 2.0, with fields that are no messages.
 func message2(t *testing.T) []byte {
 	t.Helper()
 	raw, err := (&writev2.Request{

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// load is what an agent scrapes.
+// load describes the targets of an agent.
 type load struct {
 	targets  int
 	series   int // of each target
@@ -20,7 +20,7 @@ type load struct {
 
 func (l load) perRound() int64 { return int64(l.targets * l.series) }
 
-// rig is one run of one agent: what it scrapes, the agent, and the receiver.
+// rig is one run of one agent: the targets, the agent, and the receiver.
 type rig struct {
 	load     load
 	targets  []*target
@@ -30,14 +30,13 @@ type rig struct {
 	dir      string
 }
 
-// receiving is what the receiver of a run takes.
+// receiving says which requests the receiver of a run accepts.
 type receiving struct {
 	version string
 	zstd    bool
 }
 
-// newRig starts targets, a receiver and an agent whose files are below dir. Whoever has it
-// closes it.
+// newRig starts targets, a receiver and an agent with its files below dir. The caller must close it.
 func newRig(a agent, l load, to receiving, seed uint64, dir string) (r *rig, err error) {
 	r = &rig{load: l}
 	defer func() {
@@ -59,7 +58,7 @@ func newRig(a agent, l load, to receiving, seed uint64, dir string) (r *rig, err
 			return r, fmt.Errorf("listen as a target: %w", err)
 		}
 		server := &http.Server{Handler: t, ReadHeaderTimeout: 10 * time.Second}
-		go func() { _ = server.Serve(listener) }() // it ends by close
+		go func() { _ = server.Serve(listener) }() // ended by close
 		r.targets, r.servers, addresses = append(r.targets, t), append(r.servers, server), append(addresses, listener.Addr().String())
 	}
 	if r.receiver, err = newReceiver(to.version, to.zstd); err != nil {
@@ -100,7 +99,7 @@ func (r *rig) close() error {
 	return errors.Join(all...)
 }
 
-// served is how many samples all targets have shown.
+// served returns how many samples all targets have served.
 func (r *rig) served() (n int64) {
 	for _, t := range r.targets {
 		n += t.served.Load()
@@ -108,7 +107,7 @@ func (r *rig) served() (n int64) {
 	return n
 }
 
-// firstScrape is how long after the start of the agent its first scrape came, once one has.
+// firstScrape returns how long after the agent's start its first scrape came, if it has.
 func (r *rig) firstScrape() (time.Duration, bool) {
 	var first int64
 	for _, t := range r.targets {
@@ -119,7 +118,7 @@ func (r *rig) firstScrape() (time.Duration, bool) {
 	return time.Unix(0, first).Sub(r.process.began), first != 0
 }
 
-// until asks again and again until ok says yes, the agent ends, or the time is over.
+// until polls until ok returns true, the agent ends, or the time is over.
 func (r *rig) until(ctx context.Context, limit time.Duration, what string, ok func() bool) error {
 	const pace = 5 * time.Millisecond
 	ask := time.NewTicker(pace)
@@ -152,7 +151,7 @@ func (r *rig) wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// usage is what an agent had used up to a moment, or in a window.
+// usage is an agent's use of resources up to a moment, or in a window.
 type usage struct {
 	cpu                           time.Duration
 	samples, requests, wire, disk int64
@@ -171,7 +170,7 @@ func (r *rig) usage() (usage, error) {
 	}, errors.Join(err1, err2)
 }
 
-// since is what was used after b.
+// since returns the usage after b.
 func (u usage) since(b usage) usage {
 	d := usage{
 		cpu: u.cpu - b.cpu, disk: u.disk - b.disk, served: u.served - b.served,
@@ -186,7 +185,7 @@ func (u usage) since(b usage) usage {
 	return d
 }
 
-// window measures for that long; memory is looked at each second.
+// window measures for that long, with the memory sampled each second.
 func (r *rig) window(ctx context.Context, d time.Duration) (usage, error) {
 	begin, err := r.usage()
 	if err != nil {
@@ -214,10 +213,10 @@ func (r *rig) window(ctx context.Context, d time.Duration) (usage, error) {
 	return got, got.plausible(d, r.load)
 }
 
-// plausible says why a window says nothing about the agent; nil if it does.
+// plausible returns why a window is not meaningful; nil if it is.
 func (u usage) plausible(d time.Duration, l load) error {
 	rounds := int64(d / l.interval)
-	if want := max(1, (rounds-1)*l.perRound()); u.samples < want { // a round may lie on either end
+	if want := max(1, (rounds-1)*l.perRound()); u.samples < want { // a round may fall on either end
 		return fmt.Errorf("%d samples came in %s, %d were shown to the agent, and %d are due: it does not keep up", u.samples, d, u.served, want)
 	}
 	return nil

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// plan is how much is measured, and how long.
+// plan says how much to measure, and how long.
 type plan struct {
 	seed         uint64
 	heavy, small load
@@ -15,7 +15,7 @@ type plan struct {
 	warmUp, smallWarmUp, wireWarmUp time.Duration // after the first sample, before a window
 	steady, smallFor, wire          time.Duration // windows
 	outage                          time.Duration
-	starts                          int // more than the other runs need
+	starts                          int // further starts, beside those of the other runs
 }
 
 // fullPlan takes up to 25 minutes with three agents.
@@ -31,7 +31,7 @@ func fullPlan() plan {
 	}
 }
 
-// quick shortens a plan to up to four minutes: enough to see that all works.
+// quick shortens a plan to at most four minutes: enough to see that everything works.
 func (p plan) quick() plan {
 	p.warmUp, p.steady, p.outage = 5*time.Second, 10*time.Second, 10*time.Second
 	p.small.interval, p.smallWarmUp, p.smallFor = 5*time.Second, 2*time.Second, 10*time.Second
@@ -43,7 +43,7 @@ func (p plan) quick() plan {
 // bench measures agents.
 type bench struct {
 	plan plan
-	dir  string // for the agents' files, on the disk that is measured
+	dir  string // for the agents' files, on the measured disk
 	disk bool   // dir is on a disk
 	say  func(format string, args ...any)
 
@@ -52,7 +52,7 @@ type bench struct {
 	notes  []string // what could not be measured, and why
 }
 
-// part is what is measured in runs of its own.
+// part is measured in separate runs.
 type part struct {
 	name string
 	run  func(b *bench, ctx context.Context, a agent) error
@@ -68,8 +68,7 @@ func parts() []part {
 	}
 }
 
-// measure does each part with one agent after the other. What fails is noted, and the rest
-// goes on.
+// measure runs each part with one agent after the other. It notes failures and continues.
 func (b *bench) measure(ctx context.Context, chosen []part, agents []agent) error {
 	for _, p := range chosen {
 		for _, a := range agents {
@@ -120,8 +119,8 @@ func (b *bench) with(ctx context.Context, a agent, l load, to receiving, warmUp 
 	return measure(r)
 }
 
-// scraped waits for the first scrape and keeps how long it took. Small agents scrape in
-// another interval, so theirs do not count.
+// scraped waits for the first scrape and records how long it took. Small agents scrape at another interval, so theirs
+// do not count.
 func (b *bench) scraped(ctx context.Context, a agent, r *rig) error {
 	var took time.Duration
 	limit := 2*r.load.interval + time.Minute
@@ -135,7 +134,7 @@ func (b *bench) scraped(ctx context.Context, a agent, r *rig) error {
 	return err
 }
 
-// ofSteady is the heavy load, then the outage.
+// ofSteady measures the heavy load, then the outage.
 func (b *bench) ofSteady(ctx context.Context, a agent) error {
 	b.say("%s: %d targets of %d series each %s, for %s after %s", a.Name, b.plan.heavy.targets, b.plan.heavy.series, b.plan.heavy.interval, b.plan.steady, b.plan.warmUp)
 	return b.with(ctx, a, b.plan.heavy, receiving{version: v1}, b.plan.warmUp, func(r *rig) error {
@@ -152,8 +151,8 @@ func (b *bench) ofSteady(ctx context.Context, a agent) error {
 	})
 }
 
-// ofOutage lets the receiver be away. All that the agent does from the moment when the receiver
-// is back until the backlog has come counts as draining: it scrapes on meanwhile.
+// ofOutage stops the receiver for a while. Everything that the agent does between the receiver's return and the arrival
+// of the backlog counts as draining: it continues to scrape meanwhile.
 func (b *bench) ofOutage(ctx context.Context, a agent, r *rig) error {
 	b.say("%s: the receiver is away for %s", a.Name, b.plan.outage)
 	r.receiver.down()
@@ -238,8 +237,8 @@ func (b *bench) ofWire(ctx context.Context, a agent, to receiving, form string, 
 	})
 }
 
-// ofStarts starts the agent a few times more: when a target is scraped first depends on its
-// address, which is another one each time.
+// ofStarts starts the agent a few more times: the time of the first scrape depends on a target's address, which differs
+// each time.
 func (b *bench) ofStarts(ctx context.Context, a agent) error {
 	for range b.plan.starts {
 		if err := b.ofStart(ctx, a); err != nil {
@@ -263,7 +262,7 @@ func (b *bench) ofStart(ctx context.Context, a agent) (err error) {
 	return nil
 }
 
-// written keeps how much a sample took on the disk.
+// written records the bytes written to disk per sample.
 func (b *bench) written(a agent, f figure, got usage) {
 	if b.disk {
 		b.by[a.Name][f] = float64(got.disk) / float64(got.samples)
@@ -276,5 +275,5 @@ func (b *bench) sayWindow(a agent, got usage) {
 		float64(got.wire)/float64(got.samples), float64(got.disk)/float64(got.samples), got.encodings)
 }
 
-// perMillion are CPU seconds for a million samples that were delivered.
+// perMillion returns CPU seconds per million delivered samples.
 func perMillion(u usage) float64 { return u.cpu.Seconds() / float64(u.samples) * 1e6 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// report is all that a run found: it is what the JSON file holds.
+// report holds the results of a run, as in the JSON file.
 type report struct {
 	Date    time.Time `json:"date"` // of the start, UTC
 	Seconds float64   `json:"seconds"`
@@ -19,7 +19,7 @@ type report struct {
 	Notes   []string  `json:"notes"` // cells without a figure, with the reason
 }
 
-// machine is what the run took place on.
+// machine describes the machine of the run.
 type machine struct {
 	Cores      int    `json:"cores"`
 	Kernel     string `json:"kernel"`
@@ -37,7 +37,7 @@ type cell struct {
 	Verdict string             `json:"verdict"`
 }
 
-// cells makes the table's rows of what was measured.
+// cells turns the measurements into the table's rows.
 func cells(all []row, by map[string]figures) []cell {
 	var list []cell
 	for _, r := range all {
@@ -58,7 +58,7 @@ func cells(all []row, by map[string]figures) []cell {
 	return list
 }
 
-// markdown is the table for people. hwsagent comes last, then what it is of the others.
+// markdown formats the table for people. hwsagent comes last, then its ratios to the others.
 func (r report) markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %d cores, Linux %s, load average %s before and %s after; %s; %.1f minutes.\n\n",
@@ -98,13 +98,13 @@ func (r report) markdown() string {
 	return b.String()
 }
 
-// Markers between which a page has the table.
+// Markers of the table in a page.
 const (
 	tableBegins = "<!-- the agents: written by make bench-agents -->\n"
 	tableEnds   = "<!-- end of the agents -->\n"
 )
 
-// inPage puts the table of a run into a page, in place of the one that it has.
+// inPage replaces the table in a page.
 func inPage(page, table string) (string, error) {
 	before, rest, ok := strings.Cut(page, tableBegins)
 	_, after, end := strings.Cut(rest, tableEnds)
@@ -132,7 +132,7 @@ func numberIn(of map[string]float64, name string) string {
 	return unjudged
 }
 
-// number writes three digits, and no more than two after the point.
+// number formats three digits, with at most two after the point.
 func number(x float64) string {
 	digits := 2
 	switch {

@@ -9,34 +9,34 @@ import (
 	"time"
 )
 
-// Fault is how a BMC misbehaves.
+// Fault is a way in which a BMC misbehaves.
 type Fault int
 
 // The faults.
 const (
 	Well   Fault = iota
-	Silent       // it answers nothing
-	Stops        // it lets itself be logged in to, answers a few commands, and then nothing: its sessions stay
-	Late         // each answer comes after the console has asked again
+	Silent       // it never answers
+	Stops        // it accepts a login, answers a few commands, and then stops answering: its sessions stay open
+	Late         // each answer comes after the console has repeated its request
 	Twice        // each answer comes twice
-	Stray        // before each answer comes the one before, out of order, and a packet of rubbish
-	Lies         // its answers are shorter than the length that they state; on a [Line] each second one is too long instead
-	Gone         // of a [Line]: it has no connection
+	Stray        // before each answer it sends the previous one, out of order, and a garbage packet
+	Lies         // its answers are shorter than their stated length; on a [Line] every second one is too long instead
+	Gone         // for a [Line]: no connection
 )
 
-// answersOfStops is how many commands of a session a BMC that stops answers.
+// answersOfStops is how many commands of a session a BMC with [Stops] answers.
 const answersOfStops = 20
 
-// lateness is how late the answers of a BMC that is late are; a console that waits for a second for each packet sees none in time.
+// lateness is the delay of answers with [Late]; a console that waits one second for each packet gets none in time.
 const lateness = 1200 * time.Millisecond
 
-// Counts are what a BMC has seen so far.
+// Counts are the figures of a BMC so far.
 type Counts struct {
 	Opened   int         // sessions that were active
 	Closed   int         // sessions that their console closed
 	Most     int         // active sessions at one time, at most
-	Commands int         // that came in sessions
-	Faults   int         // packets that were answered wrongly, or not at all, by the fault
+	Commands int         // commands within sessions
+	Faults   int         // packets answered wrongly, or not at all, because of the fault
 	Begun    []time.Time // when sessions became active
 }
 
@@ -54,7 +54,7 @@ type BMC struct {
 	closing  bool
 }
 
-// Listen makes a BMC at that UDP address; Run answers. Several may share a machine.
+// Listen returns a BMC at that UDP address; Run answers. Several may share a machine.
 func Listen(address string, m *Machine, f Fault) (*BMC, error) {
 	conn, err := net.ListenPacket("udp", address)
 	if err != nil {
@@ -63,10 +63,10 @@ func Listen(address string, m *Machine, f Fault) (*BMC, error) {
 	return &BMC{conn: conn, machine: m, fault: f, sessions: map[[4]byte]*session{}}, nil
 }
 
-// Address is host:port.
+// Address returns host:port.
 func (b *BMC) Address() string { return b.conn.LocalAddr().String() }
 
-// Counts are what it has seen so far.
+// Counts returns the figures so far.
 func (b *BMC) Counts() Counts {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -89,7 +89,7 @@ func (b *BMC) Run() {
 	}
 }
 
-// Close ends Run, and waits for answers that are still to come.
+// Close ends Run, and waits for pending answers.
 func (b *BMC) Close() {
 	b.mu.Lock()
 	b.closing = true
@@ -98,7 +98,7 @@ func (b *BMC) Close() {
 	_ = b.conn.Close()
 }
 
-// send sends an answer as the fault has it. A lost answer is a lost packet.
+// send sends an answer according to the fault. A lost answer is a lost packet.
 func (b *BMC) send(answer []byte, to net.Addr) {
 	write := func(p []byte) { _, _ = b.conn.WriteTo(p, to) }
 	b.mu.Lock()
@@ -129,7 +129,7 @@ func (b *BMC) send(answer []byte, to net.Addr) {
 	}
 }
 
-// answer is the packet that answers a packet; nil if none does.
+// answer returns the answer to a packet; nil if there is none.
 func (b *BMC) answer(p []byte) []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -174,10 +174,10 @@ func outside(p []byte) []byte {
 	return append(append(append([]byte{6, 0, 0xff, 7, 0}, make([]byte, 8)...), byte(len(m))), m...)
 }
 
-// maxSessions is how many sessions a BMC has, those that are being opened included; usual ones have 4 to 15.
+// maxSessions is how many sessions a BMC has, including those being opened; real ones have 4 to 15.
 const maxSessions = 8
 
-// sessionLife is how long a session without packets stays (section 6.12.15).
+// sessionLife is how long a session without packets is kept (section 6.12.15).
 const sessionLife = time.Minute
 
 // openSession answers RMCP+ Open Session Request (sections 13.17, 13.18).

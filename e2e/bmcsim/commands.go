@@ -54,7 +54,7 @@ func (m *Machine) command(r *request) (code byte, data []byte) {
 	return codeUnknown, nil
 }
 
-// sensor is the sensor that a request asks for; nil if there is none.
+// sensor returns the requested sensor; nil if there is none.
 func (m *Machine) sensor(d []byte) *Sensor {
 	if len(d) < 1 || d[0] == 0 || int(d[0]) > len(m.Sensors) {
 		return nil
@@ -62,7 +62,7 @@ func (m *Machine) sensor(d []byte) *Sensor {
 	return &m.Sensors[d[0]-1]
 }
 
-// storage answers commands of inventories, records and the event log.
+// storage answers commands about inventories, records and the event log.
 func (m *Machine) storage(command byte, d []byte) (code byte, data []byte) {
 	switch command {
 	case 0x10: // Get FRU Inventory Area Info (section 34.1)
@@ -115,7 +115,7 @@ func (m *Machine) storage(command byte, d []byte) (code byte, data []byte) {
 	return codeUnknown, nil
 }
 
-// largest is how many bytes of a record an answer may have, as of BMCs with small buffers.
+// largest bounds the bytes of a record in an answer, like BMCs with small buffers.
 const largest = 48
 
 // record answers Get SDR: request is reservation, ID, offset, bytes.

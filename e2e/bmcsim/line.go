@@ -18,13 +18,13 @@ type Line struct {
 
 	mu      sync.Mutex
 	fault   Fault
-	changed chan struct{} // closed when fault changes: what is late then comes at once
+	changed chan struct{} // closed when fault changes: late answers then come at once
 	conn    net.Conn      // the newest
-	enables byte          // global enables, which the machine's kernel sets (section 22.1)
+	enables byte          // global enables, set by the machine's kernel (section 22.1)
 	counts  Counts
 }
 
-// ListenLine makes a controller that QEMU reaches at that TCP address; Run answers.
+// ListenLine returns a controller that QEMU reaches at that TCP address; Run answers.
 func ListenLine(address string, m *Machine) (*Line, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -33,7 +33,7 @@ func ListenLine(address string, m *Machine) (*Line, error) {
 	return &Line{listener: l, machine: m, ended: make(chan struct{}), changed: make(chan struct{})}, nil
 }
 
-// Address is host:port.
+// Address returns host:port.
 func (l *Line) Address() string { return l.listener.Addr().String() }
 
 // Run answers until Close.
@@ -55,7 +55,7 @@ func (l *Line) Close() {
 	l.hangUp()
 }
 
-// Set makes it misbehave from now on. A controller that is [Gone] has no connection until it is something else.
+// Set changes the fault. A controller that is [Gone] has no connection until its fault changes again.
 func (l *Line) Set(f Fault) {
 	l.mu.Lock()
 	l.fault = f
@@ -70,7 +70,7 @@ func (l *Line) Set(f Fault) {
 	}
 }
 
-// Counts are what it has seen so far. Opened counts connections.
+// Counts returns the figures so far. Opened counts connections.
 func (l *Line) Counts() Counts {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,7 +85,7 @@ func (l *Line) hangUp() {
 	}
 }
 
-// take takes over a connection, unless the controller is gone.
+// take accepts a connection, unless the controller is gone.
 func (l *Line) take(conn net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,7 +98,8 @@ func (l *Line) take(conn net.Conn) bool {
 	return true
 }
 
-// The characters of the protocol: the ends of a message and of a command, and what stands before a character whose bit 4 is to be 0.
+// The characters of the protocol: the ends of a message and of a command, and the escape before a character whose bit 4
+// must be 0.
 const (
 	endOfMessage = 0xa0
 	endOfCommand = 0xa1
@@ -115,7 +116,8 @@ const (
 // maxFrame is longer than any message of IPMI.
 const maxFrame = 512
 
-// serve answers what comes over a connection. Commands of the machine, which say what it can do and that it was reset, need none.
+// serve answers the messages of a connection. Commands of the machine, which report its features and resets, need no
+// answer.
 func (l *Line) serve(conn net.Conn) {
 	defer conn.Close()
 	if !l.take(conn) {
@@ -158,7 +160,7 @@ func (l *Line) serve(conn net.Conn) {
 	}
 }
 
-// frameOf is bytes as they go over the line.
+// frameOf encodes bytes for the line.
 func frameOf(end byte, text []byte) []byte {
 	var out []byte
 	for _, c := range text {
@@ -174,7 +176,7 @@ func frameOf(end byte, text []byte) []byte {
 // errFrame means that a message is too short, or its checksum is wrong.
 var errFrame = errors.New("is no message")
 
-// parseFrame is the request of a frame: a sequence number, network function and LUN, command, data, checksum.
+// parseFrame parses the request in a frame: a sequence number, network function and LUN, command, data, checksum.
 func parseFrame(f []byte) (r request, err error) {
 	if len(f) < 4 || checksum(f) != 0 {
 		return r, errFrame
@@ -182,8 +184,8 @@ func parseFrame(f []byte) (r request, err error) {
 	return request{sequence: f[0], lun: f[1] & 3, netFn: f[1] >> 2, command: f[2], data: f[3 : len(f)-1]}, nil
 }
 
-// answer is what goes over the line in answer to a frame, and a command to the machine beside it; nil if nothing does. before is what
-// went over it last.
+// answer returns the bytes to send in answer to a frame, and a command to the machine; nil if there is none. before are
+// the last bytes sent.
 func (l *Line) answer(frame, before []byte) (out, command []byte) {
 	r, err := parseFrame(frame)
 	if err != nil {
@@ -221,7 +223,7 @@ func (l *Line) answer(frame, before []byte) (out, command []byte) {
 	return out, command
 }
 
-// command answers a command that only the machine's own kernel gives, or any other.
+// command answers any command, including those that only the machine's own kernel sends.
 func (l *Line) command(r *request) (code byte, data, command []byte) {
 	switch uint16(r.netFn)<<8 | uint16(r.command) {
 	case 0x062e: // Set BMC Global Enables (section 22.1)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Machine is the hardware that a BMC watches. Many BMCs may share one: it is only read.
+// Machine is the hardware monitored by a BMC. Many BMCs may share one: it is only read.
 type Machine struct {
 	User, Password string // of the one account, which has every privilege
 	GUID           [16]byte
@@ -17,7 +17,7 @@ type Machine struct {
 	records [][]byte // of the repository, made by prepare
 }
 
-// Sensor is one sensor: of a value with limits if Unit is not 0, else of states.
+// Sensor is one sensor: a value with limits if Unit is not 0, else a set of states.
 type Sensor struct {
 	Name             string  // 16 bytes at most
 	Type             byte    // table 42-3
@@ -26,7 +26,7 @@ type Sensor struct {
 	M, Exponent      int     // the value is M × Raw × 10^Exponent
 	Raw              byte    // the present reading
 	Limits           [6]byte // lower non-critical, critical, non-recoverable, then the upper ones; 0 is none
-	States           uint16  // of a sensor of states: those that hold (event/reading type 6Fh)
+	States           uint16  // for a sensor of states: the active ones (event/reading type 6Fh)
 }
 
 // Part is an inventory.
@@ -45,8 +45,9 @@ const (
 	entitySupply, entityChassis, entityFan, entityAirInlet = 10, 23, 29, 55
 )
 
-// NewMachine is a server of usual size: 60 sensors, which are 18 temperatures, 10 fans, 10 voltages, 2 power supplies with input
-// power and states, 12 memory modules, 6 disks; and inventories of the machine, its power supplies and its memory modules.
+// NewMachine returns a typical server: 60 sensors, which are 18 temperatures, 10 fans, 10 voltages, 2 power supplies
+// with input power and states, 12 memory modules, 6 disks; and inventories of the machine, its power supplies and its
+// memory modules.
 func NewMachine(user, password string) *Machine {
 	m := &Machine{User: user, Password: password, Watts: 314, GUID: [16]byte{0x33, 0x22, 0x11, 0x00, 0x55, 0x44, 0x77, 0x46, 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff}}
 	add := func(s Sensor) { m.Sensors = append(m.Sensors, s) }
@@ -96,7 +97,7 @@ func NewMachine(user, password string) *Machine {
 	return m
 }
 
-// event is an entry of the event log (section 32.1): the state of a sensor is entered.
+// event returns an entry of the event log (section 32.1): a sensor enters a state.
 func event(id uint16, kind, number, state byte) []byte {
 	e := make([]byte, 16)
 	binary.LittleEndian.PutUint16(e, id)
@@ -106,7 +107,7 @@ func event(id uint16, kind, number, state byte) []byte {
 	return e
 }
 
-// prepare makes the records.
+// prepare creates the records.
 func (m *Machine) prepare() {
 	m.records = nil
 	for i := range m.Sensors {
@@ -117,7 +118,7 @@ func (m *Machine) prepare() {
 	}
 }
 
-// record is a sensor's full (section 43.1) or compact (section 43.2) record.
+// record returns a sensor's full (section 43.1) or compact (section 43.2) record.
 func (s *Sensor) record(id uint16, number byte) []byte {
 	size, kind := 47, byte(0x01)
 	if s.Unit == 0 {
@@ -140,7 +141,7 @@ func (s *Sensor) record(id uint16, number byte) []byte {
 	return named(r, s.Name)
 }
 
-// readable are the limits that the sensor has, as bits.
+// readable returns the sensor's limits, as bits.
 func (s *Sensor) readable() (bits byte) {
 	for i, l := range s.Limits {
 		if l != 0 {
@@ -150,7 +151,7 @@ func (s *Sensor) readable() (bits byte) {
 	return bits
 }
 
-// passed are the limits that the reading is beyond, as bits (section 35.14).
+// passed returns the limits that the reading exceeds, as bits (section 35.14).
 func (s *Sensor) passed() (bits byte) {
 	for i, l := range s.Limits {
 		if l != 0 && (i < 3 && s.Raw <= l || i >= 3 && s.Raw >= l) {
@@ -160,7 +161,7 @@ func (s *Sensor) passed() (bits byte) {
 	return bits
 }
 
-// record is a part's FRU device locator record (section 43.8).
+// record returns a part's FRU device locator record (section 43.8).
 func (p *Part) record(id uint16, device byte) []byte {
 	r := make([]byte, 15, 32)
 	binary.LittleEndian.PutUint16(r, id)
@@ -168,14 +169,14 @@ func (p *Part) record(id uint16, device byte) []byte {
 	return named(r, p.Name)
 }
 
-// named ends a record with a name in ASCII (section 43.15).
+// named appends a name in ASCII to a record (section 43.15).
 func named(r []byte, name string) []byte {
 	r = append(append(r, 0xc0|byte(len(name))), name...)
 	r[4] = byte(len(r) - 5)
 	return r
 }
 
-// inventory is the part's inventory: a common header and a product area (FRU, sections 8 and 12).
+// inventory returns the part's inventory: a common header and a product area (FRU, sections 8 and 12).
 func (p *Part) inventory() []byte {
 	area := []byte{1, 0, 0}
 	for _, text := range []string{p.Maker, p.Product, p.Model, "", p.Serial} {

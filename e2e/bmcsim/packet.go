@@ -34,7 +34,7 @@ func (s *suite) sign(key []byte, parts ...[]byte) []byte {
 	return m.Sum(nil)
 }
 
-// session is one of a BMC's: being opened until active.
+// session is a session of a BMC, being opened or active.
 type session struct {
 	suite        *suite
 	theirs, ours [4]byte // session IDs: the console's, the BMC's
@@ -46,7 +46,7 @@ type session struct {
 	signing      []byte
 	encipher     cipher.Block
 	sequence     uint32
-	used         time.Time // when its last packet came
+	used         time.Time // time of its last packet
 }
 
 // activate derives the keys (sections 13.31, 13.32).
@@ -57,19 +57,19 @@ func (s *session) activate(key []byte) (err error) {
 	return err
 }
 
-// header is an RMCP header and a session header of RMCP+ (section 13.6).
+// header returns an RMCP header and a session header of RMCP+ (section 13.6).
 func header(payload byte, id [4]byte, sequence uint32, size int) []byte {
 	p := append([]byte{6, 0, 0xff, 7, 6, payload}, id[:]...)
 	p = binary.LittleEndian.AppendUint32(p, sequence)
 	return binary.LittleEndian.AppendUint16(p, uint16(size))
 }
 
-// plain is a packet outside of a session.
+// plain returns a packet outside of a session.
 func plain(payload byte, body []byte) []byte {
 	return append(header(payload, [4]byte{}, 0, len(body)), body...)
 }
 
-// seal makes a packet of the session, encrypted and signed (sections 13.28, 13.29).
+// seal returns a packet of the session, encrypted and signed (sections 13.28, 13.29).
 func (s *session) seal(message []byte) []byte {
 	body := make([]byte, aes.BlockSize, aes.BlockSize+len(message)+aes.BlockSize)
 	_, _ = rand.Read(body)
@@ -90,7 +90,7 @@ func (s *session) seal(message []byte) []byte {
 	return append(p, s.suite.sign(s.signing, p[4:])[:s.suite.size]...)
 }
 
-// open is the message in a packet of the session; nil if it is not one.
+// open returns the message in a packet of the session; nil if it is invalid.
 func (s *session) open(packet, body []byte) []byte {
 	end := len(packet) - s.suite.size
 	if !s.active || end < 4 || !hmac.Equal(packet[end:], s.suite.sign(s.signing, packet[4:end])[:s.suite.size]) ||
@@ -119,7 +119,7 @@ func parseRequest(m []byte) (r request, ok bool) {
 	return request{from: m[3], lun: m[1] & 3, netFn: m[1] >> 2, sequence: m[4], command: m[5], data: m[6 : len(m)-1]}, true
 }
 
-// answer is the message that answers the request.
+// answer returns the message that answers the request.
 func (r *request) answer(code byte, data []byte) []byte {
 	m := []byte{r.from, (r.netFn|1)<<2 | r.lun, 0, bmcAddress, r.sequence, r.command, code}
 	m[2] = checksum(m[:2])
@@ -127,7 +127,7 @@ func (r *request) answer(code byte, data []byte) []byte {
 	return append(m, checksum(m[3:]))
 }
 
-// checksum makes the sum of all bytes, itself included, 0 modulo 256.
+// checksum returns the byte that makes the sum of all bytes 0 modulo 256.
 func checksum(b []byte) (sum byte) {
 	for _, v := range b {
 		sum -= v

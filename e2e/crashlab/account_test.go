@@ -124,7 +124,7 @@ func (l *lab) checked(body string) status {
 	return s
 }
 
-// target is the lab's one target.
+// target returns the lab's one target.
 func (l *lab) target() target {
 	l.t.Helper()
 	s := l.status()
@@ -134,7 +134,7 @@ func (l *lab) target() target {
 	return s.Targets[0]
 }
 
-// canary is the running agent's probe.
+// canary returns the running agent's probe.
 func (l *lab) canary() probe {
 	l.t.Helper()
 	p := l.status().canary()
@@ -144,7 +144,7 @@ func (l *lab) canary() probe {
 	return p
 }
 
-// canary is the state of the probe, zero if there is none.
+// canary returns the state of the probe, zero if there is none.
 func (s status) canary() probe {
 	for _, p := range s.Probes {
 		if p.Name == "canary" {
@@ -209,9 +209,8 @@ func (l *lab) settle() (receiver.Result, ledger) {
 	return r, g
 }
 
-// sound fails the test for what no fault excuses: wrong order, values that nobody said,
-// numbers that nobody tried, more duplicates than was sent about a fault, and a ledger
-// that differs from what was really logged.
+// sound fails the test for results that no fault excuses: wrong order, values or numbers that were never sent, more
+// duplicates than samples sent around a fault, and a ledger that differs from the log.
 func (l *lab) sound(r receiver.Result, g ledger) {
 	l.t.Helper()
 	if r.OutOfOrder != 0 || r.Garbled != 0 || r.Ghosts != 0 {
@@ -226,8 +225,8 @@ func (l *lab) sound(r receiver.Result, g ledger) {
 // fewTwice fails the test for more duplicates than were sent about a fault.
 func (l *lab) fewTwice(r receiver.Result) {
 	l.t.Helper()
-	// What is sent twice was sent after the last savepoint before a fault, or was in
-	// flight. Requests are noted when they begin to arrive.
+	// A sample sent twice was sent after the last savepoint before a fault, or was in flight. Requests are recorded
+	// when they begin to arrive.
 	window := time.Second + 300*time.Millisecond + l.lastSlow + 2*l.witness.slippedBy()
 	var suspects uint64
 	for _, s := range l.recv.Seen() {

@@ -55,9 +55,8 @@ func TestClockSteps(t *testing.T) {
 	}
 }
 
-// TestClockOfTheFuture: what is collected while the clock is a year ahead of a receiver
-// that tells its time is dropped, counted as future, and nothing else is: not what came
-// before, not what comes after.
+// TestClockOfTheFuture: samples collected while the clock is a year ahead of a receiver that sends its time are dropped
+// and counted as future, but no samples from before or after.
 func TestClockOfTheFuture(t *testing.T) {
 	t.Parallel()
 	endToEnd(t)
@@ -98,9 +97,8 @@ func TestClockOfTheFuture(t *testing.T) {
 	}
 }
 
-// TestClockSuspend: the host is suspended, twice. Its wall clock is right at once, and so
-// is the receiver's; only the monotonic clock stood still. No sample is taken for one of
-// the future, and it is told as a suspend, not as a step.
+// TestClockSuspend: the host is suspended, twice. Its wall clock is right at once, and so is the receiver's; only the
+// monotonic clock stood still. No sample counts as future, and the agent reports a suspend, not a step.
 func TestClockSuspend(t *testing.T) {
 	t.Parallel()
 	endToEnd(t)

@@ -45,7 +45,7 @@ func newChronicle() *chronicle {
 	return &chronicle{last: map[string]uint64{}, seen: map[canaryID]bool{}, times: map[uint64]time.Time{}}
 }
 
-// behave is a receiver's behaviour.
+// behave returns a receiver's behaviour.
 func (c *chronicle) behave(r receiver.Request) receiver.Reply {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +86,7 @@ func (c *chronicle) set(down bool, ahead time.Duration) {
 	c.down, c.ahead = down, ahead
 }
 
-// at is what time the sample of that number says that it is of.
+// at returns what time the sample of that number says that it is of.
 func (c *chronicle) at(n uint64) (time.Time, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -253,8 +253,8 @@ func (l *timeLab) told(forward, back, suspends uint64) {
 	}
 }
 
-// settleAll ends the load, lets everything be delivered, and fails the test for what no
-// clock excuses: a sample twice or in the wrong order, or one that nobody said.
+// settleAll ends the load, waits until everything is delivered, and fails the test for results that no clock excuses: a
+// sample twice or in the wrong order, or one that was never sent.
 func (l *timeLab) settleAll() (receiver.Result, ledger) {
 	l.t.Helper()
 	l.c.set(false, l.aheadNow())
@@ -266,7 +266,7 @@ func (l *timeLab) settleAll() (receiver.Result, ledger) {
 	return r, g
 }
 
-// aheadNow is how far the receiver's clock is ahead in the last stage.
+// aheadNow returns how far the receiver's clock is ahead in the last stage.
 func (l *timeLab) aheadNow() time.Duration {
 	if s := l.stages[len(l.stages)-1]; s.follow {
 		return s.Wall

@@ -96,7 +96,7 @@ func TestKillAmidCommands(t *testing.T) {
 	if total(finished) == 0 || total(cut) == 0 || renames == 0 {
 		t.Errorf("ended %v, cut %v, %d renames: want some of each", finished, cut, renames)
 	}
-	// What was on its way when it was skipped may have arrived.
+	// Samples in flight when they were skipped may have arrived.
 	if skipped := g.Dropped["skipped"]; uint64(r.Missing) > skipped || g.Lost != skipped {
 		t.Errorf("%d samples are missing, %d were skipped, the ledger says %d are lost: %+v", r.Missing, skipped, g.Lost, g)
 	}
@@ -110,7 +110,7 @@ func TestKillAmidCommands(t *testing.T) {
 	})
 }
 
-// moment is when to strike: through the agent a command takes as long as its requests, at
+// moment returns when to strike: through the agent a command takes as long as its requests, at
 // most 0.7 s; in the directory some milliseconds after the program has started.
 func (l *lab) moment(rnd *rand.Rand, down bool) time.Duration {
 	if down || rnd.IntN(2) == 0 {

@@ -23,8 +23,8 @@ import (
 	"hwsagent/e2e/results"
 )
 
-// What a damaged log may cost: the time until the agent is ready, and memory beside that
-// of the same agent on the same log undamaged.
+// Bounds on the cost of a damaged log: the time until the agent is ready, and memory compared with the same agent on
+// the same log undamaged.
 const (
 	startLimit  = 5 * time.Second
 	memoryLimit = 64 << 10 // KiB
@@ -49,7 +49,7 @@ type logFiles struct {
 
 const savepoint = "savepoints/records.0"
 
-// savepointTwin is the other one. What is done to one of them costs little, so it is done to both.
+// savepointTwin is the other savepoint file. Damaging one of them has little effect, so tests damage both.
 const savepointTwin = "savepoints/records.1"
 
 func damagedOptions() options {
@@ -101,7 +101,7 @@ type harm struct {
 	doubt   bool              // what was sent before is not known any more
 }
 
-// damage makes the n-th damage.
+// damage returns the n-th damage.
 func (f *logFiles) damage(rnd *rand.Rand, n int, foreign []byte) harm {
 	name := f.segments[rnd.IntN(len(f.segments))]
 	b := bytes.Clone(f.files[name])
@@ -300,7 +300,7 @@ func (l *lab) refuses(h harm) {
 	}
 }
 
-// peakMemory is the most memory that the agent has had, in KiB.
+// peakMemory returns the most memory that the agent has had, in KiB.
 func (l *lab) peakMemory() int {
 	l.t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", l.cmd.Process.Pid))
@@ -360,7 +360,7 @@ func TestDamage(t *testing.T) {
 	})
 	t.Logf("%d damages, %d cost something; the slowest start took %s, %s without damage; at most %d KiB, %d after the loss of a savepoint, %d without damage",
 		count, harmed, worst.start, whole.start, worst.memory, doubted, whole.memory)
-	// Several agents start at once here: what the machine does to one without damage counts.
+	// Several agents start at once here: compare with the start on an undamaged log.
 	if limit := max(startLimit, 3*whole.start); worst.start > limit {
 		t.Errorf("the slowest start took %s, the limit is %s", worst.start, limit)
 	}

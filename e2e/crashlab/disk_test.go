@@ -25,8 +25,8 @@ type disk struct {
 	inodes int // how many fillInodes tried to take
 }
 
-// newLoop makes a file system of that kind on a loop device. Its image lies in memory:
-// what a cut loses is the kernel's doing, not the image's.
+// newLoop returns a file system of that kind on a loop device. Its image is in memory: a cut loses only what the kernel
+// had not written to the image.
 func newLoop(t *testing.T, kind string) *disk {
 	t.Helper()
 	d := newDisk(t, kind)
@@ -87,10 +87,10 @@ func (d *disk) mountImage() {
 	d.mount(d.image, d.dir, "-o", "loop")
 }
 
-// storage is where an agent on this disk keeps its log.
+// storage returns where an agent on this disk keeps its log.
 func (d *disk) storage() string { return filepath.Join(d.dir, "data") }
 
-// unmount unmounts the disk, which nobody may use any more.
+// unmount unmounts the disk, which must no longer be in use.
 func (d *disk) unmount() {
 	d.t.Helper()
 	eventually(d.t, 5*time.Second, func() string {
@@ -159,8 +159,7 @@ func (d *disk) fill() {
 	}
 }
 
-// fillInodes makes files until there is no inode left. Called again, it takes what was
-// freed since.
+// fillInodes creates files until there is no inode left. Called again, it takes inodes freed since.
 func (d *disk) fillInodes() {
 	d.t.Helper()
 	for {

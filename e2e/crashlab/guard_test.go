@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nobody is a user that owns nothing.
+// nobody is the user ID of a user that owns nothing.
 const nobody = 65534
 
 // refusal is how an agent ended that was not let in.
@@ -59,7 +59,7 @@ func (l *lab) refused(storage string, uid uint32) refusal {
 	return r
 }
 
-// listing is what is below a directory, but for what a running agent changes all the time.
+// listing returns what is below a directory, but for what a running agent changes all the time.
 func listing(t *testing.T, dir string) (all []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -90,7 +90,7 @@ func listing(t *testing.T, dir string) (all []string) {
 	return all
 }
 
-// newGuarded is a lab whose binary and configuration any user may read.
+// newGuarded returns a lab whose binary and configuration any user may read.
 func newGuarded(t *testing.T) *lab {
 	t.Helper()
 	l := newLab(t, options{})
@@ -331,7 +331,7 @@ func TestHostileDirectories(t *testing.T) {
 	}
 }
 
-// firstError is the first that is one.
+// firstError returns the first that is one.
 func firstError(all ...error) error {
 	for _, err := range all {
 		if err != nil {
@@ -410,7 +410,7 @@ func TestDirectoryTaken(t *testing.T) {
 			return ""
 		})
 		l.terminate()
-		l.run() // on a new log: what was acknowledged before had arrived, or was refused
+		l.run() // on a new log: samples acknowledged before had arrived, or were refused
 		l.arrived()
 		r, g := l.settle()
 		l.sound(r, g)

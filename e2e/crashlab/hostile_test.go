@@ -187,7 +187,7 @@ func (e *beast) take(series []prompb.TimeSeries) {
 	}
 }
 
-// freshAfter is when the first number came that was tried after since; false if none has.
+// freshAfter returns when the first number came that was tried after since; false if none has.
 func (e *beast) freshAfter(w *witness, since time.Time) (time.Duration, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -259,7 +259,7 @@ func (z *lab) byName() map[string]target {
 	return all
 }
 
-// running is how many goroutines the agent has.
+// running returns how many goroutines the agent has.
 func (z *lab) running() int {
 	z.t.Helper()
 	body, err := z.get("/debug/pprof/goroutine?debug=1")
@@ -305,7 +305,7 @@ func (z *zoo) misbehave(rounds, many int, d time.Duration) {
 			z.play(false, some...)
 		}
 	}
-	// What was tried in the last second may be on its way.
+	// Samples of the last second may be in flight.
 	z.worstLag = p99(z.well.lags(z.witness, from, time.Now().Add(-time.Second)))
 	if limit := 2*z.calmLag + 100*time.Millisecond + 4*z.witness.slippedBy(); z.worstLag > limit {
 		z.t.Errorf("the well target's lag is %s, more than %s", z.worstLag, limit)

@@ -24,7 +24,7 @@ type round struct {
 	other  bool       // different values came for one moment
 }
 
-// whole is the number of a round, which are all greater than 0, and false if a part of it is
+// whole returns the number of a round, which are all greater than 0, and false if a part of it is
 // missing or differs. It is 0 where series end: that may be told of some of them again.
 func (r *round) whole() (uint64, bool) {
 	ended, same := true, !r.other
@@ -116,7 +116,7 @@ func (i *intake) up(job string, since time.Time, well bool) (n int) {
 
 func source(s *sender) string { return string(s.way) + " " + strconv.Itoa(s.who) }
 
-// shown is the newest number of a group, 0 if it is marked stale or never came.
+// shown returns the newest number of a group, 0 if it is marked stale or never came.
 func (i *intake) shown(s *sender) uint64 {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -138,7 +138,7 @@ type judgement struct {
 	refused     int // requests that were refused
 	unasked     int // of these, those that were not asked to come again
 	stored      int // of these, those that came all the same
-	wrong       int // rounds that nobody said
+	wrong       int // rounds that were never sent
 	rounds      map[string]int
 	cut         map[way]int               // requests that were sent and got no answer
 	cutLives    map[int64]bool            // lives of the agent that ended with such a request
@@ -330,7 +330,7 @@ func (in *inputs) holds(v judgement, r receiver.Result, g ledger) {
 	}
 }
 
-// figures are those of a judgement for the results.
+// figures returns those of a judgement for the results.
 func (v judgement) figures(more map[string]float64) map[string]float64 {
 	all := map[string]float64{
 		"samples_acknowledged": float64(v.acked), "pushes_acknowledged": float64(v.pushed), "came_twice": float64(v.twice),

@@ -28,9 +28,9 @@ import (
 // memory_bytes of 32 MiB, and what a thousand connections take.
 const maxGrowth = 200 << 20
 
-// TestInputsBounded: a thousand slow clients, programs that are stopped amid a request, calls
-// of gRPC that stall, and bombs, all at once, cost bounded memory, and neither the other
-// senders nor the probes. Each slow one is told, and let go.
+// TestInputsBounded: a thousand slow clients, programs stopped during a request, stalled gRPC calls, and decompression
+// bombs, all at once, cost bounded memory, and affect neither the other senders nor the probes. Each slow client gets
+// an answer and is disconnected.
 func TestInputsBounded(t *testing.T) {
 	t.Parallel()
 	in := newInputs(t, options{wal: "max_bytes: 256MiB, min_free_bytes: 1MiB", interval: 100 * time.Millisecond},
@@ -65,7 +65,7 @@ func TestInputsBounded(t *testing.T) {
 	stopped := in.stopAmid(programs)
 	bombs := in.bomb(made, tier(1, 5))
 
-	// Who promised a body and sent a little of it is told after some seconds.
+	// A client that promised a body and sent only a little gets an answer after some seconds.
 	eventually(t, time.Minute, func() string {
 		if n := in.metric("hwsagent_receiver_refused_requests_total", `reason="slow"`); n < slow+calls+programs {
 			return fmt.Sprintf("%v of %d slow requests are refused", n, slow+calls+programs)
@@ -138,7 +138,7 @@ func TestInputsBounded(t *testing.T) {
 	})
 }
 
-// memory is a line of the process's status in bytes: VmRSS, or VmHWM, the most so far.
+// memory returns a line of the process's status in bytes: VmRSS, or VmHWM, the most so far.
 func (in *inputs) memory(line string) int64 {
 	in.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", in.cmd.Process.Pid))
@@ -157,7 +157,7 @@ func (in *inputs) memory(line string) int64 {
 	return kib << 10
 }
 
-// metric is the sum of those of the agent's own metrics of a name that have some label.
+// metric returns the sum of those of the agent's own metrics of a name that have some label.
 func (in *inputs) metric(name, label string) (sum float64) {
 	in.t.Helper()
 	body, err := in.get("/metrics")

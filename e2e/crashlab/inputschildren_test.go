@@ -40,9 +40,8 @@ func runExporter(spec string) int {
 	return 1
 }
 
-// wild is a command of which every fourth run is well. The others print a part, and hang with
-// a child, are killed, or end with something that is no metric. %[1]s is a directory, %[2]s
-// how long the child sleeps, which nobody else does.
+// wild is a command of which every fourth run succeeds. The others print a part, and hang with a child, are killed, or
+// end with something that is not a metric. %[1]s is a directory, %[2]s how long the child sleeps, a unique duration.
 const wild = `read n <%[1]s/n
 n=$((n+1))
 echo $n >%[1]s/n.new && mv %[1]s/n.new %[1]s/n
@@ -55,9 +54,9 @@ case $((n %% 4)) in
 esac
 `
 
-// TestInputsChildren: commands that hang, are killed or print half of it, and an exporter that
-// is killed, then stopped (SIGSTOP), then loses its agent. Nothing is taken in part, each is
-// told by up, probes go on, and no process is left.
+// TestInputsChildren: commands that hang, are killed or print half of their output, and an exporter that is killed,
+// then stopped (SIGSTOP), then loses its agent. No output is stored in part, up reports each failure, probes continue,
+// and no process is left.
 func TestInputsChildren(t *testing.T) {
 	t.Parallel()
 	endToEnd(t)
@@ -185,7 +184,7 @@ func TestInputsChildren(t *testing.T) {
 	})
 }
 
-// named are the processes that have that argument.
+// named returns the processes that have that argument.
 func named(argument string) (pids []int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is well
 	for _, file := range files {

@@ -11,9 +11,9 @@ import (
 	"hwsagent/e2e/results"
 )
 
-// TestInputsFull fills the disk to the last byte while everybody sends: all ways are told
-// 503 and to come again, nothing refused is stored, and soon after there is space all are
-// taken again. Then the agent is killed: what was answered is on the disk.
+// TestInputsFull fills the disk to the last byte while all inputs are in use: all senders get 503 with Retry-After,
+// nothing refused is stored, and soon after there is space all are accepted again. Then the agent is killed: everything
+// acknowledged is on the disk.
 func TestInputsFull(t *testing.T) {
 	t.Parallel()
 	for _, sync := range []string{"1s", "always"} {
@@ -55,7 +55,7 @@ func TestInputsFull(t *testing.T) {
 	}
 }
 
-// fillUp is one fault, and says how long it took after it until all were taken again. As in
+// fillUp returns one fault, and says how long it took after it until all were taken again. As in
 // suffer, what is late three times in a row is not the machine's doing.
 func (in *inputs) fillUp(d *disk) time.Duration {
 	in.t.Helper()
@@ -78,9 +78,9 @@ func (in *inputs) fillUp(d *disk) time.Duration {
 	}
 }
 
-// TestInputsReject fills the log's budget with wal.on_full: reject, while the target is away
-// and everybody sends. What is answered with 2xx is delivered when the target is back, what
-// is not is not there, and then all are taken again.
+// TestInputsReject fills the log's budget with wal.on_full: reject, while the target is away and all inputs are in use.
+// Requests answered with 2xx are delivered when the target is back, others are not stored, and then all are accepted
+// again.
 func TestInputsReject(t *testing.T) {
 	t.Parallel()
 	in := newInputs(t, many(options{wal: "on_full: reject, max_bytes: 1MiB, min_free_bytes: 1MiB"}, 250*time.Millisecond), "")
@@ -130,7 +130,7 @@ func (in *inputs) answeredBy(since time.Time, what string, such func(answer) boo
 	eventually(in.t, 60*time.Second, func() string { return in.missing(since, what, such, by...) })
 }
 
-// missing is which sender has got no such answer since a time, "" if all have.
+// missing returns which sender has got no such answer since a time, "" if all have.
 func (in *inputs) missing(since time.Time, what string, such func(answer) bool, by ...way) string {
 	if in.gone() {
 		in.t.Fatalf("the agent ended by itself: %s\n%s", in.cmd.ProcessState, in.tail(20))

@@ -39,7 +39,7 @@ type inputs struct {
 // perWay is how many senders each way has.
 const perWay = 2
 
-// newInputs makes the lab. limits is the inside of each receiver's limits: {…}.
+// newInputs returns the lab. limits is the inside of each receiver's limits: {…}.
 func newInputs(t *testing.T, o options, limits string) *inputs {
 	t.Helper()
 	endToEnd(t)
@@ -131,8 +131,7 @@ type statement struct {
 	answer       answer
 }
 
-// sender sends one request after the other by one way. What it said belongs to it until it
-// has ended.
+// sender sends one request after the other through one input. Its record belongs to it until it has ended.
 type sender struct {
 	in  *inputs
 	way way

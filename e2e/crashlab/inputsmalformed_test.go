@@ -59,9 +59,9 @@ func spoil(rnd *rand.Rand, w way, body []byte) spoilt {
 	}
 }
 
-// TestInputsMalformed sends damaged bodies by every way, and bytes that are no HTTP, while
-// everybody else sends what is well: each is answered with 4xx or is a request after all,
-// nothing of what was refused is stored, and nobody else notices.
+// TestInputsMalformed sends damaged bodies through every input, and bytes that are not HTTP, while all others send
+// correct data: each is answered with 4xx or happens to be a valid request, nothing of the refused ones is stored, and
+// other senders are unaffected.
 func TestInputsMalformed(t *testing.T) {
 	t.Parallel()
 	rnd := seeded(t)
@@ -157,10 +157,10 @@ func (in *inputs) junk(rnd *rand.Rand, to string) {
 	fmt.Fprintf(conn, "%s%s", head, noise) // the agent may have closed it already
 }
 
-// tornName is the metric of what is malformed: what comes of it concerns no account.
+// tornName is the metric in malformed requests; no account includes it.
 const tornName = "torn"
 
-// sample is a time and a value: what a damaged time makes of one is another sample.
+// sample is a time and a value: damaging the time gives another sample.
 type sample struct {
 	at int64
 	v  float64
@@ -173,7 +173,7 @@ func (i *intake) forbid(at int64, v float64) {
 	i.never[sample{at, v}] = true
 }
 
-// forbidden is how many of those have come.
+// forbidden returns how many of those have come.
 func (i *intake) forbidden() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()

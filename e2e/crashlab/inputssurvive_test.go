@@ -10,10 +10,9 @@ import (
 	"hwsagent/e2e/results"
 )
 
-// TestInputsSurvive kills the agent while every way in is in use: directly after an answer of
-// 2xx, a moment after a request was sent, at random, and in its first milliseconds, while
-// the receiver comes and goes. What was answered with 2xx arrives, what was pushed is still
-// there, what was deleted is not, and nothing is there in part.
+// TestInputsSurvive kills the agent while every input is in use: directly after an answer of 2xx, a moment after a
+// request was sent, at random, and in its first milliseconds, while the receiver comes and goes. Requests answered with
+// 2xx arrive, pushed groups are still there, deleted ones are not, and nothing is there in part.
 func TestInputsSurvive(t *testing.T) {
 	t.Parallel()
 	for _, sync := range []string{"1s", "always"} {
@@ -111,7 +110,7 @@ func TestInputsSurvive(t *testing.T) {
 	}
 }
 
-// pusher is a sender of the pushgateway.
+// pusher returns a sender of the pushgateway.
 func (in *inputs) pusher() *sender {
 	for _, s := range in.senders {
 		if s.way == byPush {

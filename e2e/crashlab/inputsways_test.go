@@ -42,13 +42,13 @@ const (
 	byText   way = "import"
 )
 
-// ways are all of them.
+// ways returns all of them.
 func ways() []way { return []way{byWrite1, byWrite2, byOTLP, byGRPC, byPush, byText} }
 
 // addresses are those of the agent's receivers, host:port.
 type addresses struct{ write, push, text, otlp, grpc string }
 
-// url is where a way's requests go.
+// url returns where a way's requests go.
 func (a addresses) url(w way, who int) string {
 	switch w {
 	case byWrite1, byWrite2:
@@ -85,7 +85,7 @@ func (w way) header() http.Header {
 	return h
 }
 
-// body is a request that says a number of a metric at a time, milliseconds. A push has no time.
+// body returns a request that says a number of a metric at a time, milliseconds. A push has no time.
 func (w way) body(metric string, who int, n uint64, at int64) ([]byte, error) {
 	sender := strconv.Itoa(who)
 	switch w {

@@ -67,10 +67,10 @@ type options struct {
 	scrape   time.Duration             // the interval of what says no other, default 1 s
 	global   string                    // more of global: {…}
 	inside   *netns                    // where the agent runs; nil: where the test does
-	also     func([]prompb.TimeSeries) // is given what the receiver stores, too; nil: nobody is
+	also     func([]prompb.TimeSeries) // also receives the stored series; may be nil
 }
 
-// many makes a load of which nine rounds fill a segment of 128 KiB, which is what
+// many returns a load of which nine rounds fill a segment of 128 KiB, which is what
 // max_bytes: 1MiB makes of them: most of it is announcements of series.
 func many(o options, interval time.Duration) options {
 	o.series, o.interval = 7000, interval
@@ -308,7 +308,7 @@ func (l *lab) arrived() {
 // system takes ports for outgoing connections.
 var nextPort atomic.Int64
 
-// freeAddress is an address on loopback that nobody listens on.
+// freeAddress returns an unused address on loopback.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	const from, to = 13000, 20000

@@ -90,7 +90,7 @@ var runSeed = sync.OnceValues(func() (uint64, error) {
 	return shortSeed, nil
 })
 
-// seed is the run's seed, for the results.
+// seed returns the run's seed, for the results.
 func seed(t *testing.T) uint64 {
 	t.Helper()
 	n, err := runSeed()
@@ -100,7 +100,7 @@ func seed(t *testing.T) uint64 {
 	return n
 }
 
-// seeded is a source of randomness of the test's own, which its name and the run's seed
+// seeded returns a source of randomness of the test's own, which its name and the run's seed
 // determine. HWSAGENT_SEED replays it. The sequence of faults is the same then; what the
 // scheduler does between them is not.
 func seeded(t *testing.T) *rand.Rand {
@@ -112,7 +112,7 @@ func seeded(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(n, name.Sum64()))
 }
 
-// between is a random duration, in milliseconds; from itself if to is not greater.
+// between returns a random duration, in milliseconds; from itself if to is not greater.
 func between(rnd *rand.Rand, from, to int) time.Duration {
 	return time.Duration(from+rnd.IntN(max(1, to-from))) * time.Millisecond
 }
@@ -122,7 +122,7 @@ var (
 	build    = sync.OnceValues(buildBinary)
 )
 
-// binary is the hwsagent under test.
+// binary returns the hwsagent under test.
 func binary(t *testing.T) string {
 	t.Helper()
 	path, err := build()

@@ -46,7 +46,7 @@ func newMemoryGroup(t *testing.T, limit int) *memoryGroup {
 	return g
 }
 
-// kills is how many processes of the group the kernel has killed for want of memory.
+// kills returns how many processes of the group the kernel has killed for want of memory.
 func (g *memoryGroup) kills() int {
 	g.t.Helper()
 	text, err := os.ReadFile(filepath.Join(g.dir, "memory.oom_control"))
@@ -63,7 +63,7 @@ func (g *memoryGroup) kills() int {
 	return 0
 }
 
-// inside is a shell command that runs another within the group. Of several the kernel
+// inside returns a shell command that runs another within the group. Of several the kernel
 // kills the likeliest first: 1000 outweighs the whole limit, 0 says nothing.
 func (g *memoryGroup) inside(likely int, command string) []string {
 	return []string{"-c", fmt.Sprintf(`echo $$ >%s/cgroup.procs && echo %d >/proc/self/oom_score_adj && %s`, g.dir, likely, command)}

@@ -48,7 +48,7 @@ type asker struct {
 // damaged messages do to it.
 const askEvery = 400 * time.Millisecond
 
-// kinds are the ways in which it asks wrongly: by the protocol, and by the content.
+// kinds returns the ways in which it asks wrongly: by the protocol, and by the content.
 func (a *asker) kinds() (protocol, content []mutate.Kind) {
 	plain := a.right(rand.New(rand.NewPCG(0, 0)))
 	if !a.http2 {
@@ -167,7 +167,7 @@ func (a *asker) read(c mutate.Conn) int {
 	return status
 }
 
-// fields are a header as a request has it.
+// fields returns a header as a request has it.
 func fields(h http.Header) (all []mutate.Field) {
 	for _, name := range []string{"Content-Type", "Content-Encoding", "Te"} {
 		if v := h.Get(name); v != "" {

@@ -47,9 +47,8 @@ func newDecks(t *testing.T) *decks {
 	return d
 }
 
-// deck deals the kinds of one sort of peer: each once, in an order that the seed determines,
-// then again in another order. What it deals for the n-th time depends on the seed, its name
-// and n, whichever peer plays it.
+// deck deals the kinds of one sort of peer: each once, in an order determined by the seed, then again in another order.
+// The n-th kind depends on the seed, its name and n, whichever peer plays it.
 type deck struct {
 	of   *decks
 	name string
@@ -61,7 +60,7 @@ type deck struct {
 	fired map[string]int
 }
 
-// add makes a deck, or returns the one of that name.
+// add returns a deck, or returns the one of that name.
 func (d *decks) add(name string, kinds []mutate.Kind) *deck {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -78,7 +77,7 @@ func (d *decks) add(name string, kinds []mutate.Kind) *deck {
 	return one
 }
 
-// deal makes the next script of a list of kinds like the one that the deck was made with; ok is
+// deal returns the next script of a list of kinds like the one that the deck was made with; ok is
 // false when it is the turn of what is right. It counts as fired: call it when the agent waits
 // for the script, or begins to read.
 func (d *deck) deal(peer string, kinds []mutate.Kind) (s mutate.Script, ok bool) {
@@ -135,7 +134,7 @@ func (d *decks) note(line string) {
 	}
 }
 
-// played is what was played last.
+// played returns what was played last.
 func (d *decks) played(n int) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

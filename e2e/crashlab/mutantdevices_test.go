@@ -27,7 +27,7 @@ type device struct {
 	asked   int
 }
 
-// variables are those of a device, in their order.
+// variables returns those of a device, in their order.
 func variables() []gosnmp.SnmpPDU {
 	v := func(oid string, kind gosnmp.Asn1BER, value any) gosnmp.SnmpPDU {
 		return gosnmp.SnmpPDU{Name: ".1.3.6.1.2.1." + oid, Type: kind, Value: value}
@@ -40,7 +40,7 @@ func variables() []gosnmp.SnmpPDU {
 	}
 }
 
-// right is what a device answers (RFC 3416, section 4.2).
+// right returns what a device answers (RFC 3416, section 4.2).
 func right(req *gosnmp.SnmpPacket) []byte {
 	answer := &gosnmp.SnmpPacket{Version: req.Version, Community: req.Community, RequestID: req.RequestID, PDUType: gosnmp.GetResponse}
 	all := variables()
@@ -88,7 +88,7 @@ func compareOIDs(a, b string) int {
 	return slices.CompareFunc(x, y, cmp.Compare[int])
 }
 
-// deviceKinds are the ways to answer wrongly: by one datagram, by none, and by a walk that does
+// deviceKinds returns the ways to answer wrongly: by one datagram, by none, and by a walk that does
 // not end.
 func deviceKinds(req *gosnmp.SnmpPacket) []mutate.Kind {
 	var all []mutate.Kind
@@ -161,7 +161,7 @@ func (d *device) open() error {
 			}
 			for _, step := range script.Steps {
 				for range max(1, step.Times) {
-					_, _ = conn.WriteTo(step.Bytes, from) // one that is too long, or to nobody
+					_, _ = conn.WriteTo(step.Bytes, from) // fails for one that is too long, or without a receiver
 				}
 			}
 		}

@@ -33,8 +33,8 @@ const (
 	ofAskers    = 6  // of each way in
 )
 
-// mostSeries bounds the series of each input, as an operator bounds inputs that are not trusted: what a
-// series takes in memory is due for each target that is behind.
+// mostSeries bounds the series of each input, as an operator bounds untrusted inputs: each series takes memory for each
+// target that is behind.
 const mostSeries = 300
 
 // limited is the same for a scrape job.
@@ -76,7 +76,7 @@ func (r *rig) servers(n int, sort, format string, h2 bool, right func(*rand.Rand
 	return all
 }
 
-// scheme is how the agent is told to reach servers.
+// scheme returns the scheme of the servers' addresses.
 func (r *rig) scheme(h2 bool) string {
 	if !h2 {
 		return "scheme: http"

@@ -158,7 +158,7 @@ func (m *mutants) crashed() {
 	m.start()
 }
 
-// panicked is what the agent said from its last panic on.
+// panicked returns what the agent said from its last panic on.
 func (m *mutants) panicked() string {
 	b, _ := os.ReadFile(m.log()) // it is there
 	text := string(b)
@@ -203,7 +203,7 @@ func (m *mutants) stop() {
 	}
 }
 
-// saidSince is what the agent said since a moment, but for what it says of each target.
+// saidSince returns what the agent said since a moment, but for what it says of each target.
 func (m *mutants) saidSince(since time.Time) string {
 	var out strings.Builder
 	for line := range strings.Lines(m.tail(400)) {
@@ -216,7 +216,7 @@ func (m *mutants) saidSince(since time.Time) string {
 	return out.String()
 }
 
-// stacks makes an agent that hangs say where its goroutines are, and ends it.
+// stacks returns an agent that hangs say where its goroutines are, and ends it.
 func (m *mutants) stacks() string {
 	_ = m.cmd.Process.Signal(syscall.SIGQUIT) // it may end this moment
 	select {
@@ -257,7 +257,7 @@ func mostCommon(stacks []string) string {
 	return out.String()
 }
 
-// skippedRounds are those that the probe of the host has skipped in this life, by the status,
+// skippedRounds returns those that the probe of the host has skipped in this life, by the status,
 // which must come within ten seconds.
 func (m *mutants) skippedRounds() uint64 {
 	m.t.Helper()

@@ -47,7 +47,7 @@ const maxRequest = 16 << 20
 
 func (s *server) http2() bool { return s.tls != nil && s.tls.NextProtos[0] == "h2" }
 
-// kinds are the ways in which it answers wrongly on a stream of HTTP/2, or over HTTP/1.1: by the
+// kinds returns the ways in which it answers wrongly on a stream of HTTP/2, or over HTTP/1.1: by the
 // protocol, and by the content.
 func (s *server) kinds(stream uint32) (protocol, content []mutate.Kind) {
 	plain := s.right(rand.New(rand.NewPCG(0, 0)))

@@ -28,7 +28,7 @@ func (m *mutants) rest() int {
 	return least
 }
 
-// ticks are the CPU seconds that the agent has used.
+// ticks returns the CPU seconds that the agent has used.
 func (m *mutants) ticks() float64 {
 	m.t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", m.cmd.Process.Pid))
@@ -135,7 +135,7 @@ func (m *mutants) judgeMutants(lasted time.Duration) {
 	})
 }
 
-// answers are how many answers askers of each sort got, by status; 0 is right requests that were
+// answers returns how many answers askers of each sort got, by status; 0 is right requests that were
 // taken.
 func (m *mutants) answers() map[string]map[int]int {
 	all := map[string]map[int]int{}

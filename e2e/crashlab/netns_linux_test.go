@@ -23,7 +23,7 @@ type netns struct {
 	work chan func()
 }
 
-// newNetns makes a namespace in which only loopback is up.
+// newNetns returns a namespace in which only loopback is up.
 func newNetns(t *testing.T) *netns {
 	t.Helper()
 	endToEnd(t)

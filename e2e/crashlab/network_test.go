@@ -43,7 +43,7 @@ type network struct {
 // fault breaks the way to the one receiver, or the receiver.
 type fault struct {
 	name string
-	// on breaks. What it returns mends, and says how often the fault was met.
+	// on starts the fault. The function that it returns ends it, and returns how often it was met.
 	on func(n *network) (off func() (times int))
 	// says is what the status must say meanwhile, beside that it is tried again.
 	says string
@@ -156,7 +156,7 @@ func (n *network) fresh(since time.Time, limit time.Duration) (took time.Duratio
 // notWell is the exit code of `hwsagent status` when a target is not well.
 const notWell = 4
 
-// told is what `hwsagent status` says of a target. It reaches the agent by the storage
+// told returns what `hwsagent status` says of a target. It reaches the agent by the storage
 // directory, whatever the network is like.
 func (n *network) told(name string) target {
 	n.t.Helper()
@@ -233,7 +233,7 @@ func (n *network) frugal() {
 	})
 }
 
-// procStatus is a figure of the agent's /proc/PID/status.
+// procStatus returns a figure of the agent's /proc/PID/status.
 func (n *lab) procStatus(key string) int {
 	n.t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.cmd.Process.Pid))
@@ -262,7 +262,7 @@ func (n *lab) openFiles() int {
 	return len(files)
 }
 
-// p99 is the 99th percentile; 0 of nothing.
+// p99 returns the 99th percentile; 0 of nothing.
 func p99(all []time.Duration) time.Duration {
 	if len(all) == 0 {
 		return 0

@@ -69,7 +69,7 @@ func (s *names) serve() {
 	}
 }
 
-// answer is the reply to a question, nil if there is none.
+// answer returns the reply to a question, nil if there is none.
 func (s *names) answer(question []byte) ([]byte, time.Duration) {
 	var p dnsmessage.Parser
 	head, err := p.Start(question)
@@ -118,7 +118,7 @@ func (s *names) questions() int {
 	return s.asked
 }
 
-// wrong is a fault of the name server, when connections must be made anew.
+// wrong returns a fault of the name server, when connections must be made anew.
 func (s *names) wrong(what, says string, how func(s *names)) fault {
 	return fault{name: what, says: says, wire: true, on: func(n *network) func() int {
 		before := s.questions()

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// filtered is a fault of the receivers' packet filter.
+// filtered returns a fault of the receivers' packet filter.
 func filtered(name string, rules ...string) fault {
 	return fault{name: name, on: func(n *network) func() int {
 		for _, r := range rules {
@@ -75,7 +75,7 @@ func wireFaults() []fault {
 			}
 		}},
 		{name: "connected, never served", on: func(n *network) func() int {
-			// The kernel completes the handshakes; nobody accepts.
+			// The kernel completes the handshakes; no process accepts.
 			n.broken.shut()
 			n.broken.cut(false)
 			idle, err := n.broken.listen()
@@ -116,8 +116,8 @@ func peerFaults() (all []fault) {
 	return all
 }
 
-// restartSilently has the receiver's connections end without the agent noticing: what
-// would tell it is lost. Its next packet is answered by a reset.
+// restartSilently ends the receiver's connections without the agent noticing, because the notification is lost. A reset
+// answers its next packet.
 func restartSilently(n *network) func() int {
 	n.far.rule("out", "ip saddr "+brokenHost+" counter drop")
 	n.broken.shut()

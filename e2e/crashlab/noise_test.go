@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// noise tells how late this process woke up from a sleep: what the machine, which the
-// agent shares with the receivers and with whatever else runs, adds to every step of a
+// noise measures how late this process wakes up from a sleep: the delay that the shared machine adds to every step of a
 // sample's way.
 type noise struct {
 	mu   sync.Mutex
@@ -44,14 +43,14 @@ func newNoise(t *testing.T) *noise {
 	return n
 }
 
-// between is the 99th percentile of the lateness in that stretch of time, and the worst.
+// between returns the 99th percentile of the lateness in that stretch of time, and the worst.
 func (n *noise) between(from, to time.Time) (p99, worst time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return ages(n.late, from, to)
 }
 
-// ages is the 99th percentile and the greatest of what was noted in that stretch of time.
+// ages returns the 99th percentile and the greatest of what was noted in that stretch of time.
 func ages(lags []lag, from, to time.Time) (p99, worst time.Duration) {
 	var all []time.Duration
 	for _, l := range lags {

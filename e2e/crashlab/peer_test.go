@@ -92,7 +92,7 @@ func (p *peer) open() {
 	})
 }
 
-// address is the host:port while the port is open.
+// address returns the host:port while the port is open.
 func (p *peer) address() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +122,7 @@ func (p *peer) cut(hard bool) {
 	}
 }
 
-// sources are the ports of the connections that are open.
+// sources returns the ports of the connections that are open.
 func (p *peer) sources() (ports []int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -190,7 +190,7 @@ func (p *peer) serve(conn *net.TCPConn) {
 // accept is what a peer does that plays no trick.
 func (x *exchange) accept() bool { return x.store(false) && x.say("HTTP/1.1 204 No Content\r\n\r\n") }
 
-// say writes; false if nobody is there any more.
+// say writes; it returns false if the client has gone.
 func (x *exchange) say(text string) bool {
 	_, err := io.WriteString(x.conn, text)
 	return err == nil
@@ -240,7 +240,7 @@ func (x *exchange) wait() bool {
 	return false
 }
 
-// repeat says a text again and again until nobody listens any more.
+// repeat writes a text again and again until the client has gone.
 func (x *exchange) repeat(text string, every time.Duration) bool {
 	gone := make(chan struct{})
 	go func() {
@@ -311,7 +311,7 @@ func (x *exchange) reset() bool {
 	return false
 }
 
-// freshAfter is when the first number arrived that was tried after since; false if none
+// freshAfter returns when the first number arrived that was tried after since; false if none
 // has.
 func (p *peer) freshAfter(w *witness, since time.Time) (time.Duration, bool) {
 	p.mu.Lock()
@@ -327,7 +327,7 @@ func (p *peer) freshAfter(w *witness, since time.Time) (time.Duration, bool) {
 	return first, first >= 0
 }
 
-// lags are how long each number that was tried in that stretch of time took to arrive.
+// lags returns how long each number that was tried in that stretch of time took to arrive.
 func (p *peer) lags(w *witness, from, to time.Time) (lags []time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

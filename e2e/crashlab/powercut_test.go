@@ -97,8 +97,8 @@ func (l *lab) judge(r receiver.Result, g ledger, outages []outage, sync string) 
 		newest += uint64((worstLoss) / l.interval)
 	}
 	lost = len(missing)
-	// What was sent and then cut from the log counts as power_cut too: only the receiver
-	// knows. So the ledger may have more than the oracle, but never older samples.
+	// Samples that were sent and then cut from the log count as power_cut, too: only the receiver knows about them. So
+	// the ledger may have more losses than the oracle, but never of older samples.
 	if most := newest * uint64(l.series+report); g.Dropped["power_cut"] > most {
 		l.t.Errorf("the ledger has %d samples as power_cut, more than the %d of the last %s before each cut", g.Dropped["power_cut"], most, worstLoss)
 	}
@@ -123,7 +123,7 @@ func (l *lab) judge(r receiver.Result, g ledger, outages []outage, sync string) 
 		if o.at.Sub(acked) > worstLoss {
 			l.t.Errorf("the cut took round %d, which was acknowledged %s before", oldest, o.at.Sub(acked))
 		}
-		// The newest only: what came later than the oldest loss was sent before the cut.
+		// The newest only: samples after the oldest loss were sent before the cut.
 		for n := oldest + 1; n <= o.last; n++ {
 			if _, _, came := l.witness.at(n); came.After(o.at.Add(time.Second)) {
 				l.t.Errorf("the cut took round %d and left the later round %d in the log", oldest, n)

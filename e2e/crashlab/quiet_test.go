@@ -45,7 +45,7 @@ func TestQuietDisk(t *testing.T) {
 	}
 }
 
-// written is what the agent's process has caused to be written to disks, in bytes: write_bytes of proc_pid_io(5).
+// written returns what the agent's process has caused to be written to disks, in bytes: write_bytes of proc_pid_io(5).
 func (l *lab) written() (n int64) {
 	l.t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", l.cmd.Process.Pid))

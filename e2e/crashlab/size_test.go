@@ -275,8 +275,8 @@ func (s *sized) drain(until int64, other *sized) leg {
 	return l
 }
 
-// lagIn is the steady target's while a leg lasts, without its start: what waits for the
-// agent to be there is as old as the agent was away.
+// lagIn returns the steady target's lag during a leg, without its start: samples that waited for the agent are as old
+// as its absence was long.
 func (s *sized) lagIn(l leg) time.Duration {
 	p99, _ := s.steady.lag(l.began.Add(soon), l.ended)
 	return p99

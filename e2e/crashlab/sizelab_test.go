@@ -27,14 +27,13 @@ const (
 	liveRate     = sizeProbes * sizeSeries / 5
 )
 
-// sized is an agent with two targets: late, which is away until it is told otherwise, and
-// steady, which is always there.
+// sized is an agent with two targets: late, which is away until the test starts it, and steady, which is always there.
 type sized struct {
 	*lab
 	late, steady *tally
 }
 
-// newSized makes the agent and its receivers. maxBytes is the log's budget.
+// newSized returns the agent and its receivers. maxBytes is the log's budget.
 func newSized(t *testing.T, maxBytes int64) *sized {
 	t.Helper()
 	s := &sized{
@@ -141,7 +140,7 @@ func (s *sized) parse(body []byte) sizedStatus {
 	return st
 }
 
-// now is the status of the running agent.
+// now returns the status of the running agent.
 func (s *sized) now() sizedStatus {
 	s.t.Helper()
 	body, err := s.get("/api/v1/status")
@@ -160,7 +159,7 @@ func (st sizedStatus) target(name string) sizedTarget {
 	return sizedTarget{}
 }
 
-// skipped is how many rounds of the probes did not begin in time.
+// skipped returns how many rounds of the probes did not begin in time.
 func (st sizedStatus) skipped() (n uint64) {
 	for _, p := range st.Probes {
 		n += p.Skipped
@@ -215,7 +214,7 @@ func (s *sized) command(args ...string) (out []byte, took time.Duration, memory 
 	return out, time.Since(began), cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10
 }
 
-// page is how long the agent's web server takes for a page.
+// page returns how long the agent's web server takes for a page.
 func (s *sized) page(path string) (string, time.Duration) {
 	s.t.Helper()
 	began := time.Now()

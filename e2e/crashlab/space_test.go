@@ -54,7 +54,7 @@ func (l *lab) suffer(spoil, mend func()) {
 	}
 }
 
-// sufferOnce says how long the log needed to heal, and how late the latest round began.
+// sufferOnce reports how long the log needed to heal, and how late the latest round began.
 func (l *lab) sufferOnce(spoil, mend func()) (healed, slip time.Duration) {
 	l.t.Helper()
 	// There must be something to send meanwhile.
@@ -96,7 +96,7 @@ func (l *lab) sufferOnce(spoil, mend func()) (healed, slip time.Duration) {
 	return healed, slip
 }
 
-// slipLimit is how late a round may begin: the promise, and what is the machine's doing
+// slipLimit returns how late a round may begin: the promise, and what is the machine's doing
 // and not the agent's. A tracer stops every thread at every call.
 func (l *lab) slipLimit() time.Duration {
 	limit := maxSlip + l.noise()
@@ -106,7 +106,7 @@ func (l *lab) slipLimit() time.Duration {
 	return limit
 }
 
-// noise is what of a delay may be the machine's doing: the agent and this process are
+// noise returns what of a delay may be the machine's doing: the agent and this process are
 // late in turn.
 func (l *lab) noise() time.Duration { return 2 * l.witness.slippedBy() }
 

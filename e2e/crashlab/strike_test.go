@@ -72,7 +72,7 @@ func (l *lab) wait() {
 	l.faults = append(l.faults, time.Now())
 }
 
-// scripted is a lab whose log seals a segment about once a second.
+// scripted returns a lab whose log seals a segment about once a second.
 func scripted(t *testing.T, sync string) *lab {
 	return newLab(t, many(options{wal: "sync: " + sync + ", max_bytes: 1MiB, min_free_bytes: 1MiB"}, 100*time.Millisecond))
 }
@@ -147,7 +147,7 @@ func TestKillAtEverySystemCall(t *testing.T) {
 // calls counts the calls of a life by their kind.
 type calls map[string]int
 
-// places are all calls of a scripted life, of some kind or of all, for each sync mode. In
+// places returns all calls of a scripted life, of some kind or of all, for each sync mode. In
 // the short tier they do not depend on the machine, so that it has the same faults each
 // time.
 func places(t *testing.T, kind string) (all []place) {
@@ -168,7 +168,7 @@ func places(t *testing.T, kind string) (all []place) {
 	return all
 }
 
-// of is how many there are of a kind, of all kinds for "".
+// of returns how many there are of a kind, of all kinds for "".
 func (c calls) of(kind string) (n int) {
 	for k, times := range c {
 		if kind == "" || k == kind {

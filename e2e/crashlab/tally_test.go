@@ -63,7 +63,7 @@ type lag struct {
 // reading is the memory that a request takes to be read.
 type reading struct{ body, raw []byte }
 
-// newTally makes a receiver for the canaries of so many probes. It does not listen.
+// newTally returns a receiver for the canaries of so many probes. It does not listen.
 func newTally(t *testing.T, probes, series int) *tally {
 	t.Helper()
 	c := &tally{
@@ -113,7 +113,7 @@ func (c *tally) handle(w http.ResponseWriter, r *http.Request) {
 	x.body = slices.Grow(x.body[:0], int(max(r.ContentLength, 0)))
 	x.body = x.body[:max(r.ContentLength, 0)]
 	if _, err := io.ReadFull(r.Body, x.body); err != nil {
-		return // cut: nothing of it counts, and nobody hears an answer
+		return // cut: the request does not count, and gets no answer
 	}
 	raw, err := snappy.Decode(x.raw[:cap(x.raw)], x.body)
 	if err != nil {
@@ -210,7 +210,7 @@ func (c *tally) count(id int, v uint64) {
 	s.last = n
 }
 
-// fraction is the canary's noise, as probes/canary documents it.
+// fraction returns the canary's noise, as probes/canary documents it.
 func fraction(number uint64, series int) float64 {
 	h := number<<20 + uint64(series)
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
@@ -220,7 +220,7 @@ func fraction(number uint64, series int) float64 {
 	return float64(h>>(64-room)) / float64(uint64(1)<<room)
 }
 
-// identify finds the place of a series with these encoded labels; -1 if it is no canary.
+// identify returns the index of a series with these encoded labels; -1 if it is not a canary.
 func (c *tally) identify(encoded []byte) int {
 	canary, probe, series := false, -1, -1
 	for len(encoded) > 0 {
@@ -248,7 +248,7 @@ func (c *tally) identify(encoded []byte) int {
 	return probe*c.series + series
 }
 
-// field is the first field of a message, and what follows it. A number is in the upper
+// field returns the first field of a message, and what follows it. A number is in the upper
 // bytes of its encoding, unread. Whatever is malformed ends the message.
 func field(b []byte) (key uint64, val, rest []byte) {
 	key = uint64(b[0]) // all keys here are below 16
@@ -325,14 +325,14 @@ func (c *tally) expectAfter(probe int, number uint64) {
 	c.expect[probe] = uint32(number)
 }
 
-// total is how many samples have come, and how many of them had come before.
+// total returns how many samples have come, and how many of them had come before.
 func (c *tally) total() (samples, again int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.samples, c.again
 }
 
-// firstSample is when the first sample since up came, zero if none has.
+// firstSample returns when the first sample since up came, zero if none has.
 func (c *tally) firstSample() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -346,7 +346,7 @@ func (c *tally) listenAnew() {
 	c.first = time.Time{}
 }
 
-// lag is the 99th percentile and the greatest age of the oldest samples of requests in
+// lag returns the 99th percentile and the greatest age of the oldest samples of requests in
 // that stretch of time.
 func (c *tally) lag(from, to time.Time) (p99, worst time.Duration) {
 	c.mu.Lock()

@@ -14,7 +14,7 @@ import (
 // tracerEnv makes the test's own binary run as a tracer; its value is a tracerSpec.
 const tracerEnv = "HWSAGENT_CRASHLAB_TRACER"
 
-// What a plan does about a call.
+// The actions of a plan on a call.
 const (
 	actKillBefore = "kill before" // the process is killed, the call does not take place
 	actKillAfter  = "kill after"  // the call takes place, the process never learns it
@@ -37,9 +37,8 @@ type plan struct {
 	Delay    time.Duration
 }
 
-// shift is by how much clocks of the agent are ahead of this machine's, which nobody
-// touches. Its monotonic clock is never moved: both together are a suspend, the wall
-// clock alone is a step.
+// shift is by how much the agent's clocks are ahead of this machine's, which stay unchanged. Its monotonic clock is
+// never moved: moving both other clocks is a suspend, the wall clock alone a step.
 type shift struct {
 	Wall, Boot time.Duration
 	Turn       int // names it in the event; from 1
@@ -169,14 +168,14 @@ func (tr *traced) set(s shift) {
 	})
 }
 
-// events are the calls that something was done about so far.
+// events returns the calls that something was done about so far.
 func (tr *traced) events() []tracerEvent {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	return append([]tracerEvent(nil), tr.fired...)
 }
 
-// calls is how many calls there were in all. The agent must be gone.
+// calls returns how many calls there were in all. The agent must be gone.
 func (tr *traced) calls() int {
 	<-tr.ended
 	tr.mu.Lock()

@@ -35,7 +35,7 @@ type tracer struct {
 
 	count   int               // of calls that matter
 	counted *plan             // which plan count belongs to
-	pending map[int]pending   // by thread: what to do at the end of its call
+	pending map[int]pending   // action at the end of the call, by thread
 	asleep  map[int]time.Time // by thread: when its call may begin
 	events  *json.Encoder
 }
@@ -46,7 +46,7 @@ type pending struct {
 	errn syscall.Errno
 }
 
-// runTracer is the main program of the tracing process. Events go to descriptor 3, one
+// runTracer returns the main program of the tracing process. Events go to descriptor 3, one
 // JSON value a line; commands come from standard input.
 func runTracer(specText string, args []string) int {
 	runtime.LockOSThread()
@@ -186,7 +186,7 @@ func (t *tracer) stopped(tid int, ws unix.WaitStatus) error {
 	}
 }
 
-// atEntry tells whether a thread stands before its call or after it. (ptrace(2),
+// atEntry reports whether a thread stands before its call or after it. (ptrace(2),
 // PTRACE_GET_SYSCALL_INFO: the first byte is 1 at the entry, 2 at the exit.)
 func atEntry(tid int) (bool, error) {
 	const getSyscallInfo = 0x420e

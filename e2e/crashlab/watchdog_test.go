@@ -70,7 +70,7 @@ func (m *manager) forget() {
 	m.said, m.fed, m.worst = nil, time.Now(), 0
 }
 
-// hungry is the longest time that the watchdog was not fed since forget.
+// hungry returns the longest time that the watchdog was not fed since forget.
 func (m *manager) hungry() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()

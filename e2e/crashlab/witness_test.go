@@ -146,7 +146,7 @@ func (w *witness) at(n uint64) (tried, acked, came time.Time) {
 	return w.tried[n], w.acked[n], w.came[n]
 }
 
-// gap is the longest time between two rounds of the probe, in that stretch of time.
+// gap returns the longest time between two rounds of the probe, in that stretch of time.
 func (w *witness) gap(from, to time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -164,7 +164,7 @@ func (w *witness) gap(from, to time.Time) time.Duration {
 	return longest
 }
 
-// ackedAfter is how long after a time the first round was acknowledged that was tried
+// ackedAfter returns how long after a time the first round was acknowledged that was tried
 // after it; false if none was.
 func (w *witness) ackedAfter(since time.Time) (time.Duration, bool) {
 	w.mu.Lock()
@@ -178,7 +178,7 @@ func (w *witness) ackedAfter(since time.Time) (time.Duration, bool) {
 	return first, first >= 0
 }
 
-// slippedBy is how late this process itself woke up at worst.
+// slippedBy returns how late this process itself woke up at worst.
 func (w *witness) slippedBy() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,7 +1,6 @@
-// Command guarantees writes what a full run measured into docs/guarantees.md: the section
-// between the markers of the last full run, and in the tables what stands after
-// "<!-- measured: WHAT -->", from the lines of the run that begin with WHAT. What the run
-// has no line for stays as it is.
+// Command guarantees writes the figures of a full run into docs/guarantees.md: the section between the markers of the
+// last full run, and in the tables the text after "<!-- measured: WHAT -->", from the lines of the run that begin with
+// WHAT. Cells without a line in the run stay as they are.
 //
 //	go run ./e2e/guarantees -results FILE docs/guarantees.md
 package main

@@ -18,7 +18,7 @@ const (
 
 var measured = regexp.MustCompile(`<!-- measured: ([^>]+) -->[^|\n<]*`)
 
-// render puts a run into a page.
+// render inserts the figures of a run into a page.
 func render(page string, run results.Run) (string, error) {
 	before, rest, begins := strings.Cut(page, sectionBegins)
 	_, after, ends := strings.Cut(rest, sectionEnds)
@@ -51,8 +51,7 @@ func render(page string, run results.Run) (string, error) {
 	}), nil
 }
 
-// grouped adds up lines without figures that repetitions of one test have added, which
-// are subtests with a number for a name.
+// grouped adds up lines without figures from repetitions of one test, which are subtests named by numbers.
 func grouped(lines []results.Line) []results.Line {
 	var all []results.Line
 	for _, l := range lines {
@@ -80,7 +79,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// words are a line in a table's cell.
+// words formats a line for a table's cell.
 func words(l results.Line, what string) string {
 	s := fmt.Sprintf("%d times, %d lost", l.Count, l.Lost)
 	if rest := strings.Trim(strings.TrimPrefix(l.What, what), ", "); rest != "" {
@@ -95,7 +94,7 @@ func words(l results.Line, what string) string {
 	return s
 }
 
-// section is the run as a whole.
+// section describes the run as a whole.
 func section(run results.Run) string {
 	var b strings.Builder
 	for i, m := range run.Machines {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// statuses answer nothing but a status to everything.
+// statuses answer everything with a status alone.
 func statuses() []Behaviour {
 	var all []Behaviour
 	add := func(code int, state string) {
@@ -43,7 +43,7 @@ func statuses() []Behaviour {
 	)
 }
 
-// redirects point elsewhere, where nobody may come.
+// redirects point elsewhere, where no request may arrive.
 func redirects() []Behaviour {
 	to := func(code int, name string, where func(x *Exchange) string) Behaviour {
 		return Behaviour{Name: fmt.Sprint(code, " to ", name), State: held, Says: fmt.Sprint(code), answer: func(x *Exchange) bool {
@@ -71,7 +71,7 @@ func redirects() []Behaviour {
 	}
 }
 
-// waits ask for a pause, in every form.
+// waits request a pause, in every form.
 func waits() []Behaviour {
 	var all []Behaviour
 	for _, code := range []int{429, 503} {

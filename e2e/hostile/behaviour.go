@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Behaviour is one way to misbehave, and what a sender should make of it. At most one of
-// the functions that take over is set.
+// Behaviour is one way to misbehave, with the expected reaction of a sender. At most one of the functions that take
+// over may be set.
 type Behaviour struct {
 	Name string
 
-	// Secure and HTTP2 say what the server speaks when it is well.
+	// Secure and HTTP2 describe the server's normal protocol.
 	Secure, HTTP2 bool
 
 	shut   bool                      // the port is closed
@@ -21,28 +21,26 @@ type Behaviour struct {
 	answer func(x *Exchange) bool    // answers a request; false: the connection is closed
 	frames func(f *frames)           // has a connection of HTTP/2
 
-	// State is the state that a target is in meanwhile: "retrying" or "held"; "" where data
-	// goes through.
+	// State is the expected state of a target meanwhile: "retrying" or "held"; "" if data gets through.
 	State string
-	// Says is what the target's status says about it, beside others.
+	// Says is a text expected in the target's status.
 	Says string
 
-	// Unseen: no request may get through, since the sender cannot know who is there.
+	// Unseen: no request may get through, because the sender cannot verify the server.
 	Unseen bool
-	// Swallows: the answer is a success and nothing is stored. A sender of remote write 1.0
-	// cannot know.
+	// Swallows: the answer is a success but nothing is stored. A sender of remote write 1.0 cannot know.
 	Swallows bool
-	// Slow: data comes, but not in time.
+	// Slow: data arrives, but not in time.
 	Slow bool
-	// Pause is how long no request may come after an answer: it asks for that. Longer than a
-	// minute, the sender may take that long to notice that the server is well.
+	// Pause is how long no request may follow an answer that asks for it. If it is longer than a minute, the sender may
+	// also take that long to notice that the server is normal again.
 	Pause time.Duration
 }
 
-// Long reports whether a sender may come back only after the behaviour asked it to.
+// Long reports whether a sender may only return after the requested pause.
 func (b Behaviour) Long() bool { return b.Pause > time.Minute }
 
-// Behaviours are all that there are.
+// Behaviours returns all behaviours.
 func Behaviours() []Behaviour {
 	all := slices.Concat(statuses(), redirects(), waits(), bodies(), endless(), heads(), slowness(), breaks(), others(), handshakes(), http2s())
 	for i := range all {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// slowness is in time, but for the sense.
+// slowness is only wrong in time.
 func slowness() []Behaviour {
 	const late = "no answer within"
 	is := func(name string, answer func(x *Exchange) bool) Behaviour {
@@ -36,7 +36,7 @@ func slowness() []Behaviour {
 	}
 }
 
-// gone waits, and reports whether the server was told to cut the connection meanwhile.
+// gone waits, and reports whether the server had to cut the connection meanwhile.
 func gone(c *conn, d time.Duration) bool {
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		c.s.mu.Lock()
@@ -72,7 +72,7 @@ func breaks() []Behaviour {
 		is("closed inside the head", func(x *Exchange) bool { return x.store(true) && x.say("HTTP/1.1 204 No Cont") && false }),
 		is("an answer before the request is read, and closed", func(x *Exchange) bool { return x.say(unavailable) && false }),
 		{Name: "a success before the request is read", answer: func(x *Exchange) bool {
-			// What it says it has written is what it will have.
+			// The answer claims exactly what will have been written.
 			return x.store(false) && x.say("HTTP/1.1 204 No Content\r\n"+x.head()+"\r\n")
 		}},
 		{Name: "200, then closed", answer: func(x *Exchange) bool {
@@ -91,7 +91,7 @@ func breaks() []Behaviour {
 	}
 }
 
-// others are no receivers.
+// others are servers that are not receivers.
 func others() []Behaviour {
 	page := func(name, head, body string) Behaviour {
 		return Behaviour{Name: name, State: held, Says: "web page", answer: func(x *Exchange) bool { return x.status(http.StatusOK, head, body) }}
@@ -109,7 +109,7 @@ func others() []Behaviour {
 	}
 }
 
-// handshakes fail, or never end. No request comes through any.
+// handshakes fail, or never end. No request gets through any of them.
 func handshakes() []Behaviour {
 	cert := func(name, says string, of func(*Certs) tls.Certificate) Behaviour {
 		return Behaviour{Name: name, Says: says, shake: func(conf *tls.Config, c *Certs) { conf.Certificates = []tls.Certificate{of(c)} }}

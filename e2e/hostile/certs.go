@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// Certs are certificates of an authority that the sender is to trust, and of others.
+// Certs are certificates of an authority that the sender trusts, and of others.
 type Certs struct {
 	CA []byte // PEM
 
 	good, expired, future, otherHost, selfSigned, otherCA tls.Certificate
 }
 
-// NewCerts makes them, for 127.0.0.1.
+// NewCerts creates them for 127.0.0.1.
 func NewCerts() (*Certs, error) {
 	var c Certs
 	now := time.Now()
@@ -56,7 +56,7 @@ func NewCerts() (*Certs, error) {
 	return &c, nil
 }
 
-// Config is that of a server which is well, and speaks HTTP/1.1 or HTTP/2.
+// Config returns the configuration of a normal server with HTTP/1.1 or HTTP/2.
 func (c *Certs) Config(http2 bool) *tls.Config {
 	conf := &tls.Config{Certificates: []tls.Certificate{c.good}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
 	if http2 {
@@ -65,7 +65,7 @@ func (c *Certs) Config(http2 bool) *tls.Config {
 	return conf
 }
 
-// PEM are the certificate and the key of a server which is well.
+// PEM returns the certificate and the key of a normal server.
 func (c *Certs) PEM() (cert, key []byte, err error) {
 	der, err := x509.MarshalPKCS8PrivateKey(c.good.PrivateKey)
 	if err != nil {
@@ -74,8 +74,7 @@ func (c *Certs) PEM() (cert, key []byte, err error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.good.Certificate[0]}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
 
-// issue makes a certificate and its key, signed by another or by itself; with no host it
-// is an authority.
+// issue creates a certificate and its key, signed by another or by itself; without a host it is an authority.
 func issue(name string, by *tls.Certificate, from, to time.Time, host string) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -60,7 +60,7 @@ func endless() []Behaviour {
 // drip sends one byte each second.
 func drip(x *Exchange) bool { return x.repeat("t", time.Second) }
 
-// endless2 are endless answers over HTTP/2, whose connection goes on beside them.
+// endless2 are endless answers over HTTP/2, while their connection continues to work.
 func endless2() []Behaviour {
 	var all []Behaviour
 	for _, class := range []struct{ status, state string }{{"200", ""}, {"307", held}, {"401", held}, {"503", retrying}} {
@@ -78,8 +78,7 @@ func endless2() []Behaviour {
 			}
 		}})
 	}
-	// HTTP/2 has no 101 (RFC 9113, 8.6): a client takes it for something that comes before the
-	// answer.
+	// HTTP/2 has no 101 (RFC 9113, 8.6): a client treats it as an interim response.
 	return append(all,
 		Behaviour{Name: "101 over HTTP/2", State: retrying, Says: "no answer within", frames: func(f *frames) {
 			_ = f.ready() && f.request() && f.head("101", false) && f.c.wait()

@@ -17,14 +17,14 @@ import (
 // maxBody bounds a request.
 const maxBody = 16 << 20
 
-// Exchange is one request, of which the body is still to be read.
+// Exchange is one request whose body has not been read yet.
 type Exchange struct {
 	Request *http.Request
 	c       *conn
-	written int // samples of it that were stored
+	written int // number of its stored samples
 }
 
-// accept is what a server does that is well.
+// accept does what a normal server does.
 func (x *Exchange) accept() bool {
 	if !x.store(false) {
 		return false
@@ -32,7 +32,7 @@ func (x *Exchange) accept() bool {
 	return x.say("HTTP/1.1 204 No Content\r\n" + x.head() + "\r\n")
 }
 
-// head are the headers of an answer: those that 2.0 demands, and the time.
+// head returns the headers of an answer: those required by 2.0, and the time.
 func (x *Exchange) head() string {
 	return fmt.Sprintf("Date: %s\r\n", time.Now().UTC().Format(http.TimeFormat)) + x.writtenHead()
 }
@@ -44,7 +44,7 @@ func (x *Exchange) writtenHead() string {
 	return fmt.Sprintf("X-Prometheus-Remote-Write-Samples-Written: %d\r\nX-Prometheus-Remote-Write-Histograms-Written: 0\r\nX-Prometheus-Remote-Write-Exemplars-Written: 0\r\n", x.written)
 }
 
-// say writes; false if nobody is there any more.
+// say writes; it returns false if the client has gone.
 func (x *Exchange) say(text string) bool { return x.c.say(text) }
 
 func (c *conn) say(text string) bool {
@@ -52,26 +52,25 @@ func (c *conn) say(text string) bool {
 	return err == nil
 }
 
-// status answers with a status, without storing anything; head are more headers, with
-// their ends of line.
+// status answers with a status, without storing anything; head are more headers, with line ends.
 func (x *Exchange) status(code int, head, body string) bool {
 	return x.drop() && x.say(fmt.Sprintf("HTTP/1.1 %03d %s\r\n%sContent-Length: %d\r\n\r\n%s", code, http.StatusText(code), head, len(body), body))
 }
 
-// drop reads the body and forgets it.
+// drop reads and discards the body.
 func (x *Exchange) drop() bool {
 	_, err := io.Copy(io.Discard, io.LimitReader(x.Request.Body, maxBody))
 	return err == nil
 }
 
-// store reads the body and stores it. withheld: the sender will not learn of it.
+// store reads and stores the body. withheld: the sender will not learn of it.
 func (x *Exchange) store(withheld bool) bool {
 	n, err := x.c.s.store(x.Request, withheld)
 	x.written = n
 	return err == nil
 }
 
-// store reads the body of a request and stores it.
+// store reads and stores the body of a request.
 func (s *Server) store(req *http.Request, withheld bool) (samples int, err error) {
 	body, err := io.ReadAll(io.LimitReader(req.Body, maxBody))
 	if err != nil {
@@ -147,10 +146,10 @@ func (c *conn) wait() bool {
 
 func (x *Exchange) wait() bool { return x.c.wait() }
 
-// atOnce is as fast as nobody is hurt by that did nothing wrong.
+// atOnce is the shortest pause that does not hurt anything else.
 const atOnce = time.Millisecond
 
-// repeat says a text again and again until nobody listens any more.
+// repeat writes a text again and again until the client has gone.
 func (c *conn) repeat(text string, every time.Duration) bool {
 	gone := make(chan struct{})
 	go func() {
@@ -173,7 +172,7 @@ func (x *Exchange) repeat(text string, every time.Duration) bool { return x.c.re
 
 // reset ends the connection so that the sender sees ECONNRESET.
 func (c *conn) reset() bool {
-	_ = errors.Join(c.tcp.SetLinger(0), c.tcp.Close()) // it may be gone
+	_ = errors.Join(c.tcp.SetLinger(0), c.tcp.Close()) // the connection may be gone
 	return false
 }
 

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// request is a write with one sample, of either version.
+// request returns a write with one sample, of either version.
 func request(t *testing.T, url string, v2 bool) *http.Request {
 	t.Helper()
 	var raw []byte

@@ -17,7 +17,7 @@ import (
 type frames struct {
 	*http2.Framer
 	c      *conn
-	stream uint32 // of the request that was read last
+	stream uint32 // stream of the last request
 	req    *http.Request
 }
 
@@ -53,8 +53,8 @@ func (f *frames) request() bool {
 	return true
 }
 
-// ReadHTTP2 reads frames as a server until a request is complete, and answers SETTINGS, PING
-// and DATA. The error says that no request will come.
+// ReadHTTP2 reads frames as a server until a request is complete, and answers SETTINGS, PING and DATA. An error means
+// that no request will come.
 func ReadHTTP2(f *http2.Framer) (stream uint32, req *http.Request, err error) {
 	var body bytes.Buffer
 	head := http.Header{}
@@ -100,7 +100,7 @@ func ReadHTTP2(f *http2.Framer) (stream uint32, req *http.Request, err error) {
 	}
 }
 
-// accept stores the request and says so.
+// accept stores the request and answers success.
 func (f *frames) accept() bool {
 	more, ok := f.store()
 	return ok && f.head("204", true, more...)
@@ -124,7 +124,7 @@ func (f *frames) head(status string, ends bool, more ...string) bool {
 	return f.WriteHeaders(http2.HeadersFrameParam{StreamID: f.stream, BlockFragment: encoded(append([]string{":status", status}, more...)...), EndHeaders: true, EndStream: ends}) == nil
 }
 
-// encoded are headers as HTTP/2 writes them.
+// encoded returns headers in the encoding of HTTP/2.
 func encoded(fields ...string) []byte {
 	var b bytes.Buffer
 	e := hpack.NewEncoder(&b)
@@ -134,7 +134,7 @@ func encoded(fields ...string) []byte {
 	return b.Bytes()
 }
 
-// ready says hello.
+// ready sends the settings.
 func (f *frames) ready() bool { return f.WriteSettings() == nil }
 
 // http2s misbehave below HTTP.
@@ -196,7 +196,7 @@ func http2s() []Behaviour {
 			go f.c.wait()
 			for ok {
 				ok = f.WriteData(f.stream, false, make([]byte, 16<<10)) == nil
-				time.Sleep(atOnce) // its window is not looked at
+				time.Sleep(atOnce) // ignore its window
 			}
 		}},
 		{Name: "frames that make no sense", State: retrying, frames: func(f *frames) {

@@ -19,14 +19,13 @@ type Options struct {
 	Certs   *Certs // nil: no TLS
 	HTTP2   bool   // instead of HTTP/1.1; needs Certs
 
-	// Sink is given what is stored, one call at a time; not to be kept. nil: nowhere.
+	// Sink is called with the stored series, one call at a time; it must not keep them. nil: discard them.
 	Sink func([]prompb.TimeSeries)
 	// Elsewhere is the host:port that redirects point to.
 	Elsewhere string
 }
 
-// Server is a receiver that is well until it is told otherwise. All methods are safe for
-// concurrent use.
+// Server is a receiver that behaves normally until it plays a behaviour. All methods are safe for concurrent use.
 type Server struct {
 	o    Options
 	addr string // host:port
@@ -38,7 +37,7 @@ type Server struct {
 	mu       sync.Mutex
 	listener net.Listener // nil while the port is closed
 	playing  *Behaviour   // nil: well
-	since    time.Time    // when that began
+	since    time.Time    // when it began
 	conns    map[net.Conn]bool
 	counts   Counts
 	doubt    bool // answers may not arrive
@@ -48,23 +47,23 @@ type Server struct {
 type Counts struct {
 	Connections int // ever
 	Opened      int // connections since Play
-	Requests    int // whose head could be read, ever
-	Fired       int // connections or requests that the behaviour met, since Play
+	Requests    int // requests with a readable head, in all
+	Fired       int // connections or requests met by the behaviour, since Play
 	Seen        int // requests since Play
-	// Unsure is how many samples were stored of which the sender cannot know.
+	// Unsure is how many samples were stored without the sender being able to know.
 	Unsure uint64
-	// Early is how much earlier than its Pause asked for a request came, at worst.
+	// Early is by how much, at worst, a request came before the end of a requested Pause.
 	Early time.Duration
-	// Authorizations are the headers of that name that came; Cookies, of that one.
+	// Authorizations are the received headers of that name; Cookies likewise.
 	Authorizations map[string]bool
 	Cookies        int
-	// Wrong is what a request had against the protocol, "" if nothing.
+	// Wrong describes how a request violated the protocol, "" if none did.
 	Wrong string
 
-	asked time.Time // when an answer asked to wait until
+	asked time.Time // the end of a pause requested by an answer
 }
 
-// Start makes a server that listens.
+// Start starts a listening server.
 func Start(o Options) (*Server, error) {
 	s := &Server{o: o, addr: o.Address, conns: map[net.Conn]bool{}}
 	if s.addr == "" {
@@ -116,7 +115,7 @@ func (s *Server) shut() {
 	}
 }
 
-// Stop closes the port and all connections, and waits for what serves them.
+// Stop closes the port and all connections, and waits for their goroutines.
 func (s *Server) Stop() {
 	s.shut()
 	s.cut()
@@ -132,7 +131,7 @@ func (s *Server) cut() {
 	}
 }
 
-// URL is where to write to.
+// URL returns the address for writes.
 func (s *Server) URL() string {
 	scheme := "http"
 	if s.o.Certs != nil {
@@ -141,8 +140,8 @@ func (s *Server) URL() string {
 	return scheme + "://" + s.addr + "/api/v1/write"
 }
 
-// Play has the server misbehave from now on; nil: be well again. What is on its way is cut
-// off, as if the server had been restarted.
+// Play makes the server misbehave from now on; nil: behave normally again. It cuts requests in flight, as if the server
+// had been restarted.
 func (s *Server) Play(b *Behaviour) error {
 	s.mu.Lock()
 	s.playing, s.since = b, time.Now()
@@ -158,14 +157,14 @@ func (s *Server) Play(b *Behaviour) error {
 	if b != nil && b.shut {
 		s.shut()
 		s.mu.Lock()
-		s.counts.Fired++ // who knocks at a closed port cannot be seen
+		s.counts.Fired++ // attempts on a closed port cannot be seen
 		s.mu.Unlock()
 		return nil
 	}
 	return s.open()
 }
 
-// Counts are the figures so far.
+// Counts returns the figures so far.
 func (s *Server) Counts() Counts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,7 +185,7 @@ func (s *Server) serve(tcp *net.TCPConn) {
 	c := &conn{Conn: tcp, s: s, tcp: tcp}
 	defer func() {
 		_ = c.Close()
-		_ = tcp.Close() // also where TLS wants to say goodbye to nobody
+		_ = tcp.Close() // also if TLS would wait to say goodbye
 		s.mu.Lock()
 		delete(s.conns, tcp)
 		s.mu.Unlock()
@@ -212,7 +211,7 @@ func (s *Server) serve(tcp *net.TCPConn) {
 	}
 }
 
-// handshake makes TLS of the connection.
+// handshake starts TLS on the connection.
 func (c *conn) handshake(b *Behaviour) bool {
 	conf := c.s.o.Certs.Config(c.s.o.HTTP2)
 	if b != nil && b.shake != nil {
@@ -243,11 +242,11 @@ func (c *conn) http1() {
 		if !do(x) {
 			return
 		}
-		_ = req.Body.Close() // what an answer left of it
+		_ = req.Body.Close() // discards the unread rest
 	}
 }
 
-// plays is what the server plays at present.
+// plays returns the present behaviour.
 func (s *Server) plays() *Behaviour {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -260,7 +259,7 @@ func (s *Server) fired() {
 	s.counts.Fired++
 }
 
-// met notes a request, and returns what is to be done about it.
+// met counts a request, and returns the behaviour for it.
 func (s *Server) met(req *http.Request) *Behaviour {
 	s.mu.Lock()
 	defer s.mu.Unlock()

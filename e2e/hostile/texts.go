@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// bodies come with a 503, and are not fit to be read.
+// bodies come with a 503, and are unreadable.
 func bodies() []Behaviour {
 	text := func(name, head, body string) Behaviour {
 		return Behaviour{Name: name + " as an error", State: retrying, Says: "503", answer: func(x *Exchange) bool { return x.status(503, head, body) }}
@@ -42,7 +42,7 @@ func bodies() []Behaviour {
 	}
 }
 
-// bomb is 100 MB of zeros in 100 KB.
+// bomb returns 100 MB of zeros compressed to 100 KB.
 func bomb() string {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
@@ -53,7 +53,7 @@ func bomb() string {
 	return b.String()
 }
 
-// heads are wrong before there is a body. What is not HTTP is no answer.
+// heads are wrong before the body begins. Bytes that are not HTTP are not an answer.
 func heads() []Behaviour {
 	says := func(name, says, text string, then func(x *Exchange) bool) Behaviour {
 		return Behaviour{Name: name, State: retrying, Says: says, answer: func(x *Exchange) bool { return x.store(true) && x.say(text) && then(x) }}

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// needed are the resources that a role reads, each with its group.
+// needed returns the resources that a role reads, each with its group.
 func needed(role string) [][2]string {
 	return map[string][][2]string{
 		"node": {{"", "nodes"}}, "pod": {{"", "pods"}}, "service": {{"", "services"}},
@@ -24,15 +24,15 @@ func needed(role string) [][2]string {
 	}[role]
 }
 
-// attached are those of attach_metadata.
+// attached returns those of attach_metadata.
 func attached(what string) [2]string {
 	return map[string][2]string{
 		"node": {"", "nodes"}, "namespace": {"", "namespaces"}, "deployment": {"apps", "replicasets"}, "job": {"batch", "jobs"}, "cronjob": {"batch", "jobs"},
 	}[what]
 }
 
-// TestDiscoveryMayReadWhatItNeeds: the manifests are of the API's types, the agent is no root, and its account may
-// list and watch what the jobs of its configuration need, and change nothing.
+// TestDiscoveryMayReadWhatItNeeds: the manifests are of the API's types, the agent does not run as root, and its
+// account may list and watch the resources that the jobs of its configuration need, and change nothing.
 func TestDiscoveryMayReadWhatItNeeds(t *testing.T) {
 	var namespace core.Namespace
 	var policy networking.NetworkPolicy

@@ -1,3 +1,3 @@
-// Package kubernetes holds the manifests of deploy/kubernetes to the types of Kubernetes' API. It is a
-// module of its own: what it needs is nothing that the agent may need.
+// Package kubernetes checks the manifests of deploy/kubernetes against the types of Kubernetes' API. It is a separate
+// module, because the agent must not have its dependencies.
 package kubernetes

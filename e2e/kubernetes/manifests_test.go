@@ -34,7 +34,7 @@ func parse(t *testing.T, name string, text []byte, v any) {
 	}
 }
 
-// TestKustomizationNamesEveryFile: what is in the directory is applied, and what is applied is there.
+// TestKustomizationNamesEveryFile: every file in the directory is applied, and every applied file exists.
 func TestKustomizationNamesEveryFile(t *testing.T) {
 	for _, dir := range []string{dir, discovery} {
 		t.Run(filepath.Base(dir), func(t *testing.T) { namesEveryFile(t, dir) })

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Bytes are the ways in which any bytes can be damaged, of which valid makes a right one.
+// Bytes returns the ways to damage any bytes; valid makes correct ones.
 func Bytes(valid func(rnd *rand.Rand) []byte) []Content {
 	var all []Content
 	for _, d := range damages() {
@@ -26,7 +26,7 @@ type damage struct {
 	do   func(rnd *rand.Rand, b []byte) []byte
 }
 
-// maxNoise bounds the random bytes that are put in, and what a piece is repeated to.
+// maxNoise bounds inserted random bytes, and the length of a repeated piece.
 const maxNoise = 4 << 10
 
 func damages() []damage {
@@ -72,7 +72,7 @@ func damages() []damage {
 	}
 }
 
-// span is a random stretch of n bytes: empty only where there are none.
+// span returns a random range of n bytes: empty only if there are none.
 func span(rnd *rand.Rand, n int) (from, to int) {
 	if n == 0 {
 		return 0, 0
@@ -89,5 +89,5 @@ func noise(rnd *rand.Rand) []byte {
 	return out
 }
 
-// pick is one of some.
+// pick returns one of some.
 func pick[T any](rnd *rand.Rand, some ...T) T { return some[rnd.IntN(len(some))] }

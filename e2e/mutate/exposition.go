@@ -21,8 +21,7 @@ const (
 	manySeries = 60_000
 )
 
-// Exposition is valid text of an exporter, or OpenMetrics 1.0 with start timestamps and
-// exemplars.
+// Exposition returns valid text of an exporter, or OpenMetrics 1.0 with start timestamps and exemplars.
 func Exposition(rnd *rand.Rand, openMetrics bool) []byte {
 	n := rnd.IntN(1000)
 	if openMetrics {
@@ -55,7 +54,7 @@ func openMetricsText(n int, trace uint64) []byte {
 	return []byte(b.String())
 }
 
-// Expositions are the ways in which exposition text can be wrong.
+// Expositions returns the ways in which exposition text can be wrong.
 func Expositions(openMetrics bool) []Content {
 	valid := func(rnd *rand.Rand) []byte { return Exposition(rnd, openMetrics) }
 	all := Bytes(valid)
@@ -95,8 +94,8 @@ func Expositions(openMetrics bool) []Content {
 		add(c.Name, c.Make)
 	}
 	if openMetrics {
-		// A counter and then a sample whose exemplar does not end: a reader that looks ahead for
-		// the start timestamp of the first sample meets the second.
+		// A counter and then a sample with an endless exemplar: a reader that looks ahead for the start timestamp of
+		// the first sample reaches the second.
 		add("an exemplar that does not end, after a counter", func(rnd *rand.Rand) Body {
 			exemplar := `{a="7",b="8"} 1 2` + "\n"
 			return Text("# TYPE a counter\na_total 1\na_total 2 # " + pick(rnd, `{a=7`, `{a="7`, `{a`, `{`, `{a="7" b`, `{a="7",,`, exemplar[:rnd.IntN(len(exemplar))]) + "\n# EOF\n")
@@ -119,7 +118,7 @@ func token(rnd *rand.Rand) string {
 		"#", "# {", `# {a="b"}`, "# EOF", "TYPE", "counter", "stateset", "info", "gaugehistogram", "unknown", "_total", strings.Repeat("9", 400), strings.Repeat("{", 2000))
 }
 
-// largeTexts are large, or stand for much.
+// largeTexts returns texts that are large, or expand to much.
 func largeTexts(openMetrics bool) []Content {
 	end := ""
 	if openMetrics {
@@ -158,8 +157,8 @@ func largeTexts(openMetrics bool) []Content {
 	}
 }
 
-// Families is a right answer in protobuf: messages of io.prometheus.client.MetricFamily, each
-// after its length.
+// Families returns a correct answer in protobuf: messages of io.prometheus.client.MetricFamily, each preceded by its
+// length.
 func Families(rnd *rand.Rand) []byte {
 	value, trace := float64(rnd.IntN(1000)), fmt.Sprint(rnd.Uint64())
 	pair := func(name, value string) []*dto.LabelPair { return []*dto.LabelPair{{Name: &name, Value: &value}} }
@@ -178,13 +177,13 @@ func Families(rnd *rand.Rand) []byte {
 		{Name: proto.String("mutant_lag"), Type: dto.MetricType_SUMMARY.Enum(), Metric: []*dto.Metric{{Summary: &dto.Summary{SampleCount: &count, SampleSum: &value, Quantile: []*dto.Quantile{{Quantile: proto.Float64(0.5), Value: &value}}}}}},
 	} {
 		if _, err := protodelim.MarshalTo(&out, f); err != nil {
-			panic(err) // a message that this function has made
+			panic(err) // cannot fail for a message made above
 		}
 	}
 	return out.Bytes()
 }
 
-// AllFamilies are the ways in which an answer in protobuf can be wrong.
+// AllFamilies returns the ways in which an answer in protobuf can be wrong.
 func AllFamilies() []Content {
 	all := Bytes(Families)
 	for _, c := range trees(protobuf{}, func(rnd *rand.Rand) []byte {

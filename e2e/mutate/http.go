@@ -20,7 +20,7 @@ type Answer struct {
 	Body   Body
 }
 
-// pace is between the pieces of what does not end: enough to be quick, and no load by itself.
+// pace is the pause between pieces of endless messages: short enough to be quick, without being a load by itself.
 const pace = 2 * time.Millisecond
 
 func (a Answer) head() string {
@@ -34,7 +34,7 @@ func (a Answer) head() string {
 
 func write(text string) Step { return Step{Bytes: []byte(text)} }
 
-// Script is the answer as it should be.
+// Script returns the correct answer.
 func (a Answer) Script() Script {
 	if a.Status == http.StatusNoContent {
 		return Script{Steps: []Step{write(a.head() + "\r\n")}}
@@ -42,14 +42,14 @@ func (a Answer) Script() Script {
 	return Script{Steps: append([]Step{write(fmt.Sprintf("%sContent-Length: %d\r\n\r\n", a.head(), a.Body.Len()))}, a.Body.steps()...)}
 }
 
-// Gzipped is the answer with its body compressed.
+// Gzipped returns the answer with its body compressed.
 func (a Answer) Gzipped() Answer {
 	a.Head = append(slices.Clone(a.Head), Field{"Content-Encoding", "gzip"})
 	a.Body = a.Body.Gzip()
 	return a
 }
 
-// With is a kind for each content that the body may have. Every second one is compressed.
+// With returns a kind for each content of the body. Every second one is compressed.
 func (a Answer) With(contents []Content, compress bool) (all []Kind) {
 	for _, c := range contents {
 		all = append(all, Kind{"content: " + c.Name, func(rnd *rand.Rand) Script {
@@ -64,8 +64,7 @@ func (a Answer) With(contents []Content, compress bool) (all []Kind) {
 	return all
 }
 
-// Answers are the ways in which an answer of HTTP/1.1 can be wrong, of which valid makes a
-// right one.
+// Answers returns the ways in which an answer of HTTP/1.1 can be wrong; valid makes a correct one.
 func Answers(valid func(rnd *rand.Rand) Answer) []Kind {
 	var all []Kind
 	for _, c := range Bytes(func(rnd *rand.Rand) []byte { return flatten(valid(rnd).Script()) }) {
@@ -85,7 +84,7 @@ func flatten(s Script) []byte {
 }
 
 func answerHeads(valid func(rnd *rand.Rand) Answer) []Kind {
-	// before puts something before the answer; instead replaces it.
+	// before inserts something before the answer; instead replaces it.
 	before := func(name string, f func(rnd *rand.Rand) string) Kind {
 		return Kind{name, func(rnd *rand.Rand) Script {
 			s := valid(rnd).Script()
@@ -161,7 +160,7 @@ func answerBodies(valid func(rnd *rand.Rand) Answer) []Kind {
 			return Script{Steps: append([]Step{write(a.head() + "Content-Length: " + f(rnd, a.Body.Len()) + "\r\n\r\n")}, a.Body.steps()...), End: end}
 		}}
 	}
-	// rest is the head of a right answer, something before its end, and then a body of its own.
+	// rest is the head of a correct answer with something inserted before its end, and a separate body.
 	rest := func(name, head string, end End, steps func(rnd *rand.Rand, body []byte) []Step) Kind {
 		return Kind{name, func(rnd *rand.Rand) Script {
 			a := valid(rnd)

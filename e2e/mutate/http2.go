@@ -22,7 +22,7 @@ type Frame struct {
 
 func (f Frame) bytes() []byte { return f.claiming(len(f.Payload)) }
 
-// claiming is the frame with a length that may be wrong.
+// claiming returns the frame with a length that may be wrong.
 func (f Frame) claiming(n int) []byte {
 	out := []byte{byte(n >> 16), byte(n >> 8), byte(n), byte(f.Type), byte(f.Flags)}
 	return append(binary.BigEndian.AppendUint32(out, f.Stream), f.Payload...)
@@ -35,7 +35,7 @@ func steps(all ...Frame) (out []Step) {
 	return out
 }
 
-// Headers are fields as a block of headers.
+// Headers encodes fields as a header block.
 func Headers(fields ...Field) []byte {
 	var b bytes.Buffer
 	e := hpack.NewEncoder(&b)
@@ -45,14 +45,13 @@ func Headers(fields ...Field) []byte {
 	return b.Bytes()
 }
 
-// mostPlain is the longest body that goes over HTTP/2 uncompressed: less than what either side
-// takes before it reads.
+// mostPlain is the longest body sent uncompressed over HTTP/2: less than either side accepts before it reads.
 const mostPlain = 48 << 10
 
-// maxFrame is the longest payload that either side must take.
+// maxFrame is the longest payload that either side must accept.
 const maxFrame = 16 << 10
 
-// Frames are the answer over HTTP/2, as it should be. A long body is compressed.
+// Frames returns the correct answer over HTTP/2. A long body is compressed.
 func (a Answer) Frames(stream uint32) []Frame {
 	if a.Body.Len() > mostPlain {
 		a = a.Gzipped()
@@ -60,8 +59,7 @@ func (a Answer) Frames(stream uint32) []Frame {
 	return message(stream, append([]Field{{":status", fmt.Sprint(a.Status)}}, a.Head...), a.Body.Bytes())
 }
 
-// Frames are the request over HTTP/2 on stream 1, as it should be, after what a connection
-// begins with.
+// Frames returns the correct request over HTTP/2 on stream 1, to be sent after the preface.
 func (r Request) Frames(more ...Field) []Frame {
 	head := append([]Field{{":method", r.Method}, {":scheme", "http"}, {":authority", r.Host}, {":path", r.Path}}, r.Head...)
 	return message(1, append(head, more...), r.Body.Bytes())
@@ -72,7 +70,7 @@ func Preface() Step {
 	return Step{Bytes: append([]byte(http2.ClientPreface), Frame{Type: http2.FrameSettings}.bytes()...)}
 }
 
-// Sent is a script that sends frames as they are.
+// Sent returns a script that sends frames unchanged.
 func Sent(all []Frame) Script { return Script{Steps: steps(all...)} }
 
 func message(stream uint32, head []Field, body []byte) []Frame {
@@ -86,7 +84,7 @@ func message(stream uint32, head []Field, body []byte) []Frame {
 	return all
 }
 
-// Framed is a kind for each content that the body of an answer over HTTP/2 may have.
+// Framed returns a kind for each content of the body of an answer over HTTP/2.
 func (a Answer) Framed(stream uint32, contents []Content) (all []Kind) {
 	for _, c := range contents {
 		all = append(all, Kind{"content: " + c.Name, func(rnd *rand.Rand) Script {
@@ -98,8 +96,8 @@ func (a Answer) Framed(stream uint32, contents []Content) (all []Kind) {
 	return all
 }
 
-// HTTP2 are the ways in which the frames of a message can be wrong, of which valid makes right
-// ones on a stream. begin is what comes before them.
+// HTTP2 returns the ways in which the frames of a message can be wrong; valid makes correct ones on a stream. begin
+// comes before them.
 func HTTP2(begin []Step, stream uint32, valid func(rnd *rand.Rand) []Frame) []Kind {
 	var all []Kind
 	for _, c := range Bytes(func(rnd *rand.Rand) []byte { return flatten(Script{Steps: steps(valid(rnd)...)}) }) {
@@ -145,7 +143,7 @@ func HTTP2(begin []Step, stream uint32, valid func(rnd *rand.Rand) []Frame) []Ki
 	return slices.Concat(all, connections(begin, stream, valid), floods(begin, stream, valid))
 }
 
-// connections are frames about the connection, before or amid a right message.
+// connections returns kinds with connection frames before or amid a correct message.
 func connections(begin []Step, stream uint32, valid func(rnd *rand.Rand) []Frame) (all []Kind) {
 	before := func(name string, end End, f func(rnd *rand.Rand) Frame) {
 		all = append(all, Kind{name, func(rnd *rand.Rand) Script {
@@ -204,7 +202,7 @@ func connections(begin []Step, stream uint32, valid func(rnd *rand.Rand) []Frame
 	return all
 }
 
-// floods do not end, or are followed by silence.
+// floods returns kinds that never end, or end in silence.
 func floods(begin []Step, stream uint32, valid func(rnd *rand.Rand) []Frame) (all []Kind) {
 	flood := func(name string, first []Frame, again Frame) {
 		all = append(all, Kind{name, func(*rand.Rand) Script {

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// Targets are the ways in which a list of targets, as http_sd and file_sd give it, can be
-// wrong. The list of valid stays the same, so that a reader that is well again has the same
-// targets.
+// Targets returns the ways in which a list of targets from http_sd or file_sd can be wrong. The list in valid stays the
+// same, so that a reader that has recovered has the same targets.
 func Targets(valid []byte) []Content {
 	return append(JSON(valid), Content{"a label of 17 MB in a list", func(*rand.Rand) Body {
 		return Body{{Bytes: []byte(`[{"targets":["127.0.0.1:1"],"labels":{"x":"`)}, {bytes.Repeat([]byte("y"), 64<<10), longLabel >> 16}, {Bytes: []byte(`"}}]`)}}
@@ -21,7 +20,7 @@ func Targets(valid []byte) []Content {
 	}})
 }
 
-// Tokens are the ways in which the answer of an OAuth2 token endpoint can be wrong.
+// Tokens returns the ways in which the answer of an OAuth2 token endpoint can be wrong.
 func Tokens(valid []byte) []Content {
 	return append(JSON(valid), Content{"fields of a token", func(rnd *rand.Rand) Body {
 		token := pick(rnd, `"t"`, `""`, "null", "1", `["t"]`, `"a\r\nX-Evil: 1"`, `"\u0000"`, `"`+strings.Repeat("t", 20000)+`"`)
@@ -35,7 +34,7 @@ func Tokens(valid []byte) []Content {
 	}})
 }
 
-// JSON are the ways in which any JSON can be wrong. valid holds an object.
+// JSON returns the ways in which any JSON can be wrong. valid holds an object.
 func JSON(valid []byte) []Content {
 	return append(Bytes(func(*rand.Rand) []byte { return valid }),
 		Content{"JSON nested deeply", func(rnd *rand.Rand) Body {

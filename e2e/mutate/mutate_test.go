@@ -36,7 +36,7 @@ func protoMessage(*rand.Rand) []byte {
 	return []byte{0x0a, 3, 'a', 'b', 'c', 0x12, 12, 0x08, 0x96, 0x01, 0x19, 1, 2, 3, 4, 5, 6, 7, 8, 0x25, 1, 2, 3, 4}
 }
 
-// packet is an answer of SNMP.
+// packet returns an answer of SNMP.
 func packet(*rand.Rand) []byte {
 	b, err := (&gosnmp.SnmpPacket{Version: gosnmp.Version2c, Community: "public", PDUType: gosnmp.GetResponse, RequestID: 7, Variables: []gosnmp.SnmpPDU{{Name: ".1.3.6.1.2.1.1.3.0", Type: gosnmp.TimeTicks, Value: uint32(4711)}}}).MarshalMsg()
 	if err != nil {
@@ -45,7 +45,7 @@ func packet(*rand.Rand) []byte {
 	return b
 }
 
-// kinds are all that the package has.
+// kinds returns all that the package has.
 func kinds() map[string][]Kind {
 	json := []byte(`[{"targets":["127.0.0.1:1"],"labels":{"a":"b"}}]`)
 	lift := func(all []Content) []Kind { return answer(rand.New(rand.NewPCG(0, 0))).With(all, true) }
@@ -95,7 +95,7 @@ func TestKindsAreRepeatable(t *testing.T) {
 	}
 }
 
-// What is right can be read, so that what is wrong is so by its mutation only.
+// Correct messages can be parsed, so that wrong ones are wrong only by their mutation.
 func TestRightMessages(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 1))
 	for _, a := range []Answer{answer(rnd), answer(rnd).Gzipped()} {

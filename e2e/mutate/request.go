@@ -24,12 +24,12 @@ func (r Request) head() string {
 	return b.String()
 }
 
-// Script is the request as it should be.
+// Script returns the correct request.
 func (r Request) Script() Script {
 	return Script{Steps: append([]Step{write(fmt.Sprintf("%sContent-Length: %d\r\n\r\n", r.head(), r.Body.Len()))}, r.Body.steps()...)}
 }
 
-// With is a kind for each content that the body may have.
+// With returns a kind for each content of the body.
 func (r Request) With(contents []Content) (all []Kind) {
 	for _, c := range contents {
 		all = append(all, Kind{"content: " + c.Name, func(rnd *rand.Rand) Script {
@@ -41,8 +41,7 @@ func (r Request) With(contents []Content) (all []Kind) {
 	return all
 }
 
-// Requests are the ways in which a request of HTTP/1.1 can be wrong, of which valid makes a
-// right one.
+// Requests returns the ways in which a request of HTTP/1.1 can be wrong; valid makes a correct one.
 func Requests(valid func(rnd *rand.Rand) Request) []Kind {
 	var all []Kind
 	for _, c := range Bytes(func(rnd *rand.Rand) []byte { return flatten(valid(rnd).Script()) }) {
@@ -94,7 +93,7 @@ func requestHeads(valid func(rnd *rand.Rand) Request) []Kind {
 }
 
 func requestBodies(valid func(rnd *rand.Rand) Request) []Kind {
-	// rest is the head of a right request, something before its end, and then a body of its own.
+	// rest is the head of a correct request with something inserted before its end, and a separate body.
 	rest := func(name, head string, end End, steps func(rnd *rand.Rand, body []byte) []Step) Kind {
 		return Kind{name, func(rnd *rand.Rand) Script {
 			r := valid(rnd)

@@ -11,7 +11,7 @@ import (
 
 // Kind is one way to be wrong.
 type Kind struct {
-	Name string // unique among those that are used together
+	Name string // unique among kinds used together
 	Make func(rnd *rand.Rand) Script
 }
 
@@ -21,7 +21,7 @@ type Content struct {
 	Make func(rnd *rand.Rand) Body
 }
 
-// Script is what one side of a connection does.
+// Script is the behaviour of one side of a connection.
 type Script struct {
 	Steps []Step
 	End   End
@@ -32,14 +32,14 @@ type Step struct {
 	Bytes []byte
 	Times int           // how often; 0 is once, [Endless] until the other side has gone
 	Pause time.Duration // after each time
-	// Raw bytes go to the TCP connection below TLS.
+	// Raw writes the bytes to the TCP connection below TLS.
 	Raw bool
 }
 
-// Endless is the Times of a step that does not end.
+// Endless is the Times of a step that never ends.
 const Endless = -1
 
-// End is what becomes of the connection.
+// End says what happens to the connection.
 type End int
 
 // The ends of a script.
@@ -48,20 +48,20 @@ const (
 	Close                // it is closed
 	Reset                // it is reset
 	HalfClose            // only this side closes it, then as Hold
-	Hold                 // it stays open, and nothing more comes, until the other side closes it
+	Hold                 // it stays open, without further data, until the other side closes it
 )
 
-// Conn is where a script is played.
+// Conn is the connection of a script.
 type Conn struct {
 	net.Conn              // with TLS, if there is any
 	TCP      *net.TCPConn // below it
 }
 
-// maxWrite is how long one write may wait for the other side to read.
+// maxWrite bounds how long one write may wait for the other side to read.
 const maxWrite = 10 * time.Second
 
-// Play plays a script. It returns false when the connection is of no further use. The caller
-// ends it by closing the connection.
+// Play plays a script. It returns false if the connection is no longer usable. The caller ends it by closing the
+// connection.
 func (s Script) Play(c Conn) bool {
 	for _, step := range s.Steps {
 		if !step.play(c) {
@@ -101,7 +101,7 @@ func (s Step) play(c Conn) bool {
 	return true
 }
 
-// Len is how many bytes a script writes; of an endless one those of its first round.
+// Len returns how many bytes a script writes; for an endless one, in its first round.
 func (s Script) Len() (n int) {
 	for _, step := range s.Steps {
 		n += len(step.Bytes) * max(1, step.Times)
@@ -109,7 +109,7 @@ func (s Script) Len() (n int) {
 	return n
 }
 
-// Piece is bytes that come some times in a row. Times 0 is once.
+// Piece is a byte string, repeated Times times. Times 0 is once.
 type Piece struct {
 	Bytes []byte
 	Times int
@@ -118,13 +118,13 @@ type Piece struct {
 // Body is the content of a message, piece by piece.
 type Body []Piece
 
-// Of is a body of one piece.
+// Of returns a body of one piece.
 func Of(b []byte) Body { return Body{{Bytes: b}} }
 
-// Text is a body of one piece.
+// Text returns a body of one piece.
 func Text(s string) Body { return Of([]byte(s)) }
 
-// Len is its length in bytes.
+// Len returns its length in bytes.
 func (b Body) Len() (n int) {
 	for _, p := range b {
 		n += len(p.Bytes) * max(1, p.Times)
@@ -132,7 +132,7 @@ func (b Body) Len() (n int) {
 	return n
 }
 
-// Bytes are all of it.
+// Bytes returns all its bytes.
 func (b Body) Bytes() []byte {
 	all := make([]byte, 0, b.Len())
 	for _, p := range b {
@@ -143,7 +143,7 @@ func (b Body) Bytes() []byte {
 	return all
 }
 
-// Gzip is the body compressed.
+// Gzip returns the body compressed.
 func (b Body) Gzip() Body {
 	var out bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&out, gzip.BestSpeed) // the level is one
@@ -156,7 +156,7 @@ func (b Body) Gzip() Body {
 	return Of(out.Bytes())
 }
 
-// Plain is a kind for each content, of the content alone.
+// Plain returns a kind for each content, of the content alone.
 func Plain(contents []Content) (all []Kind) {
 	for _, c := range contents {
 		all = append(all, Kind{"content: " + c.Name, func(rnd *rand.Rand) Script { return Script{Steps: c.Make(rnd).steps()} }})

@@ -6,39 +6,37 @@ import (
 	"slices"
 )
 
-// Protobuf are the ways in which a message of protobuf can be wrong, of which valid makes a
-// right one.
+// Protobuf returns the ways in which a message of protobuf can be wrong; valid makes a correct one.
 func Protobuf(valid func(rnd *rand.Rand) []byte) []Content {
 	return append(Bytes(valid), trees(protobuf{}, valid)...)
 }
 
-// BER are the ways in which a message of ASN.1 in BER can be wrong.
+// BER returns the ways in which a message of ASN.1 in BER can be wrong.
 func BER(valid func(rnd *rand.Rand) []byte) []Content {
 	return append(Bytes(valid), trees(ber{}, valid)...)
 }
 
-// element is one of a message: a tag and what it holds.
+// element is an element of a message: a tag and its content.
 type element struct {
 	tag  []byte
 	data []byte
-	// inner are the elements that data holds, nil if it holds none.
+	// inner are the elements within data, nil if there are none.
 	inner []*element
-	// framed says that a length stands before the data. length, if it is not nil, stands there
-	// in place of the right one.
+	// framed means that a length precedes the data. A length that is not nil replaces the correct one.
 	framed bool
 	length []byte
 }
 
-// grammar is how messages are made of elements.
+// grammar says how messages consist of elements.
 type grammar interface {
-	// parse returns nil if the bytes are no elements.
+	// parse returns nil if the bytes are not elements.
 	parse(b []byte, depth int) []*element
 	length(n uint64) []byte
 	extremeTag(rnd *rand.Rand) []byte
 	extremeLength(rnd *rand.Rand) []byte
 }
 
-// maxTree bounds how deep messages are looked into.
+// maxTree bounds the depth of parsed messages.
 const maxTree = 12
 
 func encode(g grammar, all []*element) (out []byte) {
@@ -60,7 +58,7 @@ func encode(g grammar, all []*element) (out []byte) {
 	return out
 }
 
-// flat are all elements of a tree.
+// flat returns all elements of a tree.
 func flat(all []*element) (out []*element) {
 	for _, e := range all {
 		out = append(append(out, e), flat(e.inner)...)
@@ -68,8 +66,8 @@ func flat(all []*element) (out []*element) {
 	return out
 }
 
-// trees are the ways in which the structure of a message can be wrong: the lengths of all
-// elements but the changed one are right.
+// trees returns the ways in which the structure of a message can be wrong: the lengths of all elements except the
+// changed one are correct.
 func trees(g grammar, valid func(rnd *rand.Rand) []byte) []Content {
 	one := func(name string, change func(rnd *rand.Rand, e *element)) Content {
 		return Content{name, func(rnd *rand.Rand) Body {

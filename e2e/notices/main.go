@@ -1,12 +1,11 @@
-// Command notices writes down the licences of everything that is linked into the agent: of each
-// module that a released platform's build contains, the usual build and the minimal one, and of
-// Go itself.
+// Command notices lists the licences of everything linked into the agent: of each module in a released platform's
+// build, usual or minimal, and of Go itself.
 //
 //	notices -o NOTICE          writes the file
 //	notices -check NOTICE      fails when the file is out of date
 //
-// The same sources give the same bytes, on every machine: versions are those of go.mod, and texts
-// are those of the module cache.
+// The same sources give the same bytes, on every machine: versions are those of go.mod, and texts are those of the
+// module cache.
 package main
 
 import (
@@ -27,7 +26,7 @@ import (
 // program is the package whose build is described.
 const program = "./cmd/hwsagent"
 
-// platforms are those that are released: GOOS, GOARCH. The Makefile's target cross builds them.
+// platforms returns those that are released: GOOS, GOARCH. The Makefile's target cross builds them.
 func platforms() [][2]string {
 	return [][2]string{{"linux", "amd64"}, {"linux", "arm64"}, {"windows", "amd64"}, {"darwin", "arm64"}}
 }
@@ -67,7 +66,7 @@ func run(out, check string) error {
 	return nil
 }
 
-// listed is what go list says of a package.
+// listed is the output of go list for a package.
 type listed struct {
 	ImportPath string
 	Dir        string
@@ -79,15 +78,14 @@ type listed struct {
 	}
 }
 
-// module is what is linked of one module.
+// module describes the linked parts of one module.
 type module struct {
 	path, version string
 	inMinimal     bool              // also in a build with -tags minimal
 	texts         map[string]string // by the path of the file in the module
 }
 
-// linked are the modules that any platform's build contains, Go's standard library among them, in the
-// order of their paths.
+// linked returns the modules in any platform's build, including Go's standard library, sorted by path.
 func linked() ([]*module, error) {
 	all := map[string]*module{}
 	for _, minimal := range []bool{false, true} {
@@ -118,7 +116,7 @@ func linked() ([]*module, error) {
 	return sorted, nil
 }
 
-// list are the packages of one build.
+// list returns the packages of one build.
 func list(platform [2]string, minimal bool) ([]listed, error) {
 	args := []string{"list", "-deps", "-json=ImportPath,Dir,Standard,Module"}
 	if minimal {
@@ -145,8 +143,7 @@ func list(platform [2]string, minimal bool) ([]listed, error) {
 	}
 }
 
-// add adds a package to the modules: the licences in its directory, and in those above it up to
-// its module's.
+// add adds a package to the modules, with the licences in its directory and in those above it up to its module's.
 func add(all map[string]*module, one listed, minimal bool) error {
 	if one.Standard || one.Module == nil || one.Module.Main {
 		return nil
@@ -174,7 +171,7 @@ func add(all map[string]*module, one listed, minimal bool) error {
 	}
 }
 
-// read reads the licences and notices in a directory of a module whose root is given.
+// read reads the licences and notices in a directory of a module with the given root.
 func (m *module) read(root, inside string) error {
 	entries, err := os.ReadDir(filepath.Join(root, inside))
 	if err != nil {
@@ -193,7 +190,7 @@ func (m *module) read(root, inside string) error {
 	return nil
 }
 
-// isLegal reports whether a file has that name because it is a licence or belongs to one.
+// isLegal reports whether a file's name is that of a licence or of a file that belongs to one.
 func isLegal(name string) bool {
 	base := strings.ToLower(name)
 	if ext := filepath.Ext(base); ext == ".go" || ext == ".json" || ext == ".sh" {
@@ -207,7 +204,7 @@ func isLegal(name string) bool {
 	return false
 }
 
-// tidy is a text with the line ends of Unix, and none with blanks before it.
+// tidy returns a text with Unix line ends, and without blanks before them.
 func tidy(text string) string {
 	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
 	for i := range lines {
@@ -216,7 +213,7 @@ func tidy(text string) string {
 	return strings.Trim(strings.Join(lines, "\n"), "\n") + "\n"
 }
 
-// firstDifference says where two texts part, "" if they are the same.
+// firstDifference returns where two texts differ first, "" if they are equal.
 func firstDifference(old, now []byte) string {
 	a, b := strings.Split(string(old), "\n"), strings.Split(string(now), "\n")
 	for i := range max(len(a), len(b)) {

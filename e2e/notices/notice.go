@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// phrases are words by which a licence is known, with its SPDX identifier. All of them are looked
-// for: one text may hold several licences.
+// phrases returns words that identify a licence, with its SPDX identifier. All of them are checked: one text may hold
+// several licences.
 func phrases() [][2]string {
 	return [][2]string{
 		{"Apache-2.0", "apache license"},
@@ -21,7 +21,7 @@ func phrases() [][2]string {
 	}
 }
 
-// licences are the SPDX identifiers of the licences in a text.
+// licences returns the SPDX identifiers of the licences in a text.
 func licences(text string) (ids []string) {
 	words := strings.ToLower(strings.Join(strings.Fields(text), " "))
 	for _, p := range phrases() {
@@ -35,14 +35,13 @@ func licences(text string) (ids []string) {
 	return ids
 }
 
-// isLicence reports whether a file is one, and not a notice or a grant of patents beside one.
+// isLicence reports whether a file is a licence, and not a notice or a grant of patents beside one.
 func isLicence(file string) bool {
 	base := strings.ToLower(path.Base(file))
 	return !strings.HasPrefix(base, "notice") && !strings.HasPrefix(base, "patents") && !strings.HasPrefix(base, "copyright")
 }
 
-// ids are the licences of a module. Each of its licence files must be one that is known, and the
-// module must have one.
+// ids returns the licences of a module. Each licence file must be known, and the module must have one.
 func (m *module) ids() ([]string, error) {
 	found := map[string]bool{}
 	for file, text := range m.texts {
@@ -71,8 +70,8 @@ modules that are linked on any platform that is released, and checked by continu
 integration. What is marked with * is not in an agent that was built with -tags minimal.
 `
 
-// write writes the notices: the list of modules, where their source is if their licence asks
-// for that to be said, and all texts, each once.
+// write writes the notices: the list of modules, the location of their source if their licence requires that, and all
+// texts, each once.
 func write(out io.Writer, modules []*module) error {
 	var b strings.Builder
 	b.WriteString(heading + "\n")

@@ -1,5 +1,5 @@
-// Command otelsdk is a program that is measured with OpenTelemetry's Go SDK and sends what
-// it counts by the SDK's own exporters. The end-to-end tests let it send to the agent.
+// Command otelsdk is a program instrumented with OpenTelemetry's Go SDK that sends its counts with the SDK's own
+// exporters. The end-to-end tests let it send to the agent.
 //
 // It is a module of its own: the agent must not depend on the SDK, nor on grpc-go.
 package main

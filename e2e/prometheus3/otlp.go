@@ -16,8 +16,8 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 )
 
-// appended is what else was said about a sample that the TSDB took: it keeps this in part
-// only, and lets nobody read it.
+// appended is the additional data of a sample that the TSDB accepted: the TSDB keeps it only in part, and offers no way
+// to read it.
 type appended struct {
 	Labels labels.Labels `json:"labels"`
 	T      int64         `json:"t"`  // milliseconds
@@ -27,7 +27,7 @@ type appended struct {
 	Help   string        `json:"help"`
 }
 
-// tracer is a TSDB that remembers what was said about the samples in it.
+// tracer is a TSDB that remembers the additional data of its samples.
 type tracer struct {
 	*tsdb.DB
 
@@ -35,8 +35,8 @@ type tracer struct {
 	all []appended
 }
 
-// newOTLPHandler is Prometheus' receiver of OTLP as a Prometheus has it with that section
-// otlp of its configuration, and with deltas added up.
+// newOTLPHandler returns Prometheus' receiver of OTLP as Prometheus has it with that section otlp of its configuration,
+// and with deltas added up.
 func newOTLPHandler(logger *slog.Logger, to *tracer, section string) (http.Handler, error) {
 	cfg, err := config.Load("otlp: "+section+"\n", logger)
 	if err != nil {
@@ -46,7 +46,7 @@ func newOTLPHandler(logger *slog.Logger, to *tracer, section string) (http.Handl
 	return remote.NewOTLPWriteHandler(logger, nil, to, func() config.Config { return *cfg }, o), nil
 }
 
-// AppenderV2 is what the receiver of OTLP appends with.
+// AppenderV2 returns the appender for the OTLP receiver.
 func (r *tracer) AppenderV2(ctx context.Context) storage.AppenderV2 {
 	return &tracing{AppenderV2: r.DB.AppenderV2(ctx), of: r}
 }
@@ -63,7 +63,7 @@ type tracing struct {
 	all []appended
 }
 
-// Append remembers what it passes on.
+// Append remembers the data that it passes on.
 func (a *tracing) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
 	ref, err := a.AppenderV2.Append(ref, ls, st, t, v, h, fh, o)
 	if err == nil {
@@ -72,7 +72,7 @@ func (a *tracing) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v
 	return ref, err
 }
 
-// Commit keeps what was remembered if the TSDB takes it.
+// Commit keeps the remembered data if the TSDB accepts the samples.
 func (a *tracing) Commit() error {
 	err := a.AppenderV2.Commit()
 	if err == nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 )
 
-// recorder is a TSDB that also remembers the metadata that is written to it, by metric
-// name: the TSDB keeps it, but lets nobody read it.
+// recorder is a TSDB that also remembers the metadata written to it, by metric name: the TSDB stores it, but offers no
+// way to read it.
 type recorder struct {
 	*tsdb.DB
 
@@ -29,7 +29,7 @@ type family struct {
 	Help string `json:"help"`
 }
 
-// Appender is what the write handler appends with.
+// Appender returns the appender for the write handler.
 func (r *recorder) Appender(ctx context.Context) storage.Appender {
 	return &appender{Appender: r.DB.Appender(ctx), of: r}
 }
@@ -39,7 +39,7 @@ type appender struct {
 	of *recorder
 }
 
-// UpdateMetadata remembers what it passes on.
+// UpdateMetadata remembers the metadata that it passes on.
 func (a *appender) UpdateMetadata(ref storage.SeriesRef, ls labels.Labels, m metadata.Metadata) (storage.SeriesRef, error) {
 	a.of.mu.Lock()
 	a.of.metadata[ls.Get(labels.MetricName)] = family{Type: string(m.Type), Unit: m.Unit, Help: m.Help}

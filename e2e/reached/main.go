@@ -1,11 +1,10 @@
-// Command reached holds a package to what its tests must have executed: a share of all
-// statements, and the body of every branch that an error leads to.
+// Command reached checks the test coverage of a package: a share of all statements, and the body of every branch taken
+// on an error.
 //
 //	reached -profile cover.out -min 95 wal
 //
-// A branch is an if or a case whose condition compares an error with nil, or calls
-// errors.Is or errors.As. One that no test can reach has a comment in it, or on its line,
-// which says why:
+// A branch is an if or a case whose condition compares an error with nil, or calls errors.Is or errors.As. A branch
+// that no test can reach has a comment in it, or on its line, with the reason:
 //
 //	if err != nil { // not reached: the kernel has no such error
 package main
@@ -25,7 +24,7 @@ import (
 	"strings"
 )
 
-// Waiver begins the comment that excuses a branch.
+// Waiver is the prefix of the comment that excuses a branch.
 const Waiver = "// not reached: "
 
 func main() {
@@ -53,7 +52,7 @@ type block struct {
 	statements, counts int
 }
 
-// check reports on the package in dir; the error says what is not as it must be.
+// check reports on the package in dir; the error lists the violations.
 func check(out io.Writer, profile io.Reader, dir string, least float64) error {
 	files, err := readProfile(profile, filepath.Base(dir))
 	if err != nil {
@@ -126,7 +125,7 @@ func readProfile(r io.Reader, dir string) (map[string][]block, error) {
 	return files, lines.Err()
 }
 
-// branch is the body of an if or a case that an error leads to.
+// branch is the body of an if or a case taken on an error.
 type branch struct {
 	at       token.Position // of the condition
 	from, to token.Position // of the body

@@ -27,7 +27,7 @@ func f(err error) int {
 }
 `
 
-// What is not reached and not waived is told with its place, and fails.
+// A branch that is neither reached nor waived is reported with its place, and the check fails.
 func TestCheck(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "p")
 	if err := os.Mkdir(dir, 0o700); err != nil {

@@ -104,8 +104,8 @@ func mistakes(t *testing.T) []mistake {
 	return all
 }
 
-// The list itself has the right form: what each mistake is, who notices it, names that
-// exist, and nothing but the product is changed.
+// The list itself has the right form: a description of each mistake, the tests that detect it, names that exist, and
+// changes only to the product.
 func TestListForm(t *testing.T) {
 	all := mistakes(t)
 	if len(all) < 25 {

@@ -220,8 +220,8 @@ func goTest(t *testing.T, proofs []proof, overlay string) (output string, failed
 			args = append(args, "-failfast")
 		}
 	}
-	// One seed, so that every run sees the same faults; the short tier of the lab; and what
-	// a test with a mistake in it finds is no result.
+	// One seed, so that every run sees the same faults; the short tier of the lab; and figures of a test with a planted
+	// mistake are not stored.
 	env := append(os.Environ(), "HWSAGENT_SEED=1", "HWSAGENT_TORTURE=", results.Env+"=")
 	if slow {
 		env = append(env, "HWSAGENT_E2E=1", "HWSAGENT_BINARY="+buildAgent(t, overlay))
@@ -252,7 +252,7 @@ func buildAgent(t *testing.T, overlay string) string {
 	return path
 }
 
-// tail is the end of an output.
+// tail returns the end of an output.
 func tail(out string) string {
 	const most = 4000
 	if len(out) > most {

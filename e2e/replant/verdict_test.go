@@ -11,8 +11,7 @@ import (
 // noVerdict finds the words of a run that ended otherwise than by a test's own verdict.
 var noVerdict = regexp.MustCompile(`(?m)\[(build|setup) failed\]|^(panic|fatal error|signal): .*|^WARNING: DATA RACE|no tests to run`)
 
-// red says why the output of go test -v is no proof that the tests saw the mistake; nil
-// if it is one.
+// red returns why the output of go test -v does not prove that the tests detected the mistake; nil if it does.
 func red(proofs []proof, output string, failed bool) error {
 	if words := noVerdict.FindString(output); words != "" {
 		return fmt.Errorf("the run ended with %q, which is no test's verdict", words)
@@ -31,7 +30,7 @@ func red(proofs []proof, output string, failed bool) error {
 	return nil
 }
 
-// green says why the output is no proof that the tests pass without the mistake.
+// green returns why the output does not prove that the tests pass without the mistake.
 func green(proofs []proof, output string, failed bool) error {
 	if failed {
 		return fmt.Errorf("the tests are red without any mistake")

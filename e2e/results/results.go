@@ -1,9 +1,9 @@
-// Package results keeps what the fault tests found in one file of JSON values, a line
-// each, so that docs/guarantees.md quotes figures that were measured and not typed in.
+// Package results stores the results of the fault tests in one file of JSON values, one per line, so that
+// docs/guarantees.md quotes measured figures.
 //
-// A full run begins with a [Machine], then each test adds its [Line]s with [Add], and the
-// runner adds how each test and each part ended. Lines of tests that run at the same time,
-// in several processes too, do not mix: each is appended by one write.
+// A full run begins with a [Machine], then each test adds its [Line]s with [Add], and the runner adds how each test and
+// each part ended. Lines of tests that run at the same time, in several processes too, do not mix: each is appended by
+// one write.
 package results
 
 import (
@@ -21,11 +21,11 @@ import (
 // Env names the file that results are appended to. Unset: nothing is kept.
 const Env = "HWSAGENT_RESULTS"
 
-// Line is what one test found.
+// Line is the result of one test.
 type Line struct {
-	What  string `json:"what"`  // was done, in an operator's words: "kill -9 at random, sync 1s"
+	What  string `json:"what"`  // what was done, in an operator's words: "kill -9 at random, sync 1s"
 	Count int    `json:"count"` // how often
-	// Lost is how many acknowledged samples are gone, whatever the promise allows.
+	// Lost counts the acknowledged samples that are gone, whatever the promise allows.
 	Lost    int                `json:"lost"`
 	Seed    uint64             `json:"seed,omitempty"`    // that replays it; 0: nothing was random
 	Figures map[string]float64 `json:"figures,omitempty"` // by name and unit: "loss_seconds_max"
@@ -37,19 +37,19 @@ type Line struct {
 	Of int `json:"-"` // index of its machine in Run.Machines; set by Read
 }
 
-// Machine is what the run took place on, and when.
+// Machine describes the machine and the time of the run.
 type Machine struct {
 	Date   time.Time `json:"date"`   // of its start, UTC
 	Commit string    `json:"commit"` // git describe --always --dirty
 	Seed   uint64    `json:"seed"`   // HWSAGENT_SEED of the whole run
-	// Percent is how much of the full tier ran: 100 is all of it.
+	// Percent says how much of the full tier ran: 100 is all of it.
 	Percent int       `json:"percent"`
 	Cores   int       `json:"cores"`
 	Kernel  string    `json:"kernel"`
 	Load    []float64 `json:"load"` // averages over 1, 5 and 15 minutes at the start
 }
 
-// Outcome is how a test or a part of the run ended.
+// Outcome says how a test or a part of the run ended.
 type Outcome struct {
 	Part    string  `json:"part"`
 	Test    string  `json:"test,omitempty"` // "": the part as a whole
@@ -60,20 +60,18 @@ type Outcome struct {
 	Of int `json:"-"` // as in Line
 }
 
-// Began is the verdict of a part that has not ended. It takes the place of what an earlier
-// run of the part left in the file.
+// Began is the verdict of a part that has not ended. It replaces the results of an earlier run of the part in the file.
 const Began = "began"
 
-// Entry is one line of the file: one of its fields is set.
+// Entry is one line of the file; exactly one of its fields is set.
 type Entry struct {
 	Machine *Machine `json:"machine,omitempty"`
 	Line    *Line    `json:"line,omitempty"`
 	Outcome *Outcome `json:"outcome,omitempty"`
 }
 
-// Add keeps a line when the test has ended, with the verdict until then. Call it from the
-// test's own goroutine, as soon as the figures are known: a test that fails later is still
-// written down, and as failed.
+// Add records a line when the test has ended, with its verdict. Call it from the test's own goroutine, as soon as the
+// figures are known: a test that fails later is still recorded, as failed.
 func Add(t testing.TB, l Line) {
 	t.Helper()
 	file := os.Getenv(Env)
@@ -88,7 +86,7 @@ func Add(t testing.TB, l Line) {
 	})
 }
 
-// Append adds an entry to a file, which it makes if there is none.
+// Append adds an entry to a file, which it creates if necessary.
 func Append(file string, e Entry) error {
 	text, err := json.Marshal(e)
 	if err != nil {
@@ -102,8 +100,8 @@ func Append(file string, e Entry) error {
 	return errors.Join(err, f.Close())
 }
 
-// Run is what a file says. Of a part, and of a test's line, that was repeated it has the
-// last. Machines has those only of which something is left; Read never returns none.
+// Run is the content of a file. For a repeated part or test line it has the last one. Machines only has those with
+// remaining results; Read never returns none.
 type Run struct {
 	Machines []Machine
 	Lines    []Line
@@ -161,7 +159,7 @@ func parse(in io.Reader) (Run, error) {
 	return run, nil
 }
 
-// forget removes machines of which nothing is left, but for the last one.
+// forget removes machines without remaining results, except the last one.
 func (r *Run) forget() {
 	for i := len(r.Machines) - 2; i >= 0; i-- {
 		if slices.ContainsFunc(r.Lines, func(l Line) bool { return l.Of == i }) ||

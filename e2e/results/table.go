@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// Table shows a run to a person: what was done how often and what it took, the parts, and
-// how to repeat what failed.
+// Table formats a run for people: how often each test ran and its figures, the parts, and how to repeat failures.
 func (r Run) Table() string {
 	var b strings.Builder
 	width := len("what")
@@ -39,7 +38,7 @@ func (r Run) Table() string {
 	return b.String()
 }
 
-// Measured are the figures in words, by name, to three places: "healed s max 0.55, refused 12".
+// Measured formats the figures by name, to three places: "healed s max 0.55, refused 12".
 func (l Line) Measured() string {
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(l.Figures)) {

@@ -1,5 +1,5 @@
-// Command sbom writes the bill of materials of a Go program, in the JSON of CycloneDX 1.5: the module of the program, its Go,
-// and every module that is linked into it, as the program itself says.
+// Command sbom writes the bill of materials of a Go program, in the JSON of CycloneDX 1.5: the module of the program,
+// its Go, and every module linked into it, from the program's own build information.
 //
 //	sbom -version v1.2.3 -time 1700000000 bin/hwsagent >hwsagent.cdx.json
 //
@@ -104,7 +104,7 @@ func digest(file string) ([]byte, error) {
 	return h.Sum(nil), nil
 }
 
-// describe is the bill of a program with that build information and SHA-256.
+// describe returns the bill of materials of a program with that build information and SHA-256.
 func describe(info *debug.BuildInfo, name, version string, sum []byte, made time.Time) bom {
 	main := component{Type: "application", Ref: name, Name: name, Version: version, Hashes: []hash{{"SHA-256", hex.EncodeToString(sum)}}}
 	b := bom{Format: "CycloneDX", Spec: "1.5", Serial: serial(sum), Version: 1, Metadata: metadata{Timestamp: made.UTC().Format(time.RFC3339), Component: main}}
@@ -133,7 +133,7 @@ func describe(info *debug.BuildInfo, name, version string, sum []byte, made time
 	return b
 }
 
-// serial is a UUID of version 8 (RFC 9562, section 5.8) made of a digest.
+// serial returns a UUID of version 8 (RFC 9562, section 5.8) made from a digest.
 func serial(sum []byte) string {
 	u := append([]byte{}, sum[:16]...)
 	u[6], u[8] = u[6]&0x0f|0x80, u[8]&0x3f|0x80

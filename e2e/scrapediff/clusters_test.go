@@ -83,7 +83,7 @@ func spaces() []string { return []string{"one", "two"} }
 
 func nodeNames() []string { return []string{"n1", "n2", "n3"} }
 
-// object makes the object of a resource of that number.
+// object returns the object of a resource of that number.
 func (d dice) object(resource string, n int) apitest.Object {
 	space, name := d.one(spaces()...), fmt.Sprintf("%s-%d", resource, n)
 	switch resource {
@@ -165,7 +165,7 @@ func (d dice) service(space, name string) apitest.Object {
 	return some{"metadata": d.meta(space, name), "spec": spec, "status": some{"loadBalancer": some{"ingress": at}}}
 }
 
-// target is what an address belongs to.
+// target returns what an address belongs to.
 func (d dice) target(space string) some {
 	if !d.often(4) {
 		return some{"kind": "Node", "name": d.one(nodeNames()...)}
@@ -251,7 +251,7 @@ func (d dice) ingress(space, name string) apitest.Object {
 	return some{"metadata": d.meta(space, name), "spec": spec}
 }
 
-// kinds are all resources, and how many objects of each there are.
+// kinds returns all resources, and how many objects of each there are.
 func kinds() map[string]int {
 	return map[string]int{"namespaces": 2, "nodes": 3, "replicasets": 3, "jobs": 3, "pods": 8, "services": 4, "endpoints": 6, "endpointslices": 6, "ingresses": 4}
 }

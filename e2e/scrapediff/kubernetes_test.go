@@ -49,7 +49,7 @@ func (f *found) take(groups []*targetgroup.Group) {
 	}
 }
 
-// all are the targets with all labels, in order.
+// all returns the targets with all labels, in order.
 func (f *found) all() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -57,7 +57,7 @@ func (s *scripted) done(scraper string) bool {
 	return true
 }
 
-// scripts are what the jobs of the differential test show.
+// scripts returns what the jobs of the differential test show.
 func scripts(t *testing.T, stamp int64) map[string][]page {
 	text := func(bodies ...string) (all []page) {
 		for _, b := range bodies {
@@ -109,7 +109,7 @@ func scripts(t *testing.T, stamp int64) map[string][]page {
 	}
 }
 
-// nativePages are a native histogram, a classic one, and a counter with start timestamps,
+// nativePages returns a native histogram, a classic one, and a counter with start timestamps,
 // as protobuf.
 func nativePages(t testing.TB, stamp int64) (all []page) {
 	reg := prometheus.NewRegistry()
@@ -199,7 +199,7 @@ func oddPages(t testing.TB, stamp int64) (all []page) {
 	return all
 }
 
-// scriptJobs is the configuration of the jobs, for a scraper and the target's address.
+// scriptJobs returns the configuration of the jobs, for a scraper and the target's address.
 func scriptJobs(scraper, addr string) string {
 	job := func(name, more string) string {
 		return fmt.Sprintf("  - job_name: %s\n    metrics_path: /%s/%s\n    static_configs: [{targets: [%q], labels: {rack: b4}}]\n%s", name, scraper, name, addr, more)

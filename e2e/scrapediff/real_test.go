@@ -53,7 +53,7 @@ func number(v float64) string {
 	return fmt.Sprint(v)
 }
 
-// byScrape is what is stored with each time told as the number of the job's scrape, so that
+// byScrape returns what is stored with each time told as the number of the job's scrape, so that
 // scrapes at other moments compare. A time that is no scrape's is the target's own. Scrapes
 // after the pages of a job, and how long one took, are left out.
 func (s *stored) byScrape(t *testing.T, pages map[string][]page) map[string][]string {

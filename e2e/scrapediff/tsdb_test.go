@@ -81,8 +81,8 @@ func scrapeByPrometheus(t *testing.T, target *scripted, text string) *stored {
 	return all
 }
 
-// telling is a TSDB that tells what it knows about a series at each sample, which it keeps but
-// lets nobody read: the last that was not empty.
+// telling is a TSDB that exposes the metadata of a series at each sample, which a TSDB stores but does not let anyone
+// read: the last that was not empty.
 type telling struct {
 	storage.AppendableV2
 	mu             sync.Mutex

@@ -83,7 +83,7 @@ func (t *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // interval is that of the twins, in the time of a bubble.
 const interval = 10 * time.Second
 
-// entry is a scrape configuration as JSON, which is YAML.
+// entry returns a scrape configuration as JSON, which is YAML.
 func entry(t testing.TB, path, addr string, more map[string]any) string {
 	t.Helper()
 	e := map[string]any{"job_name": "j", "metrics_path": path, "static_configs": []any{map[string]any{"targets": []string{addr}, "labels": map[string]string{"instance": "i", "rack": "b4"}}}}

@@ -1,11 +1,9 @@
-// Command torture runs the full tier of the fault tests, part after part, and keeps what
-// they found in one file. A part that fails does not stop the others; each test that fails
-// is printed with the command that repeats it. It is what make torture runs:
+// Command torture runs the full tier of the fault tests, part after part, and stores the results in one file. A failing
+// part does not stop the others; each failing test is printed with the command that repeats it. make torture runs it:
 //
 //	go run ./e2e/torture -results FILE [-parts kills,disk] [-run REGEXP]
 //
-// HWSAGENT_TORTURE is a percentage of the full tier, 1 or nothing is all of it;
-// HWSAGENT_SEED repeats a run.
+// HWSAGENT_TORTURE is a percentage of the full tier, 1 or nothing is all of it; HWSAGENT_SEED repeats a run.
 package main
 
 import (
@@ -109,7 +107,7 @@ func seed() (uint64, error) {
 	return n, nil
 }
 
-// machine is where this run takes place.
+// machine describes this machine.
 func (r *runner) machine() (results.Machine, error) {
 	m := results.Machine{Date: time.Now().UTC(), Seed: r.seed, Cores: runtime.NumCPU(), Percent: 100}
 	if n, err := strconv.Atoi(r.load); err == nil && n > 1 {

@@ -6,16 +6,15 @@ import (
 	"time"
 )
 
-// part is a piece of the full tier that has a process of its own: what one of them breaks
-// the others survive.
+// part is a piece of the full tier with its own process: the others survive if it breaks something.
 type part struct {
 	name     string
 	pkg      string
-	run      string // which tests: a regular expression; "": all of the package that no other part has
+	run      string // which tests: a regular expression; "": all tests of the package outside of other parts
 	parallel int    // how many at a time: most of them wait for time to pass
 	limit    time.Duration
-	// builds says that the part builds programs of its own and runs the short tier of the
-	// tests with them: it gets no binary and no size of the full tier.
+	// builds means that the part builds its own programs and runs the short tier of the tests with them: it gets
+	// neither the binary nor the size of the full tier.
 	builds bool
 	env    string // a variable of the environment that sets the size of the full tier; "": none but those of all parts
 }
@@ -32,7 +31,7 @@ const (
 	alone = "Gigabytes"
 )
 
-// parts are all of the full tier, the quick ones first.
+// parts returns all parts of the full tier, the quick ones first.
 func parts() []part {
 	return []part{
 		{name: "memory", pkg: "./wal", parallel: 2, limit: 40 * time.Minute},
@@ -51,12 +50,12 @@ func parts() []part {
 
 const lab = "./e2e/crashlab"
 
-// chosen is a part of the tests that the user names, of the crash lab.
+// chosen returns a part with the crash lab's tests that the user names.
 func chosen(run string) part {
 	return part{name: "chosen", pkg: lab, run: run, parallel: 8, limit: 90 * time.Minute}
 }
 
-// arguments are those of go.
+// arguments returns the arguments of go.
 func (p part) arguments() []string {
 	args := []string{"test", "-json", "-count=1", "-timeout", p.limit.String(), "-parallel", strconv.Itoa(p.parallel)}
 	if p.run != "" {
@@ -71,7 +70,7 @@ func (p part) arguments() []string {
 	return append(args, "-skip", strings.Join(others, "|"), p.pkg)
 }
 
-// chosenBy is what make torture is told to run this part only.
+// chosenBy returns the arguments of make torture for this part alone.
 func (p part) chosenBy() string {
 	if p.name == "chosen" {
 		return "RUN='" + p.run + "'"

@@ -36,8 +36,7 @@ type event struct {
 	Elapsed float64 // seconds
 }
 
-// part runs one part and says whether it is well. Whatever happens to it, its outcome is
-// kept and the next part can run.
+// part runs one part and reports whether it succeeded. In any case its outcome is stored and the next part can run.
 func (r *runner) part(ctx context.Context, p part) bool {
 	began := time.Now()
 	fmt.Printf("\n==> %s (%s), since %s\n", p.name, p.pkg, began.Format(time.TimeOnly))
@@ -65,12 +64,12 @@ func (r *runner) part(ctx context.Context, p part) bool {
 
 const (
 	failed   = "FAILED"
-	cutShort = "cut short" // by what another test did, or for want of time
+	cutShort = "cut short" // by another test, or for lack of time
 )
 
 func bad(o results.Outcome) bool { return o.Verdict == failed || o.Verdict == cutShort }
 
-// tests runs a part's tests. Their whole output is kept beside the results.
+// tests runs a part's tests. Their whole output is stored beside the results.
 func (r *runner) tests(ctx context.Context, p part) ([]results.Outcome, error) {
 	log, err := os.Create(strings.TrimSuffix(r.file, filepath.Ext(r.file)) + "-" + p.name + ".log")
 	if err != nil {
@@ -85,7 +84,7 @@ func (r *runner) tests(ctx context.Context, p part) ([]results.Outcome, error) {
 	if p.builds {
 		cmd.Env = slices.DeleteFunc(cmd.Env, func(e string) bool { return strings.HasPrefix(e, "HWSAGENT_BINARY=") })
 	}
-	// An interrupt is for the tests, which clean up; they get it with the whole group.
+	// An interrupt is for the tests, which clean up; they receive it as members of the group.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
 	cmd.WaitDelay = 30 * time.Second
 	var errs bytes.Buffer
@@ -111,10 +110,10 @@ func (r *runner) tests(ctx context.Context, p part) ([]results.Outcome, error) {
 	return outcomes, errors.Join(err, readErr)
 }
 
-// follow reads what the tests do until they end.
+// follow reads the output of the tests until they end.
 func (r *runner) follow(out io.Reader, log io.Writer, p part) ([]results.Outcome, error) {
 	var outcomes []results.Outcome
-	said := map[string][]string{} // by test that has not ended
+	said := map[string][]string{} // output by running test
 	end := func(e event, verdict string) {
 		o := results.Outcome{Part: p.name, Test: e.Test, Verdict: verdict, Seconds: e.Elapsed}
 		if verdict == failed {
@@ -163,7 +162,7 @@ func (r *runner) follow(out io.Reader, log io.Writer, p part) ([]results.Outcome
 	}
 	guilty := slices.ContainsFunc(outcomes, func(o results.Outcome) bool { return o.Verdict == failed })
 	for _, test := range slices.Sorted(maps.Keys(said)) {
-		// One panicked, or no time was left: it is known by its own verdict, or may be any.
+		// A test panicked, or time ran out: the test is known by its own verdict, or may be any.
 		o := results.Outcome{Part: p.name, Test: test, Verdict: cutShort}
 		if !guilty {
 			o.Replay = r.replay(p, test)
@@ -178,7 +177,7 @@ func (r *runner) follow(out io.Reader, log io.Writer, p part) ([]results.Outcome
 
 func last(lines []string, n int) []string { return lines[max(0, len(lines)-n):] }
 
-// environment is what makes the tests those of this run.
+// environment returns the environment of the tests in this run.
 func (r *runner) environment(p part) []string {
 	if p.builds {
 		return []string{"HWSAGENT_REPLANT=all", "HWSAGENT_TORTURE="}
@@ -190,7 +189,7 @@ func (r *runner) environment(p part) []string {
 	return env
 }
 
-// replay is the command that repeats a test, "" for the whole part.
+// replay returns the command that repeats a test, "" for the whole part.
 func (r *runner) replay(p part, test string) string {
 	command := strings.Join(r.environment(p), " ")
 	if test == "" {

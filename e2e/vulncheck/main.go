@@ -1,6 +1,5 @@
-// Command vulncheck runs govulncheck and says how that ended: with an error where the packages
-// reach a known vulnerability, and with a warning where the database of vulnerabilities cannot be
-// had, since nothing is known then.
+// Command vulncheck runs govulncheck and reports the outcome: an error if the packages reach a known vulnerability, and
+// a warning if the database of vulnerabilities is unavailable, because then the result is unknown.
 //
 //	vulncheck -program .cache/govulncheck-v1.8.0/govulncheck ./...
 //
@@ -38,7 +37,7 @@ func main() {
 	}
 }
 
-// check runs the program on packages. What it prints goes to out, and the warning, too.
+// check runs the program on packages. Its output, and the warning, go to out.
 func check(ctx context.Context, out io.Writer, program string, packages []string) error {
 	out = &shared{to: out}
 	cmd := exec.CommandContext(ctx, program, packages...)
@@ -80,12 +79,12 @@ func (s *shared) Write(b []byte) (int, error) {
 
 // Exit codes of govulncheck in its text mode.
 const (
-	failed  = 1 // it could not do its work
-	reached = 3 // the code calls what is vulnerable
+	failed  = 1 // it could not run
+	reached = 3 // the code calls a vulnerable function
 )
 
-// unreachable reports whether govulncheck ended because it did not get its database. It says so in
-// words only: version 1.8.0 prints "govulncheck: fetching vulnerabilities: " before the reason.
+// unreachable reports whether govulncheck ended because it could not get its database. Only its output says so: version
+// 1.8.0 prints "govulncheck: fetching vulnerabilities: " before the reason.
 func unreachable(code int, said string) bool {
 	return code == failed && strings.Contains(said, "govulncheck: fetching vulnerabilities: ")
 }

@@ -1,5 +1,5 @@
-// Command serve is a hostile receiver by hand: it plays one behaviour until it is
-// interrupted, and says what came.
+// Command serve runs a hostile receiver by hand: it plays one behaviour until it is interrupted, and prints the
+// requests.
 //
 //	go run ./e2e/hostile/serve -list
 //	go run ./e2e/hostile/serve -listen 127.0.0.1:9999 -behave "a login page"

@@ -47,7 +47,7 @@ func (r *recorder) Append(_ storage.SeriesRef, ls labels.Labels, st, t int64, v 
 func (*recorder) Commit() error   { return nil }
 func (*recorder) Rollback() error { return nil }
 
-// settings makes the same settings for both.
+// settings returns the same settings for both.
 func settings(r *rand.Rand) (ours.Settings, theirs.Settings) {
 	is := func() bool { return r.IntN(2) == 0 }
 	some := func() (names []string) {
@@ -93,7 +93,7 @@ func same(t *testing.T, md pmetric.Metrics, o ours.Settings, s theirs.Settings, 
 // rounds is how many requests are compared.
 const rounds = 5_000
 
-// TestSameAsPrometheus: what one translation makes of metrics, or that it refuses them, is what the other does.
+// TestSameAsPrometheus: both translations give the same output for metrics, or both refuse them.
 func TestSameAsPrometheus(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	if text := os.Getenv("HWSAGENT_SEED"); text != "" {

@@ -53,7 +53,7 @@ func attributes(r *rand.Rand, m pcommon.Map) {
 	}
 }
 
-// moment is a time of which most lie within minutes.
+// moment returns a time of which most lie within minutes.
 func moment(r *rand.Rand) pcommon.Timestamp {
 	const base = 1_700_000_000_000_000_000
 	switch r.IntN(40) {
