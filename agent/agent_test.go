@@ -109,7 +109,7 @@ probes:
   - {name: count, type: canary, interval: 20ms, timeout: 20ms}
 `
 
-// entry is a remote_write entry that sends at once.
+// entry returns a remote_write entry that sends at once.
 func entry(name, url, more string) string {
 	return fmt.Sprintf("  - {name: %s, url: %q, metadata_config: {send: false}, queue_config: {batch_send_deadline: 10ms}%s}\n", name, url, more)
 }
@@ -372,8 +372,8 @@ func TestLetterDir(t *testing.T) {
 	}
 }
 
-// A reload opens a target that could not be opened before its time: what was logged
-// meanwhile is still owed to it.
+// A reload opens a target that could not be opened, before its retry is due: samples logged meanwhile are still sent to
+// it.
 func TestReloadOpensTargetThatCouldNotBe(t *testing.T) {
 	a, b := newSink(t), newSink(t)
 	storage := t.TempDir()

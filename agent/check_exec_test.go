@@ -31,7 +31,7 @@ func TestCheckCommand(t *testing.T) {
 	}
 }
 
-// The environment of a command is nobody else's to read.
+// A command's environment must not be readable by others.
 func TestEnvironmentIsSecret(t *testing.T) {
 	const text = "probes:\n  - {name: x, type: exec, command: [/bin/true], env: {DSN: hunter2222}}\n"
 	cfg, _, err := LoadBytes("agent.yaml", []byte(text), testEnv)

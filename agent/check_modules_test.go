@@ -14,8 +14,8 @@ import (
 	"hwsagent/probes/snmp"
 )
 
-// The files of modules that a probe names are read, and what is broken, unknown or different in them
-// is told with its place, without a secret.
+// The module files that a probe names are read; broken, unknown or deviating parts are reported with their place,
+// without secrets.
 func TestCheckModules(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {

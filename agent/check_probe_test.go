@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// service is a server of HTTPS that speaks no TLS later than most, and answers every request alike.
+// service returns a server of HTTPS that speaks no TLS later than most, and answers every request alike.
 func service(t *testing.T, most uint16, code int, body string) string {
 	t.Helper()
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -79,7 +79,7 @@ func lineServer(t *testing.T, answer string) string {
 	return l.Addr().String()
 }
 
-// closedPort is a port on which nothing listens.
+// closedPort returns a port on which nothing listens.
 func closedPort(t *testing.T) string {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")

@@ -96,7 +96,7 @@ func group(t *testing.T, r Report, kind string) Group {
 	return Group{}
 }
 
-// worst is the first step with the group's result.
+// worst returns the first step with the group's result.
 func worst(g Group) Step {
 	for _, s := range g.Steps {
 		if s.Result == g.Result {
@@ -186,7 +186,7 @@ func date(ahead time.Duration) func(http.ResponseWriter, *http.Request) {
 	}
 }
 
-// certificate makes a certificate for 127.0.0.1 that ends after life.
+// certificate returns a certificate for 127.0.0.1 that ends after life.
 func certificate(t *testing.T, life time.Duration) (cert, key string) {
 	t.Helper()
 	priv, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

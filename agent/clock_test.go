@@ -99,7 +99,7 @@ func TestClockTellsOfSteps(t *testing.T) {
 	})
 }
 
-// The host's own clocks are steady while nobody sets them.
+// The host's own clocks are steady unless they are set.
 func TestReadClocks(t *testing.T) {
 	read := readClocks(time.Now())
 	before, ok := read()

@@ -15,7 +15,7 @@ import (
 	"hwsagent/remotewrite/config"
 )
 
-// canaryConfig is a file of testdata as the running agent has it, but for what the
+// canaryConfig returns a file of testdata as the running agent has it, but for what the
 // end-to-end test fills in.
 func canaryConfig(t *testing.T, file string) []byte {
 	t.Helper()

@@ -35,7 +35,7 @@ func newValidator(t *testing.T) (*validator, map[string]any) {
 	return &validator{t, schema["$defs"].(map[string]any)}, schema
 }
 
-// wrong is what is wrong with v at path, "" if nothing is.
+// wrong returns what is wrong with v at path, "" if nothing is.
 func (j *validator) wrong(schema, v any, path string) string {
 	if allowed, ok := schema.(bool); ok {
 		if !allowed {
@@ -160,7 +160,7 @@ func jsonKind(v any) string {
 	return "integer"
 }
 
-// exampleConfigs are all configurations that this repository shows as an example or tests as good.
+// exampleConfigs returns all configurations that this repository shows as an example or tests as good.
 func exampleConfigs(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}

@@ -21,7 +21,7 @@ func (p secretPlace) String() string {
 	return strings.ReplaceAll(strings.Join(p.steps, "."), ".-", "[]") + strings.TrimSuffix(" ("+p.probe+")", " ()")
 }
 
-// text is a configuration with value at the place.
+// text returns a configuration with value at the place.
 func (p secretPlace) text(value string) string {
 	var b strings.Builder
 	indent, inList := "", false
@@ -92,7 +92,7 @@ func eachShape(t *testing.T, visit func(secretPlace) (deeper bool)) {
 	}
 }
 
-// secretPlaces are all places that hold a secret, or a mapping or list with one.
+// secretPlaces returns all places that hold a secret, or a mapping or list with one.
 func secretPlaces(t *testing.T) (all []secretPlace) {
 	t.Helper()
 	eachShape(t, func(p secretPlace) bool {
@@ -107,7 +107,7 @@ func secretPlaces(t *testing.T) (all []secretPlace) {
 	return all
 }
 
-// secretShapes are the keys of all values that are not shown as they are, or name a file with such a
+// secretShapes returns the keys of all values that are not shown as they are, or name a file with such a
 // value: with [] for a list and * for a key that a person chooses.
 func secretShapes(t *testing.T) (keys []string) {
 	t.Helper()
@@ -155,8 +155,8 @@ func wrongTexts() map[string]string {
 	}
 }
 
-// TestNoMistakeShowsASecret: whatever is wrong with a key that can hold a secret, what is told of it
-// does not repeat its value.
+// TestNoMistakeShowsASecret: whatever is wrong with a key that can hold a secret, the message does not repeat its
+// value.
 func TestNoMistakeShowsASecret(t *testing.T) {
 	mistakes := 0
 	for _, p := range secretPlaces(t) {
@@ -168,7 +168,7 @@ func TestNoMistakeShowsASecret(t *testing.T) {
 				continue // keys are no secrets where keys belong
 			}
 			if entries(p.shape, p.steps[len(p.steps)-1] == "-") {
-				continue // what is misplaced among jobs, targets and probes is no secret as such
+				continue // a value misplaced among jobs, targets and probes is not secret as such
 			}
 			text := p.text(wrong)
 			_, warns, err := LoadBytes("agent.yaml", []byte(text), testEnv)

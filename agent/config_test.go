@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "write the expected texts anew")
 
 const secretCanary = "hunter2"
 
-// testEnv is the environment that the files in testdata see.
+// testEnv returns the environment that the files in testdata see.
 func testEnv(name string) (string, bool) {
 	v, ok := map[string]string{
 		"HOST": "web-3", "MAX": "5000", "ZONE": "", "TOKEN": secretCanary,
@@ -143,7 +143,7 @@ func TestEverything(t *testing.T) {
 	}
 }
 
-// What a variable holds is a value, whatever it looks like.
+// The content of a variable is a value, whatever it looks like.
 func TestExpandedIsNeverStructure(t *testing.T) {
 	plain, _, err := LoadBytes("agent.yaml", []byte("global:\n  external_labels:\n    a: ${ZEROS}\n"), testEnv)
 	if err != nil || plain.Global.ExternalLabels["a"] != "007" {

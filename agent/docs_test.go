@@ -21,7 +21,7 @@ import (
 	"hwsagent/web"
 )
 
-// documented is every word in code style on a page of docs that matches pattern.
+// documented returns every word in code style on a page of docs that matches pattern.
 func documented(t *testing.T, page, pattern string) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "docs", page))
@@ -75,7 +75,7 @@ func TestMetricsPage(t *testing.T) {
 	}
 }
 
-// metricsTable is the table of the metrics that begin with one of the prefixes, and how many these are.
+// metricsTable returns the table of the metrics that begin with one of the prefixes, and how many these are.
 func metricsTable(metrics []meter.Metric, prefixes []string) (table string, n int) {
 	var b strings.Builder
 	b.WriteString("| metric | type | labels | sent | meaning |\n|---|---|---|---|---|\n")
@@ -161,7 +161,7 @@ func TestMetricsAreDescribed(t *testing.T) {
 	}
 }
 
-// metricsOf are a family's metrics with that target.
+// metricsOf returns a family's metrics with that target.
 func metricsOf(families []*dto.MetricFamily, name, target string) (found []*dto.Metric) {
 	for _, f := range families {
 		for _, m := range f.GetMetric() {

@@ -7,7 +7,7 @@ import (
 	"hwsagent/agent/events"
 )
 
-// TestStopIsNotDown: that targets stop with the agent is no event of theirs.
+// TestStopIsNotDown: targets that stop with the agent cause no event.
 func TestStopIsNotDown(t *testing.T) {
 	a, dir := newSink(t), t.TempDir()
 	r := startAgent(t, dir, entry("a", a.URL, ""), entry("paused", a.URL+"/p", ""))

@@ -37,7 +37,7 @@ func newTenantSink(t *testing.T) *tenantSink {
 	return s
 }
 
-// requests is how many requests came for a tenant, whether or not they were taken.
+// requests returns how many requests came for a tenant, whether or not they were taken.
 func (s *tenantSink) requests(id string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +92,7 @@ func (s *tenantSink) set(id string, code int) {
 	s.answer[id] = code
 }
 
-// got is how many values of a job a tenant has.
+// got returns how many values of a job a tenant has.
 func (s *tenantSink) got(id, job string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +119,7 @@ func (s *tenantSink) complete(t *testing.T, ids ...string) {
 	}
 }
 
-// tenantEntry is an entry whose tenant is the probe's name.
+// tenantEntry returns an entry whose tenant is the probe's name.
 func tenantEntry(url, more string) string {
 	return entry("mimir", url, ", hwsagent: {tenant: {label: job"+more+"}}")
 }
@@ -224,8 +224,8 @@ func TestTenantTokens(t *testing.T) {
 	s.complete(t, "a", "b")
 }
 
-// TestTenantsTurnedAway has more tenants than there may be, and no default: what has no
-// tenant is dropped, counted and told. When more are allowed they get theirs.
+// TestTenantsTurnedAway has more tenants than allowed, and no default: samples without a tenant are dropped, counted
+// and reported. Once more tenants are allowed, they are delivered.
 func TestTenantsTurnedAway(t *testing.T) {
 	s, storage := newTenantSink(t), t.TempDir()
 	r := startTenants(t, storage, tenantEntry(s.URL, ", max_tenants: 3"), "a", "b", "c/c", "d")
@@ -264,7 +264,7 @@ func TestTenantsTurnedAway(t *testing.T) {
 	}
 }
 
-// What is done with a tenant's target is done by its name.
+// Commands address a tenant's target by its name.
 func TestManageTenant(t *testing.T) {
 	s, storage := newTenantSink(t), t.TempDir()
 	r := startTenants(t, storage, tenantEntry(s.URL, ", default: count"), "a")

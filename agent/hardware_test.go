@@ -79,7 +79,8 @@ func TestRecordedDevice(t *testing.T) {
 	}
 }
 
-// One probe that cannot be read is told beside the others; if that is all of them it is an error. Without hardware there is nothing to show.
+// A probe that cannot be read is reported beside the others; if none can be read, that is an error. Without hardware
+// there is nothing to show.
 func TestInventoryProblems(t *testing.T) {
 	dir := t.TempDir()
 	broken := "- {name: disks, type: smart, command: [/nonexistent/smartctl]}\n"

@@ -20,8 +20,8 @@ func (r *running) listed() string {
 	return strings.Join(all, " ")
 }
 
-// A list in a file is followed while the agent runs: what it gains and loses comes and goes, the
-// others are left alone; a broken one changes nothing, over a reload, too.
+// The agent follows a list in a file while it runs: added targets start, removed ones stop, others are left alone; a
+// broken file changes nothing, also over a reload.
 func TestListInAFile(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "devices.json")

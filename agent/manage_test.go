@@ -123,7 +123,7 @@ func TestPause(t *testing.T) {
 	b.complete(t, 3)
 }
 
-// What is skipped is counted as that and never sent; what is younger is.
+// Skipped samples are counted as skipped and never sent; younger ones are sent.
 func TestSkipInAnOutage(t *testing.T) {
 	storage := t.TempDir()
 	down := newSink(t)

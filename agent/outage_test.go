@@ -75,7 +75,7 @@ func (o *outageReceiver) received() uint64 {
 	return o.got
 }
 
-// quickDir is a directory whose files are in memory, where there is such a file system:
+// quickDir returns a directory whose files are in memory, where there is such a file system:
 // the disk's time is the only one that is not virtual.
 func quickDir(t *testing.T) string {
 	t.Helper()
@@ -96,7 +96,7 @@ func quickDir(t *testing.T) string {
 	return dir
 }
 
-// heap is how much memory is in use after a collection, in bytes.
+// heap returns how much memory is in use after a collection, in bytes.
 func heap() uint64 {
 	runtime.GC()
 	var m runtime.MemStats

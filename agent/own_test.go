@@ -57,7 +57,7 @@ func TestOwnSeriesAreFew(t *testing.T) {
 	}
 }
 
-// TestSelfLevel: what level takes.
+// TestSelfLevel: the accepted values of level.
 func TestSelfLevel(t *testing.T) {
 	for level, good := range map[SelfLevel]bool{"": true, SelfBrief: true, SelfFull: true, "all": false, "Full": false} {
 		if err := (&SelfConfig{Level: level}).Validate(); (err == nil) != good {

@@ -144,7 +144,7 @@ func posted(path, contentType string, body []byte) func() *http.Request {
 	}
 }
 
-// otlpSum is a request with one point of a sum.
+// otlpSum returns a request with one point of a sum.
 func otlpSum(t *testing.T, kind pmetric.AggregationTemporality) []byte {
 	t.Helper()
 	md := pmetric.NewMetrics()
@@ -163,7 +163,7 @@ func otlpSum(t *testing.T, kind pmetric.AggregationTemporality) []byte {
 	return b
 }
 
-// minedInputs is one of each kind of input.
+// minedInputs returns one of each kind of input.
 func minedInputs(t *testing.T, path *inputs.Path) map[string]minedInput {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "a.prom"), "a 1\n", 0o600)

@@ -271,7 +271,7 @@ func BenchmarkPathCatchUp(b *testing.B) {
 	}
 }
 
-// TestSteadyStateAllocatesNothing: what is left is of each commit and each request.
+// TestSteadyStateAllocatesNothing: the remaining allocations belong to commits and requests.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	const series = 10_000
 	p := newPath(t, series)

@@ -49,7 +49,7 @@ func TestProbeOnce(t *testing.T) {
 	}
 }
 
-// What is written is what Prometheus' own parser reads.
+// Prometheus' own parser can read the output.
 func TestExposition(t *testing.T) {
 	c := &capture{}
 	add := func(family string, typ model.MetricType, v float64, h *histogram.Histogram, ls ...string) {

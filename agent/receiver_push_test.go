@@ -14,8 +14,8 @@ import (
 	"hwsagent/receivers/receivertest"
 )
 
-// Series that left a group and cannot be marked stale are told with the round, which has
-// what is there all the same; and no more once they are.
+// If series that left a group cannot be marked stale, the round reports it but keeps its other samples; once they are
+// marked, it reports nothing.
 func TestPushedSeriesThatCannotEnd(t *testing.T) {
 	store, err := pushgateway.OpenStore(t.TempDir(), slog.New(slog.DiscardHandler))
 	if err != nil {

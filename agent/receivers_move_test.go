@@ -34,7 +34,7 @@ func TestReceiverThatDoesNotCome(t *testing.T) {
 	}
 }
 
-// What the status says of TLS and of who may is what the file says, not that there is one.
+// The status of TLS and authentication follows the contents of the file, not its mere existence.
 func TestProtectionIsTold(t *testing.T) {
 	sink := newSink(t)
 	dir := t.TempDir()

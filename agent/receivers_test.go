@@ -102,8 +102,7 @@ func pushGroup(t *testing.T, r *running, method, body string) int {
 	return resp.StatusCode
 }
 
-// What is pushed comes into the log each interval with its own labels, and ends when it is
-// deleted.
+// Pushed samples enter the log each interval with their own labels, and end when they are deleted.
 func TestPushgatewayRounds(t *testing.T) {
 	sink := newSink(t)
 	r := &running{t: t, file: filepath.Join(t.TempDir(), "agent.yaml"), done: make(chan error, 1)}
@@ -132,7 +131,7 @@ func TestPushgatewayRounds(t *testing.T) {
 	})
 }
 
-// inputOf is the input of a receiver.
+// inputOf returns the input of a receiver.
 func (r *running) inputOf(name string) web.InputStatus {
 	for _, in := range r.Status().Inputs {
 		if in.Kind == receiverKind && in.Name == name {
@@ -142,8 +141,8 @@ func (r *running) inputOf(name string) web.InputStatus {
 	return web.InputStatus{}
 }
 
-// Rules come and go with a reload. What they drop is answered with 2xx and counted with the
-// input, in the status and the metrics.
+// Rules come and go with a reload. Samples that they drop are answered with 2xx and counted for the input, in the
+// status and the metrics.
 func TestReceiverRulesReload(t *testing.T) {
 	sink := newSink(t)
 	r := &running{t: t, file: filepath.Join(t.TempDir(), "agent.yaml"), done: make(chan error, 1)}

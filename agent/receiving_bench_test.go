@@ -46,7 +46,7 @@ type intake struct {
 	body func(tb testing.TB, series []seriesOf, t int64, r *rand.Rand) []byte
 }
 
-// intakes are the protocols, each before a log of its own.
+// intakes returns the protocols, each before a log of its own.
 func intakes(tb testing.TB) map[string]func() intake {
 	gate := func(name string) *receivers.Gate {
 		dir := tb.TempDir()
@@ -184,7 +184,7 @@ func bodyText(_ testing.TB, series []seriesOf, t int64, r *rand.Rand) []byte {
 	return b.Bytes()
 }
 
-// cpu is what the process has used.
+// cpu returns what the process has used.
 func cpu(tb testing.TB) time.Duration {
 	tb.Helper()
 	var u unix.Rusage

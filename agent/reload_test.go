@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// TestReloadTellsTheDifference: what changed is told by key, before and after the reload, and no secret is
-// in it.
+// TestReloadTellsTheDifference: a reload lists the changed keys, before and after it is applied, without secrets.
 func TestReloadTellsTheDifference(t *testing.T) {
 	a := newSink(t)
 	r := startAgent(t, t.TempDir(), entry("a", a.URL, ", bearer_token: first-hunter2"), entry("b", a.URL+"/b", ""))

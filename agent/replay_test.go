@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// replayed is an agent that keeps what is delivered, and a sink that has some of it.
+// replayed returns an agent that keeps what is delivered, and a sink that has some of it.
 func replayed(t *testing.T) (r *running, storage string, s *sink) {
 	s, storage = newSink(t), t.TempDir()
 	r = &running{t: t, file: t.TempDir() + "/agent.yaml", done: make(chan error, 1)}

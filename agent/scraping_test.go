@@ -21,8 +21,8 @@ import (
 	"hwsagent/wal"
 )
 
-// TestBadScrapeConfigs: every mistake in scrape_configs, and in the files that
-// scrape_config_files names, is told at its own line.
+// TestBadScrapeConfigs: every mistake in scrape_configs, and in the files that scrape_config_files names, is reported
+// at its own line.
 func TestBadScrapeConfigs(t *testing.T) {
 	for _, name := range []string{"many", "global", "further"} {
 		t.Run(name, func(t *testing.T) {
@@ -47,8 +47,8 @@ func TestBadScrapeConfigs(t *testing.T) {
 	}
 }
 
-// TestPastedScrapeConfigs: what people paste from Prometheus is taken as it is; what is in
-// force is shown without secrets, and files are relative to the file that names them.
+// TestPastedScrapeConfigs: a configuration pasted from Prometheus works unchanged; the configuration in force is shown
+// without secrets, and files are relative to the file that names them.
 func TestPastedScrapeConfigs(t *testing.T) {
 	text, err := os.ReadFile("testdata/scrape/pasted.good.yaml")
 	if err != nil {

@@ -34,9 +34,9 @@ func (p *fixedProbe) Collect(_ context.Context, r *probes.Round) error {
 	return nil
 }
 
-// BenchmarkSeriesMemory is what a series of a probe keeps in memory, in bytes: its labels, and what each package on its way
-// to one target keeps beside them. 100 probes have 1,000 series each, and have run a few rounds. What the memory
-// profiler counts belongs to the innermost package of ours that allocated it; "heap" is all, and what Go adds.
+// BenchmarkSeriesMemory measures the memory per series of a probe, in bytes: its labels, and the state in each package
+// on its way to one target. 100 probes have 1,000 series each, and have run a few rounds. The memory profiler
+// attributes memory to the innermost package of ours that allocated it; "heap" is everything, including Go's overhead.
 func BenchmarkSeriesMemory(b *testing.B) {
 	defer func(rate int) { runtime.MemProfileRate = rate }(runtime.MemProfileRate)
 	runtime.MemProfileRate = 1024
@@ -89,7 +89,7 @@ func measureSeries(b *testing.B) {
 	runtime.KeepAlive(runner)
 }
 
-// keptByPackage is how many bytes of the heap each package keeps, by its own allocations, and how many there are in all.
+// keptByPackage returns how many bytes of the heap each package keeps, by its own allocations, and how many there are in all.
 func keptByPackage(b *testing.B) (kept map[string]float64, heap float64) {
 	b.Helper()
 	runtime.GC()
@@ -116,7 +116,7 @@ func keptByPackage(b *testing.B) (kept map[string]float64, heap float64) {
 	return kept, float64(m.HeapAlloc)
 }
 
-// owner is the innermost of our packages in a stack, by the first part of its name, or "labels" where it let Prometheus'
+// owner returns the innermost of our packages in a stack, by the first part of its name, or "labels" where it let Prometheus'
 // package make labels.
 func owner(stack []uintptr) string {
 	frames := runtime.CallersFrames(stack)

@@ -165,9 +165,8 @@ func plantTarget(_ *testing.T, a *Agent, h *hang) {
 	up.cancel = func() { end(); h.wait() }
 }
 
-// TestStopWhateverHangs: a stop ends in time, whichever part hangs and whatever was done before; its
-// error names the part, and the log is closed in order all the same. What is done before is
-// answered in time, too.
+// TestStopWhateverHangs: a stop ends in time, whichever part hangs and whatever happened before; its error names the
+// part, and the log is closed in order all the same. Actions before the stop are answered in time, too.
 func TestStopWhateverHangs(t *testing.T) {
 	room := make(chan struct{}, 12) // most of them wait
 	var all sync.WaitGroup

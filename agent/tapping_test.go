@@ -53,7 +53,8 @@ func TestTap(t *testing.T) {
 			t.Errorf("%+v: %v, want %v", o, err, want)
 		}
 	}
-	// What is beyond the rate is counted; a reload goes on showing the target's new queue; the end of the agent ends it.
+	// Samples beyond the rate are counted; after a reload the tap shows the target's new queue; the end of the agent
+	// ends the tap.
 	missed, reloaded := false, false
 	err := Tap(t.Context(), r.o.StoragePath, TapOptions{Point: tap.Sent, Target: "a", Rate: 1}, func(i tap.Item) error {
 		switch {

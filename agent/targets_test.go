@@ -37,7 +37,7 @@ func blockSavepoints(t *testing.T, storage string) (free func()) {
 	}
 }
 
-// savepoints are the targets that have one on disk.
+// savepoints returns the targets that have one on disk.
 func savepoints(t *testing.T, storage string) (names []string) {
 	t.Helper()
 	in, err := wal.Glance(storage)

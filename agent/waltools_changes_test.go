@@ -9,7 +9,7 @@ import (
 	"hwsagent/wal/stock"
 )
 
-// stockEntry is the first commit of a log as Prometheus' reader finds it.
+// stockEntry returns the first commit of a log as Prometheus' reader finds it.
 func stockEntry(t *testing.T, dir string, log wal.ID) *stock.Entry {
 	t.Helper()
 	r, err := stock.Open(dir)

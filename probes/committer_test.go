@@ -43,7 +43,7 @@ func (b *pickyBatch) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64
 	return b.batch.Append(ref, ls, st, t, v, h, fh, o)
 }
 
-// A probe is told nil exactly when every sample that it added is in the log.
+// Committed gets nil exactly if every sample that the probe added is in the log.
 func TestCommittedMeansEverySample(t *testing.T) {
 	failed := errors.New("cannot read")
 	add := func(r *Round) {
@@ -112,7 +112,7 @@ func TestCommittedMeansEverySample(t *testing.T) {
 	}
 }
 
-// What is run once to be looked at is not in the log.
+// A single round for people is not in the log.
 func TestOnceTellsNothing(t *testing.T) {
 	p := &probeFunc{f: func(_ context.Context, _ int, r *Round) error { r.Add(famA, 1); return nil }}
 	if st := Once(t.Context(), spec("p", p), &recorder{}, slog.New(slog.DiscardHandler)); st.State != "ok" || st.Samples != 1 {

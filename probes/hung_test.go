@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestRemovedWhileHung: a probe that is removed while a round of it hangs is closed when that
-// returns, and not before: what it has started must not be left behind.
+// TestRemovedWhileHung: a probe removed while a round of it hangs is closed when that returns, and not before: it must
+// not leave processes behind.
 func TestRemovedWhileHung(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})

@@ -105,7 +105,7 @@ func TestTrackerIsAMap(t *testing.T) {
 	}
 }
 
-// adopt is the model of a tracker that replaces m's.
+// adopt returns the model of a tracker that replaces m's.
 func (m *trackerModel) adopt() *trackerModel {
 	next := &trackerModel{known: map[string]*modelSeries{}, seen: map[string]int{}}
 	for raw, s := range m.known {
@@ -140,7 +140,7 @@ func TestFindAllocatesNothing(t *testing.T) {
 	}
 }
 
-// heapInUse is how much memory is reachable.
+// heapInUse returns how much memory is reachable.
 func heapInUse() uint64 {
 	var m runtime.MemStats
 	runtime.GC()

@@ -26,7 +26,7 @@ func TestStamp(t *testing.T) {
 	}
 }
 
-// A probe that keeps account is told of a round of which not all was taken.
+// Committed gets an error for a round of which a sample was refused.
 func TestCommittedTellsOfRefusedSamples(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &probeFunc{f: func(_ context.Context, n int, r *Round) error {

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// HTTPServer is the server of a receiver, for tests that bring a listener of their own.
+// HTTPServer returns the server of a receiver, for tests that bring a listener of their own.
 func HTTPServer(s Spec) *http.Server {
 	return (&server{spec: s, log: slog.New(slog.DiscardHandler)}).http()
 }

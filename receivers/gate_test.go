@@ -28,7 +28,7 @@ import (
 	"hwsagent/receivers/receivertest"
 )
 
-// store is a protocol for tests: each byte of the body is a series with one sample.
+// store returns a protocol for tests: each byte of the body is a series with one sample.
 func store(_ http.ResponseWriter, r *receivers.Request) error {
 	b := r.Batch()
 	defer b.Rollback()
@@ -104,7 +104,7 @@ func compressed(t testing.TB, encoding string, b []byte) []byte {
 	return b
 }
 
-// encodings are those that every receiver takes.
+// encodings returns those that every receiver takes.
 func encodings() []string { return []string{"", "snappy", receivers.SnappyFramed, "gzip", "zstd"} }
 
 func TestEncodings(t *testing.T) {
@@ -218,7 +218,7 @@ func TestBoundsOfRequests(t *testing.T) {
 	}
 }
 
-// What is wrong by itself costs itself only, and is told.
+// An invalid sample is refused by itself, and reported.
 func TestSingleSamples(t *testing.T) {
 	limits := receivers.DefaultLimits()
 	limits.ActiveSeries = 2
@@ -250,8 +250,8 @@ func TestSingleSamples(t *testing.T) {
 	}
 }
 
-// Relabelling comes before the limit of series; what it drops is counted and no error, its
-// exemplars go with it. What it leaves without a name, or with a label that is none, is refused.
+// Relabelling comes before the limit of series; samples that it drops are counted but are not an error, and their
+// exemplars are dropped with them. A series left without a name, or with an invalid label, is refused.
 func TestRelabelling(t *testing.T) {
 	limits := receivers.DefaultLimits()
 	limits.ActiveSeries = 1

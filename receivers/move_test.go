@@ -14,8 +14,8 @@ import (
 	"hwsagent/receivers/receivertest"
 )
 
-// TestMoveOnOnePort: a receiver moves from one address to another of the same port while it
-// runs; nobody else gets the port by that, and a port that another program has stays refused.
+// TestMoveOnOnePort: a receiver moves from one address to another of the same port while it runs; no other program can
+// take the port meanwhile, and a port of another program stays refused.
 func TestMoveOnOnePort(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("a restart does it here")
@@ -134,7 +134,7 @@ func TestApplyAfterClose(t *testing.T) {
 	}
 }
 
-// free is an address on which nothing listens.
+// free returns an address on which nothing listens.
 func free(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

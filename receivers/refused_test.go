@@ -15,8 +15,8 @@ import (
 	"hwsagent/receivers/receivertest"
 )
 
-// TestRefusedTakesNoPlace: the series of a request that is refused as a whole, whyever, do not
-// count as active; others would be refused for an hour because of what nobody has.
+// TestRefusedTakesNoPlace: the series of a request refused as a whole, for any reason, do not count as active;
+// otherwise others would be refused for an hour because of series that were never stored.
 func TestRefusedTakesNoPlace(t *testing.T) {
 	limits := receivers.DefaultLimits()
 	limits.ActiveSeries = 10

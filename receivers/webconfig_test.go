@@ -55,8 +55,8 @@ func certificate(t *testing.T, dir string) *x509.CertPool {
 	return pool
 }
 
-// An address that other hosts can reach needs both TLS and users; then who is not one of
-// them is not let in, and who is gets HTTP/2 where that is spoken.
+// An address that other hosts can reach needs both TLS and users; then other clients are refused, and users get HTTP/2
+// where it is supported.
 func TestWebConfig(t *testing.T) {
 	dir := t.TempDir()
 	pool := certificate(t, dir)

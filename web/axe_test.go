@@ -25,7 +25,7 @@ const (
 	axeSum     = "5e6edba515e70d25f6604d9815f064d859c5d1ea7ab661bbc4f87c88779ef0c21cae0abbeb636471ef39e9d62d2582e4b88a1866f19f4ecfcf6d986275e4dc12"
 )
 
-// axeScript is the program of axe-core. A test without npm, or without what npm gets it from, is skipped, and fails
+// axeScript returns the program of axe-core. A test without npm, or without what npm gets it from, is skipped, and fails
 // where CI runs it.
 func axeScript(t *testing.T) []byte {
 	t.Helper()

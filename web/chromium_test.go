@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// chromium is a browser without a screen; a test without one is skipped, and fails where CI runs it.
+// chromium returns a browser without a screen; a test without one is skipped, and fails where CI runs it.
 func chromium(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {

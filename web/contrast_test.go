@@ -10,7 +10,7 @@ import (
 
 var colour = regexp.MustCompile(`--([a-z-]+): #([0-9a-f]{3,6});`)
 
-// palettes are the colours of the style, light and dark.
+// palettes returns the colours of the style, light and dark.
 func palettes(t *testing.T) map[string]map[string]string {
 	t.Helper()
 	css, err := assets.ReadFile("assets/page.css")
@@ -32,7 +32,7 @@ func palettes(t *testing.T) map[string]map[string]string {
 	return all
 }
 
-// luminance is the relative luminance of a colour, by WCAG 2.1.
+// luminance returns the relative luminance of a colour, by WCAG 2.1.
 func luminance(t *testing.T, hex string) float64 {
 	t.Helper()
 	if len(hex) == 3 {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// What ends is shown; from the time on when somebody should be told it is a warning, which
-// says what to do. What the agent renews warns nobody.
+// Expiries are shown; near the end they become a warning with a remedy. Credentials that the agent renews itself cause
+// no warning.
 func TestExpiries(t *testing.T) {
 	s := load(t, "ok")
 	const day = 24 * time.Hour

@@ -45,7 +45,7 @@ func fill(v reflect.Value, text string, yes bool) {
 	}
 }
 
-// shape is what a browser reads on a page but for words: elements, and names of attributes; and apart from
+// shape returns what a browser reads on a page but for words: elements, and names of attributes; and apart from
 // that, each text and each value.
 func shape(t *testing.T, body []byte) (tags, words []string) {
 	t.Helper()
@@ -110,7 +110,7 @@ func TestHostileWordsStayWords(t *testing.T) {
 	}
 }
 
-// TestFragmentLeadsToItsName: what a browser makes of the part behind # is the name that the element's id has.
+// TestFragmentLeadsToItsName: a browser decodes the part after # to the element's id.
 func TestFragmentLeadsToItsName(t *testing.T) {
 	for _, name := range []string{"mimir", "a b", `"quoted"`, "50%", "é/ж", "a+b&c", "~._-", "#"} {
 		var p page

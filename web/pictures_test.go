@@ -107,7 +107,7 @@ func fewerColours(file string) error {
 	return os.WriteFile(file, out.Bytes(), 0o600)
 }
 
-// picturePages are the pages of all states, with plots, and without the program that keeps them current.
+// picturePages returns the pages of all states, with plots, and without the program that keeps them current.
 func picturePages(t *testing.T) http.Handler {
 	t.Helper()
 	history := func(string) []Figures {

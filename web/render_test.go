@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// render is the page of a status.
+// render returns the page of a status.
 func render(t *testing.T, s Status, events []Event) string {
 	t.Helper()
 	rec := httptest.NewRecorder()
@@ -21,7 +21,7 @@ func render(t *testing.T, s Status, events []Event) string {
 	return rec.Body.String()
 }
 
-// fleet is an agent with targets that all are well.
+// fleet returns an agent with targets that all are well.
 func fleet(targets int) Status {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	s := Status{

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// busy is an agent with many targets and probes, of which some are not well.
+// busy returns an agent with many targets and probes, of which some are not well.
 func busy(targets, probes int) Status {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	s := Status{Schema: 1, Running: true, Version: "1.0", Host: "h", Now: now, Started: now.Add(-time.Hour), WAL: WALStatus{Bytes: 1 << 20, MaxBytes: 2 << 30, SamplesPerSec: 400, BytesPerSec: 900}}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// largeFleet is a status with 50 targets, three of them broken with 10 GB of log before them, and 1,000 probes, of which each
+// largeFleet returns a status with 50 targets, three of them broken with 10 GB of log before them, and 1,000 probes, of which each
 // tenth fails.
 func largeFleet() (Status, []Event) {
 	s, events := brokenFleet(50)

@@ -97,7 +97,7 @@ func (f *fate) lose(now time.Time, n int) {
 	}
 }
 
-// allIsWell is the promise of the words, sample by sample.
+// allIsWell returns the promise of the words, sample by sample.
 func (h *history) allIsWell() (bool, string) {
 	for _, f := range h.targets {
 		for _, w := range f.waiting {
@@ -118,7 +118,7 @@ func (h *history) allIsWell() (bool, string) {
 	return true, ""
 }
 
-// status is what the agent would know of it.
+// status returns what the agent would know of it.
 func (h *history) status() Status {
 	s := Status{Schema: 1, Running: true, Now: h.now}
 	for i, every := range h.inputs {
@@ -160,9 +160,9 @@ func (h *history) status() Status {
 	return Judged(s)
 }
 
-// TestAllIsWell: whatever happens to the samples, the verdict says that all is well only if nothing waits for
-// longer than its interval and 30 s, each target that had something took it, and nothing was lost
-// since yesterday that nobody knows of. Words, level, exit code and severities agree.
+// TestAllIsWell: whatever happens to the samples, the verdict says that all is well only if no sample waits for longer
+// than its interval and 30 s, each target with samples to get accepted some, and there was no unacknowledged loss since
+// yesterday. Words, level, exit code and severities agree.
 func TestAllIsWell(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	if s := os.Getenv("VERDICT_SEED"); s != "" {

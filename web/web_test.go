@@ -80,7 +80,7 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// A loss in the past is told and does not alarm for ever.
+// A loss in the past is shown, but does not alarm for ever.
 func TestOldLossIsANote(t *testing.T) {
 	s := load(t, "ok")
 	s.Targets[0].Ledger.Lost, s.Targets[0].Ledger.Dropped = 3, map[string]uint64{"too_old": 3}
@@ -303,7 +303,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// A target that a person has paused is told of as long as it is, with what to do.
+// A paused target is shown as a problem while it is paused, with the remedy.
 func TestPaused(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	s := Status{Running: true, Now: now, Targets: []TargetStatus{

@@ -54,8 +54,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestGoneAmidTheAnswer: an agent that is killed while it is asked does not run. What it was
-// told to do may be done, so that nobody is told that it does not run then.
+// TestGoneAmidTheAnswer: an agent killed during a query counts as not running. A command may have been carried out, so
+// its error must not say that the agent does not run.
 func TestGoneAmidTheAnswer(t *testing.T) {
 	for method, gone := range map[string]bool{"GET": true, "POST": false} {
 		t.Run(method, func(t *testing.T) {

@@ -33,7 +33,7 @@ func format(file string) string {
 	return strings.TrimSuffix(strings.Split(name, "-")[0], ".yaml")
 }
 
-// anything is an environment in which every variable is set.
+// anything returns an environment in which every variable is set.
 func anything(string) (string, bool) { return "value-from-the-environment", true }
 
 // TestGolden: each file becomes what stands beside it; that is a configuration which the agent takes, and

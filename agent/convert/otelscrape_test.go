@@ -8,8 +8,8 @@ import (
 	"hwsagent/agent/convert"
 )
 
-// TestSeveralReceivers: each prometheus receiver of a Collector has a global and names of its own.
-// What a target gets here and did not there is named.
+// TestSeveralReceivers: each prometheus receiver of a Collector has its own global and its own names. Data that reaches
+// a target only after the conversion is noted.
 func TestSeveralReceivers(t *testing.T) {
 	r, err := convert.Convert("otelcol", "f.yaml", []byte(`
 receivers:

@@ -29,8 +29,7 @@ import (
 // sample, tries once to send it, and forgets it.
 const asForgetful = "HWSAGENT_DEMO_FORGETFUL"
 
-// TestForgetfulAgentIsFoundOut proves that the demo can fail: an agent that loses
-// samples in an outage is told so.
+// TestForgetfulAgentIsFoundOut proves that the demo can fail: it detects an agent that loses samples in an outage.
 func TestForgetfulAgentIsFoundOut(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

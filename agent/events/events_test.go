@@ -27,14 +27,14 @@ func open(t *testing.T, dir string) *Journal {
 	return j
 }
 
-// at is a status with one target that has dropped so much of its samples for a reason.
+// at returns a status with one target that has dropped so much of its samples for a reason.
 func at(now time.Time, appended uint64, dropped map[string]uint64) web.Status {
 	return web.Status{Running: true, Now: now, Started: start, Targets: []web.TargetStatus{
 		{Name: "a", State: web.StateOK, Ledger: web.LedgerStatus{Appended: appended, Delivered: 1, Dropped: dropped, Balanced: true}}}}
 }
 
-// TestLossesSurviveKills: whatever happens between the saves, the losses that are told are, in total, what the
-// ledger has lost in the last 24 hours and nobody has acknowledged, and what was told before a kill is told after it.
+// TestLossesSurviveKills: whatever happens between saves, the reported losses add up to the ledger's unacknowledged
+// losses of the last 24 hours, and losses reported before a kill are reported after it.
 func TestLossesSurviveKills(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -75,7 +75,7 @@ func TestLossesSurviveKills(t *testing.T) {
 				unseen = 0
 				acks++
 			case 2:
-				j = open(t, dir) // killed: what was not saved is in the ledger
+				j = open(t, dir) // killed: unsaved losses are in the ledger
 				kills++
 			}
 		}

@@ -33,7 +33,7 @@ func add(t *testing.T, s *Store, target string, minutes ...int) {
 	}
 }
 
-// minutes are those of the points.
+// minutes returns those of the points.
 func minutes(points []Point) (all []int) {
 	for _, p := range points {
 		all = append(all, int(p.In))
@@ -41,7 +41,8 @@ func minutes(points []Point) (all []int) {
 	return all
 }
 
-// TestSurvivesARestart: what was added is there again, in order, for a day; a file does not grow, and is its user's alone.
+// TestSurvivesARestart: added points are there again, in order, for a day; a file does not grow, and only its owner can
+// read it.
 func TestSurvivesARestart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "history")
 	s := opened(t, dir)

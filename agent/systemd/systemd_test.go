@@ -79,8 +79,8 @@ func TestManagerThatDoesNotReadHoldsNothingUp(t *testing.T) {
 	}
 }
 
-// TestWatchdogIsFedByTheStatus: as long as the status is told the watchdog is fed, three times as
-// often as it asks for; where the status hangs, it is not fed.
+// TestWatchdogIsFedByTheStatus: as long as the status can be determined the watchdog is fed, three times as often as
+// required; if the status hangs, it is not fed.
 func TestWatchdogIsFedByTheStatus(t *testing.T) {
 	for name, c := range map[string]struct {
 		watchdog time.Duration
@@ -121,7 +121,7 @@ func TestWatchdogIsFedByTheStatus(t *testing.T) {
 	}
 }
 
-// TestEnvironment: what the variables of a service manager mean, and what is not meant for this process.
+// TestEnvironment: the meaning of a service manager's variables, and which of them are meant for another process.
 func TestEnvironment(t *testing.T) {
 	pid := strconv.Itoa(os.Getpid())
 	for _, c := range []struct {

@@ -24,7 +24,7 @@ func series(name string, n int) iter.Seq[Sample] {
 	}
 }
 
-// got is what waits in a tap.
+// got returns what waits in a tap.
 func got(t *Tap) (texts []string) {
 	for {
 		select {

@@ -39,7 +39,7 @@ func (s *screen) size() (int, int) {
 	return s.columns, s.rows
 }
 
-// shown is what was written since the last call.
+// shown returns what was written since the last call.
 func (s *screen) shown() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -44,7 +44,7 @@ func TestEveryCommandHasExamplesThatParse(t *testing.T) {
 	}
 }
 
-// taken says why the program does not take an example of a command, or nothing.
+// taken reports why the program does not take an example of a command, or nothing.
 func taken(path, example string) string {
 	words := shellWords(example)
 	if !strings.HasPrefix(example, "  ") || len(words) == 0 || words[0] != "hwsagent" {
@@ -90,7 +90,7 @@ func TestExamplesThatAreNotTaken(t *testing.T) {
 	}
 }
 
-// shellWords are the words of a command line up to a comment, a pipe or a redirection. Quotes of either kind keep what is
+// shellWords returns the words of a command line up to a comment, a pipe or a redirection. Quotes of either kind keep what is
 // between them as it is.
 func shellWords(line string) []string {
 	var words []string

@@ -11,7 +11,7 @@ import (
 	"hwsagent/watchdog"
 )
 
-// hangingWriter is a standard error that nobody reads.
+// hangingWriter is a standard error without a reader.
 type hangingWriter struct{ over chan struct{} }
 
 func (w hangingWriter) Write(p []byte) (int, error) {

@@ -11,7 +11,7 @@ import (
 	"hwsagent/agent/inventory"
 )
 
-// fakeSmartctl is an entry for a smartctl that prints one disk.
+// fakeSmartctl returns an entry for a smartctl that prints one disk.
 func fakeSmartctl(t *testing.T) (entry, serial string) {
 	t.Helper()
 	if runtime.GOOS == "windows" {

@@ -102,7 +102,7 @@ func TestCompletionHasNames(t *testing.T) {
 	}
 }
 
-// TestDropIsCompletedWithQueues: what may be dropped has no entry in the configuration.
+// TestDropIsCompletedWithQueues: only queues without an entry in the configuration may be dropped.
 func TestDropIsCompletedWithQueues(t *testing.T) {
 	storage := t.TempDir()
 	code, stdout, stderr := hwsagent(t, "__complete", "--storage.path", storage, "targets", "drop", "")

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// noSpace is how the tests judge a target.
+// noSpace returns how the tests judge a target.
 func noSpace(target string) error {
 	if strings.Contains(target, " ") || target == "" {
 		return errors.New("has a space")
@@ -30,7 +30,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// read is what a list of that pattern reads, as text.
+// read returns what a list of that pattern reads, as text.
 func read(f *Files, pattern string) (devices, problems string) {
 	l := List{FileSD: []FileSD{{Files: []string{pattern}}}}
 	all, wrong := l.Devices(f, noSpace)

@@ -31,8 +31,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// serveMetrics is the exporter of these tests: it serves its process number, and dies when it is
-// told to.
+// serveMetrics is the exporter of these tests: it serves its process number, and exits on request.
 func serveMetrics(port, file string) {
 	if err := os.WriteFile(file, []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
 		panic(err)
@@ -61,7 +60,7 @@ func newProbe(t *testing.T, c Config) *Probe {
 	return p
 }
 
-// shell is a command that runs a script.
+// shell returns a command that runs a script.
 func shell(script string, args ...string) []string {
 	return append([]string{"/bin/sh", "-c", script, "sh"}, args...)
 }
@@ -91,7 +90,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// What goes wrong with a command is told, and nothing of its output is kept.
+// A failing command is reported, and none of its output is kept.
 func TestRunFails(t *testing.T) {
 	for _, tc := range []struct {
 		name, script, want string
@@ -175,7 +174,7 @@ func TestGroupIsKilled(t *testing.T) {
 	}
 }
 
-// testExporter is the configuration of this binary as an exporter.
+// testExporter returns the configuration of this binary as an exporter.
 func testExporter(t *testing.T) (Config, string) {
 	t.Helper()
 	self, err := os.Executable()

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// lines are the samples of a round as text.
+// lines returns the samples of a round as text.
 func lines(r *probes.Round) []string {
 	var all []string
 	for _, s := range r.Samples() {

@@ -12,8 +12,8 @@ import (
 	"hwsagent/probes"
 )
 
-// TestNodeExporterFull: each metric that the panels of this dashboard read is there, from the fixtures, this machine or a systemd that the
-// test plays. What is not is named with its reason.
+// TestNodeExporterFull: each metric used by the panels of this dashboard exists, from the fixtures, this machine or a
+// simulated systemd. Missing ones are listed with a reason.
 func TestNodeExporterFull(t *testing.T) {
 	there := map[string]bool{}
 	note := func(c Config) {

@@ -33,7 +33,7 @@ func write(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// TestHungChip has a sensor whose read does not return: a FIFO that nobody writes.
+// TestHungChip has a sensor whose read does not return: a FIFO without a writer.
 func TestHungChip(t *testing.T) {
 	sys := t.TempDir()
 	write(t, sys, map[string]string{

@@ -57,7 +57,7 @@ var (
 	watts = []uint16{15849, 1000, 12589, 1259}
 )
 
-// sfp is a 10GBASE-SR module that calibrates itself: 31.5 °C, 3.3 V, 6 mA, 0.5 mW out, 0.4 mW in.
+// sfp returns a 10GBASE-SR module that calibrates itself: 31.5 °C, 3.3 V, 6 mA, 0.5 mW out, 0.4 mW in.
 func sfp() *module {
 	id, d := make([]byte, half), make([]byte, half)
 	id[0], id[92] = 0x03, 0x68
@@ -73,7 +73,7 @@ func sfp() *module {
 	return &module{low: map[byte][]byte{moduleAddress: id, diagnostics: d}}
 }
 
-// calibratedOutside is the module that leaves the calibration to its reader: its raw values are half of the real ones.
+// calibratedOutside returns the module that leaves the calibration to its reader: its raw values are half of the real ones.
 func calibratedOutside() *module {
 	m := sfp()
 	m.low[moduleAddress][92] = 0x58
@@ -94,7 +94,7 @@ func calibratedOutside() *module {
 	return m
 }
 
-// qsfp is a 40G or 100G module of four lanes.
+// qsfp returns a 40G or 100G module of four lanes.
 func qsfp() *module {
 	low, id, limits := make([]byte, half), make([]byte, half), make([]byte, half)
 	low[0] = 0x11
@@ -114,7 +114,7 @@ func qsfp() *module {
 	return &module{low: map[byte][]byte{moduleAddress: low}, pages: map[byte][]byte{0: id, 3: limits}}
 }
 
-// cmis is a 400G module of four lanes to the fibre, whose bias counts twice.
+// cmis returns a 400G module of four lanes to the fibre, whose bias counts twice.
 func cmis() *module {
 	low, id, has, limits, lanes := make([]byte, half), make([]byte, half), make([]byte, half), make([]byte, half), make([]byte, half)
 	low[0], low[88] = 0x18, 0x84
@@ -136,7 +136,7 @@ func cmis() *module {
 	return &module{low: map[byte][]byte{moduleAddress: low}, pages: map[byte][]byte{0: id, 1: has, 2: limits, 0x11: lanes}}
 }
 
-// shown is a report's readings as text: metric, place, limit.
+// shown returns a report's readings as text: metric, place, limit.
 func shown(p *hw.Report) map[string]string {
 	all := map[string]string{}
 	for _, r := range p.Readings {
@@ -249,7 +249,7 @@ func TestTransceiversWithoutMonitors(t *testing.T) {
 	}
 }
 
-// opticsOf is a collector of a machine with these network devices, of which one is virtual.
+// opticsOf returns a collector of a machine with these network devices, of which one is virtual.
 func opticsOf(t *testing.T, modules map[string]any) *optics {
 	t.Helper()
 	dir := t.TempDir()

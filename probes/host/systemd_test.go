@@ -28,7 +28,7 @@ func (u plantUnit) path() string {
 	return "/org/freedesktop/systemd1/unit/" + strings.NewReplacer(".", "_2e", "-", "_2d", "@", "_40").Replace(u.name)
 }
 
-// plantSystemd is a bus with a systemd on it that has these properties and units.
+// plantSystemd returns a bus with a systemd on it that has these properties and units.
 func plantSystemd(t *testing.T, manager map[string]any, units []plantUnit) *dbustest.Bus {
 	t.Helper()
 	get := func(from map[string]any, name string) dbustest.Answer {
@@ -69,7 +69,7 @@ func plantSystemd(t *testing.T, manager map[string]any, units []plantUnit) *dbus
 	})
 }
 
-// busyMachine is a systemd with units of each kind.
+// busyMachine returns a systemd with units of each kind.
 func busyMachine(t *testing.T) *dbustest.Bus {
 	t.Helper()
 	const noLimit = ^uint64(0)
@@ -172,8 +172,8 @@ func TestSystemdUnitsAreChosen(t *testing.T) {
 	}
 }
 
-// TestSystemdThatFails: a bus that is not there, lets nobody in, hangs or talks nonsense costs this collector alone, says why, and
-// what it had said before is kept.
+// TestSystemdThatFails: a bus that is missing, refuses access, hangs or sends nonsense only fails this collector, which
+// reports why and keeps the values read before.
 func TestSystemdThatFails(t *testing.T) {
 	refusing := busyMachine(t)
 	refusing.Refuse = true

@@ -57,7 +57,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// numbersOf are the serial numbers and hardware addresses that the tree has in files of these names.
+// numbersOf returns the serial numbers and hardware addresses that the tree has in files of these names.
 func numbersOf(t *testing.T, c Config) (all []string) {
 	t.Helper()
 	word := regexp.MustCompile(`^[0-9A-Za-z:-]{6,40}$`)
@@ -92,7 +92,7 @@ func TestRecordHung(t *testing.T) {
 	}
 	taped := tape.New("host")
 	err := mustNew(t, c).Record(t.Context(), taped)
-	if err != nil { // a fifo is no regular file, and is passed over
+	if err != nil { // a fifo is not a regular file, and is skipped
 		t.Fatal(err)
 	}
 	for _, e := range taped.Exchanges {

@@ -160,7 +160,7 @@ func ofRound(t *testing.T, r *probes.Round) *scrape {
 	return s
 }
 
-// String is the scrape in exposition format without help, in order.
+// String returns the scrape in exposition format without help, in order.
 func (s *scrape) String() string {
 	keys := make([]string, 0, len(s.values))
 	for key := range s.values {

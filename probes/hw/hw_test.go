@@ -108,7 +108,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// text is what a report adds, a line for each sample.
+// text returns what a report adds, a line for each sample.
 func text(p Report) string {
 	r := probes.NewRound(0)
 	p.AddTo(r)
@@ -214,7 +214,7 @@ func FuzzDiskID(f *testing.F) {
 	})
 }
 
-// page is the vocabulary as docs/hardware.md has it.
+// page returns the vocabulary as docs/hardware.md has it.
 func page() string {
 	var b strings.Builder
 	b.WriteString("| metric | type | labels beside `hw_id`, `hw_name`, `hw_parent` | of | meaning | convention |\n|---|---|---|---|---|---|\n")

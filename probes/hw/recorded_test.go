@@ -15,7 +15,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// recorded are the series in a file: name and labels, and the value.
+// recorded returns the series in a file: name and labels, and the value.
 func recorded(t *testing.T, file string) (all [][2]string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -87,7 +87,7 @@ func promtool(t *testing.T, tests []map[string]any) {
 	}
 }
 
-// becomes is a fault: the component of that name is in another state.
+// becomes returns a fault: the component of that name is in another state.
 func becomes(name, state string) func(series, value string) [][2]string {
 	return func(series, value string) [][2]string {
 		if strings.HasPrefix(series, "hw_status{") && strings.Contains(series, fmt.Sprintf(`hw_name=%q`, name)) {
@@ -97,7 +97,7 @@ func becomes(name, state string) func(series, value string) [][2]string {
 	}
 }
 
-// vanishes is a fault: the component of that name is gone.
+// vanishes returns a fault: the component of that name is gone.
 func vanishes(name string) func(series, value string) [][2]string {
 	return func(series, value string) [][2]string {
 		if strings.Contains(series, fmt.Sprintf(`hw_name=%q`, name)) {
@@ -107,7 +107,7 @@ func vanishes(name string) func(series, value string) [][2]string {
 	}
 }
 
-// reads is a fault: the metric of that component has another value.
+// reads returns a fault: the metric of that component has another value.
 func reads(metric, name, now string) func(series, value string) [][2]string {
 	return func(series, value string) [][2]string {
 		if strings.HasPrefix(series, metric+"{") && strings.Contains(series, fmt.Sprintf(`hw_name=%q`, name)) {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// supply is a power supply that takes in and gives out; NaN is not told.
+// supply returns a power supply that takes in and gives out; NaN is not told.
 func supply(st Status, in, out float64) Report {
 	p := Report{Status: st, Component: Component{Kind: PowerSupply}}
 	if !math.IsNaN(in) {
@@ -80,7 +80,7 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// nan is no number.
+// nan is not a number.
 var nan = math.NaN()
 
 func TestMeter(t *testing.T) {

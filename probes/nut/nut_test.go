@@ -66,7 +66,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestDeviceGone: what upsd says of one device costs that device's readings, and its states become unknown.
+// TestDeviceGone: upsd's error about one device only affects that device's readings, and its states become unknown.
 func TestDeviceGone(t *testing.T) {
 	for code, want := range map[string]string{
 		"DATA-STALE": "look at the cable", "DRIVER-NOT-CONNECTED": "its driver does not run", "UNKNOWN-UPS": "upsd has no device of this name", "ACCESS-DENIED": "look at upsd.users",
@@ -267,8 +267,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestOracle reads public dumps of devices: each number under its own name, and in hw_* in its unit. They are in directories of vendors
-// in a directory that is no part of the repository: make oracle CORPUS=DIR.
+// TestOracle reads public dumps of devices: each number under its own name, and in hw_* in its unit. They are in
+// directories of vendors outside of the repository: make oracle CORPUS=DIR.
 func TestOracle(t *testing.T) {
 	root := os.Getenv("CORPUS")
 	if root == "" {

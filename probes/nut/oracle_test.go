@@ -19,7 +19,7 @@ func permitted(name string) bool {
 	return strings.ContainsAny(hex.EncodeToString(sum[:1])[:1], "02468ace")
 }
 
-// clientOf is a client to which upsd says this.
+// clientOf returns a client to which upsd says this.
 func clientOf(said string) *client {
 	there, here := net.Pipe()
 	_ = there.Close()
@@ -31,7 +31,7 @@ type deaf struct{ net.Conn }
 
 func (deaf) Write(p []byte) (int, error) { return len(p), nil }
 
-// unit is what one unit of a variable is in the base unit, by the last word that names a quantity.
+// unit returns what one unit of a variable is in the base unit, by the last word that names a quantity.
 func unit(name string) float64 {
 	for _, percent := range []string{"charge", "load", "humidity"} {
 		if strings.Contains(name, percent) {

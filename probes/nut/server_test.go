@@ -175,7 +175,7 @@ func newProbe(t *testing.T, c Config) *Probe {
 	return p
 }
 
-// certificate is one for 127.0.0.1, and the file of the authority that signed it, itself.
+// certificate returns one for 127.0.0.1, and the file of the authority that signed it, itself.
 func certificate(t *testing.T) (conf *tls.Config, file string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

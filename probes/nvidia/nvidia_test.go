@@ -27,7 +27,7 @@ var update = flag.Bool("update", false, "write testdata/*.prom anew")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// machine is a directory with an nvidia-smi that prints these texts.
+// machine returns a directory with an nvidia-smi that prints these texts.
 func machine(t *testing.T, xml string) (dir string, c Config) {
 	t.Helper()
 	dir = t.TempDir()
@@ -62,7 +62,7 @@ func newProbe(t *testing.T, c Config) *Probe {
 	return p
 }
 
-// round is what a round says, sorted, and its error.
+// round returns what a round says, sorted, and its error.
 func round(t *testing.T, p *Probe) (string, error) {
 	t.Helper()
 	r := probes.NewRound(0)
@@ -142,7 +142,7 @@ func TestHanging(t *testing.T) {
 	}
 }
 
-// TestStuck: the kernel does not let go of nvidia-smi; no second one is started until it does.
+// TestStuck: the kernel does not release nvidia-smi; no second one is started until it does.
 func TestStuck(t *testing.T) {
 	dir, c := machine(t, read(t, "testdata/tesla-t4.xml"))
 	p := newProbe(t, c)

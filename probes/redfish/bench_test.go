@@ -11,7 +11,7 @@ import (
 	"hwsagent/probes"
 )
 
-// sixty is a machine of 60 resources, of those that most have, without expansion.
+// sixty returns a machine of 60 resources, of those that most have, without expansion.
 func sixty(t testing.TB) *mock {
 	m := newMock(t, "localstorage.json")
 	for path := range m.resources {
@@ -107,7 +107,7 @@ func BenchmarkFleet(b *testing.B) {
 	b.ReportMetric(float64(after.HeapInuse-before.HeapInuse+after.StackInuse-before.StackInuse)/(1<<20), "MiB_both_sides")
 }
 
-// spent is the CPU time of this process.
+// spent returns the CPU time of this process.
 func spent() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)

@@ -87,7 +87,7 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// small makes a service of one chassis and one system, whose properties are given as JSON.
+// small returns a service of one chassis and one system, whose properties are given as JSON.
 func small(t *testing.T, chassis, system string, more ...string) []hw.Report {
 	t.Helper()
 	m := memory{}

@@ -46,7 +46,7 @@ type mock struct {
 	expands  bool // what ProtocolFeaturesSupported offers works
 }
 
-// newMock makes a service with the resources of a file of testdata.
+// newMock returns a service with the resources of a file of testdata.
 func newMock(t testing.TB, file string, configure ...func(*httptest.Server)) *mock {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", file))
@@ -188,7 +188,7 @@ func (m *mock) resource(w http.ResponseWriter, r *http.Request, path string) {
 	_, _ = w.Write(body)
 }
 
-// expanded is a collection with its members in the place of links.
+// expanded returns a collection with its members in the place of links.
 func (m *mock) expanded(v any) any {
 	o, _ := v.(map[string]any)
 	members, _ := o["Members"].([]any)
@@ -203,7 +203,7 @@ func (m *mock) expanded(v any) any {
 	return map[string]any{"Members": all, "@odata.id": o["@odata.id"]}
 }
 
-// config is a configuration that reads the service.
+// config returns a configuration that reads the service.
 func (m *mock) config() Config {
 	return Config{Target: m.URL, Username: user, Password: password, Fingerprint: fmt.Sprintf("%x", sha256.Sum256(m.Certificate().Raw)), RequestTimeout: secondsLong}
 }
@@ -211,7 +211,7 @@ func (m *mock) config() Config {
 // secondsLong is a time that no answer of a mock takes unless it hangs.
 const secondsLong = 30e9
 
-// newProbe makes a probe for the service.
+// newProbe returns a probe for the service.
 func newProbe(t testing.TB, c Config) *Probe {
 	t.Helper()
 	p, err := New(c, nil, nil)
@@ -237,7 +237,7 @@ func (t inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// inProcessProbe is a probe for a mock without a server.
+// inProcessProbe returns a probe for a mock without a server.
 func inProcessProbe(t testing.TB, m *mock, c Config) *Probe {
 	t.Helper()
 	c.Target, c.Username, c.Password = "bmc.example.org", user, password
@@ -275,7 +275,7 @@ func linesOf(r *probes.Round) (lines []string) {
 	return lines
 }
 
-// with are the lines that have all the words.
+// with returns the lines that have all the words.
 func with(lines []string, words ...string) (n int) {
 	for _, l := range lines {
 		all := true
@@ -289,7 +289,7 @@ func with(lines []string, words ...string) (n int) {
 	return n
 }
 
-// caFile is a file with the mock's certificate.
+// caFile returns a file with the mock's certificate.
 func (m *mock) caFile(t *testing.T) string {
 	file := filepath.Join(t.TempDir(), "ca.pem")
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: m.Certificate().Raw})

@@ -88,7 +88,7 @@ func (m *marked) read(_ context.Context, w want) (object, error) {
 	return parse(body)
 }
 
-// found are the components that show each mark, whatever the unit.
+// found returns the components that show each mark, whatever the unit.
 func (m *marked) found(all []hw.Report) map[float64][]string {
 	out := map[float64][]string{}
 	last := float64(firstMark + len(m.values))
@@ -109,7 +109,7 @@ func (m *marked) found(all []hw.Report) map[float64][]string {
 	return out
 }
 
-// generations are the readings of each quantity of each chassis that are in the older resources, and those that are in the
+// generations returns the readings of each quantity of each chassis that are in the older resources, and those that are in the
 // newer ones: services tell their sensors by both, without links between them.
 func (m *marked) generations(found map[float64][]string) (older, newer map[string][]string) {
 	older, newer = map[string][]string{}, map[string][]string{}

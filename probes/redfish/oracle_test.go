@@ -39,7 +39,7 @@ func walkFolder(t testing.TB, dir string) *tree {
 	return tr
 }
 
-// mockups are the directories of services below CORPUS.
+// mockups returns the directories of services below CORPUS.
 func mockups(t *testing.T) []string {
 	corpus := os.Getenv("CORPUS")
 	if corpus == "" {
@@ -121,7 +121,7 @@ func newOracle(t *testing.T, dir string) *oracle {
 	return o
 }
 
-// typeOf is a resource's schema.
+// typeOf returns a resource's schema.
 func typeOf(v map[string]any) string {
 	s, _ := v["@odata.type"].(string)
 	s, _, _ = strings.Cut(strings.TrimPrefix(s, "#"), ".")
@@ -232,7 +232,7 @@ var notRead = strings.Fields("Links RelatedItem Oem Actions CompositionService F
 	"TrustedComponents ComponentIntegrity VirtualMedia Certificates Controls Facilities PowerDomains Assembly USBControllers GraphicsControllers FabricAdapters AccelerationFunctions " +
 	"MemoryDomains HostInterfaces OperatingSystem Cables Registries AutomationNodes StoragePools ConsistencyGroups EndpointGroups Connections Applications Containers SharedNetworkPorts ContainerImages ResourceBlocks @Redfish.CollectionCapabilities JobService LocalImageStore")
 
-// listed are the paths of the resources that links from the root lead to, found without the table of roles.
+// listed returns the paths of the resources that links from the root lead to, found without the table of roles.
 func (o *oracle) listed() map[string]bool {
 	seen := map[string]bool{}
 	var follow func(v any, of string)

@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 )
 
-// parts are those of a request that have attributes, each by itself.
+// parts returns those of a request that have attributes, each by itself.
 func parts() map[string]func(pmetric.ResourceMetrics) pcommon.Map {
 	metric := func(r pmetric.ResourceMetrics) pmetric.Metric {
 		m := r.ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()

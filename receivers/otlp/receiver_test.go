@@ -29,7 +29,7 @@ const start, now = 1_700_000_000_000, 1_700_000_060_000 // milliseconds
 
 func at(ms int64) pcommon.Timestamp { return pcommon.NewTimestampFromTime(time.UnixMilli(ms)) }
 
-// request makes a request with one resource; fill adds metrics.
+// request returns a request with one resource; fill adds metrics.
 func request(fill func(pmetric.MetricSlice)) pmetricotlp.ExportRequest {
 	md := pmetric.NewMetrics()
 	rm := md.ResourceMetrics().AppendEmpty()
@@ -118,7 +118,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// lines are the samples in short.
+// lines returns the samples in short.
 func (r *rig) lines() (all []string) {
 	for _, s := range r.log.Samples() {
 		v := fmt.Sprint(s.V)
@@ -269,7 +269,7 @@ func TestOneBadMetric(t *testing.T) {
 	}
 }
 
-// nested is a value in values, so many deep.
+// nested returns a value in values, so many deep.
 func nested(depth int) []byte {
 	value := []byte{}
 	for range depth {

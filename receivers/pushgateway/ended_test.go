@@ -18,7 +18,7 @@ import (
 	"hwsagent/receivers/receivertest"
 )
 
-// ended are the series that are marked stale in the log.
+// ended returns the series that are marked stale in the log.
 func (r *rig) ended() (all []string) {
 	for _, s := range r.log.Samples() {
 		if value.IsStaleNaN(s.V) {
@@ -99,7 +99,7 @@ func TestEndedSeries(t *testing.T) {
 	}
 }
 
-// slowLog lets a commit wait until it is told to go on.
+// slowLog delays a commit until the test releases it.
 type slowLog struct {
 	*receivertest.Log
 	commits, goOn chan struct{}
@@ -173,8 +173,8 @@ func TestSeriesTwice(t *testing.T) {
 		`{__name__="x", instance="1", job="j"} 2`, `{__name__="x", instance="2", job="j"} 2`)
 }
 
-// A refused push to a group whose deletion the log does not have yet brings the group's own series
-// back, and nothing else: what was deleted still ends, over a restart, too.
+// A refused push to a group whose deletion is not in the log yet only brings the group's own series back: the deleted
+// series still end, over a restart, too.
 func TestRefusedWhileItEnds(t *testing.T) {
 	dir := t.TempDir()
 	r := newRig(t, dir)

@@ -37,7 +37,7 @@ func FuzzPush(f *testing.F) {
 	})
 }
 
-// pathOf is where a group is pushed to.
+// pathOf returns where a group is pushed to.
 func pathOf(group map[string]string) string {
 	path := root
 	for i, name := range append([]string{"job"}, slices.DeleteFunc(slices.Sorted(maps.Keys(group)), func(n string) bool { return n == "job" })...) {
@@ -49,7 +49,7 @@ func pathOf(group map[string]string) string {
 	return path
 }
 
-// escapedName is the name of a label with everything escaped that may be.
+// escapedName returns the name of a label with everything escaped that may be.
 func escapedName(name string) string {
 	var b strings.Builder
 	b.WriteString("U__")

@@ -80,7 +80,7 @@ func (r *rig) must(status int, method, path, body string) {
 	}
 }
 
-// shows is every series that a round would append, but for the times of pushes, which only
+// shows returns every series that a round would append, but for the times of pushes, which only
 // are there or not.
 func (r *rig) shows() (all []string) {
 	r.t.Helper()
@@ -172,8 +172,8 @@ func TestDeletedInTheMomentOfARound(t *testing.T) {
 	})
 }
 
-// A deletion ends the series under the names that relabelling gave them; a push that relabelling
-// leaves without a name is refused. What a push itself brings is relabelled by each round.
+// A deletion ends the series under the names that relabelling gave them; a push that relabelling leaves without a name
+// is refused. Each round relabels pushed series.
 func TestRelabelling(t *testing.T) {
 	r := newRig(t, t.TempDir(), receivertest.Rules(t, `
 - {source_labels: [__name__], regex: noise|push_failure_time_seconds, action: drop}
@@ -298,7 +298,7 @@ func TestRefusals(t *testing.T) {
 	}
 	r.must(405, "GET", "/metrics/job/a", "")
 	r.must(404, "PUT", "/metrics", "")
-	// What was refused has changed nothing, but that the group tells of it.
+	// Refused pushes only changed the time of the last failure.
 	r.want("after refusals", `{__name__="good", job="a"} 1`, `{__name__="push_failure_time_seconds", job="a"} set`, `{__name__="push_time_seconds", job="a"} set`)
 }
 

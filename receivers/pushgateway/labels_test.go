@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// manyLabels is a line with so many labels.
+// manyLabels returns a line with so many labels.
 func manyLabels(n int) string {
 	var b strings.Builder
 	for i := range n {

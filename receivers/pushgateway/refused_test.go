@@ -15,7 +15,7 @@ import (
 	"hwsagent/inputs/exposition"
 )
 
-// own is what a group shows besides what is pushed; labels are such as job="j".
+// own returns what a group shows besides what is pushed; labels are such as job="j".
 func own(labels, pushed, failed string) []string {
 	return []string{
 		fmt.Sprintf("{__name__=%q, %s} %s", failureTime, labels, failed),
@@ -186,7 +186,7 @@ func gauge(name string, value float64) *dto.MetricFamily {
 	return &dto.MetricFamily{Name: &name, Type: dto.MetricType_GAUGE.Enum(), Metric: []*dto.Metric{{Gauge: &dto.Gauge{Value: &value}}}}
 }
 
-// Bodies come in the encodings of the Pushgateway: what it calls snappy is the framing format.
+// Bodies may have the encodings of the Pushgateway, whose snappy is the framing format.
 func TestSnappyIsFramed(t *testing.T) {
 	r := newRig(t, t.TempDir())
 	var framed bytes.Buffer

@@ -36,7 +36,7 @@ func answering(t *testing.T) (port string) {
 	return port
 }
 
-// seen is what is scraped: each target as job, address and health.
+// seen returns what is scraped: each target as job, address and health.
 func seen(s *Scraper) (all []string) {
 	for _, j := range s.Status() {
 		for _, one := range j.Targets {
@@ -47,7 +47,7 @@ func seen(s *Scraper) (all []string) {
 	return all
 }
 
-// addresses are what is seen but for the health.
+// addresses returns what is seen but for the health.
 func addresses(seen []string) (all []string) {
 	for _, one := range seen {
 		all = append(all, one[:strings.LastIndexByte(one, ' ')])
@@ -55,7 +55,7 @@ func addresses(seen []string) (all []string) {
 	return all
 }
 
-// failed is how many lookups have failed.
+// failed returns how many lookups have failed.
 func failed(t *testing.T, reg *prometheus.Registry) (n float64) {
 	t.Helper()
 	families, err := reg.Gather()

@@ -74,7 +74,7 @@ func (n *names) set(t *testing.T, mode string, records ...string) {
 	}
 }
 
-// questions are how many moving names were asked for since set, over UDP and TCP.
+// questions returns how many moving names were asked for since set, over UDP and TCP.
 func (n *names) questions() (all, overTCP int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -30,7 +30,7 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// TestCallsAreWellFormed: what is sent is what the reader takes, wherever the message lies in a buffer.
+// TestCallsAreWellFormed: the reader accepts sent messages, wherever they are in a buffer.
 func TestCallsAreWellFormed(t *testing.T) {
 	c := Call{Destination: "org.example", Path: "/org", Interface: "org.example.I", Member: "M", Args: []string{"", "abc", "defg"}}
 	for before := range 9 {

@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v2"
 )
 
-// TestConfig: what Prometheus refuses is refused, with words that name the key.
+// TestConfig: configurations refused by Prometheus are refused, with an error that names the key.
 func TestConfig(t *testing.T) {
 	for _, tc := range []struct{ text, want string }{
 		{"role: pod", ""},

@@ -28,7 +28,8 @@ func namedObject(namespace, name string, more apitest.Object) apitest.Object {
 	return o
 }
 
-// TestAttached: what labels come from besides is followed as well, whether it is there before the object or after it.
+// TestAttached: objects that contribute labels are followed as well, whether they exist before the main object or after
+// it.
 func TestAttached(t *testing.T) {
 	s := newServer(t)
 	p := aPod("a", "p", "10.0.0.1")
@@ -234,8 +235,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestChangesFillNoRoom: a pod that changes for ever takes the room of one. What former states took leads to a list
-// anew at most, and is no problem.
+// TestChangesFillNoRoom: a pod that changes for ever takes the room of one. The room of former states leads to a new
+// list at most, and is not a problem.
 func TestChangesFillNoRoom(t *testing.T) {
 	if testing.Short() {
 		t.Skip("256 MiB of text take the race detector a minute")

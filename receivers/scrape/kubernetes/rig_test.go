@@ -104,7 +104,7 @@ func run(t *testing.T, s *apitest.Server, c *Config, around Surroundings) *rig {
 	return r
 }
 
-// addresses are those of all targets, in order.
+// addresses returns those of all targets, in order.
 func (r *rig) addresses() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,7 +135,7 @@ func (r *rig) label(source, name string) string {
 	return "no label"
 }
 
-// problem is the newest one.
+// problem returns the newest one.
 func (r *rig) problem() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -173,7 +173,7 @@ func (r *rig) tells(what, part string) {
 	})
 }
 
-// aPod is a pod with a container that has one port.
+// aPod returns a pod with a container that has one port.
 func aPod(namespace, name, ip string) apitest.Object {
 	return apitest.Object{
 		"metadata": apitest.Object{"namespace": namespace, "name": name, "uid": "u-" + name, "labels": apitest.Object{"app": name}},
