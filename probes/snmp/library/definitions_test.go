@@ -39,3 +39,30 @@ func TestMonitorIsWellInItsNormalState(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
+
+// A machine with Net-SNMP has the sensors of LM-SENSORS-MIB, also those below zero.
+func TestSensorsOfNetSNMP(t *testing.T) {
+	known, err := Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const root = "1.3.6.1.4.1.2021.13.16"
+	id := Identity{ObjectID: "1.3.6.1.4.1.8072.3.2.10"}
+	if device := known.Recognise(id); len(device.Evaluate(tree(t, root+".3.1.3.1 900")).Reports) > 0 {
+		t.Error("the sensors are read of a device that has none of the MIB")
+	}
+	id.Present = map[string]string{root: ""}
+	var got strings.Builder
+	for _, r := range known.Recognise(id).Evaluate(tree(t, root+`.2.1.2.1 "outdoor"
+`+root+`.2.1.3.1 4294961796
+`+root+`.3.1.2.1 "rear"
+`+root+`.3.1.3.1 1180
+`+root+`.4.1.2.1 "+12V"
+`+root+".4.1.3.1 12096")).Reports {
+		fmt.Fprintf(&got, "%s %s %v\n", r.Kind, r.ID, r.Readings[0].Value)
+	}
+	const want = "temperature lm_sensors/outdoor -5.5\nfan lm_sensors/rear 1180\nvoltage lm_sensors/+12V 12.096\n"
+	if diff := cmp.Diff(want, got.String()); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
