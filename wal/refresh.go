@@ -11,25 +11,34 @@ import (
 	"hwsagent/wal/internal/segment"
 )
 
-// What an earlier process has left may not be durable, though it can be read: the process was killed before its fsync, or
-// after one that had failed. In the second case no fsync helps, since the system may have dropped what it could not write.
-// So a start writes those bytes once more, in their place, before it counts them as durable. The rules:
+// What an earlier process wrote can be read, and may still not be durable: the process was killed before its fsync, or after one
+// that had failed. In the second case no later fsync helps, because the system may have dropped the data that it could not write.
+// So a start writes those bytes again, in their place, before it counts them as durable. The rules:
 //
-//   - Commits up to the one that savepoints say was durable are left alone, so a start writes what came in a few
-//     seconds. If savepoints say nothing, it writes all of the segments that may wait for an fsync, two at most: the
-//     newest one with a commit, and the one before. A segment without a commit is synced with them: its header may say where
-//     the one before it ends, and if a power cut took that, what failed would come back.
-//   - The bytes are the same, so a sector that is durable already stays as it is, whatever happens meanwhile.
-//   - If the disk refuses that, the log is opened all the same, and tries again each second. Until it succeeds, savepoints
-//     do not learn that anything more is durable, so the next start tries it, too.
+//   - Savepoints know a commit up to which the log was durable. A start writes only what lies behind that commit, which is the work
+//     of a few seconds. If savepoints say nothing, it writes the two segments that may have waited for an fsync: the newest one
+//     with a commit, and the one before. A segment without a commit is synced with them: its header may say where the
+//     segment before it ends, and without that header failed commits would come back.
+//   - The bytes do not change, so a sector that is durable already stays as it is, also if the power fails meanwhile.
+//   - If the disk refuses to write them, the log opens all the same, and tries again each second. Until that succeeds,
+//     savepoints do not learn that anything more is durable, so the next start tries it, too.
 
-// refresh makes the newest segments durable, from what is known to be on.
+// refresh makes the newest segments durable. Everything up to the mark known is durable already.
 func (l *Log) refresh(newest []segment.Info, known Mark) {
 	newest = slices.Clone(newest)
-	again := func() error { return l.tryRefresh(newest, known) }
-	if err := again(); err != nil {
-		l.budget.note("make the newest segments durable", err)
-		l.refreshAgain = again
+	l.refreshAgain = func() error { return l.tryRefresh(newest, known) }
+	l.retryRefresh()
+}
+
+// retryRefresh does so if it has not succeeded yet.
+func (l *Log) retryRefresh() {
+	if l.refreshAgain == nil {
+		return
+	}
+	err := l.refreshAgain()
+	l.budget.note("make the newest segments durable", err)
+	if err == nil {
+		l.refreshAgain = nil
 	}
 }
 
@@ -59,15 +68,8 @@ func (l *Log) tryRefresh(newest []segment.Info, known Mark) error {
 	return errors.Join(append(errs, l.dir.Sync())...)
 }
 
-// retryRefresh tries that again if it has failed until now.
-func (l *Log) retryRefresh() {
-	if l.refreshAgain != nil && l.refreshAgain() == nil {
-		l.refreshAgain = nil
-		l.logger.Info("What the log had at the start is durable now")
-	}
-}
-
-// durable is the last commit that a power cut cannot take, for savepoints to keep; the zero Mark while one before it may not be.
+// durable is the last commit that a power cut cannot take, for savepoints to keep. It is the zero Mark while an earlier commit may
+// not be durable.
 func (l *Log) durable() Mark {
 	if l.refreshAgain != nil {
 		return Mark{}

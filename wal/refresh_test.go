@@ -34,7 +34,7 @@ func TestStartWritesWhatIsInDoubt(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(3 * time.Second) // durable, and savepoints say so
+		time.Sleep(3500 * time.Millisecond) // it is durable, and savepoints say so
 		from := l.head().Offset
 		if err := commitFloats(l, 3, 10, 10); err != nil {
 			t.Fatal(err)
