@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -55,12 +56,12 @@ func oldest(t tail) (Mark, error) {
 			m.Total = s.Header.Total // samples that a power cut took before are no loss of a reader from here
 			return beforeLoggedAgain(t.segments(), m, head), nil
 		}
-		info, err := scanKept(t, &s)
+		info, err := scan(t, &s)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err != nil {
-			return Mark{}, err
+		if err = cmp.Or(err, info.Refused); err != nil {
+			return Mark{}, fmt.Errorf("scan segment %s: %w", segment.Name(s.Number), err)
 		}
 		if info.Commits > 0 && info.Last.Commit <= head.Commit {
 			return Mark{
@@ -83,15 +84,12 @@ func beforeLoggedAgain(list []segment.Info, m Mark, head Mark) Mark {
 	return m
 }
 
-// scanKept reads all commits of a segment of which a header is missing. The error is the disk's.
-func scanKept(t opener, s *segment.Info) (info segment.Contents, err error) {
+// scan reads a segment whole. The error says that it cannot be opened, or is of another format.
+func scan(t opener, s *segment.Info) (info segment.Contents, err error) {
 	f, err := t.openSegment(s.Number)
 	if err != nil {
 		return info, fmt.Errorf("open segment %s: %w", segment.Name(s.Number), err)
 	}
-	info, err = segment.Scan(f, s.Number, s.End)
-	if err = errors.Join(err, info.Refused, f.Close()); err != nil {
-		return info, fmt.Errorf("scan segment %s: %w", segment.Name(s.Number), err)
-	}
-	return info, nil
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return segment.Scan(f, s.Number, s.End)
 }

@@ -135,7 +135,7 @@ func (l *Log) unbegun(i int, info segment.Contents) bool {
 	if i == 0 || i < len(list)-1 || info.Refused != nil || info.Last.Commit >= list[i].Header.Relogged || !list[i-1].Known() {
 		return false
 	}
-	before, err := l.scan(&list[i-1])
+	before, err := scan(l, &list[i-1])
 	return err == nil && before.Refused == nil && before.Last.Commit > info.Last.Commit
 }
 
@@ -144,7 +144,7 @@ func (l *Log) unbegun(i int, info segment.Contents) bool {
 // segment is of another format.
 func (l *Log) scanPatiently(s *segment.Info) (segment.Contents, error) {
 	for tries := 0; ; tries++ {
-		info, err := l.scan(s)
+		info, err := scan(l, s)
 		if errors.Is(err, segment.ErrOtherFormat) {
 			return info, err
 		}
@@ -178,16 +178,6 @@ func (l *Log) unbegin(i int) {
 	prev := &l.index.list[i-1]
 	l.writer.prevID, l.writer.prevEnd = prev.Header.Segment, prev.End
 	l.index.list = segment.Unfollow(l.index.list)
-}
-
-// scan reads a segment whole.
-func (l *Log) scan(s *segment.Info) (info segment.Contents, err error) {
-	f, err := l.dir.Open(segment.Name(s.Number), os.O_RDONLY)
-	if err != nil {
-		return info, fmt.Errorf("open: %w", err)
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	return segment.Scan(f, s.Number, s.End)
 }
 
 // disown ends a segment whose last page the disk refused to read. What follows may hold
