@@ -1,6 +1,7 @@
 package snmptool
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -51,13 +52,25 @@ func (r redactor) learn(vars []snmp.Variable, secrets ...string) {
 		switch {
 		case !ok:
 		case within(v.OID, nameTrees[:3]):
-			r.Learn(tape.Names, string(b))
-			if name, _, found := strings.Cut(string(b), "."); found { // host of host.example.net
-				r.Learn(tape.Names, name)
+			r.learnName(string(b))
+		case v.OID == snmp.SysDescr:
+			if words := unameText.FindStringSubmatch(string(b)); words != nil {
+				r.learnName(words[1])
 			}
 		case within(v.OID, serialTrees):
 			r.Learn(tape.Serials, string(b))
 		}
+	}
+}
+
+// unameText is how a Unix machine describes itself: the system, the host's name, which need not be sysName, and the release.
+var unameText = regexp.MustCompile(`^(?:Linux|FreeBSD|NetBSD|OpenBSD|DragonFly|Darwin|SunOS) (\S+) [0-9]\S* `)
+
+// learnName collects a name, and of host.example.net also the host.
+func (r redactor) learnName(name string) {
+	r.Learn(tape.Names, name)
+	if host, _, found := strings.Cut(name, "."); found {
+		r.Learn(tape.Names, host)
 	}
 }
 
