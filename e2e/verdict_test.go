@@ -67,7 +67,7 @@ func TestVerdict(t *testing.T) {
 	}
 	said("a reload failed", 5, "something needs attention", "the reload at")
 	a.reload(fmt.Sprintf(verdictConfig, 1000, one+entry("never", "http://127.0.0.1:1/")))
-	said("a target that nothing ever reached", exitTarget, "nothing was ever delivered", "connection refused", "Try:")
+	said("a target that nothing ever reached", exitTarget, "it has never received any data", "connection refused", "Try:")
 	a.reload(fmt.Sprintf(verdictConfig, 1000, one))
 	if _, _, code := hwsagent(t, "targets", "drop", "never", "--yes", "--storage.path", a.storage); code != exitOK {
 		t.Fatalf("drop: exit code %d", code)

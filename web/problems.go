@@ -109,15 +109,42 @@ func logErrorEnd(text string) string {
 	return text
 }
 
+// targetProblems returns the problems of a target: those of its state first.
 func targetProblems(s Status, t TargetStatus) []Problem {
 	var all []Problem
 	add := func(severity, text, try string) {
 		all = append(all, Problem{severity, "target " + t.Name, text, try})
 	}
-	lag := seconds(t.LagSeconds)
 	if b, ok := stuck(s, t); ok {
 		all = append(all, b.problem("target", t.Name))
 	}
+	stateProblems(s, t, add)
+	if !t.Ledger.Balanced && (t.Ledger.Appended > 0 || t.Ledger.Delivered > 0) {
+		add(SeverityError, "its account of samples does not add up", "report it with the output of `hwsagent status --json`")
+	}
+	if told, _ := lossesOf(s, t.Name); t.Ledger.Lost > told {
+		add(SeverityNote, samples(t.Ledger.Lost)+" lost since it was first known: "+reasons(t.Ledger.Dropped), "")
+	}
+	if t.DeadLetters > 0 {
+		add(SeverityNote, fmt.Sprintf("%s refused by the receiver and kept as dead letters", samples(uint64(t.DeadLetters))), "")
+	}
+	for _, q := range t.Quarantined {
+		add(quarantined(s.Now, q))
+	}
+	if t.Credentials != "" {
+		add(SeverityWarning, "its credential files cannot be used: "+firstLine(t.Credentials), "correct the file: it is read again by itself; until then what it held before is used, if it was good at the start")
+	}
+	if t.Tenants != nil && len(t.Tenants.Strangers) > 0 {
+		add(strangers(t.Tenants))
+	}
+	all = append(all, expiryProblems(s, t)...)
+	all = append(all, skewProblems(s.Now, t)...)
+	return all
+}
+
+// stateProblems adds the problems that follow from the state of a target, except those of [stuck].
+func stateProblems(s Status, t TargetStatus, add func(severity, text, try string)) {
+	lag := seconds(t.LagSeconds)
 	switch t.State {
 	case StateHeld, StateRetrying, StatePaused:
 	case StateStopped:
@@ -154,27 +181,6 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 			add(SeverityNote, brief(t, t.Why), "")
 		}
 	}
-	if !t.Ledger.Balanced && (t.Ledger.Appended > 0 || t.Ledger.Delivered > 0) {
-		add(SeverityError, "its account of samples does not add up", "report it with the output of `hwsagent status --json`")
-	}
-	if told, _ := lossesOf(s, t.Name); t.Ledger.Lost > told {
-		add(SeverityNote, samples(t.Ledger.Lost)+" lost since it was first known: "+reasons(t.Ledger.Dropped), "")
-	}
-	if t.DeadLetters > 0 {
-		add(SeverityNote, fmt.Sprintf("%s refused by the receiver and kept as dead letters", samples(uint64(t.DeadLetters))), "")
-	}
-	for _, q := range t.Quarantined {
-		add(quarantined(s.Now, q))
-	}
-	if t.Credentials != "" {
-		add(SeverityWarning, "its credential files cannot be used: "+firstLine(t.Credentials), "correct the file: it is read again by itself; until then what it held before is used, if it was good at the start")
-	}
-	if t.Tenants != nil && len(t.Tenants.Strangers) > 0 {
-		add(strangers(t.Tenants))
-	}
-	all = append(all, expiryProblems(s, t)...)
-	all = append(all, skewProblems(s.Now, t)...)
-	return all
 }
 
 // waiting returns the cost of a target that accepts nothing.

@@ -14,7 +14,36 @@ func WriteText(out io.Writer, s Status) error {
 	v := s.verdict()
 	mark := map[string]string{LevelOK: "OK", SeverityWarning: "WARNING", SeverityError: "ERROR"}[v.Level]
 	fmt.Fprintf(b, "%s: %s\n\n", mark, v.Text)
+	writeAgent(b, s)
 
+	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	writeTargets(table, s)
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, t := range s.Targets {
+		if t.Fallback != "" {
+			fmt.Fprintf(b, "%s gets remote write 1.0: it %s; asked again at %s\n", plain(t.Name), plain(cut(firstLine(t.Fallback), 120)), clock(s.Now, t.FallbackUntil))
+		}
+		if t.Plain != "" {
+			fmt.Fprintf(b, "%s gets snappy instead of zstd: it %s; not tried before %s\n", plain(t.Name), plain(cut(firstLine(t.Plain), 120)), clock(s.Now, t.PlainUntil))
+		}
+	}
+	writeProbes(table, s)
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	writeReceivers(table, s)
+	writeScrape(table, s)
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	writeFindings(b, findings(s))
+	return b.Flush()
+}
+
+// writeAgent prints the version, the configuration and the log.
+func writeAgent(b io.Writer, s Status) {
 	fmt.Fprintf(b, "hwsagent %s", s.Version)
 	if s.Running && !s.Started.IsZero() {
 		fmt.Fprintf(b, ", up %s", span(s.Now.Sub(s.Started)))
@@ -38,8 +67,10 @@ func WriteText(out io.Writer, s Status) error {
 	if d, ok := Lasts(s); ok {
 		fmt.Fprintf(b, "if no target takes data, the log lasts %s at this rate\n", lasting(d))
 	}
+}
 
-	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+// writeTargets prints the table of targets; that of a stopped agent has fewer columns.
+func writeTargets(table io.Writer, s Status) {
 	switch {
 	case len(s.Targets) == 0:
 	case s.Running:
@@ -57,17 +88,10 @@ func WriteText(out io.Writer, s Status) error {
 			count(t.PendingSamples), size(t.PendingBytes), clock(s.Now, t.OldestPending), rate(t.SentPerSec),
 			count(t.Ledger.Dropped["rejected"]), count(t.Ledger.Lost), t.Shards, t.MaxShards, lastError(s, t))
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	for _, t := range s.Targets {
-		if t.Fallback != "" {
-			fmt.Fprintf(b, "%s gets remote write 1.0: it %s; asked again at %s\n", plain(t.Name), plain(cut(firstLine(t.Fallback), 120)), clock(s.Now, t.FallbackUntil))
-		}
-		if t.Plain != "" {
-			fmt.Fprintf(b, "%s gets snappy instead of zstd: it %s; not tried before %s\n", plain(t.Name), plain(cut(firstLine(t.Plain), 120)), clock(s.Now, t.PlainUntil))
-		}
-	}
+}
+
+// writeProbes prints the table of probes.
+func writeProbes(table io.Writer, s Status) {
 	if len(s.Probes) > 0 {
 		fmt.Fprint(table, "\nPROBE\tTYPE\tSTATE\tLAST\tTOOK\tSAMPLES\tEVERY\tERROR\n")
 	}
@@ -75,9 +99,10 @@ func WriteText(out io.Writer, s Status) error {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", plain(p.Name), p.Type, p.State, ago(s.Now, p.LastRun), span(p.Took),
 			count(uint64(max(0, p.Samples))), span(p.Interval), orDash(plain(cut(firstLine(p.LastError), 70))))
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
+}
+
+// writeReceivers prints the table of receivers.
+func writeReceivers(table io.Writer, s Status) {
 	if len(s.Receivers) > 0 {
 		fmt.Fprint(table, "\nRECEIVER\tLISTENS ON\tLAST\tREQUESTS\tSAMPLES\tSERIES\tREFUSED\tLAST REFUSAL\n")
 	}
@@ -85,12 +110,6 @@ func WriteText(out io.Writer, s Status) error {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", plain(r.Name), r.Listen, ago(s.Now, r.LastRequest), count(r.Requests), count(r.Samples),
 			count(uint64(max(0, r.ActiveSeries))), orDash(byReason(r.RefusedRequests)), orDash(plain(cut(firstLine(r.LastError), 70))))
 	}
-	writeScrape(table, s)
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	writeFindings(b, findings(s))
-	return b.Flush()
 }
 
 // writeFindings prints the problems and their remedies.

@@ -74,34 +74,9 @@ func (o *collector) remote(name string, v *yaml.Node, where string) {
 			set(m, "send", value)
 			set(own, "metadata_config", flow(m))
 		case "remote_write_queue":
-			pairs(value, func(part string, k, n *yaml.Node) {
-				switch part {
-				case "num_consumers":
-					set(queue, "max_shards", n)
-				case "queue_size":
-					o.note(k, at+"."+part, "is not needed: what waits is on disk, up to wal.max_bytes")
-				case "enabled":
-				default:
-					o.note(k, at+"."+part, "has no counterpart here")
-				}
-			})
+			o.queue(queue, value, at)
 		case "retry_on_failure":
-			pairs(value, func(part string, k, n *yaml.Node) {
-				switch part {
-				case "initial_interval":
-					set(queue, "min_backoff", n)
-				case "max_interval":
-					set(queue, "max_backoff", n)
-				case "max_elapsed_time":
-					o.note(k, at+"."+part, "nothing is given up for its age, unless queue_config.sample_age_limit says so")
-				case "enabled":
-					if n.Value == "false" {
-						o.note(k, at+"."+part, "what fails is always tried again")
-					}
-				default:
-					o.note(k, at+"."+part, "has no counterpart here")
-				}
-			})
+			o.retries(queue, value, at)
 		case "wal":
 			o.note(k, at, "is not needed: everything goes through the log at --storage.path, bounded by wal.max_bytes")
 		case "compression", "read_buffer_size", "write_buffer_size", "max_batch_size_bytes", "max_batch_request_parallelism":
@@ -124,6 +99,41 @@ func (o *collector) remote(name string, v *yaml.Node, where string) {
 		set(own, "queue_config", flow(queue))
 	}
 	o.target(own)
+}
+
+// queue converts the queue of an exporter.
+func (o *collector) queue(queue, value *yaml.Node, at string) {
+	pairs(value, func(part string, k, n *yaml.Node) {
+		switch part {
+		case "num_consumers":
+			set(queue, "max_shards", n)
+		case "queue_size":
+			o.note(k, at+"."+part, "is not needed: pending samples are on disk, up to wal.max_bytes")
+		case "enabled":
+		default:
+			o.note(k, at+"."+part, "has no counterpart here")
+		}
+	})
+}
+
+// retries converts the retries of an exporter.
+func (o *collector) retries(queue, value *yaml.Node, at string) {
+	pairs(value, func(part string, k, n *yaml.Node) {
+		switch part {
+		case "initial_interval":
+			set(queue, "min_backoff", n)
+		case "max_interval":
+			set(queue, "max_backoff", n)
+		case "max_elapsed_time":
+			o.note(k, at+"."+part, "samples are not given up for their age, unless queue_config.sample_age_limit says so")
+		case "enabled":
+			if n.Value == "false" {
+				o.note(k, at+"."+part, "failed requests are always retried")
+			}
+		default:
+			o.note(k, at+"."+part, "has no counterpart here")
+		}
+	})
 }
 
 // external converts the external labels of an exporter. Several exporters may have different ones, so they stay with

@@ -18,7 +18,7 @@ func (o *collector) processor(name string, k, v *yaml.Node, where string) {
 			}
 		}
 	case "memory_limiter":
-		o.note(k, where, "is not needed: what waits is on disk; what a probe, a scrape or a receiver may bring is bounded by max_samples, max_series, sample_limit and limits")
+		o.note(k, where, "is not needed: pending samples are on disk; the samples of a probe, a scrape or a receiver are bounded by max_samples, max_series, sample_limit and limits")
 	case "metricstransform":
 		for i, t := range items(get(v, "transforms")) {
 			o.transformNotes(t, at(where+".transforms", i))

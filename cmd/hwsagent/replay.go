@@ -110,7 +110,7 @@ func (c *cli) whatNext(cmd *cobra.Command, r agent.ReplayResult, err error) {
 			again = append(again, "--"+name+"="+quote(f.Value.String()))
 		}
 	}
-	fmt.Fprintf(c.stderr, "It goes on there with: %s --after %d\n", strings.Join(again, " "), r.After)
+	fmt.Fprintf(c.stderr, "Continue with: %s --after %d\n", strings.Join(again, " "), r.After)
 }
 
 // quote quotes a word for a shell.
@@ -151,7 +151,7 @@ func writeReplay(w io.Writer, r agent.ReplayResult) {
 		fmt.Fprintf(w, "    %d times %d %q, first of %s @ %s\n", f.Samples, f.Status, f.Text, f.Series, stamp(time.UnixMilli(f.Timestamp)))
 	}
 	if r.DamagedBytes > 0 || r.Gone > 0 {
-		fmt.Fprintf(w, "%d bytes of the log are damaged and %d segments missing: what they held was not sent\n", r.DamagedBytes, r.Gone)
+		fmt.Fprintf(w, "%d bytes of the log are damaged and %d segments missing: their samples were not sent\n", r.DamagedBytes, r.Gone)
 	}
 }
 

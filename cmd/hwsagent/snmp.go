@@ -136,7 +136,7 @@ func (c *cli) snmpTest() *cobra.Command {
 	var modules, definitions []string
 	cmd := &cobra.Command{
 		Use:     "test FILE",
-		Short:   "What the modules make of a recording, and what of it none of them reads, by vendor",
+		Short:   "Show what the modules read from a recording, and which objects none of them reads, by vendor",
 		Example: "  hwsagent snmp test switch.snmprec",
 		Args:    cobra.ExactArgs(1),
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {

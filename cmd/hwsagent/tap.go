@@ -20,7 +20,7 @@ func (c *cli) tap() *cobra.Command {
 			"  inputs      as an input has appended them (the usual one)\n" +
 			"  relabelled  as a target will get them: with external labels and its write_relabel_configs\n" +
 			"  sent        as a target has accepted them (the usual one with --target)\n" +
-			"The agent is not held up: what is beyond --rate, or comes faster than it is read, is not printed but counted. --json\n" +
+			"It never delays the agent: samples beyond --rate, or too fast for the reader, are counted instead of printed. --json\n" +
 			"prints one value a line: time, of, labels and value, or missed.",
 		Example: "  hwsagent tap --match 'node_load1'                              # does the agent collect it?\n" +
 			"  hwsagent tap --input core-switch --limit 20\n" +

@@ -226,7 +226,7 @@ func (c *cli) skipTarget() *cobra.Command {
 			}
 			next := "; nothing else waits"
 			if !ch.GoesOn.IsZero() {
-				next = "; it goes on with " + stamp(ch.GoesOn)
+				next = "; the queue continues with " + stamp(ch.GoesOn)
 			}
 			switch {
 			case ch.Samples == 0:
@@ -255,7 +255,7 @@ func (c *cli) adoptTarget() *cobra.Command {
 	return &cobra.Command{
 		Use:   "adopt OLD NEW",
 		Short: "Rename a target and keep its queue: give the entry its new name in the configuration first",
-		Long: "adopt gives the queue of the target OLD to NEW: what waits, the account, a pause, the dead letters. Give the entry its new\n" +
+		Long: "adopt gives the queue of the target OLD to NEW: pending samples, account, pause and dead letters. Give the entry its new\n" +
 			"name in the configuration file first, and do not reload: a running agent reloads it in the same step. It is refused when\n" +
 			"NEW has delivered something of its own.",
 		Example: "  hwsagent targets adopt mimir mimir-eu",

@@ -136,7 +136,7 @@ func turnOf(ctx context.Context) (context.Context, context.CancelFunc) {
 func (c *collector) note(log *slog.Logger, err error) {
 	if present := !errors.Is(err, errAbsent); present != c.present {
 		c.present = present
-		log.Debug("What the collector reads came or went", "collector", c.name, "present", present)
+		log.Debug("The collector's source appeared or disappeared", "collector", c.name, "present", present)
 	}
 }
 
