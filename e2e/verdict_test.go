@@ -82,7 +82,7 @@ func TestVerdict(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.run()
-	said("after a kill the loss is known", exitTarget, "went", "events ack")
+	said("after a kill the loss is known", exitTarget, "were dropped", "events ack")
 	stdout, stderr, code := hwsagent(t, "events", "--storage.path", a.storage)
 	for _, want := range []string{"restart", "it had not shut down cleanly before", "reload_failed", "down", "target good", "lost"} {
 		if code != exitOK || !strings.Contains(stdout, want) {
