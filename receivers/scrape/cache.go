@@ -26,10 +26,10 @@ type cache struct {
 	series *refs.Chains[series]
 	// digest and second are two digests of a series' text as the target shows it. Their keys are random, so that no
 	// target can show texts with the same digests on purpose.
-	digest func(text []byte) uint64
-	second func(text []byte) uint16
-	families       map[string]*family
-	steady         int // how many series and families the last scrape that succeeded left
+	digest   func(text []byte) uint64
+	second   func(text []byte) uint16
+	families map[string]*family
+	steady   int // how many series and families the last scrape that succeeded left
 
 	// How many series have seen, and tracked, equal to scrape; how many of the latter were tracked in
 	// the scrape before; and how many were tracked then.
