@@ -32,6 +32,8 @@ type stage struct {
 	readers         map[string]*Reader
 	writes          int // so far
 
+	turn sync.Mutex // held during a write, and taken before mu: an fsync that waits says so after the answer of the write that led to it
+
 	mu     sync.Mutex // guards what follows
 	faults []*stageFault
 	hold   bool       // the next fsync of a segment shall wait ...
@@ -250,7 +252,9 @@ func (s *stage) write(args []string, opt map[string]string) {
 	}
 	for range times {
 		s.writes++
+		s.turn.Lock()
 		s.commit(s.log, s.number(args[0]), s.writes)
+		s.turn.Unlock()
 	}
 }
 

@@ -75,18 +75,26 @@ func (s *stage) holdSync(args []string, _ map[string]string) {
 	s.hold = true
 }
 
+// holds reports whether the next fsync shall wait.
+func (s *stage) holds() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hold
+}
+
 // struck is memDir.struck of the segments.
 func (s *stage) struck(op, name string) error {
-	s.mu.Lock()
-	if op != "sync" || !s.hold {
-		s.mu.Unlock()
+	if op != "sync" || !s.holds() {
 		return nil
 	}
 	n, _ := segment.ParseName(name)
 	answer := make(chan error)
+	s.turn.Lock()
+	s.mu.Lock()
 	s.hold, s.held = false, answer
 	s.sayLocked("fsync of segment %d waits", n)
 	s.mu.Unlock()
+	s.turn.Unlock()
 	err := <-answer
 	s.mu.Lock()
 	s.answer = err
