@@ -17,9 +17,6 @@ import (
 // A refused request is decided by a machine without I/O (package split). This file drives it: it says what is known of the
 // samples, sends what the machine asks for, reads the answers, and gives the samples their outcomes.
 
-// receiver says what a target does with the good part of a request that it refuses.
-type receiver = split.Receiver
-
 // errHeld means that the target is held because it refuses samples, so that a request was not sent.
 var errHeld = errors.New("the target is held because it refuses samples")
 
@@ -103,7 +100,7 @@ func (s *shard) bisect(ctx context.Context, l *parcel, a client.Answer, first *s
 // known says what is known of points before they are sent again.
 func (s *shard) known(points []point, l *parcel) []split.Sample {
 	is := standings(points)
-	lanes, aged, now := newLanes(points, s.q.spread), time.Now().Add(-freshFor).UnixMilli(), s.q.sinceBorn()
+	within, aged, now := newPartitions(points, s.q.spread), time.Now().Add(-freshFor).UnixMilli(), s.q.sinceBorn()
 	samples := make([]split.Sample, len(points))
 	for i := range points {
 		p := &points[i]
@@ -113,7 +110,7 @@ func (s *shard) known(points []point, l *parcel) []split.Sample {
 		case s.q.behind && x.Standing != split.Refused: // late samples are taken there: their order is no reason to refuse them
 			x.Standing = split.Fresh
 		case l.stored && x.Standing != split.Refused && !s.w.setBack(*p):
-			x.Sent, x.Lane = true, uint16(lanes.of(*p))
+			x.Sent, x.Partition = true, uint16(within.of(*p))
 		case x.Standing == split.Refused:
 			x.Refusals, x.Lately = uint8(min(n, split.RefusalsThatSpeak)), p.series.speaksForAll() && now-int64(n) < int64(refusedFor)
 		case x.Standing == split.Stale:
@@ -278,7 +275,7 @@ func (b *bisection) settle() {
 }
 
 // replyOf reads the answer a, of which try said f, to request number ref.
-func replyOf(f fate, a client.Answer, doubt bool, ref int, is receiver) split.Reply {
+func replyOf(f fate, a client.Answer, doubt bool, ref int, is split.Receiver) split.Reply {
 	r := split.Reply{Kind: split.Opaque, Doubt: doubt, Ref: ref, Receiver: is}
 	if wrotePart(a) {
 		r.Unwritten = a.Samples - a.Written.Stored(a.Samples)
@@ -321,18 +318,18 @@ func (s *shard) settleTaken(points []point) []point {
 	return others
 }
 
-// lanes divide what may be stored already. In each of them what is stored is a prefix: in each shard of
+// partitions divide what may be stored already. In each of them what is stored is a prefix: in each shard of
 // the process before, and of that by kind, because receivers differ about them. Prometheus 2 with an
 // out-of-order window takes floats late, but no histograms: a late float that is taken says
 // nothing about the histograms beside it. A series is all of one kind, for its order: it
 // is histograms if any of its samples is one.
-type lanes struct {
+type partitions struct {
 	n          uint64
 	histograms map[uint64]bool // by hash
 }
 
-func newLanes(points []point, n int) lanes {
-	l := lanes{n: uint64(max(n, 1)), histograms: make(map[uint64]bool)}
+func newPartitions(points []point, n int) partitions {
+	l := partitions{n: uint64(max(n, 1)), histograms: make(map[uint64]bool)}
 	for i := range points {
 		if k := points[i].kind; k == intHistogram || k == floatHistogram {
 			l.histograms[points[i].series.hash] = true
@@ -341,11 +338,11 @@ func newLanes(points []point, n int) lanes {
 	return l
 }
 
-// of is the lane of a point.
-func (l lanes) of(p point) uint64 {
-	lane := 2 * (p.series.hash % l.n)
+// of is the partition of a point.
+func (l partitions) of(p point) uint64 {
+	partition := 2 * (p.series.hash % l.n)
 	if l.histograms[p.series.hash] {
-		lane++
+		partition++
 	}
-	return lane
+	return partition
 }

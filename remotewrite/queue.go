@@ -79,7 +79,7 @@ type Queue struct {
 	born        time.Time // with a monotonic reading: no step of the wall clock changes what is measured from it
 
 	limit         *pace.BatchLimit
-	receiver      [wire.NumVersions]atomic.Int32 // a receiver: what it does with the good part of a refused request
+	receiver      [wire.NumVersions]atomic.Int32 // a split.Receiver: what it does with the good part of a refused request
 	asked         atomic.Bool                    // whether it takes empty writes
 	clock         clock.Clock
 	times         clock.Rules             // which samples are sent, by that
@@ -262,10 +262,10 @@ func (q *Queue) mayGroup() bool {
 
 // kind is what the target does with the good part of a refused request: as 2.0, Prometheus
 // stores it, as 1.0 nothing.
-func (q *Queue) kind() receiver { return receiver(q.receiver[q.proto.Version()].Load()) }
+func (q *Queue) kind() split.Receiver { return split.Receiver(q.receiver[q.proto.Version()].Load()) }
 
 // learn remembers what the receiver does with the good part of a refused request.
-func (q *Queue) learn(r receiver) {
+func (q *Queue) learn(r split.Receiver) {
 	q.receiver[q.proto.Version()].Store(int32(r))
 	q.log.Debug("Learnt what the receiver does with a refused request", slog.Bool("keeps_good_part", r == split.KeepsGood))
 }

@@ -22,8 +22,8 @@
 //     its series, may be stored already, and that later one is taken, the sample is stored.
 //   - A sample that is taken again after it was refused beside a later one of its series may have been dropped in silence (see withholds).
 //     It has its outcome at the end.
-//   - What may be stored goes in full-size requests until one is refused, and then by its lanes.
-//   - What was stored before a crash is a prefix, in each lane, of what was sent. So some late samples of a round,
+//   - What may be stored goes in full-size requests until one is refused, and then by its partitions.
+//   - What was stored before a crash is a prefix, in each partition, of what was sent. So some late samples of a round,
 //     those whose successors come last and others drawn at random, speak for the others of it (see search).
 //   - After 64 requests, and two more for each delivered sample, what was being searched is sent together,
 //     and is unconfirmed if that is refused with the same proof. What was not searched yet gets requests of its own.

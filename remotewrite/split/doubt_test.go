@@ -12,13 +12,13 @@ import (
 // samples of a series there are.
 func TestManySamplesInDoubt(t *testing.T) {
 	const series, limit = 1000, 2000
-	for _, lanes := range []int{1, 16} {
+	for _, partitions := range []int{1, 16} {
 		for _, window := range []bool{false, true} {
 			for _, stored := range []int{0, 1, 50, 100} { // percent of the rounds
-				t.Run(fmt.Sprintf("lanes=%d/window=%t/stored=%d%%", lanes, window, stored), func(t *testing.T) {
+				t.Run(fmt.Sprintf("partitions=%d/window=%t/stored=%d%%", partitions, window, stored), func(t *testing.T) {
 					bytes := map[int]float64{}
 					for _, rounds := range []int{50, 520} {
-						bytes[rounds] = findOut(t, series, rounds, stored*rounds/100, lanes, limit, window)
+						bytes[rounds] = findOut(t, series, rounds, stored*rounds/100, partitions, limit, window)
 					}
 					if few, many := bytes[50], bytes[520]; many > 2*few {
 						t.Errorf("%.0f bytes a sample with 520 of each series, %.0f with 50", many, few)
@@ -30,12 +30,12 @@ func TestManySamplesInDoubt(t *testing.T) {
 }
 
 // findOut runs a machine on samples in doubt, of which the first rounds are stored, and returns how many bytes were allocated for each sample.
-func findOut(t *testing.T, series, rounds, stored, lanes, limit int, window bool) float64 {
+func findOut(t *testing.T, series, rounds, stored, partitions, limit int, window bool) float64 {
 	t.Helper()
 	samples := make([]Sample, 0, series*rounds)
 	for round := range rounds {
 		for s := range series {
-			samples = append(samples, Sample{Series: uint64(s), T: int64(round), Lane: uint16(s % lanes), Sent: true, Aged: true})
+			samples = append(samples, Sample{Series: uint64(s), T: int64(round), Partition: uint16(s % partitions), Sent: true, Aged: true})
 		}
 	}
 	newest := make([]int64, series)
@@ -69,8 +69,8 @@ func findOut(t *testing.T, series, rounds, stored, lanes, limit int, window bool
 	if n := outcomes[Delivered] + outcomes[Resent]; n != len(samples) || len(m.Open()) > 0 {
 		t.Errorf("%d rounds: %d of %d samples are delivered or stored: %v", rounds, n, len(samples), outcomes)
 	}
-	// A round goes in a request of each lane; of a stored one two samples speak for the others.
-	most := lanes * (3*rounds + 20)
+	// A round goes in a request of each partition; of a stored one two samples speak for the others.
+	most := partitions * (3*rounds + 20)
 	if stored == 0 || window { // nothing is refused
 		most = rounds * max(series/limit, 1)
 	}

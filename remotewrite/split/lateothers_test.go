@@ -11,18 +11,18 @@ import (
 // is, or a part: any beginning of it. A good sample counts as stored though it is not, because those that were asked for were all of such series, in one of
 // 1,000,000 samples at most where these series are one in 50 or fewer, and where they are more, up to a half, in one of 5,000.
 func TestSeriesOfAnotherSender(t *testing.T) {
-	for _, c := range []struct{ series, lanes, late, beside, runs, most int }{
-		{series: 12, lanes: 1, late: 1, beside: 6, runs: 5000, most: 5_000},
-		{series: 22, lanes: 1, late: 3, beside: 1, runs: 3000, most: 5_000},
-		{series: 22, lanes: 1, late: 1, beside: 3, runs: 3000, most: 5_000},
-		{series: 60, lanes: 4, late: 6, beside: 1, runs: 1000, most: 5_000},
-		{series: 60, lanes: 1, late: 1, beside: 1, runs: 1000, most: 1_000_000},
-		{series: 200, lanes: 2, late: 20, beside: 1, runs: 300, most: 5_000},
-		{series: 200, lanes: 1, late: 4, beside: 1, runs: 300, most: 1_000_000},
-		{series: 1000, lanes: 1, late: 20, beside: 1, runs: 60, most: 1_000_000},
-		{series: 1000, lanes: 1, late: 2, beside: 50, runs: 60, most: 5_000},
+	for _, c := range []struct{ series, partitions, late, beside, runs, most int }{
+		{series: 12, partitions: 1, late: 1, beside: 6, runs: 5000, most: 5_000},
+		{series: 22, partitions: 1, late: 3, beside: 1, runs: 3000, most: 5_000},
+		{series: 22, partitions: 1, late: 1, beside: 3, runs: 3000, most: 5_000},
+		{series: 60, partitions: 4, late: 6, beside: 1, runs: 1000, most: 5_000},
+		{series: 60, partitions: 1, late: 1, beside: 1, runs: 1000, most: 1_000_000},
+		{series: 200, partitions: 2, late: 20, beside: 1, runs: 300, most: 5_000},
+		{series: 200, partitions: 1, late: 4, beside: 1, runs: 300, most: 1_000_000},
+		{series: 1000, partitions: 1, late: 20, beside: 1, runs: 60, most: 1_000_000},
+		{series: 1000, partitions: 1, late: 2, beside: 50, runs: 60, most: 5_000},
 	} {
-		t.Run(fmt.Sprintf("%d series in %d lanes, %d times %d are late", c.series, c.lanes, c.late, c.beside), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%d series in %d partitions, %d times %d are late", c.series, c.partitions, c.late, c.beside), func(t *testing.T) {
 			samples, wrong, requests := 0, 0, 0
 			for seed := range uint64(c.runs) {
 				rnd := rand.New(rand.NewPCG(seed, 5))
@@ -35,7 +35,7 @@ func TestSeriesOfAnotherSender(t *testing.T) {
 				}
 				all := c.series * (1 + rnd.IntN(6))
 				stored := []int{0, all, rnd.IntN(all)}[rnd.IntN(3)]
-				w, n := besideAnother(t, c.series, all, stored, c.lanes, late, seed)
+				w, n := besideAnother(t, c.series, all, stored, c.partitions, late, seed)
 				samples, wrong, requests = samples+all, wrong+w, requests+n
 			}
 			t.Logf("%d of %d samples count as stored and are not, %.1f requests a sample", wrong, samples, float64(requests)/float64(samples))
@@ -48,7 +48,7 @@ func TestSeriesOfAnotherSender(t *testing.T) {
 
 // besideAnother runs a machine on samples in doubt, of which the first ones are stored. It returns how many good ones count as stored and are not, and how many
 // requests there were.
-func besideAnother(t *testing.T, series, all, stored, lanes int, late map[uint64]bool, seed uint64) (wrong, requests int) {
+func besideAnother(t *testing.T, series, all, stored, partitions int, late map[uint64]bool, seed uint64) (wrong, requests int) {
 	t.Helper()
 	samples, has := make([]Sample, 0, all), make([]bool, all)
 	newest := map[uint64]int64{}
@@ -56,7 +56,7 @@ func besideAnother(t *testing.T, series, all, stored, lanes int, late map[uint64
 		newest[s] = 1 << 40
 	}
 	for i := range all {
-		s := Sample{Series: uint64(i % series), T: int64(i / series), Lane: uint16(i % series % lanes), Sent: true, Aged: true}
+		s := Sample{Series: uint64(i % series), T: int64(i / series), Partition: uint16(i % series % partitions), Sent: true, Aged: true}
 		samples = append(samples, s)
 		if has[i] = i < stored && !late[s.Series]; has[i] {
 			newest[s.Series] = s.T

@@ -75,9 +75,9 @@ type Machine struct {
 	free        int    // requests that are not in the budget
 	asked       int    // how many of the witnesses were taken
 	expect      bool   // the round before is stored
-	lane        uint16 // of that
+	partition   uint16 // of that
 	run         int    // how many samples of a refused piece are sent together at most; 0: any number
-	apart       bool   // the lanes go apart: a request with samples of several was refused
+	apart       bool   // the partitions go apart: a request with samples of several was refused
 	batch       int    // how many samples are given up together at most
 	renewals    int    // how often the budget may be renewed
 	giving      bool   // the budget is spent
@@ -121,22 +121,22 @@ func New(cfg Config, samples []Sample) *Machine {
 	return m
 }
 
-// group divides samples: what may be stored, by its lanes if they go apart, and behind that the others by their standing.
+// group divides samples: what may be stored, by its partitions if they go apart, and behind that the others by their standing.
 func (m *Machine) group(at []int) [][]int {
-	lanes := map[uint16]int{}
+	partitions := map[uint16]int{}
 	var sent [][]int
 	var fresh stretches
 	var behind [2][]int // Refused, Stale
 	for _, i := range at {
 		switch s := &m.samples[i]; {
 		case s.Sent:
-			lane := s.Lane
+			partition := s.Partition
 			if !m.apart {
-				lane = 0
+				partition = 0
 			}
-			n, ok := lanes[lane]
+			n, ok := partitions[partition]
 			if !ok {
-				n, lanes[lane], sent = len(sent), len(sent), append(sent, nil)
+				n, partitions[partition], sent = len(sent), len(sent), append(sent, nil)
 			}
 			sent[n] = append(sent[n], i)
 		case s.Standing >= Refused:

@@ -315,7 +315,7 @@ func (r *run) split(samples []int, sent bool, first *Reply, limit int) (left []i
 		}
 		if sent && x.Standing != Refused {
 			r.unsure[i] = true
-			x.Sent, x.Lane = true, uint16(s.series%(1+r.seed%4))
+			x.Sent, x.Partition = true, uint16(s.series%(1+r.seed%4))
 		}
 		in = append(in, x)
 	}

@@ -211,7 +211,7 @@ func (m *Machine) refused(p piece, r Reply) {
 	switch {
 	case p.rest:
 		m.refusedRest(p, r)
-	case stored && r.Kind != TooLarge && m.severalLanes(p.at):
+	case stored && r.Kind != TooLarge && m.severalPartitions(p.at):
 		m.separate(p.at)
 	case first.Standing < Refused && len(m.unique(p.at)) < len(p.at):
 		m.groups = slices.Insert(m.groups, 0, slices.Clone(p.at)) // cut it by rounds

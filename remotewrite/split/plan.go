@@ -181,8 +181,8 @@ func (m *Machine) startRound(n int) {
 	if len(round) == 0 {
 		return
 	}
-	if lane := m.samples[round[0]].Lane; lane != m.lane || m.severalLanes(round) {
-		m.lane, m.expect = lane, false
+	if partition := m.samples[round[0]].Partition; partition != m.partition || m.severalPartitions(round) {
+		m.partition, m.expect = partition, false
 	}
 	m.push(m.withoutSuspects(round), true)
 }
@@ -198,22 +198,22 @@ func (m *Machine) withoutSuspects(round []int) []int {
 	})
 }
 
-// severalLanes reports whether samples that may have been sent before are of several lanes.
-func (m *Machine) severalLanes(at []int) bool {
+// severalPartitions reports whether samples that may have been sent before are of several partitions.
+func (m *Machine) severalPartitions(at []int) bool {
 	first := -1
 	for _, i := range at {
 		switch s := &m.samples[i]; {
 		case !s.Sent:
 		case first < 0:
 			first = i
-		case s.Lane != m.samples[first].Lane:
+		case s.Partition != m.samples[first].Partition:
 			return true
 		}
 	}
 	return false
 }
 
-// separate has the lanes go apart from here on, beginning with samples that were refused together.
+// separate has the partitions go apart from here on, beginning with samples that were refused together.
 func (m *Machine) separate(at []int) {
 	m.apart = true
 	all := slices.Concat(append(m.groups, at)...)

@@ -43,13 +43,13 @@ const (
 
 // Sample is what is known of a sample of the refused request.
 type Sample struct {
-	Series   uint64
-	T        int64  // its time
-	Lane     uint16 // of Sent ones: the stored samples of a lane are its first ones
-	Standing Standing
-	Sent     bool // it may be stored already
-	Blamed   bool // it was refused alone before, in no known words, and not given up: if it is taken now, refusals are no evidence
-	Aged     bool // it is so old that the words "too old" need no proof
+	Series    uint64
+	T         int64  // its time
+	Partition uint16 // of Sent ones: the stored samples of a partition are its first ones
+	Standing  Standing
+	Sent      bool // it may be stored already
+	Blamed    bool // it was refused alone before, in no known words, and not given up: if it is taken now, refusals are no evidence
+	Aged      bool // it is so old that the words "too old" need no proof
 
 	// Refusals is how many samples of a series with the standing Refused were refused alone, with proof, at
 	// most RefusalsThatSpeak. Lately says that one was within a minute.

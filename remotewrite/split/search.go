@@ -8,7 +8,7 @@ import (
 // search finds out how much of a round of samples is stored, by single samples. All may be stored already, and
 // the receiver's database says that some are late.
 //
-// What is stored of a lane is a prefix. A sample is late if the next one of its series, its successor, is
+// What is stored of a partition is a prefix. A sample is late if the next one of its series, its successor, is
 // stored. So in the order of their successors the late samples of a round are a prefix as well:
 //
 //	order   a  b  c  d  e  f        by the place of the successor
@@ -19,7 +19,7 @@ import (
 // late shows less. It may be late for another reason: another sender has stored something newer of its series. So others count as stored
 // only if several late ones come behind them in that order, and none that was taken before them:
 //
-//   - where the stored ones end inside the round, and in the first round of a lane, those at their end and one drawn at random at each
+//   - where the stored ones end inside the round, and in the first round of a partition, those at their end and one drawn at random at each
 //     distance from it, which doubles each time; if they are few, all;
 //   - in a round after one that is stored, the last one, one near it, and others drawn at random: three, or six of a few.
 //
@@ -50,7 +50,7 @@ func (m *Machine) begin(p piece) {
 	if !m.apart {
 		m.separate(nil)
 	}
-	if n := len(m.todo); n > 0 && m.todo[n-1].end && !m.severalLanes(append(slices.Clone(p.at), m.todo[n-1].at...)) {
+	if n := len(m.todo); n > 0 && m.todo[n-1].end && !m.severalPartitions(append(slices.Clone(p.at), m.todo[n-1].at...)) {
 		p.at = append(slices.Clone(p.at), m.ready(m.todo[n-1].at)...)
 		m.todo = m.todo[:n-1]
 	}
