@@ -85,7 +85,7 @@ func (s *shard) bisect(ctx context.Context, l *parcel, a client.Answer, first *s
 	}
 	if b.divide {
 		if !l.stored {
-			s.putBack(l.points, false)
+			s.putBack(l.points)
 			l.points = nil
 		}
 		return nil

@@ -156,12 +156,16 @@ func (s *shard) whole(ctx context.Context, l *parcel, f fate, a client.Answer) (
 }
 
 // halve remembers that so many samples are too many, and delivers the first half of the
-// parcel; the second goes back to the front of the queue.
+// parcel; the second goes back to the front of the queue. Samples that may be stored stay together: the later ones show
+// whether the earlier ones are.
 func (s *shard) halve(ctx context.Context, l *parcel) error {
 	n := len(l.points)
 	s.q.shrinkBatch(n)
-	s.putBack(l.points[n/2:], l.unsure)
-	return s.deliver(ctx, &parcel{points: l.points[:n/2], stored: l.unsure && !s.q.behind})
+	if l.unsure && !s.q.behind {
+		return s.deliver(ctx, &parcel{points: l.points, stored: true})
+	}
+	s.putBack(l.points[n/2:])
+	return s.deliver(ctx, &parcel{points: l.points[:n/2]})
 }
 
 // try sends the parcel until something is known about its samples. On settled they have

@@ -217,15 +217,10 @@ func (s *shard) askForGrouping() {
 	g.Release(p)
 }
 
-// putBack puts points that were taken before the others again. If they may be stored
-// already, so they will be treated; not those of a backlog, which are refused for that nowhere
-// (see toolate.go).
-func (s *shard) putBack(points []point, unsure bool) {
+// putBack puts points that were taken before the others again.
+func (s *shard) putBack(points []point) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if unsure && !s.q.behind {
-		s.unsure = max(s.unsure, points[len(points)-1].seq)
-	}
 	s.queue.unread(inLogOrder(slices.Concat(points, s.aside)))
 	s.aside, s.flush = nil, true
 }

@@ -200,17 +200,18 @@ func (on *stage) script(q fakeRequest) (client.Answer, bool) {
 		return client.Answer{Err: errDown}, true
 	case on.says.Status != 0 && (len(q.samples) > 0 || on.all):
 		return on.says, true
-	case on.loses > 0 && len(q.samples) > 0:
-		on.loses--
-		on.to.stores(q)
-		return client.Answer{Err: errDown}, true
-	}
-	if on.then == nil || !slices.ContainsFunc(q.samples, func(s smp) bool { return on.at(s) == on.trigger }) {
+	case len(q.samples) == 0:
 		return client.Answer{}, false
 	}
 	a := on.to.stores(q)
-	on.then()
-	on.then = nil
+	if on.loses > 0 {
+		on.loses--
+		a = client.Answer{Err: errDown}
+	}
+	if on.then != nil && slices.ContainsFunc(q.samples, func(s smp) bool { return on.at(s) == on.trigger }) {
+		on.then()
+		on.then = nil
+	}
 	return a, true
 }
 

@@ -184,7 +184,7 @@ func (s *shard) cutWhereNewcomerReturns(points []point) []point {
 			continue
 		}
 		if seen[p.series.hash] {
-			s.putBack(points[i:], false)
+			s.putBack(points[i:])
 			return points[:i]
 		}
 		seen[p.series.hash] = true
