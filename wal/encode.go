@@ -16,8 +16,9 @@ import (
 const maxCommitMetadata = 32 << 20
 
 // recordBytes is about how long a record may get, in bytes, before the encoder
-// begins another one of the same type.
-const recordBytes = 1 << 20
+// begins another one of the same type: as long as the blocks that Snappy compresses by themselves. Longer
+// records make nothing smaller, and buffers of a record are kept.
+const recordBytes = 64 << 10
 
 // encoder turns batches into the bytes of commits. Its buffers are reused.
 type encoder struct {
