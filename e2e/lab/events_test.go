@@ -24,6 +24,13 @@ type event struct {
 	fired, healed func(since int64) string
 }
 
+// conflicts reports whether the two may not happen at once: to one device, or to the last two of a kind. Without any NVMe disk the
+// collector nvme has nothing to read, and is silent for a good reason.
+func (e event) conflicts(o event) bool {
+	lastOfKind := strings.HasPrefix(e.name, "unplug nvme") && strings.HasPrefix(o.name, "unplug nvme")
+	return e.device == o.device || lastOfKind
+}
+
 // controller is the device of all events of the management controller.
 const controller = "the management controller"
 

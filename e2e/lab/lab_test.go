@@ -54,7 +54,7 @@ func TestMachine(t *testing.T) {
 	for _, w := range wrong {
 		t.Error(w)
 	}
-	if n := strings.Count(v.sh("pgrep smartctl || true"), "\n"); n > atOnce {
+	if n := strings.Count(v.sh("pgrep smartctl || true"), "\n"); n > 2 { // as many as the probe asks disks at a time
 		t.Errorf("%d smartctl run at the end", n)
 	}
 	for i, lost := range found.lost {
@@ -87,7 +87,7 @@ func (g *rig) happenAll(random *rand.Rand, only *regexp.Regexp) (count int, wind
 					return false
 				}
 				e := events[i]()
-				if slices.ContainsFunc(together, func(o event) bool { return o.device == e.device }) {
+				if slices.ContainsFunc(together, e.conflicts) {
 					return false
 				}
 				if only.MatchString(e.name) {
