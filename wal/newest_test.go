@@ -2,6 +2,8 @@ package wal
 
 import (
 	"math"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,6 +35,23 @@ func TestRememberKeepsIdleSeries(t *testing.T) {
 	l.Remember(time.Minute)
 	if l.series.evict(12 * hour); l.Ref(ls) != 0 {
 		t.Error("the series is there after it is asked for no more")
+	}
+}
+
+// TestBuffersOfARecordAreSmall: a commit that announces many series leaves no large buffer of a record behind.
+func TestBuffersOfARecordAreSmall(t *testing.T) {
+	l := openLog(t, Options{})
+	app := l.AppenderV2(t.Context())
+	for i := range 10_000 {
+		if _, err := app.Append(0, labels.FromStrings("__name__", "x", "instance", strings.Repeat("host", 20), "n", strconv.Itoa(i)), 0, 1, 1, nil, nil, storage.AppendV2Options{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := app.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if n := cap(l.writer.encoder.rec); n > 3*(64<<10) {
+		t.Errorf("%d bytes are kept, want at most 192 KiB", n)
 	}
 }
 
