@@ -95,3 +95,30 @@ func TestEventLogThatIsBusy(t *testing.T) {
 		}
 	}
 }
+
+// TestSilentCommand: a command that a BMC never answers costs the parts behind it one round, not each round. Two such commands cost two.
+func TestSilentCommand(t *testing.T) {
+	keys := map[string][2]byte{
+		"device ID": {netApp, getDeviceID}, "the machine's inventory": {netStorage, getAreaInfo}, "the machine's UUID": {netApp, getSystemGUID},
+		"chassis": {netChassis, getChassis}, "event log": {netStorage, getLogInfo}, "power": {netGroup, getPower},
+	}
+	for one := range keys {
+		for other := range keys {
+			f := newFake(fullRecord(1, 1, "first"))
+			asked := 0
+			for _, name := range []string{one, other} {
+				f.answers[keys[name]] = func([]byte) ([]byte, error) { asked++; return nil, errSilent }
+			}
+			p := probeOf(t, f)
+			for n := range 6 {
+				got, err := round(t, p)
+				if there := strings.Contains(got, `name="first"`); n >= 2 && !there {
+					t.Errorf("%s and %s get no answer: round %d has no sensor: %v\n%s", one, other, n, err, got)
+				}
+			}
+			if asked < 6 {
+				t.Errorf("%s and %s: asked %d times in six rounds, so a round had no silence", one, other, asked)
+			}
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"strings"
 	"time"
 	"unique"
@@ -25,6 +26,10 @@ type Probe struct {
 	hide     *redact.Holder
 	families families
 	contact  devices.Contact
+
+	// order is in which order the parts of a BMC are read, by their index. A part for which the BMC sent no answer goes to the end: it ends
+	// the round, and must not keep the others from being read in each round.
+	order []int
 
 	records   *repository
 	events    eventLog
@@ -83,11 +88,15 @@ func (p *Probe) collect(ctx context.Context, r *probes.Round) error {
 	var errs []error
 	read := 0
 	p.watts = math.NaN()
-	for _, part := range []struct {
+	parts := [...]struct {
 		name string
 		read func(context.Context, link, *probes.Round) error
-	}{{"bmc", p.bmc}, {"chassis", p.chassis}, {"ipmi", p.sensors}, {"sel", p.eventLog}, {"dcmi", p.power}} {
-		up := 0.0
+	}{{"bmc", p.bmc}, {"chassis", p.chassis}, {"ipmi", p.sensors}, {"sel", p.eventLog}, {"dcmi", p.power}}
+	if p.order == nil {
+		p.order = []int{0, 1, 2, 3, 4}
+	}
+	for n, i := range p.order {
+		part, up := parts[i], 0.0
 		switch err := part.read(ctx, l, r); {
 		case err == nil:
 			read, up = read+1, 1
@@ -96,9 +105,15 @@ func (p *Probe) collect(ctx context.Context, r *probes.Round) error {
 			errs = append(errs, fmt.Errorf("%s: %w", part.name, err))
 		}
 		p.native(r, "up", up, "collector", part.name)
-		if ctx.Err() != nil || errors.Is(errors.Join(errs...), errSilent) {
-			errs = append(errs, errors.New("the rest was not read"))
-			break // what stops answering is not asked on
+		silent := errors.Is(errors.Join(errs...), errSilent)
+		if silent {
+			p.order = append(slices.Delete(slices.Clone(p.order), n, n+1), i)
+		}
+		if silent || ctx.Err() != nil {
+			if n < len(parts)-1 {
+				errs = append(errs, errors.New("the rest was not read"))
+			}
+			break // a BMC that stops answering gets no more requests in this round
 		}
 	}
 	whole := p.whole(start)
