@@ -127,12 +127,8 @@ type Queue struct {
 	hasRefusedAsLate bool
 }
 
-// New makes a queue. It reads the savepoint: what an earlier process may have sent is
-// treated with care.
-func New(o Options) (*Queue, error) {
-	if o.Source == nil || o.Sender == nil {
-		return nil, errors.New("make queue: it needs a source and a sender")
-	}
+// setDefaults fills in the optional fields that nothing else replaces.
+func (o *Options) setDefaults() {
 	if o.Rand == nil {
 		o.Rand = rand.Float64
 	}
@@ -148,6 +144,15 @@ func New(o Options) (*Queue, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+}
+
+// New makes a queue. It reads the savepoint: what an earlier process may have sent is
+// treated with care.
+func New(o Options) (*Queue, error) {
+	if o.Source == nil || o.Sender == nil {
+		return nil, errors.New("make queue: it needs a source and a sender")
+	}
+	o.setDefaults()
 	c := &o.Config.Queue
 	if c.Capacity < 1 || c.MaxSamplesPerSend < 1 || c.MinShards < 1 || c.MaxShards < c.MinShards || c.MinBackoff <= 0 || c.MaxBackoff < c.MinBackoff {
 		return nil, fmt.Errorf("make queue of target %q: queue_config is out of bounds: %+v", o.Name, *c)

@@ -126,3 +126,31 @@ func TestNewestIsTheNewestCommitted(t *testing.T) {
 		t.Error("what the log has forgotten is there")
 	}
 }
+
+// TestNewestHasTheLastDescription: a sample with a family and without metadata ends the metadata of its series; a sample without
+// either keeps it.
+func TestNewestHasTheLastDescription(t *testing.T) {
+	l := openLog(t, Options{})
+	ls := labels.FromStrings("__name__", "x")
+	gauge := metadata.Metadata{Type: model.MetricTypeGauge, Help: "X."}
+	var ref storage.SeriesRef
+	for i, c := range []struct{ given, want storage.AppendV2Options }{
+		{storage.AppendV2Options{MetricFamilyName: "x", Metadata: gauge}, storage.AppendV2Options{MetricFamilyName: "x", Metadata: gauge}},
+		{storage.AppendV2Options{}, storage.AppendV2Options{MetricFamilyName: "x", Metadata: gauge}},
+		{storage.AppendV2Options{MetricFamilyName: "x"}, storage.AppendV2Options{MetricFamilyName: "x"}},
+		{storage.AppendV2Options{Metadata: gauge}, storage.AppendV2Options{MetricFamilyName: "x", Metadata: gauge}},
+	} {
+		app := l.AppenderV2(t.Context())
+		var err error
+		if ref, err = app.Append(ref, ls, 0, int64(i+1), 1, nil, nil, c.given); err != nil {
+			t.Fatal(err)
+		}
+		if err := app.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		_, _, _, _, _, got, ok := l.Newest(ref)
+		if !ok || got.MetricFamilyName != c.want.MetricFamilyName || got.Metadata != c.want.Metadata {
+			t.Errorf("sample %d with %+v: %t, %+v, want %+v", i, c.given, ok, got, c.want)
+		}
+	}
+}

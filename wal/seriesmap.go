@@ -202,10 +202,12 @@ func checkLabels(ls labels.Labels) error {
 }
 
 // describeLocked notes the metadata and the family that came with a sample, within their
-// bounds. They are announced with the next commit that holds the series.
+// bounds. They are announced with the next commit that holds the series. An input that names
+// a family and gives no metadata does not know its type any more; one that names no family
+// gives no description.
 func (m *seriesMap) describeLocked(s *memSeries, meta *metadata.Metadata, family string) {
 	said := bounded(*meta)
-	newMeta := !said.IsEmpty() && !said.Equals(s.about.Meta)
+	newMeta := (family != "" || !said.IsEmpty()) && !said.Equals(s.about.Meta)
 	newFamily := family != "" && family != s.about.Family && len(family) <= maxFamilyBytes
 	if !newMeta && !newFamily {
 		return
