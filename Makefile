@@ -35,17 +35,18 @@ run: build ## the demo: mutual TLS, bearer token, an outage, nothing lost
 # -p 3: on two cores, one of three packages waits for something.
 test: build ## everything that needs no other program; what is skipped says why
 	@mkdir -p .cache
-	$(GO) test -vet=all -coverpkg ./wal,./wal/internal/savefile,./wal/internal/segment -coverprofile .cache/wal.cover ./wal ./wal/internal/savefile ./wal/internal/segment & wal=$$!; others=0; \
+	$(GO) test -vet=all -coverpkg ./wal,./wal/internal/disk,./wal/internal/savefile,./wal/internal/segment -coverprofile .cache/wal.cover ./wal ./wal/internal/disk ./wal/internal/savefile ./wal/internal/segment & wal=$$!; others=0; \
 		$(GO) test -vet=all -p 3 ./remotewrite $$($(GO) list ./... | grep -vx hwsagent/wal) || others=$$?; \
 		wait $$wal && exit $$others
 
 WAL_SOURCES := $(wildcard wal/*.go wal/internal/*/*.go)
 .cache/wal.cover: $(WAL_SOURCES)
 	@mkdir -p .cache
-	$(GO) test -coverpkg ./wal,./wal/internal/savefile,./wal/internal/segment -coverprofile $@ ./wal ./wal/internal/savefile ./wal/internal/segment
+	$(GO) test -coverpkg ./wal,./wal/internal/disk,./wal/internal/savefile,./wal/internal/segment -coverprofile $@ ./wal ./wal/internal/disk ./wal/internal/savefile ./wal/internal/segment
 
 cover: .cache/wal.cover ## of wal: how many statements its tests execute, and which branches of errors they do not reach
 	$(GO) run ./e2e/reached -profile .cache/wal.cover -min 95 wal
+	$(GO) run ./e2e/reached -profile .cache/wal.cover -min 95 wal/internal/disk
 	$(GO) run ./e2e/reached -profile .cache/wal.cover -min 95 wal/internal/segment
 	$(GO) run ./e2e/reached -profile .cache/wal.cover -min 95 wal/internal/savefile
 
