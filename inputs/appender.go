@@ -15,12 +15,12 @@ import (
 
 var _ storage.AppendableV2 = (*Input)(nil)
 
-// AppenderV2 begins a batch. Its Append, Commit and Rollback are the log's, but for
-// samples that the limit passes over: Append answers those with reference 0 and no error,
-// see [Skipper].
+// AppenderV2 begins a batch. Append, Commit and Rollback behave as those of the log, except
+// for samples over the series limit: Append skips them and returns reference 0 without an
+// error, see [Skipper].
 //
-// A reference that Append returned stands for the labels that it was called with, which
-// must come along all the same.
+// A reference that Append returned identifies the labels of that call. Later calls must pass
+// these labels along with it.
 func (in *Input) AppenderV2(ctx context.Context) storage.AppenderV2 {
 	taken, ok := in.path.samples.Get().(*[]sample)
 	if !ok {
@@ -29,18 +29,18 @@ func (in *Input) AppenderV2(ctx context.Context) storage.AppenderV2 {
 	return &appender{in: in, out: in.path.log.AppenderV2(ctx), taken: taken}
 }
 
-// Skipper is what the appenders of an [Input] implement besides, for callers that tell a
-// sender how much they took.
+// Skipper is an optional interface of the appenders of an [Input], for callers that report to
+// a sender how many samples they accepted.
 type Skipper interface {
-	// Skipped is how many samples of the batch were passed over so far.
+	// Skipped returns the number of samples of the batch skipped so far.
 	Skipped() int
 }
 
-// Filterer is what the appenders of an [Input] implement besides, for inputs with rules: each
-// relabels by itself, once for a series, and says here what that removes.
+// Filterer is an optional interface of the appenders of an [Input], for inputs with relabelling
+// rules. Each input relabels by itself, once per series, and reports the removed samples here.
 type Filterer interface {
-	// Filtered counts n samples of the batch that the input's rules removed, if it is
-	// committed.
+	// Filtered adds n to the samples that the input's rules removed. The count takes effect
+	// when the batch is committed.
 	Filtered(n int)
 }
 
@@ -48,22 +48,22 @@ type Filterer interface {
 type appender struct {
 	in       *Input
 	out      storage.AppenderV2
-	taken    *[]sample           // by the log, in order; nil after the end
+	taken    *[]sample           // accepted by the log, in order; nil once the batch has ended
 	added    []storage.SeriesRef // the series whose accounts this batch began
-	reserved int                 // 1 between admit and begin of a new series, which counts as one of the input already
+	reserved int                 // 1 between admit and begin of a new series, which counts towards the limit already
 	skipped  int
 	filtered uint64
 }
 
-// sample is one that the log took, if it is committed.
+// sample is one sample accepted by the log. It is final once the batch is committed.
 type sample struct {
 	ref    storage.SeriesRef
 	t      int64
 	v      float64
-	native *native // nil of a float
+	native *native // nil for a float
 }
 
-// native is a histogram; one of the two is nil.
+// native is a native histogram; one of the two fields is nil.
 type native struct {
 	h  *histogram.Histogram
 	fh *histogram.FloatHistogram
@@ -77,14 +77,14 @@ func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, 
 		return 0, nil
 	}
 	taken, err := a.out.Append(known, ls, st, t, v, h, fh, o)
-	took := err == nil || errors.Is(err, &storage.AppendPartialError{}) // that is about an exemplar
+	took := err == nil || errors.Is(err, &storage.AppendPartialError{}) // a partial error concerns an exemplar
 	switch {
 	case a.reserved > 0:
 		a.begin(taken, took)
 	case taken != 0 && taken != known:
 		a.in.path.refer(known, taken)
 	}
-	if took && a.taken != nil { // else the batch has ended, as err says
+	if took && a.taken != nil { // otherwise the batch has ended, and err says so
 		one := sample{ref: taken, t: t, v: v}
 		if h != nil || fh != nil {
 			one.native = &native{h, fh}
@@ -94,8 +94,8 @@ func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, 
 	return taken, err
 }
 
-// AppendExemplar adds an exemplar whose sample came before, where the log takes such: it
-// belongs to no input, and counts as no sample.
+// AppendExemplar adds an exemplar of an earlier sample, if the log supports that. The exemplar
+// belongs to no input and does not count as a sample.
 func (a *appender) AppendExemplar(ref storage.SeriesRef, ls labels.Labels, e exemplar.Exemplar) (storage.SeriesRef, error) {
 	out, ok := a.out.(storage.ExemplarAppender)
 	if !ok {
@@ -104,11 +104,11 @@ func (a *appender) AppendExemplar(ref storage.SeriesRef, ls labels.Labels, e exe
 	return out.AppendExemplar(ref, ls, e)
 }
 
-// errNoExemplars is for logs that do not take exemplars by themselves.
+// errNoExemplars is returned for a log that takes exemplars only together with a sample.
 var errNoExemplars = errors.New("append exemplar: the log takes none without a sample")
 
-// admit says by which reference the log knows a series, 0 if by none, and whether the input may append to it. The place of a
-// series that has no account is reserved.
+// admit returns the reference by which the log knows a series, or 0, and whether the input may append to it. It reserves
+// a place for a series that has no account yet.
 func (a *appender) admit(ref storage.SeriesRef, ls labels.Labels) (known storage.SeriesRef, ok bool) {
 	in, p := a.in, a.in.path
 	p.mu.Lock()
@@ -125,7 +125,7 @@ func (a *appender) admit(ref storage.SeriesRef, ls labels.Labels) (known storage
 	}
 	tick := p.tick()
 	if s != nil && !s.lapsed(tick) {
-		return ref, true // of another input, to which it counts
+		return ref, true // owned by another input and counted there
 	}
 	if limit := in.settings.MaxSeries; limit > 0 && in.live >= limit && !report(ls.Get(model.MetricNameLabel)) {
 		in.refuse(ls)
@@ -142,7 +142,7 @@ func (a *appender) admit(ref storage.SeriesRef, ls labels.Labels) (known storage
 	return ref, true
 }
 
-// begin begins the account of the series whose place is reserved, if the log took a sample of it.
+// begin opens the account of the series whose place is reserved, if the log accepted a sample of it.
 func (a *appender) begin(ref storage.SeriesRef, took bool) {
 	in, p := a.in, a.in.path
 	p.mu.Lock()
@@ -156,8 +156,8 @@ func (a *appender) begin(ref storage.SeriesRef, took bool) {
 	a.added = append(a.added, ref)
 }
 
-// report reports whether a series says how a round or a scrape went. It is there in any case, and
-// last: an input that is over its limit is not down.
+// report reports whether a series describes the outcome of a round or scrape. Such series are
+// always admitted: they are appended last, and an input over its limit is not down.
 func report(name string) bool {
 	switch name {
 	case "up", "scrape_duration_seconds", "scrape_samples_scraped", "scrape_samples_post_metric_relabeling", "scrape_series_added",
@@ -167,7 +167,7 @@ func report(name string) bool {
 	return false
 }
 
-// refuse counts a sample of a series beyond the limit. path.mu must be held.
+// refuse counts a sample of a series over the limit. path.mu must be held.
 func (in *Input) refuse(ls labels.Labels) {
 	in.refused++
 	now := time.Now()
@@ -186,22 +186,22 @@ func (a *appender) Skipped() int { return a.skipped }
 // Filtered implements [Filterer].
 func (a *appender) Filtered(n int) { a.filtered += uint64(n) } // #nosec G115 -- a count
 
-// Commit implements [storage.AppenderV2]. What the log has acknowledged stays acknowledged
-// when the bookkeeping about it panics.
+// Commit implements [storage.AppenderV2]. Samples that the log has acknowledged stay
+// acknowledged even if the bookkeeping panics.
 func (a *appender) Commit() error {
 	if err := a.out.Commit(); err != nil {
 		a.end(false)
 		return err
 	}
 	if o := a.in.path.observer; o != nil && a.taken != nil && o.Active() {
-		// Under a guard of its own, so that a panic of the observer does not keep the batch from its end.
+		// A guard of its own: a panic of the observer must not keep the batch from ending.
 		_ = a.in.guard.Run(func() { o.Taken(a.in.kind, a.in.name, a.shown) }) // the guard logs it
 	}
 	_ = a.in.guard.Run(func() { a.end(true) }) // likewise
 	return nil
 }
 
-// shown are the samples of the batch for an observer.
+// shown yields the samples of the batch for an observer.
 func (a *appender) shown(yield func(Shown) bool) {
 	for _, one := range *a.taken {
 		ls, _, _, _, _, _, _ := a.in.path.log.Newest(one.ref)
@@ -222,10 +222,10 @@ func (a *appender) Rollback() error {
 	return err
 }
 
-// end notes what came of the batch.
+// end records the outcome of the batch.
 func (a *appender) end(committed bool) {
 	if a.taken == nil {
-		return // it has ended before
+		return // ended already
 	}
 	p, taken := a.in.path, *a.taken
 	p.mu.Lock()
@@ -237,7 +237,7 @@ func (a *appender) end(committed bool) {
 			p.took(a.in, &taken[i], tick)
 		}
 	}
-	a.in.live -= a.reserved // the log panicked
+	a.in.live -= a.reserved // a place is still reserved only if the log panicked
 	for _, ref := range a.added {
 		if s := p.get(ref); s != nil && !s.committed {
 			p.forget(ref)
@@ -250,10 +250,10 @@ func (a *appender) end(committed bool) {
 	p.sweep(tick)
 }
 
-// took notes a sample that is in the log. p.mu must be held.
+// took records a sample that is in the log. p.mu must be held.
 func (p *Path) took(in *Input, one *sample, tick uint32) {
 	s := p.get(one.ref)
-	if s == nil { // another batch ended it; the next sample begins it anew
+	if s == nil { // another batch ended the account; the next sample begins a new one
 		return
 	}
 	stale := one.native == nil && value.IsStaleNaN(one.v)

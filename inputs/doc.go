@@ -1,12 +1,12 @@
-// Package inputs is the way from everything that brings samples to the log.
+// Package inputs connects all sources of samples to the log.
 //
-// A [Path] lies over the log; each probe, scrape job and receiver has an [Input] of it, which
-// is a [storage.AppendableV2] like the log itself. What holds for all inputs is done here, in
-// one place: the limit of series, the finding of series that two inputs bring, the newest
-// value of each series, and the count of what the rules dropped, which each input applies itself.
+// A [Path] wraps the log. Each probe, scrape job and receiver has its own [Input], which is a
+// [storage.AppendableV2] like the log itself. The Path does the work common to all inputs: it
+// limits series, detects series that two inputs bring, and keeps the newest value of each
+// series and the number of samples removed by the rules that each input applies itself.
 //
-// An input keeps to three rules. It passes the labels with each Append, also with a
-// reference. It begins a batch for what belongs together and ends it with Commit or
-// Rollback. It marks series that end as stale. An Append that returns no error may
-// have passed the sample over: no input fails because of a limit.
+// An input follows three rules. It passes the labels with each Append, even with a reference.
+// It puts samples that belong together into one batch, and ends it with Commit or Rollback.
+// It marks series that end as stale. Append may skip a sample without returning an error: no
+// input fails because of a limit.
 package inputs

@@ -10,19 +10,19 @@ import (
 
 // pair is two inputs that bring the same series.
 type pair struct {
-	series      int    // at present: series whose owner is the one and whose rival the other
-	samples     uint64 // of the other, since first
+	series      int    // now: series owned by the first input with the second as rival
+	samples     uint64 // of the second input, since first
 	example     string
 	first, last time.Time
 }
 
-// rival is an input that brings a series of another one.
+// rival is an input that brings a series owned by another input.
 type rival struct {
 	input *Input
 	seen  uint32 // tick of its last commit
 }
 
-// meet notes that in brings a series of another input. p.mu must be held.
+// meet records that in brings a series of another input. p.mu must be held.
 func (p *Path) meet(ref storage.SeriesRef, s *series, in *Input, tick uint32) {
 	key := [2]*Input{s.owner, in}
 	two := p.pairs[key]
@@ -43,8 +43,7 @@ func (p *Path) meet(ref storage.SeriesRef, s *series, in *Input, tick uint32) {
 	p.rivals[ref] = rival{in, tick}
 }
 
-// part notes that the rival of a series has it no longer, if there is one. p.mu must be
-// held.
+// part ends the rivalry over a series, if there is one. p.mu must be held.
 func (p *Path) part(ref storage.SeriesRef, s *series) {
 	r, ok := p.rivals[ref]
 	if !ok {
@@ -56,7 +55,7 @@ func (p *Path) part(ref storage.SeriesRef, s *series) {
 	delete(p.rivals, ref)
 }
 
-// endPairs forgets the pairs that have had nothing in common for a while. p.mu must be held.
+// endPairs removes the pairs that have shared no series for longer than lapse. p.mu must be held.
 func (p *Path) endPairs() {
 	for key, two := range p.pairs {
 		if two.series == 0 && time.Since(two.last) > lapse {
@@ -66,17 +65,17 @@ func (p *Path) endPairs() {
 	}
 }
 
-// Duplicate tells of two inputs that bring the same series.
+// Duplicate describes two inputs that bring the same series.
 type Duplicate struct {
-	Input, Other string // the one that had them first, as in "probe host"
-	Series       int    // at present
-	Samples      uint64 // of the other, since then
-	Example      string // one of the series
+	Input, Other string // Input had the series first; as in "probe host"
+	Series       int    // now
+	Samples      uint64 // of Other, since Since
+	Example      string // one of the shared series
 	Since, Last  time.Time
 }
 
-// Duplicates are the pairs of inputs that bring the same series, or did in the last five
-// minutes or a little longer, in the order of their names.
+// Duplicates returns the pairs of inputs that share series, or did within the last five
+// minutes or slightly longer, sorted by name.
 func (p *Path) Duplicates() []Duplicate {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -19,34 +19,33 @@ import (
 	"hwsagent/refs"
 )
 
-// lapse is how long a series is an input's own after its last sample: as long as a
-// Prometheus shows a series that is not marked stale, or three of the input's intervals if
-// that is longer.
+// lapse is how long an input owns a series after its last sample: as long as a Prometheus shows
+// a series that is not marked stale, or three of the input's intervals if that is longer.
 const lapse = 5 * time.Minute
 
-// sweepEvery is how often series that have lapsed are looked for.
+// sweepEvery is the time between two searches for lapsed series.
 const sweepEvery = time.Minute
 
-// Log is where a path appends. It has the labels of each series, and the newest sample, so that the path need not have
-// them, too. All methods are safe for concurrent use.
+// Log is the destination of a path. It keeps the labels and the newest sample of each series, so that the path does not
+// store them again. All methods are safe for concurrent use.
 type Log interface {
 	storage.AppendableV2
 
-	// Share returns labels that equal ls: those that the log has in memory, where it has such a series, else ls.
+	// Share returns labels that equal ls: the log's copy if it has the series in memory, else ls.
 	Share(ls labels.Labels) labels.Labels
 
-	// Ref is the reference of the series with these labels, 0 if the log has none. No other series gets that reference.
+	// Ref returns the reference of the series with these labels, or 0 if the log has none. No other series gets that reference.
 	Ref(ls labels.Labels) storage.SeriesRef
 
-	// Remember says for how long series without a sample are asked for. The log may forget others earlier.
+	// Remember sets how long series without a sample must stay available. The log may forget them after that.
 	Remember(idle time.Duration)
 
-	// Newest is the newest committed sample of the series with that reference, as it was appended: its labels, time, value, and
-	// of o the metadata and the family. ok is false if there is none.
+	// Newest returns the newest committed sample of the series with that reference, as it was appended: its labels, time,
+	// value, and in o the metadata and the family. ok is false if there is none.
 	Newest(ref storage.SeriesRef) (ls labels.Labels, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AppendV2Options, ok bool)
 }
 
-// Path is what all inputs append through. It is safe for concurrent use.
+// Path is the common path of all inputs to the log. It is safe for concurrent use.
 type Path struct {
 	log    Log
 	logger *slog.Logger
@@ -54,23 +53,23 @@ type Path struct {
 
 	mu     sync.Mutex
 	inputs map[string]*Input           // by kind and name
-	guards map[string]*panics.Guard    // likewise; of each input, and of those that are about to come
+	guards map[string]*panics.Guard    // likewise; of each input, and of inputs not yet made
 	series refs.Values[series]         // by the log's references
-	rivals map[storage.SeriesRef]rival // of the series that a second input brings
-	pairs  map[[2]*Input]*pair         // the owner, the other
+	rivals map[storage.SeriesRef]rival // of series that a second input brings
+	pairs  map[[2]*Input]*pair         // the owner, the rival
 	swept  uint32                      // tick of the last sweep
 
-	samples sync.Pool // of *[]sample: one of a large batch takes a megabyte
+	samples sync.Pool // of *[]sample: that of a large batch takes a megabyte
 
-	observer Observer // nil: none
+	observer Observer // may be nil
 }
 
-// Observer looks at what inputs have appended. It must not wait.
+// Observer sees the samples that inputs append. It must not block.
 type Observer interface {
-	// Active reports whether it wants to see anything; called for each batch.
+	// Active reports whether the observer wants samples. It is called for each batch.
 	Active() bool
-	// Taken shows the samples of a batch that is in the log, and the input's kind and name. What it
-	// is given is not valid after the call.
+	// Taken passes the samples of a committed batch, and the input's kind and name. The samples
+	// are invalid after the call.
 	Taken(kind, name string, samples iter.Seq[Shown])
 }
 
@@ -79,25 +78,25 @@ type Shown struct {
 	Labels labels.Labels
 	T      int64 // ms
 	V      float64
-	H      *histogram.Histogram // nil, or the value
+	H      *histogram.Histogram // nil for a float
 	FH     *histogram.FloatHistogram
 }
 
-// Observe has an observer look at each batch. It must be called before the first.
+// Observe sets the observer of all batches. It must be called before the first batch.
 func (p *Path) Observe(o Observer) { p.observer = o }
 
-// Settings are what the configuration decides about an input.
+// Settings are the configuration of an input.
 type Settings struct {
-	// MaxSeries is how many series the input may have at a time; 0 is no limit. A series
-	// counts until it is marked stale or lapses. Samples of further ones are passed over, but
-	// not those that say how a round or a scrape went, such as up.
+	// MaxSeries is how many series the input may have at a time; 0 means no limit. A series
+	// counts until it is marked stale or lapses. Samples of further series are skipped, except
+	// those that describe a round or scrape, such as up.
 	MaxSeries int
-	// Interval is how often the input brings each series, 0 if that is not known.
+	// Interval is the time between two samples of a series, 0 if unknown.
 	Interval time.Duration
 }
 
-// Input is one way in. It is a [storage.AppendableV2]; any number of its batches may be
-// open at once.
+// Input is the entry of one source to a Path. It is a [storage.AppendableV2]; any number of its
+// batches may be open at once.
 type Input struct {
 	path  *Path
 	kind  string
@@ -106,8 +105,8 @@ type Input struct {
 
 	// Guarded by path.mu.
 	settings Settings
-	closed   bool // not in the configuration any more
-	live     int  // series whose owner it is
+	closed   bool // removed from the configuration
+	live     int  // series that it owns
 	filtered uint64
 	refused  uint64
 	over     *refusal // nil if it was never over its limit
@@ -116,17 +115,17 @@ type Input struct {
 // refusal is the state of an input that is, or was, over its limit.
 type refusal struct {
 	first, last time.Time
-	example     string // the newest series that was refused
+	example     string // the series refused last
 }
 
-// series is the account of one that some input has appended to lately. Guarded by Path.mu. The log has the rest.
+// series is the account of a series with recent samples. Guarded by Path.mu. The log has its labels and values.
 type series struct {
-	owner     *Input // whose it is; never nil
+	owner     *Input // never nil
 	seen      uint32 // tick of the owner's last commit
 	committed bool   // it has a sample in the log since the account began
 }
 
-// NewPath makes the way to log.
+// NewPath makes a path to log.
 func NewPath(log Log, logger *slog.Logger) *Path {
 	return &Path{
 		log: log, logger: logger, start: time.Now(),
@@ -135,9 +134,9 @@ func NewPath(log Log, logger *slog.Logger) *Path {
 	}
 }
 
-// Input is the input of a kind (probe, scrape, receiver) and a name that is unique among
-// its kind. Where there is one, it gets the new settings, which hold from the next sample on;
-// so a reload keeps what is known of its series.
+// Input returns the input of a kind (probe, scrape, receiver) and a name unique within the kind.
+// An existing input gets the new settings, which apply from the next sample on; so a reload
+// keeps the state of its series.
 func (p *Path) Input(kind, name string, s Settings) *Input {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -151,8 +150,8 @@ func (p *Path) Input(kind, name string, s Settings) *Input {
 	return in
 }
 
-// Ended is the input of a kind and a name that is not configured any more, for what it still
-// brings. It is forgotten when its series have ended.
+// Ended returns an input that is no longer configured, for its remaining samples. The input is
+// removed when its series have ended.
 func (p *Path) Ended(kind, name string) *Input {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,8 +164,8 @@ func (p *Path) Ended(kind, name string) *Input {
 	return in
 }
 
-// Guard contains the panics of the input of a kind and a name, which need not be there yet:
-// what runs the input's work may be made first. The guard is forgotten with the input.
+// Guard returns the guard of the input of a kind and a name. The input need not exist yet,
+// since its worker may be created first. The guard is removed with the input.
 func (p *Path) Guard(kind, name string) *panics.Guard {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -184,8 +183,8 @@ func (p *Path) guardOf(kind, name string) *panics.Guard {
 	return g
 }
 
-// Keep says that of a kind only the inputs with these names go on. The others are
-// forgotten when their series have ended.
+// Keep declares that of a kind only the inputs with these names remain. The others are
+// removed when their series have ended.
 func (p *Path) Keep(kind string, names []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -204,24 +203,24 @@ func (p *Path) Keep(kind string, names []string) {
 	}
 }
 
-// String is the input for people, as in "probe host".
+// String names the input for people, as in "probe host".
 func (in *Input) String() string { return in.kind + " " + in.name }
 
-// tick is the time in seconds since the path was made. It does not go backwards.
+// tick returns the seconds since the path was made. It never decreases.
 func (p *Path) tick() uint32 { return uint32(time.Since(p.start) / time.Second) } // #nosec G115 -- lasts 136 years
 
-// lapsed reports whether nobody has appended to s for so long that it has ended.
+// lapsed reports whether the owner has not appended to s for so long that s has ended.
 func (s *series) lapsed(tick uint32) bool { return tick-s.seen > s.patience() }
 
 func (s *series) patience() uint32 { return uint32(s.owner.patience() / time.Second) } // #nosec G115 -- an interval is under a year
 
-// patience is how long a series is the input's own after its last sample. path.mu must be held.
+// patience is how long the input owns a series after its last sample. path.mu must be held.
 func (in *Input) patience() time.Duration { return max(lapse, 3*in.settings.Interval) }
 
-// get is the account of a series, nil if there is none. p.mu must be held.
+// get returns the account of a series, or nil if there is none. p.mu must be held.
 func (p *Path) get(ref storage.SeriesRef) *series { return p.series.Get(uint64(ref)) }
 
-// refer notes that the log now knows a series by another reference than before.
+// refer records that the log changed the reference of a series.
 func (p *Path) refer(before, now storage.SeriesRef) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -242,8 +241,8 @@ func (p *Path) refer(before, now storage.SeriesRef) {
 	}
 }
 
-// Share returns labels that equal ls: those that are in memory already, else ls. An input that keeps the labels of
-// what it appends keeps these.
+// Share returns labels that equal ls: a copy already in memory if there is one, else ls. An input that
+// stores the labels it appends should store the result.
 func (in *Input) Share(ls labels.Labels) labels.Labels { return in.path.log.Share(ls) }
 
 // forget ends the account of a series, if there is one. p.mu must be held.
@@ -257,7 +256,7 @@ func (p *Path) forget(ref storage.SeriesRef) {
 	p.series.Remove(uint64(ref))
 }
 
-// sweep forgets what has lapsed, if that is due. p.mu must be held.
+// sweep removes lapsed series, if a sweep is due. p.mu must be held.
 func (p *Path) sweep(tick uint32) {
 	if tick-p.swept < uint32(sweepEvery/time.Second) {
 		return
@@ -290,15 +289,15 @@ type Sample struct {
 	Labels labels.Labels
 	T      int64 // milliseconds
 	V      float64
-	H      *histogram.Histogram      // nil unless it is one; must not be changed
+	H      *histogram.Histogram      // nil unless the sample is a histogram; must not be changed
 	FH     *histogram.FloatHistogram // likewise
-	Family string                    // of the metric, "" if the input did not say
+	Family string                    // of the metric, "" if the input did not name it
 	Meta   metadata.Metadata
 }
 
-// Newest appends the newest acknowledged sample of each series that has not ended to all,
-// in no particular order. A series whose newest sample is older than that is left out, too: a
-// sender that catches up brings values that are no present ones.
+// Newest appends to all the newest acknowledged sample of each series that has not ended, in no
+// particular order. It omits series whose newest sample is older than the owner's patience: a
+// sender that is catching up brings past values.
 func (p *Path) Newest(all []Sample) []Sample {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -317,7 +316,7 @@ func (p *Path) Newest(all []Sample) []Sample {
 	return all
 }
 
-// Size is how many series are known.
+// Size returns the number of series.
 func (p *Path) Size() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -335,18 +334,18 @@ func (p *Path) size() (n int) {
 // InputStatus describes an input for people.
 type InputStatus struct {
 	Kind, Name string
-	Series     int    // at present
-	MaxSeries  int    // 0: no limit
+	Series     int    // now
+	MaxSeries  int    // 0 means no limit
 	Filtered   uint64 // samples that its relabelling removed, see [Filterer]
-	Refused    uint64 // samples of series beyond its limit
-	// Since when the input has been over its limit, zero if it is not; and a series
-	// that was refused.
+	Refused    uint64 // samples of series over its limit
+	// OverSince is when the input went over its limit, zero if it is not over it. Example is a
+	// refused series.
 	OverSince time.Time
 	Example   string
-	Panics    panics.State // that its work came to, and which were contained
+	Panics    panics.State // contained panics of its work
 }
 
-// Status describes the inputs, in the order of their names.
+// Status describes the inputs, sorted by name.
 func (p *Path) Status() []InputStatus {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,16 +9,16 @@ import (
 	"github.com/prometheus/prometheus/util/convertnhcb"
 )
 
-// bucketBound lies between a parser of text and the one that converts its classic histograms, and
-// bounds the buckets of each.
+// bucketBound sits between a text parser and the parser that converts its classic histograms, and
+// bounds the buckets of each histogram.
 type bucketBound struct {
 	textparse.Parser
 
 	kind    model.MetricType
 	labels  labels.Labels // of the series of the current entry
-	name    string        // of the histogram that the series before belongs to
-	hash    uint64        // of its labels
-	buckets int           // of it so far
+	name    string        // of the histogram that the previous series belongs to
+	hash    uint64        // of that histogram's labels
+	buckets int           // of that histogram so far
 
 	memory []byte
 }
@@ -41,14 +41,14 @@ func (b *bucketBound) Next() (textparse.Entry, error) {
 	case textparse.EntryType:
 		_, b.kind = b.Parser.Type()
 	}
-	b.buckets = 0 // the conversion takes what came before
+	b.buckets = 0 // the conversion uses up the previous entries
 	return e, nil
 }
 
 // Labels implements [textparse.Parser].
 func (b *bucketBound) Labels(l *labels.Labels) { *l = b.labels }
 
-// count counts the current series to its histogram.
+// count adds the current series to its histogram.
 func (b *bucketBound) count() (err error) {
 	if b.kind != model.MetricTypeHistogram {
 		return nil

@@ -11,35 +11,35 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 )
 
-// Known is a parser that can pass over a line whose series the caller knows. What [New] returns is one; for formats
-// other than the text format it takes nothing.
+// Known is a parser that can skip parsing a line whose series the caller knows. [New] returns a Known; for formats
+// other than the text format, its Take never succeeds.
 type Known interface {
 	textparse.Parser
-	// Takes reports whether the body is in the text format, and Take may take something.
+	// Takes reports whether the body is in the text format, so that Take can succeed.
 	Takes() bool
-	// Take reads the next line if it shows a known series: if its first size bytes, which are the text of the series, have
-	// that digest by the function of, and all that follows is a value, and perhaps a time in milliseconds. Then the
-	// line is read, and the next call of Next or Take is about the one after it; between, only Exemplar and StartTimestamp
-	// may be called, which have nothing. Otherwise nothing is read. The text must be one that Series has returned while Takes
-	// was true. at is valid until the next call.
+	// Take reads the next line if it shows a known series: its first size bytes, the text of the series, must have that
+	// digest by the function of, and only a value and optionally a time in milliseconds may follow. On success the
+	// line is consumed, and the next call of Next or Take is about the line after it; until then only Exemplar and
+	// StartTimestamp may be called, and both return nothing. Otherwise Take consumes nothing. The text must come from
+	// Series, called while Takes was true. at is valid until the next call.
 	Take(size int, digest uint64, of func(text []byte) uint64) (at *int64, v float64, ok bool)
 }
 
-// known is a parser of the text format that does not look at the text of series that the caller knows: the
-// lines that it is not sure of it leaves to Prometheus' parser, which begins anew behind the others.
+// known is a parser of the text format that does not parse the text of series that the caller knows. It leaves lines
+// that it is unsure of to Prometheus' parser, which is restarted behind the lines taken.
 type known struct {
 	textparse.Parser // of the body from some line on
 	body             []byte
 	symbols          *labels.SymbolTable
-	at               int  // where the next line begins; -1 if that is not known
-	ahead            bool // the next line is not where Parser is
-	scaled           bool // the labels of a line depend on the family's type, which a parser that begins anew does not know
+	at               int  // offset of the next line; -1 if unknown
+	ahead            bool // the next line is not where Parser stands
+	scaled           bool // the labels of a line depend on the family's type, which a restarted parser does not know
 	stamp            int64
 }
 
 func newKnown(body []byte, symbols *labels.SymbolTable) *known {
 	if cap(body) == len(body) {
-		body = append(body, '\n')[:len(body)] // each parser adds one behind the end, which must not copy the body
+		body = append(body, '\n')[:len(body)] // each parser appends a newline, which must not copy the body
 	}
 	return &known{Parser: textparse.NewPromParser(body, symbols, false), body: body, symbols: symbols}
 }
@@ -67,7 +67,7 @@ func (k *known) Next() (textparse.Entry, error) {
 	default:
 		return entry, nil
 	}
-	// part is a piece of body, or of the same array: its capacity tells where it begins.
+	// part is a slice of body, or of the same array: its capacity gives its offset.
 	behind := cap(k.body) - cap(part) + len(part)
 	if n := bytes.IndexByte(k.body[min(behind, len(k.body)):], '\n'); n >= 0 {
 		k.at = behind + n + 1
@@ -103,10 +103,10 @@ func (k *known) Take(size int, digest uint64, of func(text []byte) uint64) (at *
 	return at, v, true
 }
 
-// readValue reads a value as the text format has it. It leaves what is unusual to the parser.
+// readValue reads a value of the text format. It leaves unusual values to the parser.
 func readValue(text []byte) (v float64, ok bool) {
 	if bytes.ContainsAny(text, "pPxX_") {
-		return 0, false // strconv would take more than the text format
+		return 0, false // strconv would accept more than the text format
 	}
 	v, err := strconv.ParseFloat(string(text), 64)
 	if math.IsNaN(v) {
@@ -115,7 +115,7 @@ func readValue(text []byte) (v float64, ok bool) {
 	return v, err == nil
 }
 
-// readStamp reads a time, which has digits only. It leaves what is unusual to the parser.
+// readStamp reads a timestamp of digits only. It leaves other forms to the parser.
 func readStamp(text []byte) (ms int64, ok bool) {
 	if len(text) == 0 || text[0] < '0' || text[0] > '9' {
 		return 0, false

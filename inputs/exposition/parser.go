@@ -1,10 +1,10 @@
 // Package exposition parses the formats in which programs expose metrics: Prometheus' text
-// format, OpenMetrics 1.0 and 2.0, and delimited protobuf. The parsers are Prometheus' own;
-// this package makes them safe for bodies from anywhere.
+// format, OpenMetrics 1.0 and 2.0, and delimited protobuf. It uses Prometheus' parsers and
+// makes them safe for untrusted bodies.
 //
-// Those parsers trust the body: for some bodies of a few bytes they never return, for others they
-// panic, and for others they need time or memory that grows with the square of the length.
-// [New] checks a body before they see it, and keeps their calls away that have no bound.
+// Those parsers trust the body: on some bodies of a few bytes they never return, on others they
+// panic, and on others they need time or memory that grows with the square of the length.
+// [New] checks a body first, and shields the parsers from calls whose cost has no bound.
 package exposition
 
 import (
@@ -19,8 +19,7 @@ import (
 	"github.com/prometheus/prometheus/model/textparse"
 )
 
-// ErrBound means that a body is refused because a part of it passes a bound of this package. The
-// body may otherwise be valid.
+// ErrBound means that a body exceeds a bound of this package. It may be valid otherwise.
 var ErrBound = errors.New("the exposition passes a bound of the parser")
 
 // ErrLabels is the [ErrBound] of a series that has too many labels.
@@ -39,30 +38,30 @@ const (
 	// maxConverted bounds the buckets of a classic histogram that is converted to a native one. The
 	// conversion takes time with the square of this number.
 	maxConverted = 4096
-	// maxErrorBytes is where the text of an error is cut: the parsers quote the whole line.
+	// maxErrorBytes is the length to which the text of an error is cut: the parsers quote the whole line.
 	maxErrorBytes = 512
 
-	// maxExpansion bounds the bytes that come out of a line or of a protobuf family, for each of its own bytes: a
-	// value with many buckets becomes as many series, each with all labels. maxExpanded bounds those of one
-	// value, which are in memory at one time.
+	// maxExpansion bounds the bytes produced per byte of a line or protobuf family: a value with many buckets becomes
+	// as many series, each with all labels. maxExpanded bounds the bytes produced by one value, which are all in
+	// memory at once.
 	maxExpansion = 512
 	maxExpanded  = 16 << 20
 )
 
-// New chooses the parser of a body by the content type and the options, as [textparse.New] does, and
-// returns one that gives the same entries for every body within the bounds of this package. If the
-// parser is nil, the body cannot be read, and the error says why: it is [ErrBound] if a bound is
-// passed. If both are set, the parser can be used, and the error is a warning about the content type.
+// New chooses the parser of a body by the content type and the options, as [textparse.New] does. The
+// parser returns the same entries as Prometheus' for every body within the bounds of this package. A nil
+// parser means that the body cannot be read; the error gives the reason, [ErrBound] if a bound is
+// exceeded. If both results are set, the parser is usable and the error is a warning about the content type.
 //
-// The parser ends for every body, in time linear in its length, and it never panics. Where Prometheus'
-// parser would fail in a call that returns no error, the next call of Next returns the error. Once Next
-// has returned an error, it returns the same one for ever. The bodies of the text formats must have no
-// zero byte. Beside that, the methods keep to the contract of [textparse.Parser], with two
-// additions: StartTimestamp does not change what Series and Labels return, and it may be called
-// whatever the options are.
+// The parser finishes every body in time linear in its length, and never panics. Where Prometheus'
+// parser would fail in a call that returns no error, the next call of Next returns the error. After an
+// error, Next always returns the same error. The bodies of the text formats must not contain a zero
+// byte. Otherwise the methods follow the contract of [textparse.Parser], with two additions:
+// StartTimestamp does not change the results of Series and Labels, and may be called with any
+// options.
 //
-// A parser belongs to one goroutine. It keeps body, and may write one byte behind its end if
-// the capacity allows.
+// A parser belongs to one goroutine. It keeps body, and may write one byte behind its end if the
+// capacity allows.
 func New(body []byte, contentType string, st *labels.SymbolTable, o textparse.ParserOptions) (Known, error) {
 	if st == nil {
 		st = labels.NewSymbolTable()
@@ -74,7 +73,7 @@ func New(body []byte, contentType string, st *labels.SymbolTable, o textparse.Pa
 	switch base := p.(type) {
 	case nil:
 		return nil, warning
-	case *textparse.ProtobufParser: // which converts histograms by itself
+	case *textparse.ProtobufParser: // it converts histograms by itself
 		if body, err = checkProtobuf(body, o.ConvertClassicHistogramsToNHCB); err == nil {
 			p, _ = textparse.New(body, contentType, st, o)
 		}
@@ -102,11 +101,11 @@ func guard(p textparse.Parser, warning, err error) (Known, error) {
 	return &guarded{p: p}, warning
 }
 
-// guarded is the outermost parser. It turns a panic into an error, as the last line of defence, and
+// guarded is the outermost parser. It turns a panic into an error, as a last line of defence, and
 // keeps the first error.
 type guarded struct {
 	p   textparse.Parser
-	err error // that Next returned, or will return; p is not used any more
+	err error // that Next returned or will return; p is no longer used
 }
 
 // Next implements [textparse.Parser].
@@ -147,7 +146,7 @@ func (g *guarded) Take(size int, digest uint64, of func(text []byte) uint64) (at
 	return k.Take(size, digest, of)
 }
 
-// recovered keeps a panic as the error.
+// recovered stores a panic as the error.
 func (g *guarded) recovered(panicked any) {
 	if panicked != nil {
 		g.err = fmt.Errorf("the parser panicked, this is a mistake of it: %s", cut(fmt.Sprint(panicked)))

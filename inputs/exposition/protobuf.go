@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Numbers of the fields of io.prometheus.client.MetricFamily and what is in it, see
+// Field numbers of io.prometheus.client.MetricFamily and its messages, see
 // https://github.com/prometheus/client_model/blob/v0.6.2/io/prometheus/client/metrics.proto.
 const (
 	familyName, familyHelp, familyType, familyMetric, familyUnit = 1, 2, 3, 4, 5
@@ -23,17 +23,17 @@ const (
 	positiveSpan, positiveDelta, positiveCount = 12, 13, 14
 )
 
-// errMalformed means that a body is no protobuf.
+// errMalformed means that a body is not valid protobuf.
 var errMalformed = errors.New("it is no protobuf")
 
 func malformed(code int) error { return fmt.Errorf("%w: %w", errMalformed, protowire.ParseError(code)) }
 
-// checkProtobuf checks the bounds of delimited families, without making anything of them. convert is
-// whether classic histograms are to be converted. It returns the families that have metrics: the parser
-// takes a frame of the stack for each of the others that follow each other, which nothing bounds.
+// checkProtobuf checks the bounds of delimited families without building them. convert says whether
+// classic histograms will be converted. It returns only the families that have metrics: the parser uses
+// one stack frame for each consecutive family without metrics, without a bound.
 func checkProtobuf(body []byte, convert bool) ([]byte, error) {
 	c := protobufCheck{convert: convert}
-	kept, changed := body[:0:0], false // kept is the body up to here, if it is changed
+	kept, changed := body[:0:0], false // kept is the body up to here, if changed
 	for at := 0; at < len(body); {
 		b, n := protowire.ConsumeBytes(body[at:])
 		if n < 0 {
@@ -64,17 +64,17 @@ func checkProtobuf(body []byte, convert bool) ([]byte, error) {
 type protobufCheck struct {
 	convert bool
 
-	// Of the family at hand.
+	// About the current family.
 	nameBytes int
-	expanded  int // bytes that come out of it
+	expanded  int // bytes that it produces
 }
 
-// family checks a family, and counts its metrics.
+// family checks a family and counts its metrics.
 func (c *protobufCheck) family(b []byte) (metrics int, err error) {
 	c.nameBytes, c.expanded = 0, 0
 	err = fields(b, func(f field) error {
 		switch f.number {
-		case familyName: // which may come behind the metrics
+		case familyName: // which may follow the metrics
 			c.nameBytes = len(f.value)
 			return f.check("the name", maxRecordBytes)
 		case familyHelp:
@@ -140,7 +140,7 @@ func (c *protobufCheck) metric(b []byte) error {
 	return err
 }
 
-// buckets are counted in a metric. Fields and messages may be repeated: they add up.
+// buckets counts the buckets of a metric. Fields and messages may be repeated: they add up.
 type buckets struct {
 	classic            int
 	positive, negative side
@@ -166,8 +166,8 @@ func (h *buckets) field(f field) error {
 	return nil
 }
 
-// work is what the removal of empty buckets costs, as the bytes of labels that could be made in the same
-// time: for each of them, all buckets that follow are moved.
+// work is the cost of removing empty buckets, as the bytes of labels that could be built in the same
+// time: for each empty bucket, all following buckets are moved.
 func (h *buckets) work() int {
 	work := (float64(h.positive.n)*float64(h.positive.empty) + float64(h.negative.n)*float64(h.negative.empty)) / 4
 	return int(min(work, math.MaxInt32))
@@ -180,7 +180,7 @@ type side struct {
 	value int64
 }
 
-// deltas counts buckets that are differences: a field is one, or many in a packed form.
+// deltas counts buckets encoded as differences: a field holds one, or many in packed form.
 func (s *side) deltas(f field) error {
 	if f.kind != protowire.BytesType {
 		s.delta(f.one)
@@ -204,7 +204,7 @@ func (s *side) delta(v uint64) {
 	}
 }
 
-// counts counts buckets that are numbers: a field is one, or many in a packed form.
+// counts counts buckets encoded as absolute numbers: a field holds one, or many in packed form.
 func (s *side) counts(f field) error {
 	if f.kind != protowire.BytesType {
 		s.count(f.one)
@@ -232,11 +232,11 @@ func (s *side) count(v uint64) {
 type field struct {
 	number protowire.Number
 	kind   protowire.Type
-	value  []byte // that a field of variable length holds
-	one    uint64 // that a field of 8 bytes or a varint holds
+	value  []byte // of a field of variable length
+	one    uint64 // of a field of 8 bytes or a varint
 }
 
-// check bounds a field of a family that must be of variable length.
+// check bounds a field of a family, which must be of variable length.
 func (f field) check(part string, most int) error {
 	switch {
 	case f.kind != protowire.BytesType:

@@ -26,7 +26,7 @@ const (
 // Sample is one sample of an exposition. It is valid until the next one.
 type Sample struct {
 	Labels labels.Labels
-	Family string // "" if the exposition says nothing about it
+	Family string // "" if the exposition does not describe it
 	Meta   metadata.Metadata
 	ST     int64 // milliseconds; 0 if unknown
 	T      int64 // milliseconds, if Timed
@@ -34,19 +34,19 @@ type Sample struct {
 	V      float64
 	H      *histogram.Histogram
 	FH     *histogram.FloatHistogram
-	// Exemplars are those that a TSDB of Prometheus would keep. LongExemplars is how many it would not,
-	// because their labels are too long.
+	// Exemplars are those that a Prometheus TSDB would keep. LongExemplars counts those that it would
+	// drop because their labels are too long.
 	Exemplars     []exemplar.Exemplar
 	LongExemplars int
 }
 
-// checkEvery is after how many entries it is looked whether the context has ended.
+// checkEvery is the number of entries between two checks of the context.
 const checkEvery = 256
 
 // Each calls f for each sample of a body of that content type. It stops at an error of f, at the first
-// mistake of the body, and when ctx ends. The bounds are those of [New].
+// syntax error of the body, and when ctx ends. The bounds are those of [New].
 //
-// The lines of OpenMetrics 1.0 that end in _created are no samples, but the start timestamps of others
+// The lines of OpenMetrics 1.0 that end in _created are not samples, but start timestamps of others
 // (https://github.com/prometheus/OpenMetrics/blob/v1.0.0/specification/OpenMetrics.md#counter-1).
 func Each(ctx context.Context, body []byte, contentType string, f func(*Sample) error) error {
 	p, err := New(body, contentType, nil, textparse.ParserOptions{KeepClassicOnClassicAndNativeHistograms: true, OpenMetricsSkipSTSeries: true})
@@ -78,12 +78,12 @@ func Each(ctx context.Context, body []byte, contentType string, f func(*Sample) 
 // samples is the state of [Each].
 type samples struct {
 	p      textparse.Parser
-	family string            // that was described last
-	meta   metadata.Metadata // of it
+	family string            // the family described last
+	meta   metadata.Metadata // of that family
 	sample Sample
 }
 
-// entry is the sample of an entry, nil if it has none.
+// entry returns the sample of an entry, or nil if it has none.
 func (in *samples) entry(e textparse.Entry) *Sample {
 	switch e {
 	case textparse.EntryType:
@@ -128,7 +128,7 @@ func (in *samples) entry(e textparse.Entry) *Sample {
 	return s
 }
 
-// about is the metadata of the family that a line describes. Each line about another family begins one.
+// about returns the metadata of the family that a line describes. A line about another family resets it.
 func (in *samples) about(name []byte) *metadata.Metadata {
 	if string(name) != in.family {
 		in.family, in.meta = string(name), metadata.Metadata{}
@@ -136,8 +136,8 @@ func (in *samples) about(name []byte) *metadata.Metadata {
 	return &in.meta
 }
 
-// LongExemplar reports whether the labels of an exemplar are longer than a TSDB of Prometheus takes:
-// 128 characters in all, as OpenMetrics 1.0 has it
+// LongExemplar reports whether the labels of an exemplar exceed the limit of a Prometheus TSDB:
+// 128 characters in total, as in OpenMetrics 1.0
 // (https://github.com/prometheus/OpenMetrics/blob/v1.0.0/specification/OpenMetrics.md#exemplars).
 func LongExemplar(ls labels.Labels) bool {
 	n := 0
@@ -145,7 +145,7 @@ func LongExemplar(ls labels.Labels) bool {
 	return n > exemplar.ExemplarMaxLabelSetLength
 }
 
-// belongs reports whether a series is of the family of that name and type.
+// belongs reports whether a series belongs to the family of that name and type.
 func belongs(series, family string, kind model.MetricType) bool {
 	end, ok := strings.CutPrefix(series, family)
 	if !ok || family == "" {

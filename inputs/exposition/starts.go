@@ -9,15 +9,15 @@ import (
 	"github.com/prometheus/prometheus/model/textparse"
 )
 
-// createdSuffix ends the name of the line that holds the start timestamp of a metric, in OpenMetrics 1.0.
+// createdSuffix ends the name of a line that holds the start timestamp of a metric, in OpenMetrics 1.0.
 const createdSuffix = "_created"
 
-// starts is the parser of OpenMetrics 1.0 with a StartTimestamp of its own.
+// starts is the parser of OpenMetrics 1.0 with its own StartTimestamp.
 //
-// There, the start timestamp of a metric is a line of its own that follows the metric's samples. The
-// parser of textparse looks for it from each sample again: that takes time with the square of the
-// length, never ends at some malformed lines, and changes what Labels and Series return. Here a second
-// parser, the scout, looks for these lines. It only goes forward, so that each line is parsed twice.
+// In that format the start timestamp of a metric is a separate line behind the metric's samples. The
+// parser of textparse searches for it again from each sample: that takes time with the square of the
+// length, never ends on some malformed lines, and changes the results of Labels and Series. Here a second
+// parser, the scout, finds these lines. It only moves forward, so each line is parsed twice.
 type starts struct {
 	*textparse.OpenMetricsParser
 
@@ -27,20 +27,20 @@ type starts struct {
 
 	place placeInBody
 
-	scout *scout // nil until the first question
-	// The answer that was found last: Prometheus' parser keeps it for the samples of the same metric
-	// that follow the line, until it has found nothing for another.
+	scout *scout // nil until first needed
+	// The answer found last. Prometheus' parser keeps it for samples of the same metric behind the line,
+	// until a search for another metric finds nothing.
 	known      []byte
 	knownStart int64
 
-	key []byte // memory
+	key []byte // reused memory
 }
 
 func newStarts(p *textparse.OpenMetricsParser, body []byte, symbols *labels.SymbolTable, skips bool) *starts {
 	return &starts{OpenMetricsParser: p, body: body, symbols: symbols, skips: skips}
 }
 
-// placeInBody is what the entries of a parser have said up to the current one.
+// placeInBody is the state that the entries of a parser have established so far.
 type placeInBody struct {
 	entries   int // that Next returned
 	kind      model.MetricType
@@ -77,8 +77,8 @@ func (s *starts) Next() (textparse.Entry, error) {
 	return e, err
 }
 
-// StartTimestamp implements [textparse.Parser]. The start timestamp is that of the first _created line
-// that follows in the family, if the line is about the same metric.
+// StartTimestamp implements [textparse.Parser]. It returns the value of the first _created line that
+// follows in the family, if that line is about the same metric.
 func (s *starts) StartTimestamp() int64 {
 	if !s.place.hasStart() {
 		s.known = s.known[:0]
@@ -108,17 +108,17 @@ func (s *starts) StartTimestamp() int64 {
 
 // scout finds the _created lines ahead of a [starts].
 type scout struct {
-	p     *textparse.OpenMetricsParser // that gives all lines; nil at its end, and if the body has no such line
+	p     *textparse.OpenMetricsParser // returns all lines; nil at its end, and if the body has no such line
 	skips bool
-	place placeInBody // entries are those that the parser ahead of which the scout is gives
+	place placeInBody // entries counts as the parser does that the scout is ahead of
 	found created
 }
 
 // created is a _created line.
 type created struct {
-	key   []byte // empty if there is none up to the next line that is about a family
+	key   []byte // empty if there is none before the next line about a family
 	start int64  // milliseconds
-	until int    // the entry that is the last one before the line
+	until int    // the last entry before the line
 }
 
 func (s *starts) newScout() *scout {
@@ -129,8 +129,8 @@ func (s *starts) newScout() *scout {
 	return sc
 }
 
-// after is the first _created line after the entry of that number, which is never less than in the
-// call before.
+// after returns the first _created line after the entry of that number, which must not decrease
+// between calls.
 func (sc *scout) after(entry int) created {
 	for entry > sc.found.until {
 		sc.advance()
@@ -138,7 +138,7 @@ func (sc *scout) after(entry int) created {
 	return sc.found
 }
 
-// advance goes to the next line that is a _created line or one about a family.
+// advance moves to the next _created line or line about a family.
 func (sc *scout) advance() {
 	for sc.p != nil {
 		e, err := sc.p.Next()
@@ -165,7 +165,7 @@ func (sc *scout) advance() {
 	sc.p, sc.found = nil, created{until: math.MaxInt}
 }
 
-// seriesName is the name of a series as it is written, without quotation marks.
+// seriesName returns the name of a series as written, without quotation marks.
 func seriesName(raw []byte) []byte {
 	if i := bytes.IndexByte(raw, '{'); i > 0 {
 		return raw[:i]
@@ -181,8 +181,8 @@ func seriesName(raw []byte) []byte {
 	return name
 }
 
-// appendKey appends what is the same for all samples of a metric: the labels as they are written, but
-// for le of a histogram and quantile of a summary, and the name of the family.
+// appendKey appends the part that all samples of a metric share: the labels as written, except le of a
+// histogram and quantile of a summary, and the name of the family.
 func appendKey(key, raw, family []byte, kind model.MetricType) []byte {
 	eachPart(raw, func(name, value []byte, isLabel bool) {
 		if !isLabel || kind == model.MetricTypeSummary && string(name) == model.QuantileLabel || kind == model.MetricTypeHistogram && string(name) == model.BucketLabel {
@@ -193,8 +193,8 @@ func appendKey(key, raw, family []byte, kind model.MetricType) []byte {
 	return append(append(key, 0), family...)
 }
 
-// eachPart calls f for each label of a series that the parser has taken, and, not as a label, for its
-// name if that is in the braces. Quotation marks are left out.
+// eachPart calls f for each label of a series that the parser has accepted, and for its name (isLabel
+// false) if that is inside the braces. Quotation marks are removed.
 func eachPart(raw []byte, f func(left, right []byte, isLabel bool)) {
 	at := bytes.IndexByte(raw, '{') + 1
 	for at > 0 && at < len(raw) && raw[at] != '}' {
@@ -213,7 +213,7 @@ func eachPart(raw []byte, f func(left, right []byte, isLabel bool)) {
 	}
 }
 
-// part is the string that begins at an offset, with or without quotation marks, and the offset behind it.
+// part returns the string at an offset, with or without quotation marks, and the offset behind it.
 func part(raw []byte, at int) (text []byte, next int) {
 	if at >= len(raw) {
 		return nil, len(raw)

@@ -22,14 +22,14 @@ func checkText(body []byte, format textFormat) error {
 	return checkRecords(body, format, maxLabels)
 }
 
-// CheckText checks the bounds of a body of the text format for a parser that is not [New]'s. labels is how
-// many labels a series may have. The error is an [ErrBound].
+// CheckText checks the bounds of a body of the text format for a parser that does not come from [New]. labels is
+// the maximum number of labels of a series. The error is an [ErrBound].
 func CheckText(body []byte, labels int) error { return checkRecords(body, promText, labels) }
 
-// checkRecords checks the bounds of a text, without making anything of it. It finds the records, each a
-// line or, if a quoted string has line breaks, several lines, exactly as the lexers of textparse find
-// them as long as the text is valid. At a mistake it may go on from another place than they would, but
-// there the parser stops.
+// checkRecords checks the bounds of a text without parsing it. It finds the records, each a
+// line or, if a quoted string has line breaks, several lines, exactly as the lexers of textparse do
+// while the text is valid. At a syntax error it may continue from a different place, but there the
+// parser stops.
 func checkRecords(body []byte, format textFormat, labels int) error {
 	s := textCheck{body: body, format: format, most: labels}
 	for s.at < len(body) {
@@ -52,12 +52,12 @@ type textCheck struct {
 	at     int // offset in body of the next byte to look at
 }
 
-// plainBytes is how long a line may be in which no bound can be passed: a label takes at least four bytes, and
-// buckets with labels in so few bytes come to less than maxExpansion times as much.
+// plainBytes is the length of a line up to which no bound can be exceeded: a label takes at least four bytes, and
+// buckets with labels in so few bytes expand to less than maxExpansion times as much.
 const plainBytes = 1024
 
-// plainLine skips a short line that is a record, as nearly all are, and reports whether it has. In such a line
-// strings are all closed: it has no backslash, and an even number of quotation marks.
+// plainLine skips a short line that is a whole record, as nearly all are, and reports whether it did. All strings
+// in such a line are closed: it has no backslash and an even number of quotation marks.
 func (s *textCheck) plainLine() bool {
 	rest := s.body[s.at:min(len(s.body), s.at+min(plainBytes, 4*s.most))]
 	n := bytes.IndexByte(rest, '\n')
@@ -73,7 +73,7 @@ func (s *textCheck) plainLine() bool {
 	return true
 }
 
-// record checks the record that begins here, and goes to the next.
+// record checks the record that begins here and moves to the next.
 func (s *textCheck) record() error {
 	begin := s.at
 	s.skipBlanks()
@@ -130,7 +130,7 @@ func (s *textCheck) comment(begin int) error {
 	return nil
 }
 
-// labels goes behind the brace that ends the labels which begin here, or stops at the end of the line
+// labels moves behind the brace that closes the labels beginning here, or stops at the end of the line
 // if there is none.
 func (s *textCheck) labels() error {
 	count := 0
@@ -155,7 +155,7 @@ func (s *textCheck) labels() error {
 	return nil
 }
 
-// quoted goes behind the quotation mark that ends the string which begins here, or to the end of the body.
+// quoted moves behind the quotation mark that closes the string beginning here, or to the end of the body.
 func (s *textCheck) quoted() {
 	for s.at++; s.at < len(s.body); s.at++ {
 		switch s.body[s.at] {
@@ -169,7 +169,7 @@ func (s *textCheck) quoted() {
 	s.at = len(s.body)
 }
 
-// composite bounds the series that come of one line of OpenMetrics 2.0, whose value may be a list of
+// composite bounds the series produced by one line of OpenMetrics 2.0, whose value may be a list of
 // buckets or quantiles in braces. rest is the line behind the labels, which take headBytes.
 func (s *textCheck) composite(headBytes int, line, rest []byte) error {
 	if s.format != openMetrics2 || !bytes.HasPrefix(rest, []byte(" {")) {
@@ -185,7 +185,7 @@ func (s *textCheck) composite(headBytes int, line, rest []byte) error {
 	return err
 }
 
-// expanded is the bytes of the series that come out of one value, or an error if they are too many.
+// expanded returns the bytes of the series produced by one value, or an error if they are too many.
 func expanded(series, seriesBytes int) (int, error) {
 	bytes := series * (seriesBytes + 64) // with a suffix of the name, the label of the bucket, and lengths
 	if bytes > maxExpanded {
@@ -194,7 +194,7 @@ func expanded(series, seriesBytes int) (int, error) {
 	return bytes, nil
 }
 
-// checkExpansion bounds the bytes that come out of some bytes.
+// checkExpansion bounds the bytes produced by the given number of bytes.
 func checkExpansion(expanded, of int) error {
 	if expanded > maxExpansion*of {
 		return fmt.Errorf("%w: the buckets in %d bytes, each a series with all labels, would take %d bytes, more than %d times as much", ErrBound, of, expanded, maxExpansion)
@@ -202,7 +202,7 @@ func checkExpansion(expanded, of int) error {
 	return nil
 }
 
-// peek is the byte here, 0 at the end.
+// peek returns the byte here, or 0 at the end.
 func (s *textCheck) peek() byte {
 	if s.at < len(s.body) {
 		return s.body[s.at]
@@ -210,14 +210,14 @@ func (s *textCheck) peek() byte {
 	return 0
 }
 
-// skipBlanks skips what may be between the tokens of the text format; OpenMetrics has no such thing.
+// skipBlanks skips blanks between the tokens of the text format; OpenMetrics has none.
 func (s *textCheck) skipBlanks() {
 	for s.format == promText && (s.peek() == ' ' || s.peek() == '\t') {
 		s.at++
 	}
 }
 
-// skipLine goes behind the end of the line.
+// skipLine moves behind the end of the line.
 func (s *textCheck) skipLine() {
 	if n := bytes.IndexByte(s.body[min(s.at, len(s.body)):], '\n'); n >= 0 {
 		s.at += n + 1
@@ -226,7 +226,7 @@ func (s *textCheck) skipLine() {
 	s.at = len(s.body)
 }
 
-// isNameByte reports whether the name of a metric may have that byte without quotation marks.
+// isNameByte reports whether the byte may occur in an unquoted metric name.
 func isNameByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == ':'
 }

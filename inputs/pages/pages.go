@@ -1,4 +1,4 @@
-// Package pages reads pages of metrics into memory that is used again.
+// Package pages reads pages of metrics into reused memory.
 package pages
 
 import (
@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// partSize is the size in bytes of the pieces in which a page comes that is larger than the one before.
+	// partSize is the size in bytes of the pieces in which a page is read that is larger than the one before.
 	partSize = 64 << 10
-	// MaxKept is how many bytes a buffer may have that is kept although a page failed or needs far less.
+	// MaxKept is the largest buffer in bytes that is kept even if its page failed or needs far less.
 	MaxKept = 1 << 20
-	// MaxClear is how many bytes of pages under way, beyond the first of each, are kept uncompressed. One
-	// or two large pages at a time cost no time for it; of many endless ones little is in memory.
+	// MaxClear is how many bytes of pages being read, beyond the first part of each, are kept uncompressed. One
+	// or two large pages at a time cost no time; of many endless pages little is in memory.
 	MaxClear = 4 << 20
 )
 
@@ -25,8 +25,8 @@ type Buffers struct {
 	whole sync.Pool // of *bytes.Buffer: a page is parsed from one piece
 	parts sync.Pool // of *[partSize]byte
 	rooms sync.Pool // of *[packedSize]byte
-	// clear is how many bytes the pieces of all pages under way take: parts that are kept as they came, and one
-	// more of each page that is being read.
+	// clear is the bytes that the pieces of all pages being read take: uncompressed parts, and one
+	// more for each page being read.
 	clear atomic.Int64
 }
 
@@ -38,7 +38,7 @@ func (p *Buffers) Take() *bytes.Buffer {
 	return new(bytes.Buffer)
 }
 
-// Give takes back the buffer of a page. One that is large is not kept for pages that are small.
+// Give takes back the buffer of a page. A large buffer is not kept for small pages.
 func (p *Buffers) Give(buf *bytes.Buffer, failed bool) {
 	if buf.Cap() > MaxKept && (failed || buf.Cap() > 4*buf.Len()) {
 		return
@@ -47,14 +47,14 @@ func (p *Buffers) Give(buf *bytes.Buffer, failed bool) {
 	p.whole.Put(buf)
 }
 
-// Read appends to buf what from has, but no more than limit bytes, and returns how many bytes came. If
-// that is limit, or with an error, buf has a part of them.
+// Read appends up to limit bytes of from to buf, and returns how many bytes came. If the count
+// equals limit, or with an error, buf may hold only a part of them.
 //
-// Expected is how large the page is likely to be, in bytes; 0 if that is not known. Room for it, up to
-// MaxKept, is made when the first 64 KiB have come: an endpoint that answers and then hangs takes no more.
-// A page that is larger costs one allocation of its size, and none if it fails: a buffer that doubles
-// while an endless page comes leaves several times the limit to the garbage collector. What comes while
-// all pages under way have more than MaxClear bytes of such parts is kept compressed until its page ends.
+// expected is the likely size of the page in bytes, or 0 if unknown. Read makes room for it, up to
+// MaxKept, once the first 64 KiB have come: an endpoint that answers and then hangs costs no more.
+// A larger page costs one allocation of its size, and none if it fails: a buffer that doubles
+// during an endless page leaves several times the limit to the garbage collector. While all pages
+// being read hold more than MaxClear bytes of parts, further parts are kept compressed until their page ends.
 func (p *Buffers) Read(buf *bytes.Buffer, from io.Reader, limit int64, expected int) (n int64, err error) {
 	from = io.LimitReader(from, limit)
 	n, err = fill(buf, from)
@@ -99,7 +99,7 @@ func (p *Buffers) part() *[partSize]byte {
 	return new([partSize]byte)
 }
 
-// fill reads into the room that buf has. Without an error it is full.
+// fill reads into the free room of buf. Without an error, buf is full afterwards.
 func fill(buf *bytes.Buffer, from io.Reader) (n int64, err error) {
 	for buf.Available() > 0 && err == nil {
 		free := buf.AvailableBuffer()
@@ -111,7 +111,7 @@ func fill(buf *bytes.Buffer, from io.Reader) (n int64, err error) {
 	return n, err
 }
 
-// readPart reads into part. Without an error it is full.
+// readPart reads into part. Without an error, part is full afterwards.
 func readPart(part *[partSize]byte, from io.Reader) (used int, err error) {
 	for used < partSize && err == nil {
 		var m int

@@ -7,7 +7,7 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// queue is what came of a page beyond the room of its buffer, in order.
+// queue holds the data of a page beyond the room of its buffer, in order.
 type queue struct {
 	parts []part
 	bytes int             // of the page
@@ -16,12 +16,12 @@ type queue struct {
 
 // part is a piece of a page.
 type part struct {
-	clear  *[partSize]byte // nil: it is compressed
+	clear  *[partSize]byte // nil if compressed
 	packed []byte
 	used   int // bytes of the page
 }
 
-// packedSize is the most that s2 makes of a piece, in bytes: its own bound, [s2.MaxEncodedLen].
+// packedSize is the largest output of s2 for a piece, in bytes: the bound of [s2.MaxEncodedLen].
 const packedSize = partSize + 8
 
 // piece returns memory to read the next part into.
@@ -33,7 +33,7 @@ func (q *queue) piece(p *Buffers) *[partSize]byte {
 	return q.next
 }
 
-// add appends the first bytes of the piece. A part that is not full is the last one, and soon done with.
+// add appends the first bytes of the piece. A part that is not full is the last one and is released soon.
 func (q *queue) add(p *Buffers, used int) {
 	q.bytes += used
 	if used == partSize && p.clear.Load() > MaxClear {
@@ -45,7 +45,7 @@ func (q *queue) add(p *Buffers, used int) {
 	q.parts, q.next = append(q.parts, part{clear: q.next, used: used}), nil
 }
 
-// writeTo appends all to buf.
+// writeTo appends all parts to buf.
 func (q *queue) writeTo(buf *bytes.Buffer) error {
 	buf.Grow(q.bytes)
 	for _, one := range q.parts {
@@ -62,7 +62,7 @@ func (q *queue) writeTo(buf *bytes.Buffer) error {
 	return nil
 }
 
-// give gives the memory of all parts back.
+// give returns the memory of all parts.
 func (q *queue) give(p *Buffers) {
 	for _, one := range q.parts {
 		if one.clear != nil {
@@ -74,7 +74,7 @@ func (q *queue) give(p *Buffers) {
 	}
 }
 
-// pack compresses a part of a page. It returns nil if that does not halve it.
+// pack compresses a part of a page. It returns nil if the result is larger than half.
 func (p *Buffers) pack(b []byte) []byte {
 	room, ok := p.rooms.Get().(*[packedSize]byte)
 	if !ok {
@@ -88,7 +88,7 @@ func (p *Buffers) pack(b []byte) []byte {
 	return bytes.Clone(packed)
 }
 
-// free takes back a piece that a queue had.
+// free takes back a piece of a queue.
 func (p *Buffers) free(piece *[partSize]byte) {
 	p.clear.Add(-partSize)
 	p.parts.Put(piece)

@@ -9,51 +9,51 @@ import (
 const (
 	// logAgain is the least time between two log lines about the same place.
 	logAgain = time.Hour
-	// maxPlaces bounds how many places a guard tells apart. All further places count as one.
+	// maxPlaces bounds the places that a guard distinguishes. All further places count as one.
 	maxPlaces = 64
 )
 
-// Guard contains the panics of one input. It is safe for concurrent use. A nil *Guard contains
-// panics, too, but neither counts nor logs them.
+// Guard contains the panics of one input. It is safe for concurrent use. A nil *Guard also
+// contains panics, but neither counts nor logs them.
 type Guard struct {
 	input string
 	log   *slog.Logger
 
 	mu     sync.Mutex
 	state  State
-	places map[string]*place // by Error.Place; at most maxPlaces, and one of the key ""
+	places map[string]*place // by Error.Place; at most maxPlaces, and one under the key ""
 }
 
-// place is what a guard knows of one place that panicked.
+// place is the state of one place that panicked.
 type place struct {
 	logged time.Time
-	since  uint64 // panics since then
+	since  uint64 // panics since logged
 }
 
-// State is what a guard has contained so far.
+// State describes the panics that a guard has contained so far.
 type State struct {
 	Count       uint64    // of panics since the guard was made
 	Last        *Error    // the newest one; nil if there was none
 	First, Time time.Time // of the first and of the newest panic
 }
 
-// New makes the guard of an input. The input's name is for people, as in "probe host".
+// New makes the guard of an input. The name appears in logs, as in "probe host".
 func New(input string, log *slog.Logger) *Guard {
 	return &Guard{input: input, log: log, places: map[string]*place{}}
 }
 
 // Do calls f and returns its error, or an [*Error] if f panics. Deferred calls of f run
-// before Do returns, so whatever f must release has to be released by defer.
+// before Do returns, so f must release its resources by defer.
 func (g *Guard) Do(f func() error) (err error) {
 	defer func() {
-		if v := recover(); v != nil { // panic(nil) comes as a *runtime.PanicNilError
+		if v := recover(); v != nil { // panic(nil) arrives as a *runtime.PanicNilError
 			err = g.contain(v)
 		}
 	}()
 	return f()
 }
 
-// contain describes the panic with value v, counts and logs it.
+// contain describes, counts and logs the panic with value v.
 func (g *Guard) contain(v any) *Error {
 	if g == nil {
 		return newError("the work", v)
@@ -68,10 +68,10 @@ func (g *Guard) Run(f func()) error {
 	return g.Do(func() error { f(); return nil })
 }
 
-// Count is the number of panics since the guard was made.
+// Count returns the number of panics since the guard was made.
 func (g *Guard) Count() uint64 { return g.State().Count }
 
-// State is what the guard has contained so far.
+// State returns the panics contained so far.
 func (g *Guard) State() State {
 	if g == nil {
 		return State{}
@@ -92,8 +92,8 @@ func (g *Guard) note(e *Error) {
 	}
 }
 
-// count counts a panic. It says whether to log the stack, because the place is new, or else
-// how many panics to log, 0 for none.
+// count counts a panic. stack says to log the stack, because the place is new; otherwise again is
+// the number of panics to log, 0 for none.
 func (g *Guard) count(e *Error, now time.Time) (stack bool, again uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -11,16 +11,16 @@ import (
 const (
 	// maxValue bounds a described value, in bytes.
 	maxValue = 160
-	// maxWord is how long a word of a message may be, in bytes, to be shown.
+	// maxWord is the longest word of a message that is shown, in bytes.
 	maxWord = 20
-	// hidden stands in a text for the part that is left out of it.
+	// hidden replaces the omitted parts of a text.
 	hidden = "…"
 )
 
-// describe is a panic's value for people. An error of the runtime ("index out of range [5]
-// with length 3") is shown, as it holds no data. Of other texts only plain words are shown: a
-// word that is in quotes, is long, has a digit or a sign in it, or follows a word such as
-// "password" may be data or a secret, and is left out. Of all else only the type is shown.
+// describe returns a readable form of a panic's value. Errors of the runtime ("index out of range
+// [5] with length 3") are shown, as they hold no data. Of other texts only plain words are shown:
+// a word that is in quotes, is long, contains a digit or a sign, or follows a word such as
+// "password" may be data or a secret, and is hidden. Of other values only the type is shown.
 func describe(v any) string {
 	switch v := v.(type) {
 	case runtime.Error:
@@ -37,7 +37,7 @@ func describe(v any) string {
 
 func withType(v any, words string) string { return cut(fmt.Sprintf("%s (%T)", words, v)) }
 
-// text calls f, which belongs to a value that something broken may have made.
+// text calls f, a method of a value that may be broken.
 func text(f func() string) (s string) {
 	defer func() {
 		if recover() != nil {
@@ -47,12 +47,12 @@ func text(f func() string) (s string) {
 	return f()
 }
 
-// mask keeps the plain words of s and hides all other ones.
+// mask keeps the plain words of s and hides all others.
 func mask(s string) string {
 	var (
 		shown  []string
-		quoted rune // the quote that is open, 0 if none is
-		secret bool // a word said that a secret follows
+		quoted rune // the open quote, 0 if none
+		secret bool // the word before announced a secret
 	)
 	for word := range strings.FieldsSeq(head(s)) {
 		show := quoted == 0 && !secret && plain(word)
@@ -80,11 +80,11 @@ func mask(s string) string {
 	return cut(strings.Join(shown, " "))
 }
 
-// head is as much of s as is looked at.
+// head returns the part of s that is examined.
 func head(s string) string { return s[:min(len(s), 4*maxValue)] }
 
-// plain reports whether a word is one of a language or of a program: letters, with the
-// signs that texts have around and between words.
+// plain reports whether a word is an ordinary word or identifier: letters, with the signs
+// that occur around and between words.
 func plain(word string) bool {
 	if len(word) > maxWord || strings.HasPrefix(word, "'") {
 		return false
@@ -108,7 +108,7 @@ func announces(word string) bool {
 	return false
 }
 
-// oneLine replaces what a terminal or a log would act on.
+// oneLine replaces characters that a terminal or a log would interpret.
 func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -118,7 +118,7 @@ func oneLine(s string) string {
 	}, head(s))
 }
 
-// cut bounds s to maxValue bytes, at a rune's edge.
+// cut bounds s to maxValue bytes, at a rune boundary.
 func cut(s string) string {
 	if len(s) <= maxValue {
 		return s
@@ -127,7 +127,7 @@ func cut(s string) string {
 	return strings.ToValidUTF8(s, "") + hidden
 }
 
-// As is the panic that an error holds, or nil.
+// As returns the panic that an error wraps, or nil.
 func As(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {

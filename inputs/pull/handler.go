@@ -1,5 +1,5 @@
-// Package pull shows the newest value of every series in Prometheus' exposition formats, for
-// those who scrape instead of receiving.
+// Package pull exposes the newest value of every series in Prometheus' exposition formats, for
+// consumers that scrape instead of receiving.
 package pull
 
 import (
@@ -25,23 +25,23 @@ const (
 	maxQuery    = 16 << 10
 )
 
-// Options are what a handler shows.
+// Options configure a handler.
 type Options struct {
 	// Newest appends the newest sample of each series to all.
 	Newest func(all []inputs.Sample) []inputs.Sample
-	// External are the labels that every series gets which lacks them, as when it is sent.
+	// External are labels added to every series that lacks them, as when it is sent.
 	External labels.Labels
-	// Selector reads a selector, such as up{job="node"}.
+	// Selector parses a selector, such as up{job="node"}.
 	Selector func(string) ([]*labels.Matcher, error)
-	// Unshown, if not nil, is set to how many series an answer to /metrics left out, since its
-	// format cannot say them.
+	// Unshown, if not nil, is set to the number of series that the last answer to /metrics omitted
+	// because its format cannot express them.
 	Unshown *atomic.Int64
-	// Logger tells of readers that lost their places; nil discards that.
+	// Logger reports readers that lost their places; nil discards that.
 	Logger *slog.Logger
 }
 
-// Handler serves GET /metrics, everything without timestamps as an exporter does, and GET
-// /federate?match[]=…, what the selectors choose with timestamps as a Prometheus does.
+// Handler serves GET /metrics, all series without timestamps, like an exporter, and GET
+// /federate?match[]=…, the selected series with timestamps, like a Prometheus.
 type Handler struct {
 	o      Options
 	places *places
@@ -64,7 +64,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.ContentLength != 0 {
-		// Nobody reads it, and the server would wait for it before the first byte of the answer.
+		// The handler does not read the body, and the server would wait for it before the first byte of the answer.
 		w.Header().Set("Connection", "close")
 		http.Error(w, "a request has no body here", http.StatusBadRequest)
 		return
@@ -73,7 +73,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/":
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		_, _ = io.WriteString(w, "hwsagent shows what it collects at /metrics, and at /federate?match[]=SELECTOR\n") // who does not read it has gone
+		_, _ = io.WriteString(w, "hwsagent shows what it collects at /metrics, and at /federate?match[]=SELECTOR\n") // an error means that the reader has gone
 		return
 	case "/metrics":
 	case "/federate":
@@ -96,7 +96,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.answer(p, r, chosen)
 }
 
-// selectors are those of a request to /federate.
+// selectors returns the selectors of a request to /federate.
 func (h *Handler) selectors(r *http.Request) ([][]*labels.Matcher, error) {
 	if len(r.URL.RawQuery) > maxQuery {
 		return nil, fmt.Errorf("the query has more than %d bytes", maxQuery)
@@ -119,7 +119,7 @@ func (h *Handler) selectors(r *http.Request) ([][]*labels.Matcher, error) {
 	return all, nil
 }
 
-// answer writes what chosen selects, everything if it is nil.
+// answer writes the series that chosen selects, or all if chosen is nil.
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, chosen [][]*labels.Matcher) {
 	kept, ok := h.pool.Get().(*[]inputs.Sample)
 	if !ok {
@@ -139,11 +139,11 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, chosen [][]*lab
 	if acceptsGzip(r.Header) {
 		w.Header().Set("Content-Encoding", "gzip")
 		z, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
-		if err != nil { // the level is a good one
+		if err != nil { // cannot happen: the level is valid
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		defer func() { _ = z.Close() }() // who does not read it has gone
+		defer func() { _ = z.Close() }() // an error means that the reader has gone
 		out = z
 	}
 	if r.Method == http.MethodHead {
@@ -157,7 +157,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, chosen [][]*lab
 	}
 	how := writing{open: format.FormatType() == expfmt.TypeOpenMetrics, escape: format.ToEscapingScheme(), times: chosen != nil}
 	if protobuf {
-		_ = writeProtobuf(buffer, rows, how) // who does not read it has gone
+		_ = writeProtobuf(buffer, rows, how) // an error means that the reader has gone
 	} else {
 		write(buffer, rows, how)
 	}

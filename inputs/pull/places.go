@@ -9,34 +9,34 @@ import (
 	"time"
 )
 
-// Bounds of answers. A place is held while an answer is written, and a reader that does not
-// read would hold it until the server's write timeout. So it loses its place when others wait.
+// Bounds of answers. An answer holds a place while it is written, and a stalled reader would
+// hold it until the server's write timeout. So a slow reader loses its place when others wait.
 const (
-	maxAtOnce = 4 // answers that are being written; each holds a snapshot of all series
+	maxAtOnce = 4 // answers being written; each holds a snapshot of all series
 
-	// patience is how long a reader may take less than leastRate before it loses its place. Only
-	// the time counts in which the answer waits for the reader. The kernel hands on what a reader
-	// takes in pieces, on loopback of up to some 400 KB: a shorter time would say little.
+	// patience is how long a reader may stay below leastRate before it loses its place. Only time
+	// in which the answer waits for the reader counts. The kernel passes data on in pieces, on
+	// loopback of up to some 400 KB, so a shorter time would prove little.
 	patience  = 3 * time.Second
 	leastRate = 16 << 10 // bytes a second
 
 	// maxWait is how long a request waits for a place: less than Prometheus' default
 	// scrape_timeout of 10 s.
 	maxWait   = 8 * time.Second
-	lookAgain = 250 * time.Millisecond // for readers that are slow, while a request waits
-	logAgain  = time.Minute            // at the earliest, that readers lost their places
+	lookAgain = 250 * time.Millisecond // between checks for slow readers, while a request waits
+	logAgain  = time.Minute            // minimum time between log lines about lost places
 )
 
-// errNoPlace is why a request is answered 503.
+// errNoPlace is the reason for an answer of 503.
 var errNoPlace = errors.New("no place is free")
 
-// places are where answers are written. They are safe for concurrent use.
+// places limits the answers being written. It is safe for concurrent use.
 type places struct {
 	log   *slog.Logger
-	slots chan struct{} // has an element for each place that is taken
+	slots chan struct{} // has an element for each taken place
 
 	mu      sync.Mutex
-	taken   map[*place]bool // the value: it was told to end
+	taken   map[*place]bool // the value: its end was requested
 	waiting int
 	lost    int // readers that lost their places since logged
 	logged  time.Time
@@ -46,7 +46,7 @@ func newPlaces(log *slog.Logger) *places {
 	return &places{log: log, slots: make(chan struct{}, maxAtOnce), taken: map[*place]bool{}}
 }
 
-// take waits for a place to write to w. The place must be left.
+// take waits for a place to write to w. The caller must leave the place.
 func (s *places) take(ctx context.Context, w http.ResponseWriter) (*place, error) {
 	p := &place{ResponseWriter: w, credit: patience}
 	select {
@@ -62,7 +62,7 @@ func (s *places) take(ctx context.Context, w http.ResponseWriter) (*place, error
 	return p, nil
 }
 
-// wait waits for a slot, and sees to it that slow readers give theirs up.
+// wait waits for a slot, and makes slow readers give up theirs.
 func (s *places) wait(ctx context.Context) error {
 	s.count(1)
 	defer s.count(-1)
@@ -90,7 +90,7 @@ func (s *places) count(n int) {
 	s.waiting += n
 }
 
-// dismiss ends the answers to readers that are too slow, at most as many as requests wait.
+// dismiss ends the answers of readers that are too slow, at most as many as requests wait.
 func (s *places) dismiss(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +115,7 @@ func (s *places) dismiss(now time.Time) {
 	}
 }
 
-// leave gives a place back.
+// leave releases a place.
 func (s *places) leave(p *place) {
 	s.mu.Lock()
 	delete(s.taken, p)
@@ -123,18 +123,18 @@ func (s *places) leave(p *place) {
 	<-s.slots
 }
 
-// place is where one answer is written. It knows how fast its reader is: the reader has a credit
-// of time, which the waiting for it uses up, and what it takes fills again.
+// place is where one answer is written. It measures its reader: the reader has a credit of time,
+// which waiting for it uses up and data taken by it refills.
 type place struct {
 	http.ResponseWriter
 
 	mu     sync.Mutex
-	since  time.Time     // of the Write in progress; zero if there is none
+	since  time.Time     // start of the Write in progress; zero if there is none
 	credit time.Duration // as of the last Write; at most patience
 }
 
-// Write implements [http.ResponseWriter]. It writes in pieces that a reader takes in a second or
-// less, unless it is too slow.
+// Write implements [http.ResponseWriter]. It writes in pieces that a reader takes within about
+// a second, unless it is too slow.
 func (p *place) Write(b []byte) (n int, err error) {
 	for len(b) > 0 && err == nil {
 		var m int
@@ -168,11 +168,11 @@ func (p *place) slow(now time.Time) bool {
 	return !p.since.IsZero() && p.credit-now.Sub(p.since) <= 0
 }
 
-// end makes the Write in progress fail, and each later one.
+// end makes the Write in progress and all later ones fail.
 func (p *place) end() {
-	// Without deadlines, as in a test of the handler alone, the answer ends by itself.
+	// Without support for deadlines, as in a test of the handler alone, the answer ends by itself.
 	_ = http.NewResponseController(p.ResponseWriter).SetWriteDeadline(time.Unix(1, 0))
 }
 
-// Unwrap is for [http.ResponseController].
+// Unwrap serves [http.ResponseController].
 func (p *place) Unwrap() http.ResponseWriter { return p.ResponseWriter }

@@ -14,9 +14,9 @@ import (
 	"hwsagent/inputs"
 )
 
-// protobufRow is a series as protobuf has it: as in Prometheus' /federate a family has the name
-// of its series, and the series of classic histograms and summaries are families without a
-// type. They need not be complete then, and come out as they are.
+// protobufRow prepares a series for protobuf. As in Prometheus' /federate, a family has the name of
+// its series, and the series of classic histograms and summaries become untyped families. So they
+// may be incomplete, and stay as they are.
 func protobufRow(s inputs.Sample) row {
 	r := row{Sample: s, name: s.Labels.Get(model.MetricNameLabel), kind: model.MetricTypeUnknown, group: s.Labels}
 	r.family = r.name
@@ -33,13 +33,13 @@ func protobufRow(s inputs.Sample) row {
 
 func native(s inputs.Sample) bool { return s.H != nil || s.FH != nil }
 
-// custom reports whether a native histogram has buckets of its own, for which protobuf has no
+// custom reports whether a native histogram has custom buckets, for which protobuf has no
 // field.
 func custom(s inputs.Sample) bool {
 	return s.H != nil && s.H.UsesCustomBuckets() || s.FH != nil && s.FH.UsesCustomBuckets()
 }
 
-// writeProtobuf writes rows as delimited families, of which one is in memory at a time.
+// writeProtobuf writes rows as delimited families, with one family in memory at a time.
 func writeProtobuf(w *bufio.Writer, rows []row, how writing) error {
 	for len(rows) > 0 {
 		n := 1
@@ -54,7 +54,7 @@ func writeProtobuf(w *bufio.Writer, rows []row, how writing) error {
 	return nil
 }
 
-// familyOf makes a family of rows, which have one.
+// familyOf makes a family of rows that share one.
 func familyOf(rows []row, how writing) *dto.MetricFamily {
 	f := &dto.MetricFamily{Name: proto.String(model.EscapeName(rows[0].name, how.escape)), Type: protobufType(rows[0].kind).Enum()}
 	if help := rows[0].Meta.Help; help != "" {
@@ -100,7 +100,7 @@ func protobufType(kind model.MetricType) dto.MetricType {
 	return dto.MetricType_UNTYPED
 }
 
-// protobufHistogram is h, or fh if h is nil.
+// protobufHistogram converts h, or fh if h is nil.
 func protobufHistogram(h *histogram.Histogram, fh *histogram.FloatHistogram) *dto.Histogram {
 	var out *dto.Histogram
 	if h != nil {
@@ -119,7 +119,7 @@ func protobufHistogram(h *histogram.Histogram, fh *histogram.FloatHistogram) *dt
 		}
 	}
 	if len(out.PositiveSpan)+len(out.NegativeSpan) == 0 {
-		// Without buckets, an empty span says that it is a native histogram.
+		// Without buckets, an empty span marks it as a native histogram.
 		out.PositiveSpan = []*dto.BucketSpan{{Offset: proto.Int32(0), Length: proto.Uint32(0)}}
 	}
 	return out

@@ -14,24 +14,24 @@ import (
 	"hwsagent/inputs"
 )
 
-// row is a series that is shown.
+// row is a series to show.
 type row struct {
 	inputs.Sample
 	name   string // __name__
-	family string // of the metric: name, or what is in front of a suffix that belongs to kind
+	family string // of the metric: name, or the part before a suffix that belongs to kind
 	kind   model.MetricType
 
-	// The order within the family: the labels but for le and quantile, then buckets and
+	// Sort keys within the family: the labels except le and quantile, then buckets and
 	// quantiles by their bounds, then sum and count.
 	group labels.Labels
 	part  int
 	bound float64
 }
 
-// prepare are the series to show, in the order in which they are written: families, and in each
-// the metrics, stand together. What the format cannot say is left out and counted: in text native
-// histograms, and series with a NUL in a name or value, which would end the page for who reads
-// it; in protobuf native histograms with custom buckets.
+// prepare returns the series to show in output order, grouped by family and in it by metric. It
+// omits and counts series that the format cannot express: in text, native histograms and series
+// with a NUL in a name or value, which would end the page for a reader; in protobuf, native
+// histograms with custom buckets.
 func prepare(all []inputs.Sample, external labels.Labels, chosen [][]*labels.Matcher, protobuf bool) (rows []row, unshown int) {
 	rows = make([]row, 0, len(all))
 	b := labels.NewBuilder(labels.EmptyLabels())
@@ -82,10 +82,10 @@ func matches(ls labels.Labels, ms []*labels.Matcher) bool {
 	return true
 }
 
-// bareCounter is a counter whose name does not end in _total, which OpenMetrics does not have.
+// bareCounter is a counter whose name does not end in _total, which OpenMetrics does not allow.
 const bareCounter = model.MetricTypeCounter + " without _total"
 
-// The parts of a histogram or summary, in the order in which they stand.
+// The parts of a histogram or summary, in output order.
 const (
 	partValue = iota
 	partBound
@@ -110,13 +110,13 @@ func newRow(s inputs.Sample, b *labels.Builder) row {
 		r.family = s.Family
 		r.place(suffix, b)
 	case r.kind == model.MetricTypeGauge:
-	default: // what is left needs more than one series to be told apart from others
+	default: // a single series does not identify the remaining types
 		r.kind = model.MetricTypeUnknown
 	}
 	return r
 }
 
-// place finds where a series stands in its histogram or summary.
+// place sets the sort keys of a series within its histogram or summary.
 func (r *row) place(suffix string, b *labels.Builder) {
 	bound := ""
 	switch suffix {
@@ -137,14 +137,14 @@ func (r *row) place(suffix string, b *labels.Builder) {
 	}
 }
 
-// writing says how rows are written.
+// writing configures the output of rows.
 type writing struct {
 	open   bool // OpenMetrics, else text
 	times  bool // with timestamps
 	escape model.EscapingScheme
 }
 
-// write writes rows. Errors are those of w, which keeps them.
+// write writes rows. w keeps its errors.
 func write(w *bufio.Writer, rows []row, how writing) {
 	buf := make([]byte, 0, 1024)
 	if how.open {
@@ -174,8 +174,8 @@ func write(w *bufio.Writer, rows []row, how writing) {
 	}
 }
 
-// split makes families of one name and another type than the one before, which OpenMetrics
-// forbids, families without a type under the names of their series.
+// split turns a family that repeats the previous name with another type, which OpenMetrics
+// forbids, into untyped families under the names of their series.
 func split(rows []row) {
 	for i := 0; i < len(rows); {
 		end, again := i, i > 0 && rows[i].family == rows[i-1].family
@@ -190,7 +190,7 @@ func split(rows []row) {
 	}
 }
 
-// head writes what is said about a family.
+// head writes the # lines of a family.
 func head(w *bufio.Writer, r *row, how writing) {
 	name, kind := r.family, string(r.kind)
 	switch {
@@ -215,13 +215,13 @@ func head(w *bufio.Writer, r *row, how writing) {
 		}
 	}
 	if r.Meta.Help != "" && strings.IndexByte(r.Meta.Help, 0) < 0 {
-		// A target's help may be anything, and OpenMetrics refuses a page that is not UTF-8.
+		// A target's help may be any bytes, and OpenMetrics refuses a page that is not UTF-8.
 		line("# HELP ", name, " ", escape.Replace(strings.ToValidUTF8(r.Meta.Help, "\uFFFD")), "\n")
 	}
 	line("# TYPE ", name, " ", kind, "\n")
 }
 
-// quoted is a name as it stands in a # line.
+// quoted returns a name as written in a # line.
 func quoted(name string, scheme model.EscapingScheme) string {
 	if name = model.EscapeName(name, scheme); model.LegacyValidation.IsValidMetricName(name) {
 		return name
@@ -229,7 +229,7 @@ func quoted(name string, scheme model.EscapingScheme) string {
 	return string(quote(nil, name))
 }
 
-// quote appends a text as both formats quote it: with three escapes and no others.
+// quote appends a text with the three escapes that both formats have.
 func quote(buf []byte, s string) []byte {
 	buf = append(buf, '"')
 	for i := range len(s) {
@@ -245,7 +245,7 @@ func quote(buf []byte, s string) []byte {
 	return append(buf, '"')
 }
 
-// series appends name{label="value",…}; {"name",…} where the name is one that needs quotes.
+// series appends name{label="value",…}, or {"name",…} if the name needs quotes.
 func series(buf []byte, r *row, how writing) []byte {
 	name := model.EscapeName(r.name, how.escape)
 	sep := byte('{')
@@ -275,9 +275,9 @@ func series(buf []byte, r *row, how writing) []byte {
 	return buf
 }
 
-// labelName is the name of a label as it is written. Where another one of the series would be written
-// the same, each byte that needs it stands as a number: a name that is there twice costs a
-// scraper the whole answer.
+// labelName returns the name of a label as written. If another label of the series would be written
+// the same, each byte that needs escaping becomes a number: a repeated name costs a scraper the
+// whole answer.
 func labelName(all labels.Labels, name string, scheme model.EscapingScheme) string {
 	short := model.EscapeName(name, scheme)
 	if short == name {
