@@ -19,19 +19,19 @@ import (
 	"hwsagent/meter"
 )
 
-// maxEnded bounds how many stale markers of a job wait while the log takes nothing.
+// maxEnded bounds the stale markers of a job that wait while the log refuses commits.
 const maxEnded = 100_000
 
-// maxRemembered bounds the series of which exemplars are remembered.
+// maxRemembered bounds the series whose exemplars are remembered.
 const maxRemembered = 100_000
 
-// commitBytes is how much one commit holds, estimated generously. A scrape is one commit;
-// one that is larger is several, since the log keeps a commit in memory.
+// commitBytes bounds one commit, estimated generously. A scrape is one commit; a larger one
+// takes several, since the log keeps a commit in memory.
 const commitBytes = 64 << 20
 
-// sink stands between the loops and the log: it makes of a scrape one commit, counts what the log
-// refuses, and gives stale markers that were refused to the next commit. It is safe for concurrent
-// use.
+// sink connects the loops to the log: it makes one commit of each scrape, counts samples that the
+// log refuses, and adds stale markers whose commit failed to the next commit. It is safe for
+// concurrent use.
 type sink struct {
 	out     func(job string, interval time.Duration) storage.AppendableV2
 	set     *meter.Set
@@ -39,15 +39,15 @@ type sink struct {
 	logger  *slog.Logger
 
 	mu sync.Mutex
-	// closed says that the agent stops: scrapes that end from now on are dropped. The stop cut
-	// them short, so they say nothing about their targets.
+	// closed is set when the agent stops: scrapes that end later are dropped. The stop cut them
+	// short, so they say nothing about their targets.
 	closed   bool
 	refusing bool // the last commit failed
-	// ended are stale markers whose commit failed. A scrape gives each marker once, so
-	// the series would never end. By job.
+	// ended holds the stale markers whose commit failed, by job. A scrape produces each marker
+	// only once, so without them the series would never end.
 	ended map[string][]marker
-	// exemplars are those that the last scrape showed of each series that has any: a target
-	// shows the same ones again and again, and a TSDB takes each once.
+	// exemplars holds the exemplars that the last scrape showed of each series: a target shows
+	// the same ones repeatedly, and a TSDB takes each once.
 	exemplars map[storage.SeriesRef][]exemplar.Exemplar
 }
 
@@ -70,14 +70,14 @@ func newSink(out func(job string, interval time.Duration) storage.AppendableV2, 
 	}
 }
 
-// begin begins a batch of a job's target that is scraped at that interval.
+// begin begins a batch for a target of a job that is scraped at that interval.
 func (s *sink) begin(ctx context.Context, job string, interval time.Duration) *appender {
 	a := &appender{sink: s, ctx: ctx, job: job, out: s.out(job, interval)}
 	a.inner = a.out.AppenderV2(ctx)
 	return a
 }
 
-// refuses logs when the log begins to refuse scrapes and when it takes them again.
+// refuses logs when the log begins to refuse scrapes and when it accepts them again.
 func (s *sink) refuses(err error) {
 	s.mu.Lock()
 	before := s.refusing
@@ -97,8 +97,8 @@ func (s *sink) close() {
 	s.closed = true
 }
 
-// takeEnded returns the markers of a job that wait, and whether anything may be committed
-// at all.
+// takeEnded returns the waiting markers of a job, and whether the sink is still open for
+// commits.
 func (s *sink) takeEnded(job string) (ended []marker, open bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,9 +115,9 @@ func (s *sink) keepEnded(job string, ended []marker) {
 	}
 }
 
-// fresh removes the exemplars that a TSDB would not take: those that the scrape before
-// showed, too, and those with longer labels than OpenMetrics allows. It works in place. shown
-// is what to remember, nil if that has not changed.
+// fresh removes the exemplars that a TSDB would not take: those that the previous scrape also
+// showed, and those with longer labels than OpenMetrics allows. It works in place. shown is the
+// list to remember, nil if that has not changed.
 func (s *sink) fresh(ref storage.SeriesRef, exemplars []exemplar.Exemplar) (kept, shown []exemplar.Exemplar) {
 	s.mu.Lock()
 	before := s.exemplars[ref]
@@ -129,7 +129,7 @@ func (s *sink) fresh(ref storage.SeriesRef, exemplars []exemplar.Exemplar) (kept
 			continue
 		}
 		short++
-		e.Labels = e.Labels.Copy() // the parser's memory is used again
+		e.Labels = e.Labels.Copy() // the parser reuses its memory
 		shown = append(shown, e)
 		if !slices.ContainsFunc(before, e.Equals) {
 			kept = append(kept, e)
@@ -162,7 +162,7 @@ func tooLong(ls labels.Labels) bool {
 	return n > exemplar.ExemplarMaxLabelSetLength
 }
 
-// appender is one scrape's samples with its report, or the stale markers of a target that has
+// appender holds one scrape's samples and report, or the stale markers of a target that has
 // gone. It belongs to one goroutine.
 type appender struct {
 	sink  *sink
@@ -171,15 +171,15 @@ type appender struct {
 	out   storage.AppendableV2
 	inner storage.AppenderV2 // a batch of out
 
-	count int // samples that inner has
-	bytes int // about what they take there
+	count int // samples in inner
+	bytes int // approximate size of these
 	ended []marker
 }
 
-// Append adds a sample as [storage.AppenderV2] has it.
+// Append adds a sample, as in [storage.AppenderV2].
 func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AppendV2Options) (storage.SeriesRef, error) {
 	if a.bytes > commitBytes {
-		// Not an error of the scrape: that the log takes nothing says nothing about the target.
+		// Not an error of the scrape: a refusal by the log says nothing about the target.
 		a.sink.refuses(a.flush())
 		a.inner = a.out.AppenderV2(a.ctx)
 	}
@@ -192,7 +192,7 @@ func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, 
 		return got, err
 	}
 	if got == 0 {
-		return 0, err // refused, as the input has as many series as it may
+		return 0, err // skipped: the input is at its series limit
 	}
 	if shown != nil {
 		a.sink.remember(got, shown)
@@ -209,18 +209,18 @@ func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, 
 	return got, err
 }
 
-// filterer is implemented by a batch that counts the samples that relabelling removes.
+// filterer is a batch that counts the samples removed by relabelling.
 type filterer interface{ Filtered(n int) }
 
-// filtered counts n samples that metric_relabel_configs removed.
+// filtered counts n samples removed by metric_relabel_configs.
 func (a *appender) filtered(n int) {
 	if f, ok := a.inner.(filterer); ok {
 		f.Filtered(n)
 	}
 }
 
-// commit ends the batch. If the log refuses it, its samples are counted as refused, which is
-// logged when it begins and when it ends.
+// commit ends the batch. If the log refuses it, its samples are counted as refused; the start and
+// the end of refusals are logged.
 func (a *appender) commit() { a.sink.refuses(a.flush()) }
 
 // rollback drops the batch.
@@ -230,7 +230,7 @@ func (a *appender) rollback() {
 	}
 }
 
-// flush commits what there is.
+// flush commits the batch, with the waiting markers of the job.
 func (a *appender) flush() error {
 	before, open := a.sink.takeEnded(a.job)
 	if !open {
@@ -238,7 +238,7 @@ func (a *appender) flush() error {
 	}
 	count := a.count
 	for _, m := range before {
-		// Refused as out of order where the series went on: then it is not stale.
+		// Out of order means that the series continued, so it is not stale.
 		if _, err := a.inner.Append(m.ref, m.labels, 0, m.t, m.v, nil, nil, storage.AOptions{RejectOutOfOrder: true}); err != nil {
 			continue
 		}

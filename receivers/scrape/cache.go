@@ -15,45 +15,45 @@ import (
 	"hwsagent/refs"
 )
 
-// familyScrapes is how many scrapes the description of a metric family is kept after the last
-// one that showed it.
+// familyScrapes is for how many scrapes the description of a metric family is kept after it was
+// last shown.
 const familyScrapes = 10
 
-// cache is what a loop remembers of a target from one scrape to the next: the series by the
-// digests of their texts, and the metric families. It belongs to one goroutine at a time.
+// cache is the state that a loop keeps of a target between scrapes: the series by the digests of
+// their texts, and the metric families. It belongs to one goroutine at a time.
 type cache struct {
-	scrape uint32 // number of the scrape under way
+	scrape uint32 // number of the current scrape
 	series *refs.Chains[series]
-	// digest and second are two digests of a series' text as the target shows it. Their keys are random, so that no
-	// target can show texts with the same digests on purpose.
+	// digest and second are two digests of a series' text as the target shows it. Their keys are random, so that a
+	// target cannot construct texts with the same digests.
 	digest   func(text []byte) uint64
 	second   func(text []byte) uint16
 	families map[string]*family
-	steady   int // how many series and families the last scrape that succeeded left
+	steady   int // number of series and families after the last successful scrape
 
-	// How many series have seen, and tracked, equal to scrape; how many of the latter were tracked in
-	// the scrape before; and how many were tracked then.
+	// seen and tracked count the series whose field of that name equals scrape; kept, those of them that were
+	// also tracked in the previous scrape; before, those tracked in the previous scrape.
 	seen, tracked, kept, before int
 
-	// Targets show their series in the same order each time: after the series before comes
-	// last.next, and the first is begin. This saves most look-ups, and most reading of labels.
+	// Targets show their series in the same order each time: last.next is expected after last, and
+	// begin at the start. This saves most look-ups and most parsing of labels.
 	begin, last *series
 }
 
-// series is a line of a target, without value and time. There may be a million: it takes 64 bytes.
+// series is a line of a target, without value and time. A target may have a million: it takes 64 bytes.
 type series struct {
-	digest  uint64  // of the text that the target shows, as is second, see cache.digest
-	link    *series // in cache.series
+	digest  uint64  // of the text that the target shows, like second; see cache.digest
+	link    *series // used by cache.series
 	size    uint32  // bytes of the text
 	second  uint16
-	plain   bool // the text is one of the text format
-	dropped bool // metric_relabel_configs drop it; the fields below are not used then, but for seen and next
+	plain   bool // the text comes from the text format
+	dropped bool // metric_relabel_configs drop it; of the fields below only seen and next are used then
 
 	labels  labels.Labels
-	ref     storage.SeriesRef // 0 if the log has never taken a sample
-	seen    uint32            // last scrape that showed it; 0: it is not in the cache any more
-	tracked uint32            // last scrape of which a sample was taken whose end is to be marked
-	next    *series           // what followed it in the last scrape; nil if gone
+	ref     storage.SeriesRef // 0 if the log has never accepted a sample
+	seen    uint32            // last scrape that showed it; 0: removed from the cache
+	tracked uint32            // last scrape with an accepted sample of a series to be marked stale at its end
+	next    *series           // successor in the last scrape; nil if gone
 }
 
 // family is a metric family of a target.
@@ -73,7 +73,7 @@ func newCache() *cache {
 	}
 }
 
-// guess is the series that the next line shows if the target shows its series in the order of the last scrape; nil if
+// guess returns the series of the next line, if the target shows its series in the order of the last scrape; nil if
 // there is none.
 func (c *cache) guess() *series {
 	guess := c.begin
@@ -86,7 +86,7 @@ func (c *cache) guess() *series {
 	return guess
 }
 
-// follow notes that s came after the last one.
+// follow records that s came after last.
 func (c *cache) follow(s *series) {
 	if c.last == nil {
 		c.begin = s
@@ -96,7 +96,8 @@ func (c *cache) follow(s *series) {
 	c.last = s
 }
 
-// find is the series of a text, or nil. Both digests decide: that two texts have both alike is as good as impossible.
+// find returns the series of a text, or nil. It compares both digests and the length: a false match is practically
+// impossible.
 func (c *cache) find(text []byte) *series {
 	digest, second := c.digest(text), c.second(text)
 	is := func(s *series) bool {
@@ -108,14 +109,14 @@ func (c *cache) find(text []byte) *series {
 	return c.series.Find(digest, is)
 }
 
-// add notes a series that is not in the cache.
+// add adds a series that is not in the cache.
 func (c *cache) add(s *series) {
 	c.show(s)
 	c.series.Add(s)
 	c.follow(s)
 }
 
-// forget removes the series that the scrape under way did not show.
+// forget removes the series that the current scrape did not show.
 func (c *cache) forget() {
 	c.series.RemoveIf(func(s *series) bool {
 		if s.seen == c.scrape {
@@ -126,7 +127,7 @@ func (c *cache) forget() {
 	})
 }
 
-// show notes that the page shows a series. It reports whether it does so for the first time.
+// show records that the page shows a series. It reports whether this is the first time in the scrape.
 func (c *cache) show(s *series) bool {
 	if s.seen == c.scrape {
 		return false
@@ -136,7 +137,7 @@ func (c *cache) show(s *series) bool {
 	return true
 }
 
-// track notes that a sample of a series was taken whose end is to be marked.
+// track records an accepted sample of a series that is to be marked stale at its end.
 func (c *cache) track(s *series) {
 	if s.tracked == c.scrape {
 		return
@@ -148,7 +149,7 @@ func (c *cache) track(s *series) {
 	c.tracked++
 }
 
-// family returns the metric family of that name, which the scrape under way describes.
+// family returns the metric family of that name, which the current scrape describes.
 func (c *cache) family(name []byte) *family {
 	f := c.families[string(name)]
 	if f == nil {
@@ -159,9 +160,9 @@ func (c *cache) family(name []byte) *family {
 	return f
 }
 
-// end ends a scrape. After one that succeeded it forgets what that did not show. After one that
-// failed it does so only if the cache has grown a lot: a target whose scrapes all fail
-// may show other series each time. It reports whether it had to.
+// end ends a scrape. After a successful scrape it removes the entries that the scrape did not show. After
+// a failed one it does so only if the cache has grown a lot: a target whose scrapes all fail may show
+// different series each time. forced reports that this was necessary.
 func (c *cache) end(succeeded bool) (forced bool) {
 	count := c.series.Len() + len(c.families)
 	if succeeded {
@@ -185,8 +186,8 @@ func (c *cache) end(succeeded bool) (forced bool) {
 	return forced
 }
 
-// markEnded appends a stale marker for each series that the scrape before showed and the one
-// under way does not.
+// markEnded appends a stale marker for each series that the previous scrape showed and the current
+// one does not.
 func (c *cache) markEnded(a *appender, t int64) error {
 	if c.kept == c.before {
 		return nil
@@ -197,7 +198,7 @@ func (c *cache) markEnded(a *appender, t int64) error {
 			ended = append(ended, s)
 		}
 	}
-	// Relabelling may make one series of several lines: it ends with the last of them.
+	// Relabelling may merge several lines into one series: it ends with the last of them.
 	goesOn := map[storage.SeriesRef]bool{}
 	for s := range c.series.All() {
 		if s.tracked == c.scrape {
@@ -217,14 +218,14 @@ func (c *cache) markEnded(a *appender, t int64) error {
 	return nil
 }
 
-// wentOn reports whether a stale marker was refused since the series has a newer sample, as it has
-// if the target came back.
+// wentOn reports whether a stale marker was refused because the series has a newer sample, as when the
+// target came back.
 func wentOn(err error) bool {
 	return errors.Is(err, storage.ErrOutOfOrderSample) || errors.Is(err, storage.ErrDuplicateSampleForTimestamp)
 }
 
-// has reports whether a series of that name is of the family: the text formats describe a family by
-// lines of their own, and nothing says where it ends.
+// has reports whether a series of that name belongs to the family: the text formats describe a family in
+// separate lines and do not mark its end.
 func (f *family) has(name string) bool {
 	if !strings.HasPrefix(name, f.name) {
 		return false

@@ -18,16 +18,16 @@ import (
 const (
 	// maxErrorText bounds the text of an error about a target or a list of targets, in characters.
 	maxErrorText = 500
-	// maxRawText bounds, in bytes, how much of an error's text secrets are looked for in: what
-	// comes after it is not shown anyway.
+	// maxRawText bounds, in bytes, the part of an error's text that is searched for secrets; the
+	// rest is never shown.
 	maxRawText = 16 << 10
-	// maxDrained is how much of a body that is not wanted is read to use the connection again.
+	// maxDrained is how much of an unwanted body is read so that the connection can be reused.
 	maxDrained = 64 << 10
 )
 
-// client carries the requests of a job, or of one http_sd_configs entry. Every answer ends with
-// the context of its request, and its credentials go to no other host than the request's own. It
-// is safe for concurrent use.
+// client sends the requests of a job, or of one http_sd_configs entry. Every answer ends with the
+// context of its request, and credentials are sent only to the host that the request names. It is
+// safe for concurrent use.
 type client struct {
 	http   *http.Client
 	config commonconfig.HTTPClientConfig
@@ -35,12 +35,12 @@ type client struct {
 	tokens *tokens    // nil without OAuth 2.0
 }
 
-// newClient makes a client. With a socket it connects to that Unix domain socket, whatever the
-// host of a request is.
+// newClient makes a client. With a socket it connects to that Unix domain socket, regardless of the
+// host in the request.
 func newClient(c commonconfig.HTTPClientConfig, params url.Values, socket string) (*client, error) {
 	made := &client{config: c, params: params}
 	known := c
-	known.HTTPHeaders, known.OAuth2 = nil, nil // which sender and tokens add
+	known.HTTPHeaders, known.OAuth2 = nil, nil // added by sender and tokens
 	own, err := newTransport(&known, socket)
 	if err != nil {
 		return nil, fmt.Errorf("make the HTTP client: %w", err)
@@ -70,11 +70,11 @@ func (c *client) close() {
 	}
 }
 
-// sender sends a request with the credentials of a client, or without them where a redirect led
-// to another host.
+// sender sends a request with the credentials of a client, or without them if a redirect led to
+// another host.
 type sender struct {
-	own     http.RoundTripper // adds them
-	other   http.RoundTripper // has none
+	own     http.RoundTripper // adds the credentials
+	other   http.RoundTripper // without credentials
 	headers *commonconfig.Headers
 	tokens  *tokens
 }
@@ -82,7 +82,7 @@ type sender struct {
 // RoundTrip implements [http.RoundTripper].
 func (s *sender) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
-	req.Header.Del("Referer") // which would tell the next host the query of this one
+	req.Header.Del("Referer") // which would reveal this query to the next host
 	if !atHome(req) {
 		return s.other.RoundTrip(req)
 	}
@@ -97,7 +97,7 @@ func (s *sender) RoundTrip(req *http.Request) (*http.Response, error) {
 	return s.own.RoundTrip(req)
 }
 
-// CloseIdleConnections closes those to every host.
+// CloseIdleConnections closes the idle connections to all hosts.
 func (s *sender) CloseIdleConnections() {
 	for _, t := range []http.RoundTripper{s.own, s.other} {
 		if c, ok := t.(interface{ CloseIdleConnections() }); ok {
@@ -106,9 +106,8 @@ func (s *sender) CloseIdleConnections() {
 	}
 }
 
-// atHome reports whether no redirect on the way to req left the host and port that the first
-// request named. A change from http to https of the same host does not count, one from https to
-// http does.
+// atHome reports whether every redirect up to req kept the host and port of the first request. A
+// change from http to https on the same host is allowed, one from https to http is not.
 func atHome(req *http.Request) bool {
 	first := req
 	for first.Response != nil && first.Response.Request != nil {
@@ -124,7 +123,7 @@ func atHome(req *http.Request) bool {
 	return true
 }
 
-// addHeaders adds the headers of http_headers, whose files it reads each time.
+// addHeaders adds the headers of http_headers. It reads their files each time.
 func addHeaders(to http.Header, headers *commonconfig.Headers) error {
 	if headers == nil {
 		return nil
@@ -147,8 +146,8 @@ func addHeaders(to http.Header, headers *commonconfig.Headers) error {
 	return nil
 }
 
-// hidden is err for people: without the client's secrets and those of the address that was asked,
-// without the queries of other addresses, and not longer than maxErrorText.
+// hidden returns err for people: without the client's secrets and those of the requested address,
+// without the queries of other addresses, and at most maxErrorText long.
 func (c *client) hidden(err error, asked string) error {
 	text := err.Error()
 	if e, ok := errors.AsType[*url.Error](err); ok {
@@ -164,8 +163,8 @@ func (c *client) hidden(err error, asked string) error {
 	return errors.New(brief(redact.Text(known.Cut(text))))
 }
 
-// brief is text of at most maxErrorText characters. It ends with a whole word, as half a secret
-// that only others know would not be found.
+// brief cuts text to maxErrorText characters, at the end of a word: redaction would not find half a
+// secret in it.
 func brief(text string) string {
 	all := []rune(text)
 	if len(all) <= maxErrorText {
@@ -178,7 +177,7 @@ func brief(text string) string {
 	return short + " …"
 }
 
-// secrets are all that the client knows at present, files included.
+// secrets returns all current secrets of the client, including those in files.
 func (c *client) secrets() *redact.Secrets {
 	s := redact.New()
 	addSecrets(s, reflect.ValueOf(c.config))
@@ -209,7 +208,7 @@ func (c *client) secrets() *redact.Secrets {
 	return s
 }
 
-// addSecrets adds every value below v whose type says that it is secret.
+// addSecrets adds every value below v whose type marks it as secret.
 func addSecrets(s *redact.Secrets, v reflect.Value) {
 	if v.Type() == reflect.TypeFor[commonconfig.Secret]() {
 		s.Add(v.String())
@@ -237,7 +236,7 @@ func addSecrets(s *redact.Secrets, v reflect.Value) {
 	}
 }
 
-// textOf is the content of a file with a secret. It is empty if there is none: then it was not sent,
+// textOf returns the content of a file with a secret, or "" if there is none: then no request sent it
 // either.
 func textOf(name string) string {
 	if name == "" {

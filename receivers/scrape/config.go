@@ -14,25 +14,25 @@ import (
 
 // Entry is one scrape configuration.
 type Entry struct {
-	// Text is the mapping in YAML's flow style. A line break within it may stand
-	// between any two tokens: mistakes are told by line.
+	// Text is the mapping in YAML's flow style. Line breaks may stand between any two
+	// tokens, so that errors can be reported by line.
 	Text string
-	Dir  string // that relative paths are relative to
+	Dir  string // base of relative paths
 }
 
-// Source is everything that Jobs are made of.
+// Source is the input for Jobs.
 type Source struct {
-	// Global is the mapping of what configurations have in common, in flow style:
-	// Prometheus' global, with at least scrape_interval and scrape_timeout.
+	// Global is the mapping of the common settings, in flow style: Prometheus' global, with
+	// at least scrape_interval and scrape_timeout.
 	Global  string
 	Entries []Entry
 }
 
-// Mistake is what is wrong with a configuration.
+// Mistake is an error in a configuration.
 type Mistake struct {
-	Entry int    // index into Source.Entries; -1: Global
-	Line  int    // of the text, from 1; 0 if it is not known
-	Key   string // of an unknown key, its name
+	Entry int    // index into Source.Entries; -1 for Global
+	Line  int    // of the text, from 1; 0 if unknown
+	Key   string // name of an unknown key
 	Text  string
 }
 
@@ -41,9 +41,8 @@ type Jobs struct {
 	all []*settings // in the order of the configuration
 }
 
-// Parse checks configurations as Prometheus does, each by itself. Without mistakes it
-// returns the jobs. That names are unique is the caller's to check: they may come from
-// several files.
+// Parse checks configurations as Prometheus does, each by itself. Without mistakes it returns the
+// jobs. The caller must check that names are unique, since they may come from several files.
 func Parse(src Source) (*Jobs, []Mistake) {
 	common, err := parseGlobal(src.Global)
 	if err != nil {
@@ -65,9 +64,9 @@ func Parse(src Source) (*Jobs, []Mistake) {
 	return jobs, nil
 }
 
-// parseGlobal reads what jobs have in common.
+// parseGlobal reads the settings that jobs share.
 func parseGlobal(text string) (*global, error) {
-	// A null is not unmarshalled, hence the second completion.
+	// UnmarshalYAML is not called for a null, so the caller completes common again.
 	var common global
 	if err := yaml.UnmarshalStrict([]byte(text), &common); err != nil {
 		return nil, err
@@ -88,10 +87,10 @@ func parseEntry(e Entry, common *global) (*settings, error) {
 	return s, nil
 }
 
-// Limits of jobs that say nothing about them, in place of Prometheus' none.
+// Default limits of jobs, where Prometheus has none.
 const (
 	// defaultBodySize is below the 16 MiB at which a label makes the labels library panic, so
-	// that no page can have one.
+	// that no page can contain such a label.
 	defaultBodySize = 15 << 20
 	// defaultSamples bounds the memory that one page can take, at about 2 KB a series.
 	defaultSamples = 200_000
@@ -102,7 +101,7 @@ var (
 	unknownKey = regexp.MustCompile(`^field (.+) not found in type \S+$`)
 )
 
-// mistakesOf takes an error of the YAML package, or of a configuration's own check, apart.
+// mistakesOf splits an error of the YAML package, or of a configuration's own check.
 func mistakesOf(entry int, err error) []Mistake {
 	if err == nil {
 		return nil
@@ -128,7 +127,7 @@ func mistakesOf(entry int, err error) []Mistake {
 	return all
 }
 
-// Names of the jobs, in the order of the configuration; empty for nil Jobs.
+// Names returns the names of the jobs, in the order of the configuration; none for nil Jobs.
 func (j *Jobs) Names() []string {
 	var names []string
 	for _, s := range j.settings() {
@@ -137,7 +136,7 @@ func (j *Jobs) Names() []string {
 	return names
 }
 
-// Same reports whether the job of that name is the same in other, or is not in one of the two.
+// Same reports whether j and other have the same job of that name, or one of them lacks it.
 func (j *Jobs) Same(other *Jobs, name string) bool {
 	for _, a := range j.settings() {
 		for _, b := range other.settings() {
@@ -156,7 +155,7 @@ func (j *Jobs) settings() []*settings {
 	return j.all
 }
 
-// YAML is the list of configurations with defaults filled in and secrets hidden.
+// YAML returns the configurations as a list, with defaults filled in and secrets hidden.
 func (j *Jobs) YAML() ([]byte, error) {
 	return yaml.Marshal(j.settings())
 }
@@ -167,7 +166,7 @@ type File struct {
 	Secret    bool // others should not be able to read it
 }
 
-// Files are those that jobs read credentials and certificates from.
+// Files returns the files from which jobs read credentials and certificates.
 func (j *Jobs) Files() []File {
 	var all []File
 	for _, s := range j.settings() {
@@ -211,8 +210,8 @@ func (j *Jobs) Files() []File {
 	return all
 }
 
-// clientErrors are the jobs whose HTTP client cannot be made as things are, by name: a
-// certificate is missing, for one.
+// clientErrors returns, by name, the jobs whose HTTP client cannot be made, for example because a
+// certificate is missing.
 func (j *Jobs) clientErrors() map[string]error {
 	bad := map[string]error{}
 	for _, s := range j.settings() {
@@ -231,7 +230,7 @@ func (j *Jobs) clientErrors() map[string]error {
 	return bad
 }
 
-// Check tells which jobs cannot work with the files that they name.
+// Check returns an error for each job that cannot work with the files it names.
 func (j *Jobs) Check() error {
 	var errs []error
 	bad := j.clientErrors()
@@ -243,7 +242,7 @@ func (j *Jobs) Check() error {
 	return errors.Join(errs...)
 }
 
-// Kinds are the keys of a scrape configuration that say where its targets come from.
+// Kinds returns the keys of a scrape configuration that list its targets.
 func Kinds() []string {
 	return []string{"static_configs", "file_sd_configs", "http_sd_configs", "dns_sd_configs", "kubernetes_sd_configs"}
 }
@@ -252,11 +251,11 @@ func Kinds() []string {
 type schema struct {
 	Settings settings `yaml:",inline"`
 
-	// Own is what the agent has beside Prometheus' keys; it is not for Parse.
+	// Own holds the agent's additions to Prometheus' keys. Parse does not accept them.
 	Own struct {
 		MaxSeries int `yaml:"max_series"`
 	} `yaml:"hwsagent"`
 }
 
-// Schema is the type that a scrape configuration is like, for hints about its keys.
+// Schema returns a type shaped like a scrape configuration, for hints about its keys.
 func Schema() reflect.Type { return reflect.TypeFor[schema]() }

@@ -16,18 +16,18 @@ import (
 	"hwsagent/receivers/scrape/kubernetes"
 )
 
-// gather is how long a change waits for others that come with it, as at a start.
+// gather is how long a change waits for related changes, as at a start.
 const gather = 50 * time.Millisecond
 
-// discovery finds the targets of all jobs. Each place that lists targets is asked once, however many
+// discovery finds the targets of all jobs. Each source of targets is queried once, even if several
 // jobs name it alike. It is safe for concurrent use.
 type discovery struct {
-	settle  time.Duration // at most once in that time are changes told, if they keep coming
+	settle  time.Duration // minimum time between two reports while changes keep coming
 	guards  *guards
 	metrics *sdMetrics
 	logger  *slog.Logger
 	changed chan struct{} // holds a value if something has changed
-	due     chan struct{} // holds a value if groups should be taken up
+	due     chan struct{} // holds a value if the new groups should be applied
 	pages   pages.Buffers // of lists over HTTP
 
 	mu      sync.Mutex
@@ -35,17 +35,17 @@ type discovery struct {
 	lists   []*list
 	running context.Context // until end
 	end     context.CancelFunc
-	all     *sync.WaitGroup // of everything that runs for jobs
+	all     *sync.WaitGroup // everything that runs for jobs
 }
 
-// list is one place that lists targets.
+// list is one source of targets.
 type list struct {
-	settings any // of the place: *httpSettings, *fileSettings, *dnsSettings, *kubernetes.Config, or static lists
+	settings any // of the source: *httpSettings, *fileSettings, *dnsSettings, *kubernetes.Config, or static lists
 	jobs     []string
-	problem  string // why it cannot be asked; "" if it can
+	problem  string // why it cannot be queried; "" if it can
 	end      context.CancelFunc
 	ended    bool
-	groups   map[string]*targetgroup.Group // those that have targets, by source
+	groups   map[string]*targetgroup.Group // groups with targets, by source
 }
 
 func newDiscovery(settle time.Duration, g *guards, m *sdMetrics, all *sync.WaitGroup, logger *slog.Logger) *discovery {
@@ -57,8 +57,8 @@ func newDiscovery(settle time.Duration, g *guards, m *sdMetrics, all *sync.WaitG
 	return d
 }
 
-// run tells by due that something has changed: soon after a single change, ever later while changes
-// keep coming, up to settle. It ends with the discovery.
+// run signals changes on due: soon after a single change, less often while changes keep coming, down
+// to once per settle. It ends with the discovery.
 func (d *discovery) run() {
 	shortest := min(gather, d.settle)
 	gap, told := shortest, time.Time{}
@@ -76,7 +76,7 @@ func (d *discovery) run() {
 			return
 		}
 		select {
-		case <-d.changed: // what came meanwhile is told with the rest
+		case <-d.changed: // covered by the signal that follows
 		default:
 		}
 		told = time.Now()
@@ -84,7 +84,7 @@ func (d *discovery) run() {
 	}
 }
 
-// signal leaves a value in a channel that holds one.
+// signal puts a value into a channel of capacity one, unless it is full.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -92,7 +92,7 @@ func signal(c chan struct{}) {
 	}
 }
 
-// apply makes the places of jobs those that are asked. A place that was asked before goes on.
+// apply sets the sources to query to those of jobs. Sources queried before continue.
 func (d *discovery) apply(jobs *Jobs) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -121,7 +121,7 @@ func (d *discovery) apply(jobs *Jobs) {
 	signal(d.changed)
 }
 
-// places are those that list targets of the job.
+// places returns the sources of the job's targets.
 func (s *settings) places() (all []any) {
 	for _, c := range s.DNS {
 		all = append(all, c)
@@ -141,7 +141,7 @@ func (s *settings) places() (all []any) {
 	return all
 }
 
-// ask makes a job one of those for which a place is asked. The caller holds mu.
+// ask adds a job to those that use a source. The caller holds mu.
 func (d *discovery) ask(job string, place any, before []*list) {
 	same := func(l *list) bool { return reflect.DeepEqual(l.settings, place) }
 	if i := slices.IndexFunc(d.lists, same); i >= 0 {
@@ -158,7 +158,7 @@ func (d *discovery) ask(job string, place any, before []*list) {
 	d.lists = append(d.lists, l)
 }
 
-// start begins to ask a place, on behalf of a job. The caller holds mu.
+// start begins to query a source on behalf of a job. The caller holds mu.
 func (d *discovery) start(l *list, job string) {
 	var ctx context.Context
 	ctx, l.end = context.WithCancel(d.running)
@@ -189,14 +189,14 @@ func (d *discovery) start(l *list, job string) {
 	}
 }
 
-// fails notes why a place cannot be asked, "" if it can.
+// fails records why a source cannot be queried, "" if it can.
 func (d *discovery) fails(l *list, problem string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	l.problem = problem
 }
 
-// problem is why places of a job cannot be asked, "" if all can.
+// problem returns why sources of a job cannot be queried, "" if all can.
 func (d *discovery) problem(job string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -209,7 +209,7 @@ func (d *discovery) problem(job string) string {
 	return strings.Join(all, "; ")
 }
 
-// take takes up what a place has answered.
+// take applies an answer of a source.
 func (d *discovery) take(l *list, groups []*targetgroup.Group) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -221,7 +221,7 @@ func (d *discovery) take(l *list, groups []*targetgroup.Group) {
 	signal(d.changed)
 }
 
-// put keeps groups by their sources; an empty one ends that of its source. The caller holds mu.
+// put stores groups by their sources; an empty group removes that of its source. The caller holds mu.
 func (d *discovery) put(l *list, groups []*targetgroup.Group) {
 	for _, g := range groups {
 		if len(g.Targets) == 0 {
@@ -232,7 +232,7 @@ func (d *discovery) put(l *list, groups []*targetgroup.Group) {
 	}
 }
 
-// found are the groups of each job; a job without any has an empty list.
+// found returns the groups of each job; a job without groups has an empty list.
 func (d *discovery) found() map[string][]*targetgroup.Group {
 	d.mu.Lock()
 	defer d.mu.Unlock()

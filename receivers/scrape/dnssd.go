@@ -16,10 +16,10 @@ import (
 	"hwsagent/inputs/panics"
 )
 
-// resolvConf says which servers are asked and where names without a dot are looked for (resolv.conf(5)).
+// resolvConf names the DNS servers and the search domains for names without a dot (resolv.conf(5)).
 const resolvConf = "/etc/resolv.conf"
 
-// What discovery by DNS says about a target, as in Prometheus
+// Labels that discovery by DNS gives a target, as in Prometheus
 // (https://prometheus.io/docs/prometheus/latest/configuration/configuration/#dns_sd_config).
 const (
 	dnsNameLabel = model.MetaLabelPrefix + "dns_name"
@@ -29,15 +29,15 @@ const (
 	nsTarget     = model.MetaLabelPrefix + "dns_ns_record_target"
 )
 
-// lookups find targets by a dns_sd_configs entry.
+// lookups finds targets by a dns_sd_configs entry.
 type lookups struct {
 	config  *dnsSettings
 	metrics *sdMetrics
 	guard   *panics.Guard
 }
 
-// refresh looks up all names at the same time. It returns a group for each that was answered, also
-// that there is no such name, and an error about the others.
+// refresh looks up all names concurrently. It returns a group for each answered name, including answers
+// that the name does not exist, and an error about the others.
 func (n *lookups) refresh(ctx context.Context) ([]*targetgroup.Group, error) {
 	groups, errs := make([]*targetgroup.Group, len(n.config.Names)), make([]error, len(n.config.Names))
 	var all sync.WaitGroup
@@ -77,7 +77,7 @@ func (n *lookups) group(ctx context.Context, name string) (*targetgroup.Group, e
 	return g, nil
 }
 
-// targetOf is the target that a record stands for, nil if it stands for none, as a CNAME on the way does.
+// targetOf returns the target of a record, or nil if it has none, such as a CNAME on the way.
 func targetOf(record dns.RR, port int) model.LabelSet {
 	var host string
 	t := model.LabelSet{srvTarget: "", srvPort: "", mxTarget: "", nsTarget: ""}
@@ -100,8 +100,8 @@ func targetOf(record dns.RR, port int) model.LabelSet {
 	return t
 }
 
-// lookUp asks for the records of a name, in each domain of resolv.conf until one has it. That no
-// domain has it is an answer without records; it is an error if the answer for one of them is missing.
+// lookUp asks for the records of a name, in each search domain of resolv.conf until one has it. If all domains
+// answer that they lack it, the result has no records; a missing answer of any domain is an error.
 func lookUp(ctx context.Context, name string, kind uint16) ([]dns.RR, error) {
 	conf, err := dns.ClientConfigFromFile(resolvConf)
 	if err != nil {
@@ -120,8 +120,8 @@ func lookUp(ctx context.Context, name string, kind uint16) ([]dns.RR, error) {
 	return nil, missing
 }
 
-// askServers asks one server after the other, until one answers that there is such a name or that there
-// is none.
+// askServers asks one server after the other, until one answers that the name exists or that it does
+// not.
 func askServers(ctx context.Context, conf *dns.ClientConfig, name string, kind uint16) (*dns.Msg, error) {
 	errs := []error{fmt.Errorf("look up %s: no server has answered", name)}
 	for _, server := range conf.Servers {
@@ -138,7 +138,7 @@ func askServers(ctx context.Context, conf *dns.ClientConfig, name string, kind u
 	return nil, errors.Join(errs...)
 }
 
-// askServer asks a server over UDP, and over TCP if the answer does not fit.
+// askServer asks a server over UDP, and over TCP if the answer is truncated.
 func askServer(ctx context.Context, server, name string, kind uint16) (*dns.Msg, error) {
 	question := new(dns.Msg)
 	question.SetQuestion(dns.Fqdn(name), kind)
@@ -155,7 +155,7 @@ func askServer(ctx context.Context, server, name string, kind uint16) (*dns.Msg,
 	return answer, err
 }
 
-// exchange ends with ctx, or after the library's timeout of two seconds.
+// exchange sends a question. It ends with ctx, or after the library's timeout of two seconds.
 func exchange(ctx context.Context, network, server string, question *dns.Msg) (*dns.Msg, error) {
 	client := &dns.Client{Net: network}
 	conn, err := client.DialContext(ctx, server)

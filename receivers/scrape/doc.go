@@ -3,15 +3,15 @@
 //
 // [Parse] turns configurations into [Jobs], with the place of each mistake; a [Scraper] runs them.
 // Its parts, from the outside in: discovery (discovery.go; dnssd.go, filesd.go, httpsd.go) finds groups
-// of targets; a pool makes targets of those of one job (labels.go, target.go) and has a
+// of targets; a pool turns the groups of one job into targets (labels.go, target.go) and runs a
 // loop for each; a loop gets a page at the target's point of each interval (request.go, client.go),
 // and a pass (parse.go) appends its samples to one batch with the stale markers of series that have
-// ended (cache.go) and the report (report.go). Between the loops and the log stands the sink
-// (appender.go), which makes of a scrape one commit, counts what the log refuses, and gives stale
-// markers that were refused to the next commit.
+// ended (cache.go) and the report (report.go). The sink (appender.go) connects the loops to the log:
+// it makes one commit of each scrape, counts samples that the log refuses, and adds stale markers
+// whose commit failed to the next commit.
 //
-// What a scrape leads to is what Prometheus stores; a test in package agent compares both. Beyond
-// that, everything ends and is bounded, whatever a target or a list of targets answers: requests end
-// with their context, and labels are measured before the labels library sees them, which panics at
-// 16 MiB.
+// A scrape stores the same samples as in Prometheus; a test in package agent compares both. In
+// addition, everything ends and is bounded, whatever a target or a list of targets answers: requests
+// end with their context, and labels are measured before they reach the labels library, which panics
+// at 16 MiB.
 package scrape

@@ -14,8 +14,8 @@ type failureLog struct {
 	lines *slog.Logger
 }
 
-// openFailureLog opens the file at path, which is made if there is none, to add lines to it. Each is
-// an object of JSON, as Prometheus writes it.
+// openFailureLog opens the file at path for appending, and creates it if needed. Each line is a JSON
+// object, as in Prometheus.
 func openFailureLog(path string) (*failureLog, error) {
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -29,7 +29,7 @@ func openFailureLog(path string) (*failureLog, error) {
 	return &failureLog{file: file, lines: promslog.New(&promslog.Config{Format: format, Writer: file})}, nil
 }
 
-// write writes a line about a scrape that failed.
+// write writes a line about a failed scrape.
 func (f *failureLog) write(job, target string, err error) {
 	if f != nil {
 		f.lines.Error(err.Error(), "job_name", job, "target", target)
@@ -38,11 +38,11 @@ func (f *failureLog) write(job, target string, err error) {
 
 func (f *failureLog) close() {
 	if f != nil {
-		_ = f.file.Close() // there is nothing to be done about it
+		_ = f.file.Close() // there is no remedy
 	}
 }
 
-// openFailureLogs opens the files that jobs name anew, so that they may be moved away.
+// openFailureLogs reopens the files that jobs name, so that they can be rotated.
 func (s *Scraper) openFailureLogs(jobs *Jobs, pools map[string]*pool) {
 	before := s.failures
 	s.failures = map[string]*failureLog{}

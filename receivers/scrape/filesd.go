@@ -19,7 +19,7 @@ import (
 	"hwsagent/inputs/panics"
 )
 
-// lookEvery is how often files with targets are looked at for changes.
+// lookEvery is how often target files are checked for changes.
 const lookEvery = time.Second
 
 // reader finds targets by a file_sd_configs entry: it reads files when they change. It belongs to one goroutine.
@@ -29,20 +29,20 @@ type reader struct {
 	failed   prometheus.Counter
 	logger   *slog.Logger
 	guard    *panics.Guard
-	files    map[string]*listFile // those that were there last time
-	// whole is when all files were read last.
+	files    map[string]*listFile // files present at the last look
+	// whole is when all files were last read.
 	whole time.Time
 }
 
-// listFile is what is known of a file.
+// listFile is the state of a file.
 type listFile struct {
 	size    int64
 	changed time.Time
 	groups  int
-	failed  string // why it could not be read last time; "" if it could
+	failed  string // last read error; "" if the last read succeeded
 }
 
-// run looks at the files until ctx ends.
+// run checks the files until ctx ends.
 func (r *reader) run(ctx context.Context, to func([]*targetgroup.Group)) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -60,8 +60,8 @@ func (r *reader) run(ctx context.Context, to func([]*targetgroup.Group)) {
 	}
 }
 
-// look returns the groups of the files that have changed, and empty ones in the place of groups
-// that are not there any more.
+// look returns the groups of the files that have changed, and empty groups for those that no longer
+// exist.
 func (r *reader) look(now time.Time) (found []*targetgroup.Group) {
 	all := now.Sub(r.whole) >= r.interval
 	if all {
@@ -87,8 +87,8 @@ func (r *reader) look(now time.Time) (found []*targetgroup.Group) {
 	return found
 }
 
-// file returns the groups of a file if it has changed, or in any case. While it cannot be read it
-// keeps those that it had.
+// file returns the groups of a file if it has changed or always is set. A file that cannot be read
+// keeps its previous groups.
 func (r *reader) file(name string, always bool) []*targetgroup.Group {
 	f := r.files[name]
 	info, err := os.Stat(name)
@@ -121,7 +121,7 @@ func readList(name string, info fs.FileInfo) ([]listed, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a regular file", name)
 	}
-	if info.Size() > maxListBytes { // before there is room for it
+	if info.Size() > maxListBytes { // before memory is allocated for it
 		return nil, tooLargeList(name)
 	}
 	f, err := os.Open(name)
@@ -136,7 +136,7 @@ func readList(name string, info fs.FileInfo) ([]listed, error) {
 	}
 	text := buf.Bytes()
 	if len(text) > maxListBytes {
-		return nil, tooLargeList(name) // it has grown meanwhile
+		return nil, tooLargeList(name) // it grew in the meantime
 	}
 	read := readYAML
 	if strings.EqualFold(filepath.Ext(name), ".json") {

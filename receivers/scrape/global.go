@@ -16,8 +16,8 @@ const (
 	defaultTimeout  = model.Duration(10 * time.Second)
 )
 
-// global is what all jobs of a configuration have in common: the keys of Prometheus' global section
-// that are about scraping.
+// global holds the settings that all jobs of a configuration share: the keys of Prometheus' global
+// section about scraping.
 type global struct {
 	ScrapeInterval                 model.Duration         `yaml:"scrape_interval,omitempty"`
 	ScrapeTimeout                  model.Duration         `yaml:"scrape_timeout,omitempty"`
@@ -65,7 +65,7 @@ func (g *global) complete() error {
 	return nil
 }
 
-// complete gives a job what it does not say itself from g, and checks what depends on both.
+// complete fills the missing settings of a job from g, and checks those that depend on both.
 func (s *settings) complete(g *global) error {
 	if s == nil {
 		return errors.New("empty or null scrape config section")
@@ -100,7 +100,7 @@ func (s *settings) complete(g *global) error {
 	return nil
 }
 
-// inherit takes limits, switches and lists from g where the job has none.
+// inherit copies limits, switches and lists from g that the job does not set.
 func (s *settings) inherit(g *global) {
 	s.BodySizeLimit = cmp.Or(s.BodySizeLimit, g.BodySizeLimit, defaultBodySize)
 	s.SampleLimit = cmp.Or(s.SampleLimit, g.SampleLimit, defaultSamples)
@@ -127,8 +127,8 @@ func (s *settings) inherit(g *global) {
 	}
 }
 
-// completeNames settles which names a metric may have, and how others are asked for. A job that says
-// only the first does not take the second from g: they might contradict each other.
+// completeNames settles the allowed metric names, and how to request others. A job that sets only the
+// former does not inherit the latter from g: the two might contradict each other.
 func (s *settings) completeNames(g *global) error {
 	of := func(names model.ValidationScheme) string {
 		if names == model.LegacyValidation {
@@ -163,7 +163,7 @@ func (s *settings) completeNames(g *global) error {
 	return nil
 }
 
-// escapings are the values of metric_name_escaping_scheme, for people.
+// escapings lists the values of metric_name_escaping_scheme, for people.
 const escapings = "'" + model.AllowUTF8 + "', '" + model.EscapeUnderscores + "', '" + model.EscapeDots + "', or '" + model.EscapeValues + "'"
 
 func escapes(scheme string) bool {

@@ -26,11 +26,11 @@ type finder struct {
 	failed prometheus.Counter
 	guard  *panics.Guard
 	pages  *pages.Buffers
-	client *client // nil until it could be made
+	client *client // nil until it has been made
 	before int     // groups of the last list
 }
 
-// refresh asks once, for at most the refresh interval. Its errors have no secrets.
+// refresh queries once, for at most the refresh interval. Its errors contain no secrets.
 func (f *finder) refresh(ctx context.Context) (found []*targetgroup.Group, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(f.config.RefreshInterval))
 	defer cancel()
@@ -53,7 +53,7 @@ func (f *finder) ask(ctx context.Context) ([]*targetgroup.Group, error) {
 		}
 		f.client = c
 	}
-	defer f.client.close() // it is asked once a minute
+	defer f.client.close() // not needed until the next refresh, after a minute by default
 	list, err := f.list(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("get the targets from %s: %w", redact.URL(f.config.URL), f.client.hidden(err, f.config.URL))
@@ -74,7 +74,7 @@ func (f *finder) list(ctx context.Context) (all []listed, failed error) {
 	req.Header.Set("X-Prometheus-Refresh-Interval-Seconds", strconv.FormatFloat(time.Duration(f.config.RefreshInterval).Seconds(), 'f', -1, 64))
 	resp, err := f.client.http.Do(req)
 	if e, ok := errors.AsType[*url.Error](err); ok {
-		return nil, e.Err // the address stands in what refresh returns
+		return nil, e.Err // refresh adds the address
 	}
 	if err != nil {
 		return nil, err

@@ -12,22 +12,22 @@ import (
 	"hwsagent/receivers/scrape/kubernetes"
 )
 
-// surroundings are where discovery by Kubernetes runs.
+// surroundings returns the environment of discovery by Kubernetes.
 func surroundings() kubernetes.Surroundings { return kubernetes.Surroundings{Getenv: os.Getenv} }
 
-// newCluster makes the discovery of a kubernetes_sd_configs entry. listed is called when everything has been listed
+// newCluster makes the discovery of a kubernetes_sd_configs entry. It calls listed when everything has been listed
 // for the first time.
 func newCluster(c *kubernetes.Config, m *sdMetrics, guard *panics.Guard, logger *slog.Logger, found func([]*targetgroup.Group), problem func(string), listed func()) *kubernetes.Discovery {
 	return kubernetes.New(kubernetes.Options{
 		Config: c, Client: newClusterClient, Around: surroundings(), Logger: logger,
-		Run:   func(f func()) { _ = guard.Run(f) }, // which counts and logs a panic
+		Run:   func(f func()) { _ = guard.Run(f) }, // the guard counts and logs a panic
 		Found: found, Problem: problem, Listed: listed,
 		Event:  func(role, what string) { m.kubernetesEvents.WithLabelValues(role, what).Inc() },
 		Failed: m.kubernetesFailed.Inc,
 	})
 }
 
-// clusterClient is a client as discovery by Kubernetes wants it.
+// clusterClient adapts a client to [kubernetes.Client].
 type clusterClient struct{ *client }
 
 func newClusterClient(c commonconfig.HTTPClientConfig) (kubernetes.Client, error) {
@@ -47,8 +47,8 @@ func (c clusterClient) Hidden(err error, asked string) error { return c.hidden(e
 // Close implements [kubernetes.Client].
 func (c clusterClient) Close() { c.close() }
 
-// checkAccess tells why an API server cannot be asked with the files that an entry names. That the agent does
-// not run in a pod is no matter of files.
+// checkAccess returns why an API server cannot be queried with the files that an entry names. An agent outside
+// a pod is not an error of files.
 func checkAccess(c *kubernetes.Config) error {
 	if c.KubeConfig == "" && c.APIServer.URL == nil {
 		return nil

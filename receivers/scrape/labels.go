@@ -25,15 +25,15 @@ const (
 	socketLabel  = "__unix_socket__"
 )
 
-// tooLongError says that labels have more than maxLabelBytes.
+// tooLongError means that labels exceed maxLabelBytes.
 type tooLongError struct{ bytes int }
 
 func (e tooLongError) Error() string {
 	return fmt.Sprintf("the labels have %d bytes, more than the %d that the agent keeps", e.bytes, maxLabelBytes)
 }
 
-// discovered sets b to the labels that a target has before relabelling: its own ones, those of
-// its group, and the settings of its job.
+// discovered sets b to the labels of a target before relabelling: its own, those of its group,
+// and the settings of its job.
 func discovered(b *labels.Builder, cfg *settings, own, group model.LabelSet) {
 	b.Reset(labels.EmptyLabels())
 	for name, value := range group {
@@ -62,7 +62,7 @@ func discovered(b *labels.Builder, cfg *settings, own, group model.LabelSet) {
 	}
 }
 
-// setBytes is the size of labels that discovery found.
+// setBytes returns the size of discovered labels.
 func setBytes(sets ...model.LabelSet) (n int) {
 	for _, set := range sets {
 		for name, value := range set {
@@ -72,9 +72,9 @@ func setBytes(sets ...model.LabelSet) (n int) {
 	return n
 }
 
-// targetLabels returns the labels of a target after relabelling, with those that begin with __,
-// but without those of discovery (__meta_). They are empty, without an error, if relabelling
-// drops the target.
+// targetLabels returns the labels of a target after relabelling, including those that begin with
+// __, but without those of discovery (__meta_). If relabelling drops the target, they are empty
+// and the error is nil.
 func targetLabels(b *labels.Builder, cfg *settings, own, group model.LabelSet) (labels.Labels, error) {
 	if n := setBytes(own, group); n > maxLabelBytes {
 		return labels.EmptyLabels(), tooLongError{n}
@@ -104,7 +104,7 @@ func targetLabels(b *labels.Builder, cfg *settings, own, group model.LabelSet) (
 	})
 }
 
-// checkTarget checks the labels of a target that say how to scrape it.
+// checkTarget checks the labels of a target that configure its scrapes.
 func checkTarget(b *labels.Builder) error {
 	address := b.Get(model.AddressLabel)
 	if address == "" {
@@ -134,7 +134,7 @@ func checkTarget(b *labels.Builder) error {
 	return nil
 }
 
-// duration reads a label that holds one; it must be more than zero.
+// duration parses the duration in a label; it must be positive.
 func duration(b *labels.Builder, name string) (time.Duration, error) {
 	d, err := model.ParseDuration(b.Get(name))
 	if err != nil {
@@ -146,8 +146,8 @@ func duration(b *labels.Builder, name string) (time.Duration, error) {
 	return time.Duration(d), nil
 }
 
-// relabelled applies rules to b. It does so one by one, since the labels library panics at labels
-// that are too long, and each rule may make them longer. keep is false if a rule drops the whole.
+// relabelled applies rules to b one by one, since each rule may lengthen the labels, and the labels
+// library panics at labels that are too long. keep is false if a rule drops the whole.
 func relabelled(b *labels.Builder, rules []*relabel.Config) (keep bool, err error) {
 	for i := range rules {
 		if !relabel.ProcessBuilder(b, rules[i:i+1]...) {
@@ -162,10 +162,10 @@ func relabelled(b *labels.Builder, rules []*relabel.Config) (keep bool, err erro
 	return true, nil
 }
 
-// withTarget adds the labels of the target to those of a sample, with which b was reset. A label
-// that both have is the sample's if honor is set, even if it is empty there. Otherwise it is the
-// target's, and the sample's value moves to a label of that name with the prefix exported_, as
-// often as it takes to find a free one.
+// withTarget adds the labels of the target to those of a sample, to which b was reset. If both have a
+// label, the sample's value wins if honor is set, even if it is empty. Otherwise the target's value
+// wins, and the sample's moves to a label of that name prefixed with exported_, repeated until the
+// name is free.
 func withTarget(b *labels.Builder, sample, target labels.Labels, honor bool) {
 	var moved []labels.Label
 	target.Range(func(l labels.Label) {
@@ -177,7 +177,7 @@ func withTarget(b *labels.Builder, sample, target labels.Labels, honor bool) {
 		}
 		b.Set(l.Name, l.Value)
 	})
-	// The shortest name first, so that a and exported_a do not change places.
+	// Shortest name first, so that a and exported_a do not change places.
 	slices.SortStableFunc(moved, func(x, y labels.Label) int { return len(x.Name) - len(y.Name) })
 	for _, l := range moved {
 		name := model.ExportedLabelPrefix + l.Name
@@ -188,10 +188,10 @@ func withTarget(b *labels.Builder, sample, target labels.Labels, honor bool) {
 	}
 }
 
-// labelLimits are label_limit, label_name_length_limit and label_value_length_limit; 0 is no limit.
+// labelLimits are label_limit, label_name_length_limit and label_value_length_limit; 0 means no limit.
 type labelLimits struct{ count, name, value int }
 
-// check returns an error if a series has more or longer labels. It fails the scrape.
+// check returns an error if a series has more or longer labels. That fails the scrape.
 func (lim labelLimits) check(ls labels.Labels) error {
 	name := ls.Get(model.MetricNameLabel)
 	if lim.count > 0 && ls.Len() > lim.count {

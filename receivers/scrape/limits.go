@@ -9,11 +9,11 @@ import (
 
 var errBucketLimit = errors.New("histogram bucket limit exceeded")
 
-// limits are those of one scrape.
+// limits are the limits of one scrape.
 type limits struct {
-	samples int // 0: no limit
+	samples int // 0 means no limit
 	labels  labelLimits
-	buckets int   // of a native histogram; 0: no limit
+	buckets int   // of a native histogram; 0 means no limit
 	schema  int32 // finest resolution of a native histogram
 }
 
@@ -26,7 +26,7 @@ func newLimits(cfg *settings) limits {
 	}
 }
 
-// schemaOf is the finest schema whose buckets grow at least by a factor: those of schema n do by
+// schemaOf returns the finest schema whose buckets grow at least by factor: those of schema n grow by
 // 2^(2^-n).
 func schemaOf(factor float64) int32 {
 	if factor <= 1 {
@@ -36,7 +36,7 @@ func schemaOf(factor float64) int32 {
 	return int32(min(max(n, float64(histogram.ExponentialSchemaMin)), float64(histogram.ExponentialSchemaMax)))
 }
 
-// fit makes a histogram as coarse as the limits want. It changes the histogram.
+// fit reduces the resolution of a histogram to the limits, in place.
 func (lim limits) fit(v point) error {
 	if v.h == nil && v.fh == nil {
 		return nil

@@ -19,13 +19,13 @@ import (
 	"go.yaml.in/yaml/v2"
 )
 
-// fileSettings are an entry of file_sd_configs.
+// fileSettings is an entry of file_sd_configs.
 type fileSettings struct {
 	Files           []string       `yaml:"files"`
 	RefreshInterval model.Duration `yaml:"refresh_interval,omitempty"`
 }
 
-// listFileName is what files with targets may be called.
+// listFileName matches the allowed names of target files.
 var listFileName = regexp.MustCompile(`^[^*]*(\*[^/]*)?\.(json|yml|yaml|JSON|YML|YAML)$`)
 
 // UnmarshalYAML implements [yaml.Unmarshaler].
@@ -46,7 +46,7 @@ func (c *fileSettings) UnmarshalYAML(unmarshal func(any) error) error {
 	return nil
 }
 
-// httpSettings are an entry of http_sd_configs.
+// httpSettings is an entry of http_sd_configs.
 type httpSettings struct {
 	HTTPClientConfig commonconfig.HTTPClientConfig `yaml:",inline"`
 	RefreshInterval  model.Duration                `yaml:"refresh_interval,omitempty"`
@@ -75,12 +75,12 @@ func (c *httpSettings) UnmarshalYAML(unmarshal func(any) error) error {
 	return c.HTTPClientConfig.Validate()
 }
 
-// dnsSettings are an entry of dns_sd_configs.
+// dnsSettings is an entry of dns_sd_configs.
 type dnsSettings struct {
 	Names           []string       `yaml:"names"`
 	RefreshInterval model.Duration `yaml:"refresh_interval,omitempty"`
 	Type            string         `yaml:"type"`
-	Port            int            `yaml:"port"` // of targets whose record has none: all but SRV
+	Port            int            `yaml:"port"` // for records without a port: all types but SRV
 }
 
 // UnmarshalYAML implements [yaml.Unmarshaler].
@@ -108,14 +108,14 @@ func (c *dnsSettings) UnmarshalYAML(unmarshal func(any) error) error {
 // maxListBytes bounds a list of targets, uncompressed.
 const maxListBytes = 15 << 20
 
-// listed is a group of targets as the configuration, files and answers have it.
+// listed is a group of targets as written in the configuration, files and answers.
 type listed struct {
 	Targets []string       `json:"targets" yaml:"targets"`
 	Labels  model.LabelSet `json:"labels"  yaml:"labels,omitempty"`
 }
 
-// readJSON reads a list of groups, one group after the other: a reader of JSON keeps a copy of what it reads at
-// once. It refuses a list of more targets than a job may have before it makes anything of them.
+// readJSON reads a list of groups, one group at a time, since a JSON decoder copies each value that it
+// decodes. It refuses a list with more targets than a job may have before it builds anything.
 func readJSON(text []byte) ([]listed, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
@@ -143,7 +143,7 @@ func readJSON(text []byte) ([]listed, error) {
 	return checkList(all)
 }
 
-// readYAML does so with YAML.
+// readYAML does the same for YAML.
 func readYAML(text []byte) ([]listed, error) {
 	var all []*listed
 	if err := yaml.UnmarshalStrict(text, &all); err != nil {
@@ -168,11 +168,11 @@ func checkList(all []*listed) ([]listed, error) {
 	return list, nil
 }
 
-// groups are the groups of a list that comes from source, with one more label. before is how many
-// groups the source had last time: those that it has no more come empty.
+// groups returns the groups of a list from source, with one more label. before is the number of
+// groups that the source had last time; groups that it no longer has come back empty.
 func groups(list []listed, source string, label, value string, before int) []*targetgroup.Group {
 	all := make([]*targetgroup.Group, 0, max(len(list), before))
-	alone := model.LabelSet{model.LabelName(label): model.LabelValue(value)} // of all groups that have none of their own
+	alone := model.LabelSet{model.LabelName(label): model.LabelValue(value)} // shared by all groups without labels
 	for i, g := range list {
 		group := g.group(fmt.Sprintf("%s:%d", source, i))
 		if len(g.Labels) == 0 {
@@ -187,7 +187,7 @@ func groups(list []listed, source string, label, value string, before int) []*ta
 	return all
 }
 
-// group is the group that comes from source.
+// group returns the group under that source.
 func (g *listed) group(source string) *targetgroup.Group {
 	group := &targetgroup.Group{Source: source, Labels: model.LabelSet{}}
 	maps.Copy(group.Labels, g.Labels)
@@ -197,7 +197,7 @@ func (g *listed) group(source string) *targetgroup.Group {
 	return group
 }
 
-// staticGroups are the groups of static_configs, by their numbers.
+// staticGroups returns the groups of static_configs, with their numbers as sources.
 func staticGroups(list []*listed) (all []*targetgroup.Group) {
 	for i, g := range list {
 		all = append(all, g.group(strconv.Itoa(i)))

@@ -15,17 +15,17 @@ import (
 	"hwsagent/receivers/scrape/kubernetes"
 )
 
-// lookTime is how long a look at the targets of a job may take.
+// lookTime bounds one look at the targets of a job.
 const lookTime = 15 * time.Second
 
-// Looked is what one look at the API servers of a job has found.
+// Looked is the result of one look at the API servers of a job.
 type Looked struct {
 	Found   int    // targets before relabelling
-	Kept    int    // of them, after it
-	Problem string // why they could not be looked up, or not all of them; "" if they could. Without secrets
+	Kept    int    // after relabelling
+	Problem string // why not all could be looked up; "" if they could. Without secrets
 }
 
-// Lookable are the names of the jobs that [Jobs.Look] can look at: those that ask API servers of Kubernetes.
+// Lookable returns the names of the jobs that [Jobs.Look] supports: those that query API servers of Kubernetes.
 func (j *Jobs) Lookable() (names []string) {
 	for _, s := range j.settings() {
 		if len(s.Kubernetes) > 0 {
@@ -35,8 +35,8 @@ func (j *Jobs) Lookable() (names []string) {
 	return names
 }
 
-// Look asks the API servers of the job of that name once, and scrapes nothing. It ends with ctx, and after
-// 15 s.
+// Look queries the API servers of the job of that name once, without scraping. It ends with ctx, at the latest
+// after 15 s.
 func (j *Jobs) Look(ctx context.Context, name string) Looked {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
@@ -57,11 +57,11 @@ func (j *Jobs) Look(ctx context.Context, name string) Looked {
 	return all
 }
 
-// look asks one API server until everything has been listed, or something cannot be.
+// look queries one API server until everything has been listed, or a list fails.
 func (s *settings) look(ctx context.Context, c *kubernetes.Config) (found Looked) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var mu sync.Mutex // of what follows
+	var mu sync.Mutex // guards the variables below
 	groups := map[string]*targetgroup.Group{}
 	problem, listed := "", false
 	quiet := slog.New(slog.DiscardHandler)

@@ -13,30 +13,30 @@ import (
 	"hwsagent/inputs/panics"
 )
 
-// alignment is how far the time of a sample may be moved to an even distance from the one before,
-// which takes less room in a TSDB: two milliseconds, or a hundredth of the interval.
+// alignment is how far a sample's time may be moved to an even distance from the previous one,
+// which takes less room in a TSDB: two milliseconds, or a hundredth of the interval if that is less.
 const alignment = 2 * time.Millisecond
 
-// shared is what all loops have in common.
+// shared is the state that all loops share.
 type shared struct {
 	sink    *sink
 	metrics *metrics
 	logger  *slog.Logger
 	guards  *guards
 	seed    uint64 // of the host, see target.offset
-	// requests ends when scrapes under way must end, a moment after the loops were told to.
+	// requests ends when scrapes in progress must end, shortly after the loops were ended.
 	requests   context.Context
 	startTimes bool
 	pages      pages.Buffers
 	firsts     firsts
 }
 
-// guards are what contains panics, by the job whose work panics.
+// guards returns the guard that contains the panics of a job's work.
 type guards struct {
 	of func(job string) *panics.Guard
 }
 
-// loop scrapes one target, as one configuration has it, until it is told to end.
+// loop scrapes one target under one configuration until it is ended.
 type loop struct {
 	*shared
 	target *target
@@ -44,22 +44,22 @@ type loop struct {
 	reading
 	request *requester
 	report  *report
-	cache   *cache // of the loop's own goroutine while that runs
+	cache   *cache // owned by the loop's goroutine while that runs
 
 	// Of the job.
 	guard    *panics.Guard
 	refusal  *atomic.Pointer[error] // why no target may be scraped; nil if they may
 	failures *atomic.Pointer[failureLog]
 
-	scraping context.Context // ends the loop; a scrape under way goes on
+	scraping context.Context // ends the loop, but not a scrape in progress
 	end      context.CancelFunc
-	handed   atomic.Bool   // another loop goes on with the target and the cache
-	ended    chan struct{} // closed when the loop scrapes no more and has left the cache
-	refused  bool          // samples of the last scrape for their time
+	handed   atomic.Bool   // another loop continues with the target and the cache
+	ended    chan struct{} // closed when the loop has stopped scraping and no longer uses the cache
+	refused  bool          // the last scrape had samples refused for their time
 }
 
-// run scrapes until the loop is ended. If the target has gone, and not job or agent, it marks the
-// series as stale two intervals later. It begins when before is closed; nil is closed.
+// run scrapes until the loop is ended. If the target has gone while the job and the agent go on, it marks
+// the series as stale two intervals later. It starts when before is closed, or at once if before is nil.
 func (l *loop) run(job context.Context, before <-chan struct{}) {
 	if before != nil {
 		<-before
@@ -72,8 +72,8 @@ func (l *loop) run(job context.Context, before <-chan struct{}) {
 	}
 }
 
-// scrapes scrapes at the target's point of each interval, and at the agent's start a target that is
-// fresh also once before that. It returns when the last scrape began, the zero time if there was none.
+// scrapes scrapes at the target's point of each interval. At the agent's start it scrapes a fresh target
+// once before that. It returns the start of the last scrape, the zero time if there was none.
 func (l *loop) scrapes(ticker *time.Ticker, fresh bool) (last time.Time) {
 	defer close(l.ended)
 	interval := l.target.interval
@@ -84,7 +84,7 @@ func (l *loop) scrapes(ticker *time.Ticker, fresh bool) (last time.Time) {
 		return last
 	}
 	ticker.Reset(interval)
-	// Round(0) takes the monotonic clock away: the times of samples are those of the wall clock.
+	// Round(0) strips the monotonic clock: samples have times of the wall clock.
 	aligned := time.Now().Round(0)
 	for l.scraping.Err() == nil {
 		now := time.Now().Round(0)
@@ -109,7 +109,7 @@ func (l *loop) scrapes(ticker *time.Ticker, fresh bool) (last time.Time) {
 }
 
 // first scrapes soon after the agent's start, unless the target's point of the interval comes as
-// soon. It returns when that scrape began, the zero time if there was none.
+// soon. It returns the start of that scrape, the zero time if there was none.
 func (l *loop) first() (began time.Time) {
 	now := time.Now()
 	soon, ok := l.firsts.before(now, l.target.offset(now, l.target.interval, l.seed), l.target.hash^l.seed)
@@ -143,7 +143,7 @@ func (l *loop) scrape(start time.Time, t int64) {
 	}
 }
 
-// round gets the page and appends what it shows, or that there is none, in one batch with the report.
+// round gets the page and appends its samples, or stale markers if the scrape failed, in one batch with the report.
 func (l *loop) round(start time.Time, t int64) {
 	batch := l.begin()
 	defer func() {
@@ -203,7 +203,7 @@ func (l *loop) page(batch *appender, t int64) (o outcome) {
 		return outcome{err: l.pass(batch, t).nothing()}
 	}
 	p := l.pass(batch, t)
-	// A panic of the parser fails the scrape as a mistake in the page does.
+	// A panic of the parser fails the scrape, like a syntax error in the page.
 	err = l.guard.Do(func() error { return p.page(buf.Bytes(), contentType) })
 	o = p.outcome
 	o.bytes = buf.Len()
@@ -232,8 +232,8 @@ func (l *loop) tellRefused(p *pass) {
 }
 
 // gone marks the series of a target that has gone as stale. It waits until the target would have
-// been scraped twice: if it has come back by then its samples are newer, and the log refuses the
-// markers.
+// been scraped twice: if the target has come back by then, its samples are newer, and the log
+// refuses the markers.
 func (l *loop) gone(job context.Context, ticker *time.Ticker) {
 	var at time.Time
 	for i := range 2 {

@@ -8,7 +8,7 @@ import (
 	"hwsagent/meter"
 )
 
-// metrics are those of scraping. They have the names and meanings that they have in Prometheus.
+// metrics are the metrics of scraping, with the names and meanings of Prometheus.
 type metrics struct {
 	set *meter.Set
 
@@ -30,7 +30,7 @@ type metrics struct {
 
 func newMetrics() *metrics {
 	set := meter.NewSet("prometheus_target_")
-	// Those that an alert of Prometheus' mixin reads are sent.
+	// Metrics that an alert of Prometheus' mixin reads are sent.
 	counter := func(name, help string) prometheus.Counter { return set.Counter(meter.NotZero, name, help) }
 	rare := func(name, help string) prometheus.Counter { return set.Counter(meter.Shown, name, help) }
 	summaries := func(name, help, label string) *prometheus.SummaryVec {
@@ -60,9 +60,9 @@ func newMetrics() *metrics {
 	}
 }
 
-// sdMetrics are those of discovery. They have the names and meanings that they have in Prometheus.
+// sdMetrics are the metrics of discovery, with the names and meanings of Prometheus.
 type sdMetrics struct {
-	set, of *meter.Set // of has a label more
+	set, of *meter.Set // of adds the label name="scrape"
 
 	discovered, last *prometheus.GaugeVec // by job
 
@@ -92,7 +92,7 @@ func newSDMetrics() *sdMetrics {
 	}
 }
 
-// forget removes a job.
+// forget removes a job's metrics.
 func (m *sdMetrics) forget(job string) {
 	m.discovered.DeleteLabelValues(job)
 	m.last.DeleteLabelValues(job)
@@ -101,13 +101,13 @@ func (m *sdMetrics) forget(job string) {
 	}
 }
 
-// Metrics are all that scraping registers.
+// Metrics returns all metrics that scraping registers.
 func Metrics() []meter.Metric {
 	sd := newSDMetrics()
 	return slices.Concat(newMetrics().set.Metrics(), newSink(nil, nil).set.Metrics(), sd.of.Metrics(), sd.set.Metrics())
 }
 
-// forget removes a job.
+// forget removes a job's metrics.
 func (m *metrics) forget(job string) {
 	m.syncTook.DeleteLabelValues(job)
 	m.syncs.DeleteLabelValues(job)
@@ -116,7 +116,7 @@ func (m *metrics) forget(job string) {
 	m.targetLimit.DeleteLabelValues(job)
 }
 
-// count counts what a pass refused.
+// count adds the refusals of a pass.
 func (m *metrics) count(p *pass) {
 	if p.sampleLimit != nil {
 		m.samples.Inc()

@@ -20,7 +20,7 @@ import (
 	"hwsagent/inputs/exposition"
 )
 
-// maxAhead is how far after the agent's clock the time of a sample may be, as in Prometheus.
+// maxAhead is how far a sample's time may be ahead of the agent's clock, as in Prometheus.
 const maxAhead = 10 * time.Minute
 
 var (
@@ -28,12 +28,12 @@ var (
 	errNoName      = errors.New("missing metric name (__name__ label)")
 )
 
-// reading is how the pages of a target are read. It does not change.
+// reading configures how the pages of a target are read. It is immutable.
 type reading struct {
 	parser      textparse.ParserOptions
 	honorLabels bool
 	honorTimes  bool
-	trackTimed  bool // stale markers also for series with timestamps
+	trackTimed  bool // mark also series with timestamps as stale
 	startTimes  bool
 	rules       []*relabel.Config
 	names       model.ValidationScheme
@@ -66,21 +66,21 @@ type pass struct {
 	metrics *metrics
 	builder *labels.Builder
 
-	t, latest int64 // of samples without a time; that a sample may have
-	taken     int   // samples that count for sample_limit
+	t, latest int64 // of samples without a time; the latest allowed time
+	taken     int   // samples that count towards sample_limit
 	about     *family
 	exemplars []exemplar.Exemplar
-	exemplar  exemplar.Exemplar // that the parser fills; here, since it escapes
+	exemplar  exemplar.Exemplar // filled by the parser; a field, since a variable would escape to the heap
 	outcome   outcome           // its counts
 
-	// A limit that was exceeded fails the scrape when the page has been counted to its end.
+	// An exceeded limit fails the scrape once the whole page has been counted.
 	sampleLimit, bucketLimit error
 
-	repeated, old, ahead int // samples that were refused for their time
+	repeated, old, ahead int // samples refused for their time
 }
 
-// page reads a page and appends its samples, and the stale markers of series that it does not show
-// any more. After an error the batch must be dropped. The counts are right all the same.
+// page reads a page and appends its samples, and the stale markers of series that it no longer
+// shows. After an error the batch must be dropped, but the counts are valid.
 func (p *pass) page(body []byte, contentType string) error {
 	parser, err := exposition.New(body, contentType, nil, p.reading.parser)
 	if parser == nil {
@@ -106,7 +106,7 @@ func (p *pass) page(body []byte, contentType string) error {
 	return nil
 }
 
-// nothing stands for the page of a scrape that failed: all series end.
+// nothing takes the place of page when a scrape failed: all series end.
 func (p *pass) nothing() error {
 	err := p.cache.markEnded(p.to, p.t)
 	if p.cache.end(false) {
@@ -170,8 +170,8 @@ type point struct {
 	fh *histogram.FloatHistogram
 }
 
-// expected takes the next line if it is that of the series that followed the one before last time. It reports whether
-// it is.
+// expected takes the next line if it shows the series that followed the previous one in the last scrape. It
+// reports whether it did.
 func (p *pass) expected() (took bool, err error) {
 	s := p.cache.guess()
 	if s == nil || !s.plain {
@@ -186,7 +186,7 @@ func (p *pass) expected() (took bool, err error) {
 	return true, p.again(s, at, point{v: v})
 }
 
-// sample takes one sample. Its errors end the scrape.
+// sample processes one sample. Its errors end the scrape.
 func (p *pass) sample(text []byte, at *int64, v point) error {
 	p.outcome.scraped++
 	if len(text) > maxLabelBytes {
@@ -208,7 +208,7 @@ func (p *pass) sample(text []byte, at *int64, v point) error {
 	return p.take(made, at, v, true, false)
 }
 
-// again takes a sample of a series that is in the cache.
+// again processes a sample of a series that is in the cache.
 func (p *pass) again(s *series, at *int64, v point) error {
 	repeated := !p.cache.show(s)
 	if s.dropped {
@@ -217,7 +217,7 @@ func (p *pass) again(s *series, at *int64, v point) error {
 	return p.take(s, at, v, false, repeated)
 }
 
-// take takes a sample of a series, which is new or in the cache; repeated says that the page had one before.
+// take appends a sample of a series. isNew means that the cache lacks it; repeated, that the page had one before.
 func (p *pass) take(s *series, at *int64, v point, isNew, repeated bool) error {
 	timed := at != nil && p.honorTimes
 	t := p.t
@@ -236,7 +236,7 @@ func (p *pass) take(s *series, at *int64, v point, isNew, repeated bool) error {
 	}
 	if took && s.ref == 0 {
 		p.outcome.kept++
-		return nil // the input has as many series as it may: refused series take no memory either
+		return nil // the input is at its series limit: skipped series must not take memory either
 	}
 	if took && isNew {
 		p.cache.add(s)
@@ -251,7 +251,7 @@ func (p *pass) take(s *series, at *int64, v point, isNew, repeated bool) error {
 	return nil
 }
 
-// newSeries makes the series of the line that the parser is at, which the cache does not have; it is not in the cache yet.
+// newSeries makes the series of the current line, which is not in the cache, without adding it.
 func (p *pass) newSeries(text []byte) (*series, error) {
 	s := &series{digest: p.cache.digest(text), second: p.cache.second(text), size: uint32(len(text)), plain: p.parser.Takes()} // #nosec G115 -- at most maxLabelBytes
 	var shown labels.Labels
@@ -289,7 +289,7 @@ func (p *pass) put(s *series, t int64, v point) error {
 		st = p.parser.StartTimestamp()
 	}
 	if p.about != nil && !p.about.has(s.labels.Get(model.MetricNameLabel)) {
-		p.about = nil // of the next line neither
+		p.about = nil // the next line does not belong to it either
 	}
 	if p.about != nil {
 		o.MetricFamilyName, o.Metadata = p.about.name, p.about.meta
@@ -312,11 +312,11 @@ func (p *pass) put(s *series, t int64, v point) error {
 	return err
 }
 
-// aboutExemplars reports whether err is about the exemplars of a sample alone.
+// aboutExemplars reports whether err concerns only the exemplars of a sample.
 func aboutExemplars(err error) bool { return errors.Is(err, &storage.AppendPartialError{}) }
 
-// readExemplars returns the exemplars of the sample that the parser is at. They are valid until
-// the next call.
+// readExemplars returns the exemplars of the current sample. They are valid until the next
+// call.
 func (p *pass) readExemplars(t int64, v point) []exemplar.Exemplar {
 	all := p.exemplars[:0]
 	for p.parser.Exemplar(&p.exemplar) {
@@ -324,7 +324,7 @@ func (p *pass) readExemplars(t int64, v point) []exemplar.Exemplar {
 		p.exemplar = exemplar.Exemplar{}
 		if !e.HasTs {
 			if v.h != nil || v.fh != nil {
-				continue // the ones of a native histogram must have a time
+				continue // exemplars of a native histogram must have a time
 			}
 			e.Ts = t
 		}
@@ -338,8 +338,8 @@ func (p *pass) readExemplars(t int64, v point) []exemplar.Exemplar {
 	return all
 }
 
-// judge tells what an error of a sample means: that the sample alone is not taken, or that the
-// scrape fails.
+// judge classifies an error of a sample: either only the sample is refused, or the scrape
+// fails.
 func (p *pass) judge(err error) (took bool, fatal error) {
 	switch {
 	case err == nil:

@@ -16,18 +16,18 @@ import (
 	"hwsagent/inputs/panics"
 )
 
-// maxTargets bounds the targets of a job, each of which costs two goroutines, a connection and
-// what is remembered of its series.
+// maxTargets bounds the targets of a job. Each costs two goroutines, a connection and the cache of
+// its series.
 const maxTargets = 20_000
 
-// pool is a job that runs: a loop for each of its targets. It is safe for concurrent use.
+// pool is a running job: a loop for each of its targets. It is safe for concurrent use.
 type pool struct {
 	*shared
 	all     *sync.WaitGroup // of the loops of all pools
 	running context.Context // until the job is removed or the agent stops
 	end     context.CancelFunc
 	guard   *panics.Guard
-	refusal atomic.Pointer[error] // target_limit is exceeded
+	refusal atomic.Pointer[error] // set if target_limit is exceeded
 
 	failures atomic.Pointer[failureLog] // nil without scrape_failure_log_file
 
@@ -36,21 +36,21 @@ type pool struct {
 	clients map[string]*client // by the path of the Unix domain socket, "" without one
 	loops   map[uint64]*member // by the hash of the target
 	dropped []found            // by relabelling; at most keep_dropped_targets
-	drops   int                // how many relabelling dropped
-	problem string             // why targets are left out; "" if none is
+	drops   int                // number of targets that relabelling dropped
+	problem string             // why targets are left out; "" if none are
 }
 
-// found is a target as discovery has it, before relabelling.
+// found is a target before relabelling.
 type found struct{ own, group model.LabelSet }
 
-// member is a target that is scraped.
+// member is a scraped target.
 type member struct {
 	*loop
 	found found
 }
 
-// newPool starts a job, which has no targets yet. It fails if the files that the job names cannot
-// be used.
+// newPool starts a job, without targets yet. It fails if the files that the job names cannot be
+// used.
 func newPool(s *shared, all *sync.WaitGroup, agent context.Context, cfg *settings) (*pool, error) {
 	p := &pool{shared: s, all: all, cfg: cfg, clients: map[string]*client{}, loops: map[uint64]*member{}, guard: s.guards.of(cfg.JobName)}
 	s.metrics.jobs.Inc()
@@ -63,7 +63,7 @@ func newPool(s *shared, all *sync.WaitGroup, agent context.Context, cfg *setting
 	return p, nil
 }
 
-// client returns the client for a socket. The caller holds mu, or is alone.
+// client returns the client for a socket. The caller holds mu or has the only reference.
 func (p *pool) client(socket string) (*client, error) {
 	if c := p.clients[socket]; c != nil {
 		return c, nil
@@ -76,7 +76,7 @@ func (p *pool) client(socket string) (*client, error) {
 	return c, nil
 }
 
-// stop ends the job without waiting for scrapes under way. Its series get no stale markers.
+// stop ends the job without waiting for scrapes in progress. Its series get no stale markers.
 func (p *pool) stop() {
 	p.end()
 	p.mu.Lock()
@@ -89,7 +89,7 @@ func (p *pool) stop() {
 	p.release(p.clients, ended)
 }
 
-// closeClients closes the job's connections that are not in use.
+// closeClients closes the job's idle connections.
 func (p *pool) closeClients() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,7 +98,7 @@ func (p *pool) closeClients() {
 	}
 }
 
-// release closes clients when loops have made their last requests. The caller holds mu.
+// release closes clients after the last requests of loops. The caller holds mu.
 func (p *pool) release(clients map[string]*client, after []*loop) {
 	p.all.Go(func() {
 		for _, l := range after {
@@ -110,9 +110,9 @@ func (p *pool) release(clients map[string]*client, after []*loop) {
 	})
 }
 
-// reload changes the configuration of the job, whose targets are what discovery has found last. A
-// target that is the same afterwards goes on without a gap, and keeps its state. A scrape under way
-// ends by its old configuration.
+// reload changes the configuration of the job; groups are the latest result of discovery. An unchanged
+// target continues without a gap and keeps its state. A scrape in progress ends under its old
+// configuration.
 func (p *pool) reload(cfg *settings, groups []*targetgroup.Group) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -142,7 +142,7 @@ func (p *pool) reload(cfg *settings, groups []*targetgroup.Group) error {
 }
 
 // sameSeries reports whether the series of a target stay the same under another configuration, so
-// that what is remembered of them stays right.
+// that its cache stays valid.
 func sameSeries(a, b *settings) bool {
 	decisive := func(c settings) settings {
 		c.ScrapeInterval, c.ScrapeTimeout, c.SampleLimit = 0, 0, 0
@@ -152,7 +152,7 @@ func sameSeries(a, b *settings) bool {
 	return reflect.DeepEqual(decisive(*a), decisive(*b))
 }
 
-// sync makes the targets of the job those that discovery found.
+// sync sets the targets of the job to those that discovery found.
 func (p *pool) sync(groups []*targetgroup.Group) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -164,9 +164,9 @@ func (p *pool) sync(groups []*targetgroup.Group) {
 	p.take(groups, nil, false)
 }
 
-// take starts loops for targets that are new and ends those of targets that are not there any
-// more. Targets that old has go on with its state, and with its cache if reuse is set. The caller
-// holds mu.
+// take starts loops for new targets and ends those of targets that are gone. A target in old
+// continues with its state, and with its cache if reuse is set. The caller holds
+// mu.
 func (p *pool) take(groups []*targetgroup.Group, old map[uint64]*member, reuse bool) {
 	start := time.Now()
 	p.dropped, p.drops = nil, 0
@@ -210,7 +210,7 @@ func (p *pool) take(groups []*targetgroup.Group, old map[uint64]*member, reuse b
 	}
 	for socket, c := range p.clients {
 		if !sockets[socket] {
-			c.close() // a scrape under way goes on
+			c.close() // a scrape in progress continues
 			delete(p.clients, socket)
 		}
 	}
@@ -221,7 +221,7 @@ func (p *pool) take(groups []*targetgroup.Group, old map[uint64]*member, reuse b
 	p.metrics.syncTook.WithLabelValues(p.cfg.JobName).Observe(time.Since(start).Seconds())
 }
 
-// drop notes a target that relabelling drops. The caller holds mu.
+// drop records a target dropped by relabelling. The caller holds mu.
 func (p *pool) drop(f found) {
 	p.drops++
 	if keep := p.cfg.KeepDroppedTargets; keep == 0 && len(p.dropped) < maxTargets || uint(len(p.dropped)) < keep {
@@ -239,7 +239,7 @@ func (p *pool) limitTargets() {
 	}
 }
 
-// tell logs targets that could not be made when that begins or changes. The caller holds mu.
+// tell logs targets that could not be made, when that begins or changes. The caller holds mu.
 func (p *pool) tell(failures []error) {
 	p.metrics.syncFailed.WithLabelValues(p.cfg.JobName).Add(float64(len(failures)))
 	before := p.problem
@@ -256,7 +256,7 @@ func (p *pool) tell(failures []error) {
 	}
 }
 
-// place is where a group of targets comes from, for people.
+// place names the source of a group of targets, for people.
 func place(g *targetgroup.Group) string {
 	if g.Source == "" {
 		return "a group"
@@ -264,7 +264,7 @@ func place(g *targetgroup.Group) string {
 	return g.Source
 }
 
-// member sees to it that a target is scraped. The caller holds mu.
+// member ensures that a target is scraped. The caller holds mu.
 func (p *pool) member(t *target, f found, old *member, reuse bool) error {
 	if m := p.loops[t.hash]; m != nil {
 		m.found = f
@@ -291,7 +291,7 @@ func (p *pool) member(t *target, f found, old *member, reuse bool) error {
 	}
 	p.loops[t.hash] = &member{l, f}
 	p.all.Go(func() {
-		_ = p.guard.Run(func() { // which counts and logs a panic
+		_ = p.guard.Run(func() { // the guard counts and logs a panic
 			defer l.end()
 			l.run(p.running, before)
 		})

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// protocol is a format that a target may be asked for, by the name that scrape_protocols has for it.
+// protocol is a format that may be requested from a target, by its name in scrape_protocols.
 type protocol string
 
 // The protocols that Prometheus knows.
@@ -22,7 +22,7 @@ const (
 	openMetrics2 protocol = "OpenMetricsText2.0.0"
 )
 
-// mediaTypes are the protocols as a request asks for them
+// mediaTypes returns the media types of the protocols in a request
 // (https://prometheus.io/docs/instrumenting/content_negotiation/).
 func mediaTypes() map[protocol]string {
 	return map[protocol]string{
@@ -35,7 +35,7 @@ func mediaTypes() map[protocol]string {
 	}
 }
 
-// usualProtocols are those of a job that names none. Native histograms are in protobuf alone.
+// usualProtocols returns the default protocols. Only protobuf carries native histograms.
 func usualProtocols(native bool) []protocol {
 	usual := []protocol{openMetrics1, openMetrics0, text100, text004}
 	if native {
@@ -44,7 +44,7 @@ func usualProtocols(native bool) []protocol {
 	return usual
 }
 
-// mediaType is the type of a page without its parameters, "" for no protocol.
+// mediaType returns the media type without parameters, "" for an unknown protocol.
 func (p protocol) mediaType() string {
 	kind, _, err := mime.ParseMediaType(mediaTypes()[p])
 	if err != nil {
@@ -53,7 +53,7 @@ func (p protocol) mediaType() string {
 	return kind
 }
 
-// check returns an error if there is no such protocol.
+// check returns an error if the protocol is unknown.
 func (p protocol) check() error {
 	known := mediaTypes()
 	if _, ok := known[p]; ok {

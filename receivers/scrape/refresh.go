@@ -8,19 +8,19 @@ import (
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 )
 
-// refresher asks a place for targets at an interval.
+// refresher queries a source of targets at an interval.
 type refresher struct {
 	kind, job string
 	interval  time.Duration
-	// refresh asks once. What it has found is taken also if it returns an error.
+	// refresh queries once. Its result is used even if it returns an error.
 	refresh func(ctx context.Context) ([]*targetgroup.Group, error)
 	metrics *sdMetrics
 	logger  *slog.Logger
-	problem func(string) // gets why the place cannot be asked, or "" when it can again
-	failed  string       // the last error, "" if there was none
+	problem func(string) // receives why the source cannot be queried, or "" when it can again
+	failed  string       // the last error, "" if none
 }
 
-// run asks until ctx ends, the first time at once.
+// run queries until ctx ends, the first time at once.
 func (r *refresher) run(ctx context.Context, found func([]*targetgroup.Group)) {
 	tick := time.NewTicker(r.interval)
 	defer tick.Stop()

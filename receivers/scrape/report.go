@@ -11,11 +11,11 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// reported is a series by which each scrape says how it went. Their names and texts are
-// Prometheus' (https://prometheus.io/docs/concepts/jobs_instances/).
+// reported is a series that describes the outcome of each scrape. Names and texts are Prometheus'
+// (https://prometheus.io/docs/concepts/jobs_instances/).
 type reported struct{ name, unit, help string }
 
-// reportSeries are the reported series in the order in which report has their values.
+// reportSeries returns the reported series in the order of the values in report.
 func reportSeries() []reported {
 	return []reported{
 		{"up", "targets", "Health of the scrape target. 1 means the target is healthy, 0 if the scrape failed."},
@@ -23,27 +23,27 @@ func reportSeries() []reported {
 		{"scrape_samples_scraped", "samples", "Number of samples last scraped."},
 		{"scrape_samples_post_metric_relabeling", "samples", "Number of samples remaining after metric relabeling was applied."},
 		{"scrape_series_added", "series", "Number of series in the last scrape."},
-		// Those that extra_scrape_metrics adds.
+		// Added by extra_scrape_metrics.
 		{"scrape_timeout_seconds", "seconds", "The configured scrape timeout for a target."},
 		{"scrape_sample_limit", "samples", "The configured sample limit for a target. Returns zero if there is no limit configured."},
 		{"scrape_body_size_bytes", "bytes", "The uncompressed size of the last scrape response, if successful. Scrapes failing because body_size_limit is exceeded report -1, other scrape failures report 0."},
 	}
 }
 
-// always is how many of reportSeries each scrape has.
+// always is the number of reportSeries that every scrape has.
 const always = 5
 
-// outcome is what a scrape came to.
+// outcome is the result of a scrape.
 type outcome struct {
-	scraped int // samples that the target showed, whatever became of them
-	kept    int // those that metric_relabel_configs left
-	added   int // series that the scrape before did not have
-	bytes   int // of the page; -1 if it was larger than body_size_limit
+	scraped int // samples that the target showed, accepted or not
+	kept    int // samples left by metric_relabel_configs
+	added   int // series that the previous scrape did not have
+	bytes   int // of the page; -1 if it exceeded body_size_limit
 	took    time.Duration
 	err     error
 }
 
-// report is the reported series of one target.
+// report holds the reported series of one target.
 type report struct {
 	series []reportedSeries
 }
@@ -62,7 +62,7 @@ func newReport(t *target, extra bool) *report {
 		}
 		b := labels.NewBuilder(labels.FromStrings(model.MetricNameLabel, of.name))
 		t.public.Range(func(l labels.Label) {
-			b.Del(model.ExportedLabelPrefix + l.Name) // as in Prometheus, also where the target has it
+			b.Del(model.ExportedLabelPrefix + l.Name) // as in Prometheus, even if the target has that label
 			b.Set(l.Name, l.Value)
 		})
 		r.series = append(r.series, reportedSeries{reported: of, labels: b.Labels()})
@@ -70,7 +70,7 @@ func newReport(t *target, extra bool) *report {
 	return r
 }
 
-// append adds what a scrape at t came to.
+// append adds the outcome of a scrape at t.
 func (r *report) append(a *appender, t int64, o outcome, l *loop) error {
 	up := 0.0
 	if o.err == nil {

@@ -18,7 +18,7 @@ import (
 
 const userAgent = "hwsagent"
 
-// errBodySize says that a page is larger than body_size_limit.
+// errBodySize means that a page exceeds body_size_limit.
 var errBodySize = errors.New("body size limit exceeded")
 
 // requester gets the page of one target. It belongs to one goroutine.
@@ -42,7 +42,7 @@ func newRequester(c *client, t *target, cfg *settings) *requester {
 	return &requester{client: c, url: t.url, header: h, limit: int64(cfg.BodySizeLimit)}
 }
 
-// accepted is the header Accept (RFC 9110, 12.5.1) for formats in the order of preference.
+// accepted returns the Accept header (RFC 9110, 12.5.1) for formats in order of preference.
 func accepted(protocols []protocol, escaping model.EscapingScheme) string {
 	types := mediaTypes()
 	var all []string
@@ -53,7 +53,7 @@ func accepted(protocols []protocol, escaping model.EscapingScheme) string {
 	}
 	for _, p := range protocols {
 		format := types[p]
-		if p == text100 || p == openMetrics1 { // the older ones know no escaping
+		if p == text100 || p == openMetrics1 { // the older formats have no escaping
 			format += ";" + model.EscapingKey + "=" + escaping.String()
 		}
 		add(format)
@@ -63,7 +63,7 @@ func accepted(protocols []protocol, escaping model.EscapingScheme) string {
 }
 
 // get reads the target's page into buf, which is empty, and returns its content type. It ends with ctx.
-// Its errors have no secrets.
+// Its errors contain no secrets.
 func (r *requester) get(ctx context.Context, buf *bytes.Buffer, memory *pages.Buffers) (contentType string, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url, http.NoBody)
 	if err != nil {
@@ -93,10 +93,10 @@ func (r *requester) get(ctx context.Context, buf *bytes.Buffer, memory *pages.Bu
 	return resp.Header.Get("Content-Type"), nil
 }
 
-// hidden is an error about the target for people.
+// hidden returns an error about the target for people.
 func (r *requester) hidden(err error) error { return r.client.hidden(err, r.url) }
 
-// readBody reads an answer, uncompressed, of less than limit bytes, and probably of as many as expected.
+// readBody reads an answer of less than limit bytes uncompressed, and probably of about expected bytes.
 func readBody(resp *http.Response, to *bytes.Buffer, limit int64, expected int, memory *pages.Buffers) error {
 	var from io.Reader = resp.Body
 	switch encoding := resp.Header.Get("Content-Encoding"); encoding {

@@ -18,50 +18,50 @@ import (
 )
 
 const (
-	// settle bounds how often targets that were found are taken up; Prometheus' own.
+	// settle is the minimum time between two applications of discovered targets, as in Prometheus.
 	settle = 5 * time.Second
-	// lastScrapes is how long scrapes that are under way when the agent stops get to end.
+	// lastScrapes is how long scrapes in progress may go on when the agent stops.
 	lastScrapes = 500 * time.Millisecond
-	// lastMoment is how long they get after their requests have been ended.
+	// lastMoment is how long they may take to end after their requests were cancelled.
 	lastMoment = time.Second
 )
 
-// Options are what a Scraper needs from its surroundings.
+// Options are the dependencies and settings of a Scraper.
 type Options struct {
-	// Out is where a job's samples go, one that is scraped at that interval. It is called
-	// for each scrape.
+	// Out returns the destination of the samples of a job that is scraped at that interval. It
+	// is called for each scrape.
 	Out        func(job string, interval time.Duration) storage.AppendableV2
 	Registerer prometheus.Registerer // of the metrics of scraping and discovery
 	Logger     *slog.Logger
-	// Guard contains the panics of a job's work. nil: a guard that only logs them.
+	// Guard returns the guard that contains the panics of a job's work. Nil means a guard that only logs them.
 	Guard func(job string) *panics.Guard
-	// StartTimestamps keeps them where a target has them. In OpenMetrics text they are
-	// series whose names end in _created, which then are no series of their own.
+	// StartTimestamps keeps start timestamps where a target has them. In OpenMetrics text these
+	// are series whose names end in _created; then they are not stored as series.
 	StartTimestamps bool
-	// Settle bounds how often targets that were found are taken up; a job that could not
-	// be started is tried again after three times that. 0: five seconds, as in Prometheus.
+	// Settle is the minimum time between two applications of discovered targets. A job that
+	// could not be started is tried again after three times that. 0 means five seconds, as in Prometheus.
 	Settle time.Duration
 }
 
-// Scraper scrapes the targets of jobs. Until it has had a job it costs nothing. It is safe
-// for concurrent use.
+// Scraper scrapes the targets of jobs. It costs nothing until it has had a job. It is safe for
+// concurrent use.
 type Scraper struct {
 	o       Options
 	sink    *sink
-	changed chan struct{} // holds a value if latest is to be put in force
+	changed chan struct{} // holds a value if latest is to be applied
 
 	loops       sync.WaitGroup     // everything that runs for a job
 	agent       context.Context    // of the jobs
 	endJobs     context.CancelFunc // no scrape begins after it
-	endRequests context.CancelFunc // and none goes on
+	endRequests context.CancelFunc // and scrapes in progress end
 
-	// Of the goroutine of Run.
+	// Owned by the goroutine of Run.
 	guard    *panics.Guard
 	found    map[string][]*targetgroup.Group // newest, by job
 	failures map[string]*failureLog          // by path
 
 	mu       sync.Mutex
-	shared   *shared // nil until there was a job, as are the next three
+	shared   *shared // nil until the first job, as are the next three
 	finder   *discovery
 	latest   *Jobs
 	pools    map[string]*pool
@@ -79,8 +79,8 @@ func New(o Options) *Scraper {
 	return &Scraper{o: o, guard: panics.New("scrape jobs", o.Logger), sink: newSink(o.Out, o.Logger), changed: make(chan struct{}, 1), pools: map[string]*pool{}, problems: map[string]error{}}
 }
 
-// Apply makes jobs those that run; there may be none. A job whose configuration is unchanged
-// goes on undisturbed. It returns before the jobs have begun.
+// Apply sets the jobs to run; there may be none. A job whose configuration is unchanged continues
+// undisturbed. Apply returns before the jobs have begun.
 func (s *Scraper) Apply(jobs *Jobs) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,12 +95,12 @@ func (s *Scraper) Apply(jobs *Jobs) error {
 	s.latest = jobs
 	select {
 	case s.changed <- struct{}{}:
-	default: // it will find the newest
+	default: // Run will read the latest
 	}
 	return nil
 }
 
-// build makes what jobs have in common. The caller holds the lock.
+// build makes the state that jobs share. The caller holds the lock.
 func (s *Scraper) build() error {
 	m, sd := newMetrics(), newSDMetrics()
 	if err := errors.Join(m.set.Register(s.o.Registerer), s.sink.set.Register(s.o.Registerer), sd.of.Register(s.o.Registerer), sd.set.Register(s.o.Registerer)); err != nil {
@@ -113,18 +113,18 @@ func (s *Scraper) build() error {
 	return nil
 }
 
-// hostSeed differs between hosts, so that agents with the same targets scrape them at different
-// moments, and is the same after each start.
+// hostSeed returns a seed that differs between hosts, so that agents with the same targets scrape
+// them at different moments, and that stays the same across restarts.
 func hostSeed() uint64 {
 	h := fnv.New64a()
 	if name, err := os.Hostname(); err == nil {
-		_, _ = h.Write([]byte(name)) // it returns no error
+		_, _ = h.Write([]byte(name)) // never returns an error
 	}
 	return h.Sum64()
 }
 
-// Run scrapes until ctx ends. Scrapes that are under way then get half a second; the requests of
-// those that take longer are ended, and nothing of them is appended. It is called once.
+// Run scrapes until ctx ends. Scrapes in progress then get half a second; the requests of slower
+// scrapes are cancelled and append nothing. Run is called once.
 func (s *Scraper) Run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -139,7 +139,7 @@ func (s *Scraper) Run(ctx context.Context) error {
 	case <-s.changed: // from here on everything is built
 	}
 	s.loops.Go(s.finder.run)
-	contained := func(f func()) { _ = s.guard.Run(f) } // which counts and logs a panic
+	contained := func(f func()) { _ = s.guard.Run(f) } // the guard counts and logs a panic
 	contained(s.put)
 	retry := time.NewTicker(3 * s.o.Settle)
 	defer retry.Stop()
@@ -159,7 +159,7 @@ func (s *Scraper) Run(ctx context.Context) error {
 	}
 }
 
-// jobs are those that shall run, and the ones that run.
+// jobs returns the jobs that should run and those that do.
 func (s *Scraper) jobs() (*Jobs, map[string]*pool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,7 +170,7 @@ func (s *Scraper) jobs() (*Jobs, map[string]*pool) {
 	return s.latest, pools
 }
 
-// put puts the latest configuration in force.
+// put applies the latest configuration.
 func (s *Scraper) put() {
 	jobs, pools := s.jobs()
 	s.openFailureLogs(jobs, pools)
@@ -203,7 +203,7 @@ func (s *Scraper) put() {
 	s.finder.apply(jobs)
 }
 
-// sync takes up the targets that were found, and starts jobs that do not run yet.
+// sync applies the discovered targets, and starts jobs that do not run yet.
 func (s *Scraper) sync() {
 	jobs, pools := s.jobs()
 	for _, cfg := range jobs.settings() {
@@ -218,14 +218,14 @@ func (s *Scraper) sync() {
 	}
 }
 
-// retry starts and changes jobs that could not be before.
+// retry starts and reloads jobs that failed to before.
 func (s *Scraper) retry() {
 	jobs, pools := s.jobs()
 	for _, cfg := range jobs.settings() {
 		groups, known := s.found[cfg.JobName]
 		switch p := pools[cfg.JobName]; {
 		case p != nil:
-			_ = s.news(cfg.JobName, p.reload(cfg, groups)) // it was logged when it began
+			_ = s.news(cfg.JobName, p.reload(cfg, groups)) // the first failure was logged
 		case known:
 			s.start(cfg, groups)
 		}
@@ -247,8 +247,8 @@ func (s *Scraper) start(cfg *settings, groups []*targetgroup.Group) {
 	s.pools[cfg.JobName] = p
 }
 
-// news notes why a job could not be started or changed, nil if it could. It reports whether that is
-// an error that was not there before.
+// news records why a job could not be started or changed, nil if it could. It reports whether the
+// error is new.
 func (s *Scraper) news(job string, err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -261,7 +261,7 @@ func (s *Scraper) news(job string, err error) bool {
 	return before == nil || before.Error() != err.Error()
 }
 
-// stop ends everything.
+// stop ends all scraping.
 func (s *Scraper) stop() {
 	s.endJobs()
 	s.finder.end()

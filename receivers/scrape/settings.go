@@ -15,7 +15,7 @@ import (
 	"hwsagent/receivers/scrape/kubernetes"
 )
 
-// settings are one scrape configuration. The keys, their defaults and the order of their checks
+// settings is one scrape configuration. The keys, their defaults and the order of their checks
 // are those of Prometheus (https://prometheus.io/docs/prometheus/latest/configuration/configuration/#scrape_config).
 // Checked settings must not be changed.
 type settings struct {
@@ -28,7 +28,7 @@ type settings struct {
 	ScrapeTimeout            model.Duration `yaml:"scrape_timeout,omitempty"`
 	ScrapeProtocols          []protocol     `yaml:"scrape_protocols,omitempty"`
 	ScrapeFallbackProtocol   protocol       `yaml:"fallback_scrape_protocol,omitempty"`
-	// A switch that is nil is that of global.
+	// A nil switch is inherited from global.
 	ScrapeNativeHistograms         *bool            `yaml:"scrape_native_histograms,omitempty"`
 	AlwaysScrapeClassicHistograms  *bool            `yaml:"always_scrape_classic_histograms,omitempty"`
 	ConvertClassicHistogramsToNHCB *bool            `yaml:"convert_classic_histograms_to_nhcb,omitempty"`
@@ -37,7 +37,7 @@ type settings struct {
 	Scheme                         string           `yaml:"scheme,omitempty"`
 	EnableCompression              bool             `yaml:"enable_compression"`
 	BodySizeLimit                  units.Base2Bytes `yaml:"body_size_limit,omitempty"` // uncompressed
-	// A limit of 0 is that of global, and none if that is 0, too.
+	// A limit of 0 is inherited from global; 0 there means none.
 	SampleLimit                    uint                   `yaml:"sample_limit,omitempty"`
 	TargetLimit                    uint                   `yaml:"target_limit,omitempty"`
 	LabelLimit                     uint                   `yaml:"label_limit,omitempty"`
@@ -81,7 +81,7 @@ func (s *settings) UnmarshalYAML(unmarshal func(any) error) error {
 	if err := s.HTTPClientConfig.Validate(); err != nil {
 		return err
 	}
-	if len(s.RelabelConfigs) == 0 { // which could make an address of anything
+	if len(s.RelabelConfigs) == 0 { // which could turn any text into an address
 		for _, g := range s.Static {
 			for _, t := range g.Targets {
 				if err := checkAddress(t); err != nil {
@@ -103,7 +103,7 @@ func (s *settings) UnmarshalYAML(unmarshal func(any) error) error {
 	return nil
 }
 
-// checkLists refuses entries of lists of targets that are null.
+// checkLists refuses null entries in lists of targets.
 func (s *settings) checkLists() error {
 	empty := func(key string) error { return fmt.Errorf("empty or null section in %s", key) }
 	if slices.Contains(s.DNS, nil) {
@@ -149,23 +149,23 @@ func (s *settings) setDirectory(dir string) {
 	s.ScrapeFailureLogFile = commonconfig.JoinDir(dir, s.ScrapeFailureLogFile)
 }
 
-// native says whether native histograms are taken.
+// native reports whether native histograms are taken.
 func (s *settings) native() bool { return s.ScrapeNativeHistograms != nil && *s.ScrapeNativeHistograms }
 
-// convert says whether classic histograms become native ones.
+// convert reports whether classic histograms are converted to native ones.
 func (s *settings) convert() bool {
 	return s.ConvertClassicHistogramsToNHCB != nil && *s.ConvertClassicHistogramsToNHCB
 }
 
-// classic says whether a classic histogram is taken beside its native form.
+// classic reports whether a classic histogram is taken beside its native form.
 func (s *settings) classic() bool {
 	return s.AlwaysScrapeClassicHistograms != nil && *s.AlwaysScrapeClassicHistograms
 }
 
-// extra says whether a scrape has more series of its own.
+// extra reports whether a scrape reports the additional series.
 func (s *settings) extra() bool { return s.ExtraScrapeMetrics != nil && *s.ExtraScrapeMetrics }
 
-// escaping is how a target is asked to write names that the older formats do not allow.
+// escaping returns how a target should write names that the older formats do not allow.
 func (s *settings) escaping() model.EscapingScheme {
 	scheme, err := model.ToEscapingScheme(s.MetricNameEscapingScheme)
 	if err != nil {

@@ -21,18 +21,18 @@ const (
 	healthDown    = "down"
 )
 
-// target is one address that is scraped, as one configuration of its job has it. It does not
-// change, but for its state.
+// target is one address to scrape under one configuration of its job. It is immutable except for
+// its state.
 type target struct {
 	labels            labels.Labels // after relabelling, with those that begin with __
-	public            labels.Labels // those that its samples get
+	public            labels.Labels // the labels added to its samples
 	url               string
 	hash              uint64 // of labels and url: targets of one job with the same hash are one
 	interval, timeout time.Duration
 	state             *state // shared with the same target of an earlier configuration
 }
 
-// state is how the last scrape of a target went. It is safe for concurrent use.
+// state is the outcome of the last scrape of a target. It is safe for concurrent use.
 type state struct {
 	mu     sync.Mutex
 	health string
@@ -41,7 +41,7 @@ type state struct {
 	err    string // without secrets
 }
 
-// newTarget makes the target of labels that discovery found. It is nil if relabelling drops it.
+// newTarget makes a target of discovered labels. It returns nil if relabelling drops the target.
 func newTarget(b *labels.Builder, cfg *settings, own, group model.LabelSet) (*target, error) {
 	all, err := targetLabels(b, cfg, own, group)
 	if err != nil || all.IsEmpty() {
@@ -56,14 +56,14 @@ func newTarget(b *labels.Builder, cfg *settings, own, group model.LabelSet) (*ta
 	})
 	t.public = public.Labels()
 	h := fnv.New64a()
-	_, _ = h.Write(strconv.AppendUint(nil, all.Hash(), 10)) // it returns no error
+	_, _ = h.Write(strconv.AppendUint(nil, all.Hash(), 10)) // never returns an error
 	_, _ = h.Write([]byte(" " + t.url))
 	t.hash = h.Sum64()
 	t.interval, t.timeout = t.duration(model.ScrapeIntervalLabel, cfg.ScrapeInterval), t.duration(model.ScrapeTimeoutLabel, cfg.ScrapeTimeout)
 	return t, nil
 }
 
-// duration reads a label that checkTarget has checked.
+// duration parses a label that checkTarget has checked.
 func (t *target) duration(name string, otherwise model.Duration) time.Duration {
 	if d, err := model.ParseDuration(t.labels.Get(name)); err == nil {
 		otherwise = d
@@ -71,8 +71,8 @@ func (t *target) duration(name string, otherwise model.Duration) time.Duration {
 	return time.Duration(otherwise)
 }
 
-// targetURL is the address that labels stand for. The first value of a parameter is that of its
-// label, further ones are those of the configuration.
+// targetURL builds the address from labels. The first value of a parameter comes from its label,
+// further ones from the configuration.
 func targetURL(cfg *settings, all labels.Labels) *url.URL {
 	params := url.Values{}
 	for name, values := range cfg.Params {
@@ -95,10 +95,10 @@ func targetURL(cfg *settings, all labels.Labels) *url.URL {
 	return &url.URL{Scheme: all.Get(model.SchemeLabel), Host: host, Path: all.Get(model.MetricsPathLabel), RawQuery: params.Encode()}
 }
 
-// shown is the address for people.
+// shown returns the address for people.
 func (t *target) shown() string { return redact.URL(t.url) }
 
-// flag is the value of a label that overrides a setting of the job.
+// flag returns the value of a label that overrides a setting of the job.
 func (t *target) flag(name string, otherwise bool) bool {
 	if b, err := strconv.ParseBool(t.labels.Get(name)); err == nil {
 		return b
@@ -106,9 +106,9 @@ func (t *target) flag(name string, otherwise bool) bool {
 	return otherwise
 }
 
-// offset is how long after now the target's scrapes begin. It spreads targets over the interval, and
-// is the same point of the interval after each start: it depends on target, host (seed) and the
-// time of day alone.
+// offset is how long after now the target's scrapes begin. It spreads targets over the interval. The
+// point of the interval survives restarts: it depends only on target, host (seed) and the time of
+// day.
 func (t *target) offset(now time.Time, interval time.Duration, seed uint64) time.Duration {
 	point := time.Duration((t.hash ^ seed) % uint64(interval)) // #nosec G115 -- an interval is more than 0
 	since := time.Duration(now.UnixNano() % int64(interval))
@@ -118,7 +118,7 @@ func (t *target) offset(now time.Time, interval time.Duration, seed uint64) time
 	return point - since
 }
 
-// report notes how a scrape went.
+// report records the outcome of a scrape.
 func (s *state) report(start time.Time, took time.Duration, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,14 +128,14 @@ func (s *state) report(start time.Time, took time.Duration, err error) {
 	}
 }
 
-// last is what report noted.
+// last returns the outcome recorded by report.
 func (s *state) last() (health string, start time.Time, took time.Duration, err string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.health, s.start, s.took, s.err
 }
 
-// hiddenLabels are labels that a target had before relabelling, for people: without the values of
+// hiddenLabels returns the labels of a target before relabelling, for people: without the values of
 // parameters, and without passwords and queries in addresses.
 func hiddenLabels(all labels.Labels) labels.Labels {
 	b := labels.NewScratchBuilder(all.Len())

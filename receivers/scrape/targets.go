@@ -13,17 +13,17 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// Job is one scrape configuration and what it scrapes.
+// Job is one scrape configuration with its targets.
 type Job struct {
 	Name    string
 	Targets []Target // in the order of their addresses
 	Dropped int      // targets that relabelling removed
-	// Error is why the job cannot be started or changed, which is tried again, why its targets cannot
-	// be looked up, or why some are left out. Empty if all is well.
+	// Error is why the job cannot be started or changed (retried), why its targets cannot be looked
+	// up, or why some are left out. It is empty if the job has no problem.
 	Error string
 }
 
-// Target is one address that is scraped.
+// Target is one scraped address.
 type Target struct {
 	URL       string // without user, password and query
 	Labels    labels.Labels
@@ -34,7 +34,7 @@ type Target struct {
 	Interval  string
 }
 
-// Status tells of the jobs, in the order of the configuration.
+// Status describes the jobs, in the order of the configuration.
 func (s *Scraper) Status() []Job {
 	s.mu.Lock()
 	names, pools, problems, finder := s.latest.Names(), maps.Clone(s.pools), maps.Clone(s.problems), s.finder
@@ -65,7 +65,7 @@ func (s *Scraper) Status() []Job {
 	return all
 }
 
-// shownPool is what a job has at a moment.
+// shownPool is a snapshot of a job.
 type shownPool struct {
 	cfg     *settings
 	members []*member // in the order of their addresses and labels
@@ -118,10 +118,9 @@ type (
 	}
 )
 
-// ServeHTTP answers GET /api/v1/targets as Prometheus does, the parameters state (active,
-// dropped, any) and scrapePool included. A globalUrl is the scrapeUrl: the agent has no
-// external address to put in the place of localhost. Secrets, values of parameters among them, are
-// hidden.
+// ServeHTTP answers GET /api/v1/targets as Prometheus does, including the parameters state (active,
+// dropped, any) and scrapePool. A globalUrl equals the scrapeUrl: the agent has no external address
+// to replace localhost with. Secrets are hidden, including values of parameters.
 func (s *Scraper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	only, state := r.URL.Query().Get("scrapePool"), strings.ToLower(r.URL.Query().Get("state"))
 	s.mu.Lock()

@@ -20,21 +20,21 @@ import (
 	"hwsagent/redact"
 )
 
-// grantJWT is the grant by a signed assertion (RFC 7523, 2.1). The other one is by a secret
+// grantJWT is the grant by a signed assertion (RFC 7523, 2.1). The alternative is a client secret
 // (RFC 6749, 4.4).
 const grantJWT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
-// tokens gets access tokens (OAuth 2.0) for the requests of a client. Whoever waits for one does so
-// within the context of its own request. It is safe for concurrent use.
+// tokens gets access tokens (OAuth 2.0) for the requests of a client. A request waits for a token
+// within its own context. It is safe for concurrent use.
 type tokens struct {
 	config    *commonconfig.OAuth2
 	transport http.RoundTripper
-	turn      chan struct{} // holds one value while somebody asks the endpoint
+	turn      chan struct{} // holds one value while a request asks the endpoint
 
 	mu     sync.Mutex
-	key    string // secret or signing key that token was given for
+	key    string // secret or signing key that obtained token
 	token  *oauth2.Token
-	signed []string // assertions that were sent for the newest token
+	signed []string // assertions sent for the newest token
 }
 
 func newTokens(c *commonconfig.OAuth2) (*tokens, error) {
@@ -80,7 +80,7 @@ func (t *tokens) authorize(req *http.Request) error {
 	return nil
 }
 
-// readKey is the secret, or what assertions are signed with.
+// readKey returns the secret, or the key that signs assertions.
 func (t *tokens) readKey() (string, error) {
 	key, file := string(t.config.ClientSecret), t.config.ClientSecretFile
 	if t.config.GrantType == grantJWT {
@@ -96,7 +96,7 @@ func (t *tokens) readKey() (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// ask asks the endpoint for a token. It follows no redirect: the secret would go along.
+// ask requests a token from the endpoint. It follows no redirect, which would receive the secret.
 func (t *tokens) ask(ctx context.Context, key string) (*oauth2.Token, error) {
 	c, params := t.config, url.Values{}
 	for name, value := range c.EndpointParams {
@@ -141,7 +141,7 @@ func signing(algorithm string) *jwt.SigningMethodRSA {
 	return jwt.SigningMethodRS256
 }
 
-// tokenCall carries requests for tokens within ctx, which not every grant binds them to.
+// tokenCall binds requests for tokens to ctx; not every grant does so itself.
 type tokenCall struct {
 	of  *tokens
 	ctx context.Context
@@ -159,7 +159,7 @@ func (c tokenCall) RoundTrip(req *http.Request) (*http.Response, error) {
 	return c.of.transport.RoundTrip(req)
 }
 
-// noteAssertion notes the assertion of a request: it would let in whoever has it.
+// noteAssertion remembers the assertion of a request as a secret: anyone who has it could log in.
 func (t *tokens) noteAssertion(body io.ReadCloser) {
 	defer body.Close()
 	text, err := io.ReadAll(io.LimitReader(body, maxRawText))
@@ -175,13 +175,13 @@ func (t *tokens) noteAssertion(body io.ReadCloser) {
 	t.signed = form["assertion"]
 }
 
-// addSecrets adds what must not be shown, but for values of the configuration whose type says so.
+// addSecrets adds the secrets that the types of the configuration do not mark.
 func (t *tokens) addSecrets(s *redact.Secrets) {
 	c := t.config
 	secret := string(c.ClientSecret) + textOf(c.ClientSecretFile)
 	s.Add(secret, textOf(c.ClientCertificateKeyFile))
 	s.AddBasic(c.ClientID, secret)
-	s.AddBasic(url.QueryEscape(c.ClientID), url.QueryEscape(secret)) // as RFC 6749, 2.3.1 wants it
+	s.AddBasic(url.QueryEscape(c.ClientID), url.QueryEscape(secret)) // as RFC 6749, 2.3.1 requires
 	for name, value := range c.EndpointParams {
 		if !redact.OpenParameter(name) {
 			s.Add(value)

@@ -13,7 +13,7 @@ import (
 	"hwsagent/httpbound"
 )
 
-// Bounds of the connections of a client. Each request is bounded by its context besides.
+// Bounds of the connections of a client. In addition, its context bounds each request.
 const (
 	maxIdleConns        = 1000 // to all hosts
 	handshakeTimeout    = 10 * time.Second
@@ -22,13 +22,13 @@ const (
 	continueWaitTimeout = time.Second
 )
 
-// newTransport makes a pool of connections with the TLS settings, the proxy and the credentials
-// of c, but for OAuth 2.0 and http_headers. It reads the files of c again when they change, as
-// Prometheus does. With a socket it connects to that Unix domain socket, whatever the host of a
-// request is.
+// newTransport makes a connection pool with the TLS settings, the proxy and the credentials of c,
+// except OAuth 2.0 and http_headers. It rereads the files of c when they change, as Prometheus
+// does. With a socket it connects to that Unix domain socket, regardless of the host in the
+// request.
 //
-// Prometheus' library has a function for this. It cannot be used, since it cannot be given
-// another implementation of HTTP/2 than net/http's, which hangs ([httpbound.SpeakHTTP2]).
+// The equivalent function of Prometheus' library is unusable here: it does not allow replacing
+// net/http's HTTP/2 implementation, which hangs ([httpbound.SpeakHTTP2]).
 func newTransport(c *commonconfig.HTTPClientConfig, socket string) (http.RoundTripper, error) {
 	dial := (&net.Dialer{}).DialContext
 	if socket != "" {
@@ -48,7 +48,7 @@ func newTransport(c *commonconfig.HTTPClientConfig, socket string) (http.RoundTr
 			IdleConnTimeout:        idleConnTimeout,
 			ExpectContinueTimeout:  continueWaitTimeout,
 			MaxResponseHeaderBytes: maxAnswerHeadBytes,
-			DisableCompression:     true, // the request says which it takes
+			DisableCompression:     true, // the request sets the accepted encoding
 		}
 		if c.EnableHTTP2 {
 			if err := httpbound.SpeakHTTP2(tr); err != nil {
@@ -73,7 +73,7 @@ func newTransport(c *commonconfig.HTTPClientConfig, socket string) (http.RoundTr
 	return rt, nil
 }
 
-// withCredentials adds those of c to the requests that next carries.
+// withCredentials adds the credentials of c to the requests that next sends.
 func withCredentials(next http.RoundTripper, c *commonconfig.HTTPClientConfig) http.RoundTripper {
 	if a := c.Authorization; a != nil {
 		next = commonconfig.NewAuthorizationCredentialsRoundTripper(a.Type, secret(string(a.Credentials), a.CredentialsFile), next)
@@ -87,7 +87,7 @@ func withCredentials(next http.RoundTripper, c *commonconfig.HTTPClientConfig) h
 	return next
 }
 
-// secret reads a value that stands in the configuration or in a file; nil if it is in neither.
+// secret returns a reader of a value in the configuration or in a file; nil if it is in neither.
 func secret(text, file string) commonconfig.SecretReader {
 	switch {
 	case text != "":
