@@ -15,34 +15,34 @@ import (
 	"hwsagent/probes/devices"
 )
 
-// Config is the probe's own part of an entry of probes: one BMC.
+// Config is the probe's part of an entry of probes: one BMC.
 type Config struct {
-	// Target is host or host:port of a BMC, UDP port 623 if it is left out; or a device of this machine, as /dev/ipmi0.
+	// Target is host or host:port of a BMC, with the default UDP port 623; or a device of this machine, such as /dev/ipmi0.
 	Target string `yaml:"target"`
 
 	Username     string        `yaml:"username,omitempty"`
 	Password     config.Secret `yaml:"password,omitempty"`
-	PasswordFile string        `yaml:"password_file,omitempty"` // read again before each round
-	// Privilege is what the session asks for: user (the default), operator or administrator.
+	PasswordFile string        `yaml:"password_file,omitempty"` // read before each round
+	// Privilege is the privilege level that the session requests: user (the default), operator or administrator.
 	Privilege string `yaml:"privilege,omitempty"`
-	// CipherSuite is 17 or 3; without it 17 is tried, then 3, and which the BMC takes is remembered.
+	// CipherSuite is 17 or 3. If 0, the probe tries 17, then 3, and remembers which one the BMC accepted.
 	CipherSuite int `yaml:"cipher_suite,omitempty"`
 
-	// PacketTimeout is how long an answer to one packet may take; default 1s. Retries is how often a packet is sent again; default 3.
+	// PacketTimeout is the wait for an answer to one packet; default 1s. Retries is how often a packet is sent again; default 3.
 	PacketTimeout model.Duration `yaml:"packet_timeout,omitempty"`
 	Retries       *int           `yaml:"retries,omitempty"`
 
-	// Native says whether ipmi_* are given beside hw_*; true if it is left out.
+	// Native adds ipmi_* to hw_*; default true.
 	Native *bool `yaml:"native,omitempty"`
 }
 
-// FieldError is a mistake in one key of a [Config].
+// FieldError is an error in one key of a [Config].
 type FieldError struct {
 	Key     string // below the probe's entry
-	Message string // the mistake, and what to do
+	Message string // the error, and the remedy
 }
 
-// Error gives key and message.
+// Error returns key and message.
 func (e *FieldError) Error() string { return e.Key + ": " + e.Message }
 
 // Bounds of names and passwords (sections 22.28 and 22.30).
@@ -53,7 +53,7 @@ const (
 
 var privileges = map[string]byte{"": 2, "user": 2, "operator": 3, "administrator": 4}
 
-// Validate reports every mistake at once, joined, each a [*FieldError].
+// Validate reports all errors at once, joined, each a [*FieldError].
 func (c *Config) Validate() error {
 	var errs []error
 	add := func(key, format string, args ...any) {
@@ -97,7 +97,7 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// CheckTarget judges the form of a target.
+// CheckTarget checks the form of a target.
 func (c *Config) CheckTarget(target string) error {
 	one := Config{Target: target}
 	if _, local := one.device(); local {
@@ -107,8 +107,8 @@ func (c *Config) CheckTarget(target string) error {
 	return err
 }
 
-// ForDevice is the configuration of one device of a list: a *Config with its target, and with the words of the device in the
-// path of its password.
+// ForDevice returns the configuration of one device of a list: a *Config with the device's target, and with the words of the
+// device inserted into the path of its password.
 func (c *Config) ForDevice(d devices.Device) (any, error) {
 	one := *c
 	one.Target = d.Target
@@ -117,7 +117,7 @@ func (c *Config) ForDevice(d devices.Device) (any, error) {
 	return &one, err
 }
 
-// device is the number of a device of this machine.
+// device returns the number of a device of this machine.
 func (c *Config) device() (n int32, ok bool) {
 	digits, ok := strings.CutPrefix(c.Target, "/dev/ipmi")
 	if !ok {
@@ -127,7 +127,7 @@ func (c *Config) device() (n int32, ok bool) {
 	return int32(v), err == nil
 }
 
-// address is host:port.
+// address returns host:port.
 func (c *Config) address() (string, error) {
 	if c.Target == "" {
 		return "", errors.New("is missing; write the BMC's host or address, or /dev/ipmi0 for that of this machine")

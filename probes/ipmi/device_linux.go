@@ -9,14 +9,14 @@ import (
 	"github.com/bougou/go-ipmi/pkg/open"
 )
 
-// deviceTimeout is how long this machine's BMC may take for one answer. The kernel's driver itself gives up after five seconds.
+// deviceTimeout bounds one answer of this machine's BMC. The kernel's driver itself gives up after five seconds.
 const deviceTimeout = 6 * time.Second
 
-// givenUp is how long an answer takes at least that is not the BMC's: the kernel's driver has waited in vain, and says in the BMC's
-// place that it took too long. A BMC says so of a sensor behind it much sooner.
+// givenUp is the least duration of an answer that comes from the kernel's driver instead of the BMC: the driver waits in vain and
+// then answers in the BMC's name that the command took too long. A BMC reports a slow sensor behind it much sooner.
 const givenUp = 2 * time.Second
 
-// device is this machine's BMC, by the kernel's driver.
+// device is this machine's BMC, accessed through the kernel's driver.
 type device struct{ backend *open.DeviceBackend }
 
 func openDevice(ctx context.Context, number int32) (link, error) {
@@ -31,7 +31,7 @@ func openDevice(ctx context.Context, number int32) (link, error) {
 func (d *device) ask(ctx context.Context, lun, netFn, command byte, data ...byte) ([]byte, error) {
 	limit := deviceTimeout
 	if end, ok := ctx.Deadline(); ok {
-		limit = min(limit, time.Until(end)) // so that the round ends in its time, with what it has
+		limit = min(limit, time.Until(end)) // so that the round ends in time, with a partial result
 	}
 	if ctx.Err() != nil || limit <= 0 {
 		return nil, cmp.Or(context.Cause(ctx), context.DeadlineExceeded)
@@ -41,11 +41,11 @@ func (d *device) ask(ctx context.Context, lun, netFn, command byte, data ...byte
 	return deviceAnswer(answer, err, time.Since(began), limit)
 }
 
-// deviceAnswer is what came of a command that took so long, and had the time limit. A BMC that hangs is silent as one on the network
-// is, so that the rest of the round is not asked for.
+// deviceAnswer interprets the result of a command, given its duration and time limit. A BMC that hangs counts as silent, like one
+// on the network, so that the rest of the round is skipped.
 func deviceAnswer(answer []byte, err error, took, limit time.Duration) ([]byte, error) {
 	switch {
-	case err != nil && took >= limit: // the error does not wrap that of the deadline
+	case err != nil && took >= limit: // err does not wrap the deadline's error
 		return nil, fmt.Errorf("%w within %s", errSilent, limit.Round(time.Millisecond))
 	case err != nil:
 		return nil, fmt.Errorf("ask the kernel's driver: %w", err)

@@ -14,28 +14,28 @@ import (
 	"hwsagent/probes/devices"
 )
 
-// door opens a way to the BMC, and knows what it learned by it.
+// door opens links to the BMC, and remembers the outcome of logins.
 type door struct {
 	config  *Config
 	address string
 	pace    *devices.Pace
 
-	taken    *suite    // the cipher suite that the BMC took last
-	refused  error     // the login was refused; it is tried again at next, or with another password
+	taken    *suite    // the cipher suite that the BMC accepted last
+	refused  error     // the login was refused; the next attempt is at next, or with another password
 	next     time.Time //
 	password string    // of the refused login
 }
 
-// afterRefusal is how long a refused login is not tried again: BMCs lock accounts after a few.
+// afterRefusal is the wait after a refused login: BMCs lock accounts after a few.
 const afterRefusal = 5 * time.Minute
 
-// errWaits means that a refused login is not tried again yet.
+// errWaits means that a refused login is not due to be tried again.
 var errWaits = errors.New("not tried again yet, so that the BMC does not lock the account")
 
 // errSecret means that the password cannot be read.
 var errSecret = errors.New("read password_file")
 
-// open returns a link. An impatient one asks once.
+// open returns a link. If impatient, it sends each packet only once.
 func (d *door) open(ctx context.Context, impatient bool) (link, error) {
 	if n, local := d.config.device(); local {
 		l, err := openDevice(ctx, n)
@@ -68,8 +68,8 @@ func (d *door) open(ctx context.Context, impatient bool) (link, error) {
 	return session, nil
 }
 
-// try logs in with the cipher suite of last time, or with 17, then 3. Another suite is tried only where the BMC does
-// not want the first, so that a wrong password counts once.
+// try logs in with the last accepted cipher suite, or with 17, then 3. It tries the second suite only if the BMC rejects
+// the first, so that a wrong password counts once.
 func (d *door) try(ctx context.Context, l *login) (*lan, error) {
 	suites := []*suite{suite17, suite3}
 	switch {
@@ -90,19 +90,19 @@ func (d *door) try(ctx context.Context, l *login) (*lan, error) {
 		}
 	}
 	if unwanted(err) {
-		d.taken = nil // new firmware may want another
+		d.taken = nil // new firmware may accept only another
 	}
 	return nil, err
 }
 
-// unwanted reports whether a BMC does not want the cipher suite: it says so, or says nothing to the offer, as some do.
+// unwanted reports whether the BMC rejects the cipher suite: by a status, or, as some do, by ignoring the offer.
 func unwanted(err error) bool {
 	var at *stage
 	if !errors.As(err, &at) || at.step != "open a session" {
 		return false
 	}
 	switch at.status {
-	case 0x03, 0x04, 0x05, 0x10, 0x11, 0x12: // table 13-15: payload types and algorithms, no suite that matches, illegal parameter
+	case 0x03, 0x04, 0x05, 0x10, 0x11, 0x12: // table 13-15: payload types and algorithms, no matching suite, illegal parameter
 		return true
 	case 0:
 		return errors.Is(at.err, errSilent)
@@ -110,13 +110,13 @@ func unwanted(err error) bool {
 	return false
 }
 
-// refusedLogin reports whether it was the login that was refused: to repeat it at once would not help.
+// refusedLogin reports whether the BMC refused the login itself: repeating it at once would not help.
 func refusedLogin(err error) bool {
 	var at *stage
 	return errors.As(err, &at) && (errors.Is(err, errPassword) || at.status == 0x0d || at.status == 0x0f || at.status == 0x09)
 }
 
-// explain says what a failure of the login means, and what to do.
+// explain adds to a failed login its meaning and remedy.
 func (d *door) explain(err error) error {
 	var at *stage
 	if !errors.As(err, &at) {
@@ -152,7 +152,7 @@ func (d *door) explain(err error) error {
 	return fmt.Errorf("%s: %w", d.address, err)
 }
 
-// reasonOf is why a BMC was not reached.
+// reasonOf returns why a BMC was not reached.
 func reasonOf(err error) devices.Reason {
 	var name *net.DNSError
 	switch {
@@ -174,7 +174,7 @@ func reasonOf(err error) devices.Reason {
 	return devices.Protocol
 }
 
-// explainDevice says what a failure to open a device means.
+// explainDevice adds its meaning to a failure to open a device.
 func explainDevice(name string, err error) error {
 	switch {
 	case err == nil:

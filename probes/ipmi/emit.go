@@ -11,7 +11,7 @@ import (
 	"hwsagent/probes/hw"
 )
 
-// Base units (table 43-15) that have a place of their own.
+// Base units (table 43-15) with special handling.
 const (
 	unitCelsius    = 1
 	unitFahrenheit = 2
@@ -22,10 +22,10 @@ const (
 	unitRPM        = 18
 )
 
-// families are those of ipmi_exporter, and a few of our own. The help is ours.
+// families are those of ipmi_exporter, and a few additions. The help texts are this project's.
 type families map[string]*probes.Family
 
-// ownFamilies are the families of every probe; they are only read.
+// ownFamilies are shared by all probes and read-only.
 var ownFamilies = newFamilies()
 
 func newFamilies() families {
@@ -65,7 +65,7 @@ func newFamilies() families {
 	return f
 }
 
-// family is where a sensor's value belongs in ipmi_exporter's names; value "" is none.
+// family returns the ipmi_exporter names for a sensor's value and state; an empty value means none.
 func (s *sensor) family() (value, state string) {
 	switch known := s.analog && !s.combined; {
 	case s.percent && s.kind == typeFan && s.analog:
@@ -115,7 +115,7 @@ func (f families) native(r *probes.Round, one *reading) {
 	}
 }
 
-// kindNames are the types of sensors (table 42-3).
+// kindNames are the sensor types (table 42-3).
 var kindNames = [...]string{
 	"Reserved", "Temperature", "Voltage", "Current", "Fan", "Physical Security", "Platform Security Violation Attempt", "Processor", "Power Supply", "Power Unit",
 	"Cooling Device", "Other Units Based Sensor", "Memory", "Drive Slot", "POST Memory Resize", "System Firmware Progress", "Event Logging Disabled", "Watchdog 1", "System Event",
@@ -131,13 +131,13 @@ func kindName(kind byte) string {
 	return fmt.Sprintf("OEM %02Xh", kind)
 }
 
-// entities are the names of parts that sensors belong to (table 43-13), as far as they are usual.
+// entities are the names of common parts that sensors belong to (table 43-13).
 var entities = map[byte]string{
 	3: "processor", 4: "disk", 7: "board", 8: "memory_module", 10: "power_supply", 11: "add_in_card", 15: "drive_backplane", 19: "power_unit", 20: "power_module", 21: "power_distribution",
 	23: "chassis", 26: "disk_bay", 29: "fan", 30: "cooling_unit", 32: "memory", 40: "battery", 55: "air_inlet", 64: "air_inlet",
 }
 
-// parent is the ID of the part that a sensor belongs to.
+// parent returns the ID of the part that a sensor belongs to.
 func (s *sensor) parent() string {
 	name := entities[s.entity]
 	if name == "" {
@@ -146,14 +146,14 @@ func (s *sensor) parent() string {
 	return fmt.Sprintf("ipmi:%s.%d", name, s.instance&0x7f)
 }
 
-// component is a reading in the words of package hw; false if it has no place there.
+// component converts a reading to a report of package hw; false if it has no equivalent there.
 func (r *reading) component() (hw.Report, bool) {
 	kind, metric, limits, ok := r.kindOf()
 	if !ok {
 		return hw.Report{}, false
 	}
 	p := hw.Report{Status: r.status(), Component: hw.Component{
-		// The number is the sensor's own, the same as long as the BMC's firmware is.
+		// The number is the sensor's own, stable as long as the firmware is.
 		Kind: kind, ID: fmt.Sprintf("ipmi:%02x.%d.%02x", r.owner, r.lun, r.number), Name: r.name, Parent: r.parent(),
 	}}
 	if !r.there && !r.analog {
@@ -170,7 +170,7 @@ func (r *reading) component() (hw.Report, bool) {
 	return p, true
 }
 
-// kindOf is what kind of component a sensor is, and which metrics its value and its limits are; Info stands for none.
+// kindOf returns the kind of component of a sensor, and the metrics of its value and limits; Info means none.
 func (r *reading) kindOf() (kind hw.Kind, value, limit hw.Metric, ok bool) {
 	if r.analog {
 		switch family, _ := r.family(); family {

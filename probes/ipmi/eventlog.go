@@ -10,29 +10,29 @@ import (
 // eventLog is the system event log (section 31.2).
 type eventLog struct {
 	entries, free int
-	added, erased uint32    // times of the BMC's clock
-	last          uint16    // ID of the newest entry that was read
-	primed        bool      // last is one
-	behind        bool      // entries after last were not read
-	newest        time.Time // of the newest entry; zero if it is not known
+	added, erased uint32    // in the BMC's clock
+	last          uint16    // ID of the newest entry read
+	primed        bool      // last is valid
+	behind        bool      // some entries after last were not read
+	newest        time.Time // of the newest entry; zero if unknown
 }
 
-// event is an entry.
+// event is an entry of the log.
 type event struct {
 	id       uint16
 	when     time.Time // zero if the entry has none
 	kind     byte      // sensor type
-	number   byte      // the sensor's
+	number   byte      // of the sensor
 	reading  byte      // event/reading type
-	offset   byte      // which state
+	offset   byte      // the state concerned
 	recovers bool      // the state was left
-	system   bool      // it is of a sensor; else the vendor's own
+	system   bool      // from a sensor; otherwise the vendor's format
 }
 
-// maxEvents is how many entries are read in a round.
+// maxEvents is the number of entries read in a round.
 const maxEvents = 64
 
-// read returns the entries that are new since the last time. The first time there are none: only where the log ends is noted.
+// read returns the new entries since the last call. The first call returns none, and only records where the log ends.
 func (e *eventLog) read(ctx context.Context, l link) ([]event, error) {
 	info, err := l.ask(ctx, 0, netStorage, getLogInfo)
 	if err != nil {
@@ -50,7 +50,7 @@ func (e *eventLog) read(ctx context.Context, l link) ([]event, error) {
 		return nil, nil
 	}
 	if entries == 0 {
-		e.last, e.primed = 0, true // the next read begins with the first
+		e.last, e.primed = 0, true // the next read starts at the first entry
 		return nil, nil
 	}
 	if !e.primed {
@@ -69,7 +69,7 @@ func (e *eventLog) read(ctx context.Context, l link) ([]event, error) {
 	return found, err
 }
 
-// follow reads from the last known entry on.
+// follow reads the entries after the last known one.
 func (e *eventLog) follow(ctx context.Context, l link) ([]event, error) {
 	var found []event
 	next := uint16(0)
@@ -110,7 +110,7 @@ func (e *eventLog) note(one event) {
 	}
 }
 
-// readEvent reads an entry (section 31.5). ID 0 is the first, FFFFh the last.
+// readEvent reads an entry (section 31.5). ID 0 is the first entry, FFFFh the last.
 func readEvent(ctx context.Context, l link, id uint16) (next uint16, e event, err error) {
 	answer, err := l.ask(ctx, 0, netStorage, getLogEntry, 0, 0, byte(id), byte(id>>8), 0, 0xff)
 	if err != nil {
@@ -122,10 +122,10 @@ func readEvent(ctx context.Context, l link, id uint16) (next uint16, e event, er
 	return binary.LittleEndian.Uint16(answer), parseEvent(answer[2:18]), nil
 }
 
-// parseEvent reads the 16 bytes of an entry (section 32).
+// parseEvent parses the 16 bytes of an entry (section 32).
 func parseEvent(b []byte) event {
 	e := event{id: binary.LittleEndian.Uint16(b)}
-	if kind := b[2]; kind < 0xe0 { // those from E0h on have no time
+	if kind := b[2]; kind < 0xe0 { // entries from E0h on have no time
 		// Before 20000000h the clock counts from the BMC's start (section 37.1).
 		if at := binary.LittleEndian.Uint32(b[3:]); at > 0x20000000 && at != 0xffffffff {
 			e.when = time.Unix(int64(at), 0).UTC()

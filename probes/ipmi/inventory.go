@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// product is what an inventory area says of a part (Platform Management FRU Information Storage Definition, v1.0).
+// product describes a part as an inventory area does (Platform Management FRU Information Storage Definition, v1.0).
 type product struct{ maker, name, part, serial, chassis string }
 
-// maxInventory is how much of an inventory is read, in bytes; the usual ones have 256 to 2048.
+// maxInventory is how much of an inventory is read, in bytes; typical ones have 256 to 2048.
 const maxInventory = 4096
 
 // readInventory reads one part's inventory (sections 34.1, 34.2).
@@ -51,8 +51,8 @@ func readInventory(ctx context.Context, l link, device byte) (product, error) {
 
 var errInventory = errors.New("the inventory is not in the format of IPMI")
 
-// parseInventory reads the common header and the areas of chassis, board and product. What the product's area lacks is taken
-// from the board's.
+// parseInventory parses the common header and the areas of chassis, board and product. Fields missing from the product area are
+// taken from the board area.
 func parseInventory(data []byte) (product, error) {
 	if len(data) < 8 || data[0]&0xf != 1 || checksum(data[:7]) != data[7] {
 		return product{}, errInventory
@@ -89,7 +89,7 @@ func parseInventory(data []byte) (product, error) {
 	return p, nil
 }
 
-// fields are the texts of an area, up to the byte C1h that ends it.
+// fields returns the texts of an area, up to the end marker C1h.
 func fields(b []byte) []string {
 	var all []string
 	for len(b) > 0 && b[0] != 0xc1 && len(all) < 64 {
@@ -103,7 +103,7 @@ func fields(b []byte) []string {
 	return all
 }
 
-// field is one text. Its length is in bytes, other than that of a sensor's name.
+// field decodes one text. Its length is in bytes, unlike that of a sensor's name.
 func field(typeLength byte, b []byte) string {
 	switch typeLength >> 6 {
 	case 0: // binary
@@ -121,7 +121,7 @@ func field(typeLength byte, b []byte) string {
 	}, latin(b)))
 }
 
-// latin is ASCII and Latin 1 as text.
+// latin decodes ASCII and Latin 1.
 func latin(b []byte) string {
 	var s strings.Builder
 	for _, c := range b {

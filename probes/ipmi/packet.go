@@ -5,19 +5,19 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hmac"
-	"crypto/sha1" // #nosec G505 -- cipher suite 3 has nothing else
+	"crypto/sha1" // #nosec G505 -- cipher suite 3 allows nothing else
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"hash"
 )
 
-// suite is a cipher suite (table 22-20): how both sides prove who they are, sign and encrypt.
+// suite is a cipher suite (table 22-20): the algorithms for authentication, integrity and encryption.
 type suite struct {
 	id                  int
 	auth, integrity     byte // algorithm numbers of tables 13-17 and 13-18
 	hash                func() hash.Hash
-	proof, check, trail int // bytes of RAKP 2's and 3's code, of RAKP 4's, and of each packet's
+	proof, check, trail int // code lengths in bytes: of RAKP 2 and 3, of RAKP 4, and of each packet
 }
 
 // confidentiality is AES-CBC-128 (table 13-19), which both suites have.
@@ -46,13 +46,13 @@ var rmcp = []byte{6, 0, 0xff, 7}
 
 const (
 	authRMCPPlus  = 6  // the authentication type of RMCP+ (table 13-8)
-	sessionHeader = 12 // bytes of a session header behind RMCP's
+	sessionHeader = 12 // bytes of the session header behind RMCP's
 	nextHeader    = 7  // in the session trailer; reserved
 )
 
 var errPacket = errors.New("a packet that is not as it should be")
 
-// sign is HMAC of all parts.
+// sign returns the HMAC of all parts.
 func (s *suite) sign(key []byte, parts ...[]byte) []byte {
 	m := hmac.New(s.hash, key)
 	for _, p := range parts {
@@ -61,14 +61,14 @@ func (s *suite) sign(key []byte, parts ...[]byte) []byte {
 	return m.Sum(nil)
 }
 
-// keys are those of an active session (section 13.31).
+// keys are the keys and IDs of an active session (section 13.31).
 type keys struct {
 	suite    *suite
 	signing  []byte // K1
 	encipher cipher.Block
 	ours     uint32 // our session ID
 	theirs   uint32 // the BMC's
-	sequence uint32 // of the last packet that we sent
+	sequence uint32 // of the last packet sent
 }
 
 // newKeys derives K1 and K2 of the session integrity key (section 13.32).
@@ -77,13 +77,13 @@ func newKeys(s *suite, integrityKey []byte) (*keys, error) {
 	return &keys{suite: s, signing: s.sign(integrityKey, bytes.Repeat([]byte{1}, 20)), encipher: block}, err
 }
 
-// plain is a packet outside of a session.
+// plain builds a packet outside of a session.
 func plain(payload byte, body []byte) []byte {
 	p := append(bytes.Clone(rmcp), authRMCPPlus, payload, 0, 0, 0, 0, 0, 0, 0, 0)
 	return append(binary.LittleEndian.AppendUint16(p, uint16(len(body))), body...)
 }
 
-// openPlain is the body of a packet outside of a session, of that payload type.
+// openPlain returns the body of a packet outside of a session, if it has that payload type.
 func openPlain(packet []byte, payload byte) ([]byte, error) {
 	got, session, body, _, err := parsePacket(packet)
 	if err != nil || got != payload || session != 0 {
@@ -92,7 +92,7 @@ func openPlain(packet []byte, payload byte) ([]byte, error) {
 	return body, nil
 }
 
-// parsePacket cuts a packet into its parts. What is behind the body is the trailer, if there is one.
+// parsePacket splits a packet. The bytes behind the body are the trailer, if any.
 func parsePacket(packet []byte) (payload byte, session uint32, body, trailer []byte, err error) {
 	if len(packet) < len(rmcp)+sessionHeader || packet[0] != rmcp[0] || packet[3] != rmcp[3] || packet[4] != authRMCPPlus {
 		return 0, 0, nil, nil, errPacket
@@ -105,7 +105,7 @@ func parsePacket(packet []byte) (payload byte, session uint32, body, trailer []b
 	return h[1], binary.LittleEndian.Uint32(h[2:]), h[sessionHeader : sessionHeader+size], h[sessionHeader+size:], nil
 }
 
-// seal makes a packet of an active session of an IPMI message: encrypted, then signed (sections 13.28, 13.29).
+// seal puts an IPMI message into a packet of an active session: encrypted, then signed (sections 13.28, 13.29).
 func (k *keys) seal(message []byte, random [aes.BlockSize]byte) []byte {
 	padded := bytes.Clone(message)
 	for i := byte(1); (len(padded)+1)%aes.BlockSize != 0; i++ {
@@ -127,7 +127,7 @@ func (k *keys) seal(message []byte, random [aes.BlockSize]byte) []byte {
 	return append(p, k.suite.sign(k.signing, p[len(rmcp):])[:k.suite.trail]...)
 }
 
-// open is the IPMI message in a packet of this session. Nothing of a packet is believed before its signature was checked.
+// open returns the IPMI message in a packet of this session. It checks the signature before it uses the content.
 func (k *keys) open(packet []byte) ([]byte, error) {
 	payload, session, body, trailer, err := parsePacket(packet)
 	if err != nil || payload != encrypted|authenticated|payloadIPMI || session != k.ours || len(trailer) < k.suite.trail+2 {
@@ -155,7 +155,7 @@ const (
 	remoteConsole = 0x81
 )
 
-// message is a request to the BMC (figure 13-4).
+// message builds a request to the BMC (figure 13-4).
 func message(lun, netFn, command, sequence byte, data []byte) []byte {
 	m := []byte{bmc, netFn<<2 | lun&3, 0, remoteConsole, sequence << 2, command}
 	m[2] = checksum(m[:2])
@@ -163,7 +163,7 @@ func message(lun, netFn, command, sequence byte, data []byte) []byte {
 	return append(m, checksum(m[3:]))
 }
 
-// parseMessage is the completion code and data of the answer to a request, if m is that.
+// parseMessage returns the completion code and data if m answers the given request.
 func parseMessage(m []byte, netFn, command, sequence byte) (code byte, data []byte, ok bool) {
 	if len(m) < 8 || checksum(m[:2]) != m[2] || checksum(m[3:len(m)-1]) != m[len(m)-1] {
 		return 0, nil, false
@@ -174,7 +174,7 @@ func parseMessage(m []byte, netFn, command, sequence byte) (code byte, data []by
 	return m[6], m[7 : len(m)-1], true
 }
 
-// checksum makes the sum of all bytes, itself included, 0 modulo 256.
+// checksum returns the byte that makes the sum of all bytes, itself included, 0 modulo 256.
 func checksum(b []byte) byte {
 	sum := byte(0)
 	for _, v := range b {

@@ -12,7 +12,7 @@ import (
 	"hwsagent/probes/hw"
 )
 
-// part is a part of the machine with an inventory, by its FRU device locator record (section 43.8).
+// part is a part of the machine with an inventory, from its FRU device locator record (section 43.8).
 type part struct {
 	record   uint16
 	device   byte // the inventory's number
@@ -24,8 +24,8 @@ type part struct {
 // locator is the type of FRU device locator records.
 const locator = 0x11
 
-// parsePart reads such a record. It is no part to read if another controller has its inventory, if it has none that the BMC
-// reads by its number, or if it is the machine's own, which is number 0.
+// parsePart parses a FRU device locator. It returns false for an inventory of another controller, for one that the BMC does not
+// read by number, and for the machine's own, which is number 0.
 func parsePart(r []byte) (part, bool) {
 	if len(r) < recordHeader || r[3] != locator || len(r) < recordHeader+int(r[4]) || len(r) < 16 {
 		return part{}, false
@@ -36,10 +36,10 @@ func parsePart(r []byte) (part, bool) {
 	return p, r[5] == bmc && r[7]&(logical|unit) == logical && p.device != 0 && p.device != 0xff
 }
 
-// id is that of the component; sensors of the part have it as their parent.
+// id returns the ID of the component; sensors of the part have it as their parent.
 func (p *part) id() string { return (&sensor{entity: p.entity, instance: p.instance}).parent() }
 
-// partKinds are the kinds of components by entity (table 43-13); others are modules.
+// partKinds are the kinds of components by entity (table 43-13); the rest are modules.
 var partKinds = map[byte]hw.Kind{
 	3: hw.CPU, 4: hw.PhysicalDisk, 8: hw.Memory, 10: hw.PowerSupply, 20: hw.PowerSupply, 26: hw.PhysicalDisk, 29: hw.Fan, 30: hw.Fan, 32: hw.Memory, 40: hw.Battery,
 }
@@ -51,23 +51,23 @@ func (p *part) kind() hw.Kind {
 	return hw.Module
 }
 
-// How often inventories are read. Each takes a dozen commands or more, and BMCs are slow, so few are read in a round.
+// Inventories are read a few per round: each takes a dozen commands or more, and BMCs are slow.
 const (
 	partsPerRound = 4
 	partsAgain    = time.Hour
 )
 
-// inventories are those of a machine's parts.
+// inventories caches the inventories of a machine's parts.
 type inventories struct {
 	known map[byte]inventory // by the inventory's number
 }
 
 type inventory struct {
-	product *product  // nil if there is none that can be read
+	product *product  // nil if there is no readable one
 	at      time.Time // when it was read
 }
 
-// read reads a few of the inventories that are not known, or were read long ago. A part without one costs nothing but the question.
+// read reads a few of the inventories that are unknown or were read long ago. A part without one costs only the request.
 func (v *inventories) read(ctx context.Context, l link, parts []part, now time.Time) error {
 	left := partsPerRound
 	for i := range parts {
@@ -79,27 +79,27 @@ func (v *inventories) read(ctx context.Context, l link, parts []part, now time.T
 			return nil
 		}
 		one, err := readInventory(ctx, l, n)
-		found := inventory{product: v.known[n].product, at: now} // an inventory that was read before stays
+		found := inventory{product: v.known[n].product, at: now} // an earlier inventory is kept
 		switch {
 		case err == nil:
 			found.product = &one
 		case isNone(err), errors.Is(err, errInventory), errors.Is(err, errShort):
 			found.product, err = nil, nil
 		case errors.As(err, new(completion)):
-			err = nil // a refusal of the moment
+			err = nil // a temporary refusal
 		}
 		if v.known == nil {
 			v.known = make(map[byte]inventory)
 		}
 		v.known[n] = found
-		if err != nil { // it is asked again in an hour, so it costs this round alone
+		if err != nil { // the next attempt is in an hour, so the error affects only this round
 			return fmt.Errorf("inventory of %q: %w", parts[i].name, err)
 		}
 	}
 	return nil
 }
 
-// facts are the labels of a part's component; nil if its inventory says nothing.
+// facts returns the labels of a part's component; nil if its inventory is empty.
 func (v *inventories) facts(p *part) []string {
 	one := v.known[p.device].product
 	if one == nil || one.maker == "" && one.name == "" && one.part == "" && one.serial == "" {
@@ -114,7 +114,7 @@ func (v *inventories) facts(p *part) []string {
 
 func clean(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// unclaimed are the parts whose inventory no component of the round has yet, by their component's ID.
+// unclaimed holds the parts whose inventory is not yet on a component of the round, by the component's ID.
 type unclaimed map[string]*part
 
 func (v *inventories) unclaimed(parts []part) unclaimed {
@@ -127,8 +127,8 @@ func (v *inventories) unclaimed(parts []part) unclaimed {
 	return all
 }
 
-// claim gives the inventory of a part to the sensor that says the state of that part, so that the part is one component. A sensor that
-// measures something is a component of its own.
+// claim moves the inventory of a part to the sensor that reports the state of that part, so that the part is one component. A
+// sensor that measures a value is a separate component.
 func (v *inventories) claim(left unclaimed, c *hw.Report) {
 	if p := left[c.Parent]; p != nil && p.kind() == c.Kind && len(c.Readings) == 0 {
 		c.Facts = v.facts(p)
@@ -136,7 +136,7 @@ func (v *inventories) claim(left unclaimed, c *hw.Report) {
 	}
 }
 
-// add adds the parts that are left as components of their own, in the order of their records.
+// add adds the unclaimed parts as separate components, in the order of their records.
 func (v *inventories) add(r *probes.Round, parts []part, left unclaimed) {
 	for i := range parts {
 		p := &parts[i]

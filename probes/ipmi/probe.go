@@ -18,7 +18,7 @@ import (
 	"hwsagent/redact"
 )
 
-// Probe implements [probes.Probe]. It has a session with the BMC during a round only.
+// Probe implements [probes.Probe]. It keeps a session with the BMC only during a round.
 type Probe struct {
 	config   Config
 	open     func(ctx context.Context, impatient bool) (link, error)
@@ -27,27 +27,27 @@ type Probe struct {
 	families families
 	contact  devices.Contact
 
-	// order is in which order the parts of a BMC are read, by their index. A part for which the BMC sent no answer goes to the end: it ends
-	// the round, and must not keep the others from being read in each round.
+	// order has the indexes of a BMC's parts in the order of reading. A part without an answer moves to the end: it ends the
+	// round, and must not end each later round before the other parts are read.
 	order []int
 
 	records   *repository
 	events    eventLog
-	counts    map[string]float64 // of new entries of the event log, by type of sensor
-	machine   *product           // nil if it is not known
-	uuid      string             // of the machine; "" if it is not known
+	counts    map[string]float64 // new entries of the event log, by sensor type
+	machine   *product           // nil if unknown
+	uuid      string             // of the machine; "" if unknown
 	parts     inventories        // of the machine's parts
 	inventory time.Time          // when the machine's inventory and UUID were read
 	meter     hw.Meter
-	watts     float64     // power of the machine by DCMI in this round; NaN if the BMC gives none
+	watts     float64     // power of the machine by DCMI in this round; NaN if unavailable
 	sensed    []hw.Report // the sensors of this round
-	noPower   time.Time   // when the BMC said that it has no power reading
+	noPower   time.Time   // when the BMC last answered that it has no power reading
 }
 
-// again is how long what hardly changes is not asked for again.
+// again is how long rarely changing data is not requested again.
 const again = 10 * time.Minute
 
-// New makes the probe; nothing is sent before the first round. A nil pace is no limit of packets.
+// New makes the probe; it sends nothing before the first round. A nil pace means no packet rate limit.
 func New(c Config, pace *devices.Pace, logger *slog.Logger) (*Probe, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func New(c Config, pace *devices.Pace, logger *slog.Logger) (*Probe, error) {
 	return p, nil
 }
 
-// Collect reads the BMC in one session. Parts that fail cost their own series.
+// Collect reads the BMC in one session. A failing part loses only its own series.
 func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 	err := p.collect(ctx, r)
 	if err != nil {
@@ -113,32 +113,32 @@ func (p *Probe) collect(ctx context.Context, r *probes.Round) error {
 			if n < len(parts)-1 {
 				errs = append(errs, errors.New("the rest was not read"))
 			}
-			break // a BMC that stops answering gets no more requests in this round
+			break // a BMC that stopped answering gets no more requests in this round
 		}
 	}
 	whole := p.whole(start)
 	whole.AddTo(r)
-	p.sensed = nil // of hundreds of BMCs they would be megabytes that wait for the next round
+	p.sensed = nil // kept until the next round, those of hundreds of BMCs would take megabytes
 	if read > 0 && len(errs) > 0 {
 		return fmt.Errorf("%w: %w", probes.ErrPartial, errors.Join(errs...))
 	}
 	return errors.Join(errs...)
 }
 
-// note takes over what came of a login at now.
+// note records the outcome of a login at now.
 func (p *Probe) note(now time.Time, err error) {
 	switch why := reasonOf(err); {
 	case err == nil:
 		p.contact.Answered(now)
-	case errors.Is(err, context.Canceled): // the agent's end says nothing about the BMC
-	case why == devices.Secret || why == devices.Name || why == devices.Limit || errors.Is(err, errWaits): // it was not asked
+	case errors.Is(err, context.Canceled): // the agent's shutdown says nothing about the BMC
+	case why == devices.Secret || why == devices.Name || why == devices.Limit || errors.Is(err, errWaits): // the BMC was not contacted
 		p.contact.Unasked(now, why)
 	default:
 		p.contact.Failed(now, why, p.hide.Secrets().Error(err))
 	}
 }
 
-// errNone means that the BMC has no such part, which is no failure.
+// errNone means that the BMC has no such part. It is not a failure.
 var errNone = errors.New("the BMC has none")
 
 func (p *Probe) native(r *probes.Round, name string, v float64, labels ...string) {
@@ -147,7 +147,7 @@ func (p *Probe) native(r *probes.Round, name string, v float64, labels ...string
 	}
 }
 
-// bmc reads who the BMC is (section 20.1), and the machine's inventory.
+// bmc reads the BMC's identity (section 20.1) and the machine's inventory.
 func (p *Probe) bmc(ctx context.Context, l link, r *probes.Round) error {
 	b, err := l.ask(ctx, 0, netApp, getDeviceID)
 	if err != nil {
@@ -168,7 +168,7 @@ func (p *Probe) bmc(ctx context.Context, l link, r *probes.Round) error {
 	return nil
 }
 
-// identity reads the machine's inventory and UUID (section 22.14), which not every BMC has. With an error it is to be read again.
+// identity reads the machine's inventory and UUID (section 22.14), which not every BMC has. After an error both must be read again.
 func (p *Probe) identity(ctx context.Context, l link) error {
 	unit, err := readInventory(ctx, l, 0)
 	switch {
@@ -219,7 +219,7 @@ func (p *Probe) chassis(ctx context.Context, l link, r *probes.Round) error {
 	return nil
 }
 
-// sensors reads the records if they changed, and each sensor's reading.
+// sensors reads the records if they changed, and then each sensor.
 func (p *Probe) sensors(ctx context.Context, l link, r *probes.Round) error {
 	records, err := readRepository(ctx, l, p.records)
 	if err != nil {
@@ -238,7 +238,7 @@ func (p *Probe) sensors(ctx context.Context, l link, r *probes.Round) error {
 	for i := range records.sensors {
 		known := records.sensors[i].Value()
 		s := &known
-		if s.owner != bmc { // of another controller behind the BMC; its numbers are its own
+		if s.owner != bmc { // of another controller behind the BMC, with its own numbers
 			continue
 		}
 		asked := s.limitsAreKnown
@@ -256,7 +256,7 @@ func (p *Probe) sensors(ctx context.Context, l link, r *probes.Round) error {
 			}
 			var refused completion
 			if !errors.As(err, &refused) && !errors.Is(err, errShort) {
-				break // the BMC does not answer any more
+				break // the BMC has stopped answering
 			}
 			continue
 		}
@@ -272,7 +272,7 @@ func (p *Probe) sensors(ctx context.Context, l link, r *probes.Round) error {
 	return first
 }
 
-// add adds a reading. Of two sensors of one name and number the first counts.
+// add adds a reading. Of two sensors with the same name and number the first wins.
 func (p *Probe) add(r *probes.Round, one *reading, met map[string]bool, left unclaimed) {
 	one.name = strings.ToValidUTF8(one.name, "\uFFFD")
 	key := fmt.Sprintf("%d/%s", one.record, one.name)
@@ -288,7 +288,7 @@ func (p *Probe) add(r *probes.Round, one *reading, met map[string]bool, left unc
 	}
 }
 
-// eventLog reads how much the event log has, and its new entries.
+// eventLog reads the size of the event log and its new entries.
 func (p *Probe) eventLog(ctx context.Context, l link, r *probes.Round) error {
 	fresh, err := p.events.read(ctx, l)
 	for _, e := range fresh {
@@ -317,7 +317,7 @@ func (p *Probe) eventLog(ctx context.Context, l link, r *probes.Round) error {
 	return nil
 }
 
-// sensorName is the name of the BMC's sensor of that number; "" if no record has it.
+// sensorName returns the name of the BMC's sensor of that number; "" if no record has it.
 func (p *Probe) sensorName(number byte) string {
 	if p.records != nil {
 		for i := range p.records.sensors {
@@ -329,7 +329,7 @@ func (p *Probe) sensorName(number byte) string {
 	return ""
 }
 
-// power reads the machine's power by DCMI. A BMC that has none is asked again after a while.
+// power reads the machine's power by DCMI. A BMC without it is asked again after a while.
 func (p *Probe) power(ctx context.Context, l link, r *probes.Round) error {
 	now := time.Now()
 	if !p.noPower.IsZero() && now.Sub(p.noPower) < again {
@@ -338,7 +338,7 @@ func (p *Probe) power(ctx context.Context, l link, r *probes.Round) error {
 	p.noPower = time.Time{}
 	b, err := l.ask(ctx, 0, netGroup, getPower, groupDCMI, 1, 0, 0)
 	switch {
-	case isNone(err): // also that the privilege is too low, which BMCs without DCMI say, too
+	case isNone(err): // includes insufficient privilege, which BMCs without DCMI also answer
 		p.noPower = now
 		return errNone
 	case err != nil:

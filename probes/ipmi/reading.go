@@ -7,14 +7,14 @@ import (
 	"hwsagent/probes/hw"
 )
 
-// reading is what a sensor says now.
+// reading is the current state of a sensor.
 type reading struct {
 	*sensor
-	there  bool // it says something: it is scanned, and has a value or states
+	there  bool // present: scanned, with a value or states
 	value  float64
-	valued bool   // value is one
-	states uint16 // of a discrete sensor; of one with limits, those that are passed
-	known  bool   // states is one
+	valued bool   // value is valid
+	states uint16 // of a discrete sensor; of a threshold sensor, the limits exceeded
+	known  bool   // states is valid
 	limits [6]limit
 }
 
@@ -23,14 +23,14 @@ type limit struct {
 	set   bool
 }
 
-// read asks for a sensor's reading (section 35.14).
+// read requests a sensor's reading (section 35.14).
 func (s *sensor) read(ctx context.Context, l link) (reading, error) {
 	r := reading{sensor: s}
 	answer, err := l.ask(ctx, s.lun, netSensor, getReading, s.number)
 	var refused completion
 	switch {
 	case errors.As(err, &refused) && refused != busy && refused != notEnoughRight:
-		return r, nil // not there at present: a part that is not plugged in, or off
+		return r, nil // not present now: an unplugged part, or one without power
 	case err != nil:
 		return r, err
 	case len(answer) < 2:
@@ -56,7 +56,7 @@ func (s *sensor) read(ctx context.Context, l link) (reading, error) {
 	if s.linear >= nonLinear {
 		answer, err := l.ask(ctx, s.lun, netSensor, getFactors, s.number, answer[0])
 		if err != nil || len(answer) < 7 {
-			return r, nil // its state is known, its value is not
+			return r, nil // the state is known, the value is not
 		}
 		now.factors = parseFactors(answer[1:7])
 	}
@@ -69,8 +69,8 @@ func (s *sensor) read(ctx context.Context, l link) (reading, error) {
 	return r, nil
 }
 
-// readLimits asks for the limits of a sensor that lets them be read (section 35.9). Where the BMC does not say them, those of the
-// record are not taken: firmware leaves zeros there.
+// readLimits requests the limits of a sensor that has readable ones (section 35.9). It does not fall back to those of the
+// record: firmware leaves zeros there.
 func (s *sensor) readLimits(ctx context.Context, l link) error {
 	if s.limitsAreKnown || !s.analog || s.reading != threshold || s.limitAccess != 1 && s.limitAccess != 2 {
 		return nil
@@ -91,16 +91,16 @@ func (s *sensor) readLimits(ctx context.Context, l link) error {
 	return nil
 }
 
-// threshold is the event/reading type of a sensor with limits; specific that of one whose states depend on its type (table 42-1).
+// threshold is the event/reading type of a sensor with limits; specific, of one whose states depend on its type (table 42-1).
 const (
 	threshold = 0x01
 	specific  = 0x6f
 )
 
-// limitTypes are the limits in the order of the bits: lower non-critical, critical, non-recoverable, then the upper ones.
+// limitTypes are the limits in bit order: lower non-critical, critical, non-recoverable, then the upper ones.
 var limitTypes = [6]string{"low.degraded", "low.critical", "low.nonrecoverable", "high.degraded", "high.critical", "high.nonrecoverable"}
 
-// status is how a sensor's part is, by its limits or its states.
+// status returns the status of a sensor's part, from its limits or states.
 func (r *reading) status() hw.Status {
 	switch {
 	case !r.there || !r.known:
@@ -128,7 +128,7 @@ func (r *reading) status() hw.Status {
 	return st
 }
 
-// state is the number by which ipmi_exporter says it: 0 nominal, 1 warning, 2 critical; false if it is not known.
+// state returns ipmi_exporter's number for a status: 0 nominal, 1 warning, 2 critical; false if unknown.
 func state(st hw.Status) (float64, bool) {
 	switch {
 	case st.Is(hw.Failed):
@@ -148,7 +148,7 @@ const (
 	predicted = hw.PredictedFailure
 )
 
-// meanings are the states of generic types (table 42-2), by bit.
+// meanings maps the state bits of generic types (table 42-2).
 var meanings = map[byte]map[int]hw.Status{
 	0x04: {1: predicted},             // predictive failure
 	0x05: {1: degraded},              // limit exceeded
@@ -163,7 +163,7 @@ var severities = map[int]hw.Status{1: degraded, 2: failed, 3: failed, 4: degrade
 
 var redundancy = map[int]hw.Status{1: degraded, 2: degraded, 3: degraded, 4: degraded, 5: failed, 6: degraded, 7: degraded}
 
-// Sensor types that have a place in hw_* (table 42-3).
+// Sensor types that are mapped to hw_* (table 42-3).
 const (
 	typeTemperature = 0x01
 	typeVoltage     = 0x02
@@ -179,7 +179,7 @@ const (
 	typeBattery     = 0x29
 )
 
-// specifics are the states of sensors by type (table 42-3), by bit.
+// specifics maps the state bits of specific sensor types (table 42-3).
 var specifics = map[byte]map[int]hw.Status{
 	typeIntrusion:   {0: degraded, 1: degraded, 2: degraded, 3: degraded, 4: degraded, 5: degraded, 6: degraded},
 	typeProcessor:   {0: failed, 1: failed, 2: failed, 3: failed, 4: failed, 5: failed, 6: failed, 8: failed, 10: degraded, 11: failed, 12: degraded},

@@ -15,7 +15,7 @@ const (
 	recordHeader  = 5 // bytes: ID, version, type, length of the rest
 )
 
-// sensor is what a record says of one sensor.
+// sensor is one sensor as its record describes it.
 type sensor struct {
 	record         uint16 // the record's ID
 	owner, lun     byte
@@ -29,10 +29,10 @@ type sensor struct {
 	format         byte // 0 unsigned, 1 ones' complement, 2 twos' complement
 	percent        bool
 	unit           byte // base unit (table 43-15)
-	combined       bool // with a modifier unit or a rate: not one of the units that are known
+	combined       bool // has a modifier unit or a rate, so the unit is not one of the known ones
 	linear         byte // linearization (section 43.1, byte 24)
 	factors        factors
-	readable       byte // limits that can be read, bits as in limitNames
+	readable       byte // readable limits, bits as in limitTypes
 	limitAccess    byte // 1, 2: readable
 	limits         [6]byte
 	limitsAreKnown bool
@@ -46,7 +46,7 @@ type factors struct {
 
 var errRecord = errors.New("the record is shorter than its type needs")
 
-// parseRecord reads a record: a sensor, several where one record describes them, or none where its type is not read.
+// parseRecord parses a record: one sensor, several that share the record, or none if its type is not supported.
 func parseRecord(r []byte) ([]sensor, error) {
 	if len(r) < recordHeader || len(r) < recordHeader+int(r[4]) {
 		return nil, errRecord
@@ -62,7 +62,7 @@ func parseRecord(r []byte) ([]sensor, error) {
 	return nil, nil
 }
 
-// parseCommon reads what full and compact records begin with.
+// parseCommon parses the common beginning of full and compact records.
 func parseCommon(r []byte) sensor {
 	return sensor{
 		record: binary.LittleEndian.Uint16(r), owner: r[5], lun: r[6] & 3, number: r[7], entity: r[8], instance: r[9],
@@ -85,7 +85,7 @@ func parseFull(r []byte) (sensor, error) {
 	return s, err
 }
 
-// parseFactors reads M, tolerance, B, accuracy, exponents: six bytes of a full record, and of Get Sensor Reading Factors.
+// parseFactors parses M, tolerance, B, accuracy, exponents: six bytes of a full record, and of Get Sensor Reading Factors.
 func parseFactors(b []byte) factors {
 	return factors{
 		m: signed(int(b[0])|int(b[1]&0xc0)<<2, 10), b: signed(int(b[2])|int(b[3]&0xc0)<<2, 10),
@@ -93,7 +93,7 @@ func parseFactors(b []byte) factors {
 	}
 }
 
-// signed is a number of that many bits in twos' complement.
+// signed decodes a number of that many bits in twos' complement.
 func signed(v, bits int) int {
 	if v >= 1<<(bits-1) {
 		return v - 1<<bits
@@ -115,7 +115,7 @@ func parseCompact(r []byte) ([]sensor, error) {
 	for i := range n {
 		s := first
 		s.number += byte(i)
-		if r[24]&0x80 != 0 { // each has an entity instance of its own
+		if r[24]&0x80 != 0 { // each has its own entity instance
 			s.instance += byte(i)
 		}
 		s.name = name
@@ -127,7 +127,7 @@ func parseCompact(r []byte) ([]sensor, error) {
 	return all, nil
 }
 
-// modifier is what is added to the name of one of several sensors that share a record (section 43.2, byte 24).
+// modifier returns the suffix for the name of one of several sensors that share a record (section 43.2, byte 24).
 func modifier(kind byte, n int) string {
 	if kind == 1 && n < 26*26 {
 		if n < 26 {
@@ -138,8 +138,8 @@ func modifier(kind byte, n int) string {
 	return fmt.Sprint(n)
 }
 
-// parseName reads a name by its type/length byte (section 43.15). A name that ends early is read as far as it is there: some
-// firmware counts its own way.
+// parseName parses a name with its type/length byte (section 43.15). It accepts a truncated name: some firmware counts
+// differently.
 func parseName(r []byte, at int) (string, error) {
 	if at >= len(r) {
 		return "", errRecord
@@ -147,7 +147,7 @@ func parseName(r []byte, at int) (string, error) {
 	return parseText(r[at], r[at+1:]), nil
 }
 
-// parseText reads the text of a type/length byte. The length is in characters where several share a byte.
+// parseText decodes the text of a type/length byte. The length is in characters where several share a byte.
 func parseText(typeLength byte, b []byte) string {
 	n, text := int(typeLength&0x1f), strings.Builder{}
 	switch typeLength >> 6 {
@@ -174,7 +174,7 @@ func parseText(typeLength byte, b []byte) string {
 	return strings.TrimSpace(text.String())
 }
 
-// value is a raw value in the sensor's unit; false if the record gives no way to convert it (linearization, section 43.1).
+// value converts a raw value to the sensor's unit; false if the record does not allow it (linearization, section 43.1).
 func (s *sensor) value(raw byte) (float64, bool) {
 	x := int(raw)
 	switch s.format {
@@ -186,7 +186,7 @@ func (s *sensor) value(raw byte) (float64, bool) {
 		x = signed(x, 8)
 	}
 	f := s.factors
-	// The exponents are collected, so that 12.915 does not become 12.915000000000001.
+	// The exponents are combined, so that 12.915 does not become 12.915000000000001.
 	low := min(f.rExp, f.bExp+f.rExp)
 	y := (float64(f.m*x)*math.Pow10(f.rExp-low) + float64(f.b)*math.Pow10(f.bExp+f.rExp-low))
 	if low < 0 {
@@ -202,7 +202,7 @@ func (s *sensor) value(raw byte) (float64, bool) {
 	return y, !math.IsNaN(y) && !math.IsInf(y, 0)
 }
 
-// nonLinear and above: the factors hold for one raw value only, and are asked for (section 36.2).
+// nonLinear and above: the factors hold for one raw value only, and must be requested (section 36.2).
 const nonLinear = 0x70
 
 var linearizations = [...]func(float64) float64{

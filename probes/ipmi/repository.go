@@ -9,25 +9,25 @@ import (
 	"unique"
 )
 
-// Bounds of what a BMC may have.
+// Bounds of the data accepted from a BMC.
 const (
 	maxRecords = 4096
 	maxSensors = 4096
-	wholePart  = 0xff // ask for all the rest of a record
-	smallPart  = 16   // bytes: any BMC can return as many
+	wholePart  = 0xff // request the whole rest of a record
+	smallPart  = 16   // bytes; any BMC can return that many
 )
 
-// repository is what the records of a BMC say. It is read once, and again when the BMC says that it changed. Equal sensors of all BMCs,
+// repository holds the parsed records of a BMC. It is read once, and again when the BMC reports a change. Equal sensors of all BMCs,
 // as of machines of one model, share their memory.
 type repository struct {
-	version  string // what the BMC says of its records: the same as long as they are
+	version  string // derived from the BMC's answer; unchanged while the records are
 	sensors  []unique.Handle[sensor]
 	parts    []part
 	unread   int // records that could not be read or understood
 	firstErr error
 }
 
-// source is where records are: in the repository (section 33), or in the BMC itself (section 35).
+// source is the location of the records: the repository (section 33), or the BMC itself (section 35).
 type source struct {
 	netFn, info, reserve, get byte
 	infoSize                  int
@@ -38,7 +38,7 @@ var (
 	deviceSource = source{netSensor, getDeviceRecords, reserveDevice, getDeviceRecord, 2}
 )
 
-// readRepository returns the records: old, if the BMC says that they are still the same.
+// readRepository returns the records; it returns old if the BMC reports no change.
 func readRepository(ctx context.Context, l link, old *repository) (*repository, error) {
 	from := mainSource
 	info, err := l.ask(ctx, 0, from.netFn, from.info)
@@ -69,16 +69,16 @@ func readRepository(ctx context.Context, l link, old *repository) (*repository, 
 	return r, nil
 }
 
-// errShort is an answer with fewer bytes than the specification wants.
+// errShort means an answer with fewer bytes than the specification requires.
 var errShort = errors.New("the BMC's answer is too short")
 
-// read goes through the records by their links. A record that is not understood costs itself.
+// read follows the links of the records. A record that cannot be parsed is skipped.
 func (r *repository) read(ctx context.Context, l link, from source) error {
 	reader := &recordReader{link: l, from: from, part: wholePart}
 	seen := make(map[uint16]bool)
 	for id := uint16(0); id != 0xffff; {
 		if seen[id] || len(seen) == maxRecords {
-			return nil // a circle, or more than there can be
+			return nil // a cycle, or more records than allowed
 		}
 		seen[id] = true
 		next, record, err := reader.read(ctx, id)
@@ -86,7 +86,7 @@ func (r *repository) read(ctx context.Context, l link, from source) error {
 			return err
 		}
 		if err != nil && !isNone(err) && !errors.Is(err, errShort) {
-			return err // the BMC does not answer any more, or not now: what is read so far is not all that it has
+			return err // the BMC has stopped answering or is busy: the records read so far are incomplete
 		}
 		if err == nil {
 			err = r.add(record)
@@ -106,7 +106,7 @@ func (r *repository) read(ctx context.Context, l link, from source) error {
 }
 
 func (r *repository) add(record []byte) error {
-	if p, ok := parsePart(record); ok && len(r.parts) <= 0xff { // the inventories have numbers of one byte
+	if p, ok := parsePart(record); ok && len(r.parts) <= 0xff { // inventory numbers have one byte
 		r.parts = append(r.parts, p)
 		return nil
 	}
@@ -122,7 +122,7 @@ func (r *repository) add(record []byte) error {
 	return nil
 }
 
-// recordReader reads records, in parts where the BMC cannot return them whole.
+// recordReader reads records, in parts if the BMC cannot return them whole.
 type recordReader struct {
 	link        link
 	from        source
@@ -130,7 +130,7 @@ type recordReader struct {
 	reservation []byte
 }
 
-// read returns a record and the ID of the next one, FFFFh behind the last. With an error next is where to go on, if it is known, else FFFFh.
+// read returns a record and the ID of the next one, FFFFh after the last. With an error, next is where to continue if known, else FFFFh.
 func (r *recordReader) read(ctx context.Context, id uint16) (next uint16, record []byte, err error) {
 	next = 0xffff
 	for want := recordHeader; len(record) < want; {
@@ -164,7 +164,7 @@ func (r *recordReader) read(ctx context.Context, id uint16) (next uint16, record
 	return next, record, nil
 }
 
-// get asks for a part, with a new reservation where the old one was lost.
+// get requests a part, with a new reservation if the old one was lost.
 func (r *recordReader) get(ctx context.Context, id uint16, offset, size byte) ([]byte, error) {
 	for try := 0; ; try++ {
 		if r.reservation == nil {

@@ -16,7 +16,7 @@ import (
 	"hwsagent/probes/devices"
 )
 
-// completion is an answer that says that a command was not done (table 5-2).
+// completion is the code of an answer to a command that was not executed (table 5-2).
 type completion byte
 
 func (c completion) Error() string {
@@ -26,14 +26,14 @@ func (c completion) Error() string {
 	return fmt.Sprintf("the BMC answers %#02x", byte(c))
 }
 
-// Completion codes that decide something.
+// Completion codes with special handling.
 const (
 	busy             = completion(0xc0)
 	invalidCommand   = completion(0xc1)
 	tookTooLong      = completion(0xc3)
 	reservationLost  = completion(0xc5)
 	tooMany          = completion(0xc8) // more bytes than allowed
-	cannotReturn     = completion(0xca) // as many bytes
+	cannotReturn     = completion(0xca) // so many bytes
 	notPresent       = completion(0xcb)
 	recordsChange    = completion(0xd0)
 	firmwareUpdate   = completion(0xd1)
@@ -42,7 +42,7 @@ const (
 	privilegeOverMax = completion(0x81) // of Set Session Privilege Level
 )
 
-// passes reports whether the refusal is one of the moment: it says nothing of whether the BMC has what was asked for.
+// passes reports whether the refusal is temporary, so that it does not tell whether the BMC has the requested item.
 func (c completion) passes() bool {
 	switch c {
 	case busy, tookTooLong, recordsChange, firmwareUpdate, starting:
@@ -51,7 +51,7 @@ func (c completion) passes() bool {
 	return false
 }
 
-// isNone reports whether an error is a refusal that says that the BMC has no such thing.
+// isNone reports whether an error is a refusal that means that the BMC lacks the requested item.
 func isNone(err error) bool {
 	var refused completion
 	return errors.As(err, &refused) && !refused.passes()
@@ -65,25 +65,25 @@ var completions = map[completion]string{
 	notEnoughRight: "the session's privilege is too low", 0xd5: "it cannot do this in its present state",
 }
 
-// link is a way to a BMC. It is for one goroutine.
+// link is a connection to a BMC. It is for one goroutine.
 type link interface {
-	// ask sends one command to the BMC and returns the data of its answer; a [completion] if the BMC refuses.
+	// ask sends one command to the BMC and returns the data of its answer, or a [completion] if the BMC refuses.
 	ask(ctx context.Context, lun, netFn, command byte, data ...byte) ([]byte, error)
 	close(ctx context.Context)
 }
 
-// lan is a session by RMCP+.
+// lan is an RMCP+ session.
 type lan struct {
 	conn     net.Conn
-	patience time.Duration // for an answer to one packet
+	patience time.Duration // wait for an answer to one packet
 	retries  int
 	pace     *devices.Pace
 	keys     *keys
 	sequence byte
-	buffer   [2048]byte // more than any packet: payloads have 16-bit lengths, but BMCs a message of 272 bytes at most
+	buffer   [2048]byte // larger than any packet: payloads have 16-bit lengths, but BMCs send messages of at most 272 bytes
 }
 
-// login is what opens a session.
+// login holds the parameters for opening a session.
 type login struct {
 	address   string
 	user      string
@@ -94,13 +94,13 @@ type login struct {
 	pace      *devices.Pace // of packets
 }
 
-// errSilent means that a packet and its retries got no answer.
+// errSilent means that a packet and its retries remained unanswered.
 var errSilent = errors.New("no answer")
 
-// stage says at which step of logging in something failed.
+// stage is an error at one step of the login.
 type stage struct {
 	step   string
-	status byte // of RMCP+ (table 13-15); 0 if err says it all
+	status byte // of RMCP+ (table 13-15); 0 if only err applies
 	err    error
 }
 
@@ -131,9 +131,9 @@ func (l *login) open(ctx context.Context, s *suite) (*lan, error) {
 	return c, nil
 }
 
-// begin makes the keys, by Open Session and RAKP messages 1 to 4 (sections 13.17 to 13.23).
+// begin derives the keys, by Open Session and RAKP messages 1 to 4 (sections 13.17 to 13.23).
 func (c *lan) begin(ctx context.Context, l *login, s *suite) error {
-	var random [20]byte // our session ID, which is not 0, and our random number
+	var random [20]byte // our session ID, which must not be 0, and our random number
 	_, _ = rand.Read(random[:])
 	ours, number := random[:4], random[4:]
 	ours[0] |= 1
@@ -150,10 +150,10 @@ func (c *lan) begin(ctx context.Context, l *login, s *suite) error {
 		return &stage{step: "open a session", err: errors.New("the BMC chose other algorithms than were offered")}
 	}
 	theirs := append([]byte(nil), opened[8:12]...)
-	// The BMC has a session for us now, which only who has logged in can close.
+	// The BMC now holds a session for us, which can be closed only after the login.
 	ctx, cancel := outlive(ctx)
 	defer cancel()
-	role := []byte{0x10 | l.privilege, byte(len(l.user))} // 10h: the user is looked up by the name only
+	role := []byte{0x10 | l.privilege, byte(len(l.user))} // 10h: look the user up by name only
 	who := append(append([]byte(nil), role...), l.user...)
 	request = append([]byte{0, 0, 0, 0}, theirs...)
 	request = append(append(request, number...), role[0], 0, 0, role[1])
@@ -183,10 +183,10 @@ func (c *lan) begin(ctx context.Context, l *login, s *suite) error {
 	return err
 }
 
-// errPassword means that the two sides have different passwords.
+// errPassword means that the two sides use different passwords.
 var errPassword = errors.New("its proof does not fit the password")
 
-// handshake sends a message of the login, and returns the body of its answer, of at least size bytes.
+// handshake sends a message of the login, and returns the body of its answer, which has at least size bytes.
 func (c *lan) handshake(ctx context.Context, step string, payload, answer byte, body, ours []byte, size int) ([]byte, error) {
 	var status byte
 	got, err := c.exchange(ctx, func() []byte { return plain(payload, body) }, func(packet []byte) ([]byte, bool) {
@@ -208,7 +208,7 @@ func (c *lan) handshake(ctx context.Context, step string, payload, answer byte, 
 	return got, nil
 }
 
-// ask implements link. Packets that are no answer to this request are passed over, be they late, doubled or rubbish.
+// ask implements link. It ignores packets that do not answer this request: late, duplicate or malformed ones.
 func (c *lan) ask(ctx context.Context, lun, netFn, command byte, data ...byte) ([]byte, error) {
 	c.sequence = (c.sequence + 1) & 0x3f
 	sequence, request := c.sequence, message(lun, netFn, command, c.sequence, data)
@@ -231,7 +231,7 @@ func (c *lan) ask(ctx context.Context, lun, netFn, command byte, data ...byte) (
 	return answer, err
 }
 
-// exchange sends a packet, again where there is no answer, until a packet is taken.
+// exchange sends a packet, repeatedly if there is no answer, until take accepts a packet.
 func (c *lan) exchange(ctx context.Context, packet func() []byte, take func([]byte) ([]byte, bool)) ([]byte, error) {
 	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
@@ -270,10 +270,10 @@ func (c *lan) exchange(ctx context.Context, packet func() []byte, take func([]by
 	return nil, errSilent
 }
 
-// closing is how long a BMC may take to close a session. It does so by itself after a minute.
+// closing is how long a BMC may take to close a session. It times out by itself after a minute.
 const closing = time.Second
 
-// outlive is a context that ends a moment after ctx does.
+// outlive returns a context that ends shortly after ctx does.
 func outlive(ctx context.Context) (context.Context, context.CancelFunc) {
 	end, ok := ctx.Deadline()
 	switch {
@@ -285,7 +285,7 @@ func outlive(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(context.WithoutCancel(ctx), end.Add(closing))
 }
 
-// close implements link: BMCs have few sessions, so it is closed also when the round's time is over.
+// close implements link. BMCs have few sessions, so it closes the session even after the round's deadline.
 func (c *lan) close(ctx context.Context) {
 	ctx, cancel := outlive(ctx)
 	defer cancel()

@@ -16,15 +16,15 @@ import (
 	"hwsagent/probes/tape"
 )
 
-// refusedBy begins the status of a command that the BMC refused; its completion code follows.
+// refusedBy prefixes the status of a refused command; its completion code follows.
 const refusedBy = "completion "
 
-// question is a command in a recording: network function, logical unit, command, and its data, in hexadecimal digits.
+// question formats a command for a recording: network function, logical unit, command and data, in hexadecimal digits.
 func question(lun, netFn, command byte, data []byte) string {
 	return strings.TrimSpace(fmt.Sprintf("%02x.%x %02x %x", netFn, lun, command, data))
 }
 
-// taping is a link that keeps what is asked and answered.
+// taping is a link that records requests and answers.
 type taping struct {
 	link
 	tape *tape.Tape
@@ -44,8 +44,8 @@ func (l taping) ask(ctx context.Context, lun, netFn, command byte, data ...byte)
 	return answer, err
 }
 
-// Record reads the BMC once, as Collect does, and keeps the commands that it was asked and its answers; the login is not kept. It
-// must be the first to read.
+// Record reads the BMC once, as Collect does, and records the commands and answers, but not the login. It must be the first
+// read.
 func (p *Probe) Record(ctx context.Context, t *tape.Tape) error {
 	own := p.open
 	p.open = func(ctx context.Context, impatient bool) (link, error) {
@@ -59,7 +59,7 @@ func (p *Probe) Record(ctx context.Context, t *tape.Tape) error {
 	return p.Collect(ctx, probes.NewRound(0))
 }
 
-// Redact replaces what tells whose machine it is: the machine's UUID, and serial numbers and asset tags of inventories.
+// Redact replaces data that identifies the machine's owner: the UUID, and serial numbers and asset tags of inventories.
 func (p *Probe) Redact(t *tape.Tape, r *tape.Redactor) {
 	if !r.Keeps(tape.Serials) {
 		redactUUID(t, r)
@@ -67,7 +67,7 @@ func (p *Probe) Redact(t *tape.Tape, r *tape.Redactor) {
 	}
 }
 
-// redactUUID replaces all of a UUID but its version and its variant, which say how its bytes are ordered.
+// redactUUID replaces a UUID except for its version and variant, which determine its byte order.
 func redactUUID(t *tape.Tape, r *tape.Redactor) {
 	ask := question(0, netApp, getSystemGUID, nil)
 	for i := range t.Exchanges {
@@ -77,7 +77,7 @@ func redactUUID(t *tape.Tape, r *tape.Redactor) {
 		}
 		digits := []byte(hex.EncodeToString(e.Answer[:16]))
 		masked := r.Shape(tape.Serials, digits)
-		for _, keep := range [...]int{6, 7, 8} { // of either order
+		for _, keep := range [...]int{6, 7, 8} { // in either byte order
 			copy(masked[2*keep:2*keep+1], digits[2*keep:2*keep+1])
 		}
 		if b, err := hex.DecodeString(string(masked)); err == nil {
@@ -93,10 +93,10 @@ type chunk struct {
 	words    int
 }
 
-// redactInventories puts the parts of each inventory together, replaces the fields that say whose it is, and takes the parts
-// apart again. What is not in the format of IPMI is not kept at all.
+// redactInventories joins the parts of each inventory, replaces the identifying fields, and splits the inventory again. It drops
+// data that is not in the format of IPMI.
 func redactInventories(t *tape.Tape, r *tape.Redactor) {
-	words := map[string]int{} // bytes that an address stands for, by device
+	words := map[string]int{} // bytes per address, by device
 	chunks := map[string][]chunk{}
 	var order []string
 	for i := range t.Exchanges {
@@ -145,13 +145,13 @@ func redactInventories(t *tape.Tape, r *tape.Redactor) {
 	}
 }
 
-// redactInventory replaces serial numbers, asset tags and all fields of a maker's own, and corrects the checksums of their areas. It
+// redactInventory replaces serial numbers, asset tags and all vendor-specific fields, and corrects the checksums of their areas. It
 // reports whether the inventory has the format of IPMI.
 func redactInventory(b []byte, r *tape.Redactor) bool {
 	if len(b) < 8 || b[0]&0xf != 1 || checksum(b[:7]) != b[7] {
 		return false
 	}
-	if at := int(b[1]) * 8; at != 0 { // internal use, in a format of the maker's
+	if at := int(b[1]) * 8; at != 0 { // internal use, in a vendor's format
 		next := len(b)
 		for _, offset := range b[2:6] {
 			if o := int(offset) * 8; o > at && o < next {
@@ -164,7 +164,7 @@ func redactInventory(b []byte, r *tape.Redactor) bool {
 	}
 	for _, area := range [...]struct {
 		offset byte
-		fields int   // where they begin
+		fields int   // offset of the first field
 		names  []int // fields that are the same in all machines of a model
 	}{{b[2], 3, []int{0}}, {b[3], 6, []int{0, 1, 3, 4}}, {b[4], 3, []int{0, 1, 2, 3}}} {
 		at := int(area.offset) * 8
@@ -177,17 +177,17 @@ func redactInventory(b []byte, r *tape.Redactor) bool {
 			b[end-1] = checksum(b[at : end-1])
 		}
 	}
-	if at := int(b[5]) * 8; at != 0 && at < len(b) { // records of power supplies and of makers have no texts that the probe reads
+	if at := int(b[5]) * 8; at != 0 && at < len(b) { // multirecords, of power supplies and vendors, have no texts that the probe reads
 		clear(b[at:])
 	}
 	return true
 }
 
-// redactFields replaces the texts of an area but those of these numbers.
+// redactFields replaces the texts of an area, except those with these numbers.
 func redactFields(b []byte, keep []int, r *tape.Redactor) {
 	for i := 0; len(b) > 0 && b[0] != 0xc1; i++ {
 		n := int(b[0] & 0x3f)
-		if 1+n > len(b) { // the rest of a field whose end was not read
+		if 1+n > len(b) { // a field whose end was not read
 			clear(b[1:])
 			return
 		}
@@ -204,7 +204,7 @@ func redactFields(b []byte, keep []int, r *tape.Redactor) {
 	}
 }
 
-// playing is a link to the BMC of a recording.
+// playing is a link to a recorded BMC.
 type playing struct{ player *tape.Player }
 
 func (playing) close(context.Context) {}
@@ -227,7 +227,7 @@ func (l playing) ask(_ context.Context, lun, netFn, command byte, data ...byte) 
 	return append([]byte(nil), e.Answer...), nil
 }
 
-// Replay is a probe that reads the BMC of a recording.
+// Replay returns a probe that reads a recorded BMC.
 func Replay(t *tape.Tape, logger *slog.Logger) (*Probe, error) {
 	p, err := New(Config{Target: "192.0.2.1", Username: "recording", Password: config.Secret("recording")}, nil, logger)
 	if err != nil {

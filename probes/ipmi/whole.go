@@ -9,7 +9,7 @@ import (
 	"hwsagent/probes/hw"
 )
 
-// whole is the report of the whole machine in this round: its power is DCMI's, or else that of the power supplies' sensors.
+// whole reports the machine as a whole in this round: its power comes from DCMI, or else from the sensors of the power supplies.
 func (p *Probe) whole(now time.Time) hw.Report {
 	machine := hw.Report{Component: hw.Component{Kind: hw.Host}}
 	if p.machine != nil {
@@ -28,8 +28,8 @@ func (p *Probe) whole(now time.Time) hw.Report {
 	return p.meter.Whole(now, machine, parts)
 }
 
-// supplies makes one report for each power supply that has sensors: its status, its input power and its output power. A sensor of power whose
-// name has the word out is of the output, as in PSU2_POUT and PSU1 Power Out; any other one, as PS1 Input Power, is of the input.
+// supplies makes one report for each power supply that has sensors: its status, its input power and its output power. A power sensor
+// whose name has the word out measures output, as in PSU2_POUT and PSU1 Power Out; any other, as PS1 Input Power, measures input.
 func supplies(sensed []hw.Report) []hw.Report {
 	var all []hw.Report
 	index := map[string]int{}
@@ -59,8 +59,8 @@ func supplies(sensed []hw.Report) []hw.Report {
 	return all
 }
 
-// parseUUID reads a UUID in the byte order of SMBIOS (DSP0134, section 7.2.1), of IPMI (all bytes backwards, section 20.8) or of
-// RFC 9562: the first order in which version and variant are valid; "" if none is.
+// parseUUID parses a UUID in the byte order of SMBIOS (DSP0134, section 7.2.1), of IPMI (all bytes reversed, section 20.8) or of
+// RFC 9562: the first order in which version and variant are valid; "" if there is none.
 func parseUUID(b []byte) string {
 	if len(b) < 16 {
 		return ""
